@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The golden model of one layer: kpu.md section 1 to the last bit, vectorised numpy.
+
+Convolution -> zero-point terms -> batch norm -> activation -> pooling.  The extensions: ``signed_in``
+(signed pixels, only those above 0 take part), ``signed_out`` (signed activation bytes), ``fc`` (fully
+connected).  ``alu`` and ``v`` are reduced to signed 36 bits, as in the device; no legal model gets there.
+
+Ranges in int64: s < 2^53 (see ``conv``); |arg_x*sx| <= 2^23 * 2^37 (a fully connected vector of 2^29
+pixels); |arg_w*sw| <= 2^23 * 2^30 in a convolution; |arg_add*n| <= 2^49; |alu*mul| <= 2^35 * 2^23; the
+activation product <= 2^51.  Only arg_w*sw of an absurdly long fully connected vector could leave int64; its
+low 64 bits still give the right 36 bits after a shift of at most 15.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from .activation import Activation
+from .conv import count_macs, kept_pixels, window_blocks
+from .layer import LayerArg, LayerError
+from .params import ActTable, BatchNorm, weights_from_bytes
+from .pooling import PICKS, pool_map
+
+WRAP_BITS = 36
+
+
+@dataclasses.dataclass
+class LayerResult:
+    """What a layer gives."""
+
+    y: npt.NDArray[np.uint8]  # (O, oh, ow) output bytes (two's complement when signed_out)
+    macs: int  # multiplications that the layer needs (pools 5, 6, 7: of kept pixels only)
+    macs_gated: int  # those of them whose pixel, padding included, is <= 0
+    alu: npt.NDArray[np.int64] | None = None  # (O, rows, columns) of kept pixels, when asked for
+    v: npt.NDArray[np.int64] | None = None  # the same after batch norm
+
+
+def wrap36(value: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Signed 36-bit value with the same low bits; works in place."""
+    value <<= 64 - WRAP_BITS
+    value >>= 64 - WRAP_BITS
+    return value
+
+
+def run_layer(
+    arg: LayerArg,
+    x: npt.NDArray,
+    weights: npt.NDArray,
+    bn: npt.NDArray[np.uint64],
+    act: npt.NDArray[np.uint64],
+    *,
+    eight_bit: bool = True,
+    rounding: str = "nncase",
+    debug: bool = False,
+) -> LayerResult:
+    """Run one layer.
+
+    x: (C, H, W) bytes (uint8, or int8 for signed pixels).  weights: bytes in memory order (uint8; a
+    uint16 array is taken too in 16-bit mode).  bn: O words.  act: 18 words.  Raises LayerError for an
+    illegal argument, ValueError for tables or maps of the wrong size.
+    """
+    arg.validate(strict=False)
+    x = np.asarray(x)
+    if x.dtype not in (np.uint8, np.int8) or x.shape != arg.in_shape:
+        raise ValueError(f"input map is {x.dtype}{x.shape}, the layer takes bytes {arg.in_shape}")
+    weights = np.asarray(weights)
+    if weights.dtype == np.uint8:
+        if weights.size != arg.weight_count * (1 if eight_bit else 2):
+            raise LayerError(
+                "BAD_WEIGHTS",
+                f"{weights.size} bytes of weights for {arg.weight_count} "
+                f"{8 if eight_bit else 16}-bit weights",
+            )
+        weights = weights_from_bytes(weights, eight_bit)
+    elif weights.dtype != np.uint16 or eight_bit or weights.size != arg.weight_count:
+        raise ValueError(f"weights are {weights.dtype}[{weights.size}]")
+    bn = np.asarray(bn, dtype=np.uint64).reshape(-1)
+    if bn.size != arg.o_ch_num:
+        raise ValueError(f"{bn.size} batch-norm words for {arg.o_ch_num} output channels")
+
+    norm = BatchNorm.unpack(bn)
+    activation = Activation(ActTable.unpack(act), rounding, bool(arg.signed_out))
+    constant = _channel_terms(arg, weights)
+    rows, columns, *_ = kept_pixels(arg)
+    shape = arg.o_ch_num, rows, columns
+    a = np.empty(shape, dtype=np.int8 if arg.signed_out else np.uint8)
+    alu_map, v_map = (np.empty(shape, dtype=np.int64) if debug else None for _ in range(2))
+
+    for o, y, s, sx in window_blocks(arg, x, weights):
+        s += (sx * arg.arg_x) >> arg.shr_x
+        s += constant[o, None, None]
+        alu = wrap36(s)
+        v = alu * norm.mul[o, None, None]
+        v >>= norm.shift[o, None, None]
+        v += norm.add[o, None, None]
+        a[o, y] = activation(wrap36(v))
+        if debug:
+            alu_map[o, y], v_map[o, y] = alu, v
+
+    pooled = a if arg.pool_type in PICKS else pool_map(arg.pool_type, a)
+    macs, gated = count_macs(arg, x)
+    return LayerResult(np.ascontiguousarray(pooled).view(np.uint8), macs, gated, alu_map, v_map)
+
+
+def _channel_terms(arg: LayerArg, weights: npt.NDArray) -> npt.NDArray[np.int64]:
+    """What alu gets once per output channel: the weight-sum term and arg_add; (O,)."""
+    sw = weights.reshape(arg.o_ch_num, -1).sum(axis=1, dtype=np.int64)
+    # reduced early so that no sum leaves int64; alu is taken modulo 2^36 anyway
+    return wrap36(((sw * arg.arg_w) >> arg.shr_w) + arg.arg_add * arg.add_count)

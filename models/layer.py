@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The KPU layer argument: 12 words of 64 bits <-> named fields (kpu.md section 2), and its rules.
+
+Fields carry the names of the vendor's structures and hold *true* values: where a word stores "minus
+one", the attribute holds the number itself (``i_ch_num`` is the number of channels).  Three bits that
+the KPU leaves reserved extend it: ``signed_in``, ``signed_out`` and ``fc`` (word 0, bits 8..10).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .layout import AI_RAM_ROWS, Layout
+from .pooling import POOL_STRIDE, pooled_size
+
+WORDS = 12
+# Bytes of weights that compilers put into one load: nncase (8 bit) and its 0.1 release (16 bit).
+LOAD_LIMIT = {True: 30 * 1024, False: 60 * 1024}
+# Error codes of the device (AI_ERR_CODE) that an argument can raise.
+ERROR_CODES = {
+    "BAD_SIZE": 1,
+    "BAD_ADDR": 2,
+    "BAD_POOL": 3,
+    "BAD_KERNEL": 4,
+    "BAD_WEIGHTS": 5,
+    "BAD_FLAGS": 6,
+}
+
+# name: (word, lowest bit, width, signed, stored value + this = true value)
+FIELDS: dict[str, tuple[int, int, int, bool, int]] = {
+    "int_en": (0, 0, 1, False, 0),
+    "ram_flag": (0, 1, 1, False, 0),
+    "full_add": (0, 2, 1, False, 0),
+    "depth_wise_layer": (0, 3, 1, False, 0),
+    "signed_in": (0, 8, 1, False, 0),
+    "signed_out": (0, 9, 1, False, 0),
+    "fc": (0, 10, 1, False, 0),
+    "image_src_addr": (1, 0, 15, False, 0),
+    "image_dst_addr": (1, 32, 15, False, 0),
+    "i_ch_num": (2, 0, 10, False, 1),
+    "o_ch_num": (2, 32, 10, False, 1),
+    "o_ch_num_coef": (2, 48, 10, False, 1),
+    "i_row_wid": (3, 0, 10, False, 1),
+    "i_col_high": (3, 10, 9, False, 1),
+    "o_row_wid": (3, 32, 10, False, 1),
+    "o_col_high": (3, 42, 9, False, 1),
+    "kernel_type": (4, 0, 3, False, 0),
+    "pad_type": (4, 3, 1, False, 0),
+    "pool_type": (4, 4, 4, False, 0),
+    "first_stride": (4, 8, 1, False, 0),
+    "bypass_conv": (4, 9, 1, False, 0),
+    "load_para": (4, 10, 1, False, 0),
+    "dma_burst_size": (4, 16, 8, False, 0),
+    "pad_value": (4, 24, 8, False, 0),
+    "bwsx_base_addr": (4, 32, 32, False, 0),
+    "load_coor": (5, 0, 1, False, 0),
+    "load_time": (5, 1, 6, False, 1),
+    "para_size": (5, 15, 17, False, 0),
+    "para_start_addr": (5, 32, 32, False, 0),
+    "coef_column_offset": (6, 0, 4, False, 0),
+    "coef_row_offset": (6, 4, 12, False, 0),
+    "channel_switch_addr": (7, 0, 15, False, 0),
+    "row_switch_addr": (7, 16, 4, False, 0),
+    "coef_size": (7, 20, 8, False, 0),
+    "coef_group": (7, 28, 3, False, 0),
+    "load_act": (7, 31, 1, False, 0),
+    "active_addr": (7, 32, 32, False, 0),
+    "wb_channel_switch_addr": (8, 0, 15, False, 0),
+    "wb_row_switch_addr": (8, 16, 4, False, 0),
+    "wb_group": (8, 20, 3, False, 0),
+    "shr_w": (9, 0, 4, False, 0),
+    "shr_x": (9, 4, 4, False, 0),
+    "arg_w": (9, 8, 24, True, 0),
+    "arg_x": (9, 32, 24, True, 0),
+    "arg_add": (10, 0, 40, True, 0),
+    "send_data_out": (11, 0, 1, False, 0),
+    "channel_byte_num": (11, 16, 16, False, 1),
+    "dma_total_byte": (11, 32, 32, False, 1),
+}
+
+
+class LayerError(ValueError):
+    """An illegal layer argument; ``code`` is the name of the device's error code."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(f"{code}: {text}")
+        self.code = code
+        self.number = ERROR_CODES[code]
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerArg:
+    """One layer argument; defaults are what every published layer holds (kpu.md 1.7)."""
+
+    i_ch_num: int = 1
+    i_col_high: int = 1
+    i_row_wid: int = 1
+    o_ch_num: int = 1
+    o_col_high: int = 1
+    o_row_wid: int = 1
+    kernel_type: int = 0
+    pool_type: int = 0
+    depth_wise_layer: int = 0
+    signed_in: int = 0
+    signed_out: int = 0
+    fc: int = 0
+    pad_value: int = 0
+    arg_x: int = 0
+    shr_x: int = 0
+    arg_w: int = 0
+    shr_w: int = 0
+    arg_add: int = 0
+    image_src_addr: int = 0
+    image_dst_addr: int = 0
+    para_start_addr: int = 0
+    bwsx_base_addr: int = 0
+    active_addr: int = 0
+    o_ch_num_coef: int = 1
+    load_time: int = 1
+    para_size: int = 0
+    row_switch_addr: int = 0
+    channel_switch_addr: int = 0
+    coef_group: int = 0
+    wb_row_switch_addr: int = 0
+    wb_channel_switch_addr: int = 0
+    wb_group: int = 0
+    send_data_out: int = 0
+    channel_byte_num: int = 1
+    dma_total_byte: int = 1
+    int_en: int = 0
+    load_coor: int = 1
+    load_para: int = 1
+    load_act: int = 1
+    dma_burst_size: int = 15
+    ram_flag: int = 0
+    full_add: int = 0
+    pad_type: int = 0
+    first_stride: int = 0
+    bypass_conv: int = 0
+    coef_column_offset: int = 0
+    coef_row_offset: int = 0
+    coef_size: int = 0
+
+    # ------------------------------------------------------------------ words
+    @classmethod
+    def decode(cls, words: Sequence[int] | npt.NDArray[np.uint64]) -> LayerArg:
+        """Fields of 12 words; reserved bits are ignored, no rule is checked (see ``validate``)."""
+        if len(words) != WORDS:
+            raise ValueError(f"a layer argument has {WORDS} words, got {len(words)}")
+        raw = [int(w) for w in words]
+        values = {}
+        for name, (word, low, width, signed, offset) in FIELDS.items():
+            value = (raw[word] >> low) & ((1 << width) - 1)
+            if signed and value >> (width - 1):
+                value -= 1 << width
+            values[name] = value + offset
+        return cls(**values)
+
+    def encode(self) -> npt.NDArray[np.uint64]:
+        """The 12 words (u64); reserved bits 0.  A value that does not fit its field is an error."""
+        raw = [0] * WORDS
+        for name, (word, low, width, signed, offset) in FIELDS.items():
+            value = int(getattr(self, name)) - offset
+            least = -(1 << (width - 1)) if signed else 0
+            most = (1 << (width - signed)) - 1
+            if not least <= value <= most:
+                code = _code_of(name)
+                raise LayerError(
+                    code, f"{name} = {value + offset} is outside {least + offset}..{most + offset}"
+                )
+            raw[word] |= (value & ((1 << width) - 1)) << low
+        return np.array(raw, dtype=np.uint64)
+
+    def replace(self, **changes: int) -> LayerArg:
+        """A copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    # ------------------------------------------------------------- properties
+    @property
+    def kernel(self) -> int:
+        """K: 3 or 1 (reserved kernel types are caught by ``validate``)."""
+        return 3 if self.kernel_type == 1 else 1
+
+    @property
+    def depthwise(self) -> bool:
+        return bool(self.depth_wise_layer)
+
+    @property
+    def in_shape(self) -> tuple[int, int, int]:
+        """(C, H, W) of the input map."""
+        return self.i_ch_num, self.i_col_high, self.i_row_wid
+
+    @property
+    def out_shape(self) -> tuple[int, int, int]:
+        """(O, oh, ow) of the output map, after pooling."""
+        return self.o_ch_num, self.o_col_high, self.o_row_wid
+
+    @property
+    def conv_shape(self) -> tuple[int, int, int]:
+        """(O, H, W) before pooling; (O, 1, 1) for a fully connected layer."""
+        return (self.o_ch_num, 1, 1) if self.fc else (self.o_ch_num, *self.in_shape[1:])
+
+    @property
+    def taps(self) -> int:
+        """Weights of one output channel: K*K*C, depthwise K*K, fully connected C*H*W."""
+        if self.fc:
+            return self.i_ch_num * self.i_col_high * self.i_row_wid
+        return self.kernel**2 * (1 if self.depthwise else self.i_ch_num)
+
+    @property
+    def weight_count(self) -> int:
+        """Weights of the layer."""
+        return self.taps * self.o_ch_num
+
+    @property
+    def add_count(self) -> int:
+        """What ``arg_add`` is multiplied by: input channels; 1 for depthwise and fully connected."""
+        return 1 if self.depthwise or self.fc else self.i_ch_num
+
+    @property
+    def loads(self) -> int:
+        """Weight loads."""
+        return self.load_time
+
+    @property
+    def in_layout(self) -> Layout:
+        """Where the input map lies in AI RAM, by the widths (kpu.md 2.2)."""
+        return Layout(*self.in_shape, base=self.image_src_addr)
+
+    @property
+    def out_layout(self) -> Layout:
+        """Where the output map lies in AI RAM."""
+        return Layout(*self.out_shape, base=self.image_dst_addr)
+
+    # ------------------------------------------------------------ construction
+    @classmethod
+    def make(
+        cls,
+        c: int,
+        h: int,
+        w: int,
+        o: int | None = None,
+        *,
+        kernel: int = 1,
+        pool: int = 0,
+        depthwise: bool = False,
+        fc: bool = False,
+        eight_bit: bool = True,
+        per_load: int | None = None,
+        src: int = 0,
+        dst: int | None = None,
+        ram_rows: int = AI_RAM_ROWS,
+        **fields: int,
+    ) -> LayerArg:
+        """A legal argument with the fields that compilers derive filled in (kpu.md section 2).
+
+        ``o`` output channels (default: ``c``); ``kernel`` 1 or 3; ``per_load`` output channels per
+        weight load (default: nncase's rule); ``src``/``dst`` in 64-byte rows, ``dst`` by default as
+        high as it fits; ``fields`` set any other field (``arg_x``, ``signed_in`` ...).
+        Raises LayerError for an impossible request.
+        """
+        if kernel not in (1, 3):
+            raise LayerError("BAD_KERNEL", f"kernel {kernel} is neither 1 nor 3")
+        if pool not in POOL_STRIDE:
+            raise LayerError("BAD_POOL", f"pool type {pool} is not one of 0..9")
+        o = c if o is None else o
+        oh, ow = (1, 1) if fc else pooled_size(pool, h, w)
+        if oh < 1 or ow < 1:
+            raise LayerError("BAD_SIZE", f"pool {pool} leaves nothing of a {h} x {w} map")
+        source, result = Layout(c, h, w, base=src), Layout(o, oh, ow)
+        arg = cls(
+            i_ch_num=c,
+            i_col_high=h,
+            i_row_wid=w,
+            o_ch_num=o,
+            o_col_high=oh,
+            o_row_wid=ow,
+            kernel_type=kernel // 2,
+            pool_type=pool,
+            depth_wise_layer=int(depthwise),
+            fc=int(fc),
+            image_src_addr=src,
+            image_dst_addr=max(0, ram_rows - result.rows) if dst is None else dst,
+            row_switch_addr=source.row_len,
+            channel_switch_addr=source.channel_rows,
+            coef_group=source.groups,
+            wb_row_switch_addr=result.row_len,
+            wb_channel_switch_addr=result.channel_rows,
+            wb_group=result.groups,
+            channel_byte_num=oh * ow,
+            dma_total_byte=o * oh * ow,
+        )
+        arg = arg.with_loads(eight_bit, per_load).replace(**fields)
+        arg.validate(eight_bit=eight_bit, ram_rows=ram_rows)
+        return arg
+
+    def with_loads(self, eight_bit: bool, per_load: int | None = None) -> LayerArg:
+        """The same layer with the weight-load fields of nncase's rule (or ``per_load`` channels)."""
+        one = self.taps * (1 if eight_bit else 2)
+        if self.depthwise:
+            return self.replace(
+                o_ch_num_coef=self.o_ch_num, load_time=1, para_size=one * self.o_ch_num
+            )
+        if per_load is None:
+            per_load = LOAD_LIMIT[eight_bit] // one
+            # more loads than the field counts: larger chunks, as far as para_size reaches
+            per_load = max(per_load, min(-(-self.o_ch_num // 64), ((1 << 17) - 1) // one))
+        per_load = max(1, min(self.o_ch_num, per_load))
+        loads = -(-self.o_ch_num // per_load)
+        return self.replace(o_ch_num_coef=per_load, load_time=loads, para_size=per_load * one)
+
+    # ---------------------------------------------------------------- checking
+    def validate(
+        self,
+        *,
+        eight_bit: bool | None = None,
+        ram_rows: int = AI_RAM_ROWS,
+        weight_slots: int | None = None,
+        strict: bool = True,
+    ) -> None:
+        """Raise one LayerError for an argument that the device refuses; None when legal.
+
+        Order: flags, kernel, pool, sizes, addresses, weights.  ``strict`` also checks the fields
+        that the vendor's simulator ignores because they follow from others (layout and load
+        fields).  ``eight_bit`` None means unknown: either width may fit.  ``weight_slots``: weights
+        that the buffer holds at a time, when that is to be checked.
+        """
+        if self.depthwise and self.fc:
+            raise LayerError("BAD_FLAGS", "depthwise and fully connected exclude each other")
+        if self.kernel_type > 1:
+            raise LayerError("BAD_KERNEL", f"kernel_type {self.kernel_type} is reserved")
+        if self.fc and self.kernel_type:
+            raise LayerError("BAD_KERNEL", "a fully connected layer has kernel_type 0")
+        if self.pool_type not in POOL_STRIDE:
+            raise LayerError("BAD_POOL", f"pool_type {self.pool_type} is reserved")
+        if self.fc and self.pool_type:
+            raise LayerError("BAD_POOL", "a fully connected layer has pool_type 0")
+        self._check_sizes(strict)
+        for name, layout in (("input", self.in_layout), ("output", self.out_layout)):
+            if layout.base + layout.rows > ram_rows:
+                raise LayerError(
+                    "BAD_ADDR",
+                    f"{name} map takes rows {layout.base}..{layout.base + layout.rows - 1}, "
+                    f"AI RAM has {ram_rows}",
+                )
+        if strict:
+            self._check_loads(eight_bit, weight_slots)
+        self.encode()
+
+    def _check_sizes(self, strict: bool) -> None:
+        """Sizes that cannot be: each BAD_SIZE."""
+        c, h, w = self.in_shape
+        o, oh, ow = self.out_shape
+        if min(c, h, w, o, oh, ow) < 1:
+            raise LayerError("BAD_SIZE", f"zero size: {self.in_shape} -> {self.out_shape}")
+        if self.in_layout.row_len > 15:
+            raise LayerError("BAD_SIZE", f"a line of {w} pixels takes more than 15 rows")
+        if self.depthwise and c != o:
+            raise LayerError("BAD_SIZE", f"depthwise needs as many outputs as inputs: {c} -> {o}")
+        want = (1, 1) if self.fc else pooled_size(self.pool_type, h, w)
+        if (oh, ow) != want:
+            raise LayerError(
+                "BAD_SIZE",
+                f"output {oh} x {ow}, but pool {self.pool_type} of {h} x {w} gives "
+                f"{want[0]} x {want[1]}",
+            )
+        if not strict:
+            return
+        rows = self.row_switch_addr, self.channel_switch_addr, self.coef_group
+        wb_rows = self.wb_row_switch_addr, self.wb_channel_switch_addr, self.wb_group
+        for name, have, layout in (("", rows, self.in_layout), ("wb_", wb_rows, self.out_layout)):
+            want3 = layout.row_len, layout.channel_rows, layout.groups
+            if have != want3:
+                raise LayerError(
+                    "BAD_SIZE",
+                    f"{name}row/channel switch and group {have}, a {layout.width} wide, "
+                    f"{layout.height} high map has {want3}",
+                )
+
+    def _check_loads(self, eight_bit: bool | None, weight_slots: int | None) -> None:
+        """Load fields that contradict the sizes, or a load larger than the buffer: BAD_WEIGHTS."""
+        o, per_load, loads = self.o_ch_num, self.o_ch_num_coef, self.load_time
+        if not (loads - 1) * per_load < o <= loads * per_load:
+            raise LayerError(
+                "BAD_WEIGHTS", f"{loads} loads of {per_load} channels do not make {o} channels"
+            )
+        widths = {None: (1, 2), True: (1,), False: (2,)}[eight_bit]
+        if self.para_size not in [per_load * self.taps * n for n in widths]:
+            raise LayerError(
+                "BAD_WEIGHTS",
+                f"para_size {self.para_size} is not {per_load} channels of {self.taps} weights",
+            )
+        if weight_slots is not None and per_load * self.taps > weight_slots:
+            raise LayerError(
+                "BAD_WEIGHTS",
+                f"a load of {per_load * self.taps} weights, the buffer holds {weight_slots}",
+            )
+
+
+def _code_of(field: str) -> str:
+    """Error code for a value that does not fit into its field."""
+    if field in ("kernel_type",):
+        return "BAD_KERNEL"
+    if field in ("pool_type",):
+        return "BAD_POOL"
+    if field in ("para_size", "load_time", "o_ch_num_coef", "shr_w", "shr_x", "arg_w", "arg_x"):
+        return "BAD_WEIGHTS"
+    if field.endswith("_addr") and "switch" not in field:
+        return "BAD_ADDR"
+    word, _, width, *_ = FIELDS[field]
+    return "BAD_FLAGS" if width == 1 or word == 6 else "BAD_SIZE"
