@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every target first sets up what it lacks (scripts/setup.sh); a second run sets nothing up again.
+SIM     ?= icarus
+CONFIG  ?= small
+VECTORS ?=
+GOLDEN  ?=
+REPORT  ?=
+WAVES   ?=
+IMAGES  ?=
+SEEDS   ?= 5
+JOBS    ?= 2
+TESTS   ?=
+
+SHELL  := /bin/bash
+BIN    := $(CURDIR)/.venv/bin
+PYTHON_RUN := PATH="$(CURDIR)/scripts/bin:$(BIN):$$PATH" PYTHONPATH="$(CURDIR)" $(BIN)/python
+PYTEST := $(PYTHON_RUN) -m pytest -n $(JOBS) --dist worksteal
+ON      = $(filter-out 0,$(1))
+SIM_ARGS = --sim "$(SIM)" --config "$(CONFIG)" $(if $(VECTORS),--vectors $(VECTORS)) \
+  $(if $(call ON,$(GOLDEN)),--golden) $(if $(REPORT),--report "$(REPORT)") \
+  $(if $(call ON,$(WAVES)),--waves) $(if $(IMAGES),--images "$(IMAGES)")
+
+.DEFAULT_GOAL := help
+.PHONY: help setup sim waves test regress lint synth configs clean
+
+help: ## this list
+	@echo "make sim SIM=icarus              handwritten digits on the RTL"
+	@echo "make sim SIM=verilator CONFIG=k210 VECTORS=models/tests/data/vectors   replay layer vectors"
+	@echo
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@echo
+	@echo "  SIM=icarus|verilator  CONFIG=nano|small|medium|k210|large  VECTORS=\"file-or-folder ...\""
+	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits"
+
+setup: ## .venv, and Icarus when it is missing
+	@scripts/setup.sh icarus verilator
+
+sim: ## run a network or vectors on the RTL (see the variables below)
+	@scripts/setup.sh $(if $(call ON,$(GOLDEN)),,$(SIM) $(if $(call ON,$(WAVES)),fst))
+	@$(PYTHON_RUN) -m scripts.sim $(SIM_ARGS)
+
+waves: ## the same with WAVES=1
+	@$(MAKE) --no-print-directory sim WAVES=1
+
+test: ## every test, both simulators (TESTS=path narrows it, JOBS=processes)
+	@scripts/setup.sh icarus verilator
+	@$(PYTEST) $(TESTS)
+
+regress: ## every test with SEEDS different seeds
+	@scripts/setup.sh icarus verilator
+	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; SEED=$$seed $(PYTEST) -q $(TESTS) || exit 1; done
+
+lint: ## Verilog and Python linters; clean or fails
+	@scripts/setup.sh icarus verilator
+	@$(PYTHON_RUN) -m scripts.lint
+
+synth: ## every configuration through Yosys; cells per block of nano
+	@scripts/setup.sh
+	@$(PYTHON_RUN) -m scripts.synth
+
+configs: ## print the README's table of configurations
+	@scripts/setup.sh
+	@$(PYTHON_RUN) -m scripts.configs
+
+clean: ## remove builds and recordings (keeps .venv)
+	rm -rf sim_build waves .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
