@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The 16-segment activation with its rounding shift (kpu.md 1.2 and 1.3), vectorised.
 
-Ranges: v and start are signed 36, so v - start is signed 37, times a signed 16-bit mul at most 2^51 in
-magnitude: int64 holds everything.  A shift of 53 or more sees only the sign (fraction at most 2^51 below
-half), so clamping shifts to 54 changes nothing and keeps the shifts legal for int64.
+Ranges: v and start are signed 36, so v - start is signed 37, times a signed 16-bit mul at most
+2^51 in magnitude: int64 holds everything.  A shift of 53 or more sees only the sign (fraction at
+most 2^51 below half), so clamping shifts to 54 changes nothing and keeps the shifts legal for
+int64.
 """
 
 from __future__ import annotations
@@ -60,9 +61,10 @@ def _round(
 class Activation:
     """An activation table made ready for whole arrays.
 
-    The segment of v is the largest i with v > start[i] (v01: v >= start[i]), whatever the order of the
-    table.  Entry i can only win where start[i] is below every later start; these entries, in order of
-    their starts, cut the line into intervals, so a count of passed starts selects the segment.
+    The segment of v is the largest i with v > start[i] (v01: v >= start[i]), whatever the order
+    of the table.  Entry i can only win where start[i] is below every later start; these entries,
+    in order of their starts, cut the line into intervals, so a count of passed starts selects the
+    segment.
     """
 
     def __init__(self, table: ActTable, rounding: str = "nncase", signed: bool = False) -> None:

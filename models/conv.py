@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact window sums of a layer, in blocks: s = sum p*q and sx = sum p (kpu.md 1.2).
 
-Sums of products run as float64 matrix products, which are exact while every partial sum is an integer
-below 2^53, in whatever order BLAS adds: a pixel is at most 255, a weight at most 65535, and a window has
-at most 1024*9 taps, so s < 2^38.  A fully connected vector is bounded by the argument's fields at
-2^29 pixels, and 2^29 * 255 * 65535 < 2^53 as well.  Depthwise sums stay below 9 * 255 * 65535 < 2^31 and
-run in int32.
+Sums of products run as float64 matrix products, which are exact while every partial sum is an
+integer below 2^53, in whatever order BLAS adds: a pixel is at most 255, a weight at most 65535,
+and a window has at most 1024*9 taps, so s < 2^38.  A fully connected vector is bounded by the
+argument's fields at 2^29 pixels, and 2^29 * 255 * 65535 < 2^53 as well.  Depthwise sums stay
+below 9 * 255 * 65535 < 2^31 and run in int32.
 
-A signed input is gated before anything else (negative -> 0), so from here on pixels are 0..255 and a
-multiplication is gated exactly where the pixel is 0.
+A signed input is gated before anything else (negative -> 0), so from here on pixels are 0..255
+and a multiplication is gated exactly where the pixel is 0.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _full(arg: LayerArg, xp: npt.NDArray[np.uint8], weights: npt.NDArray) -> Ite
     outputs, channels = arg.o_ch_num, arg.i_ch_num
     rows, columns, *_ = kept_pixels(arg)
     taps = arg.kernel**2
-    # one more "output channel" of weights 1 gives sx; order [o][tap][c], as the windows are gathered
+    # one more "output channel" of weights 1 gives sx; [o][tap][c], as the windows are gathered
     matrix = np.ones((outputs + 1, taps * channels))
     kernel = weights.reshape(outputs, channels, taps).transpose(0, 2, 1)
     matrix[:-1] = kernel.reshape(outputs, -1)
@@ -140,14 +140,19 @@ def _depthwise(arg: LayerArg, xp: npt.NDArray[np.uint8], weights: npt.NDArray) -
             yield part, slice(first, last), s.astype(np.int64), sx.astype(np.int64)
 
 
+def needed_macs(arg: LayerArg) -> int:
+    """Multiplications of a layer: of kept pixels only for pools 5, 6 and 7, else of all H x W."""
+    rows, columns, *_ = kept_pixels(arg)
+    return rows * columns * arg.weight_count
+
+
 def count_macs(arg: LayerArg, x: npt.NDArray[np.uint8]) -> tuple[int, int]:
     """(multiplications needed, those of them whose pixel is <= 0 and that are gated)."""
     if arg.fc:
         zeros = int(np.count_nonzero(gate(x, bool(arg.signed_in)) == 0))
-        return arg.weight_count, zeros * arg.o_ch_num
-    rows, columns, *_ = kept_pixels(arg)
+        return needed_macs(arg), zeros * arg.o_ch_num
     # zeros over all channels at every place, then over every window
     zero = np.count_nonzero(padded(arg, x) == 0, axis=0)
-    gated = sum(int(pixels.sum()) for pixels in _taps(arg, zero, 0, rows))
+    gated = sum(int(pixels.sum()) for pixels in _taps(arg, zero, 0, kept_pixels(arg)[0]))
     times = 1 if arg.depthwise else arg.o_ch_num
-    return rows * columns * arg.weight_count, gated * times
+    return needed_macs(arg), gated * times

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The golden model of one layer: kpu.md section 1 to the last bit, vectorised numpy.
 
-Convolution -> zero-point terms -> batch norm -> activation -> pooling.  The extensions: ``signed_in``
-(signed pixels, only those above 0 take part), ``signed_out`` (signed activation bytes), ``fc`` (fully
-connected).  ``alu`` and ``v`` are reduced to signed 36 bits, as in the device; no legal model gets there.
+Convolution -> zero-point terms -> batch norm -> activation -> pooling.  The extensions:
+``signed_in`` (signed pixels, only those above 0 take part), ``signed_out`` (signed activation
+bytes), ``fc`` (fully connected).  ``alu`` and ``v`` are reduced to signed 36 bits, as in the
+device; no legal model gets there.
 
-Ranges in int64: s < 2^53 (see ``conv``); |arg_x*sx| <= 2^23 * 2^37 (a fully connected vector of 2^29
-pixels); |arg_w*sw| <= 2^23 * 2^30 in a convolution; |arg_add*n| <= 2^49; |alu*mul| <= 2^35 * 2^23; the
-activation product <= 2^51.  Only arg_w*sw of an absurdly long fully connected vector could leave int64; its
-low 64 bits still give the right 36 bits after a shift of at most 15.
+Ranges in int64: s < 2^53 (see ``conv``); |arg_x*sx| <= 2^23 * 2^37 (a fully connected vector of
+2^29 pixels); |arg_w*sw| <= 2^23 * 2^30 in a convolution; |arg_add*n| <= 2^49; |alu*mul| <= 2^35 *
+2^23; the activation product <= 2^51.  Only arg_w*sw of an absurdly long fully connected vector
+could leave int64; its low 64 bits still give the right 36 bits after a shift of at most 15.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ def run_layer(
 ) -> LayerResult:
     """Run one layer.
 
-    x: (C, H, W) bytes (uint8, or int8 for signed pixels).  weights: bytes in memory order (uint8; a
-    uint16 array is taken too in 16-bit mode).  bn: O words.  act: 18 words.  Raises LayerError for an
-    illegal argument, ValueError for tables or maps of the wrong size.
+    x: (C, H, W) bytes (uint8, or int8 for signed pixels).  weights: bytes in memory order (uint8;
+    a uint16 array is taken too in 16-bit mode).  bn: O words.  act: 18 words.  Raises LayerError
+    for an illegal argument, ValueError for tables or maps of the wrong size.
     """
     arg.validate(strict=False)
     x = np.asarray(x)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The KPU layer argument: 12 words of 64 bits <-> named fields (kpu.md section 2), and its rules.
 
-Fields carry the names of the vendor's structures and hold *true* values: where a word stores "minus
-one", the attribute holds the number itself (``i_ch_num`` is the number of channels).  Three bits that
-the KPU leaves reserved extend it: ``signed_in``, ``signed_out`` and ``fc`` (word 0, bits 8..10).
+Fields carry the names of the vendor's structures and hold *true* values: where a word stores
+"minus one", the attribute holds the number itself (``i_ch_num`` is the number of channels).
+Three bits that the KPU leaves reserved extend it: ``signed_in``, ``signed_out`` and ``fc`` (word
+0, bits 8..10).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .pooling import POOL_STRIDE, pooled_size
 WORDS = 12
 # Bytes of weights that compilers put into one load: nncase (8 bit) and its 0.1 release (16 bit).
 LOAD_LIMIT = {True: 30 * 1024, False: 60 * 1024}
+PARA_SIZE_MAX = (1 << 17) - 1  # bytes of a load that the field can name
 # Error codes of the device (AI_ERR_CODE) that an argument can raise.
 ERROR_CODES = {
     "BAD_SIZE": 1,
@@ -218,7 +220,7 @@ class LayerArg:
 
     @property
     def add_count(self) -> int:
-        """What ``arg_add`` is multiplied by: input channels; 1 for depthwise and fully connected."""
+        """What ``arg_add`` is multiplied by: C, or 1 for depthwise and fully connected."""
         return 1 if self.depthwise or self.fc else self.i_ch_num
 
     @property
@@ -299,7 +301,7 @@ class LayerArg:
         return arg
 
     def with_loads(self, eight_bit: bool, per_load: int | None = None) -> LayerArg:
-        """The same layer with the weight-load fields of nncase's rule (or ``per_load`` channels)."""
+        """The same layer with the load fields of nncase's rule (or ``per_load`` channels)."""
         one = self.taps * (1 if eight_bit else 2)
         if self.depthwise:
             return self.replace(
@@ -308,7 +310,7 @@ class LayerArg:
         if per_load is None:
             per_load = LOAD_LIMIT[eight_bit] // one
             # more loads than the field counts: larger chunks, as far as para_size reaches
-            per_load = max(per_load, min(-(-self.o_ch_num // 64), ((1 << 17) - 1) // one))
+            per_load = max(per_load, min(-(-self.o_ch_num // 64), PARA_SIZE_MAX // one))
         per_load = max(1, min(self.o_ch_num, per_load))
         loads = -(-self.o_ch_num // per_load)
         return self.replace(o_ch_num_coef=per_load, load_time=loads, para_size=per_load * one)

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network image for the task-list mode: layer arguments, weights, biases; and its execution.
+
+The table addresses inside the arguments are offsets: ``para_start_addr`` into the weights, the
+batch-norm and activation addresses into the biases.  Both blobs are in the order of the layers,
+each table 8-byte aligned, so that a network image can lie anywhere in storage.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from . import airam
+from .golden import LayerResult, run_layer
+from .layer import WORDS, LayerArg, LayerError
+from .layout import AI_RAM_ROWS, Layout
+from .params import ACT_BYTES, BN_BYTES
+from .roofline import map_bytes
+
+ALIGN = 8  # bytes, of every table
+UNWRITTEN = 0xA5  # what AI RAM and result area hold before a run
+
+
+class NetworkError(ValueError):
+    """A network image that cannot be used."""
+
+
+@dataclasses.dataclass
+class NetworkRun:
+    """One inference."""
+
+    y: npt.NDArray[np.uint8]  # output map of the last layer
+    layers: list[LayerResult]
+
+    @property
+    def macs(self) -> int:
+        return sum(layer.macs for layer in self.layers)
+
+    @property
+    def macs_gated(self) -> int:
+        return sum(layer.macs_gated for layer in self.layers)
+
+
+@dataclasses.dataclass
+class Storage:
+    """A network and images placed in storage."""
+
+    data: npt.NDArray[np.uint8]  # flat bytes from address ``base`` on
+    base: int
+    registers: dict[str, int]  # AI_* register values, eight_bit_mode among them
+    results: list[int]  # address of every result
+    result_shape: tuple[int, int, int]
+
+    def result(self, memory: npt.NDArray[np.uint8], i: int) -> npt.NDArray[np.uint8]:
+        """Result map ``i`` out of ``memory``, bytes of the storage from ``base`` on."""
+        start = self.results[i] - self.base
+        return memory[start : start + map_bytes(self.result_shape)].reshape(self.result_shape)
+
+
+@dataclasses.dataclass
+class Network:
+    """A task list with its tables; see ``add`` for building one."""
+
+    layers: list[LayerArg] = dataclasses.field(default_factory=list)
+    weights: npt.NDArray[np.uint8] = dataclasses.field(
+        default_factory=lambda: np.zeros(0, dtype=np.uint8)
+    )
+    biases: npt.NDArray[np.uint8] = dataclasses.field(
+        default_factory=lambda: np.zeros(0, dtype=np.uint8)
+    )
+    eight_bit: bool = True
+
+    @property
+    def in_shape(self) -> tuple[int, int, int]:
+        return self.layers[0].in_shape
+
+    @property
+    def out_shape(self) -> tuple[int, int, int]:
+        return self.layers[-1].out_shape
+
+    # ---------------------------------------------------------------- building
+    def add(
+        self,
+        arg: LayerArg,
+        weights: npt.NDArray[np.uint8],
+        bn: npt.NDArray[np.uint64],
+        act: npt.NDArray[np.uint64],
+    ) -> LayerArg:
+        """Append a layer: its tables go to the end of the blobs, its addresses are set to them."""
+        tables = np.concatenate([_bytes(bn), _bytes(act)])
+        arg = arg.replace(
+            para_start_addr=self.weights.size,
+            bwsx_base_addr=self.biases.size,
+            active_addr=self.biases.size + BN_BYTES * arg.o_ch_num,
+        )
+        self.weights = _aligned(np.concatenate([self.weights, weights]), ALIGN)
+        self.biases = _aligned(np.concatenate([self.biases, tables]), ALIGN)
+        self.layers.append(arg)
+        return arg
+
+    def place(self, ram_rows: int = AI_RAM_ROWS) -> None:
+        """Set the AI RAM addresses: maps in turn at the bottom and at the top."""
+        low = True  # where the input of the layer lies
+        placed = []
+        src = 0
+        for arg in self.layers:
+            dst = ram_rows - Layout(*arg.out_shape).rows if low else 0
+            placed.append(arg.replace(image_src_addr=src, image_dst_addr=dst))
+            src, low = dst, not low
+        self.layers = placed
+
+    def tables(
+        self, arg: LayerArg
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """(weight bytes, batch-norm words, activation words) that a layer's addresses name."""
+        size = arg.weight_count * (1 if self.eight_bit else 2)
+        return (
+            _slice("weights", self.weights, arg.para_start_addr, size),
+            _slice("biases", self.biases, arg.bwsx_base_addr, arg.o_ch_num * BN_BYTES).view("<u8"),
+            _slice("biases", self.biases, arg.active_addr, ACT_BYTES).view("<u8"),
+        )
+
+    def validate(self, ram_rows: int = AI_RAM_ROWS) -> None:
+        """NetworkError naming the layer when an argument or an address is illegal."""
+        if not 1 <= len(self.layers) <= 1023:
+            raise NetworkError(f"{len(self.layers)} layers, a task list has 1..1023")
+        for i, arg in enumerate(self.layers):
+            try:
+                arg.validate(eight_bit=self.eight_bit, ram_rows=ram_rows)
+                self.tables(arg)
+            except (LayerError, NetworkError) as err:
+                raise NetworkError(f"layer {i}: {err}") from None
+
+    # ----------------------------------------------------------------- running
+    def run(
+        self, x: npt.NDArray, *, rounding: str = "nncase", ram: npt.NDArray[np.uint8] | None = None
+    ) -> NetworkRun:
+        """One inference on the golden model, every map read from and written to an AI RAM.
+
+        ``x``: (C, H, W) bytes.  ``ram``: an AI RAM to work in (a fresh one by default), so that
+        wrong or overlapping addresses give wrong results here as they do on the device.
+        """
+        ram = airam.new_ram(fill=UNWRITTEN) if ram is None else ram
+        first = self.layers[0]
+        if np.shape(x) != first.in_shape:
+            raise NetworkError(f"input {np.shape(x)}, the network takes {first.in_shape}")
+        airam.pack(ram, first.image_src_addr, x)
+        results = []
+        for arg in self.layers:
+            weights, bn, act = self.tables(arg)
+            pixels = airam.unpack(ram, arg.image_src_addr, arg.in_shape)
+            result = run_layer(
+                arg, pixels, weights, bn, act, eight_bit=self.eight_bit, rounding=rounding
+            )
+            airam.pack(ram, arg.image_dst_addr, result.y)
+            results.append(result)
+        last = self.layers[-1]
+        return NetworkRun(airam.unpack(ram, last.image_dst_addr, last.out_shape), results)
+
+    # ----------------------------------------------------------------- storage
+    def task_list(self) -> npt.NDArray[np.uint8]:
+        """The layer arguments as bytes, 96 each."""
+        return _bytes(np.concatenate([arg.encode() for arg in self.layers]))
+
+    def storage(
+        self,
+        images: npt.NDArray,
+        *,
+        base: int = 0,
+        continuous: bool = False,
+        align: int = ALIGN,
+        pixel_offset: int = 0,
+    ) -> Storage:
+        """Lay out list, weights, biases, images and room for results from address ``base`` on.
+
+        ``images``: (n, C, H, W) bytes.  ``pixel_offset`` moves the pixels off their alignment.  The
+        registers are those of the first inference; in continuous mode AI_INF_LEFT tells how many
+        follow.
+        """
+        images = np.ascontiguousarray(images).view(np.uint8)
+        if images.shape[1:] != self.in_shape:
+            raise NetworkError(f"images {images.shape}, the network takes (n, *{self.in_shape})")
+        count = len(images)
+        pixels = images.reshape(count, -1)
+        pixel_stride = _up(pixels.shape[1], align)
+        result_stride = _up(map_bytes(self.out_shape), align)
+        padded = np.zeros((count, pixel_stride), dtype=np.uint8)
+        padded[:, : pixels.shape[1]] = pixels
+        result = np.full(count * result_stride, UNWRITTEN, dtype=np.uint8)
+        parts = {
+            "AI_LIST_ADR": self.task_list(),
+            "AI_WGT_ADR": self.weights,
+            "AI_BIAS_ADR": self.biases,
+            "AI_PIX_ADR": np.concatenate([np.zeros(pixel_offset, np.uint8), padded.reshape(-1)]),
+            "AI_RES_ADR": result,
+        }
+        registers, blobs, at = {}, [], base
+        for name, blob in parts.items():
+            registers[name] = at
+            blobs.append(_aligned(blob, align))
+            at += blobs[-1].size
+        registers["AI_PIX_ADR"] += pixel_offset
+        registers |= {
+            "AI_CNN_MODE": 2 if continuous else 1,
+            "AI_NPIX_ADR": registers["AI_PIX_ADR"] + pixel_stride,
+            "AI_LIST_LEN": len(self.layers),
+            "AI_INF_LEFT": count - 1 if continuous else 0,
+            "AI_PIX_STRIDE": pixel_stride,
+            "AI_RES_STRIDE": result_stride,
+            "eight_bit_mode": int(self.eight_bit),
+        }
+        results = [registers["AI_RES_ADR"] + i * result_stride for i in range(count)]
+        return Storage(np.concatenate(blobs), base, registers, results, self.out_shape)
+
+    # ------------------------------------------------------------------- files
+    def save(self, path: str | Path) -> None:
+        """Write as .npz: words (n, 12) u64, weights u8, biases u8, eight_bit u8."""
+        np.savez_compressed(
+            path,
+            words=np.stack([arg.encode() for arg in self.layers]),
+            weights=self.weights,
+            biases=self.biases,
+            eight_bit=np.uint8(self.eight_bit),
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Network:
+        """Read what ``save`` wrote; NetworkError with one line for anything else."""
+        try:
+            with np.load(path, allow_pickle=False) as data:
+                words, weights, biases = data["words"], data["weights"], data["biases"]
+                eight_bit = bool(data["eight_bit"])
+        except (OSError, KeyError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as err:
+            raise NetworkError(f"{path}: not a network image: {err}") from None
+        if words.dtype != np.uint64 or words.ndim != 2 or words.shape[1] != WORDS:
+            raise NetworkError(f"{path}: words: expected uint64 (n, {WORDS})")
+        if weights.dtype != np.uint8 or biases.dtype != np.uint8:
+            raise NetworkError(f"{path}: weights, biases: expected uint8")
+        network = cls([LayerArg.decode(row) for row in words], weights, biases, eight_bit)
+        try:
+            network.validate()
+        except NetworkError as err:
+            raise NetworkError(f"{path}: {err}") from None
+        return network
+
+
+def _up(size: int, align: int) -> int:
+    return -(-size // align) * align
+
+
+def _aligned(blob: npt.NDArray[np.uint8], align: int) -> npt.NDArray[np.uint8]:
+    return np.pad(blob, (0, _up(blob.size, align) - blob.size))
+
+
+def _bytes(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(words, dtype="<u8").view(np.uint8)
+
+
+def _slice(name: str, blob: npt.NDArray[np.uint8], start: int, size: int) -> npt.NDArray[np.uint8]:
+    if start + size > blob.size:
+        raise NetworkError(f"{name}: {size} bytes at {start}, there are {blob.size}")
+    return np.ascontiguousarray(blob[start : start + size])
