@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The digits network: real scans, a small CNN trained on them, and its quantised image.
+
+Everything is committed (see README.md here); ``scripts/train_digits.py`` makes it again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from models.network import Network
+
+FOLDER = Path(__file__).resolve().parent
+DATA = FOLDER / "digits.npz"
+FLOAT = FOLDER / "float.npz"
+NETWORK = FOLDER / "network.npz"
+PIXEL_SCALE = 15  # a scan's 0..16 becomes a pixel byte 0..240
+
+
+@dataclasses.dataclass(frozen=True)
+class Digits:
+    """Scans (n, 1, 8, 8) uint8 0..16 with labels (n,) uint8."""
+
+    images: npt.NDArray[np.uint8]
+    labels: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def pixels(self) -> npt.NDArray[np.uint8]:
+        """Images as the device takes them: (n, 1, 8, 8) bytes 0..240."""
+        return self.images * np.uint8(PIXEL_SCALE)
+
+
+def load_data() -> tuple[Digits, Digits]:
+    """(training set, held-out test set), always the same split."""
+    with np.load(DATA, allow_pickle=False) as data:
+        images, labels, test = data["images"][:, None], data["labels"], data["test"]
+    return Digits(images[~test], labels[~test]), Digits(images[test], labels[test])
+
+
+def load_network() -> Network:
+    """The quantised network; its output map (10, 1, 1) holds signed logits."""
+    return Network.load(NETWORK)
+
+
+def load_float() -> dict[str, npt.NDArray[np.float64]]:
+    """Parameters of the float model, see ``float_model``."""
+    with np.load(FLOAT, allow_pickle=False) as data:
+        return {key: data[key].astype(np.float64) for key in data.files}
+
+
+def classify(y: npt.NDArray[np.uint8]) -> int:
+    """Class of an output map: the largest signed logit, the first of equals."""
+    return int(np.argmax(y.view(np.int8).reshape(-1)))
