@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// result_reader: reads a feature map from the AI RAM and emits it as dense bytes, c, y, x order.
+//
+// How it works: the row sequencer asks for the rows; a row that was read waits in a buffer of one
+// until the row at work has been cut into bus words; these go through a byte gearbox, which closes
+// the gaps between the lines. The last word is zero padded.
+// Handshake: start (one cycle, ignored while busy) begins a map; dest 0 sends 64-bit words to rf_*,
+// dest 1 bus words to wr_*. A row is asked for with ar_req until the cycle with ar_gnt, its data
+// are taken in the next cycle. done pulses after the last word was accepted. stop (level or
+// pulse) ends everything at once.
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module result_reader #(
+  // data width of the bus
+  parameter AHB_W = 32
+) (
+  // clock, synchronous reset, stop
+  input  wire              clk,
+  input  wire              rst,
+  input  wire              stop,
+  // map to send: first row, channels - 1, height - 1, width - 1; where to
+  input  wire              start,
+  input  wire [14:0]       base_row,
+  input  wire [9:0]        chans_m1,
+  input  wire [8:0]        height_m1,
+  input  wire [9:0]        width_m1,
+  input  wire              dest,
+  // read port of the AI RAM
+  output wire              ar_req,
+  output wire [14:0]       ar_row,
+  input  wire              ar_gnt,
+  input  wire [511:0]      ar_data,
+  // to the result FIFO of the host
+  output wire              rf_valid,
+  input  wire              rf_ready,
+  output wire [63:0]       rf_data,
+  // to the write channel of the DMAC
+  output wire              wr_valid,
+  input  wire              wr_ready,
+  output wire [AHB_W-1:0]  wr_data,
+  // state
+  output wire              busy,
+  output reg               done
+);
+
+  localparam BW = AHB_W / 8;
+  localparam OW = $clog2(BW);
+  localparam CW = OW + 1;
+  localparam OB = (BW > 8) ? BW : 8;
+  localparam LVL_W = $clog2(OB + 2 * BW + 1);
+  localparam TAKE_W = $clog2(OB + 1);
+  localparam [6:0] BW_C = BW[6:0];
+  localparam [LVL_W-1:0] BUS_L = BW[LVL_W-1:0];
+  localparam [LVL_W-1:0] HOST_L = 8;
+
+  // -------------------------------------------------------------------------------------------
+  // reading rows: one may be on its way, one may wait in the buffer
+  // -------------------------------------------------------------------------------------------
+  reg              busy_reg;
+  reg              dest_reg;
+  reg              asking_reg;
+  reg              flight_reg;
+  reg  [7:0]       flight_info_reg;
+  reg  [1:0]       flight_lane_reg;
+  reg              buf_valid_reg;
+  reg  [511:0]     buf_reg;
+  reg  [7:0]       buf_info_reg;
+  reg              cut_valid_reg;
+  reg  [511:0]     cut_reg;
+  reg  [7:0]       cut_info_reg;
+
+  // the last word is accepted in this cycle
+  wire             finish;
+  wire             go = start && !busy_reg;
+  wire             step = ar_req && ar_gnt;
+  wire [14:0]      row;
+  wire [1:0]       lane;
+  wire [6:0]       len;
+  wire             last;
+
+  row_sequencer u_sequencer (
+    .clk(clk), .start(go), .base_row(base_row), .chans_m1(chans_m1), .height_m1(height_m1),
+    .width_m1(width_m1), .next(step), .row(row), .lane(lane), .len(len), .last(last)
+  );
+
+  // row at work: {last, bytes left}
+  wire             gb_ready;
+  wire [6:0]       cut_left = cut_info_reg[6:0];
+  wire             cut_last = cut_info_reg[7];
+  wire             final_slot = (cut_left <= BW_C);
+  wire             use_slot = cut_valid_reg && gb_ready;
+  wire             cut_free = !cut_valid_reg || (use_slot && final_slot);
+  wire             buf_free = !buf_valid_reg || cut_free;
+
+  assign ar_req = asking_reg && !flight_reg && buf_free;
+  assign ar_row = row;
+
+  // the row that arrives, its first valid byte moved to byte 0
+  wire [511:0]     arrived = ar_data >> {flight_lane_reg, 7'd0};
+
+  always @(posedge clk) begin
+    if (rst || stop) begin
+      busy_reg <= 1'b0;
+      dest_reg <= 1'b0;
+      asking_reg <= 1'b0;
+      flight_reg <= 1'b0;
+      flight_info_reg <= 8'd0;
+      flight_lane_reg <= 2'd0;
+    end else if (go) begin
+      busy_reg <= 1'b1;
+      dest_reg <= dest;
+      asking_reg <= 1'b1;
+      flight_reg <= 1'b0;
+    end else begin
+      busy_reg <= busy_reg && !finish;
+      asking_reg <= asking_reg && !(step && last);
+      flight_reg <= step;
+      if (step) begin
+        flight_info_reg <= {last, len};
+        flight_lane_reg <= lane;
+      end
+    end
+  end
+
+  // a row goes straight to work when nothing is in front of it
+  wire             to_cut = flight_reg && cut_free && !buf_valid_reg;
+
+  always @(posedge clk) begin
+    if (rst || stop) begin
+      buf_valid_reg <= 1'b0;
+      buf_reg <= 512'd0;
+      buf_info_reg <= 8'd0;
+      cut_valid_reg <= 1'b0;
+      cut_reg <= 512'd0;
+      cut_info_reg <= 8'd0;
+    end else begin
+      buf_valid_reg <= (flight_reg && !to_cut) || (buf_valid_reg && !cut_free);
+      if (flight_reg && !to_cut) begin
+        buf_reg <= arrived;
+        buf_info_reg <= flight_info_reg;
+      end
+      if (cut_free) begin
+        cut_valid_reg <= buf_valid_reg || flight_reg;
+        cut_reg <= buf_valid_reg ? buf_reg : arrived;
+        cut_info_reg <= buf_valid_reg ? buf_info_reg : flight_info_reg;
+      end else if (use_slot) begin
+        cut_reg <= cut_reg >> AHB_W;
+        cut_info_reg <= {cut_last, cut_left - BW_C};
+      end
+    end
+  end
+
+  // -------------------------------------------------------------------------------------------
+  // packing
+  // -------------------------------------------------------------------------------------------
+  wire [CW-1:0]      cut_cnt = final_slot ? cut_left[CW-1:0] : BW_C[CW-1:0];
+  wire [LVL_W-1:0]   avail;
+  wire [8*OB-1:0]    window;
+  wire [TAKE_W-1:0]  take;
+  // everything is in the gearbox
+  reg                tail_reg;
+
+  byte_gearbox #(
+    .IN_BYTES(BW),
+    .OUT_BYTES(OB)
+  ) u_gearbox (
+    .clk     (clk),
+    .rst     (rst),
+    .flush   (stop),
+    .in_valid(cut_valid_reg),
+    .in_ready(gb_ready),
+    .in_data (cut_reg[AHB_W-1:0]),
+    .in_off  ({OW{1'b0}}),
+    .in_cnt  (cut_cnt),
+    .avail   (avail),
+    .out_data(window),
+    .take    (take)
+  );
+
+  wire [LVL_W-1:0]   word = dest_reg ? BUS_L : HOST_L;
+  wire               short = (avail <= word);
+  wire               ready = dest_reg ? wr_ready : rf_ready;
+  wire               valid = busy_reg && ((avail >= word) || (tail_reg && avail != {LVL_W{1'b0}}));
+  wire               used = valid && ready;
+  assign finish = used && tail_reg && short;
+
+  assign take = !used ? {TAKE_W{1'b0}} : short ? avail[TAKE_W-1:0] : word[TAKE_W-1:0];
+  assign wr_valid = valid && dest_reg;
+  assign wr_data = window[AHB_W-1:0];
+  assign rf_valid = valid && !dest_reg;
+  assign rf_data = window[63:0];
+  assign busy = busy_reg;
+
+  always @(posedge clk) begin
+    if (rst || stop || go) begin
+      tail_reg <= 1'b0;
+      done <= 1'b0;
+    end else begin
+      tail_reg <= !finish && (tail_reg || (use_slot && final_slot && cut_last));
+      done <= finish;
+    end
+  end
+
+endmodule
+
+`resetall
