@@ -10,7 +10,7 @@
 // than 32 bits, or a register that reg_err refuses gets the two-cycle ERROR answer, and has no
 // side effect. IDLE and BUSY are answered OKAY at once and have none either.
 // Handshake: reg_wr and reg_rd are one-cycle strobes, reg_rdata and reg_err answer in the same
-// cycle. hr_req is a level until and with hr_ack; a level in the cycle after hr_ack is a new access.
+// cycle. hr_req is a level until and with hr_ack; a level in the cycle after is a new access.
 
 `resetall
 `timescale 1ns / 1ps

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ai_cfg: AI_CFG, the registers of an inference (patent.md), offsets 0x100..0x148, 0x1F8, 0x1FC.
+//
+// Start: a write of 1 to AI_CTRL[0] is refused while the device is busy (START_BUSY), and with an
+// impossible configuration (BAD_CONFIG: mode 0, list length 0, AI_RES_ADR - in mode 2 with further
+// inferences also AI_RES_STRIDE - not a multiple of the bus word). An accepted start clears
+// AI_CNN_DONE, AI_INT_STATUS and the error registers. Mode 2 without further inferences is a
+// single inference: AI_CNN_MODE becomes 1 at the start, as it does when the last one of a stream
+// begins. inf_next (patent step 009) moves on to the next inference; a value that the host writes
+// in the same cycle wins.
+// Errors: the first one is kept in AI_ERR_* until AI_ERR_CODE is written or the next start.
+// Handshake: wr strobes with addr, rdata in the same cycle; all outputs to the core are registered
+// levels and one-cycle pulses.
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module ai_cfg #(
+  // shape of the MAC array, for AI_CONFIG
+  parameter N_X = 9,
+  parameter N_Y = 4,
+  parameter N_Z = 4,
+  // data width of the bus to the storage
+  parameter AHB_W = 32
+) (
+  // clock, synchronous reset
+  input  wire         clk,
+  input  wire         rst,
+  // register access
+  input  wire         wr,
+  input  wire [11:0]  addr,
+  input  wire [31:0]  wdata,
+  output reg  [31:0]  rdata,
+  output wire         hit,
+  // configuration to the core
+  output wire [1:0]   cfg_mode,
+  output wire [31:0]  cfg_pix_adr,
+  output wire [31:0]  cfg_npix_adr,
+  output wire [31:0]  cfg_wgt_adr,
+  output wire [31:0]  cfg_bias_adr,
+  output wire [31:0]  cfg_list_adr,
+  output wire [9:0]   cfg_list_len,
+  output wire [31:0]  cfg_res_adr,
+  output wire [31:0]  cfg_inf_left,
+  // commands to the core
+  output reg          start_pulse,
+  output reg          soft_reset_pulse,
+  output reg          stop_pulse,
+  // the next inference of a stream begins
+  input  wire         inf_next,
+  // state of the core: AI_STATUS without its error bit
+  input  wire         st_busy,
+  input  wire [31:0]  status,
+  // events
+  input  wire         ev_inf_done,
+  input  wire         ev_err,
+  input  wire [7:0]   err_code,
+  input  wire [15:0]  err_layer,
+  input  wire [31:0]  err_addr,
+  // errors of the KPU registers
+  input  wire         overrun,
+  input  wire         underrun,
+  // an error is recorded, interrupt
+  output wire         err_any,
+  output wire         irq
+);
+
+  localparam OW = $clog2(AHB_W / 8);
+  localparam [31:0] MAGIC = 32'h5550_4B4F;
+  localparam [31:0] CONFIG = {OW[7:0], N_Z[7:0], N_Y[7:0], N_X[7:0]};
+  localparam [7:0] FIFO_OVERRUN = 8'd8;
+  localparam [7:0] START_BUSY = 8'd9;
+  localparam [7:0] FIFO_UNDERRUN = 8'd10;
+  localparam [7:0] BAD_CONFIG = 8'd11;
+
+  // word offsets
+  localparam [9:0] A_MODE = 10'h040;
+  localparam [9:0] A_DONE = 10'h041;
+  localparam [9:0] A_PIX = 10'h042;
+  localparam [9:0] A_NPIX = 10'h043;
+  localparam [9:0] A_WGT = 10'h044;
+  localparam [9:0] A_BIAS = 10'h045;
+  localparam [9:0] A_LIST = 10'h046;
+  localparam [9:0] A_LIST_LEN = 10'h047;
+  localparam [9:0] A_RES = 10'h048;
+  localparam [9:0] A_INF_LEFT = 10'h049;
+  localparam [9:0] A_PIX_STRIDE = 10'h04A;
+  localparam [9:0] A_RES_STRIDE = 10'h04B;
+  localparam [9:0] A_CTRL = 10'h04C;
+  localparam [9:0] A_STATUS = 10'h04D;
+  localparam [9:0] A_INT_STATUS = 10'h04E;
+  localparam [9:0] A_INT_MASK = 10'h04F;
+  localparam [9:0] A_ERR_CODE = 10'h050;
+  localparam [9:0] A_ERR_INFO = 10'h051;
+  localparam [9:0] A_ERR_ADDR = 10'h052;
+  localparam [9:0] A_ID = 10'h07E;
+  localparam [9:0] A_CONFIG = 10'h07F;
+
+  wire [9:0]   word = addr[11:2];
+
+  assign hit = (word >= A_MODE && word <= A_ERR_ADDR) || (word == A_ID) || (word == A_CONFIG);
+
+  reg  [1:0]   mode_reg;
+  reg          done_reg;
+  reg  [31:0]  pix_reg;
+  reg  [31:0]  npix_reg;
+  reg  [31:0]  wgt_reg;
+  reg  [31:0]  bias_reg;
+  reg  [31:0]  list_reg;
+  reg  [9:0]   list_len_reg;
+  reg  [31:0]  res_reg;
+  reg  [31:0]  inf_left_reg;
+  reg  [31:0]  pix_stride_reg;
+  reg  [31:0]  res_stride_reg;
+  reg  [1:0]   int_status_reg;
+  reg  [1:0]   int_mask_reg;
+  reg  [7:0]   err_code_reg;
+  reg  [15:0]  err_layer_reg;
+  reg  [31:0]  err_addr_reg;
+
+  assign cfg_mode = mode_reg;
+  assign cfg_pix_adr = pix_reg;
+  assign cfg_npix_adr = npix_reg;
+  assign cfg_wgt_adr = wgt_reg;
+  assign cfg_bias_adr = bias_reg;
+  assign cfg_list_adr = list_reg;
+  assign cfg_list_len = list_len_reg;
+  assign cfg_res_adr = res_reg;
+  assign cfg_inf_left = inf_left_reg;
+  assign err_any = (err_code_reg != 8'd0);
+  assign irq = ((int_status_reg & ~int_mask_reg) != 2'd0);
+
+  // -------------------------------------------------------------------------------------------
+  // start, soft reset, stop
+  // -------------------------------------------------------------------------------------------
+  wire ctrl = wr && (word == A_CTRL);
+  wire reset_now = ctrl && wdata[1];
+  wire start_now = ctrl && wdata[0] && !wdata[1];
+  // a start that the core has not seen yet counts as busy
+  wire occupied = st_busy || start_pulse;
+  wire res_bad = (res_reg[OW-1:0] != {OW{1'b0}});
+  wire stream = (mode_reg == 2'd2) && (inf_left_reg != 32'd0);
+  wire stride_bad = stream && (res_stride_reg[OW-1:0] != {OW{1'b0}});
+  wire bad = (mode_reg == 2'd0) || (list_len_reg == 10'd0) || res_bad || stride_bad;
+  wire accept = start_now && !occupied && !bad;
+
+  always @(posedge clk) begin
+    if (rst) begin
+      start_pulse <= 1'b0;
+      soft_reset_pulse <= 1'b0;
+      stop_pulse <= 1'b0;
+    end else begin
+      start_pulse <= accept;
+      soft_reset_pulse <= reset_now;
+      stop_pulse <= ctrl && wdata[2] && !wdata[1];
+    end
+  end
+
+  // -------------------------------------------------------------------------------------------
+  // configuration
+  // -------------------------------------------------------------------------------------------
+  // the inference that starts with inf_next is the last one
+  wire last_inf = (inf_left_reg <= 32'd1);
+  wire fall_back = (inf_next && last_inf) || (accept && mode_reg == 2'd2 && !stream);
+
+  always @(posedge clk) begin
+    if (rst) begin
+      mode_reg <= 2'd0;
+      pix_reg <= 32'd0;
+      npix_reg <= 32'd0;
+      wgt_reg <= 32'd0;
+      bias_reg <= 32'd0;
+      list_reg <= 32'd0;
+      list_len_reg <= 10'd0;
+      res_reg <= 32'd0;
+      inf_left_reg <= 32'd0;
+      pix_stride_reg <= 32'd0;
+      res_stride_reg <= 32'd0;
+      int_mask_reg <= 2'b11;
+    end else begin
+      mode_reg <= (wr && word == A_MODE) ? wdata[1:0] : fall_back ? 2'd1 : mode_reg;
+      pix_reg <= (wr && word == A_PIX) ? wdata : inf_next ? npix_reg : pix_reg;
+      npix_reg <= (wr && word == A_NPIX) ? wdata :
+                  (inf_next && !last_inf) ? npix_reg + pix_stride_reg : npix_reg;
+      wgt_reg <= (wr && word == A_WGT) ? wdata : wgt_reg;
+      bias_reg <= (wr && word == A_BIAS) ? wdata : bias_reg;
+      list_reg <= (wr && word == A_LIST) ? wdata : list_reg;
+      list_len_reg <= (wr && word == A_LIST_LEN) ? wdata[9:0] : list_len_reg;
+      res_reg <= (wr && word == A_RES) ? wdata : inf_next ? res_reg + res_stride_reg : res_reg;
+      inf_left_reg <= (wr && word == A_INF_LEFT) ? wdata :
+                      (inf_next && inf_left_reg != 32'd0) ? inf_left_reg - 32'd1 : inf_left_reg;
+      pix_stride_reg <= (wr && word == A_PIX_STRIDE) ? wdata : pix_stride_reg;
+      res_stride_reg <= (wr && word == A_RES_STRIDE) ? wdata : res_stride_reg;
+      int_mask_reg <= (wr && word == A_INT_MASK) ? wdata[1:0] : int_mask_reg;
+    end
+  end
+
+  // -------------------------------------------------------------------------------------------
+  // done, errors, interrupts
+  // -------------------------------------------------------------------------------------------
+  reg         fault;
+  reg  [7:0]  fault_code;
+  wire        err_clear = (wr && word == A_ERR_CODE) || accept || reset_now;
+  wire [1:0]  int_clear = (wr && word == A_INT_STATUS) ? wdata[1:0] : 2'd0;
+
+  always @* begin
+    fault = 1'b1;
+    if (ev_err) begin
+      fault_code = err_code;
+    end else if (overrun) begin
+      fault_code = FIFO_OVERRUN;
+    end else if (underrun) begin
+      fault_code = FIFO_UNDERRUN;
+    end else if (start_now && occupied) begin
+      fault_code = START_BUSY;
+    end else if (start_now && bad) begin
+      fault_code = BAD_CONFIG;
+    end else begin
+      fault = 1'b0;
+      fault_code = 8'd0;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (rst) begin
+      done_reg <= 1'b0;
+      int_status_reg <= 2'd0;
+      err_code_reg <= 8'd0;
+      err_layer_reg <= 16'd0;
+      err_addr_reg <= 32'd0;
+    end else begin
+      done_reg <= ev_inf_done ||
+                  (done_reg && !accept && !reset_now && !(wr && word == A_DONE && wdata[0]));
+      int_status_reg[0] <= ev_inf_done ||
+                           (int_status_reg[0] && !int_clear[0] && !accept && !reset_now);
+      int_status_reg[1] <= fault || (int_status_reg[1] && !int_clear[1] && !err_clear);
+      if (fault && (err_clear || !err_any)) begin
+        err_code_reg <= fault_code;
+        err_layer_reg <= ev_err ? err_layer : 16'd0;
+        err_addr_reg <= ev_err ? err_addr : 32'd0;
+      end else if (err_clear) begin
+        err_code_reg <= 8'd0;
+        err_layer_reg <= 16'd0;
+        err_addr_reg <= 32'd0;
+      end
+    end
+  end
+
+  always @* begin
+    case (word)
+      A_MODE:       rdata = {30'd0, mode_reg};
+      A_DONE:       rdata = {31'd0, done_reg};
+      A_PIX:        rdata = pix_reg;
+      A_NPIX:       rdata = npix_reg;
+      A_WGT:        rdata = wgt_reg;
+      A_BIAS:       rdata = bias_reg;
+      A_LIST:       rdata = list_reg;
+      A_LIST_LEN:   rdata = {22'd0, list_len_reg};
+      A_RES:        rdata = res_reg;
+      A_INF_LEFT:   rdata = inf_left_reg;
+      A_PIX_STRIDE: rdata = pix_stride_reg;
+      A_RES_STRIDE: rdata = res_stride_reg;
+      A_STATUS:     rdata = {status[31:2], err_any, status[0]};
+      A_INT_STATUS: rdata = {30'd0, int_status_reg};
+      A_INT_MASK:   rdata = {30'd0, int_mask_reg};
+      A_ERR_CODE:   rdata = {24'd0, err_code_reg};
+      A_ERR_INFO:   rdata = {16'd0, err_layer_reg};
+      A_ERR_ADDR:   rdata = err_addr_reg;
+      A_ID:         rdata = MAGIC;
+      A_CONFIG:     rdata = CONFIG;
+      default:      rdata = 32'd0;
+    endcase
+  end
+
+  // all registers are words; the error bit of AI_STATUS is put in here
+  wire _unused_ok = &{1'b0, addr[1:0], status[1]};
+
+endmodule
+
+`resetall

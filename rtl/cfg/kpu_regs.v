@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// kpu_regs: the register block of the K210 KPU (kpu.md section 3), offsets 0x00..0x44.
+//
+// 64-bit registers, each seen as two 32-bit words. The write of the high word of
+// layer_argument_fifo pushes the 64-bit word made of it and the low word written before; a read
+// of the high word of fifo_data_out pops. What kpu.md leaves open is decided like this:
+// * the layer FIFO holds 16 layers. A layer is admitted as a whole: if there is no room for 12
+//   words when its first word comes, all its 12 words are dropped, and overrun pulses once;
+// * thresholds count complete layers in the FIFO (a layer counts until its last word is taken).
+//   almost_empty: held <= empty threshold, almost_full: held >= full threshold. Either is raised
+//   when a change of the number of layers leaves the FIFO in that state, stands while the state
+//   lasts, and interrupt_clear silences it until the next change. So "clear, then push" never
+//   loses an interrupt, an idle device with an empty FIFO does not storm, and a driver that pushes
+//   with interrupts masked and unmasks them afterwards sees nothing stale;
+// * fifo_ctrl: 0 empties, for as long as it is 0: bit 1 the result FIFO behind fifo_data_out,
+//   bit 2 the layer FIFO; the other bits are stored, there is nothing behind them.
+// Handshake: wr/rd strobes with addr, rdata in the same cycle; la_* and rf_* are valid/ready.
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module kpu_regs (
+  // clock, synchronous reset, soft reset (empties the FIFOs, clears the interrupts)
+  input  wire         clk,
+  input  wire         rst,
+  input  wire         soft_reset,
+  // register access
+  input  wire         wr,
+  input  wire         rd,
+  input  wire [11:0]  addr,
+  input  wire [31:0]  wdata,
+  output reg  [31:0]  rdata,
+  output wire         hit,
+  // layer argument words to the core
+  output wire         la_valid,
+  input  wire         la_ready,
+  output wire [63:0]  la_data,
+  output wire         la_flush,
+  // result words from the core
+  input  wire         rf_valid,
+  output wire         rf_ready,
+  input  wire [63:0]  rf_data,
+  // weight width, event, fill levels (layers, result words), interrupt
+  output wire         eight_bit_mode,
+  input  wire         ev_calc_done,
+  output wire [4:0]   layers_held,
+  output wire         layers_full,
+  output wire [4:0]   results_held,
+  output wire         irq,
+  // errors: layer pushed without room, result read while there is none
+  output wire         overrun,
+  output wire         underrun
+);
+
+  localparam LAYERS = 16;
+  localparam WORDS = 12;
+  localparam DEPTH = LAYERS * WORDS;
+  localparam COUNT_W = $clog2(DEPTH + 1);
+  localparam ADMIT_I = DEPTH - WORDS;
+  localparam [COUNT_W-1:0] ADMIT = ADMIT_I[COUNT_W-1:0];
+  localparam [3:0] LAST_WORD = 4'd11;
+
+  // word offsets
+  localparam [9:0] A_LAYER_LO = 10'h000;
+  localparam [9:0] A_LAYER_HI = 10'h001;
+  localparam [9:0] A_STATUS = 10'h002;
+  localparam [9:0] A_RAW = 10'h004;
+  localparam [9:0] A_MASK = 10'h006;
+  localparam [9:0] A_CLEAR = 10'h008;
+  localparam [9:0] A_THRESHOLD = 10'h00A;
+  localparam [9:0] A_DATA_LO = 10'h00C;
+  localparam [9:0] A_DATA_HI = 10'h00D;
+  localparam [9:0] A_FIFO_CTRL = 10'h00E;
+  localparam [9:0] A_EIGHT_BIT = 10'h010;
+  localparam [9:0] A_END = 10'h012;
+
+  wire [9:0]   word = addr[11:2];
+
+  reg  [31:0]  low_reg;
+  reg  [2:0]   mask_reg;
+  reg  [7:0]   threshold_reg;
+  reg  [4:0]   fifo_ctrl_reg;
+  reg          eight_bit_reg;
+
+  assign hit = (word < A_END);
+  assign eight_bit_mode = eight_bit_reg;
+
+  always @(posedge clk) begin
+    if (rst) begin
+      low_reg <= 32'd0;
+      mask_reg <= 3'b111;
+      threshold_reg <= 8'h1C;
+      fifo_ctrl_reg <= 5'h1F;
+      eight_bit_reg <= 1'b0;
+    end else if (wr) begin
+      case (word)
+        A_LAYER_LO:  low_reg <= wdata;
+        A_MASK:      mask_reg <= wdata[2:0];
+        A_THRESHOLD: threshold_reg <= wdata[7:0];
+        A_FIFO_CTRL: fifo_ctrl_reg <= wdata[4:0];
+        A_EIGHT_BIT: eight_bit_reg <= wdata[0];
+        default:     low_reg <= low_reg;
+      endcase
+    end
+  end
+
+  // -------------------------------------------------------------------------------------------
+  // layer FIFO
+  // -------------------------------------------------------------------------------------------
+  reg  [3:0]          in_word_reg;
+  reg                 drop_reg;
+  reg  [3:0]          out_word_reg;
+  reg  [4:0]          held_reg;
+  wire [COUNT_W-1:0]  la_count;
+  wire                la_in_ready_unused;
+
+  assign la_flush = soft_reset || !fifo_ctrl_reg[2];
+
+  wire   push = wr && (word == A_LAYER_HI) && !la_flush;
+  wire   first = (in_word_reg == 4'd0);
+  wire   room = (la_count <= ADMIT);
+  wire   drop = first ? !room : drop_reg;
+  wire   layer_in = push && !drop && (in_word_reg == LAST_WORD);
+  wire   pop = la_valid && la_ready;
+  wire   layer_out = pop && (out_word_reg == LAST_WORD);
+
+  assign overrun = push && first && !room;
+  assign layers_held = held_reg;
+  assign layers_full = !room;
+
+  fifo_ram #(
+    .WIDTH(64),
+    .DEPTH(DEPTH)
+  ) u_layers (
+    .clk      (clk),
+    .rst      (rst),
+    .flush    (la_flush),
+    .in_valid (push && !drop),
+    .in_ready (la_in_ready_unused),
+    .in_data  ({wdata, low_reg}),
+    .out_valid(la_valid),
+    .out_ready(la_ready),
+    .out_data (la_data),
+    .count    (la_count)
+  );
+
+  always @(posedge clk) begin
+    if (rst || la_flush) begin
+      in_word_reg <= 4'd0;
+      drop_reg <= 1'b0;
+      out_word_reg <= 4'd0;
+      held_reg <= 5'd0;
+    end else begin
+      if (push) begin
+        in_word_reg <= (in_word_reg == LAST_WORD) ? 4'd0 : in_word_reg + 4'd1;
+        drop_reg <= drop;
+      end
+      if (pop) begin
+        out_word_reg <= (out_word_reg == LAST_WORD) ? 4'd0 : out_word_reg + 4'd1;
+      end
+      held_reg <= held_reg + {4'd0, layer_in} - {4'd0, layer_out};
+    end
+  end
+
+  // -------------------------------------------------------------------------------------------
+  // result FIFO
+  // -------------------------------------------------------------------------------------------
+  wire         res_valid;
+  wire [63:0]  res_data;
+
+  fifo_sync #(
+    .WIDTH(64),
+    .DEPTH(16)
+  ) u_results (
+    .clk      (clk),
+    .rst      (rst),
+    .flush    (soft_reset || !fifo_ctrl_reg[1]),
+    .in_valid (rf_valid),
+    .in_ready (rf_ready),
+    .in_data  (rf_data),
+    .out_valid(res_valid),
+    .out_ready(rd && (word == A_DATA_HI)),
+    .out_data (res_data),
+    .count    (results_held)
+  );
+
+  assign underrun = rd && (word == A_DATA_LO || word == A_DATA_HI) && !res_valid;
+
+  // -------------------------------------------------------------------------------------------
+  // interrupts
+  // -------------------------------------------------------------------------------------------
+  reg          calc_done_reg;
+  reg          empty_flag_reg;
+  reg          full_flag_reg;
+  reg          changed_reg;
+
+  wire         empty_state = (held_reg <= {1'b0, threshold_reg[7:4]});
+  wire         full_state = (held_reg >= {1'b0, threshold_reg[3:0]});
+  wire         empty_now = empty_state && (empty_flag_reg || changed_reg);
+  wire         full_now = full_state && (full_flag_reg || changed_reg);
+  wire [2:0]   raw = {full_now, empty_now, calc_done_reg};
+  wire [2:0]   status = raw & ~mask_reg;
+  wire [2:0]   clear = (wr && word == A_CLEAR) ? wdata[2:0] : 3'd0;
+
+  assign irq = (status != 3'd0);
+
+  always @(posedge clk) begin
+    if (rst || soft_reset) begin
+      calc_done_reg <= 1'b0;
+      empty_flag_reg <= 1'b0;
+      full_flag_reg <= 1'b0;
+      changed_reg <= 1'b0;
+    end else begin
+      calc_done_reg <= ev_calc_done || (calc_done_reg && !clear[0]);
+      empty_flag_reg <= empty_now && !clear[1];
+      full_flag_reg <= full_now && !clear[2];
+      changed_reg <= (layer_in != layer_out) && !la_flush;
+    end
+  end
+
+  always @* begin
+    case (word)
+      A_STATUS:    rdata = {29'd0, status};
+      A_RAW:       rdata = {29'd0, raw};
+      A_MASK:      rdata = {29'd0, mask_reg};
+      A_THRESHOLD: rdata = {24'd0, threshold_reg};
+      A_DATA_LO:   rdata = res_valid ? res_data[31:0] : 32'd0;
+      A_DATA_HI:   rdata = res_valid ? res_data[63:32] : 32'd0;
+      A_FIFO_CTRL: rdata = {27'd0, fifo_ctrl_reg};
+      A_EIGHT_BIT: rdata = {31'd0, eight_bit_reg};
+      default:     rdata = 32'd0;
+    endcase
+  end
+
+  // all registers are words
+  wire _unused_ok = &{1'b0, addr[1:0]};
+
+endmodule
+
+`resetall

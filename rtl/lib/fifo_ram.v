@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fifo_ram: first-word fall-through FIFO on a memory with registered reads, for larger depths.
+//
+// How it works: as soon as the output register of the memory is free and a word is stored, the
+// word is read into it; the words in the memory plus the one in the output register are `count`.
+// Handshake: as fifo_sync; a word becomes visible two cycles after it entered an empty FIFO, and
+// after that one word per cycle is sustained. flush drops everything.
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module fifo_ram #(
+  // bits of a word
+  parameter WIDTH = 64,
+  // number of words, at least 2, not necessarily a power of two
+  parameter DEPTH = 192,
+  // derived, not to be set: width of the count 0..DEPTH
+  parameter COUNT_W = $clog2(DEPTH + 1)
+) (
+  // clock, synchronous reset, flush
+  input  wire                clk,
+  input  wire                rst,
+  input  wire                flush,
+  // write side
+  input  wire                in_valid,
+  output wire                in_ready,
+  input  wire [WIDTH-1:0]    in_data,
+  // read side
+  output wire                out_valid,
+  input  wire                out_ready,
+  output wire [WIDTH-1:0]    out_data,
+  // words held
+  output wire [COUNT_W-1:0]  count
+);
+
+  localparam PTR_W = $clog2(DEPTH);
+  localparam LAST_I = DEPTH - 1;
+  localparam [PTR_W-1:0] LAST = LAST_I[PTR_W-1:0];
+  localparam [COUNT_W-1:0] FULL = DEPTH[COUNT_W-1:0];
+
+  generate
+    if (DEPTH < 2) begin : g_check
+      fifo_ram_needs_a_depth_of_two u_illegal_parameter ();
+    end
+  endgenerate
+
+  reg [PTR_W-1:0]   wr_ptr_reg;
+  reg [PTR_W-1:0]   rd_ptr_reg;
+  reg [COUNT_W-1:0] stored_reg;
+  reg [COUNT_W-1:0] count_reg;
+  reg               out_valid_reg;
+
+  wire push = in_valid && in_ready;
+  wire pop = out_valid_reg && out_ready;
+  wire fetch = (stored_reg != {COUNT_W{1'b0}}) && (!out_valid_reg || pop);
+
+  assign in_ready = (count_reg != FULL);
+  assign out_valid = out_valid_reg;
+  assign count = count_reg;
+
+  ram_1r1w #(
+    .WIDTH(WIDTH),
+    .DEPTH(DEPTH)
+  ) u_ram (
+    .clk  (clk),
+    .we   (push),
+    .wlane(1'b1),
+    .waddr(wr_ptr_reg),
+    .wdata(in_data),
+    .re   (fetch),
+    .raddr(rd_ptr_reg),
+    .rdata(out_data)
+  );
+
+  always @(posedge clk) begin
+    if (rst || flush) begin
+      wr_ptr_reg <= {PTR_W{1'b0}};
+      rd_ptr_reg <= {PTR_W{1'b0}};
+      stored_reg <= {COUNT_W{1'b0}};
+      count_reg <= {COUNT_W{1'b0}};
+      out_valid_reg <= 1'b0;
+    end else begin
+      if (push) begin
+        wr_ptr_reg <= (wr_ptr_reg == LAST) ? {PTR_W{1'b0}} : wr_ptr_reg + 1'b1;
+      end
+      if (fetch) begin
+        rd_ptr_reg <= (rd_ptr_reg == LAST) ? {PTR_W{1'b0}} : rd_ptr_reg + 1'b1;
+      end
+      stored_reg <= stored_reg + {{(COUNT_W-1){1'b0}}, push} - {{(COUNT_W-1){1'b0}}, fetch};
+      count_reg <= count_reg + {{(COUNT_W-1){1'b0}}, push} - {{(COUNT_W-1){1'b0}}, pop};
+      out_valid_reg <= fetch || (out_valid_reg && !pop);
+    end
+  end
+
+endmodule
+
+`resetall
