@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The AI RAM layout codec against the byte formula of kpu.md 2.2."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models import airam
+from models.layer import LayerArg
+from models.layout import Layout
+
+
+def byte_address(base: int, c: int, y: int, x: int, shape: tuple[int, int, int]) -> int:
+    """kpu.md 2.2, one byte at a time."""
+    _, height, width = shape
+    if width <= 16:
+        groups, row_len, pitch = 4, 1, 16
+    elif width <= 32:
+        groups, row_len, pitch = 2, 1, 32
+    else:
+        groups, row_len, pitch = 1, (width + 63) // 64, 64
+    switch = row_len * height
+    return base * 64 + (c // groups) * switch * 64 + y * row_len * 64 + (c % groups) * pitch + x
+
+
+@settings(max_examples=60, deadline=None, print_blob=True)
+@given(
+    st.integers(1, 9),
+    st.integers(1, 7),
+    st.sampled_from([1, 4, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 128, 129, 200]),
+    st.integers(0, 5),
+    st.integers(0, 1 << 30),
+)
+def test_bytes_lie_where_the_formula_says(c: int, h: int, w: int, base: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 256, (c, h, w)).astype(np.uint8)
+    layout = Layout(c, h, w, base=base)
+    ram = airam.new_ram(base + layout.rows, fill=0x5A)  # exactly as many rows as needed
+    assert airam.pack(ram, base, x) == layout
+    want = np.full_like(ram, 0x5A)
+    for at in np.ndindex(x.shape):
+        want[byte_address(base, *at, x.shape)] = x[at]
+    assert (ram == want).all()
+    assert (airam.unpack(ram, base, x.shape) == x).all()
+    groups = 4 if w <= 16 else 2 if w <= 32 else 1
+    occupied = layout.row_len * h * -(-c // min(c, groups)) * 64
+    assert layout.bytes == occupied or c < groups  # a single short group takes the same rows
+    assert layout.bytes == layout.row_len * h * -(-c // groups) * 64
+
+
+def test_signed_maps_are_bytes() -> None:
+    ram = airam.new_ram(4)
+    airam.pack(ram, 0, np.array([[[-1, -128, 127]]], dtype=np.int8))
+    assert ram[:3].tolist() == [255, 128, 127]
+
+
+def test_maps_outside_are_refused() -> None:
+    ram = airam.new_ram(8)
+    with pytest.raises(ValueError, match=r"rows 1\.\.8, the AI RAM has 8"):
+        airam.unpack(ram, 1, (1, 8, 40))
+    with pytest.raises(ValueError):
+        airam.pack(ram, -1, np.zeros((1, 1, 1), np.uint8))
+
+
+def test_layout_fields_of_an_argument() -> None:
+    arg = LayerArg.make(5, 6, 100, 7, kernel=3, pool=2)
+    assert (arg.row_switch_addr, arg.channel_switch_addr, arg.coef_group) == (2, 12, 1)
+    assert (arg.wb_row_switch_addr, arg.wb_channel_switch_addr, arg.wb_group) == (1, 3, 1)
+    assert arg.in_layout.rows == 60 and arg.out_layout.rows == 21

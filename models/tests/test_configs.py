@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configurations and the roofline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from models import configs, roofline
+from models.configs import ConfigError
+from models.digits import load_network
+from models.layer import LayerArg
+
+
+def test_named_configurations() -> None:
+    macs = {name: configs.load(name).macs for name in configs.names()}
+    assert macs == {"nano": 36, "small": 144, "medium": 288, "k210": 576, "large": 1152}
+    k210 = configs.load("k210")
+    assert k210.ai_ram_rows * 64 == 2 << 20 and k210.bus_bytes == 4 and k210.use
+    assert k210.parameters["N_Z"] == 16 and k210.parameters["AHB_W"] == 32
+    assert set(k210.parameters) == {
+        "N_X", "N_Y", "N_Z", "AHB_W", "AI_RAM_ROWS", "WBUF_ROWS", "WEIGHT_BITS", "TILE_ROWS",
+        "PIX_FIFO_DEPTH", "WGT_FIFO_DEPTH", "BIAS_FIFO_DEPTH",
+    }  # fmt: skip
+
+
+def test_unknown_configuration() -> None:
+    with pytest.raises(ConfigError, match="unknown configuration 'tiny', expected one of nano, sm"):
+        configs.load("tiny")
+    with pytest.raises(ConfigError):
+        configs.load("defaults")
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("[nano]\nn_x = 9", "[nano]\nn_x = 0", "n_x = 0, expected an integer"),
+        ("[nano]\nn_x = 9", '[nano]\nn_x = "9"', "n_x = '9', expected an integer"),
+        ("[nano]\nn_x = 9\n", "[nano]\n", "missing key 'n_x'"),
+        ("[nano]\nn_x = 9", "[nano]\nn_q = 1\nn_x = 9", "unknown key 'n_q'"),
+        ("[nano]", "[nano", "configs.toml: "),
+    ],
+)
+def test_damaged_file(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = configs.CONFIGS.read_text(encoding="utf-8")
+    assert old in text
+    path = tmp_path / "configs.toml"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        configs.load("nano", path)
+    assert message in str(caught.value)
+
+
+def test_roofline_of_layers() -> None:
+    k210 = configs.load("k210")
+    conv = LayerArg.make(64, 64, 64, 64, kernel=3)
+    assert roofline.layer_cycles(k210, conv) == 64 * 64 * 64 * 64 * 9 // 576
+    # kept pixels only for a picking pool: a quarter
+    pick = LayerArg.make(64, 64, 64, 64, kernel=3, pool=5)
+    assert roofline.layer_cycles(k210, pick) == 64 * 64 * 64 * 64 * 9 // 576 // 4
+    # bus-bound: 4 bytes a cycle
+    dense = LayerArg.make(128, 4, 4, 48, fc=True)
+    size = 2048 * 48 + 48 * 8 + 144
+    assert roofline.layer_bytes(dense) == size
+    assert roofline.layer_cycles(k210, dense) == size // 4
+    more = {"task_list": True, "reads_input": True, "writes_output": True}
+    assert roofline.layer_bytes(dense, **more) == size + 96 + 2048 + 48
+    assert roofline.layer_bytes(dense, eight_bit=False) == size + 2048 * 48
+    assert roofline.efficiency(90, 100) == 0.9
+
+
+def test_roofline_of_a_network() -> None:
+    """Sums first, then the maximum."""
+    nano, layers = configs.load("nano"), load_network().layers
+    macs = sum(roofline.needed_macs(arg) for arg in layers)
+    size = sum(roofline.layer_bytes(arg, task_list=True) for arg in layers) + 64 + 10
+    assert roofline.network_cycles(nano, layers) == max(-(-macs // 36), -(-size // 4))

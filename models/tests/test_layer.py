@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Codecs of the layer argument and its tables; the rules that make an argument illegal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.layer import ERROR_CODES, FIELDS, LayerArg, LayerError
+from models.params import ActTable, BatchNorm, weights_from_bytes, weights_to_bytes
+
+SETTINGS = settings(max_examples=100, deadline=None, print_blob=True)
+
+
+def test_fields_do_not_overlap_and_fit_their_words() -> None:
+    taken = [0] * 12
+    for name, (word, low, width, _signed, _offset) in FIELDS.items():
+        bits = ((1 << width) - 1) << low
+        assert low + width <= 64 and not taken[word] & bits, name
+        taken[word] |= bits
+
+
+def test_every_field_has_its_place() -> None:
+    """Bit ranges as kpu.md section 2 lists them, spelled out a second time."""
+    places = """
+        int_en 0 0 0, ram_flag 0 1 1, full_add 0 2 2, depth_wise_layer 0 3 3,
+        signed_in 0 8 8, signed_out 0 9 9, fc 0 10 10,
+        image_src_addr 1 0 14, image_dst_addr 1 32 46,
+        i_ch_num 2 0 9, o_ch_num 2 32 41, o_ch_num_coef 2 48 57,
+        i_row_wid 3 0 9, i_col_high 3 10 18, o_row_wid 3 32 41, o_col_high 3 42 50,
+        kernel_type 4 0 2, pad_type 4 3 3, pool_type 4 4 7, first_stride 4 8 8,
+        bypass_conv 4 9 9, load_para 4 10 10, dma_burst_size 4 16 23, pad_value 4 24 31,
+        bwsx_base_addr 4 32 63,
+        load_coor 5 0 0, load_time 5 1 6, para_size 5 15 31, para_start_addr 5 32 63,
+        coef_column_offset 6 0 3, coef_row_offset 6 4 15,
+        channel_switch_addr 7 0 14, row_switch_addr 7 16 19, coef_size 7 20 27,
+        coef_group 7 28 30, load_act 7 31 31, active_addr 7 32 63,
+        wb_channel_switch_addr 8 0 14, wb_row_switch_addr 8 16 19, wb_group 8 20 22,
+        shr_w 9 0 3, shr_x 9 4 7, arg_w 9 8 31, arg_x 9 32 55, arg_add 10 0 39,
+        send_data_out 11 0 0, channel_byte_num 11 16 31, dma_total_byte 11 32 63
+    """
+    listed = {}
+    for item in places.replace("\n", " ").split(","):
+        name, word, low, high = item.split()
+        listed[name] = (int(word), int(low), int(high) - int(low) + 1)
+    assert listed == {name: spec[:3] for name, spec in FIELDS.items()}
+    minus_one = "i_ch_num o_ch_num o_ch_num_coef i_row_wid i_col_high o_row_wid o_col_high "
+    minus_one += "load_time channel_byte_num dma_total_byte"
+    assert {n for n, spec in FIELDS.items() if spec[4] == 1} == set(minus_one.split())
+    assert {n for n, spec in FIELDS.items() if spec[3]} == {"arg_x", "arg_w", "arg_add"}
+
+
+@SETTINGS
+@given(st.lists(st.integers(0, (1 << 64) - 1), min_size=12, max_size=12))
+def test_words_round_trip(words: list[int]) -> None:
+    """Any words: decoding and encoding keeps exactly the bits of the fields."""
+    mask = [0] * 12
+    for word, low, width, *_ in FIELDS.values():
+        mask[word] |= ((1 << width) - 1) << low
+    arg = LayerArg.decode(words)
+    assert arg.encode().tolist() == [w & m for w, m in zip(words, mask, strict=True)]
+    assert LayerArg.decode(arg.encode()) == arg
+
+
+def test_sizes_are_true_values() -> None:
+    arg = LayerArg.make(3, 24, 40, 16, kernel=3, pool=1, arg_x=-128, arg_add=-5)
+    assert (arg.in_shape, arg.conv_shape, arg.out_shape) == (
+        (3, 24, 40),
+        (16, 24, 40),
+        (16, 12, 20),
+    )
+    assert (arg.taps, arg.weight_count, arg.add_count, arg.loads) == (27, 432, 3, 1)
+    words = [int(w) for w in arg.encode()]
+    assert words[2] & 0x3FF == 2 and (words[2] >> 32) & 0x3FF == 15
+    assert words[9] >> 32 & 0xFFFFFF == 0xFFFF80 and words[10] == (1 << 40) - 5
+
+
+@pytest.mark.parametrize(
+    "shape, eight_bit, loads, per_load",
+    [
+        ((512, 8, 8, 256), True, 43, 6),  # 4608 bytes each, 6 in 30 KiB
+        ((128, 8, 8, 128), False, 5, 26),  # 2304 bytes each, 26 in 60 KiB
+        ((16, 8, 8, 24), True, 1, 24),
+    ],
+)
+def test_weight_loads(shape: tuple, eight_bit: bool, loads: int, per_load: int) -> None:
+    arg = LayerArg.make(*shape, kernel=3, eight_bit=eight_bit)
+    assert (arg.loads, arg.o_ch_num_coef) == (loads, per_load)
+    assert arg.para_size == per_load * arg.taps * (1 if eight_bit else 2)
+
+
+def legal(**changes: int) -> LayerArg:
+    return LayerArg.make(4, 8, 20, 6, kernel=3, pool=1).replace(**changes)
+
+
+ILLEGAL = [
+    ("BAD_FLAGS", {"depth_wise_layer": 1, "fc": 1}),
+    ("BAD_KERNEL", {"kernel_type": 2}),
+    ("BAD_KERNEL", {"kernel_type": 7}),
+    ("BAD_KERNEL", {"fc": 1}),
+    ("BAD_POOL", {"pool_type": 10}),
+    ("BAD_POOL", {"pool_type": 15}),
+    ("BAD_POOL", {"fc": 1, "kernel_type": 0}),
+    ("BAD_SIZE", {"i_row_wid": 0}),
+    ("BAD_SIZE", {"o_ch_num": 0}),
+    ("BAD_SIZE", {"o_row_wid": 9}),
+    ("BAD_SIZE", {"o_col_high": 5}),
+    ("BAD_SIZE", {"depth_wise_layer": 1}),
+    ("BAD_SIZE", {"fc": 1, "kernel_type": 0, "pool_type": 0}),
+    ("BAD_SIZE", {"i_row_wid": 1000, "o_row_wid": 500}),
+    ("BAD_SIZE", {"row_switch_addr": 2}),
+    ("BAD_SIZE", {"coef_group": 4}),
+    ("BAD_SIZE", {"wb_channel_switch_addr": 9}),
+    ("BAD_ADDR", {"image_src_addr": 32767}),
+    ("BAD_ADDR", {"image_dst_addr": 32767}),
+    ("BAD_WEIGHTS", {"o_ch_num_coef": 5}),
+    ("BAD_WEIGHTS", {"load_time": 2}),
+    ("BAD_WEIGHTS", {"para_size": 215}),
+    ("BAD_WEIGHTS", {"arg_x": 1 << 23}),
+]
+
+
+@pytest.mark.parametrize("code, changes", ILLEGAL)
+def test_illegal_arguments(code: str, changes: dict[str, int]) -> None:
+    legal().validate(eight_bit=True)
+    with pytest.raises(LayerError) as caught:
+        legal(**changes).validate(eight_bit=True)
+    assert caught.value.code == code and str(caught.value).startswith(f"{code}: ")
+    assert caught.value.number == ERROR_CODES[code] and "\n" not in str(caught.value)
+
+
+def test_limits_of_memories() -> None:
+    arg = LayerArg.make(64, 8, 8, 64, kernel=3)
+    arg.validate(weight_slots=53 * 576)  # 53 channels are what fits in 30 KiB
+    with pytest.raises(LayerError, match="BAD_WEIGHTS"):
+        arg.validate(weight_slots=53 * 576 - 1)
+    rows = arg.in_layout.rows + arg.out_layout.rows
+    small = LayerArg.make(64, 8, 8, 64, kernel=3, ram_rows=rows)
+    small.validate(ram_rows=rows)
+    with pytest.raises(LayerError, match="BAD_ADDR"):
+        small.validate(ram_rows=rows - 1)
+
+
+@pytest.mark.parametrize(
+    "code, request_",
+    [
+        ("BAD_KERNEL", {"kernel": 5}),
+        ("BAD_POOL", {"pool": 11}),
+        ("BAD_SIZE", {"pool": 3}),
+        ("BAD_FLAGS", {"depthwise": True, "fc": True}),
+        ("BAD_SIZE", {"depthwise": True, "o": 7}),
+    ],
+)
+def test_impossible_requests(code: str, request_: dict) -> None:
+    with pytest.raises(LayerError, match=code):
+        LayerArg.make(3, 3, 9, **request_)
+
+
+def test_bad_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="12 words"):
+        LayerArg.decode([0] * 11)
+    with pytest.raises(ValueError, match="18 words"):
+        ActTable.unpack(np.zeros(17, dtype=np.uint64))
+
+
+@SETTINGS
+@given(st.integers(0, 1 << 30))
+def test_batch_norm_round_trip(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    bn = BatchNorm.make(
+        rng.integers(-(1 << 23), 1 << 23, 9),
+        rng.integers(0, 16, 9),
+        rng.integers(-(1 << 31), 1 << 31, 9),
+    )
+    words = bn.pack()
+    for i, word in enumerate(words.tolist()):
+        assert word & 0xFFFFFF == int(bn.mul[i]) & 0xFFFFFF
+        assert (word >> 24) & 0xFFFFFFFF == int(bn.add[i]) & 0xFFFFFFFF
+        assert word >> 56 == bn.shift[i]
+    again = BatchNorm.unpack(words)
+    for name in ("mul", "shift", "add"):
+        assert (getattr(again, name) == getattr(bn, name)).all()
+
+
+@SETTINGS
+@given(st.integers(0, 1 << 30))
+def test_activation_round_trip(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    act = ActTable.make(
+        rng.integers(-(1 << 35), 1 << 35, 16),
+        rng.integers(-(1 << 15), 1 << 15, 16),
+        rng.integers(0, 256, 16),
+        rng.integers(-128, 256, 16),
+    )
+    words = act.pack()
+    for i, word in enumerate(words[:16].tolist()):
+        assert word & 0xFF == act.shift[i]
+        assert (word >> 8) & 0xFFFF == int(act.mul[i]) & 0xFFFF
+        assert (word >> 24) & ((1 << 36) - 1) == int(act.start[i]) & ((1 << 36) - 1)
+    assert words[16:].astype("<u8").tobytes() == bytes(act.add.tolist())
+    again = ActTable.unpack(words)
+    for name in ("start", "mul", "shift", "add"):
+        assert (getattr(again, name) == getattr(act, name)).all()
+
+
+def test_values_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="bn mul"):
+        BatchNorm.make(1 << 23, 0, 0).pack()
+    with pytest.raises(ValueError, match="act start"):
+        ActTable.make(1 << 35, 0, 0, 0).pack()
+
+
+def test_sixteen_bit_weights_are_little_endian() -> None:
+    raw = weights_to_bytes(np.array([0x1234, 0xFF00]), eight_bit=False)
+    assert raw.tolist() == [0x34, 0x12, 0x00, 0xFF]
+    assert weights_from_bytes(raw, eight_bit=False).tolist() == [0x1234, 0xFF00]

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Network images: addresses matter, files round-trip, storage holds what the registers say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models import airam, digits
+from models.generate import random_layer
+from models.golden import run_layer
+from models.layer import LayerArg
+from models.network import ALIGN, Network, NetworkError
+
+
+def chain(seed: int, eight_bit: bool = True) -> Network:
+    """Four random layers one after the other."""
+    rng = np.random.default_rng(seed)
+    network = Network(eight_bit=eight_bit)
+    c, h, w = 3, 12, 18
+    for pool, kernel, o, fc in (
+        (1, 3, 5, False),
+        (0, 1, 7, False),
+        (9, 3, 4, False),
+        (0, 1, 6, True),
+    ):
+        layer = random_layer(
+            rng, c=c, h=h, w=w, o=o, pool=pool, kernel=kernel, fc=fc, depthwise=False,
+            eight_bit=eight_bit, per_load=None,
+        )  # fmt: skip
+        network.add(layer.arg, layer.weights, layer.bn, layer.act)
+        c, h, w = layer.arg.out_shape
+    network.place()
+    network.validate()
+    return network
+
+
+def image(network: Network, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, network.in_shape).astype(np.uint8)
+
+
+@pytest.mark.parametrize("eight_bit", [True, False])
+def test_run_is_layer_after_layer(eight_bit: bool) -> None:
+    network = chain(3, eight_bit)
+    x = want = image(network)
+    for arg in network.layers:
+        want = run_layer(arg, want, *network.tables(arg), eight_bit=eight_bit).y
+    run = network.run(x)
+    assert (run.y == want).all() and run.y.shape == network.out_shape
+    assert run.macs == sum(layer.macs for layer in run.layers) > run.macs_gated
+
+
+def test_wrong_addresses_show() -> None:
+    """A map that overlaps, or a wrong source, changes the result."""
+    network = chain(3)
+    x = image(network)
+    good = network.run(x).y
+    second = network.layers[1]
+    network.layers[1] = second.replace(image_src_addr=second.image_src_addr - 1)
+    assert (network.run(x).y != good).any()
+    network.layers[1] = second.replace(para_start_addr=second.para_start_addr + ALIGN)
+    assert (network.run(x).y != good).any()
+
+
+def test_run_works_in_a_given_ram() -> None:
+    network = chain(4)
+    ram = airam.new_ram()
+    y = network.run(image(network), ram=ram).y
+    last = network.layers[-1]
+    assert (airam.unpack(ram, last.image_dst_addr, last.out_shape) == y).all()
+
+
+def test_files_round_trip(tmp_path: Path) -> None:
+    network = chain(5)
+    network.save(tmp_path / "net.npz")
+    again = Network.load(tmp_path / "net.npz")
+    assert again.layers == network.layers and again.eight_bit == network.eight_bit
+    assert (again.run(image(network)).y == network.run(image(network)).y).all()
+
+
+def test_bad_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "net.npz"
+    network = chain(5)
+    network.save(path)
+    raw = path.read_bytes()
+    for length in (0, 10, len(raw) // 2):
+        path.write_bytes(raw[:length])
+        with pytest.raises(NetworkError, match="not a network image"):
+            Network.load(path)
+    np.savez(path, words=np.zeros((1, 12)), weights=0, biases=0, eight_bit=1)
+    with pytest.raises(NetworkError, match="words: expected uint64"):
+        Network.load(path)
+    network.layers[2] = network.layers[2].replace(image_dst_addr=32767)
+    network.save(path)
+    with pytest.raises(NetworkError, match="layer 2: BAD_ADDR"):
+        Network.load(path)
+    network = chain(5)
+    network.biases = network.biases[:-16]
+    with pytest.raises(NetworkError, match="layer 3: biases: 144 bytes at"):
+        network.validate()
+
+
+@pytest.mark.parametrize("pixel_offset", [0, 3])
+def test_storage_image(pixel_offset: int) -> None:
+    """Everything can be read back from where the registers say it lies."""
+    network = chain(6)
+    base = 0x2000_0000
+    images = np.stack([image(network, seed) for seed in range(3)])
+    placed = network.storage(images, base=base, continuous=True, pixel_offset=pixel_offset)
+    regs = placed.registers
+
+    def read(address: int, size: int) -> np.ndarray:
+        return placed.data[address - base : address - base + size]
+
+    words = read(regs["AI_LIST_ADR"], 96 * regs["AI_LIST_LEN"]).view("<u8").reshape(-1, 12)
+    assert [LayerArg.decode(row) for row in words] == network.layers
+    assert (read(regs["AI_WGT_ADR"], network.weights.size) == network.weights).all()
+    assert (read(regs["AI_BIAS_ADR"], network.biases.size) == network.biases).all()
+    for i, x in enumerate(images):
+        at = regs["AI_PIX_ADR"] + i * regs["AI_PIX_STRIDE"]
+        assert (read(at, x.size) == x.reshape(-1)).all()
+    assert regs["AI_NPIX_ADR"] == regs["AI_PIX_ADR"] + regs["AI_PIX_STRIDE"]
+    assert (regs["AI_CNN_MODE"], regs["AI_INF_LEFT"], regs["eight_bit_mode"]) == (2, 2, 1)
+    assert regs["AI_PIX_ADR"] % ALIGN == pixel_offset
+    stride = regs["AI_RES_STRIDE"]
+    assert placed.results == [regs["AI_RES_ADR"] + i * stride for i in range(3)]
+    assert placed.results[-1] + stride - base <= placed.data.size
+    memory = placed.data.copy()
+    memory[placed.results[1] - base] = 77
+    assert placed.result(memory, 1).reshape(-1)[0] == 77
+    single = network.storage(images[:1])
+    assert (single.registers["AI_CNN_MODE"], single.registers["AI_INF_LEFT"]) == (1, 0)
+
+
+def test_network_images_refuse_other_shapes() -> None:
+    network = digits.load_network()
+    with pytest.raises(NetworkError, match="the network takes"):
+        network.run(np.zeros((1, 8, 9), np.uint8))
+    with pytest.raises(NetworkError, match="the network takes"):
+        network.storage(np.zeros((2, 3, 8, 8), np.uint8))
+    with pytest.raises(NetworkError, match=r"0 layers, a task list has 1\.\.1023"):
+        Network().validate()
