@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark vectors, and the golden model's speed on a whole network of them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.conv import needed_macs
+from models.golden import run_layer
+from models.vectors import load_cases
+from scripts.make_vectors import K210_ROWS, SETS, TARGETS, benchmark, main
+
+
+def test_random_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    arguments = [str(out), "--set", "random", "--count", "3", "--size", "12", "--seed", "40"]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.count("random_4") == 3
+    layers = load_cases([out])
+    assert [layer.case for layer in layers] == ["random_40", "random_41", "random_42"]
+    for layer in layers:
+        y = run_layer(
+            layer.arg, layer.x, layer.weights, layer.bn, layer.act, eight_bit=layer.eight_bit
+        ).y
+        assert (y == layer.y).all()
+
+
+def test_shapes_are_the_published_ones() -> None:
+    assert [row[1:5] for row in TARGETS] == [(64, 64, 64, 64)] * 3
+    assert len(K210_ROWS) == 8
+    largest = benchmark(K210_ROWS[-1]).arg  # fills the AI RAM to the last byte
+    assert (largest.in_shape, largest.loads) == ((128, 64, 128), 5)
+    assert largest.in_layout.rows + largest.out_layout.rows == 32768
+    small = benchmark(K210_ROWS[0])
+    assert not small.eight_bit and len(np.unique(small.y)) > 100
+
+
+def test_bad_folder_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main([str(tmp_path / "file" / "out")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_whole_network_in_a_second_and_a_half() -> None:
+    """The 20-class yolo, 165.9 MMAC; best of three, so that a busy machine does not decide."""
+    layers = [benchmark(shape) for shape in SETS["yolo20"]]
+    assert sum(needed_macs(layer.arg) for layer in layers) / 1e6 == pytest.approx(165.9, abs=0.1)
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        for layer in layers:
+            run_layer(layer.arg, layer.x, layer.weights, layer.bn, layer.act)
+        times.append(time.perf_counter() - start)
+    print(f"165.9 MMAC in {min(times):.2f} s")
+    assert min(times) < 1.5

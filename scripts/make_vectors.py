@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write layer vectors: benchmark layers of known shapes, or random ones (models/vectors.py format).
+
+    python -m scripts.make_vectors OUT --set targets     three 64 -> 64 layers at 64x64
+    python -m scripts.make_vectors OUT --set k210_rows   the eight rows of the published K210 table
+    python -m scripts.make_vectors OUT --set yolo20      the 16 layers of a 20-class yolo, 166 MMAC
+    python -m scripts.make_vectors OUT --set random --count 20 --seed 5
+
+One .npz per layer in folder OUT, ready for VECTORS=OUT.  Outputs are the golden model's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from models.generate import Limits, random_layer
+from models.vectors import VectorLayer, save_file
+
+# (name, C, H, W, O, kernel, depthwise, pool, eight_bit)
+Shape = tuple[str, int, int, int, int, int, bool, int, bool]
+
+TARGETS: list[Shape] = [
+    ("conv3x3_64_64_64x64", 64, 64, 64, 64, 3, False, 0, True),
+    ("conv1x1_64_64_64x64", 64, 64, 64, 64, 1, False, 0, True),
+    ("depthwise_64_64x64", 64, 64, 64, 64, 3, True, 0, True),
+]
+# width x height of bbs.sipeed.com/t/topic/691; 256x256 and 128x128 do not fit 2 MiB
+K210_SIZES = ((4, 4), (16, 4), (16, 16), (32, 16), (32, 32), (64, 32), (64, 64), (128, 64))
+K210_ROWS: list[Shape] = [
+    (f"k210_{w}x{h}", 128, h, w, 128, 3, False, 0, False) for w, h in K210_SIZES
+]
+
+
+def yolo20() -> list[Shape]:
+    """A depthwise-separable 20-class yolo at 320x240: (O, kernel, pool) of layer after layer."""
+    rows = [(16, 3, 1), (16, 3, 0), (32, 1, 1), (32, 3, 0), (64, 1, 1), (64, 3, 0), (128, 1, 1)]
+    rows += [(128, 3, 0), (256, 1, 1), (256, 3, 0), (512, 1, 9), (512, 3, 0), (1024, 1, 0)]
+    rows += [(1024, 3, 0), (512, 1, 0), (125, 1, 0)]
+    shapes, c, h, w = [], 3, 240, 320
+    for i, (o, kernel, pool) in enumerate(rows):
+        depthwise = kernel == 3 and i > 0
+        shapes.append((f"yolo20_{i:02d}", c, h, w, o, kernel, depthwise, pool, True))
+        c = o
+        if pool == 1:
+            h, w = h // 2, w // 2
+    return shapes
+
+
+SETS = {"targets": TARGETS, "k210_rows": K210_ROWS, "yolo20": yolo20()}
+
+
+def benchmark(shape: Shape, seed: int = 1) -> VectorLayer:
+    """A layer of that shape with the numbers of a compiled network."""
+    name, c, h, w, o, kernel, depthwise, pool, eight_bit = shape
+    return random_layer(
+        np.random.default_rng(seed),
+        c=c,
+        h=h,
+        w=w,
+        o=o,
+        kernel=kernel,
+        depthwise=depthwise,
+        pool=pool,
+        eight_bit=eight_bit,
+        fc=False,
+        signed_in=False,
+        signed_out=False,
+        src=0,
+        plain=True,
+        case=name,
+    )
+
+
+def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
+    """What was asked for, one after the other."""
+    if options.set == "random":
+        limits = Limits(channels=options.channels, size=options.size)
+        for i in range(options.count):
+            seed = options.seed + i
+            yield random_layer(np.random.default_rng(seed), limits=limits, case=f"random_{seed}")
+    else:
+        for shape in SETS[options.set]:
+            yield benchmark(shape, options.seed)
+
+
+def positive(text: str) -> int:
+    """argparse type: an integer of at least 1."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
+    return value
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path, help="folder for the .npz files")
+    parser.add_argument("--set", choices=[*SETS, "random"], default="targets")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=positive, default=10, help="random layers")
+    parser.add_argument("--channels", type=positive, default=24, help="most, of random layers")
+    parser.add_argument("--size", type=positive, default=40, help="largest, of random layers")
+    options = parser.parse_args(argv)
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        for layer in layers(options):
+            save_file(options.out / f"{layer.case}.npz", [layer])
+            shape = f"{layer.arg.in_shape} -> {layer.arg.out_shape}"
+            print(f"{options.out / layer.case}.npz  {shape}", flush=True)
+    except OSError as err:
+        print(f"error: {options.out}: {err.strerror}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
