@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tile_scatter: puts the bytes of an AI RAM row where the banks of the tile buffer want them.
+//
+// How it works: four views of a row are made. In a convolution, view v is the row as tap column v
+// sees it: rotated to the stripe's first pixel, moved by v - 1, every stride-th byte kept. In a
+// 1x1 layer, view v is the v-th channel of the row. In a depthwise row, the views are the row moved
+// by one byte to either side, the byte beyond its end taken from the neighbouring rows of the
+// line (so a row waits for the one after it, unless it is the last). Each bank takes the view and
+// the bytes that concern it. Views are registered, then written.
+// Handshake: none back; the sequencer has made sure of room. tile_filled counts complete entries,
+// one cycle after their last byte was written.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_desc.vh"
+
+module tile_scatter #(
+    // entries of the tile buffer
+    parameter TILE_ROWS = 32,
+    // width of an entry counter and of an entry address
+    parameter TW        = $clog2(TILE_ROWS) + 2,
+    parameter AW        = $clog2(TILE_ROWS)
+) (
+    // clock and synchronous reset
+    input  wire            clk,
+    input  wire            rst,
+    // layer: mode, log2 of the stride, column phase, log2 of the stripe's line width, pitch code,
+    // rows a line
+    input  wire [     1:0] mode,
+    input  wire [     1:0] stl,
+    input  wire            ph,
+    input  wire [     2:0] swl,
+    input  wire [     1:0] ip,
+    input  wire [     4:0] irl,
+    // row with its note, see fill_seq
+    input  wire            n_valid,
+    input  wire [   511:0] row,
+    input  wire [  TW-1:0] n_entry,
+    input  wire [     4:0] n_done,
+    input  wire [     5:0] n_base,
+    input  wire [     2:0] n_segrel,
+    input  wire [     2:0] n_ky_on,
+    input  wire [     5:0] n_ky_slot,
+    input  wire [     3:0] n_chmod,
+    input  wire [     2:0] n_chans,
+    input  wire            n_lastseg,
+    input  wire            n_firstseg,
+    // writes to the banks
+    output wire [9*64-1:0] wbe,
+    output wire [9*AW-1:0] waddr,
+    output wire [9*512-1:0] wdata,
+    // entries complete with what is written in this cycle
+    output wire [     4:0] done
+);
+
+  wire is_chan = mode == `MODE_CHAN;
+  wire is_dwrow = mode == `MODE_DWROW;
+  wire is_taps = mode == `MODE_TAPS;
+
+  // ---- stage E: a row, perhaps waiting for the next one
+  reg          e_valid;
+  reg  [511:0] e_row;
+  reg  [  7:0] e_prev;  // last byte of the row before it in the line
+  reg  [TW-1:0] e_entry;
+  reg  [  4:0] e_done;
+  reg  [  5:0] e_base;
+  reg  [  2:0] e_segrel;
+  reg  [  2:0] e_ky_on;
+  reg  [  5:0] e_ky_slot;
+  reg  [  3:0] e_chmod;
+  reg  [  2:0] e_chans;
+  reg          e_lastseg;
+
+  wire e_go = e_valid && (e_lastseg || n_valid);
+
+  always @(posedge clk) begin
+    if (rst) e_valid <= 1'b0;
+    else e_valid <= n_valid || (e_valid && !e_go);
+  end
+
+  always @(posedge clk) begin
+    if (n_valid) begin
+      e_row     <= row;
+      e_prev    <= n_firstseg ? 8'd0 : e_row[511:504];
+      e_entry   <= n_entry;
+      e_done    <= n_done;
+      e_base    <= n_base;
+      e_segrel  <= n_segrel;
+      e_ky_on   <= n_ky_on;
+      e_ky_slot <= n_ky_slot;
+      e_chmod   <= n_chmod;
+      e_chans   <= n_chans;
+      e_lastseg <= n_lastseg;
+    end
+  end
+
+  // ---- stage F: the views
+  reg          f_valid;
+  reg  [511:0] view0, view1, view2, view3;
+  reg  [ 63:0] mask0, mask1, mask2, mask3;
+  reg  [TW-1:0] f_entry;
+  reg  [  4:0] f_done;
+  reg  [  2:0] f_ky_on;
+  reg  [  5:0] f_ky_slot;
+  reg  [  3:0] f_chmod;
+  reg  [  2:0] f_chans;
+
+  wire [511:0] turned = ({e_row, e_row} >> {e_base, 3'd0});  // row from the stripe's start on
+  wire [511:0] m1 = {turned[503:0], turned[511:504]};
+  wire [511:0] p1 = {turned[7:0], turned[511:8]};
+  wire [511:0] p2 = {turned[15:0], turned[511:16]};
+  // tap columns -1, 0, 1 (phase 1: 0, 1, 2), or the channels of the row
+  wire [511:0] s0 = is_chan ? (ph ? p1 : turned) : (ph ? turned : m1);
+  wire [511:0] s1 = is_chan ? turn_chan(ph ? p1 : turned, ip, 2'd1) : (ph ? p1 : turned);
+  wire [511:0] s2 = is_chan ? turn_chan(ph ? p1 : turned, ip, 2'd2) : (ph ? p2 : p1);
+  wire [511:0] s3 = turn_chan(ph ? p1 : turned, ip, 2'd3);
+
+  function [511:0] turn_chan(input [511:0] r, input [1:0] pitch, input [1:0] n);
+    reg [1023:0] d;
+    begin
+      d = {r, r} >> ((n * 10'd128) << pitch);
+      turn_chan = d[511:0];
+    end
+  endfunction
+
+  // every stride-th byte, repeated over the lines of the stripe
+  function [511:0] pick(input [511:0] r, input [1:0] log2s, input [2:0] log2w);
+    reg [511:0] k;
+    integer j;
+    begin
+      k = r;
+      if (log2s == 2'd1) begin
+        for (j = 0; j < 32; j = j + 1) k[8*j+:8] = r[16*j+:8];
+        k[511:256] = k[255:0];
+      end else if (log2s == 2'd2) begin
+        for (j = 0; j < 16; j = j + 1) k[8*j+:8] = r[32*j+:8];
+        k[255:128] = k[127:0];
+        k[511:256] = k[255:0];
+      end
+      pick = (log2w == 3'd4) ? {4{k[127:0]}} : (log2w == 3'd5) ? {2{k[255:0]}} : k;
+    end
+  endfunction
+
+  // bytes of a view that come from this row of the line: position start + stride * jj lies in it
+  function [63:0] inside(input signed [8:0] first, input [1:0] log2s, input [2:0] log2w,
+                         input [2:0] segrel);
+    integer j;
+    reg signed [9:0] at;
+    reg [6:0] jj;
+    begin
+      for (j = 0; j < 64; j = j + 1) begin
+        jj = j[6:0] & ((7'd1 << log2w) - 7'd1);
+        at = {first[8], first} + ({3'd0, jj} << log2s);
+        inside[j] = at[8:6] == segrel;
+      end
+    end
+  endfunction
+
+  wire signed [8:0] base_s = {3'd0, e_base};
+  wire signed [8:0] ph_s = {8'd0, ph};
+  // 1x1: in a narrow map all channels of the row lie in the one row of the line
+  wire signed [8:0] chan_s = {3'd0, e_base} + ph_s;
+
+  always @(posedge clk) begin
+    if (rst) f_valid <= 1'b0;
+    else f_valid <= e_go;
+  end
+
+  wire [7:0] next_byte = row[7:0];
+
+  always @(posedge clk) begin
+    if (e_go) begin
+      f_entry   <= e_entry;
+      f_done    <= e_done;
+      f_ky_on   <= e_ky_on;
+      f_ky_slot <= e_ky_slot;
+      f_chmod   <= e_chmod;
+      f_chans   <= e_chans;
+      if (is_dwrow) begin
+        view0 <= {e_row[503:0], e_prev};
+        view1 <= e_row;
+        view2 <= {next_byte, e_row[511:8]};
+        mask0 <= {64{1'b1}};
+        mask1 <= {64{1'b1}};
+        mask2 <= {64{1'b1}};
+      end else if (is_chan) begin
+        view0 <= pick(s0, stl, swl);
+        view1 <= pick(s1, stl, swl);
+        view2 <= pick(s2, stl, swl);
+        view3 <= pick(s3, stl, swl);
+        mask0 <= inside(chan_s, stl, swl, e_segrel);
+        mask1 <= {64{1'b1}};
+        mask2 <= {64{1'b1}};
+        mask3 <= {64{1'b1}};
+      end else begin
+        view0 <= pick(s0, stl, swl);
+        view1 <= pick(s1, stl, swl);
+        view2 <= pick(s2, stl, swl);
+        mask0 <= inside(base_s + ph_s - 9'sd1, stl, swl, e_segrel);
+        mask1 <= inside(base_s + ph_s, stl, swl, e_segrel);
+        mask2 <= inside(base_s + ph_s + 9'sd1, stl, swl, e_segrel);
+      end
+    end
+  end
+
+  // ---- the banks
+  function [63:0] slot_mask(input [1:0] slot, input [2:0] log2w);
+    slot_mask = (log2w == 3'd4) ? 64'h0000_0000_0000_ffff << {slot, 4'd0} :
+        (log2w == 3'd5) ? 64'h0000_0000_ffff_ffff << {slot[0], 5'd0} : {64{1'b1}};
+  endfunction
+
+  genvar t;
+  generate
+    for (t = 0; t < 9; t = t + 1) begin : g_bank
+      localparam KY = t / 3;
+      localparam KX = t % 3;
+      localparam [TW-1:0] TT = t;
+      // taps and depthwise rows: the view of the tap column, if the line feeds the tap row
+      wire [511:0] tap_view = (KX == 0) ? view0 : (KX == 1) ? view1 : view2;
+      wire [ 63:0] tap_mask = ((KX == 0) ? mask0 : (KX == 1) ? mask1 : mask2) &
+                 (is_dwrow ? {64{1'b1}} : slot_mask(f_ky_slot[2*KY+:2], swl));
+      wire [TW-1:0] dw_entry = (KY == 0) ? f_entry + {{(TW - 5) {1'b0}}, irl} :
+                 (KY == 2) ? f_entry - {{(TW - 5) {1'b0}}, irl} : f_entry;
+      // channels: this bank holds channel number `nth` of the row
+      wire [ 4:0] gap = TT[4:0] + 5'd9 - {1'b0, f_chmod};
+      wire        wraps = gap < 5'd9;
+      wire [ 4:0] nth = wraps ? gap : gap - 5'd9;
+      wire        mine = nth < {2'd0, f_chans};
+      wire [511:0] ch_view = (nth[1:0] == 2'd0) ? view0 : (nth[1:0] == 2'd1) ? view1 :
+                 (nth[1:0] == 2'd2) ? view2 : view3;
+      wire [ 63:0] ch_mask = ((nth[1:0] == 2'd0) ? mask0 : mask1) & slot_mask(f_ky_slot[3:2], swl);
+      wire [TW-1:0] ch_entry = wraps ? f_entry + {{(TW - 1) {1'b0}}, 1'b1} : f_entry;
+
+      wire [TW-1:0] at = is_chan ? ch_entry : is_dwrow ? dw_entry : f_entry;
+      wire          on = is_chan ? mine : f_ky_on[KY];
+      assign wdata[512*t+:512] = is_chan ? ch_view : tap_view;
+      assign wbe[64*t+:64]     = (f_valid && on) ? (is_chan ? ch_mask : tap_mask) : 64'd0;
+      assign waddr[AW*t+:AW]   = at[AW-1:0];
+    end
+  endgenerate
+
+  assign done = f_valid ? f_done : 5'd0;
+
+  wire unused = &{1'b0, is_taps};
+
+endmodule
+
+`resetall

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mac_kernel: N_Y submodules that share their weights, the pixels of one output channel.
+//
+// How it works: submodule y reduces pixel y; unit t of all of them takes weight t.
+// Handshake: none, a fixed pipeline (see mac_submodule).
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module mac_kernel #(
+    // units in cascade
+    parameter N_X  = 9,
+    // submodules
+    parameter N_Y  = 4,
+    // width of a weight
+    parameter WB   = 16,
+    // width of the partial sum
+    parameter PW   = WB + 12,
+    // operand gating, see mac_unit
+    parameter GATE = 1
+) (
+    // clock and synchronous reset
+    input  wire                 clk,
+    input  wire                 rst,
+    // operands: pixel (y, t) at (y*N_X + t), weight t
+    input  wire [N_Y*N_X-1:0]   valid,
+    input  wire [N_Y*N_X*9-1:0] pixel,
+    input  wire [N_X*WB-1:0]    weight,
+    // sums of each pixel
+    output wire [N_Y*PW-1:0]    psum,
+    output wire [N_Y*12-1:0]    xsum
+);
+
+  genvar y;
+  generate
+    for (y = 0; y < N_Y; y = y + 1) begin : g_sub
+      mac_submodule #(
+          .N_X (N_X),
+          .WB  (WB),
+          .PW  (PW),
+          .GATE(GATE)
+      ) u_sub (
+          .clk   (clk),
+          .rst   (rst),
+          .valid (valid[y*N_X+:N_X]),
+          .pixel (pixel[y*N_X*9+:N_X*9]),
+          .weight(weight),
+          .psum  (psum[y*PW+:PW]),
+          .xsum  (xsum[y*12+:12])
+      );
+    end
+  endgenerate
+
+endmodule
+
+`resetall

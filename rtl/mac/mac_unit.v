@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mac_unit: one sign-gated multiply-add unit.
+//
+// How it works: the condition circuit looks at the signed pixel. Only for a pixel above zero the
+// operand registers are loaded and the selector passes pixel * weight; otherwise the operands do
+// not toggle and the selector passes 0. An adder adds the partial sum of the unit before, a
+// register keeps the result. Next to it runs the sum of the gated pixels, which the zero-point
+// terms need. Latency: operands to psum_out two cycles; psum_in to psum_out one cycle.
+// Handshake: none, a fixed pipeline; valid marks operands that count.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module mac_unit #(
+    // width of a weight
+    parameter WB   = 16,
+    // width of the partial sum: 9 * 255 * (2^WB - 1) fits WB + 12
+    parameter PW   = WB + 12,
+    // 1: operands of a gated multiplication do not toggle; 0: they do (to measure the saving)
+    parameter GATE = 1
+) (
+    // clock and synchronous reset
+    input  wire             clk,
+    input  wire             rst,
+    // pixel (signed) and weight (unsigned) with their valid
+    input  wire             valid,
+    input  wire signed [8:0] pixel,
+    input  wire [WB-1:0]    weight,
+    // sums of the unit before
+    input  wire [PW-1:0]    psum_in,
+    input  wire [  11:0]    xsum_in,
+    // sums including this unit
+    output reg  [PW-1:0]    psum_out,
+    output reg  [  11:0]    xsum_out
+);
+
+  // condition circuit: sign bit clear and not zero
+  wire         enable = valid && !pixel[8] && (|pixel[7:0]);
+
+  reg          enable_q;
+  reg [   7:0] pixel_q;
+  reg [WB-1:0] weight_q;
+
+  always @(posedge clk) begin
+    if (rst) enable_q <= 1'b0;
+    else enable_q <= enable;
+  end
+
+  always @(posedge clk) begin
+    if (enable || (GATE == 0)) begin
+      pixel_q  <= pixel[7:0];
+      weight_q <= weight;
+    end
+  end
+
+  wire [WB+7:0] product = pixel_q * weight_q;
+
+  always @(posedge clk) begin
+    psum_out <= psum_in + (enable_q ? {{(PW - WB - 8) {1'b0}}, product} : {PW{1'b0}});
+    xsum_out <= xsum_in + (enable_q ? {4'd0, pixel_q} : 12'd0);
+  end
+
+endmodule
+
+`resetall

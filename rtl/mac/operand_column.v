@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// operand_column: the operands of column t of the array, from one tile row and one weight row.
+//
+// How it works: in a convolution the N_Y pixels from the position on go to every kernel module, in
+// a depthwise layer the N_Y * N_Z pixels from the position on go to the lanes; pixels outside the
+// map are replaced by the pad value. A pixel is zero-extended, or sign-extended when the layer's
+// pixels are signed. Kernel module z takes the weight of bank z; in a depthwise or fully connected
+// layer that of the bank of its channel. It also counts, for the statistics, the lanes that count
+// and those whose multiplier the sign gate leaves idle.
+// Handshake: none, combinational (counts registered).
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module operand_column #(
+    // array: pixels and output channels
+    parameter N_Y = 4,
+    parameter N_Z = 4,
+    // width of a weight
+    parameter WB  = 16,
+    // which column: tap row (0..2) and tap column (0..2)
+    parameter KY  = 0,
+    parameter KX  = 0,
+    // lanes and width of a bank number
+    parameter L   = N_Y * N_Z,
+    parameter ZW  = $clog2(N_Z)
+) (
+    // clock and synchronous reset
+    input  wire             clk,
+    input  wire             rst,
+    // layer: depthwise lanes, one weight bank for all lanes or by slot, taps (padding applies),
+    // signed pixels, pad value, log2 of the slot width
+    input  wire             dw,
+    input  wire             one_bank,
+    input  wire             by_chan,
+    input  wire             taps,
+    input  wire             sgn,
+    input  wire [      7:0] pad,
+    input  wire [      2:0] swl,
+    // this issue at this column: tap in use, position, weight bank, lanes,
+    // lanes that count, kernel modules in use
+    input  wire             tap_on,
+    input  wire [      5:0] pos,
+    input  wire [   ZW-1:0] wsel,
+    input  wire [    L-1:0] lane_valid,
+    input  wire [    L-1:0] lane_left,
+    input  wire [    L-1:0] lane_right,
+    input  wire [    L-1:0] lane_top,
+    input  wire [    L-1:0] lane_bot,
+    input  wire [      7:0] lane_count,
+    input  wire [      7:0] kernels,
+    // memory contents
+    input  wire [    511:0] row,
+    input  wire [N_Z*WB-1:0] wrow,
+    // operands
+    output wire [    L-1:0] valid,
+    output wire [  9*L-1:0] pixel,
+    output wire [N_Z*WB-1:0] weight,
+    // multiplications issued and gated in this cycle
+    output reg  [      7:0] n_issued,
+    output reg  [      7:0] n_gated
+);
+
+  wire [511:0] shifted = row >> {pos, 3'd0};
+  wire [8*L-1:0] lanes_dw;
+
+  wire [L-1:0] padded = !taps ? {L{1'b0}} :
+             (((KX == 0) ? lane_left : {L{1'b0}}) | ((KX == 2) ? lane_right : {L{1'b0}}) |
+              ((KY == 0) ? lane_top : {L{1'b0}}) | ((KY == 2) ? lane_bot : {L{1'b0}}));
+
+  assign valid = tap_on ? lane_valid : {L{1'b0}};
+
+  genvar i;
+  generate
+    if (8 * L > 512) begin : g_wide
+      assign lanes_dw = {{(8 * L - 512) {1'b0}}, row};
+    end else if (8 * L == 512) begin : g_row
+      assign lanes_dw = row;
+    end else begin : g_part
+      assign lanes_dw = shifted[8*L-1:0];
+    end
+    for (i = 0; i < L; i = i + 1) begin : g_lane
+      wire [7:0] raw = padded[i] ? pad : dw ? lanes_dw[8*i+:8] : shifted[8*(i%N_Y)+:8];
+      assign pixel[9*i+:9] = {sgn && raw[7], raw};
+    end
+    for (i = 0; i < N_Z; i = i + 1) begin : g_weight
+      // channel of this kernel module's lanes, relative to the first of the issue
+      localparam [6:0] FIRST = i * N_Y;
+      wire [ZW-1:0] off = by_chan ? slot_of(FIRST, swl) : {ZW{1'b0}};
+      wire [ZW-1:0] sel = (one_bank || by_chan) ? wsel + off : i[ZW-1:0];
+      assign weight[i*WB+:WB] = wrow[sel*WB+:WB];
+    end
+  endgenerate
+
+  function [ZW-1:0] slot_of(input [6:0] at, input [2:0] log2w);
+    reg [6:0] s;
+    begin
+      s = at >> log2w;
+      slot_of = s[ZW-1:0];
+    end
+  endfunction
+
+  // ---- statistics: in a convolution all kernel modules in use gate the same lanes
+  reg [7:0] idle;  // lanes, or pixels, whose multiplier stays idle
+  integer k;
+  always @* begin
+    idle = 8'd0;
+    if (tap_on) begin
+      if (dw) begin
+        for (k = 0; k < L; k = k + 1) begin
+          idle = idle + {7'd0, lane_valid[k] && (pixel[9*k+8] || pixel[9*k+:8] == 8'd0)};
+        end
+      end else begin
+        for (k = 0; k < N_Y; k = k + 1) begin
+          idle = idle + {7'd0, lane_valid[k] && (pixel[9*k+8] || pixel[9*k+:8] == 8'd0)};
+        end
+      end
+    end
+  end
+
+  reg [7:0] idle_q;
+  reg [7:0] count_q;
+  reg [7:0] nz_q;
+  always @(posedge clk) begin
+    if (rst) begin
+      idle_q   <= 8'd0;
+      count_q  <= 8'd0;
+      nz_q     <= 8'd0;
+      n_issued <= 8'd0;
+      n_gated  <= 8'd0;
+    end else begin
+      idle_q   <= idle;
+      count_q  <= tap_on ? lane_count : 8'd0;
+      nz_q     <= dw ? 8'd1 : kernels;
+      n_issued <= count_q;
+      n_gated  <= idle_q * nz_q;
+    end
+  end
+
+endmodule
+
+`resetall

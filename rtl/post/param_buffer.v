@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// param_buffer: the per-channel parameters of the post lanes.
+//
+// How it works: output channel o lies in bank o mod N_Z of row o / N_Z of its layer; the rows form
+// a ring, so that the next layers' parameters arrive while a layer computes. One memory holds the
+// batch-norm word (mul, add, shift: 60 bits), one the zero-point constant (36 bits). Both are read
+// for all banks at once.
+// Handshake: none; the loaders and the release at the end of a layer count rows.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module param_buffer #(
+    // banks
+    parameter N_Z  = 4,
+    // rows: two layers of 1024 channels
+    parameter ROWS = 2048 / N_Z,
+    // width of a row address and a bank number
+    parameter AW   = $clog2(ROWS),
+    parameter ZW   = $clog2(N_Z)
+) (
+    // clock
+    input  wire              clk,
+    // batch-norm write
+    input  wire              bn_we,
+    input  wire [    AW-1:0] bn_row,
+    input  wire [    ZW-1:0] bn_bank,
+    input  wire [      59:0] bn_data,
+    // constant write
+    input  wire              kc_we,
+    input  wire [    AW-1:0] kc_row,
+    input  wire [    ZW-1:0] kc_bank,
+    input  wire [      35:0] kc_data,
+    // read of both, all banks
+    input  wire              re,
+    input  wire [    AW-1:0] raddr,
+    output wire [N_Z*60-1:0] bn,
+    output wire [N_Z*36-1:0] kc
+);
+
+  wire [N_Z-1:0] one = {{(N_Z - 1) {1'b0}}, 1'b1};
+
+  ram_1r1w #(
+      .WIDTH(60 * N_Z),
+      .DEPTH(ROWS),
+      .LANE (60)
+  ) u_bn (
+      .clk  (clk),
+      .we   (bn_we),
+      .wlane(one << bn_bank),
+      .waddr(bn_row),
+      .wdata({N_Z{bn_data}}),
+      .re   (re),
+      .raddr(raddr),
+      .rdata(bn)
+  );
+
+  ram_1r1w #(
+      .WIDTH(36 * N_Z),
+      .DEPTH(ROWS),
+      .LANE (36)
+  ) u_kc (
+      .clk  (clk),
+      .we   (kc_we),
+      .wlane(one << kc_bank),
+      .waddr(kc_row),
+      .wdata({N_Z{kc_data}}),
+      .re   (re),
+      .raddr(raddr),
+      .rdata(kc)
+  );
+
+endmodule
+
+`resetall
