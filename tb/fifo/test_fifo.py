@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fifo_sync and fifo_ram: order, count, full and empty, flush, against a deque."""
+
+import random
+from collections import deque
+
+import cocotb
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+
+from tb.simrun import SIMS, run
+
+
+async def reset(dut) -> None:
+    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+    for name in ("flush", "in_valid", "in_data", "out_ready"):
+        getattr(dut, name).value = 0
+    dut.rst.value = 1
+    for _ in range(3):
+        await RisingEdge(dut.clk)
+    dut.rst.value = 0
+    await RisingEdge(dut.clk)
+
+
+async def traffic(dut, cycles: int, p_in: float, p_out: float, p_flush: float) -> tuple[int, int]:
+    """Random traffic; checks every cycle. Returns (words through, most words held)."""
+    depth, width = int(dut.DEPTH.value), len(dut.in_data)
+    model: deque[int] = deque()
+    passed = most = age = 0
+    dut.in_valid.value = dut.out_ready.value = 0
+    dut.flush.value = 1
+    await RisingEdge(dut.clk)
+    dut.flush.value = 0
+    for _ in range(cycles):
+        await RisingEdge(dut.clk)
+        assert int(dut.count.value) == len(model)
+        assert int(dut.in_ready.value) == (len(model) < depth), "in_ready must say: not full"
+        valid = int(dut.out_valid.value)
+        assert not valid or model, "a word out of an empty FIFO"
+        age = age + 1 if model and not valid else 0
+        assert age <= 2, "a stored word does not appear"
+        room = len(model) < depth
+        if valid:
+            assert int(dut.out_data.value) == model[0]
+            if int(dut.out_ready.value):
+                model.popleft()
+                passed += 1
+        if int(dut.in_valid.value) and room:
+            model.append(int(dut.in_data.value))
+        if int(dut.flush.value):
+            model.clear()
+        most = max(most, len(model))
+        dut.in_valid.value = int(random.random() < p_in)
+        dut.in_data.value = random.getrandbits(width)
+        dut.out_ready.value = int(random.random() < p_out)
+        dut.flush.value = int(random.random() < p_flush)
+    return passed, most
+
+
+@cocotb.test()
+async def random_traffic(dut) -> None:
+    """All mixes of fast and slow ends, with flushes; the FIFO gets full and empty."""
+    await reset(dut)
+    depth = int(dut.DEPTH.value)
+    for p_in, p_out in ((0.9, 0.2), (0.2, 0.9), (0.6, 0.6), (1.0, 0.0)):
+        passed, most = await traffic(dut, 12 * depth + 60, p_in, p_out, 0.0)
+        assert most == depth or p_in < 0.9
+        assert passed > 0 or p_out == 0, "nothing came out"
+    await traffic(dut, 400, 0.7, 0.5, 0.08)
+
+
+@cocotb.test()
+async def one_word_per_cycle(dut) -> None:
+    """With both ends always ready a FIFO of three or more words passes one word per cycle."""
+    await reset(dut)
+    cycles = 200
+    passed, _ = await traffic(dut, cycles, 1.0, 1.0, 0.0)
+    if int(dut.DEPTH.value) >= 3:
+        assert passed >= cycles - 4
+
+
+@cocotb.test()
+async def reset_empties(dut) -> None:
+    await reset(dut)
+    dut.in_valid.value = 1
+    for _ in range(4):
+        await RisingEdge(dut.clk)
+    dut.in_valid.value = 0
+    dut.rst.value = 1
+    await RisingEdge(dut.clk)
+    dut.rst.value = 0
+    for _ in range(4):
+        await RisingEdge(dut.clk)
+        assert int(dut.count.value) == 0 and int(dut.out_valid.value) == 0
+
+
+@pytest.mark.parametrize("depth", [2, 5, 16])
+@pytest.mark.parametrize("sim", SIMS)
+def test_fifo_sync(sim: str, depth: int) -> None:
+    sources = ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
+    params = {"DEPTH": depth, "WIDTH": 19}
+    run(sim, "fifo_sync", sources, "tb.fifo.test_fifo", params=params)
+
+
+@pytest.mark.parametrize("depth", [3, 24])
+@pytest.mark.parametrize("sim", SIMS)
+def test_fifo_ram(sim: str, depth: int) -> None:
+    sources = ["rtl/lib/fifo_ram.v", "rtl/lib/ram_1r1w.v"]
+    params = {"DEPTH": depth, "WIDTH": 33}
+    run(sim, "fifo_ram", sources, "tb.fifo.test_fifo", params=params)
