@@ -6,11 +6,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models import conv
 from models.conv import window_blocks
+from models.generate import random_layer
 from models.golden import run_layer, wrap36
 from models.layer import LayerArg
 from models.params import ActTable, BatchNorm
 from models.tests import oracle
+from models.vectors import VectorLayer
 
 LOWEST = -(1 << 35)
 
@@ -107,3 +110,22 @@ def test_wrap_to_36_bits() -> None:
     values = [0, -1, (1 << 35) - 1, 1 << 35, -(1 << 35), -(1 << 35) - 1, (1 << 62) + 5, 1 << 36]
     want = [oracle.signed(v, 36) for v in values]
     assert wrap36(np.array(values)).tolist() == want
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_small_blocks_change_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maps that are cut into many blocks, with every pool and kernel, give the same bytes."""
+    layer = random_layer(np.random.default_rng(seed), pool=seed % 10, h=13, w=11, fc=False)
+    monkeypatch.setattr(conv, "COLUMN_BYTES", 300)
+    monkeypatch.setattr(conv, "BLOCK", 40)
+    blocks = list(conv.window_blocks(layer.arg, layer.x, layer.weights.view(width(layer))))
+    assert len(blocks) > 2
+    y = run_layer(
+        layer.arg, layer.x, layer.weights, layer.bn, layer.act, eight_bit=layer.eight_bit
+    ).y
+    assert (y == layer.y).all()
+
+
+def width(layer: VectorLayer) -> str:
+    """numpy name of a weight."""
+    return "<u1" if layer.eight_bit else "<u2"
