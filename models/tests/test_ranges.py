@@ -117,7 +117,7 @@ def test_small_blocks_change_nothing(seed: int, monkeypatch: pytest.MonkeyPatch)
     """Maps that are cut into many blocks, with every pool and kernel, give the same bytes."""
     layer = random_layer(np.random.default_rng(seed), pool=seed % 10, h=13, w=11, fc=False)
     monkeypatch.setattr(conv, "COLUMN_BYTES", 300)
-    monkeypatch.setattr(conv, "BLOCK", 40)
+    monkeypatch.setattr(conv, "BLOCK", 5)
     blocks = list(conv.window_blocks(layer.arg, layer.x, layer.weights.view(width(layer))))
     assert len(blocks) > 2
     y = run_layer(
