@@ -353,6 +353,26 @@ class LayerArg:
             self._check_loads(eight_bit, weight_slots)
         self.encode()
 
+    def device_code(
+        self, *, eight_bit: bool = True, ram_rows: int = AI_RAM_ROWS, weight_bits: int = 16
+    ) -> int:
+        """AI_ERR_CODE with which the device refuses this argument; 0 when it runs it.
+
+        The device derives the layout from the sizes, so it ignores layout fields as the vendor's
+        simulator does; of the load fields it asks that the loads make up the channels and that
+        para_size covers a load.
+        """
+        try:
+            self.validate(strict=False, ram_rows=ram_rows)
+        except LayerError as err:
+            return err.number
+        per_load, before = self.o_ch_num_coef, (self.load_time - 1) * self.o_ch_num_coef
+        needed = per_load * self.taps * (1 if eight_bit else 2)
+        fits = needed <= self.para_size and (eight_bit or weight_bits >= 16)
+        if not fits or not before < self.o_ch_num <= before + per_load:
+            return ERROR_CODES["BAD_WEIGHTS"]
+        return 0
+
     def _check_sizes(self, strict: bool) -> None:
         """Sizes that cannot be: each BAD_SIZE."""
         c, h, w = self.in_shape

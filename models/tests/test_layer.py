@@ -131,6 +131,21 @@ def test_illegal_arguments(code: str, changes: dict[str, int]) -> None:
     assert caught.value.number == ERROR_CODES[code] and "\n" not in str(caught.value)
 
 
+def test_code_of_the_device() -> None:
+    """What it refuses, with which code, and what it does not mind."""
+    assert legal().device_code() == 0
+    for code, changes in ILLEGAL:
+        ignored = any("switch" in name or "group" in name for name in changes)
+        if "arg_x" not in changes:  # no words can hold that
+            assert legal(**changes).device_code() == (0 if ignored else ERROR_CODES[code]), changes
+    assert legal(para_size=400).device_code() == 0
+    assert legal().device_code(eight_bit=False) == ERROR_CODES["BAD_WEIGHTS"]
+    wide = legal(para_size=432)
+    assert wide.device_code(eight_bit=False) == 0
+    assert wide.device_code(eight_bit=False, weight_bits=8) == ERROR_CODES["BAD_WEIGHTS"]
+    assert legal().device_code(ram_rows=32) == ERROR_CODES["BAD_ADDR"]
+
+
 def test_limits_of_memories() -> None:
     arg = LayerArg.make(64, 8, 8, 64, kernel=3)
     arg.validate(weight_slots=53 * 576)  # 53 channels are what fits in 30 KiB
