@@ -16,6 +16,7 @@ import numpy.typing as npt
 from .golden import run_layer
 from .layer import PARA_SIZE_MAX, LayerArg
 from .layout import AI_RAM_ROWS, Layout
+from .network import Network
 from .params import SEGMENTS, ActTable, BatchNorm, weights_to_bytes
 from .pooling import POOL_STRIDE, pooled_size
 from .vectors import VectorLayer
@@ -57,15 +58,21 @@ def random_layer(
     limits: Limits | None = None,
     rounding: str = "nncase",
     plain: bool = False,
+    x: npt.NDArray[np.uint8] | None = None,
     case: str = "generated",
     name: str = "L00",
 ) -> VectorLayer:
     """A layer with its tables, input and expected output; what is None is drawn from ``limits``.
 
     ``plain`` leaves the disturbances out (ordered segments, positive multipliers): the shape of a
-    compiled network, for benchmarks.  Input and output maps never overlap in AI RAM.
+    compiled network, for benchmarks.  ``x`` is the input map when it is not to be drawn.  Input
+    and output maps never overlap in AI RAM.
     """
     lim = limits or Limits()
+    if x is not None:
+        c, h, w = x.shape
+        if depthwise:
+            o = c
 
     def draw(value: bool | None, chance: float, allowed: bool = True) -> bool:
         hit = bool(rng.random() < chance)
@@ -124,12 +131,48 @@ def random_layer(
     )
     arg = arg.replace(arg_add=arg.taps // arg.add_count * zero * zero_in)
     weights = _weights(rng, arg, sixteen)
-    x = _pixels(rng, arg, zero_in)
+    x = _pixels(rng, arg, zero_in) if x is None else x
     raw = weights_to_bytes(weights, not sixteen)
     bn = _batch_norm(rng, arg, x, raw, not sixteen, plain)
     act = _activation(rng, arg, x, raw, bn, not sixteen, plain)
     y = run_layer(arg, x, raw, bn, act, eight_bit=not sixteen, rounding=rounding).y
     return VectorLayer(case, name, arg.encode(), arg, raw, bn, act, x, y, not sixteen)
+
+
+def random_network(
+    rng: np.random.Generator,
+    *,
+    shape: tuple[int, int, int] = (3, 12, 18),
+    layers: int = 4,
+    fc_last: bool = True,
+    eight_bit: bool = True,
+    limits: Limits | None = None,
+) -> tuple[Network, npt.NDArray[np.uint8]]:
+    """(network, an input map): random layers, each made for what the one before gives.
+
+    The last one is fully connected when ``fc_last``; a signed output is read as signed.
+    """
+    lim = dataclasses.replace(limits or Limits(), fully_connected=False)
+    x = first = rng.integers(0, 256, shape).astype(np.uint8)
+    network, signed = Network(eight_bit=eight_bit), False
+    for i in range(layers):
+        fc = fc_last and i == layers - 1
+        fits = tuple(p for p in lim.pools if POOL_STRIDE[p] <= min(x.shape[1:]))
+        layer = random_layer(
+            rng,
+            x=x,
+            fc=fc,
+            pool=0 if fc else int(rng.choice(fits)),
+            kernel=1 if fc else None,
+            signed_in=signed,
+            eight_bit=eight_bit,
+            limits=lim,
+        )
+        network.add(layer.arg, layer.weights, layer.bn, layer.act)
+        x, signed = layer.y, bool(layer.arg.signed_out)
+    network.place()
+    network.validate()
+    return network, first
 
 
 def _addresses(

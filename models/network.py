@@ -21,6 +21,7 @@ from .layer import WORDS, LayerArg, LayerError
 from .layout import AI_RAM_ROWS, Layout
 from .params import ACT_BYTES, BN_BYTES
 from .roofline import map_bytes
+from .vectors import VectorLayer
 
 ALIGN = 8  # bytes, of every table
 UNWRITTEN = 0xA5  # what AI RAM and result area hold before a run
@@ -82,6 +83,13 @@ class Network:
     @property
     def out_shape(self) -> tuple[int, int, int]:
         return self.layers[-1].out_shape
+
+    @classmethod
+    def single(cls, layer: VectorLayer) -> Network:
+        """A recorded layer as a network of its own, at the AI RAM addresses of its words."""
+        network = cls(eight_bit=layer.eight_bit)
+        network.add(layer.arg, layer.weights, layer.bn, layer.act)
+        return network
 
     # ---------------------------------------------------------------- building
     def add(

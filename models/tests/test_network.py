@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from models import airam, digits
-from models.generate import random_layer
+from models.generate import random_layer, random_network
 from models.golden import run_layer
 from models.layer import LayerArg
 from models.network import ALIGN, Network, NetworkError
@@ -17,24 +17,7 @@ from models.network import ALIGN, Network, NetworkError
 
 def chain(seed: int, eight_bit: bool = True) -> Network:
     """Four random layers one after the other."""
-    rng = np.random.default_rng(seed)
-    network = Network(eight_bit=eight_bit)
-    c, h, w = 3, 12, 18
-    for pool, kernel, o, fc in (
-        (1, 3, 5, False),
-        (0, 1, 7, False),
-        (9, 3, 4, False),
-        (0, 1, 6, True),
-    ):
-        layer = random_layer(
-            rng, c=c, h=h, w=w, o=o, pool=pool, kernel=kernel, fc=fc, depthwise=False,
-            eight_bit=eight_bit, per_load=None,
-        )  # fmt: skip
-        network.add(layer.arg, layer.weights, layer.bn, layer.act)
-        c, h, w = layer.arg.out_shape
-    network.place()
-    network.validate()
-    return network
+    return random_network(np.random.default_rng(seed), eight_bit=eight_bit)[0]
 
 
 def image(network: Network, seed: int = 1) -> np.ndarray:
@@ -142,3 +125,20 @@ def test_network_images_refuse_other_shapes() -> None:
         network.storage(np.zeros((2, 3, 8, 8), np.uint8))
     with pytest.raises(NetworkError, match=r"0 layers, a task list has 1\.\.1023"):
         Network().validate()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_networks_are_worth_running(seed: int) -> None:
+    """Every layer still tells its inputs apart, down to the last."""
+    network, x = random_network(np.random.default_rng(seed), layers=5, fc_last=seed % 2 == 0)
+    run = network.run(x)
+    assert network.in_shape == x.shape and len(network.layers) == 5
+    for layer in run.layers:
+        assert len(np.unique(layer.y)) >= min(4, layer.y.size // 3)
+
+
+def test_recorded_layer_as_a_network() -> None:
+    layer = random_layer(np.random.default_rng(2))
+    network = Network.single(layer)
+    network.validate()
+    assert (network.run(layer.x).y == layer.y).all()
