@@ -55,7 +55,7 @@ module dma_read_channel #(
   output wire [OW-1:0]     out_off,
   output wire [CW-1:0]     out_cnt,
   output wire              out_last,
-  // no room for another burst; no request held
+  // the words held leave no room for another burst; no request held
   output wire              full,
   output wire              idle
 );
@@ -65,10 +65,12 @@ module dma_read_channel #(
   // longest burst: half the FIFO, so that one half is filled while the other is consumed
   localparam MAX_BURST = (HALF >= 16) ? 16 : (HALF >= 8) ? 8 : (HALF >= 4) ? 4 :
                          (HALF >= 2) ? 2 : 1;
-  localparam UW = $clog2(FIFO_DEPTH + 1) + 5;
+  localparam NW = $clog2(FIFO_DEPTH + 1);
+  localparam UW = NW + 5;
   localparam LW = 25;
   localparam [UW-1:0] DEPTH_C = FIFO_DEPTH[UW-1:0];
-  localparam [UW-1:0] FULL_C = DEPTH_C - MAX_BURST[UW-1:0];
+  localparam FULL_I = FIFO_DEPTH - MAX_BURST;
+  localparam [NW-1:0] FULL_C = FULL_I[NW-1:0];
   localparam [4:0] MAX_C = MAX_BURST[4:0];
   localparam [4:0] MASK_C = MAX_C - 5'd1;
 
@@ -155,7 +157,6 @@ module dma_read_channel #(
   assign cmd_last = (cur_left_reg == {{(LW-5){1'b0}}, beats});
   assign cmd_off = cur_off_reg;
   assign cmd_end = cur_end_reg;
-  assign full = (used_reg > FULL_C);
   assign idle = !cur_valid_reg && !q_valid;
 
   always @(posedge clk) begin
@@ -173,9 +174,10 @@ module dma_read_channel #(
   localparam FIFO_W = AHB_W + OW + CW + 1;
   wire                             f_valid;
   wire                             f_ready_unused;
-  wire [$clog2(FIFO_DEPTH+1)-1:0]  f_count_unused;
+  wire [NW-1:0]                    f_count;
 
   assign out_valid = f_valid && run;
+  assign full = (f_count > FULL_C);
 
   fifo_sync #(
     .WIDTH(FIFO_W),
@@ -190,7 +192,7 @@ module dma_read_channel #(
     .out_valid(f_valid),
     .out_ready(out_ready && run),
     .out_data ({out_last, out_cnt, out_off, out_data}),
-    .count    (f_count_unused)
+    .count    (f_count)
   );
 
   generate

@@ -168,6 +168,7 @@ module dmac #(
   wire [OW-1:0]    push_off;
   wire [CW-1:0]    push_cnt;
   wire             push_last;
+  wire             write_end;
 
   dma_read_channel #(
     .AHB_W(AHB_W),
@@ -246,8 +247,11 @@ module dmac #(
   ) u_distributor (
     .rsp_valid(rsp_valid), .rsp_write(rsp_write), .rsp_first(rsp_first), .rsp_last(rsp_last),
     .rsp_tag(rsp_tag), .push(push), .push_off(push_off), .push_cnt(push_cnt),
-    .push_last(push_last), .wr_done(wr_done)
+    .push_last(push_last), .wr_done(write_end)
   );
+
+  // a write that ends during an abort is nobody's any more
+  assign wr_done = write_end && run;
 
   // -------------------------------------------------------------------------------------------
   // write channel
