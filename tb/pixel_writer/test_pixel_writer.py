@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pixel_writer against the AI RAM codec: layout, neighbours, offsets, back-pressure, rate, stop."""
+
+import random
+
+import cocotb
+import numpy as np
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+
+from models import airam
+from tb.simrun import SIMS, run
+
+ROWS = 4096
+SHAPES = [  # channels, height, width: every layout, and the borders between them
+    *((1, 1, 1), (3, 5, 4), (9, 3, 16), (5, 4, 17), (2, 3, 32), (3, 2, 33), (2, 3, 63)),
+    *((2, 3, 64), (3, 2, 65), (1, 3, 320), (2, 2, 100), (130, 1, 1), (4, 2, 15), (1, 2, 512)),
+]
+
+
+class Bench:
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        self.lanes = int(dut.AHB_W.value) // 8
+        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        for n in ("stop", "start", "base_row", "chans_m1", "height_m1", "width_m1"):
+            getattr(dut, n).value = 0
+        for n in ("px_valid", "px_data", "px_off", "px_cnt", "aw_gnt"):
+            getattr(dut, n).value = 0
+        self.ram = np.random.default_rng(random.getrandbits(32)).integers(
+            0, 256, ROWS * 64, dtype=np.uint8
+        )
+
+    async def reset(self) -> None:
+        self.dut.rst.value = 1
+        for _ in range(3):
+            await RisingEdge(self.dut.clk)
+        self.dut.rst.value = 0
+        await RisingEdge(self.dut.clk)
+
+    def words(self, data: bytes, split: int) -> list[tuple[int, int, int]]:
+        """The stream as the DMAC gives it, in requests of ``split`` bytes: (word, off, cnt)."""
+        out = []
+        for start in range(0, len(data), split):
+            part = data[start : start + split]
+            off = random.randrange(self.lanes)
+            while part:
+                piece, part = part[: self.lanes - off], part[self.lanes - off :]
+                noise = random.randbytes(self.lanes)
+                word = noise[:off] + piece + noise[off + len(piece) :]
+                out.append((int.from_bytes(word, "little"), off, len(piece)))
+                off = 0
+        return out
+
+    def _store(self) -> None:
+        dut = self.dut
+        row, be = int(dut.aw_row.value), int(dut.aw_be.value)
+        data = int("".join(c if c in "01" else "0" for c in str(dut.aw_data.value)), 2)
+        assert be, "a row without a byte"
+        for i in range(64):
+            if be >> i & 1:
+                self.ram[row * 64 + i] = data >> 8 * i & 0xFF
+
+    async def start(self, base: int, shape: tuple[int, int, int]) -> None:
+        dut = self.dut
+        dut.base_row.value, dut.start.value = base, 1
+        dut.chans_m1.value, dut.height_m1.value, dut.width_m1.value = (n - 1 for n in shape)
+        await RisingEdge(dut.clk)
+        dut.start.value = 0
+        for n in ("base_row", "chans_m1", "height_m1", "width_m1"):
+            getattr(dut, n).value = 1  # the values must have been taken
+
+    async def load(self, base: int, x, split: int, p_in: float, p_gnt: float) -> int:
+        """Write map ``x``; returns the cycles from start to done."""
+        dut = self.dut
+        queue = self.words(x.tobytes(), split)
+        await self.start(base, x.shape)
+        busy_seen = False
+        for cycle in range(40 * x.size + 1000):
+            if queue and random.random() < p_in:
+                dut.px_data.value, dut.px_off.value, dut.px_cnt.value = queue[0]
+                dut.px_valid.value = 1
+            else:
+                dut.px_valid.value = 0
+            dut.aw_gnt.value = int(random.random() < p_gnt)
+            await RisingEdge(dut.clk)
+            if int(dut.px_valid.value) and int(dut.px_ready.value):
+                queue.pop(0)
+            busy_seen |= bool(int(dut.busy.value))
+            assert not int(dut.done.value) or not queue
+            if int(dut.aw_req.value) and int(dut.aw_gnt.value):
+                self._store()
+            if int(dut.done.value):
+                assert busy_seen and not int(dut.busy.value)
+                break
+        else:
+            raise AssertionError("never done")
+        dut.px_valid.value = 0
+        for _ in range(5):
+            dut.aw_gnt.value = 1
+            await RisingEdge(dut.clk)
+            assert not int(dut.aw_req.value) and not int(dut.px_ready.value)
+        dut.aw_gnt.value = 0
+        return cycle
+
+
+@cocotb.test()
+async def layouts(dut) -> None:
+    """Every layout; bytes that belong to no pixel keep their value."""
+    bench = Bench(dut)
+    await bench.reset()
+    for shape in SHAPES:
+        for p_in, p_gnt in ((1.0, 1.0), (0.6, 0.4)):
+            x = np.random.default_rng(random.getrandbits(32)).integers(0, 256, shape, np.uint8)
+            base = random.randrange(ROWS // 2)
+            want = bench.ram.copy()
+            airam.pack(want, base, x)
+            split = random.choice([x.size, 7, 64, 50])
+            await bench.load(base, x, split, p_in, p_gnt)
+            wrong = np.flatnonzero(bench.ram != want)
+            assert not wrong.size, f"{shape}: bytes {wrong[:5]} of the AI RAM"
+
+
+@cocotb.test()
+async def full_rate(dut) -> None:
+    """Rows whose length is a multiple of 64 take one bus word per cycle."""
+    bench = Bench(dut)
+    await bench.reset()
+    for shape in ((1, 8, 64), (2, 3, 320)):
+        x = np.random.default_rng(1).integers(0, 256, shape, np.uint8)
+        cycles = await bench.load(10, x, x.size, 1.0, 1.0)
+        assert cycles <= x.size // bench.lanes + 8, f"{shape}: {cycles} cycles"
+
+
+@cocotb.test()
+async def stop_any_time(dut) -> None:
+    """stop drops everything; the next map is right."""
+    bench = Bench(dut)
+    await bench.reset()
+    for _ in range(10):
+        await bench.start(100, (4, 8, 40))
+        for word, off, count in bench.words(random.randbytes(400), 400)[: random.randint(1, 60)]:
+            dut.px_valid.value, dut.px_data.value = 1, word
+            dut.px_off.value, dut.px_cnt.value = off, count
+            dut.aw_gnt.value = random.getrandbits(1)
+            await RisingEdge(dut.clk)
+        dut.px_valid.value, dut.stop.value = 0, 1
+        await RisingEdge(dut.clk)
+        dut.stop.value = 0
+        await RisingEdge(dut.clk)
+        assert not int(dut.busy.value) and not int(dut.aw_req.value)
+        x = np.random.default_rng(random.getrandbits(32)).integers(0, 256, (3, 4, 20), np.uint8)
+        want = bench.ram.copy()
+        airam.pack(want, 7, x)
+        await bench.load(7, x, x.size, 1.0, 1.0)
+        assert (bench.ram == want).all()
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("sim", SIMS)
+def test_pixel_writer(sim: str, width: int) -> None:
+    sources = ["rtl/dma/pixel_writer.v", "rtl/dma/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
+    test = "tb.pixel_writer.test_pixel_writer"
+    run(sim, "pixel_writer", sources, test, params={"AHB_W": width})

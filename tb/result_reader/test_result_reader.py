@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""result_reader against the AI RAM codec: both destinations, padding, back-pressure, rate, stop."""
+
+import random
+
+import cocotb
+import numpy as np
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+
+from models import airam
+from tb.simrun import SIMS, run
+
+ROWS = 4096
+SHAPES = [
+    *((1, 1, 1), (10, 1, 1), (3, 5, 4), (9, 3, 16), (5, 4, 17), (2, 3, 32), (3, 2, 33)),
+    *((2, 3, 63), (2, 3, 64), (3, 2, 65), (1, 3, 320), (2, 2, 100), (4, 2, 15), (1, 2, 512)),
+]
+
+
+class Bench:
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        self.lanes = int(dut.AHB_W.value) // 8
+        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        for n in ("stop", "start", "base_row", "chans_m1", "height_m1", "width_m1", "dest"):
+            getattr(dut, n).value = 0
+        dut.ar_gnt.value = dut.ar_data.value = dut.rf_ready.value = dut.wr_ready.value = 0
+        self.noise = np.random.default_rng(random.getrandbits(32))
+        self.ram = self.noise.integers(0, 256, ROWS * 64, dtype=np.uint8)
+
+    async def reset(self) -> None:
+        self.dut.rst.value = 1
+        for _ in range(3):
+            await RisingEdge(self.dut.clk)
+        self.dut.rst.value = 0
+        await RisingEdge(self.dut.clk)
+
+    async def start(self, base: int, shape: tuple[int, int, int], dest: int) -> None:
+        dut = self.dut
+        dut.base_row.value, dut.dest.value, dut.start.value = base, dest, 1
+        dut.chans_m1.value, dut.height_m1.value, dut.width_m1.value = (n - 1 for n in shape)
+        await RisingEdge(dut.clk)
+        dut.start.value = 0
+        dut.dest.value = 1 - dest
+        for n in ("base_row", "chans_m1", "height_m1", "width_m1"):
+            getattr(dut, n).value = 1
+
+    def _serve(self, granted: int | None) -> None:
+        """Data in the cycle after the grant, noise in all others."""
+        row = self.noise.bytes(64) if granted is None else self.ram[granted * 64 :][:64].tobytes()
+        self.dut.ar_data.value = int.from_bytes(row, "little")
+
+    async def fetch(self, base, shape, dest: int, p_gnt: float, p_out: float) -> tuple[bytes, int]:
+        """Read a map; returns the bytes of all words, and the cycles from first to last word."""
+        dut = self.dut
+        valid, ready, data = (
+            (dut.wr_valid, dut.wr_ready, dut.wr_data)
+            if dest
+            else (dut.rf_valid, dut.rf_ready, dut.rf_data)
+        )
+        other = dut.rf_valid if dest else dut.wr_valid
+        size = self.lanes if dest else 8
+        out, first, last, held = b"", 0, 0, None
+        await self.start(base, shape, dest)
+        granted = None
+        for cycle in range(20 * int(np.prod(shape)) + 1000):
+            dut.ar_gnt.value = 0
+            self._serve(granted)
+            ready.value = int(random.random() < p_out)
+            grant = random.random() < p_gnt
+            dut.ar_gnt.value = int(grant)
+            await RisingEdge(dut.clk)
+            granted = int(dut.ar_row.value) if grant and int(dut.ar_req.value) else None
+            assert not int(other.value)
+            if int(valid.value):
+                word = int(data.value)
+                assert held in (None, word), "the word changed while it waited"
+                held = word
+                if int(ready.value):
+                    out += word.to_bytes(size, "little")
+                    first, last, held = first or cycle, cycle, None
+            else:
+                assert held is None, "valid fell before ready"
+            if int(dut.done.value):
+                assert not int(dut.busy.value)
+                break
+        else:
+            raise AssertionError("never done")
+        for _ in range(5):
+            ready.value = dut.ar_gnt.value = 1
+            await RisingEdge(dut.clk)
+            assert not int(valid.value) and not int(dut.ar_req.value) and not int(dut.done.value)
+        return out, last - first + 1
+
+
+@cocotb.test()
+async def layouts(dut) -> None:
+    """Every layout to both destinations, the last word zero padded."""
+    bench = Bench(dut)
+    await bench.reset()
+    for shape in SHAPES:
+        for dest, p_gnt, p_out in ((0, 1, 1), (1, 1, 1), (0, 0.5, 0.7), (1, 0.3, 1), (1, 1, 0.3)):
+            base = random.randrange(ROWS // 2)
+            want = airam.unpack(bench.ram, base, shape).tobytes()
+            size = bench.lanes if dest else 8
+            want += bytes(-len(want) % size)
+            got, _ = await bench.fetch(base, shape, dest, p_gnt, p_out)
+            assert got == want, f"{shape} to {dest}"
+
+
+@cocotb.test()
+async def full_rate(dut) -> None:
+    """Wide rows leave at one bus word per cycle."""
+    bench = Bench(dut)
+    await bench.reset()
+    for shape in ((1, 8, 64), (2, 3, 320)):
+        _, cycles = await bench.fetch(10, shape, 1, 1.0, 1.0)
+        assert cycles == int(np.prod(shape)) // bench.lanes, f"{shape}: {cycles} cycles"
+
+
+@cocotb.test()
+async def stop_any_time(dut) -> None:
+    """stop ends at once; the next map is right."""
+    bench = Bench(dut)
+    await bench.reset()
+    for trial in range(10):
+        await bench.start(100, (4, 8, 40), trial & 1)
+        for _ in range(random.randint(1, 40)):
+            dut.ar_gnt.value = random.getrandbits(1)
+            dut.wr_ready.value = dut.rf_ready.value = random.getrandbits(1)
+            bench._serve(None)
+            await RisingEdge(dut.clk)
+        dut.stop.value = 1
+        await RisingEdge(dut.clk)
+        dut.stop.value = dut.ar_gnt.value = 0
+        await RisingEdge(dut.clk)
+        assert not int(dut.busy.value) and not int(dut.ar_req.value)
+        assert not int(dut.wr_valid.value) and not int(dut.rf_valid.value)
+        want = airam.unpack(bench.ram, 7, (3, 4, 20)).tobytes()
+        got, _ = await bench.fetch(7, (3, 4, 20), 1, 1.0, 1.0)
+        assert got == want
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("sim", SIMS)
+def test_result_reader(sim: str, width: int) -> None:
+    sources = ["rtl/dma/result_reader.v", "rtl/dma/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
+    test = "tb.result_reader.test_result_reader"
+    run(sim, "result_reader", sources, test, params={"AHB_W": width})
