@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ahb_slave: registers, AI RAM window, ERROR answers without side effects, other slaves' phases."""
+
+import random
+
+import cocotb
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+
+from tb.common.ahb_host import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ, AhbHost, Transfer
+from tb.simrun import SIMS, run
+
+RAM = 0x200000
+RAM_BYTES = 16384 * 64  # of the bench: half of the window
+
+
+class Bench:
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        dut.hr_ack.value = dut.hr_rdata.value = 0
+        self.host = AhbHost(dut, "s_ahb", dut.clk)
+        self.ram: dict[int, int] = {}
+        self.ram_accesses = 0
+        self.speed = 0.5
+
+    async def reset(self) -> None:
+        self.dut.rst.value = 1
+        for _ in range(3):
+            await RisingEdge(self.dut.clk)
+        self.dut.rst.value = 0
+        self.ram_accesses = 0
+        cocotb.start_soon(self._serve())
+
+    async def _serve(self) -> None:
+        """The AI RAM: acknowledges after a random time, once per request."""
+        dut, acked = self.dut, False
+        while True:
+            await RisingEdge(dut.clk)
+            request = int(dut.hr_req.value) and not acked
+            acked = False
+            dut.hr_ack.value, dut.hr_rdata.value = 0, random.getrandbits(32)
+            if request and random.random() < self.speed:
+                acked = True
+                self.ram_accesses += 1
+                addr = int(dut.hr_addr.value) & ~3
+                strobes, data = int(dut.hr_wstrb.value), int(dut.hr_wdata.value)
+                assert bool(strobes) == bool(int(dut.hr_we.value))
+                for i in range(4):
+                    if strobes >> i & 1:
+                        self.ram[addr + i] = data >> 8 * i & 0xFF
+                word = sum(self.ram.get(addr + i, 0) << 8 * i for i in range(4))
+                dut.hr_ack.value, dut.hr_rdata.value = 1, word
+
+
+def legal(t: Transfer) -> bool:
+    """What the map allows (upper address bits are the decoder's)."""
+    offset = t.addr & 0x3FFFFF
+    if t.size > 2 or offset % (1 << t.size):
+        return False
+    if offset >= RAM:
+        return offset - RAM < RAM_BYTES
+    return offset < 0x40 and t.size == 2
+
+
+def random_transfer() -> Transfer:
+    area = random.random()
+    if area < 0.4:
+        addr = random.randrange(0, 0x40, 4)
+    elif area < 0.75:
+        addr = RAM + random.choice([random.randrange(64), RAM_BYTES - random.randint(1, 64)])
+    elif area < 0.85:
+        addr = random.choice([0x40, 0x44, 0xFFC, 0x1000, 0x1FFFFC, 0x3FFFFC, RAM + RAM_BYTES])
+    else:
+        addr = random.getrandbits(22)
+    size = random.choice([0, 1, 2, 2, 2, 2, 3])
+    if random.random() < 0.8:
+        addr &= ~((1 << size) - 1)
+    trans = random.choice([NONSEQ, NONSEQ, NONSEQ, NONSEQ, SEQ, IDLE, BUSY])
+    sel = random.random() < 0.85
+    return Transfer(
+        addr | random.getrandbits(10) << 22,
+        bool(random.getrandbits(1)),
+        size,
+        random.getrandbits(8 << min(size, 2)),
+        trans,
+        sel,
+        foreign=0 if sel else random.choice([0, 0, 1, 3]),
+    )
+
+
+@cocotb.test()
+async def random_transfers(dut) -> None:
+    """Pipelined transfers of every kind against a model; strobes are counted."""
+    bench = Bench(dut)
+    await bench.reset()
+    regs, ram = [0] * 16, {}
+    writes = reads = accesses = 0
+    for part in range(8):
+        bench.speed = (1.0, 0.3)[part & 1]
+        transfers = [random_transfer() for _ in range(150)]
+        expected = []
+        for t in transfers:
+            real = bool(t.sel and t.trans & 2)
+            offset = t.addr & 0x3FFFFF
+            ok = not real or legal(t)
+            want = None
+            if real and ok and offset < RAM:
+                if t.write:
+                    regs[offset // 4] = t.data
+                    writes += 1
+                else:
+                    want = regs[offset // 4]
+                    reads += 1
+            elif real and ok:
+                accesses += 1
+                where = range(offset - RAM, offset - RAM + (1 << t.size))
+                if t.write:
+                    ram.update({a: t.data >> 8 * i & 0xFF for i, a in enumerate(where)})
+                else:
+                    want = sum(ram.get(a, 0) << 8 * i for i, a in enumerate(where))
+            expected.append((OKAY if ok else ERROR, want, real and offset < RAM and ok))
+        await bench.host.run(transfers, cancel=bool(part & 2))
+        for t, (resp, want, register) in zip(transfers, expected, strict=True):
+            if t.sel:
+                assert t.resp == resp, f"{t}: expected {resp}"
+                assert want is None or t.data == want, f"{t}: expected {want:#x}"
+                assert not register or t.waits == 0, "a register access must not wait"
+    await RisingEdge(dut.clk)
+    assert bench.ram == ram
+    assert (int(dut.reg_writes.value), int(dut.reg_reads.value)) == (writes, reads)
+    assert bench.ram_accesses == accesses
+
+
+@cocotb.test()
+async def registers_back_to_back(dut) -> None:
+    """A burst of register writes and reads takes one cycle each."""
+    bench = Bench(dut)
+    await bench.reset()
+    values = [random.getrandbits(32) for _ in range(16)]
+    trans = [NONSEQ] + [SEQ] * 15
+    out = [
+        Transfer(4 * i, True, data=v, trans=k)
+        for i, (v, k) in enumerate(zip(values, trans, strict=True))
+    ]
+    back = [Transfer(4 * i, trans=k) for i, k in enumerate(trans)]
+    await bench.host.run(out + back)
+    assert [t.data for t in back] == values
+    assert sum(t.waits for t in out + back) == 0
+
+
+@pytest.mark.parametrize("sim", SIMS)
+def test_ahb_slave(sim: str) -> None:
+    sources = ["tb/ahb_slave/ahb_slave_bench.v", "rtl/bus/ahb_slave.v"]
+    run(sim, "ahb_slave_bench", sources, "tb.ahb_slave.test_ahb_slave")
