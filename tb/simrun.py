@@ -44,6 +44,10 @@ class SimError(AssertionError):
     """A bench did not build, or a test in it failed."""
 
 
+class ToolError(RuntimeError):
+    """A simulator is missing or too old."""
+
+
 def prepare_path() -> None:
     """Put the Verilator shim and this interpreter's folder first on PATH (once)."""
     shim = str(ROOT / "scripts" / "bin")
@@ -223,14 +227,20 @@ def run(
             )
 
 
+def check_tool(sim: str) -> None:
+    """ToolError when the simulator cannot be run."""
+    prepare_path()
+    _version(sim)
+
+
 def _version(sim: str) -> str:
     """What identifies the simulator's version; also the check that it is there."""
     command = ["iverilog", "-V"] if sim == "icarus" else ["verilator", "--version"]
     if shutil.which(command[0]) is None:
-        raise SimError(f"{command[0]} is not on PATH; run 'make setup'")
+        raise ToolError(f"{command[0]} is not on PATH; run 'make setup'")
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
-        raise SimError(result.stderr.strip())
+        raise ToolError(result.stderr.strip())
     return result.stdout.partition("\n")[0]
 
 

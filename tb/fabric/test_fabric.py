@@ -17,6 +17,8 @@ from tb.simrun import SIMS, run
 
 SOURCES = ["tb/fabric/*.v", "tb/ahb_checker/*.v"]
 DEPTH = 1024  # words
+OPTIONS = ["loss_prob", "rival_prob", "rd_wait", "seq_wait", "wr_wait", "wait_prob"]
+OPTIONS += ["retry_prob", "split_prob", "err_lo", "err_hi"]
 MODES: dict[str, dict[str, int]] = {
     "quiet": {},
     "slow": {"rd_wait": 3, "seq_wait": 1, "wr_wait": 5},
@@ -54,8 +56,7 @@ def random_beats(rng: random.Random, count: int, lanes: int) -> list[Beat]:
 async def start(dut, mode: dict[str, int]) -> None:
     """Clock, configuration, reset."""
     cocotb.start_soon(Clock(dut.clk, 10, unit="ns").start())
-    names = "loss_prob rival_prob rd_wait seq_wait wr_wait wait_prob retry_prob split_prob err_lo err_hi"
-    for name in names.split():
+    for name in OPTIONS:
         getattr(dut, f"cfg_{name}").value = mode.get(name, 0)
     dut.cfg_seed.value = cocotb.RANDOM_SEED & 0xFFFFFFFF
     dut.rst.value = 1
@@ -108,7 +109,11 @@ async def error_window(dut):
     beats = [Beat(4 * i, True, 2, 0xBAD) for i in range(14, 26)]
     beats += [Beat(4 * DEPTH + 16, True), Beat(0x8000_0000, False)]
     await master.run(beats)
-    assert [b.addr for b in beats if b.error] == [*range(0x40, 0x60, 4), 4 * DEPTH + 16, 0x8000_0000]
+    assert [b.addr for b in beats if b.error] == [
+        *range(0x40, 0x60, 4),
+        4 * DEPTH + 16,
+        0x8000_0000,
+    ]
     dut.cfg_err_hi.value = 0
     check = [Beat(4 * i, False) for i in range(64)]
     await master.run(check)
@@ -138,5 +143,12 @@ async def reset_keeps_contents(dut):
 def test_fabric(sim: str, mode: str, width: int) -> None:
     tests = None if mode == "quiet" else "random_bursts"
     params = {"AHB_W": width, "DEPTH": DEPTH}
-    run(sim, "ahb_fabric", SOURCES, "tb.fabric.test_fabric", params=params,
-        env={"MODE": mode}, testcase=tests)
+    run(
+        sim,
+        "ahb_fabric",
+        SOURCES,
+        "tb.fabric.test_fabric",
+        params=params,
+        env={"MODE": mode},
+        testcase=tests,
+    )

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run is summarised in: one record per layer, totals, and their JSON file."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from models.configs import Config
+from models.layer import LayerArg
+from models.roofline import cycles as roofline
+from models.roofline import layer_bytes
+
+STALLS = ("weights", "input", "output", "bus", "control")
+
+
+@dataclasses.dataclass
+class LayerRecord:
+    """One layer run. Cycle fields are None when the golden model ran alone."""
+
+    name: str
+    in_shape: list[int]
+    out_shape: list[int]
+    cycles: int | None
+    macs: int  # multiplications that the layer needs
+    macs_gated: int  # those that the sign gate kept from running
+    stalls: dict[str, int] | None  # cycles by cause
+    roofline_cycles: int
+    efficiency: float | None  # roofline_cycles / cycles
+    mismatching_bytes: int
+
+    @property
+    def note(self) -> str:
+        """One line of a table."""
+        shape = f"{'x'.join(map(str, self.in_shape))} -> {'x'.join(map(str, self.out_shape))}"
+        cycles = "" if self.cycles is None else f"{self.cycles:>10} cycles"
+        share = "" if self.efficiency is None else f"{100 * self.efficiency:6.1f} %"
+        verdict = "ok" if not self.mismatching_bytes else f"{self.mismatching_bytes} bytes differ"
+        return f"{self.name:<30} {shape:<26} {cycles} {share}  {verdict}"
+
+
+def record(
+    config: Config,
+    name: str,
+    arg: LayerArg,
+    *,
+    macs: int,
+    macs_gated: int,
+    mismatching_bytes: int,
+    counters: dict[str, int] | None,
+    **traffic: bool,
+) -> LayerRecord:
+    """A record from the device's counters of one layer (None: no simulator ran)."""
+    least = roofline(config, macs, layer_bytes(arg, **traffic))
+    cycles = counters["total"] if counters else None
+    return LayerRecord(
+        name=name,
+        in_shape=list(arg.in_shape),
+        out_shape=list(arg.out_shape),
+        cycles=cycles,
+        macs=macs,
+        macs_gated=counters["macs_gated"] if counters else macs_gated,
+        stalls={s: counters[f"stall_{s}"] for s in STALLS} if counters else None,
+        roofline_cycles=least,
+        efficiency=round(least / cycles, 4) if cycles else None,
+        mismatching_bytes=mismatching_bytes,
+    )
+
+
+def totals(layers: list[LayerRecord]) -> dict[str, Any]:
+    """Sums over layers; cycle sums are None when any layer has none."""
+    measured = [layer.cycles for layer in layers]
+    cycles = sum(measured) if layers and None not in measured else None
+    least = sum(layer.roofline_cycles for layer in layers)
+    return {
+        "layers": len(layers),
+        "cycles": cycles,
+        "macs": sum(layer.macs for layer in layers),
+        "macs_gated": sum(layer.macs_gated for layer in layers),
+        "stalls": {s: sum(layer.stalls[s] for layer in layers if layer.stalls) for s in STALLS}
+        if cycles
+        else None,
+        "roofline_cycles": least,
+        "efficiency": round(least / cycles, 4) if cycles else None,
+        "mismatching_bytes": sum(layer.mismatching_bytes for layer in layers),
+    }
+
+
+def write(
+    path: Path, config: Config, simulator: str, layers: list[LayerRecord], **more: Any
+) -> None:
+    """Write the report; ``more`` goes into totals."""
+    content = {
+        "config": config.name,
+        "simulator": simulator,
+        "layers": [dataclasses.asdict(layer) for layer in layers],
+        "totals": {**totals(layers), **more},
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n")

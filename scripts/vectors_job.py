@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replay of layer vectors: every layer alone, against its recorded output and the golden model."""
+
+import argparse
+
+from models import vectors
+from models.golden import run_layer
+from models.roofline import layer_cycles
+from models.vectors import VectorLayer
+from scripts import report, rtl
+from tb.device import launch
+
+LIMIT = 50  # a layer may take so many times its roofline, and 50,000 cycles more
+
+
+def storage_bytes(layers: list[VectorLayer]) -> int:
+    """The largest need of a layer, with room for its alignment."""
+    return max(v.weights.size + v.bn.nbytes + v.act.nbytes for v in layers) + 1024
+
+
+def run(args: argparse.Namespace) -> bool:
+    """Replay; True when every byte matched."""
+    layers = vectors.load_cases(args.vectors, say=print)
+    print(f"{len(layers)} layers, configuration {args.config.name}")
+    records = golden(args, layers) if args.golden else simulated(args, layers)
+    good = len(records) == len(layers) and not any(r.mismatching_bytes for r in records)
+    wrong = sum(r.mismatching_bytes for r in records)
+    total = report.totals(records)
+    print(f"\n{len(records)} of {len(layers)} layers run, {wrong} mismatching bytes", end="")
+    if total["cycles"]:
+        print(
+            f", {total['cycles']} cycles, roofline {total['roofline_cycles']},"
+            f" efficiency {100 * total['efficiency']:.1f} %",
+            end="",
+        )
+    print()
+    if args.report:
+        simulator = "golden" if args.golden else args.sim
+        report.write(args.report, args.config, simulator, records)
+        print(f"report: {args.report}")
+    return good
+
+
+def golden(args: argparse.Namespace, layers: list[VectorLayer]) -> list[report.LayerRecord]:
+    """The numpy model alone."""
+    records = []
+    for layer in layers:
+        result = run_layer(
+            layer.arg, layer.x, layer.weights, layer.bn, layer.act, eight_bit=layer.eight_bit
+        )
+        records.append(
+            report.record(
+                args.config,
+                layer.title,
+                layer.arg,
+                macs=result.macs,
+                macs_gated=result.macs_gated,
+                mismatching_bytes=int((result.y != layer.y).sum()),
+                counters=None,
+                eight_bit=layer.eight_bit,
+            )
+        )
+        print(records[-1].note, flush=True)
+    return records
+
+
+def simulated(args: argparse.Namespace, layers: list[VectorLayer]) -> list[report.LayerRecord]:
+    """All layers in one simulator process."""
+    records: list[report.LayerRecord] = []
+    progress = rtl.Progress()
+
+    def on_event(event: launch.Event) -> None:
+        if event["event"] == "beat":
+            progress.show(f"{layers[event['index']].title}: {event['cycles']} cycles ...")
+        elif event["event"] == "layer":
+            layer = layers[event["index"]]
+            records.append(
+                report.record(
+                    args.config,
+                    layer.title,
+                    layer.arg,
+                    macs=event["macs"],
+                    macs_gated=event["macs_gated"],
+                    mismatching_bytes=event["mismatching_bytes"],
+                    counters=event["counters"],
+                    eight_bit=layer.eight_bit,
+                )
+            )
+            progress.line(records[-1].note)
+            if event["failure"]:
+                progress.line(f"  {event['failure']}")
+            if event["golden_differs"]:
+                progress.line("  the golden model differs from the recorded output")
+        elif event["event"] == "rules":
+            progress.line(event["text"])
+
+    limits = [
+        50_000 + LIMIT * layer_cycles(args.config, v.arg, eight_bit=v.eight_bit) for v in layers
+    ]
+    job = {"kind": "vectors", "layers": layers, "limits": limits}
+    rtl.simulate(args, job, on_event, storage_bytes(layers))
+    return records

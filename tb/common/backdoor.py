@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fast access to the memories of tb_top, past every bus: hex files that the bench loads and dumps.
+
+Both simulators read and write megabytes so in milliseconds; value handles would take seconds.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from cocotb.handle import SimHandleBase
+from cocotb.triggers import Timer
+
+LOAD_STORAGE, DUMP_STORAGE, LOAD_RAM, DUMP_RAM, DUMP_PERF, CLEAR_PERF, DUMP_BEATS = range(1, 8)
+Bytes = npt.NDArray[np.uint8]
+
+
+def encode(data: Bytes, width: int, first: int) -> str:
+    """Hex text of ``data`` as words of ``width`` bytes, lowest byte last, from word ``first`` on."""
+    words = np.ascontiguousarray(data).reshape(-1, width)[:, ::-1]
+    return f"@{first:x}\n{words.tobytes().hex(chr(10), width)}\n"
+
+
+def decode(text: bytes, width: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+    """Bytes of a dump, and which of them hold an unknown (x or z) bit."""
+    lines = [line for line in text.split() if len(line) == 2 * width]
+    digits = np.frombuffer(b"".join(lines).lower(), dtype=np.uint8)
+    unknown = (digits == ord("x")) | (digits == ord("z"))
+    clean = np.where(unknown, ord("0"), digits).astype(np.uint8).tobytes()
+    words = np.frombuffer(bytes.fromhex(clean.decode()), dtype=np.uint8).reshape(-1, width)
+    unknown = unknown.reshape(-1, 2).any(axis=1).reshape(-1, width)
+    return words[:, ::-1].reshape(-1), unknown[:, ::-1].reshape(-1)
+
+
+class Backdoor:
+    """Back door of a running tb_top; files lie in the simulation's working folder."""
+
+    def __init__(self, tb: SimHandleBase) -> None:
+        self.tb = tb
+
+    async def _command(self, command: int, low: int = 0, high: int = 0, hold: int = 1) -> None:
+        tb = self.tb
+        tb.bd_cmd.value, tb.bd_lo.value, tb.bd_hi.value = command, low, high
+        await Timer(1, "ns")
+        tb.bd_go.value = 1
+        await Timer(hold, "ns")
+        tb.bd_go.value = 0
+        await Timer(1, "ns")
+
+    async def load_storage(self, addr: int, data: Bytes) -> None:
+        """Write bytes from byte address ``addr`` (a multiple of 4) on; padded to whole words."""
+        if addr % 4:
+            raise ValueError(f"storage address {addr:#x} is not a multiple of 4")
+        padded = np.pad(data, (0, -len(data) % 4))
+        Path("storage_in.hex").write_text(encode(padded, 4, addr // 4))
+        await self._command(LOAD_STORAGE)
+
+    async def read_storage(self, addr: int, size: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+        """``size`` bytes from byte address ``addr`` on, and which are unknown."""
+        first, last = addr // 4, (addr + size - 1) // 4
+        await self._command(DUMP_STORAGE, first, last)
+        data, unknown = decode(Path("storage_out.hex").read_bytes(), 4)
+        skip = addr - 4 * first
+        return data[skip : skip + size], unknown[skip : skip + size]
+
+    async def load_ram(self, row: int, data: Bytes) -> None:
+        """Write whole rows of the AI RAM."""
+        Path("ai_ram_in.hex").write_text(encode(data, 64, row))
+        await self._command(LOAD_RAM)
+
+    async def read_ram(self, row: int, rows: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+        """Whole rows of the AI RAM, and which bytes are unknown."""
+        await self._command(DUMP_RAM, row, row + rows - 1)
+        return decode(Path("ai_ram_out.hex").read_bytes(), 64)
+
+    async def perf_records(self) -> npt.NDArray[np.uint64]:
+        """Cumulative counters (layers, 13) at the end of every layer since ``forget_perf``."""
+        count = int(self.tb.perf_count.value)
+        if not count:
+            return np.zeros((0, 13), dtype=np.uint64)
+        await self._command(DUMP_PERF)
+        data, unknown = decode(Path("perf_out.hex").read_bytes(), 8)
+        if unknown.any():
+            raise AssertionError("a performance counter is unknown (x)")
+        return data.view("<u8").reshape(-1, 13)[:count]
+
+    async def forget_perf(self) -> None:
+        """Begin a new record."""
+        await self._command(CLEAR_PERF, hold=12)  # one rising clock edge

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a host and a bench do with the device: registers, layers, networks. Python acts per layer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from cocotb.handle import SimHandleBase
+from cocotb.triggers import FallingEdge, First, RisingEdge
+
+from models import airam
+from models.layer import LayerArg
+from models.layout import ROW_BYTES, Layout
+from tb.common.ahb_host import AhbHostDriver, Transfer
+from tb.common.backdoor import Backdoor
+from tb.device.registers import (
+    AI,
+    AI_RAM,
+    COUNTERS,
+    EIGHT_BIT_MODE,
+    INTERRUPT_CLEAR,
+    INTERRUPT_MASK,
+    INTERRUPT_RAW,
+    Ctrl,
+    Err,
+    Int,
+    Kpu,
+)
+
+Bytes = npt.NDArray[np.uint8]
+RULES = 37
+
+
+class DeviceTimeout(AssertionError):
+    """No interrupt within the cycles allowed."""
+
+
+class DeviceError(Exception):
+    """The device reported an error: code, layer index, bus address."""
+
+    def __init__(self, code: int, info: int, addr: int) -> None:
+        name = Err(code).name if code in list(Err) else "unknown"
+        super().__init__(f"device error {code} ({name}), layer {info}, bus address {addr:#x}")
+        self.code, self.info, self.addr = code, info, addr
+
+
+@dataclass
+class Tables:
+    """A layer's tables as they lie in storage."""
+
+    weights: Bytes
+    bn: npt.NDArray[np.uint64]
+    act: npt.NDArray[np.uint64]
+
+
+class Device:
+    """A running tb_top."""
+
+    def __init__(self, tb: SimHandleBase, seed: int = 0) -> None:
+        self.tb = tb
+        self.bus = AhbHostDriver(tb, "s", tb.clk)
+        self.back = Backdoor(tb)
+        self.rng = np.random.default_rng(seed)
+
+    # -------------------------------------------------------------- registers
+    async def transfer(self, *transfers: Transfer) -> list[Transfer]:
+        """Perform transfers in order; their answers are in them."""
+        await self.bus.send(list(transfers))
+        return list(transfers)
+
+    async def write(self, addr: int, value: int) -> None:
+        """Write one 32-bit register; an ERROR answer is a failure."""
+        await self.write_many({addr: value})
+
+    async def write_many(self, values: dict[int, int]) -> None:
+        """Write registers in order, pipelined."""
+        done = await self.transfer(*(Transfer(a, True, v) for a, v in values.items()))
+        bad = [hex(t.addr) for t in done if t.resp]
+        assert not bad, f"writes answered with an error: {bad}"
+
+    async def read(self, addr: int) -> int:
+        """Read one 32-bit register; an ERROR answer is a failure."""
+        (done,) = await self.transfer(Transfer(addr, False))
+        assert not done.resp, f"read of {addr:#x} answered with response {done.resp}"
+        return done.data
+
+    async def push(self, words: Sequence[int]) -> None:
+        """Push 64-bit words into layer_argument_fifo."""
+        halves = []
+        for word in words:
+            halves += [
+                Transfer(0, True, int(word) & 0xFFFFFFFF),
+                Transfer(4, True, int(word) >> 32),
+            ]
+        await self.transfer(*halves)
+
+    async def counters(self) -> dict[str, int]:
+        """The performance counters through their registers."""
+        words = await self.transfer(
+            *(Transfer(0x180 + 4 * i, False) for i in range(2 * len(COUNTERS)))
+        )
+        return {n: words[2 * i].data | words[2 * i + 1].data << 32 for i, n in enumerate(COUNTERS)}
+
+    # ------------------------------------------------------------------ basics
+    async def reset(self, cycles: int = 4) -> None:
+        """Hardware reset, then unmask calc_done, inference done and errors."""
+        tb = self.tb
+        await FallingEdge(tb.clk)
+        tb.rst.value = 1
+        for _ in range(cycles):
+            await FallingEdge(tb.clk)
+        tb.rst.value = 0
+        await FallingEdge(tb.clk)
+        await self.unmask()
+
+    async def unmask(self) -> None:
+        """Interrupts that the bench waits for."""
+        mask = int(Kpu.ALMOST_EMPTY | Kpu.ALMOST_FULL)
+        await self.write_many({INTERRUPT_MASK: mask, INTERRUPT_MASK + 4: 0, AI["AI_INT_MASK"]: 0})
+
+    async def soft_reset(self) -> None:
+        """Stop whatever runs; configuration stays."""
+        await self.write(AI["AI_CTRL"], Ctrl.SOFT_RESET)
+
+    async def clear(self) -> None:
+        """Clear every interrupt and the sticky error."""
+        await self.write_many(
+            {
+                INTERRUPT_CLEAR: 7,
+                INTERRUPT_CLEAR + 4: 0,
+                AI["AI_CNN_DONE"]: 1,
+                AI["AI_ERR_CODE"]: 1,
+                AI["AI_INT_STATUS"]: int(Int.DONE | Int.ERROR),
+            }
+        )
+
+    async def wait(self, limit: int, beat: Callable[[int], None] | None = None) -> None:
+        """Sleep until the interrupt line rises; ``beat`` is called with the cycles now and then.
+
+        DeviceTimeout after ``limit`` cycles.
+        """
+        tb = self.tb
+        start = int(tb.cycle.value)
+        tb.deadline.value = start + limit
+        pulse = tb.heartbeat if self.slow_simulator else tb.slow_beat
+        await FallingEdge(tb.clk)
+        while not int(tb.wake.value):
+            await First(RisingEdge(tb.wake), *([RisingEdge(pulse)] if beat else []))
+            if beat and not int(tb.wake.value):
+                beat(int(tb.cycle.value) - start)
+        await FallingEdge(tb.clk)
+        if not int(tb.irq.value):
+            raise DeviceTimeout(f"no interrupt within {limit} cycles")
+        tb.deadline.value = (1 << 64) - 1
+
+    @property
+    def slow_simulator(self) -> bool:
+        """Icarus: shows a sign of life more often."""
+        import cocotb
+
+        return "icarus" in cocotb.SIM_NAME.lower()
+
+    async def error(self) -> DeviceError | None:
+        """The sticky error, if any."""
+        code = await self.read(AI["AI_ERR_CODE"])
+        if not code:
+            return None
+        info, addr = await self.read(AI["AI_ERR_INFO"]), await self.read(AI["AI_ERR_ADDR"])
+        return DeviceError(code, info, addr)
+
+    async def finish(self, limit: int, beat: Callable[[int], None] | None = None) -> None:
+        """Wait for the interrupt, clear it; DeviceError when it reports one."""
+        await self.wait(limit, beat)
+        error = await self.error()
+        raw = await self.read(INTERRUPT_RAW)
+        status = await self.read(AI["AI_INT_STATUS"])
+        await self.clear()
+        if error:
+            raise error
+        assert raw & Kpu.CALC_DONE or status & Int.DONE, f"interrupt without cause: {raw}, {status}"
+
+    def check_rules(self) -> None:
+        """Fail when any bus rule was broken since the start of the simulation."""
+        errors = self.tb.assert_errors.value
+        if errors.is_resolvable and int(errors) == 0:
+            return
+        bits = str(self.tb.rules.value)[::-1]
+        broken = [n for n in range(RULES) if bits[n] != "0"]
+        raise AssertionError(f"bus rules broken: {broken} ({errors} times)")
+
+    # -------------------------------------------------------------------- maps
+    async def load_map(self, layout: Layout, x: Bytes) -> None:
+        """Put a dense map (C, H, W) into the AI RAM; the bytes around it become random ones."""
+        ram = self.rng.integers(0, 256, layout.rows * ROW_BYTES, dtype=np.uint8)
+        airam.pack(ram, 0, x)
+        await self.back.load_ram(layout.base, ram)
+
+    async def read_map(self, layout: Layout) -> tuple[Bytes, Bytes]:
+        """A dense map out of the AI RAM, and 1 where a byte of it is unknown."""
+        data, unknown = await self.back.read_ram(layout.base, layout.rows)
+        shape = layout.channels, layout.height, layout.width
+        return airam.unpack(data, 0, shape), airam.unpack(unknown.view(np.uint8), 0, shape)
+
+    def window(self, byte: int) -> int:
+        """Bus address of a byte of the AI RAM in the host's window."""
+        return AI_RAM + byte
+
+    # ------------------------------------------------------------------ layers
+    async def place_tables(self, arg: LayerArg, tables: Tables, at: int = 0x108) -> LayerArg:
+        """Put a layer's tables into storage from address ``at``; the layer with their addresses.
+
+        They are 8-byte aligned and no better, which is all that real models promise.
+        """
+        parts = [tables.weights, tables.bn.view(np.uint8), tables.act.view(np.uint8)]
+        where, blob = [], []
+        for part in parts:
+            where.append(at)
+            size = -(-part.size // 8) * 8
+            blob.append(np.pad(part, (0, size - part.size)))
+            at += size
+        await self.back.load_storage(where[0], np.concatenate(blob))
+        return arg.replace(para_start_addr=where[0], bwsx_base_addr=where[1], active_addr=where[2])
+
+    async def run_layer(
+        self,
+        arg: LayerArg,
+        tables: Tables,
+        x: Bytes,
+        *,
+        eight_bit: bool = True,
+        limit: int,
+        beat: Callable[[int], None] | None = None,
+    ) -> tuple[Bytes, Bytes]:
+        """One layer the host's way: tables, map, words, interrupt. Output map and unknown bytes."""
+        arg = await self.place_tables(arg, tables)
+        arg = arg.replace(int_en=1, send_data_out=0)
+        await self.load_map(arg.in_layout, x)
+        await self.write_many({EIGHT_BIT_MODE: int(eight_bit), EIGHT_BIT_MODE + 4: 0})
+        await self.push([int(w) for w in arg.encode()])
+        await self.finish(limit, beat)
+        return await self.read_map(arg.out_layout)
+
+    # ---------------------------------------------------------------- networks
+    async def configure(self, registers: dict[str, int]) -> None:
+        """Write AI_* registers by name; ``eight_bit_mode`` among them."""
+        values = {AI[name]: value for name, value in registers.items() if name in AI}
+        values |= {EIGHT_BIT_MODE: registers["eight_bit_mode"], EIGHT_BIT_MODE + 4: 0}
+        await self.write_many(values)
+
+    async def start(self) -> None:
+        """Start the inference that the registers describe."""
+        await self.write(AI["AI_CTRL"], Ctrl.START)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start a simulation of the whole device for a job, and hear its events while it runs."""
+
+import contextlib
+import json
+import os
+import pickle
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from models.configs import Config
+from tb import simrun
+
+SOURCES = ["rtl/**/*.v", "tb/device/tb_top.v", "tb/fabric/*.v", "tb/ahb_checker/*.v"]
+PUBLIC = "tb/device/public.vlt"
+LEAST_DEPTH = 65536  # words, the patent's embodiment
+Event = dict[str, Any]
+
+
+def storage_depth(size: int) -> int:
+    """Words of storage for ``size`` bytes: a power of two, so that few builds are needed."""
+    return max(LEAST_DEPTH, 1 << (-(-size // 4) - 1).bit_length())
+
+
+def parameters(config: Config, storage_bytes: int = 0, rounding: int = 0) -> dict[str, int]:
+    """Parameters of tb_top."""
+    depth = storage_depth(storage_bytes)
+    return {**config.parameters, "ROUNDING": rounding, "STORE_DEPTH": depth}
+
+
+def build(sim: str, config: Config, storage_bytes: int = 0, waves: bool = False) -> Path:
+    """Build the bench unless it is there."""
+    return simrun.build(
+        sim,
+        "tb_top",
+        SOURCES,
+        params=parameters(config, storage_bytes),
+        public=PUBLIC,
+        random_start=False,
+        waves=waves,
+    )
+
+
+def run_job(
+    sim: str,
+    config: Config,
+    job: dict[str, Any],
+    on_event: Callable[[Event], None],
+    *,
+    storage_bytes: int = 0,
+    waves: Path | None = None,
+    seed: int = 1,
+) -> None:
+    """Run tb.device.job in one simulator process; SimError when it fails."""
+    with tempfile.TemporaryDirectory(prefix="openkpu_job_") as tmp:
+        work = Path(tmp)
+        (work / "job.pickle").write_bytes(pickle.dumps(job))
+        with _listener(work / "events", on_event):
+            simrun.run(
+                sim,
+                "tb_top",
+                SOURCES,
+                "tb.device.job",
+                params=parameters(config, storage_bytes),
+                public=PUBLIC,
+                random_start=False,
+                waves=waves,
+                seed=seed,
+                env={"OKPU_JOB": str(work / "job.pickle"), "OKPU_EVENTS": str(work / "events")},
+            )
+
+
+@contextlib.contextmanager
+def _listener(pipe: Path, on_event: Callable[[Event], None]) -> Iterator[None]:
+    """Call ``on_event`` for every JSON line that is written into the named pipe."""
+    os.mkfifo(pipe)
+    # opened for writing too, so that neither side waits for the other and a reader never sees EOF
+    handle = os.open(pipe, os.O_RDWR)
+
+    def listen() -> None:
+        with open(handle, closefd=False) as stream:
+            for line in stream:
+                event = json.loads(line)
+                if event["event"] == "_closed":
+                    return
+                on_event(event)
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        os.write(handle, b'{"event": "_closed"}\n')
+        thread.join()
+        os.close(handle)

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bench of the whole device. Clock, AHB fabric, storage, checkers, recorders and cycle counters are
+// here in Verilog; Python drives the host's pins per access, sets the cfg_ registers, and otherwise
+// sleeps until `wake`: an interrupt, or the cycle that `deadline` names.
+//
+// Back door: Python writes a hex file into the working folder, sets bd_cmd, bd_lo, bd_hi and toggles
+// bd_go; loads take @address records, dumps write rows bd_lo .. bd_hi.
+//   1 load storage (32-bit words)   2 dump storage   3 load AI RAM (64-byte rows)   4 dump AI RAM
+//   5 dump the counters recorded at the end of every layer   6 forget them   7 dump recorded beats
+//
+// Host pins change on the falling edge of clk and are looked at there too (a register seen at the
+// rising edge is old on one simulator and new on the other).
+`resetall
+`timescale 1ns/1ps
+`default_nettype none
+
+module tb_top #(
+  // as in openkpu_top
+  parameter N_X = 9,
+  parameter N_Y = 2,
+  parameter N_Z = 2,
+  parameter AHB_W = 32,
+  parameter AI_RAM_ROWS = 32768,
+  parameter WBUF_ROWS = 1024,
+  parameter WEIGHT_BITS = 16,
+  parameter TILE_ROWS = 32,
+  parameter PIX_FIFO_DEPTH = 16,
+  parameter WGT_FIFO_DEPTH = 64,
+  parameter BIAS_FIFO_DEPTH = 32,
+  parameter ROUNDING = 0,
+  // 32-bit words of storage; layers whose counters are recorded; half a clock period in ns
+  parameter STORE_DEPTH = 65536,
+  parameter PERF_DEPTH = 4096,
+  parameter HALF = 5
+);
+  localparam COUNTERS = 13;
+
+  reg clk = 1'b0;
+  always #HALF clk = ~clk;
+
+  // written by Python
+  reg        rst = 1'b1;
+  reg        s_hsel = 1'b0;
+  reg [31:0] s_haddr = 32'd0;
+  reg [1:0]  s_htrans = 2'b00;
+  reg        s_hwrite = 1'b0;
+  reg [2:0]  s_hsize = 3'd0;
+  reg [2:0]  s_hburst = 3'd0;
+  reg [3:0]  s_hprot = 4'd3;
+  reg [31:0] s_hwdata = 32'd0;
+  reg [31:0] cfg_seed = 32'd1;
+  reg [7:0]  cfg_loss_prob = 8'd0, cfg_rival_prob = 8'd0, cfg_wait_prob = 8'd0;
+  reg [7:0]  cfg_retry_prob = 8'd0, cfg_split_prob = 8'd0;
+  reg [3:0]  cfg_rd_wait = 4'd0, cfg_seq_wait = 4'd0, cfg_wr_wait = 4'd0;
+  reg [31:0] cfg_err_lo = 32'd0, cfg_err_hi = 32'd0;
+  reg [63:0] deadline = {64{1'b1}};
+  reg        bd_go = 1'b0;
+  reg [3:0]  bd_cmd = 4'd0;
+  reg [31:0] bd_lo = 32'd0, bd_hi = 32'd0;
+
+  // the device
+  wire        irq;
+  wire        s_hready;
+  wire [1:0]  s_hresp;
+  wire [31:0] s_hrdata;
+  wire        m_hbusreq, m_hlock, m_hgrant, m_hwrite, m_hready;
+  wire [31:0] m_haddr;
+  wire [1:0]  m_htrans, m_hresp;
+  wire [2:0]  m_hsize, m_hburst;
+  wire [3:0]  m_hprot;
+  wire [AHB_W-1:0] m_hwdata, m_hrdata;
+
+  openkpu_top #(
+    .N_X(N_X), .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
+    .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS),
+    .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
+    .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING)
+  ) dut (
+    .clk(clk), .rst(rst),
+    .s_ahb_hsel(s_hsel), .s_ahb_haddr(s_haddr), .s_ahb_htrans(s_htrans),
+    .s_ahb_hwrite(s_hwrite), .s_ahb_hsize(s_hsize), .s_ahb_hburst(s_hburst),
+    .s_ahb_hprot(s_hprot), .s_ahb_hwdata(s_hwdata), .s_ahb_hready_in(s_hready),
+    .s_ahb_hready_out(s_hready), .s_ahb_hresp(s_hresp), .s_ahb_hrdata(s_hrdata),
+    .m_ahb_hbusreq(m_hbusreq), .m_ahb_hlock(m_hlock), .m_ahb_hgrant(m_hgrant),
+    .m_ahb_haddr(m_haddr), .m_ahb_htrans(m_htrans), .m_ahb_hwrite(m_hwrite),
+    .m_ahb_hsize(m_hsize), .m_ahb_hburst(m_hburst), .m_ahb_hprot(m_hprot),
+    .m_ahb_hwdata(m_hwdata), .m_ahb_hready(m_hready), .m_ahb_hresp(m_hresp),
+    .m_ahb_hrdata(m_hrdata), .irq(irq)
+  );
+
+  wire [36:0] rules_m, rules_hm, rules_hs;
+  wire [31:0] errors_m, errors_hm, errors_hs;
+  wire [31:0] rd_beats, wr_beats, refusals, error_answers, bursts, losses, wr_lo, wr_hi;
+
+  ahb_fabric #(.AHB_W(AHB_W), .DEPTH(STORE_DEPTH)) u_fabric (
+    .clk(clk), .rst(rst), .cfg_seed(cfg_seed), .cfg_loss_prob(cfg_loss_prob),
+    .cfg_rival_prob(cfg_rival_prob), .cfg_rd_wait(cfg_rd_wait), .cfg_seq_wait(cfg_seq_wait),
+    .cfg_wr_wait(cfg_wr_wait), .cfg_wait_prob(cfg_wait_prob), .cfg_retry_prob(cfg_retry_prob),
+    .cfg_split_prob(cfg_split_prob), .cfg_err_lo(cfg_err_lo), .cfg_err_hi(cfg_err_hi),
+    .hbusreq(m_hbusreq), .hlock(m_hlock), .hgrant(m_hgrant), .haddr(m_haddr),
+    .htrans(m_htrans), .hwrite(m_hwrite), .hsize(m_hsize), .hburst(m_hburst), .hprot(m_hprot),
+    .hwdata(m_hwdata), .hready(m_hready), .hresp(m_hresp), .hrdata(m_hrdata),
+    .rules(rules_m), .errors(errors_m), .rd_beats(rd_beats), .wr_beats(wr_beats),
+    .refusals(refusals), .error_answers(error_answers), .bursts(bursts), .losses(losses),
+    .wr_lo(wr_lo), .wr_hi(wr_hi)
+  );
+
+  // the host's side of the slave port: the bench's own master, and the device as a slave
+  ahb_master_checker u_check_host (
+    .clk(clk), .rst(rst), .hbusreq(1'b1), .hlock(1'b0), .hgrant(1'b1), .haddr(s_haddr),
+    .htrans(s_htrans), .hwrite(s_hwrite), .hsize(s_hsize), .hburst(s_hburst), .hprot(s_hprot),
+    .hwdata(s_hwdata), .hready(s_hready), .hresp(s_hresp), .rule(rules_hm), .errors(errors_hm)
+  );
+  ahb_slave_checker u_check_slave (
+    .clk(clk), .rst(rst), .hsel(s_hsel), .haddr(s_haddr), .htrans(s_htrans), .hwrite(s_hwrite),
+    .hsize(s_hsize), .hready_in(s_hready), .hready_out(s_hready), .hresp(s_hresp),
+    .hrdata(s_hrdata), .rule(rules_hs), .errors(errors_hs)
+  );
+
+  // an interrupt line that is neither 0 nor 1 after reset
+  reg [31:0] x_errors = 32'd0;
+  always @(posedge clk) x_errors <= x_errors + {31'd0, ~rst & (irq === 1'bx)};
+
+  wire [36:0] rules         = rules_m | rules_hm | rules_hs;
+  wire [31:0] assert_errors = errors_m + errors_hm + errors_hs + x_errors;
+
+  // time
+  reg [63:0] cycle = 64'd0;
+  always @(posedge clk) cycle <= cycle + 64'd1;
+  wire timeout   = (cycle >= deadline);
+  wire wake      = irq | timeout;
+  wire s_busy    = (s_htrans != 2'b00);
+  wire heartbeat = cycle[15];
+  wire slow_beat = cycle[21];
+
+  // counters at the end of every layer
+  wire        layer_done = dut.perf_layer_done;
+  wire [64*COUNTERS-1:0] perf = dut.perf_flat;
+  reg  [63:0] perf_rec [0:PERF_DEPTH*COUNTERS-1];
+  reg  [31:0] perf_count = 32'd0;
+  integer     k;
+  always @(posedge clk) begin
+    if (layer_done === 1'b1 && perf_count < PERF_DEPTH) begin
+      for (k = 0; k < COUNTERS; k = k + 1)
+        perf_rec[perf_count * COUNTERS + k] <= perf[64*k +: 64];
+    end
+    if (bd_go && bd_cmd == 4'd6)                    perf_count <= 32'd0;
+    else if (layer_done === 1'b1 && perf_count < PERF_DEPTH) perf_count <= perf_count + 32'd1;
+  end
+
+  always @(posedge bd_go) begin
+    case (bd_cmd)
+      4'd1: $readmemh("storage_in.hex", u_fabric.u_storage.mem);
+      4'd2: $writememh("storage_out.hex", u_fabric.u_storage.mem, bd_lo, bd_hi);
+      4'd3: $readmemh("ai_ram_in.hex", dut.u_ai_ram.mem);
+      4'd4: $writememh("ai_ram_out.hex", dut.u_ai_ram.mem, bd_lo, bd_hi);
+      4'd5: $writememh("perf_out.hex", perf_rec, 0, perf_count * COUNTERS - 1);
+      4'd7: $writememh("beats_out.hex", u_fabric.rec, bd_lo, bd_hi);
+      default: ;
+    endcase
+  end
+endmodule
+
+`resetall
