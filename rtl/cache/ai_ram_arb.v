@@ -116,7 +116,9 @@ module ai_ram_arb #(
   end
 
   generate
-    if (ROWS < 16 || ROWS > 32768) ILLEGAL_AI_RAM_ROWS_16_TO_32768 u_illegal ();
+    if (ROWS < 16 || ROWS > 32768) begin : g_illegal
+      ILLEGAL_AI_RAM_ROWS_16_TO_32768 u_illegal ();
+    end
   endgenerate
 
   // hr_addr[1:0]: the byte lanes are in hr_wstrb

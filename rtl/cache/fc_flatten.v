@@ -107,7 +107,7 @@ module fc_flatten #(
         gap = t[4:0] + 5'd9 - {1'b0, unit};
         nth = (gap < 5'd9) ? gap : gap - 5'd9;
         at  = {1'b0, step} + {6'd0, gap < 5'd9};
-        wdata[512*t+:512] = {64{hold[{nth, 3'd0}+:8]}};
+        wdata[512*t+:512] = {64{hold[{1'b0, nth, 3'd0}+:8]}};
         wbe[64*t+:64] = (nth < {1'b0, take}) ? 64'd1 << at[5:0] : 64'd0;
       end
     end
@@ -120,8 +120,11 @@ module fc_flatten #(
       wire [4:0] far = B + 5'd9 - {1'b0, unit};
       wire [TW-1:0] mine = entry + {{(TW - 1) {1'b0}}, far < 5'd9 && step == 6'd63};
       assign waddr[AW*b+:AW] = mine[AW-1:0];
+      wire unused_mine = &{1'b0, mine};
     end
   endgenerate
+
+  wire unused = &{1'b0, at[6]};
 
 endmodule
 

@@ -29,8 +29,9 @@ module fill_seq #(
     input  wire                     start,
     input  wire [`DESC_W_TOTAL-1:0] desc,
     output reg                      busy,
-    // entries released by the array (running count)
+    // entries released by the array, and complete (running counts)
     input  wire [           TW-1:0] tile_freed,
+    input  wire [           TW-1:0] tile_filled,
     // AI RAM read port
     output wire                     fl_req,
     output wire [             14:0] fl_row,
@@ -193,6 +194,7 @@ module fill_seq #(
       ubase <= desc[`DESC_SRC];
       fresh <= 1'b1;
       chmod <= 4'd0;
+      entry <= tile_filled;
     end else if (go) begin
       busy  <= !all_end;
       fresh <= unit_end;
@@ -257,6 +259,8 @@ module fill_seq #(
       n_lastrow  <= pass_end;
     end
   end
+
+  wire unused = &{1'b0, desc, x_first, x_last, seg0};
 
 endmodule
 

@@ -98,7 +98,7 @@ module tile_scatter #(
   // ---- stage F: the views
   reg          f_valid;
   reg  [511:0] view0, view1, view2, view3;
-  reg  [ 63:0] mask0, mask1, mask2, mask3;
+  reg  [ 63:0] mask0, mask1, mask2;
   reg  [TW-1:0] f_entry;
   reg  [  4:0] f_done;
   reg  [  2:0] f_ky_on;
@@ -106,21 +106,27 @@ module tile_scatter #(
   reg  [  3:0] f_chmod;
   reg  [  2:0] f_chans;
 
-  wire [511:0] turned = ({e_row, e_row} >> {e_base, 3'd0});  // row from the stripe's start on
+  wire [1023:0] turned_2 = {e_row, e_row} >> {e_base, 3'd0};
+  wire [511:0] turned = turned_2[511:0];  // row from the stripe's start on
   wire [511:0] m1 = {turned[503:0], turned[511:504]};
   wire [511:0] p1 = {turned[7:0], turned[511:8]};
   wire [511:0] p2 = {turned[15:0], turned[511:16]};
   // tap columns -1, 0, 1 (phase 1: 0, 1, 2), or the channels of the row
   wire [511:0] s0 = is_chan ? (ph ? p1 : turned) : (ph ? turned : m1);
-  wire [511:0] s1 = is_chan ? turn_chan(ph ? p1 : turned, ip, 2'd1) : (ph ? p1 : turned);
-  wire [511:0] s2 = is_chan ? turn_chan(ph ? p1 : turned, ip, 2'd2) : (ph ? p2 : p1);
-  wire [511:0] s3 = turn_chan(ph ? p1 : turned, ip, 2'd3);
+  wire [511:0] s1 = is_chan ? turn_chan(ph ? p1 : turned, ip[0], 2'd1) : (ph ? p1 : turned);
+  wire [511:0] s2 = is_chan ? turn_chan(ph ? p1 : turned, ip[0], 2'd2) : (ph ? p2 : p1);
+  wire [511:0] s3 = turn_chan(ph ? p1 : turned, ip[0], 2'd3);
 
-  function [511:0] turn_chan(input [511:0] r, input [1:0] pitch, input [1:0] n);
-    reg [1023:0] d;
+  function [511:0] turn_chan(input [511:0] r, input pitch, input [1:0] n);
     begin
-      d = {r, r} >> ((n * 10'd128) << pitch);
-      turn_chan = d[511:0];
+      // by n times 16 or 32 bytes (one channel a row: not used)
+      case ({pitch, n})
+        3'b0_01: turn_chan = {r[127:0], r[511:128]};
+        3'b0_10: turn_chan = {r[255:0], r[511:256]};
+        3'b0_11: turn_chan = {r[383:0], r[511:384]};
+        3'b1_01: turn_chan = {r[255:0], r[511:256]};
+        default: turn_chan = r;
+      endcase
     end
   endfunction
 
@@ -143,7 +149,7 @@ module tile_scatter #(
   endfunction
 
   // bytes of a view that come from this row of the line: position start + stride * jj lies in it
-  function [63:0] inside(input signed [8:0] first, input [1:0] log2s, input [2:0] log2w,
+  function [63:0] covers(input signed [8:0] first, input [1:0] log2s, input [2:0] log2w,
                          input [2:0] segrel);
     integer j;
     reg signed [9:0] at;
@@ -152,7 +158,7 @@ module tile_scatter #(
       for (j = 0; j < 64; j = j + 1) begin
         jj = j[6:0] & ((7'd1 << log2w) - 7'd1);
         at = {first[8], first} + ({3'd0, jj} << log2s);
-        inside[j] = at[8:6] == segrel;
+        covers[j] = ((at >>> 6) & 10'sd7) == {7'd0, segrel};
       end
     end
   endfunction
@@ -189,17 +195,16 @@ module tile_scatter #(
         view1 <= pick(s1, stl, swl);
         view2 <= pick(s2, stl, swl);
         view3 <= pick(s3, stl, swl);
-        mask0 <= inside(chan_s, stl, swl, e_segrel);
+        mask0 <= covers(chan_s, stl, swl, e_segrel);
         mask1 <= {64{1'b1}};
         mask2 <= {64{1'b1}};
-        mask3 <= {64{1'b1}};
       end else begin
         view0 <= pick(s0, stl, swl);
         view1 <= pick(s1, stl, swl);
         view2 <= pick(s2, stl, swl);
-        mask0 <= inside(base_s + ph_s - 9'sd1, stl, swl, e_segrel);
-        mask1 <= inside(base_s + ph_s, stl, swl, e_segrel);
-        mask2 <= inside(base_s + ph_s + 9'sd1, stl, swl, e_segrel);
+        mask0 <= covers(base_s + ph_s - 9'sd1, stl, swl, e_segrel);
+        mask1 <= covers(base_s + ph_s, stl, swl, e_segrel);
+        mask2 <= covers(base_s + ph_s + 9'sd1, stl, swl, e_segrel);
       end
     end
   end
@@ -237,12 +242,13 @@ module tile_scatter #(
       assign wdata[512*t+:512] = is_chan ? ch_view : tap_view;
       assign wbe[64*t+:64]     = (f_valid && on) ? (is_chan ? ch_mask : tap_mask) : 64'd0;
       assign waddr[AW*t+:AW]   = at[AW-1:0];
+      wire unused_at = &{1'b0, at};
     end
   endgenerate
 
   assign done = f_valid ? f_done : 5'd0;
 
-  wire unused = &{1'b0, is_taps};
+  wire unused = &{1'b0, is_taps, turned_2, ip[1]};
 
 endmodule
 

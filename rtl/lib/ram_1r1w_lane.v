@@ -32,7 +32,9 @@ module ram_1r1w_lane #(
   reg [WIDTH-1:0] mem[0:DEPTH-1];
 
   generate
-    if (WIDTH % LANE != 0) ILLEGAL_LANE_MUST_DIVIDE_WIDTH u_illegal ();
+    if (WIDTH % LANE != 0) begin : g_illegal
+      ILLEGAL_LANE_MUST_DIVIDE_WIDTH u_illegal ();
+    end
   endgenerate
 
   integer i;

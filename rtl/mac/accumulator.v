@@ -71,7 +71,7 @@ module accumulator #(
   localparam DW = $clog2(DEPTH);
   localparam SUMS = 36 * L;
   localparam WIDTH = SUMS + 22 * N_Y;
-  localparam [6:0] CHUNK = N_Y;
+  localparam [6:0] CHUNK = N_Y[6:0];
 
   // ---- groups that are complete wait for the drain, at most one a bank
   reg  [1:0] full;
@@ -200,6 +200,8 @@ module accumulator #(
       end
     end
   end
+
+  wire unused = &{1'b0, in_idx};
 
 endmodule
 

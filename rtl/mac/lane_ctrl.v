@@ -23,8 +23,10 @@ module lane_ctrl #(
     // clock and synchronous reset
     input  wire          clk,
     input  wire          rst,
-    // layer: lanes are pixels of their own; depthwise stripes of several lines; log2 slot width
+    // layer: lanes are pixels of their own; only lane 0 works (fully connected); depthwise stripes
+    // of several lines; log2 slot width
     input  wire          dw,
+    input  wire          single,
     input  wire          by_slot,
     input  wire [   2:0] swl,
     // issue, see mac_seq
@@ -78,7 +80,7 @@ module lane_ctrl #(
         jj   = at[6:0] & mask;
         slot = at[7:4] >> (swl - 3'd4);
         // beyond the 64 positions of a row there is nothing; slots counts the rows in use
-        n_valid[i] = !at[6] && !at[7] && jj < is_wlim && (!dw || slot < {1'b0, is_slots}) &&
+        n_valid[i] = (!single || i == 0) && !at[6] && !at[7] && jj < is_wlim && (!dw || slot < {1'b0, is_slots}) &&
             (dw || (i / N_Y) < {{(31 - ZW) {1'b0}}, is_nz});
         n_left[i]  = is_left && jj == 7'd0;
         n_right[i] = is_right && jj == {1'b0, is_rpos};

@@ -89,9 +89,9 @@ module mac_seq #(
     output wire                    wait_output
 );
 
-  localparam LANES = N_Y * N_Z;
-  localparam [6:0] CHUNK_N = N_Y;
-  localparam [7:0] CHUNK_D = LANES;
+  localparam integer LANES = N_Y * N_Z;
+  localparam [6:0] CHUNK_N = N_Y[6:0];
+  localparam [7:0] CHUNK_D = LANES[7:0];
 
   // ---- descriptor fields
   wire [ 1:0] mode = desc[`DESC_MODE];
@@ -298,6 +298,8 @@ module mac_seq #(
         chan    <= 11'd0;
         wbank   <= {ZW{1'b0}};
         dw_rows_freed <= 11'd0;
+        entry   <= tile_filled;
+        ebase   <= tile_filled;
       end else if (go) begin
         running <= !all_end;
         if (is_fc) pos <= (step_last || &step[5:0]) ? 7'd0 : pos + 7'd1;
@@ -423,9 +425,15 @@ module mac_seq #(
   end
 
   generate
-    if (N_Y < 2 || N_Y > 16 || (N_Y & (N_Y - 1)) != 0) ILLEGAL_N_Y_2_4_8_16 u_illegal_ny ();
-    if (N_Z < 2 || N_Z > 64 || (N_Z & (N_Z - 1)) != 0) ILLEGAL_N_Z_2_TO_64 u_illegal_nz ();
-    if (N_Y * N_Z > 128) ILLEGAL_MORE_THAN_128_LANES u_illegal_lanes ();
+    if (N_Y < 2 || N_Y > 16 || (N_Y & (N_Y - 1)) != 0) begin : g_illegal_ny
+      ILLEGAL_N_Y_2_4_8_16 u_illegal_ny ();
+    end
+    if (N_Z < 2 || N_Z > 64 || (N_Z & (N_Z - 1)) != 0) begin : g_illegal_nz
+      ILLEGAL_N_Z_2_TO_64 u_illegal_nz ();
+    end
+    if (N_Y * N_Z > 128) begin : g_illegal_lanes
+      ILLEGAL_MORE_THAN_128_LANES u_illegal_lanes ();
+    end
     if (TILE_ROWS < 32 || (TILE_ROWS & (TILE_ROWS - 1)) != 0) begin : g_tile
       ILLEGAL_TILE_ROWS_POWER_OF_TWO_FROM_32 u_illegal ();
     end
@@ -433,6 +441,8 @@ module mac_seq #(
       ILLEGAL_WBUF_ROWS_POWER_OF_TWO_FROM_64 u_illegal ();
     end
   endgenerate
+
+  wire unused = &{1'b0, desc, dw_rows_now};
 
 endmodule
 

@@ -86,20 +86,15 @@ module operand_column #(
     end
     for (i = 0; i < N_Z; i = i + 1) begin : g_weight
       // channel of this kernel module's lanes, relative to the first of the issue
-      localparam [6:0] FIRST = i * N_Y;
-      wire [ZW-1:0] off = by_chan ? slot_of(FIRST, swl) : {ZW{1'b0}};
+      localparam integer LANE_0 = i * N_Y;
+      localparam [6:0] FIRST = LANE_0[6:0];
+      wire [6:0] slot = FIRST >> swl;
+      wire unused_slot = &{1'b0, slot};
+      wire [ZW-1:0] off = by_chan ? slot[ZW-1:0] : {ZW{1'b0}};
       wire [ZW-1:0] sel = (one_bank || by_chan) ? wsel + off : i[ZW-1:0];
       assign weight[i*WB+:WB] = wrow[sel*WB+:WB];
     end
   endgenerate
-
-  function [ZW-1:0] slot_of(input [6:0] at, input [2:0] log2w);
-    reg [6:0] s;
-    begin
-      s = at >> log2w;
-      slot_of = s[ZW-1:0];
-    end
-  endfunction
 
   // ---- statistics: in a convolution all kernel modules in use gate the same lanes
   reg [7:0] idle;  // lanes, or pixels, whose multiplier stays idle
@@ -137,6 +132,8 @@ module operand_column #(
       n_gated  <= idle_q * nz_q;
     end
   end
+
+  wire unused = &{1'b0, shifted};
 
 endmodule
 

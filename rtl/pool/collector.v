@@ -53,19 +53,19 @@ module collector #(
     output wire            idle
 );
 
-  localparam ENTRIES = N_Z * DEPTH;
-  localparam [EW:0] ROWS_MAX = ENTRIES;
+  localparam integer ENTRIES = N_Z * DEPTH;
+  localparam [EW:0] ROWS_MAX = ENTRIES[EW:0];
 
   reg [EW:0] used;
   wire [EW:0] limit = dw ? ROWS_MAX : {{(EW - 1) {1'b0}}, 2'd2};
   assign room = used < limit;
   assign idle = used == {(EW + 1) {1'b0}};
 
+  wire [DW-1:0] flip = 1;
   reg [EW-1:0] wentry;
   reg [EW-1:0] jentry;
   wire [EW-1:0] wnext = dw ? wentry + {{(EW - 1) {1'b0}}, 1'b1} : {wentry[EW-1:ZW] ^ flip, {ZW{1'b0}}};
   wire [EW-1:0] jnext = dw ? jentry + {{(EW - 1) {1'b0}}, 1'b1} : {jentry[EW-1:ZW] ^ flip, {ZW{1'b0}}};
-  wire [DW-1:0] flip = {{(DW) {1'b0}}} | 1'b1;
 
   always @(posedge clk) begin
     if (rst || restart) begin
@@ -81,6 +81,7 @@ module collector #(
   assign job_entry = jentry;
 
   wire job_in_ready;
+  wire [$clog2(ENTRIES+1)-1:0] job_count;
   fifo_sync #(
       .WIDTH(JW),
       .DEPTH(ENTRIES)
@@ -94,7 +95,7 @@ module collector #(
       .out_valid(job_valid),
       .out_ready(job_ready),
       .out_data (job),
-      .count    ()
+      .count    (job_count)
   );
 
   // ---- the memories
@@ -132,7 +133,7 @@ module collector #(
   assign rd_data = rdata[{rd_entry[ZW-1:0], 9'd0}+:512];
 
   // the FIFO has a place for each entry, so it never refuses
-  wire unused = &{1'b0, job_in_ready};
+  wire unused = &{1'b0, job_in_ready, job_count};
 
 endmodule
 

@@ -66,7 +66,7 @@ module write_back #(
   wire        b_take;  // stage B can take an entry
   wire        a_last = dw || a_i + {{ZW{1'b0}}, 1'b1} == job_nz;
   wire        a_go = job_valid && b_take;
-  assign rd_entry    = job_entry + a_i[EW-1:0];
+  assign rd_entry    = {job_entry[EW-1:ZW], job_entry[ZW-1:0] + a_i[ZW-1:0]};
   assign job_ready   = a_go && a_last;
   assign release_one = job_ready;
 
@@ -190,7 +190,7 @@ module write_back #(
 
   assign idle = !job_valid && !b_valid && !wb_req;
 
-  wire unused = &{1'b0, grp_rows[23:15], turned[511:0]};
+  wire unused = &{1'b0, desc, grp_rows[23:15], turned[511:0]};
 
 endmodule
 

@@ -71,10 +71,12 @@ module post_lanes #(
   genvar z, y;
   generate
     for (z = 0; z < N_Z; z = z + 1) begin : g_z
-      localparam [6:0] FIRST = z * N_Y;
+      localparam integer LANE_0 = z * N_Y;
+      localparam [6:0] FIRST = LANE_0[6:0];
       wire [6:0] slot = FIRST >> swl;
       wire [ZW-1:0] sel = one_bank ? in_bank : by_chan ? in_bank + slot[ZW-1:0] : z[ZW-1:0];
       wire [59:0] bn = in_bn[60*sel+:60];
+      wire unused_slot = &{1'b0, slot};
       reg [35:0] kc_1;
       reg [59:0] bn_1, bn_2;
       reg [35:0] bn_3;
