@@ -16,7 +16,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def encode(data: Bytes, width: int, first: int) -> str:
-    """Hex text of ``data`` as words of ``width`` bytes, lowest byte last, from word ``first`` on."""
+    """Hex text of ``data``: words of ``width`` bytes, lowest byte last, from word ``first`` on."""
     words = np.ascontiguousarray(data).reshape(-1, width)[:, ::-1]
     return f"@{first:x}\n{words.tobytes().hex(chr(10), width)}\n"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host and a bench do with the device: registers, layers, networks. Python acts per layer."""
+"""What a host and a bench do with the device: registers, layers, networks; Python per layer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from cocotb.triggers import FallingEdge, First, RisingEdge
 from models import airam
 from models.layer import LayerArg
 from models.layout import ROW_BYTES, Layout
-from tb.common.ahb_host import AhbHostDriver, Transfer
 from tb.common.backdoor import Backdoor
+from tb.device.host_agent import AhbHostDriver, Transfer
 from tb.device.registers import (
     AI,
     AI_RAM,

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host agent of the whole-device bench, on cocotb-bus: drives the slave port, and listens to it.
+
+The clock of that bench is made in Verilog, where a register read at the rising edge is old on one
+simulator and new on the other; so everything happens on the falling edge, where both show what the
+next rising edge will take. The driver pipelines: the next address goes out in the data phase of the
+transfer before.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cocotb.handle import SimHandleBase
+from cocotb.triggers import FallingEdge, RisingEdge, Timer
+from cocotb_bus.drivers import BusDriver
+from cocotb_bus.monitors import BusMonitor
+
+IDLE, NONSEQ = 0, 2
+OKAY, ERROR, RETRY, SPLIT = range(4)
+PINS = ["hsel", "haddr", "htrans", "hwrite", "hsize", "hwdata", "hready", "hresp", "hrdata"]
+MAX_CYCLES = 200  # without an answer
+
+
+class AhbTimeout(AssertionError):
+    """A transfer did not end."""
+
+
+@dataclass
+class Transfer:
+    """One access: ``size`` as HSIZE (0 byte, 1 half, 2 word); data right-aligned.
+
+    The driver and the monitor fill in ``resp`` and the data of a read.
+    """
+
+    addr: int
+    write: bool
+    data: int = 0
+    size: int = 2
+    resp: int = OKAY
+
+    @property
+    def lane(self) -> int:
+        """Bit of the 32-bit bus where this transfer's data begin."""
+        return 8 * (self.addr & 3)
+
+    @property
+    def mask(self) -> int:
+        return (1 << (8 << self.size)) - 1
+
+    def take(self, bus_word: int) -> None:
+        """Set ``data`` from the whole word on the bus."""
+        self.data = bus_word >> self.lane & self.mask
+
+
+class AhbHostDriver(BusDriver):
+    """Performs lists of transfers; ``await driver.send(transfers)`` returns when all are done.
+
+    AhbTimeout when the slave hangs, ValueError when what was read holds unknown bits.
+    """
+
+    _signals: ClassVar = PINS
+
+    def __init__(self, entity: SimHandleBase, name: str, clock: SimHandleBase) -> None:
+        super().__init__(entity, name, clock)
+        self.active = False
+
+    async def _driver_send(self, transaction: Sequence[Transfer], sync: bool = True) -> None:
+        while self.active:  # somebody else's transfers are under way
+            await FallingEdge(self.clock)
+        self.active = True
+        try:
+            await self._perform(deque(transaction))
+        finally:
+            self.bus.hsel.value, self.bus.htrans.value = 0, IDLE
+            self.active = False
+
+    async def _perform(self, todo: deque[Transfer]) -> None:
+        bus, edge = self.bus, FallingEdge(self.clock)
+        address: Transfer | None = None  # on the pins, not taken yet
+        data: Transfer | None = None
+        waited = 0
+        while todo or address or data:
+            await edge
+            ready = int(bus.hready.value)
+            if data is not None:
+                if data.write:
+                    bus.hwdata.value = (data.data & data.mask) << data.lane
+                if ready:
+                    data.resp = int(bus.hresp.value)
+                    if not data.write and data.resp == OKAY:
+                        data.take(int(bus.hrdata.value))
+                    data = None
+            if address is None and todo:
+                address = todo.popleft()
+                bus.hsel.value, bus.htrans.value = 1, NONSEQ
+                bus.haddr.value, bus.hsize.value = address.addr, address.size
+                bus.hwrite.value = int(address.write)
+            elif address is None:
+                bus.hsel.value, bus.htrans.value = 0, IDLE
+            waited = 0 if ready else waited + 1
+            if waited > MAX_CYCLES:
+                raise AhbTimeout(f"no answer after {MAX_CYCLES} cycles: {data or address}")
+            if ready:
+                data, address = address, None
+
+
+class AhbHostMonitor(BusMonitor):
+    """Reports every finished transfer on the port; sleeps while the pin ``busy`` is low."""
+
+    _signals: ClassVar = PINS
+
+    def __init__(
+        self,
+        entity: SimHandleBase,
+        name: str,
+        clock: SimHandleBase,
+        busy: SimHandleBase,
+        callback: Callable[[Transfer], None],
+    ) -> None:
+        self._busy = busy
+        super().__init__(entity, name, clock, callback=callback)
+
+    async def _monitor_recv(self) -> None:
+        bus = self.bus
+        data: Transfer | None = None
+        while True:
+            if data is None and not int(self._busy.value):
+                await RisingEdge(self._busy)
+            else:
+                await FallingEdge(self.clock)
+            await Timer(1, "ns")  # the driver has put its values on the pins by now
+            if not int(bus.hready.value):
+                continue
+            if data is not None:
+                data.resp = int(bus.hresp.value)
+                if data.resp == OKAY:
+                    data.take(int((bus.hwdata if data.write else bus.hrdata).value))
+                self._recv(data)
+                data = None
+            if int(bus.hsel.value) and int(bus.htrans.value) & 2:
+                data = Transfer(
+                    int(bus.haddr.value), bool(int(bus.hwrite.value)), size=int(bus.hsize.value)
+                )
