@@ -77,7 +77,9 @@ class Bench:
         queue = self.words(x.tobytes(), split)
         await self.start(base, x.shape)
         busy_seen = False
-        for cycle in range(40 * x.size + 1000):
+        cycles = 0
+        for _ in range(40 * x.size + 1000):
+            cycles += 1
             if queue and random.random() < p_in:
                 dut.px_data.value, dut.px_off.value, dut.px_cnt.value = queue[0]
                 dut.px_valid.value = 1
@@ -102,7 +104,7 @@ class Bench:
             await RisingEdge(dut.clk)
             assert not int(dut.aw_req.value) and not int(dut.px_ready.value)
         dut.aw_gnt.value = 0
-        return cycle
+        return cycles
 
 
 @cocotb.test()

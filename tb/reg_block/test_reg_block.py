@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reg_block against openkpu.rdl (every register walked), and what the description cannot say."""
+
+import random
+
+import cocotb
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import ReadOnly, RisingEdge
+
+from scripts.gen_regs import access, compile_map, outputs, reset
+from tb.simrun import SIMS, run
+
+INPUTS = (
+    *("reg_wr", "reg_rd", "reg_addr", "reg_wdata", "la_ready", "rf_valid", "rf_data", "inf_next"),
+    *("st_busy", "st_fc_layer", "st_wb_fifo_full", "st_layer", "ev_calc_done", "ev_inf_done"),
+    *("ev_err", "err_code", "err_layer", "err_addr", "perf_flat"),
+)
+LAYER_LO, LAYER_HI, RAW, STATUS, MASK, CLEAR = 0x00, 0x04, 0x10, 0x08, 0x18, 0x20
+THRESHOLD, DATA_LO, DATA_HI, FIFO_CTRL, EIGHT_BIT = 0x28, 0x30, 0x34, 0x38, 0x40
+MODE, DONE, PIX, NPIX, LIST_LEN, RES, LEFT = 0x100, 0x104, 0x108, 0x10C, 0x11C, 0x120, 0x124
+PIX_STRIDE, RES_STRIDE, CTRL, AI_STATUS, INT_STATUS = 0x128, 0x12C, 0x130, 0x134, 0x138
+INT_MASK, ERR_CODE, ERR_INFO, ERR_ADDR, PERF = 0x13C, 0x140, 0x144, 0x148, 0x180
+OVERRUN, START_BUSY, UNDERRUN, BAD_CONFIG = 8, 9, 10, 11
+CALC, EMPTY, FULL = 1, 2, 4
+
+
+class Bench:
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        for n in INPUTS:
+            getattr(dut, n).value = 0
+
+    async def reset(self) -> None:
+        self.dut.rst.value = 1
+        for _ in range(3):
+            await RisingEdge(self.dut.clk)
+        self.dut.rst.value = 0
+        await RisingEdge(self.dut.clk)
+
+    async def _access(self, strobe, addr: int, data: int) -> tuple[int, int]:
+        dut = self.dut
+        strobe.value, dut.reg_addr.value, dut.reg_wdata.value = 1, addr, data
+        await ReadOnly()
+        value, error = dut.reg_rdata.value, int(dut.reg_err.value)
+        await RisingEdge(dut.clk)
+        strobe.value = 0
+        return value, error
+
+    async def write(self, addr: int, data: int) -> None:
+        _, error = await self._access(self.dut.reg_wr, addr, data)
+        assert not error, f"write to {addr:#x} refused"
+
+    async def read(self, addr: int) -> int:
+        value, error = await self._access(self.dut.reg_rd, addr, 0)
+        assert not error, f"read of {addr:#x} refused"
+        return int(value)
+
+    async def pulse(self, **signals: int) -> None:
+        """Inputs for one cycle."""
+        for name, value in signals.items():
+            getattr(self.dut, name).value = value
+        await RisingEdge(self.dut.clk)
+        for name in signals:
+            getattr(self.dut, name).value = 0
+
+    async def push_word(self, word: int) -> None:
+        await self.write(LAYER_LO, word & 0xFFFFFFFF)
+        await self.write(LAYER_HI, word >> 32)
+
+    async def push_layer(self) -> list[int]:
+        words = [random.getrandbits(64) for _ in range(12)]
+        for word in words:
+            await self.push_word(word)
+        return words
+
+    async def pop(self, count: int) -> list[int]:
+        """The core takes ``count`` words."""
+        dut, out = self.dut, []
+        for _ in range(count * 4 + 20):
+            dut.la_ready.value = int(len(out) < count and random.random() < 0.7)
+            await ReadOnly()
+            take = int(dut.la_valid.value) and int(dut.la_ready.value)
+            if take:
+                out.append(int(dut.la_data.value))
+            await RisingEdge(dut.clk)
+            if len(out) == count:
+                break
+        dut.la_ready.value = 0
+        await RisingEdge(dut.clk)
+        assert len(out) == count
+        return out
+
+    async def configure(self, **values: int) -> None:
+        names = {"mode": MODE, "length": LIST_LEN, "res": RES, "left": LEFT, "pix": PIX}
+        names |= {"npix": NPIX, "pix_stride": PIX_STRIDE, "res_stride": RES_STRIDE}
+        for name, value in values.items():
+            await self.write(names[name], value)
+
+    async def start(self) -> bool:
+        """Write start; True when start_pulse came."""
+        await self.write(CTRL, 1)
+        await ReadOnly()
+        pulse = int(self.dut.start_pulse.value)
+        await RisingEdge(self.dut.clk)
+        await ReadOnly()
+        assert not int(self.dut.start_pulse.value)
+        await RisingEdge(self.dut.clk)
+        return bool(pulse)
+
+
+def words(register) -> list[int]:
+    return list(range(register.address_offset, register.address_offset + register.size, 4))
+
+
+@cocotb.test()
+async def reset_values(dut) -> None:
+    """Every word of the description reads its reset value, every other address is refused."""
+    bench = Bench(dut)
+    await bench.reset()
+    registers = list(compile_map("openkpu").registers())
+    assert len(registers) > 40
+    mapped = set()
+    for r in registers:
+        for i, addr in enumerate(words(r)):
+            mapped.add(addr)
+            want = reset(r) >> 32 * i & 0xFFFFFFFF
+            assert await bench.read(addr) == want, f"{r.inst_name} after reset"
+            if addr in (DATA_LO, DATA_HI):  # reading the empty FIFO is an error
+                assert await bench.read(ERR_CODE) == UNDERRUN
+                await bench.write(ERR_CODE, 0)
+    for addr in range(0, 0x1000, 4):
+        if addr not in mapped:
+            for strobe in (dut.reg_rd, dut.reg_wr):
+                _, error = await bench._access(strobe, addr, random.getrandbits(32))
+                assert error, f"{addr:#x} is not refused"
+    assert int(dut.irq.value) == 0
+
+
+@cocotb.test()
+async def access_types(dut) -> None:
+    """RW keeps what is written, RO and reserved bits do not, W1C clears what a pulse set."""
+    bench = Bench(dut)
+    await bench.reset()
+    registers = list(compile_map("openkpu").registers())
+    commands = {"layer_argument_fifo", "AI_CTRL", "interrupt_clear", "fifo_data_out"}
+    quiet = [r for r in registers if r.inst_name not in commands]
+    for r in quiet:
+        fields = r.fields()
+        writable = sum(((1 << f.width) - 1) << f.low for f in fields if access(f) == "RW")
+        for pattern in (0xFFFFFFFFFFFFFFFF, 0, random.getrandbits(64)):
+            others = [(o, await bench.read(o.address_offset)) for o in quiet if o is not r]
+            for i, addr in enumerate(words(r)):
+                await bench.write(addr, pattern >> 32 * i & 0xFFFFFFFF)
+            for i, addr in enumerate(words(r)):
+                want = (pattern & writable | reset(r) & ~writable) >> 32 * i & 0xFFFFFFFF
+                assert await bench.read(addr) == want, f"{r.inst_name} after {pattern:#x}"
+            for o, value in others:
+                now = await bench.read(o.address_offset)
+                assert now == value, f"{r.inst_name} written, {o.inst_name} changed"
+    # sticky bits: set by a pulse, cleared as the description says
+    await bench.reset()
+    for r in registers:
+        for f in r.fields():
+            setter = f.get_property("set_by")
+            if setter is None:
+                assert access(f) not in ("W1C", "WC"), f"{f.inst_name}: nothing sets it"
+                continue
+            await bench.pulse(**{setter: 1, "err_code": 5, "err_layer": 77, "err_addr": 0x1234})
+            mask = ((1 << f.width) - 1) << f.low
+            want = 5 << f.low if setter == "ev_err" and access(f) == "WC" else 1 << f.low
+            assert await bench.read(r.address_offset) & mask == want
+            if access(f) == "RO":  # interrupt_raw: cleared through interrupt_clear
+                await bench.write(CLEAR, mask)
+            else:
+                await bench.write(r.address_offset, 0 if access(f) == "W1C" else mask)
+                if access(f) == "W1C":
+                    assert await bench.read(r.address_offset) & mask == want, "cleared by a 0"
+                    await bench.write(r.address_offset, mask)
+            assert await bench.read(r.address_offset) & mask == 0, f"{r.inst_name} not cleared"
+            await bench.write(ERR_CODE, 0)
+            await bench.write(INT_STATUS, 3)
+            await bench.write(DONE, 1)
+
+
+@cocotb.test()
+async def layer_fifo(dut) -> None:
+    """Order of the words; 16 layers fit; the 17th is dropped whole; flush; soft reset."""
+    bench = Bench(dut)
+    await bench.reset()
+    for by_control in (False, True):
+        pushed = [await bench.push_layer() for _ in range(16)]
+        status = await bench.read(AI_STATUS)
+        assert status >> 24 & 0x1F == 16 and status >> 5 & 1
+        assert await bench.read(ERR_CODE) == 0
+        # a dropped layer stays dropped although room comes while its words are pushed
+        await bench.push_word(1)
+        assert await bench.pop(12) == pushed.pop(0)
+        for _ in range(11):
+            await bench.push_word(2)
+        assert await bench.read(ERR_CODE) == OVERRUN
+        assert await bench.read(INT_STATUS) == 2 and await bench.read(AI_STATUS) & 2
+        await bench.write(ERR_CODE, 0)
+        pushed.append(await bench.push_layer())
+        assert await bench.read(ERR_CODE) == 0
+        flat = [w for layer in pushed for w in layer]
+        assert await bench.pop(len(flat)) == flat
+        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0
+        # part of a layer, then empty it: the next layer is whole again
+        await bench.push_layer()
+        await bench.push_word(3)
+        if by_control:
+            await bench.write(FIFO_CTRL, 0x1B)
+            await ReadOnly()
+            assert int(dut.la_flush.value)
+            await RisingEdge(dut.clk)
+            await bench.write(FIFO_CTRL, 0x1F)
+        else:
+            await bench.write(CTRL, 2)
+            await RisingEdge(dut.clk)
+        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0
+        await ReadOnly()
+        assert not int(dut.la_valid.value)
+        await RisingEdge(dut.clk)
+        layer = await bench.push_layer()
+        assert await bench.pop(12) == layer
+
+
+@cocotb.test()
+async def driver_whole_network(dut) -> None:
+    """kpu.md section 3, sequence 1: refill on almost_empty until all layers are through."""
+    for order in ("clear_push", "slow"):
+        bench = Bench(dut)
+        await bench.reset()
+        await bench.write(CLEAR, 7)
+        await bench.write(THRESHOLD, 0x1C)
+        todo, given, taken = 30, [], []
+        for _ in range(12):
+            given += await bench.push_layer()
+            todo -= 1
+        assert await bench.read(RAW) & FULL, "12 layers are almost full"
+        await bench.write(MASK, 0b101)
+        await ReadOnly()
+        assert not int(dut.irq.value), "nothing stale when the mask opens"
+        await RisingEdge(dut.clk)
+        interrupts = 0
+        while len(taken) < 30 * 12:
+            taken += await bench.pop(12)
+            await ReadOnly()
+            pending = int(dut.irq.value)
+            await RisingEdge(dut.clk)
+            if not pending:
+                continue
+            assert await bench.read(STATUS) == EMPTY
+            interrupts += 1
+            assert interrupts < 60, "an interrupt storm"
+            await bench.write(CLEAR, 7)
+            if order == "slow" and len(given) > len(taken):
+                taken += await bench.pop(12)  # the core is faster than the handler
+            if todo:
+                given += await bench.push_layer()
+                todo -= 1
+        assert todo == 0 and taken == given
+        await bench.write(CLEAR, 7)
+        for _ in range(5):
+            await RisingEdge(dut.clk)
+            assert not int(dut.irq.value), "an idle device with an empty FIFO must be quiet"
+
+
+@cocotb.test()
+async def driver_layer_by_layer(dut) -> None:
+    """kpu.md section 3, sequence 2: calc_done alone, cleared for each layer."""
+    bench = Bench(dut)
+    await bench.reset()
+    for _ in range(4):
+        await bench.write(CLEAR, 7)
+        await bench.write(MASK, 0b110)
+        layer = await bench.push_layer()
+        assert await bench.pop(12) == layer
+        assert not int(dut.irq.value)
+        await bench.pulse(ev_calc_done=1)
+        await RisingEdge(dut.clk)
+        assert int(dut.irq.value) and await bench.read(STATUS) == CALC
+    await bench.write(MASK, 7)
+    assert await bench.read(STATUS) == 0 and await bench.read(RAW) & CALC
+    assert not int(dut.irq.value)
+
+
+@cocotb.test()
+async def result_fifo(dut) -> None:
+    """16 words deep, back-pressure, popped by the read of the high word; underrun; flush."""
+    bench = Bench(dut)
+    await bench.reset()
+    sent = [random.getrandbits(64) for _ in range(16)]
+    for word in sent:
+        dut.rf_valid.value, dut.rf_data.value = 1, word
+        await ReadOnly()
+        assert int(dut.rf_ready.value)
+        await RisingEdge(dut.clk)
+    await ReadOnly()
+    assert not int(dut.rf_ready.value), "the 17th word must wait"
+    await RisingEdge(dut.clk)
+    dut.rf_valid.value = 0
+    assert await bench.read(AI_STATUS) >> 16 & 0x1F == 16
+    for word in sent:
+        assert await bench.read(DATA_LO) == word & 0xFFFFFFFF
+        assert await bench.read(DATA_LO) == word & 0xFFFFFFFF, "the low word must not pop"
+        assert await bench.read(DATA_HI) == word >> 32
+    for addr in (DATA_LO, DATA_HI):
+        assert await bench.read(ERR_CODE) == 0
+        assert await bench.read(addr) == 0
+        assert await bench.read(ERR_CODE) == UNDERRUN
+        await bench.write(ERR_CODE, 0)
+    await bench.pulse(rf_valid=1, rf_data=5)
+    await bench.write(FIFO_CTRL, 0x1D)
+    await bench.write(FIFO_CTRL, 0x1F)
+    assert await bench.read(AI_STATUS) & 0x1F0010 == 0
+
+
+@cocotb.test()
+async def starts(dut) -> None:
+    """What starts, what is refused, and what a start clears."""
+    bench = Bench(dut)
+    await bench.reset()
+    bus = int(dut.AHB_W.value) // 8
+    refused = [
+        {"mode": 0, "length": 1},
+        {"mode": 1, "length": 0},
+        {"mode": 1, "length": 3, "res": bus // 2},
+        {"mode": 2, "length": 3, "res": 0, "left": 1, "res_stride": bus // 2},
+    ]
+    for values in refused:
+        await bench.configure(**values)
+        assert not await bench.start(), values
+        assert await bench.read(ERR_CODE) == BAD_CONFIG
+        assert int(dut.err_any.value)
+        await bench.write(ERR_CODE, 0xFF)
+        assert await bench.read(ERR_CODE) == 0 and await bench.read(INT_STATUS) == 0
+    # mode 2 with nothing to follow is a single inference
+    await bench.configure(mode=2, left=0)
+    await bench.pulse(ev_inf_done=1)
+    await bench.pulse(ev_err=1, err_code=7, err_layer=300, err_addr=0xABCD0123)
+    await bench.pulse(ev_err=1, err_code=3, err_layer=1, err_addr=1)
+    assert await bench.read(ERR_CODE) == 7, "the first error stays"
+    assert await bench.read(ERR_INFO) == 300 and await bench.read(ERR_ADDR) == 0xABCD0123
+    assert await bench.read(INT_STATUS) == 3 and await bench.read(DONE) == 1
+    assert int(dut.irq.value) == 0
+    await bench.write(INT_MASK, 2)
+    assert int(dut.irq.value) == 0
+    await ReadOnly()
+    assert int(dut.irq.value) == 1
+    await RisingEdge(dut.clk)
+    assert await bench.start()
+    assert await bench.read(MODE) == 1 and int(dut.cfg_mode.value) == 1
+    for addr in (ERR_CODE, ERR_INFO, ERR_ADDR, INT_STATUS, DONE):
+        assert await bench.read(addr) == 0, f"{addr:#x} must be cleared by a start"
+    dut.st_busy.value = 1
+    assert not await bench.start()
+    assert await bench.read(ERR_CODE) == START_BUSY
+    await bench.write(CTRL, 4)
+    await ReadOnly()
+    assert int(dut.stop_pulse.value) and not int(dut.soft_reset_pulse.value)
+    await RisingEdge(dut.clk)
+    await bench.write(CTRL, 3)
+    await ReadOnly()
+    assert int(dut.soft_reset_pulse.value) and not int(dut.start_pulse.value)
+    await RisingEdge(dut.clk)
+    assert await bench.read(ERR_CODE) == 0
+    dut.st_busy.value = 0
+    # two starts in successive cycles: one
+    dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = 1, CTRL, 1
+    pulses = 0
+    for _ in range(4):
+        await RisingEdge(dut.clk)
+        await ReadOnly()
+        pulses += int(dut.start_pulse.value)
+        await RisingEdge(dut.clk)
+        dut.reg_wr.value = 0
+    assert pulses == 1 and await bench.read(ERR_CODE) == START_BUSY
+
+
+@cocotb.test()
+async def stream(dut) -> None:
+    """Step 009 of the patent against a model, with host writes in between."""
+    bench = Bench(dut)
+    await bench.reset()
+    bus = int(dut.AHB_W.value) // 8
+    model = {"mode": 2, "length": 4, "pix": 0x1001, "npix": 0x2003, "res": 0x8000, "left": 5}
+    model |= {"pix_stride": 0x333, "res_stride": 4 * bus}
+    await bench.configure(**model)
+    assert await bench.start()
+    for i in range(6):
+        last = model["left"] <= 1
+        await bench.pulse(inf_next=1)
+        model["pix"] = model["npix"]
+        model["res"] += model["res_stride"]
+        model["npix"] += 0 if last else model["pix_stride"]
+        model["mode"] = 1 if last else model["mode"]
+        model["left"] = max(0, model["left"] - 1)
+        if i == 2:
+            model["npix"] = 0x777
+            await bench.write(NPIX, 0x777)
+        await ReadOnly()
+        got = {"mode": dut.cfg_mode, "pix": dut.cfg_pix_adr, "npix": dut.cfg_npix_adr}
+        got |= {"res": dut.cfg_res_adr, "left": dut.cfg_inf_left, "length": dut.cfg_list_len}
+        for name, signal in got.items():
+            assert int(signal.value) == model[name], f"{name} after inference {i}"
+        await RisingEdge(dut.clk)
+
+
+@cocotb.test()
+async def counters(dut) -> None:
+    """Each counter at its place; the high word is that of the moment the low one was read."""
+    bench = Bench(dut)
+    await bench.reset()
+    values = [random.getrandbits(64) for _ in range(13)]
+    dut.perf_flat.value = sum(v << 64 * i for i, v in enumerate(values))
+    for i, value in enumerate(values):
+        assert await bench.read(PERF + 8 * i) == value & 0xFFFFFFFF
+        dut.perf_flat.value = random.getrandbits(64 * 13)
+        assert await bench.read(PERF + 8 * i + 4) == value >> 32
+        dut.perf_flat.value = sum(v << 64 * i for i, v in enumerate(values))
+    dut.st_busy.value, dut.st_fc_layer.value, dut.st_wb_fifo_full.value = 1, 1, 0
+    dut.st_layer.value = 0x2A5
+    assert await bench.read(AI_STATUS) == 0xA509
+    await bench.write(EIGHT_BIT, 1)
+    await ReadOnly()
+    assert int(dut.eight_bit_mode.value) == 1
+
+
+def test_generated_files_are_current() -> None:
+    for path, text in outputs().items():
+        assert path.read_text() == text, f"{path.name}: run scripts/gen_regs.py"
+
+
+@pytest.mark.parametrize("width", [32, 128])
+@pytest.mark.parametrize("sim", SIMS)
+def test_reg_block(sim: str, width: int) -> None:
+    sources = ["rtl/cfg/*.v", "rtl/lib/fifo_sync.v", "rtl/lib/fifo_ram.v"]
+    sources += ["rtl/lib/ram_1r1w_async.v", "rtl/lib/ram_1r1w.v"]
+    test = "tb.reg_block.test_reg_block"
+    case = None if width == 32 else ["starts", "stream"]
+    run(sim, "reg_block", sources, test, params={"AHB_W": width}, testcase=case)
