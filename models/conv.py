@@ -36,14 +36,15 @@ def gate(x: npt.NDArray, signed: bool) -> npt.NDArray[np.uint8]:
 def kept_pixels(arg: LayerArg) -> tuple[int, int, int, int]:
     """(rows, columns, step, first column) of the convolution that the pool uses.
 
-    Pools 5, 6 and 7 pick one pixel of each window: only these are needed.  Every other pool needs
-    the whole H x W map.
+    Pools 5, 6 and 7 pick one pixel of each window: only these are needed.  Pools of stride 2 and 4
+    drop the rows and columns that do not fill a window; all others need the whole H x W map.
     """
     _, height, width = arg.conv_shape
     if arg.pool_type in PICKS:
         _, oh, ow = arg.out_shape
         return oh, ow, POOL_STRIDE[arg.pool_type], PICKS[arg.pool_type]
-    return height, width, 1, 0
+    stride = POOL_STRIDE[arg.pool_type]
+    return height - height % stride, width - width % stride, 1, 0
 
 
 def padded(arg: LayerArg, x: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -141,7 +142,7 @@ def _depthwise(arg: LayerArg, xp: npt.NDArray[np.uint8], weights: npt.NDArray) -
 
 
 def needed_macs(arg: LayerArg) -> int:
-    """Multiplications of a layer: of kept pixels only for pools 5, 6 and 7, else of all H x W."""
+    """Multiplications that the output needs: those of ``kept_pixels``."""
     rows, columns, *_ = kept_pixels(arg)
     return rows * columns * arg.weight_count
 

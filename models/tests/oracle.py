@@ -107,12 +107,10 @@ def run(layer: dict, x: list, weights: list[int], bn: list, act: list, rounding:
                 mul, shift, add = bn[o]
                 v = signed(((alu * mul) >> shift) + add, 36)
                 line.append(activate(v, act, rounding, layer["signed_out"]))
-                kept = not picks or (
-                    y % stride == 0
-                    and x_ % stride == column
-                    and y // stride < rows // stride
-                    and x_ // stride < columns // stride
-                )
+                # windows that are not whole are dropped; a pick uses one pixel of each window
+                kept = y // stride < rows // stride and x_ // stride < columns // stride
+                if picks:
+                    kept = kept and y % stride == 0 and x_ % stride == column
                 if kept:
                     macs += len(pairs)
                     gated += sum(p <= 0 for p, _ in pairs)
