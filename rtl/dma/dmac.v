@@ -10,9 +10,9 @@
 // alignment for reads; the stream delivers the bus words that hold them, xx_off and xx_cnt say
 // which bytes count, xx_last marks the last word. A channel takes its next request while the
 // present one is read. Write data are whole bus words; the last one of a request may be partial.
-// Errors: an ERROR answer gives one err_valid pulse, and no new burst until dma_abort. dma_abort
-// (level, one cycle is enough): bursts that were given to the master end legally, then all requests
-// and FIFO contents are dropped; dma_idle says that nothing is outstanding.
+// Errors: an ERROR answer gives one err_valid pulse, and the master takes no command until dma_abort
+// has cleared it. dma_abort (level, one cycle is enough): bursts that were given to the master end
+// legally, then all requests and FIFO contents are dropped; dma_idle: nothing is outstanding.
 
 `resetall
 `timescale 1ns / 1ps
@@ -134,7 +134,6 @@ module dmac #(
   reg  error_reg;
   wire flush = aborting_reg && mst_idle;
   wire run = !dma_abort && !aborting_reg;
-  wire hold = !run || error_reg || mst_err_valid;
 
   always @(posedge clk) begin
     if (rst) begin
@@ -283,7 +282,7 @@ module dmac #(
   dma_read_ctrl #(
     .AHB_W(AHB_W)
   ) u_read_ctrl (
-    .clk(clk), .rst(rst), .hold(hold),
+    .clk(clk), .rst(rst), .hold(!run),
     .rd_want(rd_want), .rd_take(rd_take), .rd_addr(rd_addr), .rd_beats(rd_beats),
     .rd_first(rd_first), .rd_last(rd_last), .rd_off(rd_off), .rd_end(rd_end),
     .wr_want(w_want), .wr_take(w_take), .wr_addr(w_addr), .wr_beats(w_beats),

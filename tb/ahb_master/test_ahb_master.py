@@ -12,7 +12,7 @@ from cocotb.triggers import RisingEdge
 
 from tb.common.ahb_monitor import AhbMonitor
 from tb.common.ahb_responder import ERROR, OKAY, RETRY, SPLIT, AhbResponder, Faults
-from tb.simrun import SIMS, run
+from tb.simrun import run
 
 
 @dataclass
@@ -268,8 +268,9 @@ async def error_halts(dut) -> None:
         await bench.settle()
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
-@pytest.mark.parametrize("sim", SIMS)
+@pytest.mark.parametrize(
+    ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 128)]
+)
 def test_ahb_master(sim: str, width: int) -> None:
     sources = ["rtl/bus/ahb_master.v", "rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
     run(sim, "ahb_master", sources, "tb.ahb_master.test_ahb_master", params={"AHB_W": width})

@@ -12,7 +12,7 @@ from cocotb.triggers import RisingEdge
 
 from tb.common.ahb_monitor import AhbMonitor
 from tb.common.ahb_responder import ERROR, AhbResponder, Faults
-from tb.simrun import SIMS, run
+from tb.simrun import run
 
 CHANNELS = ("ls", "bs", "wt", "px")  # err_chan 0..3, in order of priority
 WRITE_CHANNEL = 4
@@ -114,7 +114,9 @@ class Bench:
 
     def _take_word(self, name: str, r: Reader) -> None:
         dut = self.dut
-        if not (int(getattr(dut, f"{name}_valid").value) and int(getattr(dut, f"{name}_ready").value)):
+        if not (
+            int(getattr(dut, f"{name}_valid").value) and int(getattr(dut, f"{name}_ready").value)
+        ):
             return
         assert r.waiting, f"{name}: a word nobody asked for"
         addr, length = r.waiting[0]
@@ -258,6 +260,8 @@ async def full_rate(dut) -> None:
         if reader.words < 24 or bench.lanes == 16:
             limit += 4  # very short requests cannot hide the queue
         assert cycles <= limit, f"{channel} {lengths[:3]}: {reader.words} words, {cycles} cycles"
+        if len(lengths) == 1 and int(depth[channel].value) >= 32:
+            assert bench.monitor.bursts["INCR16"] >= reader.words // 16 - 2, "bursts are too short"
         dut.rst.value = 1
         bench.monitor.kill()
         await RisingEdge(dut.clk)
@@ -282,17 +286,20 @@ async def priorities(dut) -> None:
     bench = Bench(dut)
     bench.bus.granted = False
     await bench.reset()
+    for i in range(2):  # fill the queue of the master, which takes what comes first
+        bench.read("px", 0x5000 + 0x400 * i, bench.lanes)
+    for _ in range(12):
+        await bench.step()
     base = {"px": 0x1000, "wt": 0x2000, "bs": 0x3000, "ls": 0x4000}
     for c in base:
-        bench.read(c, base[c], 4 * bench.lanes)
+        bench.read(c, base[c], bench.lanes)
     for _ in range(12):
         await bench.step()
     bench.bus.granted = True
     await bench.run()
     await bench.settle()
-    order = [a >> 12 for a in bench.bus.reads[:: 4 * bench.lanes]]
-    # the two bursts that were chosen before the others had asked come first
-    assert sorted(order) == [1, 2, 3, 4] and order[2:] == sorted(order[2:], reverse=True)
+    order = [a >> 12 for a in bench.bus.reads[:: bench.lanes]]
+    assert order == [5, 5, 4, 3, 2, 1]
 
 
 @cocotb.test()
@@ -397,9 +404,14 @@ async def abort_any_time(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "depths"), [(32, (16, 64, 32)), (64, (16, 20, 3)), (128, (16, 64, 32))]
+    ("sim", "width", "depths"),
+    [
+        ("icarus", 32, (16, 64, 32)),
+        ("icarus", 64, (16, 20, 3)),
+        ("icarus", 128, (16, 64, 32)),
+        ("verilator", 32, (16, 64, 32)),
+    ],
 )
-@pytest.mark.parametrize("sim", SIMS)
 def test_dmac(sim: str, width: int, depths: tuple[int, int, int]) -> None:
     pix, wgt, bias = depths
     params = {

@@ -10,7 +10,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from models import airam
-from tb.simrun import SIMS, run
+from tb.simrun import run
 
 ROWS = 4096
 SHAPES = [  # channels, height, width: every layout, and the borders between them
@@ -159,8 +159,9 @@ async def stop_any_time(dut) -> None:
         assert (bench.ram == want).all()
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
-@pytest.mark.parametrize("sim", SIMS)
+@pytest.mark.parametrize(
+    ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 64)]
+)
 def test_pixel_writer(sim: str, width: int) -> None:
     sources = ["rtl/dma/pixel_writer.v", "rtl/dma/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
     test = "tb.pixel_writer.test_pixel_writer"

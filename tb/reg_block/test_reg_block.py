@@ -9,7 +9,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
 from scripts.gen_regs import access, compile_map, outputs, reset
-from tb.simrun import SIMS, run
+from tb.simrun import run
 
 INPUTS = (
     *("reg_wr", "reg_rd", "reg_addr", "reg_wdata", "la_ready", "rf_valid", "rf_data", "inf_next"),
@@ -434,8 +434,7 @@ def test_generated_files_are_current() -> None:
         assert path.read_text() == text, f"{path.name}: run scripts/gen_regs.py"
 
 
-@pytest.mark.parametrize("width", [32, 128])
-@pytest.mark.parametrize("sim", SIMS)
+@pytest.mark.parametrize(("sim", "width"), [("icarus", 32), ("icarus", 128), ("verilator", 32)])
 def test_reg_block(sim: str, width: int) -> None:
     sources = ["rtl/cfg/*.v", "rtl/lib/fifo_sync.v", "rtl/lib/fifo_ram.v"]
     sources += ["rtl/lib/ram_1r1w_async.v", "rtl/lib/ram_1r1w.v"]

@@ -10,7 +10,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from models import airam
-from tb.simrun import SIMS, run
+from tb.simrun import run
 
 ROWS = 4096
 SHAPES = [
@@ -143,8 +143,9 @@ async def stop_any_time(dut) -> None:
         assert got == want
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
-@pytest.mark.parametrize("sim", SIMS)
+@pytest.mark.parametrize(
+    ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 128)]
+)
 def test_result_reader(sim: str, width: int) -> None:
     sources = ["rtl/dma/result_reader.v", "rtl/dma/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
     test = "tb.result_reader.test_result_reader"
