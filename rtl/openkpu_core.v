@@ -501,16 +501,18 @@ module openkpu_core #(
       assign tile_raddr[t*TA+:TA] = mem_t[WA+:TA];
       assign wbuf_raddr[t*WA+:WA] = mem_t[WA-1:0];
 
+      localparam integer KY = t / 3;
+      localparam integer KX = t % 3;
       localparam BASE = 9 + ZW + 6 + 8 + 8;  // lane vectors lie above
       operand_column #(
           .N_Y(N_Y),
           .N_Z(N_Z),
-          .WB (WB),
-          .KY (t / 3),
-          .KX (t % 3)
+          .WB (WB)
       ) u_operand (
           .clk       (clk),
           .rst       (rst),
+          .ky        (KY[1:0]),
+          .kx        (KX[1:0]),
           .dw        (dw),
           .one_bank  (one_bank),
           .by_chan   (is_dwrow),

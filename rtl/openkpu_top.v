@@ -634,6 +634,7 @@ module openkpu_top #(
   );
 
   layer_decode #(
+      .N_Y        (N_Y),
       .N_Z        (N_Z),
       .WEIGHT_BITS(WEIGHT_BITS),
       .AI_RAM_ROWS(AI_RAM_ROWS),

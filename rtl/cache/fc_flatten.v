@@ -96,18 +96,21 @@ module fc_flatten #(
   reg [4:0] gap;
   reg [4:0] nth;
   reg [6:0] at;
+  reg [7:0] pick;
   always @* begin
     wbe   = {9 * 64{1'b0}};
     wdata = {9 * 512{1'b0}};
     gap   = 5'd0;
     nth   = 5'd0;
     at    = 7'd0;
+    pick  = 8'd0;
     if (go) begin
       for (t = 0; t < 9; t = t + 1) begin
         gap = t[4:0] + 5'd9 - {1'b0, unit};
         nth = (gap < 5'd9) ? gap : gap - 5'd9;
         at  = {1'b0, step} + {6'd0, gap < 5'd9};
-        wdata[512*t+:512] = {64{hold[{1'b0, nth, 3'd0}+:8]}};
+        pick = hold[{1'b0, nth, 3'd0}+:8];
+        wdata[512*t+:512] = {64{pick}};
         wbe[64*t+:64] = (nth < {1'b0, take}) ? 64'd1 << at[5:0] : 64'd0;
       end
     end

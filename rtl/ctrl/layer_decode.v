@@ -4,7 +4,8 @@
 //
 // How it works: the words are kept field by field as they arrive; then one multiplier works out
 // sizes in rows and bytes, a divider the number of reduction steps, and a counter the number of
-// output groups whose weights stay in half of the weight buffer. Checks in this order: flags,
+// output groups that share one reading of the input (their weights stay in half of the weight
+// buffer): as many as it takes for the array to be slower than the reading. Checks in this order: flags,
 // kernel, pool, sizes, addresses, weights. Fields that follow from others (layout, totals) are
 // derived, not read, as the vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
@@ -15,7 +16,8 @@
 `include "openkpu_desc.vh"
 
 module layer_decode #(
-    // output channels of the array, bits of a weight
+    // pixels and output channels of the array, bits of a weight
+    parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
     // sizes of the memories
@@ -213,7 +215,20 @@ module layer_decode #(
 
   wire [10:0] groups = (mode == `MODE_FC) ? n_o : f_dw ? 11'd1 : (n_o + N_Z[10:0] - 11'd1) >> ZW;
   wire [18:0] rows_more = rows_in_block + {1'b0, steps};
-  wire        more = rows_more <= WBUF_ROWS[18:0] >> 1 && block < groups;
+  wire        more = rows_more <= WBUF_ROWS[18:0] >> 1 && block < groups && block < {8'd0, share};
+  // groups that share a reading of the input: the array takes sweep cycles a step and group, the
+  // narrowest stripe counts, and nine channels take so many rows of the AI RAM. A 3x3 layer reads
+  // three to twelve rows a step and needs no sharing.
+  wire [ 6:0] w_mask = (7'd1 << swl) - 7'd1;
+  wire [ 6:0] w_rest = n_kw[6:0] & w_mask;
+  wire [ 6:0] w_last = (w_rest == 7'd0) ? w_mask + 7'd1 : w_rest;
+  wire [ 6:0] chunks = (w_last + N_Y[6:0] - 7'd1) >> $clog2(N_Y);
+  wire [ 8:0] sweep = {2'd0, chunks} << (3'd6 - swl);
+  wire [ 5:0] rows_line = (ip == 2'd0) ? 6'd3 : (ip == 2'd1) ? 6'd5 : 6'd9;
+  wire [ 8:0] rows_step = ({3'd0, rows_line} << (3'd6 - swl)) <<
+             ((pick && ip == 2'd2) ? fl : 2'd0);
+  wire [ 2:0] share = (mode != `MODE_CHAN || sweep >= rows_step) ? 3'd1 :
+             ({sweep[7:0], 1'b0} >= rows_step) ? 3'd2 : 3'd4;
   wire [11:0] entries = (mode == `MODE_FC) ? steps[17:6] + {11'd0, steps[5:0] != 6'd0} :
              (steps > 18'd2048) ? 12'd2048 : steps[11:0];
   wire [35:0] wlen_now = f_wide ? {mul_p[34:0], 1'b0} : mul_p;

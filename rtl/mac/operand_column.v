@@ -19,9 +19,6 @@ module operand_column #(
     parameter N_Z = 4,
     // width of a weight
     parameter WB  = 16,
-    // which column: tap row (0..2) and tap column (0..2)
-    parameter KY  = 0,
-    parameter KX  = 0,
     // lanes and width of a bank number
     parameter L   = N_Y * N_Z,
     parameter ZW  = $clog2(N_Z)
@@ -29,6 +26,9 @@ module operand_column #(
     // clock and synchronous reset
     input  wire             clk,
     input  wire             rst,
+    // which column: tap row (0..2) and tap column (0..2)
+    input  wire [      1:0] ky,
+    input  wire [      1:0] kx,
     // layer: depthwise lanes, one weight bank for all lanes or by slot, taps (padding applies),
     // signed pixels, pad value, log2 of the slot width
     input  wire             dw,
@@ -66,8 +66,8 @@ module operand_column #(
   wire [8*L-1:0] lanes_dw;
 
   wire [L-1:0] padded = !taps ? {L{1'b0}} :
-             (((KX == 0) ? lane_left : {L{1'b0}}) | ((KX == 2) ? lane_right : {L{1'b0}}) |
-              ((KY == 0) ? lane_top : {L{1'b0}}) | ((KY == 2) ? lane_bot : {L{1'b0}}));
+             (((kx == 2'd0) ? lane_left : {L{1'b0}}) | ((kx == 2'd2) ? lane_right : {L{1'b0}}) |
+              ((ky == 2'd0) ? lane_top : {L{1'b0}}) | ((ky == 2'd2) ? lane_bot : {L{1'b0}}));
 
   assign valid = tap_on ? lane_valid : {L{1'b0}};
 

@@ -90,38 +90,24 @@ module post_lanes #(
       end
       for (y = 0; y < N_Y; y = y + 1) begin : g_y
         localparam I = z * N_Y + y;
-        wire [35:0] alu;
-        wire [35:0] v;
-        zero_point u_zp (
-            .clk  (clk),
-            .valid({valid_q[0], in_valid}),
-            .arg_x(arg_x),
-            .shr_x(shr_x),
-            .sum  (in_sum[36*I+:36]),
-            .xsum (in_xsum[22*I+:22]),
-            .k    (kc_1),
-            .alu  (alu)
-        );
-        batch_norm u_bn (
-            .clk  (clk),
-            .valid(valid_q[2:1]),
-            .alu  (alu),
-            .mul  (bn_2[23:0]),
-            .shift(bn_3[35:32]),
-            .add  (bn_3[31:0]),
-            .v    (v)
-        );
-        activation #(
+        post_lane #(
             .ROUNDING(ROUNDING)
-        ) u_act (
+        ) u_lane (
             .clk    (clk),
-            .valid  (valid_q[6:3]),
+            .valid  ({valid_q[6:0], in_valid}),
+            .arg_x  (arg_x),
+            .shr_x  (shr_x),
+            .sgn    (sgn),
             .t_start(t_start),
             .t_mul  (t_mul),
             .t_shift(t_shift),
             .t_add  (t_add),
-            .sgn    (sgn),
-            .v      (v),
+            .sum    (in_sum[36*I+:36]),
+            .xsum   (in_xsum[22*I+:22]),
+            .k      (kc_1),
+            .mul    (bn_2[23:0]),
+            .shift  (bn_3[35:32]),
+            .add    (bn_3[31:0]),
             .y      (out_byte[8*I+:8])
         );
       end
