@@ -81,7 +81,8 @@ class Backdoor:
         await self._command(DUMP_PERF)
         data, unknown = decode(Path("perf_out.hex").read_bytes(), 8)
         if unknown.any():
-            raise AssertionError("a performance counter is unknown (x)")
+            which = sorted(set(np.nonzero(unknown)[0] // 8 % 13))
+            raise AssertionError(f"performance counters {which} are unknown (x)")
         return data.view("<u8").reshape(-1, 13)[:count]
 
     async def forget_perf(self) -> None:

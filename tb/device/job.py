@@ -107,8 +107,7 @@ async def infer(device: Device, job: dict[str, Any], say: Events) -> None:
     await device.back.load_storage(storage.base, storage.data)
     maps: list = []
     watcher = cocotb.start_soon(watch_layers(device, network, maps))
-    before = np.zeros(len(COUNTERS), dtype=np.uint64)
-    finished = np.zeros(len(COUNTERS), dtype=np.uint64)
+    zero = np.zeros(len(COUNTERS), dtype=np.uint64)
     registers = dict(storage.registers)
     for number, image in enumerate(images):
         golden = network.run(image)
@@ -134,7 +133,7 @@ async def infer(device: Device, job: dict[str, Any], say: Events) -> None:
         expected = len(network.layers)
         if failure is None and not (len(records) == len(maps) == expected):
             failure = f"{len(records)} layers finished instead of {expected}"
-        layers = []
+        before, layers = zero, []
         for i, (result, row, (y, bad)) in enumerate(
             zip(golden.layers, records, maps, strict=False)
         ):
@@ -149,7 +148,7 @@ async def infer(device: Device, job: dict[str, Any], say: Events) -> None:
             )
             before = row
         now = np.array(list((await device.counters()).values()), dtype=np.uint64)
-        inference, finished = counts(now, finished), now
+        inference = counts(now, zero)  # a start empties them
         say(
             "image",
             index=number,

@@ -135,7 +135,7 @@ module tb_top #(
   wire slow_beat = cycle[21];
 
   // counters at the end of every layer
-  wire        layer_done = dut.perf_layer_done;
+  wire        layer_done = dut.perf_layer_done & ~rst; // at power-up it may be anything
   wire [64*COUNTERS-1:0] perf = dut.perf_flat;
   reg  [63:0] perf_rec [0:PERF_DEPTH*COUNTERS-1];
   reg  [31:0] perf_count = 32'd0;

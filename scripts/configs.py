@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Print the README's table of configurations, or check that the README has it (--check)."""
+
+import sys
+
+from models import configs
+from tb.simrun import ROOT
+
+BEGIN, END = "<!-- configs -->", "<!-- /configs -->"
+
+
+def table() -> str:
+    """Markdown table of configs.toml."""
+    lines = ["| name | (n_x, n_y, n_z) | MACs | post lanes | for |", "|---|---|---|---|---|"]
+    for name in configs.names():
+        c = configs.load(name)
+        size = f"({c.n_x},{c.n_y},{c.n_z})"
+        lines.append(f"| `{name}` | {size} | {c.macs} | {c.macs // 9} | {c.use} |")
+    return "\n".join(lines)
+
+
+def in_readme() -> str:
+    """The table as it stands in the README."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return text.partition(BEGIN)[2].partition(END)[0].strip()
+
+
+def main() -> int:
+    """Exit status 1 when --check finds an old table."""
+    if "--check" in sys.argv[1:]:
+        if in_readme() == table():
+            return 0
+        print("README.md: the table of configurations is not what `make configs` prints")
+        return 1
+    print(table())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linters: Verilator on every configuration, Icarus as Verilog-2005, ruff, generated files.
+
+Every message is an error. Waivers are in lint/waivers.vlt, each with its reason.
+"""
+
+import subprocess
+import sys
+
+from models import configs
+from tb.simrun import ROOT, prepare_path
+
+WAIVERS = "lint/waivers.vlt"
+
+
+def sources() -> list[str]:
+    """RTL files relative to the root."""
+    return [str(f.relative_to(ROOT)) for f in sorted(ROOT.glob("rtl/**/*.v"))]
+
+
+def run(title: str, command: list[str], silent: bool = False) -> bool:
+    """Run a linter; a non-zero status is a failure, and with ``silent`` anything it says too."""
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    said = (result.stdout + result.stderr).strip()
+    good = result.returncode == 0 and not (silent and said)
+    print(f"{'ok  ' if good else 'FAIL'} {title}", flush=True)
+    if not good:
+        print(said)
+    return good
+
+
+def main() -> int:
+    """Exit status 0 when everything is clean."""
+    prepare_path()
+    good = True
+    for name in configs.names():
+        values = configs.load(name).parameters
+        command = ["verilator", "--lint-only", "-Wall", "-Irtl/include", "--top-module"]
+        command += ["openkpu_top", *(f"-G{k}={v}" for k, v in values.items())]
+        good &= run(f"verilator -Wall, {name}", [*command, WAIVERS, *sources()])
+    # an always @* over a small memory is meant to look at all its words
+    icarus = ["iverilog", "-g2005", "-Wall", "-Wno-sensitivity-entire-array", "-Irtl/include"]
+    icarus += ["-s", "openkpu_top", "-o", "/dev/null"]
+    good &= run("iverilog -g2005 -Wall", [*icarus, *sources()], silent=True)
+    good &= run("ruff check", [sys.executable, "-m", "ruff", "check", "."])
+    good &= run("ruff format", [sys.executable, "-m", "ruff", "format", "--check", "."])
+    registers = [sys.executable, "-m", "scripts.gen_regs", "--check"]
+    good &= run("register documentation and header are current", registers)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
