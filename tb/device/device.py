@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a host and a bench do with the device: registers, layers, networks; Python per layer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,16 +57,23 @@ class Tables:
 class Device:
     """A running tb_top."""
 
-    def __init__(self, tb: SimHandleBase, seed: int = 0) -> None:
+    def __init__(
+        self,
+        tb: SimHandleBase,
+        seed: int = 0,
+        send: Callable[[list[Transfer]], Awaitable[None]] | None = None,
+    ) -> None:
+        """``send`` performs transfers; by default a driver of its own, in the pyuvm environment the
+        sequencer of the host agent."""
         self.tb = tb
-        self.bus = AhbHostDriver(tb, "s", tb.clk)
+        self.send = send or AhbHostDriver(tb, "s", tb.clk).send
         self.back = Backdoor(tb)
         self.rng = np.random.default_rng(seed)
 
     # -------------------------------------------------------------- registers
     async def transfer(self, *transfers: Transfer) -> list[Transfer]:
         """Perform transfers in order; their answers are in them."""
-        await self.bus.send(list(transfers))
+        await self.send(list(transfers))
         return list(transfers)
 
     async def write(self, addr: int, value: int) -> None:

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sequence item of the host agent."""
+
+from pyuvm import uvm_sequence_item
+
+from tb.device.host_agent import Transfer
+
+
+class HostItem(uvm_sequence_item):
+    """Transfers that are performed one after the other, without a gap."""
+
+    def __init__(self, name: str, transfers: list[Transfer]) -> None:
+        super().__init__(name)
+        self.transfers = transfers

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad requests: exit status 2, one line that names what is wrong, no traceback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tb.simrun import ROOT
+
+GOOD = ROOT / "models/tests/data/vectors/raw_pool0.npz"
+
+
+def sim(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "scripts.sim", *args],
+        cwd=ROOT,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+    )
+
+
+def complains(result: subprocess.CompletedProcess[str], *words: str) -> None:
+    """Status 2 and one line on stderr with all the words."""
+    assert result.returncode == 2, result.stdout + result.stderr
+    (line,) = result.stderr.strip().splitlines()
+    assert line.startswith("error: ")
+    for word in words:
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (["--sim", "modelsim"], ["modelsim", "icarus", "verilator"]),
+        (["--config", "huge"], ["huge", "nano", "k210"]),
+        (["--images", "none"], ["none"]),
+        (["--images", "0"], ["0"]),
+        (["--vectors", "not/there.npz"], ["not/there.npz"]),
+        (["--report", "not/there/report.json"], ["not/there"]),
+        (["--what"], ["--what"]),
+    ],
+)
+def test_bad_words(args: list[str], words: list[str]) -> None:
+    complains(sim(*args), *words)
+
+
+def test_truncated_file(tmp_path: Path) -> None:
+    file = tmp_path / "short.npz"
+    file.write_bytes(GOOD.read_bytes()[:1000])
+    complains(sim("--golden", "--vectors", str(file)), "short.npz")
+
+
+def test_wrong_shape(tmp_path: Path) -> None:
+    """A layer whose map does not fit its words."""
+    with np.load(GOOD) as data:
+        arrays = {key: data[key] for key in data.files if key.startswith("L00_")}
+    arrays["L00_x"] = arrays["L00_x"][:-1]
+    file = tmp_path / "odd.npz"
+    np.savez(file, **arrays)
+    complains(sim("--golden", "--vectors", str(file)), "odd.npz", "L00_x")
+
+
+def test_no_layers(tmp_path: Path) -> None:
+    """A file without layers is skipped, and said; nothing else left is an error."""
+    file = tmp_path / "empty.npz"
+    np.savez(file, other=np.zeros(3))
+    result = sim("--golden", "--vectors", str(file))
+    complains(result, "no layer")
+    assert "skipped" in result.stdout and "empty.npz" in result.stdout
+    both = sim("--golden", "--vectors", str(file), str(GOOD))
+    assert both.returncode == 0 and "skipped" in both.stdout
+
+
+def test_mismatch_is_status_1(tmp_path: Path) -> None:
+    """One wrong byte in the recorded output is found."""
+    with np.load(GOOD) as data:
+        arrays = {key: data[key].copy() for key in data.files if key.startswith("L00_")}
+    arrays["L00_y"][0, 0, 0] ^= 1
+    file = tmp_path / "wrong.npz"
+    np.savez(file, **arrays)
+    result = sim("--golden", "--vectors", str(file))
+    assert result.returncode == 1 and "1 bytes differ" in result.stdout
+
+
+def test_missing_simulator(tmp_path: Path) -> None:
+    """No iverilog on PATH."""
+    complains(sim("--sim", "icarus", PATH=str(tmp_path)), "iverilog")

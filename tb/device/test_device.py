@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole device under pytest: pyuvm tests, vectors, digits."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from models import configs
+from tb.device import launch
+from tb.simrun import ROOT, SIMS, run
+
+VECTORS = ROOT / "models/tests/data/vectors"
+UVM_TESTS = ["RegisterTest", "LayersTest", "NetworksTest", "ErrorsTest", "SoftResetTest"]
+UVM_TESTS += ["DisturbedTest", "WindowTest", "StreamTest"]
+
+
+@pytest.mark.parametrize("test", UVM_TESTS)
+@pytest.mark.parametrize("sim", SIMS)
+def test_uvm(sim: str, test: str) -> None:
+    params = launch.parameters(configs.load("nano"))
+    run(
+        sim,
+        "tb_top",
+        launch.SOURCES,
+        "tb.device.uvm_tests",
+        params=params,
+        public=launch.PUBLIC,
+        random_start=False,
+        env={"STORE_DEPTH": str(params["STORE_DEPTH"])},
+        testcase=test,
+    )
+
+
+def sim(*args: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run the command line; the caller looks at status and output."""
+    return subprocess.run(
+        [sys.executable, "-m", "scripts.sim", *args],
+        cwd=cwd,
+        env={**__import__("os").environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def replay(tmp_path: Path, *args: str) -> dict:
+    """Run the command line and return its report; everything must have matched."""
+    report = tmp_path / "report.json"
+    result = sim(*args, "--report", str(report))
+    assert result.returncode == 0, result.stdout + result.stderr
+    content = json.loads(report.read_text())
+    assert content["totals"]["mismatching_bytes"] == 0
+    for layer in content["layers"]:
+        assert layer["cycles"] > 0 and layer["efficiency"] > 0, layer
+        assert 0 <= sum(layer["stalls"].values()) <= layer["cycles"], layer
+    return content
+
+
+@pytest.mark.parametrize("config", ["small", "k210"])
+def test_vectors_verilator(config: str, tmp_path: Path) -> None:
+    """All committed vectors; the counters agree with the golden model's counts."""
+    content = replay(tmp_path, "--sim", "verilator", "--config", config, "--vectors", str(VECTORS))
+    assert len(content["layers"]) == 88
+    golden = tmp_path / "golden.json"
+    args = ["--golden", "--config", config, "--vectors", str(VECTORS), "--report", str(golden)]
+    assert sim(*args).returncode == 0
+    expected = json.loads(golden.read_text())["layers"]
+    for layer, want in zip(content["layers"], expected, strict=True):
+        assert (layer["name"], layer["macs"]) == (want["name"], want["macs"])
+        assert layer["macs_gated"] == want["macs_gated"], layer["name"]
+
+
+def test_vectors_icarus(tmp_path: Path) -> None:
+    """The same on the other simulator, on small layers."""
+    files = [str(VECTORS / f"{name}.npz") for name in ("raw_pool0", "rand_5015")]
+    content = replay(tmp_path, "--sim", "icarus", "--config", "nano", "--vectors", *files)
+    assert len(content["layers"]) == 9
+
+
+def test_digits_verilator(tmp_path: Path) -> None:
+    """The main job with its default configuration."""
+    content = replay(tmp_path, "--sim", "verilator", "--images", "10")
+    assert content["totals"]["inferences"] == 10
+    assert len(content["layers"]) == 40
+
+
+def test_digits_icarus(tmp_path: Path) -> None:
+    content = replay(tmp_path, "--sim", "icarus", "--images", "1")
+    assert len(content["layers"]) == 4

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pyuvm tests of the whole device; tb/device/test_device.py runs them on both simulators.
+
+Every test ends with the scoreboard's verdict (all bytes as the golden model says) and with no bus
+rule broken.
+"""
+
+import os
+from pathlib import Path
+
+import cocotb
+import numpy as np
+import pyuvm
+from cocotb.triggers import FallingEdge, RisingEdge
+from pyuvm import ConfigDB, uvm_sequence, uvm_status_e, uvm_test
+
+from models import digits
+from models.generate import Limits, random_layer
+from models.layer import LayerArg
+from models.network import Network
+from models.vectors import VectorLayer, load_cases
+from tb.device.device import Device, DeviceError, Tables
+from tb.device.env import DeviceEnv
+from tb.device.host_agent import ERROR, Transfer
+from tb.device.host_item import HostItem
+from tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, Ctrl, Err
+
+VECTORS = Path(__file__).resolve().parents[2] / "models/tests/data/vectors"
+LIMIT = 2_000_000  # cycles of any single wait
+SMALL = Limits(channels=8, size=16)
+
+
+class SequencerDevice(Device):
+    """The device as a sequence sees it: transfers go through the host agent's sequencer."""
+
+    def __init__(self, env: DeviceEnv, tb) -> None:
+        super().__init__(tb, cocotb.RANDOM_SEED, self._through_sequencer)
+        self.env = env
+        self.back = env.storage
+
+    async def _through_sequencer(self, transfers: list[Transfer]) -> None:
+        sequence = TransferSequence("transfers", transfers)
+        await sequence.start(self.env.host.sequencer)
+
+
+class TransferSequence(uvm_sequence):
+    """One item."""
+
+    def __init__(self, name: str, transfers: list[Transfer]) -> None:
+        super().__init__(name)
+        self.transfers = transfers
+
+    async def body(self) -> None:
+        item = HostItem("item", self.transfers)
+        await self.start_item(item)
+        await self.finish_item(item)
+
+
+class DeviceTest(uvm_test):
+    """Base: environment, reset, scenario, verdict."""
+
+    least_bytes = 1  # that the scoreboard must have compared
+
+    def build_phase(self) -> None:
+        self.tb = cocotb.top
+        ConfigDB().set(None, "*", "TB", self.tb)
+        ConfigDB().set(None, "*", "STORE_BYTES", 4 * int(os.environ["STORE_DEPTH"]))
+        self.env = DeviceEnv("env", self)
+
+    async def run_phase(self) -> None:
+        self.raise_objection()
+        self.device = SequencerDevice(self.env, self.tb)
+        await self.device.reset()
+        await self.scenario()
+        await FallingEdge(self.tb.clk)
+        self.device.check_rules()
+        self.env.scoreboard.verdict()
+        assert self.env.scoreboard.checked >= self.least_bytes, "nothing was compared"
+        self.drop_objection()
+
+    async def scenario(self) -> None:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ what they do
+    async def layer(self, layer: VectorLayer) -> None:
+        """Host push of one recorded layer; its map is compared with the record too."""
+        tables = Tables(layer.weights, layer.bn, layer.act)
+        y, unknown = await self.device.run_layer(
+            layer.arg, tables, layer.x, eight_bit=layer.eight_bit, limit=LIMIT
+        )
+        assert not unknown.any() and (y == layer.y.view(np.uint8)).all(), layer.title
+
+    async def network(
+        self, network: Network, images: np.ndarray, base: int = 0
+    ) -> list[np.ndarray]:
+        """Task-list inferences, one after the other; returns their results."""
+        storage = network.storage(images, base=base)
+        await self.device.back.load_storage(base, storage.data)
+        results = []
+        for number in range(len(images)):
+            registers = dict(storage.registers)
+            registers["AI_PIX_ADR"] += number * registers["AI_PIX_STRIDE"]
+            registers["AI_RES_ADR"] = storage.results[number]
+            await self.device.configure(registers)
+            await self.device.start()
+            await self.device.finish(LIMIT)
+            size = int(np.prod(network.out_shape))
+            y, unknown = await self.device.back.read_storage(storage.results[number], size)
+            assert not unknown.any()
+            golden = network.run(images[number]).y.view(np.uint8).reshape(-1)
+            assert (y == golden).all(), f"image {number}"
+            results.append(y)
+        return results
+
+    async def refused(self, arg: LayerArg, code: int) -> None:
+        """A layer that the device must refuse, pushed by the host."""
+        await self.device.push([int(w) for w in arg.replace(int_en=1).encode()])
+        try:
+            await self.device.finish(LIMIT)
+        except DeviceError as error:
+            assert error.code == code, f"{error}, expected {Err(code).name}"
+            return
+        raise AssertionError(f"no error, expected {Err(code).name}")
+
+
+def vectors(*names: str) -> list[VectorLayer]:
+    return load_cases([VECTORS / f"{name}.npz" for name in names])
+
+
+def a_network(count: int) -> tuple[Network, np.ndarray]:
+    """(network, images): digits, or on the slow simulator two small layers."""
+    if "icarus" not in cocotb.SIM_NAME.lower():
+        return digits.load_network(), digits.load_data()[1].pixels[:count]
+    rng = np.random.default_rng(7)
+    network = Network()
+    convolution = random_layer(
+        rng, c=2, h=6, w=6, o=5, kernel=3, pool=1, depthwise=False, fc=False, eight_bit=True
+    )
+    dense = random_layer(rng, c=5, h=3, w=3, o=4, fc=True, eight_bit=True)
+    pointwise = random_layer(rng, c=4, h=1, w=1, o=3, kernel=1, pool=0, depthwise=False, fc=False)
+    for layer in (convolution, dense, pointwise):
+        network.add(layer.arg, layer.weights, layer.bn, layer.act)
+    network.place()
+    return network, rng.integers(0, 256, (count, 2, 6, 6), dtype=np.uint8)
+
+
+@pyuvm.test()
+class RegisterTest(DeviceTest):
+    """Reset values and plain read/write bits of every register, through the register model."""
+
+    least_bytes = 0
+
+    async def scenario(self) -> None:
+        model, rng = self.env.registers, np.random.default_rng(cocotb.RANDOM_SEED)
+        await self.device.write(AI["AI_INT_MASK"], 3)
+        checked = 0
+        for offset, register in model.by_offset.items():
+            fields = register.get_fields()
+            if any(f.get_access() in ("WO", "WC") or f.is_volatile() for f in fields):
+                continue
+            expected = register.get_reset()
+            if offset in (0x18, AI["AI_INT_MASK"]):  # Device.reset has written them
+                expected = {0x18: 6, AI["AI_INT_MASK"]: 3}[offset]
+            status, value = await register.read()
+            assert status == uvm_status_e.UVM_IS_OK
+            if not any(f.get_access() == "RO" for f in fields):
+                assert value == expected, f"{register.get_name()}: {value:#x}, not {expected:#x}"
+            checked += 1
+        assert checked > 15
+        for name in ("AI_PIX_ADR", "AI_WGT_ADR", "AI_LIST_LEN", "AI_PIX_STRIDE", "fifo_threshold"):
+            register = getattr(model, name)
+            mask = sum(f.get_mask() << f.get_lsb_pos() for f in register.get_fields())
+            for _ in range(4):
+                value = int(rng.integers(0, 1 << 32))
+                assert await register.write(value & mask) == uvm_status_e.UVM_IS_OK
+                status, found = await register.read()
+                assert found == value & mask, f"{name}: {found:#x}, not {value & mask:#x}"
+                assert register.get_mirrored_value() == value & mask
+        magic = await self.device.read(AI["AI_ID"])
+        assert magic.to_bytes(4, "big") == b"OKPU" or magic.to_bytes(4, "little") == b"OKPU"
+
+
+@pyuvm.test()
+class LayersTest(DeviceTest):
+    """Layers pushed by the host: committed vectors and random ones."""
+
+    async def scenario(self) -> None:
+        for layer in vectors("raw_pool0", "raw_pool9", "raw_depthwise", "raw_16bit", "rand_5000"):
+            if layer.arg.weight_count * layer.arg.i_col_high * layer.arg.i_row_wid < 200_000:
+                await self.layer(layer)
+        rng = np.random.default_rng(cocotb.RANDOM_SEED)
+        for number in range(6):
+            await self.layer(random_layer(rng, name=f"random{number}", limits=SMALL))
+
+
+@pyuvm.test()
+class NetworksTest(DeviceTest):
+    """Inference twice, two networks in turn, a host's layer in between, all without reset."""
+
+    async def scenario(self) -> None:
+        network, images = a_network(2)
+        short = Network(network.layers[:2], network.weights, network.biases)
+        first = await self.network(network, images[:1])
+        await self.network(short, images[1:], base=0x8000)
+        again = await self.network(network, images[:1], base=0x4)
+        assert (first[0] == again[0]).all()
+        await self.layer(vectors("raw_pool1")[0])
+        await self.network(network, images[1:])
+
+
+@pyuvm.test()
+class ErrorsTest(DeviceTest):
+    """Every kind of bad request: code, interrupt, and the device works again."""
+
+    async def scenario(self) -> None:
+        good = vectors("raw_pool0")[0]
+        arg = await self.device.place_tables(good.arg, Tables(good.weights, good.bn, good.act))
+        bad = {
+            Err.BAD_SIZE: [arg.replace(o_row_wid=arg.o_row_wid + 1), arg.replace(i_col_high=512)],
+            Err.BAD_ADDR: [arg.replace(image_dst_addr=32767), arg.replace(image_src_addr=32767)],
+            Err.BAD_POOL: [arg.replace(pool_type=10), arg.replace(pool_type=15)],
+            Err.BAD_KERNEL: [arg.replace(kernel_type=2), arg.replace(kernel_type=7)],
+            Err.BAD_FLAGS: [arg.replace(depth_wise_layer=1, fc=1)],
+        }
+        for code, layers in bad.items():
+            for layer in layers:
+                await self.refused(layer, code)
+            await self.layer(good)
+        await self.list_with_bad_layer()
+        await self.bus_errors(good)
+        await self.bad_starts()
+        await self.layer(good)
+
+    async def list_with_bad_layer(self) -> None:
+        """The index of the layer is told; nothing is stored; the next start works."""
+        network, images = a_network(1)
+        layers = list(network.layers)
+        layers[2] = layers[2].replace(pool_type=12)
+        storage = Network(layers, network.weights, network.biases).storage(images)
+        await self.device.back.load_storage(0, storage.data)
+        await self.device.configure(storage.registers)
+        await self.device.start()
+        try:
+            await self.device.finish(LIMIT)
+            raise AssertionError("the bad layer was not refused")
+        except DeviceError as error:
+            assert (error.code, error.info) == (Err.BAD_POOL, 2), error
+        await self.device.back.read_storage(storage.results[0], 8)
+        await self.network(network, images)
+
+    async def bus_errors(self, good: VectorLayer) -> None:
+        """ERROR answers: the address is told."""
+        window = 0x140
+        self.tb.cfg_err_lo.value, self.tb.cfg_err_hi.value = window, window + 4
+        try:
+            await self.layer(good)
+            raise AssertionError("the bus error went unnoticed")
+        except DeviceError as error:
+            assert error.code == Err.BUS_ERROR, error
+            assert error.addr & ~3 == window, error
+        self.tb.cfg_err_hi.value = 0
+        await self.layer(good)
+
+    async def bad_starts(self) -> None:
+        """An empty list, a start while busy, an empty result FIFO, an access nobody answers."""
+        device = self.device
+        await device.configure({"AI_CNN_MODE": 1, "AI_LIST_LEN": 0, "eight_bit_mode": 1})
+        await self.expect(Err.BAD_CONFIG, Transfer(AI["AI_CTRL"], True, Ctrl.START), predict=False)
+        await self.expect(Err.FIFO_UNDERRUN, Transfer(FIFO_DATA_OUT + 4, False))
+        (refused,) = await device.transfer(Transfer(0x1000, False))
+        assert refused.resp == ERROR
+        (refused,) = await device.transfer(Transfer(0x102, True, 1, size=1))
+        assert refused.resp == ERROR
+        network, images = a_network(1)
+        storage = network.storage(images)
+        await device.back.load_storage(0, storage.data)
+        await device.configure(storage.registers)
+        await device.start()
+        await self.expect(Err.START_BUSY, Transfer(AI["AI_CTRL"], True, Ctrl.START), predict=False)
+        await device.soft_reset()
+        await device.clear()
+
+    async def expect(self, code: Err, transfer: Transfer, predict: bool = True) -> None:
+        """The transfer leads to an error; ``predict`` False: it is not for the predictor."""
+        predictor = self.env.predictor
+        if not predict:
+            predictor.muted = True
+        await self.device.transfer(transfer)
+        try:
+            await self.device.finish(LIMIT)
+            raise AssertionError(f"no error, expected {code.name}")
+        except DeviceError as error:
+            assert error.code == code, f"{error}, expected {code.name}"
+        finally:
+            predictor.muted = False
+
+
+@pyuvm.test()
+class SoftResetTest(DeviceTest):
+    """A soft reset at any moment; the next inference is right."""
+
+    async def scenario(self) -> None:
+        network, images = a_network(1)
+        rng = np.random.default_rng(cocotb.RANDOM_SEED)
+        storage = network.storage(images)
+        await self.device.back.load_storage(0, storage.data)
+        for _ in range(5):
+            await self.device.configure(storage.registers)
+            await self.device.start()
+            wait = int(rng.integers(1, 5000))
+            self.tb.deadline.value = int(self.tb.cycle.value) + wait
+            await RisingEdge(self.tb.wake)
+            await FallingEdge(self.tb.clk)
+            await self.device.soft_reset()
+            await self.device.clear()
+        await self.network(network, images)
+
+
+@pyuvm.test()
+class DisturbedTest(DeviceTest):
+    """Slow storage, random wait states, lost grants, RETRY and SPLIT: the same bytes."""
+
+    async def scenario(self) -> None:
+        tb = self.tb
+        tb.cfg_seed.value = cocotb.RANDOM_SEED & 0xFFFFFFFF
+        tb.cfg_rd_wait.value, tb.cfg_wr_wait.value = 1, 3
+        tb.cfg_wait_prob.value, tb.cfg_loss_prob.value = 60, 30
+        tb.cfg_retry_prob.value, tb.cfg_split_prob.value, tb.cfg_rival_prob.value = 10, 10, 60
+        await self.layer(vectors("raw_pool3")[0])
+        await self.layer(vectors("raw_pool7")[1])
+        await self.network(*a_network(1))
+        assert int(tb.refusals.value) > 10 and int(tb.losses.value) > 10
+
+
+@pyuvm.test()
+class WindowTest(DeviceTest):
+    """The AI RAM through the host's window, in bytes, half-words and words, and a map loaded so."""
+
+    async def scenario(self) -> None:
+        rng = np.random.default_rng(cocotb.RANDOM_SEED)
+        base = 64 * 100
+        await self.device.back.load_ram(100, rng.integers(0, 256, 512, dtype=np.uint8))
+        writes = []
+        for _ in range(100):
+            size = int(rng.integers(0, 3))
+            offset = int(rng.integers(0, 512 >> size)) << size
+            data = int(rng.integers(0, 1 << (8 << size)))
+            writes.append(Transfer(AI_RAM + base + offset, True, data, size))
+        await self.device.transfer(*writes)
+        data, _ = await self.device.back.read_ram(100, 8)
+        reads = []
+        for size in (0, 1, 2):
+            for offset in range(0, 64, 1 << size):
+                reads.append(Transfer(AI_RAM + base + offset, False, 0, size))
+        for transfer in await self.device.transfer(*reads):
+            offset = transfer.addr - AI_RAM - base
+            expected = int.from_bytes(bytes(data[offset : offset + (1 << transfer.size)]), "little")
+            assert transfer.data == expected, f"{transfer.addr:#x}"
+
+
+@pyuvm.test()
+class StreamTest(DeviceTest):
+    """A layer with send_data_out: its map comes out of fifo_data_out, dense, eight bytes a word."""
+
+    async def scenario(self) -> None:
+        layer = vectors("raw_pool7")[0]
+        device = self.device
+        arg = await device.place_tables(layer.arg, Tables(layer.weights, layer.bn, layer.act))
+        arg = arg.replace(int_en=1, send_data_out=1)
+        await device.load_map(arg.in_layout, layer.x)
+        await device.write_many({0x40: 1, 0x44: 0})
+        await device.push([int(w) for w in arg.encode()])
+        got = bytearray()
+        size = layer.y.size
+        for _ in range(LIMIT // 100):
+            status = await device.read(AI["AI_STATUS"])
+            for _ in range(status >> 16 & 31):
+                low, high = await device.transfer(
+                    Transfer(FIFO_DATA_OUT, False), Transfer(FIFO_DATA_OUT + 4, False)
+                )
+                got += low.data.to_bytes(4, "little") + high.data.to_bytes(4, "little")
+            if len(got) >= size:
+                break
+        await device.finish(LIMIT)
+        assert bytes(got[:size]) == layer.y.tobytes()
+        assert len(got) == -(-size // 8) * 8 and not any(got[size:])
+        await device.read_map(arg.out_layout)
