@@ -125,6 +125,7 @@ class AhbHostMonitor(BusMonitor):
     async def _monitor_recv(self) -> None:
         bus = self.bus
         data: Transfer | None = None
+        await FallingEdge(self.clock)  # at time 0 nothing has a value yet
         while True:
             if data is None and not int(self._busy.value):
                 await RisingEdge(self._busy)
