@@ -148,10 +148,19 @@ module openkpu_core #(
       .n_lastrow  (n_lastrow)
   );
 
-  wire [9*64-1:0] sc_wbe, fc_wbe;
-  wire [9*TA-1:0] sc_waddr, fc_waddr;
-  wire [9*512-1:0] sc_wdata, fc_wdata;
   wire [4:0] sc_done, fc_done;
+  wire         f_valid;
+  wire [511:0] view0, view1, view2, view3;
+  wire [ 63:0] mask0, mask1, mask2;
+  wire [TW-1:0] f_entry;
+  wire [  2:0] f_ky_on;
+  wire [  5:0] f_ky_slot;
+  wire [  3:0] f_chmod;
+  wire [  2:0] f_chans;
+  wire [  8:0] fc_we;
+  wire [ 71:0] fc_bytes;
+  wire [ 53:0] fc_ats;
+  wire [9*TA-1:0] fc_entries;
 
   tile_scatter #(
       .TILE_ROWS(TILE_ROWS)
@@ -163,7 +172,6 @@ module openkpu_core #(
       .ph        (desc[`DESC_PH]),
       .swl       (desc[`DESC_SWL]),
       .ip        (desc[`DESC_IP]),
-      .irl       (desc[`DESC_IRL]),
       .n_valid   (n_valid && !is_fc),
       .row       (fl_data),
       .n_entry   (n_entry),
@@ -176,9 +184,19 @@ module openkpu_core #(
       .n_chans   (n_chans),
       .n_lastseg (n_lastseg),
       .n_firstseg(n_firstseg),
-      .wbe       (sc_wbe),
-      .waddr     (sc_waddr),
-      .wdata     (sc_wdata),
+      .f_valid   (f_valid),
+      .view0     (view0),
+      .view1     (view1),
+      .view2     (view2),
+      .view3     (view3),
+      .mask0     (mask0),
+      .mask1     (mask1),
+      .mask2     (mask2),
+      .f_entry   (f_entry),
+      .f_ky_on   (f_ky_on),
+      .f_ky_slot (f_ky_slot),
+      .f_chmod   (f_chmod),
+      .f_chans   (f_chans),
       .done      (sc_done)
   );
 
@@ -196,9 +214,10 @@ module openkpu_core #(
       .base       (n_base),
       .bytes      (n_bytes),
       .lastrow    (n_lastrow),
-      .wbe        (fc_wbe),
-      .waddr      (fc_waddr),
-      .wdata      (fc_wdata),
+      .we         (fc_we),
+      .bytes_out  (fc_bytes),
+      .ats        (fc_ats),
+      .entries    (fc_entries),
       .done       (fc_done)
   );
 
@@ -445,50 +464,24 @@ module openkpu_core #(
     end
   end
   always @(posedge clk) begin
-    if (is_valid) side_q <= {is_kernels, is_pos, is_wsel, is_taps_on};
+    if (rst) side_q <= {(6 + ZW + 9 + 8) {1'b0}};
+    else if (is_valid) side_q <= {is_kernels, is_pos, is_wsel, is_taps_on};
   end
 
-  wire [8:0] mem_re;
-  wire [9*TA-1:0] tile_raddr;
-  wire [9*WA-1:0] wbuf_raddr;
-  wire [9*512-1:0] tile_rdata;
-  wire [9*N_Z*WB-1:0] wbuf_rdata;
-  wire [9*L-1:0] op_valid;
-  wire [9*L*9-1:0] op_pixel;
-  wire [9*N_Z*WB-1:0] op_weight;
-
-  tile_buffer #(
-      .ROWS(TILE_ROWS)
-  ) u_tile (
-      .clk  (clk),
-      .wbe  (is_fc ? fc_wbe : sc_wbe),
-      .waddr(is_fc ? fc_waddr : sc_waddr),
-      .wdata(is_fc ? fc_wdata : sc_wdata),
-      .re   (mem_re),
-      .raddr(tile_raddr),
-      .rdata(tile_rdata)
-  );
-
-  weight_buffer #(
-      .N_Z (N_Z),
-      .ROWS(WBUF_ROWS),
-      .WB  (WB)
-  ) u_wbuf (
-      .clk  (clk),
-      .we   (w_we),
-      .wrow (w_row),
-      .wbank(w_bank),
-      .wdata(w_data),
-      .re   (mem_re),
-      .rrow (wbuf_raddr),
-      .rdata(wbuf_rdata)
-  );
-
+  localparam BASE = 9 + ZW + 6 + 8 + 8;  // lane vectors lie above this in a column's control
   genvar t;
   generate
     for (t = 0; t < 9; t = t + 1) begin : g_col
+      localparam integer KY = t / 3;
+      localparam integer KX = t % 3;
+      localparam integer COLUMN = t;
       wire [MEMW-1:0] mem_t;
       wire [CTLW-1:0] ctl_t;
+      wire [L-1:0] valid;
+      wire [9*L-1:0] pixel;
+      wire [N_Z*WB-1:0] weight;
+      wire [7:0] issued_t;
+      wire [7:0] gated_t;
       if (t == 0) begin : g_first
         assign mem_t = mem_0;
         assign ctl_t = ctl_0;
@@ -496,23 +489,20 @@ module openkpu_core #(
         assign mem_t = mem_q[t*MEMW+:MEMW];
         assign ctl_t = ctl_q[t*CTLW+:CTLW];
       end
-      wire   unused_taps = &{1'b0, ctl_t[8:0]};
-      assign mem_re[t] = mem_t[MEMW-1];
-      assign tile_raddr[t*TA+:TA] = mem_t[WA+:TA];
-      assign wbuf_raddr[t*WA+:WA] = mem_t[WA-1:0];
-
-      localparam integer KY = t / 3;
-      localparam integer KX = t % 3;
-      localparam BASE = 9 + ZW + 6 + 8 + 8;  // lane vectors lie above
-      operand_column #(
-          .N_Y(N_Y),
-          .N_Z(N_Z),
-          .WB (WB)
-      ) u_operand (
+      wire unused_taps = &{1'b0, ctl_t[8:0]};
+      array_column #(
+          .N_Y      (N_Y),
+          .N_Z      (N_Z),
+          .WB       (WB),
+          .TILE_ROWS(TILE_ROWS),
+          .WBUF_ROWS(WBUF_ROWS)
+      ) u_column (
           .clk       (clk),
           .rst       (rst),
+          .column    (COLUMN[3:0]),
           .ky        (KY[1:0]),
           .kx        (KX[1:0]),
+          .mode      (mode),
           .dw        (dw),
           .one_bank  (one_bank),
           .by_chan   (is_dwrow),
@@ -520,6 +510,32 @@ module openkpu_core #(
           .sgn       (desc[`DESC_SIN]),
           .pad       (desc[`DESC_PAD]),
           .swl       (swl),
+          .stripe_swl(desc[`DESC_SWL]),
+          .irl       (desc[`DESC_IRL]),
+          .f_valid   (f_valid),
+          .view0     (view0),
+          .view1     (view1),
+          .view2     (view2),
+          .view3     (view3),
+          .mask0     (mask0),
+          .mask1     (mask1),
+          .mask2     (mask2),
+          .f_entry   (f_entry),
+          .f_ky_on   (f_ky_on),
+          .f_ky_slot (f_ky_slot),
+          .f_chmod   (f_chmod),
+          .f_chans   (f_chans),
+          .fc_we     (fc_we[t]),
+          .fc_entry  (fc_entries[t*TA+:TA]),
+          .fc_at     (fc_ats[6*t+:6]),
+          .fc_byte   (fc_bytes[8*t+:8]),
+          .w_we      (w_we),
+          .w_row     (w_row),
+          .w_bank    (w_bank),
+          .w_data    (w_data[t*WB+:WB]),
+          .re        (mem_t[MEMW-1]),
+          .entry     (mem_t[WA+:TA]),
+          .wrow      (mem_t[WA-1:0]),
           .tap_on    (ctl_t[t]),
           .pos       (ctl_t[9+ZW+:6]),
           .wsel      (ctl_t[9+:ZW]),
@@ -530,16 +546,29 @@ module openkpu_core #(
           .lane_bot  (ctl_t[BASE+:L]),
           .lane_count(ctl_t[9+ZW+6+8+:8]),
           .kernels   (ctl_t[9+ZW+6+:8]),
-          .row       (tile_rdata[t*512+:512]),
-          .wrow      (wbuf_rdata[t*N_Z*WB+:N_Z*WB]),
-          .valid     (op_valid[t*L+:L]),
-          .pixel     (op_pixel[t*L*9+:L*9]),
-          .weight    (op_weight[t*N_Z*WB+:N_Z*WB]),
-          .n_issued  (n_issued[8*t+:8]),
-          .n_gated   (n_gated[8*t+:8])
+          .valid     (valid),
+          .pixel     (pixel),
+          .weight    (weight),
+          .n_issued  (issued_t),
+          .n_gated   (gated_t)
       );
     end
   endgenerate
+
+  // whole vectors in one assignment each: N_X is nine
+  wire [9*L-1:0] op_valid;
+  wire [9*L*9-1:0] op_pixel;
+  wire [9*N_Z*WB-1:0] op_weight;
+  assign op_valid = {g_col[8].valid, g_col[7].valid, g_col[6].valid, g_col[5].valid,
+      g_col[4].valid, g_col[3].valid, g_col[2].valid, g_col[1].valid, g_col[0].valid};
+  assign op_pixel = {g_col[8].pixel, g_col[7].pixel, g_col[6].pixel, g_col[5].pixel,
+      g_col[4].pixel, g_col[3].pixel, g_col[2].pixel, g_col[1].pixel, g_col[0].pixel};
+  assign op_weight = {g_col[8].weight, g_col[7].weight, g_col[6].weight, g_col[5].weight,
+      g_col[4].weight, g_col[3].weight, g_col[2].weight, g_col[1].weight, g_col[0].weight};
+  assign n_issued = {g_col[8].issued_t, g_col[7].issued_t, g_col[6].issued_t, g_col[5].issued_t,
+      g_col[4].issued_t, g_col[3].issued_t, g_col[2].issued_t, g_col[1].issued_t, g_col[0].issued_t};
+  assign n_gated = {g_col[8].gated_t, g_col[7].gated_t, g_col[6].gated_t, g_col[5].gated_t,
+      g_col[4].gated_t, g_col[3].gated_t, g_col[2].gated_t, g_col[1].gated_t, g_col[0].gated_t};
 
   wire [L*PW-1:0] psum;
   wire [L*12-1:0] xsum;

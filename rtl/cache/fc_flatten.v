@@ -32,10 +32,11 @@ module fc_flatten #(
     input  wire [     5:0] base,
     input  wire [     6:0] bytes,
     input  wire            lastrow,
-    // writes to the banks
-    output reg  [9*64-1:0] wbe,
-    output wire [9*AW-1:0] waddr,
-    output reg  [9*512-1:0] wdata,
+    // a byte for each bank: enable, byte, place in the entry, entry
+    output reg  [     8:0] we,
+    output reg  [    71:0] bytes_out,
+    output reg  [    53:0] ats,
+    output reg  [9*AW-1:0] entries,
     // entries complete with what is written in this cycle
     output wire [     4:0] done
 );
@@ -92,42 +93,36 @@ module fc_flatten #(
     else if (go) hold <= hold >> 7'd72;
   end
 
+  // bank t takes byte number `nth` of this cycle, perhaps of the next step
   integer t;
   reg [4:0] gap;
   reg [4:0] nth;
   reg [6:0] at;
-  reg [7:0] pick;
+  reg [TW-1:0] mine;
   always @* begin
-    wbe   = {9 * 64{1'b0}};
-    wdata = {9 * 512{1'b0}};
+    we    = 9'd0;
+    bytes_out = 72'd0;
+    ats   = 54'd0;
+    entries = {9 * AW{1'b0}};
     gap   = 5'd0;
     nth   = 5'd0;
     at    = 7'd0;
-    pick  = 8'd0;
+    mine  = entry;
     if (go) begin
       for (t = 0; t < 9; t = t + 1) begin
         gap = t[4:0] + 5'd9 - {1'b0, unit};
         nth = (gap < 5'd9) ? gap : gap - 5'd9;
         at  = {1'b0, step} + {6'd0, gap < 5'd9};
-        pick = hold[{1'b0, nth, 3'd0}+:8];
-        wdata[512*t+:512] = {64{pick}};
-        wbe[64*t+:64] = (nth < {1'b0, take}) ? 64'd1 << at[5:0] : 64'd0;
+        mine = entry + {{(TW - 1) {1'b0}}, at[6]};
+        we[t] = nth < {1'b0, take};
+        bytes_out[8*t+:8] = hold[{1'b0, nth, 3'd0}+:8];
+        ats[6*t+:6] = at[5:0];
+        entries[AW*t+:AW] = mine[AW-1:0];
       end
     end
   end
 
-  genvar b;
-  generate
-    for (b = 0; b < 9; b = b + 1) begin : g_addr
-      localparam [4:0] B = b;
-      wire [4:0] far = B + 5'd9 - {1'b0, unit};
-      wire [TW-1:0] mine = entry + {{(TW - 1) {1'b0}}, far < 5'd9 && step == 6'd63};
-      assign waddr[AW*b+:AW] = mine[AW-1:0];
-      wire unused_mine = &{1'b0, mine};
-    end
-  endgenerate
-
-  wire unused = &{1'b0, at[6]};
+  wire unused = &{1'b0, mine};
 
 endmodule
 

@@ -6,10 +6,10 @@
 // sees it: rotated to the stripe's first pixel, moved by v - 1, every stride-th byte kept. In a
 // 1x1 layer, view v is the v-th channel of the row. In a depthwise row, the views are the row moved
 // by one byte to either side, the byte beyond its end taken from the neighbouring rows of the
-// line (so a row waits for the one after it, unless it is the last). Each bank takes the view and
-// the bytes that concern it. Views are registered, then written.
-// Handshake: none back; the sequencer has made sure of room. tile_filled counts complete entries,
-// one cycle after their last byte was written.
+// line (so a row waits for the one after it, unless it is the last). Each bank (tile_bank)
+// takes the view and the bytes that concern it. Views are registered, then written.
+// Handshake: none back; the sequencer has made sure of room. done counts the entries that are
+// complete with what the banks write in the same cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -18,21 +18,18 @@
 module tile_scatter #(
     // entries of the tile buffer
     parameter TILE_ROWS = 32,
-    // width of an entry counter and of an entry address
-    parameter TW        = $clog2(TILE_ROWS) + 2,
-    parameter AW        = $clog2(TILE_ROWS)
+    // width of an entry counter
+    parameter TW        = $clog2(TILE_ROWS) + 2
 ) (
     // clock and synchronous reset
     input  wire            clk,
     input  wire            rst,
-    // layer: mode, log2 of the stride, column phase, log2 of the stripe's line width, pitch code,
-    // rows a line
+    // layer: mode, log2 of the stride, column phase, log2 of the stripe's line width, pitch code
     input  wire [     1:0] mode,
     input  wire [     1:0] stl,
     input  wire            ph,
     input  wire [     2:0] swl,
     input  wire [     1:0] ip,
-    input  wire [     4:0] irl,
     // row with its note, see fill_seq
     input  wire            n_valid,
     input  wire [   511:0] row,
@@ -46,10 +43,20 @@ module tile_scatter #(
     input  wire [     2:0] n_chans,
     input  wire            n_lastseg,
     input  wire            n_firstseg,
-    // writes to the banks
-    output wire [9*64-1:0] wbe,
-    output wire [9*AW-1:0] waddr,
-    output wire [9*512-1:0] wdata,
+    // views of the row and the bytes of them that come from this row, with the note for the banks
+    output reg             f_valid,
+    output reg  [   511:0] view0,
+    output reg  [   511:0] view1,
+    output reg  [   511:0] view2,
+    output reg  [   511:0] view3,
+    output reg  [    63:0] mask0,
+    output reg  [    63:0] mask1,
+    output reg  [    63:0] mask2,
+    output reg  [  TW-1:0] f_entry,
+    output reg  [     2:0] f_ky_on,
+    output reg  [     5:0] f_ky_slot,
+    output reg  [     3:0] f_chmod,
+    output reg  [     2:0] f_chans,
     // entries complete with what is written in this cycle
     output wire [     4:0] done
 );
@@ -96,15 +103,7 @@ module tile_scatter #(
   end
 
   // ---- stage F: the views
-  reg          f_valid;
-  reg  [511:0] view0, view1, view2, view3;
-  reg  [ 63:0] mask0, mask1, mask2;
-  reg  [TW-1:0] f_entry;
   reg  [  4:0] f_done;
-  reg  [  2:0] f_ky_on;
-  reg  [  5:0] f_ky_slot;
-  reg  [  3:0] f_chmod;
-  reg  [  2:0] f_chans;
 
   wire [1023:0] turned_2 = {e_row, e_row} >> {e_base, 3'd0};
   wire [511:0] turned = turned_2[511:0];  // row from the stripe's start on
@@ -208,43 +207,6 @@ module tile_scatter #(
       end
     end
   end
-
-  // ---- the banks
-  function [63:0] slot_mask(input [1:0] slot, input [2:0] log2w);
-    slot_mask = (log2w == 3'd4) ? 64'h0000_0000_0000_ffff << {slot, 4'd0} :
-        (log2w == 3'd5) ? 64'h0000_0000_ffff_ffff << {slot[0], 5'd0} : {64{1'b1}};
-  endfunction
-
-  genvar t;
-  generate
-    for (t = 0; t < 9; t = t + 1) begin : g_bank
-      localparam KY = t / 3;
-      localparam KX = t % 3;
-      localparam [TW-1:0] TT = t;
-      // taps and depthwise rows: the view of the tap column, if the line feeds the tap row
-      wire [511:0] tap_view = (KX == 0) ? view0 : (KX == 1) ? view1 : view2;
-      wire [ 63:0] tap_mask = ((KX == 0) ? mask0 : (KX == 1) ? mask1 : mask2) &
-                 (is_dwrow ? {64{1'b1}} : slot_mask(f_ky_slot[2*KY+:2], swl));
-      wire [TW-1:0] dw_entry = (KY == 0) ? f_entry + {{(TW - 5) {1'b0}}, irl} :
-                 (KY == 2) ? f_entry - {{(TW - 5) {1'b0}}, irl} : f_entry;
-      // channels: this bank holds channel number `nth` of the row
-      wire [ 4:0] gap = TT[4:0] + 5'd9 - {1'b0, f_chmod};
-      wire        wraps = gap < 5'd9;
-      wire [ 4:0] nth = wraps ? gap : gap - 5'd9;
-      wire        mine = nth < {2'd0, f_chans};
-      wire [511:0] ch_view = (nth[1:0] == 2'd0) ? view0 : (nth[1:0] == 2'd1) ? view1 :
-                 (nth[1:0] == 2'd2) ? view2 : view3;
-      wire [ 63:0] ch_mask = ((nth[1:0] == 2'd0) ? mask0 : mask1) & slot_mask(f_ky_slot[3:2], swl);
-      wire [TW-1:0] ch_entry = wraps ? f_entry + {{(TW - 1) {1'b0}}, 1'b1} : f_entry;
-
-      wire [TW-1:0] at = is_chan ? ch_entry : is_dwrow ? dw_entry : f_entry;
-      wire          on = is_chan ? mine : f_ky_on[KY];
-      assign wdata[512*t+:512] = is_chan ? ch_view : tap_view;
-      assign wbe[64*t+:64]     = (f_valid && on) ? (is_chan ? ch_mask : tap_mask) : 64'd0;
-      assign waddr[AW*t+:AW]   = at[AW-1:0];
-      wire unused_at = &{1'b0, at};
-    end
-  endgenerate
 
   assign done = f_valid ? f_done : 5'd0;
 

@@ -202,6 +202,9 @@ module core_ctrl #(
 
   wire q_valid;
   wire [2:0] q_count;
+  wire [`DESC_W_TOTAL-1:0] q_desc;
+  // between layers the data path sees zeros, not what is left in the queue
+  assign desc = q_valid ? q_desc : {`DESC_W_TOTAL{1'b0}};
   reg  q_pop;
   fifo_sync #(
       .WIDTH(`DESC_W_TOTAL),
@@ -215,7 +218,7 @@ module core_ctrl #(
       .in_data  (d_desc),
       .out_valid(q_valid),
       .out_ready(q_pop),
-      .out_data (desc),
+      .out_data (q_desc),
       .count    (q_count)
   );
 

@@ -35,7 +35,7 @@ module perf (
     input  wire             rd_beat,
     input  wire             wr_beat,
     // 13 counters of 64 bits, in the order of the register map
-    output wire [13*64-1:0] flat
+    output reg  [13*64-1:0] flat
 );
 
   reg  [10:0] sum_issued;
@@ -74,17 +74,13 @@ module perf (
     {10'd0, busy}
   };
 
-  genvar i;
-  generate
-    for (i = 0; i < 13; i = i + 1) begin : g_count
-      reg [63:0] count;
-      always @(posedge clk) begin
-        if (rst || clear) count <= 64'd0;
-        else count <= count + {53'd0, more[11*i+:11]};
-      end
-      assign flat[64*i+:64] = count;
+  integer i;
+  always @(posedge clk) begin
+    if (rst || clear) flat <= {13 * 64{1'b0}};
+    else begin
+      for (i = 0; i < 13; i = i + 1) flat[64*i+:64] <= flat[64*i+:64] + {53'd0, more[11*i+:11]};
     end
-  endgenerate
+  end
 
 endmodule
 

@@ -39,8 +39,10 @@ module ram_1r1w_lane #(
 
   integer i;
   always @(posedge clk) begin
-    for (i = 0; i < WIDTH / LANE; i = i + 1) begin
-      if (wlane[i]) mem[waddr][i*LANE+:LANE] <= wdata[i*LANE+:LANE];
+    if (|wlane) begin
+      for (i = 0; i < WIDTH / LANE; i = i + 1) begin
+        if (wlane[i]) mem[waddr][i*LANE+:LANE] <= wdata[i*LANE+:LANE];
+      end
     end
   end
 

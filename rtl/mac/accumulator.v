@@ -98,19 +98,22 @@ module accumulator #(
   // ---- memories: one a bank; the drain and the adder never need the same bank
   wire [WIDTH-1:0] rdata0, rdata1;
   wire [WIDTH-1:0] acc_old = in_bank ? rdata1 : rdata0;
-  wire [WIDTH-1:0] acc_new;
+  reg  [WIDTH-1:0] acc_new;
   wire             acc_we = in_valid && !direct;
-  genvar i;
-  generate
-    for (i = 0; i < L; i = i + 1) begin : g_sum
-      assign acc_new[36*i+:36] = (in_first ? 36'd0 : acc_old[36*i+:36]) +
-          {{(36 - PW) {1'b0}}, in_psum[PW*i+:PW]};
+  integer i;
+  always @* begin
+    acc_new = {WIDTH{1'b0}};
+    if (acc_we) begin
+      for (i = 0; i < L; i = i + 1) begin
+        acc_new[36*i+:36] = (in_first ? 36'd0 : acc_old[36*i+:36]) +
+            {{(36 - PW) {1'b0}}, in_psum[PW*i+:PW]};
+      end
+      for (i = 0; i < N_Y; i = i + 1) begin
+        acc_new[SUMS+22*i+:22] = (in_first ? 22'd0 : acc_old[SUMS+22*i+:22]) +
+            {10'd0, in_xsum[12*i+:12]};
+      end
     end
-    for (i = 0; i < N_Y; i = i + 1) begin : g_xsum
-      assign acc_new[SUMS+22*i+:22] = (in_first ? 22'd0 : acc_old[SUMS+22*i+:22]) +
-          {10'd0, in_xsum[12*i+:12]};
-    end
-  endgenerate
+  end
 
   ram_1r1w_async #(
       .WIDTH(WIDTH),

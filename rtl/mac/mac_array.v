@@ -38,17 +38,21 @@ module mac_array #(
 
   localparam L = N_Y * N_Z;
 
-  genvar z, y, t;
+  genvar z;
   generate
     for (z = 0; z < N_Z; z = z + 1) begin : g_kernel
-      wire [  N_Y*N_X-1:0] k_valid;
-      wire [N_Y*N_X*9-1:0] k_pixel;
-      wire [   N_X*WB-1:0] k_weight;
-      for (t = 0; t < N_X; t = t + 1) begin : g_col
-        assign k_weight[t*WB+:WB] = weight[(t*N_Z+z)*WB+:WB];
-        for (y = 0; y < N_Y; y = y + 1) begin : g_lane
-          assign k_valid[y*N_X+t] = valid[t*L+z*N_Y+y];
-          assign k_pixel[(y*N_X+t)*9+:9] = pixel[(t*L+z*N_Y+y)*9+:9];
+      // from columns of lanes to lanes of columns
+      reg [  N_Y*N_X-1:0] k_valid;
+      reg [N_Y*N_X*9-1:0] k_pixel;
+      reg [   N_X*WB-1:0] k_weight;
+      integer y, t;
+      always @* begin
+        for (t = 0; t < N_X; t = t + 1) begin
+          k_weight[t*WB+:WB] = weight[(t*N_Z+z)*WB+:WB];
+          for (y = 0; y < N_Y; y = y + 1) begin
+            k_valid[y*N_X+t] = valid[t*L+z*N_Y+y];
+            k_pixel[(y*N_X+t)*9+:9] = pixel[(t*L+z*N_Y+y)*9+:9];
+          end
         end
       end
       mac_kernel #(

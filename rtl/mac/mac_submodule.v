@@ -32,15 +32,20 @@ module mac_submodule #(
     output wire [  11:0]   xsum
 );
 
-  wire [PW*(N_X+1)-1:0] psum_chain;
-  wire [12*(N_X+1)-1:0] xsum_chain;
-
-  assign psum_chain[PW-1:0] = {PW{1'b0}};
-  assign xsum_chain[11:0] = 12'd0;
-
   genvar t;
   generate
     for (t = 0; t < N_X; t = t + 1) begin : g_unit
+      wire [PW-1:0] psum_in;
+      wire [  11:0] xsum_in;
+      wire [PW-1:0] psum_out;
+      wire [  11:0] xsum_out;
+      if (t == 0) begin : g_first
+        assign psum_in = {PW{1'b0}};
+        assign xsum_in = 12'd0;
+      end else begin : g_next
+        assign psum_in = g_unit[t-1].psum_out;
+        assign xsum_in = g_unit[t-1].xsum_out;
+      end
       mac_unit #(
           .WB  (WB),
           .PW  (PW),
@@ -51,16 +56,16 @@ module mac_submodule #(
           .valid   (valid[t]),
           .pixel   (pixel[t*9+:9]),
           .weight  (weight[t*WB+:WB]),
-          .psum_in (psum_chain[t*PW+:PW]),
-          .xsum_in (xsum_chain[t*12+:12]),
-          .psum_out(psum_chain[(t+1)*PW+:PW]),
-          .xsum_out(xsum_chain[(t+1)*12+:12])
+          .psum_in (psum_in),
+          .xsum_in (xsum_in),
+          .psum_out(psum_out),
+          .xsum_out(xsum_out)
       );
     end
   endgenerate
 
-  assign psum = psum_chain[N_X*PW+:PW];
-  assign xsum = xsum_chain[N_X*12+:12];
+  assign psum = g_unit[N_X-1].psum_out;
+  assign xsum = g_unit[N_X-1].xsum_out;
 
 endmodule
 

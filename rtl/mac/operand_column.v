@@ -55,8 +55,8 @@ module operand_column #(
     input  wire [N_Z*WB-1:0] wrow,
     // operands
     output wire [    L-1:0] valid,
-    output wire [  9*L-1:0] pixel,
-    output wire [N_Z*WB-1:0] weight,
+    output reg  [  9*L-1:0] pixel,
+    output reg  [N_Z*WB-1:0] weight,
     // multiplications issued and gated in this cycle
     output reg  [      7:0] n_issued,
     output reg  [      7:0] n_gated
@@ -71,7 +71,6 @@ module operand_column #(
 
   assign valid = tap_on ? lane_valid : {L{1'b0}};
 
-  genvar i;
   generate
     if (8 * L > 512) begin : g_wide
       assign lanes_dw = {{(8 * L - 512) {1'b0}}, row};
@@ -80,21 +79,37 @@ module operand_column #(
     end else begin : g_part
       assign lanes_dw = shifted[8*L-1:0];
     end
-    for (i = 0; i < L; i = i + 1) begin : g_lane
-      wire [7:0] raw = padded[i] ? pad : dw ? lanes_dw[8*i+:8] : shifted[8*(i%N_Y)+:8];
-      assign pixel[9*i+:9] = {sgn && raw[7], raw};
-    end
-    for (i = 0; i < N_Z; i = i + 1) begin : g_weight
-      // channel of this kernel module's lanes, relative to the first of the issue
-      localparam integer LANE_0 = i * N_Y;
-      localparam [6:0] FIRST = LANE_0[6:0];
-      wire [6:0] slot = FIRST >> swl;
-      wire unused_slot = &{1'b0, slot};
-      wire [ZW-1:0] off = by_chan ? slot[ZW-1:0] : {ZW{1'b0}};
-      wire [ZW-1:0] sel = (one_bank || by_chan) ? wsel + off : i[ZW-1:0];
-      assign weight[i*WB+:WB] = wrow[sel*WB+:WB];
-    end
   endgenerate
+
+  integer i;
+  reg [7:0] raw;
+  always @* begin
+    pixel = {9 * L{1'b0}};
+    raw   = 8'd0;
+    for (i = 0; i < L; i = i + 1) begin
+      raw = padded[i] ? pad : dw ? lanes_dw[8*i+:8] : shifted[8*(i%N_Y)+:8];
+      pixel[9*i+:9] = {sgn && raw[7], raw};
+    end
+  end
+
+  // channel of a kernel module's lanes, relative to the first of the issue
+  integer z;
+  reg [6:0] slot;
+  reg [ZW-1:0] sel;
+  always @* begin
+    weight = {N_Z * WB{1'b0}};
+    slot   = 7'd0;
+    sel    = {ZW{1'b0}};
+    if (one_bank || by_chan) begin
+      for (z = 0; z < N_Z; z = z + 1) begin
+        slot = (z[6:0] << $clog2(N_Y)) >> swl;
+        sel  = by_chan ? wsel + slot[ZW-1:0] : wsel;
+        weight[z*WB+:WB] = wrow[sel*WB+:WB];
+      end
+    end else begin
+      weight = wrow;
+    end
+  end
 
   // ---- statistics: in a convolution all kernel modules in use gate the same lanes
   reg [7:0] idle;  // lanes, or pixels, whose multiplier stays idle
@@ -127,13 +142,13 @@ module operand_column #(
     end else begin
       idle_q   <= idle;
       count_q  <= tap_on ? lane_count : 8'd0;
-      nz_q     <= dw ? 8'd1 : kernels;
+      nz_q     <= !tap_on ? 8'd0 : dw ? 8'd1 : kernels;
       n_issued <= count_q;
       n_gated  <= idle_q * nz_q;
     end
   end
 
-  wire unused = &{1'b0, shifted};
+  wire unused = &{1'b0, shifted, slot};
 
 endmodule
 

@@ -99,11 +99,13 @@ module collector #(
   );
 
   // ---- the memories
-  wire [N_Z*512-1:0] rdata;
   genvar z;
   generate
     for (z = 0; z < N_Z; z = z + 1) begin : g_z
       wire [511:0] wdata;
+      wire [511:0] rdata;
+      wire [511:0] picked;
+      wire [511:0] chain;
       wire [ 63:0] wlane;
       if (8 * L >= 512) begin : g_row
         assign wdata = dw ? in_byte[511:0] : {(64 / N_Y) {in_byte[z*N_Y*8+:N_Y*8]}};
@@ -125,12 +127,19 @@ module collector #(
           .waddr(wentry[EW-1:ZW]),
           .wdata(wdata),
           .raddr(rd_entry[EW-1:ZW]),
-          .rdata(rdata[z*512+:512])
+          .rdata(rdata)
       );
+      // selection, memory by memory
+      assign picked = (rd_entry[ZW-1:0] == z) ? rdata : 512'd0;
+      if (z == 0) begin : g_first
+        assign chain = picked;
+      end else begin : g_next
+        assign chain = g_z[z-1].chain | picked;
+      end
     end
   endgenerate
 
-  assign rd_data = rdata[{rd_entry[ZW-1:0], 9'd0}+:512];
+  assign rd_data = g_z[N_Z-1].chain;
 
   // the FIFO has a place for each entry, so it never refuses
   wire unused = &{1'b0, job_in_ready, job_count};
