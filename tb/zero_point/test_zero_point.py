@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""zero_point: alu = s + ((arg_x * sx) >> shr_x) + k modulo 2^36, floor shift, stages with gaps."""
+
+import random
+
+import cocotb
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+
+from tb.core.pipe import run_stages
+from tb.simrun import run
+
+ARG_X = (-(1 << 23), (1 << 23) - 1, -128, -1, 0, 1)
+
+
+def ends(bits: int) -> int:
+    """Unsigned: 0, the largest value, or random."""
+    return random.choice((0, (1 << bits) - 1, random.getrandbits(bits), random.getrandbits(bits)))
+
+
+@cocotb.test()
+async def exact(dut) -> None:
+    """Layer arguments stay for a while; sums up to the worst case, constants of either sign."""
+    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+    dut.valid.value = 0
+    await RisingEdge(dut.clk)
+    width = int(dut.XW.value)
+    for shr in range(16):
+        for arg in (*ARG_X, random.randrange(-(1 << 23), 1 << 23)):
+            dut.arg_x.value, dut.shr_x.value = arg & 0xFFFFFF, shr
+            cases = [(ends(36), ends(width), ends(36)) for _ in range(20)] + [(0, 1, 0), (0, 3, 0)]
+            items = [[{"sum": s, "xsum": x}, {"k": k}] for s, x, k in cases]
+            got = await run_stages(dut, items, "alu", p_item=random.choice((1.0, 0.7)))
+            for (s, x, k), alu in zip(cases, got, strict=True):
+                want = (s + ((arg * x) >> shr) + k) & ((1 << 36) - 1)
+                assert alu == want, f"{s} + ({arg} * {x} >> {shr}) + {k}: {alu:#x}, not {want:#x}"
+
+
+@pytest.mark.parametrize(("sim", "width"), [("icarus", 22), ("icarus", 12), ("verilator", 22)])
+def test_zero_point(sim: str, width: int) -> None:
+    test = "tb.zero_point.test_zero_point"
+    run(sim, "zero_point", ["rtl/post/zero_point.v"], test, params={"XW": width})
