@@ -13,7 +13,7 @@ from models.roofline import network_cycles
 from scripts import report, rtl
 from tb.device import launch
 
-IMAGES = {"icarus": 20, "verilator": 100, "golden": 360}
+IMAGES = {"icarus": 8, "verilator": 100, "golden": 360}
 LIMIT = 60  # an inference may take so many times its roofline, and 50,000 cycles more
 
 

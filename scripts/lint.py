@@ -46,6 +46,8 @@ def main() -> int:
     good &= run("ruff format", [sys.executable, "-m", "ruff", "format", "--check", "."])
     registers = [sys.executable, "-m", "scripts.gen_regs", "--check"]
     good &= run("register documentation and header are current", registers)
+    table = [sys.executable, "-m", "scripts.configs", "--check"]
+    good &= run("README's table of configurations is current", table)
     return 0 if good else 1
 
 

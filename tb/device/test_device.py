@@ -2,6 +2,7 @@
 """The whole device under pytest: pyuvm tests, vectors, digits."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,7 @@ def sim(*args: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "scripts.sim", *args],
         cwd=cwd,
-        env={**__import__("os").environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
@@ -74,9 +75,9 @@ def test_vectors_verilator(config: str, tmp_path: Path) -> None:
 
 def test_vectors_icarus(tmp_path: Path) -> None:
     """The same on the other simulator, on small layers."""
-    files = [str(VECTORS / f"{name}.npz") for name in ("raw_pool0", "rand_5015")]
+    files = [str(VECTORS / f"{name}.npz") for name in ("raw_pool7", "raw_depthwise", "rand_5000")]
     content = replay(tmp_path, "--sim", "icarus", "--config", "nano", "--vectors", *files)
-    assert len(content["layers"]) == 9
+    assert len(content["layers"]) == 10
 
 
 def test_digits_verilator(tmp_path: Path) -> None:
