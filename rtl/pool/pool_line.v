@@ -18,7 +18,8 @@ module pool_line (
     input  wire [  2:0] swl,
     input  wire [  6:0] width,
     input  wire [  2:0] lines,
-    // what to do: POOL_* code, signed pixels, which output line
+    // what to do: a pool at all, POOL_* code, signed pixels, which output line
+    input  wire         enable,
     input  wire [  2:0] pool,
     input  wire         sgn,
     input  wire [  1:0] line,
@@ -60,7 +61,7 @@ module pool_line (
     b1  = 9'd0;
     m   = 9'd0;
     sum = 13'sd0;
-    if (four) begin
+    if (enable && four) begin
       for (j = 0; j < 4; j = j + 1) begin
         m   = ext(stripe[8*4*j+:8], sgn);
         sum = 13'sd0;
@@ -73,7 +74,7 @@ module pool_line (
         end
         pooled[8*j+:8] = is_max ? m[7:0] : sum[11:4];
       end
-    end else begin
+    end else if (enable) begin
       for (j = 0; j < 16; j = j + 1) begin
         ja = s1 ? j[5:0] : {j[4:0], 1'b0};
         jb = !s1 ? {j[4:0], 1'b1} : ({1'b0, j[5:0]} + 7'd1 < width) ? j[5:0] + 6'd1 : j[5:0];

@@ -116,11 +116,13 @@ module write_back #(
   end
 
   wire [127:0] pooled;
+  wire plain = pool == `POOL_NONE;
   pool_line u_pool (
       .stripe(b_stripe),
       .swl   (swl),
       .width (b_width),
       .lines (b_lines),
+      .enable(b_valid && !plain),
       .pool  (pool),
       .sgn   (desc[`DESC_SOUT]),
       .line  (b_line),
@@ -138,7 +140,6 @@ module write_back #(
   wire [14:0] o_row = desc[`DESC_DST] + grp_rows[14:0] + line_rows + {11'd0, o_x[9:6]};
 
   // rotation: byte 0 of the line goes to byte o_at of the row
-  wire        plain = pool == `POOL_NONE;
   wire [ 5:0] line_at = {4'd0, b_line} << swl;
   wire [ 5:0] turn = plain && !dwrow ? o_at - line_at : o_at;
   wire [511:0] source = plain ? b_stripe : {384'd0, pooled};
