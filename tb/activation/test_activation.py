@@ -158,6 +158,17 @@ async def segments(dut) -> None:
 
 
 @cocotb.test()
+async def clamp(dut) -> None:
+    """Every value around both ends of the output range."""
+    await begin(dut)
+    for sgn in (False, True):
+        for add in (0, 127, 128, 255):
+            cases = [(flat(1, 0, add), v) for v in [*range(-270, -100), *range(-10, 10)]]
+            cases += [(flat(1, 0, add), v) for v in range(100, 270)]
+            await check(dut, cases, sgn)
+
+
+@cocotb.test()
 async def each_segment(dut) -> None:
     """Sixteen segments that give sixteen different bytes."""
     await begin(dut)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mac_array: the sums of every lane of skewed operand columns, against numpy, one a cycle."""
+
+import random
+from dataclasses import dataclass
+
+import cocotb
+import numpy as np
+import pytest
+from cocotb.triggers import RisingEdge
+
+from tb.core.pipe import join, reset, split
+from tb.simrun import run
+
+
+@dataclass
+class Shape:
+    """Of the array under test: reduction, pixels, channels, bits of a weight."""
+
+    n_x: int
+    n_y: int
+    n_z: int
+    wb: int
+
+    @property
+    def lanes(self) -> int:
+        return self.n_y * self.n_z
+
+
+@dataclass
+class Issue:
+    """Operands of one issue: valid and pixel (n_x, lanes), weight (n_x, n_z)."""
+
+    valid: np.ndarray
+    pixel: np.ndarray
+    weight: np.ndarray
+
+    def sums(self, shape: Shape) -> tuple[list[int], list[int]]:
+        """(sum of products, sum of pixels) of each lane."""
+        gated = np.where(self.valid & (self.pixel > 0), self.pixel, 0).astype(np.int64)
+        weight = np.repeat(self.weight.astype(np.int64), shape.n_y, axis=1)
+        return list((gated * weight).sum(axis=0)), list(gated.sum(axis=0))
+
+
+def issue(rng: np.random.Generator, shape: Shape, kind: int) -> Issue:
+    """Random operands; kind 0: everything at its largest, 1: only some units, 2: depthwise."""
+    top = (1 << shape.wb) - 1
+    size = shape.n_x, shape.lanes
+    weight = rng.integers(0, top + 1, (shape.n_x, shape.n_z))
+    if kind == 0:
+        return Issue(np.ones(size, bool), np.full(size, 255), np.full_like(weight, top))
+    valid = rng.random(size) < rng.choice([0.2, 0.8, 1.0])
+    pixel = rng.integers(-256, 256, size)
+    pixel[rng.random(size) < 0.1] = 0
+    pixel[rng.random(size) < 0.1] = 255
+    if kind == 2:  # a convolution: the same pixels in every kernel module
+        pixel = np.tile(pixel[:, : shape.n_y], shape.n_z)
+        valid = np.tile(valid[:, : shape.n_y], shape.n_z)
+    return Issue(valid, pixel, weight)
+
+
+async def stream(dut, shape: Shape, issues: list[Issue | None]) -> None:
+    """Column t gets an issue t cycles after column 0; gaps (None) are noise with valid low."""
+    rng = np.random.default_rng(random.getrandbits(32))
+    delay = shape.n_x + 1
+    history: list[Issue | None] = [None] * (delay + 1)
+    checked = 0
+    for new in [*issues, *[None] * (delay + 1)]:
+        history = [new, *history[:-1]]
+        valid, pixel, weight = [], [], []
+        for t in range(shape.n_x):
+            at = history[t]
+            noise = issue(rng, shape, 1)
+            valid += list(at.valid[t]) if at else [0] * shape.lanes
+            pixel += list((at or noise).pixel[t])
+            weight += list((at or noise).weight[t])
+        dut.valid.value = join(valid, 1)
+        dut.pixel.value = join(pixel, 9)
+        dut.weight.value = join(weight, shape.wb)
+        await RisingEdge(dut.clk)
+        if history[delay]:
+            psum, xsum = history[delay].sums(shape)
+            assert split(int(dut.psum.value), shape.wb + 12, shape.lanes) == psum
+            assert split(int(dut.xsum.value), 12, shape.lanes) == xsum
+            checked += 1
+    assert checked == sum(i is not None for i in issues)
+
+
+def start(dut) -> tuple[Shape, np.random.Generator]:
+    names = ("N_X", "N_Y", "N_Z", "WB")
+    shape = Shape(*(int(getattr(dut, name).value) for name in names))
+    return shape, np.random.default_rng(random.getrandbits(32))
+
+
+@cocotb.test()
+async def back_to_back(dut) -> None:
+    """A new issue every cycle, largest operands next to random ones."""
+    shape, rng = start(dut)
+    await reset(dut, "valid", "pixel", "weight")
+    await stream(dut, shape, [issue(rng, shape, int(rng.integers(0, 3))) for _ in range(150)])
+
+
+@cocotb.test()
+async def gaps(dut) -> None:
+    """Issues with pauses: what is not valid leaves no trace."""
+    shape, rng = start(dut)
+    await reset(dut, "valid", "pixel", "weight")
+    some = [issue(rng, shape, 1) if rng.random() < 0.5 else None for _ in range(150)]
+    await stream(dut, shape, some)
+
+
+@cocotb.test()
+async def one_unit_at_a_time(dut) -> None:
+    """A single valid operand reaches its own lane and no other."""
+    shape, rng = start(dut)
+    await reset(dut, "valid", "pixel", "weight")
+    issues = []
+    for t in range(shape.n_x):
+        for lane in range(shape.lanes):
+            one = issue(rng, shape, 1)
+            one.valid[:] = False
+            one.valid[t, lane] = True
+            one.pixel[t, lane] = 1 + t
+            issues.append(one)
+    await stream(dut, shape, issues)
+
+
+@pytest.mark.parametrize(
+    ("sim", "n_y", "n_z", "wb"),
+    [("icarus", 2, 2, 16), ("icarus", 2, 2, 8), ("icarus", 4, 2, 8), ("verilator", 2, 2, 16)],
+)
+def test_mac_array(sim: str, n_y: int, n_z: int, wb: int) -> None:
+    sources = [f"rtl/mac/mac_{part}.v" for part in ("array", "kernel", "submodule", "unit")]
+    params = {"N_Y": n_y, "N_Z": n_z, "WB": wb}
+    run(sim, "mac_array", sources, "tb.mac_array.test_mac_array", params=params)

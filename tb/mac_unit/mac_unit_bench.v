@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mac_unit_bench: two units in cascade, with the operand registers of the first made visible.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module mac_unit_bench #(
+    // as in mac_unit
+    parameter WB   = 16,
+    parameter PW   = WB + 12,
+    parameter GATE = 1
+) (
+    // clock and synchronous reset
+    input  wire              clk,
+    input  wire              rst,
+    // operands and sums of the first unit
+    input  wire              valid,
+    input  wire signed [8:0] pixel,
+    input  wire [    WB-1:0] weight,
+    input  wire [    PW-1:0] psum_in,
+    input  wire [      11:0] xsum_in,
+    output wire [    PW-1:0] psum_out,
+    output wire [      11:0] xsum_out,
+    // its operand registers
+    output wire [       7:0] pixel_q,
+    output wire [    WB-1:0] weight_q,
+    // the second unit: operands and what leaves the cascade
+    input  wire              valid2,
+    input  wire signed [8:0] pixel2,
+    input  wire [    WB-1:0] weight2,
+    output wire [    PW-1:0] psum2,
+    output wire [      11:0] xsum2
+);
+
+  mac_unit #(
+      .WB  (WB),
+      .PW  (PW),
+      .GATE(GATE)
+  ) u_first (
+      .clk     (clk),
+      .rst     (rst),
+      .valid   (valid),
+      .pixel   (pixel),
+      .weight  (weight),
+      .psum_in (psum_in),
+      .xsum_in (xsum_in),
+      .psum_out(psum_out),
+      .xsum_out(xsum_out)
+  );
+
+  mac_unit #(
+      .WB  (WB),
+      .PW  (PW),
+      .GATE(GATE)
+  ) u_second (
+      .clk     (clk),
+      .rst     (rst),
+      .valid   (valid2),
+      .pixel   (pixel2),
+      .weight  (weight2),
+      .psum_in (psum_out),
+      .xsum_in (xsum_out),
+      .psum_out(psum2),
+      .xsum_out(xsum2)
+  );
+
+  assign pixel_q  = u_first.pixel_q;
+  assign weight_q = u_first.weight_q;
+
+endmodule
+
+`resetall

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mac_unit: sums of gated products, cascade, and operand registers that stay while gated."""
+
+import random
+
+import cocotb
+import pytest
+from cocotb.triggers import RisingEdge
+
+from tb.core.pipe import reset
+from tb.simrun import run
+
+PIXELS = (-256, -128, -1, 0, 1, 127, 128, 255)
+INPUTS = ("valid", "pixel", "weight", "psum_in", "xsum_in", "valid2", "pixel2", "weight2")
+
+
+def operands(top: int) -> tuple[int, int, int]:
+    """(valid, pixel, weight), with the ends of the ranges among them."""
+    pixel = random.choice(PIXELS) if random.random() < 0.5 else random.randrange(-256, 256)
+    weight = random.choice((0, 1, top, random.randint(0, top)))
+    return int(random.random() < 0.8), pixel, weight
+
+
+def product(op: tuple[int, int, int]) -> tuple[int, int]:
+    """(product, pixel) as they are summed: nothing unless valid and above zero."""
+    valid, pixel, weight = op
+    return (pixel * weight, pixel) if valid and pixel > 0 else (0, 0)
+
+
+@cocotb.test()
+async def sums_and_gating(dut) -> None:
+    """Each cycle new operands: both sums after two cycles, operand registers as the gate says."""
+    await reset(dut, *INPUTS)
+    top = (1 << int(dut.WB.value)) - 1
+    mask = (1 << int(dut.PW.value)) - 1
+    gate = int(dut.GATE.value)
+    held = None  # contents of the operand registers
+    before = (0, 0, 0)  # operands that are in the registers' cycle
+    kept = toggled = 0
+    want: tuple[int, int] | None = None  # sums expected in the next cycle
+    for _ in range(3000):
+        op = operands(top)
+        sums = random.randint(0, mask - 255 * top), random.randint(0, 0xFFF - 255)
+        dut.valid.value, dut.pixel.value, dut.weight.value = op
+        dut.psum_in.value, dut.xsum_in.value = sums
+        await RisingEdge(dut.clk)
+        # values from before this edge
+        if want is not None:
+            assert (int(dut.psum_out.value), int(dut.xsum_out.value)) == want
+        if held is not None:
+            now = int(dut.pixel_q.value), int(dut.weight_q.value)
+            assert now == held, f"operand registers {now}, expected {held}"
+        # this edge adds the operands of the cycle before to the sums that come in now
+        add, x = product(before)
+        want = (sums[0] + add, sums[1] + x)
+        enabled = product(op)[1] > 0
+        new = op[1] & 0xFF, op[2]
+        if enabled or not gate:
+            toggled += held is not None and new != held and not enabled
+            held = new
+        else:
+            kept += held is not None and new != held
+        before = op
+    if gate:
+        assert kept > 500, "too few gated operands that differ from the held ones"
+    else:
+        assert toggled > 500, "without the gate the registers follow every operand"
+
+
+@cocotb.test()
+async def cascade(dut) -> None:
+    """The second unit, one cycle behind, adds to the first; the largest products too."""
+    await reset(dut, *INPUTS)
+    top = (1 << int(dut.WB.value)) - 1
+    cases = [((1, 255, top), (1, 255, top)), ((0, 255, top), (1, 255, top))]
+    cases += [((1, 255, top), (1, -256, top)), ((1, -1, top), (1, 1, 1))]
+    cases += [(operands(top), operands(top)) for _ in range(300)]
+    history = [None] * 4
+    for case in [*cases, *[((0, 5, 5), (0, 5, 5))] * 4]:
+        history = [case, *history[:-1]]
+        dut.valid.value, dut.pixel.value, dut.weight.value = case[0]
+        if history[1]:
+            dut.valid2.value, dut.pixel2.value, dut.weight2.value = history[1][1]
+        await RisingEdge(dut.clk)
+        if history[3]:
+            first, second = (product(op) for op in history[3])
+            got = int(dut.psum2.value), int(dut.xsum2.value)
+            assert got == (first[0] + second[0], first[1] + second[1]), f"{history[3]}: {got}"
+
+
+@pytest.mark.parametrize(
+    ("sim", "wb", "gate"),
+    [("icarus", 16, 1), ("icarus", 8, 1), ("icarus", 8, 0), ("verilator", 16, 1)],
+)
+def test_mac_unit(sim: str, wb: int, gate: int) -> None:
+    sources = ["tb/mac_unit/mac_unit_bench.v", "rtl/mac/mac_unit.v"]
+    test = "tb.mac_unit.test_mac_unit"
+    run(sim, "mac_unit_bench", sources, test, params={"WB": wb, "GATE": gate})

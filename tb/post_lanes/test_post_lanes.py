@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""post_lanes: sums to bytes with the parameters of the right bank, in a pipeline with gaps."""
+
+import random
+from dataclasses import dataclass, field
+
+import cocotb
+import numpy as np
+import pytest
+from cocotb.triggers import RisingEdge
+
+from models.activation import ROUNDINGS, Activation
+from models.golden import wrap36
+from models.params import ActTable, BatchNorm
+from tb.core.pipe import join, reset, signed, split
+from tb.simrun import run
+
+CYCLES = 8  # from sums to bytes
+
+
+@dataclass
+class Layer:
+    """What stays for a layer."""
+
+    mode: str  # which parameters a kernel module takes: own, one bank, by channel
+    swl: int
+    arg_x: int
+    shr_x: int
+    sgn: bool
+    table: ActTable
+
+
+@dataclass
+class Issue:
+    """One cycle of sums with the parameters of all banks."""
+
+    sums: list[int]
+    xsums: list[int]
+    bank: int
+    bn: BatchNorm
+    kc: list[int]
+    meta: int
+    want: list[int] = field(default_factory=list)
+
+
+def make_layer(mode: str) -> Layer:
+    start = sorted(random.randrange(-(1 << 24), 1 << 24) for _ in range(16))
+    mul = [random.choice((-1, 1, 1, 1)) * random.randrange(1 << 14, 1 << 15) for _ in range(16)]
+    shift = [random.choice((30, 32, 34)) for _ in range(16)]
+    table = ActTable.make(start, mul, shift, [random.randrange(256) for _ in range(16)])
+    shr_x = random.randrange(16)
+    arg_x = random.randrange(-(16 << min(shr_x, 12)), 16 << min(shr_x, 12))
+    return Layer(mode, random.choice((4, 5, 6)), arg_x, shr_x, False, table)
+
+
+def bank_of(layer: Layer, issue: Issue, z: int, n_y: int, n_z: int) -> int:
+    if layer.mode == "one":
+        return issue.bank
+    if layer.mode == "chan":
+        return (issue.bank + ((z * n_y) >> layer.swl)) % n_z
+    return z
+
+
+def expect(layer: Layer, issue: Issue, n_y: int, n_z: int, rounding: str) -> list[int]:
+    """kpu.md 1.2 from the sums on, lane by lane."""
+    activation = Activation(layer.table, rounding, layer.sgn)
+    out = []
+    for lane in range(n_y * n_z):
+        at = bank_of(layer, issue, lane // n_y, n_y, n_z)
+        alu = issue.sums[lane] + ((layer.arg_x * issue.xsums[lane]) >> layer.shr_x)
+        alu = signed(alu + issue.kc[at], 36)
+        v = ((alu * int(issue.bn.mul[at])) >> int(issue.bn.shift[at])) + int(issue.bn.add[at])
+        y = activation(wrap36(np.array([signed(v, 36)])))[0]
+        out.append(int(y) & 0xFF)
+    return out
+
+
+def make_issue(n_y: int, n_z: int, meta_width: int) -> Issue:
+    lanes = n_y * n_z
+    mul = [random.choice((-1, 1)) * random.randrange(1 << 12, 1 << 15) for _ in range(n_z)]
+    add = [random.randrange(-(1 << 22), 1 << 22) for _ in range(n_z)]
+    return Issue(
+        sums=[random.randrange(1 << random.choice((20, 24, 24))) for _ in range(lanes)],
+        xsums=[random.getrandbits(22) for _ in range(lanes)],
+        bank=random.randrange(n_z),
+        bn=BatchNorm.make(mul, [random.randrange(12, 16) for _ in range(n_z)], add),
+        kc=[random.randrange(-(1 << 24), 1 << 24) for _ in range(n_z)],
+        meta=random.getrandbits(meta_width),
+    )
+
+
+def drive(dut, layer: Layer, issue: Issue) -> None:
+    dut.in_sum.value = join(issue.sums, 36)
+    dut.in_xsum.value = join(issue.xsums, 22)
+    dut.in_bank.value = issue.bank
+    dut.in_bn.value = join((int(w) for w in issue.bn.pack()), 60)
+    dut.in_kc.value = join(issue.kc, 36)
+    dut.in_meta.value = issue.meta
+
+
+@cocotb.test()
+async def banks_and_gaps(dut) -> None:
+    """The three ways to find a bank; bytes and what travels beside leave after eight cycles."""
+    await reset(dut, "in_valid")
+    n_y, n_z, width = (int(getattr(dut, n).value) for n in ("N_Y", "N_Z", "MW"))
+    rounding = ROUNDINGS[int(dut.ROUNDING.value)]
+    seen: set[int] = set()
+    banks: set[tuple[str, int, int]] = set()
+    for number, mode in enumerate(("own", "one", "chan", "chan", "own", "one")):
+        layer = make_layer(mode)
+        layer.sgn = number >= 3
+        if mode == "chan":
+            layer.swl = 4 + number % 2
+        dut.one_bank.value, dut.by_chan.value = int(mode == "one"), int(mode == "chan")
+        dut.swl.value, dut.sgn.value = layer.swl, int(layer.sgn)
+        dut.arg_x.value, dut.shr_x.value = layer.arg_x & 0xFFFFFF, layer.shr_x
+        for name, bits in (("start", 36), ("mul", 16), ("shift", 8), ("add", 8)):
+            getattr(dut, f"t_{name}").value = join(getattr(layer.table, name), bits)
+        history: list[Issue | None] = [None] * (CYCLES + 1)
+        issues = 16
+        for cycle in range(200):
+            new = None
+            noise = make_issue(n_y, n_z, width)
+            if issues and random.random() < 0.7:
+                issues -= 1
+                new = noise
+                new.want = expect(layer, new, n_y, n_z, rounding)
+                banks |= {(mode, z, bank_of(layer, new, z, n_y, n_z)) for z in range(n_z)}
+            history = [new, *history[:-1]]
+            dut.in_valid.value = int(new is not None)
+            drive(dut, layer, noise)
+            await RisingEdge(dut.clk)
+            done = history[CYCLES]
+            if cycle > CYCLES:
+                assert int(dut.out_valid.value) == int(done is not None)
+                assert int(dut.idle.value) == int(not any(history[1:]))
+            if done:
+                assert split(int(dut.out_byte.value), 8, n_y * n_z) == done.want, mode
+                assert int(dut.out_meta.value) == done.meta
+                seen |= set(done.want)
+            if not issues and not any(history):
+                break
+        assert not any(history), "an issue never left"
+    assert len(seen) > 100, "too few different bytes to tell lanes apart"
+    assert len({b for m, z, b in banks if m == "one" and z == 0}) == min(n_z, 4)
+
+
+@pytest.mark.parametrize(
+    ("sim", "n_y", "n_z"), [("icarus", 2, 2), ("icarus", 8, 4), ("verilator", 8, 4)]
+)
+def test_post_lanes(sim: str, n_y: int, n_z: int) -> None:
+    params = {"N_Y": n_y, "N_Z": n_z, "MW": 12}
+    names = ("lanes", "lane")
+    sources = [f"rtl/post/post_{name}.v" for name in names]
+    sources += [f"rtl/post/{name}.v" for name in ("zero_point", "batch_norm", "activation")]
+    run(sim, "post_lanes", sources, "tb.post_lanes.test_post_lanes", params=params)
