@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one exception that model files, images and options raise: a single line for the user."""
+
+from __future__ import annotations
+
+
+class KmodelError(ValueError):
+    """A model file, image or option that cannot be used.
+
+    The text is one line: file, offset, what was found and what was expected.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(" ".join(str(text).split()))
+
+
+def bad(file: str, offset: int | None, text: str) -> KmodelError:
+    """The error for ``text`` at byte ``offset`` of ``file``."""
+    place = "" if offset is None else f" offset 0x{offset:x}:"
+    return KmodelError(f"{file}:{place} {text}")

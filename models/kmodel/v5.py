@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kmodel v5 (nncase 1.x): the whole program, or its KPU functions one by one."""
+
+from __future__ import annotations
+
+from .binary import Blob
+from .bytecode import DIALECTS
+from .container5 import Function, Model5, parameter_view, read_container
+from .errors import KmodelError
+from .program import RAM_BYTES, Program, Tensor, View
+from .stackvm import Trace
+
+
+def read_v5(blob: Blob) -> Program:
+    """The model from its entry function on; KmodelError names what cannot be followed.
+
+    When no known numbering of the byte code fits, the error of the one that got furthest counts.
+    """
+    model = read_container(blob)
+    function = model.function(*model.entry, 24)
+    errors: list[tuple[int, KmodelError]] = []
+    for dialect in DIALECTS:
+        trace = Trace(model, dialect)
+        try:
+            program = _program(model, function, trace)
+            if model.modules[function.module].kind == "stackvm":
+                program.detail = f"byte code of nncase {dialect.name}"
+                _check_outputs(program)
+            return program
+        except KmodelError as err:
+            errors.append((trace.steps, err))
+    raise max(errors, key=lambda item: item[0])[1]
+
+
+def read_functions(blob: Blob) -> list[Program]:
+    """Every function of the k210 modules as a program of its own.
+
+    These run even when the CPU part of the model cannot be followed.
+    """
+    model = read_container(blob)
+    return [
+        _program(model, function, Trace(model, DIALECTS[0]))
+        for module in model.modules
+        if module.kind == "k210"
+        for function in module.functions
+    ]
+
+
+def _program(model: Model5, function: Function, trace: Trace) -> Program:
+    sizes, constants = model.spaces()
+    tensors: list[list[Tensor]] = []
+    for kind, parameters in (("input", function.inputs), ("output", function.outputs)):
+        tensors.append([])
+        for index, parameter in enumerate(parameters):
+            view = parameter_view(model.blob, function, parameter, f"{kind}{index}")
+            sizes[view.space] = view.size
+            tensors[-1].append(Tensor(view.space, view))
+    inputs, outputs = ([t.view for t in group] for group in tensors)
+    trace.run(function, inputs, outputs)
+    sizes |= {"kpu": RAM_BYTES, "temp": trace.temporary}
+    program = Program(
+        file=model.blob.name,
+        version=5,
+        eight_bit=True,
+        sizes=sizes,
+        inputs=tensors[0],
+        outputs=tensors[1],
+        operations=trace.operations,
+        constants=constants,
+    )
+    return program.check()
+
+
+def _check_outputs(program: Program) -> None:
+    """Every output is written by something: a wrong numbering would show here."""
+    written = set()
+    for op in program.operations:
+        for name in ("dst", "main_out"):
+            view = getattr(op, name, None)
+            if isinstance(view, View):
+                written.add(view.space)
+    for tensor in program.outputs:
+        if tensor.view.count and tensor.view.space not in written:
+            raise KmodelError(f"{program.file}: nothing writes {tensor.name}")
