@@ -129,7 +129,7 @@ def build(
                         build_dir=folder,
                         build_args=args,
                         always=True,
-                        waves=waves and sim == "icarus",
+                        waves=waves,
                         timescale=("1ns", "1ps"),
                         log_file=log,
                     )
