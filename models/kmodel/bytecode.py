@@ -63,6 +63,7 @@ class Dialect:
     functions: tuple[str, ...]  # by number
     formats: dict[str, str]
     unary: tuple[str, ...]
+    interior: bool  # a padding is before, after, interior (otherwise before, after)
 
     @property
     def binary_shape(self) -> bool:
@@ -84,6 +85,7 @@ DIALECTS = (
             "abs ceil cos exp floor log neg round rsqrt sin sqrt square tanh bitwise_not "
             "logical_not".split()
         ),
+        False,
     ),
     Dialect(
         "1.9",
@@ -106,6 +108,7 @@ DIALECTS = (
             "abs acos asin ceil cos exp floor log neg round rsqrt sign sin sqrt square tanh "
             "bitwise_not logical_not erf".split()
         ),
+        True,
     ),
 )
 
@@ -152,6 +155,5 @@ def decode(text: Cursor, dialect: Dialect) -> list[Instruction]:
 
 def _unknown(file: str, offset: int, what: str, dialect: Dialect) -> KmodelError:
     return KmodelError(
-        f"{file}: offset 0x{offset:x}: {what} is not supported (byte code of nncase "
-        f"{dialect.name})"
+        f"{file}: offset 0x{offset:x}: {what} is not supported (byte code of nncase {dialect.name})"
     )

@@ -164,7 +164,8 @@ def _read_module(blob: Blob, index: int, start: int) -> tuple[Module, int]:
     pool_count, shared_count, section_count, function_count, _ = head.read("5I", "module header")
     if header_size != 48 or version != 1:
         raise blob.error(
-            start, f"module {kind!r} version {version} with a header of {header_size}, expected 1, 48"
+            start,
+            f"module {kind!r} version {version} with a header of {header_size}, expected 1, 48",
         )
     if size < header_size:
         raise blob.error(start, f"module {kind!r} of {size} bytes")

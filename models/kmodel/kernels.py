@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arithmetic of the operations that run on the CPU, numpy only.
 
-Floats are float32 as on the K210; sums are taken in float64 and rounded once, so results can
-differ from the vendor's in the last digits.
+Floats are float32 as on the K210.  Poolings add up in the vendor's order; matrix products are taken
+in float64 and rounded once, so these can differ from the vendor's in the last digits.
 """
 
 from __future__ import annotations
@@ -104,13 +104,22 @@ IDENTITY = {"mean": 0.0, "sum": 0.0, "min": math.inf, "max": -math.inf}
 def reduce(
     x: npt.NDArray, op: str, axes: tuple[int, ...], keep: bool, initial: float
 ) -> npt.NDArray:
-    """Reduction over ``axes`` that starts from ``initial``; mean divides the sum."""
-    wide = x.astype(np.float64) if x.dtype == F32 else x.astype(np.int64)
-    out = REDUCE[op].reduce(wide, axis=axes, keepdims=keep)
-    out = REDUCE[op](out, initial)
+    """Reduction over ``axes`` that starts from ``initial``; mean divides the sum.
+
+    Sums of floats run in float32 in the order of memory, as the vendor's loop has them.
+    """
+    order = [i for i in range(x.ndim) if i not in axes] + sorted(axes)
+    kept = [x.shape[i] for i in order[: x.ndim - len(axes)]]
+    flat = x.transpose(order).reshape(*kept, -1)
+    start = np.full((*kept, 1), initial, x.dtype)
+    if REDUCE[op] is np.add:
+        out = np.cumsum(np.concatenate([start, flat], axis=-1), axis=-1, dtype=x.dtype)[..., -1]
+    else:
+        out = REDUCE[op](REDUCE[op].reduce(flat, axis=-1), start[..., 0])
     if op == "mean":
-        out = out / max(1, math.prod(x.shape[a] for a in axes))
-    return np.asarray(out).astype(x.dtype)
+        out = out / x.dtype.type(max(1, math.prod(x.shape[a] for a in axes)))
+    shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
+    return out.astype(x.dtype).reshape(shape if keep else kept)
 
 
 def out_size(size: int, window: int, stride: int, dilation: int, pad: Padding) -> int:
@@ -158,16 +167,14 @@ def reduce_window(
     clamp: tuple[float, float],
 ) -> npt.NDArray:
     """Pooling of (N, C, H, W); pixels outside do not count, not even for the mean."""
-    wide = x.astype(np.float64)
-    total = None
-    for _, _, pixels in window_taps(wide, window, stride, dilation, pads, IDENTITY[op]):
-        total = pixels.copy() if total is None else REDUCE[op](total, pixels, out=total)
-    total = REDUCE[op](total, initial)
+    total: npt.NDArray | None = None
+    for _, _, pixels in window_taps(x.astype(F32), window, stride, dilation, pads, IDENTITY[op]):
+        if total is None:
+            total = np.full(pixels.shape, initial, F32)
+        REDUCE[op](total, pixels, out=total)
     if op == "mean":
-        ones = np.ones((1, 1, *x.shape[2:]))
-        inside = sum(p for *_, p in window_taps(ones, window, stride, dilation, pads, 0.0))
-        with np.errstate(all="ignore"):
-            total = total / inside
+        ones = np.ones((1, 1, *x.shape[2:]), F32)
+        total /= sum(p for *_, p in window_taps(ones, window, stride, dilation, pads, 0.0))
     return np.clip(total, *clamp).astype(x.dtype)
 
 

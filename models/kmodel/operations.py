@@ -115,8 +115,8 @@ class TableLookup(Operation):
 
     def problem(self) -> str | None:
         length = self.table.size if isinstance(self.table, View) else len(self.table)
-        return f"table of {length} bytes, expected 256" if length < 256 else _same(
-            self.src, self.dst
+        return (
+            f"table of {length} bytes, expected 256" if length < 256 else _same(self.src, self.dst)
         )
 
     def run(self, memory: Memory) -> None:
@@ -377,7 +377,12 @@ class ReduceWindow(Operation):
 
     def problem(self) -> str | None:
         return window_problem(
-            self.src, self.dst, self.src.shape[1:2], self.window, self.stride, self.dilation,
+            self.src,
+            self.dst,
+            self.src.shape[1:2],
+            self.window,
+            self.stride,
+            self.dilation,
             self.pads,
         )
 
@@ -542,9 +547,7 @@ class StridedSlice(Operation):
             return f"begin {self.begin}, end {self.end}, stride {self.stride} of {self.src}"
         if any(not 0 <= b < max(1, n) for b, n in zip(self.begin, self.src.shape, strict=True)):
             return f"begin {list(self.begin)} of {self.src}"
-        want = [
-            len(range(n)[part]) for n, part in zip(self.src.shape, self._slices(), strict=True)
-        ]
+        want = [len(range(n)[part]) for n, part in zip(self.src.shape, self._slices(), strict=True)]
         return _shape(self.dst, tuple(want))
 
     def run(self, memory: Memory) -> None:
@@ -568,9 +571,7 @@ class Gather(Operation):
         if not 0 <= self.axis < len(self.src.shape) or self.src.shape[self.axis] < 1:
             return f"axis {self.axis} of {self.src}"
         shape = self.src.shape
-        return _shape(
-            self.dst, (*shape[: self.axis], *self.indices.shape, *shape[self.axis + 1 :])
-        )
+        return _shape(self.dst, (*shape[: self.axis], *self.indices.shape, *shape[self.axis + 1 :]))
 
     def run(self, memory: Memory) -> None:
         self.dst.of(memory)[...] = np.take(

@@ -80,9 +80,13 @@ class View:
         """The same elements in another shape; dense tensors only."""
         return dataclasses.replace(self, shape=shape, strides=None)
 
+    @property
+    def kind(self) -> str:
+        """The type as people write it: u8, f32."""
+        return f"{self.dtype[-2]}{8 * self.item}"
+
     def __str__(self) -> str:
-        kind = {"u1": "u8", "i1": "i8", "<f4": "f32", "<i4": "i32"}.get(self.dtype, self.dtype)
-        return f"{kind}{list(self.shape)}@{self.space}+{self.start}"
+        return f"{self.kind}{list(self.shape)}@{self.space}+{self.start}"
 
     def problem(self, sizes: dict[str, int]) -> str | None:
         """Why this tensor cannot be, or None: outside its space, or too large."""

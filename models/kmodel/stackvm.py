@@ -199,6 +199,9 @@ class Machine:
         return value
 
     def padding(self) -> tuple[int, int]:
+        """Before and after, as pushed; newer compilers push an interior padding too."""
+        if self.dialect.interior and (interior := self.integer()):
+            raise self.fail(f"interior padding {interior} is not supported")
         after, before = self.integer(), self.integer()
         return before, after
 
@@ -276,9 +279,7 @@ class Machine:
         steps = tuple(0 if n == 1 else s for n, s in zip(grown, steps, strict=True))
         wide = dataclasses.replace(view, shape=result, strides=steps)
         self.trace.add(
-            ops.Copy(
-                offset=self.at.offset, src=wide, dst=self.view(dst, dtype, result, out)
-            )
+            ops.Copy(offset=self.at.offset, src=wide, dst=self.view(dst, dtype, result, out))
         )
 
     def call(self, function: int, module: int, sources: int, results: int) -> None:
@@ -383,14 +384,10 @@ class Machine:
             if views["dst"].item != 1:
                 raise self.fail(f"to {views['dst'].dtype} is not supported")
             self.trace.add(
-                ops.Quantize(
-                    offset=self.at.offset, scale=scale, bias=bias, half_even=True, **views
-                )
+                ops.Quantize(offset=self.at.offset, scale=scale, bias=bias, half_even=True, **views)
             )
         else:
-            self.trace.add(
-                ops.Dequantize(offset=self.at.offset, scale=scale, bias=bias, **views)
-            )
+            self.trace.add(ops.Dequantize(offset=self.at.offset, scale=scale, bias=bias, **views))
 
     def gather(self, dtype: int, *registers: int) -> None:
         shape, out_shape, strides, out_strides, indices_shape, axis = registers
@@ -531,9 +528,7 @@ class Machine:
         if {len(begin), len(end), len(step)} != {len(source.shape)} or 0 in step:
             raise self.fail(f"{list(begin)} to {list(end)} by {list(step)} of {source}")
         parts = map(ops.k.slice_axis, begin, end, step)
-        result = tuple(
-            len(range(n)[part]) for n, part in zip(source.shape, parts, strict=True)
-        )
+        result = tuple(len(range(n)[part]) for n, part in zip(source.shape, parts, strict=True))
         self.trace.add(
             ops.StridedSlice(
                 offset=self.at.offset,

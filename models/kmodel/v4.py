@@ -355,9 +355,7 @@ def _strided_slice(n: Node) -> Operation:
     if 0 in stride:
         raise n.c.error(f"strides {list(stride)}")
     parts = map(ops.k.slice_axis, begin, end, stride)
-    out = tuple(
-        len(range(max(0, size))[part]) for size, part in zip(shape, parts, strict=True)
-    )
+    out = tuple(len(range(max(0, size))[part]) for size, part in zip(shape, parts, strict=True))
     return ops.StridedSlice(
         offset=n.offset,
         src=n.shaped(src, shape, "input"),

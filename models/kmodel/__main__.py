@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m models.kmodel FILE: what is in a model, and what it says about a picture."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from . import KmodelError, load, load_functions, run
+from .describe import as_dict, table
+from .images import image_input, input_shape, open_image
+from .program import Program
+from .results import Box, Detector, draw, report
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit status: 0, or 2 with one line on stderr for bad input."""
+    parser = argparse.ArgumentParser(prog="python -m models.kmodel", description=__doc__)
+    parser.add_argument("file", help="kmodel v0 (model.bin), v1, v3, v4 or v5")
+    parser.add_argument("--image", help="run the golden model on this picture")
+    parser.add_argument("--bgr", action="store_true", help="blue plane first")
+    parser.add_argument("--scale", type=float, help="float inputs: pixel * SCALE + BIAS (1/255)")
+    parser.add_argument("--bias", type=float, default=0.0)
+    parser.add_argument("--detector", help="JSON with anchors, classes, threshold, nms")
+    parser.add_argument("--png", help="write the picture with boxes here")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    parser.add_argument(
+        "--functions", action="store_true", help="the KPU functions of a v5 file one by one"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        if options.functions:
+            programs = load_functions(options.file)
+            _print(options.json, [as_dict(p) for p in programs], map(table, programs))
+            return 0
+        program = load(options.file)
+        info, lines = as_dict(program), [table(program)]
+        if options.image:
+            info["result"], more = _run(program, options)
+            lines += more
+        _print(options.json, info, lines)
+    except KmodelError as err:
+        print(f"kmodel: {err}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader of the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _print(as_json: bool, info, lines) -> None:
+    print(json.dumps(info, indent=1) if as_json else "\n".join(lines), flush=True)
+
+
+def _run(program: Program, options: argparse.Namespace) -> tuple[dict, list[str]]:
+    """Result for JSON and as lines."""
+    image = open_image(options.image)
+    if len(program.inputs) != 1:
+        raise KmodelError(f"{program.file}: a picture cannot be {len(program.inputs)} inputs")
+    tensor = program.inputs[0]
+    how = {} if options.scale is None else {"scale": options.scale}
+    array, note = image_input(image, tensor, bias=options.bias, bgr=options.bgr, **how)
+    detector = Detector.load(options.detector) if options.detector else None
+    result = run(program, array)
+    _, height, width = input_shape(tensor)
+    kind, found = report(result.output, width, height, detector)
+    lines = [f"{options.image}: {note or 'as it is'}"]
+    info: dict = {"note": note, "kind": kind, "shape": result.output.shape}
+    if kind == "tensor":
+        low, high = float(result.output.min()), float(result.output.max())
+        lines.append(f"output {list(result.output.shape)}: {low:g} .. {high:g}")
+        info |= {"min": low, "max": high}
+    elif kind == "classes":
+        lines += [f"{name}: {score:.4f}" for _, name, score in found]
+        info["classes"] = found
+    else:
+        lines += [str(box) for box in found] or ["nothing found"]
+        info["boxes"] = [vars(box) for box in found]
+    if options.png:
+        boxes = [box for box in found or [] if isinstance(box, Box)]
+        _save(draw(image, boxes), options.png)
+        lines.append(f"wrote {options.png}")
+    return info, lines
+
+
+def _save(image, path: str) -> None:
+    if Path(path).suffix.lower() != ".png":
+        raise KmodelError(f"{path}: expected a name that ends in .png")
+    try:
+        image.save(path)
+    except OSError as err:
+        raise KmodelError(f"{path}: {err.strerror or err}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
