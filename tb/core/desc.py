@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decoded layer descriptor: its bit fields (openkpu_desc.vh) and what they must hold."""
+
+import re
+from dataclasses import dataclass
+
+from models.layer import LayerArg
+from models.pooling import PICKS, POOL_STRIDE
+from tb.simrun import ROOT
+
+HEADER = ROOT / "rtl" / "include" / "openkpu_desc.vh"
+TAPS, CHAN, DWROW, FC = range(4)  # MODE_*
+POOL_CODE = {1: 1, 2: 2, 3: 3, 4: 4, 9: 5, 8: 6}  # pool_type -> POOL_*; others 0
+
+
+def _fields() -> dict[str, tuple[int, int]]:
+    """name -> (lowest bit, width), in lower case."""
+    found = {}
+    for name, high, low in re.findall(r"`define DESC_(\w+) (\d+)(?::(\d+))?", HEADER.read_text()):
+        if name != "W_TOTAL":
+            low = low or high
+            found[name.lower()] = int(low), int(high) - int(low) + 1
+    return found
+
+
+FIELDS = _fields()
+TOTAL = max(low + width for low, width in FIELDS.values())
+
+
+def pack(fields: dict[str, int]) -> int:
+    """Descriptor of the named fields; the others 0."""
+    total = 0
+    for name, value in fields.items():
+        low, width = FIELDS[name]
+        if not 0 <= value < 1 << width:
+            raise ValueError(f"{name} = {value} does not fit {width} bits")
+        total |= value << low
+    return total
+
+
+def unpack(value: int) -> dict[str, int]:
+    return {n: value >> low & ((1 << width) - 1) for n, (low, width) in FIELDS.items()}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of the device: array, tile entries, weight-buffer rows, AI RAM rows, bits of a weight."""
+
+    n_y: int = 2
+    n_z: int = 2
+    tile_rows: int = 32
+    wbuf_rows: int = 1024
+    ram_rows: int = 32768
+    weight_bits: int = 16
+
+
+def _pitch(width: int) -> int:
+    return 0 if width <= 16 else 1 if width <= 32 else 2
+
+
+def _ceil(value: int, unit: int) -> int:
+    return -(-value // unit)
+
+
+def stripe_log2(arg: LayerArg, kw: int) -> int:
+    """log2 of the width of a stripe's lines."""
+    stride = 1 if arg.pool_type in PICKS else POOL_STRIDE[arg.pool_type]
+    pools = arg.pool_type != 0 and arg.pool_type not in PICKS
+    if arg.fc or kw <= 16 or (pools and stride != 2):
+        return 4
+    return 5 if pools or kw <= 32 else 6
+
+
+def _share(arg: LayerArg, mode: int, kw: int, swl: int, sizes: Sizes) -> int:
+    """Groups that must share a reading of the input for the array to be the slower side."""
+    lines = 64 >> swl
+    narrowest = kw % (1 << swl) or 1 << swl
+    array = _ceil(narrowest, sizes.n_y) * lines  # cycles of a step
+    pitch = _pitch(arg.i_row_wid)
+    step = POOL_STRIDE[arg.pool_type] if arg.pool_type in PICKS and pitch == 2 else 1
+    rows = (3, 5, 9)[pitch] * lines * step  # AI RAM rows of nine channels
+    if mode != CHAN or array >= rows:
+        return 1
+    return 2 if 2 * array >= rows else 4
+
+
+def describe(
+    arg: LayerArg,
+    sizes: Sizes,
+    *,
+    eight_bit: bool = True,
+    wgt_base: int = 0,
+    bias_base: int = 0,
+    index: int = 0,
+    first: bool = False,
+    last: bool = False,
+) -> dict[str, int]:
+    """Every field of the descriptor of a legal layer."""
+    c, h, w = arg.in_shape
+    o, oh, ow = arg.out_shape
+    pick = arg.pool_type in PICKS
+    stride = POOL_STRIDE[arg.pool_type]
+    dw, fc, k3 = arg.depthwise, bool(arg.fc), arg.kernel == 3
+    mode = FC if fc else DWROW if dw and not arg.pool_type else TAPS if dw or k3 else CHAN
+    kw, kh = (1, 1) if fc else (ow, oh) if pick or stride == 1 else (ow * stride, oh * stride)
+    swl = stripe_log2(arg, kw)
+    vector = c * h * w if fc else c
+    steps = {TAPS: c, CHAN: _ceil(c, 9), DWROW: 1, FC: _ceil(vector, 9)}[mode]
+    entries = _ceil(steps, 64) if fc else steps
+    groups = o if fc else 1 if dw else _ceil(o, sizes.n_z)
+    block = min(groups, _share(arg, mode, kw, swl, sizes), sizes.wbuf_rows // 2 // steps)
+    size = arg.taps * (1 if eight_bit else 2)
+    rest = (o - (arg.loads - 1) * arg.o_ch_num_coef) * size
+    source, result = arg.in_layout, arg.out_layout
+    return {
+        "mode": mode,
+        "dw": int(dw),
+        "k3": int(k3),
+        "sin": arg.signed_in,
+        "sout": arg.signed_out,
+        "held": int(not dw and entries < sizes.tile_rows),
+        "wide": int(not eight_bit),
+        **dict(zip("cowh", (c, o, w, h), strict=True)),
+        "ow": ow,
+        "oh": oh,
+        "kw": kw,
+        "kh": kh,
+        "src": arg.image_src_addr,
+        "dst": arg.image_dst_addr,
+        "ip": _pitch(w),
+        "irl": source.row_len,
+        "ics": source.channel_rows,
+        "op": _pitch(ow),
+        "orl": result.row_len,
+        "ocs": result.channel_rows,
+        "stl": stride.bit_length() - 1 if pick else 0,
+        "ph": int(arg.pool_type == 6),
+        "swl": swl,
+        "pool": POOL_CODE.get(arg.pool_type, 0),
+        "s": steps,
+        "lastn": (vector - 1) % 9 + 1,
+        "g": groups,
+        "b": groups if fc else 1 if dw else max(1, block),
+        "pad": arg.pad_value,
+        "argx": arg.arg_x & 0xFFFFFF,
+        "shrx": arg.shr_x,
+        "argw": arg.arg_w & 0xFFFFFF,
+        "shrw": arg.shr_w,
+        "addc": arg.arg_add * arg.add_count & ((1 << 36) - 1),
+        "waddr": (arg.para_start_addr + wgt_base) & 0xFFFFFFFF,
+        "psize": arg.para_size,
+        "loads": arg.loads,
+        "wlen": rest if arg.loads == 1 else arg.o_ch_num_coef * size,
+        "wlast": rest,
+        "baddr": (arg.bwsx_base_addr + bias_base) & 0xFFFFFFFF,
+        "aaddr": (arg.active_addr + bias_base) & 0xFFFFFFFF,
+        "inten": arg.int_en,
+        "send": arg.send_data_out,
+        "first": int(first),
+        "last": int(last),
+        "idx": index,
+    }
+
+
+def stripes(fields: dict[str, int]) -> list[tuple[int, int, int, int]]:
+    """(x, y, width, lines) of the stripes of the computed grid, in order."""
+    wide, high = 1 << fields["swl"], 64 >> fields["swl"]
+    overlap = int(fields["pool"] in (5, 6))  # stride-1 pools see one line and column more
+    found, y = [], 0
+    while True:
+        x = 0
+        lines = min(high, fields["kh"] - y)
+        while True:
+            width = min(wide, fields["kw"] - x)
+            found.append((x, y, width, lines))
+            if x + width == fields["kw"]:
+                break
+            x += wide - overlap
+        if y + lines == fields["kh"]:
+            return found
+        y += high - overlap

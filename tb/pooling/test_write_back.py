@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""collector and write_back: stripes of activated maps arrive pooled in the AI RAM's layout."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import cocotb
+import numpy as np
+import pytest
+from cocotb.triggers import RisingEdge
+
+from models import airam
+from models.layer import LayerArg
+from models.pooling import PICKS, pool_map
+from tb.core.desc import DWROW, Sizes, describe, pack, stripes
+from tb.core.pipe import join, reset
+from tb.simrun import run
+
+RAM_ROWS = 4096
+INPUTS = ("restart", "desc", "in_valid", "in_byte", "in_pos", "in_end", "take", "wb_gnt")
+# shape, pool, depthwise: borders of the layouts, lines that cross the end of a row
+CASES = [
+    *(
+        ((5, 3, 5), 0, False),
+        ((3, 4, 40), 0, False),
+        ((3, 5, 64), 0, False),
+        ((1, 2, 150), 0, False),
+    ),
+    *(
+        ((5, 7, 23), 1, False),
+        ((3, 4, 70), 2, False),
+        ((2, 9, 140), 1, False),
+        ((5, 2, 2), 2, False),
+    ),
+    *(
+        ((5, 9, 31), 3, False),
+        ((2, 4, 150), 4, False),
+        ((3, 8, 64), 3, False),
+        ((9, 4, 4), 4, False),
+    ),
+    *(
+        ((3, 6, 17), 9, False),
+        ((2, 9, 70), 8, False),
+        ((1, 5, 150), 9, False),
+        ((5, 1, 1), 8, False),
+    ),
+    *(((2, 5, 33), 8, False), ((3, 3, 16), 9, False), ((1, 7, 129), 8, False)),
+    *(((5, 10, 33), 5, False), ((3, 6, 140), 6, False), ((2, 9, 70), 7, False)),
+    *(((5, 4, 5), 0, True), ((3, 3, 30), 0, True), ((2, 3, 64), 0, True), ((3, 2, 150), 0, True)),
+    *(((5, 7, 23), 1, True), ((3, 8, 40), 4, True), ((2, 6, 70), 9, True), ((3, 5, 33), 5, True)),
+]
+
+
+@dataclass
+class Write:
+    """A cycle of the post lanes; ``job`` with the last one of a group or row."""
+
+    pos: int
+    values: list[int]
+    job: dict[str, int]
+    end: bool = False
+
+
+class Layer:
+    """A layer's activated map, cut up as the array delivers it."""
+
+    def __init__(self, arg: LayerArg, sizes: Sizes, rng: np.random.Generator) -> None:
+        self.arg, self.sizes = arg, sizes
+        self.desc = describe(arg, sizes)
+        shape = arg.o_ch_num, self.desc["kh"], self.desc["kw"]
+        self.a = rng.integers(0, 256, shape).astype(np.uint8)
+
+    def result(self) -> np.ndarray:
+        if self.arg.pool_type in PICKS:  # picked before the array
+            return self.a
+        signed = self.a.view(np.int8) if self.arg.signed_out else self.a
+        return pool_map(self.arg.pool_type, signed).view(np.uint8)
+
+    def _pixels(self, chan: int, y: int, x: int, count: int, width: int) -> list[int]:
+        """``count`` pixels; noise beyond ``width`` and beyond the channels."""
+        noise = [random.randrange(256) for _ in range(count)]
+        if chan < self.a.shape[0] and y < self.a.shape[1]:
+            row = self.a[chan, y, x : x + max(0, min(count, width))]
+            noise[: len(row)] = (int(p) for p in row)
+        return noise
+
+    def groups(self) -> Iterator[list[Write]]:
+        """Groups of a convolution, or rows of a depthwise layer, as lists of writes."""
+        if self.desc["mode"] == DWROW:
+            yield from self._rows()
+            return
+        for x, y, width, lines in stripes(self.desc):
+            if self.desc["dw"]:
+                for chan in range(self.arg.o_ch_num):
+                    yield self._stacked(chan, x, y, width, lines)
+                continue
+            for chan in range(0, self.arg.o_ch_num, self.sizes.n_z):
+                nz = min(self.sizes.n_z, self.arg.o_ch_num - chan)
+                job = {"chan": chan, "nz": nz, "gx": x, "gy": y, "width": width, "lines": lines}
+                writes = []
+                for line in range(lines):
+                    for at in range(0, width, self.sizes.n_y):
+                        values = []
+                        for z in range(self.sizes.n_z):
+                            values += self._pixels(
+                                chan + z, y + line, x + at, self.sizes.n_y, width - at
+                            )
+                        writes.append(Write((line << self.desc["swl"]) + at, values, job))
+                yield writes
+
+    def _lanes(self, swl: int, slots: list[tuple[int, int, int]], width: int, job) -> list[Write]:
+        """Depthwise: all lanes along one 64-byte row whose slots hold (channel, y, x)."""
+        row = []
+        for chan, y, x in slots:
+            row += self._pixels(chan, y, x, 1 << swl, width)
+        lanes = self.sizes.n_y * self.sizes.n_z
+        row += [random.randrange(256) for _ in range(lanes)]
+        step, slot = lanes, 1 << swl
+        starts = []
+        for base in range(0, len(slots) * slot, max(slot, step)):
+            starts += range(base, base + (slot if step >= slot else width), step)
+        return [Write(p, row[p : p + lanes], job) for p in starts if p < len(slots) * slot]
+
+    def _stacked(self, chan: int, x: int, y: int, width: int, lines: int) -> list[Write]:
+        job = {"chan": chan, "nz": self.sizes.n_z, "gx": x, "gy": y, "width": width, "lines": lines}
+        slots = [(chan, y + line, x) for line in range(lines)]
+        return self._lanes(self.desc["swl"], slots, width, job)
+
+    def _rows(self) -> Iterator[list[Write]]:
+        per_row = 4 >> self.desc["ip"]
+        for chan in range(0, self.arg.i_ch_num, per_row):
+            chans = min(per_row, self.arg.i_ch_num - chan)
+            for y in range(self.arg.i_col_high):
+                for x in range(0, self.arg.i_row_wid, 64):
+                    width = min(64, self.arg.i_row_wid - x)
+                    job = {
+                        "chan": chan,
+                        "nz": self.sizes.n_z,
+                        "gx": x,
+                        "gy": y,
+                        "width": width,
+                        "lines": chans,
+                    }
+                    slots = [(chan + i, y, x) for i in range(chans)]
+                    yield self._lanes(4 + self.desc["ip"], slots, width, job)
+
+
+class Bench:
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        self.rng = np.random.default_rng(random.getrandbits(32))
+        self.sizes = Sizes(int(dut.N_Y.value), int(dut.N_Z.value))
+        self.ram = self.rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
+
+    def _store(self) -> None:
+        row, be = int(self.dut.wb_row.value), int(self.dut.wb_be.value)
+        bits = str(self.dut.wb_data.value)
+        for i in range(64):
+            if be >> i & 1:  # a byte that is written is known
+                self.ram[row * 64 + i] = int(bits[504 - 8 * i : 512 - 8 * i], 2)
+
+    async def play(self, layer: Layer, p_in: float, p_gnt: float) -> None:
+        """Deliver the layer; groups are taken only when there is room. Bounded."""
+        dut = self.dut
+        dut.desc.value = pack(layer.desc)
+        dut.restart.value = 1
+        await RisingEdge(dut.clk)
+        dut.restart.value = 0
+        groups = list(layer.groups())
+        limit = 200 + int(60 * sum(len(g) + 8 for g in groups) * self.sizes.n_z / p_gnt)
+        group: list[Write] = []
+        held, taken = None, 0
+        for cycle in range(limit):
+            dut.wb_gnt.value = int(random.random() < p_gnt)
+            dut.take.value = dut.in_valid.value = 0
+            if not group and groups and cycle > 2 and int(dut.room.value) and not taken:
+                group = groups.pop(0)
+                group[-1].end = True
+                dut.take.value = 1
+            elif group and random.random() < p_in:
+                write = group.pop(0)
+                dut.in_valid.value, dut.in_pos.value = 1, write.pos
+                dut.in_byte.value, dut.in_end.value = join(write.values, 8), int(write.end)
+                for name, value in write.job.items():
+                    getattr(dut, f"in_{name}").value = value
+            await RisingEdge(dut.clk)
+            taken = int(dut.take.value)
+            port = str(dut.wb_row.value), str(dut.wb_be.value)
+            assert held in (None, port), "row and enables stay until the grant"
+            if int(dut.wb_req.value) and int(dut.wb_gnt.value):
+                self._store()
+            waits = int(dut.wb_req.value) and not int(dut.wb_gnt.value)
+            held = port if waits else None
+            quiet = int(dut.col_idle.value) and int(dut.wb_idle.value)
+            if not groups and not group and not int(dut.in_valid.value) and quiet and not taken:
+                return
+        raise AssertionError("the write-back never became idle")
+
+    async def check(self, arg: LayerArg, p_in: float, p_gnt: float) -> None:
+        layer = Layer(arg, self.sizes, self.rng)
+        want = self.ram.copy()
+        airam.pack(want, arg.image_dst_addr, layer.result())
+        before = self.ram.copy()
+        await self.play(layer, p_in, p_gnt)
+        wrong = np.flatnonzero(self.ram != want)
+        if wrong.size:
+            y = airam.unpack(self.ram, arg.image_dst_addr, arg.out_shape)
+            bad = np.argwhere(y != layer.result())
+            text = f"pixels (c, y, x) {bad[:4].tolist()}" if bad.size else "bytes beside the map"
+            raise AssertionError(f"{arg.in_shape} pool {arg.pool_type}: {wrong.size}, {text}")
+        assert (before != want).any()
+
+
+def make(rng: random.Random, shape, pool: int, depthwise: bool) -> LayerArg:
+    return LayerArg.make(
+        *shape,
+        kernel=3 if pool in PICKS else rng.choice((1, 3)),
+        pool=pool,
+        depthwise=depthwise,
+        src=0,
+        dst=rng.randrange(RAM_ROWS // 2),
+        signed_out=rng.getrandbits(1),
+    )
+
+
+@cocotb.test()
+async def chosen_maps(dut) -> None:
+    """Every layout and pool; bytes that belong to no pixel keep their value."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    for shape, pool, depthwise in CASES:
+        arg = make(random, shape, pool, depthwise)
+        await bench.check(arg, *random.choice(((1.0, 1.0), (1.0, 0.3), (0.5, 0.9))))
+
+
+@cocotb.test()
+async def random_maps(dut) -> None:
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    for _ in range(20):
+        pool = random.randrange(10)
+        shape = random.randint(1, 6), random.randint(4, 10), random.randint(4, 80)
+        arg = make(random, shape, pool, random.random() < 0.3)
+        await bench.check(arg, random.choice((0.4, 1.0)), random.choice((0.2, 1.0)))
+
+
+@pytest.mark.parametrize(
+    ("sim", "n_y", "n_z"),
+    [("icarus", 2, 2), ("icarus", 4, 4), ("icarus", 8, 8), ("verilator", 4, 4)],
+)
+def test_write_back(sim: str, n_y: int, n_z: int) -> None:
+    sources = ["tb/pooling/pooling_bench.v", "rtl/pool/*.v", "rtl/lib/*.v"]
+    test = "tb.pooling.test_write_back"
+    run(sim, "pooling_bench", sources, test, params={"N_Y": n_y, "N_Z": n_z})
