@@ -87,6 +87,7 @@ module openkpu_core #(
   localparam PAR_ROWS = 2048 / N_Z;
   localparam PAW = $clog2(PAR_ROWS);
   localparam PW = WB + 12;
+  localparam XW = 29;
   localparam EDEPTH = (N_Z >= 8) ? 2 : 16 / N_Z;
   localparam EW = ZW + $clog2(EDEPTH);
 
@@ -612,7 +613,7 @@ module openkpu_core #(
   wire [MW-1:0] dr_meta;
   wire acc_valid, acc_end;
   wire [L*36-1:0] acc_sum;
-  wire [L*22-1:0] acc_xsum;
+  wire [L*XW-1:0] acc_xsum;
   wire [5:0] acc_pos;
   wire [MW-1:0] acc_meta;
   wire rd_valid;
@@ -626,7 +627,8 @@ module openkpu_core #(
       .N_Y(N_Y),
       .N_Z(N_Z),
       .PW (PW),
-      .MW (MW)
+      .MW (MW),
+      .XW (XW)
   ) u_acc (
       .clk        (clk),
       .rst        (rst),
@@ -689,7 +691,8 @@ module openkpu_core #(
       .N_Y     (N_Y),
       .N_Z     (N_Z),
       .ROUNDING(ROUNDING),
-      .MW      (JW + 7)
+      .MW      (JW + 7),
+      .XW      (XW)
   ) u_post (
       .clk      (clk),
       .rst      (rst),

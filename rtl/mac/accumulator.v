@@ -3,8 +3,8 @@
 // accumulator: adds up the reduction steps of a stripe, in two banks, and drains finished groups.
 //
 // How it works: each lane has 64 / N_Y sums of 36 bits in each bank (alu is defined modulo 2^36,
-// so the sum of products may be kept so too), each pixel a 22-bit sum of gated pixels
-// (1024 * 9 * 255). The first step of a group overwrites. When the last sum of a group is in,
+// so the sum of products may be kept so too), each pixel a 29-bit sum of gated pixels
+// (a fully connected layer may add up 2 MiB of them: 2^21 * 255). The first step of a group overwrites. When the last sum of a group is in,
 // its bank is handed to the drain, which waits for room in the collector and for the parameters
 // and then sends one position a cycle to the post lanes, while the array fills the other bank.
 // Depthwise sums need one step only and pass straight through.
@@ -22,6 +22,8 @@ module accumulator #(
     parameter PW  = 28,
     // width of the description of a group
     parameter MW  = 64,
+    // width of the sum of pixels
+    parameter XW  = 29,
     // lanes
     parameter L   = N_Y * N_Z
 ) (
@@ -56,7 +58,7 @@ module accumulator #(
     // to the post lanes: sums, position in the 64-pixel row, last of the group
     output reg             out_valid,
     output reg  [L*36-1:0] out_sum,
-    output reg  [L*22-1:0] out_xsum,
+    output reg  [L*XW-1:0] out_xsum,
     output reg  [     5:0] out_pos,
     output reg             out_end,
     output reg  [  MW-1:0] out_meta,
@@ -70,7 +72,7 @@ module accumulator #(
   localparam DEPTH = 64 / N_Y;
   localparam DW = $clog2(DEPTH);
   localparam SUMS = 36 * L;
-  localparam WIDTH = SUMS + 22 * N_Y;
+  localparam WIDTH = SUMS + XW * N_Y;
   localparam [6:0] CHUNK = N_Y[6:0];
 
   // ---- groups that are complete wait for the drain, at most one a bank
@@ -109,8 +111,8 @@ module accumulator #(
             {{(36 - PW) {1'b0}}, in_psum[PW*i+:PW]};
       end
       for (i = 0; i < N_Y; i = i + 1) begin
-        acc_new[SUMS+22*i+:22] = (in_first ? 22'd0 : acc_old[SUMS+22*i+:22]) +
-            {10'd0, in_xsum[12*i+:12]};
+        acc_new[SUMS+XW*i+:XW] = (in_first ? {XW{1'b0}} : acc_old[SUMS+XW*i+:XW]) +
+            {{(XW - 12) {1'b0}}, in_xsum[12*i+:12]};
       end
     end
   end
@@ -198,8 +200,8 @@ module accumulator #(
       out_meta <= rd_meta;
       for (k = 0; k < L; k = k + 1) begin
         out_sum[36*k+:36] <= direct ? {{(36 - PW) {1'b0}}, in_psum[PW*k+:PW]} : dr_data[36*k+:36];
-        out_xsum[22*k+:22] <= direct ? {10'd0, in_xsum[12*k+:12]} :
-            dr_data[SUMS+22*(k%N_Y)+:22];
+        out_xsum[XW*k+:XW] <= direct ? {{(XW - 12) {1'b0}}, in_xsum[12*k+:12]} :
+            dr_data[SUMS+XW*(k%N_Y)+:XW];
       end
     end
   end

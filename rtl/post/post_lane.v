@@ -11,7 +11,9 @@
 
 module post_lane #(
     // rounding of the activation, see activation
-    parameter ROUNDING = 0
+    parameter ROUNDING = 0,
+    // width of the sum of pixels
+    parameter XW       = 29
 ) (
     // clock
     input  wire             clk,
@@ -27,7 +29,7 @@ module post_lane #(
     input  wire [ 16*8-1:0] t_add,
     // stage 0: sums; stage 1: constant; stage 2: multiplier; stage 3: shift and addend
     input  wire [     35:0] sum,
-    input  wire [     21:0] xsum,
+    input  wire [   XW-1:0] xsum,
     input  wire [     35:0] k,
     input  wire [     23:0] mul,
     input  wire [      3:0] shift,
@@ -39,7 +41,9 @@ module post_lane #(
   wire [35:0] alu;
   wire [35:0] v;
 
-  zero_point u_zp (
+  zero_point #(
+      .XW(XW)
+  ) u_zp (
       .clk  (clk),
       .valid(valid[1:0]),
       .arg_x(arg_x),

@@ -19,6 +19,8 @@ module post_lanes #(
     parameter ROUNDING = 0,
     // width of what travels beside a sum
     parameter MW       = 64,
+    // width of the sum of pixels
+    parameter XW       = 29,
     // lanes and width of a bank number
     parameter L        = N_Y * N_Z,
     parameter ZW       = $clog2(N_Z)
@@ -40,7 +42,7 @@ module post_lanes #(
     // sums, first bank of the issue, parameters of all banks, what travels beside
     input  wire             in_valid,
     input  wire [ L*36-1:0] in_sum,
-    input  wire [ L*22-1:0] in_xsum,
+    input  wire [ L*XW-1:0] in_xsum,
     input  wire [   ZW-1:0] in_bank,
     input  wire [N_Z*60-1:0] in_bn,
     input  wire [N_Z*36-1:0] in_kc,
@@ -91,7 +93,8 @@ module post_lanes #(
       for (y = 0; y < N_Y; y = y + 1) begin : g_y
         localparam I = z * N_Y + y;
         post_lane #(
-            .ROUNDING(ROUNDING)
+            .ROUNDING(ROUNDING),
+            .XW      (XW)
         ) u_lane (
             .clk    (clk),
             .valid  ({valid_q[6:0], in_valid}),
@@ -103,7 +106,7 @@ module post_lanes #(
             .t_shift(t_shift),
             .t_add  (t_add),
             .sum    (in_sum[36*I+:36]),
-            .xsum   (in_xsum[22*I+:22]),
+            .xsum   (in_xsum[XW*I+:XW]),
             .k      (kc_1),
             .mul    (bn_2[23:0]),
             .shift  (bn_3[35:32]),

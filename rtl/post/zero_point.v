@@ -11,8 +11,8 @@
 `default_nettype none
 
 module zero_point #(
-    // width of the sum of pixels: 22 bits for 1024 * 9 * 255
-    parameter XW = 22
+    // width of the sum of pixels: 29 bits for a vector of 2 MiB
+    parameter XW = 29
 ) (
     // clock
     input  wire               clk,
