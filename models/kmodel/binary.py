@@ -95,7 +95,7 @@ class Cursor:
         return self.read("f", what)[0]
 
     def count(self, what: str, item: int = 1) -> int:
-        """A u32 that counts things of at least ``item`` bytes that must still follow in the file."""
+        """A u32 that counts things of at least ``item`` bytes each in the file."""
         at = self.position
         value = self.u32(what)
         if value > COUNT_MAX or value * item > len(self.blob):

@@ -13,6 +13,7 @@ import struct
 
 from .binary import Cursor
 from .errors import KmodelError
+from .names import words
 
 # name: struct format of the operands, by opcode
 _PLAIN = """
@@ -74,28 +75,28 @@ class Dialect:
 DIALECTS = (
     Dialect(
         "1.0",
-        tuple(
+        words(
             "BATCH_TO_SPACE BINARY BROADCAST CALL CLAMP CONV2D CONV2D_TRANSPOSE CONVERT COPY "
             "DEQUANTIZE GATHER GATHER_ND LOGISTIC LUT1D MATMUL ONEHOT PAD QUANTIZE REDUCE "
             "REDUCE_WINDOW2D RESIZE_IMAGE SLICE SOFTMAX SPACE_TO_BATCH TAKE TRANSPOSE "
-            "UNARY".split()
+            "UNARY"
         ),
         {**_COMMON, "BINARY": "7B2f"},
-        tuple(
+        words(
             "abs ceil cos exp floor log neg round rsqrt sin sqrt square tanh bitwise_not "
-            "logical_not".split()
+            "logical_not"
         ),
         False,
     ),
     Dialect(
         "1.9",
-        tuple(
+        words(
             "BATCH_TO_SPACE BINARY BROADCAST CALL COMPARE CLAMP CONV2D CONV2D_TRANSPOSE CONVERT "
             "COPY CUMSUM DEQUANTIZE GATHER GATHER_ND HARDMAX LOGISTIC LUT1D MATMUL ONEHOT PAD "
             "QUANTIZE RANDOM_NORMAL RANDOM_UNIFORM REDUCE REDUCE_ARG REDUCE_PROD REDUCE_WINDOW2D "
             "RESIZE_IMAGE ROI_ALIGN SIGMOID SLICE SOFTMAX SPACE_TO_BATCH TAKE TERNARY TOPK "
             "TRANSPOSE TRILU UNARY GRU TFLITE_DETECTION_POSTPROCESS LAYER_NORMALIZATION COMPRESS "
-            "GATHER_ELEMENTS INSTANCE_NORMALIZATION".split()
+            "GATHER_ELEMENTS INSTANCE_NORMALIZATION"
         ),
         {
             **_COMMON,
@@ -104,9 +105,9 @@ DIALECTS = (
             "SIGMOID": "4B",
             "SOFTMAX": "4Bif",
         },
-        tuple(
+        words(
             "abs acos asin ceil cos exp floor log neg round rsqrt sign sin sqrt square tanh "
-            "bitwise_not logical_not erf".split()
+            "bitwise_not logical_not erf"
         ),
         True,
     ),

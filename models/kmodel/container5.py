@@ -116,7 +116,7 @@ class Model5:
                 parameters, views = function.outputs, outputs
             for parameter, view in zip(parameters, views, strict=True):
                 inside = start - parameter.range.start
-                if 0 <= inside and inside + size <= parameter.range.size:
+                if inside >= 0 and inside + size <= parameter.range.size:
                     return View(view.space, view.start + inside, (size,))
             return None
         if place.location == KPU_RAM:

@@ -196,10 +196,7 @@ def _run_step(step: Step, memory: Memory, kpu: Kpu | None, compare: bool) -> Lay
     arg = step.arg
     x = unpack(memory["kpu"], arg.image_src_addr, arg.in_shape).copy()
     expected = step.golden(x) if compare or kpu is None else None
-    if kpu is None:
-        outcome = Outcome(expected)
-    else:
-        outcome = kpu(step, memory["kpu"].copy())
+    outcome = Outcome(expected) if kpu is None else kpu(step, memory["kpu"].copy())
     if outcome.ram is not None:
         if outcome.ram.shape != memory["kpu"].shape or outcome.ram.dtype != np.uint8:
             raise ValueError(f"{step.name}: AI RAM of {outcome.ram.dtype}{outcome.ram.shape}")

@@ -10,11 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from . import kernels as k
+from .names import BINARY_V4, UNARY_V4
 from .program import Memory, Operation, View
 
 CONSTANTS = {4: 0.0, 5: 1.0}
-UNARY = dict(enumerate("abs ceil cos exp floor log neg rsqrt sin square".split(), start=0x20))
-BINARY = dict(enumerate("add sub mul div min max".split(), start=0x40))
+UNARY = dict(enumerate(UNARY_V4, start=0x20))
+BINARY = dict(enumerate(BINARY_V4, start=0x40))
 DUP, POP, ARGUMENT, LITERAL, CLAMP, RETURN = 1, 2, 3, 6, 0x80, 0xA0
 Code = tuple[tuple[int, float], ...]
 

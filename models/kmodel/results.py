@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import KmodelError
+from .names import words
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -37,19 +38,20 @@ FACE_ANCHORS = (
     9.01025,
 )
 VOC_ANCHORS = (1.08, 1.19, 3.42, 4.41, 6.63, 11.38, 9.42, 5.11, 16.62, 10.52)
-VOC_CLASSES = (
+VOC_CLASSES = words(
     "aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike "
     "person pottedplant sheep sofa train tvmonitor"
-).split()
-COCO_CLASSES = (
+)
+COCO_CLASSES = words(
     "person,bicycle,car,motorcycle,airplane,bus,train,truck,boat,traffic light,fire hydrant,"
     "stop sign,parking meter,bench,bird,cat,dog,horse,sheep,cow,elephant,bear,zebra,giraffe,"
     "backpack,umbrella,handbag,tie,suitcase,frisbee,skis,snowboard,sports ball,kite,baseball bat,"
     "baseball glove,skateboard,surfboard,tennis racket,bottle,wine glass,cup,fork,knife,spoon,"
     "bowl,banana,apple,sandwich,orange,broccoli,carrot,hot dog,pizza,donut,cake,chair,couch,"
     "potted plant,bed,dining table,toilet,tv,laptop,mouse,remote,keyboard,cell phone,microwave,"
-    "oven,toaster,sink,refrigerator,book,clock,vase,scissors,teddy bear,hair drier,toothbrush"
-).split(",")
+    "oven,toaster,sink,refrigerator,book,clock,vase,scissors,teddy bear,hair drier,toothbrush",
+    ",",
+)
 COLOURS = ((230, 40, 40), (40, 160, 40), (50, 90, 230), (230, 160, 0), (160, 40, 200))
 
 
@@ -93,7 +95,7 @@ class Detector:
 
 
 FACE = Detector(FACE_ANCHORS, ("face",))
-VOC = Detector(VOC_ANCHORS, tuple(VOC_CLASSES))
+VOC = Detector(VOC_ANCHORS, VOC_CLASSES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +175,7 @@ def decode_yolox(
         rest = sigmoid(rest)
     scores = rest[:, :1] * rest[:, 1:]
     if names is None:
-        names = tuple(COCO_CLASSES if scores.shape[1] == len(COCO_CLASSES) else ())
+        names = COCO_CLASSES if scores.shape[1] == len(COCO_CLASSES) else ()
     return _select(np.concatenate([centre, size], axis=1), scores, names, threshold, nms)
 
 

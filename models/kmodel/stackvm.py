@@ -18,6 +18,7 @@ from .bytecode import Dialect, Instruction, decode
 from .container5 import DTYPES, Function, Model5, Range
 from .errors import KmodelError
 from .k210 import function_operations
+from .names import BINARY_V5, PAD_MODES, REDUCE, RESIZE_MODES
 from .products import Conv2d, MatMul
 from .program import ELEMENTS_MAX, Operation, View
 
@@ -25,13 +26,6 @@ STEPS_MAX = 1_000_000
 OPERATIONS_MAX = 50_000
 DEPTH_MAX = 8
 STACK_MAX = 4096
-REDUCE = "mean min max sum".split()
-BINARY = (
-    "add sub mul div min max pow floor_div floor_mod bitwise_and bitwise_or bitwise_xor "
-    "logical_and logical_or logical_xor"
-).split()
-PAD_MODES = ["constant", "reflect", "symmetric", "edge"]
-RESIZE_MODES = ["bilinear", "nearest"]
 
 
 class Address(NamedTuple):
@@ -211,7 +205,7 @@ class Machine:
             raise self.fail(f"shape register {register} is not set")
         return self.shapes[register]
 
-    def choice(self, names: list[str] | tuple[str, ...], value: int, what: str) -> str:
+    def choice(self, names: tuple[str, ...], value: int, what: str) -> str:
         if value >= len(names):
             raise self.fail(f"{what} {value} is not supported")
         return names[value]
@@ -258,7 +252,7 @@ class Machine:
         self.trace.add(
             ops.Binary(
                 offset=self.at.offset,
-                op=self.choice(BINARY, op, "binary operator"),
+                op=self.choice(BINARY_V5, op, "binary operator"),
                 a=va,
                 b=vb,
                 dst=self.view(out, dtype, result, out_strides),
@@ -376,10 +370,10 @@ class Machine:
         bias, scale = self.number(), self.number()
         out, src = self.address(), self.address()
         extent = self.shape(shape)
-        views = dict(
-            src=self.view(src, dtype, extent, strides),
-            dst=self.view(out, result, extent, out_strides),
-        )
+        views = {
+            "src": self.view(src, dtype, extent, strides),
+            "dst": self.view(out, result, extent, out_strides),
+        }
         if kind == "quantize":
             if views["dst"].item != 1:
                 raise self.fail(f"to {views['dst'].dtype} is not supported")

@@ -13,20 +13,18 @@ from . import nnil
 from . import operations as ops
 from .binary import Blob, Cursor
 from .layers import ACT_BYTES, ARG_BYTES, make_layer, read_arg, table_bytes
+from .names import BINARY_V4, REDUCE, RESIZE_MODES, UNARY_V4, words
 from .operations import FULL
 from .products import Conv2d, MatMul, QuantMatMul
 from .program import RAM_BYTES, Operation, Program, Tensor, Upload, View
 
 SPACES = {0: "const", 1: "main", 2: "kpu"}
 DTYPES = {0: "<f4", 1: "u1"}
-BINARY = "add sub mul div min max".split()
-UNARY = "abs ceil cos exp floor log neg rsqrt sin square".split()
-REDUCE = "mean min max sum".split()
-NAMES = (
+NAMES = words(
     "binary concat conv2d dequantize matmul pad quantize reduce reduce_window2d memory_copy "
     "resize_image softmax transpose strided_slice unary quantized_binary quantized_conv2d "
     "quantized_matmul table_lookup1d conv2d_transpose nnil_unary_method"
-).split()
+)
 KPU_UPLOAD, KPU_CONV2D = 0x2001, 0x2002
 
 
@@ -69,7 +67,7 @@ class Node:
         low, high = self.c.read("2f", "fused activation")
         return FULL if low < -3.4e38 and high > 3.4e38 else (low, high)
 
-    def choice(self, names: list[str], what: str) -> str:
+    def choice(self, names: tuple[str, ...], what: str) -> str:
         at, value = self.c.position, self.c.u32(what)
         if value >= len(names):
             raise self.c.blob.error(at, f"{what} {value} is not supported")
@@ -78,7 +76,7 @@ class Node:
 
 def _binary(n: Node) -> Operation:
     a, b, out = n.range("input a"), n.range("input b"), n.range("output")
-    op = n.choice(BINARY, "binary operator")
+    op = n.choice(BINARY_V4, "binary operator")
     shapes = [n.shape("shape") for _ in range(3)]
     a, b, out = (n.shaped(v, s, "tensor") for v, s in zip((a, b, out), shapes, strict=True))
     return ops.Binary(offset=n.offset, op=op, a=a, b=b, dst=out, clamp=n.clamp())
@@ -86,7 +84,7 @@ def _binary(n: Node) -> Operation:
 
 def _quantized_binary(n: Node) -> Operation:
     a, b, out = n.range("input a"), n.range("input b"), n.range("output")
-    op = n.choice(BINARY, "binary operator")
+    op = n.choice(BINARY_V4, "binary operator")
     shapes = [n.shape("shape") for _ in range(3)]
     a, b, out = (n.shaped(v, s, "tensor") for v, s in zip((a, b, out), shapes, strict=True))
     params = [n.c.read("3i", "scale") for _ in range(3)]
@@ -125,15 +123,15 @@ def _conv_body(n: Node) -> dict:
     kh, kw, sh, sw, dh, dw = n.c.read("6i", "window")
     if min(groups, o, kh, kw) < 1 or shape[1] % groups or max(o, kh, kw) > 1 << 16:
         raise n.c.error(f"{o} channels in {groups} groups, window {kh} x {kw}, input {shape}")
-    return dict(
-        src=n.shaped(src, shape, "input"),
-        out=out,
-        groups=groups,
-        pads=pads,
-        stride=(sh, sw),
-        dilation=(dh, dw),
-        kernel=(o, shape[1] // groups, kh, kw),
-    )
+    return {
+        "src": n.shaped(src, shape, "input"),
+        "out": out,
+        "groups": groups,
+        "pads": pads,
+        "stride": (sh, sw),
+        "dilation": (dh, dw),
+        "kernel": (o, shape[1] // groups, kh, kw),
+    }
 
 
 def _conv_output(n: Node, body: dict) -> View:
@@ -312,7 +310,7 @@ def _resize(n: Node) -> Operation:
     src, dst = n.range("input"), n.range("output")
     shape = n.shape("input shape")
     oh, ow = n.c.read("2i", "output size")
-    mode = n.choice(["bilinear", "nearest"], "resize mode")
+    mode = n.choice(RESIZE_MODES, "resize mode")
     align = n.c.u8("align_corners")
     return ops.Resize(
         offset=n.offset,
@@ -368,7 +366,7 @@ def _strided_slice(n: Node) -> Operation:
 
 def _unary(n: Node) -> Operation:
     src, dst = n.range("input"), n.range("output")
-    op = n.choice(UNARY, "unary operator")
+    op = n.choice(UNARY_V4, "unary operator")
     return ops.Unary(offset=n.offset, op=op, src=src, dst=dst)
 
 

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operator names by their number in the files."""
+
+from __future__ import annotations
+
+
+def words(text: str, separator: str | None = None) -> tuple[str, ...]:
+    """Names out of one string."""
+    return tuple(text.split(separator))
+
+
+REDUCE = words("mean min max sum")
+BINARY_V4 = words("add sub mul div min max")
+BINARY_V5 = words(
+    "add sub mul div min max pow floor_div floor_mod bitwise_and bitwise_or bitwise_xor "
+    "logical_and logical_or logical_xor"
+)
+UNARY_V4 = words("abs ceil cos exp floor log neg rsqrt sin square")
+PAD_MODES = words("constant reflect symmetric edge")
+RESIZE_MODES = words("bilinear nearest")
