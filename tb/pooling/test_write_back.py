@@ -159,6 +159,7 @@ class Bench:
         for i in range(64):
             if be >> i & 1:  # a byte that is written is known
                 self.ram[row * 64 + i] = int(bits[504 - 8 * i : 512 - 8 * i], 2)
+                self.writes[row * 64 + i] += 1
 
     async def play(self, layer: Layer, p_in: float, p_gnt: float) -> None:
         """Deliver the layer; groups are taken only when there is room. Bounded."""
@@ -202,6 +203,7 @@ class Bench:
         want = self.ram.copy()
         airam.pack(want, arg.image_dst_addr, layer.result())
         before = self.ram.copy()
+        self.writes = np.zeros(self.ram.size, dtype=int)
         await self.play(layer, p_in, p_gnt)
         wrong = np.flatnonzero(self.ram != want)
         if wrong.size:
@@ -210,6 +212,7 @@ class Bench:
             text = f"pixels (c, y, x) {bad[:4].tolist()}" if bad.size else "bytes beside the map"
             raise AssertionError(f"{arg.in_shape} pool {arg.pool_type}: {wrong.size}, {text}")
         assert (before != want).any()
+        assert self.writes.max() == 1, "a byte is written once, also where stripes overlap"
 
 
 def make(rng: random.Random, shape, pool: int, depthwise: bool) -> LayerArg:

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the entries of the tile buffer must hold, pixel by pixel, and the reads that it takes."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tb.core.desc import CHAN, DWROW, FC, TAPS, stripes
+
+ANY = -1  # a byte that does not count
+
+
+def _window(x: np.ndarray, chan: int, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
+    """Pixels (len(ys), len(xs)) of a channel; ANY outside the map."""
+    inside = ((ys >= 0) & (ys < x.shape[1]))[:, None] & ((xs >= 0) & (xs < x.shape[2]))[None, :]
+    picked = x[chan][np.clip(ys, 0, x.shape[1] - 1)][:, np.clip(xs, 0, x.shape[2] - 1)]
+    return np.where(inside, picked.astype(np.int16), ANY)
+
+
+def _place(entry: np.ndarray, bank: int, swl: int, slot: int, pixels: np.ndarray) -> None:
+    """Lines of pixels into the slots of a bank from ``slot`` on."""
+    for line, row in enumerate(pixels):
+        at = (slot + line) << swl
+        entry[bank, at : at + len(row)] = row
+
+
+def _taps(x: np.ndarray, d: dict[str, int], stripe, chan: int) -> np.ndarray:
+    gx, gy, width, lines = stripe
+    entry = np.full((9, 64), ANY, dtype=np.int16)
+    ys = (gy + np.arange(lines)) << d["stl"]
+    xs = ((gx + np.arange(width)) << d["stl"]) + d["ph"]
+    for bank in range(9) if d["k3"] else (4,):
+        pixels = _window(x, chan, ys + bank // 3 - 1, xs + bank % 3 - 1)
+        _place(entry, bank, d["swl"], 0, pixels)
+    return entry
+
+
+def _chans(x: np.ndarray, d: dict[str, int], stripe, step: int) -> np.ndarray:
+    gx, gy, width, lines = stripe
+    entry = np.full((9, 64), ANY, dtype=np.int16)
+    ys = (gy + np.arange(lines)) << d["stl"]
+    xs = ((gx + np.arange(width)) << d["stl"]) + d["ph"]
+    for bank in range(min(9, x.shape[0] - 9 * step)):
+        _place(entry, bank, d["swl"], 0, _window(x, 9 * step + bank, ys, xs))
+    return entry
+
+
+def _rows(x: np.ndarray, d: dict[str, int]) -> Iterator[np.ndarray]:
+    per_row = 4 >> d["ip"]
+    for first in range(0, d["c"], per_row):
+        for line in range(d["h"]):
+            for left in range(0, d["w"], 64):
+                entry = np.full((9, 64), ANY, dtype=np.int16)
+                xs = left + np.arange(min(64, d["w"] - left))
+                for bank in range(9) if d["k3"] else (4,):
+                    ys = np.array([line + bank // 3 - 1])
+                    for slot in range(min(per_row, d["c"] - first)):
+                        pixels = _window(x, first + slot, ys, xs + bank % 3 - 1)
+                        _place(entry, bank, 4 + d["ip"], slot, pixels)
+                yield entry
+
+
+def _vector(x: np.ndarray) -> Iterator[np.ndarray]:
+    flat = x.reshape(-1).astype(np.int16)
+    flat = np.concatenate([flat, np.full(-len(flat) % 576, ANY, dtype=np.int16)])
+    for part in flat.reshape(-1, 64, 9):
+        yield part.T
+
+
+def entries(x: np.ndarray, d: dict[str, int]) -> Iterator[np.ndarray]:
+    """Entries (9, 64) in the order in which the array uses them; ANY where nothing counts."""
+    if d["mode"] == DWROW:
+        yield from _rows(x, d)
+        return
+    if d["mode"] == FC:
+        for _ in range(1 if d["held"] else d["g"]):
+            yield from _vector(x)
+        return
+    make = {TAPS: _taps, CHAN: _chans}[d["mode"]]
+    for block in range(0, d["g"], d["b"]):
+        groups = min(d["b"], d["g"] - block)
+        for stripe in stripes(d):
+            for _ in range(1 if d["held"] else groups):
+                for step in range(d["s"]):
+                    yield make(x, d, stripe, step)
+
+
+def reads(d: dict[str, int]) -> int:
+    """AI RAM reads when each row that holds a pixel in use is read once for each pass."""
+    per_row = 4 >> d["ip"]
+    shared = -(-d["c"] // per_row)  # channel groups
+    if d["mode"] == DWROW:
+        return shared * d["h"] * d["irl"]
+    if d["mode"] == FC:
+        return (1 if d["held"] else d["g"]) * d["c"] * d["h"] * d["irl"]
+    reach = int(d["mode"] == TAPS and d["k3"])
+    total = 0
+    for gx, gy, width, lines in stripes(d):
+        ys = {((gy + n) << d["stl"]) + k for n in range(lines) for k in range(-reach, reach + 1)}
+        ys = {y for y in ys if 0 <= y < d["h"]}
+        low = max(0, (gx << d["stl"]) + d["ph"] - reach)
+        high = min(d["w"] - 1, ((gx + width - 1) << d["stl"]) + d["ph"] + reach)
+        total += len(ys) * (high // 64 - low // 64 + 1)
+    units = d["c"] if d["mode"] == TAPS else shared
+    passes = 0
+    for block in range(0, d["g"], d["b"]):
+        passes += 1 if d["held"] else min(d["b"], d["g"] - block)
+    return total * units * passes

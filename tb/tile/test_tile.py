@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fill of the tile buffer: every entry holds the windows that the array needs, in order.
+
+The consumer looks at an entry when it is complete and again before it releases it, so an entry
+that is overwritten too early is seen. Grants and releases are random.
+"""
+
+import random
+
+import cocotb
+import numpy as np
+import pytest
+from cocotb.triggers import RisingEdge
+
+from models import airam
+from models.layer import LayerArg
+from tb.core.desc import Sizes, describe, pack
+from tb.core.pipe import reset
+from tb.simrun import run
+from tb.tile.expected import ANY, entries, reads
+
+RAM_ROWS = 2048
+# c, h, w, o, kernel, pool, depthwise: layouts, picks with either phase, stacked stripes
+CASES = [
+    *(
+        (5, 6, 10, 3, 3, 0, 0),
+        (3, 5, 20, 3, 3, 0, 0),
+        (2, 4, 40, 3, 3, 0, 0),
+        (2, 3, 140, 3, 3, 0, 0),
+    ),
+    *(
+        (40, 3, 7, 5, 3, 0, 0),
+        (3, 9, 64, 2, 3, 1, 0),
+        (2, 8, 70, 2, 3, 3, 0),
+        (3, 9, 33, 2, 3, 9, 0),
+    ),
+    *(
+        (3, 9, 33, 3, 3, 5, 0),
+        (2, 8, 150, 3, 3, 6, 0),
+        (3, 13, 70, 3, 3, 7, 0),
+        (2, 7, 9, 3, 3, 6, 0),
+    ),
+    *(
+        (23, 5, 9, 9, 1, 0, 0),
+        (11, 3, 30, 9, 1, 0, 0),
+        (10, 2, 70, 9, 1, 0, 0),
+        (9, 5, 130, 5, 1, 2, 0),
+    ),
+    *(
+        (21, 9, 33, 9, 1, 5, 0),
+        (10, 9, 16, 9, 1, 6, 0),
+        (10, 9, 150, 3, 1, 7, 0),
+        (12, 8, 40, 3, 1, 6, 0),
+    ),
+    *(
+        (9, 6, 31, 3, 1, 8, 0),
+        (18, 9, 18, 3, 1, 4, 0),
+        (1, 1, 1, 1, 1, 0, 0),
+        (1, 4, 1, 1, 3, 0, 0),
+    ),
+    *(
+        (5, 6, 10, 5, 3, 0, 1),
+        (3, 5, 20, 3, 3, 0, 1),
+        (2, 4, 64, 2, 3, 0, 1),
+        (2, 3, 150, 2, 3, 0, 1),
+    ),
+    *(
+        (6, 4, 9, 6, 1, 0, 1),
+        (3, 1, 200, 3, 3, 0, 1),
+        (5, 1, 4, 5, 3, 0, 1),
+        (2, 3, 65, 2, 1, 0, 1),
+    ),
+    *(
+        (3, 6, 40, 3, 3, 1, 1),
+        (3, 7, 17, 3, 1, 5, 1),
+        (5, 8, 12, 5, 1, 3, 1),
+        (2, 6, 80, 2, 3, 8, 1),
+    ),
+]
+
+
+def bytes_of(value) -> np.ndarray:
+    """(9, 64) bytes of the banks; -2 where a bit is not 0 or 1."""
+    text = np.frombuffer(str(value).encode(), dtype=np.uint8)[::-1].reshape(9 * 64, 8)
+    known = ((text == ord("0")) | (text == ord("1"))).all(axis=1)
+    number = np.packbits(text == ord("1"), axis=1, bitorder="little")[:, 0]
+    return np.where(known, number.astype(np.int16), -2).reshape(9, 64)
+
+
+class Bench:
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        self.sizes = Sizes(tile_rows=int(dut.TILE_ROWS.value), wbuf_rows=256)
+        self.freed = 0
+        self.modulo = 1 << len(dut.tile_filled)
+
+    async def read(self, entry: int) -> None:
+        """Show an entry; the data are there two edges later."""
+        self.dut.re.value, self.dut.raddr.value = 1, entry % self.sizes.tile_rows
+
+    async def play(self, arg: LayerArg, p_gnt: float, p_use: float) -> None:
+        """Run the fill of a layer with random input; check every entry twice. Bounded."""
+        dut, rng = self.dut, np.random.default_rng(random.getrandbits(32))
+        d = describe(arg, self.sizes)
+        x = rng.integers(0, 256, arg.in_shape).astype(np.uint8)
+        ram = rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
+        airam.pack(ram, arg.image_src_addr, x)
+        want = list(entries(x, d))
+        dut.desc.value, dut.start.value = pack(d), 1
+        await RisingEdge(dut.clk)
+        dut.start.value = 0
+        begin = self.freed
+        looks: list[int] = []  # entries whose contents come: now, next
+        seen = released = fetched = 0
+        again = False  # the oldest entry was looked at for the second time
+        for _ in range(200 + int((60 * reads(d) + 20 * len(want)) / p_gnt / p_use)):
+            filled = (int(dut.tile_filled.value) - begin) % self.modulo
+            assert filled - released <= self.sizes.tile_rows
+            # one look a cycle: at a new entry, or again at the oldest
+            dut.re.value, look = 0, -1
+            if random.random() < p_use:
+                if seen < filled and (random.random() < 0.7 or seen == released):
+                    look, seen = seen, seen + 1
+                elif released < seen and not again:
+                    look, again = released, True
+                elif again and not looks:
+                    released, again = released + 1, False
+                    dut.tile_freed.value = (begin + released) % self.modulo
+            if look >= 0:
+                await self.read(begin + look)
+            dut.fl_gnt.value = int(random.random() < p_gnt)
+            await RisingEdge(dut.clk)
+            if looks and looks[0] >= 0:
+                self._compare(d, want[looks[0]], looks[0])
+            looks = [look] if look >= 0 else []
+            if int(dut.fl_req.value) and int(dut.fl_gnt.value):
+                row = int(dut.fl_row.value)
+                dut.fl_data.value = int.from_bytes(
+                    ram[64 * row : 64 * row + 64].tobytes(), "little"
+                )
+                fetched += 1
+            else:
+                dut.fl_data.value = random.getrandbits(512)
+            if released == len(want) and not int(dut.busy.value):
+                break
+        else:
+            raise AssertionError(f"{arg.in_shape}: {released} of {len(want)} entries, then nothing")
+        for _ in range(8):
+            await RisingEdge(dut.clk)
+        assert (int(dut.tile_filled.value) - begin) % self.modulo == len(want), "too many entries"
+        self.freed = begin + len(want)
+        assert fetched <= reads(d), f"{fetched} reads, {reads(d)} rows are needed"
+
+    def _compare(self, d: dict[str, int], want: np.ndarray, number: int) -> None:
+        got = bytes_of(self.dut.rdata.value)
+        wrong = (want != ANY) & (got != want)
+        if wrong.any():
+            bank, at = (int(i) for i in np.argwhere(wrong)[0])
+            shape = d["c"], d["h"], d["w"]
+            raise AssertionError(
+                f"{shape} mode {d['mode']} pool {d['pool']} stride {1 << d['stl']}: entry {number} "
+                f"bank {bank} byte {at} is {got[bank, at]}, expected {want[bank, at]}; "
+                f"{int(wrong.sum())} wrong"
+            )
+
+
+def make(c, h, w, o, kernel, pool, depthwise, fc=False) -> LayerArg:
+    src = random.randrange(RAM_ROWS // 4)
+    flags = {"depthwise": bool(depthwise), "fc": fc}
+    return LayerArg.make(c, h, w, o, kernel=kernel, pool=pool, src=src, **flags)
+
+
+RATES = ((1.0, 1.0), (0.3, 1.0), (1.0, 0.4), (0.6, 0.6))
+INPUTS = ("start", "desc", "tile_freed", "fl_gnt", "fl_data", "re", "raddr")
+
+
+@cocotb.test()
+async def chosen_layers(dut) -> None:
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    for case in CASES:
+        await bench.play(make(*case), *random.choice(RATES))
+
+
+@cocotb.test()
+async def vectors(dut) -> None:
+    """Fully connected: any length; one that fits the tile buffer and one that does not."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    for shape in (
+        (1, 1, 1),
+        (3, 1, 3),
+        (3, 5, 7),
+        (64, 1, 9),
+        (9, 1, 64),
+        (2, 3, 150),
+        (5, 11, 23),
+    ):
+        await bench.play(make(*shape, 2, 1, 0, 0, True), *random.choice(RATES))
+    await bench.play(make(48, 20, 20, 2, 1, 0, 0, True), 1.0, 1.0)
+
+
+@cocotb.test()
+async def random_layers(dut) -> None:
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    for _ in range(10):
+        kernel, pool, depthwise = random.choice((1, 3)), random.randrange(10), random.random() < 0.3
+        c, h, w = random.randint(1, 12), random.randint(4, 9), random.randint(4, 80)
+        o = c if depthwise else random.randint(1, 4)
+        await bench.play(make(c, h, w, o, kernel, pool, depthwise), *random.choice(RATES))
+
+
+@pytest.mark.parametrize("sim", ["icarus", "verilator"])
+def test_tile(sim: str) -> None:
+    sources = ["tb/tile/tile_bench.v", "rtl/lib/ram_1r1w.v", "rtl/mac/stripe_iter.v"]
+    sources += [f"rtl/cache/{n}.v" for n in ("fill_seq", "tile_scatter", "fc_flatten", "tile_bank")]
+    run(sim, "tile_bench", sources, "tb.tile.test_tile")
