@@ -12,7 +12,7 @@ import dataclasses
 import struct
 
 from .binary import Cursor
-from .errors import KmodelError
+from .errors import KmodelError, bad
 from .names import words
 
 # name: struct format of the operands, by opcode
@@ -155,6 +155,4 @@ def decode(text: Cursor, dialect: Dialect) -> list[Instruction]:
 
 
 def _unknown(file: str, offset: int, what: str, dialect: Dialect) -> KmodelError:
-    return KmodelError(
-        f"{file}: offset 0x{offset:x}: {what} is not supported (byte code of nncase {dialect.name})"
-    )
+    return bad(file, offset, f"{what} is not supported (byte code of nncase {dialect.name})")

@@ -10,11 +10,12 @@ class KmodelError(ValueError):
     The text is one line: file, offset, what was found and what was expected.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, offset: int | None = None) -> None:
         super().__init__(" ".join(str(text).split()))
+        self.offset = offset
 
 
 def bad(file: str, offset: int | None, text: str) -> KmodelError:
     """The error for ``text`` at byte ``offset`` of ``file``."""
     place = "" if offset is None else f" offset 0x{offset:x}:"
-    return KmodelError(f"{file}:{place} {text}")
+    return KmodelError(f"{file}:{place} {text}", offset)

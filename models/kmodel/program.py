@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..airam import pack, unpack
 from ..layer import LayerArg
 from ..layout import AI_RAM_ROWS, ROW_BYTES, Layout
-from .errors import KmodelError
+from .errors import KmodelError, bad
 
 RAM_BYTES = AI_RAM_ROWS * ROW_BYTES
 SPACE_MAX = 64 << 20  # bytes of one memory space: eight times what the K210 has
@@ -350,4 +350,4 @@ class Program:
                 raise self._error(op, f"layer {index} does not fit the device: {err}") from None
 
     def _error(self, op: Operation, text: str) -> KmodelError:
-        return KmodelError(f"{self.file}: offset 0x{op.offset:x}: {op.name}: {text}")
+        return bad(self.file, op.offset, f"{op.name}: {text}")

@@ -18,7 +18,7 @@ def read_v5(blob: Blob) -> Program:
     """
     model = read_container(blob)
     function = model.function(*model.entry, 24)
-    errors: list[tuple[int, KmodelError]] = []
+    errors: list[KmodelError] = []
     for dialect in DIALECTS:
         trace = Trace(model, dialect)
         try:
@@ -28,8 +28,8 @@ def read_v5(blob: Blob) -> Program:
                 _check_outputs(program)
             return program
         except KmodelError as err:
-            errors.append((trace.steps, err))
-    raise max(errors, key=lambda item: item[0])[1]
+            errors.append(err)
+    raise max(reversed(errors), key=lambda err: err.offset or 0)
 
 
 def read_functions(blob: Blob) -> list[Program]:
