@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""layer_decode: every field of the descriptor, every refusal, stalls on either side."""
+
+import random
+from dataclasses import dataclass
+
+import cocotb
+import pytest
+from cocotb.triggers import RisingEdge
+
+from models.layer import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
+from models.pooling import POOL_STRIDE
+from tb.core.desc import FC, Sizes, describe, unpack
+from tb.core.pipe import reset
+from tb.simrun import run
+
+SIDE = ("eight_bit", "wgt_base", "bias_base", "index", "first", "last")  # with the last word
+LATENCY = 80  # cycles from the last word to the descriptor or the refusal
+RESERVED = [
+    sum(((1 << width) - 1) << low for w, low, width, *_ in FIELDS.values() if w == word)
+    ^ ((1 << 64) - 1)
+    for word in range(12)
+]
+IGNORED = ("ram_flag", "full_add", "pad_type", "first_stride", "bypass_conv", "load_para")
+IGNORED += ("dma_burst_size", "load_coor", "coef_column_offset", "coef_row_offset", "load_act")
+IGNORED += ("channel_switch_addr", "row_switch_addr", "coef_size", "coef_group")
+IGNORED += ("wb_channel_switch_addr", "wb_row_switch_addr", "wb_group")
+
+
+@dataclass
+class Case:
+    arg: LayerArg
+    side: dict[str, int]
+
+    def code(self, sizes: Sizes) -> int:
+        """The refusal that is due, 0 for a legal layer."""
+        eight_bit = bool(self.side["eight_bit"])
+        limits = {"ram_rows": sizes.ram_rows, "weight_bits": sizes.weight_bits}
+        code = self.arg.device_code(eight_bit=eight_bit, **limits)
+        if code:
+            return code
+        d = self.fields(sizes)
+        rows = -(-self.arg.i_ch_num // sizes.n_z) if d["dw"] else d["s"]
+        return ERROR_CODES["BAD_WEIGHTS"] if d["mode"] != FC and rows > sizes.wbuf_rows else 0
+
+    def fields(self, sizes: Sizes) -> dict[str, int]:
+        return describe(self.arg, sizes, **{**self.side, "eight_bit": bool(self.side["eight_bit"])})
+
+    def words(self) -> list[int]:
+        """The twelve words, with noise where the KPU keeps bits to itself."""
+        return [
+            int(w) | (random.getrandbits(64) & RESERVED[i] if random.getrandbits(1) else 0)
+            for i, w in enumerate(self.arg.encode())
+        ]
+
+
+def number(most: int) -> int:
+    """1..most, small ones as often as large ones, the ends too."""
+    return random.choice((1, most, random.randint(1, most), min(most, 1 << random.randrange(10))))
+
+
+def noise_fields(arg: LayerArg) -> LayerArg:
+    """Numbers in all fields that may hold any; what is ignored holds anything."""
+    names = ("arg_x", "arg_w", "shr_x", "shr_w", "arg_add", "pad_value", "para_start_addr")
+    names += ("bwsx_base_addr", "active_addr", "int_en", "send_data_out", "signed_in", "signed_out")
+    changes = {}
+    for name in (*names, *IGNORED):
+        _, _, width, signed, offset = FIELDS[name]
+        value = random.choice((0, (1 << width) - 1, random.getrandbits(width)))
+        changes[name] = (
+            value - (1 << width) if signed and value >> (width - 1) else value
+        ) + offset
+    return arg.replace(**changes)
+
+
+def legal(sizes: Sizes) -> Case:
+    """A layer of any size that the device can run."""
+    while True:
+        fc, depthwise = random.random() < 0.15, random.random() < 0.25
+        pool = 0 if fc else random.choice(tuple(POOL_STRIDE))
+        side = {
+            "eight_bit": int(random.random() < 0.7 or sizes.weight_bits == 8),
+            "wgt_base": random.getrandbits(32),
+            "bias_base": random.getrandbits(32),
+            "index": random.getrandbits(10),
+            "first": random.getrandbits(1),
+            "last": random.getrandbits(1),
+        }
+        c, h, w, o = number(1024), number(512), number(960), number(1024)
+        if random.random() < 0.5:
+            c, h, w = min(c, 40), min(h, 30), min(w, random.choice((16, 32, 70)))
+        if depthwise:
+            o, fc = c, False
+        try:
+            arg = LayerArg.make(
+                *(c, h, w, o),
+                kernel=1 if fc else random.choice((1, 3)),
+                pool=pool,
+                depthwise=depthwise,
+                fc=fc,
+                eight_bit=bool(side["eight_bit"]),
+                per_load=random.choice((None, None, number(o))),
+                src=random.choice((0, random.randrange(sizes.ram_rows))),
+                ram_rows=sizes.ram_rows,
+            )
+        except LayerError:
+            continue
+        more = random.choice((0, 0, 1, random.randrange(1000)))
+        arg = noise_fields(arg.replace(para_size=min(PARA_SIZE_MAX, arg.para_size + more)))
+        case = Case(arg, side)
+        if case.code(sizes) == 0:
+            return case
+
+
+def spoil(case: Case) -> Case:
+    """One thing that may be wrong, or several."""
+    arg, side = case.arg, dict(case.side)
+    for _ in range(random.choice((1, 1, 2))):
+        change = random.randrange(14)
+        if change == 0:
+            arg = arg.replace(depth_wise_layer=1, fc=1)
+        elif change == 1:
+            arg = arg.replace(kernel_type=random.randrange(1, 8))
+        elif change == 2:
+            arg = arg.replace(pool_type=random.randrange(1, 16))
+        elif change == 3:
+            arg = arg.replace(o_row_wid=min(1024, arg.o_row_wid + 1))
+        elif change == 4:
+            arg = arg.replace(o_col_high=max(1, arg.o_col_high - 1))
+        elif change == 5:
+            arg = arg.replace(i_row_wid=random.choice((960, 961, 1024)))
+            wide = arg.i_row_wid // POOL_STRIDE.get(arg.pool_type, 1)
+            arg = arg.replace(o_row_wid=1 if arg.fc else wide)
+        elif change == 6:
+            arg = arg.replace(i_ch_num=arg.i_ch_num % 1024 + 1)
+        elif change in (7, 8):
+            rows = arg.in_layout.rows if change == 7 else arg.out_layout.rows
+            name = "image_src_addr" if change == 7 else "image_dst_addr"
+            edge = case_rows - rows + random.choice((0, 1, 5))
+            arg = arg.replace(**{name: max(0, min(32767, edge))})
+        elif change == 9:
+            needed = arg.o_ch_num_coef * arg.taps * (1 if side["eight_bit"] else 2)
+            size = needed - random.choice((0, 1))
+            arg = arg.replace(para_size=max(0, min(PARA_SIZE_MAX, size)))
+        elif change == 10:
+            arg = arg.replace(load_time=arg.load_time % 64 + 1)
+        elif change == 11:
+            arg = arg.replace(load_time=max(1, arg.load_time - 1))
+        elif change == 12:
+            arg = arg.replace(o_ch_num_coef=max(1, arg.o_ch_num_coef - 1))
+        else:
+            side["eight_bit"] ^= 1
+    return Case(arg, side)
+
+
+case_rows = 32768  # AI RAM rows of the device under test
+
+
+class Bench:
+    def __init__(self, dut) -> None:
+        global case_rows
+        self.dut = dut
+        names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS")
+        self.sizes = Sizes(*(int(getattr(dut, name).value) for name in names))
+        case_rows = self.sizes.ram_rows
+
+    async def decode(self, case: Case, p_word: float, wait: int) -> int:
+        """Give the words, wait for the answer and check it; returns the code of the refusal."""
+        dut = self.dut
+        words = case.words()
+        while words:
+            dut.w_valid.value = int(random.random() < p_word)
+            dut.w_data.value = words[0]
+            for name in SIDE:
+                width = len(getattr(dut, name))
+                last = len(words) == 1
+                value = case.side[name] if last else random.getrandbits(width)
+                getattr(dut, name).value = value
+            await RisingEdge(dut.clk)
+            assert int(dut.w_ready.value) and not int(dut.d_valid.value)
+            assert int(dut.idle.value) == int(len(words) == 12)
+            given = int(dut.w_valid.value)
+            assert int(dut.collected.value) == int(given and len(words) == 1)
+            if given:
+                words.pop(0)
+        code = case.code(self.sizes)
+        # a word that waits must not be taken; after a refusal it would be
+        dut.w_valid.value, dut.w_data.value = int(not code), random.getrandbits(64)
+        for _ in range(LATENCY):
+            dut.d_ready.value = 0
+            await RisingEdge(dut.clk)
+            if int(dut.err.value):
+                assert code, f"refused with {int(dut.err_code.value)}: {case.arg}"
+                assert int(dut.err_code.value) == code, f"{case.arg}"
+                return code
+            if int(dut.d_valid.value):
+                break
+        else:
+            raise AssertionError("neither a descriptor nor a refusal")
+        assert not code, f"accepted, code {code} expected: {case.arg}"
+        want = case.fields(self.sizes)
+        for _ in range(wait):
+            await RisingEdge(dut.clk)
+        got = unpack(int(dut.desc.value))
+        wrong = {n: (got[n], want[n]) for n in got if got[n] != want[n]}
+        assert not wrong, f"field: (got, expected) {wrong} of {case.arg} {case.side}"
+        assert int(dut.d_valid.value) and not int(dut.idle.value) and not int(dut.w_ready.value)
+        dut.d_ready.value, dut.w_valid.value = 1, 0
+        await RisingEdge(dut.clk)
+        dut.d_ready.value = 0
+        return 0
+
+
+async def begin(dut) -> Bench:
+    bench = Bench(dut)
+    await reset(dut, "w_valid", "w_data", "d_ready", *SIDE)
+    return bench
+
+
+@cocotb.test()
+async def fields(dut) -> None:
+    """Legal layers back to back, words and descriptor with and without stalls."""
+    bench = await begin(dut)
+    modes = set()
+    for _ in range(400):
+        case = legal(bench.sizes)
+        modes.add((case.fields(bench.sizes)["mode"], case.arg.pool_type))
+        await bench.decode(case, random.choice((1.0, 0.5)), random.choice((0, 0, 3)))
+    assert len(modes) == 22, f"{len(modes)} modes with pools: rows and vectors have one"
+
+
+@cocotb.test()
+async def refusals(dut) -> None:
+    """Every code, the first rule that is broken names it; a legal layer follows each."""
+    bench = await begin(dut)
+    seen: dict[int, int] = {}
+    for _ in range(400):
+        case = spoil(legal(bench.sizes))
+        code = await bench.decode(case, random.choice((1.0, 0.5)), 0)
+        seen[code] = seen.get(code, 0) + 1
+        if random.random() < 0.3:
+            await bench.decode(legal(bench.sizes), 1.0, 0)
+    assert all(seen.get(code, 0) > 5 for code in ERROR_CODES.values()), seen
+    assert seen.get(0, 0) > 5, "changes that stay legal"
+
+
+@pytest.mark.parametrize(
+    ("sim", "sizes"),
+    [
+        ("icarus", Sizes()),
+        ("icarus", Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=64)),
+        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=512)),
+    ],
+    ids=["icarus-nano", "icarus-odd", "verilator-k210"],
+)
+def test_layer_decode(sim: str, sizes: Sizes) -> None:
+    params = {"N_Y": sizes.n_y, "N_Z": sizes.n_z, "WEIGHT_BITS": sizes.weight_bits}
+    params |= {"WBUF_ROWS": sizes.wbuf_rows, "TILE_ROWS": sizes.tile_rows}
+    params["AI_RAM_ROWS"] = sizes.ram_rows
+    test = "tb.layer_decode.test_layer_decode"
+    run(sim, "layer_decode", ["rtl/ctrl/layer_decode.v"], test, params=params)
