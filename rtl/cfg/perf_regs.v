@@ -37,7 +37,7 @@ module perf_regs #(
 
   always @* begin
     value = 64'd0;
-    for (i = 0; i < COUNTERS; i = i + 1) begin
+    if (hit) for (i = 0; i < COUNTERS; i = i + 1) begin
       if (index[9:1] == i[8:0]) begin
         value = perf_flat[64*i +: 64];
       end

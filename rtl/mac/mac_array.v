@@ -38,23 +38,14 @@ module mac_array #(
 
   localparam L = N_Y * N_Z;
 
+  localparam PXW = 9 * N_Y;  // pixels of a column for one kernel module
+  localparam PXC = 9 * L;  // pixels of a column
+  localparam WTC = WB * N_Z;  // weights of a column
+
+  // whole vectors in one assignment each: N_X is nine
   genvar z;
   generate
     for (z = 0; z < N_Z; z = z + 1) begin : g_kernel
-      // from columns of lanes to lanes of columns
-      reg [  N_Y*N_X-1:0] k_valid;
-      reg [N_Y*N_X*9-1:0] k_pixel;
-      reg [   N_X*WB-1:0] k_weight;
-      integer y, t;
-      always @* begin
-        for (t = 0; t < N_X; t = t + 1) begin
-          k_weight[t*WB+:WB] = weight[(t*N_Z+z)*WB+:WB];
-          for (y = 0; y < N_Y; y = y + 1) begin
-            k_valid[y*N_X+t] = valid[t*L+z*N_Y+y];
-            k_pixel[(y*N_X+t)*9+:9] = pixel[(t*L+z*N_Y+y)*9+:9];
-          end
-        end
-      end
       mac_kernel #(
           .N_X (N_X),
           .N_Y (N_Y),
@@ -64,12 +55,27 @@ module mac_array #(
       ) u_kernel (
           .clk   (clk),
           .rst   (rst),
-          .valid (k_valid),
-          .pixel (k_pixel),
-          .weight(k_weight),
+          .valid ({
+          valid[8*L+z*N_Y+:N_Y], valid[7*L+z*N_Y+:N_Y], valid[6*L+z*N_Y+:N_Y],
+          valid[5*L+z*N_Y+:N_Y], valid[4*L+z*N_Y+:N_Y], valid[3*L+z*N_Y+:N_Y],
+          valid[2*L+z*N_Y+:N_Y], valid[1*L+z*N_Y+:N_Y], valid[0*L+z*N_Y+:N_Y]
+          }),
+          .pixel ({
+          pixel[8*PXC+z*PXW+:PXW], pixel[7*PXC+z*PXW+:PXW], pixel[6*PXC+z*PXW+:PXW],
+          pixel[5*PXC+z*PXW+:PXW], pixel[4*PXC+z*PXW+:PXW], pixel[3*PXC+z*PXW+:PXW],
+          pixel[2*PXC+z*PXW+:PXW], pixel[1*PXC+z*PXW+:PXW], pixel[0*PXC+z*PXW+:PXW]
+          }),
+          .weight({
+          weight[8*WTC+z*WB+:WB], weight[7*WTC+z*WB+:WB], weight[6*WTC+z*WB+:WB],
+          weight[5*WTC+z*WB+:WB], weight[4*WTC+z*WB+:WB], weight[3*WTC+z*WB+:WB],
+          weight[2*WTC+z*WB+:WB], weight[1*WTC+z*WB+:WB], weight[0*WTC+z*WB+:WB]
+          }),
           .psum  (psum[z*N_Y*PW+:N_Y*PW]),
           .xsum  (xsum[z*N_Y*12+:N_Y*12])
       );
+    end
+    if (N_X != 9) begin : g_illegal
+      ILLEGAL_N_X_MUST_BE_9 u_illegal ();
     end
   endgenerate
 

@@ -23,7 +23,7 @@ module mac_kernel #(
     // clock and synchronous reset
     input  wire                 clk,
     input  wire                 rst,
-    // operands: pixel (y, t) at (y*N_X + t), weight t
+    // operands: pixel (t, y) at t*N_Y + y, weight t
     input  wire [N_Y*N_X-1:0]   valid,
     input  wire [N_Y*N_X*9-1:0] pixel,
     input  wire [N_X*WB-1:0]    weight,
@@ -43,8 +43,16 @@ module mac_kernel #(
       ) u_sub (
           .clk   (clk),
           .rst   (rst),
-          .valid (valid[y*N_X+:N_X]),
-          .pixel (pixel[y*N_X*9+:N_X*9]),
+          .valid ({
+          valid[8*N_Y+y], valid[7*N_Y+y], valid[6*N_Y+y],
+          valid[5*N_Y+y], valid[4*N_Y+y], valid[3*N_Y+y],
+          valid[2*N_Y+y], valid[1*N_Y+y], valid[0*N_Y+y]
+          }),
+          .pixel ({
+          pixel[(8*N_Y+y)*9+:9], pixel[(7*N_Y+y)*9+:9], pixel[(6*N_Y+y)*9+:9],
+          pixel[(5*N_Y+y)*9+:9], pixel[(4*N_Y+y)*9+:9], pixel[(3*N_Y+y)*9+:9],
+          pixel[(2*N_Y+y)*9+:9], pixel[(1*N_Y+y)*9+:9], pixel[(0*N_Y+y)*9+:9]
+          }),
           .weight(weight),
           .psum  (psum[y*PW+:PW]),
           .xsum  (xsum[y*12+:12])

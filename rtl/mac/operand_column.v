@@ -63,6 +63,7 @@ module operand_column #(
 );
 
   wire [511:0] shifted = row >> {pos, 3'd0};
+  wire [8*N_Y-1:0] lanes_y = shifted[8*N_Y-1:0];
   wire [8*L-1:0] lanes_dw;
 
   wire [L-1:0] padded = !taps ? {L{1'b0}} :
@@ -87,7 +88,7 @@ module operand_column #(
     pixel = {9 * L{1'b0}};
     raw   = 8'd0;
     for (i = 0; i < L; i = i + 1) begin
-      raw = padded[i] ? pad : dw ? lanes_dw[8*i+:8] : shifted[8*(i%N_Y)+:8];
+      raw = padded[i] ? pad : dw ? lanes_dw[8*i+:8] : lanes_y[8*(i%N_Y)+:8];
       pixel[9*i+:9] = {sgn && raw[7], raw};
     end
   end

@@ -35,28 +35,28 @@ module activation #(
 );
 
   // ---- first stage: segment
-  reg signed [35:0] start;
-  reg  [15:0] mul_n;
-  reg  [ 7:0] shift_n;
-  reg  [ 7:0] add_n;
-  integer i;
-  always @* begin
-    start   = t_start[35:0];
-    mul_n   = t_mul[15:0];
-    shift_n = t_shift[7:0];
-    add_n   = t_add[7:0];
-    if (valid[0]) begin
-      for (i = 1; i < 16; i = i + 1) begin
-        if ((v > $signed(t_start[36*i+:36])) || ((ROUNDING == 1) && v == $signed(t_start[36*i+:36])))
-        begin
-          start   = t_start[36*i+:36];
-          mul_n   = t_mul[16*i+:16];
-          shift_n = t_shift[8*i+:8];
-          add_n   = t_add[8*i+:8];
-        end
-      end
+  wire [15:0] above;  // v lies above the start of the segment
+  genvar i;
+  generate
+    for (i = 1; i < 16; i = i + 1) begin : g_segment
+      wire signed [35:0] s = t_start[36*i+:36];
+      assign above[i] = (ROUNDING == 1) ? v >= s : v > s;
     end
+  endgenerate
+  assign above[0] = 1'b1;
+
+  // the largest of them
+  reg  [ 3:0] sel;
+  integer k;
+  always @* begin
+    sel = 4'd0;
+    for (k = 1; k < 16; k = k + 1) if (above[k]) sel = k[3:0];
   end
+
+  wire [35:0] start = t_start[36*sel+:36];
+  wire [15:0] mul_n = t_mul[16*sel+:16];
+  wire [ 7:0] shift_n = t_shift[8*sel+:8];
+  wire [ 7:0] add_n = t_add[8*sel+:8];
 
   reg signed [36:0] diff_q;
   reg signed [15:0] mul_q;
