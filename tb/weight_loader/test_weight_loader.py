@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weight_loader: words of the weight buffer, constants of the channels, rings and counters."""
+
+import random
+from dataclasses import dataclass
+
+import cocotb
+import numpy as np
+import pytest
+from cocotb.triggers import RisingEdge
+
+from models.layer import LayerArg
+from models.params import weights_to_bytes
+from tb.core.desc import CHAN, FC, TAPS, Sizes, describe, pack
+from tb.core.pipe import reset, split
+from tb.core.stream import ByteStream
+from tb.simrun import run
+
+MASK36 = (1 << 36) - 1
+INPUTS = ("start", "desc", "wt_data", "wt_off", "wt_cnt", "wrow_freed", "prow_freed")
+
+
+@dataclass
+class Layer:
+    """A layer with what the loader makes of it."""
+
+    desc: dict[str, int]
+    stream: bytes
+    rows: list[dict[int, list[int]]]  # per buffer row: bank -> nine weights
+    constants: list[int]  # per output channel
+
+
+def nine(weights: list[int]) -> list[int]:
+    return [int(w) for w in weights] + [0] * (9 - len(weights))
+
+
+def buffer_rows(d: dict[str, int], w: np.ndarray, n_z: int) -> list[dict[int, list[int]]]:
+    """Rows of the weight buffer of weights (O, taps of a channel), by mode."""
+    if d["dw"]:
+        words = [nine(list(k)) if d["k3"] else [0] * 4 + [int(k[0])] + [0] * 4 for k in w]
+    else:
+        words = [nine(list(k[9 * s : 9 * s + 9])) for k in w for s in range(-(-len(k) // 9))]
+    if d["dw"] or d["mode"] == FC:
+        parts = [words[i : i + n_z] for i in range(0, len(words), n_z)]
+        return [dict(enumerate(part)) for part in parts]
+    steps = d["s"]
+    rows = []
+    for first in range(0, d["o"], n_z):
+        for s in range(steps):
+            chans = range(first, min(d["o"], first + n_z))
+            rows.append({o - first: words[o * steps + s] for o in chans})
+    return rows
+
+
+def make(rng: np.random.Generator, n_z: int, eight_bit: bool, kind: int) -> Layer:
+    """kind: TAPS, CHAN, FC or depthwise (2); weights random, or the largest."""
+    o = int(rng.integers(1, 4 * n_z))
+    kernel = {TAPS: 3, CHAN: 1, FC: 1}.get(kind, int(rng.choice([1, 3])))
+    shape = (int(rng.integers(1, 25)), 4, 4)
+    if kind == 2:
+        shape = (o, 4, 4)
+    elif kind == FC:
+        shape = (int(rng.integers(1, 6)), int(rng.integers(1, 6)), int(rng.integers(1, 8)))
+    arg = LayerArg.make(
+        *shape, o, kernel=kernel, depthwise=kind == 2, fc=kind == FC, eight_bit=eight_bit
+    ).replace(
+        arg_w=int(rng.choice([rng.integers(-(1 << 23), 1 << 23), -(1 << 23), (1 << 23) - 1, -3])),
+        shr_w=int(rng.integers(0, 16)),
+        arg_add=int(rng.integers(-(1 << 39), 1 << 39)),
+    )
+    top = 255 if eight_bit else 65535
+    weights = rng.integers(0, top + 1, (o, arg.taps))
+    if rng.random() < 0.3:
+        weights[rng.random(weights.shape) < 0.8] = top
+    d = describe(arg, Sizes(n_z=n_z), eight_bit=eight_bit)
+    added = arg.arg_add * arg.add_count
+    constants = [(((arg.arg_w * int(w.sum())) >> arg.shr_w) + added) & MASK36 for w in weights]
+    stream = weights_to_bytes(weights, eight_bit).tobytes()
+    return Layer(d, stream, buffer_rows(d, weights, n_z), constants)
+
+
+class Bench:
+    """The loader's surroundings: stream, both buffers, and who releases their rows."""
+
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        self.n_z, self.wb = int(dut.N_Z.value), int(dut.WB.value)
+        self.ring, self.par_ring = int(dut.WBUF_ROWS.value), int(dut.PAR_ROWS.value)
+        self.stream = ByteStream(dut, "wt")
+        self.memory: dict[tuple[int, int], list[int]] = {}
+        self.constants: dict[tuple[int, int], int] = {}
+        self.starved = 0
+
+    def _writes(self) -> None:
+        dut = self.dut
+        if int(dut.w_we.value):
+            assert not self.starved, "a word came although the loader said it has no bytes"
+            at = int(dut.w_row.value), int(dut.w_bank.value)
+            self.memory[at] = split(int(dut.w_data.value), self.wb, 9)
+        if int(dut.kc_we.value):
+            at = int(dut.kc_row.value), int(dut.kc_bank.value)
+            self.constants[at] = int(dut.kc_data.value)
+        self.starved = int(dut.starved.value)
+
+    def _check_row(self, number: int, row: dict[int, list[int]]) -> None:
+        for bank, want in row.items():
+            got = self.memory.get((number % self.ring, bank))
+            assert got == want, f"row {number} bank {bank}: {got}, expected {want}"
+
+    async def play(self, layers: list[Layer], p_in: float, p_free: float) -> None:
+        """Load the layers one after the other, their bytes in one stream. Bounded."""
+        dut = self.dut
+        rows = [row for layer in layers for row in layer.rows]
+        prows: list[list[int]] = []  # constants of each parameter row
+        for layer in layers:
+            self.stream.add(layer.stream, random.choice((len(layer.stream), 7, 50)))
+            c = layer.constants
+            prows += [c[i : i + self.n_z] for i in range(0, len(c), self.n_z)]
+        waiting = list(layers)
+        seen = freed = pfreed = most = 0
+        for _ in range(
+            1000 + int(40 * (len(rows) * self.n_z + len(self.stream.words)) / p_in / p_free)
+        ):
+            dut.start.value = 0
+            if waiting and not int(dut.busy.value) and not int(dut.start.value):
+                if random.random() < 0.5:
+                    dut.desc.value, dut.start.value = pack(waiting.pop(0).desc), 1
+            else:
+                dut.desc.value = random.getrandbits(len(dut.desc))
+            self.stream.drive(p_in)
+            await RisingEdge(dut.clk)
+            self.stream.sample()
+            # counters first: what they count was written in an earlier cycle
+            filled = (int(dut.wrow_filled.value) - freed) % (1 << len(dut.wrow_filled)) + freed
+            assert filled - freed <= self.ring, "more rows than the buffer has"
+            most = max(most, filled - freed)
+            while seen < filled:
+                self._check_row(seen, rows[seen])
+                seen += 1
+            self._writes()
+            if freed < filled and random.random() < p_free:
+                self._check_row(freed, rows[freed])  # still there
+                freed += 1
+                dut.wrow_freed.value = freed % (1 << len(dut.wrow_freed))
+            if pfreed < len(prows) and random.random() < p_free:
+                want = {(pfreed % self.par_ring, z): k for z, k in enumerate(prows[pfreed])}
+                if all(at in self.constants for at in want):
+                    for at, k in want.items():
+                        got = self.constants.pop(at)
+                        assert got == k, f"constant of row {pfreed}: {got:#x}, expected {k:#x}"
+                    pfreed += 1
+                    dut.prow_freed.value = pfreed % (1 << len(dut.prow_freed))
+            if freed == len(rows) and pfreed == len(prows) and not waiting:
+                break
+        else:
+            raise AssertionError(f"{freed} of {len(rows)} rows, {pfreed} of {len(prows)} constants")
+        for _ in range(10):
+            await RisingEdge(dut.clk)
+            assert not int(dut.w_we.value) and not int(dut.kc_we.value)
+        assert not int(dut.busy.value) and not self.stream.words
+        assert not self.constants, "constants nobody asked for"
+        assert most == self.ring or p_free > 0.1, "the ring never got full"
+
+
+@cocotb.test()
+async def random_layers(dut) -> None:
+    """All kinds of layers and widths of weights, several times around both rings."""
+    rng = np.random.default_rng(random.getrandbits(32))
+    wide = int(dut.WB.value) == 16
+    for p_in, p_free in ((1.0, 1.0), (0.4, 0.5), (1.0, 0.08)):
+        bench = Bench(dut)
+        await reset(dut, *INPUTS, start_clock=p_in == 1.0 and p_free == 1.0)
+        layers = []
+        while sum(len(layer.rows) for layer in layers) < 5 * bench.ring or len(layers) < 12:
+            kind = (TAPS, CHAN, 2, FC)[len(layers) % 4]
+            layers.append(make(rng, bench.n_z, not wide or rng.random() < 0.6, kind))
+        await bench.play(layers, p_in, p_free)
+
+
+@cocotb.test()
+async def full_rate(dut) -> None:
+    """With bytes and room there always, 3x3 words follow each other as fast as the bus allows."""
+    rng = np.random.default_rng(random.getrandbits(32))
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    layer = make(rng, bench.n_z, True, TAPS)
+    while len(layer.rows) > bench.ring or len(layer.stream) < 200:
+        layer = make(rng, bench.n_z, True, TAPS)
+    bench.stream.add(layer.stream, len(layer.stream))
+    dut.desc.value, dut.start.value = pack(layer.desc), 1
+    for cycle in range(2000):
+        bench.stream.drive(1.0)
+        await RisingEdge(dut.clk)
+        bench.stream.sample()
+        bench._writes()
+        dut.start.value = 0
+        if cycle > 2 and not int(dut.busy.value):
+            break
+    words = len(layer.stream) / 9
+    best = max(words, len(layer.stream) / bench.stream.lanes)
+    assert cycle <= 1.05 * best + 12, f"{cycle} cycles for {len(layer.stream)} bytes"
+
+
+@pytest.mark.parametrize(
+    ("sim", "n_z", "bus", "wb"),
+    [
+        ("icarus", 2, 32, 16),
+        ("icarus", 4, 64, 8),
+        ("icarus", 2, 128, 16),
+        ("verilator", 4, 32, 16),
+    ],
+)
+def test_weight_loader(sim: str, n_z: int, bus: int, wb: int) -> None:
+    sources = ["rtl/cache/weight_loader.v", "rtl/lib/byte_gearbox.v"]
+    params = {"AHB_W": bus, "N_Z": n_z, "WB": wb, "WBUF_ROWS": 64, "PAR_ROWS": 8}
+    test = "tb.weight_loader.test_weight_loader"
+    run(sim, "weight_loader", sources, test, params=params)
