@@ -268,6 +268,8 @@ class Concat(Operation):
     dst: View
 
     def problem(self) -> str | None:
+        if not self.sources:
+            return "nothing to concatenate"
         want = self.dst.shape[0], sum(v.shape[1] for v in self.sources)
         return _shape(self.dst, want)
 

@@ -222,7 +222,7 @@ def draw(image: Image, boxes: list[Box]) -> Image:
     for box in boxes:
         colour = COLOURS[names.index(box.name) % len(COLOURS)]
         x0, y0, x1, y1 = (
-            float(np.clip(v, 0, 1)) * (n - 1)
+            round(float(np.clip(v, 0, 1)) * (n - 1))
             for v, n in zip((box.x0, box.y0, box.x1, box.y1), image.size * 2, strict=True)
         )
         pen.rectangle((x0, y0, max(x0, x1), max(y0, y1)), outline=colour, width=line)
@@ -252,7 +252,7 @@ def report(output: npt.NDArray, width: int, height: int, detector: Detector | No
     if detector is not None:
         return "boxes", decode_region(output, detector)
     cells = sum((width // s) * (height // s) for s in (8, 16, 32))
-    if output.ndim >= 2 and output.shape[-2] == cells and output.shape[-1] > 5:
+    if output.ndim == 3 and output.shape[-2] == cells > 1 and output.shape[-1] > 5:
         return "boxes", decode_yolox(output, width, height)
     if 2 <= output.size <= 4096 and output.size == max(output.shape):
         return "classes", top_classes(output)

@@ -195,7 +195,8 @@ def _quantized_conv2d(n: Node) -> Operation:
 def _dequantize(n: Node) -> Operation:
     src, dst = n.range("input"), n.range("output")
     zero, scale = n.c.i32("zero point"), n.c.f32("scale")
-    step = float(np.float32(1) / np.float32(scale)) if scale else float("inf")
+    with np.errstate(all="ignore"):
+        step = float(np.float32(1) / np.float32(scale))
     return ops.Dequantize(offset=n.offset, src=src, dst=dst, scale=step, zero=zero)
 
 
