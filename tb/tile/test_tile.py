@@ -14,7 +14,7 @@ from cocotb.triggers import RisingEdge
 
 from models import airam
 from models.layer import LayerArg
-from tb.core.desc import Sizes, describe, pack
+from tb.core.desc import DWROW, FC, Sizes, describe, pack
 from tb.core.pipe import reset
 from tb.simrun import run
 from tb.tile.expected import ANY, entries, reads
@@ -98,8 +98,11 @@ class Bench:
         """Show an entry; the data are there two edges later."""
         self.dut.re.value, self.dut.raddr.value = 1, entry % self.sizes.tile_rows
 
-    async def play(self, arg: LayerArg, p_gnt: float, p_use: float) -> None:
-        """Run the fill of a layer with random input; check every entry twice. Bounded."""
+    async def play(self, arg: LayerArg, p_gnt: float, p_use: float, hoard: bool = False) -> None:
+        """Run the fill of a layer with random input; check every entry twice. Bounded.
+
+        ``hoard``: nothing is released until the fill has come to a stop.
+        """
         dut, rng = self.dut, np.random.default_rng(random.getrandbits(32))
         d = describe(arg, self.sizes)
         x = rng.integers(0, 256, arg.in_shape).astype(np.uint8)
@@ -110,18 +113,25 @@ class Bench:
         await RisingEdge(dut.clk)
         dut.start.value = 0
         begin = self.freed
+        filled, pause = 0, 400 if d["mode"] == FC else 40
         looks: list[int] = []  # entries whose contents come: now, next
         seen = released = fetched = 0
         again = False  # the oldest entry was looked at for the second time
-        for _ in range(200 + int((60 * reads(d) + 20 * len(want)) / p_gnt / p_use)):
-            filled = (int(dut.tile_filled.value) - begin) % self.modulo
+        most = still = drain = 0  # entries held at once; cycles without a new one; release up to
+        for _ in range(300 + int((60 * reads(d) + 60 * len(want)) / p_gnt / p_use)):
+            now = int(dut.tile_filled.value) - begin
+            before, filled = filled, released + (now - released) % self.modulo
+            most = max(most, filled - released)
             assert filled - released <= self.sizes.tile_rows
+            still = still + 1 if filled == before else 0
+            if still > pause / p_gnt or not hoard:
+                drain = filled
             # one look a cycle: at a new entry, or again at the oldest
             dut.re.value, look = 0, -1
             if random.random() < p_use:
                 if seen < filled and (random.random() < 0.7 or seen == released):
                     look, seen = seen, seen + 1
-                elif released < seen and not again:
+                elif released < min(seen, drain) and not again:
                     look, again = released, True
                 elif again and not looks:
                     released, again = released + 1, False
@@ -147,9 +157,14 @@ class Bench:
             raise AssertionError(f"{arg.in_shape}: {released} of {len(want)} entries, then nothing")
         for _ in range(8):
             await RisingEdge(dut.clk)
-        assert (int(dut.tile_filled.value) - begin) % self.modulo == len(want), "too many entries"
+        assert (int(dut.tile_filled.value) - begin - len(want)) % self.modulo == 0, (
+            "too many entries"
+        )
         self.freed = begin + len(want)
         assert fetched <= reads(d), f"{fetched} reads, {reads(d)} rows are needed"
+        if hoard:  # the fill uses the room there is; a depthwise line reaches into the next one
+            reach = 2 * d["irl"] + 2 if d["mode"] == DWROW else 2
+            assert most >= min(len(want), self.sizes.tile_rows - reach)
 
     def _compare(self, d: dict[str, int], want: np.ndarray, number: int) -> None:
         got = bytes_of(self.dut.rdata.value)
@@ -197,7 +212,17 @@ async def vectors(dut) -> None:
         (5, 11, 23),
     ):
         await bench.play(make(*shape, 2, 1, 0, 0, True), *random.choice(RATES))
-    await bench.play(make(48, 20, 20, 2, 1, 0, 0, True), 1.0, 1.0)
+
+
+@cocotb.test()
+async def full_buffer(dut) -> None:
+    """More entries than there is room for, none released until the fill stops."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    rows = ((40, 4, 12, 40, 3, 0, 1), (2, 9, 130, 2, 3, 0, 1), (90, 3, 3, 2, 3, 0, 0))
+    for case in (*rows, (330, 2, 5, 2, 1, 0, 0), (20, 3, 70, 2, 1, 0, 0), (2, 6, 960, 2, 3, 0, 1)):
+        await bench.play(make(*case), random.choice((1.0, 0.5)), 1.0, hoard=True)
+    await bench.play(make(48, 20, 20, 2, 1, 0, 0, True), 1.0, 1.0, hoard=True)
 
 
 @cocotb.test()
