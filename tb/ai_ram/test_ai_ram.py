@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ai_ram with its arbiter: six users against a memory model, ranks and the bound on waiting."""
+
+import random
+from dataclasses import dataclass, field
+
+import cocotb
+import pytest
+from cocotb.triggers import RisingEdge
+
+from tb.core.pipe import reset
+from tb.simrun import run
+
+REQUESTS = ("fl_req", "ar_req", "wb_req", "aw_req", "hr_req")
+OTHERS = ("fl_row", "ar_row", "wb_row", "wb_be", "wb_data", "aw_row", "aw_be", "aw_data")
+OTHERS += ("hr_we", "hr_addr", "hr_wstrb", "hr_wdata")
+MASK = (1 << 512) - 1
+
+
+def spread(be: int, bits: int = 8) -> int:
+    """Bit mask of byte enables."""
+    total = 0
+    for i in range(64):
+        if be >> i & 1:
+            total |= ((1 << bits) - 1) << (i * bits)
+    return total
+
+
+@dataclass
+class Port:
+    """A user that asks with rate p and holds its request until the grant."""
+
+    name: str
+    p: float
+    fields: dict[str, int] = field(default_factory=dict)
+    asks: bool = False
+    waited: int = 0  # cycles without a grant
+    longest: int = 0
+    grants: int = 0
+
+
+class Bench:
+    def __init__(self, dut, rates: dict[str, float]) -> None:
+        self.dut = dut
+        self.rows = int(dut.ROWS.value)
+        self.patience = int(dut.PATIENCE.value)
+        self.ports = {n: Port(n, p) for n, p in rates.items()}
+        self.memory = [None] * self.rows
+
+    def _request(self, port: Port) -> None:
+        """A new request; rows few enough that reads meet writes."""
+        row = random.randrange(min(self.rows, 12)) + random.choice((0, self.rows - 12))
+        if port.name in ("fl", "ar"):
+            port.fields = {"row": row}
+        elif port.name in ("wb", "aw"):
+            be = random.choice((random.getrandbits(64), (1 << 64) - 1, 1 << random.randrange(64)))
+            port.fields = {"row": row, "be": be, "data": random.getrandbits(512)}
+        else:
+            port.fields = {
+                "we": random.getrandbits(1),
+                "addr": row * 64 + random.randrange(64),
+                "wstrb": random.choice((15, random.getrandbits(4))),
+                "wdata": random.getrandbits(32),
+            }
+        for name, value in port.fields.items():
+            getattr(self.dut, f"{port.name}_{name}").value = value
+
+    def drive(self) -> None:
+        for port in self.ports.values():
+            if not port.asks and random.random() < port.p:
+                port.asks = True
+                port.waited = 0
+                self._request(port)
+            getattr(self.dut, f"{port.name}_req").value = int(port.asks)
+
+    def _write(self, row: int, be: int, data: int) -> None:
+        mask = spread(be)
+        self.memory[row] = (self.memory[row] & ~mask & MASK) | (data & mask)
+
+    def _rank(self, asked: dict[str, bool], granted: dict[str, bool], order: list[str]) -> None:
+        """Of those who ask the first rank goes, unless a lower one has waited too long."""
+        users = [n for n in order if asked[n]]
+        if not users:
+            assert not any(granted[n] for n in order)
+            return
+        late = [n for n in order[1:] if asked[n] and self.ports[n].waited >= self.patience]
+        due = late[-1] if late else users[0]  # the lowest rank that is late goes first
+        got = [n for n in order if granted[n]]
+        assert got == [due], f"{got} was served, {due} is due of {users}"
+
+    def arbitrate(self) -> tuple[str, int] | None:
+        """Check the grants of this cycle, update the model; (reader, row data) for the next."""
+        dut, ports = self.dut, self.ports
+        acked = int(dut.hr_ack.value)
+        host = ports["hr"]
+        asks = host.asks and not acked
+        wants_write = bool(host.fields.get("we"))
+        asked = {n: p.asks for n, p in ports.items()}
+        asked |= {"hr_rd": asks and not wants_write, "hr_wr": asks and wants_write}
+        granted = {n: bool(int(getattr(dut, f"{n}_gnt").value)) for n in ("fl", "ar", "wb", "aw")}
+        for n, given in granted.items():
+            assert asked[n] or not given, f"{n}: grant without a request"
+        # the host sees its turn only by the acknowledge: it gets what the others leave
+        late = asks and host.waited >= self.patience
+        free_r = not granted["fl"] and not granted["ar"]
+        free_w = not granted["wb"] and not granted["aw"]
+        granted["hr_rd"] = asked["hr_rd"] and free_r
+        granted["hr_wr"] = asked["hr_wr"] and free_w
+        ports["hr_rd"] = ports["hr_wr"] = host
+        self._rank(asked, granted, ["fl", "ar", "hr_rd"])
+        self._rank(asked, granted, ["wb", "aw", "hr_wr"])
+        del ports["hr_rd"], ports["hr_wr"]
+        assert not late or granted["hr_rd"] or granted["hr_wr"]
+        host_now = granted["hr_rd"] or granted["hr_wr"]
+        read = None
+        row = host.fields.get("addr", 0) // 64
+        for n in ("fl", "ar"):
+            if granted[n]:
+                read = n, self.memory[ports[n].fields["row"]]
+        if granted["hr_rd"]:
+            word = host.fields["addr"] % 64 // 4
+            read = "hr", self.memory[row] >> (32 * word) & 0xFFFFFFFF
+        for n in ("wb", "aw"):
+            if granted[n]:
+                f = ports[n].fields
+                self._write(f["row"], f["be"], f["data"])
+        if granted["hr_wr"]:
+            at = host.fields["addr"] % 64 // 4
+            self._write(row, host.fields["wstrb"] << (4 * at), self._lanes(host))
+        for n, p in ports.items():
+            served = host_now if n == "hr" else granted[n]
+            if p.asks and not (n == "hr" and acked):
+                p.waited += 0 if served else 1
+                p.longest = max(p.longest, p.waited)
+                p.grants += served
+            if n != "hr" and served:
+                p.asks = False
+        self.expect_ack = host_now
+        return read
+
+    @staticmethod
+    def _lanes(host: Port) -> int:
+        return sum(host.fields["wdata"] << (32 * i) for i in range(16))
+
+    async def fill(self) -> None:
+        """Known contents, through the write-back port."""
+        for row in range(self.rows):
+            data = random.getrandbits(512)
+            self.dut.wb_req.value, self.dut.wb_row.value = 1, row
+            self.dut.wb_be.value, self.dut.wb_data.value = (1 << 64) - 1, data
+            await RisingEdge(self.dut.clk)
+            assert int(self.dut.wb_gnt.value)
+            self.memory[row] = data
+        self.dut.wb_req.value = 0
+
+    async def play(self, cycles: int) -> None:
+        dut = self.dut
+        read = None
+        self.expect_ack = False
+        for _ in range(cycles):
+            self.drive()
+            await RisingEdge(dut.clk)
+            ack = bool(int(dut.hr_ack.value))
+            assert ack == self.expect_ack, "the acknowledge comes a cycle after the access"
+            if read:
+                who, data = read
+                got = int((dut.hr_rdata if who == "hr" else dut.rdata).value)
+                assert got == data, f"{who} read {got:#x}, expected {data:#x}"
+            read = self.arbitrate()
+            if ack:
+                self.ports["hr"].asks = False
+
+
+RATES = [
+    {"fl": 1.0, "ar": 1.0, "wb": 1.0, "aw": 1.0, "hr": 1.0},
+    {"fl": 1.0, "ar": 0.3, "wb": 1.0, "aw": 0.3, "hr": 0.1},
+    {"fl": 0.5, "ar": 0.5, "wb": 0.5, "aw": 0.5, "hr": 0.5},
+    {"fl": 0.0, "ar": 0.2, "wb": 0.1, "aw": 0.2, "hr": 0.8},
+]
+
+
+@cocotb.test()
+async def six_users(dut) -> None:
+    """Data, ranks and the longest wait, under several mixes of load."""
+    first = True
+    for rates in RATES:
+        bench = Bench(dut, rates)
+        await reset(dut, *REQUESTS, *OTHERS, start_clock=first)
+        first = False
+        await bench.fill()
+        await bench.play(1500)
+        ports = bench.ports
+        assert all(p.grants > 20 for p in ports.values() if p.p), "somebody was hardly served"
+        for port in ports.values():
+            # first ranks wait for two late ones, the others for their patience and a later rank
+            bound = 2 if port.name in ("fl", "wb") else bench.patience + 1
+            assert port.longest <= bound, f"{port.name} waited {port.longest}"
+        if rates["fl"] == 1.0 and rates["ar"] == 1.0:
+            assert ports["ar"].longest >= bench.patience, "the load was not enough to wait"
+
+
+@pytest.mark.parametrize(
+    ("sim", "rows", "patience"), [("icarus", 64, 8), ("icarus", 128, 3), ("verilator", 64, 8)]
+)
+def test_ai_ram(sim: str, rows: int, patience: int) -> None:
+    sources = ["tb/ai_ram/ai_ram_bench.v", "rtl/cache/ai_ram.v", "rtl/cache/ai_ram_arb.v"]
+    params = {"ROWS": rows, "PATIENCE": patience}
+    run(sim, "ai_ram_bench", sources, "tb.ai_ram.test_ai_ram", params=params)
