@@ -160,10 +160,11 @@ def test_published_models(name: str) -> None:
     hot = 24000 if "v5" in name else 4000
     rng = np.random.default_rng(SEED + 3)
     refused = 0
-    for number in range(500):
+    rounds = 200 if "v5" in name else 500  # following the byte code takes longer
+    for number in range(rounds):
         try:
             refused += feed(mutate(rng, data, hot), None) == "refused"
         except BaseException:
             print(f"seed {SEED + 3}, mutation {number} of {name}")
             raise
-    assert 10 < refused < 490
+    assert rounds // 50 < refused < rounds

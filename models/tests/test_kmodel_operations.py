@@ -328,6 +328,30 @@ def test_v4(name: str) -> None:
     close(got.output.reshape(want.shape), want)
 
 
+HALVES = np.array([0.5, 1.5, 2.5, 3.5, -0.5, 254.5, 255.5, 300.0, -9.0, np.nan], F)
+
+
+def test_ties_of_quantize() -> None:
+    """v3 and v4 round halves away from zero, v5 to even; the ends are clamped."""
+    want = np.array([1, 2, 3, 4, 0, 255, 255, 255, 0, 0], np.uint8)
+    even = np.array([0, 2, 2, 4, 0, 254, 255, 255, 0, 0], np.uint8)
+    data = model_v4(6, lambda x, o: x + o + S("<if", 0, 1.0), [HALVES], want)
+    assert np.array_equal(run(loads(data), HALVES.reshape(1, 1, 1, -1)).output.reshape(-1), want)
+    for bias in (0.0, -2.0):
+        body = S("<4I2f", 1, 0, 2048, HALVES.size, 0.5, bias)
+        program = loads(build_v3([(11, body)], [(2048, HALVES.size)], 4096))
+        assert np.array_equal(run(program, HALVES * F(0.5) + F(bias)).output, want)
+
+    def write(a: Assembler) -> None:
+        a.at(0, 0).at(1, 0).strided(0, HALVES.size).push(1.0, 0.0)
+        a.tensor("QUANTIZE", F32, U8, 0, 1, 1)
+
+    for dialect in DIALECTS:
+        assert np.array_equal(
+            run(loads(v5_model(dialect, [HALVES], even, write)), HALVES).output, even
+        )
+
+
 def test_v4_constants() -> None:
     """A table in the constants of the file."""
     at = 112
