@@ -86,15 +86,20 @@ def legal(sizes: Sizes) -> Case:
             "first": random.getrandbits(1),
             "last": random.getrandbits(1),
         }
+        kernel = random.choice((1, 3))
         c, h, w, o = number(1024), number(512), number(960), number(1024)
         if random.random() < 0.5:
             c, h, w = min(c, 40), min(h, 30), min(w, random.choice((16, 32, 70)))
+        if random.random() < 0.1:  # groups share the input as far as their weights have room
+            c, w, pool, fc, depthwise = number(1024), random.randint(65, 70), 0, False, False
+            h, kernel = number(8), 1
         if depthwise:
             o, fc = c, False
+        kernel = 1 if fc else kernel
         try:
             arg = LayerArg.make(
                 *(c, h, w, o),
-                kernel=1 if fc else random.choice((1, 3)),
+                kernel=kernel,
                 pool=pool,
                 depthwise=depthwise,
                 fc=fc,
@@ -105,6 +110,10 @@ def legal(sizes: Sizes) -> Case:
             )
         except LayerError:
             continue
+        if arg.loads == 1 and random.getrandbits(1):  # a load may be larger than what is left
+            per_load = min(1024, arg.o_ch_num + random.randrange(4))
+            size = per_load * arg.taps * (1 if side["eight_bit"] else 2)
+            arg = arg.replace(o_ch_num_coef=per_load, para_size=min(size, PARA_SIZE_MAX))
         more = random.choice((0, 0, 1, random.randrange(1000)))
         arg = noise_fields(arg.replace(para_size=min(PARA_SIZE_MAX, arg.para_size + more)))
         case = Case(arg, side)

@@ -117,16 +117,15 @@ class Bench:
             c = layer.constants
             prows += [c[i : i + self.n_z] for i in range(0, len(c), self.n_z)]
         waiting = list(layers)
-        seen = freed = pfreed = most = 0
+        seen = freed = pfreed = most = started = 0
         for _ in range(
             1000 + int(40 * (len(rows) * self.n_z + len(self.stream.words)) / p_in / p_free)
         ):
-            dut.start.value = 0
-            if waiting and not int(dut.busy.value) and not int(dut.start.value):
-                if random.random() < 0.5:
-                    dut.desc.value, dut.start.value = pack(waiting.pop(0).desc), 1
-            else:
-                dut.desc.value = random.getrandbits(len(dut.desc))
+            # busy is what it was before the edge: it does not show a start of just now
+            ready = waiting and not started and not int(dut.busy.value)
+            started = bool(ready) and random.random() < 0.5
+            dut.start.value = int(started)
+            dut.desc.value = pack(waiting.pop(0).desc) if started else random.getrandbits(500)
             self.stream.drive(p_in)
             await RisingEdge(dut.clk)
             self.stream.sample()
