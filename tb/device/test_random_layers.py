@@ -100,5 +100,5 @@ def test_random_layers(config: str) -> None:
 def test_vector_of_a_hundred_thousand() -> None:
     """The sum of pixels of a fully connected layer outgrows that of a convolution."""
     rng = np.random.default_rng(3)
-    layer = random_layer(rng, fc=True, eight_bit=True, c=387, h=9, w=28, o=2, case="fc", name="wide")
+    layer = random_layer(rng, fc=True, eight_bit=True, c=387, h=9, w=28, o=2, case="fc", name="w")
     check("verilator", "nano", [layer], 3)
