@@ -124,8 +124,10 @@ class Bench:
             most = max(most, filled - released)
             assert filled - released <= self.sizes.tile_rows
             still = still + 1 if filled == before else 0
-            if still > pause / p_gnt or not hoard:
+            if not hoard:
                 drain = filled
+            elif still > pause / p_gnt and drain <= released < filled:
+                drain = random.randint(released + 1, filled)
             # one look a cycle: at a new entry, or again at the oldest
             dut.re.value, look = 0, -1
             if random.random() < p_use:
@@ -202,15 +204,9 @@ async def vectors(dut) -> None:
     """Fully connected: any length; one that fits the tile buffer and one that does not."""
     bench = Bench(dut)
     await reset(dut, *INPUTS)
-    for shape in (
-        (1, 1, 1),
-        (3, 1, 3),
-        (3, 5, 7),
-        (64, 1, 9),
-        (9, 1, 64),
-        (2, 3, 150),
-        (5, 11, 23),
-    ):
+    # lengths at 576, the elements of an entry; 578 and 580 end in the step that crosses it
+    shapes = ((1, 1, 1), (3, 1, 3), (3, 5, 7), (64, 1, 9), (2, 17, 17), (116, 1, 5))
+    for shape in (*shapes, (9, 1, 64), (2, 3, 150), (5, 11, 23)):
         await bench.play(make(*shape, 2, 1, 0, 0, True), *random.choice(RATES))
 
 

@@ -72,6 +72,11 @@ def make(rng: np.random.Generator, n_z: int, eight_bit: bool, kind: int) -> Laye
     weights = rng.integers(0, top + 1, (o, arg.taps))
     if rng.random() < 0.3:
         weights[rng.random(weights.shape) < 0.8] = top
+    return layer_of(arg, weights, n_z, eight_bit)
+
+
+def layer_of(arg: LayerArg, weights: np.ndarray, n_z: int, eight_bit: bool) -> Layer:
+    """What the loader makes of weights (O, taps of a channel)."""
     d = describe(arg, Sizes(n_z=n_z), eight_bit=eight_bit)
     added = arg.arg_add * arg.add_count
     constants = [(((arg.arg_w * int(w.sum())) >> arg.shr_w) + added) & MASK36 for w in weights]
@@ -174,6 +179,18 @@ async def random_layers(dut) -> None:
             kind = (TAPS, CHAN, 2, FC)[len(layers) % 4]
             layers.append(make(rng, bench.n_z, not wide or rng.random() < 0.6, kind))
         await bench.play(layers, p_in, p_free)
+
+
+@cocotb.test()
+async def long_vector(dut) -> None:
+    """The sum of the weights of a long fully connected layer takes more than 31 bits."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    if bench.wb == 16:
+        arg = LayerArg.make(40, 30, 30, 1, fc=True, eight_bit=False).replace(arg_w=-77, shr_w=3)
+        weights = np.full((1, arg.taps), 65535)
+        assert weights.sum() > 1 << 31
+        await bench.play([layer_of(arg, weights, bench.n_z, False)], 1.0, 1.0)
 
 
 @cocotb.test()
