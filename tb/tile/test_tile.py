@@ -216,7 +216,13 @@ async def full_buffer(dut) -> None:
     bench = Bench(dut)
     await reset(dut, *INPUTS)
     rows = ((40, 4, 12, 40, 3, 0, 1), (2, 9, 130, 2, 3, 0, 1), (90, 3, 3, 2, 3, 0, 0))
-    for case in (*rows, (330, 2, 5, 2, 1, 0, 0), (20, 3, 70, 2, 1, 0, 0), (2, 6, 960, 2, 3, 0, 1)):
+    for case in (
+        *rows,
+        (700, 1, 5, 2, 1, 0, 0),
+        (400, 1, 20, 2, 1, 0, 0),
+        (20, 3, 70, 2, 1, 0, 0),
+        (2, 6, 960, 2, 3, 0, 1),
+    ):
         await bench.play(make(*case), random.choice((1.0, 0.5)), 1.0, hoard=True)
     await bench.play(make(48, 20, 20, 2, 1, 0, 0, True), 1.0, 1.0, hoard=True)
 

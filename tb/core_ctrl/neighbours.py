@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What surrounds the central controller, in Python: loaders, array, DMAC channels, task list."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cocotb.triggers import RisingEdge
+
+from models.layer import LayerArg
+from tb.core.desc import unpack
+from tb.core.stream import ByteStream
+
+INPUTS = ("cfg_mode", "cfg_pix_adr", "cfg_wgt_adr", "cfg_bias_adr", "cfg_list_adr", "cfg_list_len")
+INPUTS += ("cfg_res_adr", "start_pulse", "soft_reset_pulse", "stop_pulse", "host_ack", "la_valid")
+INPUTS += ("la_data", "la_flush", "ls_req_ready", "ls_valid", "ls_data", "ls_off", "ls_cnt")
+INPUTS += ("fetch_busy", "wl_busy", "pl_busy", "seq_done", "data_idle", "pw_done", "px_req_ready")
+INPUTS += ("rr_done", "wr_req_ready", "wr_done", "bus_err", "bus_err_addr", "dma_idle")
+PULSES = ("start_pulse", "soft_reset_pulse", "stop_pulse", "host_ack", "bus_err")
+LATE = 30  # cycles that a neighbour takes at most
+
+
+@dataclass
+class Event:
+    """Something the controller did; ``info`` by kind: address, length, descriptor fields."""
+
+    kind: str
+    cycle: int
+    info: dict[str, int]
+
+
+class Neighbours:
+    """Answers with random delays and keeps a log of events."""
+
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        self.log: list[Event] = []
+        self.words: list[int] = []  # of the host's FIFO
+        self.image = b""  # task list in storage
+        self.list = ByteStream(dut, "ls")
+        self.cycle = 0
+        self.due: dict[str, int] = {}  # answers on the way: port -> cycle
+        self.next_pulses: dict[str, int] = {}
+        self.running = False  # the array has a layer
+        self.on_inf_next: Callable[[], None] = lambda: None
+        self.hold_runs = False  # the array does not finish
+        dut.data_idle.value = dut.dma_idle.value = 1
+
+    def push(self, *args: LayerArg) -> None:
+        for arg in args:
+            self.words += [int(w) for w in arg.encode()]
+
+    def pulse(self, name: str) -> None:
+        self.next_pulses[name] = 1
+
+    def kinds(self, *names: str) -> list[Event]:
+        return [e for e in self.log if e.kind in names]
+
+    def times(self, kind: str, count: int) -> Callable[[], bool]:
+        """A condition for ``until``: so many events of a kind."""
+        return lambda: len(self.kinds(kind)) == count
+
+    def _log(self, kind: str, **info: int) -> None:
+        self.log.append(Event(kind, self.cycle, info))
+
+    def _later(self, port: str) -> None:
+        self.due[port] = self.cycle + random.randint(1, LATE)
+
+    async def step(self) -> None:
+        """One cycle: drive, edge, look at what the controller said before the edge."""
+        dut = self.dut
+        self.cycle += 1
+        for name in PULSES:
+            getattr(dut, name).value = self.next_pulses.pop(name, 0)
+        offered = bool(self.words)
+        dut.la_valid.value = int(offered)
+        dut.la_data.value = self.words[0] if offered else 0
+        for port in ("px_req", "wr_req", "ls_req"):
+            getattr(dut, f"{port}_ready").value = int(random.random() < 0.3)
+        for port in ("pw_done", "rr_done", "wr_done", "seq_done"):
+            waits = port == "seq_done" and self.hold_runs
+            hit = not waits and port in self.due and self.due[port] <= self.cycle
+            getattr(dut, port).value = int(hit)
+            if hit:
+                del self.due[port]
+                if port == "seq_done":
+                    self._later("data_idle")
+        if self.due.get("data_idle", self.cycle) < self.cycle:
+            del self.due["data_idle"]
+            self.running = False
+        dut.data_idle.value = int(not self.running)
+        for port in ("fetch_busy", "wl_busy", "pl_busy"):
+            dut_port = getattr(dut, port)
+            dut_port.value = int(port in self.due)
+            if port in self.due and self.due[port] <= self.cycle:
+                del self.due[port]
+        dut.dma_idle.value = int("dma_idle" not in self.due)
+        if "dma_idle" in self.due and self.due["dma_idle"] <= self.cycle:
+            del self.due["dma_idle"]
+        self.list.drive(0.7)
+        await RisingEdge(dut.clk)
+        self.list.sample()
+        if offered and int(dut.la_ready.value):
+            self.words.pop(0)
+        self._observe()
+
+    def _observe(self) -> None:
+        dut = self.dut
+        if int(dut.flush.value):
+            if not self.log or self.log[-1].kind != "flush":
+                self._log("flush")
+                self.due = {"dma_idle": self.cycle + random.randint(1, LATE)}
+            self.running = False
+            self.list.words.clear()
+            self.list.on = False
+            assert int(dut.dma_abort.value)
+        for name in ("fetch", "wl", "pl"):
+            if int(getattr(dut, f"{name}_start").value):
+                assert f"{name}_busy" not in self.due, f"{name} was started while busy"
+                self._log(name, **unpack(int(dut.d_desc.value)))
+                self._later(f"{name}_busy")
+        if int(dut.run_start.value):
+            assert not self.running, "a layer was started before the one before it was done"
+            self.running = True
+            self._log("run", prow=int(dut.prow_base.value), **unpack(int(dut.desc.value)))
+            self._later("seq_done")
+        if int(dut.pw_start.value):
+            self._log("pixels")
+            self._later("pw_done")
+        if int(dut.rr_start.value):
+            self._log("result", dest=int(dut.rr_dest.value))
+            self._later("rr_done")
+        for port in ("px_req", "wr_req", "ls_req"):
+            names = ("valid", "ready")
+            if all(int(getattr(dut, f"{port}_{n}").value) for n in names):
+                address = int(getattr(dut, f"{port}_addr").value)
+                length = int(getattr(dut, f"{port}_len").value)
+                self._log(port, address=address, length=length)
+                if port == "ls_req":
+                    self.list.add(self.image[:length], random.choice((length, 100)))
+                if port == "wr_req":
+                    self._later("wr_done")
+        for name in ("ev_calc_done", "ev_inf_done", "layer_done", "inf_next"):
+            if int(getattr(dut, name).value):
+                self._log(name)
+                if name == "inf_next":
+                    self.on_inf_next()
+        if int(dut.ev_err.value):
+            values = {n: int(getattr(dut, f"err_{n}").value) for n in ("code", "layer", "addr")}
+            self._log("ev_err", **values)
+
+    async def steps(self, count: int) -> None:
+        for _ in range(count):
+            await self.step()
+
+    async def until(self, done: Callable[[], bool], limit: int = 20000) -> None:
+        for _ in range(limit):
+            await self.step()
+            if done():
+                return
+        tail = [e.kind for e in self.log[-8:]]
+        raise AssertionError(f"nothing more after {tail}, {len(self.words)} words wait")
+
+    async def idle(self) -> None:
+        """Until the controller is not busy any more, for a while."""
+        quiet = 0
+        for _ in range(20000):
+            await self.step()
+            quiet = 0 if int(self.dut.st_busy.value) else quiet + 1
+            if quiet == 8:
+                return
+        raise AssertionError("busy for ever")

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""core_ctrl among Python neighbours: host layers, task lists, streams, refusals, aborts."""
+
+import random
+
+import cocotb
+import pytest
+
+from models.layer import ERROR_CODES, LayerArg
+from tb.core.pipe import reset
+from tb.core_ctrl.neighbours import INPUTS, Neighbours
+from tb.simrun import run
+
+N_Z = 2
+E_BUS = 7
+
+
+def layer(**fields: int) -> LayerArg:
+    c, h, w, o = (random.randint(1, 9) for _ in range(4))
+    pool = random.choice((0, 0, 1)) if min(h, w) > 1 else 0
+    arg = LayerArg.make(c, h, w, o, kernel=random.choice((1, 3)), pool=pool)
+    addresses = {n: random.getrandbits(31) for n in ("para_start_addr", "bwsx_base_addr")}
+    return arg.replace(active_addr=random.getrandbits(31), **addresses, **fields)
+
+
+def bad_layer() -> tuple[LayerArg, int]:
+    """An illegal argument and its code."""
+    arg = layer()
+    changes = (
+        ({"kernel_type": 5}, "BAD_KERNEL"),
+        ({"pool_type": 12}, "BAD_POOL"),
+        ({"o_row_wid": arg.o_row_wid + 1}, "BAD_SIZE"),
+        ({"depth_wise_layer": 1, "fc": 1}, "BAD_FLAGS"),
+        ({"para_size": 0}, "BAD_WEIGHTS"),
+    )
+    change, code = random.choice(changes)
+    return arg.replace(**change), ERROR_CODES[code]
+
+
+async def begin(dut) -> Neighbours:
+    await reset(dut, *INPUTS)
+    return Neighbours(dut)
+
+
+def check_runs(n: Neighbours, layers: list[LayerArg], first: int = 0) -> None:
+    """Every layer ran once, in order, after its loaders were told; parameter rows add up."""
+    runs = n.kinds("run")[first:]
+    assert len(runs) == len(layers) == len(n.kinds("layer_done")[first:])
+    row = runs[0].info["prow"] if runs else 0
+    for event, arg in zip(runs, layers, strict=True):
+        got = event.info
+        assert (got["c"], got["h"], got["w"]) == arg.in_shape and got["o"] == arg.o_ch_num
+        assert got["prow"] == row, f"parameters from row {got['prow']}, expected {row}"
+        row += -(-arg.o_ch_num // N_Z)
+    for taker in ("fetch", "wl", "pl"):
+        taken = [e.info["o"] for e in n.kinds(taker)][first : first + len(layers)]
+        assert taken == [arg.o_ch_num for arg in layers], taker
+    for event, told in zip(runs, n.kinds("fetch")[first:], strict=False):
+        assert told.cycle < event.cycle
+
+
+@cocotb.test()
+async def host_layers(dut) -> None:
+    """Layers of the FIFO run in order; done interrupt with int_en, result FIFO with send only."""
+    n = await begin(dut)
+    for _ in range(4):
+        flags = [(random.getrandbits(1), random.getrandbits(1)) for _ in range(8)]
+        layers = [layer(int_en=i, send_data_out=s) for i, s in flags]
+        before, n.log = n.log, []
+        n.push(*layers)
+        await n.until(n.times("layer_done", len(layers)))
+        await n.idle()
+        check_runs(n, layers)
+        assert [e.info["idx"] for e in n.kinds("run")] == list(range(8))
+        for e, arg in zip(n.kinds("fetch"), layers, strict=True):
+            addresses = arg.para_start_addr, arg.bwsx_base_addr, arg.active_addr
+            assert (e.info["waddr"], e.info["baddr"], e.info["aaddr"]) == addresses
+        assert len(n.kinds("ev_calc_done")) == sum(i for i, _ in flags)
+        results = n.kinds("result")
+        assert len(results) == sum(s for _, s in flags)
+        assert all(e.info["dest"] == 0 for e in results)
+        order = [e.kind for e in n.kinds("run", "result", "layer_done")]
+        want = []
+        for _, send in flags:
+            want += ["run", *["result"] * send, "layer_done"]
+        assert order == want, "the result leaves before the layer is done"
+        assert not n.kinds("px_req", "wr_req", "ls_req", "inf_next", "ev_inf_done", "ev_err")
+        n.log = before + n.log
+
+
+class Network:
+    """A task list with the configuration that runs it."""
+
+    def __init__(self, n: Neighbours, count: int, mode: int) -> None:
+        self.n, self.dut = n, n.dut
+        self.layers = [layer(int_en=1, send_data_out=1) for _ in range(count)]
+        n.image = b"".join(arg.encode().astype("<u8").tobytes() for arg in self.layers)
+        self.config = {
+            "mode": mode,
+            "list_len": count,
+            **{f"{k}_adr": random.getrandbits(31) for k in ("pix", "wgt", "bias", "list", "res")},
+        }
+        self.addresses: list[tuple[int, int]] = []  # pixels and result of each inference
+        self._write()
+        n.on_inf_next = self.advance
+
+    def _write(self) -> None:
+        for name, value in self.config.items():
+            getattr(self.dut, f"cfg_{name}").value = value
+        self.addresses.append((self.config["pix_adr"], self.config["res_adr"]))
+
+    def advance(self) -> None:
+        self.config["pix_adr"] += 0x1000
+        self.config["res_adr"] += 0x100
+        self._write()
+
+    def check(self, inferences: int) -> None:
+        """So many inferences: layers, their bases and marks, pixel and result requests."""
+        n, count = self.n, len(self.layers)
+        runs = n.kinds("run")
+        assert len(n.kinds("ev_inf_done")) == inferences and len(runs) == count * inferences
+        check_runs_list = [arg for _ in range(inferences) for arg in self.layers]
+        check_runs(n, check_runs_list)
+        for i, e in enumerate(runs):
+            arg, at = self.layers[i % count], i % count
+            marks = e.info["first"], e.info["last"], e.info["idx"]
+            assert marks == (int(at == 0), int(at == count - 1), at)
+            base = (arg.para_start_addr + self.config["wgt_adr"]) & 0xFFFFFFFF
+            assert e.info["waddr"] == base
+            for field, offset in (("baddr", arg.bwsx_base_addr), ("aaddr", arg.active_addr)):
+                assert e.info[field] == (offset + self.config["bias_adr"]) & 0xFFFFFFFF
+        c, h, w = self.layers[0].in_shape
+        o, oh, ow = self.layers[-1].out_shape
+        addresses = self.addresses[:inferences]
+        pixels = [(e.info["address"], e.info["length"]) for e in n.kinds("px_req")]
+        assert pixels == [(a, c * h * w) for a, _ in addresses]
+        results = [(e.info["address"], e.info["length"]) for e in n.kinds("wr_req")]
+        assert results == [(a, o * oh * ow) for _, a in addresses]
+        assert len(n.kinds("pixels")) == len(n.kinds("result")) == inferences
+        assert all(e.info["dest"] == 1 for e in n.kinds("result"))
+        for e in n.kinds("ls_req"):
+            assert e.info == {"address": self.config["list_adr"], "length": 96 * count}
+        assert not n.kinds("ev_calc_done", "ev_err")
+
+
+@cocotb.test()
+async def task_list(dut) -> None:
+    """One inference: list, pixels before the first layer, result after the last, then idle."""
+    n = await begin(dut)
+    for count in (1, 2, 7):
+        n.log.clear()
+        net = Network(n, count, 1)
+        n.pulse("start_pulse")
+        await n.until(lambda: n.kinds("ev_inf_done"))
+        await n.idle()
+        net.check(1)
+        assert len(n.kinds("ls_req")) == 1 and not n.kinds("inf_next", "flush")
+        order = [e.kind for e in n.kinds("px_req", "run", "wr_req", "ev_inf_done")]
+        assert order == ["px_req", *["run"] * count, "wr_req", "ev_inf_done"]
+
+
+@cocotb.test()
+async def continuous(dut) -> None:
+    """Inference after inference; the next list is read ahead; stop ends after the present one."""
+    n = await begin(dut)
+    for count in (1, 3):
+        n.log.clear()
+        net = Network(n, count, 2)
+        n.pulse("start_pulse")
+        await n.until(lambda: len(n.kinds("ev_inf_done")) == 4, limit=40000)
+        # the fifth is under way
+        await n.until(n.times("run", 4 * count + 1))
+        n.pulse("stop_pulse")
+        await n.idle()
+        done = len(n.kinds("ev_inf_done"))
+        assert done == 5, f"{done} inferences, the fifth was the last"
+        assert len(n.kinds("inf_next")) == 4
+        flushed = [e.cycle for e in n.kinds("flush")]
+        assert all(cycle > n.kinds("ev_inf_done")[-1].cycle for cycle in flushed)
+        # what was fetched ahead for a sixth is not run
+        ran = n.kinds("run")
+        assert len(ran) == 5 * count
+        n.log = [e for e in n.log if e.kind not in ("fetch", "wl", "pl") or _used(n, e)]
+        net.check(5)
+        lists = n.kinds("ls_req")
+        ends = n.kinds("ev_inf_done")
+        assert all(a.cycle < b.cycle for a, b in zip(lists[1:5], ends, strict=False))
+
+
+def _used(n: Neighbours, event) -> bool:
+    """Not of a layer that was only fetched ahead: those come after the last layer's."""
+    same = n.kinds(event.kind)
+    return same.index(event) < len(n.kinds("run"))
+
+
+@cocotb.test()
+async def last_of_a_stream(dut) -> None:
+    """AI_CFG falls back to one inference as the last one begins: no list is read for another."""
+    n = await begin(dut)
+    net = Network(n, 2, 2)
+
+    def advance() -> None:
+        net.advance()
+        if len(n.kinds("inf_next")) == 2:
+            dut.cfg_mode.value = 1
+
+    n.on_inf_next = advance
+    n.pulse("start_pulse")
+    await n.until(lambda: len(n.kinds("ev_inf_done")) == 3, limit=40000)
+    await n.idle()
+    net.check(3)
+    assert len(n.kinds("ls_req")) == 3 and len(n.kinds("inf_next")) == 2 and not n.kinds("flush")
+
+
+@cocotb.test()
+async def refused_layer(dut) -> None:
+    """Layers before the illegal one finish; then the error; words are dropped until told."""
+    n = await begin(dut)
+    for good in (0, 1, 3):
+        n.log.clear()
+        before = [layer(int_en=1) for _ in range(good)]
+        bad, code = bad_layer()
+        n.push(*before, bad, *[layer() for _ in range(3)])
+        await n.until(lambda: n.kinds("ev_err"))
+        error = n.kinds("ev_err")[0]
+        assert (error.info["code"], error.info["layer"]) == (code, good)
+        check_runs(n, before)
+        await n.until(lambda: not n.words)
+        await n.steps(50)
+        assert len(n.kinds("run")) == good, "what follows a refused layer is discarded"
+        # an acknowledge between two layers; what comes then runs
+        n.pulse("host_ack")
+        await n.steps(5)
+        after = [layer() for _ in range(2)]
+        n.push(*after)
+        await n.until(n.times("layer_done", good + 2))
+        await n.idle()
+        assert len(n.kinds("ev_err")) == 1
+        runs = n.kinds("run")[good:]
+        assert [e.info["o"] for e in runs] == [a.o_ch_num for a in after]
+        assert runs[0].info["prow"] == 0 and [e.info["idx"] for e in runs] == [0, 1]
+
+
+async def refuse_and_drop_half(n: Neighbours) -> tuple[list[int], LayerArg]:
+    """A refusal, then five words of a layer that are discarded; (its other words, next layer)."""
+    bad, _ = bad_layer()
+    n.push(bad)
+    await n.until(lambda: n.kinds("ev_err"))
+    await n.steps(60)
+    n.push(layer())
+    rest, n.words = n.words[5:], n.words[:5]
+    await n.until(lambda: not n.words)
+    return rest, layer()
+
+
+async def only(n: Neighbours, good: LayerArg) -> None:
+    """Of all that was pushed only ``good`` runs, from parameter row 0."""
+    await n.until(lambda: n.kinds("layer_done"), limit=2000)
+    await n.idle()
+    check_runs(n, [good])
+    assert n.kinds("run")[0].info["prow"] == 0 and len(n.kinds("fetch")) == 1
+    assert len(n.kinds("ev_err")) == 1
+
+
+@cocotb.test()
+async def acknowledge_inside_a_layer(dut) -> None:
+    """Half a layer was discarded when the acknowledge comes: the other half is discarded too."""
+    n = await begin(dut)
+    rest, good = await refuse_and_drop_half(n)
+    n.pulse("host_ack")
+    await n.steps(10)
+    n.words += rest
+    await n.until(lambda: not n.words)
+    await n.steps(2)
+    n.push(good)
+    await only(n, good)
+
+
+@cocotb.test()
+async def acknowledge_with_words_waiting(dut) -> None:
+    """The same with the next layer already in the FIFO: none of its words may get lost."""
+    n = await begin(dut)
+    rest, good = await refuse_and_drop_half(n)
+    n.pulse("host_ack")
+    await n.steps(10)
+    n.words += rest
+    n.push(good)
+    await only(n, good)
+
+
+@cocotb.test()
+async def refused_in_a_list(dut) -> None:
+    """An illegal layer in a list: error with its index, everything stops, a new start runs."""
+    n = await begin(dut)
+    net = Network(n, 4, 1)
+    bad, code = bad_layer()
+    args = [*net.layers[:2], bad, net.layers[3]]
+    n.image = b"".join(a.encode().astype("<u8").tobytes() for a in args)
+    n.pulse("start_pulse")
+    await n.until(lambda: n.kinds("ev_err"))
+    await n.idle()
+    error = n.kinds("ev_err")[0]
+    assert (error.info["code"], error.info["layer"]) == (code, 2)
+    assert len(n.kinds("run")) == 2 and not n.kinds("ev_inf_done", "wr_req")
+    n.log.clear()
+    net = Network(n, 2, 1)
+    n.pulse("start_pulse")
+    await n.until(lambda: n.kinds("ev_inf_done"))
+    await n.idle()
+    net.check(1)
+
+
+@cocotb.test()
+async def bus_error(dut) -> None:
+    """An ERROR on the bus at any time: code, address, layer; the next run is whole."""
+    n = await begin(dut)
+    for _ in range(12):
+        n.log.clear()
+        Network(n, 3, random.choice((1, 2)))
+        n.pulse("start_pulse")
+        await n.steps(random.randint(3, 400))
+        if not int(dut.st_busy.value):
+            continue
+        n.log.clear()
+        address = random.getrandbits(32)
+        dut.bus_err_addr.value = address
+        n.pulse("bus_err")
+        await n.until(lambda: n.kinds("ev_err"), limit=5)
+        info = n.kinds("ev_err")[0].info
+        assert (info["code"], info["addr"]) == (E_BUS, address)
+        await n.idle()
+        assert len(n.kinds("ev_err")) == 1 and n.kinds("flush")
+        n.log.clear()
+        net = Network(n, 2, 1)
+        n.pulse("start_pulse")
+        await n.until(lambda: n.kinds("ev_inf_done"))
+        await n.idle()
+        net.check(1)
+
+
+@cocotb.test()
+async def soft_reset(dut) -> None:
+    """At any time, in either mode: no error, nothing more is started, the next layers are whole."""
+    n = await begin(dut)
+    for turn in range(16):
+        n.log.clear()
+        if turn % 2:
+            Network(n, 3, random.choice((1, 2)))
+            n.pulse("start_pulse")
+        else:
+            n.push(*[layer(send_data_out=1) for _ in range(3)])
+        await n.steps(random.randint(1, 300))
+        n.pulse("soft_reset_pulse")
+        n.words.clear()
+        dut.la_flush.value = 1
+        await n.steps(1)
+        dut.la_flush.value = 0
+        await n.idle()
+        assert not n.kinds("ev_err")
+        n.log.clear()
+        layers = [layer(int_en=1) for _ in range(2)]
+        n.push(*layers)
+        await n.until(lambda: len(n.kinds("layer_done")) == 2)
+        await n.idle()
+        check_runs(n, layers)
+        assert n.kinds("run")[0].info["prow"] == 0 and len(n.kinds("ev_calc_done")) == 2
+
+
+@pytest.mark.parametrize("sim", ["icarus", "verilator"])
+def test_core_ctrl(sim: str) -> None:
+    sources = ["tb/core_ctrl/core_ctrl_bench.v", "rtl/ctrl/core_ctrl.v", "rtl/ctrl/layer_decode.v"]
+    sources += ["rtl/lib/*.v"]
+    run(sim, "core_ctrl_bench", sources, "tb.core_ctrl.test_core_ctrl")
