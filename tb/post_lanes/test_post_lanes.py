@@ -91,7 +91,7 @@ def make_issue(n_y: int, n_z: int, meta_width: int) -> Issue:
 
 def drive(dut, layer: Layer, issue: Issue) -> None:
     dut.in_sum.value = join(issue.sums, 36)
-    dut.in_xsum.value = join(issue.xsums, 22)
+    dut.in_xsum.value = join(issue.xsums, int(dut.XW.value))
     dut.in_bank.value = issue.bank
     dut.in_bn.value = join((int(w) for w in issue.bn.pack()), 60)
     dut.in_kc.value = join(issue.kc, 36)

@@ -171,7 +171,7 @@ async def random_layers(dut) -> None:
     """All kinds of layers and widths of weights, several times around both rings."""
     rng = np.random.default_rng(random.getrandbits(32))
     wide = int(dut.WB.value) == 16
-    for p_in, p_free in ((1.0, 1.0), (0.4, 0.5), (1.0, 0.08)):
+    for p_in, p_free in ((1.0, 1.0), (0.4, 0.5), (1.0, 0.03)):
         bench = Bench(dut)
         await reset(dut, *INPUTS, start_clock=p_in == 1.0 and p_free == 1.0)
         layers = []

@@ -37,7 +37,7 @@ async def exact(dut) -> None:
                 assert alu == want, f"{s} + ({arg} * {x} >> {shr}) + {k}: {alu:#x}, not {want:#x}"
 
 
-@pytest.mark.parametrize(("sim", "width"), [("icarus", 22), ("icarus", 12), ("verilator", 22)])
+@pytest.mark.parametrize(("sim", "width"), [("icarus", 29), ("icarus", 12), ("verilator", 29)])
 def test_zero_point(sim: str, width: int) -> None:
     test = "tb.zero_point.test_zero_point"
     run(sim, "zero_point", ["rtl/post/zero_point.v"], test, params={"XW": width})
