@@ -177,7 +177,10 @@ module core_ctrl #(
   assign dw_valid = !dec_bad && state != C_FLUSH &&
       (list_mode ? list_word : la_valid && !hold);
   assign dw_data  = list_mode ? ls_word : la_data;
-  assign la_ready = la_skip ? hold : !list_mode && !dec_bad && state != C_FLUSH && dw_ready;
+  // in the cycle in which the hold ends no word is discarded any more
+  reg  ack_seen;
+  wire unhold = la_word == 4'd0 && (host_ack || start_pulse || soft_reset_pulse || ack_seen);
+  assign la_ready = la_skip ? hold && !unhold : !list_mode && !dec_bad && state != C_FLUSH && dw_ready;
   wire la_pop = la_valid && la_ready;
 
   wire list_end = list_idx == cfg_list_len - 10'd1;
@@ -322,8 +325,7 @@ module core_ctrl #(
       // commands
       flush_seen <= flush;
       hold <= (refuse || trouble) && !list_mode ? 1'b1 :
-          (host_ack || start_pulse || soft_reset_pulse) && la_word == 4'd0 ? 1'b0 :
-          (hold && ack_seen && la_word == 4'd0) ? 1'b0 : hold;
+          unhold ? 1'b0 : hold;
       stopping <= start_pulse ? 1'b0 : stop_pulse ? 1'b1 : stopping;
       la_word <= la_flush ? 4'd0 : !la_pop ? la_word : (la_word == 4'd11) ? 4'd0 : la_word + 4'd1;
       host_idx <= !st_busy ? 10'd0 : (dec_collected && !list_mode) ? host_idx + 10'd1 : host_idx;
@@ -398,7 +400,6 @@ module core_ctrl #(
   end
 
   // an acknowledge in the middle of a layer's words counts once they are discarded
-  reg ack_seen;
   always @(posedge clk) begin
     if (rst || !hold) ack_seen <= 1'b0;
     else ack_seen <= ack_seen || host_ack || start_pulse || soft_reset_pulse;
