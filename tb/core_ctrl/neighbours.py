@@ -44,6 +44,7 @@ class Neighbours:
         self.running = False  # the array has a layer
         self.on_inf_next: Callable[[], None] = lambda: None
         self.hold_runs = False  # the array does not finish
+        self.array_time = LATE  # cycles of a layer at most
         dut.data_idle.value = dut.dma_idle.value = 1
 
     def push(self, *args: LayerArg) -> None:
@@ -63,8 +64,8 @@ class Neighbours:
     def _log(self, kind: str, **info: int) -> None:
         self.log.append(Event(kind, self.cycle, info))
 
-    def _later(self, port: str) -> None:
-        self.due[port] = self.cycle + random.randint(1, LATE)
+    def _later(self, port: str, most: int = LATE) -> None:
+        self.due[port] = self.cycle + random.randint(1, most)
 
     async def step(self) -> None:
         """One cycle: drive, edge, look at what the controller said before the edge."""
@@ -85,6 +86,8 @@ class Neighbours:
                 del self.due[port]
                 if port == "seq_done":
                     self._later("data_idle")
+                else:
+                    self._log(port)
         if self.due.get("data_idle", self.cycle) < self.cycle:
             del self.due["data_idle"]
             self.running = False
@@ -123,7 +126,7 @@ class Neighbours:
             assert not self.running, "a layer was started before the one before it was done"
             self.running = True
             self._log("run", prow=int(dut.prow_base.value), **unpack(int(dut.desc.value)))
-            self._later("seq_done")
+            self._later("seq_done", self.array_time)
         if int(dut.pw_start.value):
             self._log("pixels")
             self._later("pw_done")
