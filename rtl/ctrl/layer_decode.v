@@ -57,7 +57,7 @@ module layer_decode #(
   localparam [7:0] E_SIZE = 8'd1, E_ADDR = 8'd2, E_POOL = 8'd3, E_KERNEL = 8'd4, E_WEIGHTS = 8'd5,
       E_FLAGS = 8'd6;
 
-  localparam [35:0] ROWS_LIMIT = AI_RAM_ROWS + 36'd0;
+  localparam [35:0] ROWS_LIMIT = {4'd0, AI_RAM_ROWS[31:0]};
   localparam [4:0] S_WORDS = 5'd0, S_CHECK = 5'd1, S_ICS = 5'd2, S_IROWS = 5'd3, S_OCS = 5'd4,
       S_OROWS = 5'd5, S_CH = 5'd6, S_CHW = 5'd7, S_WLEN = 5'd8, S_FULL = 5'd9, S_REST = 5'd10,
       S_ADDC = 5'd11, S_DIV = 5'd12, S_FIT = 5'd13, S_BLOCK = 5'd14, S_OUT = 5'd15;
