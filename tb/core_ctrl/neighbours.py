@@ -129,7 +129,6 @@ class Neighbours:
             self._later("seq_done", self.array_time)
         if int(dut.pw_start.value):
             self._log("pixels")
-            self._later("pw_done")
         if int(dut.rr_start.value):
             self._log("result", dest=int(dut.rr_dest.value))
             self._later("rr_done")
@@ -141,6 +140,8 @@ class Neighbours:
                 self._log(port, address=address, length=length)
                 if port == "ls_req":
                     self.list.add(self.image[:length], random.choice((length, 100)))
+                if port == "px_req":  # the pixel writer ends after its pixels were asked for
+                    self._later("pw_done")
                 if port == "wr_req":
                     self._later("wr_done")
         for name in ("ev_calc_done", "ev_inf_done", "layer_done", "inf_next"):
