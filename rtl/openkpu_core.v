@@ -39,6 +39,10 @@ module openkpu_core #(
     input  wire                     start,
     input  wire [`DESC_W_TOTAL-1:0] desc,
     input  wire [          PRW-1:0] prow_base,
+    // parameter rows released; weights of a stream stay, and are there already
+    input  wire [          PRW-1:0] prow_freed,
+    input  wire                     keep,
+    input  wire                     again,
     output wire                     seq_done,
     output wire                     idle,
     // layer for the loaders
@@ -227,101 +231,66 @@ module openkpu_core #(
     else tile_filled <= tile_filled + {{(TW - 5) {1'b0}}, is_fc ? fc_done : sc_done};
   end
 
-  // ---- weights and parameters
+  // ---- weights, parameters and tables
   wire [WW-1:0] wrow_filled, wrow_freed;
   wire [PRW-1:0] prow_filled;
-  wire           w_we;
-  wire [WA-1:0]  w_row;
-  wire [ZW-1:0]  w_bank;
+  wire w_we;
+  wire [WA-1:0] w_row;
+  wire [ZW-1:0] w_bank;
   wire [9*WB-1:0] w_data;
-  wire           kc_we, bn_we, at_we;
-  wire [PAW-1:0] kc_row, bn_row;
-  wire [ZW-1:0]  kc_bank, bn_bank;
-  wire [35:0]    kc_data;
-  wire [59:0]    bn_data;
-  wire [6:0]     at_addr;
-  wire [63:0]    at_data;
-  wire           wl_starved;
-  wire [3:0]     tables_filled, tables_freed;
-  wire           act_ready;
+  wire act_ready;
+  wire [16*36-1:0] t_start;
+  wire [16*16-1:0] t_mul;
+  wire [16*8-1:0] t_shift;
+  wire [16*8-1:0] t_add;
+  wire rd_valid;
+  wire [PAW-1:0] rd_prow;
+  wire [N_Z*60-1:0] par_bn;
+  wire [N_Z*36-1:0] par_kc;
 
-  weight_loader #(
+  coeff_store #(
       .AHB_W    (AHB_W),
       .N_Z      (N_Z),
       .WB       (WB),
       .WBUF_ROWS(WBUF_ROWS),
       .PRW      (PRW)
-  ) u_wload (
+  ) u_coeff (
       .clk        (clk),
       .rst        (rst),
-      .start      (wl_start),
+      .wl_start   (wl_start),
+      .wl_busy    (wl_busy),
+      .pl_start   (pl_start),
+      .pl_busy    (pl_busy),
+      .table_only (again),
       .desc       (ld_desc),
-      .busy       (wl_busy),
       .wt_valid   (wt_valid),
       .wt_ready   (wt_ready),
       .wt_data    (wt_data),
       .wt_off     (wt_off),
       .wt_cnt     (wt_cnt),
+      .bs_valid   (bs_valid),
+      .bs_ready   (bs_ready),
+      .bs_data    (bs_data),
+      .bs_off     (bs_off),
+      .bs_cnt     (bs_cnt),
       .wrow_freed (wrow_freed),
       .wrow_filled(wrow_filled),
-      .prow_freed (prow_base),
+      .prow_freed (prow_freed),
+      .prow_filled(prow_filled),
       .w_we       (w_we),
       .w_row      (w_row),
       .w_bank     (w_bank),
       .w_data     (w_data),
-      .kc_we      (kc_we),
-      .kc_row     (kc_row),
-      .kc_bank    (kc_bank),
-      .kc_data    (kc_data),
-      .starved    (wl_starved)
-  );
-
-  param_loader #(
-      .AHB_W(AHB_W),
-      .N_Z  (N_Z),
-      .PRW  (PRW)
-  ) u_pload (
-      .clk          (clk),
-      .rst          (rst),
-      .start        (pl_start),
-      .desc         (ld_desc),
-      .busy         (pl_busy),
-      .bs_valid     (bs_valid),
-      .bs_ready     (bs_ready),
-      .bs_data      (bs_data),
-      .bs_off       (bs_off),
-      .bs_cnt       (bs_cnt),
-      .prow_freed   (prow_base),
-      .prow_filled  (prow_filled),
-      .tables_freed (tables_freed),
-      .tables_filled(tables_filled),
-      .bn_we        (bn_we),
-      .bn_row       (bn_row),
-      .bn_bank      (bn_bank),
-      .bn_data      (bn_data),
-      .at_we        (at_we),
-      .at_addr      (at_addr),
-      .at_data      (at_data)
-  );
-
-  wire [16*36-1:0] t_start;
-  wire [16*16-1:0] t_mul;
-  wire [16*8-1:0] t_shift;
-  wire [16*8-1:0] t_add;
-  act_table u_table (
-      .clk          (clk),
-      .rst          (rst),
-      .at_we        (at_we),
-      .at_addr      (at_addr),
-      .at_data      (at_data),
-      .tables_filled(tables_filled),
-      .tables_freed (tables_freed),
-      .load         (start),
-      .ready        (act_ready),
-      .t_start      (t_start),
-      .t_mul        (t_mul),
-      .t_shift      (t_shift),
-      .t_add        (t_add)
+      .load       (start),
+      .act_ready  (act_ready),
+      .t_start    (t_start),
+      .t_mul      (t_mul),
+      .t_shift    (t_shift),
+      .t_add      (t_add),
+      .re         (rd_valid),
+      .raddr      (rd_prow),
+      .bn         (par_bn),
+      .kc         (par_kc)
   );
 
   // ---- issue
@@ -362,6 +331,8 @@ module openkpu_core #(
       .start      (start),
       .desc       (desc),
       .prow_base  (prow_base),
+      .keep       (keep),
+      .again      (again),
       .running    (seq_running),
       .done       (seq_done),
       .tile_filled(tile_filled),
@@ -616,7 +587,6 @@ module openkpu_core #(
   wire [L*XW-1:0] acc_xsum;
   wire [5:0] acc_pos;
   wire [MW-1:0] acc_meta;
-  wire rd_valid;
   wire [MW-1:0] rd_meta;
   wire acc_idle;
   wire [PRW-1:0] dr_diff = prow_filled - dr_meta[MW-1-:PRW];
@@ -663,25 +633,7 @@ module openkpu_core #(
       .idle       (acc_idle)
   );
 
-  wire [N_Z*60-1:0] par_bn;
-  wire [N_Z*36-1:0] par_kc;
-  param_buffer #(
-      .N_Z(N_Z)
-  ) u_par (
-      .clk    (clk),
-      .bn_we  (bn_we),
-      .bn_row (bn_row),
-      .bn_bank(bn_bank),
-      .bn_data(bn_data),
-      .kc_we  (kc_we),
-      .kc_row (kc_row),
-      .kc_bank(kc_bank),
-      .kc_data(kc_data),
-      .re     (rd_valid),
-      .raddr  (rd_meta[ZW+JW+:PAW]),
-      .bn     (par_bn),
-      .kc     (par_kc)
-  );
+  assign rd_prow = rd_meta[ZW+JW+:PAW];
 
   wire post_valid;
   wire [L*8-1:0] post_byte;
@@ -793,7 +745,7 @@ module openkpu_core #(
     end
   endgenerate
 
-  wire unused = &{1'b0, dr_meta, acc_meta, rd_meta, wl_starved, fill_busy, post_idle};
+  wire unused = &{1'b0, dr_meta, acc_meta, rd_meta, fill_busy, post_idle};
 
 endmodule
 

@@ -93,21 +93,18 @@ module openkpu_top #(
   wire [31:0] bus_err_addr;
   wire [2:0] bus_err_chan;
   wire [31:0] cfg_bias_adr;
-  wire [31:0] cfg_inf_left;
   wire [31:0] cfg_list_adr;
   wire [9:0] cfg_list_len;
-  wire [1:0] cfg_mode;
   wire [31:0] cfg_npix_adr;
   wire [31:0] cfg_pix_adr;
   wire [31:0] cfg_res_adr;
   wire [31:0] cfg_wgt_adr;
-  wire [9:0] chans_m1;
   wire [31:0] cmd_addr;
   wire [4:0] cmd_beats;
   wire cmd_ready;
   wire [2:0] cmd_size;
   wire [TAG_W-1:0] cmd_tag;
-  wire cmd_valid, cmd_wpop, cmd_write, core_rst;
+  wire cmd_valid, cmd_wpop, cmd_write, core_rst, cfg_more, again, boundary, bs_quiet, keep;
   wire [`DESC_W_TOTAL-1:0] d_desc;
   wire d_ready, d_valid, data_idle;
   wire [ 31:0] dec_bias_base;
@@ -128,7 +125,6 @@ module openkpu_top #(
   wire ev_calc_done, ev_err, ev_inf_done, fetch_busy, fetch_start, fl_gnt, fl_req;
   wire [ 14:0] fl_row;
   wire flush;
-  wire [8:0] height_m1;
   wire host_ack, hr_ack;
   wire [20:0] hr_addr;
   wire [ 31:0] hr_rdata;
@@ -155,11 +151,15 @@ module openkpu_top #(
   wire [9:0] out_chans_m1;
   wire [8:0] out_height_m1;
   wire [9:0] out_width_m1;
-  wire perf_clear;
-  wire [13*64-1:0] perf_flat;
+  wire perf_clear, wt_quiet;
+  wire [14*64-1:0] perf_flat;
   wire perf_layer_done, pl_busy, pl_start;
-  wire [ 12:0] prow_base;
-  wire pw_busy, pw_done, pw_start;
+  wire [12:0] prow_base, prow_freed;
+  wire npix_take, npix_taken, pw_busy, pw_done, pw_start, ev_inf_kept;
+  wire [14:0] pw_row;
+  wire [9:0] pw_chans_m1, pw_width_m1;
+  wire [8:0] pw_height_m1;
+  wire [31:0] taken_adr;
   wire [CW-1:0] px_cnt;
   wire [AHB_W-1:0] px_data;
   wire px_last;
@@ -195,7 +195,6 @@ module openkpu_top #(
   wire [ 14:0] wb_row;
   wire [AHB_W-1:0] wd_data;
   wire wd_pop;
-  wire [9:0] width_m1;
   wire wl_busy, wl_start, wr_beat;
   wire [AHB_W-1:0] wr_data;
   wire wr_done, wr_ready;
@@ -266,7 +265,7 @@ module openkpu_top #(
       .rf_ready        (rf_ready),
       .rf_data         (rf_data),
       .eight_bit_mode  (eight_bit_mode),
-      .cfg_mode        (cfg_mode),
+      .cfg_more        (cfg_more),
       .cfg_pix_adr     (cfg_pix_adr),
       .cfg_npix_adr    (cfg_npix_adr),
       .cfg_wgt_adr     (cfg_wgt_adr),
@@ -274,13 +273,16 @@ module openkpu_top #(
       .cfg_list_adr    (cfg_list_adr),
       .cfg_list_len    (cfg_list_len),
       .cfg_res_adr     (cfg_res_adr),
-      .cfg_inf_left    (cfg_inf_left),
       .start_pulse     (start_pulse),
       .soft_reset_pulse(soft_reset_pulse),
       .stop_pulse      (stop_pulse),
       .inf_next        (inf_next),
+      .npix_take       (npix_take),
+      .npix_taken      (npix_taken),
+      .taken_adr       (taken_adr),
       .st_busy         (st_busy),
       .st_fc_layer     (st_fc_layer),
+      .st_kept         (again),
       .st_wb_fifo_full (st_wb_fifo_full),
       .st_layer        (st_layer),
       .ev_calc_done    (ev_calc_done),
@@ -398,6 +400,8 @@ module openkpu_top #(
       .err_chan     (bus_err_chan),
       .wb_fifo_full (wb_fifo_full),
       .dma_idle     (dma_idle),
+      .wt_quiet     (wt_quiet),
+      .bs_quiet     (bs_quiet),
       .rd_busy      (rd_busy),
       .bus_rd_beat  (rd_beat),
       .bus_wr_beat  (wr_beat),
@@ -431,10 +435,10 @@ module openkpu_top #(
       .rst      (rst),
       .stop     (flush),
       .start    (pw_start),
-      .base_row (desc[`DESC_SRC]),
-      .chans_m1 (chans_m1),
-      .height_m1(height_m1),
-      .width_m1 (width_m1),
+      .base_row (pw_row),
+      .chans_m1 (pw_chans_m1),
+      .height_m1(pw_height_m1),
+      .width_m1 (pw_width_m1),
       .px_valid (px_valid),
       .px_ready (px_ready),
       .px_data  (px_data),
@@ -477,13 +481,15 @@ module openkpu_top #(
 
   // ---- control
   core_ctrl #(
-      .AHB_W(AHB_W),
-      .N_Z  (N_Z)
+      .AHB_W    (AHB_W),
+      .N_Z      (N_Z),
+      .WBUF_ROWS(WBUF_ROWS)
   ) u_ctrl (
       .clk             (clk),
       .rst             (rst),
-      .cfg_mode        (cfg_mode),
+      .cfg_more        (cfg_more),
       .cfg_pix_adr     (cfg_pix_adr),
+      .cfg_npix_adr    (cfg_npix_adr),
       .cfg_wgt_adr     (cfg_wgt_adr),
       .cfg_bias_adr    (cfg_bias_adr),
       .cfg_list_adr    (cfg_list_adr),
@@ -494,6 +500,9 @@ module openkpu_top #(
       .stop_pulse      (stop_pulse),
       .host_ack        (host_ack),
       .inf_next        (inf_next),
+      .npix_take       (npix_take),
+      .npix_taken      (npix_taken),
+      .taken_adr       (taken_adr),
       .la_valid        (la_valid),
       .la_ready        (la_ready),
       .la_data         (la_data),
@@ -524,6 +533,8 @@ module openkpu_top #(
       .d_desc          (d_desc),
       .fetch_start     (fetch_start),
       .fetch_busy      (fetch_busy),
+      .boundary        (boundary),
+      .again           (again),
       .wl_start        (wl_start),
       .wl_busy         (wl_busy),
       .pl_start        (pl_start),
@@ -533,8 +544,14 @@ module openkpu_top #(
       .seq_done        (seq_done),
       .data_idle       (data_idle),
       .prow_base       (prow_base),
+      .prow_freed      (prow_freed),
+      .keep            (keep),
       .pw_start        (pw_start),
       .pw_done         (pw_done),
+      .pw_row          (pw_row),
+      .pw_chans_m1     (pw_chans_m1),
+      .pw_height_m1    (pw_height_m1),
+      .pw_width_m1     (pw_width_m1),
       .px_req_valid    (px_req_valid),
       .px_req_ready    (px_req_ready),
       .px_req_addr     (px_req_addr),
@@ -559,6 +576,7 @@ module openkpu_top #(
       .waiting_drain   (waiting_drain),
       .ev_calc_done    (ev_calc_done),
       .ev_inf_done     (ev_inf_done),
+      .ev_inf_kept     (ev_inf_kept),
       .layer_done      (perf_layer_done),
       .ev_err          (ev_err),
       .err_code        (err_code),
@@ -599,7 +617,11 @@ module openkpu_top #(
       .rst         (core_rst),
       .start       (fetch_start),
       .desc        (d_desc),
+      .again       (again),
       .busy        (fetch_busy),
+      .boundary    (boundary),
+      .wt_quiet    (wt_quiet),
+      .bs_quiet    (bs_quiet),
       .wt_req_valid(wt_req_valid),
       .wt_req_ready(wt_req_ready),
       .wt_req_addr (wt_req_addr),
@@ -627,6 +649,9 @@ module openkpu_top #(
       .start      (run_start),
       .desc       (desc),
       .prow_base  (prow_base),
+      .prow_freed (prow_freed),
+      .keep       (keep),
+      .again      (again),
       .seq_done   (seq_done),
       .idle       (data_idle),
       .wl_start   (wl_start),
@@ -726,6 +751,7 @@ module openkpu_top #(
       .n_gated    (n_gated),
       .layer_done (perf_layer_done),
       .inf_done   (ev_inf_done),
+      .inf_kept   (ev_inf_kept),
       .rd_beat    (rd_beat),
       .wr_beat    (wr_beat),
       .flat       (perf_flat)
@@ -740,22 +766,15 @@ module openkpu_top #(
   assign perf_clear = start_pulse || soft_reset_pulse;
   assign late_output = wait_output || (waiting_drain && !wait_tile && !wait_weight);
   assign waiting_bus_data = waiting_bus || (rd_busy && !waiting_drain);
-  // sizes of the first layer's input and of the last layer's output, minus one
-  wire [10:0] in_chans = desc[`DESC_C] - 11'd1;
-  wire [ 9:0] in_height = desc[`DESC_H] - 10'd1;
-  wire [10:0] in_width = desc[`DESC_W] - 11'd1;
+  // sizes of the last layer's output, minus one
   wire [10:0] out_chans = desc[`DESC_O] - 11'd1;
   wire [ 9:0] out_height = desc[`DESC_OH] - 10'd1;
   wire [10:0] out_width = desc[`DESC_OW] - 11'd1;
-  assign chans_m1 = in_chans[9:0];
-  assign height_m1 = in_height[8:0];
-  assign width_m1 = in_width[9:0];
   assign out_chans_m1 = out_chans[9:0];
   assign out_height_m1 = out_height[8:0];
   assign out_width_m1 = out_width[9:0];
 
-  wire unused = &{1'b0, bus_err_chan, cfg_inf_left, cfg_npix_adr, err_any, ls_last, bs_last,
-                  wt_last, px_last, pw_busy, rr_busy, in_chans[10], in_height[9], in_width[10],
+  wire unused = &{1'b0, bus_err_chan, err_any, ls_last, bs_last, wt_last, px_last, pw_busy, rr_busy,
                   out_chans[10], out_height[9], out_width[10]};
 
 endmodule

@@ -3,7 +3,8 @@
 // param_loader: takes the bias stream, activation tables and batch-norm words, to their buffers.
 //
 // How it works: of each layer the 18 words of the activation table come first, then a batch-norm
-// word for each output channel. Tables go to a ring of four, words to the ring of parameter rows.
+// word for each output channel (table_only: the words are there from an inference before). Tables
+// go to a ring of four, words to the ring of parameter rows.
 // Handshake: start takes a descriptor when busy is low; the stream waits for room. prow_filled
 // counts parameter rows, tables_filled tables that are complete.
 `resetall
@@ -30,6 +31,7 @@ module param_loader #(
     // next layer
     input  wire                     start,
     input  wire [`DESC_W_TOTAL-1:0] desc,
+    input  wire                     table_only,
     output wire                     busy,
     // bias stream of the DMAC
     input  wire                     bs_valid,
@@ -55,6 +57,7 @@ module param_loader #(
 
   reg         run;
   reg         in_table;
+  reg         only;
   reg  [ 4:0] word;
   reg  [10:0] o;
   reg  [10:0] n_o;
@@ -97,6 +100,7 @@ module param_loader #(
     if (rst) begin
       run      <= 1'b0;
       in_table <= 1'b1;
+      only     <= 1'b0;
       word     <= 5'd0;
       o        <= 11'd0;
       n_o      <= 11'd1;
@@ -108,6 +112,7 @@ module param_loader #(
     end else if (start) begin
       run      <= 1'b1;
       in_table <= 1'b1;
+      only     <= table_only;
       word     <= 5'd0;
       o        <= 11'd0;
       n_o      <= desc[`DESC_O];
@@ -116,6 +121,7 @@ module param_loader #(
       if (in_table) begin
         word     <= table_end ? 5'd0 : word + 5'd1;
         in_table <= !table_end;
+        run      <= !(table_end && only);
         table_n  <= table_end ? table_n + 4'd1 : table_n;
         tables_filled <= table_end ? tables_filled + 4'd1 : tables_filled;
       end else begin

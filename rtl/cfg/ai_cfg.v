@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ai_cfg: AI_CFG, the registers of an inference (patent.md), offsets 0x100..0x148, 0x1F8, 0x1FC.
+// ai_cfg: AI_CFG, the registers of an inference (patent.md), offsets 0x100..0x14C, 0x1F8, 0x1FC.
 //
 // Start: a write of 1 to AI_CTRL[0] is refused while the device is busy (START_BUSY), and with an
 // impossible configuration (BAD_CONFIG: mode 0, list length 0, AI_RES_ADR - in mode 2 with further
@@ -8,7 +8,9 @@
 // AI_CNN_DONE, AI_INT_STATUS and the error registers. Mode 2 without further inferences is a
 // single inference: AI_CNN_MODE becomes 1 at the start, as it does when the last one of a stream
 // begins. inf_next (patent step 009) moves on to the next inference; a value that the host writes
-// in the same cycle wins.
+// in the same cycle wins. Once the core has taken AI_NPIX_ADR for a prefetch (npix_taken), that
+// address becomes AI_PIX_ADR whatever the host writes; what it writes then is the address of the
+// inference after the next one and stays as it is when AI_CFG moves on.
 // Errors: the first one is kept in AI_ERR_* until AI_ERR_CODE is written or the next start.
 // Handshake: wr strobes with addr, rdata in the same cycle; all outputs to the core are registered
 // levels and one-cycle pulses.
@@ -34,8 +36,8 @@ module ai_cfg #(
   input  wire [31:0]  wdata,
   output reg  [31:0]  rdata,
   output wire         hit,
-  // configuration to the core
-  output wire [1:0]   cfg_mode,
+  // configuration to the core; cfg_more: another inference follows
+  output wire         cfg_more,
   output wire [31:0]  cfg_pix_adr,
   output wire [31:0]  cfg_npix_adr,
   output wire [31:0]  cfg_wgt_adr,
@@ -43,13 +45,16 @@ module ai_cfg #(
   output wire [31:0]  cfg_list_adr,
   output wire [9:0]   cfg_list_len,
   output wire [31:0]  cfg_res_adr,
-  output wire [31:0]  cfg_inf_left,
   // commands to the core
   output reg          start_pulse,
   output reg          soft_reset_pulse,
   output reg          stop_pulse,
   // the next inference of a stream begins
   input  wire         inf_next,
+  // AI_NPIX_ADR was taken for a prefetch: now, since then, what it was
+  input  wire         npix_take,
+  input  wire         npix_taken,
+  input  wire [31:0]  taken_adr,
   // state of the core: AI_STATUS without its error bit
   input  wire         st_busy,
   input  wire [31:0]  status,
@@ -95,17 +100,20 @@ module ai_cfg #(
   localparam [9:0] A_ERR_CODE = 10'h050;
   localparam [9:0] A_ERR_INFO = 10'h051;
   localparam [9:0] A_ERR_ADDR = 10'h052;
+  localparam [9:0] A_TAKEN = 10'h053;
   localparam [9:0] A_ID = 10'h07E;
   localparam [9:0] A_CONFIG = 10'h07F;
 
   wire [9:0]   word = addr[11:2];
 
-  assign hit = (word >= A_MODE && word <= A_ERR_ADDR) || (word == A_ID) || (word == A_CONFIG);
+  assign hit = (word >= A_MODE && word <= A_TAKEN) || (word == A_ID) || (word == A_CONFIG);
 
   reg  [1:0]   mode_reg;
   reg          done_reg;
   reg  [31:0]  pix_reg;
   reg  [31:0]  npix_reg;
+  // AI_NPIX_ADR was written after it had been taken
+  reg          later_reg;
   reg  [31:0]  wgt_reg;
   reg  [31:0]  bias_reg;
   reg  [31:0]  list_reg;
@@ -120,7 +128,7 @@ module ai_cfg #(
   reg  [15:0]  err_layer_reg;
   reg  [31:0]  err_addr_reg;
 
-  assign cfg_mode = mode_reg;
+  assign cfg_more = (mode_reg == 2'd2) && (inf_left_reg != 32'd0);
   assign cfg_pix_adr = pix_reg;
   assign cfg_npix_adr = npix_reg;
   assign cfg_wgt_adr = wgt_reg;
@@ -128,7 +136,6 @@ module ai_cfg #(
   assign cfg_list_adr = list_reg;
   assign cfg_list_len = list_len_reg;
   assign cfg_res_adr = res_reg;
-  assign cfg_inf_left = inf_left_reg;
   assign err_any = (err_code_reg != 8'd0);
   assign irq = ((int_status_reg & ~int_mask_reg) != 2'd0);
 
@@ -141,8 +148,7 @@ module ai_cfg #(
   // a start that the core has not seen yet counts as busy
   wire occupied = st_busy || start_pulse;
   wire res_bad = (res_reg[OW-1:0] != {OW{1'b0}});
-  wire stream = (mode_reg == 2'd2) && (inf_left_reg != 32'd0);
-  wire stride_bad = stream && (res_stride_reg[OW-1:0] != {OW{1'b0}});
+  wire stride_bad = cfg_more && (res_stride_reg[OW-1:0] != {OW{1'b0}});
   wire bad = (mode_reg == 2'd0) || (list_len_reg == 10'd0) || res_bad || stride_bad;
   wire accept = start_now && !occupied && !bad;
 
@@ -163,13 +169,14 @@ module ai_cfg #(
   // -------------------------------------------------------------------------------------------
   // the inference that starts with inf_next is the last one
   wire last_inf = (inf_left_reg <= 32'd1);
-  wire fall_back = (inf_next && last_inf) || (accept && mode_reg == 2'd2 && !stream);
+  wire fall_back = (inf_next && last_inf) || (accept && mode_reg == 2'd2 && !cfg_more);
 
   always @(posedge clk) begin
     if (rst) begin
       mode_reg <= 2'd0;
       pix_reg <= 32'd0;
       npix_reg <= 32'd0;
+      later_reg <= 1'b0;
       wgt_reg <= 32'd0;
       bias_reg <= 32'd0;
       list_reg <= 32'd0;
@@ -181,9 +188,12 @@ module ai_cfg #(
       int_mask_reg <= 2'b11;
     end else begin
       mode_reg <= (wr && word == A_MODE) ? wdata[1:0] : fall_back ? 2'd1 : mode_reg;
-      pix_reg <= (wr && word == A_PIX) ? wdata : inf_next ? npix_reg : pix_reg;
+      pix_reg <= (wr && word == A_PIX) ? wdata :
+                 inf_next ? (npix_taken ? taken_adr : npix_reg) : pix_reg;
       npix_reg <= (wr && word == A_NPIX) ? wdata :
-                  (inf_next && !last_inf) ? npix_reg + pix_stride_reg : npix_reg;
+                  (inf_next && !last_inf && !later_reg) ? npix_reg + pix_stride_reg : npix_reg;
+      later_reg <= inf_next || accept || reset_now ? 1'b0 :
+                   (wr && word == A_NPIX && (npix_take || npix_taken)) ? 1'b1 : later_reg;
       wgt_reg <= (wr && word == A_WGT) ? wdata : wgt_reg;
       bias_reg <= (wr && word == A_BIAS) ? wdata : bias_reg;
       list_reg <= (wr && word == A_LIST) ? wdata : list_reg;
@@ -268,6 +278,7 @@ module ai_cfg #(
       A_ERR_CODE:   rdata = {24'd0, err_code_reg};
       A_ERR_INFO:   rdata = {16'd0, err_layer_reg};
       A_ERR_ADDR:   rdata = err_addr_reg;
+      A_TAKEN:      rdata = taken_adr;
       A_ID:         rdata = MAGIC;
       A_CONFIG:     rdata = CONFIG;
       default:      rdata = 32'd0;

@@ -11,7 +11,7 @@
 
 module perf_regs #(
   // number of counters
-  parameter COUNTERS = 13
+  parameter COUNTERS = 14
 ) (
   input  wire                    clk,
   input  wire                    rst,

@@ -40,7 +40,7 @@ module reg_block #(
   input  wire [63:0]       rf_data,
   // configuration to the core
   output wire              eight_bit_mode,
-  output wire [1:0]        cfg_mode,
+  output wire              cfg_more,
   output wire [31:0]       cfg_pix_adr,
   output wire [31:0]       cfg_npix_adr,
   output wire [31:0]       cfg_wgt_adr,
@@ -48,15 +48,19 @@ module reg_block #(
   output wire [31:0]       cfg_list_adr,
   output wire [9:0]        cfg_list_len,
   output wire [31:0]       cfg_res_adr,
-  output wire [31:0]       cfg_inf_left,
   // commands to the core, and from it: the next inference of a stream begins
   output wire              start_pulse,
   output wire              soft_reset_pulse,
   output wire              stop_pulse,
   input  wire              inf_next,
+  // the next inference's pixel address was taken: now, since then, which
+  input  wire              npix_take,
+  input  wire              npix_taken,
+  input  wire [31:0]       taken_adr,
   // state of the core
   input  wire              st_busy,
   input  wire              st_fc_layer,
+  input  wire              st_kept,
   input  wire              st_wb_fifo_full,
   input  wire [9:0]        st_layer,
   // events of the core
@@ -69,7 +73,7 @@ module reg_block #(
   // an error is recorded
   output wire              err_any,
   // performance counters, first one lowest
-  input  wire [13*64-1:0]  perf_flat,
+  input  wire [14*64-1:0]  perf_flat,
   // interrupt, level
   output wire              irq
 );
@@ -89,7 +93,7 @@ module reg_block #(
   wire [4:0]   results_held;
 
   // AI_STATUS; its bit 1 (error) is put in by ai_cfg
-  wire [31:0]  status = {3'd0, layers_held, 3'd0, results_held, st_layer[7:0], 2'd0,
+  wire [31:0]  status = {3'd0, layers_held, 3'd0, results_held, st_layer[7:0], st_kept, npix_taken,
                          layers_full, results_held != 5'd0,
                          st_fc_layer, st_wb_fifo_full, 1'b0, st_busy};
 
@@ -113,11 +117,12 @@ module reg_block #(
   ) u_ai (
     .clk(clk), .rst(rst),
     .wr(reg_wr), .addr(reg_addr), .wdata(reg_wdata), .rdata(ai_rdata), .hit(ai_hit),
-    .cfg_mode(cfg_mode), .cfg_pix_adr(cfg_pix_adr), .cfg_npix_adr(cfg_npix_adr),
+    .cfg_more(cfg_more), .cfg_pix_adr(cfg_pix_adr), .cfg_npix_adr(cfg_npix_adr),
     .cfg_wgt_adr(cfg_wgt_adr), .cfg_bias_adr(cfg_bias_adr), .cfg_list_adr(cfg_list_adr),
-    .cfg_list_len(cfg_list_len), .cfg_res_adr(cfg_res_adr), .cfg_inf_left(cfg_inf_left),
+    .cfg_list_len(cfg_list_len), .cfg_res_adr(cfg_res_adr),
     .start_pulse(start_pulse), .soft_reset_pulse(soft_reset_pulse), .stop_pulse(stop_pulse),
-    .inf_next(inf_next), .st_busy(st_busy), .status(status),
+    .inf_next(inf_next), .npix_take(npix_take), .npix_taken(npix_taken), .taken_adr(taken_adr),
+    .st_busy(st_busy), .status(status),
     .ev_inf_done(ev_inf_done), .ev_err(ev_err), .err_code(err_code), .err_layer(err_layer),
     .err_addr(err_addr), .overrun(overrun), .underrun(underrun),
     .err_any(err_any), .irq(ai_irq)

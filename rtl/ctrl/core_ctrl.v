@@ -8,9 +8,11 @@
 // inference waits for its pixels, the last one's map is sent to storage (host mode: a layer with
 // send_data_out streams it to the result FIFO). In continuous mode the next inference's list is
 // requested as soon as the present one is decoded, so its first weights arrive while this one
-// computes; AI_CFG moves on when an inference ends. A layer that is refused, an ERROR on the bus
-// or a soft reset flush everything; after an error in host mode words are discarded, layer by
-// layer, until the host acknowledges.
+// computes. Its pixels are asked for when all reads of this one are sent out and the computation
+// is in the fully connected layers (a network without: when the input map's place is free).
+// AI_CFG moves on when an inference ends. A layer that is refused, an ERROR on the bus or a soft
+// reset flush everything; after an error in host mode words are discarded, layer by layer, until
+// the host acknowledges.
 // Handshake: start, stop and acknowledge are pulses; everything else is valid/ready.
 `resetall
 `timescale 1ns / 1ps
@@ -24,6 +26,8 @@ module core_ctrl #(
     parameter PRW   = 13,
     parameter N_Z   = 4,
     parameter ZW    = $clog2(N_Z),
+    // rows of the weight buffer
+    parameter WBUF_ROWS = 1024,
     parameter OW    = $clog2(AHB_W / 8),
     parameter CW    = OW + 1
 ) (
@@ -31,8 +35,9 @@ module core_ctrl #(
     input  wire                     clk,
     input  wire                     rst,
     // configuration and commands of AI_CFG
-    input  wire [              1:0] cfg_mode,
+    input  wire                     cfg_more,
     input  wire [             31:0] cfg_pix_adr,
+    input  wire [             31:0] cfg_npix_adr,
     input  wire [             31:0] cfg_wgt_adr,
     input  wire [             31:0] cfg_bias_adr,
     input  wire [             31:0] cfg_list_adr,
@@ -43,6 +48,10 @@ module core_ctrl #(
     input  wire                     stop_pulse,
     input  wire                     host_ack,
     output reg                      inf_next,
+    // the next inference's pixel address was taken: now, since then, which
+    output wire                     npix_take,
+    output wire                     npix_taken,
+    output wire [             31:0] taken_adr,
     // layer words of the host
     input  wire                     la_valid,
     output wire                     la_ready,
@@ -77,6 +86,8 @@ module core_ctrl #(
     // fetch side: each takes the descriptor once
     output wire                     fetch_start,
     input  wire                     fetch_busy,
+    input  wire                     boundary,
+    output wire                     again,
     output wire                     wl_start,
     input  wire                     wl_busy,
     output wire                     pl_start,
@@ -87,10 +98,16 @@ module core_ctrl #(
     input  wire                     seq_done,
     input  wire                     data_idle,
     output reg  [          PRW-1:0] prow_base,
+    output wire [          PRW-1:0] prow_freed,
+    output wire                     keep,
     // pixel writer and its channel
-    output reg                      pw_start,
+    output wire                     pw_start,
     input  wire                     pw_done,
-    output reg                      px_req_valid,
+    output wire [             14:0] pw_row,
+    output wire [              9:0] pw_chans_m1,
+    output wire [              8:0] pw_height_m1,
+    output wire [              9:0] pw_width_m1,
+    output wire                     px_req_valid,
     input  wire                     px_req_ready,
     output wire [             31:0] px_req_addr,
     output wire [             23:0] px_req_len,
@@ -117,6 +134,7 @@ module core_ctrl #(
     output wire                     waiting_drain,
     output reg                      ev_calc_done,
     output reg                      ev_inf_done,
+    output reg                      ev_inf_kept,
     output reg                      layer_done,
     output reg                      ev_err,
     output reg  [              7:0] err_code,
@@ -125,7 +143,7 @@ module core_ctrl #(
 );
 
   localparam [7:0] E_BUS = 8'd7;
-  localparam [3:0] C_IDLE = 4'd0, C_PIX = 4'd1, C_PIXW = 4'd2, C_START = 4'd3, C_RUN = 4'd4,
+  localparam [3:0] C_IDLE = 4'd0, C_PIX = 4'd1, C_START = 4'd3, C_RUN = 4'd4,
       C_OUT = 4'd5, C_OUTW = 4'd6, C_END = 4'd7, C_NEXT = 4'd8, C_FLUSH = 4'd9;
 
   reg  [3:0] state;
@@ -198,7 +216,7 @@ module core_ctrl #(
   wire give_pl = d_valid && !t_pl && !pl_busy;
   wire give_queue = d_valid && !t_queue && q_ready;
   assign fetch_start = give_fetch;
-  assign wl_start    = give_wl;
+  assign wl_start    = give_wl && !again;
   assign pl_start    = give_pl;
   assign d_ready = (t_fetch || give_fetch) && (t_wl || give_wl) && (t_pl || give_pl) &&
       (t_queue || give_queue);
@@ -225,23 +243,81 @@ module core_ctrl #(
       .count    (q_count)
   );
 
-  // ---- sizes in bytes of what is read or written for this layer
-  wire       out_side = state == C_RUN || state == C_OUT || state == C_OUTW;
+  // ---- weights that stay, pixels that come early
+  reg        inf_on;  // an inference is past its first start
+  reg  [1:0] reads;  // inferences whose reads have begun, from the one at work on
+  reg        fc_any, has_fc;  // of the list that is decoded, of the whole list
+  reg        fc_reached;
+  reg  [9:0] touch_idx, free_after;  // last layer that uses the input map's place
+  reg        kept;  // the inference at work reads no weights
+  reg  [PRW-1:0] prow_net;  // first parameter row of the network that is kept
+  wire       given = d_valid && d_ready;
+  wire       first_given = given && list_mode && d_desc[`DESC_FIRST];
+  wire       fc_given = d_desc[`DESC_MODE] == `MODE_FC;
+  wire [9:0] touch_now = d_desc[`DESC_TOUCH] ? d_desc[`DESC_IDX] : touch_idx;
+  wire       pix_ready;
+  wire       pix_take = state == C_START && list_mode && desc[`DESC_FIRST];
+  wire       place_free = !inf_on || (q_valid && !q_pop && desc[`DESC_IDX] > free_after);
+  wire       ask_ok = inf_on && committed && cfg_more && !stopping && reads == 2'd2 &&
+      (has_fc ? fc_reached : place_free);
+  assign prow_freed = keep ? prow_net : prow_base;
+
+  weight_keep #(
+      .N_Z      (N_Z),
+      .WBUF_ROWS(WBUF_ROWS)
+  ) u_keep (
+      .clk      (clk),
+      .rst      (rst),
+      .flush    (flush),
+      .begin_run(start_pulse),
+      .stream   (cfg_more),
+      .ends     (state == C_NEXT && !go_on),
+      .seen     (d_valid && list_mode),
+      .given    (given),
+      .desc     (d_desc),
+      .keep     (keep),
+      .again    (again)
+  );
+
+  pixel_ctrl u_pixel_ctrl (
+      .clk         (clk),
+      .rst         (rst),
+      .flush       (flush),
+      .first_valid (first_given),
+      .first_desc  (d_desc),
+      .begin_run   (start_pulse),
+      .move_on     (settle),
+      .ask_ok      (ask_ok),
+      .place_free  (place_free),
+      .cfg_pix_adr (cfg_pix_adr),
+      .cfg_npix_adr(cfg_npix_adr),
+      .ready       (pix_ready),
+      .take        (pix_take),
+      .npix_take   (npix_take),
+      .npix_taken  (npix_taken),
+      .taken_adr   (taken_adr),
+      .px_req_valid(px_req_valid),
+      .px_req_ready(px_req_ready),
+      .px_req_addr (px_req_addr),
+      .px_req_len  (px_req_len),
+      .pw_start    (pw_start),
+      .pw_done     (pw_done),
+      .pw_row      (pw_row),
+      .pw_chans_m1 (pw_chans_m1),
+      .pw_height_m1(pw_height_m1),
+      .pw_width_m1 (pw_width_m1)
+  );
+
+  // ---- size in bytes of the map that leaves
   reg  [20:0] plane;
   reg  [23:0] total;
-  wire [ 9:0] size_h = out_side ? desc[`DESC_OH] : desc[`DESC_H];
-  wire [10:0] size_w = out_side ? desc[`DESC_OW] : desc[`DESC_W];
-  wire [10:0] size_c = out_side ? desc[`DESC_O] : desc[`DESC_C];
-  wire [20:0] plane_n = {11'd0, size_h} * {10'd0, size_w};
-  wire [31:0] total_n = {11'd0, plane} * {21'd0, size_c};
-  reg  [1:0] sized;
+  wire [20:0] plane_n = {11'd0, desc[`DESC_OH]} * {10'd0, desc[`DESC_OW]};
+  wire [31:0] total_n = {11'd0, plane} * {21'd0, desc[`DESC_O]};
   always @(posedge clk) begin
     plane <= plane_n;
     total <= total_n[23:0];
   end
 
-  assign px_req_addr = cfg_pix_adr;
-  assign px_req_len  = total;
   assign wr_req_addr = cfg_res_adr;
   assign wr_req_len  = total;
   assign rr_dest     = list_mode;
@@ -254,7 +330,7 @@ module core_ctrl #(
   reg  seq_over;
   reg  rr_over, wr_over;
   wire out_over = (rr_over || rr_done) && (!list_mode || wr_over || wr_done);
-  wire go_on = committed && cfg_mode == 2'd2 && !stopping && !stop_pulse;
+  wire go_on = committed && cfg_more && !stopping && !stop_pulse;
 
   // a refused layer is reported when all layers before it are done
   wire refuse = dec_bad && state == C_IDLE && !q_valid && !d_valid && !q_pop;
@@ -272,9 +348,8 @@ module core_ctrl #(
       state <= C_FLUSH;
     end else begin
       case (state)
-        C_IDLE: state <= (!q_valid || q_pop) ? C_IDLE : l_first ? C_PIX : C_START;
-        C_PIX: state <= (sized == 2'd2) ? C_PIXW : C_PIX;
-        C_PIXW: state <= pw_done ? C_START : C_PIXW;
+        C_IDLE: state <= (!q_valid || q_pop) ? C_IDLE : (l_first && !pix_ready) ? C_PIX : C_START;
+        C_PIX: state <= pix_ready ? C_START : C_PIX;
         C_START: state <= C_RUN;
         C_RUN: state <= !(seq_over && data_idle) ? C_RUN : l_out ? C_OUT : C_END;
         C_OUT: state <= C_OUTW;
@@ -306,20 +381,18 @@ module core_ctrl #(
       t_pl         <= 1'b0;
       t_queue      <= 1'b0;
       q_pop        <= 1'b0;
-      sized        <= 2'd0;
       seq_over     <= 1'b0;
       rr_over      <= 1'b0;
       wr_over      <= 1'b0;
       flush_seen   <= 1'b0;
       prow_base    <= {PRW{1'b0}};
-      pw_start     <= 1'b0;
-      px_req_valid <= 1'b0;
       rr_start     <= 1'b0;
       wr_req_valid <= 1'b0;
       ls_req_valid <= 1'b0;
       inf_next     <= 1'b0;
       ev_calc_done <= 1'b0;
       ev_inf_done  <= 1'b0;
+      ev_inf_kept  <= 1'b0;
       layer_done   <= 1'b0;
     end else begin
       // commands
@@ -348,7 +421,7 @@ module core_ctrl #(
       end else begin
         if (state == C_NEXT && !committed) list_mode <= 1'b0;
         // commit to the next inference when this one's list is read and AI_CFG stands still
-        if (list_mode && !committed && !list_read && lists_due == 2'd0 && cfg_mode == 2'd2 &&
+        if (list_mode && !committed && !list_read && lists_due == 2'd0 && cfg_more &&
             !stopping && !inf_next && !settle && state != C_NEXT) begin
           committed <= 1'b1;
           lists_due <= 2'd1;
@@ -373,12 +446,6 @@ module core_ctrl #(
       t_pl    <= !flush && !d_ready && (t_pl || give_pl);
       t_queue <= !flush && !d_ready && (t_queue || give_queue);
 
-      // pixels in
-      sized <= (state == C_PIX || state == C_RUN) ? ((sized == 2'd2) ? 2'd2 : sized + 2'd1) : 2'd0;
-      pw_start <= state == C_PIX && sized == 2'd2;
-      px_req_valid <= !flush && ((state == C_PIX && sized == 2'd2) ||
-          (px_req_valid && !px_req_ready));
-
       // run
       seq_over <= state == C_RUN && (seq_over || seq_done);
 
@@ -393,10 +460,42 @@ module core_ctrl #(
       layer_done   <= state == C_END;
       ev_calc_done <= state == C_END && desc[`DESC_INTEN] && !list_mode;
       ev_inf_done  <= state == C_END && list_mode && l_last;
-      prow_base    <= flush ? {PRW{1'b0}} :
+      ev_inf_kept  <= state == C_END && list_mode && l_last && kept;
+      prow_base    <= flush ? {PRW{1'b0}} : (state == C_NEXT && keep && go_on) ? prow_net :
           (state == C_END) ? prow_base + {{(PRW - 11) {1'b0}}, prows} : prow_base;
       inf_next     <= state == C_NEXT && go_on;
     end
+  end
+
+  // the inference at work, and what is known of its list
+  wire between = flush || start_pulse;
+  always @(posedge clk) begin
+    if (rst || between) begin
+      inf_on     <= 1'b0;
+      reads      <= 2'd0;
+      fc_any     <= 1'b0;
+      has_fc     <= 1'b0;
+      fc_reached <= 1'b0;
+      touch_idx  <= 10'd0;
+      free_after <= 10'h3ff;
+      kept       <= 1'b0;
+    end else begin
+      inf_on <= (state == C_NEXT) ? 1'b0 : pix_take ? 1'b1 : inf_on;
+      reads <= reads + {1'b0, boundary} - {1'b0, state == C_NEXT};
+      fc_reached <= (state == C_NEXT) ? 1'b0 :
+          (state == C_RUN && list_mode && desc[`DESC_MODE] == `MODE_FC) ? 1'b1 : fc_reached;
+      kept <= (state == C_NEXT) ? again && go_on : kept;
+      if (given && list_mode) begin
+        fc_any     <= fc_given || (fc_any && !d_desc[`DESC_FIRST]);
+        touch_idx  <= touch_now;
+        has_fc     <= d_desc[`DESC_LAST] ? fc_given || (fc_any && !d_desc[`DESC_FIRST]) : has_fc;
+        free_after <= d_desc[`DESC_LAST] ? touch_now : free_after;
+      end
+    end
+  end
+  always @(posedge clk) begin
+    if (rst) prow_net <= {PRW{1'b0}};
+    else prow_net <= keep ? prow_net : prow_base;
   end
 
   // an acknowledge in the middle of a layer's words counts once they are discarded
@@ -423,9 +522,10 @@ module core_ctrl #(
   // ---- status
   assign st_busy = list_mode || state != C_IDLE || q_valid || q_pop || !dec_idle || d_valid ||
       fetch_busy || wl_busy || pl_busy || dec_bad || (la_valid && !hold);
-  assign st_fc_layer   = q_valid && desc[`DESC_MODE] == `MODE_FC && state == C_RUN;
+  assign st_fc_layer   = list_mode ? fc_reached :
+      q_valid && desc[`DESC_MODE] == `MODE_FC && state == C_RUN;
   assign st_layer      = q_valid ? desc[`DESC_IDX] : 10'd0;
-  assign waiting_bus   = state == C_PIX || state == C_PIXW || state == C_OUT || state == C_OUTW;
+  assign waiting_bus   = state == C_PIX || state == C_OUT || state == C_OUTW;
   assign waiting_drain = state == C_RUN;
 
   wire unused = &{1'b0, total_n[31:24], q_count};

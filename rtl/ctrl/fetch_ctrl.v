@@ -5,7 +5,9 @@
 //
 // How it works: the weights are requested load by load (load n begins para_size bytes after load
 // n - 1), the table and the batch-norm words one after the other on the bias channel. Both
-// channels run by themselves, ahead of the array as far as their FIFOs take data.
+// channels run by themselves, ahead of the array as far as their FIFOs take data. Before the first
+// layer of an inference both must have sent out all their reads: then the inference before it has
+// all it needs (boundary). With `again` weights and batch-norm words are there already.
 // Handshake: start takes a descriptor when busy is low; requests are valid/ready.
 `resetall
 `timescale 1ns / 1ps
@@ -19,8 +21,13 @@ module fetch_ctrl (
     // next layer
     input  wire                     start,
     input  wire [`DESC_W_TOTAL-1:0] desc,
+    input  wire                     again,
     output wire                     busy,
-    // weight requests
+    // the reads of the inference before are all sent out
+    output wire                     boundary,
+    // channels without a request; weight requests
+    input  wire                     wt_quiet,
+    input  wire                     bs_quiet,
     output reg                      wt_req_valid,
     input  wire                     wt_req_ready,
     output reg  [             31:0] wt_req_addr,
@@ -41,12 +48,16 @@ module fetch_ctrl (
   reg  [31:0] bn_addr;
   reg  [10:0] n_o;
 
+  reg         first;  // waits for the reads of the inference before
+  reg         skip;  // only the table is read
+
   wire last_load = loads_left == 7'd1;
+  assign boundary = first && wt_quiet && bs_quiet;
 
   assign wt_req_len  = last_load ? wlast : wlen;
   assign bs_req_addr = bn_next ? bn_addr : act_addr;
   assign bs_req_len  = bn_next ? {10'd0, n_o, 3'd0} : 24'd144;
-  assign busy        = wt_req_valid || bs_req_valid;
+  assign busy        = first || wt_req_valid || bs_req_valid;
 
   always @(posedge clk) begin
     if (rst) begin
@@ -54,18 +65,26 @@ module fetch_ctrl (
       bs_req_valid <= 1'b0;
       bn_next      <= 1'b0;
       loads_left   <= 7'd0;
+      first        <= 1'b0;
+      skip         <= 1'b0;
     end else if (start) begin
-      wt_req_valid <= 1'b1;
-      bs_req_valid <= 1'b1;
+      wt_req_valid <= !desc[`DESC_FIRST] && !again;
+      bs_req_valid <= !desc[`DESC_FIRST];
+      first        <= desc[`DESC_FIRST];
+      skip         <= again;
       bn_next      <= 1'b0;
       loads_left   <= desc[`DESC_LOADS];
+    end else if (first) begin
+      first        <= !boundary;
+      wt_req_valid <= boundary && !skip;
+      bs_req_valid <= boundary;
     end else begin
       if (wt_req_valid && wt_req_ready) begin
         wt_req_valid <= !last_load;
         loads_left   <= loads_left - 7'd1;
       end
       if (bs_req_valid && bs_req_ready) begin
-        bs_req_valid <= !bn_next;
+        bs_req_valid <= !bn_next && !skip;
         bn_next      <= 1'b1;
       end
     end

@@ -172,6 +172,11 @@ module layer_decode #(
   reg  [13:0] ics, ocs;
   reg  [35:0] per_out;  // weights of an output channel
   reg  [23:0] wlen, wlast;
+  reg  [21:0] in_bytes;
+  reg  [15:0] wrows;
+  reg  [14:0] place_lo;  // rows of the inference's input map, the last one excluded
+  reg  [15:0] place_hi;
+  reg         touch;
   reg  [10:0] rest;  // channels of the last load
   reg  [35:0] addc;
   reg  [17:0] steps;
@@ -201,6 +206,7 @@ module layer_decode #(
       S_FULL: {mul_a, mul_b} = {30'd0, f_loads, 1'b0, n_coef};
       S_REST: {mul_a, mul_b} = {per_out, 1'b0, rest};
       S_ADDC: {mul_a, mul_b} = {f_add, (f_dw || f_fc) ? 12'd1 : {1'b0, n_c}};
+      S_BLOCK: {mul_a, mul_b} = {18'd0, steps, 1'b0, groups};
       default: {mul_a, mul_b} = {36'd0, 12'd0};
     endcase
   end
@@ -239,6 +245,14 @@ module layer_decode #(
   wire [10:0] dw_rows = (n_c + N_Z[10:0] - 11'd1) >> ZW;
   wire [17:0] wbuf_need = f_fc ? 18'd0 : f_dw ? {7'd0, dw_rows} : steps_all;
 
+  // rows of the weight buffer that the whole layer takes
+  wire [35:0] fc_rows = (mul_p + {4'd0, N_Z[31:0]} - 36'd1) >> ZW;
+  wire [35:0] rows_all = f_dw ? {25'd0, dw_rows} : f_fc ? fc_rows : mul_p;
+
+  // does a map meet the place of the inference's input map?
+  wire in_touch = f_first || ({1'b0, f_src} < place_hi && in_rows[15:0] > {1'b0, place_lo});
+  wire out_touch = {1'b0, f_dst} < place_hi && out_rows[15:0] > {1'b0, place_lo};
+
   // ---- the checks of each state
   reg  [7:0] bad;
   always @* begin
@@ -267,7 +281,17 @@ module layer_decode #(
       word     <= 4'd0;
       err      <= 1'b0;
       err_code <= 8'd0;
+      place_lo <= 15'd0;
+      place_hi <= 16'd0;
+      touch    <= 1'b0;
     end else begin
+      if (state == S_IROWS) begin
+        place_lo <= f_first ? f_src : place_lo;
+        place_hi <= f_first ? in_rows[15:0] : place_hi;
+        touch    <= in_touch;
+      end else begin
+        touch <= touch || (state == S_OROWS && out_touch);
+      end
       err <= bad != 8'd0;
       if (bad != 8'd0) err_code <= bad;
       case (state)
@@ -301,7 +325,10 @@ module layer_decode #(
       S_OCS: ocs <= mul_p[13:0];
       S_CH: per_out <= mul_p;
       // what one output channel needs: the whole map, a kernel, or a kernel of each channel
-      S_CHW: per_out <= f_fc ? mul_p : f_dw ? (taps ? 36'd9 : 36'd1) : taps ? taps_out : {25'd0, n_c};
+      S_CHW: begin
+        in_bytes <= mul_p[21:0];
+        per_out <= f_fc ? mul_p : f_dw ? (taps ? 36'd9 : 36'd1) : taps ? taps_out : {25'd0, n_c};
+      end
       S_WLEN: wlen <= wlen_now[23:0];
       S_FULL: rest <= n_o - mul_p[10:0];
       S_REST: wlast <= wlen_now[23:0];
@@ -326,6 +353,7 @@ module layer_decode #(
         block         <= 11'd1;
       end
       S_BLOCK: begin
+        wrows <= (rows_all[35:16] != 20'd0) ? 16'hffff : rows_all[15:0];
         if (f_fc) block <= groups;
         else if (more && !f_dw) begin
           block         <= block + 11'd1;
@@ -387,6 +415,9 @@ module layer_decode #(
   assign desc[`DESC_FIRST] = f_first;
   assign desc[`DESC_LAST] = f_last;
   assign desc[`DESC_IDX] = f_index;
+  assign desc[`DESC_INB] = in_bytes;
+  assign desc[`DESC_TOUCH] = touch;
+  assign desc[`DESC_WROWS] = wrows;
 
   wire unused = &{1'b0, w_up[5:0], ow_up[5:0], rem_out[4]};
 

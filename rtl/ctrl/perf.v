@@ -32,10 +32,11 @@ module perf (
     // events
     input  wire             layer_done,
     input  wire             inf_done,
+    input  wire             inf_kept,
     input  wire             rd_beat,
     input  wire             wr_beat,
-    // 13 counters of 64 bits, in the order of the register map
-    output reg  [13*64-1:0] flat
+    // 14 counters of 64 bits, in the order of the register map
+    output reg  [14*64-1:0] flat
 );
 
   reg  [10:0] sum_issued;
@@ -58,7 +59,8 @@ module perf (
       (!wait_weight && !wait_output && wait_bus));
   wire c_control = stall && !wait_input && !wait_weight && !wait_output && !wait_bus;
 
-  wire [13*11-1:0] more = {
+  wire [14*11-1:0] more = {
+    {10'd0, inf_kept},
     {10'd0, wr_beat},
     {10'd0, rd_beat},
     {10'd0, inf_done},
@@ -76,9 +78,9 @@ module perf (
 
   integer i;
   always @(posedge clk) begin
-    if (rst || clear) flat <= {13 * 64{1'b0}};
+    if (rst || clear) flat <= {14 * 64{1'b0}};
     else begin
-      for (i = 0; i < 13; i = i + 1) flat[64*i+:64] <= flat[64*i+:64] + {53'd0, more[11*i+:11]};
+      for (i = 0; i < 14; i = i + 1) flat[64*i+:64] <= flat[64*i+:64] + {53'd0, more[11*i+:11]};
     end
   end
 

@@ -96,6 +96,9 @@ module dmac #(
   // status: AND circuit, nothing outstanding, a read is outstanding or could be issued
   output wire              wb_fifo_full,
   output wire              dma_idle,
+  // all requests of the weight and of the bias channel are sent out
+  output wire              wt_quiet,
+  output wire              bs_quiet,
   output wire              rd_busy,
   // performance: one pulse per finished data beat
   output wire              bus_rd_beat,
@@ -306,6 +309,8 @@ module dmac #(
     end
   end
 
+  assign bs_quiet = rd_idle[1];
+  assign wt_quiet = rd_idle[2];
   assign bus_rd_beat = rsp_valid && !rsp_write;
   assign bus_wr_beat = rsp_valid && rsp_write;
   assign rd_busy = (owed_reg != 16'd0) || (rd_want != 4'd0);

@@ -69,6 +69,9 @@
 `define DESC_FIRST 488     // first layer of an inference (task list)
 `define DESC_LAST 489      // last layer of an inference (task list)
 `define DESC_IDX 499:490   // layer index
-`define DESC_W_TOTAL 500
+`define DESC_INB 521:500   // bytes of the input map, dense: at most 2 MiB
+`define DESC_TOUCH 522     // uses the place of the inference's input map
+`define DESC_WROWS 538:523 // rows of the weight buffer for all weights, at most 65535 is said
+`define DESC_W_TOTAL 539
 
 `endif

@@ -8,7 +8,8 @@
 // AI RAM rows instead (channel group > line > row), and every issue is a finished sum; depthwise
 // layers with pooling walk stripe > channel. A fully connected layer walks neuron > step.
 // Entries and weight rows are released when their last use was issued; the release is delayed so
-// that the last unit of the cascade, N_X - 1 cycles behind the first, has read them.
+// that the last unit of the cascade, N_X - 1 cycles behind the first, has read them. While a
+// stream keeps its weights no row is released, and each inference begins at the first one's rows.
 // Handshake: start with a stable descriptor, done when all was issued. An issue waits for its tile
 // entry, its weight row, a free accumulator bank (or, depthwise, room in the collector and the
 // parameters). The array never waits.
@@ -38,6 +39,9 @@ module mac_seq #(
     input  wire                    start,
     input  wire [`DESC_W_TOTAL-1:0] desc,
     input  wire [         PRW-1:0] prow_base,
+    // weights stay in their rows; an inference begins whose weights are there
+    input  wire                    keep,
+    input  wire                    again,
     output reg                     running,
     output reg                     done,
     // tile entries: completed by the fill, released by this module (running counts)
@@ -45,7 +49,7 @@ module mac_seq #(
     output reg  [          TW-1:0] tile_freed,
     // weight rows: completed by the loader, released by this module (running counts)
     input  wire [          WW-1:0] wrow_filled,
-    output reg  [          WW-1:0] wrow_freed,
+    output wire [          WW-1:0] wrow_freed,
     // accumulator banks that are free; room in the collector and parameters for a depthwise row
     input  wire [             1:0] bank_free,
     output wire                    bank_take,
@@ -248,6 +252,10 @@ module mac_seq #(
              {1'b0, rel_one};
 
   localparam DLY = 9;
+  reg [WW-1:0] wrow_used;
+  reg [WW-1:0] net_base;  // first row of the network that is kept
+  wire repeats = again && desc[`DESC_FIRST];
+  assign wrow_freed = keep ? net_base : wrow_used;
   reg [DLY-1:0] rel_tile_q;
   reg [2*DLY-1:0] rel_wrow_q;
   always @(posedge clk) begin
@@ -255,12 +263,16 @@ module mac_seq #(
       rel_tile_q <= {DLY{1'b0}};
       rel_wrow_q <= {(2 * DLY) {1'b0}};
       tile_freed <= {TW{1'b0}};
-      wrow_freed <= {WW{1'b0}};
+      wrow_used  <= {WW{1'b0}};
+      net_base   <= {WW{1'b0}};
     end else begin
       rel_tile_q <= {rel_tile_q[DLY-2:0], rel_tile};
       rel_wrow_q <= {rel_wrow_q[2*DLY-3:0], rel_wrow};
       tile_freed <= tile_freed + {{(TW - 1) {1'b0}}, rel_tile_q[DLY-1]};
-      wrow_freed <= wrow_freed + {{(WW - 2) {1'b0}}, rel_wrow_q[2*DLY-1-:2]};
+      // rows that were used for good; all are read before an inference ends
+      wrow_used  <= (start && repeats) ? net_base :
+          wrow_used + {{(WW - 2) {1'b0}}, rel_wrow_q[2*DLY-1-:2]};
+      net_base   <= keep ? net_base : wrow_used;
     end
   end
 
@@ -300,6 +312,8 @@ module mac_seq #(
         dw_rows_freed <= 11'd0;
         entry   <= tile_filled;
         ebase   <= tile_filled;
+        wblk    <= repeats ? net_base : wblk;
+        wrow    <= repeats ? net_base : wrow;
       end else if (go) begin
         running <= !all_end;
         if (is_fc) pos <= (step_last || &step[5:0]) ? 7'd0 : pos + 7'd1;

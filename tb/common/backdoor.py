@@ -11,7 +11,10 @@ import numpy.typing as npt
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import Timer
 
+from tb.device.registers import COUNTERS
+
 LOAD_STORAGE, DUMP_STORAGE, LOAD_RAM, DUMP_RAM, DUMP_PERF, CLEAR_PERF, DUMP_BEATS = range(1, 8)
+WIDTH = len(COUNTERS)
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -74,16 +77,16 @@ class Backdoor:
         return decode(Path("ai_ram_out.hex").read_bytes(), 64)
 
     async def perf_records(self) -> npt.NDArray[np.uint64]:
-        """Cumulative counters (layers, 13) at the end of every layer since ``forget_perf``."""
+        """Cumulative counters (layers, len(COUNTERS)) at the end of every layer since ``forget_perf``."""
         count = int(self.tb.perf_count.value)
         if not count:
-            return np.zeros((0, 13), dtype=np.uint64)
+            return np.zeros((0, WIDTH), dtype=np.uint64)
         await self._command(DUMP_PERF)
         data, unknown = decode(Path("perf_out.hex").read_bytes(), 8)
         if unknown.any():
-            which = sorted(set(np.nonzero(unknown)[0] // 8 % 13))
+            which = sorted(set(np.nonzero(unknown)[0] // 8 % WIDTH))
             raise AssertionError(f"performance counters {which} are unknown (x)")
-        return data.view("<u8").reshape(-1, 13)[:count]
+        return data.view("<u8").reshape(-1, WIDTH)[:count]
 
     async def forget_perf(self) -> None:
         """Begin a new record."""

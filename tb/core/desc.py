@@ -94,8 +94,13 @@ def describe(
     index: int = 0,
     first: bool = False,
     last: bool = False,
+    place: tuple[int, int] | None = None,
 ) -> dict[str, int]:
-    """Every field of the descriptor of a legal layer."""
+    """Every field of the descriptor of a legal layer.
+
+    ``place``: first row of the inference's input map and the one after its last; a first layer
+    sets it.
+    """
     c, h, w = arg.in_shape
     o, oh, ow = arg.out_shape
     pick = arg.pool_type in PICKS
@@ -159,7 +164,23 @@ def describe(
         "first": int(first),
         "last": int(last),
         "idx": index,
+        "inb": c * h * w,
+        "touch": int(first or (place is not None and touches(arg, place))),
+        "wrows": min(65535, weight_rows(arg, steps, sizes.n_z)),
     }
+
+
+def touches(arg: LayerArg, place: tuple[int, int]) -> bool:
+    """Does a map of the layer meet the rows ``place``?"""
+    maps = (arg.image_src_addr, arg.in_layout.rows), (arg.image_dst_addr, arg.out_layout.rows)
+    return any(row < place[1] and row + rows > place[0] for row, rows in maps)
+
+
+def weight_rows(arg: LayerArg, steps: int, n_z: int) -> int:
+    """Rows of the weight buffer that all weights of a layer take."""
+    if arg.depthwise:
+        return _ceil(arg.o_ch_num, n_z)
+    return _ceil(steps * arg.o_ch_num, n_z) if arg.fc else steps * _ceil(arg.o_ch_num, n_z)
 
 
 def stripes(fields: dict[str, int]) -> list[tuple[int, int, int, int]]:

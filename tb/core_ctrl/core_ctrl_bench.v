@@ -11,6 +11,7 @@ module core_ctrl_bench #(
     parameter AHB_W = 32,
     parameter PRW   = 13,
     parameter N_Z   = 2,
+    parameter WBUF_ROWS = 64,
     parameter OW    = $clog2(AHB_W / 8),
     parameter CW    = OW + 1
 ) (
@@ -18,8 +19,9 @@ module core_ctrl_bench #(
     input  wire                            clk,
     input  wire                            rst,
     // configuration and commands
-    input  wire [              1:0]        cfg_mode,
+    input  wire                            cfg_more,
     input  wire [             31:0]        cfg_pix_adr,
+    input  wire [             31:0]        cfg_npix_adr,
     input  wire [             31:0]        cfg_wgt_adr,
     input  wire [             31:0]        cfg_bias_adr,
     input  wire [             31:0]        cfg_list_adr,
@@ -30,6 +32,9 @@ module core_ctrl_bench #(
     input  wire                            stop_pulse,
     input  wire                            host_ack,
     output wire                            inf_next,
+    output wire                            npix_take,
+    output wire                            npix_taken,
+    output wire [             31:0]        taken_adr,
     // layer words of the host
     input  wire                            la_valid,
     output wire                            la_ready,
@@ -48,6 +53,8 @@ module core_ctrl_bench #(
     // fetch side
     output wire                            fetch_start,
     input  wire                            fetch_busy,
+    input  wire                            boundary,
+    output wire                            again,
     output wire                            wl_start,
     input  wire                            wl_busy,
     output wire                            pl_start,
@@ -58,9 +65,15 @@ module core_ctrl_bench #(
     input  wire                            seq_done,
     input  wire                            data_idle,
     output wire [          PRW-1:0]        prow_base,
+    output wire [          PRW-1:0]        prow_freed,
+    output wire                            keep,
     // pixel writer and its channel
     output wire                            pw_start,
     input  wire                            pw_done,
+    output wire [             14:0]        pw_row,
+    output wire [              9:0]        pw_chans_m1,
+    output wire [              8:0]        pw_height_m1,
+    output wire [              9:0]        pw_width_m1,
     output wire                            px_req_valid,
     input  wire                            px_req_ready,
     output wire [             31:0]        px_req_addr,
@@ -88,6 +101,7 @@ module core_ctrl_bench #(
     output wire                            waiting_drain,
     output wire                            ev_calc_done,
     output wire                            ev_inf_done,
+    output wire                            ev_inf_kept,
     output wire                            layer_done,
     output wire                            ev_err,
     output wire [              7:0]        err_code,
@@ -107,12 +121,14 @@ module core_ctrl_bench #(
   core_ctrl #(
       .AHB_W(AHB_W),
       .PRW  (PRW),
-      .N_Z  (N_Z)
+      .N_Z  (N_Z),
+      .WBUF_ROWS(WBUF_ROWS)
   ) u_ctrl (
       .clk          (clk),
       .rst          (rst),
-      .cfg_mode     (cfg_mode),
+      .cfg_more     (cfg_more),
       .cfg_pix_adr  (cfg_pix_adr),
+      .cfg_npix_adr (cfg_npix_adr),
       .cfg_wgt_adr  (cfg_wgt_adr),
       .cfg_bias_adr (cfg_bias_adr),
       .cfg_list_adr (cfg_list_adr),
@@ -123,6 +139,9 @@ module core_ctrl_bench #(
       .stop_pulse   (stop_pulse),
       .host_ack     (host_ack),
       .inf_next     (inf_next),
+      .npix_take    (npix_take),
+      .npix_taken   (npix_taken),
+      .taken_adr    (taken_adr),
       .la_valid     (la_valid),
       .la_ready     (la_ready),
       .la_data      (la_data),
@@ -153,6 +172,8 @@ module core_ctrl_bench #(
       .d_desc       (d_desc),
       .fetch_start  (fetch_start),
       .fetch_busy   (fetch_busy),
+      .boundary     (boundary),
+      .again        (again),
       .wl_start     (wl_start),
       .wl_busy      (wl_busy),
       .pl_start     (pl_start),
@@ -162,8 +183,14 @@ module core_ctrl_bench #(
       .seq_done     (seq_done),
       .data_idle    (data_idle),
       .prow_base    (prow_base),
+      .prow_freed   (prow_freed),
+      .keep         (keep),
       .pw_start     (pw_start),
       .pw_done      (pw_done),
+      .pw_row       (pw_row),
+      .pw_chans_m1  (pw_chans_m1),
+      .pw_height_m1 (pw_height_m1),
+      .pw_width_m1  (pw_width_m1),
       .px_req_valid (px_req_valid),
       .px_req_ready (px_req_ready),
       .px_req_addr  (px_req_addr),
@@ -188,6 +215,7 @@ module core_ctrl_bench #(
       .waiting_drain(waiting_drain),
       .ev_calc_done (ev_calc_done),
       .ev_inf_done  (ev_inf_done),
+      .ev_inf_kept  (ev_inf_kept),
       .layer_done   (layer_done),
       .ev_err       (ev_err),
       .err_code     (err_code),
@@ -197,7 +225,8 @@ module core_ctrl_bench #(
 
   layer_decode #(
       .N_Y(2),
-      .N_Z(N_Z)
+      .N_Z(N_Z),
+      .WBUF_ROWS(WBUF_ROWS)
   ) u_decode (
       .clk      (clk),
       .rst      (rst || flush),

@@ -11,11 +11,12 @@ from models.layer import LayerArg
 from tb.core.desc import unpack
 from tb.core.stream import ByteStream
 
-INPUTS = ("cfg_mode", "cfg_pix_adr", "cfg_wgt_adr", "cfg_bias_adr", "cfg_list_adr", "cfg_list_len")
+INPUTS = ("cfg_more", "cfg_pix_adr", "cfg_wgt_adr", "cfg_bias_adr", "cfg_list_adr", "cfg_list_len")
 INPUTS += ("cfg_res_adr", "start_pulse", "soft_reset_pulse", "stop_pulse", "host_ack", "la_valid")
 INPUTS += ("la_data", "la_flush", "ls_req_ready", "ls_valid", "ls_data", "ls_off", "ls_cnt")
 INPUTS += ("fetch_busy", "wl_busy", "pl_busy", "seq_done", "data_idle", "pw_done", "px_req_ready")
 INPUTS += ("rr_done", "wr_req_ready", "wr_done", "bus_err", "bus_err_addr", "dma_idle")
+INPUTS += ("cfg_npix_adr", "boundary")
 PULSES = ("start_pulse", "soft_reset_pulse", "stop_pulse", "host_ack", "bus_err")
 LATE = 30  # cycles that a neighbour takes at most
 
@@ -45,6 +46,7 @@ class Neighbours:
         self.on_inf_next: Callable[[], None] = lambda: None
         self.hold_runs = False  # the array does not finish
         self.array_time = LATE  # cycles of a layer at most
+        self.pixels_asked = self.writer_on = 0  # requests and starts of the pixel writer
         dut.data_idle.value = dut.dma_idle.value = 1
 
     def push(self, *args: LayerArg) -> None:
@@ -78,7 +80,7 @@ class Neighbours:
         dut.la_data.value = self.words[0] if offered else 0
         for port in ("px_req", "wr_req", "ls_req"):
             getattr(dut, f"{port}_ready").value = int(random.random() < 0.3)
-        for port in ("pw_done", "rr_done", "wr_done", "seq_done"):
+        for port in ("pw_done", "rr_done", "wr_done", "seq_done", "boundary"):
             waits = port == "seq_done" and self.hold_runs
             hit = not waits and port in self.due and self.due[port] <= self.cycle
             getattr(dut, port).value = int(hit)
@@ -86,6 +88,9 @@ class Neighbours:
                 del self.due[port]
                 if port == "seq_done":
                     self._later("data_idle")
+                elif port == "pw_done":
+                    self.writer_on = 0
+                    self._log(port)
                 else:
                     self._log(port)
         if self.due.get("data_idle", self.cycle) < self.cycle:
@@ -113,6 +118,7 @@ class Neighbours:
             if not self.log or self.log[-1].kind != "flush":
                 self._log("flush")
                 self.due = {"dma_idle": self.cycle + random.randint(1, LATE)}
+            self.pixels_asked = self.writer_on = 0
             self.running = False
             self.list.words.clear()
             self.list.on = False
@@ -120,15 +126,28 @@ class Neighbours:
         for name in ("fetch", "wl", "pl"):
             if int(getattr(dut, f"{name}_start").value):
                 assert f"{name}_busy" not in self.due, f"{name} was started while busy"
-                self._log(name, **unpack(int(dut.d_desc.value)))
+                info = unpack(int(dut.d_desc.value))
+                self._log(name, again=int(dut.again.value), **info)
                 self._later(f"{name}_busy")
+                if name == "fetch" and info["first"]:  # reads that are still to be sent out
+                    self._later("boundary")
+                    self.due["fetch_busy"] = self.due["boundary"] + random.randint(1, LATE)
         if int(dut.run_start.value):
             assert not self.running, "a layer was started before the one before it was done"
             self.running = True
-            self._log("run", prow=int(dut.prow_base.value), **unpack(int(dut.desc.value)))
+            rows = {"prow": int(dut.prow_base.value), "freed": int(dut.prow_freed.value)}
+            self._log("run", **rows, **unpack(int(dut.desc.value)))
             self._later("seq_done", self.array_time)
         if int(dut.pw_start.value):
-            self._log("pixels")
+            assert not self.writer_on, "the pixel writer was started while busy"
+            assert self.pixels_asked, "the writer begins before its pixels are asked for"
+            self.pixels_asked -= 1
+            self.writer_on = 1
+            names = ("row", "chans_m1", "height_m1", "width_m1")
+            self._log("pixels", **{k: int(getattr(dut, f"pw_{k}").value) for k in names})
+            self._later("pw_done")
+        if int(dut.npix_take.value):
+            self._log("npix_take", address=int(dut.cfg_npix_adr.value))
         if int(dut.rr_start.value):
             self._log("result", dest=int(dut.rr_dest.value))
             self._later("rr_done")
@@ -140,11 +159,11 @@ class Neighbours:
                 self._log(port, address=address, length=length)
                 if port == "ls_req":
                     self.list.add(self.image[:length], random.choice((length, 100)))
-                if port == "px_req":  # the pixel writer ends after its pixels were asked for
-                    self._later("pw_done")
+                if port == "px_req":
+                    self.pixels_asked += 1
                 if port == "wr_req":
                     self._later("wr_done")
-        for name in ("ev_calc_done", "ev_inf_done", "layer_done", "inf_next"):
+        for name in ("ev_calc_done", "ev_inf_done", "ev_inf_kept", "layer_done", "inf_next"):
             if int(getattr(dut, name).value):
                 self._log(name)
                 if name == "inf_next":

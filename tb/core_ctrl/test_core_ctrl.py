@@ -7,6 +7,7 @@ import cocotb
 import pytest
 
 from models.layer import ERROR_CODES, LayerArg
+from tb.core.desc import touches
 from tb.core.pipe import reset
 from tb.core_ctrl.neighbours import INPUTS, Neighbours
 from tb.simrun import run
@@ -47,16 +48,22 @@ def check_runs(n: Neighbours, layers: list[LayerArg], first: int = 0) -> None:
     runs = n.kinds("run")[first:]
     assert len(runs) == len(layers) == len(n.kinds("layer_done")[first:])
     row = runs[0].info["prow"] if runs else 0
+    base, kept = row, any(e.info["again"] for e in n.kinds("fetch"))
     for event, arg in zip(runs, layers, strict=True):
         got = event.info
         assert (got["c"], got["h"], got["w"]) == arg.in_shape and got["o"] == arg.o_ch_num
+        row = base if kept and got["first"] else row
         assert got["prow"] == row, f"parameters from row {got['prow']}, expected {row}"
+        assert got["freed"] == (base if kept else row), "parameters of a stream that stay"
         row += -(-arg.o_ch_num // N_Z)
+    told = n.kinds("fetch")[first:]
     for taker in ("fetch", "wl", "pl"):
         taken = [e.info["o"] for e in n.kinds(taker)][first:]
-        assert taken == [arg.o_ch_num for arg in layers], taker
-    for event, told in zip(runs, n.kinds("fetch")[first:], strict=False):
-        assert told.cycle < event.cycle
+        due = [e.info["o"] for e in told if taker != "wl" or not e.info["again"]]
+        assert taken == due, taker
+    assert [e.info["o"] for e in told] == [arg.o_ch_num for arg in layers]
+    for event, before in zip(runs, told, strict=False):
+        assert before.cycle < event.cycle
 
 
 @cocotb.test()
@@ -97,15 +104,18 @@ async def host_layers(dut) -> None:
 class Network:
     """A task list with the configuration that runs it."""
 
-    def __init__(self, n: Neighbours, count: int, mode: int) -> None:
+    def __init__(
+        self, n: Neighbours, count: int, mode: int, layers: list[LayerArg] | None = None
+    ) -> None:
         self.n, self.dut = n, n.dut
-        self.layers = [layer(int_en=1, send_data_out=1) for _ in range(count)]
+        self.layers = layers or [layer(int_en=1, send_data_out=1) for _ in range(count)]
         n.image = b"".join(arg.encode().astype("<u8").tobytes() for arg in self.layers)
         self.config = {
-            "mode": mode,
+            "more": int(mode == 2),
             "list_len": count,
             **{f"{k}_adr": random.getrandbits(31) for k in ("pix", "wgt", "bias", "list", "res")},
         }
+        self.config["npix_adr"] = self.config["pix_adr"] + 0x1000
         self.addresses: list[tuple[int, int]] = []  # pixels and result of each inference
         self._write()
         n.on_inf_next = self.advance
@@ -117,6 +127,7 @@ class Network:
 
     def advance(self) -> None:
         self.config["pix_adr"] += 0x1000
+        self.config["npix_adr"] += 0x1000
         self.config["res_adr"] += 0x100
         self._write()
 
@@ -140,6 +151,13 @@ class Network:
         addresses = self.addresses[:inferences]
         pixels = [(e.info["address"], e.info["length"]) for e in n.kinds("px_req")]
         assert pixels == [(a, c * h * w) for a, _ in addresses]
+        for e in n.kinds("pixels"):
+            assert (e.info["chans_m1"], e.info["height_m1"], e.info["width_m1"]) == (
+                c - 1,
+                h - 1,
+                w - 1,
+            )
+            assert e.info["row"] == self.layers[0].image_src_addr
         results = [(e.info["address"], e.info["length"]) for e in n.kinds("wr_req")]
         assert results == [(a, o * oh * ow) for _, a in addresses]
         assert len(n.kinds("pixels")) == len(n.kinds("result")) == inferences
@@ -189,17 +207,20 @@ async def continuous(dut) -> None:
         # what was fetched ahead for a sixth is not run
         ran = n.kinds("run")
         assert len(ran) == 5 * count
-        n.log = [e for e in n.log if e.kind not in ("fetch", "wl", "pl") or _used(n, e)]
+        _forget_ahead(n, 5)
         net.check(5)
         lists = n.kinds("ls_req")
         ends = n.kinds("ev_inf_done")
         assert all(a.cycle < b.cycle for a, b in zip(lists[1:5], ends, strict=False))
 
 
-def _used(n: Neighbours, event) -> bool:
-    """Not of a layer that was only fetched ahead: those come after the last layer's."""
-    same = n.kinds(event.kind)
-    return same.index(event) < len(n.kinds("run"))
+def _forget_ahead(n: Neighbours, inferences: int) -> None:
+    """Drop from the log what was only fetched ahead: it comes after what was used."""
+    used = {"fetch": len(n.kinds("run")), "pl": len(n.kinds("run"))}
+    used["wl"] = sum(not e.info["again"] for e in n.kinds("fetch")[: used["fetch"]])
+    used |= {"px_req": inferences, "pixels": inferences}
+    ahead = [e for kind, count in used.items() for e in n.kinds(kind)[count:]]
+    n.log = [e for e in n.log if not any(e is other for other in ahead)]
 
 
 @cocotb.test()
@@ -213,7 +234,7 @@ async def last_of_a_stream(dut) -> None:
         def advance(net: Network = net) -> None:
             net.advance()
             if len(n.kinds("inf_next")) == 2:
-                dut.cfg_mode.value = 1
+                dut.cfg_more.value = 0
 
         n.on_inf_next = advance
         n.pulse("start_pulse")
@@ -222,6 +243,73 @@ async def last_of_a_stream(dut) -> None:
         net.check(3)
         assert len(n.kinds("ls_req")) == 3 and len(n.kinds("inf_next")) == 2
         assert not n.kinds("flush")
+
+
+def network_layers(count: int, dense: int) -> list[LayerArg]:
+    """Layers at random places of the AI RAM, the last ``dense`` fully connected."""
+    layers = []
+    for i in range(count):
+        arg = layer()
+        if i >= count - dense:
+            c, h, w = arg.in_shape
+            arg = LayerArg.make(c, h, w, arg.o_ch_num, fc=True)
+        rows = (0, 5, 40, 200, 1000)
+        layers.append(
+            arg.replace(image_src_addr=random.choice(rows), image_dst_addr=random.choice(rows))
+        )
+    return layers
+
+
+def check_prefetch(net: Network, inferences: int) -> int:
+    """When the next inference's pixels were asked for and written; how many came early."""
+    n, count, layers = net.n, len(net.layers), net.layers
+    place = layers[0].image_src_addr, layers[0].image_src_addr + layers[0].in_layout.rows
+    users = [i for i, arg in enumerate(layers) if i == 0 or touches(arg, place)]
+    dense = [i for i, arg in enumerate(layers) if arg.fc]
+    runs, asked, written = n.kinds("run"), n.kinds("px_req"), n.kinds("pixels")
+    ends, bounds = n.kinds("ev_inf_done"), n.kinds("boundary")
+    early = 0
+    for k in range(1, inferences):
+        before = runs[(k - 1) * count : k * count]
+        free = n.kinds("layer_done")[(k - 1) * count + users[-1]].cycle
+        stage = before[dense[0]].cycle if dense else free
+        assert written[k].cycle > free, "the place of the input map is still used"
+        assert asked[k].cycle > stage, "pixels too early"
+        assert asked[k].cycle > bounds[k].cycle, "pixels before the reads of this inference end"
+        assert written[k].cycle < runs[k * count].cycle
+        early += asked[k].cycle < ends[k - 1].cycle
+    return early
+
+
+@cocotb.test()
+async def prefetch(dut) -> None:
+    """The next inference's pixels: not before the fully connected stage or their place is free."""
+    n = await begin(dut)
+    n.array_time = 900
+    seen = {"dense": 0, "free": 0, "kept": 0, "read again": 0}
+    for turn in range(16):
+        n.log.clear()
+        count = random.randint(2, 7)
+        dense = random.randint(1, 2) if turn % 2 else 0
+        net = Network(n, count, 2, network_layers(count, dense))
+
+        def advance(net: Network = net) -> None:
+            net.advance()
+            if len(n.kinds("inf_next")) == 3:
+                dut.cfg_more.value = 0
+
+        n.on_inf_next = advance
+        n.pulse("start_pulse")
+        await n.until(n.times("ev_inf_done", 4), limit=60000)
+        await n.idle()
+        net.check(4)
+        seen["dense" if dense else "free"] += check_prefetch(net, 4)
+        rows = sum(e.info["wrows"] for e in n.kinds("fetch")[:count])
+        kept = rows <= int(dut.WBUF_ROWS.value)
+        assert [e.info["again"] for e in n.kinds("fetch")] == [0] * count + [int(kept)] * 3 * count
+        assert len(n.kinds("ev_inf_kept")) == 3 * kept
+        seen["kept" if kept else "read again"] += 1
+    assert all(seen.values()), seen
 
 
 @cocotb.test()
@@ -380,6 +468,6 @@ async def soft_reset(dut) -> None:
 
 @pytest.mark.parametrize("sim", ["icarus", "verilator"])
 def test_core_ctrl(sim: str) -> None:
-    sources = ["tb/core_ctrl/core_ctrl_bench.v", "rtl/ctrl/core_ctrl.v", "rtl/ctrl/layer_decode.v"]
+    sources = ["tb/core_ctrl/core_ctrl_bench.v", "rtl/ctrl/*.v"]
     sources += ["rtl/lib/*.v"]
     run(sim, "core_ctrl_bench", sources, "tb.core_ctrl.test_core_ctrl")

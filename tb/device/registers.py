@@ -33,6 +33,7 @@ AI = {
     "AI_ERR_CODE": 0x140,
     "AI_ERR_INFO": 0x144,
     "AI_ERR_ADDR": 0x148,
+    "AI_TAKEN_ADR": 0x14C,
     "AI_ID": 0x1F8,
 }
 PERF = 0x180
@@ -52,6 +53,7 @@ COUNTERS = [
     "inferences",
     "bus_rd_beats",
     "bus_wr_beats",
+    "inf_kept",
 ]
 STALLS = [name for name in COUNTERS if name.startswith("stall_")]
 

@@ -29,12 +29,13 @@ module tb_top #(
   parameter WGT_FIFO_DEPTH = 64,
   parameter BIAS_FIFO_DEPTH = 32,
   parameter ROUNDING = 0,
+  parameter GATE = 1,
   // 32-bit words of storage; layers whose counters are recorded; half a clock period in ns
   parameter STORE_DEPTH = 65536,
   parameter PERF_DEPTH = 4096,
   parameter HALF = 5
 );
-  localparam COUNTERS = 13;
+  localparam COUNTERS = 14;
 
   reg clk = 1'b0;
   always #HALF clk = ~clk;
@@ -75,7 +76,7 @@ module tb_top #(
     .N_X(N_X), .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
     .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS),
     .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
-    .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING)
+    .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE)
   ) dut (
     .clk(clk), .rst(rst),
     .s_ahb_hsel(s_hsel), .s_ahb_haddr(s_haddr), .s_ahb_htrans(s_htrans),

@@ -13,6 +13,7 @@ from tb.core.stream import ByteStream
 from tb.simrun import run
 
 INPUTS = ("start", "desc", "bs_data", "bs_off", "bs_cnt", "prow_freed", "tables_freed")
+INPUTS += ("table_only",)
 TABLES = 4  # in the ring
 
 
@@ -52,7 +53,10 @@ class Bench:
     async def play(
         self, outputs: list[int], p_in: float, p_row: float, p_table: float
     ) -> list[int]:
-        """Layers of so many outputs; releases at random. Returns most rows and tables held."""
+        """Layers of so many outputs (0: the table only); releases at random.
+
+        Returns most rows and tables held.
+        """
         dut = self.dut
         tables = [[random.getrandbits(64) for _ in range(18)] for _ in outputs]
         norms = [[random.getrandbits(64) for _ in range(o)] for o in outputs]
@@ -67,7 +71,9 @@ class Bench:
             # busy is what it was before the edge: it does not show a start of just now
             started = bool(waiting and not started and not int(dut.busy.value)) and chance()
             dut.start.value = int(started)
-            dut.desc.value = pack({"o": waiting.pop(0)}) if started else random.getrandbits(500)
+            o = waiting.pop(0) if started else random.randint(0, 1024)
+            dut.table_only.value = int(o == 0)
+            dut.desc.value = pack({"o": o or random.randint(1, 1024)})
             self.stream.drive(p_in)
             await RisingEdge(dut.clk)
             self.stream.sample()
@@ -101,7 +107,7 @@ async def layers(dut) -> None:
         await reset(dut, *INPUTS, start_clock=first)
         first = False
         outputs = [1, bench.n_z, bench.n_z + 1, 8 * bench.n_z]
-        outputs += [random.randint(1, 4 * bench.n_z) for _ in range(10)] + [1] * 6
+        outputs += [random.randint(1, 4 * bench.n_z) for _ in range(10)] + [1] * 6 + [0] * 4
         random.shuffle(outputs)
         rows, tables = await bench.play(outputs, *rates)
         assert rows == bench.ring or rates[1] > 0.1, "the ring of rows never got full"

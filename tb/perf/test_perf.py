@@ -11,10 +11,10 @@ from tb.core.pipe import join, reset, split
 from tb.simrun import SIMS, run
 
 CAUSES = ("wait_input", "wait_weight", "wait_output", "wait_bus", "bus_reading")
-EVENTS = ("layer_done", "inf_done", "rd_beat", "wr_beat")
+EVENTS = ("layer_done", "inf_done", "rd_beat", "wr_beat", "inf_kept")
 FLAGS = ("clear", "busy", "issued", *CAUSES, *EVENTS)
 NAMES = ("total", "array_busy", "macs_issued", "macs_gated", "weights", "input", "output", "bus")
-NAMES += ("control", "layers", "inferences", "rd_beats", "wr_beats")
+NAMES += ("control", "layers", "inferences", "rd_beats", "wr_beats", "kept")
 STALLS = NAMES[4:9]
 
 
@@ -60,7 +60,7 @@ async def adds_up(dut) -> None:
             getattr(dut, name).value = value
         dut.n_issued.value, dut.n_gated.value = join(issued, 8), join(gated, 8)
         await RisingEdge(dut.clk)
-        got = dict(zip(NAMES, split(int(dut.flat.value), 64, 13), strict=True))
+        got = dict(zip(NAMES, split(int(dut.flat.value), 64, 14), strict=True))
         assert got == count, f"cycle {cycle}: {got}, expected {count}"
         assert got["array_busy"] + sum(got[s] for s in STALLS) == got["total"]
         if now["busy"] and not now["issued"]:

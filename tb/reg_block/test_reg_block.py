@@ -15,12 +15,14 @@ INPUTS = (
     *("reg_wr", "reg_rd", "reg_addr", "reg_wdata", "la_ready", "rf_valid", "rf_data", "inf_next"),
     *("st_busy", "st_fc_layer", "st_wb_fifo_full", "st_layer", "ev_calc_done", "ev_inf_done"),
     *("ev_err", "err_code", "err_layer", "err_addr", "perf_flat"),
+    *("npix_take", "npix_taken", "taken_adr", "st_kept"),
 )
 LAYER_LO, LAYER_HI, RAW, STATUS, MASK, CLEAR = 0x00, 0x04, 0x10, 0x08, 0x18, 0x20
 THRESHOLD, DATA_LO, DATA_HI, FIFO_CTRL, EIGHT_BIT = 0x28, 0x30, 0x34, 0x38, 0x40
 MODE, DONE, PIX, NPIX, LIST_LEN, RES, LEFT = 0x100, 0x104, 0x108, 0x10C, 0x11C, 0x120, 0x124
 PIX_STRIDE, RES_STRIDE, CTRL, AI_STATUS, INT_STATUS = 0x128, 0x12C, 0x130, 0x134, 0x138
 INT_MASK, ERR_CODE, ERR_INFO, ERR_ADDR, PERF = 0x13C, 0x140, 0x144, 0x148, 0x180
+TAKEN = 0x14C
 OVERRUN, START_BUSY, UNDERRUN, BAD_CONFIG = 8, 9, 10, 11
 CALC, EMPTY, FULL = 1, 2, 4
 
@@ -97,6 +99,16 @@ class Bench:
         names |= {"npix": NPIX, "pix_stride": PIX_STRIDE, "res_stride": RES_STRIDE}
         for name, value in values.items():
             await self.write(names[name], value)
+
+    async def compare(self, model: dict[str, int], when: str) -> None:
+        """Registers and what the core sees of them."""
+        names = {"pix": PIX, "npix": NPIX, "res": RES, "left": LEFT, "mode": MODE}
+        for name, addr in names.items():
+            assert await self.read(addr) == model[name], f"{name} {when}"
+        for name in ("pix", "npix", "res"):
+            assert int(getattr(self.dut, f"cfg_{name}_adr").value) == model[name], f"{name} {when}"
+        more = int(model["mode"] == 2 and model["left"] > 0)
+        assert int(self.dut.cfg_more.value) == more, when
 
     async def start(self) -> bool:
         """Write start; True when start_pulse came."""
@@ -352,7 +364,7 @@ async def starts(dut) -> None:
     assert int(dut.irq.value) == 1
     await RisingEdge(dut.clk)
     assert await bench.start()
-    assert await bench.read(MODE) == 1 and int(dut.cfg_mode.value) == 1
+    assert await bench.read(MODE) == 1 and int(dut.cfg_more.value) == 0
     for addr in (ERR_CODE, ERR_INFO, ERR_ADDR, INT_STATUS, DONE):
         assert await bench.read(addr) == 0, f"{addr:#x} must be cleared by a start"
     dut.st_busy.value = 1
@@ -392,6 +404,7 @@ async def stream(dut) -> None:
     assert await bench.start()
     for i in range(6):
         last = model["left"] <= 1
+        assert int(dut.cfg_more.value) == int(model["left"] > 0)
         await bench.pulse(inf_next=1)
         model["pix"] = model["npix"]
         model["res"] += model["res_stride"]
@@ -401,11 +414,59 @@ async def stream(dut) -> None:
         if i == 2:
             model["npix"] = 0x777
             await bench.write(NPIX, 0x777)
+        await bench.compare(model, f"after inference {i}")
+
+
+@cocotb.test()
+async def taken_address(dut) -> None:
+    """What a prefetch took becomes AI_PIX_ADR; a later write is for the inference after it."""
+    bench = Bench(dut)
+    await bench.reset()
+    seen = set()
+    model = {"mode": 2, "length": 1, "pix": 0, "npix": 0x4000, "res": 0, "left": 1000}
+    model |= {"pix_stride": 0x100, "res_stride": 0}
+    await bench.configure(**model)
+    assert await bench.start()
+    for i in range(60):
+        when = random.choice(("never", "before", "with", "after", "twice"))
+        seen.add(when)
+        write = random.getrandbits(31)
+        if when == "before":
+            await bench.write(NPIX, write)
+            model["npix"] = write
+        taken = model["npix"]
+        dut.npix_take.value, dut.taken_adr.value = 1, taken
+        if when == "with":  # the write meets the take: the old address was taken
+            await bench.write(NPIX, write)
+        else:
+            await RisingEdge(dut.clk)
+        dut.npix_take.value, dut.npix_taken.value = 0, 1
+        await RisingEdge(dut.clk)
+        assert await bench.read(AI_STATUS) >> 6 & 1 and await bench.read(TAKEN) == taken
+        for _ in range({"after": 1, "twice": 2}.get(when, 0)):
+            write = random.getrandbits(31)
+            await bench.write(NPIX, write)
+        await bench.pulse(inf_next=1)
+        dut.npix_taken.value = 0
+        model["pix"], model["left"] = taken, model["left"] - 1
+        later = when in ("with", "after", "twice")
+        model["npix"] = write if later else taken + model["pix_stride"]
+        await bench.compare(model, f"inference {i}, write {when}")
+    assert len(seen) == 5
+
+
+@cocotb.test()
+async def end_of_stream(dut) -> None:
+    """AI_INF_LEFT written 0 or AI_CNN_MODE written 1 ends a stream: nothing follows any more."""
+    bench = Bench(dut)
+    await bench.reset()
+    for register, value in ((LEFT, 0), (MODE, 1)):
+        await bench.configure(mode=2, length=1, left=3)
+        assert await bench.start()
+        assert int(dut.cfg_more.value)
+        await bench.write(register, value)
         await ReadOnly()
-        got = {"mode": dut.cfg_mode, "pix": dut.cfg_pix_adr, "npix": dut.cfg_npix_adr}
-        got |= {"res": dut.cfg_res_adr, "left": dut.cfg_inf_left, "length": dut.cfg_list_len}
-        for name, signal in got.items():
-            assert int(signal.value) == model[name], f"{name} after inference {i}"
+        assert not int(dut.cfg_more.value)
         await RisingEdge(dut.clk)
 
 
@@ -414,11 +475,11 @@ async def counters(dut) -> None:
     """Each counter at its place; the high word is that of the moment the low one was read."""
     bench = Bench(dut)
     await bench.reset()
-    values = [random.getrandbits(64) for _ in range(13)]
+    values = [random.getrandbits(64) for _ in range(14)]
     dut.perf_flat.value = sum(v << 64 * i for i, v in enumerate(values))
     for i, value in enumerate(values):
         assert await bench.read(PERF + 8 * i) == value & 0xFFFFFFFF
-        dut.perf_flat.value = random.getrandbits(64 * 13)
+        dut.perf_flat.value = random.getrandbits(64 * 14)
         assert await bench.read(PERF + 8 * i + 4) == value >> 32
         dut.perf_flat.value = sum(v << 64 * i for i, v in enumerate(values))
     dut.st_busy.value, dut.st_fc_layer.value, dut.st_wb_fifo_full.value = 1, 1, 0
