@@ -53,7 +53,7 @@ module tb_top #(
   reg [31:0] cfg_seed = 32'd1;
   reg [7:0]  cfg_loss_prob = 8'd0, cfg_rival_prob = 8'd0, cfg_wait_prob = 8'd0;
   reg [7:0]  cfg_retry_prob = 8'd0, cfg_split_prob = 8'd0;
-  reg [3:0]  cfg_rd_wait = 4'd0, cfg_seq_wait = 4'd0, cfg_wr_wait = 4'd0;
+  reg [4:0]  cfg_rd_wait = 5'd0, cfg_seq_wait = 5'd0, cfg_wr_wait = 5'd0;
   reg [31:0] cfg_err_lo = 32'd0, cfg_err_hi = 32'd0;
   reg [63:0] deadline = {64{1'b1}};
   reg        bd_go = 1'b0;

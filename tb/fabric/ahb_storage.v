@@ -21,9 +21,9 @@ module ahb_storage #(
   input  wire             rst,
   input  wire [31:0]      rnd,
   // wait states: first read beat, later read beats, writes; chance in 256 of another one
-  input  wire [3:0]       cfg_rd_wait,
-  input  wire [3:0]       cfg_seq_wait,
-  input  wire [3:0]       cfg_wr_wait,
+  input  wire [4:0]       cfg_rd_wait,
+  input  wire [4:0]       cfg_seq_wait,
+  input  wire [4:0]       cfg_wr_wait,
   input  wire [7:0]       cfg_wait_prob,
   // chances in 256 of RETRY and SPLIT for transfers of the device; ERROR for addresses lo <= a < hi
   input  wire [7:0]       cfg_retry_prob,
@@ -54,7 +54,7 @@ module ahb_storage #(
   reg [31:0] mem [0:DEPTH-1];
 
   reg  [1:0]  state;
-  reg  [4:0]  waits;
+  reg  [5:0]  waits;
   reg  [31:0] addr;
   reg         write;
   reg  [2:0]  size;
@@ -65,9 +65,9 @@ module ahb_storage #(
   wire in_error = (haddr >= cfg_err_lo) & (haddr < cfg_err_hi);
   wire retry    = from_dut & (rnd[7:0] < cfg_retry_prob);
   wire split    = from_dut & (rnd[15:8] < cfg_split_prob);
-  wire [4:0] more   = (rnd[23:16] < cfg_wait_prob) ? {3'd0, rnd[25:24]} + 5'd1 : 5'd0;
-  wire [3:0] base   = hwrite ? cfg_wr_wait : htrans[0] ? cfg_seq_wait : cfg_rd_wait;
-  wire [4:0] n_wait = {1'b0, base} + more;
+  wire [5:0] more   = (rnd[23:16] < cfg_wait_prob) ? {4'd0, rnd[25:24]} + 6'd1 : 6'd0;
+  wire [4:0] base   = hwrite ? cfg_wr_wait : htrans[0] ? cfg_seq_wait : cfg_rd_wait;
+  wire [5:0] n_wait = {1'b0, base} + more;
   wire [1:0] plan   = in_error ? ERROR : split ? SPLIT : retry ? RETRY : OKAY;
 
   wire        done  = (state == LAST) & (answer == OKAY);
@@ -96,7 +96,7 @@ module ahb_storage #(
       state      <= IDLE;
       hready_out <= 1'b1;
       hresp      <= OKAY;
-      waits      <= 5'd0;
+      waits      <= 6'd0;
       addr       <= 32'd0;
       write      <= 1'b0;
       size       <= 3'd0;
@@ -113,14 +113,14 @@ module ahb_storage #(
         size   <= hsize;
         answer <= plan;
         waits  <= n_wait;
-        if (n_wait != 5'd0)    begin state <= BUSY;   hready_out <= 1'b0; hresp <= OKAY; end
+        if (n_wait != 6'd0)    begin state <= BUSY;   hready_out <= 1'b0; hresp <= OKAY; end
         else if (plan == OKAY) begin state <= LAST;   hready_out <= 1'b1; hresp <= OKAY; end
         else                   begin state <= REFUSE; hready_out <= 1'b0; hresp <= plan; end
       end else begin
         case (state)
           BUSY: begin
-            waits <= waits - 5'd1;
-            if (waits != 5'd1)       state <= BUSY;
+            waits <= waits - 6'd1;
+            if (waits != 6'd1)       state <= BUSY;
             else if (answer == OKAY) begin state <= LAST; hready_out <= 1'b1; end
             else                     begin state <= REFUSE; hresp <= answer; end
           end
