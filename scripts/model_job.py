@@ -198,8 +198,9 @@ def simulated(job: Job, table: Table) -> bool:
     def on_event(event: launch.Event) -> None:
         kind = event["event"]
         if kind == "beat":
-            more = f" and {event['layers'] - 1} more" if event["layers"] > 1 else ""
-            progress.show(f"L{event['index']:02d}{more}: {event['cycles']} cycles ...")
+            progress.show(f"L{event['index']:02d}: {event['cycles']} cycles ...")
+        elif kind == "done":
+            progress.show(f"L{event['index']:02d} done, {len(job.layers)} layers in all")
         elif kind == "layer":
             layer = job.layers[event["index"]]
             progress.line(table.add(job.prefix(event["run"]), layer, event["batch"], event))

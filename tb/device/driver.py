@@ -204,8 +204,11 @@ class Driver:
         return status
 
     async def _check_error(self) -> None:
+        """Raise the device's error, if any; a soft reset first drops the layers behind it, which
+        the device would run once the error is acknowledged."""
         error = await self.device.error()
         if error:
+            await self.device.soft_reset()
             await self.device.clear()
             raise error
 

@@ -4,8 +4,8 @@
 The job (a dictionary): ``file`` bytes and ``name`` of the model; ``functions``: its KPU functions
 one by one instead of the whole; ``inputs``: for every run the input arrays (by program, by input);
 ``layers``: (first, last) of those that the device runs, or None; ``via`` a way of ``Driver``;
-``fast``, ``rounding``, ``outputs`` (an .npz to write). Events: ``beat``, ``layer``, ``fetch``,
-``failure``, ``host``.
+``fast``, ``config``, ``rounding``; ``outputs``, ``maps``: .npz files to write. Events: ``beat``,
+``done``, ``layer``, ``fetch``, ``failure``, ``host``.
 """
 
 from collections.abc import Callable
@@ -38,11 +38,12 @@ def counts(row: np.ndarray, before: np.ndarray) -> dict[str, int]:
     return {name: int(row[i]) - int(before[i]) for i, name in enumerate(COUNTERS)}
 
 
-async def watch(device: Device, args: list[LayerArg], maps: list) -> None:
+async def watch(device: Device, args: list[LayerArg], maps: list, done: Callable) -> None:
     """Dump every layer's output map in the moment it is complete, before others overwrite it."""
-    for arg in args:
+    for number, arg in enumerate(args):
         await RisingEdge(device.tb.layer_done)
         maps.append(await device.read_map(arg.out_layout))
+        done(number)
 
 
 class ModelRun:
@@ -54,6 +55,7 @@ class ModelRun:
         self.before = np.zeros(len(COUNTERS), dtype=np.uint64)
         self.run = self.part = 0  # which picture, which program
         self.offset = 0  # layers of the programs before
+        self.maps: dict[str, np.ndarray] = {}  # of every layer, as they lay in the AI RAM
 
     async def program(self, program: Program, inputs: list[np.ndarray], offset: int) -> dict:
         """One run of a program; its outputs by name."""
@@ -84,20 +86,23 @@ class ModelRun:
     async def segment(self, segment: Segment) -> list[Outcome]:
         """Layers on the device; outcomes hold maps as they lay in the AI RAM, and counters."""
         device, steps = self.device, segment.steps
-        first = self.offset + steps[0].index
         eight_bit = steps[0].eight_bit
         limit = 50_000 + LIMIT * sum(
             layer_cycles(self.config, s.arg, eight_bit=eight_bit) for s in steps
         )
         limit += LIMIT * sum(map_bytes(s.arg.in_shape) for s in steps[:1])
         maps: list = []
-        watcher = cocotb.start_soon(watch(device, [s.arg for s in steps], maps))
-        y = await self.driver.run(
-            self.job["via"],
-            segment,
-            limit,
-            lambda cycles: self.say("beat", index=first, layers=len(steps), cycles=cycles),
-        )
+        args = [s.arg for s in steps]
+
+        def done(number: int) -> None:
+            self.say("done", index=self.offset + steps[number].index)
+
+        def beat(cycles: int) -> None:
+            index = self.offset + steps[min(len(maps), len(steps) - 1)].index
+            self.say("beat", index=index, cycles=cycles)
+
+        watcher = cocotb.start_soon(watch(device, args, maps, done))
+        y = await self.driver.run(self.job["via"], segment, limit, beat)
         records = await device.back.perf_records()
         await device.back.forget_perf()
         watcher.cancel()
@@ -133,6 +138,7 @@ class ModelRun:
             return
         seen, unknown = event.info["seen"], event.info["unknown"].astype(bool)
         wrong = unknown | (event.y != event.expected) | (seen != event.expected)
+        self.maps[f"{self.run}/{self.offset + event.index}/{event.step.batch}"] = seen
         self.say(
             "layer",
             run=self.run,
@@ -163,4 +169,6 @@ async def run_model(device: Device, job: dict[str, Any], say: Say) -> None:
     except (DeviceError, DeviceTimeout) as error:
         say("failure", run=model.run, text=str(error))
     np.savez(job["outputs"], **outputs)
+    if job.get("maps"):
+        np.savez(job["maps"], **model.maps)
     say("host", cycles=driver.host_cycles, total=int(device.tb.cycle.value))
