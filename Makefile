@@ -3,6 +3,18 @@
 SIM     ?= icarus
 CONFIG  ?= small
 VECTORS ?=
+MODEL   ?=
+IMAGE   ?=
+LAYERS  ?=
+VIA     ?=
+ROUNDING ?=
+FUNCTIONS ?=
+DETECTOR ?=
+PNG     ?=
+BGR     ?=
+SCALE   ?=
+BIAS    ?=
+FAST    ?=
 GOLDEN  ?=
 REPORT  ?=
 WAVES   ?=
@@ -18,7 +30,13 @@ PYTEST := $(PYTHON_RUN) -m pytest -n $(JOBS) --dist worksteal
 ON      = $(filter-out 0,$(1))
 SIM_ARGS = --sim "$(SIM)" --config "$(CONFIG)" $(if $(VECTORS),--vectors $(VECTORS)) \
   $(if $(call ON,$(GOLDEN)),--golden) $(if $(REPORT),--report "$(REPORT)") \
-  $(if $(call ON,$(WAVES)),--waves) $(if $(IMAGES),--images "$(IMAGES)")
+  $(if $(call ON,$(WAVES)),--waves) $(if $(IMAGES),--images "$(IMAGES)") \
+  $(if $(MODEL),--model "$(MODEL)") $(if $(IMAGE),--image $(IMAGE)) \
+  $(if $(LAYERS),--layers "$(LAYERS)") $(if $(VIA),--via "$(VIA)") \
+  $(if $(ROUNDING),--rounding "$(ROUNDING)") $(if $(call ON,$(FUNCTIONS)),--functions) \
+  $(if $(DETECTOR),--detector "$(DETECTOR)") $(if $(PNG),--png "$(PNG)") \
+  $(if $(call ON,$(BGR)),--bgr) $(if $(SCALE),--scale="$(SCALE)") $(if $(BIAS),--bias="$(BIAS)") \
+  $(if $(call ON,$(FAST)),--fast)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup sim waves test regress lint synth configs clean
@@ -26,11 +44,20 @@ SIM_ARGS = --sim "$(SIM)" --config "$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
 	@echo "make sim SIM=verilator CONFIG=k210 VECTORS=models/tests/data/vectors   replay layer vectors"
+	@echo "make sim SIM=verilator CONFIG=k210 MODEL=face.kmodel IMAGE=photo.jpg PNG=found.png   a K210 model"
 	@echo
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 	@echo
 	@echo "  SIM=icarus|verilator  CONFIG=nano|small|medium|k210|large  VECTORS=\"file-or-folder ...\""
 	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits"
+	@echo
+	@echo "  with MODEL=file.kmodel:"
+	@echo "  IMAGE=\"picture ...\"  LAYERS=3-7 those on the RTL, the others on the golden model"
+	@echo "  VIA=burst|layers|tasks  how layers are started   ROUNDING=nncase|v01|trunc"
+	@echo "  DETECTOR=side.json anchors and classes   PNG=out.png picture with boxes"
+	@echo "  BGR=1 blue plane first   SCALE=, BIAS= float inputs: pixel * SCALE + BIAS"
+	@echo "  FUNCTIONS=1 the KPU functions of a v5 model one by one, on random maps"
+	@echo "  FAST=1 maps through the bench's back door instead of the host's bus"
 
 setup: ## .venv, and Icarus when it is missing
 	@scripts/setup.sh icarus verilator

@@ -353,14 +353,30 @@ class LayerArg:
             self._check_loads(eight_bit, weight_slots)
         self.encode()
 
+    def weight_rows(self, n_z: int) -> int:
+        """Rows of the weight buffer (9 weights for each of ``n_z`` channels) that the layer needs
+        at once: those of a group of n_z output channels; depthwise all, fully connected none."""
+        if self.fc:
+            return 0
+        if self.depthwise:
+            return -(-self.o_ch_num // n_z)
+        return self.i_ch_num if self.kernel == 3 else -(-self.i_ch_num // 9)
+
     def device_code(
-        self, *, eight_bit: bool = True, ram_rows: int = AI_RAM_ROWS, weight_bits: int = 16
+        self,
+        *,
+        eight_bit: bool = True,
+        ram_rows: int = AI_RAM_ROWS,
+        weight_bits: int = 16,
+        weight_rows: int | None = None,
+        n_z: int = 1,
     ) -> int:
         """AI_ERR_CODE with which the device refuses this argument; 0 when it runs it.
 
         The device derives the layout from the sizes, so it ignores layout fields as the vendor's
         simulator does; of the load fields it asks that the loads make up the channels and that
-        para_size covers a load.
+        para_size covers a load.  ``weight_rows``: rows of its weight buffer, ``n_z`` banks wide;
+        None: any need is met.
         """
         try:
             self.validate(strict=False, ram_rows=ram_rows)
@@ -370,6 +386,8 @@ class LayerArg:
         needed = per_load * self.taps * (1 if eight_bit else 2)
         fits = needed <= self.para_size and (eight_bit or weight_bits >= 16)
         if not fits or not before < self.o_ch_num <= before + per_load:
+            return ERROR_CODES["BAD_WEIGHTS"]
+        if weight_rows is not None and self.weight_rows(n_z) > weight_rows:
             return ERROR_CODES["BAD_WEIGHTS"]
         return 0
 

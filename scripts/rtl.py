@@ -39,20 +39,27 @@ def simulate(
     job: dict[str, Any],
     on_event: Callable[[launch.Event], None],
     storage_bytes: int,
+    rounding: int = 0,
 ) -> None:
-    """Build, run, and say where the waves are."""
+    """Build, run, and say where the waves are; ``rounding`` as the RTL's parameter ROUNDING."""
     began = time.monotonic()
     print(f"building the bench for {args.sim}, configuration {args.config.name} ...", flush=True)
-    launch.build(args.sim, args.config, storage_bytes, waves=args.waves)
+    launch.build(args.sim, args.config, storage_bytes, waves=args.waves, rounding=rounding)
     print(f"ready after {time.monotonic() - began:.0f} s; simulating", flush=True)
     waves = None
     if args.waves:
-        kind = "vectors" if args.vectors else "digits"
+        kind = "vectors" if args.vectors else "model" if args.model else "digits"
         waves = simrun.ROOT / "waves" / f"{kind}_{args.config.name}_{args.sim}.fst"
         waves.parent.mkdir(exist_ok=True)
     try:
         launch.run_job(
-            args.sim, args.config, job, on_event, storage_bytes=storage_bytes, waves=waves
+            args.sim,
+            args.config,
+            job,
+            on_event,
+            storage_bytes=storage_bytes,
+            waves=waves,
+            rounding=rounding,
         )
     finally:
         if waves and waves.exists():

@@ -13,14 +13,17 @@ from pathlib import Path
 from .binary import Blob
 from .errors import KmodelError
 from .execute import (
+    Fetch,
     Kpu,
     LayerEvent,
     Outcome,
     Result,
+    Segment,
     Step,
     golden_kpu,
     parse_layers,
     run,
+    walk,
 )
 from .program import KpuLayer, Operation, Program, Tensor, View
 from .v0 import MAGIC_V0, read_v0, read_v1
@@ -32,6 +35,7 @@ FILE_MAX = 64 << 20
 MAGIC = b"LDMK"
 
 __all__ = [
+    "Fetch",
     "KmodelError",
     "Kpu",
     "KpuLayer",
@@ -40,6 +44,7 @@ __all__ = [
     "Outcome",
     "Program",
     "Result",
+    "Segment",
     "Step",
     "Tensor",
     "View",
@@ -47,8 +52,11 @@ __all__ = [
     "load",
     "load_functions",
     "loads",
+    "loads_functions",
     "parse_layers",
+    "read_file",
     "run",
+    "walk",
 ]
 
 
@@ -66,19 +74,25 @@ def load(path: str | Path) -> Program:
     KmodelError: no such file, wrong magic, unknown version, truncated, tables outside the file,
     impossible sizes, an operation that is not supported.
     """
-    return loads(_read(path), str(path))
+    return loads(read_file(path), str(path))
 
 
-def load_functions(path: str | Path) -> list[Program]:
-    """The KPU functions of a v5 file, each a program with its own inputs and outputs."""
-    blob = Blob(_read(path), str(path))
+def loads_functions(data: bytes, name: str = "model") -> list[Program]:
+    """The KPU functions in a v5 file image, each a program with its own inputs and outputs."""
+    blob = Blob(data, name)
     version = _version(blob)
     if version != 5:
-        raise KmodelError(f"{path}: version {version} has no functions, expected version 5")
+        raise KmodelError(f"{name}: version {version} has no functions, expected version 5")
     return read_functions(blob)
 
 
-def _read(path: str | Path) -> bytes:
+def load_functions(path: str | Path) -> list[Program]:
+    """The same from a file."""
+    return loads_functions(read_file(path), str(path))
+
+
+def read_file(path: str | Path) -> bytes:
+    """A model file's bytes; KmodelError when it cannot be read or is too large."""
     path = Path(path)
     try:
         if path.stat().st_size > FILE_MAX:

@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running a program: CPU operations here, KPU layers by a callable on an emulated AI RAM.
 
-The golden model runs the layers by default.  Another executor, the RTL's driver for example, is
-called with the layer and the AI RAM before it, and gives back the output map (read from AI RAM or
-taken from the FIFO) and, if it likes, the AI RAM after it.
+``walk`` is a generator: it stops at the KPU layers that somebody else is to run, and at the maps
+that the CPU reads back from there, and goes on with what it is given.  ``run`` is the plain call:
+the golden model, or a callable for each layer.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Generator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..airam import pack, unpack
-from ..golden import run_layer
+from ..golden import LayerResult, run_layer
 from ..layer import LayerArg
+from ..layout import Layout
 from .errors import KmodelError
-from .program import KpuLayer, Memory, Program
+from .program import Download, KpuLayer, Memory, Operation, Program
 
 WORK_MAX = 10**13
 
@@ -56,9 +57,18 @@ class Step:
     def eight_bit(self) -> bool:
         return self.layer.eight_bit
 
+    @property
+    def to_main(self) -> bool:
+        """The output map goes to main memory too."""
+        return self.layer.main_out is not None
+
     def golden(self, x: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """What the golden model makes of an input map."""
-        result = run_layer(
+        return self.result(x).y
+
+    def result(self, x: npt.NDArray[np.uint8]) -> LayerResult:
+        """The same with the multiplications counted."""
+        return run_layer(
             self.arg,
             x,
             self.weights,
@@ -67,7 +77,6 @@ class Step:
             eight_bit=self.eight_bit,
             rounding=self.rounding,
         )
-        return result.y
 
 
 @dataclasses.dataclass(eq=False)
@@ -80,6 +89,26 @@ class Outcome:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Segment:
+    """Layers with nothing for the CPU in between; answered with a list of outcomes.
+
+    Only the last one's map may go to main memory.
+    """
+
+    steps: list[Step]
+    ram: npt.NDArray[np.uint8]  # AI RAM before the first, as the CPU knows it
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fetch:
+    """The CPU reads maps of this layout out of the AI RAM, one after the other; answered with the
+    list of maps, or None when they are not there and those that the CPU knows are to be taken."""
+
+    layout: Layout
+    count: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class LayerEvent:
     """A finished layer, for the hook."""
 
@@ -89,6 +118,7 @@ class LayerEvent:
     expected: npt.NDArray[np.uint8] | None  # the golden model's map when it was compared
     selected: bool  # ran on the given executor (otherwise on the golden model)
     info: Any
+    golden: LayerResult | None = None  # the whole of what the golden model found, if it ran
 
     @property
     def index(self) -> int:
@@ -110,6 +140,7 @@ class LayerEvent:
 
 Kpu = Callable[[Step, npt.NDArray[np.uint8]], Outcome]
 Hook = Callable[[LayerEvent], None]
+Inputs = dict[str, npt.NDArray] | list[npt.NDArray] | npt.NDArray
 
 
 @dataclasses.dataclass(eq=False)
@@ -146,7 +177,7 @@ def parse_layers(text: str, count: int) -> range:
 
 def run(
     program: Program,
-    inputs: dict[str, npt.NDArray] | list[npt.NDArray] | npt.NDArray,
+    inputs: Inputs,
     *,
     kpu: Kpu | None = None,
     hook: Hook | None = None,
@@ -162,41 +193,131 @@ def run(
     order.  What ``kpu`` gives back is what the model goes on with, right or wrong.  KmodelError
     for inputs of the wrong shape and for more than ``work_max`` elementary steps.
     """
+    walker = walk(
+        program,
+        inputs,
+        hook=hook,
+        layers=() if kpu is None else layers,
+        compare=compare,
+        rounding=rounding,
+        work_max=work_max,
+        one_by_one=True,
+    )
+    answer: list[Outcome] | None = None
+    while True:
+        try:
+            request = walker.send(answer)
+        except StopIteration as stop:
+            return stop.value
+        answer = None
+        if kpu is not None and isinstance(request, Segment):
+            answer = [kpu(step, request.ram) for step in request.steps]
+
+
+def walk(
+    program: Program,
+    inputs: Inputs,
+    *,
+    hook: Hook | None = None,
+    layers: Container[int] | None = None,
+    compare: bool = False,
+    rounding: str = "nncase",
+    work_max: int = WORK_MAX,
+    one_by_one: bool = False,
+) -> Generator[Segment | Fetch, Any, Result]:
+    """The program as a generator of what the KPU is to do; arguments as in ``run``.
+
+    Layers outside of ``layers`` run on the golden model and are not asked for.  ``one_by_one``:
+    segments of a single layer.
+    """
     program.check()
     work = sum(op.work for op in program.operations)
     if work > work_max:
         raise KmodelError(f"{program.file}: {work} steps to run, at most {work_max} are allowed")
     memory = program.new_memory()
     _load(program, memory, inputs)
-    count = wrong = index = 0
-    for op in program.operations:
-        if not isinstance(op, KpuLayer):
+    wrong = 0
+    index = 0
+    for run_of in _runs(program.operations, layers, one_by_one):
+        first = run_of[0]
+        if not isinstance(first, KpuLayer):
+            if isinstance(first, Download):
+                yield from _fetch(first, memory)
             with np.errstate(all="ignore"):
-                op.run(memory)
+                first.run(memory)
             continue
-        selected = kpu is not None and (layers is None or index in layers)
-        maps = []
-        for batch in range(op.batches):
-            step = Step(index, batch, op, op.argument(batch), rounding)
-            event = _run_step(step, memory, kpu if selected else None, compare)
-            maps.append(event.y)
-            wrong += event.wrong
-            if hook is not None:
-                hook(event)
-        if op.main_out is not None:
-            op.main_out.of(memory)[...] = np.stack(maps).reshape(op.main_out.shape)
-        index += 1
-        count += 1
+        steps = [
+            Step(index + i, batch, op, op.argument(batch), rounding)
+            for i, op in enumerate(run_of)
+            for batch in range(op.batches)
+        ]
+        mine = layers is None or index in layers
+        maps: list[npt.NDArray[np.uint8]] = []
+        for part in [[step] for step in steps] if one_by_one else [steps]:
+            outcomes: list[Outcome] | None = None
+            if mine:
+                outcomes = yield Segment(part, memory["kpu"].copy())
+                if outcomes is None or len(outcomes) != len(part):
+                    raise ValueError(f"{part[0].name}: an outcome for each of {len(part)} expected")
+            for number, step in enumerate(part):
+                event = _finish(step, memory, outcomes and outcomes[number], compare)
+                wrong += event.wrong
+                if hook is not None:
+                    hook(event)
+                maps = [*maps, event.y] if step.batch else [event.y]
+        out = steps[-1].layer.main_out
+        if out is not None:
+            out.of(memory)[...] = np.stack(maps).reshape(out.shape)
+        index += len(run_of)
     outputs = {t.name: t.view.of(memory).copy() for t in program.outputs}
-    return Result(outputs, memory, count, wrong)
+    return Result(outputs, memory, index, wrong)
 
 
-def _run_step(step: Step, memory: Memory, kpu: Kpu | None, compare: bool) -> LayerEvent:
-    """One layer of one batch; leaves its map in the AI RAM."""
+def _runs(
+    operations: list[Operation], layers: Container[int] | None, one_by_one: bool
+) -> Generator[list[Operation], None, None]:
+    """Operations one by one, layers for the same executor together up to one that the CPU reads."""
+    found: list[Operation] = []
+    index, was = 0, True
+    for op in operations:
+        if not isinstance(op, KpuLayer):
+            if found:
+                yield found
+            found = []
+            yield [op]
+            continue
+        mine = layers is None or index in layers
+        if found and mine != was:
+            yield found
+            found = []
+        found.append(op)
+        was = mine
+        index += 1
+        if one_by_one or op.main_out is not None:
+            yield found
+            found = []
+    if found:
+        yield found
+
+
+def _fetch(op: Download, memory: Memory) -> Generator[Fetch, Any, None]:
+    """Have the maps of a download read from where the KPU is."""
+    rows, shape = op.layout.rows, op.dst.shape[1:]
+    maps = yield Fetch(op.layout, op.dst.shape[0])
+    for number, y in enumerate(maps or []):
+        if y.shape != shape:
+            raise ValueError(f"download at 0x{op.offset:x}: a map {y.shape}, expected {shape}")
+        pack(memory["kpu"], op.base + number * rows, y)
+
+
+def _finish(step: Step, memory: Memory, outcome: Outcome | None, compare: bool) -> LayerEvent:
+    """Leave a layer's map in the AI RAM as the CPU knows it; no outcome: by the golden model."""
     arg = step.arg
     x = unpack(memory["kpu"], arg.image_src_addr, arg.in_shape).copy()
-    expected = step.golden(x) if compare or kpu is None else None
-    outcome = Outcome(expected) if kpu is None else kpu(step, memory["kpu"].copy())
+    golden = step.result(x) if compare or outcome is None else None
+    selected = outcome is not None
+    if outcome is None:
+        outcome = Outcome(golden.y)
     if outcome.ram is not None:
         if outcome.ram.shape != memory["kpu"].shape or outcome.ram.dtype != np.uint8:
             raise ValueError(f"{step.name}: AI RAM of {outcome.ram.dtype}{outcome.ram.shape}")
@@ -209,13 +330,14 @@ def _run_step(step: Step, memory: Memory, kpu: Kpu | None, compare: bool) -> Lay
         raise ValueError(f"{step.name}: a map {y.shape}, the layer gives {arg.out_shape}")
     if outcome.ram is None:
         pack(memory["kpu"], arg.image_dst_addr, y)
-    return LayerEvent(step, x, y, expected if compare else None, kpu is not None, outcome.info)
+    expected = golden.y if golden is not None and compare else None
+    return LayerEvent(step, x, y, expected, selected, outcome.info, golden)
 
 
 def _load(
     program: Program,
     memory: Memory,
-    inputs: dict[str, npt.NDArray] | list[npt.NDArray] | npt.NDArray,
+    inputs: Inputs,
 ) -> None:
     """Model inputs into their spaces."""
     if isinstance(inputs, np.ndarray):

@@ -203,11 +203,15 @@ class Download(Operation):
     dst: View
     base: int
 
+    @property
+    def layout(self) -> Layout:
+        return Layout(*self.dst.shape[1:], base=self.base)
+
     def problem(self) -> str | None:
         return kpu_problem(self.dst, self.base)
 
     def run(self, memory: Memory) -> None:
-        rows = Layout(*self.dst.shape[1:]).rows
+        rows = self.layout.rows
         out = self.dst.of(memory)
         for n in range(self.dst.shape[0]):
             out[n] = unpack(memory["kpu"], self.base + n * rows, self.dst.shape[1:])
@@ -333,19 +337,34 @@ class Program:
         return self
 
     def check_device(
-        self, *, ram_rows: int = AI_RAM_ROWS, weight_slots: int | None = None, weight_bits: int = 16
+        self,
+        *,
+        ram_rows: int = AI_RAM_ROWS,
+        weight_bits: int = 16,
+        weight_rows: int | None = None,
+        n_z: int = 1,
     ) -> None:
-        """KmodelError for the first layer that a device of these sizes cannot run.
+        """KmodelError for the first layer that a device of these sizes refuses.
 
-        ``weight_slots``: weights that its buffer holds at a time.
+        ``weight_rows``: rows of its weight buffer, 9 weights for each of ``n_z`` channels; None:
+        not looked at.
         """
         for index, op in enumerate(self.kpu_layers):
+            arg = op.argument(op.batches - 1)
+            need = arg.weight_rows(n_z)
             try:
+                arg.validate(strict=False, ram_rows=ram_rows)
                 if not op.eight_bit and weight_bits < 16:
                     raise ValueError(f"16-bit weights, the device has {weight_bits}-bit ones")
-                op.argument(op.batches - 1).validate(
-                    eight_bit=op.eight_bit, ram_rows=ram_rows, weight_slots=weight_slots
-                )
+                if weight_rows is not None and need > weight_rows:
+                    raise ValueError(
+                        f"{need} rows of weights at once, its buffer has {weight_rows}"
+                    )
+                if arg.device_code(eight_bit=op.eight_bit, ram_rows=ram_rows):
+                    raise ValueError(
+                        f"{arg.load_time} loads of {arg.o_ch_num_coef} channels and "
+                        f"{arg.para_size} bytes do not make {arg.o_ch_num} channels"
+                    )
             except ValueError as err:
                 raise self._error(op, f"layer {index} does not fit the device: {err}") from None
 

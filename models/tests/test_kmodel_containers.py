@@ -290,10 +290,11 @@ def test_inputs_are_checked() -> None:
 
 def test_device_limits() -> None:
     program = loads(CONTAINERS["v0_16bit"])
-    program.check_device(weight_slots=4 * 27)
+    program.check_device(weight_rows=3, n_z=4)
     for limits, text in (
         ({"ram_rows": 100}, "BAD_ADDR"),
-        ({"weight_slots": 4 * 27 - 1}, "BAD_WEIGHTS"),
+        ({"weight_rows": 2, "n_z": 4}, "3 rows of weights at once"),
+        ({"weight_rows": 3, "n_z": 1}, "6 rows of weights at once"),  # depthwise
         ({"weight_bits": 8}, "16-bit weights"),
     ):
         with pytest.raises(KmodelError, match=rf"offset 0x.*layer \d does not fit.*{text}"):

@@ -161,6 +161,16 @@ class Device:
             raise DeviceTimeout(f"no interrupt within {limit} cycles")
         tb.deadline.value = (1 << 64) - 1
 
+    async def wait_cycles(self, cycles: int) -> None:
+        """Let so many cycles pass."""
+        tb = self.tb
+        tb.deadline.value = int(tb.cycle.value) + cycles
+        await FallingEdge(tb.clk)
+        if not int(tb.timeout.value):
+            await RisingEdge(tb.timeout)
+        await FallingEdge(tb.clk)
+        tb.deadline.value = (1 << 64) - 1
+
     @property
     def slow_simulator(self) -> bool:
         """Icarus: shows a sign of life more often."""

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
+from cocotb.types import LogicArray
 from cocotb_bus.drivers import BusDriver
 from cocotb_bus.monitors import BusMonitor
 
@@ -49,9 +50,13 @@ class Transfer:
     def mask(self) -> int:
         return (1 << (8 << self.size)) - 1
 
-    def take(self, bus_word: int) -> None:
-        """Set ``data`` from the whole word on the bus."""
-        self.data = bus_word >> self.lane & self.mask
+    def take(self, bus_word: LogicArray) -> None:
+        """Set ``data`` from the whole word on the bus; ValueError for unknown bits in its lanes."""
+        if bus_word.is_resolvable:
+            self.data = int(bus_word) >> self.lane & self.mask
+            return
+        bits = str(bus_word)[::-1][self.lane : self.lane + (8 << self.size)]
+        self.data = int(bits[::-1], 2)
 
 
 class AhbHostDriver(BusDriver):
@@ -90,7 +95,7 @@ class AhbHostDriver(BusDriver):
                 if ready:
                     data.resp = int(bus.hresp.value)
                     if not data.write and data.resp == OKAY:
-                        data.take(int(bus.hrdata.value))
+                        data.take(bus.hrdata.value)
                     data = None
             if address is None and todo:
                 address = todo.popleft()
@@ -137,7 +142,7 @@ class AhbHostMonitor(BusMonitor):
             if data is not None:
                 data.resp = int(bus.hresp.value)
                 if data.resp == OKAY:
-                    data.take(int((bus.hwdata if data.write else bus.hrdata).value))
+                    data.take((bus.hwdata if data.write else bus.hrdata).value)
                 self._recv(data)
                 data = None
             if int(bus.hsel.value) and int(bus.htrans.value) & 2:

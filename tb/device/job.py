@@ -18,6 +18,7 @@ from models.golden import run_layer
 from models.network import Network
 from models.vectors import VectorLayer
 from tb.device.device import Device, DeviceError, DeviceTimeout, Tables
+from tb.device.model_job import counts, run_model
 from tb.device.registers import COUNTERS
 
 
@@ -30,12 +31,6 @@ class Events:
     def __call__(self, event: str, **fields: Any) -> None:
         self.stream.write(json.dumps({"event": event, **fields}) + "\n")
         self.stream.flush()
-
-
-def counts(row: np.ndarray, before: np.ndarray) -> dict[str, int]:
-    """Counters of one layer from two cumulative records; a smaller total means a fresh start."""
-    before = before if row[0] >= before[0] else np.zeros_like(before)
-    return {name: int(row[i]) - int(before[i]) for i, name in enumerate(COUNTERS)}
 
 
 def mismatches(y: np.ndarray, unknown: np.ndarray, *expected: np.ndarray) -> int:
@@ -173,6 +168,8 @@ async def run_job(tb: cocotb.handle.SimHandleBase) -> None:
     await device.reset()
     if job["kind"] == "vectors":
         await replay(device, job["layers"], job["limits"], say)
+    elif job["kind"] == "model":
+        await run_model(device, job, say)
     else:
         await infer(device, job, say)
     try:

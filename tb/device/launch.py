@@ -31,13 +31,15 @@ def parameters(config: Config, storage_bytes: int = 0, rounding: int = 0) -> dic
     return {**config.parameters, "ROUNDING": rounding, "STORE_DEPTH": depth}
 
 
-def build(sim: str, config: Config, storage_bytes: int = 0, waves: bool = False) -> Path:
-    """Build the bench unless it is there."""
+def build(
+    sim: str, config: Config, storage_bytes: int = 0, waves: bool = False, rounding: int = 0
+) -> Path:
+    """Build the bench unless it is there; ``rounding`` as the RTL's parameter ROUNDING."""
     return simrun.build(
         sim,
         "tb_top",
         SOURCES,
-        params=parameters(config, storage_bytes),
+        params=parameters(config, storage_bytes, rounding),
         public=PUBLIC,
         random_start=False,
         waves=waves,
@@ -53,6 +55,7 @@ def run_job(
     storage_bytes: int = 0,
     waves: Path | None = None,
     seed: int = 1,
+    rounding: int = 0,
 ) -> None:
     """Run tb.device.job in one simulator process; SimError when it fails."""
     with tempfile.TemporaryDirectory(prefix="openkpu_job_") as tmp:
@@ -64,7 +67,7 @@ def run_job(
                 "tb_top",
                 SOURCES,
                 "tb.device.job",
-                params=parameters(config, storage_bytes),
+                params=parameters(config, storage_bytes, rounding),
                 public=PUBLIC,
                 random_start=False,
                 waves=waves,

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of a model's layers: a row each while it runs, sums at the end."""
+
+import dataclasses
+from typing import Any
+
+from models.configs import Config
+from models.kmodel.program import KpuLayer
+from models.roofline import cycles as roofline
+from models.roofline import layer_bytes
+from scripts import report
+
+HEAD = " ".join(
+    [f"{'layer':<6} {'what':<9} {'map':<27} {'cycles':>8} {'effic.':>7}"]
+    + [f"{name:>7}" for name in report.STALLS]
+    + [f"{'gated':>7}"]
+)
+
+
+@dataclasses.dataclass
+class Layer:
+    """A KPU layer of the whole model, numbered through."""
+
+    index: int
+    op: KpuLayer
+    traffic: dict[str, bool]  # what crosses the bus, for the roofline
+
+    @property
+    def what(self) -> str:
+        """3x3, 1x1 dw pool 1 ..."""
+        arg = self.op.arg
+        kind = f"{arg.kernel}x{arg.kernel}" + (" dw" if arg.depthwise else "")
+        return kind + (f" p{arg.pool_type}" if arg.pool_type else "")
+
+
+class Table:
+    """Records of the layers, and the lines that show them."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.records: list[report.LayerRecord] = []
+        self.bus_bytes = 0
+        self.heading: str | None = HEAD  # goes before the first row
+
+    def add(self, prefix: str, layer: Layer, batch: int, event: dict[str, Any]) -> str:
+        """Take a finished layer; its row."""
+        arg = layer.op.arg
+        record = report.record(
+            self.config,
+            f"{prefix}L{layer.index:02d}" + (f".{batch}" if batch else ""),
+            arg,
+            macs=event["macs"],
+            macs_gated=event["macs_gated"],
+            mismatching_bytes=event["mismatching_bytes"],
+            counters=event["counters"],
+            **layer.traffic,
+        )
+        self.records.append(record)
+        self.bus_bytes += layer_bytes(arg, **layer.traffic)
+        heading, self.heading = self.heading, None
+        return (f"\n{heading}\n" if heading else "") + row(record, layer)
+
+    def figures(self) -> dict[str, Any]:
+        """Roofline and efficiency of it all: multiplications and bytes are summed first."""
+        sums = report.totals(self.records)
+        least = roofline(self.config, sums["macs"], self.bus_bytes)
+        share = round(least / sums["cycles"], 4) if sums["cycles"] else None
+        return {"model_roofline_cycles": least, "model_efficiency": share}
+
+    def summary(self) -> list[str]:
+        """Lines under the table."""
+        sums, own = report.totals(self.records), self.figures()
+        gated = 100 * sums["macs_gated"] / max(1, sums["macs"])
+        lines = [f"multiplications needed  {sums['macs']:12d}   gated (pixel <= 0) {gated:.1f} %"]
+        lines.append(f"roofline                {own['model_roofline_cycles']:12d}")
+        if sums["cycles"] is not None:
+            causes = ", ".join(
+                f"{name} {100 * value / sums['cycles']:.1f} %"
+                for name, value in sums["stalls"].items()
+            )
+            lines.insert(1, f"cycles of the layers    {sums['cycles']:12d}   stalls: {causes}")
+            lines.append(f"efficiency              {100 * own['model_efficiency']:12.1f} %")
+        return lines
+
+
+def row(record: report.LayerRecord, layer: Layer) -> str:
+    """A row under ``HEAD``: stalls as shares of the layer's cycles."""
+    maps = " -> ".join("x".join(map(str, s)) for s in (record.in_shape, record.out_shape))
+    cells = [f"{record.name:<6} {layer.what:<9} {maps:<27}"]
+    if record.cycles is None:
+        cells.append(f"{'-':>8} {'-':>7} " + " ".join(f"{'-':>7}" for _ in report.STALLS))
+    else:
+        cells.append(f"{record.cycles:>8} {100 * record.efficiency:6.1f}%")
+        shares = (100 * record.stalls[s] / max(1, record.cycles) for s in report.STALLS)
+        cells.append(" ".join(f"{share:6.1f}%" for share in shares))
+    cells.append(f"{100 * record.macs_gated / max(1, record.macs):6.1f}%")
+    cells.append("ok" if not record.mismatching_bytes else f"{record.mismatching_bytes} differ")
+    return " ".join(cells)

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host's side as the vendor's driver does it (kpu.md 3), on a running tb_top.
+
+The file of the model lies in storage as it does in a K210's memory; the tables' addresses are its
+own offsets plus that place. Maps go in and out through the window of the AI RAM. Layers run
+
+* ``layers``: one by one, each with its own interrupt (sequence 2 of kpu.md 3),
+* ``burst``: up to twelve at a time with the almost-empty interrupt (sequence 1),
+* ``tasks``: as a task list through the AI_* registers, input and result in storage.
+
+A map for main memory comes through fifo_data_out in the first two. The stand-in for the DMA channel
+that empties it is a loop here which looks at AI_STATUS; on a chip that is a request line.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from cocotb.triggers import First, RisingEdge, Timer
+
+from models import airam
+from models.kmodel import Segment, Step
+from models.layer import LayerArg
+from models.layout import AI_RAM_ROWS, ROW_BYTES, Layout
+from models.roofline import map_bytes
+from tb.device import window
+from tb.device.device import Device, DeviceTimeout
+from tb.device.registers import (
+    AI,
+    EIGHT_BIT_MODE,
+    FIFO_DATA_OUT,
+    FIFO_THRESHOLD,
+    INTERRUPT_CLEAR,
+    INTERRUPT_MASK,
+    INTERRUPT_STATUS,
+    Int,
+    Kpu,
+)
+
+Bytes = npt.NDArray[np.uint8]
+Beat = Callable[[int], None]
+
+BURST = 12  # layers that are pushed at a time
+ALL = int(Kpu.CALC_DONE | Kpu.ALMOST_EMPTY | Kpu.ALMOST_FULL)
+THRESHOLDS = BURST | 1 << 4  # almost full at 12 layers, almost empty at 1
+FILE_AT = 0x100  # where the file begins in storage
+RESULT_ALIGN = 16  # bytes: a multiple of every bus word
+CHUNK = 4096  # transfers handed to the bus driver at a time
+POLL = 128  # cycles between two looks at AI_STATUS
+CLOCK = 10  # ns, as in tb_top
+
+
+def up(size: int, to: int) -> int:
+    """``size`` rounded up to a multiple."""
+    return -(-size // to) * to
+
+
+def storage_bytes(file_bytes: int, layers: int, largest_map: int) -> int:
+    """Storage that a model needs: file, task list of a segment, its input and its result."""
+    return up(FILE_AT + file_bytes, 64) + up(96 * layers, 64) + 2 * up(largest_map, 64)
+
+
+class Driver:
+    """Runs segments of a model's layers; keeps book of what the AI RAM holds."""
+
+    WAYS: ClassVar = ("layers", "burst", "tasks")
+
+    def __init__(self, device: Device, file: bytes, *, fast: bool = False) -> None:
+        """``fast``: maps go through the back door instead of the host's window."""
+        self.device, self.file, self.fast = device, file, fast
+        self.known = np.zeros(AI_RAM_ROWS * ROW_BYTES, dtype=bool)  # bytes the host can vouch for
+        self.ram = airam.new_ram()  # and their values
+        self.index = np.arange(self.ram.size, dtype=np.int32)
+        self.host_cycles = 0  # spent on moving maps through the window
+        self.seen: list[int] = []  # KPU interrupts in the order they were served
+
+    async def load_file(self) -> None:
+        """Put the model's file into storage."""
+        await self.device.back.load_storage(FILE_AT, np.frombuffer(self.file, dtype=np.uint8))
+
+    # -------------------------------------------------------------------- maps
+    async def _send(self, transfers: Sequence[window.Transfer]) -> None:
+        """Perform transfers; any refusal is a failure."""
+        start = int(self.device.tb.cycle.value)
+        for at in range(0, len(transfers), CHUNK):
+            done = await self.device.transfer(*transfers[at : at + CHUNK])
+            bad = [hex(t.addr) for t in done if t.resp]
+            assert not bad, f"window accesses answered with an error: {bad[:4]}"
+        self.host_cycles += int(self.device.tb.cycle.value) - start
+
+    async def upload(self, layout: Layout, x: Bytes) -> None:
+        """A dense map (C, H, W) into the AI RAM."""
+        airam.pack(self.ram, layout.base, x)
+        self.known[self._bytes_of(layout)] = True
+        if self.fast:
+            rows = slice(layout.base * ROW_BYTES, (layout.base + layout.rows) * ROW_BYTES)
+            await self.device.back.load_ram(layout.base, self.ram[rows])
+        else:
+            await self._send(window.writes(window.spans(layout), x))
+
+    async def download(self, layout: Layout) -> Bytes:
+        """A dense map out of the AI RAM."""
+        if self.fast:
+            y, unknown = await self.device.read_map(layout)
+            assert not unknown.any(), f"unknown bits in the map at row {layout.base}"
+        else:
+            transfers = window.reads(window.spans(layout))
+            await self._send(transfers)
+            y = window.collect(transfers).reshape(layout.channels, layout.height, layout.width)
+        return y
+
+    def holds(self, layout: Layout) -> bool:
+        """The whole of a map was written by the device or by ``upload``."""
+        return bool(self.known[self._bytes_of(layout)].all())
+
+    def known_map(self, layout: Layout) -> Bytes:
+        """A map as the host believes it to be."""
+        return self.ram[self._bytes_of(layout)]
+
+    def learn(self, layout: Layout, y: Bytes) -> None:
+        """A map that the device has written."""
+        airam.pack(self.ram, layout.base, y)
+        self.known[self._bytes_of(layout)] = True
+
+    def _bytes_of(self, layout: Layout) -> npt.NDArray[np.int32]:
+        """Where the bytes of a map lie, in its dense order."""
+        shape = layout.channels, layout.height, layout.width
+        return airam.unpack(self.index, layout.base, shape)
+
+    async def bring_up(self, segment: Segment) -> None:
+        """Upload what the layers read and neither the device has nor the segment makes itself."""
+        made = np.zeros(self.known.size, dtype=bool)
+        for step in segment.steps:
+            layout = step.arg.in_layout
+            at = self._bytes_of(layout)
+            there = self.known[at] & (self.ram[at] == segment.ram[at])
+            if not (there | made[at]).all():
+                if made[at].any():
+                    await self._upload_rows(at[~there & ~made[at]], segment.ram)
+                else:
+                    await self.upload(layout, segment.ram[at])
+            made[self._bytes_of(step.arg.out_layout)] = True
+
+    async def _upload_rows(self, at: npt.NDArray[np.int32], ram: Bytes) -> None:
+        """Single bytes of a map that is partly the device's own work."""
+        self.ram[at], self.known[at] = ram[at], True
+        if self.fast:
+            for row in np.unique(at // ROW_BYTES):
+                data = self.ram[row * ROW_BYTES : (row + 1) * ROW_BYTES]
+                await self.device.back.load_ram(int(row), data)
+        else:
+            await self._send(window.writes([(int(i), 1) for i in at], ram[at]))
+
+    # ------------------------------------------------------------------ layers
+    def argument(self, step: Step, **fields: int) -> list[int]:
+        """A layer's words with the addresses of its tables in storage."""
+        arg = step.arg
+        placed = arg.replace(
+            para_start_addr=FILE_AT + arg.para_start_addr,
+            bwsx_base_addr=FILE_AT + arg.bwsx_base_addr,
+            active_addr=FILE_AT + arg.active_addr,
+            **fields,
+        )
+        return [int(word) for word in placed.encode()]
+
+    async def run(
+        self, way: str, segment: Segment, limit: int, beat: Beat | None = None
+    ) -> Bytes | None:
+        """Run a segment; the last layer's dense map when it went to main memory, else None.
+
+        DeviceError when the device reports one, DeviceTimeout after ``limit`` cycles of a wait.
+        """
+        steps, y = segment.steps, None
+        if way == "tasks":  # the device loads the first map itself
+            first = steps[0].arg.in_layout
+            self.learn(first, segment.ram[self._bytes_of(first)])
+        await self.bring_up(segment)
+        if way == "tasks":
+            return await self.run_tasks(segment, limit, beat)
+        if way == "layers":
+            for step in steps:
+                y = await self.run_layer(step, limit, beat)
+            return y
+        while steps:  # a burst ends with the layer that goes to main memory
+            count = 1 + next((i for i, s in enumerate(steps) if s.to_main), len(steps) - 1)
+            y = await self.run_burst(steps[:count], limit, beat)
+            steps = steps[count:]
+        return y
+
+    async def _prepare(self, eight_bit: bool) -> None:
+        """Nothing pending, all masked but errors, width of the weights."""
+        values = {INTERRUPT_CLEAR: ALL, INTERRUPT_MASK: ALL, AI["AI_INT_MASK"]: int(Int.DONE)}
+        await self.device.write_many(values | {EIGHT_BIT_MODE: int(eight_bit)})
+
+    async def _serve(self) -> int:
+        """The interrupt: what it says, cleared. DeviceError when it is an error's."""
+        status = await self.device.read(INTERRUPT_STATUS)
+        await self.device.write(INTERRUPT_CLEAR, ALL)
+        if not status:
+            await self._check_error()
+            raise AssertionError("an interrupt without a cause")
+        self.seen.append(status)
+        return status
+
+    async def _check_error(self) -> None:
+        """Raise the device's error, if any; a soft reset first drops the layers behind it, which
+        the device would run once the error is acknowledged."""
+        error = await self.device.error()
+        if error:
+            await self.device.soft_reset()
+            await self.device.clear()
+            raise error
+
+    async def run_layer(self, step: Step, limit: int, beat: Beat | None = None) -> Bytes | None:
+        """Sequence 2: one layer and its calc_done, or its map through the FIFO."""
+        device, out = self.device, step.to_main
+        await self._prepare(step.eight_bit)
+        if out:
+            await device.push(self.argument(step, send_data_out=1))
+            return (await self._receive(step.arg, limit, beat)).reshape(step.arg.out_shape)
+        await device.write(INTERRUPT_MASK, int(Kpu.ALMOST_EMPTY | Kpu.ALMOST_FULL))
+        await device.push(self.argument(step, int_en=1, send_data_out=0))
+        await device.wait(limit, beat)
+        status = await self._serve()
+        assert status == Kpu.CALC_DONE, f"interrupt status {status}, expected calc_done alone"
+        return None
+
+    async def run_burst(
+        self, steps: Sequence[Step], limit: int, beat: Beat | None = None
+    ) -> Bytes | None:
+        """Sequence 1: bursts of twelve layers; the last one ends it by FIFO or calc_done."""
+        device, last = self.device, steps[-1]
+        out = last.to_main
+        await self._prepare(last.eight_bit)
+        await device.write(FIFO_THRESHOLD, THRESHOLDS)
+        todo = [
+            self.argument(s, send_data_out=int(out and s is last), int_en=int(s is last))
+            for s in steps
+        ]
+
+        async def push() -> None:
+            burst, todo[:] = todo[:BURST], todo[BURST:]
+            await device.push([word for words in burst for word in words])
+            rest = ALL if out else int(Kpu.ALMOST_EMPTY | Kpu.ALMOST_FULL)
+            mask = int(Kpu.CALC_DONE | Kpu.ALMOST_FULL) if todo else rest
+            await device.write(INTERRUPT_MASK, mask)
+
+        await push()
+        while todo:
+            await device.wait(limit, beat)
+            status = await self._serve()
+            assert status == Kpu.ALMOST_EMPTY, f"interrupt status {status}, expected almost_empty"
+            await push()
+        if out:
+            return (await self._receive(last.arg, limit, beat)).reshape(last.arg.out_shape)
+        await device.wait(limit, beat)
+        status = await self._serve()
+        assert status == Kpu.CALC_DONE, f"interrupt status {status}, expected calc_done alone"
+        return None
+
+    async def _receive(self, arg: LayerArg, limit: int, beat: Beat | None) -> Bytes:
+        """The DMA channel: 64-bit words out of fifo_data_out, the last one padded."""
+        device, tb = self.device, self.device.tb
+        size = map_bytes(arg.out_shape)
+        words, found = (size + 7) // 8, []
+        start = looked = int(tb.cycle.value)
+        while len(found) < 2 * words:
+            status = await device.read(AI["AI_STATUS"])
+            held = status >> 16 & 31
+            now = int(tb.cycle.value)
+            if status & 2:
+                await self._check_error()
+            if held:
+                take = 2 * min(held, words - len(found) // 2)
+                reads = [window.Transfer(FIFO_DATA_OUT + 4 * (i & 1), False) for i in range(take)]
+                found += [t.data for t in await device.transfer(*reads)]
+                start = now
+                continue
+            if now - start > limit:
+                raise DeviceTimeout(f"{len(found) // 2} of {words} result words in {limit} cycles")
+            if beat and now - looked > 1 << (15 if device.slow_simulator else 21):
+                looked = now
+                beat(now - start)
+            await First(RisingEdge(tb.irq), Timer(POLL * CLOCK, "ns"))
+        data = np.array(found, dtype="<u4").view(np.uint8)
+        assert not data[size:].any(), f"padding of the last result word: {data[size:]}"
+        return data[:size].copy()
+
+    # --------------------------------------------------------------- task list
+    async def run_tasks(self, segment: Segment, limit: int, beat: Beat | None = None) -> Bytes:
+        """The segment as one inference of the task-list mode; its result from storage."""
+        device, steps = self.device, segment.steps
+        first, last = steps[0].arg, steps[-1].arg
+        words = np.concatenate([s.arg.encode() for s in steps]).astype("<u8").view(np.uint8)
+        x = airam.unpack(segment.ram, first.image_src_addr, first.in_shape)
+        size = map_bytes(last.out_shape)
+        at_list = up(FILE_AT + len(self.file), 64)
+        at_pixels = up(at_list + words.size, 64)
+        at_result = up(at_pixels + x.size, RESULT_ALIGN)
+        await device.back.load_storage(at_list, words)
+        await device.back.load_storage(at_pixels, x.reshape(-1))
+        await self._prepare(steps[0].eight_bit)
+        await device.configure(
+            {
+                "AI_INT_MASK": 0,
+                "AI_CNN_MODE": 1,
+                "AI_INF_LEFT": 0,
+                "AI_PIX_ADR": at_pixels,
+                "AI_WGT_ADR": FILE_AT,
+                "AI_BIAS_ADR": FILE_AT,
+                "AI_LIST_ADR": at_list,
+                "AI_LIST_LEN": len(steps),
+                "AI_RES_ADR": at_result,
+                "eight_bit_mode": int(steps[0].eight_bit),
+            }
+        )
+        await device.start()
+        await device.finish(limit, beat)
+        y, unknown = await device.back.read_storage(at_result, size)
+        assert not unknown.any(), "unknown bits in the result"
+        return y.reshape(last.out_shape)

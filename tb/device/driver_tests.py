@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The vendor's two driver sequences (kpu.md 3) on the whole device, step by step.
+
+tb/device/test_driver.py runs these on both simulators.
+"""
+
+from typing import Any
+
+import cocotb
+import numpy as np
+
+from models import airam
+from models.kmodel import Outcome, Program, Segment, Step, golden_kpu, loads, walk
+from models.kmodel.build import build_v0, build_v1, chain
+from models.layout import Layout
+from tb.device.device import Device, DeviceError, DeviceTimeout
+from tb.device.driver import ALL, Driver
+from tb.device.registers import (
+    AI,
+    EIGHT_BIT_MODE,
+    FIFO_THRESHOLD,
+    INTERRUPT_CLEAR,
+    INTERRUPT_MASK,
+    INTERRUPT_RAW,
+    INTERRUPT_STATUS,
+    Err,
+    Kpu,
+)
+
+LIMIT = 200_000  # cycles of any single wait
+POINT = {"kernel": 1, "pool": 0, "depthwise": False}
+
+
+def tiny(layers: int, seed: int, eight_bit: bool = True) -> tuple[np.ndarray, bytes]:
+    """(input map, v0 or v1 container) of so many small layers that feed each other."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 256, (3, 5, 9), dtype=np.uint8)
+    first = {"o": 5, "kernel": 3, "pool": 9, "depthwise": False}
+    shapes = [first, *({"o": 3 + i % 3, **POINT} for i in range(layers - 1))]
+    built = chain(rng, shapes[:layers], x, eight_bit=eight_bit)
+    return x, (build_v1 if eight_bit else build_v0)(built)
+
+
+async def ready(file: bytes, **options: Any) -> tuple[Device, Driver, Program]:
+    """A device after reset, its driver with the model in storage."""
+    device = Device(cocotb.top, cocotb.RANDOM_SEED)
+    await device.reset()
+    driver = Driver(device, file, **options)
+    await driver.load_file()
+    return device, driver, loads(file)
+
+
+def segments(program: Program, x: np.ndarray) -> list[tuple[Segment, list[np.ndarray]]]:
+    """What the device is asked for, and the golden maps of its layers."""
+    walker, found, answer = walk(program, x[None]), [], None
+    while True:
+        try:
+            request = walker.send(answer)
+        except StopIteration:
+            return found
+        ram, maps = request.ram.copy(), []
+        for step in request.steps:
+            maps.append(golden_kpu(step, ram).y)
+            airam.pack(ram, step.arg.image_dst_addr, maps[-1])
+        found.append((request, maps))
+        answer = [Outcome(y) for y in maps]
+
+
+async def same(driver: Driver, step: Step, y: np.ndarray) -> None:
+    """The map in the AI RAM, read through the window, is the golden one."""
+    found = await driver.download(step.arg.out_layout)
+    assert np.array_equal(found, y), f"{step.name}: {int((found != y).sum())} bytes differ"
+
+
+@cocotb.test()
+async def layer_by_layer(tb: Any) -> None:
+    """Sequence 2: calc_done for every layer, the last one's map through the FIFO."""
+    for eight_bit in (True, False):
+        x, file = tiny(4, 1 + eight_bit, eight_bit)
+        device, driver, program = await ready(file)
+        ((segment, maps),) = segments(program, x)
+        await driver.bring_up(segment)
+        for step, y in zip(segment.steps, maps, strict=True):
+            driver.seen.clear()
+            found = await driver.run_layer(step, LIMIT)
+            mask = await device.read(INTERRUPT_MASK)
+            assert await device.read(EIGHT_BIT_MODE) == eight_bit
+            if step.to_main:
+                assert np.array_equal(found, y) and mask == ALL and driver.seen == []
+            else:
+                assert found is None and mask == 0b110 and driver.seen == [Kpu.CALC_DONE]
+            assert await device.read(INTERRUPT_RAW) & Kpu.CALC_DONE == 0
+            assert not int(tb.irq.value)
+            await same(driver, step, y)
+        device.check_rules()
+
+
+@cocotb.test()
+async def bursts(tb: Any) -> None:
+    """Sequence 1: twelve layers at a time, the next ones on almost_empty, result by FIFO."""
+    for count, served in ((1, 0), (12, 0), (13, 1), (26, 2)):
+        x, file = tiny(count, count)
+        device, driver, program = await ready(file)
+        ((segment, maps),) = segments(program, x)
+        await driver.bring_up(segment)
+        y = await driver.run_burst(segment.steps, LIMIT)
+        assert np.array_equal(y, maps[-1]), f"{count} layers"
+        assert driver.seen == [Kpu.ALMOST_EMPTY] * served
+        assert await device.read(FIFO_THRESHOLD) == 0x1C
+        assert await device.read(INTERRUPT_MASK) == ALL
+        assert await device.read(INTERRUPT_STATUS) == 0
+        assert (await device.counters())["layers"] == count
+        await same(driver, segment.steps[-1], maps[-1])
+        device.check_rules()
+
+
+@cocotb.test()
+async def bursts_without_output(tb: Any) -> None:
+    """The same when nobody wants the map: calc_done of the last layer alone ends it."""
+    x, file = tiny(15, 3)
+    device, driver, program = await ready(file)
+    ((segment, maps),) = segments(program, x)
+    await driver.bring_up(segment)
+    assert await driver.run_burst(segment.steps[:-1], LIMIT) is None
+    assert driver.seen == [Kpu.ALMOST_EMPTY, Kpu.CALC_DONE]
+    await same(driver, segment.steps[-2], maps[-2])
+    device.check_rules()
+
+
+@cocotb.test()
+async def three_ways(tb: Any) -> None:
+    """One after the other on one device, without a reset: the same bytes."""
+    x, file = tiny(14, 4)
+    device, driver, program = await ready(file)
+    ((segment, maps),) = segments(program, x)
+    for way in (*Driver.WAYS, "burst"):
+        poison = np.full(maps[-1].shape, 0x5A, dtype=np.uint8)
+        await driver.upload(segment.steps[-1].arg.out_layout, poison)
+        driver.known[:] = False  # the first map goes up again
+        y = await driver.run(way, segment, LIMIT)
+        assert np.array_equal(y, maps[-1]), way
+        await same(driver, segment.steps[-1], maps[-1])
+    device.check_rules()
+
+
+@cocotb.test()
+async def masks_and_raw(tb: Any) -> None:
+    """A masked interrupt shows in raw alone; unmasked it rises, and clear takes it away."""
+    x, file = tiny(2, 5)
+    device, driver, program = await ready(file)
+    ((segment, maps),) = segments(program, x)
+    await driver.bring_up(segment)
+    await device.write_many({INTERRUPT_CLEAR: ALL, INTERRUPT_MASK: ALL, EIGHT_BIT_MODE: 1})
+    await device.push(driver.argument(segment.steps[0], int_en=1, send_data_out=0))
+    try:
+        await device.wait(5000)
+        raise AssertionError("a masked interrupt reached the line")
+    except DeviceTimeout:
+        pass
+    assert await device.read(INTERRUPT_RAW) & Kpu.CALC_DONE
+    assert await device.read(INTERRUPT_STATUS) == 0
+    await device.write(INTERRUPT_MASK, 0b110)
+    assert await device.read(INTERRUPT_STATUS) == Kpu.CALC_DONE and int(tb.irq.value)
+    await device.write(INTERRUPT_CLEAR, Kpu.CALC_DONE)
+    assert await device.read(INTERRUPT_RAW) & Kpu.CALC_DONE == 0 and not int(tb.irq.value)
+    await same(driver, segment.steps[0], maps[0])
+    # without int_en no interrupt at all
+    await device.push(driver.argument(segment.steps[1], int_en=0, send_data_out=0))
+    try:
+        await device.wait(5000)
+        raise AssertionError("calc_done of a layer without int_en")
+    except DeviceTimeout:
+        pass
+    await same(driver, segment.steps[1], maps[1])
+
+
+@cocotb.test()
+async def thresholds(tb: Any) -> None:
+    """Both thresholds count layers: full from so many on, empty down to so many."""
+    x, file = tiny(15, 6)
+    device, driver, program = await ready(file)
+    ((segment, maps),) = segments(program, x)
+    await driver.bring_up(segment)
+    await device.write_many({INTERRUPT_CLEAR: ALL, FIFO_THRESHOLD: 3 | 2 << 4, EIGHT_BIT_MODE: 1})
+    await device.write(INTERRUPT_MASK, 0b011)
+    words = [w for s in segment.steps for w in driver.argument(s, send_data_out=0, int_en=0)]
+    await device.push(words)
+    assert int(tb.irq.value), "no almost_full after fifteen layers"
+    assert await device.read(INTERRUPT_STATUS) == Kpu.ALMOST_FULL
+    await device.write_many({INTERRUPT_CLEAR: Kpu.ALMOST_FULL, INTERRUPT_MASK: 0b101})
+    await device.wait(LIMIT)
+    assert await device.read(INTERRUPT_STATUS) == Kpu.ALMOST_EMPTY
+    held = await device.read(AI["AI_STATUS"]) >> 24 & 31
+    assert held <= 2, f"almost_empty at {held} layers"
+    for _ in range(100):
+        if not await device.read(AI["AI_STATUS"]) & 1:
+            break
+        await device.wait_cycles(500)
+    await same(driver, segment.steps[-1], maps[-1])
+
+
+@cocotb.test()
+async def window(tb: Any) -> None:
+    """Maps of every kind of width: what lies between the lines keeps its value."""
+    rng = np.random.default_rng(cocotb.RANDOM_SEED)
+    device = Device(tb, cocotb.RANDOM_SEED)
+    await device.reset()
+    driver = Driver(device, b"")
+    for c, h, w in ((5, 2, 1), (3, 2, 7), (2, 2, 16), (3, 1, 30), (2, 2, 64), (1, 2, 67)):
+        layout = Layout(c, h, w, base=int(rng.integers(0, 1000)))
+        before = rng.integers(0, 256, layout.bytes, dtype=np.uint8)
+        await device.back.load_ram(layout.base, before)
+        x = rng.integers(0, 256, (c, h, w), dtype=np.uint8)
+        await driver.upload(layout, x)
+        airam.pack(before, 0, x)
+        after, unknown = await device.back.read_ram(layout.base, layout.rows)
+        assert not unknown.any() and np.array_equal(after, before), (c, h, w)
+        assert np.array_equal(await driver.download(layout), x)
+        assert driver.holds(layout)
+    device.check_rules()
+
+
+@cocotb.test()
+async def refused_layer(tb: Any) -> None:
+    """An illegal layer in a burst: the error with its index, and the next burst is right."""
+    x, file = tiny(6, 7)
+    device, driver, program = await ready(file)
+    ((segment, maps),) = segments(program, x)
+    await driver.bring_up(segment)
+    bad = list(segment.steps)
+    arg = bad[3].arg.replace(pool_type=11)
+    bad[3] = Step(3, 0, bad[3].layer, arg, "nncase")
+    try:
+        await driver.run_burst(bad, LIMIT)
+        raise AssertionError("the layer was not refused")
+    except DeviceError as error:
+        assert (error.code, error.info) == (Err.BAD_POOL, 3), error
+    await same(driver, segment.steps[2], maps[2])
+    driver.known[:] = False
+    y = await driver.run("burst", segment, LIMIT)
+    assert np.array_equal(y, maps[-1])
+    device.check_rules()

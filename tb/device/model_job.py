@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A K210 model on the simulated device: every KPU layer by the driver, all else in numpy.
+
+The job (a dictionary): ``file`` bytes and ``name`` of the model; ``functions``: its KPU functions
+one by one instead of the whole; ``inputs``: for every run the input arrays (by program, by input);
+``layers``: (first, last) of those that the device runs, or None; ``via`` a way of ``Driver``;
+``fast``, ``config``, ``rounding``; ``outputs``, ``maps``: .npz files to write. Events: ``beat``,
+``done``, ``layer``, ``fetch``, ``failure``, ``host``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.triggers import RisingEdge
+
+from models.configs import Config
+from models.kmodel import Fetch, LayerEvent, Outcome, Program, Segment, loads, loads_functions, walk
+from models.layer import LayerArg
+from models.roofline import layer_cycles, map_bytes
+from tb.device.device import Device, DeviceError, DeviceTimeout
+from tb.device.driver import Driver
+from tb.device.registers import COUNTERS
+
+Say = Callable[..., None]
+LIMIT = 60  # a segment may take so many times its roofline, and 50,000 cycles more
+
+
+def read_programs(file: bytes, name: str, functions: bool) -> list[Program]:
+    """The model, or its KPU functions; KmodelError as the readers raise it."""
+    return loads_functions(file, name) if functions else [loads(file, name)]
+
+
+def counts(row: np.ndarray, before: np.ndarray) -> dict[str, int]:
+    """Counters of one layer from two cumulative records; a smaller total means a fresh start."""
+    before = before if row[0] >= before[0] else np.zeros_like(before)
+    return {name: int(row[i]) - int(before[i]) for i, name in enumerate(COUNTERS)}
+
+
+async def watch(device: Device, args: list[LayerArg], maps: list, done: Callable) -> None:
+    """Dump every layer's output map in the moment it is complete, before others overwrite it."""
+    for number, arg in enumerate(args):
+        await RisingEdge(device.tb.layer_done)
+        maps.append(await device.read_map(arg.out_layout))
+        done(number)
+
+
+class ModelRun:
+    """Runs programs on the device, segment by segment."""
+
+    def __init__(self, device: Device, driver: Driver, job: dict[str, Any], say: Say) -> None:
+        self.device, self.driver, self.job, self.say = device, driver, job, say
+        self.config: Config = job["config"]
+        self.before = np.zeros(len(COUNTERS), dtype=np.uint64)
+        self.run = self.part = 0  # which picture, which program
+        self.offset = 0  # layers of the programs before
+        self.maps: dict[str, np.ndarray] = {}  # of every layer, as they lay in the AI RAM
+
+    async def program(self, program: Program, inputs: list[np.ndarray], offset: int) -> dict:
+        """One run of a program; its outputs by name."""
+        job, self.offset = self.job, offset
+        chosen = None
+        if job["layers"] is not None:
+            first, last = job["layers"]
+            chosen = range(first - offset, last - offset + 1)
+        walker = walk(
+            program,
+            inputs,
+            hook=self.hook,
+            layers=chosen,
+            compare=True,
+            rounding=job["rounding"],
+        )
+        answer: list | None = None
+        while True:
+            try:
+                request = walker.send(answer)
+            except StopIteration as stop:
+                return stop.value.outputs
+            if isinstance(request, Segment):
+                answer = await self.segment(request)
+            else:
+                answer = await self.fetch(request)
+
+    async def segment(self, segment: Segment) -> list[Outcome]:
+        """Layers on the device; outcomes hold maps as they lay in the AI RAM, and counters."""
+        device, steps = self.device, segment.steps
+        eight_bit = steps[0].eight_bit
+        limit = 50_000 + LIMIT * sum(
+            layer_cycles(self.config, s.arg, eight_bit=eight_bit) for s in steps
+        )
+        limit += LIMIT * sum(map_bytes(s.arg.in_shape) for s in steps[:1])
+        maps: list = []
+        args = [s.arg for s in steps]
+
+        def done(number: int) -> None:
+            self.say("done", index=self.offset + steps[number].index)
+
+        def beat(cycles: int) -> None:
+            index = self.offset + steps[min(len(maps), len(steps) - 1)].index
+            self.say("beat", index=index, cycles=cycles)
+
+        watcher = cocotb.start_soon(watch(device, args, maps, done))
+        y = await self.driver.run(self.job["via"], segment, limit, beat)
+        records = await device.back.perf_records()
+        await device.back.forget_perf()
+        watcher.cancel()
+        if not len(maps) == len(records) == len(steps):
+            raise DeviceTimeout(f"{len(maps)} layers finished instead of {len(steps)}")
+        outcomes = []
+        for step, (seen, unknown), row in zip(steps, maps, records, strict=True):
+            told = y if y is not None and step is steps[-1] else seen
+            info = {"counters": counts(row, self.before), "seen": seen, "unknown": unknown}
+            self.before = row
+            self.driver.learn(step.arg.out_layout, seen)
+            outcomes.append(Outcome(told, info=info))
+        return outcomes
+
+    async def fetch(self, fetch: Fetch) -> list[np.ndarray] | None:
+        """Maps that the CPU reads back; None when the device did not make them."""
+        maps, layout = [], fetch.layout
+        for number in range(fetch.count):
+            place = type(layout)(
+                layout.channels, layout.height, layout.width, layout.base + number * layout.rows
+            )
+            if not self.driver.holds(place):
+                return None
+            maps.append(await self.driver.download(place))
+            wrong = int((maps[-1] != self.driver.known_map(place)).sum())
+            if wrong:
+                self.say("fetch", row=place.base, mismatching_bytes=wrong)
+        return maps
+
+    def hook(self, event: LayerEvent) -> None:
+        """A finished layer: compared with the golden model on the same input map."""
+        if not event.selected:
+            return
+        seen, unknown = event.info["seen"], event.info["unknown"].astype(bool)
+        wrong = unknown | (event.y != event.expected) | (seen != event.expected)
+        self.maps[f"{self.run}/{self.offset + event.index}/{event.step.batch}"] = seen
+        self.say(
+            "layer",
+            run=self.run,
+            part=self.part,
+            index=self.offset + event.index,
+            batch=event.step.batch,
+            counters=event.info["counters"],
+            macs=event.golden.macs,
+            macs_gated=event.golden.macs_gated,
+            mismatching_bytes=int(wrong.sum()),
+        )
+
+
+async def run_model(device: Device, job: dict[str, Any], say: Say) -> None:
+    """All runs of a job; ends at the first error that the device reports."""
+    programs = read_programs(job["file"], job["name"], job["functions"])
+    driver = Driver(device, job["file"], fast=job["fast"])
+    await driver.load_file()
+    model = ModelRun(device, driver, job, say)
+    outputs: dict[str, np.ndarray] = {}
+    try:
+        for model.run, inputs in enumerate(job["inputs"]):
+            offset = 0
+            for model.part, (program, values) in enumerate(zip(programs, inputs, strict=True)):
+                found = await model.program(program, values, offset)
+                offset += len(program.kpu_layers)
+                outputs |= {f"{model.run}/{model.part}/{n}": v for n, v in found.items()}
+    except (DeviceError, DeviceTimeout) as error:
+        say("failure", run=model.run, text=str(error))
+    np.savez(job["outputs"], **outputs)
+    if job.get("maps"):
+        np.savez(job["maps"], **model.maps)
+    say("host", cycles=driver.host_cycles, total=int(device.tb.cycle.value))

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host driver's sequences on both simulators."""
+
+import pytest
+
+from models import configs
+from tb.device import launch
+from tb.simrun import SIMS, run
+
+
+@pytest.mark.parametrize("sim", SIMS)
+def test_driver(sim: str) -> None:
+    run(
+        sim,
+        "tb_top",
+        launch.SOURCES,
+        "tb.device.driver_tests",
+        params=launch.parameters(configs.load("nano")),
+        public=launch.PUBLIC,
+        random_start=False,
+    )
