@@ -41,7 +41,8 @@ class Backdoor:
     def __init__(self, tb: SimHandleBase) -> None:
         self.tb = tb
 
-    async def _command(self, command: int, low: int = 0, high: int = 0, hold: int = 1) -> None:
+    async def command(self, command: int, low: int = 0, high: int = 0, hold: int = 1) -> None:
+        """Give a command to tb_top's back door."""
         tb = self.tb
         tb.bd_cmd.value, tb.bd_lo.value, tb.bd_hi.value = command, low, high
         await Timer(1, "ns")
@@ -56,12 +57,12 @@ class Backdoor:
             raise ValueError(f"storage address {addr:#x} is not a multiple of 4")
         padded = np.pad(data, (0, -len(data) % 4))
         Path("storage_in.hex").write_text(encode(padded, 4, addr // 4))
-        await self._command(LOAD_STORAGE)
+        await self.command(LOAD_STORAGE)
 
     async def read_storage(self, addr: int, size: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
         """``size`` bytes from byte address ``addr`` on, and which are unknown."""
         first, last = addr // 4, (addr + size - 1) // 4
-        await self._command(DUMP_STORAGE, first, last)
+        await self.command(DUMP_STORAGE, first, last)
         data, unknown = decode(Path("storage_out.hex").read_bytes(), 4)
         skip = addr - 4 * first
         return data[skip : skip + size], unknown[skip : skip + size]
@@ -69,11 +70,11 @@ class Backdoor:
     async def load_ram(self, row: int, data: Bytes) -> None:
         """Write whole rows of the AI RAM."""
         Path("ai_ram_in.hex").write_text(encode(data, 64, row))
-        await self._command(LOAD_RAM)
+        await self.command(LOAD_RAM)
 
     async def read_ram(self, row: int, rows: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
         """Whole rows of the AI RAM, and which bytes are unknown."""
-        await self._command(DUMP_RAM, row, row + rows - 1)
+        await self.command(DUMP_RAM, row, row + rows - 1)
         return decode(Path("ai_ram_out.hex").read_bytes(), 64)
 
     async def perf_records(self) -> npt.NDArray[np.uint64]:
@@ -81,7 +82,7 @@ class Backdoor:
         count = int(self.tb.perf_count.value)
         if not count:
             return np.zeros((0, WIDTH), dtype=np.uint64)
-        await self._command(DUMP_PERF)
+        await self.command(DUMP_PERF)
         data, unknown = decode(Path("perf_out.hex").read_bytes(), 8)
         if unknown.any():
             which = sorted(set(np.nonzero(unknown)[0] // 8 % WIDTH))
@@ -90,4 +91,4 @@ class Backdoor:
 
     async def forget_perf(self) -> None:
         """Begin a new record."""
-        await self._command(CLEAR_PERF, hold=12)  # one rising clock edge
+        await self.command(CLEAR_PERF, hold=12)  # one rising clock edge

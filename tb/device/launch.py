@@ -14,7 +14,7 @@ from typing import Any
 from models.configs import Config
 from tb import simrun
 
-SOURCES = ["rtl/**/*.v", "tb/device/tb_top.v", "tb/fabric/*.v", "tb/ahb_checker/*.v"]
+SOURCES = ["rtl/**/*.v", "tb/device/tb_*.v", "tb/fabric/*.v", "tb/ahb_checker/*.v"]
 PUBLIC = "tb/device/public.vlt"
 LEAST_DEPTH = 65536  # words, the patent's embodiment
 Event = dict[str, Any]
@@ -25,10 +25,12 @@ def storage_depth(size: int) -> int:
     return max(LEAST_DEPTH, 1 << (-(-size // 4) - 1).bit_length())
 
 
-def parameters(config: Config, storage_bytes: int = 0, rounding: int = 0) -> dict[str, int]:
-    """Parameters of tb_top."""
+def parameters(
+    config: Config, storage_bytes: int = 0, rounding: int = 0, **more: int
+) -> dict[str, int]:
+    """Parameters of tb_top; ``more``: PROBE, GATE."""
     depth = storage_depth(storage_bytes)
-    return {**config.parameters, "ROUNDING": rounding, "STORE_DEPTH": depth}
+    return {**config.parameters, "ROUNDING": rounding, "STORE_DEPTH": depth, **more}
 
 
 def build(
@@ -56,6 +58,7 @@ def run_job(
     waves: Path | None = None,
     seed: int = 1,
     rounding: int = 0,
+    **more: int,
 ) -> None:
     """Run tb.device.job in one simulator process; SimError when it fails."""
     with tempfile.TemporaryDirectory(prefix="openkpu_job_") as tmp:
@@ -67,7 +70,7 @@ def run_job(
                 "tb_top",
                 SOURCES,
                 "tb.device.job",
-                params=parameters(config, storage_bytes, rounding),
+                params=parameters(config, storage_bytes, rounding, **more),
                 public=PUBLIC,
                 random_start=False,
                 waves=waves,

@@ -8,6 +8,7 @@
 // bd_go; loads take @address records, dumps write rows bd_lo .. bd_hi.
 //   1 load storage (32-bit words)   2 dump storage   3 load AI RAM (64-byte rows)   4 dump AI RAM
 //   5 dump the counters recorded at the end of every layer   6 forget them   7 dump recorded beats
+//   8 dump the rows that tb_probe recorded while trace_on was 1
 //
 // Host pins change on the falling edge of clk and are looked at there too (a register seen at the
 // rising edge is old on one simulator and new on the other).
@@ -30,6 +31,8 @@ module tb_top #(
   parameter BIAS_FIFO_DEPTH = 32,
   parameter ROUNDING = 0,
   parameter GATE = 1,
+  // 1: tb_probe is there
+  parameter PROBE = 0,
   // 32-bit words of storage; layers whose counters are recorded; half a clock period in ns
   parameter STORE_DEPTH = 65536,
   parameter PERF_DEPTH = 4096,
@@ -56,6 +59,7 @@ module tb_top #(
   reg [4:0]  cfg_rd_wait = 5'd0, cfg_seq_wait = 5'd0, cfg_wr_wait = 5'd0;
   reg [31:0] cfg_err_lo = 32'd0, cfg_err_hi = 32'd0;
   reg [63:0] deadline = {64{1'b1}};
+  reg        trace_on = 1'b0;
   reg        bd_go = 1'b0;
   reg [3:0]  bd_cmd = 4'd0;
   reg [31:0] bd_lo = 32'd0, bd_hi = 32'd0;
@@ -125,6 +129,27 @@ module tb_top #(
 
   wire [36:0] rules         = rules_m | rules_hm | rules_hs;
   wire [31:0] assert_errors = errors_m + errors_hm + errors_hs + x_errors;
+
+  // a look inside
+  wire [31:0] trace_count;
+  wire [63:0] toggles, idle_toggles, products;
+  generate
+    if (PROBE != 0) begin : g_probe
+      tb_probe #(.N_X(N_X), .N_Y(N_Y), .N_Z(N_Z), .WB(WEIGHT_BITS)) u_probe (
+        .clk(clk), .on(trace_on), .count(trace_count), .toggles(toggles),
+        .idle_toggles(idle_toggles), .products(products)
+      );
+      always @(posedge bd_go)
+        if (bd_cmd == 4'd8) $writememh("trace_out.hex", u_probe.rec, bd_lo, bd_hi);
+    end else begin : g_no_probe
+      assign trace_count = 32'd0;
+      assign {toggles, idle_toggles, products} = 192'd0;
+    end
+  endgenerate
+
+  // cycles in which the device has a transfer on the bus
+  reg [63:0] bus_cycles = 64'd0;
+  always @(posedge clk) bus_cycles <= bus_cycles + {63'd0, u_fabric.dp_dut === 1'b1};
 
   // time
   reg [63:0] cycle = 64'd0;

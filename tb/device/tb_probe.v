@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks into the device: a row of signals for every cycle of a traced window, and the toggles of the
+// multipliers' operands. Only in builds with PROBE; everything is read by name, nothing is driven.
+//
+// A row, from bit 0 on: what tb/device/trace.py lists, in that order.
+`resetall
+`timescale 1ns/1ps
+`default_nettype none
+
+module tb_probe #(
+  // array of the device, width of a weight, rows of the trace
+  parameter N_X = 9,
+  parameter N_Y = 2,
+  parameter N_Z = 2,
+  parameter WB = 16,
+  parameter DEPTH = 65536
+) (
+  // clock, record rows
+  input  wire        clk,
+  input  wire        on,
+  // rows recorded; operand bits that toggled: all, without an enabled multiplication; enabled ones
+  output reg  [31:0] count,
+  output reg  [63:0] toggles,
+  output reg  [63:0] idle_toggles,
+  output reg  [63:0] products
+);
+  localparam W = 212;
+  reg [W-1:0] rec [0:DEPTH-1];
+
+  wire beat_ok = tb_top.u_fabric.beat && tb_top.m_hresp == 2'b00;
+  wire [W-1:0] row = {
+    tb_top.dut.cfg_npix_adr, tb_top.dut.cfg_pix_adr, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
+    tb_top.dut.u_regs.u_ai.inf_left_reg[15:0], 6'd0, tb_top.dut.u_regs.u_ai.mode_reg,
+    tb_top.dut.st_layer[7:0],
+    12'd0, tb_top.dut.rr_busy, tb_top.dut.pw_busy, tb_top.dut.keep, tb_top.dut.again,
+    tb_top.dut.npix_taken, tb_top.dut.u_ctrl.fc_reached, tb_top.dut.u_dmac.u_pixel.full,
+    tb_top.dut.u_dmac.u_bias.full, tb_top.dut.u_dmac.u_weight.full, tb_top.dut.wb_fifo_full,
+    tb_top.dut.boundary, tb_top.m_htrans[1] & tb_top.m_hgrant, tb_top.u_fabric.dp_dut,
+    tb_top.u_fabric.dp_write, beat_ok, tb_top.dut.u_dmac.push,
+    tb_top.dut.px_valid & tb_top.dut.px_ready, tb_top.dut.wt_valid & tb_top.dut.wt_ready,
+    tb_top.dut.bs_valid & tb_top.dut.bs_ready, tb_top.dut.ls_valid & tb_top.dut.ls_ready,
+    tb_top.dut.hr_ack, tb_top.dut.ar_gnt, tb_top.dut.aw_gnt, tb_top.dut.wb_gnt,
+    tb_top.dut.fl_gnt, tb_top.dut.array_issued, tb_top.irq, tb_top.dut.inf_next,
+    tb_top.dut.ev_inf_done, tb_top.dut.perf_layer_done, tb_top.dut.run_start,
+    tb_top.dut.pw_start, tb_top.dut.rr_start, tb_top.dut.start_pulse, tb_top.dut.st_busy,
+    tb_top.dut.flush, tb_top.dut.core_rst
+  };
+
+  initial count = 32'd0;
+  always @(posedge clk) begin
+    if (on && count < DEPTH) begin
+      rec[count] <= row;
+      count <= count + 32'd1;
+    end else if (!on) count <= 32'd0;
+  end
+
+  // ---- operands of every multiplier
+  localparam UNITS = N_X * N_Y * N_Z;
+  localparam OPW = 8 + WB;
+  wire [UNITS*OPW-1:0] operands;
+  wire [UNITS-1:0] enables;
+  genvar t, y, z;
+  generate
+    for (z = 0; z < N_Z; z = z + 1) begin : g_z
+      for (y = 0; y < N_Y; y = y + 1) begin : g_y
+        for (t = 0; t < N_X; t = t + 1) begin : g_t
+          localparam U = (z * N_Y + y) * N_X + t;
+          assign operands[U*OPW +: OPW] = {
+            tb_top.dut.u_core.u_array.g_kernel[z].u_kernel.g_sub[y].u_sub.g_unit[t].u_unit.weight_q,
+            tb_top.dut.u_core.u_array.g_kernel[z].u_kernel.g_sub[y].u_sub.g_unit[t].u_unit.pixel_q};
+          assign enables[U] =
+            tb_top.dut.u_core.u_array.g_kernel[z].u_kernel.g_sub[y].u_sub.g_unit[t].u_unit.enable_q;
+        end
+      end
+    end
+  endgenerate
+
+  reg  [UNITS*OPW-1:0] before;
+  reg  [OPW-1:0] change;
+  reg  [31:0] sum, idle_sum, on_sum;
+  integer u, b, bits;
+  always @* begin
+    sum = 32'd0;
+    idle_sum = 32'd0;
+    on_sum = 32'd0;
+    for (u = 0; u < UNITS; u = u + 1) begin
+      change = operands[u*OPW +: OPW] ^ before[u*OPW +: OPW];
+      bits = 0;
+      if (change !== {OPW{1'b0}})
+        for (b = 0; b < OPW; b = b + 1) bits = bits + (change[b] === 1'b1 ? 1 : 0);
+      sum = sum + bits;
+      idle_sum = idle_sum + (enables[u] === 1'b1 ? 0 : bits);
+      on_sum = on_sum + (enables[u] === 1'b1 ? 1 : 0);
+    end
+  end
+  initial begin
+    toggles = 64'd0;
+    idle_toggles = 64'd0;
+    products = 64'd0;
+  end
+  always @(posedge clk) begin
+    before <= operands;
+    toggles <= on ? toggles + {32'd0, sum} : 64'd0;
+    idle_toggles <= on ? idle_toggles + {32'd0, idle_sum} : 64'd0;
+    products <= on ? products + {32'd0, on_sum} : 64'd0;
+  end
+endmodule
+
+`resetall
