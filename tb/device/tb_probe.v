@@ -76,7 +76,7 @@ module tb_probe #(
     end
   endgenerate
 
-  reg  [UNITS*OPW-1:0] before;
+  reg  [UNITS*OPW-1:0] prev_ops;
   reg  [OPW-1:0] change;
   reg  [31:0] sum, idle_sum, on_sum;
   integer u, b, bits;
@@ -85,7 +85,7 @@ module tb_probe #(
     idle_sum = 32'd0;
     on_sum = 32'd0;
     for (u = 0; u < UNITS; u = u + 1) begin
-      change = operands[u*OPW +: OPW] ^ before[u*OPW +: OPW];
+      change = operands[u*OPW +: OPW] ^ prev_ops[u*OPW +: OPW];
       bits = 0;
       if (change !== {OPW{1'b0}})
         for (b = 0; b < OPW; b = b + 1) bits = bits + (change[b] === 1'b1 ? 1 : 0);
@@ -100,7 +100,7 @@ module tb_probe #(
     products = 64'd0;
   end
   always @(posedge clk) begin
-    before <= operands;
+    prev_ops <= operands;
     toggles <= on ? toggles + {32'd0, sum} : 64'd0;
     idle_toggles <= on ? idle_toggles + {32'd0, idle_sum} : 64'd0;
     products <= on ? products + {32'd0, on_sum} : 64'd0;
