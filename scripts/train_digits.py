@@ -3,6 +3,7 @@
 
     python -m scripts.train_digits            train, quantise, print accuracies, write
     python -m scripts.train_digits --data     fetch the scans again first (needs scikit-learn)
+    python -m scripts.train_digits --large    the large network (scans enlarged to 128 x 128)
     python -m scripts.train_digits --check    no training: accuracies of what is committed
 
 Deterministic for a given numpy and BLAS; another BLAS may round differently and give other weights.
@@ -23,6 +24,8 @@ from models.network import Network
 SEED = 312
 TEST_IMAGES = 360
 EPOCHS, BATCH = 60, 32
+LARGE_EPOCHS, LARGE_BATCH = 4, 16
+Shapes = dict[str, tuple[int, ...]]
 Params = dict[str, np.ndarray]
 
 
@@ -43,10 +46,10 @@ def fetch_data() -> None:
     )
 
 
-def initial(rng: np.random.Generator) -> Params:
+def initial(rng: np.random.Generator, shapes: Shapes) -> Params:
     """He initialisation."""
     params = {}
-    for name, shape in fm.SHAPES.items():
+    for name, shape in shapes.items():
         fan_in = int(np.prod(shape[1:]))
         params[f"{name}_w"] = rng.normal(0, np.sqrt(2 / fan_in), shape)
         params[f"{name}_b"] = np.zeros(shape[0])
@@ -54,9 +57,9 @@ def initial(rng: np.random.Generator) -> Params:
 
 
 def gradients(params: Params, images: np.ndarray, labels: np.ndarray) -> tuple[float, Params]:
-    """Mean cross entropy and its gradients, by hand through the four layers."""
-    x, kept, grads = images / 16.0, [], {}
-    for name in fm.LAYERS:
+    """Mean cross entropy and its gradients, by hand through the layers."""
+    x, kept, grads = images / params["conv1_w"].dtype.type(16), [], {}
+    for name in fm.layers(params):
         weight, bias = params[f"{name}_w"], params[f"{name}_b"]
         if weight.ndim == 4:
             full = fm.conv(x, weight, bias)
@@ -86,7 +89,8 @@ def gradients(params: Params, images: np.ndarray, labels: np.ndarray) -> tuple[f
             )
             grads[f"{name}_b"] = flat.sum(axis=0)
             turned = weight[:, :, ::-1, ::-1].transpose(1, 0, 2, 3)
-            back = fm.conv(back, turned, np.zeros(len(turned))) * (x > 0)
+            if name != "conv1":  # nobody asks for the gradient at the image
+                back = fm.conv(back, turned, np.zeros(len(turned), back.dtype)) * (x > 0)
         else:
             grads[f"{name}_w"] = back.T @ x.reshape(len(x), -1)
             grads[f"{name}_b"] = back.sum(axis=0)
@@ -105,20 +109,31 @@ def shifted(rng: np.random.Generator, images: np.ndarray) -> np.ndarray:
     return out
 
 
-def train(data: digits.Digits) -> Params:
-    """Adam with a falling rate and a little weight decay."""
+def enlarged(images: np.ndarray) -> np.ndarray:
+    """Scans 0..16 as the large network's float input, 0..16."""
+    return digits.enlarge(images * np.uint8(digits.PIXEL_SCALE)).astype(np.float32) / 15
+
+
+def train(data: digits.Digits, large: bool = False) -> Params:
+    """Adam with a falling rate and a little weight decay; the large network in single precision."""
     rng = np.random.default_rng(SEED)
-    params = initial(rng)
+    params = initial(rng, fm.LARGE_SHAPES if large else fm.SHAPES)
+    epochs, batch = (LARGE_EPOCHS, LARGE_BATCH) if large else (EPOCHS, BATCH)
+    if large:
+        params = {key: value.astype(np.float32) for key, value in params.items()}
     first = {key: np.zeros_like(value) for key, value in params.items()}
     second = {key: np.zeros_like(value) for key, value in params.items()}
     step = 0
-    for epoch in range(EPOCHS):
-        rate = 2e-3 * 0.5 * (1 + np.cos(np.pi * epoch / EPOCHS)) + 1e-5
+    for epoch in range(epochs):
+        rate = (1e-3 if large else 2e-3) * 0.5 * (1 + np.cos(np.pi * epoch / epochs)) + 1e-5
         order = rng.permutation(len(data))
         losses = []
-        for at in range(0, len(order), BATCH):
-            pick = order[at : at + BATCH]
-            loss, grads = gradients(params, shifted(rng, data.images[pick]), data.labels[pick])
+        for at in range(0, len(order), batch):
+            pick = order[at : at + batch]
+            images = shifted(rng, data.images[pick])
+            if large:
+                images = enlarged(images)
+            loss, grads = gradients(params, images, data.labels[pick])
             losses.append(loss)
             step += 1
             for key, grad in grads.items():
@@ -126,8 +141,9 @@ def train(data: digits.Digits) -> Params:
                 second[key] += 0.001 * (grad**2 - second[key])
                 mean = first[key] / (1 - 0.9**step)
                 spread = np.sqrt(second[key] / (1 - 0.999**step)) + 1e-8
-                params[key] -= rate * (mean / spread + 1e-3 * params[key])
-        if epoch % 10 == 9:
+                change = rate * (mean / spread + 1e-3 * params[key])
+                params[key] -= change.astype(params[key].dtype)
+        if large or epoch % 10 == 9:
             print(f"epoch {epoch + 1:3d}  loss {np.mean(losses):.4f}", flush=True)
     return params
 
@@ -139,14 +155,30 @@ def accuracy(params: Params, network: Network, data: digits.Digits) -> tuple[flo
     return float(exact), float(np.mean(found == data.labels))
 
 
+def train_large(training: digits.Digits, test: digits.Digits) -> int:
+    """Train, quantise and write the large network; accuracies on 100 held-out scans."""
+    params = train(training, large=True)
+    network = quantise(params, enlarged(training.images[:64]))
+    network.save(digits.LARGE_NETWORK)
+    images, labels = test.images[:100], test.labels[:100]
+    exact = (fm.predict(params, enlarged(images)) == labels).mean()
+    pixels = digits.enlarge(test.pixels[:100])
+    found = [digits.classify(network.run(x).y) for x in pixels]
+    print(f"float model     {exact:8.2%}\nquantised model {np.mean(found == labels):8.2%}")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", action="store_true", help="fetch the scans again first")
     parser.add_argument("--check", action="store_true", help="only report what is committed")
+    parser.add_argument("--large", action="store_true", help="train the large network")
     options = parser.parse_args()
     if options.data:
         fetch_data()
     training, test = digits.load_data()
+    if options.large:
+        return train_large(training, test)
     if options.check:
         params, network = digits.load_float(), digits.load_network()
     else:

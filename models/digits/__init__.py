@@ -18,6 +18,8 @@ FOLDER = Path(__file__).resolve().parent
 DATA = FOLDER / "digits.npz"
 FLOAT = FOLDER / "float.npz"
 NETWORK = FOLDER / "network.npz"
+LARGE_NETWORK = FOLDER / "large_network.npz"
+LARGE = 128  # lines and columns of the large network's input
 PIXEL_SCALE = 15  # a scan's 0..16 becomes a pixel byte 0..240
 
 
@@ -47,6 +49,26 @@ def load_data() -> tuple[Digits, Digits]:
 def load_network() -> Network:
     """The quantised network; its output map (10, 1, 1) holds signed logits."""
     return Network.load(NETWORK)
+
+
+def enlarge(pixels: npt.NDArray[np.uint8], size: int = LARGE) -> npt.NDArray[np.uint8]:
+    """(n, 1, h, w) bytes as (n, 1, size, size), bilinear between the pixels' centres."""
+
+    def weights(old: int) -> npt.NDArray[np.float64]:
+        at = np.clip((np.arange(size) + 0.5) * old / size - 0.5, 0, old - 1)
+        low = np.minimum(at.astype(int), old - 2)
+        matrix = np.zeros((size, old))
+        matrix[np.arange(size), low] = 1 - (at - low)
+        matrix[np.arange(size), low + 1] = at - low
+        return matrix
+
+    rows, columns = weights(pixels.shape[2]), weights(pixels.shape[3])
+    return np.rint(rows @ pixels.astype(np.float64) @ columns.T).astype(np.uint8)
+
+
+def load_large() -> Network:
+    """The quantised large network: 68 MMAC, for scans enlarged to 128 x 128."""
+    return Network.load(LARGE_NETWORK)
 
 
 def load_float() -> dict[str, npt.NDArray[np.float64]]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The digits CNN in floating point.
+"""The digits CNNs in floating point: each convolution 3x3 with max 2x2 behind it, ReLU in between.
 
-conv 3x3 1->16, ReLU, max 2x2 -> conv 3x3 16->32, ReLU, max 2x2 -> fc 128->48, ReLU -> fc 48->10.
-Input (n, 1, 8, 8), scans scaled to 0..1.
+Small (the main job): conv 1->16 -> conv 16->32 -> fc 128->48 -> fc 48->10 on scans (n, 1, 8, 8).
+Large (68 MMAC, for streams): conv 1->16->32->64->128->128, fc 2048->10 on (n, 1, 128, 128).
 """
 
 from __future__ import annotations
@@ -17,7 +17,19 @@ SHAPES = {
     "fc1": (48, 128),
     "fc2": (10, 48),
 }
-LAYERS = tuple(SHAPES)
+LARGE_SHAPES = {
+    "conv1": (16, 1, 3, 3),
+    "conv2": (32, 16, 3, 3),
+    "conv3": (64, 32, 3, 3),
+    "conv4": (128, 64, 3, 3),
+    "conv5": (128, 128, 3, 3),
+    "fc": (10, 2048),
+}
+
+
+def layers(params: dict[str, Array]) -> list[str]:
+    """Names of a network's layers, in order."""
+    return [key[:-2] for key in params if key.endswith("_w")]
 
 
 def windows(x: Array) -> Array:
@@ -41,14 +53,14 @@ def max_pool(x: Array) -> Array:
 
 
 def forward(params: dict[str, Array], images: npt.NDArray[np.uint8]) -> dict[str, Array]:
-    """Outputs of every layer before ReLU and after pooling; "fc2" holds the logits (n, 10).
+    """Outputs of every layer before ReLU and after pooling; the last holds the logits (n, 10).
 
-    ``images``: scans (n, 1, 8, 8), 0..16.  Max pooling commutes with ReLU, so the quantised
+    ``images``: (n, 1, H, W), 0..16.  Max pooling commutes with ReLU, so the quantised
     network, which leaves ReLU to the next layer's gate, computes the same function.
     """
-    x = images / 16.0
+    x = images / params["conv1_w"].dtype.type(16)
     out = {}
-    for name in LAYERS:
+    for name in layers(params):
         weight, bias = params[f"{name}_w"], params[f"{name}_b"]
         if weight.ndim == 4:
             out[name] = max_pool(conv(x, weight, bias))
@@ -60,4 +72,4 @@ def forward(params: dict[str, Array], images: npt.NDArray[np.uint8]) -> dict[str
 
 def predict(params: dict[str, Array], images: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
     """Classes (n,)."""
-    return forward(params, images)["fc2"].argmax(axis=1)
+    return forward(params, images)[layers(params)[-1]].argmax(axis=1)

@@ -18,7 +18,7 @@ from models.network import Network
 from models.params import ActTable, BatchNorm
 
 from . import PIXEL_SCALE
-from .float_model import LAYERS, forward
+from .float_model import forward, layers
 
 FRACTION = 10  # bits of v below one step of the output
 LOWEST, HIGHEST = -(1 << 35), (1 << 35) - 1
@@ -54,12 +54,13 @@ def quantise(params: dict[str, npt.NDArray], images: npt.NDArray[np.uint8]) -> N
     network = Network()
     shape = images.shape[1:]
     step_in = 1 / (16 * PIXEL_SCALE)  # what one step of a pixel is worth
-    for i, name in enumerate(LAYERS):
+    names = layers(params)
+    for i, name in enumerate(names):
         weight, bias = params[f"{name}_w"], params[f"{name}_b"]
         flat = weight.reshape(len(weight), -1)
         step_w = np.abs(flat).max(axis=1) / 127
         bytes_ = np.rint(flat / step_w[:, None]).astype(np.int64) + 128
-        last = name == LAYERS[-1]
+        last = name == names[-1]
         # middle layers: only positive values live on; the last: both signs
         top = np.abs(outputs[name]).max() if last else outputs[name].max()
         step_out = top / 127

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make sim MODEL=`: bad requests, golden model alone, the RTL, a published model when there."""
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from models import configs
+from models.kmodel.build import build_v1, build_v3
+from models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
+from models.tests.test_kmodel_real import shared
+from scripts import sim as command
+from tb.device.test_command_line import complains, sim
+from tb.simrun import SIMS
+
+_, C, H, W = (1, *X.shape)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    path = tmp_path / "small.kmodel"
+    path.write_bytes(CONTAINERS["v3"])
+    return str(path)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> str:
+    """Of the right size."""
+    path = tmp_path / "picture.png"
+    Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(path)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (["--model", "MODEL"], ["MODEL without IMAGE"]),
+        (["--image", "IMAGE"], ["IMAGE without MODEL"]),
+        (["--layers", "3-7"], ["LAYERS without MODEL"]),
+        (["--rounding", "v01"], ["ROUNDING without MODEL"]),
+        (["--model", "MODEL", "--image", "IMAGE", "--vectors", "x"], ["MODEL and VECTORS"]),
+        (["--model", "MODEL", "--image", "IMAGE", "--images", "3"], ["IMAGES"]),
+        (["--model", "MODEL", "--image", "IMAGE", "--layers", "a-b"], ["'a-b'", "3-7"]),
+        (["--model", "MODEL", "--image", "IMAGE", "--layers", "2-9"], ["'2-9'", "0-3"]),
+        (["--model", "MODEL", "--image", "IMAGE", "--rounding", "up"], ["'up'", "nncase", "trunc"]),
+        (["--model", "MODEL", "--image", "IMAGE", "--via", "dma"], ["'dma'", "burst", "tasks"]),
+        (["--model", "MODEL", "--image", "IMAGE", "--scale", "big"], ["'big'"]),
+        (["--model", "MODEL", "--image", "IMAGE", "--png", "out.jpg"], ["out.jpg", ".png"]),
+        (["--model", "MODEL", "--image", "IMAGE", "--png", "no/o.png"], ["no/o.png", "folder"]),
+        (["--model", "MODEL", "--image", "IMAGE", "IMAGE", "--png", "o.png"], ["one IMAGE"]),
+        (["--model", "MODEL", "--functions"], ["version 3", "version 5"]),
+        (["--model", "MODEL", "--functions", "--image", "IMAGE"], ["no IMAGE"]),
+        (["--model", "none.kmodel", "--image", "IMAGE"], ["none.kmodel", "No such file"]),
+        (["--model", "IMAGE", "--image", "IMAGE"], ["picture.png", "magic"]),
+        (["--model", "MODEL", "--image", "MODEL"], ["small.kmodel", "picture"]),
+        (["--model", "MODEL", "--image", "none.png"], ["none.png", "No such file"]),
+        (["--model", "MODEL", "--image", "IMAGE", "--detector", "no.json"], ["no.json"]),
+    ],
+)
+def test_bad_requests(args: list[str], words: list[str], model: str, image: str) -> None:
+    places = {"MODEL": model, "IMAGE": image}
+    complains(sim("--golden", *(places.get(a, a) for a in args)), *words)
+
+
+def test_bad_files(tmp_path: Path, image: str) -> None:
+    """Truncated, another version, byte code that nobody can follow."""
+    good = CONTAINERS["v5"]
+    version = good[:4] + b"\x06\0\0\0" + good[8:]
+    files = {"short": (good[:-100], []), "six": (version, ["version 6"]), "few": (good[:5], [])}
+    start = good.index(b".text\0") + 48
+    strange = good[:start] + b"\xfe" * 64 + good[start + 64 :]
+    files["strange"] = strange, ["FUNCTIONS=1"]
+    for name, (data, words) in files.items():
+        path = tmp_path / f"{name}.kmodel"
+        path.write_bytes(data)
+        complains(sim("--golden", "--model", str(path), "--image", image), path.name, *words)
+
+
+def test_no_layer_for_the_kpu(tmp_path: Path, image: str) -> None:
+    path = tmp_path / "cpu.kmodel"
+    path.write_bytes(build_v3([], [(0, 16)], 64))
+    result = sim("--golden", "--model", str(path), "--image", image)
+    complains(result, "cpu.kmodel")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"ai_ram_rows": 64}, ["layer 0", "BAD_ADDR", "64"]),
+        ({"wbuf_rows": 2}, ["rows of weights", "2"]),
+        ({"weight_bits": 8}, ["16-bit weights", "8-bit"]),
+    ],
+)
+def test_layers_that_do_not_fit(
+    change: dict[str, int],
+    words: list[str],
+    tmp_path: Path,
+    image: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A device with less memory than the model needs."""
+    path = tmp_path / "wide.bin"
+    path.write_bytes(CONTAINERS["v0_16bit"])
+    less = dataclasses.replace(configs.load("nano"), **change)
+    monkeypatch.setattr(configs, "load", lambda name: less)
+    assert command.main(["--golden", "--model", str(path), "--image", image]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    for word in ("wide.bin", "does not fit the device", *words):
+        assert word in line
+
+
+def test_golden_alone(model: str, tmp_path: Path) -> None:
+    """Another size is resized and said; no cycles in the report; nothing simulated."""
+    picture = tmp_path / "large.png"
+    Image.new("RGB", (80, 50), (10, 200, 30)).save(picture)
+    report = tmp_path / "report.json"
+    result = sim(
+        *("--golden", "--model", model, "--image", str(picture), "--report", str(report)),
+        *("--layers", "1-2"),
+    )
+    assert result.returncode == 0, result.stderr
+    assert f"resized from 80 x 50 to {W} x {H}" in result.stdout
+    content = json.loads(report.read_text())
+    assert content["simulator"] == "golden" and len(content["layers"]) == 2
+    assert [layer["name"] for layer in content["layers"]] == ["L01", "L02"]
+    assert all(layer["cycles"] is None for layer in content["layers"])
+    assert content["layers"][0]["in_shape"] == list(LAYERS[1].arg.in_shape)
+
+
+@pytest.mark.parametrize("simulator", SIMS)
+def test_on_the_rtl(simulator: str, model: str, image: str, tmp_path: Path) -> None:
+    """Table, report and output of a run."""
+    report = tmp_path / "report.json"
+    args = ["--sim", simulator, "--config", "nano", "--model", model, "--image", image]
+    result = sim(*args, "--report", str(report))
+    assert result.returncode == 0, result.stdout + result.stderr
+    content = json.loads(report.read_text())
+    assert [layer["name"] for layer in content["layers"]] == ["L00", "L01", "L02", "L03"]
+    for layer, made in zip(content["layers"], LAYERS, strict=True):
+        assert layer["in_shape"] == list(made.arg.in_shape)
+        assert layer["out_shape"] == list(made.arg.out_shape)
+        assert layer["mismatching_bytes"] == 0 < layer["cycles"]
+        assert layer["roofline_cycles"] > 0 and sum(layer["stalls"].values()) <= layer["cycles"]
+    totals = content["totals"]
+    assert totals["cycles"] == sum(layer["cycles"] for layer in content["layers"])
+    assert totals["via"] == "burst"
+    efficiency = totals["model_roofline_cycles"] / totals["cycles"]
+    assert totals["model_efficiency"] == pytest.approx(efficiency, abs=1e-4)
+    rows = [line for line in result.stdout.splitlines() if line.endswith(" ok")]
+    assert [row.split()[0] for row in rows] == ["L00", "L01", "L02", "L03"]
+    assert "0 mismatching bytes" in result.stdout and "PASS" in result.stdout
+
+
+def test_detector_draws_boxes(tmp_path: Path, image: str) -> None:
+    """Anchors and classes from a side file; the picture shows what was found."""
+    layer = LAYERS[0]
+    detector = tmp_path / "side.json"
+    side = {"anchors": [1.0, 1.5], "classes": ["thing"], "threshold": 0.4}
+    detector.write_text(json.dumps(side))
+    small = tmp_path / "detector.kmodel"
+    small.write_bytes(build_v1([layer], scale=0.03, bias=-3.0))
+    png = tmp_path / "found.png"
+    args = ["--golden", "--model", str(small), "--image", image, "--detector", str(detector)]
+    result = sim(*args, "--png", str(png))
+    assert result.returncode == 0, result.stderr
+    assert "thing 0." in result.stdout and "picture:" in result.stdout
+    before, after = Image.open(image).convert("RGB"), Image.open(png).convert("RGB")
+    assert before.size == after.size and before.tobytes() != after.tobytes()
+
+
+def test_published_digits(tmp_path: Path) -> None:
+    """A published model unmodified: one digit, every layer exact."""
+    model, image = shared("real/mnist_sipeed_v3.kmodel"), shared("real/images/mnist_train_0.jpg")
+    report = tmp_path / "report.json"
+    args = ["--sim", "verilator", "--config", "k210", "--model", str(model), "--image", str(image)]
+    result = sim(
+        *args, "--report", str(report), OPENKPU_SHARED=os.environ.get("OPENKPU_SHARED", "")
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert len(json.loads(report.read_text())["layers"]) == 3
+    answer = result.stdout.split("mnist_train_0.jpg\n")[-1].splitlines()[0]
+    assert answer.split() == ["5:", "0.7079"]

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small containers of every version on the RTL, by all three ways; a published model when there."""
+
+import dataclasses
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models import configs
+from models.activation import ROUNDINGS
+from models.kmodel import loads, loads_functions, run
+from models.kmodel.build import build_v1, build_v3, build_v5_alone, chain
+from models.tests.test_kmodel_containers import CONTAINERS, X
+from tb.device import launch
+from tb.simrun import SIMS
+
+WAYS = ("burst", "layers", "tasks")
+STORAGE = 4 * launch.LEAST_DEPTH
+Arrays = dict[str, np.ndarray]
+
+
+@dataclasses.dataclass
+class Ran:
+    """What came of a job."""
+
+    layers: list[dict[str, Any]]
+    outputs: Arrays  # run/program/name
+    maps: Arrays  # run/layer/batch, as they lay in the AI RAM
+    host_cycles: int
+
+
+def device_run(
+    simulator: str,
+    file: bytes,
+    inputs: list[list[list[np.ndarray]]],
+    tmp_path: Path,
+    *,
+    via: str = "burst",
+    layers: tuple[int, int] | None = None,
+    rounding: str = "nncase",
+    functions: bool = False,
+    fast: bool = False,
+    config: str = "nano",
+) -> Ran:
+    """Run a model file on tb_top; every failure that is reported fails the test."""
+    events: list[dict[str, Any]] = []
+    chosen = configs.load(config)
+    outputs, maps = tmp_path / f"{via}_outputs.npz", tmp_path / f"{via}_maps.npz"
+    job = {
+        "kind": "model",
+        "file": file,
+        "name": "test",
+        "functions": functions,
+        "inputs": inputs,
+        "layers": layers,
+        "via": via,
+        "fast": fast,
+        "rounding": rounding,
+        "config": chosen,
+        "outputs": str(outputs),
+        "maps": str(maps),
+    }
+    launch.run_job(
+        simulator,
+        chosen,
+        job,
+        events.append,
+        storage_bytes=STORAGE,
+        rounding=ROUNDINGS.index(rounding),
+    )
+    bad = [e for e in events if e["event"] in ("failure", "fetch", "rules")]
+    assert not bad, bad
+    done = [e for e in events if e["event"] == "layer"]
+    for event in done:
+        assert event["mismatching_bytes"] == 0, event
+        assert event["counters"]["total"] > 0, event
+    (host,) = [e["cycles"] for e in events if e["event"] == "host"]
+    with np.load(outputs) as a, np.load(maps) as b:
+        return Ran(done, dict(a), dict(b), host)
+
+
+def same(a: Arrays, b: Arrays) -> None:
+    """The same names, shapes, types and bytes."""
+    assert a.keys() == b.keys()
+    for name in a:
+        assert a[name].dtype == b[name].dtype and np.array_equal(a[name], b[name]), name
+
+
+def golden_outputs(file: bytes, x: np.ndarray, rounding: str = "nncase") -> Arrays:
+    result = run(loads(file), x, rounding=rounding)
+    return {f"0/0/{name}": value for name, value in result.outputs.items()}
+
+
+def between() -> tuple[np.ndarray, bytes]:
+    """(input, v3 container): table look-up and upload by the CPU between two parts, two outputs."""
+    rng = np.random.default_rng(11)
+    x = rng.integers(0, 256, (3, 12, 20), dtype=np.uint8)
+    point = {"kernel": 1, "pool": 0, "depthwise": False}
+    front = chain(rng, [{"o": 5, "kernel": 3, "pool": 1, "depthwise": False}, {"o": 4, **point}], x)
+    table = rng.permutation(256).astype(np.uint8)
+    middle = table[front[-1].y]
+    back = chain(rng, [{"o": 6, **point}, {"o": 3, **point}], middle)
+    size, (c, h, w) = middle.size, middle.shape
+    row = back[0].arg.image_src_addr
+    operations = [
+        (front[0], None),
+        (front[1], 0),
+        (13, struct.pack("<4I", 0, 0, 2048, size) + table.tobytes()),
+        (10243, struct.pack("<6I", 0, 2048, row, w, h, c)),
+        (back[0], None),
+        (back[1], 4096),
+    ]
+    return x[None], build_v3(operations, [(4096, back[1].y.size), (0, size)], 8192)
+
+
+@pytest.mark.parametrize("name", ["v0_16bit", "v3", "v4_upload", "v5"])
+@pytest.mark.parametrize("simulator", SIMS)
+def test_containers(simulator: str, name: str, tmp_path: Path) -> None:
+    """Outputs as the golden model's, by each way the same bytes in every map."""
+    file = CONTAINERS[name]
+    x = X if name != "v0_16bit" else np.random.default_rng(5).integers(0, 256, X.shape, np.uint8)
+    want = golden_outputs(file, x)
+    ways = WAYS if simulator == "verilator" else ("burst",)
+    maps: Arrays | None = None
+    for via in ways:
+        ran = device_run(simulator, file, [[[x]]], tmp_path, via=via)
+        assert [e["index"] for e in ran.layers] == [0, 1, 2, 3]
+        same(ran.outputs, want)
+        same(ran.maps, maps or ran.maps)
+        maps = ran.maps
+        assert ran.host_cycles > 0 or via == "tasks"
+
+
+@pytest.mark.parametrize("simulator", SIMS)
+def test_cpu_between(simulator: str, tmp_path: Path) -> None:
+    """Two parts with the CPU's work between them, twice without a reset, by all three ways."""
+    x, file = between()
+    other = np.ascontiguousarray(x[..., ::-1])
+    maps: Arrays | None = None
+    for via in WAYS:
+        ran = device_run(simulator, file, [[[x]], [[other]]], tmp_path, via=via)
+        assert len(ran.layers) == 8
+        for number, image in enumerate((x, other)):
+            want = golden_outputs(file, image)
+            same(
+                {k: v for k, v in ran.outputs.items() if k[0] == str(number)},
+                {f"{number}{k[1:]}": v for k, v in want.items()},
+            )
+        same(ran.maps, maps or ran.maps)
+        maps = ran.maps
+    assert not np.array_equal(maps["0/3/0"], maps["1/3/0"])
+
+
+def test_back_door_is_no_different(tmp_path: Path) -> None:
+    """Maps past the host's bus: the same bytes, the same cycles of the layers."""
+    x, file = between()
+    slow = device_run("verilator", file, [[[x]]], tmp_path)
+    fast = device_run("verilator", file, [[[x]]], tmp_path, fast=True)
+    same(slow.outputs, fast.outputs)
+    same(slow.maps, fast.maps)
+    assert slow.host_cycles > 0 and fast.host_cycles == 0
+    macs = [[e["counters"]["macs_issued"] for e in ran.layers] for ran in (slow, fast)]
+    assert macs[0] == macs[1]
+
+
+@pytest.mark.parametrize("layers", [(0, 0), (1, 2), (3, 3)])
+def test_part_of_a_model(layers: tuple[int, int], tmp_path: Path) -> None:
+    """The golden model supplies the input and goes on behind."""
+    for name in ("v3", "v5"):
+        file = CONTAINERS[name]
+        ran = device_run("verilator", file, [[[X]]], tmp_path, layers=layers)
+        assert [e["index"] for e in ran.layers] == list(range(layers[0], layers[1] + 1))
+        same(ran.outputs, golden_outputs(file, X))
+
+
+def test_functions_one_by_one(tmp_path: Path) -> None:
+    """The KPU functions of a v5 file without its byte code."""
+    rng = np.random.default_rng(8)
+    x = rng.integers(0, 256, (2, 6, 10), dtype=np.uint8)
+    shapes = [
+        {"o": 4, "kernel": 3, "pool": 1, "depthwise": False},
+        {"kernel": 3, "pool": 0, "depthwise": True},
+    ]
+    file = build_v5_alone(chain(rng, shapes, x))
+    programs = loads_functions(file)
+    inputs = [[rng.integers(0, 256, t.shape, dtype=np.uint8) for t in p.inputs] for p in programs]
+    ran = device_run("verilator", file, [inputs], tmp_path, functions=True)
+    assert [e["index"] for e in ran.layers] == [0, 1] and len(ran.outputs) == 2
+    for part, (program, values) in enumerate(zip(programs, inputs, strict=True)):
+        for name, value in run(program, values).outputs.items():
+            assert np.array_equal(ran.outputs[f"0/{part}/{name}"], value)
+
+
+@pytest.mark.parametrize("rounding", ["v01", "trunc"])
+def test_roundings(rounding: str, tmp_path: Path) -> None:
+    """The other roundings of kpu.md 1.3, each a build of its own; they do differ."""
+    rng = np.random.default_rng(9)
+    x = rng.integers(0, 256, (4, 10, 14), dtype=np.uint8)
+    layers = chain(rng, [{"o": 6, "kernel": 1, "pool": 0, "depthwise": False}], x)
+    act = layers[0].act.copy()
+    # shifts of 1 with odd factors: half of all products are ties
+    act[:16] = act[:16] & ~np.uint64(0xFFFFFF) | np.uint64(1 | 1 << 8)
+    file = build_v1([dataclasses.replace(layers[0], act=act)])
+    want = golden_outputs(file, x, rounding)
+    ran = device_run("icarus", file, [[[x]]], tmp_path, rounding=rounding)
+    same(ran.outputs, want)
+    usual = golden_outputs(file, x)
+    assert not np.array_equal(usual["0/0/output0"], want["0/0/output0"])
