@@ -20,6 +20,7 @@ from models.vectors import VectorLayer
 from tb.device.device import Device, DeviceError, DeviceTimeout, Tables
 from tb.device.model_job import counts, run_model
 from tb.device.registers import COUNTERS
+from tb.device.stream_job import run_streams
 
 
 class Events:
@@ -170,6 +171,8 @@ async def run_job(tb: cocotb.handle.SimHandleBase) -> None:
         await replay(device, job["layers"], job["limits"], say)
     elif job["kind"] == "model":
         await run_model(device, job, say)
+    elif job["kind"] == "streams":
+        await run_streams(device, job, say)
     else:
         await infer(device, job, say)
     try:

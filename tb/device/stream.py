@@ -22,6 +22,7 @@ class StreamRun:
     ends: npt.NDArray[np.uint64]  # counters (inferences, COUNTERS) at the end of each inference
     results: npt.NDArray[np.uint8]  # (inferences, bytes of a result)
     wrong: npt.NDArray[np.int64]  # bytes of each result that are not the golden model's
+    counters: dict[str, int]  # at the end, through the registers
     bus_cycles: int  # cycles with a transfer of the device on the bus, first start to last end
 
     @property
@@ -110,7 +111,7 @@ async def collect(
     wrong = ((results != golden) | bad).sum(axis=1)
     records = await device.back.perf_records()
     ends = records[len(network.layers) - 1 :: len(network.layers)]
-    return StreamRun(ends, results, wrong, busy)
+    return StreamRun(ends, results, wrong, await device.counters(), busy)
 
 
 async def run_one_by_one(

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Digits in one continuous run: `make stream IMAGES=1000 DISTURB=1`.
+
+The scans of test and training set, as many as asked for and from the beginning again when they are
+used up.  Every result is compared with the golden model's.  With --disturb the storage inserts wait
+states at random, grants are taken away, and RETRY and SPLIT are answered.
+
+Exit status: 0 every byte matched and nothing was lost, 1 otherwise, 2 bad request.
+"""
+
+import argparse
+import sys
+import time
+
+import numpy as np
+
+from models import configs, digits
+from scripts import rtl
+from scripts.sim import Parser, UsageError, positive
+from tb import simrun
+from tb.device import launch
+from tb.device.stream_job import Run
+
+LIMIT = 50_000  # cycles from one inference to the next, undisturbed
+
+
+def scans(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(pixels, labels) of ``count`` scans, held-out ones first."""
+    training, test = digits.load_data()
+    pixels = np.concatenate([test.pixels, training.pixels])
+    labels = np.concatenate([test.labels, training.labels])
+    order = np.arange(count) % len(labels)
+    return pixels[order], labels[order]
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Arguments; UsageError names what is wrong."""
+    parser = Parser(prog="stream", description=__doc__.splitlines()[0])
+    parser.add_argument("--sim", default="verilator")
+    parser.add_argument("--config", default="small")
+    parser.add_argument("--images", type=positive, default=1000)
+    parser.add_argument("--disturb", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args(argv)
+    if args.sim not in simrun.SIMS:
+        raise UsageError(f"unknown simulator {args.sim!r}, expected one of {list(simrun.SIMS)}")
+    args.config = configs.load(args.config)
+    return args
+
+
+def run(args: argparse.Namespace) -> bool:
+    """Run the stream; True when every result is right and there."""
+    network = digits.load_network()
+    images, labels = scans(args.images)
+    print(
+        f"{args.images} digits in one continuous run, {args.config.name} on {args.sim}"
+        + (f", disturbed (seed {args.seed})" if args.disturb else "")
+    )
+    progress, found = rtl.Progress(), {}
+
+    def on_event(event: launch.Event) -> None:
+        if event["event"] == "inference" and event["number"] % 100 == 99:
+            progress.line(f"{event['number'] + 1} inferences done")
+        elif event["event"] == "stream":
+            found.update(event)
+        elif event["event"] == "rules":
+            progress.line(event["text"])
+
+    job = {
+        "kind": "streams",
+        "runs": [Run(network, images, disturb=args.disturb)],
+        "limit": LIMIT,
+        "seed": args.seed,
+    }
+    size = network.storage(images, continuous=True).data.size
+    layers = len(network.layers) * args.images
+    depth = max(4096, 1 << (layers - 1).bit_length())
+    launch.run_job(
+        args.sim, args.config, job, on_event, storage_bytes=size, seed=args.seed, PERF_DEPTH=depth
+    )
+    if found["failure"]:
+        print(found["failure"])
+        return False
+    ends = np.array(found["ends"])
+    wrong = int(np.count_nonzero(found["wrong"]))
+    classes = [digits.classify(np.array(y, dtype=np.uint8)) for y in found["results"]]
+    cycles = np.diff(ends[:, 0])
+    print(f"results stored    {found['counters']['inferences']}, wrong {wrong}")
+    print(f"read as labelled  {np.mean(np.array(classes) == labels):.2%}")
+    print(f"cycles            {ends[-1][0]}: first {ends[0][0]}, then {cycles.mean():.0f} each")
+    kept = found["counters"]["inf_kept"]
+    print(f"weights kept      {kept} inferences did not read them again")
+    return found["counters"]["inferences"] == args.images == len(ends) and not wrong
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    began = time.monotonic()
+    try:
+        args = parse(sys.argv[1:] if argv is None else argv)
+        simrun.check_tool(args.sim)
+        good = run(args)
+    except (UsageError, configs.ConfigError, simrun.ToolError) as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except simrun.SimError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"{'PASS' if good else 'FAIL'} in {time.monotonic() - began:.0f} s")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
