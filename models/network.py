@@ -9,6 +9,7 @@ each table 8-byte aligned, so that a network image can lie anywhere in storage.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import zipfile
 from pathlib import Path
 
@@ -112,12 +113,20 @@ class Network:
         return arg
 
     def place(self, ram_rows: int = AI_RAM_ROWS) -> None:
-        """Set the AI RAM addresses: maps in turn at the bottom and at the top."""
+        """Set the AI RAM addresses: maps in turn at the bottom and at the top.
+
+        Where there is room the input's place is left to the input, so that in a stream the next
+        image may come while the layers behind the first one compute.
+        """
+        rows = [Layout(*arg.in_shape).rows for arg in self.layers]
+        rows.append(Layout(*self.layers[-1].out_shape).rows)
+        room = ram_rows - rows[0]
+        bottom = rows[0] if all(a + b <= room for a, b in itertools.pairwise(rows[1:])) else 0
         low = True  # where the input of the layer lies
         placed = []
         src = 0
         for arg in self.layers:
-            dst = ram_rows - Layout(*arg.out_shape).rows if low else 0
+            dst = ram_rows - Layout(*arg.out_shape).rows if low else bottom
             placed.append(arg.replace(image_src_addr=src, image_dst_addr=dst))
             src, low = dst, not low
         self.layers = placed

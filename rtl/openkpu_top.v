@@ -27,7 +27,7 @@ module openkpu_top #(
     // entries of the tile buffer
     parameter TILE_ROWS       = 32,
     // depths of the FIFOs, in bus words
-    parameter PIX_FIFO_DEPTH  = 16,
+    parameter PIX_FIFO_DEPTH  = 64,
     parameter WGT_FIFO_DEPTH  = 64,
     parameter BIAS_FIFO_DEPTH = 32,
     // rounding of the activation: 0 nncase, 1 v01, 2 trunc
@@ -104,7 +104,7 @@ module openkpu_top #(
   wire cmd_ready;
   wire [2:0] cmd_size;
   wire [TAG_W-1:0] cmd_tag;
-  wire cmd_valid, cmd_wpop, cmd_write, core_rst, cfg_more, again, boundary, bs_quiet, keep;
+  wire cmd_valid, cmd_wpop, cmd_write, core_rst, cfg_more, again, boundary, first_out, bs_quiet, keep;
   wire [`DESC_W_TOTAL-1:0] d_desc;
   wire d_ready, d_valid, data_idle;
   wire [ 31:0] dec_bias_base;
@@ -533,7 +533,7 @@ module openkpu_top #(
       .d_desc          (d_desc),
       .fetch_start     (fetch_start),
       .fetch_busy      (fetch_busy),
-      .boundary        (boundary),
+      .first_out       (first_out),
       .again           (again),
       .wl_start        (wl_start),
       .wl_busy         (wl_busy),
@@ -620,6 +620,7 @@ module openkpu_top #(
       .again       (again),
       .busy        (fetch_busy),
       .boundary    (boundary),
+      .first_out   (first_out),
       .wt_quiet    (wt_quiet),
       .bs_quiet    (bs_quiet),
       .wt_req_valid(wt_req_valid),
@@ -774,7 +775,7 @@ module openkpu_top #(
   assign out_height_m1 = out_height[8:0];
   assign out_width_m1 = out_width[9:0];
 
-  wire unused = &{1'b0, bus_err_chan, err_any, ls_last, bs_last, wt_last, px_last, pw_busy, rr_busy,
+  wire unused = &{1'b0, boundary, bus_err_chan, err_any, ls_last, bs_last, wt_last, px_last, pw_busy, rr_busy,
                   out_chans[10], out_height[9], out_width[10]};
 
 endmodule

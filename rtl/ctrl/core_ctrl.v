@@ -8,8 +8,8 @@
 // inference waits for its pixels, the last one's map is sent to storage (host mode: a layer with
 // send_data_out streams it to the result FIFO). In continuous mode the next inference's list is
 // requested as soon as the present one is decoded, so its first weights arrive while this one
-// computes. Its pixels are asked for when all reads of this one are sent out and the computation
-// is in the fully connected layers (a network without: when the input map's place is free).
+// computes. Its pixels are asked for when all reads of this one and those of its own first layer
+// are sent out and the computation is in the fully connected layers (a network without: when the input map's place is free).
 // AI_CFG moves on when an inference ends. A layer that is refused, an ERROR on the bus or a soft
 // reset flush everything; after an error in host mode words are discarded, layer by layer, until
 // the host acknowledges.
@@ -86,7 +86,7 @@ module core_ctrl #(
     // fetch side: each takes the descriptor once
     output wire                     fetch_start,
     input  wire                     fetch_busy,
-    input  wire                     boundary,
+    input  wire                     first_out,
     output wire                     again,
     output wire                     wl_start,
     input  wire                     wl_busy,
@@ -245,7 +245,7 @@ module core_ctrl #(
 
   // ---- weights that stay, pixels that come early
   reg        inf_on;  // an inference is past its first start
-  reg  [1:0] reads;  // inferences whose reads have begun, from the one at work on
+  reg  [1:0] reads;  // inferences whose first layer's reads are sent out, from the one at work on
   reg        fc_any, has_fc;  // of the list that is decoded, of the whole list
   reg        fc_reached;
   reg  [9:0] touch_idx, free_after;  // last layer that uses the input map's place
@@ -481,7 +481,7 @@ module core_ctrl #(
       kept       <= 1'b0;
     end else begin
       inf_on <= (state == C_NEXT) ? 1'b0 : pix_take ? 1'b1 : inf_on;
-      reads <= reads + {1'b0, boundary} - {1'b0, state == C_NEXT};
+      reads <= reads + {1'b0, first_out} - {1'b0, state == C_NEXT};
       fc_reached <= (state == C_NEXT) ? 1'b0 :
           (state == C_RUN && list_mode && desc[`DESC_MODE] == `MODE_FC) ? 1'b1 : fc_reached;
       kept <= (state == C_NEXT) ? again && go_on : kept;

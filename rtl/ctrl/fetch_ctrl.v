@@ -7,7 +7,8 @@
 // n - 1), the table and the batch-norm words one after the other on the bias channel. Both
 // channels run by themselves, ahead of the array as far as their FIFOs take data. Before the first
 // layer of an inference both must have sent out all their reads: then the inference before it has
-// all it needs (boundary). With `again` weights and batch-norm words are there already.
+// all it needs (boundary). After it they wait once more: what the inference starts with is sent
+// out (first_out), its pixels may follow. With `again` weights and batch-norm words are there already.
 // Handshake: start takes a descriptor when busy is low; requests are valid/ready.
 `resetall
 `timescale 1ns / 1ps
@@ -25,6 +26,7 @@ module fetch_ctrl (
     output wire                     busy,
     // the reads of the inference before are all sent out
     output wire                     boundary,
+    output wire                     first_out,
     // channels without a request; weight requests
     input  wire                     wt_quiet,
     input  wire                     bs_quiet,
@@ -49,15 +51,18 @@ module fetch_ctrl (
   reg  [10:0] n_o;
 
   reg         first;  // waits for the reads of the inference before
+  reg         after;  // the first layer's requests are not all sent out
   reg         skip;  // only the table is read
 
   wire last_load = loads_left == 7'd1;
+  wire        asking = wt_req_valid || bs_req_valid;
   assign boundary = first && wt_quiet && bs_quiet;
+  assign first_out = after && !first && !asking && wt_quiet && bs_quiet;
 
   assign wt_req_len  = last_load ? wlast : wlen;
   assign bs_req_addr = bn_next ? bn_addr : act_addr;
   assign bs_req_len  = bn_next ? {10'd0, n_o, 3'd0} : 24'd144;
-  assign busy        = first || wt_req_valid || bs_req_valid;
+  assign busy        = after || asking;
 
   always @(posedge clk) begin
     if (rst) begin
@@ -66,11 +71,13 @@ module fetch_ctrl (
       bn_next      <= 1'b0;
       loads_left   <= 7'd0;
       first        <= 1'b0;
+      after        <= 1'b0;
       skip         <= 1'b0;
     end else if (start) begin
       wt_req_valid <= !desc[`DESC_FIRST] && !again;
       bs_req_valid <= !desc[`DESC_FIRST];
       first        <= desc[`DESC_FIRST];
+      after        <= desc[`DESC_FIRST];
       skip         <= again;
       bn_next      <= 1'b0;
       loads_left   <= desc[`DESC_LOADS];
@@ -79,6 +86,7 @@ module fetch_ctrl (
       wt_req_valid <= boundary && !skip;
       bs_req_valid <= boundary;
     end else begin
+      after <= after && !first_out;
       if (wt_req_valid && wt_req_ready) begin
         wt_req_valid <= !last_load;
         loads_left   <= loads_left - 7'd1;

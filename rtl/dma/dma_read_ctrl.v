@@ -4,7 +4,8 @@
 // are chosen.
 //
 // How it works: every channel proposes its next burst when its FIFO has room for it. Reads go in
-// the order list > bias > weight > pixel; a write burst and the read bursts take turns when both
+// the order list > pixel > bias > weight (pixels are read when all that the array needs
+// before them is, and the rest is needed after them); a write burst and the read bursts take turns when both
 // have something to do. One command per cycle at most goes to the master.
 // Handshake: want/take with the channels, valid/ready with the master; `hold` stops new bursts.
 
@@ -65,12 +66,12 @@ module dma_read_ctrl #(
   always @* begin
     if (rd_want[0]) begin
       sel = 2'd0;
+    end else if (rd_want[3]) begin
+      sel = 2'd3;
     end else if (rd_want[1]) begin
       sel = 2'd1;
-    end else if (rd_want[2]) begin
-      sel = 2'd2;
     end else begin
-      sel = 2'd3;
+      sel = 2'd2;
     end
   end
 

@@ -53,7 +53,7 @@ module core_ctrl_bench #(
     // fetch side
     output wire                            fetch_start,
     input  wire                            fetch_busy,
-    input  wire                            boundary,
+    input  wire                            first_out,
     output wire                            again,
     output wire                            wl_start,
     input  wire                            wl_busy,
@@ -172,7 +172,7 @@ module core_ctrl_bench #(
       .d_desc       (d_desc),
       .fetch_start  (fetch_start),
       .fetch_busy   (fetch_busy),
-      .boundary     (boundary),
+      .first_out    (first_out),
       .again        (again),
       .wl_start     (wl_start),
       .wl_busy      (wl_busy),

@@ -16,7 +16,7 @@ INPUTS += ("cfg_res_adr", "start_pulse", "soft_reset_pulse", "stop_pulse", "host
 INPUTS += ("la_data", "la_flush", "ls_req_ready", "ls_valid", "ls_data", "ls_off", "ls_cnt")
 INPUTS += ("fetch_busy", "wl_busy", "pl_busy", "seq_done", "data_idle", "pw_done", "px_req_ready")
 INPUTS += ("rr_done", "wr_req_ready", "wr_done", "bus_err", "bus_err_addr", "dma_idle")
-INPUTS += ("cfg_npix_adr", "boundary")
+INPUTS += ("cfg_npix_adr", "first_out")
 PULSES = ("start_pulse", "soft_reset_pulse", "stop_pulse", "host_ack", "bus_err")
 LATE = 30  # cycles that a neighbour takes at most
 
@@ -80,7 +80,7 @@ class Neighbours:
         dut.la_data.value = self.words[0] if offered else 0
         for port in ("px_req", "wr_req", "ls_req"):
             getattr(dut, f"{port}_ready").value = int(random.random() < 0.3)
-        for port in ("pw_done", "rr_done", "wr_done", "seq_done", "boundary"):
+        for port in ("pw_done", "rr_done", "wr_done", "seq_done", "first_out"):
             waits = port == "seq_done" and self.hold_runs
             hit = not waits and port in self.due and self.due[port] <= self.cycle
             getattr(dut, port).value = int(hit)
@@ -130,8 +130,8 @@ class Neighbours:
                 self._log(name, again=int(dut.again.value), **info)
                 self._later(f"{name}_busy")
                 if name == "fetch" and info["first"]:  # reads that are still to be sent out
-                    self._later("boundary")
-                    self.due["fetch_busy"] = self.due["boundary"] + random.randint(1, LATE)
+                    self._later("first_out")
+                    self.due["fetch_busy"] = self.due["first_out"] + random.randint(1, LATE)
         if int(dut.run_start.value):
             assert not self.running, "a layer was started before the one before it was done"
             self.running = True

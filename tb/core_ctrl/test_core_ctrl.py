@@ -269,7 +269,7 @@ def check_prefetch(net: Network, inferences: int) -> int:
     users = [i for i, arg in enumerate(layers) if i == 0 or touches(arg, place)]
     dense = [i for i, arg in enumerate(layers) if arg.fc]
     runs, asked, written = n.kinds("run"), n.kinds("px_req"), n.kinds("pixels")
-    ends, bounds = n.kinds("ev_inf_done"), n.kinds("boundary")
+    ends, bounds = n.kinds("ev_inf_done"), n.kinds("first_out")
     early = 0
     for k in range(1, inferences):
         before = runs[(k - 1) * count : k * count]

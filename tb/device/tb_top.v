@@ -26,7 +26,7 @@ module tb_top #(
   parameter WBUF_ROWS = 1024,
   parameter WEIGHT_BITS = 16,
   parameter TILE_ROWS = 32,
-  parameter PIX_FIFO_DEPTH = 16,
+  parameter PIX_FIFO_DEPTH = 64,
   parameter WGT_FIFO_DEPTH = 64,
   parameter BIAS_FIFO_DEPTH = 32,
   parameter ROUNDING = 0,
