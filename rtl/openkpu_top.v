@@ -151,7 +151,7 @@ module openkpu_top #(
   wire [9:0] out_chans_m1;
   wire [8:0] out_height_m1;
   wire [9:0] out_width_m1;
-  wire perf_clear, wt_quiet;
+  wire perf_clear, wt_quiet, wb_first;
   wire [14*64-1:0] perf_flat;
   wire perf_layer_done, pl_busy, pl_start;
   wire [12:0] prow_base, prow_freed;
@@ -367,6 +367,7 @@ module openkpu_top #(
       .bs_off       (bs_off),
       .bs_cnt       (bs_cnt),
       .bs_last      (bs_last),
+      .wb_first     (wb_first),
       .wt_req_valid (wt_req_valid),
       .wt_req_ready (wt_req_ready),
       .wt_req_addr  (wt_req_addr),
@@ -622,6 +623,7 @@ module openkpu_top #(
       .boundary    (boundary),
       .wt_quiet    (wt_quiet),
       .bs_quiet    (bs_quiet),
+      .wb_first    (wb_first),
       .wt_req_valid(wt_req_valid),
       .wt_req_ready(wt_req_ready),
       .wt_req_addr (wt_req_addr),

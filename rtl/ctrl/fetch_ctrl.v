@@ -8,6 +8,9 @@
 // channels run by themselves, ahead of the array as far as their FIFOs take data. Before the first
 // layer of an inference both must have sent out all their reads: then the inference before it has
 // all it needs (boundary). With `again` weights and batch-norm words are there already.
+// The weights and biases that an inference begins with are read before its pixels, those of later
+// layers after them (patent steps 006, 007): the latter are not asked for until the former are all
+// sent out, and wb_first tells which of the two the channels hold.
 // Handshake: start takes a descriptor when busy is low; requests are valid/ready.
 `resetall
 `timescale 1ns / 1ps
@@ -25,9 +28,11 @@ module fetch_ctrl (
     output wire                     busy,
     // the reads of the inference before are all sent out
     output wire                     boundary,
-    // channels without a request; weight requests
+    // channels without a request; they hold requests of an inference's first layer
     input  wire                     wt_quiet,
     input  wire                     bs_quiet,
+    output wire                     wb_first,
+    // weight requests
     output reg                      wt_req_valid,
     input  wire                     wt_req_ready,
     output reg  [             31:0] wt_req_addr,
@@ -50,14 +55,18 @@ module fetch_ctrl (
 
   reg         first;  // waits for the reads of the inference before
   reg         skip;  // only the table is read
+  reg         lead;  // the first layer's requests are not all sent out
+  reg         late;  // the second layer waits for that
 
+  wire quiet = wt_quiet && bs_quiet;
   wire last_load = loads_left == 7'd1;
-  assign boundary = first && wt_quiet && bs_quiet;
+  assign boundary = first && quiet;
 
   assign wt_req_len  = last_load ? wlast : wlen;
   assign bs_req_addr = bn_next ? bn_addr : act_addr;
   assign bs_req_len  = bn_next ? {10'd0, n_o, 3'd0} : 24'd144;
-  assign busy        = first || wt_req_valid || bs_req_valid;
+  assign busy        = first || late || wt_req_valid || bs_req_valid;
+  assign wb_first    = lead;
 
   always @(posedge clk) begin
     if (rst) begin
@@ -67,9 +76,13 @@ module fetch_ctrl (
       loads_left   <= 7'd0;
       first        <= 1'b0;
       skip         <= 1'b0;
+      lead         <= 1'b0;
+      late         <= 1'b0;
     end else if (start) begin
-      wt_req_valid <= !desc[`DESC_FIRST] && !again;
-      bs_req_valid <= !desc[`DESC_FIRST];
+      wt_req_valid <= !desc[`DESC_FIRST] && !again && !(lead && !quiet);
+      bs_req_valid <= !desc[`DESC_FIRST] && !(lead && !quiet);
+      late         <= !desc[`DESC_FIRST] && lead && !quiet;
+      lead         <= desc[`DESC_FIRST] || (lead && !quiet);
       first        <= desc[`DESC_FIRST];
       skip         <= again;
       bn_next      <= 1'b0;
@@ -78,7 +91,13 @@ module fetch_ctrl (
       first        <= !boundary;
       wt_req_valid <= boundary && !skip;
       bs_req_valid <= boundary;
+    end else if (late) begin
+      late         <= !quiet;
+      lead         <= !quiet;
+      wt_req_valid <= quiet && !skip;
+      bs_req_valid <= quiet;
     end else begin
+      lead <= lead && (wt_req_valid || bs_req_valid || !quiet);
       if (wt_req_valid && wt_req_ready) begin
         wt_req_valid <= !last_load;
         loads_left   <= loads_left - 7'd1;

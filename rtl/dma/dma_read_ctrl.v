@@ -4,8 +4,10 @@
 // are chosen.
 //
 // How it works: every channel proposes its next burst when its FIFO has room for it. Reads go in
-// the order list > bias > weight > pixel; a write burst and the read bursts take turns when both
-// have something to do. One command per cycle at most goes to the master.
+// the order list > bias > weight > pixel while weights and biases are those that an inference begins
+// with, and list > pixel > bias > weight while they are of later layers, which are needed after the
+// pixels. A write burst and the read bursts take turns when both have something to do. One command
+// per cycle at most goes to the master.
 // Handshake: want/take with the channels, valid/ready with the master; `hold` stops new bursts.
 
 `resetall
@@ -24,6 +26,8 @@ module dma_read_ctrl #(
   input  wire                 clk,
   input  wire                 rst,
   input  wire                 hold,
+  // weights and biases asked for are of an inference's first layer: they go before the pixels
+  input  wire                 wb_first,
   // proposals of the read channels, 0 list, 1 bias, 2 weight, 3 pixel
   input  wire [3:0]           rd_want,
   output wire [3:0]           rd_take,
@@ -65,12 +69,12 @@ module dma_read_ctrl #(
   always @* begin
     if (rd_want[0]) begin
       sel = 2'd0;
+    end else if (rd_want[3] && !(wb_first && (rd_want[1] || rd_want[2]))) begin
+      sel = 2'd3;
     end else if (rd_want[1]) begin
       sel = 2'd1;
-    end else if (rd_want[2]) begin
-      sel = 2'd2;
     end else begin
-      sel = 2'd3;
+      sel = 2'd2;
     end
   end
 

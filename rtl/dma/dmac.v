@@ -58,6 +58,8 @@ module dmac #(
   output wire [OW-1:0]     bs_off,
   output wire [CW-1:0]     bs_cnt,
   output wire              bs_last,
+  // requests of the bias and the weight channel go before those of the pixel channel
+  input  wire              wb_first,
   // weight channel: requests, stream
   input  wire              wt_req_valid,
   output wire              wt_req_ready,
@@ -285,7 +287,7 @@ module dmac #(
   dma_read_ctrl #(
     .AHB_W(AHB_W)
   ) u_read_ctrl (
-    .clk(clk), .rst(rst), .hold(!run),
+    .clk(clk), .rst(rst), .hold(!run), .wb_first(wb_first),
     .rd_want(rd_want), .rd_take(rd_take), .rd_addr(rd_addr), .rd_beats(rd_beats),
     .rd_first(rd_first), .rd_last(rd_last), .rd_off(rd_off), .rd_end(rd_end),
     .wr_want(w_want), .wr_take(w_take), .wr_addr(w_addr), .wr_beats(w_beats),

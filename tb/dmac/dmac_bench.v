@@ -41,7 +41,8 @@ module dmac_bench #(
   output wire [OW-1:0]     bs_off,
   output wire [CW-1:0]     bs_cnt,
   output wire              bs_last,
-  // weight channel
+  // order of the reads, weight channel
+  input  wire              wb_first,
   input  wire              wt_req_valid,
   output wire              wt_req_ready,
   input  wire [31:0]       wt_req_addr,
@@ -134,7 +135,7 @@ module dmac_bench #(
     .bs_req_addr(bs_req_addr), .bs_req_len(bs_req_len),
     .bs_valid(bs_valid), .bs_ready(bs_ready), .bs_data(bs_data),
     .bs_off(bs_off), .bs_cnt(bs_cnt), .bs_last(bs_last),
-    .wt_req_valid(wt_req_valid), .wt_req_ready(wt_req_ready),
+    .wb_first(wb_first), .wt_req_valid(wt_req_valid), .wt_req_ready(wt_req_ready),
     .wt_req_addr(wt_req_addr), .wt_req_len(wt_req_len),
     .wt_valid(wt_valid), .wt_ready(wt_ready), .wt_data(wt_data),
     .wt_off(wt_off), .wt_cnt(wt_cnt), .wt_last(wt_last),

@@ -14,7 +14,7 @@ from tb.common.ahb_monitor import AhbMonitor
 from tb.common.ahb_responder import ERROR, AhbResponder, Faults
 from tb.simrun import run
 
-CHANNELS = ("ls", "bs", "wt", "px")  # err_chan 0..3, in order of priority
+CHANNELS = ("ls", "bs", "wt", "px")  # err_chan 0..3
 WRITE_CHANNEL = 4
 
 
@@ -44,6 +44,7 @@ class Bench:
                 getattr(dut, f"{c}_{n}").value = 0
         for n in ("wr_req_valid", "wr_req_addr", "wr_req_len", "wr_valid", "wr_data", "dma_abort"):
             getattr(dut, n).value = 0
+        dut.wb_first.value = self.rng.randrange(2)
         self.bus = AhbResponder(dut, "m_ahb", dut.clk, self.rng, faults)
         self.monitor = AhbMonitor(dut, "m_ahb", dut.clk)
         self.readers = {c: Reader() for c in CHANNELS}
@@ -281,9 +282,11 @@ async def full_rate(dut) -> None:
 
 
 @cocotb.test()
-async def priorities(dut) -> None:
-    """With all channels asking, list goes before bias, weight, pixel."""
+@cocotb.parametrize(first=[0, 1])
+async def priorities(dut, first: int) -> None:
+    """With all channels asking, list first; weights and biases before pixels only when told."""
     bench = Bench(dut)
+    dut.wb_first.value = first
     bench.bus.granted = False
     await bench.reset()
     for i in range(2):  # fill the queue of the master, which takes what comes first
@@ -299,7 +302,7 @@ async def priorities(dut) -> None:
     await bench.run()
     await bench.settle()
     order = [a >> 12 for a in bench.bus.reads[:: bench.lanes]]
-    assert order == [5, 5, 4, 3, 2, 1]
+    assert order == [5, 5, 4, *([3, 2, 1] if first else [1, 3, 2])]
 
 
 @cocotb.test()
