@@ -4,9 +4,9 @@
 // are chosen.
 //
 // How it works: every channel proposes its next burst when its FIFO has room for it. Reads go in
-// the order list > pixel > bias > weight (pixels are read when all that the array needs
-// before them is, and the rest is needed after them); a write burst and the read bursts take turns when both
-// have something to do. One command per cycle at most goes to the master.
+// the order list > pixel > bias > weight: pixels are asked for when all that is needed before them
+// was read, and what is read besides them is needed after them. A write burst and the read bursts
+// take turns when both have something to do. One command per cycle at most goes to the master.
 // Handshake: want/take with the channels, valid/ready with the master; `hold` stops new bursts.
 
 `resetall

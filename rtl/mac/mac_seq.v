@@ -205,7 +205,10 @@ module mac_seq #(
   // ---- resources
   // depthwise: the weight row of the first channel of this pass
   wire [10:0] pass_chan = is_dwst ? step[10:0] : chan + {8'd0, pos[6:4] >> (swl - 3'd4)};
-  wire [WW-1:0] dw_wrow = wblk + {{(WW - 11 + ZW) {1'b0}}, pass_chan[10:ZW]};
+  // widened first and cut then: a small buffer has fewer bits than a channel number; what a layer
+  // needs fits the buffer, so nothing is lost
+  wire [WW+10-ZW:0] dw_chan_row = {{WW{1'b0}}, pass_chan[10:ZW]};
+  wire [WW-1:0] dw_wrow = wblk + dw_chan_row[WW-1:0];
   wire [WW-1:0] use_wrow = dw ? dw_wrow : wrow;
   wire [PRW-1:0] use_prow = dw ? prow_base + {{(PRW - 11 + ZW) {1'b0}}, pass_chan[10:ZW]} :
              is_fc ? prow_base + {{(PRW - 11 + ZW) {1'b0}}, grp[10:ZW]} :
@@ -243,6 +246,8 @@ module mac_seq #(
   wire [10:0] chan_next = chan + {8'd0, g_in};
   // rows of the weight buffer that the channels up to here fill for good
   wire [10:0] dw_rows_all = (n_c + N_Z[10:0] - 11'd1) >> ZW;
+  wire [WW+10:0] dw_rows_wide = {{WW{1'b0}}, dw_rows_all};
+  wire [WW-1:0] dw_next = wblk + dw_rows_wide[WW-1:0];
   wire [10:0] dw_rows_upto = chan_last ? dw_rows_all : chan_next >> ZW;
   reg  [10:0] dw_rows_freed;
   wire [10:0] dw_rows_now = dw_rows_upto - dw_rows_freed;
@@ -329,8 +334,8 @@ module mac_seq #(
             chan  <= rows_end ? chan_next : chan;
             dw_rows_freed <= rows_end ? dw_rows_upto : dw_rows_freed;
             if (all_end) begin
-              wblk <= wblk + {{(WW - 11) {1'b0}}, dw_rows_all};
-              wrow <= wblk + {{(WW - 11) {1'b0}}, dw_rows_all};
+              wblk <= dw_next;
+              wrow <= dw_next;
             end
           end
         end else if (is_fc) begin
@@ -374,9 +379,9 @@ module mac_seq #(
               end else begin
                 grp  <= blk_last + 11'd1;
                 blk  <= blk_last + 11'd1;
-                wrow <= dw ? wblk + {{(WW - 11) {1'b0}}, dw_rows_all} :
+                wrow <= dw ? dw_next :
                     wrow + {{(WW - 1) {1'b0}}, 1'b1};
-                wblk <= dw ? wblk + {{(WW - 11) {1'b0}}, dw_rows_all} :
+                wblk <= dw ? dw_next :
                     wrow + {{(WW - 1) {1'b0}}, 1'b1};
               end
             end
@@ -456,7 +461,7 @@ module mac_seq #(
     end
   endgenerate
 
-  wire unused = &{1'b0, desc, dw_rows_now};
+  wire unused = &{1'b0, desc, dw_rows_now, dw_chan_row, dw_rows_wide};
 
 endmodule
 

@@ -25,12 +25,14 @@ module tb_probe #(
   output reg  [63:0] idle_toggles,
   output reg  [63:0] products
 );
-  localparam W = 212;
+  localparam W = 244;
   reg [W-1:0] rec [0:DEPTH-1];
 
   wire beat_ok = tb_top.u_fabric.beat && tb_top.m_hresp == 2'b00;
+  wire [15:0] read_row = {16{1'b0}} | tb_top.dut.ram_raddr;
+  wire [15:0] write_row = {16{1'b0}} | tb_top.dut.ram_waddr;
   wire [W-1:0] row = {
-    tb_top.dut.cfg_npix_adr, tb_top.dut.cfg_pix_adr, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
+    write_row, read_row, tb_top.dut.cfg_npix_adr, tb_top.dut.cfg_pix_adr, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
     tb_top.dut.u_regs.u_ai.inf_left_reg[15:0], 6'd0, tb_top.dut.u_regs.u_ai.mode_reg,
     tb_top.dut.st_layer[7:0],
     12'd0, tb_top.dut.rr_busy, tb_top.dut.pw_busy, tb_top.dut.keep, tb_top.dut.again,

@@ -31,6 +31,9 @@ FIELDS = {
     "beat_addr": 32,
     "pix_adr": 32,
     "npix_adr": 32,
+    # row of the AI RAM that is read, written in this cycle (with one of the grants)
+    "read_row": 16,
+    "write_row": 16,
 }
 Values = npt.NDArray[np.int64]
 
@@ -80,7 +83,8 @@ async def read_trace(back: Backdoor) -> Trace:
     if not count:
         raise AssertionError("nothing was traced: is the bench built with PROBE=1?")
     await back.command(DUMP_TRACE, 0, count - 1)
-    lines = Path("trace_out.hex").read_text().lower().split()
-    digits = [line for line in lines if not line.startswith(("//", "@"))]
+    # one simulator puts comments with addresses between the rows
+    lines = Path("trace_out.hex").read_text().lower().splitlines()
+    digits = [line.strip() for line in lines if line and not line.startswith(("//", "@"))]
     table = str.maketrans("xz", "00")
     return Trace([int(line.translate(table), 16) for line in digits[:count]])
