@@ -14,7 +14,7 @@ from tb.common.ahb_monitor import AhbMonitor
 from tb.common.ahb_responder import ERROR, AhbResponder, Faults
 from tb.simrun import run
 
-CHANNELS = ("ls", "bs", "wt", "px")  # err_chan 0..3, in order of priority
+CHANNELS = ("ls", "bs", "wt", "px")  # err_chan 0..3
 WRITE_CHANNEL = 4
 
 
@@ -282,7 +282,7 @@ async def full_rate(dut) -> None:
 
 @cocotb.test()
 async def priorities(dut) -> None:
-    """With all channels asking, list goes before bias, weight, pixel."""
+    """With all channels asking, list goes before pixel, bias, weight."""
     bench = Bench(dut)
     bench.bus.granted = False
     await bench.reset()
@@ -299,7 +299,7 @@ async def priorities(dut) -> None:
     await bench.run()
     await bench.settle()
     order = [a >> 12 for a in bench.bus.reads[:: bench.lanes]]
-    assert order == [5, 5, 4, 3, 2, 1]
+    assert order == [5, 5, 4, 1, 3, 2]
 
 
 @cocotb.test()
