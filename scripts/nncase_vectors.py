@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -54,9 +56,13 @@ class Case:
 
 
 def vendor(python: str, folder: Path) -> None:
-    """Run the child until every file has a result or a reason; a crash costs one file."""
+    """Run the child until every file has a result or a reason; a crash costs one file.
+
+    It runs in the folder, where nncase may leave what it likes.
+    """
+    command = [os.path.abspath(shutil.which(python) or python), str(CHILD), str(folder)]
     while True:
-        result = subprocess.run([python, str(CHILD), str(folder)], capture_output=True, text=True)
+        result = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         busy = sorted(folder.glob("*.busy"))
         for path in busy:
             path.rename(path.with_suffix(".err"))
