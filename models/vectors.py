@@ -177,9 +177,13 @@ def _read(archive: zipfile.ZipFile, path: Path, key: str) -> npt.NDArray:
         raise VectorError(f"{path}: {key}: damaged array: {reason}") from None
 
 
-def save_file(path: str | Path, layers: Iterable[VectorLayer]) -> None:
-    """Write layers as one vector file; they are renamed L00, L01 ... in order."""
-    arrays = {}
+def save_file(
+    path: str | Path,
+    layers: Iterable[VectorLayer],
+    more: dict[str, npt.NDArray] | None = None,
+) -> None:
+    """Write layers as one vector file, renamed L00, L01 ... in order; ``more`` arrays beside."""
+    arrays = dict(more or {})
     for i, layer in enumerate(layers):
         for part, dtype in PARTS.items():
             arrays[f"L{i:02d}_{part}"] = np.asarray(getattr(layer, part), dtype=dtype)

@@ -226,7 +226,9 @@ def draw(image: Image, boxes: list[Box]) -> Image:
             for v, n in zip((box.x0, box.y0, box.x1, box.y1), image.size * 2, strict=True)
         )
         pen.rectangle((x0, y0, max(x0, x1), max(y0, y1)), outline=colour, width=line)
-        pen.text((x0 + line + 1, y0 + line), f"{box.name} {box.score:.2f}", fill=colour)
+        label, corner = f"{box.name} {box.score:.2f}", (x0 + line + 1, y0 + line)
+        pen.rectangle(pen.textbbox(corner, label), fill=colour)
+        pen.text(corner, label, fill="white")
     return image
 
 

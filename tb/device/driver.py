@@ -61,6 +61,13 @@ def storage_bytes(file_bytes: int, layers: int, largest_map: int) -> int:
     return up(FILE_AT + file_bytes, 64) + up(96 * layers, 64) + 2 * up(largest_map, 64)
 
 
+def parts(steps: Sequence[Step]) -> list[range]:
+    """Places of a segment's layers, cut behind every one whose map goes to main memory."""
+    ends = [i + 1 for i, step in enumerate(steps) if step.to_main]
+    ends += [len(steps)] if not ends or ends[-1] < len(steps) else []
+    return [range(a, b) for a, b in zip([0, *ends], ends, strict=False)]
+
+
 class Driver:
     """Runs segments of a model's layers; keeps book of what the AI RAM holds."""
 
@@ -166,27 +173,30 @@ class Driver:
 
     async def run(
         self, way: str, segment: Segment, limit: int, beat: Beat | None = None
-    ) -> Bytes | None:
-        """Run a segment; the last layer's dense map when it went to main memory, else None.
+    ) -> dict[int, Bytes]:
+        """Run a segment; the dense maps that came back from it, by place in the segment.
 
         DeviceError when the device reports one, DeviceTimeout after ``limit`` cycles of a wait.
         """
-        steps, y = segment.steps, None
         if way == "tasks":  # the device loads the first map itself
-            first = steps[0].arg.in_layout
+            first = segment.steps[0].arg.in_layout
             self.learn(first, segment.ram[self._bytes_of(first)])
         await self.bring_up(segment)
-        if way == "tasks":
-            return await self.run_tasks(segment, limit, beat)
-        if way == "layers":
-            for step in steps:
-                y = await self.run_layer(step, limit, beat)
-            return y
-        while steps:  # a burst ends with the layer that goes to main memory
-            count = 1 + next((i for i, s in enumerate(steps) if s.to_main), len(steps) - 1)
-            y = await self.run_burst(steps[:count], limit, beat)
-            steps = steps[count:]
-        return y
+        found: dict[int, Bytes] = {}
+        for part in parts(segment.steps):
+            steps = [segment.steps[i] for i in part]
+            if way == "layers":
+                for step in steps:
+                    y = await self.run_layer(step, limit, beat)
+            elif way == "burst":
+                y = await self.run_burst(steps, limit, beat)
+            else:
+                layout = steps[0].arg.in_layout
+                x = await self.download(layout) if part[0] else self.known_map(layout)
+                y = await self.run_tasks(steps, x, limit, beat)
+            if y is not None:
+                found[part[-1]] = y
+        return found
 
     async def _prepare(self, eight_bit: bool) -> None:
         """Nothing pending, all masked but errors, width of the weights."""
@@ -288,12 +298,12 @@ class Driver:
         return data[:size].copy()
 
     # --------------------------------------------------------------- task list
-    async def run_tasks(self, segment: Segment, limit: int, beat: Beat | None = None) -> Bytes:
-        """The segment as one inference of the task-list mode; its result from storage."""
-        device, steps = self.device, segment.steps
-        first, last = steps[0].arg, steps[-1].arg
+    async def run_tasks(
+        self, steps: Sequence[Step], x: Bytes, limit: int, beat: Beat | None = None
+    ) -> Bytes:
+        """Layers as one inference of the task-list mode on map ``x``; the result from storage."""
+        device, last = self.device, steps[-1].arg
         words = np.concatenate([s.arg.encode() for s in steps]).astype("<u8").view(np.uint8)
-        x = airam.unpack(segment.ram, first.image_src_addr, first.in_shape)
         size = map_bytes(last.out_shape)
         at_list = up(FILE_AT + len(self.file), 64)
         at_pixels = up(at_list + words.size, 64)

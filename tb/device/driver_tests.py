@@ -137,8 +137,8 @@ async def three_ways(tb: Any) -> None:
         poison = np.full(maps[-1].shape, 0x5A, dtype=np.uint8)
         await driver.upload(segment.steps[-1].arg.out_layout, poison)
         driver.known[:] = False  # the first map goes up again
-        y = await driver.run(way, segment, LIMIT)
-        assert np.array_equal(y, maps[-1]), way
+        found = await driver.run(way, segment, LIMIT)
+        assert list(found) == [13] and np.array_equal(found[13], maps[-1]), way
         await same(driver, segment.steps[-1], maps[-1])
     device.check_rules()
 
@@ -200,6 +200,40 @@ async def thresholds(tb: Any) -> None:
 
 
 @cocotb.test()
+async def exact_thresholds(tb: Any) -> None:
+    """A device that waits for its reader holds its layers: each threshold to the layer."""
+    x, file = tiny(15, 12)
+    device, driver, program = await ready(file)
+    ((segment, _),) = segments(program, x)
+    await driver.bring_up(segment)
+    await device.write_many({INTERRUPT_MASK: ALL, EIGHT_BIT_MODE: 1})
+    # nobody reads the result FIFO, which is smaller than this map
+    assert segment.steps[0].arg.dma_total_byte > 16 * 8
+    blocked = driver.argument(segment.steps[0], send_data_out=1, int_en=0)
+    other = driver.argument(segment.steps[1], send_data_out=0, int_en=0)
+
+    async def held() -> int:
+        return await device.read(AI["AI_STATUS"]) >> 24 & 31
+
+    await device.push(blocked)
+    await device.push(other * 11)
+    await device.wait_cycles(5000)
+    count = await held()
+    assert 2 <= count <= 11
+    for bit, beyond in ((Kpu.ALMOST_EMPTY, -1), (Kpu.ALMOST_FULL, 1)):
+        for off in (0, beyond):  # the threshold at the number of layers, and one beyond it
+            count += 1
+            value = count + off if bit == Kpu.ALMOST_FULL else (count + off) << 4 | 15
+            await device.write_many({FIFO_THRESHOLD: value, INTERRUPT_CLEAR: ALL})
+            await device.push(other)
+            assert await held() == count
+            raised = bool(await device.read(INTERRUPT_RAW) & bit)
+            assert raised == (off == 0), f"{bit.name} at {count}, threshold {count + off}"
+    await device.soft_reset()
+    assert await held() == 0
+
+
+@cocotb.test()
 async def window(tb: Any) -> None:
     """Maps of every kind of width: what lies between the lines keeps its value."""
     rng = np.random.default_rng(cocotb.RANDOM_SEED)
@@ -237,6 +271,5 @@ async def refused_layer(tb: Any) -> None:
         assert (error.code, error.info) == (Err.BAD_POOL, 3), error
     await same(driver, segment.steps[2], maps[2])
     driver.known[:] = False
-    y = await driver.run("burst", segment, LIMIT)
-    assert np.array_equal(y, maps[-1])
+    assert np.array_equal((await driver.run("burst", segment, LIMIT))[5], maps[-1])
     device.check_rules()

@@ -20,7 +20,7 @@ from models.kmodel import Fetch, LayerEvent, Outcome, Program, Segment, loads, l
 from models.layer import LayerArg
 from models.roofline import layer_cycles, map_bytes
 from tb.device.device import Device, DeviceError, DeviceTimeout
-from tb.device.driver import Driver
+from tb.device.driver import Driver, parts
 from tb.device.registers import COUNTERS
 
 Say = Callable[..., None]
@@ -102,19 +102,21 @@ class ModelRun:
             self.say("beat", index=index, cycles=cycles)
 
         watcher = cocotb.start_soon(watch(device, args, maps, done))
-        y = await self.driver.run(self.job["via"], segment, limit, beat)
+        told = await self.driver.run(self.job["via"], segment, limit, beat)
         records = await device.back.perf_records()
         await device.back.forget_perf()
         watcher.cancel()
         if not len(maps) == len(records) == len(steps):
             raise DeviceTimeout(f"{len(maps)} layers finished instead of {len(steps)}")
+        # the start of a task list empties the counters
+        fresh = {part[0] for part in parts(steps)} if self.job["via"] == "tasks" else set()
         outcomes = []
-        for step, (seen, unknown), row in zip(steps, maps, records, strict=True):
-            told = y if y is not None and step is steps[-1] else seen
-            info = {"counters": counts(row, self.before), "seen": seen, "unknown": unknown}
+        for i, (step, (seen, unknown), row) in enumerate(zip(steps, maps, records, strict=True)):
+            before = np.zeros_like(row) if i in fresh else self.before
+            info = {"counters": counts(row, before), "seen": seen, "unknown": unknown}
             self.before = row
             self.driver.learn(step.arg.out_layout, seen)
-            outcomes.append(Outcome(told, info=info))
+            outcomes.append(Outcome(told.get(i, seen), info=info))
         return outcomes
 
     async def fetch(self, fetch: Fetch) -> list[np.ndarray] | None:

@@ -14,6 +14,7 @@ from models import configs
 from models.kmodel.build import build_v1, build_v3
 from models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
 from models.tests.test_kmodel_real import shared
+from scripts import model_job
 from scripts import sim as command
 from tb.device.test_command_line import complains, sim
 from tb.simrun import SIMS
@@ -155,6 +156,24 @@ def test_on_the_rtl(simulator: str, model: str, image: str, tmp_path: Path) -> N
     rows = [line for line in result.stdout.splitlines() if line.endswith(" ok")]
     assert [row.split()[0] for row in rows] == ["L00", "L01", "L02", "L03"]
     assert "0 mismatching bytes" in result.stdout and "PASS" in result.stdout
+
+
+def test_a_difference_is_seen(
+    tmp_path: Path,
+    image: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An RTL that truncates against a golden model that rounds: counted, told, status 1."""
+    monkeypatch.setattr(model_job, "ROUNDINGS", ("trunc", "v01", "nncase"))
+    path, report = tmp_path / "v1.kmodel", tmp_path / "report.json"
+    path.write_bytes(CONTAINERS["v1"])
+    args = ["--sim", "icarus", "--config", "nano", "--model", str(path), "--image", image]
+    assert command.main([*args, "--report", str(report)]) == 1
+    layers = json.loads(report.read_text())["layers"]
+    assert len(layers) == 4 and all(layer["mismatching_bytes"] > 0 for layer in layers)
+    said = capsys.readouterr().out
+    assert f"{layers[0]['mismatching_bytes']} differ" in said and "FAIL" in said
 
 
 def test_detector_draws_boxes(tmp_path: Path, image: str) -> None:

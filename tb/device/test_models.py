@@ -12,8 +12,8 @@ import pytest
 from models import configs
 from models.activation import ROUNDINGS
 from models.kmodel import loads, loads_functions, run
-from models.kmodel.build import build_v1, build_v3, build_v5_alone, chain
-from models.tests.test_kmodel_containers import CONTAINERS, X
+from models.kmodel.build import build_v1, build_v3, build_v4, build_v5_alone, chain
+from models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
 from tb.device import launch
 from tb.simrun import SIMS
 
@@ -76,7 +76,13 @@ def device_run(
     done = [e for e in events if e["event"] == "layer"]
     for event in done:
         assert event["mismatching_bytes"] == 0, event
-        assert event["counters"]["total"] > 0, event
+        counters = event["counters"]
+        assert counters["total"] > 0, event
+        # the layers here have no pools of stride 1, whose windows are computed twice
+        issued, gated = counters["macs_issued"], counters["macs_gated"]
+        assert (issued, gated) == (event["macs"], event["macs_gated"]), event
+        stalls = sum(v for k, v in counters.items() if k.startswith("stall_"))
+        assert counters["total"] == counters["array_busy"] + stalls, event
     (host,) = [e["cycles"] for e in events if e["event"] == "host"]
     with np.load(outputs) as a, np.load(maps) as b:
         return Ran(done, dict(a), dict(b), host)
@@ -152,6 +158,26 @@ def test_cpu_between(simulator: str, tmp_path: Path) -> None:
         same(ran.maps, maps or ran.maps)
         maps = ran.maps
     assert not np.array_equal(maps["0/3/0"], maps["1/3/0"])
+
+
+@pytest.mark.parametrize("via", WAYS)
+def test_batches(via: str, tmp_path: Path) -> None:
+    """A layer for two maps, one behind the other in the AI RAM, both to main memory."""
+    layer = LAYERS[0]
+    rows = layer.arg.in_layout.rows
+    layer = dataclasses.replace(
+        layer, arg=layer.arg.replace(image_src_addr=0, image_dst_addr=4 * rows)
+    )
+    out = (1, 1, 0, 2 * layer.y.size)
+    place = (2, 1, 0, 2 * layer.arg.in_layout.bytes)
+    file = build_v4([(layer, out)], [(place, (2, *X.shape))], [out], 4096 * 8)
+    # batches is the first word behind the output range of the node
+    at = file.index(struct.pack("<2i", 1, 0) + layer.arg.encode().tobytes()[:32])
+    file = file[:at] + struct.pack("<i", 2) + file[at + 4 :]
+    x = np.stack([X, X[:, ::-1]])
+    ran = device_run("verilator", file, [[[x]]], tmp_path, via=via)
+    assert [(e["index"], e["batch"]) for e in ran.layers] == [(0, 0), (0, 1)]
+    same(ran.outputs, golden_outputs(file, x))
 
 
 def test_back_door_is_no_different(tmp_path: Path) -> None:
