@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams that are hurried, mixed, cut short or hurt: what comes is exact, what follows too."""
+
+import os
+
+import cocotb
+import numpy as np
+from cocotb.triggers import FallingEdge, RisingEdge
+
+from models import digits
+from models.generate import Limits, random_network
+from models.network import Network, Storage
+from tb.device.device import Device, DeviceError
+from tb.device.registers import AI, Ctrl, Err
+from tb.device.stream import INFERENCES, collect, finish_stream, prepare, run_one_by_one, run_stream
+from tb.device.stream_job import DISTURBED
+
+LIMIT = 400_000  # cycles from one inference to the next
+SLOW = "icarus" in cocotb.SIM_NAME.lower()
+
+
+def rng(more: int = 0) -> np.random.Generator:
+    return np.random.default_rng([cocotb.RANDOM_SEED & 0xFFFFFFFF, more])
+
+
+def networks(count: int) -> list[Network]:
+    """Small random networks, every other one with fully connected layers; on the fast simulator
+    the digits network first."""
+    found = [] if SLOW else [digits.load_network()]
+    while len(found) < count:
+        found.append(a_network(rng(len(found)), dense=len(found) % 2 == 0))
+    return found
+
+
+def a_network(random: np.random.Generator, *, dense: bool, pixels: int = 0) -> Network:
+    """A random network whose image has ``pixels`` bytes or more."""
+    most = (3, 10, 12) if SLOW else (8, 40, 70)
+    while True:
+        shape = tuple(int(random.integers(low, high)) for low, high in zip((1, 4, 4), most, strict=True))
+        if np.prod(shape) >= pixels:
+            break
+    layers = int(random.integers(2, 4 if SLOW else 8))
+    limits = Limits(channels=6) if SLOW else Limits(channels=32)
+    return random_network(random, shape=shape, layers=layers, fc_last=dense, limits=limits)[0]
+
+
+def pictures(network: Network, count: int) -> np.ndarray:
+    return rng().integers(0, 256, (count, *network.in_shape), dtype=np.uint8)
+
+
+async def begin(tb) -> Device:
+    device = Device(tb, cocotb.RANDOM_SEED)
+    await device.reset()
+    return device
+
+
+async def stream(device: Device, network: Network, count: int, **more) -> None:
+    """A stream of random images, every result exact."""
+    run = await run_stream(device, network, pictures(network, count), limit=LIMIT, **more)
+    assert len(run.ends) == count == run.counters["inferences"] and not run.wrong.any(), run.wrong
+
+
+async def results(device: Device, network: Network, images: np.ndarray, storage: Storage) -> None:
+    """What is stored now is exact."""
+    run = await collect(device, network, images, storage, 0)
+    assert not run.wrong.any(), f"bytes that differ, by inference: {run.wrong}"
+
+
+@cocotb.test()
+async def networks_in_turn(tb) -> None:
+    """The same network twice, two in turn, a single image, then one by one."""
+    device = await begin(tb)
+    first, second = networks(2)
+    for network, count in ((first, 3), (first, 2), (second, 3), (first, 1), (second, 2)):
+        await stream(device, network, count, base=4 * int(rng().integers(0, 100)))
+    run = await run_one_by_one(device, second, pictures(second, 2), limit=LIMIT)
+    assert not run.wrong.any()
+    device.check_rules()
+
+
+@cocotb.test()
+async def disturbed(tb) -> None:
+    """Random wait states, lost grants, RETRY and SPLIT: every result exact, nothing lost."""
+    device = await begin(tb)
+    tb.cfg_seed.value = cocotb.RANDOM_SEED & 0xFFFFFFFF
+    for name, value in DISTURBED.items():
+        getattr(tb, f"cfg_{name}").value = value
+    for network in networks(2 if SLOW else 6):
+        await stream(device, network, 3 if SLOW else 5)
+    assert int(tb.refusals.value) > 10 and int(tb.losses.value) > 0
+    device.check_rules()
+
+
+@cocotb.test()
+async def wide_images(tb) -> None:
+    """Images far larger than the pixel FIFO, with and without a place of their own."""
+    device = await begin(tb)
+    for turn in range(1 if SLOW else 4):
+        network = a_network(rng(turn), dense=bool(turn % 2), pixels=150 if SLOW else 5000)
+        await stream(device, network, 3)
+        layers = network.layers  # maps in turn in two places only: the input's is used again
+        low, high = 0, layers[0].image_dst_addr
+        packed = []
+        for i, arg in enumerate(layers):
+            src, dst = (low, high) if i % 2 == 0 else (high, low)
+            packed.append(arg.replace(image_src_addr=src, image_dst_addr=dst))
+        crowded = Network(packed, network.weights, network.biases, network.eight_bit)
+        crowded.validate()
+        await stream(device, crowded, 3)
+    device.check_rules()
+
+
+@cocotb.test()
+async def addresses_on_the_fly(tb) -> None:
+    """A host that gives the address of every image itself, out of order."""
+    device = await begin(tb)
+    (network,) = networks(1)
+    images = pictures(network, 6)
+    order = [0, *(1 + rng().permutation(5))]
+    storage = await prepare(device, network, images)
+    at = [storage.registers["AI_PIX_ADR"] + i * storage.registers["AI_PIX_STRIDE"] for i in order]
+    await device.write_many({AI["AI_PIX_ADR"]: at[0], AI["AI_NPIX_ADR"]: at[1]})
+    await device.start()
+    for number in range(1, len(order)):
+        # the address of image `number` is taken or the inference before it is over
+        for _ in range(LIMIT):
+            status = await device.read(AI["AI_STATUS"])
+            done = await device.read(INFERENCES)
+            if done >= number or (status >> 6 & 1 and done == number - 1):
+                break
+        if number + 1 < len(order):
+            await device.write(AI["AI_NPIX_ADR"], at[number + 1])
+            if done == number - 1:  # what was taken is what was written before
+                assert await device.read(AI["AI_TAKEN_ADR"]) == at[number]
+        while await device.read(INFERENCES) < number:
+            pass
+    await finish_stream(device, len(order), LIMIT)
+    await results(device, network, images[order], storage)
+
+
+@cocotb.test()
+async def ended_early(tb) -> None:
+    """AI_CTRL stop, AI_INF_LEFT 0 and AI_CNN_MODE 1 end the stream after the inference at work."""
+    device = await begin(tb)
+    (network,) = networks(1)
+    images = pictures(network, 12)
+    ends = ((AI["AI_CTRL"], Ctrl.STOP), (AI["AI_INF_LEFT"], 0), (AI["AI_CNN_MODE"], 1))
+    for address, value in ends:
+        storage = await prepare(device, network, images)
+        await device.start()
+        for _ in range(LIMIT):
+            if await device.read(INFERENCES) >= 2:
+                break
+        await device.write(address, int(value))
+        for _ in range(LIMIT):
+            if not await device.read(AI["AI_STATUS"]) & 1:
+                break
+        count = await device.read(INFERENCES)
+        assert 3 <= count < 12, f"{count} inferences"
+        await device.clear()
+        size = int(np.prod(network.out_shape))
+        for number in range(len(images)):
+            data, _ = await device.back.read_storage(storage.results[number], size)
+            golden = network.run(images[number]).y.view(np.uint8).reshape(-1)
+            stored = golden if number < count else np.full(size, 0xA5)
+            assert (data == stored).all(), f"result {number} of {count}"
+        assert not await device.error()
+        await stream(device, network, 2)
+    device.check_rules()
+
+
+@cocotb.test()
+async def error_in_a_stream(tb) -> None:
+    """An ERROR on the bus while an image is read: told at once; the next stream is exact."""
+    device = await begin(tb)
+    (network,) = networks(1)
+    images = pictures(network, 5)
+    storage = await prepare(device, network, images)
+    hurt = storage.registers["AI_PIX_ADR"] + 3 * storage.registers["AI_PIX_STRIDE"]
+    tb.cfg_err_lo.value, tb.cfg_err_hi.value = hurt, hurt + 4
+    await device.start()
+    try:
+        await finish_stream(device, len(images), LIMIT)
+        raise AssertionError("the error went unnoticed")
+    except DeviceError as error:
+        assert error.code == Err.BUS_ERROR and error.addr & ~3 == hurt & ~3, error
+    tb.cfg_err_hi.value = 0
+    done = await device.read(INFERENCES)
+    assert done in (2, 3), "the images before it were done"
+    size = int(np.prod(network.out_shape))
+    for number in range(done):
+        data, _ = await device.back.read_storage(storage.results[number], size)
+        assert (data == network.run(images[number]).y.view(np.uint8).reshape(-1)).all()
+    for other in networks(2):
+        await stream(device, other, 3)
+
+
+@cocotb.test()
+async def reset_in_a_stream(tb) -> None:
+    """A soft reset at any moment; the next stream is exact."""
+    device = await begin(tb)
+    random = rng()
+    for network in networks(2):
+        for _ in range(3 if SLOW else 8):
+            await prepare(device, network, pictures(network, 4))
+            await device.start()
+            wait = int(random.integers(1, 3000 if SLOW else 12000))
+            tb.deadline.value = int(tb.cycle.value) + wait
+            await FallingEdge(tb.clk)
+            if not int(tb.wake.value):
+                await RisingEdge(tb.wake)
+            await FallingEdge(tb.clk)
+            await device.soft_reset()
+            await device.clear()
+        await stream(device, network, 3)
+    device.check_rules()
+
+
+@cocotb.test()
+async def weights_that_do_not_fit(tb) -> None:
+    """With a small weight buffer the weights are read again; the counter tells how often not."""
+    device = await begin(tb)
+    seen = set()
+    for network in networks(4):
+        run = await run_stream(device, network, pictures(network, 3), limit=LIMIT)
+        assert not run.wrong.any()
+        kept = run.counters["inf_kept"]
+        assert kept in (0, 2), kept
+        seen.add(kept)
+    assert os.environ.get("OKPU_WBUF") != "64" or 0 in seen, "all weights fit the buffer"
+    device.check_rules()

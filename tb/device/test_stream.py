@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams on both simulators, with the usual and with a small weight buffer, and on wide buses."""
+
+import pytest
+
+from models import configs
+from tb.device import launch
+from tb.simrun import run
+
+CASES = {
+    "icarus-nano": ("icarus", "nano", {}),
+    "verilator-small": ("verilator", "small", {}),
+    "verilator-small-few-weights": ("verilator", "small", {"WBUF_ROWS": 64}),
+    "verilator-k210-128-bit": ("verilator", "k210", {"AHB_W": 128}),
+}
+
+
+@pytest.mark.parametrize(("sim", "name", "changes"), CASES.values(), ids=CASES)
+def test_streams(sim: str, name: str, changes: dict[str, int]) -> None:
+    config = configs.load(name)
+    params = {**launch.parameters(config, 1 << 20), **changes}
+    run(
+        sim,
+        "tb_top",
+        launch.SOURCES,
+        "tb.device.stream_tests",
+        params=params,
+        public=launch.PUBLIC,
+        random_start=False,
+        env={"OKPU_WBUF": str(params["WBUF_ROWS"])},
+    )
