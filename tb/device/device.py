@@ -127,8 +127,12 @@ class Device:
         await self.write_many({INTERRUPT_MASK: mask, INTERRUPT_MASK + 4: 0, AI["AI_INT_MASK"]: 0})
 
     async def soft_reset(self) -> None:
-        """Stop whatever runs; configuration stays."""
+        """Stop whatever runs; configuration stays. Bursts on the bus end before it is idle."""
         await self.write(AI["AI_CTRL"], Ctrl.SOFT_RESET)
+        for _ in range(200):
+            if not await self.read(AI["AI_STATUS"]) & 1:
+                return
+        raise AssertionError("busy after a soft reset")
 
     async def clear(self) -> None:
         """Clear every interrupt and the sticky error."""

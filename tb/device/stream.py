@@ -12,6 +12,7 @@ from models.network import Network, Storage
 from tb.device.device import Device
 from tb.device.registers import AI, COUNTERS, PERF, Int
 
+WIDEST = 16  # bytes of the widest bus word: results must be aligned to the bus
 INFERENCES = PERF + 8 * COUNTERS.index("inferences")
 
 
@@ -35,7 +36,7 @@ async def prepare(
     device: Device, network: Network, images: np.ndarray, *, base: int = 0, continuous: bool = True
 ) -> Storage:
     """Network and images into storage, registers written."""
-    storage = network.storage(images, base=base, continuous=continuous)
+    storage = network.storage(images, base=base, continuous=continuous, align=WIDEST)
     await device.back.load_storage(storage.base, storage.data)
     await device.configure(storage.registers)
     await device.back.forget_perf()

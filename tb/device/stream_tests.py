@@ -36,7 +36,9 @@ def a_network(random: np.random.Generator, *, dense: bool, pixels: int = 0) -> N
     """A random network whose image has ``pixels`` bytes or more."""
     most = (3, 10, 12) if SLOW else (8, 40, 70)
     while True:
-        shape = tuple(int(random.integers(low, high)) for low, high in zip((1, 4, 4), most, strict=True))
+        shape = tuple(
+            int(random.integers(low, high)) for low, high in zip((1, 4, 4), most, strict=True)
+        )
         if np.prod(shape) >= pixels:
             break
     layers = int(random.integers(2, 4 if SLOW else 8))
@@ -72,7 +74,7 @@ async def networks_in_turn(tb) -> None:
     device = await begin(tb)
     first, second = networks(2)
     for network, count in ((first, 3), (first, 2), (second, 3), (first, 1), (second, 2)):
-        await stream(device, network, count, base=4 * int(rng().integers(0, 100)))
+        await stream(device, network, count, base=16 * int(rng().integers(0, 100)))
     run = await run_one_by_one(device, second, pictures(second, 2), limit=LIMIT)
     assert not run.wrong.any()
     device.check_rules()
@@ -99,7 +101,7 @@ async def wide_images(tb) -> None:
         network = a_network(rng(turn), dense=bool(turn % 2), pixels=150 if SLOW else 5000)
         await stream(device, network, 3)
         layers = network.layers  # maps in turn in two places only: the input's is used again
-        low, high = 0, layers[0].image_dst_addr
+        low, high = 0, 16384
         packed = []
         for i, arg in enumerate(layers):
             src, dst = (low, high) if i % 2 == 0 else (high, low)
@@ -118,7 +120,8 @@ async def addresses_on_the_fly(tb) -> None:
     images = pictures(network, 6)
     order = [0, *(1 + rng().permutation(5))]
     storage = await prepare(device, network, images)
-    at = [storage.registers["AI_PIX_ADR"] + i * storage.registers["AI_PIX_STRIDE"] for i in order]
+    first, stride = storage.registers["AI_PIX_ADR"], storage.registers["AI_PIX_STRIDE"]
+    at = [first + int(i) * stride for i in order]
     await device.write_many({AI["AI_PIX_ADR"]: at[0], AI["AI_NPIX_ADR"]: at[1]})
     await device.start()
     for number in range(1, len(order)):
