@@ -19,6 +19,7 @@ GOLDEN  ?=
 REPORT  ?=
 WAVES   ?=
 IMAGES  ?=
+DISTURB ?=
 SEEDS   ?= 5
 JOBS    ?= 2
 TESTS   ?=
@@ -39,14 +40,14 @@ SIM_ARGS = --sim "$(SIM)" --config "$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(if $(call ON,$(FAST)),--fast)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim waves test regress lint synth configs clean
+.PHONY: help setup sim stream waves test regress bench-continuous lint synth configs clean
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
 	@echo "make sim SIM=verilator CONFIG=k210 VECTORS=models/tests/data/vectors   replay layer vectors"
 	@echo "make sim SIM=verilator CONFIG=k210 MODEL=face.kmodel IMAGE=photo.jpg PNG=found.png   a K210 model"
 	@echo
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 	@echo
 	@echo "  SIM=icarus|verilator  CONFIG=nano|small|medium|k210|large  VECTORS=\"file-or-folder ...\""
 	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits"
@@ -65,6 +66,15 @@ setup: ## .venv, and Icarus when it is missing
 sim: ## run a network or vectors on the RTL (see the variables below)
 	@scripts/setup.sh $(if $(call ON,$(GOLDEN)),,$(SIM) $(if $(call ON,$(WAVES)),fst))
 	@$(PYTHON_RUN) -m scripts.sim $(SIM_ARGS)
+
+stream: ## digits in one continuous run (IMAGES=1000 DISTURB=1 random wait states and grants)
+	@scripts/setup.sh verilator
+	@$(PYTHON_RUN) -m scripts.stream --sim verilator --config "$(CONFIG)" \
+	  $(if $(IMAGES),--images "$(IMAGES)") $(if $(call ON,$(DISTURB)),--disturb)
+
+bench-continuous: ## what continuous inference saves; writes docs/continuous.md
+	@scripts/setup.sh verilator
+	@$(PYTHON_RUN) -m scripts.bench_continuous
 
 waves: ## the same with WAVES=1
 	@$(MAKE) --no-print-directory sim WAVES=1

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cocotb.triggers import ClockCycles
 
 from models.network import Network
 from tb.device.device import Device, DeviceError, DeviceTimeout
@@ -60,6 +61,7 @@ async def run_streams(device: Device, job: dict[str, Any], say: Callable[..., No
         if run.trace:
             (await read_trace(device.back)).save(Path(run.trace))
         tb.trace_on.value = 0
+        await ClockCycles(tb.clk, 3)  # trace and counters of the probe begin anew
         say("stream", index=index, failure=failure, probe=probe, **_figures(result))
         if failure:
             await device.reset()
