@@ -37,11 +37,16 @@ async def c4_distributor_fifos_and_read_order(device: Device) -> None:
         for name in DEPTHS:
             fifo_is_sound(run, name)
     weight, bias = jam.trace.weight_full == 1, jam.trace.bias_full == 1
-    assert (weight & bias).any() and (~weight & ~bias).any()
-    assert (weight & ~bias).any() and (bias & ~weight).any()
+    seen = {(int(w), int(b)) for w, b in zip(weight, bias, strict=True)}
+    assert seen == {(0, 0), (0, 1), (1, 0), (1, 1)}, f"full flags (weight, bias) seen: {seen}"
     # one FIFO that is full stops its own stream and no other
-    assert goes_on(jam, "weight", "bias") and goes_on(jam, "bias", "weight")
-    assert goes_on(jam, "weight", "pixel") and goes_on(await record.small(device), "pixel", "bias")
+    for run, full, other in (
+        (jam, "weight", "bias"),
+        (jam, "bias", "weight"),
+        (jam, "bias", "pixel"),
+        (await record.small(device), "pixel", "list"),
+    ):
+        assert goes_on(run, full, other), f"no word for {other} while the {full} FIFO is full"
 
     large = await record.large(device)
     for now, after in pairwise(range(large.count)):

@@ -3,10 +3,8 @@
 
 import cocotb
 
-from models import digits
-from tb.claims import record
+from tb.claims import networks, record
 from tb.claims.claim import keep
-from tb.claims.networks import Case
 from tb.claims.record import option
 from tb.device.device import Device
 
@@ -20,8 +18,7 @@ async def ungated_operands_toggle(tb: cocotb.handle.SimHandleBase) -> None:
     assert option("GATE", 1) == 0
     device = Device(tb, seed=cocotb.RANDOM_SEED)
     await device.reset()
-    case = Case("digits", digits.load_network(), digits.load_data()[1].pixels[:1], True)
-    run = (await record.stream(device, case)).exact()
+    run = (await record.stream(device, networks.real(1))).exact()
     wanted = run.counters["macs_issued"] - run.counters["macs_gated"]
     assert run.products == wanted and run.idle_toggles > 0
     assert run.idle_toggles > run.toggles // 10, f"{run.idle_toggles} of {run.toggles}"
