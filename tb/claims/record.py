@@ -16,7 +16,7 @@ from tb.device.registers import AI
 from tb.device.stream import finish_stream
 from tb.device.trace import Trace, read_trace
 
-LIMIT = 60_000  # cycles that an inference may take
+LIMIT = 20_000  # cycles that an inference may take
 AFTER = 20  # cycles recorded after the end
 GAP = 60  # cycles between inferences that the host starts
 Meanwhile = Callable[[Device, Storage], Awaitable[None]]
