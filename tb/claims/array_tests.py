@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C6 the sign-gated array, C7 pooling of what it computes."""
+
+import numpy as np
+from cocotb.triggers import FallingEdge
+
+from models import airam
+from models.generate import random_layer
+from models.layout import ROW_BYTES, Layout
+from tb.claims import networks, record
+from tb.claims.claim import claim
+from tb.claims.networks import rng, slow
+from tb.claims.record import option
+from tb.claims.scene import Scene
+from tb.device.device import Device, Tables
+from tb.device.registers import EIGHT_BIT_MODE
+
+AI_CONFIG = 0x1FC
+POOLS = range(10)
+ROWS = 128  # rows of the AI RAM that a layer of C7 may touch
+
+
+@claim(
+    "C6",
+    text="The array is n_z kernel modules of n_y submodules of n_x cascaded units; the multiplier of "
+    "a negative pixel is not enabled.",
+    modules=["mac/mac_unit.v", "mac/mac_submodule.v", "mac/mac_kernel.v", "mac/mac_array.v"],
+)
+async def c6_gated_array(device: Device) -> None:
+    """Operand bits of every multiplier: none toggles unless its pixel is above zero."""
+    shape = await device.read(AI_CONFIG)
+    assert [shape >> s & 255 for s in (0, 8, 16)] == [option(n, 0) for n in ("N_X", "N_Y", "N_Z")]
+    assert option("GATE", 1) == 1
+    runs = [await record.small(device)]
+    if not slow():  # real scans
+        runs.append((await record.stream(device, networks.real(6))).exact())
+    for run in runs:
+        no_toggle_without_a_product(run)
+
+
+def no_toggle_without_a_product(run: Scene) -> None:
+    """What the bench counted in the units, the device's counters, the golden model."""
+    issued, gated = run.counters["macs_issued"], run.counters["macs_gated"]
+    assert run.idle_toggles == 0, f"{run.idle_toggles} toggles without a multiplication"
+    assert run.toggles > 0 and gated > 0
+    # the products that the bench saw in the units are those that the device says it needed
+    assert run.products == issued - gated, f"{run.products} products, {issued} - {gated} wanted"
+    assert any(arg.signed_in for arg in run.network.layers), "no negative pixel is possible"
+    golden = sum(
+        result.macs_gated
+        for number in run.images
+        for result in run.network.run(images_of(run)[number]).layers
+    )
+    assert gated == golden, f"{gated} multiplications gated, {golden} pixels are not positive"
+
+
+def images_of(run: Scene) -> np.ndarray:
+    """Images of a run out of its storage."""
+    r, shape = run.storage.registers, run.network.in_shape
+    at = r["AI_PIX_ADR"] - run.storage.base
+    size = r["AI_PIX_STRIDE"] * run.count
+    rows = run.storage.data[at : at + size].reshape(run.count, -1)
+    return rows[:, : int(np.prod(shape))].reshape(run.count, *shape)
+
+
+@claim(
+    "C7",
+    text="A pooling unit pools what the array computes, on its way to the data cache.",
+    modules=["pool/collector.v", "pool/write_back.v", "pool/pool_line.v"],
+)
+async def c7_pooled_before_the_cache(device: Device) -> None:
+    """Every kind of pool: rows written are those of the pooled map, no other byte changes."""
+    random = rng()
+    for pool in POOLS:
+        if slow() and pool in (2, 4, 5, 7):
+            continue
+        size = (8, 16) if pool in (3, 4, 7) else (6, 10)
+        layer = random_layer(
+            random, c=2, h=size[0], w=size[1], o=4, kernel=3, pool=pool, depthwise=False,
+            fc=False, eight_bit=True, src=3, dst=70,
+        )  # fmt: skip
+        before = random.integers(0, 256, ROWS * ROW_BYTES, dtype=np.uint8)
+        airam.pack(before, layer.arg.image_src_addr, layer.x)
+        arg = await device.place_tables(layer.arg, Tables(layer.weights, layer.bn, layer.act))
+        arg = arg.replace(int_en=1, send_data_out=0)
+        await device.back.load_ram(0, before)
+        await device.write_many({EIGHT_BIT_MODE: 1, EIGHT_BIT_MODE + 4: 0})
+        await record.begin(device)
+        await device.push([int(w) for w in arg.encode()])
+        await device.finish(record.LIMIT)
+        trace = await record.end(device)
+        await FallingEdge(device.tb.clk)
+
+        stores, fills = trace.at("write_back"), trace.at("fill")
+        issued = trace.at("issued")
+        out = Layout(*arg.out_shape, base=arg.image_dst_addr)
+        assert stores.size and issued.size and issued[0] < stores[0], f"pool {pool}"
+        assert set(trace.write_row[stores]) == set(range(out.base, out.base + out.rows))
+        # a row is written as often as channels share it, whatever the pool made of more rows
+        most = out.rows * out.groups
+        assert stores.size <= most, f"pool {pool}: {stores.size} writes for {out.rows} rows"
+        assert trace.read_row[fills].max() < out.base, "a map was read back to be pooled"
+        assert not trace.pixel_write.any() and not trace.host_access.any()
+
+        after, unknown = await device.back.read_ram(0, ROWS)
+        want = before.copy()
+        airam.pack(want, out.base, layer.y)
+        assert not unknown.any()
+        wrong = np.nonzero(after != want)[0]
+        assert not wrong.size, f"pool {pool}: {wrong.size} bytes wrong, first {wrong[0]}"

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C4 the DMAC's parts and its order of reads, C5 the stage of the fully connected layers."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from tb.claims import networks, record
+from tb.claims.claim import claim
+from tb.claims.record import option
+from tb.claims.scene import FLAGS, Scene
+from tb.device.device import Device
+
+DEPTHS = {"weight": "WGT_FIFO_DEPTH", "bias": "BIAS_FIFO_DEPTH", "pixel": "PIX_FIFO_DEPTH"}
+
+
+@claim(
+    "C4",
+    text="The DMAC has a data distributor, FIFOs for pixels, weights and biases, a circuit that "
+    "ANDs the full flags of weight and bias FIFO, and a read controller that reads weights and "
+    "biases of the current inference, then the first ones of the next, then its pixels.",
+    modules=[
+        "dma/dma_distributor.v",
+        "dma/dma_read_channel.v",
+        "dma/dma_wb_full.v",
+        "dma/dma_read_ctrl.v",
+        "ctrl/fetch_ctrl.v",
+    ],
+)
+async def c4_distributor_fifos_and_read_order(device: Device) -> None:
+    """Full flags against the words in the FIFOs, each FIFO full by itself, order of the reads."""
+    jam = (await record.stream(device, networks.jam(2))).exact()
+    for run in (jam, await record.large(device), await record.small(device)):
+        trace = run.trace
+        both = trace.weight_full & trace.bias_full
+        assert (trace.wb_fifo_full == both).all(), "WB_FIFO_FULL is not the AND of the two flags"
+        for name in DEPTHS:
+            fifo_is_sound(run, name)
+    weight, bias = jam.trace.weight_full == 1, jam.trace.bias_full == 1
+    seen = {(int(w), int(b)) for w, b in zip(weight, bias, strict=True)}
+    assert seen == {(0, 0), (0, 1), (1, 0), (1, 1)}, f"full flags (weight, bias) seen: {seen}"
+    # one FIFO that is full stops its own stream and no other
+    for run, full, other in (
+        (jam, "weight", "bias"),
+        (jam, "bias", "weight"),
+        (jam, "bias", "pixel"),
+        (await record.small(device), "pixel", "list"),
+    ):
+        assert goes_on(run, full, other), f"no word for {other} while the {full} FIFO is full"
+
+    large = await record.large(device)
+    for now, after in pairwise(range(large.count)):
+        for area in ("biases", "weights"):
+            own, ahead = large.reads(area)[now], large.reads(area)[after]
+            assert own[-1] < ahead[0], f"{area} of the next inference before all of this one"
+            other = large.reads("biases" if area == "weights" else "weights")[now]
+            assert other[-1] < ahead[0], f"next {area} before everything of this inference"
+            assert ahead[0] < large.reads("pixels")[after][0], f"pixels before the first {area}"
+
+
+def fifo_is_sound(run: Scene, name: str) -> None:
+    """Never more words than places, the flag says what it should, every word leaves."""
+    words_in = getattr(run.trace, f"{name}_in")
+    words_out = getattr(run.trace, f"{name}_out")
+    held = np.cumsum(words_in) - np.cumsum(words_out)
+    before = np.concatenate([[0], held[:-1]])  # a word is there from the next cycle on
+    depth = option(DEPTHS[name], 0)
+    assert words_in.any() and held[-1] == 0, f"{name}: {held[-1]} words left behind"
+    assert before.min() >= 0 and before.max() <= depth, f"{name}: {before.max()} words of {depth}"
+    burst = min(16, 1 << (depth // 2).bit_length() - 1)
+    full = (before > depth - burst).astype(int)
+    wrong = np.nonzero(full != getattr(run.trace, f"{name}_full"))[0]
+    assert not wrong.size, f"{name}: full flag wrong in {wrong.size} cycles, first {wrong[0]}"
+
+
+def goes_on(run: Scene, full: str, other: str) -> bool:
+    """Words come into one FIFO while another one has been full for as long as reads may last."""
+    flag = getattr(run.trace, f"{full}_full")
+    steady = np.convolve(flag, np.ones(24), "full")[: flag.size] >= 24
+    return bool((steady & (getattr(run.trace, f"{other}_in") == 1)).any())
+
+
+@claim(
+    "C5",
+    text="Before the fully connected layers are reached their weights and biases and the first ones "
+    "of the next inference are read; once they are reached, the pixels of the next inference, which "
+    "enter the data cache as room appears.",
+    modules=["ctrl/core_ctrl.v", "ctrl/pixel_ctrl.v", "ctrl/fetch_ctrl.v", "dma/pixel_writer.v"],
+)
+async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:
+    """Reads before and after FC_layer; with weights that stay, with weights that do not, without."""
+    small, large = await record.small(device), await record.large(device)
+    for run in (small, large):
+        for now, after in pairwise(range(run.count)):
+            reached = run.within("fc_reached", (run.starts[now], run.ends[now]))
+            pixels = run.reads("pixels")[after]
+            assert reached.size and reached[-1] == run.ends[now]
+            assert reached[0] < pixels[0] < run.ends[now], (
+                f"pixels at {pixels[0]}, FC at {reached[0]}, end at {run.ends[now]}"
+            )
+            before = [
+                tables_read(run, [a for a in run.network.layers if a.fc], now),
+                tables_read(run, run.network.layers[:1], after),
+            ]
+            for cycles in before:
+                assert cycles.size and cycles[0] < pixels[0], "pixels before weights and biases"
+            assert before[0][-1] < pixels[0], "pixels before the last FC weights and biases"
+    # weights that stay are read once in the stream, others by every inference
+    assert small.kept and small.counters["inf_kept"] == small.count - 1
+    assert not small.reads("weights")[1].size and small.reads("weights")[0].size
+    assert not large.kept and large.counters["inf_kept"] == 0
+    assert large.reads("weights")[1].size == large.reads("weights")[0].size
+
+    convolutions = await record.convolutions(device)
+    assert not convolutions.trace.fc_reached.any()
+    for run in (small, large, convolutions):
+        for now, after in pairwise(range(run.count)):
+            free = run.place_free(now)
+            window = free, int(run.trace.at("run_start")[after * run.layers])
+            wrote = run.within("pixel_write", (run.starts[now] + 1, window[1]))
+            wrote = wrote[wrote > run.computing(now, 0)[0]]
+            assert wrote.size and wrote[0] > free, f"pixels written at {wrote[0]}, used to {free}"
+            assert set(run.trace.write_row[wrote]) == set(run.input_rows().tolist())
+            if run is convolutions:
+                first = run.reads("pixels")[after][0]
+                assert free < first < run.ends[now], f"pixels at {first}, place free at {free}"
+    # until there is room they wait in the pixel FIFO
+    assert small.trace.pixel_full.any() and FLAGS["pixels"] == "pixel"
+
+
+def tables_read(run: Scene, layers: list, number: int) -> np.ndarray:
+    """Cycles in which an inference reads the weights and biases of some layers."""
+    first = number == 0
+    areas = ("biases", "weights")
+    return run.read_of([t for a in layers for n in areas for t in run.table(a, n, first)], number)

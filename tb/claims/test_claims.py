@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The claims under pytest: all of them on both simulators."""
+
+import pytest
+
+from tb.claims import launch
+from tb.claims.claim import IDS
+from tb.simrun import SIMS
+
+
+@pytest.mark.parametrize("sim", SIMS)
+def test_claims(sim: str, subtests: pytest.Subtests) -> None:
+    """One simulation runs all ten; each claim is reported by itself."""
+    verdicts = launch.run(sim)
+    assert tuple(verdicts) == IDS
+    for claim in launch.claims():
+        with subtests.test(msg=f"{claim.id} {claim.test}"):
+            assert verdicts[claim.id] is None, verdicts[claim.id]
+
+
+def test_ungated() -> None:
+    """C6, the build without the gate."""
+    assert launch.run_ungated() == {"C6": None}
