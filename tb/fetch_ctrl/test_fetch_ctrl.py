@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fetch_ctrl: what is asked for, in which order, and where the borders between inferences lie."""
+
+import random
+
+import cocotb
+import pytest
+from cocotb.triggers import RisingEdge
+
+from tb.core.desc import pack
+from tb.core.pipe import reset
+from tb.simrun import SIMS, run
+
+INPUTS = ("start", "desc", "again", "wt_quiet", "bs_quiet", "wt_req_ready", "bs_req_ready")
+
+
+def layer(first: bool) -> dict[str, int]:
+    """The fields of a descriptor that matter here."""
+    loads = random.choice((1, 1, 2, 7))
+    return {
+        "waddr": random.getrandbits(31),
+        "psize": random.getrandbits(17),
+        "loads": loads,
+        "wlen": random.getrandbits(20),
+        "wlast": random.getrandbits(20),
+        "baddr": random.getrandbits(31),
+        "aaddr": random.getrandbits(31),
+        "o": random.randint(1, 1024),
+        "first": int(first),
+    }
+
+
+def requests(fields: dict[str, int], again: bool) -> tuple[list[tuple[int, int]], list]:
+    """(weight requests, bias requests) of a layer: (address, bytes) each."""
+    table = [(fields["aaddr"], 144)]
+    if again:
+        return [], table
+    loads = fields["loads"]
+    sizes = [fields["wlen"]] * (loads - 1) + [fields["wlast"]]
+    weights = [
+        ((fields["waddr"] + i * fields["psize"]) & 0xFFFFFFFF, n) for i, n in enumerate(sizes)
+    ]
+    return weights, [*table, (fields["baddr"], 8 * fields["o"])]
+
+
+class Channel:
+    """A request channel of the DMAC: accepts at random, is quiet once all was sent out."""
+
+    def __init__(self, dut, name: str) -> None:
+        self.dut, self.name = dut, name
+        self.seen: list[tuple[int, int]] = []
+        self.held = 0  # requests that are not sent out yet
+
+    def drive(self) -> None:
+        ready = self.held < 3 and random.random() < 0.5
+        getattr(self.dut, f"{self.name}_req_ready").value = int(ready)
+        getattr(self.dut, f"{self.name}_quiet").value = int(self.held == 0)
+
+    def sample(self) -> bool:
+        """True when a request was accepted."""
+        valid, ready = (getattr(self.dut, f"{self.name}_req_{n}") for n in ("valid", "ready"))
+        accepted = bool(int(valid.value) and int(ready.value))
+        if accepted:
+            address, length = (getattr(self.dut, f"{self.name}_req_{n}") for n in ("addr", "len"))
+            self.seen.append((int(address.value), int(length.value)))
+            self.held += 1
+        elif self.held and random.random() < 0.1:
+            self.held -= 1
+        return accepted
+
+
+@cocotb.test()
+async def inferences(dut) -> None:
+    """Layers of several inferences; borders only when all before them is sent out."""
+    await reset(dut, *INPUTS)
+    weights, biases = Channel(dut, "wt"), Channel(dut, "bs")
+    due_w: list[tuple[int, int]] = []
+    due_b: list[tuple[int, int]] = []
+    borders, firsts, starts = 0, 0, 0
+    layers = [(i == 0, inference) for inference in range(30) for i in range(random.randint(1, 5))]
+    again = False
+    for _ in range(60_000):
+        idle = not int(dut.busy.value) if dut.busy.value.is_resolvable else True
+        now = bool(layers) and idle and not int(dut.start.value) and random.random() < 0.5
+        dut.start.value = int(now)
+        if now:
+            first, inference = layers.pop(0)
+            again = inference % 3 == 2  # kept weights now and then
+            fields = layer(first)
+            dut.desc.value, dut.again.value = pack(fields), int(again)
+            more_w, more_b = requests(fields, again)
+            asked = len(weights.seen) + len(biases.seen)
+            assert asked == len(due_w) + len(due_b), "a layer before the one before is asked for"
+            assert first or borders == firsts, "the second layer before the first is sent out"
+            due_w += more_w
+            due_b += more_b
+            starts += first
+        else:
+            dut.again.value = random.getrandbits(1)
+        weights.drive()
+        biases.drive()
+        quiet = weights.held == 0 and biases.held == 0
+        await RisingEdge(dut.clk)
+        if int(dut.boundary.value):
+            borders += 1
+            assert quiet and borders == starts, "a border while reads are waiting"
+        if int(dut.first_out.value):
+            firsts += 1
+            assert quiet and firsts == borders
+            assert len(weights.seen) == len(due_w) and len(biases.seen) == len(due_b)
+        accepted = [channel.sample() for channel in (weights, biases)]
+        assert not any(accepted) or borders == starts, "asked for before the border"
+        if not layers and firsts == 30 and not int(dut.busy.value) and not now:
+            break
+    assert not layers and borders == firsts == 30, f"{borders} borders, {firsts} first layers"
+    assert weights.seen == due_w and biases.seen == due_b
+
+
+@pytest.mark.parametrize("sim", SIMS)
+def test_fetch_ctrl(sim: str) -> None:
+    run(sim, "fetch_ctrl", ["rtl/ctrl/fetch_ctrl.v"], "tb.fetch_ctrl.test_fetch_ctrl")
