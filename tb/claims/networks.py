@@ -113,6 +113,11 @@ def jam(count: int) -> Case:
     return chain("jam", (2, 20, 48), layers, count, kept=False)
 
 
+def tail(count: int) -> Case:
+    """Ends in a layer whose weights fill buffer and FIFO, and then some."""
+    return chain("tail", (2, 6, 6), [conv(4, pool=1), dense(50)], count, kept=False)
+
+
 def real(count: int) -> Case:
     """The digits network with real scans; its weights do not fit."""
     return Case("digits", digits.load_network(), digits.load_data()[1].pixels[:count], False)

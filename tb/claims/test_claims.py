@@ -5,7 +5,8 @@ import pytest
 
 from tb.claims import launch
 from tb.claims.claim import IDS
-from tb.simrun import SIMS
+from tb.claims.mutations import MUTATIONS
+from tb.simrun import ROOT, SIMS
 
 
 @pytest.mark.parametrize("sim", SIMS)
@@ -21,3 +22,12 @@ def test_claims(sim: str, subtests: pytest.Subtests) -> None:
 def test_ungated() -> None:
     """C6, the build without the gate."""
     assert launch.run_ungated() == {"C6": None}
+
+
+def test_mutations_fit() -> None:
+    """Every mutation can be applied: scripts/check_claims.py tries them."""
+    for mutation in MUTATIONS:
+        text = (ROOT / mutation.file).read_text(encoding="utf-8")
+        assert text.count(mutation.old) == 1, f"{mutation.file}: {mutation.old!r}"
+        assert mutation.new != mutation.old
+    assert {m.claim for m in MUTATIONS} == set(IDS)
