@@ -68,7 +68,9 @@ def main() -> int:
         copy_tree(tree)
         for id, failure in verdicts(tree, "icarus", *wanted).items():
             bad += failure is not None
-            print(f"{'ok  ' if failure is None else 'BAD '} {id:<3} unchanged: {failure or 'green'}")
+            print(
+                f"{'ok  ' if failure is None else 'BAD '} {id:<3} unchanged: {failure or 'green'}"
+            )
         for mutation in MUTATIONS:
             if mutation.claim not in wanted:
                 continue

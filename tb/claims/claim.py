@@ -22,7 +22,7 @@ class Claim:
 
     id: str  # C1 .. C10
     text: str  # what is claimed, in own words
-    modules: tuple[str, ...]  # RTL files that do it, relative to rtl/
+    modules: tuple[str, ...]  # Verilog files that do it, relative to the root
     test: str  # name of the cocotb test
     module: str  # where it is
     doc: str  # what the test looks at

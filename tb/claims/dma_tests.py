@@ -20,11 +20,11 @@ DEPTHS = {"weight": "WGT_FIFO_DEPTH", "bias": "BIAS_FIFO_DEPTH", "pixel": "PIX_F
     "ANDs the full flags of weight and bias FIFO, and a read controller that reads weights and "
     "biases of the current inference, then the first ones of the next, then its pixels.",
     modules=[
-        "dma/dma_distributor.v",
-        "dma/dma_read_channel.v",
-        "dma/dma_wb_full.v",
-        "dma/dma_read_ctrl.v",
-        "ctrl/fetch_ctrl.v",
+        "rtl/dma/dma_distributor.v",
+        "rtl/dma/dma_read_channel.v",
+        "rtl/dma/dma_wb_full.v",
+        "rtl/dma/dma_read_ctrl.v",
+        "rtl/ctrl/fetch_ctrl.v",
     ],
 )
 async def c4_distributor_fifos_and_read_order(device: Device) -> None:
@@ -85,7 +85,12 @@ def goes_on(run: Scene, full: str, other: str) -> bool:
     text="Before the fully connected layers are reached their weights and biases and the first ones "
     "of the next inference are read; once they are reached, the pixels of the next inference, which "
     "enter the data cache as room appears.",
-    modules=["ctrl/core_ctrl.v", "ctrl/pixel_ctrl.v", "ctrl/fetch_ctrl.v", "dma/pixel_writer.v"],
+    modules=[
+        "rtl/ctrl/core_ctrl.v",
+        "rtl/ctrl/pixel_ctrl.v",
+        "rtl/ctrl/fetch_ctrl.v",
+        "rtl/dma/pixel_writer.v",
+    ],
 )
 async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:
     """Reads before and after FC_layer; with weights that stay, with weights that do not, without."""

@@ -3,6 +3,7 @@
 
 import pytest
 
+from scripts import claim_table
 from tb.claims import launch
 from tb.claims.claim import IDS
 from tb.claims.mutations import MUTATIONS
@@ -31,3 +32,18 @@ def test_mutations_fit() -> None:
         assert text.count(mutation.old) == 1, f"{mutation.file}: {mutation.old!r}"
         assert mutation.new != mutation.old
     assert {m.claim for m in MUTATIONS} == set(IDS)
+
+
+def test_table_is_current() -> None:
+    """docs/claims.md is made from these tests, and from a run in which all passed."""
+    for claim in launch.claims():
+        assert claim.doc and claim.text and claim.modules
+        for module in claim.modules:
+            assert (ROOT / module).is_file(), f"{claim.id}: {module}"
+    assert claim_table.current(), "docs/claims.md: run python -m scripts.claim_table"
+    rows = claim_table.PAGE.read_text(encoding="utf-8").splitlines()
+    rows = [row for row in rows if row.startswith("| C")]
+    assert len(rows) == len(IDS)
+    for row in rows:
+        assert row.count(f"| {claim_table.PASSES} |") + row.count(f"| {claim_table.FAILS} |") > 0
+        assert claim_table.FAILS not in row, row
