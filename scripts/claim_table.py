@@ -18,10 +18,10 @@ HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 <!-- written by `python -m scripts.claim_table`; do not edit -->
 # The claims of the patent, and what shows each
 
-Every test watches the whole device, configuration `{config}`, cycle by cycle: bus beats, FIFOs, AI RAM
-ports, registers. It asserts on order, time and place of what it sees, besides on exact results. The
-last column lists one-line changes of the Verilog that turn the test red; `python -m scripts.check_claims`
-tries all of them on a copy of the tree.
+Every test watches the whole device, configuration `{config}`, cycle by cycle: bus beats, FIFOs,
+AI RAM ports, registers. It asserts on order, time and place of what it sees, besides on exact
+results. The last column lists one-line changes of the Verilog that turn the test red;
+`python -m scripts.check_claims` tries all of them on a copy of the tree.
 
 | claim | what is claimed | modules | test | {sims} | red when |
 |---|---|---|---|{rules}|---|

@@ -22,8 +22,8 @@ ROWS = 128  # rows of the AI RAM that a layer of C7 may touch
 
 @claim(
     "C6",
-    text="The array is n_z kernel modules of n_y submodules of n_x cascaded units; the multiplier of "
-    "a negative pixel is not enabled.",
+    text="The array is n_z kernel modules of n_y submodules of n_x cascaded units; the multiplier "
+    "of a negative pixel is not enabled.",
     modules=[
         "rtl/mac/mac_unit.v",
         "rtl/mac/mac_submodule.v",

@@ -32,7 +32,7 @@ CLAIMS: dict[str, Claim] = {}
 
 
 def claim(id: str, *, text: str, modules: list[str]) -> Callable[[Any], Any]:
-    """Make a coroutine (device) the cocotb test of a claim: after a reset, with its verdict kept."""
+    """Make a coroutine (device) the cocotb test of a claim; it runs after a reset."""
 
     def register(function: Any) -> Any:
         if id not in IDS or id in CLAIMS:

@@ -82,9 +82,9 @@ def goes_on(run: Scene, full: str, other: str) -> bool:
 
 @claim(
     "C5",
-    text="Before the fully connected layers are reached their weights and biases and the first ones "
-    "of the next inference are read; once they are reached, the pixels of the next inference, which "
-    "enter the data cache as room appears.",
+    text="Before the next pixels come the weights and biases of the fully connected layers and the "
+    "first ones of the next inference; once the fully connected layers are reached, the pixels of "
+    "the next inference are read, which enter the data cache as room appears.",
     modules=[
         "rtl/ctrl/core_ctrl.v",
         "rtl/ctrl/pixel_ctrl.v",
@@ -93,7 +93,7 @@ def goes_on(run: Scene, full: str, other: str) -> bool:
     ],
 )
 async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:
-    """Reads before and after FC_layer; with weights that stay, with weights that do not, without."""
+    """Reads before and after FC_layer: weights that stay, weights that do not, no FC layer."""
     small, large = await record.small(device), await record.large(device)
     for run in (small, large):
         for now, after in pairwise(range(run.count)):

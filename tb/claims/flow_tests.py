@@ -106,7 +106,7 @@ async def disturbed(device: Device) -> Scene:
 
 @claim(
     "C3",
-    text="The result of a middle layer stays in the data cache and is the next layer's input there.",
+    text="A middle layer's result stays in the data cache and is the next layer's input there.",
     modules=[
         "rtl/cache/ai_ram.v",
         "rtl/cache/ai_ram_arb.v",

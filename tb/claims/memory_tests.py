@@ -71,8 +71,8 @@ def waits(trace: Trace) -> dict[int, int]:
 
 @claim(
     "C10",
-    text="Base addresses say where pixels, weights and biases lie; the data of all layers follow one "
-    "another there and are read in order.",
+    text="Base addresses say where pixels, weights and biases lie; the data of all layers follow "
+    "one another there and are read in order.",
     modules=[
         "rtl/cfg/ai_cfg.v",
         "rtl/ctrl/layer_decode.v",
@@ -93,7 +93,7 @@ async def c10_base_addresses_and_order(device: Device) -> None:
 
 
 def once_and_in_order(run: Scene, area: str) -> None:
-    """An area from its base to its end without going back; kept words in the first inference only."""
+    """An area from its base to its end, without going back from layer to layer."""
     low, high = run.areas[area]
     layers = run.network.layers
     for number, cycles in enumerate(run.reads(area)):  # every address is the expected one

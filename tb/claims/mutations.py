@@ -176,9 +176,7 @@ MUTATIONS = (
         "wire plain = 1'b1;",
         "pooled maps are stored unpooled",
     ),
-    Mutation(
-        "C7", POOL, "m[7:0] : sum[9:2]", "a0[7:0] : sum[9:2]", "the maximum is the first pixel"
-    ),
+    Mutation("C7", POOL, "m[7:0] : sum[9:2]", "a0[7:0] : sum[9:2]", "a maximum is any pixel"),
     Mutation(
         "C7",
         WRITE_BACK,

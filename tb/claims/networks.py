@@ -101,7 +101,7 @@ def convolutions(count: int) -> Case:
 
 
 def jam(count: int) -> Case:
-    """Images that take long to come, and more layers than there are tables, the last of many weights.
+    """Images that take long to come, more layers than there are tables, one of many weights.
 
     While the array waits for the pixels of the second image the loaders stand still: both FIFOs
     fill up.

@@ -78,7 +78,7 @@ class Backdoor:
         return decode(Path("ai_ram_out.hex").read_bytes(), 64)
 
     async def perf_records(self) -> npt.NDArray[np.uint64]:
-        """Cumulative counters (layers, len(COUNTERS)) at the end of every layer since ``forget_perf``."""
+        """Cumulative counters (layers, COUNTERS) after every layer since ``forget_perf``."""
         count = int(self.tb.perf_count.value)
         if not count:
             return np.zeros((0, WIDTH), dtype=np.uint64)
