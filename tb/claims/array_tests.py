@@ -22,9 +22,14 @@ ROWS = 128  # rows of the AI RAM that a layer of C7 may touch
 
 @claim(
     "C6",
-    text="The array is n_z kernel modules of n_y submodules of n_x cascaded units; the multiplier of "
-    "a negative pixel is not enabled.",
-    modules=["mac/mac_unit.v", "mac/mac_submodule.v", "mac/mac_kernel.v", "mac/mac_array.v"],
+    text="The array is n_z kernel modules of n_y submodules of n_x cascaded units; the multiplier "
+    "of a negative pixel is not enabled.",
+    modules=[
+        "rtl/mac/mac_unit.v",
+        "rtl/mac/mac_submodule.v",
+        "rtl/mac/mac_kernel.v",
+        "rtl/mac/mac_array.v",
+    ],
 )
 async def c6_gated_array(device: Device) -> None:
     """Operand bits of every multiplier: none toggles unless its pixel is above zero."""
@@ -66,7 +71,7 @@ def images_of(run: Scene) -> np.ndarray:
 @claim(
     "C7",
     text="A pooling unit pools what the array computes, on its way to the data cache.",
-    modules=["pool/collector.v", "pool/write_back.v", "pool/pool_line.v"],
+    modules=["rtl/pool/collector.v", "rtl/pool/write_back.v", "rtl/pool/pool_line.v"],
 )
 async def c7_pooled_before_the_cache(device: Device) -> None:
     """Every kind of pool: rows written are those of the pooled map, no other byte changes."""

@@ -22,7 +22,7 @@ class Claim:
 
     id: str  # C1 .. C10
     text: str  # what is claimed, in own words
-    modules: tuple[str, ...]  # RTL files that do it, relative to rtl/
+    modules: tuple[str, ...]  # Verilog files that do it, relative to the root
     test: str  # name of the cocotb test
     module: str  # where it is
     doc: str  # what the test looks at
@@ -32,7 +32,7 @@ CLAIMS: dict[str, Claim] = {}
 
 
 def claim(id: str, *, text: str, modules: list[str]) -> Callable[[Any], Any]:
-    """Make a coroutine (device) the cocotb test of a claim: after a reset, with its verdict kept."""
+    """Make a coroutine (device) the cocotb test of a claim; it runs after a reset."""
 
     def register(function: Any) -> Any:
         if id not in IDS or id in CLAIMS:

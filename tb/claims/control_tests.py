@@ -21,17 +21,19 @@ IDLE = 1500  # cycles in which nothing may happen after a stop
     "C9",
     text="AI_CFG holds the configuration; at the end of an inference the controller has it move on "
     "to the next by itself, and falls back to discontinuous mode with the last.",
-    modules=["cfg/ai_cfg.v", "cfg/reg_block.v", "ctrl/core_ctrl.v"],
+    modules=["rtl/cfg/ai_cfg.v", "rtl/cfg/reg_block.v", "rtl/ctrl/core_ctrl.v"],
 )
 async def c9_registers_move_on(device: Device) -> None:
     """AI registers cycle by cycle over a stream; a host that changes or stops it."""
     moves_on(await record.small(device))
     moves_on(await record.large(device))
     case = networks.small(5)
-    run = await record.stream(device, case, meanwhile=redirect_early, images=[0, 3, 4])
-    assert run.exact().trace.npix_taken.any()
-    run = await record.stream(device, case, meanwhile=redirect_late, images=[0, 1, 3])
-    run.exact()
+    for host, images in ((redirect_early, [0, 3, 4]), (redirect_late, [0, 1, 3])):
+        run = (await record.stream(device, case, meanwhile=host, images=images)).exact()
+        assert run.trace.npix_taken.any()
+        for number, taken in enumerate(images):  # AI_PIX_ADR tells what is really at work
+            span = slice(run.starts[number] + 1, run.ends[number] + 1)
+            assert set(run.trace.pix_adr[span]) == {image(run.storage, taken)}
     for name, value in (("AI_CTRL", Ctrl.STOP), ("AI_INF_LEFT", 0), ("AI_CNN_MODE", 1)):
         await stopped(device, case, name, int(value))
 

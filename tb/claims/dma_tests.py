@@ -20,11 +20,11 @@ DEPTHS = {"weight": "WGT_FIFO_DEPTH", "bias": "BIAS_FIFO_DEPTH", "pixel": "PIX_F
     "ANDs the full flags of weight and bias FIFO, and a read controller that reads weights and "
     "biases of the current inference, then the first ones of the next, then its pixels.",
     modules=[
-        "dma/dma_distributor.v",
-        "dma/dma_read_channel.v",
-        "dma/dma_wb_full.v",
-        "dma/dma_read_ctrl.v",
-        "ctrl/fetch_ctrl.v",
+        "rtl/dma/dma_distributor.v",
+        "rtl/dma/dma_read_channel.v",
+        "rtl/dma/dma_wb_full.v",
+        "rtl/dma/dma_read_ctrl.v",
+        "rtl/ctrl/fetch_ctrl.v",
     ],
 )
 async def c4_distributor_fifos_and_read_order(device: Device) -> None:
@@ -48,14 +48,14 @@ async def c4_distributor_fifos_and_read_order(device: Device) -> None:
     ):
         assert goes_on(run, full, other), f"no word for {other} while the {full} FIFO is full"
 
-    large = await record.large(device)
-    for now, after in pairwise(range(large.count)):
-        for area in ("biases", "weights"):
-            own, ahead = large.reads(area)[now], large.reads(area)[after]
-            assert own[-1] < ahead[0], f"{area} of the next inference before all of this one"
-            other = large.reads("biases" if area == "weights" else "weights")[now]
-            assert other[-1] < ahead[0], f"next {area} before everything of this inference"
-            assert ahead[0] < large.reads("pixels")[after][0], f"pixels before the first {area}"
+    tail = (await record.stream(device, networks.tail(2))).exact()
+    for run in (await record.large(device), tail):
+        for now, after in pairwise(range(run.count)):
+            own = max(run.reads(area)[now][-1] for area in ("biases", "weights"))
+            for area in ("biases", "weights"):
+                ahead = run.reads(area)[after]
+                assert own < ahead[0], f"next {area} at {ahead[0]}, own reads until {own}"
+                assert ahead[0] < run.reads("pixels")[after][0], f"pixels before the first {area}"
 
 
 def fifo_is_sound(run: Scene, name: str) -> None:
@@ -82,13 +82,18 @@ def goes_on(run: Scene, full: str, other: str) -> bool:
 
 @claim(
     "C5",
-    text="Before the fully connected layers are reached their weights and biases and the first ones "
-    "of the next inference are read; once they are reached, the pixels of the next inference, which "
-    "enter the data cache as room appears.",
-    modules=["ctrl/core_ctrl.v", "ctrl/pixel_ctrl.v", "ctrl/fetch_ctrl.v", "dma/pixel_writer.v"],
+    text="Before the next pixels come the weights and biases of the fully connected layers and the "
+    "first ones of the next inference; once the fully connected layers are reached, the pixels of "
+    "the next inference are read, which enter the data cache as room appears.",
+    modules=[
+        "rtl/ctrl/core_ctrl.v",
+        "rtl/ctrl/pixel_ctrl.v",
+        "rtl/ctrl/fetch_ctrl.v",
+        "rtl/dma/pixel_writer.v",
+    ],
 )
 async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:
-    """Reads before and after FC_layer; with weights that stay, with weights that do not, without."""
+    """Reads before and after FC_layer: weights that stay, weights that do not, no FC layer."""
     small, large = await record.small(device), await record.large(device)
     for run in (small, large):
         for now, after in pairwise(range(run.count)):

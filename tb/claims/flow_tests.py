@@ -17,7 +17,12 @@ from tb.device.device import Device
     text="Single inferences and continuous ones. In continuous mode the data of the next inference "
     "are read after the reads of the current one and before it finishes; of the results only those "
     "of the last layer are stored.",
-    modules=["ctrl/core_ctrl.v", "ctrl/pixel_ctrl.v", "cfg/ai_cfg.v", "dma/dma_write.v"],
+    modules=[
+        "rtl/ctrl/core_ctrl.v",
+        "rtl/ctrl/pixel_ctrl.v",
+        "rtl/cfg/ai_cfg.v",
+        "rtl/dma/dma_write.v",
+    ],
 )
 async def c1_both_modes(device: Device) -> None:
     """Bus beats of both modes: whose data are read when, and what is written."""
@@ -65,7 +70,7 @@ def stores_last_map_only(run: Scene) -> None:
 @claim(
     "C2",
     text="Pixels, biases and weights are three separate streams.",
-    modules=["dma/dma_distributor.v", "dma/dma_read_channel.v", "dma/dmac.v"],
+    modules=["rtl/dma/dma_distributor.v", "rtl/dma/dma_read_channel.v", "rtl/dma/dmac.v"],
 )
 async def c2_three_streams(device: Device) -> None:
     """Every word that is read goes into the FIFO of its area and no other, whatever the order."""
@@ -101,8 +106,13 @@ async def disturbed(device: Device) -> Scene:
 
 @claim(
     "C3",
-    text="The result of a middle layer stays in the data cache and is the next layer's input there.",
-    modules=["cache/ai_ram.v", "cache/ai_ram_arb.v", "pool/write_back.v", "cache/fill_seq.v"],
+    text="A middle layer's result stays in the data cache and is the next layer's input there.",
+    modules=[
+        "rtl/cache/ai_ram.v",
+        "rtl/cache/ai_ram_arb.v",
+        "rtl/pool/write_back.v",
+        "rtl/cache/fill_seq.v",
+    ],
 )
 async def c3_middle_layers_stay_on_chip(device: Device) -> None:
     """No beat outside the areas; a layer reads the rows that the one before wrote, and after it."""

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the claims' tests outside a simulator and tells what became of each claim."""
+"""Runs the claims' tests outside a simulator and tells what became of each claim.
+
+``python -m tb.claims.launch icarus C1 C5`` (or ``ungated``) prints the verdicts as JSON.
+"""
 
 import json
+import sys
 import tempfile
 from collections.abc import Sequence
 from importlib import import_module
@@ -66,3 +70,8 @@ def _simulate(
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     left = {line["id"]: line["failure"] for line in lines}
     return {id: left.get(id, trouble) for id in ids}
+
+
+if __name__ == "__main__":
+    what, *ids = sys.argv[1:]
+    print(json.dumps(run_ungated() if what == "ungated" else run(what, ids or None)))

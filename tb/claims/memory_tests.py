@@ -21,7 +21,7 @@ READ, NEXT, WRITE = 5, 2, 9  # wait states: first read of a burst, later ones, w
 @claim(
     "C8",
     text="The storage is an STT-MRAM: slow to read, slower to write, and it keeps what it holds.",
-    modules=["../tb/fabric/ahb_storage.v", "bus/ahb_master.v"],
+    modules=["tb/fabric/ahb_storage.v", "rtl/bus/ahb_master.v"],
 )
 async def c8_stt_mram(device: Device) -> None:
     """Wait states of every beat, and contents after a reset of everything."""
@@ -71,9 +71,14 @@ def waits(trace: Trace) -> dict[int, int]:
 
 @claim(
     "C10",
-    text="Base addresses say where pixels, weights and biases lie; the data of all layers follow one "
-    "another there and are read in order.",
-    modules=["cfg/ai_cfg.v", "ctrl/layer_decode.v", "ctrl/fetch_ctrl.v", "dma/dma_read_channel.v"],
+    text="Base addresses say where pixels, weights and biases lie; the data of all layers follow "
+    "one another there and are read in order.",
+    modules=[
+        "rtl/cfg/ai_cfg.v",
+        "rtl/ctrl/layer_decode.v",
+        "rtl/ctrl/fetch_ctrl.v",
+        "rtl/dma/dma_read_channel.v",
+    ],
 )
 async def c10_base_addresses_and_order(device: Device) -> None:
     """Sequence of addresses of each stream, with the network at several places in storage."""
@@ -88,7 +93,7 @@ async def c10_base_addresses_and_order(device: Device) -> None:
 
 
 def once_and_in_order(run: Scene, area: str) -> None:
-    """An area from its base to its end without going back; kept words in the first inference only."""
+    """An area from its base to its end, without going back from layer to layer."""
     low, high = run.areas[area]
     layers = run.network.layers
     for number, cycles in enumerate(run.reads(area)):  # every address is the expected one

@@ -101,7 +101,7 @@ def convolutions(count: int) -> Case:
 
 
 def jam(count: int) -> Case:
-    """Images that take long to come, and more layers than there are tables, the last of many weights.
+    """Images that take long to come, more layers than there are tables, one of many weights.
 
     While the array waits for the pixels of the second image the loaders stand still: both FIFOs
     fill up.
@@ -111,6 +111,11 @@ def jam(count: int) -> Case:
     for layer in layers:  # weights in one load: the traffic is the same for every seed
         layer["per_load"] = layer["o"]
     return chain("jam", (2, 20, 48), layers, count, kept=False)
+
+
+def tail(count: int) -> Case:
+    """Ends in a layer whose weights fill buffer and FIFO, and then some."""
+    return chain("tail", (2, 6, 6), [conv(4, pool=1), dense(50)], count, kept=False)
 
 
 def real(count: int) -> Case:

@@ -158,7 +158,11 @@ class Scene:
         """Last cycle in which inference ``number`` reads or writes a row of the input map."""
         span = self.computing(number, 0)[0], self.computing(number, self.layers - 1)[1]
         last = 0
-        for grant, row in (("fill", "read_row"), ("write_back", "write_row"), ("result_read", "read_row")):
+        for grant, row in (
+            ("fill", "read_row"),
+            ("write_back", "write_row"),
+            ("result_read", "read_row"),
+        ):
             cycles = self.within(grant, span)
             touched = np.isin(getattr(self.trace, row)[cycles], self.input_rows())
             last = max([last, *cycles[touched]])

@@ -3,9 +3,11 @@
 
 import pytest
 
+from scripts import claim_table
 from tb.claims import launch
 from tb.claims.claim import IDS
-from tb.simrun import SIMS
+from tb.claims.mutations import MUTATIONS
+from tb.simrun import ROOT, SIMS
 
 
 @pytest.mark.parametrize("sim", SIMS)
@@ -21,3 +23,26 @@ def test_claims(sim: str, subtests: pytest.Subtests) -> None:
 def test_ungated() -> None:
     """C6, the build without the gate."""
     assert launch.run_ungated() == {"C6": None}
+
+
+def test_mutations_fit() -> None:
+    """Every mutation can be applied: scripts/check_claims.py tries them."""
+    for mutation in MUTATIONS:
+        text = (ROOT / mutation.file).read_text(encoding="utf-8")
+        assert text.count(mutation.old) == 1, f"{mutation.file}: {mutation.old!r}"
+        assert mutation.new != mutation.old
+    assert {m.claim for m in MUTATIONS} == set(IDS)
+
+
+def test_table_is_current() -> None:
+    """docs/claims.md is made from these tests, and from a run in which all passed."""
+    for claim in launch.claims():
+        assert claim.doc and claim.text and claim.modules
+        for module in claim.modules:
+            assert (ROOT / module).is_file(), f"{claim.id}: {module}"
+    assert claim_table.current(), "docs/claims.md: run python -m scripts.claim_table"
+    rows = claim_table.PAGE.read_text(encoding="utf-8").splitlines()
+    rows = [row for row in rows if row.startswith("| C")]
+    assert len(rows) == len(IDS)
+    for row in rows:
+        assert row.split(" | ")[4 : 4 + len(SIMS)] == [claim_table.PASSES] * len(SIMS), row

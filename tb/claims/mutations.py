@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to break a claim by hand: one changed line each, which that claim's test has to notice.
+
+``python -m scripts.check_claims`` tries them on a copy of the tree.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """Replace ``old``, which occurs once in ``file``, by ``new``."""
+
+    claim: str
+    file: str
+    old: str
+    new: str
+    breaks: str  # what is wrong then
+    gate: int = 1  # 0: the build without the gate runs
+
+
+CORE, PIXEL, FETCH = "rtl/ctrl/core_ctrl.v", "rtl/ctrl/pixel_ctrl.v", "rtl/ctrl/fetch_ctrl.v"
+CHANNEL, ORDER = "rtl/dma/dma_read_channel.v", "rtl/dma/dma_read_ctrl.v"
+DISTRIBUTOR, CFG = "rtl/dma/dma_distributor.v", "rtl/cfg/ai_cfg.v"
+UNIT, STORAGE = "rtl/mac/mac_unit.v", "tb/fabric/ahb_storage.v"
+WRITE_BACK, POOL = "rtl/pool/write_back.v", "rtl/pool/pool_line.v"
+
+ASK = "(has_fc ? fc_reached : place_free)"
+STORE_ALL = "list_mode ? l_last : desc[`DESC_SEND]"
+
+MUTATIONS = (
+    # ---- C1
+    Mutation(
+        "C1",
+        CORE,
+        "committed && cfg_more && !stopping && reads == 2'd2 &&",
+        "1'b0 &&",
+        "pixels of the next inference are not fetched ahead",
+    ),
+    Mutation(
+        "C1",
+        CORE,
+        "go_on = committed && cfg_more",
+        "go_on = 1'b0 && cfg_more",
+        "continuous mode ends after one inference",
+    ),
+    Mutation("C1", CORE, STORE_ALL, "1'b1", "every layer's map is stored"),
+    Mutation(
+        "C1",
+        CORE,
+        "assign wr_req_len  = total;",
+        "assign wr_req_len  = total + 24'd4;",
+        "a word more than the result is written",
+    ),
+    # ---- C2
+    Mutation(
+        "C2",
+        DISTRIBUTOR,
+        "read && chan == 3'd2,",
+        "read && chan >= 3'd2,",
+        "pixels enter the weight FIFO too",
+    ),
+    Mutation(
+        "C2",
+        DISTRIBUTOR,
+        "read && chan == 3'd1, read && chan == 3'd0};",
+        "read && chan <= 3'd1, read && chan == 3'd0};",
+        "list words enter the bias FIFO too",
+    ),
+    # ---- C3
+    Mutation("C3", CORE, STORE_ALL, "1'b1", "middle layers go to storage"),
+    Mutation(
+        "C3",
+        CORE,
+        "!(seq_over && data_idle) ? C_RUN",
+        "!seq_over ? C_RUN",
+        "a layer starts before the one before it is written",
+    ),
+    Mutation(
+        "C3",
+        WRITE_BACK,
+        "o_row = desc[`DESC_DST] +",
+        "o_row = desc[`DESC_SRC] +",
+        "a layer's map is written over its input",
+    ),
+    # ---- C4
+    Mutation(
+        "C4",
+        "rtl/dma/dma_wb_full.v",
+        "weight_full && bias_full",
+        "weight_full || bias_full",
+        "WB_FIFO_FULL is an OR",
+    ),
+    Mutation(
+        "C4",
+        CHANNEL,
+        "cur_valid_reg && (used_reg + {{(UW-5){1'b0}}, beats} <= DEPTH_C)",
+        "cur_valid_reg",
+        "reads without regard to the room in the FIFO",
+    ),
+    Mutation("C4", CHANNEL, "f_count > FULL_C", "f_count >= FULL_C", "full flags one word early"),
+    Mutation(
+        "C4",
+        FETCH,
+        "assign boundary = first && quiet;",
+        "assign boundary = first && bs_quiet;",
+        "biases of the next inference before all weights of this one",
+    ),
+    Mutation(
+        "C4",
+        ORDER,
+        "rd_want[3] && !(wb_first && (rd_want[1] || rd_want[2]))",
+        "rd_want[3]",
+        "pixels before the first weights and biases",
+    ),
+    # ---- C5
+    Mutation("C5", CORE, ASK, "1'b1", "pixels before the fully connected layers are reached"),
+    Mutation("C5", CORE, ASK, "place_free", "pixels wait for their place, not for FC_layer"),
+    Mutation(
+        "C5",
+        PIXEL,
+        "P_PLACE: state <= place_free ? P_FILL",
+        "P_PLACE: state <= place_free || npix_taken ? P_FILL",
+        "pixels enter the data cache while their place is in use",
+    ),
+    Mutation(
+        "C5",
+        "rtl/ctrl/weight_keep.v",
+        "again || (given",
+        "again && (given",
+        "weights that fit are read again",
+    ),
+    Mutation(
+        "C5",
+        FETCH,
+        "assign wb_first    = lead;",
+        "assign wb_first    = 1'b1;",
+        "pixels wait for the weights of all layers",
+    ),
+    # ---- C6
+    Mutation(
+        "C6",
+        UNIT,
+        "if (enable || (GATE == 0)) begin",
+        "if (valid) begin",
+        "operands of a gated multiplication toggle",
+    ),
+    Mutation(
+        "C6",
+        UNIT,
+        "valid && !pixel[8] && (|pixel[7:0])",
+        "valid && !pixel[8]",
+        "a zero pixel is multiplied",
+    ),
+    Mutation(
+        "C6",
+        UNIT,
+        "valid && !pixel[8] && (|pixel[7:0])",
+        "valid && (|pixel[7:0])",
+        "the sign bit is not looked at",
+    ),
+    Mutation("C6", CFG, "N_Y[7:0], N_X[7:0]}", "N_X[7:0], N_Y[7:0]}", "AI_CONFIG: another shape"),
+    Mutation(
+        "C6",
+        UNIT,
+        "if (enable || (GATE == 0)) begin",
+        "if (enable) begin",
+        "the build to compare with is gated too",
+        gate=0,
+    ),
+    # ---- C7
+    Mutation(
+        "C7",
+        WRITE_BACK,
+        "wire plain = pool == `POOL_NONE;",
+        "wire plain = 1'b1;",
+        "pooled maps are stored unpooled",
+    ),
+    Mutation("C7", POOL, "m[7:0] : sum[9:2]", "a0[7:0] : sum[9:2]", "a maximum is any pixel"),
+    Mutation(
+        "C7",
+        WRITE_BACK,
+        "o_y = ({1'b0, b_gy} >> fl)",
+        "o_y = {1'b0, b_gy}",
+        "pooled lines go to the rows of the unpooled map",
+    ),
+    # ---- C8
+    Mutation(
+        "C8",
+        STORAGE,
+        "htrans[0] ? cfg_seq_wait : cfg_rd_wait",
+        "htrans[0] ? cfg_rd_wait : cfg_seq_wait",
+        "later beats of a burst are the slow ones",
+    ),
+    Mutation(
+        "C8",
+        STORAGE,
+        "hwrite ? cfg_wr_wait : ",
+        "",
+        "writes are as fast as reads",
+    ),
+    Mutation(
+        "C8",
+        STORAGE,
+        "if (rst) begin\n",
+        "if (rst) begin\n      mem[addr[31:2]] <= 32'd0;\n",
+        "a reset empties a word",
+    ),
+    # ---- C9
+    Mutation(
+        "C9",
+        CFG,
+        "inf_next ? (npix_taken ? taken_adr : npix_reg) : pix_reg",
+        "inf_next ? npix_reg : pix_reg",
+        "AI_PIX_ADR follows what the host wrote too late",
+    ),
+    Mutation(
+        "C9",
+        CFG,
+        "(inf_next && last_inf) || (accept",
+        "(accept",
+        "no fall back to discontinuous mode",
+    ),
+    Mutation(
+        "C9",
+        CFG,
+        "(inf_next && inf_left_reg != 32'd0) ? inf_left_reg - 32'd1",
+        "(inf_next && inf_left_reg != 32'd0) ? inf_left_reg",
+        "AI_INF_LEFT does not count",
+    ),
+    Mutation(
+        "C9",
+        CFG,
+        "(inf_next && !last_inf && !later_reg) ? npix_reg",
+        "(inf_next && !last_inf) ? npix_reg",
+        "AI_NPIX_ADR written late is moved on once too often",
+    ),
+    Mutation(
+        "C9",
+        CORE,
+        "stop_pulse ? 1'b1 : stopping;",
+        "stopping;",
+        "AI_CTRL stop has no effect",
+    ),
+    # ---- C10
+    Mutation(
+        "C10",
+        CORE,
+        "dec_wgt_base  = list_mode ? cfg_wgt_adr : 32'd0",
+        "dec_wgt_base  = 32'd0",
+        "AI_WGT_ADR is ignored",
+    ),
+    Mutation(
+        "C10",
+        FETCH,
+        "wt_req_addr <= wt_req_addr + {15'd0, psize};",
+        "wt_req_addr <= wt_req_addr;",
+        "the second load of a layer reads the first one again",
+    ),
+    Mutation(
+        "C10",
+        CHANNEL,
+        "assign cmd_addr = {cur_word_reg, {OW{1'b0}}};",
+        "assign cmd_addr = {cur_word_reg[31-OW:1], 1'b0, {OW{1'b0}}};",
+        "bursts begin at even words",
+    ),
+)
