@@ -10,7 +10,7 @@ from tb.simrun import ROOT
 
 
 def test_two_wrappers_on_path_do_not_call_each_other(tmp_path: Path) -> None:
-    """Two checkouts on PATH: the wheel answers; a wrapper that is asked for its version does not."""
+    """Two checkouts on PATH: the wheel answers, a wrapper asked for its version does not."""
     here, other = ROOT / "scripts" / "bin", tmp_path / "bin"
     other.mkdir()
     shutil.copy(here / "verilator", other)
