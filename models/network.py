@@ -112,16 +112,17 @@ class Network:
         self.layers.append(arg)
         return arg
 
-    def place(self, ram_rows: int = AI_RAM_ROWS) -> None:
+    def place(self, ram_rows: int = AI_RAM_ROWS, keep_input: bool = True) -> None:
         """Set the AI RAM addresses: maps in turn at the bottom and at the top.
 
-        Where there is room the input's place is left to the input, so that in a stream the next
-        image may come while the layers behind the first one compute.
+        ``keep_input``: where there is room the input's place is left to it, so that in a stream the
+        next image may come while the layers behind the first one compute.
         """
         rows = [Layout(*arg.in_shape).rows for arg in self.layers]
         rows.append(Layout(*self.layers[-1].out_shape).rows)
         room = ram_rows - rows[0]
-        bottom = rows[0] if all(a + b <= room for a, b in itertools.pairwise(rows[1:])) else 0
+        fits = all(a + b <= room for a, b in itertools.pairwise(rows[1:]))
+        bottom = rows[0] if keep_input and fits else 0
         low = True  # where the input of the layer lies
         placed = []
         src = 0

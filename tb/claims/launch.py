@@ -19,8 +19,8 @@ from tb.device import launch
 CONFIG = "nano"
 MODULES = tuple(f"tb.claims.{n}_tests" for n in ("flow", "dma", "array", "memory", "control"))
 UNGATED = "tb.claims.ungated_tests"
-# a small weight buffer, so that networks fit a simulation and some do not fit the buffer
-PARAMS = {"PROBE": 1, "WBUF_ROWS": 64}
+# a small weight buffer and pixel FIFO, so that small networks do not fit the one and fill the other
+PARAMS = {"PROBE": 1, "WBUF_ROWS": 64, "PIX_FIFO_DEPTH": 16}
 Verdicts = dict[str, str | None]  # claim -> what failed, None when nothing did
 
 

@@ -70,7 +70,7 @@ def chain(
         layer = random_layer(random, x=x, eight_bit=True, signed_in=signed, **spec)
         network.add(layer.arg, layer.weights, layer.bn, layer.act)
         x, signed = layer.y, bool(layer.arg.signed_out)
-    network.place()
+    network.place(keep_input=False)
     if apart:
         placed = []
         for arg in network.layers:
