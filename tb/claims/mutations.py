@@ -102,15 +102,15 @@ MUTATIONS = (
     Mutation(
         "C4",
         FETCH,
-        "assign boundary = first && quiet;",
+        "assign boundary = first && wt_quiet && bs_quiet;",
         "assign boundary = first && bs_quiet;",
         "biases of the next inference before all weights of this one",
     ),
     Mutation(
         "C4",
-        ORDER,
-        "rd_want[3] && !(wb_first && (rd_want[1] || rd_want[2]))",
-        "rd_want[3]",
+        FETCH,
+        "assign first_out = after && !first && !asking && wt_quiet && bs_quiet;",
+        "assign first_out = after && !first;",
         "pixels before the first weights and biases",
     ),
     # ---- C5
@@ -132,9 +132,9 @@ MUTATIONS = (
     ),
     Mutation(
         "C5",
-        FETCH,
-        "assign wb_first    = lead;",
-        "assign wb_first    = 1'b1;",
+        ORDER,
+        "end else if (rd_want[3]) begin",
+        "end else if (rd_want[3] && !rd_want[1] && !rd_want[2]) begin",
         "pixels wait for the weights of all layers",
     ),
     # ---- C6
