@@ -133,6 +133,21 @@ class Network:
         self.config["res_adr"] += 0x100
         self._write()
 
+    async def stream(self, inferences: int, limit: int) -> None:
+        """Run and check a stream; AI_CFG falls back as its last inference begins."""
+        n = self.n
+
+        def advance() -> None:
+            self.advance()
+            if len(n.kinds("inf_next")) == inferences - 1:
+                self.dut.cfg_more.value = 0
+
+        n.on_inf_next = advance
+        n.pulse("start_pulse")
+        await n.until(n.times("ev_inf_done", inferences), limit=limit)
+        await n.idle()
+        self.check(inferences)
+
     def check(self, inferences: int) -> None:
         """So many inferences: layers, their bases and marks, pixel and result requests."""
         n, count = self.n, len(self.layers)
@@ -232,17 +247,7 @@ async def last_of_a_stream(dut) -> None:
     for count, n.array_time in ((2, 30), (1, 30), (2, 400), (1, 400)):
         n.log.clear()
         net = Network(n, count, 2)
-
-        def advance(net: Network = net) -> None:
-            net.advance()
-            if len(n.kinds("inf_next")) == 2:
-                dut.cfg_more.value = 0
-
-        n.on_inf_next = advance
-        n.pulse("start_pulse")
-        await n.until(n.times("ev_inf_done", 3), limit=40000)
-        await n.idle()
-        net.check(3)
+        await net.stream(3, limit=40000)
         assert len(n.kinds("ls_req")) == 3 and len(n.kinds("inf_next")) == 2
         assert not n.kinds("flush")
 
@@ -294,17 +299,7 @@ async def prefetch(dut) -> None:
         count = random.randint(2, 7)
         dense = random.randint(1, 2) if turn % 2 else 0
         net = Network(n, count, 2, network_layers(count, dense))
-
-        def advance(net: Network = net) -> None:
-            net.advance()
-            if len(n.kinds("inf_next")) == 3:
-                dut.cfg_more.value = 0
-
-        n.on_inf_next = advance
-        n.pulse("start_pulse")
-        await n.until(n.times("ev_inf_done", 4), limit=60000)
-        await n.idle()
-        net.check(4)
+        await net.stream(4, limit=60000)
         seen["dense" if dense else "free"] += check_prefetch(net, 4)
         rows = sum(e.info["wrows"] for e in n.kinds("fetch")[:count])
         kept = rows <= int(dut.WBUF_ROWS.value)
