@@ -93,7 +93,7 @@ module ahb_master #(
   // -------------------------------------------------------------------------------------------
   localparam CMD_W = TAG_W + 1 + 3 + 5 + 32 + 1;
 
-  reg                halted_reg;
+  reg                halted;
   wire               q_ready;
   wire               q_valid;
   wire               q_pop;
@@ -107,7 +107,7 @@ module ahb_master #(
   wire               q_wpop;
   wire [TAG_W-1:0]   q_tag;
 
-  assign cmd_ready = q_ready && !halted_reg;
+  assign cmd_ready = q_ready && !halted;
   assign {q_tag, q_wpop, q_size, q_beats, q_addr, q_write} = q_data;
 
   fifo_sync #(
@@ -116,8 +116,8 @@ module ahb_master #(
   ) u_queue (
     .clk      (clk),
     .rst      (rst),
-    .flush    (fail || halted_reg),
-    .in_valid (cmd_valid && !halted_reg),
+    .flush    (fail || halted),
+    .in_valid (cmd_valid && !halted),
     .in_ready (q_ready),
     .in_data  ({cmd_tag, cmd_wpop, cmd_size, cmd_beats, cmd_addr, cmd_write}),
     .out_valid(q_valid),
@@ -138,37 +138,37 @@ module ahb_master #(
   localparam B_TAG = 42;
 
   // generator: position inside the command at the head of the queue
-  reg                started_reg;
-  reg  [31:0]        gen_addr_reg;
-  reg  [4:0]         gen_rem_reg;
-  wire [31:0]        gen_addr = started_reg ? gen_addr_reg : q_addr;
-  wire [4:0]         gen_rem = started_reg ? gen_rem_reg : q_beats;
-  wire [BEAT_W-1:0]  gen_beat = {q_tag, !started_reg, gen_rem, q_size, gen_addr, q_write};
+  reg                started;
+  reg  [31:0]        rest_addr;
+  reg  [4:0]         rest_beats;
+  wire [31:0]        gen_addr = started ? rest_addr : q_addr;
+  wire [4:0]         gen_rem = started ? rest_beats : q_beats;
+  wire [BEAT_W-1:0]  gen_beat = {q_tag, !started, gen_rem, q_size, gen_addr, q_write};
 
   // stages and replay registers, each with its write data
-  reg                ap_valid_reg;
-  reg  [BEAT_W-1:0]  ap_reg;
-  reg  [AHB_W-1:0]   ap_wdata_reg;
-  reg  [1:0]         htrans_reg;
-  reg  [2:0]         hburst_reg;
-  reg                dp_valid_reg;
-  reg  [BEAT_W-1:0]  dp_reg;
-  reg  [AHB_W-1:0]   dp_wdata_reg;
-  reg                rp0_valid_reg;
-  reg  [BEAT_W-1:0]  rp0_reg;
-  reg  [AHB_W-1:0]   rp0_wdata_reg;
-  reg                rp1_valid_reg;
-  reg  [BEAT_W-1:0]  rp1_reg;
-  reg  [AHB_W-1:0]   rp1_wdata_reg;
+  reg                ap_valid;
+  reg  [BEAT_W-1:0]  ap;
+  reg  [AHB_W-1:0]   ap_wdata;
+  reg  [1:0]         htrans;
+  reg  [2:0]         hburst;
+  reg                dp_valid;
+  reg  [BEAT_W-1:0]  dp;
+  reg  [AHB_W-1:0]   dp_wdata;
+  reg                rp0_valid;
+  reg  [BEAT_W-1:0]  rp0;
+  reg  [AHB_W-1:0]   rp0_wdata;
+  reg                rp1_valid;
+  reg  [BEAT_W-1:0]  rp1;
+  reg  [AHB_W-1:0]   rp1_wdata;
   // the beat in the address stage is followed by one of the same burst
-  reg                more_reg;
+  reg                more;
 
   // oldest beat that is not on the bus
-  wire               src_valid = (rp0_valid_reg || rp1_valid_reg || q_valid) && !halted_reg;
-  wire               src_gen = !rp0_valid_reg && !rp1_valid_reg;
-  wire [BEAT_W-1:0]  src_beat = rp0_valid_reg ? rp0_reg : (rp1_valid_reg ? rp1_reg : gen_beat);
-  wire [AHB_W-1:0]   src_wdata = rp0_valid_reg ? rp0_wdata_reg :
-                                 (rp1_valid_reg ? rp1_wdata_reg : wd_data);
+  wire               src_valid = (rp0_valid || rp1_valid || q_valid) && !halted;
+  wire               src_gen = !rp0_valid && !rp1_valid;
+  wire [BEAT_W-1:0]  src_beat = rp0_valid ? rp0 : (rp1_valid ? rp1 : gen_beat);
+  wire [AHB_W-1:0]   src_wdata = rp0_valid ? rp0_wdata :
+                                 (rp1_valid ? rp1_wdata : wd_data);
   wire [4:0]         src_rem = src_beat[B_REM +: 5];
 
   reg  [2:0]         src_burst;
@@ -183,10 +183,10 @@ module ahb_master #(
   end
 
   // first cycle of a two-cycle answer; an answer other than OKAY without it is taken as ERROR
-  wire again = dp_valid_reg && !m_ahb_hready && m_ahb_hresp[1];
-  assign fail = dp_valid_reg && ((!m_ahb_hready && m_ahb_hresp == RESP_ERROR) ||
+  wire again = dp_valid && !m_ahb_hready && m_ahb_hresp[1];
+  assign fail = dp_valid && ((!m_ahb_hready && m_ahb_hresp == RESP_ERROR) ||
                                  (m_ahb_hready && m_ahb_hresp != RESP_OKAY));
-  wire done = dp_valid_reg && m_ahb_hready && m_ahb_hresp == RESP_OKAY;
+  wire done = dp_valid && m_ahb_hready && m_ahb_hresp == RESP_OKAY;
   wire issue = m_ahb_hready && m_ahb_hgrant && src_valid && !fail;
   wire issue_gen = issue && src_gen;
 
@@ -196,66 +196,66 @@ module ahb_master #(
   // -------------------------------------------------------------------------------------------
   // outputs to the bus
   // -------------------------------------------------------------------------------------------
-  assign m_ahb_hbusreq = src_valid || (ap_valid_reg && hburst_reg == BURST_INCR);
+  assign m_ahb_hbusreq = src_valid || (ap_valid && hburst == BURST_INCR);
   assign m_ahb_hlock = 1'b0;
-  assign m_ahb_haddr = ap_reg[B_ADDR +: 32];
-  assign m_ahb_htrans = htrans_reg;
-  assign m_ahb_hwrite = ap_reg[B_WRITE];
-  assign m_ahb_hsize = ap_reg[B_SIZE +: 3];
-  assign m_ahb_hburst = hburst_reg;
+  assign m_ahb_haddr = ap[B_ADDR +: 32];
+  assign m_ahb_htrans = htrans;
+  assign m_ahb_hwrite = ap[B_WRITE];
+  assign m_ahb_hsize = ap[B_SIZE +: 3];
+  assign m_ahb_hburst = hburst;
   assign m_ahb_hprot = 4'b0011;
-  assign m_ahb_hwdata = dp_wdata_reg;
-  assign mst_idle = !q_valid && !ap_valid_reg && !dp_valid_reg && !rp0_valid_reg &&
-                    !rp1_valid_reg && !rsp_valid;
+  assign m_ahb_hwdata = dp_wdata;
+  assign mst_idle = !q_valid && !ap_valid && !dp_valid && !rp0_valid &&
+                    !rp1_valid && !rsp_valid;
 
   always @(posedge clk) begin
     if (rst) begin
-      started_reg <= 1'b0;
-      gen_addr_reg <= 32'd0;
-      gen_rem_reg <= 5'd0;
-    end else if (fail || halted_reg) begin
-      started_reg <= 1'b0;
+      started <= 1'b0;
+      rest_addr <= 32'd0;
+      rest_beats <= 5'd0;
+    end else if (fail || halted) begin
+      started <= 1'b0;
     end else if (issue_gen) begin
-      started_reg <= (gen_rem != 5'd1);
-      gen_addr_reg <= gen_addr + (32'd1 << q_size);
-      gen_rem_reg <= gen_rem - 5'd1;
+      started <= (gen_rem != 5'd1);
+      rest_addr <= gen_addr + (32'd1 << q_size);
+      rest_beats <= gen_rem - 5'd1;
     end
   end
 
   always @(posedge clk) begin
     if (rst) begin
-      ap_valid_reg <= 1'b0;
-      ap_reg <= {BEAT_W{1'b0}};
-      ap_wdata_reg <= {AHB_W{1'b0}};
-      htrans_reg <= TRANS_IDLE;
-      hburst_reg <= BURST_SINGLE;
-      more_reg <= 1'b0;
-      dp_valid_reg <= 1'b0;
-      dp_reg <= {BEAT_W{1'b0}};
-      dp_wdata_reg <= {AHB_W{1'b0}};
+      ap_valid <= 1'b0;
+      ap <= {BEAT_W{1'b0}};
+      ap_wdata <= {AHB_W{1'b0}};
+      htrans <= TRANS_IDLE;
+      hburst <= BURST_SINGLE;
+      more <= 1'b0;
+      dp_valid <= 1'b0;
+      dp <= {BEAT_W{1'b0}};
+      dp_wdata <= {AHB_W{1'b0}};
     end else if (m_ahb_hready) begin
-      dp_valid_reg <= ap_valid_reg && !fail;
-      if (ap_valid_reg) begin
-        dp_reg <= ap_reg;
-        dp_wdata_reg <= ap_wdata_reg;
+      dp_valid <= ap_valid && !fail;
+      if (ap_valid) begin
+        dp <= ap;
+        dp_wdata <= ap_wdata;
       end
       if (issue) begin
-        ap_valid_reg <= 1'b1;
-        ap_reg <= src_beat;
-        ap_wdata_reg <= src_wdata;
-        htrans_reg <= more_reg ? TRANS_SEQ : TRANS_NONSEQ;
-        hburst_reg <= more_reg ? hburst_reg : src_burst;
-        more_reg <= (src_rem != 5'd1);
+        ap_valid <= 1'b1;
+        ap <= src_beat;
+        ap_wdata <= src_wdata;
+        htrans <= more ? TRANS_SEQ : TRANS_NONSEQ;
+        hburst <= more ? hburst : src_burst;
+        more <= (src_rem != 5'd1);
       end else begin
-        ap_valid_reg <= 1'b0;
-        htrans_reg <= TRANS_IDLE;
-        more_reg <= 1'b0;
+        ap_valid <= 1'b0;
+        htrans <= TRANS_IDLE;
+        more <= 1'b0;
       end
     end else if (again || fail) begin
-      ap_valid_reg <= 1'b0;
-      htrans_reg <= TRANS_IDLE;
-      more_reg <= 1'b0;
-      dp_valid_reg <= 1'b0;
+      ap_valid <= 1'b0;
+      htrans <= TRANS_IDLE;
+      more <= 1'b0;
+      dp_valid <= 1'b0;
     end
   end
 
@@ -263,27 +263,27 @@ module ahb_master #(
   // registers are never needed twice
   always @(posedge clk) begin
     if (rst) begin
-      rp0_valid_reg <= 1'b0;
-      rp0_reg <= {BEAT_W{1'b0}};
-      rp0_wdata_reg <= {AHB_W{1'b0}};
-      rp1_valid_reg <= 1'b0;
-      rp1_reg <= {BEAT_W{1'b0}};
-      rp1_wdata_reg <= {AHB_W{1'b0}};
-    end else if (fail || halted_reg) begin
-      rp0_valid_reg <= 1'b0;
-      rp1_valid_reg <= 1'b0;
+      rp0_valid <= 1'b0;
+      rp0 <= {BEAT_W{1'b0}};
+      rp0_wdata <= {AHB_W{1'b0}};
+      rp1_valid <= 1'b0;
+      rp1 <= {BEAT_W{1'b0}};
+      rp1_wdata <= {AHB_W{1'b0}};
+    end else if (fail || halted) begin
+      rp0_valid <= 1'b0;
+      rp1_valid <= 1'b0;
     end else if (again) begin
-      rp0_valid_reg <= 1'b1;
-      rp0_reg <= dp_reg;
-      rp0_wdata_reg <= dp_wdata_reg;
-      if (ap_valid_reg) begin
-        rp1_valid_reg <= 1'b1;
-        rp1_reg <= ap_reg;
-        rp1_wdata_reg <= ap_wdata_reg;
+      rp0_valid <= 1'b1;
+      rp0 <= dp;
+      rp0_wdata <= dp_wdata;
+      if (ap_valid) begin
+        rp1_valid <= 1'b1;
+        rp1 <= ap;
+        rp1_wdata <= ap_wdata;
       end
     end else if (issue) begin
-      rp0_valid_reg <= 1'b0;
-      rp1_valid_reg <= rp0_valid_reg && rp1_valid_reg;
+      rp0_valid <= 1'b0;
+      rp1_valid <= rp0_valid && rp1_valid;
     end
   end
 
@@ -301,10 +301,10 @@ module ahb_master #(
     end else begin
       rsp_valid <= done;
       if (done) begin
-        rsp_write <= dp_reg[B_WRITE];
-        rsp_first <= dp_reg[B_FIRST];
-        rsp_last <= (dp_reg[B_REM +: 5] == 5'd1);
-        rsp_tag <= dp_reg[B_TAG +: TAG_W];
+        rsp_write <= dp[B_WRITE];
+        rsp_first <= dp[B_FIRST];
+        rsp_last <= (dp[B_REM +: 5] == 5'd1);
+        rsp_tag <= dp[B_TAG +: TAG_W];
         rsp_data <= m_ahb_hrdata;
       end
     end
@@ -312,18 +312,18 @@ module ahb_master #(
 
   always @(posedge clk) begin
     if (rst) begin
-      halted_reg <= 1'b0;
+      halted <= 1'b0;
       mst_err_valid <= 1'b0;
       mst_err_addr <= 32'd0;
       mst_err_tag <= {TAG_W{1'b0}};
     end else begin
       mst_err_valid <= fail;
       if (fail) begin
-        halted_reg <= 1'b1;
-        mst_err_addr <= dp_reg[B_ADDR +: 32];
-        mst_err_tag <= dp_reg[B_TAG +: TAG_W];
+        halted <= 1'b1;
+        mst_err_addr <= dp[B_ADDR +: 32];
+        mst_err_tag <= dp[B_TAG +: TAG_W];
       end else begin
-        halted_reg <= halted_reg && !mst_clear;
+        halted <= halted && !mst_clear;
       end
     end
   end

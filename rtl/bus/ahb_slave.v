@@ -69,10 +69,10 @@ module ahb_slave #(
     end
   endgenerate
 
-  reg  [2:0]   state_reg;
-  reg          write_reg;
-  reg  [20:0]  addr_reg;
-  reg  [2:0]   size_reg;
+  reg  [2:0]   state;
+  reg          write;
+  reg  [20:0]  addr;
+  reg  [2:0]   size;
 
   // classification of the address phase
   wire         start = s_ahb_hsel && s_ahb_hready_in && s_ahb_htrans[1];
@@ -83,63 +83,63 @@ module ahb_slave #(
   wire         in_regs = (s_ahb_haddr[21:12] == 10'd0) && (s_ahb_hsize == 3'd2);
   wire [2:0]   kind = !aligned ? FAULT : in_ram ? RAM : in_regs ? REGS : FAULT;
 
-  wire         refused = (state_reg == REGS) && reg_err;
+  wire         refused = (state == REGS) && reg_err;
   // the present data phase ends with this cycle
-  wire         ends = (state_reg == IDLE) || (state_reg == REGS && !reg_err) ||
-                      (state_reg == RAM && hr_ack) || (state_reg == FAULT2);
+  wire         ends = (state == IDLE) || (state == REGS && !reg_err) ||
+                      (state == RAM && hr_ack) || (state == FAULT2);
 
   always @(posedge clk) begin
     if (rst) begin
-      state_reg <= IDLE;
+      state <= IDLE;
     end else begin
-      case (state_reg)
-        IDLE:    state_reg <= start ? kind : IDLE;
-        REGS:    state_reg <= refused ? FAULT2 : start ? kind : IDLE;
-        RAM:     state_reg <= !hr_ack ? RAM : start ? kind : IDLE;
-        FAULT:   state_reg <= FAULT2;
-        FAULT2:  state_reg <= start ? kind : IDLE;
-        default: state_reg <= IDLE;
+      case (state)
+        IDLE:    state <= start ? kind : IDLE;
+        REGS:    state <= refused ? FAULT2 : start ? kind : IDLE;
+        RAM:     state <= !hr_ack ? RAM : start ? kind : IDLE;
+        FAULT:   state <= FAULT2;
+        FAULT2:  state <= start ? kind : IDLE;
+        default: state <= IDLE;
       endcase
     end
   end
 
   always @(posedge clk) begin
     if (rst) begin
-      write_reg <= 1'b0;
-      addr_reg <= 21'd0;
-      size_reg <= 3'd0;
+      write <= 1'b0;
+      addr <= 21'd0;
+      size <= 3'd0;
     end else if (start && ends) begin
-      write_reg <= s_ahb_hwrite;
-      addr_reg <= s_ahb_haddr[20:0];
-      size_reg <= s_ahb_hsize;
+      write <= s_ahb_hwrite;
+      addr <= s_ahb_haddr[20:0];
+      size <= s_ahb_hsize;
     end
   end
 
   // byte lanes of a RAM write
   reg  [3:0]   strobes;
   always @* begin
-    case (size_reg)
-      3'd0:    strobes = 4'b0001 << addr_reg[1:0];
-      3'd1:    strobes = addr_reg[1] ? 4'b1100 : 4'b0011;
+    case (size)
+      3'd0:    strobes = 4'b0001 << addr[1:0];
+      3'd1:    strobes = addr[1] ? 4'b1100 : 4'b0011;
       default: strobes = 4'b1111;
     endcase
   end
 
   assign s_ahb_hready_out = ends;
-  assign s_ahb_hresp = (state_reg == FAULT || state_reg == FAULT2 || refused) ? RESP_ERROR
+  assign s_ahb_hresp = (state == FAULT || state == FAULT2 || refused) ? RESP_ERROR
                                                                              : RESP_OKAY;
-  assign s_ahb_hrdata = (state_reg == REGS && !write_reg) ? reg_rdata :
-                        (state_reg == RAM && !write_reg && hr_ack) ? hr_rdata : 32'd0;
+  assign s_ahb_hrdata = (state == REGS && !write) ? reg_rdata :
+                        (state == RAM && !write && hr_ack) ? hr_rdata : 32'd0;
 
-  assign reg_wr = (state_reg == REGS) && write_reg;
-  assign reg_rd = (state_reg == REGS) && !write_reg;
-  assign reg_addr = addr_reg[11:0];
+  assign reg_wr = (state == REGS) && write;
+  assign reg_rd = (state == REGS) && !write;
+  assign reg_addr = addr[11:0];
   assign reg_wdata = s_ahb_hwdata;
 
-  assign hr_req = (state_reg == RAM);
-  assign hr_we = write_reg;
-  assign hr_addr = addr_reg;
-  assign hr_wstrb = write_reg ? strobes : 4'b0000;
+  assign hr_req = (state == RAM);
+  assign hr_we = write;
+  assign hr_addr = addr;
+  assign hr_wstrb = write ? strobes : 4'b0000;
   assign hr_wdata = s_ahb_hwdata;
 
   // burst type and protection do not matter to this slave, and the decoder has used the top bits

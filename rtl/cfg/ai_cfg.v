@@ -108,36 +108,36 @@ module ai_cfg #(
 
   assign hit = (word >= A_MODE && word <= A_TAKEN) || (word == A_ID) || (word == A_CONFIG);
 
-  reg  [1:0]   mode_reg;
-  reg          done_reg;
-  reg  [31:0]  pix_reg;
-  reg  [31:0]  npix_reg;
+  reg  [1:0]   mode;
+  reg          done;
+  reg  [31:0]  pix;
+  reg  [31:0]  npix;
   // AI_NPIX_ADR was written after it had been taken
-  reg          later_reg;
-  reg  [31:0]  wgt_reg;
-  reg  [31:0]  bias_reg;
-  reg  [31:0]  list_reg;
-  reg  [9:0]   list_len_reg;
-  reg  [31:0]  res_reg;
-  reg  [31:0]  inf_left_reg;
-  reg  [31:0]  pix_stride_reg;
-  reg  [31:0]  res_stride_reg;
-  reg  [1:0]   int_status_reg;
-  reg  [1:0]   int_mask_reg;
-  reg  [7:0]   err_code_reg;
-  reg  [15:0]  err_layer_reg;
-  reg  [31:0]  err_addr_reg;
+  reg          later;
+  reg  [31:0]  wgt;
+  reg  [31:0]  bias;
+  reg  [31:0]  list;
+  reg  [9:0]   list_len;
+  reg  [31:0]  res;
+  reg  [31:0]  inf_left;
+  reg  [31:0]  pix_stride;
+  reg  [31:0]  res_stride;
+  reg  [1:0]   int_status;
+  reg  [1:0]   int_mask;
+  reg  [7:0]   kept_code;
+  reg  [15:0]  kept_layer;
+  reg  [31:0]  kept_addr;
 
-  assign cfg_more = (mode_reg == 2'd2) && (inf_left_reg != 32'd0);
-  assign cfg_pix_adr = pix_reg;
-  assign cfg_npix_adr = npix_reg;
-  assign cfg_wgt_adr = wgt_reg;
-  assign cfg_bias_adr = bias_reg;
-  assign cfg_list_adr = list_reg;
-  assign cfg_list_len = list_len_reg;
-  assign cfg_res_adr = res_reg;
-  assign err_any = (err_code_reg != 8'd0);
-  assign irq = ((int_status_reg & ~int_mask_reg) != 2'd0);
+  assign cfg_more = (mode == 2'd2) && (inf_left != 32'd0);
+  assign cfg_pix_adr = pix;
+  assign cfg_npix_adr = npix;
+  assign cfg_wgt_adr = wgt;
+  assign cfg_bias_adr = bias;
+  assign cfg_list_adr = list;
+  assign cfg_list_len = list_len;
+  assign cfg_res_adr = res;
+  assign err_any = (kept_code != 8'd0);
+  assign irq = ((int_status & ~int_mask) != 2'd0);
 
   // -------------------------------------------------------------------------------------------
   // start, soft reset, stop
@@ -147,9 +147,9 @@ module ai_cfg #(
   wire start_now = ctrl && wdata[0] && !wdata[1];
   // a start that the core has not seen yet counts as busy
   wire occupied = st_busy || start_pulse;
-  wire res_bad = (res_reg[OW-1:0] != {OW{1'b0}});
-  wire stride_bad = cfg_more && (res_stride_reg[OW-1:0] != {OW{1'b0}});
-  wire bad = (mode_reg == 2'd0) || (list_len_reg == 10'd0) || res_bad || stride_bad;
+  wire res_bad = (res[OW-1:0] != {OW{1'b0}});
+  wire stride_bad = cfg_more && (res_stride[OW-1:0] != {OW{1'b0}});
+  wire bad = (mode == 2'd0) || (list_len == 10'd0) || res_bad || stride_bad;
   wire accept = start_now && !occupied && !bad;
 
   always @(posedge clk) begin
@@ -168,42 +168,42 @@ module ai_cfg #(
   // configuration
   // -------------------------------------------------------------------------------------------
   // the inference that starts with inf_next is the last one
-  wire last_inf = (inf_left_reg <= 32'd1);
-  wire fall_back = (inf_next && last_inf) || (accept && mode_reg == 2'd2 && !cfg_more);
+  wire last_inf = (inf_left <= 32'd1);
+  wire fall_back = (inf_next && last_inf) || (accept && mode == 2'd2 && !cfg_more);
 
   always @(posedge clk) begin
     if (rst) begin
-      mode_reg <= 2'd0;
-      pix_reg <= 32'd0;
-      npix_reg <= 32'd0;
-      later_reg <= 1'b0;
-      wgt_reg <= 32'd0;
-      bias_reg <= 32'd0;
-      list_reg <= 32'd0;
-      list_len_reg <= 10'd0;
-      res_reg <= 32'd0;
-      inf_left_reg <= 32'd0;
-      pix_stride_reg <= 32'd0;
-      res_stride_reg <= 32'd0;
-      int_mask_reg <= 2'b11;
+      mode <= 2'd0;
+      pix <= 32'd0;
+      npix <= 32'd0;
+      later <= 1'b0;
+      wgt <= 32'd0;
+      bias <= 32'd0;
+      list <= 32'd0;
+      list_len <= 10'd0;
+      res <= 32'd0;
+      inf_left <= 32'd0;
+      pix_stride <= 32'd0;
+      res_stride <= 32'd0;
+      int_mask <= 2'b11;
     end else begin
-      mode_reg <= (wr && word == A_MODE) ? wdata[1:0] : fall_back ? 2'd1 : mode_reg;
-      pix_reg <= (wr && word == A_PIX) ? wdata :
-                 inf_next ? (npix_taken ? taken_adr : npix_reg) : pix_reg;
-      npix_reg <= (wr && word == A_NPIX) ? wdata :
-                  (inf_next && !last_inf && !later_reg) ? npix_reg + pix_stride_reg : npix_reg;
-      later_reg <= inf_next || accept || reset_now ? 1'b0 :
-                   (wr && word == A_NPIX && (npix_take || npix_taken)) ? 1'b1 : later_reg;
-      wgt_reg <= (wr && word == A_WGT) ? wdata : wgt_reg;
-      bias_reg <= (wr && word == A_BIAS) ? wdata : bias_reg;
-      list_reg <= (wr && word == A_LIST) ? wdata : list_reg;
-      list_len_reg <= (wr && word == A_LIST_LEN) ? wdata[9:0] : list_len_reg;
-      res_reg <= (wr && word == A_RES) ? wdata : inf_next ? res_reg + res_stride_reg : res_reg;
-      inf_left_reg <= (wr && word == A_INF_LEFT) ? wdata :
-                      (inf_next && inf_left_reg != 32'd0) ? inf_left_reg - 32'd1 : inf_left_reg;
-      pix_stride_reg <= (wr && word == A_PIX_STRIDE) ? wdata : pix_stride_reg;
-      res_stride_reg <= (wr && word == A_RES_STRIDE) ? wdata : res_stride_reg;
-      int_mask_reg <= (wr && word == A_INT_MASK) ? wdata[1:0] : int_mask_reg;
+      mode <= (wr && word == A_MODE) ? wdata[1:0] : fall_back ? 2'd1 : mode;
+      pix <= (wr && word == A_PIX) ? wdata :
+                 inf_next ? (npix_taken ? taken_adr : npix) : pix;
+      npix <= (wr && word == A_NPIX) ? wdata :
+                  (inf_next && !last_inf && !later) ? npix + pix_stride : npix;
+      later <= inf_next || accept || reset_now ? 1'b0 :
+                   (wr && word == A_NPIX && (npix_take || npix_taken)) ? 1'b1 : later;
+      wgt <= (wr && word == A_WGT) ? wdata : wgt;
+      bias <= (wr && word == A_BIAS) ? wdata : bias;
+      list <= (wr && word == A_LIST) ? wdata : list;
+      list_len <= (wr && word == A_LIST_LEN) ? wdata[9:0] : list_len;
+      res <= (wr && word == A_RES) ? wdata : inf_next ? res + res_stride : res;
+      inf_left <= (wr && word == A_INF_LEFT) ? wdata :
+                      (inf_next && inf_left != 32'd0) ? inf_left - 32'd1 : inf_left;
+      pix_stride <= (wr && word == A_PIX_STRIDE) ? wdata : pix_stride;
+      res_stride <= (wr && word == A_RES_STRIDE) ? wdata : res_stride;
+      int_mask <= (wr && word == A_INT_MASK) ? wdata[1:0] : int_mask;
     end
   end
 
@@ -235,49 +235,49 @@ module ai_cfg #(
 
   always @(posedge clk) begin
     if (rst) begin
-      done_reg <= 1'b0;
-      int_status_reg <= 2'd0;
-      err_code_reg <= 8'd0;
-      err_layer_reg <= 16'd0;
-      err_addr_reg <= 32'd0;
+      done <= 1'b0;
+      int_status <= 2'd0;
+      kept_code <= 8'd0;
+      kept_layer <= 16'd0;
+      kept_addr <= 32'd0;
     end else begin
-      done_reg <= ev_inf_done ||
-                  (done_reg && !accept && !reset_now && !(wr && word == A_DONE && wdata[0]));
-      int_status_reg[0] <= ev_inf_done ||
-                           (int_status_reg[0] && !int_clear[0] && !accept && !reset_now);
-      int_status_reg[1] <= fault || (int_status_reg[1] && !int_clear[1] && !err_clear);
+      done <= ev_inf_done ||
+                  (done && !accept && !reset_now && !(wr && word == A_DONE && wdata[0]));
+      int_status[0] <= ev_inf_done ||
+                           (int_status[0] && !int_clear[0] && !accept && !reset_now);
+      int_status[1] <= fault || (int_status[1] && !int_clear[1] && !err_clear);
       if (fault && (err_clear || !err_any)) begin
-        err_code_reg <= fault_code;
-        err_layer_reg <= ev_err ? err_layer : 16'd0;
-        err_addr_reg <= ev_err ? err_addr : 32'd0;
+        kept_code <= fault_code;
+        kept_layer <= ev_err ? err_layer : 16'd0;
+        kept_addr <= ev_err ? err_addr : 32'd0;
       end else if (err_clear) begin
-        err_code_reg <= 8'd0;
-        err_layer_reg <= 16'd0;
-        err_addr_reg <= 32'd0;
+        kept_code <= 8'd0;
+        kept_layer <= 16'd0;
+        kept_addr <= 32'd0;
       end
     end
   end
 
   always @* begin
     case (word)
-      A_MODE:       rdata = {30'd0, mode_reg};
-      A_DONE:       rdata = {31'd0, done_reg};
-      A_PIX:        rdata = pix_reg;
-      A_NPIX:       rdata = npix_reg;
-      A_WGT:        rdata = wgt_reg;
-      A_BIAS:       rdata = bias_reg;
-      A_LIST:       rdata = list_reg;
-      A_LIST_LEN:   rdata = {22'd0, list_len_reg};
-      A_RES:        rdata = res_reg;
-      A_INF_LEFT:   rdata = inf_left_reg;
-      A_PIX_STRIDE: rdata = pix_stride_reg;
-      A_RES_STRIDE: rdata = res_stride_reg;
+      A_MODE:       rdata = {30'd0, mode};
+      A_DONE:       rdata = {31'd0, done};
+      A_PIX:        rdata = pix;
+      A_NPIX:       rdata = npix;
+      A_WGT:        rdata = wgt;
+      A_BIAS:       rdata = bias;
+      A_LIST:       rdata = list;
+      A_LIST_LEN:   rdata = {22'd0, list_len};
+      A_RES:        rdata = res;
+      A_INF_LEFT:   rdata = inf_left;
+      A_PIX_STRIDE: rdata = pix_stride;
+      A_RES_STRIDE: rdata = res_stride;
       A_STATUS:     rdata = {status[31:2], err_any, status[0]};
-      A_INT_STATUS: rdata = {30'd0, int_status_reg};
-      A_INT_MASK:   rdata = {30'd0, int_mask_reg};
-      A_ERR_CODE:   rdata = {24'd0, err_code_reg};
-      A_ERR_INFO:   rdata = {16'd0, err_layer_reg};
-      A_ERR_ADDR:   rdata = err_addr_reg;
+      A_INT_STATUS: rdata = {30'd0, int_status};
+      A_INT_MASK:   rdata = {30'd0, int_mask};
+      A_ERR_CODE:   rdata = {24'd0, kept_code};
+      A_ERR_INFO:   rdata = {16'd0, kept_layer};
+      A_ERR_ADDR:   rdata = kept_addr;
       A_TAKEN:      rdata = taken_adr;
       A_ID:         rdata = MAGIC;
       A_CONFIG:     rdata = CONFIG;

@@ -78,30 +78,30 @@ module kpu_regs (
 
   wire [9:0]   word = addr[11:2];
 
-  reg  [31:0]  low_reg;
-  reg  [2:0]   mask_reg;
-  reg  [7:0]   threshold_reg;
-  reg  [4:0]   fifo_ctrl_reg;
-  reg          eight_bit_reg;
+  reg  [31:0]  low;
+  reg  [2:0]   mask;
+  reg  [7:0]   threshold;
+  reg  [4:0]   fifo_ctrl;
+  reg          eight_bit;
 
   assign hit = (word < A_END);
-  assign eight_bit_mode = eight_bit_reg;
+  assign eight_bit_mode = eight_bit;
 
   always @(posedge clk) begin
     if (rst) begin
-      low_reg <= 32'd0;
-      mask_reg <= 3'b111;
-      threshold_reg <= 8'h1C;
-      fifo_ctrl_reg <= 5'h1F;
-      eight_bit_reg <= 1'b0;
+      low <= 32'd0;
+      mask <= 3'b111;
+      threshold <= 8'h1C;
+      fifo_ctrl <= 5'h1F;
+      eight_bit <= 1'b0;
     end else if (wr) begin
       case (word)
-        A_LAYER_LO:  low_reg <= wdata;
-        A_MASK:      mask_reg <= wdata[2:0];
-        A_THRESHOLD: threshold_reg <= wdata[7:0];
-        A_FIFO_CTRL: fifo_ctrl_reg <= wdata[4:0];
-        A_EIGHT_BIT: eight_bit_reg <= wdata[0];
-        default:     low_reg <= low_reg;
+        A_LAYER_LO:  low <= wdata;
+        A_MASK:      mask <= wdata[2:0];
+        A_THRESHOLD: threshold <= wdata[7:0];
+        A_FIFO_CTRL: fifo_ctrl <= wdata[4:0];
+        A_EIGHT_BIT: eight_bit <= wdata[0];
+        default:     low <= low;
       endcase
     end
   end
@@ -109,25 +109,25 @@ module kpu_regs (
   // -------------------------------------------------------------------------------------------
   // layer FIFO
   // -------------------------------------------------------------------------------------------
-  reg  [3:0]          in_word_reg;
-  reg                 drop_reg;
-  reg  [3:0]          out_word_reg;
-  reg  [4:0]          held_reg;
+  reg  [3:0]          in_word;
+  reg                 dropping;
+  reg  [3:0]          out_word;
+  reg  [4:0]          held;
   wire [COUNT_W-1:0]  la_count;
   wire                la_in_ready_unused;
 
-  assign la_flush = soft_reset || !fifo_ctrl_reg[2];
+  assign la_flush = soft_reset || !fifo_ctrl[2];
 
   wire   push = wr && (word == A_LAYER_HI) && !la_flush;
-  wire   first = (in_word_reg == 4'd0);
+  wire   first = (in_word == 4'd0);
   wire   room = (la_count <= ADMIT);
-  wire   drop = first ? !room : drop_reg;
-  wire   layer_in = push && !drop && (in_word_reg == LAST_WORD);
+  wire   drop = first ? !room : dropping;
+  wire   layer_in = push && !drop && (in_word == LAST_WORD);
   wire   pop = la_valid && la_ready;
-  wire   layer_out = pop && (out_word_reg == LAST_WORD);
+  wire   layer_out = pop && (out_word == LAST_WORD);
 
   assign overrun = push && first && !room;
-  assign layers_held = held_reg;
+  assign layers_held = held;
   assign layers_full = !room;
 
   fifo_ram #(
@@ -139,7 +139,7 @@ module kpu_regs (
     .flush    (la_flush),
     .in_valid (push && !drop),
     .in_ready (la_in_ready_unused),
-    .in_data  ({wdata, low_reg}),
+    .in_data  ({wdata, low}),
     .out_valid(la_valid),
     .out_ready(la_ready),
     .out_data (la_data),
@@ -148,19 +148,19 @@ module kpu_regs (
 
   always @(posedge clk) begin
     if (rst || la_flush) begin
-      in_word_reg <= 4'd0;
-      drop_reg <= 1'b0;
-      out_word_reg <= 4'd0;
-      held_reg <= 5'd0;
+      in_word <= 4'd0;
+      dropping <= 1'b0;
+      out_word <= 4'd0;
+      held <= 5'd0;
     end else begin
       if (push) begin
-        in_word_reg <= (in_word_reg == LAST_WORD) ? 4'd0 : in_word_reg + 4'd1;
-        drop_reg <= drop;
+        in_word <= (in_word == LAST_WORD) ? 4'd0 : in_word + 4'd1;
+        dropping <= drop;
       end
       if (pop) begin
-        out_word_reg <= (out_word_reg == LAST_WORD) ? 4'd0 : out_word_reg + 4'd1;
+        out_word <= (out_word == LAST_WORD) ? 4'd0 : out_word + 4'd1;
       end
-      held_reg <= held_reg + {4'd0, layer_in} - {4'd0, layer_out};
+      held <= held + {4'd0, layer_in} - {4'd0, layer_out};
     end
   end
 
@@ -176,7 +176,7 @@ module kpu_regs (
   ) u_results (
     .clk      (clk),
     .rst      (rst),
-    .flush    (soft_reset || !fifo_ctrl_reg[1]),
+    .flush    (soft_reset || !fifo_ctrl[1]),
     .in_valid (rf_valid),
     .in_ready (rf_ready),
     .in_data  (rf_data),
@@ -191,32 +191,32 @@ module kpu_regs (
   // -------------------------------------------------------------------------------------------
   // interrupts
   // -------------------------------------------------------------------------------------------
-  reg          calc_done_reg;
-  reg          empty_flag_reg;
-  reg          full_flag_reg;
-  reg          changed_reg;
+  reg          calc_done;
+  reg          empty_flag;
+  reg          full_flag;
+  reg          changed;
 
-  wire         empty_state = (held_reg <= {1'b0, threshold_reg[7:4]});
-  wire         full_state = (held_reg >= {1'b0, threshold_reg[3:0]});
-  wire         empty_now = empty_state && (empty_flag_reg || changed_reg);
-  wire         full_now = full_state && (full_flag_reg || changed_reg);
-  wire [2:0]   raw = {full_now, empty_now, calc_done_reg};
-  wire [2:0]   status = raw & ~mask_reg;
+  wire         empty_state = (held <= {1'b0, threshold[7:4]});
+  wire         full_state = (held >= {1'b0, threshold[3:0]});
+  wire         empty_now = empty_state && (empty_flag || changed);
+  wire         full_now = full_state && (full_flag || changed);
+  wire [2:0]   raw = {full_now, empty_now, calc_done};
+  wire [2:0]   status = raw & ~mask;
   wire [2:0]   clear = (wr && word == A_CLEAR) ? wdata[2:0] : 3'd0;
 
   assign irq = (status != 3'd0);
 
   always @(posedge clk) begin
     if (rst || soft_reset) begin
-      calc_done_reg <= 1'b0;
-      empty_flag_reg <= 1'b0;
-      full_flag_reg <= 1'b0;
-      changed_reg <= 1'b0;
+      calc_done <= 1'b0;
+      empty_flag <= 1'b0;
+      full_flag <= 1'b0;
+      changed <= 1'b0;
     end else begin
-      calc_done_reg <= ev_calc_done || (calc_done_reg && !clear[0]);
-      empty_flag_reg <= empty_now && !clear[1];
-      full_flag_reg <= full_now && !clear[2];
-      changed_reg <= (layer_in != layer_out) && !la_flush;
+      calc_done <= ev_calc_done || (calc_done && !clear[0]);
+      empty_flag <= empty_now && !clear[1];
+      full_flag <= full_now && !clear[2];
+      changed <= (layer_in != layer_out) && !la_flush;
     end
   end
 
@@ -224,12 +224,12 @@ module kpu_regs (
     case (word)
       A_STATUS:    rdata = {29'd0, status};
       A_RAW:       rdata = {29'd0, raw};
-      A_MASK:      rdata = {29'd0, mask_reg};
-      A_THRESHOLD: rdata = {24'd0, threshold_reg};
+      A_MASK:      rdata = {29'd0, mask};
+      A_THRESHOLD: rdata = {24'd0, threshold};
       A_DATA_LO:   rdata = res_valid ? res_data[31:0] : 32'd0;
       A_DATA_HI:   rdata = res_valid ? res_data[63:32] : 32'd0;
-      A_FIFO_CTRL: rdata = {27'd0, fifo_ctrl_reg};
-      A_EIGHT_BIT: rdata = {31'd0, eight_bit_reg};
+      A_FIFO_CTRL: rdata = {27'd0, fifo_ctrl};
+      A_EIGHT_BIT: rdata = {31'd0, eight_bit};
       default:     rdata = 32'd0;
     endcase
   end

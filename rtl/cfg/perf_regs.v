@@ -28,12 +28,12 @@ module perf_regs #(
   localparam [9:0] WORDS = 10'd2 * COUNTERS[9:0];
 
   wire [9:0]   index = addr[11:2] - FIRST;
-  reg  [31:0]  high_reg;
+  reg  [31:0]  high;
   reg  [63:0]  value;
   integer      i;
 
   assign hit = (addr[11:2] >= FIRST) && (index < WORDS);
-  assign rdata = !hit ? 32'd0 : index[0] ? high_reg : value[31:0];
+  assign rdata = !hit ? 32'd0 : index[0] ? high : value[31:0];
 
   always @* begin
     value = 64'd0;
@@ -46,9 +46,9 @@ module perf_regs #(
 
   always @(posedge clk) begin
     if (rst) begin
-      high_reg <= 32'd0;
+      high <= 32'd0;
     end else if (rd && hit && !index[0]) begin
-      high_reg <= value[63:32];
+      high <= value[63:32];
     end
   end
 

@@ -103,67 +103,67 @@ module dma_read_channel #(
   );
 
   // request at work: word address, words left, byte offset of its start, bytes of its last word
-  reg               cur_valid_reg;
-  reg               cur_first_reg;
-  reg  [31-OW:0]    cur_word_reg;
-  reg  [LW-1:0]     cur_left_reg;
-  reg  [OW-1:0]     cur_off_reg;
-  reg  [CW-1:0]     cur_end_reg;
+  reg               cur_valid;
+  reg               cur_first;
+  reg  [31-OW:0]    cur_word;
+  reg  [LW-1:0]     cur_left;
+  reg  [OW-1:0]     cur_off;
+  reg  [CW-1:0]     cur_end;
 
   wire [LW-1:0]     q_stop = {1'b0, q_len} + {{(LW-OW){1'b0}}, q_addr[OW-1:0]};
   wire [LW-1:0]     q_last_byte = q_stop - 1'b1;
   wire [LW-1:0]     q_words = (q_last_byte >> OW) + 1'b1;
 
-  wire [4:0]        to_edge = MAX_C - (cur_word_reg[4:0] & MASK_C);
-  wire              short = (cur_left_reg < {{(LW-5){1'b0}}, to_edge});
-  wire [4:0]        beats = short ? cur_left_reg[4:0] : to_edge;
+  wire [4:0]        to_edge = MAX_C - (cur_word[4:0] & MASK_C);
+  wire              short = (cur_left < {{(LW-5){1'b0}}, to_edge});
+  wire [4:0]        beats = short ? cur_left[4:0] : to_edge;
   wire              finish = cmd_take && cmd_last;
 
-  assign q_pop = !cur_valid_reg || finish;
+  assign q_pop = !cur_valid || finish;
 
   always @(posedge clk) begin
     if (rst || flush) begin
-      cur_valid_reg <= 1'b0;
-      cur_first_reg <= 1'b0;
-      cur_word_reg <= {(32-OW){1'b0}};
-      cur_left_reg <= {LW{1'b0}};
-      cur_off_reg <= {OW{1'b0}};
-      cur_end_reg <= {CW{1'b0}};
+      cur_valid <= 1'b0;
+      cur_first <= 1'b0;
+      cur_word <= {(32-OW){1'b0}};
+      cur_left <= {LW{1'b0}};
+      cur_off <= {OW{1'b0}};
+      cur_end <= {CW{1'b0}};
     end else if (q_pop) begin
       // a request of no bytes is dropped
-      cur_valid_reg <= q_valid && q_len != 24'd0;
-      cur_first_reg <= 1'b1;
-      cur_word_reg <= q_addr[31:OW];
-      cur_left_reg <= q_words;
-      cur_off_reg <= q_addr[OW-1:0];
-      cur_end_reg <= {1'b0, q_last_byte[OW-1:0]} + 1'b1;
+      cur_valid <= q_valid && q_len != 24'd0;
+      cur_first <= 1'b1;
+      cur_word <= q_addr[31:OW];
+      cur_left <= q_words;
+      cur_off <= q_addr[OW-1:0];
+      cur_end <= {1'b0, q_last_byte[OW-1:0]} + 1'b1;
     end else if (cmd_take) begin
-      cur_first_reg <= 1'b0;
-      cur_word_reg <= cur_word_reg + {{(27-OW){1'b0}}, beats};
-      cur_left_reg <= cur_left_reg - {{(LW-5){1'b0}}, beats};
+      cur_first <= 1'b0;
+      cur_word <= cur_word + {{(27-OW){1'b0}}, beats};
+      cur_left <= cur_left - {{(LW-5){1'b0}}, beats};
     end
   end
 
   // -------------------------------------------------------------------------------------------
   // proposal and credits
   // -------------------------------------------------------------------------------------------
-  reg  [UW-1:0]     used_reg;
+  reg  [UW-1:0]     used;
   wire              pop = out_valid && out_ready;
 
-  assign cmd_want = cur_valid_reg && (used_reg + {{(UW-5){1'b0}}, beats} <= DEPTH_C);
-  assign cmd_addr = {cur_word_reg, {OW{1'b0}}};
+  assign cmd_want = cur_valid && (used + {{(UW-5){1'b0}}, beats} <= DEPTH_C);
+  assign cmd_addr = {cur_word, {OW{1'b0}}};
   assign cmd_beats = beats;
-  assign cmd_first = cur_first_reg;
-  assign cmd_last = (cur_left_reg == {{(LW-5){1'b0}}, beats});
-  assign cmd_off = cur_off_reg;
-  assign cmd_end = cur_end_reg;
-  assign idle = !cur_valid_reg && !q_valid;
+  assign cmd_first = cur_first;
+  assign cmd_last = (cur_left == {{(LW-5){1'b0}}, beats});
+  assign cmd_off = cur_off;
+  assign cmd_end = cur_end;
+  assign idle = !cur_valid && !q_valid;
 
   always @(posedge clk) begin
     if (rst || flush) begin
-      used_reg <= {UW{1'b0}};
+      used <= {UW{1'b0}};
     end else begin
-      used_reg <= used_reg + (cmd_take ? {{(UW-5){1'b0}}, beats} : {UW{1'b0}}) -
+      used <= used + (cmd_take ? {{(UW-5){1'b0}}, beats} : {UW{1'b0}}) -
                   {{(UW-1){1'b0}}, pop};
     end
   end

@@ -56,10 +56,10 @@ module dma_read_ctrl #(
   localparam [2:0] FULL_SIZE = OW[2:0];
 
   // the last command was a read: a write may go first now
-  reg         turn_reg;
+  reg         turn;
 
   wire        rd_any = (rd_want != 4'd0);
-  wire        choose_wr = wr_want && (turn_reg || !rd_any);
+  wire        choose_wr = wr_want && (turn || !rd_any);
   wire        go = cmd_valid && cmd_ready;
 
   reg  [1:0]  sel;
@@ -92,9 +92,9 @@ module dma_read_ctrl #(
 
   always @(posedge clk) begin
     if (rst) begin
-      turn_reg <= 1'b0;
+      turn <= 1'b0;
     end else begin
-      turn_reg <= go ? !choose_wr : turn_reg;
+      turn <= go ? !choose_wr : turn;
     end
   end
 

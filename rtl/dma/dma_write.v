@@ -60,12 +60,12 @@ module dma_write #(
   localparam [2:0] FULL_SIZE = OW[2:0];
 
   // request at work: byte address, full words and tail bytes left
-  reg            cur_valid_reg;
-  reg  [31:0]    addr_reg;
-  reg  [FW-1:0]  words_reg;
-  reg  [OW-1:0]  tail_reg;
+  reg            cur_valid;
+  reg  [31:0]    addr;
+  reg  [FW-1:0]  words;
+  reg  [OW-1:0]  tail;
   // words in the FIFO that no burst was given for yet
-  reg  [NW-1:0]  ready_reg;
+  reg  [NW-1:0]  ready;
 
   wire           f_ready;
   wire           f_valid_unused;
@@ -91,9 +91,9 @@ module dma_write #(
   );
 
   // next burst of full words
-  wire           bulk = (words_reg != {FW{1'b0}});
-  wire [4:0]     to_edge = MAX_C - (addr_reg[OW +: 5] & MASK_C);
-  wire [4:0]     beats = (words_reg < {{(FW-5){1'b0}}, to_edge}) ? words_reg[4:0] : to_edge;
+  wire           bulk = (words != {FW{1'b0}});
+  wire [4:0]     to_edge = MAX_C - (addr[OW +: 5] & MASK_C);
+  wire [4:0]     beats = (words < {{(FW-5){1'b0}}, to_edge}) ? words[4:0] : to_edge;
   wire [NW-1:0]  beats_w = {{(NW-5){1'b0}}, beats};
 
   // next piece of the tail: the largest power of two that is left
@@ -102,59 +102,59 @@ module dma_write #(
   always @* begin
     piece_size = 3'd0;
     for (i = 0; i < OW; i = i + 1) begin
-      if (tail_reg[i]) begin
+      if (tail[i]) begin
         piece_size = i[2:0];
       end
     end
   end
   wire [OW-1:0]  piece = {{(OW-1){1'b0}}, 1'b1} << piece_size;
-  wire [OW-1:0]  tail_next = tail_reg & ~piece;
+  wire [OW-1:0]  tail_next = tail & ~piece;
   wire           tail_done = (tail_next == {OW{1'b0}});
 
-  wire           words_done = (words_reg == {{(FW-5){1'b0}}, beats});
+  wire           words_done = (words == {{(FW-5){1'b0}}, beats});
 
-  assign cmd_want = cur_valid_reg && (bulk ? (ready_reg >= beats_w)
-                                           : (ready_reg != {NW{1'b0}}));
-  assign cmd_addr = addr_reg;
+  assign cmd_want = cur_valid && (bulk ? (ready >= beats_w)
+                                           : (ready != {NW{1'b0}}));
+  assign cmd_addr = addr;
   assign cmd_beats = bulk ? beats : 5'd1;
   assign cmd_size = bulk ? FULL_SIZE : piece_size;
   assign cmd_wpop = bulk || tail_done;
-  assign cmd_last = bulk ? (words_done && tail_reg == {OW{1'b0}}) : tail_done;
-  assign wr_req_ready = !cur_valid_reg && run;
-  assign idle = !cur_valid_reg;
+  assign cmd_last = bulk ? (words_done && tail == {OW{1'b0}}) : tail_done;
+  assign wr_req_ready = !cur_valid && run;
+  assign idle = !cur_valid;
 
   wire [NW-1:0]  spent = !cmd_take ? {NW{1'b0}} :
                          bulk ? beats_w : {{(NW-1){1'b0}}, tail_done};
 
   always @(posedge clk) begin
     if (rst || flush) begin
-      cur_valid_reg <= 1'b0;
-      addr_reg <= 32'd0;
-      words_reg <= {FW{1'b0}};
-      tail_reg <= {OW{1'b0}};
-    end else if (!cur_valid_reg) begin
+      cur_valid <= 1'b0;
+      addr <= 32'd0;
+      words <= {FW{1'b0}};
+      tail <= {OW{1'b0}};
+    end else if (!cur_valid) begin
       // a request of no bytes is dropped
-      cur_valid_reg <= wr_req_valid && run && wr_req_len != 24'd0;
-      addr_reg <= {wr_req_addr[31:OW], {OW{1'b0}}};
-      words_reg <= wr_req_len[23:OW];
-      tail_reg <= wr_req_len[OW-1:0];
+      cur_valid <= wr_req_valid && run && wr_req_len != 24'd0;
+      addr <= {wr_req_addr[31:OW], {OW{1'b0}}};
+      words <= wr_req_len[23:OW];
+      tail <= wr_req_len[OW-1:0];
     end else if (cmd_take) begin
-      cur_valid_reg <= !cmd_last;
+      cur_valid <= !cmd_last;
       if (bulk) begin
-        addr_reg <= addr_reg + ({27'd0, beats} << OW);
-        words_reg <= words_reg - {{(FW-5){1'b0}}, beats};
+        addr <= addr + ({27'd0, beats} << OW);
+        words <= words - {{(FW-5){1'b0}}, beats};
       end else begin
-        addr_reg <= addr_reg + {{(32-OW){1'b0}}, piece};
-        tail_reg <= tail_next;
+        addr <= addr + {{(32-OW){1'b0}}, piece};
+        tail <= tail_next;
       end
     end
   end
 
   always @(posedge clk) begin
     if (rst || flush) begin
-      ready_reg <= {NW{1'b0}};
+      ready <= {NW{1'b0}};
     end else begin
-      ready_reg <= ready_reg + {{(NW-1){1'b0}}, in_push} - spent;
+      ready <= ready + {{(NW-1){1'b0}}, in_push} - spent;
     end
   end
 

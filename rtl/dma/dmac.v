@@ -133,18 +133,18 @@ module dmac #(
   // -------------------------------------------------------------------------------------------
   // abort: refuse, wait for the master, drop everything
   // -------------------------------------------------------------------------------------------
-  reg  aborting_reg;
-  reg  error_reg;
-  wire flush = aborting_reg && mst_idle;
-  wire run = !dma_abort && !aborting_reg;
+  reg  aborting;
+  reg  error;
+  wire flush = aborting && mst_idle;
+  wire run = !dma_abort && !aborting;
 
   always @(posedge clk) begin
     if (rst) begin
-      aborting_reg <= 1'b0;
-      error_reg <= 1'b0;
+      aborting <= 1'b0;
+      error <= 1'b0;
     end else begin
-      aborting_reg <= dma_abort || (aborting_reg && !flush);
-      error_reg <= !flush && (error_reg || mst_err_valid);
+      aborting <= dma_abort || (aborting && !flush);
+      error <= !flush && (error || mst_err_valid);
     end
   end
 
@@ -298,14 +298,14 @@ module dmac #(
   // status
   // -------------------------------------------------------------------------------------------
   // beats of reads that the master still owes
-  reg  [15:0]  owed_reg;
+  reg  [15:0]  owed;
   wire [15:0]  owed_add = (rd_take != 4'd0) ? {11'd0, cmd_beats} : 16'd0;
 
   always @(posedge clk) begin
     if (rst || flush) begin
-      owed_reg <= 16'd0;
+      owed <= 16'd0;
     end else begin
-      owed_reg <= owed_reg + owed_add - {15'd0, bus_rd_beat};
+      owed <= owed + owed_add - {15'd0, bus_rd_beat};
     end
   end
 
@@ -313,11 +313,11 @@ module dmac #(
   assign wt_quiet = rd_idle[2];
   assign bus_rd_beat = rsp_valid && !rsp_write;
   assign bus_wr_beat = rsp_valid && rsp_write;
-  assign rd_busy = (owed_reg != 16'd0) || (rd_want != 4'd0);
+  assign rd_busy = (owed != 16'd0) || (rd_want != 4'd0);
 
   // the tag of a finished write is seen one cycle after the write channel went idle at the latest,
   // so idle waits for the master too
-  assign dma_idle = mst_idle && (rd_idle == 4'b1111) && w_idle && !error_reg && !mst_err_valid;
+  assign dma_idle = mst_idle && (rd_idle == 4'b1111) && w_idle && !error && !mst_err_valid;
 
   // the rest of the tag of a failed beat is of no interest
   wire _unused_ok = &{1'b0, mst_err_tag[TAG_W-4:0], rd_full[3], rd_full[0]};

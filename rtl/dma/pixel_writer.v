@@ -55,15 +55,15 @@ module pixel_writer #(
   localparam [6:0] BW_C = BW[6:0];
 
   // filling: steps are still to be taken from the sequencer; out_valid: a row waits for its grant
-  reg              filling_reg;
-  reg              out_valid_reg;
-  reg              out_last_reg;
-  reg  [14:0]      out_row_reg;
-  reg  [63:0]      out_be_reg;
-  reg  [511:0]     out_data_reg;
-  reg  [511:0]     row_reg;
+  reg              filling;
+  reg              out_valid;
+  reg              out_last;
+  reg  [14:0]      out_row;
+  reg  [63:0]      out_be;
+  reg  [511:0]     out_data;
+  reg  [511:0]     row_data;
   // bytes of the present step that are in the row register
-  reg  [6:0]       fill_reg;
+  reg  [6:0]       fill;
 
   wire             go = start && !busy;
   wire             step;
@@ -89,7 +89,7 @@ module pixel_writer #(
     .clk     (clk),
     .rst     (rst),
     .flush   (stop),
-    .in_valid(px_valid && filling_reg),
+    .in_valid(px_valid && filling),
     .in_ready(gb_ready),
     .in_data (px_data),
     .in_off  (px_off),
@@ -100,27 +100,27 @@ module pixel_writer #(
   );
 
   // a piece is a whole bus word, or the end of the step
-  wire [6:0]       left = len - fill_reg;
+  wire [6:0]       left = len - fill;
   wire             final_piece = (left <= BW_C);
   wire [6:0]       want = final_piece ? left : BW_C;
   wire             there = ({{(7-LVL_W){1'b0}}, avail} >= want);
-  wire             out_free = !out_valid_reg || aw_gnt;
-  wire             use_piece = filling_reg && there && (!final_piece || out_free);
-  wire [5:0]       place = fill_reg[5:0] | {lane, 4'd0};
+  wire             out_free = !out_valid || aw_gnt;
+  wire             use_piece = filling && there && (!final_piece || out_free);
+  wire [5:0]       place = fill[5:0] | {lane, 4'd0};
   wire [SW-1:0]    slot = place[5:OW];
 
   assign take = use_piece ? want[TAKE_W-1:0] : {TAKE_W{1'b0}};
   assign step = use_piece && final_piece;
-  assign px_ready = filling_reg && gb_ready;
+  assign px_ready = filling && gb_ready;
 
   // row with the present piece put in
-  reg  [511:0]     row_next;
+  reg  [511:0]     row_data_next;
   integer          i;
   always @* begin
-    row_next = row_reg;
+    row_data_next = row_data;
     for (i = 0; i < SLOTS; i = i + 1) begin
       if (slot == i[SW-1:0]) begin
-        row_next[AHB_W*i +: AHB_W] = piece;
+        row_data_next[AHB_W*i +: AHB_W] = piece;
       end
     end
   end
@@ -131,50 +131,50 @@ module pixel_writer #(
 
   always @(posedge clk) begin
     if (rst || stop) begin
-      filling_reg <= 1'b0;
-      fill_reg <= 7'd0;
+      filling <= 1'b0;
+      fill <= 7'd0;
     end else if (go) begin
-      filling_reg <= 1'b1;
-      fill_reg <= 7'd0;
+      filling <= 1'b1;
+      fill <= 7'd0;
     end else if (use_piece) begin
-      filling_reg <= !(final_piece && last);
-      fill_reg <= final_piece ? 7'd0 : fill_reg + BW_C;
+      filling <= !(final_piece && last);
+      fill <= final_piece ? 7'd0 : fill + BW_C;
     end
   end
 
   always @(posedge clk) begin
     if (rst) begin
-      row_reg <= 512'd0;
+      row_data <= 512'd0;
     end else if (use_piece) begin
-      row_reg <= row_next;
+      row_data <= row_data_next;
     end
   end
 
   always @(posedge clk) begin
     if (rst || stop) begin
-      out_valid_reg <= 1'b0;
-      out_last_reg <= 1'b0;
-      out_row_reg <= 15'd0;
-      out_be_reg <= 64'd0;
-      out_data_reg <= 512'd0;
+      out_valid <= 1'b0;
+      out_last <= 1'b0;
+      out_row <= 15'd0;
+      out_be <= 64'd0;
+      out_data <= 512'd0;
       done <= 1'b0;
     end else begin
-      done <= aw_req && aw_gnt && out_last_reg;
-      out_valid_reg <= step || (out_valid_reg && !aw_gnt);
+      done <= aw_req && aw_gnt && out_last;
+      out_valid <= step || (out_valid && !aw_gnt);
       if (step) begin
-        out_last_reg <= last;
-        out_row_reg <= row;
-        out_be_reg <= be;
-        out_data_reg <= row_next;
+        out_last <= last;
+        out_row <= row;
+        out_be <= be;
+        out_data <= row_data_next;
       end
     end
   end
 
-  assign aw_req = out_valid_reg;
-  assign aw_row = out_row_reg;
-  assign aw_be = out_be_reg;
-  assign aw_data = out_data_reg;
-  assign busy = filling_reg || out_valid_reg;
+  assign aw_req = out_valid;
+  assign aw_row = out_row;
+  assign aw_be = out_be;
+  assign aw_data = out_data;
+  assign busy = filling || out_valid;
 
   // pieces start at whole bus words of a row
   wire _unused_ok = &{1'b0, place[OW-1:0]};

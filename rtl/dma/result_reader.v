@@ -43,7 +43,7 @@ module result_reader #(
   input  wire              wr_ready,
   output wire [AHB_W-1:0]  wr_data,
   // state
-  output wire              busy,
+  output reg               busy,
   output reg               done
 );
 
@@ -60,22 +60,21 @@ module result_reader #(
   // -------------------------------------------------------------------------------------------
   // reading rows: one may be on its way, one may wait in the buffer
   // -------------------------------------------------------------------------------------------
-  reg              busy_reg;
-  reg              dest_reg;
-  reg              asking_reg;
-  reg              flight_reg;
-  reg  [7:0]       flight_info_reg;
-  reg  [1:0]       flight_lane_reg;
-  reg              buf_valid_reg;
-  reg  [511:0]     buf_reg;
-  reg  [7:0]       buf_info_reg;
-  reg              cut_valid_reg;
-  reg  [511:0]     cut_reg;
-  reg  [7:0]       cut_info_reg;
+  reg              dest_now;
+  reg              asking;
+  reg              flight;
+  reg  [7:0]       flight_info;
+  reg  [1:0]       flight_lane;
+  reg              buf_valid;
+  reg  [511:0]     held;
+  reg  [7:0]       buf_info;
+  reg              cut_valid;
+  reg  [511:0]     cut;
+  reg  [7:0]       cut_info;
 
   // the last word is accepted in this cycle
   wire             finish;
-  wire             go = start && !busy_reg;
+  wire             go = start && !busy;
   wire             step = ar_req && ar_gnt;
   wire [14:0]      row;
   wire [1:0]       lane;
@@ -89,67 +88,67 @@ module result_reader #(
 
   // row at work: {last, bytes left}
   wire             gb_ready;
-  wire [6:0]       cut_left = cut_info_reg[6:0];
-  wire             cut_last = cut_info_reg[7];
+  wire [6:0]       cut_left = cut_info[6:0];
+  wire             cut_last = cut_info[7];
   wire             final_slot = (cut_left <= BW_C);
-  wire             use_slot = cut_valid_reg && gb_ready;
-  wire             cut_free = !cut_valid_reg || (use_slot && final_slot);
-  wire             buf_free = !buf_valid_reg || cut_free;
+  wire             use_slot = cut_valid && gb_ready;
+  wire             cut_free = !cut_valid || (use_slot && final_slot);
+  wire             buf_free = !buf_valid || cut_free;
 
-  assign ar_req = asking_reg && !flight_reg && buf_free;
+  assign ar_req = asking && !flight && buf_free;
   assign ar_row = row;
 
   // the row that arrives, its first valid byte moved to byte 0
-  wire [511:0]     arrived = ar_data >> {flight_lane_reg, 7'd0};
+  wire [511:0]     arrived = ar_data >> {flight_lane, 7'd0};
 
   always @(posedge clk) begin
     if (rst || stop) begin
-      busy_reg <= 1'b0;
-      dest_reg <= 1'b0;
-      asking_reg <= 1'b0;
-      flight_reg <= 1'b0;
-      flight_info_reg <= 8'd0;
-      flight_lane_reg <= 2'd0;
+      busy <= 1'b0;
+      dest_now <= 1'b0;
+      asking <= 1'b0;
+      flight <= 1'b0;
+      flight_info <= 8'd0;
+      flight_lane <= 2'd0;
     end else if (go) begin
-      busy_reg <= 1'b1;
-      dest_reg <= dest;
-      asking_reg <= 1'b1;
-      flight_reg <= 1'b0;
+      busy <= 1'b1;
+      dest_now <= dest;
+      asking <= 1'b1;
+      flight <= 1'b0;
     end else begin
-      busy_reg <= busy_reg && !finish;
-      asking_reg <= asking_reg && !(step && last);
-      flight_reg <= step;
+      busy <= busy && !finish;
+      asking <= asking && !(step && last);
+      flight <= step;
       if (step) begin
-        flight_info_reg <= {last, len};
-        flight_lane_reg <= lane;
+        flight_info <= {last, len};
+        flight_lane <= lane;
       end
     end
   end
 
   // a row goes straight to work when nothing is in front of it
-  wire             to_cut = flight_reg && cut_free && !buf_valid_reg;
+  wire             to_cut = flight && cut_free && !buf_valid;
 
   always @(posedge clk) begin
     if (rst || stop) begin
-      buf_valid_reg <= 1'b0;
-      buf_reg <= 512'd0;
-      buf_info_reg <= 8'd0;
-      cut_valid_reg <= 1'b0;
-      cut_reg <= 512'd0;
-      cut_info_reg <= 8'd0;
+      buf_valid <= 1'b0;
+      held <= 512'd0;
+      buf_info <= 8'd0;
+      cut_valid <= 1'b0;
+      cut <= 512'd0;
+      cut_info <= 8'd0;
     end else begin
-      buf_valid_reg <= (flight_reg && !to_cut) || (buf_valid_reg && !cut_free);
-      if (flight_reg && !to_cut) begin
-        buf_reg <= arrived;
-        buf_info_reg <= flight_info_reg;
+      buf_valid <= (flight && !to_cut) || (buf_valid && !cut_free);
+      if (flight && !to_cut) begin
+        held <= arrived;
+        buf_info <= flight_info;
       end
       if (cut_free) begin
-        cut_valid_reg <= buf_valid_reg || flight_reg;
-        cut_reg <= buf_valid_reg ? buf_reg : arrived;
-        cut_info_reg <= buf_valid_reg ? buf_info_reg : flight_info_reg;
+        cut_valid <= buf_valid || flight;
+        cut <= buf_valid ? held : arrived;
+        cut_info <= buf_valid ? buf_info : flight_info;
       end else if (use_slot) begin
-        cut_reg <= cut_reg >> AHB_W;
-        cut_info_reg <= {cut_last, cut_left - BW_C};
+        cut <= cut >> AHB_W;
+        cut_info <= {cut_last, cut_left - BW_C};
       end
     end
   end
@@ -162,7 +161,7 @@ module result_reader #(
   wire [8*OB-1:0]    window;
   wire [TAKE_W-1:0]  take;
   // everything is in the gearbox
-  reg                tail_reg;
+  reg                tail;
 
   byte_gearbox #(
     .IN_BYTES(BW),
@@ -171,9 +170,9 @@ module result_reader #(
     .clk     (clk),
     .rst     (rst),
     .flush   (stop),
-    .in_valid(cut_valid_reg),
+    .in_valid(cut_valid),
     .in_ready(gb_ready),
-    .in_data (cut_reg[AHB_W-1:0]),
+    .in_data (cut[AHB_W-1:0]),
     .in_off  ({OW{1'b0}}),
     .in_cnt  (cut_cnt),
     .avail   (avail),
@@ -181,26 +180,25 @@ module result_reader #(
     .take    (take)
   );
 
-  wire [LVL_W-1:0]   word = dest_reg ? BUS_L : HOST_L;
+  wire [LVL_W-1:0]   word = dest_now ? BUS_L : HOST_L;
   wire               short = (avail <= word);
-  wire               ready = dest_reg ? wr_ready : rf_ready;
-  wire               valid = busy_reg && ((avail >= word) || (tail_reg && avail != {LVL_W{1'b0}}));
+  wire               ready = dest_now ? wr_ready : rf_ready;
+  wire               valid = busy && ((avail >= word) || (tail && avail != {LVL_W{1'b0}}));
   wire               used = valid && ready;
-  assign finish = used && tail_reg && short;
+  assign finish = used && tail && short;
 
   assign take = !used ? {TAKE_W{1'b0}} : short ? avail[TAKE_W-1:0] : word[TAKE_W-1:0];
-  assign wr_valid = valid && dest_reg;
+  assign wr_valid = valid && dest_now;
   assign wr_data = window[AHB_W-1:0];
-  assign rf_valid = valid && !dest_reg;
+  assign rf_valid = valid && !dest_now;
   assign rf_data = window[63:0];
-  assign busy = busy_reg;
 
   always @(posedge clk) begin
     if (rst || stop || go) begin
-      tail_reg <= 1'b0;
+      tail <= 1'b0;
       done <= 1'b0;
     end else begin
-      tail_reg <= !finish && (tail_reg || (use_slot && final_slot && cut_last));
+      tail <= !finish && (tail || (use_slot && final_slot && cut_last));
       done <= finish;
     end
   end

@@ -22,55 +22,51 @@ module row_sequencer (
   // go to the next step
   input  wire         next,
   // present step: row, first byte in it in units of 16, number of bytes (1..64), last of the map
-  output wire [14:0]  row,
-  output wire [1:0]   lane,
+  output reg  [14:0]  row,
+  output reg  [1:0]   lane,
   output wire [6:0]   len,
   output wire         last
 );
 
-  reg [14:0]  row_reg;
-  reg [14:0]  group_row_reg;
-  reg [1:0]   lane_reg;
-  reg [9:0]   chan_left_reg;
-  reg [8:0]   height_reg;
-  reg [8:0]   line_left_reg;
-  reg [9:0]   width_reg;
+  reg [14:0]  group_row;
+  reg [9:0]   chan_left;
+  reg [8:0]   height;
+  reg [8:0]   line_left;
+  reg [9:0]   width;
   // bytes of the present line from this step on, minus one
-  reg [9:0]   rest_reg;
+  reg [9:0]   rest;
 
-  wire        quarter = (width_reg[9:4] == 6'd0);
-  wire        half = (width_reg[9:5] == 5'd0);
-  wire        line_end = (rest_reg[9:6] == 4'd0);
-  wire        chan_end = line_end && (line_left_reg == 9'd0);
+  wire        quarter = (width[9:4] == 6'd0);
+  wire        half = (width[9:5] == 5'd0);
+  wire        line_end = (rest[9:6] == 4'd0);
+  wire        chan_end = line_end && (line_left == 9'd0);
   // lane of the next channel; zero: it starts a new group of channels
-  wire [1:0]  lane_next = quarter ? lane_reg + 2'd1 : half ? lane_reg + 2'd2 : 2'd0;
+  wire [1:0]  lane_next = quarter ? lane + 2'd1 : half ? lane + 2'd2 : 2'd0;
   wire        same_group = (lane_next != 2'd0);
 
-  assign row = row_reg;
-  assign lane = lane_reg;
-  assign len = line_end ? {1'b0, rest_reg[5:0]} + 7'd1 : 7'd64;
-  assign last = chan_end && (chan_left_reg == 10'd0);
+  assign len = line_end ? {1'b0, rest[5:0]} + 7'd1 : 7'd64;
+  assign last = chan_end && (chan_left == 10'd0);
 
   always @(posedge clk) begin
     if (start) begin
-      row_reg <= base_row;
-      group_row_reg <= base_row;
-      lane_reg <= 2'd0;
-      chan_left_reg <= chans_m1;
-      height_reg <= height_m1;
-      line_left_reg <= height_m1;
-      width_reg <= width_m1;
-      rest_reg <= width_m1;
+      row <= base_row;
+      group_row <= base_row;
+      lane <= 2'd0;
+      chan_left <= chans_m1;
+      height <= height_m1;
+      line_left <= height_m1;
+      width <= width_m1;
+      rest <= width_m1;
     end else if (next) begin
-      rest_reg <= line_end ? width_reg : rest_reg - 10'd64;
-      row_reg <= (chan_end && same_group) ? group_row_reg : row_reg + 15'd1;
+      rest <= line_end ? width : rest - 10'd64;
+      row <= (chan_end && same_group) ? group_row : row + 15'd1;
       if (line_end) begin
-        line_left_reg <= chan_end ? height_reg : line_left_reg - 9'd1;
+        line_left <= chan_end ? height : line_left - 9'd1;
       end
       if (chan_end) begin
-        chan_left_reg <= chan_left_reg - 10'd1;
-        lane_reg <= lane_next;
-        group_row_reg <= same_group ? group_row_reg : row_reg + 15'd1;
+        chan_left <= chan_left - 10'd1;
+        lane <= lane_next;
+        group_row <= same_group ? group_row : row + 15'd1;
       end
     end
   end

@@ -49,8 +49,8 @@ module byte_gearbox #(
     end
   endgenerate
 
-  reg [8*CAP-1:0]  buf_reg;
-  reg [LVL_W-1:0]  level_reg;
+  reg [8*CAP-1:0]  bytes;
+  reg [LVL_W-1:0]  level;
 
   // the valid bytes of the input word, moved to byte 0, everything else zero
   wire [8*IN_BYTES-1:0] moved = in_data >> {in_off, 3'b000};
@@ -63,23 +63,23 @@ module byte_gearbox #(
   end
 
   wire                  push = in_valid && in_ready;
-  wire [LVL_W-1:0]      kept = level_reg - {{(LVL_W-TAKE_W){1'b0}}, take};
+  wire [LVL_W-1:0]      kept = level - {{(LVL_W-TAKE_W){1'b0}}, take};
   wire [LVL_W-1:0]      added = push ? {{(LVL_W-CNT_W){1'b0}}, in_cnt} : {LVL_W{1'b0}};
-  wire [8*CAP-1:0]      shifted = buf_reg >> {take, 3'b000};
+  wire [8*CAP-1:0]      shifted = bytes >> {take, 3'b000};
   wire [8*CAP-1:0]      wide = {{(8*(CAP-IN_BYTES)){1'b0}}, clean};
   wire [8*CAP-1:0]      placed = push ? (wide << {kept, 3'b000}) : {8*CAP{1'b0}};
 
-  assign in_ready = (level_reg <= ROOM);
-  assign avail = level_reg;
-  assign out_data = buf_reg[8*OUT_BYTES-1:0];
+  assign in_ready = (level <= ROOM);
+  assign avail = level;
+  assign out_data = bytes[8*OUT_BYTES-1:0];
 
   always @(posedge clk) begin
     if (rst || flush) begin
-      buf_reg <= {8*CAP{1'b0}};
-      level_reg <= {LVL_W{1'b0}};
+      bytes <= {8*CAP{1'b0}};
+      level <= {LVL_W{1'b0}};
     end else begin
-      buf_reg <= shifted | placed;
-      level_reg <= kept + added;
+      bytes <= shifted | placed;
+      level <= kept + added;
     end
   end
 

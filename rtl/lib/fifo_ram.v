@@ -28,11 +28,11 @@ module fifo_ram #(
   output wire                in_ready,
   input  wire [WIDTH-1:0]    in_data,
   // read side
-  output wire                out_valid,
+  output reg                 out_valid,
   input  wire                out_ready,
   output wire [WIDTH-1:0]    out_data,
   // words held
-  output wire [COUNT_W-1:0]  count
+  output reg  [COUNT_W-1:0]  count
 );
 
   localparam PTR_W = $clog2(DEPTH);
@@ -46,19 +46,15 @@ module fifo_ram #(
     end
   endgenerate
 
-  reg [PTR_W-1:0]   wr_ptr_reg;
-  reg [PTR_W-1:0]   rd_ptr_reg;
-  reg [COUNT_W-1:0] stored_reg;
-  reg [COUNT_W-1:0] count_reg;
-  reg               out_valid_reg;
+  reg [PTR_W-1:0]   wr_ptr;
+  reg [PTR_W-1:0]   rd_ptr;
+  reg [COUNT_W-1:0] stored;
 
   wire push = in_valid && in_ready;
-  wire pop = out_valid_reg && out_ready;
-  wire fetch = (stored_reg != {COUNT_W{1'b0}}) && (!out_valid_reg || pop);
+  wire pop = out_valid && out_ready;
+  wire fetch = (stored != {COUNT_W{1'b0}}) && (!out_valid || pop);
 
-  assign in_ready = (count_reg != FULL);
-  assign out_valid = out_valid_reg;
-  assign count = count_reg;
+  assign in_ready = (count != FULL);
 
   ram_1r1w #(
     .WIDTH(WIDTH),
@@ -67,30 +63,30 @@ module fifo_ram #(
     .clk  (clk),
     .we   (push),
     .wlane(1'b1),
-    .waddr(wr_ptr_reg),
+    .waddr(wr_ptr),
     .wdata(in_data),
     .re   (fetch),
-    .raddr(rd_ptr_reg),
+    .raddr(rd_ptr),
     .rdata(out_data)
   );
 
   always @(posedge clk) begin
     if (rst || flush) begin
-      wr_ptr_reg <= {PTR_W{1'b0}};
-      rd_ptr_reg <= {PTR_W{1'b0}};
-      stored_reg <= {COUNT_W{1'b0}};
-      count_reg <= {COUNT_W{1'b0}};
-      out_valid_reg <= 1'b0;
+      wr_ptr <= {PTR_W{1'b0}};
+      rd_ptr <= {PTR_W{1'b0}};
+      stored <= {COUNT_W{1'b0}};
+      count <= {COUNT_W{1'b0}};
+      out_valid <= 1'b0;
     end else begin
       if (push) begin
-        wr_ptr_reg <= (wr_ptr_reg == LAST) ? {PTR_W{1'b0}} : wr_ptr_reg + 1'b1;
+        wr_ptr <= (wr_ptr == LAST) ? {PTR_W{1'b0}} : wr_ptr + 1'b1;
       end
       if (fetch) begin
-        rd_ptr_reg <= (rd_ptr_reg == LAST) ? {PTR_W{1'b0}} : rd_ptr_reg + 1'b1;
+        rd_ptr <= (rd_ptr == LAST) ? {PTR_W{1'b0}} : rd_ptr + 1'b1;
       end
-      stored_reg <= stored_reg + {{(COUNT_W-1){1'b0}}, push} - {{(COUNT_W-1){1'b0}}, fetch};
-      count_reg <= count_reg + {{(COUNT_W-1){1'b0}}, push} - {{(COUNT_W-1){1'b0}}, pop};
-      out_valid_reg <= fetch || (out_valid_reg && !pop);
+      stored <= stored + {{(COUNT_W-1){1'b0}}, push} - {{(COUNT_W-1){1'b0}}, fetch};
+      count <= count + {{(COUNT_W-1){1'b0}}, push} - {{(COUNT_W-1){1'b0}}, pop};
+      out_valid <= fetch || (out_valid && !pop);
     end
   end
 

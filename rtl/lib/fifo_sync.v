@@ -33,7 +33,7 @@ module fifo_sync #(
   input  wire                out_ready,
   output wire [WIDTH-1:0]    out_data,
   // words held
-  output wire [COUNT_W-1:0]  count
+  output reg  [COUNT_W-1:0]  count
 );
 
   localparam PTR_W = $clog2(DEPTH);
@@ -47,16 +47,14 @@ module fifo_sync #(
     end
   endgenerate
 
-  reg [PTR_W-1:0]   wr_ptr_reg;
-  reg [PTR_W-1:0]   rd_ptr_reg;
-  reg [COUNT_W-1:0] count_reg;
+  reg [PTR_W-1:0]   wr_ptr;
+  reg [PTR_W-1:0]   rd_ptr;
 
   wire push = in_valid && in_ready;
   wire pop  = out_valid && out_ready;
 
-  assign in_ready = (count_reg != FULL);
-  assign out_valid = (count_reg != {COUNT_W{1'b0}});
-  assign count = count_reg;
+  assign in_ready = (count != FULL);
+  assign out_valid = (count != {COUNT_W{1'b0}});
 
   ram_1r1w_async #(
     .WIDTH(WIDTH),
@@ -64,28 +62,28 @@ module fifo_sync #(
   ) u_ram (
     .clk  (clk),
     .we   (push),
-    .waddr(wr_ptr_reg),
+    .waddr(wr_ptr),
     .wdata(in_data),
-    .raddr(rd_ptr_reg),
+    .raddr(rd_ptr),
     .rdata(out_data)
   );
 
   always @(posedge clk) begin
     if (rst || flush) begin
-      wr_ptr_reg <= {PTR_W{1'b0}};
-      rd_ptr_reg <= {PTR_W{1'b0}};
-      count_reg <= {COUNT_W{1'b0}};
+      wr_ptr <= {PTR_W{1'b0}};
+      rd_ptr <= {PTR_W{1'b0}};
+      count <= {COUNT_W{1'b0}};
     end else begin
       if (push) begin
-        wr_ptr_reg <= (wr_ptr_reg == LAST) ? {PTR_W{1'b0}} : wr_ptr_reg + 1'b1;
+        wr_ptr <= (wr_ptr == LAST) ? {PTR_W{1'b0}} : wr_ptr + 1'b1;
       end
       if (pop) begin
-        rd_ptr_reg <= (rd_ptr_reg == LAST) ? {PTR_W{1'b0}} : rd_ptr_reg + 1'b1;
+        rd_ptr <= (rd_ptr == LAST) ? {PTR_W{1'b0}} : rd_ptr + 1'b1;
       end
       if (push && !pop) begin
-        count_reg <= count_reg + 1'b1;
+        count <= count + 1'b1;
       end else if (pop && !push) begin
-        count_reg <= count_reg - 1'b1;
+        count <= count - 1'b1;
       end
     end
   end

@@ -94,8 +94,8 @@ MUTATIONS = (
     Mutation(
         "C4",
         CHANNEL,
-        "cur_valid_reg && (used_reg + {{(UW-5){1'b0}}, beats} <= DEPTH_C)",
-        "cur_valid_reg",
+        "cur_valid && (used + {{(UW-5){1'b0}}, beats} <= DEPTH_C)",
+        "cur_valid",
         "reads without regard to the room in the FIFO",
     ),
     Mutation("C4", CHANNEL, "f_count > FULL_C", "f_count >= FULL_C", "full flags one word early"),
@@ -210,8 +210,8 @@ MUTATIONS = (
     Mutation(
         "C9",
         CFG,
-        "inf_next ? (npix_taken ? taken_adr : npix_reg) : pix_reg",
-        "inf_next ? npix_reg : pix_reg",
+        "inf_next ? (npix_taken ? taken_adr : npix) : pix",
+        "inf_next ? npix : pix",
         "AI_PIX_ADR follows what the host wrote too late",
     ),
     Mutation(
@@ -224,15 +224,15 @@ MUTATIONS = (
     Mutation(
         "C9",
         CFG,
-        "(inf_next && inf_left_reg != 32'd0) ? inf_left_reg - 32'd1",
-        "(inf_next && inf_left_reg != 32'd0) ? inf_left_reg",
+        "(inf_next && inf_left != 32'd0) ? inf_left - 32'd1",
+        "(inf_next && inf_left != 32'd0) ? inf_left",
         "AI_INF_LEFT does not count",
     ),
     Mutation(
         "C9",
         CFG,
-        "(inf_next && !last_inf && !later_reg) ? npix_reg",
-        "(inf_next && !last_inf) ? npix_reg",
+        "(inf_next && !last_inf && !later) ? npix",
+        "(inf_next && !last_inf) ? npix",
         "AI_NPIX_ADR written late is moved on once too often",
     ),
     Mutation(
@@ -260,8 +260,8 @@ MUTATIONS = (
     Mutation(
         "C10",
         CHANNEL,
-        "assign cmd_addr = {cur_word_reg, {OW{1'b0}}};",
-        "assign cmd_addr = {cur_word_reg[31-OW:1], 1'b0, {OW{1'b0}}};",
+        "assign cmd_addr = {cur_word, {OW{1'b0}}};",
+        "assign cmd_addr = {cur_word[31-OW:1], 1'b0, {OW{1'b0}}};",
         "bursts begin at even words",
     ),
 )

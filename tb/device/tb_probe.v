@@ -33,7 +33,7 @@ module tb_probe #(
   wire [15:0] write_row = {16{1'b0}} | tb_top.dut.ram_waddr;
   wire [W-1:0] row = {
     write_row, read_row, tb_top.dut.cfg_npix_adr, tb_top.dut.cfg_pix_adr, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
-    tb_top.dut.u_regs.u_ai.inf_left_reg[15:0], 6'd0, tb_top.dut.u_regs.u_ai.mode_reg,
+    tb_top.dut.u_regs.u_ai.inf_left[15:0], 6'd0, tb_top.dut.u_regs.u_ai.mode,
     tb_top.dut.st_layer[7:0],
     12'd0, tb_top.dut.rr_busy, tb_top.dut.pw_busy, tb_top.dut.keep, tb_top.dut.again,
     tb_top.dut.npix_taken, tb_top.dut.u_ctrl.fc_reached, tb_top.dut.u_dmac.u_pixel.full,
