@@ -7,6 +7,7 @@ import dataclasses
 import tomllib
 from pathlib import Path
 
+N_X = 9  # width of the reduction: nine taps, or nine channels
 CONFIGS = Path(__file__).resolve().parents[1] / "configs.toml"
 
 
@@ -19,7 +20,6 @@ class Config:
     """One configuration; the attributes are the keys of configs.toml (``use`` is its ``for``)."""
 
     name: str
-    n_x: int
     n_y: int
     n_z: int
     ahb_width: int
@@ -35,7 +35,7 @@ class Config:
     @property
     def macs(self) -> int:
         """Multipliers of the array."""
-        return self.n_x * self.n_y * self.n_z
+        return N_X * self.n_y * self.n_z
 
     @property
     def bus_bytes(self) -> int:

@@ -14,7 +14,7 @@ def table() -> str:
     lines = ["| name | (n_x, n_y, n_z) | MACs | post lanes | for |", "|---|---|---|---|---|"]
     for name in configs.names():
         c = configs.load(name)
-        size = f"({c.n_x},{c.n_y},{c.n_z})"
+        size = f"({configs.N_X},{c.n_y},{c.n_z})"
         lines.append(f"| `{name}` | {size} | {c.macs} | {c.macs // 9} | {c.use} |")
     return "\n".join(lines)
 

@@ -20,7 +20,7 @@ def test_named_configurations() -> None:
     assert k210.ai_ram_rows * 64 == 2 << 20 and k210.bus_bytes == 4 and k210.use
     assert k210.parameters["N_Z"] == 16 and k210.parameters["AHB_W"] == 32
     assert set(k210.parameters) == {
-        "N_X", "N_Y", "N_Z", "AHB_W", "AI_RAM_ROWS", "WBUF_ROWS", "WEIGHT_BITS", "TILE_ROWS",
+        "N_Y", "N_Z", "AHB_W", "AI_RAM_ROWS", "WBUF_ROWS", "WEIGHT_BITS", "TILE_ROWS",
         "PIX_FIFO_DEPTH", "WGT_FIFO_DEPTH", "BIAS_FIFO_DEPTH",
     }  # fmt: skip
 
@@ -35,10 +35,10 @@ def test_unknown_configuration() -> None:
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("[nano]\nn_x = 9", "[nano]\nn_x = 0", "n_x = 0, expected an integer"),
-        ("[nano]\nn_x = 9", '[nano]\nn_x = "9"', "n_x = '9', expected an integer"),
-        ("[nano]\nn_x = 9\n", "[nano]\n", "missing key 'n_x'"),
-        ("[nano]\nn_x = 9", "[nano]\nn_q = 1\nn_x = 9", "unknown key 'n_q'"),
+        ("[nano]\nn_y = 2", "[nano]\nn_y = 0", "n_y = 0, expected an integer"),
+        ("[nano]\nn_y = 2", '[nano]\nn_y = "9"', "n_y = '9', expected an integer"),
+        ("[nano]\nn_y = 2\n", "[nano]\n", "missing key 'n_y'"),
+        ("[nano]\nn_y = 2", "[nano]\nn_q = 1\nn_y = 9", "unknown key 'n_q'"),
         ("[nano]", "[nano", "configs.toml: "),
     ],
 )

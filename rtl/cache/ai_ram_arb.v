@@ -7,7 +7,7 @@
 // cycles goes first once, so that nobody starves beside a depthwise layer that uses every cycle.
 // Host accesses are 32-bit words inside a row.
 // Handshake: a requester holds req until gnt (same cycle); read data is valid in the cycle after
-// gnt. The host holds hr_req until the one-cycle hr_ack, which carries the read data.
+// gnt. The host holds window_req until the one-cycle window_ack, which carries the read data.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -24,33 +24,33 @@ module ai_ram_arb #(
     input  wire          clk,
     input  wire          rst,
     // tile fill, read
-    input  wire          fl_req,
-    input  wire [  14:0] fl_row,
-    output wire          fl_gnt,
+    input  wire          fill_req,
+    input  wire [  14:0] fill_row,
+    output wire          fill_gnt,
     // result reader, read
-    input  wire          ar_req,
-    input  wire [  14:0] ar_row,
-    output wire          ar_gnt,
+    input  wire          unload_req,
+    input  wire [  14:0] unload_row,
+    output wire          unload_gnt,
     // write-back of the pooling unit
-    input  wire          wb_req,
-    input  wire [  14:0] wb_row,
-    input  wire [  63:0] wb_be,
-    input  wire [ 511:0] wb_data,
-    output wire          wb_gnt,
+    input  wire          writeback_req,
+    input  wire [  14:0] writeback_row,
+    input  wire [  63:0] writeback_be,
+    input  wire [ 511:0] writeback_data,
+    output wire          writeback_gnt,
     // pixel writer
-    input  wire          aw_req,
-    input  wire [  14:0] aw_row,
-    input  wire [  63:0] aw_be,
-    input  wire [ 511:0] aw_data,
-    output wire          aw_gnt,
+    input  wire          load_req,
+    input  wire [  14:0] load_row,
+    input  wire [  63:0] load_be,
+    input  wire [ 511:0] load_data,
+    output wire          load_gnt,
     // host window, byte address
-    input  wire          hr_req,
-    input  wire          hr_we,
-    input  wire [  20:0] hr_addr,
-    input  wire [   3:0] hr_wstrb,
-    input  wire [  31:0] hr_wdata,
-    output reg           hr_ack,
-    output wire [  31:0] hr_rdata,
+    input  wire          window_req,
+    input  wire          window_we,
+    input  wire [  20:0] window_addr,
+    input  wire [   3:0] window_wstrb,
+    input  wire [  31:0] window_wdata,
+    output reg           window_ack,
+    output wire [  31:0] window_rdata,
     // memory
     output wire          re,
     output wire [AW-1:0] raddr,
@@ -61,58 +61,58 @@ module ai_ram_arb #(
     output wire [ 511:0] wdata
 );
 
-  reg [3:0] ar_wait;
-  reg [3:0] aw_wait;
-  reg [3:0] hr_wait;
+  reg [3:0] unload_wait;
+  reg [3:0] load_wait;
+  reg [3:0] window_wait;
   reg [3:0] host_word;  // word of the row that the host reads
 
   // a request that is being acknowledged is not a new one
-  wire host_rd = hr_req && !hr_we && !hr_ack;
-  wire host_wr = hr_req && hr_we && !hr_ack;
-  wire ar_urgent = ar_wait == PATIENCE;
-  wire aw_urgent = aw_wait == PATIENCE;
-  wire hr_urgent = hr_wait == PATIENCE;
+  wire host_rd = window_req && !window_we && !window_ack;
+  wire host_wr = window_req && window_we && !window_ack;
+  wire unload_urgent = unload_wait == PATIENCE;
+  wire load_urgent = load_wait == PATIENCE;
+  wire window_urgent = window_wait == PATIENCE;
 
   // read port
-  wire hr_rfirst = host_rd && hr_urgent;
-  wire ar_first = ar_req && ar_urgent && !hr_rfirst;
-  assign fl_gnt = fl_req && !hr_rfirst && !ar_first;
-  assign ar_gnt = ar_req && (ar_first || (!fl_req && !hr_rfirst));
-  wire hr_rgnt = host_rd && !fl_gnt && !ar_gnt;
-  assign re = fl_gnt || ar_gnt || hr_rgnt;
-  wire [14:0] rrow = fl_gnt ? fl_row : ar_gnt ? ar_row : hr_addr[20:6];
+  wire window_rfirst = host_rd && window_urgent;
+  wire unload_first = unload_req && unload_urgent && !window_rfirst;
+  assign fill_gnt   = fill_req && !window_rfirst && !unload_first;
+  assign unload_gnt = unload_req && (unload_first || (!fill_req && !window_rfirst));
+  wire window_rgnt = host_rd && !fill_gnt && !unload_gnt;
+  assign re = fill_gnt || unload_gnt || window_rgnt;
+  wire [14:0] rrow = fill_gnt ? fill_row : unload_gnt ? unload_row : window_addr[20:6];
   assign raddr = rrow[AW-1:0];
 
   // write port
-  wire hr_wfirst = host_wr && hr_urgent;
-  wire aw_first = aw_req && aw_urgent && !hr_wfirst;
-  assign wb_gnt = wb_req && !hr_wfirst && !aw_first;
-  assign aw_gnt = aw_req && (aw_first || (!wb_req && !hr_wfirst));
-  wire hr_wgnt = host_wr && !wb_gnt && !aw_gnt;
-  assign we = wb_gnt || aw_gnt || hr_wgnt;
-  wire [14:0] wrow = wb_gnt ? wb_row : aw_gnt ? aw_row : hr_addr[20:6];
+  wire window_wfirst = host_wr && window_urgent;
+  wire load_first = load_req && load_urgent && !window_wfirst;
+  assign writeback_gnt = writeback_req && !window_wfirst && !load_first;
+  assign load_gnt = load_req && (load_first || (!writeback_req && !window_wfirst));
+  wire window_wgnt = host_wr && !writeback_gnt && !load_gnt;
+  assign we = writeback_gnt || load_gnt || window_wgnt;
+  wire [14:0] wrow = writeback_gnt ? writeback_row : load_gnt ? load_row : window_addr[20:6];
   assign waddr = wrow[AW-1:0];
-  assign wbe   = wb_gnt ? wb_be : aw_gnt ? aw_be : {60'd0, hr_wstrb} << {hr_addr[5:2], 2'b00};
-  assign wdata = wb_gnt ? wb_data : aw_gnt ? aw_data : {16{hr_wdata}};
+  assign wbe   = writeback_gnt ? writeback_be : load_gnt ? load_be : {60'd0, window_wstrb} << {window_addr[5:2], 2'b00};
+  assign wdata = writeback_gnt ? writeback_data : load_gnt ? load_data : {16{window_wdata}};
 
-  assign hr_rdata = rdata[{host_word, 5'd0}+:32];
+  assign window_rdata = rdata[{host_word, 5'd0}+:32];
 
   always @(posedge clk) begin
     if (rst) begin
-      ar_wait <= 4'd0;
-      aw_wait <= 4'd0;
-      hr_wait <= 4'd0;
-      hr_ack  <= 1'b0;
+      unload_wait <= 4'd0;
+      load_wait   <= 4'd0;
+      window_wait <= 4'd0;
+      window_ack  <= 1'b0;
     end else begin
-      ar_wait <= (!ar_req || ar_gnt) ? 4'd0 : ar_urgent ? ar_wait : ar_wait + 4'd1;
-      aw_wait <= (!aw_req || aw_gnt) ? 4'd0 : aw_urgent ? aw_wait : aw_wait + 4'd1;
-      hr_wait <= (!hr_req || hr_ack) ? 4'd0 : hr_urgent ? hr_wait : hr_wait + 4'd1;
-      hr_ack  <= hr_rgnt || hr_wgnt;
+      unload_wait <= (!unload_req || unload_gnt) ? 4'd0 : unload_urgent ? unload_wait : unload_wait + 4'd1;
+      load_wait <= (!load_req || load_gnt) ? 4'd0 : load_urgent ? load_wait : load_wait + 4'd1;
+      window_wait <= (!window_req || window_ack) ? 4'd0 : window_urgent ? window_wait : window_wait + 4'd1;
+      window_ack <= window_rgnt || window_wgnt;
     end
   end
 
   always @(posedge clk) begin
-    if (hr_rgnt) host_word <= hr_addr[5:2];
+    if (window_rgnt) host_word <= window_addr[5:2];
   end
 
   generate
@@ -121,8 +121,8 @@ module ai_ram_arb #(
     end
   endgenerate
 
-  // hr_addr[1:0]: the byte lanes are in hr_wstrb
-  wire unused = &{1'b0, hr_addr[1:0], fl_row, ar_row, wb_row, aw_row};
+  // window_addr[1:0]: the byte lanes are in window_wstrb
+  wire unused = &{1'b0, window_addr[1:0], fill_row, unload_row, writeback_row, load_row};
 
 endmodule
 

@@ -12,27 +12,27 @@
 `default_nettype none
 
 module fifo_ram #(
-  // bits of a word
-  parameter WIDTH = 64,
-  // number of words, at least 2, not necessarily a power of two
-  parameter DEPTH = 192,
-  // derived, not to be set: width of the count 0..DEPTH
-  parameter COUNT_W = $clog2(DEPTH + 1)
+    // bits of a word
+    parameter WIDTH   = 64,
+    // number of words, at least 2, not necessarily a power of two
+    parameter DEPTH   = 192,
+    // derived, not to be set: width of the count 0..DEPTH
+    parameter COUNT_W = $clog2(DEPTH + 1)
 ) (
-  // clock, synchronous reset, flush
-  input  wire                clk,
-  input  wire                rst,
-  input  wire                flush,
-  // write side
-  input  wire                in_valid,
-  output wire                in_ready,
-  input  wire [WIDTH-1:0]    in_data,
-  // read side
-  output reg                 out_valid,
-  input  wire                out_ready,
-  output wire [WIDTH-1:0]    out_data,
-  // words held
-  output reg  [COUNT_W-1:0]  count
+    // clock, synchronous reset, flush
+    input  wire               clk,
+    input  wire               rst,
+    input  wire               flush,
+    // write side
+    input  wire               in_valid,
+    output wire               in_ready,
+    input  wire [  WIDTH-1:0] in_data,
+    // read side
+    output reg                out_valid,
+    input  wire               out_ready,
+    output wire [  WIDTH-1:0] out_data,
+    // words held
+    output reg  [COUNT_W-1:0] count
 );
 
   localparam PTR_W = $clog2(DEPTH);
@@ -46,8 +46,8 @@ module fifo_ram #(
     end
   endgenerate
 
-  reg [PTR_W-1:0]   wr_ptr;
-  reg [PTR_W-1:0]   rd_ptr;
+  reg [PTR_W-1:0] wr_ptr;
+  reg [PTR_W-1:0] rd_ptr;
   reg [COUNT_W-1:0] stored;
 
   wire push = in_valid && in_ready;
@@ -57,17 +57,17 @@ module fifo_ram #(
   assign in_ready = (count != FULL);
 
   ram_1r1w #(
-    .WIDTH(WIDTH),
-    .DEPTH(DEPTH)
+      .WIDTH(WIDTH),
+      .DEPTH(DEPTH)
   ) u_ram (
-    .clk  (clk),
-    .we   (push),
-    .wlane(1'b1),
-    .waddr(wr_ptr),
-    .wdata(in_data),
-    .re   (fetch),
-    .raddr(rd_ptr),
-    .rdata(out_data)
+      .clk  (clk),
+      .we   (push),
+      .wlane(1'b1),
+      .waddr(wr_ptr),
+      .wdata(in_data),
+      .re   (fetch),
+      .raddr(rd_ptr),
+      .rdata(out_data)
   );
 
   always @(posedge clk) begin
@@ -84,8 +84,8 @@ module fifo_ram #(
       if (fetch) begin
         rd_ptr <= (rd_ptr == LAST) ? {PTR_W{1'b0}} : rd_ptr + 1'b1;
       end
-      stored <= stored + {{(COUNT_W-1){1'b0}}, push} - {{(COUNT_W-1){1'b0}}, fetch};
-      count <= count + {{(COUNT_W-1){1'b0}}, push} - {{(COUNT_W-1){1'b0}}, pop};
+      stored <= stored + {{(COUNT_W - 1) {1'b0}}, push} - {{(COUNT_W - 1) {1'b0}}, fetch};
+      count <= count + {{(COUNT_W - 1) {1'b0}}, push} - {{(COUNT_W - 1) {1'b0}}, pop};
       out_valid <= fetch || (out_valid && !pop);
     end
   end

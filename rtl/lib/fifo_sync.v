@@ -13,27 +13,27 @@
 `default_nettype none
 
 module fifo_sync #(
-  // bits of a word
-  parameter WIDTH = 32,
-  // number of words, at least 2, not necessarily a power of two
-  parameter DEPTH = 16,
-  // derived, not to be set: width of the count 0..DEPTH
-  parameter COUNT_W = $clog2(DEPTH + 1)
+    // bits of a word
+    parameter WIDTH   = 32,
+    // number of words, at least 2, not necessarily a power of two
+    parameter DEPTH   = 16,
+    // derived, not to be set: width of the count 0..DEPTH
+    parameter COUNT_W = $clog2(DEPTH + 1)
 ) (
-  // clock, synchronous reset, flush
-  input  wire                clk,
-  input  wire                rst,
-  input  wire                flush,
-  // write side
-  input  wire                in_valid,
-  output wire                in_ready,
-  input  wire [WIDTH-1:0]    in_data,
-  // read side
-  output wire                out_valid,
-  input  wire                out_ready,
-  output wire [WIDTH-1:0]    out_data,
-  // words held
-  output reg  [COUNT_W-1:0]  count
+    // clock, synchronous reset, flush
+    input  wire               clk,
+    input  wire               rst,
+    input  wire               flush,
+    // write side
+    input  wire               in_valid,
+    output wire               in_ready,
+    input  wire [  WIDTH-1:0] in_data,
+    // read side
+    output wire               out_valid,
+    input  wire               out_ready,
+    output wire [  WIDTH-1:0] out_data,
+    // words held
+    output reg  [COUNT_W-1:0] count
 );
 
   localparam PTR_W = $clog2(DEPTH);
@@ -47,32 +47,32 @@ module fifo_sync #(
     end
   endgenerate
 
-  reg [PTR_W-1:0]   wr_ptr;
-  reg [PTR_W-1:0]   rd_ptr;
+  reg [PTR_W-1:0] wr_ptr;
+  reg [PTR_W-1:0] rd_ptr;
 
   wire push = in_valid && in_ready;
-  wire pop  = out_valid && out_ready;
+  wire pop = out_valid && out_ready;
 
-  assign in_ready = (count != FULL);
+  assign in_ready  = (count != FULL);
   assign out_valid = (count != {COUNT_W{1'b0}});
 
   ram_1r1w_async #(
-    .WIDTH(WIDTH),
-    .DEPTH(DEPTH)
+      .WIDTH(WIDTH),
+      .DEPTH(DEPTH)
   ) u_ram (
-    .clk  (clk),
-    .we   (push),
-    .waddr(wr_ptr),
-    .wdata(in_data),
-    .raddr(rd_ptr),
-    .rdata(out_data)
+      .clk  (clk),
+      .we   (push),
+      .waddr(wr_ptr),
+      .wdata(in_data),
+      .raddr(rd_ptr),
+      .rdata(out_data)
   );
 
   always @(posedge clk) begin
     if (rst || flush) begin
       wr_ptr <= {PTR_W{1'b0}};
       rd_ptr <= {PTR_W{1'b0}};
-      count <= {COUNT_W{1'b0}};
+      count  <= {COUNT_W{1'b0}};
     end else begin
       if (push) begin
         wr_ptr <= (wr_ptr == LAST) ? {PTR_W{1'b0}} : wr_ptr + 1'b1;

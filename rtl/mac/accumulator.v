@@ -76,11 +76,11 @@ module accumulator #(
   localparam [6:0] CHUNK = N_Y[6:0];
 
   // ---- groups that are complete wait for the drain, at most one a bank
-  reg  [1:0] full;
-  reg        dr_bank;
-  reg  [MW-1:0] meta0, meta1;
-  reg  [6:0] width0, width1;
-  reg  [2:0] lines0, lines1;
+  reg [1:0] full;
+  reg       dr_bank;
+  reg [MW-1:0] meta0, meta1;
+  reg [6:0] width0, width1;
+  reg [2:0] lines0, lines1;
 
   // ---- drain counters
   reg        draining;
@@ -94,15 +94,15 @@ module accumulator #(
   wire [5:0] dr_pos = ({4'd0, dr_line[1:0]} << swl) + dr_jj[5:0];
   assign dr_meta = dr_bank ? meta1 : meta0;
   assign dr_want = full[dr_bank] && !draining;
-  wire       dr_go = dr_want && dr_ok;
-  wire       dr_read = draining;
+  wire dr_go = dr_want && dr_ok;
+  wire dr_read = draining;
 
   // ---- memories: one a bank; the drain and the adder never need the same bank
   wire [WIDTH-1:0] rdata0, rdata1;
-  wire [WIDTH-1:0] acc_old = in_bank ? rdata1 : rdata0;
-  reg  [WIDTH-1:0] acc_new;
-  wire             acc_we = in_valid && !direct;
-  integer i;
+  wire    [WIDTH-1:0] acc_old = in_bank ? rdata1 : rdata0;
+  reg     [WIDTH-1:0] acc_new;
+  wire                acc_we = in_valid && !direct;
+  integer             i;
   always @* begin
     acc_new = {WIDTH{1'b0}};
     if (acc_we) begin

@@ -13,69 +13,84 @@
 `default_nettype none
 
 module mac_array #(
-    // reduction, pixels, output channels
-    parameter N_X  = 9,
-    parameter N_Y  = 4,
-    parameter N_Z  = 4,
+    // pixels, output channels
+    parameter N_Y = 4,
+    parameter N_Z = 4,
     // width of a weight
-    parameter WB   = 16,
+    parameter WEIGHT_BITS = 16,
     // width of the partial sum
-    parameter PW   = WB + 12,
+    parameter PW = WEIGHT_BITS + 12,
     // operand gating, see mac_unit
     parameter GATE = 1
 ) (
     // clock and synchronous reset
-    input  wire                     clk,
-    input  wire                     rst,
+    input  wire                         clk,
+    input  wire                         rst,
     // operands: pixel (t, lane) at t*N_Y*N_Z + lane, weight (t, z) at t*N_Z + z
-    input  wire [N_X*N_Y*N_Z-1:0]   valid,
-    input  wire [N_X*N_Y*N_Z*9-1:0] pixel,
-    input  wire [N_X*N_Z*WB-1:0]    weight,
+    input  wire [        9*N_Y*N_Z-1:0] valid,
+    input  wire [      9*N_Y*N_Z*9-1:0] pixel,
+    input  wire [9*N_Z*WEIGHT_BITS-1:0] weight,
     // sums of each lane
-    output wire [N_Y*N_Z*PW-1:0]    psum,
-    output wire [N_Y*N_Z*12-1:0]    xsum
+    output wire [       N_Y*N_Z*PW-1:0] psum,
+    output wire [       N_Y*N_Z*12-1:0] xsum
 );
 
   localparam L = N_Y * N_Z;
+  localparam N_X = 9;  // a cascade: nine taps, or nine channels
 
   localparam PXW = 9 * N_Y;  // pixels of a column for one kernel module
   localparam PXC = 9 * L;  // pixels of a column
-  localparam WTC = WB * N_Z;  // weights of a column
+  localparam WTC = WEIGHT_BITS * N_Z;  // weights of a column
 
-  // whole vectors in one assignment each: N_X is nine
+  // whole vectors in one assignment each
   genvar z;
   generate
     for (z = 0; z < N_Z; z = z + 1) begin : g_kernel
       mac_kernel #(
-          .N_X (N_X),
-          .N_Y (N_Y),
-          .WB  (WB),
-          .PW  (PW),
+          .N_X(N_X),
+          .N_Y(N_Y),
+          .WEIGHT_BITS(WEIGHT_BITS),
+          .PW(PW),
           .GATE(GATE)
       ) u_kernel (
-          .clk   (clk),
-          .rst   (rst),
-          .valid ({
-          valid[8*L+z*N_Y+:N_Y], valid[7*L+z*N_Y+:N_Y], valid[6*L+z*N_Y+:N_Y],
-          valid[5*L+z*N_Y+:N_Y], valid[4*L+z*N_Y+:N_Y], valid[3*L+z*N_Y+:N_Y],
-          valid[2*L+z*N_Y+:N_Y], valid[1*L+z*N_Y+:N_Y], valid[0*L+z*N_Y+:N_Y]
+          .clk(clk),
+          .rst(rst),
+          .valid({
+            valid[8*L+z*N_Y+:N_Y],
+            valid[7*L+z*N_Y+:N_Y],
+            valid[6*L+z*N_Y+:N_Y],
+            valid[5*L+z*N_Y+:N_Y],
+            valid[4*L+z*N_Y+:N_Y],
+            valid[3*L+z*N_Y+:N_Y],
+            valid[2*L+z*N_Y+:N_Y],
+            valid[1*L+z*N_Y+:N_Y],
+            valid[0*L+z*N_Y+:N_Y]
           }),
-          .pixel ({
-          pixel[8*PXC+z*PXW+:PXW], pixel[7*PXC+z*PXW+:PXW], pixel[6*PXC+z*PXW+:PXW],
-          pixel[5*PXC+z*PXW+:PXW], pixel[4*PXC+z*PXW+:PXW], pixel[3*PXC+z*PXW+:PXW],
-          pixel[2*PXC+z*PXW+:PXW], pixel[1*PXC+z*PXW+:PXW], pixel[0*PXC+z*PXW+:PXW]
+          .pixel({
+            pixel[8*PXC+z*PXW+:PXW],
+            pixel[7*PXC+z*PXW+:PXW],
+            pixel[6*PXC+z*PXW+:PXW],
+            pixel[5*PXC+z*PXW+:PXW],
+            pixel[4*PXC+z*PXW+:PXW],
+            pixel[3*PXC+z*PXW+:PXW],
+            pixel[2*PXC+z*PXW+:PXW],
+            pixel[1*PXC+z*PXW+:PXW],
+            pixel[0*PXC+z*PXW+:PXW]
           }),
           .weight({
-          weight[8*WTC+z*WB+:WB], weight[7*WTC+z*WB+:WB], weight[6*WTC+z*WB+:WB],
-          weight[5*WTC+z*WB+:WB], weight[4*WTC+z*WB+:WB], weight[3*WTC+z*WB+:WB],
-          weight[2*WTC+z*WB+:WB], weight[1*WTC+z*WB+:WB], weight[0*WTC+z*WB+:WB]
+            weight[8*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
+            weight[7*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
+            weight[6*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
+            weight[5*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
+            weight[4*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
+            weight[3*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
+            weight[2*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
+            weight[1*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
+            weight[0*WTC+z*WEIGHT_BITS+:WEIGHT_BITS]
           }),
-          .psum  (psum[z*N_Y*PW+:N_Y*PW]),
-          .xsum  (xsum[z*N_Y*12+:N_Y*12])
+          .psum(psum[z*N_Y*PW+:N_Y*PW]),
+          .xsum(xsum[z*N_Y*12+:N_Y*12])
       );
-    end
-    if (N_X != 9) begin : g_illegal
-      ILLEGAL_N_X_MUST_BE_9 u_illegal ();
     end
   endgenerate
 

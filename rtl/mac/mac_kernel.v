@@ -10,52 +10,64 @@
 
 module mac_kernel #(
     // units in cascade
-    parameter N_X  = 9,
+    parameter N_X = 9,
     // submodules
-    parameter N_Y  = 4,
+    parameter N_Y = 4,
     // width of a weight
-    parameter WB   = 16,
+    parameter WEIGHT_BITS = 16,
     // width of the partial sum
-    parameter PW   = WB + 12,
+    parameter PW = WEIGHT_BITS + 12,
     // operand gating, see mac_unit
     parameter GATE = 1
 ) (
     // clock and synchronous reset
-    input  wire                 clk,
-    input  wire                 rst,
+    input  wire                       clk,
+    input  wire                       rst,
     // operands: pixel (t, y) at t*N_Y + y, weight t
-    input  wire [N_Y*N_X-1:0]   valid,
-    input  wire [N_Y*N_X*9-1:0] pixel,
-    input  wire [N_X*WB-1:0]    weight,
+    input  wire [        N_Y*N_X-1:0] valid,
+    input  wire [      N_Y*N_X*9-1:0] pixel,
+    input  wire [N_X*WEIGHT_BITS-1:0] weight,
     // sums of each pixel
-    output wire [N_Y*PW-1:0]    psum,
-    output wire [N_Y*12-1:0]    xsum
+    output wire [         N_Y*PW-1:0] psum,
+    output wire [         N_Y*12-1:0] xsum
 );
 
   genvar y;
   generate
     for (y = 0; y < N_Y; y = y + 1) begin : g_sub
       mac_submodule #(
-          .N_X (N_X),
-          .WB  (WB),
-          .PW  (PW),
+          .N_X(N_X),
+          .WEIGHT_BITS(WEIGHT_BITS),
+          .PW(PW),
           .GATE(GATE)
       ) u_sub (
-          .clk   (clk),
-          .rst   (rst),
-          .valid ({
-          valid[8*N_Y+y], valid[7*N_Y+y], valid[6*N_Y+y],
-          valid[5*N_Y+y], valid[4*N_Y+y], valid[3*N_Y+y],
-          valid[2*N_Y+y], valid[1*N_Y+y], valid[0*N_Y+y]
+          .clk(clk),
+          .rst(rst),
+          .valid({
+            valid[8*N_Y+y],
+            valid[7*N_Y+y],
+            valid[6*N_Y+y],
+            valid[5*N_Y+y],
+            valid[4*N_Y+y],
+            valid[3*N_Y+y],
+            valid[2*N_Y+y],
+            valid[1*N_Y+y],
+            valid[0*N_Y+y]
           }),
-          .pixel ({
-          pixel[(8*N_Y+y)*9+:9], pixel[(7*N_Y+y)*9+:9], pixel[(6*N_Y+y)*9+:9],
-          pixel[(5*N_Y+y)*9+:9], pixel[(4*N_Y+y)*9+:9], pixel[(3*N_Y+y)*9+:9],
-          pixel[(2*N_Y+y)*9+:9], pixel[(1*N_Y+y)*9+:9], pixel[(0*N_Y+y)*9+:9]
+          .pixel({
+            pixel[(8*N_Y+y)*9+:9],
+            pixel[(7*N_Y+y)*9+:9],
+            pixel[(6*N_Y+y)*9+:9],
+            pixel[(5*N_Y+y)*9+:9],
+            pixel[(4*N_Y+y)*9+:9],
+            pixel[(3*N_Y+y)*9+:9],
+            pixel[(2*N_Y+y)*9+:9],
+            pixel[(1*N_Y+y)*9+:9],
+            pixel[(0*N_Y+y)*9+:9]
           }),
           .weight(weight),
-          .psum  (psum[y*PW+:PW]),
-          .xsum  (xsum[y*12+:12])
+          .psum(psum[y*PW+:PW]),
+          .xsum(xsum[y*12+:12])
       );
     end
   endgenerate

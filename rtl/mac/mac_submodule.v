@@ -12,24 +12,24 @@
 
 module mac_submodule #(
     // units in cascade
-    parameter N_X  = 9,
+    parameter N_X = 9,
     // width of a weight
-    parameter WB   = 16,
+    parameter WEIGHT_BITS = 16,
     // width of the partial sum
-    parameter PW   = WB + 12,
+    parameter PW = WEIGHT_BITS + 12,
     // operand gating, see mac_unit
     parameter GATE = 1
 ) (
     // clock and synchronous reset
-    input  wire            clk,
-    input  wire            rst,
+    input  wire                       clk,
+    input  wire                       rst,
     // operands, unit t at t*width
-    input  wire [N_X-1:0]  valid,
-    input  wire [N_X*9-1:0] pixel,
-    input  wire [N_X*WB-1:0] weight,
+    input  wire [            N_X-1:0] valid,
+    input  wire [          N_X*9-1:0] pixel,
+    input  wire [N_X*WEIGHT_BITS-1:0] weight,
     // sum of products and sum of gated pixels
-    output wire [PW-1:0]   psum,
-    output wire [  11:0]   xsum
+    output wire [             PW-1:0] psum,
+    output wire [               11:0] xsum
 );
 
   genvar t;
@@ -47,15 +47,15 @@ module mac_submodule #(
         assign xsum_in = g_unit[t-1].xsum_out;
       end
       mac_unit #(
-          .WB  (WB),
-          .PW  (PW),
+          .WEIGHT_BITS(WEIGHT_BITS),
+          .PW(PW),
           .GATE(GATE)
       ) u_unit (
           .clk     (clk),
           .rst     (rst),
           .valid   (valid[t]),
           .pixel   (pixel[t*9+:9]),
-          .weight  (weight[t*WB+:WB]),
+          .weight  (weight[t*WEIGHT_BITS+:WEIGHT_BITS]),
           .psum_in (psum_in),
           .xsum_in (xsum_in),
           .psum_out(psum_out),

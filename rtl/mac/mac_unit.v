@@ -14,33 +14,33 @@
 
 module mac_unit #(
     // width of a weight
-    parameter WB   = 16,
+    parameter WEIGHT_BITS = 16,
     // width of the partial sum: 9 * 255 * (2^WB - 1) fits WB + 12
-    parameter PW   = WB + 12,
+    parameter PW = WEIGHT_BITS + 12,
     // 1: operands of a gated multiplication do not toggle; 0: they do (to measure the saving)
     parameter GATE = 1
 ) (
     // clock and synchronous reset
-    input  wire             clk,
-    input  wire             rst,
+    input  wire                          clk,
+    input  wire                          rst,
     // pixel (signed) and weight (unsigned) with their valid
-    input  wire             valid,
-    input  wire signed [8:0] pixel,
-    input  wire [WB-1:0]    weight,
+    input  wire                          valid,
+    input  wire signed [            8:0] pixel,
+    input  wire        [WEIGHT_BITS-1:0] weight,
     // sums of the unit before
-    input  wire [PW-1:0]    psum_in,
-    input  wire [  11:0]    xsum_in,
+    input  wire        [         PW-1:0] psum_in,
+    input  wire        [           11:0] xsum_in,
     // sums including this unit
-    output reg  [PW-1:0]    psum_out,
-    output reg  [  11:0]    xsum_out
+    output reg         [         PW-1:0] psum_out,
+    output reg         [           11:0] xsum_out
 );
 
   // condition circuit: sign bit clear and not zero
-  wire         enable = valid && !pixel[8] && (|pixel[7:0]);
+  wire                   enable = valid && !pixel[8] && (|pixel[7:0]);
 
-  reg          enable_q;
-  reg [   7:0] pixel_q;
-  reg [WB-1:0] weight_q;
+  reg                    enable_q;
+  reg  [            7:0] pixel_q;
+  reg  [WEIGHT_BITS-1:0] weight_q;
 
   always @(posedge clk) begin
     if (rst) enable_q <= 1'b0;
@@ -54,10 +54,10 @@ module mac_unit #(
     end
   end
 
-  wire [WB+7:0] product = pixel_q * weight_q;
+  wire [WEIGHT_BITS+7:0] product = pixel_q * weight_q;
 
   always @(posedge clk) begin
-    psum_out <= psum_in + (enable_q ? {{(PW - WB - 8) {1'b0}}, product} : {PW{1'b0}});
+    psum_out <= psum_in + (enable_q ? {{(PW - WEIGHT_BITS - 8) {1'b0}}, product} : {PW{1'b0}});
     xsum_out <= xsum_in + (enable_q ? {4'd0, pixel_q} : 12'd0);
   end
 

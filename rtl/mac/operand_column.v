@@ -18,48 +18,48 @@ module operand_column #(
     parameter N_Y = 4,
     parameter N_Z = 4,
     // width of a weight
-    parameter WB  = 16,
+    parameter WEIGHT_BITS = 16,
     // lanes and width of a bank number
-    parameter L   = N_Y * N_Z,
-    parameter ZW  = $clog2(N_Z)
+    parameter L = N_Y * N_Z,
+    parameter ZW = $clog2(N_Z)
 ) (
     // clock and synchronous reset
-    input  wire             clk,
-    input  wire             rst,
+    input  wire                       clk,
+    input  wire                       rst,
     // which column: tap row (0..2) and tap column (0..2)
-    input  wire [      1:0] ky,
-    input  wire [      1:0] kx,
+    input  wire [                1:0] ky,
+    input  wire [                1:0] kx,
     // layer: depthwise lanes, one weight bank for all lanes or by slot, taps (padding applies),
     // signed pixels, pad value, log2 of the slot width
-    input  wire             dw,
-    input  wire             one_bank,
-    input  wire             by_chan,
-    input  wire             taps,
-    input  wire             sgn,
-    input  wire [      7:0] pad,
-    input  wire [      2:0] swl,
+    input  wire                       dw,
+    input  wire                       one_bank,
+    input  wire                       by_chan,
+    input  wire                       taps,
+    input  wire                       sgn,
+    input  wire [                7:0] pad,
+    input  wire [                2:0] swl,
     // this issue at this column: tap in use, position, weight bank, lanes,
     // lanes that count, kernel modules in use
-    input  wire             tap_on,
-    input  wire [      5:0] pos,
-    input  wire [   ZW-1:0] wsel,
-    input  wire [    L-1:0] lane_valid,
-    input  wire [    L-1:0] lane_left,
-    input  wire [    L-1:0] lane_right,
-    input  wire [    L-1:0] lane_top,
-    input  wire [    L-1:0] lane_bot,
-    input  wire [      7:0] lane_count,
-    input  wire [      7:0] kernels,
+    input  wire                       tap_on,
+    input  wire [                5:0] pos,
+    input  wire [             ZW-1:0] wsel,
+    input  wire [              L-1:0] lane_valid,
+    input  wire [              L-1:0] lane_left,
+    input  wire [              L-1:0] lane_right,
+    input  wire [              L-1:0] lane_top,
+    input  wire [              L-1:0] lane_bot,
+    input  wire [                7:0] lane_count,
+    input  wire [                7:0] kernels,
     // memory contents
-    input  wire [    511:0] row,
-    input  wire [N_Z*WB-1:0] wrow,
+    input  wire [              511:0] row,
+    input  wire [N_Z*WEIGHT_BITS-1:0] wrow,
     // operands
-    output wire [    L-1:0] valid,
-    output reg  [  9*L-1:0] pixel,
-    output reg  [N_Z*WB-1:0] weight,
+    output wire [              L-1:0] valid,
+    output reg  [            9*L-1:0] pixel,
+    output reg  [N_Z*WEIGHT_BITS-1:0] weight,
     // multiplications issued and gated in this cycle
-    output reg  [      7:0] n_issued,
-    output reg  [      7:0] n_gated
+    output reg  [                7:0] macs_issued,
+    output reg  [                7:0] macs_gated
 );
 
   wire [511:0] shifted = row >> {pos, 3'd0};
@@ -98,14 +98,14 @@ module operand_column #(
   reg [6:0] slot;
   reg [ZW-1:0] sel;
   always @* begin
-    weight = {N_Z * WB{1'b0}};
+    weight = {N_Z * WEIGHT_BITS{1'b0}};
     slot   = 7'd0;
     sel    = {ZW{1'b0}};
     if (one_bank || by_chan) begin
       for (z = 0; z < N_Z; z = z + 1) begin
         slot = (z[6:0] << $clog2(N_Y)) >> swl;
-        sel  = by_chan ? wsel + slot[ZW-1:0] : wsel;
-        weight[z*WB+:WB] = wrow[sel*WB+:WB];
+        sel = by_chan ? wsel + slot[ZW-1:0] : wsel;
+        weight[z*WEIGHT_BITS+:WEIGHT_BITS] = wrow[sel*WEIGHT_BITS+:WEIGHT_BITS];
       end
     end else begin
       weight = wrow;
@@ -135,17 +135,17 @@ module operand_column #(
   reg [7:0] nz_q;
   always @(posedge clk) begin
     if (rst) begin
-      idle_q   <= 8'd0;
-      count_q  <= 8'd0;
-      nz_q     <= 8'd0;
-      n_issued <= 8'd0;
-      n_gated  <= 8'd0;
+      idle_q      <= 8'd0;
+      count_q     <= 8'd0;
+      nz_q        <= 8'd0;
+      macs_issued <= 8'd0;
+      macs_gated  <= 8'd0;
     end else begin
-      idle_q   <= idle;
-      count_q  <= tap_on ? lane_count : 8'd0;
-      nz_q     <= !tap_on ? 8'd0 : dw ? 8'd1 : kernels;
-      n_issued <= count_q;
-      n_gated  <= idle_q * nz_q;
+      idle_q      <= idle;
+      count_q     <= tap_on ? lane_count : 8'd0;
+      nz_q        <= !tap_on ? 8'd0 : dw ? 8'd1 : kernels;
+      macs_issued <= count_q;
+      macs_gated  <= idle_q * nz_q;
     end
   end
 

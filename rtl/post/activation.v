@@ -18,20 +18,20 @@ module activation #(
     parameter ROUNDING = 0
 ) (
     // clock
-    input  wire              clk,
+    input  wire                    clk,
     // stage enables
-    input  wire [       3:0] valid,
+    input  wire        [      3:0] valid,
     // table: entry i at i*width
-    input  wire [16*36-1:0]  t_start,
-    input  wire [16*16-1:0]  t_mul,
-    input  wire [ 16*8-1:0]  t_shift,
-    input  wire [ 16*8-1:0]  t_add,
+    input  wire        [16*36-1:0] t_start,
+    input  wire        [16*16-1:0] t_mul,
+    input  wire        [ 16*8-1:0] t_shift,
+    input  wire        [ 16*8-1:0] t_add,
     // output is signed (-128..127) instead of unsigned
-    input  wire              sgn,
+    input  wire                    sgn,
     // value of the first stage
-    input  wire signed [35:0] v,
+    input  wire signed [     35:0] v,
     // byte after the fourth stage
-    output reg  [       7:0] y
+    output reg         [      7:0] y
 );
 
   // ---- first stage: segment
@@ -46,7 +46,7 @@ module activation #(
   assign above[0] = 1'b1;
 
   // the largest of them
-  reg  [ 3:0] sel;
+  reg [3:0] sel;
   integer k;
   always @* begin
     sel = 4'd0;
@@ -55,8 +55,8 @@ module activation #(
 
   wire [35:0] start = t_start[36*sel+:36];
   wire [15:0] mul_n = t_mul[16*sel+:16];
-  wire [ 7:0] shift_n = t_shift[8*sel+:8];
-  wire [ 7:0] add_n = t_add[8*sel+:8];
+  wire [7:0] shift_n = t_shift[8*sel+:8];
+  wire [7:0] add_n = t_add[8*sel+:8];
 
   reg signed [36:0] diff_q;
   reg signed [15:0] mul_q;
@@ -86,15 +86,13 @@ module activation #(
 
   // ---- third stage: shift and round
   wire signed [54:0] wide = {{2{prod_q[52]}}, prod_q};
-  wire        [ 5:0] less = (shift_qq == 6'd0) ? 6'd0 : shift_qq - 6'd1;
+  wire [5:0] less = (shift_qq == 6'd0) ? 6'd0 : shift_qq - 6'd1;
   wire signed [54:0] to_half = wide >>> less;  // one fraction bit left, unless the shift is 0
   wire signed [54:0] floored = (shift_qq == 6'd0) ? wide : to_half >>> 1;
-  wire               half = shift_qq != 6'd0 && to_half[0];
-  wire               rest = |(wide & ~({55{1'b1}} << less));
-  wire               away = (ROUNDING == 2) ? 1'b0 :
-                     (ROUNDING == 1) ? half : half && (rest || floored[0]);
-  wire signed [54:0] rounded = !away ? floored :
-             prod_q[52] ? floored - 55'sd1 : floored + 55'sd1;
+  wire half = shift_qq != 6'd0 && to_half[0];
+  wire rest = |(wide & ~({55{1'b1}} << less));
+  wire away = (ROUNDING == 2) ? 1'b0 : (ROUNDING == 1) ? half : half && (rest || floored[0]);
+  wire signed [54:0] rounded = !away ? floored : prod_q[52] ? floored - 55'sd1 : floored + 55'sd1;
   reg signed [54:0] round_q;
   reg [7:0] add_qqq;
   always @(posedge clk) begin

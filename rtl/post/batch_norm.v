@@ -13,18 +13,18 @@ module batch_norm (
     // clock
     input  wire               clk,
     // stage enables
-    input  wire [        1:0] valid,
+    input  wire        [ 1:0] valid,
     // first stage: value and multiplier
     input  wire signed [35:0] alu,
     input  wire signed [23:0] mul,
     // second stage: shift and addend
-    input  wire [        3:0] shift,
+    input  wire        [ 3:0] shift,
     input  wire signed [31:0] add,
     // result after the second stage
-    output reg  [       35:0] v
+    output reg         [35:0] v
 );
 
-  reg signed [59:0] product;
+  reg signed  [59:0] product;
   wire signed [59:0] shifted = product >>> shift;
 
   always @(posedge clk) begin

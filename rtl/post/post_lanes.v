@@ -26,39 +26,39 @@ module post_lanes #(
     parameter ZW       = $clog2(N_Z)
 ) (
     // clock and synchronous reset
-    input  wire             clk,
-    input  wire             rst,
+    input  wire              clk,
+    input  wire              rst,
     // layer: how a kernel module finds its bank, log2 of the slot width, arguments, table
-    input  wire             one_bank,
-    input  wire             by_chan,
-    input  wire [      2:0] swl,
-    input  wire [     23:0] arg_x,
-    input  wire [      3:0] shr_x,
-    input  wire             sgn,
-    input  wire [16*36-1:0] t_start,
-    input  wire [16*16-1:0] t_mul,
-    input  wire [ 16*8-1:0] t_shift,
-    input  wire [ 16*8-1:0] t_add,
+    input  wire              one_bank,
+    input  wire              by_chan,
+    input  wire [       2:0] swl,
+    input  wire [      23:0] arg_x,
+    input  wire [       3:0] shr_x,
+    input  wire              sgn,
+    input  wire [ 16*36-1:0] t_start,
+    input  wire [ 16*16-1:0] t_mul,
+    input  wire [  16*8-1:0] t_shift,
+    input  wire [  16*8-1:0] t_add,
     // sums, first bank of the issue, parameters of all banks, what travels beside
-    input  wire             in_valid,
-    input  wire [ L*36-1:0] in_sum,
-    input  wire [ L*XW-1:0] in_xsum,
-    input  wire [   ZW-1:0] in_bank,
+    input  wire              in_valid,
+    input  wire [  L*36-1:0] in_sum,
+    input  wire [  L*XW-1:0] in_xsum,
+    input  wire [    ZW-1:0] in_bank,
     input  wire [N_Z*60-1:0] in_bn,
     input  wire [N_Z*36-1:0] in_kc,
-    input  wire [   MW-1:0] in_meta,
+    input  wire [    MW-1:0] in_meta,
     // bytes
-    output wire             out_valid,
-    output wire [  L*8-1:0] out_byte,
-    output wire [   MW-1:0] out_meta,
+    output wire              out_valid,
+    output wire [   L*8-1:0] out_byte,
+    output wire [    MW-1:0] out_meta,
     // nothing in flight
-    output wire             idle
+    output wire              idle
 );
 
   localparam STAGES = 8;
 
-  reg  [STAGES-1:0] valid_q;
-  reg  [MW*STAGES-1:0] meta_q;
+  reg [STAGES-1:0] valid_q;
+  reg [MW*STAGES-1:0] meta_q;
   always @(posedge clk) begin
     if (rst) valid_q <= {STAGES{1'b0}};
     else valid_q <= {valid_q[STAGES-2:0], in_valid};

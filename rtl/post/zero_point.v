@@ -15,18 +15,18 @@ module zero_point #(
     parameter XW = 29
 ) (
     // clock
-    input  wire               clk,
+    input  wire                 clk,
     // stage enables
-    input  wire [        1:0] valid,
+    input  wire        [   1:0] valid,
     // layer arguments
-    input  wire signed [23:0] arg_x,
-    input  wire [        3:0] shr_x,
+    input  wire signed [  23:0] arg_x,
+    input  wire        [   3:0] shr_x,
     // first stage: sum of products, sum of pixels; second stage: constant of the channel
-    input  wire [       35:0] sum,
-    input  wire [     XW-1:0] xsum,
-    input  wire [       35:0] k,
+    input  wire        [  35:0] sum,
+    input  wire        [XW-1:0] xsum,
+    input  wire        [  35:0] k,
     // result after the second stage
-    output reg  [       35:0] alu
+    output reg         [  35:0] alu
 );
 
   wire signed [XW:0] xsum_s = {1'b0, xsum};

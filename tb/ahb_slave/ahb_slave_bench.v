@@ -25,13 +25,13 @@ module ahb_slave_bench (
   output wire [1:0]   s_ahb_hresp,
   output wire [31:0]  s_ahb_hrdata,
   // AI RAM side
-  output wire         hr_req,
-  output wire         hr_we,
-  output wire [20:0]  hr_addr,
-  output wire [3:0]   hr_wstrb,
-  output wire [31:0]  hr_wdata,
-  input  wire         hr_ack,
-  input  wire [31:0]  hr_rdata,
+  output wire         window_req,
+  output wire         window_we,
+  output wire [20:0]  window_addr,
+  output wire [3:0]   window_wstrb,
+  output wire [31:0]  window_wdata,
+  input  wire         window_ack,
+  input  wire [31:0]  window_rdata,
   // strobes on the register side
   output reg  [31:0]  reg_writes,
   output reg  [31:0]  reg_reads
@@ -58,8 +58,8 @@ module ahb_slave_bench (
     .s_ahb_hready_out(s_ahb_hready_out), .s_ahb_hresp(s_ahb_hresp), .s_ahb_hrdata(s_ahb_hrdata),
     .reg_wr(reg_wr), .reg_rd(reg_rd), .reg_addr(reg_addr), .reg_wdata(reg_wdata),
     .reg_rdata(regs[reg_addr[5:2]]), .reg_err((reg_wr || reg_rd) && reg_err),
-    .hr_req(hr_req), .hr_we(hr_we), .hr_addr(hr_addr), .hr_wstrb(hr_wstrb), .hr_wdata(hr_wdata),
-    .hr_ack(hr_ack), .hr_rdata(hr_rdata)
+    .window_req(window_req), .window_we(window_we), .window_addr(window_addr), .window_wstrb(window_wstrb), .window_wdata(window_wdata),
+    .window_ack(window_ack), .window_rdata(window_rdata)
   );
 
   always @(posedge clk) begin

@@ -19,7 +19,7 @@ class Bench:
     def __init__(self, dut) -> None:
         self.dut = dut
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        dut.hr_ack.value = dut.hr_rdata.value = 0
+        dut.window_ack.value = dut.window_rdata.value = 0
         self.host = AhbHost(dut, "s_ahb", dut.clk)
         self.ram: dict[int, int] = {}
         self.ram_accesses = 0
@@ -38,20 +38,20 @@ class Bench:
         dut, acked = self.dut, False
         while True:
             await RisingEdge(dut.clk)
-            request = int(dut.hr_req.value) and not acked
+            request = int(dut.window_req.value) and not acked
             acked = False
-            dut.hr_ack.value, dut.hr_rdata.value = 0, random.getrandbits(32)
+            dut.window_ack.value, dut.window_rdata.value = 0, random.getrandbits(32)
             if request and random.random() < self.speed:
                 acked = True
                 self.ram_accesses += 1
-                addr = int(dut.hr_addr.value) & ~3
-                strobes, data = int(dut.hr_wstrb.value), int(dut.hr_wdata.value)
-                assert bool(strobes) == bool(int(dut.hr_we.value))
+                addr = int(dut.window_addr.value) & ~3
+                strobes, data = int(dut.window_wstrb.value), int(dut.window_wdata.value)
+                assert bool(strobes) == bool(int(dut.window_we.value))
                 for i in range(4):
                     if strobes >> i & 1:
                         self.ram[addr + i] = data >> 8 * i & 0xFF
                 word = sum(self.ram.get(addr + i, 0) << 8 * i for i in range(4))
-                dut.hr_ack.value, dut.hr_rdata.value = 1, word
+                dut.window_ack.value, dut.window_rdata.value = 1, word
 
 
 def legal(t: Transfer) -> bool:
@@ -152,5 +152,5 @@ async def registers_back_to_back(dut) -> None:
 
 @pytest.mark.parametrize("sim", SIMS)
 def test_ahb_slave(sim: str) -> None:
-    sources = ["tb/ahb_slave/ahb_slave_bench.v", "rtl/bus/ahb_slave.v"]
+    sources = ["tb/ahb_slave/ahb_slave_bench.v", "rtl/host/ahb_slave.v"]
     run(sim, "ahb_slave_bench", sources, "tb.ahb_slave.test_ahb_slave")

@@ -11,9 +11,18 @@ from cocotb.triggers import RisingEdge
 from tb.core.pipe import reset
 from tb.simrun import run
 
-REQUESTS = ("fl_req", "ar_req", "wb_req", "aw_req", "hr_req")
-OTHERS = ("fl_row", "ar_row", "wb_row", "wb_be", "wb_data", "aw_row", "aw_be", "aw_data")
-OTHERS += ("hr_we", "hr_addr", "hr_wstrb", "hr_wdata")
+REQUESTS = ("fill_req", "unload_req", "writeback_req", "load_req", "window_req")
+OTHERS = (
+    "fill_row",
+    "unload_row",
+    "writeback_row",
+    "writeback_be",
+    "writeback_data",
+    "load_row",
+    "load_be",
+    "load_data",
+)
+OTHERS += ("window_we", "window_addr", "window_wstrb", "window_wdata")
 MASK = (1 << 512) - 1
 
 
@@ -50,9 +59,9 @@ class Bench:
     def _request(self, port: Port) -> None:
         """A new request; rows few enough that reads meet writes."""
         row = random.randrange(min(self.rows, 12)) + random.choice((0, self.rows - 12))
-        if port.name in ("fl", "ar"):
+        if port.name in ("fill", "unload"):
             port.fields = {"row": row}
-        elif port.name in ("wb", "aw"):
+        elif port.name in ("writeback", "load"):
             be = random.choice((random.getrandbits(64), (1 << 64) - 1, 1 << random.randrange(64)))
             port.fields = {"row": row, "be": be, "data": random.getrandbits(512)}
         else:
@@ -91,49 +100,52 @@ class Bench:
     def arbitrate(self) -> tuple[str, int] | None:
         """Check the grants of this cycle, update the model; (reader, row data) for the next."""
         dut, ports = self.dut, self.ports
-        acked = int(dut.hr_ack.value)
-        host = ports["hr"]
+        acked = int(dut.window_ack.value)
+        host = ports["window"]
         asks = host.asks and not acked
         wants_write = bool(host.fields.get("we"))
         asked = {n: p.asks for n, p in ports.items()}
-        asked |= {"hr_rd": asks and not wants_write, "hr_wr": asks and wants_write}
-        granted = {n: bool(int(getattr(dut, f"{n}_gnt").value)) for n in ("fl", "ar", "wb", "aw")}
+        asked |= {"window_rd": asks and not wants_write, "window_wr": asks and wants_write}
+        granted = {
+            n: bool(int(getattr(dut, f"{n}_gnt").value))
+            for n in ("fill", "unload", "writeback", "load")
+        }
         for n, given in granted.items():
             assert asked[n] or not given, f"{n}: grant without a request"
         # the host sees its turn only by the acknowledge: it gets what the others leave
         late = asks and host.waited >= self.patience
-        free_r = not granted["fl"] and not granted["ar"]
-        free_w = not granted["wb"] and not granted["aw"]
-        granted["hr_rd"] = asked["hr_rd"] and free_r
-        granted["hr_wr"] = asked["hr_wr"] and free_w
-        ports["hr_rd"] = ports["hr_wr"] = host
-        self._rank(asked, granted, ["fl", "ar", "hr_rd"])
-        self._rank(asked, granted, ["wb", "aw", "hr_wr"])
-        del ports["hr_rd"], ports["hr_wr"]
-        assert not late or granted["hr_rd"] or granted["hr_wr"]
-        host_now = granted["hr_rd"] or granted["hr_wr"]
+        free_r = not granted["fill"] and not granted["unload"]
+        free_w = not granted["writeback"] and not granted["load"]
+        granted["window_rd"] = asked["window_rd"] and free_r
+        granted["window_wr"] = asked["window_wr"] and free_w
+        ports["window_rd"] = ports["window_wr"] = host
+        self._rank(asked, granted, ["fill", "unload", "window_rd"])
+        self._rank(asked, granted, ["writeback", "load", "window_wr"])
+        del ports["window_rd"], ports["window_wr"]
+        assert not late or granted["window_rd"] or granted["window_wr"]
+        host_now = granted["window_rd"] or granted["window_wr"]
         read = None
         row = host.fields.get("addr", 0) // 64
-        for n in ("fl", "ar"):
+        for n in ("fill", "unload"):
             if granted[n]:
                 read = n, self.memory[ports[n].fields["row"]]
-        if granted["hr_rd"]:
+        if granted["window_rd"]:
             word = host.fields["addr"] % 64 // 4
-            read = "hr", self.memory[row] >> (32 * word) & 0xFFFFFFFF
-        for n in ("wb", "aw"):
+            read = "window", self.memory[row] >> (32 * word) & 0xFFFFFFFF
+        for n in ("writeback", "load"):
             if granted[n]:
                 f = ports[n].fields
                 self._write(f["row"], f["be"], f["data"])
-        if granted["hr_wr"]:
+        if granted["window_wr"]:
             at = host.fields["addr"] % 64 // 4
             self._write(row, host.fields["wstrb"] << (4 * at), self._lanes(host))
         for n, p in ports.items():
-            served = host_now if n == "hr" else granted[n]
-            if p.asks and not (n == "hr" and acked):
+            served = host_now if n == "window" else granted[n]
+            if p.asks and not (n == "window" and acked):
                 p.waited += 0 if served else 1
                 p.longest = max(p.longest, p.waited)
                 p.grants += served
-            if n != "hr" and served:
+            if n != "window" and served:
                 p.asks = False
         self.expect_ack = host_now
         return read
@@ -146,12 +158,12 @@ class Bench:
         """Known contents, through the write-back port."""
         for row in range(self.rows):
             data = random.getrandbits(512)
-            self.dut.wb_req.value, self.dut.wb_row.value = 1, row
-            self.dut.wb_be.value, self.dut.wb_data.value = (1 << 64) - 1, data
+            self.dut.writeback_req.value, self.dut.writeback_row.value = 1, row
+            self.dut.writeback_be.value, self.dut.writeback_data.value = (1 << 64) - 1, data
             await RisingEdge(self.dut.clk)
-            assert int(self.dut.wb_gnt.value)
+            assert int(self.dut.writeback_gnt.value)
             self.memory[row] = data
-        self.dut.wb_req.value = 0
+        self.dut.writeback_req.value = 0
 
     async def play(self, cycles: int) -> None:
         dut = self.dut
@@ -160,22 +172,22 @@ class Bench:
         for _ in range(cycles):
             self.drive()
             await RisingEdge(dut.clk)
-            ack = bool(int(dut.hr_ack.value))
+            ack = bool(int(dut.window_ack.value))
             assert ack == self.expect_ack, "the acknowledge comes a cycle after the access"
             if read:
                 who, data = read
-                got = int((dut.hr_rdata if who == "hr" else dut.rdata).value)
+                got = int((dut.window_rdata if who == "window" else dut.rdata).value)
                 assert got == data, f"{who} read {got:#x}, expected {data:#x}"
             read = self.arbitrate()
             if ack:
-                self.ports["hr"].asks = False
+                self.ports["window"].asks = False
 
 
 RATES = [
-    {"fl": 1.0, "ar": 1.0, "wb": 1.0, "aw": 1.0, "hr": 1.0},
-    {"fl": 1.0, "ar": 0.3, "wb": 1.0, "aw": 0.3, "hr": 0.1},
-    {"fl": 0.5, "ar": 0.5, "wb": 0.5, "aw": 0.5, "hr": 0.5},
-    {"fl": 0.0, "ar": 0.2, "wb": 0.1, "aw": 0.2, "hr": 0.8},
+    {"fill": 1.0, "unload": 1.0, "writeback": 1.0, "load": 1.0, "window": 1.0},
+    {"fill": 1.0, "unload": 0.3, "writeback": 1.0, "load": 0.3, "window": 0.1},
+    {"fill": 0.5, "unload": 0.5, "writeback": 0.5, "load": 0.5, "window": 0.5},
+    {"fill": 0.0, "unload": 0.2, "writeback": 0.1, "load": 0.2, "window": 0.8},
 ]
 
 
@@ -193,10 +205,10 @@ async def six_users(dut) -> None:
         assert all(p.grants > 20 for p in ports.values() if p.p), "somebody was hardly served"
         for port in ports.values():
             # first ranks wait for two late ones, the others for their patience and a later rank
-            bound = 2 if port.name in ("fl", "wb") else bench.patience + 1
+            bound = 2 if port.name in ("fill", "writeback") else bench.patience + 1
             assert port.longest <= bound, f"{port.name} waited {port.longest}"
-        if rates["fl"] == 1.0 and rates["ar"] == 1.0:
-            assert ports["ar"].longest >= bench.patience, "the load was not enough to wait"
+        if rates["fill"] == 1.0 and rates["unload"] == 1.0:
+            assert ports["unload"].longest >= bench.patience, "the load was not enough to wait"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ ROWS = 128  # rows of the AI RAM that a layer of C7 may touch
 async def c6_gated_array(device: Device) -> None:
     """Operand bits of every multiplier: none toggles unless its pixel is above zero."""
     shape = await device.read(AI_CONFIG)
-    assert [shape >> s & 255 for s in (0, 8, 16)] == [option(n, 0) for n in ("N_X", "N_Y", "N_Z")]
+    assert [shape >> s & 255 for s in (0, 8, 16)] == [9, option("N_Y", 0), option("N_Z", 0)]
     assert option("GATE", 1) == 1
     runs = [await record.small(device)]
     if not slow():  # real scans
@@ -71,7 +71,7 @@ def images_of(run: Scene) -> np.ndarray:
 @claim(
     "C7",
     text="A pooling unit pools what the array computes, on its way to the data cache.",
-    modules=["rtl/pool/collector.v", "rtl/pool/write_back.v", "rtl/pool/pool_line.v"],
+    modules=["rtl/output/collector.v", "rtl/output/write_back.v", "rtl/output/pool_line.v"],
 )
 async def c7_pooled_before_the_cache(device: Device) -> None:
     """Every kind of pool: rows written are those of the pooled map, no other byte changes."""

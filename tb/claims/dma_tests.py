@@ -20,11 +20,11 @@ DEPTHS = {"weight": "WGT_FIFO_DEPTH", "bias": "BIAS_FIFO_DEPTH", "pixel": "PIX_F
     "ANDs the full flags of weight and bias FIFO, and a read controller that reads weights and "
     "biases of the current inference, then the first ones of the next, then its pixels.",
     modules=[
-        "rtl/dma/dma_distributor.v",
-        "rtl/dma/dma_read_channel.v",
-        "rtl/dma/dma_wb_full.v",
-        "rtl/dma/dma_read_ctrl.v",
-        "rtl/ctrl/fetch_ctrl.v",
+        "rtl/storage/dma_distributor.v",
+        "rtl/storage/dma_read_channel.v",
+        "rtl/storage/weight_bias_full.v",
+        "rtl/storage/dma_read_ctrl.v",
+        "rtl/control/fetch_ctrl.v",
     ],
 )
 async def c4_distributor_fifos_and_read_order(device: Device) -> None:
@@ -86,10 +86,10 @@ def goes_on(run: Scene, full: str, other: str) -> bool:
     "first ones of the next inference; once the fully connected layers are reached, the pixels of "
     "the next inference are read, which enter the data cache as room appears.",
     modules=[
-        "rtl/ctrl/core_ctrl.v",
-        "rtl/ctrl/pixel_ctrl.v",
-        "rtl/ctrl/fetch_ctrl.v",
-        "rtl/dma/pixel_writer.v",
+        "rtl/control/core_ctrl.v",
+        "rtl/control/pixel_ctrl.v",
+        "rtl/control/fetch_ctrl.v",
+        "rtl/maps/pixel_writer.v",
     ],
 )
 async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:

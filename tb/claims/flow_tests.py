@@ -18,10 +18,10 @@ from tb.device.device import Device
     "are read after the reads of the current one and before it finishes; of the results only those "
     "of the last layer are stored.",
     modules=[
-        "rtl/ctrl/core_ctrl.v",
-        "rtl/ctrl/pixel_ctrl.v",
-        "rtl/cfg/ai_cfg.v",
-        "rtl/dma/dma_write.v",
+        "rtl/control/core_ctrl.v",
+        "rtl/control/pixel_ctrl.v",
+        "rtl/host/ai_cfg.v",
+        "rtl/storage/dma_write.v",
     ],
 )
 async def c1_both_modes(device: Device) -> None:
@@ -70,7 +70,7 @@ def stores_last_map_only(run: Scene) -> None:
 @claim(
     "C2",
     text="Pixels, biases and weights are three separate streams.",
-    modules=["rtl/dma/dma_distributor.v", "rtl/dma/dma_read_channel.v", "rtl/dma/dmac.v"],
+    modules=["rtl/storage/dma_distributor.v", "rtl/storage/dma_read_channel.v", "rtl/storage/dmac.v"],
 )
 async def c2_three_streams(device: Device) -> None:
     """Every word that is read goes into the FIFO of its area and no other, whatever the order."""
@@ -110,8 +110,8 @@ async def disturbed(device: Device) -> Scene:
     modules=[
         "rtl/cache/ai_ram.v",
         "rtl/cache/ai_ram_arb.v",
-        "rtl/pool/write_back.v",
-        "rtl/cache/fill_seq.v",
+        "rtl/output/write_back.v",
+        "rtl/tile/fill_seq.v",
     ],
 )
 async def c3_middle_layers_stay_on_chip(device: Device) -> None:

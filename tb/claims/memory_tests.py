@@ -21,7 +21,7 @@ READ, NEXT, WRITE = 5, 2, 9  # wait states: first read of a burst, later ones, w
 @claim(
     "C8",
     text="The storage is an STT-MRAM: slow to read, slower to write, and it keeps what it holds.",
-    modules=["tb/fabric/ahb_storage.v", "rtl/bus/ahb_master.v"],
+    modules=["tb/fabric/ahb_storage.v", "rtl/storage/ahb_master.v"],
 )
 async def c8_stt_mram(device: Device) -> None:
     """Wait states of every beat, and contents after a reset of everything."""
@@ -74,10 +74,10 @@ def waits(trace: Trace) -> dict[int, int]:
     text="Base addresses say where pixels, weights and biases lie; the data of all layers follow "
     "one another there and are read in order.",
     modules=[
-        "rtl/cfg/ai_cfg.v",
-        "rtl/ctrl/layer_decode.v",
-        "rtl/ctrl/fetch_ctrl.v",
-        "rtl/dma/dma_read_channel.v",
+        "rtl/host/ai_cfg.v",
+        "rtl/control/layer_decode.v",
+        "rtl/control/fetch_ctrl.v",
+        "rtl/storage/dma_read_channel.v",
     ],
 )
 async def c10_base_addresses_and_order(device: Device) -> None:

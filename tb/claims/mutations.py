@@ -19,11 +19,11 @@ class Mutation:
     gate: int = 1  # 0: the build without the gate runs
 
 
-CORE, PIXEL, FETCH = "rtl/ctrl/core_ctrl.v", "rtl/ctrl/pixel_ctrl.v", "rtl/ctrl/fetch_ctrl.v"
-CHANNEL, ORDER = "rtl/dma/dma_read_channel.v", "rtl/dma/dma_read_ctrl.v"
-DISTRIBUTOR, CFG = "rtl/dma/dma_distributor.v", "rtl/cfg/ai_cfg.v"
+CORE, PIXEL, FETCH = "rtl/control/core_ctrl.v", "rtl/control/pixel_ctrl.v", "rtl/control/fetch_ctrl.v"
+CHANNEL, ORDER = "rtl/storage/dma_read_channel.v", "rtl/storage/dma_read_ctrl.v"
+DISTRIBUTOR, CFG = "rtl/storage/dma_distributor.v", "rtl/host/ai_cfg.v"
 UNIT, STORAGE = "rtl/mac/mac_unit.v", "tb/fabric/ahb_storage.v"
-WRITE_BACK, POOL = "rtl/pool/write_back.v", "rtl/pool/pool_line.v"
+WRITE_BACK, POOL = "rtl/output/write_back.v", "rtl/output/pool_line.v"
 
 ASK = "(has_fc ? fc_reached : place_free)"
 STORE_ALL = "list_mode ? l_last : desc[`DESC_SEND]"
@@ -48,8 +48,8 @@ MUTATIONS = (
     Mutation(
         "C1",
         CORE,
-        "assign wr_req_len  = total;",
-        "assign wr_req_len  = total + 24'd4;",
+        "assign store_req_len  = total;",
+        "assign store_req_len  = total + 24'd4;",
         "a word more than the result is written",
     ),
     # ---- C2
@@ -86,7 +86,7 @@ MUTATIONS = (
     # ---- C4
     Mutation(
         "C4",
-        "rtl/dma/dma_wb_full.v",
+        "rtl/dma/weight_bias_full.v",
         "weight_full && bias_full",
         "weight_full || bias_full",
         "WB_FIFO_FULL is an OR",
@@ -102,14 +102,14 @@ MUTATIONS = (
     Mutation(
         "C4",
         FETCH,
-        "assign boundary = first && wt_quiet && bs_quiet;",
-        "assign boundary = first && bs_quiet;",
+        "assign boundary = first && weight_quiet && bias_quiet;",
+        "assign boundary = first && bias_quiet;",
         "biases of the next inference before all weights of this one",
     ),
     Mutation(
         "C4",
         FETCH,
-        "assign first_out = after && !first && !asking && wt_quiet && bs_quiet;",
+        "assign first_out = after && !first && !asking && weight_quiet && bias_quiet;",
         "assign first_out = after && !first;",
         "pixels before the first weights and biases",
     ),
@@ -125,9 +125,9 @@ MUTATIONS = (
     ),
     Mutation(
         "C5",
-        "rtl/ctrl/weight_keep.v",
-        "again || (given",
-        "again && (given",
+        "rtl/control/weight_keep.v",
+        "reuse || (given",
+        "reuse && (given",
         "weights that fit are read again",
     ),
     Mutation(
@@ -253,8 +253,8 @@ MUTATIONS = (
     Mutation(
         "C10",
         FETCH,
-        "wt_req_addr <= wt_req_addr + {15'd0, psize};",
-        "wt_req_addr <= wt_req_addr;",
+        "weight_req_addr <= weight_req_addr + {15'd0, psize};",
+        "weight_req_addr <= weight_req_addr;",
         "the second load of a layer reads the first one again",
     ),
     Mutation(

@@ -1,45 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decoded layer descriptor: its bit fields (openkpu_desc.vh) and what they must hold."""
+"""The decoded layer descriptor: its bit fields (fields.toml) and what they must hold."""
 
-import re
+import tomllib
 from dataclasses import dataclass
 
 from models.layer import LayerArg
 from models.pooling import PICKS, POOL_STRIDE
 from tb.simrun import ROOT
 
-HEADER = ROOT / "rtl" / "include" / "openkpu_desc.vh"
+SOURCE = ROOT / "rtl" / "include" / "fields.toml"
 TAPS, CHAN, DWROW, FC = range(4)  # MODE_*
 POOL_CODE = {1: 1, 2: 2, 3: 3, 4: 4, 9: 5, 8: 6}  # pool_type -> POOL_*; others 0
 
 
-def _fields() -> dict[str, tuple[int, int]]:
-    """name -> (lowest bit, width), in lower case."""
-    found = {}
-    for name, high, low in re.findall(r"`define DESC_(\w+) (\d+)(?::(\d+))?", HEADER.read_text()):
-        if name != "W_TOTAL":
-            low = low or high
-            found[name.lower()] = int(low), int(high) - int(low) + 1
+def layout(vector: str, **sizes: int) -> dict[str, tuple[int, int]]:
+    """name -> (lowest bit, width) of the fields of a packed vector; ``sizes``: the parameters that
+    widths of fields.toml name, and the widths of vectors inside it."""
+    found, low = {}, 0
+    for name, width, _ in tomllib.loads(SOURCE.read_text())[vector]["fields"]:
+        if isinstance(width, str):
+            width = sum(int(p) if p.isdigit() else sizes[p.strip("`")] for p in width.split("+"))
+        found[name] = low, width
+        low += width
     return found
 
 
-FIELDS = _fields()
-TOTAL = max(low + width for low, width in FIELDS.values())
-
-
-def pack(fields: dict[str, int]) -> int:
-    """Descriptor of the named fields; the others 0."""
+def join_fields(vector: dict[str, tuple[int, int]], values: dict[str, int]) -> int:
+    """A packed vector of the named fields; the others 0. ValueError when one does not fit."""
     total = 0
-    for name, value in fields.items():
-        low, width = FIELDS[name]
+    for name, value in values.items():
+        low, width = vector[name]
         if not 0 <= value < 1 << width:
             raise ValueError(f"{name} = {value} does not fit {width} bits")
         total |= value << low
     return total
 
 
+def split_fields(vector: dict[str, tuple[int, int]], value: int) -> dict[str, int]:
+    """The inverse of ``join_fields``."""
+    return {n: value >> low & ((1 << width) - 1) for n, (low, width) in vector.items()}
+
+
+FIELDS = layout("desc")
+
+
+def pack(fields: dict[str, int]) -> int:
+    """Descriptor of the named fields; the others 0."""
+    return join_fields(FIELDS, fields)
+
+
 def unpack(value: int) -> dict[str, int]:
-    return {n: value >> low & ((1 << width) - 1) for n, (low, width) in FIELDS.items()}
+    """Fields of a descriptor."""
+    return split_fields(FIELDS, value)
 
 
 @dataclass(frozen=True)

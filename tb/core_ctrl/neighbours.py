@@ -12,10 +12,26 @@ from tb.core.desc import unpack
 from tb.core.stream import ByteStream
 
 INPUTS = ("cfg_more", "cfg_pix_adr", "cfg_wgt_adr", "cfg_bias_adr", "cfg_list_adr", "cfg_list_len")
-INPUTS += ("cfg_res_adr", "start_pulse", "soft_reset_pulse", "stop_pulse", "host_ack", "la_valid")
-INPUTS += ("la_data", "la_flush", "ls_req_ready", "ls_valid", "ls_data", "ls_off", "ls_cnt")
-INPUTS += ("fetch_busy", "wl_busy", "pl_busy", "seq_done", "data_idle", "pw_done", "px_req_ready")
-INPUTS += ("rr_done", "wr_req_ready", "wr_done", "bus_err", "bus_err_addr", "dma_idle")
+INPUTS += ("cfg_res_adr", "start_pulse", "soft_reset_pulse", "stop_pulse", "host_ack", "arg_valid")
+INPUTS += (
+    "arg_data",
+    "arg_flush",
+    "list_req_ready",
+    "list_valid",
+    "list_data",
+    "list_off",
+    "list_cnt",
+)
+INPUTS += (
+    "fetch_busy",
+    "weight_load_busy",
+    "param_load_busy",
+    "seq_done",
+    "data_idle",
+    "load_done",
+    "pixel_req_ready",
+)
+INPUTS += ("unload_done", "store_req_ready", "store_done", "bus_err", "bus_err_addr", "dma_idle")
 INPUTS += ("cfg_npix_adr", "first_out")
 PULSES = ("start_pulse", "soft_reset_pulse", "stop_pulse", "host_ack", "bus_err")
 LATE = 30  # cycles that a neighbour takes at most
@@ -38,7 +54,7 @@ class Neighbours:
         self.log: list[Event] = []
         self.words: list[int] = []  # of the host's FIFO
         self.image = b""  # task list in storage
-        self.list = ByteStream(dut, "ls")
+        self.list = ByteStream(dut, "list")
         self.cycle = 0
         self.due: dict[str, int] = {}  # answers on the way: port -> cycle
         self.next_pulses: dict[str, int] = {}
@@ -76,11 +92,11 @@ class Neighbours:
         for name in PULSES:
             getattr(dut, name).value = self.next_pulses.pop(name, 0)
         offered = bool(self.words)
-        dut.la_valid.value = int(offered)
-        dut.la_data.value = self.words[0] if offered else 0
-        for port in ("px_req", "wr_req", "ls_req"):
+        dut.arg_valid.value = int(offered)
+        dut.arg_data.value = self.words[0] if offered else 0
+        for port in ("pixel_req", "store_req", "list_req"):
             getattr(dut, f"{port}_ready").value = int(random.random() < 0.3)
-        for port in ("pw_done", "rr_done", "wr_done", "seq_done", "first_out"):
+        for port in ("load_done", "unload_done", "store_done", "seq_done", "first_out"):
             waits = port == "seq_done" and self.hold_runs
             hit = not waits and port in self.due and self.due[port] <= self.cycle
             getattr(dut, port).value = int(hit)
@@ -88,7 +104,7 @@ class Neighbours:
                 del self.due[port]
                 if port == "seq_done":
                     self._later("data_idle")
-                elif port == "pw_done":
+                elif port == "load_done":
                     self.writer_on = 0
                     self._log(port)
                 else:
@@ -97,7 +113,7 @@ class Neighbours:
             del self.due["data_idle"]
             self.running = False
         dut.data_idle.value = int(not self.running)
-        for port in ("fetch_busy", "wl_busy", "pl_busy"):
+        for port in ("fetch_busy", "weight_load_busy", "param_load_busy"):
             dut_port = getattr(dut, port)
             dut_port.value = int(port in self.due)
             if port in self.due and self.due[port] <= self.cycle:
@@ -108,7 +124,7 @@ class Neighbours:
         self.list.drive(0.7)
         await RisingEdge(dut.clk)
         self.list.sample()
-        if offered and int(dut.la_ready.value):
+        if offered and int(dut.arg_ready.value):
             self.words.pop(0)
         self._observe()
 
@@ -123,11 +139,11 @@ class Neighbours:
             self.list.words.clear()
             self.list.on = False
             assert int(dut.dma_abort.value)
-        for name in ("fetch", "wl", "pl"):
+        for name in ("fetch", "weight_load", "param_load"):
             if int(getattr(dut, f"{name}_start").value):
                 assert f"{name}_busy" not in self.due, f"{name} was started while busy"
                 info = unpack(int(dut.d_desc.value))
-                self._log(name, again=int(dut.again.value), **info)
+                self._log(name, reuse=int(dut.reuse.value), **info)
                 self._later(f"{name}_busy")
                 if name == "fetch" and info["first"]:  # reads that are still to be sent out
                     self._later("first_out")
@@ -138,31 +154,31 @@ class Neighbours:
             rows = {"prow": int(dut.prow_base.value), "freed": int(dut.prow_freed.value)}
             self._log("run", **rows, **unpack(int(dut.desc.value)))
             self._later("seq_done", self.array_time)
-        if int(dut.pw_start.value):
+        if int(dut.load_start.value):
             assert not self.writer_on, "the pixel writer was started while busy"
             assert self.pixels_asked, "the writer begins before its pixels are asked for"
             self.pixels_asked -= 1
             self.writer_on = 1
-            names = ("row", "chans_m1", "height_m1", "width_m1")
-            self._log("pixels", **{k: int(getattr(dut, f"pw_{k}").value) for k in names})
-            self._later("pw_done")
+            names = ("base", "chans_m1", "height_m1", "width_m1")
+            self._log("pixels", **{k: int(getattr(dut, f"load_{k}").value) for k in names})
+            self._later("load_done")
         if int(dut.npix_take.value):
             self._log("npix_take", address=int(dut.cfg_npix_adr.value))
-        if int(dut.rr_start.value):
-            self._log("result", dest=int(dut.rr_dest.value))
-            self._later("rr_done")
-        for port in ("px_req", "wr_req", "ls_req"):
+        if int(dut.unload_start.value):
+            self._log("result", dest=int(dut.unload_dest.value))
+            self._later("unload_done")
+        for port in ("pixel_req", "store_req", "list_req"):
             names = ("valid", "ready")
             if all(int(getattr(dut, f"{port}_{n}").value) for n in names):
                 address = int(getattr(dut, f"{port}_addr").value)
                 length = int(getattr(dut, f"{port}_len").value)
                 self._log(port, address=address, length=length)
-                if port == "ls_req":
+                if port == "list_req":
                     self.list.add(self.image[:length], random.choice((length, 100)))
-                if port == "px_req":
+                if port == "pixel_req":
                     self.pixels_asked += 1
-                if port == "wr_req":
-                    self._later("wr_done")
+                if port == "store_req":
+                    self._later("store_done")
         for name in ("ev_calc_done", "ev_inf_done", "ev_inf_kept", "layer_done", "inf_next"):
             if int(getattr(dut, name).value):
                 self._log(name)
@@ -189,7 +205,7 @@ class Neighbours:
         quiet = 0
         for _ in range(20000):
             await self.step()
-            quiet = 0 if int(self.dut.st_busy.value) else quiet + 1
+            quiet = 0 if int(self.dut.status_busy.value) else quiet + 1
             if quiet == 8:
                 return
         raise AssertionError("busy for ever")

@@ -48,7 +48,7 @@ def check_runs(n: Neighbours, layers: list[LayerArg], first: int = 0) -> None:
     runs = n.kinds("run")[first:]
     assert len(runs) == len(layers) == len(n.kinds("layer_done")[first:])
     row = runs[0].info["prow"] if runs else 0
-    base, kept = row, any(e.info["again"] for e in n.kinds("fetch"))
+    base, kept = row, any(e.info["reuse"] for e in n.kinds("fetch"))
     for event, arg in zip(runs, layers, strict=True):
         got = event.info
         assert (got["c"], got["h"], got["w"]) == arg.in_shape and got["o"] == arg.o_ch_num
@@ -59,9 +59,9 @@ def check_runs(n: Neighbours, layers: list[LayerArg], first: int = 0) -> None:
         assert got["freed"] in free, "parameters that stay, or are released"
         row += -(-arg.o_ch_num // N_Z)
     told = n.kinds("fetch")[first:]
-    for taker in ("fetch", "wl", "pl"):
+    for taker in ("fetch", "weight_load", "param_load"):
         taken = [e.info["o"] for e in n.kinds(taker)][first:]
-        due = [e.info["o"] for e in told if taker != "wl" or not e.info["again"]]
+        due = [e.info["o"] for e in told if taker != "weight_load" or not e.info["reuse"]]
         assert taken == due, taker
     assert [e.info["o"] for e in told] == [arg.o_ch_num for arg in layers]
     for event, before in zip(runs, told, strict=False):
@@ -99,7 +99,9 @@ async def host_layers(dut) -> None:
         for _, send in flags:
             want += ["run", *["result"] * send, "layer_done"]
         assert order == want, "the result leaves before the layer is done"
-        assert not n.kinds("px_req", "wr_req", "ls_req", "inf_next", "ev_inf_done", "ev_err")
+        assert not n.kinds(
+            "pixel_req", "store_req", "list_req", "inf_next", "ev_inf_done", "ev_err"
+        )
         n.log = before + n.log
 
 
@@ -166,7 +168,7 @@ class Network:
         c, h, w = self.layers[0].in_shape
         o, oh, ow = self.layers[-1].out_shape
         addresses = self.addresses[:inferences]
-        pixels = [(e.info["address"], e.info["length"]) for e in n.kinds("px_req")]
+        pixels = [(e.info["address"], e.info["length"]) for e in n.kinds("pixel_req")]
         assert pixels == [(a, c * h * w) for a, _ in addresses]
         for e in n.kinds("pixels"):
             assert (e.info["chans_m1"], e.info["height_m1"], e.info["width_m1"]) == (
@@ -175,14 +177,17 @@ class Network:
                 w - 1,
             )
             assert e.info["row"] == self.layers[0].image_src_addr
-        results = [(e.info["address"], e.info["length"]) for e in n.kinds("wr_req")]
+        results = [(e.info["address"], e.info["length"]) for e in n.kinds("store_req")]
         assert results == [(a, o * oh * ow) for _, a in addresses]
         assert len(n.kinds("pixels")) == len(n.kinds("result")) == inferences
         assert all(e.info["dest"] == 1 for e in n.kinds("result"))
-        for e in n.kinds("ls_req"):
+        for e in n.kinds("list_req"):
             assert e.info == {"address": self.config["list_adr"], "length": 96 * count}
         assert not n.kinds("ev_calc_done", "ev_err")
-        for kind in ("rr_done", "wr_done"):  # an inference ends when its result is in storage
+        for kind in (
+            "unload_done",
+            "store_done",
+        ):  # an inference ends when its result is in storage
             ends = zip(n.kinds(kind), n.kinds("ev_inf_done"), strict=True)
             assert all(a.cycle < b.cycle for a, b in ends), kind
 
@@ -198,9 +203,9 @@ async def task_list(dut) -> None:
         await n.until(lambda: n.kinds("ev_inf_done"))
         await n.idle()
         net.check(1)
-        assert len(n.kinds("ls_req")) == 1 and not n.kinds("inf_next", "flush")
-        order = [e.kind for e in n.kinds("px_req", "run", "wr_req", "ev_inf_done")]
-        assert order == ["px_req", *["run"] * count, "wr_req", "ev_inf_done"]
+        assert len(n.kinds("list_req")) == 1 and not n.kinds("inf_next", "flush")
+        order = [e.kind for e in n.kinds("pixel_req", "run", "store_req", "ev_inf_done")]
+        assert order == ["pixel_req", *["run"] * count, "store_req", "ev_inf_done"]
 
 
 @cocotb.test()
@@ -226,7 +231,7 @@ async def continuous(dut) -> None:
         assert len(ran) == 5 * count
         _forget_ahead(n, 5)
         net.check(5)
-        lists = n.kinds("ls_req")
+        lists = n.kinds("list_req")
         ends = n.kinds("ev_inf_done")
         assert all(a.cycle < b.cycle for a, b in zip(lists[1:5], ends, strict=False))
 
@@ -234,8 +239,8 @@ async def continuous(dut) -> None:
 def _forget_ahead(n: Neighbours, inferences: int) -> None:
     """Drop from the log what was only fetched ahead: it comes after what was used."""
     used = {"fetch": len(n.kinds("run")), "pl": len(n.kinds("run"))}
-    used["wl"] = sum(not e.info["again"] for e in n.kinds("fetch")[: used["fetch"]])
-    used |= {"px_req": inferences, "pixels": inferences}
+    used["wl"] = sum(not e.info["reuse"] for e in n.kinds("fetch")[: used["fetch"]])
+    used |= {"pixel_req": inferences, "pixels": inferences}
     ahead = [e for kind, count in used.items() for e in n.kinds(kind)[count:]]
     n.log = [e for e in n.log if not any(e is other for other in ahead)]
 
@@ -248,7 +253,7 @@ async def last_of_a_stream(dut) -> None:
         n.log.clear()
         net = Network(n, count, 2)
         await net.stream(3, limit=40000)
-        assert len(n.kinds("ls_req")) == 3 and len(n.kinds("inf_next")) == 2
+        assert len(n.kinds("list_req")) == 3 and len(n.kinds("inf_next")) == 2
         assert not n.kinds("flush")
 
 
@@ -273,7 +278,7 @@ def check_prefetch(net: Network, inferences: int) -> int:
     place = layers[0].image_src_addr, layers[0].image_src_addr + layers[0].in_layout.rows
     users = [i for i, arg in enumerate(layers) if i == 0 or touches(arg, place)]
     dense = [i for i, arg in enumerate(layers) if arg.fc]
-    runs, asked, written = n.kinds("run"), n.kinds("px_req"), n.kinds("pixels")
+    runs, asked, written = n.kinds("run"), n.kinds("pixel_req"), n.kinds("pixels")
     ends, bounds = n.kinds("ev_inf_done"), n.kinds("first_out")
     early = 0
     for k in range(1, inferences):
@@ -303,7 +308,7 @@ async def prefetch(dut) -> None:
         seen["dense" if dense else "free"] += check_prefetch(net, 4)
         rows = sum(e.info["wrows"] for e in n.kinds("fetch")[:count])
         kept = rows <= int(dut.WBUF_ROWS.value)
-        assert [e.info["again"] for e in n.kinds("fetch")] == [0] * count + [int(kept)] * 3 * count
+        assert [e.info["reuse"] for e in n.kinds("fetch")] == [0] * count + [int(kept)] * 3 * count
         assert len(n.kinds("ev_inf_kept")) == 3 * kept
         seen["kept" if kept else "read again"] += 1
     assert all(seen.values()), seen
@@ -398,7 +403,7 @@ async def refused_in_a_list(dut) -> None:
     await n.idle()
     error = n.kinds("ev_err")[0]
     assert (error.info["code"], error.info["layer"]) == (code, 2)
-    assert len(n.kinds("run")) == 2 and not n.kinds("ev_inf_done", "wr_req")
+    assert len(n.kinds("run")) == 2 and not n.kinds("ev_inf_done", "store_req")
     n.log.clear()
     net = Network(n, 2, 1)
     n.pulse("start_pulse")
@@ -416,7 +421,7 @@ async def bus_error(dut) -> None:
         Network(n, 3, random.choice((1, 2)))
         n.pulse("start_pulse")
         await n.steps(random.randint(3, 400))
-        if not int(dut.st_busy.value):
+        if not int(dut.status_busy.value):
             continue
         n.log.clear()
         address = random.getrandbits(32)
@@ -449,9 +454,9 @@ async def soft_reset(dut) -> None:
         await n.steps(random.randint(1, 300))
         n.pulse("soft_reset_pulse")
         n.words.clear()
-        dut.la_flush.value = 1
+        dut.arg_flush.value = 1
         await n.steps(1)
-        dut.la_flush.value = 0
+        dut.arg_flush.value = 0
         await n.idle()
         assert not n.kinds("ev_err")
         n.log.clear()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Register model of the device for pyuvm, built from rtl/cfg/openkpu.rdl.
+"""Register model of the device for pyuvm, built from rtl/host/openkpu.rdl.
 
 A 64-bit register becomes two 32-bit ones, ``name`` and ``name_hi``, as the bus sees them.
 """

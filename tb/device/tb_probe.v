@@ -10,10 +10,9 @@
 
 module tb_probe #(
   // array of the device, width of a weight, rows of the trace
-  parameter N_X = 9,
   parameter N_Y = 2,
   parameter N_Z = 2,
-  parameter WB = 16,
+  parameter WEIGHT_BITS = 16,
   parameter DEPTH = 65536
 ) (
   // clock, record rows
@@ -29,24 +28,24 @@ module tb_probe #(
   reg [W-1:0] rec [0:DEPTH-1];
 
   wire beat_ok = tb_top.u_fabric.beat && tb_top.m_hresp == 2'b00;
-  wire [15:0] read_row = {16{1'b0}} | tb_top.dut.ram_raddr;
-  wire [15:0] write_row = {16{1'b0}} | tb_top.dut.ram_waddr;
+  wire [15:0] read_row = {16{1'b0}} | tb_top.dut.u_cache.raddr;
+  wire [15:0] write_row = {16{1'b0}} | tb_top.dut.u_cache.waddr;
   wire [W-1:0] row = {
-    write_row, read_row, tb_top.dut.cfg_npix_adr, tb_top.dut.cfg_pix_adr, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
-    tb_top.dut.u_regs.u_ai.inf_left[15:0], 6'd0, tb_top.dut.u_regs.u_ai.mode,
-    tb_top.dut.st_layer[7:0],
-    12'd0, tb_top.dut.rr_busy, tb_top.dut.pw_busy, tb_top.dut.keep, tb_top.dut.again,
-    tb_top.dut.npix_taken, tb_top.dut.u_ctrl.fc_reached, tb_top.dut.u_dmac.u_pixel.full,
-    tb_top.dut.u_dmac.u_bias.full, tb_top.dut.u_dmac.u_weight.full, tb_top.dut.wb_fifo_full,
-    tb_top.dut.boundary, tb_top.m_htrans[1] & tb_top.m_hgrant, tb_top.u_fabric.dp_dut,
-    tb_top.u_fabric.dp_write, beat_ok, tb_top.dut.u_dmac.push,
-    tb_top.dut.px_valid & tb_top.dut.px_ready, tb_top.dut.wt_valid & tb_top.dut.wt_ready,
-    tb_top.dut.bs_valid & tb_top.dut.bs_ready, tb_top.dut.ls_valid & tb_top.dut.ls_ready,
-    tb_top.dut.hr_ack, tb_top.dut.ar_gnt, tb_top.dut.aw_gnt, tb_top.dut.wb_gnt,
-    tb_top.dut.fl_gnt, tb_top.dut.array_issued, tb_top.irq, tb_top.dut.inf_next,
-    tb_top.dut.ev_inf_done, tb_top.dut.perf_layer_done, tb_top.dut.run_start,
-    tb_top.dut.pw_start, tb_top.dut.rr_start, tb_top.dut.start_pulse, tb_top.dut.st_busy,
-    tb_top.dut.flush, tb_top.dut.core_rst
+    write_row, read_row, tb_top.dut.u_host.u_regs.u_ai.npix, tb_top.dut.u_host.u_regs.u_ai.pix, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
+    tb_top.dut.u_host.u_regs.u_ai.inf_left[15:0], 6'd0, tb_top.dut.u_host.u_regs.u_ai.mode,
+    tb_top.dut.u_control.layer[7:0],
+    12'd0, tb_top.dut.u_cache.unload_busy, tb_top.dut.u_cache.load_busy, tb_top.dut.u_control.keep, tb_top.dut.u_control.reuse,
+    tb_top.dut.u_control.npix_taken, tb_top.dut.u_control.fc_reached, tb_top.dut.u_storage.u_dmac.u_pixel.full,
+    tb_top.dut.u_storage.u_dmac.u_bias.full, tb_top.dut.u_storage.u_dmac.u_weight.full, tb_top.dut.u_storage.u_dmac.weight_bias_full,
+    tb_top.dut.u_control.boundary, tb_top.m_htrans[1] & tb_top.m_hgrant, tb_top.u_fabric.dp_dut,
+    tb_top.u_fabric.dp_write, beat_ok, tb_top.dut.u_storage.u_dmac.push,
+    tb_top.dut.pixel_valid & tb_top.dut.pixel_ready, tb_top.dut.weight_valid & tb_top.dut.weight_ready,
+    tb_top.dut.bias_valid & tb_top.dut.bias_ready, tb_top.dut.list_valid & tb_top.dut.list_ready,
+    tb_top.dut.window_ack, tb_top.dut.u_cache.unload_gnt, tb_top.dut.u_cache.load_gnt, tb_top.dut.writeback_gnt,
+    tb_top.dut.fill_gnt, tb_top.dut.u_core.u_seq.issued, tb_top.irq, tb_top.dut.u_control.inf_next,
+    tb_top.dut.u_control.inf_done, tb_top.dut.u_control.layer_done, tb_top.dut.run_start,
+    tb_top.dut.load_start, tb_top.dut.u_cache.u_mover.read_start, tb_top.dut.u_host.u_regs.start_pulse, tb_top.dut.u_control.busy,
+    tb_top.dut.flush, tb_top.rst | tb_top.dut.flush
   };
 
   initial count = 32'd0;
@@ -58,8 +57,9 @@ module tb_probe #(
   end
 
   // ---- operands of every multiplier
+  localparam N_X = 9;
   localparam UNITS = N_X * N_Y * N_Z;
-  localparam OPW = 8 + WB;
+  localparam OPW = 8 + WEIGHT_BITS;
   wire [UNITS*OPW-1:0] operands;
   wire [UNITS-1:0] enables;
   genvar t, y, z;
@@ -69,10 +69,10 @@ module tb_probe #(
         for (t = 0; t < N_X; t = t + 1) begin : g_t
           localparam U = (z * N_Y + y) * N_X + t;
           assign operands[U*OPW +: OPW] = {
-            tb_top.dut.u_core.u_array.g_kernel[z].u_kernel.g_sub[y].u_sub.g_unit[t].u_unit.weight_q,
-            tb_top.dut.u_core.u_array.g_kernel[z].u_kernel.g_sub[y].u_sub.g_unit[t].u_unit.pixel_q};
+            tb_top.dut.u_core.u_mac.u_array.g_kernel[z].u_kernel.g_sub[y].u_sub.g_unit[t].u_unit.weight_q,
+            tb_top.dut.u_core.u_mac.u_array.g_kernel[z].u_kernel.g_sub[y].u_sub.g_unit[t].u_unit.pixel_q};
           assign enables[U] =
-            tb_top.dut.u_core.u_array.g_kernel[z].u_kernel.g_sub[y].u_sub.g_unit[t].u_unit.enable_q;
+            tb_top.dut.u_core.u_mac.u_array.g_kernel[z].u_kernel.g_sub[y].u_sub.g_unit[t].u_unit.enable_q;
         end
       end
     end

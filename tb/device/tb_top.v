@@ -18,7 +18,6 @@
 
 module tb_top #(
   // as in openkpu_top
-  parameter N_X = 9,
   parameter N_Y = 2,
   parameter N_Z = 2,
   parameter AHB_W = 32,
@@ -77,7 +76,7 @@ module tb_top #(
   wire [AHB_W-1:0] m_hwdata, m_hrdata;
 
   openkpu_top #(
-    .N_X(N_X), .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
+    .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
     .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS),
     .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
     .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE)
@@ -96,7 +95,7 @@ module tb_top #(
 
   wire [36:0] rules_m, rules_hm, rules_hs;
   wire [31:0] errors_m, errors_hm, errors_hs;
-  wire [31:0] rd_beats, wr_beats, refusals, error_answers, bursts, losses, wr_lo, wr_hi;
+  wire [31:0] rd_beats, store_beats, refusals, error_answers, bursts, losses, wr_lo, wr_hi;
 
   ahb_fabric #(.AHB_W(AHB_W), .DEPTH(STORE_DEPTH)) u_fabric (
     .clk(clk), .rst(rst), .cfg_seed(cfg_seed), .cfg_loss_prob(cfg_loss_prob),
@@ -106,7 +105,7 @@ module tb_top #(
     .hbusreq(m_hbusreq), .hlock(m_hlock), .hgrant(m_hgrant), .haddr(m_haddr),
     .htrans(m_htrans), .hwrite(m_hwrite), .hsize(m_hsize), .hburst(m_hburst), .hprot(m_hprot),
     .hwdata(m_hwdata), .hready(m_hready), .hresp(m_hresp), .hrdata(m_hrdata),
-    .rules(rules_m), .errors(errors_m), .rd_beats(rd_beats), .wr_beats(wr_beats),
+    .rules(rules_m), .errors(errors_m), .rd_beats(rd_beats), .store_beats(store_beats),
     .refusals(refusals), .error_answers(error_answers), .bursts(bursts), .losses(losses),
     .wr_lo(wr_lo), .wr_hi(wr_hi)
   );
@@ -135,7 +134,7 @@ module tb_top #(
   wire [63:0] toggles, idle_toggles, products;
   generate
     if (PROBE != 0) begin : g_probe
-      tb_probe #(.N_X(N_X), .N_Y(N_Y), .N_Z(N_Z), .WB(WEIGHT_BITS)) u_probe (
+      tb_probe #(.N_Y(N_Y), .N_Z(N_Z), .WEIGHT_BITS(WEIGHT_BITS)) u_probe (
         .clk(clk), .on(trace_on), .count(trace_count), .toggles(toggles),
         .idle_toggles(idle_toggles), .products(products)
       );
@@ -161,8 +160,8 @@ module tb_top #(
   wire slow_beat = cycle[21];
 
   // counters at the end of every layer
-  wire        layer_done = dut.perf_layer_done & ~rst; // at power-up it may be anything
-  wire [64*COUNTERS-1:0] perf = dut.perf_flat;
+  wire        layer_done = dut.u_control.layer_done & ~rst; // at power-up it may be anything
+  wire [64*COUNTERS-1:0] perf = dut.u_host.perf_flat;
   reg  [63:0] perf_rec [0:PERF_DEPTH*COUNTERS-1];
   reg  [31:0] perf_count = 32'd0;
   integer     k;
@@ -179,8 +178,8 @@ module tb_top #(
     case (bd_cmd)
       4'd1: $readmemh("storage_in.hex", u_fabric.u_storage.mem);
       4'd2: $writememh("storage_out.hex", u_fabric.u_storage.mem, bd_lo, bd_hi);
-      4'd3: $readmemh("ai_ram_in.hex", dut.u_ai_ram.mem);
-      4'd4: $writememh("ai_ram_out.hex", dut.u_ai_ram.mem, bd_lo, bd_hi);
+      4'd3: $readmemh("ai_ram_in.hex", dut.u_cache.u_ai_ram.mem);
+      4'd4: $writememh("ai_ram_out.hex", dut.u_cache.u_ai_ram.mem, bd_lo, bd_hi);
       4'd5: $writememh("perf_out.hex", perf_rec, 0, perf_count * COUNTERS - 1);
       4'd7: $writememh("beats_out.hex", u_fabric.rec, bd_lo, bd_hi);
       default: ;

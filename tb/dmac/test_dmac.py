@@ -14,7 +14,7 @@ from tb.common.ahb_monitor import AhbMonitor
 from tb.common.ahb_responder import ERROR, AhbResponder, Faults
 from tb.simrun import run
 
-CHANNELS = ("ls", "bs", "wt", "px")  # err_chan 0..3
+CHANNELS = ("list", "bias", "weight", "pixel")  # err_chan 0..3
 WRITE_CHANNEL = 4
 
 
@@ -42,7 +42,14 @@ class Bench:
         for c in CHANNELS:
             for n in ("req_valid", "req_addr", "req_len", "ready"):
                 getattr(dut, f"{c}_{n}").value = 0
-        for n in ("wr_req_valid", "wr_req_addr", "wr_req_len", "wr_valid", "wr_data", "dma_abort"):
+        for n in (
+            "store_req_valid",
+            "store_req_addr",
+            "store_req_len",
+            "store_valid",
+            "store_data",
+            "dma_abort",
+        ):
             getattr(dut, n).value = 0
         self.bus = AhbResponder(dut, "m_ahb", dut.clk, self.rng, faults)
         self.monitor = AhbMonitor(dut, "m_ahb", dut.clk)
@@ -50,7 +57,7 @@ class Bench:
         self.writes: deque[tuple[int, bytes]] = deque()
         self.write_speed = 1.0
         self.cycle = 0
-        self.rd_beats = self.wr_beats = 0
+        self.rd_beats = self.store_beats = 0
         self.full_seen = 0
         self.errors: list[tuple[int, int]] = []
         self.clear()
@@ -101,16 +108,16 @@ class Bench:
         if self.write_given is None and self.writes:
             self.write_given = self.writes.popleft()
             addr, data = self.write_given
-            dut.wr_req_addr.value, dut.wr_req_len.value = addr, len(data)
+            dut.store_req_addr.value, dut.store_req_len.value = addr, len(data)
             for i in range(0, len(data), self.lanes):
                 piece = data[i : i + self.lanes]
                 piece += rng.randbytes(self.lanes - len(piece))
                 self.write_words.append(int.from_bytes(piece, "little"))
-        dut.wr_req_valid.value = int(self.write_given is not None)
+        dut.store_req_valid.value = int(self.write_given is not None)
         if self.write_word is None and self.write_words and rng.random() < self.write_speed:
             self.write_word = self.write_words.popleft()
-            dut.wr_data.value = self.write_word
-        dut.wr_valid.value = int(self.write_word is not None)
+            dut.store_data.value = self.write_word
+        dut.store_valid.value = int(self.write_word is not None)
 
     def _take_word(self, name: str, r: Reader) -> None:
         dut = self.dut
@@ -147,17 +154,17 @@ class Bench:
                 r.waiting.append(r.given)
                 r.given = None
             self._take_word(c, r)
-        if self.write_given and int(dut.wr_req_ready.value):
+        if self.write_given and int(dut.store_req_ready.value):
             self.write_open.append(self.write_given)
             self.write_given = None
-        if self.write_word is not None and int(dut.wr_ready.value):
+        if self.write_word is not None and int(dut.store_ready.value):
             self.write_word = None
-        if int(dut.wr_done.value):
+        if int(dut.store_done.value):
             addr, data = self.write_open.popleft()
             assert self.bus.read_bytes(addr, len(data)) == data, "done, but the bytes are not there"
-        self.rd_beats += int(dut.bus_rd_beat.value)
-        self.wr_beats += int(dut.bus_wr_beat.value)
-        self.full_seen += int(dut.wb_fifo_full.value)
+        self.rd_beats += int(dut.read_beat.value)
+        self.store_beats += int(dut.write_beat.value)
+        self.full_seen += int(dut.weight_bias_full.value)
         if int(dut.err_valid.value):
             self.errors.append((int(dut.err_chan.value), int(dut.err_addr.value)))
 
@@ -179,7 +186,7 @@ class Bench:
             raise AssertionError("dma_idle stays low")
         self.monitor.check()
         assert not set(self.bus.reads) - self.allowed, "read outside what was asked for"
-        assert self.rd_beats + self.wr_beats == self.bus.beats
+        assert self.rd_beats + self.store_beats == self.bus.beats
 
     def random_work(self, reads: int, writes: int) -> None:
         rng = self.rng
@@ -237,7 +244,7 @@ async def every_alignment(dut) -> None:
 async def full_rate(dut) -> None:
     """0 wait states: a stream takes one cycle per word, over request borders and both ways."""
     for channel, lengths in (
-        ("wt", [2000]),
+        ("weight", [2000]),
         ("px", [1500, 1500]),
         ("bs", [64] * 20),
         ("px", [64] * 20),
@@ -323,12 +330,12 @@ async def back_pressure(dut) -> None:
         bench.read(c, 0x5000, 100 * bench.lanes)
     for _ in range(300):
         await bench.step()
-    assert int(dut.wb_fifo_full.value), "both FIFOs are full"
+    assert int(dut.weight_bias_full.value), "both FIFOs are full"
     for r in bench.readers.values():
         r.speed = 0.6
     await bench.run()
     await bench.settle()
-    assert not int(dut.wb_fifo_full.value) and not int(dut.rd_busy.value)
+    assert not int(dut.weight_bias_full.value) and not int(dut.reading.value)
 
 
 @cocotb.test()
@@ -420,6 +427,6 @@ def test_dmac(sim: str, width: int, depths: tuple[int, int, int]) -> None:
         "WGT_FIFO_DEPTH": wgt,
         "BIAS_FIFO_DEPTH": bias,
     }
-    sources = ["tb/dmac/dmac_bench.v", "rtl/dma/dma*.v", "rtl/bus/ahb_master.v"]
+    sources = ["tb/dmac/dmac_bench.v", "rtl/dma/dma*.v", "rtl/storage/ahb_master.v"]
     sources += ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
     run(sim, "dmac_bench", sources, "tb.dmac.test_dmac", params=params)

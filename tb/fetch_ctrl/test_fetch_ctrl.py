@@ -11,7 +11,15 @@ from tb.core.desc import pack
 from tb.core.pipe import reset
 from tb.simrun import SIMS, run
 
-INPUTS = ("start", "desc", "again", "wt_quiet", "bs_quiet", "wt_req_ready", "bs_req_ready")
+INPUTS = (
+    "start",
+    "desc",
+    "reuse",
+    "weight_quiet",
+    "bias_quiet",
+    "weight_req_ready",
+    "bias_req_ready",
+)
 
 
 def layer(first: bool) -> dict[str, int]:
@@ -30,10 +38,10 @@ def layer(first: bool) -> dict[str, int]:
     }
 
 
-def requests(fields: dict[str, int], again: bool) -> tuple[list[tuple[int, int]], list]:
+def requests(fields: dict[str, int], reuse: bool) -> tuple[list[tuple[int, int]], list]:
     """(weight requests, bias requests) of a layer: (address, bytes) each."""
     table = [(fields["aaddr"], 144)]
-    if again:
+    if reuse:
         return [], table
     loads = fields["loads"]
     sizes = [fields["wlen"]] * (loads - 1) + [fields["wlast"]]
@@ -73,22 +81,22 @@ class Channel:
 async def inferences(dut) -> None:
     """Layers of several inferences; borders only when all before them is sent out."""
     await reset(dut, *INPUTS)
-    weights, biases = Channel(dut, "wt"), Channel(dut, "bs")
+    weights, biases = Channel(dut, "weight"), Channel(dut, "bias")
     due_w: list[tuple[int, int]] = []
     due_b: list[tuple[int, int]] = []
     borders, firsts, starts = 0, 0, 0
     layers = [(i == 0, inference) for inference in range(30) for i in range(random.randint(1, 5))]
-    again = False
+    reuse = False
     for _ in range(60_000):
         idle = not int(dut.busy.value) if dut.busy.value.is_resolvable else True
         now = bool(layers) and idle and not int(dut.start.value) and random.random() < 0.5
         dut.start.value = int(now)
         if now:
             first, inference = layers.pop(0)
-            again = inference % 3 == 2  # kept weights now and then
+            reuse = inference % 3 == 2  # kept weights now and then
             fields = layer(first)
-            dut.desc.value, dut.again.value = pack(fields), int(again)
-            more_w, more_b = requests(fields, again)
+            dut.desc.value, dut.reuse.value = pack(fields), int(reuse)
+            more_w, more_b = requests(fields, reuse)
             asked = len(weights.seen) + len(biases.seen)
             assert asked == len(due_w) + len(due_b), "a layer before the one before is asked for"
             assert first or borders == firsts, "the second layer before the first is sent out"
@@ -96,7 +104,7 @@ async def inferences(dut) -> None:
             due_b += more_b
             starts += first
         else:
-            dut.again.value = random.getrandbits(1)
+            dut.reuse.value = random.getrandbits(1)
         weights.drive()
         biases.drive()
         quiet = weights.held == 0 and biases.held == 0
@@ -118,4 +126,4 @@ async def inferences(dut) -> None:
 
 @pytest.mark.parametrize("sim", SIMS)
 def test_fetch_ctrl(sim: str) -> None:
-    run(sim, "fetch_ctrl", ["rtl/ctrl/fetch_ctrl.v"], "tb.fetch_ctrl.test_fetch_ctrl")
+    run(sim, "fetch_ctrl", ["rtl/control/fetch_ctrl.v"], "tb.fetch_ctrl.test_fetch_ctrl")

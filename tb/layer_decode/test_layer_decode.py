@@ -278,4 +278,4 @@ def test_layer_decode(sim: str, sizes: Sizes) -> None:
     params |= {"WBUF_ROWS": sizes.wbuf_rows, "TILE_ROWS": sizes.tile_rows}
     params["AI_RAM_ROWS"] = sizes.ram_rows
     test = "tb.layer_decode.test_layer_decode"
-    run(sim, "layer_decode", ["rtl/ctrl/layer_decode.v"], test, params=params)
+    run(sim, "layer_decode", ["rtl/control/layer_decode.v"], test, params=params)

@@ -87,7 +87,7 @@ async def stream(dut, shape: Shape, issues: list[Issue | None]) -> None:
 
 
 def start(dut) -> tuple[Shape, np.random.Generator]:
-    names = ("N_X", "N_Y", "N_Z", "WB")
+    names = ("N_X", "N_Y", "N_Z", "WEIGHT_BITS")
     shape = Shape(*(int(getattr(dut, name).value) for name in names))
     return shape, np.random.default_rng(random.getrandbits(32))
 
@@ -131,5 +131,5 @@ async def one_unit_at_a_time(dut) -> None:
 )
 def test_mac_array(sim: str, n_y: int, n_z: int, wb: int) -> None:
     sources = [f"rtl/mac/mac_{part}.v" for part in ("array", "kernel", "submodule", "unit")]
-    params = {"N_Y": n_y, "N_Z": n_z, "WB": wb}
+    params = {"N_Y": n_y, "N_Z": n_z, "WEIGHT_BITS": wb}
     run(sim, "mac_array", sources, "tb.mac_array.test_mac_array", params=params)

@@ -7,8 +7,8 @@
 
 module mac_unit_bench #(
     // as in mac_unit
-    parameter WB   = 16,
-    parameter PW   = WB + 12,
+    parameter WEIGHT_BITS   = 16,
+    parameter PW   = WEIGHT_BITS + 12,
     parameter GATE = 1
 ) (
     // clock and synchronous reset
@@ -17,24 +17,24 @@ module mac_unit_bench #(
     // operands and sums of the first unit
     input  wire              valid,
     input  wire signed [8:0] pixel,
-    input  wire [    WB-1:0] weight,
+    input  wire [    WEIGHT_BITS-1:0] weight,
     input  wire [    PW-1:0] psum_in,
     input  wire [      11:0] xsum_in,
     output wire [    PW-1:0] psum_out,
     output wire [      11:0] xsum_out,
     // its operand registers
     output wire [       7:0] pixel_q,
-    output wire [    WB-1:0] weight_q,
+    output wire [    WEIGHT_BITS-1:0] weight_q,
     // the second unit: operands and what leaves the cascade
     input  wire              valid2,
     input  wire signed [8:0] pixel2,
-    input  wire [    WB-1:0] weight2,
+    input  wire [    WEIGHT_BITS-1:0] weight2,
     output wire [    PW-1:0] psum2,
     output wire [      11:0] xsum2
 );
 
   mac_unit #(
-      .WB  (WB),
+      .WEIGHT_BITS  (WEIGHT_BITS),
       .PW  (PW),
       .GATE(GATE)
   ) u_first (
@@ -50,7 +50,7 @@ module mac_unit_bench #(
   );
 
   mac_unit #(
-      .WB  (WB),
+      .WEIGHT_BITS  (WEIGHT_BITS),
       .PW  (PW),
       .GATE(GATE)
   ) u_second (

@@ -31,7 +31,7 @@ def product(op: tuple[int, int, int]) -> tuple[int, int]:
 async def sums_and_gating(dut) -> None:
     """Each cycle new operands: both sums after two cycles, operand registers as the gate says."""
     await reset(dut, *INPUTS)
-    top = (1 << int(dut.WB.value)) - 1
+    top = (1 << int(dut.WEIGHT_BITS.value)) - 1
     mask = (1 << int(dut.PW.value)) - 1
     gate = int(dut.GATE.value)
     held = None  # contents of the operand registers
@@ -71,7 +71,7 @@ async def sums_and_gating(dut) -> None:
 async def cascade(dut) -> None:
     """The second unit, one cycle behind, adds to the first; the largest products too."""
     await reset(dut, *INPUTS)
-    top = (1 << int(dut.WB.value)) - 1
+    top = (1 << int(dut.WEIGHT_BITS.value)) - 1
     cases = [((1, 255, top), (1, 255, top)), ((0, 255, top), (1, 255, top))]
     cases += [((1, 255, top), (1, -256, top)), ((1, -1, top), (1, 1, 1))]
     cases += [(operands(top), operands(top)) for _ in range(300)]
@@ -95,4 +95,4 @@ async def cascade(dut) -> None:
 def test_mac_unit(sim: str, wb: int, gate: int) -> None:
     sources = ["tb/mac_unit/mac_unit_bench.v", "rtl/mac/mac_unit.v"]
     test = "tb.mac_unit.test_mac_unit"
-    run(sim, "mac_unit_bench", sources, test, params={"WB": wb, "GATE": gate})
+    run(sim, "mac_unit_bench", sources, test, params={"WEIGHT_BITS": wb, "GATE": gate})

@@ -12,7 +12,7 @@ from tb.core.pipe import reset
 from tb.core.stream import ByteStream
 from tb.simrun import run
 
-INPUTS = ("start", "desc", "bs_data", "bs_off", "bs_cnt", "prow_freed", "tables_freed")
+INPUTS = ("start", "desc", "bias_data", "bias_off", "bias_cnt", "prow_freed", "tables_freed")
 INPUTS += ("table_only",)
 TABLES = 4  # in the ring
 
@@ -25,7 +25,7 @@ class Bench:
     def __init__(self, dut) -> None:
         self.dut = dut
         self.n_z, self.ring = int(dut.N_Z.value), int(dut.PAR_ROWS.value)
-        self.stream = ByteStream(dut, "bs")
+        self.stream = ByteStream(dut, "bias")
         self.bn: dict[tuple[int, int], int] = {}
         self.at: dict[int, int] = {}
 
@@ -118,6 +118,6 @@ async def layers(dut) -> None:
     ("sim", "n_z", "bus"), [("icarus", 2, 32), ("icarus", 4, 128), ("verilator", 4, 64)]
 )
 def test_param_loader(sim: str, n_z: int, bus: int) -> None:
-    sources = ["rtl/cache/param_loader.v", "rtl/lib/byte_gearbox.v"]
+    sources = ["rtl/weight/param_loader.v", "rtl/lib/byte_gearbox.v"]
     params = {"AHB_W": bus, "N_Z": n_z, "PAR_ROWS": 8}
     run(sim, "param_loader", sources, "tb.param_loader.test_param_loader", params=params)

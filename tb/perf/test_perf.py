@@ -11,10 +11,10 @@ from tb.core.pipe import join, reset, split
 from tb.simrun import SIMS, run
 
 CAUSES = ("wait_input", "wait_weight", "wait_output", "wait_bus", "bus_reading")
-EVENTS = ("layer_done", "inf_done", "rd_beat", "wr_beat", "inf_kept")
+EVENTS = ("layer_done", "inf_done", "read_beat", "write_beat", "inf_kept")
 FLAGS = ("clear", "busy", "issued", *CAUSES, *EVENTS)
 NAMES = ("total", "array_busy", "macs_issued", "macs_gated", "weights", "input", "output", "bus")
-NAMES += ("control", "layers", "inferences", "rd_beats", "wr_beats", "kept")
+NAMES += ("control", "layers", "inferences", "rd_beats", "store_beats", "kept")
 STALLS = NAMES[4:9]
 
 
@@ -45,7 +45,7 @@ def step(count: dict[str, int], now: dict[str, int], issued: list[int], gated: l
 
 @cocotb.test()
 async def adds_up(dut) -> None:
-    await reset(dut, *FLAGS, "n_issued", "n_gated")
+    await reset(dut, *FLAGS, "macs_issued", "macs_gated")
     count = dict.fromkeys(NAMES, 0)
     seen: set[str] = set()
     chance = dict.fromkeys(FLAGS, 0.5)
@@ -58,7 +58,7 @@ async def adds_up(dut) -> None:
         gated = [random.randint(0, n) for n in issued]
         for name, value in now.items():
             getattr(dut, name).value = value
-        dut.n_issued.value, dut.n_gated.value = join(issued, 8), join(gated, 8)
+        dut.macs_issued.value, dut.macs_gated.value = join(issued, 8), join(gated, 8)
         await RisingEdge(dut.clk)
         got = dict(zip(NAMES, split(int(dut.flat.value), 64, 14), strict=True))
         assert got == count, f"cycle {cycle}: {got}, expected {count}"
@@ -71,4 +71,4 @@ async def adds_up(dut) -> None:
 
 @pytest.mark.parametrize("sim", SIMS)
 def test_perf(sim: str) -> None:
-    run(sim, "perf", ["rtl/ctrl/perf.v"], "tb.perf.test_perf")
+    run(sim, "perf", ["rtl/host/perf.v"], "tb.perf.test_perf")

@@ -26,7 +26,7 @@ class Bench:
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
         for n in ("stop", "start", "base_row", "chans_m1", "height_m1", "width_m1"):
             getattr(dut, n).value = 0
-        for n in ("px_valid", "px_data", "px_off", "px_cnt", "aw_gnt"):
+        for n in ("pixel_valid", "pixel_data", "pixel_off", "pixel_cnt", "load_gnt"):
             getattr(dut, n).value = 0
         self.ram = np.random.default_rng(random.getrandbits(32)).integers(
             0, 256, ROWS * 64, dtype=np.uint8
@@ -55,8 +55,8 @@ class Bench:
 
     def _store(self) -> None:
         dut = self.dut
-        row, be = int(dut.aw_row.value), int(dut.aw_be.value)
-        data = int("".join(c if c in "01" else "0" for c in str(dut.aw_data.value)), 2)
+        row, be = int(dut.load_row.value), int(dut.load_be.value)
+        data = int("".join(c if c in "01" else "0" for c in str(dut.load_data.value)), 2)
         assert be, "a row without a byte"
         for i in range(64):
             if be >> i & 1:
@@ -81,29 +81,29 @@ class Bench:
         for _ in range(40 * x.size + 1000):
             cycles += 1
             if queue and random.random() < p_in:
-                dut.px_data.value, dut.px_off.value, dut.px_cnt.value = queue[0]
-                dut.px_valid.value = 1
+                dut.pixel_data.value, dut.pixel_off.value, dut.pixel_cnt.value = queue[0]
+                dut.pixel_valid.value = 1
             else:
-                dut.px_valid.value = 0
-            dut.aw_gnt.value = int(random.random() < p_gnt)
+                dut.pixel_valid.value = 0
+            dut.load_gnt.value = int(random.random() < p_gnt)
             await RisingEdge(dut.clk)
-            if int(dut.px_valid.value) and int(dut.px_ready.value):
+            if int(dut.pixel_valid.value) and int(dut.pixel_ready.value):
                 queue.pop(0)
             busy_seen |= bool(int(dut.busy.value))
             assert not int(dut.done.value) or not queue
-            if int(dut.aw_req.value) and int(dut.aw_gnt.value):
+            if int(dut.load_req.value) and int(dut.load_gnt.value):
                 self._store()
             if int(dut.done.value):
                 assert busy_seen and not int(dut.busy.value)
                 break
         else:
             raise AssertionError("never done")
-        dut.px_valid.value = 0
+        dut.pixel_valid.value = 0
         for _ in range(5):
-            dut.aw_gnt.value = 1
+            dut.load_gnt.value = 1
             await RisingEdge(dut.clk)
-            assert not int(dut.aw_req.value) and not int(dut.px_ready.value)
-        dut.aw_gnt.value = 0
+            assert not int(dut.load_req.value) and not int(dut.pixel_ready.value)
+        dut.load_gnt.value = 0
         return cycles
 
 
@@ -143,15 +143,15 @@ async def stop_any_time(dut) -> None:
     for _ in range(10):
         await bench.start(100, (4, 8, 40))
         for word, off, count in bench.words(random.randbytes(400), 400)[: random.randint(1, 60)]:
-            dut.px_valid.value, dut.px_data.value = 1, word
-            dut.px_off.value, dut.px_cnt.value = off, count
-            dut.aw_gnt.value = random.getrandbits(1)
+            dut.pixel_valid.value, dut.pixel_data.value = 1, word
+            dut.pixel_off.value, dut.pixel_cnt.value = off, count
+            dut.load_gnt.value = random.getrandbits(1)
             await RisingEdge(dut.clk)
-        dut.px_valid.value, dut.stop.value = 0, 1
+        dut.pixel_valid.value, dut.stop.value = 0, 1
         await RisingEdge(dut.clk)
         dut.stop.value = 0
         await RisingEdge(dut.clk)
-        assert not int(dut.busy.value) and not int(dut.aw_req.value)
+        assert not int(dut.busy.value) and not int(dut.load_req.value)
         x = np.random.default_rng(random.getrandbits(32)).integers(0, 256, (3, 4, 20), np.uint8)
         want = bench.ram.copy()
         airam.pack(want, 7, x)
@@ -163,6 +163,6 @@ async def stop_any_time(dut) -> None:
     ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 64)]
 )
 def test_pixel_writer(sim: str, width: int) -> None:
-    sources = ["rtl/dma/pixel_writer.v", "rtl/dma/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
+    sources = ["rtl/maps/pixel_writer.v", "rtl/maps/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
     test = "tb.pixel_writer.test_pixel_writer"
     run(sim, "pixel_writer", sources, test, params={"AHB_W": width})

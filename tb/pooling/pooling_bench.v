@@ -4,7 +4,7 @@
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
-`include "openkpu_desc.vh"
+`include "openkpu_fields.vh"
 
 module pooling_bench #(
     // array: pixels and output channels
@@ -20,7 +20,7 @@ module pooling_bench #(
     input  wire                     clk,
     input  wire                     rst,
     input  wire                     restart,
-    input  wire [`DESC_W_TOTAL-1:0] desc,
+    input  wire [`DESC_BITS-1:0] desc,
     // bytes of the post lanes
     input  wire                     in_valid,
     input  wire [          L*8-1:0] in_byte,
@@ -36,14 +36,14 @@ module pooling_bench #(
     output wire                     room,
     input  wire                     take,
     // AI RAM write port
-    output wire                     wb_req,
-    output wire [             14:0] wb_row,
-    output wire [             63:0] wb_be,
-    output wire [            511:0] wb_data,
-    input  wire                     wb_gnt,
+    output wire                     writeback_req,
+    output wire [             14:0] writeback_row,
+    output wire [             63:0] writeback_be,
+    output wire [            511:0] writeback_data,
+    input  wire                     writeback_gnt,
     // nothing in flight
     output wire                     col_idle,
-    output wire                     wb_idle
+    output wire                     writeback_idle
 );
 
   wire job_valid, job_ready, release_one;
@@ -96,12 +96,12 @@ module pooling_bench #(
       .rd_entry   (rd_entry),
       .rd_data    (rd_data),
       .release_one(release_one),
-      .wb_req     (wb_req),
-      .wb_row     (wb_row),
-      .wb_be      (wb_be),
-      .wb_data    (wb_data),
-      .wb_gnt     (wb_gnt),
-      .idle       (wb_idle)
+      .writeback_req     (writeback_req),
+      .writeback_row     (writeback_row),
+      .writeback_be      (writeback_be),
+      .writeback_data    (writeback_data),
+      .writeback_gnt     (writeback_gnt),
+      .idle       (writeback_idle)
   );
 
 endmodule

@@ -18,7 +18,7 @@ from tb.core.pipe import join, reset
 from tb.simrun import run
 
 RAM_ROWS = 4096
-INPUTS = ("restart", "desc", "in_valid", "in_byte", "in_pos", "in_end", "take", "wb_gnt")
+INPUTS = ("restart", "desc", "in_valid", "in_byte", "in_pos", "in_end", "take", "writeback_gnt")
 # shape, pool, depthwise: borders of the layouts, lines that cross the end of a row
 CASES = [
     *(
@@ -154,8 +154,8 @@ class Bench:
         self.ram = self.rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
 
     def _store(self) -> None:
-        row, be = int(self.dut.wb_row.value), int(self.dut.wb_be.value)
-        bits = str(self.dut.wb_data.value)
+        row, be = int(self.dut.writeback_row.value), int(self.dut.writeback_be.value)
+        bits = str(self.dut.writeback_data.value)
         for i in range(64):
             if be >> i & 1:  # a byte that is written is known
                 self.ram[row * 64 + i] = int(bits[504 - 8 * i : 512 - 8 * i], 2)
@@ -173,7 +173,7 @@ class Bench:
         group: list[Write] = []
         held, taken = None, 0
         for cycle in range(limit):
-            dut.wb_gnt.value = int(random.random() < p_gnt)
+            dut.writeback_gnt.value = int(random.random() < p_gnt)
             dut.take.value = dut.in_valid.value = 0
             if not group and groups and cycle > 2 and int(dut.room.value) and not taken:
                 group = groups.pop(0)
@@ -187,13 +187,13 @@ class Bench:
                     getattr(dut, f"in_{name}").value = value
             await RisingEdge(dut.clk)
             taken = int(dut.take.value)
-            port = str(dut.wb_row.value), str(dut.wb_be.value)
+            port = str(dut.writeback_row.value), str(dut.writeback_be.value)
             assert held in (None, port), "row and enables stay until the grant"
-            if int(dut.wb_req.value) and int(dut.wb_gnt.value):
+            if int(dut.writeback_req.value) and int(dut.writeback_gnt.value):
                 self._store()
-            waits = int(dut.wb_req.value) and not int(dut.wb_gnt.value)
+            waits = int(dut.writeback_req.value) and not int(dut.writeback_gnt.value)
             held = port if waits else None
-            quiet = int(dut.col_idle.value) and int(dut.wb_idle.value)
+            quiet = int(dut.col_idle.value) and int(dut.writeback_idle.value)
             if not groups and not group and not int(dut.in_valid.value) and quiet and not taken:
                 return
         raise AssertionError("the write-back never became idle")

@@ -12,10 +12,26 @@ from scripts.gen_regs import access, compile_map, outputs, reset
 from tb.simrun import run
 
 INPUTS = (
-    *("reg_wr", "reg_rd", "reg_addr", "reg_wdata", "la_ready", "rf_valid", "rf_data", "inf_next"),
-    *("st_busy", "st_fc_layer", "st_wb_fifo_full", "st_layer", "ev_calc_done", "ev_inf_done"),
+    *(
+        "reg_wr",
+        "reg_rd",
+        "reg_addr",
+        "reg_wdata",
+        "arg_ready",
+        "result_valid",
+        "result_data",
+        "inf_next",
+    ),
+    *(
+        "status_busy",
+        "status_fc",
+        "status_weight_bias_full",
+        "status_layer",
+        "ev_calc_done",
+        "ev_inf_done",
+    ),
     *("ev_err", "err_code", "err_layer", "err_addr", "perf_flat"),
-    *("npix_take", "npix_taken", "taken_adr", "st_kept"),
+    *("npix_take", "npix_taken", "taken_adr", "status_kept"),
 )
 LAYER_LO, LAYER_HI, RAW, STATUS, MASK, CLEAR = 0x00, 0x04, 0x10, 0x08, 0x18, 0x20
 THRESHOLD, DATA_LO, DATA_HI, FIFO_CTRL, EIGHT_BIT = 0x28, 0x30, 0x34, 0x38, 0x40
@@ -81,15 +97,15 @@ class Bench:
         """The core takes ``count`` words."""
         dut, out = self.dut, []
         for _ in range(count * 4 + 20):
-            dut.la_ready.value = int(len(out) < count and random.random() < 0.7)
+            dut.arg_ready.value = int(len(out) < count and random.random() < 0.7)
             await ReadOnly()
-            take = int(dut.la_valid.value) and int(dut.la_ready.value)
+            take = int(dut.arg_valid.value) and int(dut.arg_ready.value)
             if take:
-                out.append(int(dut.la_data.value))
+                out.append(int(dut.arg_data.value))
             await RisingEdge(dut.clk)
             if len(out) == count:
                 break
-        dut.la_ready.value = 0
+        dut.arg_ready.value = 0
         await RisingEdge(dut.clk)
         assert len(out) == count
         return out
@@ -225,7 +241,7 @@ async def layer_fifo(dut) -> None:
         if by_control:
             await bench.write(FIFO_CTRL, 0x1B)
             await ReadOnly()
-            assert int(dut.la_flush.value)
+            assert int(dut.arg_flush.value)
             await RisingEdge(dut.clk)
             await bench.write(FIFO_CTRL, 0x1F)
         else:
@@ -233,7 +249,7 @@ async def layer_fifo(dut) -> None:
             await RisingEdge(dut.clk)
         assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0
         await ReadOnly()
-        assert not int(dut.la_valid.value)
+        assert not int(dut.arg_valid.value)
         await RisingEdge(dut.clk)
         layer = await bench.push_layer()
         assert await bench.pop(12) == layer
@@ -306,14 +322,14 @@ async def result_fifo(dut) -> None:
     await bench.reset()
     sent = [random.getrandbits(64) for _ in range(16)]
     for word in sent:
-        dut.rf_valid.value, dut.rf_data.value = 1, word
+        dut.result_valid.value, dut.result_data.value = 1, word
         await ReadOnly()
-        assert int(dut.rf_ready.value)
+        assert int(dut.result_ready.value)
         await RisingEdge(dut.clk)
     await ReadOnly()
-    assert not int(dut.rf_ready.value), "the 17th word must wait"
+    assert not int(dut.result_ready.value), "the 17th word must wait"
     await RisingEdge(dut.clk)
-    dut.rf_valid.value = 0
+    dut.result_valid.value = 0
     assert await bench.read(AI_STATUS) >> 16 & 0x1F == 16
     for word in sent:
         assert await bench.read(DATA_LO) == word & 0xFFFFFFFF
@@ -324,7 +340,7 @@ async def result_fifo(dut) -> None:
         assert await bench.read(addr) == 0
         assert await bench.read(ERR_CODE) == UNDERRUN
         await bench.write(ERR_CODE, 0)
-    await bench.pulse(rf_valid=1, rf_data=5)
+    await bench.pulse(result_valid=1, result_data=5)
     await bench.write(FIFO_CTRL, 0x1D)
     await bench.write(FIFO_CTRL, 0x1F)
     assert await bench.read(AI_STATUS) & 0x1F0010 == 0
@@ -367,7 +383,7 @@ async def starts(dut) -> None:
     assert await bench.read(MODE) == 1 and int(dut.cfg_more.value) == 0
     for addr in (ERR_CODE, ERR_INFO, ERR_ADDR, INT_STATUS, DONE):
         assert await bench.read(addr) == 0, f"{addr:#x} must be cleared by a start"
-    dut.st_busy.value = 1
+    dut.status_busy.value = 1
     assert not await bench.start()
     assert await bench.read(ERR_CODE) == START_BUSY
     await bench.write(CTRL, 4)
@@ -379,7 +395,7 @@ async def starts(dut) -> None:
     assert int(dut.soft_reset_pulse.value) and not int(dut.start_pulse.value)
     await RisingEdge(dut.clk)
     assert await bench.read(ERR_CODE) == 0
-    dut.st_busy.value = 0
+    dut.status_busy.value = 0
     # two starts in successive cycles: one
     dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = 1, CTRL, 1
     pulses = 0
@@ -482,8 +498,8 @@ async def counters(dut) -> None:
         dut.perf_flat.value = random.getrandbits(64 * 14)
         assert await bench.read(PERF + 8 * i + 4) == value >> 32
         dut.perf_flat.value = sum(v << 64 * i for i, v in enumerate(values))
-    dut.st_busy.value, dut.st_fc_layer.value, dut.st_wb_fifo_full.value = 1, 1, 0
-    dut.st_layer.value = 0x2A5
+    dut.status_busy.value, dut.status_fc.value, dut.status_weight_bias_full.value = 1, 1, 0
+    dut.status_layer.value = 0x2A5
     assert await bench.read(AI_STATUS) == 0xA509
     await bench.write(EIGHT_BIT, 1)
     await ReadOnly()

@@ -26,7 +26,9 @@ class Bench:
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
         for n in ("stop", "start", "base_row", "chans_m1", "height_m1", "width_m1", "dest"):
             getattr(dut, n).value = 0
-        dut.ar_gnt.value = dut.ar_data.value = dut.rf_ready.value = dut.wr_ready.value = 0
+        dut.unload_gnt.value = dut.unload_data.value = dut.result_ready.value = (
+            dut.store_ready.value
+        ) = 0
         self.noise = np.random.default_rng(random.getrandbits(32))
         self.ram = self.noise.integers(0, 256, ROWS * 64, dtype=np.uint8)
 
@@ -50,29 +52,29 @@ class Bench:
     def _serve(self, granted: int | None) -> None:
         """Data in the cycle after the grant, noise in all others."""
         row = self.noise.bytes(64) if granted is None else self.ram[granted * 64 :][:64].tobytes()
-        self.dut.ar_data.value = int.from_bytes(row, "little")
+        self.dut.unload_data.value = int.from_bytes(row, "little")
 
     async def fetch(self, base, shape, dest: int, p_gnt: float, p_out: float) -> tuple[bytes, int]:
         """Read a map; returns the bytes of all words, and the cycles from first to last word."""
         dut = self.dut
         valid, ready, data = (
-            (dut.wr_valid, dut.wr_ready, dut.wr_data)
+            (dut.store_valid, dut.store_ready, dut.store_data)
             if dest
-            else (dut.rf_valid, dut.rf_ready, dut.rf_data)
+            else (dut.result_valid, dut.result_ready, dut.result_data)
         )
-        other = dut.rf_valid if dest else dut.wr_valid
+        other = dut.result_valid if dest else dut.store_valid
         size = self.lanes if dest else 8
         out, first, last, held = b"", 0, 0, None
         await self.start(base, shape, dest)
         granted = None
         for cycle in range(20 * int(np.prod(shape)) + 1000):
-            dut.ar_gnt.value = 0
+            dut.unload_gnt.value = 0
             self._serve(granted)
             ready.value = int(random.random() < p_out)
             grant = random.random() < p_gnt
-            dut.ar_gnt.value = int(grant)
+            dut.unload_gnt.value = int(grant)
             await RisingEdge(dut.clk)
-            granted = int(dut.ar_row.value) if grant and int(dut.ar_req.value) else None
+            granted = int(dut.unload_row.value) if grant and int(dut.unload_req.value) else None
             assert not int(other.value)
             if int(valid.value):
                 word = int(data.value)
@@ -89,9 +91,11 @@ class Bench:
         else:
             raise AssertionError("never done")
         for _ in range(5):
-            ready.value = dut.ar_gnt.value = 1
+            ready.value = dut.unload_gnt.value = 1
             await RisingEdge(dut.clk)
-            assert not int(valid.value) and not int(dut.ar_req.value) and not int(dut.done.value)
+            assert (
+                not int(valid.value) and not int(dut.unload_req.value) and not int(dut.done.value)
+            )
         return out, last - first + 1
 
 
@@ -128,16 +132,16 @@ async def stop_any_time(dut) -> None:
     for trial in range(10):
         await bench.start(100, (4, 8, 40), trial & 1)
         for _ in range(random.randint(1, 40)):
-            dut.ar_gnt.value = random.getrandbits(1)
-            dut.wr_ready.value = dut.rf_ready.value = random.getrandbits(1)
+            dut.unload_gnt.value = random.getrandbits(1)
+            dut.store_ready.value = dut.result_ready.value = random.getrandbits(1)
             bench._serve(None)
             await RisingEdge(dut.clk)
         dut.stop.value = 1
         await RisingEdge(dut.clk)
-        dut.stop.value = dut.ar_gnt.value = 0
+        dut.stop.value = dut.unload_gnt.value = 0
         await RisingEdge(dut.clk)
-        assert not int(dut.busy.value) and not int(dut.ar_req.value)
-        assert not int(dut.wr_valid.value) and not int(dut.rf_valid.value)
+        assert not int(dut.busy.value) and not int(dut.unload_req.value)
+        assert not int(dut.store_valid.value) and not int(dut.result_valid.value)
         want = airam.unpack(bench.ram, 7, (3, 4, 20)).tobytes()
         got, _ = await bench.fetch(7, (3, 4, 20), 1, 1.0, 1.0)
         assert got == want
@@ -147,6 +151,6 @@ async def stop_any_time(dut) -> None:
     ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 128)]
 )
 def test_result_reader(sim: str, width: int) -> None:
-    sources = ["rtl/dma/result_reader.v", "rtl/dma/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
+    sources = ["rtl/maps/result_reader.v", "rtl/maps/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
     test = "tb.result_reader.test_result_reader"
     run(sim, "result_reader", sources, test, params={"AHB_W": width})

@@ -140,19 +140,19 @@ class Bench:
                     dut.tile_freed.value = (begin + released) % self.modulo
             if look >= 0:
                 await self.read(begin + look)
-            dut.fl_gnt.value = int(random.random() < p_gnt)
+            dut.fill_gnt.value = int(random.random() < p_gnt)
             await RisingEdge(dut.clk)
             if looks and looks[0] >= 0:
                 self._compare(d, want[looks[0]], looks[0])
             looks = [look] if look >= 0 else []
-            if int(dut.fl_req.value) and int(dut.fl_gnt.value):
-                row = int(dut.fl_row.value)
-                dut.fl_data.value = int.from_bytes(
+            if int(dut.fill_req.value) and int(dut.fill_gnt.value):
+                row = int(dut.fill_row.value)
+                dut.fill_data.value = int.from_bytes(
                     ram[64 * row : 64 * row + 64].tobytes(), "little"
                 )
                 fetched += 1
             else:
-                dut.fl_data.value = random.getrandbits(512)
+                dut.fill_data.value = random.getrandbits(512)
             if released == len(want) and not int(dut.busy.value):
                 break
         else:
@@ -188,7 +188,7 @@ def make(c, h, w, o, kernel, pool, depthwise, fc=False) -> LayerArg:
 
 
 RATES = ((1.0, 1.0), (0.3, 1.0), (1.0, 0.4), (0.6, 0.6))
-INPUTS = ("start", "desc", "tile_freed", "fl_gnt", "fl_data", "re", "raddr")
+INPUTS = ("start", "desc", "tile_freed", "fill_gnt", "fill_data", "re", "raddr")
 
 
 @cocotb.test()
@@ -240,6 +240,6 @@ async def random_layers(dut) -> None:
 
 @pytest.mark.parametrize("sim", ["icarus", "verilator"])
 def test_tile(sim: str) -> None:
-    sources = ["tb/tile/tile_bench.v", "rtl/lib/ram_1r1w.v", "rtl/mac/stripe_iter.v"]
+    sources = ["tb/tile/tile_bench.v", "rtl/lib/ram_1r1w.v", "rtl/lib/stripe_iter.v"]
     sources += [f"rtl/cache/{n}.v" for n in ("fill_seq", "tile_scatter", "fc_flatten", "tile_bank")]
     run(sim, "tile_bench", sources, "tb.tile.test_tile")

@@ -17,7 +17,7 @@ from tb.core.stream import ByteStream
 from tb.simrun import run
 
 MASK36 = (1 << 36) - 1
-INPUTS = ("start", "desc", "wt_data", "wt_off", "wt_cnt", "wrow_freed", "prow_freed")
+INPUTS = ("start", "desc", "weight_data", "weight_off", "weight_cnt", "wrow_freed", "prow_freed")
 
 
 @dataclass
@@ -89,9 +89,9 @@ class Bench:
 
     def __init__(self, dut) -> None:
         self.dut = dut
-        self.n_z, self.wb = int(dut.N_Z.value), int(dut.WB.value)
+        self.n_z, self.wb = int(dut.N_Z.value), int(dut.WEIGHT_BITS.value)
         self.ring, self.par_ring = int(dut.WBUF_ROWS.value), int(dut.PAR_ROWS.value)
-        self.stream = ByteStream(dut, "wt")
+        self.stream = ByteStream(dut, "weight")
         self.memory: dict[tuple[int, int], list[int]] = {}
         self.constants: dict[tuple[int, int], int] = {}
         self.starved = 0
@@ -170,7 +170,7 @@ class Bench:
 async def random_layers(dut) -> None:
     """All kinds of layers and widths of weights, several times around both rings."""
     rng = np.random.default_rng(random.getrandbits(32))
-    wide = int(dut.WB.value) == 16
+    wide = int(dut.WEIGHT_BITS.value) == 16
     for p_in, p_free in ((1.0, 1.0), (0.4, 0.5), (1.0, 0.03)):
         bench = Bench(dut)
         await reset(dut, *INPUTS, start_clock=p_in == 1.0 and p_free == 1.0)
@@ -227,7 +227,7 @@ async def full_rate(dut) -> None:
     ],
 )
 def test_weight_loader(sim: str, n_z: int, bus: int, wb: int) -> None:
-    sources = ["rtl/cache/weight_loader.v", "rtl/lib/byte_gearbox.v"]
-    params = {"AHB_W": bus, "N_Z": n_z, "WB": wb, "WBUF_ROWS": 64, "PAR_ROWS": 8}
+    sources = ["rtl/weight/weight_loader.v", "rtl/lib/byte_gearbox.v"]
+    params = {"AHB_W": bus, "N_Z": n_z, "WEIGHT_BITS": wb, "WBUF_ROWS": 64, "PAR_ROWS": 8}
     test = "tb.weight_loader.test_weight_loader"
     run(sim, "weight_loader", sources, test, params=params)

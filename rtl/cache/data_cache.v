@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// data_cache: the AI RAM, who may use it when, and what moves maps in and out of it.
+//
+// How it works: a memory with a read and a write port; ai_ram_arb gives them to the fill of the
+// tile buffer, the map mover, the output stage and the host by rank, with a bound on everybody's
+// waiting. The map mover loads input maps from the pixel stream and unloads output maps.
+// Handshake: a requester holds req until gnt; data of a read follow the grant by a cycle. The host
+// holds window_req until window_ack. Loads and unloads start and end with pulses, see map_mover.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module data_cache #(
+    // 64-byte rows, data width of the bus
+    parameter ROWS     = 32768,
+    parameter AHB_W    = 32,
+    // cycles that a lower rank waits at most
+    parameter PATIENCE = 8,
+    // derived, not to be set
+    parameter OW       = $clog2(AHB_W / 8),
+    parameter CW       = OW + 1
+) (
+    // clock, synchronous reset; drop loads and unloads
+    input  wire                      clk,
+    input  wire                      rst,
+    input  wire                      stop,
+    // fill of the tile buffer
+    input  wire                      fill_req,
+    input  wire [              14:0] fill_row,
+    output wire                      fill_gnt,
+    output wire [             511:0] fill_data,
+    // output stage
+    input  wire                      writeback_req,
+    input  wire [`ROWWRITE_BITS-1:0] writeback,
+    output wire                      writeback_gnt,
+    // host window
+    input  wire                      window_req,
+    input  wire [  `WINDOW_BITS-1:0] window,
+    output wire                      window_ack,
+    output wire [              31:0] window_rdata,
+    // load: map, pixel stream
+    input  wire                      load_start,
+    input  wire [     `MAP_BITS-1:0] load_map,
+    output wire                      load_done,
+    input  wire                      pixel_valid,
+    output wire                      pixel_ready,
+    input  wire [    `BEAT_BITS-1:0] pixel_beat,
+    // unload of a map
+    input  wire                      unload_start,
+    input  wire [  `UNLOAD_BITS-1:0] unload,
+    output wire                      unload_done,
+    // result words for the host
+    output wire                      result_valid,
+    input  wire                      result_ready,
+    output wire [              63:0] result_data,
+    // store channel: request, stream, request finished
+    output wire                      store_req_valid,
+    input  wire                      store_req_ready,
+    output wire [     `REQ_BITS-1:0] store_req,
+    output wire                      store_valid,
+    input  wire                      store_ready,
+    output wire [         AHB_W-1:0] store_data,
+    input  wire                      store_done
+);
+
+  localparam AW = $clog2(ROWS);
+
+  wire load_req, load_gnt, unload_req, unload_gnt, load_busy, unload_busy;
+  wire [14:0] load_row, unload_row;
+  wire [63:0] load_be;
+  wire [511:0] load_data, rdata;
+  wire re, we;
+  wire [AW-1:0] raddr, waddr;
+  wire [ 63:0] wbe;
+  wire [511:0] wdata;
+
+  ai_ram_arb #(
+      .ROWS    (ROWS),
+      .PATIENCE(PATIENCE)
+  ) u_arb (
+      .clk(clk),
+      .rst(rst),
+      .fill_req(fill_req),
+      .fill_row(fill_row),
+      .fill_gnt(fill_gnt),
+      .unload_req(unload_req),
+      .unload_row(unload_row),
+      .unload_gnt(unload_gnt),
+      .writeback_req(writeback_req),
+      .writeback_row(writeback[`ROWWRITE_ROW]),
+      .writeback_be(writeback[`ROWWRITE_BE]),
+      .writeback_data(writeback[`ROWWRITE_DATA]),
+      .writeback_gnt(writeback_gnt),
+      .load_req(load_req),
+      .load_row(load_row),
+      .load_be(load_be),
+      .load_data(load_data),
+      .load_gnt(load_gnt),
+      .window_req(window_req),
+      .window_we(window[`WINDOW_WE]),
+      .window_addr(window[`WINDOW_ADDR]),
+      .window_wstrb(window[`WINDOW_WSTRB]),
+      .window_wdata(window[`WINDOW_WDATA]),
+      .window_ack(window_ack),
+      .window_rdata(window_rdata),
+      .re(re),
+      .raddr(raddr),
+      .rdata(rdata),
+      .we(we),
+      .waddr(waddr),
+      .wbe(wbe),
+      .wdata(wdata)
+  );
+
+  ai_ram #(
+      .ROWS(ROWS)
+  ) u_ai_ram (
+      .clk(clk),
+      .we(we),
+      .waddr(waddr),
+      .wbe(wbe),
+      .wdata(wdata),
+      .re(re),
+      .raddr(raddr),
+      .rdata(rdata)
+  );
+
+  assign fill_data = rdata;
+
+  map_mover #(
+      .AHB_W(AHB_W)
+  ) u_mover (
+      .clk(clk),
+      .rst(rst),
+      .stop(stop),
+      .load_start(load_start),
+      .load_map(load_map),
+      .load_busy(load_busy),
+      .load_done(load_done),
+      .pixel_valid(pixel_valid),
+      .pixel_ready(pixel_ready),
+      .pixel_beat(pixel_beat),
+      .load_req(load_req),
+      .load_row(load_row),
+      .load_be(load_be),
+      .load_data(load_data),
+      .load_gnt(load_gnt),
+      .unload_start(unload_start),
+      .unload_map(unload[`UNLOAD_MAP]),
+      .unload_adr(unload[`UNLOAD_ADR]),
+      .unload_store(unload[`UNLOAD_STORE]),
+      .unload_busy(unload_busy),
+      .unload_done(unload_done),
+      .unload_req(unload_req),
+      .unload_row(unload_row),
+      .unload_gnt(unload_gnt),
+      .unload_data(rdata),
+      .result_valid(result_valid),
+      .result_ready(result_ready),
+      .result_data(result_data),
+      .store_req_valid(store_req_valid),
+      .store_req_ready(store_req_ready),
+      .store_req(store_req),
+      .store_valid(store_valid),
+      .store_ready(store_ready),
+      .store_data(store_data),
+      .store_done(store_done)
+  );
+
+  wire unused = &{1'b0, load_busy, unload_busy};
+
+endmodule
+
+`resetall

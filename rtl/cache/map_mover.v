@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// map_mover: moves feature maps between the AI RAM and the streams of the DMAC.
+//
+// How it works: pixel_writer puts the dense bytes of an input map into AI RAM rows (load);
+// result_reader reads an output map back as dense bytes (unload), for the storage through the store
+// channel, which is asked for as the unload begins, or for the host's result FIFO.
+// Handshake: load_start and unload_start are pulses, load_done and unload_done the answers (the
+// latter when the last byte is stored). load_map is looked at with load_start, unload_map must be
+// stable from a cycle before unload_start on. stop drops everything.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module map_mover #(
+    // data width of the bus
+    parameter AHB_W = 32,
+    // derived, not to be set
+    parameter OW    = $clog2(AHB_W / 8),
+    parameter CW    = OW + 1
+) (
+    // clock, synchronous reset, stop
+    input  wire                  clk,
+    input  wire                  rst,
+    input  wire                  stop,
+    // load: map, pixel stream, write port of the AI RAM
+    input  wire                  load_start,
+    input  wire [ `MAP_BITS-1:0] load_map,
+    output wire                  load_busy,
+    output wire                  load_done,
+    input  wire                  pixel_valid,
+    output wire                  pixel_ready,
+    input  wire [`BEAT_BITS-1:0] pixel_beat,
+    output wire                  load_req,
+    output wire [          14:0] load_row,
+    output wire [          63:0] load_be,
+    output wire [         511:0] load_data,
+    input  wire                  load_gnt,
+    // unload: map, place in the storage, to the storage or to the host; read port of the AI RAM
+    input  wire                  unload_start,
+    input  wire [ `MAP_BITS-1:0] unload_map,
+    input  wire [          31:0] unload_adr,
+    input  wire                  unload_store,
+    output wire                  unload_busy,
+    output wire                  unload_done,
+    output wire                  unload_req,
+    output wire [          14:0] unload_row,
+    input  wire                  unload_gnt,
+    input  wire [         511:0] unload_data,
+    // result words for the host
+    output wire                  result_valid,
+    input  wire                  result_ready,
+    output wire [          63:0] result_data,
+    // store channel: request, stream, request finished
+    output reg                   store_req_valid,
+    input  wire                  store_req_ready,
+    output wire [ `REQ_BITS-1:0] store_req,
+    output wire                  store_valid,
+    input  wire                  store_ready,
+    output wire [     AHB_W-1:0] store_data,
+    input  wire                  store_done
+);
+
+  pixel_writer #(
+      .AHB_W(AHB_W)
+  ) u_load (
+      .clk(clk),
+      .rst(rst),
+      .stop(stop),
+      .start(load_start),
+      .base_row(load_map[`MAP_BASE]),
+      .chans_m1(load_map[`MAP_CHANS_M1]),
+      .height_m1(load_map[`MAP_HEIGHT_M1]),
+      .width_m1(load_map[`MAP_WIDTH_M1]),
+      .pixel_valid(pixel_valid),
+      .pixel_ready(pixel_ready),
+      .pixel_data(pixel_beat[`BEAT_DATA]),
+      .pixel_off(pixel_beat[`BEAT_OFF]),
+      .pixel_cnt(pixel_beat[`BEAT_CNT]),
+      .load_req(load_req),
+      .load_row(load_row),
+      .load_be(load_be),
+      .load_data(load_data),
+      .load_gnt(load_gnt),
+      .busy(load_busy),
+      .done(load_done)
+  );
+
+  // ---- the map that leaves: bytes in two multiplications, a cycle each
+  wire [ 9:0] height = {1'b0, unload_map[`MAP_HEIGHT_M1]} + 10'd1;
+  wire [10:0] width = {1'b0, unload_map[`MAP_WIDTH_M1]} + 11'd1;
+  wire [10:0] chans = {1'b0, unload_map[`MAP_CHANS_M1]} + 11'd1;
+  reg  [20:0] plane;
+  reg  [23:0] total;
+  wire [31:0] total_next = {11'd0, plane} * {21'd0, chans};
+  always @(posedge clk) begin
+    plane <= {11'd0, height} * {10'd0, width};
+    total <= total_next[23:0];
+  end
+  assign store_req = {total, unload_adr};
+
+  wire read_done;
+  reg read_start, read_over, store_over;
+  always @(posedge clk) begin
+    if (rst || stop) begin
+      read_start      <= 1'b0;
+      store_req_valid <= 1'b0;
+      read_over       <= 1'b0;
+      store_over      <= 1'b0;
+    end else begin
+      read_start      <= unload_start;
+      store_req_valid <= (unload_start && unload_store) || (store_req_valid && !store_req_ready);
+      read_over       <= !unload_start && !unload_done && (read_over || read_done);
+      store_over      <= !unload_start && !unload_done && (store_over || store_done);
+    end
+  end
+  assign unload_done = (read_over || read_done) && (!unload_store || store_over || store_done);
+
+  result_reader #(
+      .AHB_W(AHB_W)
+  ) u_unload (
+      .clk(clk),
+      .rst(rst),
+      .stop(stop),
+      .start(read_start),
+      .base_row(unload_map[`MAP_BASE]),
+      .chans_m1(unload_map[`MAP_CHANS_M1]),
+      .height_m1(unload_map[`MAP_HEIGHT_M1]),
+      .width_m1(unload_map[`MAP_WIDTH_M1]),
+      .dest(unload_store),
+      .unload_req(unload_req),
+      .unload_row(unload_row),
+      .unload_gnt(unload_gnt),
+      .unload_data(unload_data),
+      .result_valid(result_valid),
+      .result_ready(result_ready),
+      .result_data(result_data),
+      .store_valid(store_valid),
+      .store_ready(store_ready),
+      .store_data(store_data),
+      .busy(unload_busy),
+      .done(read_done)
+  );
+
+  wire unused = &{1'b0, total_next[31:24], pixel_beat[`BEAT_LAST]};
+
+endmodule
+
+`resetall

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// control: the central controller.
+//
+// How it works: layer words come from the host's FIFO or, in a task-list run, from a list in the
+// storage (list_reader, word_source). layer_decode makes a descriptor of each layer, dispatcher
+// hands it on: to fetch_ctrl and the loaders, which run ahead, and to a queue, from which
+// layer_runner gives the array one layer at a time. In a stream prefetch_ctrl has the pixels of the next inference
+// fetched ahead.
+// Handshake: commands and events are pulses; everything else is valid/ready. After an error in host
+// mode layer words are discarded, layer by layer, until the host acknowledges.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module control #(
+    // bus width, width of a parameter row counter
+    parameter AHB_W       = 32,
+    parameter PRW         = `PROW_BITS,
+    // array: pixels, output channels; bits of a weight
+    parameter N_Y         = 4,
+    parameter N_Z         = 4,
+    parameter WEIGHT_BITS = 16,
+    // rows of the AI RAM, the weight buffer and the tile buffer
+    parameter AI_RAM_ROWS = 32768,
+    parameter WBUF_ROWS   = 1024,
+    parameter TILE_ROWS   = 32,
+    // derived, not to be set
+    parameter OW          = $clog2(AHB_W / 8),
+    parameter CW          = OW + 1
+) (
+    // clock and synchronous reset
+    input  wire                     clk,
+    input  wire                     rst,
+    // host: configuration, commands, state, events, error
+    input  wire [    `CFG_BITS-1:0] cfg,
+    input  wire [   `HOST_BITS-1:0] host,
+    output wire [ `STATUS_BITS-1:0] status,
+    output wire [  `EVENT_BITS-1:0] events,
+    output wire [    `ERR_BITS-1:0] err,
+    // layer words of the host
+    input  wire                     arg_valid,
+    output wire                     arg_ready,
+    input  wire [             63:0] arg_data,
+    input  wire                     arg_flush,
+    // list channel of the DMAC
+    output wire                     list_req_valid,
+    input  wire                     list_req_ready,
+    output wire [    `REQ_BITS-1:0] list_req,
+    input  wire                     list_valid,
+    output wire                     list_ready,
+    input  wire [   `BEAT_BITS-1:0] list_beat,
+    // weight and bias channels: requests
+    output wire                     weight_req_valid,
+    input  wire                     weight_req_ready,
+    output wire [    `REQ_BITS-1:0] weight_req,
+    output wire                     bias_req_valid,
+    input  wire                     bias_req_ready,
+    output wire [    `REQ_BITS-1:0] bias_req,
+    // loaders: the layer decoded last, each takes it once
+    output wire [   `DESC_BITS-1:0] load_desc,
+    output wire                     weight_load_start,
+    input  wire                     weight_load_busy,
+    output wire                     param_load_start,
+    input  wire                     param_load_busy,
+    // array: layer, parameter rows and what a stream keeps
+    output wire [`KEEPING_BITS-1:0] keeping,
+    output wire                     run_start,
+    output wire [   `DESC_BITS-1:0] desc,
+    input  wire                     seq_done,
+    input  wire                     core_idle,
+    // pixels: channel of the DMAC, load
+    output wire                     pixel_req_valid,
+    input  wire                     pixel_req_ready,
+    output wire [    `REQ_BITS-1:0] pixel_req,
+    output wire                     load_start,
+    output wire [    `MAP_BITS-1:0] load_map,
+    input  wire                     load_done,
+    // results: unload of a map
+    output wire                     unload_start,
+    output wire [ `UNLOAD_BITS-1:0] unload,
+    input  wire                     unload_done,
+    // storage port: an ERROR of the bus, what it does; drop everything, the DMAC too
+    input  wire [`TRAFFIC_BITS-1:0] traffic,
+    input  wire                     bus_err,
+    input  wire [  `FAULT_BITS-1:0] bus_fault,
+    output wire                     flush
+);
+
+  // ---- host
+  wire start = host[`HOST_START];
+  wire soft_reset = host[`HOST_SOFT_RESET];
+  wire stop = host[`HOST_STOP];
+  reg  stopping;
+  always @(posedge clk) begin
+    if (rst) stopping <= 1'b0;
+    else stopping <= start ? 1'b0 : stop ? 1'b1 : stopping;
+  end
+
+  // ---- list_reader
+  wire list_word_valid, list_take, list_mode, committed, list_last, moved_on;
+  wire [63:0] list_word;
+  wire [ 9:0] list_index;
+  // ---- word_source
+  wire dec_word_valid, refuse, trouble, refused, hold, error;
+  wire [63:0] dec_word_data;
+  wire [ 9:0] host_index;
+  // ---- layer_decode
+  wire dec_word_ready, collected, dec_idle, dec_err, d_valid;
+  wire [7:0] dec_err_code;
+  // ---- dispatcher
+  wire d_ready, given, q_valid;
+  // ---- fetch_ctrl
+  wire fetch_start, fetch_busy, first_out, boundary;
+  // ---- prefetch_ctrl
+  wire pix_ready, fresh_take, npix_take, npix_taken, fc_reached;
+  // ---- layer_runner
+  wire q_pop, pix_take, idle, inf_over, calc_done, inf_done, inf_kept, layer_done, inf_next;
+  wire runs, waiting_bus, keep, reuse;
+  wire [PRW-1:0] prow_base, prow_freed;
+  wire [`MAP_BITS-1:0] unload_map;
+
+  wire go_on = committed && cfg[`CFG_MORE] && !stopping && !stop;
+  wire follows = committed && cfg[`CFG_MORE] && !stopping;
+  assign unload  = {list_mode, cfg[`CFG_RES_ADR], unload_map};
+  assign keeping = {reuse, keep, prow_freed, prow_base};
+
+  // ---- state
+  wire busy = list_mode || !idle || q_valid || q_pop || !dec_idle || d_valid || fetch_busy ||
+      weight_load_busy || param_load_busy || refused || (arg_valid && !hold);
+  wire fc_now = q_valid && desc[`DESC_MODE] == `MODE_FC && runs;
+  wire [9:0] layer = q_valid ? desc[`DESC_IDX] : 10'd0;
+  assign status = {
+    waiting_bus, runs, layer, npix_taken, reuse, list_mode ? fc_reached : fc_now, busy
+  };
+  assign events = {
+    error, npix_take, fresh_take, inf_next, layer_done, inf_kept, inf_done, calc_done
+  };
+
+  list_reader #(
+      .AHB_W(AHB_W)
+  ) u_list (
+      .clk(clk),
+      .rst(rst),
+      .flush(flush),
+      .cfg(cfg),
+      .start(start),
+      .stopping(stopping),
+      .inf_over(inf_over),
+      .inf_next(inf_next),
+      .list_req_valid(list_req_valid),
+      .list_req_ready(list_req_ready),
+      .list_req(list_req),
+      .list_valid(list_valid),
+      .list_ready(list_ready),
+      .list_beat(list_beat),
+      .word_valid(list_word_valid),
+      .word_take(list_take),
+      .word(list_word),
+      .collected(collected),
+      .list_mode(list_mode),
+      .committed(committed),
+      .index(list_index),
+      .last(list_last),
+      .moved_on(moved_on)
+  );
+
+  word_source u_words (
+      .clk(clk),
+      .rst(rst),
+      .flush(flush),
+      .host(host),
+      .arg_valid(arg_valid),
+      .arg_ready(arg_ready),
+      .arg_data(arg_data),
+      .arg_flush(arg_flush),
+      .list_mode(list_mode),
+      .list_valid(list_word_valid),
+      .list_word(list_word),
+      .list_take(list_take),
+      .dec_word_valid(dec_word_valid),
+      .dec_word_ready(dec_word_ready),
+      .dec_word_data(dec_word_data),
+      .host_index(host_index),
+      .collected(collected),
+      .dec_err(dec_err),
+      .dec_err_code(dec_err_code),
+      .dec_err_index(load_desc[`DESC_IDX]),
+      .busy(busy),
+      .drained(idle && !q_valid && !d_valid && !q_pop),
+      .layer(layer),
+      .bus_err(bus_err),
+      .bus_err_addr(bus_fault[`FAULT_ADDR]),
+      .refuse(refuse),
+      .trouble(trouble),
+      .refused(refused),
+      .hold(hold),
+      .error(error),
+      .err(err)
+  );
+
+  layer_decode #(
+      .N_Y        (N_Y),
+      .N_Z        (N_Z),
+      .WEIGHT_BITS(WEIGHT_BITS),
+      .AI_RAM_ROWS(AI_RAM_ROWS),
+      .WBUF_ROWS  (WBUF_ROWS),
+      .TILE_ROWS  (TILE_ROWS)
+  ) u_decode (
+      .clk(clk),
+      .rst(rst || flush || (arg_flush && !list_mode)),
+      .w_valid(dec_word_valid),
+      .w_ready(dec_word_ready),
+      .w_data(dec_word_data),
+      .eight_bit(cfg[`CFG_EIGHT_BIT]),
+      .wgt_base(list_mode ? cfg[`CFG_WGT_ADR] : 32'd0),
+      .bias_base(list_mode ? cfg[`CFG_BIAS_ADR] : 32'd0),
+      .index(list_mode ? list_index : host_index),
+      .first(list_mode && list_index == 10'd0),
+      .last(list_mode && list_last),
+      .collected(collected),
+      .d_valid(d_valid),
+      .d_ready(d_ready),
+      .desc(load_desc),
+      .err(dec_err),
+      .err_code(dec_err_code),
+      .idle(dec_idle)
+  );
+
+  dispatcher #(
+      .N_Z      (N_Z),
+      .WBUF_ROWS(WBUF_ROWS)
+  ) u_dispatch (
+      .clk(clk),
+      .rst(rst),
+      .flush(flush),
+      .d_valid(d_valid),
+      .d_ready(d_ready),
+      .d_desc(load_desc),
+      .given(given),
+      .fetch_start(fetch_start),
+      .fetch_busy(fetch_busy),
+      .weight_load_start(weight_load_start),
+      .weight_load_busy(weight_load_busy),
+      .param_load_start(param_load_start),
+      .param_load_busy(param_load_busy),
+      .q_valid(q_valid),
+      .desc(desc),
+      .q_pop(q_pop),
+      .start(start),
+      .stream(cfg[`CFG_MORE]),
+      .ends(inf_over && !go_on),
+      .list_mode(list_mode),
+      .keep(keep),
+      .reuse(reuse)
+  );
+
+  fetch_ctrl u_fetch (
+      .clk(clk),
+      .rst(rst || flush),
+      .start(fetch_start),
+      .desc(load_desc),
+      .reuse(reuse),
+      .busy(fetch_busy),
+      .boundary(boundary),
+      .first_out(first_out),
+      .weight_quiet(traffic[`TRAFFIC_WEIGHT_QUIET]),
+      .bias_quiet(traffic[`TRAFFIC_BIAS_QUIET]),
+      .weight_req_valid(weight_req_valid),
+      .weight_req_ready(weight_req_ready),
+      .weight_req(weight_req),
+      .bias_req_valid(bias_req_valid),
+      .bias_req_ready(bias_req_ready),
+      .bias_req(bias_req)
+  );
+
+  prefetch_ctrl u_prefetch (
+      .clk(clk),
+      .rst(rst),
+      .flush(flush),
+      .start(start),
+      .follows(follows),
+      .moved_on(moved_on),
+      .inf_over(inf_over),
+      .list_given(given && list_mode),
+      .d_desc(load_desc),
+      .first_out(first_out),
+      .layer_valid(q_valid && !q_pop),
+      .layer_runs(runs && list_mode),
+      .desc(desc),
+      .pix_ready(pix_ready),
+      .pix_take(pix_take),
+      .taken_adr(cfg[`CFG_TAKEN_ADR]),
+      .fresh_take(fresh_take),
+      .npix_take(npix_take),
+      .npix_taken(npix_taken),
+      .fc_reached(fc_reached),
+      .pixel_req_valid(pixel_req_valid),
+      .pixel_req_ready(pixel_req_ready),
+      .pixel_req(pixel_req),
+      .load_start(load_start),
+      .load_map(load_map),
+      .load_done(load_done)
+  );
+
+  layer_runner #(
+      .N_Z(N_Z),
+      .PRW(PRW)
+  ) u_runner (
+      .clk(clk),
+      .rst(rst),
+      .abort(soft_reset || trouble || refuse),
+      .dma_idle(traffic[`TRAFFIC_IDLE]),
+      .flush(flush),
+      .q_valid(q_valid),
+      .desc(desc),
+      .q_pop(q_pop),
+      .list_mode(list_mode),
+      .committed(committed),
+      .go_on(go_on),
+      .pix_ready(pix_ready),
+      .pix_take(pix_take),
+      .run_start(run_start),
+      .seq_done(seq_done),
+      .core_idle(core_idle),
+      .prow_base(prow_base),
+      .prow_freed(prow_freed),
+      .keep(keep),
+      .reuse(reuse),
+      .unload_start(unload_start),
+      .unload_map(unload_map),
+      .unload_done(unload_done),
+      .idle(idle),
+      .runs(runs),
+      .waiting_bus(waiting_bus),
+      .inf_over(inf_over),
+      .calc_done(calc_done),
+      .inf_done(inf_done),
+      .inf_kept(inf_kept),
+      .layer_done(layer_done),
+      .inf_next(inf_next)
+  );
+
+  wire unused = &{1'b0, boundary, bus_fault, traffic};
+
+endmodule
+
+`resetall

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// dispatcher: hands each decoded layer to those who need it.
+//
+// How it works: a descriptor goes to fetch_ctrl, to the weight and the parameter loader, which run
+// ahead, and into a queue of four for the array; each takes it when it is free, and the decoder may
+// go on when all have. weight_keep decides whether a stream's weights stay: then the weight loader
+// is left out.
+// Handshake: d is valid/ready; fetch_start, weight_load_start and param_load_start are given while
+// the busy of each is low; the queue is valid with q_pop.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module dispatcher #(
+    // output channels of the array, rows of the weight buffer
+    parameter N_Z       = 4,
+    parameter WBUF_ROWS = 1024
+) (
+    // clock, synchronous reset, drop everything
+    input  wire                  clk,
+    input  wire                  rst,
+    input  wire                  flush,
+    // decoded layers; one was taken by all
+    input  wire                  d_valid,
+    output wire                  d_ready,
+    input  wire [`DESC_BITS-1:0] d_desc,
+    output wire                  given,
+    // takers
+    output wire                  fetch_start,
+    input  wire                  fetch_busy,
+    output wire                  weight_load_start,
+    input  wire                  weight_load_busy,
+    output wire                  param_load_start,
+    input  wire                  param_load_busy,
+    // queue for the array: the layer at its head, zeros when there is none
+    output wire                  q_valid,
+    output wire [`DESC_BITS-1:0] desc,
+    input  wire                  q_pop,
+    // a run begins; it is a stream; it is over; layers are those of a task list
+    input  wire                  start,
+    input  wire                  stream,
+    input  wire                  ends,
+    input  wire                  list_mode,
+    // weights of a stream stay; what is decoded now has its weights in the buffer
+    output wire                  keep,
+    output wire                  reuse
+);
+
+  reg fetch_taken, weight_taken, param_taken, queue_taken;
+  wire q_ready;
+  wire give_fetch = d_valid && !fetch_taken && !fetch_busy;
+  wire give_weight = d_valid && !weight_taken && !weight_load_busy;
+  wire give_param = d_valid && !param_taken && !param_load_busy;
+  wire give_queue = d_valid && !queue_taken && q_ready;
+  assign fetch_start = give_fetch;
+  assign weight_load_start = give_weight && !reuse;
+  assign param_load_start = give_param;
+  assign d_ready = (fetch_taken || give_fetch) && (weight_taken || give_weight) &&
+      (param_taken || give_param) && (queue_taken || give_queue);
+  assign given = d_valid && d_ready;
+
+  always @(posedge clk) begin
+    if (rst || flush || d_ready) begin
+      fetch_taken  <= 1'b0;
+      weight_taken <= 1'b0;
+      param_taken  <= 1'b0;
+      queue_taken  <= 1'b0;
+    end else begin
+      fetch_taken  <= fetch_taken || give_fetch;
+      weight_taken <= weight_taken || give_weight;
+      param_taken  <= param_taken || give_param;
+      queue_taken  <= queue_taken || give_queue;
+    end
+  end
+
+  wire [`DESC_BITS-1:0] q_desc;
+  wire [2:0] q_count;
+  // between layers the data path sees zeros, not what is left in the queue
+  assign desc = q_valid ? q_desc : {`DESC_BITS{1'b0}};
+  fifo_sync #(
+      .WIDTH(`DESC_BITS),
+      .DEPTH(4)
+  ) u_queue (
+      .clk      (clk),
+      .rst      (rst),
+      .flush    (flush),
+      .in_valid (give_queue),
+      .in_ready (q_ready),
+      .in_data  (d_desc),
+      .out_valid(q_valid),
+      .out_ready(q_pop),
+      .out_data (q_desc),
+      .count    (q_count)
+  );
+
+  weight_keep #(
+      .N_Z      (N_Z),
+      .WBUF_ROWS(WBUF_ROWS)
+  ) u_keep (
+      .clk      (clk),
+      .rst      (rst),
+      .flush    (flush),
+      .begin_run(start),
+      .stream   (stream),
+      .ends     (ends),
+      .seen     (d_valid && list_mode),
+      .given    (given),
+      .desc     (d_desc),
+      .keep     (keep),
+      .reuse    (reuse)
+  );
+
+  wire unused = &{1'b0, q_count};
+
+endmodule
+
+`resetall

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fetch_ctrl: asks the DMAC for the weights, the activation table and the batch-norm words of a
+// layer.
+//
+// How it works: the weights are requested load by load (load n begins para_size bytes after load
+// n - 1), the table and the batch-norm words one after the other on the bias channel. Both
+// channels run by themselves, ahead of the array as far as their FIFOs take data. Before the first
+// layer of an inference both must have sent out all their reads: then the inference before it has
+// all it needs (boundary). After it they wait once more: what the inference starts with is sent
+// out (first_out), its pixels may follow. With `reuse` weights and batch-norm words are there already.
+// Handshake: start takes a descriptor when busy is low; requests are valid/ready.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module fetch_ctrl (
+    // clock and synchronous reset
+    input  wire                  clk,
+    input  wire                  rst,
+    // next layer
+    input  wire                  start,
+    input  wire [`DESC_BITS-1:0] desc,
+    input  wire                  reuse,
+    output wire                  busy,
+    // the reads of the inference before are all sent out
+    output wire                  boundary,
+    output wire                  first_out,
+    // channels without a request; weight requests
+    input  wire                  weight_quiet,
+    input  wire                  bias_quiet,
+    output reg                   weight_req_valid,
+    input  wire                  weight_req_ready,
+    output wire [ `REQ_BITS-1:0] weight_req,
+    // bias requests
+    output reg                   bias_req_valid,
+    input  wire                  bias_req_ready,
+    output wire [ `REQ_BITS-1:0] bias_req
+);
+
+  reg  [31:0] weight_addr;
+  reg  [ 6:0] loads_left;
+  reg  [16:0] psize;
+  reg  [23:0] wlen;
+  reg  [23:0] wlast;
+  reg         bn_next;
+  reg  [31:0] act_addr;
+  reg  [31:0] bn_addr;
+  reg  [10:0] n_o;
+
+  reg         first;  // waits for the reads of the inference before
+  reg         after;  // the first layer's requests are not all sent out
+  reg         skip;  // only the table is read
+
+  wire        last_load = loads_left == 7'd1;
+  wire        asking = weight_req_valid || bias_req_valid;
+  assign boundary   = first && weight_quiet && bias_quiet;
+  assign first_out  = after && !first && !asking && weight_quiet && bias_quiet;
+
+  assign weight_req = {last_load ? wlast : wlen, weight_addr};
+  assign bias_req   = bn_next ? {{10'd0, n_o, 3'd0}, bn_addr} : {24'd144, act_addr};
+  assign busy       = after || asking;
+
+  always @(posedge clk) begin
+    if (rst) begin
+      weight_req_valid <= 1'b0;
+      bias_req_valid   <= 1'b0;
+      bn_next          <= 1'b0;
+      loads_left       <= 7'd0;
+      first            <= 1'b0;
+      after            <= 1'b0;
+      skip             <= 1'b0;
+    end else if (start) begin
+      weight_req_valid <= !desc[`DESC_FIRST] && !reuse;
+      bias_req_valid   <= !desc[`DESC_FIRST];
+      first            <= desc[`DESC_FIRST];
+      after            <= desc[`DESC_FIRST];
+      skip             <= reuse;
+      bn_next          <= 1'b0;
+      loads_left       <= desc[`DESC_LOADS];
+    end else if (first) begin
+      first            <= !boundary;
+      weight_req_valid <= boundary && !skip;
+      bias_req_valid   <= boundary;
+    end else begin
+      after <= after && !first_out;
+      if (weight_req_valid && weight_req_ready) begin
+        weight_req_valid <= !last_load;
+        loads_left <= loads_left - 7'd1;
+      end
+      if (bias_req_valid && bias_req_ready) begin
+        bias_req_valid <= !bn_next && !skip;
+        bn_next        <= 1'b1;
+      end
+    end
+  end
+
+  always @(posedge clk) begin
+    if (start) begin
+      weight_addr <= desc[`DESC_WADDR];
+      psize       <= desc[`DESC_PSIZE];
+      wlen        <= desc[`DESC_WLEN];
+      wlast       <= desc[`DESC_WLAST];
+      act_addr    <= desc[`DESC_AADDR];
+      bn_addr     <= desc[`DESC_BADDR];
+      n_o         <= desc[`DESC_O];
+    end else if (weight_req_valid && weight_req_ready) begin
+      weight_addr <= weight_addr + {15'd0, psize};
+    end
+  end
+
+  wire unused = &{1'b0, desc};
+
+endmodule
+
+`resetall

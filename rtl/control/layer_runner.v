@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// layer_runner: runs the layers of the queue, one at a time.
+//
+// How it works: the first layer of an inference waits for its pixels; a layer starts when the one
+// before it is wholly written. The last map of an inference is unloaded to the storage, in host mode
+// that of a layer with send_data_out to the result FIFO. An inference that is over is followed by
+// the next one, or by a flush that drops what was fetched ahead. Errors and soft resets flush, too:
+// the flush lasts until the DMAC is idle.
+// Handshake: start is a pulse with a stable descriptor; seq_done, core_idle, unload_done answer it.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module layer_runner #(
+    // output channels of the array, width of a parameter row counter
+    parameter N_Z = 4,
+    parameter PRW = `PROW_BITS,
+    // derived, not to be set: width of a bank number
+    parameter ZW  = $clog2(N_Z)
+) (
+    // clock and synchronous reset
+    input  wire                  clk,
+    input  wire                  rst,
+    // end what is going on
+    input  wire                  abort,
+    input  wire                  dma_idle,
+    output wire                  flush,
+    // layer at the head of the queue
+    input  wire                  q_valid,
+    input  wire [`DESC_BITS-1:0] desc,
+    output reg                   q_pop,
+    // a task-list run; the next inference's list is under way, and it may begin
+    input  wire                  list_mode,
+    input  wire                  committed,
+    input  wire                  go_on,
+    // pixels of the inference
+    input  wire                  pix_ready,
+    output wire                  pix_take,
+    // array: start, all work issued, last byte written; parameter rows: first of the layer, released
+    output wire                  run_start,
+    input  wire                  seq_done,
+    input  wire                  core_idle,
+    output reg  [       PRW-1:0] prow_base,
+    output wire [       PRW-1:0] prow_freed,
+    // weights of a stream stay; the next inference has its weights in the buffer
+    input  wire                  keep,
+    input  wire                  reuse,
+    // output map
+    output wire                  unload_start,
+    output wire [ `MAP_BITS-1:0] unload_map,
+    input  wire                  unload_done,
+    // state: nothing at work; the array runs; waits for pixels or results; an inference is over
+    output wire                  idle,
+    output wire                  runs,
+    output wire                  waiting_bus,
+    output wire                  inf_over,
+    // events, see openkpu_fields.vh
+    output reg                   calc_done,
+    output reg                   inf_done,
+    output reg                   inf_kept,
+    output reg                   layer_done,
+    output reg                   inf_next
+);
+
+  localparam [3:0] IDLE = 4'd0, PIXELS = 4'd1, START = 4'd2, RUN = 4'd3, OUT = 4'd4, OUT_WAIT = 4'd5,
+      LAYER_END = 4'd6, INF_END = 4'd7, FLUSH = 4'd8;
+
+  reg  [    3:0] state;
+  reg            seq_over;
+  reg            flush_seen;  // the abort was on for a cycle, dma_idle speaks of now
+  reg            kept;  // the inference at work reads no weights
+  reg  [PRW-1:0] prow_net;  // first parameter row of the network that is kept
+
+  wire           first = desc[`DESC_FIRST];
+  wire           last = desc[`DESC_LAST];
+  wire           leaves = list_mode ? last : desc[`DESC_SEND];
+  wire [   10:0] prows = (desc[`DESC_O] + N_Z[10:0] - 11'd1) >> ZW;
+
+  assign run_start = state == START;
+  assign pix_take = state == START && list_mode && first;
+  assign unload_start = state == OUT;
+  assign flush = state == FLUSH;
+  assign idle = state == IDLE;
+  assign runs = state == RUN;
+  assign waiting_bus = state == PIXELS || state == OUT || state == OUT_WAIT;
+  assign inf_over = state == INF_END;
+  assign prow_freed = keep ? prow_net : prow_base;
+
+  // sizes of the output map, minus one
+  wire [10:0] chans_m1 = desc[`DESC_O] - 11'd1;
+  wire [ 9:0] height_m1 = desc[`DESC_OH] - 10'd1;
+  wire [10:0] width_m1 = desc[`DESC_OW] - 11'd1;
+  assign unload_map = {width_m1[9:0], height_m1[8:0], chans_m1[9:0], desc[`DESC_DST]};
+
+  always @(posedge clk) begin
+    if (rst) begin
+      state <= IDLE;
+    end else if (abort) begin
+      state <= FLUSH;
+    end else begin
+      case (state)
+        IDLE: state <= (!q_valid || q_pop) ? IDLE : (first && !pix_ready) ? PIXELS : START;
+        PIXELS: state <= pix_ready ? START : PIXELS;
+        START: state <= RUN;
+        RUN: state <= !(seq_over && core_idle) ? RUN : leaves ? OUT : LAYER_END;
+        OUT: state <= OUT_WAIT;
+        OUT_WAIT: state <= unload_done ? LAYER_END : OUT_WAIT;
+        LAYER_END: state <= (list_mode && last) ? INF_END : IDLE;
+        // the inference is over: the next one, or stop (and drop what was fetched ahead)
+        INF_END: state <= (go_on || !committed) ? IDLE : FLUSH;
+        FLUSH: state <= (flush_seen && dma_idle) ? IDLE : FLUSH;
+        default: state <= IDLE;
+      endcase
+    end
+  end
+
+  always @(posedge clk) begin
+    if (rst) begin
+      flush_seen <= 1'b0;
+      seq_over   <= 1'b0;
+      q_pop      <= 1'b0;
+      calc_done  <= 1'b0;
+      inf_done   <= 1'b0;
+      inf_kept   <= 1'b0;
+      layer_done <= 1'b0;
+      inf_next   <= 1'b0;
+      prow_base  <= {PRW{1'b0}};
+      prow_net   <= {PRW{1'b0}};
+    end else begin
+      flush_seen <= flush;
+      seq_over <= state == RUN && (seq_over || seq_done);
+      q_pop <= state == LAYER_END;
+      calc_done <= state == LAYER_END && desc[`DESC_INTEN] && !list_mode;
+      inf_done <= state == LAYER_END && list_mode && last;
+      inf_kept <= state == LAYER_END && list_mode && last && kept;
+      layer_done <= state == LAYER_END;
+      inf_next <= inf_over && go_on;
+      prow_base  <= flush ? {PRW{1'b0}} : (inf_over && keep && go_on) ? prow_net :
+          (state == LAYER_END) ? prow_base + {{(PRW - 11) {1'b0}}, prows} : prow_base;
+      prow_net <= keep ? prow_net : prow_base;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (rst || flush || !list_mode) kept <= 1'b0;
+    else kept <= inf_over ? reuse && go_on : kept;
+  end
+
+  wire unused = &{1'b0, desc, chans_m1[10], height_m1[9], width_m1[10]};
+
+endmodule
+
+`resetall

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// list_reader: task-list runs: whether one is on, and the words of its lists.
+//
+// How it works: a start requests the list; while an inference is computed in continuous mode, the
+// list of the next one is requested as soon as the present one's is decoded (committed), so its
+// first weights arrive early. That commits to the next inference, so it happens only while the
+// configuration stands still. Bytes of the list channel become 64-bit words.
+// Handshake: list_req and the list stream are valid/ready; a word is there with word_valid and goes
+// with word_take. Everything else is pulses and levels.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module list_reader #(
+    // bus width; derived, not to be set
+    parameter AHB_W = 32,
+    parameter OW    = $clog2(AHB_W / 8),
+    parameter CW    = OW + 1
+) (
+    // clock, synchronous reset, drop everything
+    input  wire                  clk,
+    input  wire                  rst,
+    input  wire                  flush,
+    // configuration; a run starts, is to stop after the inference at work
+    input  wire [ `CFG_BITS-1:0] cfg,
+    input  wire                  start,
+    input  wire                  stopping,
+    // an inference is over; the configuration moves on
+    input  wire                  inf_over,
+    input  wire                  inf_next,
+    // list channel of the DMAC
+    output reg                   list_req_valid,
+    input  wire                  list_req_ready,
+    output wire [ `REQ_BITS-1:0] list_req,
+    input  wire                  list_valid,
+    output wire                  list_ready,
+    input  wire [`BEAT_BITS-1:0] list_beat,
+    // words to the decoder; a layer's last one was taken
+    output wire                  word_valid,
+    input  wire                  word_take,
+    output wire [          63:0] word,
+    input  wire                  collected,
+    // a task-list run is on; the next inference's list is due or under way
+    output reg                   list_mode,
+    output reg                   committed,
+    // layer that is being collected: its index, the last of the list
+    output reg  [           9:0] index,
+    output wire                  last,
+    // the configuration has moved on
+    output reg                   moved_on
+);
+
+  localparam LEVEL_W = $clog2(8 + 2 * (AHB_W / 8) + 1);
+
+  reg  [1:0] lists_due;
+  reg        list_read;  // a list is being collected
+
+  wire [9:0] list_len = cfg[`CFG_LIST_LEN];
+  assign last = index == list_len - 10'd1;
+
+  // ---- words
+  wire [LEVEL_W-1:0] level;
+  assign word_valid = list_read && level >= 8;
+  byte_gearbox #(
+      .IN_BYTES (AHB_W / 8),
+      .OUT_BYTES(8)
+  ) u_gear (
+      .clk     (clk),
+      .rst     (rst || flush),
+      .flush   (1'b0),
+      .in_valid(list_valid),
+      .in_ready(list_ready),
+      .in_data (list_beat[`BEAT_DATA]),
+      .in_off  (list_beat[`BEAT_OFF]),
+      .in_cnt  (list_beat[`BEAT_CNT]),
+      .avail   (level),
+      .out_data(word),
+      .take    (word_take ? 4'd8 : 4'd0)
+  );
+
+  // 96 bytes a layer
+  assign list_req = {{8'd0, list_len, 6'd0} + {9'd0, list_len, 5'd0}, cfg[`CFG_LIST_ADR]};
+
+  // ---- lists
+  // this one is read, and what follows is known: nobody moves the configuration or stops
+  wire commit = list_mode && !committed && !list_read && lists_due == 2'd0 && cfg[`CFG_MORE] &&
+      !stopping && !inf_next && !moved_on && !inf_over;
+  wire ask = lists_due != 2'd0 && !list_read && !list_req_valid;
+  wire asked = list_req_valid && list_req_ready;
+  wire layer_in = list_mode && collected;
+
+  always @(posedge clk) begin
+    if (rst || flush) begin
+      list_mode      <= 1'b0;
+      lists_due      <= 2'd0;
+      list_read      <= 1'b0;
+      committed      <= 1'b0;
+      index          <= 10'd0;
+      list_req_valid <= 1'b0;
+    end else if (start) begin
+      list_mode <= 1'b1;
+      lists_due <= 2'd1;
+      committed <= 1'b0;
+      index     <= 10'd0;
+    end else begin
+      list_mode      <= (inf_over && !committed) ? 1'b0 : list_mode;
+      committed      <= commit ? 1'b1 : inf_over ? 1'b0 : committed;
+      lists_due      <= asked ? lists_due - 2'd1 : commit ? 2'd1 : lists_due;
+      list_req_valid <= ask ? 1'b1 : asked ? 1'b0 : list_req_valid;
+      list_read      <= layer_in ? !last : asked ? 1'b1 : list_read;
+      index          <= !layer_in ? index : last ? 10'd0 : index + 10'd1;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (rst) moved_on <= 1'b0;
+    else moved_on <= inf_next;
+  end
+
+  wire unused = &{1'b0, cfg, list_beat[`BEAT_LAST]};
+
+endmodule
+
+`resetall

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// pixel_ctrl: has the pixels of an inference fetched, those of the next one ahead of time.
+//
+// How it works: two things are asked for one after the other. First the DMAC is told to read the
+// pixels: for a fresh inference at once, for the next one of a stream when ask_ok says that its
+// turn has come (patent step 007); they wait in the pixel FIFO. Then, when place_free says that
+// nobody uses the input map's place in the AI RAM any more, the pixel writer begins. The
+// registers keep the address that was taken: of a prefetch it becomes AI_PIX_ADR later.
+// Handshake: begin_run and move_on are pulses; ready stays until take. px_req is valid/ready.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module pixel_ctrl (
+    // clock and synchronous reset; drop everything
+    input  wire                  clk,
+    input  wire                  rst,
+    input  wire                  flush,
+    // descriptor of an inference's first layer
+    input  wire                  first_valid,
+    input  wire [`DESC_BITS-1:0] first_desc,
+    // a run begins; the next inference begins (AI_CFG has moved on)
+    input  wire                  begin_run,
+    input  wire                  move_on,
+    // the next inference's pixels may be asked for; the place of the input map is free
+    input  wire                  ask_ok,
+    input  wire                  place_free,
+    // where the pixels begin, a cycle after fresh_take or npix_take
+    input  wire [          31:0] taken_adr,
+    // the pixels are in the AI RAM, the first layer takes them
+    output wire                  ready,
+    input  wire                  take,
+    // AI_PIX_ADR is taken for a fetch, AI_NPIX_ADR for a prefetch; that was so since then
+    output wire                  fresh_take,
+    output wire                  npix_take,
+    output reg                   npix_taken,
+    // pixel channel of the DMAC
+    output reg                   pixel_req_valid,
+    input  wire                  pixel_req_ready,
+    output wire [ `REQ_BITS-1:0] pixel_req,
+    // load of the map
+    output reg                   load_start,
+    output reg  [ `MAP_BITS-1:0] load_map,
+    input  wire                  load_done
+);
+
+  localparam [2:0] P_IDLE = 3'd0, P_ASK = 3'd1, P_PLACE = 3'd2, P_FILL = 3'd3, P_READY = 3'd4;
+
+  reg  [ 2:0] state;
+  reg         due;  // pixels of the current inference are wanted
+  reg         shaped;  // the map is known
+  reg  [23:0] length;  // bytes of the map
+
+  wire        fresh = state == P_IDLE && due && shaped;
+  assign npix_take  = state == P_IDLE && !due && ask_ok;
+  assign ready      = state == P_READY;
+  assign fresh_take = fresh;
+  assign pixel_req  = {length, taken_adr};
+
+  always @(posedge clk) begin
+    if (rst || flush) begin
+      state           <= P_IDLE;
+      due             <= 1'b0;
+      shaped          <= 1'b0;
+      npix_taken      <= 1'b0;
+      pixel_req_valid <= 1'b0;
+      load_start      <= 1'b0;
+    end else begin
+      shaped <= begin_run ? 1'b0 : first_valid ? 1'b1 : shaped;
+      // without a prefetch the next inference begins like a fresh one
+      due <= (begin_run || (move_on && state == P_IDLE)) ? 1'b1 : fresh ? 1'b0 : due;
+      npix_taken <= npix_take ? 1'b1 : move_on ? 1'b0 : npix_taken;
+      pixel_req_valid <= (fresh || npix_take) || (pixel_req_valid && !pixel_req_ready);
+      load_start <= state == P_PLACE && place_free;
+      case (state)
+        P_IDLE:  state <= (fresh || npix_take) ? P_ASK : P_IDLE;
+        P_ASK:   state <= pixel_req_ready ? P_PLACE : P_ASK;
+        P_PLACE: state <= place_free ? P_FILL : P_PLACE;
+        P_FILL:  state <= load_done ? P_READY : P_FILL;
+        P_READY: state <= take ? P_IDLE : P_READY;
+        default: state <= P_IDLE;
+      endcase
+    end
+  end
+
+  // the map, minus one where the writer wants it so: 1..1024 channels, 1..512 lines, 1..1024 wide
+  wire [10:0] chans = first_desc[`DESC_C] - 11'd1;
+  wire [ 9:0] height = first_desc[`DESC_H] - 10'd1;
+  wire [10:0] width = first_desc[`DESC_W] - 11'd1;
+  always @(posedge clk) begin
+    if (rst) begin
+      length   <= 24'd0;
+      load_map <= {`MAP_BITS{1'b0}};
+    end else if (first_valid) begin
+      length   <= {2'd0, first_desc[`DESC_INB]};
+      load_map <= {width[9:0], height[8:0], chans[9:0], first_desc[`DESC_SRC]};
+    end else begin
+      length   <= length;
+      load_map <= load_map;
+    end
+  end
+
+  wire unused = &{1'b0, first_desc, chans[10], height[9], width[10]};
+
+endmodule
+
+`resetall

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prefetch_ctrl: decides when the pixels of the next inference are fetched.
+//
+// How it works: it watches the layers of an inference pass, as they are decoded and as they run. In
+// a stream the next inference's pixels are asked for when all reads of the present one and those of
+// its own first layer are sent out and the computation is in the fully connected layers; a network
+// without these: when no layer to come uses the input map's place. pixel_ctrl does the asking.
+// Handshake: pulses and levels; pixel_req is valid/ready, pix_ready stays until pix_take.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module prefetch_ctrl (
+    // clock, synchronous reset, drop everything
+    input  wire                  clk,
+    input  wire                  rst,
+    input  wire                  flush,
+    // a run begins; the next inference may follow, its list is under way; configuration moved on
+    input  wire                  start,
+    input  wire                  follows,
+    input  wire                  moved_on,
+    input  wire                  inf_over,
+    // layers of a task list as they are decoded
+    input  wire                  list_given,
+    input  wire [`DESC_BITS-1:0] d_desc,
+    // reads of a first layer are sent out
+    input  wire                  first_out,
+    // layer at the head of the queue, and whether it runs
+    input  wire                  layer_valid,
+    input  wire                  layer_runs,
+    input  wire [`DESC_BITS-1:0] desc,
+    // pixels of the inference at work: in the AI RAM, taken by its first layer
+    output wire                  pix_ready,
+    input  wire                  pix_take,
+    // address of the pixels asked for last; it is to be taken now: of a fetch, of a prefetch
+    input  wire [          31:0] taken_adr,
+    output wire                  fresh_take,
+    output wire                  npix_take,
+    output wire                  npix_taken,
+    // a fully connected layer was reached
+    output reg                   fc_reached,
+    // pixel channel of the DMAC; load of the map
+    output wire                  pixel_req_valid,
+    input  wire                  pixel_req_ready,
+    output wire [ `REQ_BITS-1:0] pixel_req,
+    output wire                  load_start,
+    output wire [ `MAP_BITS-1:0] load_map,
+    input  wire                  load_done
+);
+
+  reg       inf_on;  // an inference is past its first start
+  reg [1:0] reads;  // inferences whose first layer's reads are sent out, from the one at work on
+  reg fc_any, has_fc;  // of the list that is decoded, of the whole list
+  reg [9:0] touch_idx, free_after;  // last layer that uses the input map's place
+
+  wire       fc_given = d_desc[`DESC_MODE] == `MODE_FC;
+  wire       fc_now = fc_given || (fc_any && !d_desc[`DESC_FIRST]);
+  wire [9:0] touch_now = d_desc[`DESC_TOUCH] ? d_desc[`DESC_IDX] : touch_idx;
+  wire       place_free = !inf_on || (layer_valid && desc[`DESC_IDX] > free_after);
+  wire       ask_ok = inf_on && follows && reads == 2'd2 && (has_fc ? fc_reached : place_free);
+
+  always @(posedge clk) begin
+    if (rst || flush || start) begin
+      inf_on     <= 1'b0;
+      reads      <= 2'd0;
+      fc_any     <= 1'b0;
+      has_fc     <= 1'b0;
+      fc_reached <= 1'b0;
+      touch_idx  <= 10'd0;
+      free_after <= 10'h3ff;
+    end else begin
+      inf_on <= inf_over ? 1'b0 : pix_take ? 1'b1 : inf_on;
+      reads <= reads + {1'b0, first_out} - {1'b0, inf_over};
+      fc_reached <= inf_over ? 1'b0 :
+          (layer_runs && desc[`DESC_MODE] == `MODE_FC) ? 1'b1 : fc_reached;
+      fc_any <= list_given ? fc_now : fc_any;
+      touch_idx <= list_given ? touch_now : touch_idx;
+      has_fc <= (list_given && d_desc[`DESC_LAST]) ? fc_now : has_fc;
+      free_after <= (list_given && d_desc[`DESC_LAST]) ? touch_now : free_after;
+    end
+  end
+
+  pixel_ctrl u_pixel_ctrl (
+      .clk(clk),
+      .rst(rst),
+      .flush(flush),
+      .first_valid(list_given && d_desc[`DESC_FIRST]),
+      .first_desc(d_desc),
+      .begin_run(start),
+      .move_on(moved_on),
+      .ask_ok(ask_ok),
+      .place_free(place_free),
+      .taken_adr(taken_adr),
+      .ready(pix_ready),
+      .take(pix_take),
+      .fresh_take(fresh_take),
+      .npix_take(npix_take),
+      .npix_taken(npix_taken),
+      .pixel_req_valid(pixel_req_valid),
+      .pixel_req_ready(pixel_req_ready),
+      .pixel_req(pixel_req),
+      .load_start(load_start),
+      .load_map(load_map),
+      .load_done(load_done)
+  );
+
+  wire unused = &{1'b0, d_desc, desc};
+
+endmodule
+
+`resetall

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// weight_keep: decides whether the weights of a stream stay in the weight buffer.
+//
+// How it works: in a stream the rows of the weight buffer and of the parameter buffer that each
+// layer needs are added up as the first inference is decoded. As long as all fit, nothing is
+// released (keep); if they do not, keep falls before a loader could miss the room. Once the whole
+// list is decoded and fits, `reuse` tells the fetch side to skip weights and batch-norm words of
+// the inferences that follow, and the array to begin at the rows of the first one.
+// Handshake: none; `seen` is high in the cycles in which a descriptor is valid, `given` in its last.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module weight_keep #(
+    // output channels of the array, rows of the weight buffer and the parameter buffer
+    parameter N_Z       = 4,
+    parameter WBUF_ROWS = 1024,
+    parameter PAR_ROWS  = 2048 / N_Z,
+    parameter ZW        = $clog2(N_Z)
+) (
+    // clock, synchronous reset, drop everything
+    input  wire                  clk,
+    input  wire                  rst,
+    input  wire                  flush,
+    // a run begins; it is a stream; its last inference is over
+    input  wire                  begin_run,
+    input  wire                  stream,
+    input  wire                  ends,
+    // descriptors as they are decoded
+    input  wire                  seen,
+    input  wire                  given,
+    input  wire [`DESC_BITS-1:0] desc,
+    // nothing is released; what is decoded now has its weights in the buffer
+    output reg                   keep,
+    output reg                   reuse
+);
+
+  // sums stop at the limits: 16 bits of rows and a carry
+  localparam [16:0] W_LIMIT = WBUF_ROWS[16:0];
+  localparam [16:0] P_LIMIT = PAR_ROWS[16:0];
+
+  reg  [16:0] w_sum;
+  reg  [16:0] p_sum;
+  reg         counted;
+
+  wire [11:0] chans = {1'b0, desc[`DESC_O]} + N_Z[11:0] - 12'd1;
+  wire [16:0] w_next = w_sum + {1'b0, desc[`DESC_WROWS]};
+  wire [16:0] p_next = p_sum + {5'd0, chans >> ZW};
+  wire        add = seen && !counted && keep && !reuse;
+  wire        over = add && (w_next > W_LIMIT || p_next > P_LIMIT);
+
+  always @(posedge clk) begin
+    if (rst || flush || ends) begin
+      keep    <= 1'b0;
+      reuse   <= 1'b0;
+      counted <= 1'b0;
+      w_sum   <= 17'd0;
+      p_sum   <= 17'd0;
+    end else begin
+      keep    <= begin_run ? stream : keep && !over;
+      reuse   <= reuse || (given && desc[`DESC_LAST] && keep && !over);
+      counted <= seen && !given;
+      w_sum   <= begin_run ? 17'd0 : add ? w_next : w_sum;
+      p_sum   <= begin_run ? 17'd0 : add ? p_next : p_sum;
+    end
+  end
+
+  wire unused = &{1'b0, desc};
+
+endmodule
+
+`resetall

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// host_port: the host's way to the device, AHB slave, registers and performance counters.
+//
+// How it works: the slave turns bus accesses into register accesses and accesses of the AI RAM
+// window. Registers hold the configuration and start work; counters say where the cycles went.
+// Handshake: AHB as in ahb_slave; arg and result are valid/ready, the window holds window_req until
+// window_ack; everything else is levels and pulses.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module host_port #(
+    // pixels and output channels of the array, data width of the bus to the storage: for AI_CONFIG
+    parameter N_Y         = 4,
+    parameter N_Z         = 4,
+    parameter AHB_W       = 32,
+    // 64-byte rows of the AI RAM
+    parameter AI_RAM_ROWS = 32768
+) (
+    // clock and synchronous reset
+    input  wire                     clk,
+    input  wire                     rst,
+    // AHB slave, 32 bits
+    input  wire                     s_ahb_hsel,
+    input  wire [             31:0] s_ahb_haddr,
+    input  wire [              1:0] s_ahb_htrans,
+    input  wire                     s_ahb_hwrite,
+    input  wire [              2:0] s_ahb_hsize,
+    input  wire [              2:0] s_ahb_hburst,
+    input  wire [              3:0] s_ahb_hprot,
+    input  wire [             31:0] s_ahb_hwdata,
+    input  wire                     s_ahb_hready_in,
+    output wire                     s_ahb_hready_out,
+    output wire [              1:0] s_ahb_hresp,
+    output wire [             31:0] s_ahb_hrdata,
+    // interrupt, level
+    output wire                     irq,
+    // AI RAM window
+    output wire                     window_req,
+    output wire [ `WINDOW_BITS-1:0] window,
+    input  wire                     window_ack,
+    input  wire [             31:0] window_rdata,
+    // layer words to the controller; forget what was taken of an unfinished layer
+    output wire                     arg_valid,
+    input  wire                     arg_ready,
+    output wire [             63:0] arg_data,
+    output wire                     arg_flush,
+    // result words from the AI RAM
+    input  wire                     result_valid,
+    output wire                     result_ready,
+    input  wire [             63:0] result_data,
+    // controller: configuration, commands, state, events, error
+    output wire [    `CFG_BITS-1:0] cfg,
+    output wire [   `HOST_BITS-1:0] host,
+    input  wire [ `STATUS_BITS-1:0] status,
+    input  wire [  `EVENT_BITS-1:0] events,
+    input  wire [    `ERR_BITS-1:0] err,
+    // what storage port and array do
+    input  wire [`TRAFFIC_BITS-1:0] traffic,
+    input  wire [   `WORK_BITS-1:0] work
+);
+
+  wire reg_wr, reg_rd, reg_err, err_any;
+  wire [11:0] reg_addr;
+  wire [31:0] reg_wdata, reg_rdata;
+  wire [14*64-1:0] perf_flat;
+
+  ahb_slave #(
+      .AI_RAM_ROWS(AI_RAM_ROWS)
+  ) u_slave (
+      .clk(clk),
+      .rst(rst),
+      .s_ahb_hsel(s_ahb_hsel),
+      .s_ahb_haddr(s_ahb_haddr),
+      .s_ahb_htrans(s_ahb_htrans),
+      .s_ahb_hwrite(s_ahb_hwrite),
+      .s_ahb_hsize(s_ahb_hsize),
+      .s_ahb_hburst(s_ahb_hburst),
+      .s_ahb_hprot(s_ahb_hprot),
+      .s_ahb_hwdata(s_ahb_hwdata),
+      .s_ahb_hready_in(s_ahb_hready_in),
+      .s_ahb_hready_out(s_ahb_hready_out),
+      .s_ahb_hresp(s_ahb_hresp),
+      .s_ahb_hrdata(s_ahb_hrdata),
+      .reg_wr(reg_wr),
+      .reg_rd(reg_rd),
+      .reg_addr(reg_addr),
+      .reg_wdata(reg_wdata),
+      .reg_rdata(reg_rdata),
+      .reg_err(reg_err),
+      .window_req(window_req),
+      .window_we(window[`WINDOW_WE]),
+      .window_addr(window[`WINDOW_ADDR]),
+      .window_wstrb(window[`WINDOW_WSTRB]),
+      .window_wdata(window[`WINDOW_WDATA]),
+      .window_ack(window_ack),
+      .window_rdata(window_rdata)
+  );
+
+  reg_block #(
+      .N_Y  (N_Y),
+      .N_Z  (N_Z),
+      .AHB_W(AHB_W)
+  ) u_regs (
+      .clk(clk),
+      .rst(rst),
+      .reg_wr(reg_wr),
+      .reg_rd(reg_rd),
+      .reg_addr(reg_addr),
+      .reg_wdata(reg_wdata),
+      .reg_rdata(reg_rdata),
+      .reg_err(reg_err),
+      .arg_valid(arg_valid),
+      .arg_ready(arg_ready),
+      .arg_data(arg_data),
+      .arg_flush(arg_flush),
+      .result_valid(result_valid),
+      .result_ready(result_ready),
+      .result_data(result_data),
+      .cfg(cfg),
+      .host(host),
+      .state(status),
+      .events(events),
+      .err(err),
+      .weight_bias_full(traffic[`TRAFFIC_WEIGHT_BIAS_FULL]),
+      .err_any(err_any),
+      .perf_flat(perf_flat),
+      .irq(irq)
+  );
+
+  // a layer drains when nothing waits for its operands any more
+  wire wait_tile = work[`WORK_WAIT_TILE];
+  wire wait_weight = work[`WORK_WAIT_WEIGHT];
+  wire draining = status[`STATUS_WAITING_DRAIN] && !wait_tile && !wait_weight;
+  wire reading = traffic[`TRAFFIC_READING];
+
+  perf u_perf (
+      .clk(clk),
+      .rst(rst),
+      .clear(host[`HOST_START] || host[`HOST_SOFT_RESET]),
+      .busy(status[`STATUS_BUSY]),
+      .issued(work[`WORK_ISSUED]),
+      .wait_input(wait_tile),
+      .wait_weight(wait_weight),
+      .wait_output(work[`WORK_WAIT_OUTPUT] || draining),
+      .wait_bus(status[`STATUS_WAITING_BUS] || (reading && !status[`STATUS_WAITING_DRAIN])),
+      .bus_reading(reading),
+      .macs_issued(work[`WORK_MACS_ISSUED]),
+      .macs_gated(work[`WORK_MACS_GATED]),
+      .layer_done(events[`EVENT_LAYER_DONE]),
+      .inf_done(events[`EVENT_INF_DONE]),
+      .inf_kept(events[`EVENT_INF_KEPT]),
+      .read_beat(traffic[`TRAFFIC_READ_BEAT]),
+      .write_beat(traffic[`TRAFFIC_WRITE_BEAT]),
+      .flat(perf_flat)
+  );
+
+  wire unused = &{1'b0, err_any, traffic};
+
+endmodule
+
+`resetall

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// kpu_regs: the register block of the K210 KPU (kpu.md section 3), offsets 0x00..0x44.
+//
+// 64-bit registers, each seen as two 32-bit words. The write of the high word of
+// layer_argument_fifo pushes the 64-bit word made of it and the low word written before; a read
+// of the high word of fifo_data_out pops. What kpu.md leaves open is decided like this:
+// * the layer FIFO holds 16 layers. A layer is admitted as a whole: if there is no room for 12
+//   words when its first word comes, all its 12 words are dropped, and overrun pulses once;
+// * thresholds count complete layers in the FIFO (a layer counts until its last word is taken).
+//   almost_empty: held <= empty threshold, almost_full: held >= full threshold. Either is raised
+//   when a change of the number of layers leaves the FIFO in that state, stands while the state
+//   lasts, and interrupt_clear silences it until the next change. So "clear, then push" never
+//   loses an interrupt, an idle device with an empty FIFO does not storm, and a driver that pushes
+//   with interrupts masked and unmasks them afterwards sees nothing stale;
+// * fifo_ctrl: 0 empties, for as long as it is 0: bit 1 the result FIFO behind fifo_data_out,
+//   bit 2 the layer FIFO; the other bits are stored, there is nothing behind them.
+// Handshake: wr/rd strobes with addr, rdata in the same cycle; la_* and rf_* are valid/ready.
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module kpu_regs (
+    // clock, synchronous reset, soft reset (empties the FIFOs, clears the interrupts)
+    input  wire        clk,
+    input  wire        rst,
+    input  wire        soft_reset,
+    // register access
+    input  wire        wr,
+    input  wire        rd,
+    input  wire [11:0] addr,
+    input  wire [31:0] wdata,
+    output reg  [31:0] rdata,
+    output wire        hit,
+    // layer argument words to the core
+    output wire        arg_valid,
+    input  wire        arg_ready,
+    output wire [63:0] arg_data,
+    output wire        arg_flush,
+    // result words from the core
+    input  wire        result_valid,
+    output wire        result_ready,
+    input  wire [63:0] result_data,
+    // weight width, event, fill levels (layers, result words), interrupt
+    output wire        eight_bit_mode,
+    input  wire        ev_calc_done,
+    output wire [ 4:0] layers_held,
+    output wire        layers_full,
+    output wire [ 4:0] results_held,
+    output wire        irq,
+    // interrupt_clear was written
+    output wire        clear_write,
+    // errors: layer pushed without room, result read while there is none
+    output wire        overrun,
+    output wire        underrun
+);
+
+  localparam LAYERS = 16;
+  localparam WORDS = 12;
+  localparam DEPTH = LAYERS * WORDS;
+  localparam COUNT_W = $clog2(DEPTH + 1);
+  localparam ADMIT_I = DEPTH - WORDS;
+  localparam [COUNT_W-1:0] ADMIT = ADMIT_I[COUNT_W-1:0];
+  localparam [3:0] LAST_WORD = 4'd11;
+
+  // word offsets
+  localparam [9:0] A_LAYER_LO = 10'h000;
+  localparam [9:0] A_LAYER_HI = 10'h001;
+  localparam [9:0] A_STATUS = 10'h002;
+  localparam [9:0] A_RAW = 10'h004;
+  localparam [9:0] A_MASK = 10'h006;
+  localparam [9:0] A_CLEAR = 10'h008;
+  localparam [9:0] A_THRESHOLD = 10'h00A;
+  localparam [9:0] A_DATA_LO = 10'h00C;
+  localparam [9:0] A_DATA_HI = 10'h00D;
+  localparam [9:0] A_FIFO_CTRL = 10'h00E;
+  localparam [9:0] A_EIGHT_BIT = 10'h010;
+  localparam [9:0] A_END = 10'h012;
+
+  wire [ 9:0] word = addr[11:2];
+
+  reg  [31:0] low;
+  reg  [ 2:0] mask;
+  reg  [ 7:0] threshold;
+  reg  [ 4:0] fifo_ctrl;
+  reg         eight_bit;
+
+  assign hit = (word < A_END);
+  assign eight_bit_mode = eight_bit;
+
+  always @(posedge clk) begin
+    if (rst) begin
+      low <= 32'd0;
+      mask <= 3'b111;
+      threshold <= 8'h1C;
+      fifo_ctrl <= 5'h1F;
+      eight_bit <= 1'b0;
+    end else if (wr) begin
+      case (word)
+        A_LAYER_LO:  low <= wdata;
+        A_MASK:      mask <= wdata[2:0];
+        A_THRESHOLD: threshold <= wdata[7:0];
+        A_FIFO_CTRL: fifo_ctrl <= wdata[4:0];
+        A_EIGHT_BIT: eight_bit <= wdata[0];
+        default:     low <= low;
+      endcase
+    end
+  end
+
+  // -------------------------------------------------------------------------------------------
+  // layer FIFO
+  // -------------------------------------------------------------------------------------------
+  reg  [        3:0] in_word;
+  reg                dropping;
+  reg  [        3:0] out_word;
+  reg  [        4:0] held;
+  wire [COUNT_W-1:0] arg_count;
+  wire               arg_in_ready_unused;
+
+  assign arg_flush = soft_reset || !fifo_ctrl[2];
+
+  wire push = wr && (word == A_LAYER_HI) && !arg_flush;
+  wire first = (in_word == 4'd0);
+  wire room = (arg_count <= ADMIT);
+  wire drop = first ? !room : dropping;
+  wire layer_in = push && !drop && (in_word == LAST_WORD);
+  wire pop = arg_valid && arg_ready;
+  wire layer_out = pop && (out_word == LAST_WORD);
+
+  assign overrun = push && first && !room;
+  assign layers_held = held;
+  assign layers_full = !room;
+
+  fifo_ram #(
+      .WIDTH(64),
+      .DEPTH(DEPTH)
+  ) u_layers (
+      .clk      (clk),
+      .rst      (rst),
+      .flush    (arg_flush),
+      .in_valid (push && !drop),
+      .in_ready (arg_in_ready_unused),
+      .in_data  ({wdata, low}),
+      .out_valid(arg_valid),
+      .out_ready(arg_ready),
+      .out_data (arg_data),
+      .count    (arg_count)
+  );
+
+  always @(posedge clk) begin
+    if (rst || arg_flush) begin
+      in_word <= 4'd0;
+      dropping <= 1'b0;
+      out_word <= 4'd0;
+      held <= 5'd0;
+    end else begin
+      if (push) begin
+        in_word  <= (in_word == LAST_WORD) ? 4'd0 : in_word + 4'd1;
+        dropping <= drop;
+      end
+      if (pop) begin
+        out_word <= (out_word == LAST_WORD) ? 4'd0 : out_word + 4'd1;
+      end
+      held <= held + {4'd0, layer_in} - {4'd0, layer_out};
+    end
+  end
+
+  // -------------------------------------------------------------------------------------------
+  // result FIFO
+  // -------------------------------------------------------------------------------------------
+  wire        res_valid;
+  wire [63:0] res_data;
+
+  fifo_sync #(
+      .WIDTH(64),
+      .DEPTH(16)
+  ) u_results (
+      .clk      (clk),
+      .rst      (rst),
+      .flush    (soft_reset || !fifo_ctrl[1]),
+      .in_valid (result_valid),
+      .in_ready (result_ready),
+      .in_data  (result_data),
+      .out_valid(res_valid),
+      .out_ready(rd && (word == A_DATA_HI)),
+      .out_data (res_data),
+      .count    (results_held)
+  );
+
+  assign underrun = rd && (word == A_DATA_LO || word == A_DATA_HI) && !res_valid;
+
+  // -------------------------------------------------------------------------------------------
+  // interrupts
+  // -------------------------------------------------------------------------------------------
+  reg        calc_done;
+  reg        empty_flag;
+  reg        full_flag;
+  reg        changed;
+
+  wire       empty_state = (held <= {1'b0, threshold[7:4]});
+  wire       full_state = (held >= {1'b0, threshold[3:0]});
+  wire       empty_now = empty_state && (empty_flag || changed);
+  wire       full_now = full_state && (full_flag || changed);
+  wire [2:0] raw = {full_now, empty_now, calc_done};
+  wire [2:0] status = raw & ~mask;
+  assign clear_write = wr && (word == A_CLEAR);
+  wire [2:0] clear = clear_write ? wdata[2:0] : 3'd0;
+
+  assign irq = (status != 3'd0);
+
+  always @(posedge clk) begin
+    if (rst || soft_reset) begin
+      calc_done <= 1'b0;
+      empty_flag <= 1'b0;
+      full_flag <= 1'b0;
+      changed <= 1'b0;
+    end else begin
+      calc_done <= ev_calc_done || (calc_done && !clear[0]);
+      empty_flag <= empty_now && !clear[1];
+      full_flag <= full_now && !clear[2];
+      changed <= (layer_in != layer_out) && !arg_flush;
+    end
+  end
+
+  always @* begin
+    case (word)
+      A_STATUS:    rdata = {29'd0, status};
+      A_RAW:       rdata = {29'd0, raw};
+      A_MASK:      rdata = {29'd0, mask};
+      A_THRESHOLD: rdata = {24'd0, threshold};
+      A_DATA_LO:   rdata = res_valid ? res_data[31:0] : 32'd0;
+      A_DATA_HI:   rdata = res_valid ? res_data[63:32] : 32'd0;
+      A_FIFO_CTRL: rdata = {27'd0, fifo_ctrl};
+      A_EIGHT_BIT: rdata = {31'd0, eight_bit};
+      default:     rdata = 32'd0;
+    endcase
+  end
+
+  // all registers are words
+  wire _unused_ok = &{1'b0, addr[1:0]};
+
+endmodule
+
+`resetall

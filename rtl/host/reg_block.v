@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// reg_block: all registers of the device behind the AHB slave.
+//
+// Three parts, each in a module of its own: the KPU registers, the AI_* registers, the counters.
+// The map with every field is rtl/host/openkpu.rdl, from which docs/registers.md comes.
+// Handshake: reg_wr and reg_rd are one-cycle strobes with reg_addr and reg_wdata; reg_rdata and
+// reg_err answer in the same cycle. An address without a register gives reg_err and does nothing;
+// writes to read-only registers and bits are ignored.
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module reg_block #(
+    // shape of the MAC array, data width of the bus to the storage: for AI_CONFIG
+    parameter N_Y   = 4,
+    parameter N_Z   = 4,
+    parameter AHB_W = 32
+) (
+    // clock, synchronous reset
+    input  wire                    clk,
+    input  wire                    rst,
+    // register access from the AHB slave
+    input  wire                    reg_wr,
+    input  wire                    reg_rd,
+    input  wire [            11:0] reg_addr,
+    input  wire [            31:0] reg_wdata,
+    output wire [            31:0] reg_rdata,
+    output wire                    reg_err,
+    // layer argument words to the core; arg_flush: forget what was taken of an unfinished layer
+    output wire                    arg_valid,
+    input  wire                    arg_ready,
+    output wire [            63:0] arg_data,
+    output wire                    arg_flush,
+    // result words from the core
+    input  wire                    result_valid,
+    output wire                    result_ready,
+    input  wire [            63:0] result_data,
+    // configuration and commands to the controller, its state, events and errors
+    output wire [   `CFG_BITS-1:0] cfg,
+    output wire [  `HOST_BITS-1:0] host,
+    input  wire [`STATUS_BITS-1:0] state,
+    input  wire [ `EVENT_BITS-1:0] events,
+    input  wire [   `ERR_BITS-1:0] err,
+    // weight and bias FIFO are full, for AI_STATUS
+    input  wire                    weight_bias_full,
+    // an error is recorded
+    output wire                    err_any,
+    // performance counters, first one lowest
+    input  wire [       14*64-1:0] perf_flat,
+    // interrupt, level
+    output wire                    irq
+);
+
+  wire        kpu_hit;
+  wire        ai_hit;
+  wire        perf_hit;
+  wire [31:0] kpu_rdata;
+  wire [31:0] ai_rdata;
+  wire [31:0] perf_rdata;
+  wire        kpu_irq;
+  wire        ai_irq;
+  wire        overrun;
+  wire        underrun;
+  wire [ 4:0] layers_held;
+  wire        layers_full;
+  wire [ 4:0] results_held;
+
+  wire        eight_bit_mode;
+  wire start_pulse, soft_reset_pulse, stop_pulse, err_ack, clear_write;
+
+  // clearing the KPU's interrupts begins every layer of its drivers, so it acknowledges too
+  assign host = {err_ack || clear_write, stop_pulse, soft_reset_pulse, start_pulse};
+
+  // AI_STATUS; its bit 1 (error) is put in by ai_cfg
+  wire [9:0] layer = state[`STATUS_LAYER];
+  wire [31:0] status = {
+    3'd0,
+    layers_held,
+    3'd0,
+    results_held,
+    layer[7:0],
+    state[`STATUS_KEPT],
+    state[`STATUS_NPIX_TAKEN],
+    layers_full,
+    results_held != 5'd0,
+    state[`STATUS_FC_LAYER],
+    weight_bias_full,
+    1'b0,
+    state[`STATUS_BUSY]
+  };
+
+  assign reg_err = (reg_wr || reg_rd) && !(kpu_hit || ai_hit || perf_hit);
+  assign reg_rdata = kpu_hit ? kpu_rdata : ai_hit ? ai_rdata : perf_rdata;
+  assign irq = kpu_irq || ai_irq;
+
+  kpu_regs u_kpu (
+      .clk(clk),
+      .rst(rst),
+      .soft_reset(soft_reset_pulse),
+      .wr(reg_wr),
+      .rd(reg_rd),
+      .addr(reg_addr),
+      .wdata(reg_wdata),
+      .rdata(kpu_rdata),
+      .hit(kpu_hit),
+      .arg_valid(arg_valid),
+      .arg_ready(arg_ready),
+      .arg_data(arg_data),
+      .arg_flush(arg_flush),
+      .result_valid(result_valid),
+      .result_ready(result_ready),
+      .result_data(result_data),
+      .eight_bit_mode(eight_bit_mode),
+      .ev_calc_done(events[`EVENT_CALC_DONE]),
+      .layers_held(layers_held),
+      .layers_full(layers_full),
+      .results_held(results_held),
+      .irq(kpu_irq),
+      .clear_write(clear_write),
+      .overrun(overrun),
+      .underrun(underrun)
+  );
+
+  ai_cfg #(
+      .N_Y  (N_Y),
+      .N_Z  (N_Z),
+      .AHB_W(AHB_W)
+  ) u_ai (
+      .clk(clk),
+      .rst(rst),
+      .wr(reg_wr),
+      .addr(reg_addr),
+      .wdata(reg_wdata),
+      .rdata(ai_rdata),
+      .hit(ai_hit),
+      .eight_bit_mode(eight_bit_mode),
+      .cfg(cfg),
+      .start_pulse(start_pulse),
+      .soft_reset_pulse(soft_reset_pulse),
+      .stop_pulse(stop_pulse),
+      .err_ack(err_ack),
+      .state(state),
+      .events(events),
+      .err(err),
+      .status(status),
+      .overrun(overrun),
+      .underrun(underrun),
+      .err_any(err_any),
+      .irq(ai_irq)
+  );
+
+  perf_regs u_perf (
+      .clk(clk),
+      .rst(rst),
+      .rd(reg_rd),
+      .addr(reg_addr),
+      .rdata(perf_rdata),
+      .hit(perf_hit),
+      .perf_flat(perf_flat)
+  );
+
+  // AI_STATUS shows the low eight bits of the layer index
+  wire unused = &{1'b0, layer[9:8], state, events};
+
+endmodule
+
+`resetall

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fields of the packed vectors that travel between modules. Written by scripts/gen_fields.py from
+// fields.toml; change that.
+`ifndef OPENKPU_FIELDS_VH
+`define OPENKPU_FIELDS_VH
+
+// How a layer uses the array (DESC_MODE), and the pooling that is left for the pooling unit
+// (DESC_POOL): the input side does the picks. And a width that several modules share.
+`define MODE_TAPS 2'd0  // 3x3 convolution, or depthwise with pooling: nine taps of one channel
+`define MODE_CHAN 2'd1  // 1x1 convolution: nine channels of one tap
+`define MODE_DWROW 2'd2  // depthwise without pooling: an AI RAM row a step
+`define MODE_FC 2'd3  // fully connected: nine elements of the flattened map
+`define PROW_BITS 13  // width of a parameter row counter: 2048 rows at most, two bits more to compare
+`define POOL_NONE 3'd0  // none, or a pick
+`define POOL_MAX2 3'd1  // maximum of 2x2
+`define POOL_MEAN2 3'd2  // mean of 2x2
+`define POOL_MAX4 3'd3  // maximum of 4x4
+`define POOL_MEAN4 3'd4  // mean of 4x4
+`define POOL_MAXS1 3'd5  // maximum of 2x2, stride 1
+`define POOL_MEANS1 3'd6  // mean of 2x2, stride 1
+
+// Decoded layer: layer_decode to the fetch side, the loaders and the compute side. Widths follow
+// the bounds of the KPU layer argument.
+`define DESC_MODE 1:0  // MODE_*
+`define DESC_DW 2  // depthwise layer
+`define DESC_K3 3  // 3x3 kernel
+`define DESC_SIN 4  // signed input pixels
+`define DESC_SOUT 5  // signed output
+`define DESC_HELD 6  // the stripe's input stays in the tile buffer for a whole block
+`define DESC_WIDE 7  // 16-bit weights
+`define DESC_C 18:8  // input channels, 1..1024
+`define DESC_O 29:19  // output channels, 1..1024
+`define DESC_W 40:30  // input width, 1..1024
+`define DESC_H 50:41  // input height, 1..512
+`define DESC_OW 61:51  // output width
+`define DESC_OH 71:62  // output height
+`define DESC_KW 82:72  // width of the grid of pixels that are computed
+`define DESC_KH 92:83  // height of that grid
+`define DESC_SRC 107:93  // first AI RAM row of the input map
+`define DESC_DST 122:108  // first AI RAM row of the output map
+`define DESC_IP 124:123  // input pitch: 0 = 16, 1 = 32, 2 = 64 bytes
+`define DESC_IRL 129:125  // rows a line of the input, 1..16
+`define DESC_ICS 143:130  // rows a channel group of the input, 1..8192
+`define DESC_OP 145:144  // output pitch code
+`define DESC_ORL 150:146  // rows a line of the output
+`define DESC_OCS 164:151  // rows a channel group of the output
+`define DESC_STL 166:165  // log2 of the pick stride: 0, 1, 2
+`define DESC_PH 167  // column phase of the pick (right_top)
+`define DESC_SWL 170:168  // log2 of the stripe's line width: 4, 5, 6
+`define DESC_POOL 173:171  // POOL_*
+`define DESC_S 191:174  // reduction steps a group, 1..233017 (fc of a 2 MiB map)
+`define DESC_LASTN 195:192  // valid positions in the last step, 1..9
+`define DESC_G 206:196  // output groups, 1..1024
+`define DESC_B 217:207  // groups a block (kept in the weight buffer for all stripes)
+`define DESC_PAD 225:218  // pad value
+`define DESC_ARGX 249:226  // arg_x
+`define DESC_SHRX 253:250  // shr_x
+`define DESC_ARGW 277:254  // arg_w
+`define DESC_SHRW 281:278  // shr_w
+`define DESC_ADDC 317:282  // arg_add * n, modulo 2^36
+`define DESC_WADDR 349:318  // weight table, byte address
+`define DESC_PSIZE 366:350  // bytes from one weight load to the next
+`define DESC_LOADS 373:367  // weight loads, 1..64
+`define DESC_WLEN 397:374  // bytes of a full load
+`define DESC_WLAST 421:398  // bytes of the last load
+`define DESC_BADDR 453:422  // batch-norm table, byte address
+`define DESC_AADDR 485:454  // activation table, byte address
+`define DESC_INTEN 486  // int_en
+`define DESC_SEND 487  // send_data_out
+`define DESC_FIRST 488  // first layer of an inference (task list)
+`define DESC_LAST 489  // last layer of an inference (task list)
+`define DESC_IDX 499:490  // layer index
+`define DESC_INB 521:500  // bytes of the input map, dense: at most 2 MiB
+`define DESC_TOUCH 522  // uses the place of the inference's input map
+`define DESC_WROWS 538:523  // rows of the weight buffer for all weights; saturates at 65535
+`define DESC_BITS 539
+
+// Request of a DMA channel.
+`define REQ_ADDR 31:0  // first byte
+`define REQ_LEN 55:32  // bytes
+`define REQ_BITS 56
+
+// Bus word of a DMA stream. Uses AHB_W, OW = log2(bytes of a bus word), CW = OW + 1.
+`define BEAT_DATA (0)+:(AHB_W)  // the word
+`define BEAT_OFF (AHB_W)+:(OW)  // first byte that counts
+`define BEAT_CNT (AHB_W+OW)+:(CW)  // bytes that count
+`define BEAT_LAST (AHB_W+OW+CW)  // last word of its request
+`define BEAT_BITS (1+AHB_W+OW+CW)
+
+// What travels with a bus command and comes back with its beats. Uses OW and CW.
+`define DMA_TAG_STOP (0)+:(CW)  // bytes that count in the last word of the request
+`define DMA_TAG_OFF (CW)+:(OW)  // first byte that counts in its first word
+`define DMA_TAG_LAST (CW+OW)  // the request ends with this command
+`define DMA_TAG_FIRST (1+CW+OW)  // the request begins with this command
+`define DMA_TAG_CHAN (2+CW+OW)+:(3)  // channel: 0 list, 1 bias, 2 weight, 3 pixel, 4 store
+`define DMA_TAG_BITS (5+CW+OW)
+
+// Burst command to the AHB master. Uses TAG_W.
+`define CMD_WRITE (0)  // direction
+`define CMD_ADDR (1)+:(32)  // first byte
+`define CMD_BEATS (33)+:(5)  // 1..16
+`define CMD_SIZE (38)+:(3)  // as HSIZE
+`define CMD_WPOP (41)  // each beat takes a word of write data
+`define CMD_TAG (42)+:(TAG_W)  // comes back with the beats
+`define CMD_BITS (42+TAG_W)
+
+// Feature map in the AI RAM, sizes minus one.
+`define MAP_BASE 14:0  // first row
+`define MAP_CHANS_M1 24:15  // channels - 1
+`define MAP_HEIGHT_M1 33:25  // lines - 1
+`define MAP_WIDTH_M1 43:34  // pixels of a line - 1
+`define MAP_BITS 44
+
+// Output map that leaves the AI RAM.
+`define UNLOAD_MAP (0)+:(`MAP_BITS)  // the map
+`define UNLOAD_ADR (`MAP_BITS)+:(32)  // where it goes in the storage
+`define UNLOAD_STORE (32+`MAP_BITS)  // it goes to the storage, not to the host
+`define UNLOAD_BITS (33+`MAP_BITS)
+
+// Rows of the parameter buffer and weights that a stream keeps, for the layer at work. Uses PRW.
+`define KEEPING_BASE (0)+:(PRW)  // first parameter row of the layer
+`define KEEPING_FREED (PRW)+:(PRW)  // parameter rows released (running count)
+`define KEEPING_KEEP (PRW+PRW)  // weights and parameters stay
+`define KEEPING_REUSE (1+PRW+PRW)  // the inference that is decoded has its weights in the buffer
+`define KEEPING_BITS (2+PRW+PRW)
+
+// ERROR answer of the bus.
+`define FAULT_ADDR 31:0  // address of the beat
+`define FAULT_CHAN 34:32  // channel: 0 list, 1 bias, 2 weight, 3 pixel, 4 store
+`define FAULT_BITS 35
+
+// Configuration of a run, from the registers to the controller.
+`define CFG_TAKEN_ADR 31:0  // AI_TAKEN_ADR: where the pixels asked for last begin
+`define CFG_WGT_ADR 63:32  // AI_WGT_ADR
+`define CFG_BIAS_ADR 95:64  // AI_BIAS_ADR
+`define CFG_LIST_ADR 127:96  // AI_LIST_ADR
+`define CFG_RES_ADR 159:128  // AI_RES_ADR
+`define CFG_LIST_LEN 169:160  // AI_LIST_LEN
+`define CFG_MORE 170  // another inference follows
+`define CFG_EIGHT_BIT 171  // weights are u8
+`define CFG_BITS 172
+
+// Commands of the host to the controller, pulses.
+`define HOST_START 0  // AI_CTRL.start, accepted
+`define HOST_SOFT_RESET 1  // AI_CTRL.soft_reset
+`define HOST_STOP 2  // AI_CTRL.stop
+`define HOST_ACK 3  // an error is acknowledged: AI_ERR_CODE or interrupt_clear was written
+`define HOST_BITS 4
+
+// State of the controller, levels.
+`define STATUS_BUSY 0  // AI_STATUS.busy
+`define STATUS_FC_LAYER 1  // AI_STATUS.fc_layer
+`define STATUS_KEPT 2  // AI_STATUS.kept
+`define STATUS_NPIX_TAKEN 3  // AI_STATUS.npix_taken
+`define STATUS_LAYER 13:4  // index of the layer at work
+`define STATUS_WAITING_DRAIN 14  // a layer runs
+`define STATUS_WAITING_BUS 15  // pixels or results are on their way
+`define STATUS_BITS 16
+
+// Events of the controller, pulses.
+`define EVENT_CALC_DONE 0  // a layer with int_en is done
+`define EVENT_INF_DONE 1  // the result of an inference is stored
+`define EVENT_INF_KEPT 2  // with inf_done: it read no weights
+`define EVENT_LAYER_DONE 3  // a layer is done
+`define EVENT_INF_NEXT 4  // the next inference of a stream begins
+`define EVENT_PIX_TAKE 5  // AI_PIX_ADR is taken for a fetch
+`define EVENT_NPIX_TAKE 6  // AI_NPIX_ADR is taken for a prefetch
+`define EVENT_ERROR 7  // an error; its description is valid
+`define EVENT_BITS 8
+
+// What the array does in a cycle, for the counters.
+`define WORK_ISSUED 0  // an issue was made
+`define WORK_WAIT_TILE 1  // none: the tile buffer is empty
+`define WORK_WAIT_WEIGHT 2  // none: weights or parameters are missing
+`define WORK_WAIT_OUTPUT 3  // none: results are not taken
+`define WORK_MACS_ISSUED 75:4  // multiplications issued, 8 bits a column
+`define WORK_MACS_GATED 147:76  // multiplications whose multiplier stood still, 8 bits a column
+`define WORK_BITS 148
+
+// What the storage port does in a cycle: for the counters, AI_STATUS and the controller.
+`define TRAFFIC_WEIGHT_BIAS_FULL 0  // weight FIFO and bias FIFO are full
+`define TRAFFIC_READING 1  // a read is outstanding or could be issued
+`define TRAFFIC_READ_BEAT 2  // a beat of a read is finished
+`define TRAFFIC_WRITE_BEAT 3  // a beat of a write is finished
+`define TRAFFIC_IDLE 4  // nothing is outstanding
+`define TRAFFIC_WEIGHT_QUIET 5  // the requests of the weight channel are all sent out
+`define TRAFFIC_BIAS_QUIET 6  // those of the bias channel
+`define TRAFFIC_BITS 7
+
+// Access of the host to the AI RAM.
+`define WINDOW_WDATA 31:0  // word to write
+`define WINDOW_WSTRB 35:32  // bytes of it to write
+`define WINDOW_ADDR 56:36  // byte address
+`define WINDOW_WE 57  // write
+`define WINDOW_BITS 58
+
+// Write of an AI RAM row.
+`define ROWWRITE_DATA 511:0  // the row
+`define ROWWRITE_BE 575:512  // bytes of it to write
+`define ROWWRITE_ROW 590:576  // its address
+`define ROWWRITE_BITS 591
+
+// Description of an error.
+`define ERR_CODE 7:0  // AI_ERR_CODE
+`define ERR_LAYER 23:8  // AI_ERR_INFO
+`define ERR_ADDR 55:24  // AI_ERR_ADDR
+`define ERR_BITS 56
+
+// What the write-back needs to know of a group (depthwise: a row). Uses ZW = log2(N_Z).
+`define JOB_LINES (0)+:(3)  // lines of the stripe
+`define JOB_WIDTH (3)+:(7)  // pixels of a line of the stripe
+`define JOB_GY (10)+:(9)  // line of the computed grid where the stripe begins
+`define JOB_GX (19)+:(10)  // column of the computed grid where the stripe begins
+`define JOB_NZ (29)+:(ZW+1)  // output channels of the group
+`define JOB_CHAN (29+ZW+1)+:(10)  // first output channel of the group
+`define JOB_BITS (39+ZW+1)
+
+// What stays with a group until its sums are drained. Uses ZW and PRW.
+`define META_JOB (0)+:(`JOB_BITS)  // for the write-back
+`define META_PBANK (`JOB_BITS)+:(ZW)  // bank of the parameters (depthwise, fully connected)
+`define META_PROW (`JOB_BITS+ZW)+:(PRW)  // row of the parameters
+`define META_BITS (`JOB_BITS+ZW+PRW)
+
+// What travels with an issue to the accumulators. Uses ZW and PRW.
+`define TAG_META (0)+:(`META_BITS)  // of the group
+`define TAG_POS (`META_BITS)+:(6)  // position of the first pixel in the stripe
+`define TAG_END (6+`META_BITS)  // last issue of a group or row
+`define TAG_LAST (7+`META_BITS)  // last reduction step
+`define TAG_FIRST (8+`META_BITS)  // first reduction step
+`define TAG_IDX (9+`META_BITS)+:(6)  // place in the accumulator bank
+`define TAG_BANK (15+`META_BITS)  // accumulator bank
+`define TAG_BITS (16+`META_BITS)
+
+// Control of a column of the array, a cycle after its memories are read. Uses L = N_Y * N_Z and
+// ZW.
+`define COLUMN_TAPS (0)+:(9)  // taps in use, a bit a column
+`define COLUMN_WSEL (9)+:(ZW)  // weight bank (depthwise, fully connected)
+`define COLUMN_POS (9+ZW)+:(6)  // position of the first pixel in the stripe
+`define COLUMN_KERNELS (15+ZW)+:(8)  // kernel modules in use
+`define COLUMN_COUNT (23+ZW)+:(8)  // lanes that count
+`define COLUMN_BOT (31+ZW)+:(L)  // lanes at the lower edge of the map
+`define COLUMN_TOP (31+ZW+L)+:(L)  // lanes at the upper edge
+`define COLUMN_RIGHT (31+ZW+L+L)+:(L)  // lanes at the right edge
+`define COLUMN_LEFT (31+ZW+L+L+L)+:(L)  // lanes at the left edge
+`define COLUMN_VALID (31+ZW+L+L+L+L)+:(L)  // lanes that count
+`define COLUMN_BITS (31+ZW+L+L+L+L+L)
+
+`endif

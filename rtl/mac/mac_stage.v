@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mac_stage: operands, the sign-gated MAC array and its accumulators.
+//
+// How it works: each of nine operand_columns picks from a tile row and a weight row what its
+// units multiply; mac_array adds the products up along the columns. The tag of an issue waits here
+// for its sums, which are added up in the accumulators, or (depthwise) go straight on.
+// Handshake: the columns are a fixed pipeline, a cycle behind the memories' read enables. A group
+// that is complete waits until its parameters, the table and room in the collector are there; then
+// drain_take pulses and its sums leave, parameters being read (param_re) a cycle before out_valid.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module mac_stage #(
+    // array: pixels and output channels; bits of a weight, 1: operands of gated products are still
+    parameter N_Y         = 4,
+    parameter N_Z         = 4,
+    parameter WEIGHT_BITS = 16,
+    parameter GATE        = 1,
+    // width of a parameter row counter
+    parameter PRW         = `PROW_BITS,
+    // derived, not to be set: lanes, widths of a bank number, a parameter row, the sum of pixels
+    parameter L           = N_Y * N_Z,
+    parameter ZW          = $clog2(N_Z),
+    parameter PAW         = $clog2(2048 / N_Z),
+    parameter XW          = 29
+) (
+    // clock and synchronous reset
+    input  wire                         clk,
+    input  wire                         rst,
+    // layer
+    input  wire [       `DESC_BITS-1:0] desc,
+    // columns: control, tile rows, weights
+    input  wire [   9*`COLUMN_BITS-1:0] control,
+    input  wire [                511:0] row_0,
+    input  wire [                511:0] row_1,
+    input  wire [                511:0] row_2,
+    input  wire [                511:0] row_3,
+    input  wire [                511:0] row_4,
+    input  wire [                511:0] row_5,
+    input  wire [                511:0] row_6,
+    input  wire [                511:0] row_7,
+    input  wire [                511:0] row_8,
+    input  wire [9*N_Z*WEIGHT_BITS-1:0] weights,
+    // an issue was made, with its tag
+    input  wire                         issued,
+    input  wire [        `TAG_BITS-1:0] issue_tag,
+    // accumulator banks: free, taken by an issue
+    output wire [                  1:0] bank_free,
+    input  wire                         bank_take,
+    input  wire                         bank_number,
+    // what a drain waits for: parameters complete (running count), table, room in the collector
+    input  wire [              PRW-1:0] prow_filled,
+    input  wire                         act_ready,
+    input  wire                         row_room,
+    output wire                         drain_take,
+    // parameters of the group that leaves
+    output wire                         param_re,
+    output wire [              PAW-1:0] param_row,
+    // to the post lanes: sums, sums of pixels, position in the stripe, end of the group, its place
+    output wire                         out_valid,
+    output wire [             L*36-1:0] out_sum,
+    output wire [             L*XW-1:0] out_xsum,
+    output wire [                  5:0] out_pos,
+    output wire                         out_end,
+    output wire [               ZW-1:0] out_bank,
+    output wire [        `JOB_BITS-1:0] out_job,
+    // no sums here
+    output wire                         idle,
+    // multiplications of each column in this cycle: issued, gated
+    output wire [                 71:0] macs_issued,
+    output wire [                 71:0] macs_gated
+);
+
+  localparam N_X = 9;  // columns: nine taps, or nine channels
+  localparam PW = WEIGHT_BITS + 12;  // 9 * 255 * (2^WEIGHT_BITS - 1) and a sign
+
+  wire [  1:0] mode = desc[`DESC_MODE];
+  wire         dw = desc[`DESC_DW];
+  wire         taps_mode = mode == `MODE_TAPS;
+  wire         dwrow_mode = mode == `MODE_DWROW;
+  wire         one_bank = mode == `MODE_FC || (taps_mode && dw);
+  wire [  2:0] swl = dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
+
+  // ---- operands
+  wire [511:0] rows                                                               [0:8];
+  assign rows[0] = row_0;
+  assign rows[1] = row_1;
+  assign rows[2] = row_2;
+  assign rows[3] = row_3;
+  assign rows[4] = row_4;
+  assign rows[5] = row_5;
+  assign rows[6] = row_6;
+  assign rows[7] = row_7;
+  assign rows[8] = row_8;
+
+  genvar t;
+  generate
+    for (t = 0; t < 9; t = t + 1) begin : g_col
+      localparam integer KY = t / 3;
+      localparam integer KX = t % 3;
+      wire [`COLUMN_BITS-1:0] now = control[t*`COLUMN_BITS+:`COLUMN_BITS];
+      wire [8:0] taps = now[`COLUMN_TAPS];
+      wire [L-1:0] valid;
+      wire [9*L-1:0] pixel;
+      wire [N_Z*WEIGHT_BITS-1:0] weight;
+      wire [7:0] issued_t;
+      wire [7:0] gated_t;
+      wire unused_taps = &{1'b0, taps};
+      operand_column #(
+          .N_Y        (N_Y),
+          .N_Z        (N_Z),
+          .WEIGHT_BITS(WEIGHT_BITS)
+      ) u_operand (
+          .clk(clk),
+          .rst(rst),
+          .ky(KY[1:0]),
+          .kx(KX[1:0]),
+          .dw(dw),
+          .one_bank(one_bank),
+          .by_chan(dwrow_mode),
+          .taps(taps_mode || dwrow_mode),
+          .sgn(desc[`DESC_SIN]),
+          .pad(desc[`DESC_PAD]),
+          .swl(swl),
+          .tap_on(taps[t]),
+          .pos(now[`COLUMN_POS]),
+          .wsel(now[`COLUMN_WSEL]),
+          .lane_valid(now[`COLUMN_VALID]),
+          .lane_left(now[`COLUMN_LEFT]),
+          .lane_right(now[`COLUMN_RIGHT]),
+          .lane_top(now[`COLUMN_TOP]),
+          .lane_bot(now[`COLUMN_BOT]),
+          .lane_count(now[`COLUMN_COUNT]),
+          .kernels(now[`COLUMN_KERNELS]),
+          .row(rows[t]),
+          .wrow(weights[t*N_Z*WEIGHT_BITS+:N_Z*WEIGHT_BITS]),
+          .valid(valid),
+          .pixel(pixel),
+          .weight(weight),
+          .macs_issued(issued_t),
+          .macs_gated(gated_t)
+      );
+    end
+  endgenerate
+
+  // whole vectors in one assignment each
+  wire [9*L-1:0] op_valid;
+  wire [9*L*9-1:0] op_pixel;
+  wire [9*N_Z*WEIGHT_BITS-1:0] op_weight;
+  assign op_valid = {
+    g_col[8].valid,
+    g_col[7].valid,
+    g_col[6].valid,
+    g_col[5].valid,
+    g_col[4].valid,
+    g_col[3].valid,
+    g_col[2].valid,
+    g_col[1].valid,
+    g_col[0].valid
+  };
+  assign op_pixel = {
+    g_col[8].pixel,
+    g_col[7].pixel,
+    g_col[6].pixel,
+    g_col[5].pixel,
+    g_col[4].pixel,
+    g_col[3].pixel,
+    g_col[2].pixel,
+    g_col[1].pixel,
+    g_col[0].pixel
+  };
+  assign op_weight = {
+    g_col[8].weight,
+    g_col[7].weight,
+    g_col[6].weight,
+    g_col[5].weight,
+    g_col[4].weight,
+    g_col[3].weight,
+    g_col[2].weight,
+    g_col[1].weight,
+    g_col[0].weight
+  };
+  assign macs_issued = {
+    g_col[8].issued_t,
+    g_col[7].issued_t,
+    g_col[6].issued_t,
+    g_col[5].issued_t,
+    g_col[4].issued_t,
+    g_col[3].issued_t,
+    g_col[2].issued_t,
+    g_col[1].issued_t,
+    g_col[0].issued_t
+  };
+  assign macs_gated = {
+    g_col[8].gated_t,
+    g_col[7].gated_t,
+    g_col[6].gated_t,
+    g_col[5].gated_t,
+    g_col[4].gated_t,
+    g_col[3].gated_t,
+    g_col[2].gated_t,
+    g_col[1].gated_t,
+    g_col[0].gated_t
+  };
+
+  // ---- array
+  wire [L*PW-1:0] psum;
+  wire [L*12-1:0] xsum;
+  mac_array #(
+      .N_Y        (N_Y),
+      .N_Z        (N_Z),
+      .WEIGHT_BITS(WEIGHT_BITS),
+      .GATE       (GATE)
+  ) u_array (
+      .clk(clk),
+      .rst(rst),
+      .valid(op_valid),
+      .pixel(op_pixel),
+      .weight(op_weight),
+      .psum(psum),
+      .xsum(xsum)
+  );
+
+  // ---- the issue that belongs to the sums: 1 cycle memory, N_X + 1 cycles array
+  localparam DELAY = N_X + 2;
+  reg [DELAY-1:0] tag_valid;
+  reg [DELAY*`TAG_BITS-1:0] tag_q;
+  wire [`TAG_BITS-1:0] tag = tag_q[DELAY*`TAG_BITS-1-:`TAG_BITS];
+  always @(posedge clk) begin
+    if (rst) tag_valid <= {DELAY{1'b0}};
+    else tag_valid <= {tag_valid[DELAY-2:0], issued};
+  end
+  always @(posedge clk) begin
+    tag_q <= {tag_q[(DELAY-1)*`TAG_BITS-1:0], issue_tag};
+  end
+
+  // ---- accumulators and their drain
+  wire                  dr_want;
+  wire [`META_BITS-1:0] tag_meta = tag[`TAG_META];
+  wire [ `JOB_BITS-1:0] tag_job = tag_meta[`META_JOB];
+  wire [`META_BITS-1:0] dr_meta, rd_meta, out_meta;
+  wire [PRW-1:0] rd_prow = rd_meta[`META_PROW];
+  wire [PRW-1:0] dr_diff = prow_filled - dr_meta[`META_PROW];
+  wire           dr_par_ok = act_ready && dr_diff != {PRW{1'b0}} && !dr_diff[PRW-1];
+  wire           dr_ok = dr_par_ok && row_room;
+  assign drain_take = dr_want && dr_ok;
+  assign param_row  = rd_prow[PAW-1:0];
+  assign out_bank   = out_meta[`META_PBANK];
+  assign out_job    = out_meta[`META_JOB];
+
+  accumulator #(
+      .N_Y(N_Y),
+      .N_Z(N_Z),
+      .PW (PW),
+      .MW (`META_BITS),
+      .XW (XW)
+  ) u_acc (
+      .clk(clk),
+      .rst(rst),
+      .direct(dw),
+      .swl(swl),
+      .in_valid(tag_valid[DELAY-1]),
+      .in_psum(psum),
+      .in_xsum(xsum),
+      .in_bank(tag[`TAG_BANK]),
+      .in_idx(tag[`TAG_IDX]),
+      .in_first(tag[`TAG_FIRST]),
+      .in_last(tag[`TAG_LAST]),
+      .in_end(tag[`TAG_END]),
+      .in_pos(tag[`TAG_POS]),
+      .in_meta(tag_meta),
+      .in_width(tag_job[`JOB_WIDTH]),
+      .in_lines(tag_job[`JOB_LINES]),
+      .bank_free(bank_free),
+      .bank_take(bank_take),
+      .bank_take_n(bank_number),
+      .dr_want(dr_want),
+      .dr_meta(dr_meta),
+      .dr_ok(dr_ok),
+      .out_valid(out_valid),
+      .out_sum(out_sum),
+      .out_xsum(out_xsum),
+      .out_pos(out_pos),
+      .out_end(out_end),
+      .out_meta(out_meta),
+      .rd_valid(param_re),
+      .rd_meta(rd_meta),
+      .idle(idle)
+  );
+
+  generate
+    if (WEIGHT_BITS != 8 && WEIGHT_BITS != 16) begin : g_illegal_bits
+      ILLEGAL_WEIGHT_BITS_8_OR_16 u_illegal_bits ();
+    end
+  endgenerate
+
+  wire unused = &{1'b0, desc, dr_meta, out_meta, rd_meta, rd_prow, tag_job};
+
+endmodule
+
+`resetall

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// output_stage: from the bytes of the post lanes to the map in the AI RAM.
+//
+// How it works: the collector gathers bytes into stripes of 64, one a channel; write_back pools
+// each stripe and writes the lines that remain to the output map.
+// Handshake: room is asked for before sums are sent to the post lanes, and taken with take; the
+// input never waits. A row waits with writeback_req until writeback_gnt.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module output_stage #(
+    // array: pixels and output channels
+    parameter N_Y = 4,
+    parameter N_Z = 4,
+    // derived, not to be set: lanes, width of a bank number
+    parameter L   = N_Y * N_Z,
+    parameter ZW  = $clog2(N_Z)
+) (
+    // clock and synchronous reset; start of a layer, its descriptor
+    input  wire                      clk,
+    input  wire                      rst,
+    input  wire                      start,
+    input  wire [    `DESC_BITS-1:0] desc,
+    // bytes of the post lanes, position of the first, end of the group, its place
+    input  wire                      in_valid,
+    input  wire [           L*8-1:0] in_byte,
+    input  wire [               5:0] in_pos,
+    input  wire                      in_end,
+    input  wire [     `JOB_BITS-1:0] in_job,
+    // room for one more row (depthwise) or group
+    output wire                      room,
+    input  wire                      take,
+    // AI RAM write port
+    output wire                      writeback_req,
+    output wire [`ROWWRITE_BITS-1:0] writeback,
+    input  wire                      writeback_gnt,
+    // everything is written
+    output wire                      idle
+);
+
+  localparam DEPTH = (N_Z >= 8) ? 2 : 16 / N_Z;  // stripes that a channel of the collector holds
+  localparam EW = ZW + $clog2(DEPTH);
+
+  wire job_valid, job_ready, release_one, collector_idle, writeback_idle;
+  wire [`JOB_BITS-1:0] job;
+  wire [EW-1:0] job_entry, rd_entry;
+  wire [511:0] rd_data;
+  assign idle = collector_idle && writeback_idle;
+
+  collector #(
+      .N_Y  (N_Y),
+      .N_Z  (N_Z),
+      .JW   (`JOB_BITS),
+      .DEPTH(DEPTH)
+  ) u_collect (
+      .clk(clk),
+      .rst(rst),
+      .restart(start),
+      .dw(desc[`DESC_DW]),
+      .in_valid(in_valid),
+      .in_byte(in_byte),
+      .in_pos(in_pos),
+      .in_end(in_end),
+      .in_job(in_job),
+      .room(room),
+      .take(take),
+      .job_valid(job_valid),
+      .job_ready(job_ready),
+      .job(job),
+      .job_entry(job_entry),
+      .rd_entry(rd_entry),
+      .rd_data(rd_data),
+      .release_one(release_one),
+      .idle(collector_idle)
+  );
+
+  write_back #(
+      .N_Z(N_Z),
+      .EW (EW)
+  ) u_write (
+      .clk(clk),
+      .rst(rst),
+      .desc(desc),
+      .job_valid(job_valid),
+      .job_ready(job_ready),
+      .job_entry(job_entry),
+      .job_chan(job[`JOB_CHAN]),
+      .job_nz(job[`JOB_NZ]),
+      .job_gx(job[`JOB_GX]),
+      .job_gy(job[`JOB_GY]),
+      .job_width(job[`JOB_WIDTH]),
+      .job_lines(job[`JOB_LINES]),
+      .rd_entry(rd_entry),
+      .rd_data(rd_data),
+      .release_one(release_one),
+      .writeback_req(writeback_req),
+      .writeback_row(writeback[`ROWWRITE_ROW]),
+      .writeback_be(writeback[`ROWWRITE_BE]),
+      .writeback_data(writeback[`ROWWRITE_DATA]),
+      .writeback_gnt(writeback_gnt),
+      .idle(writeback_idle)
+  );
+
+endmodule
+
+`resetall

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// column_skew: delays an issue for the nine columns of the array, column t by t cycles.
+//
+// How it works: column t adds its products to the sums of column t - 1 a cycle later, so it reads
+// its memories t cycles after column 0, and uses its control a cycle after that. Column 0 is not
+// delayed here. What lane_ctrl works out arrives a cycle after the issue; what it leaves alone is
+// kept for that cycle.
+// Handshake: none, a fixed pipeline.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module column_skew #(
+    // lanes and width of a bank number
+    parameter L  = 16,
+    parameter ZW = 2,
+    // width of a tile entry and a weight row address
+    parameter TA = 5,
+    parameter WA = 10
+) (
+    // clock and synchronous reset
+    input  wire                      clk,
+    input  wire                      rst,
+    // issue: memories, control that lane_ctrl leaves alone
+    input  wire                      issue_valid,
+    input  wire [            TA-1:0] issue_entry,
+    input  wire [            WA-1:0] issue_wrow,
+    input  wire [            ZW-1:0] issue_wsel,
+    input  wire [               5:0] issue_pos,
+    input  wire [               8:0] issue_taps,
+    input  wire [              ZW:0] issue_nz,
+    // a cycle later: lanes, from lane_ctrl
+    input  wire [             L-1:0] lane_valid,
+    input  wire [             L-1:0] lane_left,
+    input  wire [             L-1:0] lane_right,
+    input  wire [             L-1:0] lane_top,
+    input  wire [             L-1:0] lane_bot,
+    input  wire [               7:0] lane_count,
+    // columns: read enables, tile entries, weight rows; control a cycle later
+    output wire [               8:0] re,
+    output wire [          9*TA-1:0] entry,
+    output wire [          9*WA-1:0] wrow,
+    output wire [9*`COLUMN_BITS-1:0] control
+);
+
+  localparam CW = `COLUMN_BITS;
+
+  reg [8:1] re_q;
+  reg [8*TA-1:0] entry_q;
+  reg [8*WA-1:0] wrow_q;
+  reg [8*CW-1:0] control_q;
+  reg [`COLUMN_BITS-5*L-9:0] kept;  // wsel, pos, taps and kernels, below the lanes' count
+
+  wire [7:0] kernels = {{(7 - ZW) {1'b0}}, issue_nz};
+  always @(posedge clk) begin
+    if (rst) kept <= {(CW - 5 * L - 8) {1'b0}};
+    else if (issue_valid) kept <= {kernels, issue_pos, issue_wsel, issue_taps};
+    else kept <= kept;
+  end
+
+  wire [CW-1:0] control_0 = {
+    lane_valid, lane_left, lane_right, lane_top, lane_bot, lane_count, kept
+  };
+  always @(posedge clk) begin
+    if (rst) begin
+      re_q      <= 8'd0;
+      control_q <= {8 * CW{1'b0}};
+    end else begin
+      re_q      <= {re_q[7:1], issue_valid};
+      control_q <= {control_q[7*CW-1:0], control_0};
+    end
+  end
+  always @(posedge clk) begin
+    entry_q <= {entry_q[7*TA-1:0], issue_entry};
+    wrow_q  <= {wrow_q[7*WA-1:0], issue_wrow};
+  end
+
+  assign re      = {re_q, issue_valid};
+  assign entry   = {entry_q, issue_entry};
+  assign wrow    = {wrow_q, issue_wrow};
+  assign control = {control_q, control_0};
+
+endmodule
+
+`resetall

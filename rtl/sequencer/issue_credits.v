@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// issue_credits: says whether the present issue can be made, and keeps the counts behind that.
+//
+// How it works: an issue needs its tile entry, its weight row and a free accumulator bank; a
+// depthwise one the parameters and room in the collector instead of a bank, because its sums go
+// straight on. Resources are asked for at the start of a sweep over a stripe's pixels. Entries and
+// weight rows are released when their last use was issued, delayed by the nine cycles after which
+// the last column of the array has read them. While a stream keeps its weights no row is released,
+// and each inference begins at the first one's rows.
+// Handshake: go is combinational; the array never waits. All counts run modulo their width.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module issue_credits #(
+    // array: pixels and output channels (powers of two)
+    parameter N_Y       = 4,
+    parameter N_Z       = 4,
+    // entries of the tile buffer and rows of the weight buffer (powers of two)
+    parameter TILE_ROWS = 32,
+    parameter WBUF_ROWS = 1024,
+    // derived, not to be set: width of a tile entry counter, weight row counter, bank number
+    parameter TW        = $clog2(TILE_ROWS) + 2,
+    parameter WW        = $clog2(WBUF_ROWS) + 2,
+    parameter ZW        = $clog2(N_Z),
+    // width of a parameter row counter
+    parameter PRW       = `PROW_BITS
+) (
+    // clock and synchronous reset
+    input  wire                  clk,
+    input  wire                  rst,
+    // layer start with its descriptor, absolute parameter row of the layer
+    input  wire                  start,
+    input  wire [`DESC_BITS-1:0] desc,
+    input  wire [       PRW-1:0] prow_base,
+    // weights stay in their rows; an inference begins whose weights are there
+    input  wire                  keep,
+    input  wire                  reuse,
+    output wire                  repeats,
+    output reg  [        WW-1:0] net_base,
+    // the present issue, see loop_nest
+    input  wire                  running,
+    input  wire [        TW-1:0] entry,
+    input  wire [        WW-1:0] use_wrow,
+    input  wire [          10:0] grp,
+    input  wire [          10:0] pass_chan,
+    input  wire                  step_first,
+    input  wire                  sweep_first,
+    input  wire                  bank,
+    input  wire                  release_tile,
+    input  wire [           1:0] release_wrows,
+    output wire                  go,
+    output wire [       PRW-1:0] use_prow,
+    // tile entries: completed by the fill, released here
+    input  wire [        TW-1:0] tile_filled,
+    output reg  [        TW-1:0] tile_freed,
+    // weight rows: completed by the loader, released here
+    input  wire [        WW-1:0] wrow_filled,
+    output wire [        WW-1:0] wrow_freed,
+    // accumulator banks that are free, taken by this issue
+    input  wire [           1:0] bank_free,
+    output wire                  bank_take,
+    // depthwise: room in the collector, taken; parameters and table are there
+    input  wire                  row_room,
+    output wire                  row_take,
+    input  wire [       PRW-1:0] prow_filled,
+    input  wire                  act_ready,
+    // why nothing was issued
+    output wire                  wait_tile,
+    output wire                  wait_weight,
+    output wire                  wait_output
+);
+
+  wire dw = desc[`DESC_DW];
+  wire fc_mode = desc[`DESC_MODE] == `MODE_FC;
+
+  assign use_prow = dw ? prow_base + {{(PRW - 11 + ZW) {1'b0}}, pass_chan[10:ZW]} :
+             fc_mode ? prow_base + {{(PRW - 11 + ZW) {1'b0}}, grp[10:ZW]} :
+             prow_base + {{(PRW - 11) {1'b0}}, grp};
+  wire [TW-1:0] tile_diff = tile_filled - entry;
+  wire [WW-1:0] wrow_diff = wrow_filled - use_wrow;
+  wire [PRW-1:0] prow_diff = prow_filled - use_prow;
+  wire tile_ok = tile_diff != {TW{1'b0}} && !tile_diff[TW-1];
+  wire wrow_ok = wrow_diff != {WW{1'b0}} && !wrow_diff[WW-1];
+  wire prow_ok = act_ready && prow_diff != {PRW{1'b0}} && !prow_diff[PRW-1];
+  wire fresh = sweep_first || fc_mode;  // resources are asked for at the start of a sweep
+  wire bank_ok = dw || !step_first || bank_free[bank];
+  wire out_ok = dw ? row_room : bank_ok;
+  // a pass of a depthwise row may need another weight row than the pass before
+  wire w_ask = fresh || dw;
+  wire       ready = (!fresh || (tile_ok && out_ok)) && (!w_ask || wrow_ok) &&
+             (!(dw && w_ask) || prow_ok);
+  assign go          = running && ready;
+
+  assign wait_tile   = running && fresh && !tile_ok;
+  assign wait_weight = running && !wait_tile && ((w_ask && !wrow_ok) || (dw && !prow_ok));
+  assign wait_output = running && !wait_tile && !wait_weight && fresh && !out_ok;
+  assign row_take    = go && dw && fresh;
+  assign bank_take   = go && !dw && fresh && step_first;
+
+  localparam DLY = 9;
+  reg [WW-1:0] wrow_used;
+  assign repeats = reuse && desc[`DESC_FIRST];
+  assign wrow_freed = keep ? net_base : wrow_used;
+  reg [  DLY-1:0] rel_tile_q;
+  reg [2*DLY-1:0] rel_wrow_q;
+  always @(posedge clk) begin
+    if (rst) begin
+      rel_tile_q <= {DLY{1'b0}};
+      rel_wrow_q <= {(2 * DLY) {1'b0}};
+      tile_freed <= {TW{1'b0}};
+      wrow_used  <= {WW{1'b0}};
+      net_base   <= {WW{1'b0}};
+    end else begin
+      rel_tile_q <= {rel_tile_q[DLY-2:0], release_tile};
+      rel_wrow_q <= {rel_wrow_q[2*DLY-3:0], release_wrows};
+      tile_freed <= tile_freed + {{(TW - 1) {1'b0}}, rel_tile_q[DLY-1]};
+      // rows that were used for good; all are read before an inference ends
+      wrow_used  <= (start && repeats) ? net_base :
+          wrow_used + {{(WW - 2) {1'b0}}, rel_wrow_q[2*DLY-1-:2]};
+      net_base <= keep ? net_base : wrow_used;
+    end
+  end
+
+  generate
+    if (N_Y < 2 || N_Y > 16 || (N_Y & (N_Y - 1)) != 0) begin : g_illegal_ny
+      ILLEGAL_N_Y_2_4_8_16 u_illegal_ny ();
+    end
+    if (N_Z < 2 || N_Z > 64 || (N_Z & (N_Z - 1)) != 0) begin : g_illegal_nz
+      ILLEGAL_N_Z_2_TO_64 u_illegal_nz ();
+    end
+    if (N_Y * N_Z > 128) begin : g_illegal_lanes
+      ILLEGAL_MORE_THAN_128_LANES u_illegal_lanes ();
+    end
+    if (TILE_ROWS < 32 || (TILE_ROWS & (TILE_ROWS - 1)) != 0) begin : g_tile
+      ILLEGAL_TILE_ROWS_POWER_OF_TWO_FROM_32 u_illegal ();
+    end
+    if (WBUF_ROWS < 64 || (WBUF_ROWS & (WBUF_ROWS - 1)) != 0) begin : g_wbuf
+      ILLEGAL_WBUF_ROWS_POWER_OF_TWO_FROM_64 u_illegal ();
+    end
+  endgenerate
+
+  wire unused = &{1'b0, desc, pass_chan};
+
+endmodule
+
+`resetall

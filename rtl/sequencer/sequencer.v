@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sequencer: issues the work of a layer to the array, one array cycle at a time.
+//
+// How it works: loop_nest says what comes next, issue_credits whether its operands are there and
+// its sums have a place, issue_stage registers it, lane_ctrl works out which lanes count and where
+// they meet padding, and column_skew delays all of it for the nine columns.
+// Handshake: start with a stable descriptor, done when all was issued. An issue waits for its tile
+// entry, its weight row, a free accumulator bank (or, depthwise, room in the collector and the
+// parameters). The array never waits.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module sequencer #(
+    // array: pixels and output channels (powers of two)
+    parameter N_Y       = 4,
+    parameter N_Z       = 4,
+    // entries of the tile buffer and rows of the weight buffer (powers of two)
+    parameter TILE_ROWS = 32,
+    parameter WBUF_ROWS = 1024,
+    // width of a parameter row counter
+    parameter PRW       = `PROW_BITS,
+    // derived, not to be set: lanes, widths of counters, of addresses, of a bank number
+    parameter L         = N_Y * N_Z,
+    parameter TA        = $clog2(TILE_ROWS),
+    parameter WA        = $clog2(WBUF_ROWS),
+    parameter TW        = TA + 2,
+    parameter WW        = WA + 2,
+    parameter ZW        = $clog2(N_Z)
+) (
+    // clock and synchronous reset
+    input  wire                      clk,
+    input  wire                      rst,
+    // layer start with its descriptor, absolute parameter row of the layer
+    input  wire                      start,
+    input  wire [    `DESC_BITS-1:0] desc,
+    input  wire [           PRW-1:0] prow_base,
+    // weights stay in their rows; an inference begins whose weights are there
+    input  wire                      keep,
+    input  wire                      reuse,
+    output wire                      running,
+    output wire                      done,
+    // tile entries and weight rows: complete, released (running counts)
+    input  wire [            TW-1:0] tile_filled,
+    output wire [            TW-1:0] tile_freed,
+    input  wire [            WW-1:0] wrow_filled,
+    output wire [            WW-1:0] wrow_freed,
+    // accumulator banks: free, taken
+    input  wire [               1:0] bank_free,
+    output wire                      bank_take,
+    output wire                      bank_number,
+    // depthwise: room in the collector, taken; parameters complete, table there
+    input  wire                      row_room,
+    output wire                      row_take,
+    input  wire [           PRW-1:0] prow_filled,
+    input  wire                      act_ready,
+    // columns: memories; control a cycle later
+    output wire [               8:0] column_re,
+    output wire [          9*TA-1:0] column_entry,
+    output wire [          9*WA-1:0] column_wrow,
+    output wire [9*`COLUMN_BITS-1:0] column_control,
+    // an issue was made, with its tag; why none was
+    output wire                      issued,
+    output wire [     `TAG_BITS-1:0] issue_tag,
+    output wire                      wait_tile,
+    output wire                      wait_weight,
+    output wire                      wait_output
+);
+
+  // ---- where we are
+  wire go, repeats;
+  wire [WW-1:0] net_base;
+  wire [TW-1:0] entry;
+  wire [WW-1:0] use_wrow;
+  wire [ZW-1:0] wbank;
+  wire [10:0] grp, chan, pass_chan;
+  wire [17:0] step;
+  wire        bank;
+  wire [ 5:0] idx;
+  wire [ 9:0] line;
+  wire [ 3:0] seg;
+  wire [ 9:0] stripe_gx;
+  wire [ 8:0] stripe_gy;
+  wire [6:0] pos, wlim;
+  wire [2:0] slots;
+  wire sweep_done, step_last, seg_last, line_last, group_end, release_tile;
+  wire [1:0] release_wrows;
+
+  loop_nest #(
+      .N_Y      (N_Y),
+      .N_Z      (N_Z),
+      .TILE_ROWS(TILE_ROWS),
+      .WBUF_ROWS(WBUF_ROWS)
+  ) u_nest (
+      .clk(clk),
+      .rst(rst),
+      .start(start),
+      .desc(desc),
+      .go(go),
+      .running(running),
+      .done(done),
+      .tile_filled(tile_filled),
+      .repeats(repeats),
+      .net_base(net_base),
+      .entry(entry),
+      .use_wrow(use_wrow),
+      .wbank(wbank),
+      .grp(grp),
+      .step(step),
+      .bank(bank),
+      .idx(idx),
+      .line(line),
+      .seg(seg),
+      .chan(chan),
+      .pass_chan(pass_chan),
+      .stripe_gx(stripe_gx),
+      .stripe_gy(stripe_gy),
+      .pos(pos),
+      .wlim(wlim),
+      .slots(slots),
+      .sweep_done(sweep_done),
+      .step_last(step_last),
+      .seg_last(seg_last),
+      .line_last(line_last),
+      .group_end(group_end),
+      .release_tile(release_tile),
+      .release_wrows(release_wrows)
+  );
+
+  // ---- may it be issued
+  wire [PRW-1:0] use_prow;
+  issue_credits #(
+      .N_Y      (N_Y),
+      .N_Z      (N_Z),
+      .TILE_ROWS(TILE_ROWS),
+      .WBUF_ROWS(WBUF_ROWS),
+      .PRW      (PRW)
+  ) u_credits (
+      .clk(clk),
+      .rst(rst),
+      .start(start),
+      .desc(desc),
+      .prow_base(prow_base),
+      .keep(keep),
+      .reuse(reuse),
+      .repeats(repeats),
+      .net_base(net_base),
+      .running(running),
+      .entry(entry),
+      .use_wrow(use_wrow),
+      .grp(grp),
+      .pass_chan(pass_chan),
+      .step_first(step == 18'd0),
+      .sweep_first(pos == 7'd0),
+      .bank(bank),
+      .release_tile(release_tile),
+      .release_wrows(release_wrows),
+      .go(go),
+      .use_prow(use_prow),
+      .tile_filled(tile_filled),
+      .tile_freed(tile_freed),
+      .wrow_filled(wrow_filled),
+      .wrow_freed(wrow_freed),
+      .bank_free(bank_free),
+      .bank_take(bank_take),
+      .row_room(row_room),
+      .row_take(row_take),
+      .prow_filled(prow_filled),
+      .act_ready(act_ready),
+      .wait_tile(wait_tile),
+      .wait_weight(wait_weight),
+      .wait_output(wait_output)
+  );
+  assign bank_number = bank;
+
+  // ---- the issue
+  wire issue_valid, issue_left, issue_right, issue_top, issue_bot;
+  wire [TA-1:0] issue_entry;
+  wire [WA-1:0] issue_wrow;
+  wire [ZW-1:0] issue_wsel;
+  wire [5:0] issue_pos, issue_rpos;
+  wire [ 8:0] issue_taps;
+  wire [ 6:0] issue_wlim;
+  wire [ 2:0] issue_slots;
+  wire [ 1:0] issue_bslot;
+  wire [ZW:0] issue_nz;
+  assign issued = issue_valid;
+
+  issue_stage #(
+      .N_Z(N_Z),
+      .TA (TA),
+      .WA (WA),
+      .PRW(PRW)
+  ) u_issue (
+      .clk(clk),
+      .rst(rst),
+      .desc(desc),
+      .go(go),
+      .entry(entry[TA-1:0]),
+      .wrow(use_wrow[WA-1:0]),
+      .wbank(wbank),
+      .grp(grp),
+      .step(step),
+      .bank(bank),
+      .idx(idx),
+      .line(line),
+      .seg(seg),
+      .chan(chan[9:0]),
+      .pass_bank(pass_chan[ZW-1:0]),
+      .stripe_gx(stripe_gx),
+      .stripe_gy(stripe_gy),
+      .pos(pos[5:0]),
+      .wlim(wlim),
+      .slots(slots),
+      .sweep_done(sweep_done),
+      .step_last(step_last),
+      .seg_last(seg_last),
+      .line_last(line_last),
+      .group_end(group_end),
+      .use_prow(use_prow),
+      .issue_valid(issue_valid),
+      .issue_entry(issue_entry),
+      .issue_wrow(issue_wrow),
+      .issue_wsel(issue_wsel),
+      .issue_pos(issue_pos),
+      .issue_taps(issue_taps),
+      .issue_wlim(issue_wlim),
+      .issue_slots(issue_slots),
+      .issue_left(issue_left),
+      .issue_right(issue_right),
+      .issue_rpos(issue_rpos),
+      .issue_top(issue_top),
+      .issue_bot(issue_bot),
+      .issue_bslot(issue_bslot),
+      .issue_nz(issue_nz),
+      .issue_tag(issue_tag)
+  );
+
+  // ---- lanes and columns
+  wire [L-1:0] lane_valid, lane_left, lane_right, lane_top, lane_bot;
+  wire [7:0] lane_count;
+  wire [1:0] mode = desc[`DESC_MODE];
+  wire       dw = desc[`DESC_DW];
+  wire       dwrow_mode = mode == `MODE_DWROW;
+
+  lane_ctrl #(
+      .N_Y(N_Y),
+      .N_Z(N_Z)
+  ) u_lanes (
+      .clk(clk),
+      .rst(rst),
+      .dw(dw),
+      .single(mode == `MODE_FC),
+      .by_slot(mode == `MODE_TAPS && dw),
+      .swl(dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL]),
+      .issue_valid(issue_valid),
+      .issue_pos(issue_pos),
+      .issue_wlim(issue_wlim),
+      .issue_slots(issue_slots),
+      .issue_left(issue_left),
+      .issue_right(issue_right),
+      .issue_rpos(issue_rpos),
+      .issue_top(issue_top),
+      .issue_bot(issue_bot),
+      .issue_bslot(issue_bslot),
+      .issue_nz(issue_nz),
+      .valid(lane_valid),
+      .left(lane_left),
+      .right(lane_right),
+      .top(lane_top),
+      .bot(lane_bot),
+      .count(lane_count)
+  );
+
+  column_skew #(
+      .L (L),
+      .ZW(ZW),
+      .TA(TA),
+      .WA(WA)
+  ) u_skew (
+      .clk(clk),
+      .rst(rst),
+      .issue_valid(issue_valid),
+      .issue_entry(issue_entry),
+      .issue_wrow(issue_wrow),
+      .issue_wsel(issue_wsel),
+      .issue_pos(issue_pos),
+      .issue_taps(issue_taps),
+      .issue_nz(issue_nz),
+      .lane_valid(lane_valid),
+      .lane_left(lane_left),
+      .lane_right(lane_right),
+      .lane_top(lane_top),
+      .lane_bot(lane_bot),
+      .lane_count(lane_count),
+      .re(column_re),
+      .entry(column_entry),
+      .wrow(column_wrow),
+      .control(column_control)
+  );
+
+  wire unused = &{1'b0, chan[10]};
+
+endmodule
+
+`resetall

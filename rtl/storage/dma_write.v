@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// dma_write: the write channel of the DMAC.
+//
+// How it works: data words wait in a FIFO; a burst is proposed once all its words are there, each
+// burst ending at a multiple of MAX_BURST words. The tail of a request whose length is not a
+// multiple of the bus word is written by single narrower transfers (for 7 bytes of 16: 4, 2, 1),
+// all of them from the same data word, which leaves the FIFO with the last one.
+// Handshake: store_req_ready when no request is at work; store_ready while the FIFO has room, also
+// before the request has come. cmd_take accepts the proposed burst, wd_pop takes a data word.
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module dma_write #(
+    // data width of the bus
+    parameter AHB_W = 32,
+    // words of the FIFO, at least 2
+    parameter FIFO_DEPTH = 32,
+    // derived, not to be set
+    parameter OW = $clog2(AHB_W / 8)
+) (
+    // clock, synchronous reset, flush; run = 0 refuses requests and data
+    input  wire             clk,
+    input  wire             rst,
+    input  wire             flush,
+    input  wire             run,
+    // requests: address of a bus word, length in bytes
+    input  wire             store_req_valid,
+    output wire             store_req_ready,
+    input  wire [     31:0] store_req_addr,
+    input  wire [     23:0] store_req_len,
+    // data stream
+    input  wire             store_valid,
+    output wire             store_ready,
+    input  wire [AHB_W-1:0] store_data,
+    // proposed burst
+    output wire             cmd_want,
+    input  wire             cmd_take,
+    output wire [     31:0] cmd_addr,
+    output wire [      4:0] cmd_beats,
+    output wire [      2:0] cmd_size,
+    output wire             cmd_wpop,
+    output wire             cmd_last,
+    // data to the master
+    output wire [AHB_W-1:0] wd_data,
+    input  wire             wd_pop,
+    // no request at work
+    output wire             idle
+);
+
+  localparam HALF = FIFO_DEPTH / 2;
+  localparam MAX_BURST = (HALF >= 16) ? 16 : (HALF >= 8) ? 8 : (HALF >= 4) ? 4 :
+                         (HALF >= 2) ? 2 : 1;
+  localparam NW = $clog2(FIFO_DEPTH + 1) + 5;
+  localparam FW = 24 - OW;
+  localparam [4:0] MAX_C = MAX_BURST[4:0];
+  localparam [4:0] MASK_C = MAX_C - 5'd1;
+  localparam [2:0] FULL_SIZE = OW[2:0];
+
+  // request at work: byte address, full words and tail bytes left
+  reg                             cur_valid;
+  reg  [                    31:0] addr;
+  reg  [                  FW-1:0] words;
+  reg  [                  OW-1:0] tail;
+  // words in the FIFO that no burst was given for yet
+  reg  [                  NW-1:0] ready;
+
+  wire                            f_ready;
+  wire                            f_valid_unused;
+  wire                            in_push = store_valid && store_ready;
+  wire [$clog2(FIFO_DEPTH+1)-1:0] f_count_unused;
+
+  assign store_ready = f_ready && run;
+
+  fifo_sync #(
+      .WIDTH(AHB_W),
+      .DEPTH(FIFO_DEPTH)
+  ) u_fifo (
+      .clk      (clk),
+      .rst      (rst),
+      .flush    (flush),
+      .in_valid (store_valid && run),
+      .in_ready (f_ready),
+      .in_data  (store_data),
+      .out_valid(f_valid_unused),
+      .out_ready(wd_pop),
+      .out_data (wd_data),
+      .count    (f_count_unused)
+  );
+
+  // next burst of full words
+  wire             bulk = (words != {FW{1'b0}});
+  wire    [   4:0] to_edge = MAX_C - (addr[OW+:5] & MASK_C);
+  wire    [   4:0] beats = (words < {{(FW - 5) {1'b0}}, to_edge}) ? words[4:0] : to_edge;
+  wire    [NW-1:0] beats_w = {{(NW - 5) {1'b0}}, beats};
+
+  // next piece of the tail: the largest power of two that is left
+  reg     [   2:0] piece_size;
+  integer          i;
+  always @* begin
+    piece_size = 3'd0;
+    for (i = 0; i < OW; i = i + 1) begin
+      if (tail[i]) begin
+        piece_size = i[2:0];
+      end
+    end
+  end
+  wire [OW-1:0] piece = {{(OW - 1) {1'b0}}, 1'b1} << piece_size;
+  wire [OW-1:0] tail_next = tail & ~piece;
+  wire          tail_done = (tail_next == {OW{1'b0}});
+
+  wire          words_done = (words == {{(FW - 5) {1'b0}}, beats});
+
+  assign cmd_want = cur_valid && (bulk ? (ready >= beats_w) : (ready != {NW{1'b0}}));
+  assign cmd_addr = addr;
+  assign cmd_beats = bulk ? beats : 5'd1;
+  assign cmd_size = bulk ? FULL_SIZE : piece_size;
+  assign cmd_wpop = bulk || tail_done;
+  assign cmd_last = bulk ? (words_done && tail == {OW{1'b0}}) : tail_done;
+  assign store_req_ready = !cur_valid && run;
+  assign idle = !cur_valid;
+
+  wire [NW-1:0] spent = !cmd_take ? {NW{1'b0}} : bulk ? beats_w : {{(NW - 1) {1'b0}}, tail_done};
+
+  always @(posedge clk) begin
+    if (rst || flush) begin
+      cur_valid <= 1'b0;
+      addr <= 32'd0;
+      words <= {FW{1'b0}};
+      tail <= {OW{1'b0}};
+    end else if (!cur_valid) begin
+      // a request of no bytes is dropped
+      cur_valid <= store_req_valid && run && store_req_len != 24'd0;
+      addr <= {store_req_addr[31:OW], {OW{1'b0}}};
+      words <= store_req_len[23:OW];
+      tail <= store_req_len[OW-1:0];
+    end else if (cmd_take) begin
+      cur_valid <= !cmd_last;
+      if (bulk) begin
+        addr  <= addr + ({27'd0, beats} << OW);
+        words <= words - {{(FW - 5) {1'b0}}, beats};
+      end else begin
+        addr <= addr + {{(32 - OW) {1'b0}}, piece};
+        tail <= tail_next;
+      end
+    end
+  end
+
+  always @(posedge clk) begin
+    if (rst || flush) begin
+      ready <= {NW{1'b0}};
+    end else begin
+      ready <= ready + {{(NW - 1) {1'b0}}, in_push} - spent;
+    end
+  end
+
+  // the address of a request is one of a bus word
+  wire _unused_ok = &{1'b0, store_req_addr[OW-1:0]};
+
+endmodule
+
+`resetall

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fc_flatten: lines up the pixels of a map as one vector, for fully connected layers.
+//
+// How it works: rows arrive in c, y, x order. Element e of the vector belongs to reduction step
+// e / 9 and unit e mod 9; step s is byte s mod 64 of entry s / 64 of the tile buffer. Up to nine
+// bytes are placed each cycle, one in each bank.
+// Handshake: ready says that a row may be requested; the row then comes with valid. An entry is
+// written only when it is free.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module fc_flatten #(
+    // entries of the tile buffer
+    parameter TILE_ROWS = 32,
+    // width of an entry counter and of an entry address
+    parameter TW        = $clog2(TILE_ROWS) + 2,
+    parameter AW        = $clog2(TILE_ROWS)
+) (
+    // clock and synchronous reset; restart at the start of a layer
+    input  wire            clk,
+    input  wire            rst,
+    input  wire            restart,
+    // entries released and completed so far (running counts)
+    input  wire [  TW-1:0] tile_freed,
+    input  wire [  TW-1:0] tile_filled,
+    // row: bytes from base on count, last row of the vector
+    output wire            ready,
+    input  wire            valid,
+    input  wire [   511:0] row,
+    input  wire [     5:0] base,
+    input  wire [     6:0] bytes,
+    input  wire            lastrow,
+    // a byte for each bank: enable, byte, place in the entry, entry
+    output reg  [     8:0] we,
+    output reg  [    71:0] bytes_out,
+    output reg  [    53:0] ats,
+    output reg  [9*AW-1:0] entries,
+    // entries complete with what is written in this cycle
+    output wire [     4:0] done
+);
+
+  reg [ 511:0] hold;
+  reg [   6:0] left;
+  reg          last;
+  reg [   3:0] unit;  // unit of the next element
+  reg [   5:0] step;  // step of the next element in its entry
+  reg [TW-1:0] entry;
+  reg          busy;
+
+  assign ready = !busy;
+
+  wire [TW-1:0] ahead = entry + {{(TW - 1) {1'b0}}, 1'b1} - tile_freed;
+  wire          go = busy && ahead < TILE_ROWS[TW-1:0];
+  wire [   3:0] take = (left > 7'd9) ? 4'd9 : left[3:0];
+  wire          ends = go && {3'd0, take} == left;
+  wire          vec_end = ends && last;
+  wire [   4:0] unit_sum = {1'b0, unit} + {1'b0, take};
+  wire          wraps = unit_sum >= 5'd9;
+  wire [   3:0] unit_next = wraps ? unit_sum[3:0] - 4'd9 : unit_sum[3:0];
+  wire          crosses = wraps && step == 6'd63;
+  // the last entry of a vector is complete although it may not be full
+  wire          partial = vec_end && !(crosses && unit_next == 4'd0);
+  assign done = !go ? 5'd0 : {4'd0, crosses} + {4'd0, partial};
+
+  always @(posedge clk) begin
+    if (rst || restart) begin
+      busy  <= 1'b0;
+      left  <= 7'd0;
+      last  <= 1'b0;
+      unit  <= 4'd0;
+      step  <= 6'd0;
+      entry <= tile_filled;
+    end else begin
+      busy <= valid ? 1'b1 : ends ? 1'b0 : busy;
+      if (valid) begin
+        left <= bytes;
+        last <= lastrow;
+      end else if (go) begin
+        left <= left - {3'd0, take};
+      end
+      if (go) begin
+        unit  <= vec_end ? 4'd0 : unit_next;
+        step  <= vec_end ? 6'd0 : step + {5'd0, wraps};
+        entry <= entry + {{(TW - 5) {1'b0}}, done};
+      end
+    end
+  end
+
+  always @(posedge clk) begin
+    if (valid) hold <= row >> {base, 3'd0};
+    else if (go) hold <= hold >> 7'd72;
+  end
+
+  // bank t takes byte number `nth` of this cycle, perhaps of the next step
+  integer t;
+  reg [4:0] gap;
+  reg [4:0] nth;
+  reg [6:0] at;
+  reg [TW-1:0] mine;
+  always @* begin
+    we    = 9'd0;
+    bytes_out = 72'd0;
+    ats   = 54'd0;
+    entries = {9 * AW{1'b0}};
+    gap   = 5'd0;
+    nth   = 5'd0;
+    at    = 7'd0;
+    mine  = entry;
+    if (go) begin
+      for (t = 0; t < 9; t = t + 1) begin
+        gap = t[4:0] + 5'd9 - {1'b0, unit};
+        nth = (gap < 5'd9) ? gap : gap - 5'd9;
+        at = {1'b0, step} + {6'd0, gap < 5'd9};
+        mine = entry + {{(TW - 1) {1'b0}}, at[6]};
+        we[t] = nth < {1'b0, take};
+        bytes_out[8*t+:8] = hold[{1'b0, nth, 3'd0}+:8];
+        ats[6*t+:6] = at[5:0];
+        entries[AW*t+:AW] = mine[AW-1:0];
+      end
+    end
+  end
+
+  wire unused = &{1'b0, mine};
+
+endmodule
+
+`resetall

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// param_loader: takes the bias stream, activation tables and batch-norm words, to their buffers.
+//
+// How it works: of each layer the 18 words of the activation table come first, then a batch-norm
+// word for each output channel (table_only: the words are there from an inference before). Tables
+// go to a ring of four, words to the ring of parameter rows.
+// Handshake: start takes a descriptor when busy is low; the stream waits for room. prow_filled
+// counts parameter rows, tables_filled tables that are complete.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module param_loader #(
+    // bus width, banks
+    parameter AHB_W    = 32,
+    parameter N_Z      = 4,
+    // rows of the parameter buffer
+    parameter PAR_ROWS = 2048 / N_Z,
+    // widths
+    parameter PRW      = `PROW_BITS,
+    parameter PAW      = $clog2(PAR_ROWS),
+    parameter ZW       = $clog2(N_Z),
+    parameter OW       = $clog2(AHB_W / 8),
+    parameter CW       = OW + 1
+) (
+    // clock and synchronous reset
+    input  wire                  clk,
+    input  wire                  rst,
+    // next layer
+    input  wire                  start,
+    input  wire [`DESC_BITS-1:0] desc,
+    input  wire                  table_only,
+    output wire                  busy,
+    // bias stream of the DMAC
+    input  wire                  bias_valid,
+    output wire                  bias_ready,
+    input  wire [     AHB_W-1:0] bias_data,
+    input  wire [        OW-1:0] bias_off,
+    input  wire [        CW-1:0] bias_cnt,
+    // parameter rows released and complete, tables released and complete (running counts)
+    input  wire [       PRW-1:0] prow_freed,
+    output reg  [       PRW-1:0] prow_filled,
+    input  wire [           3:0] tables_freed,
+    output reg  [           3:0] tables_filled,
+    // batch-norm word to the parameter buffer
+    output wire                  bn_we,
+    output wire [       PAW-1:0] bn_row,
+    output wire [        ZW-1:0] bn_bank,
+    output wire [          59:0] bn_data,
+    // word of a table: table, word 0..17
+    output wire                  at_we,
+    output wire [           6:0] at_addr,
+    output wire [          63:0] at_data
+);
+
+  reg           run;
+  reg           in_table;
+  reg           only;
+  reg [    4:0] word;
+  reg [   10:0] o;
+  reg [   10:0] n_o;
+  reg [PRW-1:0] prow;
+  reg [ ZW-1:0] bank;
+  reg [    3:0] table_n;
+
+  localparam LVL_W = $clog2(8 + 2 * (AHB_W / 8) + 1);
+  wire [LVL_W-1:0] level;
+  wire [63:0] win;
+  wire [3:0] take;
+  byte_gearbox #(
+      .IN_BYTES (AHB_W / 8),
+      .OUT_BYTES(8)
+  ) u_gear (
+      .clk     (clk),
+      .rst     (rst),
+      .flush   (1'b0),
+      .in_valid(bias_valid),
+      .in_ready(bias_ready),
+      .in_data (bias_data),
+      .in_off  (bias_off),
+      .in_cnt  (bias_cnt),
+      .avail   (level),
+      .out_data(win),
+      .take    (take)
+  );
+
+  wire [PRW-1:0] prow_used = prow - prow_freed;
+  wire [    3:0] tables_used = table_n - tables_freed;
+  wire           room = in_table ? tables_used < 4'd4 : prow_used < PAR_ROWS[PRW-1:0];
+  wire           go = run && room && level >= 8;
+  assign take = go ? 4'd8 : 4'd0;
+
+  wire table_end = word == 5'd17;
+  wire o_last = o == n_o - 11'd1;
+  wire row_end = o_last || bank == {ZW{1'b1}};
+
+  always @(posedge clk) begin
+    if (rst) begin
+      run           <= 1'b0;
+      in_table      <= 1'b1;
+      only          <= 1'b0;
+      word          <= 5'd0;
+      o             <= 11'd0;
+      n_o           <= 11'd1;
+      prow          <= {PRW{1'b0}};
+      bank          <= {ZW{1'b0}};
+      table_n       <= 4'd0;
+      prow_filled   <= {PRW{1'b0}};
+      tables_filled <= 4'd0;
+    end else if (start) begin
+      run      <= 1'b1;
+      in_table <= 1'b1;
+      only     <= table_only;
+      word     <= 5'd0;
+      o        <= 11'd0;
+      n_o      <= desc[`DESC_O];
+      bank     <= {ZW{1'b0}};
+    end else if (go) begin
+      if (in_table) begin
+        word          <= table_end ? 5'd0 : word + 5'd1;
+        in_table      <= !table_end;
+        run           <= !(table_end && only);
+        table_n       <= table_end ? table_n + 4'd1 : table_n;
+        tables_filled <= table_end ? tables_filled + 4'd1 : tables_filled;
+      end else begin
+        run  <= !o_last;
+        o    <= o + 11'd1;
+        bank <= row_end ? {ZW{1'b0}} : bank + {{(ZW - 1) {1'b0}}, 1'b1};
+        prow <= row_end ? prow + {{(PRW - 1) {1'b0}}, 1'b1} : prow;
+        prow_filled <= row_end ? prow_filled + {{(PRW - 1) {1'b0}}, 1'b1} : prow_filled;
+      end
+    end
+  end
+
+  assign busy    = run;
+  assign bn_we   = go && !in_table;
+  assign bn_row  = prow[PAW-1:0];
+  assign bn_bank = bank;
+  assign bn_data = win[59:0];
+  assign at_we   = go && in_table;
+  assign at_addr = {table_n[1:0], word};
+  assign at_data = win;
+
+  wire unused = &{1'b0, desc};
+
+endmodule
+
+`resetall

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// weight_buffer: what a layer needs besides pixels: weights, parameters, activation tables.
+//
+// How it works: two loaders take the weight and the bias stream of the layers to come. Weights go
+// to nine columns of a memory whose rows are used as a ring; batch-norm words and zero-point
+// constants to the parameter buffer; tables to a ring of four. The layer at work reads all three
+// here.
+// Handshake: weight_load_start and param_load_start take a descriptor each when their busy is low;
+// load begins the copy of the next table, act_ready says that it is there. Streams are valid/ready.
+// Weights of column t follow re[t] by a cycle, parameters follow param_re by a cycle.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module weight_buffer #(
+    // bus width, output channels of the array, bits of a weight
+    parameter AHB_W       = 32,
+    parameter N_Z         = 4,
+    parameter WEIGHT_BITS = 16,
+    // rows of the weight buffer, width of a parameter row counter
+    parameter WBUF_ROWS   = 1024,
+    parameter PRW         = `PROW_BITS,
+    // widths
+    parameter WW          = $clog2(WBUF_ROWS) + 2,
+    parameter WA          = $clog2(WBUF_ROWS),
+    parameter ZW          = $clog2(N_Z),
+    parameter PAR_ROWS    = 2048 / N_Z,
+    parameter PAW         = $clog2(PAR_ROWS),
+    parameter OW          = $clog2(AHB_W / 8),
+    parameter CW          = OW + 1
+) (
+    // clock and synchronous reset
+    input  wire                         clk,
+    input  wire                         rst,
+    // layer for the loaders; table_only: weights and parameters are there already
+    input  wire                         weight_load_start,
+    output wire                         weight_load_busy,
+    input  wire                         param_load_start,
+    output wire                         param_load_busy,
+    input  wire                         table_only,
+    input  wire [       `DESC_BITS-1:0] desc,
+    // weight stream
+    input  wire                         weight_valid,
+    output wire                         weight_ready,
+    input  wire [       `BEAT_BITS-1:0] weight_beat,
+    // bias stream
+    input  wire                         bias_valid,
+    output wire                         bias_ready,
+    input  wire [       `BEAT_BITS-1:0] bias_beat,
+    // rows released and complete (running counts): weights, parameters
+    input  wire [               WW-1:0] wrow_freed,
+    output wire [               WW-1:0] wrow_filled,
+    input  wire [              PRW-1:0] prow_freed,
+    output wire [              PRW-1:0] prow_filled,
+    // read ports of the nine weight columns: enables, rows, all banks of a row
+    input  wire [                  8:0] re,
+    input  wire [             9*WA-1:0] wrow,
+    output wire [9*N_Z*WEIGHT_BITS-1:0] weights,
+    // table of the layer at work
+    input  wire                         load,
+    output wire                         act_ready,
+    output wire [            16*36-1:0] t_start,
+    output wire [            16*16-1:0] t_mul,
+    output wire [             16*8-1:0] t_shift,
+    output wire [             16*8-1:0] t_add,
+    // parameters of a row, all banks
+    input  wire                         param_re,
+    input  wire [              PAW-1:0] param_row,
+    output wire [           N_Z*60-1:0] bn,
+    output wire [           N_Z*36-1:0] kc
+);
+
+  wire                     w_we;
+  wire [           WA-1:0] w_row;
+  wire [           ZW-1:0] w_bank;
+  wire [9*WEIGHT_BITS-1:0] w_data;
+  wire kc_we, bn_we, at_we;
+  wire [PAW-1:0] kc_row, bn_row;
+  wire [ZW-1:0] kc_bank, bn_bank;
+  wire [35:0] kc_data;
+  wire [59:0] bn_data;
+  wire [ 6:0] at_addr;
+  wire [63:0] at_data;
+  wire        weight_load_starved;
+  wire [3:0] tables_filled, tables_freed;
+
+  weight_loader #(
+      .AHB_W      (AHB_W),
+      .N_Z        (N_Z),
+      .WEIGHT_BITS(WEIGHT_BITS),
+      .WBUF_ROWS  (WBUF_ROWS),
+      .PRW        (PRW)
+  ) u_wload (
+      .clk         (clk),
+      .rst         (rst),
+      .start       (weight_load_start),
+      .desc        (desc),
+      .busy        (weight_load_busy),
+      .weight_valid(weight_valid),
+      .weight_ready(weight_ready),
+      .weight_data (weight_beat[`BEAT_DATA]),
+      .weight_off  (weight_beat[`BEAT_OFF]),
+      .weight_cnt  (weight_beat[`BEAT_CNT]),
+      .wrow_freed  (wrow_freed),
+      .wrow_filled (wrow_filled),
+      .prow_freed  (prow_freed),
+      .w_we        (w_we),
+      .w_row       (w_row),
+      .w_bank      (w_bank),
+      .w_data      (w_data),
+      .kc_we       (kc_we),
+      .kc_row      (kc_row),
+      .kc_bank     (kc_bank),
+      .kc_data     (kc_data),
+      .starved     (weight_load_starved)
+  );
+
+  param_loader #(
+      .AHB_W(AHB_W),
+      .N_Z  (N_Z),
+      .PRW  (PRW)
+  ) u_pload (
+      .clk          (clk),
+      .rst          (rst),
+      .start        (param_load_start),
+      .desc         (desc),
+      .table_only   (table_only),
+      .busy         (param_load_busy),
+      .bias_valid   (bias_valid),
+      .bias_ready   (bias_ready),
+      .bias_data    (bias_beat[`BEAT_DATA]),
+      .bias_off     (bias_beat[`BEAT_OFF]),
+      .bias_cnt     (bias_beat[`BEAT_CNT]),
+      .prow_freed   (prow_freed),
+      .prow_filled  (prow_filled),
+      .tables_freed (tables_freed),
+      .tables_filled(tables_filled),
+      .bn_we        (bn_we),
+      .bn_row       (bn_row),
+      .bn_bank      (bn_bank),
+      .bn_data      (bn_data),
+      .at_we        (at_we),
+      .at_addr      (at_addr),
+      .at_data      (at_data)
+  );
+
+  act_table u_table (
+      .clk          (clk),
+      .rst          (rst),
+      .at_we        (at_we),
+      .at_addr      (at_addr),
+      .at_data      (at_data),
+      .tables_filled(tables_filled),
+      .tables_freed (tables_freed),
+      .load         (load),
+      .ready        (act_ready),
+      .t_start      (t_start),
+      .t_mul        (t_mul),
+      .t_shift      (t_shift),
+      .t_add        (t_add)
+  );
+
+  param_buffer #(
+      .N_Z(N_Z)
+  ) u_par (
+      .clk    (clk),
+      .bn_we  (bn_we),
+      .bn_row (bn_row),
+      .bn_bank(bn_bank),
+      .bn_data(bn_data),
+      .kc_we  (kc_we),
+      .kc_row (kc_row),
+      .kc_bank(kc_bank),
+      .kc_data(kc_data),
+      .re     (param_re),
+      .raddr  (param_row),
+      .bn     (bn),
+      .kc     (kc)
+  );
+
+  // weight columns: a row holds a weight for each of the N_Z banks
+  wire [N_Z-1:0] one = {{(N_Z - 1) {1'b0}}, 1'b1};
+  genvar t;
+  generate
+    for (t = 0; t < 9; t = t + 1) begin : g_column
+      wire [N_Z*WEIGHT_BITS-1:0] word;
+      ram_1r1w #(
+          .WIDTH(N_Z * WEIGHT_BITS),
+          .DEPTH(WBUF_ROWS),
+          .LANE (WEIGHT_BITS)
+      ) u_weights (
+          .clk  (clk),
+          .we   (w_we),
+          .wlane(one << w_bank),
+          .waddr(w_row),
+          .wdata({N_Z{w_data[t*WEIGHT_BITS+:WEIGHT_BITS]}}),
+          .re   (re[t]),
+          .raddr(wrow[t*WA+:WA]),
+          .rdata(word)
+      );
+    end
+  endgenerate
+  // one assignment: nets driven in parts are slow in an event-driven simulator
+  assign weights = {
+    g_column[8].word,
+    g_column[7].word,
+    g_column[6].word,
+    g_column[5].word,
+    g_column[4].word,
+    g_column[3].word,
+    g_column[2].word,
+    g_column[1].word,
+    g_column[0].word
+  };
+
+  wire unused = &{1'b0, weight_load_starved, weight_beat[`BEAT_LAST], bias_beat[`BEAT_LAST]};
+
+endmodule
+
+`resetall

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// weight_loader: turns the weight stream into words of the weight buffer, and sums the weights.
+//
+// How it works: weights come in the KPU's order, channel by channel. A word takes nine of them (a
+// 3x3 kernel of one input channel, or nine input channels of a 1x1 kernel), the last word of a
+// channel what is left; a depthwise 1x1 kernel is one weight on the middle tap. Word s of channel o
+// goes to bank o mod N_Z; fully connected layers, which use every weight once, deal their words
+// over the banks in turn. Once the last word of a channel is in, its constant
+// ((arg_w * sw) >> shr_w) + arg_add * n is made and stored with the parameters.
+// Rows are a ring: a word waits until its row was released. wrow_filled counts rows whose words
+// are all there.
+// Handshake: start takes a descriptor when busy is low; the stream waits for room.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module weight_loader #(
+    // bus width, banks, bits of a weight
+    parameter AHB_W       = 32,
+    parameter N_Z         = 4,
+    parameter WEIGHT_BITS = 16,
+    // rows of the weight buffer and of the parameter buffer
+    parameter WBUF_ROWS   = 1024,
+    parameter PAR_ROWS    = 2048 / N_Z,
+    // widths of the row counters, of addresses, of a bank number
+    parameter WW          = $clog2(WBUF_ROWS) + 2,
+    parameter PRW         = `PROW_BITS,
+    parameter AW          = $clog2(WBUF_ROWS),
+    parameter PAW         = $clog2(PAR_ROWS),
+    parameter ZW          = $clog2(N_Z),
+    parameter OW          = $clog2(AHB_W / 8),
+    parameter CW          = OW + 1
+) (
+    // clock and synchronous reset
+    input  wire                     clk,
+    input  wire                     rst,
+    // next layer
+    input  wire                     start,
+    input  wire [   `DESC_BITS-1:0] desc,
+    output wire                     busy,
+    // weight stream of the DMAC
+    input  wire                     weight_valid,
+    output wire                     weight_ready,
+    input  wire [        AHB_W-1:0] weight_data,
+    input  wire [           OW-1:0] weight_off,
+    input  wire [           CW-1:0] weight_cnt,
+    // rows released, rows complete (running counts); parameter rows released
+    input  wire [           WW-1:0] wrow_freed,
+    output reg  [           WW-1:0] wrow_filled,
+    input  wire [          PRW-1:0] prow_freed,
+    // word to the weight buffer
+    output reg                      w_we,
+    output reg  [           AW-1:0] w_row,
+    output reg  [           ZW-1:0] w_bank,
+    output reg  [9*WEIGHT_BITS-1:0] w_data,
+    // constant to the parameter buffer
+    output reg                      kc_we,
+    output reg  [          PAW-1:0] kc_row,
+    output reg  [           ZW-1:0] kc_bank,
+    output reg  [             35:0] kc_data,
+    // waiting for bytes of the bus (not for room)
+    output wire                     starved
+);
+
+  // ---- layer
+  reg          run;
+  reg  [  1:0] mode;
+  reg          dw;
+  reg          k3;
+  reg          wide;
+  reg  [ 17:0] words;  // words of a channel
+  reg  [  3:0] lastn;
+  reg  [ 10:0] n_o;
+  reg  [ 23:0] arg_w;
+  reg  [  3:0] shr_w;
+  reg  [ 35:0] addc;
+  wire         fc_mode = mode == `MODE_FC;
+  wire         chan_mode = mode == `MODE_CHAN;
+
+  // ---- stream
+  wire [  5:0] avail;
+  wire [143:0] win;
+  wire [  4:0] take;
+  localparam LVL_W = $clog2(18 + 2 * (AHB_W / 8) + 1);
+  wire [LVL_W-1:0] level;
+  assign avail = (level > 18) ? 6'd18 : {1'b0, level[4:0]};
+  byte_gearbox #(
+      .IN_BYTES (AHB_W / 8),
+      .OUT_BYTES(18)
+  ) u_gear (
+      .clk     (clk),
+      .rst     (rst),
+      .flush   (1'b0),
+      .in_valid(weight_valid),
+      .in_ready(weight_ready),
+      .in_data (weight_data),
+      .in_off  (weight_off),
+      .in_cnt  (weight_cnt),
+      .avail   (level),
+      .out_data(win),
+      .take    (take)
+  );
+
+  // ---- position
+  reg [10:0] o;
+  reg [17:0] s;
+  reg [ZW-1:0] bank;
+  reg [WW-1:0] base;  // first row of the group
+  reg [WW-1:0] row;
+  reg [PRW-1:0] prow;
+  reg [ZW-1:0] pbank;
+
+  wire s_last = s == words - 18'd1;
+  wire o_last = o == n_o - 11'd1;
+  wire all_last = s_last && o_last;
+  wire [3:0] count = dw ? (k3 ? 4'd9 : 4'd1) : ((chan_mode || fc_mode) && s_last) ? lastn : 4'd9;
+  wire [4:0] bytes = wide ? {count, 1'b0} : {1'b0, count};
+  wire [WW-1:0] row_used = row - wrow_freed;
+  wire [PRW-1:0] prow_used = prow - prow_freed;
+  wire room = row_used < WBUF_ROWS[WW-1:0] && prow_used < PAR_ROWS[PRW-1:0];
+  wire go = run && room && avail >= {1'b0, bytes};
+  assign take    = go ? bytes : 5'd0;
+  assign starved = run && room && !go;
+
+  // a row is complete with the word of its last bank
+  wire bank_last = bank == {ZW{1'b1}};
+  wire       row_done = (dw || fc_mode) ? bank_last || (fc_mode ? all_last : o_last) : bank_last || o_last;
+
+  wire [WW-1:0] one_row = {{(WW - 1) {1'b0}}, 1'b1};
+
+  always @(posedge clk) begin
+    if (rst) begin
+      run   <= 1'b0;
+      o     <= 11'd0;
+      s     <= 18'd0;
+      bank  <= {ZW{1'b0}};
+      base  <= {WW{1'b0}};
+      row   <= {WW{1'b0}};
+      prow  <= {PRW{1'b0}};
+      pbank <= {ZW{1'b0}};
+    end else if (start) begin
+      run   <= 1'b1;
+      o     <= 11'd0;
+      s     <= 18'd0;
+      bank  <= {ZW{1'b0}};
+      pbank <= {ZW{1'b0}};
+    end else if (go) begin
+      run <= !all_last;
+      s   <= s_last ? 18'd0 : s + 18'd1;
+      o   <= s_last ? o + 11'd1 : o;
+      if (s_last) begin
+        pbank <= o_last ? {ZW{1'b0}} : pbank + {{(ZW - 1) {1'b0}}, 1'b1};
+        prow  <= (o_last || pbank == {ZW{1'b1}}) ? prow + {{(PRW - 1) {1'b0}}, 1'b1} : prow;
+      end
+      if (fc_mode) begin
+        // words are dealt over the banks in turn
+        bank <= all_last ? {ZW{1'b0}} : bank + {{(ZW - 1) {1'b0}}, 1'b1};
+        row  <= row_done ? row + one_row : row;
+        base <= row_done ? row + one_row : base;
+      end else if (!s_last) begin
+        row <= row + one_row;
+      end else if (bank_last || o_last) begin
+        // next group
+        bank <= {ZW{1'b0}};
+        row  <= row + one_row;
+        base <= row + one_row;
+      end else begin
+        bank <= bank + {{(ZW - 1) {1'b0}}, 1'b1};
+        row  <= base;
+      end
+    end
+  end
+
+  always @(posedge clk) begin
+    if (start) begin
+      mode  <= desc[`DESC_MODE];
+      dw    <= desc[`DESC_DW];
+      k3    <= desc[`DESC_K3];
+      wide  <= desc[`DESC_WIDE];
+      words <= desc[`DESC_DW] ? 18'd1 : desc[`DESC_S];
+      lastn <= desc[`DESC_LASTN];
+      n_o   <= desc[`DESC_O];
+      arg_w <= desc[`DESC_ARGW];
+      shr_w <= desc[`DESC_SHRW];
+      addc  <= desc[`DESC_ADDC];
+    end
+  end
+
+  // ---- the nine weights
+  reg [15:0] slot[0:8];
+  integer i;
+  always @* begin
+    for (i = 0; i < 9; i = i + 1) begin
+      slot[i] = (i >= {28'd0, count}) ? 16'd0 : wide ? win[16*i+:16] : {8'd0, win[8*i+:8]};
+    end
+    if (dw && !k3) begin
+      slot[4] = slot[0];
+      slot[0] = 16'd0;
+    end
+  end
+
+  reg q_valid, q_first, q_last, q_row_done;
+  reg [PAW-1:0] q_prow;
+  reg [ ZW-1:0] q_pbank;
+  always @(posedge clk) begin
+    if (rst) begin
+      w_we        <= 1'b0;
+      q_valid     <= 1'b0;
+      q_row_done  <= 1'b0;
+      wrow_filled <= {WW{1'b0}};
+    end else begin
+      w_we        <= go;
+      q_valid     <= go;
+      q_row_done  <= go && row_done;
+      wrow_filled <= wrow_filled + {{(WW - 1) {1'b0}}, q_row_done};
+    end
+  end
+
+  integer j;
+  always @(posedge clk) begin
+    if (go) begin
+      w_row   <= row[AW-1:0];
+      w_bank  <= bank;
+      q_first <= s == 18'd0;
+      q_last  <= s_last;
+      q_prow  <= prow[PAW-1:0];
+      q_pbank <= pbank;
+      for (j = 0; j < 9; j = j + 1) w_data[j*WEIGHT_BITS+:WEIGHT_BITS] <= slot[j][WEIGHT_BITS-1:0];
+    end
+  end
+
+  // ---- sum of the weights (30 bits: 1024 * 9 * 65535; a vector of 2 MiB: 37 bits) and constant
+  reg [36:0] sum;
+  reg [19:0] word_sum;
+  integer k;
+  always @* begin
+    word_sum = 20'd0;
+    for (k = 0; k < 9; k = k + 1)
+    word_sum = word_sum + {{(20 - WEIGHT_BITS) {1'b0}}, w_data[k*WEIGHT_BITS+:WEIGHT_BITS]};
+  end
+
+  reg p_valid, m_valid;
+  reg [PAW-1:0] p_prow, m_prow;
+  reg [ZW-1:0] p_pbank, m_pbank;
+  reg signed  [61:0] product;
+  wire signed [37:0] sum_s = {1'b0, sum};
+  wire signed [61:0] shifted = product >>> shr_w;
+
+  always @(posedge clk) begin
+    if (rst) begin
+      p_valid <= 1'b0;
+      m_valid <= 1'b0;
+      kc_we   <= 1'b0;
+    end else begin
+      p_valid <= q_valid && q_last;
+      m_valid <= p_valid;
+      kc_we   <= m_valid;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (q_valid) begin
+      sum     <= (q_first ? 37'd0 : sum) + {17'd0, word_sum};
+      p_prow  <= q_prow;
+      p_pbank <= q_pbank;
+    end
+    if (p_valid) begin
+      product <= $signed(arg_w) * sum_s;
+      m_prow  <= p_prow;
+      m_pbank <= p_pbank;
+    end
+    if (m_valid) begin
+      kc_data <= shifted[35:0] + addc;
+      kc_row  <= m_prow;
+      kc_bank <= m_pbank;
+    end
+  end
+
+  // the layer's arguments stay until its last constant is written
+  assign busy = run || q_valid || p_valid || m_valid;
+
+  wire unused = &{1'b0, desc, shifted[61:36]};
+
+endmodule
+
+`resetall
