@@ -7,8 +7,9 @@ import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 
-from tb.core.desc import pack
+from tb.core.desc import layout, pack
 from tb.core.pipe import reset
+from tb.core.view import View
 from tb.simrun import SIMS, run
 
 INPUTS = (
@@ -81,6 +82,8 @@ class Channel:
 async def inferences(dut) -> None:
     """Layers of several inferences; borders only when all before them is sent out."""
     await reset(dut, *INPUTS)
+    packed = {f"{c}_req": (layout("req"), f"{c}_req_") for c in ("weight", "bias")}
+    dut = View(dut, packed)
     weights, biases = Channel(dut, "weight"), Channel(dut, "bias")
     due_w: list[tuple[int, int]] = []
     due_b: list[tuple[int, int]] = []

@@ -13,11 +13,13 @@ from tb.core.pipe import join, reset, split
 from tb.simrun import run
 
 
+N_X = 9  # columns of the array
+
+
 @dataclass
 class Shape:
-    """Of the array under test: reduction, pixels, channels, bits of a weight."""
+    """Of the array under test: pixels, channels, bits of a weight."""
 
-    n_x: int
     n_y: int
     n_z: int
     wb: int
@@ -29,7 +31,7 @@ class Shape:
 
 @dataclass
 class Issue:
-    """Operands of one issue: valid and pixel (n_x, lanes), weight (n_x, n_z)."""
+    """Operands of one issue: valid and pixel (N_X, lanes), weight (N_X, n_z)."""
 
     valid: np.ndarray
     pixel: np.ndarray
@@ -45,8 +47,8 @@ class Issue:
 def issue(rng: np.random.Generator, shape: Shape, kind: int) -> Issue:
     """Random operands; kind 0: everything at its largest, 1: only some units, 2: depthwise."""
     top = (1 << shape.wb) - 1
-    size = shape.n_x, shape.lanes
-    weight = rng.integers(0, top + 1, (shape.n_x, shape.n_z))
+    size = N_X, shape.lanes
+    weight = rng.integers(0, top + 1, (N_X, shape.n_z))
     if kind == 0:
         return Issue(np.ones(size, bool), np.full(size, 255), np.full_like(weight, top))
     valid = rng.random(size) < rng.choice([0.2, 0.8, 1.0])
@@ -62,13 +64,13 @@ def issue(rng: np.random.Generator, shape: Shape, kind: int) -> Issue:
 async def stream(dut, shape: Shape, issues: list[Issue | None]) -> None:
     """Column t gets an issue t cycles after column 0; gaps (None) are noise with valid low."""
     rng = np.random.default_rng(random.getrandbits(32))
-    delay = shape.n_x + 1
+    delay = N_X + 1
     history: list[Issue | None] = [None] * (delay + 1)
     checked = 0
     for new in [*issues, *[None] * (delay + 1)]:
         history = [new, *history[:-1]]
         valid, pixel, weight = [], [], []
-        for t in range(shape.n_x):
+        for t in range(N_X):
             at = history[t]
             noise = issue(rng, shape, 1)
             valid += list(at.valid[t]) if at else [0] * shape.lanes
@@ -87,7 +89,7 @@ async def stream(dut, shape: Shape, issues: list[Issue | None]) -> None:
 
 
 def start(dut) -> tuple[Shape, np.random.Generator]:
-    names = ("N_X", "N_Y", "N_Z", "WEIGHT_BITS")
+    names = ("N_Y", "N_Z", "WEIGHT_BITS")
     shape = Shape(*(int(getattr(dut, name).value) for name in names))
     return shape, np.random.default_rng(random.getrandbits(32))
 
@@ -115,7 +117,7 @@ async def one_unit_at_a_time(dut) -> None:
     shape, rng = start(dut)
     await reset(dut, "valid", "pixel", "weight")
     issues = []
-    for t in range(shape.n_x):
+    for t in range(N_X):
         for lane in range(shape.lanes):
             one = issue(rng, shape, 1)
             one.valid[:] = False

@@ -9,30 +9,16 @@ from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
 from scripts.gen_regs import access, compile_map, outputs, reset
+from tb.core.desc import layout
+from tb.core.view import View
 from tb.simrun import run
 
-INPUTS = (
-    *(
-        "reg_wr",
-        "reg_rd",
-        "reg_addr",
-        "reg_wdata",
-        "arg_ready",
-        "result_valid",
-        "result_data",
-        "inf_next",
-    ),
-    *(
-        "status_busy",
-        "status_fc",
-        "status_weight_bias_full",
-        "status_layer",
-        "ev_calc_done",
-        "ev_inf_done",
-    ),
-    *("ev_err", "err_code", "err_layer", "err_addr", "perf_flat"),
-    *("npix_take", "npix_taken", "taken_adr", "status_kept"),
-)
+INPUTS = ("reg_wr", "reg_rd", "reg_addr", "reg_wdata", "arg_ready", "result_valid", "result_data")
+INPUTS += ("state", "events", "err", "perf_flat", "weight_bias_full")
+PORTS = {"state": "status_", "events": "ev_", "err": "err_", "cfg": "cfg_", "host": "host_"}
+LAYOUTS = {"state": "status", "events": "event"}  # where the port's name is another
+NAMES = {"start_pulse": "host_start", "stop_pulse": "host_stop", "ev_err": "ev_error"}
+NAMES |= {"soft_reset_pulse": "host_soft_reset", "eight_bit_mode": "cfg_eight_bit"}
 LAYER_LO, LAYER_HI, RAW, STATUS, MASK, CLEAR = 0x00, 0x04, 0x10, 0x08, 0x18, 0x20
 THRESHOLD, DATA_LO, DATA_HI, FIFO_CTRL, EIGHT_BIT = 0x28, 0x30, 0x34, 0x38, 0x40
 MODE, DONE, PIX, NPIX, LIST_LEN, RES, LEFT = 0x100, 0x104, 0x108, 0x10C, 0x11C, 0x120, 0x124
@@ -45,7 +31,8 @@ CALC, EMPTY, FULL = 1, 2, 4
 
 class Bench:
     def __init__(self, dut) -> None:
-        self.dut = dut
+        packed = {p: (layout(LAYOUTS.get(p, p)), prefix) for p, prefix in PORTS.items()}
+        self.dut = View(dut, packed, NAMES)
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
         for n in INPUTS:
             getattr(dut, n).value = 0
@@ -121,8 +108,7 @@ class Bench:
         names = {"pix": PIX, "npix": NPIX, "res": RES, "left": LEFT, "mode": MODE}
         for name, addr in names.items():
             assert await self.read(addr) == model[name], f"{name} {when}"
-        for name in ("pix", "npix", "res"):
-            assert int(getattr(self.dut, f"cfg_{name}_adr").value) == model[name], f"{name} {when}"
+        assert int(self.dut.cfg_res_adr.value) == model["res"], when
         more = int(model["mode"] == 2 and model["left"] > 0)
         assert int(self.dut.cfg_more.value) == more, when
 
@@ -146,6 +132,7 @@ def words(register) -> list[int]:
 async def reset_values(dut) -> None:
     """Every word of the description reads its reset value, every other address is refused."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     registers = list(compile_map("openkpu").registers())
     assert len(registers) > 40
@@ -170,6 +157,7 @@ async def reset_values(dut) -> None:
 async def access_types(dut) -> None:
     """RW keeps what is written, RO and reserved bits do not, W1C clears what a pulse set."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     registers = list(compile_map("openkpu").registers())
     commands = {"layer_argument_fifo", "AI_CTRL", "interrupt_clear", "fifo_data_out"}
@@ -216,6 +204,7 @@ async def access_types(dut) -> None:
 async def layer_fifo(dut) -> None:
     """Order of the words; 16 layers fit; the 17th is dropped whole; flush; soft reset."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     for by_control in (False, True):
         pushed = [await bench.push_layer() for _ in range(16)]
@@ -260,6 +249,7 @@ async def driver_whole_network(dut) -> None:
     """kpu.md section 3, sequence 1: refill on almost_empty until all layers are through."""
     for order in ("clear_push", "slow"):
         bench = Bench(dut)
+    dut = bench.dut
         await bench.reset()
         await bench.write(CLEAR, 7)
         await bench.write(THRESHOLD, 0x1C)
@@ -300,6 +290,7 @@ async def driver_whole_network(dut) -> None:
 async def driver_layer_by_layer(dut) -> None:
     """kpu.md section 3, sequence 2: calc_done alone, cleared for each layer."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     for _ in range(4):
         await bench.write(CLEAR, 7)
@@ -319,6 +310,7 @@ async def driver_layer_by_layer(dut) -> None:
 async def result_fifo(dut) -> None:
     """16 words deep, back-pressure, popped by the read of the high word; underrun; flush."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     sent = [random.getrandbits(64) for _ in range(16)]
     for word in sent:
@@ -350,6 +342,7 @@ async def result_fifo(dut) -> None:
 async def starts(dut) -> None:
     """What starts, what is refused, and what a start clears."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     bus = int(dut.AHB_W.value) // 8
     refused = [
@@ -412,6 +405,7 @@ async def starts(dut) -> None:
 async def stream(dut) -> None:
     """Step 009 of the patent against a model, with host writes in between."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     bus = int(dut.AHB_W.value) // 8
     model = {"mode": 2, "length": 4, "pix": 0x1001, "npix": 0x2003, "res": 0x8000, "left": 5}
@@ -421,7 +415,7 @@ async def stream(dut) -> None:
     for i in range(6):
         last = model["left"] <= 1
         assert int(dut.cfg_more.value) == int(model["left"] > 0)
-        await bench.pulse(inf_next=1)
+        await bench.pulse(ev_inf_next=1)
         model["pix"] = model["npix"]
         model["res"] += model["res_stride"]
         model["npix"] += 0 if last else model["pix_stride"]
@@ -437,6 +431,7 @@ async def stream(dut) -> None:
 async def taken_address(dut) -> None:
     """What a prefetch took becomes AI_PIX_ADR; a later write is for the inference after it."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     seen = set()
     model = {"mode": 2, "length": 1, "pix": 0, "npix": 0x4000, "res": 0, "left": 1000}
@@ -451,19 +446,20 @@ async def taken_address(dut) -> None:
             await bench.write(NPIX, write)
             model["npix"] = write
         taken = model["npix"]
-        dut.npix_take.value, dut.taken_adr.value = 1, taken
+        dut.ev_npix_take.value = 1
         if when == "with":  # the write meets the take: the old address was taken
             await bench.write(NPIX, write)
         else:
             await RisingEdge(dut.clk)
-        dut.npix_take.value, dut.npix_taken.value = 0, 1
+        dut.ev_npix_take.value, dut.status_npix_taken.value = 0, 1
         await RisingEdge(dut.clk)
         assert await bench.read(AI_STATUS) >> 6 & 1 and await bench.read(TAKEN) == taken
+        assert int(dut.cfg_taken_adr.value) == taken, "what the request carries"
         for _ in range({"after": 1, "twice": 2}.get(when, 0)):
             write = random.getrandbits(31)
             await bench.write(NPIX, write)
-        await bench.pulse(inf_next=1)
-        dut.npix_taken.value = 0
+        await bench.pulse(ev_inf_next=1)
+        dut.status_npix_taken.value = 0
         model["pix"], model["left"] = taken, model["left"] - 1
         later = when in ("with", "after", "twice")
         model["npix"] = write if later else taken + model["pix_stride"]
@@ -475,6 +471,7 @@ async def taken_address(dut) -> None:
 async def end_of_stream(dut) -> None:
     """AI_INF_LEFT written 0 or AI_CNN_MODE written 1 ends a stream: nothing follows any more."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     for register, value in ((LEFT, 0), (MODE, 1)):
         await bench.configure(mode=2, length=1, left=3)
@@ -490,6 +487,7 @@ async def end_of_stream(dut) -> None:
 async def counters(dut) -> None:
     """Each counter at its place; the high word is that of the moment the low one was read."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     values = [random.getrandbits(64) for _ in range(14)]
     dut.perf_flat.value = sum(v << 64 * i for i, v in enumerate(values))
@@ -498,7 +496,7 @@ async def counters(dut) -> None:
         dut.perf_flat.value = random.getrandbits(64 * 14)
         assert await bench.read(PERF + 8 * i + 4) == value >> 32
         dut.perf_flat.value = sum(v << 64 * i for i, v in enumerate(values))
-    dut.status_busy.value, dut.status_fc.value, dut.status_weight_bias_full.value = 1, 1, 0
+    dut.status_busy.value, dut.status_fc_layer.value, dut.weight_bias_full.value = 1, 1, 0
     dut.status_layer.value = 0x2A5
     assert await bench.read(AI_STATUS) == 0xA509
     await bench.write(EIGHT_BIT, 1)
@@ -513,7 +511,8 @@ def test_generated_files_are_current() -> None:
 
 @pytest.mark.parametrize(("sim", "width"), [("icarus", 32), ("icarus", 128), ("verilator", 32)])
 def test_reg_block(sim: str, width: int) -> None:
-    sources = ["rtl/cfg/*.v", "rtl/lib/fifo_sync.v", "rtl/lib/fifo_ram.v"]
+    sources = [f"rtl/host/{n}.v" for n in ("reg_block", "kpu_regs", "ai_cfg", "perf_regs")]
+    sources += ["rtl/lib/fifo_sync.v", "rtl/lib/fifo_ram.v"]
     sources += ["rtl/lib/ram_1r1w_async.v", "rtl/lib/ram_1r1w.v"]
     test = "tb.reg_block.test_reg_block"
     case = None if width == 32 else ["starts", "stream"]

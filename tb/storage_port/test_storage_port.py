@@ -12,6 +12,8 @@ from cocotb.triggers import RisingEdge
 
 from tb.common.ahb_monitor import AhbMonitor
 from tb.common.ahb_responder import ERROR, AhbResponder, Faults
+from tb.core.desc import layout
+from tb.core.view import View
 from tb.simrun import run
 
 CHANNELS = ("list", "bias", "weight", "pixel")  # err_chan 0..3
@@ -32,20 +34,28 @@ class Reader:
     last_word: int = 0
 
 
+def fields(dut, lanes: int) -> View:
+    """The port's bundles field by field."""
+    sizes = {"AHB_W": 8 * lanes, "OW": lanes.bit_length() - 1, "CW": lanes.bit_length()}
+    packed = {f"{c}_req": (layout("req"), f"{c}_req_") for c in (*CHANNELS, "store")}
+    packed |= {f"{c}_beat": (layout("beat", **sizes), f"{c}_") for c in CHANNELS}
+    packed |= {"bus_fault": (layout("fault"), "err_"), "traffic": (layout("traffic"), "")}
+    return View(dut, packed, {"err_valid": "bus_err", "dma_idle": "idle"})
+
+
 class Bench:
     """Runs requests on all channels at once and checks every word."""
 
     def __init__(self, dut, faults: Faults | None = None) -> None:
-        self.dut, self.rng = dut, random.Random(random.getrandbits(32))
         self.lanes = int(dut.AHB_W.value) // 8
+        self.dut, self.rng = fields(dut, self.lanes), random.Random(random.getrandbits(32))
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
         for c in CHANNELS:
-            for n in ("req_valid", "req_addr", "req_len", "ready"):
+            for n in ("req_valid", "req", "ready"):
                 getattr(dut, f"{c}_{n}").value = 0
         for n in (
             "store_req_valid",
-            "store_req_addr",
-            "store_req_len",
+            "store_req",
             "store_valid",
             "store_data",
             "dma_abort",
@@ -209,6 +219,7 @@ async def random_streams(dut) -> None:
         (rough, (1, 0.2, 0.7, 0.1)),
     ):
         bench = Bench(dut, faults)
+    dut = bench.dut
         await bench.reset()
         for reader, speed in zip(bench.readers.values(), speeds, strict=True):
             reader.speed = speed
@@ -227,6 +238,7 @@ async def random_streams(dut) -> None:
 async def every_alignment(dut) -> None:
     """Reads of each offset and length, writes of each length, around a 1 KB boundary."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     lanes = bench.lanes
     for off in range(lanes):
@@ -254,6 +266,7 @@ async def full_rate(dut) -> None:
         if int(depth[channel].value) < 16:
             continue  # half a FIFO does not cover the way to the storage and back
         bench = Bench(dut)
+    dut = bench.dut
         await bench.reset()
         addr = 0x1000
         for length in lengths:
@@ -273,6 +286,7 @@ async def full_rate(dut) -> None:
         bench.monitor.kill()
         await RisingEdge(dut.clk)
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     for i in range(4):
         bench.read("wt", 0x2000 + 0x400 * i, 0x400)
@@ -291,6 +305,7 @@ async def full_rate(dut) -> None:
 async def priorities(dut) -> None:
     """With all channels asking, list goes before pixel, bias, weight."""
     bench = Bench(dut)
+    dut = bench.dut
     bench.bus.granted = False
     await bench.reset()
     for i in range(2):  # fill the queue of the master, which takes what comes first
@@ -313,6 +328,7 @@ async def priorities(dut) -> None:
 async def back_pressure(dut) -> None:
     """A consumer that stops stops its own channel only; nothing is lost; WB_FIFO_FULL is an AND."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     for stopped in CHANNELS:
         for c, r in bench.readers.items():
@@ -342,6 +358,7 @@ async def back_pressure(dut) -> None:
 async def error_stops_until_abort(dut) -> None:
     """ERROR: reported with channel and address, no burst after it, abort makes all new."""
     bench = Bench(dut)
+    dut = bench.dut
     await bench.reset()
     for channel in range(5):
         bad = 0x2000 + 37 * bench.lanes
@@ -394,6 +411,7 @@ async def abort(bench: Bench, hold: int) -> None:
 async def abort_any_time(dut) -> None:
     """Abort after a random number of cycles on a rough bus; what follows is right."""
     bench = Bench(dut, Faults(wait=0.2, lose=0.1, regain=0.5, retry=0.03, split=0.02))
+    dut = bench.dut
     await bench.reset()
     for trial in range(25):
         for reader in bench.readers.values():
@@ -419,7 +437,7 @@ async def abort_any_time(dut) -> None:
         ("verilator", 32, (16, 64, 32)),
     ],
 )
-def test_dmac(sim: str, width: int, depths: tuple[int, int, int]) -> None:
+def test_storage_port(sim: str, width: int, depths: tuple[int, int, int]) -> None:
     pix, wgt, bias = depths
     params = {
         "AHB_W": width,
@@ -427,6 +445,6 @@ def test_dmac(sim: str, width: int, depths: tuple[int, int, int]) -> None:
         "WGT_FIFO_DEPTH": wgt,
         "BIAS_FIFO_DEPTH": bias,
     }
-    sources = ["tb/dmac/dmac_bench.v", "rtl/dma/dma*.v", "rtl/storage/ahb_master.v"]
+    sources = ["rtl/storage/*.v"]
     sources += ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
-    run(sim, "dmac_bench", sources, "tb.dmac.test_dmac", params=params)
+    run(sim, "storage_port", sources, "tb.storage_port.test_storage_port", params=params)

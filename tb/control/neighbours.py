@@ -8,32 +8,21 @@ from dataclasses import dataclass
 from cocotb.triggers import RisingEdge
 
 from models.layer import LayerArg
-from tb.core.desc import unpack
+from tb.core.desc import layout, split_fields, unpack
 from tb.core.stream import ByteStream
+from tb.core.view import View
 
-INPUTS = ("cfg_more", "cfg_pix_adr", "cfg_wgt_adr", "cfg_bias_adr", "cfg_list_adr", "cfg_list_len")
-INPUTS += ("cfg_res_adr", "start_pulse", "soft_reset_pulse", "stop_pulse", "host_ack", "arg_valid")
-INPUTS += (
-    "arg_data",
-    "arg_flush",
-    "list_req_ready",
-    "list_valid",
-    "list_data",
-    "list_off",
-    "list_cnt",
-)
-INPUTS += (
-    "fetch_busy",
-    "weight_load_busy",
-    "param_load_busy",
-    "seq_done",
-    "data_idle",
-    "load_done",
-    "pixel_req_ready",
-)
-INPUTS += ("unload_done", "store_req_ready", "store_done", "bus_err", "bus_err_addr", "dma_idle")
-INPUTS += ("cfg_npix_adr", "first_out")
-PULSES = ("start_pulse", "soft_reset_pulse", "stop_pulse", "host_ack", "bus_err")
+INPUTS = ("cfg", "host", "arg_valid", "arg_data", "arg_flush", "list_req_ready", "list_valid")
+INPUTS += ("list_beat", "weight_req_ready", "bias_req_ready", "weight_load_busy", "param_load_busy")
+INPUTS += ("seq_done", "core_idle", "pixel_req_ready", "load_done", "unload_done", "bus_err")
+INPUTS += ("bus_fault", "traffic")
+PULSES = ("host_start", "host_soft_reset", "host_stop", "host_ack", "bus_err")
+PORTS = {"cfg": "cfg_", "host": "host_", "status": "status_", "events": "ev_", "err": "err_"}
+PORTS |= {"list_req": "list_req_", "weight_req": "weight_req_", "bias_req": "bias_req_"}
+PORTS |= {"pixel_req": "pixel_req_", "load_map": "load_", "unload": "unload_"}
+PORTS |= {"bus_fault": "fault_", "traffic": "traffic_", "list_beat": "list_"}
+LAYOUTS = {"events": "event", "load_map": "map", "bus_fault": "fault", "list_beat": "beat"}
+MAP = layout("map")
 LATE = 30  # cycles that a neighbour takes at most
 
 
@@ -46,11 +35,42 @@ class Event:
     info: dict[str, int]
 
 
+def fields(dut) -> View:
+    """The controller's bundles field by field."""
+    lanes = int(dut.AHB_W.value) // 8
+    sizes = {"AHB_W": 8 * lanes, "OW": lanes.bit_length() - 1, "CW": lanes.bit_length()}
+    sizes["MAP_BITS"] = sum(width for _, width in MAP.values())
+    packed = {}
+    for port, prefix in PORTS.items():
+        name = "req" if port.endswith("_req") else LAYOUTS.get(port, port)
+        packed[port] = layout(name, **sizes), prefix
+    return View(dut, packed)
+
+
+class Channel:
+    """A request channel of the DMAC: accepts at random, is quiet once all is sent out."""
+
+    def __init__(self, dut, name: str) -> None:
+        self.dut, self.name, self.held = dut, name, 0
+
+    def drive(self) -> None:
+        ready = self.held < 3 and random.random() < 0.4
+        getattr(self.dut, f"{self.name}_req_ready").value = int(ready)
+        getattr(self.dut, f"traffic_{self.name}_quiet").value = int(self.held == 0)
+
+    def sample(self) -> None:
+        valid, ready = (getattr(self.dut, f"{self.name}_req_{n}") for n in ("valid", "ready"))
+        if int(valid.value) and int(ready.value):
+            self.held += 1
+        elif self.held and random.random() < 0.2:
+            self.held -= 1
+
+
 class Neighbours:
     """Answers with random delays and keeps a log of events."""
 
     def __init__(self, dut) -> None:
-        self.dut = dut
+        self.dut = dut = fields(dut)
         self.log: list[Event] = []
         self.words: list[int] = []  # of the host's FIFO
         self.image = b""  # task list in storage
@@ -63,7 +83,9 @@ class Neighbours:
         self.hold_runs = False  # the array does not finish
         self.array_time = LATE  # cycles of a layer at most
         self.pixels_asked = self.writer_on = 0  # requests and starts of the pixel writer
-        dut.data_idle.value = dut.dma_idle.value = 1
+        self.pix_adr = self.npix_adr = 0  # registers of the host
+        self.channels = [Channel(dut, name) for name in ("weight", "bias")]
+        dut.core_idle.value = dut.traffic_idle.value = 1
 
     def push(self, *args: LayerArg) -> None:
         for arg in args:
@@ -94,36 +116,40 @@ class Neighbours:
         offered = bool(self.words)
         dut.arg_valid.value = int(offered)
         dut.arg_data.value = self.words[0] if offered else 0
-        for port in ("pixel_req", "store_req", "list_req"):
+        for channel in self.channels:
+            channel.drive()
+        for port in ("pixel_req", "list_req"):
             getattr(dut, f"{port}_ready").value = int(random.random() < 0.3)
-        for port in ("load_done", "unload_done", "store_done", "seq_done", "first_out"):
+        for port in ("load_done", "unload_done", "seq_done"):
             waits = port == "seq_done" and self.hold_runs
             hit = not waits and port in self.due and self.due[port] <= self.cycle
             getattr(dut, port).value = int(hit)
             if hit:
                 del self.due[port]
                 if port == "seq_done":
-                    self._later("data_idle")
+                    self._later("core_idle")
                 elif port == "load_done":
                     self.writer_on = 0
                     self._log(port)
                 else:
                     self._log(port)
-        if self.due.get("data_idle", self.cycle) < self.cycle:
-            del self.due["data_idle"]
+        if self.due.get("core_idle", self.cycle) < self.cycle:
+            del self.due["core_idle"]
             self.running = False
-        dut.data_idle.value = int(not self.running)
-        for port in ("fetch_busy", "weight_load_busy", "param_load_busy"):
+        dut.core_idle.value = int(not self.running)
+        for port in ("weight_load_busy", "param_load_busy"):
             dut_port = getattr(dut, port)
             dut_port.value = int(port in self.due)
             if port in self.due and self.due[port] <= self.cycle:
                 del self.due[port]
-        dut.dma_idle.value = int("dma_idle" not in self.due)
+        dut.traffic_idle.value = int("dma_idle" not in self.due)
         if "dma_idle" in self.due and self.due["dma_idle"] <= self.cycle:
             del self.due["dma_idle"]
         self.list.drive(0.7)
         await RisingEdge(dut.clk)
         self.list.sample()
+        for channel in self.channels:
+            channel.sample()
         if offered and int(dut.arg_ready.value):
             self.words.pop(0)
         self._observe()
@@ -138,16 +164,17 @@ class Neighbours:
             self.running = False
             self.list.words.clear()
             self.list.on = False
-            assert int(dut.dma_abort.value)
+            for channel in self.channels:
+                channel.held = 0
         for name in ("fetch", "weight_load", "param_load"):
             if int(getattr(dut, f"{name}_start").value):
                 assert f"{name}_busy" not in self.due, f"{name} was started while busy"
-                info = unpack(int(dut.d_desc.value))
+                info = unpack(int(dut.load_desc.value))
                 self._log(name, reuse=int(dut.reuse.value), **info)
-                self._later(f"{name}_busy")
-                if name == "fetch" and info["first"]:  # reads that are still to be sent out
-                    self._later("first_out")
-                    self.due["fetch_busy"] = self.due["first_out"] + random.randint(1, LATE)
+                if name != "fetch":
+                    self._later(f"{name}_busy")
+        if int(dut.first_out.value):
+            self._log("first_out")
         if int(dut.run_start.value):
             assert not self.running, "a layer was started before the one before it was done"
             self.running = True
@@ -162,12 +189,16 @@ class Neighbours:
             names = ("base", "chans_m1", "height_m1", "width_m1")
             self._log("pixels", **{k: int(getattr(dut, f"load_{k}").value) for k in names})
             self._later("load_done")
-        if int(dut.npix_take.value):
-            self._log("npix_take", address=int(dut.cfg_npix_adr.value))
+        if int(dut.ev_pix_take.value):
+            dut.cfg_taken_adr.value = self.pix_adr
+        if int(dut.ev_npix_take.value):
+            self._log("npix_take", address=self.npix_adr)
+            dut.cfg_taken_adr.value = self.npix_adr
         if int(dut.unload_start.value):
-            self._log("result", dest=int(dut.unload_dest.value))
+            where = {"dest": int(dut.unload_store.value), "address": int(dut.unload_adr.value)}
+            self._log("result", **where, **split_fields(MAP, int(dut.unload_map.value)))
             self._later("unload_done")
-        for port in ("pixel_req", "store_req", "list_req"):
+        for port in ("pixel_req", "list_req"):
             names = ("valid", "ready")
             if all(int(getattr(dut, f"{port}_{n}").value) for n in names):
                 address = int(getattr(dut, f"{port}_addr").value)
@@ -177,14 +208,13 @@ class Neighbours:
                     self.list.add(self.image[:length], random.choice((length, 100)))
                 if port == "pixel_req":
                     self.pixels_asked += 1
-                if port == "store_req":
-                    self._later("store_done")
         for name in ("ev_calc_done", "ev_inf_done", "ev_inf_kept", "layer_done", "inf_next"):
-            if int(getattr(dut, name).value):
+            port = name if name.startswith("ev_") else f"ev_{name}"
+            if int(getattr(dut, port).value):
                 self._log(name)
                 if name == "inf_next":
                     self.on_inf_next()
-        if int(dut.ev_err.value):
+        if int(dut.ev_error.value):
             values = {n: int(getattr(dut, f"err_{n}").value) for n in ("code", "layer", "addr")}
             self._log("ev_err", **values)
 

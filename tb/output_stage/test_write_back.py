@@ -13,12 +13,13 @@ from cocotb.triggers import RisingEdge
 from models import airam
 from models.layer import LayerArg
 from models.pooling import PICKS, pool_map
-from tb.core.desc import DWROW, Sizes, describe, pack, stripes
+from tb.core.desc import DWROW, Sizes, describe, pack, stripes, join_fields, layout
 from tb.core.pipe import join, reset
+from tb.core.view import View
 from tb.simrun import run
 
 RAM_ROWS = 4096
-INPUTS = ("restart", "desc", "in_valid", "in_byte", "in_pos", "in_end", "take", "writeback_gnt")
+INPUTS = ("start", "desc", "in_valid", "in_byte", "in_pos", "in_end", "take", "writeback_gnt")
 # shape, pool, depthwise: borders of the layouts, lines that cross the end of a row
 CASES = [
     *(
@@ -148,7 +149,8 @@ class Layer:
 
 class Bench:
     def __init__(self, dut) -> None:
-        self.dut = dut
+        self.dut = View(dut, {"writeback": (layout("rowwrite"), "writeback_")})
+        self.job = layout("job", ZW=int(dut.ZW.value))
         self.rng = np.random.default_rng(random.getrandbits(32))
         self.sizes = Sizes(int(dut.N_Y.value), int(dut.N_Z.value))
         self.ram = self.rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
@@ -165,9 +167,9 @@ class Bench:
         """Deliver the layer; groups are taken only when there is room. Bounded."""
         dut = self.dut
         dut.desc.value = pack(layer.desc)
-        dut.restart.value = 1
+        dut.start.value = 1
         await RisingEdge(dut.clk)
-        dut.restart.value = 0
+        dut.start.value = 0
         groups = list(layer.groups())
         limit = 200 + int(60 * sum(len(g) + 8 for g in groups) * self.sizes.n_z / p_gnt)
         group: list[Write] = []
@@ -183,8 +185,7 @@ class Bench:
                 write = group.pop(0)
                 dut.in_valid.value, dut.in_pos.value = 1, write.pos
                 dut.in_byte.value, dut.in_end.value = join(write.values, 8), int(write.end)
-                for name, value in write.job.items():
-                    getattr(dut, f"in_{name}").value = value
+                dut.in_job.value = join_fields(self.job, write.job)
             await RisingEdge(dut.clk)
             taken = int(dut.take.value)
             port = str(dut.writeback_row.value), str(dut.writeback_be.value)
@@ -193,7 +194,7 @@ class Bench:
                 self._store()
             waits = int(dut.writeback_req.value) and not int(dut.writeback_gnt.value)
             held = port if waits else None
-            quiet = int(dut.col_idle.value) and int(dut.writeback_idle.value)
+            quiet = int(dut.idle.value)
             if not groups and not group and not int(dut.in_valid.value) and quiet and not taken:
                 return
         raise AssertionError("the write-back never became idle")
@@ -253,6 +254,6 @@ async def random_maps(dut) -> None:
     [("icarus", 2, 2), ("icarus", 4, 4), ("icarus", 8, 8), ("verilator", 4, 4)],
 )
 def test_write_back(sim: str, n_y: int, n_z: int) -> None:
-    sources = ["tb/pooling/pooling_bench.v", "rtl/pool/*.v", "rtl/lib/*.v"]
-    test = "tb.pooling.test_write_back"
-    run(sim, "pooling_bench", sources, test, params={"N_Y": n_y, "N_Z": n_z})
+    sources = ["rtl/output/*.v", "rtl/lib/*.v"]
+    test = "tb.output_stage.test_write_back"
+    run(sim, "output_stage", sources, test, params={"N_Y": n_y, "N_Z": n_z})

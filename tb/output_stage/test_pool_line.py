@@ -74,4 +74,4 @@ async def rests(dut) -> None:
 
 @pytest.mark.parametrize("sim", SIMS)
 def test_pool_line(sim: str) -> None:
-    run(sim, "pool_line", ["rtl/output/pool_line.v"], "tb.pooling.test_pool_line")
+    run(sim, "pool_line", ["rtl/output/pool_line.v"], "tb.output_stage.test_pool_line")
