@@ -156,7 +156,7 @@ def summary(
     records: list[report.LayerRecord],
     per_inference: list[dict[str, int]],
 ) -> dict[str, float]:
-    """Print and return the figures of performance.md."""
+    """Print and return the figures of docs/performance.md."""
     runs = len(per_inference)
     cycles = sum(c["total"] for c in per_inference) / runs
     needed = sum(r.macs for r in records) / runs

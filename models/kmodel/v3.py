@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kmodel v3 (nncase 0.1), run as the vendor's SDK runs it (kpu.md 4)."""
+"""kmodel v3 (nncase 0.1), run as the vendor's SDK runs it (docs/kpu.md 4)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ai_cfg: AI_CFG, the registers of an inference (patent.md), offsets 0x100..0x14C, 0x1F8, 0x1FC.
+// ai_cfg: AI_CFG, the registers of an inference (docs/patent.md), offsets 0x100..0x14C, 0x1F8, 0x1FC.
 //
 // Start: a write of 1 to AI_CTRL[0] is refused while the device is busy (START_BUSY), and with an
 // impossible configuration (BAD_CONFIG: mode 0, list length 0, AI_RES_ADR - in mode 2 with further

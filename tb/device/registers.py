@@ -3,7 +3,7 @@
 
 from enum import IntEnum, IntFlag
 
-# KPU registers (kpu.md section 3): 64 bits, low word first
+# KPU registers (docs/kpu.md section 3): 64 bits, low word first
 LAYER_ARGUMENT_FIFO = 0x00
 INTERRUPT_STATUS = 0x08
 INTERRUPT_RAW = 0x10
