@@ -17,7 +17,7 @@ from systemrdl import RDLCompileError, RDLCompiler
 from systemrdl.node import AddrmapNode, FieldNode, RegNode
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "rtl" / "cfg" / "openkpu.rdl"
+SOURCE = ROOT / "rtl" / "host" / "openkpu.rdl"
 DOCUMENT = ROOT / "docs" / "registers.md"
 HEADER = ROOT / "include" / "openkpu_regs.h"
 REGISTER_BITS = 32
