@@ -98,7 +98,7 @@ MUTATIONS = (
     Mutation(
         "C4",
         CHANNEL,
-        "cur_valid && (used + {{(UW-5){1'b0}}, beats} <= DEPTH_C)",
+        "cur_valid && (used + {{(UW - 5) {1'b0}}, beats} <= DEPTH_C)",
         "cur_valid",
         "reads without regard to the room in the FIFO",
     ),
@@ -106,15 +106,15 @@ MUTATIONS = (
     Mutation(
         "C4",
         FETCH,
-        "assign boundary = first && weight_quiet && bias_quiet;",
-        "assign boundary = first && bias_quiet;",
+        "= first && weight_quiet && bias_quiet;",
+        "= first && bias_quiet;",
         "biases of the next inference before all weights of this one",
     ),
     Mutation(
         "C4",
         FETCH,
-        "assign first_out = after && !first && !asking && weight_quiet && bias_quiet;",
-        "assign first_out = after && !first;",
+        "= after && !first && !asking && weight_quiet && bias_quiet;",
+        "= after && !first;",
         "pixels before the first weights and biases",
     ),
     # ---- C5
@@ -257,8 +257,8 @@ MUTATIONS = (
     Mutation(
         "C10",
         FETCH,
-        "weight_req_addr <= weight_req_addr + {15'd0, psize};",
-        "weight_req_addr <= weight_req_addr;",
+        "weight_addr <= weight_addr + {15'd0, psize};",
+        "weight_addr <= weight_addr;",
         "the second load of a layer reads the first one again",
     ),
     Mutation(

@@ -263,7 +263,11 @@ async def full_rate(dut) -> None:
         ("pixel", [64] * 20),
         ("weight", [700, 3, 900, 65]),
     ):
-        depth = {"weight": dut.WGT_FIFO_DEPTH, "pixel": dut.PIX_FIFO_DEPTH, "bias": dut.BIAS_FIFO_DEPTH}
+        depth = {
+            "weight": dut.WGT_FIFO_DEPTH,
+            "pixel": dut.PIX_FIFO_DEPTH,
+            "bias": dut.BIAS_FIFO_DEPTH,
+        }
         if int(depth[channel].value) < 16:
             continue  # half a FIFO does not cover the way to the storage and back
         bench = Bench(dut)
