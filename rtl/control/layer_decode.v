@@ -445,7 +445,6 @@ module layer_decode #(
   assign desc[`DESC_WROWS] = wrows;
 
   wire unused = &{1'b0, w_up[5:0], ow_up[5:0], rem_out[4]};
-
 endmodule
 
 `resetall
