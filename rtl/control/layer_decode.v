@@ -14,6 +14,7 @@
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
+`include "openkpu_regs.vh"
 
 module layer_decode #(
     // pixels and output channels of the array, bits of a weight
@@ -54,9 +55,6 @@ module layer_decode #(
     output wire                  idle
 );
 
-  localparam [7:0] E_SIZE = 8'd1, E_ADDR = 8'd2, E_POOL = 8'd3, E_KERNEL = 8'd4, E_WEIGHTS = 8'd5,
-      E_FLAGS = 8'd6;
-
   localparam [35:0] ROWS_LIMIT = {4'd0, AI_RAM_ROWS[31:0]};
   localparam [4:0] S_WORDS = 5'd0, S_CHECK = 5'd1, S_ICS = 5'd2, S_IROWS = 5'd3, S_OCS = 5'd4,
       S_OROWS = 5'd5, S_CH = 5'd6, S_CHW = 5'd7, S_WLEN = 5'd8, S_FULL = 5'd9, S_REST = 5'd10,
@@ -90,17 +88,44 @@ module layer_decode #(
   always @(posedge clk) begin
     if (w_valid && w_ready) begin
       case (word)
-        4'd0: {f_fc, f_sout, f_sin, f_dw, f_int_en} <= {w_data[10:8], w_data[3], w_data[0]};
-        4'd1: {f_dst, f_src} <= {w_data[46:32], w_data[14:0]};
-        4'd2: {f_coef, f_o, f_c} <= {w_data[57:48], w_data[41:32], w_data[9:0]};
-        4'd3: {f_oh, f_ow, f_h, f_w} <= {w_data[50:32 + 10], w_data[41:32], w_data[18:0]};
-        4'd4: {f_bn, f_pad, f_pool, f_kernel} <= {w_data[63:24], w_data[7:4], w_data[2:0]};
-        4'd5: {f_par, f_psize, f_loads} <= {w_data[63:15], w_data[6:1]};
-        4'd7: f_act <= w_data[63:32];
-        4'd9: {f_argx, f_argw, f_shrx, f_shrw} <= w_data[55:0];
-        4'd10: f_add <= w_data[35:0];
-        4'd11: begin
-          f_send  <= w_data[0];
+        `ARG_WORD_INTERRUPT_ENABE: begin
+          f_int_en <= w_data[`ARG_INT_EN];
+          f_dw     <= w_data[`ARG_DEPTH_WISE_LAYER];
+          f_sin    <= w_data[`ARG_SIGNED_IN];
+          f_sout   <= w_data[`ARG_SIGNED_OUT];
+          f_fc     <= w_data[`ARG_FC];
+        end
+        `ARG_WORD_IMAGE_ADDR:
+        {f_src, f_dst} <= {w_data[`ARG_IMAGE_SRC_ADDR], w_data[`ARG_IMAGE_DST_ADDR]};
+        `ARG_WORD_IMAGE_CHANNEL_NUM:
+        {f_c, f_o, f_coef} <= {
+          w_data[`ARG_I_CH_NUM_M1], w_data[`ARG_O_CH_NUM_M1], w_data[`ARG_O_CH_NUM_COEF_M1]
+        };
+        `ARG_WORD_IMAGE_SIZE: begin
+          f_w  <= w_data[`ARG_I_ROW_WID_M1];
+          f_h  <= w_data[`ARG_I_COL_HIGH_M1];
+          f_ow <= w_data[`ARG_O_ROW_WID_M1];
+          f_oh <= w_data[`ARG_O_COL_HIGH_M1];
+        end
+        `ARG_WORD_KERNEL_POOL_TYPE_CFG: begin
+          f_kernel <= w_data[`ARG_KERNEL_TYPE];
+          f_pool   <= w_data[`ARG_POOL_TYPE];
+          f_pad    <= w_data[`ARG_PAD_VALUE];
+          f_bn     <= w_data[`ARG_BWSX_BASE_ADDR];
+        end
+        `ARG_WORD_KERNEL_LOAD_CFG:
+        {f_loads, f_psize, f_par} <= {
+          w_data[`ARG_LOAD_TIME_M1], w_data[`ARG_PARA_SIZE], w_data[`ARG_PARA_START_ADDR]
+        };
+        `ARG_WORD_KERNEL_CALC_TYPE_CFG: f_act <= w_data[`ARG_ACTIVE_ADDR];
+        `ARG_WORD_CONV_VALUE:
+        {f_shrw, f_shrx, f_argw, f_argx} <= {
+          w_data[`ARG_SHR_W], w_data[`ARG_SHR_X], w_data[`ARG_ARG_W], w_data[`ARG_ARG_X]
+        };
+        // modulo 2^36, which is exact while the sum fits 36 bits
+        `ARG_WORD_CONV_VALUE2: f_add <= w_data[35:0];
+        `ARG_WORD_DMA_PARAMETER: begin
+          f_send  <= w_data[`ARG_SEND_DATA_OUT];
           f_wide  <= !eight_bit;
           f_first <= first;
           f_last  <= last;
@@ -258,18 +283,19 @@ module layer_decode #(
     bad = 8'd0;
     case (state)
       S_CHECK:
-      if (f_dw && f_fc) bad = E_FLAGS;
-      else if (f_kernel > 3'd1 || (f_fc && taps)) bad = E_KERNEL;
-      else if (f_pool > 4'd9 || (f_fc && f_pool != 4'd0)) bad = E_POOL;
+      if (f_dw && f_fc) bad = `ERROR_BAD_FLAGS;
+      else if (f_kernel > 3'd1 || (f_fc && taps)) bad = `ERROR_BAD_KERNEL;
+      else if (f_pool > 4'd9 || (f_fc && f_pool != 4'd0)) bad = `ERROR_BAD_POOL;
       else if (n_ow != want_ow || n_oh != want_oh || irl > 5'd15 || (f_dw && n_c != n_o))
-        bad = E_SIZE;
+        bad = `ERROR_BAD_SIZE;
       else bad = 8'd0;
-      S_IROWS: bad = (in_rows > ROWS_LIMIT) ? E_ADDR : 8'd0;
-      S_OROWS: bad = (out_rows > ROWS_LIMIT) ? E_ADDR : 8'd0;
+      S_IROWS: bad = (in_rows > ROWS_LIMIT) ? `ERROR_BAD_ADDR : 8'd0;
+      S_OROWS: bad = (out_rows > ROWS_LIMIT) ? `ERROR_BAD_ADDR : 8'd0;
       S_WLEN:
-      bad = (wlen_now > {19'd0, f_psize} || (f_wide && WEIGHT_BITS == 8)) ? E_WEIGHTS : 8'd0;
-      S_FULL: bad = (mul_p[17:0] >= {7'd0, n_o} || n_o - mul_p[10:0] > n_coef) ? E_WEIGHTS : 8'd0;
-      S_FIT: bad = (wbuf_need > WBUF_ROWS[17:0]) ? E_WEIGHTS : 8'd0;
+      bad = (wlen_now > {19'd0, f_psize} || (f_wide && WEIGHT_BITS == 8)) ? `ERROR_BAD_WEIGHTS : 8'd0;
+      S_FULL:
+      bad = (mul_p[17:0] >= {7'd0, n_o} || n_o - mul_p[10:0] > n_coef) ? `ERROR_BAD_WEIGHTS : 8'd0;
+      S_FIT: bad = (wbuf_need > WBUF_ROWS[17:0]) ? `ERROR_BAD_WEIGHTS : 8'd0;
       default: bad = 8'd0;
     endcase
   end
@@ -419,7 +445,6 @@ module layer_decode #(
   assign desc[`DESC_WROWS] = wrows;
 
   wire unused = &{1'b0, w_up[5:0], ow_up[5:0], rem_out[4]};
-
 endmodule
 
 `resetall

@@ -11,6 +11,7 @@
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
+`include "openkpu_regs.vh"
 
 module word_source (
     // clock and synchronous reset
@@ -55,7 +56,6 @@ module word_source (
     output reg  [ `ERR_BITS-1:0] err
 );
 
-  localparam [7:0] E_BUS = 8'd7;
   localparam [3:0] LAST_WORD = 4'd11;
 
   reg  [3:0] arg_word;  // words of the host's layer taken so far
@@ -104,7 +104,7 @@ module word_source (
   always @(posedge clk) begin
     if (dec_err) bad_index <= dec_err_index;
     else bad_index <= bad_index;
-    if (trouble) err <= {bus_err_addr, 6'd0, layer, E_BUS};
+    if (trouble) err <= {bus_err_addr, 6'd0, layer, `ERROR_BUS_ERROR};
     else if (refuse) err <= {32'd0, 6'd0, bad_index, dec_err_code};
     else err <= err;
   end

@@ -19,6 +19,7 @@
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
+`include "openkpu_regs.vh"
 
 module ai_cfg #(
     // shape of the MAC array, for AI_CONFIG
@@ -61,38 +62,10 @@ module ai_cfg #(
   localparam OW = $clog2(AHB_W / 8);
   localparam [31:0] MAGIC = 32'h5550_4B4F;
   localparam [31:0] CONFIG = {OW[7:0], N_Z[7:0], N_Y[7:0], N_X[7:0]};
-  localparam [7:0] FIFO_OVERRUN = 8'd8;
-  localparam [7:0] START_BUSY = 8'd9;
-  localparam [7:0] FIFO_UNDERRUN = 8'd10;
-  localparam [7:0] BAD_CONFIG = 8'd11;
-
-  // word offsets
-  localparam [9:0] A_MODE = 10'h040;
-  localparam [9:0] A_DONE = 10'h041;
-  localparam [9:0] A_PIX = 10'h042;
-  localparam [9:0] A_NPIX = 10'h043;
-  localparam [9:0] A_WGT = 10'h044;
-  localparam [9:0] A_BIAS = 10'h045;
-  localparam [9:0] A_LIST = 10'h046;
-  localparam [9:0] A_LIST_LEN = 10'h047;
-  localparam [9:0] A_RES = 10'h048;
-  localparam [9:0] A_INF_LEFT = 10'h049;
-  localparam [9:0] A_PIX_STRIDE = 10'h04A;
-  localparam [9:0] A_RES_STRIDE = 10'h04B;
-  localparam [9:0] A_CTRL = 10'h04C;
-  localparam [9:0] A_STATUS = 10'h04D;
-  localparam [9:0] A_INT_STATUS = 10'h04E;
-  localparam [9:0] A_INT_MASK = 10'h04F;
-  localparam [9:0] A_ERR_CODE = 10'h050;
-  localparam [9:0] A_ERR_INFO = 10'h051;
-  localparam [9:0] A_ERR_ADDR = 10'h052;
-  localparam [9:0] A_TAKEN = 10'h053;
-  localparam [9:0] A_ID = 10'h07E;
-  localparam [9:0] A_CONFIG = 10'h07F;
 
   wire [9:0] word = addr[11:2];
 
-  assign hit = (word >= A_MODE && word <= A_TAKEN) || (word == A_ID) || (word == A_CONFIG);
+  assign hit = (word >= `REG_AI_CNN_MODE && word <= `REG_AI_TAKEN_ADR) || (word == `REG_AI_ID) || (word == `REG_AI_CONFIG);
 
   reg  [ 1:0] mode;
   reg         done;
@@ -118,7 +91,7 @@ module ai_cfg #(
 
   wire        more = (mode == 2'd2) && (inf_left != 32'd0);
   assign cfg = {eight_bit_mode, more, list_len, res, list, bias, wgt, taken};
-  assign err_ack = wr && (word == A_ERR_CODE);
+  assign err_ack = wr && (word == `REG_AI_ERR_CODE);
 
   wire st_busy = state[`STATUS_BUSY];
   wire npix_taken = state[`STATUS_NPIX_TAKEN];
@@ -132,7 +105,7 @@ module ai_cfg #(
   // -------------------------------------------------------------------------------------------
   // start, soft reset, stop
   // -------------------------------------------------------------------------------------------
-  wire ctrl = wr && (word == A_CTRL);
+  wire ctrl = wr && (word == `REG_AI_CTRL);
   wire reset_now = ctrl && wdata[1];
   wire start_now = ctrl && wdata[0] && !wdata[1];
   // a start that the core has not seen yet counts as busy
@@ -178,23 +151,23 @@ module ai_cfg #(
       res_stride <= 32'd0;
       int_mask <= 2'b11;
     end else begin
-      mode <= (wr && word == A_MODE) ? wdata[1:0] : fall_back ? 2'd1 : mode;
-      pix <= (wr && word == A_PIX) ? wdata : inf_next ? (npix_taken ? taken : npix) : pix;
-      npix <= (wr && word == A_NPIX) ? wdata :
+      mode <= (wr && word == `REG_AI_CNN_MODE) ? wdata[1:0] : fall_back ? 2'd1 : mode;
+      pix <= (wr && word == `REG_AI_PIX_ADR) ? wdata : inf_next ? (npix_taken ? taken : npix) : pix;
+      npix <= (wr && word == `REG_AI_NPIX_ADR) ? wdata :
                   (inf_next && !last_inf && !later) ? npix + pix_stride : npix;
       taken <= events[`EVENT_PIX_TAKE] ? pix : npix_take ? npix : taken;
       later <= inf_next || accept || reset_now ? 1'b0 :
-                   (wr && word == A_NPIX && (npix_take || npix_taken)) ? 1'b1 : later;
-      wgt <= (wr && word == A_WGT) ? wdata : wgt;
-      bias <= (wr && word == A_BIAS) ? wdata : bias;
-      list <= (wr && word == A_LIST) ? wdata : list;
-      list_len <= (wr && word == A_LIST_LEN) ? wdata[9:0] : list_len;
-      res <= (wr && word == A_RES) ? wdata : inf_next ? res + res_stride : res;
-      inf_left <= (wr && word == A_INF_LEFT) ? wdata :
+                   (wr && word == `REG_AI_NPIX_ADR && (npix_take || npix_taken)) ? 1'b1 : later;
+      wgt <= (wr && word == `REG_AI_WGT_ADR) ? wdata : wgt;
+      bias <= (wr && word == `REG_AI_BIAS_ADR) ? wdata : bias;
+      list <= (wr && word == `REG_AI_LIST_ADR) ? wdata : list;
+      list_len <= (wr && word == `REG_AI_LIST_LEN) ? wdata[9:0] : list_len;
+      res <= (wr && word == `REG_AI_RES_ADR) ? wdata : inf_next ? res + res_stride : res;
+      inf_left <= (wr && word == `REG_AI_INF_LEFT) ? wdata :
                       (inf_next && inf_left != 32'd0) ? inf_left - 32'd1 : inf_left;
-      pix_stride <= (wr && word == A_PIX_STRIDE) ? wdata : pix_stride;
-      res_stride <= (wr && word == A_RES_STRIDE) ? wdata : res_stride;
-      int_mask <= (wr && word == A_INT_MASK) ? wdata[1:0] : int_mask;
+      pix_stride <= (wr && word == `REG_AI_PIX_STRIDE) ? wdata : pix_stride;
+      res_stride <= (wr && word == `REG_AI_RES_STRIDE) ? wdata : res_stride;
+      int_mask <= (wr && word == `REG_AI_INT_MASK) ? wdata[1:0] : int_mask;
     end
   end
 
@@ -204,20 +177,20 @@ module ai_cfg #(
   reg        fault;
   reg  [7:0] fault_code;
   wire       err_clear = err_ack || accept || reset_now;
-  wire [1:0] int_clear = (wr && word == A_INT_STATUS) ? wdata[1:0] : 2'd0;
+  wire [1:0] int_clear = (wr && word == `REG_AI_INT_STATUS) ? wdata[1:0] : 2'd0;
 
   always @* begin
     fault = 1'b1;
     if (ev_err) begin
       fault_code = err[`ERR_CODE];
     end else if (overrun) begin
-      fault_code = FIFO_OVERRUN;
+      fault_code = `ERROR_FIFO_OVERRUN;
     end else if (underrun) begin
-      fault_code = FIFO_UNDERRUN;
+      fault_code = `ERROR_FIFO_UNDERRUN;
     end else if (start_now && occupied) begin
-      fault_code = START_BUSY;
+      fault_code = `ERROR_START_BUSY;
     end else if (start_now && bad) begin
-      fault_code = BAD_CONFIG;
+      fault_code = `ERROR_BAD_CONFIG;
     end else begin
       fault = 1'b0;
       fault_code = 8'd0;
@@ -232,7 +205,7 @@ module ai_cfg #(
       kept_layer <= 16'd0;
       kept_addr <= 32'd0;
     end else begin
-      done <= ev_inf_done || (done && !accept && !reset_now && !(wr && word == A_DONE && wdata[0]));
+      done <= ev_inf_done || (done && !accept && !reset_now && !(wr && word == `REG_AI_CNN_DONE && wdata[0]));
       int_status[0] <= ev_inf_done || (int_status[0] && !int_clear[0] && !accept && !reset_now);
       int_status[1] <= fault || (int_status[1] && !int_clear[1] && !err_clear);
       if (fault && (err_clear || !err_any)) begin
@@ -249,28 +222,28 @@ module ai_cfg #(
 
   always @* begin
     case (word)
-      A_MODE:       rdata = {30'd0, mode};
-      A_DONE:       rdata = {31'd0, done};
-      A_PIX:        rdata = pix;
-      A_NPIX:       rdata = npix;
-      A_WGT:        rdata = wgt;
-      A_BIAS:       rdata = bias;
-      A_LIST:       rdata = list;
-      A_LIST_LEN:   rdata = {22'd0, list_len};
-      A_RES:        rdata = res;
-      A_INF_LEFT:   rdata = inf_left;
-      A_PIX_STRIDE: rdata = pix_stride;
-      A_RES_STRIDE: rdata = res_stride;
-      A_STATUS:     rdata = {status[31:2], err_any, status[0]};
-      A_INT_STATUS: rdata = {30'd0, int_status};
-      A_INT_MASK:   rdata = {30'd0, int_mask};
-      A_ERR_CODE:   rdata = {24'd0, kept_code};
-      A_ERR_INFO:   rdata = {16'd0, kept_layer};
-      A_ERR_ADDR:   rdata = kept_addr;
-      A_TAKEN:      rdata = taken;
-      A_ID:         rdata = MAGIC;
-      A_CONFIG:     rdata = CONFIG;
-      default:      rdata = 32'd0;
+      `REG_AI_CNN_MODE:   rdata = {30'd0, mode};
+      `REG_AI_CNN_DONE:   rdata = {31'd0, done};
+      `REG_AI_PIX_ADR:    rdata = pix;
+      `REG_AI_NPIX_ADR:   rdata = npix;
+      `REG_AI_WGT_ADR:    rdata = wgt;
+      `REG_AI_BIAS_ADR:   rdata = bias;
+      `REG_AI_LIST_ADR:   rdata = list;
+      `REG_AI_LIST_LEN:   rdata = {22'd0, list_len};
+      `REG_AI_RES_ADR:    rdata = res;
+      `REG_AI_INF_LEFT:   rdata = inf_left;
+      `REG_AI_PIX_STRIDE: rdata = pix_stride;
+      `REG_AI_RES_STRIDE: rdata = res_stride;
+      `REG_AI_STATUS:     rdata = {status[31:2], err_any, status[0]};
+      `REG_AI_INT_STATUS: rdata = {30'd0, int_status};
+      `REG_AI_INT_MASK:   rdata = {30'd0, int_mask};
+      `REG_AI_ERR_CODE:   rdata = {24'd0, kept_code};
+      `REG_AI_ERR_INFO:   rdata = {16'd0, kept_layer};
+      `REG_AI_ERR_ADDR:   rdata = kept_addr;
+      `REG_AI_TAKEN_ADR:  rdata = taken;
+      `REG_AI_ID:         rdata = MAGIC;
+      `REG_AI_CONFIG:     rdata = CONFIG;
+      default:            rdata = 32'd0;
     endcase
   end
 

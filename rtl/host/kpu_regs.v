@@ -20,6 +20,7 @@
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "openkpu_regs.vh"
 
 module kpu_regs (
     // clock, synchronous reset, soft reset (empties the FIFOs, clears the interrupts)
@@ -64,19 +65,7 @@ module kpu_regs (
   localparam [COUNT_W-1:0] ADMIT = ADMIT_I[COUNT_W-1:0];
   localparam [3:0] LAST_WORD = 4'd11;
 
-  // word offsets
-  localparam [9:0] A_LAYER_LO = 10'h000;
-  localparam [9:0] A_LAYER_HI = 10'h001;
-  localparam [9:0] A_STATUS = 10'h002;
-  localparam [9:0] A_RAW = 10'h004;
-  localparam [9:0] A_MASK = 10'h006;
-  localparam [9:0] A_CLEAR = 10'h008;
-  localparam [9:0] A_THRESHOLD = 10'h00A;
-  localparam [9:0] A_DATA_LO = 10'h00C;
-  localparam [9:0] A_DATA_HI = 10'h00D;
-  localparam [9:0] A_FIFO_CTRL = 10'h00E;
-  localparam [9:0] A_EIGHT_BIT = 10'h010;
-  localparam [9:0] A_END = 10'h012;
+  localparam [9:0] END = `REG_EIGHT_BIT_MODE_HI + 10'd1;
 
   wire [ 9:0] word = addr[11:2];
 
@@ -86,7 +75,7 @@ module kpu_regs (
   reg  [ 4:0] fifo_ctrl;
   reg         eight_bit;
 
-  assign hit = (word < A_END);
+  assign hit = (word < END);
   assign eight_bit_mode = eight_bit;
 
   always @(posedge clk) begin
@@ -98,12 +87,12 @@ module kpu_regs (
       eight_bit <= 1'b0;
     end else if (wr) begin
       case (word)
-        A_LAYER_LO:  low <= wdata;
-        A_MASK:      mask <= wdata[2:0];
-        A_THRESHOLD: threshold <= wdata[7:0];
-        A_FIFO_CTRL: fifo_ctrl <= wdata[4:0];
-        A_EIGHT_BIT: eight_bit <= wdata[0];
-        default:     low <= low;
+        `REG_LAYER_ARGUMENT_FIFO: low <= wdata;
+        `REG_INTERRUPT_MASK:      mask <= wdata[2:0];
+        `REG_FIFO_THRESHOLD:      threshold <= wdata[7:0];
+        `REG_FIFO_CTRL:           fifo_ctrl <= wdata[4:0];
+        `REG_EIGHT_BIT_MODE:      eight_bit <= wdata[0];
+        default:                  low <= low;
       endcase
     end
   end
@@ -120,7 +109,7 @@ module kpu_regs (
 
   assign arg_flush = soft_reset || !fifo_ctrl[2];
 
-  wire push = wr && (word == A_LAYER_HI) && !arg_flush;
+  wire push = wr && (word == `REG_LAYER_ARGUMENT_FIFO_HI) && !arg_flush;
   wire first = (in_word == 4'd0);
   wire room = (arg_count <= ADMIT);
   wire drop = first ? !room : dropping;
@@ -183,12 +172,12 @@ module kpu_regs (
       .in_ready (result_ready),
       .in_data  (result_data),
       .out_valid(res_valid),
-      .out_ready(rd && (word == A_DATA_HI)),
+      .out_ready(rd && (word == `REG_FIFO_DATA_OUT_HI)),
       .out_data (res_data),
       .count    (results_held)
   );
 
-  assign underrun = rd && (word == A_DATA_LO || word == A_DATA_HI) && !res_valid;
+  assign underrun = rd && (word == `REG_FIFO_DATA_OUT || word == `REG_FIFO_DATA_OUT_HI) && !res_valid;
 
   // -------------------------------------------------------------------------------------------
   // interrupts
@@ -204,7 +193,7 @@ module kpu_regs (
   wire       full_now = full_state && (full_flag || changed);
   wire [2:0] raw = {full_now, empty_now, calc_done};
   wire [2:0] status = raw & ~mask;
-  assign clear_write = wr && (word == A_CLEAR);
+  assign clear_write = wr && (word == `REG_INTERRUPT_CLEAR);
   wire [2:0] clear = clear_write ? wdata[2:0] : 3'd0;
 
   assign irq = (status != 3'd0);
@@ -225,15 +214,15 @@ module kpu_regs (
 
   always @* begin
     case (word)
-      A_STATUS:    rdata = {29'd0, status};
-      A_RAW:       rdata = {29'd0, raw};
-      A_MASK:      rdata = {29'd0, mask};
-      A_THRESHOLD: rdata = {24'd0, threshold};
-      A_DATA_LO:   rdata = res_valid ? res_data[31:0] : 32'd0;
-      A_DATA_HI:   rdata = res_valid ? res_data[63:32] : 32'd0;
-      A_FIFO_CTRL: rdata = {27'd0, fifo_ctrl};
-      A_EIGHT_BIT: rdata = {31'd0, eight_bit};
-      default:     rdata = 32'd0;
+      `REG_INTERRUPT_STATUS: rdata = {29'd0, status};
+      `REG_INTERRUPT_RAW:    rdata = {29'd0, raw};
+      `REG_INTERRUPT_MASK:   rdata = {29'd0, mask};
+      `REG_FIFO_THRESHOLD:   rdata = {24'd0, threshold};
+      `REG_FIFO_DATA_OUT:    rdata = res_valid ? res_data[31:0] : 32'd0;
+      `REG_FIFO_DATA_OUT_HI: rdata = res_valid ? res_data[63:32] : 32'd0;
+      `REG_FIFO_CTRL:        rdata = {27'd0, fifo_ctrl};
+      `REG_EIGHT_BIT_MODE:   rdata = {31'd0, eight_bit};
+      default:               rdata = 32'd0;
     endcase
   end
 

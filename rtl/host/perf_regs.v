@@ -8,6 +8,7 @@
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "openkpu_regs.vh"
 
 module perf_regs #(
     // number of counters
@@ -24,7 +25,7 @@ module perf_regs #(
     input  wire [64*COUNTERS-1:0] perf_flat
 );
 
-  localparam [9:0] FIRST = 10'h060;
+  localparam [9:0] FIRST = `REG_PERF_TOTAL;
   localparam [9:0] WORDS = 10'd2 * COUNTERS[9:0];
 
   wire    [ 9:0] index = addr[11:2] - FIRST;

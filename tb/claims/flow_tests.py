@@ -70,7 +70,11 @@ def stores_last_map_only(run: Scene) -> None:
 @claim(
     "C2",
     text="Pixels, biases and weights are three separate streams.",
-    modules=["rtl/storage/dma_distributor.v", "rtl/storage/dma_read_channel.v", "rtl/storage/dmac.v"],
+    modules=[
+        "rtl/storage/dma_distributor.v",
+        "rtl/storage/dma_read_channel.v",
+        "rtl/storage/dmac.v",
+    ],
 )
 async def c2_three_streams(device: Device) -> None:
     """Every word that is read goes into the FIFO of its area and no other, whatever the order."""

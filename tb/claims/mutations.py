@@ -19,37 +19,41 @@ class Mutation:
     gate: int = 1  # 0: the build without the gate runs
 
 
-CORE, PIXEL, FETCH = "rtl/control/core_ctrl.v", "rtl/control/pixel_ctrl.v", "rtl/control/fetch_ctrl.v"
+CONTROL, RUNNER, PREFETCH, PIXEL, FETCH = (
+    f"rtl/control/{name}.v"
+    for name in ("control", "layer_runner", "prefetch_ctrl", "pixel_ctrl", "fetch_ctrl")
+)
+MOVER = "rtl/cache/map_mover.v"
 CHANNEL, ORDER = "rtl/storage/dma_read_channel.v", "rtl/storage/dma_read_ctrl.v"
 DISTRIBUTOR, CFG = "rtl/storage/dma_distributor.v", "rtl/host/ai_cfg.v"
 UNIT, STORAGE = "rtl/mac/mac_unit.v", "tb/fabric/ahb_storage.v"
 WRITE_BACK, POOL = "rtl/output/write_back.v", "rtl/output/pool_line.v"
 
 ASK = "(has_fc ? fc_reached : place_free)"
-STORE_ALL = "list_mode ? l_last : desc[`DESC_SEND]"
+STORE_ALL = "list_mode ? last : desc[`DESC_SEND]"
 
 MUTATIONS = (
     # ---- C1
     Mutation(
         "C1",
-        CORE,
-        "committed && cfg_more && !stopping && reads == 2'd2 &&",
+        PREFETCH,
+        "inf_on && follows && reads == 2'd2 &&",
         "1'b0 &&",
         "pixels of the next inference are not fetched ahead",
     ),
     Mutation(
         "C1",
-        CORE,
-        "go_on = committed && cfg_more",
-        "go_on = 1'b0 && cfg_more",
+        CONTROL,
+        "go_on = committed &&",
+        "go_on = 1'b0 &&",
         "continuous mode ends after one inference",
     ),
-    Mutation("C1", CORE, STORE_ALL, "1'b1", "every layer's map is stored"),
+    Mutation("C1", RUNNER, STORE_ALL, "1'b1", "every layer's map is stored"),
     Mutation(
         "C1",
-        CORE,
-        "assign store_req_len  = total;",
-        "assign store_req_len  = total + 24'd4;",
+        MOVER,
+        "store_req = {total, unload_adr}",
+        "store_req = {total + 24'd4, unload_adr}",
         "a word more than the result is written",
     ),
     # ---- C2
@@ -63,17 +67,17 @@ MUTATIONS = (
     Mutation(
         "C2",
         DISTRIBUTOR,
-        "read && chan == 3'd1, read && chan == 3'd0};",
-        "read && chan <= 3'd1, read && chan == 3'd0};",
+        "read && chan == 3'd1,",
+        "read && chan <= 3'd1,",
         "list words enter the bias FIFO too",
     ),
     # ---- C3
-    Mutation("C3", CORE, STORE_ALL, "1'b1", "middle layers go to storage"),
+    Mutation("C3", RUNNER, STORE_ALL, "1'b1", "middle layers go to storage"),
     Mutation(
         "C3",
-        CORE,
-        "!(seq_over && data_idle) ? C_RUN",
-        "!seq_over ? C_RUN",
+        RUNNER,
+        "!(seq_over && core_idle) ? RUN",
+        "!seq_over ? RUN",
         "a layer starts before the one before it is written",
     ),
     Mutation(
@@ -86,7 +90,7 @@ MUTATIONS = (
     # ---- C4
     Mutation(
         "C4",
-        "rtl/dma/weight_bias_full.v",
+        "rtl/storage/weight_bias_full.v",
         "weight_full && bias_full",
         "weight_full || bias_full",
         "WB_FIFO_FULL is an OR",
@@ -94,7 +98,7 @@ MUTATIONS = (
     Mutation(
         "C4",
         CHANNEL,
-        "cur_valid && (used + {{(UW-5){1'b0}}, beats} <= DEPTH_C)",
+        "cur_valid && (used + {{(UW - 5) {1'b0}}, beats} <= DEPTH_C)",
         "cur_valid",
         "reads without regard to the room in the FIFO",
     ),
@@ -102,20 +106,20 @@ MUTATIONS = (
     Mutation(
         "C4",
         FETCH,
-        "assign boundary = first && weight_quiet && bias_quiet;",
-        "assign boundary = first && bias_quiet;",
+        "= first && weight_quiet && bias_quiet;",
+        "= first && bias_quiet;",
         "biases of the next inference before all weights of this one",
     ),
     Mutation(
         "C4",
         FETCH,
-        "assign first_out = after && !first && !asking && weight_quiet && bias_quiet;",
-        "assign first_out = after && !first;",
+        "= after && !first && !asking && weight_quiet && bias_quiet;",
+        "= after && !first;",
         "pixels before the first weights and biases",
     ),
     # ---- C5
-    Mutation("C5", CORE, ASK, "1'b1", "pixels before the fully connected layers are reached"),
-    Mutation("C5", CORE, ASK, "place_free", "pixels wait for their place, not for FC_layer"),
+    Mutation("C5", PREFETCH, ASK, "1'b1", "pixels before the fully connected layers are reached"),
+    Mutation("C5", PREFETCH, ASK, "place_free", "pixels wait for their place, not for FC_layer"),
     Mutation(
         "C5",
         PIXEL,
@@ -210,7 +214,7 @@ MUTATIONS = (
     Mutation(
         "C9",
         CFG,
-        "inf_next ? (npix_taken ? taken_adr : npix) : pix",
+        "inf_next ? (npix_taken ? taken : npix) : pix",
         "inf_next ? npix : pix",
         "AI_PIX_ADR follows what the host wrote too late",
     ),
@@ -237,24 +241,24 @@ MUTATIONS = (
     ),
     Mutation(
         "C9",
-        CORE,
-        "stop_pulse ? 1'b1 : stopping;",
+        CONTROL,
+        "stop ? 1'b1 : stopping;",
         "stopping;",
         "AI_CTRL stop has no effect",
     ),
     # ---- C10
     Mutation(
         "C10",
-        CORE,
-        "dec_wgt_base  = list_mode ? cfg_wgt_adr : 32'd0",
-        "dec_wgt_base  = 32'd0",
+        CONTROL,
+        "(list_mode ? cfg[`CFG_WGT_ADR] : 32'd0)",
+        "(32'd0)",
         "AI_WGT_ADR is ignored",
     ),
     Mutation(
         "C10",
         FETCH,
-        "weight_req_addr <= weight_req_addr + {15'd0, psize};",
-        "weight_req_addr <= weight_req_addr;",
+        "weight_addr <= weight_addr + {15'd0, psize};",
+        "weight_addr <= weight_addr;",
         "the second load of a layer reads the first one again",
     ),
     Mutation(

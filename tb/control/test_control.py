@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""core_ctrl among Python neighbours: host layers, task lists, streams, refusals, aborts."""
+"""control among Python neighbours: host layers, task lists, streams, refusals, aborts."""
 
 import random
 
@@ -7,12 +7,13 @@ import cocotb
 import pytest
 
 from models.layer import ERROR_CODES, LayerArg
+from tb.control.neighbours import INPUTS, Neighbours
 from tb.core.desc import touches
 from tb.core.pipe import reset
-from tb.core_ctrl.neighbours import INPUTS, Neighbours
 from tb.simrun import run
 
 N_Z = 2
+CONFIGURATION = ("wgt_adr", "bias_adr", "list_adr", "list_len", "res_adr")
 E_BUS = 7
 
 
@@ -40,7 +41,9 @@ def bad_layer() -> tuple[LayerArg, int]:
 
 async def begin(dut) -> Neighbours:
     await reset(dut, *INPUTS)
-    return Neighbours(dut)
+    n = Neighbours(dut)
+    n.dut.cfg_eight_bit.value = 1
+    return n
 
 
 def check_runs(n: Neighbours, layers: list[LayerArg], first: int = 0) -> None:
@@ -72,8 +75,9 @@ def check_runs(n: Neighbours, layers: list[LayerArg], first: int = 0) -> None:
 async def host_layers(dut) -> None:
     """Layers of the FIFO run in order; done interrupt with int_en, result FIFO with send only."""
     n = await begin(dut)
-    for name in INPUTS[1:7]:  # of task lists: without effect here
-        getattr(dut, name).value = random.getrandbits(len(getattr(dut, name)))
+    for name in CONFIGURATION:  # of task lists: without effect here
+        field = getattr(n.dut, f"cfg_{name}")
+        field.value = random.getrandbits(len(field))
     for turn in range(4):
         flags = [(random.getrandbits(1), random.getrandbits(1)) for _ in range(8)]
         layers = [layer(int_en=i, send_data_out=s) for i, s in flags]
@@ -99,9 +103,7 @@ async def host_layers(dut) -> None:
         for _, send in flags:
             want += ["run", *["result"] * send, "layer_done"]
         assert order == want, "the result leaves before the layer is done"
-        assert not n.kinds(
-            "pixel_req", "store_req", "list_req", "inf_next", "ev_inf_done", "ev_err"
-        )
+        assert not n.kinds("pixel_req", "list_req", "inf_next", "ev_inf_done", "ev_err")
         n.log = before + n.log
 
 
@@ -125,8 +127,9 @@ class Network:
         n.on_inf_next = self.advance
 
     def _write(self) -> None:
-        for name, value in self.config.items():
-            getattr(self.dut, f"cfg_{name}").value = value
+        for name in (*CONFIGURATION, "more"):
+            getattr(self.dut, f"cfg_{name}").value = self.config[name]
+        self.n.pix_adr, self.n.npix_adr = self.config["pix_adr"], self.config["npix_adr"]
         self.addresses.append((self.config["pix_adr"], self.config["res_adr"]))
 
     def advance(self) -> None:
@@ -145,7 +148,7 @@ class Network:
                 self.dut.cfg_more.value = 0
 
         n.on_inf_next = advance
-        n.pulse("start_pulse")
+        n.pulse("host_start")
         await n.until(n.times("ev_inf_done", inferences), limit=limit)
         await n.idle()
         self.check(inferences)
@@ -176,20 +179,19 @@ class Network:
                 h - 1,
                 w - 1,
             )
-            assert e.info["row"] == self.layers[0].image_src_addr
-        results = [(e.info["address"], e.info["length"]) for e in n.kinds("store_req")]
-        assert results == [(a, o * oh * ow) for _, a in addresses]
+            assert e.info["base"] == self.layers[0].image_src_addr
+        for e, (_, address) in zip(n.kinds("result"), addresses, strict=True):
+            names = ("address", "base", "chans_m1", "height_m1", "width_m1")
+            want = address, self.layers[-1].image_dst_addr, o - 1, oh - 1, ow - 1
+            assert tuple(e.info[k] for k in names) == want
         assert len(n.kinds("pixels")) == len(n.kinds("result")) == inferences
         assert all(e.info["dest"] == 1 for e in n.kinds("result"))
         for e in n.kinds("list_req"):
             assert e.info == {"address": self.config["list_adr"], "length": 96 * count}
         assert not n.kinds("ev_calc_done", "ev_err")
-        for kind in (
-            "unload_done",
-            "store_done",
-        ):  # an inference ends when its result is in storage
-            ends = zip(n.kinds(kind), n.kinds("ev_inf_done"), strict=True)
-            assert all(a.cycle < b.cycle for a, b in ends), kind
+        # an inference ends when its result is in storage
+        ends = zip(n.kinds("unload_done"), n.kinds("ev_inf_done"), strict=True)
+        assert all(a.cycle < b.cycle for a, b in ends)
 
 
 @cocotb.test()
@@ -199,13 +201,13 @@ async def task_list(dut) -> None:
     for count in (1, 2, 7):
         n.log.clear()
         net = Network(n, count, 1)
-        n.pulse("start_pulse")
+        n.pulse("host_start")
         await n.until(lambda: n.kinds("ev_inf_done"))
         await n.idle()
         net.check(1)
         assert len(n.kinds("list_req")) == 1 and not n.kinds("inf_next", "flush")
-        order = [e.kind for e in n.kinds("pixel_req", "run", "store_req", "ev_inf_done")]
-        assert order == ["pixel_req", *["run"] * count, "store_req", "ev_inf_done"]
+        order = [e.kind for e in n.kinds("pixel_req", "run", "result", "ev_inf_done")]
+        assert order == ["pixel_req", *["run"] * count, "result", "ev_inf_done"]
 
 
 @cocotb.test()
@@ -215,11 +217,11 @@ async def continuous(dut) -> None:
     for count in (1, 3):
         n.log.clear()
         net = Network(n, count, 2)
-        n.pulse("start_pulse")
+        n.pulse("host_start")
         await n.until(lambda: len(n.kinds("ev_inf_done")) == 4, limit=40000)
         # the fifth is under way
         await n.until(n.times("run", 4 * count + 1))
-        n.pulse("stop_pulse")
+        n.pulse("host_stop")
         await n.idle()
         done = len(n.kinds("ev_inf_done"))
         assert done == 5, f"{done} inferences, the fifth was the last"
@@ -238,8 +240,8 @@ async def continuous(dut) -> None:
 
 def _forget_ahead(n: Neighbours, inferences: int) -> None:
     """Drop from the log what was only fetched ahead: it comes after what was used."""
-    used = {"fetch": len(n.kinds("run")), "pl": len(n.kinds("run"))}
-    used["wl"] = sum(not e.info["reuse"] for e in n.kinds("fetch")[: used["fetch"]])
+    used = {"fetch": len(n.kinds("run")), "param_load": len(n.kinds("run"))}
+    used["weight_load"] = sum(not e.info["reuse"] for e in n.kinds("fetch")[: used["fetch"]])
     used |= {"pixel_req": inferences, "pixels": inferences}
     ahead = [e for kind, count in used.items() for e in n.kinds(kind)[count:]]
     n.log = [e for e in n.log if not any(e is other for other in ahead)]
@@ -398,15 +400,15 @@ async def refused_in_a_list(dut) -> None:
     bad, code = bad_layer()
     args = [*net.layers[:2], bad, net.layers[3]]
     n.image = b"".join(a.encode().astype("<u8").tobytes() for a in args)
-    n.pulse("start_pulse")
+    n.pulse("host_start")
     await n.until(lambda: n.kinds("ev_err"))
     await n.idle()
     error = n.kinds("ev_err")[0]
     assert (error.info["code"], error.info["layer"]) == (code, 2)
-    assert len(n.kinds("run")) == 2 and not n.kinds("ev_inf_done", "store_req")
+    assert len(n.kinds("run")) == 2 and not n.kinds("ev_inf_done", "result")
     n.log.clear()
     net = Network(n, 2, 1)
-    n.pulse("start_pulse")
+    n.pulse("host_start")
     await n.until(lambda: n.kinds("ev_inf_done"))
     await n.idle()
     net.check(1)
@@ -419,13 +421,13 @@ async def bus_error(dut) -> None:
     for _ in range(12):
         n.log.clear()
         Network(n, 3, random.choice((1, 2)))
-        n.pulse("start_pulse")
+        n.pulse("host_start")
         await n.steps(random.randint(3, 400))
-        if not int(dut.status_busy.value):
+        if not int(n.dut.status_busy.value):
             continue
         n.log.clear()
         address = random.getrandbits(32)
-        dut.bus_err_addr.value = address
+        n.dut.fault_addr.value = address
         n.pulse("bus_err")
         await n.until(lambda: n.kinds("ev_err"), limit=5)
         info = n.kinds("ev_err")[0].info
@@ -434,7 +436,7 @@ async def bus_error(dut) -> None:
         assert len(n.kinds("ev_err")) == 1 and n.kinds("flush")
         n.log.clear()
         net = Network(n, 2, 1)
-        n.pulse("start_pulse")
+        n.pulse("host_start")
         await n.until(lambda: n.kinds("ev_inf_done"))
         await n.idle()
         net.check(1)
@@ -448,11 +450,11 @@ async def soft_reset(dut) -> None:
         n.log.clear()
         if turn % 2:
             Network(n, 3, random.choice((1, 2)))
-            n.pulse("start_pulse")
+            n.pulse("host_start")
         else:
             n.push(*[layer(send_data_out=1) for _ in range(3)])
         await n.steps(random.randint(1, 300))
-        n.pulse("soft_reset_pulse")
+        n.pulse("host_soft_reset")
         n.words.clear()
         dut.arg_flush.value = 1
         await n.steps(1)
@@ -469,7 +471,7 @@ async def soft_reset(dut) -> None:
 
 
 @pytest.mark.parametrize("sim", ["icarus", "verilator"])
-def test_core_ctrl(sim: str) -> None:
-    sources = ["tb/core_ctrl/core_ctrl_bench.v", "rtl/ctrl/*.v"]
-    sources += ["rtl/lib/*.v"]
-    run(sim, "core_ctrl_bench", sources, "tb.core_ctrl.test_core_ctrl")
+def test_control(sim: str) -> None:
+    sources = ["rtl/control/*.v", "rtl/lib/*.v"]
+    params = {"N_Y": 2, "N_Z": N_Z, "WBUF_ROWS": 64}
+    run(sim, "control", sources, "tb.control.test_control", params=params)

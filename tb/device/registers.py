@@ -1,60 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Byte offsets and bits that the bench uses; tb/device/test_registers.py holds them to the RDL."""
+"""Byte offsets and bits that the bench uses, from the register description."""
 
 from enum import IntEnum, IntFlag
 
-# KPU registers (docs/kpu.md section 3): 64 bits, low word first
-LAYER_ARGUMENT_FIFO = 0x00
-INTERRUPT_STATUS = 0x08
-INTERRUPT_RAW = 0x10
-INTERRUPT_MASK = 0x18
-INTERRUPT_CLEAR = 0x20
-FIFO_THRESHOLD = 0x28
-FIFO_DATA_OUT = 0x30
-EIGHT_BIT_MODE = 0x40
+from models.regmap import AI_RAM, COUNTERS, ERROR_CODES, OFFSETS
 
-AI = {
-    "AI_CNN_MODE": 0x100,
-    "AI_CNN_DONE": 0x104,
-    "AI_PIX_ADR": 0x108,
-    "AI_NPIX_ADR": 0x10C,
-    "AI_WGT_ADR": 0x110,
-    "AI_BIAS_ADR": 0x114,
-    "AI_LIST_ADR": 0x118,
-    "AI_LIST_LEN": 0x11C,
-    "AI_RES_ADR": 0x120,
-    "AI_INF_LEFT": 0x124,
-    "AI_PIX_STRIDE": 0x128,
-    "AI_RES_STRIDE": 0x12C,
-    "AI_CTRL": 0x130,
-    "AI_STATUS": 0x134,
-    "AI_INT_STATUS": 0x138,
-    "AI_INT_MASK": 0x13C,
-    "AI_ERR_CODE": 0x140,
-    "AI_ERR_INFO": 0x144,
-    "AI_ERR_ADDR": 0x148,
-    "AI_TAKEN_ADR": 0x14C,
-    "AI_ID": 0x1F8,
-}
-PERF = 0x180
-AI_RAM = 0x200000
+__all__ = ["AI_RAM", "COUNTERS"]
 
-COUNTERS = [
-    "total",
-    "array_busy",
-    "macs_issued",
-    "macs_gated",
-    "stall_weights",
-    "stall_input",
-    "stall_output",
-    "stall_bus",
-    "stall_control",
-    "layers",
-    "inferences",
-    "bus_rd_beats",
-    "bus_wr_beats",
-    "inf_kept",
-]
+# KPU registers: 64 bits, low word first
+LAYER_ARGUMENT_FIFO = OFFSETS["layer_argument_fifo"]
+INTERRUPT_STATUS = OFFSETS["interrupt_status"]
+INTERRUPT_RAW = OFFSETS["interrupt_raw"]
+INTERRUPT_MASK = OFFSETS["interrupt_mask"]
+INTERRUPT_CLEAR = OFFSETS["interrupt_clear"]
+FIFO_THRESHOLD = OFFSETS["fifo_threshold"]
+FIFO_DATA_OUT = OFFSETS["fifo_data_out"]
+EIGHT_BIT_MODE = OFFSETS["eight_bit_mode"]
+AI = {name: offset for name, offset in OFFSETS.items() if name.startswith("AI_")}
+PERF = OFFSETS["PERF_TOTAL"]
+
 STALLS = [name for name in COUNTERS if name.startswith("stall_")]
 
 
@@ -81,18 +45,4 @@ class Int(IntFlag):
     ERROR = 2
 
 
-class Err(IntEnum):
-    """AI_ERR_CODE."""
-
-    NONE = 0
-    BAD_SIZE = 1
-    BAD_ADDR = 2
-    BAD_POOL = 3
-    BAD_KERNEL = 4
-    BAD_WEIGHTS = 5
-    BAD_FLAGS = 6
-    BUS_ERROR = 7
-    FIFO_OVERRUN = 8
-    START_BUSY = 9
-    FIFO_UNDERRUN = 10
-    BAD_CONFIG = 11
+Err = IntEnum("Err", ERROR_CODES)  # AI_ERR_CODE

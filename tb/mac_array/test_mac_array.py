@@ -12,7 +12,6 @@ from cocotb.triggers import RisingEdge
 from tb.core.pipe import join, reset, split
 from tb.simrun import run
 
-
 N_X = 9  # columns of the array
 
 

@@ -13,7 +13,7 @@ from cocotb.triggers import RisingEdge
 from models import airam
 from models.layer import LayerArg
 from models.pooling import PICKS, pool_map
-from tb.core.desc import DWROW, Sizes, describe, pack, stripes, join_fields, layout
+from tb.core.desc import DWROW, Sizes, describe, join_fields, layout, pack, stripes
 from tb.core.pipe import join, reset
 from tb.core.view import View
 from tb.simrun import run

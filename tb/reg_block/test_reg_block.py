@@ -31,6 +31,7 @@ CALC, EMPTY, FULL = 1, 2, 4
 
 class Bench:
     def __init__(self, dut) -> None:
+        dut = dut.dut if isinstance(dut, View) else dut
         packed = {p: (layout(LAYOUTS.get(p, p)), prefix) for p, prefix in PORTS.items()}
         self.dut = View(dut, packed, NAMES)
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
@@ -249,7 +250,7 @@ async def driver_whole_network(dut) -> None:
     """docs/kpu.md section 3, sequence 1: refill on almost_empty until all layers are through."""
     for order in ("clear_push", "slow"):
         bench = Bench(dut)
-    dut = bench.dut
+        dut = bench.dut
         await bench.reset()
         await bench.write(CLEAR, 7)
         await bench.write(THRESHOLD, 0x1C)

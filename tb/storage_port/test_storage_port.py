@@ -47,6 +47,7 @@ class Bench:
     """Runs requests on all channels at once and checks every word."""
 
     def __init__(self, dut, faults: Faults | None = None) -> None:
+        dut = dut.dut if isinstance(dut, View) else dut
         self.lanes = int(dut.AHB_W.value) // 8
         self.dut, self.rng = fields(dut, self.lanes), random.Random(random.getrandbits(32))
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
@@ -219,7 +220,7 @@ async def random_streams(dut) -> None:
         (rough, (1, 0.2, 0.7, 0.1)),
     ):
         bench = Bench(dut, faults)
-    dut = bench.dut
+        dut = bench.dut
         await bench.reset()
         for reader, speed in zip(bench.readers.values(), speeds, strict=True):
             reader.speed = speed
@@ -257,16 +258,20 @@ async def full_rate(dut) -> None:
     """0 wait states: a stream takes one cycle per word, over request borders and both ways."""
     for channel, lengths in (
         ("weight", [2000]),
-        ("px", [1500, 1500]),
-        ("bs", [64] * 20),
-        ("px", [64] * 20),
-        ("wt", [700, 3, 900, 65]),
+        ("pixel", [1500, 1500]),
+        ("bias", [64] * 20),
+        ("pixel", [64] * 20),
+        ("weight", [700, 3, 900, 65]),
     ):
-        depth = {"wt": dut.WGT_FIFO_DEPTH, "px": dut.PIX_FIFO_DEPTH, "bs": dut.BIAS_FIFO_DEPTH}
+        depth = {
+            "weight": dut.WGT_FIFO_DEPTH,
+            "pixel": dut.PIX_FIFO_DEPTH,
+            "bias": dut.BIAS_FIFO_DEPTH,
+        }
         if int(depth[channel].value) < 16:
             continue  # half a FIFO does not cover the way to the storage and back
         bench = Bench(dut)
-    dut = bench.dut
+        dut = bench.dut
         await bench.reset()
         addr = 0x1000
         for length in lengths:
@@ -289,7 +294,7 @@ async def full_rate(dut) -> None:
     dut = bench.dut
     await bench.reset()
     for i in range(4):
-        bench.read("wt", 0x2000 + 0x400 * i, 0x400)
+        bench.read("weight", 0x2000 + 0x400 * i, 0x400)
     bench.write(0x1_0000, bench.rng.randbytes(0x1000))
     await bench.run()
     await bench.settle()
@@ -309,10 +314,10 @@ async def priorities(dut) -> None:
     bench.bus.granted = False
     await bench.reset()
     for i in range(2):  # fill the queue of the master, which takes what comes first
-        bench.read("px", 0x5000 + 0x400 * i, bench.lanes)
+        bench.read("pixel", 0x5000 + 0x400 * i, bench.lanes)
     for _ in range(12):
         await bench.step()
-    base = {"px": 0x1000, "wt": 0x2000, "bs": 0x3000, "ls": 0x4000}
+    base = {"pixel": 0x1000, "weight": 0x2000, "bias": 0x3000, "list": 0x4000}
     for c in base:
         bench.read(c, base[c], bench.lanes)
     for _ in range(12):
@@ -341,7 +346,7 @@ async def back_pressure(dut) -> None:
         assert not bench.full_seen, "WB_FIFO_FULL with only one FIFO full"
         bench.readers[stopped].speed = 1.0
         await bench.run()
-    for c in ("wt", "bs"):
+    for c in ("weight", "bias"):
         bench.readers[c].speed = 0.0
         bench.read(c, 0x5000, 100 * bench.lanes)
     for _ in range(300):
