@@ -46,7 +46,7 @@ def modules() -> set[str]:
     return found
 
 
-# ---------------------------------------------------------------- integration.md
+# ---------------------------------------------------------------- docs/integration.md
 def header() -> str:
     """Head of the top, without comments and attributes."""
     text = re.sub(r"//.*", "", TOP.read_text())
@@ -164,7 +164,7 @@ def test_memory_table() -> None:
     assert not missing
 
 
-# ----------------------------------------------------------------------- kpu.md
+# ----------------------------------------------------------------------- docs/kpu.md
 def test_layer_argument_table() -> None:
     """Word, bits and name of every field, as the codec has them."""
     listed = []
@@ -191,7 +191,7 @@ def test_worked_values() -> None:
         assert [int(c) for c in cells] == found.tolist(), name
 
 
-# ------------------------------------------------------------------ glossary.md
+# ------------------------------------------------------------------ docs/glossary.md
 def test_prefixes_are_in_use() -> None:
     """Every prefix of the glossary begins a port of some module."""
     ports = {
@@ -209,3 +209,61 @@ def test_prefixes_are_in_use() -> None:
     assert len(prefixes) > 30
     idle = [p for p in prefixes if not any(port.startswith(p) for port in ports)]
     assert not idle
+
+
+# ---------------------------------------------------------- docs/architecture.md
+def instances(module: str) -> set[str]:
+    """Modules of the device that a module instantiates, those of rtl/lib left out."""
+    (file,) = (f for f in RTL if f.stem == module)
+    text = re.sub(r"//.*", "", file.read_text())
+    lib = {f.stem for f in RTL if f.parent.name == "lib"}
+    known = modules() - lib
+    return {
+        m for m in re.findall(r"^\s*(\w+)\s+(?:#\(|u_\w+ \()", text, re.MULTILINE) if m in known
+    }
+
+
+PICTURES = blocks((DOCS / "architecture.md").read_text(), "mermaid")
+
+
+@pytest.mark.parametrize("number", range(len(PICTURES)))
+def test_pictures_show_the_hierarchy(number: int) -> None:
+    """Each subgraph is a module, and its boxes are what that module instantiates."""
+    boxes, shown = None, {}
+    for line in PICTURES[number].splitlines():
+        if opened := re.match(r"\s*subgraph (\w+?)(?:_inside)?(?: \[inside \w+\])?$", line):
+            boxes = shown.setdefault(opened[1], set())
+        elif line.strip() == "end":
+            boxes = None
+        elif box := re.match(r'\s*(\w+)\["(\w+)', line):
+            assert boxes is not None and box[1] == box[2], line
+            boxes.add(box[1])
+    assert shown and all(boxes == instances(module) for module, boxes in shown.items()), {
+        module: (boxes, instances(module)) for module, boxes in shown.items()
+    }
+
+
+def test_pictures_are_all_boxes() -> None:
+    """Every box of the device with boxes inside has a picture, but for walkers and memories."""
+    drawn = {m for p in PICTURES for m in re.findall(r"subgraph (\w+?)(?:_inside)?\b", p)}
+    inner = {m for m in modules() if len(instances(m)) > 1}
+    assert inner <= drawn, inner - drawn
+
+
+def test_folders_of_the_stages() -> None:
+    """The table of folders names each folder of rtl/ and the module of its stage."""
+    rows = table(section(DOCS / "architecture.md", "1 The device"))
+    assert {row[0] for row in rows} == {d.name for d in (ROOT / "rtl").iterdir() if d.is_dir()}
+    for folder, module, _ in rows:
+        assert not module or (ROOT / "rtl" / folder / f"{module}.v").exists(), folder
+
+
+def test_block_diagram_of_the_readme() -> None:
+    """Every name in the diagram is a module; the boxes of the top and of the core are all there."""
+    drawing = section(ROOT / "README.md", "Block diagram")
+    (drawing,) = blocks(drawing, "")
+    names = set(re.findall(r"\b[a-z]+(?:_[a-z0-9]+)+\b", drawing)) | set(
+        re.findall(r"\b(?:control|dmac|collector|dispatcher|accumulator|perf|sequencer)\b", drawing)
+    )
+    assert names <= modules(), names - modules()
+    assert instances("openkpu_top") | instances("openkpu_core") <= names
