@@ -40,7 +40,7 @@ SIM_ARGS = --sim "$(SIM)" --config "$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(if $(call ON,$(FAST)),--fast)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream waves test regress bench-continuous lint synth configs clean
+.PHONY: help setup sim stream waves test regress bench-continuous lint synth synth-check configs clean
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -91,9 +91,13 @@ lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator
 	@$(PYTHON_RUN) -m scripts.lint
 
-synth: ## every configuration through Yosys; cells per block of nano
+synth: ## nano mapped to ECP5: LUT, carry, flip-flops, DSP, RAM of every box
 	@scripts/setup.sh
 	@$(PYTHON_RUN) -m scripts.synth
+
+synth-check: ## every configuration elaborated by Yosys: no latch, no loop, one driver a net
+	@scripts/setup.sh
+	@$(PYTHON_RUN) -m scripts.synth --check
 
 configs: ## print the README's table of configurations
 	@scripts/setup.sh
