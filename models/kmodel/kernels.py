@@ -29,7 +29,7 @@ def to_u8(x: npt.NDArray) -> npt.NDArray[np.uint8]:
 
 
 def carry_shift(value: npt.NDArray[np.int64], shift: int) -> npt.NDArray[np.int64]:
-    """Right shift that rounds as the driver's CPU code does (kpu.md 1.3, flavour v01)."""
+    """Right shift that rounds as kpu_carry_shift of the v3 driver does."""
     if shift <= 0:
         return value << min(63, -shift)
     value = value >> min(62, shift - 1)

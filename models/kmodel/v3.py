@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kmodel v3 (nncase 0.1), run as the vendor's SDK runs it (kpu.md 4)."""
+"""kmodel v3 (nncase 0.1), run as the driver of kendryte-standalone-sdk runs it (kpu.h, kpu.c)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kmodel v4 (nncase 0.2), kpu.md 4."""
+"""kmodel v4 (nncase 0.2): the container and what runs on the KPU."""
 
 from __future__ import annotations
 
