@@ -21,7 +21,7 @@ from models.kmodel import (
 )
 from models.kmodel import run as run_program
 from models.kmodel.images import FLOAT_SCALE, image_input, input_shape, open_image
-from models.kmodel.results import Box, Detector, draw
+from models.kmodel.results import Box, draw, hint, load_detector
 from models.kmodel.results import report as look
 from models.roofline import map_bytes
 from scripts import report, rtl
@@ -63,7 +63,7 @@ class Job:
             raise KmodelError(f"{args.model}: no KPU layers")
         count = len(self.layers)
         self.chosen = parse_layers(args.layers, count) if args.layers else range(count)
-        self.detector = Detector.load(args.detector) if args.detector else None
+        self.detector = load_detector(args.detector) if args.detector else None
         self.runs = self._runs()
 
     def _programs(self) -> list[Program]:
@@ -247,9 +247,9 @@ def show(job: Job, one: Run) -> None:
         for name, value in one.outputs.items():
             print(f"  function {name.partition('/')[0]}: {describe(value)}")
         return
-    output = next(iter(one.outputs.values()))
+    outputs = list(one.outputs.values())
     _, height, width = input_shape(job.programs[0].inputs[0])
-    kind, found = look(output, width, height, job.detector)
+    kind, found = look(outputs, width, height, job.detector)
     if kind == "classes":
         for _, name, score in found:
             print(f"  {name}: {score:.4f}")
@@ -257,7 +257,10 @@ def show(job: Job, one: Run) -> None:
         for box in found or ["nothing found"]:
             print(f"  {box}")
     else:
-        print(f"  {describe(output)}")
+        for output in outputs:
+            print(f"  {describe(output)}")
+        if text := hint(outputs):
+            print(f"  {text}")
     if args.png:
         boxes = [box for box in found or [] if isinstance(box, Box)]
         try:
