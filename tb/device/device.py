@@ -175,6 +175,28 @@ class Device:
         await FallingEdge(tb.clk)
         tb.deadline.value = (1 << 64) - 1
 
+    async def wait_at_most(self, cycles: int) -> None:
+        """Sleep until the interrupt line is high, or so many cycles have passed."""
+        tb = self.tb
+        tb.deadline.value = int(tb.cycle.value) + cycles
+        await FallingEdge(tb.clk)
+        if not int(tb.wake.value):
+            await RisingEdge(tb.wake)
+        await FallingEdge(tb.clk)
+        tb.deadline.value = (1 << 64) - 1
+
+    async def read_until(
+        self, addr: int, good: Callable[[int], bool], limit: int, what: str
+    ) -> int:
+        """Read a register until its value is ``good``; DeviceTimeout after ``limit`` cycles."""
+        start = int(self.tb.cycle.value)
+        while True:
+            value = await self.read(addr)
+            if good(value):
+                return value
+            if int(self.tb.cycle.value) - start > limit:
+                raise DeviceTimeout(f"{what}: still {value} after {limit} cycles")
+
     @property
     def slow_simulator(self) -> bool:
         """Icarus: shows a sign of life more often."""
