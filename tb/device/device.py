@@ -69,6 +69,7 @@ class Device:
         self.send = send or AhbHostDriver(tb, "s", tb.clk).send
         self.back = Backdoor(tb)
         self.rng = np.random.default_rng(seed)
+        self.woke = 0  # cycle in which the last wait ended
 
     # -------------------------------------------------------------- registers
     async def transfer(self, *transfers: Transfer) -> list[Transfer]:
@@ -160,6 +161,7 @@ class Device:
             await First(RisingEdge(tb.wake), *([RisingEdge(pulse)] if beat else []))
             if beat and not int(tb.wake.value):
                 beat(int(tb.cycle.value) - start)
+        self.woke = int(tb.cycle.value)
         await FallingEdge(tb.clk)
         if not int(tb.irq.value):
             raise DeviceTimeout(f"no interrupt within {limit} cycles")

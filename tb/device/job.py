@@ -113,6 +113,7 @@ async def infer(device: Device, job: dict[str, Any], say: Events) -> None:
         )
         registers["AI_RES_ADR"] = storage.results[number]
         await device.configure(registers)
+        began = int(device.tb.cycle.value)
         await device.start()
         failure = None
         try:
@@ -154,6 +155,7 @@ async def infer(device: Device, job: dict[str, Any], say: Events) -> None:
             layers=layers,
             failure=failure,
             inference=inference,
+            cycles=device.woke - began,
         )
         maps.clear()
         if failure:

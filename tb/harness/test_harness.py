@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs the tests: the wall-clock limit ends a hang, seeds are seeds, regress says what failed."""
+"""What runs the tests: a hang ends, a seed is a number, regress says what failed."""
 
 import os
 import subprocess
