@@ -47,7 +47,7 @@ class EndToEnd:
         return {"layers": self.layers, "host_maps": self.host_maps, "other": self.other}
 
     def report(self, roofline: int) -> dict[str, Any]:
-        """For the JSON report; ``roofline`` of all that was run, maps included."""
+        """For the JSON report; ``roofline`` of all that was run, in cycles."""
         return {
             "cycles": self.cycles,
             "parts": self.parts,
@@ -65,22 +65,8 @@ class EndToEnd:
             f"end to end: {self.what}",
             f"  cycles                {self.cycles:12d}   layers {layers:.1f} %, maps moved by the"
             f" host {maps:.1f} %, registers and interrupts {other:.1f} %",
-            f"  roofline              {roofline:12d}   multiplications, or bytes of parameters,"
-            " layer words and maps in and out",
             f"  efficiency            {100 * roofline / self.cycles:12.1f} %",
         ]
-
-
-def total(runs: list[EndToEnd]) -> EndToEnd:
-    """Several runs of the same kind as one."""
-    first = runs[0]
-    return EndToEnd(
-        sum(r.cycles for r in runs),
-        sum(r.layers for r in runs),
-        sum(r.host_maps for r in runs),
-        first.what,
-        first.clock,
-    )
 
 
 def unmeasured(why: str) -> dict[str, Any]:

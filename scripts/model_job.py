@@ -83,15 +83,17 @@ class Job:
         """Layers of all programs in the order in which they run."""
         found: list[Layer] = []
         for program in self.programs:
-            for run_of in program.segments():
-                for op in run_of:
-                    traffic = {
-                        "eight_bit": op.eight_bit,
-                        "task_list": True,
-                        "reads_input": op is run_of[0],
-                        "writes_output": op is run_of[-1],
-                    }
-                    found.append(Layer(len(found), op, traffic))
+            ops = program.kpu_layers
+            for op in ops:
+                # maps between the KPU's layers need not cross the bus, though the CPU's work on
+                # them makes them do so
+                traffic = {
+                    "eight_bit": op.eight_bit,
+                    "task_list": True,
+                    "reads_input": op is ops[0],
+                    "writes_output": op is ops[-1],
+                }
+                found.append(Layer(len(found), op, traffic))
         return found
 
     def _runs(self) -> list[Run]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import cocotb
 import numpy as np
+from cocotb.triggers import FallingEdge
 
 from models import airam
 from models.kmodel import Outcome, Program, Segment, Step, golden_kpu, loads, walk
@@ -17,7 +18,9 @@ from tb.device.device import Device, DeviceError, DeviceTimeout
 from tb.device.driver import ALL, Driver
 from tb.device.registers import (
     AI,
+    AI_RAM,
     EIGHT_BIT_MODE,
+    FIFO_DATA_OUT,
     FIFO_THRESHOLD,
     INTERRUPT_CLEAR,
     INTERRUPT_MASK,
@@ -93,6 +96,42 @@ async def layer_by_layer(tb: Any) -> None:
             assert not int(tb.irq.value)
             await same(driver, step, y)
         device.check_rules()
+
+
+async def watch_bus(tb: Any, seen: dict[str, int]) -> None:
+    """Cycles of the host's accesses as the pins show them: first and last of maps, how many."""
+    while True:
+        await FallingEdge(tb.clk)
+        if not int(tb.s_htrans.value) & 2 or not int(tb.s_hready.value):
+            continue
+        address, now = int(tb.s_haddr.value), int(tb.cycle.value)
+        if address >= AI_RAM:
+            seen["maps"] = seen.get("maps", 0) + 1
+        if address >= AI_RAM or address >> 3 == FIFO_DATA_OUT >> 3 or address == AI["AI_CTRL"]:
+            seen.setdefault("first", now)
+            seen["last"] = now
+
+
+@cocotb.test()
+async def span_of_a_run(tb: Any) -> None:
+    """From the first byte of the input to the last one of the result, as the pins show it."""
+    x, file = tiny(4, 21)
+    for way in Driver.WAYS:
+        device, driver, program = await ready(file)
+        ((segment, _),) = segments(program, x)
+        seen: dict[str, int] = {}
+        watcher = cocotb.start_soon(watch_bus(tb, seen))
+        await device.wait_cycles(50)  # which do not count
+        await driver.run(way, segment, LIMIT)
+        watcher.cancel()
+        cycles = driver.ended - driver.began
+        last = device.woke if way == "tasks" else seen["last"]
+        # registers are written before the device reads the input itself
+        assert 0 <= cycles - (last - seen["first"]) < (60 if way == "tasks" else 6), (way, seen)
+        maps = seen.get("maps", 0)
+        assert maps <= driver.host_cycles <= 4 * maps and (maps == 0) == (way == "tasks")
+        driver.forget()
+        assert (driver.host_cycles, driver.began) == (0, None)
 
 
 @cocotb.test()

@@ -25,6 +25,7 @@ class StreamRun:
     wrong: npt.NDArray[np.int64]  # bytes of each result that are not the golden model's
     counters: dict[str, int]  # at the end, through the registers
     bus_cycles: int  # cycles with a transfer of the device on the bus, first start to last end
+    span: int = 0  # cycles of the bench from the start to the interrupt at the end of a stream
 
     @property
     def cycles(self) -> npt.NDArray[np.int64]:
@@ -89,11 +90,13 @@ async def run_stream(
 ) -> StreamRun:
     """The images in one continuous run; results compared with the golden model's."""
     storage = await prepare(device, network, images, base=base)
-    busy = int(device.tb.bus_cycles.value)
+    busy, began = int(device.tb.bus_cycles.value), int(device.tb.cycle.value)
     await device.start()
     await finish_stream(device, len(images), limit, on_inference)
-    busy = int(device.tb.bus_cycles.value) - busy
-    return await collect(device, network, images, storage, busy, golden)
+    busy, span = int(device.tb.bus_cycles.value) - busy, device.woke - began
+    run = await collect(device, network, images, storage, busy, golden)
+    run.span = span
+    return run
 
 
 async def collect(

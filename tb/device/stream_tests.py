@@ -59,6 +59,10 @@ async def stream(device: Device, network: Network, count: int, **more) -> None:
     """A stream of random images, every result exact."""
     run = await run_stream(device, network, pictures(network, count), limit=LIMIT, **more)
     assert len(run.ends) == count == run.counters["inferences"] and not run.wrong.any(), run.wrong
+    # the device's own counter is the time from the start to the last byte of the last result
+    total = run.counters["total"]
+    assert 0 <= total - int(run.ends[-1][0]) < 8, (total, run.ends[-1][0])
+    assert 0 <= run.span - total < 60, (run.span, total)
 
 
 async def results(device: Device, network: Network, images: np.ndarray, storage: Storage) -> None:

@@ -90,6 +90,10 @@ def device_run(
         assert counters["total"] == counters["array_busy"] + stalls, event
     runs = [e for e in events if e["event"] == "run"]
     assert [e["run"] for e in runs] == list(range(len(inputs)))
+    for one in runs:
+        cycles = sum(e["counters"]["total"] for e in done if e["run"] == one["run"])
+        whole = layers is None and not fast
+        assert cycles > 0 and (not whole or cycles + one["host_cycles"] <= one["cycles"]), one
     with np.load(outputs) as a, np.load(maps) as b:
         return Ran(done, dict(a), dict(b), runs)
 
