@@ -17,7 +17,7 @@ def test_parts_add_up() -> None:
     assert (content["roofline_cycles"], content["efficiency"]) == (200, 0.2)
     assert content["what"] == BY_HOST and content["clock"] == CLOCK
     text = "\n".join(one.lines(200))
-    for words in (BY_HOST, "layers 30.0 %", "host 65.0 %", "interrupts 5.0 %","20.0 %"):
+    for words in (BY_HOST, "layers 30.0 %", "host 65.0 %", "interrupts 5.0 %", "20.0 %"):
         assert words in text
 
 
