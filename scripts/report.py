@@ -19,11 +19,11 @@ COUNTS = {
     "totals.cycles": "sum of layers[].cycles: no maps on their way in and out by the host",
     "totals.roofline_cycles": "sum of layers[].roofline_cycles",
     "totals.efficiency": "totals.roofline_cycles / totals.cycles",
-    "totals.model_roofline_cycles": "all multiplications, or all bytes of weights, tables, layer"
-    " words, the model's input and its result: one for every way of starting the layers",
+    "totals.model_roofline_cycles": "all multiplications, or all bytes of weights and tables;"
+    " the same however layers are started",
     "totals.model_efficiency": "totals.model_roofline_cycles / totals.cycles",
-    "totals.end_to_end": "from the first byte of an input to the last byte of its result,"
-    " against the roofline of the whole model or network",
+    "totals.end_to_end": "from the first byte of an input to the last byte of its result; its"
+    " roofline adds bytes of layer words, input and result, the same however layers are started",
 }
 STALLS = ("weights", "input", "output", "bus", "control")
 

@@ -184,9 +184,20 @@ def test_one_roofline_for_all_ways(model: str, image: str, tmp_path: Path) -> No
         assert f"end to end: {end['what']}" in result.stdout
         assert set(content["counts"]) >= {"totals.cycles", "totals.end_to_end"}
         rows = [layer["roofline_cycles"] for layer in content["layers"]]
-        assert end["roofline_cycles"] == totals["model_roofline_cycles"]
-        found[via] = rows, end["roofline_cycles"], totals["macs"]
+        found[via] = rows, totals["model_roofline_cycles"], end["roofline_cycles"], totals["macs"]
     assert found["burst"] == found["layers"] == found["tasks"]
+
+
+def test_bytes_of_the_roofline(model: str, image: str) -> None:
+    """What has to cross the bus does not depend on the way."""
+    found = []
+    for via in model_job.WAYS:
+        args = command.parse(["--model", model, "--image", image, "--via", via])
+        found.append([layer.traffic for layer in model_job.Job(args).layers])
+    assert found[0] == found[1] == found[2] and len(found[0]) == len(LAYERS)
+    assert all(t["task_list"] for t in found[0])
+    assert [t["reads_input"] for t in found[0]] == [True, False, False, False]
+    assert [t["writes_output"] for t in found[0]] == [False, False, False, True]
 
 
 @pytest.mark.parametrize(
