@@ -79,13 +79,13 @@ bench-continuous: ## what continuous inference saves; writes docs/continuous.md
 waves: ## the same with WAVES=1
 	@$(MAKE) --no-print-directory sim WAVES=1
 
-test: ## every test, both simulators (TESTS=path narrows it, JOBS=processes)
+test: ## every test, both simulators (TESTS=path narrows it, JOBS=processes, SEED=number)
 	@scripts/setup.sh icarus verilator
 	@$(PYTEST) $(TESTS)
 
-regress: ## every test with SEEDS different seeds
+regress: ## every test with seeds 1 to SEEDS (TESTS, JOBS as for test)
 	@scripts/setup.sh icarus verilator
-	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; SEED=$$seed $(PYTEST) -q $(TESTS) || exit 1; done
+	@$(PYTHON_RUN) -m scripts.regress --seeds="$(SEEDS)" --jobs "$(JOBS)" -- $(TESTS)
 
 lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator

@@ -23,6 +23,8 @@ from pathlib import Path
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
+from tb import seeds, watchdog
+
 ROOT = Path(__file__).resolve().parents[1]
 BUILDS = ROOT / "sim_build"
 SIMS = ("icarus", "verilator")
@@ -173,7 +175,8 @@ def run(
 
     ``seed`` None: derived from the test's name, so that it is the same on every run and both
     simulators; the environment variable SEED overrides it. ``waves``: where the FST file goes.
-    ``show``: the run's output goes to the terminal. Raises SimError when anything fails.
+    ``show``: the run's output goes to the terminal. Raises SimError when anything fails, a
+    simulation that outlasts OPENKPU_SIM_SECONDS included.
     """
     folder = build(
         sim,
@@ -186,7 +189,11 @@ def run(
         waves=waves is not None,
     )
     name = f"{test_module} {params}"
-    seed = int(os.environ.get("SEED", zlib.crc32(name.encode()) if seed is None else seed))
+    given = seeds.environment()
+    if given is not None:
+        seed = given
+    elif seed is None:
+        seed = zlib.crc32(name.encode())
     print(f"{test_module} on {sim}: seed {seed}")
     with tempfile.TemporaryDirectory(prefix="openkpu_") as tmp:
         work = Path(tmp)
@@ -203,7 +210,7 @@ def run(
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         try:
             with _quiet(), _pythonpath(path):
-                get_runner(sim).test(
+                watchdog.watched(get_runner(sim), watchdog.seconds()).test(
                     hdl_toplevel=top,
                     hdl_toplevel_lang="verilog",
                     test_module=test_module,
@@ -219,6 +226,8 @@ def run(
                     log_file=None if show else log,
                 )
             tests, failed = get_results(results)
+        except watchdog.Overrun as error:
+            raise SimError(f"{test_module} on {sim} (seed {seed}) {error}:\n{_tail(log)}") from None
         except (SystemExit, RuntimeError) as error:
             raise SimError(f"{test_module} on {sim} (seed {seed}) failed:\n{_tail(log)}") from error
         if failed or not tests:
@@ -228,8 +237,13 @@ def run(
 
 
 def check_tool(sim: str) -> None:
-    """ToolError when the simulator cannot be run."""
+    """ToolError when the simulator cannot be run, or the environment asks for nonsense."""
     prepare_path()
+    try:
+        seeds.environment()
+        watchdog.seconds()
+    except ValueError as error:
+        raise ToolError(str(error)) from None
     _version(sim)
 
 

@@ -69,6 +69,7 @@ class Device:
         self.send = send or AhbHostDriver(tb, "s", tb.clk).send
         self.back = Backdoor(tb)
         self.rng = np.random.default_rng(seed)
+        self.woke = 0  # cycle in which the last wait ended
 
     # -------------------------------------------------------------- registers
     async def transfer(self, *transfers: Transfer) -> list[Transfer]:
@@ -160,6 +161,7 @@ class Device:
             await First(RisingEdge(tb.wake), *([RisingEdge(pulse)] if beat else []))
             if beat and not int(tb.wake.value):
                 beat(int(tb.cycle.value) - start)
+        self.woke = int(tb.cycle.value)
         await FallingEdge(tb.clk)
         if not int(tb.irq.value):
             raise DeviceTimeout(f"no interrupt within {limit} cycles")
@@ -174,6 +176,28 @@ class Device:
             await RisingEdge(tb.timeout)
         await FallingEdge(tb.clk)
         tb.deadline.value = (1 << 64) - 1
+
+    async def wait_at_most(self, cycles: int) -> None:
+        """Sleep until the interrupt line is high, or so many cycles have passed."""
+        tb = self.tb
+        tb.deadline.value = int(tb.cycle.value) + cycles
+        await FallingEdge(tb.clk)
+        if not int(tb.wake.value):
+            await RisingEdge(tb.wake)
+        await FallingEdge(tb.clk)
+        tb.deadline.value = (1 << 64) - 1
+
+    async def read_until(
+        self, addr: int, good: Callable[[int], bool], limit: int, what: str
+    ) -> int:
+        """Read a register until its value is ``good``; DeviceTimeout after ``limit`` cycles."""
+        start = int(self.tb.cycle.value)
+        while True:
+            value = await self.read(addr)
+            if good(value):
+                return value
+            if int(self.tb.cycle.value) - start > limit:
+                raise DeviceTimeout(f"{what}: still {value} after {limit} cycles")
 
     @property
     def slow_simulator(self) -> bool:

@@ -158,6 +158,9 @@ module tb_top #(
   wire wake      = irq | timeout;
   wire s_busy    = (s_htrans != 2'b00);
   wire heartbeat = cycle[15];
+  // sizes of the memories behind the back door: storage in words, AI RAM in rows
+  wire [31:0] store_words = STORE_DEPTH;
+  wire [31:0] ram_rows    = AI_RAM_ROWS;
   wire slow_beat = cycle[21];
 
   // counters at the end of every layer
