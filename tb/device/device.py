@@ -13,6 +13,7 @@ from models import airam
 from models.layer import LayerArg
 from models.layout import ROW_BYTES, Layout
 from tb.common.backdoor import Backdoor
+from tb.coverage.instrument import observe
 from tb.device.host_agent import AhbHostDriver, Transfer
 from tb.device.registers import (
     AI,
@@ -69,6 +70,7 @@ class Device:
         self.send = send or AhbHostDriver(tb, "s", tb.clk).send
         self.back = Backdoor(tb)
         self.rng = np.random.default_rng(seed)
+        observe(tb)
 
     # -------------------------------------------------------------- registers
     async def transfer(self, *transfers: Transfer) -> list[Transfer]:
