@@ -2,10 +2,10 @@
 """Passive observer of a running tb_top that fills the functional coverage model.
 
 It sees the host's transfers on the pins, the descriptor of every layer that ends (a register of
-tb_top), the knobs and counters of the AHB fabric, and the dumps of the memories; nothing that a test
-intends. A layer counts when a memory was read back after its end and before a reset: results that
-nobody looked at prove nothing. What was read back is compared by the test, and a test that fails
-leaves no coverage.
+tb_top), the knobs and counters of the AHB fabric, and the dumps of the memories; nothing of what a
+test intends. A layer counts when a memory was read back after its end and before a reset: results
+that nobody looked at prove nothing. What was read back is compared by the test, and a test that
+fails leaves no coverage.
 """
 
 import atexit

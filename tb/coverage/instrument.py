@@ -12,8 +12,6 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tb.coverage import waivers
-
 if TYPE_CHECKING:  # simrun needs this module where no simulator runs
     from cocotb.handle import SimHandleBase
 
@@ -58,7 +56,9 @@ class Recording:
         self.stem.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(self.work / "bins.xml", f"{self.stem}{XML}")
         part = Path(f"{self.stem}.part")
-        with open(self.work / "coverage.dat", "rb") as source:
-            with gzip.open(part, "wb", compresslevel=1) as packed:
-                shutil.copyfileobj(source, packed)
+        with (
+            open(self.work / "coverage.dat", "rb") as source,
+            gzip.open(part, "wb", compresslevel=1) as packed,
+        ):
+            shutil.copyfileobj(source, packed)
         part.rename(f"{self.stem}{DAT}")

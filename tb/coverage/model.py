@@ -9,8 +9,8 @@ Three crosses:
 
 Bins that the specification makes impossible are left out by rule, never by name:
 
-* a layer bin needs a legal layer argument: ``LayerArg.make``, which fills in the fields as compilers
-  do, builds one whose descriptor falls into the bin, at the widest map of the width class;
+* a layer bin needs a legal layer argument: ``LayerArg.make``, which fills in the fields as
+  compilers do, builds one whose descriptor falls into the bin, at the widest map of its class;
 * a reset value can be read where a word has a field that is readable and not a constant, or no
   field at all (reads 0).
 """
@@ -122,7 +122,8 @@ def words() -> dict[int, Word]:
 @functools.cache
 def crosses() -> tuple[Cross, ...]:
     """The model."""
-    layer = dict(kernel=KERNELS, pool=POOLS, width=tuple(WIDTHS), bits=BITS, loads=LOADS)
+    layer = {"kernel": KERNELS, "pool": POOLS, "width": tuple(WIDTHS)}
+    layer |= {"bits": BITS, "loads": LOADS}
     constant = {word.name for word in words().values() if not word.has_reset}
     return (
         Cross(
@@ -134,12 +135,12 @@ def crosses() -> tuple[Cross, ...]:
         Cross(
             "run",
             "mode x bus x error",
-            dict(mode=MODES, bus=TRAFFIC, error=ERRORS),
+            {"mode": MODES, "bus": TRAFFIC, "error": ERRORS},
         ),
         Cross(
             "register",
             "register word x access",
-            dict(word=tuple(word.name for word in words().values()), access=ACCESSES),
+            {"word": tuple(word.name for word in words().values()), "access": ACCESSES},
             frozenset((name, "read reset value") for name in constant),
         ),
     )

@@ -25,7 +25,7 @@ class Waiver:
 
 
 def load(path: Path = WAIVERS, root: Path = ROOT) -> list[Waiver]:
-    """Every waiver; WaiverError when one has no reason or its signal is not declared in its file."""
+    """Every waiver; WaiverError for one without a reason or a signal that is not declared."""
     try:
         entries = tomllib.loads(path.read_text(encoding="utf-8")).get("toggle", [])
     except tomllib.TOMLDecodeError as error:

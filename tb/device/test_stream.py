@@ -9,6 +9,7 @@ from tb.simrun import run
 
 CASES = {
     "icarus-nano": ("icarus", "nano", {}),
+    "verilator-nano": ("verilator", "nano", {}),
     "verilator-small": ("verilator", "small", {}),
     "verilator-small-few-weights": ("verilator", "small", {"WBUF_ROWS": 64}),
     "verilator-k210-128-bit": ("verilator", "k210", {"AHB_W": 128}),
