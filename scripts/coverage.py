@@ -102,8 +102,10 @@ def write(result: summary.Result, out: Path) -> None:
 
 
 def readme_table() -> str:
-    """The README's table: the recorded figures of both suites."""
+    """The README's table: the recorded figures of both suites; empty while one is missing."""
     record = baseline.load()
+    if not {"full", "share"} <= set(record):
+        return ""
     full = summary.figures_table(record["full"], record["share"])
     rows = [(*row[:4], row[4] if n else "in `.ci/run`") for n, row in enumerate(full)]
     return summary.markdown_table(rows)
@@ -119,11 +121,9 @@ def record(result: summary.Result) -> None:
     suites = baseline.load()
     suites[result.suite] = result.figures
     baseline.save(suites)
-    if {"full", "share"} <= set(suites):
-        old = README.read_text(encoding="utf-8")
-        before, _, rest = old.partition(BEGIN)
-        after = rest.partition(END)[2]
-        README.write_text(f"{before}{BEGIN}\n{readme_table()}\n{END}{after}", encoding="utf-8")
+    before, begin, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    README.write_text(f"{before}{begin}\n{readme_table()}\n{END}{after}", encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

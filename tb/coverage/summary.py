@@ -123,7 +123,8 @@ def _verdict(result: Result) -> str:
 def _rule() -> str:
     excluded = ", ".join(f"{len(c.excluded)} of {c.name}" for c in crosses() if c.excluded)
     return (
-        f"Bins that the specification rules out and that do not count: {excluded} "
+        "Verilator counts no name that begins with an underscore: the sinks _unused_ok of bits "
+        f"that nobody needs. Bins that the specification rules out and that do not count: {excluded} "
         "(tb/coverage/model.py has the rules)."
     )
 
