@@ -124,8 +124,8 @@ def _rule() -> str:
     excluded = ", ".join(f"{len(c.excluded)} of {c.name}" for c in crosses() if c.excluded)
     return (
         "Verilator counts no name that begins with an underscore: the sinks _unused_ok of bits "
-        f"that nobody needs. Bins that the specification rules out and that do not count: {excluded} "
-        "(tb/coverage/model.py has the rules)."
+        "that nobody needs. Bins that the specification rules out do not count: "
+        f"{excluded} (tb/coverage/model.py has the rules)."
     )
 
 
