@@ -29,12 +29,15 @@ class Figure(NamedTuple):
     total: int
 
     @property
-    def percent(self) -> float:
-        return 100 * self.hit / self.total if self.total else 100.0
+    def percent(self) -> str:
+        """Share, rounded down: 100 % means all of it; "-" of nothing."""
+        if not self.total:
+            return "-"
+        hundredths = 10_000 * self.hit // self.total
+        return f"{hundredths // 100}.{hundredths % 100:02} %"
 
     def __str__(self) -> str:
-        # rounded down: 100 % means all of it
-        return f"{int(self.percent * 100) / 100:.2f} % ({self.hit} of {self.total})"
+        return f"{self.percent} ({self.hit} of {self.total})"
 
 
 def add(figures: Iterable[Figure]) -> Figure:

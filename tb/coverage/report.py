@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tb.coverage.model import crosses
 from tb.coverage.points import KINDS, SourceFile, add, by_folder
-from tb.coverage.summary import Result, Table, figures_table, folder_table, functional, percent
+from tb.coverage.summary import Result, Table, figures_table, folder_table, functional
 
 STYLE = """
 body { font: 14px sans-serif; margin: 1.5em; color: #222 }
@@ -141,7 +141,7 @@ def _missing_bits(bits: dict[str, int], most: int = 12) -> str:
 
 def cross_page(title: str, points: list[str], bins: dict[tuple[str, ...], int]) -> str:
     """Every bin with its count, those never hit first."""
-    body = ['<p><a href="index.html">index</a></p>', f"<p>{percent(functional(bins))}</p>"]
+    body = ['<p><a href="index.html">index</a></p>', f"<p>{functional(bins).percent}</p>"]
     body += ["<table><tr>" + "".join(f"<th>{escape(p)}</th>" for p in (*points, "hits")) + "</tr>"]
     for bin, count in sorted(bins.items(), key=lambda item: item[1] > 0):
         cells = "".join(f"<td>{escape(value)}</td>" for value in bin)

@@ -39,18 +39,14 @@ def functional(bins: dict) -> Figure:
     return Figure(sum(count > 0 for count in bins.values()), len(bins))
 
 
-def percent(figure: Figure) -> str:
-    return str(figure).partition(" (")[0] if figure.total else "-"
-
-
 def figures_table(figures: Figures, record: Figures) -> Table:
     """Kind, what was reached, what is recorded."""
     rows: Table = [("coverage", "reached", "hit", "of", "recorded")]
     titles = {f"functional-{c.name}": c.title for c in crosses()}
     for kind, figure in figures.items():
-        recorded = percent(record[kind]) if kind in record else "-"
+        recorded = record[kind].percent if kind in record else "-"
         name = titles.get(kind, kind)
-        rows.append((name, percent(figure), str(figure.hit), str(figure.total), recorded))
+        rows.append((name, figure.percent, str(figure.hit), str(figure.total), recorded))
     return rows
 
 
@@ -58,7 +54,7 @@ def folder_table(sources: Sources) -> Table:
     """Code coverage of every folder of rtl/."""
     rows: Table = [("folder", "files", *KINDS)]
     for folder, files in by_folder(sources).items():
-        parts = (percent(add([f.figure(kind) for f in files])) for kind in KINDS)
+        parts = (add([f.figure(kind) for f in files]).percent for kind in KINDS)
         rows.append((folder, str(len(files)), *parts))
     return rows
 

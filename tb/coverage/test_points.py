@@ -63,8 +63,10 @@ def test_runs_are_added(tmp_path: Path) -> None:
 def test_instances_are_one_place(tmp_path: Path) -> None:
     """A bit that toggles in one parameter variant of a module has toggled."""
     wide = point("toggle", 4, 9, "q[1]:0->1", 3, module="x__W8")
-    sources = points.merge([dat(tmp_path / "a.dat", [*SMALL, wide])], ROOT)
+    still = point("toggle", 4, 9, "q[0]:0->1", 0, module="x__W9")
+    sources = points.merge([dat(tmp_path / "a.dat", [*SMALL, wide, still])], ROOT)
     assert sources["rtl/a/x.v"].figure("toggle") == (3, 4)
+    assert sources["rtl/a/x.v"].signals[4, "q"]["[0]:0->1"] == 2
 
 
 def test_a_file_without_points(tmp_path: Path) -> None:
@@ -91,5 +93,6 @@ def test_nothing_is_left_out(tmp_path: Path) -> None:
 
 def test_percentages_are_rounded_down() -> None:
     assert str(Figure(99999, 100000)) == "99.99 % (99999 of 100000)"
+    assert Figure(2801, 10000).percent == "28.01 %" and Figure(0, 0).percent == "-"
     assert str(Figure(5, 5)) == "100.00 % (5 of 5)"
     assert points.add([Figure(1, 2), Figure(3, 4)]) == (4, 6) and points.add([]) == (0, 0)
