@@ -40,7 +40,7 @@ def pytest(choice: str, jobs: int) -> tuple[str, ...]:
     files = (ROOT / "tb/device").glob("test_*.py")
     found = sorted(str(f.relative_to(ROOT)) for f in files)
     found.sort(key=lambda name: Path(name).name not in LONGEST)
-    workers = ("-n", str(jobs), "--dist", "worksteal", "--durations", "5")
+    workers = ("-n", str(jobs), "--dist", "load", "--maxschedchunk", "1", "--durations", "5")
     return ("pytest", "-v", *workers, *found, "-k", f"not icarus and ({choice})")
 
 
