@@ -54,7 +54,7 @@ def suite(name: str, jobs: int) -> list[Step]:
         steps += [Step("models", pytest(models, jobs)), Step("vectors", vectors)]
         steps += [
             Step(f"random layers, seed {seed}", pytest("test_random_layers and nano", jobs), seed)
-            for seed in (2, 3, 4)
+            for seed in (6, 7)
         ]
     return steps
 
