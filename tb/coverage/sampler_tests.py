@@ -44,8 +44,8 @@ async def host(tb: Any) -> None:
     device = Device(tb, 1)
     await device.reset()
     assert await device.read(AI["AI_PIX_ADR"]) == 0
-    await device.write(AI["AI_WGT_ADR"], 0x40)
-    assert await device.read(AI["AI_WGT_ADR"]) == 0x40
+    await device.write(AI["AI_WGT_ADR"], 0)
+    assert await device.read(AI["AI_WGT_ADR"]) == 0
     await run(device, layer(c=3, w=20, o=4, kernel=3, pool=1, per_load=2))
     await run(device, layer(c=3, w=20, o=7, kernel=3, pool=6, per_load=2))
     await run(device, layer(c=2, w=1, o=1, pool=9, eight_bit=False))
