@@ -10,6 +10,7 @@ from models.generate import random_layer
 from models.network import Network
 from models.vectors import VectorLayer
 from tb.device.device import Device, DeviceError, Tables
+from tb.device.host_agent import ERROR, Transfer
 from tb.device.registers import AI, Err
 from tb.device.stream import run_one_by_one, run_stream
 
@@ -46,6 +47,8 @@ async def host(tb: Any) -> None:
     assert await device.read(AI["AI_PIX_ADR"]) == 0
     await device.write(AI["AI_WGT_ADR"], 0)
     assert await device.read(AI["AI_WGT_ADR"]) == 0
+    (refused,) = await device.transfer(Transfer(AI["AI_TAKEN_ADR"], False, size=1))
+    assert refused.resp == ERROR
     await run(device, layer(c=3, w=20, o=4, kernel=3, pool=1, per_load=2))
     await run(device, layer(c=3, w=20, o=7, kernel=3, pool=6, per_load=2))
     await run(device, layer(c=2, w=1, o=1, pool=9, eight_bit=False))

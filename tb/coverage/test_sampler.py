@@ -70,7 +70,8 @@ def test_register_accesses(found: Path) -> None:
     assert accesses("AI_WGT_ADR") >= {"read", "write"}
     assert "read reset value" not in accesses("AI_WGT_ADR"), "it was written first"
     assert accesses("AI_BIAS_ADR") >= {"write while busy"}
-    assert accesses("AI_TAKEN_ADR") == set() == accesses("fifo_threshold")
+    assert accesses("AI_TAKEN_ADR") == set(), "its one access was refused"
+    assert accesses("fifo_threshold") == set()
     assert accesses("AI_CONFIG") == set() == accesses("fifo_data_out")
     assert accesses("PERF_INFERENCES") >= {"read"} <= accesses("PERF_INFERENCES_hi")
 
