@@ -75,10 +75,17 @@ async def host(tb: Any) -> None:
 
 @cocotb.test()
 async def networks(tb: Any) -> None:
-    """A layer from a task list, alone and in a stream."""
+    """Two layers from a task list, once alone and in a stream: the second one is decoded before the
+    first one ends."""
     device = Device(tb, 1)
     await device.reset()
-    network = Network.single(layer(c=2, w=16, o=3, kernel=3, pool=8, per_load=3))
+    network = Network()
+    for part in (
+        layer(c=2, w=16, o=3, kernel=3, pool=8, per_load=3),
+        layer(c=3, w=16, o=2, per_load=1),
+    ):
+        network.add(part.arg, part.weights, part.bn, part.act)
+    network.place()
     images = np.random.default_rng(6).integers(0, 256, (3, *network.in_shape), dtype=np.uint8)
     alone = await run_one_by_one(device, network, images[:1], limit=LIMIT)
     stream = await run_stream(device, network, images, limit=LIMIT)

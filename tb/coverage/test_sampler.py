@@ -19,14 +19,15 @@ LAYERS = {
     ("1x1 dw", "left top 4/4", "65-960", "8", "1"): 1,
     ("fc", "none", "33-64", "8", "1"): 1,
     ("3x3", "mean 2/1", "2-16", "8", "1"): 4,
+    ("1x1", "none", "2-16", "8", "2"): 4,
 }
 RUNS = {
     ("host", "immediate", "NONE"): 3,
     ("host", "wait states", "NONE"): 1,
     ("host", "lost or refused", "NONE"): 1,
     ("host", "immediate", "BAD_POOL"): 1,
-    ("list", "immediate", "NONE"): 1,
-    ("stream", "immediate", "NONE"): 3,
+    ("list", "immediate", "NONE"): 2,
+    ("stream", "immediate", "NONE"): 6,
 }
 
 
