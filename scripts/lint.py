@@ -48,6 +48,8 @@ def main() -> int:
     good &= run("register documentation and header are current", registers)
     table = [sys.executable, "-m", "scripts.configs", "--check"]
     good &= run("README's table of configurations is current", table)
+    coverage = [sys.executable, "-m", "scripts.coverage", "--check"]
+    good &= run("README's table of coverage is current", coverage)
     return 0 if good else 1
 
 

@@ -13,6 +13,7 @@ from models import airam
 from models.layer import LayerArg
 from models.layout import ROW_BYTES, Layout
 from tb.common.backdoor import Backdoor
+from tb.coverage.instrument import observe
 from tb.device.host_agent import AhbHostDriver, Transfer
 from tb.device.registers import (
     AI,
@@ -70,6 +71,7 @@ class Device:
         self.back = Backdoor(tb)
         self.rng = np.random.default_rng(seed)
         self.woke = 0  # cycle in which the last wait ended
+        observe(tb)
 
     # -------------------------------------------------------------- registers
     async def transfer(self, *transfers: Transfer) -> list[Transfer]:

@@ -15,6 +15,7 @@
 `resetall
 `timescale 1ns/1ps
 `default_nettype none
+`include "openkpu_desc.vh"
 
 module tb_top #(
   // as in openkpu_top
@@ -177,6 +178,13 @@ module tb_top #(
     if (bd_go && bd_cmd == 4'd6)                    perf_count <= 32'd0;
     else if (layer_done === 1'b1 && perf_count < PERF_DEPTH) perf_count <= perf_count + 32'd1;
   end
+
+  // for the functional coverage: {from a task list, descriptor} of the layer that ended last
+  reg [`DESC_W_TOTAL:0] layer_ran = {(`DESC_W_TOTAL+1){1'b0}};
+  wire [1:0] cnn_mode    = dut.u_regs.u_ai.mode_reg;
+  wire       device_busy = dut.st_busy;
+  always @(posedge clk)
+    layer_ran <= (layer_done === 1'b1) ? {dut.u_ctrl.list_mode, dut.desc} : layer_ran;
 
   always @(posedge bd_go) begin
     case (bd_cmd)
