@@ -88,6 +88,8 @@ def run(args: argparse.Namespace) -> bool:
     print(f"results stored    {found['counters']['inferences']}, wrong {wrong}")
     print(f"read as labelled  {np.mean(np.array(classes) == labels):.2%}")
     print(f"cycles            {ends[-1][0]}: first {ends[0][0]}, then {cycles.mean():.0f} each")
+    print("                  PERF_TOTAL, from the start to the last byte of the last result;")
+    print("                  pixels and results are in storage, the host moves no maps")
     kept = found["counters"]["inf_kept"]
     print(f"weights kept      {kept} inferences did not read them again")
     return found["counters"]["inferences"] == args.images == len(ends) and not wrong

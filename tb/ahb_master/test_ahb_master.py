@@ -223,8 +223,12 @@ async def grant_lost_at_every_beat(dut) -> None:
 
         async def arbiter(count=beats):
             goal = bench.bus.beats + count
-            while bench.bus.beats < goal:
+            for _ in range(5000):
+                if bench.bus.beats >= goal:
+                    break
                 await RisingEdge(dut.clk)
+            else:
+                raise AssertionError(f"{bench.bus.beats} beats, expected {goal}")
             bench.bus.granted = False
             for _ in range(5):
                 await RisingEdge(dut.clk)

@@ -19,6 +19,7 @@ from models.network import Network
 from models.vectors import VectorLayer
 from tb.device.device import Device, DeviceError, DeviceTimeout, Tables
 from tb.device.model_job import counts, run_model
+from tb.device.random_job import run_random
 from tb.device.registers import COUNTERS
 from tb.device.stream_job import run_streams
 
@@ -112,6 +113,7 @@ async def infer(device: Device, job: dict[str, Any], say: Events) -> None:
         )
         registers["AI_RES_ADR"] = storage.results[number]
         await device.configure(registers)
+        began = int(device.tb.cycle.value)
         await device.start()
         failure = None
         try:
@@ -153,6 +155,7 @@ async def infer(device: Device, job: dict[str, Any], say: Events) -> None:
             layers=layers,
             failure=failure,
             inference=inference,
+            cycles=device.woke - began,
         )
         maps.clear()
         if failure:
@@ -171,6 +174,8 @@ async def run_job(tb: cocotb.handle.SimHandleBase) -> None:
         await replay(device, job["layers"], job["limits"], say)
     elif job["kind"] == "model":
         await run_model(device, job, say)
+    elif job["kind"] == "random":
+        await run_random(device, job, say)
     elif job["kind"] == "streams":
         await run_streams(device, job, say)
     else:

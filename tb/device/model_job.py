@@ -5,7 +5,8 @@ The job (a dictionary): ``file`` bytes and ``name`` of the model; ``functions``:
 one by one instead of the whole; ``inputs``: for every run the input arrays (by program, by input);
 ``layers``: (first, last) of those that the device runs, or None; ``via`` a way of ``Driver``;
 ``fast``, ``config``, ``rounding``; ``outputs``, ``maps``: .npz files to write. Events: ``beat``,
-``done``, ``layer``, ``fetch``, ``failure``, ``host``.
+``done``, ``layer``, ``fetch``, ``failure``, ``run``: a run's cycles from the host's first access to
+the last byte of the result, and how many of them the host moved maps.
 """
 
 from collections.abc import Callable
@@ -164,13 +165,15 @@ async def run_model(device: Device, job: dict[str, Any], say: Say) -> None:
     try:
         for model.run, inputs in enumerate(job["inputs"]):
             offset = 0
+            driver.forget()
             for model.part, (program, values) in enumerate(zip(programs, inputs, strict=True)):
                 found = await model.program(program, values, offset)
                 offset += len(program.kpu_layers)
                 outputs |= {f"{model.run}/{model.part}/{n}": v for n, v in found.items()}
+            cycles = driver.ended - (driver.began or 0)
+            say("run", run=model.run, cycles=cycles, host_cycles=driver.host_cycles)
     except (DeviceError, DeviceTimeout) as error:
         say("failure", run=model.run, text=str(error))
     np.savez(job["outputs"], **outputs)
     if job.get("maps"):
         np.savez(job["maps"], **model.maps)
-    say("host", cycles=driver.host_cycles, total=int(device.tb.cycle.value))

@@ -158,6 +158,66 @@ def test_on_the_rtl(simulator: str, model: str, image: str, tmp_path: Path) -> N
     assert "0 mismatching bytes" in result.stdout and "PASS" in result.stdout
 
 
+def test_one_roofline_for_all_ways(model: str, image: str, tmp_path: Path) -> None:
+    """Layers alone and end to end, by every way: parts add up, rooflines are the same."""
+    found = {}
+    for via in model_job.WAYS:
+        report = tmp_path / f"{via}.json"
+        args = ["--sim", "icarus", "--config", "nano", "--model", model, "--image", image]
+        result = sim(*args, "--via", via, "--report", str(report))
+        assert result.returncode == 0, result.stdout + result.stderr
+        content = json.loads(report.read_text())
+        totals, end = content["totals"], content["totals"]["end_to_end"]
+        assert end["cycles"] > totals["cycles"] == end["parts"]["layers"]
+        assert sum(end["parts"].values()) == end["cycles"] and min(end["parts"].values()) >= 0
+        assert sum(end["shares"].values()) == pytest.approx(1, abs=2e-6)
+        for part, cycles in end["parts"].items():
+            assert end["shares"][part] == pytest.approx(cycles / end["cycles"], abs=1e-6)
+        # a host writes the input itself; from storage the device reads it
+        assert (end["parts"]["host_maps"] == 0) == (via == "tasks")
+        assert end["efficiency"] == pytest.approx(end["roofline_cycles"] / end["cycles"], abs=1e-4)
+        lines = [line.split() for line in result.stdout.splitlines()]
+        assert [int(w[1]) for w in lines if w[:1] == ["cycles"]] == [
+            totals["cycles"],
+            end["cycles"],
+        ]
+        assert f"end to end: {end['what']}" in result.stdout
+        assert set(content["counts"]) >= {"totals.cycles", "totals.end_to_end"}
+        rows = [layer["roofline_cycles"] for layer in content["layers"]]
+        found[via] = rows, totals["model_roofline_cycles"], end["roofline_cycles"], totals["macs"]
+    assert found["burst"] == found["layers"] == found["tasks"]
+
+
+def test_bytes_of_the_roofline(model: str, image: str) -> None:
+    """What has to cross the bus does not depend on the way."""
+    found = []
+    for via in model_job.WAYS:
+        args = command.parse(["--model", model, "--image", image, "--via", via])
+        found.append([layer.traffic for layer in model_job.Job(args).layers])
+    assert found[0] == found[1] == found[2] and len(found[0]) == len(LAYERS)
+    assert all(t["task_list"] for t in found[0])
+    assert [t["reads_input"] for t in found[0]] == [True, False, False, False]
+    assert [t["writes_output"] for t in found[0]] == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--fast"], "back door of the bench (FAST=1)"),
+        (["--layers", "1-2"], "golden model (LAYERS)"),
+    ],
+)
+def test_no_end_to_end(args: list[str], words: str, model: str, image: str, tmp_path: Path) -> None:
+    """What did not cross the bus from end to end has no such figure, and says why."""
+    report = tmp_path / "report.json"
+    base = ["--sim", "icarus", "--config", "nano", "--model", model, "--image", image]
+    result = sim(*base, *args, "--report", str(report))
+    assert result.returncode == 0, result.stdout + result.stderr
+    end = json.loads(report.read_text())["totals"]["end_to_end"]
+    assert end["cycles"] is None and words in end["why"] and set(end) == {"cycles", "why"}
+    assert f"end to end: not measured, {end['why']}" in result.stdout
+
+
 def test_a_difference_is_seen(
     tmp_path: Path,
     image: str,

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams on both simulators, with the usual and with a small weight buffer, and on wide buses."""
 
+import os
+
 import pytest
 
 from models import configs
+from tb.coverage import instrument
 from tb.device import launch
 from tb.simrun import run
 
@@ -13,6 +16,8 @@ CASES = {
     "verilator-small-few-weights": ("verilator", "small", {"WBUF_ROWS": 64}),
     "verilator-k210-128-bit": ("verilator", "k210", {"AHB_W": 128}),
 }
+if os.environ.get(instrument.FOLDER):  # coverage is counted on nano; the others are enough without
+    CASES["verilator-nano"] = ("verilator", "nano", {})
 
 
 @pytest.mark.parametrize(("sim", "name", "changes"), CASES.values(), ids=CASES)

@@ -11,7 +11,7 @@ from pathlib import Path
 import cocotb
 import numpy as np
 import pyuvm
-from cocotb.triggers import FallingEdge, RisingEdge
+from cocotb.triggers import FallingEdge
 from pyuvm import ConfigDB, uvm_sequence, uvm_status_e, uvm_test
 
 from models import digits
@@ -307,10 +307,7 @@ class SoftResetTest(DeviceTest):
         for _ in range(5):
             await self.device.configure(storage.registers)
             await self.device.start()
-            wait = int(rng.integers(1, 5000))
-            self.tb.deadline.value = int(self.tb.cycle.value) + wait
-            await RisingEdge(self.tb.wake)
-            await FallingEdge(self.tb.clk)
+            await self.device.wait_at_most(int(rng.integers(1, 5000)))
             await self.device.soft_reset()
             await self.device.clear()
         await self.network(network, images)
