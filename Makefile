@@ -71,7 +71,7 @@ sim: ## run a network or vectors on the RTL (see the variables below)
 
 stream: ## digits in one continuous run (IMAGES=1000 DISTURB=1 random wait states and grants)
 	@scripts/setup.sh verilator
-	@$(PYTHON_RUN) -m scripts.stream --sim verilator --config "$(CONFIG)" \
+	@$(PYTHON_RUN) -m scripts.run_stream --sim verilator --config "$(CONFIG)" \
 	  $(if $(IMAGES),--images "$(IMAGES)") $(if $(call ON,$(DISTURB)),--disturb)
 
 bench-continuous: ## what continuous inference saves; writes docs/continuous.md

@@ -4,8 +4,7 @@
 import os
 
 import pytest
-
-from tb import seeds, watchdog
+from openkpu.tb import seeds, watchdog
 
 
 def pytest_configure(config: pytest.Config) -> None:

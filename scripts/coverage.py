@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tb.coverage import baseline, instrument, points, report, sampler, summary, waivers
-from tb.simrun import ROOT
+from openkpu.tb.coverage import baseline, instrument, points, report, sampler, summary, waivers
+from openkpu.tb.simrun import ROOT
 
 OUT = ROOT / "reports" / "coverage"
 README = ROOT / "README.md"

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from models import configs
-from tb.simrun import ROOT, prepare_path
+from openkpu.models import configs
+from openkpu.tb.simrun import ROOT, prepare_path
 
 WAIVERS = "lint/waivers.vlt"
 

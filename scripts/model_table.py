@@ -4,12 +4,12 @@
 import dataclasses
 from typing import Any
 
-from models.configs import Config
-from models.kmodel.program import KpuLayer
-from models.roofline import cycles as roofline
-from models.roofline import layer_bytes
-from scripts import report
-from scripts.end_to_end import EndToEnd, unmeasured
+from openkpu.models.configs import Config
+from openkpu.models.kmodel.program import KpuLayer
+from openkpu.models.roofline import cycles as roofline
+from openkpu.models.roofline import layer_bytes
+from openkpu.scripts import report
+from openkpu.scripts.end_to_end import EndToEnd, unmeasured
 
 HEAD = " ".join(
     [f"{'layer':<6} {'what':<9} {'map':<27} {'cycles':>8} {'effic.':>7}"]

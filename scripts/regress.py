@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from tb import seeds
+from openkpu.tb import seeds
 
 MOST = 1_000_000  # seeds of a run
 

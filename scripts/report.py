@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from models.configs import Config
-from models.layer import LayerArg
-from models.roofline import cycles as roofline
-from models.roofline import layer_bytes
+from openkpu.models.configs import Config
+from openkpu.models.layer import LayerArg
+from openkpu.models.roofline import cycles as roofline
+from openkpu.models.roofline import layer_bytes
 
 # pools whose windows overlap: the device may compute a line twice, and its counter counts it twice
 OVERLAPPING = (8, 9)

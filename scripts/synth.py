@@ -18,9 +18,9 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from models import configs
-from scripts.lint import sources
-from tb.simrun import BUILDS, ROOT
+from openkpu.models import configs
+from openkpu.scripts.lint import sources
+from openkpu.tb.simrun import BUILDS, ROOT
 
 SMALL_RAM = 256  # rows of the AI RAM here
 TROUBLE = re.compile(r"(ERROR:|Latch inferred|multiple conflicting drivers|found logic loop)")

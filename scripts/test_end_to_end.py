@@ -4,8 +4,7 @@
 import dataclasses
 
 import pytest
-
-from scripts.end_to_end import BY_HOST, CLOCK, EndToEnd, unmeasured
+from openkpu.scripts.end_to_end import BY_HOST, CLOCK, EndToEnd, unmeasured
 
 
 def test_parts_add_up() -> None:

@@ -22,9 +22,8 @@ from pathlib import Path
 
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
-
-from tb import seeds, watchdog
-from tb.coverage import instrument, waivers
+from openkpu.tb import seeds, watchdog
+from openkpu.tb.coverage import instrument, waivers
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILDS = ROOT / "sim_build"

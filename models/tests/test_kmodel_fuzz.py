@@ -16,10 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from models.kmodel import KmodelError, loads, run
-from models.kmodel.binary import Blob
-from models.kmodel.v5 import read_functions
+from openkpu.models.kmodel import KmodelError, loads, run
+from openkpu.models.kmodel.binary import Blob
+from openkpu.models.kmodel.v5 import read_functions
 
 from .test_kmodel_containers import CONTAINERS
 from .test_kmodel_opcodes_v3 import samples as samples_v3

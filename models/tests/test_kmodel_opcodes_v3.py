@@ -11,8 +11,7 @@ import math
 
 import numpy as np
 import pytest
-
-from models.kmodel import KmodelError, Result, loads, run
+from openkpu.models.kmodel import KmodelError, Result, loads, run
 
 from .kmodel_bytes import (
     DOUBLING_ACT,

@@ -13,8 +13,7 @@ import struct
 
 import numpy as np
 import pytest
-
-from models.kmodel import KmodelError, loads, run
+from openkpu.models.kmodel import KmodelError, loads, run
 
 from .kmodel_bytes import (
     CONST,

@@ -9,10 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
-from models.kmodel import KmodelError, Program, loads, run
-from models.kmodel.build import Assembler, build_v3, build_v4, build_v5
-from models.kmodel.bytecode import DIALECTS
+from openkpu.models.kmodel import KmodelError, Program, loads, run
+from openkpu.models.kmodel.build import Assembler, build_v3, build_v4, build_v5
+from openkpu.models.kmodel.bytecode import DIALECTS
 
 RNG = np.random.default_rng(20)
 F = np.float32
@@ -741,7 +740,7 @@ def all_containers() -> list[bytes]:
 
 
 def test_programs_describe_themselves() -> None:
-    from models.kmodel.describe import as_dict, table
+    from openkpu.models.kmodel.describe import as_dict, table
 
     for data in all_containers():
         program: Program = loads(data)

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from models.kmodel import LayerEvent, Program, load, load_functions, loads, run
-from models.kmodel.images import image_input, open_image
-from models.kmodel.results import (
+from openkpu.models.kmodel import LayerEvent, Program, load, load_functions, loads, run
+from openkpu.models.kmodel.images import image_input, open_image
+from openkpu.models.kmodel.results import (
     COCO_CLASSES,
     FACE,
     Box,
@@ -25,7 +24,7 @@ from models.kmodel.results import (
     report,
     top_classes,
 )
-from models.vectors import load_file
+from openkpu.models.vectors import load_file
 
 SHARED = Path(os.environ.get("OPENKPU_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 # a middle of the face in each portrait, as fractions of the picture, and its size

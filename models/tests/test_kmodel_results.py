@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from models.kmodel import KmodelError
-from models.kmodel.__main__ import main
-from models.kmodel.build import build_v0, build_v1, build_v5, chain
-from models.kmodel.images import image_input, open_image
-from models.kmodel.program import Tensor, View
-from models.kmodel.results import (
+from openkpu.models.kmodel import KmodelError
+from openkpu.models.kmodel.__main__ import main
+from openkpu.models.kmodel.build import build_v0, build_v1, build_v5, chain
+from openkpu.models.kmodel.images import image_input, open_image
+from openkpu.models.kmodel.program import Tensor, View
+from openkpu.models.kmodel.results import (
     FACE,
     FACE_PRIORS,
     VOC,

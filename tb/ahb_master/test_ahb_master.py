@@ -9,10 +9,9 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-
-from tb.common.ahb_monitor import AhbMonitor
-from tb.common.ahb_responder import ERROR, OKAY, RETRY, SPLIT, AhbResponder, Faults
-from tb.simrun import run
+from openkpu.tb.common.ahb_monitor import AhbMonitor
+from openkpu.tb.common.ahb_responder import ERROR, OKAY, RETRY, SPLIT, AhbResponder, Faults
+from openkpu.tb.simrun import run
 
 
 @dataclass

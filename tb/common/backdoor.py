@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import Timer
-
-from tb.device.registers import COUNTERS
+from openkpu.tb.device.registers import COUNTERS
 
 LOAD_STORAGE, DUMP_STORAGE, LOAD_RAM, DUMP_RAM, DUMP_PERF, CLEAR_PERF, DUMP_BEATS = range(1, 8)
 WIDTH = len(COUNTERS)

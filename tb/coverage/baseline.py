@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from tb.coverage.points import Figure
+from openkpu.tb.coverage.points import Figure
 
 BASELINE = Path(__file__).with_name("baseline.toml")
 HEAD = """# SPDX-License-Identifier: Apache-2.0

@@ -15,14 +15,13 @@ from pathlib import Path
 import cocotb
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
-
-from tb.common.backdoor import DUMP_RAM, DUMP_STORAGE
-from tb.core import desc
-from tb.coverage.instrument import BINS
-from tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, words
-from tb.coverage.sampler import Sampler
-from tb.device.host_agent import OKAY, AhbHostMonitor, Transfer
-from tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, LAYER_ARGUMENT_FIFO, Ctrl, Err
+from openkpu.tb.common.backdoor import DUMP_RAM, DUMP_STORAGE
+from openkpu.tb.core import desc
+from openkpu.tb.coverage.instrument import BINS
+from openkpu.tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, words
+from openkpu.tb.coverage.sampler import Sampler
+from openkpu.tb.device.host_agent import OKAY, AhbHostMonitor, Transfer
+from openkpu.tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, LAYER_ARGUMENT_FIFO, Ctrl, Err
 
 READ, WRITE, RESET, READ_BUSY, WRITE_BUSY = ACCESSES
 ERRORS = [error for error in Err if error]

@@ -31,7 +31,7 @@ def wanted(sim: str, top: str) -> bool:
 def observe(tb: "SimHandleBase") -> None:
     """Fill the functional bins from what happens on ``tb``, if this simulation is to leave them."""
     if os.environ.get(BINS):
-        from tb.coverage import collector  # and with it the coverage library
+        from openkpu.tb.coverage import collector  # and with it the coverage library
 
         collector.attach(tb)
 

@@ -19,10 +19,10 @@ import dataclasses
 import functools
 import itertools
 
-from models.layer import LayerArg, LayerError
-from scripts.gen_regs import compile_map
-from tb.core import desc
-from tb.device.registers import Err
+from openkpu.models.layer import LayerArg, LayerError
+from openkpu.scripts.gen_regs import compile_map
+from openkpu.tb.core import desc
+from openkpu.tb.device.registers import Err
 
 Bin = tuple[str, ...]
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from tb.coverage.model import crosses
-from tb.coverage.points import KINDS, SourceFile, add, by_folder
-from tb.coverage.summary import Result, Table, figures_table, folder_table, functional
+from openkpu.tb.coverage.model import crosses
+from openkpu.tb.coverage.points import KINDS, SourceFile, add, by_folder
+from openkpu.tb.coverage.summary import Result, Table, figures_table, folder_table, functional
 
 STYLE = """
 body { font: 14px sans-serif; margin: 1.5em; color: #222 }

@@ -13,8 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from cocotb_coverage.coverage import CoverCross, CoverPoint, coverage_db, merge_coverage
-
-from tb.coverage.model import Bin, Cross, crosses
+from openkpu.tb.coverage.model import Bin, Cross, crosses
 
 TOP = "openkpu"
 Hits = dict[str, dict[Bin, int]]  # cross -> bin -> how often

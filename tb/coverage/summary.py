@@ -4,11 +4,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tb.coverage.baseline import Figures
-from tb.coverage.model import crosses
-from tb.coverage.points import KINDS, Figure, Sources, add, by_folder
-from tb.coverage.sampler import Hits
-from tb.coverage.waivers import Waiver
+from openkpu.tb.coverage.baseline import Figures
+from openkpu.tb.coverage.model import crosses
+from openkpu.tb.coverage.points import KINDS, Figure, Sources, add, by_folder
+from openkpu.tb.coverage.sampler import Hits
+from openkpu.tb.coverage.waivers import Waiver
 
 Table = list[Sequence[str]]  # heading, then rows
 

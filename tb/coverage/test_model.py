@@ -2,13 +2,12 @@
 """The functional model: what it holds, and that its rules leave out what cannot be, and no more."""
 
 import numpy as np
-
-from models.generate import Limits, random_layer
-from models.layer import LayerError
-from models.pooling import POOL_STRIDE
-from tb.core import desc
-from tb.coverage.model import KERNELS, POOLS, WIDTHS, Bin, classify, crosses, words
-from tb.device.registers import AI, PERF
+from openkpu.models.generate import Limits, random_layer
+from openkpu.models.layer import LayerError
+from openkpu.models.pooling import POOL_STRIDE
+from openkpu.tb.core import desc
+from openkpu.tb.coverage.model import KERNELS, POOLS, WIDTHS, Bin, classify, crosses, words
+from openkpu.tb.device.registers import AI, PERF
 
 
 def cross(name: str) -> list[Bin]:

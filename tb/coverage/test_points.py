@@ -5,9 +5,8 @@ import gzip
 from pathlib import Path
 
 import pytest
-
-from tb.coverage import points
-from tb.coverage.points import Arm, CoverageError, Figure
+from openkpu.tb.coverage import points
+from openkpu.tb.coverage.points import Arm, CoverageError, Figure
 
 ROOT = Path("/project")
 

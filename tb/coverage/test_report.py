@@ -4,12 +4,11 @@
 from pathlib import Path
 
 import pytest
-
-from scripts import coverage as command
-from tb.coverage import baseline, points, report, summary, waivers
-from tb.coverage.model import crosses
-from tb.coverage.points import Figure
-from tb.coverage.test_points import ROOT, SMALL, dat
+from openkpu.scripts import coverage as command
+from openkpu.tb.coverage import baseline, points, report, summary, waivers
+from openkpu.tb.coverage.model import crosses
+from openkpu.tb.coverage.points import Figure
+from openkpu.tb.coverage.test_points import ROOT, SMALL, dat
 
 RECORD = {"line": Figure(3, 4), "branch": Figure(1, 2), "toggle": Figure(3, 5)}
 RECORD |= {f"functional-{c.name}": Figure(1, len(c.bins)) for c in crosses()}

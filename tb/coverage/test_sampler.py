@@ -4,13 +4,12 @@
 from pathlib import Path
 
 import pytest
-
-from models import configs
-from tb.coverage import sampler
-from tb.coverage.instrument import BINS
-from tb.coverage.model import crosses
-from tb.device import launch
-from tb.simrun import run
+from openkpu.models import configs
+from openkpu.tb.coverage import sampler
+from openkpu.tb.coverage.instrument import BINS
+from openkpu.tb.coverage.model import crosses
+from openkpu.tb.device import launch
+from openkpu.tb.simrun import run
 
 LAYERS = {
     ("3x3", "max 2/2", "17-32", "8", "2"): 1,

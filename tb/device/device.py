@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, First, RisingEdge
-
-from models import airam
-from models.layer import LayerArg
-from models.layout import ROW_BYTES, Layout
-from tb.common.backdoor import Backdoor
-from tb.coverage.instrument import observe
-from tb.device.host_agent import AhbHostDriver, Transfer
-from tb.device.registers import (
+from openkpu.models import airam
+from openkpu.models.layer import LayerArg
+from openkpu.models.layout import ROW_BYTES, Layout
+from openkpu.tb.common.backdoor import Backdoor
+from openkpu.tb.coverage.instrument import observe
+from openkpu.tb.device.host_agent import AhbHostDriver, Transfer
+from openkpu.tb.device.registers import (
     AI,
     AI_RAM,
     COUNTERS,

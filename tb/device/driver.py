@@ -18,15 +18,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 from cocotb.triggers import First, RisingEdge, Timer
-
-from models import airam
-from models.kmodel import Segment, Step
-from models.layer import LayerArg
-from models.layout import AI_RAM_ROWS, ROW_BYTES, Layout
-from models.roofline import map_bytes
-from tb.device import window
-from tb.device.device import Device, DeviceTimeout
-from tb.device.registers import (
+from openkpu.models import airam
+from openkpu.models.kmodel import Segment, Step
+from openkpu.models.layer import LayerArg
+from openkpu.models.layout import AI_RAM_ROWS, ROW_BYTES, Layout
+from openkpu.models.roofline import map_bytes
+from openkpu.tb.device import window
+from openkpu.tb.device.device import Device, DeviceTimeout
+from openkpu.tb.device.registers import (
     AI,
     EIGHT_BIT_MODE,
     FIFO_DATA_OUT,

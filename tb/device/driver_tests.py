@@ -9,14 +9,13 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.triggers import FallingEdge, Timer
-
-from models import airam
-from models.kmodel import Outcome, Program, Segment, Step, golden_kpu, loads, walk
-from models.kmodel.build import build_v0, build_v1, chain
-from models.layout import Layout
-from tb.device.device import Device, DeviceError, DeviceTimeout
-from tb.device.driver import ALL, Driver
-from tb.device.registers import (
+from openkpu.models import airam
+from openkpu.models.kmodel import Outcome, Program, Segment, Step, golden_kpu, loads, walk
+from openkpu.models.kmodel.build import build_v0, build_v1, chain
+from openkpu.models.layout import Layout
+from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
+from openkpu.tb.device.driver import ALL, Driver
+from openkpu.tb.device.registers import (
     AI,
     AI_RAM,
     EIGHT_BIT_MODE,

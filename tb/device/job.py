@@ -13,15 +13,14 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
-
-from models.golden import run_layer
-from models.network import Network
-from models.vectors import VectorLayer
-from tb.device.device import Device, DeviceError, DeviceTimeout, Tables
-from tb.device.model_job import counts, run_model
-from tb.device.random_job import run_random
-from tb.device.registers import COUNTERS
-from tb.device.stream_job import run_streams
+from openkpu.models.golden import run_layer
+from openkpu.models.network import Network
+from openkpu.models.vectors import VectorLayer
+from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout, Tables
+from openkpu.tb.device.registers import COUNTERS
+from openkpu.tb.device.run_model import counts, run_model
+from openkpu.tb.device.run_random import run_random
+from openkpu.tb.device.run_stream import run_streams
 
 
 class Events:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from models.configs import Config
-from tb import simrun
+from openkpu.models.configs import Config
+from openkpu.tb import simrun
 
 SOURCES = ["rtl/**/*.v", "tb/device/tb_*.v", "tb/fabric/*.v", "tb/ahb_checker/*.v"]
 PUBLIC = "tb/device/public.vlt"

@@ -4,14 +4,13 @@
 from typing import Any
 
 import numpy as np
-
-from models.configs import Config
-from models.generate import Limits, random_layer, random_network
-from models.layer import LayerError
-from models.network import Network
-from models.roofline import network_cycles
-from models.vectors import VectorLayer
-from tb.device.random_job import Case
+from openkpu.models.configs import Config
+from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.layer import LayerError
+from openkpu.models.network import Network
+from openkpu.models.roofline import network_cycles
+from openkpu.models.vectors import VectorLayer
+from openkpu.tb.device.run_random import Case
 
 SLACK = 50_000  # cycles of an inference besides a multiple of its roofline
 TIMES = 60

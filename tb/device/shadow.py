@@ -9,10 +9,9 @@ a difference. A write past the end of a map's lines is one too: the device write
 import numpy as np
 import numpy.typing as npt
 from cocotb.handle import SimHandleBase
-
-from models import airam
-from models.layout import ROW_BYTES
-from tb.common.backdoor import Backdoor, Bytes
+from openkpu.models import airam
+from openkpu.models.layout import ROW_BYTES
+from openkpu.tb.common.backdoor import Backdoor, Bytes
 
 SHOWN = 4  # differences that a message names
 

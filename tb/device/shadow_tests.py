@@ -5,11 +5,10 @@ from typing import Any
 
 import cocotb
 import numpy as np
-
-from models.layout import ROW_BYTES
-from tb.common.backdoor import Backdoor, OutOfBounds
-from tb.device.device import Device
-from tb.device.shadow import Shadow
+from openkpu.models.layout import ROW_BYTES
+from openkpu.tb.common.backdoor import Backdoor, OutOfBounds
+from openkpu.tb.device.device import Device
+from openkpu.tb.device.shadow import Shadow
 
 
 @cocotb.test()

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
-from models.network import Network, Storage
-from tb.device.device import Device, DeviceTimeout
-from tb.device.registers import AI, COUNTERS, PERF, Int
+from openkpu.models.network import Network, Storage
+from openkpu.tb.device.device import Device, DeviceTimeout
+from openkpu.tb.device.registers import AI, COUNTERS, PERF, Int
 
 WIDEST = 16  # bytes of the widest bus word: results must be aligned to the bus
 INFERENCES = PERF + 8 * COUNTERS.index("inferences")

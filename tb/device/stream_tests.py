@@ -5,14 +5,20 @@ import os
 
 import cocotb
 import numpy as np
-
-from models import digits
-from models.generate import Limits, random_network
-from models.network import Network, Storage
-from tb.device.device import Device, DeviceError
-from tb.device.registers import AI, Ctrl, Err
-from tb.device.stream import INFERENCES, collect, finish_stream, prepare, run_one_by_one, run_stream
-from tb.device.stream_job import DISTURBED
+from openkpu.models import digits
+from openkpu.models.generate import Limits, random_network
+from openkpu.models.network import Network, Storage
+from openkpu.tb.device.device import Device, DeviceError
+from openkpu.tb.device.registers import AI, Ctrl, Err
+from openkpu.tb.device.run_stream import DISTURBED
+from openkpu.tb.device.stream import (
+    INFERENCES,
+    collect,
+    finish_stream,
+    prepare,
+    run_one_by_one,
+    run_stream,
+)
 
 LIMIT = 400_000  # cycles from one inference to the next
 SLOW = "icarus" in cocotb.SIM_NAME.lower()

@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from models import configs, digits
-from tb.device import launch
-from tb.simrun import ROOT, SIMS, run
+from openkpu.models import configs, digits
+from openkpu.tb.device import launch
+from openkpu.tb.simrun import ROOT, SIMS, run
 
 VECTORS = ROOT / "models/tests/data/vectors"
 UVM_TESTS = ["RegisterTest", "LayersTest", "NetworksTest", "ErrorsTest", "SoftResetTest"]

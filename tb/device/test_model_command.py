@@ -8,16 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from openkpu.models import configs
+from openkpu.models.kmodel.build import build_v1, build_v3
+from openkpu.models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
+from openkpu.models.tests.test_kmodel_real import shared
+from openkpu.scripts import run_model
+from openkpu.scripts import sim as command
+from openkpu.tb.device.test_command_line import complains, sim
+from openkpu.tb.simrun import SIMS
 from PIL import Image
-
-from models import configs
-from models.kmodel.build import build_v1, build_v3
-from models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
-from models.tests.test_kmodel_real import shared
-from scripts import model_job
-from scripts import sim as command
-from tb.device.test_command_line import complains, sim
-from tb.simrun import SIMS
 
 _, C, H, W = (1, *X.shape)
 
@@ -161,7 +160,7 @@ def test_on_the_rtl(simulator: str, model: str, image: str, tmp_path: Path) -> N
 def test_one_roofline_for_all_ways(model: str, image: str, tmp_path: Path) -> None:
     """Layers alone and end to end, by every way: parts add up, rooflines are the same."""
     found = {}
-    for via in model_job.WAYS:
+    for via in run_model.WAYS:
         report = tmp_path / f"{via}.json"
         args = ["--sim", "icarus", "--config", "nano", "--model", model, "--image", image]
         result = sim(*args, "--via", via, "--report", str(report))
@@ -191,9 +190,9 @@ def test_one_roofline_for_all_ways(model: str, image: str, tmp_path: Path) -> No
 def test_bytes_of_the_roofline(model: str, image: str) -> None:
     """What has to cross the bus does not depend on the way."""
     found = []
-    for via in model_job.WAYS:
+    for via in run_model.WAYS:
         args = command.parse(["--model", model, "--image", image, "--via", via])
-        found.append([layer.traffic for layer in model_job.Job(args).layers])
+        found.append([layer.traffic for layer in run_model.Job(args).layers])
     assert found[0] == found[1] == found[2] and len(found[0]) == len(LAYERS)
     assert all(t["task_list"] for t in found[0])
     assert [t["reads_input"] for t in found[0]] == [True, False, False, False]
@@ -225,7 +224,7 @@ def test_a_difference_is_seen(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """An RTL that truncates against a golden model that rounds: counted, told, status 1."""
-    monkeypatch.setattr(model_job, "ROUNDINGS", ("trunc", "v01", "nncase"))
+    monkeypatch.setattr(run_model, "ROUNDINGS", ("trunc", "v01", "nncase"))
     path, report = tmp_path / "v1.kmodel", tmp_path / "report.json"
     path.write_bytes(CONTAINERS["v1"])
     args = ["--sim", "icarus", "--config", "nano", "--model", str(path), "--image", image]

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from models import configs
-from models.activation import ROUNDINGS
-from models.kmodel import loads, loads_functions, run
-from models.kmodel.build import build_v1, build_v3, build_v4, build_v5_alone, chain
-from models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
-from tb.device import launch
-from tb.simrun import SIMS
+from openkpu.models import configs
+from openkpu.models.activation import ROUNDINGS
+from openkpu.models.kmodel import loads, loads_functions, run
+from openkpu.models.kmodel.build import build_v1, build_v3, build_v4, build_v5_alone, chain
+from openkpu.models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
+from openkpu.tb.device import launch
+from openkpu.tb.simrun import SIMS
 
 WAYS = ("burst", "layers", "tasks")
 STORAGE = 4 * launch.LEAST_DEPTH

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from models import configs
-from models.generate import random_layer
-from models.network import Network
-from tb import seeds
-from tb.device import launch
-from tb.device.random_cases import SLACK, draw, storage_bytes
-from tb.device.random_job import Case
-from tb.simrun import SimError, run
+from openkpu.models import configs
+from openkpu.models.generate import random_layer
+from openkpu.models.network import Network
+from openkpu.tb import seeds
+from openkpu.tb.device import launch
+from openkpu.tb.device.random_cases import SLACK, draw, storage_bytes
+from openkpu.tb.device.run_random import Case
+from openkpu.tb.simrun import SimError, run
 
 SEEDS = seeds.chosen()[0]
 

@@ -4,11 +4,10 @@
 import os
 
 import pytest
-
-from models import configs
-from tb.coverage import instrument
-from tb.device import launch
-from tb.simrun import run
+from openkpu.models import configs
+from openkpu.tb.coverage import instrument
+from openkpu.tb.device import launch
+from openkpu.tb.simrun import run
 
 CASES = {
     "icarus-nano": ("icarus", "nano", {}),

@@ -8,9 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-
-from tb import seeds, watchdog
-from tb.simrun import ROOT, SIMS, SimError, ToolError, check_tool, run
+from openkpu.tb import seeds, watchdog
+from openkpu.tb.simrun import ROOT, SIMS, SimError, ToolError, check_tool, run
 
 
 def alive(pid: int) -> bool:

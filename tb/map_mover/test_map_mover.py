@@ -7,13 +7,12 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-
-from models import airam
-from tb.core.desc import join_fields, layout
-from tb.core.pipe import reset
-from tb.core.stream import ByteStream
-from tb.core.view import View
-from tb.simrun import run
+from openkpu.models import airam
+from openkpu.tb.core.desc import join_fields, layout
+from openkpu.tb.core.pipe import reset
+from openkpu.tb.core.stream import ByteStream
+from openkpu.tb.core.view import View
+from openkpu.tb.simrun import run
 
 ROWS = 1024
 MAP = layout("map")

@@ -6,11 +6,10 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-
-from tb.core.desc import pack
-from tb.core.pipe import reset
-from tb.core.stream import ByteStream
-from tb.simrun import run
+from openkpu.tb.core.desc import pack
+from openkpu.tb.core.pipe import reset
+from openkpu.tb.core.stream import ByteStream
+from openkpu.tb.simrun import run
 
 INPUTS = ("start", "desc", "bias_data", "bias_off", "bias_cnt", "prow_freed", "tables_freed")
 INPUTS += ("table_only",)

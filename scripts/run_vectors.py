@@ -3,13 +3,13 @@
 
 import argparse
 
-from models import vectors
-from models.golden import run_layer
-from models.roofline import layer_cycles
-from models.vectors import VectorLayer
-from scripts import report, rtl
-from scripts.end_to_end import unmeasured
-from tb.device import launch
+from openkpu.models import vectors
+from openkpu.models.golden import run_layer
+from openkpu.models.roofline import layer_cycles
+from openkpu.models.vectors import VectorLayer
+from openkpu.scripts import report, rtl
+from openkpu.scripts.end_to_end import unmeasured
+from openkpu.tb.device import launch
 
 NO_END = "maps go through the back door of the bench, each layer alone"
 LIMIT = 50  # a layer may take so many times its roofline, and 50,000 cycles more

@@ -15,14 +15,22 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
-
-from models.configs import Config
-from models.kmodel import Fetch, LayerEvent, Outcome, Program, Segment, loads, loads_functions, walk
-from models.layer import LayerArg
-from models.roofline import layer_cycles, map_bytes
-from tb.device.device import Device, DeviceError, DeviceTimeout
-from tb.device.driver import Driver, parts
-from tb.device.registers import COUNTERS
+from openkpu.models.configs import Config
+from openkpu.models.kmodel import (
+    Fetch,
+    LayerEvent,
+    Outcome,
+    Program,
+    Segment,
+    loads,
+    loads_functions,
+    walk,
+)
+from openkpu.models.layer import LayerArg
+from openkpu.models.roofline import layer_cycles, map_bytes
+from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
+from openkpu.tb.device.driver import Driver, parts
+from openkpu.tb.device.registers import COUNTERS
 
 Say = Callable[..., None]
 LIMIT = 60  # a segment may take so many times its roofline, and 50,000 cycles more

@@ -7,12 +7,11 @@ from typing import Any
 
 import cocotb
 import numpy as np
-
-from models.network import Network, NetworkRun
-from tb.device.device import Device, DeviceError, DeviceTimeout, Tables
-from tb.device.shadow import Shadow
-from tb.device.stream import StreamRun, run_one_by_one, run_stream
-from tb.device.stream_job import DISTURBED
+from openkpu.models.network import Network, NetworkRun
+from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout, Tables
+from openkpu.tb.device.run_stream import DISTURBED
+from openkpu.tb.device.shadow import Shadow
+from openkpu.tb.device.stream import StreamRun, run_one_by_one, run_stream
 
 WAYS = ("host", "tasks", "stream")
 RECOMPUTED = (8, 9)  # pools whose stripes overlap: the array does some pixels twice

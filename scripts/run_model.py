@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from models.activation import ROUNDINGS
-from models.kmodel import (
+from openkpu.models.activation import ROUNDINGS
+from openkpu.models.kmodel import (
     KmodelError,
     LayerEvent,
     Program,
@@ -19,15 +18,15 @@ from models.kmodel import (
     parse_layers,
     read_file,
 )
-from models.kmodel import run as run_program
-from models.kmodel.images import FLOAT_SCALE, image_input, input_shape, open_image
-from models.kmodel.results import Box, draw, hint, load_detector
-from models.kmodel.results import report as look
-from models.roofline import map_bytes
-from scripts import report, rtl
-from scripts.end_to_end import BY_DEVICE, BY_HOST, CLOCK, EndToEnd
-from scripts.model_table import Layer, Table
-from tb.device import launch
+from openkpu.models.kmodel import run as run_program
+from openkpu.models.kmodel.images import FLOAT_SCALE, image_input, input_shape, open_image
+from openkpu.models.kmodel.results import Box, draw, hint, load_detector
+from openkpu.models.kmodel.results import report as look
+from openkpu.models.roofline import map_bytes
+from openkpu.scripts import report, rtl
+from openkpu.scripts.end_to_end import BY_DEVICE, BY_HOST, CLOCK, EndToEnd
+from openkpu.scripts.model_table import Layer, Table
+from openkpu.tb.device import launch
 
 WAYS = ("burst", "layers", "tasks")
 SEED = 210  # of the random maps that functions run on

@@ -13,13 +13,12 @@ import sys
 import time
 
 import numpy as np
-
-from models import configs, digits
-from scripts import rtl
-from scripts.sim import Parser, UsageError, positive
-from tb import simrun
-from tb.device import launch
-from tb.device.stream_job import Run
+from openkpu.models import configs, digits
+from openkpu.scripts import rtl
+from openkpu.scripts.sim import Parser, UsageError, positive
+from openkpu.tb import simrun
+from openkpu.tb.device import launch
+from openkpu.tb.device.run_stream import Run
 
 LIMIT = 50_000  # cycles from one inference to the next, undisturbed
 

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from models import digits
-from models.digits import float_model
-from models.network import Network
-from models.roofline import network_cycles
-from scripts import report, rtl
-from scripts.end_to_end import PERF, START, EndToEnd, unmeasured
-from tb.device import launch
+from openkpu.models import digits
+from openkpu.models.digits import float_model
+from openkpu.models.network import Network
+from openkpu.models.roofline import network_cycles
+from openkpu.scripts import report, rtl
+from openkpu.scripts.end_to_end import PERF, START, EndToEnd, unmeasured
+from openkpu.tb.device import launch
 
 IMAGES = {"icarus": 8, "verilator": 100, "golden": 360}
 LIMIT = 60  # an inference may take so many times its roofline, and 50,000 cycles more
