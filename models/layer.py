@@ -14,8 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-
-from models import regmap
+from openkpu.models import regmap
 
 from .layout import AI_RAM_ROWS, Layout
 from .pooling import POOL_STRIDE, pooled_size

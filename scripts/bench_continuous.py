@@ -16,18 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-
-from models import configs, digits
-from models.configs import Config
-from models.golden import run_layer
-from models.network import Network
-from models.roofline import network_cycles
-from scripts import bench_plots, rtl
-from tb import simrun
-from tb.device import launch
-from tb.device.registers import COUNTERS
-from tb.device.stream_job import Run
-from tb.device.trace import Trace
+from openkpu.models import configs, digits
+from openkpu.models.configs import Config
+from openkpu.models.golden import run_layer
+from openkpu.models.network import Network
+from openkpu.models.roofline import network_cycles
+from openkpu.scripts import bench_plots, rtl
+from openkpu.tb import simrun
+from openkpu.tb.device import launch
+from openkpu.tb.device.registers import COUNTERS
+from openkpu.tb.device.run_stream import Run
+from openkpu.tb.device.trace import Trace
 
 WAITS = (0, 1, 4, 16)
 SINGLE, STREAM = 2, 5  # images one by one, in a stream; the first two of a stream do not count

@@ -8,8 +8,7 @@ from typing import Protocol
 
 import matplotlib
 import numpy as np
-
-from tb.device.trace import Trace
+from openkpu.tb.device.trace import Trace
 
 matplotlib.use("Agg")
 from matplotlib import pyplot

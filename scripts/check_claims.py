@@ -13,9 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tb.claims.claim import IDS
-from tb.claims.mutations import MUTATIONS, Mutation
-from tb.simrun import ROOT
+from openkpu.tb.claims.claim import IDS
+from openkpu.tb.claims.mutations import MUTATIONS, Mutation
+from openkpu.tb.simrun import ROOT
 
 PARTS = ("rtl", "tb", "models", "scripts", "configs.toml", "pyproject.toml")
 

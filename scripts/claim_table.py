@@ -8,9 +8,9 @@ import re
 import sys
 from pathlib import Path
 
-from tb.claims import launch
-from tb.claims.mutations import MUTATIONS
-from tb.simrun import ROOT, SIMS
+from openkpu.tb.claims import launch
+from openkpu.tb.claims.mutations import MUTATIONS
+from openkpu.tb.simrun import ROOT, SIMS
 
 PAGE = ROOT / "docs" / "claims.md"
 PASSES, FAILS = "passes", "FAILS"

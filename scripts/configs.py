@@ -3,8 +3,8 @@
 
 import sys
 
-from models import configs
-from tb.simrun import ROOT
+from openkpu.models import configs
+from openkpu.tb.simrun import ROOT
 
 BEGIN, END = "<!-- configs -->", "<!-- /configs -->"
 

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from models import configs
-from tb.simrun import ROOT, prepare_path
+from openkpu.models import configs
+from openkpu.tb.simrun import ROOT, prepare_path
 
 WAIVERS = "lint/waivers.vlt"
 
@@ -57,6 +57,8 @@ def main() -> int:
     good &= run("header of the packed fields is current", fields)
     table = [sys.executable, "-m", "scripts.configs", "--check"]
     good &= run("README's table of configurations is current", table)
+    coverage = [sys.executable, "-m", "scripts.coverage", "--check"]
+    good &= run("README's table of coverage is current", coverage)
     return 0 if good else 1
 
 

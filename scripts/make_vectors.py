@@ -17,9 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-
-from models.generate import Limits, random_layer
-from models.vectors import VectorLayer, save_file
+from openkpu.models.generate import Limits, random_layer
+from openkpu.models.vectors import VectorLayer, save_file
 
 # (name, C, H, W, O, kernel, depthwise, pool, eight_bit)
 Shape = tuple[str, int, int, int, int, int, bool, int, bool]

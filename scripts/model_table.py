@@ -4,11 +4,12 @@
 import dataclasses
 from typing import Any
 
-from models.configs import Config
-from models.kmodel.program import KpuLayer
-from models.roofline import cycles as roofline
-from models.roofline import layer_bytes
-from scripts import report
+from openkpu.models.configs import Config
+from openkpu.models.kmodel.program import KpuLayer
+from openkpu.models.roofline import cycles as roofline
+from openkpu.models.roofline import layer_bytes
+from openkpu.scripts import report
+from openkpu.scripts.end_to_end import EndToEnd, unmeasured
 
 HEAD = " ".join(
     [f"{'layer':<6} {'what':<9} {'map':<27} {'cycles':>8} {'effic.':>7}"]
@@ -23,7 +24,7 @@ class Layer:
 
     index: int
     op: KpuLayer
-    traffic: dict[str, bool]  # what crosses the bus, for the roofline
+    traffic: dict[str, bool]  # what has to cross the bus end to end, however layers are started
 
     @property
     def what(self) -> str:
@@ -39,7 +40,9 @@ class Table:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.records: list[report.LayerRecord] = []
-        self.bus_bytes = 0
+        self.table_bytes = 0  # weights and tables of all layers
+        self.bus_bytes = 0  # ... and layer words, the model's input and result
+        self.end: EndToEnd | str = "no simulator ran"  # or why there is none
         self.heading: str | None = HEAD  # goes before the first row
 
     def add(self, prefix: str, layer: Layer, batch: int, event: dict[str, Any]) -> str:
@@ -53,33 +56,50 @@ class Table:
             macs_gated=event["macs_gated"],
             mismatching_bytes=event["mismatching_bytes"],
             counters=event["counters"],
-            **layer.traffic,
+            eight_bit=layer.op.eight_bit,
         )
         self.records.append(record)
+        self.table_bytes += layer_bytes(arg, eight_bit=layer.op.eight_bit)
         self.bus_bytes += layer_bytes(arg, **layer.traffic)
         heading, self.heading = self.heading, None
         return (f"\n{heading}\n" if heading else "") + row(record, layer)
 
     def figures(self) -> dict[str, Any]:
-        """Roofline and efficiency of it all: multiplications and bytes are summed first."""
+        """Rooflines and efficiencies of it all: multiplications and bytes are summed first."""
         sums = report.totals(self.records)
-        least = roofline(self.config, sums["macs"], self.bus_bytes)
+        least = roofline(self.config, sums["macs"], self.table_bytes)
         share = round(least / sums["cycles"], 4) if sums["cycles"] else None
-        return {"model_roofline_cycles": least, "model_efficiency": share}
+        end = unmeasured(self.end) if isinstance(self.end, str) else self.end.report(self.whole)
+        return {"model_roofline_cycles": least, "model_efficiency": share, "end_to_end": end}
+
+    @property
+    def whole(self) -> int:
+        """Roofline from end to end."""
+        return roofline(self.config, sum(r.macs for r in self.records), self.bus_bytes)
 
     def summary(self) -> list[str]:
         """Lines under the table."""
         sums, own = report.totals(self.records), self.figures()
         gated = 100 * sums["macs_gated"] / max(1, sums["macs"])
         lines = [f"multiplications needed  {sums['macs']:12d}   gated (pixel <= 0) {gated:.1f} %"]
-        lines.append(f"roofline                {own['model_roofline_cycles']:12d}")
-        if sums["cycles"] is not None:
+        least = own["model_roofline_cycles"]
+        if sums["cycles"] is None:
+            lines.append(f"roofline of the layers  {least:12d}")
+        else:
             causes = ", ".join(
                 f"{name} {100 * value / sums['cycles']:.1f} %"
                 for name, value in sums["stalls"].items()
             )
-            lines.insert(1, f"cycles of the layers    {sums['cycles']:12d}   stalls: {causes}")
-            lines.append(f"efficiency              {100 * own['model_efficiency']:12.1f} %")
+            lines.append("layers alone: each from its start to the end of its work, summed")
+            lines.append(f"  cycles                {sums['cycles']:12d}   stalls: {causes}")
+            lines.append(
+                f"  roofline              {least:12d}   multiplications, or bytes of parameters"
+            )
+            lines.append(f"  efficiency            {100 * own['model_efficiency']:12.1f} %")
+            if isinstance(self.end, str):
+                lines.append(f"end to end: not measured, {self.end}")
+            else:
+                lines += self.end.lines(self.whole)
         return lines
 
 

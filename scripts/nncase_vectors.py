@@ -26,12 +26,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-
-from models.generate import Limits, random_layer
-from models.kmodel import LayerEvent, loads, run
-from models.kmodel.build import build_v5_alone
-from models.vectors import VectorLayer, save_file
-from scripts.onnx_net import random_network
+from openkpu.models.generate import Limits, random_layer
+from openkpu.models.kmodel import LayerEvent, loads, run
+from openkpu.models.kmodel.build import build_v5_alone
+from openkpu.models.vectors import VectorLayer, save_file
+from openkpu.scripts.onnx_net import random_network
 
 CHILD = Path(__file__).with_name("nncase_child.py")
 SAMPLES = 4  # pictures of noise for calibration

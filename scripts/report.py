@@ -6,13 +6,25 @@ import json
 from pathlib import Path
 from typing import Any
 
-from models.configs import Config
-from models.layer import LayerArg
-from models.roofline import cycles as roofline
-from models.roofline import layer_bytes
+from openkpu.models.configs import Config
+from openkpu.models.layer import LayerArg
+from openkpu.models.roofline import cycles as roofline
+from openkpu.models.roofline import layer_bytes
 
 # pools whose windows overlap: the device may compute a line twice, and its counter counts it twice
 OVERLAPPING = (8, 9)
+COUNTS = {
+    "layers[].cycles": "PERF_TOTAL of the layer alone, as the device counted it",
+    "layers[].roofline_cycles": "multiplications, or bytes of weights and tables, of the layer",
+    "totals.cycles": "sum of layers[].cycles: no maps on their way in and out by the host",
+    "totals.roofline_cycles": "sum of layers[].roofline_cycles",
+    "totals.efficiency": "totals.roofline_cycles / totals.cycles",
+    "totals.model_roofline_cycles": "all multiplications, or all bytes of weights and tables;"
+    " the same however layers are started",
+    "totals.model_efficiency": "totals.model_roofline_cycles / totals.cycles",
+    "totals.end_to_end": "from the first byte of an input to the last byte of its result; its"
+    " roofline adds bytes of layer words, input and result, the same however layers are started",
+}
 STALLS = ("weights", "input", "output", "bus", "control")
 
 
@@ -50,13 +62,14 @@ def record(
     macs_gated: int,
     mismatching_bytes: int,
     counters: dict[str, int] | None,
-    **traffic: bool,
+    eight_bit: bool,
 ) -> LayerRecord:
     """A record from the device's counters of one layer (None: no simulator ran).
 
-    ``macs``, ``macs_gated``: the golden model's; what was gated is taken from the device's counter.
+    The roofline is of the layer alone, the same however it is started. ``macs``, ``macs_gated``:
+    the golden model's; what was gated is taken from the device's counter.
     """
-    least = roofline(config, macs, layer_bytes(arg, **traffic))
+    least = roofline(config, macs, layer_bytes(arg, eight_bit=eight_bit))
     cycles = counters["total"] if counters else None
     if counters and arg.pool_type not in OVERLAPPING:
         macs_gated = counters["macs_gated"]
@@ -102,5 +115,6 @@ def write(
         "simulator": simulator,
         "layers": [dataclasses.asdict(layer) for layer in layers],
         "totals": {**totals(layers), **more},
+        "counts": COUNTS,
     }
     path.write_text(json.dumps(content, indent=1) + "\n")

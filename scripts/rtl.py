@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tb import simrun
-from tb.device import launch
+from openkpu.tb import simrun
+from openkpu.tb.device import launch
 
 
 class Progress:

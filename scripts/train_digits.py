@@ -15,11 +15,10 @@ import argparse
 import sys
 
 import numpy as np
-
-from models import digits
-from models.digits import float_model as fm
-from models.digits.quantise import quantise
-from models.network import Network
+from openkpu.models import digits
+from openkpu.models.digits import float_model as fm
+from openkpu.models.digits.quantise import quantise
+from openkpu.models.network import Network
 
 SEED = 312
 TEST_IMAGES = 360

@@ -22,6 +22,8 @@ from pathlib import Path
 
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
+from openkpu.tb import seeds, watchdog
+from openkpu.tb.coverage import instrument, waivers
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILDS = ROOT / "sim_build"
@@ -88,6 +90,7 @@ def build(
     prepare_path()
     files = expand(sources)
     args = list(BUILD_ARGS[sim])
+    covered, makeflags = instrument.wanted(sim, top), MAKEFLAGS
     control = ""
     if sim == "verilator":
         args += UNKNOWN_AT_START if random_start else []
@@ -97,12 +100,17 @@ def build(
             if public
             else f'`verilator_config\npublic_flat_rw -module "{top}" -var "*"\n'
         )
-    runtime_key = hashlib.sha256(repr((_version(sim), waves, MAKEFLAGS)).encode()).hexdigest()[:8]
+    if covered:
+        args += instrument.ARGS
+        control += waivers.control()
+        makeflags = instrument.faster_build(MAKEFLAGS)
+    runtime_key = repr((_version(sim), waves, makeflags, covered))
+    runtime_key = hashlib.sha256(runtime_key.encode()).hexdigest()[:8]
     runtime = BUILDS / f"runtime_{runtime_key}"
     includes = sorted({f.parent for f in ROOT.glob("rtl/**/*.vh")})
     headers = [h for d in includes for h in sorted(d.glob("*.vh"))]
     versions = [importlib.metadata.version("cocotb"), _version(sim)]
-    key = repr((sim, top, args, params, defines, waves, control, MAKEFLAGS, versions))
+    key = repr((sim, top, args, params, defines, waves, control, makeflags, versions))
     digest = hashlib.sha256(key.encode())
     for file in [*files, *headers]:
         digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
@@ -118,7 +126,7 @@ def build(
             if sim == "verilator" and runtime.exists():
                 for ready in runtime.glob("*.o"):
                     shutil.copy(ready, folder)
-            with _makeflags(), _quiet():
+            with _makeflags(makeflags), _quiet():
                 try:
                     get_runner(sim).build(
                         sources=files,
@@ -173,7 +181,9 @@ def run(
 
     ``seed`` None: derived from the test's name, so that it is the same on every run and both
     simulators; the environment variable SEED overrides it. ``waves``: where the FST file goes.
-    ``show``: the run's output goes to the terminal. Raises SimError when anything fails.
+    ``show``: the run's output goes to the terminal. With OPENKPU_COVERAGE=folder runs of tb_top on
+    Verilator leave their coverage there. Raises SimError when anything fails, a simulation that
+    outlasts OPENKPU_SIM_SECONDS included.
     """
     folder = build(
         sim,
@@ -186,7 +196,11 @@ def run(
         waves=waves is not None,
     )
     name = f"{test_module} {params}"
-    seed = int(os.environ.get("SEED", zlib.crc32(name.encode()) if seed is None else seed))
+    given = seeds.environment()
+    if given is not None:
+        seed = given
+    elif seed is None:
+        seed = zlib.crc32(name.encode())
     print(f"{test_module} on {sim}: seed {seed}")
     with tempfile.TemporaryDirectory(prefix="openkpu_") as tmp:
         work = Path(tmp)
@@ -194,6 +208,11 @@ def run(
         results = work / "results.xml"
         extra: list[str] = list(plusargs)
         test_args: list[str] = []
+        recording = None
+        if instrument.wanted(sim, top):
+            recording = instrument.Recording(work, f"{test_module} {testcase or ''}")
+            extra += recording.plusargs
+            env = {**(env or {}), **recording.env}
         if sim == "verilator":
             # reset value 2: random; the seed must be 1 .. 2^31-1
             extra += ["+verilator+rand+reset+2", f"+verilator+seed+{seed % 0x7FFFFFFE + 1}"]
@@ -203,7 +222,7 @@ def run(
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         try:
             with _quiet(), _pythonpath(path):
-                get_runner(sim).test(
+                watchdog.watched(get_runner(sim), watchdog.seconds()).test(
                     hdl_toplevel=top,
                     hdl_toplevel_lang="verilog",
                     test_module=test_module,
@@ -219,17 +238,26 @@ def run(
                     log_file=None if show else log,
                 )
             tests, failed = get_results(results)
+        except watchdog.Overrun as error:
+            raise SimError(f"{test_module} on {sim} (seed {seed}) {error}:\n{_tail(log)}") from None
         except (SystemExit, RuntimeError) as error:
             raise SimError(f"{test_module} on {sim} (seed {seed}) failed:\n{_tail(log)}") from error
         if failed or not tests:
             raise SimError(
                 f"{test_module} on {sim} (seed {seed}): {failed} of {tests} failed:\n{_tail(log)}"
             )
+        if recording:
+            recording.keep()
 
 
 def check_tool(sim: str) -> None:
-    """ToolError when the simulator cannot be run."""
+    """ToolError when the simulator cannot be run, or the environment asks for nonsense."""
     prepare_path()
+    try:
+        seeds.environment()
+        watchdog.seconds()
+    except ValueError as error:
+        raise ToolError(str(error)) from None
     _version(sim)
 
 
@@ -245,10 +273,10 @@ def _version(sim: str) -> str:
 
 
 @contextlib.contextmanager
-def _makeflags() -> Iterator[None]:
+def _makeflags(flags: str) -> Iterator[None]:
     """MAKEFLAGS of a Verilator build, whatever a surrounding make has put there."""
     saved = {k: os.environ.pop(k, None) for k in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "WAVES")}
-    os.environ["MAKEFLAGS"] = MAKEFLAGS
+    os.environ["MAKEFLAGS"] = flags
     try:
         yield
     finally:

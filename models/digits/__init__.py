@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-
-from models.network import Network
+from openkpu.models.network import Network
 
 FOLDER = Path(__file__).resolve().parent
 DATA = FOLDER / "digits.npz"

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-
-from models.layer import LayerArg
-from models.network import Network
-from models.params import ActTable, BatchNorm
+from openkpu.models.layer import LayerArg
+from openkpu.models.network import Network
+from openkpu.models.params import ActTable, BatchNorm
 
 from . import PIXEL_SCALE
 from .float_model import forward, layers

@@ -13,7 +13,7 @@ from . import KmodelError, load, load_functions, run
 from .describe import as_dict, table
 from .images import image_input, input_shape, open_image
 from .program import Program
-from .results import Box, Detector, draw, report
+from .results import Box, draw, hint, load_detector, report
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--bgr", action="store_true", help="blue plane first")
     parser.add_argument("--scale", type=float, help="float inputs: pixel * SCALE + BIAS (1/255)")
     parser.add_argument("--bias", type=float, default=0.0)
-    parser.add_argument("--detector", help="JSON with anchors, classes, threshold, nms")
+    parser.add_argument("--detector", help="JSON with anchors or priors, classes, threshold, nms")
     parser.add_argument("--png", help="write the picture with boxes here")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     parser.add_argument(
@@ -62,16 +62,20 @@ def _run(program: Program, options: argparse.Namespace) -> tuple[dict, list[str]
     tensor = program.inputs[0]
     how = {} if options.scale is None else {"scale": options.scale}
     array, note = image_input(image, tensor, bias=options.bias, bgr=options.bgr, **how)
-    detector = Detector.load(options.detector) if options.detector else None
+    detector = load_detector(options.detector) if options.detector else None
     result = run(program, array)
     _, height, width = input_shape(tensor)
-    kind, found = report(result.output, width, height, detector)
+    outputs = list(result.outputs.values())
+    kind, found = report(outputs, width, height, detector)
     lines = [f"{options.image}: {note or 'as it is'}"]
     info: dict = {"note": note, "kind": kind, "shape": result.output.shape}
     if kind == "tensor":
         low, high = float(result.output.min()), float(result.output.max())
         lines.append(f"output {list(result.output.shape)}: {low:g} .. {high:g}")
         info |= {"min": low, "max": high}
+        if text := hint(outputs, "--detector "):
+            lines.append(text)
+            info["hint"] = text
     elif kind == "classes":
         lines += [f"{name}: {score:.4f}" for _, name, score in found]
         info["classes"] = found

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from .errors import KmodelError, bad
 
 COUNT_MAX = 1 << 20  # entries of any table: far beyond what a real model has
+BODY_ALIGN = 8  # bytes that the compilers of v3 and v4 align bodies to
 
 
 class Blob:
@@ -73,6 +74,18 @@ class Cursor:
         offset = self.position
         self.position += size
         return offset
+
+    def body(self, size: int, what: str, name: str, *, last: bool) -> Cursor:
+        """A cursor over the next ``size`` bytes, which are passed over.
+
+        The compilers move on to the alignment without writing, so the bytes after the ``last`` body
+        need not be in the file; what the body says must be, which its reader finds out.
+        """
+        missing = size - self.left
+        if last and 0 < missing < BODY_ALIGN:
+            size = self.left
+        start = self.take(size, what)
+        return Cursor(self.blob, start, start + size, name)
 
     def read(self, form: str, what: str) -> tuple:
         """Values by a struct format (little endian)."""

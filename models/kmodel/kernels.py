@@ -29,7 +29,7 @@ def to_u8(x: npt.NDArray) -> npt.NDArray[np.uint8]:
 
 
 def carry_shift(value: npt.NDArray[np.int64], shift: int) -> npt.NDArray[np.int64]:
-    """Right shift that rounds as the driver's CPU code does (docs/kpu.md 1.3, flavour v01)."""
+    """Right shift that rounds as kpu_carry_shift of the v3 driver does."""
     if shift <= 0:
         return value << min(63, -shift)
     value = value >> min(62, shift - 1)
@@ -38,8 +38,40 @@ def carry_shift(value: npt.NDArray[np.int64], shift: int) -> npt.NDArray[np.int6
 
 
 def mul_shift(value: npt.NDArray[np.int64], mul: int, shift: int) -> npt.NDArray[np.int64]:
-    """value * mul, shifted, as a 32-bit integer."""
-    return carry_shift(value * np.int64(mul), shift).astype(np.int32).astype(np.int64)
+    """value * mul >> shift (0..63) as a 32-bit integer, halves up: nncase 0.2's quantised CPU code.
+
+    Not the rounding of its KPU kernel, which is half to even.
+    """
+    product = value * np.int64(mul)
+    if shift:
+        product = (product + (np.int64(1) << np.int64(shift - 1))) >> np.int64(shift)
+    return wrap32(product)
+
+
+def wrap32(value: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The low 32 bits as a signed number."""
+    return value.astype(np.int32).astype(np.int64)
+
+
+def divide_rounded(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """(a + b / 2) / b with C's division; by zero it is -1, as the K210's core divides."""
+    divisor = np.where(b == 0, 1, b)
+
+    def quotient(x: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.sign(x) * np.sign(divisor) * (np.abs(x) // np.abs(divisor))
+
+    half = np.sign(b) * (np.abs(b) // 2)
+    return np.where(b == 0, -1, quotient(wrap32(a + half)))
+
+
+def smaller(a: npt.NDArray, b: npt.NDArray) -> npt.NDArray:
+    """C++'s std::min: the first unless the second is less, also with not-a-number."""
+    return np.where(b < a, b, a)
+
+
+def larger(a: npt.NDArray, b: npt.NDArray) -> npt.NDArray:
+    """C++'s std::max: the first unless it is less than the second."""
+    return np.where(a < b, b, a)
 
 
 # ------------------------------------------------------------------------- element by element
@@ -48,8 +80,8 @@ BINARY = {
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.divide,
-    "min": np.minimum,
-    "max": np.maximum,
+    "min": smaller,
+    "max": larger,
     "pow": np.power,
     "floor_div": np.floor_divide,
     "floor_mod": np.mod,
@@ -97,14 +129,21 @@ def l2_normalise(x: Floats) -> Floats:
 
 
 # --------------------------------------------------------------------------------- reductions
-REDUCE = {"mean": np.add, "min": np.minimum, "max": np.maximum, "sum": np.add}
+# as std::min and std::max do, fmin and fmax pass over what is not a number
+REDUCE = {"mean": np.add, "min": np.fmin, "max": np.fmax, "sum": np.add}
 IDENTITY = {"mean": 0.0, "sum": 0.0, "min": math.inf, "max": -math.inf}
 
 
 def reduce(
-    x: npt.NDArray, op: str, axes: tuple[int, ...], keep: bool, initial: float
+    x: npt.NDArray,
+    op: str,
+    axes: tuple[int, ...],
+    keep: bool,
+    initial: float,
+    reciprocal: bool = False,
 ) -> npt.NDArray:
-    """Reduction over ``axes`` that starts from ``initial``; mean divides the sum.
+    """Reduction over ``axes`` that starts from ``initial``; mean divides the sum by the count, or
+    multiplies it by the count's ``reciprocal``.
 
     Sums of floats run in float32 in the order of memory, as the vendor's loop has them.
     """
@@ -117,7 +156,8 @@ def reduce(
     else:
         out = REDUCE[op](REDUCE[op].reduce(flat, axis=-1), start[..., 0])
     if op == "mean":
-        out = out / x.dtype.type(max(1, math.prod(x.shape[a] for a in axes)))
+        count = x.dtype.type(max(1, math.prod(x.shape[a] for a in axes)))
+        out = out * (x.dtype.type(1) / count) if reciprocal else out / count
     shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
     return out.astype(x.dtype).reshape(shape if keep else kept)
 
@@ -199,6 +239,42 @@ def conv2d(
         total = part if total is None else total + part
     total = total.reshape(n, o, *total.shape[3:])
     return total + bias.astype(np.float64)[:, None, None]
+
+
+def conv2d_transpose(
+    x: npt.NDArray,
+    weights: npt.NDArray,
+    shape: tuple[int, ...],
+    stride: tuple[int, int],
+    dilation: tuple[int, int],
+    pads: tuple[Padding, Padding],
+) -> npt.NDArray:
+    """(N, C, H, W) spread by (groups, O/groups, C/groups, kh, kw) over a map of ``shape``.
+
+    Padding before moves the map up and left; what falls outside is dropped.
+    """
+    groups, outer, inner, kh, kw = weights.shape
+    n, _, h, w = x.shape
+    x = x.astype(np.float64).reshape(n, groups, inner, h, w)
+    out = np.zeros((n, groups, outer, *shape[2:]))
+    for ky in range(kh):
+        for kx in range(kw):
+            rows, columns = (
+                np.arange(size) * s - p[0] + d * at
+                for size, s, p, d, at in zip((h, w), stride, pads, dilation, (ky, kx), strict=True)
+            )
+            ys, xs = (
+                (places >= 0) & (places < limit)
+                for places, limit in zip((rows, columns), shape[2:], strict=True)
+            )
+            part = np.einsum(
+                "goi,ngihw->ngohw",
+                weights[..., ky, kx].astype(np.float64),
+                x[..., ys, :][..., xs],
+                optimize=True,
+            )
+            out[..., rows[ys][:, None], columns[xs]] += part
+    return out.reshape(shape)
 
 
 # ---------------------------------------------------------------------------------- movement

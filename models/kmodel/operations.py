@@ -14,6 +14,7 @@ from . import kernels as k
 from .program import ELEMENTS_MAX, Memory, Operation, View, kpu_problem
 
 FULL = (-math.inf, math.inf)
+WINDOW_MAX = 4096  # taps, stride, dilation, padding of a window along one axis
 F32 = np.float32
 
 
@@ -229,13 +230,9 @@ class QuantBinary(Operation):
             return k.mul_shift(view.of(memory).astype(np.int64) + param[0], *param[1:])
 
         a, b = side(self.a, self.a_param), side(self.b, self.b_param)
-        if self.op == "div":
-            with np.errstate(all="ignore"):
-                v = np.where(b == 0, 0, np.trunc(a / np.where(b == 0, 1, b))).astype(np.int64)
-        else:
-            v = k.BINARY[self.op](a, b)
+        v = k.divide_rounded(a, b) if self.op == "div" else k.BINARY[self.op](a, b)
         offset, mul, shift = self.out_param
-        v = k.mul_shift(v.astype(np.int32).astype(np.int64), mul, shift) + offset
+        v = k.mul_shift(k.wrap32(v), mul, shift) + offset
         self.dst.of(memory)[...] = np.clip(v, 0, 255).astype(np.uint8)
 
 
@@ -336,6 +333,7 @@ class Reduce(Operation):
     axes: tuple[int, ...]
     keep: bool
     initial: float
+    reciprocal: bool = False  # mean: multiply by 1 / count instead of dividing
 
     def problem(self) -> str | None:
         rank = len(self.src.shape)
@@ -351,7 +349,7 @@ class Reduce(Operation):
     def run(self, memory: Memory) -> None:
         with np.errstate(all="ignore"):
             self.dst.of(memory)[...] = k.reduce(
-                self.src.of(memory), self.op, self.axes, self.keep, self.initial
+                self.src.of(memory), self.op, self.axes, self.keep, self.initial, self.reciprocal
             )
 
     def describe(self) -> str:
@@ -417,11 +415,11 @@ def window_problem(
     """Complaint about the window of a pooling or convolution."""
     if len(src.shape) != 4 or min(src.shape) < 1:
         return f"expected a map (N, C, H, W), found {src}"
-    if min(*window, *stride, *dilation) < 1 or max(*window, *dilation) > 4096:
+    if min(*window, *stride, *dilation) < 1 or max(*window, *dilation) > WINDOW_MAX:
         return f"window {window}, stride {stride}, dilation {dilation}"
     if math.prod(window) > 1 << 16:
         return f"window {window} of more than 65536 pixels"
-    if any(abs(n) > 4096 for p in pads for n in p):
+    if any(abs(n) > WINDOW_MAX for p in pads for n in p):
         return f"padding {pads}"
     sizes = [
         k.out_size(*args)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import kernels as k
-from .operations import FULL, _shape, window_problem
+from .operations import FULL, WINDOW_MAX, _shape, window_problem
 from .program import Memory, Operation, View
 
 F32 = np.float32
@@ -145,3 +145,50 @@ class Conv2d(Operation):
 
     def describe(self) -> str:
         return f"{super().describe()}, weights {list(self.weights.shape)} groups {self.groups}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Conv2dTranspose(Operation):
+    """Transposed convolution; weights (groups, O/groups, C/groups, kh, kw) out of the file."""
+
+    name: ClassVar[str] = "conv2d_transpose"
+    src: View
+    dst: View
+    weights: npt.NDArray[np.float32]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pads: tuple[k.Padding, k.Padding]
+    clamp: tuple[float, float] = FULL
+
+    @property
+    def work(self) -> int:
+        _, outer, _, kh, kw = self.weights.shape
+        return self.src.count * outer * kh * kw + self.dst.count + self.weights.size
+
+    def problem(self) -> str | None:
+        groups, outer, inner, kh, kw = self.weights.shape
+        if len(self.src.shape) != 4 or len(self.dst.shape) != 4:
+            return f"expected maps (N, C, H, W), found {self.src}, {self.dst}"
+        want = self.src.shape[0], groups * outer
+        if self.src.shape[1] != groups * inner or self.dst.shape[:2] != want:
+            return f"weights {list(self.weights.shape)} for {self.src} to {self.dst}"
+        if max(kh, kw, *self.stride, *self.dilation) > WINDOW_MAX or kh * kw > 1 << 16:
+            return f"window ({kh}, {kw}), stride {self.stride}, dilation {self.dilation}"
+        if any(abs(n) > WINDOW_MAX for p in self.pads for n in p):
+            return f"padding {self.pads}"
+        return None
+
+    def run(self, memory: Memory) -> None:
+        with np.errstate(all="ignore"):
+            out = k.conv2d_transpose(
+                self.src.of(memory),
+                self.weights,
+                self.dst.shape,
+                self.stride,
+                self.dilation,
+                self.pads,
+            )
+            self.dst.of(memory)[...] = np.clip(out, *self.clamp).astype(F32)
+
+    def describe(self) -> str:
+        return f"{super().describe()}, weights {list(self.weights.shape)}"

@@ -4,26 +4,28 @@
 A yolo v2 "region" output is (anchors * (5 + classes), h, w): per anchor the box centre (two
 sigmoids), its size (exponentials of the anchor's), objectness (sigmoid) and classes (softmax).
 Anchors are in cells of the output grid.  A yolox output is (cells, 5 + classes) over strides 8, 16,
-32.  Coordinates are fractions of the picture.
+32.  SSD detectors with priors are in ``ssd``.  Coordinates are fractions of the picture.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from .boxes import Box, Floats, overlap, select, settings
 from .errors import KmodelError
 from .names import words
+from .ssd import FACE_PRIORS, PriorDetector, decode_priors
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Floats = npt.NDArray[np.float64]
 # the face detector of kendryte-standalone-demo, and the 20-class detector of darknet's tiny yolo
 FACE_ANCHORS = (
     1.889,
@@ -52,6 +54,24 @@ COCO_CLASSES = words(
     "oven,toaster,sink,refrigerator,book,clock,vase,scissors,teddy bear,hair drier,toothbrush",
     ",",
 )
+__all__ = [
+    "FACE",
+    "FACE_PRIORS",
+    "VOC",
+    "Box",
+    "Detector",
+    "PriorDetector",
+    "decode_priors",
+    "decode_region",
+    "decode_yolox",
+    "draw",
+    "hint",
+    "known_detector",
+    "load_detector",
+    "overlap",
+    "report",
+    "top_classes",
+]
 COLOURS = ((230, 40, 40), (40, 160, 40), (50, 90, 230), (230, 160, 0), (160, 40, 200))
 
 
@@ -65,24 +85,9 @@ class Detector:
     nms: float = 0.3
 
     @classmethod
-    def load(cls, path: str | Path) -> Detector:
-        """From a JSON side file: {"anchors": [...], "classes": [...], "threshold":, "nms":}."""
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-            return cls(
-                tuple(float(a) for a in data["anchors"]),
-                tuple(str(c) for c in data["classes"]),
-                float(data.get("threshold", 0.5)),
-                float(data.get("nms", 0.3)),
-            ).check(str(path))
-        except OSError as err:
-            raise KmodelError(f"{path}: {err.strerror or err}") from None
-        except KeyError as err:
-            raise KmodelError(f"{path}: {err.args[0]!r} is missing") from None
-        except (ValueError, TypeError, AttributeError, RecursionError) as err:
-            if isinstance(err, KmodelError):
-                raise
-            raise KmodelError(f"{path}: no detector description: {err}") from None
+    def of(cls, data: dict) -> Detector:
+        """From the keys of a side file; KeyError for one that is missing."""
+        return cls(tuple(float(a) for a in data["anchors"]), **settings(data, 0.5, 0.3))
 
     def check(self, name: str = "detector") -> Detector:
         if not self.anchors or len(self.anchors) % 2 or not self.classes:
@@ -98,22 +103,25 @@ FACE = Detector(FACE_ANCHORS, ("face",))
 VOC = Detector(VOC_ANCHORS, VOC_CLASSES)
 
 
-@dataclasses.dataclass(frozen=True)
-class Box:
-    """A found object; corners as fractions of the picture."""
+def load_detector(path: str | Path) -> Detector | PriorDetector:
+    """A description from a JSON side file; KmodelError says what is wrong with it.
 
-    name: str
-    score: float
-    x0: float
-    y0: float
-    x1: float
-    y1: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name} {self.score:.2f} at "
-            f"{self.x0:.3f},{self.y0:.3f} .. {self.x1:.3f},{self.y1:.3f}"
-        )
+    {"anchors": [w, h, ...], "classes": [...]} for a region output, or {"priors": [[size or [w, h],
+    ...] of each step], "steps": [...], "variances": [a, b], "classes": [...]} for an SSD detector;
+    both may have "threshold" and "nms".
+    """
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        kind = PriorDetector if "priors" in data else Detector
+        return kind.of(data).check(str(path))
+    except OSError as err:
+        raise KmodelError(f"{path}: {err.strerror or err}") from None
+    except KeyError as err:
+        raise KmodelError(f"{path}: {err.args[0]!r} is missing") from None
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as err:
+        if isinstance(err, KmodelError):
+            raise
+        raise KmodelError(f"{path}: no detector description: {err}") from None
 
 
 def sigmoid(x: Floats) -> Floats:
@@ -142,7 +150,7 @@ def decode_region(output: npt.NDArray, detector: Detector) -> list[Box]:
         scores = sigmoid(data[:, 4:5]) * e / e.sum(axis=1, keepdims=True)
     flat = scores.transpose(0, 2, 3, 1).reshape(-1, classes)
     boxes = np.stack([x, y, bw, bh], axis=-1).reshape(-1, 4)
-    return _select(boxes, flat, detector.classes, detector.threshold, detector.nms)
+    return select(boxes, flat, detector.classes, detector.threshold, detector.nms)
 
 
 def decode_yolox(
@@ -176,43 +184,11 @@ def decode_yolox(
     scores = rest[:, :1] * rest[:, 1:]
     if names is None:
         names = COCO_CLASSES if scores.shape[1] == len(COCO_CLASSES) else ()
-    return _select(np.concatenate([centre, size], axis=1), scores, names, threshold, nms)
-
-
-def _select(
-    boxes: Floats, scores: Floats, names: tuple[str, ...], threshold: float, nms: float
-) -> list[Box]:
-    """Boxes (centre, size) above the threshold; of overlapping ones of a class, the best."""
-    kept: list[tuple[int, Box]] = []
-    best = scores.argmax(axis=1)
-    top = np.nan_to_num(scores.max(axis=1))
-    for i in np.argsort(-top, kind="stable"):
-        if top[i] <= threshold:
-            break
-        x, y, w, h = boxes[i]
-        kind = int(best[i])
-        name = names[kind] if kind < len(names) else f"class {kind}"
-        box = Box(name, float(top[i]), x - w / 2, y - h / 2, x + w / 2, y + h / 2)
-        if np.isfinite([x, y, w, h]).all() and all(
-            other != kind or overlap(box, seen) <= nms for other, seen in kept
-        ):
-            kept.append((kind, box))
-    return [box for _, box in kept]
-
-
-def overlap(a: Box, b: Box) -> float:
-    """Intersection over union."""
-    w = min(a.x1, b.x1) - max(a.x0, b.x0)
-    h = min(a.y1, b.y1) - max(a.y0, b.y0)
-    if w <= 0 or h <= 0:
-        return 0.0
-    inter = w * h
-    union = (a.x1 - a.x0) * (a.y1 - a.y0) + (b.x1 - b.x0) * (b.y1 - b.y0) - inter
-    return inter / union if union > 0 else 0.0
+    return select(np.concatenate([centre, size], axis=1), scores, names, threshold, nms)
 
 
 def draw(image: Image, boxes: list[Box]) -> Image:
-    """A copy of the picture with the boxes."""
+    """A copy of the picture with the boxes; labels where the box is as wide as its label."""
     from PIL import ImageDraw
 
     image = image.copy()
@@ -227,8 +203,10 @@ def draw(image: Image, boxes: list[Box]) -> Image:
         )
         pen.rectangle((x0, y0, max(x0, x1), max(y0, y1)), outline=colour, width=line)
         label, corner = f"{box.name} {box.score:.2f}", (x0 + line + 1, y0 + line)
-        pen.rectangle(pen.textbbox(corner, label), fill=colour)
-        pen.text(corner, label, fill="white")
+        place = pen.textbbox(corner, label)
+        if place[2] - place[0] <= max(x1 - x0, image.width // 8):
+            pen.rectangle(place, fill=colour)
+            pen.text(corner, label, fill="white")
     return image
 
 
@@ -248,9 +226,25 @@ def known_detector(output: npt.NDArray) -> Detector | None:
     return next((d for d in (FACE, VOC) if d.channels == output.shape[-3]), None)
 
 
-def report(output: npt.NDArray, width: int, height: int, detector: Detector | None = None):
-    """("boxes", list of Box), ("classes", top five) or ("tensor", None), by the output's shape."""
-    detector = detector or known_detector(output)
+def report(
+    outputs: npt.NDArray | Sequence[npt.NDArray],
+    width: int,
+    height: int,
+    detector: Detector | PriorDetector | None = None,
+):
+    """("boxes", list of Box), ("classes", top five) or ("tensor", None), by the outputs' shapes.
+
+    ``width`` and ``height`` of the network's input.  Without a ``detector`` the known ones are
+    tried; the first output counts where a single one is read.
+    """
+    outputs = [outputs] if isinstance(outputs, np.ndarray) else list(outputs)
+    output = outputs[0]
+    if detector is None:
+        detector = known_detector(output)
+        if FACE_PRIORS.fits(outputs, width, height):
+            detector = FACE_PRIORS
+    if isinstance(detector, PriorDetector):
+        return "boxes", decode_priors(outputs, detector, width, height)
     if detector is not None:
         return "boxes", decode_region(output, detector)
     cells = sum((width // s) * (height // s) for s in (8, 16, 32))
@@ -259,3 +253,35 @@ def report(output: npt.NDArray, width: int, height: int, detector: Detector | No
     if 2 <= output.size <= 4096 and output.size == max(output.shape):
         return "classes", top_classes(output)
     return "tensor", None
+
+
+def hint(outputs: npt.NDArray | Sequence[npt.NDArray], option: str = "DETECTOR=") -> str | None:
+    """What a tensor that nobody could read may be, and how to have it read; None: no idea.
+
+    ``option``: how the caller takes a side file.
+    """
+    outputs = [outputs] if isinstance(outputs, np.ndarray) else list(outputs)
+    output = outputs[0]
+    if len(outputs) == 2:
+        for places, scores in (outputs, outputs[::-1]):
+            count = places.size // 4
+            if (
+                count > 1
+                and places.size == 4 * count
+                and scores.size in range(2 * count, 1001 * count, count)
+            ):
+                return (
+                    f"perhaps boxes and scores of {count} priors and "
+                    f"{scores.size // count - 1} class(es): {option}side.json with priors, steps, "
+                    "variances and classes makes boxes of them"
+                )
+    if output.ndim < 3 or min(output.shape[-2:]) < 2 or output.shape[-3] < 6:
+        return None
+    channels, h, w = output.shape[-3:]
+    counts = [n for n in range(1, 17) if channels % n == 0 and channels // n > 5]
+    split = ", ".join(f"{n} x (5 + {channels // n - 5})" for n in counts)
+    return (
+        f"a map of {channels} channels, {h} x {w} cells, perhaps a yolo v2 detector "
+        f"(anchors x (5 + classes) = {split}): {option}side.json with its anchors and classes "
+        "makes boxes of it"
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kmodel v3 (nncase 0.1), run as the vendor's SDK runs it (docs/kpu.md 4)."""
+"""kmodel v3 (nncase 0.1), run as the driver of kendryte-standalone-sdk runs it (kpu.h, kpu.c)."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ class Body:
     cursor: Cursor
     offset: int
     eight_bit: bool
+    flags: int
 
     def words(self, names: str) -> list[int]:
         """u32 values named in the space-separated list."""
@@ -215,7 +216,7 @@ def _channelwise(b: Body) -> Operation:
     )
 
 
-def _conv(b: Body, flags: int) -> Operation:
+def _conv(b: Body) -> Operation:
     out, layer, weights, bn, act = b.words("main_mem_out layer weights bn act")
     arg = read_arg(b.cursor.blob, layer)
     return make_layer(
@@ -226,7 +227,7 @@ def _conv(b: Body, flags: int) -> Operation:
         bn=bn,
         act=act,
         eight_bit=b.eight_bit,
-        main_out=_bytes(out, 1, *arg.out_shape) if flags & 1 else None,
+        main_out=_bytes(out, 1, *arg.out_shape) if b.flags & 1 else None,
     )
 
 
@@ -268,11 +269,11 @@ READERS: dict[int, tuple[str, Callable[[Body], Operation]]] = {
     23: ("quant_resize_nearest_neighbor", _resize(_bytes)),
     24: ("channelwise_dequantize", _channelwise),
     25: ("logistic", _vector(lambda o, s, d: ops.Unary(offset=o, op="sigmoid", src=s, dst=d))),
+    10240: ("k210_conv", _conv),
     10241: ("k210_add_padding", _add_padding),
     10242: ("k210_remove_padding", _remove_padding),
     10243: ("k210_upload", _upload),
 }
-CONV = 10240
 
 
 def read_v3(blob: Blob) -> Program:
@@ -291,8 +292,10 @@ def read_v3(blob: Blob) -> Program:
         raise KmodelError(f"{blob.name}: a model without layers")
     operations = []
     for index, (kind, size) in enumerate(headers):
-        start = head.take(size, f"body of layer {index} (type {kind})")
-        operations.append(_read_layer(blob, kind, start, size, bool(flags & 1)))
+        name, _ = READERS.get(kind, (NAMES.get(kind, "unknown"), None))
+        what = f"body of layer {index} ({name}, type {kind})"
+        body = head.body(size, what, name, last=index == count - 1)
+        operations.append(_read_layer(kind, body, bool(flags & 1)))
     source = _input(blob, operations)
     program = Program(
         file=blob.name,
@@ -309,16 +312,12 @@ def read_v3(blob: Blob) -> Program:
     return program
 
 
-def _read_layer(blob: Blob, kind: int, start: int, size: int, eight_bit: bool) -> Operation:
-    name, reader = READERS.get(kind, (NAMES.get(kind, "unknown"), None))
-    if kind == CONV:
-        name = "k210_conv"
-    elif reader is None:
-        raise blob.error(start, f"operation {name} (type {kind}) is not supported")
-    cursor = blob.cursor(start, size, name)
+def _read_layer(kind: int, cursor: Cursor, eight_bit: bool) -> Operation:
+    start = cursor.position
+    if kind not in READERS:
+        raise cursor.blob.error(start, f"operation {cursor.what} (type {kind}) is not supported")
     flags = cursor.u32("flags")
-    body = Body(cursor, start, eight_bit)
-    return _conv(body, flags) if kind == CONV else reader(body)
+    return READERS[kind][1](Body(cursor, start, eight_bit, flags))
 
 
 def _input(blob: Blob, operations: list[Operation]) -> View:

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from models import airam
-from models.layer import LayerArg
-from models.layout import Layout
+from openkpu.models import airam
+from openkpu.models.layer import LayerArg
+from openkpu.models.layout import Layout
 
 
 def byte_address(base: int, c: int, y: int, x: int, shape: tuple[int, int, int]) -> int:

@@ -6,11 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from models import configs, roofline
-from models.configs import ConfigError
-from models.digits import load_network
-from models.layer import LayerArg
+from openkpu.models import configs, roofline
+from openkpu.models.configs import ConfigError
+from openkpu.models.digits import load_network
+from openkpu.models.layer import LayerArg
 
 
 def test_named_configurations() -> None:

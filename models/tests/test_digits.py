@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from models import digits
-from models.digits import float_model, quantise
+from openkpu.models import digits
+from openkpu.models.digits import float_model, quantise
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +61,8 @@ def test_relu_is_the_gate_of_the_next_layer() -> None:
 
 
 def test_straight_line_is_a_rounded_quotient() -> None:
-    from models.activation import Activation
-    from models.params import ActTable
+    from openkpu.models.activation import Activation
+    from openkpu.models.params import ActTable
 
     line = Activation(ActTable.unpack(quantise.straight_line()), signed=True)
     v = np.arange(-200_000, 200_000, 7)

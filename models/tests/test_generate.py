@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from models.generate import Limits, random_layer
-from models.golden import run_layer
+from openkpu.models.generate import Limits, random_layer
+from openkpu.models.golden import run_layer
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from models.airam import pack, unpack
-from models.kmodel import (
+from openkpu.models.airam import pack, unpack
+from openkpu.models.kmodel import (
     KmodelError,
     LayerEvent,
     Outcome,
@@ -22,7 +21,7 @@ from models.kmodel import (
     parse_layers,
     run,
 )
-from models.kmodel.build import (
+from openkpu.models.kmodel.build import (
     Assembler,
     build_v0,
     build_v1,
@@ -32,7 +31,7 @@ from models.kmodel.build import (
     build_v5_alone,
     chain,
 )
-from models.vectors import VectorLayer
+from openkpu.models.vectors import VectorLayer
 
 SHAPES = [
     {"o": 6, "kernel": 3, "pool": 1, "depthwise": False, "per_load": 4},
@@ -170,8 +169,8 @@ def test_functions_of_v5() -> None:
 
 
 def load_functions_from(data: bytes) -> list:
-    from models.kmodel.binary import Blob
-    from models.kmodel.v5 import read_functions
+    from openkpu.models.kmodel.binary import Blob
+    from openkpu.models.kmodel.v5 import read_functions
 
     return read_functions(Blob(data, "model"))
 

@@ -16,12 +16,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from models.kmodel import KmodelError, loads, run
-from models.kmodel.binary import Blob
-from models.kmodel.v5 import read_functions
+from openkpu.models.kmodel import KmodelError, loads, run
+from openkpu.models.kmodel.binary import Blob
+from openkpu.models.kmodel.v5 import read_functions
 
 from .test_kmodel_containers import CONTAINERS
+from .test_kmodel_opcodes_v3 import samples as samples_v3
+from .test_kmodel_opcodes_v4 import samples as samples_v4
 from .test_kmodel_operations import all_containers
 
 SHARED = Path(os.environ.get("OPENKPU_SHARED", Path(__file__).resolve().parents[3] / "shared"))
@@ -122,7 +123,7 @@ def campaign(samples: list[bytes], rounds: int, work: int, seed: int, hot: int) 
 
 
 def test_samples_run_undamaged() -> None:
-    for data in (*CONTAINERS.values(), *all_containers()):
+    for data in (*CONTAINERS.values(), *all_containers(), *samples_v3(), *samples_v4()):
         assert feed(data, 10**8) == "ran"
 
 
@@ -132,6 +133,10 @@ def test_containers() -> None:
 
 def test_operations() -> None:
     campaign(all_containers(), 3000, 10**6, SEED + 1, 400)
+
+
+def test_opcodes() -> None:
+    campaign([*samples_v3(), *samples_v4()], 3000, 10**6, SEED + 4, 400)
 
 
 def test_random_bytes() -> None:
@@ -147,6 +152,8 @@ def test_random_bytes() -> None:
     [
         "face_detect_v0_16bit.model.bin",
         "face_detect_v3_8bit.kmodel",
+        "face_rfb320_v4.kmodel",
+        "detect5_v3.kmodel",
         "mnist_sipeed_v3.kmodel",
         "mobilenet025_v4.kmodel",
         "yolox_nano_224_v5.kmodel",

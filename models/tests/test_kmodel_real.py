@@ -11,11 +11,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from models.kmodel import LayerEvent, Program, load, load_functions, loads, run
-from models.kmodel.images import image_input, open_image
-from models.kmodel.results import COCO_CLASSES, FACE, decode_region, decode_yolox, top_classes
-from models.vectors import load_file
+from openkpu.models.kmodel import LayerEvent, Program, load, load_functions, loads, run
+from openkpu.models.kmodel.images import image_input, open_image
+from openkpu.models.kmodel.results import (
+    COCO_CLASSES,
+    FACE,
+    Box,
+    decode_region,
+    decode_yolox,
+    hint,
+    overlap,
+    report,
+    top_classes,
+)
+from openkpu.models.vectors import load_file
 
 SHARED = Path(os.environ.get("OPENKPU_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 # a middle of the face in each portrait, as fractions of the picture, and its size
@@ -53,6 +62,50 @@ def test_faces_are_found(model: str, layers: int, low: float, high: float, face:
     x, y = FACES[face]
     assert box.x0 < x < box.x1 and box.y0 < y < box.y1
     assert abs((box.x0 + box.x1) / 2 - x) < 0.1 and abs((box.y0 + box.y1) / 2 - y) < 0.1
+
+
+# found with this model by an independent decoder on another reading of the pictures' pixels
+RFB = {
+    "test1.jpg": Box("face", 0.74, 0.40, 0.24, 0.77, 0.76),
+    "test10.jpg": Box("face", 0.94, 0.29, 0.24, 0.64, 0.73),
+}
+
+
+@pytest.mark.parametrize("name", RFB)
+def test_rfb_finds_the_portrait(name: str) -> None:
+    program = load(shared("real/face_rfb320_v4.kmodel"))
+    result = run(program, picture(program, name))
+    assert result.layers == 52
+    kind, boxes = report(list(result.outputs.values()), 320, 240)
+    print(name, *boxes)
+    assert kind == "boxes" and len(boxes) == 1
+    assert boxes[0].score == pytest.approx(RFB[name].score, abs=0.05)
+    assert overlap(boxes[0], RFB[name]) > 0.9
+
+
+def test_rfb_finds_the_crowd() -> None:
+    program = load(shared("real/face_rfb320_v4.kmodel"))
+    result = run(program, picture(program, "nncase_face.jpg"))
+    _, boxes = report(list(result.outputs.values()), 320, 240)
+    print(len(boxes), "faces, best", boxes[0])
+    assert 76 <= len(boxes) <= 80 and boxes[0].score > 0.985
+    # heads of a crowd that stands in rows: small, and not one over the other
+    assert all(0.01 < b.x1 - b.x0 < 0.05 and 0.02 < b.y1 - b.y0 < 0.07 for b in boxes)
+    assert max(overlap(a, b) for a in boxes for b in boxes if a is not b) <= 0.3
+    # the quantised softmax: probabilities of both classes make about 1
+    scores = result.outputs["output1"].reshape(-1, 2)
+    assert np.abs(scores.sum(axis=1) - 1).max() < 0.03
+
+
+def test_five_class_detector_runs() -> None:
+    """Its anchors are not published: the map is there, and how to have it read."""
+    program = load(shared("real/detect5_v3.kmodel"))
+    result = run(program, picture(program, "nncase_face.jpg"))
+    assert result.layers == 30 and result.output.shape == (1, 35, 8, 10)
+    assert np.isfinite(result.output).all() and result.output.std() > 1
+    assert report(result.output, 320, 256) == ("tensor", None)
+    text = hint(result.output)
+    assert text is not None and "35 channels, 8 x 10 cells" in text
 
 
 def test_digits_are_read() -> None:

@@ -8,21 +8,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from models.kmodel import KmodelError
-from models.kmodel.__main__ import main
-from models.kmodel.build import build_v0, build_v1, build_v5, chain
-from models.kmodel.images import image_input, open_image
-from models.kmodel.program import Tensor, View
-from models.kmodel.results import (
+from openkpu.models.kmodel import KmodelError
+from openkpu.models.kmodel.__main__ import main
+from openkpu.models.kmodel.build import build_v0, build_v1, build_v5, chain
+from openkpu.models.kmodel.images import image_input, open_image
+from openkpu.models.kmodel.program import Tensor, View
+from openkpu.models.kmodel.results import (
     FACE,
+    FACE_PRIORS,
     VOC,
     Box,
     Detector,
+    PriorDetector,
+    decode_priors,
     decode_region,
     decode_yolox,
     draw,
+    hint,
     known_detector,
+    load_detector,
     overlap,
     report,
     top_classes,
@@ -132,6 +136,86 @@ def test_yolox_decoding() -> None:
         decode_yolox(output, 64, 64)
 
 
+def test_priors_stand_where_the_training_code_puts_them() -> None:
+    """Numbers worked out by hand: 320 x 240, steps 8, 16, 32, 64, cells at the edge rounded up."""
+    boxes = FACE_PRIORS.boxes(320, 240)
+    assert len(boxes) == 4420 == 3 * 40 * 30 + 2 * 20 * 15 + 2 * 10 * 8 + 3 * 5 * 4
+    for index, pixels in {
+        0: (4, 4, 10, 10),  # first cell of step 8, first size
+        2: (4, 4, 24, 24),
+        3: (12, 4, 10, 10),  # to the right
+        120: (4, 12, 10, 10),  # next row
+        3600: (8, 8, 32, 32),  # step 16
+        4200: (16, 16, 64, 64),  # step 32
+        4200 + 2 * 70 + 1: (16, 7.5 * 32, 96, 96),  # its last row ends below the picture
+        4360 + 3 * 7 + 2: (2.5 * 64, 1.5 * 64, 256, 240),  # step 64: clipped to the height
+        4360 + 3 * 15: (32, 3.5 * 64, 128, 128),
+    }.items():
+        want = np.minimum(np.array(pixels) / (320, 240, 320, 240), 1)
+        assert np.allclose(boxes[index], want), index
+    assert FACE_PRIORS.count(640, 480) == 3 * 80 * 60 + 2 * 40 * 30 + 2 * 20 * 15 + 3 * 10 * 8
+
+
+def prior_outputs(width: int = 320, height: int = 240) -> tuple[np.ndarray, np.ndarray]:
+    """Nothing found: places 0, background certain."""
+    count = FACE_PRIORS.count(width, height)
+    scores = np.zeros((1, 1, count, 2), np.float32)
+    scores[..., 0] = 1
+    return np.zeros(4 * count, np.float32), scores
+
+
+def test_prior_decoding() -> None:
+    """A box put into the outputs by hand comes out where it belongs, whichever output is first."""
+    places, scores = prior_outputs()
+    at = 4200 + 2 * 23 + 1  # step 32: cell 3 of row 2, 96 pixels
+    places.reshape(-1, 4)[at] = 5.0, -2.5, 5 * np.log(0.5), 5 * np.log(0.25)
+    scores[0, 0, at] = 0.1, 0.9
+    scores[0, 0, at + 1] = 0.35, 0.65  # the next cell, another place: stays
+    places.reshape(-1, 4)[at - 1] = places.reshape(-1, 4)[at]
+    scores[0, 0, at - 1] = 0.41, 0.59  # not above the threshold
+    for outputs in ((places, scores), (scores, places)):
+        kind, boxes = report(outputs, 320, 240)
+        assert kind == "boxes" and [round(b.score, 3) for b in boxes] == [0.9, 0.65]
+    x, y = 3.5 * 32 + 0.1 * 5 * 96, 2.5 * 32 - 0.1 * 2.5 * 96
+    want = (x - 24) / 320, (y - 12) / 240, (x + 24) / 320, (y + 12) / 240
+    assert np.allclose([boxes[0].x0, boxes[0].y0, boxes[0].x1, boxes[0].y1], want, atol=1e-6)
+    assert boxes[0].name == "face"
+
+
+def test_overlapping_priors_leave_the_best() -> None:
+    places, scores = prior_outputs()
+    for at, score in ((4200 + 1, 0.8), (4200 + 3, 0.7), (4200 + 5, 0.95)):
+        scores[0, 0, at, 1] = score  # 96 pixels, 32 apart: neighbours overlap by a half
+    boxes = decode_priors((places, scores), FACE_PRIORS, 320, 240)
+    assert [round(b.score, 2) for b in boxes] == [0.95, 0.8]
+    logits = scores.copy()
+    logits[0, 0, 4205] = -1.0, 3.0  # no probabilities: through a softmax
+    (best, *_) = decode_priors((places, logits), FACE_PRIORS, 320, 240)
+    assert best.score == pytest.approx(1 / (1 + np.exp(-4)))
+
+
+def test_face_priors_are_known_for_other_sizes_of_input() -> None:
+    places, scores = prior_outputs(640, 480)
+    scores[0, 0, 0, 1] = 1.0
+    (box,) = report((places, scores), 640, 480)[1]
+    # 10 pixels around (4, 4)
+    assert (box.x0, box.x1, box.y1) == pytest.approx((-1 / 640, 9 / 640, 9 / 480))
+    assert report((places, scores), 320, 240)[0] == "tensor"
+    assert report((places, scores[..., :1]), 640, 480)[0] == "tensor"
+    assert report(places, 640, 480)[0] == "tensor"
+
+
+def test_hints_say_what_is_there() -> None:
+    text = hint(np.zeros((1, 35, 8, 10)))
+    assert text is not None and "35 channels, 8 x 10 cells" in text and "5 x (5 + 2)" in text
+    assert "DETECTOR=side.json" in text
+    text = hint([np.zeros(4 * 77), np.zeros((1, 77, 4))], "--detector ")
+    assert text is not None and "77 priors and 3 class(es): --detector side.json" in text
+    for shape in ((1, 256, 1, 1), (10,), (1, 3, 8, 8), (0,)):
+        assert hint(np.zeros(shape)) is None
+    assert hint([np.zeros(3), np.zeros(5)]) is None
+
+
 def test_overlap() -> None:
     a = Box("x", 1, 0, 0, 2, 2)
     assert overlap(a, a) == 1 and overlap(a, Box("x", 1, 1, 0, 3, 2)) == pytest.approx(1 / 3)
@@ -159,7 +243,7 @@ def test_drawing_marks_the_picture(photo: Path) -> None:
 def test_detector_files(tmp_path: Path) -> None:
     path = tmp_path / "d.json"
     path.write_text('{"anchors": [1, 2, 3, 4], "classes": ["a"], "threshold": 0.2}')
-    assert Detector.load(path) == Detector((1.0, 2.0, 3.0, 4.0), ("a",), 0.2, 0.3)
+    assert load_detector(path) == Detector((1.0, 2.0, 3.0, 4.0), ("a",), 0.2, 0.3)
     for text in (
         "",
         "[]",
@@ -170,9 +254,71 @@ def test_detector_files(tmp_path: Path) -> None:
     ):
         path.write_text(text)
         with pytest.raises(KmodelError, match=r"d\.json"):
-            Detector.load(path)
+            load_detector(path)
     with pytest.raises(KmodelError, match="absent"):
-        Detector.load(tmp_path / "absent")
+        load_detector(tmp_path / "absent")
+
+
+SSD = {
+    "priors": [[10, [16, 8]], [32]],
+    "steps": [8, 16],
+    "variances": [0.5, 0.25],
+    "classes": ["cat", "dog"],
+}
+
+
+def test_prior_files(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(SSD))
+    found = load_detector(path)
+    assert found == PriorDetector(
+        (((10, 10), (16, 8)), ((32, 32),)), (8, 16), ("cat", "dog"), (0.5, 0.25), 0.6, 0.3
+    )
+    count = 2 * 2 * 2 + 1
+    assert found.count(16, 16) == count
+    places, scores = np.zeros((count, 4)), np.zeros((count, 3))
+    scores[3] = 0.2, 0.1, 0.7
+    places[3] = 0.5, 0, 0, 0
+    (box,) = report((places, scores), 16, 16, found)[1]
+    # the second prior of the second cell, moved by a quarter of its width
+    assert box.name == "dog" and box.x0 * 16 == pytest.approx(12 + 4 - 8)
+    assert (box.y0 * 16, box.y1 * 16) == pytest.approx((0, 8))
+    with pytest.raises(KmodelError, match=r"\[9, 4\]: these priors .* 9 x 4 and 9 x 3 elements"):
+        report((places,), 16, 16, found)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("priors", [[10]], "1 lists of priors for 2 steps"),
+        ("priors", [[10], []], "above 0"),
+        ("priors", [[10], [-3]], "above 0"),
+        ("priors", [[10], [[1, 2, 3]]], "too many values"),
+        ("priors", [[10], ["12"]], "prior of '12'"),
+        ("priors", 3, "not iterable"),
+        ("steps", [8, 0], "above 0"),
+        ("steps", [8, 16.5], "step of 16.5"),
+        ("steps", [8, float("inf")], "no detector description"),
+        ("steps", [], "for 0 steps"),
+        ("variances", [0.1], "not enough values"),
+        ("variances", [0.1, float("nan")], "above 0"),
+        ("classes", [], "classes are a list"),
+        ("classes", "face", "classes are a list"),
+        ("threshold", float("nan"), "finite"),
+        ("nms", "x", "no detector description"),
+        ("steps", None, "'steps' is missing"),
+        ("classes", None, "'classes' is missing"),
+    ],
+)
+def test_prior_files_that_are_wrong(tmp_path: Path, key: str, value: object, text: str) -> None:
+    data = {**SSD, key: value}
+    if value is None:
+        del data[key]
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(KmodelError, match=text) as caught:
+        load_detector(path)
+    assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
 
 
 # ------------------------------------------------------------------------------------- command
@@ -218,6 +364,19 @@ def test_command_runs_pictures(
     info = json.loads(capsys.readouterr().out)
     scores = [score for *_, score in info["result"]["classes"]]
     assert len(scores) == 5 and scores == sorted(scores, reverse=True)
+
+
+def test_command_says_how_to_read_a_map(
+    models: dict[str, Path], photo: Path, capsys: pytest.CaptureFixture
+) -> None:
+    detector, out = models["detector"], photo.with_name("found.png")
+    assert main([str(detector), "--image", str(photo), "--png", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "output [1, 12, 16, 16]: " in printed and out.exists()
+    assert "a map of 12 channels, 16 x 16 cells" in printed and "2 x (5 + 1)" in printed
+    assert "--detector side.json with its anchors" in printed
+    assert main([str(detector), "--image", str(photo), "--json"]) == 0
+    assert "12 channels" in json.loads(capsys.readouterr().out)["result"]["hint"]
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from models.layer import ERROR_CODES, FIELDS, LayerArg, LayerError
-from models.params import ActTable, BatchNorm, weights_from_bytes, weights_to_bytes
+from openkpu.models.layer import ERROR_CODES, FIELDS, LayerArg, LayerError
+from openkpu.models.params import ActTable, BatchNorm, weights_from_bytes, weights_to_bytes
 
 SETTINGS = settings(max_examples=100, deadline=None, print_blob=True)
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from models import airam, digits
-from models.generate import random_layer, random_network
-from models.golden import run_layer
-from models.layer import LayerArg
-from models.network import ALIGN, Network, NetworkError
+from openkpu.models import airam, digits
+from openkpu.models.generate import random_layer, random_network
+from openkpu.models.golden import run_layer
+from openkpu.models.layer import LayerArg
+from openkpu.models.network import ALIGN, Network, NetworkError
 
 
 def chain(seed: int, eight_bit: bool = True) -> Network:

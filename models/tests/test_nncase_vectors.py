@@ -11,17 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from models.vectors import load_file
-from scripts import nncase_vectors
-from scripts.onnx_net import random_network
+from openkpu.models.vectors import load_file
+from openkpu.scripts import nncase_vectors
+from openkpu.scripts.onnx_net import random_network
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKE = """
 import os, sys
 sys.path.insert(0, {root!r})
 import numpy as np
-from models.kmodel import loads, run
+from openkpu.models.kmodel import loads, run
 class CompileOptions: pass
 class ImportOptions: pass
 class PTQTensorOptions:

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from models import conv
-from models.conv import window_blocks
-from models.generate import random_layer
-from models.golden import run_layer, wrap36
-from models.layer import LayerArg
-from models.params import ActTable, BatchNorm
-from models.tests import oracle
-from models.vectors import VectorLayer
+from openkpu.models import conv
+from openkpu.models.conv import window_blocks
+from openkpu.models.generate import random_layer
+from openkpu.models.golden import run_layer, wrap36
+from openkpu.models.layer import LayerArg
+from openkpu.models.params import ActTable, BatchNorm
+from openkpu.models.tests import oracle
+from openkpu.models.vectors import VectorLayer
 
 LOWEST = -(1 << 35)
 

@@ -7,10 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
-
-from models.golden import run_layer
-from models.layer import LayerArg
-from models.vectors import VectorLayer, load_cases
+from openkpu.models.golden import run_layer
+from openkpu.models.layer import LayerArg
+from openkpu.models.vectors import VectorLayer, load_cases
 
 HERE = Path(__file__).resolve().parent / "data" / "vectors"
 SHARED = Path(os.environ.get("OPENKPU_SHARED", Path(__file__).resolve().parents[3] / "shared"))

@@ -37,6 +37,7 @@ module perf_regs #(
   assign rdata = !hit ? 32'd0 : index[0] ? high : value[31:0];
 
   always @* begin
+    i = 0;  // a loop that is skipped would leave it as it was: a latch
     value = 64'd0;
     if (hit)
       for (i = 0; i < COUNTERS; i = i + 1) begin

@@ -104,6 +104,7 @@ module accumulator #(
   wire                acc_we = in_valid && !direct;
   integer             i;
   always @* begin
+    i = 0;  // a loop that is skipped would leave it as it was: a latch
     acc_new = {WIDTH{1'b0}};
     if (acc_we) begin
       for (i = 0; i < L; i = i + 1) begin

@@ -98,6 +98,7 @@ module operand_column #(
   reg [6:0] slot;
   reg [ZW-1:0] sel;
   always @* begin
+    z = 0;  // as k below
     weight = {N_Z * WEIGHT_BITS{1'b0}};
     slot   = 7'd0;
     sel    = {ZW{1'b0}};
@@ -116,6 +117,7 @@ module operand_column #(
   reg [7:0] idle;  // lanes, or pixels, whose multiplier stays idle
   integer k;
   always @* begin
+    k = 0;  // a loop that is skipped would leave it as it was: a latch
     idle = 8'd0;
     if (tap_on) begin
       if (dw) begin

@@ -51,6 +51,9 @@ module pool_line (
   reg [8:0] a0, a1, b0, b1, m;
   reg signed [12:0] sum;
   always @* begin
+    j = 0;  // loops that are skipped would leave these as they were: latches
+    r = 0;
+    c = 0;
     pooled = 128'd0;
     ja = 6'd0;
     jb = 6'd0;

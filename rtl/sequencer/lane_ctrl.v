@@ -65,6 +65,7 @@ module lane_ctrl #(
   integer i;
 
   always @* begin
+    i          = 0;  // a loop that is skipped would leave it as it was: a latch
     next_valid = {L{1'b0}};
     next_left  = {L{1'b0}};
     next_right = {L{1'b0}};

@@ -100,6 +100,7 @@ module fc_flatten #(
   reg [6:0] at;
   reg [TW-1:0] mine;
   always @* begin
+    t = 0;  // a loop that is skipped would leave it as it was: a latch
     we    = 9'd0;
     bytes_out = 72'd0;
     ats   = 54'd0;

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-
-from models.activation import ROUNDINGS, Activation
-from models.params import ActTable
-from tb.core.pipe import join, run_stages, signed
-from tb.simrun import run
+from openkpu.models.activation import ROUNDINGS, Activation
+from openkpu.models.params import ActTable
+from openkpu.tb.core.pipe import join, run_stages, signed
+from openkpu.tb.simrun import run
 
 LOW, HIGH = -(1 << 35), (1 << 35) - 1
 # docs/kpu.md 1.2 and 1.3: shift 2, values -8..8

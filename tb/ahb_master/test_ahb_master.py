@@ -9,10 +9,9 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-
-from tb.common.ahb_monitor import AhbMonitor
-from tb.common.ahb_responder import ERROR, OKAY, RETRY, SPLIT, AhbResponder, Faults
-from tb.simrun import run
+from openkpu.tb.common.ahb_monitor import AhbMonitor
+from openkpu.tb.common.ahb_responder import ERROR, OKAY, RETRY, SPLIT, AhbResponder, Faults
+from openkpu.tb.simrun import run
 
 
 @dataclass
@@ -223,8 +222,12 @@ async def grant_lost_at_every_beat(dut) -> None:
 
         async def arbiter(count=beats):
             goal = bench.bus.beats + count
-            while bench.bus.beats < goal:
+            for _ in range(5000):
+                if bench.bus.beats >= goal:
+                    break
                 await RisingEdge(dut.clk)
+            else:
+                raise AssertionError(f"{bench.bus.beats} beats, expected {goal}")
             bench.bus.granted = False
             for _ in range(5):
                 await RisingEdge(dut.clk)

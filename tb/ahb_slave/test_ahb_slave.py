@@ -7,9 +7,8 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-
-from tb.common.ahb_host import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ, AhbHost, Transfer
-from tb.simrun import SIMS, run
+from openkpu.tb.common.ahb_host import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ, AhbHost, Transfer
+from openkpu.tb.simrun import SIMS, run
 
 RAM = 0x200000
 RAM_BYTES = 16384 * 64  # of the bench: half of the window

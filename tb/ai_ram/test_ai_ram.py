@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-
-from tb.core.pipe import reset
-from tb.simrun import run
+from openkpu.tb.core.pipe import reset
+from openkpu.tb.simrun import run
 
 REQUESTS = ("fill_req", "unload_req", "writeback_req", "load_req", "window_req")
 OTHERS = (

@@ -7,9 +7,8 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-
-from tb.core.pipe import run_stages
-from tb.simrun import SIMS, run
+from openkpu.tb.core.pipe import run_stages
+from openkpu.tb.simrun import SIMS, run
 
 ALU = (-(1 << 35), (1 << 35) - 1, -1, 0, 1)
 MUL = (-(1 << 23), (1 << 23) - 1, -1, 0, 1)

@@ -3,17 +3,16 @@
 
 import numpy as np
 from cocotb.triggers import FallingEdge
-
-from models import airam
-from models.generate import random_layer
-from models.layout import ROW_BYTES, Layout
-from tb.claims import networks, record
-from tb.claims.claim import claim
-from tb.claims.networks import rng, slow
-from tb.claims.record import option
-from tb.claims.scene import Scene
-from tb.device.device import Device, Tables
-from tb.device.registers import EIGHT_BIT_MODE
+from openkpu.models import airam
+from openkpu.models.generate import random_layer
+from openkpu.models.layout import ROW_BYTES, Layout
+from openkpu.tb.claims import networks, record
+from openkpu.tb.claims.claim import claim
+from openkpu.tb.claims.networks import rng, slow
+from openkpu.tb.claims.record import option
+from openkpu.tb.claims.scene import Scene
+from openkpu.tb.device.device import Device, Tables
+from openkpu.tb.device.registers import EIGHT_BIT_MODE
 
 AI_CONFIG = 0x1FC
 POOLS = range(10)

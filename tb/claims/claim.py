@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import cocotb
-
-from tb.device.device import Device
+from openkpu.tb.device.device import Device
 
 IDS = tuple(f"C{n}" for n in range(1, 11))
 VERDICTS = "OKPU_VERDICTS"  # environment: file that takes a JSON line for every claim that was run

@@ -4,14 +4,13 @@
 from dataclasses import replace
 
 import numpy as np
-
-from models.network import UNWRITTEN, Storage
-from tb.claims import networks, record
-from tb.claims.claim import claim
-from tb.claims.networks import Case
-from tb.claims.scene import Scene
-from tb.device.device import Device
-from tb.device.registers import AI, Ctrl, Int
+from openkpu.models.network import UNWRITTEN, Storage
+from openkpu.tb.claims import networks, record
+from openkpu.tb.claims.claim import claim
+from openkpu.tb.claims.networks import Case
+from openkpu.tb.claims.scene import Scene
+from openkpu.tb.device.device import Device
+from openkpu.tb.device.registers import AI, Ctrl, Int
 
 POLLS = 3000  # reads of a register while waiting for it
 IDLE = 1500  # cycles in which nothing may happen after a stop

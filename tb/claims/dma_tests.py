@@ -4,12 +4,11 @@
 from itertools import pairwise
 
 import numpy as np
-
-from tb.claims import networks, record
-from tb.claims.claim import claim
-from tb.claims.record import option
-from tb.claims.scene import FLAGS, Scene
-from tb.device.device import Device
+from openkpu.tb.claims import networks, record
+from openkpu.tb.claims.claim import claim
+from openkpu.tb.claims.record import option
+from openkpu.tb.claims.scene import FLAGS, Scene
+from openkpu.tb.device.device import Device
 
 DEPTHS = {"weight": "WGT_FIFO_DEPTH", "bias": "BIAS_FIFO_DEPTH", "pixel": "PIX_FIFO_DEPTH"}
 

@@ -4,12 +4,11 @@
 from itertools import pairwise
 
 import numpy as np
-
-from models.layout import Layout
-from tb.claims import networks, record
-from tb.claims.claim import claim
-from tb.claims.scene import FLAGS, READS, Scene, words
-from tb.device.device import Device
+from openkpu.models.layout import Layout
+from openkpu.tb.claims import networks, record
+from openkpu.tb.claims.claim import claim
+from openkpu.tb.claims.scene import FLAGS, READS, Scene, words
+from openkpu.tb.device.device import Device
 
 
 @claim(

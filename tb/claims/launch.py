@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from models import configs
-from tb import simrun
-from tb.claims.claim import CLAIMS, IDS, VERDICTS, Claim
-from tb.device import launch
+from openkpu.models import configs
+from openkpu.tb import simrun
+from openkpu.tb.claims.claim import CLAIMS, IDS, VERDICTS, Claim
+from openkpu.tb.device import launch
 
 CONFIG = "nano"
 MODULES = tuple(f"tb.claims.{n}_tests" for n in ("flow", "dma", "array", "memory", "control"))

@@ -5,15 +5,14 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-
-from models.network import Storage
-from tb.claims import networks, record
-from tb.claims.claim import claim
-from tb.claims.networks import Case, rng
-from tb.claims.scene import READS, Scene
-from tb.device.device import Device
-from tb.device.registers import AI
-from tb.device.trace import Trace
+from openkpu.models.network import Storage
+from openkpu.tb.claims import networks, record
+from openkpu.tb.claims.claim import claim
+from openkpu.tb.claims.networks import Case, rng
+from openkpu.tb.claims.scene import READS, Scene
+from openkpu.tb.device.device import Device
+from openkpu.tb.device.registers import AI
+from openkpu.tb.device.trace import Trace
 
 READ, NEXT, WRITE = 5, 2, 9  # wait states: first read of a burst, later ones, writes
 

@@ -10,11 +10,10 @@ from typing import Any
 import cocotb
 import numpy as np
 import numpy.typing as npt
-
-from models import digits
-from models.generate import random_layer
-from models.layout import Layout
-from models.network import Network
+from openkpu.models import digits
+from openkpu.models.generate import random_layer
+from openkpu.models.layout import Layout
+from openkpu.models.network import Network
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -6,15 +6,14 @@ from collections.abc import Awaitable, Callable
 
 import numpy as np
 from cocotb.triggers import FallingEdge
-
-from models.network import Storage
-from tb.claims import networks
-from tb.claims.networks import Case
-from tb.claims.scene import Scene
-from tb.device.device import Device
-from tb.device.registers import AI
-from tb.device.stream import finish_stream
-from tb.device.trace import Trace, read_trace
+from openkpu.models.network import Storage
+from openkpu.tb.claims import networks
+from openkpu.tb.claims.networks import Case
+from openkpu.tb.claims.scene import Scene
+from openkpu.tb.device.device import Device
+from openkpu.tb.device.registers import AI
+from openkpu.tb.device.stream import finish_stream
+from openkpu.tb.device.trace import Trace, read_trace
 
 LIMIT = 20_000  # cycles that an inference may take
 AFTER = 20  # cycles recorded after the end

@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-
-from models.layer import LayerArg
-from models.layout import Layout
-from models.network import Network, Storage
-from models.params import ACT_BYTES, BN_BYTES
-from models.roofline import map_bytes
-from tb.device.trace import Trace, Values
+from openkpu.models.layer import LayerArg
+from openkpu.models.layout import Layout
+from openkpu.models.network import Network, Storage
+from openkpu.models.params import ACT_BYTES, BN_BYTES
+from openkpu.models.roofline import map_bytes
+from openkpu.tb.device.trace import Trace, Values
 
 Span = tuple[int, int]
 READS = ("list", "biases", "weights", "pixels")

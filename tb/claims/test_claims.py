@@ -2,12 +2,11 @@
 """The claims under pytest: all of them on both simulators."""
 
 import pytest
-
-from scripts import claim_table
-from tb.claims import launch
-from tb.claims.claim import IDS
-from tb.claims.mutations import MUTATIONS
-from tb.simrun import ROOT, SIMS
+from openkpu.scripts import claim_table
+from openkpu.tb.claims import launch
+from openkpu.tb.claims.claim import IDS
+from openkpu.tb.claims.mutations import MUTATIONS
+from openkpu.tb.simrun import ROOT, SIMS
 
 
 @pytest.mark.parametrize("sim", SIMS)

@@ -2,11 +2,10 @@
 """The other half of C6: a build without the gate (GATE=0)."""
 
 import cocotb
-
-from tb.claims import networks, record
-from tb.claims.claim import keep
-from tb.claims.record import option
-from tb.device.device import Device
+from openkpu.tb.claims import networks, record
+from openkpu.tb.claims.claim import keep
+from openkpu.tb.claims.record import option
+from openkpu.tb.device.device import Device
 
 
 @cocotb.test()

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import Timer
-
-from tb.device.registers import COUNTERS
+from openkpu.tb.device.registers import COUNTERS
 
 LOAD_STORAGE, DUMP_STORAGE, LOAD_RAM, DUMP_RAM, DUMP_PERF, CLEAR_PERF, DUMP_BEATS = range(1, 8)
 WIDTH = len(COUNTERS)
@@ -35,8 +34,15 @@ def decode(text: bytes, width: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
     return words[:, ::-1].reshape(-1), unknown[:, ::-1].reshape(-1)
 
 
+class OutOfBounds(AssertionError):
+    """An access of the back door reaches beyond the end of its memory."""
+
+
 class Backdoor:
-    """Back door of a running tb_top; files lie in the simulation's working folder."""
+    """Back door of a running tb_top; files lie in the simulation's working folder.
+
+    OutOfBounds when an access does not fit, before anything is written.
+    """
 
     def __init__(self, tb: SimHandleBase) -> None:
         self.tb = tb
@@ -51,16 +57,32 @@ class Backdoor:
         tb.bd_go.value = 0
         await Timer(1, "ns")
 
+    @property
+    def storage_bytes(self) -> int:
+        """Size of the storage."""
+        return 4 * int(self.tb.store_words.value)
+
+    @property
+    def ram_rows(self) -> int:
+        """Rows of the AI RAM."""
+        return int(self.tb.ram_rows.value)
+
+    def _fits(self, what: str, first: int, count: int, size: int) -> None:
+        if first < 0 or count < 1 or first + count > size:
+            raise OutOfBounds(f"{count} {what} at {first} do not fit: there are {size}")
+
     async def load_storage(self, addr: int, data: Bytes) -> None:
         """Write bytes from byte address ``addr`` (a multiple of 4) on; padded to whole words."""
         if addr % 4:
             raise ValueError(f"storage address {addr:#x} is not a multiple of 4")
         padded = np.pad(data, (0, -len(data) % 4))
+        self._fits("bytes of storage", addr, padded.size, self.storage_bytes)
         Path("storage_in.hex").write_text(encode(padded, 4, addr // 4))
         await self.command(LOAD_STORAGE)
 
     async def read_storage(self, addr: int, size: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
         """``size`` bytes from byte address ``addr`` on, and which are unknown."""
+        self._fits("bytes of storage", addr, size, self.storage_bytes)
         first, last = addr // 4, (addr + size - 1) // 4
         await self.command(DUMP_STORAGE, first, last)
         data, unknown = decode(Path("storage_out.hex").read_bytes(), 4)
@@ -69,11 +91,13 @@ class Backdoor:
 
     async def load_ram(self, row: int, data: Bytes) -> None:
         """Write whole rows of the AI RAM."""
+        self._fits("rows of the AI RAM", row, data.size // 64, self.ram_rows)
         Path("ai_ram_in.hex").write_text(encode(data, 64, row))
         await self.command(LOAD_RAM)
 
     async def read_ram(self, row: int, rows: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
         """Whole rows of the AI RAM, and which bytes are unknown."""
+        self._fits("rows of the AI RAM", row, rows, self.ram_rows)
         await self.command(DUMP_RAM, row, row + rows - 1)
         return decode(Path("ai_ram_out.hex").read_bytes(), 64)
 

@@ -5,12 +5,11 @@ import random
 
 import cocotb
 import pytest
-
-from models.layer import ERROR_CODES, LayerArg
-from tb.control.neighbours import INPUTS, Neighbours
-from tb.core.desc import touches
-from tb.core.pipe import reset
-from tb.simrun import run
+from openkpu.models.layer import ERROR_CODES, LayerArg
+from openkpu.tb.control.neighbours import INPUTS, Neighbours
+from openkpu.tb.core.desc import touches
+from openkpu.tb.core.pipe import reset
+from openkpu.tb.simrun import run
 
 N_Z = 2
 CONFIGURATION = ("wgt_adr", "bias_adr", "list_adr", "list_len", "res_adr")

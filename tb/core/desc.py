@@ -4,9 +4,9 @@
 import tomllib
 from dataclasses import dataclass
 
-from models.layer import LayerArg
-from models.pooling import PICKS, POOL_STRIDE
-from tb.simrun import ROOT
+from openkpu.models.layer import LayerArg
+from openkpu.models.pooling import PICKS, POOL_STRIDE
+from openkpu.tb.simrun import ROOT
 
 SOURCE = ROOT / "rtl" / "include" / "fields.toml"
 TAPS, CHAN, DWROW, FC = range(4)  # MODE_*

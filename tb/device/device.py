@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, First, RisingEdge
-
-from models import airam
-from models.layer import LayerArg
-from models.layout import ROW_BYTES, Layout
-from tb.common.backdoor import Backdoor
-from tb.device.host_agent import AhbHostDriver, Transfer
-from tb.device.registers import (
+from openkpu.models import airam
+from openkpu.models.layer import LayerArg
+from openkpu.models.layout import ROW_BYTES, Layout
+from openkpu.tb.common.backdoor import Backdoor
+from openkpu.tb.coverage.instrument import observe
+from openkpu.tb.device.host_agent import AhbHostDriver, Transfer
+from openkpu.tb.device.registers import (
     AI,
     AI_RAM,
     COUNTERS,
@@ -69,6 +69,8 @@ class Device:
         self.send = send or AhbHostDriver(tb, "s", tb.clk).send
         self.back = Backdoor(tb)
         self.rng = np.random.default_rng(seed)
+        self.woke = 0  # cycle in which the last wait ended
+        observe(tb)
 
     # -------------------------------------------------------------- registers
     async def transfer(self, *transfers: Transfer) -> list[Transfer]:
@@ -160,6 +162,7 @@ class Device:
             await First(RisingEdge(tb.wake), *([RisingEdge(pulse)] if beat else []))
             if beat and not int(tb.wake.value):
                 beat(int(tb.cycle.value) - start)
+        self.woke = int(tb.cycle.value)
         await FallingEdge(tb.clk)
         if not int(tb.irq.value):
             raise DeviceTimeout(f"no interrupt within {limit} cycles")
@@ -174,6 +177,28 @@ class Device:
             await RisingEdge(tb.timeout)
         await FallingEdge(tb.clk)
         tb.deadline.value = (1 << 64) - 1
+
+    async def wait_at_most(self, cycles: int) -> None:
+        """Sleep until the interrupt line is high, or so many cycles have passed."""
+        tb = self.tb
+        tb.deadline.value = int(tb.cycle.value) + cycles
+        await FallingEdge(tb.clk)
+        if not int(tb.wake.value):
+            await RisingEdge(tb.wake)
+        await FallingEdge(tb.clk)
+        tb.deadline.value = (1 << 64) - 1
+
+    async def read_until(
+        self, addr: int, good: Callable[[int], bool], limit: int, what: str
+    ) -> int:
+        """Read a register until its value is ``good``; DeviceTimeout after ``limit`` cycles."""
+        start = int(self.tb.cycle.value)
+        while True:
+            value = await self.read(addr)
+            if good(value):
+                return value
+            if int(self.tb.cycle.value) - start > limit:
+                raise DeviceTimeout(f"{what}: still {value} after {limit} cycles")
 
     @property
     def slow_simulator(self) -> bool:

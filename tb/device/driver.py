@@ -18,15 +18,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 from cocotb.triggers import First, RisingEdge, Timer
-
-from models import airam
-from models.kmodel import Segment, Step
-from models.layer import LayerArg
-from models.layout import AI_RAM_ROWS, ROW_BYTES, Layout
-from models.roofline import map_bytes
-from tb.device import window
-from tb.device.device import Device, DeviceTimeout
-from tb.device.registers import (
+from openkpu.models import airam
+from openkpu.models.kmodel import Segment, Step
+from openkpu.models.layer import LayerArg
+from openkpu.models.layout import AI_RAM_ROWS, ROW_BYTES, Layout
+from openkpu.models.roofline import map_bytes
+from openkpu.tb.device import window
+from openkpu.tb.device.device import Device, DeviceTimeout
+from openkpu.tb.device.registers import (
     AI,
     EIGHT_BIT_MODE,
     FIFO_DATA_OUT,
@@ -80,7 +79,13 @@ class Driver:
         self.ram = airam.new_ram()  # and their values
         self.index = np.arange(self.ram.size, dtype=np.int32)
         self.host_cycles = 0  # spent on moving maps through the window
+        self.began: int | None = None  # cycle of the first access since ``forget``
+        self.ended = 0  # cycle in which the last byte of a map or result had arrived
         self.seen: list[int] = []  # KPU interrupts in the order they were served
+
+    def forget(self) -> None:
+        """Another run begins: ``host_cycles``, ``began`` and ``ended`` anew."""
+        self.host_cycles, self.began, self.ended = 0, None, 0
 
     async def load_file(self) -> None:
         """Put the model's file into storage."""
@@ -94,7 +99,8 @@ class Driver:
             done = await self.device.transfer(*transfers[at : at + CHUNK])
             bad = [hex(t.addr) for t in done if t.resp]
             assert not bad, f"window accesses answered with an error: {bad[:4]}"
-        self.host_cycles += int(self.device.tb.cycle.value) - start
+        self.ended = int(self.device.tb.cycle.value)
+        self.host_cycles += self.ended - start
 
     async def upload(self, layout: Layout, x: Bytes) -> None:
         """A dense map (C, H, W) into the AI RAM."""
@@ -178,6 +184,8 @@ class Driver:
 
         DeviceError when the device reports one, DeviceTimeout after ``limit`` cycles of a wait.
         """
+        if self.began is None:
+            self.began = int(self.device.tb.cycle.value)
         if way == "tasks":  # the device loads the first map itself
             first = segment.steps[0].arg.in_layout
             self.learn(first, segment.ram[self._bytes_of(first)])
@@ -294,6 +302,7 @@ class Driver:
                 beat(now - start)
             await First(RisingEdge(tb.irq), Timer(POLL * CLOCK, "ns"))
         data = np.array(found, dtype="<u4").view(np.uint8)
+        self.ended = int(tb.cycle.value)
         assert not data[size:].any(), f"padding of the last result word: {data[size:]}"
         return data[:size].copy()
 
@@ -327,6 +336,7 @@ class Driver:
         )
         await device.start()
         await device.finish(limit, beat)
+        self.ended = device.woke
         y, unknown = await device.back.read_storage(at_result, size)
         assert not unknown.any(), "unknown bits in the result"
         return y.reshape(last.out_shape)

@@ -8,16 +8,18 @@ from typing import Any
 
 import cocotb
 import numpy as np
-
-from models import airam
-from models.kmodel import Outcome, Program, Segment, Step, golden_kpu, loads, walk
-from models.kmodel.build import build_v0, build_v1, chain
-from models.layout import Layout
-from tb.device.device import Device, DeviceError, DeviceTimeout
-from tb.device.driver import ALL, Driver
-from tb.device.registers import (
+from cocotb.triggers import FallingEdge, Timer
+from openkpu.models import airam
+from openkpu.models.kmodel import Outcome, Program, Segment, Step, golden_kpu, loads, walk
+from openkpu.models.kmodel.build import build_v0, build_v1, chain
+from openkpu.models.layout import Layout
+from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
+from openkpu.tb.device.driver import ALL, Driver
+from openkpu.tb.device.registers import (
     AI,
+    AI_RAM,
     EIGHT_BIT_MODE,
+    FIFO_DATA_OUT,
     FIFO_THRESHOLD,
     INTERRUPT_CLEAR,
     INTERRUPT_MASK,
@@ -93,6 +95,47 @@ async def layer_by_layer(tb: Any) -> None:
             assert not int(tb.irq.value)
             await same(driver, step, y)
         device.check_rules()
+
+
+async def watch_bus(tb: Any, seen: dict[str, int]) -> None:
+    """The host's accesses as the pins show them: cycles of the first and of the last one of a map,
+    a result or AI_CTRL, and how many cycles accesses of maps take."""
+    seen |= {"maps": 0}
+    data = False  # the data phase is of an access to the AI RAM
+    while True:
+        await FallingEdge(tb.clk)
+        await Timer(1, "ns")  # the driver has put its values on the pins by now
+        active, address = bool(int(tb.s_htrans.value) & 2), int(tb.s_haddr.value)
+        now, ready = int(tb.cycle.value), int(tb.s_hready.value)
+        is_map = active and address >= AI_RAM
+        seen["maps"] += int(is_map or data)
+        data = is_map if ready else data
+        is_fifo = address & ~7 == FIFO_DATA_OUT
+        if active and (is_map or is_fifo or address == AI["AI_CTRL"]):
+            seen.setdefault("first", now)
+            seen["last"] = now
+
+
+@cocotb.test()
+async def span_of_a_run(tb: Any) -> None:
+    """From the first byte of the input to the last one of the result, as the pins show it."""
+    x, file = tiny(4, 21)
+    for way in Driver.WAYS:
+        device, driver, program = await ready(file)
+        ((segment, _),) = segments(program, x)
+        seen: dict[str, int] = {}
+        watcher = cocotb.start_soon(watch_bus(tb, seen))
+        await device.wait_cycles(50)  # which do not count
+        await driver.run(way, segment, LIMIT)
+        watcher.cancel()
+        cycles = driver.ended - driver.began
+        last = device.woke if way == "tasks" else seen["last"]
+        # registers are written before the device reads the input itself
+        assert 0 <= cycles - (last - seen["first"]) < (60 if way == "tasks" else 6), (way, seen)
+        assert (seen["maps"] == 0) == (way == "tasks"), seen
+        assert abs(driver.host_cycles - seen["maps"]) <= 4, (driver.host_cycles, seen)
+        driver.forget()
+        assert (driver.host_cycles, driver.began) == (0, None)
 
 
 @cocotb.test()

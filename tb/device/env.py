@@ -13,6 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from cocotb.handle import SimHandleBase
+from openkpu.models import airam
+from openkpu.models.golden import run_layer
+from openkpu.models.layer import WORDS, LayerArg, LayerError
+from openkpu.models.params import ACT_BYTES, BN_BYTES
+from openkpu.tb.common.backdoor import Backdoor
+from openkpu.tb.device.host_agent import AhbHostDriver, AhbHostMonitor, Transfer
+from openkpu.tb.device.ral import Adapter, Registers
+from openkpu.tb.device.registers import AI, AI_RAM, EIGHT_BIT_MODE, Ctrl
 from pyuvm import (
     ConfigDB,
     uvm_agent,
@@ -23,15 +31,6 @@ from pyuvm import (
     uvm_sequencer,
     uvm_subscriber,
 )
-
-from models import airam
-from models.golden import run_layer
-from models.layer import WORDS, LayerArg, LayerError
-from models.params import ACT_BYTES, BN_BYTES
-from tb.common.backdoor import Backdoor
-from tb.device.host_agent import AhbHostDriver, AhbHostMonitor, Transfer
-from tb.device.ral import Adapter, Registers
-from tb.device.registers import AI, AI_RAM, EIGHT_BIT_MODE, Ctrl
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sequence item of the host agent."""
 
+from openkpu.tb.device.host_agent import Transfer
 from pyuvm import uvm_sequence_item
-
-from tb.device.host_agent import Transfer
 
 
 class HostItem(uvm_sequence_item):

@@ -13,14 +13,14 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
-
-from models.golden import run_layer
-from models.network import Network
-from models.vectors import VectorLayer
-from tb.device.device import Device, DeviceError, DeviceTimeout, Tables
-from tb.device.model_job import counts, run_model
-from tb.device.registers import COUNTERS
-from tb.device.stream_job import run_streams
+from openkpu.models.golden import run_layer
+from openkpu.models.network import Network
+from openkpu.models.vectors import VectorLayer
+from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout, Tables
+from openkpu.tb.device.registers import COUNTERS
+from openkpu.tb.device.run_model import counts, run_model
+from openkpu.tb.device.run_random import run_random
+from openkpu.tb.device.run_stream import run_streams
 
 
 class Events:
@@ -112,6 +112,7 @@ async def infer(device: Device, job: dict[str, Any], say: Events) -> None:
         )
         registers["AI_RES_ADR"] = storage.results[number]
         await device.configure(registers)
+        began = int(device.tb.cycle.value)
         await device.start()
         failure = None
         try:
@@ -153,6 +154,7 @@ async def infer(device: Device, job: dict[str, Any], say: Events) -> None:
             layers=layers,
             failure=failure,
             inference=inference,
+            cycles=device.woke - began,
         )
         maps.clear()
         if failure:
@@ -171,6 +173,8 @@ async def run_job(tb: cocotb.handle.SimHandleBase) -> None:
         await replay(device, job["layers"], job["limits"], say)
     elif job["kind"] == "model":
         await run_model(device, job, say)
+    elif job["kind"] == "random":
+        await run_random(device, job, say)
     elif job["kind"] == "streams":
         await run_streams(device, job, say)
     else:

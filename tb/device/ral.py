@@ -4,6 +4,9 @@
 A 64-bit register becomes two 32-bit ones, ``name`` and ``name_hi``, as the bus sees them.
 """
 
+from openkpu.scripts.gen_regs import access, compile_map
+from openkpu.tb.device.host_agent import OKAY, Transfer
+from openkpu.tb.device.host_item import HostItem
 from pyuvm import (
     uvm_access_e,
     uvm_endianness_e,
@@ -14,10 +17,6 @@ from pyuvm import (
     uvm_reg_field,
     uvm_status_e,
 )
-
-from scripts.gen_regs import access, compile_map
-from tb.device.host_agent import OKAY, Transfer
-from tb.device.host_item import HostItem
 
 POLICY = {"RO": "RO", "WO": "WO", "RW": "RW", "W1C": "W1C", "WC": "WC"}
 

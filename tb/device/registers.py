@@ -3,7 +3,7 @@
 
 from enum import IntEnum, IntFlag
 
-from models.regmap import AI_RAM, COUNTERS, ERROR_CODES, OFFSETS
+from openkpu.models.regmap import AI_RAM, COUNTERS, ERROR_CODES, OFFSETS
 
 __all__ = ["AI_RAM", "COUNTERS"]
 

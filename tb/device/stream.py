@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
-from models.network import Network, Storage
-from tb.device.device import Device
-from tb.device.registers import AI, COUNTERS, PERF, Int
+from openkpu.models.network import Network, Storage
+from openkpu.tb.device.device import Device, DeviceTimeout
+from openkpu.tb.device.registers import AI, COUNTERS, PERF, Int
 
 WIDEST = 16  # bytes of the widest bus word: results must be aligned to the bus
 INFERENCES = PERF + 8 * COUNTERS.index("inferences")
@@ -25,6 +24,7 @@ class StreamRun:
     wrong: npt.NDArray[np.int64]  # bytes of each result that are not the golden model's
     counters: dict[str, int]  # at the end, through the registers
     bus_cycles: int  # cycles with a transfer of the device on the bus, first start to last end
+    span: int = 0  # cycles of the bench from the start to the interrupt at the end of a stream
 
     @property
     def cycles(self) -> npt.NDArray[np.int64]:
@@ -51,9 +51,9 @@ async def finish_stream(
 ) -> None:
     """Wait for ``count`` inferences, each at most ``limit`` cycles after the one before.
 
-    DeviceError when the device reports one, AssertionError when it stops too early.
+    DeviceError when the device reports one, DeviceTimeout when nothing comes.
     """
-    done = 0
+    done, since = 0, int(device.tb.cycle.value)
     while done < count:
         await device.wait(limit)
         await device.write(AI["AI_INT_STATUS"], int(Int.DONE))
@@ -62,6 +62,10 @@ async def finish_stream(
             await device.clear()
             raise error
         before, done = done, await device.read(INFERENCES)
+        now = int(device.tb.cycle.value)
+        since = now if done > before else since
+        if now - since > limit:
+            raise DeviceTimeout(f"{done} of {count} inferences, no other within {limit} cycles")
         for number in range(before, done):
             if on_inference:
                 on_inference(number)
@@ -85,11 +89,13 @@ async def run_stream(
 ) -> StreamRun:
     """The images in one continuous run; results compared with the golden model's."""
     storage = await prepare(device, network, images, base=base)
-    busy = int(device.tb.bus_cycles.value)
+    busy, began = int(device.tb.bus_cycles.value), int(device.tb.cycle.value)
     await device.start()
     await finish_stream(device, len(images), limit, on_inference)
-    busy = int(device.tb.bus_cycles.value) - busy
-    return await collect(device, network, images, storage, busy, golden)
+    busy, span = int(device.tb.bus_cycles.value) - busy, device.woke - began
+    run = await collect(device, network, images, storage, busy, golden)
+    run.span = span
+    return run
 
 
 async def collect(
@@ -116,10 +122,17 @@ async def collect(
 
 
 async def run_one_by_one(
-    device: Device, network: Network, images: np.ndarray, *, limit: int, base: int = 0
+    device: Device,
+    network: Network,
+    images: np.ndarray,
+    *,
+    limit: int,
+    base: int = 0,
+    golden: npt.NDArray[np.uint8] | None = None,
 ) -> StreamRun:
     """The same images, each started by the host when the one before is done."""
-    golden = await golden_results(network, images)
+    if golden is None:
+        golden = await golden_results(network, images)
     storage = await prepare(device, network, images, base=base, continuous=False)
     ends, busy = [], int(device.tb.bus_cycles.value)
     total = np.zeros(len(COUNTERS), dtype=np.uint64)

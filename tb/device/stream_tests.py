@@ -5,15 +5,20 @@ import os
 
 import cocotb
 import numpy as np
-from cocotb.triggers import FallingEdge, RisingEdge
-
-from models import digits
-from models.generate import Limits, random_network
-from models.network import Network, Storage
-from tb.device.device import Device, DeviceError
-from tb.device.registers import AI, Ctrl, Err
-from tb.device.stream import INFERENCES, collect, finish_stream, prepare, run_one_by_one, run_stream
-from tb.device.stream_job import DISTURBED
+from openkpu.models import digits
+from openkpu.models.generate import Limits, random_network
+from openkpu.models.network import Network, Storage
+from openkpu.tb.device.device import Device, DeviceError
+from openkpu.tb.device.registers import AI, Ctrl, Err
+from openkpu.tb.device.run_stream import DISTURBED
+from openkpu.tb.device.stream import (
+    INFERENCES,
+    collect,
+    finish_stream,
+    prepare,
+    run_one_by_one,
+    run_stream,
+)
 
 LIMIT = 400_000  # cycles from one inference to the next
 SLOW = "icarus" in cocotb.SIM_NAME.lower()
@@ -60,6 +65,11 @@ async def stream(device: Device, network: Network, count: int, **more) -> None:
     """A stream of random images, every result exact."""
     run = await run_stream(device, network, pictures(network, count), limit=LIMIT, **more)
     assert len(run.ends) == count == run.counters["inferences"] and not run.wrong.any(), run.wrong
+    # the device's own counter is the time from the start to the last byte of the last result
+    total = run.counters["total"]
+    assert 0 <= total - int(run.ends[-1][0]) < 8, (total, run.ends[-1][0])
+    # (the last inference may end while the interrupt of the one before is served)
+    assert abs(run.span - total) < 60, (run.span, total)
 
 
 async def results(device: Device, network: Network, images: np.ndarray, storage: Storage) -> None:
@@ -131,12 +141,13 @@ async def addresses_on_the_fly(tb) -> None:
             done = await device.read(INFERENCES)
             if done >= number or (status >> 6 & 1 and done == number - 1):
                 break
+        else:
+            raise AssertionError(f"image {number} was not taken")
         if number + 1 < len(order):
             await device.write(AI["AI_NPIX_ADR"], at[number + 1])
             if done == number - 1:  # what was taken is what was written before
                 assert await device.read(AI["AI_TAKEN_ADR"]) == at[number]
-        while await device.read(INFERENCES) < number:
-            pass
+        await device.read_until(INFERENCES, number.__le__, LIMIT, f"inference {number}")
     await finish_stream(device, len(order), LIMIT)
     await results(device, network, images[order], storage)
 
@@ -151,13 +162,9 @@ async def ended_early(tb) -> None:
     for address, value in ends:
         storage = await prepare(device, network, images)
         await device.start()
-        for _ in range(LIMIT):
-            if await device.read(INFERENCES) >= 2:
-                break
+        await device.read_until(INFERENCES, lambda n: n >= 2, LIMIT, "inferences")
         await device.write(address, int(value))
-        for _ in range(LIMIT):
-            if not await device.read(AI["AI_STATUS"]) & 1:
-                break
+        await device.read_until(AI["AI_STATUS"], lambda s: not s & 1, LIMIT, "AI_STATUS")
         count = await device.read(INFERENCES)
         assert 3 <= count < 12, f"{count} inferences"
         await device.clear()
@@ -208,11 +215,7 @@ async def reset_in_a_stream(tb) -> None:
             await prepare(device, network, pictures(network, 4))
             await device.start()
             wait = int(random.integers(1, 3000 if SLOW else 12000))
-            tb.deadline.value = int(tb.cycle.value) + wait
-            await FallingEdge(tb.clk)
-            if not int(tb.wake.value):
-                await RisingEdge(tb.wake)
-            await FallingEdge(tb.clk)
+            await device.wait_at_most(wait)
             await device.soft_reset()
             await device.clear()
         await stream(device, network, 3)

@@ -15,6 +15,7 @@
 `resetall
 `timescale 1ns/1ps
 `default_nettype none
+`include "openkpu_fields.vh"
 
 module tb_top #(
   // as in openkpu_top
@@ -157,6 +158,9 @@ module tb_top #(
   wire wake      = irq | timeout;
   wire s_busy    = (s_htrans != 2'b00);
   wire heartbeat = cycle[15];
+  // sizes of the memories behind the back door: storage in words, AI RAM in rows
+  wire [31:0] store_words = STORE_DEPTH;
+  wire [31:0] ram_rows    = AI_RAM_ROWS;
   wire slow_beat = cycle[21];
 
   // counters at the end of every layer
@@ -173,6 +177,13 @@ module tb_top #(
     if (bd_go && bd_cmd == 4'd6)                    perf_count <= 32'd0;
     else if (layer_done === 1'b1 && perf_count < PERF_DEPTH) perf_count <= perf_count + 32'd1;
   end
+
+  // for the functional coverage: {from a task list, descriptor} of the layer that ended last
+  reg [`DESC_BITS:0] layer_ran = {(`DESC_BITS+1){1'b0}};
+  wire [1:0] cnn_mode    = dut.u_host.u_regs.u_ai.mode;
+  wire       device_busy = dut.u_control.busy;
+  always @(posedge clk)
+    layer_ran <= (layer_done === 1'b1) ? {dut.u_control.list_mode, dut.desc} : layer_ran;
 
   always @(posedge bd_go) begin
     case (bd_cmd)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from tb.simrun import ROOT
+from openkpu.tb.simrun import ROOT
 
 GOOD = ROOT / "models/tests/data/vectors/raw_pool0.npz"
 

@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from models import configs
-from tb.device import launch
-from tb.simrun import ROOT, SIMS, run
+from openkpu.models import configs, digits
+from openkpu.tb.device import launch
+from openkpu.tb.simrun import ROOT, SIMS, run
 
 VECTORS = ROOT / "models/tests/data/vectors"
 UVM_TESTS = ["RegisterTest", "LayersTest", "NetworksTest", "ErrorsTest", "SoftResetTest"]
@@ -64,6 +63,7 @@ def test_vectors_verilator(config: str, tmp_path: Path) -> None:
     """All committed vectors; the counters agree with the golden model's counts."""
     content = replay(tmp_path, "--sim", "verilator", "--config", config, "--vectors", str(VECTORS))
     assert len(content["layers"]) == 88
+    assert content["totals"]["end_to_end"]["cycles"] is None
     golden = tmp_path / "golden.json"
     args = ["--golden", "--config", config, "--vectors", str(VECTORS), "--report", str(golden)]
     assert sim(*args).returncode == 0
@@ -90,3 +90,25 @@ def test_digits_verilator(tmp_path: Path) -> None:
 def test_digits_icarus(tmp_path: Path) -> None:
     content = replay(tmp_path, "--sim", "icarus", "--images", "1")
     assert len(content["layers"]) == 4
+    end = content["totals"]["end_to_end"]
+    assert (
+        end["cycles"] == content["totals"]["cycles_per_inference"]
+        and sum(end["parts"].values()) == end["cycles"]
+    )
+    assert end["parts"]["host_maps"] == 0 and 0 <= end["parts"]["other"] < 8
+
+
+def test_counter_is_the_time_that_passes() -> None:
+    """PERF_TOTAL of an inference against the cycles that the bench counts from start to end."""
+    network = digits.load_network()
+    events: list[dict] = []
+    images = digits.load_data()[1].pixels[:2]
+    job = {"kind": "network", "network": network, "images": images, "limit": 100_000}
+    launch.run_job("verilator", configs.load("nano"), job, events.append)
+    found = [event for event in events if event["event"] == "image"]
+    assert len(found) == 2
+    for event in found:
+        total = event["inference"]["total"]
+        assert 0 <= event["cycles"] - total < 12, (event["cycles"], total)
+        layers = sum(layer["counters"]["total"] for layer in event["layers"])
+        assert 0 <= total - layers < 8, (total, layers)

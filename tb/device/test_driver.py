@@ -2,10 +2,9 @@
 """The host driver's sequences on both simulators."""
 
 import pytest
-
-from models import configs
-from tb.device import launch
-from tb.simrun import SIMS, run
+from openkpu.models import configs
+from openkpu.tb.device import launch
+from openkpu.tb.simrun import SIMS, run
 
 
 @pytest.mark.parametrize("sim", SIMS)

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from openkpu.models import configs
+from openkpu.models.kmodel.build import build_v1, build_v3
+from openkpu.models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
+from openkpu.models.tests.test_kmodel_real import shared
+from openkpu.scripts import run_model
+from openkpu.scripts import sim as command
+from openkpu.tb.device.test_command_line import complains, sim
+from openkpu.tb.simrun import SIMS
 from PIL import Image
-
-from models import configs
-from models.kmodel.build import build_v1, build_v3
-from models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
-from models.tests.test_kmodel_real import shared
-from scripts import model_job
-from scripts import sim as command
-from tb.device.test_command_line import complains, sim
-from tb.simrun import SIMS
 
 _, C, H, W = (1, *X.shape)
 
@@ -158,6 +157,66 @@ def test_on_the_rtl(simulator: str, model: str, image: str, tmp_path: Path) -> N
     assert "0 mismatching bytes" in result.stdout and "PASS" in result.stdout
 
 
+def test_one_roofline_for_all_ways(model: str, image: str, tmp_path: Path) -> None:
+    """Layers alone and end to end, by every way: parts add up, rooflines are the same."""
+    found = {}
+    for via in run_model.WAYS:
+        report = tmp_path / f"{via}.json"
+        args = ["--sim", "icarus", "--config", "nano", "--model", model, "--image", image]
+        result = sim(*args, "--via", via, "--report", str(report))
+        assert result.returncode == 0, result.stdout + result.stderr
+        content = json.loads(report.read_text())
+        totals, end = content["totals"], content["totals"]["end_to_end"]
+        assert end["cycles"] > totals["cycles"] == end["parts"]["layers"]
+        assert sum(end["parts"].values()) == end["cycles"] and min(end["parts"].values()) >= 0
+        assert sum(end["shares"].values()) == pytest.approx(1, abs=2e-6)
+        for part, cycles in end["parts"].items():
+            assert end["shares"][part] == pytest.approx(cycles / end["cycles"], abs=1e-6)
+        # a host writes the input itself; from storage the device reads it
+        assert (end["parts"]["host_maps"] == 0) == (via == "tasks")
+        assert end["efficiency"] == pytest.approx(end["roofline_cycles"] / end["cycles"], abs=1e-4)
+        lines = [line.split() for line in result.stdout.splitlines()]
+        assert [int(w[1]) for w in lines if w[:1] == ["cycles"]] == [
+            totals["cycles"],
+            end["cycles"],
+        ]
+        assert f"end to end: {end['what']}" in result.stdout
+        assert set(content["counts"]) >= {"totals.cycles", "totals.end_to_end"}
+        rows = [layer["roofline_cycles"] for layer in content["layers"]]
+        found[via] = rows, totals["model_roofline_cycles"], end["roofline_cycles"], totals["macs"]
+    assert found["burst"] == found["layers"] == found["tasks"]
+
+
+def test_bytes_of_the_roofline(model: str, image: str) -> None:
+    """What has to cross the bus does not depend on the way."""
+    found = []
+    for via in run_model.WAYS:
+        args = command.parse(["--model", model, "--image", image, "--via", via])
+        found.append([layer.traffic for layer in run_model.Job(args).layers])
+    assert found[0] == found[1] == found[2] and len(found[0]) == len(LAYERS)
+    assert all(t["task_list"] for t in found[0])
+    assert [t["reads_input"] for t in found[0]] == [True, False, False, False]
+    assert [t["writes_output"] for t in found[0]] == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--fast"], "back door of the bench (FAST=1)"),
+        (["--layers", "1-2"], "golden model (LAYERS)"),
+    ],
+)
+def test_no_end_to_end(args: list[str], words: str, model: str, image: str, tmp_path: Path) -> None:
+    """What did not cross the bus from end to end has no such figure, and says why."""
+    report = tmp_path / "report.json"
+    base = ["--sim", "icarus", "--config", "nano", "--model", model, "--image", image]
+    result = sim(*base, *args, "--report", str(report))
+    assert result.returncode == 0, result.stdout + result.stderr
+    end = json.loads(report.read_text())["totals"]["end_to_end"]
+    assert end["cycles"] is None and words in end["why"] and set(end) == {"cycles", "why"}
+    assert f"end to end: not measured, {end['why']}" in result.stdout
+
+
 def test_a_difference_is_seen(
     tmp_path: Path,
     image: str,
@@ -165,7 +224,7 @@ def test_a_difference_is_seen(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """An RTL that truncates against a golden model that rounds: counted, told, status 1."""
-    monkeypatch.setattr(model_job, "ROUNDINGS", ("trunc", "v01", "nncase"))
+    monkeypatch.setattr(run_model, "ROUNDINGS", ("trunc", "v01", "nncase"))
     path, report = tmp_path / "v1.kmodel", tmp_path / "report.json"
     path.write_bytes(CONTAINERS["v1"])
     args = ["--sim", "icarus", "--config", "nano", "--model", str(path), "--image", image]

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from models import configs
-from models.activation import ROUNDINGS
-from models.kmodel import loads, loads_functions, run
-from models.kmodel.build import build_v1, build_v3, build_v4, build_v5_alone, chain
-from models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
-from tb.device import launch
-from tb.simrun import SIMS
+from openkpu.models import configs
+from openkpu.models.activation import ROUNDINGS
+from openkpu.models.kmodel import loads, loads_functions, run
+from openkpu.models.kmodel.build import build_v1, build_v3, build_v4, build_v5_alone, chain
+from openkpu.models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
+from openkpu.tb.device import launch
+from openkpu.tb.simrun import SIMS
 
 WAYS = ("burst", "layers", "tasks")
 STORAGE = 4 * launch.LEAST_DEPTH
@@ -29,7 +28,12 @@ class Ran:
     layers: list[dict[str, Any]]
     outputs: Arrays  # run/program/name
     maps: Arrays  # run/layer/batch, as they lay in the AI RAM
-    host_cycles: int
+    runs: list[dict[str, Any]]  # cycles and host_cycles of each
+
+    @property
+    def host_cycles(self) -> int:
+        """Of all runs."""
+        return sum(run["host_cycles"] for run in self.runs)
 
 
 def device_run(
@@ -83,9 +87,14 @@ def device_run(
         assert (issued, gated) == (event["macs"], event["macs_gated"]), event
         stalls = sum(v for k, v in counters.items() if k.startswith("stall_"))
         assert counters["total"] == counters["array_busy"] + stalls, event
-    (host,) = [e["cycles"] for e in events if e["event"] == "host"]
+    runs = [e for e in events if e["event"] == "run"]
+    assert [e["run"] for e in runs] == list(range(len(inputs)))
+    for one in runs:
+        cycles = sum(e["counters"]["total"] for e in done if e["run"] == one["run"])
+        whole = layers is None and not fast
+        assert cycles > 0 and (not whole or cycles + one["host_cycles"] <= one["cycles"]), one
     with np.load(outputs) as a, np.load(maps) as b:
-        return Ran(done, dict(a), dict(b), host)
+        return Ran(done, dict(a), dict(b), runs)
 
 
 def same(a: Arrays, b: Arrays) -> None:

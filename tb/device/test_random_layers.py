@@ -1,104 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random layers on the whole device: shapes that vectors do not have, extensions, ring wrap."""
+"""Random layers on the whole device: shapes that vectors do not have, extensions, ring wrap.
 
-import os
+By the host, as task lists and in streams, on a quiet and on a disturbed bus, with both widths of
+weights. After each case all of AI RAM and storage is compared: stray writes are failures too.
+"""
+
 from typing import Any
 
 import numpy as np
 import pytest
+from openkpu.models import configs
+from openkpu.models.generate import random_layer
+from openkpu.models.network import Network
+from openkpu.tb import seeds
+from openkpu.tb.device import launch
+from openkpu.tb.device.random_cases import SLACK, draw, storage_bytes
+from openkpu.tb.device.run_random import Case
+from openkpu.tb.simrun import SimError, run
 
-from models import configs
-from models.generate import Limits, random_layer
-from models.layer import LayerError
-from models.vectors import VectorLayer
-from tb.device import launch
-
-STORAGE = 1 << 18  # bytes; the default depth, so that other tests share the build
-RECOMPUTED = (8, 9)  # pools whose stripes overlap: the array does some pixels twice
-Choice = dict[str, Any]
+SEEDS = seeds.chosen()[0]
 
 
-def shapes(rng: np.random.Generator) -> Choice:
-    """Arguments of one random layer, each kind stressing another part of the device."""
-    n = lambda least, most: int(rng.integers(least, most))  # noqa: E731
-    kinds: list[Choice] = [
-        {},
-        {"w": n(65, 400), "h": n(1, 9), "c": n(1, 6), "o": n(1, 9)},
-        {"depthwise": True, "w": n(1, 300), "h": n(1, 20), "c": n(1, 20)},
-        {"fc": True, "c": n(1, 20), "h": n(1, 8), "w": n(1, 80), "o": n(1, 12)},
-        {"kernel": 1, "c": n(100, 400), "o": n(1, 60), "h": n(1, 10), "w": n(1, 30)},
-        {"kernel": 3, "c": n(40, 130), "o": n(1, 40), "h": n(1, 10), "w": n(1, 20)},
-        {"depthwise": True, "pool": n(0, 10), "w": n(4, 100), "h": n(4, 20), "c": n(1, 40)},
-        {"pool": 5 + n(0, 3), "w": n(4, 300), "h": n(4, 20), "c": n(1, 12), "o": n(1, 12)},
-        {"pool": 8 + n(0, 2), "w": n(1, 150), "h": n(1, 20), "c": n(1, 12), "o": n(1, 12)},
+def check(sim: str, config: str, cases: list[Case], seed: int) -> list[dict[str, Any]]:
+    """Run the cases one after the other; the events, when nothing is wrong with any of them."""
+    events: list[dict[str, Any]] = []
+    failure = ""
+    try:
+        launch.run_job(
+            sim,
+            configs.load(config),
+            {"kind": "random", "cases": cases},
+            events.append,
+            storage_bytes=storage_bytes(cases),
+            seed=seed,
+        )
+    except SimError as error:
+        failure = f"\n{error}"
+    done = [event for event in events if event["event"] == "case"]
+    wrong = [
+        f"{cases[event['index']].title}: {'; '.join(event['wrong'])}"
+        f" [{'; '.join(map(str, cases[event['index']].network.layers))}]"
+        for event in done
+        if event["wrong"]
     ]
-    choice = kinds[n(0, len(kinds))]
-    if choice.get("kernel"):
-        choice["depthwise"] = False
-    return choice
-
-
-def draw(seed: int, count: int) -> list[VectorLayer]:
-    """Random legal layers; draws that leave nothing of a map are drawn again."""
-    rng = np.random.default_rng(seed)
-    layers: list[VectorLayer] = []
-    while len(layers) < count:
-        name = f"L{len(layers):02d}"
-        try:
-            layers.append(
-                random_layer(rng, limits=Limits(), case=f"seed{seed}", name=name, **shapes(rng))
-            )
-        except LayerError:
-            continue
-    return layers
-
-
-def check(sim: str, config: str, layers: list[VectorLayer], seed: int) -> None:
-    """Run the layers one after the other; bytes and counters must agree with the golden model."""
-    wrong: list[str] = []
-    seen: list[int] = []
-
-    def hear(event: dict[str, Any]) -> None:
-        if event["event"] != "layer":
-            return
-        layer, counters = layers[event["index"]], event["counters"]
-        seen.append(event["index"])
-        good = not event["failure"] and event["mismatching_bytes"] == 0
-        if good:
-            parts = counters["array_busy"] + sum(
-                v for k, v in counters.items() if k.startswith("stall_")
-            )
-            good = counters["total"] == parts
-        if good and layer.arg.pool_type not in RECOMPUTED:
-            good = (counters["macs_issued"], counters["macs_gated"]) == (
-                event["macs"],
-                event["macs_gated"],
-            )
-        if not good:
-            wrong.append(f"{layer.title} {layer.arg}: {event}")
-
-    limits = [200_000 + 50 * layer.x.size * layer.arg.o_ch_num for layer in layers]
-    launch.run_job(
-        sim,
-        configs.load(config),
-        {"kind": "vectors", "layers": layers, "limits": limits},
-        hear,
-        storage_bytes=STORAGE,
-        seed=seed,
-    )
-    assert seen == list(range(len(layers)))
-    assert not wrong, f"seed {seed}:\n" + "\n".join(wrong)
+    title = f"{config} on {sim}, seed {seed}:\n"
+    assert not wrong, title + "\n".join(wrong) + failure
+    assert not failure, f"{title}after {len(done)} cases{failure}"
+    assert [event["index"] for event in done] == list(range(len(cases))), title
+    return events
 
 
 @pytest.mark.parametrize("config", ["nano", "small"])
-def test_random_layers(config: str) -> None:
-    seed = int(os.environ.get("SEED", "1"))
-    print(f"seed {seed}")
-    check("verilator", config, draw(seed, 80), seed)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_layers(config: str, seed: int) -> None:
+    cases = draw(configs.load(config), seed, layers=60, networks=12)
+    events = check("verilator", config, cases, seed)
+    # what the draw is for did happen: 16-bit weights kept in a stream, and a disturbed bus
+    kept = [e["kept"] for e in events if e["event"] == "case"]
+    wide = [k for k, c in zip(kept, cases, strict=True) if not c.network.eight_bit]
+    assert max(wide) == 2, f"seed {seed}: no stream kept its 16-bit weights"
+    (bus,) = [e for e in events if e["event"] == "bus"]
+    assert bus["refusals"] > 10 and bus["losses"] > 10, bus
+
+
+def test_random_layers_icarus() -> None:
+    """A few small ones where an unknown bit is seen."""
+    seed = SEEDS[0]
+    check("icarus", "nano", draw(configs.load("nano"), seed, 4, 2, slow=True), seed)
 
 
 def test_vector_of_a_hundred_thousand() -> None:
     """The sum of pixels of a fully connected layer outgrows that of a convolution."""
     rng = np.random.default_rng(3)
     layer = random_layer(rng, fc=True, eight_bit=True, c=387, h=9, w=28, o=2, case="fc", name="w")
-    check("verilator", "nano", [layer], 3)
+    case = Case("long", "host", Network.single(layer), layer.x[None], False, 100 * SLACK)
+    check("verilator", "nano", [case], 3)
+
+
+def test_shadow() -> None:
+    """A single stray byte anywhere in the memories is seen, and named."""
+    run(
+        "verilator",
+        "tb_top",
+        launch.SOURCES,
+        "tb.device.shadow_tests",
+        params=launch.parameters(configs.load("nano")),
+        public=launch.PUBLIC,
+        random_start=False,
+    )

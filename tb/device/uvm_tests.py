@@ -11,19 +11,18 @@ from pathlib import Path
 import cocotb
 import numpy as np
 import pyuvm
-from cocotb.triggers import FallingEdge, RisingEdge
+from cocotb.triggers import FallingEdge
+from openkpu.models import digits
+from openkpu.models.generate import Limits, random_layer
+from openkpu.models.layer import LayerArg
+from openkpu.models.network import Network
+from openkpu.models.vectors import VectorLayer, load_cases
+from openkpu.tb.device.device import Device, DeviceError, Tables
+from openkpu.tb.device.env import DeviceEnv
+from openkpu.tb.device.host_agent import ERROR, Transfer
+from openkpu.tb.device.host_item import HostItem
+from openkpu.tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, Ctrl, Err
 from pyuvm import ConfigDB, uvm_sequence, uvm_status_e, uvm_test
-
-from models import digits
-from models.generate import Limits, random_layer
-from models.layer import LayerArg
-from models.network import Network
-from models.vectors import VectorLayer, load_cases
-from tb.device.device import Device, DeviceError, Tables
-from tb.device.env import DeviceEnv
-from tb.device.host_agent import ERROR, Transfer
-from tb.device.host_item import HostItem
-from tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, Ctrl, Err
 
 VECTORS = Path(__file__).resolve().parents[2] / "models/tests/data/vectors"
 LIMIT = 2_000_000  # cycles of any single wait
@@ -307,10 +306,7 @@ class SoftResetTest(DeviceTest):
         for _ in range(5):
             await self.device.configure(storage.registers)
             await self.device.start()
-            wait = int(rng.integers(1, 5000))
-            self.tb.deadline.value = int(self.tb.cycle.value) + wait
-            await RisingEdge(self.tb.wake)
-            await FallingEdge(self.tb.clk)
+            await self.device.wait_at_most(int(rng.integers(1, 5000)))
             await self.device.soft_reset()
             await self.device.clear()
         await self.network(network, images)

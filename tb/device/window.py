@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
-
-from models.layout import ROW_BYTES, Layout
-from tb.device.host_agent import Transfer
-from tb.device.registers import AI_RAM
+from openkpu.models.layout import ROW_BYTES, Layout
+from openkpu.tb.device.host_agent import Transfer
+from openkpu.tb.device.registers import AI_RAM
 
 Bytes = npt.NDArray[np.uint8]
 Span = tuple[int, int]  # first byte of the AI RAM, bytes

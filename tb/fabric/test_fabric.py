@@ -11,9 +11,8 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge
-
-from tb.common.beat_master import Beat, BeatMaster
-from tb.simrun import SIMS, run
+from openkpu.tb.common.beat_master import Beat, BeatMaster
+from openkpu.tb.simrun import SIMS, run
 
 SOURCES = ["tb/fabric/*.v", "tb/ahb_checker/*.v"]
 DEPTH = 1024  # words

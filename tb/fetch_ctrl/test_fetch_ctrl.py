@@ -6,11 +6,10 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-
-from tb.core.desc import layout, pack
-from tb.core.pipe import reset
-from tb.core.view import View
-from tb.simrun import SIMS, run
+from openkpu.tb.core.desc import layout, pack
+from openkpu.tb.core.pipe import reset
+from openkpu.tb.core.view import View
+from openkpu.tb.simrun import SIMS, run
 
 INPUTS = (
     "start",

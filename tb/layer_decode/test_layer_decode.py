@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-
-from models.layer import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
-from models.pooling import POOL_STRIDE
-from tb.core.desc import FC, Sizes, describe, unpack
-from tb.core.pipe import reset
-from tb.simrun import run
+from openkpu.models.layer import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
+from openkpu.models.pooling import POOL_STRIDE
+from openkpu.tb.core.desc import FC, Sizes, describe, unpack
+from openkpu.tb.core.pipe import reset
+from openkpu.tb.simrun import run
 
 SIDE = ("eight_bit", "wgt_base", "bias_base", "index", "first", "last")  # with the last word
 LATENCY = 80  # cycles from the last word to the descriptor or the refusal

@@ -8,9 +8,8 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-
-from tb.core.pipe import join, reset, split
-from tb.simrun import run
+from openkpu.tb.core.pipe import join, reset, split
+from openkpu.tb.simrun import run
 
 N_X = 9  # columns of the array
 

@@ -6,9 +6,8 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-
-from tb.core.pipe import reset
-from tb.simrun import run
+from openkpu.tb.core.pipe import reset
+from openkpu.tb.simrun import run
 
 PIXELS = (-256, -128, -1, 0, 1, 127, 128, 255)
 INPUTS = ("valid", "pixel", "weight", "psum_in", "xsum_in", "valid2", "pixel2", "weight2")

@@ -7,11 +7,10 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import Timer
-
-from models.pooling import POOL_STRIDE, pool_map
-from tb.core.desc import POOL_CODE
-from tb.core.pipe import join, split
-from tb.simrun import SIMS, run
+from openkpu.models.pooling import POOL_STRIDE, pool_map
+from openkpu.tb.core.desc import POOL_CODE
+from openkpu.tb.core.pipe import join, split
+from openkpu.tb.simrun import SIMS, run
 
 
 def stripe(rng: np.random.Generator, swl: int) -> np.ndarray:

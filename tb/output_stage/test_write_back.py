@@ -9,14 +9,13 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-
-from models import airam
-from models.layer import LayerArg
-from models.pooling import PICKS, pool_map
-from tb.core.desc import DWROW, Sizes, describe, join_fields, layout, pack, stripes
-from tb.core.pipe import join, reset
-from tb.core.view import View
-from tb.simrun import run
+from openkpu.models import airam
+from openkpu.models.layer import LayerArg
+from openkpu.models.pooling import PICKS, pool_map
+from openkpu.tb.core.desc import DWROW, Sizes, describe, join_fields, layout, pack, stripes
+from openkpu.tb.core.pipe import join, reset
+from openkpu.tb.core.view import View
+from openkpu.tb.simrun import run
 
 RAM_ROWS = 4096
 INPUTS = ("start", "desc", "in_valid", "in_byte", "in_pos", "in_end", "take", "writeback_gnt")

@@ -6,9 +6,8 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-
-from tb.core.pipe import join, reset, split
-from tb.simrun import SIMS, run
+from openkpu.tb.core.pipe import join, reset, split
+from openkpu.tb.simrun import SIMS, run
 
 CAUSES = ("wait_input", "wait_weight", "wait_output", "wait_bus", "bus_reading")
 EVENTS = ("layer_done", "inf_done", "read_beat", "write_beat", "inf_kept")

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-
-from models import airam
-from tb.simrun import run
+from openkpu.models import airam
+from openkpu.tb.simrun import run
 
 ROWS = 4096
 SHAPES = [  # channels, height, width: every layout, and the borders between them

@@ -8,12 +8,11 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-
-from models.activation import ROUNDINGS, Activation
-from models.golden import wrap36
-from models.params import ActTable, BatchNorm
-from tb.core.pipe import join, reset, signed, split
-from tb.simrun import run
+from openkpu.models.activation import ROUNDINGS, Activation
+from openkpu.models.golden import wrap36
+from openkpu.models.params import ActTable, BatchNorm
+from openkpu.tb.core.pipe import join, reset, signed, split
+from openkpu.tb.simrun import run
 
 CYCLES = 8  # from sums to bytes
 

@@ -7,11 +7,10 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
-
-from scripts.gen_regs import access, compile_map, outputs, reset
-from tb.core.desc import layout
-from tb.core.view import View
-from tb.simrun import run
+from openkpu.scripts.gen_regs import access, compile_map, outputs, reset
+from openkpu.tb.core.desc import layout
+from openkpu.tb.core.view import View
+from openkpu.tb.simrun import run
 
 INPUTS = ("reg_wr", "reg_rd", "reg_addr", "reg_wdata", "arg_ready", "result_valid", "result_data")
 INPUTS += ("state", "events", "err", "perf_flat", "weight_bias_full")

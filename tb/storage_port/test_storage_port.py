@@ -9,12 +9,11 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-
-from tb.common.ahb_monitor import AhbMonitor
-from tb.common.ahb_responder import ERROR, AhbResponder, Faults
-from tb.core.desc import layout
-from tb.core.view import View
-from tb.simrun import run
+from openkpu.tb.common.ahb_monitor import AhbMonitor
+from openkpu.tb.common.ahb_responder import ERROR, AhbResponder, Faults
+from openkpu.tb.core.desc import layout
+from openkpu.tb.core.view import View
+from openkpu.tb.simrun import run
 
 CHANNELS = ("list", "bias", "weight", "pixel")  # err_chan 0..3
 WRITE_CHANNEL = 4

@@ -11,13 +11,12 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-
-from models import airam
-from models.layer import LayerArg
-from tb.core.desc import DWROW, FC, Sizes, describe, pack
-from tb.core.pipe import join, reset
-from tb.simrun import run
-from tb.tile.expected import ANY, entries, reads
+from openkpu.models import airam
+from openkpu.models.layer import LayerArg
+from openkpu.tb.core.desc import DWROW, FC, Sizes, describe, pack
+from openkpu.tb.core.pipe import join, reset
+from openkpu.tb.simrun import run
+from openkpu.tb.tile.expected import ANY, entries, reads
 
 RAM_ROWS = 2048
 # c, h, w, o, kernel, pool, depthwise: layouts, picks with either phase, stacked stripes

@@ -8,13 +8,12 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-
-from models.layer import LayerArg
-from models.params import weights_to_bytes
-from tb.core.desc import CHAN, FC, TAPS, Sizes, describe, pack
-from tb.core.pipe import reset, split
-from tb.core.stream import ByteStream
-from tb.simrun import run
+from openkpu.models.layer import LayerArg
+from openkpu.models.params import weights_to_bytes
+from openkpu.tb.core.desc import CHAN, FC, TAPS, Sizes, describe, pack
+from openkpu.tb.core.pipe import reset, split
+from openkpu.tb.core.stream import ByteStream
+from openkpu.tb.simrun import run
 
 MASK36 = (1 << 36) - 1
 INPUTS = ("start", "desc", "weight_data", "weight_off", "weight_cnt", "wrow_freed", "prow_freed")

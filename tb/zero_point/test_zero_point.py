@@ -7,9 +7,8 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-
-from tb.core.pipe import run_stages
-from tb.simrun import run
+from openkpu.tb.core.pipe import run_stages
+from openkpu.tb.simrun import run
 
 ARG_X = (-(1 << 23), (1 << 23) - 1, -128, -1, 0, 1)
 

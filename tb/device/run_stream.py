@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 from cocotb.triggers import ClockCycles
-
-from models.network import Network
-from tb.device.device import Device, DeviceError, DeviceTimeout
-from tb.device.registers import COUNTERS
-from tb.device.stream import StreamRun, run_one_by_one, run_stream
-from tb.device.trace import read_trace
+from openkpu.models.network import Network
+from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
+from openkpu.tb.device.registers import COUNTERS
+from openkpu.tb.device.stream import StreamRun, run_one_by_one, run_stream
+from openkpu.tb.device.trace import read_trace
 
 # what DISTURB sets: chances in 256 of wait states, lost grants, RETRY, SPLIT, a rival master
 DISTURBED = {"wait_prob": 40, "loss_prob": 20, "retry_prob": 6, "split_prob": 6, "rival_prob": 40}

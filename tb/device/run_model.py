@@ -5,7 +5,8 @@ The job (a dictionary): ``file`` bytes and ``name`` of the model; ``functions``:
 one by one instead of the whole; ``inputs``: for every run the input arrays (by program, by input);
 ``layers``: (first, last) of those that the device runs, or None; ``via`` a way of ``Driver``;
 ``fast``, ``config``, ``rounding``; ``outputs``, ``maps``: .npz files to write. Events: ``beat``,
-``done``, ``layer``, ``fetch``, ``failure``, ``host``.
+``done``, ``layer``, ``fetch``, ``failure``, ``run``: a run's cycles from the host's first access to
+the last byte of the result, and how many of them the host moved maps.
 """
 
 from collections.abc import Callable
@@ -14,14 +15,22 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
-
-from models.configs import Config
-from models.kmodel import Fetch, LayerEvent, Outcome, Program, Segment, loads, loads_functions, walk
-from models.layer import LayerArg
-from models.roofline import layer_cycles, map_bytes
-from tb.device.device import Device, DeviceError, DeviceTimeout
-from tb.device.driver import Driver, parts
-from tb.device.registers import COUNTERS
+from openkpu.models.configs import Config
+from openkpu.models.kmodel import (
+    Fetch,
+    LayerEvent,
+    Outcome,
+    Program,
+    Segment,
+    loads,
+    loads_functions,
+    walk,
+)
+from openkpu.models.layer import LayerArg
+from openkpu.models.roofline import layer_cycles, map_bytes
+from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
+from openkpu.tb.device.driver import Driver, parts
+from openkpu.tb.device.registers import COUNTERS
 
 Say = Callable[..., None]
 LIMIT = 60  # a segment may take so many times its roofline, and 50,000 cycles more
@@ -164,13 +173,15 @@ async def run_model(device: Device, job: dict[str, Any], say: Say) -> None:
     try:
         for model.run, inputs in enumerate(job["inputs"]):
             offset = 0
+            driver.forget()
             for model.part, (program, values) in enumerate(zip(programs, inputs, strict=True)):
                 found = await model.program(program, values, offset)
                 offset += len(program.kpu_layers)
                 outputs |= {f"{model.run}/{model.part}/{n}": v for n, v in found.items()}
+            cycles = driver.ended - (driver.began or 0)
+            say("run", run=model.run, cycles=cycles, host_cycles=driver.host_cycles)
     except (DeviceError, DeviceTimeout) as error:
         say("failure", run=model.run, text=str(error))
     np.savez(job["outputs"], **outputs)
     if job.get("maps"):
         np.savez(job["maps"], **model.maps)
-    say("host", cycles=driver.host_cycles, total=int(device.tb.cycle.value))

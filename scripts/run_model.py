@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from models.activation import ROUNDINGS
-from models.kmodel import (
+from openkpu.models.activation import ROUNDINGS
+from openkpu.models.kmodel import (
     KmodelError,
     LayerEvent,
     Program,
@@ -19,14 +18,15 @@ from models.kmodel import (
     parse_layers,
     read_file,
 )
-from models.kmodel import run as run_program
-from models.kmodel.images import FLOAT_SCALE, image_input, input_shape, open_image
-from models.kmodel.results import Box, Detector, draw
-from models.kmodel.results import report as look
-from models.roofline import map_bytes
-from scripts import report, rtl
-from scripts.model_table import Layer, Table
-from tb.device import launch
+from openkpu.models.kmodel import run as run_program
+from openkpu.models.kmodel.images import FLOAT_SCALE, image_input, input_shape, open_image
+from openkpu.models.kmodel.results import Box, draw, hint, load_detector
+from openkpu.models.kmodel.results import report as look
+from openkpu.models.roofline import map_bytes
+from openkpu.scripts import report, rtl
+from openkpu.scripts.end_to_end import BY_DEVICE, BY_HOST, CLOCK, EndToEnd
+from openkpu.scripts.model_table import Layer, Table
+from openkpu.tb.device import launch
 
 WAYS = ("burst", "layers", "tasks")
 SEED = 210  # of the random maps that functions run on
@@ -63,7 +63,7 @@ class Job:
             raise KmodelError(f"{args.model}: no KPU layers")
         count = len(self.layers)
         self.chosen = parse_layers(args.layers, count) if args.layers else range(count)
-        self.detector = Detector.load(args.detector) if args.detector else None
+        self.detector = load_detector(args.detector) if args.detector else None
         self.runs = self._runs()
 
     def _programs(self) -> list[Program]:
@@ -81,16 +81,18 @@ class Job:
     def _number(self) -> list[Layer]:
         """Layers of all programs in the order in which they run."""
         found: list[Layer] = []
-        tasks = self.args.via == "tasks" and not self.args.golden
         for program in self.programs:
-            for run_of in program.segments():
-                for op in run_of:
-                    traffic = {"eight_bit": op.eight_bit}
-                    if tasks:
-                        traffic["task_list"] = True
-                        traffic["reads_input"] = op is run_of[0]
-                        traffic["writes_output"] = op is run_of[-1]
-                    found.append(Layer(len(found), op, traffic))
+            ops = program.kpu_layers
+            for op in ops:
+                # maps between the KPU's layers need not cross the bus, though the CPU's work on
+                # them makes them do so
+                traffic = {
+                    "eight_bit": op.eight_bit,
+                    "task_list": True,
+                    "reads_input": op is ops[0],
+                    "writes_output": op is ops[-1],
+                }
+                found.append(Layer(len(found), op, traffic))
         return found
 
     def _runs(self) -> list[Run]:
@@ -194,6 +196,7 @@ def simulated(job: Job, table: Table) -> bool:
     """All layers in one simulator process."""
     args, progress = job.args, rtl.Progress()
     state = {"good": True}
+    ends: list[launch.Event] = []
 
     def on_event(event: launch.Event) -> None:
         kind = event["event"]
@@ -207,11 +210,8 @@ def simulated(job: Job, table: Table) -> bool:
         elif kind == "fetch":
             progress.line(f"map at row {event['row']}: {event['mismatching_bytes']} bytes differ")
             state["good"] = False
-        elif kind == "host":
-            progress.line(
-                f"\nthe host moved maps {event['cycles']} of {event['total']} cycles"
-                + (" (back door)" if args.fast else "")
-            )
+        elif kind == "run":
+            ends.append(event)
         elif kind in ("failure", "rules"):
             progress.line(event["text"])
             state["good"] = False
@@ -236,7 +236,26 @@ def simulated(job: Job, table: Table) -> bool:
             for name in found.files:
                 number, _, rest = name.partition("/")
                 job.runs[int(number)].outputs[rest] = found[name]
+    table.end = end_to_end(job, table, ends)
     return state["good"]
+
+
+def end_to_end(job: Job, table: Table, ends: list[launch.Event]) -> EndToEnd | str:
+    """All runs of the job together, or why there is no such figure."""
+    args = job.args
+    if args.fast:
+        return "maps went through the back door of the bench (FAST=1)"
+    if len(job.chosen) < len(job.layers):
+        return "some of the layers ran on the golden model (LAYERS)"
+    if len(ends) < len(job.runs):
+        return "the run did not come to its end"
+    return EndToEnd(
+        cycles=sum(event["cycles"] for event in ends),
+        layers=sum(record.cycles or 0 for record in table.records),
+        host_maps=sum(event["host_cycles"] for event in ends),
+        what=BY_DEVICE if args.via == "tasks" else BY_HOST,
+        clock=CLOCK,
+    )
 
 
 def show(job: Job, one: Run) -> None:
@@ -247,9 +266,9 @@ def show(job: Job, one: Run) -> None:
         for name, value in one.outputs.items():
             print(f"  function {name.partition('/')[0]}: {describe(value)}")
         return
-    output = next(iter(one.outputs.values()))
+    outputs = list(one.outputs.values())
     _, height, width = input_shape(job.programs[0].inputs[0])
-    kind, found = look(output, width, height, job.detector)
+    kind, found = look(outputs, width, height, job.detector)
     if kind == "classes":
         for _, name, score in found:
             print(f"  {name}: {score:.4f}")
@@ -257,7 +276,10 @@ def show(job: Job, one: Run) -> None:
         for box in found or ["nothing found"]:
             print(f"  {box}")
     else:
-        print(f"  {describe(output)}")
+        for output in outputs:
+            print(f"  {describe(output)}")
+        if text := hint(outputs):
+            print(f"  {text}")
     if args.png:
         boxes = [box for box in found or [] if isinstance(box, Box)]
         try:

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Found objects, and which of the overlapping ones to keep."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class Box:
+    """A found object; corners as fractions of the picture."""
+
+    name: str
+    score: float
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} {self.score:.2f} at "
+            f"{self.x0:.3f},{self.y0:.3f} .. {self.x1:.3f},{self.y1:.3f}"
+        )
+
+
+def select(
+    boxes: Floats, scores: Floats, names: tuple[str, ...], threshold: float, nms: float
+) -> list[Box]:
+    """Boxes (centre, size) above the threshold; of overlapping ones of a class, the best."""
+    kept: list[tuple[int, Box]] = []
+    best = scores.argmax(axis=1)
+    top = np.nan_to_num(scores.max(axis=1))
+    for i in np.argsort(-top, kind="stable"):
+        if top[i] <= threshold:
+            break
+        x, y, w, h = boxes[i]
+        kind = int(best[i])
+        name = names[kind] if kind < len(names) else f"class {kind}"
+        box = Box(name, float(top[i]), x - w / 2, y - h / 2, x + w / 2, y + h / 2)
+        if np.isfinite([x, y, w, h]).all() and all(
+            other != kind or overlap(box, seen) <= nms for other, seen in kept
+        ):
+            kept.append((kind, box))
+    return [box for _, box in kept]
+
+
+def settings(data: dict, threshold: float, nms: float) -> dict:
+    """Classes, threshold and suppression out of a side file, with defaults for the last two.
+
+    KeyError without classes, ValueError for what they cannot be.
+    """
+    if not isinstance(data["classes"], list) or not data["classes"]:
+        raise ValueError("classes are a list of at least one name")
+    limits = [float(data.get("threshold", threshold)), float(data.get("nms", nms))]
+    if not np.isfinite(limits).all():
+        raise ValueError("threshold and nms are finite numbers")
+    names = tuple(str(c) for c in data["classes"])
+    return {"classes": names, "threshold": limits[0], "nms": limits[1]}
+
+
+def overlap(a: Box, b: Box) -> float:
+    """Intersection over union."""
+    w = min(a.x1, b.x1) - max(a.x0, b.x0)
+    h = min(a.y1, b.y1) - max(a.y0, b.y0)
+    if w <= 0 or h <= 0:
+        return 0.0
+    inter = w * h
+    union = (a.x1 - a.x0) * (a.y1 - a.y0) + (b.x1 - b.x0) * (b.y1 - b.y0) - inter
+    return inter / union if union > 0 else 0.0

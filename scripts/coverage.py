@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run the device's tests with coverage, merge it, write the report, compare with the record.
+
+``--share`` runs the part that every push runs. The report goes to reports/coverage/index.html, its
+summary to summary.txt and summary.md beside it, and to $GITHUB_STEP_SUMMARY where that is set. Exit
+status 1 when a test failed or a figure fell below its record, 2 when the coverage cannot be used.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from openkpu.tb.coverage import baseline, instrument, points, report, sampler, summary, waivers
+from openkpu.tb.simrun import ROOT
+
+OUT = ROOT / "reports" / "coverage"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- coverage -->", "<!-- /coverage -->"
+LONGEST = ("test_stream.py", "test_random_layers.py")
+VECTORS = "models/tests/data/vectors"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of a suite, with the seed of its random tests."""
+
+    title: str
+    command: tuple[str, ...]
+    seed: int | None = None  # None: every test's own
+
+
+def pytest(choice: str, jobs: int) -> tuple[str, ...]:
+    """Tests of tb/device on Verilator whose names match, the longest first."""
+    files = (ROOT / "tb/device").glob("test_*.py")
+    found = sorted(str(f.relative_to(ROOT)) for f in files)
+    found.sort(key=lambda name: Path(name).name not in LONGEST)
+    workers = ("-n", str(jobs), "--dist", "load", "--maxschedchunk", "1", "--durations", "5")
+    return ("pytest", "-v", *workers, *found, "-k", f"not icarus and ({choice})")
+
+
+def suite(name: str, jobs: int) -> list[Step]:
+    """What a suite runs, always with the same seeds."""
+    device = "test_uvm or test_driver or test_vector_of or nano"
+    steps = [Step("device tests", pytest(device, jobs))]
+    if name == "full":
+        models = "(test_models or test_model_command) and verilator"
+        vectors = ("scripts.sim", "--sim", "verilator", "--config", "nano", "--vectors", VECTORS)
+        steps += [Step("models", pytest(models, jobs)), Step("vectors", vectors)]
+        steps += [
+            Step(f"random layers, seed {seed}", pytest("test_random_layers and nano", jobs), seed)
+            for seed in (6, 7)
+        ]
+    return steps
+
+
+def run(steps: Sequence[Step], data: Path) -> list[str]:
+    """Run all steps with coverage into ``data``; titles of those that failed."""
+    failed = []
+    for number, step in enumerate(steps, 1):
+        print(f"coverage: step {number} of {len(steps)}: {step.title}", flush=True)
+        environment = {k: v for k, v in os.environ.items() if k != "SEED"}
+        environment[instrument.FOLDER] = str(data)
+        if step.seed is not None:
+            environment["SEED"] = str(step.seed)
+        began = time.monotonic()
+        result = subprocess.run([sys.executable, "-m", *step.command], cwd=ROOT, env=environment)
+        print(f"coverage: {step.title}: {time.monotonic() - began:.0f} s", flush=True)
+        if result.returncode:
+            failed.append(step.title)
+    return failed
+
+
+def collect(name: str, data: Path, out: Path) -> summary.Result:
+    """Merge what the runs left in ``data``; errors as the merges raise them."""
+    code = sorted(data.glob(f"*{instrument.DAT}"))
+    bins = sorted(data.glob(f"*{instrument.XML}"))
+    print(f"coverage: merging {len(code)} simulations", flush=True)
+    sources = points.merge(code, ROOT)
+    points.require(sources, (str(f.relative_to(ROOT)) for f in ROOT.glob("rtl/**/*.v")))
+    hits = sampler.merge(bins, out / "functional.xml")
+    record = baseline.load().get(name, {})
+    result = summary.Result(name, len(code), sources, hits, waivers.load(), record, [])
+    result.fallen = baseline.compare(record, result.figures)
+    return result
+
+
+def write(result: summary.Result, out: Path) -> None:
+    """The report and both short pages."""
+    report.write(result, out, ROOT)
+    (out / "summary.txt").write_text(summary.text(result), encoding="utf-8")
+    (out / "summary.md").write_text(summary.markdown(result), encoding="utf-8")
+    page = os.environ.get("GITHUB_STEP_SUMMARY")
+    if page:
+        with open(page, "a", encoding="utf-8") as stream:
+            stream.write(summary.markdown(result))
+
+
+def readme_table() -> str:
+    """The README's table: the recorded figures of both suites; empty while one is missing."""
+    record = baseline.load()
+    if not {"full", "share"} <= set(record):
+        return ""
+    full = summary.figures_table(record["full"], record["share"])
+    rows = [(*row[:4], row[4] if n else "in `.ci/run`") for n, row in enumerate(full)]
+    return summary.markdown_table(rows)
+
+
+def in_readme() -> str:
+    """The table as it stands in the README."""
+    return README.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].strip()
+
+
+def record(result: summary.Result) -> None:
+    """Take the figures of a run as the record, and put them into the README."""
+    suites = baseline.load()
+    suites[result.suite] = result.figures
+    baseline.save(suites)
+    before, begin, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    README.write_text(f"{before}{begin}\n{readme_table()}\n{END}{after}", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0 when every test passed and no figure fell."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--share", action="store_true", help="the part that every push runs")
+    parser.add_argument("--jobs", type=int, default=2, help="simulations at a time")
+    parser.add_argument("--record", action="store_true", help="take the figures as the record")
+    parser.add_argument("--check", action="store_true", help="only: is the README's table current")
+    args = parser.parse_args(arguments)
+    if args.check:
+        if in_readme() == readme_table():
+            return 0
+        print("README.md: the coverage table is not what tb/coverage/baseline.toml holds")
+        return 1
+    name = "share" if args.share else "full"
+    shutil.rmtree(OUT, ignore_errors=True)
+    data = OUT / "data"
+    data.mkdir(parents=True)
+    began = time.monotonic()
+    failed = run(suite(name, args.jobs), data)
+    try:
+        result = collect(name, data, OUT)
+        if args.record and not failed:
+            record(result)
+            result.record, result.fallen = result.figures, []
+        write(result, OUT)
+    except (
+        *(points.CoverageError, sampler.BinsError, waivers.WaiverError),
+        baseline.BaselineError,
+    ) as error:
+        print(f"coverage: {error}", file=sys.stderr)
+        return 2
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+    print(f"\n{(OUT / 'summary.txt').read_text(encoding='utf-8')}")
+    where = (OUT / "index.html").relative_to(ROOT)
+    print(f"report: {where} ({time.monotonic() - began:.0f} s)")
+    for title in failed:
+        print(f"coverage: FAILED: {title}: a test failed, so the figures do not count")
+    return int(bool(failed or result.fallen))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every test with one seed after the other: `make regress SEEDS=10`.
+
+Ends at the first seed that fails, with the command that repeats each failed test. Exit status: 0
+all passed, 1 a test failed, 2 bad request.
+"""
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+
+from openkpu.tb import seeds
+
+MOST = 1_000_000  # seeds of a run
+# a log line that a test captured may begin with ERROR too, with more than one space behind it
+SUMMARY = re.compile(r"(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$")
+
+
+def failed(line: str) -> str | None:
+    """The test that a line of pytest's summary says has failed."""
+    found = SUMMARY.match(line)
+    return found[1] if found else None
+
+
+def run(seed: int, tests: list[str], jobs: str) -> tuple[int, list[str]]:
+    """(pytest's status, tests that failed) with this seed; the output passes through."""
+    command = [sys.executable, "-m", "pytest", "-q", "-n", jobs, "--dist", "worksteal", *tests]
+    process = subprocess.Popen(
+        command, env={**os.environ, "SEED": str(seed)}, stdout=subprocess.PIPE, text=True
+    )
+    found = []
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        found += [name for name in [failed(line)] if name]
+    return process.wait(), found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="regress", description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", required=True)
+    parser.add_argument("--jobs", default="2")
+    parser.add_argument("tests", nargs="*")
+    args = parser.parse_args(argv)
+    try:
+        count = seeds.number("SEEDS", args.seeds, 1, MOST)
+        seeds.environment()
+        if "SEED" in os.environ:
+            raise seeds.SeedError(
+                f"SEED={os.environ['SEED']}: regress takes seeds 1..SEEDS; make test takes SEED"
+            )
+    except seeds.SeedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    began = time.monotonic()
+    for seed in range(1, count + 1):
+        print(f"seed {seed} of {count}, {time.monotonic() - began:.0f} s so far", flush=True)
+        status, names = run(seed, args.tests, args.jobs)
+        if status:
+            print(f"seed {seed} of {count} failed; to repeat:")
+            for test in names or [" ".join(args.tests)]:
+                where = f" TESTS={shlex.quote(test)}" if test else ""
+                print(f"  make test SEED={seed}{where}")
+            return 1
+    print(f"{count} seeds passed in {time.monotonic() - began:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passive observer of a running tb_top that fills the functional coverage model.
+
+It sees the host's transfers on the pins, the descriptor of every layer that ends (a register of
+tb_top), the knobs and counters of the AHB fabric, and the dumps of the memories; nothing of what a
+test intends. A layer counts when a memory was read back after its end and before a reset: results
+that nobody looked at prove nothing. What was read back is compared by the test, and a test that
+fails leaves no coverage.
+"""
+
+import atexit
+import os
+from pathlib import Path
+
+import cocotb
+from cocotb.handle import SimHandleBase
+from cocotb.triggers import FallingEdge, RisingEdge
+from openkpu.tb.common.backdoor import DUMP_RAM, DUMP_STORAGE
+from openkpu.tb.core import desc
+from openkpu.tb.coverage.instrument import BINS
+from openkpu.tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, words
+from openkpu.tb.coverage.sampler import Sampler
+from openkpu.tb.device.host_agent import OKAY, AhbHostMonitor, Transfer
+from openkpu.tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, LAYER_ARGUMENT_FIFO, Ctrl, Err
+
+READ, WRITE, RESET, READ_BUSY, WRITE_BUSY = ACCESSES
+ERRORS = [error for error in Err if error]
+MODE_OF = {0: "host", 1: "list", 2: "stream", 3: "list"}  # by AI_CNN_MODE when started
+REFUSING = ("loss_prob", "retry_prob", "split_prob", "rival_prob")  # knobs of the fabric
+WAITING = ("rd_wait", "seq_wait", "wr_wait", "wait_prob")
+
+_sampler: Sampler | None = None
+_collector: "Collector | None" = None
+
+
+def attach(tb: SimHandleBase) -> None:
+    """Observe ``tb`` until the cocotb test ends; the bins are written when the process does."""
+    global _sampler, _collector
+    if _sampler is None:
+        _sampler = Sampler()
+        atexit.register(_sampler.save, Path(os.environ[BINS]))
+    if _collector is None or _collector.over:
+        _collector = Collector(tb, _sampler)
+
+
+class Collector:
+    """Observes one cocotb test."""
+
+    def __init__(self, tb: SimHandleBase, sample: Sampler) -> None:
+        self.tb, self.sample = tb, sample
+        self.words = words()
+        self.mode = MODES[0]  # how the device was last started
+        self.written: set[int] = set()  # words since the hardware reset
+        self.worked = False  # since then
+        self.refused = 0  # lost grants, RETRY and SPLIT at the last sample
+        self.pending: list[tuple[Bin, Bin]] = []  # layers that ended: bins of `layer` and `run`
+        AhbHostMonitor(tb, "s", tb.clk, tb.s_busy, self._transfer)
+        self._tasks = [cocotb.start_soon(t()) for t in (self._layers, self._dumps, self._resets)]
+
+    @property
+    def over(self) -> bool:
+        """The test that it observed has ended."""
+        return self._tasks[0].done()
+
+    # ------------------------------------------------------------------- layers
+    async def _layers(self) -> None:
+        while True:
+            await RisingEdge(self.tb.layer_done)
+            await RisingEdge(self.tb.clk)  # takes the descriptor
+            await FallingEdge(self.tb.clk)
+            ran = int(self.tb.layer_ran.value)
+            mode = self.mode if ran >> desc.TOTAL else MODES[0]
+            run = (mode, self._traffic(), Err.NONE.name)
+            self.pending.append((classify(desc.unpack(ran & ((1 << desc.TOTAL) - 1))), run))
+
+    async def _dumps(self) -> None:
+        while True:
+            await RisingEdge(self.tb.bd_go)
+            if int(self.tb.bd_cmd.value) in (DUMP_STORAGE, DUMP_RAM):
+                self._read_back()
+
+    def _read_back(self) -> None:
+        for layer, run in self.pending:
+            self.sample("layer", layer)
+            self.sample("run", run)
+        self.pending.clear()
+
+    async def _resets(self) -> None:
+        while True:
+            await RisingEdge(self.tb.rst)
+            self.pending.clear()
+            self.written.clear()
+            self.mode, self.worked, self.refused = MODES[0], False, 0
+
+    def _knob(self, names: tuple[str, ...]) -> bool:
+        return any(int(getattr(self.tb, f"cfg_{name}").value) for name in names)
+
+    def _traffic(self) -> str:
+        """State of the bus: as the fabric is set, and for refusals as it was."""
+        refused = int(self.tb.refusals.value) + int(self.tb.losses.value)
+        before, self.refused = self.refused, refused
+        if self._knob(REFUSING) and refused > before:
+            return TRAFFIC[2]
+        return TRAFFIC[1] if self._knob(WAITING) else TRAFFIC[0]
+
+    # ---------------------------------------------------------------- registers
+    def _transfer(self, transfer: Transfer) -> None:
+        """A transfer of the host has ended."""
+        if transfer.resp != OKAY:
+            return
+        if transfer.addr >= AI_RAM:
+            if not transfer.write:
+                self._read_back()
+            return
+        word = self.words[transfer.addr]
+        busy = bool(int(self.tb.device_busy.value))
+        if transfer.write:
+            self.sample("register", (word.name, WRITE_BUSY if busy else WRITE))
+            self.written.add(transfer.addr)
+            self._command(transfer)
+            return
+        self.sample("register", (word.name, READ_BUSY if busy else READ))
+        fresh = not self.worked and transfer.addr not in self.written
+        if fresh and transfer.data == word.reset:
+            self.sample("register", (word.name, RESET))
+        if transfer.addr & ~7 == FIFO_DATA_OUT:
+            self._read_back()
+        if transfer.addr == AI["AI_ERR_CODE"] and transfer.data in ERRORS:
+            self.sample("run", (self.mode, self._traffic(), Err(transfer.data).name))
+
+    def _command(self, transfer: Transfer) -> None:
+        """A write that starts or stops something."""
+        if transfer.addr & ~7 == LAYER_ARGUMENT_FIFO:
+            self.mode, self.worked = MODES[0], True
+        elif transfer.addr == AI["AI_CTRL"]:
+            if transfer.data & Ctrl.SOFT_RESET:
+                self.pending.clear()
+            if transfer.data & Ctrl.START:
+                self.mode, self.worked = MODE_OF[int(self.tb.cnn_mode.value)], True

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functional coverage model: what should happen to the device at least once.
+
+Three crosses:
+
+* ``layer``: kernel x pool x width of the input map x bits of a weight x weight loads;
+* ``run``: how layers are started x state of the bus x error that the host reads;
+* ``register``: every 32-bit register word x kind of access.
+
+Bins that the specification makes impossible are left out by rule, never by name:
+
+* a layer bin needs a legal layer argument: ``LayerArg.make``, which fills in the fields as
+  compilers do, builds one whose descriptor falls into the bin, at the widest map of its class;
+* a reset value can be read where a word has a field that is readable and not a constant, or no
+  field at all (reads 0).
+"""
+
+import dataclasses
+import functools
+import itertools
+
+from openkpu.models.layer import LayerArg, LayerError
+from openkpu.scripts.gen_regs import compile_map
+from openkpu.tb.core import desc
+from openkpu.tb.device.registers import Err
+
+Bin = tuple[str, ...]
+
+KERNELS = ("1x1", "3x3", "1x1 dw", "3x3 dw", "fc")
+POOLS = (
+    *("none", "max 2/2", "mean 2/2", "max 4/4", "mean 4/4"),
+    *("left top 2/2", "right top 2/2", "left top 4/4", "mean 2/1", "max 2/1"),
+)  # by pool_type
+WIDTHS = {"1": 1, "2-16": 16, "17-32": 32, "33-64": 64, "65-960": 960}  # class: widest
+BITS = ("8", "16")
+LOADS = ("1", "2", "3 or more")
+MODES = ("host", "list", "stream")
+TRAFFIC = ("immediate", "wait states", "lost or refused")
+ERRORS = tuple(error.name for error in Err)
+ACCESSES = ("read", "write", "read reset value", "read while busy", "write while busy")
+
+_POOL_OF_CODE = {code: pool for pool, code in desc.POOL_CODE.items()}
+_POOL_OF_PICK = {(1, 0): 5, (1, 1): 6, (2, 0): 7}  # log2 of the stride, column phase
+
+
+@dataclasses.dataclass(frozen=True)
+class Cross:
+    """Named points, their values in order, and the bins that the specification rules out."""
+
+    name: str
+    title: str
+    points: dict[str, tuple[str, ...]]
+    excluded: frozenset[Bin] = frozenset()
+
+    @property
+    def bins(self) -> list[Bin]:
+        """The bins that count, in order."""
+        return [b for b in itertools.product(*self.points.values()) if b not in self.excluded]
+
+
+@dataclasses.dataclass(frozen=True)
+class Word:
+    """A 32-bit word of the register map."""
+
+    name: str
+    reset: int
+    has_reset: bool  # the reset value can be read
+
+
+def classify(fields: dict[str, int]) -> Bin:
+    """Bin of the cross ``layer`` for a decoded descriptor (``tb.core.desc.unpack``)."""
+    if fields["mode"] == desc.FC:
+        kernel = "fc"
+    else:
+        kernel = ("3x3" if fields["k3"] else "1x1") + (" dw" if fields["dw"] else "")
+    pool = _POOL_OF_CODE.get(fields["pool"]) or _POOL_OF_PICK.get((fields["stl"], fields["ph"]), 0)
+    width = next((n for n, widest in WIDTHS.items() if fields["w"] <= widest), "wider")
+    return (
+        *(kernel, POOLS[pool], width),
+        *(BITS[fields["wide"]], LOADS[min(fields["loads"], len(LOADS)) - 1]),
+    )
+
+
+def possible(bin: Bin) -> bool:
+    """A legal layer argument falls into this bin of the cross ``layer``."""
+    kernel, pool, width, bits, loads = bin
+    eight_bit = bits == "8"
+    channels = 1 + LOADS.index(loads)
+    try:
+        arg = LayerArg.make(
+            *(channels, 4, WIDTHS[width], channels),
+            kernel=3 if kernel.startswith("3x3") else 1,
+            pool=POOLS.index(pool),
+            depthwise=kernel.endswith("dw"),
+            fc=kernel == "fc",
+            eight_bit=eight_bit,
+            per_load=1,
+        )
+    except LayerError:
+        return False
+    return classify(desc.describe(arg, desc.Sizes(), eight_bit=eight_bit)) == bin
+
+
+@functools.cache
+def words() -> dict[int, Word]:
+    """Register words of rtl/host/openkpu.rdl by byte offset; upper halves end in ``_hi``."""
+    found = {}
+    for node in compile_map("openkpu").registers():
+        for word in range(node.get_property("regwidth") // 32):
+            fields = [f for f in node.fields() if f.low < 32 * word + 32 and f.high >= 32 * word]
+            readable = [f for f in fields if f.is_sw_readable]
+            reset = sum((f.get_property("reset") or 0) << f.low for f in readable)
+            changes = any(f.is_sw_writable or f.is_hw_writable for f in readable)
+            found[node.address_offset + 4 * word] = Word(
+                node.inst_name + ("_hi" if word else ""),
+                reset >> (32 * word) & 0xFFFFFFFF,
+                changes or not fields,
+            )
+    return found
+
+
+@functools.cache
+def crosses() -> tuple[Cross, ...]:
+    """The model."""
+    layer = {"kernel": KERNELS, "pool": POOLS, "width": tuple(WIDTHS)}
+    layer |= {"bits": BITS, "loads": LOADS}
+    constant = {word.name for word in words().values() if not word.has_reset}
+    return (
+        Cross(
+            "layer",
+            "kernel x pool x width x bits x weight loads",
+            layer,
+            frozenset(b for b in itertools.product(*layer.values()) if not possible(b)),
+        ),
+        Cross(
+            "run",
+            "mode x bus x error",
+            {"mode": MODES, "bus": TRAFFIC, "error": ERRORS},
+        ),
+        Cross(
+            "register",
+            "register word x access",
+            {"word": tuple(word.name for word in words().values()), "access": ACCESSES},
+            frozenset((name, "read reset value") for name in constant),
+        ),
+    )

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functional model: what it holds, and that its rules leave out what cannot be, and no more."""
+
+import numpy as np
+from openkpu.models.generate import Limits, random_layer
+from openkpu.models.layer import LayerError
+from openkpu.models.pooling import POOL_STRIDE
+from openkpu.tb.core import desc
+from openkpu.tb.coverage.model import KERNELS, POOLS, WIDTHS, Bin, classify, crosses, words
+from openkpu.tb.device.registers import AI, PERF
+
+
+def cross(name: str) -> list[Bin]:
+    return next(c for c in crosses() if c.name == name).bins
+
+
+def test_layer_bins_by_count() -> None:
+    """Counted by hand: (pool, width) pairs with a window, times bits, times loads."""
+    pairs = sum(5 if stride == 1 else 4 for stride in POOL_STRIDE.values())
+    assert len(WIDTHS) == 5 and pairs == 43
+    convolutions, depthwise, dense = 2 * pairs * 2 * 3, 2 * pairs * 2, 5 * 2 * 3
+    assert len(cross("layer")) == convolutions + depthwise + dense == 718
+
+
+def test_rules() -> None:
+    """No window in a single column, one load of a depthwise layer, no pool of a dense one."""
+    for kernel, pool, width, _, loads in cross("layer"):
+        assert width != "1" or POOL_STRIDE[POOLS.index(pool)] == 1
+        assert loads == "1" or not kernel.endswith("dw")
+        assert pool == "none" or kernel != "fc"
+
+
+def test_every_random_layer_has_its_bin() -> None:
+    """Bins from descriptors are those of the arguments, and none of them was ruled out."""
+    rng, legal, seen = np.random.default_rng(8), set(cross("layer")), set()
+    while len(seen) < 80:
+        try:
+            layer = random_layer(rng, limits=Limits(size=70, channels=8))
+        except LayerError:
+            continue
+        arg = layer.arg
+        fields = desc.describe(arg, desc.Sizes(), eight_bit=layer.eight_bit)
+        found = classify(desc.unpack(desc.pack(fields)))
+        kernel = "fc" if arg.fc else f"{arg.kernel}x{arg.kernel}" + " dw" * arg.depthwise
+        low, _, high = found[2].partition("-")
+        assert int(low) <= arg.i_row_wid <= int(high or low)
+        loads = ["1", "2", "3 or more"][min(arg.loads, 3) - 1]
+        expected = (kernel, POOLS[arg.pool_type], found[2], "8" if layer.eight_bit else "16", loads)
+        assert found == expected and found in legal
+        seen.add(found)
+    assert {bin[0] for bin in seen} == set(KERNELS) and {bin[1] for bin in seen} == set(POOLS)
+
+
+def test_words_are_the_register_map() -> None:
+    found = words()
+    assert {offset: found[offset].name for offset in AI.values()} == {v: k for k, v in AI.items()}
+    assert found[PERF + 4].name == "PERF_TOTAL_hi" and len(found) == 68
+    assert found[0x38].reset == 0x1F and found[0x3C].reset == 0
+    registers = set(cross("register"))
+    assert ("AI_ID", "read") in registers and ("AI_ID", "read reset value") not in registers
+    assert ("AI_CTRL", "read reset value") not in registers
+    assert ("AI_INT_MASK", "read reset value") in registers

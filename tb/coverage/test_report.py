@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records, summary and report of a small run; waivers; what the command says about them."""
+
+from pathlib import Path
+
+import pytest
+from openkpu.scripts import coverage as command
+from openkpu.tb.coverage import baseline, points, report, summary, waivers
+from openkpu.tb.coverage.model import crosses
+from openkpu.tb.coverage.points import Figure
+from openkpu.tb.coverage.test_points import ROOT, SMALL, dat
+
+RECORD = {"line": Figure(3, 4), "branch": Figure(1, 2), "toggle": Figure(3, 5)}
+RECORD |= {f"functional-{c.name}": Figure(1, len(c.bins)) for c in crosses()}
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> summary.Result:
+    """Three quarters of the lines, and the first bin of every cross."""
+    sources = points.merge([dat(tmp_path / "a.dat", SMALL)], ROOT)
+    hits = {c.name: {bin: int(not i) for i, bin in enumerate(c.bins)} for c in crosses()}
+    waived = [waivers.Waiver("rtl/a/x.v", "mem", "words of a memory", 3)]
+    return summary.Result("share", 2, sources, hits, waived, RECORD, [])
+
+
+def test_a_figure_that_fell() -> None:
+    assert baseline.compare(RECORD, dict(RECORD)) == []
+    assert baseline.compare(RECORD, RECORD | {"line": Figure(4, 4)}) == []
+    (said,) = baseline.compare(RECORD, RECORD | {"line": Figure(2, 4)})
+    assert said == "line: 50.00 % (2 of 4), recorded 75.00 % (3 of 4)"
+    (said,) = baseline.compare(RECORD, RECORD | {"line": Figure(29999, 40000)})
+    assert "74.99 %" in said, "however little it is"
+
+
+def test_a_kind_that_is_missing() -> None:
+    (said,) = baseline.compare(RECORD, {k: f for k, f in RECORD.items() if k != "toggle"})
+    assert said == "toggle: not measured, recorded 60.00 % (3 of 5)"
+    (said,) = baseline.compare({k: f for k, f in RECORD.items() if k != "toggle"}, RECORD)
+    assert said == "toggle: 60.00 % (3 of 5), but nothing is recorded"
+    (said,) = baseline.compare(RECORD, RECORD | {"branch": Figure(0, 0)})
+    assert said.startswith("branch: nothing to cover")
+    assert len(baseline.compare({}, RECORD)) == len(RECORD)
+
+
+def test_records_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "baseline.toml"
+    assert baseline.load(path) == {}
+    baseline.save({"share": RECORD, "full": {"line": Figure(1, 1)}}, path)
+    assert baseline.load(path) == {"share": RECORD, "full": {"line": Figure(1, 1)}}
+    for bad in ("[share", "line = 3", "[share]\nline = 3", "[share]\nline = [1, 2, 3]"):
+        path.write_text(bad)
+        with pytest.raises(baseline.BaselineError, match=r"baseline\.toml"):
+            baseline.load(path)
+
+
+def test_summary(result: summary.Result) -> None:
+    text, page = summary.text(result), summary.markdown(result)
+    assert "2 files of rtl/, configuration nano, 2 simulations" in text and "PASS" in text
+    assert "line" in text and "75.00 %" in text
+    assert "| line | 75.00 % | 3 | 4 | 75.00 % |" in page
+    assert "| rtl/a | 1 | 75.00 % | 50.00 % | 50.00 % |" in page
+    assert "| rtl/b | 1 | - | - | 100.00 % |" in page
+    assert "1x1 1/258" in page, "bins of each kernel"
+    assert "words of a memory" in text and "`mem` of `rtl/a/x.v`: words of a memory" in page
+    result.fallen = ["line: too little"]
+    assert "FAIL" in summary.text(result) and "- line: too little" in summary.markdown(result)
+
+
+def test_report(result: summary.Result, tmp_path: Path) -> None:
+    source = tmp_path / "root/rtl/a/x.v"
+    for name in ("rtl/a/x.v", "rtl/b/y.v"):
+        source = tmp_path / "root" / name
+        source.parent.mkdir(parents=True)
+        source.write_text("".join(f"line <{n}>\n" for n in range(1, 15)))
+    report.write(result, tmp_path / "out", tmp_path / "root")
+    index = (tmp_path / "out/index.html").read_text()
+    assert '<a href="rtl_a_x.v.html">x.v</a>' in index and "75.00 % (3 of 4)" in index
+    rows = (tmp_path / "out/rtl_a_x.v.html").read_text().split("\n")
+    row = {n: next(r for r in rows if f'id="L{n}"' in r) for n in range(1, 15)}
+    assert row[10].endswith('<td class="hit">line &lt;10&gt;</td></tr>')
+    assert row[11].endswith('<td class="miss">line &lt;11&gt;</td></tr>')
+    assert '<span class="miss">if 0</span> <span class="hit">else 7</span>' in row[11]
+    assert '<td class="n">7</td>' in row[12] and '<td class="">line &lt;1&gt;' in row[1]
+    assert '<span class="part" title="[1]:0-&gt;1, [1]:1-&gt;0">q 2/4</span>' in row[4]
+    assert "<td>4</td><td>q</td><td>[1]:0-&gt;1, [1]:1-&gt;0</td>" in "\n".join(rows)
+    for cross in crosses():
+        page = (tmp_path / f"out/{cross.name}.html").read_text()
+        assert page.count('<tr class="miss">') == len(cross.bins) - 1
+        assert page.count('<tr class="hit">') == 1
+
+
+def test_waivers(tmp_path: Path) -> None:
+    assert all(w.reason for w in waivers.load()) and len(waivers.load()) == 4
+    (tmp_path / "x.v").write_text("// reg mem\n  reg [7:0] mem [0:3];\n")
+    path = tmp_path / "waivers.toml"
+    entry = '[[toggle]]\nfile = "x.v"\nsignal = "mem"\n'
+    path.write_text(entry + 'reason = "words"\n')
+    assert waivers.load(path, tmp_path) == [waivers.Waiver("x.v", "mem", "words", 2)]
+    for text, said in (
+        (entry, "lacks reason"),
+        (entry.replace("x.v", "y.v") + 'reason = "words"', r"y\.v does not exist"),
+        (entry.replace("mem", "ram") + 'reason = "words"', "declares ram 0 times"),
+        ("[[toggle", r"waivers\.toml"),
+    ):
+        path.write_text(text)
+        with pytest.raises(waivers.WaiverError, match=said):
+            waivers.load(path, tmp_path)
+
+
+@pytest.fixture
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command without its simulations, in a folder of its own."""
+    monkeypatch.setattr(command, "OUT", tmp_path / "out")
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "run", lambda steps, data: [])
+    monkeypatch.setattr(report, "write", lambda result, out, root: None)
+
+
+def test_command_without_data(quick: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs that left nothing: one line, status 2."""
+    assert command.main(["--share"]) == 2
+    assert capsys.readouterr().err == "coverage: no simulation has left code coverage\n"
+
+
+@pytest.mark.parametrize(
+    ("fallen", "failed", "status"), [([], [], 0), (["line: less"], [], 1), ([], ["models"], 1)]
+)
+def test_status_of_the_command(
+    quick: None,
+    result: summary.Result,
+    fallen: list[str],
+    failed: list[str],
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A figure that fell or a red test fails the command; the summary goes to the run's page."""
+    result.fallen = fallen
+    monkeypatch.setattr(command, "collect", lambda name, data, out: result)
+    monkeypatch.setattr(command, "run", lambda steps, data: failed)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "page.md"))
+    assert command.main(["--share"]) == status
+    assert (tmp_path / "page.md").read_text() == summary.markdown(result)
+    said = capsys.readouterr().out
+    assert all(word in said for word in (*fallen, *failed))
+    assert not (tmp_path / "out/data").exists()

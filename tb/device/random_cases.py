@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random layers and networks for the whole device, drawn from a seed."""
+
+from typing import Any
+
+import numpy as np
+from openkpu.models.configs import Config
+from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.layer import LayerError
+from openkpu.models.network import Network
+from openkpu.models.roofline import network_cycles
+from openkpu.models.vectors import VectorLayer
+from openkpu.tb.device.run_random import Case
+
+SLACK = 50_000  # cycles of an inference besides a multiple of its roofline
+TIMES = 60
+IMAGES = 3  # of a stream: the third is the second whose weights may have been kept
+Choice = dict[str, Any]
+
+
+def shapes(rng: np.random.Generator) -> Choice:
+    """Arguments of one random layer, each kind stressing another part of the device."""
+    n = lambda least, most: int(rng.integers(least, most))  # noqa: E731
+    kinds: list[Choice] = [
+        {},
+        {"w": n(65, 400), "h": n(1, 9), "c": n(1, 6), "o": n(1, 9)},
+        {"depthwise": True, "w": n(1, 300), "h": n(1, 20), "c": n(1, 20)},
+        {"fc": True, "c": n(1, 20), "h": n(1, 8), "w": n(1, 80), "o": n(1, 12)},
+        {"kernel": 1, "c": n(100, 400), "o": n(1, 60), "h": n(1, 10), "w": n(1, 30)},
+        {"kernel": 3, "c": n(40, 130), "o": n(1, 40), "h": n(1, 10), "w": n(1, 20)},
+        {"depthwise": True, "pool": n(0, 10), "w": n(4, 100), "h": n(4, 20), "c": n(1, 40)},
+        {"pool": 5 + n(0, 3), "w": n(4, 300), "h": n(4, 20), "c": n(1, 12), "o": n(1, 12)},
+        {"pool": 8 + n(0, 2), "w": n(1, 150), "h": n(1, 20), "c": n(1, 12), "o": n(1, 12)},
+    ]
+    choice = kinds[n(0, len(kinds))]
+    if choice.get("kernel"):
+        choice["depthwise"] = False
+    return choice
+
+
+def small(rng: np.random.Generator) -> Choice:
+    """Arguments of a layer for the slow simulator."""
+    return {name: int(rng.integers(1, 9)) for name in "ch"} | {"w": int(rng.integers(1, 40))}
+
+
+def draw_layer(rng: np.random.Generator, shape: Any, **fixed: Any) -> VectorLayer:
+    """A random legal layer; draws that leave nothing of a map are drawn again."""
+    for _ in range(1000):
+        try:
+            return random_layer(rng, **{**shape(rng), **fixed})
+        except LayerError:
+            continue
+    raise AssertionError("no legal layer in a thousand draws")
+
+
+def draw(config: Config, seed: int, layers: int, networks: int, *, slow: bool = False) -> list:
+    """``layers`` cases of one layer and ``networks`` of several: every way, quiet and disturbed.
+
+    ``slow``: small maps only. Half of the networks have 16-bit weights.
+    """
+    rng = np.random.default_rng(seed)
+    limits = Limits(channels=6, size=12) if slow else Limits()
+    cases: list[Case] = []
+    for number in range(layers):
+        way = ("host", "tasks", "host", "stream")[number % 4]
+        layer = draw_layer(rng, small if slow else shapes, limits=limits)
+        images = layer.x.view(np.uint8)[None]
+        if way != "host":
+            images = np.concatenate([images, _images(rng, layer.arg.in_shape, IMAGES - 1)])
+        cases.append(_case(config, f"layer {number}", way, Network.single(layer), images, rng))
+    for number in range(networks):
+        way = ("stream", "stream", "stream", "tasks")[number // 2 % 4]
+        most = (4, 9, 12) if slow else (9, 30, 50)
+        shape = tuple(int(rng.integers(least, n)) for least, n in zip((1, 4, 4), most, strict=True))
+        network, _ = random_network(
+            rng,
+            shape=shape,
+            layers=int(rng.integers(2, 4 if slow else 7)),
+            fc_last=bool(rng.random() < 0.5),
+            eight_bit=number % 2 == 1,
+            limits=limits if slow else Limits(channels=20),
+        )
+        images = _images(rng, shape, IMAGES)
+        cases.append(_case(config, f"network {number}", way, network, images, rng))
+    return cases
+
+
+def _images(rng: np.random.Generator, shape: tuple[int, int, int], count: int) -> np.ndarray:
+    return rng.integers(0, 256, (count, *shape), dtype=np.uint8)
+
+
+def _case(
+    config: Config,
+    name: str,
+    way: str,
+    network: Network,
+    images: np.ndarray,
+    rng: np.random.Generator,
+) -> Case:
+    disturb = bool(rng.random() < 0.5)
+    roof = network_cycles(config, network.layers, eight_bit=network.eight_bit)
+    title = f"{name}, {way}" + (", disturbed" if disturb else "")
+    return Case(title, way, network, images, disturb, SLACK + TIMES * roof)
+
+
+def storage_bytes(cases: list[Case]) -> int:
+    """Storage that the largest of the cases needs, wherever it is put."""
+    place = 16 * 1000 + 1024  # the highest base, and room for alignment
+    return place + max(
+        case.network.storage(case.images, continuous=True, align=16).data.size for case in cases
+    )

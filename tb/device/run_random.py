@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulator's side of the random layers: every case by its way, then both memories compared."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cocotb
+import numpy as np
+from openkpu.models.network import Network, NetworkRun
+from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout, Tables
+from openkpu.tb.device.run_stream import DISTURBED
+from openkpu.tb.device.shadow import Shadow
+from openkpu.tb.device.stream import StreamRun, run_one_by_one, run_stream
+
+WAYS = ("host", "tasks", "stream")
+RECOMPUTED = (8, 9)  # pools whose stripes overlap: the array does some pixels twice
+GIVE_UP = 3  # cases that may fail before the rest is left out
+
+
+@dataclass
+class Case:
+    """Images through a network; by the host it is a network of one layer, with one image."""
+
+    title: str
+    way: str  # one of WAYS
+    network: Network
+    images: np.ndarray  # (n, C, H, W) bytes
+    disturb: bool  # wait states, lost grants, RETRY, SPLIT, a rival on the bus
+    limit: int  # cycles of an undisturbed inference
+
+
+class RandomRun:
+    """Runs cases one after the other on one device."""
+
+    def __init__(self, device: Device, seed: int) -> None:
+        self.device = device
+        self.rng = np.random.default_rng(seed)
+        self.shadow = Shadow(device.tb)
+        device.back = self.shadow
+
+    async def case(self, case: Case) -> tuple[list[str], dict[str, int]]:
+        """What is wrong with a case, and the counters at its end."""
+        self._disturb(case.disturb)
+        limit = case.limit * (8 if case.disturb else 1)
+        runs: list[NetworkRun] = []
+        wrong: list[str] = []
+        counters: dict[str, int] = {}
+        try:
+            if case.way == "host":
+                await self._host(case, limit, runs)
+                counters = await self.device.counters()
+                # the host's way counts on from layer to layer
+                before, self.before = self.before, counters
+                counters = {name: n - before[name] for name, n in counters.items()}
+            else:
+                run = await self._network(case, limit, runs)
+                counters = run.counters
+                self.before = counters
+                if run.wrong.any() or len(run.ends) != len(case.images):
+                    wrong.append(f"bytes that differ in the results: {run.wrong.tolist()}")
+            wrong += _counters(case, runs, counters)
+        except (DeviceError, DeviceTimeout) as error:
+            wrong.append(str(error))
+            await self.device.reset()
+            self.before = dict.fromkeys(await self.device.counters(), 0)
+        wrong += await self.shadow.differences()
+        return wrong, counters
+
+    async def start(self) -> None:
+        """Random memories; counters at what they are."""
+        await self.shadow.fill(self.rng)
+        self.before = await self.device.counters()
+
+    def _disturb(self, on: bool) -> None:
+        tb, rng = self.device.tb, self.rng
+        tb.cfg_seed.value = int(rng.integers(1, 1 << 32))
+        for name, value in DISTURBED.items():
+            getattr(tb, f"cfg_{name}").value = value if on else 0
+        for name in ("rd", "seq", "wr"):
+            getattr(tb, f"cfg_{name}_wait").value = int(rng.integers(0, 3)) if on else 0
+
+    async def _host(self, case: Case, limit: int, runs: list[NetworkRun]) -> None:
+        (arg,), network = case.network.layers, case.network
+        tables = Tables(*network.tables(arg))
+        device = self.device
+        await device.run_layer(
+            arg, tables, case.images[0], eight_bit=network.eight_bit, limit=limit
+        )
+        runs.append(network.run(case.images[0], ram=self.shadow.ram))
+        await device.back.forget_perf()
+
+    async def _network(self, case: Case, limit: int, runs: list[NetworkRun]) -> StreamRun:
+        network, images = case.network, case.images
+        base = 16 * int(self.rng.integers(0, 1000))
+        storage = network.storage(images, base=base, continuous=True, align=16)
+        runs += [network.run(image, ram=self.shadow.ram) for image in images]
+        golden = np.stack([run.y.view(np.uint8).reshape(-1) for run in runs])
+        way = run_stream if case.way == "stream" else run_one_by_one
+        found = await way(self.device, network, images, limit=limit, base=base, golden=golden)
+        for at, run in zip(storage.results, runs, strict=True):
+            self.shadow.expect_result(at, run.y)
+        return found
+
+
+def _counters(case: Case, runs: list[NetworkRun], counters: dict[str, int]) -> list[str]:
+    """What the counters do not add up to."""
+    wrong = []
+    busy = counters["array_busy"] + sum(v for k, v in counters.items() if k.startswith("stall_"))
+    if counters["total"] != busy:
+        wrong.append(f"total {counters['total']} is not array and stalls, {busy}")
+    counted = runs if case.way == "stream" else runs[-1:]  # a start empties the counters
+    if all(arg.pool_type not in RECOMPUTED for arg in case.network.layers):
+        needed = sum(run.macs for run in counted), sum(run.macs_gated for run in counted)
+        issued = counters["macs_issued"], counters["macs_gated"]
+        if issued != needed:
+            wrong.append(f"multiplications issued and gated {issued}, needed {needed}")
+    layers = len(counted) * len(case.network.layers)
+    if counters["layers"] != layers:
+        wrong.append(f"{counters['layers']} layers counted, expected {layers}")
+    return wrong
+
+
+async def run_random(device: Device, job: dict[str, Any], say: Callable[..., None]) -> None:
+    """All cases of the job; an event "case" for each, until too many have failed."""
+    run = RandomRun(device, cocotb.RANDOM_SEED)
+    await run.start()
+    failed = 0
+    for index, case in enumerate(job["cases"]):
+        wrong, counters = await run.case(case)
+        kept = counters.get("inf_kept", 0)
+        say("case", index=index, wrong=wrong, kept=kept)
+        failed += bool(wrong)
+        if failed == GIVE_UP:
+            break
+    tb = device.tb
+    say("bus", refusals=int(tb.refusals.value), losses=int(tb.losses.value))

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs the tests: a hang ends, a seed is a number, regress says what failed."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from openkpu.tb import seeds, watchdog
+from openkpu.tb.simrun import ROOT, SIMS, SimError, ToolError, check_tool, run
+
+
+def alive(pid: int) -> bool:
+    """The process is there and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("case", ["waits_for_ever", "computes_for_ever"])
+@pytest.mark.parametrize("sim", SIMS)
+def test_hang(sim: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulation that never ends is killed with its children; test, seed and log are told."""
+    sources = ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
+    monkeypatch.setenv(watchdog.VARIABLE, "4")
+    monkeypatch.setenv("SEED", "77")
+    pids = tmp_path / "pids"
+    began = time.monotonic()
+    with pytest.raises(SimError) as caught:
+        run(
+            sim,
+            "fifo_sync",
+            sources,
+            "tb.harness.hang_tests",
+            testcase=case,
+            env={"OKPU_PIDS": str(pids)},
+        )
+    text = str(caught.value)
+    assert text.startswith(f"tb.harness.hang_tests on {sim} (seed 77) killed after 4 s"), text
+    assert "the hang begins" in text and case in text, text
+    found = [int(pid) for pid in pids.read_text().split()]
+    end = time.monotonic() + 10
+    while any(map(alive, found)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(found) == 2 and not any(map(alive, found)), found
+    assert time.monotonic() - began < 120
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "nan", "inf"])
+def test_limit_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(watchdog.VARIABLE, text)
+    with pytest.raises(ToolError, match=f"{watchdog.VARIABLE}='{text}'"):
+        check_tool("icarus")
+
+
+def test_tests_have_a_limit() -> None:
+    """Every simulation of a test has one, and a worker inherits it."""
+    assert watchdog.seconds() and watchdog.seconds() > 60
+
+
+def test_seeds_follow_the_commit(tmp_path: Path) -> None:
+    """Three of them, the same for a commit, others for another; without git they are stated."""
+    found, source = seeds.of_commit(tmp_path)
+    assert (found, source) == (seeds.FALLBACK, "no git commit here")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    seen = []
+    for step in (["init", "-q"], ["commit", "-q", "-m", "1"], ["commit", "-q", "-m", "2"]):
+        more = ["--allow-empty"] if step[0] == "commit" else []
+        subprocess.run([*git, *step, *more], cwd=tmp_path, check=True)
+        if more:
+            found, source = seeds.of_commit(tmp_path)
+            assert source.startswith("commit ") and len(set(found)) == 3, source
+            assert (found, source) == seeds.of_commit(tmp_path)
+            seen.append(found)
+    assert seen[0] != seen[1]
+    below = tmp_path / "below"
+    below.mkdir()
+    assert seeds.of_commit(below)[0] == seeds.FALLBACK, "somebody else's commit"
+
+
+@pytest.mark.parametrize("text", ["abc", "", "-1", "1.5", "4294967296", " 1"])
+def test_seed_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEED", text)
+    with pytest.raises(seeds.SeedError, match=f"^SEED={text!r}: expected a whole number"):
+        seeds.environment()
+
+
+def python(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a module as make does, without the SEED of this run unless ``env`` has one."""
+    base = {k: v for k, v in os.environ.items() if k != "SEED" and not k.startswith("PYTEST_")}
+    return subprocess.run(
+        [sys.executable, "-m", *args],
+        cwd=ROOT,
+        env={**base, "PYTHONPATH": str(ROOT), **env},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("count", ["0", "abc", "", "-1"])
+def test_regress_without_seeds(count: str) -> None:
+    """Refused in one line that names the variable, before any test."""
+    result = python("scripts.regress", f"--seeds={count}")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == f"error: SEEDS={count!r}: expected a whole number from 1 to 999999\n"
+
+
+@pytest.mark.parametrize("seed", ["abc", "", "-1", "5"])
+def test_regress_with_a_seed(seed: str) -> None:
+    result = python("scripts.regress", "--seeds=1", SEED=seed)
+    assert (result.returncode, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: SEED=")
+
+
+def test_pytest_with_a_bad_seed() -> None:
+    """`make test SEED=abc` ends before any test."""
+    result = python("pytest", "tb/harness", SEED="abc")
+    assert result.returncode == 4 and "passed" not in result.stdout
+    assert (
+        result.stderr.strip() == "ERROR: SEED='abc': expected a whole number from 0 to 4294967295"
+    )
+
+
+def test_regress_says_what_failed(tmp_path: Path) -> None:
+    """Progress by seed; at the first failure the command that repeats it, and the status."""
+    file = tmp_path / "test_one.py"
+    file.write_text(
+        "import logging, os\n"
+        "def test_it():\n"
+        "    logging.error('runner.py:674 ERROR: Failed 1 of 1 tests.')\n"
+        "    assert os.environ['SEED'] != '2'\n"
+    )
+    result = python("scripts.regress", "--seeds=3", "--jobs=1", str(file))
+    assert result.returncode == 1, result.stdout
+    lines = result.stdout.splitlines()
+    assert [line[:11] for line in lines if line.startswith("seed ")] == [
+        "seed 1 of 3",
+        "seed 2 of 3",
+        "seed 2 of 3",
+    ]
+    assert lines[-2] == "seed 2 of 3 failed; to repeat:"
+    assert lines[-1].startswith("  make test SEED=2 TESTS=") and lines[-1].endswith(
+        "test_one.py::test_it"
+    ), lines[-1]
+    good = python("scripts.regress", "--seeds=1", "--jobs=1", str(file))
+    assert good.returncode == 0 and good.stdout.splitlines()[-1].startswith("1 seeds passed in")

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""map_mover: loads and unloads against the AI RAM codec; requests, order of events, stop."""
+
+import random
+
+import cocotb
+import numpy as np
+import pytest
+from cocotb.triggers import RisingEdge
+from openkpu.models import airam
+from openkpu.tb.core.desc import join_fields, layout
+from openkpu.tb.core.pipe import reset
+from openkpu.tb.core.stream import ByteStream
+from openkpu.tb.core.view import View
+from openkpu.tb.simrun import run
+
+ROWS = 1024
+MAP = layout("map")
+INPUTS = ("stop", "load_start", "load_map", "pixel_valid", "pixel_beat", "load_gnt")
+INPUTS += ("unload_start", "unload_map", "unload_adr", "unload_store", "unload_gnt", "unload_data")
+INPUTS += ("result_ready", "store_req_ready", "store_ready", "store_done")
+Shape = tuple[int, int, int]
+
+
+def packed(base: int, shape: Shape) -> int:
+    """A map of fields.toml."""
+    sizes = dict(zip(("chans_m1", "height_m1", "width_m1"), (n - 1 for n in shape), strict=True))
+    return join_fields(MAP, {"base": base, **sizes})
+
+
+class Bench:
+    """AI RAM, store channel and pixel stream around the module, a cycle at a time."""
+
+    def __init__(self, dut) -> None:
+        lanes = int(dut.AHB_W.value) // 8
+        sizes = {"AHB_W": 8 * lanes, "OW": lanes.bit_length() - 1, "CW": lanes.bit_length()}
+        beat = {k: v for k, v in layout("beat", **sizes).items() if k != "last"}
+        ports = {"pixel_beat": (beat, "pixel_"), "store_req": (layout("req"), "store_req_")}
+        self.dut = View(dut, ports)
+        self.lanes = lanes
+        self.pixels = ByteStream(self.dut, "pixel")
+        rng = np.random.default_rng(random.getrandbits(32))
+        self.ram = rng.integers(0, 256, ROWS * 64, dtype=np.uint8)
+        self.read: int | None = None  # row whose data come in this cycle
+        self.clear()
+
+    def clear(self) -> None:
+        self.requests: list[tuple[int, int]] = []
+        self.words: dict[str, list[int]] = {"result": [], "store": []}
+        self.done = {"load": 0, "unload": 0}
+        self.store_due = -1  # cycles until the request is answered as finished
+
+    async def step(self, p: float = 0.6) -> None:
+        """One cycle; everybody is ready with probability ``p``."""
+        dut = self.dut
+        for name in ("load_gnt", "unload_gnt", "result_ready", "store_req_ready", "store_ready"):
+            getattr(dut, name).value = int(random.random() < p)
+        dut.store_done.value = int(self.store_due == 0)
+        self.store_due -= self.store_due >= 0
+        row = random.randbytes(64) if self.read is None else self.ram[self.read * 64 :][:64]
+        dut.unload_data.value = int.from_bytes(bytes(row), "little")
+        self.pixels.drive(p)
+        await RisingEdge(dut.clk)
+        self.pixels.sample()
+        on = {n: int(getattr(dut, n).value) for n in ("load_req", "load_gnt", "unload_req")}
+        granted = on["unload_req"] and int(dut.unload_gnt.value)
+        self.read = int(dut.unload_row.value) if granted else None
+        if on["load_req"] and on["load_gnt"]:
+            at, be = int(dut.load_row.value) * 64, int(dut.load_be.value)
+            bits = str(dut.load_data.value)
+            for i in range(64):
+                if be >> i & 1:
+                    self.ram[at + i] = int(bits[504 - 8 * i : 512 - 8 * i], 2)
+        if int(dut.store_req_valid.value) and int(dut.store_req_ready.value):
+            self.requests.append((int(dut.store_req_addr.value), int(dut.store_req_len.value)))
+        for name, words in self.words.items():
+            if int(getattr(dut, f"{name}_valid").value) and int(
+                getattr(dut, f"{name}_ready").value
+            ):
+                words.append(int(getattr(dut, f"{name}_data").value))
+        for name in self.done:
+            self.done[name] += int(getattr(dut, f"{name}_done").value)
+
+    async def start(self, name: str, base: int, shape: Shape) -> None:
+        """A pulse; the map of an unload has been there for some cycles."""
+        getattr(self.dut, f"{name}_map").value = packed(base, shape)
+        for _ in range(3):
+            await self.step()
+        getattr(self.dut, f"{name}_start").value = 1
+        await self.step()
+        getattr(self.dut, f"{name}_start").value = 0
+
+    async def until(self, name: str, limit: int) -> None:
+        for _ in range(limit):
+            await self.step()
+            if self.done[name]:
+                return
+        raise AssertionError(f"{name}_done did not come within {limit} cycles")
+
+
+def a_shape() -> Shape:
+    return random.randint(1, 6), random.randint(1, 6), random.choice((3, 16, 17, 32, 64, 70))
+
+
+@cocotb.test()
+async def load(dut) -> None:
+    """Pixels at any alignment become the map; nothing beside it changes."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    for _ in range(8):
+        bench.clear()
+        shape, base = a_shape(), random.randrange(ROWS // 2)
+        x = np.frombuffer(random.randbytes(int(np.prod(shape))), dtype=np.uint8).reshape(shape)
+        want = bench.ram.copy()
+        airam.pack(want, base, x)
+        await bench.start("load", base, shape)
+        bench.pixels.add(x.tobytes(), random.choice((x.size, 7)))
+        await bench.until("load", 200 + 10 * x.size)
+        assert (bench.ram == want).all(), f"{shape} at row {base}"
+        assert not bench.requests and not bench.done["unload"]
+
+
+@cocotb.test()
+async def unload(dut) -> None:
+    """To the storage with one request, done when it is stored; to the host with none."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    for turn in range(12):
+        bench.clear()
+        shape, base, store = a_shape(), random.randrange(ROWS // 2), turn % 2
+        address, size = random.getrandbits(20) * bench.lanes, int(np.prod(shape))
+        bench.dut.unload_adr.value, bench.dut.unload_store.value = address, store
+        await bench.start("unload", base, shape)
+        if store:
+            for _ in range(60 + 10 * size):
+                await bench.step()
+            assert not bench.done["unload"], "done before the storage has it"
+            assert bench.requests == [(address, size)]
+            bench.store_due = random.randint(0, 9)
+        await bench.until("unload", 200 + 10 * size)
+        got = bench.words["store" if store else "result"]
+        assert not bench.words["result" if store else "store"], "words on the other way"
+        width = bench.lanes if store else 8
+        data = b"".join(w.to_bytes(width, "little") for w in got)
+        want = airam.unpack(bench.ram, base, shape).tobytes()
+        assert data[:size] == want and not any(data[size:]), f"{shape} at row {base}"
+        assert len(data) == -(-size // width) * width and len(bench.requests) == store
+        for _ in range(20):
+            await bench.step()
+        assert bench.done["unload"] == 1, "done comes once"
+
+
+@cocotb.test()
+async def stored_before_read(dut) -> None:
+    """The storage may be done in the cycle in which the last word leaves, not before it counts."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    bench.dut.unload_store.value = 1
+    await bench.start("unload", 3, (2, 3, 16))
+    bench.store_due = 0
+    await bench.step()
+    await bench.step()
+    assert not bench.done["unload"], "done although words are still to come"
+    await bench.until("unload", 2000)
+    assert len(bench.words["store"]) == -(-96 // bench.lanes)
+
+
+@cocotb.test()
+async def stop(dut) -> None:
+    """Stop at any time: no request, no word, no done of before; the next map is whole."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    for _ in range(10):
+        shape = (4, 4, 40)
+        bench.clear()
+        bench.dut.unload_store.value = 1
+        await bench.start("unload", 10, shape)
+        for _ in range(random.randint(0, 60)):
+            await bench.step()
+        bench.dut.stop.value = 1
+        await bench.step()
+        bench.dut.stop.value = 0
+        bench.clear()
+        for _ in range(30):
+            await bench.step()
+        assert not bench.requests and not any(bench.words.values()) and not any(bench.done.values())
+        bench.dut.unload_store.value = 0
+        await bench.start("unload", 10, shape)
+        await bench.until("unload", 8000)
+        data = b"".join(w.to_bytes(8, "little") for w in bench.words["result"])
+        assert data[:640] == airam.unpack(bench.ram, 10, shape).tobytes()
+
+
+@pytest.mark.parametrize(("sim", "bus"), [("icarus", 32), ("icarus", 128), ("verilator", 64)])
+def test_map_mover(sim: str, bus: int) -> None:
+    sources = [f"rtl/cache/{n}.v" for n in ("map_mover", "pixel_writer", "result_reader")]
+    sources += ["rtl/cache/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
+    run(sim, "map_mover", sources, "tb.map_mover.test_map_mover", params={"AHB_W": bus})

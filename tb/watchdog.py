@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wall-clock limit for simulator processes: the net below the benches' own limits in cycles.
+
+A bench counts cycles; that does not help when the simulator itself, or Python inside it, is stuck.
+OPENKPU_SIM_SECONDS is the limit of one simulation in seconds; unset or 0 means none. Tests set it
+(conftest.py); a command that a user started may take as long as it needs.
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from cocotb_tools.runner import Runner
+
+VARIABLE = "OPENKPU_SIM_SECONDS"
+TEST_SECONDS = 1800  # of one simulation in a test, several times the longest on a busy machine
+
+
+class Overrun(Exception):
+    """A simulation took longer than its limit and was killed."""
+
+
+def seconds() -> float | None:
+    """The limit that the environment sets; None: none. ValueError when it is no number."""
+    text = os.environ.get(VARIABLE, "0")
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{VARIABLE}={text!r}: expected seconds, 0 for no limit")
+    return value or None
+
+
+def watched(runner: Runner, limit: float | None) -> Runner:
+    """The runner, whose commands are killed with all their children after ``limit`` seconds.
+
+    Overrun then comes out of ``runner.test``.
+    """
+
+    def execute(cmds: Sequence[list[str]], cwd: str | Path, stdout: TextIO | None = None) -> None:
+        for cmd in cmds:
+            process = subprocess.Popen(
+                cmd,
+                cwd=cwd,
+                env=runner.env,
+                stdout=stdout,
+                stderr=subprocess.STDOUT if stdout else None,
+                process_group=0,
+            )
+            try:
+                status = process.wait(limit)
+            except subprocess.TimeoutExpired:
+                raise Overrun(f"killed after {limit:g} s ({VARIABLE})") from None
+            finally:
+                # also what a simulator that has ended left running, and on Ctrl-C
+                _kill(process)
+            if status:
+                raise RuntimeError(f"{cmd[0]} ended with status {status}")
+
+    runner._execute_cmds = execute
+    return runner
+
+
+def _kill(process: subprocess.Popen) -> None:
+    """End every process of the group."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    finally:
+        process.wait()
