@@ -4,8 +4,7 @@
 from pathlib import Path
 
 import pytest
-
-from scripts import check_links
+from openkpu.scripts import check_links
 
 SPEC = """# Spec
 

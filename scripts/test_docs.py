@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from models.activation import ROUNDINGS, carry_shift
-from models.layer import FIELDS
-from tb.simrun import ROOT
+from openkpu.models.activation import ROUNDINGS, carry_shift
+from openkpu.models.layer import FIELDS
+from openkpu.tb.simrun import ROOT
 
 DOCS = ROOT / "docs"
 TOP = ROOT / "rtl" / "openkpu_top.v"

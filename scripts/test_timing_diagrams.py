@@ -4,13 +4,16 @@
 from pathlib import Path
 
 import pytest
+from openkpu.scripts import timing_diagrams as td
 
-from scripts import timing_diagrams as td
 
-
+@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("diagram", td.DIAGRAMS, ids=lambda diagram: diagram.name)
-def test_picture_is_current(diagram: td.Diagram) -> None:
+def test_picture_is_current(
+    diagram: td.Diagram, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same text, whatever the seed: what no one looks at is not drawn."""
+    monkeypatch.setenv("SEED", str(seed))
     path = td.PICTURES / f"{diagram.name}.svg"
     assert path.read_text() == td.picture(diagram), "run python -m scripts.timing_diagrams"
 
@@ -30,6 +33,7 @@ def test_stale_pictures_are_told(
 
 def test_wave() -> None:
     assert td.wave(["0", "1", "1", "0"], None) == {"wave": "01.0"}
+    assert td.wave(["", "1", "0"], None) == {"wave": "x10"}
     assert td.wave(["", "7", "7", "8"], None) == {"wave": "x=.=", "data": ["7", "8"]}
     assert td.wave(["2", "0"], td.TRANS) == {"wave": "==", "data": ["NONSEQ", "IDLE"]}
 

@@ -20,10 +20,9 @@ from typing import Any
 
 import matplotlib
 import wavedrom
-
-from models import configs
-from tb import simrun
-from tb.device import launch
+from openkpu.models import configs
+from openkpu.tb import simrun
+from openkpu.tb.device import launch
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -65,9 +64,9 @@ class Diagram:
 
 def wave(values: Sequence[str], words: Mapping[str, str] | None) -> dict[str, Any]:
     """WaveJSON of a row: levels for bits, boxes with text for anything else."""
-    if words is None and set(values) <= {"0", "1"}:
-        pairs = itertools.pairwise(["", *values])
-        return {"wave": "".join("." if a == b else b for a, b in pairs)}
+    if words is None and set(values) <= {"0", "1", ""}:
+        pairs = itertools.pairwise(["\0", *values])
+        return {"wave": "".join("." if a == b else b or "x" for a, b in pairs)}
     text, data = "", []
     for before, value in itertools.pairwise(["\0", *values]):
         if value == before:
@@ -155,7 +154,7 @@ def spans(row: Sequence[str]) -> list[tuple[int, int]]:
     return found
 
 
-DEVICE = ("tb_top", launch.SOURCES, "tb.timing.core_recording")
+DEVICE = ("tb_top", launch.SOURCES, "openkpu.tb.timing.core_recording")
 DIAGRAMS = [
     Diagram(
         "slave_access",
@@ -163,7 +162,7 @@ DIAGRAMS = [
         "register",
         "ahb_slave_bench",
         ["tb/ahb_slave/ahb_slave_bench.v", "rtl/host/ahb_slave.v"],
-        "tb.timing.slave_recording",
+        "openkpu.tb.timing.slave_recording",
         "record",
         waves,
     ),
@@ -172,7 +171,7 @@ DIAGRAMS = [
         "Master: a burst of eight beats that loses the grant",
         "ahb_master",
         ["rtl/storage/ahb_master.v", "rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"],
-        "tb.timing.grant_recording",
+        "openkpu.tb.timing.grant_recording",
         "record",
         waves,
     ),

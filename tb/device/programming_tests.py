@@ -13,14 +13,13 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.task import bridge, resume
-
-from models.generate import Limits, random_network
-from models.layout import ROW_BYTES
-from models.network import Network
-from models.roofline import map_bytes
-from tb.device.device import Device
-from tb.device.host_agent import Transfer
-from tb.device.registers import AI, EIGHT_BIT_MODE, INTERRUPT_MASK, INTERRUPT_RAW, Err, Kpu
+from openkpu.models.generate import Limits, random_network
+from openkpu.models.layout import ROW_BYTES
+from openkpu.models.network import Network
+from openkpu.models.roofline import map_bytes
+from openkpu.tb.device.device import Device
+from openkpu.tb.device.host_agent import Transfer
+from openkpu.tb.device.registers import AI, EIGHT_BIT_MODE, INTERRUPT_MASK, INTERRUPT_RAW, Err, Kpu
 
 LIMIT = 200_000  # cycles of any single wait
 ACCESSES = 50_000  # of the host in a test

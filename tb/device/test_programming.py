@@ -5,9 +5,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from models import configs
-from tb.device import launch
-from tb.simrun import ROOT, run
+from openkpu.models import configs
+from openkpu.tb.device import launch
+from openkpu.tb.simrun import ROOT, run
 
 PAGE = ROOT / "docs" / "programming.md"
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror"]
@@ -46,7 +46,7 @@ def test_code_of_the_page_runs_the_device(tmp_path: Path) -> None:
         "icarus",
         "tb_top",
         launch.SOURCES,
-        "tb.device.programming_tests",
+        "openkpu.tb.device.programming_tests",
         params=launch.parameters(config, 1 << 20),
         public=launch.PUBLIC,
         random_start=False,

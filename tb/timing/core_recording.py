@@ -6,12 +6,11 @@ from collections.abc import Callable
 import cocotb
 import numpy as np
 from cocotb.handle import SimHandleBase
-
-from models.generate import Limits, random_layer, random_network
-from models.layer import LayerArg
-from tb.device.device import Device, Tables
-from tb.device.stream import run_stream
-from tb.timing.recorder import Recorder, high
+from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.layer import LayerArg
+from openkpu.tb.device.device import Device, Tables
+from openkpu.tb.device.stream import run_stream
+from openkpu.tb.timing.recorder import Recorder, high
 
 LIMIT = 100_000
 BEHIND = 3  # cycles shown behind the write-back

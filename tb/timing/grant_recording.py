@@ -7,10 +7,9 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
-
-from tb.common.ahb_monitor import AhbMonitor
-from tb.common.ahb_responder import AhbResponder
-from tb.timing.recorder import Recorder, number
+from openkpu.tb.common.ahb_monitor import AhbMonitor
+from openkpu.tb.common.ahb_responder import AhbResponder
+from openkpu.tb.timing.recorder import Recorder, number
 
 BEATS, AWAY_AFTER, AWAY_FOR = 8, 3, 4
 BASE = 0x100

@@ -5,9 +5,8 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
-
-from tb.common.ahb_host import ERROR, NONSEQ, OKAY, SEQ, AhbHost, Transfer
-from tb.timing.recorder import Recorder, number
+from openkpu.tb.common.ahb_host import ERROR, NONSEQ, OKAY, SEQ, AhbHost, Transfer
+from openkpu.tb.timing.recorder import Recorder, number
 
 RAM = 0x200000
 WORD = 0x44332211
@@ -53,7 +52,7 @@ async def record(dut: SimHandleBase) -> None:
         {
             "htrans": number(dut.s_ahb_htrans, lambda: True, "{}"),
             "haddr": number(dut.s_ahb_haddr, addressed),
-            "hwrite": dut.s_ahb_hwrite,
+            "hwrite": number(dut.s_ahb_hwrite, addressed, "{}"),
             "hwdata": number(dut.s_ahb_hwdata, lambda: data["write"] is True),
             "hready": dut.s_ahb_hready_out,
             "hresp": number(dut.s_ahb_hresp, lambda: data["write"] is not None, "{}"),
