@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// list_reader: task-list runs: whether one is on, and the words of its lists.
+// list_reader: reads the lists of a task-list run, and knows whether one is on.
 //
-// How it works: a start requests the list; while an inference is computed in continuous mode, the
-// list of the next one is requested as soon as the present one's is decoded (committed), so its
-// first weights arrive early. That commits to the next inference, so it happens only while the
-// configuration stands still. Bytes of the list channel become 64-bit words.
-// Handshake: list_req and the list stream are valid/ready; a word is there with word_valid and goes
-// with word_take. Everything else is pulses and levels.
+// How it works: a start requests the list. In continuous mode the list of the next inference is
+// requested as soon as the present one's is decoded (committed), so that its first weights arrive
+// early. From then on the next inference will run; therefore it happens only while the
+// configuration is not changing. Bytes of the list channel become 64-bit words.
+// Handshake: list_req and the list stream are valid/ready; a word is there with word_valid and
+// goes with word_take. Everything else is pulses and levels.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// issue_credits: says whether the present issue can be made, and keeps the counts behind that.
+// issue_credits: decides whether the present issue can be made, from counts of its resources.
 //
 // How it works: an issue needs its tile entry, its weight row and a free accumulator bank; a
 // depthwise one the parameters and room in the collector instead of a bank, because its sums go
-// straight on. Resources are asked for at the start of a sweep over a stripe's pixels. Entries and
+// straight on. Resources are checked at the start of a sweep over a stripe's pixels. Entries and
 // weight rows are released when their last use was issued, delayed by the nine cycles after which
 // the last column of the array has read them. While a stream keeps its weights no row is released,
 // and each inference begins at the first one's rows.

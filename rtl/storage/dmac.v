@@ -6,9 +6,9 @@
 // FIFO; the read controller chooses bursts, the data distributor routes the words that come back
 // by their tag; one write channel (store). cmd_*, wd_*, rsp_* and mst_* belong to the AHB master.
 // Handshake: valid/ready on requests and streams. A request is bytes [addr, addr + len), any
-// alignment for reads; the stream delivers the bus words that hold them, with
-// the bytes of each that count and a mark on the last word. A channel takes its next request while the
-// present one is read. Write data are whole bus words; the last one of a request may be partial.
+// alignment for reads; the stream delivers the bus words that hold them, and says for each which
+// bytes count and whether it is the last. A channel accepts its next request while the present one
+// is read. Write data are whole bus words; the last one of a request may be partial.
 // Errors: after an ERROR answer (mst_err_valid) the master takes no command until dma_abort has
 // cleared it. dma_abort (level, one cycle is enough): bursts that were given to the master end
 // legally, then all requests and FIFO contents are dropped; dma_idle: nothing is outstanding.
