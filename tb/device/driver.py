@@ -68,7 +68,7 @@ def parts(steps: Sequence[Step]) -> list[range]:
 
 
 class Driver:
-    """Runs segments of a model's layers; keeps book of what the AI RAM holds."""
+    """Runs segments of a model's layers; tracks which AI RAM bytes are known."""
 
     WAYS: ClassVar = ("layers", "burst", "tasks")
 
