@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dma_read_ctrl: the read controller of the DMAC (claim C4 of docs/patent.md section 5); chooses all bursts, writes too.
+// dma_read_ctrl: the read controller of the DMAC (claim C4 of docs/patent.md section 5). It chooses
+// all bursts, writes too.
 //
 // How it works: every channel proposes its next burst when its FIFO has room for it. Reads go in
 // the order list > pixel > bias > weight: pixels are requested only when everything needed before

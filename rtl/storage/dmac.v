@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dmac: the DMA controller between the AHB master and the core (claim C4 of docs/patent.md section 5).
+// dmac: the DMA controller between the AHB master and the core (claim C4 of docs/patent.md
+// section 5).
 //
 // How it works: four read channels (list, bias, weight, pixel), each with a request queue and a
 // FIFO; the read controller chooses bursts, the data distributor routes the words that come back
