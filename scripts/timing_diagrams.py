@@ -109,7 +109,9 @@ def waves(title: str, rows: Rows) -> str:
         head["tick"] = 0
     scale = 2 if len(kept) < WIDE else 1
     source = {"signal": signals, "head": head, "config": {"hscale": scale}}
-    return wavedrom.render(json.dumps(source)).tostring() + "\n"
+    head_of_svg, rest = wavedrom.render(json.dumps(source)).tostring().split(">", 1)
+    # black on nothing could not be read on a dark page
+    return f'{head_of_svg}><rect width="100%" height="100%" fill="white"/>{rest}\n'
 
 
 def gantt(title: str, rows: Rows) -> str:
