@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from openkpu.models.activation import ROUNDINGS, carry_shift
 from openkpu.models.layer import FIELDS
+from openkpu.models.regmap import AI_RAM, ERROR_CODES, OFFSETS
 from openkpu.tb.simrun import ROOT
 
 DOCS = ROOT / "docs"
@@ -188,6 +189,39 @@ def test_worked_values() -> None:
     for name, cells in worked.items():
         found = carry_shift(values.astype(np.int64), np.int64(2), name)
         assert [int(c) for c in cells] == found.tolist(), name
+
+
+# ---------------------------------------------------------------- docs/programming.md
+def test_memory_map() -> None:
+    """Every register lies in a range of the table, and the ranges end with the last one."""
+    rows = table(section(DOCS / "programming.md", "1 Memory map"))
+    ranges = [(int(low, 16), int(high, 16)) for low, high, *_ in rows]
+    assert ranges == sorted(ranges) and ranges[-1] == (AI_RAM, 2 * AI_RAM - 1)
+    wide = [name for name in OFFSETS if name.startswith("PERF_") or name.islower()]
+    ends = {}
+    for name, offset in OFFSETS.items():
+        (place,) = (r for r in ranges if r[0] <= offset <= r[1])
+        last = offset + (7 if name in wide else 3)
+        assert last <= place[1], name
+        ends[place] = max(ends.get(place, 0), last)
+    assert list(ends) == ranges[:-1] and list(ends.values()) == [high for _, high in ranges[:-1]]
+
+
+def test_error_table() -> None:
+    """Codes and names of the errors."""
+    listed = {}
+    for codes, names, *_ in table(section(DOCS / "programming.md", "3 Errors and recovery")):
+        first, _, last = codes.partition(" to ")
+        numbers = range(int(first), int(last or first) + 1)
+        listed |= dict(zip(names.split(", "), numbers, strict=True))
+    assert listed == {name: code for name, code in ERROR_CODES.items() if code}
+
+
+def test_ai_registers_of_the_patent_page() -> None:
+    """All of them, and no other."""
+    rows = table(section(DOCS / "patent.md", "3 The AI registers"))
+    named = [name for row in rows for name in row[0].split(", ")]
+    assert sorted(named) == sorted(name for name in OFFSETS if name.startswith("AI_"))
 
 
 # ------------------------------------------------------------------ docs/glossary.md

@@ -69,7 +69,7 @@ module layer_runner #(
 
   reg  [    3:0] state;
   reg            seq_over;
-  reg            flush_seen;  // the abort was on for a cycle, dma_idle speaks of now
+  reg            flush_seen;  // the DMAC has seen the flush: dma_idle counts from now on
   reg            kept;  // the inference at work reads no weights
   reg  [PRW-1:0] prow_net;  // first parameter row of the network that is kept
 

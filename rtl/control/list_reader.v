@@ -84,7 +84,8 @@ module list_reader #(
   assign list_req = {{8'd0, list_len, 6'd0} + {9'd0, list_len, 5'd0}, cfg[`CFG_LIST_ADR]};
 
   // ---- lists
-  // this one is read, and what follows is known: nobody moves the configuration or stops
+  // The list is read and another inference follows. Not while the registers move on to the inference
+  // that begins (inf_over, inf_next, moved_on): only then is it settled what follows that one.
   wire commit = list_mode && !committed && !list_read && lists_due == 2'd0 && cfg[`CFG_MORE] &&
       !stopping && !inf_next && !moved_on && !inf_over;
   wire ask = lists_due != 2'd0 && !list_read && !list_req_valid;

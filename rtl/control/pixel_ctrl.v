@@ -24,7 +24,7 @@ module pixel_ctrl (
     // a run begins; the next inference begins (AI_CFG has moved on)
     input  wire                  begin_run,
     input  wire                  move_on,
-    // the next inference's pixels may be asked for; the place of the input map is free
+    // the next inference's pixels may be requested; the place of the input map is free
     input  wire                  ask_ok,
     input  wire                  place_free,
     // where the pixels begin, a cycle after fresh_take or npix_take

@@ -34,7 +34,7 @@ module prefetch_ctrl (
     // pixels of the inference at work: in the AI RAM, taken by its first layer
     output wire                  pix_ready,
     input  wire                  pix_take,
-    // address of the pixels asked for last; it is to be taken now: of a fetch, of a prefetch
+    // address of the pixels requested last; take it now: of a fetch, of a prefetch
     input  wire [          31:0] taken_adr,
     output wire                  fresh_take,
     output wire                  npix_take,

@@ -85,7 +85,7 @@ module issue_credits #(
   wire tile_ok = tile_diff != {TW{1'b0}} && !tile_diff[TW-1];
   wire wrow_ok = wrow_diff != {WW{1'b0}} && !wrow_diff[WW-1];
   wire prow_ok = act_ready && prow_diff != {PRW{1'b0}} && !prow_diff[PRW-1];
-  wire fresh = sweep_first || fc_mode;  // resources are asked for at the start of a sweep
+  wire fresh = sweep_first || fc_mode;  // resources are checked once a sweep
   wire bank_ok = dw || !step_first || bank_free[bank];
   wire out_ok = dw ? row_room : bank_ok;
   // a pass of a depthwise row may need another weight row than the pass before

@@ -303,7 +303,7 @@ module dmac #(
       .store_done(write_end)
   );
 
-  // a write that ends during an abort is nobody's any more
+  // the unit whose write ends during an abort has been flushed and waits for no answer
   assign store_done = write_end && run;
 
   // -------------------------------------------------------------------------------------------
