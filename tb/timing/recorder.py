@@ -11,7 +11,6 @@ from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge
 
 Read = Callable[[], str]
-ENDS = 2  # cycles kept before the first and behind the last marked one
 
 
 class Recorder:
