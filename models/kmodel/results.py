@@ -201,7 +201,9 @@ def draw(image: Image, boxes: list[Box]) -> Image:
             round(float(np.clip(v, 0, 1)) * (n - 1))
             for v, n in zip((box.x0, box.y0, box.x1, box.y1), image.size * 2, strict=True)
         )
-        pen.rectangle((x0, y0, max(x0, x1), max(y0, y1)), outline=colour, width=line)
+        # a thick line would cover what a small box shows
+        thin = min(line, max(1, min(x1 - x0, y1 - y0) // 12))
+        pen.rectangle((x0, y0, max(x0, x1), max(y0, y1)), outline=colour, width=thin)
         label, corner = f"{box.name} {box.score:.2f}", (x0 + line + 1, y0 + line)
         place = pen.textbbox(corner, label)
         if place[2] - place[0] <= max(x1 - x0, image.width // 8):
