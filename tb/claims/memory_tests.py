@@ -20,7 +20,7 @@ READ, NEXT, WRITE = 5, 2, 9  # wait states: first read of a burst, later ones, w
 @claim(
     "C8",
     text="The storage is an STT-MRAM: slow to read, slower to write, and it keeps what it holds.",
-    modules=["tb/fabric/ahb_storage.v", "rtl/storage/ahb_master.v"],
+    modules=["tb/ahb/fabric/ahb_storage.v", "rtl/storage/ahb_master.v"],
 )
 async def c8_stt_mram(device: Device) -> None:
     """Wait states of every beat, and contents after a reset of everything."""

@@ -15,12 +15,12 @@ from pathlib import Path
 import cocotb
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
-from openkpu.tb.common.backdoor import DUMP_RAM, DUMP_STORAGE
+from openkpu.tb.ahb.host_agent import OKAY, AhbHostMonitor, Transfer
 from openkpu.tb.core import desc
 from openkpu.tb.coverage.instrument import BINS
 from openkpu.tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, words
 from openkpu.tb.coverage.sampler import Sampler
-from openkpu.tb.device.host_agent import OKAY, AhbHostMonitor, Transfer
+from openkpu.tb.device.backdoor import DUMP_RAM, DUMP_STORAGE
 from openkpu.tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, LAYER_ARGUMENT_FIFO, Ctrl, Err
 
 READ, WRITE, RESET, READ_BUSY, WRITE_BUSY = ACCESSES

@@ -8,8 +8,8 @@ import numpy as np
 from openkpu.models.generate import random_layer
 from openkpu.models.network import Network
 from openkpu.models.vectors import VectorLayer
+from openkpu.tb.ahb.host_agent import ERROR, Transfer
 from openkpu.tb.device.device import Device, DeviceError, Tables
-from openkpu.tb.device.host_agent import ERROR, Transfer
 from openkpu.tb.device.registers import AI, Err
 from openkpu.tb.device.stream import run_one_by_one, run_stream
 

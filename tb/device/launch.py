@@ -14,7 +14,7 @@ from typing import Any
 from openkpu.models.configs import Config
 from openkpu.tb import simrun
 
-SOURCES = ["rtl/**/*.v", "tb/device/tb_*.v", "tb/fabric/*.v", "tb/ahb_checker/*.v"]
+SOURCES = ["rtl/**/*.v", "tb/device/tb_*.v", "tb/ahb/fabric/*.v", "tb/ahb/checkers/*.v"]
 PUBLIC = "tb/device/public.vlt"
 LEAST_DEPTH = 1 << 18  # words: 1 MiB, so that nearly all tests share a build
 Event = dict[str, Any]
