@@ -20,7 +20,7 @@ import functools
 import itertools
 
 from openkpu.models.layer import LayerArg, LayerError
-from openkpu.scripts.gen_regs import compile_map
+from openkpu.models.regdesc import compile_map
 from openkpu.tb.core import desc
 from openkpu.tb.device.registers import Err
 
