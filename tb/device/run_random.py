@@ -6,10 +6,10 @@ import numpy as np
 from openkpu.models.network import NetworkRun
 from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout, Tables
 from openkpu.tb.device.events import Say
+from openkpu.tb.device.inference_stream import StreamRun, run_one_by_one, run_stream
 from openkpu.tb.device.requests import Case, RandomRequest
 from openkpu.tb.device.run_stream import DISTURBED
 from openkpu.tb.device.shadow import Shadow
-from openkpu.tb.device.stream import StreamRun, run_one_by_one, run_stream
 
 RECOMPUTED = (8, 9)  # pools whose stripes overlap: the array does some pixels twice
 GIVE_UP = 3  # cases that may fail before the rest is left out

@@ -8,9 +8,9 @@ import numpy as np
 from cocotb.triggers import ClockCycles
 from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
 from openkpu.tb.device.events import Say
+from openkpu.tb.device.inference_stream import StreamRun, run_one_by_one, run_stream
 from openkpu.tb.device.registers import COUNTERS
 from openkpu.tb.device.requests import StreamRequest
-from openkpu.tb.device.stream import StreamRun, run_one_by_one, run_stream
 from openkpu.tb.device.trace import read_trace
 
 # what DISTURB sets: chances in 256 of wait states, lost grants, RETRY, SPLIT, a rival master

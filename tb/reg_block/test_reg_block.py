@@ -8,8 +8,8 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 from openkpu.models.regdesc import access, compile_map, reset
-from openkpu.tb.core.desc import layout
-from openkpu.tb.core.view import View
+from openkpu.tb.core.descriptor import layout
+from openkpu.tb.core.packed_ports import View
 from openkpu.tb.simrun import run
 
 INPUTS = ("reg_wr", "reg_rd", "reg_addr", "reg_wdata", "arg_ready", "result_valid", "result_data")
