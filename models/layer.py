@@ -23,7 +23,9 @@ WORDS = 12
 # Bytes of weights that compilers put into one load: nncase (8 bit) and its 0.1 release (16 bit).
 LOAD_LIMIT = {True: 30 * 1024, False: 60 * 1024}
 PARA_SIZE_MAX = (1 << 17) - 1  # bytes of a load that the field can name
-ERROR_CODES = regmap.ERROR_CODES  # AI_ERR_CODE
+# Error codes of the device (AI_ERR_CODE) that an argument can raise: those before the bus errors.
+_BUS_ERROR = regmap.ERROR_CODES["BUS_ERROR"]
+ERROR_CODES = {n: code for n, code in regmap.ERROR_CODES.items() if 0 < code < _BUS_ERROR}
 FIELDS = regmap.LAYER_FIELDS
 
 

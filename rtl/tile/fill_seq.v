@@ -2,7 +2,7 @@
 //
 // fill_seq: reads the rows of the AI RAM that the array needs, in the order it needs them.
 //
-// How it works: the nest follows that of mac_seq: block of groups > stripe > pass > unit > line >
+// How it works: the nest follows that of loop_nest: block of groups > stripe > pass > unit > line >
 // row of the line. A unit is a channel (3x3 and fully connected) or the channels that share an AI
 // RAM row (1x1 and depthwise rows). When a stripe's input fits the tile buffer there is one pass,
 // and the groups of a block all use it; otherwise the input is read once for each group. Each row
