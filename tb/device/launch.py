@@ -75,7 +75,7 @@ def run_job(
                 sim,
                 "tb_top",
                 SOURCES,
-                "tb.device.job",
+                "openkpu.tb.device.job",
                 params=parameters(config, storage_bytes, rounding, **more),
                 public=PUBLIC,
                 random_start=False,
