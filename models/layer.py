@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The KPU layer argument: 12 words of 64 bits <-> named fields (kpu.md section 2), and its rules.
+"""The KPU layer argument: 12 words of 64 bits <-> fields (docs/kpu.md section 2), and its rules.
 
 Fields carry the names of the vendor's structures and hold *true* values: where a word stores
 "minus one", the attribute holds the number itself (``i_ch_num`` is the number of channels).
@@ -40,7 +40,7 @@ class LayerError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class LayerArg:
-    """One layer argument; defaults are what every published layer holds (kpu.md 1.7)."""
+    """One layer argument; defaults are what every published layer holds (docs/kpu.md 1.7)."""
 
     i_ch_num: int = 1
     i_col_high: int = 1
@@ -174,7 +174,7 @@ class LayerArg:
 
     @property
     def in_layout(self) -> Layout:
-        """Where the input map lies in AI RAM, by the widths (kpu.md 2.2)."""
+        """Where the input map lies in AI RAM, by the widths (docs/kpu.md 2.2)."""
         return Layout(*self.in_shape, base=self.image_src_addr)
 
     @property
@@ -202,7 +202,7 @@ class LayerArg:
         ram_rows: int = AI_RAM_ROWS,
         **fields: int,
     ) -> LayerArg:
-        """A legal argument with the fields that compilers derive filled in (kpu.md section 2).
+        """A legal argument with the fields that compilers derive filled in (docs/kpu.md section 2).
 
         ``o`` output channels (default: ``c``); ``kernel`` 1 or 3; ``per_load`` output channels per
         weight load (default: nncase's rule); ``src``/``dst`` in 64-byte rows, ``dst`` by default as

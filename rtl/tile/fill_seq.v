@@ -9,8 +9,8 @@
 // that is read goes to tile_scatter (fully connected: fc_flatten) with a note of where its bytes
 // belong and how many entries are complete with it.
 // Handshake: start with a stable descriptor, busy until the last row was read. A read waits for
-// room in the tile buffer and for the AI RAM (fill_req until fill_gnt); data follow a cycle later, the
-// note is registered with them. Fully connected rows also wait for fc_flatten.
+// room in the tile buffer and for the AI RAM (fill_req until fill_gnt); data follow a cycle later,
+// the note is registered with them. Fully connected rows also wait for fc_flatten.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
