@@ -17,7 +17,7 @@ from openkpu.tb.claims.claim import IDS
 from openkpu.tb.claims.mutations import MUTATIONS, Mutation
 from openkpu.tb.simrun import ROOT
 
-PARTS = ("rtl", "tb", "models", "scripts", "configs.toml", "pyproject.toml")
+PARTS = ("openkpu", "rtl", "tb", "models", "scripts", "configs.toml", "pyproject.toml")
 
 
 def copy_tree(target: Path) -> None:
