@@ -25,7 +25,7 @@ from openkpu.scripts import bench_plots, rtl
 from openkpu.tb import simrun
 from openkpu.tb.device import launch
 from openkpu.tb.device.registers import COUNTERS
-from openkpu.tb.device.run_stream import Run
+from openkpu.tb.device.requests import Run, StreamRequest
 from openkpu.tb.device.trace import Trace
 
 WAITS = (0, 1, 4, 16)
@@ -116,9 +116,11 @@ def simulate(case: Case, runs: list[Run], gate: int = 1) -> list[launch.Event]:
             if bad != "ok":
                 raise SystemExit(1)
 
-    job = {"kind": "streams", "runs": runs, "limit": 2_000_000, "seed": 1}
+    request = StreamRequest(runs, limit=2_000_000)
     size = case.network.storage(case.images).data.size + 4096
-    launch.run_job("verilator", case.config, job, on_event, storage_bytes=size, PROBE=1, GATE=gate)
+    launch.run_job(
+        "verilator", case.config, request, on_event, storage_bytes=size, PROBE=1, GATE=gate
+    )
     if len(events) != len(runs):
         raise SystemExit("the simulation ended too early")
     return events

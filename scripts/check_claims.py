@@ -17,7 +17,7 @@ from openkpu.tb.claims.claim import IDS
 from openkpu.tb.claims.mutations import MUTATIONS, Mutation
 from openkpu.tb.simrun import ROOT
 
-PARTS = ("rtl", "tb", "models", "scripts", "configs.toml", "pyproject.toml")
+PARTS = ("openkpu", "rtl", "tb", "models", "scripts", "configs.toml", "pyproject.toml")
 
 
 def copy_tree(target: Path) -> None:
@@ -44,14 +44,14 @@ def apply(tree: Path, mutation: Mutation) -> str:
 def verdicts(tree: Path, *words: str) -> dict[str, str | None]:
     """Run tests of the copy; what became of each claim."""
     result = subprocess.run(
-        [sys.executable, "-m", "tb.claims.launch", *words],
+        [sys.executable, "-m", "tb.claims.run_claims", *words],
         cwd=tree,
         env={**os.environ, "PYTHONPATH": str(tree)},
         capture_output=True,
         text=True,
     )
     if result.returncode:
-        raise SystemExit(f"tb.claims.launch {' '.join(words)}: {result.stderr[-2000:]}")
+        raise SystemExit(f"tb.claims.run_claims {' '.join(words)}: {result.stderr[-2000:]}")
     return json.loads(result.stdout.splitlines()[-1])
 
 

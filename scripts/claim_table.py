@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from openkpu.tb.claims import launch
+from openkpu.tb.claims import run_claims
 from openkpu.tb.claims.mutations import MUTATIONS
 from openkpu.tb.simrun import ROOT, SIMS
 
@@ -37,10 +37,10 @@ def link(path: str) -> str:
 def page(status: dict[str, dict[str, str]]) -> str:
     """The whole page; ``status``: simulator -> claim -> word."""
     text = HEAD.format(
-        config=launch.CONFIG, sims=" | ".join(SIMS), rules="|".join("---" for _ in SIMS)
+        config=run_claims.CONFIG, sims=" | ".join(SIMS), rules="|".join("---" for _ in SIMS)
     )
     notes = []
-    for claim in launch.claims():
+    for claim in run_claims.claims():
         source = claim.module.replace(".", "/") + ".py"
         cells = [
             claim.id,
@@ -62,7 +62,7 @@ def shape(text: str) -> str:
 
 def current() -> bool:
     """docs/claims.md is what the tests give, the outcome of the run aside."""
-    word = {sim: {claim.id: PASSES for claim in launch.claims()} for sim in SIMS}
+    word = {sim: {claim.id: PASSES for claim in run_claims.claims()} for sim in SIMS}
     return PAGE.exists() and shape(PAGE.read_text(encoding="utf-8")) == shape(page(word))
 
 
@@ -76,9 +76,9 @@ def main() -> int:
     status: dict[str, dict[str, str]] = {}
     good = True
     for sim in SIMS:
-        found = launch.run(sim)
+        found = run_claims.run(sim)
         if sim == "icarus" and found["C6"] is None:
-            found |= launch.run_ungated(sim)
+            found |= run_claims.run_ungated(sim)
         status[sim] = {id: FAILS if text else PASSES for id, text in found.items()}
         for id, text in found.items():
             print(f"{sim:<9} {id:<3} {status[sim][id]}{': ' + text if text else ''}", flush=True)

@@ -36,8 +36,8 @@ class Step:
 
 
 def pytest(choice: str, jobs: int) -> tuple[str, ...]:
-    """Tests of tb/device on Verilator whose names match, the longest first."""
-    files = (ROOT / "tb/device").glob("test_*.py")
+    """Tests of the device on Verilator whose names match, the longest first."""
+    files = [*(ROOT / "tb/device").glob("test_*.py"), ROOT / "scripts/tests/test_model_command.py"]
     found = sorted(str(f.relative_to(ROOT)) for f in files)
     found.sort(key=lambda name: Path(name).name not in LONGEST)
     workers = ("-n", str(jobs), "--dist", "load", "--maxschedchunk", "1", "--durations", "5")

@@ -6,10 +6,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from openkpu.tb import simrun
 from openkpu.tb.device import launch
+from openkpu.tb.device.requests import Request
 
 
 class Progress:
@@ -36,7 +36,7 @@ class Progress:
 
 def simulate(
     args: argparse.Namespace,
-    job: dict[str, Any],
+    request: Request,
     on_event: Callable[[launch.Event], None],
     storage_bytes: int,
     rounding: int = 0,
@@ -55,7 +55,7 @@ def simulate(
         launch.run_job(
             args.sim,
             args.config,
-            job,
+            request,
             on_event,
             storage_bytes=storage_bytes,
             waves=waves,

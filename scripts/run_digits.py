@@ -13,6 +13,7 @@ from openkpu.models.roofline import network_cycles
 from openkpu.scripts import report, rtl
 from openkpu.scripts.end_to_end import PERF, START, EndToEnd, unmeasured
 from openkpu.tb.device import launch
+from openkpu.tb.device.requests import DigitsRequest
 
 IMAGES = {"icarus": 8, "verilator": 100, "golden": 360}
 LIMIT = 60  # an inference may take so many times its roofline, and 50,000 cycles more
@@ -135,8 +136,8 @@ def simulated(
 
     images = test.pixels[:count]
     limit = 50_000 + LIMIT * network_cycles(args.config, network.layers)
-    job = {"kind": "network", "network": network, "images": images, "limit": limit}
-    rtl.simulate(args, job, on_event, network.storage(images).data.size)
+    request = DigitsRequest(network, images, limit)
+    rtl.simulate(args, request, on_event, network.storage(images).data.size)
     good = state["good"] and len(classes) == count
     return records, np.array(classes), per_inference, good
 

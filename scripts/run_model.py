@@ -27,6 +27,7 @@ from openkpu.scripts import report, rtl
 from openkpu.scripts.end_to_end import BY_DEVICE, BY_HOST, CLOCK, EndToEnd
 from openkpu.scripts.model_table import Layer, Table
 from openkpu.tb.device import launch
+from openkpu.tb.device.requests import ModelRequest
 
 WAYS = ("burst", "layers", "tasks")
 SEED = 210  # of the random maps that functions run on
@@ -218,19 +219,18 @@ def simulated(job: Job, table: Table) -> bool:
 
     with tempfile.TemporaryDirectory(prefix="openkpu_model_") as tmp:
         outputs = Path(tmp) / "outputs.npz"
-        request = {
-            "kind": "model",
-            "file": job.file,
-            "name": args.model,
-            "functions": args.functions,
-            "inputs": [one.inputs for one in job.runs],
-            "layers": (job.chosen[0], job.chosen[-1]),
-            "via": args.via,
-            "fast": args.fast,
-            "rounding": args.rounding,
-            "config": args.config,
-            "outputs": str(outputs),
-        }
+        request = ModelRequest(
+            file=job.file,
+            name=args.model,
+            functions=args.functions,
+            inputs=[one.inputs for one in job.runs],
+            layers=(job.chosen[0], job.chosen[-1]),
+            via=args.via,
+            fast=args.fast,
+            rounding=args.rounding,
+            config=args.config,
+            outputs=str(outputs),
+        )
         rtl.simulate(args, request, on_event, job.storage_bytes, ROUNDINGS.index(args.rounding))
         with np.load(outputs) as found:
             for name in found.files:

@@ -18,7 +18,7 @@ from openkpu.scripts import rtl
 from openkpu.scripts.sim import Parser, UsageError, positive
 from openkpu.tb import simrun
 from openkpu.tb.device import launch
-from openkpu.tb.device.run_stream import Run
+from openkpu.tb.device.requests import Run, StreamRequest
 
 LIMIT = 50_000  # cycles from one inference to the next, undisturbed
 
@@ -65,17 +65,19 @@ def run(args: argparse.Namespace) -> bool:
         elif event["event"] == "rules":
             progress.line(event["text"])
 
-    job = {
-        "kind": "streams",
-        "runs": [Run(network, images, disturb=args.disturb)],
-        "limit": LIMIT,
-        "seed": args.seed,
-    }
+    runs = [Run(network, images, disturb=args.disturb)]
+    request = StreamRequest(runs, limit=LIMIT, seed=args.seed)
     size = network.storage(images, continuous=True).data.size
     layers = len(network.layers) * args.images
     depth = max(4096, 1 << (layers - 1).bit_length())
     launch.run_job(
-        args.sim, args.config, job, on_event, storage_bytes=size, seed=args.seed, PERF_DEPTH=depth
+        args.sim,
+        args.config,
+        request,
+        on_event,
+        storage_bytes=size,
+        seed=args.seed,
+        PERF_DEPTH=depth,
     )
     if found["failure"]:
         print(found["failure"])

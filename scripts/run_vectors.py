@@ -10,6 +10,7 @@ from openkpu.models.vectors import VectorLayer
 from openkpu.scripts import report, rtl
 from openkpu.scripts.end_to_end import unmeasured
 from openkpu.tb.device import launch
+from openkpu.tb.device.requests import VectorsRequest
 
 NO_END = "maps go through the back door of the bench, each layer alone"
 LIMIT = 50  # a layer may take so many times its roofline, and 50,000 cycles more
@@ -101,6 +102,5 @@ def simulated(args: argparse.Namespace, layers: list[VectorLayer]) -> list[repor
     limits = [
         50_000 + LIMIT * layer_cycles(args.config, v.arg, eight_bit=v.eight_bit) for v in layers
     ]
-    job = {"kind": "vectors", "layers": layers, "limits": limits}
-    rtl.simulate(args, job, on_event, storage_bytes(layers))
+    rtl.simulate(args, VectorsRequest(layers, limits), on_event, storage_bytes(layers))
     return records

@@ -25,8 +25,13 @@ from cocotb_tools.runner import get_runner
 from openkpu.tb import seeds, watchdog
 from openkpu.tb.coverage import instrument, waivers
 
+import openkpu
+
 ROOT = Path(__file__).resolve().parents[1]
-BUILDS = ROOT / "sim_build"
+PARENT = Path(openkpu.__file__).resolve().parents[1]  # where the package openkpu lies
+# an installed package keeps its builds out of site-packages
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "openkpu"
+BUILDS = (ROOT if (ROOT / "pyproject.toml").is_file() else CACHE) / "sim_build"
 SIMS = ("icarus", "verilator")
 LOG_TAIL = 60  # lines of the log that a failure shows
 
@@ -219,7 +224,7 @@ def run(
             test_args += ["--trace-file", str(waves), "--trace"] if waves else []
         elif waves:
             extra += [f"+dumpfile_path={waves}"]
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        path = os.pathsep.join(filter(None, [str(PARENT), os.environ.get("PYTHONPATH")]))
         try:
             with _quiet(), _pythonpath(path):
                 watchdog.watched(get_runner(sim), watchdog.seconds()).test(

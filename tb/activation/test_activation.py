@@ -10,7 +10,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from openkpu.models.activation import ROUNDINGS, Activation
 from openkpu.models.params import ActTable
-from openkpu.tb.core.pipe import join, run_stages, signed
+from openkpu.tb.core.pipeline_bench import join, run_stages, signed
 from openkpu.tb.simrun import run
 
 LOW, HIGH = -(1 << 35), (1 << 35) - 1

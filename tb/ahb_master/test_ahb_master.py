@@ -9,8 +9,8 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.tb.common.ahb_monitor import AhbMonitor
-from openkpu.tb.common.ahb_responder import ERROR, OKAY, RETRY, SPLIT, AhbResponder, Faults
+from openkpu.tb.ahb.monitor import AhbMonitor
+from openkpu.tb.ahb.responder import ERROR, OKAY, RETRY, SPLIT, AhbResponder, Faults
 from openkpu.tb.simrun import run
 
 

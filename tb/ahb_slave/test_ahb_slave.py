@@ -7,7 +7,7 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.tb.common.ahb_host import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ, AhbHost, Transfer
+from openkpu.tb.ahb.host import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ, AhbHost, Transfer
 from openkpu.tb.simrun import SIMS, run
 
 RAM = 0x200000

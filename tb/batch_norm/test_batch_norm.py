@@ -7,7 +7,7 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.pipe import run_stages
+from openkpu.tb.core.pipeline_bench import run_stages
 from openkpu.tb.simrun import SIMS, run
 
 ALU = (-(1 << 35), (1 << 35) - 1, -1, 0, 1)

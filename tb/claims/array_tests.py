@@ -6,11 +6,11 @@ from cocotb.triggers import FallingEdge
 from openkpu.models import airam
 from openkpu.models.generate import random_layer
 from openkpu.models.layout import ROW_BYTES, Layout
-from openkpu.tb.claims import networks, record
+from openkpu.tb.claims import networks, recorder
 from openkpu.tb.claims.claim import claim
 from openkpu.tb.claims.networks import rng, slow
-from openkpu.tb.claims.record import option
-from openkpu.tb.claims.scene import Scene
+from openkpu.tb.claims.recorder import option
+from openkpu.tb.claims.recording import Recording
 from openkpu.tb.device.device import Device, Tables
 from openkpu.tb.device.registers import EIGHT_BIT_MODE
 
@@ -35,14 +35,14 @@ async def c6_gated_array(device: Device) -> None:
     shape = await device.read(AI_CONFIG)
     assert [shape >> s & 255 for s in (0, 8, 16)] == [9, option("N_Y", 0), option("N_Z", 0)]
     assert option("GATE", 1) == 1
-    runs = [await record.small(device)]
+    runs = [await recorder.small(device)]
     if not slow():  # real scans
-        runs.append((await record.stream(device, networks.real(6))).exact())
+        runs.append((await recorder.stream(device, networks.real(6))).exact())
     for run in runs:
         no_toggle_without_a_product(run)
 
 
-def no_toggle_without_a_product(run: Scene) -> None:
+def no_toggle_without_a_product(run: Recording) -> None:
     """What the bench counted in the units, the device's counters, the golden model."""
     issued, gated = run.counters["macs_issued"], run.counters["macs_gated"]
     assert run.idle_toggles == 0, f"{run.idle_toggles} toggles without a multiplication"
@@ -58,7 +58,7 @@ def no_toggle_without_a_product(run: Scene) -> None:
     assert gated == golden, f"{gated} multiplications gated, {golden} pixels are not positive"
 
 
-def images_of(run: Scene) -> np.ndarray:
+def images_of(run: Recording) -> np.ndarray:
     """Images of a run out of its storage."""
     r, shape = run.storage.registers, run.network.in_shape
     at = r["AI_PIX_ADR"] - run.storage.base
@@ -89,10 +89,10 @@ async def c7_pooled_before_the_cache(device: Device) -> None:
         arg = arg.replace(int_en=1, send_data_out=0)
         await device.back.load_ram(0, before)
         await device.write_many({EIGHT_BIT_MODE: 1, EIGHT_BIT_MODE + 4: 0})
-        await record.begin(device)
+        await recorder.begin(device)
         await device.push([int(w) for w in arg.encode()])
-        await device.finish(record.LIMIT)
-        trace = await record.end(device)
+        await device.finish(recorder.LIMIT)
+        trace = await recorder.end(device)
         await FallingEdge(device.tb.clk)
 
         stores, fills = trace.at("write_back"), trace.at("fill")

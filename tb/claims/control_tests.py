@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 from openkpu.models.network import UNWRITTEN, Storage
-from openkpu.tb.claims import networks, record
+from openkpu.tb.claims import networks, recorder
 from openkpu.tb.claims.claim import claim
 from openkpu.tb.claims.networks import Case
-from openkpu.tb.claims.scene import Scene
+from openkpu.tb.claims.recording import Recording
 from openkpu.tb.device.device import Device
 from openkpu.tb.device.registers import AI, Ctrl, Int
 
@@ -24,11 +24,11 @@ IDLE = 1500  # cycles in which nothing may happen after a stop
 )
 async def c9_registers_move_on(device: Device) -> None:
     """AI registers cycle by cycle over a stream; a host that changes or stops it."""
-    moves_on(await record.small(device))
-    moves_on(await record.large(device))
+    moves_on(await recorder.small(device))
+    moves_on(await recorder.large(device))
     case = networks.small(5)
     for host, images in ((redirect_early, [0, 3, 4]), (redirect_late, [0, 1, 3])):
-        run = (await record.stream(device, case, meanwhile=host, images=images)).exact()
+        run = (await recorder.stream(device, case, meanwhile=host, images=images)).exact()
         assert run.trace.npix_taken.any()
         for number, taken in enumerate(images):  # AI_PIX_ADR tells what is really at work
             span = slice(run.starts[number] + 1, run.ends[number] + 1)
@@ -37,7 +37,7 @@ async def c9_registers_move_on(device: Device) -> None:
         await stopped(device, case, name, int(value))
 
 
-def moves_on(run: Scene) -> None:
+def moves_on(run: Recording) -> None:
     """The registers in the cycles around every end of an inference."""
     trace, r = run.trace, run.storage.registers
     last = run.count - 1
@@ -92,12 +92,12 @@ def image(storage: Storage, number: int) -> int:
 async def stopped(device: Device, case: Case, name: str, value: int) -> None:
     """A host that ends the stream during its first inference: that one is finished, no more."""
     case = replace(case, images=case.images[:2])
-    storage = await record.prepare(device, case)
-    await record.begin(device)
+    storage = await recorder.prepare(device, case)
+    await recorder.begin(device)
     await device.start()
     await device.wait_cycles(100)
     await device.write(AI[name], value)
-    await device.wait(record.LIMIT)
+    await device.wait(recorder.LIMIT)
     assert await device.read(AI["AI_CNN_DONE"]) == 1
     assert await device.read(AI["AI_INT_STATUS"]) == Int.DONE
     await device.clear()
@@ -105,8 +105,8 @@ async def stopped(device: Device, case: Case, name: str, value: int) -> None:
     await device.wait_cycles(IDLE)
     status = await device.read(AI["AI_STATUS"])
     assert status & 1 == 0, f"{name}: still busy"
-    run = (await record.view(device, case, storage, images=[0])).exact()
+    run = (await recorder.view(device, case, storage, images=[0])).exact()
     assert run.ends.size == 1 and not run.trace.data_phase[run.ends[0] + 1 :].any()
     after = storage.results[1] - storage.base
-    data = await record.contents(device, storage)
+    data = await recorder.contents(device, storage)
     assert (data[after : after + run.results.shape[1]] == UNWRITTEN).all(), f"{name}: went on"

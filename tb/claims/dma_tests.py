@@ -4,10 +4,10 @@
 from itertools import pairwise
 
 import numpy as np
-from openkpu.tb.claims import networks, record
+from openkpu.tb.claims import networks, recorder
 from openkpu.tb.claims.claim import claim
-from openkpu.tb.claims.record import option
-from openkpu.tb.claims.scene import FLAGS, Scene
+from openkpu.tb.claims.recorder import option
+from openkpu.tb.claims.recording import FLAGS, Recording
 from openkpu.tb.device.device import Device
 
 DEPTHS = {"weight": "WGT_FIFO_DEPTH", "bias": "BIAS_FIFO_DEPTH", "pixel": "PIX_FIFO_DEPTH"}
@@ -28,8 +28,8 @@ DEPTHS = {"weight": "WGT_FIFO_DEPTH", "bias": "BIAS_FIFO_DEPTH", "pixel": "PIX_F
 )
 async def c4_distributor_fifos_and_read_order(device: Device) -> None:
     """Full flags against the words in the FIFOs, each FIFO full by itself, order of the reads."""
-    jam = (await record.stream(device, networks.jam(2))).exact()
-    for run in (jam, await record.large(device), await record.small(device)):
+    jam = (await recorder.stream(device, networks.jam(2))).exact()
+    for run in (jam, await recorder.large(device), await recorder.small(device)):
         trace = run.trace
         both = trace.weight_full & trace.bias_full
         assert (trace.wb_fifo_full == both).all(), "WB_FIFO_FULL is not the AND of the two flags"
@@ -43,12 +43,12 @@ async def c4_distributor_fifos_and_read_order(device: Device) -> None:
         (jam, "weight", "bias"),
         (jam, "bias", "weight"),
         (jam, "bias", "pixel"),
-        (await record.small(device), "pixel", "list"),
+        (await recorder.small(device), "pixel", "list"),
     ):
         assert goes_on(run, full, other), f"no word for {other} while the {full} FIFO is full"
 
-    tail = (await record.stream(device, networks.tail(2))).exact()
-    for run in (await record.large(device), tail):
+    tail = (await recorder.stream(device, networks.tail(2))).exact()
+    for run in (await recorder.large(device), tail):
         for now, after in pairwise(range(run.count)):
             own = max(run.reads(area)[now][-1] for area in ("biases", "weights"))
             for area in ("biases", "weights"):
@@ -57,7 +57,7 @@ async def c4_distributor_fifos_and_read_order(device: Device) -> None:
                 assert ahead[0] < run.reads("pixels")[after][0], f"pixels before the first {area}"
 
 
-def fifo_is_sound(run: Scene, name: str) -> None:
+def fifo_is_sound(run: Recording, name: str) -> None:
     """Never more words than places, the flag says what it should, every word leaves."""
     words_in = getattr(run.trace, f"{name}_in")
     words_out = getattr(run.trace, f"{name}_out")
@@ -72,7 +72,7 @@ def fifo_is_sound(run: Scene, name: str) -> None:
     assert not wrong.size, f"{name}: full flag wrong in {wrong.size} cycles, first {wrong[0]}"
 
 
-def goes_on(run: Scene, full: str, other: str) -> bool:
+def goes_on(run: Recording, full: str, other: str) -> bool:
     """Words come into one FIFO while another one has been full for as long as reads may last."""
     flag = getattr(run.trace, f"{full}_full")
     steady = np.convolve(flag, np.ones(24), "full")[: flag.size] >= 24
@@ -93,7 +93,7 @@ def goes_on(run: Scene, full: str, other: str) -> bool:
 )
 async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:
     """Reads before and after FC_layer: weights that stay, weights that do not, no FC layer."""
-    small, large = await record.small(device), await record.large(device)
+    small, large = await recorder.small(device), await recorder.large(device)
     for run in (small, large):
         for now, after in pairwise(range(run.count)):
             reached = run.within("fc_reached", (run.starts[now], run.ends[now]))
@@ -115,7 +115,7 @@ async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:
     assert not large.kept and large.counters["inf_kept"] == 0
     assert large.reads("weights")[1].size == large.reads("weights")[0].size
 
-    convolutions = await record.convolutions(device)
+    convolutions = await recorder.convolutions(device)
     assert not convolutions.trace.fc_reached.any()
     for run in (small, large, convolutions):
         for now, after in pairwise(range(run.count)):
@@ -132,7 +132,7 @@ async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:
     assert small.trace.pixel_full.any() and FLAGS["pixels"] == "pixel"
 
 
-def tables_read(run: Scene, layers: list, number: int) -> np.ndarray:
+def tables_read(run: Recording, layers: list, number: int) -> np.ndarray:
     """Cycles in which an inference reads the weights and biases of some layers."""
     first = number == 0
     areas = ("biases", "weights")

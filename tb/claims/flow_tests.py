@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 from openkpu.models.layout import Layout
-from openkpu.tb.claims import networks, record
+from openkpu.tb.claims import networks, recorder
 from openkpu.tb.claims.claim import claim
-from openkpu.tb.claims.scene import FLAGS, READS, Scene, words
+from openkpu.tb.claims.recording import FLAGS, READS, Recording, words
 from openkpu.tb.device.device import Device
 
 
@@ -27,16 +27,16 @@ from openkpu.tb.device.device import Device
 async def c1_both_modes(device: Device) -> None:
     """Bus beats of both modes: whose data are read when, and what is written."""
     case = networks.small(2)
-    single = (await record.one_by_one(device, case)).exact()
+    single = (await recorder.one_by_one(device, case)).exact()
     assert set(single.trace.mode) == {1} and len(single.trace.at("start")) == 2
     for area in READS:  # nothing is read ahead
         for number, cycles in enumerate(single.reads(area)):
             assert single.starts[number] < cycles[0] and cycles[-1] < single.ends[number], area
     idle = slice(single.ends[0] + 1, single.starts[1])
-    assert idle.stop - idle.start > record.GAP and not single.trace.data_phase[idle].any()
+    assert idle.stop - idle.start > recorder.GAP and not single.trace.data_phase[idle].any()
     stores_last_map_only(single)
 
-    for run in (await record.small(device), await record.large(device)):
+    for run in (await recorder.small(device), await recorder.large(device)):
         stores_last_map_only(run)
         for now, after in pairwise(range(run.count)):
             own = [run.reads(area)[now] for area in READS if run.reads(area)[now].size]
@@ -50,7 +50,7 @@ async def c1_both_modes(device: Device) -> None:
                 )
 
 
-def stores_last_map_only(run: Scene) -> None:
+def stores_last_map_only(run: Recording) -> None:
     """Each inference writes its result once, after its last layer was computed; nothing else."""
     size = run.results.shape[1]
     writes = np.nonzero((run.trace.beat == 1) & (run.trace.write == 1))[0]
@@ -78,7 +78,11 @@ def stores_last_map_only(run: Scene) -> None:
 )
 async def c2_three_streams(device: Device) -> None:
     """Every word that is read goes into the FIFO of its area and no other, whatever the order."""
-    for run in (await record.small(device), await record.large(device), await disturbed(device)):
+    for run in (
+        await recorder.small(device),
+        await recorder.large(device),
+        await disturbed(device),
+    ):
         trace = run.trace
         for area in READS:
             assert run.beats(area).size, f"nothing was read: {area}"
@@ -94,13 +98,13 @@ async def c2_three_streams(device: Device) -> None:
         assert changes > 8 * run.count, f"only {changes} changes of stream"
 
 
-async def disturbed(device: Device) -> Scene:
+async def disturbed(device: Device) -> Recording:
     """One inference with wait states, lost grants, RETRY and SPLIT."""
     tb = device.tb
     tb.cfg_wait_prob.value, tb.cfg_loss_prob.value = 50, 30
     tb.cfg_retry_prob.value, tb.cfg_split_prob.value = 12, 8
     try:
-        run = (await record.stream(device, networks.small(1))).exact()
+        run = (await recorder.stream(device, networks.small(1))).exact()
     finally:
         for name in ("wait", "loss", "retry", "split"):
             getattr(tb, f"cfg_{name}_prob").value = 0
@@ -120,7 +124,7 @@ async def disturbed(device: Device) -> Scene:
 )
 async def c3_middle_layers_stay_on_chip(device: Device) -> None:
     """No beat outside the areas; a layer reads the rows that the one before wrote, and after it."""
-    for run in (await record.small(device), await record.convolutions(device)):
+    for run in (await recorder.small(device), await recorder.convolutions(device)):
         trace = run.trace
         known = sum(run.beats(area).size for area in run.areas)
         assert known == int(trace.beat.sum()), f"{int(trace.beat.sum()) - known} other beats"

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 from openkpu.models.network import Storage
-from openkpu.tb.claims import networks, record
+from openkpu.tb.claims import networks, recorder
 from openkpu.tb.claims.claim import claim
 from openkpu.tb.claims.networks import Case, rng
-from openkpu.tb.claims.scene import READS, Scene
+from openkpu.tb.claims.recording import READS, Recording
 from openkpu.tb.device.device import Device
 from openkpu.tb.device.registers import AI
 from openkpu.tb.device.trace import Trace
@@ -20,16 +20,16 @@ READ, NEXT, WRITE = 5, 2, 9  # wait states: first read of a burst, later ones, w
 @claim(
     "C8",
     text="The storage is an STT-MRAM: slow to read, slower to write, and it keeps what it holds.",
-    modules=["tb/fabric/ahb_storage.v", "rtl/storage/ahb_master.v"],
+    modules=["tb/ahb/fabric/ahb_storage.v", "rtl/storage/ahb_master.v"],
 )
 async def c8_stt_mram(device: Device) -> None:
     """Wait states of every beat, and contents after a reset of everything."""
     tb, case = device.tb, networks.small(1)
-    fast = (await record.stream(device, case)).exact()
+    fast = (await recorder.stream(device, case)).exact()
     assert set(waits(fast.trace).values()) == {0}
     tb.cfg_rd_wait.value, tb.cfg_seq_wait.value, tb.cfg_wr_wait.value = READ, NEXT, WRITE
     bursts = int(tb.bursts.value)
-    slow = (await record.stream(device, case)).exact()
+    slow = (await recorder.stream(device, case)).exact()
     bursts = int(tb.bursts.value) - bursts
     tb.cfg_rd_wait.value, tb.cfg_seq_wait.value, tb.cfg_wr_wait.value = 0, 0, 0
     assert (slow.results == fast.results).all()
@@ -44,15 +44,15 @@ async def c8_stt_mram(device: Device) -> None:
     assert 0 < longer <= waited, f"{longer} cycles longer with {waited} wait states"
 
     # non-volatile: power and reset of device and bench do not touch it
-    before = await record.contents(device, slow.storage)
+    before = await recorder.contents(device, slow.storage)
     await device.reset(cycles=50)
     assert await device.read(AI["AI_PIX_ADR"]) == 0, "the device was not reset"
-    assert (await record.contents(device, slow.storage) == before).all()
+    assert (await recorder.contents(device, slow.storage) == before).all()
     await device.configure(slow.storage.registers)
-    await record.begin(device)
+    await recorder.begin(device)
     await device.start()
-    await device.finish(record.LIMIT)
-    again = (await record.view(device, case, slow.storage)).exact()
+    await device.finish(recorder.LIMIT)
+    again = (await recorder.view(device, case, slow.storage)).exact()
     assert (again.results == fast.results).all()
 
 
@@ -83,15 +83,15 @@ async def c10_base_addresses_and_order(device: Device) -> None:
     """Sequence of addresses of each stream, with the network at several places in storage."""
     case = networks.small(2)
     places = [scattered(case, rng().permutation(5)), scattered(case, rng().permutation(5)[::-1])]
-    runs = [(await record.stream(device, case, storage=storage)).exact() for storage in places]
+    runs = [(await recorder.stream(device, case, storage=storage)).exact() for storage in places]
     bases = [[r.storage.registers[f"AI_{n}_ADR"] for n in ("PIX", "WGT", "BIAS")] for r in runs]
     assert not set(bases[0]) & set(bases[1])
-    for run in (*runs, await record.small(device), await record.large(device)):
+    for run in (*runs, await recorder.small(device), await recorder.large(device)):
         for area in READS:
             once_and_in_order(run, area)
 
 
-def once_and_in_order(run: Scene, area: str) -> None:
+def once_and_in_order(run: Recording, area: str) -> None:
     """An area from its base to its end, without going back from layer to layer."""
     low, high = run.areas[area]
     layers = run.network.layers

@@ -26,7 +26,7 @@ CONTROL, RUNNER, PREFETCH, PIXEL, FETCH = (
 MOVER = "rtl/cache/map_mover.v"
 CHANNEL, ORDER = "rtl/storage/dma_read_channel.v", "rtl/storage/dma_read_ctrl.v"
 DISTRIBUTOR, CFG = "rtl/storage/dma_distributor.v", "rtl/host/ai_cfg.v"
-UNIT, STORAGE = "rtl/mac/mac_unit.v", "tb/fabric/ahb_storage.v"
+UNIT, STORAGE = "rtl/mac/mac_unit.v", "tb/ahb/fabric/ahb_storage.v"
 WRITE_BACK, POOL = "rtl/output/write_back.v", "rtl/output/pool_line.v"
 
 ASK = "(has_fc ? fc_reached : place_free)"

@@ -2,9 +2,9 @@
 """The other half of C6: a build without the gate (GATE=0)."""
 
 import cocotb
-from openkpu.tb.claims import networks, record
+from openkpu.tb.claims import networks, recorder
 from openkpu.tb.claims.claim import keep
-from openkpu.tb.claims.record import option
+from openkpu.tb.claims.recorder import option
 from openkpu.tb.device.device import Device
 
 
@@ -17,7 +17,7 @@ async def ungated_operands_toggle(tb: cocotb.handle.SimHandleBase) -> None:
     assert option("GATE", 1) == 0
     device = Device(tb, seed=cocotb.RANDOM_SEED)
     await device.reset()
-    run = (await record.stream(device, networks.small(2))).exact()
+    run = (await recorder.stream(device, networks.small(2))).exact()
     wanted = run.counters["macs_issued"] - run.counters["macs_gated"]
     assert run.products == wanted and run.idle_toggles > 0
     assert run.idle_toggles > run.toggles // 10, f"{run.idle_toggles} of {run.toggles}"

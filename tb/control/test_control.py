@@ -7,8 +7,8 @@ import cocotb
 import pytest
 from openkpu.models.layer import ERROR_CODES, LayerArg
 from openkpu.tb.control.neighbours import INPUTS, Neighbours
-from openkpu.tb.core.desc import touches
-from openkpu.tb.core.pipe import reset
+from openkpu.tb.core.descriptor import touches
+from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.simrun import run
 
 N_Z = 2

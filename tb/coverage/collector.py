@@ -15,12 +15,12 @@ from pathlib import Path
 import cocotb
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
-from openkpu.tb.common.backdoor import DUMP_RAM, DUMP_STORAGE
-from openkpu.tb.core import desc
+from openkpu.tb.ahb.host_agent import OKAY, AhbHostMonitor, Transfer
+from openkpu.tb.core import descriptor
 from openkpu.tb.coverage.instrument import BINS
 from openkpu.tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, words
 from openkpu.tb.coverage.sampler import Sampler
-from openkpu.tb.device.host_agent import OKAY, AhbHostMonitor, Transfer
+from openkpu.tb.device.backdoor import DUMP_RAM, DUMP_STORAGE
 from openkpu.tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, LAYER_ARGUMENT_FIFO, Ctrl, Err
 
 READ, WRITE, RESET, READ_BUSY, WRITE_BUSY = ACCESSES
@@ -69,9 +69,11 @@ class Collector:
             await RisingEdge(self.tb.clk)  # takes the descriptor
             await FallingEdge(self.tb.clk)
             ran = int(self.tb.layer_ran.value)
-            mode = self.mode if ran >> desc.TOTAL else MODES[0]
+            mode = self.mode if ran >> descriptor.TOTAL else MODES[0]
             run = (mode, self._traffic(), Err.NONE.name)
-            self.pending.append((classify(desc.unpack(ran & ((1 << desc.TOTAL) - 1))), run))
+            self.pending.append(
+                (classify(descriptor.unpack(ran & ((1 << descriptor.TOTAL) - 1))), run)
+            )
 
     async def _dumps(self) -> None:
         while True:

@@ -20,8 +20,8 @@ import functools
 import itertools
 
 from openkpu.models.layer import LayerArg, LayerError
-from openkpu.scripts.gen_regs import compile_map
-from openkpu.tb.core import desc
+from openkpu.models.regdesc import compile_map
+from openkpu.tb.core import descriptor
 from openkpu.tb.device.registers import Err
 
 Bin = tuple[str, ...]
@@ -39,7 +39,7 @@ TRAFFIC = ("immediate", "wait states", "lost or refused")
 ERRORS = tuple(error.name for error in Err)
 ACCESSES = ("read", "write", "read reset value", "read while busy", "write while busy")
 
-_POOL_OF_CODE = {code: pool for pool, code in desc.POOL_CODE.items()}
+_POOL_OF_CODE = {code: pool for pool, code in descriptor.POOL_CODE.items()}
 _POOL_OF_PICK = {(1, 0): 5, (1, 1): 6, (2, 0): 7}  # log2 of the stride, column phase
 
 
@@ -68,8 +68,8 @@ class Word:
 
 
 def classify(fields: dict[str, int]) -> Bin:
-    """Bin of the cross ``layer`` for a decoded descriptor (``tb.core.desc.unpack``)."""
-    if fields["mode"] == desc.FC:
+    """Bin of the cross ``layer`` for a decoded descriptor (``tb.core.descriptor.unpack``)."""
+    if fields["mode"] == descriptor.FC:
         kernel = "fc"
     else:
         kernel = ("3x3" if fields["k3"] else "1x1") + (" dw" if fields["dw"] else "")
@@ -98,7 +98,7 @@ def possible(bin: Bin) -> bool:
         )
     except LayerError:
         return False
-    return classify(desc.describe(arg, desc.Sizes(), eight_bit=eight_bit)) == bin
+    return classify(descriptor.describe(arg, descriptor.Sizes(), eight_bit=eight_bit)) == bin
 
 
 @functools.cache

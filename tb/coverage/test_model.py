@@ -5,7 +5,7 @@ import numpy as np
 from openkpu.models.generate import Limits, random_layer
 from openkpu.models.layer import LayerError
 from openkpu.models.pooling import POOL_STRIDE
-from openkpu.tb.core import desc
+from openkpu.tb.core import descriptor
 from openkpu.tb.coverage.model import KERNELS, POOLS, WIDTHS, Bin, classify, crosses, words
 from openkpu.tb.device.registers import AI, PERF
 
@@ -39,8 +39,8 @@ def test_every_random_layer_has_its_bin() -> None:
         except LayerError:
             continue
         arg = layer.arg
-        fields = desc.describe(arg, desc.Sizes(), eight_bit=layer.eight_bit)
-        found = classify(desc.unpack(desc.pack(fields)))
+        fields = descriptor.describe(arg, descriptor.Sizes(), eight_bit=layer.eight_bit)
+        found = classify(descriptor.unpack(descriptor.pack(fields)))
         kernel = "fc" if arg.fc else f"{arg.kernel}x{arg.kernel}" + " dw" * arg.depthwise
         low, _, high = found[2].partition("-")
         assert int(low) <= arg.i_row_wid <= int(high or low)

@@ -11,9 +11,9 @@ from cocotb.triggers import FallingEdge, First, RisingEdge
 from openkpu.models import airam
 from openkpu.models.layer import LayerArg
 from openkpu.models.layout import ROW_BYTES, Layout
-from openkpu.tb.common.backdoor import Backdoor
+from openkpu.tb.ahb.host_agent import AhbHostDriver, Transfer
 from openkpu.tb.coverage.instrument import observe
-from openkpu.tb.device.host_agent import AhbHostDriver, Transfer
+from openkpu.tb.device.backdoor import Backdoor
 from openkpu.tb.device.registers import (
     AI,
     AI_RAM,

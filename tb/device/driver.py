@@ -23,7 +23,7 @@ from openkpu.models.kmodel import Segment, Step
 from openkpu.models.layer import LayerArg
 from openkpu.models.layout import AI_RAM_ROWS, ROW_BYTES, Layout
 from openkpu.models.roofline import map_bytes
-from openkpu.tb.device import window
+from openkpu.tb.device import ram_window
 from openkpu.tb.device.device import Device, DeviceTimeout
 from openkpu.tb.device.registers import (
     AI,
@@ -92,7 +92,7 @@ class Driver:
         await self.device.back.load_storage(FILE_AT, np.frombuffer(self.file, dtype=np.uint8))
 
     # -------------------------------------------------------------------- maps
-    async def _send(self, transfers: Sequence[window.Transfer]) -> None:
+    async def _send(self, transfers: Sequence[ram_window.Transfer]) -> None:
         """Perform transfers; any refusal is a failure."""
         start = int(self.device.tb.cycle.value)
         for at in range(0, len(transfers), CHUNK):
@@ -110,7 +110,7 @@ class Driver:
             rows = slice(layout.base * ROW_BYTES, (layout.base + layout.rows) * ROW_BYTES)
             await self.device.back.load_ram(layout.base, self.ram[rows])
         else:
-            await self._send(window.writes(window.spans(layout), x))
+            await self._send(ram_window.writes(ram_window.spans(layout), x))
 
     async def download(self, layout: Layout) -> Bytes:
         """A dense map out of the AI RAM."""
@@ -118,9 +118,9 @@ class Driver:
             y, unknown = await self.device.read_map(layout)
             assert not unknown.any(), f"unknown bits in the map at row {layout.base}"
         else:
-            transfers = window.reads(window.spans(layout))
+            transfers = ram_window.reads(ram_window.spans(layout))
             await self._send(transfers)
-            y = window.collect(transfers).reshape(layout.channels, layout.height, layout.width)
+            y = ram_window.collect(transfers).reshape(layout.channels, layout.height, layout.width)
         return y
 
     def holds(self, layout: Layout) -> bool:
@@ -163,7 +163,7 @@ class Driver:
                 data = self.ram[row * ROW_BYTES : (row + 1) * ROW_BYTES]
                 await self.device.back.load_ram(int(row), data)
         else:
-            await self._send(window.writes([(int(i), 1) for i in at], ram[at]))
+            await self._send(ram_window.writes([(int(i), 1) for i in at], ram[at]))
 
     # ------------------------------------------------------------------ layers
     def argument(self, step: Step, **fields: int) -> list[int]:
@@ -291,7 +291,9 @@ class Driver:
                 await self._check_error()
             if held:
                 take = 2 * min(held, words - len(found) // 2)
-                reads = [window.Transfer(FIFO_DATA_OUT + 4 * (i & 1), False) for i in range(take)]
+                reads = [
+                    ram_window.Transfer(FIFO_DATA_OUT + 4 * (i & 1), False) for i in range(take)
+                ]
                 found += [t.data for t in await device.transfer(*reads)]
                 start = now
                 continue

@@ -17,8 +17,8 @@ from openkpu.models import airam
 from openkpu.models.golden import run_layer
 from openkpu.models.layer import WORDS, LayerArg, LayerError
 from openkpu.models.params import ACT_BYTES, BN_BYTES
-from openkpu.tb.common.backdoor import Backdoor
-from openkpu.tb.device.host_agent import AhbHostDriver, AhbHostMonitor, Transfer
+from openkpu.tb.ahb.host_agent import AhbHostDriver, AhbHostMonitor, Transfer
+from openkpu.tb.device.backdoor import Backdoor
 from openkpu.tb.device.ral import Adapter, Registers
 from openkpu.tb.device.registers import AI, AI_RAM, EIGHT_BIT_MODE, Ctrl
 from pyuvm import (

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sequence item of the host agent."""
 
-from openkpu.tb.device.host_agent import Transfer
+from openkpu.tb.ahb.host_agent import Transfer
 from pyuvm import uvm_sequence_item
 
 

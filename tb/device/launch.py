@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start a simulation of the whole device for a job, and hear its events while it runs."""
+"""Start a simulation of the whole device for a request, and hear its events while it runs."""
 
 import contextlib
 import json
@@ -13,8 +13,10 @@ from typing import Any
 
 from openkpu.models.configs import Config
 from openkpu.tb import simrun
+from openkpu.tb.device import requests
+from openkpu.tb.device.requests import Request
 
-SOURCES = ["rtl/**/*.v", "tb/device/tb_*.v", "tb/fabric/*.v", "tb/ahb_checker/*.v"]
+SOURCES = ["rtl/**/*.v", "tb/device/tb_*.v", "tb/ahb/fabric/*.v", "tb/ahb/checkers/*.v"]
 PUBLIC = "tb/device/public.vlt"
 LEAST_DEPTH = 1 << 18  # words: 1 MiB, so that nearly all tests share a build
 Event = dict[str, Any]
@@ -51,7 +53,7 @@ def build(
 def run_job(
     sim: str,
     config: Config,
-    job: dict[str, Any],
+    request: Request,
     on_event: Callable[[Event], None],
     *,
     storage_bytes: int = 0,
@@ -60,16 +62,20 @@ def run_job(
     rounding: int = 0,
     **more: int,
 ) -> None:
-    """Run tb.device.job in one simulator process; SimError when it fails."""
+    """Run a request in one simulator process (tb.device.job).
+
+    SimError when it fails, RequestError for a request of an unknown kind.
+    """
+    requests.check(request)
     with tempfile.TemporaryDirectory(prefix="openkpu_job_") as tmp:
         work = Path(tmp)
-        (work / "job.pickle").write_bytes(pickle.dumps(job))
+        (work / "job.pickle").write_bytes(pickle.dumps(request))
         with _listener(work / "events", on_event):
             simrun.run(
                 sim,
                 "tb_top",
                 SOURCES,
-                "tb.device.job",
+                "openkpu.tb.device.job",
                 params=parameters(config, storage_bytes, rounding, **more),
                 public=PUBLIC,
                 random_start=False,

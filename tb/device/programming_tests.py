@@ -17,8 +17,8 @@ from openkpu.models.generate import Limits, random_network
 from openkpu.models.layout import ROW_BYTES
 from openkpu.models.network import Network
 from openkpu.models.roofline import map_bytes
+from openkpu.tb.ahb.host_agent import Transfer
 from openkpu.tb.device.device import Device
-from openkpu.tb.device.host_agent import Transfer
 from openkpu.tb.device.registers import AI, EIGHT_BIT_MODE, INTERRUPT_MASK, INTERRUPT_RAW, Err, Kpu
 
 LIMIT = 200_000  # cycles of any single wait

@@ -4,8 +4,8 @@
 A 64-bit register becomes two 32-bit ones, ``name`` and ``name_hi``, as the bus sees them.
 """
 
-from openkpu.scripts.gen_regs import access, compile_map
-from openkpu.tb.device.host_agent import OKAY, Transfer
+from openkpu.models.regdesc import access, compile_map
+from openkpu.tb.ahb.host_agent import OKAY, Transfer
 from openkpu.tb.device.host_item import HostItem
 from pyuvm import (
     uvm_access_e,

@@ -10,7 +10,7 @@ from openkpu.models.layer import LayerError
 from openkpu.models.network import Network
 from openkpu.models.roofline import network_cycles
 from openkpu.models.vectors import VectorLayer
-from openkpu.tb.device.run_random import Case
+from openkpu.tb.device.requests import Case
 
 SLACK = 50_000  # cycles of an inference besides a multiple of its roofline
 TIMES = 60

@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A K210 model on the simulated device: every KPU layer by the driver, all else in numpy.
 
-The job (a dictionary): ``file`` bytes and ``name`` of the model; ``functions``: its KPU functions
-one by one instead of the whole; ``inputs``: for every run the input arrays (by program, by input);
-``layers``: (first, last) of those that the device runs, or None; ``via`` a way of ``Driver``;
-``fast``, ``config``, ``rounding``; ``outputs``, ``maps``: .npz files to write. Events: ``beat``,
-``done``, ``layer``, ``fetch``, ``failure``, ``run``: a run's cycles from the host's first access to
-the last byte of the result, and how many of them the host moved maps.
+Events: ``beat``, ``done``, ``layer``, ``fetch``, ``failure``, ``run``: a run's cycles from the
+host's first access to the last byte of the result, and how many of them the host moved maps.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
-from openkpu.models.configs import Config
 from openkpu.models.kmodel import (
     Fetch,
     LayerEvent,
@@ -30,21 +24,16 @@ from openkpu.models.layer import LayerArg
 from openkpu.models.roofline import layer_cycles, map_bytes
 from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
 from openkpu.tb.device.driver import Driver, parts
+from openkpu.tb.device.events import Say, counts
 from openkpu.tb.device.registers import COUNTERS
+from openkpu.tb.device.requests import ModelRequest
 
-Say = Callable[..., None]
 LIMIT = 60  # a segment may take so many times its roofline, and 50,000 cycles more
 
 
 def read_programs(file: bytes, name: str, functions: bool) -> list[Program]:
     """The model, or its KPU functions; KmodelError as the readers raise it."""
     return loads_functions(file, name) if functions else [loads(file, name)]
-
-
-def counts(row: np.ndarray, before: np.ndarray) -> dict[str, int]:
-    """Counters of one layer from two cumulative records; a smaller total means a fresh start."""
-    before = before if row[0] >= before[0] else np.zeros_like(before)
-    return {name: int(row[i]) - int(before[i]) for i, name in enumerate(COUNTERS)}
 
 
 async def watch(device: Device, args: list[LayerArg], maps: list, done: Callable) -> None:
@@ -58,9 +47,9 @@ async def watch(device: Device, args: list[LayerArg], maps: list, done: Callable
 class ModelRun:
     """Runs programs on the device, segment by segment."""
 
-    def __init__(self, device: Device, driver: Driver, job: dict[str, Any], say: Say) -> None:
-        self.device, self.driver, self.job, self.say = device, driver, job, say
-        self.config: Config = job["config"]
+    def __init__(self, device: Device, driver: Driver, request: ModelRequest, say: Say) -> None:
+        self.device, self.driver, self.request, self.say = device, driver, request, say
+        self.config = request.config
         self.before = np.zeros(len(COUNTERS), dtype=np.uint64)
         self.run = self.part = 0  # which picture, which program
         self.offset = 0  # layers of the programs before
@@ -68,10 +57,10 @@ class ModelRun:
 
     async def program(self, program: Program, inputs: list[np.ndarray], offset: int) -> dict:
         """One run of a program; its outputs by name."""
-        job, self.offset = self.job, offset
+        self.offset = offset
         chosen = None
-        if job["layers"] is not None:
-            first, last = job["layers"]
+        if self.request.layers is not None:
+            first, last = self.request.layers
             chosen = range(first - offset, last - offset + 1)
         walker = walk(
             program,
@@ -79,18 +68,18 @@ class ModelRun:
             hook=self.hook,
             layers=chosen,
             compare=True,
-            rounding=job["rounding"],
+            rounding=self.request.rounding,
         )
         answer: list | None = None
         while True:
             try:
-                request = walker.send(answer)
+                asked = walker.send(answer)
             except StopIteration as stop:
                 return stop.value.outputs
-            if isinstance(request, Segment):
-                answer = await self.segment(request)
+            if isinstance(asked, Segment):
+                answer = await self.segment(asked)
             else:
-                answer = await self.fetch(request)
+                answer = await self.fetch(asked)
 
     async def segment(self, segment: Segment) -> list[Outcome]:
         """Layers on the device; outcomes hold maps as they lay in the AI RAM, and counters."""
@@ -111,14 +100,14 @@ class ModelRun:
             self.say("beat", index=index, cycles=cycles)
 
         watcher = cocotb.start_soon(watch(device, args, maps, done))
-        told = await self.driver.run(self.job["via"], segment, limit, beat)
+        told = await self.driver.run(self.request.via, segment, limit, beat)
         records = await device.back.perf_records()
         await device.back.forget_perf()
         watcher.cancel()
         if not len(maps) == len(records) == len(steps):
             raise DeviceTimeout(f"{len(maps)} layers finished instead of {len(steps)}")
         # the start of a task list empties the counters
-        fresh = {part[0] for part in parts(steps)} if self.job["via"] == "tasks" else set()
+        fresh = {part[0] for part in parts(steps)} if self.request.via == "tasks" else set()
         outcomes = []
         for i, (step, (seen, unknown), row) in enumerate(zip(steps, maps, records, strict=True)):
             before = np.zeros_like(row) if i in fresh else self.before
@@ -163,15 +152,15 @@ class ModelRun:
         )
 
 
-async def run_model(device: Device, job: dict[str, Any], say: Say) -> None:
-    """All runs of a job; ends at the first error that the device reports."""
-    programs = read_programs(job["file"], job["name"], job["functions"])
-    driver = Driver(device, job["file"], fast=job["fast"])
+async def run_model(device: Device, request: ModelRequest, say: Say) -> None:
+    """All runs of a request; ends at the first error that the device reports."""
+    programs = read_programs(request.file, request.name, request.functions)
+    driver = Driver(device, request.file, fast=request.fast)
     await driver.load_file()
-    model = ModelRun(device, driver, job, say)
+    model = ModelRun(device, driver, request, say)
     outputs: dict[str, np.ndarray] = {}
     try:
-        for model.run, inputs in enumerate(job["inputs"]):
+        for model.run, inputs in enumerate(request.inputs):
             offset = 0
             driver.forget()
             for model.part, (program, values) in enumerate(zip(programs, inputs, strict=True)):
@@ -182,6 +171,6 @@ async def run_model(device: Device, job: dict[str, Any], say: Say) -> None:
             say("run", run=model.run, cycles=cycles, host_cycles=driver.host_cycles)
     except (DeviceError, DeviceTimeout) as error:
         say("failure", run=model.run, text=str(error))
-    np.savez(job["outputs"], **outputs)
-    if job.get("maps"):
-        np.savez(job["maps"], **model.maps)
+    np.savez(request.outputs, **outputs)
+    if request.maps:
+        np.savez(request.maps, **model.maps)

@@ -1,33 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulator's side of the random layers: every case by its way, then both memories compared."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
 import cocotb
 import numpy as np
-from openkpu.models.network import Network, NetworkRun
+from openkpu.models.network import NetworkRun
 from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout, Tables
+from openkpu.tb.device.events import Say
+from openkpu.tb.device.inference_stream import StreamRun, run_one_by_one, run_stream
+from openkpu.tb.device.requests import Case, RandomRequest
 from openkpu.tb.device.run_stream import DISTURBED
 from openkpu.tb.device.shadow import Shadow
-from openkpu.tb.device.stream import StreamRun, run_one_by_one, run_stream
 
-WAYS = ("host", "tasks", "stream")
 RECOMPUTED = (8, 9)  # pools whose stripes overlap: the array does some pixels twice
 GIVE_UP = 3  # cases that may fail before the rest is left out
-
-
-@dataclass
-class Case:
-    """Images through a network; by the host it is a network of one layer, with one image."""
-
-    title: str
-    way: str  # one of WAYS
-    network: Network
-    images: np.ndarray  # (n, C, H, W) bytes
-    disturb: bool  # wait states, lost grants, RETRY, SPLIT, a rival on the bus
-    limit: int  # cycles of an undisturbed inference
 
 
 class RandomRun:
@@ -121,12 +106,12 @@ def _counters(case: Case, runs: list[NetworkRun], counters: dict[str, int]) -> l
     return wrong
 
 
-async def run_random(device: Device, job: dict[str, Any], say: Callable[..., None]) -> None:
-    """All cases of the job; an event "case" for each, until too many have failed."""
+async def run_random(device: Device, request: RandomRequest, say: Say) -> None:
+    """All cases of the request; an event "case" for each, until too many have failed."""
     run = RandomRun(device, cocotb.RANDOM_SEED)
     await run.start()
     failed = 0
-    for index, case in enumerate(job["cases"]):
+    for index, case in enumerate(request.cases):
         wrong, counters = await run.case(case)
         kept = counters.get("inf_kept", 0)
         say("case", index=index, wrong=wrong, kept=kept)

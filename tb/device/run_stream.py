@@ -1,48 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulator's side of streams: several runs of networks over images in one process."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from cocotb.triggers import ClockCycles
-from openkpu.models.network import Network
 from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
+from openkpu.tb.device.events import Say
+from openkpu.tb.device.inference_stream import StreamRun, run_one_by_one, run_stream
 from openkpu.tb.device.registers import COUNTERS
-from openkpu.tb.device.stream import StreamRun, run_one_by_one, run_stream
+from openkpu.tb.device.requests import StreamRequest
 from openkpu.tb.device.trace import read_trace
 
 # what DISTURB sets: chances in 256 of wait states, lost grants, RETRY, SPLIT, a rival master
 DISTURBED = {"wait_prob": 40, "loss_prob": 20, "retry_prob": 6, "split_prob": 6, "rival_prob": 40}
 
 
-@dataclass
-class Run:
-    """Images through a network, in a stream or one by one."""
-
-    network: Network
-    images: np.ndarray
-    continuous: bool = True
-    wait: int = 0  # wait states of the first beat of a burst, and of every write
-    disturb: bool = False
-    trace: str = ""  # file for the rows of tb_probe
-    info: dict[str, Any] = field(default_factory=dict)  # for whoever asked
-
-
-async def run_streams(device: Device, job: dict[str, Any], say: Callable[..., None]) -> None:
-    """Every run of the job; an event "stream" for each."""
+async def run_streams(device: Device, request: StreamRequest, say: Say) -> None:
+    """Every run of the request; an event "stream" for each."""
     tb = device.tb
-    for index, run in enumerate(job["runs"]):
+    for index, run in enumerate(request.runs):
         say("start", index=index)
         tb.cfg_rd_wait.value = tb.cfg_wr_wait.value = run.wait
-        tb.cfg_seed.value = job["seed"]
+        tb.cfg_seed.value = request.seed
         for name, value in DISTURBED.items():
             getattr(tb, f"cfg_{name}").value = value if run.disturb else 0
         tb.trace_on.value = 1
         result, failure = None, None
-        limit = job["limit"] * (1 + run.wait) * (8 if run.disturb else 1)
+        limit = request.limit * (1 + run.wait) * (8 if run.disturb else 1)
         try:
             if run.continuous:
                 result = await run_stream(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cocotb.handle import SimHandleBase
 from openkpu.models import airam
 from openkpu.models.layout import ROW_BYTES
-from openkpu.tb.common.backdoor import Backdoor, Bytes
+from openkpu.tb.device.backdoor import Backdoor, Bytes
 
 SHOWN = 4  # differences that a message names
 

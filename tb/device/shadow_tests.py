@@ -6,7 +6,7 @@ from typing import Any
 import cocotb
 import numpy as np
 from openkpu.models.layout import ROW_BYTES
-from openkpu.tb.common.backdoor import Backdoor, OutOfBounds
+from openkpu.tb.device.backdoor import Backdoor, OutOfBounds
 from openkpu.tb.device.device import Device
 from openkpu.tb.device.shadow import Shadow
 

@@ -9,9 +9,7 @@ from openkpu.models import digits
 from openkpu.models.generate import Limits, random_network
 from openkpu.models.network import Network, Storage
 from openkpu.tb.device.device import Device, DeviceError
-from openkpu.tb.device.registers import AI, Ctrl, Err
-from openkpu.tb.device.run_stream import DISTURBED
-from openkpu.tb.device.stream import (
+from openkpu.tb.device.inference_stream import (
     INFERENCES,
     collect,
     finish_stream,
@@ -19,6 +17,8 @@ from openkpu.tb.device.stream import (
     run_one_by_one,
     run_stream,
 )
+from openkpu.tb.device.registers import AI, Ctrl, Err
+from openkpu.tb.device.run_stream import DISTURBED
 
 LIMIT = 400_000  # cycles from one inference to the next
 SLOW = "icarus" in cocotb.SIM_NAME.lower()

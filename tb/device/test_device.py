@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from openkpu.models import configs, digits
 from openkpu.tb.device import launch
+from openkpu.tb.device.requests import DigitsRequest
 from openkpu.tb.simrun import ROOT, SIMS, run
 
 VECTORS = ROOT / "models/tests/data/vectors"
@@ -103,8 +104,8 @@ def test_counter_is_the_time_that_passes() -> None:
     network = digits.load_network()
     events: list[dict] = []
     images = digits.load_data()[1].pixels[:2]
-    job = {"kind": "network", "network": network, "images": images, "limit": 100_000}
-    launch.run_job("verilator", configs.load("nano"), job, events.append)
+    request = DigitsRequest(network, images, limit=100_000)
+    launch.run_job("verilator", configs.load("nano"), request, events.append)
     found = [event for event in events if event["event"] == "image"]
     assert len(found) == 2
     for event in found:

@@ -14,6 +14,7 @@ from openkpu.models.kmodel import loads, loads_functions, run
 from openkpu.models.kmodel.build import build_v1, build_v3, build_v4, build_v5_alone, chain
 from openkpu.models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
 from openkpu.tb.device import launch
+from openkpu.tb.device.requests import ModelRequest
 from openkpu.tb.simrun import SIMS
 
 WAYS = ("burst", "layers", "tasks")
@@ -53,24 +54,23 @@ def device_run(
     events: list[dict[str, Any]] = []
     chosen = configs.load(config)
     outputs, maps = tmp_path / f"{via}_outputs.npz", tmp_path / f"{via}_maps.npz"
-    job = {
-        "kind": "model",
-        "file": file,
-        "name": "test",
-        "functions": functions,
-        "inputs": inputs,
-        "layers": layers,
-        "via": via,
-        "fast": fast,
-        "rounding": rounding,
-        "config": chosen,
-        "outputs": str(outputs),
-        "maps": str(maps),
-    }
+    request = ModelRequest(
+        file=file,
+        name="test",
+        functions=functions,
+        inputs=inputs,
+        layers=layers,
+        via=via,
+        fast=fast,
+        rounding=rounding,
+        config=chosen,
+        outputs=str(outputs),
+        maps=str(maps),
+    )
     launch.run_job(
         simulator,
         chosen,
-        job,
+        request,
         events.append,
         storage_bytes=STORAGE,
         rounding=ROUNDINGS.index(rounding),

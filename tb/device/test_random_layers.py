@@ -15,7 +15,7 @@ from openkpu.models.network import Network
 from openkpu.tb import seeds
 from openkpu.tb.device import launch
 from openkpu.tb.device.random_cases import SLACK, draw, storage_bytes
-from openkpu.tb.device.run_random import Case
+from openkpu.tb.device.requests import Case, RandomRequest
 from openkpu.tb.simrun import SimError, run
 
 SEEDS = seeds.chosen()[0]
@@ -29,7 +29,7 @@ def check(sim: str, config: str, cases: list[Case], seed: int) -> list[dict[str,
         launch.run_job(
             sim,
             configs.load(config),
-            {"kind": "random", "cases": cases},
+            RandomRequest(cases),
             events.append,
             storage_bytes=storage_bytes(cases),
             seed=seed,

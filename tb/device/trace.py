@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from openkpu.tb.common.backdoor import Backdoor
+from openkpu.tb.device.backdoor import Backdoor
 
 DUMP_TRACE = 8
 # name -> width, from bit 0 of a row on; tb_probe.v packs them in this order

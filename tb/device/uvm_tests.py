@@ -17,9 +17,9 @@ from openkpu.models.generate import Limits, random_layer
 from openkpu.models.layer import LayerArg
 from openkpu.models.network import Network
 from openkpu.models.vectors import VectorLayer, load_cases
+from openkpu.tb.ahb.host_agent import ERROR, Transfer
 from openkpu.tb.device.device import Device, DeviceError, Tables
 from openkpu.tb.device.env import DeviceEnv
-from openkpu.tb.device.host_agent import ERROR, Transfer
 from openkpu.tb.device.host_item import HostItem
 from openkpu.tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, Ctrl, Err
 from pyuvm import ConfigDB, uvm_sequence, uvm_status_e, uvm_test

@@ -6,9 +6,9 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.desc import layout, pack
-from openkpu.tb.core.pipe import reset
-from openkpu.tb.core.view import View
+from openkpu.tb.core.descriptor import layout, pack
+from openkpu.tb.core.packed_ports import View
+from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.simrun import SIMS, run
 
 INPUTS = (

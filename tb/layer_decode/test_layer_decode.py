@@ -9,8 +9,8 @@ import pytest
 from cocotb.triggers import RisingEdge
 from openkpu.models.layer import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
 from openkpu.models.pooling import POOL_STRIDE
-from openkpu.tb.core.desc import FC, Sizes, describe, unpack
-from openkpu.tb.core.pipe import reset
+from openkpu.tb.core.descriptor import FC, Sizes, describe, unpack
+from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.simrun import run
 
 SIDE = ("eight_bit", "wgt_base", "bias_base", "index", "first", "last")  # with the last word

@@ -8,7 +8,7 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.pipe import join, reset, split
+from openkpu.tb.core.pipeline_bench import join, reset, split
 from openkpu.tb.simrun import run
 
 N_X = 9  # columns of the array

@@ -6,7 +6,7 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.pipe import reset
+from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.simrun import run
 
 PIXELS = (-256, -128, -1, 0, 1, 127, 128, 255)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
 from openkpu.models import airam
-from openkpu.tb.core.desc import join_fields, layout
-from openkpu.tb.core.pipe import reset
-from openkpu.tb.core.stream import ByteStream
-from openkpu.tb.core.view import View
+from openkpu.tb.core.byte_stream import ByteStream
+from openkpu.tb.core.descriptor import join_fields, layout
+from openkpu.tb.core.packed_ports import View
+from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.simrun import run
 
 ROWS = 1024

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from cocotb.triggers import Timer
 from openkpu.models.pooling import POOL_STRIDE, pool_map
-from openkpu.tb.core.desc import POOL_CODE
-from openkpu.tb.core.pipe import join, split
+from openkpu.tb.core.descriptor import POOL_CODE
+from openkpu.tb.core.pipeline_bench import join, split
 from openkpu.tb.simrun import SIMS, run
 
 

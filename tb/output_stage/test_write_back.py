@@ -12,9 +12,9 @@ from cocotb.triggers import RisingEdge
 from openkpu.models import airam
 from openkpu.models.layer import LayerArg
 from openkpu.models.pooling import PICKS, pool_map
-from openkpu.tb.core.desc import DWROW, Sizes, describe, join_fields, layout, pack, stripes
-from openkpu.tb.core.pipe import join, reset
-from openkpu.tb.core.view import View
+from openkpu.tb.core.descriptor import DWROW, Sizes, describe, join_fields, layout, pack, stripes
+from openkpu.tb.core.packed_ports import View
+from openkpu.tb.core.pipeline_bench import join, reset
 from openkpu.tb.simrun import run
 
 RAM_ROWS = 4096

@@ -6,9 +6,9 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.desc import pack
-from openkpu.tb.core.pipe import reset
-from openkpu.tb.core.stream import ByteStream
+from openkpu.tb.core.byte_stream import ByteStream
+from openkpu.tb.core.descriptor import pack
+from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.simrun import run
 
 INPUTS = ("start", "desc", "bias_data", "bias_off", "bias_cnt", "prow_freed", "tables_freed")

@@ -6,7 +6,7 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.pipe import join, reset, split
+from openkpu.tb.core.pipeline_bench import join, reset, split
 from openkpu.tb.simrun import SIMS, run
 
 CAUSES = ("wait_input", "wait_weight", "wait_output", "wait_bus", "bus_reading")

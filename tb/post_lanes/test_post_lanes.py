@@ -11,7 +11,7 @@ from cocotb.triggers import RisingEdge
 from openkpu.models.activation import ROUNDINGS, Activation
 from openkpu.models.golden import wrap36
 from openkpu.models.params import ActTable, BatchNorm
-from openkpu.tb.core.pipe import join, reset, signed, split
+from openkpu.tb.core.pipeline_bench import join, reset, signed, split
 from openkpu.tb.simrun import run
 
 CYCLES = 8  # from sums to bytes

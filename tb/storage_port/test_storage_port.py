@@ -9,10 +9,10 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.tb.common.ahb_monitor import AhbMonitor
-from openkpu.tb.common.ahb_responder import ERROR, AhbResponder, Faults
-from openkpu.tb.core.desc import layout
-from openkpu.tb.core.view import View
+from openkpu.tb.ahb.monitor import AhbMonitor
+from openkpu.tb.ahb.responder import ERROR, AhbResponder, Faults
+from openkpu.tb.core.descriptor import layout
+from openkpu.tb.core.packed_ports import View
 from openkpu.tb.simrun import run
 
 CHANNELS = ("list", "bias", "weight", "pixel")  # err_chan 0..3

@@ -13,8 +13,8 @@ import pytest
 from cocotb.triggers import RisingEdge
 from openkpu.models import airam
 from openkpu.models.layer import LayerArg
-from openkpu.tb.core.desc import DWROW, FC, Sizes, describe, pack
-from openkpu.tb.core.pipe import join, reset
+from openkpu.tb.core.descriptor import DWROW, FC, Sizes, describe, pack
+from openkpu.tb.core.pipeline_bench import join, reset
 from openkpu.tb.simrun import run
 from openkpu.tb.tile.expected import ANY, entries, reads
 

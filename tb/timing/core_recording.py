@@ -9,7 +9,7 @@ from cocotb.handle import SimHandleBase
 from openkpu.models.generate import Limits, random_layer, random_network
 from openkpu.models.layer import LayerArg
 from openkpu.tb.device.device import Device, Tables
-from openkpu.tb.device.stream import run_stream
+from openkpu.tb.device.inference_stream import run_stream
 from openkpu.tb.timing.recorder import Recorder, high
 
 LIMIT = 100_000

@@ -7,8 +7,8 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
-from openkpu.tb.common.ahb_monitor import AhbMonitor
-from openkpu.tb.common.ahb_responder import AhbResponder
+from openkpu.tb.ahb.monitor import AhbMonitor
+from openkpu.tb.ahb.responder import AhbResponder
 from openkpu.tb.timing.recorder import Recorder, number
 
 BEATS, AWAY_AFTER, AWAY_FOR = 8, 3, 4

@@ -5,7 +5,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
-from openkpu.tb.common.ahb_host import ERROR, NONSEQ, OKAY, SEQ, AhbHost, Transfer
+from openkpu.tb.ahb.host import ERROR, NONSEQ, OKAY, SEQ, AhbHost, Transfer
 from openkpu.tb.timing.recorder import Recorder, number
 
 RAM = 0x200000

@@ -10,9 +10,9 @@ import pytest
 from cocotb.triggers import RisingEdge
 from openkpu.models.layer import LayerArg
 from openkpu.models.params import weights_to_bytes
-from openkpu.tb.core.desc import CHAN, FC, TAPS, Sizes, describe, pack
-from openkpu.tb.core.pipe import reset, split
-from openkpu.tb.core.stream import ByteStream
+from openkpu.tb.core.byte_stream import ByteStream
+from openkpu.tb.core.descriptor import CHAN, FC, TAPS, Sizes, describe, pack
+from openkpu.tb.core.pipeline_bench import reset, split
 from openkpu.tb.simrun import run
 
 MASK36 = (1 << 36) - 1

@@ -11,10 +11,10 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge
-from openkpu.tb.common.beat_master import Beat, BeatMaster
+from openkpu.tb.ahb.beat_master import Beat, BeatMaster
 from openkpu.tb.simrun import SIMS, run
 
-SOURCES = ["tb/fabric/*.v", "tb/ahb_checker/*.v"]
+SOURCES = ["tb/ahb/fabric/*.v", "tb/ahb/checkers/*.v"]
 DEPTH = 1024  # words
 OPTIONS = ["loss_prob", "rival_prob", "rd_wait", "seq_wait", "wr_wait", "wait_prob"]
 OPTIONS += ["retry_prob", "split_prob", "err_lo", "err_hi"]
@@ -146,7 +146,7 @@ def test_fabric(sim: str, mode: str, width: int) -> None:
         sim,
         "ahb_fabric",
         SOURCES,
-        "tb.fabric.test_fabric",
+        "tb.ahb.fabric.test_fabric",
         params=params,
         env={"MODE": mode},
         testcase=tests,

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host agent of the whole-device bench, on cocotb-bus: drives the slave port, and listens to it.
+"""Host agent for a bench whose clock Verilog makes: drives a slave port, and listens to it.
 
-The clock of that bench is made in Verilog, where a register read at the rising edge is old on one
-simulator and new on the other; so everything happens on the falling edge, where both show what the
-next rising edge will take. The driver pipelines: the next address goes out in the data phase of the
-transfer before.
+In such a bench a register read at the rising edge is old on one simulator and new on the other; so
+everything happens on the falling edge, where both show what the next rising edge will take. The
+driver pipelines: the next address goes out in the data phase of the transfer before.
 """
 
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
 from cocotb.types import LogicArray
 from cocotb_bus.drivers import BusDriver
 from cocotb_bus.monitors import BusMonitor
+from openkpu.tb.ahb.protocol import ERROR, IDLE, NONSEQ, OKAY, RETRY, SPLIT
+from openkpu.tb.ahb.signals import Signals, named
 
-IDLE, NONSEQ = 0, 2
-OKAY, ERROR, RETRY, SPLIT = range(4)
+__all__ = ["ERROR", "OKAY", "RETRY", "SPLIT", "AhbHostDriver", "AhbHostMonitor", "AhbTimeout"]
+__all__ += ["Transfer"]
 PINS = ["hsel", "haddr", "htrans", "hwrite", "hsize", "hwdata", "hready", "hresp", "hrdata"]
 MAX_CYCLES = 200  # without an answer
 
@@ -63,12 +63,14 @@ class AhbHostDriver(BusDriver):
     """Performs lists of transfers; ``await driver.send(transfers)`` returns when all are done.
 
     AhbTimeout when the slave hangs, ValueError when what was read holds unknown bits.
+    ``hready`` is the HREADY of the whole bus.
     """
 
-    _signals: ClassVar = PINS
+    _signals = ()  # Signals finds them
 
-    def __init__(self, entity: SimHandleBase, name: str, clock: SimHandleBase) -> None:
-        super().__init__(entity, name, clock)
+    def __init__(self, entity: SimHandleBase, signals: Signals | str, clock: SimHandleBase) -> None:
+        super().__init__(entity, None, clock)
+        self.bus = named(signals).connect(entity, PINS)
         self.active = False
 
     async def _driver_send(self, transaction: Sequence[Transfer], sync: bool = True) -> None:
@@ -112,27 +114,31 @@ class AhbHostDriver(BusDriver):
 
 
 class AhbHostMonitor(BusMonitor):
-    """Reports every finished transfer on the port; sleeps while the pin ``busy`` is low."""
+    """Reports every finished transfer on the port; sleeps while the pin ``busy`` is low.
 
-    _signals: ClassVar = PINS
+    Without ``busy`` it looks at every cycle.
+    """
+
+    _signals = ()  # Signals finds them
 
     def __init__(
         self,
         entity: SimHandleBase,
-        name: str,
+        signals: Signals | str,
         clock: SimHandleBase,
-        busy: SimHandleBase,
+        busy: SimHandleBase | None,
         callback: Callable[[Transfer], None],
     ) -> None:
         self._busy = busy
-        super().__init__(entity, name, clock, callback=callback)
+        super().__init__(entity, None, clock, callback=callback)
+        self.bus = named(signals).connect(entity, PINS)
 
     async def _monitor_recv(self) -> None:
         bus = self.bus
         data: Transfer | None = None
         await FallingEdge(self.clock)  # at time 0 nothing has a value yet
         while True:
-            if data is None and not int(self._busy.value):
+            if data is None and self._busy is not None and not int(self._busy.value):
                 await RisingEdge(self._busy)
             else:
                 await FallingEdge(self.clock)

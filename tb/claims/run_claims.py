@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the claims' tests outside a simulator and tells what became of each claim.
 
-``python -m tb.claims.launch icarus C1 C5`` (or ``ungated``) prints the verdicts as JSON.
+``python -m tb.claims.run_claims icarus C1 C5`` (or ``ungated``) prints the verdicts as JSON.
 """
 
 import json

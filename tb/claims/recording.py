@@ -23,7 +23,7 @@ def words(address: int, size: int) -> list[int]:
 
 
 @dataclass
-class Scene:
+class Recording:
     """A recorded run of ``count`` inferences."""
 
     network: Network
@@ -169,7 +169,7 @@ class Scene:
         return int(last)
 
     # ----------------------------------------------------------------- verdict
-    def exact(self) -> "Scene":
+    def exact(self) -> "Recording":
         """Every result is the golden model's, everything else in storage as it was."""
         assert len(self.ends) == self.count, f"{len(self.ends)} inferences, not {self.count}"
         assert not self.wrong.any(), f"wrong bytes of the results: {self.wrong.tolist()}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 from openkpu.models.layout import ROW_BYTES, Layout
-from openkpu.tb.device.host_agent import Transfer
+from openkpu.tb.ahb.host_agent import Transfer
 from openkpu.tb.device.registers import AI_RAM
 
 Bytes = npt.NDArray[np.uint8]

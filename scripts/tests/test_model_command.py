@@ -14,7 +14,7 @@ from openkpu.models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
 from openkpu.models.tests.test_kmodel_real import shared
 from openkpu.scripts import run_model
 from openkpu.scripts import sim as command
-from openkpu.tb.device.test_command_line import complains, sim
+from openkpu.scripts.tests.test_command_line import complains, sim
 from openkpu.tb.simrun import SIMS
 from PIL import Image
 

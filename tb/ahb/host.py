@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host side of an AHB 2.0 slave: pipelined transfers pin by pin, built on cocotb-bus.
+"""Host side of an AHB or AHB-Lite slave: pipelined transfers pin by pin, built on cocotb-bus.
 
 Use ``read``/``write`` for one register access at a time, or ``run`` for a list of transfers whose
 address phases overlap the data phases before them.
@@ -8,12 +8,16 @@ address phases overlap the data phases before them.
 import random
 from dataclasses import dataclass
 
+import cocotb
 from cocotb.handle import SimHandleBase
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import RisingEdge, ValueChange
 from cocotb_bus.drivers import BusDriver
+from openkpu.tb.ahb.protocol import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ
+from openkpu.tb.ahb.signals import Signals, Unconnected, named
 
-IDLE, BUSY, NONSEQ, SEQ = range(4)
-OKAY, ERROR = 0, 1
+__all__ = ["BUSY", "ERROR", "IDLE", "NONSEQ", "OKAY", "SEQ", "AhbHost", "Transfer"]
+PINS = ["hsel", "haddr", "htrans", "hwrite", "hsize", "hburst", "hprot", "hwdata"]
+PINS += ["hready_in", "hready_out", "hresp", "hrdata"]
 
 
 @dataclass
@@ -36,24 +40,41 @@ class Transfer:
 
 
 class AhbHost(BusDriver):
-    """Drives port ``name`` of ``entity``.
+    """Drives the slave port ``signals`` of ``entity``, at the rising edge; 32 bits of data.
 
-    The bench must derive HREADY from hready_out; ``entity.other_phase`` and ``entity.other_ready``,
-    where they exist, stand for another slave that owns the data phase.
+    hready_in is the bus's HREADY, an input of the slave; hready_out is the slave's own. A bench
+    with several slaves derives the one from the other; with ``feedback`` the host does, for a slave
+    that is alone. A bus without hready_in (None) has hready_out for both.
+    ``entity.other_phase`` and ``entity.other_ready``, where they exist, stand for another slave
+    that owns the data phase.
     """
 
-    _signals = [  # noqa: RUF012
-        *("hsel", "haddr", "htrans", "hwrite", "hsize", "hburst", "hprot", "hwdata"),
-        *("hready_in", "hready_out", "hresp", "hrdata"),
-    ]
+    _signals = ()  # Signals finds them
 
-    def __init__(self, entity: SimHandleBase, name: str, clock: SimHandleBase) -> None:
-        super().__init__(entity, name, clock)
+    def __init__(
+        self,
+        entity: SimHandleBase,
+        signals: Signals | str,
+        clock: SimHandleBase,
+        *,
+        feedback: bool = False,
+    ) -> None:
+        super().__init__(entity, None, clock)
+        self.bus = named(signals).connect(entity, PINS)
+        if isinstance(self.bus.hready_in, Unconnected):
+            self.bus.hready_in = self.bus.hready_out
+        elif feedback:
+            cocotb.start_soon(self._feed_back())
         self.other = hasattr(entity, "other_phase")
         for n in ("hsel", "haddr", "htrans", "hwrite", "hsize", "hburst", "hwdata"):
             getattr(self.bus, n).value = 0
         self.bus.hprot.value = 3
         self._other(False, True)
+
+    async def _feed_back(self) -> None:
+        while True:
+            self.bus.hready_in.value = self.bus.hready_out.value
+            await ValueChange(self.bus.hready_out)
 
     def _other(self, phase: bool, ready: bool) -> None:
         if self.other:

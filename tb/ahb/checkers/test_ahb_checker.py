@@ -263,5 +263,9 @@ async def broken_rules(dut):
 def test_ahb_checker(sim: str, kind: str) -> None:
     top = BENCH[kind][0]
     run(
-        sim, top, [f"tb/ahb_checker/{top}.v"], "tb.ahb_checker.test_ahb_checker", env={"KIND": kind}
+        sim,
+        top,
+        [f"tb/ahb/checkers/{top}.v"],
+        "tb.ahb.checkers.test_ahb_checker",
+        env={"KIND": kind},
     )

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rules that AMBA 2.0 puts on a master, checked at its port in every cycle. Numbers are those of the
-// list in tb/ahb_checker/README.md; rule[n] is sticky, errors counts every violation.
+// list in tb/ahb/checkers/README.md; rule[n] is sticky, errors counts every violation.
 //
 // The checker follows ownership by itself: own is HGRANT at the last edge with HREADY high, and the
 // data phase belongs to whoever owned the address phase before it. Passive: it drives nothing.

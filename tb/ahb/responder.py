@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
 from cocotb_bus.drivers import BusDriver
+from openkpu.tb.ahb.protocol import ERROR, OKAY, RETRY, SPLIT
+from openkpu.tb.ahb.signals import Signals, named
 
-IDLE, BUSY, NONSEQ, SEQ = range(4)
-OKAY, ERROR, RETRY, SPLIT = range(4)
+__all__ = ["ERROR", "OKAY", "RETRY", "SPLIT", "AhbResponder", "Faults"]
+PINS = ["hbusreq", "hlock", "hgrant", "haddr", "htrans", "hwrite", "hsize", "hburst", "hprot"]
+PINS += ["hwdata", "hready", "hresp", "hrdata"]
 
 
 @dataclass
@@ -44,26 +47,24 @@ class _Beat:
 
 
 class AhbResponder(BusDriver):
-    """Storage behind the master port ``name`` of ``entity``: reads and writes ``memory``.
+    """Storage behind the master port ``signals`` of ``entity``: reads and writes ``memory``.
 
     ``memory`` maps byte addresses to bytes; a byte never written reads as ``default(addr)``.
     ``reads`` and ``writes`` list every byte address that a finished beat touched, in order.
     """
 
-    _signals = [  # noqa: RUF012
-        *("hbusreq", "hlock", "hgrant", "haddr", "htrans", "hwrite", "hsize", "hburst", "hprot"),
-        *("hwdata", "hready", "hresp", "hrdata"),
-    ]
+    _signals = ()  # Signals finds them
 
     def __init__(
         self,
         entity: SimHandleBase,
-        name: str,
+        signals: Signals | str,
         clock: SimHandleBase,
         rng: random.Random,
         faults: Faults | None = None,
     ) -> None:
-        super().__init__(entity, name, clock)
+        super().__init__(entity, None, clock)
+        self.bus = named(signals).connect(entity, PINS)
         self.rng, self.faults = rng, faults or Faults()
         self.lanes = len(self.bus.hwdata) // 8
         self.memory: dict[int, int] = {}

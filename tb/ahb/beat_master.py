@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
+from openkpu.tb.ahb.protocol import BUSY, ERROR, IDLE, NONSEQ, RETRY, SEQ, SPLIT
+from openkpu.tb.ahb.signals import Signals
 
-IDLE, BUSY, NONSEQ, SEQ = range(4)
-OKAY, ERROR, RETRY, SPLIT = range(4)
+PINS = ["hbusreq", "hlock", "hgrant", "haddr", "htrans", "hwrite", "hsize", "hburst", "hprot"]
+PINS += ["hwdata", "hready", "hresp", "hrdata"]
 FIXED = {4: (3, 2), 8: (5, 4), 16: (7, 6)}  # beats: (INCRn, WRAPn)
 
 
@@ -30,14 +32,27 @@ class Beat:
 
 
 class BeatMaster:
-    """Drives the master pins of ``dut`` (no prefix); ``run`` performs beats in order."""
+    """Drives the master port ``signals`` of ``dut``; ``run`` performs beats in order.
 
-    def __init__(self, dut: SimHandleBase, rng: random.Random, busy: float = 0.0) -> None:
-        self.dut, self.rng, self.busy = dut, rng, busy
-        self.lanes = len(dut.hwdata) // 8
+    ``clock`` is ``dut.clk`` by default; ``busy``: chance (0..1) of BUSY before a beat of a burst.
+    """
+
+    def __init__(
+        self,
+        dut: SimHandleBase,
+        rng: random.Random,
+        busy: float = 0.0,
+        *,
+        signals: Signals | None = None,
+        clock: SimHandleBase | None = None,
+    ) -> None:
+        self.bus = (signals or Signals()).connect(dut, PINS)
+        self.clock = dut.clk if clock is None else clock
+        self.rng, self.busy = rng, busy
+        self.lanes = len(self.bus.hwdata) // 8
         for pin in ("hbusreq", "hlock", "haddr", "htrans", "hwrite", "hsize", "hburst", "hwdata"):
-            getattr(dut, pin).value = 0
-        dut.hprot.value = 3
+            getattr(self.bus, pin).value = 0
+        self.bus.hprot.value = 3
 
     def _burst(self, queue: list[Beat]) -> tuple[int, int]:
         """(HBURST, beats) for a burst that begins with queue[0]."""
@@ -59,19 +74,19 @@ class BeatMaster:
 
     async def run(self, beats: list[Beat], limit: int = 100_000) -> int:
         """Perform all beats; returns the cycles taken. AssertionError after ``limit`` cycles."""
-        dut, queue = self.dut, list(beats)
+        bus, queue = self.bus, list(beats)
         own, left, hburst = False, 0, 0
         in_address: Beat | None = None  # None: IDLE or BUSY
         in_data: Beat | None = None
         for cycle in range(limit):
-            dut.hbusreq.value = int(bool(queue) or in_address is not None)
-            await RisingEdge(dut.clk)
-            hready, hresp = int(dut.hready.value), int(dut.hresp.value)
+            bus.hbusreq.value = int(bool(queue) or in_address is not None)
+            await RisingEdge(self.clock)
+            hready, hresp = int(bus.hready.value), int(bus.hresp.value)
             if in_data and hresp in (RETRY, SPLIT) and not hready:
                 queue = [in_data] + ([in_address] if in_address else []) + queue
                 in_data, in_address, left = None, None, 0
                 queue[0].wrap = 0
-                dut.htrans.value = IDLE
+                bus.htrans.value = IDLE
                 continue
             if not hready:
                 continue
@@ -79,20 +94,20 @@ class BeatMaster:
                 in_data.error = hresp == ERROR
                 if not in_data.write and not in_data.error:
                     shift = 8 * (in_data.addr % self.lanes)
-                    word = dut.hrdata.value
+                    word = bus.hrdata.value
                     bits = word[shift + (8 << in_data.size) - 1 : shift]
                     in_data.data = int(bits)
             if in_address and in_address.write:
-                dut.hwdata.value = in_address.data << (8 * (in_address.addr % self.lanes))
+                bus.hwdata.value = in_address.data << (8 * (in_address.addr % self.lanes))
             in_data, in_address = in_address, None
-            own = bool(int(dut.hgrant.value))
+            own = bool(int(bus.hgrant.value))
             if not own:
                 left = 0  # the rest goes on as new bursts from where this one stopped
             if not queue and not in_data:
-                dut.htrans.value = IDLE
+                bus.htrans.value = IDLE
                 return cycle
             if not queue or not own:
-                dut.htrans.value = IDLE
+                bus.htrans.value = IDLE
                 continue
             if left == 0:
                 hburst, left = self._burst(queue)
@@ -102,8 +117,8 @@ class BeatMaster:
             else:
                 trans = SEQ
             beat = queue[0]
-            dut.htrans.value, dut.haddr.value, dut.hburst.value = trans, beat.addr, hburst
-            dut.hwrite.value, dut.hsize.value = int(beat.write), beat.size
+            bus.htrans.value, bus.haddr.value, bus.hburst.value = trans, beat.addr, hburst
+            bus.hwrite.value, bus.hsize.value = int(beat.write), beat.size
             if trans != BUSY:
                 in_address = queue.pop(0)
                 left -= 1

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passive monitor of an AHB 2.0 master port that asserts the rules of the protocol.
 
-The rule numbers are those of tb/ahb_checker. Every finished beat becomes a transaction of the
-cocotb-bus monitor; every violation is recorded in ``violations`` and fails the test at ``check``.
+The rule numbers are those of tb/ahb/checkers; a master that uses BUSY or WRAP breaks two of them.
+Every finished beat becomes a transaction of the cocotb-bus monitor; every violation is recorded in
+``violations`` and fails the test at ``check``.
 """
 
 from collections import Counter
@@ -11,9 +12,11 @@ from dataclasses import dataclass
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
 from cocotb_bus.monitors import BusMonitor
+from openkpu.tb.ahb.protocol import BUSY, ERROR, IDLE, NONSEQ, OKAY, RETRY, SEQ, SPLIT
+from openkpu.tb.ahb.signals import Signals, named
 
-IDLE, BUSY, NONSEQ, SEQ = range(4)
-OKAY, ERROR, RETRY, SPLIT = range(4)
+PINS = ["hbusreq", "hlock", "hgrant", "haddr", "htrans", "hwrite", "hsize", "hburst", "hprot"]
+PINS += ["hwdata", "hready", "hresp", "hrdata"]
 FIXED_BEATS = {0: 1, 3: 4, 5: 8, 7: 16}
 BURST_NAMES = {0: "SINGLE", 1: "INCR", 3: "INCR4", 5: "INCR8", 7: "INCR16"}
 CONTROL = ("htrans", "haddr", "hwrite", "hsize", "hburst", "hprot")
@@ -30,20 +33,32 @@ class DoneBeat:
 
 
 class AhbMonitor(BusMonitor):
-    """Watches port ``name`` of ``entity``; statistics in ``bursts`` (NONSEQ by HBURST)."""
+    """Watches the master port ``signals`` of ``entity``; counts in ``bursts`` NONSEQ by HBURST.
 
-    _signals = [  # noqa: RUF012
-        *("hbusreq", "hlock", "hgrant", "haddr", "htrans", "hwrite", "hsize", "hburst", "hprot"),
-        *("hwdata", "hready", "hresp", "hrdata"),
-    ]
+    ``reset`` (by default ``entity.rst``) is active at ``reset_level``. A master without arbitration
+    (AHB-Lite) has no hbusreq, hlock, hgrant: None in ``signals``.
+    """
 
-    def __init__(self, entity: SimHandleBase, name: str, clock: SimHandleBase) -> None:
+    _signals = ()  # Signals finds them
+
+    def __init__(
+        self,
+        entity: SimHandleBase,
+        signals: Signals | str,
+        clock: SimHandleBase,
+        *,
+        reset: SimHandleBase | None = None,
+        reset_level: int = 1,
+    ) -> None:
+        self.reset_pin = entity.rst if reset is None else reset
+        self.reset_level = reset_level
         self.violations: list[str] = []
         self.bursts: Counter[str] = Counter()
         self.broken = 0  # bursts that lost the grant
         self.cycle = 0
         self.done: list[DoneBeat] = []
-        super().__init__(entity, name, clock)
+        super().__init__(entity, None, clock)
+        self.bus = named(signals).connect(entity, PINS)
 
     def _fail(self, rule: int, text: str) -> None:
         self.violations.append(f"cycle {self.cycle}: rule {rule}: {text}")
@@ -54,7 +69,7 @@ class AhbMonitor(BusMonitor):
 
     def _sample(self) -> dict[str, int] | None:
         values = {}
-        for name in self._signals:
+        for name in PINS:
             value = getattr(self.bus, name).value
             if name in ("hwdata", "hrdata"):
                 values[name] = value
@@ -71,7 +86,7 @@ class AhbMonitor(BusMonitor):
         while True:
             await RisingEdge(self.clock)
             self.cycle += 1
-            if int(self.entity.rst.value):
+            if int(self.reset_pin.value) == self.reset_level:
                 self.own, self.data, self.burst, self.again, past = False, None, None, None, None
                 continue
             now = self._sample()

@@ -9,10 +9,10 @@ from cocotb.triggers import FallingEdge
 from openkpu.models.network import Storage
 from openkpu.tb.claims import networks
 from openkpu.tb.claims.networks import Case
-from openkpu.tb.claims.scene import Scene
+from openkpu.tb.claims.recording import Recording
 from openkpu.tb.device.device import Device
+from openkpu.tb.device.inference_stream import finish_stream
 from openkpu.tb.device.registers import AI
-from openkpu.tb.device.stream import finish_stream
 from openkpu.tb.device.trace import Trace, read_trace
 
 LIMIT = 20_000  # cycles that an inference may take
@@ -59,7 +59,7 @@ async def contents(device: Device, storage: Storage) -> np.ndarray:
 
 async def view(
     device: Device, case: Case, storage: Storage, images: list[int] | None = None
-) -> Scene:
+) -> Recording:
     """End the recording of a run that is over; ``images``: what each inference was to take."""
     await device.wait_cycles(AFTER)
     counters = await device.counters()
@@ -79,7 +79,7 @@ async def view(
     spoilt = storage.base + np.nonzero(data != want)[0]
     wrong = (results != golden).sum(axis=1)
     device.check_rules()
-    return Scene(
+    return Recording(
         case.network, case.kept, storage, trace, images, counters, *sums, results, wrong, spoilt
     )
 
@@ -91,7 +91,7 @@ async def stream(
     storage: Storage | None = None,
     meanwhile: Meanwhile | None = None,
     images: list[int] | None = None,
-) -> Scene:
+) -> Recording:
     """A continuous run; ``meanwhile`` is what the host does after the start."""
     storage = await prepare(device, case, storage=storage)
     await begin(device)
@@ -102,7 +102,7 @@ async def stream(
     return await view(device, case, storage, images)
 
 
-async def one_by_one(device: Device, case: Case) -> Scene:
+async def one_by_one(device: Device, case: Case) -> Recording:
     """The images as single inferences, each started by the host."""
     storage = await prepare(device, case, continuous=False)
     await begin(device)
@@ -116,26 +116,26 @@ async def one_by_one(device: Device, case: Case) -> Scene:
     return await view(device, case, storage)
 
 
-_SCENES: dict[str, Scene] = {}
+_RECORDINGS: dict[str, Recording] = {}
 
 
-async def small(device: Device) -> Scene:
+async def small(device: Device) -> Recording:
     """Stream of three; weights fit the buffer."""
     return await _once("small", lambda: stream(device, networks.small(3)))
 
 
-async def large(device: Device) -> Scene:
+async def large(device: Device) -> Recording:
     """Stream of two; weights do not fit."""
     return await _once("large", lambda: stream(device, networks.large(2)))
 
 
-async def convolutions(device: Device) -> Scene:
+async def convolutions(device: Device) -> Recording:
     """Stream of two; no fully connected layer."""
     return await _once("convolutions", lambda: stream(device, networks.convolutions(2)))
 
 
-async def _once(name: str, run: Callable[[], Awaitable[Scene]]) -> Scene:
+async def _once(name: str, run: Callable[[], Awaitable[Recording]]) -> Recording:
     """The recording of that name, made when it is asked for the first time."""
-    if name not in _SCENES:
-        _SCENES[name] = await run()
-    return _SCENES[name].exact()
+    if name not in _RECORDINGS:
+        _RECORDINGS[name] = await run()
+    return _RECORDINGS[name].exact()

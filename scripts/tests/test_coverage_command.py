@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the coverage command says and returns, without its simulations."""
+
+from pathlib import Path
+
+import pytest
+from openkpu.scripts import coverage as command
+from openkpu.tb.coverage import report, summary
+from openkpu.tb.coverage.test_report import small_result
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> summary.Result:
+    return small_result(tmp_path)
+
+
+@pytest.fixture
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command without its simulations, in a folder of its own."""
+    monkeypatch.setattr(command, "OUT", tmp_path / "out")
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "run", lambda steps, data: [])
+    monkeypatch.setattr(report, "write", lambda result, out, root: None)
+
+
+def test_command_without_data(quick: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs that left nothing: one line, status 2."""
+    assert command.main(["--share"]) == 2
+    assert capsys.readouterr().err == "coverage: no simulation has left code coverage\n"
+
+
+@pytest.mark.parametrize(
+    ("fallen", "failed", "status"), [([], [], 0), (["line: less"], [], 1), ([], ["models"], 1)]
+)
+def test_status_of_the_command(
+    quick: None,
+    result: summary.Result,
+    fallen: list[str],
+    failed: list[str],
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A figure that fell or a red test fails the command; the summary goes to the run's page."""
+    result.fallen = fallen
+    monkeypatch.setattr(command, "collect", lambda name, data, out: result)
+    monkeypatch.setattr(command, "run", lambda steps, data: failed)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "page.md"))
+    assert command.main(["--share"]) == status
+    assert (tmp_path / "page.md").read_text() == summary.markdown(result)
+    said = capsys.readouterr().out
+    assert all(word in said for word in (*fallen, *failed))
+    assert not (tmp_path / "out/data").exists()

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The AHB kit on a slave that is not this device, and the README's example."""
+
+import re
+
+import pytest
+from openkpu.tb.simrun import ROOT, SIMS, run
+
+SLAVE = ["tb/ahb/tests/mailbox.v"]
+
+
+@pytest.mark.parametrize("waits", [0, 2])
+@pytest.mark.parametrize("sim", SIMS)
+def test_foreign_slave(sim: str, waits: int) -> None:
+    """Data, wait states and answers, on both simulators."""
+    env = {"WAITS": str(waits)}
+    run(sim, "mailbox", SLAVE, "tb.ahb.tests.kit_tests", params={"WAITS": waits}, env=env)
+
+
+def test_broken_slave() -> None:
+    """An answer that breaks the protocol fails."""
+    params = {"WAITS": 0, "BROKEN": 1}
+    env = {"BROKEN": "1"}
+    run("icarus", "mailbox", SLAVE, "tb.ahb.tests.kit_tests", params=params, env=env)
+
+
+def test_example_of_the_readme() -> None:
+    """What the README shows is what runs here."""
+    page = (ROOT / "tb" / "ahb" / "README.md").read_text()
+    (shown,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code = (ROOT / "tb" / "ahb" / "tests" / "example.py").read_text()
+    assert code.endswith('"""\n\n' + shown)
+    run("icarus", "mailbox", SLAVE, "tb.ahb.tests.example", params={"WAITS": 2})

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulator's side of digits: a network in task-list mode; every layer's map is compared.
+
+Events: ``beat``, ``image`` with the result, what its layers and the inference counted, and the
+cycles of the bench from the start to the interrupt.
+"""
+
+import cocotb
+import numpy as np
+from cocotb.triggers import RisingEdge
+from openkpu.models.network import Network
+from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
+from openkpu.tb.device.events import Say, counts, mismatches
+from openkpu.tb.device.registers import COUNTERS
+from openkpu.tb.device.requests import DigitsRequest
+
+
+async def watch_layers(device: Device, network: Network, maps: list) -> None:
+    """Dump every layer's output map in the moment it is complete, before others overwrite it."""
+    number = 0
+    while True:
+        await RisingEdge(device.tb.layer_done)
+        layer = network.layers[number % len(network.layers)]
+        maps.append(await device.read_map(layer.out_layout))
+        number += 1
+
+
+async def run_digits(device: Device, request: DigitsRequest, say: Say) -> None:
+    """Every image of the request, until one fails."""
+    network, images = request.network, request.images
+    storage = network.storage(images)
+    await device.back.load_storage(storage.base, storage.data)
+    maps: list = []
+    watcher = cocotb.start_soon(watch_layers(device, network, maps))
+    zero = np.zeros(len(COUNTERS), dtype=np.uint64)
+    registers = dict(storage.registers)
+    for number, image in enumerate(images):
+        golden = network.run(image)
+        registers["AI_PIX_ADR"] = (
+            storage.registers["AI_PIX_ADR"] + number * storage.registers["AI_PIX_STRIDE"]
+        )
+        registers["AI_RES_ADR"] = storage.results[number]
+        await device.configure(registers)
+        began = int(device.tb.cycle.value)
+        await device.start()
+        failure = None
+        try:
+            await device.finish(
+                request.limit, lambda cycles, n=number: say("beat", index=n, cycles=cycles)
+            )
+        except (DeviceError, DeviceTimeout) as error:
+            failure = str(error)
+        records = await device.back.perf_records()
+        await device.back.forget_perf()
+        size = int(np.prod(network.out_shape))
+        data, unknown = await device.back.read_storage(storage.results[number], size)
+        shape = network.out_shape
+        wrong = mismatches(data.reshape(shape), unknown.reshape(shape), golden.y)
+        expected = len(network.layers)
+        if failure is None and not (len(records) == len(maps) == expected):
+            failure = f"{len(records)} layers finished instead of {expected}"
+        before, layers = zero, []
+        for i, (result, row, (y, bad)) in enumerate(
+            zip(golden.layers, records, maps, strict=False)
+        ):
+            layers.append(
+                {
+                    "index": i,
+                    "counters": counts(row, before),
+                    "macs": result.macs,
+                    "macs_gated": result.macs_gated,
+                    "mismatching_bytes": mismatches(y, bad, result.y),
+                }
+            )
+            before = row
+        now = np.array(list((await device.counters()).values()), dtype=np.uint64)
+        inference = counts(now, zero)  # a start empties them
+        say(
+            "image",
+            index=number,
+            y=data.tolist(),
+            mismatching_bytes=wrong,
+            layers=layers,
+            failure=failure,
+            inference=inference,
+            cycles=device.woke - began,
+        )
+        maps.clear()
+        if failure:
+            break
+    watcher.cancel()

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request of a kind that nothing runs is refused, on both sides of the simulator."""
+
+import asyncio
+
+import pytest
+from openkpu.models import configs
+from openkpu.tb.device import job, launch, requests
+from openkpu.tb.device.requests import DigitsRequest, RequestError
+
+KNOWN = "DigitsRequest, VectorsRequest, ModelRequest, StreamRequest, RandomRequest"
+UNKNOWN = [({"kind": "walk"}, "dict"), (None, "NoneType"), (DigitsRequest, "type")]
+
+
+class Walk(DigitsRequest):
+    """Looks like digits."""
+
+
+@pytest.mark.parametrize(("request_", "name"), [*UNKNOWN, (Walk(None, None, 1), "Walk")])
+def test_unknown_kind(request_: object, name: str) -> None:
+    """Neither the command nor the simulator takes it for digits."""
+    said = f"unknown request {name}, expected one of {KNOWN}"
+    with pytest.raises(RequestError) as outside:
+        launch.run_job("icarus", configs.load("nano"), request_, print)
+    with pytest.raises(RequestError) as inside:
+        asyncio.run(job.run_request(None, request_, print))
+    assert str(outside.value) == str(inside.value) == said
+
+
+def test_every_kind_has_its_runner() -> None:
+    """The runner lies in the module that the request's name says."""
+    assert set(job.RUNNERS) == set(requests.KINDS)
+    for kind, runner in job.RUNNERS.items():
+        name = kind.__name__.removesuffix("Request").lower()
+        assert runner.__module__ == f"openkpu.tb.device.run_{name}"
