@@ -13,6 +13,7 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
+from openkpu.models.compare import First, difference
 from openkpu.models.golden import run_layer
 from openkpu.models.network import Network
 from openkpu.models.vectors import VectorLayer
@@ -34,12 +35,11 @@ class Events:
         self.stream.flush()
 
 
-def mismatches(y: np.ndarray, unknown: np.ndarray, *expected: np.ndarray) -> int:
-    """Bytes that differ from any of the expected maps, or are unknown."""
-    wrong = unknown.astype(bool)
-    for other in expected:
-        wrong = wrong | (y != other.view(np.uint8))
-    return int(wrong.sum())
+def mismatches(
+    y: np.ndarray, unknown: np.ndarray, *expected: np.ndarray
+) -> tuple[int, First | None]:
+    """(bytes that differ from any of the expected maps or are unknown, the first one)."""
+    return difference(y, *expected, unknown=unknown)
 
 
 async def replay(device: Device, layers: list[VectorLayer], limits: list[int], say: Events) -> None:
@@ -51,7 +51,7 @@ async def replay(device: Device, layers: list[VectorLayer], limits: list[int], s
             layer.arg, layer.x, layer.weights, layer.bn, layer.act, eight_bit=layer.eight_bit
         )
         tables = Tables(layer.weights, layer.bn, layer.act)
-        failure = None
+        failure, first = None, None
         try:
             y, unknown = await device.run_layer(
                 layer.arg,
@@ -61,7 +61,7 @@ async def replay(device: Device, layers: list[VectorLayer], limits: list[int], s
                 limit=limit,
                 beat=lambda cycles, number=number: say("beat", index=number, cycles=cycles),
             )
-            wrong = mismatches(y, unknown, layer.y, golden.y)
+            wrong, first = mismatches(y, unknown, layer.y, golden.y)
         except (DeviceError, DeviceTimeout) as error:
             failure, wrong = str(error), int(layer.y.size)
         records = await device.back.perf_records()
@@ -74,6 +74,7 @@ async def replay(device: Device, layers: list[VectorLayer], limits: list[int], s
             "layer",
             index=number,
             mismatching_bytes=wrong,
+            first=first,
             counters=counters,
             failure=failure,
             golden_differs=int((golden.y != layer.y).sum()),
@@ -126,7 +127,7 @@ async def infer(device: Device, job: dict[str, Any], say: Events) -> None:
         size = int(np.prod(network.out_shape))
         data, unknown = await device.back.read_storage(storage.results[number], size)
         shape = network.out_shape
-        wrong = mismatches(data.reshape(shape), unknown.reshape(shape), golden.y)
+        wrong, first = mismatches(data.reshape(shape), unknown.reshape(shape), golden.y)
         expected = len(network.layers)
         if failure is None and not (len(records) == len(maps) == expected):
             failure = f"{len(records)} layers finished instead of {expected}"
@@ -134,13 +135,15 @@ async def infer(device: Device, job: dict[str, Any], say: Events) -> None:
         for i, (result, row, (y, bad)) in enumerate(
             zip(golden.layers, records, maps, strict=False)
         ):
+            differ, place = mismatches(y, bad, result.y)
             layers.append(
                 {
                     "index": i,
                     "counters": counts(row, before),
                     "macs": result.macs,
                     "macs_gated": result.macs_gated,
-                    "mismatching_bytes": mismatches(y, bad, result.y),
+                    "mismatching_bytes": differ,
+                    "first": place,
                 }
             )
             before = row
@@ -151,6 +154,7 @@ async def infer(device: Device, job: dict[str, Any], say: Events) -> None:
             index=number,
             y=data.tolist(),
             mismatching_bytes=wrong,
+            first=first,
             layers=layers,
             failure=failure,
             inference=inference,
