@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from openkpu.models import compare
 from openkpu.models.activation import ROUNDINGS
-from openkpu.models.compare import describe
 from openkpu.models.kmodel import (
     KmodelError,
     LayerEvent,
@@ -110,7 +110,9 @@ class Job:
         dtype = np.dtype(program.inputs[0].dtype)
         for name, value in (("SCALE", args.scale), ("BIAS", args.bias)):
             if value is not None and dtype.kind != "f":
-                raise KmodelError(f"{name}={value:g}: the input of {args.model} is {dtype}, no float")
+                raise KmodelError(
+                    f"{name}={value:g}: the input of {args.model} is {dtype}, not float"
+                )
         for path in args.image:
             picture = open_image(path)
             array, note = image_input(
@@ -213,7 +215,7 @@ def simulated(job: Job, table: Table) -> bool:
             layer = job.layers[event["index"]]
             progress.line(table.add(job.prefix(event["run"]), layer, event["batch"], event))
             if event["first"]:
-                progress.line(f"  {describe(event['mismatching_bytes'], event['first'])}")
+                progress.line(f"  {compare.describe(event['mismatching_bytes'], event['first'])}")
         elif kind == "fetch":
             progress.line(f"map at row {event['row']}: {event['mismatching_bytes']} bytes differ")
             state["good"] = False
