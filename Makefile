@@ -42,7 +42,7 @@ ifneq ($(UNKNOWN),)
 NEAREST := $(call nearest,$(UNKNOWN))
 $(error unknown variable $(UNKNOWN), $(if $(NEAREST),did you mean $(NEAREST)?,'make help' lists those there are))
 endif
-$(foreach f,$(FLAGS),$(if $(filter-out 0 1,$($(f))),$(error $(f)=$($(f)): expected 0 or 1)))
+$(foreach f,$(FLAGS),$(if $(filter-out 0 1,$($(f)))$(word 2,$($(f))),$(error $(f)=$($(f)): expected 0 or 1)))
 
 SHELL  := /bin/bash
 # relative to this file's folder, in which make stands: a path with a space never enters a recipe
