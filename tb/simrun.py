@@ -142,7 +142,7 @@ def build(
                     shutil.copy(ready, folder)
             with _makeflags(makeflags), _quiet():
                 try:
-                    watchdog.watched(get_runner(sim), None).build(
+                    watchdog.watched(get_runner(sim), None, gently=True).build(
                         sources=[named(file) for file in files],
                         includes=[named(include) for include in includes],
                         defines=dict(defines or {}),
