@@ -15,7 +15,8 @@ from openkpu.tb.simrun import ROOT
 from openkpu import __main__, __version__
 
 VECTOR = ROOT / "models/tests/data/vectors/raw_pool0.npz"
-ENV = {k: v for k, v in os.environ.items() if k not in ("SEED", "MAKEFLAGS", "MAKELEVEL")}
+UNSET = ("SEED", "MAKEFLAGS", "MAKELEVEL", "PYTHONUNBUFFERED")
+ENV = {k: v for k, v in os.environ.items() if k not in UNSET}
 
 
 def openkpu(*args: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
