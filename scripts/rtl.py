@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Self
 
 from openkpu.models.configs import Config
@@ -93,7 +92,8 @@ def simulate(
     waves = None
     if args.waves:
         kind = next((k for k in ("vectors", "model", "network") if getattr(args, k)), "digits")
-        waves = simrun.ROOT / "waves" / f"{kind}_{args.config.name}_{args.sim}.fst"
+        # beside the builds: the checkout, or a place that can be written and has no space
+        waves = simrun.builds().parent / "waves" / f"{kind}_{args.config.name}_{args.sim}.fst"
         waves.parent.mkdir(exist_ok=True)
     try:
         launch.run_job(
@@ -107,4 +107,5 @@ def simulate(
         )
     finally:
         if waves and waves.exists():
-            print(f"waves: {Path(waves).relative_to(simrun.ROOT)}")
+            here = waves.is_relative_to(simrun.ROOT)
+            print(f"waves: {waves.relative_to(simrun.ROOT) if here else waves}")
