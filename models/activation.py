@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The 16-segment activation with its rounding shift (kpu.md 1.2 and 1.3), vectorised.
+"""The 16-segment activation with its rounding shift (docs/kpu.md 1.2 and 1.3), vectorised.
 
 Ranges: v and start are signed 36, so v - start is signed 37, times a signed 16-bit mul at most
 2^51 in magnitude: int64 holds everything.  A shift of 53 or more sees only the sign (fraction at
@@ -21,7 +21,7 @@ MAX_SHIFT = 54
 def carry_shift(
     value: npt.NDArray[np.int64], shift: npt.NDArray[np.int64] | int, rounding: str = "nncase"
 ) -> npt.NDArray[np.int64]:
-    """The rounding shift of kpu.md 1.2 / 1.3, elementwise; |value| below 2^52, shift >= 0."""
+    """The rounding shift of docs/kpu.md 1.2 / 1.3, elementwise; |value| below 2^52, shift >= 0."""
     if rounding not in ROUNDINGS:
         raise ValueError(f"unknown rounding {rounding!r}, expected one of {', '.join(ROUNDINGS)}")
     shift = np.minimum(shift, MAX_SHIFT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feature maps in the AI RAM: dense (C, H, W) bytes <-> 64-byte rows (kpu.md 2.2)."""
+"""Feature maps in the AI RAM: dense (C, H, W) bytes <-> 64-byte rows (docs/kpu.md 2.2)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact window sums of a layer, in blocks: s = sum p*q and sx = sum p (kpu.md 1.2).
+"""Exact window sums of a layer, in blocks: s = sum p*q and sx = sum p (docs/kpu.md 1.2).
 
 Sums of products run as float64 matrix products, which are exact while every partial sum is an
 integer below 2^53, in whatever order BLAS adds: a pixel is at most 255, a weight at most 65535,

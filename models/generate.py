@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random legal layers with results worth comparing: not saturated, every segment and sign in use.
 
-Numbers are chosen as compilers choose them (kpu.md 4.1) and then disturbed: weights around a zero
-point, batch norm scaled to the spread of the sums, an activation table over the spread of v with
-slopes of both signs, starts that are hit exactly, and sometimes out of order.
+Numbers are chosen as compilers choose them (docs/kpu.md 4.1) and then disturbed: weights around a
+zero point, batch norm scaled to the spread of the sums, an activation table over the spread of v
+with slopes of both signs, starts that are hit exactly, and sometimes out of order.
 """
 
 from __future__ import annotations

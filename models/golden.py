@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden model of one layer: kpu.md section 1 to the last bit, vectorised numpy.
+"""The golden model of one layer: docs/kpu.md section 1 to the last bit, vectorised numpy.
 
 Convolution -> zero-point terms -> batch norm -> activation -> pooling.  The extensions:
 ``signed_in`` (signed pixels, only those above 0 take part), ``signed_out`` (signed activation

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The KPU layer argument: 12 words of 64 bits <-> named fields (kpu.md section 2), and its rules.
+"""The KPU layer argument: 12 words of 64 bits <-> fields (docs/kpu.md section 2), and its rules.
 
 Fields carry the names of the vendor's structures and hold *true* values: where a word stores
 "minus one", the attribute holds the number itself (``i_ch_num`` is the number of channels).
@@ -23,7 +23,9 @@ WORDS = 12
 # Bytes of weights that compilers put into one load: nncase (8 bit) and its 0.1 release (16 bit).
 LOAD_LIMIT = {True: 30 * 1024, False: 60 * 1024}
 PARA_SIZE_MAX = (1 << 17) - 1  # bytes of a load that the field can name
-ERROR_CODES = regmap.ERROR_CODES  # AI_ERR_CODE
+# Error codes of the device (AI_ERR_CODE) that an argument can raise: those before the bus errors.
+_BUS_ERROR = regmap.ERROR_CODES["BUS_ERROR"]
+ERROR_CODES = {n: code for n, code in regmap.ERROR_CODES.items() if 0 < code < _BUS_ERROR}
 FIELDS = regmap.LAYER_FIELDS
 
 
@@ -38,7 +40,7 @@ class LayerError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class LayerArg:
-    """One layer argument; defaults are what every published layer holds (kpu.md 1.7)."""
+    """One layer argument; defaults are what every published layer holds (docs/kpu.md 1.7)."""
 
     i_ch_num: int = 1
     i_col_high: int = 1
@@ -172,7 +174,7 @@ class LayerArg:
 
     @property
     def in_layout(self) -> Layout:
-        """Where the input map lies in AI RAM, by the widths (kpu.md 2.2)."""
+        """Where the input map lies in AI RAM, by the widths (docs/kpu.md 2.2)."""
         return Layout(*self.in_shape, base=self.image_src_addr)
 
     @property
@@ -200,7 +202,7 @@ class LayerArg:
         ram_rows: int = AI_RAM_ROWS,
         **fields: int,
     ) -> LayerArg:
-        """A legal argument with the fields that compilers derive filled in (kpu.md section 2).
+        """A legal argument with the fields that compilers derive filled in (docs/kpu.md section 2).
 
         ``o`` output channels (default: ``c``); ``kernel`` 1 or 3; ``per_load`` output channels per
         weight load (default: nncase's rule); ``src``/``dst`` in 64-byte rows, ``dst`` by default as

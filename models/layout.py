@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shape of a feature map in the AI RAM (kpu.md 2.2): groups, row length, rows and bytes used."""
+"""Shape of a feature map in the AI RAM (docs/kpu.md 2.2): groups, row length, rows, bytes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter tables and their memory formats (kpu.md 2.1): batch norm, activation, weights."""
+"""Parameter tables and their memory formats (docs/kpu.md 2.1): batch norm, activation, weights."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ten pools of the KPU on activated maps (kpu.md 1.5), for unsigned and signed bytes alike."""
+"""The ten pools of the KPU on activated maps (docs/kpu.md 1.5), unsigned and signed."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 //
 // openkpu_top: the CNN coprocessor, an AHB slave for the host and an AHB master for the storage.
 //
-// How it works: the host port holds registers and reaches the AI RAM. The controller takes layers,
-// from the host or from a task list in storage, has their weights, parameters and tables fetched
-// ahead of time, and runs them one after the other. The storage port is the way to the bus; the
-// data cache holds the AI RAM and moves maps between it and the bus; the core computes a layer from
-// AI RAM to AI RAM.
+// How it works: the host port holds the registers and gives the host access to the AI RAM. The
+// controller takes layers from the host or from a task list in storage, requests their weights,
+// parameters and tables ahead of time, and runs them one after the other. The storage port connects
+// to the bus; the data cache holds the AI RAM and moves maps between it and the bus; the core
+// computes a layer from AI RAM to AI RAM.
 // Handshake: AMBA 2.0 AHB on both ports; irq is a level.
 `resetall
 `timescale 1ns / 1ps

@@ -2,7 +2,7 @@
 """Run the device's tests with coverage, merge it, write the report, compare with the record.
 
 ``--share`` runs the part that every push runs. The report goes to reports/coverage/index.html, its
-summary to summary.txt and summary.md beside it, and to $GITHUB_STEP_SUMMARY where that is set. Exit
+summary beside it as text and as Markdown, and to $GITHUB_STEP_SUMMARY where that is set. Exit
 status 1 when a test failed or a figure fell below its record, 2 when the coverage cannot be used.
 """
 

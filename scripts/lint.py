@@ -60,6 +60,8 @@ def main(argv: list[str] | None = None) -> int:
     good &= run("header of the packed fields is current", fields)
     table = [sys.executable, "-m", "scripts.configs", "--check"]
     good &= run("README's table of configurations is current", table)
+    links = [sys.executable, "-m", "scripts.check_links"]
+    good &= run("links and citations resolve", links)
     coverage = [sys.executable, "-m", "scripts.coverage", "--check"]
     good &= run("README's table of coverage is current", coverage)
     return 0 if good else 1

@@ -6,7 +6,7 @@
 
 Networks are random convolutional networks, compiled by nncase with random calibration data: the
 output of the whole program must be equal, and so must every KPU layer when it runs alone on the
-vendor's simulator (a kmodel v5 made of one KPU function, kpu.md 5.1). Layers are random layers,
+vendor's simulator (a kmodel v5 made of one KPU function, docs/kpu.md 5.1). Layers are random,
 arguments no compiler would choose among them. With --out every case becomes an .npz of layer
 vectors with the vendor's outputs, ready for VECTORS=DIR.
 
@@ -34,7 +34,7 @@ from openkpu.scripts.onnx_net import random_network
 
 CHILD = Path(__file__).with_name("nncase_child.py")
 SAMPLES = 4  # pictures of noise for calibration
-# what every KPU has, and maps no smaller than the vendor's compiler takes (kpu.md 2)
+# what every KPU has, and maps no smaller than the vendor's compiler takes (docs/kpu.md 2)
 KPU = Limits(signed=False, fully_connected=False, sixteen_bit=False)
 PROBE = "import nncase, numpy; nncase.Simulator, nncase.Compiler"
 

@@ -6,6 +6,7 @@ all passed, 1 a test failed, 2 bad request.
 """
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -15,12 +16,14 @@ from openkpu.scripts import command
 from openkpu.tb import seeds
 
 MOST = 1_000_000  # seeds of a run
+# a log line that a test captured may begin with ERROR too, with more than one space behind it
+SUMMARY = re.compile(r"(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$")
 
 
 def failed(line: str) -> str | None:
     """The test that a line of pytest's summary says has failed."""
-    word, _, rest = line.partition(" ")
-    return rest.partition(" - ")[0].strip() if word in ("FAILED", "ERROR") else None
+    found = SUMMARY.match(line)
+    return found[1] if found else None
 
 
 def run(seed: int, tests: list[str], jobs: str) -> tuple[int, list[str]]:

@@ -97,7 +97,7 @@ class Job:
         return found
 
     def _runs(self) -> list[Run]:
-        """The inputs; what was done to a picture is said."""
+        """The inputs; prints what was done to a picture."""
         if self.args.functions:
             rng = np.random.default_rng(SEED)
             inputs = [[random_map(rng, t) for t in p.inputs] for p in self.programs]

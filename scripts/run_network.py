@@ -191,7 +191,7 @@ def summary(
     records: list[report.LayerRecord],
     per_inference: list[dict[str, int]],
 ) -> dict[str, Any]:
-    """Print and return the figures of performance.md."""
+    """Print and return the figures of docs/performance.md."""
     runs = len(per_inference)
     cycles = sum(c["total"] for c in per_inference) / runs
     needed = sum(r.macs for r in records) / runs

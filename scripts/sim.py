@@ -94,7 +94,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--via", default="burst", help="how the model's layers are started: burst, layers or tasks"
     )
-    parser.add_argument("--rounding", default="nncase", help="nncase, v01 or trunc (kpu.md 1.3)")
+    parser.add_argument(
+        "--rounding", default="nncase", help="nncase, v01 or trunc (docs/kpu.md 1.3)"
+    )
     parser.add_argument("--functions", action="store_true", help="KPU functions of a v5 model")
     parser.add_argument("--detector", help="JSON: anchors, classes, threshold, nms")
     parser.add_argument("--png", type=Path, help="write the picture with boxes here")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unmodified K210 models: kmodel v0, v1, v3, v4 and v5 (kpu.md 4).
+"""Unmodified K210 models: kmodel v0, v1, v3, v4 and v5 (docs/kpu.md 4).
 
 ``load`` reads a file into a ``Program``; ``run`` executes it on input arrays, with the golden
 model or another executor for the KPU layers; ``load_functions`` gives the KPU functions of a v5

@@ -312,5 +312,5 @@ def build_v5(
 
 
 def build_v5_alone(layers: Sequence[VectorLayer]) -> bytes:
-    """Only a k210 module, whose first function is the entry (kpu.md 5.1)."""
+    """Only a k210 module, whose first function is the entry (docs/kpu.md 5.1)."""
     return struct.pack("<4s7I", b"LDMK", 5, 32, 0, 256, 1, 0, 0) + k210_module(layers, 32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container of kmodel v5 (nncase 1.x): modules, functions, sections (kpu.md 4)."""
+"""The container of kmodel v5 (nncase 1.x): modules, functions, sections (docs/kpu.md 4)."""
 
 from __future__ import annotations
 

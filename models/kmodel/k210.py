@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of a v5 "k210" module: upload, conv2d, download, copy (kpu.md 4)."""
+"""Functions of a v5 "k210" module: upload, conv2d, download, copy (docs/kpu.md 4)."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class Operation:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Upload(Operation):
-    """Dense (N, C, H, W) bytes into the AI RAM layout from row ``base`` on (kpu.md 2.2)."""
+    """Dense (N, C, H, W) bytes into the AI RAM layout from row ``base`` on (docs/kpu.md 2.2)."""
 
     name: ClassVar[str] = "upload"
     src: View
@@ -236,7 +236,7 @@ class KpuLayer(Operation):
 
     The three address fields of ``arg`` hold the tables' offsets in the file, so an image of the
     file at address A makes the layer runnable once A is added.  ``main_out``: the output map goes
-    to main memory too (through the FIFO, dense, kpu.md 2.3).
+    to main memory too (through the FIFO, dense, docs/kpu.md 2.3).
     """
 
     name: ClassVar[str] = "kpu_conv2d"

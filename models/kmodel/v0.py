@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kmodel v0 ("model.bin" of the Model Compiler) and v1: nothing but KPU layers (kpu.md 4)."""
+"""kmodel v0 ("model.bin" of the Model Compiler) and v1: nothing but KPU layers (docs/kpu.md 4)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A slow second opinion: kpu.md 1.2-1.5 word for word in Python integers, no numpy, no shortcut.
+"""A slow second opinion: docs/kpu.md 1.2-1.5 in Python integers, no numpy, no shortcut.
 
 It shares no code with the golden model.  Extensions as documented: signed pixels are gated, signed
 outputs clamp to signed bytes, a fully connected layer is one long window; alu and v wrap at 36
@@ -29,7 +29,7 @@ def signed(value: int, bits: int) -> int:
 
 
 def carry_shift(value: int, s: int, rounding: str = "nncase") -> int:
-    """kpu.md 1.2 (nncase), 1.3 (v01, trunc)."""
+    """docs/kpu.md 1.2 (nncase), 1.3 (v01, trunc)."""
     if s == 0:
         return value
     whole, frac, half = value >> s, value & ((1 << s) - 1), 1 << (s - 1)
@@ -121,7 +121,7 @@ def run(layer: dict, x: list, weights: list[int], bn: list, act: list, rounding:
 
 
 def pool(a: list[list[int]], code: int) -> list[list[int]]:
-    """kpu.md 1.5 on one plane."""
+    """docs/kpu.md 1.5 on one plane."""
     size, stride, rule = POOLS[code]
     height, width = len(a), len(a[0])
     out = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The AI RAM layout codec against the byte formula of kpu.md 2.2."""
+"""The AI RAM layout codec against the byte formula of docs/kpu.md 2.2."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from openkpu.models.layout import Layout
 
 
 def byte_address(base: int, c: int, y: int, x: int, shape: tuple[int, int, int]) -> int:
-    """kpu.md 2.2, one byte at a time."""
+    """docs/kpu.md 2.2, one byte at a time."""
     _, height, width = shape
     if width <= 16:
         groups, row_len, pitch = 4, 1, 16

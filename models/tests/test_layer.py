@@ -22,7 +22,7 @@ def test_fields_do_not_overlap_and_fit_their_words() -> None:
 
 
 def test_every_field_has_its_place() -> None:
-    """Bit ranges as kpu.md section 2 lists them, spelled out a second time."""
+    """Bit ranges as docs/kpu.md section 2 lists them, spelled out a second time."""
     places = """
         int_en 0 0 0, ram_flag 0 1 1, full_add 0 2 2, depth_wise_layer 0 3 3,
         signed_in 0 8 8, signed_out 0 9 9, fc 0 10 10,

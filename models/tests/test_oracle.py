@@ -175,7 +175,7 @@ def test_the_oracle_itself_equals_the_vendor(layer: VectorLayer) -> None:
     assert layer.y.tolist() == want["y"]
 
 
-WORKED = {  # kpu.md 1.2 and 1.3, s = 2, value -8..8
+WORKED = {  # docs/kpu.md 1.2 and 1.3, s = 2, value -8..8
     "nncase": [-2, -2, -2, -3, -1, -1, -2, -2, 0, 0, 0, 1, 1, 1, 2, 2, 2],
     "v01": [-2, -2, -3, -3, -1, -1, -2, -2, 0, 0, 1, 1, 1, 1, 2, 2, 2],
     "trunc": [-2, -2, -2, -2, -1, -1, -1, -1, 0, 0, 0, 0, 1, 1, 1, 1, 2],

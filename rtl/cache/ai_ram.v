@@ -3,8 +3,8 @@
 // ai_ram: the data cache, 64-byte rows (2 MiB at 32,768 rows), one read and one write a cycle.
 //
 // How it works: byte i of a row is bits 8i+7:8i. A read answers in the cycle after re; a read of
-// the row that is being written returns the old content (no user does that: a layer starts when
-// the one before it is wholly written). An ASIC flow replaces this file by its macro.
+// the row that is being written returns the old content. No user relies on it: a layer starts when
+// the one before it is completely written. An ASIC flow replaces this file by its macro.
 // Handshake: none; ai_ram_arb owns both ports.
 `resetall
 `timescale 1ns / 1ps

@@ -4,7 +4,7 @@
 //
 // How it works: readers are, in order of rank, the tile fill, the result reader and the host;
 // writers are the write-back, the pixel writer and the host. A lower rank that has waited PATIENCE
-// cycles goes first once, so that nobody starves beside a depthwise layer that uses every cycle.
+// cycles goes first once, because a depthwise layer may use every cycle and would starve it.
 // Host accesses are 32-bit words inside a row.
 // Handshake: a requester holds req until gnt (same cycle); read data is valid in the cycle after
 // gnt. The host holds window_req until the one-cycle window_ack, which carries the read data.
@@ -31,7 +31,7 @@ module ai_ram_arb #(
     input  wire          unload_req,
     input  wire [  14:0] unload_row,
     output wire          unload_gnt,
-    // write-back of the pooling unit
+    // write-back of the output stage
     input  wire          writeback_req,
     input  wire [  14:0] writeback_row,
     input  wire [  63:0] writeback_be,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// data_cache: the AI RAM, who may use it when, and what moves maps in and out of it.
+// data_cache: the AI RAM, its arbiter, and the units that move maps in and out of it.
 //
 // How it works: a memory with a read and a write port; ai_ram_arb gives them to the fill of the
-// tile buffer, the map mover, the output stage and the host by rank, with a bound on everybody's
-// waiting. The map mover loads input maps from the pixel stream and unloads output maps.
+// tile buffer, the map mover, the output stage and the host by rank, and bounds how long each of
+// them waits. The map mover loads input maps from the pixel stream and unloads output maps.
 // Handshake: a requester holds req until gnt; data of a read follow the grant by a cycle. The host
 // holds window_req until window_ack. Loads and unloads start and end with pulses, see map_mover.
 `resetall

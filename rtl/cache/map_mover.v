@@ -4,10 +4,10 @@
 //
 // How it works: pixel_writer puts the dense bytes of an input map into AI RAM rows (load);
 // result_reader reads an output map back as dense bytes (unload), for the storage through the store
-// channel, which is asked for as the unload begins, or for the host's result FIFO.
+// channel, which is requested as the unload begins, or for the host's result FIFO.
 // Handshake: load_start and unload_start are pulses, load_done and unload_done the answers (the
-// latter when the last byte is stored). load_map is looked at with load_start, unload_map must be
-// stable from a cycle before unload_start on. stop drops everything.
+// latter when the last byte is stored). load_map is sampled with load_start; unload_map must be
+// stable from the cycle before unload_start on. stop drops everything.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -5,9 +5,9 @@
 // How it works: the row sequencer asks for the rows; a row that was read waits in a buffer of one
 // until the row at work has been cut into bus words; these go through a byte gearbox, which closes
 // the gaps between the lines. The last word is zero padded.
-// Handshake: start (one cycle, ignored while busy) begins a map; dest 0 sends 64-bit words to rf_*,
-// dest 1 bus words to wr_*. A row is asked for with unload_req until the cycle with unload_gnt, its data
-// are taken in the next cycle. done pulses after the last word was accepted. stop (level or
+// Handshake: start (one cycle, ignored while busy) begins a map; dest 0 sends 64-bit words to
+// result_*, dest 1 bus words to store_*. unload_req is held until unload_gnt, and the data of the
+// row are taken in the next cycle. done pulses after the last word was accepted. stop (level or
 // pulse) ends everything at once.
 
 `resetall

@@ -2,9 +2,9 @@
 //
 // row_sequencer: walks through a feature map in the AI RAM in c, y, x order, row by row.
 //
-// Layout (kpu.md section 2.2): rows of 64 bytes; width <= 16: four channels share a row, 16 bytes
-// each; width <= 32: two channels, 32 bytes each; wider: a line takes ceil(width / 64) rows of one
-// channel. A step is the piece of one line of one channel that lies in one row.
+// Layout (docs/kpu.md section 2.2): rows of 64 bytes; width <= 16: four channels share a row, 16
+// bytes each; width <= 32: two channels, 32 bytes each; wider: a line takes ceil(width / 64) rows
+// of one channel. A step is the piece of one line of one channel that lies in one row.
 // Handshake: start loads a map; row, lane, len, last describe the present step; next goes on.
 
 `resetall

@@ -3,10 +3,10 @@
 // control: the central controller.
 //
 // How it works: layer words come from the host's FIFO or, in a task-list run, from a list in the
-// storage (list_reader, word_source). layer_decode makes a descriptor of each layer, dispatcher
-// hands it on: to fetch_ctrl and the loaders, which run ahead, and to a queue, from which
-// layer_runner gives the array one layer at a time. In a stream prefetch_ctrl has the pixels of the next inference
-// fetched ahead.
+// storage (list_reader, word_source). layer_decode turns each layer into a descriptor; dispatcher
+// passes it to fetch_ctrl and the loaders, which run ahead, and to a queue, from which layer_runner
+// starts one layer at a time. In a stream prefetch_ctrl requests the pixels of the next inference
+// ahead of time.
 // Handshake: commands and events are pulses; everything else is valid/ready. After an error in host
 // mode layer words are discarded, layer by layer, until the host acknowledges.
 `resetall

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dispatcher: hands each decoded layer to those who need it.
+// dispatcher: passes each decoded layer to the units that need it.
 //
 // How it works: a descriptor goes to fetch_ctrl, to the weight and the parameter loader, which run
-// ahead, and into a queue of four for the array; each takes it when it is free, and the decoder may
-// go on when all have. weight_keep decides whether a stream's weights stay: then the weight loader
-// is left out.
+// ahead, and into a queue of four for the array. Each takes it when it is free; the decoder
+// continues when all have taken it. weight_keep decides whether a stream's weights stay in the
+// buffer; if they do, the weight loader is skipped.
 // Handshake: d is valid/ready; fetch_start, weight_load_start and param_load_start are given while
 // the busy of each is low; the queue is valid with q_pop.
 `resetall

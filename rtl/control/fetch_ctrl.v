@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fetch_ctrl: asks the DMAC for the weights, the activation table and the batch-norm words of a
-// layer.
+// fetch_ctrl: requests the weights, the activation table and the batch-norm words of a layer.
 //
 // How it works: the weights are requested load by load (load n begins para_size bytes after load
-// n - 1), the table and the batch-norm words one after the other on the bias channel. Both
-// channels run by themselves, ahead of the array as far as their FIFOs take data. Before the first
-// layer of an inference both must have sent out all their reads: then the inference before it has
-// all it needs (boundary). After it they wait once more: what the inference starts with is sent
-// out (first_out), its pixels may follow. With `reuse` weights and batch-norm words are there already.
+// n - 1), the table and the batch-norm words one after the other on the bias channel. The two
+// channels are independent and run ahead of the array as far as their FIFOs accept data. Before the
+// first layer of an inference both must have issued all their reads, so that the inference before
+// it has everything it needs (boundary). After that layer they wait once more: the first reads of
+// the inference are out (first_out), so its pixels may follow. With `reuse` the weights and
+// batch-norm words are in the buffers already and are not requested.
 // Handshake: start takes a descriptor when busy is low; requests are valid/ready.
 `resetall
 `timescale 1ns / 1ps

@@ -2,12 +2,12 @@
 //
 // layer_decode: turns the twelve words of a layer argument into a descriptor, and checks them.
 //
-// How it works: the words are kept field by field as they arrive; then one multiplier works out
-// sizes in rows and bytes, a divider the number of reduction steps, and a counter the number of
-// output groups that share one reading of the input (their weights stay in half of the weight
-// buffer): as many as it takes for the array to be slower than the reading. Checks in this order: flags,
-// kernel, pool, sizes, addresses, weights. Fields that follow from others (layout, totals) are
-// derived, not read, as the vendor's simulator does.
+// How it works: the fields are stored as the words arrive. Then one multiplier computes sizes in
+// rows and bytes, a divider the number of reduction steps, and a counter how many output groups
+// share one reading of the input (their weights stay in half of the weight buffer): the fewest for
+// which the array is slower than the reading. The checks run in this order: flags, kernel, pool,
+// sizes, addresses, weights. Fields that follow from others (layout, totals) are derived, not
+// read, as the vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
 `resetall

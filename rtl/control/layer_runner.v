@@ -2,11 +2,11 @@
 //
 // layer_runner: runs the layers of the queue, one at a time.
 //
-// How it works: the first layer of an inference waits for its pixels; a layer starts when the one
-// before it is wholly written. The last map of an inference is unloaded to the storage, in host mode
-// that of a layer with send_data_out to the result FIFO. An inference that is over is followed by
-// the next one, or by a flush that drops what was fetched ahead. Errors and soft resets flush, too:
-// the flush lasts until the DMAC is idle.
+// How it works: the first layer of an inference waits for its pixels; every other layer starts when
+// the one before it is completely written. The last map of an inference is unloaded to the storage;
+// in host mode the map of a layer with send_data_out is unloaded to the result FIFO. After an
+// inference either the next one starts or a flush drops what was fetched ahead. Errors and soft
+// resets flush as well. A flush lasts until the DMAC is idle.
 // Handshake: start is a pulse with a stable descriptor; seq_done, core_idle, unload_done answer it.
 `resetall
 `timescale 1ns / 1ps
@@ -38,7 +38,7 @@ module layer_runner #(
     // pixels of the inference
     input  wire                  pix_ready,
     output wire                  pix_take,
-    // array: start, all work issued, last byte written; parameter rows: first of the layer, released
+    // array: start, all work issued, last byte written; parameter rows: first of the layer, freed
     output wire                  run_start,
     input  wire                  seq_done,
     input  wire                  core_idle,
@@ -69,7 +69,7 @@ module layer_runner #(
 
   reg  [    3:0] state;
   reg            seq_over;
-  reg            flush_seen;  // the abort was on for a cycle, dma_idle speaks of now
+  reg            flush_seen;  // the DMAC has seen the flush: dma_idle counts from now on
   reg            kept;  // the inference at work reads no weights
   reg  [PRW-1:0] prow_net;  // first parameter row of the network that is kept
 

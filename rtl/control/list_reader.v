@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// list_reader: task-list runs: whether one is on, and the words of its lists.
+// list_reader: reads the lists of a task-list run, and knows whether one is on.
 //
-// How it works: a start requests the list; while an inference is computed in continuous mode, the
-// list of the next one is requested as soon as the present one's is decoded (committed), so its
-// first weights arrive early. That commits to the next inference, so it happens only while the
-// configuration stands still. Bytes of the list channel become 64-bit words.
-// Handshake: list_req and the list stream are valid/ready; a word is there with word_valid and goes
-// with word_take. Everything else is pulses and levels.
+// How it works: a start requests the list. In continuous mode the list of the next inference is
+// requested as soon as the present one's is decoded (committed), so that its first weights arrive
+// early. From then on the next inference will run; therefore it happens only while the
+// configuration is not changing. Bytes of the list channel become 64-bit words.
+// Handshake: list_req and the list stream are valid/ready; a word is there with word_valid and
+// goes with word_take. Everything else is pulses and levels.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -84,7 +84,8 @@ module list_reader #(
   assign list_req = {{8'd0, list_len, 6'd0} + {9'd0, list_len, 5'd0}, cfg[`CFG_LIST_ADR]};
 
   // ---- lists
-  // this one is read, and what follows is known: nobody moves the configuration or stops
+  // The list is read and another inference follows. Not while the registers move on to the inference
+  // that begins (inf_over, inf_next, moved_on): only then is it settled what follows that one.
   wire commit = list_mode && !committed && !list_read && lists_due == 2'd0 && cfg[`CFG_MORE] &&
       !stopping && !inf_next && !moved_on && !inf_over;
   wire ask = lists_due != 2'd0 && !list_read && !list_req_valid;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pixel_ctrl: has the pixels of an inference fetched, those of the next one ahead of time.
+// pixel_ctrl: requests the pixels of an inference, those of the next one ahead of time.
 //
-// How it works: two things are asked for one after the other. First the DMAC is told to read the
-// pixels: for a fresh inference at once, for the next one of a stream when ask_ok says that its
-// turn has come (patent step 007); they wait in the pixel FIFO. Then, when place_free says that
-// nobody uses the input map's place in the AI RAM any more, the pixel writer begins. The
-// registers keep the address that was taken: of a prefetch it becomes AI_PIX_ADR later.
-// Handshake: begin_run and move_on are pulses; ready stays until take. px_req is valid/ready.
+// How it works: two requests follow each other. The first goes to the DMAC, which reads the pixels
+// into the pixel FIFO: for a fresh inference at once, for the next one of a stream when ask_ok
+// allows it (docs/patent.md section 2, step 007). The second starts the pixel writer, when
+// place_free says that the input map's place in the AI RAM is no longer in use. The registers keep
+// the address that was taken; the address of a prefetch becomes AI_PIX_ADR later.
+// Handshake: begin_run and move_on are pulses; ready stays until take. pixel_req is valid/ready.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -24,7 +24,7 @@ module pixel_ctrl (
     // a run begins; the next inference begins (AI_CFG has moved on)
     input  wire                  begin_run,
     input  wire                  move_on,
-    // the next inference's pixels may be asked for; the place of the input map is free
+    // the next inference's pixels may be requested; the place of the input map is free
     input  wire                  ask_ok,
     input  wire                  place_free,
     // where the pixels begin, a cycle after fresh_take or npix_take

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prefetch_ctrl: decides when the pixels of the next inference are fetched.
+// prefetch_ctrl: decides when the pixels of the next inference are requested.
 //
-// How it works: it watches the layers of an inference pass, as they are decoded and as they run. In
-// a stream the next inference's pixels are asked for when all reads of the present one and those of
-// its own first layer are sent out and the computation is in the fully connected layers; a network
-// without these: when no layer to come uses the input map's place. pixel_ctrl does the asking.
+// How it works: it follows the layers of an inference as they are decoded and as they run. In a
+// stream two conditions must hold: all reads of the present inference and those of the next one's
+// first layer are issued, and the computation is in the fully connected layers (in a network
+// without them: no later layer uses the input map's place). pixel_ctrl makes the request.
 // Handshake: pulses and levels; pixel_req is valid/ready, pix_ready stays until pix_take.
 `resetall
 `timescale 1ns / 1ps
@@ -34,7 +34,7 @@ module prefetch_ctrl (
     // pixels of the inference at work: in the AI RAM, taken by its first layer
     output wire                  pix_ready,
     input  wire                  pix_take,
-    // address of the pixels asked for last; it is to be taken now: of a fetch, of a prefetch
+    // address of the pixels requested last; take it now: of a fetch, of a prefetch
     input  wire [          31:0] taken_adr,
     output wire                  fresh_take,
     output wire                  npix_take,

@@ -2,12 +2,13 @@
 //
 // weight_keep: decides whether the weights of a stream stay in the weight buffer.
 //
-// How it works: in a stream the rows of the weight buffer and of the parameter buffer that each
-// layer needs are added up as the first inference is decoded. As long as all fit, nothing is
-// released (keep); if they do not, keep falls before a loader could miss the room. Once the whole
-// list is decoded and fits, `reuse` tells the fetch side to skip weights and batch-norm words of
-// the inferences that follow, and the array to begin at the rows of the first one.
-// Handshake: none; `seen` is high in the cycles in which a descriptor is valid, `given` in its last.
+// How it works: while the first inference of a stream is decoded, the rows that its layers need in
+// the weight buffer and in the parameter buffer are added up. As long as they fit, no row is
+// released (keep). When they no longer fit, keep falls before a loader could run out of room. Once
+// the whole list is decoded and fits, `reuse` tells the fetch side to skip weights and batch-norm
+// words of the following inferences, and the array to begin at the rows of the first one.
+// Handshake: none; `seen` is high while a descriptor is valid, `given` in the last of these
+// cycles.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -2,10 +2,11 @@
 //
 // word_source: gives the decoder its words, from the host or from a list, and reports errors.
 //
-// How it works: outside task-list runs the words are the host's. A layer that the decoder refuses is
-// reported when all layers before it are done (refuse), an ERROR on the bus at once (trouble). After
-// an error in host mode the host's words are discarded, layer by layer, until it acknowledges; an
-// acknowledge in the middle of a layer counts when that layer is discarded.
+// How it works: outside task-list runs the words come from the host. A layer that the decoder
+// refuses is reported when all layers before it are done (refuse), an ERROR on the bus at once
+// (trouble). After an error in host mode the host's words are discarded until it acknowledges.
+// Only whole layers are discarded, because words carry no layer mark: an acknowledgement in the
+// middle of a layer takes effect at its end.
 // Handshake: arg and dec_word are valid/ready; list words go with list_take.
 `resetall
 `timescale 1ns / 1ps

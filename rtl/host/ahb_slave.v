@@ -10,7 +10,8 @@
 // than 32 bits, or a register that reg_err refuses gets the two-cycle ERROR answer, and has no
 // side effect. IDLE and BUSY are answered OKAY at once and have none either.
 // Handshake: reg_wr and reg_rd are one-cycle strobes, reg_rdata and reg_err answer in the same
-// cycle. window_req is a level until and with window_ack; a level in the cycle after is a new access.
+// cycle. window_req is high up to and including the cycle of window_ack; if it is high in the cycle
+// after, that is a new access.
 
 `resetall
 `timescale 1ns / 1ps

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ai_cfg: AI_CFG, the registers of an inference (patent.md), offsets 0x100..0x14C, 0x1F8, 0x1FC.
+// ai_cfg: AI_CFG, the registers of an inference (docs/patent.md section 3), offsets 0x100..0x14C,
+// 0x1F8, 0x1FC.
 //
 // Start: a write of 1 to AI_CTRL[0] is refused while the device is busy (START_BUSY), and with an
 // impossible configuration (BAD_CONFIG: mode 0, list length 0, AI_RES_ADR - in mode 2 with further
 // inferences also AI_RES_STRIDE - not a multiple of the bus word). An accepted start clears
 // AI_CNN_DONE, AI_INT_STATUS and the error registers. Mode 2 without further inferences is a
 // single inference: AI_CNN_MODE becomes 1 at the start, as it does when the last one of a stream
-// begins. inf_next (patent step 009) moves on to the next inference; a value that the host writes
-// in the same cycle wins. Once the core has taken AI_NPIX_ADR for a prefetch (npix_taken), that
-// address becomes AI_PIX_ADR whatever the host writes; what it writes then is the address of the
-// inference after the next one and stays as it is when AI_CFG moves on.
+// begins. inf_next (docs/patent.md section 2, step 009) moves on to the next inference; a value
+// that the host writes in the same cycle wins. Once the core has taken AI_NPIX_ADR for a prefetch
+// (npix_taken), that address becomes AI_PIX_ADR whatever the host writes; what it writes then is
+// the address of the inference after the next one and stays as it is when AI_CFG moves on.
 // Errors: the first one is kept in AI_ERR_* until AI_ERR_CODE is written or the next start.
 // Handshake: wr strobes with addr, rdata in the same cycle; all outputs to the core are registered
 // levels and one-cycle pulses.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kpu_regs: the register block of the K210 KPU (kpu.md section 3), offsets 0x00..0x44.
+// kpu_regs: the register block of the K210 KPU (docs/kpu.md section 3), offsets 0x00..0x44.
 //
 // 64-bit registers, each seen as two 32-bit words. The write of the high word of
 // layer_argument_fifo pushes the 64-bit word made of it and the low word written before; a read
-// of the high word of fifo_data_out pops. What kpu.md leaves open is decided like this:
+// of the high word of fifo_data_out pops. What public sources leave open is decided as follows:
 // * the layer FIFO holds 16 layers. A layer is admitted as a whole: if there is no room for 12
 //   words when its first word comes, all its 12 words are dropped, and overrun pulses once;
 // * thresholds count complete layers in the FIFO (a layer counts until its last word is taken).
@@ -15,7 +15,7 @@
 //   with interrupts masked and unmasks them afterwards sees nothing stale;
 // * fifo_ctrl: 0 empties, for as long as it is 0: bit 1 the result FIFO behind fifo_data_out,
 //   bit 2 the layer FIFO; the other bits are stored, there is nothing behind them.
-// Handshake: wr/rd strobes with addr, rdata in the same cycle; la_* and rf_* are valid/ready.
+// Handshake: wr/rd strobes with addr, rdata in the same cycle; arg_* and result_* are valid/ready.
 
 `resetall
 `timescale 1ns / 1ps

@@ -2,8 +2,8 @@
 //
 // perf: counters that say where the cycles went.
 //
-// How it works: every busy cycle is exactly one of: the array was issued work, or it waited for
-// input, weights, output, the bus, or control. So array_busy and the five stalls add up to total.
+// How it works: every busy cycle is exactly one of: an issue to the array, or a wait for input,
+// weights, output, the bus, or control. So the issues and the five stalls add up to the total.
 // A wait for weights while the bus is reading counts as bus. Multiplications are counted column by
 // column as they pass through the array. clear empties all counters.
 // Handshake: none.

@@ -2,8 +2,9 @@
 //
 // perf_regs: read-only view of the 64-bit performance counters, offsets 0x180..0x1E4.
 //
-// The counters live in the core. A read of a low word keeps the high word of the same moment for
-// the read that follows: read low first, then high. Combinational but for that register.
+// The counters are in perf. A read of a low word stores the high word of the same cycle for the
+// read that follows, so that both belong together: read low first, then high. Combinational but
+// for that register.
 
 `resetall
 `timescale 1ns / 1ps

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ram_1r1w_async: small memory with one write port and one read port that answers in the same cycle.
+// ram_1r1w_async: small memory with one write port and one read port that reads in the same cycle.
 //
 // How it works: register file or distributed RAM; rdata follows raddr combinationally.
 // Handshake: none; the user keeps addresses in range.

@@ -2,14 +2,14 @@
 //
 // accumulator: adds up the reduction steps of a stripe, in two banks, and drains finished groups.
 //
-// How it works: each lane has 64 / N_Y sums of 36 bits in each bank (alu is defined modulo 2^36,
-// so the sum of products may be kept so too), each pixel a 29-bit sum of gated pixels
-// (a fully connected layer may add up 2 MiB of them: 2^21 * 255). The first step of a group overwrites. When the last sum of a group is in,
-// its bank is handed to the drain, which waits for room in the collector and for the parameters
-// and then sends one position a cycle to the post lanes, while the array fills the other bank.
-// Depthwise sums need one step only and pass straight through.
-// Handshake: the sequencer waits for bank_free; the drain waits for room and params_ok, and the
-// post lanes never wait.
+// How it works: each lane has 64 / N_Y sums of 36 bits in each bank; 36 bits are enough because
+// alu is defined modulo 2^36. Each pixel has a sum of gated pixels of 29 bits, for a fully
+// connected layer may add up 2 MiB of them (2^21 * 255). The first step of a group overwrites.
+// When the last sum of a group is in, its bank is drained: the drain waits for room in the
+// collector and for the parameters and then sends one position a cycle to the post lanes, while
+// the array fills the other bank. Depthwise sums need one step only and bypass the banks.
+// Handshake: the sequencer waits for bank_free; the drain waits for dr_ok. The post lanes never
+// wait.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

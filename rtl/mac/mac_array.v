@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mac_array: N_Z kernel modules of N_Y submodules of N_X sign-gated units.
+// mac_array: N_Z kernel modules of N_Y submodules of nine sign-gated units.
 //
 // How it works: operands arrive column by column: column t carries, for each lane z*N_Y + y, a
 // signed pixel with its valid, and for each kernel module z a weight, t cycles after column 0. In
 // a convolution the lanes of all kernel modules carry the same N_Y pixels and each kernel module
 // has weights of its own; in a depthwise layer every lane carries a pixel of its own.
-// The sums leave N_X + 1 cycles after column 0 was presented.
+// The sums leave ten cycles after column 0 was presented.
 // Handshake: none, a fixed pipeline.
 `resetall
 `timescale 1ns / 1ps

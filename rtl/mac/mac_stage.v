@@ -2,9 +2,9 @@
 //
 // mac_stage: operands, the sign-gated MAC array and its accumulators.
 //
-// How it works: each of nine operand_columns picks from a tile row and a weight row what its
-// units multiply; mac_array adds the products up along the columns. The tag of an issue waits here
-// for its sums, which are added up in the accumulators, or (depthwise) go straight on.
+// How it works: each of nine instances of operand_column selects from a tile row and a weight row
+// what its units multiply; mac_array adds the products up along the columns. The tag of an issue
+// waits here for its sums, which are added up in the accumulators, or (depthwise) go straight on.
 // Handshake: the columns are a fixed pipeline, a cycle behind the memories' read enables. A group
 // that is complete waits until its parameters, the table and room in the collector are there; then
 // drain_take pulses and its sums leave, parameters being read (param_re) a cycle before out_valid.

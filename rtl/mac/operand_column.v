@@ -6,8 +6,8 @@
 // a depthwise layer the N_Y * N_Z pixels from the position on go to the lanes; pixels outside the
 // map are replaced by the pad value. A pixel is zero-extended, or sign-extended when the layer's
 // pixels are signed. Kernel module z takes the weight of bank z; in a depthwise or fully connected
-// layer that of the bank of its channel. It also counts, for the statistics, the lanes that count
-// and those whose multiplier the sign gate leaves idle.
+// layer that of the bank of its channel. For the performance counters it also counts the valid
+// lanes and those whose multiplier the sign gate leaves idle.
 // Handshake: none, combinational (counts registered).
 `resetall
 `timescale 1ns / 1ps

@@ -6,8 +6,8 @@
 // bytes a cycle each; a depthwise layer fills one entry after the other, N_Y * N_Z bytes a cycle.
 // When a group (depthwise: a row) is complete, a job with its place in the output map follows it
 // to the write-back.
-// Handshake: room must be asked for before sums are sent to the post lanes (room, take); the
-// write-back frees what it has read (release). The input never waits.
+// Handshake: room must be checked before sums are sent to the post lanes, and reserved (room,
+// take); the write-back frees what it has read (release). The input never waits.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -4,7 +4,7 @@
 //
 // How it works: the collector gathers bytes into stripes of 64, one a channel; write_back pools
 // each stripe and writes the lines that remain to the output map.
-// Handshake: room is asked for before sums are sent to the post lanes, and taken with take; the
+// Handshake: room is checked before sums are sent to the post lanes, and reserved with take; the
 // input never waits. A row waits with writeback_req until writeback_gnt.
 `resetall
 `timescale 1ns / 1ps

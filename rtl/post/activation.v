@@ -4,10 +4,10 @@
 //
 // How it works: the largest segment whose start is below v is taken (segment 0 when none is), the
 // difference is multiplied, shifted with rounding, the segment's addend is added and the result is
-// clamped. Rounding 0 is that of the vendor's compiler and simulator: half to even, and a negative
-// value moves down (away from zero) whenever the remainder is above one half; rounding 1 moves
-// away from zero on every half and takes a segment from its start on; rounding 2 truncates.
-// Four registers: segment, product, rounded value, byte.
+// clamped. The roundings are those of docs/kpu.md section 1.3. Rounding 0, the vendor's simulator:
+// half to even, and a negative value steps down whenever the remainder is above one half. Rounding
+// 1: a step on every half, and a value equal to a start belongs to that segment. Rounding 2:
+// floor. Four registers: segment, product, rounded value, byte.
 // Handshake: none, a fixed pipeline of four cycles; valid enables each stage.
 `resetall
 `timescale 1ns / 1ps

@@ -6,7 +6,7 @@
 // the banks of the group's parameter row, in a depthwise layer the bank of the lane's channel, in
 // a fully connected layer one bank. Parameters arrive with the sums and are delayed along the
 // lanes. Eight registers from sums to bytes.
-// Handshake: none, a fixed pipeline; whoever sends sums has made sure that the bytes find room.
+// Handshake: none, a fixed pipeline; the sender of sums has reserved the room for their bytes.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

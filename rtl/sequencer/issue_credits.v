@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// issue_credits: says whether the present issue can be made, and keeps the counts behind that.
+// issue_credits: decides whether the present issue can be made, from counts of its resources.
 //
 // How it works: an issue needs its tile entry, its weight row and a free accumulator bank; a
 // depthwise one the parameters and room in the collector instead of a bank, because its sums go
-// straight on. Resources are asked for at the start of a sweep over a stripe's pixels. Entries and
+// straight on. Resources are checked at the start of a sweep over a stripe's pixels. Entries and
 // weight rows are released when their last use was issued, delayed by the nine cycles after which
 // the last column of the array has read them. While a stream keeps its weights no row is released,
 // and each inference begins at the first one's rows.
@@ -85,7 +85,7 @@ module issue_credits #(
   wire tile_ok = tile_diff != {TW{1'b0}} && !tile_diff[TW-1];
   wire wrow_ok = wrow_diff != {WW{1'b0}} && !wrow_diff[WW-1];
   wire prow_ok = act_ready && prow_diff != {PRW{1'b0}} && !prow_diff[PRW-1];
-  wire fresh = sweep_first || fc_mode;  // resources are asked for at the start of a sweep
+  wire fresh = sweep_first || fc_mode;  // resources are checked once a sweep
   wire bank_ok = dw || !step_first || bank_free[bank];
   wire out_ok = dw ? row_room : bank_ok;
   // a pass of a depthwise row may need another weight row than the pass before

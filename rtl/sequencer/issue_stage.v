@@ -3,7 +3,7 @@
 // issue_stage: registers an issue: addresses, control of the lanes, and the tag of its sums.
 //
 // How it works: the position in the loop nest is turned into what the memories, lane_ctrl and the
-// accumulators need; padding is told by the edges of the map that the issue meets.
+// accumulators need; the edges of the map that the issue meets say where padding is.
 // Handshake: none; valid follows go by a cycle.
 `resetall
 `timescale 1ns / 1ps

@@ -29,7 +29,7 @@ module lane_ctrl #(
     input  wire         single,
     input  wire         by_slot,
     input  wire [  2:0] swl,
-    // issue, see mac_seq
+    // issue, see issue_stage
     input  wire         issue_valid,
     input  wire [  5:0] issue_pos,
     input  wire [  6:0] issue_wlim,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// loop_nest: where the sequencer stands in a layer.
+// loop_nest: the position of the sequencer in a layer.
 //
 // How it works: the nest is block of output groups > stripe > group > reduction step > pixels of
 // the stripe. Depthwise layers without pooling walk AI RAM rows instead (channel group > line >

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dma_distributor: the data distributor of the DMAC (patent claim 4).
+// dma_distributor: the data distributor of the DMAC (claim C4 of docs/patent.md section 5).
 //
 // Routes every word that the AHB master has read to the FIFO of its channel, by the tag that
 // travelled with the burst, and works out which bytes of the word belong to the request: all of
 // them, except in the first word of a request (from the offset) and in its last (up to the end).
-// Combinational; the FIFOs have room for everything that was asked for, so nobody waits.
+// Combinational. The FIFOs have room for everything that was requested, so nothing waits.
 
 `resetall
 `timescale 1ns / 1ps

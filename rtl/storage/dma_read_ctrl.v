@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dma_read_ctrl: the read controller of the DMAC (patent claim 4), and the one place where bursts
-// are chosen.
+// dma_read_ctrl: the read controller of the DMAC (claim C4 of docs/patent.md section 5). It chooses
+// all bursts, writes too.
 //
 // How it works: every channel proposes its next burst when its FIFO has room for it. Reads go in
-// the order list > pixel > bias > weight: pixels are asked for when all that is needed before them
-// was read, and what is read besides them is needed after them. A write burst and the read bursts
-// take turns when both have something to do. One command per cycle at most goes to the master.
+// the order list > pixel > bias > weight: pixels are requested only when everything needed before
+// them was read, so whatever else is read at that time is needed later. Writes and reads alternate
+// when both have something to do. At most one command per cycle goes to the master.
 // Handshake: want/take with the channels, valid/ready with the master; `hold` stops new bursts.
 
 `resetall

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dmac: the DMA controller between the AHB master and the core (patent claim 4).
+// dmac: the DMA controller between the AHB master and the core (claim C4 of docs/patent.md
+// section 5).
 //
 // How it works: four read channels (list, bias, weight, pixel), each with a request queue and a
 // FIFO; the read controller chooses bursts, the data distributor routes the words that come back
 // by their tag; one write channel (store). cmd_*, wd_*, rsp_* and mst_* belong to the AHB master.
 // Handshake: valid/ready on requests and streams. A request is bytes [addr, addr + len), any
-// alignment for reads; the stream delivers the bus words that hold them, with
-// the bytes of each that count and a mark on the last word. A channel takes its next request while the
-// present one is read. Write data are whole bus words; the last one of a request may be partial.
+// alignment for reads; the stream delivers the bus words that hold them, and says for each which
+// bytes count and whether it is the last. A channel accepts its next request while the present one
+// is read. Write data are whole bus words; the last one of a request may be partial.
 // Errors: after an ERROR answer (mst_err_valid) the master takes no command until dma_abort has
 // cleared it. dma_abort (level, one cycle is enough): bursts that were given to the master end
 // legally, then all requests and FIFO contents are dropped; dma_idle: nothing is outstanding.
@@ -302,7 +303,7 @@ module dmac #(
       .store_done(write_end)
   );
 
-  // a write that ends during an abort is nobody's any more
+  // the unit whose write ends during an abort has been flushed and waits for no answer
   assign store_done = write_end && run;
 
   // -------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// weight_bias_full: the AND circuit of the DMAC (patent claim 4, step 004).
+// weight_bias_full: the AND circuit of the DMAC (docs/patent.md section 2, step 004).
 //
 // WB_FIFO_FULL = weight FIFO full AND bias FIFO full; full means: no room for another burst of
 // that channel. While it is 0 the read controller goes on reading weights and biases; each FIFO

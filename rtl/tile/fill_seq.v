@@ -2,15 +2,15 @@
 //
 // fill_seq: reads the rows of the AI RAM that the array needs, in the order it needs them.
 //
-// How it works: the nest follows that of mac_seq: block of groups > stripe > pass > unit > line >
+// How it works: the nest follows that of loop_nest: block of groups > stripe > pass > unit > line >
 // row of the line. A unit is a channel (3x3 and fully connected) or the channels that share an AI
 // RAM row (1x1 and depthwise rows). When a stripe's input fits the tile buffer there is one pass,
 // and the groups of a block all use it; otherwise the input is read once for each group. Each row
 // that is read goes to tile_scatter (fully connected: fc_flatten) with a note of where its bytes
 // belong and how many entries are complete with it.
 // Handshake: start with a stable descriptor, busy until the last row was read. A read waits for
-// room in the tile buffer and for the AI RAM (fill_req until fill_gnt); data follow a cycle later, the
-// note is registered with them. Fully connected rows also wait for fc_flatten.
+// room in the tile buffer and for the AI RAM (fill_req until fill_gnt); data follow a cycle later,
+// the note is registered with them. Fully connected rows also wait for fc_flatten.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -4,8 +4,8 @@
 //
 // How it works: an entry is one reduction step. Bank t of an entry holds, for each of the 64 pixels
 // of a stripe, the operand of multiply-add unit t: tap t of a 3x3 window, or channel t of nine, or
-// (fully connected) element t of nine of 64 steps. The bank takes from the views of tile_scatter
-// what concerns it: taps by tap column and tap row, channels by their number modulo nine,
+// (fully connected) element t of nine of 64 steps. The bank takes its bytes from the views of
+// tile_scatter: taps by tap column and tap row, channels by their number modulo nine,
 // depthwise rows for the output line above, at or below the row.
 // Handshake: none; the fill and the sequencer of the array count entries.
 `resetall

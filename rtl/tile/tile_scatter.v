@@ -8,7 +8,7 @@
 // by one byte to either side, the byte beyond its end taken from the neighbouring rows of the
 // line (so a row waits for the one after it, unless it is the last). Each bank (tile_bank)
 // takes the view and the bytes that concern it. Views are registered, then written.
-// Handshake: none back; the sequencer has made sure of room. done counts the entries that are
+// Handshake: no back-pressure; fill_seq has reserved the room. done counts the entries that are
 // complete with what the banks write in the same cycle.
 `resetall
 `timescale 1ns / 1ps

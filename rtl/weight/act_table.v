@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// act_table: a ring of four activation tables and the one in use.
+// act_table: a ring of four activation tables, and registers with the one in use.
 //
 // How it works: a table is 18 words of 64 bits: sixteen segments {start 36, mul 16, shift 8}, then
 // the sixteen addends, a byte each. The tables of the next layers arrive in a memory; at the start

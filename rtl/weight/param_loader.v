@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// param_loader: takes the bias stream, activation tables and batch-norm words, to their buffers.
+// param_loader: writes the bias stream, activation tables and batch-norm words, into their buffers.
 //
 // How it works: of each layer the 18 words of the activation table come first, then a batch-norm
-// word for each output channel (table_only: the words are there from an inference before). Tables
+// word for each output channel (table_only: the words are in the buffer already). Tables
 // go to a ring of four, words to the ring of parameter rows.
 // Handshake: start takes a descriptor when busy is low; the stream waits for room. prow_filled
 // counts parameter rows, tables_filled tables that are complete.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// weight_buffer: what a layer needs besides pixels: weights, parameters, activation tables.
+// weight_buffer: holds what a layer needs besides pixels: weights, parameters, activation tables.
 //
 // How it works: two loaders take the weight and the bias stream of the layers to come. Weights go
 // to nine columns of a memory whose rows are used as a ring; batch-norm words and zero-point

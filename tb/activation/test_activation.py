@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""activation: segment, rounding, addend and clamp of one lane against kpu.md 1.2 and 1.3."""
+"""activation: segment, rounding, addend and clamp of one lane against docs/kpu.md 1.2 and 1.3."""
 
 import random
 
@@ -14,7 +14,7 @@ from openkpu.tb.core.pipe import join, run_stages, signed
 from openkpu.tb.simrun import run
 
 LOW, HIGH = -(1 << 35), (1 << 35) - 1
-# kpu.md 1.2 and 1.3: shift 2, values -8..8
+# docs/kpu.md 1.2 and 1.3: shift 2, values -8..8
 WORKED = {
     "nncase": (-2, -2, -2, -3, -1, -1, -2, -2, 0, 0, 0, 1, 1, 1, 2, 2, 2),
     "v01": (-2, -2, -3, -3, -1, -1, -2, -2, 0, 0, 1, 1, 1, 1, 2, 2, 2),
@@ -23,7 +23,7 @@ WORKED = {
 
 
 def carry_shift(value: int, shift: int, rounding: str) -> int:
-    """kpu.md 1.2 as it is written there, in integers of any size."""
+    """docs/kpu.md 1.2 as it is written there, in integers of any size."""
     if shift == 0 or rounding == "trunc":
         return value >> shift
     whole, frac, half = value >> shift, value & ((1 << shift) - 1), 1 << (shift - 1)
@@ -69,7 +69,7 @@ async def check(dut, cases: list[tuple[ActTable, int]], sgn: bool, p_item: float
     for (table, v), y in zip(cases, got, strict=True):
         want = expected(table, v, sgn, rounding)
         model = int(Activation(table, rounding, sgn)(np.array([v]))[0]) & 0xFF
-        assert want == model, f"models.activation gives {model}, kpu.md {want}"
+        assert want == model, f"models.activation gives {model}, docs/kpu.md {want}"
         assert y == want, f"v {v} signed {sgn}: {y}, expected {want}, {table}"
     return set(got)
 
@@ -86,7 +86,7 @@ async def begin(dut) -> None:
 
 @cocotb.test()
 async def worked_values(dut) -> None:
-    """The tables of kpu.md 1.3, by positive and by negative slope."""
+    """The tables of docs/kpu.md 1.3, by positive and by negative slope."""
     await begin(dut)
     want = WORKED[ROUNDINGS[int(dut.ROUNDING.value)]]
     dut.sgn.value = 1

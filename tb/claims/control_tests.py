@@ -20,7 +20,7 @@ IDLE = 1500  # cycles in which nothing may happen after a stop
     "C9",
     text="AI_CFG holds the configuration; at the end of an inference the controller has it move on "
     "to the next by itself, and falls back to discontinuous mode with the last.",
-    modules=["rtl/host/ai_cfg.v", "rtl/host/reg_block.v", "rtl/control/core_ctrl.v"],
+    modules=["rtl/host/ai_cfg.v", "rtl/host/reg_block.v", "rtl/control/control.v"],
 )
 async def c9_registers_move_on(device: Device) -> None:
     """AI registers cycle by cycle over a stream; a host that changes or stops it."""

@@ -85,10 +85,10 @@ def goes_on(run: Scene, full: str, other: str) -> bool:
     "first ones of the next inference; once the fully connected layers are reached, the pixels of "
     "the next inference are read, which enter the data cache as room appears.",
     modules=[
-        "rtl/control/core_ctrl.v",
+        "rtl/control/prefetch_ctrl.v",
         "rtl/control/pixel_ctrl.v",
         "rtl/control/fetch_ctrl.v",
-        "rtl/maps/pixel_writer.v",
+        "rtl/cache/pixel_writer.v",
     ],
 )
 async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:

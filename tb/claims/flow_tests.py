@@ -17,7 +17,8 @@ from openkpu.tb.device.device import Device
     "are read after the reads of the current one and before it finishes; of the results only those "
     "of the last layer are stored.",
     modules=[
-        "rtl/control/core_ctrl.v",
+        "rtl/control/layer_runner.v",
+        "rtl/control/prefetch_ctrl.v",
         "rtl/control/pixel_ctrl.v",
         "rtl/host/ai_cfg.v",
         "rtl/storage/dma_write.v",

@@ -42,6 +42,7 @@ def split_fields(vector: dict[str, tuple[int, int]], value: int) -> dict[str, in
 
 
 FIELDS = layout("desc")
+TOTAL = sum(width for _, width in FIELDS.values())  # bits of a descriptor
 
 
 def pack(fields: dict[str, int]) -> int:

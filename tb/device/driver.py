@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host's side as the vendor's driver does it (kpu.md 3), on a running tb_top.
+"""The host's side as the vendor's driver does it (docs/kpu.md 3), on a running tb_top.
 
 The file of the model lies in storage as it does in a K210's memory; the tables' addresses are its
 own offsets plus that place. Maps go in and out through the window of the AI RAM. Layers run
 
-* ``layers``: one by one, each with its own interrupt (sequence 2 of kpu.md 3),
+* ``layers``: one by one, each with its own interrupt (sequence 2 of docs/kpu.md 3),
 * ``burst``: up to twelve at a time with the almost-empty interrupt (sequence 1),
 * ``tasks``: as a task list through the AI_* registers, input and result in storage.
 
@@ -68,7 +68,7 @@ def parts(steps: Sequence[Step]) -> list[range]:
 
 
 class Driver:
-    """Runs segments of a model's layers; keeps book of what the AI RAM holds."""
+    """Runs segments of a model's layers; tracks which AI RAM bytes are known."""
 
     WAYS: ClassVar = ("layers", "burst", "tasks")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The vendor's two driver sequences (kpu.md 3) on the whole device, step by step.
+"""The vendor's two driver sequences (docs/kpu.md 3) on the whole device, step by step.
 
 tb/device/test_driver.py runs these on both simulators.
 """

@@ -96,7 +96,7 @@ module tb_top #(
 
   wire [36:0] rules_m, rules_hm, rules_hs;
   wire [31:0] errors_m, errors_hm, errors_hs;
-  wire [31:0] rd_beats, store_beats, refusals, error_answers, bursts, losses, wr_lo, wr_hi;
+  wire [31:0] rd_beats, wr_beats, refusals, error_answers, bursts, losses, wr_lo, wr_hi;
 
   ahb_fabric #(.AHB_W(AHB_W), .DEPTH(STORE_DEPTH)) u_fabric (
     .clk(clk), .rst(rst), .cfg_seed(cfg_seed), .cfg_loss_prob(cfg_loss_prob),
@@ -106,7 +106,7 @@ module tb_top #(
     .hbusreq(m_hbusreq), .hlock(m_hlock), .hgrant(m_hgrant), .haddr(m_haddr),
     .htrans(m_htrans), .hwrite(m_hwrite), .hsize(m_hsize), .hburst(m_hburst), .hprot(m_hprot),
     .hwdata(m_hwdata), .hready(m_hready), .hresp(m_hresp), .hrdata(m_hrdata),
-    .rules(rules_m), .errors(errors_m), .rd_beats(rd_beats), .store_beats(store_beats),
+    .rules(rules_m), .errors(errors_m), .rd_beats(rd_beats), .wr_beats(wr_beats),
     .refusals(refusals), .error_answers(error_answers), .bursts(bursts), .losses(losses),
     .wr_lo(wr_lo), .wr_hi(wr_hi)
   );

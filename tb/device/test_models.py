@@ -231,7 +231,7 @@ def test_functions_one_by_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rounding", ["v01", "trunc"])
 def test_roundings(rounding: str, tmp_path: Path) -> None:
-    """The other roundings of kpu.md 1.3, each a build of its own; they do differ."""
+    """The other roundings of docs/kpu.md 1.3, each a build of its own; they do differ."""
     rng = np.random.default_rng(9)
     x = rng.integers(0, 256, (4, 10, 14), dtype=np.uint8)
     layers = chain(rng, [{"o": 6, "kernel": 1, "pool": 0, "depthwise": False}], x)

@@ -2,8 +2,8 @@
 """Feature maps through the host's window of the AI RAM, as the vendor's driver moves them.
 
 A map whose lines fill their rows is one block of words; any other is moved line by line, each line
-as words, then a half-word and a byte as its width asks for (kpu.md 2.2 and 3), so that the bytes
-between the lines are left alone.
+as words, then a half-word and a byte as its width asks for (docs/kpu.md 2.2 and 3), so that the
+bytes between the lines are left alone.
 """
 
 from collections.abc import Iterator, Sequence

@@ -49,7 +49,7 @@ module ahb_fabric #(
   // of the device, since the last reset: beats read, beats written, RETRY or SPLIT, ERROR answers,
   // bursts begun, bursts cut short by the arbiter
   output reg  [31:0]      rd_beats,
-  output reg  [31:0]      store_beats,
+  output reg  [31:0]      wr_beats,
   output reg  [31:0]      refusals,
   output reg  [31:0]      error_answers,
   output reg  [31:0]      bursts,
@@ -163,7 +163,7 @@ module ahb_fabric #(
     if (rst) begin
       {dp_dut, dp_write, mid_burst} <= 3'd0;
       rec_count <= 32'd0;
-      {rd_beats, store_beats, refusals, error_answers, bursts, losses} <= 192'd0;
+      {rd_beats, wr_beats, refusals, error_answers, bursts, losses} <= 192'd0;
       wr_lo <= 32'hFFFF_FFFF;
       wr_hi <= 32'd0;
     end else begin
@@ -181,7 +181,7 @@ module ahb_fabric #(
         rec[rec_count % REC_DEPTH] <= {dp_write, hresp, dp_size, dp_addr, rec_data};
         rec_count     <= rec_count + 32'd1;
         rd_beats      <= rd_beats + {31'd0, ~dp_write & (hresp == 2'b00)};
-        store_beats      <= store_beats + {31'd0, dp_write & (hresp == 2'b00)};
+        wr_beats      <= wr_beats + {31'd0, dp_write & (hresp == 2'b00)};
         refusals      <= refusals + {31'd0, hresp[1]};
         error_answers <= error_answers + {31'd0, hresp == 2'b01};
         if (dp_write & (hresp == 2'b00)) begin

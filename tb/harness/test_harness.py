@@ -128,7 +128,12 @@ def test_pytest_with_a_bad_seed() -> None:
 def test_regress_says_what_failed(tmp_path: Path) -> None:
     """Progress by seed; at the first failure the command that repeats it, and the status."""
     file = tmp_path / "test_one.py"
-    file.write_text("import os\ndef test_it():\n    assert os.environ['SEED'] != '2'\n")
+    file.write_text(
+        "import logging, os\n"
+        "def test_it():\n"
+        "    logging.error('runner.py:674 ERROR: Failed 1 of 1 tests.')\n"
+        "    assert os.environ['SEED'] != '2'\n"
+    )
     result = python("scripts.regress", "--seeds=3", "--jobs=1", str(file))
     assert result.returncode == 1, result.stdout
     lines = result.stdout.splitlines()
@@ -137,6 +142,7 @@ def test_regress_says_what_failed(tmp_path: Path) -> None:
         "seed 2 of 3",
         "seed 2 of 3",
     ]
+    assert lines[-2] == "seed 2 of 3 failed; to repeat:"
     assert lines[-1].startswith("  make test SEED=2 TESTS=") and lines[-1].endswith(
         "test_one.py::test_it"
     ), lines[-1]

@@ -162,6 +162,6 @@ async def stop_any_time(dut) -> None:
     ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 64)]
 )
 def test_pixel_writer(sim: str, width: int) -> None:
-    sources = ["rtl/maps/pixel_writer.v", "rtl/maps/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
+    sources = ["rtl/cache/pixel_writer.v", "rtl/cache/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
     test = "tb.pixel_writer.test_pixel_writer"
     run(sim, "pixel_writer", sources, test, params={"AHB_W": width})

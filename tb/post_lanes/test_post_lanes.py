@@ -61,7 +61,7 @@ def bank_of(layer: Layer, issue: Issue, z: int, n_y: int, n_z: int) -> int:
 
 
 def expect(layer: Layer, issue: Issue, n_y: int, n_z: int, rounding: str) -> list[int]:
-    """kpu.md 1.2 from the sums on, lane by lane."""
+    """docs/kpu.md 1.2 from the sums on, lane by lane."""
     activation = Activation(layer.table, rounding, layer.sgn)
     out = []
     for lane in range(n_y * n_z):

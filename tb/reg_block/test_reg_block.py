@@ -246,7 +246,7 @@ async def layer_fifo(dut) -> None:
 
 @cocotb.test()
 async def driver_whole_network(dut) -> None:
-    """kpu.md section 3, sequence 1: refill on almost_empty until all layers are through."""
+    """docs/kpu.md section 3, sequence 1: refill on almost_empty until all layers are through."""
     for order in ("clear_push", "slow"):
         bench = Bench(dut)
         dut = bench.dut
@@ -288,7 +288,7 @@ async def driver_whole_network(dut) -> None:
 
 @cocotb.test()
 async def driver_layer_by_layer(dut) -> None:
-    """kpu.md section 3, sequence 2: calc_done alone, cleared for each layer."""
+    """docs/kpu.md section 3, sequence 2: calc_done alone, cleared for each layer."""
     bench = Bench(dut)
     dut = bench.dut
     await bench.reset()

@@ -150,6 +150,6 @@ async def stop_any_time(dut) -> None:
     ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 128)]
 )
 def test_result_reader(sim: str, width: int) -> None:
-    sources = ["rtl/maps/result_reader.v", "rtl/maps/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
+    sources = ["rtl/cache/result_reader.v", "rtl/cache/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
     test = "tb.result_reader.test_result_reader"
     run(sim, "result_reader", sources, test, params={"AHB_W": width})

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents say of ports, parameters, fields, modules and numbers is what the code has."""
+
+import itertools
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openkpu.models.activation import ROUNDINGS, carry_shift
+from openkpu.models.layer import FIELDS
+from openkpu.models.regmap import AI_RAM, ERROR_CODES, OFFSETS
+from openkpu.tb.simrun import ROOT
+
+DOCS = ROOT / "docs"
+TOP = ROOT / "rtl" / "openkpu_top.v"
+RTL = sorted(ROOT.glob("rtl/**/*.v"))
+DIRECTIONS = {"input": "in", "output": "out"}
+
+
+def section(page: Path, title: str) -> str:
+    """Text of a page from a heading up to the next one."""
+    text = page.read_text(encoding="utf-8")
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"{page.name} has no section {title!r}"
+    return found[1]
+
+
+def table(text: str) -> list[list[str]]:
+    """Rows of the first table of a text, without head and rule; back quotes taken off."""
+    lines = itertools.dropwhile(lambda line: not line.startswith("|"), text.splitlines())
+    rows = list(itertools.takewhile(lambda line: line.startswith("|"), lines))[2:]
+    return [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in rows]
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """Code blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def modules() -> set[str]:
+    """Names of all modules of the device."""
+    found = {m for f in RTL for m in re.findall(r"^module (\w+)", f.read_text(), re.MULTILINE)}
+    assert len(found) > 50
+    return found
+
+
+# ---------------------------------------------------------------- docs/integration.md
+def header() -> str:
+    """Head of the top, without comments and attributes."""
+    text = re.sub(r"//.*", "", TOP.read_text())
+    return text[text.index("module openkpu_top") : text.index(");")]
+
+
+def test_port_table() -> None:
+    found = []
+    for direction, width, name in re.findall(
+        r"(input|output)\s+(?:wire|reg)\s+(?:\[([^\]]*)\]\s*)?(\w+)", header()
+    ):
+        high = re.sub(r"\s", "", width).removesuffix(":0")
+        bits = "1" if not width else high.removesuffix("-1") if "-" in high else str(int(high) + 1)
+        found.append([name, DIRECTIONS[direction], bits])
+    assert len(found) > 20
+    listed = table(section(DOCS / "integration.md", "4 Ports"))
+    assert [row[:3] for row in listed] == found
+
+
+def test_parameter_table() -> None:
+    found = [list(pair) for pair in re.findall(r"parameter\s+(\w+)\s*=\s*(\w+)", header())]
+    listed = table(section(DOCS / "integration.md", "3 Parameters"))
+    assert [row[:2] for row in listed] == found
+
+
+def elaborate(*arguments: str) -> str:
+    """What Icarus says of the device with some changes."""
+    command = ["iverilog", "-g2005", "-Wall", "-Wno-sensitivity-entire-array", "-Irtl/include"]
+    command += ["-Wno-timescale", "-o", "/dev/null", *arguments, *map(str, RTL)]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    said = (result.stdout + result.stderr).strip()
+    assert bool(said) or result.returncode == 0
+    return said
+
+
+def test_template(tmp_path: Path) -> None:
+    """The instantiation template elaborates without a word, and connects everything."""
+    (text,) = blocks(section(DOCS / "integration.md", "2 Template"), "verilog")
+    file = tmp_path / "my_chip.v"
+    file.write_text(text)
+    assert elaborate("-s", "my_chip", str(file)) == ""
+    assert set(re.findall(r"^      \.(\w+)", text, re.MULTILINE)) == {
+        row[0]
+        for title in ("3 Parameters", "4 Ports")
+        for row in table(section(DOCS / "integration.md", title))
+    }
+
+
+ILLEGAL = {
+    "N_Y": [3, 1, 32],
+    "N_Z": [1, 6, 64],
+    "AHB_W": [16, 48, 256],
+    "AI_RAM_ROWS": [15, 32769],
+    "WBUF_ROWS": [32, 100],
+    "WEIGHT_BITS": [4, 12],
+    "TILE_ROWS": [16, 48],
+    "PIX_FIFO_DEPTH": [1],
+    "WGT_FIFO_DEPTH": [1],
+    "BIAS_FIFO_DEPTH": [1],
+    "ROUNDING": [3],
+}
+LEGAL = {
+    "N_Y": [2, 16],
+    "N_Z": [2, 32],
+    "AHB_W": [64, 128],
+    "AI_RAM_ROWS": [16, 100],
+    "WBUF_ROWS": [64, 4096],
+    "WEIGHT_BITS": [8],
+    "TILE_ROWS": [64],
+    "PIX_FIFO_DEPTH": [2],
+    "WGT_FIFO_DEPTH": [2, 3],
+    "BIAS_FIFO_DEPTH": [2],
+    "ROUNDING": [1, 2],
+    "GATE": [0],
+}
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_legal_values(name: str) -> None:
+    """Values at the ends of the table's ranges elaborate; those beyond stop with a name."""
+    assert name in {row[0] for row in table(section(DOCS / "integration.md", "3 Parameters"))}
+    for value in LEGAL[name]:
+        assert elaborate("-s", "openkpu_top", f"-Popenkpu_top.{name}={value}") == "", value
+    for value in ILLEGAL.get(name, []):
+        said = elaborate("-s", "openkpu_top", f"-Popenkpu_top.{name}={value}")
+        assert "Unknown module type" in said, f"{name} = {value}: {said or 'accepted'}"
+
+
+def test_file_list() -> None:
+    """The command of the page lists every file of the device, and nothing else."""
+    (command,) = blocks(section(DOCS / "integration.md", "1 Files"), "")
+    assert command.strip().endswith("> openkpu.f")
+    shell = command.strip().removesuffix("> openkpu.f")
+    listed = subprocess.run(shell, shell=True, cwd=ROOT, capture_output=True, text=True, check=True)
+    first, *files = listed.stdout.split()
+    assert first == "+incdir+rtl/include" and (ROOT / "rtl/include").is_dir()
+    assert files == sorted(files) and {ROOT / f for f in files} == set(RTL)
+
+
+def test_memory_table() -> None:
+    """Every module that holds a memory is in the table of memories, by its name or its parent's."""
+    text = section(DOCS / "integration.md", "7 Memories")
+    wrappers = {row[0].split("`")[1].strip("[]`") for row in table(text)}
+    holders = {
+        f.stem for f in RTL if re.search(r"^\s*reg\b[^;]*\bmem\s*\[", f.read_text(), re.MULTILINE)
+    }
+    assert holders == wrappers
+    uses = {
+        (f.stem, m)
+        for f in RTL
+        for m in re.findall(rf"^\s+({'|'.join(wrappers)}) (?:#|u_)", f.read_text(), re.MULTILINE)
+    }
+    named = text.replace(" ", "_").lower()
+    missing = [u for u, _ in uses if u not in named and u not in ("data_cache", "fifo_ram")]
+    assert not missing
+
+
+# ----------------------------------------------------------------------- docs/kpu.md
+def test_layer_argument_table() -> None:
+    """Word, bits and name of every field, as the codec has them."""
+    listed = []
+    for word, bits, name, *_ in table(section(DOCS / "kpu.md", "2 Layer argument")):
+        high, _, low = bits.rpartition(":")
+        listed.append((name, int(word), int(low), int(high or low) - int(low) + 1))
+    found = [(name, word, low, width) for name, (word, low, width, *_) in FIELDS.items()]
+    assert sorted(listed) == sorted(found)
+    minus_one = {r[2] for r in table(section(DOCS / "kpu.md", "2 Layer argument")) if "-1" in r[3]}
+    assert minus_one == {name for name, field in FIELDS.items() if field[4] == 1}
+
+
+def test_worked_values() -> None:
+    """The table of the three roundings is what the golden model computes."""
+    text = section(DOCS / "kpu.md", "1.3 Three roundings")
+    lines = [line for line in text.splitlines() if line.startswith(("| value", "| `"))]
+    rows = [[c.strip().strip("`") for c in line.strip("|").split("|")] for line in lines]
+    values = np.array([int(c) for c in next(r for r in rows if r[0] == "value")[1:]])
+    assert list(values) == list(range(-8, 9))
+    worked = {r[0]: r[1:] for r in rows if len(r) == len(values) + 1 and r[0] != "value"}
+    assert set(worked) == set(ROUNDINGS)
+    for name, cells in worked.items():
+        found = carry_shift(values.astype(np.int64), np.int64(2), name)
+        assert [int(c) for c in cells] == found.tolist(), name
+
+
+# ---------------------------------------------------------------- docs/programming.md
+def test_memory_map() -> None:
+    """Every register lies in a range of the table, and the ranges end with the last one."""
+    rows = table(section(DOCS / "programming.md", "1 Memory map"))
+    ranges = [(int(low, 16), int(high, 16)) for low, high, *_ in rows]
+    assert ranges == sorted(ranges) and ranges[-1] == (AI_RAM, 2 * AI_RAM - 1)
+    wide = [name for name in OFFSETS if name.startswith("PERF_") or name.islower()]
+    ends = {}
+    for name, offset in OFFSETS.items():
+        (place,) = (r for r in ranges if r[0] <= offset <= r[1])
+        last = offset + (7 if name in wide else 3)
+        assert last <= place[1], name
+        ends[place] = max(ends.get(place, 0), last)
+    assert list(ends) == ranges[:-1] and list(ends.values()) == [high for _, high in ranges[:-1]]
+
+
+def test_error_table() -> None:
+    """Codes and names of the errors."""
+    listed = {}
+    for codes, names, *_ in table(section(DOCS / "programming.md", "3 Errors and recovery")):
+        first, _, last = codes.partition(" to ")
+        numbers = range(int(first), int(last or first) + 1)
+        listed |= dict(zip(names.split(", "), numbers, strict=True))
+    assert listed == {name: code for name, code in ERROR_CODES.items() if code}
+
+
+def test_ai_registers_of_the_patent_page() -> None:
+    """All of them, and no other."""
+    rows = table(section(DOCS / "patent.md", "3 The AI registers"))
+    named = [name for row in rows for name in row[0].split(", ")]
+    assert sorted(named) == sorted(name for name in OFFSETS if name.startswith("AI_"))
+
+
+# ------------------------------------------------------------------ docs/glossary.md
+def test_prefixes_are_in_use() -> None:
+    """Every prefix of the glossary begins a port of some module."""
+    ports = {
+        name
+        for f in RTL
+        for name in re.findall(
+            r"^\s+(?:input|output)\s+(?:wire|reg)\s+(?:signed\s+)?(?:\[[^\]]*\]\s*)?(\w+)",
+            f.read_text(),
+            re.MULTILINE,
+        )
+    }
+    prefixes = [
+        row[0] for row in table(section(DOCS / "glossary.md", "Prefixes of ports and nets"))
+    ]
+    assert len(prefixes) > 30
+    idle = [p for p in prefixes if not any(port.startswith(p) for port in ports)]
+    assert not idle
+
+
+# ---------------------------------------------------------- docs/architecture.md
+def instances(module: str) -> set[str]:
+    """Modules of the device that a module instantiates, those of rtl/lib left out."""
+    (file,) = (f for f in RTL if f.stem == module)
+    text = re.sub(r"//.*", "", file.read_text())
+    lib = {f.stem for f in RTL if f.parent.name == "lib"}
+    known = modules() - lib
+    return {
+        m for m in re.findall(r"^\s*(\w+)\s+(?:#\(|u_\w+ \()", text, re.MULTILINE) if m in known
+    }
+
+
+PICTURES = blocks((DOCS / "architecture.md").read_text(), "mermaid")
+
+
+@pytest.mark.parametrize("number", range(len(PICTURES)))
+def test_pictures_show_the_hierarchy(number: int) -> None:
+    """Each subgraph is a module, and its boxes are what that module instantiates."""
+    boxes, shown = None, {}
+    for line in PICTURES[number].splitlines():
+        if opened := re.match(r"\s*subgraph (\w+?)(?:_inside)?(?: \[inside \w+\])?$", line):
+            boxes = shown.setdefault(opened[1], set())
+        elif line.strip() == "end":
+            boxes = None
+        elif box := re.match(r'\s*(\w+)\["(\w+)', line):
+            assert boxes is not None and box[1] == box[2], line
+            boxes.add(box[1])
+    assert shown and all(boxes == instances(module) for module, boxes in shown.items()), {
+        module: (boxes, instances(module)) for module, boxes in shown.items()
+    }
+
+
+def test_pictures_are_all_boxes() -> None:
+    """Every box of the device with boxes inside has a picture, but for walkers and memories."""
+    drawn = {m for p in PICTURES for m in re.findall(r"subgraph (\w+?)(?:_inside)?\b", p)}
+    inner = {m for m in modules() if len(instances(m)) > 1}
+    assert inner <= drawn, inner - drawn
+
+
+def test_folders_of_the_stages() -> None:
+    """The table of folders names each folder of rtl/ and the module of its stage."""
+    rows = table(section(DOCS / "architecture.md", "1 The device"))
+    assert {row[0] for row in rows} == {d.name for d in (ROOT / "rtl").iterdir() if d.is_dir()}
+    for folder, module, _ in rows:
+        assert not module or (ROOT / "rtl" / folder / f"{module}.v").exists(), folder
+
+
+def test_block_diagram_of_the_readme() -> None:
+    """Every name in the diagram is a module; the boxes of the top and of the core are all there."""
+    drawing = section(ROOT / "README.md", "Block diagram")
+    (drawing,) = blocks(drawing, "")
+    names = set(re.findall(r"\b[a-z]+(?:_[a-z0-9]+)+\b", drawing)) | set(
+        re.findall(r"\b(?:control|dmac|collector|dispatcher|accumulator|perf|sequencer)\b", drawing)
+    )
+    assert names <= modules(), names - modules()
+    assert instances("openkpu_top") | instances("openkpu_core") <= names

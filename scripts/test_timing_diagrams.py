@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Timing diagrams: the pictures are what the simulations give, and a stale one is told."""
+
+from pathlib import Path
+
+import pytest
+from openkpu.scripts import timing_diagrams as td
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("diagram", td.DIAGRAMS, ids=lambda diagram: diagram.name)
+def test_picture_is_current(
+    diagram: td.Diagram, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same text, whatever the seed: what no one looks at is not drawn."""
+    monkeypatch.setenv("SEED", str(seed))
+    path = td.PICTURES / f"{diagram.name}.svg"
+    assert path.read_text() == td.picture(diagram), "run python -m scripts.timing_diagrams"
+
+
+def test_stale_pictures_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(td, "PICTURES", tmp_path / "pictures")
+    monkeypatch.setattr(td, "DIAGRAMS", td.DIAGRAMS[1:2])
+    monkeypatch.setattr(td.simrun, "ROOT", tmp_path)
+    monkeypatch.setattr(td, "record", lambda diagram: {"a": ["0", "1"], "b": ["", "7"]})
+    assert td.main(["--check"]) == 1
+    assert capsys.readouterr().out.startswith("pictures/lost_grant.svg is stale")
+    assert td.main([]) == 0 and td.main(["--check"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_wave() -> None:
+    assert td.wave(["0", "1", "1", "0"], None) == {"wave": "01.0"}
+    assert td.wave(["", "1", "0"], None) == {"wave": "x10"}
+    assert td.wave(["", "7", "7", "8"], None) == {"wave": "x=.=", "data": ["7", "8"]}
+    assert td.wave(["2", "0"], td.TRANS) == {"wave": "==", "data": ["NONSEQ", "IDLE"]}
+
+
+def test_quiet_stretches_are_left_out() -> None:
+    """Of ten equal cycles four are drawn, and the last of them stands for the others."""
+    row = ["1", *["0"] * 10, "1"]
+    kept, gaps = td.shown({"a": row})
+    assert kept == [0, 1, 2, 3, 11] and gaps == {3}
+    kept, gaps = td.shown({"a": ["0", "1"] * 6})
+    assert kept == list(range(12)) and not gaps
+
+
+def test_spans() -> None:
+    assert td.spans(["0", "1", "1", "0", "1"]) == [(1, 2), (4, 1)]
+    assert td.marks(["0", "1", "1"]) == [1, 2]

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C code of docs/programming.md drives the device: its bus accesses become real ones.
+
+Every C function runs in a thread of its own; an access of it blocks until the host driver of the
+bench has performed it.
+"""
+
+import ctypes
+import os
+from collections.abc import Callable
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.task import bridge, resume
+from openkpu.models.generate import Limits, random_network
+from openkpu.models.layout import ROW_BYTES
+from openkpu.models.network import Network
+from openkpu.models.roofline import map_bytes
+from openkpu.tb.device.device import Device
+from openkpu.tb.device.host_agent import Transfer
+from openkpu.tb.device.registers import AI, EIGHT_BIT_MODE, INTERRUPT_MASK, INTERRUPT_RAW, Err, Kpu
+
+LIMIT = 200_000  # cycles of any single wait
+ACCESSES = 50_000  # of the host in a test
+GIVE_UP = 0xFFFF_FFFE  # idle, error, many inferences
+SMALL = Limits(channels=6, size=12, sixteen_bit=False)
+BASE = 0x400
+RESULT_ALIGN = 16
+U32, POINTER = ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32)
+
+
+class NetworkC(ctypes.Structure):
+    """``struct network``."""
+
+    _fields_ = [(n, U32) for n in ("list", "layers", "weights", "biases")]
+    _fields_ += [("eight_bit", ctypes.c_int)]
+
+
+class Code:
+    """The compiled code with its platform functions on the device."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.waits = self.accesses = 0
+        self.failure: BaseException | None = None
+        self.layer, self.address = U32(0), U32(0)
+        self.library = ctypes.CDLL(os.environ["OKPU_CODE"])
+        one, two = ctypes.CFUNCTYPE(U32, U32), ctypes.CFUNCTYPE(None, U32, U32)
+        hooks = [one(self._hook(self._read, 2)), two(self._hook(self._write, 2))]
+        hooks += [one(self._hook(self._read, 0)), two(self._hook(self._write, 0))]
+        hooks += [ctypes.CFUNCTYPE(None)(self._hook(self._wait))]
+        self.hooks = hooks  # ctypes does not keep them
+        self.library.platform(*hooks)
+
+    def _hook(self, access: Callable[..., Any], *more: int) -> Callable[..., int]:
+        """A platform function. C cannot be left by an exception: the first one is kept, and from
+        then on reads give a number that ends every loop of the page's code."""
+
+        def hook(*arguments: int) -> int:
+            try:
+                if self.failure is None:
+                    self.accesses += 1
+                    assert self.accesses < ACCESSES, f"more than {ACCESSES} accesses"
+                    return resume(access)(*more, *arguments) or 0
+            except BaseException as failure:
+                self.failure = failure
+            return GIVE_UP
+
+        return hook
+
+    async def _read(self, size: int, offset: int) -> int:
+        (done,) = await self.device.transfer(Transfer(offset, False, 0, size))
+        assert not done.resp, f"read of {offset:#x} answered with response {done.resp}"
+        return done.data
+
+    async def _write(self, size: int, offset: int, value: int) -> None:
+        (done,) = await self.device.transfer(Transfer(offset, True, value, size))
+        assert not done.resp, f"write to {offset:#x} answered with response {done.resp}"
+
+    async def _wait(self) -> None:
+        self.waits += 1
+        if not int(self.device.tb.irq.value):
+            await self.device.wait(LIMIT)
+
+    async def __call__(self, function: str, *arguments: Any, where: bool = True) -> int:
+        """Call a C function; ``where``: it takes pointers for layer and address at its end."""
+        more = (ctypes.byref(self.layer), ctypes.byref(self.address)) if where else ()
+
+        def call() -> int:
+            return getattr(self.library, function)(*arguments, *more)
+
+        found = await bridge(call)()
+        if self.failure is not None:
+            raise self.failure
+        return found
+
+
+def buffer(data: np.ndarray) -> ctypes.c_void_p:
+    """Pointer to the bytes of an array."""
+    return ctypes.c_void_p(data.ctypes.data)
+
+
+async def ready(layers: int, fc_last: bool = False) -> tuple[Device, Code, Network, np.ndarray]:
+    """Device after reset, the code, a network of small layers, an image for it."""
+    device = Device(cocotb.top, cocotb.RANDOM_SEED)
+    await device.reset()
+    rng = np.random.default_rng(cocotb.RANDOM_SEED)
+    network, x = random_network(
+        rng, shape=(2, 5, 9), layers=layers, fc_last=fc_last, limits=SMALL, eight_bit=True
+    )
+    return device, Code(device), network, x
+
+
+async def place(device: Device, network: Network, images: np.ndarray) -> tuple[Any, NetworkC]:
+    """Network and images into storage."""
+    storage = network.storage(images, base=BASE, continuous=True, align=RESULT_ALIGN)
+    await device.back.load_storage(storage.base, storage.data)
+    names = "AI_LIST_ADR", "AI_LIST_LEN", "AI_WGT_ADR", "AI_BIAS_ADR"
+    return storage, NetworkC(*(storage.registers[n] for n in names), 1)
+
+
+def words(network: Network, registers: dict[str, int]) -> np.ndarray:
+    """Layer arguments for the host: addresses of the tables in storage."""
+    rows = [
+        arg.replace(
+            para_start_addr=arg.para_start_addr + registers["AI_WGT_ADR"],
+            bwsx_base_addr=arg.bwsx_base_addr + registers["AI_BIAS_ADR"],
+            active_addr=arg.active_addr + registers["AI_BIAS_ADR"],
+            int_en=0,
+            send_data_out=0,
+        ).encode()
+        for arg in network.layers
+    ]
+    return np.stack(rows)
+
+
+def place_of(layout: Any) -> tuple[int, int, int, int]:
+    """Arguments of upload and download."""
+    return layout.base, layout.channels, layout.height, layout.width
+
+
+@cocotb.test()
+async def layer_by_layer(tb: Any) -> None:
+    """upload, run_layer and download; the last map through run_layer_out."""
+    device, code, network, x = await ready(3)
+    storage, _ = await place(device, network, x[None])
+    golden = network.run(x)
+    await code("upload", *place_of(network.layers[0].in_layout), buffer(x), where=False)
+    rows = words(network, storage.registers)
+    for arg, row, want in zip(network.layers, rows, golden.layers, strict=True):
+        assert await code("run_layer", buffer(row), 1) == Err.NONE
+        assert await device.read(INTERRUPT_RAW) & Kpu.CALC_DONE == 0
+        y = np.zeros(arg.out_shape, dtype=np.uint8)
+        await code("download", *place_of(arg.out_layout), buffer(y), where=False)
+        assert np.array_equal(y, want.y)
+    assert code.waits == len(rows)
+    y = np.zeros(golden.y.shape, dtype=np.uint8)
+    assert await code("run_layer_out", buffer(rows[-1]), 1, buffer(y), y.size) == Err.NONE
+    assert np.array_equal(y, golden.y)
+    device.check_rules()
+
+
+@cocotb.test()
+async def bursts(tb: Any) -> None:
+    """run_burst: 14 layers take two bursts and two interrupts; a refused layer in between."""
+    device, code, network, x = await ready(14)
+    storage, _ = await place(device, network, x[None])
+    golden = network.run(x)
+    await code("upload", *place_of(network.layers[0].in_layout), buffer(x), where=False)
+    rows = words(network, storage.registers)
+    assert await code("run_burst", buffer(rows), len(rows), 1) == Err.NONE
+    assert code.waits == 2
+    y, unknown = await device.read_map(network.layers[-1].out_layout)
+    assert not unknown.any() and np.array_equal(y, golden.y)
+    bad = rows.copy()
+    bad[5, 4] |= np.uint64(0xF0)  # pool type 15
+    assert await code("run_burst", buffer(bad), len(bad), 1) == Err.BAD_POOL
+    assert (code.layer.value, code.address.value) == (5, 0)
+    assert not int(tb.irq.value) and not await device.read(AI["AI_STATUS"])
+    await code("upload", *place_of(network.layers[0].in_layout), buffer(x), where=False)
+    assert await code("run_burst", buffer(rows), len(rows), 1) == Err.NONE
+    y, unknown = await device.read_map(network.layers[-1].out_layout)
+    assert not unknown.any() and np.array_equal(y, golden.y)
+    device.check_rules()
+
+
+@cocotb.test()
+async def task_list_and_stream(tb: Any) -> None:
+    """run_inference and run_stream give the golden results; a bus error is reported and over."""
+    device, code, network, x = await ready(4, fc_last=True)
+    images = np.stack([np.roll(x, i, axis=2) for i in range(4)])
+    storage, net = await place(device, network, images)
+    results = [network.run(image).y.view(np.uint8).reshape(-1) for image in images]
+    size = map_bytes(network.out_shape)
+    at = storage.registers
+    by_reference = ctypes.byref(net)
+    pixels, stride = at["AI_PIX_ADR"], at["AI_PIX_STRIDE"]
+    result = storage.results[0]
+    code.library.run_inference.argtypes = [ctypes.c_void_p, U32, U32, POINTER, POINTER]
+    assert await code("run_inference", by_reference, pixels + stride, result) == Err.NONE
+    y, unknown = await device.back.read_storage(result, size)
+    assert not unknown.any() and np.array_equal(y, results[1])
+
+    nowhere = NetworkC(0xFFFF_0000, net.layers, net.weights, net.biases, 1)
+    bad = await code("run_inference", ctypes.byref(nowhere), pixels, result)
+    assert bad == Err.BUS_ERROR and code.address.value == 0xFFFF_0000
+    assert not int(tb.irq.value)
+
+    told: list[int] = []
+    done = ctypes.CFUNCTYPE(None, U32)(told.append)
+    count, apart = len(images), at["AI_RES_STRIDE"]
+    stream = by_reference, count, pixels, stride, result, apart, done
+    assert await code("run_stream", *stream) == Err.NONE
+    assert told[-1] == count and told == sorted(set(told))
+    for place_, want in zip(storage.results, results, strict=True):
+        y, unknown = await device.back.read_storage(place_, size)
+        assert not unknown.any() and np.array_equal(y, want)
+    assert await device.read(AI["AI_CNN_MODE"]) == 1
+    assert await device.read(EIGHT_BIT_MODE) == 1 and await device.read(INTERRUPT_MASK) == 7
+    assert result % ROW_BYTES % RESULT_ALIGN == 0
+    device.check_rules()
