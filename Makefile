@@ -17,6 +17,9 @@ BIAS    ?=
 FAST    ?=
 GOLDEN  ?=
 REPORT  ?=
+NETWORK ?=
+INPUT   ?=
+OUTPUT  ?=
 WAVES   ?=
 IMAGES  ?=
 DISTURB ?=
@@ -26,33 +29,51 @@ TESTS   ?=
 SHARE   ?=
 RECORD  ?=
 
+# What may stand on make's command line. The environment is not looked at: it is not this project's.
+FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD
+VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING \
+  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED JOBS TESTS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
+  OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
+given     = $(if $(filter command line,$(origin $(1))),$(1))
+UNKNOWN   := $(firstword $(filter-out $(VARIABLES) MAKE% .% -%,$(foreach v,$(.VARIABLES),$(call given,$(v)))))
+nearest    = $(shell python3 -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1, 0.5))' \
+  $(1) $(VARIABLES) 2>/dev/null)
+ifneq ($(UNKNOWN),)
+NEAREST := $(call nearest,$(UNKNOWN))
+$(error unknown variable $(UNKNOWN), $(if $(NEAREST),did you mean $(NEAREST)?,'make help' lists those there are))
+endif
+$(foreach f,$(FLAGS),$(if $(filter-out 0 1,$($(f)))$(word 2,$($(f))),$(error $(f)=$($(f)): expected 0 or 1)))
+
 SHELL  := /bin/bash
-BIN    := $(CURDIR)/.venv/bin
-PYTHON_RUN := PATH="$(CURDIR)/scripts/bin:$(BIN):$$PATH" PYTHONPATH="$(CURDIR)" $(BIN)/python
-PYTEST := $(PYTHON_RUN) -m pytest -n $(JOBS) --dist worksteal
+# relative to this file's folder, in which make stands: a path with a space never enters a recipe
+RUN    := scripts/run.sh
+OPENKPU := exec $(RUN) -m openkpu
+PYTEST := exec $(RUN) -m pytest -n "$(JOBS)" --dist worksteal
 ON      = $(filter-out 0,$(1))
-SIM_ARGS = --sim "$(SIM)" --config "$(CONFIG)" $(if $(VECTORS),--vectors $(VECTORS)) \
-  $(if $(call ON,$(GOLDEN)),--golden) $(if $(REPORT),--report "$(REPORT)") \
-  $(if $(call ON,$(WAVES)),--waves) $(if $(IMAGES),--images "$(IMAGES)") \
-  $(if $(MODEL),--model "$(MODEL)") $(if $(IMAGE),--image $(IMAGE)) \
-  $(if $(LAYERS),--layers "$(LAYERS)") $(if $(VIA),--via "$(VIA)") \
-  $(if $(ROUNDING),--rounding "$(ROUNDING)") $(if $(call ON,$(FUNCTIONS)),--functions) \
-  $(if $(DETECTOR),--detector "$(DETECTOR)") $(if $(PNG),--png "$(PNG)") \
-  $(if $(call ON,$(BGR)),--bgr) $(if $(SCALE),--scale="$(SCALE)") $(if $(BIAS),--bias="$(BIAS)") \
-  $(if $(call ON,$(FAST)),--fast)
+# a value stays with its name, so that one that begins with a dash is not taken for an option
+option  = $(if $($(2)),--$(1)="$($(2))")
+flag    = $(if $(call ON,$($(2))),--$(1))
+SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTORS)) \
+  $(call flag,golden,GOLDEN) $(call option,report,REPORT) $(call flag,waves,WAVES) \
+  $(call option,images,IMAGES) $(call option,model,MODEL) $(if $(IMAGE),--image $(IMAGE)) \
+  $(call option,layers,LAYERS) $(call option,via,VIA) $(call option,rounding,ROUNDING) \
+  $(call flag,functions,FUNCTIONS) $(call option,detector,DETECTOR) $(call option,png,PNG) \
+  $(call flag,bgr,BGR) $(call option,scale,SCALE) $(call option,bias,BIAS) $(call flag,fast,FAST) \
+  $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream waves test regress coverage bench-continuous lint synth synth-check configs clean
+.PHONY: help setup sim stream stalls waves test regress coverage bench-continuous lint synth synth-check configs clean
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
 	@echo "make sim SIM=verilator CONFIG=k210 VECTORS=models/tests/data/vectors   replay layer vectors"
 	@echo "make sim SIM=verilator CONFIG=k210 MODEL=face.kmodel IMAGE=photo.jpg PNG=found.png   a K210 model"
 	@echo
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 	@echo
 	@echo "  SIM=icarus|verilator  CONFIG=nano|small|medium|k210|large  VECTORS=\"file-or-folder ...\""
 	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits"
+	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy"
 	@echo
 	@echo "  with MODEL=file.kmodel:"
 	@echo "  IMAGE=\"picture ...\"  LAYERS=3-7 those on the RTL, the others on the golden model"
@@ -66,17 +87,21 @@ setup: ## .venv, and Icarus when it is missing
 	@scripts/setup.sh icarus verilator
 
 sim: ## run a network or vectors on the RTL (see the variables below)
-	@scripts/setup.sh $(if $(call ON,$(GOLDEN)),,$(SIM) $(if $(call ON,$(WAVES)),fst))
-	@$(PYTHON_RUN) -m scripts.sim $(SIM_ARGS)
+	@scripts/setup.sh $(if $(call ON,$(GOLDEN)),,"$(SIM)" $(if $(call ON,$(WAVES)),fst))
+	@$(OPENKPU) sim $(SIM_ARGS)
 
 stream: ## digits in one continuous run (IMAGES=1000 DISTURB=1 random wait states and grants)
 	@scripts/setup.sh verilator
-	@$(PYTHON_RUN) -m scripts.run_stream --sim verilator --config "$(CONFIG)" \
-	  $(if $(IMAGES),--images "$(IMAGES)") $(if $(call ON,$(DISTURB)),--disturb)
+	@$(OPENKPU) stream --sim=verilator --config="$(CONFIG)" $(call option,images,IMAGES) \
+	  $(call flag,disturb,DISTURB)
+
+stalls: ## REPORT=report.json: draw where the cycles of each layer went (PNG=out.png)
+	@scripts/setup.sh
+	@$(OPENKPU) stalls $(call option,png,PNG) -- $(if $(REPORT),"$(REPORT)")
 
 bench-continuous: ## what continuous inference saves; writes docs/continuous.md
 	@scripts/setup.sh verilator
-	@$(PYTHON_RUN) -m scripts.bench_continuous
+	@$(OPENKPU) bench-continuous
 
 waves: ## the same with WAVES=1
 	@$(MAKE) --no-print-directory sim WAVES=1
@@ -87,28 +112,27 @@ test: ## every test, both simulators (TESTS=path narrows it, JOBS=processes, SEE
 
 regress: ## every test with seeds 1 to SEEDS (TESTS, JOBS as for test)
 	@scripts/setup.sh icarus verilator
-	@$(PYTHON_RUN) -m scripts.regress --seeds="$(SEEDS)" --jobs "$(JOBS)" -- $(TESTS)
+	@$(OPENKPU) regress --seeds="$(SEEDS)" --jobs="$(JOBS)" -- $(TESTS)
 
 coverage: ## device tests with coverage -> reports/coverage (SHARE=1 CI's part, RECORD=1 new record)
 	@scripts/setup.sh verilator
-	@$(PYTHON_RUN) -m scripts.coverage --jobs "$(JOBS)" $(if $(call ON,$(SHARE)),--share) \
-	  $(if $(call ON,$(RECORD)),--record)
+	@$(OPENKPU) coverage --jobs="$(JOBS)" $(call flag,share,SHARE) $(call flag,record,RECORD)
 
 lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator
-	@$(PYTHON_RUN) -m scripts.lint
+	@$(OPENKPU) lint
 
 synth: ## nano mapped to ECP5: LUT, carry, flip-flops, DSP, RAM of every box
 	@scripts/setup.sh
-	@$(PYTHON_RUN) -m scripts.synth
+	@$(OPENKPU) synth
 
 synth-check: ## every configuration elaborated by Yosys: no latch, no loop, one driver a net
 	@scripts/setup.sh
-	@$(PYTHON_RUN) -m scripts.synth --check
+	@$(OPENKPU) synth --check
 
 configs: ## print the README's table of configurations
 	@scripts/setup.sh
-	@$(PYTHON_RUN) -m scripts.configs
+	@$(OPENKPU) configs
 
 clean: ## remove builds and recordings (keeps .venv)
 	rm -rf sim_build waves reports .pytest_cache .ruff_cache .hypothesis

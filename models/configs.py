@@ -5,10 +5,16 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
+MOST_LANES = 128
+LEAST_FIFO = 2  # words
 N_X = 9  # width of the reduction: nine taps, or nine channels
 CONFIGS = Path(__file__).resolve().parents[1] / "configs.toml"
+
+
+MOST = 1 << 20  # of any value: beyond it no memory of the device could be built
 
 
 class ConfigError(ValueError):
@@ -53,6 +59,39 @@ class Config:
         }
 
 
+def _power(value: int, least: int, most: int = MOST) -> bool:
+    return least <= value <= most and value & (value - 1) == 0
+
+
+def illegal(values: Mapping[str, int]) -> str | None:
+    """What the RTL refuses to elaborate, or has no test for; None: nothing.
+
+    ``values``: the integers of a configuration. The text names the key, its value and what was
+    expected.
+    """
+    for key, value in values.items():
+        if type(value) is not int or not 1 <= value <= MOST:
+            return f"{key} = {value!r}, expected an integer from 1 to {MOST}"
+    rules = {
+        "n_y": (_power(values["n_y"], 2, 16), "2, 4, 8 or 16"),
+        "n_z": (_power(values["n_z"], 2, 64), "a power of two from 2 to 64"),
+        "ahb_width": (values["ahb_width"] in (32, 64, 128), "32, 64 or 128"),
+        "weight_bits": (values["weight_bits"] in (8, 16), "8 or 16"),
+        "ai_ram_rows": (_power(values["ai_ram_rows"], 16, 32768), "a power of two, 16 to 32768"),
+        "wbuf_rows": (_power(values["wbuf_rows"], 64), "a power of two from 64"),
+        "tile_rows": (_power(values["tile_rows"], 32), "a power of two from 32"),
+    }
+    for key in ("pix_fifo_depth", "wgt_fifo_depth", "bias_fifo_depth"):
+        rules[key] = (values[key] >= LEAST_FIFO, f"{LEAST_FIFO} words or more")
+    for key, (legal, expected) in rules.items():
+        if not legal:
+            return f"{key} = {values[key]}, expected {expected}"
+    lanes = values["n_y"] * values["n_z"]
+    if lanes > MOST_LANES:
+        return f"n_y * n_z = {lanes} lanes, expected {MOST_LANES} at most"
+    return None
+
+
 def _tables(path: Path) -> dict[str, dict]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -72,14 +111,17 @@ def load(name: str, path: Path = CONFIGS) -> Config:
         raise ConfigError(
             f"unknown configuration {name!r}, expected one of {', '.join(names(path))}"
         )
+    for table in ("defaults", name):
+        if not isinstance(tables.get(table, {}), dict):
+            raise ConfigError(f"{path.name}: {table} is no table")
     values = {**tables.get("defaults", {}), **tables[name]}
-    values["use"] = values.pop("for", "")
-    fields = {field.name: field for field in dataclasses.fields(Config)}
-    needed = set(fields) - {"name", "use"}
-    for key in sorted(values.keys() ^ (needed | {"use"})):
+    needed = {field.name for field in dataclasses.fields(Config)} - {"name", "use"}
+    for key in sorted(values.keys() ^ (needed | {"for"})):
         what = "unknown key" if key in values else "missing key"
         raise ConfigError(f"{path.name}: [{name}] {what} {key!r}")
-    for key in needed:
-        if type(values[key]) is not int or values[key] < 1:
-            raise ConfigError(f"{path.name}: [{name}] {key} = {values[key]!r}, expected an integer")
-    return Config(name=name, **values)
+    use = values.pop("for")
+    if not isinstance(use, str) or not use.strip():
+        raise ConfigError(f"{path.name}: [{name}] for = {use!r}, expected what it is for")
+    if trouble := illegal(values):
+        raise ConfigError(f"{path.name}: [{name}] {trouble}")
+    return Config(name=name, use=use, **values)

@@ -250,11 +250,16 @@ class Network:
     def load(cls, path: str | Path) -> Network:
         """Read what ``save`` wrote; NetworkError with one line for anything else."""
         try:
+            if not zipfile.is_zipfile(path):
+                with open(path, "rb"):  # the reason when it cannot be opened at all
+                    raise ValueError("no .npz (zip) file, or not all of it")
             with np.load(path, allow_pickle=False) as data:
                 words, weights, biases = data["words"], data["weights"], data["biases"]
                 eight_bit = bool(data["eight_bit"])
         except (OSError, KeyError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as err:
-            raise NetworkError(f"{path}: not a network image: {err}") from None
+            raise NetworkError(
+                f"{path}: not a network image: {getattr(err, 'strerror', None) or err}"
+            ) from None
         if words.dtype != np.uint64 or words.ndim != 2 or words.shape[1] != WORDS:
             raise NetworkError(f"{path}: words: expected uint64 (n, {WORDS})")
         if weights.dtype != np.uint8 or biases.dtype != np.uint8:

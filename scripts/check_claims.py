@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from openkpu.scripts import command
 from openkpu.tb.claims.claim import IDS
 from openkpu.tb.claims.mutations import MUTATIONS, Mutation
 from openkpu.tb.simrun import ROOT
@@ -43,25 +44,29 @@ def apply(tree: Path, mutation: Mutation) -> str:
 
 def verdicts(tree: Path, *words: str) -> dict[str, str | None]:
     """Run tests of the copy; what became of each claim."""
-    result = subprocess.run(
+    process = subprocess.Popen(
         [sys.executable, "-m", "tb.claims.run_claims", *words],
         cwd=tree,
         env={**os.environ, "PYTHONPATH": str(tree)},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
-    if result.returncode:
-        raise SystemExit(f"tb.claims.run_claims {' '.join(words)}: {result.stderr[-2000:]}")
-    return json.loads(result.stdout.splitlines()[-1])
+    with command.ending(process):
+        out, err = process.communicate()
+    if process.returncode:
+        raise SystemExit(f"tb.claims.run_claims {' '.join(words)}: {err[-2000:]}")
+    return json.loads(out.splitlines()[-1])
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Try the mutations of the claims that are named, of all by default."""
-    wanted = sys.argv[1:] or list(IDS)
+    parser = command.Parser(prog="claims", description=__doc__)
+    parser.add_argument("claims", nargs="*", help=f"{IDS[0]} to {IDS[-1]}; default: all")
+    wanted = parser.parse_args(argv).claims or list(IDS)
     unknown = [word for word in wanted if word not in IDS]
     if unknown:
-        print(f"check_claims: {unknown[0]!r} is no claim, they are {IDS[0]} to {IDS[-1]}")
-        return 2
+        raise command.UsageError(f"{unknown[0]!r} is no claim, they are {IDS[0]} to {IDS[-1]}")
     bad = 0
     with tempfile.TemporaryDirectory(prefix="openkpu_mutants_") as tmp:
         tree = Path(tmp)
@@ -89,4 +94,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+from openkpu.scripts import command
 from openkpu.tb.claims import run_claims
 from openkpu.tb.claims.mutations import MUTATIONS
 from openkpu.tb.simrun import ROOT, SIMS
@@ -66,9 +67,11 @@ def current() -> bool:
     return PAGE.exists() and shape(PAGE.read_text(encoding="utf-8")) == shape(page(word))
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """See above."""
-    if "--check" in sys.argv[1:]:
+    parser = command.Parser(prog="claim-table", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="run nothing, compare")
+    if parser.parse_args(argv).check:
         if current():
             return 0
         print("docs/claims.md is not what `python -m scripts.claim_table` writes")
@@ -88,4 +91,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

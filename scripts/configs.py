@@ -4,6 +4,7 @@
 import sys
 
 from openkpu.models import configs
+from openkpu.scripts import command
 from openkpu.tb.simrun import ROOT
 
 BEGIN, END = "<!-- configs -->", "<!-- /configs -->"
@@ -25,9 +26,11 @@ def in_readme() -> str:
     return text.partition(BEGIN)[2].partition(END)[0].strip()
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Exit status 1 when --check finds an old table."""
-    if "--check" in sys.argv[1:]:
+    parser = command.Parser(prog="configs", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="print nothing, compare")
+    if parser.parse_args(argv).check:
         if in_readme() == table():
             return 0
         print("README.md: the table of configurations is not what `make configs` prints")
@@ -37,4 +40,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

@@ -6,7 +6,6 @@ summary beside it as text and as Markdown, and to $GITHUB_STEP_SUMMARY where tha
 status 1 when a test failed or a figure fell below its record, 2 when the coverage cannot be used.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from openkpu.scripts import command
 from openkpu.tb.coverage import baseline, instrument, points, report, sampler, summary, waivers
 from openkpu.tb.simrun import ROOT
 
@@ -69,9 +69,12 @@ def run(steps: Sequence[Step], data: Path) -> list[str]:
         if step.seed is not None:
             environment["SEED"] = str(step.seed)
         began = time.monotonic()
-        result = subprocess.run([sys.executable, "-m", *step.command], cwd=ROOT, env=environment)
+        words = [sys.executable, "-m", *step.command]
+        process = subprocess.Popen(words, cwd=ROOT, env=environment)
+        with command.ending(process):
+            status = process.wait()
         print(f"coverage: {step.title}: {time.monotonic() - began:.0f} s", flush=True)
-        if result.returncode:
+        if status:
             failed.append(step.title)
     return failed
 
@@ -128,9 +131,11 @@ def record(result: summary.Result) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 when every test passed and no figure fell."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command.Parser(prog="coverage", description=__doc__.partition("\n")[0])
     parser.add_argument("--share", action="store_true", help="the part that every push runs")
-    parser.add_argument("--jobs", type=int, default=2, help="simulations at a time")
+    parser.add_argument(
+        "--jobs", type=command.whole(1, 256), default=2, help="simulations at a time"
+    )
     parser.add_argument("--record", action="store_true", help="take the figures as the record")
     parser.add_argument("--check", action="store_true", help="only: is the README's table current")
     args = parser.parse_args(arguments)
@@ -168,4 +173,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

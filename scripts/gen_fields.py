@@ -82,11 +82,11 @@ def header() -> str:
     return "\n".join([*out, "`endif", ""])
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Exit status 1 with --check when the header is stale."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     if not args.check:
         HEADER.write_text(header())
         return 0

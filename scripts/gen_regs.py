@@ -196,10 +196,10 @@ def outputs() -> dict[Path, str]:
     }
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
-    check = parser.parse_args().check
+    check = parser.parse_args(argv).check
     try:
         wanted = outputs()
     except (RDLCompileError, OSError) as error:

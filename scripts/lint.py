@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 from openkpu.models import configs
+from openkpu.scripts.command import Parser
+from openkpu.scripts.command import run as guarded
 from openkpu.tb.simrun import ROOT, prepare_path
 
 WAIVERS = "lint/waivers.vlt"
@@ -30,8 +32,9 @@ def run(title: str, command: list[str], silent: bool = False) -> bool:
     return good
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is clean."""
+    Parser(prog="lint", description=__doc__).parse_args(argv)
     prepare_path()
     good = True
     for name in configs.names():
@@ -65,4 +68,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(main))

@@ -18,7 +18,11 @@ from pathlib import Path
 
 import numpy as np
 from openkpu.models.generate import Limits, random_layer
+from openkpu.models.layout import AI_RAM_ROWS, Layout
 from openkpu.models.vectors import VectorLayer, save_file
+from openkpu.scripts import command
+
+MOST_STRIDE = 4  # of a pool: a smaller map leaves nothing
 
 # (name, C, H, W, O, kernel, depthwise, pool, eight_bit)
 Shape = tuple[str, int, int, int, int, int, bool, int, bool]
@@ -87,23 +91,30 @@ def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
             yield benchmark(shape, options.seed)
 
 
-def positive(text: str) -> int:
-    """argparse type: an integer of at least 1."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
-    return value
+def check_fits(options: argparse.Namespace) -> None:
+    """UsageError when the largest random layer would find no room in the AI RAM."""
+    c, size = options.channels, options.size
+    rows = 2 * Layout(c, size, size).rows
+    if rows > AI_RAM_ROWS:
+        raise command.UsageError(
+            f"--channels {c} with --size {size}: two maps of {c}x{size}x{size} need {rows} rows"
+            f" of the AI RAM, which has {AI_RAM_ROWS}"
+        )
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="vectors", description=__doc__.splitlines()[0])
+    positive = command.whole(1, 1_000_000)
     parser.add_argument("out", type=Path, help="folder for the .npz files")
     parser.add_argument("--set", choices=[*SETS, "random"], default="targets")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=command.SEED, default=1)
     parser.add_argument("--count", type=positive, default=10, help="random layers")
-    parser.add_argument("--channels", type=positive, default=24, help="most, of random layers")
-    parser.add_argument("--size", type=positive, default=40, help="largest, of random layers")
+    channels, size = command.whole(1, 1024), command.whole(MOST_STRIDE, 512)
+    parser.add_argument("--channels", type=channels, default=24, help="most, of random layers")
+    parser.add_argument("--size", type=size, default=40, help="largest, of random layers")
     options = parser.parse_args(argv)
+    if options.set == "random":
+        check_fits(options)
     try:
         options.out.mkdir(parents=True, exist_ok=True)
         for layer in layers(options):
@@ -111,10 +122,11 @@ def main(argv: list[str] | None = None) -> int:
             shape = f"{layer.arg.in_shape} -> {layer.arg.out_shape}"
             print(f"{options.out / layer.case}.npz  {shape}", flush=True)
     except OSError as err:
-        print(f"error: {options.out}: {err.strerror}", file=sys.stderr)
-        return 2
+        if isinstance(err, BrokenPipeError):
+            raise
+        return command.complain(f"{options.out}: {err.strerror}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

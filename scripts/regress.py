@@ -5,7 +5,6 @@ Ends at the first seed that fails, with the command that repeats each failed tes
 all passed, 1 a test failed, 2 bad request.
 """
 
-import argparse
 import os
 import re
 import shlex
@@ -13,6 +12,7 @@ import subprocess
 import sys
 import time
 
+from openkpu.scripts import command
 from openkpu.tb import seeds
 
 MOST = 1_000_000  # seeds of a run
@@ -28,20 +28,21 @@ def failed(line: str) -> str | None:
 
 def run(seed: int, tests: list[str], jobs: str) -> tuple[int, list[str]]:
     """(pytest's status, tests that failed) with this seed; the output passes through."""
-    command = [sys.executable, "-m", "pytest", "-q", "-n", jobs, "--dist", "worksteal", *tests]
+    words = [sys.executable, "-m", "pytest", "-q", "-n", jobs, "--dist", "worksteal", *tests]
     process = subprocess.Popen(
-        command, env={**os.environ, "SEED": str(seed)}, stdout=subprocess.PIPE, text=True
+        words, env={**os.environ, "SEED": str(seed)}, stdout=subprocess.PIPE, text=True
     )
     found = []
-    for line in process.stdout:
-        print(line, end="", flush=True)
-        found += [name for name in [failed(line)] if name]
-    return process.wait(), found
+    with command.ending(process):
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            found += [name for name in [failed(line)] if name]
+        return process.wait(), found
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="regress", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="regress", description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", required=True)
     parser.add_argument("--jobs", default="2")
     parser.add_argument("tests", nargs="*")
@@ -71,4 +72,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

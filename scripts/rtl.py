@@ -3,10 +3,12 @@
 
 import argparse
 import sys
+import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any, Self
 
+from openkpu.models.configs import Config
 from openkpu.tb import simrun
 from openkpu.tb.device import launch
 from openkpu.tb.device.requests import Request
@@ -34,6 +36,51 @@ class Progress:
         print(text, flush=True)
 
 
+class Ticker:
+    """Says every now and then how long a step has taken, for a reader who waits."""
+
+    EVERY = 15.0  # seconds between lines where they stay
+    LIVE = 1.0  # ... and where they are overwritten
+
+    def __init__(self, what: str, progress: Progress | None = None) -> None:
+        self.what, self.progress = what, progress or Progress()
+        self.began, self.ended = time.monotonic(), threading.Event()
+        self.thread = threading.Thread(target=self._tick, daemon=True)
+
+    def _tick(self) -> None:
+        live = self.progress.live
+        while not self.ended.wait(self.LIVE if live else self.EVERY):
+            text = f"  {self.what}, {self.seconds:.0f} s ..."
+            try:
+                (self.progress.show if live else self.progress.line)(text)
+            except OSError:  # nobody reads: the main thread finds out itself
+                return
+
+    @property
+    def seconds(self) -> float:
+        """Since the step began."""
+        return time.monotonic() - self.began
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self.thread.join()
+
+
+def build(
+    sim: str, config: Config, storage_bytes: int = 0, progress: Progress | None = None, **more: Any
+) -> None:
+    """Build the bench unless it is there, and say so; ``more`` as for ``launch.build``."""
+    progress = progress or Progress()
+    progress.line(f"building the bench for {sim}, configuration {config.name} ...")
+    with Ticker("building", progress) as ticker:
+        launch.build(sim, config, storage_bytes, **more)
+    progress.line(f"ready after {ticker.seconds:.0f} s; simulating")
+
+
 def simulate(
     args: argparse.Namespace,
     request: Request,
@@ -42,14 +89,12 @@ def simulate(
     rounding: int = 0,
 ) -> None:
     """Build, run, and say where the waves are; ``rounding`` as the RTL's parameter ROUNDING."""
-    began = time.monotonic()
-    print(f"building the bench for {args.sim}, configuration {args.config.name} ...", flush=True)
-    launch.build(args.sim, args.config, storage_bytes, waves=args.waves, rounding=rounding)
-    print(f"ready after {time.monotonic() - began:.0f} s; simulating", flush=True)
+    build(args.sim, args.config, storage_bytes, waves=args.waves, rounding=rounding)
     waves = None
     if args.waves:
-        kind = "vectors" if args.vectors else "model" if args.model else "digits"
-        waves = simrun.ROOT / "waves" / f"{kind}_{args.config.name}_{args.sim}.fst"
+        kind = next((k for k in ("vectors", "model", "network") if getattr(args, k)), "digits")
+        # beside the builds: the checkout, or a place that can be written and has no space
+        waves = simrun.builds().parent / "waves" / f"{kind}_{args.config.name}_{args.sim}.fst"
         waves.parent.mkdir(exist_ok=True)
     try:
         launch.run_job(
@@ -63,4 +108,5 @@ def simulate(
         )
     finally:
         if waves and waves.exists():
-            print(f"waves: {Path(waves).relative_to(simrun.ROOT)}")
+            here = waves.is_relative_to(simrun.ROOT)
+            print(f"waves: {waves.relative_to(simrun.ROOT) if here else waves}")

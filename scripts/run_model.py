@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from openkpu.models import compare
 from openkpu.models.activation import ROUNDINGS
 from openkpu.models.kmodel import (
     KmodelError,
@@ -107,6 +108,12 @@ class Job:
         if len(program.inputs) != 1:
             raise KmodelError(f"{program.file}: a picture cannot be {len(program.inputs)} inputs")
         args, runs = self.args, []
+        dtype = np.dtype(program.inputs[0].dtype)
+        for name, value in (("SCALE", args.scale), ("BIAS", args.bias)):
+            if value is not None and dtype.kind != "f":
+                raise KmodelError(
+                    f"{name}={value:g}: the input of {args.model} is {dtype}, not float"
+                )
         for path in args.image:
             picture = open_image(path)
             array, note = image_input(
@@ -208,6 +215,8 @@ def simulated(job: Job, table: Table) -> bool:
         elif kind == "layer":
             layer = job.layers[event["index"]]
             progress.line(table.add(job.prefix(event["run"]), layer, event["batch"], event))
+            if event["first"]:
+                progress.line(f"  {compare.describe(event['mismatching_bytes'], event['first'])}")
         elif kind == "fetch":
             progress.line(f"map at row {event['row']}: {event['mismatching_bytes']} bytes differ")
             state["good"] = False

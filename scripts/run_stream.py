@@ -14,12 +14,15 @@ import time
 
 import numpy as np
 from openkpu.models import configs, digits
-from openkpu.scripts import rtl
-from openkpu.scripts.sim import Parser, UsageError, positive
-from openkpu.tb import simrun
+from openkpu.models.network import NetworkError
+from openkpu.scripts import command, rtl, run_network
+from openkpu.scripts.command import Parser, UsageError, complain, whole
+from openkpu.tb import seeds, simrun
 from openkpu.tb.device import launch
 from openkpu.tb.device.requests import Run, StreamRequest
 
+MOST = 100_000  # images of a run: their maps and counters lie in the simulator's memory
+EVERY = 5.0  # seconds between lines of progress where lines stay
 LIMIT = 50_000  # cycles from one inference to the next, undisturbed
 
 
@@ -37,9 +40,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = Parser(prog="stream", description=__doc__.splitlines()[0])
     parser.add_argument("--sim", default="verilator")
     parser.add_argument("--config", default="small")
-    parser.add_argument("--images", type=positive, default=1000)
+    parser.add_argument("--images", type=whole(1, MOST), default=1000)
     parser.add_argument("--disturb", action="store_true")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=command.SEED, default=1)
     args = parser.parse_args(argv)
     if args.sim not in simrun.SIMS:
         raise UsageError(f"unknown simulator {args.sim!r}, expected one of {list(simrun.SIMS)}")
@@ -50,16 +53,25 @@ def parse(argv: list[str]) -> argparse.Namespace:
 def run(args: argparse.Namespace) -> bool:
     """Run the stream; True when every result is right and there."""
     network = digits.load_network()
+    run_network.check(network, args.config)
     images, labels = scans(args.images)
     print(
         f"{args.images} digits in one continuous run, {args.config.name} on {args.sim}"
         + (f", disturbed (seed {args.seed})" if args.disturb else "")
     )
     progress, found = rtl.Progress(), {}
+    began = said = time.monotonic()
 
     def on_event(event: launch.Event) -> None:
-        if event["event"] == "inference" and event["number"] % 100 == 99:
-            progress.line(f"{event['number'] + 1} inferences done")
+        nonlocal said
+        if event["event"] == "inference":
+            now, done = time.monotonic(), event["number"] + 1
+            text = f"{done} of {args.images} inferences done, {now - began:.0f} s"
+            if done % 100 == 0 or done == args.images or (now - said > EVERY and not progress.live):
+                progress.line(text)
+                said = now
+            else:
+                progress.show(text + " ...")
         elif event["event"] == "stream":
             found.update(event)
         elif event["event"] == "rules":
@@ -70,6 +82,8 @@ def run(args: argparse.Namespace) -> bool:
     size = network.storage(images, continuous=True).data.size
     layers = len(network.layers) * args.images
     depth = max(4096, 1 << (layers - 1).bit_length())
+    rtl.build(args.sim, args.config, size, progress, PERF_DEPTH=depth)
+    began = said = time.monotonic()
     launch.run_job(
         args.sim,
         args.config,
@@ -101,11 +115,15 @@ def main(argv: list[str] | None = None) -> int:
     began = time.monotonic()
     try:
         args = parse(sys.argv[1:] if argv is None else argv)
+        seeds.environment()
         simrun.check_tool(args.sim)
+        simrun.builds()
         good = run(args)
-    except (UsageError, configs.ConfigError, simrun.ToolError) as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+    except (
+        *(UsageError, seeds.SeedError, configs.ConfigError, NetworkError),
+        simrun.ToolError,
+    ) as error:
+        return complain(error)
     except simrun.SimError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -114,4 +132,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

@@ -4,6 +4,7 @@
 import argparse
 
 from openkpu.models import vectors
+from openkpu.models.compare import describe, difference
 from openkpu.models.golden import run_layer
 from openkpu.models.roofline import layer_cycles
 from openkpu.models.vectors import VectorLayer
@@ -53,6 +54,7 @@ def golden(args: argparse.Namespace, layers: list[VectorLayer]) -> list[report.L
         result = run_layer(
             layer.arg, layer.x, layer.weights, layer.bn, layer.act, eight_bit=layer.eight_bit
         )
+        count, first = difference(result.y, layer.y)
         records.append(
             report.record(
                 args.config,
@@ -60,12 +62,14 @@ def golden(args: argparse.Namespace, layers: list[VectorLayer]) -> list[report.L
                 layer.arg,
                 macs=result.macs,
                 macs_gated=result.macs_gated,
-                mismatching_bytes=int((result.y != layer.y).sum()),
+                mismatching_bytes=count,
                 counters=None,
                 eight_bit=layer.eight_bit,
             )
         )
         print(records[-1].note, flush=True)
+        if first:
+            print(f"  {describe(count, first)}", flush=True)
     return records
 
 
@@ -92,6 +96,8 @@ def simulated(args: argparse.Namespace, layers: list[VectorLayer]) -> list[repor
                 )
             )
             progress.line(records[-1].note)
+            if event["first"]:
+                progress.line(f"  {describe(event['mismatching_bytes'], event['first'])}")
             if event["failure"]:
                 progress.line(f"  {event['failure']}")
             if event["golden_differs"]:

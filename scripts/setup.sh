@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Sets up what the named tools need and nothing twice: setup.sh [icarus] [verilator] [fst]
-# The virtual environment .venv with the pinned packages of pyproject.toml is always set up.
+# The virtual environment .venv (or the one in the cache, see where.sh) is always set up.
 # Exit status 2 with one line when something is missing that cannot be installed from here.
 set -u
-root=$(cd "$(dirname "$0")/.." && pwd)
-venv=$root/.venv
+root=$(cd "$(dirname "$0")/.." && pwd -P)
+. "$root/scripts/where.sh"
 
 fail() {
   echo "setup: $*" >&2
@@ -24,13 +24,15 @@ install() {
     sudo="sudo -n"
   fi
   echo "setup: installing $* for $what"
+  log=$(mktemp 2>/dev/null) || fail "no temporary file can be made in ${TMPDIR:-/tmp}, expected one for apt-get's messages"
   { $sudo apt-get install -y -qq "$@" ||
     { $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@"; }
-  } </dev/null >"$root/.setup.log" 2>&1 || {
-    tail -n 3 "$root/.setup.log" >&2
+  } </dev/null >"$log" 2>&1 || {
+    tail -n 3 "$log" >&2
+    rm -f "$log"
     fail "apt-get could not install $*; please install it"
   }
-  rm -f "$root/.setup.log"
+  rm -f "$log"
 }
 
 find_python() {
@@ -54,14 +56,15 @@ P
 ) || fail "pyproject.toml cannot be read"
 stamp=$venv/.installed
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-  if ! [ -x "$venv/bin/pip" ]; then
-    echo "setup: creating .venv with $("$python" -V)"
+  mkdir -p "$venv" 2>/dev/null && [ -w "$venv" ] || fail "$venv: cannot be written"
+  if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+    echo "setup: creating $venv with $("$python" -V)"
     "$python" -c 'import ensurepip' 2>/dev/null || install "the virtual environment" python3-venv
     "$python" -m venv "$venv" || fail "the virtual environment could not be created"
   fi
-  echo "setup: installing $(echo "$wanted" | wc -l) pinned packages into .venv"
+  echo "setup: installing $(echo "$wanted" | wc -l) pinned packages into $venv"
   echo "$wanted" >"$venv/requirements.txt"
-  "$venv/bin/pip" install --disable-pip-version-check --progress-bar off -q \
+  "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off -q \
     -r "$venv/requirements.txt" || fail "pip could not install the packages of pyproject.toml"
   printf '%s\n' "$wanted" >"$stamp"
 fi
@@ -82,7 +85,8 @@ for tool in "$@"; do
     [ "$(icarus_version)" ] && [ "$(icarus_version)" -ge 11 ] ||
       fail "Icarus Verilog 11 or later is needed; please install iverilog"
     ;;
-  fst)
+  fst) # Icarus brings its own writer; Verilator's is compiled here
+    case " $* " in *" verilator "*) ;; *) continue ;; esac
     echo '#include <lz4.h>' | g++ -E -x c++ - >/dev/null 2>&1 || install "WAVES=1" liblz4-dev
     echo '#include <zlib.h>' | g++ -E -x c++ - >/dev/null 2>&1 || install "WAVES=1" zlib1g-dev
     ;;

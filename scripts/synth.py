@@ -7,7 +7,6 @@ all configurations instead: no latch, no process left over, no net with two driv
 memories and nothing is mapped.
 """
 
-import argparse
 import json
 import re
 import subprocess
@@ -19,8 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from openkpu.models import configs
+from openkpu.scripts import command
 from openkpu.scripts.lint import sources
-from openkpu.tb.simrun import BUILDS, ROOT
+from openkpu.tb.simrun import ROOT, builds
 
 SMALL_RAM = 256  # rows of the AI RAM here
 TROUBLE = re.compile(r"(ERROR:|Latch inferred|multiple conflicting drivers|found logic loop)")
@@ -57,8 +57,7 @@ def script(config: configs.Config, commands: list[str]) -> str:
 
 def yosys(config: configs.Config, commands: list[str]) -> dict:
     """Run the script; what ``stat`` counted. SynthError when Yosys found trouble."""
-    BUILDS.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="synth_", dir=BUILDS) as tmp:
+    with tempfile.TemporaryDirectory(prefix="synth_", dir=builds()) as tmp:
         folder = Path(tmp).relative_to(ROOT)  # the WebAssembly sandbox has a /tmp of its own
         text = script(config, [*commands, f"tee -q -o {folder}/stat.json stat -json"])
         (ROOT / folder / "run.ys").write_text(text)
@@ -160,13 +159,14 @@ def check_all(names: list[str]) -> int:
     return int(bad > 0)
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is clean, 1 when not, 2 for a bad request."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command.Parser(prog="synth", description=__doc__)
     parser.add_argument("--check", action="store_true", help="elaborate, map nothing")
     parser.add_argument("--json", type=Path, help="write the table to this file, too")
     parser.add_argument("names", nargs="*", help="configurations; default: nano, --check: all")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
+    command.check_outputs([args.json])
     try:
         chosen = [configs.load(name) for name in args.names]
     except configs.ConfigError as error:
@@ -192,4 +192,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

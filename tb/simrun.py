@@ -8,6 +8,7 @@ fails, the exception carries the last lines of the simulator's log.
 
 import contextlib
 import fcntl
+import functools
 import glob
 import hashlib
 import importlib.metadata
@@ -22,16 +23,13 @@ from pathlib import Path
 
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
-from openkpu.tb import seeds, watchdog
+from openkpu.tb import places, seeds, watchdog
 from openkpu.tb.coverage import instrument, waivers
 
 import openkpu
 
 ROOT = Path(__file__).resolve().parents[1]
 PARENT = Path(openkpu.__file__).resolve().parents[1]  # where the package openkpu lies
-# an installed package keeps its builds out of site-packages
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "openkpu"
-BUILDS = (ROOT if (ROOT / "pyproject.toml").is_file() else CACHE) / "sim_build"
 SIMS = ("icarus", "verilator")
 LOG_TAIL = 60  # lines of the log that a failure shows
 
@@ -64,6 +62,20 @@ def prepare_path() -> None:
         os.environ["PATH"] = os.pathsep.join([shim, python_bin, *parts])
 
 
+@functools.cache
+def builds() -> Path:
+    """The folder of all builds; ToolError when there is none that can be written."""
+    try:
+        return places.builds(ROOT)
+    except places.PlaceError as error:
+        raise ToolError(str(error)) from None
+
+
+def named(path: Path) -> Path:
+    """A file of the checkout by a path that every tool takes."""
+    return places.tool_root(ROOT) / path.relative_to(ROOT)
+
+
 def expand(sources: Sequence[str | Path]) -> list[Path]:
     """Files named relative to the root; ``*`` patterns are expanded in sorted order."""
     found: list[Path] = []
@@ -93,7 +105,7 @@ def build(
     at random values. ``waves``: FST recording compiled in.
     """
     prepare_path()
-    files = expand(sources)
+    files, place = expand(sources), builds()
     args = list(BUILD_ARGS[sim])
     covered, makeflags = instrument.wanted(sim, top), MAKEFLAGS
     control = ""
@@ -111,7 +123,7 @@ def build(
         makeflags = instrument.faster_build(MAKEFLAGS)
     runtime_key = repr((_version(sim), waves, makeflags, covered))
     runtime_key = hashlib.sha256(runtime_key.encode()).hexdigest()[:8]
-    runtime = BUILDS / f"runtime_{runtime_key}"
+    runtime = place / f"runtime_{runtime_key}"
     includes = sorted({f.parent for f in ROOT.glob("rtl/**/*.vh")})
     headers = [h for d in includes for h in sorted(d.glob("*.vh"))]
     versions = [importlib.metadata.version("cocotb"), _version(sim)]
@@ -119,7 +131,7 @@ def build(
     digest = hashlib.sha256(key.encode())
     for file in [*files, *headers]:
         digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
-    folder = BUILDS / f"{sim}_{top}_{digest.hexdigest()[:12]}"
+    folder = place / f"{sim}_{top}_{digest.hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -133,9 +145,9 @@ def build(
                     shutil.copy(ready, folder)
             with _makeflags(makeflags), _quiet():
                 try:
-                    get_runner(sim).build(
-                        sources=files,
-                        includes=includes,
+                    watchdog.watched(get_runner(sim), None, gently=True).build(
+                        sources=[named(file) for file in files],
+                        includes=[named(include) for include in includes],
                         defines=dict(defines or {}),
                         parameters=dict(params or {}),
                         hdl_toplevel=top,
@@ -156,7 +168,7 @@ def build(
 
 def _keep_runtime(folder: Path, runtime: Path) -> None:
     """Keep Verilator's own objects, the same in every build and four fifths of its time."""
-    with tempfile.TemporaryDirectory(dir=BUILDS) as tmp:
+    with tempfile.TemporaryDirectory(dir=runtime.parent) as tmp:
         ready = Path(tmp) / "ready"
         ready.mkdir()
         for item in folder.glob("verilated*.o"):

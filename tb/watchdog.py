@@ -9,6 +9,7 @@ OPENKPU_SIM_SECONDS is the limit of one simulation in seconds; unset or 0 means 
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
@@ -17,6 +18,9 @@ from cocotb_tools.runner import Runner
 
 VARIABLE = "OPENKPU_SIM_SECONDS"
 TEST_SECONDS = 1800  # of one simulation in a test, several times the longest on a busy machine
+
+
+GRACE = 5.0  # seconds
 
 
 class Overrun(Exception):
@@ -35,10 +39,11 @@ def seconds() -> float | None:
     return value or None
 
 
-def watched(runner: Runner, limit: float | None) -> Runner:
+def watched(runner: Runner, limit: float | None, gently: bool = False) -> Runner:
     """The runner, whose commands are killed with all their children after ``limit`` seconds.
 
-    Overrun then comes out of ``runner.test``.
+    Overrun then comes out of ``runner.test``. ``gently``: they get GRACE seconds to clean up first,
+    as compilers do with their temporary files.
     """
 
     def execute(cmds: Sequence[list[str]], cwd: str | Path, stdout: TextIO | None = None) -> None:
@@ -57,7 +62,7 @@ def watched(runner: Runner, limit: float | None) -> Runner:
                 raise Overrun(f"killed after {limit:g} s ({VARIABLE})") from None
             finally:
                 # also what a simulator that has ended left running, and on Ctrl-C
-                _kill(process)
+                _kill(process, GRACE if gently else 0)
             if status:
                 raise RuntimeError(f"{cmd[0]} ended with status {status}")
 
@@ -65,9 +70,16 @@ def watched(runner: Runner, limit: float | None) -> Runner:
     return runner
 
 
-def _kill(process: subprocess.Popen) -> None:
-    """End every process of the group."""
+def _kill(process: subprocess.Popen, grace: float) -> None:
+    """End every process of the group; those that do not end by themselves within ``grace``."""
     try:
+        if grace:
+            os.killpg(process.pid, signal.SIGTERM)
+            end = time.monotonic() + grace
+            while time.monotonic() < end:
+                process.poll()
+                os.killpg(process.pid, 0)
+                time.sleep(0.01)
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass

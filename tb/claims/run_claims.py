@@ -5,6 +5,7 @@
 """
 
 import json
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -73,5 +74,6 @@ def _simulate(
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the simulation too
     what, *ids = sys.argv[1:]
     print(json.dumps(run_ungated() if what == "ungated" else run(what, ids or None)))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from openkpu.models.compare import First, difference
 from openkpu.tb.device.registers import COUNTERS
 
 Say = Callable[..., None]  # an event's name, and its fields by keyword
@@ -23,12 +24,11 @@ class Events:
         self.stream.flush()
 
 
-def mismatches(y: np.ndarray, unknown: np.ndarray, *expected: np.ndarray) -> int:
-    """Bytes that differ from any of the expected maps, or are unknown."""
-    wrong = unknown.astype(bool)
-    for other in expected:
-        wrong = wrong | (y != other.view(np.uint8))
-    return int(wrong.sum())
+def mismatches(
+    y: np.ndarray, unknown: np.ndarray, *expected: np.ndarray
+) -> tuple[int, First | None]:
+    """(bytes that differ from any of the expected maps or are unknown, the first one)."""
+    return difference(y, *expected, unknown=unknown)
 
 
 def counts(row: np.ndarray, before: np.ndarray) -> dict[str, int]:

@@ -13,14 +13,14 @@ import cocotb
 from openkpu.tb.device import requests
 from openkpu.tb.device.device import Device
 from openkpu.tb.device.events import Events, Say
-from openkpu.tb.device.run_digits import run_digits
 from openkpu.tb.device.run_model import run_model
+from openkpu.tb.device.run_network import run_network
 from openkpu.tb.device.run_random import run_random
 from openkpu.tb.device.run_stream import run_streams
 from openkpu.tb.device.run_vectors import run_vectors
 
 RUNNERS: dict[type, Callable[..., Awaitable[None]]] = {
-    requests.DigitsRequest: run_digits,
+    requests.NetworkRequest: run_network,
     requests.VectorsRequest: run_vectors,
     requests.ModelRequest: run_model,
     requests.StreamRequest: run_streams,

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pickle
+import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -36,14 +37,19 @@ def parameters(
 
 
 def build(
-    sim: str, config: Config, storage_bytes: int = 0, waves: bool = False, rounding: int = 0
+    sim: str,
+    config: Config,
+    storage_bytes: int = 0,
+    waves: bool = False,
+    rounding: int = 0,
+    **more: int,
 ) -> Path:
     """Build the bench unless it is there; ``rounding`` as the RTL's parameter ROUNDING."""
     return simrun.build(
         sim,
         "tb_top",
         SOURCES,
-        params=parameters(config, storage_bytes, rounding),
+        params=parameters(config, storage_bytes, rounding, **more),
         public=PUBLIC,
         random_start=False,
         waves=waves,
@@ -87,10 +93,15 @@ def run_job(
 
 @contextlib.contextmanager
 def _listener(pipe: Path, on_event: Callable[[Event], None]) -> Iterator[None]:
-    """Call ``on_event`` for every JSON line that is written into the named pipe."""
+    """Call ``on_event`` for every JSON line that is written into the named pipe.
+
+    What ``on_event`` raises ends the block and comes out of it.
+    """
     os.mkfifo(pipe)
     # opened for writing too, so that neither side waits for the other and a reader never sees EOF
     handle = os.open(pipe, os.O_RDWR)
+
+    failed: list[Exception] = []
 
     def listen() -> None:
         with open(handle, closefd=False) as stream:
@@ -98,12 +109,22 @@ def _listener(pipe: Path, on_event: Callable[[Event], None]) -> Iterator[None]:
                 event = json.loads(line)
                 if event["event"] == "_closed":
                     return
-                on_event(event)
+                if failed:
+                    continue  # the simulator must not wait for a reader until it is ended
+                try:
+                    on_event(event)
+                except Exception as error:
+                    failed.append(error)
+                    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     thread = threading.Thread(target=listen, daemon=True)
     thread.start()
     try:
         yield
+    except KeyboardInterrupt:
+        if failed:
+            raise failed[0] from None
+        raise
     finally:
         os.write(handle, b'{"event": "_closed"}\n')
         thread.join()

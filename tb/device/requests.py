@@ -2,8 +2,8 @@
 """What a command asks of the simulated device: one type for each kind of run.
 
 A command makes a request and gives it to ``launch.run_job``; inside the simulator ``job.py`` hands
-it to the module of the same name: DigitsRequest to run_digits.py, and so on. The module's docstring
-lists the events that come back.
+it to the module of the same name: NetworkRequest to run_network.py, and so on. The docstring of the
+module lists the events that come back.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class RequestError(TypeError):
 
 
 @dataclass
-class DigitsRequest:
+class NetworkRequest:
     """A network in task-list mode, image after image."""
 
     network: Network
@@ -94,8 +94,8 @@ class RandomRequest:
     cases: list[Case]
 
 
-Request = DigitsRequest | VectorsRequest | ModelRequest | StreamRequest | RandomRequest
-KINDS = (DigitsRequest, VectorsRequest, ModelRequest, StreamRequest, RandomRequest)
+Request = NetworkRequest | VectorsRequest | ModelRequest | StreamRequest | RandomRequest
+KINDS = (NetworkRequest, VectorsRequest, ModelRequest, StreamRequest, RandomRequest)
 
 
 def check(request: object) -> None:

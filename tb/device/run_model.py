@@ -10,6 +10,7 @@ from collections.abc import Callable
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
+from openkpu.models.compare import difference
 from openkpu.models.kmodel import (
     Fetch,
     LayerEvent,
@@ -137,7 +138,8 @@ class ModelRun:
         if not event.selected:
             return
         seen, unknown = event.info["seen"], event.info["unknown"].astype(bool)
-        wrong = unknown | (event.y != event.expected) | (seen != event.expected)
+        # as it lay in the AI RAM, and as the host was given it
+        wrong, first = difference(seen, event.expected, unknown=unknown | (event.y != seen))
         self.maps[f"{self.run}/{self.offset + event.index}/{event.step.batch}"] = seen
         self.say(
             "layer",
@@ -148,7 +150,8 @@ class ModelRun:
             counters=event.info["counters"],
             macs=event.golden.macs,
             macs_gated=event.golden.macs_gated,
-            mismatching_bytes=int(wrong.sum()),
+            mismatching_bytes=wrong,
+            first=first,
         )
 
 

@@ -22,7 +22,7 @@ async def run_vectors(device: Device, request: VectorsRequest, say: Say) -> None
             layer.arg, layer.x, layer.weights, layer.bn, layer.act, eight_bit=layer.eight_bit
         )
         tables = Tables(layer.weights, layer.bn, layer.act)
-        failure = None
+        failure, first = None, None
         try:
             y, unknown = await device.run_layer(
                 layer.arg,
@@ -32,7 +32,7 @@ async def run_vectors(device: Device, request: VectorsRequest, say: Say) -> None
                 limit=limit,
                 beat=lambda cycles, number=number: say("beat", index=number, cycles=cycles),
             )
-            wrong = mismatches(y, unknown, layer.y, golden.y)
+            wrong, first = mismatches(y, unknown, layer.y, golden.y)
         except (DeviceError, DeviceTimeout) as error:
             failure, wrong = str(error), int(layer.y.size)
         records = await device.back.perf_records()
@@ -45,6 +45,7 @@ async def run_vectors(device: Device, request: VectorsRequest, say: Say) -> None
             "layer",
             index=number,
             mismatching_bytes=wrong,
+            first=first,
             counters=counters,
             failure=failure,
             golden_differs=int((golden.y != layer.y).sum()),

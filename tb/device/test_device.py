@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from openkpu.models import configs, digits
 from openkpu.tb.device import launch
-from openkpu.tb.device.requests import DigitsRequest
+from openkpu.tb.device.requests import NetworkRequest
 from openkpu.tb.simrun import ROOT, SIMS, run
 
 VECTORS = ROOT / "models/tests/data/vectors"
@@ -104,7 +104,7 @@ def test_counter_is_the_time_that_passes() -> None:
     network = digits.load_network()
     events: list[dict] = []
     images = digits.load_data()[1].pixels[:2]
-    request = DigitsRequest(network, images, limit=100_000)
+    request = NetworkRequest(network, images, limit=100_000)
     launch.run_job("verilator", configs.load("nano"), request, events.append)
     found = [event for event in events if event["event"] == "image"]
     assert len(found) == 2

@@ -6,13 +6,13 @@ import asyncio
 import pytest
 from openkpu.models import configs
 from openkpu.tb.device import job, launch, requests
-from openkpu.tb.device.requests import DigitsRequest, RequestError
+from openkpu.tb.device.requests import NetworkRequest, RequestError
 
-KNOWN = "DigitsRequest, VectorsRequest, ModelRequest, StreamRequest, RandomRequest"
-UNKNOWN = [({"kind": "walk"}, "dict"), (None, "NoneType"), (DigitsRequest, "type")]
+KNOWN = "NetworkRequest, VectorsRequest, ModelRequest, StreamRequest, RandomRequest"
+UNKNOWN = [({"kind": "walk"}, "dict"), (None, "NoneType"), (NetworkRequest, "type")]
 
 
-class Walk(DigitsRequest):
+class Walk(NetworkRequest):
     """Looks like digits."""
 
 

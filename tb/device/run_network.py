@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator's side of digits: a network in task-list mode; every layer's map is compared.
+"""The simulator's side of a network: it runs in task-list mode; every layer's map is compared.
 
 Events: ``beat``, ``image`` with the result, what its layers and the inference counted, and the
 cycles of the bench from the start to the interrupt.
@@ -12,7 +12,7 @@ from openkpu.models.network import Network
 from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
 from openkpu.tb.device.events import Say, counts, mismatches
 from openkpu.tb.device.registers import COUNTERS
-from openkpu.tb.device.requests import DigitsRequest
+from openkpu.tb.device.requests import NetworkRequest
 
 
 async def watch_layers(device: Device, network: Network, maps: list) -> None:
@@ -25,7 +25,7 @@ async def watch_layers(device: Device, network: Network, maps: list) -> None:
         number += 1
 
 
-async def run_digits(device: Device, request: DigitsRequest, say: Say) -> None:
+async def run_network(device: Device, request: NetworkRequest, say: Say) -> None:
     """Every image of the request, until one fails."""
     network, images = request.network, request.images
     storage = network.storage(images)
@@ -55,7 +55,7 @@ async def run_digits(device: Device, request: DigitsRequest, say: Say) -> None:
         size = int(np.prod(network.out_shape))
         data, unknown = await device.back.read_storage(storage.results[number], size)
         shape = network.out_shape
-        wrong = mismatches(data.reshape(shape), unknown.reshape(shape), golden.y)
+        wrong, first = mismatches(data.reshape(shape), unknown.reshape(shape), golden.y)
         expected = len(network.layers)
         if failure is None and not (len(records) == len(maps) == expected):
             failure = f"{len(records)} layers finished instead of {expected}"
@@ -63,13 +63,15 @@ async def run_digits(device: Device, request: DigitsRequest, say: Say) -> None:
         for i, (result, row, (y, bad)) in enumerate(
             zip(golden.layers, records, maps, strict=False)
         ):
+            differ, place = mismatches(y, bad, result.y)
             layers.append(
                 {
                     "index": i,
                     "counters": counts(row, before),
                     "macs": result.macs,
                     "macs_gated": result.macs_gated,
-                    "mismatching_bytes": mismatches(y, bad, result.y),
+                    "mismatching_bytes": differ,
+                    "first": place,
                 }
             )
             before = row
@@ -80,6 +82,7 @@ async def run_digits(device: Device, request: DigitsRequest, say: Say) -> None:
             index=number,
             y=data.tolist(),
             mismatching_bytes=wrong,
+            first=first,
             layers=layers,
             failure=failure,
             inference=inference,

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configurations that no device can have, and ones that anybody may add."""
+
+import re
+from pathlib import Path
+
+import pytest
+from openkpu.models import configs
+from openkpu.models.configs import ConfigError
+
+TEXT = configs.CONFIGS.read_text(encoding="utf-8")
+
+
+def write(folder: Path, **values: object) -> Path:
+    """configs.toml with one more table, [mine]: nano with ``values``."""
+    rows = {"n_y": 2, "n_z": 2, "for": '"trying"', **values}
+    lines = [f"{key} = {value}" for key, value in rows.items() if value is not None]
+    path = folder / "configs.toml"
+    path.write_text("\n".join([TEXT, "", "[mine]", *lines, ""]), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"ahb_width": 48}, "ahb_width = 48, expected 32, 64 or 128"),
+        ({"n_y": 3}, "n_y = 3, expected 2, 4, 8 or 16"),
+        ({"n_y": 1}, "n_y = 1, expected 2"),
+        ({"n_y": 32}, "n_y = 32, expected 2"),
+        ({"n_z": 12}, "n_z = 12, expected a power of two from 2 to 64"),
+        ({"n_z": 128}, "n_z = 128, expected a power of two from 2 to 64"),
+        ({"n_y": 4, "n_z": 64}, "n_y * n_z = 256 lanes, expected 128"),
+        ({"weight_bits": 12}, "weight_bits = 12, expected 8 or 16"),
+        ({"ai_ram_rows": 100}, "ai_ram_rows = 100, expected a power of two"),
+        ({"ai_ram_rows": 8}, "ai_ram_rows = 8, expected"),
+        ({"ai_ram_rows": 65536}, "ai_ram_rows = 65536, expected"),
+        ({"wbuf_rows": 32}, "wbuf_rows = 32, expected a power of two from 64"),
+        ({"wbuf_rows": 96}, "wbuf_rows = 96, expected a power of two from 64"),
+        ({"tile_rows": 16}, "tile_rows = 16, expected a power of two from 32"),
+        ({"tile_rows": 48}, "tile_rows = 48, expected a power of two from 32"),
+        ({"pix_fifo_depth": 1}, "pix_fifo_depth = 1, expected 2 words or more"),
+        ({"wbuf_rows": 1 << 40}, "wbuf_rows = 1099511627776, expected an integer from 1 to"),
+        ({"n_y": "true"}, "n_y = True, expected an integer"),
+        ({"for": None}, "missing key 'for'"),
+        ({"for": '" "'}, "for = ' ', expected what it is for"),
+        ({"for": "7"}, "for = 7, expected what it is for"),
+    ],
+)
+def test_refused(values: dict[str, object], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        configs.load("mine", write(tmp_path, **values))
+    assert str(caught.value).startswith(f"configs.toml: [mine] {message}"), caught.value
+
+
+def test_a_key_that_is_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "configs.toml"
+    path.write_text("mine = 3\n" + TEXT, encoding="utf-8")
+    with pytest.raises(ConfigError, match="mine is no table"):
+        configs.load("mine", path)
+
+
+def test_one_more_is_fine(tmp_path: Path) -> None:
+    path = write(tmp_path, n_y=8, n_z=16, ahb_width=128, ai_ram_rows=16, wbuf_rows=64)
+    assert configs.names(path)[-1] == "mine" and configs.load("mine", path).macs == 1152
+
+
+def test_limits_are_those_of_the_rtl() -> None:
+    """Every elaboration check on a parameter of configs.toml has its bound here."""
+    found = set()
+    for file in (configs.CONFIGS.parent / "rtl").rglob("*.v"):
+        found |= set(re.findall(r"\b(ILLEGAL_\w+|\w+_needs_\w+) u_", file.read_text("utf-8")))
+    known = {
+        "ILLEGAL_WEIGHT_BITS_8_OR_16",
+        "ILLEGAL_N_Y_2_4_8_16",
+        "ILLEGAL_N_Z_2_TO_64",
+        "ILLEGAL_MORE_THAN_128_LANES",
+        "ILLEGAL_TILE_ROWS_POWER_OF_TWO_FROM_32",
+        "ILLEGAL_WBUF_ROWS_POWER_OF_TWO_FROM_64",
+        "ILLEGAL_AI_RAM_ROWS_16_TO_32768",
+        "ahb_master_needs_ahb_w_32_64_or_128",
+    }
+    assert known <= found, known - found

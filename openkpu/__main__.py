@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""openkpu COMMAND ...: every command of the project under one name; `make` runs the same.
+
+Exit status: 0 good, 1 a mismatch or a failure, 2 a request that cannot be met, 130 after Ctrl-C,
+143 after SIGTERM.
+"""
+
+import difflib
+import importlib
+import sys
+
+from openkpu import __version__
+from openkpu.scripts import command
+
+# name: (module with main(argv), what it does)
+COMMANDS = {
+    "sim": ("openkpu.scripts.sim", "digits, vectors, a network or a K210 model on the RTL"),
+    "stream": ("openkpu.scripts.run_stream", "digits in one continuous run"),
+    "stalls": ("openkpu.scripts.stalls", "draw where the cycles of a report's layers went"),
+    "kmodel": ("openkpu.models.kmodel.__main__", "show what is in a K210 model"),
+    "vectors": ("openkpu.scripts.make_vectors", "write layer vectors"),
+    "configs": ("openkpu.scripts.configs", "print the table of configurations"),
+    "regress": ("openkpu.scripts.regress", "every test with one seed after the other"),
+    "coverage": ("openkpu.scripts.coverage", "device tests with coverage"),
+    "bench-continuous": ("openkpu.scripts.bench_continuous", "what continuous inference saves"),
+    "lint": ("openkpu.scripts.lint", "linters of Verilog and Python"),
+    "synth": ("openkpu.scripts.synth", "map a configuration to ECP5, or check all"),
+    "claims": ("openkpu.scripts.check_claims", "break each claim, see its test fail"),
+    "claim-table": ("openkpu.scripts.claim_table", "write docs/claims.md"),
+    "registers": ("openkpu.scripts.gen_regs", "write what follows from the register description"),
+    "fields": ("openkpu.scripts.gen_fields", "write the Verilog header of fields"),
+}
+
+
+def usage() -> str:
+    """The list of commands."""
+    lines = [f"  {name:<17} {text}" for name, (_, text) in COMMANDS.items()]
+    head = f"openkpu {__version__}\nusage: openkpu COMMAND ... (openkpu COMMAND --help tells more)"
+    return "\n".join([head, "", *lines])
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command; returns its exit status."""
+    return command.run(dispatch, sys.argv[1:] if argv is None else argv)
+
+
+def dispatch(argv: list[str] | None) -> int:
+    """The command that the first word names, with the words behind it."""
+    name, *rest = argv or [""]
+    if name in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if name == "--version":
+        print(f"openkpu {__version__}")
+        return 0
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(COMMANDS)}"
+        said = f"unknown command {name!r}" if name else "no command"
+        raise command.UsageError(f"{said}, {hint}")
+    return importlib.import_module(COMMANDS[name][0]).main(rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

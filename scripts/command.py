@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every command has in common: exit status, signals, one line for a bad request.
+
+Exit status: 0 good, 1 something did not match or failed, 2 the request could not be met, 130 ended
+by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, 141 when the reader of the output went away.
+"""
+
+import argparse
+import contextlib
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from openkpu.tb import seeds
+
+MISMATCH, BAD_REQUEST = 1, 2
+GRACE = 20  # seconds for a process to clean up
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+Main = Callable[[list[str] | None], int]
+
+
+class UsageError(ValueError):
+    """One line about a request that cannot be met."""
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked the command to end; whoever cleans up on Ctrl-C cleans up for it too."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose complaint is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def _stop(number: int, _frame: FrameType | None) -> NoReturn:
+    """Raise Stopped once; the clean-up that follows is not interrupted again."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    raise Stopped(number)
+
+
+def run(main: Main, argv: list[str] | None = None) -> int:
+    """The exit status of ``main(argv)``, whatever ends it.
+
+    While it runs, SIGINT, SIGTERM and SIGHUP raise Stopped in the main thread, so that simulators
+    are ended and temporary folders removed on the way out.
+    """
+    before = {number: signal.signal(number, _stop) for number in SIGNALS}
+    try:
+        status = main(argv)
+        sys.stdout.flush()
+        return status
+    except Stopped as stopped:
+        _say(f"\n{'interrupted' if stopped.number == signal.SIGINT else 'terminated'}")
+        return 128 + stopped.number
+    except BrokenPipeError:
+        # what is still in the buffer has no reader; Python would complain when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except (UsageError, seeds.SeedError) as error:
+        return complain(error)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return complain(f"{where}{error.strerror or error}")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def complain(error: object) -> int:
+    """One line on stderr; the status of a bad request."""
+    _say(f"error: {' '.join(str(error).split())}")
+    return BAD_REQUEST
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def ending(process: subprocess.Popen) -> Iterator[None]:
+    """Whatever ends the block early ends ``process`` too, which may clean up first."""
+    try:
+        yield
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+# ---- argument types: each names what it got and what it takes
+def whole(least: int, most: int, what: str = "a whole number") -> Callable[[str], int]:
+    """argparse type: an integer from ``least`` to ``most``."""
+
+    def convert(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"{text!r}: expected {what} from {least} to {most}")
+        return int(text)
+
+    return convert
+
+
+def real(text: str) -> float:
+    """argparse type: a finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number that is finite")
+    return value
+
+
+def factor(text: str) -> float:
+    """argparse type: a finite number other than 0."""
+    if not (value := real(text)):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number other than 0")
+    return value
+
+
+SEED = whole(0, seeds.LIMIT - 1)
+
+
+# ---- files that a command will write
+def check_output(path: Path, suffix: str | None = None) -> None:
+    """UsageError unless a file can be written at ``path``; nothing is left there."""
+    if suffix and path.suffix.lower() != suffix:
+        raise UsageError(f"{path}: expected a name that ends in {suffix}")
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder, expected a file")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise UsageError(f"{path}: the folder does not exist")
+    try:
+        if path.exists():
+            with open(path, "ab"):
+                pass
+        else:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def check_outputs(paths: Sequence[Path | None]) -> None:
+    """``check_output`` for each that is given; UsageError when two are one file."""
+    given = [path for path in paths if path]
+    for path in given:
+        check_output(path)
+    if len({path.resolve() for path in given}) < len(given):
+        raise UsageError(f"{given[0]}: named for two outputs")

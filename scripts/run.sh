@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run.sh <arguments of python>: this checkout's Python with this checkout's modules, tools first on PATH.
+# It is replaced by Python, so that a signal to make reaches the command itself.
+root=$(cd "$(dirname "$0")/.." && pwd -P)
+. "$root/scripts/where.sh"
+[ -x "$venv/bin/python" ] || {
+  echo "error: $venv is not set up; run 'make setup'" >&2
+  exit 2
+}
+PATH=$root/scripts/bin:$venv/bin:$PATH
+PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
+export PATH PYTHONPATH
+# nothing of Python's own belongs into a checkout that cannot be written
+[ -w "$root" ] || export PYTHONDONTWRITEBYTECODE=1
+exec "$venv/bin/python" "$@"

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A saved network: every inference on the RTL, every layer against the golden model.
+
+docs/networks.md tells how such a file is made.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from openkpu.models.compare import describe
+from openkpu.models.configs import Config
+from openkpu.models.network import Network, NetworkError, NetworkRun
+from openkpu.models.roofline import network_cycles
+from openkpu.scripts import report, rtl
+from openkpu.scripts.end_to_end import PERF, START, EndToEnd, unmeasured
+from openkpu.tb import seeds
+from openkpu.tb.device import launch
+from openkpu.tb.device.requests import NetworkRequest
+
+LIMIT = 60  # an inference may take so many times its roofline, and 50,000 cycles more
+SEED = 210  # of random maps, when the environment has none
+Counters = list[dict[str, int]]
+# (number, result, cycles, wrong bytes) -> the line that the reader sees
+Told = Callable[[int, npt.NDArray[np.uint8], int, int], str]
+
+
+def check(network: Network, config: Config) -> None:
+    """NetworkError for the first layer that a device of this configuration refuses."""
+    network.validate(config.ai_ram_rows)
+    if not network.eight_bit and config.weight_bits < 16:
+        raise NetworkError(f"16-bit weights, configuration {config.name} takes 8-bit ones")
+    for i, arg in enumerate(network.layers):
+        rows = arg.weight_rows(config.n_z)
+        if rows > config.wbuf_rows:
+            raise NetworkError(
+                f"layer {i}: {rows} rows of weights at once, the buffer of configuration"
+                f" {config.name} has {config.wbuf_rows}"
+            )
+
+
+def load_maps(path: str | Path, shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
+    """(n, C, H, W) bytes from a .npy file with n maps or one; NetworkError with one line."""
+    try:
+        with open(path, "rb") as stream:
+            maps = np.lib.format.read_array(stream, allow_pickle=False)
+    except OSError as error:
+        raise NetworkError(f"{path}: {error.strerror or error}") from None
+    except (ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
+        raise NetworkError(f"{path}: not a complete .npy file: {error}") from None
+    if maps.dtype not in (np.uint8, np.int8):
+        raise NetworkError(f"{path}: {maps.dtype}, expected uint8 or int8")
+    maps = maps[None] if maps.ndim == 3 else maps
+    if maps.ndim != 4 or not len(maps) or maps.shape[1:] != shape:
+        raise NetworkError(f"{path}: shape {maps.shape}, expected {shape} or (n, *{shape})")
+    return np.ascontiguousarray(maps).view(np.uint8)
+
+
+def run(args: argparse.Namespace) -> bool:
+    """Run the network; True when every byte of every layer matched."""
+    network = Network.load(args.network)
+    try:
+        check(network, args.config)
+    except NetworkError as error:
+        raise NetworkError(f"{args.network}: {error}") from None
+    if args.input:
+        images, source = load_maps(args.input, network.in_shape), str(args.input)
+    else:
+        given = seeds.environment()
+        seed = SEED if given is None else given
+        size = (args.images or 1, *network.in_shape)
+        images = np.random.default_rng(seed).integers(0, 256, size, dtype=np.uint8)
+        source = f"random, seed {seed}"
+    shapes = " -> ".join("x".join(map(str, s)) for s in (network.in_shape, network.out_shape))
+    print(
+        f"{args.network}: {len(network.layers)} layers, {shapes},"
+        f" {8 if network.eight_bit else 16}-bit weights, configuration {args.config.name}"
+        f" ({args.config.macs} MACs)\n{len(images)} input maps: {source}"
+    )
+    results: list[npt.NDArray[np.uint8]] = []
+
+    def told(number: int, y: npt.NDArray[np.uint8], cycles: int | None, wrong: int) -> str:
+        results.append(y)
+        took = "" if cycles is None else f"  {cycles:>8} cycles"
+        return f"map {number:>3}{took}  {f'{wrong} bytes differ' if wrong else 'ok'}"
+
+    if args.golden:
+        runs = [network.run(image) for image in images]
+        for number, one in enumerate(runs):
+            print(told(number, one.y.view(np.uint8), None, 0))
+        records, per_inference, good = golden_records(args, network, runs), [], True
+    else:
+        records, per_inference, good = simulated(args, network, images, told)
+    more: dict[str, Any] = {"end_to_end": unmeasured("no simulator ran or nothing finished")}
+    if per_inference and len(records) == len(per_inference) * len(network.layers):
+        more = summary(args, network, records, per_inference)
+    if args.output and results:
+        np.save(args.output, np.stack(results).reshape(-1, *network.out_shape))
+        print(f"results: {args.output}")
+    if args.report:
+        simulator = "golden" if args.golden else args.sim
+        report.write(args.report, args.config, simulator, records, **more)
+        print(f"report: {args.report}")
+    return good
+
+
+def golden_records(
+    args: argparse.Namespace, network: Network, runs: list[NetworkRun]
+) -> list[report.LayerRecord]:
+    """Records of the golden model alone."""
+    return [
+        report.record(
+            args.config,
+            f"image{number}/L{i:02d}",
+            arg,
+            macs=result.macs,
+            macs_gated=result.macs_gated,
+            mismatching_bytes=0,
+            counters=None,
+            eight_bit=network.eight_bit,
+        )
+        for number, one in enumerate(runs)
+        for i, (arg, result) in enumerate(zip(network.layers, one.layers, strict=True))
+    ]
+
+
+def simulated(
+    args: argparse.Namespace, network: Network, images: npt.NDArray[np.uint8], told: Told
+) -> tuple[list[report.LayerRecord], Counters, bool]:
+    """(records, counters per inference, everything matched); ``told`` gives each map's line."""
+    records: list[report.LayerRecord] = []
+    per_inference: Counters = []
+    progress = rtl.Progress()
+    state = {"good": True}
+
+    def on_event(event: launch.Event) -> None:
+        if event["event"] == "beat":
+            progress.show(f"image {event['index']}: {event['cycles']} cycles ...")
+        elif event["event"] == "rules":
+            progress.line(event["text"])
+            state["good"] = False
+        elif event["event"] == "image":
+            image(event)
+
+    def image(event: launch.Event) -> None:
+        number = event["index"]
+        wrong = event["mismatching_bytes"] + sum(
+            layer["mismatching_bytes"] for layer in event["layers"][:-1]
+        )
+        for layer in event["layers"]:
+            i = layer["index"]
+            records.append(
+                report.record(
+                    args.config,
+                    f"image{number}/L{i:02d}",
+                    network.layers[i],
+                    macs=layer["macs"],
+                    macs_gated=layer["macs_gated"],
+                    mismatching_bytes=layer["mismatching_bytes"],
+                    counters=layer["counters"],
+                    eight_bit=network.eight_bit,
+                )
+            )
+        if event["failure"]:
+            progress.line(f"image {number:>3}  {event['failure']}")
+            state["good"] = False
+            return
+        per_inference.append(event["inference"])
+        y = np.array(event["y"], dtype=np.uint8)
+        progress.line(told(number, y, event["inference"]["total"], wrong))
+        for layer in event["layers"]:
+            if layer["first"]:
+                text = describe(layer["mismatching_bytes"], layer["first"])
+                progress.line(f"  L{layer['index']:02d}: {text}")
+        if event["first"]:
+            text = describe(event["mismatching_bytes"], event["first"])
+            progress.line(f"  result in storage: {text}")
+        state["good"] &= not (wrong or any(la["mismatching_bytes"] for la in event["layers"]))
+
+    limit = 50_000 + LIMIT * network_cycles(args.config, network.layers)
+    request = NetworkRequest(network, images, limit)
+    rtl.simulate(args, request, on_event, network.storage(images).data.size)
+    return records, per_inference, state["good"] and len(per_inference) == len(images)
+
+
+def summary(
+    args: argparse.Namespace,
+    network: Network,
+    records: list[report.LayerRecord],
+    per_inference: list[dict[str, int]],
+) -> dict[str, Any]:
+    """Print and return the figures of docs/performance.md."""
+    runs = len(per_inference)
+    cycles = sum(c["total"] for c in per_inference) / runs
+    needed = sum(r.macs for r in records) / runs
+    gated = sum(c["macs_gated"] for c in per_inference) / runs
+    least = network_cycles(args.config, network.layers, eight_bit=network.eight_bit)
+    end = EndToEnd(
+        cycles=sum(c["total"] for c in per_inference),
+        layers=sum(r.cycles or 0 for r in records),
+        host_maps=0,
+        what=START,
+        clock=PERF,
+    )
+    figures = {
+        "end_to_end": end.report(runs * least),
+        "inferences": runs,
+        "cycles_per_inference": round(cycles, 1),
+        "mac_utilisation": round(needed / cycles / args.config.macs, 4),
+        "inference_roofline_cycles": least,
+        "inference_efficiency": round(least / cycles, 4),
+        "macs_per_inference": round(needed, 1),
+        "macs_gated_per_inference": round(gated, 1),
+    }
+    stalls = {name: sum(c[f"stall_{name}"] for c in per_inference) for name in report.STALLS}
+    total = sum(c["total"] for c in per_inference)
+    print(f"\ncycles per inference      {cycles:10.0f}   {end.what}")
+    print(f"  sum of its layers       {end.layers / runs:10.0f}   the host moves no maps")
+    print(
+        f"roofline                  {least:10d}   multiplications, or bytes of list, parameters,"
+        " pixels and result"
+    )
+    print(f"efficiency                {100 * least / cycles:10.1f} %")
+    print(f"MAC utilisation           {100 * figures['mac_utilisation']:10.1f} %")
+    print(f"multiplications needed    {needed:10.0f}")
+    print(f"  gated (pixel <= 0)      {gated:10.0f}   {100 * gated / needed:.1f} %")
+    print(
+        "cycles by cause           "
+        + ", ".join(
+            f"{name} {100 * value / total:.1f} %"
+            for name, value in {"array": total - sum(stalls.values()), **stalls}.items()
+        )
+    )
+    return figures

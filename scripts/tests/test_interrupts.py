@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C, SIGTERM, a closed pipe end a real simulation: no traceback, process or folder stays."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from openkpu.tb.simrun import ROOT
+
+SIM = ["sim", "--sim", "icarus", "--config", "nano", "--images", "300"]
+
+
+def start(words: list[str], folder: Path, **more: object) -> subprocess.Popen[str]:
+    """A command whose temporary files go to ``folder``, in a group of its own."""
+    env = {k: v for k, v in os.environ.items() if k not in ("SEED", "MAKEFLAGS", "MAKELEVEL")}
+    return subprocess.Popen(
+        words,
+        cwd=ROOT,
+        env={**env, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+        **more,
+    )
+
+
+def running(folder: Path) -> list[int]:
+    """Processes that know of ``folder`` by their environment, zombies left out."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"TMPDIR={folder}\0".encode() in (
+                (entry / "environ").read_bytes()
+            ):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def until(process: subprocess.Popen[str], word: str) -> None:
+    """Read its output up to a line with ``word``."""
+    for line in process.stdout:
+        if word in line:
+            return
+    raise AssertionError(f"no {word!r}: {process.stderr.read()}")
+
+
+def nothing_left(folder: Path) -> None:
+    end = time.monotonic() + 10
+    while running(folder) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not running(folder)
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_to_the_command(number: signal.Signals, tmp_path: Path) -> None:
+    process = start([sys.executable, "-m", "openkpu", *SIM], tmp_path)
+    until(process, "image   0")
+    assert len(running(tmp_path)) >= 2, "no simulator is seen: the test is blind"
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert err.strip() == ("interrupted" if number == signal.SIGINT else "terminated")
+    nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_to_make(number: signal.Signals, tmp_path: Path) -> None:
+    """Ctrl-C reaches the whole group of the terminal, SIGTERM make alone."""
+    process = start(["make", "sim", "SIM=icarus", "CONFIG=nano", "IMAGES=300"], tmp_path)
+    until(process, "image   0")
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode != 0 and "Traceback" not in err, err
+    nothing_left(tmp_path)
+
+
+def test_reader_of_a_simulation_goes_away(tmp_path: Path) -> None:
+    """The next line finds no reader: the simulation ends with it, not 300 images later."""
+    process = start([sys.executable, "-m", "openkpu", *SIM], tmp_path)
+    until(process, "image   0")
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(60) == 141 and err == ""
+    nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["openkpu", "regress", "--seeds=1", "--jobs=1"], 143),
+        (["pytest", "-p", "conftest"], 2),  # the file is elsewhere: conftest.py is named
+    ],
+)
+def test_sigterm_to_tests_ends_their_simulations(
+    words: list[str], status: int, tmp_path: Path
+) -> None:
+    folder, file = tmp_path / "tmp", tmp_path / "test_one.py"
+    folder.mkdir()
+    file.write_text(
+        "from openkpu.tb.simrun import run\n"
+        "def test_it():\n"
+        "    run('icarus', 'fifo_sync', ['rtl/lib/fifo_sync.v', 'rtl/lib/ram_1r1w_async.v'],\n"
+        "        'tb.harness.hang_tests', testcase='waits_for_ever',\n"
+        f"        env={{'OKPU_PIDS': {str(tmp_path / 'pids')!r}}})\n"
+    )
+    process = start([sys.executable, "-m", *words, str(file)], folder)
+    end = time.monotonic() + 60
+    while not (tmp_path / "pids").exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert len(running(folder)) >= 2, "no simulator is seen: the test is blind"
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == status and "Traceback" not in err, err
+    end = time.monotonic() + 10
+    while running(folder) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not running(folder)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/networks.md: its program makes a network that computes what the float weights say."""
+
+import dataclasses
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openkpu.models import configs
+from openkpu.models.digits.float_model import conv, max_pool
+from openkpu.models.generate import random_network
+from openkpu.models.network import Network, NetworkError
+from openkpu.scripts import rtl, run_network, sim, stalls
+from openkpu.scripts.command import UsageError
+from openkpu.tb.simrun import ROOT
+
+PAGE = (ROOT / "docs/networks.md").read_text(encoding="utf-8")
+(PROGRAM,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the program has run, by itself."""
+    path = tmp_path_factory.mktemp("networks")
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", PROGRAM], cwd=path, env=env, check=True)
+    return path
+
+
+def test_program_is_short() -> None:
+    assert len(PROGRAM.splitlines()) <= 30
+
+
+def test_program_computes_the_float_network(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Results of the command, times the step of the output, beside float arithmetic."""
+    words = [f"--network={folder}/net.npz", f"--input={folder}/maps.npy"]
+    assert sim.main(["--golden", *words, f"--output={folder}/results.npy"]) == 0
+    said = capsys.readouterr().out
+    assert "2 layers, 3x16x16 -> 10x1x1" in said and "PASS" in said
+    found = np.load(folder / "results.npy").view(np.int8)
+    assert found.shape == (4, 10, 1, 1)
+    rng = np.random.default_rng(1)  # as the program draws them
+    conv_w, conv_b = rng.normal(0, 0.3, (8, 3, 3, 3)), rng.normal(0, 0.1, 8)
+    fc_w, fc_b = rng.normal(0, 0.1, (10, 512)), rng.normal(0, 0.1, 10)
+    x = np.load(folder / "maps.npy") / 255
+    hidden = np.maximum(max_pool(conv(x, conv_w, conv_b)), 0)
+    wanted = hidden.reshape(4, -1) @ fc_w.T + fc_b
+    error = np.abs(found.reshape(4, 10) * (8 / 127) - wanted)
+    assert np.abs(wanted).max() > 1 and error.max() < 3 * 8 / 127, error.max()
+
+
+def test_on_the_rtl_then_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A real run; its report becomes a picture whose parts add up."""
+    from PIL import Image
+
+    report = folder / "report.json"
+    words = ["--sim=icarus", "--config=nano", f"--network={folder}/net.npz", "--images=1"]
+    assert sim.main([*words, f"--report={report}"]) == 0
+    content = json.loads(report.read_text())
+    assert content["totals"]["inferences"] == 1 and len(content["layers"]) == 2
+    _, names, cycles = stalls.load(report)
+    assert names == ["image0/L00", "image0/L01"]
+    sums = [sum(values) for values in zip(*cycles.values(), strict=True)]
+    assert sums == [layer["cycles"] for layer in content["layers"]]
+    capsys.readouterr()
+    assert stalls.main([str(report)]) == 0
+    assert f"picture: {folder / 'report.png'}" in capsys.readouterr().out
+    with Image.open(folder / "report.png") as picture:
+        colours = {f"#{r:02x}{g:02x}{b:02x}" for _, (r, g, b, *_) in picture.getcolors(1 << 20)}
+    assert stalls.COLOURS["array"] in colours and stalls.COLOURS["bus"] in colours
+
+
+def test_mismatch_of_a_network_is_placed(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An RTL that truncates: every layer that differs says where, and the status is 1."""
+    truncates = functools.partial(rtl.simulate, rounding=2)
+    monkeypatch.setattr(run_network.rtl, "simulate", truncates)
+    words = ["--sim=icarus", "--config=nano", f"--network={folder}/net.npz", "--images=1"]
+    assert sim.main(words) == 1
+    said = capsys.readouterr().out
+    place = r"bytes differ, first at c=\d+ y=\d+ x=\d+: got 0x[0-9a-f]{2}, expected 0x[0-9a-f]{2}\n"
+    assert re.search(r"  L00: \d+ " + place, said), said
+    assert re.search(r"  result in storage: \d+ " + place, said) and "FAIL" in said
+
+
+def test_vectors_on_the_rtl_are_placed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One wrong byte in a recorded output."""
+    with np.load(ROOT / "models/tests/data/vectors/raw_pool7.npz") as data:
+        arrays = {key: data[key].copy() for key in data.files if key.startswith("L01_")}
+    right = int(arrays["L01_y"][2, 1, 5])
+    arrays["L01_y"][2, 1, 5] ^= 0x55
+    np.savez(tmp_path / "wrong.npz", **arrays)
+    words = ["--sim=icarus", "--config=nano", "--vectors", f"{tmp_path}/wrong.npz"]
+    assert sim.main(words) == 1
+    said = capsys.readouterr().out
+    line = f"1 bytes differ, first at c=2 y=1 x=5: got 0x{right:02x}, expected 0x{right ^ 0x55:02x}"
+    assert f"  {line}\n" in said, said
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda a: a.pop("biases"), ["biases"]),
+        (lambda a: a.update(words=a["words"][:, :5]), ["words", "uint64 (n, 12)"]),
+        (lambda a: a.update(weights=a["weights"][:8]), ["layer 0", "weights"]),
+        (lambda a: a.update(words=a["words"][:0]), ["0 layers"]),
+        (lambda a: a.update(words=np.array([[None] * 12])), ["not a network image"]),
+    ],
+)
+def test_files_that_are_none(folder: Path, tmp_path: Path, change: object, words: list) -> None:
+    with np.load(folder / "net.npz") as data:
+        arrays = dict(data)
+    change(arrays)
+    path = tmp_path / "bad.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(NetworkError) as caught:
+        Network.load(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}: ") and "\n" not in text
+    for word in words:
+        assert word in text
+
+
+def test_cut_short(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "short.npz"
+    path.write_bytes((folder / "net.npz").read_bytes()[:500])
+    with pytest.raises(NetworkError, match="not a network image"):
+        Network.load(path)
+
+
+@pytest.mark.parametrize(
+    ("maps", "message"),
+    [
+        (np.zeros((2, 3, 16, 15), np.uint8), r"shape \(2, 3, 16, 15\), expected \(3, 16, 16\)"),
+        (np.zeros((0, 3, 16, 16), np.uint8), "shape"),
+        (np.zeros((3, 16, 16)), "float64, expected uint8"),
+        (np.array([None]), "not a complete .npy file"),
+    ],
+)
+def test_input_maps(maps: np.ndarray, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "maps.npy"
+    np.save(path, maps)
+    with pytest.raises(NetworkError, match=message):
+        run_network.load_maps(path, (3, 16, 16))
+
+
+def test_network_that_does_not_fit(folder: Path) -> None:
+    network, nano = Network.load(folder / "net.npz"), configs.load("nano")
+    run_network.check(network, nano)
+    for change, words in (
+        ({"ai_ram_rows": 16}, "layer 0: BAD_ADDR"),
+        ({"wbuf_rows": 1}, "rows of weights at once"),
+    ):
+        with pytest.raises(NetworkError, match=words):
+            run_network.check(network, dataclasses.replace(nano, **change))
+    wide, _ = random_network(np.random.default_rng(1), eight_bit=False)
+    with pytest.raises(NetworkError, match="8-bit"):
+        run_network.check(wide, dataclasses.replace(nano, weight_bits=8))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1, 2]", "not a report"),
+        ("{}", "not a report"),
+        ('{"config": "a", "simulator": "b", "layers": []}', "no cycles"),
+        (
+            '{"config": "a", "simulator": "b", "layers": '
+            '[{"name": "L", "cycles": null, "stalls": null}]}',
+            "no cycles",
+        ),
+        ('{"config": "a", "simulator": "b", "layers": [{"name": "L"}]}', "not a report"),
+        ("\x00", "not a JSON file"),
+    ],
+)
+def test_reports_that_are_none(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        stalls.load(path)

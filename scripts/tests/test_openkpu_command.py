@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`openkpu COMMAND` and `make`: exit status, help, refused requests, a reader that goes away."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openkpu.models.digits import load_network
+from openkpu.scripts import command
+from openkpu.tb.simrun import ROOT
+
+from openkpu import __main__, __version__
+
+VECTOR = ROOT / "models/tests/data/vectors/raw_pool0.npz"
+UNSET = ("SEED", "MAKEFLAGS", "MAKELEVEL", "PYTHONUNBUFFERED")
+ENV = {k: v for k, v in os.environ.items() if k not in UNSET}
+
+
+def openkpu(*args: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "openkpu", *args],
+        cwd=cwd,
+        env={**ENV, "PYTHONPATH": str(ROOT), **env},
+        capture_output=True,
+        text=True,
+    )
+
+
+def make(*args: str) -> subprocess.CompletedProcess[str]:
+    """From elsewhere, as a user with -C."""
+    return subprocess.run(
+        ["make", "--no-print-directory", "-C", str(ROOT), *args],
+        cwd="/",
+        env=ENV,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_version_and_help() -> None:
+    assert openkpu("--version").stdout == f"openkpu {__version__}\n"
+    assert __version__.startswith("0.2.")
+    shown = openkpu("--help")
+    assert shown.returncode == 0
+    for name in __main__.COMMANDS:
+        assert f"\n  {name} " in shown.stdout
+
+
+@pytest.mark.parametrize("name", sorted(__main__.COMMANDS))
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        __main__.dispatch([name, "--help"])
+    assert ended.value.code == 0 and "usage:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [([], "no command, expected one of sim, "), (["smi"], "unknown command 'smi', did you mean")],
+)
+def test_unknown_command(words: list[str], expected: str) -> None:
+    result = openkpu(*words)
+    assert result.returncode == 2 and result.stderr.startswith(f"error: {expected}")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_status_of_a_mismatch_and_its_place(tmp_path: Path) -> None:
+    """1 from openkpu, with the place; 2 from make, as make does."""
+    with np.load(VECTOR) as data:
+        arrays = {key: data[key].copy() for key in data.files if key.startswith("L00_")}
+    y = arrays["L00_y"]
+    c, row, x = (n - 1 for n in y.shape)
+    right = int(y[c, row, x])
+    y[c, row, x] ^= 1
+    file = tmp_path / "wrong.npz"
+    np.savez(file, **arrays)
+    result = openkpu("sim", "--golden", "--vectors", str(file), cwd=tmp_path)
+    assert result.returncode == 1, result.stderr
+    place = f"1 bytes differ, first at c={c} y={row} x={x}:"
+    assert f"{place} got 0x{right:02x}, expected 0x{right ^ 1:02x}" in result.stdout
+    assert make("sim", "GOLDEN=1", f"VECTORS={file}").returncode == 2
+    assert openkpu("sim", "--golden", "--vectors", str(VECTOR)).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("IMAGS=3", "unknown variable IMAGS, did you mean IMAGES?"),
+        ("REPROT=x", "unknown variable REPROT, did you mean REPORT?"),
+        ("QQQQ=1", "unknown variable QQQQ, 'make help' lists"),
+        ("GOLDEN=no", "GOLDEN=no: expected 0 or 1"),
+        ("DISTURB=yes", "DISTURB=yes: expected 0 or 1"),
+        ("WAVES=0 1", "WAVES=0 1: expected 0 or 1"),
+    ],
+)
+def test_variables_of_make(words: str, expected: str) -> None:
+    result = make("sim", words)
+    assert result.returncode == 2 and not result.stdout
+    (line,) = result.stderr.strip().splitlines()
+    assert expected in line
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["sim", "IMAGES=99999"], ["'99999'", "1 to 360"]),
+        (["sim", "LAYERS=-1"], ["'-1'", "3-7"]),
+        (["sim", "SCALE=nan"], ["'nan'", "finite"]),
+        (["sim", "SCALE=-inf"], ["'-inf'", "finite"]),
+        (["sim", "SCALE=0"], ["'0'", "other than 0"]),
+        (["sim", "BIAS=nan"], ["'nan'", "finite"]),
+        (["sim", "REPORT=/proc/report.json"], ["/proc/report.json", "cannot be written"]),
+        (["sim", "REPORT=rtl"], ["rtl", "is a folder"]),
+        (["sim", "SEED=abc"], ["SEED='abc'", "whole number"]),
+        (["sim", "INPUT=x.npy"], ["INPUT without NETWORK"]),
+        (["sim", "NETWORK=Makefile"], ["Makefile", "not a network image"]),
+        (["sim", "NETWORK=none.npz"], ["none.npz", "No such file"]),
+        (["sim", "NETWORK=a.npz", "VECTORS=b.npz"], ["VECTORS and NETWORK together"]),
+        (["stalls", "REPORT="], ["report"]),
+        (["stalls", "REPORT=Makefile"], ["Makefile", "not a JSON file"]),
+    ],
+)
+def test_values_of_make(words: list[str], expected: list[str]) -> None:
+    """Refused in one line, before anything runs."""
+    result = make(*words, "GOLDEN=1")
+    assert result.returncode == 2 and not result.stdout
+    line = result.stderr.splitlines()[0]
+    assert line.startswith("error: ") and "Traceback" not in result.stderr, result.stderr
+    for word in expected:
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["stream", "--images", "2000000000000"], ["2000000000000", "1 to 100000"]),
+        (["stream", "--seed", "abc"], ["'abc'", "whole number"]),
+        (["vectors", "out", "--channels", "99999"], ["'99999'", "1 to 1024"]),
+        (
+            ["vectors", "out", "--set", "random", "--channels", "1024", "--size", "512"],
+            ["--channels 1024 with --size 512", "32768"],
+        ),
+        (["vectors", "out", "--seed", "-1"], ["'-1'"]),
+        (["vectors", "/proc/out"], ["/proc/out"]),
+        (["claims", "Q1"], ["'Q1' is no claim"]),
+        (["synth", "--json", "/proc/x.json"], ["/proc/x.json"]),
+        (["coverage", "--jobs", "0"], ["'0'"]),
+    ],
+)
+def test_values_of_commands(words: list[str], expected: list[str], tmp_path: Path) -> None:
+    result = openkpu(*words, cwd=tmp_path)
+    assert result.returncode == 2 and not result.stdout, result.stdout
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    for word in expected:
+        assert word in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_largest_random_layers() -> None:
+    """The limits of `openkpu vectors` let nothing through that cannot be made."""
+    from openkpu.models.generate import Limits, random_layer
+
+    for seed in range(6):
+        print(f"seed {seed}")
+        limits = Limits(channels=1024, size=4)
+        layer = random_layer(np.random.default_rng(seed), limits=limits)
+        assert layer.arg.i_ch_num <= 1024
+
+
+def test_stream_asks_for_its_seed_first() -> None:
+    result = openkpu("stream", SEED="abc")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: SEED='abc'")
+
+
+def test_scale_for_bytes(tmp_path: Path) -> None:
+    """A model whose input is u8 takes no SCALE."""
+    from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
+    from PIL import Image
+
+    model, picture = tmp_path / "m.kmodel", tmp_path / "p.png"
+    model.write_bytes(CONTAINERS["v3"])
+    Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(picture)
+    words = ["sim", "--golden", "--model", str(model), "--image", str(picture)]
+    assert openkpu(*words).returncode == 0
+    for option in ("--scale=0.5", "--bias=0"):
+        result = openkpu(*words, option)
+        assert result.returncode == 2 and "is uint8, not float" in result.stderr, result.stderr
+
+
+def test_two_outputs_in_one_file(tmp_path: Path) -> None:
+    net = tmp_path / "net.npz"
+    load_network().save(net)
+    words = ["--golden", "--network", str(net), "--report", "a.npy", "--output", "a.npy"]
+    result = openkpu("sim", *words, cwd=tmp_path)
+    assert result.returncode == 2 and "two outputs" in result.stderr
+
+
+def test_check_leaves_what_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    file.write_text("before")
+    command.check_output(file)
+    command.check_output(tmp_path / "new.json")
+    assert file.read_text() == "before" and [f.name for f in tmp_path.iterdir()] == ["report.json"]
+
+
+@pytest.mark.parametrize("words", [["configs"], ["sim", "--golden"], ["--help"]])
+def test_reader_goes_away(words: list[str]) -> None:
+    """The end of a pipe that reads one byte: no complaint, the status of SIGPIPE."""
+    read, write = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "openkpu", *words],
+        cwd=ROOT,
+        env={**ENV, "PYTHONPATH": str(ROOT)},
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(write)
+    os.close(read)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (141, "")

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader sees while a command builds and runs, and how a build is ended."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from openkpu.models import configs
+from openkpu.scripts import rtl, run_stream
+from openkpu.tb.device import launch
+from openkpu.tb.device.registers import COUNTERS
+from openkpu.tb.simrun import ROOT
+
+
+def test_slow_build_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line every so often until it is ready, none after that."""
+    monkeypatch.setattr(rtl.Ticker, "EVERY", 0.05)
+    monkeypatch.setattr(launch, "build", lambda *_a, **_k: time.sleep(0.3))
+    rtl.build("verilator", configs.load("nano"))
+    time.sleep(0.15)
+    first, *middle, last = capsys.readouterr().out.splitlines()
+    assert first == "building the bench for verilator, configuration nano ..."
+    assert last.startswith("ready after 0 s")
+    assert 2 <= len(middle) <= 6 and set(middle) == {"  building, 0 s ..."}
+
+
+def test_failed_build_ends_the_ticker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_a: object, **_k: object) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(launch, "build", fail)
+    before = {t.name for t in threading.enumerate()}
+    with pytest.raises(ValueError, match="no"):
+        rtl.build("verilator", configs.load("nano"))
+    assert {t.name for t in threading.enumerate()} <= before
+
+
+def test_stream_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Between hundreds too, when they take their time; the build first."""
+    monkeypatch.setattr(run_stream, "EVERY", 0.05)
+    monkeypatch.setattr(launch, "build", lambda *_a, **_k: None)
+
+    def run_job(
+        _sim: str, _config: Any, job: dict[str, Any], on_event: Any, **_more: object
+    ) -> None:
+        run = job["runs"][0]
+        results = [r.y.view(np.uint8).reshape(-1) for r in map(run.network.run, run.images)]
+        for number in range(len(run.images)):
+            time.sleep(0.03)
+            on_event({"event": "inference", "number": number})
+        ends = np.cumsum(np.ones((len(results), len(COUNTERS)), int), axis=0)
+        on_event(
+            {
+                "event": "stream",
+                "failure": None,
+                "ends": ends.tolist(),
+                "wrong": [0] * len(results),
+                "results": [r.tolist() for r in results],
+                "counters": {"inferences": len(results), "inf_kept": 0},
+            }
+        )
+
+    monkeypatch.setattr(launch, "run_job", run_job)
+    args = run_stream.parse(["--images", "12", "--config", "nano", "--sim", "icarus"])
+    assert run_stream.run(args)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("building the bench for icarus") and lines[2].startswith("ready")
+    told = [line for line in lines if "inferences done" in line]
+    assert 4 <= len(told) < 12 and told[-1].startswith("12 of 12 inferences done, ")
+
+
+def test_error_in_a_listener_ends_the_run(tmp_path: Path) -> None:
+    """What on_event raises comes out, although another thread called it."""
+
+    def on_event(_event: launch.Event) -> None:
+        raise ZeroDivisionError("here")
+
+    with (
+        pytest.raises(ZeroDivisionError, match="here"),
+        launch._listener(tmp_path / "pipe", on_event),
+    ):
+        with open(tmp_path / "pipe", "w") as pipe:
+            pipe.write('{"event": "a"}\n{"event": "b"}\n')
+        time.sleep(30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_during_a_build(number: signal.Signals, tmp_path: Path) -> None:
+    """The compiler's processes end with the command, and the next build starts anew."""
+    program = (
+        "import sys\n"
+        "from openkpu.scripts import command\n"
+        "from openkpu.tb import simrun\n"
+        f"simrun.builds = lambda: __import__('pathlib').Path({str(tmp_path / 'builds')!r})\n"
+        "def main(argv):\n"
+        "    simrun.build('verilator', 'fifo_sync',\n"
+        "        ['rtl/lib/fifo_sync.v', 'rtl/lib/ram_1r1w_async.v'])\n"
+        "    return 0\n"
+        "sys.exit(command.run(main))\n"
+    )
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    (tmp_path / "builds").mkdir()
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True
+    )
+    mark, end = f"TMPDIR={folder}\0".encode(), time.monotonic() + 60
+
+    def compilers() -> list[str]:
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if mark in (entry / "environ").read_bytes() and int(entry.name) != process.pid:
+                    found.append((entry / "comm").read_text().strip())
+            except OSError:
+                continue
+        return found
+
+    while "cc1plus" not in compilers() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert "cc1plus" in compilers(), "no compiler is seen: the test is blind"
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + number and "Traceback" not in err, err
+    end = time.monotonic() + 10
+    while compilers() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not compilers() and not list(folder.iterdir())
+    (build,) = (tmp_path / "builds").iterdir()
+    assert not (build / ".done").exists()
