@@ -16,6 +16,7 @@ from openkpu.models import configs
 from openkpu.scripts import rtl, run_stream
 from openkpu.tb.device import launch
 from openkpu.tb.device.registers import COUNTERS
+from openkpu.tb.device.requests import StreamRequest
 from openkpu.tb.simrun import ROOT
 
 
@@ -52,9 +53,9 @@ def test_stream_says_how_far_it_is(
     monkeypatch.setattr(launch, "build", lambda *_a, **_k: None)
 
     def run_job(
-        _sim: str, _config: Any, job: dict[str, Any], on_event: Any, **_more: object
+        _sim: str, _config: Any, request: StreamRequest, on_event: Any, **_more: object
     ) -> None:
-        run = job["runs"][0]
+        run = request.runs[0]
         results = [r.y.view(np.uint8).reshape(-1) for r in map(run.network.run, run.images)]
         for number in range(len(run.images)):
             time.sleep(0.03)
