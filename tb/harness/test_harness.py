@@ -81,6 +81,15 @@ def test_seeds_follow_the_commit(tmp_path: Path) -> None:
     assert seeds.of_commit(below)[0] == seeds.FALLBACK, "somebody else's commit"
 
 
+def test_seeds_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One, the same for every commit, unless SEED names another."""
+    monkeypatch.delenv("SEED", raising=False)
+    monkeypatch.setenv(seeds.COVERAGE, "somewhere")
+    assert seeds.chosen()[0] == seeds.FALLBACK[:1]
+    monkeypatch.setenv("SEED", "9")
+    assert seeds.chosen() == ((9,), "SEED")
+
+
 @pytest.mark.parametrize("text", ["abc", "", "-1", "1.5", "4294967296", " 1"])
 def test_seed_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEED", text)
