@@ -105,12 +105,11 @@ def write(result: summary.Result, out: Path) -> None:
 
 
 def readme_table() -> str:
-    """The README's table: the recorded figures of both suites; empty while one is missing."""
-    record = baseline.load()
-    if not {"full", "share"} <= set(record):
+    """The README's table: the recorded figures of CI's share; empty while there are none."""
+    share = baseline.load().get("share")
+    if not share:
         return ""
-    full = summary.figures_table(record["full"], record["share"])
-    rows = [(*row[:4], row[4] if n else "in `.ci/run`") for n, row in enumerate(full)]
+    rows = [row[:4] for row in summary.figures_table(share, {})]
     return summary.markdown_table(rows)
 
 
