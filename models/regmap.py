@@ -33,6 +33,12 @@ OFFSETS = {
     "AI_ERR_INFO": 0x144,
     "AI_ERR_ADDR": 0x148,
     "AI_TAKEN_ADR": 0x14C,
+    "AI_READ_FIRST": 0x150,
+    "AI_READ_LAST": 0x154,
+    "AI_WRITE_FIRST": 0x158,
+    "AI_WRITE_LAST": 0x15C,
+    "AI_LOCK": 0x160,
+    "AI_WATCHDOG": 0x164,
     "PERF_TOTAL": 0x180,
     "PERF_ARRAY_BUSY": 0x188,
     "PERF_MACS_ISSUED": 0x190,
@@ -82,6 +88,10 @@ ERROR_CODES = {
     "START_BUSY": 9,
     "FIFO_UNDERRUN": 10,
     "BAD_CONFIG": 11,
+    "LIST_CHANGED": 12,
+    "WATCHDOG": 13,
+    "BAD_ACCESS": 14,
+    "LOCKED": 15,
 }
 # layer argument, name: (word, lowest bit, width, signed, what the stored value lacks)
 LAYER_FIELDS: dict[str, tuple[int, int, int, bool, int]] = {

@@ -77,9 +77,15 @@
 `define DESC_BITS 539
 
 // Request of a DMA channel.
-`define REQ_ADDR 31:0  // first byte
-`define REQ_LEN 55:32  // bytes
-`define REQ_BITS 56
+`define REQ_ADDR (0)+:(32)  // first byte
+`define REQ_LEN (32)+:(24)  // bytes
+`define REQ_OWNER (56)+:(`OWNER_BITS)  // who wants it
+`define REQ_BITS (56+`OWNER_BITS)
+
+// Whose transfer it is: told when it fails.
+`define OWNER_LAYER 9:0  // layer index; list: 0
+`define OWNER_INF 10  // parity of the inference's number; host mode: 0
+`define OWNER_BITS 11
 
 // Bus word of a DMA stream. Uses AHB_W, OW = log2(bytes of a bus word), CW = OW + 1.
 `define BEAT_DATA (0)+:(AHB_W)  // the word
@@ -94,7 +100,8 @@
 `define DMA_TAG_LAST (CW+OW)  // the request ends with this command
 `define DMA_TAG_FIRST (1+CW+OW)  // the request begins with this command
 `define DMA_TAG_CHAN (2+CW+OW)+:(3)  // channel: 0 list, 1 bias, 2 weight, 3 pixel, 4 store
-`define DMA_TAG_BITS (5+CW+OW)
+`define DMA_TAG_OWNER (5+CW+OW)+:(`OWNER_BITS)  // who wants it
+`define DMA_TAG_BITS (5+CW+OW+`OWNER_BITS)
 
 // Burst command to the AHB master. Uses TAG_W.
 `define CMD_WRITE (0)  // direction
@@ -125,10 +132,26 @@
 `define KEEPING_REUSE (1+PRW+PRW)  // the inference that is decoded has its weights in the buffer
 `define KEEPING_BITS (2+PRW+PRW)
 
-// ERROR answer of the bus.
-`define FAULT_ADDR 31:0  // address of the beat
-`define FAULT_CHAN 34:32  // channel: 0 list, 1 bias, 2 weight, 3 pixel, 4 store
-`define FAULT_BITS 35
+// A transfer that failed or was not allowed.
+`define FAULT_ADDR (0)+:(32)  // address of the beat, or first byte of the burst that was not allowed
+`define FAULT_CHAN (32)+:(3)  // channel: 0 list, 1 bias, 2 weight, 3 pixel, 4 store
+`define FAULT_OWNER (35)+:(`OWNER_BITS)  // whose transfer it was
+`define FAULT_REFUSED (35+`OWNER_BITS)  // not allowed (BAD_ACCESS), not an ERROR answer (BUS_ERROR)
+`define FAULT_BITS (36+`OWNER_BITS)
+
+// Where the master may read and write, in blocks of 1 KiB (no burst crosses one).
+`define GUARD_READ_FIRST 21:0  // first block that may be read
+`define GUARD_READ_LAST 43:22  // last block that may be read
+`define GUARD_WRITE_FIRST 65:44  // first block that may be written
+`define GUARD_WRITE_LAST 87:66  // last block that may be written
+`define GUARD_BITS 88
+
+// What the master waits for, for the watchdog. The rest is valid while why is not 0.
+`define WAITING_WHY (0)+:(2)  // 0 nothing, 1 the grant, 2 an answer (HREADY), 3 the grant after RETRY or SPLIT
+`define WAITING_ADDR (2)+:(32)  // address of the oldest beat that waits
+`define WAITING_CHAN (34)+:(3)  // its channel
+`define WAITING_OWNER (37)+:(`OWNER_BITS)  // whose transfer it is
+`define WAITING_BITS (37+`OWNER_BITS)
 
 // Configuration of a run, from the registers to the controller.
 `define CFG_TAKEN_ADR 31:0  // AI_TAKEN_ADR: where the pixels asked for last begin

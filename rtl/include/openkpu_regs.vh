@@ -42,6 +42,12 @@
 `define REG_AI_ERR_INFO 10'h051
 `define REG_AI_ERR_ADDR 10'h052
 `define REG_AI_TAKEN_ADR 10'h053
+`define REG_AI_READ_FIRST 10'h054
+`define REG_AI_READ_LAST 10'h055
+`define REG_AI_WRITE_FIRST 10'h056
+`define REG_AI_WRITE_LAST 10'h057
+`define REG_AI_LOCK 10'h058
+`define REG_AI_WATCHDOG 10'h059
 `define REG_PERF_TOTAL 10'h060
 `define REG_PERF_TOTAL_HI 10'h061
 `define REG_PERF_ARRAY_BUSY 10'h062
@@ -85,7 +91,11 @@
 `define ERROR_FIFO_OVERRUN 8'd8  // A layer was pushed without room for it.
 `define ERROR_START_BUSY 8'd9  // A start while the device was busy.
 `define ERROR_FIFO_UNDERRUN 8'd10  // fifo_data_out was read while it was empty.
-`define ERROR_BAD_CONFIG 8'd11  // A start with an impossible configuration.
+`define ERROR_BAD_CONFIG 8'd11  // A start with an impossible configuration, or an unaligned result address or stride written while the device is busy.
+`define ERROR_LIST_CHANGED 8'd12  // A layer of the task list changed during a stream.
+`define ERROR_WATCHDOG 8'd13  // Nothing moved for AI_WATCHDOG cycles.
+`define ERROR_BAD_ACCESS 8'd14  // A transfer outside of its address window, or beyond the end of the address space.
+`define ERROR_LOCKED 8'd15  // A write to an address window while AI_LOCK is set.
 
 // layer argument: index of the 64-bit word, bits of its fields
 `define ARG_WORD_INTERRUPT_ENABE 4'd0
