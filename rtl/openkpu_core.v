@@ -332,6 +332,9 @@ module openkpu_core #(
 
   wire unused = &{1'b0, fill_busy, post_idle};
 
+  assign work[`WORK_MOVES] = work[`WORK_ISSUED] || (fill_req && fill_gnt) ||
+      (writeback_req && writeback_gnt);
+
 endmodule
 
 `resetall

@@ -78,7 +78,8 @@ module openkpu_top #(
   wire [`HOST_BITS-1:0] host;
   wire [63:0] arg_data;
   wire [`WINDOW_BITS-1:0] window;
-  wire arg_valid, arg_flush, result_ready, window_req;
+  wire [`GUARD_BITS-1:0] guard;
+  wire arg_valid, arg_eight_bit, arg_flush, result_ready, window_req;
   // ---- control
   wire [`STATUS_BITS-1:0] status;
   wire [`EVENT_BITS-1:0] events;
@@ -90,12 +91,14 @@ module openkpu_top #(
   wire [`UNLOAD_BITS-1:0] unload;
   wire list_req_valid, weight_req_valid, bias_req_valid, pixel_req_valid, arg_ready, list_ready;
   wire weight_load_start, param_load_start, run_start, load_start, unload_start, flush;
+  wire give_up;
   // ---- storage port
   wire [`BEAT_BITS-1:0] list_beat, bias_beat, weight_beat, pixel_beat;
   wire list_req_ready, bias_req_ready, weight_req_ready, pixel_req_ready, store_req_ready;
   wire list_valid, bias_valid, weight_valid, pixel_valid, store_ready, store_done, bus_err;
   wire [`FAULT_BITS-1:0] bus_fault;
   wire [`TRAFFIC_BITS-1:0] traffic;
+  wire [`WAITING_BITS-1:0] waiting;
   // ---- data cache
   wire [511:0] fill_data;
   wire [`REQ_BITS-1:0] store_req;
@@ -139,12 +142,14 @@ module openkpu_top #(
       .arg_valid(arg_valid),
       .arg_ready(arg_ready),
       .arg_data(arg_data),
+      .arg_eight_bit(arg_eight_bit),
       .arg_flush(arg_flush),
       .result_valid(result_valid),
       .result_ready(result_ready),
       .result_data(result_data),
       .cfg(cfg),
       .host(host),
+      .guard(guard),
       .status(status),
       .events(events),
       .err(err),
@@ -171,6 +176,7 @@ module openkpu_top #(
       .arg_valid(arg_valid),
       .arg_ready(arg_ready),
       .arg_data(arg_data),
+      .arg_eight_bit(arg_eight_bit),
       .arg_flush(arg_flush),
       .list_req_valid(list_req_valid),
       .list_req_ready(list_req_ready),
@@ -203,9 +209,12 @@ module openkpu_top #(
       .unload_start(unload_start),
       .unload(unload),
       .unload_done(unload_done),
+      .moves(work[`WORK_MOVES]),
       .bus_err(bus_err),
       .bus_fault(bus_fault),
+      .waiting(waiting),
       .flush(flush),
+      .give_up(give_up),
       .traffic(traffic)
   );
 
@@ -218,6 +227,8 @@ module openkpu_top #(
       .clk(clk),
       .rst(rst),
       .dma_abort(flush),
+      .dma_abandon(give_up),
+      .guard(guard),
       .m_ahb_hbusreq(m_ahb_hbusreq),
       .m_ahb_hlock(m_ahb_hlock),
       .m_ahb_hgrant(m_ahb_hgrant),
@@ -264,6 +275,7 @@ module openkpu_top #(
       .store_done(store_done),
       .bus_err(bus_err),
       .bus_fault(bus_fault),
+      .waiting(waiting),
       .traffic(traffic)
   );
 

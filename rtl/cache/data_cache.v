@@ -151,6 +151,7 @@ module data_cache #(
       .unload_map(unload[`UNLOAD_MAP]),
       .unload_adr(unload[`UNLOAD_ADR]),
       .unload_store(unload[`UNLOAD_STORE]),
+      .unload_owner(unload[`UNLOAD_OWNER]),
       .unload_busy(unload_busy),
       .unload_done(unload_done),
       .unload_req(unload_req),

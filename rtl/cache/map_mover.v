@@ -21,45 +21,47 @@ module map_mover #(
     parameter CW    = OW + 1
 ) (
     // clock, synchronous reset, stop
-    input  wire                  clk,
-    input  wire                  rst,
-    input  wire                  stop,
+    input  wire                   clk,
+    input  wire                   rst,
+    input  wire                   stop,
     // load: map, pixel stream, write port of the AI RAM
-    input  wire                  load_start,
-    input  wire [ `MAP_BITS-1:0] load_map,
-    output wire                  load_busy,
-    output wire                  load_done,
-    input  wire                  pixel_valid,
-    output wire                  pixel_ready,
-    input  wire [`BEAT_BITS-1:0] pixel_beat,
-    output wire                  load_req,
-    output wire [          14:0] load_row,
-    output wire [          63:0] load_be,
-    output wire [         511:0] load_data,
-    input  wire                  load_gnt,
-    // unload: map, place in the storage, to the storage or to the host; read port of the AI RAM
-    input  wire                  unload_start,
-    input  wire [ `MAP_BITS-1:0] unload_map,
-    input  wire [          31:0] unload_adr,
-    input  wire                  unload_store,
-    output wire                  unload_busy,
-    output wire                  unload_done,
-    output wire                  unload_req,
-    output wire [          14:0] unload_row,
-    input  wire                  unload_gnt,
-    input  wire [         511:0] unload_data,
+    input  wire                   load_start,
+    input  wire [  `MAP_BITS-1:0] load_map,
+    output wire                   load_busy,
+    output wire                   load_done,
+    input  wire                   pixel_valid,
+    output wire                   pixel_ready,
+    input  wire [ `BEAT_BITS-1:0] pixel_beat,
+    output wire                   load_req,
+    output wire [           14:0] load_row,
+    output wire [           63:0] load_be,
+    output wire [          511:0] load_data,
+    input  wire                   load_gnt,
+    // unload: map, place in the storage, to the storage or to the host, whose transfer it is; read
+    // port of the AI RAM
+    input  wire                   unload_start,
+    input  wire [  `MAP_BITS-1:0] unload_map,
+    input  wire [           31:0] unload_adr,
+    input  wire                   unload_store,
+    input  wire [`OWNER_BITS-1:0] unload_owner,
+    output wire                   unload_busy,
+    output wire                   unload_done,
+    output wire                   unload_req,
+    output wire [           14:0] unload_row,
+    input  wire                   unload_gnt,
+    input  wire [          511:0] unload_data,
     // result words for the host
-    output wire                  result_valid,
-    input  wire                  result_ready,
-    output wire [          63:0] result_data,
+    output wire                   result_valid,
+    input  wire                   result_ready,
+    output wire [           63:0] result_data,
     // store channel: request, stream, request finished
-    output reg                   store_req_valid,
-    input  wire                  store_req_ready,
-    output wire [ `REQ_BITS-1:0] store_req,
-    output wire                  store_valid,
-    input  wire                  store_ready,
-    output wire [     AHB_W-1:0] store_data,
-    input  wire                  store_done
+    output reg                    store_req_valid,
+    input  wire                   store_req_ready,
+    output wire [  `REQ_BITS-1:0] store_req,
+    output wire                   store_valid,
+    input  wire                   store_ready,
+    output wire [      AHB_W-1:0] store_data,
+    input  wire                   store_done
 );
 
   pixel_writer #(
@@ -98,7 +100,7 @@ module map_mover #(
     plane <= {11'd0, height} * {10'd0, width};
     total <= total_next[23:0];
   end
-  assign store_req = {total, unload_adr};
+  assign store_req = {unload_owner, total, unload_adr};
 
   wire read_done;
   reg read_start, read_over, store_over;

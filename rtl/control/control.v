@@ -6,7 +6,7 @@
 // storage (list_reader, word_source). layer_decode turns each layer into a descriptor; dispatcher
 // passes it to fetch_ctrl and the loaders, which run ahead, and to a queue, from which layer_runner
 // starts one layer at a time. In a stream prefetch_ctrl requests the pixels of the next inference
-// ahead of time.
+// ahead of time. error_ctrl and watchdog decide what ends a run before its time.
 // Handshake: commands and events are pulses; everything else is valid/ready. After an error in host
 // mode layer words are discarded, layer by layer, until the host acknowledges.
 `resetall
@@ -43,6 +43,7 @@ module control #(
     input  wire                     arg_valid,
     output wire                     arg_ready,
     input  wire [             63:0] arg_data,
+    input  wire                     arg_eight_bit,
     input  wire                     arg_flush,
     // list channel of the DMAC
     output wire                     list_req_valid,
@@ -81,29 +82,30 @@ module control #(
     output wire                     unload_start,
     output wire [ `UNLOAD_BITS-1:0] unload,
     input  wire                     unload_done,
-    // storage port: an ERROR of the bus, what it does; drop everything, the DMAC too
+    // array: something moves
+    input  wire                     moves,
+    // storage port: a failed transfer, what it does, what it waits for; drop everything, the DMAC
+    // too; do not wait for the bus then
     input  wire [`TRAFFIC_BITS-1:0] traffic,
     input  wire                     bus_err,
     input  wire [  `FAULT_BITS-1:0] bus_fault,
-    output wire                     flush
+    input  wire [`WAITING_BITS-1:0] waiting,
+    output wire                     flush,
+    output wire                     give_up
 );
 
   // ---- host
   wire start = host[`HOST_START];
   wire soft_reset = host[`HOST_SOFT_RESET];
-  wire stop = host[`HOST_STOP];
-  reg  stopping;
-  always @(posedge clk) begin
-    if (rst) stopping <= 1'b0;
-    else stopping <= start ? 1'b0 : stop ? 1'b1 : stopping;
-  end
 
   // ---- list_reader
-  wire list_word_valid, list_take, list_mode, committed, list_last, moved_on;
+  wire list_word_valid, list_take, list_mode, committed, list_last, list_parity, moved_on;
   wire [63:0] list_word;
   wire [ 9:0] list_index;
-  // ---- word_source
-  wire dec_word_valid, refuse, trouble, refused, hold, error;
+  // ---- word_source, list_check, error_ctrl, watchdog
+  wire dec_word_valid, list_changed, refuse, trouble, refused, hold, error, stuck;
+  wire [ 9:0] list_changed_index;
+  wire [ 2:0] stuck_waits;
   wire [63:0] dec_word_data;
   wire [ 9:0] host_index;
   // ---- layer_decode
@@ -114,16 +116,15 @@ module control #(
   // ---- fetch_ctrl
   wire fetch_start, fetch_busy, first_out, boundary;
   // ---- prefetch_ctrl
-  wire pix_ready, fresh_take, npix_take, npix_taken, fc_reached;
+  wire pix_ready, npix_take, fc_reached;
   // ---- layer_runner
   wire q_pop, pix_take, idle, inf_over, calc_done, inf_done, inf_kept, layer_done, inf_next;
-  wire runs, waiting_bus, keep, reuse;
+  wire runs, waits_pixels, waits_output, keep, reuse;
   wire [PRW-1:0] prow_base, prow_freed;
   wire [`MAP_BITS-1:0] unload_map;
 
-  wire go_on = committed && cfg[`CFG_MORE] && !stopping && !stop;
-  wire follows = committed && cfg[`CFG_MORE] && !stopping;
-  assign unload  = {list_mode, cfg[`CFG_RES_ADR], unload_map};
+  wire go_on = committed && cfg[`CFG_MORE];
+  assign unload  = {desc[`DESC_INF], desc[`DESC_IDX], list_mode, cfg[`CFG_RES_ADR], unload_map};
   assign keeping = {reuse, keep, prow_freed, prow_base};
 
   // ---- state
@@ -132,11 +133,16 @@ module control #(
   wire fc_now = q_valid && desc[`DESC_MODE] == `MODE_FC && runs;
   wire [9:0] layer = q_valid ? desc[`DESC_IDX] : 10'd0;
   assign status = {
-    waiting_bus, runs, layer, npix_taken, reuse, list_mode ? fc_reached : fc_now, busy
+    waits_pixels || waits_output,
+    runs,
+    layer,
+    reuse,
+    list_mode ? fc_reached : fc_now,
+    hold,
+    flush,
+    busy
   };
-  assign events = {
-    error, npix_take, fresh_take, inf_next, layer_done, inf_kept, inf_done, calc_done
-  };
+  assign events = {error, npix_take, inf_next, layer_done, inf_kept, inf_done, calc_done};
 
   list_reader #(
       .AHB_W(AHB_W)
@@ -146,7 +152,6 @@ module control #(
       .flush(flush),
       .cfg(cfg),
       .start(start),
-      .stopping(stopping),
       .inf_over(inf_over),
       .inf_next(inf_next),
       .list_req_valid(list_req_valid),
@@ -163,7 +168,21 @@ module control #(
       .committed(committed),
       .index(list_index),
       .last(list_last),
+      .parity(list_parity),
       .moved_on(moved_on)
+  );
+
+  list_check u_check (
+      .clk(clk),
+      .rst(rst),
+      .start(start),
+      .take(list_take),
+      .word(list_word),
+      .collected(list_take && collected),
+      .index(list_index),
+      .last(list_last),
+      .changed(list_changed),
+      .changed_index(list_changed_index)
   );
 
   word_source u_words (
@@ -184,20 +203,58 @@ module control #(
       .dec_word_data(dec_word_data),
       .host_index(host_index),
       .collected(collected),
+      .busy(busy),
+      .refused(refused),
+      .ends(refuse || trouble),
+      .hold(hold)
+  );
+
+  error_ctrl u_errors (
+      .clk(clk),
+      .rst(rst),
+      .flush(flush),
+      .start(start),
+      .inf_over(inf_over),
+      .go_on(go_on),
+      .bus_err(bus_err),
+      .bus_fault(bus_fault),
+      .list_empty(!list_valid && !list_word_valid),
+      .list_index(list_index),
+      .dec_waits(dec_word_ready),
       .dec_err(dec_err),
       .dec_err_code(dec_err_code),
       .dec_err_index(load_desc[`DESC_IDX]),
-      .busy(busy),
-      .drained(idle && !q_valid && !d_valid && !q_pop),
+      .list_changed(list_changed),
+      .list_changed_index(list_changed_index),
+      .stuck(stuck),
+      .stuck_waits(stuck_waits),
+      .waiting(waiting),
       .layer(layer),
-      .bus_err(bus_err),
-      .bus_err_addr(bus_fault[`FAULT_ADDR]),
+      .drained(idle && !q_valid && !d_valid && !q_pop && dec_word_ready),
       .refuse(refuse),
       .trouble(trouble),
       .refused(refused),
-      .hold(hold),
       .error(error),
       .err(err)
+  );
+
+  // words of an unfinished layer, and results that nobody takes, are for the host to move
+  wire own_work = list_mode || q_valid || d_valid || !dec_word_ready || !idle || fetch_busy ||
+      weight_load_busy || param_load_busy;
+  watchdog u_watchdog (
+      .clk(clk),
+      .rst(rst),
+      .limit(cfg[`CFG_WATCHDOG]),
+      .works(own_work && (list_mode || !waits_output)),
+      .progress(moves || traffic[`TRAFFIC_READ_BEAT] || traffic[`TRAFFIC_WRITE_BEAT] || layer_done),
+      .flush(flush),
+      .waiting(waiting),
+      .waits_pixels(waits_pixels),
+      .waits_array(runs),
+      .waits_output(waits_output),
+      .stuck(stuck),
+      .waits(stuck_waits),
+      .give_up(give_up)
   );
 
   layer_decode #(
@@ -209,16 +266,18 @@ module control #(
       .TILE_ROWS  (TILE_ROWS)
   ) u_decode (
       .clk(clk),
-      .rst(rst || flush || (arg_flush && !list_mode)),
+      .rst(rst || flush || list_changed),
+      .drop(arg_flush && !list_mode),
       .w_valid(dec_word_valid),
       .w_ready(dec_word_ready),
       .w_data(dec_word_data),
-      .eight_bit(cfg[`CFG_EIGHT_BIT]),
+      .eight_bit(list_mode ? cfg[`CFG_EIGHT_BIT] : arg_eight_bit),
       .wgt_base(list_mode ? cfg[`CFG_WGT_ADR] : 32'd0),
       .bias_base(list_mode ? cfg[`CFG_BIAS_ADR] : 32'd0),
       .index(list_mode ? list_index : host_index),
       .first(list_mode && list_index == 10'd0),
       .last(list_mode && list_last),
+      .parity(list_mode && list_parity),
       .collected(collected),
       .d_valid(d_valid),
       .d_ready(d_ready),
@@ -280,7 +339,7 @@ module control #(
       .rst(rst),
       .flush(flush),
       .start(start),
-      .follows(follows),
+      .follows(go_on),
       .moved_on(moved_on),
       .inf_over(inf_over),
       .list_given(given && list_mode),
@@ -292,9 +351,7 @@ module control #(
       .pix_ready(pix_ready),
       .pix_take(pix_take),
       .taken_adr(cfg[`CFG_TAKEN_ADR]),
-      .fresh_take(fresh_take),
       .npix_take(npix_take),
-      .npix_taken(npix_taken),
       .fc_reached(fc_reached),
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
@@ -333,7 +390,8 @@ module control #(
       .unload_done(unload_done),
       .idle(idle),
       .runs(runs),
-      .waiting_bus(waiting_bus),
+      .waits_pixels(waits_pixels),
+      .waits_output(waits_output),
       .inf_over(inf_over),
       .calc_done(calc_done),
       .inf_done(inf_done),
@@ -342,7 +400,7 @@ module control #(
       .inf_next(inf_next)
   );
 
-  wire unused = &{1'b0, boundary, bus_fault, traffic};
+  wire unused = &{1'b0, boundary, traffic};
 
 endmodule
 

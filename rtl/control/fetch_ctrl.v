@@ -39,27 +39,28 @@ module fetch_ctrl (
     output wire [ `REQ_BITS-1:0] bias_req
 );
 
-  reg  [31:0] weight_addr;
-  reg  [ 6:0] loads_left;
-  reg  [16:0] psize;
-  reg  [23:0] wlen;
-  reg  [23:0] wlast;
-  reg         bn_next;
-  reg  [31:0] act_addr;
-  reg  [31:0] bn_addr;
-  reg  [10:0] n_o;
+  reg  [           31:0] weight_addr;
+  reg  [            6:0] loads_left;
+  reg  [           16:0] psize;
+  reg  [           23:0] wlen;
+  reg  [           23:0] wlast;
+  reg                    bn_next;
+  reg  [           31:0] act_addr;
+  reg  [           31:0] bn_addr;
+  reg  [           10:0] n_o;
+  reg  [`OWNER_BITS-1:0] owner;
 
-  reg         first;  // waits for the reads of the inference before
-  reg         after;  // the first layer's requests are not all sent out
-  reg         skip;  // only the table is read
+  reg                    first;  // waits for the reads of the inference before
+  reg                    after;  // the first layer's requests are not all sent out
+  reg                    skip;  // only the table is read
 
-  wire        last_load = loads_left == 7'd1;
-  wire        asking = weight_req_valid || bias_req_valid;
+  wire                   last_load = loads_left == 7'd1;
+  wire                   asking = weight_req_valid || bias_req_valid;
   assign boundary   = first && weight_quiet && bias_quiet;
   assign first_out  = after && !first && !asking && weight_quiet && bias_quiet;
 
-  assign weight_req = {last_load ? wlast : wlen, weight_addr};
-  assign bias_req   = bn_next ? {{10'd0, n_o, 3'd0}, bn_addr} : {24'd144, act_addr};
+  assign weight_req = {owner, last_load ? wlast : wlen, weight_addr};
+  assign bias_req   = {owner, bn_next ? {{10'd0, n_o, 3'd0}, bn_addr} : {24'd144, act_addr}};
   assign busy       = after || asking;
 
   always @(posedge clk) begin
@@ -105,6 +106,7 @@ module fetch_ctrl (
       act_addr    <= desc[`DESC_AADDR];
       bn_addr     <= desc[`DESC_BADDR];
       n_o         <= desc[`DESC_O];
+      owner       <= {desc[`DESC_INF], desc[`DESC_IDX]};
     end else if (weight_req_valid && weight_req_ready) begin
       weight_addr <= weight_addr + {15'd0, psize};
     end

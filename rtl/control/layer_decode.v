@@ -28,9 +28,10 @@ module layer_decode #(
     // width of a bank number
     parameter ZW          = $clog2(N_Z)
 ) (
-    // clock and synchronous reset
+    // clock, synchronous reset; forget an unfinished layer
     input  wire                  clk,
     input  wire                  rst,
+    input  wire                  drop,
     // layer words
     input  wire                  w_valid,
     output wire                  w_ready,
@@ -42,6 +43,7 @@ module layer_decode #(
     input  wire [           9:0] index,
     input  wire                  first,
     input  wire                  last,
+    input  wire                  parity,
     // a layer was collected
     output wire                  collected,
     // descriptor
@@ -78,7 +80,7 @@ module layer_decode #(
   reg [3:0] f_shrw, f_shrx;
   reg [23:0] f_argw, f_argx;
   reg [35:0] f_add;
-  reg f_send, f_wide, f_first, f_last;
+  reg f_send, f_wide, f_first, f_last, f_inf;
   reg [9:0] f_index;
 
   assign w_ready   = state == S_WORDS;
@@ -129,6 +131,7 @@ module layer_decode #(
           f_wide  <= !eight_bit;
           f_first <= first;
           f_last  <= last;
+          f_inf   <= parity;
           f_index <= index;
           f_par   <= f_par + wgt_base;
           f_bn    <= f_bn + bias_base;
@@ -321,7 +324,7 @@ module layer_decode #(
       if (bad != 8'd0) err_code <= bad;
       case (state)
         S_WORDS: begin
-          word  <= !w_valid ? word : (word == 4'd11) ? 4'd0 : word + 4'd1;
+          word  <= (drop || collected) ? 4'd0 : w_valid ? word + 4'd1 : word;
           state <= collected ? S_CHECK : S_WORDS;
         end
         S_CHECK: state <= (bad != 8'd0) ? S_WORDS : S_ICS;
@@ -443,6 +446,7 @@ module layer_decode #(
   assign desc[`DESC_INB] = in_bytes;
   assign desc[`DESC_TOUCH] = touch;
   assign desc[`DESC_WROWS] = wrows;
+  assign desc[`DESC_INF] = f_inf;
 
   wire unused = &{1'b0, w_up[5:0], ow_up[5:0], rem_out[4]};
 endmodule

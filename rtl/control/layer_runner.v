@@ -51,10 +51,12 @@ module layer_runner #(
     output wire                  unload_start,
     output wire [ `MAP_BITS-1:0] unload_map,
     input  wire                  unload_done,
-    // state: nothing at work; the array runs; waits for pixels or results; an inference is over
+    // state: nothing at work; the array runs; waits for pixels, for the output of a map; an inference
+    // is over
     output wire                  idle,
     output wire                  runs,
-    output wire                  waiting_bus,
+    output wire                  waits_pixels,
+    output wire                  waits_output,
     output wire                  inf_over,
     // events, see openkpu_fields.vh
     output reg                   calc_done,
@@ -84,7 +86,8 @@ module layer_runner #(
   assign flush = state == FLUSH;
   assign idle = state == IDLE;
   assign runs = state == RUN;
-  assign waiting_bus = state == PIXELS || state == OUT || state == OUT_WAIT;
+  assign waits_pixels = state == PIXELS;
+  assign waits_output = state == OUT || state == OUT_WAIT;
   assign inf_over = state == INF_END;
   assign prow_freed = keep ? prow_net : prow_base;
 

@@ -23,10 +23,9 @@ module list_reader #(
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  flush,
-    // configuration; a run starts, is to stop after the inference at work
+    // configuration; a run starts
     input  wire [ `CFG_BITS-1:0] cfg,
     input  wire                  start,
-    input  wire                  stopping,
     // an inference is over; the configuration moves on
     input  wire                  inf_over,
     input  wire                  inf_next,
@@ -45,9 +44,10 @@ module list_reader #(
     // a task-list run is on; the next inference's list is due or under way
     output reg                   list_mode,
     output reg                   committed,
-    // layer that is being collected: its index, the last of the list
+    // layer that is being collected: its index, the last of the list, parity of its inference
     output reg  [           9:0] index,
     output wire                  last,
+    output reg                   parity,
     // the configuration has moved on
     output reg                   moved_on
 );
@@ -81,13 +81,15 @@ module list_reader #(
   );
 
   // 96 bytes a layer
-  assign list_req = {{8'd0, list_len, 6'd0} + {9'd0, list_len, 5'd0}, cfg[`CFG_LIST_ADR]};
+  assign list_req = {
+    parity, 10'd0, {8'd0, list_len, 6'd0} + {9'd0, list_len, 5'd0}, cfg[`CFG_LIST_ADR]
+  };
 
   // ---- lists
   // The list is read and another inference follows. Not while the registers move on to the inference
   // that begins (inf_over, inf_next, moved_on): only then is it settled what follows that one.
   wire commit = list_mode && !committed && !list_read && lists_due == 2'd0 && cfg[`CFG_MORE] &&
-      !stopping && !inf_next && !moved_on && !inf_over;
+      !inf_next && !moved_on && !inf_over;
   wire ask = lists_due != 2'd0 && !list_read && !list_req_valid;
   wire asked = list_req_valid && list_req_ready;
   wire layer_in = list_mode && collected;
@@ -99,12 +101,14 @@ module list_reader #(
       list_read      <= 1'b0;
       committed      <= 1'b0;
       index          <= 10'd0;
+      parity         <= 1'b0;
       list_req_valid <= 1'b0;
     end else if (start) begin
       list_mode <= 1'b1;
       lists_due <= 2'd1;
       committed <= 1'b0;
       index     <= 10'd0;
+      parity    <= 1'b0;
     end else begin
       list_mode      <= (inf_over && !committed) ? 1'b0 : list_mode;
       committed      <= commit ? 1'b1 : inf_over ? 1'b0 : committed;
@@ -112,6 +116,7 @@ module list_reader #(
       list_req_valid <= ask ? 1'b1 : asked ? 1'b0 : list_req_valid;
       list_read      <= layer_in ? !last : asked ? 1'b1 : list_read;
       index          <= !layer_in ? index : last ? 10'd0 : index + 10'd1;
+      parity         <= (layer_in && last) ? !parity : parity;
     end
   end
 

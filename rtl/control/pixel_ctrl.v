@@ -27,15 +27,13 @@ module pixel_ctrl (
     // the next inference's pixels may be requested; the place of the input map is free
     input  wire                  ask_ok,
     input  wire                  place_free,
-    // where the pixels begin, a cycle after fresh_take or npix_take
+    // where the pixels begin, a cycle after npix_take; those of a fetch from move_on on
     input  wire [          31:0] taken_adr,
     // the pixels are in the AI RAM, the first layer takes them
     output wire                  ready,
     input  wire                  take,
-    // AI_PIX_ADR is taken for a fetch, AI_NPIX_ADR for a prefetch; that was so since then
-    output wire                  fresh_take,
+    // AI_NPIX_ADR is taken for a prefetch
     output wire                  npix_take,
-    output reg                   npix_taken,
     // pixel channel of the DMAC
     output reg                   pixel_req_valid,
     input  wire                  pixel_req_ready,
@@ -48,30 +46,28 @@ module pixel_ctrl (
 
   localparam [2:0] P_IDLE = 3'd0, P_ASK = 3'd1, P_PLACE = 3'd2, P_FILL = 3'd3, P_READY = 3'd4;
 
-  reg  [ 2:0] state;
-  reg         due;  // pixels of the current inference are wanted
-  reg         shaped;  // the map is known
-  reg  [23:0] length;  // bytes of the map
+  reg  [            2:0] state;
+  reg                    due;  // pixels of the current inference are wanted
+  reg                    shaped;  // the map is known
+  reg  [           23:0] length;  // bytes of the map
+  reg  [`OWNER_BITS-1:0] owner;  // its inference and layer
 
-  wire        fresh = state == P_IDLE && due && shaped;
-  assign npix_take  = state == P_IDLE && !due && ask_ok;
-  assign ready      = state == P_READY;
-  assign fresh_take = fresh;
-  assign pixel_req  = {length, taken_adr};
+  wire                   fresh = state == P_IDLE && due && shaped;
+  assign npix_take = state == P_IDLE && !due && ask_ok;
+  assign ready     = state == P_READY;
+  assign pixel_req = {owner, length, taken_adr};
 
   always @(posedge clk) begin
     if (rst || flush) begin
       state           <= P_IDLE;
       due             <= 1'b0;
       shaped          <= 1'b0;
-      npix_taken      <= 1'b0;
       pixel_req_valid <= 1'b0;
       load_start      <= 1'b0;
     end else begin
       shaped <= begin_run ? 1'b0 : first_valid ? 1'b1 : shaped;
       // without a prefetch the next inference begins like a fresh one
       due <= (begin_run || (move_on && state == P_IDLE)) ? 1'b1 : fresh ? 1'b0 : due;
-      npix_taken <= npix_take ? 1'b1 : move_on ? 1'b0 : npix_taken;
       pixel_req_valid <= (fresh || npix_take) || (pixel_req_valid && !pixel_req_ready);
       load_start <= state == P_PLACE && place_free;
       case (state)
@@ -92,12 +88,15 @@ module pixel_ctrl (
   always @(posedge clk) begin
     if (rst) begin
       length   <= 24'd0;
+      owner    <= {`OWNER_BITS{1'b0}};
       load_map <= {`MAP_BITS{1'b0}};
     end else if (first_valid) begin
       length   <= {2'd0, first_desc[`DESC_INB]};
+      owner    <= {first_desc[`DESC_INF], first_desc[`DESC_IDX]};
       load_map <= {width[9:0], height[8:0], chans[9:0], first_desc[`DESC_SRC]};
     end else begin
       length   <= length;
+      owner    <= owner;
       load_map <= load_map;
     end
   end

@@ -34,11 +34,9 @@ module prefetch_ctrl (
     // pixels of the inference at work: in the AI RAM, taken by its first layer
     output wire                  pix_ready,
     input  wire                  pix_take,
-    // address of the pixels requested last; take it now: of a fetch, of a prefetch
+    // address of the pixels requested last; AI_NPIX_ADR is taken for a prefetch
     input  wire [          31:0] taken_adr,
-    output wire                  fresh_take,
     output wire                  npix_take,
-    output wire                  npix_taken,
     // a fully connected layer was reached
     output reg                   fc_reached,
     // pixel channel of the DMAC; load of the map
@@ -95,9 +93,7 @@ module prefetch_ctrl (
       .taken_adr(taken_adr),
       .ready(pix_ready),
       .take(pix_take),
-      .fresh_take(fresh_take),
       .npix_take(npix_take),
-      .npix_taken(npix_taken),
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),

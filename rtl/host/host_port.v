@@ -42,18 +42,20 @@ module host_port #(
     output wire [ `WINDOW_BITS-1:0] window,
     input  wire                     window_ack,
     input  wire [             31:0] window_rdata,
-    // layer words to the controller; forget what was taken of an unfinished layer
+    // layer words to the controller, their weight width; forget what was taken of an unfinished layer
     output wire                     arg_valid,
     input  wire                     arg_ready,
     output wire [             63:0] arg_data,
+    output wire                     arg_eight_bit,
     output wire                     arg_flush,
     // result words from the AI RAM
     input  wire                     result_valid,
     output wire                     result_ready,
     input  wire [             63:0] result_data,
-    // controller: configuration, commands, state, events, error
+    // controller: configuration, commands, state, events, error; windows for the DMAC
     output wire [    `CFG_BITS-1:0] cfg,
     output wire [   `HOST_BITS-1:0] host,
+    output wire [  `GUARD_BITS-1:0] guard,
     input  wire [ `STATUS_BITS-1:0] status,
     input  wire [  `EVENT_BITS-1:0] events,
     input  wire [    `ERR_BITS-1:0] err,
@@ -62,7 +64,7 @@ module host_port #(
     input  wire [   `WORK_BITS-1:0] work
 );
 
-  wire reg_wr, reg_rd, reg_err, err_any;
+  wire reg_wr, reg_rd, reg_err;
   wire [11:0] reg_addr;
   wire [31:0] reg_wdata, reg_rdata;
   wire [14*64-1:0] perf_flat;
@@ -115,17 +117,18 @@ module host_port #(
       .arg_valid(arg_valid),
       .arg_ready(arg_ready),
       .arg_data(arg_data),
+      .arg_eight_bit(arg_eight_bit),
       .arg_flush(arg_flush),
       .result_valid(result_valid),
       .result_ready(result_ready),
       .result_data(result_data),
       .cfg(cfg),
       .host(host),
+      .guard(guard),
       .state(status),
       .events(events),
       .err(err),
       .weight_bias_full(traffic[`TRAFFIC_WEIGHT_BIAS_FULL]),
-      .err_any(err_any),
       .perf_flat(perf_flat),
       .irq(irq)
   );
@@ -157,7 +160,7 @@ module host_port #(
       .flat(perf_flat)
   );
 
-  wire unused = &{1'b0, err_any, traffic};
+  wire unused = &{1'b0, traffic, work};
 
 endmodule
 

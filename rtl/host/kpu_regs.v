@@ -7,6 +7,7 @@
 // of the high word of fifo_data_out pops. What public sources leave open is decided as follows:
 // * the layer FIFO holds 16 layers. A layer is admitted as a whole: if there is no room for 12
 //   words when its first word comes, all its 12 words are dropped, and overrun pulses once;
+// * eight_bit_mode is stored with each word, so that a layer has the width of the time of its push;
 // * thresholds count complete layers in the FIFO (a layer counts until its last word is taken).
 //   almost_empty: held <= empty threshold, almost_full: held >= full threshold. Either is raised
 //   when a change of the number of layers leaves the FIFO in that state, stands while the state
@@ -23,10 +24,14 @@
 `include "openkpu_regs.vh"
 
 module kpu_regs (
-    // clock, synchronous reset, soft reset (empties the FIFOs, clears the interrupts)
+    // clock, synchronous reset
     input  wire        clk,
     input  wire        rst,
-    input  wire        soft_reset,
+    // the words in the layer FIFO go; a soft reset is written (clears the interrupts), is pending
+    // (nothing comes of what was at work)
+    input  wire        drop_words,
+    input  wire        reset_now,
+    input  wire        muted,
     // register access
     input  wire        wr,
     input  wire        rd,
@@ -34,11 +39,13 @@ module kpu_regs (
     input  wire [31:0] wdata,
     output reg  [31:0] rdata,
     output wire        hit,
-    // layer argument words to the core
+    // layer argument words to the core, their weight width, the FIFO is emptied; it holds words
     output wire        arg_valid,
     input  wire        arg_ready,
     output wire [63:0] arg_data,
+    output wire        arg_eight_bit,
     output wire        arg_flush,
+    output wire        words,
     // result words from the core
     input  wire        result_valid,
     output wire        result_ready,
@@ -50,8 +57,6 @@ module kpu_regs (
     output wire        layers_full,
     output wire [ 4:0] results_held,
     output wire        irq,
-    // interrupt_clear was written
-    output wire        clear_write,
     // errors: layer pushed without room, result read while there is none
     output wire        overrun,
     output wire        underrun
@@ -107,7 +112,8 @@ module kpu_regs (
   wire [COUNT_W-1:0] arg_count;
   wire               arg_in_ready_unused;
 
-  assign arg_flush = soft_reset || !fifo_ctrl[2];
+  assign arg_flush = drop_words || !fifo_ctrl[2];
+  assign words = arg_count != {COUNT_W{1'b0}};
 
   wire push = wr && (word == `REG_LAYER_ARGUMENT_FIFO_HI) && !arg_flush;
   wire first = (in_word == 4'd0);
@@ -122,7 +128,7 @@ module kpu_regs (
   assign layers_full = !room;
 
   fifo_ram #(
-      .WIDTH(64),
+      .WIDTH(65),
       .DEPTH(DEPTH)
   ) u_layers (
       .clk      (clk),
@@ -130,10 +136,10 @@ module kpu_regs (
       .flush    (arg_flush),
       .in_valid (push && !drop),
       .in_ready (arg_in_ready_unused),
-      .in_data  ({wdata, low}),
+      .in_data  ({eight_bit, wdata, low}),
       .out_valid(arg_valid),
       .out_ready(arg_ready),
-      .out_data (arg_data),
+      .out_data ({arg_eight_bit, arg_data}),
       .count    (arg_count)
   );
 
@@ -167,7 +173,7 @@ module kpu_regs (
   ) u_results (
       .clk      (clk),
       .rst      (rst),
-      .flush    (soft_reset || !fifo_ctrl[1]),
+      .flush    (reset_now || muted || !fifo_ctrl[1]),
       .in_valid (result_valid),
       .in_ready (result_ready),
       .in_data  (result_data),
@@ -193,21 +199,21 @@ module kpu_regs (
   wire       full_now = full_state && (full_flag || changed);
   wire [2:0] raw = {full_now, empty_now, calc_done};
   wire [2:0] status = raw & ~mask;
-  assign clear_write = wr && (word == `REG_INTERRUPT_CLEAR);
-  wire [2:0] clear = clear_write ? wdata[2:0] : 3'd0;
+  wire [2:0] clear = (wr && word == `REG_INTERRUPT_CLEAR) ? wdata[2:0] : 3'd0;
 
   assign irq = (status != 3'd0);
 
   always @(posedge clk) begin
-    if (rst || soft_reset) begin
+    if (rst || reset_now) begin
       calc_done <= 1'b0;
       empty_flag <= 1'b0;
       full_flag <= 1'b0;
       changed <= 1'b0;
     end else begin
-      calc_done <= ev_calc_done || (calc_done && !clear[0]);
-      empty_flag <= empty_now && !clear[1];
-      full_flag <= full_now && !clear[2];
+      // a change in the cycle of a clear is newer than what the host has seen: it stays
+      calc_done <= (ev_calc_done && !muted) || (calc_done && !clear[0]);
+      empty_flag <= empty_state && (changed || (empty_flag && !clear[1]));
+      full_flag <= full_state && (changed || (full_flag && !clear[2]));
       changed <= (layer_in != layer_out) && !arg_flush;
     end
   end

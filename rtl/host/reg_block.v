@@ -29,25 +29,26 @@ module reg_block #(
     input  wire [            31:0] reg_wdata,
     output wire [            31:0] reg_rdata,
     output wire                    reg_err,
-    // layer argument words to the core; arg_flush: forget what was taken of an unfinished layer
+    // layer argument words to the core, their weight width; arg_flush: forget what was taken of an
+    // unfinished layer
     output wire                    arg_valid,
     input  wire                    arg_ready,
     output wire [            63:0] arg_data,
+    output wire                    arg_eight_bit,
     output wire                    arg_flush,
     // result words from the core
     input  wire                    result_valid,
     output wire                    result_ready,
     input  wire [            63:0] result_data,
-    // configuration and commands to the controller, its state, events and errors
+    // configuration and commands to the controller, its state, events and errors; windows
     output wire [   `CFG_BITS-1:0] cfg,
     output wire [  `HOST_BITS-1:0] host,
+    output wire [ `GUARD_BITS-1:0] guard,
     input  wire [`STATUS_BITS-1:0] state,
     input  wire [ `EVENT_BITS-1:0] events,
     input  wire [   `ERR_BITS-1:0] err,
     // weight and bias FIFO are full, for AI_STATUS
     input  wire                    weight_bias_full,
-    // an error is recorded
-    output wire                    err_any,
     // performance counters, first one lowest
     input  wire [       14*64-1:0] perf_flat,
     // interrupt, level
@@ -69,12 +70,9 @@ module reg_block #(
   wire [ 4:0] results_held;
 
   wire        eight_bit_mode;
-  wire start_pulse, soft_reset_pulse, stop_pulse, err_ack, clear_write;
+  wire words, reset_now, muted, drop_words;
 
-  // clearing the KPU's interrupts begins every layer of its drivers, so it acknowledges too
-  assign host = {err_ack || clear_write, stop_pulse, soft_reset_pulse, start_pulse};
-
-  // AI_STATUS; its bit 1 (error) is put in by ai_cfg
+  // AI_STATUS; error, busy and npix_taken are put in by ai_cfg
   wire [9:0] layer = state[`STATUS_LAYER];
   wire [31:0] status = {
     3'd0,
@@ -83,13 +81,12 @@ module reg_block #(
     results_held,
     layer[7:0],
     state[`STATUS_KEPT],
-    state[`STATUS_NPIX_TAKEN],
+    1'b0,
     layers_full,
     results_held != 5'd0,
     state[`STATUS_FC_LAYER],
     weight_bias_full,
-    1'b0,
-    state[`STATUS_BUSY]
+    2'd0
   };
 
   assign reg_err = (reg_wr || reg_rd) && !(kpu_hit || ai_hit || perf_hit);
@@ -99,7 +96,9 @@ module reg_block #(
   kpu_regs u_kpu (
       .clk(clk),
       .rst(rst),
-      .soft_reset(soft_reset_pulse),
+      .drop_words(drop_words),
+      .reset_now(reset_now),
+      .muted(muted),
       .wr(reg_wr),
       .rd(reg_rd),
       .addr(reg_addr),
@@ -109,7 +108,9 @@ module reg_block #(
       .arg_valid(arg_valid),
       .arg_ready(arg_ready),
       .arg_data(arg_data),
+      .arg_eight_bit(arg_eight_bit),
       .arg_flush(arg_flush),
+      .words(words),
       .result_valid(result_valid),
       .result_ready(result_ready),
       .result_data(result_data),
@@ -119,7 +120,6 @@ module reg_block #(
       .layers_full(layers_full),
       .results_held(results_held),
       .irq(kpu_irq),
-      .clear_write(clear_write),
       .overrun(overrun),
       .underrun(underrun)
   );
@@ -137,18 +137,19 @@ module reg_block #(
       .rdata(ai_rdata),
       .hit(ai_hit),
       .eight_bit_mode(eight_bit_mode),
+      .words(words),
       .cfg(cfg),
-      .start_pulse(start_pulse),
-      .soft_reset_pulse(soft_reset_pulse),
-      .stop_pulse(stop_pulse),
-      .err_ack(err_ack),
+      .host(host),
+      .guard(guard),
+      .reset_now(reset_now),
+      .muted(muted),
+      .drop_words(drop_words),
       .state(state),
       .events(events),
       .err(err),
       .status(status),
       .overrun(overrun),
       .underrun(underrun),
-      .err_any(err_any),
       .irq(ai_irq)
   );
 

@@ -74,7 +74,8 @@
 `define DESC_INB 521:500  // bytes of the input map, dense: at most 2 MiB
 `define DESC_TOUCH 522  // uses the place of the inference's input map
 `define DESC_WROWS 538:523  // rows of the weight buffer for all weights; saturates at 65535
-`define DESC_BITS 539
+`define DESC_INF 539  // parity of the inference's number (task list)
+`define DESC_BITS 540
 
 // Request of a DMA channel.
 `define REQ_ADDR (0)+:(32)  // first byte
@@ -123,7 +124,8 @@
 `define UNLOAD_MAP (0)+:(`MAP_BITS)  // the map
 `define UNLOAD_ADR (`MAP_BITS)+:(32)  // where it goes in the storage
 `define UNLOAD_STORE (32+`MAP_BITS)  // it goes to the storage, not to the host
-`define UNLOAD_BITS (33+`MAP_BITS)
+`define UNLOAD_OWNER (33+`MAP_BITS)+:(`OWNER_BITS)  // whose transfer it is
+`define UNLOAD_BITS (33+`MAP_BITS+`OWNER_BITS)
 
 // Rows of the parameter buffer and weights that a stream keeps, for the layer at work. Uses PRW.
 `define KEEPING_BASE (0)+:(PRW)  // first parameter row of the layer
@@ -153,33 +155,36 @@
 `define WAITING_OWNER (37)+:(`OWNER_BITS)  // whose transfer it is
 `define WAITING_BITS (37+`OWNER_BITS)
 
-// Configuration of a run, from the registers to the controller.
+// Configuration of the inference at work, from the registers to the controller: what was taken
+// over at the start and at the changes of inference.
 `define CFG_TAKEN_ADR 31:0  // AI_TAKEN_ADR: where the pixels asked for last begin
 `define CFG_WGT_ADR 63:32  // AI_WGT_ADR
 `define CFG_BIAS_ADR 95:64  // AI_BIAS_ADR
 `define CFG_LIST_ADR 127:96  // AI_LIST_ADR
 `define CFG_RES_ADR 159:128  // AI_RES_ADR
 `define CFG_LIST_LEN 169:160  // AI_LIST_LEN
-`define CFG_MORE 170  // another inference follows
-`define CFG_EIGHT_BIT 171  // weights are u8
-`define CFG_BITS 172
+`define CFG_EIGHT_BIT 170  // weights are u8
+`define CFG_MORE 171  // another inference follows; follows the registers at once
+`define CFG_WATCHDOG 203:172  // AI_WATCHDOG; follows the register at once
+`define CFG_BITS 204
 
-// Commands of the host to the controller, pulses.
-`define HOST_START 0  // AI_CTRL.start, accepted
-`define HOST_SOFT_RESET 1  // AI_CTRL.soft_reset
-`define HOST_STOP 2  // AI_CTRL.stop
-`define HOST_ACK 3  // an error is acknowledged: AI_ERR_CODE or interrupt_clear was written
+// Commands of the host to the controller: pulses, and one level.
+`define HOST_START 0  // a task-list run begins
+`define HOST_SOFT_RESET 1  // everything ends
+`define HOST_ACK 2  // an error is acknowledged: AI_ERR_CODE was written
+`define HOST_PENDING 3  // level: a start or a reset is pending, words of the host wait
 `define HOST_BITS 4
 
 // State of the controller, levels.
-`define STATUS_BUSY 0  // AI_STATUS.busy
-`define STATUS_FC_LAYER 1  // AI_STATUS.fc_layer
-`define STATUS_KEPT 2  // AI_STATUS.kept
-`define STATUS_NPIX_TAKEN 3  // AI_STATUS.npix_taken
-`define STATUS_LAYER 13:4  // index of the layer at work
-`define STATUS_WAITING_DRAIN 14  // a layer runs
-`define STATUS_WAITING_BUS 15  // pixels or results are on their way
-`define STATUS_BITS 16
+`define STATUS_BUSY 0  // layers or inferences are at work, or words for them are there
+`define STATUS_FLUSHING 1  // what was at work is being dropped
+`define STATUS_HOLD 2  // words of the host are discarded until it acknowledges an error
+`define STATUS_FC_LAYER 3  // AI_STATUS.fc_layer
+`define STATUS_KEPT 4  // AI_STATUS.kept
+`define STATUS_LAYER 14:5  // index of the layer at work
+`define STATUS_WAITING_DRAIN 15  // a layer runs
+`define STATUS_WAITING_BUS 16  // pixels or results are on their way
+`define STATUS_BITS 17
 
 // Events of the controller, pulses.
 `define EVENT_CALC_DONE 0  // a layer with int_en is done
@@ -187,19 +192,19 @@
 `define EVENT_INF_KEPT 2  // with inf_done: it read no weights
 `define EVENT_LAYER_DONE 3  // a layer is done
 `define EVENT_INF_NEXT 4  // the next inference of a stream begins
-`define EVENT_PIX_TAKE 5  // AI_PIX_ADR is taken for a fetch
-`define EVENT_NPIX_TAKE 6  // AI_NPIX_ADR is taken for a prefetch
-`define EVENT_ERROR 7  // an error; its description is valid
-`define EVENT_BITS 8
+`define EVENT_NPIX_TAKE 5  // AI_NPIX_ADR is taken for a prefetch
+`define EVENT_ERROR 6  // an error; its description is valid
+`define EVENT_BITS 7
 
 // What the array does in a cycle, for the counters.
 `define WORK_ISSUED 0  // an issue was made
 `define WORK_WAIT_TILE 1  // none: the tile buffer is empty
 `define WORK_WAIT_WEIGHT 2  // none: weights or parameters are missing
 `define WORK_WAIT_OUTPUT 3  // none: results are not taken
-`define WORK_MACS_ISSUED 75:4  // multiplications issued, 8 bits a column
-`define WORK_MACS_GATED 147:76  // multiplications whose multiplier stood still, 8 bits a column
-`define WORK_BITS 148
+`define WORK_MOVES 4  // an issue was made, or a row of the AI RAM was read or written
+`define WORK_MACS_ISSUED 76:5  // multiplications issued, 8 bits a column
+`define WORK_MACS_GATED 148:77  // multiplications whose multiplier stood still, 8 bits a column
+`define WORK_BITS 149
 
 // What the storage port does in a cycle: for the counters, AI_STATUS and the controller.
 `define TRAFFIC_WEIGHT_BIAS_FULL 0  // weight FIFO and bias FIFO are full
@@ -226,7 +231,9 @@
 
 // Description of an error.
 `define ERR_CODE 7:0  // AI_ERR_CODE
-`define ERR_LAYER 23:8  // AI_ERR_INFO
+`define ERR_LAYER 17:8  // AI_ERR_INFO.layer
+`define ERR_STREAM 20:18  // AI_ERR_INFO.stream
+`define ERR_WAITS 23:21  // AI_ERR_INFO.waits
 `define ERR_ADDR 55:24  // AI_ERR_ADDR
 `define ERR_BITS 56
 

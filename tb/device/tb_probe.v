@@ -31,11 +31,11 @@ module tb_probe #(
   wire [15:0] read_row = {16{1'b0}} | tb_top.dut.u_cache.raddr;
   wire [15:0] write_row = {16{1'b0}} | tb_top.dut.u_cache.waddr;
   wire [W-1:0] row = {
-    write_row, read_row, tb_top.dut.u_host.u_regs.u_ai.npix, tb_top.dut.u_host.u_regs.u_ai.pix, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
-    tb_top.dut.u_host.u_regs.u_ai.inf_left[15:0], 6'd0, tb_top.dut.u_host.u_regs.u_ai.mode,
+    write_row, read_row, tb_top.dut.u_host.u_regs.u_ai.u_inference.npix, tb_top.dut.u_host.u_regs.u_ai.u_inference.pix, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
+    tb_top.dut.u_host.u_regs.u_ai.u_inference.inf_left[15:0], 6'd0, tb_top.dut.u_host.u_regs.u_ai.u_inference.mode,
     tb_top.dut.u_control.layer[7:0],
     12'd0, tb_top.dut.u_cache.unload_busy, tb_top.dut.u_cache.load_busy, tb_top.dut.u_control.keep, tb_top.dut.u_control.reuse,
-    tb_top.dut.u_control.npix_taken, tb_top.dut.u_control.fc_reached, tb_top.dut.u_storage.u_dmac.u_pixel.full,
+    tb_top.dut.u_host.u_regs.u_ai.u_inference.npix_taken, tb_top.dut.u_control.fc_reached, tb_top.dut.u_storage.u_dmac.u_pixel.full,
     tb_top.dut.u_storage.u_dmac.u_bias.full, tb_top.dut.u_storage.u_dmac.u_weight.full, tb_top.dut.u_storage.u_dmac.weight_bias_full,
     tb_top.dut.u_control.boundary, tb_top.m_htrans[1] & tb_top.m_hgrant, tb_top.u_fabric.dp_dut,
     tb_top.u_fabric.dp_write, beat_ok, tb_top.dut.u_storage.u_dmac.push,
@@ -44,7 +44,7 @@ module tb_probe #(
     tb_top.dut.window_ack, tb_top.dut.u_cache.unload_gnt, tb_top.dut.u_cache.load_gnt, tb_top.dut.writeback_gnt,
     tb_top.dut.fill_gnt, tb_top.dut.u_core.u_seq.issued, tb_top.irq, tb_top.dut.u_control.inf_next,
     tb_top.dut.u_control.inf_done, tb_top.dut.u_control.layer_done, tb_top.dut.run_start,
-    tb_top.dut.load_start, tb_top.dut.u_cache.u_mover.read_start, tb_top.dut.u_host.u_regs.start_pulse, tb_top.dut.u_control.busy,
+    tb_top.dut.load_start, tb_top.dut.u_cache.u_mover.read_start, tb_top.dut.u_host.u_regs.u_ai.start, tb_top.dut.u_control.busy,
     tb_top.dut.flush, tb_top.rst | tb_top.dut.flush
   };
 

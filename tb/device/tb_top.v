@@ -180,7 +180,7 @@ module tb_top #(
 
   // for the functional coverage: {from a task list, descriptor} of the layer that ended last
   reg [`DESC_BITS:0] layer_ran = {(`DESC_BITS+1){1'b0}};
-  wire [1:0] cnn_mode    = dut.u_host.u_regs.u_ai.mode;
+  wire [1:0] cnn_mode    = dut.u_host.u_regs.u_ai.u_inference.mode;
   wire       device_busy = dut.u_control.busy;
   always @(posedge clk)
     layer_ran <= (layer_done === 1'b1) ? {dut.u_control.list_mode, dut.desc} : layer_ran;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// watchdog: ends a run in which nothing moves any more, and says what was waited for.
+//
+// How it works: a counter of cycles without progress, while the device works and does not wait for
+// the host. At the limit stuck pulses, with what was waited for: the bus first, since everything
+// waits for it in the end; then what the controller waits for. While everything is being dropped
+// (flush) the same counter bounds the wait for the end of the bursts on the bus: at the limit, or
+// at once after stuck, give_up tells the DMAC to go on without the bus.
+// Handshake: stuck is a pulse that begins a flush; give_up is a level, for the flush only.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module watchdog (
+    // clock and synchronous reset
+    input  wire                     clk,
+    input  wire                     rst,
+    // cycles without progress; 0: none are too many, but a flush ends
+    input  wire [             31:0] limit,
+    // the device works and does not wait for the host; something moved
+    input  wire                     works,
+    input  wire                     progress,
+    input  wire                     flush,
+    // what is waited for: bus, pixels, array, output
+    input  wire [`WAITING_BITS-1:0] waiting,
+    input  wire                     waits_pixels,
+    input  wire                     waits_array,
+    input  wire                     waits_output,
+    // nothing moves, AI_ERR_INFO.waits; the bus is given up
+    output reg                      stuck,
+    output reg  [              2:0] waits,
+    output reg                      give_up
+);
+
+  localparam [31:0] LEAST = 32'd256;
+  localparam [31:0] FLUSH_LIMIT = 32'd65536;
+
+  reg  [31:0] still;
+  reg         flushed;  // flush of the cycle before: the count begins anew with a flush
+  wire [31:0] most = (limit == 32'd0) ? FLUSH_LIMIT : (limit < LEAST) ? LEAST : limit;
+  wire        full = still >= most;
+  wire        counts = (works || flush) && !progress;
+  wire        fires = full && works && !flush && !stuck && limit != 32'd0;
+
+  always @(posedge clk) begin
+    if (rst) begin
+      still   <= 32'd0;
+      flushed <= 1'b0;
+      stuck   <= 1'b0;
+      give_up <= 1'b0;
+    end else begin
+      flushed <= flush;
+      still   <= (!counts || fires || flush != flushed) ? 32'd0 : full ? still : still + 32'd1;
+      stuck   <= fires;
+      // from the cycle in which it fires to the end of the flush that follows
+      give_up <= (stuck || fires || (flush && flushed && full)) ? 1'b1 : flush ? give_up : 1'b0;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (waiting[`WAITING_WHY] != 2'd0) waits <= {1'b0, waiting[`WAITING_WHY]};
+    else if (waits_pixels) waits <= 3'd4;
+    else if (waits_array) waits <= 3'd5;
+    else if (waits_output) waits <= 3'd6;
+    else waits <= 3'd7;
+  end
+
+  wire unused = &{1'b0, waiting};
+
+endmodule
+
+`resetall

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// command: starts, soft resets and stops of the host, and the one notion of "occupied".
+//
+// How it works: a write of AI_CTRL sets registers, so that its effect shows in the next cycle
+// already. A start is accepted when the device is not occupied: no start is pending, the layer
+// FIFO is empty and nothing is at work. A soft reset is pending until the controller has dropped
+// everything; a start that comes meanwhile is kept and given to the controller afterwards.
+// Events of the time before a reset are muted while it is pending.
+// Handshake: accept, reset_now and the two errors belong to the cycle of the write. start and
+// soft_reset are pulses to the controller, the latter in the cycle after the write; the controller
+// answers with flushing, from the cycle after soft_reset on.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module command (
+    // clock, synchronous reset
+    input  wire       clk,
+    input  wire       rst,
+    // AI_CTRL is written: {stop, soft reset, start}
+    input  wire       wr,
+    input  wire [2:0] wdata,
+    // the configuration allows a start
+    input  wire       possible,
+    // words wait in the layer FIFO; they are being discarded after an error
+    input  wire       words,
+    input  wire       hold,
+    // controller: at work, dropping everything
+    input  wire       work,
+    input  wire       flushing,
+    // in the cycle of the write: accepted start, reset, what waits in the layer FIFO goes
+    output wire       accept,
+    output wire       reset_now,
+    output wire       drop_words,
+    // errors in the cycle of the write
+    output wire       start_busy,
+    output wire       bad_config,
+    // to the controller
+    output wire       start,
+    output reg        soft_reset,
+    // levels: a start or a reset is pending, a reset is (events are muted), the device is occupied,
+    // the run ends after the inference at work
+    output wire       pending,
+    output reg        muted,
+    output wire       occupied,
+    output reg        stopping
+);
+
+  reg  start_due;
+
+  wire ask = wr && wdata[0];
+  // what a reset drops does not count any more
+  wire rest = start_due || (words && !hold) || (work && !muted);
+  wire free = reset_now || !rest;
+
+  assign reset_now  = wr && wdata[1];
+  assign accept     = ask && free && possible;
+  assign start_busy = ask && !free;
+  assign bad_config = ask && free && !possible;
+  assign drop_words = reset_now || (accept && hold);
+  assign start      = start_due && !muted;
+  assign pending    = start_due || muted;
+  assign occupied   = rest || muted;
+
+  always @(posedge clk) begin
+    if (rst) begin
+      start_due  <= 1'b0;
+      soft_reset <= 1'b0;
+      muted      <= 1'b0;
+      stopping   <= 1'b0;
+    end else begin
+      start_due  <= accept ? 1'b1 : (start || reset_now) ? 1'b0 : start_due;
+      soft_reset <= reset_now;
+      muted      <= reset_now ? 1'b1 : (soft_reset || flushing) ? muted : 1'b0;
+      // a stop counts for the run at work, or for the one that the same write starts
+      stopping   <= accept ? wdata[2] : (wr && wdata[2] && !reset_now) ? 1'b1 : stopping;
+    end
+  end
+
+endmodule
+
+`resetall

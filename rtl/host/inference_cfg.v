@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// inference_cfg: the registers that describe inferences, AI_CNN_MODE to AI_RES_STRIDE, and the one
+// place where they are taken over.
+//
+// How it works: an accepted start copies list, tables, pixels, result and weight width into
+// registers of the inference at work. After that the host may write the next job's values. In a
+// stream inf_next moves on to the next inference (docs/patent.md section 2, step 009), in one cycle:
+// its pixels are those fetched ahead, or else AI_NPIX_ADR; its result goes to AI_RES_ADR plus the
+// stride, or to where the host said during the inference before. A write of the host in the very
+// cycle wins and counts as one after the change. Once AI_NPIX_ADR has been taken for a prefetch,
+// what the host writes there is the address of the inference after the next one. AI_PIX_ADR follows
+// the inference at work until the host writes it; then it stays for the next start.
+// AI_CNN_MODE and AI_INF_LEFT act at once: they say whether another inference follows.
+// A result address or stride that is no multiple of the bus word is refused while occupied, so that
+// a start has to check them only once.
+// Handshake: wr strobes with addr, rdata in the same cycle; accept, npix_take, inf_next are pulses.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+`include "openkpu_regs.vh"
+
+module inference_cfg #(
+    // data width of the bus to the storage
+    parameter AHB_W = 32
+) (
+    // clock, synchronous reset
+    input  wire                 clk,
+    input  wire                 rst,
+    // register access
+    input  wire                 wr,
+    input  wire [         11:0] addr,
+    input  wire [         31:0] wdata,
+    output reg  [         31:0] rdata,
+    output wire                 hit,
+    // weight width that the host has set; AI_WATCHDOG
+    input  wire                 eight_bit,
+    input  wire [         31:0] watchdog,
+    // a start is accepted, a soft reset; the run is to end after the inference at work
+    input  wire                 accept,
+    input  wire                 reset_now,
+    input  wire                 stopping,
+    // the device is occupied: an unaligned address is refused
+    input  wire                 occupied,
+    output wire                 refused,
+    // a start with this configuration makes sense
+    output wire                 possible,
+    // controller: AI_NPIX_ADR is taken for a prefetch, the next inference begins
+    input  wire                 npix_take,
+    input  wire                 inf_next,
+    // the next inference's pixels are being read; number of the inference since the start
+    output reg                  npix_taken,
+    output reg  [          7:0] number,
+    // configuration of the inference at work
+    output wire [`CFG_BITS-1:0] cfg
+);
+
+  localparam OW = $clog2(AHB_W / 8);
+
+  wire [9:0] word = addr[11:2];
+  assign hit = word >= `REG_AI_CNN_MODE && word <= `REG_AI_RES_STRIDE || word == `REG_AI_TAKEN_ADR;
+
+  // as the host sees them
+  reg  [ 1:0] mode;
+  reg  [31:0] pix;
+  reg  [31:0] npix;
+  reg  [31:0] wgt;
+  reg  [31:0] bias;
+  reg  [31:0] list;
+  reg  [ 9:0] list_len;
+  reg  [31:0] res;
+  reg  [31:0] inf_left;
+  reg  [31:0] pix_stride;
+  reg  [31:0] res_stride;
+  // as the inference at work has them
+  reg  [31:0] taken;
+  reg  [31:0] run_wgt;
+  reg  [31:0] run_bias;
+  reg  [31:0] run_list;
+  reg  [ 9:0] run_len;
+  reg  [31:0] run_res;
+  reg         run_eight_bit;
+  // written by the host: AI_PIX_ADR since the start, AI_RES_ADR since the change of inference,
+  // AI_NPIX_ADR after it had been taken
+  reg         pix_own;
+  reg         res_own;
+  reg         npix_own;
+
+  wire        more = mode == 2'd2 && inf_left != 32'd0;
+  assign cfg = {
+    watchdog, more && !stopping, run_eight_bit, run_len, run_res, run_list, run_bias, run_wgt, taken
+  };
+
+  // ---- writes
+  wire unaligned = wdata[OW-1:0] != {OW{1'b0}};
+  wire aligned_word = word == `REG_AI_RES_ADR || word == `REG_AI_RES_STRIDE;
+  assign refused = wr && aligned_word && unaligned && occupied;
+  wire wr_mode = wr && word == `REG_AI_CNN_MODE;
+  wire wr_pix = wr && word == `REG_AI_PIX_ADR;
+  wire wr_npix = wr && word == `REG_AI_NPIX_ADR;
+  wire wr_res = wr && word == `REG_AI_RES_ADR && !refused;
+  wire wr_left = wr && word == `REG_AI_INF_LEFT;
+  wire wr_res_stride = wr && word == `REG_AI_RES_STRIDE && !refused;
+  assign possible = mode != 2'd0 && list_len != 10'd0 && res[OW-1:0] == {OW{1'b0}} &&
+      res_stride[OW-1:0] == {OW{1'b0}};
+
+  // ---- the change of inference
+  wire [31:0] next_pix = npix_taken ? taken : npix;
+  wire [31:0] next_res = res_own ? res : res + res_stride;
+  // no inference follows the one that begins
+  wire last = wr_left ? wdata == 32'd0 : inf_left <= 32'd1;
+  wire fall_back = (inf_next && last) || (accept && mode == 2'd2 && !more);
+
+  always @(posedge clk) begin
+    if (rst) begin
+      mode <= 2'd0;
+      pix <= 32'd0;
+      npix <= 32'd0;
+      wgt <= 32'd0;
+      bias <= 32'd0;
+      list <= 32'd0;
+      list_len <= 10'd0;
+      res <= 32'd0;
+      inf_left <= 32'd0;
+      pix_stride <= 32'd0;
+      res_stride <= 32'd0;
+    end else begin
+      mode <= wr_mode ? wdata[1:0] : fall_back ? 2'd1 : mode;
+      pix <= wr_pix ? wdata : (inf_next && !pix_own) ? next_pix : pix;
+      npix <= wr_npix ? wdata : (inf_next && !npix_own) ? npix + pix_stride : npix;
+      wgt <= (wr && word == `REG_AI_WGT_ADR) ? wdata : wgt;
+      bias <= (wr && word == `REG_AI_BIAS_ADR) ? wdata : bias;
+      list <= (wr && word == `REG_AI_LIST_ADR) ? wdata : list;
+      list_len <= (wr && word == `REG_AI_LIST_LEN) ? wdata[9:0] : list_len;
+      res <= wr_res ? wdata : inf_next ? next_res : res;
+      inf_left <= wr_left ? wdata : (inf_next && inf_left != 32'd0) ? inf_left - 32'd1 : inf_left;
+      pix_stride <= (wr && word == `REG_AI_PIX_STRIDE) ? wdata : pix_stride;
+      res_stride <= wr_res_stride ? wdata : res_stride;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (rst) begin
+      taken <= 32'd0;
+      run_wgt <= 32'd0;
+      run_bias <= 32'd0;
+      run_list <= 32'd0;
+      run_len <= 10'd0;
+      run_res <= 32'd0;
+      run_eight_bit <= 1'b0;
+      npix_taken <= 1'b0;
+      pix_own <= 1'b0;
+      res_own <= 1'b0;
+      npix_own <= 1'b0;
+      number <= 8'd0;
+    end else begin
+      taken <= accept ? pix : npix_take ? npix : (inf_next && !npix_taken) ? npix : taken;
+      run_wgt <= accept ? wgt : run_wgt;
+      run_bias <= accept ? bias : run_bias;
+      run_list <= accept ? list : run_list;
+      run_len <= accept ? list_len : run_len;
+      run_res <= accept ? res : inf_next ? next_res : run_res;
+      run_eight_bit <= accept ? eight_bit : run_eight_bit;
+      npix_taken <= (accept || reset_now || inf_next) ? 1'b0 : npix_take ? 1'b1 : npix_taken;
+      pix_own <= wr_pix ? 1'b1 : accept ? 1'b0 : pix_own;
+      res_own <= wr_res ? 1'b1 : (accept || inf_next) ? 1'b0 : res_own;
+      npix_own <= (accept || reset_now || inf_next) ? 1'b0 :
+          (wr_npix && (npix_take || npix_taken)) ? 1'b1 : npix_own;
+      number <= accept ? 8'd0 : inf_next ? number + 8'd1 : number;
+    end
+  end
+
+  always @* begin
+    case (word)
+      `REG_AI_CNN_MODE:   rdata = {30'd0, mode};
+      `REG_AI_PIX_ADR:    rdata = pix;
+      `REG_AI_NPIX_ADR:   rdata = npix;
+      `REG_AI_WGT_ADR:    rdata = wgt;
+      `REG_AI_BIAS_ADR:   rdata = bias;
+      `REG_AI_LIST_ADR:   rdata = list;
+      `REG_AI_LIST_LEN:   rdata = {22'd0, list_len};
+      `REG_AI_RES_ADR:    rdata = res;
+      `REG_AI_INF_LEFT:   rdata = inf_left;
+      `REG_AI_PIX_STRIDE: rdata = pix_stride;
+      `REG_AI_RES_STRIDE: rdata = res_stride;
+      `REG_AI_TAKEN_ADR:  rdata = taken;
+      default:            rdata = 32'd0;
+    endcase
+  end
+
+  // all registers are words
+  wire unused = &{1'b0, addr[1:0]};
+
+endmodule
+
+`resetall
