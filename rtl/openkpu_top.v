@@ -96,6 +96,7 @@ module openkpu_top #(
   wire list_valid, bias_valid, weight_valid, pixel_valid, store_ready, store_done, bus_err;
   wire [`FAULT_BITS-1:0] bus_fault;
   wire [`TRAFFIC_BITS-1:0] traffic;
+  wire [`WAITING_BITS-1:0] waiting;
   // ---- data cache
   wire [511:0] fill_data;
   wire [`REQ_BITS-1:0] store_req;
@@ -218,6 +219,8 @@ module openkpu_top #(
       .clk(clk),
       .rst(rst),
       .dma_abort(flush),
+      .dma_abandon(1'b0),
+      .guard({22'h3fffff, 22'd0, 22'h3fffff, 22'd0}),
       .m_ahb_hbusreq(m_ahb_hbusreq),
       .m_ahb_hlock(m_ahb_hlock),
       .m_ahb_hgrant(m_ahb_hgrant),
@@ -264,7 +267,8 @@ module openkpu_top #(
       .store_done(store_done),
       .bus_err(bus_err),
       .bus_fault(bus_fault),
-      .traffic(traffic)
+      .traffic(traffic),
+      .waiting(waiting)
   );
 
   data_cache #(
@@ -305,6 +309,8 @@ module openkpu_top #(
       .store_data(store_data),
       .store_done(store_done)
   );
+
+  wire unused = &{1'b0, waiting};
 
   // a flush empties the core; configuration and AI RAM stay
   openkpu_core #(
