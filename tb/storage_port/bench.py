@@ -87,6 +87,7 @@ class Bench:
         self.errors: list[Fault] = []
         self.fault_cycles: list[int] = []
         self.stored: dict[int, int] = {}  # what all writes together write
+        self.history: list[tuple[int, bytes]] = []  # all writes
         self.writes_done = 0
         self.orphans = False  # a bus was given up: beats may have ended that nobody heard of
         self.clear()
@@ -105,6 +106,17 @@ class Bench:
         self.write_words: deque[int] = deque()
         self.write_word: int | None = None
         self.allowed: set[int] = set()
+
+    def anew(self) -> None:
+        """Count from here on."""
+        self.errors.clear()
+        self.fault_cycles.clear()
+        self.history.clear()
+        self.stored.clear()
+        self.bus.memory.clear()
+        self.writes_done = 0
+        for reader in self.readers.values():
+            reader.total = 0
 
     async def reset(self) -> None:
         self.dut.rst.value = 1
@@ -130,6 +142,7 @@ class Bench:
 
     def write(self, addr: int, data: bytes, owner: int | None = None) -> None:
         self.writes.append((addr, data, self.owner() if owner is None else owner))
+        self.history.append((addr, data))
         self.stored.update({addr + i: byte for i, byte in enumerate(data)})
 
     def reads_left(self, channel: str) -> bool:
