@@ -294,6 +294,32 @@ async def error_and_refusal_at_once(dut) -> None:
     assert adjacent, "they were never in the same cycle"
 
 
+@cocotb.test()
+async def abort_among_errors(dut) -> None:
+    """Any beat may fail, before and during an abort: nothing is told of what the abort drops."""
+    bench = Bench(dut)
+    dut, rng = bench.dut, bench.rng
+    await bench.reset()
+    told = 0
+    for trial in range(40):
+        bench.anew()
+        for chan in range(5):
+            random_requests(bench, chan, 3)
+        chance = rng.choice([0.03, 0.3])
+        bench.bus.faults = Faults(
+            answer=lambda a, w, chance=chance: ERROR if rng.random() < chance else None,
+            **rng.choice([{}, {"wait": 0.4}, ROUGH]),
+        )
+        for _ in range(rng.randint(5, 90)):
+            await bench.step()
+        told += len(bench.errors)
+        assert len({f.chan for f in bench.errors}) == len(bench.errors), "a channel failed twice"
+        await abort(bench, hold=1 + trial % 3)
+        bench.monitor.check()
+        await again(bench)
+    assert told > 20
+
+
 async def give_up(bench: Bench) -> None:
     """Abort without waiting for the bus: idle within a few cycles."""
     bench.orphans = True
