@@ -11,21 +11,32 @@
 // DMAC sees to it), so no burst does.
 // RETRY, SPLIT: the address stage becomes IDLE for the second cycle; the beats of data and
 // address stage move to two replay registers and are issued again before anything newer.
-// ERROR: everything that waits is dropped, mst_err_valid pulses once with the address of the beat,
-// and the master stays halted (accepts no command) until `mst_clear`.
+// ERROR: ends its command. Every beat carries a running number of its command: beats with the number
+// of the failed one are dropped from address stage and replay registers, and the rest of the command
+// is taken from the queue, a beat a cycle, with its write data. Everything else goes on; a beat of
+// another command that was in the address stage becomes IDLE for the second cycle and is replayed.
+// mst_err_valid pulses with address and tag of the failed beat, and with the number of beats that
+// will not come, itself included. An ERROR of one cycle, with HREADY high, is taken too.
+// Abandon: all that waits is dropped. Beats on the bus become orphans: they stay there as AHB wants
+// it, but nobody hears of their end; the master counts as idle at once, and new commands wait until
+// no orphan is in the address stage. A burst may be cut by this.
 // Handshake: cmd_ready depends on registers alone. The data of a write command must be complete
 // in the write FIFO before the command is given; wd_pop takes one word. rsp_* is registered: one
-// rsp_valid per finished beat, in order, and there is no back-pressure.
+// rsp_valid per finished beat, in order, and there is no back-pressure. wait_* are valid at once.
 
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "openkpu_fields.vh"
 
 module ahb_master #(
     // data width of the bus: 32, 64 or 128
     parameter AHB_W = 32,
-    // width of the tag that travels with a command and comes back with its beats (as dmac makes it)
-    parameter TAG_W = 6 + 2 * $clog2(AHB_W / 8)
+    // derived, not to be set; width of the tag that travels with a command and comes back with its
+    // beats
+    parameter OW = $clog2(AHB_W / 8),
+    parameter CW = OW + 1,
+    parameter TAG_W = `DMA_TAG_BITS
 ) (
     // clock, synchronous reset
     input  wire             clk,
@@ -63,12 +74,18 @@ module ahb_master #(
     output reg              rsp_last,
     output reg  [TAG_W-1:0] rsp_tag,
     output reg  [AHB_W-1:0] rsp_data,
-    // bus error (one-cycle pulse), leave the halted state, nothing queued or on the bus
+    // bus error (one-cycle pulse): failed beat, beats of its command that will not come
     output reg              mst_err_valid,
     output reg  [     31:0] mst_err_addr,
     output reg  [TAG_W-1:0] mst_err_tag,
-    input  wire             mst_clear,
-    output wire             mst_idle
+    output reg  [      4:0] mst_err_beats,
+    // drop everything (no commands meanwhile); nothing queued or on the bus but orphans
+    input  wire             mst_abandon,
+    output wire             mst_idle,
+    // why the oldest beat waits (as WAITING_WHY), and which it is
+    output reg  [      1:0] wait_why,
+    output wire [     31:0] wait_addr,
+    output wire [TAG_W-1:0] wait_tag
 );
 
   localparam [1:0] TRANS_IDLE = 2'b00;
@@ -81,6 +98,10 @@ module ahb_master #(
   localparam [2:0] BURST_INCR16 = 3'b111;
   localparam [1:0] RESP_OKAY = 2'b00;
   localparam [1:0] RESP_ERROR = 2'b01;
+  localparam [1:0] WAIT_NOTHING = 2'd0;
+  localparam [1:0] WAIT_GRANT = 2'd1;
+  localparam [1:0] WAIT_ANSWER = 2'd2;
+  localparam [1:0] WAIT_REPLAY = 2'd3;
 
   generate
     if (AHB_W != 32 && AHB_W != 64 && AHB_W != 128) begin : g_check
@@ -93,13 +114,10 @@ module ahb_master #(
   // -------------------------------------------------------------------------------------------
   localparam CMD_W = TAG_W + 1 + 3 + 5 + 32 + 1;
 
-  reg              halted;
-  wire             q_ready;
   wire             q_valid;
   wire             q_pop;
   wire [CMD_W-1:0] q_data;
   wire [      1:0] q_count_unused;
-  wire             fail;
   wire             q_write;
   wire [     31:0] q_addr;
   wire [      4:0] q_beats;
@@ -107,7 +125,6 @@ module ahb_master #(
   wire             q_wpop;
   wire [TAG_W-1:0] q_tag;
 
-  assign cmd_ready = q_ready && !halted;
   assign {q_tag, q_wpop, q_size, q_beats, q_addr, q_write} = q_data;
 
   fifo_sync #(
@@ -116,9 +133,9 @@ module ahb_master #(
   ) u_queue (
       .clk      (clk),
       .rst      (rst),
-      .flush    (fail || halted),
-      .in_valid (cmd_valid && !halted),
-      .in_ready (q_ready),
+      .flush    (mst_abandon),
+      .in_valid (cmd_valid),
+      .in_ready (cmd_ready),
       .in_data  ({cmd_tag, cmd_wpop, cmd_size, cmd_beats, cmd_addr, cmd_write}),
       .out_valid(q_valid),
       .out_ready(q_pop),
@@ -127,31 +144,38 @@ module ahb_master #(
   );
 
   // -------------------------------------------------------------------------------------------
-  // beats: {tag, first, rem, size, addr, write}; rem counts this beat and those after it
+  // beats: {tag, id, first, rem, size, addr, write}; rem counts this beat and those after it, id
+  // numbers the commands. Not more than three are in the stages, the replay registers and at the
+  // head of the queue at a time, so two bits tell them apart.
   // -------------------------------------------------------------------------------------------
-  localparam BEAT_W = TAG_W + 1 + 5 + 3 + 32 + 1;
+  localparam BEAT_W = TAG_W + 2 + 1 + 5 + 3 + 32 + 1;
   localparam B_WRITE = 0;
   localparam B_ADDR = 1;
   localparam B_SIZE = 33;
   localparam B_REM = 36;
   localparam B_FIRST = 41;
-  localparam B_TAG = 42;
+  localparam B_ID = 42;
+  localparam B_TAG = 44;
 
   // generator: position inside the command at the head of the queue
   reg               started;
+  reg               dropping;
+  reg  [       1:0] gen_id;
   reg  [      31:0] rest_addr;
   reg  [       4:0] rest_beats;
   wire [      31:0] gen_addr = started ? rest_addr : q_addr;
   wire [       4:0] gen_rem = started ? rest_beats : q_beats;
-  wire [BEAT_W-1:0] gen_beat = {q_tag, !started, gen_rem, q_size, gen_addr, q_write};
+  wire [BEAT_W-1:0] gen_beat = {q_tag, gen_id, !started, gen_rem, q_size, gen_addr, q_write};
 
-  // stages and replay registers, each with its write data
+  // stages and replay registers, each with its write data; a stage holds a beat or an orphan
   reg               ap_valid;
+  reg               ap_orphan;
   reg  [BEAT_W-1:0] ap;
   reg  [ AHB_W-1:0] ap_wdata;
   reg  [       1:0] htrans;
   reg  [       2:0] hburst;
   reg               dp_valid;
+  reg               dp_orphan;
   reg  [BEAT_W-1:0] dp;
   reg  [ AHB_W-1:0] dp_wdata;
   reg               rp0_valid;
@@ -164,7 +188,7 @@ module ahb_master #(
   reg               more;
 
   // oldest beat that is not on the bus
-  wire              src_valid = (rp0_valid || rp1_valid || q_valid) && !halted;
+  wire              src_valid = rp0_valid || rp1_valid || (q_valid && !dropping);
   wire              src_gen = !rp0_valid && !rp1_valid;
   wire [BEAT_W-1:0] src_beat = rp0_valid ? rp0 : (rp1_valid ? rp1 : gen_beat);
   wire [ AHB_W-1:0] src_wdata = rp0_valid ? rp0_wdata : (rp1_valid ? rp1_wdata : wd_data);
@@ -182,15 +206,26 @@ module ahb_master #(
   end
 
   // first cycle of a two-cycle answer; an answer other than OKAY without it is taken as ERROR
+  wire two_cycle = !m_ahb_hready && m_ahb_hresp != RESP_OKAY;
   wire reuse = dp_valid && !m_ahb_hready && m_ahb_hresp[1];
-  assign fail = dp_valid && ((!m_ahb_hready && m_ahb_hresp == RESP_ERROR) ||
-                                 (m_ahb_hready && m_ahb_hresp != RESP_OKAY));
+  wire fail = dp_valid && ((!m_ahb_hready && m_ahb_hresp == RESP_ERROR) ||
+                               (m_ahb_hready && m_ahb_hresp != RESP_OKAY));
   wire done = dp_valid && m_ahb_hready && m_ahb_hresp == RESP_OKAY;
-  wire issue = m_ahb_hready && m_ahb_hgrant && src_valid && !fail;
-  wire issue_gen = issue && src_gen;
 
-  assign q_pop = issue_gen && gen_rem == 5'd1;
-  assign wd_pop = issue_gen && q_write && q_wpop;
+  // what belongs to the failed command
+  wire [1:0] dp_id = dp[B_ID+:2];
+  wire ap_fails = fail && ap[B_ID+:2] == dp_id;
+  wire rp1_fails = fail && rp1[B_ID+:2] == dp_id;
+  wire gen_fails = fail && gen_id == dp_id;
+  wire src_fails = src_gen ? gen_fails : rp1_fails;
+
+  wire issue = m_ahb_hready && m_ahb_hgrant && src_valid && !src_fails && !(ap_valid && ap_fails) &&
+      !ap_orphan && !mst_abandon;
+  wire issue_gen = issue && src_gen;
+  wire gen_step = issue_gen || dropping;
+
+  assign q_pop = gen_step && gen_rem == 5'd1;
+  assign wd_pop = gen_step && q_write && q_wpop;
 
   // -------------------------------------------------------------------------------------------
   // outputs to the bus
@@ -209,34 +244,45 @@ module ahb_master #(
   always @(posedge clk) begin
     if (rst) begin
       started <= 1'b0;
+      dropping <= 1'b0;
+      gen_id <= 2'd0;
       rest_addr <= 32'd0;
       rest_beats <= 5'd0;
-    end else if (fail || halted) begin
-      started <= 1'b0;
-    end else if (issue_gen) begin
-      started <= (gen_rem != 5'd1);
-      rest_addr <= gen_addr + (32'd1 << q_size);
-      rest_beats <= gen_rem - 5'd1;
+    end else if (mst_abandon) begin
+      started  <= 1'b0;
+      dropping <= 1'b0;
+    end else begin
+      dropping <= gen_fails || (dropping && !q_pop);
+      if (gen_step) begin
+        started <= (gen_rem != 5'd1);
+        gen_id <= gen_id + {1'b0, q_pop};
+        rest_addr <= gen_addr + (32'd1 << q_size);
+        rest_beats <= gen_rem - 5'd1;
+      end
     end
   end
 
   always @(posedge clk) begin
     if (rst) begin
       ap_valid <= 1'b0;
+      ap_orphan <= 1'b0;
       ap <= {BEAT_W{1'b0}};
       ap_wdata <= {AHB_W{1'b0}};
       htrans <= TRANS_IDLE;
       hburst <= BURST_SINGLE;
       more <= 1'b0;
       dp_valid <= 1'b0;
+      dp_orphan <= 1'b0;
       dp <= {BEAT_W{1'b0}};
       dp_wdata <= {AHB_W{1'b0}};
     end else if (m_ahb_hready) begin
-      dp_valid <= ap_valid && !fail;
-      if (ap_valid) begin
+      dp_valid  <= ap_valid && !ap_fails && !mst_abandon;
+      dp_orphan <= ap_orphan || (ap_valid && (ap_fails || mst_abandon));
+      if (ap_valid || ap_orphan) begin
         dp <= ap;
         dp_wdata <= ap_wdata;
       end
+      ap_orphan <= 1'b0;
       if (issue) begin
         ap_valid <= 1'b1;
         ap <= src_beat;
@@ -249,16 +295,23 @@ module ahb_master #(
         htrans <= TRANS_IDLE;
         more <= 1'b0;
       end
-    end else if (reuse || fail) begin
+    end else if ((dp_valid || dp_orphan) && two_cycle) begin
       ap_valid <= 1'b0;
+      ap_orphan <= 1'b0;
       htrans <= TRANS_IDLE;
       more <= 1'b0;
       dp_valid <= 1'b0;
+      dp_orphan <= 1'b0;
+    end else if (mst_abandon) begin
+      ap_valid  <= 1'b0;
+      ap_orphan <= ap_orphan || ap_valid;
+      dp_valid  <= 1'b0;
+      dp_orphan <= dp_orphan || dp_valid;
     end
   end
 
-  // when the beat in the address stage is a replayed one, the data stage is empty: so the replay
-  // registers are never needed twice
+  // A beat of the replay registers goes to the address stage while the data stage is empty; so
+  // whenever a beat is in the data stage rp0 is empty, and rp1 too if one is in the address stage.
   always @(posedge clk) begin
     if (rst) begin
       rp0_valid <= 1'b0;
@@ -267,7 +320,7 @@ module ahb_master #(
       rp1_valid <= 1'b0;
       rp1 <= {BEAT_W{1'b0}};
       rp1_wdata <= {AHB_W{1'b0}};
-    end else if (fail || halted) begin
+    end else if (mst_abandon) begin
       rp0_valid <= 1'b0;
       rp1_valid <= 1'b0;
     end else if (reuse) begin
@@ -279,9 +332,16 @@ module ahb_master #(
         rp1 <= ap;
         rp1_wdata <= ap_wdata;
       end
-    end else if (issue) begin
-      rp0_valid <= 1'b0;
-      rp1_valid <= rp0_valid && rp1_valid;
+    end else if (fail && !m_ahb_hready) begin
+      if (ap_valid && !ap_fails) begin
+        rp0_valid <= 1'b1;
+        rp0 <= ap;
+        rp0_wdata <= ap_wdata;
+      end
+      rp1_valid <= rp1_valid && !rp1_fails;
+    end else begin
+      rp0_valid <= rp0_valid && !issue;
+      rp1_valid <= rp1_valid && !rp1_fails && (rp0_valid || !issue);
     end
   end
 
@@ -297,7 +357,7 @@ module ahb_master #(
       rsp_tag   <= {TAG_W{1'b0}};
       rsp_data  <= {AHB_W{1'b0}};
     end else begin
-      rsp_valid <= done;
+      rsp_valid <= done && !mst_abandon;
       if (done) begin
         rsp_write <= dp[B_WRITE];
         rsp_first <= dp[B_FIRST];
@@ -310,19 +370,41 @@ module ahb_master #(
 
   always @(posedge clk) begin
     if (rst) begin
-      halted <= 1'b0;
       mst_err_valid <= 1'b0;
-      mst_err_addr <= 32'd0;
-      mst_err_tag <= {TAG_W{1'b0}};
+      mst_err_addr  <= 32'd0;
+      mst_err_tag   <= {TAG_W{1'b0}};
+      mst_err_beats <= 5'd0;
     end else begin
-      mst_err_valid <= fail;
+      mst_err_valid <= fail && !mst_abandon;
       if (fail) begin
-        halted <= 1'b1;
-        mst_err_addr <= dp[B_ADDR+:32];
-        mst_err_tag <= dp[B_TAG+:TAG_W];
-      end else begin
-        halted <= halted && !mst_clear;
+        mst_err_addr  <= dp[B_ADDR+:32];
+        mst_err_tag   <= dp[B_TAG+:TAG_W];
+        mst_err_beats <= dp[B_REM+:5];
       end
+    end
+  end
+
+  // -------------------------------------------------------------------------------------------
+  // what it waits for: the oldest beat, and what keeps it
+  // -------------------------------------------------------------------------------------------
+  wire on_bus = dp_valid || ap_valid;
+  wire [BEAT_W-1:0] old_beat = dp_valid ? dp : (ap_valid ? ap : src_beat);
+
+  assign wait_addr = old_beat[B_ADDR+:32];
+  assign wait_tag  = old_beat[B_TAG+:TAG_W];
+  wire unused = &{1'b0, old_beat};
+
+  always @* begin
+    if (on_bus) begin
+      wait_why = m_ahb_hready ? WAIT_NOTHING : WAIT_ANSWER;
+    end else if (!src_valid) begin
+      wait_why = WAIT_NOTHING;
+    end else if (!m_ahb_hready && (ap_orphan || dp_orphan)) begin
+      wait_why = WAIT_ANSWER;
+    end else if (m_ahb_hready && m_ahb_hgrant) begin
+      wait_why = WAIT_NOTHING;
+    end else begin
+      wait_why = src_gen ? WAIT_GRANT : WAIT_REPLAY;
     end
   end
 

@@ -10,6 +10,7 @@
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "openkpu_fields.vh"
 
 module dma_distributor #(
     // data width of the bus
@@ -17,48 +18,50 @@ module dma_distributor #(
     // derived, not to be set
     parameter OW = $clog2(AHB_W / 8),
     parameter CW = OW + 1,
-    parameter TAG_W = 5 + OW + CW
+    parameter TAG_W = `DMA_TAG_BITS
 ) (
     // finished beats of the master
-    input  wire             rsp_valid,
-    input  wire             rsp_write,
-    input  wire             rsp_first,
-    input  wire             rsp_last,
-    input  wire [TAG_W-1:0] rsp_tag,
+    input  wire                  rsp_valid,
+    input  wire                  rsp_write,
+    input  wire                  rsp_first,
+    input  wire                  rsp_last,
+    input  wire [     TAG_W-1:0] rsp_tag,
+    input  wire [     AHB_W-1:0] rsp_data,
     // one strobe per read channel: 0 list, 1 bias, 2 weight, 3 pixel
-    output wire [      3:0] push,
-    // the valid bytes of the word, and whether it is the last of its request
-    output wire [   OW-1:0] push_off,
-    output wire [   CW-1:0] push_cnt,
-    output wire             push_last,
+    output wire [           3:0] push,
+    // the word: its valid bytes, and whether it is the last of its request
+    output wire [`BEAT_BITS-1:0] push_beat,
     // a write request is finished
-    output wire             store_done
+    output wire                  store_done
 );
 
   localparam BW = AHB_W / 8;
   localparam [CW-1:0] BW_C = BW[CW-1:0];
 
-  wire [   2:0] chan;
-  wire          req_first;
-  wire          req_last;
-  wire [OW-1:0] off;
-  wire [CW-1:0] stop;
-
-  assign {chan, req_first, req_last, off, stop} = rsp_tag;
+  wire [   2:0] chan = rsp_tag[`DMA_TAG_CHAN];
+  wire          req_first = rsp_tag[`DMA_TAG_FIRST];
+  wire          req_last = rsp_tag[`DMA_TAG_LAST];
+  wire [OW-1:0] off = rsp_tag[`DMA_TAG_OFF];
+  wire [CW-1:0] stop = rsp_tag[`DMA_TAG_STOP];
 
   wire          at_start = req_first && rsp_first;
   wire          at_end = req_last && rsp_last;
   wire          read = rsp_valid && !rsp_write;
+  wire [OW-1:0] push_off = at_start ? off : {OW{1'b0}};
   wire [CW-1:0] from = {1'b0, push_off};
   wire [CW-1:0] upto = at_end ? stop : BW_C;
 
   assign push = {
     read && chan == 3'd3, read && chan == 3'd2, read && chan == 3'd1, read && chan == 3'd0
   };
-  assign push_off = at_start ? off : {OW{1'b0}};
-  assign push_cnt = upto - from;
-  assign push_last = at_end;
+  assign push_beat[`BEAT_DATA] = rsp_data;
+  assign push_beat[`BEAT_OFF] = push_off;
+  assign push_beat[`BEAT_CNT] = upto - from;
+  assign push_beat[`BEAT_LAST] = at_end;
   assign store_done = rsp_valid && rsp_write && at_end;
+
+  // whose words they are matters only when one fails
+  wire unused = &{1'b0, rsp_tag[`DMA_TAG_OWNER]};
 
 endmodule
 

@@ -5,13 +5,15 @@
 // How it works: data words wait in a FIFO; a burst is proposed once all its words are there, each
 // burst ending at a multiple of MAX_BURST words. The tail of a request whose length is not a
 // multiple of the bus word is written by single narrower transfers (for 7 bytes of 16: 4, 2, 1),
-// all of them from the same data word, which leaves the FIFO with the last one.
+// all of them from the same data word, which leaves the FIFO with the last one. A failed channel
+// proposes nothing more until the flush.
 // Handshake: store_req_ready when no request is at work; store_ready while the FIFO has room, also
 // before the request has come. cmd_take accepts the proposed burst, wd_pop takes a data word.
 
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "openkpu_fields.vh"
 
 module dma_write #(
     // data width of the bus
@@ -21,33 +23,35 @@ module dma_write #(
     // derived, not to be set
     parameter OW = $clog2(AHB_W / 8)
 ) (
-    // clock, synchronous reset, flush; run = 0 refuses requests and data
-    input  wire             clk,
-    input  wire             rst,
-    input  wire             flush,
-    input  wire             run,
+    // clock, synchronous reset, flush; run = 0 refuses requests and data; no more bursts
+    input  wire                   clk,
+    input  wire                   rst,
+    input  wire                   flush,
+    input  wire                   run,
+    input  wire                   failed,
     // requests: address of a bus word, length in bytes
-    input  wire             store_req_valid,
-    output wire             store_req_ready,
-    input  wire [     31:0] store_req_addr,
-    input  wire [     23:0] store_req_len,
+    input  wire                   store_req_valid,
+    output wire                   store_req_ready,
+    input  wire [  `REQ_BITS-1:0] store_req,
     // data stream
-    input  wire             store_valid,
-    output wire             store_ready,
-    input  wire [AHB_W-1:0] store_data,
-    // proposed burst
-    output wire             cmd_want,
-    input  wire             cmd_take,
-    output wire [     31:0] cmd_addr,
-    output wire [      4:0] cmd_beats,
-    output wire [      2:0] cmd_size,
-    output wire             cmd_wpop,
-    output wire             cmd_last,
+    input  wire                   store_valid,
+    output wire                   store_ready,
+    input  wire [      AHB_W-1:0] store_data,
+    // proposed burst: beyond the end of the addresses, ..., last of its request, whose it is
+    output wire                   cmd_want,
+    input  wire                   cmd_take,
+    output wire [           31:0] cmd_addr,
+    output wire                   cmd_wrap,
+    output wire [            4:0] cmd_beats,
+    output wire [            2:0] cmd_size,
+    output wire                   cmd_wpop,
+    output wire                   cmd_last,
+    output wire [`OWNER_BITS-1:0] cmd_owner,
     // data to the master
-    output wire [AHB_W-1:0] wd_data,
-    input  wire             wd_pop,
+    output wire [      AHB_W-1:0] wd_data,
+    input  wire                   wd_pop,
     // no request at work
-    output wire             idle
+    output wire                   idle
 );
 
   localparam HALF = FIFO_DEPTH / 2;
@@ -59,11 +63,17 @@ module dma_write #(
   localparam [4:0] MASK_C = MAX_C - 5'd1;
   localparam [2:0] FULL_SIZE = OW[2:0];
 
-  // request at work: byte address, full words and tail bytes left
+  wire [                    31:0] req_addr = store_req[`REQ_ADDR];
+  wire [                    23:0] req_len = store_req[`REQ_LEN];
+
+  // request at work: byte address and whether it passed the last byte there is, full words and tail
+  // bytes left, whose it is
   reg                             cur_valid;
   reg  [                    31:0] addr;
+  reg                             wrap;
   reg  [                  FW-1:0] words;
   reg  [                  OW-1:0] tail;
+  reg  [         `OWNER_BITS-1:0] owner;
   // words in the FIFO that no burst was given for yet
   reg  [                  NW-1:0] ready;
 
@@ -113,8 +123,10 @@ module dma_write #(
 
   wire          words_done = (words == {{(FW - 5) {1'b0}}, beats});
 
-  assign cmd_want = cur_valid && (bulk ? (ready >= beats_w) : (ready != {NW{1'b0}}));
+  assign cmd_want = !failed && cur_valid && (bulk ? (ready >= beats_w) : (ready != {NW{1'b0}}));
   assign cmd_addr = addr;
+  assign cmd_wrap = wrap;
+  assign cmd_owner = owner;
   assign cmd_beats = bulk ? beats : 5'd1;
   assign cmd_size = bulk ? FULL_SIZE : piece_size;
   assign cmd_wpop = bulk || tail_done;
@@ -128,18 +140,22 @@ module dma_write #(
     if (rst || flush) begin
       cur_valid <= 1'b0;
       addr <= 32'd0;
+      wrap <= 1'b0;
       words <= {FW{1'b0}};
       tail <= {OW{1'b0}};
+      owner <= {`OWNER_BITS{1'b0}};
     end else if (!cur_valid) begin
       // a request of no bytes is dropped
-      cur_valid <= store_req_valid && run && store_req_len != 24'd0;
-      addr <= {store_req_addr[31:OW], {OW{1'b0}}};
-      words <= store_req_len[23:OW];
-      tail <= store_req_len[OW-1:0];
+      cur_valid <= store_req_valid && run && req_len != 24'd0;
+      addr <= {req_addr[31:OW], {OW{1'b0}}};
+      wrap <= 1'b0;
+      words <= req_len[23:OW];
+      tail <= req_len[OW-1:0];
+      owner <= store_req[`REQ_OWNER];
     end else if (cmd_take) begin
       cur_valid <= !cmd_last;
       if (bulk) begin
-        addr  <= addr + ({27'd0, beats} << OW);
+        {wrap, addr} <= {wrap, addr} + ({28'd0, beats} << OW);
         words <= words - {{(FW - 5) {1'b0}}, beats};
       end else begin
         addr <= addr + {{(32 - OW) {1'b0}}, piece};
@@ -157,7 +173,7 @@ module dma_write #(
   end
 
   // the address of a request is one of a bus word
-  wire _unused_ok = &{1'b0, store_req_addr[OW-1:0]};
+  wire _unused_ok = &{1'b0, req_addr[OW-1:0]};
 
 endmodule
 

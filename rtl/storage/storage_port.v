@@ -4,8 +4,10 @@
 //
 // How it works: the DMAC turns requests of bytes into bursts and sorts the words that come back
 // into streams; the AHB master performs the bursts.
-// Handshake: valid/ready on requests and streams, see dmac. An ERROR on the bus pulses bus_err with
-// address and channel (bus_fault); after that nothing moves until dma_abort.
+// Handshake: valid/ready on requests and streams, see dmac. An ERROR on the bus, or a burst outside
+// `guard`, pulses bus_err with bus_fault and stops its channel until dma_abort; the others go on.
+// dma_abandon during an abort: the bus is not waited for. `waiting` tells, at any time, whether and
+// for what the oldest beat waits.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -22,10 +24,13 @@ module storage_port #(
     parameter OW              = $clog2(AHB_W / 8),
     parameter CW              = OW + 1
 ) (
-    // clock, synchronous reset, abort
+    // clock, synchronous reset, abort, do not wait for the bus in an abort
     input  wire                     clk,
     input  wire                     rst,
     input  wire                     dma_abort,
+    input  wire                     dma_abandon,
+    // what may be read and written
+    input  wire [  `GUARD_BITS-1:0] guard,
     // AHB master
     output wire                     m_ahb_hbusreq,
     output wire                     m_ahb_hlock,
@@ -76,11 +81,13 @@ module storage_port #(
     output wire                     store_ready,
     input  wire [        AHB_W-1:0] store_data,
     output wire                     store_done,
-    // bus error
+    // first fault of a channel (pulse)
     output wire                     bus_err,
     output wire [  `FAULT_BITS-1:0] bus_fault,
     // what it does, for the counters, AI_STATUS and the controller
-    output wire [`TRAFFIC_BITS-1:0] traffic
+    output wire [`TRAFFIC_BITS-1:0] traffic,
+    // what it waits for
+    output wire [`WAITING_BITS-1:0] waiting
 );
 
   localparam TAG_W = `DMA_TAG_BITS;
@@ -88,10 +95,13 @@ module storage_port #(
   wire cmd_valid, cmd_ready, wd_pop, rsp_valid, rsp_write, rsp_first, rsp_last;
   wire [`CMD_BITS-1:0] cmd;
   wire [AHB_W-1:0] wd_data, rsp_data;
-  wire [TAG_W-1:0] rsp_tag, mst_err_tag;
-  wire mst_clear, mst_idle;
+  wire [TAG_W-1:0] rsp_tag, mst_err_tag, wait_tag;
+  wire [31:0] mst_err_addr;
+  wire [ 4:0] mst_err_beats;
+  wire mst_err_valid, mst_abandon, mst_idle;
 
-  assign bus_fault[`FAULT_CHAN] = mst_err_tag[`DMA_TAG_CHAN];
+  assign waiting[`WAITING_CHAN]  = wait_tag[`DMA_TAG_CHAN];
+  assign waiting[`WAITING_OWNER] = wait_tag[`DMA_TAG_OWNER];
 
   dmac #(
       .AHB_W          (AHB_W),
@@ -102,6 +112,8 @@ module storage_port #(
       .clk(clk),
       .rst(rst),
       .dma_abort(dma_abort),
+      .dma_abandon(dma_abandon),
+      .guard(guard),
       .list_req_valid(list_req_valid),
       .list_req_ready(list_req_ready),
       .list_req(list_req),
@@ -133,13 +145,9 @@ module storage_port #(
       .store_ready(store_ready),
       .store_data(store_data),
       .store_done(store_done),
-      .weight_bias_full(traffic[`TRAFFIC_WEIGHT_BIAS_FULL]),
-      .dma_idle(traffic[`TRAFFIC_IDLE]),
-      .weight_quiet(traffic[`TRAFFIC_WEIGHT_QUIET]),
-      .bias_quiet(traffic[`TRAFFIC_BIAS_QUIET]),
-      .reading(traffic[`TRAFFIC_READING]),
-      .read_beat(traffic[`TRAFFIC_READ_BEAT]),
-      .write_beat(traffic[`TRAFFIC_WRITE_BEAT]),
+      .bus_err(bus_err),
+      .bus_fault(bus_fault),
+      .traffic(traffic),
       .cmd_valid(cmd_valid),
       .cmd_ready(cmd_ready),
       .cmd(cmd),
@@ -151,8 +159,11 @@ module storage_port #(
       .rsp_last(rsp_last),
       .rsp_tag(rsp_tag),
       .rsp_data(rsp_data),
-      .mst_err_valid(bus_err),
-      .mst_clear(mst_clear),
+      .mst_err_valid(mst_err_valid),
+      .mst_err_addr(mst_err_addr),
+      .mst_err_tag(mst_err_tag),
+      .mst_err_beats(mst_err_beats),
+      .mst_abandon(mst_abandon),
       .mst_idle(mst_idle)
   );
 
@@ -191,15 +202,19 @@ module storage_port #(
       .rsp_last(rsp_last),
       .rsp_tag(rsp_tag),
       .rsp_data(rsp_data),
-      .mst_err_valid(bus_err),
-      .mst_err_addr(bus_fault[`FAULT_ADDR]),
+      .mst_err_valid(mst_err_valid),
+      .mst_err_addr(mst_err_addr),
       .mst_err_tag(mst_err_tag),
-      .mst_clear(mst_clear),
-      .mst_idle(mst_idle)
+      .mst_err_beats(mst_err_beats),
+      .mst_abandon(mst_abandon),
+      .mst_idle(mst_idle),
+      .wait_why(waiting[`WAITING_WHY]),
+      .wait_addr(waiting[`WAITING_ADDR]),
+      .wait_tag(wait_tag)
   );
 
-  // the rest of the tag of a failed beat is of no interest
-  wire unused = &{1'b0, mst_err_tag};
+  // the rest of the tag concerns the bytes of the words
+  wire unused = &{1'b0, wait_tag};
 
 endmodule
 

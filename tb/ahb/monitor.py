@@ -63,6 +63,15 @@ class AhbMonitor(BusMonitor):
     def _fail(self, rule: int, text: str) -> None:
         self.violations.append(f"cycle {self.cycle}: rule {rule}: {text}")
 
+    def abandon(self) -> None:
+        """The master gives up what it has on the bus, because the bus is dead.
+
+        Until nothing of that is left a burst may be cut, and what was refused need not come again.
+        """
+        self.given_up, self.again = True, None
+        if self.burst:
+            self.burst["broken"] = True
+
     def check(self) -> None:
         """Fail when any rule was broken."""
         assert not self.violations, "\n".join(self.violations[:10])
@@ -82,6 +91,7 @@ class AhbMonitor(BusMonitor):
 
     async def _monitor_recv(self) -> None:
         self.own, self.data, self.burst, self.again = False, None, None, None
+        self.given_up = False
         past = None
         while True:
             await RisingEdge(self.clock)
@@ -94,7 +104,8 @@ class AhbMonitor(BusMonitor):
                 continue
             self._steady(past, now)
             self._burst_rules(past, now)
-            self._advance(now)
+            error = past is not None and not past["hready"] and past["hresp"] == ERROR
+            self._advance(now, second=error)
             past = now
 
     def _steady(self, past: dict | None, now: dict) -> None:
@@ -174,11 +185,11 @@ class AhbMonitor(BusMonitor):
             }
             self.bursts[BURST_NAMES.get(now["hburst"], "?")] += 1
 
-    def _advance(self, now: dict) -> None:
-        """What the edge at the end of this cycle does."""
+    def _advance(self, now: dict, second: bool) -> None:
+        """What the edge at the end of this cycle does; ``second``: an ERROR began before it."""
         if not now["hready"]:
             if now["hresp"] != OKAY and self.data:
-                if now["hresp"] in (RETRY, SPLIT):
+                if now["hresp"] in (RETRY, SPLIT) and not self.given_up:
                     self.again = tuple(self.data[n] for n in ("haddr", "hwrite", "hsize"))
                 if self.burst:
                     self.burst["broken"] = True
@@ -189,11 +200,14 @@ class AhbMonitor(BusMonitor):
             )
             self.done.append(beat)
             self._recv(beat)
+        elif self.data and now["hresp"] == ERROR and not second:
+            self.abandon()  # ERROR in one cycle: what follows is on the bus already
         self.data = now if now["htrans"] & 2 and self.own else None
         if self.data and self.burst:
             self.burst["next"] += 1 << now["hsize"]
             if self.burst["left"]:
                 self.burst["left"] -= 1
+        self.given_up = self.given_up and self.data is not None
         self.own = bool(now["hgrant"])
         if not self.own and self.burst and self.burst["left"] != 0:
             self.broken += not self.burst["broken"]

@@ -34,6 +34,7 @@ class Faults:
     split_cycles: int = 9  # cycles without grant after SPLIT
     # answer of a beat, given (addr, write); None: by the probabilities above
     answer: Callable[[int, bool], int | None] = field(default=lambda addr, write: None)
+    one_cycle: bool = False  # ERROR comes, against the protocol, in one cycle with HREADY high
 
 
 @dataclass
@@ -73,6 +74,7 @@ class AhbResponder(BusDriver):
         self.beats = 0  # finished with OKAY
         self.answers = [0, 0, 0, 0]  # beats by answer
         self.granted = True  # False: the grant is withheld (a test may set it)
+        self.stuck = False  # True: no data phase ends (a test may set it)
         self.reset()
 
     @staticmethod
@@ -138,7 +140,8 @@ class AhbResponder(BusDriver):
                 answer = RETRY if draw < faults.retry else OKAY
                 answer = SPLIT if faults.retry <= draw < faults.retry + faults.split else answer
             waits = rng.randint(1, faults.max_wait) if rng.random() < faults.wait else 0
-            self.beat = _Beat(addr, write, int(self.bus.hsize.value), waits, answer)
+            second = faults.one_cycle and answer == ERROR
+            self.beat = _Beat(addr, write, int(self.bus.hsize.value), waits, answer, second)
             self.answers[answer] += 1
         elif not self.own and rng.random() < faults.wait:
             self.foreign = rng.randint(1, faults.max_wait)
@@ -156,8 +159,8 @@ class AhbResponder(BusDriver):
         if beat is None:
             ready = self.foreign == 0
             self.foreign = max(0, self.foreign - 1)
-        elif beat.waits:
-            beat.waits -= 1
+        elif beat.waits or (self.stuck and not beat.second):
+            beat.waits = max(0, beat.waits - 1)
             ready = False
         elif beat.answer != OKAY:
             ready, resp = beat.second, beat.answer

@@ -19,7 +19,7 @@ BURSTS = {0: "SINGLE", 1: "INCR", 3: "INCR4", 5: "INCR8", 7: "INCR16"}
 @cocotb.test()
 async def record(dut: SimHandleBase) -> None:
     cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-    for name in ("cmd_valid", "cmd_write", "cmd_wpop", "cmd_tag", "wd_data", "mst_clear"):
+    for name in ("cmd_valid", "cmd_write", "cmd_wpop", "cmd_tag", "wd_data", "mst_abandon"):
         getattr(dut, name).value = 0
     dut.cmd_addr.value, dut.cmd_beats.value, dut.cmd_size.value = BASE, BEATS, 2
     bus = AhbResponder(dut, "m_ahb", dut.clk, random.Random(1))

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// dma_fault: which channels of the DMAC failed, and the report of it.
+//
+// How it works: a channel fails by an ERROR on the bus or by a burst that was refused. From then until
+// the flush it proposes no more bursts. After an ERROR it is mute too: words of later commands that
+// the master had already are not passed on (those before it were). A refused burst was never given to
+// the master, so what is under way came before it and is passed on. The first fault of a channel is
+// reported. The read controller refuses nothing in the cycle of an ERROR (err_valid), and no burst of
+// a failed channel, so there is one fault a cycle at most.
+// Handshake: bus_err is a pulse, bus_fault valid with it; `failed` includes the present cycle's
+// ERROR. With run = 0 (abort) nothing is reported.
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module dma_fault #(
+    // data width of the bus
+    parameter AHB_W = 32,
+    // derived, not to be set
+    parameter OW = $clog2(AHB_W / 8),
+    parameter CW = OW + 1,
+    parameter TAG_W = `DMA_TAG_BITS
+) (
+    // clock, synchronous reset, all channels begin anew, faults count
+    input  wire                   clk,
+    input  wire                   rst,
+    input  wire                   flush,
+    input  wire                   run,
+    // ERROR on the bus (pulse)
+    input  wire                   err_valid,
+    input  wire [           31:0] err_addr,
+    input  wire [      TAG_W-1:0] err_tag,
+    // burst that is not allowed (pulse)
+    input  wire                   refuse,
+    input  wire [           31:0] refuse_addr,
+    input  wire [      TAG_W-1:0] refuse_tag,
+    // channels (0 list, 1 bias, 2 weight, 3 pixel, 4 store): no more bursts, no more words
+    output wire [            4:0] failed,
+    output reg  [            4:0] mute,
+    // report
+    output reg                    bus_err,
+    output reg  [`FAULT_BITS-1:0] bus_fault
+);
+
+  reg  [      4:0] failed_before;
+  wire [TAG_W-1:0] tag = err_valid ? err_tag : refuse_tag;
+  wire [      4:0] err_here = err_valid ? 5'd1 << err_tag[`DMA_TAG_CHAN] : 5'd0;
+  wire [      4:0] refuse_here = refuse ? 5'd1 << refuse_tag[`DMA_TAG_CHAN] : 5'd0;
+  wire             fresh = refuse || (err_here & ~failed_before) != 5'd0;
+
+  assign failed = failed_before | err_here;
+
+  always @(posedge clk) begin
+    if (rst || flush) begin
+      failed_before <= 5'd0;
+      mute <= 5'd0;
+    end else begin
+      failed_before <= failed | refuse_here;
+      mute <= mute | err_here;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (rst) begin
+      bus_err   <= 1'b0;
+      bus_fault <= {`FAULT_BITS{1'b0}};
+    end else begin
+      bus_err <= fresh && run;
+      if (fresh) begin
+        bus_fault[`FAULT_ADDR] <= err_valid ? err_addr : refuse_addr;
+        bus_fault[`FAULT_CHAN] <= tag[`DMA_TAG_CHAN];
+        bus_fault[`FAULT_OWNER] <= tag[`DMA_TAG_OWNER];
+        bus_fault[`FAULT_REFUSED] <= !err_valid;
+      end
+    end
+  end
+
+  // the rest of a tag concerns the bytes of the words
+  wire unused = &{1'b0, tag};
+
+endmodule
+
+`resetall
