@@ -182,6 +182,21 @@ class LayerArg:
         """Where the output map lies in AI RAM."""
         return Layout(*self.out_shape, base=self.image_dst_addr)
 
+    @property
+    def maps_meet(self) -> bool:
+        """Do input and output map have rows in common?"""
+        source, result = self.in_layout, self.out_layout
+        return source.base < result.base + result.rows and result.base < source.base + source.rows
+
+    @property
+    def in_order(self) -> bool:
+        """Is every row that the output map overwrites read before, and never again?
+
+        So it is in a depthwise layer without a pool whose output begins at its input or before it.
+        """
+        rows_once = self.depthwise and self.pool_type == 0
+        return rows_once and self.image_dst_addr <= self.image_src_addr
+
     # ------------------------------------------------------------ construction
     @classmethod
     def make(
@@ -270,10 +285,11 @@ class LayerArg:
     ) -> None:
         """Raise one LayerError for an argument that the device refuses; None when legal.
 
-        Order: flags, kernel, pool, sizes, addresses, weights.  ``strict`` also checks the fields
-        that the vendor's simulator ignores because they follow from others (layout and load
-        fields).  ``eight_bit`` None means unknown: either width may fit.  ``weight_slots``: weights
-        that the buffer holds at a time, when that is to be checked.
+        Order: flags, kernel, pool, sizes, addresses, weights.  An output map may lie on rows of
+        the input map only where the device computes what a reader of the whole input would.
+        ``strict`` also checks the fields that the vendor's simulator ignores because they follow
+        from others (layout and load fields).  ``eight_bit`` None means unknown: either width may
+        fit.  ``weight_slots``: weights that the buffer holds at a time, when that is to be checked.
         """
         if self.depthwise and self.fc:
             raise LayerError("BAD_FLAGS", "depthwise and fully connected exclude each other")
@@ -290,9 +306,14 @@ class LayerArg:
             if layout.base + layout.rows > ram_rows:
                 raise LayerError(
                     "BAD_ADDR",
-                    f"{name} map takes rows {layout.base}..{layout.base + layout.rows - 1}, "
-                    f"AI RAM has {ram_rows}",
+                    f"{name} map takes rows {self._rows(layout)}, AI RAM has {ram_rows}",
                 )
+        if self.maps_meet and not self.in_order:
+            raise LayerError(
+                "BAD_ADDR",
+                f"the output map takes rows {self._rows(self.out_layout)}, "
+                f"the input map {self._rows(self.in_layout)}",
+            )
         if strict:
             self._check_loads(eight_bit, weight_slots)
         self.encode()
@@ -334,6 +355,10 @@ class LayerArg:
         if weight_rows is not None and self.weight_rows(n_z) > weight_rows:
             return ERROR_CODES["BAD_WEIGHTS"]
         return 0
+
+    @staticmethod
+    def _rows(layout: Layout) -> str:
+        return f"{layout.base}..{layout.base + layout.rows - 1}"
 
     def _check_sizes(self, strict: bool) -> None:
         """Sizes that cannot be: each BAD_SIZE."""

@@ -161,7 +161,9 @@ class Network:
         """One inference on the golden model, every map read from and written to an AI RAM.
 
         ``x``: (C, H, W) bytes.  ``ram``: an AI RAM to work in (a fresh one by default), so that
-        wrong or overlapping addresses give wrong results here as they do on the device.
+        a layer with a wrong address reads here what it reads on the device.  Every layer reads its
+        whole input before its output is written, as in the vendor's simulator; LayerError for
+        one whose maps share rows so that the device could not do the same.
         """
         ram = airam.new_ram(fill=UNWRITTEN) if ram is None else ram
         first = self.layers[0]

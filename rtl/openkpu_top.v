@@ -33,7 +33,9 @@ module openkpu_top #(
     // rounding of the activation: 0 nncase, 1 v01, 2 trunc
     parameter ROUNDING        = 0,
     // 1: operands of gated multiplications do not toggle
-    parameter GATE            = 1
+    parameter GATE            = 1,
+    // 1: the slave takes privileged writes only
+    parameter PRIVILEGED      = 0
 ) (
     // clock and synchronous reset
     input  wire             clk,
@@ -118,7 +120,8 @@ module openkpu_top #(
       .N_Y        (N_Y),
       .N_Z        (N_Z),
       .AHB_W      (AHB_W),
-      .AI_RAM_ROWS(AI_RAM_ROWS)
+      .AI_RAM_ROWS(AI_RAM_ROWS),
+      .PRIVILEGED (PRIVILEGED)
   ) u_host (
       .clk(clk),
       .rst(rst),

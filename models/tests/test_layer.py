@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openkpu.models.layer import ERROR_CODES, FIELDS, LayerArg, LayerError
+from openkpu.models.layout import Layout
 from openkpu.models.params import ActTable, BatchNorm, weights_from_bytes, weights_to_bytes
 
 SETTINGS = settings(max_examples=100, deadline=None, print_blob=True)
@@ -114,6 +115,7 @@ ILLEGAL = [
     ("BAD_SIZE", {"wb_channel_switch_addr": 9}),
     ("BAD_ADDR", {"image_src_addr": 32767}),
     ("BAD_ADDR", {"image_dst_addr": 32767}),
+    ("BAD_ADDR", {"image_src_addr": 9, "image_dst_addr": 9}),
     ("BAD_WEIGHTS", {"o_ch_num_coef": 5}),
     ("BAD_WEIGHTS", {"load_time": 2}),
     ("BAD_WEIGHTS", {"para_size": 215}),
@@ -143,6 +145,29 @@ def test_code_of_the_device() -> None:
     assert wide.device_code(eight_bit=False) == 0
     assert wide.device_code(eight_bit=False, weight_bits=8) == ERROR_CODES["BAD_WEIGHTS"]
     assert legal().device_code(ram_rows=32) == ERROR_CODES["BAD_ADDR"]
+
+
+def rows(layout: Layout) -> set[int]:
+    return set(range(layout.base, layout.base + layout.rows))
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+@pytest.mark.parametrize("shape", [(5, 3, 12), (3, 4, 30), (2, 3, 64), (2, 3, 130)])
+def test_every_place_around_the_input(shape: tuple[int, int, int], depthwise: bool) -> None:
+    """Row by row past the input: what shares a row is refused, unless it was read before."""
+    for pool, kernel in ((0, 1), (0, 3), (1, 1), (5, 3), (9, 3)):
+        arg = LayerArg.make(*shape, kernel=kernel, pool=pool, depthwise=depthwise, src=40)
+        refused = []
+        for dst in range(80):
+            moved = arg.replace(image_dst_addr=dst)
+            shared = bool(rows(moved.in_layout) & rows(moved.out_layout))
+            safe = depthwise and not pool and dst <= 40
+            code = ERROR_CODES["BAD_ADDR"] if shared and not safe else 0
+            assert moved.device_code() == code, f"{shape} pool {pool} to row {dst}"
+            assert moved.maps_meet == shared
+            refused += [dst] if code else []
+        first = 41 if depthwise and not pool else 41 - arg.out_layout.rows
+        assert refused == list(range(first, 40 + arg.in_layout.rows)), refused
 
 
 def test_limits_of_memories() -> None:

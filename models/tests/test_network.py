@@ -10,7 +10,7 @@ import pytest
 from openkpu.models import airam, digits
 from openkpu.models.generate import random_layer, random_network
 from openkpu.models.golden import run_layer
-from openkpu.models.layer import LayerArg
+from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.network import ALIGN, Network, NetworkError
 
 
@@ -35,7 +35,7 @@ def test_run_is_layer_after_layer(eight_bit: bool) -> None:
 
 
 def test_wrong_addresses_show() -> None:
-    """A map that overlaps, or a wrong source, changes the result."""
+    """A wrong source, or a wrong table, changes the result."""
     network = chain(3)
     x = image(network)
     good = network.run(x).y
@@ -44,6 +44,31 @@ def test_wrong_addresses_show() -> None:
     assert (network.run(x).y != good).any()
     network.layers[1] = second.replace(para_start_addr=second.para_start_addr + ALIGN)
     assert (network.run(x).y != good).any()
+
+
+def test_maps_that_share_rows() -> None:
+    """Refused, except a depthwise layer without a pool that writes where it has read."""
+    rng = np.random.default_rng(9)
+    plain = random_layer(rng, c=4, h=6, w=12, o=4, kernel=1, pool=0, depthwise=False, fc=False)
+    network = Network.single(plain)
+    network.layers[0] = network.layers[0].replace(image_src_addr=7, image_dst_addr=7)
+    with pytest.raises(LayerError, match=r"BAD_ADDR: the output map takes rows 7\.\.12, the input"):
+        network.run(plain.x.view(np.uint8))
+    with pytest.raises(NetworkError, match="layer 0: BAD_ADDR"):
+        network.validate()
+    for kernel in (1, 3):
+        layer = random_layer(rng, c=5, h=6, w=70, kernel=kernel, pool=0, depthwise=True)
+        network = Network.single(layer)
+        for before in (0, 1, 59):
+            moved = layer.arg.replace(image_src_addr=59, image_dst_addr=59 - before)
+            network.layers[0] = network.layers[0].replace(
+                image_src_addr=59, image_dst_addr=59 - before
+            )
+            assert moved.maps_meet and moved.device_code(eight_bit=layer.eight_bit) == 0
+            ram = airam.new_ram()
+            run = network.run(layer.x.view(np.uint8), ram=ram)
+            assert (run.y == layer.y.view(np.uint8)).all(), f"kernel {kernel}, {before} rows before"
+            assert (airam.unpack(ram, 59 - before, layer.arg.out_shape) == run.y).all()
 
 
 def test_run_works_in_a_given_ram() -> None:

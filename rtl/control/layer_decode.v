@@ -10,6 +10,7 @@
 // read, as the vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
+// layer_place checks the rows of the maps.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -57,7 +58,6 @@ module layer_decode #(
     output wire                  idle
 );
 
-  localparam [35:0] ROWS_LIMIT = {4'd0, AI_RAM_ROWS[31:0]};
   localparam [4:0] S_WORDS = 5'd0, S_CHECK = 5'd1, S_ICS = 5'd2, S_IROWS = 5'd3, S_OCS = 5'd4,
       S_OROWS = 5'd5, S_CH = 5'd6, S_CHW = 5'd7, S_WLEN = 5'd8, S_FULL = 5'd9, S_REST = 5'd10,
       S_ADDC = 5'd11, S_DIV = 5'd12, S_FIT = 5'd13, S_BLOCK = 5'd14, S_OUT = 5'd15;
@@ -202,9 +202,6 @@ module layer_decode #(
   reg [23:0] wlen, wlast;
   reg  [21:0] in_bytes;
   reg  [15:0] wrows;
-  reg  [14:0] place_lo;  // rows of the inference's input map, the last one excluded
-  reg  [15:0] place_hi;
-  reg         touch;
   reg  [10:0] rest;  // channels of the last load
   reg  [35:0] addc;
   reg  [17:0] steps;
@@ -216,8 +213,6 @@ module layer_decode #(
   reg  [11:0] mul_b;
   wire [35:0] mul_p = mul_a * mul_b;
 
-  wire [35:0] in_rows = {21'd0, f_src} + mul_p;
-  wire [35:0] out_rows = {21'd0, f_dst} + mul_p;
   wire [35:0] taps_out = {25'd0, n_c} + {22'd0, n_c, 3'd0};  // 9 * channels
 
   always @* begin
@@ -276,9 +271,24 @@ module layer_decode #(
   wire [35:0] fc_rows = (mul_p + {4'd0, N_Z[31:0]} - 36'd1) >> ZW;
   wire [35:0] rows_all = f_dw ? {25'd0, dw_rows} : f_fc ? fc_rows : mul_p;
 
-  // does a map meet the place of the inference's input map?
-  wire in_touch = f_first || ({1'b0, f_src} < place_hi && in_rows[15:0] > {1'b0, place_lo});
-  wire out_touch = {1'b0, f_dst} < place_hi && out_rows[15:0] > {1'b0, place_lo};
+  // ---- the rows of the maps
+  wire bad_place;
+  wire touch;
+  layer_place #(
+      .AI_RAM_ROWS(AI_RAM_ROWS)
+  ) u_place (
+      .clk     (clk),
+      .rst     (rst),
+      .in_step (state == S_IROWS),
+      .out_step(state == S_OROWS),
+      .rows    (mul_p),
+      .src     (f_src),
+      .dst     (f_dst),
+      .first   (f_first),
+      .in_order(mode == `MODE_DWROW),
+      .bad     (bad_place),
+      .touch   (touch)
+  );
 
   // ---- the checks of each state
   reg [7:0] bad;
@@ -292,8 +302,7 @@ module layer_decode #(
       else if (n_ow != want_ow || n_oh != want_oh || irl > 5'd15 || (f_dw && n_c != n_o))
         bad = `ERROR_BAD_SIZE;
       else bad = 8'd0;
-      S_IROWS: bad = (in_rows > ROWS_LIMIT) ? `ERROR_BAD_ADDR : 8'd0;
-      S_OROWS: bad = (out_rows > ROWS_LIMIT) ? `ERROR_BAD_ADDR : 8'd0;
+      S_IROWS, S_OROWS: bad = bad_place ? `ERROR_BAD_ADDR : 8'd0;
       S_WLEN:
       bad = (wlen_now > {19'd0, f_psize} || (f_wide && WEIGHT_BITS == 8)) ? `ERROR_BAD_WEIGHTS : 8'd0;
       S_FULL:
@@ -309,17 +318,7 @@ module layer_decode #(
       word     <= 4'd0;
       err      <= 1'b0;
       err_code <= 8'd0;
-      place_lo <= 15'd0;
-      place_hi <= 16'd0;
-      touch    <= 1'b0;
     end else begin
-      if (state == S_IROWS) begin
-        place_lo <= f_first ? f_src : place_lo;
-        place_hi <= f_first ? in_rows[15:0] : place_hi;
-        touch    <= in_touch;
-      end else begin
-        touch <= touch || (state == S_OROWS && out_touch);
-      end
       err <= bad != 8'd0;
       if (bad != 8'd0) err_code <= bad;
       case (state)

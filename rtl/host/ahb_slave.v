@@ -8,7 +8,8 @@
 // states. AI RAM: bytes, half-words, words; the bus waits until window_ack.
 // An access outside the map, a register access that is not a word, a misaligned one, one wider
 // than 32 bits, or a register that reg_err refuses gets the two-cycle ERROR answer, and has no
-// side effect. IDLE and BUSY are answered OKAY at once and have none either.
+// side effect; so does a user's write (HPROT[1] = 0) where only privileged ones are taken. IDLE and
+// BUSY are answered OKAY at once and have none either.
 // Handshake: reg_wr and reg_rd are one-cycle strobes, reg_rdata and reg_err answer in the same
 // cycle. window_req is high up to and including the cycle of window_ack; if it is high in the cycle
 // after, that is a new access.
@@ -19,7 +20,9 @@
 
 module ahb_slave #(
     // 64-byte rows of the AI RAM, 1..32768
-    parameter AI_RAM_ROWS = 32768
+    parameter AI_RAM_ROWS = 32768,
+    // 1: only privileged writes are taken
+    parameter PRIVILEGED  = 0
 ) (
     // clock, synchronous reset
     input  wire        clk,
@@ -68,6 +71,9 @@ module ahb_slave #(
     if (AI_RAM_ROWS < 1 || AI_RAM_ROWS > 32768) begin : g_check
       ahb_slave_needs_1_to_32768_ai_ram_rows u_illegal_parameter ();
     end
+    if (PRIVILEGED < 0 || PRIVILEGED > 1) begin : g_check_privileged
+      ahb_slave_needs_privileged_0_or_1 u_illegal_parameter ();
+    end
   endgenerate
 
   reg [2:0] state;
@@ -82,7 +88,8 @@ module ahb_slave #(
                          (s_ahb_hsize == 3'd2 && s_ahb_haddr[1:0] == 2'd0);
   wire in_ram = s_ahb_haddr[21] && ({1'b0, s_ahb_haddr[20:6]} < ROWS);
   wire in_regs = (s_ahb_haddr[21:12] == 10'd0) && (s_ahb_hsize == 3'd2);
-  wire [2:0] kind = !aligned ? FAULT : in_ram ? RAM : in_regs ? REGS : FAULT;
+  wire forbidden = (PRIVILEGED != 0) && s_ahb_hwrite && !s_ahb_hprot[1];
+  wire [2:0] kind = (!aligned || forbidden) ? FAULT : in_ram ? RAM : in_regs ? REGS : FAULT;
 
   wire refused = (state == REGS) && reg_err;
   // the present data phase ends with this cycle
@@ -142,7 +149,8 @@ module ahb_slave #(
   assign window_wstrb = write ? strobes : 4'b0000;
   assign window_wdata = s_ahb_hwdata;
 
-  // burst type and protection do not matter to this slave, and the decoder has used the top bits
+  // burst type and the rest of the protection do not matter to this slave, and the decoder has used
+  // the top bits
   wire _unused_ok = &{1'b0, s_ahb_hburst, s_ahb_hprot, s_ahb_haddr[31:22], s_ahb_htrans[0]};
 
 endmodule

@@ -17,7 +17,9 @@ module host_port #(
     parameter N_Z         = 4,
     parameter AHB_W       = 32,
     // 64-byte rows of the AI RAM
-    parameter AI_RAM_ROWS = 32768
+    parameter AI_RAM_ROWS = 32768,
+    // 1: only privileged writes are taken
+    parameter PRIVILEGED  = 0
 ) (
     // clock and synchronous reset
     input  wire                     clk,
@@ -70,7 +72,8 @@ module host_port #(
   wire [14*64-1:0] perf_flat;
 
   ahb_slave #(
-      .AI_RAM_ROWS(AI_RAM_ROWS)
+      .AI_RAM_ROWS(AI_RAM_ROWS),
+      .PRIVILEGED (PRIVILEGED)
   ) u_slave (
       .clk(clk),
       .rst(rst),

@@ -107,6 +107,7 @@ ILLEGAL = {
     "WGT_FIFO_DEPTH": [1],
     "BIAS_FIFO_DEPTH": [1],
     "ROUNDING": [3],
+    "PRIVILEGED": [2],
 }
 LEGAL = {
     "N_Y": [2, 16],
@@ -121,6 +122,7 @@ LEGAL = {
     "BIAS_FIFO_DEPTH": [2],
     "ROUNDING": [1, 2],
     "GATE": [0],
+    "PRIVILEGED": [1],
 }
 
 

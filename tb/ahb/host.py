@@ -24,8 +24,9 @@ PINS += ["hready_in", "hready_out", "hresp", "hrdata"]
 class Transfer:
     """One address phase and, if it is a transfer, its data phase.
 
-    ``data`` is the value for the addressed bytes, right aligned; ``sel`` False addresses another
-    slave (``foreign`` wait states). After the run: ``resp``, ``data`` of a read, ``waits``.
+    ``data`` is the value for the addressed bytes, right aligned; ``prot`` is HPROT; ``sel`` False
+    addresses another slave (``foreign`` wait states). After the run: ``resp``, ``data`` of a read,
+    ``waits``.
     """
 
     addr: int
@@ -35,6 +36,7 @@ class Transfer:
     trans: int = NONSEQ
     sel: bool = True
     foreign: int = 0
+    prot: int = 3
     resp: int | None = None
     waits: int = 0
 
@@ -68,7 +70,6 @@ class AhbHost(BusDriver):
         self.other = hasattr(entity, "other_phase")
         for n in ("hsel", "haddr", "htrans", "hwrite", "hsize", "hburst", "hwdata"):
             getattr(self.bus, n).value = 0
-        self.bus.hprot.value = 3
         self._other(False, True)
 
     async def _feed_back(self) -> None:
@@ -87,6 +88,7 @@ class AhbHost(BusDriver):
             t = Transfer(random.getrandbits(32), trans=IDLE, write=bool(random.getrandbits(1)))
         bus.hsel.value, bus.haddr.value, bus.htrans.value = int(t.sel), t.addr, t.trans
         bus.hwrite.value, bus.hsize.value = int(t.write), t.size
+        bus.hprot.value = t.prot
 
     def _data(self, t: Transfer | None) -> None:
         word = random.getrandbits(32)

@@ -6,7 +6,9 @@
 `timescale 1ns / 1ps
 `default_nettype none
 
-module ahb_slave_bench (
+module ahb_slave_bench #(
+  parameter PRIVILEGED = 0
+) (
   input  wire         clk,
   input  wire         rst,
   // another slave owns the data phase, and is ready
@@ -49,7 +51,7 @@ module ahb_slave_bench (
   assign s_ahb_hready_in = other_phase ? other_ready : s_ahb_hready_out;
 
   ahb_slave #(
-    .AI_RAM_ROWS(16384)
+    .AI_RAM_ROWS(16384), .PRIVILEGED(PRIVILEGED)
   ) u_slave (
     .clk(clk), .rst(rst),
     .s_ahb_hsel(s_ahb_hsel), .s_ahb_haddr(s_ahb_haddr), .s_ahb_htrans(s_ahb_htrans),

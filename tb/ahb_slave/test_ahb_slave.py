@@ -53,9 +53,11 @@ class Bench:
                 dut.window_ack.value, dut.window_rdata.value = 1, word
 
 
-def legal(t: Transfer) -> bool:
-    """What the map allows (upper address bits are the decoder's)."""
+def legal(t: Transfer, privileged: bool) -> bool:
+    """What the map allows (upper address bits are the decoder's), and what HPROT allows."""
     offset = t.addr & 0x3FFFFF
+    if privileged and t.write and not t.prot & 2:
+        return False
     if t.size > 2 or offset % (1 << t.size):
         return False
     if offset >= RAM:
@@ -86,6 +88,7 @@ def random_transfer() -> Transfer:
         trans,
         sel,
         foreign=0 if sel else random.choice([0, 0, 1, 3]),
+        prot=random.choice([0, 1, 2, 3, 3, 3, 10, 13, 15]),
     )
 
 
@@ -94,6 +97,7 @@ async def random_transfers(dut) -> None:
     """Pipelined transfers of every kind against a model; strobes are counted."""
     bench = Bench(dut)
     await bench.reset()
+    privileged = bool(int(dut.PRIVILEGED.value))
     regs, ram = [0] * 16, {}
     writes = reads = accesses = 0
     for part in range(8):
@@ -103,7 +107,7 @@ async def random_transfers(dut) -> None:
         for t in transfers:
             real = bool(t.sel and t.trans & 2)
             offset = t.addr & 0x3FFFFF
-            ok = not real or legal(t)
+            ok = not real or legal(t, privileged)
             want = None
             if real and ok and offset < RAM:
                 if t.write:
@@ -149,7 +153,33 @@ async def registers_back_to_back(dut) -> None:
     assert sum(t.waits for t in out + back) == 0
 
 
+@cocotb.test()
+async def users_and_privileged(dut) -> None:
+    """Back-to-back writes in either mode: what a user writes is refused where the build says so."""
+    bench = Bench(dut)
+    await bench.reset()
+    privileged = bool(int(dut.PRIVILEGED.value))
+    writes, reads, held = [], [], []
+    for number in range(200):
+        prot = random.getrandbits(4)
+        addr = random.choice([4 * random.randrange(16), RAM + 4 * random.randrange(64)])
+        writes.append(Transfer(addr, True, data=number, prot=prot))
+        reads.append(Transfer(addr, prot=random.getrandbits(4)))
+        held.append(not privileged or bool(prot & 2))
+    await bench.host.run([t for pair in zip(writes, reads, strict=True) for t in pair])
+    values: dict[int, int] = {}
+    for write, read, taken in zip(writes, reads, held, strict=True):
+        assert write.resp == (OKAY if taken else ERROR), f"{write}"
+        values[write.addr] = write.data if taken else values.get(write.addr, 0)
+        assert read.resp == OKAY and read.data == values[read.addr], f"{read} after {write}"
+    assert int(dut.reg_writes.value) == sum(
+        taken and write.addr < RAM for write, taken in zip(writes, held, strict=True)
+    )
+
+
+@pytest.mark.parametrize("privileged", [0, 1])
 @pytest.mark.parametrize("sim", SIMS)
-def test_ahb_slave(sim: str) -> None:
+def test_ahb_slave(sim: str, privileged: int) -> None:
     sources = ["tb/ahb_slave/ahb_slave_bench.v", "rtl/host/ahb_slave.v"]
-    run(sim, "ahb_slave_bench", sources, "tb.ahb_slave.test_ahb_slave")
+    test = "tb.ahb_slave.test_ahb_slave"
+    run(sim, "ahb_slave_bench", sources, test, params={"PRIVILEGED": privileged})

@@ -267,9 +267,10 @@ def network_layers(count: int, dense: int) -> list[LayerArg]:
             c, h, w = arg.in_shape
             arg = LayerArg.make(c, h, w, arg.o_ch_num, fc=True)
         rows = (0, 5, 40, 200, 1000)
-        layers.append(
-            arg.replace(image_src_addr=random.choice(rows), image_dst_addr=random.choice(rows))
-        )
+        arg = arg.replace(image_src_addr=random.choice(rows), image_dst_addr=random.choice(rows))
+        while arg.device_code():  # maps that share rows are refused
+            arg = arg.replace(image_dst_addr=random.randrange(2000))
+        layers.append(arg)
     return layers
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from openkpu.models.configs import Config
 from openkpu.models.generate import Limits, random_layer, random_network
 from openkpu.models.layer import LayerError
+from openkpu.models.layout import Layout
 from openkpu.models.network import Network
 from openkpu.models.roofline import network_cycles
 from openkpu.models.vectors import VectorLayer
@@ -82,6 +83,32 @@ def draw(config: Config, seed: int, layers: int, networks: int, *, slow: bool = 
         )
         images = _images(rng, shape, IMAGES)
         cases.append(_case(config, f"network {number}", way, network, images, rng))
+    return cases
+
+
+def in_place(config: Config, seed: int, count: int, *, slow: bool = False) -> list[Case]:
+    """Depthwise layers whose output lies on rows of their input: the same ones, or some before.
+
+    Every width of a row, lines of several rows, groups of channels that are not full; by the host,
+    as task lists and in streams, where the next image waits for the result to leave.
+    """
+    rng = np.random.default_rng(seed)
+    n = lambda least, most: int(rng.integers(least, most))  # noqa: E731
+    cases: list[Case] = []
+    for number in range(count):
+        width = (n(1, 17), n(17, 33), n(33, 65), n(65, 140) if slow else n(65, 400))[number % 4]
+        shape = n(1, 4 if slow else 12), n(1, 4 if slow else 12), width
+        rows = Layout(*shape).rows
+        src = n(rows, config.ai_ram_rows - rows)
+        before = 0 if rng.random() < 0.5 else n(0, rows)
+        fixed = dict(zip("chw", shape, strict=True)) | {"src": src, "dst": src - before}
+        layer = draw_layer(rng, lambda _: {}, depthwise=True, pool=0, **fixed)
+        way = ("host", "stream", "tasks")[number // 4 % 3]
+        images = layer.x.view(np.uint8)[None]
+        if way != "host":
+            images = np.concatenate([images, _images(rng, layer.arg.in_shape, IMAGES - 1)])
+        name = f"in place {number}, {before} of {rows} rows before"
+        cases.append(_case(config, name, way, Network.single(layer), images, rng))
     return cases
 
 

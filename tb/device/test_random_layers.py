@@ -14,7 +14,7 @@ from openkpu.models.generate import random_layer
 from openkpu.models.network import Network
 from openkpu.tb import seeds
 from openkpu.tb.device import launch
-from openkpu.tb.device.random_cases import SLACK, draw, storage_bytes
+from openkpu.tb.device.random_cases import SLACK, draw, in_place, storage_bytes
 from openkpu.tb.device.requests import Case, RandomRequest
 from openkpu.tb.simrun import SimError, run
 
@@ -61,6 +61,15 @@ def test_random_layers(config: str, seed: int) -> None:
     assert max(wide) == 2, f"seed {seed}: no stream kept its 16-bit weights"
     (bus,) = [e for e in events if e["event"] == "bus"]
     assert bus["refusals"] > 10 and bus["losses"] > 10, bus
+
+
+@pytest.mark.parametrize("sim", ["icarus", "verilator"])
+def test_in_place(sim: str) -> None:
+    """Depthwise layers that overwrite the rows they read: exact, and not a byte beside the map."""
+    slow, config = sim == "icarus", configs.load("nano" if sim == "icarus" else "small")
+    cases = in_place(config, SEEDS[0], 8 if slow else 72, slow=slow)
+    assert all(case.network.layers[0].maps_meet for case in cases)
+    check(sim, config.name, cases, SEEDS[0])
 
 
 def test_random_layers_icarus() -> None:

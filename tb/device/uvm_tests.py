@@ -214,9 +214,15 @@ class ErrorsTest(DeviceTest):
     async def scenario(self) -> None:
         good = vectors("raw_pool0")[0]
         arg = await self.device.place_tables(good.arg, Tables(good.weights, good.bn, good.act))
+        meet = arg.replace(image_dst_addr=arg.image_src_addr + arg.in_layout.rows - 1)
         bad = {
             Err.BAD_SIZE: [arg.replace(o_row_wid=arg.o_row_wid + 1), arg.replace(i_col_high=512)],
-            Err.BAD_ADDR: [arg.replace(image_dst_addr=32767), arg.replace(image_src_addr=32767)],
+            Err.BAD_ADDR: [
+                arg.replace(image_dst_addr=32767),
+                arg.replace(image_src_addr=32767),
+                meet,
+                arg.replace(image_dst_addr=arg.image_src_addr),
+            ],
             Err.BAD_POOL: [arg.replace(pool_type=10), arg.replace(pool_type=15)],
             Err.BAD_KERNEL: [arg.replace(kernel_type=2), arg.replace(kernel_type=7)],
             Err.BAD_FLAGS: [arg.replace(depth_wise_layer=1, fc=1)],

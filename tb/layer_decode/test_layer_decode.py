@@ -116,6 +116,9 @@ def legal(sizes: Sizes) -> Case:
             arg = arg.replace(o_ch_num_coef=per_load, para_size=min(size, PARA_SIZE_MAX))
         more = random.choice((0, 0, 1, random.randrange(1000)))
         arg = noise_fields(arg.replace(para_size=min(PARA_SIZE_MAX, arg.para_size + more)))
+        if depthwise and not pool and random.getrandbits(1):  # onto the input, or towards row 0
+            before = random.choice((0, 0, 1, random.randrange(100)))
+            arg = arg.replace(image_dst_addr=max(0, arg.image_src_addr - before))
         case = Case(arg, side)
         if case.code(sizes) == 0:
             return case
@@ -125,7 +128,7 @@ def spoil(case: Case) -> Case:
     """One thing that may be wrong, or several."""
     arg, side = case.arg, dict(case.side)
     for _ in range(random.choice((1, 1, 2))):
-        change = random.randrange(14)
+        change = random.randrange(15)
         if change == 0:
             arg = arg.replace(depth_wise_layer=1, fc=1)
         elif change == 1:
@@ -156,6 +159,9 @@ def spoil(case: Case) -> Case:
         elif change == 11:
             arg = arg.replace(load_time=max(1, arg.load_time - 1))
         elif change == 12:
+            dst = arg.image_src_addr + random.randrange(-3, 4)
+            arg = arg.replace(image_dst_addr=max(0, min(32767, dst)))
+        elif change == 13:
             arg = arg.replace(o_ch_num_coef=max(1, arg.o_ch_num_coef - 1))
         else:
             side["eight_bit"] ^= 1
@@ -263,6 +269,58 @@ async def refusals(dut) -> None:
     assert seen.get(0, 0) > 5, "changes that stay legal"
 
 
+def edges(arg: LayerArg) -> dict[str, int]:
+    """First rows of the output next to and inside the input's rows, by what is special."""
+    src, rows, own = arg.image_src_addr, arg.in_layout.rows, arg.out_layout.rows
+    return {
+        "just below": src - own,
+        "last row on the first": src - own + 1,
+        "a row before": src - 1,
+        "same": src,
+        "a row after": src + 1,
+        "first row on the last": src + rows - 1,
+        "just above": src + rows,
+        "anywhere": src + random.randint(1 - own, rows - 1),
+    }
+
+
+@cocotb.test()
+async def overlaps(dut) -> None:
+    """Maps that share rows, in either order: refused unless rows are read once and before."""
+    bench = await begin(dut)
+    seen: dict[tuple[str, bool, int], int] = {}
+    turn = 0
+    while turn < 400:
+        case = legal(bench.sizes)
+        once = case.arg.depthwise and case.arg.pool_type == 0
+        if once != bool(turn % 2):
+            continue
+        # larger maps would not leave room on both sides
+        source, result = case.arg.in_layout.rows, case.arg.out_layout.rows
+        if source + 2 * result + 2 > bench.sizes.ram_rows:
+            continue
+        src = random.randint(result, bench.sizes.ram_rows - source - result)
+        arg = case.arg.replace(image_src_addr=src)
+        name, dst = random.choice(list(edges(arg).items()))
+        moved = Case(arg.replace(image_dst_addr=dst), case.side)
+        code = await bench.decode(moved, 1.0, 0)
+        apart = not set(range(src, src + source)) & set(range(dst, dst + result))
+        fine = apart or (once and dst <= src)
+        assert code == (0 if fine else ERROR_CODES["BAD_ADDR"]), f"{name}: {moved.arg}"
+        seen[name, once, code] = seen.get((name, once, code), 0) + 1
+        turn += 1
+    refused = ERROR_CODES["BAD_ADDR"]
+    for name in ("same", "last row on the first", "a row before", "a row after"):
+        assert seen.get((name, False, refused), 0) > 3, f"{name}: {seen}"
+    for name in ("just below", "just above"):
+        assert min(seen.get((name, once, 0), 0) for once in (False, True)) > 3, f"{name}: {seen}"
+    assert seen.get(("first row on the last", False, refused), 0) > 3, seen
+    for name in ("same", "last row on the first", "a row before"):
+        assert seen.get((name, True, 0), 0) > 3, f"{name}: {seen}"
+    for name in ("a row after", "first row on the last"):
+        assert seen.get((name, True, refused), 0) > 3, f"{name}: {seen}"
+
+
 @pytest.mark.parametrize(
     ("sim", "sizes"),
     [
@@ -277,4 +335,5 @@ def test_layer_decode(sim: str, sizes: Sizes) -> None:
     params |= {"WBUF_ROWS": sizes.wbuf_rows, "TILE_ROWS": sizes.tile_rows}
     params["AI_RAM_ROWS"] = sizes.ram_rows
     test = "tb.layer_decode.test_layer_decode"
-    run(sim, "layer_decode", ["rtl/control/layer_decode.v"], test, params=params)
+    sources = ["rtl/control/layer_decode.v", "rtl/control/layer_place.v"]
+    run(sim, "layer_decode", sources, test, params=params)
