@@ -127,11 +127,8 @@ module layer_decode #(
         // modulo 2^36, which is exact while the sum fits 36 bits
         `ARG_WORD_CONV_VALUE2: f_add <= w_data[35:0];
         `ARG_WORD_DMA_PARAMETER: begin
-          f_send  <= w_data[`ARG_SEND_DATA_OUT];
-          f_wide  <= !eight_bit;
-          f_first <= first;
-          f_last  <= last;
-          f_inf   <= parity;
+          {f_send, f_wide} <= {w_data[`ARG_SEND_DATA_OUT], !eight_bit};
+          {f_first, f_last, f_inf} <= {first, last, parity};
           f_index <= index;
           f_par   <= f_par + wgt_base;
           f_bn    <= f_bn + bias_base;

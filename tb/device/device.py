@@ -37,12 +37,17 @@ class DeviceTimeout(AssertionError):
 
 
 class DeviceError(Exception):
-    """The device reported an error: code, layer index, bus address."""
+    """The device reported an error: code, AI_ERR_INFO taken apart, bus address."""
 
     def __init__(self, code: int, info: int, addr: int) -> None:
         name = Err(code).name if code in list(Err) else "unknown"
-        super().__init__(f"device error {code} ({name}), layer {info}, bus address {addr:#x}")
         self.code, self.info, self.addr = code, info, addr
+        self.layer, self.stream, self.waits = info & 0xFFFF, info >> 16 & 7, info >> 20 & 7
+        self.inference = info >> 24
+        super().__init__(
+            f"device error {code} ({name}), layer {self.layer}, bus address {addr:#x}, "
+            f"stream {self.stream}, waits {self.waits}, inference {self.inference}"
+        )
 
 
 @dataclass

@@ -311,7 +311,7 @@ async def refused_layer(tb: Any) -> None:
         await driver.run_burst(bad, LIMIT)
         raise AssertionError("the layer was not refused")
     except DeviceError as error:
-        assert (error.code, error.info) == (Err.BAD_POOL, 3), error
+        assert (error.code, error.layer) == (Err.BAD_POOL, 3), error
     await same(driver, segment.steps[2], maps[2])
     driver.known[:] = False
     assert np.array_equal((await driver.run("burst", segment, LIMIT))[5], maps[-1])

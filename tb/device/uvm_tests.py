@@ -249,7 +249,7 @@ class ErrorsTest(DeviceTest):
             await self.device.finish(LIMIT)
             raise AssertionError("the bad layer was not refused")
         except DeviceError as error:
-            assert (error.code, error.info) == (Err.BAD_POOL, 2), error
+            assert (error.code, error.layer) == (Err.BAD_POOL, 2), error
         await self.device.back.read_storage(storage.results[0], 8)
         await self.network(network, images)
 
