@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host that writes the AI registers while a list or a stream runs; errors on the bus in it."""
 
+from itertools import product
+
 import cocotb
 import numpy as np
 from cocotb.triggers import FallingEdge
 from openkpu.tb.device import timeline
 from openkpu.tb.device.device import Device
-from openkpu.tb.device.hostile_tests import NEAR, begin, rng, some, stream_job
+from openkpu.tb.device.hostile_tests import NEAR, begin, rng, share, stream_job
 from openkpu.tb.device.registers import AI, EIGHT_BIT_MODE, Ctrl, Err
 from openkpu.tb.device.timeline import Findings, Script, burst, merged, write
 from openkpu.tb.device.tiny_jobs import UNTOUCHED, Outcome, StreamJob, at_rest, moments, tidy
@@ -39,14 +41,16 @@ async def next_job_at_any_time(device: Device, job: StreamJob, names: list[str])
         EIGHT_BIT_MODE: [0],
     }
     found = Findings(f"registers of the next job, {job.count} inferences")
+    cases = []
     for name in names:
         addr = EIGHT_BIT_MODE if name == "eight_bit_mode" else AI[name]
-        for value in other[addr]:
-            for at in [*range(1, 7), *some(range(7, seen.rest), 24)]:
-                outcome = await job.trial({at: write(addr, value)})
-                bad = await job.clean_run()
-                good = whole(outcome, job.clean) and not bad
-                found.check(good, f"{name} = {value:#x} in cycle {at}: {outcome.brief}; {bad}")
+        cycles = [*range(1, 7), *share(range(7, seen.rest), 24)]
+        cases += [(name, addr, value, at) for value in other[addr] for at in cycles]
+    for name, addr, value, at in share(cases):
+        outcome = await job.trial({at: write(addr, value)})
+        bad = await job.clean_run()
+        good = whole(outcome, job.clean) and not bad
+        found.check(good, f"{name} = {value:#x} in cycle {at}: {outcome.brief}; {bad}")
     found.verdict()
     device.check_rules()
 
@@ -76,12 +80,12 @@ async def unaligned_while_busy(tb) -> None:
     job = await stream_job(device, 3)
     seen = await moments(job)
     found = Findings("unaligned while busy")
-    for name in ("AI_RES_ADR", "AI_RES_STRIDE"):
-        for at in [*range(1, 7), *some(range(7, seen.rest - 4), 30)]:
-            outcome = await job.trial({at: write(AI[name], job.slot(5) + 1)})
-            good = outcome.slots == job.clean and outcome.error == Err.BAD_CONFIG
-            good = good and not outcome.hung and outcome.regs["AI_RES_ADR"] == job.slot(2)
-            found.check(good, f"{name} in cycle {at}: {outcome.brief}, {outcome.regs}")
+    cycles = [*range(1, 7), *share(range(7, seen.rest - 4), 30)]
+    for name, at in share(product(("AI_RES_ADR", "AI_RES_STRIDE"), cycles)):
+        outcome = await job.trial({at: write(AI[name], job.slot(5) + 1)})
+        good = outcome.slots == job.clean and outcome.error == Err.BAD_CONFIG
+        good = good and not outcome.hung and outcome.regs["AI_RES_ADR"] == job.slot(2)
+        found.check(good, f"{name} in cycle {at}: {outcome.brief}, {outcome.regs}")
     for name in ("AI_RES_ADR", "AI_RES_STRIDE"):  # idle: stored, and refused by a start
         script = burst(0, [write(AI[name], job.slot(5) + 1), write(AI["AI_CTRL"], Ctrl.START)])
         outcome = await job.trial(script, start=False)
@@ -100,36 +104,35 @@ async def list_changed_in_a_stream(tb) -> None:
     job = await stream_job(device, 6)
     seen = await moments(job)
     found = Findings("a list that changes")
-    for layer in range(3):
+    for layer, what in share(product(range(3), ("weights", "address", "kind")), 9):
         arg = job.network.layers[layer]
-        for what in ("weights", "address", "kind"):
-            changed = {
-                "weights": arg.replace(para_start_addr=arg.para_start_addr + 8),
-                "address": arg.replace(image_dst_addr=arg.image_dst_addr ^ 1),
-                "kind": arg.replace(pool_type=12),
-            }[what]
-            data = changed.encode().view(np.uint8)
-            at = int(rng(layer).integers(seen.changes[1], seen.changes[2]))
-            await job.arm()
-            start = await timeline.play(device, {0: START})
-            await timeline.until(device, start + at)
-            await device.back.load_storage(layer * LIST_BYTES, data)
-            await FallingEdge(device.tb.clk)
-            hung = not await at_rest(device)
-            code = await device.read(AI["AI_ERR_CODE"])
-            info = await device.read(AI["AI_ERR_INFO"])
-            slots = await job.slots()
-            count = sum(slot >= 0 for slot in slots)
-            # a layer that is none may be refused as such
-            good = code in (Err.LIST_CHANGED, *([Err.BAD_POOL] if what == "kind" else []))
-            good = good and info & 0xFFFF == layer and not hung
-            # what was read ahead is not affected
-            good = good and slots == prefix(job, count) and count in (2, 3, 4)
-            text = f"code {code}, info {info:#x}, slots {slots}{', hangs' if hung else ''}"
-            await tidy(device, hung)
-            await job.place()
-            bad = await job.clean_run()
-            found.check(good and not bad, f"{what} of layer {layer}, cycle {at}: {text}; {bad}")
+        changed = {
+            "weights": arg.replace(para_start_addr=arg.para_start_addr + 8),
+            "address": arg.replace(image_dst_addr=arg.image_dst_addr ^ 1),
+            "kind": arg.replace(pool_type=12),
+        }[what]
+        data = changed.encode().view(np.uint8)
+        at = int(rng(layer).integers(seen.changes[1], seen.changes[2]))
+        await job.arm()
+        start = await timeline.play(device, {0: START})
+        await timeline.until(device, start + at)
+        await device.back.load_storage(layer * LIST_BYTES, data)
+        await FallingEdge(device.tb.clk)
+        hung = not await at_rest(device)
+        code = await device.read(AI["AI_ERR_CODE"])
+        info = await device.read(AI["AI_ERR_INFO"])
+        slots = await job.slots()
+        count = sum(slot >= 0 for slot in slots)
+        # a layer that is none may be refused as such
+        good = code in (Err.LIST_CHANGED, *([Err.BAD_POOL] if what == "kind" else []))
+        good = good and info & 0xFFFF == layer and not hung
+        # what was read ahead is not affected
+        good = good and slots == prefix(job, count) and count in (2, 3, 4)
+        text = f"code {code}, info {info:#x}, slots {slots}{', hangs' if hung else ''}"
+        await tidy(device, hung)
+        await job.place()
+        bad = await job.clean_run()
+        found.check(good and not bad, f"{what} of layer {layer}, cycle {at}: {text}; {bad}")
     found.verdict()
 
 
@@ -148,7 +151,8 @@ async def next_image_counts_once(tb) -> None:
         return order + [UNTOUCHED] * (len(job.images) - job.count)
 
     near = {e + k for e in (*seen.taken, *seen.changes) for k in NEAR}
-    for at in sorted(near | set(some(range(1, seen.rest), 200))):
+    near |= set(share(range(1, seen.rest), 200))
+    for at in share(sorted(near)):
         allowed = [
             images(next((n for n in range(1, job.count) if seen.taken[n] > at + k), job.count))
             for k in (-1, 0, 1)
@@ -187,18 +191,17 @@ async def error_on_the_next_image(tb) -> None:
     job = await stream_job(device, 4)
     seen = await moments(job)
     found = Findings("ERROR on the next image")
-    for number in range(1, job.count):
-        for word in (0, 9, 17):  # of 72 bytes
-            at = job.image(number) + 4 * word
-            outcome = await hurt(job, at, {})
-            info, regs = outcome.regs["AI_ERR_INFO"], outcome.regs
-            good = outcome.slots == prefix(job, number) and outcome.error == Err.BUS_ERROR
-            good = good and info == (number << 24 | PIXEL << 16) and not outcome.hung
-            good = good and regs["AI_ERR_ADDR"] & ~3 == at
-            good = good and regs["AI_PIX_ADR"] == job.image(number)
-            found.check(good, f"image {number}, word {word}: {outcome.brief}, info {info:#x}")
+    for number, word in share(product(range(1, job.count), (0, 9, 17))):  # of 72 bytes
+        at = job.image(number) + 4 * word
+        outcome = await hurt(job, at, {})
+        info, regs = outcome.regs["AI_ERR_INFO"], outcome.regs
+        good = outcome.slots == prefix(job, number) and outcome.error == Err.BUS_ERROR
+        good = good and info == (number << 24 | PIXEL << 16) and not outcome.hung
+        good = good and regs["AI_ERR_ADDR"] & ~3 == at
+        good = good and regs["AI_PIX_ADR"] == job.image(number)
+        found.check(good, f"image {number}, word {word}: {outcome.brief}, info {info:#x}")
     stop = write(AI["AI_CTRL"], Ctrl.STOP)
-    for at in some(range(seen.taken[1] - 20, seen.changes[0] - 8), 12):
+    for at in share(range(seen.taken[1] - 20, seen.changes[0] - 8), 12):
         outcome = await hurt(job, job.image(1), {at: stop})
         found.check(whole(outcome, prefix(job, 1)), f"stopped in cycle {at}: {outcome.brief}")
     assert not await job.clean_run()
@@ -228,7 +231,7 @@ async def errors_name_their_transfer(tb) -> None:
     # a table that was read well for inference 0 and is not for the next one
     table = regs["AI_BIAS_ADR"] + layers[2].active_addr
     cases += [("table", table, 2, BIAS, n, seen.layers[3 * n - 2] + 8) for n in (1, 2)]
-    for what, at, layer, stream, inference, cycle in cases:
+    for what, at, layer, stream, inference, cycle in share(cases):
         outcome = await hurt(job, at, {}, cycle)
         want = inference << 24 | stream << 16 | layer
         info = outcome.regs["AI_ERR_INFO"]
@@ -255,10 +258,10 @@ async def longer_in_the_last_inference(tb) -> None:
     last = seen.changes[-1]
     both = [write(AI["AI_CNN_MODE"], 2), write(AI["AI_INF_LEFT"], 2)]
     for order in (both, both[::-1]):
-        cycles = [*range(last, last + 7), *some(range(last + 7, seen.rest - 12), 40)]
+        cycles = [*range(last, last + 7), *share(range(last + 7, seen.rest - 12), 40)]
         cycles += range(seen.rest - 12, seen.rest + 5)
         extended = []
-        for at in cycles:
+        for at in share(cycles):
             outcome = await job.trial(burst(at, order))
             regs = outcome.regs
             longer = whole(outcome, prefix(job, 4)) and regs["AI_INF_LEFT"] == 0

@@ -6,7 +6,7 @@ from openkpu.models import configs
 from openkpu.tb.device import launch
 from openkpu.tb.simrun import SIMS, run
 
-MODULES = ["hostile_tests", "hostile_stream_tests"]
+MODULES = ["hostile_tests", "hostile_stream_tests", "sweep_tests"]
 
 
 @pytest.mark.parametrize("module", MODULES)

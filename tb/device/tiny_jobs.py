@@ -255,10 +255,10 @@ async def moments(job: StreamJob) -> Moments:
 class LayerJob:
     """Layers that the host pushes, each on a map of its own; every one must come out exact."""
 
-    def __init__(self, device: Device, rng: np.random.Generator, count: int) -> None:
+    def __init__(self, device: Device, rng: np.random.Generator, count: int, row: int = 0) -> None:
+        """``row``: of the AI RAM, where the maps begin."""
         self.device = device
         self.layers: list[VectorLayer] = []
-        row = 0
         for _ in range(count):
             layer = random_layer(
                 rng, c=2, h=5, w=6, o=3, kernel=3, pool=0, depthwise=False, fc=False,
