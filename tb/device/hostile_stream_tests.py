@@ -150,7 +150,7 @@ async def next_image_counts_once(tb) -> None:
         order = [n if n < first else jump + n - first for n in range(job.count)]
         return order + [UNTOUCHED] * (len(job.images) - job.count)
 
-    near = {e + k for e in (*seen.taken, *seen.changes) for k in NEAR}
+    near = {e + k for e in (*seen.taken[1:], *seen.changes) for k in NEAR}
     near |= set(share(range(1, seen.rest), 200))
     for at in share(sorted(near)):
         allowed = [

@@ -219,7 +219,7 @@ class StreamJob:
 class Moments:
     """Cycles of what happens in an undisturbed run, counted from the start's write."""
 
-    taken: list[int]  # an address of pixels is taken: of each inference
+    taken: list[int]  # an address of pixels is taken: of each inference, 0 for the first one
     layers: list[int]  # a layer is over
     changes: list[int]  # the next inference takes over
     done: list[int]  # an inference is over
@@ -243,8 +243,11 @@ async def moments(job: StreamJob) -> Moments:
     assert await job.slots() == job.clean, "the job is wrong"
     await tidy(job.device, hung=False)
     status = await job.watch(AI["AI_STATUS"], cycles)
+    taken = await job.watch(AI["AI_TAKEN_ADR"], cycles)
+    ahead = [s for s in taken if s[1] != job.image(0)]
+    ahead = [s for s in ahead if s[0] > next(c for c, a in taken if a == job.image(0))]
     return Moments(
-        timeline.changes(await job.watch(AI["AI_TAKEN_ADR"], cycles)),
+        [0, *timeline.changes([(0, 0), *ahead])],
         timeline.changes([s for s in await job.watch(LAYERS_DONE, cycles) if s[0] > 4]),
         timeline.changes(await job.watch(AI["AI_INF_LEFT"], cycles)),
         timeline.changes([s for s in await job.watch(INFERENCES, cycles) if s[0] > 4]),

@@ -12,7 +12,7 @@ class State(Enum):
     """What the device is doing; the text heads a column."""
 
     IDLE = "idle"
-    PENDING = "start pending"
+    PENDING = "reset and start pending"
     HOST = "host layers run"
     LIST = "list runs, single"
     STREAM = "stream, another follows"
@@ -26,7 +26,6 @@ class Rule(Enum):
 
     STORED = "stored"
     NEXT_START = "for the next start"
-    THIS_START = "for the start that follows"
     NEXT_IMAGE = "next image not yet taken"
     NEXT_RESULT = "next result"
     AT_CHANGE = "at the next change"
@@ -54,7 +53,6 @@ class Rule(Enum):
 LEGEND = {
     Rule.STORED: "the register holds the value from the next cycle on; nothing else happens",
     Rule.NEXT_START: "stored; what runs goes on with the values taken at its start",
-    Rule.THIS_START: "stored, and taken by a start that has not happened yet",
     Rule.NEXT_IMAGE: "the first image whose address was not taken yet (AI_STATUS.npix_taken) "
     "comes from there, those after it follow by AI_PIX_STRIDE; each write counts once",
     Rule.NEXT_RESULT: "the result of the next inference goes there, those after it follow by "
@@ -92,21 +90,15 @@ def _row(*rules: Rule) -> dict[State, Rule]:
 
 
 _R = Rule
-_START_VALUES = _row(
-    _R.STORED,
-    _R.THIS_START,
-    _R.NEXT_START,
-    _R.NEXT_START,
-    _R.NEXT_START,
-    _R.NEXT_START,
-    _R.STORED,
-    _R.THIS_START,
+_START_VALUES = _row(_R.NEXT_START) | dict.fromkeys(
+    (State.IDLE, State.HOLD, State.RESET), _R.STORED
 )
 
 
 def _stream(single: Rule, follows: Rule, last: Rule) -> dict[State, Rule]:
     """A register that acts while a list runs."""
-    return _START_VALUES | {State.LIST: single, State.STREAM: follows, State.LAST: last}
+    states = {State.LIST: single, State.STREAM: follows, State.LAST: last}
+    return _START_VALUES | states | {State.PENDING: follows}
 
 
 # one name a row; "AI_CTRL.start" is a bit of a register
