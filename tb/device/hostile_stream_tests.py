@@ -246,6 +246,45 @@ async def errors_name_their_transfer(tb) -> None:
 
 
 @cocotb.test()
+async def beyond_the_last_address(tb) -> None:
+    """A transfer that would go on at address 0: BAD_ACCESS before it does, address 0 told.
+
+    The end of the address space is storage here, so the bursts up to there are good ones.
+    """
+    device = await begin(tb)
+    job = await stream_job(device, 1)
+    regs, found = job.registers, Findings("transfers over the end of the address space")
+    end, top = 1 << 32, device.back.storage_bytes
+    layers, data = job.network.layers, job.storage.data
+    tb.cfg_top.value = 1
+    cases = {  # register: (where it begins before the end, bytes, layer, stream)
+        "AI_PIX_ADR": (64, 72, 0, PIXEL),
+        "AI_LIST_ADR": (64, 288, 0, LIST),
+        "AI_WGT_ADR": (16, layers[0].weight_count, 0, WEIGHT),
+        "AI_BIAS_ADR": (8, 24, 0, BIAS),
+        "AI_RES_ADR": (4, 8, len(layers) - 1, RESULT),
+    }
+    for name, (before, size, layer, stream) in cases.items():
+        await job.arm()
+        await device.back.load_storage(top - before, data[regs[name] :][: min(before, size)])
+        script = burst(0, [write(AI[name], end - before), START])
+        await timeline.play(device, script)
+        outcome = await job.outcome()
+        info, addr = outcome.regs["AI_ERR_INFO"], outcome.regs["AI_ERR_ADDR"]
+        good = outcome.error == Err.BAD_ACCESS and addr == 0 and not outcome.hung
+        good = good and info == (stream << 16 | layer) and set(outcome.slots) == {UNTOUCHED}
+        kept, _ = await device.back.read_storage(0, job.first_slot)
+        good = good and (kept == data[: job.first_slot]).all()
+        found.check(good, f"{name}: {outcome.brief}, info {info:#x}, address {addr:#x}")
+        await tidy(device, outcome.hung)
+        await job.place()
+        bad = await job.clean_run()
+        found.check(not bad, f"{name}: {bad}")
+    tb.cfg_top.value = 0
+    found.verdict()
+
+
+@cocotb.test()
 async def longer_in_the_last_inference(tb) -> None:
     """AI_CNN_MODE and AI_INF_LEFT written during the last inference: no image twice, none left out.
 
