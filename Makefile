@@ -62,7 +62,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test regress coverage bench-continuous lint synth synth-check configs clean
+.PHONY: help setup sim stream stalls waves test sweep regress coverage bench-continuous lint synth synth-check configs clean
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -109,6 +109,11 @@ waves: ## the same with WAVES=1
 test: ## every test, both simulators (TESTS=path narrows it, JOBS=processes, SEED=number)
 	@scripts/setup.sh icarus verilator
 	@$(PYTEST) $(TESTS)
+
+sweep: ## every register written in every cycle around every event (Verilator, nano; some minutes)
+	@scripts/setup.sh verilator
+	@OKPU_SWEEP=whole OPENKPU_SIM_SECONDS="$${OPENKPU_SIM_SECONDS:-7200}" \
+	  exec $(RUN) -m pytest -n "$(JOBS)" tb/device/test_hostile.py -k "verilator and sweep"
 
 regress: ## every test with seeds 1 to SEEDS (TESTS, JOBS as for test)
 	@scripts/setup.sh icarus verilator

@@ -27,6 +27,7 @@ COMMANDS = {
     "synth": ("openkpu.scripts.synth", "map a configuration to ECP5, or check all"),
     "claims": ("openkpu.scripts.check_claims", "break each claim, see its test fail"),
     "claim-table": ("openkpu.scripts.claim_table", "write docs/claims.md"),
+    "write-table": ("openkpu.scripts.write_table", "write the table in docs/programming.md"),
     "registers": ("openkpu.scripts.gen_regs", "write what follows from the register description"),
     "fields": ("openkpu.scripts.gen_fields", "write the Verilog header of fields"),
 }

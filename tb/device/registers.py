@@ -15,6 +15,7 @@ INTERRUPT_MASK = OFFSETS["interrupt_mask"]
 INTERRUPT_CLEAR = OFFSETS["interrupt_clear"]
 FIFO_THRESHOLD = OFFSETS["fifo_threshold"]
 FIFO_DATA_OUT = OFFSETS["fifo_data_out"]
+FIFO_CTRL = OFFSETS["fifo_ctrl"]
 EIGHT_BIT_MODE = OFFSETS["eight_bit_mode"]
 AI = {name: offset for name, offset in OFFSETS.items() if name.startswith("AI_")}
 PERF = OFFSETS["PERF_TOTAL"]

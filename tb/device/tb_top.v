@@ -58,6 +58,7 @@ module tb_top #(
   reg [7:0]  cfg_retry_prob = 8'd0, cfg_split_prob = 8'd0;
   reg [4:0]  cfg_rd_wait = 5'd0, cfg_seq_wait = 5'd0, cfg_wr_wait = 5'd0;
   reg [31:0] cfg_err_lo = 32'd0, cfg_err_hi = 32'd0;
+  reg        cfg_top = 1'b0;
   reg [63:0] deadline = {64{1'b1}};
   reg        trace_on = 1'b0;
   reg        bd_go = 1'b0;
@@ -103,7 +104,7 @@ module tb_top #(
     .cfg_rival_prob(cfg_rival_prob), .cfg_rd_wait(cfg_rd_wait), .cfg_seq_wait(cfg_seq_wait),
     .cfg_wr_wait(cfg_wr_wait), .cfg_wait_prob(cfg_wait_prob), .cfg_retry_prob(cfg_retry_prob),
     .cfg_split_prob(cfg_split_prob), .cfg_err_lo(cfg_err_lo), .cfg_err_hi(cfg_err_hi),
-    .hbusreq(m_hbusreq), .hlock(m_hlock), .hgrant(m_hgrant), .haddr(m_haddr),
+    .cfg_top(cfg_top), .hbusreq(m_hbusreq), .hlock(m_hlock), .hgrant(m_hgrant), .haddr(m_haddr),
     .htrans(m_htrans), .hwrite(m_hwrite), .hsize(m_hsize), .hburst(m_hburst), .hprot(m_hprot),
     .hwdata(m_hwdata), .hready(m_hready), .hresp(m_hresp), .hrdata(m_hrdata),
     .rules(rules_m), .errors(errors_m), .rd_beats(rd_beats), .wr_beats(wr_beats),

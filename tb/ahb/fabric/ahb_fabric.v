@@ -4,7 +4,8 @@
 // slave, rule checkers, beat recorder and beat counters. Runs without Python; the cfg_ inputs say how
 // unfriendly it is. All zero: no wait states, the bus given for the asking.
 //
-// The storage lies at address 0; anything behind its last word belongs to the default slave.
+// The storage lies at address 0; anything behind its last word belongs to the default slave. With
+// cfg_top its last KiB is at the end of the address space too, so that a burst can reach that end.
 `resetall
 `timescale 1ns/1ps
 `default_nettype none
@@ -29,6 +30,7 @@ module ahb_fabric #(
   input  wire [7:0]       cfg_split_prob,
   input  wire [31:0]      cfg_err_lo,
   input  wire [31:0]      cfg_err_hi,
+  input  wire             cfg_top,
   // the device's master port
   input  wire             hbusreq,
   input  wire             hlock,
@@ -89,7 +91,10 @@ module ahb_fabric #(
   );
 
   // decoder, slaves, answer bus
-  wire       sel_storage = (b_haddr[31:2] < DEPTH);
+  localparam [31:0] LAST_KIB = 4 * DEPTH - 1024;
+  wire       at_top      = cfg_top & (&b_haddr[31:10]);
+  wire       sel_storage = at_top | (b_haddr[31:2] < DEPTH);
+  wire [31:0] sto_haddr  = at_top ? LAST_KIB + {22'd0, b_haddr[9:0]} : b_haddr;
   wire       sto_ready, def_ready;
   wire [1:0] sto_resp, def_resp;
   wire [AHB_W-1:0] sto_rdata;
@@ -104,8 +109,8 @@ module ahb_fabric #(
     .cfg_rd_wait(cfg_rd_wait), .cfg_seq_wait(cfg_seq_wait), .cfg_wr_wait(cfg_wr_wait),
     .cfg_wait_prob(cfg_wait_prob), .cfg_retry_prob(cfg_retry_prob),
     .cfg_split_prob(cfg_split_prob), .cfg_err_lo(cfg_err_lo), .cfg_err_hi(cfg_err_hi),
-    .from_dut(owner), .hsel(sel_storage), .haddr(b_haddr), .htrans(b_htrans), .hwrite(b_hwrite),
-    .hsize(b_hsize), .hwdata(hwdata), .hready_in(hready), .hready_out(sto_ready),
+    .from_dut(owner), .hsel(sel_storage), .haddr(sto_haddr), .htrans(b_htrans),
+    .hwrite(b_hwrite), .hsize(b_hsize), .hwdata(hwdata), .hready_in(hready), .hready_out(sto_ready),
     .hresp(sto_resp), .hrdata(sto_rdata), .hsplit(hsplit)
   );
 

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of host writes in docs/programming.md is the one that the sweeps are judged by."""
+
+from openkpu.models.regmap import OFFSETS
+from openkpu.scripts import write_table
+from openkpu.tb.device.write_rules import LEGEND, NOT_SWEPT, RULES, State
+
+# what a host cannot write, or writes as something else
+READ_ONLY = {"interrupt_status", "interrupt_raw", "fifo_data_out", "AI_STATUS", "AI_ERR_INFO"}
+READ_ONLY |= {"AI_ERR_ADDR", "AI_TAKEN_ADR", "AI_ID", "AI_CONFIG"}
+
+
+def test_table_is_current() -> None:
+    assert write_table.current(), "docs/programming.md: run python -m scripts.write_table"
+
+
+def test_every_register_is_in_the_table() -> None:
+    written = {name.partition(".")[0] for name in RULES}
+    counters = {name for name in OFFSETS if name.startswith("PERF_")}
+    assert written == set(OFFSETS) - READ_ONLY - counters
+    assert written >= NOT_SWEPT
+
+
+def test_every_state_has_a_rule_that_is_explained() -> None:
+    for name, row in RULES.items():
+        assert set(row) == set(State), name
+        assert set(row.values()) <= set(LEGEND), name
+
+
+def test_a_page_with_another_table_is_found() -> None:
+    page = write_table.PAGE.read_text(encoding="utf-8")
+    assert write_table.filled(page.replace("| AI_PIX_ADR |", "| AI_PIX_ADR | x |")) == page

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sweeps: every register that a host can write, in every cycle around every event of a job.
+
+OKPU_SWEEP=whole tries all of them, otherwise a number of them chosen by the seed. A trial is one
+write, or two back to back, and a read behind them; the job's results, registers and error must be
+what write_rules says (sweep_model), and every few trials an undisturbed job must be exact.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import cocotb
+from openkpu.models.regmap import OFFSETS
+from openkpu.tb.device import timeline
+from openkpu.tb.device.device import Device
+from openkpu.tb.device.hostile_tests import (
+    CTRL,
+    LAYER_WRITES,
+    SLOW,
+    begin,
+    layer_job,
+    rng,
+    stream_job,
+)
+from openkpu.tb.device.registers import AI, FIFO_CTRL, Ctrl, Err
+from openkpu.tb.device.sweep_model import Write, verdict
+from openkpu.tb.device.timeline import Findings, Script, burst, merged, read, write
+from openkpu.tb.device.tiny_jobs import (
+    FLUSH_OFF,
+    LAYERS_DONE,
+    UNTOUCHED,
+    WRONG,
+    LayerJob,
+    Moments,
+    StreamJob,
+    moments,
+    tidy,
+)
+from openkpu.tb.device.write_rules import NOT_SWEPT, RULES
+
+WHOLE = timeline.environment("OKPU_SWEEP") == "whole"
+SHARE = 6 if SLOW else 160  # trials of each sweep, unless it is whole
+CLEAN_EVERY = 6  # trials, and after each bad one
+REACH = 6  # cycles on either side of an event
+# a network run with these would be another network
+SPOILS = {"AI_LIST_ADR", "AI_LIST_LEN", "AI_WGT_ADR", "AI_BIAS_ADR", "eight_bit_mode"}
+START, RESET = int(Ctrl.START), int(Ctrl.SOFT_RESET)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Writes in successive cycles, the first in ``at``."""
+
+    at: int
+    writes: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        text = ", ".join(f"{name} = {value:#x}" for name, value in self.writes)
+        return f"cycle {self.at}: {text}"
+
+    def timed(self) -> list[Write]:
+        return [(self.at + i, name, value) for i, (name, value) in enumerate(self.writes)]
+
+    def script(self) -> tuple[Script, list[tuple[str, int, timeline.Transfer]]]:
+        """The accesses; (register, value, read) for each write that is read back at once."""
+        script = burst(self.at, [write(OFFSETS[name], value) for name, value in self.writes])
+        name, value = self.writes[-1]
+        back = read(OFFSETS[name])
+        script[self.at + len(self.writes)] = back
+        return script, [(name, value, back)]
+
+
+def offered(job: StreamJob) -> dict[str, list[int]]:
+    """Values for every register; AI_CTRL with all its bits."""
+    values = {
+        "interrupt_mask": [7],
+        "interrupt_clear": [7],
+        "fifo_threshold": [0x55],
+        "fifo_ctrl": [0, FLUSH_OFF],
+        "eight_bit_mode": [0],
+        "AI_CNN_MODE": [0, 1, 2, 3],
+        "AI_CNN_DONE": [1],
+        "AI_PIX_ADR": [job.image(6)],
+        "AI_NPIX_ADR": [job.image(5), job.image(4)],
+        "AI_WGT_ADR": [job.registers["AI_WGT_ADR"] + 8],
+        "AI_BIAS_ADR": [job.registers["AI_BIAS_ADR"] + 8],
+        "AI_LIST_ADR": [job.registers["AI_LIST_ADR"] + 96],
+        "AI_LIST_LEN": [0, 2, 5],
+        "AI_RES_ADR": [job.slot(5), job.slot(4), job.slot(5) + 1],
+        "AI_INF_LEFT": [0, 1, 2],
+        "AI_PIX_STRIDE": [2 * job.registers["AI_PIX_STRIDE"]],
+        "AI_RES_STRIDE": [2 * job.stride, job.stride + 1],
+        "AI_CTRL": [1, 2, 3, 4, 5],
+        "AI_INT_STATUS": [3],
+        "AI_INT_MASK": [3],
+        "AI_ERR_CODE": [0],
+    }
+    swept = {name.partition(".")[0] for name in RULES} - NOT_SWEPT
+    assert set(values) | {"layer_argument_fifo"} == swept, "a register of the table is left out"
+    return values
+
+
+def trials(values: dict[str, list[int]], cycles: list[int]) -> Iterator[Trial]:
+    """Single writes, and the same register twice."""
+    for at in cycles:
+        for name, some in values.items():
+            for value in some:
+                if at == 0 or (at < 0 and name in SPOILS):
+                    continue
+                yield Trial(at, ((name, value),))
+                if at == -1:
+                    continue  # the second one would meet the start
+                yield from (Trial(at, ((name, v), (name, value))) for v in some if v != value)
+
+
+def around(events: list[int], least: int) -> list[int]:
+    """Cycles near events."""
+    near = {e + k for e in events for k in range(-REACH, REACH + 1)}
+    return sorted(c for c in near if c >= least)
+
+
+def chosen(everything: Iterator[Trial], more: int, part: int = 1) -> list[Trial]:
+    """All trials, or a share of them by the seed."""
+    whole = list(everything)
+    count = len(whole) if WHOLE and not SLOW else max(4, SHARE // part)
+    if count >= len(whole):
+        return whole
+    return [whole[i] for i in sorted(rng(more).choice(len(whole), count, replace=False))]
+
+
+def read_back(trial: Trial, busy: Callable[[int], bool], reads: list) -> str:
+    """A write is seen by a read in the next cycle, unless it is refused or a command."""
+    for name, value, back in reads:
+        plain = name not in ("AI_CTRL", "AI_CNN_DONE", "AI_INT_STATUS", "AI_ERR_CODE")
+        plain = plain and name not in ("interrupt_clear", "layer_argument_fifo")
+        plain = plain and not (
+            name == "AI_CNN_MODE" and trial.at < 0
+        )  # 2 may become 1 at the start
+        refused = name.startswith("AI_RES") and value % 16 and busy(trial.at)
+        if plain and not refused and back.data != value:
+            return f"; read back as {back.data:#x}"
+    return ""
+
+
+async def sweep_list(device: Device, job: StreamJob, what: str, more: int) -> None:
+    """Every write around every event of a run of a task list."""
+    seen: Moments = await moments(job)
+    cycles = around(list(seen.all.values()), -REACH)
+    found = Findings(f"sweep, {what}")
+    batch = chosen(trials(offered(job), cycles), more)
+    print(f"{what}: {len(batch)} trials in {len(cycles)} cycles, rest in {seen.rest}")
+
+    def busy(at: int) -> bool:
+        return 0 <= at <= seen.rest + 1
+
+    for number, trial in enumerate(batch):
+        script, reads = trial.script()
+        # two starts in successive cycles are one script
+        whole = merged({0: write(CTRL, START)}, script)
+        outcome = await job.trial(whole, start=False)
+        text = verdict(job, seen, [*trial.timed(), (0, "AI_CTRL", START)], outcome)
+        text += read_back(trial, busy, reads)
+        clean = ""
+        if text or number % CLEAN_EVERY == 0:
+            clean = await job.clean_run()
+        if clean:
+            await tidy(device, True)
+        found.check(not text and not clean, f"{trial}: {text}; {outcome.brief}; {clean}")
+    found.verdict()
+    device.check_rules()
+
+
+@cocotb.test()
+async def sweep_stream(tb) -> None:
+    """Four inferences: from before the start, through changes, to behind the end."""
+    device = await begin(tb)
+    await sweep_list(device, await stream_job(device, 4), "stream", 1)
+
+
+@cocotb.test()
+async def sweep_single(tb) -> None:
+    """One inference."""
+    device = await begin(tb)
+    await sweep_list(device, await stream_job(device, 1), "single list", 2)
+
+
+@cocotb.test()
+async def sweep_reset(tb) -> None:
+    """Every write in the cycles after a soft reset of a running stream, a start behind it too."""
+    device = await begin(tb)
+    job = await stream_job(device, 3)
+    seen = await moments(job)
+    found = Findings("sweep, reset pending")
+    begun = [int(c) for c in rng(3).integers(2, seen.rest, 40 if WHOLE else 6)]
+    everything = (
+        t for t in trials(offered(job), list(range(1, 12))) if t.writes[-1][0] not in SPOILS
+    )
+    for number, trial in enumerate(chosen(everything, 3)):
+        at = begun[number % len(begun)]
+        script, _ = trial.script()
+        script = {at + cycle: transfer for cycle, transfer in script.items()}
+        script = merged({0: write(CTRL, START), at: write(CTRL, RESET)}, script)
+        outcome = await job.trial(script, start=False)
+        name = trial.writes[-1][0]
+        last = [value for n, value in trial.writes if n == "AI_CTRL"][-1:]
+        regs = outcome.regs
+        text = "hangs" if outcome.hung else ""
+        if last and last[0] & START:
+            # the stream goes on from where the registers are, or its last inference runs again;
+            # two starts are one and a START_BUSY
+            twice = len(trial.writes) > 1 and trial.writes[0][1] & START and last[0] != 3
+            wanted = (0, Err.START_BUSY) if twice else (0,)
+            first = [s for s in outcome.slots if s != UNTOUCHED]
+            good = regs["AI_CNN_DONE"] == 1 and first and first == job.clean[: len(first)]
+            text = text or ("" if good else "the start after the reset did not run")
+            text = text or ("" if outcome.error in wanted else f"error {outcome.error}")
+        else:
+            events = regs["AI_CNN_DONE"] | regs["AI_INT_STATUS"] | regs["interrupt_raw"] & 1
+            text = text or ("an event of before shows" if events or outcome.error else "")
+            if name in ("AI_PIX_ADR", "AI_NPIX_ADR", "AI_RES_ADR", "AI_INF_LEFT", "AI_CNN_MODE"):
+                value = trial.writes[-1][1]
+                text = text or ("" if regs[name] == value else f"{name} is {regs[name]:#x}")
+        clean = await job.clean_run()
+        if clean:
+            await tidy(device, True)
+        found.check(
+            not text and not clean, f"reset in {at}, {trial}: {text}; {outcome.brief}; {clean}"
+        )
+    found.verdict()
+
+
+def host_text(job: LayerJob, outcome, trial: Trial, over: list[int], rest: int) -> str:
+    """What is wrong after writes while three layers run."""
+    count = len(job.layers)
+    resets = [c for c, name, v in trial.timed() if name == "AI_CTRL" and v & RESET]
+    flushes = [c for c, name, v in trial.timed() if name == "fifo_ctrl" and not v & 4]
+    starts = [c for c, name, v in trial.timed() if name == "AI_CTRL" and v & START]
+    if outcome.hung:
+        return "hangs"
+    if resets or flushes:
+        at = min(resets or flushes)
+        least = sum(e < at for e in over) + (0 if resets or at >= rest else 1)
+        done = 0
+        while done < count and outcome.slots[done] == done:
+            done += 1
+        tail = outcome.slots[done:]
+        good = done >= min(least, count) and all(s == UNTOUCHED for s in tail[1:])
+        # a reset may cut a layer in two
+        good = good and all(s == UNTOUCHED or (resets and s == WRONG) for s in tail[:1])
+        if not good:
+            return f"at least {least} layers and nothing of those behind"
+        return "" if resets or not outcome.error else f"error {outcome.error}"
+    if outcome.slots != list(range(count)):
+        return "not all layers ran"
+    acknowledged = any(name == "AI_ERR_CODE" for name, _ in trial.writes)
+    wanted = {int(Err.START_BUSY)} if starts and max(starts) < rest - 1 else {0}
+    if acknowledged or (starts and abs(max(starts) - rest) <= 2):
+        wanted |= {0, int(Err.START_BUSY)}
+    return "" if outcome.error in wanted else f"error {outcome.error}"
+
+
+@cocotb.test()
+async def sweep_host_layers(tb) -> None:
+    """Every write around every event of three layers that the host pushed."""
+    device = await begin(tb)
+    stream, job = await stream_job(device, 1, 0x4000), await layer_job(device, 3)
+    pushed = len(job.pushes())
+    script = merged(burst(0, job.pushes()), timeline.watching(LAYERS_DONE, pushed, pushed + 500))
+    await job.trial(script)
+    over = timeline.changes(timeline.values(script, LAYERS_DONE))
+    script = merged(
+        burst(0, job.pushes()), timeline.watching(AI["AI_STATUS"], pushed, pushed + 600)
+    )
+    await job.trial(script)
+    rest = timeline.falls(timeline.values(script, AI["AI_STATUS"]), 0)[-1]
+    assert len(over) == 3
+    values = {k: v for k, v in offered(stream).items() if k not in ("AI_CNN_MODE", "AI_LIST_LEN")}
+    found = Findings("sweep, host layers")
+    cycles = around([pushed + REACH, *over, rest - REACH], pushed)
+    for number, trial in enumerate(chosen(trials(values, cycles), 4)):
+        script, _ = trial.script()
+        last = max(script)
+        await stream.arm()
+        outcome = await job.trial(
+            merged(burst(0, job.pushes()), script, {last + 2: write(FIFO_CTRL, FLUSH_OFF)})
+        )
+        starts_late = any(n == "AI_CTRL" and v & START for n, v in trial.writes) and (
+            trial.at + len(trial.writes) > rest or any(v & RESET for _, v in trial.writes)
+        )
+        text = (
+            "" if starts_late and not outcome.hung else host_text(job, outcome, trial, over, rest)
+        )
+        clean = await job.clean_run() if text or number % CLEAN_EVERY == 0 else ""
+        if clean:
+            await tidy(device, True)
+        found.check(not text and not clean, f"{trial}: {text}; {outcome.brief}; {clean}")
+    found.verdict()
+
+
+@cocotb.test()
+async def sweep_error_hold(tb) -> None:
+    """Every write around a refused layer: the ones behind it run whole or not at all.
+
+    Without an acknowledgement after the error none of them runs.
+    """
+    device = await begin(tb)
+    stream, job = await stream_job(device, 1, 0x4000), await layer_job(device, 4)
+    words = job.words[1]
+    bad = job.layers[1].arg.replace(pool_type=12)
+    job.words[1] = [int(w) for w in bad.encode()]
+    script = merged(burst(0, job.pushes()), timeline.watching(AI["AI_ERR_CODE"], 100, 800))
+    await job.trial(script)
+    (event,) = timeline.changes(timeline.values(script, AI["AI_ERR_CODE"]))
+    values = {k: v for k, v in offered(stream).items() if k not in SPOILS and k != "AI_CNN_MODE"}
+    found = Findings("sweep, error hold")
+    for number, trial in enumerate(chosen(trials(values, around([event], 100)), 5)):
+        script, _ = trial.script()
+        await stream.arm()
+        whole = merged(
+            burst(0, job.pushes()), script, {max(script) + 2: write(FIFO_CTRL, FLUSH_OFF)}
+        )
+        outcome = await job.trial(whole, keep=True)
+        starts = any(n == "AI_CTRL" and v & START for n, v in trial.writes)
+        resets = any(n == "AI_CTRL" and v & RESET for n, v in trial.writes)
+        acts = starts or resets or any(n == "AI_ERR_CODE" for n, _ in trial.writes)
+        behind = [s for n, s in enumerate(outcome.slots[2:], 2) if s not in (n, UNTOUCHED)]
+        text = "hangs" if outcome.hung else ""
+        if not starts:  # (a list that runs uses the same rows of the AI RAM)
+            first = outcome.slots[0] in ((0, UNTOUCHED, WRONG) if resets else (0,))
+            text = text or ("" if first and outcome.slots[1] == UNTOUCHED else "the first two")
+            text = text or ("a layer behind is wrong" if behind else "")
+        if not acts:
+            quiet = outcome.slots == [0, *[UNTOUCHED] * 3] and outcome.error == Err.BAD_POOL
+            text = text or ("" if quiet else "the hold did not last")
+        await tidy(device, outcome.hung)
+        clean = await stream.clean_run() if text or number % CLEAN_EVERY == 0 else ""
+        if clean:
+            await tidy(device, True)
+        found.check(
+            not text and not clean, f"{trial} (error in {event}): {text}; {outcome.brief}; {clean}"
+        )
+    job.words[1] = words
+    assert not await job.clean_run()
+    found.verdict()
+
+
+@cocotb.test()
+async def sweep_pushes(tb) -> None:
+    """A layer pushed around every event of a stream waits and runs; the stream is exact."""
+    device = await begin(tb)
+    stream, job = await stream_job(device, 2, 0x4000), LayerJob(device, rng(1), 1, row=4096)
+    await job.place()
+    seen = await moments(stream)
+    found = Findings("sweep, pushes")
+    cycles = [c for c in around(list(seen.all.values()), -30) if not -LAYER_WRITES <= c <= 0]
+    for trial in chosen((Trial(c, (("layer_argument_fifo", 0),)) for c in cycles), 6, part=4):
+        await stream.arm()
+        script = merged({0: write(CTRL, START)}, burst(trial.at, job.pushes()))
+        outcome = await job.trial(script, keep=True)
+        slots = await stream.slots()
+        before = trial.at < 0  # the layer is there first: the start is refused
+        good = outcome.slots == [0] and not outcome.hung
+        good = good and outcome.error == (Err.START_BUSY if before else 0)
+        good = good and (set(slots) == {UNTOUCHED} if before else slots == stream.clean)
+        await tidy(device, outcome.hung)
+        found.check(good, f"{trial}: {outcome.brief}, stream {slots}")
+    found.verdict()
