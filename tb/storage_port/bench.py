@@ -87,6 +87,7 @@ class Bench:
         self.errors: list[Fault] = []
         self.fault_cycles: list[int] = []
         self.stored: dict[int, int] = {}  # what all writes together write
+        self.last_owner = self.rng.getrandbits(8)
         self.history: list[tuple[int, bytes]] = []  # all writes
         self.writes_done = 0
         self.orphans = False  # a bus was given up: beats may have ended that nobody heard of
@@ -132,7 +133,9 @@ class Bench:
             getattr(self.dut, name).value = block
 
     def owner(self) -> int:
-        return self.rng.getrandbits(OWNER["OWNER_BITS"])
+        """One that no request of the last thousand had."""
+        self.last_owner = (self.last_owner + 0x2B5) % (1 << OWNER["OWNER_BITS"])
+        return self.last_owner
 
     def read(self, channel: str, addr: int, length: int, owner: int | None = None) -> None:
         owner = self.owner() if owner is None else owner

@@ -75,6 +75,8 @@ async def contained(
         answer=lambda a, w: ERROR if a in area and decide(a) else None, **rough
     )
     bench.anew()
+    # with ERROR in one cycle the next beat of the command is on the bus already; nobody hears of it
+    bench.orphans = bench.orphans or bool(rough.get("one_cycle"))
     requests = {c: random_requests(bench, c, rng.randint(1, 4)) for c in range(5) if c != bad}
     requests[bad] = own or random_requests(bench, bad, 4)
     if own:
@@ -148,7 +150,7 @@ async def error_at_each_word(dut) -> None:
     await bench.reset()
     for bad in (2, 3, WRITE_CHANNEL):
         base, step = AREA * (bad + 1), bench.lanes
-        for word in range(28):
+        for word in range(0, 28, 1 if bad == WRITE_CHANNEL else 3):
             rough = bench.rng.choice([{}, {"wait": 0.3}, ROUGH])
             own = [
                 (base + i * 0x1000, n * step - 1, bench.owner()) for i, n in enumerate((3, 19, 6))
@@ -166,10 +168,10 @@ async def refused_bursts(dut) -> None:
     dut = bench.dut
     await bench.reset()
     step = bench.lanes
-    for trial in range(40):
+    for trial in range(25):
         read_first, write_first = bench.rng.randint(10, 500), bench.rng.randint(3000, 3500)
-        read_last = read_first + bench.rng.randint(0, 3)
-        write_last = write_first + bench.rng.randint(0, 3)
+        read_last = read_first + bench.rng.randint(0, 1)
+        write_last = write_first + bench.rng.randint(0, 1)
         bench.guard(read_first, read_last, write_first, write_last)
         inside = {False: (read_first, read_last), True: (write_first, write_last)}
         bench.bus.faults = Faults(**bench.rng.choice([{}, ROUGH]))
@@ -334,7 +336,7 @@ async def a_dead_bus_is_given_up(dut) -> None:
     bench = Bench(dut)
     dut, bus, rng = bench.dut, bench.bus, bench.rng
     await bench.reset()
-    for trial in range(60):
+    for trial in range(36):
         kind = ("stuck", "no grant", "split", "retry")[trial % 4]
         bus.faults = Faults(wait=0.1, lose=0.05, regain=0.5)
         # writes of the past may still end, so every run has addresses of its own
