@@ -208,14 +208,16 @@ async def sweep_reset(tb) -> None:
         script = merged({0: write(CTRL, START), at: write(CTRL, RESET)}, script)
         outcome = await job.trial(script, start=False)
         name = trial.writes[-1][0]
-        last = [value for n, value in trial.writes if n == "AI_CTRL"][-1:]
+        commands = [value for n, value in trial.writes if n == "AI_CTRL"]
+        kept = 0  # starts since the last reset
+        for value in commands:
+            kept = (0 if value & RESET else kept) + (value & START)
         regs = outcome.regs
         text = "hangs" if outcome.hung else ""
-        if last and last[0] & START:
+        if kept:
             # the stream goes on from where the registers are, or its last inference runs again;
-            # two starts are one and a START_BUSY
-            twice = len(trial.writes) > 1 and trial.writes[0][1] & START and last[0] != 3
-            wanted = (0, Err.START_BUSY) if twice else (0,)
+            # of two starts the second one is refused, or the same
+            wanted = (0, Err.START_BUSY) if kept > 1 else (0,)
             first = [s for s in outcome.slots if s != UNTOUCHED]
             good = regs["AI_CNN_DONE"] == 1 and first and first == job.clean[: len(first)]
             text = text or ("" if good else "the start after the reset did not run")
