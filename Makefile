@@ -113,7 +113,7 @@ test: ## every test, both simulators (TESTS=path narrows it, JOBS=processes, SEE
 sweep: ## every register written in every cycle around every event (Verilator, nano; some minutes)
 	@scripts/setup.sh verilator
 	@OKPU_SWEEP=whole OPENKPU_SIM_SECONDS="$${OPENKPU_SIM_SECONDS:-7200}" \
-	  exec $(RUN) -m pytest -n "$(JOBS)" tb/device/test_hostile.py -k "verilator and sweep"
+	  exec $(RUN) -m pytest -n "$(JOBS)" tb/device/test_hostile.py -k "test_sweep and verilator"
 
 regress: ## every test with seeds 1 to SEEDS (TESTS, JOBS as for test)
 	@scripts/setup.sh icarus verilator

@@ -148,6 +148,7 @@ async def start_after_reset(tb) -> None:
     assert not await job.clean_run()
     reset, start = write(CTRL, Ctrl.SOFT_RESET), write(CTRL, Ctrl.START)
     found = Findings("start after soft reset")
+    change = (await moments(job)).changes[0]
     cases = {"both in one write": {0: write(CTRL, Ctrl.SOFT_RESET | Ctrl.START)}}
     cases |= {f"start {k} cycles later": {0: reset, k: start} for k in range(1, 13)}
     for busy in share(range(20, 700), 12):
@@ -160,7 +161,10 @@ async def start_after_reset(tb) -> None:
     for name, script in share(cases.items()):
         outcome = await job.trial(dict(script), start=False)
         good = outcome.slots == job.clean and not outcome.error and not outcome.hung
-        good = good and outcome.regs["AI_CNN_DONE"] == 1 and outcome.inferences == 2
+        # the registers had moved on when the reset came in the second inference
+        at = max((c for c, t in script.items() if t.data & Ctrl.SOFT_RESET), default=0)
+        counts = (2,) if at < change - 2 else (1,) if at > change + 2 else (1, 2)
+        good = good and outcome.regs["AI_CNN_DONE"] == 1 and outcome.inferences in counts
         found.check(good, f"{name}: {outcome.brief}, {outcome.inferences} inferences")
     for k in range(1, 4):
         outcome = await job.trial({0: reset, 1: start, 1 + k: reset}, start=False)
@@ -302,7 +306,10 @@ async def error_stays_for_its_own_act(tb) -> None:
 async def clear_against_set(
     device: Device, found: Findings, name: str, script: dict, event: int, bit: int, clear
 ) -> None:
-    """A clear in the cycles around an event: the bit is lost for a later clear only."""
+    """A clear in the cycles around an event: the bit is lost for a later clear only.
+
+    The cycle behind the event is left open: no host can have seen the bit when it wrote.
+    """
     look, acknowledge = clear
     for k in NEAR:
         at = event + k
@@ -312,7 +319,7 @@ async def clear_against_set(
         await timeline.play(device, whole)
         want = int(k <= 0)
         got = shown.data >> bit & 1
-        found.check(got == want, f"{name}, cleared {k:+}: {got}, expected {want}")
+        found.check(got == want or k == 1, f"{name}, cleared {k:+}: {got}, expected {want}")
         await tidy(device, not await at_rest(device))
 
 

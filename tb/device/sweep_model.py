@@ -21,7 +21,6 @@ NEVER = 1 << 40
 RESET_LASTS = 40  # cycles, at most, with a bus that answers
 CHECKED = ("AI_CNN_MODE", "AI_INF_LEFT", "AI_PIX_ADR", "AI_NPIX_ADR", "AI_RES_ADR")
 ALIGNED = ("AI_RES_ADR", "AI_RES_STRIDE")
-CLEARING = ("AI_CNN_DONE", "AI_INT_STATUS")
 Write = tuple[int, str, int]  # cycle, register, value
 
 
@@ -77,7 +76,7 @@ class Model:
             self.control(write, state)
             return
         if name not in self.regs:
-            self.others(name)
+            self.clear(name, value)
             return
         if name in ALIGNED and value % 16 and state is not State.IDLE:
             self.fail(Err.BAD_CONFIG)
@@ -88,11 +87,11 @@ class Model:
         self.npix_kept |= what is Rule.NEXT_IMAGE and self.taken is not None
         self.res_kept |= what is Rule.NEXT_RESULT
 
-    def others(self, name: str) -> None:
+    def clear(self, name: str, value: int) -> None:
         """Registers that no run depends on."""
         if name == "AI_ERR_CODE":
             self.error = 0
-        if name == "AI_CNN_DONE":
+        if name == "AI_CNN_DONE" and value & 1:
             self.done = False
 
     def control(self, write: Write, state: State) -> None:
@@ -212,6 +211,8 @@ class Model:
             return f"slots {outcome.slots}, expected {self.slots}"
         if outcome.error != self.error and not (self.either and not outcome.error):
             return f"error {outcome.error}, expected {self.error}"
+        if outcome.regs["AI_CNN_DONE"] != self.done:
+            return f"AI_CNN_DONE {outcome.regs['AI_CNN_DONE']}, expected {int(self.done)}"
         for name in CHECKED:
             if outcome.regs[name] != self.regs[name]:
                 return f"{name} {outcome.regs[name]:#x}, expected {self.regs[name]:#x}"

@@ -26,6 +26,7 @@ class Rule(Enum):
 
     STORED = "stored"
     NEXT_START = "for the next start"
+    ALIGNED = "for the next start, aligned"
     NEXT_IMAGE = "next image not yet taken"
     NEXT_RESULT = "next result"
     AT_CHANGE = "at the next change"
@@ -53,6 +54,7 @@ class Rule(Enum):
 LEGEND = {
     Rule.STORED: "the register holds the value from the next cycle on; nothing else happens",
     Rule.NEXT_START: "stored; what runs goes on with the values taken at its start",
+    Rule.ALIGNED: "the same; a value that is no multiple of the bus word: BAD_CONFIG, not stored",
     Rule.NEXT_IMAGE: "the first image whose address was not taken yet (AI_STATUS.npix_taken) "
     "comes from there, those after it follow by AI_PIX_STRIDE; each write counts once",
     Rule.NEXT_RESULT: "the result of the next inference goes there, those after it follow by "
@@ -90,6 +92,7 @@ def _row(*rules: Rule) -> dict[State, Rule]:
 
 
 _R = Rule
+_ALIGNED_TOO = dict.fromkeys((State.HOST, State.RESET), _R.ALIGNED)
 _START_VALUES = _row(_R.NEXT_START) | dict.fromkeys(
     (State.IDLE, State.HOLD, State.RESET), _R.STORED
 )
@@ -119,10 +122,10 @@ RULES: dict[str, dict[State, Rule]] = {
     "AI_BIAS_ADR": _START_VALUES,
     "AI_LIST_ADR": _START_VALUES,
     "AI_LIST_LEN": _START_VALUES,
-    "AI_RES_ADR": _stream(_R.NEXT_RESULT, _R.NEXT_RESULT, _R.NEXT_RESULT),
+    "AI_RES_ADR": _stream(_R.NEXT_RESULT, _R.NEXT_RESULT, _R.NEXT_RESULT) | _ALIGNED_TOO,
     "AI_INF_LEFT": _stream(_R.EXTENDS, _R.STEERS, _R.EXTENDS),
     "AI_PIX_STRIDE": _stream(_R.AT_CHANGE, _R.AT_CHANGE, _R.AT_CHANGE),
-    "AI_RES_STRIDE": _stream(_R.AT_CHANGE, _R.AT_CHANGE, _R.AT_CHANGE),
+    "AI_RES_STRIDE": _stream(_R.AT_CHANGE, _R.AT_CHANGE, _R.AT_CHANGE) | _ALIGNED_TOO,
     "AI_CTRL.start": _row(
         _R.STARTS, _R.BUSY, _R.BUSY, _R.BUSY, _R.BUSY, _R.BUSY, _R.LEAVES_HOLD, _R.LATER
     ),
