@@ -252,7 +252,7 @@ class Histories:
         return bool(left)
 
     def _bounded(self) -> None:
-        assert len(self.states) < 20_000, f"{len(self.states)} histories after {self.seen()}"
+        assert len(self.states) < 100_000, f"{len(self.states)} histories after {self.seen()}"
 
 
 # what a reset and a start leave of the run before
