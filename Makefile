@@ -25,13 +25,14 @@ IMAGES  ?=
 DISTURB ?=
 SEEDS   ?= 5
 JOBS    ?= 2
+ACTIONS ?=
 TESTS   ?=
 SHARE   ?=
 RECORD  ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD
-VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING \
+VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
   DETECTOR PNG SCALE BIAS REPORT SEEDS SEED JOBS TESTS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
@@ -62,7 +63,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test sweep regress coverage bench-continuous lint synth synth-check configs clean
+.PHONY: help setup sim stream stalls waves test sweep control regress coverage bench-continuous lint synth synth-check configs clean
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -114,6 +115,10 @@ sweep: ## every register written in every cycle around every event (Verilator, n
 	@scripts/setup.sh verilator
 	@OKPU_SWEEP=whole OPENKPU_SIM_SECONDS="$${OPENKPU_SIM_SECONDS:-7200}" \
 	  exec $(RUN) -m pytest -n "$(JOBS)" tb/device/test_hostile.py -k "test_sweep and verilator"
+
+control: ## a host that does anything at any time, ACTIONS=10000 of them (SEED=number)
+	@scripts/setup.sh verilator
+	@ACTIONS="$(or $(ACTIONS),10000)" exec $(RUN) -m pytest tb/device/test_control_random.py -k verilator
 
 regress: ## every test with seeds 1 to SEEDS (TESTS, JOBS as for test)
 	@scripts/setup.sh icarus verilator

@@ -129,7 +129,7 @@ module control #(
 
   // ---- state
   wire busy = list_mode || !idle || q_valid || q_pop || !dec_idle || d_valid || fetch_busy ||
-      weight_load_busy || param_load_busy || refused || (arg_valid && !hold);
+      weight_load_busy || param_load_busy || dec_err || refused || (arg_valid && !hold);
   wire fc_now = q_valid && desc[`DESC_MODE] == `MODE_FC && runs;
   wire [9:0] layer = q_valid ? desc[`DESC_IDX] : 10'd0;
   assign status = {

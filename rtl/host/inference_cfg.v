@@ -59,7 +59,8 @@ module inference_cfg #(
   localparam OW = $clog2(AHB_W / 8);
 
   wire [9:0] word = addr[11:2];
-  assign hit = word >= `REG_AI_CNN_MODE && word <= `REG_AI_RES_STRIDE || word == `REG_AI_TAKEN_ADR;
+  assign hit = word == `REG_AI_CNN_MODE || word == `REG_AI_TAKEN_ADR ||
+      (word >= `REG_AI_PIX_ADR && word <= `REG_AI_RES_STRIDE);
 
   // as the host sees them
   reg  [ 1:0] mode;
