@@ -46,25 +46,32 @@ module pixel_ctrl (
 
   localparam [2:0] P_IDLE = 3'd0, P_ASK = 3'd1, P_PLACE = 3'd2, P_FILL = 3'd3, P_READY = 3'd4;
 
-  reg  [            2:0] state;
-  reg                    due;  // pixels of the current inference are wanted
-  reg                    shaped;  // the map is known
-  reg  [           23:0] length;  // bytes of the map
-  reg  [`OWNER_BITS-1:0] owner;  // its inference and layer
+  reg  [ 2:0] state;
+  reg         due;  // pixels of the current inference are wanted
+  reg         shaped;  // the map is known
+  reg  [23:0] length;  // bytes of the map
+  // parity of the inference whose pixels are asked for: one request each, so it takes turns. The map
+  // may still be that of the inference before, which is the same
+  reg         parity;
+  reg         parity_next;
 
-  wire                   fresh = state == P_IDLE && due && shaped;
+  wire        fresh = state == P_IDLE && due && shaped;
   assign npix_take = state == P_IDLE && !due && ask_ok;
   assign ready     = state == P_READY;
-  assign pixel_req = {owner, length, taken_adr};
+  assign pixel_req = {parity, 10'd0, length, taken_adr};
 
   always @(posedge clk) begin
     if (rst || flush) begin
       state           <= P_IDLE;
       due             <= 1'b0;
+      parity          <= 1'b0;
+      parity_next     <= 1'b0;
       shaped          <= 1'b0;
       pixel_req_valid <= 1'b0;
       load_start      <= 1'b0;
     end else begin
+      parity <= (fresh || npix_take) ? parity_next : parity;
+      parity_next <= begin_run ? 1'b0 : (fresh || npix_take) ? !parity_next : parity_next;
       shaped <= begin_run ? 1'b0 : first_valid ? 1'b1 : shaped;
       // without a prefetch the next inference begins like a fresh one
       due <= (begin_run || (move_on && state == P_IDLE)) ? 1'b1 : fresh ? 1'b0 : due;
@@ -88,15 +95,12 @@ module pixel_ctrl (
   always @(posedge clk) begin
     if (rst) begin
       length   <= 24'd0;
-      owner    <= {`OWNER_BITS{1'b0}};
       load_map <= {`MAP_BITS{1'b0}};
     end else if (first_valid) begin
       length   <= {2'd0, first_desc[`DESC_INB]};
-      owner    <= {first_desc[`DESC_INF], first_desc[`DESC_IDX]};
       load_map <= {width[9:0], height[8:0], chans[9:0], first_desc[`DESC_SRC]};
     end else begin
       length   <= length;
-      owner    <= owner;
       load_map <= load_map;
     end
   end
