@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reg_block against openkpu.rdl (every register walked), its FIFOs and its interrupts."""
+
+import random
+
+import cocotb
+from cocotb.triggers import ReadOnly, RisingEdge
+from openkpu.models.regdesc import access, compile_map, reset
+from openkpu.tb.reg_block.bench import (
+    AI_STATUS,
+    CALC,
+    CLEAR,
+    CTRL,
+    DATA_HI,
+    DATA_LO,
+    DONE,
+    EMPTY,
+    ERR_CODE,
+    FIFO_CTRL,
+    FULL,
+    INT_STATUS,
+    MASK,
+    OVERRUN,
+    PERF,
+    RAW,
+    STATUS,
+    THRESHOLD,
+    UNDERRUN,
+    Bench,
+)
+
+
+def words(register) -> list[int]:
+    return list(range(register.address_offset, register.address_offset + register.size, 4))
+
+
+@cocotb.test()
+async def reset_values(dut) -> None:
+    """Every word of the description reads its reset value, every other address is refused."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    registers = list(compile_map("openkpu").registers())
+    assert len(registers) > 40
+    mapped = set()
+    for r in registers:
+        for i, addr in enumerate(words(r)):
+            mapped.add(addr)
+            want = reset(r) >> 32 * i & 0xFFFFFFFF
+            assert await bench.read(addr) == want, f"{r.inst_name} after reset"
+            if addr in (DATA_LO, DATA_HI):  # reading the empty FIFO is an error
+                assert await bench.read(ERR_CODE) == UNDERRUN
+                await bench.write(ERR_CODE, 0)
+    for addr in range(0, 0x1000, 4):
+        if addr not in mapped:
+            for strobe in (dut.reg_rd, dut.reg_wr):
+                _, error = await bench._access(strobe, addr, random.getrandbits(32))
+                assert error, f"{addr:#x} is not refused"
+    assert int(dut.irq.value) == 0
+
+
+@cocotb.test()
+async def access_types(dut) -> None:
+    """RW keeps what is written, RO and reserved bits do not, W1C clears what a pulse set."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    registers = list(compile_map("openkpu").registers())
+    commands = {"layer_argument_fifo", "AI_CTRL", "interrupt_clear", "fifo_data_out", "AI_LOCK"}
+    quiet = [r for r in registers if r.inst_name not in commands]
+    for r in quiet:
+        fields = r.fields()
+        writable = sum(((1 << f.width) - 1) << f.low for f in fields if access(f) == "RW")
+        for pattern in (0xFFFFFFFFFFFFFFFF, 0, random.getrandbits(64)):
+            others = [(o, await bench.read(o.address_offset)) for o in quiet if o is not r]
+            for i, addr in enumerate(words(r)):
+                await bench.write(addr, pattern >> 32 * i & 0xFFFFFFFF)
+            for i, addr in enumerate(words(r)):
+                want = (pattern & writable | reset(r) & ~writable) >> 32 * i & 0xFFFFFFFF
+                assert await bench.read(addr) == want, f"{r.inst_name} after {pattern:#x}"
+            for o, value in others:
+                now = await bench.read(o.address_offset)
+                assert now == value, f"{r.inst_name} written, {o.inst_name} changed"
+    # sticky bits: set by a pulse, cleared as the description says
+    await bench.reset()
+    for r in registers:
+        for f in r.fields():
+            setter = f.get_property("set_by")
+            if setter is None:
+                assert access(f) not in ("W1C", "WC"), f"{f.inst_name}: nothing sets it"
+                continue
+            await bench.pulse(**{setter: 1, "err_code": 5, "err_layer": 77, "err_addr": 0x1234})
+            mask = ((1 << f.width) - 1) << f.low
+            want = 5 << f.low if setter == "ev_err" and access(f) == "WC" else 1 << f.low
+            assert await bench.read(r.address_offset) & mask == want
+            if access(f) == "RO":  # interrupt_raw: cleared through interrupt_clear
+                await bench.write(CLEAR, mask)
+            else:
+                await bench.write(r.address_offset, 0 if access(f) == "W1C" else mask)
+                if access(f) == "W1C":
+                    assert await bench.read(r.address_offset) & mask == want, "cleared by a 0"
+                    await bench.write(r.address_offset, mask)
+            assert await bench.read(r.address_offset) & mask == 0, f"{r.inst_name} not cleared"
+            await bench.write(ERR_CODE, 0)
+            await bench.write(INT_STATUS, 3)
+            await bench.write(DONE, 1)
+
+
+@cocotb.test()
+async def layer_fifo(dut) -> None:
+    """Order of the words; 16 layers fit; the 17th is dropped whole; flush; soft reset."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    for by_control in (False, True):
+        pushed = [await bench.push_layer() for _ in range(16)]
+        status = await bench.read(AI_STATUS)
+        assert status >> 24 & 0x1F == 16 and status >> 5 & 1
+        assert await bench.read(ERR_CODE) == 0
+        # a dropped layer stays dropped although room comes while its words are pushed
+        await bench.push_word(1)
+        assert await bench.pop(12) == pushed.pop(0)
+        for _ in range(11):
+            await bench.push_word(2)
+        assert await bench.read(ERR_CODE) == OVERRUN
+        assert await bench.read(INT_STATUS) == 2 and await bench.read(AI_STATUS) & 2
+        await bench.write(ERR_CODE, 0)
+        pushed.append(await bench.push_layer())
+        assert await bench.read(ERR_CODE) == 0
+        flat = [w for layer in pushed for w in layer]
+        assert await bench.pop(len(flat)) == flat
+        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0
+        # part of a layer, then empty it: the next layer is whole again
+        await bench.push_layer()
+        await bench.push_word(3)
+        if by_control:
+            await bench.write(FIFO_CTRL, 0x1B)
+            await ReadOnly()
+            assert int(dut.arg_flush.value)
+            await RisingEdge(dut.clk)
+            await bench.write(FIFO_CTRL, 0x1F)
+        else:
+            await bench.write(CTRL, 2)
+            await RisingEdge(dut.clk)
+        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0
+        await ReadOnly()
+        assert not int(dut.arg_valid.value)
+        await RisingEdge(dut.clk)
+        layer = await bench.push_layer()
+        assert await bench.pop(12) == layer
+
+
+@cocotb.test()
+async def driver_whole_network(dut) -> None:
+    """docs/kpu.md section 3, sequence 1: refill on almost_empty until all layers are through."""
+    for order in ("clear_push", "slow"):
+        bench = Bench(dut)
+        dut = bench.dut
+        await bench.reset()
+        await bench.write(CLEAR, 7)
+        await bench.write(THRESHOLD, 0x1C)
+        todo, given, taken = 30, [], []
+        for _ in range(12):
+            given += await bench.push_layer()
+            todo -= 1
+        assert await bench.read(RAW) & FULL, "12 layers are almost full"
+        await bench.write(MASK, 0b101)
+        await ReadOnly()
+        assert not int(dut.irq.value), "nothing stale when the mask opens"
+        await RisingEdge(dut.clk)
+        interrupts = 0
+        while len(taken) < 30 * 12:
+            taken += await bench.pop(12)
+            await ReadOnly()
+            pending = int(dut.irq.value)
+            await RisingEdge(dut.clk)
+            if not pending:
+                continue
+            assert await bench.read(STATUS) == EMPTY
+            interrupts += 1
+            assert interrupts < 60, "an interrupt storm"
+            await bench.write(CLEAR, 7)
+            if order == "slow" and len(given) > len(taken):
+                taken += await bench.pop(12)  # the core is faster than the handler
+            if todo:
+                given += await bench.push_layer()
+                todo -= 1
+        assert todo == 0 and taken == given
+        await bench.write(CLEAR, 7)
+        for _ in range(5):
+            await RisingEdge(dut.clk)
+            assert not int(dut.irq.value), "an idle device with an empty FIFO must be quiet"
+
+
+@cocotb.test()
+async def driver_layer_by_layer(dut) -> None:
+    """docs/kpu.md section 3, sequence 2: calc_done alone, cleared for each layer."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    for _ in range(4):
+        await bench.write(CLEAR, 7)
+        await bench.write(MASK, 0b110)
+        layer = await bench.push_layer()
+        assert await bench.pop(12) == layer
+        assert not int(dut.irq.value)
+        await bench.pulse(ev_calc_done=1)
+        await RisingEdge(dut.clk)
+        assert int(dut.irq.value) and await bench.read(STATUS) == CALC
+    await bench.write(MASK, 7)
+    assert await bench.read(STATUS) == 0 and await bench.read(RAW) & CALC
+    assert not int(dut.irq.value)
+
+
+@cocotb.test()
+async def result_fifo(dut) -> None:
+    """16 words deep, back-pressure, popped by the read of the high word; underrun; flush."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    sent = [random.getrandbits(64) for _ in range(16)]
+    for word in sent:
+        dut.result_valid.value, dut.result_data.value = 1, word
+        await ReadOnly()
+        assert int(dut.result_ready.value)
+        await RisingEdge(dut.clk)
+    await ReadOnly()
+    assert not int(dut.result_ready.value), "the 17th word must wait"
+    await RisingEdge(dut.clk)
+    dut.result_valid.value = 0
+    assert await bench.read(AI_STATUS) >> 16 & 0x1F == 16
+    for word in sent:
+        assert await bench.read(DATA_LO) == word & 0xFFFFFFFF
+        assert await bench.read(DATA_LO) == word & 0xFFFFFFFF, "the low word must not pop"
+        assert await bench.read(DATA_HI) == word >> 32
+    for addr in (DATA_LO, DATA_HI):
+        assert await bench.read(ERR_CODE) == 0
+        assert await bench.read(addr) == 0
+        assert await bench.read(ERR_CODE) == UNDERRUN
+        await bench.write(ERR_CODE, 0)
+    await bench.pulse(result_valid=1, result_data=5)
+    await bench.write(FIFO_CTRL, 0x1D)
+    await bench.write(FIFO_CTRL, 0x1F)
+    assert await bench.read(AI_STATUS) & 0x1F0010 == 0
+
+
+@cocotb.test()
+async def counters(dut) -> None:
+    """Each counter at its place; the high word is that of the moment the low one was read."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    values = [random.getrandbits(64) for _ in range(14)]
+    dut.perf_flat.value = sum(v << 64 * i for i, v in enumerate(values))
+    for i, value in enumerate(values):
+        assert await bench.read(PERF + 8 * i) == value & 0xFFFFFFFF
+        dut.perf_flat.value = random.getrandbits(64 * 14)
+        assert await bench.read(PERF + 8 * i + 4) == value >> 32
+        dut.perf_flat.value = sum(v << 64 * i for i, v in enumerate(values))
+    dut.status_busy.value, dut.status_fc_layer.value, dut.weight_bias_full.value = 1, 1, 0
+    dut.status_layer.value = 0x2A5
+    assert await bench.read(AI_STATUS) == 0xA509
