@@ -26,7 +26,7 @@ def bench(sim: str, module: str, case: str | None = None) -> None:
     )
 
 
-@pytest.mark.parametrize("module", ["hostile_tests", "hostile_stream_tests"])
+@pytest.mark.parametrize("module", ["hostile_tests", "hostile_stream_tests", "habit_tests"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_hostile(sim: str, module: str) -> None:
     """Every case; Icarus runs a share of the cycles."""
