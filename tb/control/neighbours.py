@@ -75,6 +75,7 @@ class Neighbours:
         self.log: list[Event] = []
         self.words: list[int] = []  # of the host's FIFO
         self.image = b""  # task list in storage
+        self.list_rate = 0.7
         self.list_bytes: int | None = None  # of a list that come; None: all
         self.list = ByteStream(dut, "list")
         self.cycle = 0
@@ -167,7 +168,7 @@ class Neighbours:
         dut.traffic_idle.value = int("dma_idle" not in self.due)
         if self.due.get("dma_idle", self.cycle + 1) <= self.cycle and "dma_idle" not in self.silent:
             del self.due["dma_idle"]
-        self.list.drive(0.7)
+        self.list.drive(self.list_rate)
         await RisingEdge(dut.clk)
         self.list.sample()
         for channel in self.channels:
