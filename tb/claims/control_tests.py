@@ -20,7 +20,13 @@ IDLE = 1500  # cycles in which nothing may happen after a stop
     "C9",
     text="AI_CFG holds the configuration; at the end of an inference the controller has it move on "
     "to the next by itself, and falls back to discontinuous mode with the last.",
-    modules=["rtl/host/ai_cfg.v", "rtl/host/reg_block.v", "rtl/control/control.v"],
+    modules=[
+        "rtl/host/ai_cfg.v",
+        "rtl/host/inference_cfg.v",
+        "rtl/host/command.v",
+        "rtl/host/reg_block.v",
+        "rtl/control/control.v",
+    ],
 )
 async def c9_registers_move_on(device: Device) -> None:
     """AI registers cycle by cycle over a stream; a host that changes or stops it."""
@@ -52,8 +58,7 @@ def moves_on(run: Recording) -> None:
         shown = {"pix_adr": r["AI_PIX_ADR"] + number * r["AI_PIX_STRIDE"]}
         shown["inf_left"] = last - number
         shown["mode"] = 1 if number == last else 2
-        following = min(number + 1, last)
-        shown["npix_adr"] = r["AI_PIX_ADR"] + following * r["AI_PIX_STRIDE"]
+        shown["npix_adr"] = r["AI_PIX_ADR"] + (number + 1) * r["AI_PIX_STRIDE"]
         for name, value in shown.items():
             found = set(getattr(trace, name)[span])
             assert found == {value}, f"{name} of inference {number}: {found}, not {value}"

@@ -19,13 +19,13 @@ class Mutation:
     gate: int = 1  # 0: the build without the gate runs
 
 
-CONTROL, RUNNER, PREFETCH, PIXEL, FETCH = (
-    f"rtl/control/{name}.v"
-    for name in ("control", "layer_runner", "prefetch_ctrl", "pixel_ctrl", "fetch_ctrl")
+CONTROL, RUNNER, PREFETCH, FETCH = (
+    f"rtl/control/{name}.v" for name in ("control", "layer_runner", "prefetch_ctrl", "fetch_ctrl")
 )
 MOVER = "rtl/cache/map_mover.v"
 CHANNEL, ORDER = "rtl/storage/dma_read_channel.v", "rtl/storage/dma_read_ctrl.v"
-DISTRIBUTOR, CFG = "rtl/storage/dma_distributor.v", "rtl/host/ai_cfg.v"
+DISTRIBUTOR = "rtl/storage/dma_distributor.v"
+CFG, INFERENCE = "rtl/host/ai_cfg.v", "rtl/host/inference_cfg.v"
 UNIT, STORAGE = "rtl/mac/mac_unit.v", "tb/ahb/fabric/ahb_storage.v"
 WRITE_BACK, POOL = "rtl/output/write_back.v", "rtl/output/pool_line.v"
 
@@ -52,8 +52,8 @@ MUTATIONS = (
     Mutation(
         "C1",
         MOVER,
-        "store_req = {total, unload_adr}",
-        "store_req = {total + 24'd4, unload_adr}",
+        "store_req = {unload_owner, total, unload_adr}",
+        "store_req = {unload_owner, total + 24'd4, unload_adr}",
         "a word more than the result is written",
     ),
     # ---- C2
@@ -122,9 +122,9 @@ MUTATIONS = (
     Mutation("C5", PREFETCH, ASK, "place_free", "pixels wait for their place, not for FC_layer"),
     Mutation(
         "C5",
-        PIXEL,
-        "P_PLACE: state <= place_free ? P_FILL",
-        "P_PLACE: state <= place_free || npix_taken ? P_FILL",
+        PREFETCH,
+        ".place_free(place_free),",
+        ".place_free(1'b1),",
         "pixels enter the data cache while their place is in use",
     ),
     Mutation(
@@ -213,37 +213,37 @@ MUTATIONS = (
     # ---- C9
     Mutation(
         "C9",
-        CFG,
-        "inf_next ? (npix_taken ? taken : npix) : pix",
-        "inf_next ? npix : pix",
+        INFERENCE,
+        "next_pix = npix_taken ? taken : npix",
+        "next_pix = npix",
         "AI_PIX_ADR follows what the host wrote too late",
     ),
     Mutation(
         "C9",
-        CFG,
-        "(inf_next && last_inf) || (accept",
+        INFERENCE,
+        "(inf_next && last) || (accept",
         "(accept",
         "no fall back to discontinuous mode",
     ),
     Mutation(
         "C9",
-        CFG,
+        INFERENCE,
         "(inf_next && inf_left != 32'd0) ? inf_left - 32'd1",
         "(inf_next && inf_left != 32'd0) ? inf_left",
         "AI_INF_LEFT does not count",
     ),
     Mutation(
         "C9",
-        CFG,
-        "(inf_next && !last_inf && !later) ? npix",
-        "(inf_next && !last_inf) ? npix",
+        INFERENCE,
+        "(inf_next && !npix_own) ? npix",
+        "inf_next ? npix",
         "AI_NPIX_ADR written late is moved on once too often",
     ),
     Mutation(
         "C9",
-        CONTROL,
-        "stop ? 1'b1 : stopping;",
-        "stopping;",
+        INFERENCE,
+        "more && !stopping,",
+        "more,",
         "AI_CTRL stop has no effect",
     ),
     # ---- C10

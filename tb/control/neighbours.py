@@ -8,20 +8,21 @@ from dataclasses import dataclass
 from cocotb.triggers import RisingEdge
 from openkpu.models.layer import LayerArg
 from openkpu.tb.core.byte_stream import ByteStream
-from openkpu.tb.core.descriptor import layout, split_fields, unpack
+from openkpu.tb.core.descriptor import join_fields, layout, split_fields, unpack
 from openkpu.tb.core.packed_ports import View
 
 INPUTS = ("cfg", "host", "arg_valid", "arg_data", "arg_flush", "list_req_ready", "list_valid")
 INPUTS += ("list_beat", "weight_req_ready", "bias_req_ready", "weight_load_busy", "param_load_busy")
 INPUTS += ("seq_done", "core_idle", "pixel_req_ready", "load_done", "unload_done", "bus_err")
-INPUTS += ("bus_fault", "traffic")
-PULSES = ("host_start", "host_soft_reset", "host_stop", "host_ack", "bus_err")
+INPUTS += ("bus_fault", "traffic", "arg_eight_bit", "moves", "waiting")
+PULSES = ("host_start", "host_soft_reset", "host_ack", "bus_err", "arg_flush")
 PORTS = {"cfg": "cfg_", "host": "host_", "status": "status_", "events": "ev_", "err": "err_"}
 PORTS |= {"list_req": "list_req_", "weight_req": "weight_req_", "bias_req": "bias_req_"}
 PORTS |= {"pixel_req": "pixel_req_", "load_map": "load_", "unload": "unload_"}
 PORTS |= {"bus_fault": "fault_", "traffic": "traffic_", "list_beat": "list_"}
+PORTS |= {"waiting": "waiting_"}
 LAYOUTS = {"events": "event", "load_map": "map", "bus_fault": "fault", "list_beat": "beat"}
-MAP = layout("map")
+MAP, OWNER = layout("map"), layout("owner")
 LATE = 30  # cycles that a neighbour takes at most
 
 
@@ -38,7 +39,8 @@ def fields(dut) -> View:
     """The controller's bundles field by field."""
     lanes = int(dut.AHB_W.value) // 8
     sizes = {"AHB_W": 8 * lanes, "OW": lanes.bit_length() - 1, "CW": lanes.bit_length()}
-    sizes["MAP_BITS"] = sum(width for _, width in MAP.values())
+    for name, inner in (("MAP_BITS", MAP), ("OWNER_BITS", OWNER)):
+        sizes[name] = sum(width for _, width in inner.values())
     packed = {}
     for port, prefix in PORTS.items():
         name = "req" if port.endswith("_req") else LAYOUTS.get(port, port)
@@ -73,13 +75,20 @@ class Neighbours:
         self.log: list[Event] = []
         self.words: list[int] = []  # of the host's FIFO
         self.image = b""  # task list in storage
+        self.list_rate = 0.7
+        self.list_bytes: int | None = None  # of a list that come; None: all
         self.list = ByteStream(dut, "list")
         self.cycle = 0
         self.due: dict[str, int] = {}  # answers on the way: port -> cycle
         self.next_pulses: dict[str, int] = {}
         self.running = False  # the array has a layer
         self.on_inf_next: Callable[[], None] = lambda: None
-        self.hold_runs = False  # the array does not finish
+        self.silent: set[str] = set()  # answers that do not come
+        self.hold_words = False  # a start or a reset is pending, as the host sees it
+        self.muted = self.flushing = False
+        self.parity = 0  # of the inference at work
+        self.eight_bit = 1  # with the last word of a host's layer
+        self.npix_taken = False
         self.array_time = LATE  # cycles of a layer at most
         self.pixels_asked = self.writer_on = 0  # requests and starts of the pixel writer
         self.pix_adr = self.npix_adr = 0  # registers of the host
@@ -92,6 +101,15 @@ class Neighbours:
 
     def pulse(self, name: str) -> None:
         self.next_pulses[name] = 1
+
+    def fail(self, chan: int, layer: int, parity: int, *, refused: int = 0) -> int:
+        """A transfer fails in the next cycle; its address."""
+        address = random.getrandbits(32)
+        self.dut.fault_addr.value, self.dut.fault_chan.value = address, chan
+        self.dut.fault_owner.value = join_fields(OWNER, {"layer": layer, "inf": parity})
+        self.dut.fault_refused.value = refused
+        self.pulse("bus_err")
+        return address
 
     def kinds(self, *names: str) -> list[Event]:
         return [e for e in self.log if e.kind in names]
@@ -110,9 +128,16 @@ class Neighbours:
         """One cycle: drive, edge, look at what the controller said before the edge."""
         dut = self.dut
         self.cycle += 1
+        begins, resets = (name in self.next_pulses for name in ("host_start", "host_soft_reset"))
         for name in PULSES:
             getattr(dut, name).value = self.next_pulses.pop(name, 0)
+        # as the host does it: a reset is pending until everything is dropped
+        dut.host_pending.value = int(begins or resets or self.muted or self.hold_words)
+        if begins:
+            self.parity, self.npix_taken = 0, False
         offered = bool(self.words)
+        # the weight width counts with a layer's last word only
+        dut.arg_eight_bit.value = self.eight_bit ^ int(len(self.words) % 12 != 1)
         dut.arg_valid.value = int(offered)
         dut.arg_data.value = self.words[0] if offered else 0
         for channel in self.channels:
@@ -120,8 +145,7 @@ class Neighbours:
         for port in ("pixel_req", "list_req"):
             getattr(dut, f"{port}_ready").value = int(random.random() < 0.3)
         for port in ("load_done", "unload_done", "seq_done"):
-            waits = port == "seq_done" and self.hold_runs
-            hit = not waits and port in self.due and self.due[port] <= self.cycle
+            hit = port not in self.silent and port in self.due and self.due[port] <= self.cycle
             getattr(dut, port).value = int(hit)
             if hit:
                 del self.due[port]
@@ -142,9 +166,9 @@ class Neighbours:
             if port in self.due and self.due[port] <= self.cycle:
                 del self.due[port]
         dut.traffic_idle.value = int("dma_idle" not in self.due)
-        if "dma_idle" in self.due and self.due["dma_idle"] <= self.cycle:
+        if self.due.get("dma_idle", self.cycle + 1) <= self.cycle and "dma_idle" not in self.silent:
             del self.due["dma_idle"]
-        self.list.drive(0.7)
+        self.list.drive(self.list_rate)
         await RisingEdge(dut.clk)
         self.list.sample()
         for channel in self.channels:
@@ -152,10 +176,13 @@ class Neighbours:
         if offered and int(dut.arg_ready.value):
             self.words.pop(0)
         self._observe()
+        self.muted = resets or (self.muted and self.flushing)
 
     def _observe(self) -> None:
         dut = self.dut
-        if int(dut.flush.value):
+        self.flushing = bool(int(dut.flush.value))
+        assert int(dut.status_flushing.value) == self.flushing
+        if self.flushing:
             if not self.log or self.log[-1].kind != "flush":
                 self._log("flush")
                 self.due = {"dma_idle": self.cycle + random.randint(1, LATE)}
@@ -188,13 +215,13 @@ class Neighbours:
             names = ("base", "chans_m1", "height_m1", "width_m1")
             self._log("pixels", **{k: int(getattr(dut, f"load_{k}").value) for k in names})
             self._later("load_done")
-        if int(dut.ev_pix_take.value):
-            dut.cfg_taken_adr.value = self.pix_adr
         if int(dut.ev_npix_take.value):
             self._log("npix_take", address=self.npix_adr)
             dut.cfg_taken_adr.value = self.npix_adr
+            self.npix_taken = True
         if int(dut.unload_start.value):
             where = {"dest": int(dut.unload_store.value), "address": int(dut.unload_adr.value)}
+            where |= split_fields(OWNER, int(dut.unload_owner.value))
             self._log("result", **where, **split_fields(MAP, int(dut.unload_map.value)))
             self._later("unload_done")
         for port in ("pixel_req", "list_req"):
@@ -202,9 +229,11 @@ class Neighbours:
             if all(int(getattr(dut, f"{port}_{n}").value) for n in names):
                 address = int(getattr(dut, f"{port}_addr").value)
                 length = int(getattr(dut, f"{port}_len").value)
-                self._log(port, address=address, length=length)
+                owner = split_fields(OWNER, int(getattr(dut, f"{port}_owner").value))
+                self._log(port, address=address, length=length, **owner)
                 if port == "list_req":
-                    self.list.add(self.image[:length], random.choice((length, 100)))
+                    bytes_now = self.image[:length][: self.list_bytes]
+                    self.list.add(bytes_now, random.choice((length, 100)))
                 if port == "pixel_req":
                     self.pixels_asked += 1
         for name in ("ev_calc_done", "ev_inf_done", "ev_inf_kept", "layer_done", "inf_next"):
@@ -213,8 +242,12 @@ class Neighbours:
                 self._log(name)
                 if name == "inf_next":
                     self.on_inf_next()
+                    self.npix_taken = False
+        if int(dut.inf_over.value) and int(dut.go_on.value):
+            self.parity ^= 1
         if int(dut.ev_error.value):
-            values = {n: int(getattr(dut, f"err_{n}").value) for n in ("code", "layer", "addr")}
+            names = ("code", "layer", "stream", "waits", "addr")
+            values = {n: int(getattr(dut, f"err_{n}").value) for n in names}
             self._log("ev_err", **values)
 
     async def steps(self, count: int) -> None:

@@ -107,6 +107,7 @@ def describe(
     index: int = 0,
     first: bool = False,
     last: bool = False,
+    parity: int = 0,
     place: tuple[int, int] | None = None,
 ) -> dict[str, int]:
     """Every field of the descriptor of a legal layer.
@@ -180,6 +181,7 @@ def describe(
         "inb": c * h * w,
         "touch": int(first or (place is not None and touches(arg, place))),
         "wrows": min(65535, weight_rows(arg, steps, sizes.n_z)),
+        "inf": parity,
     }
 
 

@@ -6,7 +6,7 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.descriptor import layout, pack
+from openkpu.tb.core.descriptor import join_fields, layout, pack
 from openkpu.tb.core.packed_ports import View
 from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.simrun import SIMS, run
@@ -20,6 +20,8 @@ INPUTS = (
     "weight_req_ready",
     "bias_req_ready",
 )
+Request = tuple[int, int, int]  # address, bytes, whose it is
+OWNER = layout("owner")
 
 
 def layer(first: bool) -> dict[str, int]:
@@ -35,20 +37,24 @@ def layer(first: bool) -> dict[str, int]:
         "aaddr": random.getrandbits(31),
         "o": random.randint(1, 1024),
         "first": int(first),
+        "idx": random.getrandbits(10),
+        "inf": random.getrandbits(1),
     }
 
 
-def requests(fields: dict[str, int], reuse: bool) -> tuple[list[tuple[int, int]], list]:
-    """(weight requests, bias requests) of a layer: (address, bytes) each."""
-    table = [(fields["aaddr"], 144)]
+def requests(fields: dict[str, int], reuse: bool) -> tuple[list[Request], list[Request]]:
+    """(weight requests, bias requests) of a layer."""
+    owner = join_fields(OWNER, {"layer": fields["idx"], "inf": fields["inf"]})
+    table = [(fields["aaddr"], 144, owner)]
     if reuse:
         return [], table
     loads = fields["loads"]
     sizes = [fields["wlen"]] * (loads - 1) + [fields["wlast"]]
     weights = [
-        ((fields["waddr"] + i * fields["psize"]) & 0xFFFFFFFF, n) for i, n in enumerate(sizes)
+        ((fields["waddr"] + i * fields["psize"]) & 0xFFFFFFFF, n, owner)
+        for i, n in enumerate(sizes)
     ]
-    return weights, [*table, (fields["baddr"], 8 * fields["o"])]
+    return weights, [*table, (fields["baddr"], 8 * fields["o"], owner)]
 
 
 class Channel:
@@ -56,7 +62,7 @@ class Channel:
 
     def __init__(self, dut, name: str) -> None:
         self.dut, self.name = dut, name
-        self.seen: list[tuple[int, int]] = []
+        self.seen: list[Request] = []
         self.held = 0  # requests that are not sent out yet
 
     def drive(self) -> None:
@@ -69,8 +75,9 @@ class Channel:
         valid, ready = (getattr(self.dut, f"{self.name}_req_{n}") for n in ("valid", "ready"))
         accepted = bool(int(valid.value) and int(ready.value))
         if accepted:
-            address, length = (getattr(self.dut, f"{self.name}_req_{n}") for n in ("addr", "len"))
-            self.seen.append((int(address.value), int(length.value)))
+            ports = (getattr(self.dut, f"{self.name}_req_{n}") for n in ("addr", "len", "owner"))
+            address, length, owner = (int(port.value) for port in ports)
+            self.seen.append((address, length, owner))
             self.held += 1
         elif self.held and random.random() < 0.1:
             self.held -= 1
@@ -81,11 +88,13 @@ class Channel:
 async def inferences(dut) -> None:
     """Layers of several inferences; borders only when all before them is sent out."""
     await reset(dut, *INPUTS)
-    packed = {f"{c}_req": (layout("req"), f"{c}_req_") for c in ("weight", "bias")}
+    bits = sum(width for _, width in OWNER.values())
+    req = layout("req", OWNER_BITS=bits)
+    packed = {f"{c}_req": (req, f"{c}_req_") for c in ("weight", "bias")}
     dut = View(dut, packed)
     weights, biases = Channel(dut, "weight"), Channel(dut, "bias")
-    due_w: list[tuple[int, int]] = []
-    due_b: list[tuple[int, int]] = []
+    due_w: list[Request] = []
+    due_b: list[Request] = []
     borders, firsts, starts = 0, 0, 0
     layers = [(i == 0, inference) for inference in range(30) for i in range(random.randint(1, 5))]
     reuse = False

@@ -13,7 +13,8 @@ from openkpu.tb.core.descriptor import FC, Sizes, describe, unpack
 from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.simrun import run
 
-SIDE = ("eight_bit", "wgt_base", "bias_base", "index", "first", "last")  # with the last word
+# taken with the last word
+SIDE = ("eight_bit", "wgt_base", "bias_base", "index", "first", "last", "parity")
 LATENCY = 80  # cycles from the last word to the descriptor or the refusal
 RESERVED = [
     sum(((1 << width) - 1) << low for w, low, width, *_ in FIELDS.values() if w == word)
@@ -85,6 +86,7 @@ def legal(sizes: Sizes) -> Case:
             "index": random.getrandbits(10),
             "first": random.getrandbits(1),
             "last": random.getrandbits(1),
+            "parity": random.getrandbits(1),
         }
         kernel = random.choice((1, 3))
         c, h, w, o = number(1024), number(512), number(960), number(1024)
@@ -204,9 +206,10 @@ class Bench:
         # a word that waits must not be taken; after a refusal it would be
         dut.w_valid.value, dut.w_data.value = int(not code), random.getrandbits(64)
         for _ in range(LATENCY):
-            dut.d_ready.value = 0
+            dut.d_ready.value, dut.drop.value = 0, random.getrandbits(1)  # collected, so it stays
             await RisingEdge(dut.clk)
             if int(dut.err.value):
+                dut.drop.value = 0
                 self.place = None if case.side["first"] else self.place
                 assert code, f"refused with {int(dut.err_code.value)}: {case.arg}"
                 assert int(dut.err_code.value) == code, f"{case.arg}"
@@ -222,6 +225,7 @@ class Bench:
         want = case.fields(self.sizes, self.place)
         for _ in range(wait):
             await RisingEdge(dut.clk)
+        dut.drop.value = 0
         got = unpack(int(dut.desc.value))
         if self.place is None:
             del got["touch"]
@@ -236,7 +240,7 @@ class Bench:
 
 async def begin(dut) -> Bench:
     bench = Bench(dut)
-    await reset(dut, "w_valid", "w_data", "d_ready", *SIDE)
+    await reset(dut, "drop", "w_valid", "w_data", "d_ready", *SIDE)
     return bench
 
 
@@ -267,6 +271,24 @@ async def refusals(dut) -> None:
             await bench.decode(legal(bench.sizes), 1.0, 0)
     assert all(seen.get(code, 0) > 5 for code in ERROR_CODES.values()), seen
     assert seen.get(0, 0) > 5, "changes that stay legal"
+
+
+@cocotb.test()
+async def dropped(dut) -> None:
+    """Words of an unfinished layer are forgotten, whatever their number; the next one is whole."""
+    bench = await begin(dut)
+    for turn in range(36):
+        count = turn % 12
+        for word in legal(bench.sizes).words()[:count]:
+            dut.w_valid.value, dut.w_data.value = 1, word
+            await RisingEdge(dut.clk)
+        dut.w_valid.value, dut.drop.value = 0, 1
+        await RisingEdge(dut.clk)
+        assert int(dut.idle.value) == int(count == 0)
+        dut.drop.value = 0
+        await RisingEdge(dut.clk)
+        assert int(dut.idle.value), f"{count} words are still there"
+        assert await bench.decode(legal(bench.sizes), 1.0, 0) == 0
 
 
 def edges(arg: LayerArg) -> dict[str, int]:

@@ -16,9 +16,10 @@ from openkpu.tb.simrun import run
 
 ROWS = 1024
 MAP = layout("map")
+OWNER_BITS = sum(width for _, width in layout("owner").values())
 INPUTS = ("stop", "load_start", "load_map", "pixel_valid", "pixel_beat", "load_gnt")
 INPUTS += ("unload_start", "unload_map", "unload_adr", "unload_store", "unload_gnt", "unload_data")
-INPUTS += ("result_ready", "store_req_ready", "store_ready", "store_done")
+INPUTS += ("unload_owner", "result_ready", "store_req_ready", "store_ready", "store_done")
 Shape = tuple[int, int, int]
 
 
@@ -35,7 +36,8 @@ class Bench:
         lanes = int(dut.AHB_W.value) // 8
         sizes = {"AHB_W": 8 * lanes, "OW": lanes.bit_length() - 1, "CW": lanes.bit_length()}
         beat = {k: v for k, v in layout("beat", **sizes).items() if k != "last"}
-        ports = {"pixel_beat": (beat, "pixel_"), "store_req": (layout("req"), "store_req_")}
+        req = layout("req", OWNER_BITS=OWNER_BITS)
+        ports = {"pixel_beat": (beat, "pixel_"), "store_req": (req, "store_req_")}
         self.dut = View(dut, ports)
         self.lanes = lanes
         self.pixels = ByteStream(self.dut, "pixel")
@@ -45,7 +47,7 @@ class Bench:
         self.clear()
 
     def clear(self) -> None:
-        self.requests: list[tuple[int, int]] = []
+        self.requests: list[tuple[int, int, int]] = []  # address, bytes, whose it is
         self.words: dict[str, list[int]] = {"result": [], "store": []}
         self.done = {"load": 0, "unload": 0}
         self.store_due = -1  # cycles until the request is answered as finished
@@ -72,7 +74,9 @@ class Bench:
                 if be >> i & 1:
                     self.ram[at + i] = int(bits[504 - 8 * i : 512 - 8 * i], 2)
         if int(dut.store_req_valid.value) and int(dut.store_req_ready.value):
-            self.requests.append((int(dut.store_req_addr.value), int(dut.store_req_len.value)))
+            ports = (dut.store_req_addr, dut.store_req_len, dut.store_req_owner)
+            address, length, owner = (int(port.value) for port in ports)
+            self.requests.append((address, length, owner))
         for name, words in self.words.items():
             if int(getattr(dut, f"{name}_valid").value) and int(
                 getattr(dut, f"{name}_ready").value
@@ -129,13 +133,15 @@ async def unload(dut) -> None:
         bench.clear()
         shape, base, store = a_shape(), random.randrange(ROWS // 2), turn % 2
         address, size = random.getrandbits(20) * bench.lanes, int(np.prod(shape))
+        owner = random.getrandbits(OWNER_BITS)
         bench.dut.unload_adr.value, bench.dut.unload_store.value = address, store
+        bench.dut.unload_owner.value = owner
         await bench.start("unload", base, shape)
         if store:
             for _ in range(60 + 10 * size):
                 await bench.step()
             assert not bench.done["unload"], "done before the storage has it"
-            assert bench.requests == [(address, size)]
+            assert bench.requests == [(address, size, owner)]
             bench.store_due = random.randint(0, 9)
         await bench.until("unload", 200 + 10 * size)
         got = bench.words["store" if store else "result"]

@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: Apache-2.0
+"""control: whose transfer fails and when it counts, changed lists, a device in which nothing moves.
+
+Run by test_control, on the same builds.
+"""
+
+import random
+
+import cocotb
+from openkpu.models.layer import LayerArg
+from openkpu.models.regmap import ERROR_CODES
+from openkpu.tb.control.neighbours import Neighbours
+from openkpu.tb.control.test_control import (
+    Network,
+    bad_layer,
+    begin,
+    check_runs,
+    layer,
+    network_layers,
+)
+from openkpu.tb.core.descriptor import join_fields, layout
+
+LIST, BIAS, WEIGHT, PIXEL, STORE, NONE = 0, 1, 2, 3, 4, 7
+CODES = (ERROR_CODES["BUS_ERROR"], ERROR_CODES["BAD_ACCESS"])  # by fault_refused
+LEAST = 256  # cycles, the shortest limit of the watchdog
+FOR_EVER = 5000  # cycles; nothing takes that long here
+
+
+async def whole(n: Neighbours) -> None:
+    """The next run is whole."""
+    n.log.clear()
+    n.silent, n.list_bytes = set(), None
+    net = Network(n, 2, 1)
+    n.pulse("host_start")
+    await n.until(n.times("ev_inf_done", 1))
+    await n.idle()
+    net.check(1)
+
+
+def the_error(n: Neighbours) -> dict[str, int]:
+    """The only one."""
+    errors = n.kinds("ev_err")
+    assert len(errors) == 1, f"{len(errors)} errors"
+    return errors[0].info
+
+
+@cocotb.test()
+async def present_inference(dut) -> None:
+    """A failed transfer of the inference at work counts at once, at any time."""
+    n = await begin(dut)
+    told = 0
+    for turn in range(12):
+        n.log.clear()
+        parity, refused = turn & 1, turn >> 1 & 1
+        Network(n, 3, 2 if parity else random.choice((1, 2)))
+        n.pulse("host_start")
+        await n.step()
+        await n.until(lambda parity=parity: n.parity == parity)
+        await n.steps(random.choice((3, 30, random.randint(1, 400))))
+        if n.parity != parity or not int(n.dut.status_busy.value):  # it is over
+            n.pulse("host_soft_reset")
+            await n.idle()
+            continue
+        n.log.clear()
+        chan, at = random.randint(BIAS, STORE), random.getrandbits(10)
+        told += 1
+        address = n.fail(chan, at, n.parity, refused=refused)
+        await n.until(n.times("ev_err", 1), limit=5)
+        await n.idle()
+        want = {"code": CODES[refused], "layer": at, "stream": chan, "waits": 0, "addr": address}
+        assert the_error(n) == want
+        assert n.kinds("flush") and not n.kinds("ev_inf_done", "inf_next")
+        await whole(n)
+    assert told > 6
+
+
+async def fail_ahead(n: Neighbours, inferences: int) -> tuple[dict[str, int], int]:
+    """In that inference of a stream a transfer of the next one fails; (its error, log's length)."""
+    await n.until(n.times("inf_next", inferences - 1), limit=60000)
+    await n.until(lambda: int(n.dut.runs.value) and int(n.dut.committed.value))
+    assert n.parity == (inferences - 1) % 2
+    refused, chan, at = random.randrange(2), random.randint(BIAS, PIXEL), random.getrandbits(10)
+    address = n.fail(chan, at, n.parity ^ 1, refused=refused)
+    want = {"code": CODES[refused], "layer": at, "stream": chan, "waits": 0, "addr": address}
+    await n.steps(20)
+    assert not n.kinds("ev_err", "flush"), "the inference at work has nothing to do with it"
+    return want, len(n.kinds("ev_inf_done"))
+
+
+@cocotb.test()
+async def next_inference(dut) -> None:
+    """One of the inference after it: the present one ends well, the registers move on, then."""
+    n = await begin(dut)
+    for turn in range(6):
+        n.log.clear()
+        count = 1 + turn % 3
+        Network(n, 3, 2)
+        n.array_time = 400
+        n.pulse("host_start")
+        want, done = await fail_ahead(n, count)
+        assert done == count - 1
+        # what fails after it is not told: neither as an error of its own nor instead of the first
+        n.fail(PIXEL, 0, n.parity ^ 1)
+        await n.until(n.times("ev_err", 1))
+        await n.idle()
+        assert the_error(n) == want
+        assert len(n.kinds("ev_inf_done")) == len(n.kinds("inf_next")) == count
+        assert len(n.kinds("result")) == count
+        assert len(n.kinds("run")) == 3 * count, "the next inference has begun"
+        ends, moved = n.kinds("ev_inf_done")[-1].cycle, n.kinds("inf_next")[-1].cycle
+        assert ends <= moved < n.kinds("ev_err")[0].cycle
+        await whole(n)
+
+
+@cocotb.test()
+async def next_inference_never(dut) -> None:
+    """The stream is stopped before it begins: its error goes with what was fetched ahead."""
+    n = await begin(dut)
+    for count in (1, 2):
+        n.log.clear()
+        n.array_time = 400
+        Network(n, 3, 2)
+        n.pulse("host_start")
+        await fail_ahead(n, count)
+        n.on_inf_next = lambda: None
+        n.dut.cfg_more.value = 0
+        await n.idle()
+        assert len(n.kinds("ev_inf_done")) == count and len(n.kinds("inf_next")) == count - 1
+        assert not n.kinds("ev_err") and n.kinds("flush")
+        await whole(n)
+
+
+@cocotb.test()
+async def list_in_order(dut) -> None:
+    """The list ends in an error: layers before it are done, the first one not there is told."""
+    n = await begin(dut)
+    for turn in range(10):
+        n.log.clear()
+        count = random.randint(1, 5)
+        broken = random.randrange(count)
+        n.list_bytes = 96 * broken + random.choice((0, 8, 50, 95))
+        Network(n, count, 1)
+        n.array_time = 300
+        n.pulse("host_start")
+        await n.until(n.times("list_req", 1))
+        if turn % 2:  # before what came is used up, or long after
+            await n.steps(random.randrange(40))
+        else:
+            await n.until(n.times("layer_done", broken))
+            await n.steps(50)
+        refused = random.randrange(2)
+        n.list_rate = 1.0  # what was read before the beat that failed is in the FIFO
+        address = n.fail(LIST, 0, 0, refused=refused)
+        await n.until(n.times("ev_err", 1), limit=6000)
+        await n.idle()
+        want = {"code": CODES[refused], "layer": broken, "stream": LIST, "waits": 0}
+        n.list_rate = 0.7
+        assert the_error(n) == want | {"addr": address}
+        assert len(n.kinds("run")) == len(n.kinds("layer_done")) == broken
+        await whole(n)
+
+
+@cocotb.test()
+async def changed_list(dut) -> None:
+    """A list that is another one for a later inference: its first new layer does not run."""
+    n = await begin(dut)
+    for turn in range(10):
+        n.log.clear()
+        count = random.randint(1, 4)
+        layers = network_layers(count, turn % 2)
+        Network(n, count, 2, layers)
+        n.array_time = 200
+        n.pulse("host_start")
+        good = random.randint(1, 2)  # inferences with the list as it was
+        await n.until(n.times("list_req", good), limit=60000)
+        changed = random.randrange(count)
+        bit = 768 * changed + random.randrange(768)  # any of its bits, also those without meaning
+        image = bytearray(n.image)
+        image[bit // 8] ^= 1 << bit % 8
+        n.image = bytes(image)
+        await n.until(n.times("ev_err", 1), limit=60000)
+        await n.idle()
+        want = {"code": ERROR_CODES["LIST_CHANGED"], "layer": changed, "stream": LIST}
+        assert the_error(n) == want | {"waits": 0, "addr": 0}, f"bit {bit}"
+        assert len(n.kinds("ev_inf_done")) == good == len(n.kinds("result"))
+        assert len(n.kinds("run")) == good * count + changed
+        assert [e.info["idx"] for e in n.kinds("run")] == (
+            [*range(count)] * good + [*range(changed)]
+        )
+        await whole(n)
+
+
+@cocotb.test()
+async def changed_between_runs(dut) -> None:
+    """Another list for another start is no change."""
+    n = await begin(dut)
+    for _ in range(3):
+        n.log.clear()
+        net = Network(n, random.randint(1, 4), 2)
+        await net.stream(3, limit=60000)
+    assert not n.kinds("ev_err")
+
+
+async def stuck(n: Neighbours, limit: int) -> dict[str, int]:
+    """Nothing moves any more: the error comes after the limit, then the device is idle."""
+    quiet = max(limit, LEAST)
+    n.dut.moves.value = 1
+    n.dut.cfg_watchdog.value = limit
+    await n.steps(quiet + 50)
+    n.dut.moves.value = 0
+    last = n.cycle
+    await n.until(n.times("ev_err", 1), limit=quiet + 10)
+    took = n.kinds("ev_err")[0].cycle - last
+    assert took >= quiet, f"after {took} cycles of {quiet}"
+    assert int(n.dut.give_up.value), "the bus is waited for"
+    await n.idle()
+    assert not int(n.dut.give_up.value)
+    n.dut.cfg_watchdog.value = 0
+    return the_error(n)
+
+
+@cocotb.test()
+async def nothing_moves(dut) -> None:
+    """The watchdog: what was waited for, for every one of these."""
+    n = await begin(dut)
+    code = ERROR_CODES["WATCHDOG"]
+    nothing = {"code": code, "stream": NONE, "addr": 0}
+    for limit in (1, 600):
+        cases = (("load_done", "pixels", 4), ("seq_done", "run", 5), ("unload_done", "result", 6))
+        for port, kind, waits in cases:
+            n.log.clear()
+            n.silent = {port}
+            Network(n, 3, 1)
+            n.pulse("host_start")
+            await n.until(n.times(kind, 1))
+            at = n.kinds("run")[-1].info["idx"] if n.kinds("run") else 0
+            assert await stuck(n, limit) == nothing | {"waits": waits, "layer": at}, port
+            assert n.kinds("flush") and not n.kinds("ev_inf_done")
+            await whole(n)
+        n.log.clear()
+        n.list_bytes = 8  # the words of the list do not come, and the bus knows nothing of it
+        Network(n, 3, 1)
+        n.pulse("host_start")
+        await n.until(n.times("list_req", 1))
+        assert await stuck(n, limit) == nothing | {"waits": 7, "layer": 0}
+        await whole(n)
+        for why in (1, 2, 3):
+            n.log.clear()
+            n.silent = {"load_done"}
+            Network(n, 3, 1)
+            n.pulse("host_start")
+            await n.until(n.times("pixels", 1))
+            want = {"code": code, "waits": why, "addr": random.getrandbits(32)}
+            want |= {"stream": random.randrange(5), "layer": random.getrandbits(10)}
+            owner = join_fields(layout("owner"), {"layer": want["layer"], "inf": why % 2})
+            values = {"why": why, "addr": want["addr"], "chan": want["stream"], "owner": owner}
+            for name, value in values.items():
+                getattr(n.dut, f"waiting_{name}").value = value
+            assert await stuck(n, limit) == want
+            n.dut.waiting_why.value = 0
+            await whole(n)
+
+
+@cocotb.test()
+async def something_moves(dut) -> None:
+    """No watchdog while data move, or while the host is waited for; 0 turns it off."""
+    n = await begin(dut)
+    for port in ("moves", "traffic_read_beat", "traffic_write_beat"):
+        n.log.clear()
+        net = Network(n, 2, 1)
+        n.silent = {"load_done"}
+        n.pulse("host_start")
+        await n.until(n.times("pixels", 1))
+        n.dut.cfg_watchdog.value = 1
+        for _ in range(8):
+            getattr(n.dut, port).value = 1
+            await n.step()
+            getattr(n.dut, port).value = 0
+            await n.steps(LEAST - 10)
+        n.dut.cfg_watchdog.value = 0
+        n.silent = set()
+        await n.until(n.times("ev_inf_done", 1))
+        await n.idle()
+        net.check(1)
+    # results that the host does not take, words that it does not send
+    n.dut.cfg_watchdog.value = 1
+    n.log.clear()
+    n.silent = {"unload_done"}
+    n.push(layer(send_data_out=1))
+    await n.until(n.times("result", 1))
+    await n.steps(4 * LEAST)
+    n.silent = set()
+    await n.idle()
+    n.push(layer())
+    rest, n.words = n.words[7:], n.words[:7]
+    await n.steps(4 * LEAST)
+    n.words += rest
+    await n.until(n.times("layer_done", 2))
+    await n.idle()
+    n.dut.cfg_watchdog.value = 0
+    n.silent = {"seq_done"}
+    n.push(layer())
+    await n.until(n.times("run", 3))
+    await n.steps(FOR_EVER)
+    n.silent = set()
+    await n.until(n.times("layer_done", 3))
+    assert not n.kinds("ev_err", "flush")
+
+
+@cocotb.test()
+async def reset_of_a_dead_bus(dut) -> None:
+    """A soft reset waits for the end of the bursts, but not longer than the limit."""
+    n = await begin(dut)
+    for limit, most in ((1, LEAST), (700, 700)):
+        n.dut.cfg_watchdog.value = limit
+        n.log.clear()
+        n.silent = {"dma_idle"}
+        Network(n, 2, 1)
+        n.pulse("host_start")
+        await n.steps(40)
+        n.pulse("host_soft_reset")
+        began = n.cycle
+        for _ in range(most + 20):
+            await n.step()
+            if int(n.dut.give_up.value):
+                break
+        took = n.cycle - began
+        assert most <= took <= most + 10, f"given up after {took} cycles, limit {limit}"
+        await n.steps(30)
+        assert int(n.dut.give_up.value) and int(n.dut.flush.value), "until the DMAC is idle"
+        n.silent = set()  # which it is when it is told to give up
+        await n.idle()
+        assert not n.kinds("ev_err") and not int(n.dut.give_up.value)
+        await whole(n)
+
+
+@cocotb.test()
+async def dropped_words(dut) -> None:
+    """A layer that is not complete is dropped, the one at work and the ones in line run on."""
+    n = await begin(dut)
+    for turn in range(12):
+        n.log.clear()
+        before = [layer(int_en=1) for _ in range(turn % 3)]
+        n.push(*before)
+        if turn % 2:
+            n.silent = {"seq_done"}  # still at work then
+        await n.until(lambda: not n.words)
+        n.push(layer())
+        n.words = n.words[: 1 + turn % 11]
+        await n.until(lambda: not n.words)
+        n.pulse("arg_flush")
+        await n.steps(2)
+        n.silent = set()
+        after = [layer(int_en=1) for _ in range(2)]
+        n.push(*after)
+        await n.until(n.times("layer_done", len(before) + 2))
+        await n.idle()
+        check_runs(n, [*before, *after])
+        assert not n.kinds("ev_err", "flush")
+
+
+@cocotb.test()
+async def dropped_nothing(dut) -> None:
+    """The words that are dropped are the host's: a list goes on."""
+    n = await begin(dut)
+    for _ in range(4):
+        n.log.clear()
+        net = Network(n, 4, 1)
+        n.pulse("host_start")
+        while not n.kinds("ev_inf_done"):
+            if random.random() < 0.2:
+                n.pulse("arg_flush")
+            await n.step()
+        await n.idle()
+        net.check(1)
+
+
+@cocotb.test()
+async def pending_words(dut) -> None:
+    """Words wait while a start or a reset of the host is pending."""
+    n = await begin(dut)
+    n.hold_words = True
+    args: list[LayerArg] = [layer() for _ in range(2)]
+    n.push(*args)
+    await n.steps(40)
+    assert len(n.words) == 24, "words of the time after the reset"
+    n.hold_words = False
+    await n.until(n.times("layer_done", 2))
+    await n.idle()
+    check_runs(n, args)
+
+
+@cocotb.test()
+async def start_acknowledges(dut) -> None:
+    """After an error in host mode the words are discarded; an accepted start ends that."""
+    n = await begin(dut)
+    for _ in range(4):
+        n.log.clear()
+        bad, code = bad_layer()
+        n.push(bad, layer(), layer())
+        await n.until(n.times("ev_err", 1))
+        assert the_error(n)["code"] == code
+        await n.until(lambda: not n.words)
+        await n.steps(100)
+        assert int(n.dut.status_hold.value) and not n.kinds("run")
+        n.log.clear()
+        net = Network(n, 2, 1)
+        n.pulse("host_start")
+        n.pulse("arg_flush")
+        await n.until(n.times("ev_inf_done", 1))
+        await n.idle()
+        net.check(1)
+        assert not int(n.dut.status_hold.value)
+        n.log.clear()
+        args = [layer(), layer()]
+        n.push(*args)
+        await n.until(n.times("layer_done", 2))
+        await n.idle()
+        check_runs(n, args)
