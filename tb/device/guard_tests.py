@@ -183,7 +183,8 @@ async def next_inference_outside(tb) -> None:
     seen = await moments(job)
     found = Findings("next inference outside")
     last = len(job.network.layers) - 1
-    for stream, number, stopped in product((PIXEL, RESULT), (1, 2, 3), (False, True)):
+    cases = product((PIXEL, RESULT), (1, 2, 3), (False, True))
+    for stream, number, stopped in share(cases):
         place = (job.image if stream == PIXEL else job.slot)(number)
         name = "AI_READ_LAST" if stream == PIXEL else "AI_WRITE_LAST"
         windows = OPEN | {name: place - KIB}
@@ -225,7 +226,8 @@ async def window_while_busy(tb) -> None:
     await apart(job)
     seen = await moments(job)
     found = Findings("a window closed while busy")
-    for name, at in product(("AI_READ_LAST", "AI_WRITE_LAST"), share(range(1, seen.rest), 30)):
+    cases = product(("AI_READ_LAST", "AI_WRITE_LAST"), range(1, seen.rest))
+    for name, at in share(cases, 60):
         closed = OPEN | {name: 0}  # the first block: nothing of the job's images or results
         await job.arm()
         script = merged({0: START}, {at: write(AI[name], 0), at + 1: read(AI[name])})
@@ -328,7 +330,7 @@ async def lock(tb) -> None:
     await locked("after a soft reset")
     # a job inside runs, and a write while it is busy does not disturb it
     seen = await moments(job)
-    for name, at in product(WINDOWS, share(range(1, seen.rest - 1), 8)):
+    for name, at in share(product(WINDOWS, range(1, seen.rest - 1)), 32):
         outcome = await job.trial({at: write(AI[name], 0x0F00_0000)})
         good = outcome.slots == job.clean and outcome.error == Err.LOCKED and not outcome.hung
         found.check(good, f"{name} in cycle {at}: {outcome.brief}")

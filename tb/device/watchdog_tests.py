@@ -255,7 +255,7 @@ async def results_may_wait(tb) -> None:
     await device.write_many({EIGHT_BIT_MODE: 1, EIGHT_BIT_MODE + 4: 0})
     want = layer.y.view(np.uint8).reshape(-1)
     assert want.size > 3 * 128, "the map fits the FIFO"
-    for behind in (0, 1, 5):
+    for behind in (1,) if SLOW else (0, 1, 5):
         await device.load_map(arg.in_layout, layer.x)
         words = [int(w) for w in arg.replace(send_data_out=1, int_en=0).encode()]
         follows = [int(w) for w in arg.replace(send_data_out=0, int_en=0).encode()]
@@ -361,15 +361,15 @@ async def dead_bus_in_host_layers(tb) -> None:
 async def reset_of_a_hung_device(tb) -> None:
     """A soft reset while the bus is dead, before the watchdog fires: over within the limit.
 
-    Without a watchdog nothing is reported, and the reset ends within 65536 cycles.
+    Without a watchdog nothing is ever reported, and the reset ends within 65536 cycles (on
+    Verilator).
     """
     device = await begin(tb)
     found = Findings("soft reset with a dead bus")
     jobs = {"list": await stream_job(device, 2, 0x4000), "layers": await layer_job(device, 2)}
     limits = [300, 500] if SLOW else [300, 500, 1000, 0]
     cases = [*product(limits, jobs, KINDS)]
-    cases = [*share(cases, 24), *([(0, "list", "no answer")] if SLOW else [])]
-    for limit, name, kind in cases:
+    for limit, name, kind in share(cases, 24):
         case = Case(jobs[name])
         await case.learn()
         await device.write(LIMIT_REG, limit)
@@ -377,7 +377,7 @@ async def reset_of_a_hung_device(tb) -> None:
         at = int(rng(limit).integers(case.first, case.first + 40))
         await timeline.until(device, max(start + at, now(device) + 1))
         await kill(device, KINDS[kind])
-        await device.wait_cycles(limit // 2 if limit else 1500)
+        await device.wait_cycles(limit // 2 if limit else FLUSH_LIMIT + 2000)
         busy = await device.read(STATUS) & 1
         code = await device.read(CODE)
         bound = limit or FLUSH_LIMIT
@@ -405,7 +405,7 @@ async def limit_register(tb) -> None:
     case, found = Case(job), Findings("AI_WATCHDOG")
     await case.learn()
     took = {}
-    for limit in (256, 1, 100, 255, 257, 300):
+    for limit in (256, 1, 300) if SLOW else (256, 1, 100, 255, 257, 300):
         await device.write(LIMIT_REG, limit)
         assert await device.read(LIMIT_REG) == limit
         start = await case.launch()
