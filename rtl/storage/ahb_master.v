@@ -230,7 +230,7 @@ module ahb_master #(
   // -------------------------------------------------------------------------------------------
   // outputs to the bus
   // -------------------------------------------------------------------------------------------
-  assign m_ahb_hbusreq = src_valid || (ap_valid && hburst == BURST_INCR);
+  assign m_ahb_hbusreq = src_valid || ((ap_valid || ap_orphan) && hburst == BURST_INCR);
   assign m_ahb_hlock = 1'b0;
   assign m_ahb_haddr = ap[B_ADDR+:32];
   assign m_ahb_htrans = htrans;

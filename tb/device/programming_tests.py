@@ -207,6 +207,20 @@ async def task_list_and_stream(tb: Any) -> None:
     assert bad == Err.BUS_ERROR and code.address.value == 0xFFFF_0000
     assert not int(tb.irq.value)
 
+    # nothing but the storage's first half may be touched, and nobody can change that
+    half = device.back.storage_bytes // 2
+    assert await code("confine", 0, half, 0, half, 1000, where=False) == Err.NONE
+    assert await code("confine", 0, 2 * half, 0, half, 1000, where=False) == Err.LOCKED
+    bad = await code("run_inference", by_reference, half, result)
+    assert bad == Err.BAD_ACCESS and (code.layer.value, code.address.value) == (0, half)
+    tb.cfg_dead.value = 1
+    await device.write(AI["AI_PIX_ADR"], pixels)
+    await device.start()
+    await device.wait(LIMIT)
+    assert await code("waited_for", where=False) == 1
+    assert await code("check_error") == Err.WATCHDOG
+    tb.cfg_dead.value = 0
+
     told: list[int] = []
     done = ctypes.CFUNCTYPE(None, U32)(told.append)
     count, apart = len(images), at["AI_RES_STRIDE"]

@@ -37,7 +37,7 @@ from openkpu.tb.device.tiny_jobs import (
     moments,
     tidy,
 )
-from openkpu.tb.device.write_rules import NOT_SWEPT, RULES
+from openkpu.tb.device.write_rules import RULES
 
 WHOLE = timeline.environment("OKPU_SWEEP") == "whole"
 SHARE = 6 if SLOW else 160  # trials of each sweep, unless it is whole
@@ -101,7 +101,13 @@ def offered(job: StreamJob) -> dict[str, list[int]]:
         "AI_INT_MASK": [3],
         "AI_ERR_CODE": [0],
     }
-    swept = {name.partition(".")[0] for name in RULES} - NOT_SWEPT
+    # windows around all that the job has, no lock, a watchdog that must not bark: guard_tests and
+    # watchdog_tests have values that act
+    end = job.device.back.storage_bytes
+    values |= {"AI_READ_FIRST": [0], "AI_READ_LAST": [end - 1024]}
+    values |= {"AI_WRITE_FIRST": [0], "AI_WRITE_LAST": [end - 1024]}
+    values |= {"AI_LOCK": [0], "AI_WATCHDOG": [0, 1, 1 << 20]}
+    swept = {name.partition(".")[0] for name in RULES}
     assert set(values) | {"layer_argument_fifo"} == swept, "a register of the table is left out"
     return values
 

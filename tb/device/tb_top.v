@@ -59,6 +59,9 @@ module tb_top #(
   reg [4:0]  cfg_rd_wait = 5'd0, cfg_seq_wait = 5'd0, cfg_wr_wait = 5'd0;
   reg [31:0] cfg_err_lo = 32'd0, cfg_err_hi = 32'd0;
   reg        cfg_top = 1'b0;
+  reg [2:0]  cfg_dead = 3'd0;
+  // where the device may read and write, bytes
+  reg [31:0] cfg_rd_lo = 32'd0, cfg_rd_hi = {32{1'b1}}, cfg_wr_lo = 32'd0, cfg_wr_hi = {32{1'b1}};
   reg [63:0] deadline = {64{1'b1}};
   reg        trace_on = 1'b0;
   reg        bd_go = 1'b0;
@@ -104,7 +107,7 @@ module tb_top #(
     .cfg_rival_prob(cfg_rival_prob), .cfg_rd_wait(cfg_rd_wait), .cfg_seq_wait(cfg_seq_wait),
     .cfg_wr_wait(cfg_wr_wait), .cfg_wait_prob(cfg_wait_prob), .cfg_retry_prob(cfg_retry_prob),
     .cfg_split_prob(cfg_split_prob), .cfg_err_lo(cfg_err_lo), .cfg_err_hi(cfg_err_hi),
-    .cfg_top(cfg_top), .hbusreq(m_hbusreq), .hlock(m_hlock), .hgrant(m_hgrant), .haddr(m_haddr),
+    .cfg_top(cfg_top), .cfg_dead(cfg_dead), .hbusreq(m_hbusreq), .hlock(m_hlock), .hgrant(m_hgrant), .haddr(m_haddr),
     .htrans(m_htrans), .hwrite(m_hwrite), .hsize(m_hsize), .hburst(m_hburst), .hprot(m_hprot),
     .hwdata(m_hwdata), .hready(m_hready), .hresp(m_hresp), .hrdata(m_hrdata),
     .rules(rules_m), .errors(errors_m), .rd_beats(rd_beats), .wr_beats(wr_beats),
@@ -152,9 +155,18 @@ module tb_top #(
   reg [63:0] bus_cycles = 64'd0;
   always @(posedge clk) bus_cycles <= bus_cycles + {63'd0, u_fabric.dp_dut === 1'b1};
 
-  // time
-  reg [63:0] cycle = 64'd0;
+  // time; the cycle of the device's last good beat
+  reg [63:0] cycle = 64'd0, beat_cycle = 64'd0;
   always @(posedge clk) cycle <= cycle + 64'd1;
+  always @(posedge clk)
+    if (u_fabric.beat === 1'b1 && m_hresp == 2'b00) beat_cycle <= cycle;
+
+  // cycles in which the device drives an address that is not allowed
+  reg [31:0] strays = 32'd0;
+  always @(posedge clk)
+    if (!rst && m_htrans != 2'b00 && (m_hwrite ? m_haddr < cfg_wr_lo || m_haddr > cfg_wr_hi
+                                               : m_haddr < cfg_rd_lo || m_haddr > cfg_rd_hi))
+      strays <= strays + 32'd1;
   wire timeout   = (cycle >= deadline);
   wire wake      = irq | timeout;
   wire s_busy    = (s_htrans != 2'b00);

@@ -9,6 +9,7 @@ from openkpu.models import configs
 from openkpu.tb.device import launch
 from openkpu.tb.simrun import SIMS, run
 
+MODULES = ["habit_tests", "hostile_tests", "hostile_stream_tests", "guard_tests", "watchdog_tests"]
 SWEEPS = ["stream", "single", "reset", "host_layers", "error_hold", "pushes"]
 
 
@@ -26,7 +27,7 @@ def bench(sim: str, module: str, case: str | None = None) -> None:
     )
 
 
-@pytest.mark.parametrize("module", ["hostile_tests", "hostile_stream_tests", "habit_tests"])
+@pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("sim", SIMS)
 def test_hostile(sim: str, module: str) -> None:
     """Every case; Icarus runs a share of the cycles."""

@@ -143,9 +143,6 @@ RULES: dict[str, dict[State, Rule]] = {
     "AI_LOCK": _row(_R.AT_ONCE),
     "AI_WATCHDOG": _row(_R.AT_ONCE),
 }
-# registers in the table that no sweep writes: they need jobs of their own
-NOT_SWEPT = {"AI_READ_FIRST", "AI_READ_LAST", "AI_WRITE_FIRST", "AI_WRITE_LAST"}
-NOT_SWEPT |= {"AI_LOCK", "AI_WATCHDOG"}
 
 
 def rule(name: str, state: State) -> Rule:

@@ -17,6 +17,8 @@ module ahb_arbiter (
   // random bits, new every cycle, and the chance in 256 per cycle that the device loses its grant
   input  wire [31:0] rnd,
   input  wire [7:0]  cfg_loss_prob,
+  // the device is not granted the bus
+  input  wire        cfg_deny,
   // bit 1 the device, bit 0 the rival
   input  wire [1:0]  hbusreq,
   input  wire        hlock,
@@ -70,7 +72,7 @@ module ahb_arbiter (
       beats_left  <= 4'd0;
     end else begin
       split_mask <= masked;
-      if (masked) begin
+      if (masked | cfg_deny) begin
         grant_dut <= 1'b0;
         away      <= 3'd0;
       end else if (grant_dut & lose) begin

@@ -31,6 +31,8 @@ module ahb_fabric #(
   input  wire [31:0]      cfg_err_lo,
   input  wire [31:0]      cfg_err_hi,
   input  wire             cfg_top,
+  // dead bus, for the device: 0 no grant, 1 no answer, 2 SPLIT for ever
+  input  wire [2:0]       cfg_dead,
   // the device's master port
   input  wire             hbusreq,
   input  wire             hlock,
@@ -78,7 +80,7 @@ module ahb_fabric #(
   assign hgrant = grant[1];
 
   ahb_arbiter u_arbiter (
-    .clk(clk), .rst(rst), .rnd(rnd), .cfg_loss_prob(cfg_loss_prob),
+    .clk(clk), .rst(rst), .rnd(rnd), .cfg_loss_prob(cfg_loss_prob), .cfg_deny(cfg_dead[0]),
     .hbusreq({hbusreq, rival_req}), .hlock(hlock), .hgrant(grant),
     .owner(owner), .data_owner(data_owner),
     .htrans(b_htrans), .hburst(b_hburst), .hready(hready), .hresp(hresp), .hsplit(hsplit)
@@ -109,7 +111,7 @@ module ahb_fabric #(
     .cfg_rd_wait(cfg_rd_wait), .cfg_seq_wait(cfg_seq_wait), .cfg_wr_wait(cfg_wr_wait),
     .cfg_wait_prob(cfg_wait_prob), .cfg_retry_prob(cfg_retry_prob),
     .cfg_split_prob(cfg_split_prob), .cfg_err_lo(cfg_err_lo), .cfg_err_hi(cfg_err_hi),
-    .from_dut(owner), .hsel(sel_storage), .haddr(sto_haddr), .htrans(b_htrans),
+    .cfg_mute(cfg_dead[1]), .cfg_forget(cfg_dead[2]), .from_dut(owner), .hsel(sel_storage), .haddr(sto_haddr), .htrans(b_htrans),
     .hwrite(b_hwrite), .hsize(b_hsize), .hwdata(hwdata), .hready_in(hready), .hready_out(sto_ready),
     .hresp(sto_resp), .hrdata(sto_rdata), .hsplit(hsplit)
   );

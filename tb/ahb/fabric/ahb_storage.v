@@ -30,6 +30,9 @@ module ahb_storage #(
   input  wire [7:0]       cfg_split_prob,
   input  wire [31:0]      cfg_err_lo,
   input  wire [31:0]      cfg_err_hi,
+  // the device's next transfer gets no answer; or SPLIT, and is not called back; until this is 0
+  input  wire             cfg_mute,
+  input  wire             cfg_forget,
   // the transfer in the address phase is the device's
   input  wire             from_dut,
   // AHB slave
@@ -60,14 +63,16 @@ module ahb_storage #(
   reg  [2:0]  size;
   reg  [1:0]  answer;
   reg  [5:0]  split_time;
+  reg         muted;
 
   wire take     = hsel & hready_in & htrans[1];
   wire in_error = (haddr >= cfg_err_lo) & (haddr < cfg_err_hi);
   wire retry    = from_dut & (rnd[7:0] < cfg_retry_prob);
-  wire split    = from_dut & (rnd[15:8] < cfg_split_prob);
+  wire split    = from_dut & (cfg_forget | (rnd[15:8] < cfg_split_prob));
   wire [5:0] more   = (rnd[23:16] < cfg_wait_prob) ? {4'd0, rnd[25:24]} + 6'd1 : 6'd0;
   wire [4:0] base   = hwrite ? cfg_wr_wait : htrans[0] ? cfg_seq_wait : cfg_rd_wait;
-  wire [5:0] n_wait = {1'b0, base} + more;
+  wire       mute   = from_dut & cfg_mute;
+  wire [5:0] n_wait = {1'b0, base} + more + {5'd0, mute};
   wire [1:0] plan   = in_error ? ERROR : split ? SPLIT : retry ? RETRY : OKAY;
 
   wire        done  = (state == LAST) & (answer == OKAY);
@@ -102,11 +107,14 @@ module ahb_storage #(
       size       <= 3'd0;
       answer     <= OKAY;
       split_time <= 6'd0;
+      muted      <= 1'b0;
       hsplit     <= 1'b0;
     end else begin
-      hsplit     <= (split_time == 6'd1);
+      hsplit     <= (split_time == 6'd1) & ~cfg_forget;
+      muted      <= cfg_mute & (take ? from_dut : muted);
       split_time <= ((state == REFUSE) & (answer == SPLIT)) ? {1'b0, rnd[31:27]} + 6'd2
-                  : (split_time == 6'd0) ? 6'd0 : split_time - 6'd1;
+                  : (split_time == 6'd0) ? 6'd0
+                  : (split_time == 6'd1 & cfg_forget) ? 6'd1 : split_time - 6'd1;
       if (take) begin
         addr   <= haddr;
         write  <= hwrite;
@@ -119,8 +127,8 @@ module ahb_storage #(
       end else begin
         case (state)
           BUSY: begin
-            waits <= waits - 6'd1;
-            if (waits != 6'd1)       state <= BUSY;
+            waits <= muted ? waits : waits - 6'd1;
+            if (muted | waits != 6'd1) state <= BUSY;
             else if (answer == OKAY) begin state <= LAST; hready_out <= 1'b1; end
             else                     begin state <= REFUSE; hresp <= answer; end
           end

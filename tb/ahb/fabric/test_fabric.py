@@ -17,7 +17,7 @@ from openkpu.tb.simrun import SIMS, run
 SOURCES = ["tb/ahb/fabric/*.v", "tb/ahb/checkers/*.v"]
 DEPTH = 1024  # words
 OPTIONS = ["loss_prob", "rival_prob", "rd_wait", "seq_wait", "wr_wait", "wait_prob"]
-OPTIONS += ["retry_prob", "split_prob", "err_lo", "err_hi"]
+OPTIONS += ["retry_prob", "split_prob", "err_lo", "err_hi", "top", "dead"]
 MODES: dict[str, dict[str, int]] = {
     "quiet": {},
     "slow": {"rd_wait": 3, "seq_wait": 1, "wr_wait": 5},
