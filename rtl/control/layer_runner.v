@@ -63,7 +63,7 @@ module layer_runner #(
     output reg                   inf_done,
     output reg                   inf_kept,
     output reg                   layer_done,
-    output reg                   inf_next
+    output wire                  inf_next
 );
 
   localparam [3:0] IDLE = 4'd0, PIXELS = 4'd1, START = 4'd2, RUN = 4'd3, OUT = 4'd4, OUT_WAIT = 4'd5,
@@ -89,6 +89,8 @@ module layer_runner #(
   assign waits_pixels = state == PIXELS;
   assign waits_output = state == OUT || state == OUT_WAIT;
   assign inf_over = state == INF_END;
+  // not registered: what the registers say in this cycle decides, and in this cycle they move on
+  assign inf_next = inf_over && go_on;
   assign prow_freed = keep ? prow_net : prow_base;
 
   // sizes of the output map, minus one
@@ -128,7 +130,6 @@ module layer_runner #(
       inf_done   <= 1'b0;
       inf_kept   <= 1'b0;
       layer_done <= 1'b0;
-      inf_next   <= 1'b0;
       prow_base  <= {PRW{1'b0}};
       prow_net   <= {PRW{1'b0}};
     end else begin
@@ -139,7 +140,6 @@ module layer_runner #(
       inf_done <= state == LAYER_END && list_mode && last;
       inf_kept <= state == LAYER_END && list_mode && last && kept;
       layer_done <= state == LAYER_END;
-      inf_next <= inf_over && go_on;
       prow_base  <= flush ? {PRW{1'b0}} : (inf_over && keep && go_on) ? prow_net :
           (state == LAYER_END) ? prow_base + {{(PRW - 11) {1'b0}}, prows} : prow_base;
       prow_net <= keep ? prow_net : prow_base;

@@ -71,10 +71,10 @@ module ai_cfg #(
       word == `REG_AI_CONFIG;
   assign hit = own_hit || inference_hit || guard_hit;
 
-  // ---- events: none of before a reset
+  // ---- events: none of before a reset, but the registers move on if they do so in its cycle
   wire heard = !reset_now && !muted;
-  wire inf_next = events[`EVENT_INF_NEXT] && heard;
-  wire npix_take = events[`EVENT_NPIX_TAKE] && heard;
+  wire inf_next = events[`EVENT_INF_NEXT] && !muted;
+  wire npix_take = events[`EVENT_NPIX_TAKE] && !muted;
   wire inf_done = events[`EVENT_INF_DONE] && heard;
   wire error = events[`EVENT_ERROR] && heard;
 

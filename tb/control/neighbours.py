@@ -207,7 +207,8 @@ class Neighbours:
             rows = {"prow": int(dut.prow_base.value), "freed": int(dut.prow_freed.value)}
             self._log("run", **rows, **unpack(int(dut.desc.value)))
             self._later("seq_done", self.array_time)
-        if int(dut.load_start.value):
+        # (in a flush the writer stands still, whatever it is told)
+        if int(dut.load_start.value) and not self.flushing:
             assert not self.writer_on, "the pixel writer was started while busy"
             assert self.pixels_asked, "the writer begins before its pixels are asked for"
             self.pixels_asked -= 1

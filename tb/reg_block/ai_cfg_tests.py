@@ -232,12 +232,12 @@ async def own_addresses(dut) -> None:
     await bench.pulse(ev_inf_next=1)
     assert await bench.read(PIX) == 0x7777 and int(dut.cfg_taken_adr.value) == 0x500
     assert int(dut.cfg_res_adr.value) == 0xA040
-    # AI_INF_LEFT in the cycle of the last change: the stream goes on
+    # AI_INF_LEFT in the cycle of the last change counts as after it: alone it does not extend
     await bench.write(LEFT, 1)
     dut.ev_inf_next.value = 1
     await bench.write(LEFT, 2)
     dut.ev_inf_next.value = 0
-    assert await bench.read(LEFT) == 2 and await bench.read(MODE) == 2
+    assert await bench.read(LEFT) == 2 and await bench.read(MODE) == 1
 
 
 @cocotb.test()
