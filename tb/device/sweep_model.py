@@ -172,7 +172,8 @@ class Model:
             self.slots[slot] = self.image_at(pixels)
             self.done = True
             if not goes_on:
-                until(start + seen.rest + self.variant.take if last else 0)
+                # a run that ends before its time is at rest when what was fetched ahead is dropped
+                until(start + (seen.rest if last else ends + 1) + self.variant.take)
                 self.taken = None
                 return
             pixels, result = self.change()
