@@ -221,7 +221,7 @@ def make(rng: random.Random, shape, pool: int, depthwise: bool) -> LayerArg:
         kernel=3 if pool in PICKS else rng.choice((1, 3)),
         pool=pool,
         depthwise=depthwise,
-        src=0,
+        src=4 * RAM_ROWS,  # out of the way
         dst=rng.randrange(RAM_ROWS // 2),
         signed_out=rng.getrandbits(1),
     )
