@@ -25,10 +25,15 @@ module openkpu_core #(
     // rows of the tile buffer and the weight buffer
     parameter TILE_ROWS   = 32,
     parameter WBUF_ROWS   = 1024,
-    // width of a parameter row counter; derived, not to be set: of bus offsets and counts
+    // bytes of a word of the memory path, of the tile buffer
+    parameter PATH        = 64,
+    parameter TILE_W      = PATH,
+    // width of a parameter row counter; derived, not to be set: of bus offsets and counts, log2 of
+    // the path
     parameter PRW         = `PROW_BITS,
     parameter OW          = $clog2(AHB_W / 8),
-    parameter CW          = OW + 1
+    parameter CW          = OW + 1,
+    parameter PB          = $clog2(PATH)
 ) (
     // clock and synchronous reset
     input  wire                      clk,
@@ -54,9 +59,9 @@ module openkpu_core #(
     input  wire [    `BEAT_BITS-1:0] bias_beat,
     // AI RAM: read port of the fill, write port of the output stage
     output wire                      fill_req,
-    output wire [              14:0] fill_row,
+    output wire [           20-PB:0] fill_word,
     input  wire                      fill_gnt,
-    input  wire [             511:0] fill_data,
+    input  wire [        8*PATH-1:0] fill_data,
     output wire                      writeback_req,
     output wire [`ROWWRITE_BITS-1:0] writeback,
     input  wire                      writeback_gnt,
@@ -66,8 +71,8 @@ module openkpu_core #(
 
   localparam L = N_Y * N_Z;
   localparam ZW = $clog2(N_Z);
-  localparam TA = $clog2(TILE_ROWS);
-  localparam TW = TA + 2;
+  localparam TW = $clog2(TILE_ROWS) + 2;
+  localparam TA = TW + 4 - $clog2(TILE_W);
   localparam WA = $clog2(WBUF_ROWS);
   localparam WW = WA + 2;
   localparam PAW = $clog2(2048 / N_Z);
@@ -91,7 +96,7 @@ module openkpu_core #(
   wire seq_running, bank_take, bank_number, row_take;
   // ---- tile buffer
   wire [TW-1:0] tile_filled;
-  wire [511:0] row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8;
+  wire [8*TILE_W-1:0] row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8;
   wire fill_busy;
   // ---- weight buffer
   wire [WW-1:0] wrow_filled;
@@ -123,7 +128,9 @@ module openkpu_core #(
   assign idle = !seq_running && mac_idle && output_idle;
 
   tile_buffer #(
-      .TILE_ROWS(TILE_ROWS)
+      .TILE_ROWS(TILE_ROWS),
+      .PATH     (PATH),
+      .TILE_W   (TILE_W)
   ) u_tile (
       .clk(clk),
       .rst(rst),
@@ -133,7 +140,7 @@ module openkpu_core #(
       .tile_filled(tile_filled),
       .tile_freed(tile_freed),
       .fill_req(fill_req),
-      .fill_row(fill_row),
+      .fill_word(fill_word),
       .fill_gnt(fill_gnt),
       .fill_data(fill_data),
       .re(column_re),
@@ -194,6 +201,7 @@ module openkpu_core #(
       .N_Z      (N_Z),
       .TILE_ROWS(TILE_ROWS),
       .WBUF_ROWS(WBUF_ROWS),
+      .TILE_W   (TILE_W),
       .PRW      (PRW)
   ) u_seq (
       .clk(clk),
@@ -231,6 +239,7 @@ module openkpu_core #(
       .N_Y        (N_Y),
       .N_Z        (N_Z),
       .WEIGHT_BITS(WEIGHT_BITS),
+      .TILE_W     (TILE_W),
       .GATE       (GATE),
       .PRW        (PRW)
   ) u_mac (

@@ -26,6 +26,8 @@ module openkpu_top #(
     parameter WEIGHT_BITS     = 16,
     // entries of the tile buffer
     parameter TILE_ROWS       = 32,
+    // bytes that the memory path moves in a cycle: 16, 32 or 64
+    parameter PATH            = 64,
     // depths of the FIFOs, in bus words
     parameter PIX_FIFO_DEPTH  = 64,
     parameter WGT_FIFO_DEPTH  = 64,
@@ -74,6 +76,11 @@ module openkpu_top #(
   localparam PRW = `PROW_BITS;
   localparam OW = $clog2(AHB_W / 8);
   localparam CW = OW + 1;
+  localparam PB = $clog2(PATH);
+  // words of the tile buffer: what a depthwise layer takes in a cycle, 8 bytes at least
+  localparam integer LANES = N_Y * N_Z;
+  localparam integer TILE_MIN = (LANES < 8) ? 8 : (LANES > 64) ? 64 : LANES;
+  localparam integer TILE_W = (TILE_MIN < PATH) ? TILE_MIN : PATH;
 
   // ---- host port
   wire [`CFG_BITS-1:0] cfg;
@@ -102,7 +109,6 @@ module openkpu_top #(
   wire [`TRAFFIC_BITS-1:0] traffic;
   wire [`WAITING_BITS-1:0] waiting;
   // ---- data cache
-  wire [511:0] fill_data;
   wire [`REQ_BITS-1:0] store_req;
   wire [AHB_W-1:0] store_data;
   wire [63:0] result_data;
@@ -110,11 +116,12 @@ module openkpu_top #(
   wire fill_gnt, writeback_gnt, window_ack, load_done, pixel_ready, unload_done, result_valid;
   wire store_req_valid, store_valid;
   // ---- core
-  wire [14:0] fill_row;
+  wire [20-PB:0] fill_word;
   wire [`ROWWRITE_BITS-1:0] writeback;
   wire [`WORK_BITS-1:0] work;
   wire seq_done, core_idle, weight_load_busy, param_load_busy, weight_ready, bias_ready;
   wire fill_req, writeback_req;
+  wire [8*PATH-1:0] fill_data;
 
   host_port #(
       .N_Y        (N_Y),
@@ -167,7 +174,8 @@ module openkpu_top #(
       .WEIGHT_BITS(WEIGHT_BITS),
       .AI_RAM_ROWS(AI_RAM_ROWS),
       .WBUF_ROWS  (WBUF_ROWS),
-      .TILE_ROWS  (TILE_ROWS)
+      .TILE_ROWS  (TILE_ROWS),
+      .TILE_W     (TILE_W)
   ) u_control (
       .clk(clk),
       .rst(rst),
@@ -284,13 +292,14 @@ module openkpu_top #(
 
   data_cache #(
       .ROWS (AI_RAM_ROWS),
-      .AHB_W(AHB_W)
+      .AHB_W(AHB_W),
+      .PATH (PATH)
   ) u_cache (
       .clk(clk),
       .rst(rst),
       .stop(flush),
       .fill_req(fill_req),
-      .fill_row(fill_row),
+      .fill_word(fill_word),
       .fill_gnt(fill_gnt),
       .fill_data(fill_data),
       .writeback_req(writeback_req),
@@ -330,7 +339,9 @@ module openkpu_top #(
       .ROUNDING   (ROUNDING),
       .GATE       (GATE),
       .TILE_ROWS  (TILE_ROWS),
-      .WBUF_ROWS  (WBUF_ROWS)
+      .WBUF_ROWS  (WBUF_ROWS),
+      .PATH       (PATH),
+      .TILE_W     (TILE_W)
   ) u_core (
       .clk(clk),
       .rst(rst || flush),
@@ -351,7 +362,7 @@ module openkpu_top #(
       .bias_ready(bias_ready),
       .bias_beat(bias_beat),
       .fill_req(fill_req),
-      .fill_row(fill_row),
+      .fill_word(fill_word),
       .fill_gnt(fill_gnt),
       .fill_data(fill_data),
       .writeback_req(writeback_req),

@@ -22,10 +22,11 @@ module control #(
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
-    // rows of the AI RAM, the weight buffer and the tile buffer
+    // rows of the AI RAM, the weight buffer and the tile buffer, bytes of a tile word
     parameter AI_RAM_ROWS = 32768,
     parameter WBUF_ROWS   = 1024,
     parameter TILE_ROWS   = 32,
+    parameter TILE_W      = 64,
     // derived, not to be set
     parameter OW          = $clog2(AHB_W / 8),
     parameter CW          = OW + 1
@@ -263,7 +264,8 @@ module control #(
       .WEIGHT_BITS(WEIGHT_BITS),
       .AI_RAM_ROWS(AI_RAM_ROWS),
       .WBUF_ROWS  (WBUF_ROWS),
-      .TILE_ROWS  (TILE_ROWS)
+      .TILE_ROWS  (TILE_ROWS),
+      .TILE_W     (TILE_W)
   ) u_decode (
       .clk(clk),
       .rst(rst || flush || list_changed),

@@ -4,13 +4,12 @@
 //
 // How it works: the fields are stored as the words arrive. Then one multiplier computes sizes in
 // rows and bytes, a divider the number of reduction steps, and a counter how many output groups
-// share one reading of the input (their weights stay in half of the weight buffer): the fewest for
-// which the array is slower than the reading. The checks run in this order: flags, kernel, pool,
-// sizes, addresses, weights. Fields that follow from others (layout, totals) are derived, not
-// read, as the vendor's simulator does.
+// share one reading of the input (their weights stay in half of the weight buffer). The checks run
+// in this order: flags, kernel, pool, sizes, addresses, weights. Fields that follow from others
+// (layout, totals) are derived, not read, as the vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
-// layer_place checks the rows of the maps.
+// layer_place checks the rows of the maps, layer_share how many groups share a reading.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -22,10 +21,11 @@ module layer_decode #(
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
-    // sizes of the memories
+    // sizes of the memories, bytes of a tile word
     parameter AI_RAM_ROWS = 32768,
     parameter WBUF_ROWS   = 1024,
     parameter TILE_ROWS   = 32,
+    parameter TILE_W      = 64,
     // width of a bank number
     parameter ZW          = $clog2(N_Z)
 ) (
@@ -241,19 +241,20 @@ module layer_decode #(
 
   wire [10:0] groups = (mode == `MODE_FC) ? n_o : f_dw ? 11'd1 : (n_o + N_Z[10:0] - 11'd1) >> ZW;
   wire [18:0] rows_more = rows_in_block + {1'b0, steps};
-  wire more = rows_more <= WBUF_ROWS[18:0] >> 1 && block < groups && block < {8'd0, share};
-  // groups that share a reading of the input: the array takes sweep cycles a step and group, the
-  // narrowest stripe counts, and nine channels take so many rows of the AI RAM. A 3x3 layer reads
-  // three to twelve rows a step and needs no sharing.
-  wire [6:0] w_mask = (7'd1 << swl) - 7'd1;
-  wire [6:0] w_rest = n_kw[6:0] & w_mask;
-  wire [6:0] w_last = (w_rest == 7'd0) ? w_mask + 7'd1 : w_rest;
-  wire [6:0] chunks = (w_last + N_Y[6:0] - 7'd1) >> $clog2(N_Y);
-  wire [8:0] sweep = {2'd0, chunks} << (3'd6 - swl);
-  wire [5:0] rows_line = (ip == 2'd0) ? 6'd3 : (ip == 2'd1) ? 6'd5 : 6'd9;
-  wire [8:0] rows_step = ({3'd0, rows_line} << (3'd6 - swl)) << ((pick && ip == 2'd2) ? fl : 2'd0);
-  wire [ 2:0] share = (mode != `MODE_CHAN || sweep >= rows_step) ? 3'd1 :
-             ({sweep[7:0], 1'b0} >= rows_step) ? 3'd2 : 3'd4;
+  wire more = rows_more <= WBUF_ROWS[18:0] >> 1 && block < groups && block < {7'd0, share};
+  wire [3:0] share;
+  layer_share #(
+      .N_Y   (N_Y),
+      .TILE_W(TILE_W)
+  ) u_share (
+      .clk   (clk),
+      .chan  (mode == `MODE_CHAN),
+      .kw    (n_kw),
+      .swl   (swl),
+      .ip    (ip),
+      .stride(pick ? fl : 2'd0),
+      .share (share)
+  );
   wire [11:0] entries = (mode == `MODE_FC) ? steps[17:6] + {11'd0, steps[5:0] != 6'd0} :
              (steps > 18'd2048) ? 12'd2048 : steps[11:0];
   wire [35:0] wlen_now = f_wide ? {mul_p[34:0], 1'b0} : mul_p;
@@ -263,7 +264,6 @@ module layer_decode #(
              (mode == `MODE_TAPS) ? {7'd0, n_c} : steps + 18'd1;
   wire [10:0] dw_rows = (n_c + N_Z[10:0] - 11'd1) >> ZW;
   wire [17:0] wbuf_need = f_fc ? 18'd0 : f_dw ? {7'd0, dw_rows} : steps_all;
-
   // rows of the weight buffer that the whole layer takes
   wire [35:0] fc_rows = (mul_p + {4'd0, N_Z[31:0]} - 36'd1) >> ZW;
   wire [35:0] rows_all = f_dw ? {25'd0, dw_rows} : f_fc ? fc_rows : mul_p;

@@ -2,7 +2,7 @@
 //
 // mac_stage: operands, the sign-gated MAC array and its accumulators.
 //
-// How it works: each of nine instances of operand_column selects from a tile row and a weight row
+// How it works: each of nine instances of operand_column selects from a tile word and a weight row
 // what its units multiply; mac_array adds the products up along the columns. The tag of an issue
 // waits here for its sums, which are added up in the accumulators, or (depthwise) go straight on.
 // Handshake: the columns are a fixed pipeline, a cycle behind the memories' read enables. A group
@@ -14,10 +14,12 @@
 `include "openkpu_fields.vh"
 
 module mac_stage #(
-    // array: pixels and output channels; bits of a weight, 1: operands of gated products are still
+    // array: pixels and output channels; bits of a weight, bytes of a tile word, 1: operands of
+    // gated products are still
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
+    parameter TILE_W      = 64,
     parameter GATE        = 1,
     // width of a parameter row counter
     parameter PRW         = `PROW_BITS,
@@ -32,17 +34,17 @@ module mac_stage #(
     input  wire                         rst,
     // layer
     input  wire [       `DESC_BITS-1:0] desc,
-    // columns: control, tile rows, weights
+    // columns: control, tile words, weights
     input  wire [   9*`COLUMN_BITS-1:0] control,
-    input  wire [                511:0] row_0,
-    input  wire [                511:0] row_1,
-    input  wire [                511:0] row_2,
-    input  wire [                511:0] row_3,
-    input  wire [                511:0] row_4,
-    input  wire [                511:0] row_5,
-    input  wire [                511:0] row_6,
-    input  wire [                511:0] row_7,
-    input  wire [                511:0] row_8,
+    input  wire [         8*TILE_W-1:0] row_0,
+    input  wire [         8*TILE_W-1:0] row_1,
+    input  wire [         8*TILE_W-1:0] row_2,
+    input  wire [         8*TILE_W-1:0] row_3,
+    input  wire [         8*TILE_W-1:0] row_4,
+    input  wire [         8*TILE_W-1:0] row_5,
+    input  wire [         8*TILE_W-1:0] row_6,
+    input  wire [         8*TILE_W-1:0] row_7,
+    input  wire [         8*TILE_W-1:0] row_8,
     input  wire [9*N_Z*WEIGHT_BITS-1:0] weights,
     // an issue was made, with its tag
     input  wire                         issued,
@@ -77,15 +79,15 @@ module mac_stage #(
   localparam N_X = 9;  // columns: nine taps, or nine channels
   localparam PW = WEIGHT_BITS + 12;  // 9 * 255 * (2^WEIGHT_BITS - 1) and a sign
 
-  wire [  1:0] mode = desc[`DESC_MODE];
-  wire         dw = desc[`DESC_DW];
-  wire         taps_mode = mode == `MODE_TAPS;
-  wire         dwrow_mode = mode == `MODE_DWROW;
-  wire         one_bank = mode == `MODE_FC || (taps_mode && dw);
-  wire [  2:0] swl = dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
+  wire [         1:0] mode = desc[`DESC_MODE];
+  wire                dw = desc[`DESC_DW];
+  wire                taps_mode = mode == `MODE_TAPS;
+  wire                dwrow_mode = mode == `MODE_DWROW;
+  wire                one_bank = mode == `MODE_FC || (taps_mode && dw);
+  wire [         2:0] swl = dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
 
   // ---- operands
-  wire [511:0] rows                                                               [0:8];
+  wire [8*TILE_W-1:0] rows                                                               [0:8];
   assign rows[0] = row_0;
   assign rows[1] = row_1;
   assign rows[2] = row_2;
@@ -112,7 +114,8 @@ module mac_stage #(
       operand_column #(
           .N_Y        (N_Y),
           .N_Z        (N_Z),
-          .WEIGHT_BITS(WEIGHT_BITS)
+          .WEIGHT_BITS(WEIGHT_BITS),
+          .TILE_W     (TILE_W)
       ) u_operand (
           .clk(clk),
           .rst(rst),
@@ -294,6 +297,9 @@ module mac_stage #(
   generate
     if (WEIGHT_BITS != 8 && WEIGHT_BITS != 16) begin : g_illegal_bits
       ILLEGAL_WEIGHT_BITS_8_OR_16 u_illegal_bits ();
+    end
+    if (N_Y > TILE_W) begin : g_illegal_word
+      ILLEGAL_N_Y_BEYOND_A_TILE_WORD u_illegal_word ();
     end
   endgenerate
 

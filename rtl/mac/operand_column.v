@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// operand_column: the operands of column t of the array, from one tile row and one weight row.
+// operand_column: the operands of column t of the array, from one tile word and one weight row.
 //
 // How it works: in a convolution the N_Y pixels from the position on go to every kernel module, in
-// a depthwise layer the N_Y * N_Z pixels from the position on go to the lanes; pixels outside the
+// a depthwise layer as many as there are lanes, or bytes in a word. Positions are multiples of
+// those numbers, so the word is cut into pieces and one is selected; a fully connected layer has
+// one lane, whose byte may be any. Pixels outside the
 // map are replaced by the pad value. A pixel is zero-extended, or sign-extended when the layer's
 // pixels are signed. Kernel module z takes the weight of bank z; in a depthwise or fully connected
 // layer that of the bank of its channel. For the performance counters it also counts the valid
@@ -17,10 +19,12 @@ module operand_column #(
     // array: pixels and output channels
     parameter N_Y = 4,
     parameter N_Z = 4,
-    // width of a weight
+    // width of a weight, bytes of a tile word
     parameter WEIGHT_BITS = 16,
-    // lanes and width of a bank number
+    parameter TILE_W = 64,
+    // derived, not to be set: lanes, those of them in a depthwise layer, width of a bank number
     parameter L = N_Y * N_Z,
+    parameter LD = (L < TILE_W) ? L : TILE_W,
     parameter ZW = $clog2(N_Z)
 ) (
     // clock and synchronous reset
@@ -51,36 +55,53 @@ module operand_column #(
     input  wire [                7:0] lane_count,
     input  wire [                7:0] kernels,
     // memory contents
-    input  wire [              511:0] row,
+    input  wire [       8*TILE_W-1:0] row,
     input  wire [N_Z*WEIGHT_BITS-1:0] wrow,
     // operands
     output wire [              L-1:0] valid,
     output reg  [            9*L-1:0] pixel,
-    output reg  [N_Z*WEIGHT_BITS-1:0] weight,
+    output wire [N_Z*WEIGHT_BITS-1:0] weight,
     // multiplications issued and gated in this cycle
     output reg  [                7:0] macs_issued,
     output reg  [                7:0] macs_gated
 );
 
-  wire [511:0] shifted = row >> {pos, 3'd0};
-  wire [8*N_Y-1:0] lanes_y = shifted[8*N_Y-1:0];
-  wire [8*L-1:0] lanes_dw;
+  localparam TB = $clog2(TILE_W);
+  localparam YB = $clog2(N_Y);
+  localparam DB = $clog2(LD);
+
+  // the pieces of the word that the position selects
+  wire [8*N_Y-1:0] lanes_y;
+  wire [  8*L-1:0] lanes_dw;
+  wire [   TB-1:0] at = pos[TB-1:0];
+  genvar p;
+  generate
+    assign lanes_y[7:0] = row[{at, 3'd0}+:8];
+    for (p = 1; p < N_Y; p = p + 1) begin : g_y
+      localparam [YB-1:0] Y = p;
+      if (TB == YB) begin : g_all
+        assign lanes_y[8*p+:8] = row[8*p+:8];
+      end else begin : g_piece
+        assign lanes_y[8*p+:8] = row[{at[TB-1:YB], Y, 3'd0}+:8];
+      end
+    end
+    for (p = 0; p < L; p = p + 1) begin : g_dw
+      localparam [DB-1:0] D = p;
+      if (p >= LD) begin : g_none
+        assign lanes_dw[8*p+:8] = 8'd0;
+      end else if (TB == DB) begin : g_all
+        assign lanes_dw[8*p+:8] = row[8*p+:8];
+      end else begin : g_piece
+        assign lanes_dw[8*p+:8] = row[{at[TB-1:DB], D, 3'd0}+:8];
+      end
+    end
+  endgenerate
 
   wire [L-1:0] padded = !taps ? {L{1'b0}} :
              (((kx == 2'd0) ? lane_left : {L{1'b0}}) | ((kx == 2'd2) ? lane_right : {L{1'b0}}) |
               ((ky == 2'd0) ? lane_top : {L{1'b0}}) | ((ky == 2'd2) ? lane_bot : {L{1'b0}}));
 
   assign valid = tap_on ? lane_valid : {L{1'b0}};
-
-  generate
-    if (8 * L > 512) begin : g_wide
-      assign lanes_dw = {{(8 * L - 512) {1'b0}}, row};
-    end else if (8 * L == 512) begin : g_row
-      assign lanes_dw = row;
-    end else begin : g_part
-      assign lanes_dw = shifted[8*L-1:0];
-    end
-  endgenerate
 
   integer i;
   reg [7:0] raw;
@@ -93,25 +114,28 @@ module operand_column #(
     end
   end
 
-  // channel of a kernel module's lanes, relative to the first of the issue
-  integer z;
-  reg [6:0] slot;
-  reg [ZW-1:0] sel;
-  always @* begin
-    z = 0;  // as k below
-    weight = {N_Z * WEIGHT_BITS{1'b0}};
-    slot   = 7'd0;
-    sel    = {ZW{1'b0}};
-    if (one_bank || by_chan) begin
-      for (z = 0; z < N_Z; z = z + 1) begin
-        slot = (z[6:0] << $clog2(N_Y)) >> swl;
-        sel = by_chan ? wsel + slot[ZW-1:0] : wsel;
-        weight[z*WEIGHT_BITS+:WEIGHT_BITS] = wrow[sel*WEIGHT_BITS+:WEIGHT_BITS];
-      end
-    end else begin
-      weight = wrow;
+  // a depthwise row has a channel every 16, 32 or 64 lanes: slots, whose weights lie in banks that
+  // follow one another
+  localparam SLOTS = (LD > 16) ? LD / 16 : 1;
+  wire [SLOTS*WEIGHT_BITS-1:0] slots;
+  genvar z;
+  generate
+    for (z = 0; z < SLOTS; z = z + 1) begin : g_slot
+      localparam [ZW-1:0] S = z;
+      wire [ZW-1:0] bank = wsel + S;
+      assign slots[z*WEIGHT_BITS+:WEIGHT_BITS] = wrow[bank*WEIGHT_BITS+:WEIGHT_BITS];
     end
-  end
+    for (z = 0; z < N_Z; z = z + 1) begin : g_weight
+      // lanes beyond the word are not used: any slot
+      localparam integer S4 = (z * N_Y / 16) % SLOTS;
+      localparam integer S5 = (z * N_Y / 32) % SLOTS;
+      localparam integer S6 = (z * N_Y / 64) % SLOTS;
+      wire [WEIGHT_BITS-1:0] of_slot = (swl == 3'd4) ? slots[S4*WEIGHT_BITS+:WEIGHT_BITS] :
+          (swl == 3'd5) ? slots[S5*WEIGHT_BITS+:WEIGHT_BITS] : slots[S6*WEIGHT_BITS+:WEIGHT_BITS];
+      assign weight[z*WEIGHT_BITS+:WEIGHT_BITS] = one_bank ? slots[WEIGHT_BITS-1:0] :
+          by_chan ? of_slot : wrow[z*WEIGHT_BITS+:WEIGHT_BITS];
+    end
+  endgenerate
 
   // ---- statistics: in a convolution all kernel modules in use gate the same lanes
   reg [7:0] idle;  // lanes, or pixels, whose multiplier stays idle
@@ -151,7 +175,7 @@ module operand_column #(
     end
   end
 
-  wire unused = &{1'b0, shifted, slot};
+  wire unused = &{1'b0, pos};
 
 endmodule
 

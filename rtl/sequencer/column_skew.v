@@ -16,7 +16,7 @@ module column_skew #(
     // lanes and width of a bank number
     parameter L  = 16,
     parameter ZW = 2,
-    // width of a tile entry and a weight row address
+    // width of a tile word and a weight row address
     parameter TA = 5,
     parameter WA = 10
 ) (

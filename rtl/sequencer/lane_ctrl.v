@@ -16,7 +16,9 @@ module lane_ctrl #(
     // array: pixels and output channels
     parameter N_Y = 4,
     parameter N_Z = 4,
-    // lanes and width of a bank number
+    // lanes of a depthwise layer
+    parameter LD  = N_Y * N_Z,
+    // derived, not to be set: lanes and width of a bank number
     parameter L   = N_Y * N_Z,
     parameter ZW  = $clog2(N_Z)
 ) (
@@ -82,7 +84,7 @@ module lane_ctrl #(
         slot = at[7:4] >> (swl - 3'd4);
         // beyond the 64 positions of a row there is nothing; slots counts the rows in use
         next_valid[i] = (!single || i == 0) && !at[6] && !at[7] && jj < issue_wlim && (!dw || slot < {1'b0, issue_slots}) &&
-            (dw || (i / N_Y) < {{(31 - ZW) {1'b0}}, issue_nz});
+            (dw ? i < LD : (i / N_Y) < {{(31 - ZW) {1'b0}}, issue_nz});
         next_left[i] = issue_left && jj == 7'd0;
         next_right[i] = issue_right && jj == {1'b0, issue_rpos};
         next_top[i] = issue_top && (!by_slot || slot == 4'd0);

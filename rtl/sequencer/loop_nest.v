@@ -18,9 +18,10 @@ module loop_nest #(
     // array: pixels and output channels (powers of two)
     parameter N_Y       = 4,
     parameter N_Z       = 4,
-    // entries of the tile buffer and rows of the weight buffer (powers of two)
+    // entries of the tile buffer and rows of the weight buffer (powers of two), bytes of a tile word
     parameter TILE_ROWS = 32,
     parameter WBUF_ROWS = 1024,
+    parameter TILE_W    = 64,
     // derived, not to be set: width of a tile entry counter, weight row counter, bank number
     parameter TW        = $clog2(TILE_ROWS) + 2,
     parameter WW        = $clog2(WBUF_ROWS) + 2,
@@ -70,7 +71,8 @@ module loop_nest #(
     output wire [           1:0] release_wrows
 );
 
-  localparam integer LANES = N_Y * N_Z;
+  // depthwise lanes: no more than a tile word has bytes
+  localparam integer LANES = (N_Y * N_Z < TILE_W) ? N_Y * N_Z : TILE_W;
   localparam [6:0] CHUNK_N = N_Y[6:0];
   localparam [7:0] CHUNK_D = LANES[7:0];
 

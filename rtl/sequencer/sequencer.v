@@ -20,13 +20,17 @@ module sequencer #(
     // entries of the tile buffer and rows of the weight buffer (powers of two)
     parameter TILE_ROWS = 32,
     parameter WBUF_ROWS = 1024,
-    // width of a parameter row counter
+    // bytes of a tile word, width of a parameter row counter
+    parameter TILE_W    = 64,
     parameter PRW       = `PROW_BITS,
-    // derived, not to be set: lanes, widths of counters, of addresses, of a bank number
+    // derived, not to be set: lanes, those of a depthwise layer, widths of an entry number, of
+    // counters, of addresses, of a bank number
     parameter L         = N_Y * N_Z,
-    parameter TA        = $clog2(TILE_ROWS),
+    parameter LD        = (L < TILE_W) ? L : TILE_W,
+    parameter TE        = $clog2(TILE_ROWS),
+    parameter TA        = TE + 6 - $clog2(TILE_W),
     parameter WA        = $clog2(WBUF_ROWS),
-    parameter TW        = TA + 2,
+    parameter TW        = TE + 2,
     parameter WW        = WA + 2,
     parameter ZW        = $clog2(N_Z)
 ) (
@@ -56,7 +60,7 @@ module sequencer #(
     output wire                      row_take,
     input  wire [           PRW-1:0] prow_filled,
     input  wire                      act_ready,
-    // columns: memories; control a cycle later
+    // columns: memories (words of the tile buffer); control a cycle later
     output wire [               8:0] column_re,
     output wire [          9*TA-1:0] column_entry,
     output wire [          9*WA-1:0] column_wrow,
@@ -92,7 +96,8 @@ module sequencer #(
       .N_Y      (N_Y),
       .N_Z      (N_Z),
       .TILE_ROWS(TILE_ROWS),
-      .WBUF_ROWS(WBUF_ROWS)
+      .WBUF_ROWS(WBUF_ROWS),
+      .TILE_W   (TILE_W)
   ) u_nest (
       .clk(clk),
       .rst(rst),
@@ -177,7 +182,7 @@ module sequencer #(
 
   // ---- the issue
   wire issue_valid, issue_left, issue_right, issue_top, issue_bot;
-  wire [TA-1:0] issue_entry;
+  wire [TE-1:0] issue_entry;
   wire [WA-1:0] issue_wrow;
   wire [ZW-1:0] issue_wsel;
   wire [5:0] issue_pos, issue_rpos;
@@ -190,7 +195,7 @@ module sequencer #(
 
   issue_stage #(
       .N_Z(N_Z),
-      .TA (TA),
+      .TA (TE),
       .WA (WA),
       .PRW(PRW)
   ) u_issue (
@@ -198,7 +203,7 @@ module sequencer #(
       .rst(rst),
       .desc(desc),
       .go(go),
-      .entry(entry[TA-1:0]),
+      .entry(entry[TE-1:0]),
       .wrow(use_wrow[WA-1:0]),
       .wbank(wbank),
       .grp(grp),
@@ -247,7 +252,8 @@ module sequencer #(
 
   lane_ctrl #(
       .N_Y(N_Y),
-      .N_Z(N_Z)
+      .N_Z(N_Z),
+      .LD (LD)
   ) u_lanes (
       .clk(clk),
       .rst(rst),
@@ -274,6 +280,16 @@ module sequencer #(
       .count(lane_count)
   );
 
+  // the word of the entry in which the position lies
+  wire [TA-1:0] issue_word;
+  generate
+    if (TA == TE) begin : g_entry
+      assign issue_word = issue_entry;
+    end else begin : g_word
+      assign issue_word = {issue_entry, issue_pos[5-:TA-TE]};
+    end
+  endgenerate
+
   column_skew #(
       .L (L),
       .ZW(ZW),
@@ -283,7 +299,7 @@ module sequencer #(
       .clk(clk),
       .rst(rst),
       .issue_valid(issue_valid),
-      .issue_entry(issue_entry),
+      .issue_entry(issue_word),
       .issue_wrow(issue_wrow),
       .issue_wsel(issue_wsel),
       .issue_pos(issue_pos),

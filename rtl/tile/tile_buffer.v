@@ -2,9 +2,10 @@
 //
 // tile_buffer: fetches the operands of the array from the AI RAM and holds them, nine banks wide.
 //
-// How it works: fill_seq reads AI RAM rows in the order in which the array needs them;
+// How it works: fill_seq reads AI RAM words in the order in which the array needs them;
 // tile_scatter, or fc_flatten for fully connected layers, lays their bytes out in the banks. An
-// entry is one reduction step, bank t the 64 operands of column t. Entries form a ring.
+// entry is one reduction step, bank t the 64 operands of column t. Entries form a ring. The tile
+// buffer works in words of TILE_W bytes, of which a word of the memory path has one or more.
 // Handshake: start with a stable descriptor. The fill waits for room (tile_freed) and for the AI
 // RAM (fill_req until fill_gnt); tile_filled and tile_freed are running counts of entries. Each
 // bank has a read port of its own; row_t follows re[t] by a cycle.
@@ -16,14 +17,22 @@
 module tile_buffer #(
     // entries
     parameter TILE_ROWS = 32,
-    // derived, not to be set: width of an entry counter and of an entry address
+    // bytes of the memory path (16, 32, 64), bytes of a word here (8 to PATH)
+    parameter PATH      = 64,
+    parameter TILE_W    = PATH,
+    // derived, not to be set: log2 of both, widths of a word's place in an entry, of an entry
+    // counter, of an entry number, of an address in a bank
+    parameter PB        = $clog2(PATH),
+    parameter TB        = $clog2(TILE_W),
+    parameter QB        = 8 - TB,
     parameter TW        = $clog2(TILE_ROWS) + 2,
-    parameter TA        = $clog2(TILE_ROWS)
+    parameter TA        = $clog2(TILE_ROWS),
+    parameter AW        = TA + 6 - TB
 ) (
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
-    // layer start with its descriptor; rows are still to be read
+    // layer start with its descriptor; words are still to be read
     input  wire                  start,
     input  wire [`DESC_BITS-1:0] desc,
     output wire                  busy,
@@ -32,77 +41,139 @@ module tile_buffer #(
     input  wire [        TW-1:0] tile_freed,
     // AI RAM read port, data a cycle after the grant
     output wire                  fill_req,
-    output wire [          14:0] fill_row,
+    output wire [       20-PB:0] fill_word,
     input  wire                  fill_gnt,
-    input  wire [         511:0] fill_data,
-    // read ports of the nine banks: enables, entries
+    input  wire [    8*PATH-1:0] fill_data,
+    // read ports of the nine banks: enables, words
     input  wire [           8:0] re,
-    input  wire [      9*TA-1:0] entry,
-    // the entries read, a bank a port: whole vectors of nine would cost an event-driven simulator
-    // a conversion of 4608 bits for every change of a bank
-    output wire [         511:0] row_0,
-    output wire [         511:0] row_1,
-    output wire [         511:0] row_2,
-    output wire [         511:0] row_3,
-    output wire [         511:0] row_4,
-    output wire [         511:0] row_5,
-    output wire [         511:0] row_6,
-    output wire [         511:0] row_7,
-    output wire [         511:0] row_8
+    input  wire [      9*AW-1:0] entry,
+    // the words read, a bank a port: whole vectors of nine would cost an event-driven simulator a
+    // conversion of 72 * TILE_W bits for every change of a bank
+    output wire [  8*TILE_W-1:0] row_0,
+    output wire [  8*TILE_W-1:0] row_1,
+    output wire [  8*TILE_W-1:0] row_2,
+    output wire [  8*TILE_W-1:0] row_3,
+    output wire [  8*TILE_W-1:0] row_4,
+    output wire [  8*TILE_W-1:0] row_5,
+    output wire [  8*TILE_W-1:0] row_6,
+    output wire [  8*TILE_W-1:0] row_7,
+    output wire [  8*TILE_W-1:0] row_8
 );
 
-  wire [   1:0] mode = desc[`DESC_MODE];
-  wire          fc_mode = mode == `MODE_FC;
+  wire [1:0] mode = desc[`DESC_MODE];
+  wire fc_mode = mode == `MODE_FC;
 
-  wire          note_valid;
+  wire [2:0] swl = (mode == `MODE_DWROW) ? 3'd6 : desc[`DESC_SWL];  // their rows stay as they are
+
+  wire note_valid;
   wire [TW-1:0] note_entry;
-  wire [   4:0] note_done;
-  wire [   5:0] note_base;
-  wire [   2:0] note_segrel;
-  wire [   2:0] note_ky_on;
-  wire [   5:0] note_ky_slot;
-  wire [   3:0] note_chmod;
-  wire [   2:0] note_chans;
-  wire          note_lastseg;
-  wire          note_firstseg;
-  wire [   6:0] note_bytes;
-  wire          note_lastrow;
-  wire          fc_ready;
+  wire [4:0] note_done;
+  wire note_emit;
+  wire [TB-1:0] note_base;
+  wire [QB-1:0] note_place;
+  wire [2:0] note_ky_on;
+  wire [5:0] note_ky_slot;
+  wire [3:0] note_chmod;
+  wire [2:0] note_chans;
+  wire note_last;
+  wire [TB:0] note_bytes;
+  wire note_end;
+  wire fc_ready;
+  wire [20-TB:0] tile_word;
 
   fill_seq #(
-      .TILE_ROWS(TILE_ROWS)
+      .TILE_ROWS(TILE_ROWS),
+      .TILE_W   (TILE_W)
   ) u_fill (
-      .clk          (clk),
-      .rst          (rst),
-      .start        (start),
-      .desc         (desc),
-      .busy         (busy),
-      .tile_freed   (tile_freed),
-      .tile_filled  (tile_filled),
-      .fill_req     (fill_req),
-      .fill_row     (fill_row),
-      .fill_gnt     (fill_gnt),
-      .fc_ready     (fc_ready),
-      .note_valid   (note_valid),
-      .note_entry   (note_entry),
-      .note_done    (note_done),
-      .note_base    (note_base),
-      .note_segrel  (note_segrel),
-      .note_ky_on   (note_ky_on),
-      .note_ky_slot (note_ky_slot),
-      .note_chmod   (note_chmod),
-      .note_chans   (note_chans),
-      .note_lastseg (note_lastseg),
-      .note_firstseg(note_firstseg),
-      .note_bytes   (note_bytes),
-      .note_lastrow (note_lastrow)
+      .clk         (clk),
+      .rst         (rst),
+      .start       (start),
+      .desc        (desc),
+      .busy        (busy),
+      .tile_freed  (tile_freed),
+      .tile_filled (tile_filled),
+      .fill_req    (fill_req),
+      .fill_word   (tile_word),
+      .fill_gnt    (fill_gnt),
+      .fc_ready    (fc_ready),
+      .note_valid  (note_valid),
+      .note_entry  (note_entry),
+      .note_done   (note_done),
+      .note_emit   (note_emit),
+      .note_base   (note_base),
+      .note_place  (note_place),
+      .note_ky_on  (note_ky_on),
+      .note_ky_slot(note_ky_slot),
+      .note_chmod  (note_chmod),
+      .note_chans  (note_chans),
+      .note_last   (note_last),
+      .note_bytes  (note_bytes),
+      .note_end    (note_end)
   );
+  assign fill_word = tile_word[20-TB:PB-TB];
+
+  // ---- stage D: the word of the tile in the word that was read, and its note
+  localparam NOTE = TW + 5 + 1 + TB + QB + 3 + 6 + 4 + 3 + 1 + TB + 1 + 1;
+  reg d_valid;
+  reg [8*TILE_W-1:0] d_word;
+  reg [NOTE-1:0] d_note;
+  wire [TW-1:0] d_entry;
+  wire [4:0] d_done;
+  wire d_emit;
+  wire [TB-1:0] d_base;
+  wire [QB-1:0] d_place;
+  wire [2:0] d_ky_on;
+  wire [5:0] d_ky_slot;
+  wire [3:0] d_chmod;
+  wire [2:0] d_chans;
+  wire d_last;
+  wire [TB:0] d_bytes;
+  wire d_end;
+  wire [8*TILE_W-1:0] fetched;
+
+  generate
+    if (PB == TB) begin : g_word
+      assign fetched = fill_data;
+    end else begin : g_part
+      reg [PB-TB-1:0] part;
+      always @(posedge clk) begin
+        if (fill_req && fill_gnt) part <= tile_word[PB-TB-1:0];
+      end
+      assign fetched = fill_data[part*8*TILE_W+:8*TILE_W];
+    end
+  endgenerate
+
+  always @(posedge clk) begin
+    if (rst) d_valid <= 1'b0;
+    else d_valid <= note_valid;
+  end
+  always @(posedge clk) begin
+    if (note_valid) begin
+      d_word <= fetched;
+      d_note <= {
+        note_entry,
+        note_done,
+        note_emit,
+        note_base,
+        note_place,
+        note_ky_on,
+        note_ky_slot,
+        note_chmod,
+        note_chans,
+        note_last,
+        note_bytes,
+        note_end
+      };
+    end
+  end
+  assign {d_entry, d_done, d_emit, d_base, d_place, d_ky_on, d_ky_slot, d_chmod, d_chans, d_last,
+          d_bytes, d_end} = d_note;
 
   wire [4:0] sc_done, fc_done;
   wire f_valid;
-  wire [511:0] view0, view1, view2, view3;
-  wire [63:0] mask0, mask1, mask2;
+  wire [8*TILE_W-1:0] view0, view1, view2, view3;
   wire [TW-1:0] f_entry;
+  wire [QB-1:0] f_place;
   wire [2:0] f_ky_on;
   wire [5:0] f_ky_slot;
   wire [3:0] f_chmod;
@@ -113,45 +184,44 @@ module tile_buffer #(
   wire [9*TA-1:0] fc_entries;
 
   tile_scatter #(
-      .TILE_ROWS(TILE_ROWS)
+      .TILE_ROWS(TILE_ROWS),
+      .TILE_W   (TILE_W)
   ) u_scatter (
-      .clk          (clk),
-      .rst          (rst),
-      .mode         (mode),
-      .stl          (desc[`DESC_STL]),
-      .ph           (desc[`DESC_PH]),
-      .swl          (desc[`DESC_SWL]),
-      .ip           (desc[`DESC_IP]),
-      .note_valid   (note_valid && !fc_mode),
-      .row          (fill_data),
-      .note_entry   (note_entry),
-      .note_done    (note_done),
-      .note_base    (note_base),
-      .note_segrel  (note_segrel),
-      .note_ky_on   (note_ky_on),
-      .note_ky_slot (note_ky_slot),
-      .note_chmod   (note_chmod),
-      .note_chans   (note_chans),
-      .note_lastseg (note_lastseg),
-      .note_firstseg(note_firstseg),
-      .f_valid      (f_valid),
-      .view0        (view0),
-      .view1        (view1),
-      .view2        (view2),
-      .view3        (view3),
-      .mask0        (mask0),
-      .mask1        (mask1),
-      .mask2        (mask2),
-      .f_entry      (f_entry),
-      .f_ky_on      (f_ky_on),
-      .f_ky_slot    (f_ky_slot),
-      .f_chmod      (f_chmod),
-      .f_chans      (f_chans),
-      .done         (sc_done)
+      .clk         (clk),
+      .rst         (rst),
+      .chan        (mode == `MODE_CHAN),
+      .ip          (desc[`DESC_IP]),
+      .stl         (desc[`DESC_STL]),
+      .swl         (swl),
+      .note_valid  (d_valid && !fc_mode),
+      .word        (d_word),
+      .note_entry  (d_entry),
+      .note_done   (d_done),
+      .note_emit   (d_emit),
+      .note_base   (d_base),
+      .note_place  (d_place),
+      .note_ky_on  (d_ky_on),
+      .note_ky_slot(d_ky_slot),
+      .note_chmod  (d_chmod),
+      .note_chans  (d_chans),
+      .note_last   (d_last),
+      .f_valid     (f_valid),
+      .view0       (view0),
+      .view1       (view1),
+      .view2       (view2),
+      .view3       (view3),
+      .f_entry     (f_entry),
+      .f_place     (f_place),
+      .f_ky_on     (f_ky_on),
+      .f_ky_slot   (f_ky_slot),
+      .f_chmod     (f_chmod),
+      .f_chans     (f_chans),
+      .done        (sc_done)
   );
 
   fc_flatten #(
-      .TILE_ROWS(TILE_ROWS)
+      .TILE_ROWS(TILE_ROWS),
+      .TILE_W   (TILE_W)
   ) u_flatten (
       .clk        (clk),
       .rst        (rst),
@@ -159,11 +229,12 @@ module tile_buffer #(
       .tile_freed (tile_freed),
       .tile_filled(tile_filled),
       .ready      (fc_ready),
-      .valid      (note_valid && fc_mode),
-      .row        (fill_data),
-      .base       (note_base),
-      .bytes      (note_bytes),
-      .lastrow    (note_lastrow),
+      .sent       (fill_req && fill_gnt && fc_mode),
+      .valid      (d_valid && fc_mode),
+      .word       (d_word),
+      .base       (d_base),
+      .bytes      (d_bytes),
+      .lastword   (d_end),
       .we         (fc_we),
       .bytes_out  (fc_bytes),
       .ats        (fc_ats),
@@ -179,29 +250,24 @@ module tile_buffer #(
   genvar t;
   generate
     for (t = 0; t < 9; t = t + 1) begin : g_bank
-      localparam [3:0] BANK = t;
-      localparam integer KY = t / 3;
-      localparam integer KX = t % 3;
-      wire [511:0] row;
+      wire [8*TILE_W-1:0] row;
       tile_bank #(
-          .ROWS(TILE_ROWS)
+          .BANK  (t),
+          .ROWS  (TILE_ROWS),
+          .TILE_W(TILE_W)
       ) u_bank (
           .clk      (clk),
-          .bank     (BANK),
-          .ky       (KY[1:0]),
-          .kx       (KX[1:0]),
           .mode     (mode),
-          .swl      (desc[`DESC_SWL]),
+          .swl      (swl),
+          .stl      (desc[`DESC_STL]),
           .irl      (desc[`DESC_IRL]),
           .f_valid  (f_valid),
           .view0    (view0),
           .view1    (view1),
           .view2    (view2),
           .view3    (view3),
-          .mask0    (mask0),
-          .mask1    (mask1),
-          .mask2    (mask2),
           .f_entry  (f_entry),
+          .f_place  (f_place),
           .f_ky_on  (f_ky_on),
           .f_ky_slot(f_ky_slot),
           .f_chmod  (f_chmod),
@@ -211,9 +277,15 @@ module tile_buffer #(
           .fc_at    (fc_ats[t*6+:6]),
           .fc_byte  (fc_bytes[t*8+:8]),
           .re       (re[t]),
-          .raddr    (entry[t*TA+:TA]),
+          .raddr    (entry[t*AW+:AW]),
           .rdata    (row)
       );
+    end
+    if (TILE_W < 8 || TILE_W > 64 || (TILE_W & (TILE_W - 1)) != 0 || TILE_W > PATH) begin : g_illegal
+      ILLEGAL_TILE_W_8_16_32_64_UP_TO_PATH u_illegal ();
+    end
+    if (PATH != 16 && PATH != 32 && PATH != 64) begin : g_illegal_path
+      ILLEGAL_PATH_16_32_64 u_illegal ();
     end
   endgenerate
 

@@ -57,7 +57,8 @@ def unpack(value: int) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of the device: array, tile entries, weight-buffer rows, AI RAM rows, bits of a weight."""
+    """Of the device: array, tile entries, rows of weight buffer and AI RAM, bits of a weight, bytes
+    of a tile word."""
 
     n_y: int = 2
     n_z: int = 2
@@ -65,6 +66,7 @@ class Sizes:
     wbuf_rows: int = 1024
     ram_rows: int = 32768
     weight_bits: int = 16
+    tile_word: int = 64
 
 
 def _pitch(width: int) -> int:
@@ -89,12 +91,14 @@ def _share(arg: LayerArg, mode: int, kw: int, swl: int, sizes: Sizes) -> int:
     lines = 64 >> swl
     narrowest = kw % (1 << swl) or 1 << swl
     array = _ceil(narrowest, sizes.n_y) * lines  # cycles of a step
-    pitch = _pitch(arg.i_row_wid)
-    step = POOL_STRIDE[arg.pool_type] if arg.pool_type in PICKS and pitch == 2 else 1
-    rows = (3, 5, 9)[pitch] * lines * step  # AI RAM rows of nine channels
-    if mode != CHAN or array >= rows:
+    pitch = 16 << _pitch(arg.i_row_wid)
+    stride = POOL_STRIDE[arg.pool_type] if arg.pool_type in PICKS else 1
+    # words of nine channels' lines: several channels in a word, or several words a channel
+    packed = {4: 3, 2: 5}.get(sizes.tile_word // pitch)
+    words = (packed or 9 * _ceil(narrowest * stride, sizes.tile_word)) * lines
+    if mode != CHAN:
         return 1
-    return 2 if 2 * array >= rows else 4
+    return next((n for n in (1, 2, 4) if n * array >= words), 8)
 
 
 def describe(

@@ -177,7 +177,7 @@ class Bench:
     def __init__(self, dut) -> None:
         global case_rows
         self.dut = dut
-        names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS")
+        names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS", "TILE_W")
         self.sizes = Sizes(*(int(getattr(dut, name).value) for name in names))
         case_rows = self.sizes.ram_rows
         # rows of the input map of the layer that was last marked first; None: not known
@@ -349,13 +349,17 @@ async def overlaps(dut) -> None:
         ("icarus", Sizes()),
         ("icarus", Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=64)),
         ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=512)),
+        ("verilator", Sizes(n_y=2, n_z=2, tile_rows=64, tile_word=8)),
+        ("verilator", Sizes(n_y=4, n_z=4, tile_rows=128, tile_word=16)),
+        ("verilator", Sizes(n_y=4, n_z=8, tile_rows=64, tile_word=32)),
     ],
-    ids=["icarus-nano", "icarus-odd", "verilator-k210"],
+    ids=["icarus-nano", "icarus-odd", "verilator-k210", "words of 8", "words of 16", "words of 32"],
 )
 def test_layer_decode(sim: str, sizes: Sizes) -> None:
     params = {"N_Y": sizes.n_y, "N_Z": sizes.n_z, "WEIGHT_BITS": sizes.weight_bits}
     params |= {"WBUF_ROWS": sizes.wbuf_rows, "TILE_ROWS": sizes.tile_rows}
+    params["TILE_W"] = sizes.tile_word
     params["AI_RAM_ROWS"] = sizes.ram_rows
     test = "tb.layer_decode.test_layer_decode"
-    sources = ["rtl/control/layer_decode.v", "rtl/control/layer_place.v"]
+    sources = [f"rtl/control/layer_{name}.v" for name in ("decode", "place", "share")]
     run(sim, "layer_decode", sources, test, params=params)

@@ -84,14 +84,17 @@ def entries(x: np.ndarray, d: dict[str, int]) -> Iterator[np.ndarray]:
                     yield make(x, d, stripe, step)
 
 
-def reads(d: dict[str, int]) -> int:
-    """AI RAM reads when each row that holds a pixel in use is read once for each pass."""
-    per_row = 4 >> d["ip"]
-    shared = -(-d["c"] // per_row)  # channel groups
+def reads(d: dict[str, int], word: int = 64) -> int:
+    """AI RAM reads when each word that holds a pixel in use is read once for each pass.
+
+    ``word``: its bytes.
+    """
+    pitch = 16 << d["ip"]
+    groups = [min(64 // pitch, d["c"] - first) for first in range(0, d["c"], 64 // pitch)]
     if d["mode"] == DWROW:
-        return shared * d["h"] * d["irl"]
+        return d["h"] * sum(-(-((chans - 1) * pitch + d["w"]) // word) for chans in groups)
     if d["mode"] == FC:
-        return (1 if d["held"] else d["g"]) * d["c"] * d["h"] * d["irl"]
+        return (1 if d["held"] else d["g"]) * d["c"] * d["h"] * -(-d["w"] // word)
     reach = int(d["mode"] == TAPS and d["k3"])
     total = 0
     for gx, gy, width, lines in stripes(d):
@@ -99,7 +102,8 @@ def reads(d: dict[str, int]) -> int:
         ys = {y for y in ys if 0 <= y < d["h"]}
         low = max(0, (gx << d["stl"]) + d["ph"] - reach)
         high = min(d["w"] - 1, ((gx + width - 1) << d["stl"]) + d["ph"] + reach)
-        total += len(ys) * (high // 64 - low // 64 + 1)
+        total += len(ys) * (high // word - low // word + 1)
+    shared = sum(-(-chans // max(1, word // pitch)) for chans in groups)
     units = d["c"] if d["mode"] == TAPS else shared
     passes = 0
     for block in range(0, d["g"], d["b"]):

@@ -79,12 +79,12 @@ CASES = [
 
 
 def bytes_of(dut) -> np.ndarray:
-    """(9, 64) bytes of the banks; -2 where a bit is not 0 or 1."""
+    """(9, TILE_W) bytes of the banks; -2 where a bit is not 0 or 1."""
     bits = "".join(str(getattr(dut, f"row_{t}").value) for t in reversed(range(9)))
-    text = np.frombuffer(bits.encode(), dtype=np.uint8)[::-1].reshape(9 * 64, 8)
+    text = np.frombuffer(bits.encode(), dtype=np.uint8)[::-1].reshape(-1, 8)
     known = ((text == ord("0")) | (text == ord("1"))).all(axis=1)
     number = np.packbits(text == ord("1"), axis=1, bitorder="little")[:, 0]
-    return np.where(known, number.astype(np.int16), -2).reshape(9, 64)
+    return np.where(known, number.astype(np.int16), -2).reshape(9, -1)
 
 
 class Bench:
@@ -93,12 +93,16 @@ class Bench:
         self.sizes = Sizes(tile_rows=int(dut.TILE_ROWS.value), wbuf_rows=256)
         self.freed = 0
         self.modulo = 1 << len(dut.tile_filled)
+        self.path = int(dut.PATH.value)
+        self.word = int(dut.TILE_W.value)
+        self.words = 64 // self.word  # of an entry
 
-    async def read(self, entry: int) -> None:
-        """Show an entry; the data are there two edges later."""
+    def read(self, entry: int, word: int) -> None:
+        """Show a word of an entry; the data are there two edges later."""
         self.dut.re.value = 0x1FF
-        address = entry % self.sizes.tile_rows
-        self.dut.entry.value = join([address] * 9, self.sizes.tile_rows.bit_length() - 1)
+        address = entry % self.sizes.tile_rows * self.words + word
+        width = (self.sizes.tile_rows * self.words).bit_length() - 1
+        self.dut.entry.value = join([address] * 9, width)
 
     async def play(self, arg: LayerArg, p_gnt: float, p_use: float, hoard: bool = False) -> None:
         """Run the fill of a layer with random input; check every entry twice. Bounded.
@@ -115,12 +119,13 @@ class Bench:
         await RisingEdge(dut.clk)
         dut.start.value = 0
         begin = self.freed
-        filled, pause = 0, 400 if d["mode"] == FC else 40
-        looks: list[int] = []  # entries whose contents come: now, next
+        filled, pause = 0, (400 if d["mode"] == FC else 40 * self.words)
+        looks: list[tuple[int, int]] = []  # (entry, word) whose contents come next
+        plan: list[tuple[int, int]] = []  # words to be looked at
         seen = released = fetched = 0
         again = False  # the oldest entry was looked at for the second time
         most = still = drain = 0  # entries held at once; cycles without a new one; release up to
-        for _ in range(300 + int((60 * reads(d) + 60 * len(want)) / p_gnt / p_use)):
+        for _ in range(300 + int((60 * reads(d, self.word) + 60 * self.words * len(want)) / p_gnt / p_use)):
             now = int(dut.tile_filled.value) - begin
             before, filled = filled, released + (now - released) % self.modulo
             most = max(most, filled - released)
@@ -130,9 +135,10 @@ class Bench:
                 drain = filled
             elif still > pause / p_gnt and drain <= released < filled:
                 drain = random.randint(released + 1, filled)
-            # one look a cycle: at a new entry, or again at the oldest
-            dut.re.value, look = 0, -1
-            if random.random() < p_use:
+            # one word a cycle: of a new entry, or again of the oldest
+            dut.re.value = 0
+            if not plan and random.random() < p_use:
+                look = -1
                 if seen < filled and (random.random() < 0.7 or seen == released):
                     look, seen = seen, seen + 1
                 elif released < min(seen, drain) and not again:
@@ -140,21 +146,21 @@ class Bench:
                 elif again and not looks:
                     released, again = released + 1, False
                     dut.tile_freed.value = (begin + released) % self.modulo
-            if look >= 0:
-                await self.read(begin + look)
+                plan = [(look, word) for word in range(self.words)] if look >= 0 else []
+            now = [plan.pop(0)] if plan else []
+            for entry, word in now:
+                self.read(begin + entry, word)
             dut.fill_gnt.value = int(random.random() < p_gnt)
             await RisingEdge(dut.clk)
-            if looks and looks[0] >= 0:
-                self._compare(d, want[looks[0]], looks[0])
-            looks = [look] if look >= 0 else []
+            for entry, word in looks:
+                self._compare(d, want[entry], entry, word)
+            looks = now
             if int(dut.fill_req.value) and int(dut.fill_gnt.value):
-                row = int(dut.fill_row.value)
-                dut.fill_data.value = int.from_bytes(
-                    ram[64 * row : 64 * row + 64].tobytes(), "little"
-                )
+                at = self.path * int(dut.fill_word.value)
+                dut.fill_data.value = int.from_bytes(ram[at : at + self.path].tobytes(), "little")
                 fetched += 1
             else:
-                dut.fill_data.value = random.getrandbits(512)
+                dut.fill_data.value = random.getrandbits(8 * self.path)
             if released == len(want) and not int(dut.busy.value):
                 break
         else:
@@ -165,20 +171,22 @@ class Bench:
             "too many entries"
         )
         self.freed = begin + len(want)
-        assert fetched <= reads(d), f"{fetched} reads, {reads(d)} rows are needed"
+        needed = reads(d, self.word)
+        assert fetched <= needed, f"{fetched} reads, {needed} words are needed"
         if hoard:  # the fill uses the room there is; a depthwise line reaches into the next one
             reach = 2 * d["irl"] + 2 if d["mode"] == DWROW else 2
             assert most >= min(len(want), self.sizes.tile_rows - reach)
 
-    def _compare(self, d: dict[str, int], want: np.ndarray, number: int) -> None:
+    def _compare(self, d: dict[str, int], whole: np.ndarray, number: int, word: int) -> None:
         got = bytes_of(self.dut)
+        want = whole[:, word * self.word : (word + 1) * self.word]
         wrong = (want != ANY) & (got != want)
         if wrong.any():
             bank, at = (int(i) for i in np.argwhere(wrong)[0])
             shape = d["c"], d["h"], d["w"]
             raise AssertionError(
                 f"{shape} mode {d['mode']} pool {d['pool']} stride {1 << d['stl']}: entry {number} "
-                f"bank {bank} byte {at} is {got[bank, at]}, expected {want[bank, at]}; "
+                f"bank {bank} byte {word * self.word + at} is {got[bank, at]}, expected {want[bank, at]}; "
                 f"{int(wrong.sum())} wrong"
             )
 
@@ -240,7 +248,9 @@ async def random_layers(dut) -> None:
         await bench.play(make(c, h, w, o, kernel, pool, depthwise), *random.choice(RATES))
 
 
+@pytest.mark.parametrize("path, word, rows", [(64, 64, 32), (32, 32, 64), (16, 16, 32), (16, 8, 64)])
 @pytest.mark.parametrize("sim", ["icarus", "verilator"])
-def test_tile(sim: str) -> None:
+def test_tile(sim: str, path: int, word: int, rows: int) -> None:
     sources = ["rtl/tile/*.v", "rtl/lib/ram_1r1w.v", "rtl/lib/stripe_iter.v"]
-    run(sim, "tile_buffer", sources, "tb.tile.test_tile")
+    params = {"PATH": path, "TILE_W": word, "TILE_ROWS": rows}
+    run(sim, "tile_buffer", sources, "tb.tile.test_tile", params=params)
