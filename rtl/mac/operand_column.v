@@ -86,7 +86,8 @@ module operand_column #(
       end
     end
     for (p = 0; p < L; p = p + 1) begin : g_dw
-      localparam [DB-1:0] D = p;
+      localparam integer BYTE = p % LD;
+      localparam [DB-1:0] D = BYTE[DB-1:0];
       if (p >= LD) begin : g_none
         assign lanes_dw[8*p+:8] = 8'd0;
       end else if (TB == DB) begin : g_all
@@ -156,9 +157,25 @@ module operand_column #(
     end
   end
 
-  reg [7:0] idle_q;
-  reg [7:0] count_q;
-  reg [7:0] nz_q;
+  reg  [7:0] idle_q;
+  reg  [7:0] count_q;
+  reg  [7:0] nz_q;
+  // idle times kernel modules, at most 128: adders, for a multiplier would take one from the array
+  wire [7:0] gated;
+  genvar b;
+  generate
+    for (b = 0; b <= ZW; b = b + 1) begin : g_times
+      wire [7:0] part = nz_q[b] ? idle_q << b : 8'd0;
+      wire [7:0] sum;
+      if (b == 0) begin : g_first
+        assign sum = part;
+      end else begin : g_next
+        assign sum = g_times[b-1].sum + part;
+      end
+    end
+  endgenerate
+  assign gated = g_times[ZW].sum;
+
   always @(posedge clk) begin
     if (rst) begin
       idle_q      <= 8'd0;
@@ -171,11 +188,11 @@ module operand_column #(
       count_q     <= tap_on ? lane_count : 8'd0;
       nz_q        <= !tap_on ? 8'd0 : dw ? 8'd1 : kernels;
       macs_issued <= count_q;
-      macs_gated  <= idle_q * nz_q;
+      macs_gated  <= gated;
     end
   end
 
-  wire unused = &{1'b0, pos};
+  wire unused = &{1'b0, pos, nz_q};
 
 endmodule
 

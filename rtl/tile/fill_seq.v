@@ -112,51 +112,64 @@ module fill_seq #(
       .last_y (stripe_last_y)
   );
 
-  wire [9:0] y_top = {1'b0, stripe_gy} << stl;
-  wire [9:0] y_end = ({1'b0, stripe_gy} + {7'd0, stripe_lines} - 10'd1) << stl;
-  wire [9:0] x_base = stripe_gx << stl;
-  wire [8:0] x_reach = {2'd0, stripe_width - 7'd1} << stl;  // at most 63 * 4
+  // three steps, the last one for the address of a line below the first
+  reg [1:0] steps;
+  wire a_taken;
+  always @(posedge clk) begin
+    if (rst || start || a_taken) steps <= 2'd0;
+    else steps <= (steps == 2'd3) ? 2'd3 : steps + 2'd1;
+  end
+
+  reg [9:0] p_gx;
+  reg [8:0] p_gy;
+  reg [6:0] p_reach;  // width - 1
+  reg [2:0] p_lines;
+  reg       p_last;
+  always @(posedge clk) begin
+    p_gx    <= stripe_gx;
+    p_gy    <= stripe_gy;
+    p_reach <= stripe_width - 7'd1;
+    p_lines <= stripe_lines;
+    p_last  <= whole || (stripe_last_x && stripe_last_y);
+  end
+
+  wire [9:0] y_top = {1'b0, p_gy} << stl;
+  wire [9:0] y_end = ({1'b0, p_gy} + {7'd0, p_lines} - 10'd1) << stl;
+  wire [9:0] x_base = p_gx << stl;
+  wire [8:0] x_reach = {2'd0, p_reach} << stl;  // at most 63 * 4
   wire [10:0] x_lo = {1'b0, x_base} + {10'd0, ph};
-  wire [10:0] x_hi = x_lo + {2'd0, x_reach};
   wire up_tap = k3_taps && y_top != 10'd0;
   wire left_tap = k3_taps && x_lo != 11'd0;
   wire [10:0] x_first = x_lo - {10'd0, left_tap};
-  wire [10:0] x_last = x_hi + {10'd0, k3_taps && x_hi != n_w - 11'd1};
+  wire [10:0] x_next = x_lo + {2'd0, x_reach} + {10'd0, k3_taps};
+  wire [10:0] x_last = (x_next >= n_w) ? n_w - 11'd1 : x_next;
 
-  // a cycle for what its place asks for, one more for the address of a line below the first
-  reg a_there, a_ready, a_pre, a_last;
+  reg a_pre, a_last;
   reg [9:0] a_first_y, a_last_y, a_top;
   reg [2:0] a_lines;
-  reg [NB-1:0] a_first_s, a_n_last, a_k_last;
-  reg  [TB-1:0] a_shift;
-  reg  [  14:0] a_rows;
-  wire [  14:0] a_product = a_first_y * irl;
-  wire          a_taken;
-
-  always @(posedge clk) begin
-    if (rst || start) begin
-      a_there <= 1'b0;
-      a_ready <= 1'b0;
-    end else begin
-      a_there <= !a_taken;
-      a_ready <= !a_taken && (a_there || whole || stripe_gy == 9'd0);
-    end
-  end
-
+  reg [NB-1:0] a_first_s, a_last_s, a_k_last;
+  reg [TB-1:0] a_shift;
   always @(posedge clk) begin
     a_first_y <= whole ? 10'd0 : y_top - {9'd0, up_tap};
     a_last_y  <= whole ? n_h - 10'd1 : y_end + {9'd0, k3_taps && y_end != n_h - 10'd1};
     a_top     <= y_top;
-    a_lines   <= stripe_lines;
-    a_last    <= whole || (stripe_last_x && stripe_last_y);
+    a_lines   <= p_lines;
+    a_last    <= p_last;
     // the words before the first that gives bytes, the last that does, the last that is read
     a_pre     <= !whole && x_first[10:TB] != {1'b0, x_base[9:TB]};
     a_first_s <= whole ? {NB{1'b0}} : x_first[9:TB];
-    a_n_last  <= x_last[9:TB] - x_first[9:TB];
+    a_last_s  <= x_last[9:TB];
     a_k_last  <= {1'b0, x_reach[8:TB]};
     a_shift   <= whole ? {TB{1'b0}} : x_base[TB-1:0] | {{(TB - 1) {1'b0}}, ph};
-    a_rows    <= (a_there && !whole) ? a_product : 15'd0;
   end
+
+  // rows above the first line; adders, for a multiplier would take one from the array
+  reg  [14:0] a_rows;
+  wire [14:0] y_15 = {5'd0, a_first_y};
+  wire [14:0] rows_low = (irl[0] ? y_15 : 15'd0) + (irl[1] ? y_15 << 1 : 15'd0);
+  wire [14:0] rows_high = (irl[2] ? y_15 << 2 : 15'd0) + (irl[3] ? y_15 << 3 : 15'd0);
+  always @(posedge clk) a_rows <= rows_low + rows_high;
+  wire a_ready = steps == 2'd3 || (steps == 2'd2 && a_first_y == 10'd0);
 
   // ---- the stripe at work
   reg active, c_pre, c_last;
@@ -227,7 +240,7 @@ module fill_seq #(
   wire [AW-1:0] line_at = laddr + line_w;
   wire [AW-1:0] group_at = gaddr + group_w;
   wire [AW-1:0] unit_at = group_next ? group_at : uaddr + unit_w;
-  wire [14:0] a_row = desc[`DESC_SRC] + a_rows;
+  wire [14:0] a_row = desc[`DESC_SRC] + ((steps == 2'd3) ? a_rows : 15'd0);
   wire [AW-1:0] stripe_at = ({{(AW - 15) {1'b0}}, a_row} << (6 - TB)) + {{(AW - NB) {1'b0}}, a_first_s};
 
   always @(posedge clk) begin
@@ -292,7 +305,7 @@ module fill_seq #(
       c_last_y  <= a_last_y;
       c_top     <= a_top;
       c_lines   <= a_lines;
-      c_n_last  <= a_n_last;
+      c_n_last  <= a_last_s - a_first_s;
       c_k_last  <= a_k_last;
       c_shift   <= a_shift;
       y         <= a_first_y;
@@ -357,7 +370,7 @@ module fill_seq #(
     end
   end
 
-  wire unused = &{1'b0, desc, x_first, x_last, dw_last, sub_at, k_quarters, n_quarters, gwl};
+  wire unused = &{1'b0, desc, x_first, x_last, dw_last, irl, sub_at, k_quarters, n_quarters, gwl};
 
 endmodule
 
