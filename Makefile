@@ -29,9 +29,10 @@ ACTIONS ?=
 TESTS   ?=
 SHARE   ?=
 RECORD  ?=
+BASELINE ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
-FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD
+FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE
 VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
   DETECTOR PNG SCALE BIAS REPORT SEEDS SEED JOBS TESTS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
@@ -63,7 +64,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test sweep control regress coverage bench-continuous lint synth synth-check configs clean
+.PHONY: help setup sim stream stalls waves test sweep control regress coverage bench-continuous lint synth synth-check fpga configs clean
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -139,6 +140,11 @@ synth: ## nano mapped to ECP5: LUT, carry, flip-flops, DSP, RAM of every box
 synth-check: ## every configuration elaborated by Yosys: no latch, no loop, one driver a net
 	@scripts/setup.sh
 	@$(OPENKPU) synth --check
+
+fpga: ## CONFIG=nano|small placed and routed for an ECP5 -> reports/fpga (BASELINE=1, RECORD=1)
+	@scripts/setup.sh
+	@$(OPENKPU) fpga --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
+	  $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED)
 
 configs: ## print the README's table of configurations
 	@scripts/setup.sh

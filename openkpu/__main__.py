@@ -24,6 +24,7 @@ COMMANDS = {
     "coverage": ("openkpu.scripts.coverage", "device tests with coverage"),
     "bench-continuous": ("openkpu.scripts.bench_continuous", "what continuous inference saves"),
     "lint": ("openkpu.scripts.lint", "linters of Verilog and Python"),
+    "fpga": ("openkpu.scripts.fpga", "place and route a configuration for an ECP5"),
     "synth": ("openkpu.scripts.synth", "map a configuration to ECP5, or check all"),
     "claims": ("openkpu.scripts.check_claims", "break each claim, see its test fail"),
     "claim-table": ("openkpu.scripts.claim_table", "write docs/claims.md"),

