@@ -31,6 +31,8 @@ def write(folder: Path, **values: object) -> Path:
         ({"n_z": 128}, "n_z = 128, expected a power of two from 2 to 64"),
         ({"n_y": 4, "n_z": 64}, "n_y * n_z = 256 lanes, expected 128"),
         ({"weight_bits": 12}, "weight_bits = 12, expected 8 or 16"),
+        ({"path_bytes": 128}, "path_bytes = 128, expected 16, 32 or 64"),
+        ({"path_bytes": 8}, "path_bytes = 8, expected 16, 32 or 64"),
         ({"ai_ram_rows": 100}, "ai_ram_rows = 100, expected a power of two"),
         ({"ai_ram_rows": 8}, "ai_ram_rows = 8, expected"),
         ({"ai_ram_rows": 65536}, "ai_ram_rows = 65536, expected"),
