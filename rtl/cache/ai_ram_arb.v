@@ -85,8 +85,8 @@ module ai_ram_arb #(
   assign unload_gnt = unload_req && (unload_first || (!fill_req && !window_rfirst));
   wire window_rgnt = host_rd && !fill_gnt && !unload_gnt;
   assign re = fill_gnt || unload_gnt || window_rgnt;
-  wire [20-PB:0] rword = fill_gnt ? fill_word : unload_gnt ? unload_word : window_addr[20:PB];
-  assign raddr = rword[AW-1:0];
+  wire [AW-1:0] window_word = window_addr[PB+:AW];
+  assign raddr = fill_gnt ? fill_word[AW-1:0] : unload_gnt ? unload_word[AW-1:0] : window_word;
 
   // write port
   wire window_wfirst = host_wr && window_urgent;
@@ -95,8 +95,7 @@ module ai_ram_arb #(
   assign load_gnt = load_req && (load_first || (!writeback_req && !window_wfirst));
   wire window_wgnt = host_wr && !writeback_gnt && !load_gnt;
   assign we = writeback_gnt || load_gnt || window_wgnt;
-  wire [20-PB:0] wword = writeback_gnt ? writeback_word : load_gnt ? load_word : window_addr[20:PB];
-  assign waddr = wword[AW-1:0];
+  assign waddr = writeback_gnt ? writeback_word[AW-1:0] : load_gnt ? load_word[AW-1:0] : window_word;
   wire [PATH-1:0] window_be;
   assign wbe   = writeback_gnt ? writeback_be : load_gnt ? load_be : window_be;
   assign wdata = writeback_gnt ? writeback_data : load_gnt ? load_data : {PARTS{window_wdata}};
@@ -148,8 +147,8 @@ module ai_ram_arb #(
     end
   endgenerate
 
-  // window_addr[1:0]: the byte lanes are in window_wstrb
-  wire unused = &{1'b0, window_addr[1:0], fill_word, unload_word, writeback_word, load_word};
+  // the byte lanes are in window_wstrb
+  wire unused = &{1'b0, window_addr, fill_word, unload_word, writeback_word, load_word};
 
 endmodule
 

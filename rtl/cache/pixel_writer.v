@@ -143,14 +143,16 @@ module pixel_writer #(
   endgenerate
 
   // byte enables of the step, whose place and last byte are counted in blocks of 16 bytes
-  wire [5:0] last_byte = {lane, 4'd0} + {{(6 - PB) {1'b0}}, size_m1};
-  wire [15:0] upto = ~(16'hFFFE << last_byte[3:0]);
+  wire [     5:0] last_byte = {lane, 4'd0} + {{(6 - PB) {1'b0}}, size_m1};
+  wire [     3:0] from_block = 4'b1111 << lane;
+  wire [     3:0] below_last = ~(4'b1111 << last_byte[5:4]);
+  wire [     3:0] upto_last = {below_last[2:0], 1'b1};
+  wire [    15:0] upto_byte = ~(16'hFFFE << last_byte[3:0]);
   wire [PATH-1:0] be;
   generate
     for (g = 0; g < PATH / 16; g = g + 1) begin : g_block
-      localparam [1:0] BLOCK = g;
-      wire covered = lane <= BLOCK && BLOCK <= last_byte[5:4];
-      assign be[16*g+:16] = {16{covered}} & (upto | {16{BLOCK != last_byte[5:4]}});
+      wire covered = from_block[g] && upto_last[g];
+      assign be[16*g+:16] = {16{covered}} & (upto_byte | {16{below_last[g]}});
     end
   endgenerate
 
@@ -192,6 +194,9 @@ module pixel_writer #(
   assign load_be = out_be;
   assign load_data = out_data;
   assign busy = filling || out_valid;
+
+  // a narrow word has fewer blocks than four
+  wire unused = &{1'b0, from_block, upto_last, below_last};
 
   generate
     if (PATH < BW) begin : g_illegal

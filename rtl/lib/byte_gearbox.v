@@ -131,7 +131,7 @@ module byte_gearbox #(
 
       for (c = 0; c < COPIES; c = c + 1) begin : g_copy
         localparam [WORD_W-1:0] AHEAD = c;
-        localparam [WORD_W-1:0] BEHIND = c + COPIES;
+        localparam [WORD_W-1:0] BEHIND = AHEAD + COPIES[WORD_W-1:0];
         wire [WORD_W-1:0] raddr = first_word + ((c == 0 && below_first[l]) ? BEHIND : AHEAD);
 
         ram_1r1w_async #(
