@@ -5,7 +5,7 @@
 // How it works: readers are, in order of rank, the tile fill, the result reader and the host;
 // writers are the write-back, the pixel writer and the host. A lower rank that has waited PATIENCE
 // cycles goes first once, because a depthwise layer may use every cycle and would starve it.
-// Host accesses are 32-bit words inside a row.
+// Words have PATH bytes; host accesses are 32-bit words inside one of them.
 // Handshake: a requester holds req until gnt (same cycle); read data is valid in the cycle after
 // gnt. The host holds window_req until the one-cycle window_ack, which carries the read data.
 `resetall
@@ -17,54 +17,59 @@ module ai_ram_arb #(
     parameter ROWS     = 32768,
     // cycles that a lower rank waits at most
     parameter PATIENCE = 8,
-    // width of a row address inside the memory
-    parameter AW       = $clog2(ROWS)
+    // bytes of a word: 16, 32 or 64
+    parameter PATH     = 64,
+    // derived, not to be set: bits of a byte's number in a word, of a word address inside the memory
+    parameter PB       = $clog2(PATH),
+    parameter AW       = $clog2(ROWS) + 6 - PB
 ) (
     // clock and synchronous reset
-    input  wire          clk,
-    input  wire          rst,
+    input  wire              clk,
+    input  wire              rst,
     // tile fill, read
-    input  wire          fill_req,
-    input  wire [  14:0] fill_row,
-    output wire          fill_gnt,
+    input  wire              fill_req,
+    input  wire [   20-PB:0] fill_word,
+    output wire              fill_gnt,
     // result reader, read
-    input  wire          unload_req,
-    input  wire [  14:0] unload_row,
-    output wire          unload_gnt,
+    input  wire              unload_req,
+    input  wire [   20-PB:0] unload_word,
+    output wire              unload_gnt,
     // write-back of the output stage
-    input  wire          writeback_req,
-    input  wire [  14:0] writeback_row,
-    input  wire [  63:0] writeback_be,
-    input  wire [ 511:0] writeback_data,
-    output wire          writeback_gnt,
+    input  wire              writeback_req,
+    input  wire [   20-PB:0] writeback_word,
+    input  wire [  PATH-1:0] writeback_be,
+    input  wire [8*PATH-1:0] writeback_data,
+    output wire              writeback_gnt,
     // pixel writer
-    input  wire          load_req,
-    input  wire [  14:0] load_row,
-    input  wire [  63:0] load_be,
-    input  wire [ 511:0] load_data,
-    output wire          load_gnt,
+    input  wire              load_req,
+    input  wire [   20-PB:0] load_word,
+    input  wire [  PATH-1:0] load_be,
+    input  wire [8*PATH-1:0] load_data,
+    output wire              load_gnt,
     // host window, byte address
-    input  wire          window_req,
-    input  wire          window_we,
-    input  wire [  20:0] window_addr,
-    input  wire [   3:0] window_wstrb,
-    input  wire [  31:0] window_wdata,
-    output reg           window_ack,
-    output wire [  31:0] window_rdata,
+    input  wire              window_req,
+    input  wire              window_we,
+    input  wire [      20:0] window_addr,
+    input  wire [       3:0] window_wstrb,
+    input  wire [      31:0] window_wdata,
+    output reg               window_ack,
+    output wire [      31:0] window_rdata,
     // memory
-    output wire          re,
-    output wire [AW-1:0] raddr,
-    input  wire [ 511:0] rdata,
-    output wire          we,
-    output wire [AW-1:0] waddr,
-    output wire [  63:0] wbe,
-    output wire [ 511:0] wdata
+    output wire              re,
+    output wire [    AW-1:0] raddr,
+    input  wire [8*PATH-1:0] rdata,
+    output wire              we,
+    output wire [    AW-1:0] waddr,
+    output wire [  PATH-1:0] wbe,
+    output wire [8*PATH-1:0] wdata
 );
+
+  // host's words in a word
+  localparam PARTS = PATH / 4;
 
   reg [3:0] unload_wait;
   reg [3:0] load_wait;
   reg [3:0] window_wait;
-  reg [3:0] host_word;  // word of the row that the host reads
 
   // a request that is being acknowledged is not a new one
   wire host_rd = window_req && !window_we && !window_ack;
@@ -80,8 +85,8 @@ module ai_ram_arb #(
   assign unload_gnt = unload_req && (unload_first || (!fill_req && !window_rfirst));
   wire window_rgnt = host_rd && !fill_gnt && !unload_gnt;
   assign re = fill_gnt || unload_gnt || window_rgnt;
-  wire [14:0] rrow = fill_gnt ? fill_row : unload_gnt ? unload_row : window_addr[20:6];
-  assign raddr = rrow[AW-1:0];
+  wire [AW-1:0] window_word = window_addr[PB+:AW];
+  assign raddr = fill_gnt ? fill_word[AW-1:0] : unload_gnt ? unload_word[AW-1:0] : window_word;
 
   // write port
   wire window_wfirst = host_wr && window_urgent;
@@ -90,12 +95,30 @@ module ai_ram_arb #(
   assign load_gnt = load_req && (load_first || (!writeback_req && !window_wfirst));
   wire window_wgnt = host_wr && !writeback_gnt && !load_gnt;
   assign we = writeback_gnt || load_gnt || window_wgnt;
-  wire [14:0] wrow = writeback_gnt ? writeback_row : load_gnt ? load_row : window_addr[20:6];
-  assign waddr = wrow[AW-1:0];
-  assign wbe   = writeback_gnt ? writeback_be : load_gnt ? load_be : {60'd0, window_wstrb} << {window_addr[5:2], 2'b00};
-  assign wdata = writeback_gnt ? writeback_data : load_gnt ? load_data : {16{window_wdata}};
+  assign waddr = writeback_gnt ? writeback_word[AW-1:0] : load_gnt ? load_word[AW-1:0] : window_word;
+  wire [PATH-1:0] window_be;
+  assign wbe   = writeback_gnt ? writeback_be : load_gnt ? load_be : window_be;
+  assign wdata = writeback_gnt ? writeback_data : load_gnt ? load_data : {PARTS{window_wdata}};
 
-  assign window_rdata = rdata[{host_word, 5'd0}+:32];
+  // the 32 bits of a word that the host means, one bit for each; those that it reads
+  wire [PARTS-1:0] part = {{(PARTS - 1) {1'b0}}, 1'b1} << window_addr[PB-1:2];
+  reg  [PARTS-1:0] part_read;
+  genvar g;
+  generate
+    for (g = 0; g < PARTS; g = g + 1) begin : g_part
+      assign window_be[4*g+:4] = window_wstrb & {4{part[g]}};
+    end
+  endgenerate
+
+  reg [31:0] read_part;
+  integer i;
+  always @* begin
+    read_part = 32'd0;
+    for (i = 0; i < PARTS; i = i + 1) begin
+      read_part = read_part | ({32{part_read[i]}} & rdata[32*i+:32]);
+    end
+  end
+  assign window_rdata = read_part;
 
   always @(posedge clk) begin
     if (rst) begin
@@ -112,17 +135,20 @@ module ai_ram_arb #(
   end
 
   always @(posedge clk) begin
-    if (window_rgnt) host_word <= window_addr[5:2];
+    if (window_rgnt) part_read <= part;
   end
 
   generate
     if (ROWS < 16 || ROWS > 32768) begin : g_illegal
       ILLEGAL_AI_RAM_ROWS_16_TO_32768 u_illegal ();
     end
+    if (PATH != 16 && PATH != 32 && PATH != 64) begin : g_illegal_path
+      ILLEGAL_PATH_16_32_OR_64 u_illegal ();
+    end
   endgenerate
 
-  // window_addr[1:0]: the byte lanes are in window_wstrb
-  wire unused = &{1'b0, window_addr[1:0], fill_row, unload_row, writeback_row, load_row};
+  // the byte lanes are in window_wstrb
+  wire unused = &{1'b0, window_addr, fill_word, unload_word, writeback_word, load_word};
 
 endmodule
 

@@ -18,7 +18,10 @@ module data_cache #(
     parameter AHB_W    = 32,
     // cycles that a lower rank waits at most
     parameter PATIENCE = 8,
+    // bytes of a word of the AI RAM, at least those of the bus
+    parameter PATH     = 64,
     // derived, not to be set
+    parameter PB       = $clog2(PATH),
     parameter OW       = $clog2(AHB_W / 8),
     parameter CW       = OW + 1
 ) (
@@ -28,9 +31,9 @@ module data_cache #(
     input  wire                      stop,
     // fill of the tile buffer
     input  wire                      fill_req,
-    input  wire [              14:0] fill_row,
+    input  wire [           20-PB:0] fill_word,
     output wire                      fill_gnt,
-    output wire [             511:0] fill_data,
+    output wire [        8*PATH-1:0] fill_data,
     // output stage
     input  wire                      writeback_req,
     input  wire [`ROWWRITE_BITS-1:0] writeback,
@@ -65,36 +68,37 @@ module data_cache #(
     input  wire                      store_done
 );
 
-  localparam AW = $clog2(ROWS);
+  localparam AW = $clog2(ROWS) + 6 - PB;
 
   wire load_req, load_gnt, unload_req, unload_gnt, load_busy, unload_busy;
-  wire [14:0] load_row, unload_row;
-  wire [63:0] load_be;
-  wire [511:0] load_data, rdata;
+  wire [20-PB:0] load_word, unload_word;
+  wire [PATH-1:0] load_be;
+  wire [8*PATH-1:0] load_data, rdata;
   wire re, we;
   wire [AW-1:0] raddr, waddr;
-  wire [ 63:0] wbe;
-  wire [511:0] wdata;
+  wire [  PATH-1:0] wbe;
+  wire [8*PATH-1:0] wdata;
 
   ai_ram_arb #(
       .ROWS    (ROWS),
-      .PATIENCE(PATIENCE)
+      .PATIENCE(PATIENCE),
+      .PATH    (PATH)
   ) u_arb (
       .clk(clk),
       .rst(rst),
       .fill_req(fill_req),
-      .fill_row(fill_row),
+      .fill_word(fill_word),
       .fill_gnt(fill_gnt),
       .unload_req(unload_req),
-      .unload_row(unload_row),
+      .unload_word(unload_word),
       .unload_gnt(unload_gnt),
       .writeback_req(writeback_req),
-      .writeback_row(writeback[`ROWWRITE_ROW]),
+      .writeback_word(writeback[`ROWWRITE_WORD]),
       .writeback_be(writeback[`ROWWRITE_BE]),
       .writeback_data(writeback[`ROWWRITE_DATA]),
       .writeback_gnt(writeback_gnt),
       .load_req(load_req),
-      .load_row(load_row),
+      .load_word(load_word),
       .load_be(load_be),
       .load_data(load_data),
       .load_gnt(load_gnt),
@@ -115,7 +119,8 @@ module data_cache #(
   );
 
   ai_ram #(
-      .ROWS(ROWS)
+      .ROWS(ROWS),
+      .PATH(PATH)
   ) u_ai_ram (
       .clk(clk),
       .we(we),
@@ -130,7 +135,8 @@ module data_cache #(
   assign fill_data = rdata;
 
   map_mover #(
-      .AHB_W(AHB_W)
+      .AHB_W(AHB_W),
+      .PATH (PATH)
   ) u_mover (
       .clk(clk),
       .rst(rst),
@@ -143,7 +149,7 @@ module data_cache #(
       .pixel_ready(pixel_ready),
       .pixel_beat(pixel_beat),
       .load_req(load_req),
-      .load_row(load_row),
+      .load_word(load_word),
       .load_be(load_be),
       .load_data(load_data),
       .load_gnt(load_gnt),
@@ -155,7 +161,7 @@ module data_cache #(
       .unload_busy(unload_busy),
       .unload_done(unload_done),
       .unload_req(unload_req),
-      .unload_row(unload_row),
+      .unload_word(unload_word),
       .unload_gnt(unload_gnt),
       .unload_data(rdata),
       .result_valid(result_valid),

@@ -2,7 +2,7 @@
 //
 // map_mover: moves feature maps between the AI RAM and the streams of the DMAC.
 //
-// How it works: pixel_writer puts the dense bytes of an input map into AI RAM rows (load);
+// How it works: pixel_writer puts the dense bytes of an input map into words of the AI RAM (load);
 // result_reader reads an output map back as dense bytes (unload), for the storage through the store
 // channel, which is requested as the unload begins, or for the host's result FIFO.
 // Handshake: load_start and unload_start are pulses, load_done and unload_done the answers (the
@@ -16,7 +16,10 @@
 module map_mover #(
     // data width of the bus
     parameter AHB_W = 32,
+    // bytes of a word of the AI RAM, at least those of the bus
+    parameter PATH = 64,
     // derived, not to be set
+    parameter PB = $clog2(PATH),
     parameter OW    = $clog2(AHB_W / 8),
     parameter CW    = OW + 1
 ) (
@@ -33,9 +36,9 @@ module map_mover #(
     output wire                   pixel_ready,
     input  wire [ `BEAT_BITS-1:0] pixel_beat,
     output wire                   load_req,
-    output wire [           14:0] load_row,
-    output wire [           63:0] load_be,
-    output wire [          511:0] load_data,
+    output wire [        20-PB:0] load_word,
+    output wire [       PATH-1:0] load_be,
+    output wire [     8*PATH-1:0] load_data,
     input  wire                   load_gnt,
     // unload: map, place in the storage, to the storage or to the host, whose transfer it is; read
     // port of the AI RAM
@@ -47,9 +50,9 @@ module map_mover #(
     output wire                   unload_busy,
     output wire                   unload_done,
     output wire                   unload_req,
-    output wire [           14:0] unload_row,
+    output wire [        20-PB:0] unload_word,
     input  wire                   unload_gnt,
-    input  wire [          511:0] unload_data,
+    input  wire [     8*PATH-1:0] unload_data,
     // result words for the host
     output wire                   result_valid,
     input  wire                   result_ready,
@@ -65,7 +68,8 @@ module map_mover #(
 );
 
   pixel_writer #(
-      .AHB_W(AHB_W)
+      .AHB_W(AHB_W),
+      .PATH (PATH)
   ) u_load (
       .clk(clk),
       .rst(rst),
@@ -81,7 +85,7 @@ module map_mover #(
       .pixel_off(pixel_beat[`BEAT_OFF]),
       .pixel_cnt(pixel_beat[`BEAT_CNT]),
       .load_req(load_req),
-      .load_row(load_row),
+      .load_word(load_word),
       .load_be(load_be),
       .load_data(load_data),
       .load_gnt(load_gnt),
@@ -120,7 +124,8 @@ module map_mover #(
   assign unload_done = (read_over || read_done) && (!unload_store || store_over || store_done);
 
   result_reader #(
-      .AHB_W(AHB_W)
+      .AHB_W(AHB_W),
+      .PATH (PATH)
   ) u_unload (
       .clk(clk),
       .rst(rst),
@@ -132,7 +137,7 @@ module map_mover #(
       .width_m1(unload_map[`MAP_WIDTH_M1]),
       .dest(unload_store),
       .unload_req(unload_req),
-      .unload_row(unload_row),
+      .unload_word(unload_word),
       .unload_gnt(unload_gnt),
       .unload_data(unload_data),
       .result_valid(result_valid),

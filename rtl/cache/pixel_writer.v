@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pixel_writer: writes the pixel stream (dense bytes, c, y, x order) into rows of the AI RAM.
+// pixel_writer: writes the pixel stream (dense bytes, c, y, x order) into words of the AI RAM.
 //
-// How it works: a byte gearbox aligns the stream to pieces of one bus word, which fill a row
-// register; a filled step of the row sequencer moves to the output register with its byte enables,
+// How it works: a byte gearbox aligns the stream to pieces of one bus word, which fill a word of
+// PATH bytes; a filled step of the row sequencer moves to the output register with its byte enables,
 // while the next one is being filled. Bytes of a row that no pixel covers are not touched.
 // Handshake: start (one cycle, ignored while busy) begins a map; pixel_ready only while busy, bytes
-// beyond the map wait for the next start. A row is offered with load_req until the cycle with
-// load_gnt. done pulses after the last row was accepted. stop (level or pulse) drops everything.
+// beyond the map wait for the next start. A word is offered with load_req until the cycle with
+// load_gnt. done pulses after the last word was accepted. stop (level or pulse) drops everything.
 
 `resetall
 `timescale 1ns / 1ps
@@ -16,63 +16,66 @@
 module pixel_writer #(
     // data width of the bus
     parameter AHB_W = 32,
+    // bytes of a word of the AI RAM, at least those of the bus
+    parameter PATH = 64,
     // derived, not to be set
+    parameter PB = $clog2(PATH),
     parameter OW = $clog2(AHB_W / 8),
     parameter CW = OW + 1
 ) (
     // clock, synchronous reset, stop
-    input  wire             clk,
-    input  wire             rst,
-    input  wire             stop,
+    input  wire              clk,
+    input  wire              rst,
+    input  wire              stop,
     // map to load: first row, channels - 1, height - 1, width - 1
-    input  wire             start,
-    input  wire [     14:0] base_row,
-    input  wire [      9:0] chans_m1,
-    input  wire [      8:0] height_m1,
-    input  wire [      9:0] width_m1,
+    input  wire              start,
+    input  wire [      14:0] base_row,
+    input  wire [       9:0] chans_m1,
+    input  wire [       8:0] height_m1,
+    input  wire [       9:0] width_m1,
     // pixel stream of the DMAC
-    input  wire             pixel_valid,
-    output wire             pixel_ready,
-    input  wire [AHB_W-1:0] pixel_data,
-    input  wire [   OW-1:0] pixel_off,
-    input  wire [   CW-1:0] pixel_cnt,
+    input  wire              pixel_valid,
+    output wire              pixel_ready,
+    input  wire [ AHB_W-1:0] pixel_data,
+    input  wire [    OW-1:0] pixel_off,
+    input  wire [    CW-1:0] pixel_cnt,
     // write port of the AI RAM
-    output wire             load_req,
-    output wire [     14:0] load_row,
-    output wire [     63:0] load_be,
-    output wire [    511:0] load_data,
-    input  wire             load_gnt,
+    output wire              load_req,
+    output wire [   20-PB:0] load_word,
+    output wire [  PATH-1:0] load_be,
+    output wire [8*PATH-1:0] load_data,
+    input  wire              load_gnt,
     // state
-    output wire             busy,
-    output reg              done
+    output wire              busy,
+    output reg               done
 );
 
   localparam BW = AHB_W / 8;
-  localparam SLOTS = 64 / BW;
-  localparam SW = $clog2(SLOTS);
+  localparam SLOTS = PATH / BW;
   localparam LVL_W = $clog2(3 * BW + 1);
   localparam TAKE_W = $clog2(BW + 1);
-  localparam [6:0] BW_C = BW[6:0];
+  localparam [CW-1:0] BW_C = BW[CW-1:0];
 
-  // filling: steps are still to be taken from the sequencer; out_valid: a row waits for its grant
-  reg          filling;
-  reg          out_valid;
-  reg          out_last;
-  reg  [ 14:0] out_row;
-  reg  [ 63:0] out_be;
-  reg  [511:0] out_data;
-  reg  [511:0] row_data;
-  // bytes of the present step that are in the row register
-  reg  [  6:0] fill;
+  // filling: steps are still to be taken from the sequencer; out_valid: a word waits for its grant
+  reg               filling;
+  reg               out_valid;
+  reg               out_last;
+  reg  [   20-PB:0] out_word;
+  reg  [  PATH-1:0] out_be;
+  reg  [8*PATH-1:0] out_data;
+  // whole bus words of the present step that are there already
+  reg  [    PB-1:0] fill;
 
-  wire         go = start && !busy;
-  wire         step;
-  wire [ 14:0] row;
-  wire [  1:0] lane;
-  wire [  6:0] len;
-  wire         last;
+  wire              go = start && !busy;
+  wire              step;
+  wire [   20-PB:0] word;
+  wire [       1:0] lane;
+  wire [    PB-1:0] size_m1;
+  wire              last;
 
-  row_sequencer u_sequencer (
+  row_sequencer #(
+      .PATH(PATH)
+  ) u_sequencer (
       .clk(clk),
       .start(go),
       .base_row(base_row),
@@ -80,9 +83,9 @@ module pixel_writer #(
       .height_m1(height_m1),
       .width_m1(width_m1),
       .next(step),
-      .row(row),
+      .word(word),
       .lane(lane),
-      .len(len),
+      .size_m1(size_m1),
       .last(last)
   );
 
@@ -109,53 +112,60 @@ module pixel_writer #(
   );
 
   // a piece is a whole bus word, or the end of the step
-  wire [   6:0] left = len - fill;
-  wire          final_piece = (left <= BW_C);
-  wire [   6:0] want = final_piece ? left : BW_C;
-  wire          there = ({{(7 - LVL_W) {1'b0}}, avail} >= want);
+  wire          final_piece = (fill == size_m1 >> OW);
+  wire [CW-1:0] want = final_piece ? {1'b0, size_m1[OW-1:0]} + {{OW{1'b0}}, 1'b1} : BW_C;
+  wire          there = (avail >= {{(LVL_W - CW) {1'b0}}, want});
   wire          out_free = !out_valid || load_gnt;
   wire          use_piece = filling && there && (!final_piece || out_free);
-  wire [   5:0] place = fill[5:0] | {lane, 4'd0};
-  wire [SW-1:0] slot = place[5:OW];
 
   assign take = use_piece ? want[TAKE_W-1:0] : {TAKE_W{1'b0}};
   assign step = use_piece && final_piece;
   assign pixel_ready = filling && gb_ready;
 
-  // row with the present piece put in
-  reg     [511:0] row_data_next;
-  integer         i;
-  always @* begin
-    row_data_next = row_data;
-    for (i = 0; i < SLOTS; i = i + 1) begin
-      if (slot == i[SW-1:0]) begin
-        row_data_next[AHB_W*i+:AHB_W] = piece;
+  // the word with the present piece put in
+  wire [PB-1:0] slot = fill | {{(PB - 2) {1'b0}}, lane} << (4 - OW);
+  wire [8*PATH-1:0] filled;
+  genvar g;
+  generate
+    for (g = 0; g < SLOTS; g = g + 1) begin : g_slot
+      localparam [PB-1:0] SLOT = g;
+      wire here = slot == SLOT;
+      reg [AHB_W-1:0] kept;
+      always @(posedge clk) begin
+        if (rst) begin
+          kept <= {AHB_W{1'b0}};
+        end else if (use_piece && here) begin
+          kept <= piece;
+        end
       end
+      assign filled[g*AHB_W+:AHB_W] = here ? piece : kept;
     end
-  end
+  endgenerate
 
-  // byte enables of the step: len ones from its lane on
-  wire [63:0] ones = ~(64'hFFFF_FFFF_FFFF_FFFE << (len - 7'd1));
-  wire [63:0] be = ones << {lane, 4'd0};
+  // byte enables of the step, whose place and last byte are counted in blocks of 16 bytes
+  wire [     5:0] last_byte = {lane, 4'd0} + {{(6 - PB) {1'b0}}, size_m1};
+  wire [     3:0] from_block = 4'b1111 << lane;
+  wire [     3:0] below_last = ~(4'b1111 << last_byte[5:4]);
+  wire [     3:0] upto_last = {below_last[2:0], 1'b1};
+  wire [    15:0] upto_byte = ~(16'hFFFE << last_byte[3:0]);
+  wire [PATH-1:0] be;
+  generate
+    for (g = 0; g < PATH / 16; g = g + 1) begin : g_block
+      wire covered = from_block[g] && upto_last[g];
+      assign be[16*g+:16] = {16{covered}} & (upto_byte | {16{below_last[g]}});
+    end
+  endgenerate
 
   always @(posedge clk) begin
     if (rst || stop) begin
       filling <= 1'b0;
-      fill <= 7'd0;
+      fill <= {PB{1'b0}};
     end else if (go) begin
       filling <= 1'b1;
-      fill <= 7'd0;
+      fill <= {PB{1'b0}};
     end else if (use_piece) begin
       filling <= !(final_piece && last);
-      fill <= final_piece ? 7'd0 : fill + BW_C;
-    end
-  end
-
-  always @(posedge clk) begin
-    if (rst) begin
-      row_data <= 512'd0;
-    end else if (use_piece) begin
-      row_data <= row_data_next;
+      fill <= final_piece ? {PB{1'b0}} : fill + {{(PB - 1) {1'b0}}, 1'b1};
     end
   end
 
@@ -163,30 +173,36 @@ module pixel_writer #(
     if (rst || stop) begin
       out_valid <= 1'b0;
       out_last <= 1'b0;
-      out_row <= 15'd0;
-      out_be <= 64'd0;
-      out_data <= 512'd0;
+      out_word <= {(21 - PB) {1'b0}};
+      out_be <= {PATH{1'b0}};
+      out_data <= {8 * PATH{1'b0}};
       done <= 1'b0;
     end else begin
       done <= load_req && load_gnt && out_last;
       out_valid <= step || (out_valid && !load_gnt);
       if (step) begin
         out_last <= last;
-        out_row  <= row;
+        out_word <= word;
         out_be   <= be;
-        out_data <= row_data_next;
+        out_data <= filled;
       end
     end
   end
 
   assign load_req = out_valid;
-  assign load_row = out_row;
+  assign load_word = out_word;
   assign load_be = out_be;
   assign load_data = out_data;
   assign busy = filling || out_valid;
 
-  // pieces start at whole bus words of a row
-  wire _unused_ok = &{1'b0, place[OW-1:0]};
+  // a narrow word has fewer blocks than four
+  wire unused = &{1'b0, from_block, upto_last, below_last};
+
+  generate
+    if (PATH < BW) begin : g_illegal
+      ILLEGAL_PATH_BELOW_THE_BUS u_illegal ();
+    end
+  endgenerate
 
 endmodule
 

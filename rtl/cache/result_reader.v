@@ -2,12 +2,13 @@
 //
 // result_reader: reads a feature map from the AI RAM and emits it as dense bytes, c, y, x order.
 //
-// How it works: the row sequencer asks for the rows; a row that was read waits in a buffer of one
-// until the row at work has been cut into bus words; these go through a byte gearbox, which closes
-// the gaps between the lines. The last word is zero padded.
+// How it works: the row sequencer asks for words of PATH bytes. They go into two registers in turn:
+// while one is cut into bus words, the other waits. A line begins at a multiple of 16 bytes, so the
+// bus words of it are whole ones of its word; nothing is shifted. They go through a byte gearbox,
+// which closes the gaps between the lines. The last word is zero padded.
 // Handshake: start (one cycle, ignored while busy) begins a map; dest 0 sends 64-bit words to
 // result_*, dest 1 bus words to store_*. unload_req is held until unload_gnt, and the data of the
-// row are taken in the next cycle. done pulses after the last word was accepted. stop (level or
+// word are taken in the next cycle. done pulses after the last word was accepted. stop (level or
 // pulse) ends everything at once.
 
 `resetall
@@ -16,72 +17,84 @@
 
 module result_reader #(
     // data width of the bus
-    parameter AHB_W = 32
+    parameter AHB_W = 32,
+    // bytes of a word of the AI RAM, at least those of the bus
+    parameter PATH = 64,
+    // derived, not to be set
+    parameter PB = $clog2(PATH)
 ) (
     // clock, synchronous reset, stop
-    input  wire             clk,
-    input  wire             rst,
-    input  wire             stop,
+    input  wire              clk,
+    input  wire              rst,
+    input  wire              stop,
     // map to send: first row, channels - 1, height - 1, width - 1; where to
-    input  wire             start,
-    input  wire [     14:0] base_row,
-    input  wire [      9:0] chans_m1,
-    input  wire [      8:0] height_m1,
-    input  wire [      9:0] width_m1,
-    input  wire             dest,
+    input  wire              start,
+    input  wire [      14:0] base_row,
+    input  wire [       9:0] chans_m1,
+    input  wire [       8:0] height_m1,
+    input  wire [       9:0] width_m1,
+    input  wire              dest,
     // read port of the AI RAM
-    output wire             unload_req,
-    output wire [     14:0] unload_row,
-    input  wire             unload_gnt,
-    input  wire [    511:0] unload_data,
+    output wire              unload_req,
+    output wire [   20-PB:0] unload_word,
+    input  wire              unload_gnt,
+    input  wire [8*PATH-1:0] unload_data,
     // to the result FIFO of the host
-    output wire             result_valid,
-    input  wire             result_ready,
-    output wire [     63:0] result_data,
+    output wire              result_valid,
+    input  wire              result_ready,
+    output wire [      63:0] result_data,
     // to the write channel of the DMAC
-    output wire             store_valid,
-    input  wire             store_ready,
-    output wire [AHB_W-1:0] store_data,
+    output wire              store_valid,
+    input  wire              store_ready,
+    output wire [ AHB_W-1:0] store_data,
     // state
-    output reg              busy,
-    output reg              done
+    output reg               busy,
+    output reg               done
 );
 
   localparam BW = AHB_W / 8;
   localparam OW = $clog2(BW);
   localparam CW = OW + 1;
   localparam OB = (BW > 8) ? BW : 8;
+  localparam UNIT = (BW < 8) ? BW : 8;
   localparam LVL_W = $clog2(OB + 2 * BW + 1);
   localparam TAKE_W = $clog2(OB + 1);
-  localparam [6:0] BW_C = BW[6:0];
+  localparam SLOTS = PATH / BW;
+  localparam [CW-1:0] BW_C = BW[CW-1:0];
   localparam [LVL_W-1:0] BUS_L = BW[LVL_W-1:0];
   localparam [LVL_W-1:0] HOST_L = 8;
+  // what is known of a step: last of the map, bytes of its last bus word - 1, block of 16 bytes where
+  // it begins, bus words - 1 (PB bits hold them)
+  localparam INFO_W = 1 + OW + 2 + PB;
 
   // -------------------------------------------------------------------------------------------
-  // reading rows: one may be on its way, one may wait in the buffer
+  // reading: one word may be on its way, one may wait; cut_*: the one at work
   // -------------------------------------------------------------------------------------------
-  reg          dest_now;
-  reg          asking;
-  reg          flight;
-  reg  [  7:0] flight_info;
-  reg  [  1:0] flight_lane;
-  reg          buf_valid;
-  reg  [511:0] held;
-  reg  [  7:0] buf_info;
-  reg          cut_valid;
-  reg  [511:0] cut;
-  reg  [  7:0] cut_info;
+  reg               dest_now;
+  reg               asking;
+  reg               flight;
+  reg  [INFO_W-1:0] flight_info;
+  reg               wait_valid;
+  reg  [INFO_W-1:0] wait_info;
+  reg               cut_valid;
+  reg               cut_last;
+  reg  [    OW-1:0] cut_size;
+  reg  [    PB-1:0] cut_left;
+  // the two registers: which one the next word goes to, which one is at work
+  reg               into;
+  reg               from;
 
   // the last word is accepted in this cycle
-  wire         finish;
-  wire         go = start && !busy;
-  wire         step = unload_req && unload_gnt;
-  wire [ 14:0] row;
-  wire [  1:0] lane;
-  wire [  6:0] len;
-  wire         last;
+  wire              finish;
+  wire              go = start && !busy;
+  wire              step = unload_req && unload_gnt;
+  wire [       1:0] lane;
+  wire [    PB-1:0] size_m1;
+  wire              last;
 
-  row_sequencer u_sequencer (
+  row_sequencer #(
+      .PATH(PATH)
+  ) u_sequencer (
       .clk(clk),
       .start(go),
       .base_row(base_row),
@@ -89,26 +102,22 @@ module result_reader #(
       .height_m1(height_m1),
       .width_m1(width_m1),
       .next(step),
-      .row(row),
+      .word(unload_word),
       .lane(lane),
-      .len(len),
+      .size_m1(size_m1),
       .last(last)
   );
 
-  // row at work: {last, bytes left}
-  wire       gb_ready;
-  wire [6:0] cut_left = cut_info[6:0];
-  wire       cut_last = cut_info[7];
-  wire       final_slot = (cut_left <= BW_C);
-  wire       use_slot = cut_valid && gb_ready;
-  wire       cut_free = !cut_valid || (use_slot && final_slot);
-  wire       buf_free = !buf_valid || cut_free;
+  wire [INFO_W-1:0] info = {last, size_m1[OW-1:0], lane, size_m1 >> OW};
 
-  assign unload_req = asking && !flight && buf_free;
-  assign unload_row = row;
+  wire gb_ready;
+  wire final_slot = (cut_left == {PB{1'b0}});
+  wire use_slot = cut_valid && gb_ready;
+  wire cut_free = !cut_valid || (use_slot && final_slot);
+  wire room = !wait_valid || cut_free;
 
-  // the row that arrives, its first valid byte moved to byte 0
-  wire [511:0] arrived = unload_data >> {flight_lane, 7'd0};
+  // a word of one bus word is asked for in every cycle: what is on its way finds the first place
+  assign unload_req = asking && (!flight || (SLOTS == 1 && cut_free && !wait_valid)) && room;
 
   always @(posedge clk) begin
     if (rst || stop) begin
@@ -116,8 +125,7 @@ module result_reader #(
       dest_now <= 1'b0;
       asking <= 1'b0;
       flight <= 1'b0;
-      flight_info <= 8'd0;
-      flight_lane <= 2'd0;
+      flight_info <= {INFO_W{1'b0}};
     end else if (go) begin
       busy <= 1'b1;
       dest_now <= dest;
@@ -128,44 +136,77 @@ module result_reader #(
       asking <= asking && !(step && last);
       flight <= step;
       if (step) begin
-        flight_info <= {last, len};
-        flight_lane <= lane;
+        flight_info <= info;
       end
     end
   end
 
-  // a row goes straight to work when nothing is in front of it
-  wire to_cut = flight && cut_free && !buf_valid;
+  wire [INFO_W-1:0] next_info = wait_valid ? wait_info : flight_info;
+
+  // a word goes straight to work when nothing is in front of it
+  wire to_cut = flight && cut_free && !wait_valid;
 
   always @(posedge clk) begin
     if (rst || stop) begin
-      buf_valid <= 1'b0;
-      held <= 512'd0;
-      buf_info <= 8'd0;
-      cut_valid <= 1'b0;
-      cut <= 512'd0;
-      cut_info <= 8'd0;
+      wait_valid <= 1'b0;
+      wait_info  <= {INFO_W{1'b0}};
+      into       <= 1'b0;
+      from       <= 1'b0;
+      cut_valid  <= 1'b0;
+      cut_last   <= 1'b0;
+      cut_size   <= {OW{1'b0}};
+      cut_left   <= {PB{1'b0}};
     end else begin
-      buf_valid <= (flight && !to_cut) || (buf_valid && !cut_free);
+      wait_valid <= (flight && !to_cut) || (wait_valid && !cut_free);
+      into       <= flight ? !into : into;
+      from       <= (use_slot && final_slot) ? !from : from;
       if (flight && !to_cut) begin
-        held <= arrived;
-        buf_info <= flight_info;
+        wait_info <= flight_info;
       end
       if (cut_free) begin
-        cut_valid <= buf_valid || flight;
-        cut <= buf_valid ? held : arrived;
-        cut_info <= buf_valid ? buf_info : flight_info;
+        cut_valid <= wait_valid || flight;
+        cut_last  <= next_info[INFO_W-1];
+        cut_size  <= next_info[PB+2+:OW];
+        cut_left  <= next_info[PB-1:0];
       end else if (use_slot) begin
-        cut <= cut >> AHB_W;
-        cut_info <= {cut_last, cut_left - BW_C};
+        cut_left <= cut_left - {{(PB - 1) {1'b0}}, 1'b1};
       end
+    end
+  end
+
+  // both registers side by side, and the bus word of them that is next
+  reg [8*PATH-1:0] held0;
+  reg [8*PATH-1:0] held1;
+  always @(posedge clk) begin
+    if (flight && !into) held0 <= unload_data;
+    if (flight && into) held1 <= unload_data;
+  end
+
+  // one bit for each, as a wide choice is fast and small that way
+  reg [2*SLOTS-1:0] pick;
+  wire [PB-1:0] next_slot = {{(PB - 2) {1'b0}}, next_info[PB+:2]} << (4 - OW);
+  wire next_from = (use_slot && final_slot) ? !from : from;
+  always @(posedge clk) begin
+    if (cut_free) begin
+      pick <= {{(2 * SLOTS - 1) {1'b0}}, 1'b1} << (next_from ? next_slot + SLOTS[PB-1:0] : next_slot);
+    end else if (use_slot) begin
+      pick <= pick << 1;
+    end
+  end
+  wire [16*PATH-1:0] both = {held1, held0};
+  reg [AHB_W-1:0] cut_data;
+  integer i;
+  always @* begin
+    cut_data = {AHB_W{1'b0}};
+    for (i = 0; i < 2 * SLOTS; i = i + 1) begin
+      cut_data = cut_data | ({AHB_W{pick[i]}} & both[AHB_W*i+:AHB_W]);
     end
   end
 
   // -------------------------------------------------------------------------------------------
   // packing
   // -------------------------------------------------------------------------------------------
-  wire [    CW-1:0] cut_cnt = final_slot ? cut_left[CW-1:0] : BW_C[CW-1:0];
+  wire [    CW-1:0] cut_cnt = final_slot ? {1'b0, cut_size} + {{OW{1'b0}}, 1'b1} : BW_C;
   wire [ LVL_W-1:0] avail;
   wire [  8*OB-1:0] window;
   wire [TAKE_W-1:0] take;
@@ -174,14 +215,15 @@ module result_reader #(
 
   byte_gearbox #(
       .IN_BYTES (BW),
-      .OUT_BYTES(OB)
+      .OUT_BYTES(OB),
+      .UNIT     (UNIT)
   ) u_gearbox (
       .clk     (clk),
       .rst     (rst),
-      .flush   (stop),
+      .flush   (stop || go),
       .in_valid(cut_valid),
       .in_ready(gb_ready),
-      .in_data (cut[AHB_W-1:0]),
+      .in_data (cut_data),
       .in_off  ({OW{1'b0}}),
       .in_cnt  (cut_cnt),
       .avail   (avail),
@@ -211,6 +253,12 @@ module result_reader #(
       done <= finish;
     end
   end
+
+  generate
+    if (PATH < BW) begin : g_illegal
+      ILLEGAL_PATH_BELOW_THE_BUS u_illegal ();
+    end
+  endgenerate
 
 endmodule
 

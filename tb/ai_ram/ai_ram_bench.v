@@ -9,30 +9,32 @@ module ai_ram_bench #(
     // as in ai_ram_arb
     parameter ROWS     = 64,
     parameter PATIENCE = 8,
-    parameter AW       = $clog2(ROWS)
+    parameter PATH     = 64,
+    parameter PB       = $clog2(PATH),
+    parameter AW       = $clog2(ROWS) + 6 - PB
 ) (
     // clock and synchronous reset
     input  wire          clk,
     input  wire          rst,
     // tile fill, read
     input  wire          fill_req,
-    input  wire [  14:0] fill_row,
+    input  wire [20-PB:0] fill_word,
     output wire          fill_gnt,
     // result reader, read
     input  wire          unload_req,
-    input  wire [  14:0] unload_row,
+    input  wire [20-PB:0] unload_word,
     output wire          unload_gnt,
     // write-back
     input  wire          writeback_req,
-    input  wire [  14:0] writeback_row,
-    input  wire [  63:0] writeback_be,
-    input  wire [ 511:0] writeback_data,
+    input  wire [20-PB:0] writeback_word,
+    input  wire [PATH-1:0] writeback_be,
+    input  wire [8*PATH-1:0] writeback_data,
     output wire          writeback_gnt,
     // pixel writer
     input  wire          load_req,
-    input  wire [  14:0] load_row,
-    input  wire [  63:0] load_be,
-    input  wire [ 511:0] load_data,
+    input  wire [20-PB:0] load_word,
+    input  wire [PATH-1:0] load_be,
+    input  wire [8*PATH-1:0] load_data,
     output wire          load_gnt,
     // host window
     input  wire          window_req,
@@ -43,33 +45,34 @@ module ai_ram_bench #(
     output wire          window_ack,
     output wire [  31:0] window_rdata,
     // read data of the memory
-    output wire [ 511:0] rdata
+    output wire [8*PATH-1:0] rdata
 );
 
   wire re, we;
   wire [AW-1:0] raddr, waddr;
-  wire [63:0] wbe;
-  wire [511:0] wdata;
+  wire [PATH-1:0] wbe;
+  wire [8*PATH-1:0] wdata;
 
   ai_ram_arb #(
       .ROWS    (ROWS),
-      .PATIENCE(PATIENCE)
+      .PATIENCE(PATIENCE),
+      .PATH(PATH)
   ) u_arb (
       .clk     (clk),
       .rst     (rst),
       .fill_req  (fill_req),
-      .fill_row  (fill_row),
+      .fill_word  (fill_word),
       .fill_gnt  (fill_gnt),
       .unload_req  (unload_req),
-      .unload_row  (unload_row),
+      .unload_word  (unload_word),
       .unload_gnt  (unload_gnt),
       .writeback_req  (writeback_req),
-      .writeback_row  (writeback_row),
+      .writeback_word  (writeback_word),
       .writeback_be   (writeback_be),
       .writeback_data (writeback_data),
       .writeback_gnt  (writeback_gnt),
       .load_req  (load_req),
-      .load_row  (load_row),
+      .load_word  (load_word),
       .load_be   (load_be),
       .load_data (load_data),
       .load_gnt  (load_gnt),
@@ -90,7 +93,8 @@ module ai_ram_bench #(
   );
 
   ai_ram #(
-      .ROWS(ROWS)
+      .ROWS(ROWS),
+      .PATH(PATH)
   ) u_ram (
       .clk  (clk),
       .we   (we),

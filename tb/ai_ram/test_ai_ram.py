@@ -12,23 +12,22 @@ from openkpu.tb.simrun import run
 
 REQUESTS = ("fill_req", "unload_req", "writeback_req", "load_req", "window_req")
 OTHERS = (
-    "fill_row",
-    "unload_row",
-    "writeback_row",
+    "fill_word",
+    "unload_word",
+    "writeback_word",
     "writeback_be",
     "writeback_data",
-    "load_row",
+    "load_word",
     "load_be",
     "load_data",
 )
 OTHERS += ("window_we", "window_addr", "window_wstrb", "window_wdata")
-MASK = (1 << 512) - 1
 
 
 def spread(be: int, bits: int = 8) -> int:
     """Bit mask of byte enables."""
     total = 0
-    for i in range(64):
+    for i in range(be.bit_length()):
         if be >> i & 1:
             total |= ((1 << bits) - 1) << (i * bits)
     return total
@@ -50,23 +49,26 @@ class Port:
 class Bench:
     def __init__(self, dut, rates: dict[str, float]) -> None:
         self.dut = dut
-        self.rows = int(dut.ROWS.value)
+        self.path = int(dut.PATH.value)
+        self.words = int(dut.ROWS.value) * 64 // self.path
         self.patience = int(dut.PATIENCE.value)
         self.ports = {n: Port(n, p) for n, p in rates.items()}
-        self.memory = [None] * self.rows
+        self.memory = [0] * self.words
 
     def _request(self, port: Port) -> None:
-        """A new request; rows few enough that reads meet writes."""
-        row = random.randrange(min(self.rows, 12)) + random.choice((0, self.rows - 12))
+        """A new request; words few enough that reads meet writes."""
+        path = self.path
+        word = random.randrange(12) + random.choice((0, self.words - 12))
         if port.name in ("fill", "unload"):
-            port.fields = {"row": row}
+            port.fields = {"word": word}
         elif port.name in ("writeback", "load"):
-            be = random.choice((random.getrandbits(64), (1 << 64) - 1, 1 << random.randrange(64)))
-            port.fields = {"row": row, "be": be, "data": random.getrandbits(512)}
+            some, one = random.getrandbits(path), 1 << random.randrange(path)
+            be = random.choice((some, (1 << path) - 1, one))
+            port.fields = {"word": word, "be": be, "data": random.getrandbits(8 * path)}
         else:
             port.fields = {
                 "we": random.getrandbits(1),
-                "addr": row * 64 + random.randrange(64),
+                "addr": word * path + random.randrange(path),
                 "wstrb": random.choice((15, random.getrandbits(4))),
                 "wdata": random.getrandbits(32),
             }
@@ -81,9 +83,9 @@ class Bench:
                 self._request(port)
             getattr(self.dut, f"{port.name}_req").value = int(port.asks)
 
-    def _write(self, row: int, be: int, data: int) -> None:
+    def _write(self, word: int, be: int, data: int) -> None:
         mask = spread(be)
-        self.memory[row] = (self.memory[row] & ~mask & MASK) | (data & mask)
+        self.memory[word] = (self.memory[word] & ~mask) | (data & mask)
 
     def _rank(self, asked: dict[str, bool], granted: dict[str, bool], order: list[str]) -> None:
         """Of those who ask the first rank goes, unless a lower one has waited too long."""
@@ -97,7 +99,7 @@ class Bench:
         assert got == [due], f"{got} was served, {due} is due of {users}"
 
     def arbitrate(self) -> tuple[str, int] | None:
-        """Check the grants of this cycle, update the model; (reader, row data) for the next."""
+        """Check the grants of this cycle, update the model; (reader, data of its word) for the next."""
         dut, ports = self.dut, self.ports
         acked = int(dut.window_ack.value)
         host = ports["window"]
@@ -124,20 +126,20 @@ class Bench:
         assert not late or granted["window_rd"] or granted["window_wr"]
         host_now = granted["window_rd"] or granted["window_wr"]
         read = None
-        row = host.fields.get("addr", 0) // 64
+        host_word, host_byte = divmod(host.fields.get("addr", 0), self.path)
+        host_part = host_byte // 4
         for n in ("fill", "unload"):
             if granted[n]:
-                read = n, self.memory[ports[n].fields["row"]]
+                read = n, self.memory[ports[n].fields["word"]]
         if granted["window_rd"]:
-            word = host.fields["addr"] % 64 // 4
-            read = "window", self.memory[row] >> (32 * word) & 0xFFFFFFFF
+            read = "window", self.memory[host_word] >> (32 * host_part) & 0xFFFFFFFF
         for n in ("writeback", "load"):
             if granted[n]:
                 f = ports[n].fields
-                self._write(f["row"], f["be"], f["data"])
+                self._write(f["word"], f["be"], f["data"])
         if granted["window_wr"]:
-            at = host.fields["addr"] % 64 // 4
-            self._write(row, host.fields["wstrb"] << (4 * at), self._lanes(host))
+            be = host.fields["wstrb"] << (4 * host_part)
+            self._write(host_word, be, host.fields["wdata"] << (32 * host_part))
         for n, p in ports.items():
             served = host_now if n == "window" else granted[n]
             if p.asks and not (n == "window" and acked):
@@ -149,19 +151,16 @@ class Bench:
         self.expect_ack = host_now
         return read
 
-    @staticmethod
-    def _lanes(host: Port) -> int:
-        return sum(host.fields["wdata"] << (32 * i) for i in range(16))
-
     async def fill(self) -> None:
         """Known contents, through the write-back port."""
-        for row in range(self.rows):
-            data = random.getrandbits(512)
-            self.dut.writeback_req.value, self.dut.writeback_row.value = 1, row
-            self.dut.writeback_be.value, self.dut.writeback_data.value = (1 << 64) - 1, data
+        for word in range(self.words):
+            data = random.getrandbits(8 * self.path)
+            self.dut.writeback_req.value, self.dut.writeback_word.value = 1, word
+            self.dut.writeback_be.value = (1 << self.path) - 1
+            self.dut.writeback_data.value = data
             await RisingEdge(self.dut.clk)
             assert int(self.dut.writeback_gnt.value)
-            self.memory[row] = data
+            self.memory[word] = data
         self.dut.writeback_req.value = 0
 
     async def play(self, cycles: int) -> None:
@@ -211,9 +210,13 @@ async def six_users(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sim", "rows", "patience"), [("icarus", 64, 8), ("icarus", 128, 3), ("verilator", 64, 8)]
+    ("sim", "path", "rows", "patience"),
+    [
+        *(("icarus", 64, 64, 8), ("icarus", 64, 128, 3), ("verilator", 64, 64, 8)),
+        *(("icarus", 16, 64, 8), ("icarus", 32, 32, 3), ("verilator", 16, 16, 8)),
+    ],
 )
-def test_ai_ram(sim: str, rows: int, patience: int) -> None:
+def test_ai_ram(sim: str, path: int, rows: int, patience: int) -> None:
     sources = ["tb/ai_ram/ai_ram_bench.v", "rtl/cache/ai_ram.v", "rtl/cache/ai_ram_arb.v"]
-    params = {"ROWS": rows, "PATIENCE": patience}
+    params = {"ROWS": rows, "PATIENCE": patience, "PATH": path}
     run(sim, "ai_ram_bench", sources, "tb.ai_ram.test_ai_ram", params=params)

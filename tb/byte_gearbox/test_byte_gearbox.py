@@ -23,6 +23,7 @@ async def reset(dut) -> None:
 async def traffic(dut, cycles: int, p_in: float, taker, p_flush: float = 0.0) -> tuple[int, int]:
     """``taker(avail)`` says how much is taken. Returns (input words, bytes taken)."""
     n_in, n_out = int(dut.IN_BYTES.value), int(dut.OUT_BYTES.value)
+    unit = int(dut.UNIT.value)
     model = b""
     words = taken = 0
     dut.in_valid.value = dut.take.value = dut.flush.value = 0
@@ -36,7 +37,7 @@ async def traffic(dut, cycles: int, p_in: float, taker, p_flush: float = 0.0) ->
         data = random.getrandbits(8 * n_in)
         dut.in_valid.value, dut.in_off.value, dut.in_cnt.value = int(valid), off, cnt
         dut.in_data.value, dut.flush.value = data, int(flush)
-        take = taker(len(model))
+        take = taker(len(model)) // unit * unit
         dut.take.value = take
         await ReadOnly()
         assert int(dut.avail.value) == len(model)
@@ -81,13 +82,14 @@ async def one_word_per_cycle(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sim", "n_in", "n_out"),
+    ("sim", "n_in", "n_out", "unit"),
     [
-        *(("icarus", *n) for n in ((4, 18), (16, 64), (8, 8), (4, 9), (16, 8))),
-        ("verilator", 4, 18),
+        *(("icarus", *n, 1) for n in ((4, 18), (16, 64), (8, 8), (4, 9), (16, 8), (4, 4), (16, 18))),
+        *(("icarus", *n) for n in ((4, 8, 4), (8, 8, 8), (16, 16, 8), (16, 8, 8), (4, 8, 8))),
+        *(("verilator", 4, 18, 1), ("verilator", 16, 16, 8)),
     ],
 )
-def test_byte_gearbox(sim: str, n_in: int, n_out: int) -> None:
-    params = {"IN_BYTES": n_in, "OUT_BYTES": n_out}
-    sources = ["rtl/lib/byte_gearbox.v"]
+def test_byte_gearbox(sim: str, n_in: int, n_out: int, unit: int) -> None:
+    params = {"IN_BYTES": n_in, "OUT_BYTES": n_out, "UNIT": unit}
+    sources = ["rtl/lib/byte_gearbox.v", "rtl/lib/ram_1r1w_async.v"]
     run(sim, "byte_gearbox", sources, "tb.byte_gearbox.test_byte_gearbox", params=params)

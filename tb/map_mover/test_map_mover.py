@@ -39,11 +39,11 @@ class Bench:
         req = layout("req", OWNER_BITS=OWNER_BITS)
         ports = {"pixel_beat": (beat, "pixel_"), "store_req": (req, "store_req_")}
         self.dut = View(dut, ports)
-        self.lanes = lanes
+        self.lanes, self.path = lanes, int(dut.PATH.value)
         self.pixels = ByteStream(self.dut, "pixel")
         rng = np.random.default_rng(random.getrandbits(32))
         self.ram = rng.integers(0, 256, ROWS * 64, dtype=np.uint8)
-        self.read: int | None = None  # row whose data come in this cycle
+        self.read: int | None = None  # word whose data come in this cycle
         self.clear()
 
     def clear(self) -> None:
@@ -59,20 +59,21 @@ class Bench:
             getattr(dut, name).value = int(random.random() < p)
         dut.store_done.value = int(self.store_due == 0)
         self.store_due -= self.store_due >= 0
-        row = random.randbytes(64) if self.read is None else self.ram[self.read * 64 :][:64]
-        dut.unload_data.value = int.from_bytes(bytes(row), "little")
+        path = self.path
+        word = random.randbytes(path) if self.read is None else self.ram[self.read * path :][:path]
+        dut.unload_data.value = int.from_bytes(bytes(word), "little")
         self.pixels.drive(p)
         await RisingEdge(dut.clk)
         self.pixels.sample()
         on = {n: int(getattr(dut, n).value) for n in ("load_req", "load_gnt", "unload_req")}
         granted = on["unload_req"] and int(dut.unload_gnt.value)
-        self.read = int(dut.unload_row.value) if granted else None
+        self.read = int(dut.unload_word.value) if granted else None
         if on["load_req"] and on["load_gnt"]:
-            at, be = int(dut.load_row.value) * 64, int(dut.load_be.value)
+            at, be = int(dut.load_word.value) * path, int(dut.load_be.value)
             bits = str(dut.load_data.value)
-            for i in range(64):
+            for i in range(path):
                 if be >> i & 1:
-                    self.ram[at + i] = int(bits[504 - 8 * i : 512 - 8 * i], 2)
+                    self.ram[at + i] = int(bits[8 * (path - 1 - i) : 8 * (path - i)], 2)
         if int(dut.store_req_valid.value) and int(dut.store_req_ready.value):
             ports = (dut.store_req_addr, dut.store_req_len, dut.store_req_owner)
             address, length, owner = (int(port.value) for port in ports)
@@ -197,8 +198,15 @@ async def stop(dut) -> None:
         assert data[:640] == airam.unpack(bench.ram, 10, shape).tobytes()
 
 
-@pytest.mark.parametrize(("sim", "bus"), [("icarus", 32), ("icarus", 128), ("verilator", 64)])
-def test_map_mover(sim: str, bus: int) -> None:
+@pytest.mark.parametrize(
+    ("sim", "bus", "path"),
+    [
+        *(("icarus", 32, 64), ("icarus", 128, 64), ("verilator", 64, 64)),
+        *(("icarus", 32, 16), ("icarus", 64, 32), ("verilator", 128, 16)),
+    ],
+)
+def test_map_mover(sim: str, bus: int, path: int) -> None:
     sources = [f"rtl/cache/{n}.v" for n in ("map_mover", "pixel_writer", "result_reader")]
-    sources += ["rtl/cache/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
-    run(sim, "map_mover", sources, "tb.map_mover.test_map_mover", params={"AHB_W": bus})
+    sources += ["rtl/cache/row_sequencer.v", "rtl/lib/byte_gearbox.v", "rtl/lib/ram_1r1w_async.v"]
+    params = {"AHB_W": bus, "PATH": path}
+    run(sim, "map_mover", sources, "tb.map_mover.test_map_mover", params=params)

@@ -120,5 +120,6 @@ async def layers(dut) -> None:
 )
 def test_param_loader(sim: str, n_z: int, bus: int) -> None:
     sources = ["rtl/weight/param_loader.v", "rtl/lib/byte_gearbox.v"]
+    sources += ["rtl/lib/ram_1r1w_async.v"]
     params = {"AHB_W": bus, "N_Z": n_z, "PAR_ROWS": 8}
     run(sim, "param_loader", sources, "tb.param_loader.test_param_loader", params=params)

@@ -22,6 +22,7 @@ class Bench:
     def __init__(self, dut) -> None:
         self.dut = dut
         self.lanes = int(dut.AHB_W.value) // 8
+        self.path = int(dut.PATH.value)
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
         for n in ("stop", "start", "base_row", "chans_m1", "height_m1", "width_m1"):
             getattr(dut, n).value = 0
@@ -54,12 +55,12 @@ class Bench:
 
     def _store(self) -> None:
         dut = self.dut
-        row, be = int(dut.load_row.value), int(dut.load_be.value)
+        word, be = int(dut.load_word.value), int(dut.load_be.value)
         data = int("".join(c if c in "01" else "0" for c in str(dut.load_data.value)), 2)
-        assert be, "a row without a byte"
-        for i in range(64):
+        assert be, "a word without a byte"
+        for i in range(self.path):
             if be >> i & 1:
-                self.ram[row * 64 + i] = data >> 8 * i & 0xFF
+                self.ram[word * self.path + i] = data >> 8 * i & 0xFF
 
     async def start(self, base: int, shape: tuple[int, int, int]) -> None:
         dut = self.dut
@@ -159,9 +160,15 @@ async def stop_any_time(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 64)]
+    ("sim", "width", "path"),
+    [
+        *(("icarus", 32, 64), ("icarus", 64, 64), ("icarus", 128, 64), ("verilator", 64, 64)),
+        *(("icarus", 32, 16), ("icarus", 64, 16), ("icarus", 128, 16), ("verilator", 32, 16)),
+        *(("icarus", 32, 32), ("icarus", 64, 32), ("icarus", 128, 32), ("verilator", 128, 32)),
+    ],
 )
-def test_pixel_writer(sim: str, width: int) -> None:
-    sources = ["rtl/cache/pixel_writer.v", "rtl/cache/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
+def test_pixel_writer(sim: str, width: int, path: int) -> None:
+    sources = ["rtl/cache/pixel_writer.v", "rtl/cache/row_sequencer.v"]
+    sources += ["rtl/lib/byte_gearbox.v", "rtl/lib/ram_1r1w_async.v"]
     test = "tb.pixel_writer.test_pixel_writer"
-    run(sim, "pixel_writer", sources, test, params={"AHB_W": width})
+    run(sim, "pixel_writer", sources, test, params={"AHB_W": width, "PATH": path})

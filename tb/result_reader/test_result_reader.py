@@ -22,6 +22,7 @@ class Bench:
     def __init__(self, dut) -> None:
         self.dut = dut
         self.lanes = int(dut.AHB_W.value) // 8
+        self.path = int(dut.PATH.value)
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
         for n in ("stop", "start", "base_row", "chans_m1", "height_m1", "width_m1", "dest"):
             getattr(dut, n).value = 0
@@ -50,8 +51,9 @@ class Bench:
 
     def _serve(self, granted: int | None) -> None:
         """Data in the cycle after the grant, noise in all others."""
-        row = self.noise.bytes(64) if granted is None else self.ram[granted * 64 :][:64].tobytes()
-        self.dut.unload_data.value = int.from_bytes(row, "little")
+        path = self.path
+        word = self.noise.bytes(path) if granted is None else self.ram[granted * path :][:path]
+        self.dut.unload_data.value = int.from_bytes(bytes(word), "little")
 
     async def fetch(self, base, shape, dest: int, p_gnt: float, p_out: float) -> tuple[bytes, int]:
         """Read a map; returns the bytes of all words, and the cycles from first to last word."""
@@ -73,7 +75,7 @@ class Bench:
             grant = random.random() < p_gnt
             dut.unload_gnt.value = int(grant)
             await RisingEdge(dut.clk)
-            granted = int(dut.unload_row.value) if grant and int(dut.unload_req.value) else None
+            granted = int(dut.unload_word.value) if grant and int(dut.unload_req.value) else None
             assert not int(other.value)
             if int(valid.value):
                 word = int(data.value)
@@ -147,9 +149,15 @@ async def stop_any_time(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 128)]
+    ("sim", "width", "path"),
+    [
+        *(("icarus", 32, 64), ("icarus", 64, 64), ("icarus", 128, 64), ("verilator", 128, 64)),
+        *(("icarus", 32, 16), ("icarus", 64, 16), ("icarus", 128, 16), ("verilator", 32, 16)),
+        *(("icarus", 32, 32), ("icarus", 64, 32), ("icarus", 128, 32), ("verilator", 128, 16)),
+    ],
 )
-def test_result_reader(sim: str, width: int) -> None:
-    sources = ["rtl/cache/result_reader.v", "rtl/cache/row_sequencer.v", "rtl/lib/byte_gearbox.v"]
+def test_result_reader(sim: str, width: int, path: int) -> None:
+    sources = ["rtl/cache/result_reader.v", "rtl/cache/row_sequencer.v"]
+    sources += ["rtl/lib/byte_gearbox.v", "rtl/lib/ram_1r1w_async.v"]
     test = "tb.result_reader.test_result_reader"
-    run(sim, "result_reader", sources, test, params={"AHB_W": width})
+    run(sim, "result_reader", sources, test, params={"AHB_W": width, "PATH": path})
