@@ -4,8 +4,8 @@
 //
 // How it works: lane z*N_Y + y takes the parameters of kernel module z. In a convolution these are
 // the banks of the group's parameter row, in a depthwise layer the bank of the lane's channel, in
-// a fully connected layer one bank. Parameters arrive with the sums and are delayed along the
-// lanes. Sums of pixels agree above bit 11 in lanes of the same y, for these bits are the same for
+// a fully connected layer one bank: one of few that are picked from all once. Parameters arrive
+// with the sums and are delayed along the lanes. Sums of pixels agree above bit 11 in lanes of the same y, for these bits are the same for
 // every output channel, or zero (depthwise: nine taps have twelve bits); so they are multiplied
 // once a y. Twelve registers from sums to bytes.
 // Handshake: none, a fixed pipeline; the sender of sums has reserved the room for their bytes.
@@ -99,6 +99,31 @@ module post_lanes #(
       .data  (multiple)
   );
 
+  // ---- parameters: {constant 36, batch norm 71} of all banks; those of the first banks from in_bank
+  // on. Lanes span as many channels as slots of 16 pixels fit.
+  localparam PW = 107;
+  localparam SLOTS = (L >= 128) ? 8 : (L >= 32) ? L / 16 : 1;
+  localparam SW = (L >= 128) ? 3 : (L >= 64) ? 2 : 1;
+  wire [N_Z*PW-1:0] par;
+  wire [(1<<SW)*PW-1:0] slots;
+  wire shared = one_bank || by_chan;
+  genvar b;
+  generate
+    for (b = 0; b < N_Z; b = b + 1) begin : g_par
+      assign par[PW*b+:PW] = {in_kc[36*b+:36], in_bn[71*b+:71]};
+    end
+    for (b = 0; b < (1 << SW); b = b + 1) begin : g_slot
+      if (b < SLOTS && N_Z > 2) begin : g_pick
+        wire [ZW-1:0] sel = in_bank + b[ZW-1:0];
+        reg  [PW-1:0] picked;
+        always @(posedge clk) if (in_valid && shared) picked <= par[PW*sel+:PW];
+        assign slots[PW*b+:PW] = picked;
+      end else begin : g_none
+        assign slots[PW*b+:PW] = {PW{1'b0}};
+      end
+    end
+  endgenerate
+
   // ---- zero point: upper part of the sum of pixels, once a y
   genvar z, y;
   wire [N_Y*39-1:0] high;
@@ -119,18 +144,23 @@ module post_lanes #(
     for (z = 0; z < N_Z; z = z + 1) begin : g_z
       localparam integer LANE_0 = z * N_Y;
       localparam [6:0] FIRST = LANE_0[6:0];
-      wire [6:0] slot = FIRST >> swl;
-      wire [ZW-1:0] sel = one_bank ? in_bank : by_chan ? in_bank + slot[ZW-1:0] : z[ZW-1:0];
+      wire [6:0] slot = one_bank ? 7'd0 : FIRST >> swl;
       wire unused_slot = &{1'b0, slot};
-      reg [35:0] kc_1;
-      reg [70:0] bn_1, bn_2, bn_3;
+      wire [PW-1:0] par_1;
+      reg [70:0] bn_2, bn_3;
       reg [31:0] add_4;
+      if (N_Z == 2) begin : g_direct
+        wire [ZW-1:0] sel = shared ? in_bank + slot[ZW-1:0] : z[ZW-1:0];
+        reg  [PW-1:0] picked;
+        always @(posedge clk) if (in_valid) picked <= par[PW*sel+:PW];
+        assign par_1 = picked;
+      end else begin : g_own
+        reg [PW-1:0] own;
+        always @(posedge clk) if (in_valid) own <= par[PW*z+:PW];
+        assign par_1 = shared ? slots[PW*slot[SW-1:0]+:PW] : own;
+      end
       always @(posedge clk) begin
-        if (in_valid) begin
-          kc_1 <= in_kc[36*sel+:36];
-          bn_1 <= in_bn[71*sel+:71];
-        end
-        if (valid_q[0]) bn_2 <= bn_1;
+        if (valid_q[0]) bn_2 <= par_1[70:0];
         if (valid_q[1]) bn_3 <= bn_2;
         if (valid_q[2]) add_4 <= bn_3[70:39];
       end
@@ -152,7 +182,7 @@ module post_lanes #(
             .start_12     (start_12),
             .sum          (in_sum[36*I+:36]),
             .xsum         (in_xsum[XW*I+:LOW]),
-            .k            (kc_1),
+            .k            (par_1[106:71]),
             .high         (high[39*y+:39]),
             .mul          (bn_3[38:0]),
             .add          (add_4),
