@@ -53,13 +53,21 @@ module batch_norm (
   end
 
   // ---- second stage: bits 15 to 50 of the product, and the addend
-  (* keep *)wire [14:0] high_0 = hh + one;
-  (* keep *)wire [13:0] high_1 = two - {four, 1'b0};
-  (* keep *)wire [32:0] mid_0 = hl + lh;
-  (* keep *)wire [32:0] mid_1 = mid_0 + {15'd0, ll[35:18]};
-  (* keep *)wire [14:0] high_3 = high_0 + {high_1, 1'b0};
-  (* keep *)wire [14:0] high_2 = {{4{add[31]}}, add[31:21]} - sign;
-  (* keep *)wire [14:0] high_4 = high_3 + high_2;
+  // (kept apart: of several terms in one sum synthesis makes something larger)
+  (* keep *)wire [14:0] high_0;
+  (* keep *)wire [13:0] high_1;
+  (* keep *)wire [32:0] mid_0;
+  (* keep *)wire [32:0] mid_1;
+  (* keep *)wire [14:0] high_3;
+  (* keep *)wire [14:0] high_2;
+  (* keep *)wire [14:0] high_4;
+  assign high_0 = hh + one;
+  assign high_1 = two - {four, 1'b0};
+  assign mid_0  = hl + lh;
+  assign mid_1  = mid_0 + {15'd0, ll[35:18]};
+  assign high_3 = high_0 + {high_1, 1'b0};
+  assign high_2 = {{4{add[31]}}, add[31:21]} - sign;
+  assign high_4 = high_3 + high_2;
   wire [35:0] lowest = {mid_1, ll[17:15]};
   always @(posedge clk) begin
     if (valid[1]) v <= lowest + {high_4, add[20:0]};

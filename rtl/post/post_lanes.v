@@ -192,8 +192,8 @@ module post_lanes #(
     end
   endgenerate
 
-  // the upper parts of the other lanes are the same
-  wire unused = &{1'b0, in_xsum};
+  // the upper parts of the other lanes are the same; two banks need no slots
+  wire unused = &{1'b0, in_xsum, slots};
 
 endmodule
 

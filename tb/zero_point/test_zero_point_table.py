@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""zero_point_table: sixteen multiples of a layer's arg_x, moved up by what the shift lacks to 15."""
+"""zero_point_table: sixteen multiples of arg_x, moved up by what its shift lacks to 15."""
 
 import random
 
