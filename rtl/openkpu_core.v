@@ -103,10 +103,10 @@ module openkpu_core #(
   wire [PRW-1:0] prow_filled;
   wire [9*N_Z*WEIGHT_BITS-1:0] weights;
   wire act_ready;
-  wire [16*36-1:0] t_start;
-  wire [16*16-1:0] t_mul;
-  wire [16*8-1:0] t_shift, t_add;
-  wire [N_Z*60-1:0] param_bn;
+  wire table_we;
+  wire [3:0] table_addr;
+  wire [`SEGMENT_BITS-1:0] table_data;
+  wire [N_Z*71-1:0] param_bn;
   wire [N_Z*36-1:0] param_kc;
   // ---- MAC stage
   wire [1:0] bank_free;
@@ -186,10 +186,9 @@ module openkpu_core #(
       .weights(weights),
       .load(start),
       .act_ready(act_ready),
-      .t_start(t_start),
-      .t_mul(t_mul),
-      .t_shift(t_shift),
-      .t_add(t_add),
+      .table_we(table_we),
+      .table_addr(table_addr),
+      .table_data(table_data),
       .param_re(param_re),
       .param_row(param_row),
       .bn(param_bn),
@@ -295,10 +294,10 @@ module openkpu_core #(
       .arg_x(desc[`DESC_ARGX]),
       .shr_x(desc[`DESC_SHRX]),
       .sgn(desc[`DESC_SOUT]),
-      .t_start(t_start),
-      .t_mul(t_mul),
-      .t_shift(t_shift),
-      .t_add(t_add),
+      .load(start),
+      .table_we(table_we),
+      .table_addr(table_addr),
+      .table_data(table_data),
       .in_valid(sum_valid),
       .in_sum(sum),
       .in_xsum(sum_x),

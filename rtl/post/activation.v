@@ -2,113 +2,166 @@
 //
 // activation: sixteen linear segments to one byte, one lane.
 //
-// How it works: the largest segment whose start is below v is taken (segment 0 when none is), the
-// difference is multiplied, shifted with rounding, the segment's addend is added and the result is
-// clamped. The roundings are those of docs/kpu.md section 1.3. Rounding 0, the vendor's simulator:
-// half to even, and a negative value steps down whenever the remainder is above one half. Rounding
-// 1: a step on every half, and a value equal to a start belongs to that segment. Rounding 2:
-// floor. Four registers: segment, product, rounded value, byte.
-// Handshake: none, a fixed pipeline of four cycles; valid enables each stage.
+// How it works: segment_search finds the segment; the distance from its start is multiplied,
+// shifted with rounding, the segment's addend is added and the result is clamped. The roundings are
+// those of docs/kpu.md section 1.3. Rounding 0, the vendor's simulator: half to even, and a
+// negative value steps down whenever the remainder is above one half. Rounding 1: a step on every
+// half, and a value equal to a start belongs to that segment. Rounding 2: floor.
+// Distance and multiplier are kept as sign and magnitude, which fits multipliers of 18 x 18
+// unsigned bits. Of the shifted product nine bits, one half and two flags are kept: something
+// below them, something above them, which is beyond the clamp. Seven registers: three of the
+// search, distance, products, sum shifted by whole bytes, byte.
+// Handshake: none, a fixed pipeline of seven cycles; valid enables each stage. The table is written
+// while no value is in flight.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "openkpu_fields.vh"
 
 module activation #(
     // 0: half to even, 1: half away from zero, 2: floor
     parameter ROUNDING = 0
 ) (
     // clock
-    input  wire                    clk,
+    input  wire                     clk,
     // stage enables
-    input  wire        [      3:0] valid,
-    // table: entry i at i*width
-    input  wire        [16*36-1:0] t_start,
-    input  wire        [16*16-1:0] t_mul,
-    input  wire        [ 16*8-1:0] t_shift,
-    input  wire        [ 16*8-1:0] t_add,
+    input  wire [              6:0] valid,
+    // table: starts of entries 4, 8 and 12; write port
+    input  wire [             35:0] start_4,
+    input  wire [             35:0] start_8,
+    input  wire [             35:0] start_12,
+    input  wire                     table_we,
+    input  wire [              3:0] table_addr,
+    input  wire [`SEGMENT_BITS-1:0] table_data,
     // output is signed (-128..127) instead of unsigned
-    input  wire                    sgn,
+    input  wire                     sgn,
     // value of the first stage
-    input  wire signed [     35:0] v,
-    // byte after the fourth stage
-    output reg         [      7:0] y
+    input  wire [             35:0] v,
+    // byte after the seventh stage
+    output reg  [              7:0] y
 );
 
-  // ---- first stage: segment
-  wire [15:0] above;  // v lies above the start of the segment
-  genvar i;
-  generate
-    for (i = 1; i < 16; i = i + 1) begin : g_segment
-      wire signed [35:0] s = t_start[36*i+:36];
-      assign above[i] = (ROUNDING == 1) ? v >= s : v > s;
-    end
-  endgenerate
-  assign above[0] = 1'b1;
+  // ---- first to third stage: segment
+  wire [ 3:0] segment;
+  wire [35:0] value;
+  segment_search #(
+      .EQUAL(ROUNDING == 1 ? 1 : 0)
+  ) u_search (
+      .clk        (clk),
+      .valid      (valid[2:0]),
+      .start_4    (start_4),
+      .start_8    (start_8),
+      .start_12   (start_12),
+      .table_we   (table_we),
+      .table_addr (table_addr),
+      .table_start(table_data[`SEGMENT_START]),
+      .v          (v),
+      .segment    (segment),
+      .value      (value)
+  );
 
-  // the largest of them
-  reg [3:0] sel;
-  integer k;
-  always @* begin
-    sel = 4'd0;
-    for (k = 1; k < 16; k = k + 1) if (above[k]) sel = k[3:0];
-  end
-
-  wire [35:0] start = t_start[36*sel+:36];
-  wire [15:0] mul_n = t_mul[16*sel+:16];
-  wire [7:0] shift_n = t_shift[8*sel+:8];
-  wire [7:0] add_n = t_add[8*sel+:8];
-
-  reg signed [36:0] diff_q;
-  reg signed [15:0] mul_q;
-  reg [5:0] shift_q;
-  reg [7:0] add_q;
+  // ---- fourth stage: distance. Only in segment 0 it can be negative; then it is one less.
+  wire [`SEGMENT_BITS-1:0] entry;
+  ram_1r1w_async #(
+      .WIDTH(`SEGMENT_BITS),
+      .DEPTH(16)
+  ) u_entries (
+      .clk  (clk),
+      .we   (table_we),
+      .waddr(table_addr),
+      .wdata(table_data),
+      .raddr(segment),
+      .rdata(entry)
+  );
+  wire [35:0] start = entry[`SEGMENT_START];
+  wire [36:0] diff = {value[35], value} - {start[35], start};
+  reg  [35:0] dist_4;
+  reg  [15:0] mul_4;
+  reg below_4, neg_4;
+  reg [5:0] shift_4;
+  reg [7:0] add_4;
   always @(posedge clk) begin
-    if (valid[0]) begin
-      diff_q  <= {v[35], v} - {start[35], start};
-      mul_q   <= mul_n;
-      // beyond 54 the result stays what it is at 54: the product has 53 bits
-      shift_q <= (shift_n > 8'd54) ? 6'd54 : shift_n[5:0];
-      add_q   <= add_n;
-    end
-  end
-
-  // ---- second stage: product
-  reg signed [52:0] prod_q;
-  reg [5:0] shift_qq;
-  reg [7:0] add_qq;
-  always @(posedge clk) begin
-    if (valid[1]) begin
-      prod_q   <= diff_q * mul_q;
-      shift_qq <= shift_q;
-      add_qq   <= add_q;
-    end
-  end
-
-  // ---- third stage: shift and round
-  wire signed [54:0] wide = {{2{prod_q[52]}}, prod_q};
-  wire [5:0] less = (shift_qq == 6'd0) ? 6'd0 : shift_qq - 6'd1;
-  wire signed [54:0] to_half = wide >>> less;  // one fraction bit left, unless the shift is 0
-  wire signed [54:0] floored = (shift_qq == 6'd0) ? wide : to_half >>> 1;
-  wire half = shift_qq != 6'd0 && to_half[0];
-  wire rest = |(wide & ~({55{1'b1}} << less));
-  wire away = (ROUNDING == 2) ? 1'b0 : (ROUNDING == 1) ? half : half && (rest || floored[0]);
-  wire signed [54:0] rounded = !away ? floored : prod_q[52] ? floored - 55'sd1 : floored + 55'sd1;
-  reg signed [54:0] round_q;
-  reg [7:0] add_qqq;
-  always @(posedge clk) begin
-    if (valid[2]) begin
-      round_q <= rounded;
-      add_qqq <= add_qq;
+    if (valid[3]) begin
+      dist_4  <= diff[35:0] ^ {36{diff[36]}};
+      below_4 <= diff[36];
+      mul_4   <= entry[`SEGMENT_MUL];
+      neg_4   <= entry[`SEGMENT_NEG];
+      shift_4 <= entry[`SEGMENT_SHIFT];
+      add_4   <= entry[`SEGMENT_ADD];
     end
   end
 
-  // ---- fourth stage: addend and clamp
-  wire signed [54:0] added = round_q + {{47{sgn && add_qqq[7]}}, add_qqq};
-  wire signed [54:0] low = sgn ? -55'sd128 : 55'sd0;
-  wire signed [54:0] high = sgn ? 55'sd127 : 55'sd255;
+  // ---- fifth stage: products of both halves, and the multiplier once more for what is one less
+  wire [35:0] low_n = dist_4[17:0] * {2'b00, mul_4};
+  wire [35:0] high_n = dist_4[35:18] * {2'b00, mul_4};
+  reg [33:0] low_5, high_5;
+  reg [15:0] more_5;
+  reg neg_5;
+  reg [5:0] shift_5;
+  reg [7:0] add_5;
   always @(posedge clk) begin
-    if (valid[3]) y <= (added < low) ? low[7:0] : (added > high) ? high[7:0] : added[7:0];
+    if (valid[4]) begin
+      low_5   <= low_n[33:0];
+      high_5  <= high_n[33:0];
+      more_5  <= below_4 ? mul_4 : 16'd0;
+      neg_5   <= neg_4 ^ below_4;
+      shift_5 <= shift_4;
+      add_5   <= add_4;
+    end
   end
+
+  // ---- sixth stage: product (magnitude, below 2^52) and a bit below it, shifted by 32, 16 and 8.
+  // After each step only those bits are kept that a further shift can bring to the window.
+  wire [51:0] product = {high_5, low_5[17:0]} + {18'd0, low_5[33:18], 2'b00, more_5};
+  wire [52:0] all = {product, 1'b0};
+  wire [40:0] by_32 = shift_5[5] ? {20'd0, all[52:32]} : all[40:0];
+  wire [24:0] by_16 = shift_5[4] ? by_32[40:16] : by_32[24:0];
+  wire [16:0] by_8 = shift_5[3] ? by_16[24:8] : by_16[16:0];
+  wire lost = shift_5[5] && all[31:0] != 32'd0 || shift_5[4] && by_32[15:0] != 16'd0 ||
+      shift_5[3] && by_16[7:0] != 8'd0;
+  wire vast = !shift_5[5] && all[52:41] != 12'd0 || !shift_5[4] && by_32[40:25] != 16'd0 ||
+      !shift_5[3] && by_16[24:17] != 8'd0;
+  reg [16:0] part_6;
+  reg lost_6, vast_6, neg_6;
+  reg [2:0] shift_6;
+  reg [7:0] add_6;
+  always @(posedge clk) begin
+    if (valid[5]) begin
+      part_6  <= by_8;
+      lost_6  <= lost;
+      vast_6  <= vast;
+      neg_6   <= neg_5;
+      shift_6 <= shift_5[2:0];
+      add_6   <= add_5;
+    end
+  end
+
+  // ---- seventh stage: the rest of the shift, round, add and clamp
+  wire [12:0] by_4 = shift_6[2] ? part_6[16:4] : part_6[12:0];
+  wire [10:0] by_2 = shift_6[1] ? by_4[12:2] : by_4[10:0];
+  wire [9:0] window = shift_6[0] ? by_2[10:1] : by_2[9:0];
+  wire [8:0] whole = window[9:1];
+  wire half = window[0];
+  wire rest = lost_6 || shift_6[2] && part_6[3:0] != 4'd0 || shift_6[1] && by_4[1:0] != 2'd0 ||
+      shift_6[0] && by_2[0];
+  wire beyond = vast_6 || !shift_6[2] && part_6[16:13] != 4'd0 ||
+      !shift_6[1] && by_4[12:11] != 2'd0 || !shift_6[0] && by_2[10];
+  // the step away from zero. Of a negative value the floor is a step further from zero than that
+  // of its magnitude, and its remainder is what the magnitude's lacks.
+  wire up = (ROUNDING == 2) ? 1'b0 : (ROUNDING == 1) ? half : half && (rest || whole[0]);
+  wire down = half || rest;
+  wire twice = (ROUNDING == 2) ? 1'b0 : (ROUNDING == 1) ? down && !(half && rest) :
+      down && (!half || !rest && !whole[0]);
+  // neg: -whole - step = ~whole + 1 - step
+  wire [10:0] base = {{3{sgn && add_6[7]}}, add_6} + {{2{neg_6}}, whole ^ {9{neg_6}}};
+  wire [10:0] sum = base + (neg_6 ? {{10{twice}}, twice || !down} : {10'd0, up});
+  wire under = beyond ? neg_6 : sgn ? sum[10] && sum[9:7] != 3'b111 : sum[10];
+  wire over = beyond ? !neg_6 : sgn ? !sum[10] && sum[9:7] != 3'b000 : !sum[10] && sum[9:8] != 2'b00;
+  always @(posedge clk) begin
+    if (valid[6]) y <= under ? {sgn, 7'd0} : over ? {!sgn, 7'h7f} : sum[7:0];
+  end
+
+  wire unused = &{1'b0, low_n[35:34], high_n[35:34]};
 
 endmodule
 

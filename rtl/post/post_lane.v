@@ -2,64 +2,68 @@
 //
 // post_lane: from a sum of products to a byte, one lane.
 //
-// How it works: zero-point terms (two cycles), batch norm (two), activation (four). Each parameter
-// is taken in the cycle in which its stage needs it.
-// Handshake: none, a fixed pipeline of eight cycles; valid[i] enables stage i.
+// How it works: zero-point terms (three cycles), batch norm (two), activation (seven). Each
+// parameter is taken in the cycle in which its stage needs it. The tables lie in small memories of
+// the lane.
+// Handshake: none, a fixed pipeline of twelve cycles; valid[i] enables stage i. The tables are
+// written while no sum is in flight.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "openkpu_fields.vh"
 
 module post_lane #(
     // rounding of the activation, see activation
-    parameter ROUNDING = 0,
-    // width of the sum of pixels
-    parameter XW       = 29
+    parameter ROUNDING = 0
 ) (
     // clock
-    input  wire             clk,
+    input  wire                     clk,
     // stage enables
-    input  wire [      7:0] valid,
-    // layer: arguments, signed output, activation table
-    input  wire [     23:0] arg_x,
-    input  wire [      3:0] shr_x,
-    input  wire             sgn,
-    input  wire [16*36-1:0] t_start,
-    input  wire [16*16-1:0] t_mul,
-    input  wire [ 16*8-1:0] t_shift,
-    input  wire [ 16*8-1:0] t_add,
-    // stage 0: sums; stage 1: constant; stage 2: multiplier; stage 3: shift and addend
-    input  wire [     35:0] sum,
-    input  wire [   XW-1:0] xsum,
-    input  wire [     35:0] k,
-    input  wire [     23:0] mul,
-    input  wire [      3:0] shift,
-    input  wire [     31:0] add,
-    // byte after stage 7
-    output wire [      7:0] y
+    input  wire [             11:0] valid,
+    // layer: signed output
+    input  wire                     sgn,
+    // tables: write ports of the activation and of the zero point; starts that lanes share
+    input  wire                     table_we,
+    input  wire [              3:0] table_addr,
+    input  wire [`SEGMENT_BITS-1:0] table_data,
+    input  wire [              3:0] multiple_addr,
+    input  wire [             42:0] multiple,
+    input  wire [             35:0] start_4,
+    input  wire [             35:0] start_8,
+    input  wire [             35:0] start_12,
+    // stage 0: sums; stage 1: constant; stage 2: product of the upper part of the sum of pixels;
+    // stage 3: multiplier; stage 4: addend
+    input  wire [             35:0] sum,
+    input  wire [             11:0] xsum,
+    input  wire [             35:0] k,
+    input  wire [             38:0] high,
+    input  wire [             38:0] mul,
+    input  wire [             31:0] add,
+    // byte after stage 11
+    output wire [              7:0] y
 );
 
   wire [35:0] alu;
   wire [35:0] v;
 
-  zero_point #(
-      .XW(XW)
-  ) u_zp (
-      .clk  (clk),
-      .valid(valid[1:0]),
-      .arg_x(arg_x),
-      .shr_x(shr_x),
-      .sum  (sum),
-      .xsum (xsum),
-      .k    (k),
-      .alu  (alu)
+  zero_point u_zp (
+      .clk       (clk),
+      .valid     (valid[2:0]),
+      .table_we  (table_we),
+      .table_addr(multiple_addr),
+      .table_data(multiple),
+      .sum       (sum),
+      .xsum      (xsum),
+      .k         (k),
+      .high      (high),
+      .alu       (alu)
   );
 
   batch_norm u_bn (
       .clk  (clk),
-      .valid(valid[3:2]),
+      .valid(valid[4:3]),
       .alu  (alu),
       .mul  (mul),
-      .shift(shift),
       .add  (add),
       .v    (v)
   );
@@ -67,15 +71,17 @@ module post_lane #(
   activation #(
       .ROUNDING(ROUNDING)
   ) u_act (
-      .clk    (clk),
-      .valid  (valid[7:4]),
-      .t_start(t_start),
-      .t_mul  (t_mul),
-      .t_shift(t_shift),
-      .t_add  (t_add),
-      .sgn    (sgn),
-      .v      (v),
-      .y      (y)
+      .clk       (clk),
+      .valid     (valid[11:5]),
+      .start_4   (start_4),
+      .start_8   (start_8),
+      .start_12  (start_12),
+      .table_we  (table_we),
+      .table_addr(table_addr),
+      .table_data(table_data),
+      .sgn       (sgn),
+      .v         (v),
+      .y         (y)
   );
 
 endmodule

@@ -3,47 +3,106 @@
 // zero_point: alu = s + ((arg_x * sx) >> shr_x) + k, one lane, modulo 2^36.
 //
 // How it works: s is the sum of products, sx the sum of gated pixels, k the constant of the output
-// channel ((arg_w * sw) >> shr_w) + arg_add * n, which the weight loader prepares. The shift is
-// the floor of the complete product. Two registers: product, sum.
-// Handshake: none, a fixed pipeline of two cycles; valid enables each stage.
+// channel ((arg_w * sw) >> shr_w) + arg_add * n, which the weight loader prepares. Three small
+// memories with the multiples of arg_x (zero_point_table) turn twelve bits of sx, all that nine
+// taps need, into a product of 51 bits. What sx has above them comes as a product from outside
+// (zero_point_high). The shift is the floor of the complete product. Three registers: multiples,
+// their sum, alu.
+// Handshake: none, a fixed pipeline of three cycles; valid enables each stage. The memories are
+// written while no sum is in flight.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
-module zero_point #(
-    // width of the sum of pixels: 29 bits for a vector of 2 MiB
-    parameter XW = 29
-) (
+module zero_point (
     // clock
-    input  wire                 clk,
+    input  wire        clk,
     // stage enables
-    input  wire        [   1:0] valid,
-    // layer arguments
-    input  wire signed [  23:0] arg_x,
-    input  wire        [   3:0] shr_x,
-    // first stage: sum of products, sum of pixels; second stage: constant of the channel
-    input  wire        [  35:0] sum,
-    input  wire        [XW-1:0] xsum,
-    input  wire        [  35:0] k,
-    // result after the second stage
-    output reg         [  35:0] alu
+    input  wire [ 2:0] valid,
+    // write port of the multiples
+    input  wire        table_we,
+    input  wire [ 3:0] table_addr,
+    input  wire [42:0] table_data,
+    // first stage: sum of products, low bits of the sum of pixels
+    input  wire [35:0] sum,
+    input  wire [11:0] xsum,
+    // second stage: constant of the channel
+    input  wire [35:0] k,
+    // third stage: product of the high bits of the sum of pixels, from bit 12 on
+    input  wire [38:0] high,
+    // result after the third stage
+    output reg  [35:0] alu
 );
 
-  wire signed [XW:0] xsum_s = {1'b0, xsum};
-  reg signed [XW+24:0] product;
-  reg [35:0] sum_q;
-  wire signed [XW+24:0] shifted = product >>> shr_x;
-  wire signed [63:0] extended = {{(39 - XW) {shifted[XW+24]}}, shifted};
+  // ---- first stage: a multiple for each digit. Bits 0 to 3 of the first one meet no others and
+  // lie below the point where the shift cuts: they are not kept.
+  wire [38:0] m_0;
+  wire [42:0] m_1, m_2;
+  ram_1r1w_async #(
+      .WIDTH(39),
+      .DEPTH(16)
+  ) u_digit_0 (
+      .clk  (clk),
+      .we   (table_we),
+      .waddr(table_addr),
+      .wdata(table_data[42:4]),
+      .raddr(xsum[3:0]),
+      .rdata(m_0)
+  );
+  ram_1r1w_async #(
+      .WIDTH(43),
+      .DEPTH(16)
+  ) u_digit_1 (
+      .clk  (clk),
+      .we   (table_we),
+      .waddr(table_addr),
+      .wdata(table_data),
+      .raddr(xsum[7:4]),
+      .rdata(m_1)
+  );
+  ram_1r1w_async #(
+      .WIDTH(43),
+      .DEPTH(16)
+  ) u_digit_2 (
+      .clk  (clk),
+      .we   (table_we),
+      .waddr(table_addr),
+      .wdata(table_data),
+      .raddr(xsum[11:8]),
+      .rdata(m_2)
+  );
 
+  reg [38:0] m_0q;
+  reg [42:0] m_1q, m_2q;
+  reg [35:0] sum_q;
   always @(posedge clk) begin
     if (valid[0]) begin
-      product <= arg_x * xsum_s;
-      sum_q   <= sum;
+      m_0q  <= m_0;
+      m_1q  <= m_1;
+      m_2q  <= m_2;
+      sum_q <= sum;
     end
-    if (valid[1]) alu <= sum_q + extended[35:0] + k;
   end
 
-  wire unused = &{1'b0, extended[63:36]};
+  // ---- second stage: bits 4 to 46 of two digits, bits 8 to 50 of three
+  wire [42:0] two = {{4{m_0q[38]}}, m_0q} + m_1q;
+  wire [42:0] three = {{4{two[42]}}, two[42:4]} + m_2q;
+  reg  [38:0] low;  // from bit 12 on
+  reg  [35:0] sum_k;
+  always @(posedge clk) begin
+    if (valid[1]) begin
+      low   <= three[42:4];
+      sum_k <= sum_q + k;
+    end
+  end
+
+  // ---- third stage: from bit 15 on is what the shift leaves
+  wire [38:0] product = low + high;
+  always @(posedge clk) begin
+    if (valid[2]) alu <= sum_k + product[38:3];
+  end
+
+  wire unused = &{1'b0, two[3:0], three[3:0], product[2:0]};
 
 endmodule
 

@@ -1,84 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// act_table: a ring of four activation tables, and registers with the one in use.
+// act_table: a ring of four activation tables, and the copy of one to the post lanes.
 //
 // How it works: a table is 18 words of 64 bits: sixteen segments {start 36, mul 16, shift 8}, then
 // the sixteen addends, a byte each. The tables of the next layers arrive in a memory; at the start
-// of a layer its table is copied into registers that all post lanes read.
+// of a layer its table is copied to the lanes, entry 15 first, a word a cycle. Eight addends are
+// read before the eight segments that they belong to. On the way a start becomes the least one
+// from there on (the search of the lanes wants starts that never fall), except that of entry 0,
+// with which nothing is compared; a multiplier becomes sign and magnitude; a shift is limited.
 // Handshake: load begins the copy (it waits until the table is there); ready is high from its end
-// to the next load.
+// to the next load. The last entry is written in the cycle in which ready rises: a value reaches
+// the tables of a lane several cycles later.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "openkpu_fields.vh"
 
 module act_table (
     // clock and synchronous reset
-    input  wire             clk,
-    input  wire             rst,
+    input  wire                     clk,
+    input  wire                     rst,
     // words from the parameter loader
-    input  wire             at_we,
-    input  wire [      6:0] at_addr,
-    input  wire [     63:0] at_data,
+    input  wire                     at_we,
+    input  wire [              6:0] at_addr,
+    input  wire [             63:0] at_data,
     // tables complete and released (running counts)
-    input  wire [      3:0] tables_filled,
-    output reg  [      3:0] tables_freed,
+    input  wire [              3:0] tables_filled,
+    output reg  [              3:0] tables_freed,
     // copy of the next table
-    input  wire             load,
-    output reg              ready,
-    // table in use: entry i at i*width
-    output reg  [16*36-1:0] t_start,
-    output reg  [16*16-1:0] t_mul,
-    output reg  [ 16*8-1:0] t_shift,
-    output reg  [ 16*8-1:0] t_add
+    input  wire                     load,
+    output reg                      ready,
+    // to the post lanes: an entry
+    output reg                      table_we,
+    output reg  [              3:0] table_addr,
+    output reg  [`SEGMENT_BITS-1:0] table_data
 );
 
-  reg         copying;
-  reg  [ 4:0] word;
+  localparam [4:0] LAST = 5'd17;
+
+  reg copying;
+  reg there;
+  reg [4:0] count;
   wire [63:0] data;
 
-  ram_1r1w_async #(
+  // ---- where the copy is: words 17, 15 to 8, 16, 7 to 0; the memory is a word ahead
+  wire go = copying && there;
+  wire last = count == LAST;
+  wire [4:0] count_n = !go ? count : last ? 5'd0 : count + 5'd1;
+  wire [3:0] freed_n = (go && last) ? tables_freed + 4'd1 : tables_freed;
+  wire addends = count == 5'd0 || count == 5'd9;
+  // 0 -> 17, 1..8 -> 15..8, 9 -> 16, 10..17 -> 7..0
+  wire [ 4:0] word = (count_n == 5'd0) ? 5'd17 : (count_n == 5'd9) ? 5'd16 :
+      ((count_n < 5'd9) ? 5'd16 : LAST) - count_n;
+
+  ram_1r1w #(
       .WIDTH(64),
       .DEPTH(128)
   ) u_ram (
       .clk  (clk),
       .we   (at_we),
+      .wlane(1'b1),
       .waddr(at_addr),
       .wdata(at_data),
-      .raddr({tables_freed[1:0], word}),
+      .re   (go || !there),
+      .raddr({freed_n[1:0], word}),
       .rdata(data)
   );
-
-  wire there = tables_filled != tables_freed;
-  wire go = copying && there;
-  wire last = word == 5'd17;
 
   always @(posedge clk) begin
     if (rst) begin
       copying      <= 1'b0;
       ready        <= 1'b0;
-      word         <= 5'd0;
+      there        <= 1'b0;
+      count        <= 5'd0;
       tables_freed <= 4'd0;
-    end else if (load) begin
-      copying <= 1'b1;
-      ready   <= 1'b0;
-      word    <= 5'd0;
-    end else if (go) begin
-      copying      <= !last;
-      ready        <= last;
-      word         <= last ? 5'd0 : word + 5'd1;
-      tables_freed <= last ? tables_freed + 4'd1 : tables_freed;
+    end else begin
+      copying      <= load || copying && !(go && last);
+      ready        <= !load && (ready || go && last);
+      // a cycle late: the first word is read in it
+      there        <= tables_filled != freed_n;
+      count        <= load ? 5'd0 : count_n;
+      tables_freed <= freed_n;
     end
   end
 
+  // ---- an entry
+  wire        [ 3:0] entry = (count < 5'd9) ? 4'd0 - count[3:0] : 4'd1 - count[3:0];
+  wire signed [35:0] start = data[59:24];
+  wire        [15:0] mul = data[23:8];
+  wire        [ 7:0] shift = data[7:0];
+  reg         [63:0] add;
+  reg signed  [35:0] least;
+  wire signed [35:0] least_n = (start < least) ? start : least;
+
   always @(posedge clk) begin
-    if (go) begin
-      if (!word[4]) begin
-        t_shift[{word[3:0], 3'd0}+:8] <= data[7:0];
-        t_mul[{word[3:0], 4'd0}+:16]  <= data[23:8];
-        t_start[36*word[3:0]+:36]     <= data[59:24];
-      end else begin
-        t_add[{word[0], 6'd0}+:64] <= data;
-      end
+    if (rst) table_we <= 1'b0;
+    else table_we <= go && !addends;
+  end
+
+  always @(posedge clk) begin
+    if (go && count == 5'd0) least <= {1'b0, {35{1'b1}}};
+    else if (go && !addends) least <= least_n;
+    if (go && addends) add <= data;
+    if (go && !addends) begin
+      table_addr <= entry;
+      table_data[`SEGMENT_START] <= (entry == 4'd0) ? start : least_n;
+      table_data[`SEGMENT_MUL] <= mul[15] ? -mul : mul;
+      table_data[`SEGMENT_NEG] <= mul[15];
+      // beyond 54 the result stays what it is at 54: the product has 53 bits
+      table_data[`SEGMENT_SHIFT] <= (shift > 8'd54) ? 6'd54 : shift[5:0];
+      table_data[`SEGMENT_ADD] <= add[{entry[2:0], 3'd0}+:8];
     end
   end
 

@@ -4,8 +4,9 @@
 //
 // How it works: output channel o lies in bank o mod N_Z of row o / N_Z of its layer; the rows form
 // a ring, so that the next layers' parameters arrive while a layer computes. One memory holds the
-// batch-norm word (mul, add, shift: 60 bits), one the zero-point constant (36 bits). Both are read
-// for all banks at once.
+// batch-norm word, one the zero-point constant (36 bits). Both are read for all banks at once. Of
+// {shift 4, add 32, mul 24} the word keeps {add, mul * 2^(15 - shift)}, 71 bits, in the same memory
+// blocks: so there is one shifter here and none in the lanes, whose shift is always 15.
 // Handshake: none; the loaders and the release at the end of a layer count rows.
 `resetall
 `timescale 1ns / 1ps
@@ -35,22 +36,25 @@ module param_buffer #(
     // read of both, all banks
     input  wire              re,
     input  wire [    AW-1:0] raddr,
-    output wire [N_Z*60-1:0] bn,
+    output wire [N_Z*71-1:0] bn,
     output wire [N_Z*36-1:0] kc
 );
 
   wire [N_Z-1:0] one = {{(N_Z - 1) {1'b0}}, 1'b1};
 
+  wire [38:0] mul = {{15{bn_data[23]}}, bn_data[23:0]};
+  wire [70:0] word = {bn_data[55:24], mul << ~bn_data[59:56]};
+
   ram_1r1w #(
-      .WIDTH(60 * N_Z),
+      .WIDTH(71 * N_Z),
       .DEPTH(ROWS),
-      .LANE (60)
+      .LANE (71)
   ) u_bn (
       .clk  (clk),
       .we   (bn_we),
       .wlane(one << bn_bank),
       .waddr(bn_row),
-      .wdata({N_Z{bn_data}}),
+      .wdata({N_Z{word}}),
       .re   (re),
       .raddr(raddr),
       .rdata(bn)

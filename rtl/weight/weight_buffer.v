@@ -58,17 +58,16 @@ module weight_buffer #(
     input  wire [                  8:0] re,
     input  wire [             9*WA-1:0] wrow,
     output wire [9*N_Z*WEIGHT_BITS-1:0] weights,
-    // table of the layer at work
+    // table of the layer at work: its copy, an entry for the post lanes
     input  wire                         load,
     output wire                         act_ready,
-    output wire [            16*36-1:0] t_start,
-    output wire [            16*16-1:0] t_mul,
-    output wire [             16*8-1:0] t_shift,
-    output wire [             16*8-1:0] t_add,
+    output wire                         table_we,
+    output wire [                  3:0] table_addr,
+    output wire [    `SEGMENT_BITS-1:0] table_data,
     // parameters of a row, all banks
     input  wire                         param_re,
     input  wire [              PAW-1:0] param_row,
-    output wire [           N_Z*60-1:0] bn,
+    output wire [           N_Z*71-1:0] bn,
     output wire [           N_Z*36-1:0] kc
 );
 
@@ -156,10 +155,9 @@ module weight_buffer #(
       .tables_freed (tables_freed),
       .load         (load),
       .ready        (act_ready),
-      .t_start      (t_start),
-      .t_mul        (t_mul),
-      .t_shift      (t_shift),
-      .t_add        (t_add)
+      .table_we     (table_we),
+      .table_addr   (table_addr),
+      .table_data   (table_data)
   );
 
   param_buffer #(

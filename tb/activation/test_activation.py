@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """activation: segment, rounding, addend and clamp of one lane against docs/kpu.md 1.2 and 1.3."""
 
+import itertools
 import random
 
 import cocotb
@@ -10,7 +11,8 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from openkpu.models.activation import ROUNDINGS, Activation
 from openkpu.models.params import ActTable
-from openkpu.tb.core.pipeline_bench import join, run_stages, signed
+from openkpu.tb.core.pipeline_bench import run_stages, signed
+from openkpu.tb.core.post_tables import STARTS, entries, write_table
 from openkpu.tb.simrun import run
 
 LOW, HIGH = -(1 << 35), (1 << 35) - 1
@@ -50,22 +52,27 @@ def expected(table: ActTable, v: int, sgn: bool, rounding: str) -> int:
     return max(-128, min(127, z)) & 0xFF if sgn else max(0, min(255, z))
 
 
-def item(table: ActTable, v: int) -> list[dict[str, int]]:
-    first = {
-        "t_start": join(table.start, 36),
-        "t_mul": join(table.mul, 16),
-        "t_shift": join(table.shift, 8),
-        "t_add": join(table.add, 8),
-        "v": v,
-    }
-    return [first, {}, {}, {}]
+def item(v: int) -> list[dict[str, int]]:
+    return [{"v": v}, *({} for _ in range(6))]
+
+
+async def results(dut, table: ActTable, values: list[int], p_item: float = 1.0) -> list[int]:
+    """The bytes of ``values`` with ``table``, which is written first."""
+    dut.valid.value = 0
+    for i in STARTS:
+        getattr(dut, f"start_{i}").value = entries(table)[i]["start"] & ((1 << 36) - 1)
+    await write_table(dut, table)
+    return await run_stages(dut, [item(v) for v in values], "y", p_item=p_item)
 
 
 async def check(dut, cases: list[tuple[ActTable, int]], sgn: bool, p_item: float = 1.0) -> set[int]:
     """Every case gives the byte of the book, and of models.activation. Returns the bytes seen."""
     rounding = ROUNDINGS[int(dut.ROUNDING.value)]
     dut.sgn.value = int(sgn)
-    got = await run_stages(dut, [item(*c) for c in cases], "y", p_item=p_item)
+    got: list[int] = []
+    for _, group in itertools.groupby(cases, key=lambda case: id(case[0])):
+        together = list(group)
+        got += await results(dut, together[0][0], [v for _, v in together], p_item)
     for (table, v), y in zip(cases, got, strict=True):
         want = expected(table, v, sgn, rounding)
         model = int(Activation(table, rounding, sgn)(np.array([v]))[0]) & 0xFF
@@ -81,6 +88,7 @@ def flat(mul: int, shift: int, add: int, start: int = 0) -> ActTable:
 async def begin(dut) -> None:
     cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
     dut.valid.value = 0
+    dut.table_we.value = 0
     await RisingEdge(dut.clk)
 
 
@@ -90,10 +98,10 @@ async def worked_values(dut) -> None:
     await begin(dut)
     want = WORKED[ROUNDINGS[int(dut.ROUNDING.value)]]
     dut.sgn.value = 1
-    got = await run_stages(dut, [item(flat(1, 2, 0), v) for v in range(-8, 9)], "y")
+    got = await results(dut, flat(1, 2, 0), list(range(-8, 9)))
     assert tuple(signed(y, 8) for y in got) == want
     # v - start is positive, the slope negative: how compiled tables get there
-    got = await run_stages(dut, [item(flat(-1, 2, 0, -20), -v - 20) for v in range(-8, 1)], "y")
+    got = await results(dut, flat(-1, 2, 0, -20), [-v - 20 for v in range(-8, 1)])
     assert tuple(signed(y, 8) for y in got) == want[:9]
 
 
@@ -162,9 +170,10 @@ async def clamp(dut) -> None:
     await begin(dut)
     for sgn in (False, True):
         for add in (0, 127, 128, 255):
-            cases = [(flat(1, 0, add), v) for v in [*range(-270, -100), *range(-10, 10)]]
-            cases += [(flat(1, 0, add), v) for v in range(100, 270)]
-            await check(dut, cases, sgn)
+            for mul in (1, -1):
+                table = flat(mul, 0, add, -300 * mul)
+                ends = [*range(-390, -100), *range(-10, 10), *range(100, 390)]
+                await check(dut, [(table, mul * (v - 300)) for v in ends], sgn)
 
 
 @cocotb.test()
@@ -176,9 +185,35 @@ async def each_segment(dut) -> None:
     assert len(seen) == 16
 
 
+@cocotb.test()
+async def around_zero(dut) -> None:
+    """Every remainder of short shifts, with either sign of distance and multiplier."""
+    await begin(dut)
+    for sgn in (False, True):
+        for mul, shift in ((1, 1), (3, 2), (5, 3), (-1, 1), (-3, 2), (-5, 3), (-7, 9), (7, 10)):
+            table = flat(mul, shift, 128 if not sgn else 0)
+            await check(dut, [(table, v) for v in range(-200, 200)], sgn)
+
+
+@cocotb.test()
+async def window(dut) -> None:
+    """Products around every power of two by every shift: what is cut off below and above."""
+    await begin(dut)
+    for shift in range(56):
+        table = ActTable.make(
+            [LOW, *[0] * 15], random.choice((1, 32767, -1, -32767, -32768)), shift, 128
+        )
+        cases = [1 << bit for bit in range(35)] + [(1 << bit) - 1 for bit in range(36)]
+        cases += [(1 << shift) * k // 2 // abs(int(table.mul[0])) for k in range(-6, 7)]
+        cases = [v for v in cases if LOW <= v <= HIGH] + [LOW, HIGH, LOW + 1, -1]
+        await check(dut, [(table, v) for v in cases], bool(shift & 1))
+
+
 @pytest.mark.parametrize(
-    ("sim", "rounding"), [("icarus", 0), ("icarus", 1), ("icarus", 2), ("verilator", 0)]
+    ("sim", "rounding"), [(sim, n) for sim in ("icarus", "verilator") for n in (0, 1, 2)]
 )
 def test_activation(sim: str, rounding: int) -> None:
     test = "tb.activation.test_activation"
-    run(sim, "activation", ["rtl/post/activation.v"], test, params={"ROUNDING": rounding})
+    sources = [f"rtl/post/{name}.v" for name in ("activation", "segment_search", "above")]
+    sources.append("rtl/lib/ram_1r1w_async.v")
+    run(sim, "activation", sources, test, params={"ROUNDING": rounding})

@@ -24,7 +24,7 @@ def number(bits: int, ends: tuple[int, ...]) -> int:
 
 
 def item(alu: int, mul: int, shift: int, add: int) -> list[dict[str, int]]:
-    return [{"alu": alu, "mul": mul}, {"shift": shift, "add": add}]
+    return [{"alu": alu, "mul": mul << (15 - shift)}, {"add": add}]
 
 
 @cocotb.test()

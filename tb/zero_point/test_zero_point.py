@@ -8,7 +8,8 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from openkpu.tb.core.pipeline_bench import run_stages
-from openkpu.tb.simrun import run
+from openkpu.tb.core.post_tables import scaled
+from openkpu.tb.simrun import SIMS, run
 
 ARG_X = (-(1 << 23), (1 << 23) - 1, -128, -1, 0, 1)
 
@@ -24,19 +25,28 @@ async def exact(dut) -> None:
     cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
     dut.valid.value = 0
     await RisingEdge(dut.clk)
-    width = int(dut.XW.value)
+    width = 29
     for shr in range(16):
         for arg in (*ARG_X, random.randrange(-(1 << 23), 1 << 23)):
-            dut.arg_x.value, dut.shr_x.value = arg & 0xFFFFFF, shr
+            wide = scaled(arg, shr)
+            for i in range(16):
+                dut.table_we.value, dut.table_addr.value = 1, i
+                dut.table_data.value = wide * i & ((1 << 43) - 1)
+                await RisingEdge(dut.clk)
+            dut.table_we.value = 0
             cases = [(ends(36), ends(width), ends(36)) for _ in range(20)] + [(0, 1, 0), (0, 3, 0)]
-            items = [[{"sum": s, "xsum": x}, {"k": k}] for s, x, k in cases]
+            cases += [(ends(36), ends(12), ends(36)) for _ in range(20)]
+            items = [
+                [{"sum": s, "xsum": x & 0xFFF}, {"k": k}, {"high": wide * (x >> 12)}]
+                for s, x, k in cases
+            ]
             got = await run_stages(dut, items, "alu", p_item=random.choice((1.0, 0.7)))
             for (s, x, k), alu in zip(cases, got, strict=True):
                 want = (s + ((arg * x) >> shr) + k) & ((1 << 36) - 1)
                 assert alu == want, f"{s} + ({arg} * {x} >> {shr}) + {k}: {alu:#x}, not {want:#x}"
 
 
-@pytest.mark.parametrize(("sim", "width"), [("icarus", 29), ("icarus", 12), ("verilator", 29)])
-def test_zero_point(sim: str, width: int) -> None:
-    test = "tb.zero_point.test_zero_point"
-    run(sim, "zero_point", ["rtl/post/zero_point.v"], test, params={"XW": width})
+@pytest.mark.parametrize("sim", SIMS)
+def test_zero_point(sim: str) -> None:
+    sources = ["rtl/post/zero_point.v", "rtl/lib/ram_1r1w_async.v"]
+    run(sim, "zero_point", sources, "tb.zero_point.test_zero_point")

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// zero_point_high: arg_x times the upper bits of a sum of pixels, for all lanes of a pixel.
+//
+// How it works: in a convolution the sum of pixels does not depend on the output channel, so that
+// what a lane's own tables do not reach, bit 12 and above, is multiplied once a pixel. In a
+// depthwise layer these bits are zero. The product is kept modulo 2^39: with the 12 bits below it
+// these are the 51 bits of which a shift of 15 leaves 36. Two registers: products, sum.
+// Handshake: none, a fixed pipeline of two cycles; valid enables each stage.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module zero_point_high #(
+    // width of the upper bits of a sum of pixels
+    parameter HW = 17
+) (
+    // clock
+    input  wire          clk,
+    // stage enables
+    input  wire [   1:0] valid,
+    // arg_x moved up
+    input  wire [  38:0] scaled,
+    // upper bits of the sum
+    input  wire [HW-1:0] x,
+    // product after the second stage
+    output reg  [  38:0] high
+);
+
+  generate
+    if (HW < 3 || HW > 17) begin : g_illegal_width
+      ILLEGAL_HW_3_TO_17 u_illegal_width ();
+    end
+  endgenerate
+
+  // three partial products: 18, 18 and 3 bits of the multiplier
+  wire [35:0] low_n = {{(18 - HW) {1'b0}}, x} * scaled[17:0];
+  wire [35:0] mid_n = {{(18 - HW) {1'b0}}, x} * scaled[35:18];
+  reg  [34:0] low;
+  reg  [20:0] mid;
+  reg  [ 2:0] top;
+
+  always @(posedge clk) begin
+    if (valid[0]) begin
+      low <= low_n[34:0];
+      mid <= mid_n[20:0];
+      top <= (scaled[36] ? x[2:0] : 3'd0) + (scaled[37] ? {x[1:0], 1'b0} : 3'd0) +
+          (scaled[38] ? {x[0], 2'b00} : 3'd0);
+    end
+    if (valid[1]) begin
+      high <= {{4'd0, low[34:18]} + mid + {top, 18'd0}, low[17:0]};
+    end
+  end
+
+  wire unused = &{1'b0, low_n[35], mid_n[35:21]};
+
+endmodule
+
+`resetall

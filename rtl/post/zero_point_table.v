@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// zero_point_table: the multiples of a layer's arg_x, for all lanes.
+//
+// How it works: arg_x is moved up by 15 - shr_x bits, so that every layer's shift is one of 15 bits
+// and the lanes need no shifter. While the activation table is copied, sixteen writes carry the
+// multiples 0 to 15 of it to the lanes' memories.
+// Handshake: load begins with multiple 0; each step, from the second cycle after load on, writes
+// one. arg_x and shr_x are stable from load to the end of the layer.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module zero_point_table (
+    // clock
+    input  wire        clk,
+    // layer arguments
+    input  wire [23:0] arg_x,
+    input  wire [ 3:0] shr_x,
+    // first multiple; one is written
+    input  wire        load,
+    input  wire        step,
+    // arg_x moved up
+    output reg  [38:0] scaled,
+    // write port of the lanes
+    output reg  [ 3:0] addr,
+    output reg  [42:0] data
+);
+
+  // in two cycles, for arguments that stand still
+  wire [26:0] wide = {{3{arg_x[23]}}, arg_x};
+  reg  [26:0] fine;
+
+  always @(posedge clk) begin
+    fine   <= wide << ~shr_x[1:0];
+    scaled <= {{12{fine[26]}}, fine} << {~shr_x[3:2], 2'b00};
+    addr   <= load ? 4'd0 : step ? addr + 4'd1 : addr;
+    data   <= load ? 43'd0 : step ? data + {{4{scaled[38]}}, scaled} : data;
+  end
+
+endmodule
+
+`resetall
