@@ -223,11 +223,11 @@
 `define WINDOW_WE 57  // write
 `define WINDOW_BITS 58
 
-// Write of an AI RAM row.
-`define ROWWRITE_DATA 511:0  // the row
-`define ROWWRITE_BE 575:512  // bytes of it to write
-`define ROWWRITE_ROW 590:576  // its address
-`define ROWWRITE_BITS 591
+// Write of a word of the AI RAM. Uses PATH, its bytes, and PB = log2(PATH).
+`define ROWWRITE_DATA (0)+:(8*PATH)  // the word
+`define ROWWRITE_BE (8*PATH)+:(PATH)  // bytes of it to write
+`define ROWWRITE_WORD (8*PATH+PATH)+:(21-PB)  // its address
+`define ROWWRITE_BITS (8*PATH+PATH+21-PB)
 
 // Description of an error.
 `define ERR_CODE 7:0  // AI_ERR_CODE
