@@ -76,7 +76,7 @@ module collector #(
   // A bank's word: place of the stripe, then the chunk's upper bits and the channel, or, when a
   // stripe has fewer chunks than there are banks, the chunk.
   localparam integer FEW = (CB < BB) ? 1 : 0;
-  localparam integer LOW = FEW ? CB : CB - BB + ZW;
+  localparam integer LOW = (FEW != 0) ? CB : CB - BB + ZW;
   localparam integer AW = DW + LOW;
   localparam integer BYTES = BANKS * N_Y;  // that the banks read at once
   localparam integer MB = BB + YB;
@@ -231,7 +231,7 @@ module collector #(
   assign rd_data = g_out[FIRST].bytes[8*PATH-1:0];
 
   // the FIFO has a place for each entry, so it never refuses
-  wire unused = &{1'b0, job_in_ready, job_count, turn, wchunk, wmask, rchunk};
+  wire unused = &{1'b0, job_in_ready, job_count, turn, wchunk, wmask, rchunk, g_out[FIRST].bytes};
 
 endmodule
 

@@ -5,8 +5,8 @@
 // How it works: a job is taken into registers, with the products of its place; from then on rows
 // are only added. The walk is channel > part of a line > line. A part is a word of an unpooled line;
 // of a pooled one it is what pool_line makes at a time. Pools take as many cycles as the lines they
-// see need words; with PATH < 64 a stride-1 pool sees the line of its first windows before, and at
-// the lower edge the last line again.
+// see need words; with PATH < 64 a stride-1 pool reads both lines of its windows, at the lower edge
+// the last line twice.
 // Handshake: a word is read in each cycle with move while there is a job; r_* describe it a cycle
 // later, as long as move is low.
 `resetall
@@ -60,7 +60,6 @@ module out_walk #(
     // depthwise row: slots that hold pixels
     output reg  [        NS-1:0] r_slots,
     // for pool_line
-    output reg                   r_first,
     output reg  [           4:0] r_width,
     output reg  [           1:0] r_below,
     // no job here or waiting
@@ -83,7 +82,7 @@ module out_walk #(
   wire four = pool == `POOL_MAX4 || pool == `POOL_MEAN4;
   wire [1:0] fl = two ? 2'd1 : four ? 2'd2 : 2'd0;
   // log2 of the lines that a word takes together
-  wire [1:0] row_lines = (SB > wide) ? SB - wide : 2'd0;
+  wire [1:0] row_lines = (wide == 2'd0) ? SB : (PATH == 64 && wide == 2'd1) ? 2'd1 : 2'd0;
   wire [1:0] pair_lines = (PATH == 64) ? 2'd1 : (PATH == 32 && wide == 2'd0) ? 2'd1 : 2'd0;
   wire [1:0] nl = dwrow ? row_lines : two ? pair_lines : four ? SB : 2'd0;
   wire streamed = s1 && PATH != 64;
@@ -108,10 +107,12 @@ module out_walk #(
   wire right_edge = {1'b0, job_gx} + {4'd0, job_width} == desc[`DESC_KW];
   wire bottom_edge = {1'b0, job_gy} + {7'd0, job_lines} == desc[`DESC_KH];
   wire [2:0] job_m1 = job_lines - 3'd1;
-  wire [2:0] job_last = !s1 ? job_m1 >> nl :
-      streamed ? (bottom_edge ? job_lines : job_m1) : (bottom_edge ? job_m1 : job_m1 - 3'd1);
-  wire [23:0] grp_rows = (job_chan >> gl) * desc[`DESC_OCS];
-  wire [13:0] line_rows = (job_gy >> fl) * desc[`DESC_ORL];
+  wire [2:0] job_s1 = bottom_edge ? job_m1 : job_m1 - 3'd1;
+  wire [2:0] job_last = !s1 ? job_m1 >> nl : streamed ? {job_s1[1:0], 1'b1} : job_s1;
+  wire [9:0] grp = job_chan >> gl;
+  wire [8:0] y = job_gy >> fl;
+  wire [23:0] grp_rows = grp * desc[`DESC_OCS];
+  wire [13:0] line_rows = y * desc[`DESC_ORL];
   wire [1:0] sub_last = (2'd1 << gl) - 2'd1;  // of four channels: 0 - 1
 
   wire [5:0] x_part = plain ? {4'd0, part} << PB : {1'b0, part, 3'd0};
@@ -126,8 +127,8 @@ module out_walk #(
   assign release_one = rd_en && job_last_step;
 
   // ---- where the step reads
-  wire behind = streamed && step[1:0] == lines_m1 + 2'd1 && step != 3'd0;  // the last line again
-  wire [1:0] line = behind ? lines_m1 : step[1:0];
+  wire [1:0] upper = step[2:1];
+  wire [1:0] line = !streamed ? step[1:0] : upper + {1'b0, step[0] && upper != lines_m1};
   wire [1:0] slot = (line << wide) << nl;
   wire [1:0] word = (slot >> SB) | (s1 ? 2'd0 : part);
   wire [9:0] x = x_0 + {4'd0, x_part};
@@ -139,8 +140,8 @@ module out_walk #(
   assign rd_turn  = {(slot ^ to) & in_word, halves && part[0]};
 
   // it completes an output line
-  wire odd = step[0] || PATH == 64 || (PATH == 32 && wide == 2'd0);
-  wire out = two ? odd : four ? step_last : streamed ? step != 3'd0 : 1'b1;
+  wire pairs = streamed || (two && nl == 2'd0);  // one line after the other
+  wire out = pairs ? step[0] : !four || step_last;
 
   always @(posedge clk) begin
     if (rst) valid <= 1'b0;
@@ -189,7 +190,6 @@ module out_walk #(
       r_row_b <= desc[`DESC_DST] + {11'd0, x[9:6]};
       r_at    <= at;
       r_count <= part_last ? x_left : piece;
-      r_first <= two ? !step[0] : step == 3'd0;
       r_width <= seen[4:0];
       // of the line below in a word whose slot 0 is this one's
       r_below <= line == lines_m1 ? 2'd0 : line[0] ? 2'd3 : 2'd1;

@@ -6,8 +6,8 @@
 // 16 pixels in steps of two, or, for a pool of stride 1, of 8 windows of a line, where the pixel
 // behind its last one is that one again. Then two lines are combined. With PATH = 64 both are in
 // the word (slots 0, 1 and 2, 3 of it, or 0 and 1 when lines have 16 pixels); with less the lines
-// come one after the other, and the one before is kept, or what the lines up to it gave. A 4x4
-// window gets the rest from its columns. Signed pixels are made unsigned by an offset of 128, which
+// come one after the other, and what those up to now gave is kept: nothing, 0, after the last line
+// of a window. A 4x4 window gets the rest from its columns. Signed pixels are made unsigned by an offset of 128, which
 // neither the maximum nor the floor of the mean sees.
 // Handshake: a word with its control enters with en; what it completes is there two en later.
 `resetall
@@ -29,10 +29,10 @@ module pool_line #(
     input  wire [       2:0] pool,
     input  wire              narrow,
     input  wire              sgn,
-    // word of the stripe; it begins a window (PATH < 64); stride 1: pixels up to the end of the
+    // word of the stripe; it ends a window (PATH < 64); stride 1: pixels up to the end of the
     // line; stride 1 with PATH = 64: slot of the line below (0: there is none)
     input  wire [8*PATH-1:0] word,
-    input  wire              first,
+    input  wire              last,
     input  wire [       4:0] width,
     input  wire [       1:0] below,
     // pooled pixels from byte 0 on
@@ -54,7 +54,7 @@ module pool_line #(
 
   // ---- the word, unsigned
   reg [8*PATH-1:0] q_word;
-  reg q_first;
+  reg q_last;
   reg [EDGE:1] q_edge;
   reg [1:0] q_below;
   integer i;
@@ -64,7 +64,7 @@ module pool_line #(
         q_word[8*i+:8] <= {word[8*i+7] ^ sgn, word[8*i+:7]};
       end
       for (i = 1; i <= EDGE; i = i + 1) q_edge[i] <= width == i[4:0];
-      q_first <= first;
+      q_last  <= last;
       q_below <= below;
     end
   end
@@ -134,8 +134,8 @@ module pool_line #(
           reg [SW-1:0] kept_sum;
           always @(posedge clk) begin
             if (en) begin
-              kept_max <= (q_first || s1) ? here_max : v_max[8*C+:8];
-              kept_sum <= (q_first || s1) ? here_sum : v_sum[SW*C+:SW];
+              kept_max <= q_last ? 8'd0 : v_max[8*C+:8];
+              kept_sum <= q_last ? {SW{1'b0}} : v_sum[SW*C+:SW];
             end
           end
           if (PATH == 32 && t == 0) begin : g_both
@@ -198,7 +198,7 @@ module pool_line #(
     end
   endgenerate
 
-  wire unused = &{1'b0, p_sum, q_below, q_first, right, together};
+  wire unused = &{1'b0, p_sum, q_below, q_last, right, together};
 
 endmodule
 

@@ -60,8 +60,9 @@ module write_back #(
   localparam integer NS = PATH / 16;  // slots of a word
   localparam integer OUT = (PATH == 16) ? 8 : 16;  // pooled pixels at a time
   localparam integer RB = $clog2(OUT);
+  localparam integer PAIR_I = (PATH == 16) ? 16 : 32;
   localparam [PB:0] SLOT = 16;
-  localparam [PB:0] PAIR = (PATH == 16) ? 16 : 32;
+  localparam [PB:0] PAIR = PAIR_I[PB:0];
 
   wire dwrow = desc[`DESC_MODE] == `MODE_DWROW;
   wire [1:0] wide = dwrow ? desc[`DESC_OP] : desc[`DESC_SWL] == 3'd4 ? 2'd0 :
@@ -78,7 +79,6 @@ module write_back #(
   wire [5:0] r_at;
   wire [6:0] r_count;
   wire [NS-1:0] r_slots;
-  wire r_first;
   wire [4:0] r_width;
   wire [1:0] r_below;
   out_walk #(
@@ -112,7 +112,6 @@ module write_back #(
       .r_at       (r_at),
       .r_count    (r_count),
       .r_slots    (r_slots),
-      .r_first    (r_first),
       .r_width    (r_width),
       .r_below    (r_below),
       .idle       (walk_idle)
@@ -129,14 +128,15 @@ module write_back #(
       .narrow(wide == 2'd0),
       .sgn   (desc[`DESC_SOUT]),
       .word  (rd_data),
-      .first (r_first),
+      .last  (!r_valid || r_out),
       .width (r_width),
       .below (r_below),
       .pooled(pooled)
   );
 
   reg q_valid, p_valid;
-  reg [14:0] q_row_a, q_row_b, p_row_a, p_row_b;
+  wire [14:0] r_row = r_row_a + r_row_b;
+  reg [14:0] q_row, p_row;
   reg [5:0] q_at, p_at;
   reg [4:0] q_count, p_count;  // 16 at most
   always @(posedge clk) begin
@@ -150,12 +150,10 @@ module write_back #(
   end
   always @(posedge clk) begin
     if (move) begin
-      q_row_a <= r_row_a;
-      q_row_b <= r_row_b;
+      q_row   <= r_row;
       q_at    <= r_at;
       q_count <= r_count[4:0];
-      p_row_a <= q_row_a;
-      p_row_b <= q_row_b;
+      p_row   <= q_row;
       p_at    <= q_at;
       p_count <= q_count;
     end
@@ -180,7 +178,7 @@ module write_back #(
   // ---- the write: place and byte enables of this word and, for a line that crosses its end, of
   // the next
   wire w_valid = plain ? r_valid : p_valid;
-  wire [14:0] w_row = plain ? r_row_a + r_row_b : p_row_a + p_row_b;
+  wire [14:0] w_row = plain ? r_row : p_row;
   wire [5:0] w_at = plain ? r_at : p_at;
   wire [20:0] w_byte = {w_row, w_at};
   wire [PB:0] w_from = {1'b0, w_at[PB-1:0]};
