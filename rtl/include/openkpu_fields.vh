@@ -223,8 +223,8 @@
 `define WINDOW_WE 57  // write
 `define WINDOW_BITS 58
 
-// Write of an AI RAM row.
-`define ROWWRITE_DATA (0)+:(8*PATH)  // the row
+// Write of a word of the AI RAM. Uses PATH, its bytes, and PB = log2(PATH).
+`define ROWWRITE_DATA (0)+:(8*PATH)  // the word
 `define ROWWRITE_BE (8*PATH)+:(PATH)  // bytes of it to write
 `define ROWWRITE_WORD (8*PATH+PATH)+:(21-PB)  // its address
 `define ROWWRITE_BITS (8*PATH+PATH+21-PB)
@@ -275,14 +275,5 @@
 `define COLUMN_LEFT (31+ZW+L+L+L)+:(L)  // lanes at the left edge
 `define COLUMN_VALID (31+ZW+L+L+L+L)+:(L)  // lanes that count
 `define COLUMN_BITS (31+ZW+L+L+L+L+L)
-
-// Entry of the activation table as the post lanes keep it. Entry 0: its start; entries 1 to 15:
-// the least start from there on, which is the entry's own start wherever the entry is chosen.
-`define SEGMENT_START 35:0  // start, signed
-`define SEGMENT_MUL 51:36  // magnitude of the multiplier
-`define SEGMENT_NEG 52  // the multiplier is negative
-`define SEGMENT_SHIFT 58:53  // shift, 54 at most
-`define SEGMENT_ADD 66:59  // addend
-`define SEGMENT_BITS 67
 
 `endif

@@ -2,10 +2,10 @@
 //
 // output_stage: from the bytes of the post lanes to the map in the AI RAM.
 //
-// How it works: the collector gathers bytes into stripes of 64, one a channel; write_back pools
-// each stripe and writes the lines that remain to the output map.
+// How it works: the collector gathers bytes into stripes of 64, one a channel; write_back reads
+// them in words of PATH bytes, pools them and writes the lines that remain to the output map.
 // Handshake: room is checked before sums are sent to the post lanes, and reserved with take; the
-// input never waits. A row waits with writeback_req until writeback_gnt.
+// input never waits. A word waits with writeback_req until writeback_gnt.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -13,11 +13,14 @@
 
 module output_stage #(
     // array: pixels and output channels
-    parameter N_Y = 4,
-    parameter N_Z = 4,
-    // derived, not to be set: lanes, width of a bank number
-    parameter L   = N_Y * N_Z,
-    parameter ZW  = $clog2(N_Z)
+    parameter N_Y  = 4,
+    parameter N_Z  = 4,
+    // bytes of a word of the AI RAM
+    parameter PATH = 64,
+    // derived, not to be set: lanes, widths of a bank number, of a byte's number in a word
+    parameter L    = N_Y * N_Z,
+    parameter ZW   = $clog2(N_Z),
+    parameter PB   = $clog2(PATH)
 ) (
     // clock and synchronous reset; start of a layer, its descriptor
     input  wire                      clk,
@@ -41,18 +44,25 @@ module output_stage #(
     output wire                      idle
 );
 
-  localparam DEPTH = (N_Z >= 8) ? 2 : 16 / N_Z;  // stripes that a channel of the collector holds
+  // stripes that a channel of the collector holds: two groups, and depthwise rows for as long as an
+  // issue takes to get here
+  localparam integer ROWS = (L < 16) ? 8 : 16;
+  localparam integer DEPTH = (N_Z >= ROWS / 2) ? 2 : ROWS / N_Z;
   localparam EW = ZW + $clog2(DEPTH);
 
   wire job_valid, job_ready, release_one, collector_idle, writeback_idle;
   wire [`JOB_BITS-1:0] job;
   wire [EW-1:0] job_entry, rd_entry;
-  wire [511:0] rd_data;
+  wire rd_en;
+  wire [1:0] rd_word;
+  wire [2:0] rd_turn;
+  wire [8*PATH-1:0] rd_data;
   assign idle = collector_idle && writeback_idle;
 
   collector #(
       .N_Y  (N_Y),
       .N_Z  (N_Z),
+      .PATH (PATH),
       .JW   (`JOB_BITS),
       .DEPTH(DEPTH)
   ) u_collect (
@@ -71,15 +81,19 @@ module output_stage #(
       .job_ready(job_ready),
       .job(job),
       .job_entry(job_entry),
-      .rd_entry(rd_entry),
-      .rd_data(rd_data),
       .release_one(release_one),
+      .rd_en(rd_en),
+      .rd_entry(rd_entry),
+      .rd_word(rd_word),
+      .rd_turn(rd_turn),
+      .rd_data(rd_data),
       .idle(collector_idle)
   );
 
   write_back #(
-      .N_Z(N_Z),
-      .EW (EW)
+      .N_Z (N_Z),
+      .PATH(PATH),
+      .EW  (EW)
   ) u_write (
       .clk(clk),
       .rst(rst),
@@ -93,11 +107,14 @@ module output_stage #(
       .job_gy(job[`JOB_GY]),
       .job_width(job[`JOB_WIDTH]),
       .job_lines(job[`JOB_LINES]),
-      .rd_entry(rd_entry),
-      .rd_data(rd_data),
       .release_one(release_one),
+      .rd_en(rd_en),
+      .rd_entry(rd_entry),
+      .rd_word(rd_word),
+      .rd_turn(rd_turn),
+      .rd_data(rd_data),
       .writeback_req(writeback_req),
-      .writeback_row(writeback[`ROWWRITE_ROW]),
+      .writeback_word(writeback[`ROWWRITE_WORD]),
       .writeback_be(writeback[`ROWWRITE_BE]),
       .writeback_data(writeback[`ROWWRITE_DATA]),
       .writeback_gnt(writeback_gnt),

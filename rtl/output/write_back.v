@@ -2,13 +2,13 @@
 //
 // write_back: pools finished stripes and writes them to the AI RAM in its layout.
 //
-// How it works: stage A reads the collector entry of a channel; stage B makes one output line a
-// cycle, pooled if the layer pools, rotates it to its place in the 64-byte row and works out the
-// byte enables; stage C writes it, in two rows when it crosses the end of one (only stride-1
-// pools do). Byte(c, y, x) = dst * 64 + (c / g) * ocs * 64 + y * orl * 64 + (c mod g) * pitch + x.
-// A depthwise row is already in the layout and is written as it is.
-// Handshake: takes a job when stage A is free, releases the collector's place when the last entry
-// of the job was read; waits for the AI RAM (writeback_req until writeback_gnt).
+// How it works: out_walk reads the collector's stripes word by word and says where each output line
+// goes. An unpooled line (or depthwise row) comes out of the collector at its place in the word,
+// and is written a cycle later; a pooled one comes from pool_line, is rotated to its place, and may
+// need a second write when it crosses the end of a word (only stride-1 pools do).
+// Byte(c, y, x) = dst * 64 + (c / g) * ocs * 64 + y * orl * 64 + (c mod g) * pitch + x.
+// Handshake: everything moves on when the write port is free; waits for the AI RAM (writeback_req
+// until writeback_gnt). The collector's place is released when the last word of the job is read.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -16,181 +16,221 @@
 
 module write_back #(
     // output channels of the array
-    parameter N_Z = 4,
-    // width of a collector entry number and a bank number
-    parameter EW  = 3,
-    parameter ZW  = $clog2(N_Z)
+    parameter N_Z  = 4,
+    // bytes of a word of the AI RAM
+    parameter PATH = 64,
+    // width of a collector entry number
+    parameter EW   = 3,
+    // derived, not to be set: widths of a bank number, of a byte's number in a word
+    parameter ZW   = $clog2(N_Z),
+    parameter PB   = $clog2(PATH)
 ) (
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
     // layer
     input  wire [`DESC_BITS-1:0] desc,
-    // jobs and entries of the collector
+    // jobs of the collector: first entry, first channel, channels, origin, size in the computed grid
     input  wire                  job_valid,
     output wire                  job_ready,
     input  wire [        EW-1:0] job_entry,
-    // job: first channel, channels, origin, size in the computed grid
     input  wire [           9:0] job_chan,
     input  wire [          ZW:0] job_nz,
     input  wire [           9:0] job_gx,
     input  wire [           8:0] job_gy,
     input  wire [           6:0] job_width,
     input  wire [           2:0] job_lines,
-    output wire [        EW-1:0] rd_entry,
-    input  wire [         511:0] rd_data,
     output wire                  release_one,
+    // word of an entry, with the place its bytes are to come at
+    output wire                  rd_en,
+    output wire [        EW-1:0] rd_entry,
+    output wire [           1:0] rd_word,
+    output wire [           2:0] rd_turn,
+    input  wire [    8*PATH-1:0] rd_data,
     // AI RAM write port
     output reg                   writeback_req,
-    output reg  [          14:0] writeback_row,
-    output reg  [          63:0] writeback_be,
-    output reg  [         511:0] writeback_data,
+    output reg  [       20-PB:0] writeback_word,
+    output reg  [      PATH-1:0] writeback_be,
+    output reg  [    8*PATH-1:0] writeback_data,
     input  wire                  writeback_gnt,
     // nothing in flight
     output wire                  idle
 );
 
-  // ---- descriptor
+  localparam integer NS = PATH / 16;  // slots of a word
+  localparam integer OUT = (PATH == 16) ? 8 : 16;  // pooled pixels at a time
+  localparam integer RB = $clog2(OUT);
+  localparam integer PAIR_I = (PATH == 16) ? 16 : 32;
+  localparam [PB:0] SLOT = 16;
+  localparam [PB:0] PAIR = PAIR_I[PB:0];
+
   wire dwrow = desc[`DESC_MODE] == `MODE_DWROW;
-  wire dw = desc[`DESC_DW];
+  wire [1:0] wide = dwrow ? desc[`DESC_OP] : desc[`DESC_SWL] == 3'd4 ? 2'd0 :
+      desc[`DESC_SWL] == 3'd5 ? 2'd1 : 2'd2;  // log2 of the slots of a line
   wire [2:0] pool = desc[`DESC_POOL];
-  wire [1:0] op = desc[`DESC_OP];
-  wire [2:0] gl = 3'd2 - {1'b0, op};  // log2 of the channels in a row
-  wire [2:0] swl = dwrow ? 3'd4 + {1'b0, op} : desc[`DESC_SWL];
-  wire s1 = pool == `POOL_MAXS1 || pool == `POOL_MEANS1;
-  wire [1:0] fl = (pool == `POOL_MAX2 || pool == `POOL_MEAN2) ? 2'd1 :
-             (pool == `POOL_MAX4 || pool == `POOL_MEAN4) ? 2'd2 : 2'd0;
-
-  // ---- stage A: one entry after the other of a job
-  reg [ZW:0] a_i;
-  wire b_take;  // stage B can take an entry
-  wire a_last = dw || a_i + {{ZW{1'b0}}, 1'b1} == job_nz;
-  wire a_go = job_valid && b_take;
-  assign rd_entry    = {job_entry[EW-1:ZW], job_entry[ZW-1:0] + a_i[ZW-1:0]};
-  assign job_ready   = a_go && a_last;
-  assign release_one = job_ready;
-
-  always @(posedge clk) begin
-    if (rst) a_i <= {(ZW + 1) {1'b0}};
-    else if (a_go) a_i <= a_last ? {(ZW + 1) {1'b0}} : a_i + {{ZW{1'b0}}, 1'b1};
-  end
-
-  // ---- stage B: one output line after the other
-  reg b_valid;
-  reg [511:0] b_stripe;
-  reg [9:0] b_chan;
-  reg [9:0] b_gx;
-  reg [8:0] b_gy;
-  reg [6:0] b_width;
-  reg [2:0] b_lines;
-  reg [1:0] b_line;
-  wire c_take;  // stage C can take a line
-
-  wire right_edge = {1'b0, b_gx} + {4'd0, b_width} == desc[`DESC_KW];
-  wire bottom_edge = {1'b0, b_gy} + {7'd0, b_lines} == desc[`DESC_KH];
-  wire [6:0] o_width = s1 ? (right_edge ? b_width : b_width - 7'd1) : b_width >> fl;
-  wire [2:0] o_lines = dwrow ? 3'd1 : s1 ? (bottom_edge ? b_lines : b_lines - 3'd1) : b_lines >> fl;
-  wire b_last = {1'b0, b_line} + 3'd1 >= o_lines;
-  assign b_take = !b_valid || (c_take && b_last);
-
-  always @(posedge clk) begin
-    if (rst) begin
-      b_valid <= 1'b0;
-      b_line  <= 2'd0;
-    end else begin
-      b_valid <= b_take ? job_valid : b_valid;
-      b_line  <= (b_valid && c_take) ? (b_last ? 2'd0 : b_line + 2'd1) : b_line;
-    end
-  end
-
-  always @(posedge clk) begin
-    if (a_go) begin
-      b_stripe <= rd_data;
-      b_chan   <= job_chan + {{(9 - ZW) {1'b0}}, a_i};
-      b_gx     <= job_gx;
-      b_gy     <= job_gy;
-      b_width  <= job_width;
-      b_lines  <= job_lines;
-    end
-  end
-
-  wire [127:0] pooled;
   wire plain = pool == `POOL_NONE;
-  pool_line u_pool (
-      .stripe(b_stripe),
-      .swl   (swl),
-      .width (b_width),
-      .lines (b_lines),
-      .enable(b_valid && !plain),
+  wire move;  // everything moves on
+
+  // ---- the word that is read
+  wire walk_idle;
+  wire r_valid;
+  wire r_out;
+  wire [14:0] r_row_a, r_row_b;
+  wire [5:0] r_at;
+  wire [6:0] r_count;
+  wire [NS-1:0] r_slots;
+  wire [4:0] r_width;
+  wire [1:0] r_below;
+  out_walk #(
+      .N_Z (N_Z),
+      .PATH(PATH),
+      .EW  (EW)
+  ) u_walk (
+      .clk        (clk),
+      .rst        (rst),
+      .desc       (desc),
+      .wide       (wide),
+      .move       (move),
+      .job_valid  (job_valid),
+      .job_ready  (job_ready),
+      .job_entry  (job_entry),
+      .job_chan   (job_chan),
+      .job_nz     (job_nz),
+      .job_gx     (job_gx),
+      .job_gy     (job_gy),
+      .job_width  (job_width),
+      .job_lines  (job_lines),
+      .release_one(release_one),
+      .rd_en      (rd_en),
+      .rd_entry   (rd_entry),
+      .rd_word    (rd_word),
+      .rd_turn    (rd_turn),
+      .r_valid    (r_valid),
+      .r_out      (r_out),
+      .r_row_a    (r_row_a),
+      .r_row_b    (r_row_b),
+      .r_at       (r_at),
+      .r_count    (r_count),
+      .r_slots    (r_slots),
+      .r_width    (r_width),
+      .r_below    (r_below),
+      .idle       (walk_idle)
+  );
+
+  // ---- pooled: two cycles more
+  wire [8*OUT-1:0] pooled;
+  pool_line #(
+      .PATH(PATH)
+  ) u_pool (
+      .clk   (clk),
+      .en    (move),
       .pool  (pool),
+      .narrow(wide == 2'd0),
       .sgn   (desc[`DESC_SOUT]),
-      .line  (b_line),
+      .word  (rd_data),
+      .last  (!r_valid || r_out),
+      .width (r_width),
+      .below (r_below),
       .pooled(pooled)
   );
 
-  // place of the line in the output map
-  wire [9:0] o_x = b_gx >> fl;
-  wire [9:0] o_y = ({1'b0, b_gy} >> fl) + {8'd0, dwrow ? 2'd0 : b_line};
-  wire [9:0] o_grp = b_chan >> gl;
-  wire [1:0] o_sub = b_chan[1:0] & ((2'd1 << gl[1:0]) - 2'd1);
-  wire [5:0] o_at = dwrow ? 6'd0 : ({4'd0, o_sub} << (3'd4 + {1'b0, op})) + o_x[5:0];
-  wire [23:0] grp_rows = o_grp * desc[`DESC_OCS];
-  wire [14:0] line_rows = o_y * desc[`DESC_ORL];
-  wire [14:0] o_row = desc[`DESC_DST] + grp_rows[14:0] + line_rows + {11'd0, o_x[9:6]};
-
-  // rotation: byte 0 of the line goes to byte o_at of the row
-  wire [5:0] line_at = {4'd0, b_line} << swl;
-  wire [5:0] turn = plain && !dwrow ? o_at - line_at : o_at;
-  wire [511:0] source = plain ? b_stripe : {384'd0, pooled};
-  wire [1023:0] turned = {source, source} << {turn, 3'd0};
-
-  // byte enables of this row and, for a line that crosses its end, of the next
-  wire [127:0] ones = ~({128{1'b1}} << o_width);
-  wire [127:0] spread = ones << o_at;
-  reg [63:0] row_be;
-  integer i;
-  reg [6:0] jj;
-  always @* begin
-    row_be = 64'd0;
-    jj     = 7'd0;
-    for (i = 0; i < 64; i = i + 1) begin
-      jj = i[6:0] & ((7'd1 << swl) - 7'd1);
-      row_be[i] = jj < b_width && (i[6:4] >> (swl - 3'd4)) < b_lines;
+  reg q_valid, p_valid;
+  wire [14:0] r_row = r_row_a + r_row_b;
+  reg [14:0] q_row, p_row;
+  reg [5:0] q_at, p_at;
+  reg [4:0] q_count, p_count;  // 16 at most
+  always @(posedge clk) begin
+    if (rst) begin
+      q_valid <= 1'b0;
+      p_valid <= 1'b0;
+    end else if (move) begin
+      q_valid <= r_valid && r_out && !plain;
+      p_valid <= q_valid;
+    end
+  end
+  always @(posedge clk) begin
+    if (move) begin
+      q_row   <= r_row;
+      q_at    <= r_at;
+      q_count <= r_count[4:0];
+      p_row   <= q_row;
+      p_at    <= q_at;
+      p_count <= q_count;
     end
   end
 
-  // ---- stage C: the write
-  reg [63:0] c_next_be;  // enables in the row that follows
-  assign c_take = !writeback_req || (writeback_gnt && c_next_be == 64'd0);
+  // rotation: byte 0 of the line goes to byte p_at of the word
+  genvar s;
+  generate
+    for (s = 0; s <= RB; s = s + 1) begin : g_turn
+      wire [8*OUT-1:0] bytes;
+      if (s == 0) begin : g_from
+        assign bytes = pooled;
+      end else begin : g_rotate
+        localparam integer BY = 8 << (s - 1);
+        assign bytes = p_at[s-1] ?
+            {g_turn[s-1].bytes[8*OUT-BY-1:0], g_turn[s-1].bytes[8*OUT-1:8*OUT-BY]} :
+            g_turn[s-1].bytes;
+      end
+    end
+  endgenerate
+
+  // ---- the write: place and byte enables of this word and, for a line that crosses its end, of
+  // the next
+  wire w_valid = plain ? r_valid : p_valid;
+  wire [14:0] w_row = plain ? r_row : p_row;
+  wire [5:0] w_at = plain ? r_at : p_at;
+  wire [20:0] w_byte = {w_row, w_at};
+  wire [PB:0] w_from = {1'b0, w_at[PB-1:0]};
+  wire [6:0] w_count = plain ? r_count : {2'd0, p_count};
+  wire [PB:0] w_to = w_from + w_count[PB:0];
+  wire w_cross = w_to[PB] && w_to[PB-1:0] != {PB{1'b0}};
+  wire [PATH-1:0] from_here = {PATH{1'b1}} << w_at[PB-1:0];
+  wire [PATH-1:0] not_yet = {PATH{1'b1}} << w_to[PB-1:0];  // bytes that begin at the end
+  wire [NS-1:0] slots = r_slots | {NS{!dwrow}};
+  wire [PATH-1:0] be;
+  generate
+    for (s = 0; s < PATH; s = s + 1) begin : g_be
+      // a depthwise word may hold several lines: the first one's enables for each that there is
+      wire up_to = (dwrow && wide == 2'd0) ? !not_yet[s%16] || w_to >= SLOT :
+          (dwrow && wide == 2'd1) ? !not_yet[s%32] || w_to >= PAIR : !not_yet[s] || w_to[PB];
+      assign be[s] = from_here[s] && up_to && slots[s/16];
+    end
+  endgenerate
+
+  reg more;  // the line goes on in the next word
+  reg [PATH-1:0] next_be;
+  assign move = !writeback_req || (writeback_gnt && !more);
 
   always @(posedge clk) begin
     if (rst) begin
-      writeback_req    <= 1'b0;
-      c_next_be <= 64'd0;
-    end else if (c_take) begin
-      writeback_req    <= b_valid;
-      c_next_be <= b_valid && !dwrow ? spread[127:64] : 64'd0;
+      writeback_req <= 1'b0;
+      more          <= 1'b0;
+    end else if (move) begin
+      writeback_req <= w_valid;
+      more          <= w_valid && !plain && w_cross;
     end else if (writeback_gnt) begin
-      c_next_be <= 64'd0;
+      more <= 1'b0;
     end
   end
 
   always @(posedge clk) begin
-    if (c_take) begin
-      if (b_valid) begin
-        writeback_row  <= o_row;
-        writeback_be   <= dwrow ? row_be : spread[63:0];
-        writeback_data <= turned[1023:512];
+    if (move) begin
+      if (w_valid) begin
+        writeback_word <= w_byte[20:PB];
+        writeback_be   <= be;
+        next_be        <= ~not_yet;
+        writeback_data <= plain ? rd_data : {(PATH / OUT) {g_turn[RB].bytes}};
       end
     end else if (writeback_gnt) begin
-      writeback_row <= writeback_row + 15'd1;
-      writeback_be  <= c_next_be;
+      writeback_word <= writeback_word + {{(20 - PB) {1'b0}}, 1'b1};
+      writeback_be   <= next_be;
     end
   end
 
-  assign idle = !job_valid && !b_valid && !writeback_req;
+  assign idle = walk_idle && !r_valid && !q_valid && !p_valid && !writeback_req;
 
-  wire unused = &{1'b0, desc, grp_rows[23:15], turned[511:0]};
+  wire unused = &{1'b0, desc, w_count, w_byte};
 
 endmodule
 

@@ -148,19 +148,24 @@ class Layer:
 
 class Bench:
     def __init__(self, dut) -> None:
-        self.dut = View(dut, {"writeback": (layout("rowwrite"), "writeback_")})
+        self.path = int(dut.PATH.value)
+        word_bits = 21 - int(dut.PB.value)
+        port = {"data": (0, 8 * self.path), "be": (8 * self.path, self.path)}
+        port["word"] = (9 * self.path, word_bits)
+        self.dut = View(dut, {"writeback": (port, "writeback_")})
         self.job = layout("job", ZW=int(dut.ZW.value))
         self.rng = np.random.default_rng(random.getrandbits(32))
         self.sizes = Sizes(int(dut.N_Y.value), int(dut.N_Z.value))
         self.ram = self.rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
 
     def _store(self) -> None:
-        row, be = int(self.dut.writeback_row.value), int(self.dut.writeback_be.value)
-        bits = str(self.dut.writeback_data.value)
-        for i in range(64):
+        word, be = int(self.dut.writeback_word.value), int(self.dut.writeback_be.value)
+        bits = str(self.dut.writeback_data.value)[::-1]
+        for i in range(self.path):
             if be >> i & 1:  # a byte that is written is known
-                self.ram[row * 64 + i] = int(bits[504 - 8 * i : 512 - 8 * i], 2)
-                self.writes[row * 64 + i] += 1
+                at = word * self.path + i
+                self.ram[at] = int(bits[8 * i : 8 * i + 8][::-1], 2)
+                self.writes[at] += 1
 
     async def play(self, layer: Layer, p_in: float, p_gnt: float) -> None:
         """Deliver the layer; groups are taken only when there is room. Bounded."""
@@ -187,8 +192,8 @@ class Bench:
                 dut.in_job.value = join_fields(self.job, write.job)
             await RisingEdge(dut.clk)
             taken = int(dut.take.value)
-            port = str(dut.writeback_row.value), str(dut.writeback_be.value)
-            assert held in (None, port), "row and enables stay until the grant"
+            port = str(dut.writeback_word.value), str(dut.writeback_be.value)
+            assert held in (None, port), "word and enables stay until the grant"
             if int(dut.writeback_req.value) and int(dut.writeback_gnt.value):
                 self._store()
             waits = int(dut.writeback_req.value) and not int(dut.writeback_gnt.value)
@@ -249,10 +254,18 @@ async def random_maps(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sim", "n_y", "n_z"),
-    [("icarus", 2, 2), ("icarus", 4, 4), ("icarus", 8, 8), ("verilator", 4, 4)],
+    ("sim", "n_y", "n_z", "path"),
+    [
+        *(("icarus", 2, 2, 16), ("icarus", 4, 4, 16), ("icarus", 4, 8, 32)),
+        *(("icarus", 4, 16, 64), ("icarus", 8, 16, 64)),
+        *(("verilator", 2, 2, 16), ("verilator", 4, 4, 16), ("verilator", 4, 8, 32)),
+        *(("verilator", 4, 16, 64), ("verilator", 8, 16, 64), ("verilator", 4, 4, 64)),
+        # arrays that do not match the path
+        *(("verilator", 2, 2, 64), ("verilator", 4, 16, 16), ("verilator", 8, 16, 16)),
+        *(("verilator", 2, 32, 32), ("verilator", 16, 2, 16), ("verilator", 2, 64, 16)),
+    ],
 )
-def test_write_back(sim: str, n_y: int, n_z: int) -> None:
+def test_write_back(sim: str, n_y: int, n_z: int, path: int) -> None:
     sources = ["rtl/output/*.v", "rtl/lib/*.v"]
     test = "tb.output_stage.test_write_back"
-    run(sim, "output_stage", sources, test, params={"N_Y": n_y, "N_Z": n_z})
+    run(sim, "output_stage", sources, test, params={"N_Y": n_y, "N_Z": n_z, "PATH": path})

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// out_walk: walks the words of a finished group and says where its output lines go.
+//
+// How it works: a job is taken into registers, with the products of its place; from then on rows
+// are only added. The walk is channel > part of a line > line. A part is a word of an unpooled line;
+// of a pooled one it is what pool_line makes at a time. Pools take as many cycles as the lines they
+// see need words; with PATH < 64 a stride-1 pool reads both lines of its windows, at the lower edge
+// the last line twice.
+// Handshake: a word is read in each cycle with move while there is a job; r_* describe it a cycle
+// later, as long as move is low.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module out_walk #(
+    // output channels of the array
+    parameter N_Z  = 4,
+    // bytes of a word of the AI RAM
+    parameter PATH = 64,
+    // width of a collector entry number
+    parameter EW   = 3,
+    // derived, not to be set: width of a bank number, of a byte's number in a word; slots of a word
+    parameter ZW   = $clog2(N_Z),
+    parameter PB   = $clog2(PATH),
+    parameter NS   = PATH / 16
+) (
+    // clock and synchronous reset
+    input  wire                  clk,
+    input  wire                  rst,
+    // layer; log2 of the 16-byte slots of a stripe's line
+    input  wire [`DESC_BITS-1:0] desc,
+    input  wire [           1:0] wide,
+    // the word's description is taken
+    input  wire                  move,
+    // jobs: first entry, first channel, channels, origin, size in the computed grid
+    input  wire                  job_valid,
+    output wire                  job_ready,
+    input  wire [        EW-1:0] job_entry,
+    input  wire [           9:0] job_chan,
+    input  wire [          ZW:0] job_nz,
+    input  wire [           9:0] job_gx,
+    input  wire [           8:0] job_gy,
+    input  wire [           6:0] job_width,
+    input  wire [           2:0] job_lines,
+    output wire                  release_one,
+    // word to read, place its bytes are to come at
+    output wire                  rd_en,
+    output wire [        EW-1:0] rd_entry,
+    output wire [           1:0] rd_word,
+    output wire [           2:0] rd_turn,
+    // the word read: there is one, it completes output pixels; their row (a sum), byte and count
+    output reg                   r_valid,
+    output reg                   r_out,
+    output reg  [          14:0] r_row_a,
+    output reg  [          14:0] r_row_b,
+    output reg  [           5:0] r_at,
+    output reg  [           6:0] r_count,
+    // depthwise row: slots that hold pixels
+    output reg  [        NS-1:0] r_slots,
+    // for pool_line
+    output reg  [           4:0] r_width,
+    output reg  [           1:0] r_below,
+    // no job here or waiting
+    output wire                  idle
+);
+
+  localparam [1:0] SB = PB[1:0];  // log2 of the slots of a word: PB - 4, which is PB modulo 4
+  localparam [6:0] WORD = PATH[6:0];
+  localparam [6:0] PIECE = (PATH == 16) ? 7'd8 : 7'd16;  // pixels of a pool at a time
+
+  // ---- layer
+  wire dwrow = desc[`DESC_MODE] == `MODE_DWROW;
+  wire dw = desc[`DESC_DW];
+  wire [2:0] pool = desc[`DESC_POOL];
+  wire [1:0] op = desc[`DESC_OP];
+  wire [1:0] gl = 2'd2 - op;  // log2 of the channels in a row
+  wire plain = pool == `POOL_NONE;
+  wire s1 = pool == `POOL_MAXS1 || pool == `POOL_MEANS1;
+  wire two = pool == `POOL_MAX2 || pool == `POOL_MEAN2;
+  wire four = pool == `POOL_MAX4 || pool == `POOL_MEAN4;
+  wire [1:0] fl = two ? 2'd1 : four ? 2'd2 : 2'd0;
+  // log2 of the lines that a word takes together
+  wire [1:0] row_lines = (wide == 2'd0) ? SB : (PATH == 64 && wide == 2'd1) ? 2'd1 : 2'd0;
+  wire [1:0] pair_lines = (PATH == 64) ? 2'd1 : (PATH == 32 && wide == 2'd0) ? 2'd1 : 2'd0;
+  wire [1:0] nl = dwrow ? row_lines : two ? pair_lines : four ? SB : 2'd0;
+  wire streamed = s1 && PATH != 64;
+  wire halves = s1 && PATH == 16;
+
+  // ---- the job
+  reg valid;
+  reg [EW-1:0] entry;
+  reg [ZW:0] left;  // channels that follow this one
+  reg [1:0] sub;  // channel in its row
+  reg [14:0] grp_row;  // rows up to the channel group, up to the first line, up to this one
+  reg [14:0] line_row_0;
+  reg [14:0] line_row;
+  reg [9:0] x_0;
+  reg [6:0] width;
+  reg [6:0] o_width;
+  reg [1:0] lines_m1;
+  reg [2:0] last;  // steps of a part, minus one
+  reg [1:0] part;
+  reg [2:0] step;
+
+  wire right_edge = {1'b0, job_gx} + {4'd0, job_width} == desc[`DESC_KW];
+  wire bottom_edge = {1'b0, job_gy} + {7'd0, job_lines} == desc[`DESC_KH];
+  wire [2:0] job_m1 = job_lines - 3'd1;
+  wire [2:0] job_s1 = bottom_edge ? job_m1 : job_m1 - 3'd1;
+  wire [2:0] job_last = !s1 ? job_m1 >> nl : streamed ? {job_s1[1:0], 1'b1} : job_s1;
+  wire [9:0] grp = job_chan >> gl;
+  wire [8:0] y = job_gy >> fl;
+  wire [23:0] grp_rows = grp * desc[`DESC_OCS];
+  wire [13:0] line_rows = y * desc[`DESC_ORL];
+  wire [1:0] sub_last = (2'd1 << gl) - 2'd1;  // of four channels: 0 - 1
+
+  wire [5:0] x_part = plain ? {4'd0, part} << PB : {1'b0, part, 3'd0};
+  wire [6:0] x_left = o_width - {1'b0, x_part};
+  wire [6:0] piece = plain ? WORD : PIECE;
+  wire step_last = step == last;
+  wire part_last = x_left <= piece;
+  wire entry_last = step_last && part_last;
+  wire job_last_step = entry_last && left == {(ZW + 1) {1'b0}};
+  assign rd_en       = valid && move;
+  assign job_ready   = job_valid && (!valid || (move && job_last_step));
+  assign release_one = rd_en && job_last_step;
+
+  // ---- where the step reads
+  wire [1:0] upper = step[2:1];
+  wire [1:0] line = !streamed ? step[1:0] : upper + {1'b0, step[0] && upper != lines_m1};
+  wire [1:0] slot = (line << wide) << nl;
+  wire [1:0] word = (slot >> SB) | (s1 ? 2'd0 : part);
+  wire [9:0] x = x_0 + {4'd0, x_part};
+  wire [5:0] at = dwrow ? {4'd0, word} << PB : ({4'd0, sub} << (3'd4 + {1'b0, op})) | x[5:0];
+  wire [1:0] to = (plain && !dwrow) ? at[5:4] : 2'd0;
+  wire [1:0] in_word = (2'd1 << SB) - 2'd1;  // of four slots: 0 - 1
+  assign rd_entry = entry;
+  assign rd_word  = word;
+  assign rd_turn  = {(slot ^ to) & in_word, halves && part[0]};
+
+  // it completes an output line
+  wire pairs = streamed || (two && nl == 2'd0);  // one line after the other
+  wire out = pairs ? step[0] : !four || step_last;
+
+  always @(posedge clk) begin
+    if (rst) valid <= 1'b0;
+    else valid <= job_ready || (valid && !(move && job_last_step));
+  end
+
+  always @(posedge clk) begin
+    if (job_ready) begin
+      entry      <= job_entry;
+      left       <= dw ? {(ZW + 1) {1'b0}} : job_nz - {{ZW{1'b0}}, 1'b1};
+      sub        <= job_chan[1:0] & sub_last;
+      grp_row    <= grp_rows[14:0];
+      line_row_0 <= {1'b0, line_rows};
+      line_row   <= {1'b0, line_rows};
+      x_0        <= job_gx >> fl;
+      width      <= job_width;
+      o_width    <= s1 ? (right_edge ? job_width : job_width - 7'd1) : job_width >> fl;
+      lines_m1   <= job_m1[1:0];
+      last       <= job_last;
+      part       <= 2'd0;
+      step       <= 3'd0;
+    end else if (rd_en) begin
+      step <= step_last ? 3'd0 : step + 3'd1;
+      part <= !step_last ? part : part_last ? 2'd0 : part + 2'd1;
+      line_row <= step_last ? line_row_0 : (out && !dwrow) ? line_row + {10'd0, desc[`DESC_ORL]} :
+          line_row;
+      if (entry_last) begin
+        entry   <= entry + {{(EW - 1) {1'b0}}, 1'b1};
+        left    <= left - {{ZW{1'b0}}, 1'b1};
+        sub     <= (sub == sub_last) ? 2'd0 : sub + 2'd1;
+        grp_row <= (sub == sub_last) ? grp_row + {1'b0, desc[`DESC_OCS]} : grp_row;
+      end
+    end
+  end
+
+  always @(posedge clk) begin
+    if (rst) r_valid <= 1'b0;
+    else if (move) r_valid <= valid;
+  end
+
+  wire [6:0] seen = halves && part[0] ? width - 7'd8 : width;
+  always @(posedge clk) begin
+    if (rd_en) begin
+      r_out   <= out;
+      r_row_a <= grp_row + line_row;
+      r_row_b <= desc[`DESC_DST] + {11'd0, x[9:6]};
+      r_at    <= at;
+      r_count <= part_last ? x_left : piece;
+      r_width <= seen[4:0];
+      // of the line below in a word whose slot 0 is this one's
+      r_below <= line == lines_m1 ? 2'd0 : line[0] ? 2'd3 : 2'd1;
+    end
+  end
+
+  // depthwise row: lines (channels) that there are
+  wire [NS-1:0] slots;
+  genvar n;
+  generate
+    for (n = 0; n < NS; n = n + 1) begin : g_slot
+      localparam [1:0] N = n;
+      assign slots[n] = (slot | N) >> wide <= lines_m1;
+    end
+  endgenerate
+  always @(posedge clk) begin
+    if (rd_en) r_slots <= slots;
+  end
+
+  assign idle = !job_valid && !valid;
+
+  wire unused = &{1'b0, desc, grp_rows, seen};
+
+endmodule
+
+`resetall
