@@ -312,8 +312,9 @@ module openkpu_core #(
   );
 
   output_stage #(
-      .N_Y(N_Y),
-      .N_Z(N_Z)
+      .N_Y (N_Y),
+      .N_Z (N_Z),
+      .PATH(PATH)
   ) u_output (
       .clk(clk),
       .rst(rst),

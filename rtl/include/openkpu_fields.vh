@@ -276,4 +276,13 @@
 `define COLUMN_VALID (31+ZW+L+L+L+L)+:(L)  // lanes that count
 `define COLUMN_BITS (31+ZW+L+L+L+L+L)
 
+// Entry of the activation table as the post lanes keep it. Entry 0: its start; entries 1 to 15:
+// the least start from there on, which is the entry's own start wherever the entry is chosen.
+`define SEGMENT_START 35:0  // start, signed
+`define SEGMENT_MUL 51:36  // magnitude of the multiplier
+`define SEGMENT_NEG 52  // the multiplier is negative
+`define SEGMENT_SHIFT 58:53  // shift, 54 at most
+`define SEGMENT_ADD 66:59  // addend
+`define SEGMENT_BITS 67
+
 `endif
