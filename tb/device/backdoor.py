@@ -67,6 +67,11 @@ class Backdoor:
         """Rows of the AI RAM."""
         return int(self.tb.ram_rows.value)
 
+    @property
+    def path_bytes(self) -> int:
+        """Bytes of a word of the AI RAM, as it is built."""
+        return int(self.tb.path_bytes.value)
+
     def _fits(self, what: str, first: int, count: int, size: int) -> None:
         if first < 0 or count < 1 or first + count > size:
             raise OutOfBounds(f"{count} {what} at {first} do not fit: there are {size}")
@@ -92,14 +97,17 @@ class Backdoor:
     async def load_ram(self, row: int, data: Bytes) -> None:
         """Write whole rows of the AI RAM."""
         self._fits("rows of the AI RAM", row, data.size // 64, self.ram_rows)
-        Path("ai_ram_in.hex").write_text(encode(data, 64, row))
+        width = self.path_bytes
+        Path("ai_ram_in.hex").write_text(encode(data, width, row * 64 // width))
         await self.command(LOAD_RAM)
 
     async def read_ram(self, row: int, rows: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
         """Whole rows of the AI RAM, and which bytes are unknown."""
         self._fits("rows of the AI RAM", row, rows, self.ram_rows)
-        await self.command(DUMP_RAM, row, row + rows - 1)
-        return decode(Path("ai_ram_out.hex").read_bytes(), 64)
+        width = self.path_bytes
+        words = 64 // width
+        await self.command(DUMP_RAM, row * words, (row + rows) * words - 1)
+        return decode(Path("ai_ram_out.hex").read_bytes(), width)
 
     async def perf_records(self) -> npt.NDArray[np.uint64]:
         """Counters (layers, WIDTH), cumulative, at the end of every layer since ``forget_perf``."""

@@ -26,6 +26,7 @@ module tb_top #(
   parameter WBUF_ROWS = 1024,
   parameter WEIGHT_BITS = 16,
   parameter TILE_ROWS = 32,
+  parameter PATH = 64,
   parameter PIX_FIFO_DEPTH = 64,
   parameter WGT_FIFO_DEPTH = 64,
   parameter BIAS_FIFO_DEPTH = 32,
@@ -82,7 +83,7 @@ module tb_top #(
 
   openkpu_top #(
     .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
-    .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS),
+    .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS), .PATH(PATH),
     .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
     .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE)
   ) dut (
@@ -171,9 +172,10 @@ module tb_top #(
   wire wake      = irq | timeout;
   wire s_busy    = (s_htrans != 2'b00);
   wire heartbeat = cycle[15];
-  // sizes of the memories behind the back door: storage in words, AI RAM in rows
+  // sizes of the memories behind the back door: storage in words, AI RAM in rows; bytes of its words
   wire [31:0] store_words = STORE_DEPTH;
   wire [31:0] ram_rows    = AI_RAM_ROWS;
+  wire [31:0] path_bytes  = PATH;
   wire slow_beat = cycle[21];
 
   // counters at the end of every layer
