@@ -179,6 +179,13 @@ class StreamJob:
             )
         return found
 
+    async def begun(self, n: int) -> bool:
+        """Does slot ``n`` hold the beginning of its own result, and nothing behind it?"""
+        size = self.golden.shape[1]
+        row, unknown = await self.device.back.read_storage(self.slot(n), size)
+        whole = int((row == self.golden[n]).cumprod().sum())  # may run on where bytes are alike
+        return not unknown.any() and bool((row[whole:] == UNWRITTEN).all())
+
     async def trial(self, script: Script, *, start: bool = True, keep: bool = False) -> Outcome:
         """Arm, start in cycle 0 of the script, wait for rest. ``keep``: leave the state as it is.
 
