@@ -33,7 +33,7 @@ module post_lanes #(
     // clock and synchronous reset
     input  wire                     clk,
     input  wire                     rst,
-    // layer: how a kernel module finds its bank, log2 of the slot width, arguments
+    // layer: how a kernel module finds its bank, log2 of the slot width (4, 5, 6), arguments
     input  wire                     one_bank,
     input  wire                     by_chan,
     input  wire [              2:0] swl,
@@ -143,21 +143,23 @@ module post_lanes #(
     // ---- lanes
     for (z = 0; z < N_Z; z = z + 1) begin : g_z
       localparam integer LANE_0 = z * N_Y;
-      localparam [6:0] FIRST = LANE_0[6:0];
-      wire [6:0] slot = one_bank ? 7'd0 : FIRST >> swl;
-      wire unused_slot = &{1'b0, slot};
       wire [PW-1:0] par_1;
       reg [70:0] bn_2, bn_3;
       reg [31:0] add_4;
       if (N_Z == 2) begin : g_direct
+        localparam [6:0] FIRST = LANE_0[6:0];
+        wire [   6:0] slot = one_bank ? 7'd0 : FIRST >> swl;
         wire [ZW-1:0] sel = shared ? in_bank + slot[ZW-1:0] : z[ZW-1:0];
         reg  [PW-1:0] picked;
         always @(posedge clk) if (in_valid) picked <= par[PW*sel+:PW];
         assign par_1 = picked;
+        wire unused_slot = &{1'b0, slot};
       end else begin : g_own
         reg [PW-1:0] own;
-        always @(posedge clk) if (in_valid) own <= par[PW*z+:PW];
-        assign par_1 = shared ? slots[PW*slot[SW-1:0]+:PW] : own;
+        always @(posedge clk) if (in_valid && !shared) own <= par[PW*z+:PW];
+        assign par_1 = !shared ? own : one_bank ? slots[0+:PW] :
+            swl[1] ? slots[PW*(LANE_0/64)+:PW] :
+            swl[0] ? slots[PW*(LANE_0/32)+:PW] : slots[PW*(LANE_0/16)+:PW];
       end
       always @(posedge clk) begin
         if (valid_q[0]) bn_2 <= par_1[70:0];
@@ -193,7 +195,7 @@ module post_lanes #(
   endgenerate
 
   // the upper parts of the other lanes are the same; two banks need no slots
-  wire unused = &{1'b0, in_xsum, slots};
+  wire unused = &{1'b0, in_xsum, slots, swl};
 
 endmodule
 

@@ -38,11 +38,13 @@ class Bench:
         self.tables: list[ActTable] = []
         self.freed = 0
 
-    async def fill(self, count: int, p_word: float) -> None:
-        """Write ``count`` tables, each as soon as the ring has room."""
+    async def fill(self, count: int, p_word: float, pause: int = 0) -> None:
+        """Write ``count`` tables, each as soon as the ring has room, ``pause`` cycles between."""
         dut = self.dut
         for number in range(count):
             table = make_table()
+            for _ in range(pause if number else 0):
+                await RisingEdge(dut.clk)
             while number - self.freed >= 4:
                 await RisingEdge(dut.clk)
             for i, word in enumerate(table.pack()):
@@ -99,6 +101,21 @@ async def copies(dut) -> None:
             assert int(dut.tables_freed.value) == bench.freed % 16
         await filler
         assert len(bench.tables) == count
+
+
+@cocotb.test()
+async def arrives_at_the_end(dut) -> None:
+    """The next table becomes complete in each of the cycles around the end of a copy."""
+    for pause in range(45):
+        await reset(dut, "load", "at_we", "tables_filled", "at_addr", "at_data")
+        bench = Bench(dut)
+        filler = cocotb.start_soon(bench.fill(3, 1.0, pause))
+        for number in range(3):
+            _, written = await bench.copy()
+            want = [(i, pack(e)) for i, e in enumerate(entries(bench.tables[number]))]
+            assert written == want[::-1], f"table {number} with a pause of {pause} cycles"
+            bench.freed = number + 1
+        await filler
 
 
 @pytest.mark.parametrize("sim", SIMS)
