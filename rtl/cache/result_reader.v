@@ -116,8 +116,9 @@ module result_reader #(
   wire cut_free = !cut_valid || (use_slot && final_slot);
   wire room = !wait_valid || cut_free;
 
-  // a word of one bus word is asked for in every cycle: what is on its way finds the first place
-  assign unload_req = asking && (!flight || (SLOTS == 1 && cut_free && !wait_valid)) && room;
+  // a word of 64 bytes lasts for some cycles; shorter ones are asked for while one is on its way, if
+  // that one goes straight to work
+  assign unload_req = asking && (!flight || (PATH < 64 && cut_free && !wait_valid)) && room;
 
   always @(posedge clk) begin
     if (rst || stop) begin

@@ -56,9 +56,11 @@ module fifo_ram #(
 
   assign in_ready = (count != FULL);
 
+  // a word is read when it is stored, and none is written to its place before that
   ram_1r1w #(
       .WIDTH(WIDTH),
-      .DEPTH(DEPTH)
+      .DEPTH(DEPTH),
+      .OLD  (0)
   ) u_ram (
       .clk  (clk),
       .we   (push),

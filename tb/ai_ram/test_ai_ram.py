@@ -99,7 +99,7 @@ class Bench:
         assert got == [due], f"{got} was served, {due} is due of {users}"
 
     def arbitrate(self) -> tuple[str, int] | None:
-        """Check the grants of this cycle, update the model; (reader, data of its word) for the next."""
+        """Check the grants of this cycle, update the model; (reader, its data) for the next."""
         dut, ports = self.dut, self.ports
         acked = int(dut.window_ack.value)
         host = ports["window"]

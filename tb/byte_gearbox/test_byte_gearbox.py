@@ -84,7 +84,10 @@ async def one_word_per_cycle(dut) -> None:
 @pytest.mark.parametrize(
     ("sim", "n_in", "n_out", "unit"),
     [
-        *(("icarus", *n, 1) for n in ((4, 18), (16, 64), (8, 8), (4, 9), (16, 8), (4, 4), (16, 18))),
+        *(
+            ("icarus", *n, 1)
+            for n in ((4, 18), (16, 64), (8, 8), (4, 9), (16, 8), (4, 4), (16, 18))
+        ),
         *(("icarus", *n) for n in ((4, 8, 4), (8, 8, 8), (16, 16, 8), (16, 8, 8), (4, 8, 8))),
         *(("verilator", 4, 18, 1), ("verilator", 16, 16, 8)),
     ],
