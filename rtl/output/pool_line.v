@@ -7,9 +7,10 @@
 // behind its last one is that one again. Then two lines are combined. With PATH = 64 both are in
 // the word (slots 0, 1 and 2, 3 of it, or 0 and 1 when lines have 16 pixels); with less the lines
 // come one after the other, and what those up to now gave is kept: nothing, 0, after the last line
-// of a window. A 4x4 window gets the rest from its columns. Signed pixels are made unsigned by an offset of 128, which
-// neither the maximum nor the floor of the mean sees.
-// Handshake: a word with its control enters with en; what it completes is there two en later.
+// of a window. A 4x4 window gets the rest from its columns. Signed pixels are made unsigned by an
+// offset of 128, which neither the maximum nor the floor of the mean sees. Registers follow each
+// of these steps.
+// Handshake: a word with its control enters with en; what it completes is there after the fourth.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

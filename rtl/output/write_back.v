@@ -4,7 +4,7 @@
 //
 // How it works: out_walk reads the collector's stripes word by word and says where each output line
 // goes. An unpooled line (or depthwise row) comes out of the collector at its place in the word,
-// and is written a cycle later; a pooled one comes from pool_line, is rotated to its place, and may
+// and is written at once; a pooled one comes from pool_line, is rotated to its place, and may
 // need a second write when it crosses the end of a word (only stride-1 pools do).
 // Byte(c, y, x) = dst * 64 + (c / g) * ocs * 64 + y * orl * 64 + (c mod g) * pitch + x.
 // Handshake: everything moves on when the write port is free; waits for the AI RAM (writeback_req
@@ -117,7 +117,7 @@ module write_back #(
       .idle       (walk_idle)
   );
 
-  // ---- pooled: two cycles more
+  // ---- pooled: four cycles more
   wire [8*OUT-1:0] pooled;
   pool_line #(
       .PATH(PATH)
