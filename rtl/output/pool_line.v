@@ -7,9 +7,10 @@
 // behind its last one is that one again. Then two lines are combined. With PATH = 64 both are in
 // the word (slots 0, 1 and 2, 3 of it, or 0 and 1 when lines have 16 pixels); with less the lines
 // come one after the other, and what those up to now gave is kept: nothing, 0, after the last line
-// of a window. A 4x4 window gets the rest from its columns. Signed pixels are made unsigned by an offset of 128, which
-// neither the maximum nor the floor of the mean sees.
-// Handshake: a word with its control enters with en; what it completes is there two en later.
+// of a window. A 4x4 window gets the rest from its columns. Signed pixels are made unsigned by an
+// offset of 128, which neither the maximum nor the floor of the mean sees. Registers follow each
+// of these steps.
+// Handshake: a word with its control enters with en; what it completes is there after the fourth.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -36,7 +37,7 @@ module pool_line #(
     input  wire [       4:0] width,
     input  wire [       1:0] below,
     // pooled pixels from byte 0 on
-    output wire [ 8*OUT-1:0] pooled
+    output reg  [ 8*OUT-1:0] pooled
 );
 
   localparam integer COLS = OUT;  // columns that are kept
@@ -53,27 +54,30 @@ module pool_line #(
   endfunction
 
   // ---- the word, unsigned
-  reg [8*PATH-1:0] q_word;
-  reg q_last;
-  reg [EDGE:1] q_edge;
-  reg [1:0] q_below;
-  integer i;
+  wire [8*PATH-1:0] q_word;
+  wire [EDGE:1] q_edge;
+  wire [1:0] q_below = below;
+  reg h_last, q_last;
   always @(posedge clk) begin
     if (en) begin
-      for (i = 0; i < PATH; i = i + 1) begin
-        q_word[8*i+:8] <= {word[8*i+7] ^ sgn, word[8*i+:7]};
-      end
-      for (i = 1; i <= EDGE; i = i + 1) q_edge[i] <= width == i[4:0];
-      q_last  <= last;
-      q_below <= below;
+      h_last <= last;
+      q_last <= h_last;
     end
   end
+  genvar t, j;
+  generate
+    for (j = 0; j < PATH; j = j + 1) begin : g_byte
+      assign q_word[8*j+:8] = {word[8*j+7] ^ sgn, word[8*j+:7]};
+    end
+    for (j = 1; j <= EDGE; j = j + 1) begin : g_edge
+      assign q_edge[j] = width == j;
+    end
+  endgenerate
 
   // ---- lines of stride 1: the one of the window, and with PATH = 64 the one below
   localparam integer LINES = (PATH == 64) ? 2 : 1;
   wire [128*LINES-1:0] line;
   wire [136*LINES-1:8] right;  // byte i: right neighbour of pixel i - 1
-  genvar t, j;
   generate
     assign line[127:0] = q_word[127:0];
     if (LINES == 2) begin : g_below
@@ -97,17 +101,24 @@ module pool_line #(
   endgenerate
 
   // ---- pairs of neighbours
-  wire [64*NS-1:0] h_max;
-  wire [72*NS-1:0] h_sum;
+  reg [64*NS-1:0] h_max;
+  reg [72*NS-1:0] h_sum;
   generate
     for (t = 0; t < NS; t = t + 1) begin : g_unit
       for (j = 0; j < 8; j = j + 1) begin : g_pair
         localparam integer LINE = t / 2;
         localparam integer AT = 8 * (t % 2) + j;
-        wire [7:0] a = s1 ? line[128*LINE+8*AT+:8] : q_word[128*t+16*j+:8];
-        wire [7:0] b = s1 ? right[136*LINE+8*AT+8+:8] : q_word[128*t+16*j+8+:8];
-        assign h_max[64*t+8*j+:8] = max2(a, b);
-        assign h_sum[72*t+9*j+:9] = {1'b0, a} + {1'b0, b};
+        wire [7:0] a_in = s1 ? line[128*LINE+8*AT+:8] : q_word[128*t+16*j+:8];
+        wire [7:0] b_in = s1 ? right[136*LINE+8*AT+8+:8] : q_word[128*t+16*j+8+:8];
+        reg [7:0] a, b;
+        always @(posedge clk) begin
+          if (en) begin
+            a <= a_in;
+            b <= b_in;
+            h_max[64*t+8*j+:8] <= max2(a, b);
+            h_sum[72*t+9*j+:9] <= {1'b0, a} + {1'b0, b};
+          end
+        end
       end
     end
   endgenerate
@@ -194,7 +205,9 @@ module pool_line #(
       end else begin : g_two
         assign p = two;
       end
-      assign pooled[8*j+:8] = {p[7] ^ sgn, p[6:0]};
+      always @(posedge clk) begin
+        if (en) pooled[8*j+:8] <= {p[7] ^ sgn, p[6:0]};
+      end
     end
   endgenerate
 

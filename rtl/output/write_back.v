@@ -4,7 +4,7 @@
 //
 // How it works: out_walk reads the collector's stripes word by word and says where each output line
 // goes. An unpooled line (or depthwise row) comes out of the collector at its place in the word,
-// and is written a cycle later; a pooled one comes from pool_line, is rotated to its place, and may
+// and is written at once; a pooled one comes from pool_line, is rotated to its place, and may
 // need a second write when it crosses the end of a word (only stride-1 pools do).
 // Byte(c, y, x) = dst * 64 + (c / g) * ocs * 64 + y * orl * 64 + (c mod g) * pitch + x.
 // Handshake: everything moves on when the write port is free; waits for the AI RAM (writeback_req
@@ -117,7 +117,7 @@ module write_back #(
       .idle       (walk_idle)
   );
 
-  // ---- pooled: two cycles more
+  // ---- pooled: four cycles more
   wire [8*OUT-1:0] pooled;
   pool_line #(
       .PATH(PATH)
@@ -134,30 +134,24 @@ module write_back #(
       .pooled(pooled)
   );
 
-  reg q_valid, p_valid;
+  // what travels with it: there is a line to write, its row, byte and count
+  localparam integer TAGS = 4;
+  localparam integer TW = 15 + 6 + 5;
   wire [14:0] r_row = r_row_a + r_row_b;
-  reg [14:0] q_row, p_row;
-  reg [5:0] q_at, p_at;
-  reg [4:0] q_count, p_count;  // 16 at most
+  reg [TAGS-1:0] tag_valid;
+  reg [TAGS*TW-1:0] tag;
   always @(posedge clk) begin
-    if (rst) begin
-      q_valid <= 1'b0;
-      p_valid <= 1'b0;
-    end else if (move) begin
-      q_valid <= r_valid && r_out && !plain;
-      p_valid <= q_valid;
-    end
+    if (rst) tag_valid <= {TAGS{1'b0}};
+    else if (move) tag_valid <= {tag_valid[TAGS-2:0], r_valid && r_out && !plain};
   end
   always @(posedge clk) begin
-    if (move) begin
-      q_row   <= r_row;
-      q_at    <= r_at;
-      q_count <= r_count[4:0];
-      p_row   <= q_row;
-      p_at    <= q_at;
-      p_count <= q_count;
-    end
+    if (move) tag <= {tag[(TAGS-1)*TW-1:0], r_row, r_at, r_count[4:0]};
   end
+  wire p_valid = tag_valid[TAGS-1];
+  wire [14:0] p_row;
+  wire [5:0] p_at;
+  wire [4:0] p_count;  // 16 at most
+  assign {p_row, p_at, p_count} = tag[TAGS*TW-1-:TW];
 
   // rotation: byte 0 of the line goes to byte p_at of the word
   genvar s;
@@ -228,7 +222,7 @@ module write_back #(
     end
   end
 
-  assign idle = walk_idle && !r_valid && !q_valid && !p_valid && !writeback_req;
+  assign idle = walk_idle && !r_valid && tag_valid == {TAGS{1'b0}} && !writeback_req;
 
   wire unused = &{1'b0, desc, w_count, w_byte};
 

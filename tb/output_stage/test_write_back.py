@@ -167,8 +167,8 @@ class Bench:
                 self.ram[at] = int(bits[8 * i : 8 * i + 8][::-1], 2)
                 self.writes[at] += 1
 
-    async def play(self, layer: Layer, p_in: float, p_gnt: float) -> None:
-        """Deliver the layer; groups are taken only when there is room. Bounded."""
+    async def play(self, layer: Layer, p_in: float, p_gnt: float) -> int:
+        """Deliver the layer; groups are taken only when there is room. Bounded; its cycles."""
         dut = self.dut
         dut.desc.value = pack(layer.desc)
         dut.start.value = 1
@@ -200,16 +200,17 @@ class Bench:
             held = port if waits else None
             quiet = int(dut.idle.value)
             if not groups and not group and not int(dut.in_valid.value) and quiet and not taken:
-                return
+                return cycle
         raise AssertionError("the write-back never became idle")
 
-    async def check(self, arg: LayerArg, p_in: float, p_gnt: float) -> None:
+    async def check(self, arg: LayerArg, p_in: float, p_gnt: float) -> int:
+        """The map comes out right, and nothing else changes; cycles it took."""
         layer = Layer(arg, self.sizes, self.rng)
         want = self.ram.copy()
         airam.pack(want, arg.image_dst_addr, layer.result())
         before = self.ram.copy()
         self.writes = np.zeros(self.ram.size, dtype=int)
-        await self.play(layer, p_in, p_gnt)
+        cycles = await self.play(layer, p_in, p_gnt)
         wrong = np.flatnonzero(self.ram != want)
         if wrong.size:
             y = airam.unpack(self.ram, arg.image_dst_addr, arg.out_shape)
@@ -218,6 +219,7 @@ class Bench:
             raise AssertionError(f"{arg.in_shape} pool {arg.pool_type}: {wrong.size}, {text}")
         assert (before != want).any()
         assert self.writes.max() == 1, "a byte is written once, also where stripes overlap"
+        return cycles
 
 
 def make(rng: random.Random, shape, pool: int, depthwise: bool) -> LayerArg:
@@ -240,6 +242,24 @@ async def chosen_maps(dut) -> None:
     for shape, pool, depthwise in CASES:
         arg = make(random, shape, pool, depthwise)
         await bench.check(arg, *random.choice(((1.0, 1.0), (1.0, 0.3), (0.5, 0.9))))
+
+
+@cocotb.test()
+async def keeps_pace(dut) -> None:
+    """Unpooled, a word a cycle: as fast as it comes when the path is as wide as the array."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    for width, depthwise in ((64, False), (64, True), (32, False), (32, True), (16, True)):
+        channels = 8 if depthwise else 2 * bench.sizes.n_z
+        arg = make(random, (channels, 4, width), 0, depthwise)
+        groups = list(Layer(arg, bench.sizes, bench.rng).groups())
+        # 32 pixels of each of two lines: written line by line
+        words = 64 // min(bench.path, 64 if depthwise else width)
+        words *= 1 if depthwise else bench.sizes.n_z
+        # the bench asks for room, and sends, one cycle after the other
+        limit = sum(max(len(group) + 2, words) for group in groups) + 2 * words + 20
+        cycles = await bench.check(arg, 1.0, 1.0)
+        assert cycles <= limit, f"{arg.in_shape}: {cycles} cycles, not {limit}"
 
 
 @cocotb.test()
