@@ -65,7 +65,8 @@ module list_reader #(
   assign word_valid = list_read && level >= 8;
   byte_gearbox #(
       .IN_BYTES (AHB_W / 8),
-      .OUT_BYTES(8)
+      .OUT_BYTES(8),
+      .UNIT     (8)
   ) u_gear (
       .clk     (clk),
       .rst     (rst || flush),

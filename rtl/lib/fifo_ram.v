@@ -59,8 +59,7 @@ module fifo_ram #(
   // a word is read when it is stored, and none is written to its place before that
   ram_1r1w #(
       .WIDTH(WIDTH),
-      .DEPTH(DEPTH),
-      .OLD  (0)
+      .DEPTH(DEPTH)
   ) u_ram (
       .clk  (clk),
       .we   (push),

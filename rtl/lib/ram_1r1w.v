@@ -3,10 +3,10 @@
 // ram_1r1w: memory with one write port and one registered read port.
 //
 // How it works: wdata is written at a rising edge where we is high, lane by lane; rdata follows
-// raddr one cycle after re and keeps its value while re is low. A read of the address that is
-// being written returns the old content; block RAM needs logic around it for that. With OLD = 0 the
-// user promises never to use what such a read returns, and there is none; this model returns the
-// old content all the same. An ASIC flow replaces this file by its macro.
+// raddr one cycle after re and keeps its value while re is low. What a read of the address that is
+// being written returns is not defined, for a block RAM would need logic around it: no user reads
+// what it has not counted as written. This model returns the old content. An ASIC flow replaces
+// this file by its macro.
 // Handshake: none; the user keeps addresses in range.
 `resetall
 `timescale 1ns / 1ps
@@ -19,8 +19,6 @@ module ram_1r1w #(
     parameter DEPTH = 16,
     // width of a separately written lane in bits (divides WIDTH)
     parameter LANE  = WIDTH,
-    // reads of what is being written return the old content
-    parameter OLD   = 1,
     // width of an address
     parameter AW    = (DEPTH <= 2) ? 1 : $clog2(DEPTH)
 ) (
@@ -37,30 +35,23 @@ module ram_1r1w #(
     output reg  [     WIDTH-1:0] rdata
 );
 
+  (* no_rw_check *)
+  reg [WIDTH-1:0] mem[0:DEPTH-1];
+
   integer i;
-  generate
-    if (OLD != 0) begin : g_old
-      reg [WIDTH-1:0] mem[0:DEPTH-1];
-      always @(posedge clk) begin
-        if (we) begin
-          for (i = 0; i < WIDTH / LANE; i = i + 1) begin
-            if (wlane[i]) mem[waddr][i*LANE+:LANE] <= wdata[i*LANE+:LANE];
-          end
-        end
-        if (re) rdata <= mem[raddr];
-      end
-    end else begin : g_free
-      (* no_rw_check *)
-      reg [WIDTH-1:0] mem[0:DEPTH-1];
-      always @(posedge clk) begin
-        if (we) begin
-          for (i = 0; i < WIDTH / LANE; i = i + 1) begin
-            if (wlane[i]) mem[waddr][i*LANE+:LANE] <= wdata[i*LANE+:LANE];
-          end
-        end
-        if (re) rdata <= mem[raddr];
+  always @(posedge clk) begin
+    if (we) begin
+      for (i = 0; i < WIDTH / LANE; i = i + 1) begin
+        if (wlane[i]) mem[waddr][i*LANE+:LANE] <= wdata[i*LANE+:LANE];
       end
     end
+  end
+
+  always @(posedge clk) begin
+    if (re) rdata <= mem[raddr];
+  end
+
+  generate
     if (WIDTH % LANE != 0) begin : g_illegal
       ILLEGAL_LANE_MUST_DIVIDE_WIDTH u_illegal ();
     end

@@ -40,40 +40,41 @@ module param_buffer #(
     output wire [N_Z*36-1:0] kc
 );
 
-  wire [N_Z-1:0] one = {{(N_Z - 1) {1'b0}}, 1'b1};
-
   wire [38:0] mul = {{15{bn_data[23]}}, bn_data[23:0]};
   wire [70:0] word = {bn_data[55:24], mul << ~bn_data[59:56]};
 
-  ram_1r1w #(
-      .WIDTH(71 * N_Z),
-      .DEPTH(ROWS),
-      .LANE (71)
-  ) u_bn (
-      .clk  (clk),
-      .we   (bn_we),
-      .wlane(one << bn_bank),
-      .waddr(bn_row),
-      .wdata({N_Z{word}}),
-      .re   (re),
-      .raddr(raddr),
-      .rdata(bn)
-  );
-
-  ram_1r1w #(
-      .WIDTH(36 * N_Z),
-      .DEPTH(ROWS),
-      .LANE (36)
-  ) u_kc (
-      .clk  (clk),
-      .we   (kc_we),
-      .wlane(one << kc_bank),
-      .waddr(kc_row),
-      .wdata({N_Z{kc_data}}),
-      .re   (re),
-      .raddr(raddr),
-      .rdata(kc)
-  );
+  // a memory for each bank: a row is read while another bank of it is written
+  genvar z;
+  generate
+    for (z = 0; z < N_Z; z = z + 1) begin : g_bank
+      ram_1r1w #(
+          .WIDTH(71),
+          .DEPTH(ROWS)
+      ) u_bn (
+          .clk  (clk),
+          .we   (bn_we && bn_bank == z),
+          .wlane(1'b1),
+          .waddr(bn_row),
+          .wdata(word),
+          .re   (re),
+          .raddr(raddr),
+          .rdata(bn[71*z+:71])
+      );
+      ram_1r1w #(
+          .WIDTH(36),
+          .DEPTH(ROWS)
+      ) u_kc (
+          .clk  (clk),
+          .we   (kc_we && kc_bank == z),
+          .wlane(1'b1),
+          .waddr(kc_row),
+          .wdata(kc_data),
+          .re   (re),
+          .raddr(raddr),
+          .rdata(kc[36*z+:36])
+      );
+    end
+  endgenerate
 
 endmodule
 

@@ -71,7 +71,8 @@ module param_loader #(
   wire [3:0] take;
   byte_gearbox #(
       .IN_BYTES (AHB_W / 8),
-      .OUT_BYTES(8)
+      .OUT_BYTES(8),
+      .UNIT     (8)
   ) u_gear (
       .clk     (clk),
       .rst     (rst),
