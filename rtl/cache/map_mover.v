@@ -93,32 +93,67 @@ module map_mover #(
       .done(load_done)
   );
 
-  // ---- the map that leaves: bytes in two multiplications, a cycle each
-  wire [ 9:0] height = {1'b0, unload_map[`MAP_HEIGHT_M1]} + 10'd1;
+  // ---- the map that leaves: its bytes, height * width * channels, by adding; the map is known
+  // since its layer began, so nobody waits unless the layer is very short
+  reg [28:0] sized;  // the map that the numbers belong to, less its place
+  reg [10:0] width_left, chans_left;
+  reg [20:0] plane, plane_part;
+  reg [23:0] total, total_part;
+  reg added;
+  wire [28:0] size_now = {
+    unload_map[`MAP_CHANS_M1], unload_map[`MAP_HEIGHT_M1], unload_map[`MAP_WIDTH_M1]
+  };
+  wire [10:0] height = {2'd0, unload_map[`MAP_HEIGHT_M1]} + 11'd1;
   wire [10:0] width = {1'b0, unload_map[`MAP_WIDTH_M1]} + 11'd1;
   wire [10:0] chans = {1'b0, unload_map[`MAP_CHANS_M1]} + 11'd1;
-  reg  [20:0] plane;
-  reg  [23:0] total;
-  wire [31:0] total_next = {11'd0, plane} * {21'd0, chans};
+  wire changed = sized != size_now;
+  wire plane_done = width_left == 11'd0;
+  wire sum_done = chans_left == 11'd0;
   always @(posedge clk) begin
-    plane <= {11'd0, height} * {10'd0, width};
-    total <= total_next[23:0];
+    if (rst) begin
+      sized <= 29'd0;
+      added <= 1'b0;
+    end else begin
+      sized <= size_now;
+      added <= !changed && plane_done && sum_done;
+    end
+  end
+  always @(posedge clk) begin
+    if (changed || rst) begin
+      width_left <= width;
+      chans_left <= chans;
+      plane      <= 21'd0;
+      plane_part <= {10'd0, height};
+      total      <= 24'd0;
+    end else if (!plane_done) begin
+      width_left <= width_left >> 1;
+      plane      <= width_left[0] ? plane + plane_part : plane;
+      plane_part <= plane_part << 1;
+      total_part <= {3'd0, width_left[0] ? plane + plane_part : plane};
+    end else if (!sum_done) begin
+      chans_left <= chans_left >> 1;
+      total      <= chans_left[0] ? total + total_part : total;
+      total_part <= total_part << 1;
+    end
   end
   assign store_req = {unload_owner, total, unload_adr};
 
   wire read_done;
-  reg read_start, read_over, store_over;
+  reg read_start, read_over, store_over, wanted;
   always @(posedge clk) begin
     if (rst || stop) begin
       read_start      <= 1'b0;
+      wanted          <= 1'b0;
       store_req_valid <= 1'b0;
       read_over       <= 1'b0;
       store_over      <= 1'b0;
     end else begin
-      read_start      <= unload_start;
-      store_req_valid <= (unload_start && unload_store) || (store_req_valid && !store_req_ready);
-      read_over       <= !unload_start && !unload_done && (read_over || read_done);
-      store_over      <= !unload_start && !unload_done && (store_over || store_done);
+      read_start <= unload_start;
+      wanted <= ((unload_start && unload_store) || wanted) && !added;
+      store_req_valid <= (((unload_start && unload_store) || wanted) && added) ||
+          (store_req_valid && !store_req_ready);
+      read_over <= !unload_start && !unload_done && (read_over || read_done);
+      store_over <= !unload_start && !unload_done && (store_over || store_done);
     end
   end
   assign unload_done = (read_over || read_done) && (!unload_store || store_over || store_done);
@@ -150,7 +185,7 @@ module map_mover #(
       .done(read_done)
   );
 
-  wire unused = &{1'b0, total_next[31:24], pixel_beat[`BEAT_LAST]};
+  wire unused = &{1'b0, pixel_beat[`BEAT_LAST]};
 
 endmodule
 

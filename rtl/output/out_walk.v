@@ -112,7 +112,11 @@ module out_walk #(
   wire [9:0] grp = job_chan >> gl;
   wire [8:0] y = job_gy >> fl;
   wire [23:0] grp_rows = grp * desc[`DESC_OCS];
-  wire [13:0] line_rows = y * desc[`DESC_ORL];
+  // adders, for a multiplier would take one from the array
+  wire [13:0] y_w = {5'd0, y};
+  wire [4:0] orl = desc[`DESC_ORL];
+  wire [13:0] line_rows = ((orl[0] ? y_w : 14'd0) + (orl[1] ? y_w << 1 : 14'd0)) +
+      ((orl[2] ? y_w << 2 : 14'd0) + (orl[3] ? y_w << 3 : 14'd0)) + (orl[4] ? y_w << 4 : 14'd0);
   wire [1:0] sub_last = (2'd1 << gl) - 2'd1;  // of four channels: 0 - 1
 
   wire [5:0] x_part = plain ? {4'd0, part} << PB : {1'b0, part, 3'd0};
