@@ -88,10 +88,8 @@ module operand_column #(
     for (p = 0; p < L; p = p + 1) begin : g_dw
       localparam integer BYTE = p % LD;
       localparam [DB-1:0] D = BYTE[DB-1:0];
-      if (p >= LD) begin : g_none
-        assign lanes_dw[8*p+:8] = 8'd0;
-      end else if (TB == DB) begin : g_all
-        assign lanes_dw[8*p+:8] = row[8*p+:8];
+      if (TB == DB) begin : g_all
+        assign lanes_dw[8*p+:8] = row[8*BYTE+:8];
       end else begin : g_piece
         assign lanes_dw[8*p+:8] = row[{at[TB-1:DB], D, 3'd0}+:8];
       end
@@ -117,7 +115,7 @@ module operand_column #(
 
   // a depthwise row has a channel every 16, 32 or 64 lanes: slots, whose weights lie in banks that
   // follow one another
-  localparam SLOTS = (LD > 16) ? LD / 16 : 1;
+  localparam SLOTS = (L <= 16) ? 1 : (L >= 64) ? 4 : L / 16;
   wire [SLOTS*WEIGHT_BITS-1:0] slots;
   genvar z;
   generate
@@ -127,7 +125,7 @@ module operand_column #(
       assign slots[z*WEIGHT_BITS+:WEIGHT_BITS] = wrow[bank*WEIGHT_BITS+:WEIGHT_BITS];
     end
     for (z = 0; z < N_Z; z = z + 1) begin : g_weight
-      // lanes beyond the word are not used: any slot
+      // lanes beyond the row are not used: any slot
       localparam integer S4 = (z * N_Y / 16) % SLOTS;
       localparam integer S5 = (z * N_Y / 32) % SLOTS;
       localparam integer S6 = (z * N_Y / 64) % SLOTS;

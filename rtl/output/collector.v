@@ -65,6 +65,9 @@ module collector #(
     output wire              idle
 );
 
+  // depthwise: as many bytes come as the path is wide, on the lanes of their places in the row
+  localparam integer LD = (L < PATH) ? L : PATH;
+  localparam integer QB = $clog2(LD / N_Y);
   localparam integer ENTRIES = N_Z * DEPTH;
   localparam [EW:0] ROWS_MAX = ENTRIES[EW:0];
   localparam integer YB = $clog2(N_Y);
@@ -179,7 +182,7 @@ module collector #(
       wire [5:0] to_p = B ^ wz_bank;  // depthwise: chunk of the row, lower bits
       wire [5:0] from_p = B ^ rz;
       wire hit_z = ((B ^ wchunk) & FINE[5:0]) == 6'd0;
-      wire hit_p = to_p >> ZW == (wchunk & BANK_MASK) >> ZW && (FEW == 0 || to_p >> CB == 6'd0);
+      wire hit_p = to_p >> QB == (wchunk & BANK_MASK) >> QB && (FEW == 0 || to_p >> CB == 6'd0);
       wire [5:0] wplace;
       wire [5:0] rplace;
       if (FEW != 0) begin : g_by_chunk

@@ -2,7 +2,8 @@
 //
 // lane_ctrl: works out, for each lane of an issue, whether it counts and where it meets padding.
 //
-// How it works: a lane's pixel stands at jj = position modulo the slot width, in slot = position /
+// How it works: a depthwise lane has the pixel of its own place in the row; when a word is narrower
+// than the lanes, those of the others rest. A lane's pixel stands at jj = position modulo the slot width, in slot = position /
 // slot width (a line of a stacked stripe, or a channel of an AI RAM row). It counts when jj < wlim
 // and slot < slots and its kernel module has an output channel. Left and right padding concern
 // jj = 0 and jj = rpos, top and bottom a line. The result is registered, one cycle after the issue,
@@ -53,6 +54,10 @@ module lane_ctrl #(
     output reg  [  7:0] count
 );
 
+  localparam DB = $clog2(LD);
+  localparam integer LAST = L - 1;
+  localparam [7:0] LANES_M1 = LAST[7:0];
+
   wire [6:0] mask = (7'd1 << swl) - 7'd1;
 
   reg [L-1:0] next_valid;
@@ -79,12 +84,13 @@ module lane_ctrl #(
     slot       = 4'd0;
     if (issue_valid) begin
       for (i = 0; i < L; i = i + 1) begin
-        at = {2'b00, issue_pos} + (dw ? i[7:0] : {4'd0, i[3:0] & (N_Y[3:0] - 4'd1)});
+        at = dw ? ({2'b00, issue_pos} & ~LANES_M1) + i[7:0] :
+            {2'b00, issue_pos} + {4'd0, i[3:0] & (N_Y[3:0] - 4'd1)};
         jj = at[6:0] & mask;
         slot = at[7:4] >> (swl - 3'd4);
         // beyond the 64 positions of a row there is nothing; slots counts the rows in use
         next_valid[i] = (!single || i == 0) && !at[6] && !at[7] && jj < issue_wlim && (!dw || slot < {1'b0, issue_slots}) &&
-            (dw ? i < LD : (i / N_Y) < {{(31 - ZW) {1'b0}}, issue_nz});
+            (dw ? at >> DB == {2'b00, issue_pos} >> DB : (i / N_Y) < {{(31 - ZW) {1'b0}}, issue_nz});
         next_left[i] = issue_left && jj == 7'd0;
         next_right[i] = issue_right && jj == {1'b0, issue_rpos};
         next_top[i] = issue_top && (!by_slot || slot == 4'd0);

@@ -164,7 +164,9 @@ module loop_nest #(
   wire all_end = dwrow_mode ? rows_end && chan_last : pass_end && stripe_last && blk_lastest;
 
   // depthwise: the weight row of the first channel of this pass
-  assign pass_chan = dwst_mode ? step[10:0] : chan + {8'd0, pos[6:4] >> (swl - 3'd4)};
+  localparam integer LAST_LANE = N_Y * N_Z - 1;
+  wire [6:0] pos_0 = pos & ~LAST_LANE[6:0];  // place of lane 0
+  assign pass_chan = dwst_mode ? step[10:0] : chan + {8'd0, pos_0[6:4] >> (swl - 3'd4)};
   // widened first and cut then: a small buffer has fewer bits than a channel number; what a layer
   // needs fits the buffer, so nothing is lost
   wire [WW+10-ZW:0] dw_chan_row = {{WW{1'b0}}, pass_chan[10:ZW]};
@@ -301,7 +303,7 @@ module loop_nest #(
     end
   end
 
-  wire unused = &{1'b0, desc, dw_rows_now, dw_chan_row, dw_rows_wide};
+  wire unused = &{1'b0, desc, dw_rows_now, dw_chan_row, dw_rows_wide, pos_0};
 
 endmodule
 
