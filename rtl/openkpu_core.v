@@ -25,6 +25,8 @@ module openkpu_core #(
     // rows of the tile buffer and the weight buffer
     parameter TILE_ROWS   = 32,
     parameter WBUF_ROWS   = 1024,
+    // channels whose parameters there is room for
+    parameter PARAM_CHANS = 2048,
     // bytes of a word of the memory path, of the tile buffer
     parameter PATH        = 64,
     parameter TILE_W      = PATH,
@@ -75,7 +77,7 @@ module openkpu_core #(
   localparam TA = TW + 4 - $clog2(TILE_W);
   localparam WA = $clog2(WBUF_ROWS);
   localparam WW = WA + 2;
-  localparam PAW = $clog2(2048 / N_Z);
+  localparam PAW = $clog2(PARAM_CHANS / N_Z);
   localparam XW = 29;
   localparam PMW = `JOB_BITS + 7;  // what passes the post lanes with a group: place, end, position
 
@@ -161,6 +163,7 @@ module openkpu_core #(
       .N_Z        (N_Z),
       .WEIGHT_BITS(WEIGHT_BITS),
       .WBUF_ROWS  (WBUF_ROWS),
+      .PAR_ROWS   (PARAM_CHANS / N_Z),
       .PRW        (PRW)
   ) u_weights (
       .clk(clk),
@@ -239,6 +242,7 @@ module openkpu_core #(
       .N_Z        (N_Z),
       .WEIGHT_BITS(WEIGHT_BITS),
       .TILE_W     (TILE_W),
+      .PARAM_CHANS(PARAM_CHANS),
       .GATE       (GATE),
       .PRW        (PRW)
   ) u_mac (

@@ -24,6 +24,8 @@ module openkpu_top #(
     // rows of the weight buffer (9 * N_Z weights each) and bits of a weight (8 or 16)
     parameter WBUF_ROWS       = 1024,
     parameter WEIGHT_BITS     = 16,
+    // channels whose parameters there is room for: 1024, or 2048 for those of the next layers, too
+    parameter PARAM_CHANS     = 2048,
     // entries of the tile buffer
     parameter TILE_ROWS       = 32,
     // bytes that the memory path moves in a cycle: 16, 32 or 64
@@ -175,7 +177,8 @@ module openkpu_top #(
       .AI_RAM_ROWS(AI_RAM_ROWS),
       .WBUF_ROWS  (WBUF_ROWS),
       .TILE_ROWS  (TILE_ROWS),
-      .TILE_W     (TILE_W)
+      .TILE_W     (TILE_W),
+      .PARAM_CHANS(PARAM_CHANS)
   ) u_control (
       .clk(clk),
       .rst(rst),
@@ -341,7 +344,8 @@ module openkpu_top #(
       .TILE_ROWS  (TILE_ROWS),
       .WBUF_ROWS  (WBUF_ROWS),
       .PATH       (PATH),
-      .TILE_W     (TILE_W)
+      .TILE_W     (TILE_W),
+      .PARAM_CHANS(PARAM_CHANS)
   ) u_core (
       .clk(clk),
       .rst(rst || flush),

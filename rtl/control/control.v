@@ -27,6 +27,8 @@ module control #(
     parameter WBUF_ROWS   = 1024,
     parameter TILE_ROWS   = 32,
     parameter TILE_W      = 64,
+    // channels whose parameters there is room for
+    parameter PARAM_CHANS = 2048,
     // derived, not to be set
     parameter OW          = $clog2(AHB_W / 8),
     parameter CW          = OW + 1
@@ -291,7 +293,8 @@ module control #(
 
   dispatcher #(
       .N_Z      (N_Z),
-      .WBUF_ROWS(WBUF_ROWS)
+      .WBUF_ROWS(WBUF_ROWS),
+      .PAR_ROWS (PARAM_CHANS / N_Z)
   ) u_dispatch (
       .clk(clk),
       .rst(rst),

@@ -14,9 +14,10 @@
 `include "openkpu_fields.vh"
 
 module dispatcher #(
-    // output channels of the array, rows of the weight buffer
+    // output channels of the array, rows of the weight buffer and the parameter buffer
     parameter N_Z       = 4,
-    parameter WBUF_ROWS = 1024
+    parameter WBUF_ROWS = 1024,
+    parameter PAR_ROWS  = 2048 / N_Z
 ) (
     // clock, synchronous reset, drop everything
     input  wire                  clk,
@@ -97,7 +98,8 @@ module dispatcher #(
 
   weight_keep #(
       .N_Z      (N_Z),
-      .WBUF_ROWS(WBUF_ROWS)
+      .WBUF_ROWS(WBUF_ROWS),
+      .PAR_ROWS (PAR_ROWS)
   ) u_keep (
       .clk      (clk),
       .rst      (rst),

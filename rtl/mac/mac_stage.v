@@ -14,19 +14,20 @@
 `include "openkpu_fields.vh"
 
 module mac_stage #(
-    // array: pixels and output channels; bits of a weight, bytes of a tile word, 1: operands of
-    // gated products are still
+    // array: pixels and output channels; bits of a weight, bytes of a tile word, channels whose
+    // parameters there is room for, 1: operands of gated products are still
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
     parameter TILE_W      = 64,
+    parameter PARAM_CHANS = 2048,
     parameter GATE        = 1,
     // width of a parameter row counter
     parameter PRW         = `PROW_BITS,
     // derived, not to be set: lanes, widths of a bank number, a parameter row, the sum of pixels
     parameter L           = N_Y * N_Z,
     parameter ZW          = $clog2(N_Z),
-    parameter PAW         = $clog2(2048 / N_Z),
+    parameter PAW         = $clog2(PARAM_CHANS / N_Z),
     parameter XW          = 29
 ) (
     // clock and synchronous reset

@@ -15,7 +15,7 @@
 module param_buffer #(
     // banks
     parameter N_Z  = 4,
-    // rows: two layers of 1024 channels
+    // rows: one layer of 1024 channels, or two
     parameter ROWS = 2048 / N_Z,
     // width of a row address and a bank number
     parameter AW   = $clog2(ROWS),
@@ -73,6 +73,12 @@ module param_buffer #(
           .raddr(raddr),
           .rdata(kc[36*z+:36])
       );
+    end
+  endgenerate
+
+  generate
+    if (ROWS != 1024 / N_Z && ROWS != 2048 / N_Z) begin : g_illegal
+      ILLEGAL_PARAM_CHANS_1024_OR_2048 u_illegal ();
     end
   endgenerate
 

@@ -19,14 +19,14 @@ module weight_buffer #(
     parameter AHB_W       = 32,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
-    // rows of the weight buffer, width of a parameter row counter
+    // rows of the weight buffer and the parameter buffer, width of a parameter row counter
     parameter WBUF_ROWS   = 1024,
+    parameter PAR_ROWS    = 2048 / N_Z,
     parameter PRW         = `PROW_BITS,
     // widths
     parameter WW          = $clog2(WBUF_ROWS) + 2,
     parameter WA          = $clog2(WBUF_ROWS),
     parameter ZW          = $clog2(N_Z),
-    parameter PAR_ROWS    = 2048 / N_Z,
     parameter PAW         = $clog2(PAR_ROWS),
     parameter OW          = $clog2(AHB_W / 8),
     parameter CW          = OW + 1
@@ -90,6 +90,7 @@ module weight_buffer #(
       .N_Z        (N_Z),
       .WEIGHT_BITS(WEIGHT_BITS),
       .WBUF_ROWS  (WBUF_ROWS),
+      .PAR_ROWS   (PAR_ROWS),
       .PRW        (PRW)
   ) u_wload (
       .clk         (clk),
@@ -117,9 +118,10 @@ module weight_buffer #(
   );
 
   param_loader #(
-      .AHB_W(AHB_W),
-      .N_Z  (N_Z),
-      .PRW  (PRW)
+      .AHB_W   (AHB_W),
+      .N_Z     (N_Z),
+      .PAR_ROWS(PAR_ROWS),
+      .PRW     (PRW)
   ) u_pload (
       .clk          (clk),
       .rst          (rst),
@@ -161,7 +163,8 @@ module weight_buffer #(
   );
 
   param_buffer #(
-      .N_Z(N_Z)
+      .N_Z (N_Z),
+      .ROWS(PAR_ROWS)
   ) u_par (
       .clk    (clk),
       .bn_we  (bn_we),
