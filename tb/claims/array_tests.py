@@ -80,7 +80,12 @@ def images_of(run: Recording) -> np.ndarray:
 @claim(
     "C7",
     text="A pooling unit pools what the array computes, on its way to the data cache.",
-    modules=["rtl/output/collector.v", "rtl/output/write_back.v", "rtl/output/pool_line.v"],
+    modules=[
+        "rtl/output/collector.v",
+        "rtl/output/write_back.v",
+        "rtl/output/out_walk.v",
+        "rtl/output/pool_line.v",
+    ],
 )
 async def c7_pooled_before_the_cache(device: Device) -> None:
     """Every kind of pool: rows written are those of the pooled map, no other byte changes."""
