@@ -12,11 +12,13 @@ BEGIN, END = "<!-- configs -->", "<!-- /configs -->"
 
 def table() -> str:
     """Markdown table of configs.toml."""
-    lines = ["| name | (n_x, n_y, n_z) | MACs | post lanes | for |", "|---|---|---|---|---|"]
+    titles = "name", "(n_x, n_y, n_z)", "MACs", "post lanes", "path", "for"
+    lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for name in configs.names():
         c = configs.load(name)
         size = f"({configs.N_X},{c.n_y},{c.n_z})"
-        lines.append(f"| `{name}` | {size} | {c.macs} | {c.macs // 9} | {c.use} |")
+        cells = f"`{name}`", size, c.macs, c.macs // 9, c.path_bytes, c.use
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 

@@ -119,6 +119,7 @@ async def disturbed(device: Device) -> Recording:
         "rtl/cache/ai_ram.v",
         "rtl/cache/ai_ram_arb.v",
         "rtl/output/write_back.v",
+        "rtl/output/out_walk.v",
         "rtl/tile/fill_seq.v",
     ],
 )

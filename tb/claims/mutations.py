@@ -27,7 +27,9 @@ CHANNEL, ORDER = "rtl/storage/dma_read_channel.v", "rtl/storage/dma_read_ctrl.v"
 DISTRIBUTOR = "rtl/storage/dma_distributor.v"
 CFG, INFERENCE = "rtl/host/ai_cfg.v", "rtl/host/inference_cfg.v"
 UNIT, STORAGE = "rtl/mac/mac_unit.v", "tb/ahb/fabric/ahb_storage.v"
-WRITE_BACK, POOL = "rtl/output/write_back.v", "rtl/output/pool_line.v"
+WRITE_BACK, WALK, POOL = (
+    f"rtl/output/{name}.v" for name in ("write_back", "out_walk", "pool_line")
+)
 
 ASK = "(has_fc ? fc_reached : place_free)"
 STORE_ALL = "list_mode ? last : desc[`DESC_SEND]"
@@ -82,9 +84,9 @@ MUTATIONS = (
     ),
     Mutation(
         "C3",
-        WRITE_BACK,
-        "o_row = desc[`DESC_DST] +",
-        "o_row = desc[`DESC_SRC] +",
+        WALK,
+        "r_row_b <= desc[`DESC_DST] +",
+        "r_row_b <= desc[`DESC_SRC] +",
         "a layer's map is written over its input",
     ),
     # ---- C4
@@ -180,12 +182,12 @@ MUTATIONS = (
         "wire plain = 1'b1;",
         "pooled maps are stored unpooled",
     ),
-    Mutation("C7", POOL, "m[7:0] : sum[9:2]", "a0[7:0] : sum[9:2]", "a maximum is any pixel"),
+    Mutation("C7", POOL, "max2 = (a > b) ? a : b;", "max2 = a;", "a maximum is any pixel"),
     Mutation(
         "C7",
-        WRITE_BACK,
-        "o_y = ({1'b0, b_gy} >> fl)",
-        "o_y = {1'b0, b_gy}",
+        WALK,
+        "y = job_gy >> fl;",
+        "y = job_gy;",
         "pooled lines go to the rows of the unpooled map",
     ),
     # ---- C8

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The decoded layer descriptor: its bit fields (fields.toml) and what they must hold."""
 
+import ast
+import operator
 import tomllib
 from dataclasses import dataclass
 
@@ -13,13 +15,35 @@ TAPS, CHAN, DWROW, FC = range(4)  # MODE_*
 POOL_CODE = {1: 1, 2: 2, 3: 3, 4: 4, 9: 5, 8: 6}  # pool_type -> POOL_*; others 0
 
 
+OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
+
+
+def evaluate(width: str, sizes: dict[str, int]) -> int:
+    """A width of fields.toml: sums, differences and products of numbers and of names in ``sizes``
+    (a Verilog macro without its backquote)."""
+
+    def value(node: ast.expr) -> int:
+        match node:
+            case ast.BinOp(left, op, right) if type(op) in OPERATORS:
+                return OPERATORS[type(op)](value(left), value(right))
+            case ast.Name(name) if name in sizes:
+                return sizes[name]
+            case ast.Name(name):
+                raise KeyError(name)
+            case ast.Constant(int(number)):
+                return number
+        raise ValueError(f"width {width!r}: only + - * of numbers and names")
+
+    return value(ast.parse(width.replace("`", ""), mode="eval").body)
+
+
 def layout(vector: str, **sizes: int) -> dict[str, tuple[int, int]]:
     """name -> (lowest bit, width) of the fields of a packed vector; ``sizes``: the parameters that
     widths of fields.toml name, and the widths of vectors inside it."""
     found, low = {}, 0
     for name, width, _ in tomllib.loads(SOURCE.read_text())[vector]["fields"]:
         if isinstance(width, str):
-            width = sum(int(p) if p.isdigit() else sizes[p.strip("`")] for p in width.split("+"))
+            width = evaluate(width, sizes)
         found[name] = low, width
         low += width
     return found

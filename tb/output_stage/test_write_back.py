@@ -149,9 +149,7 @@ class Layer:
 class Bench:
     def __init__(self, dut) -> None:
         self.path = int(dut.PATH.value)
-        word_bits = 21 - int(dut.PB.value)
-        port = {"data": (0, 8 * self.path), "be": (8 * self.path, self.path)}
-        port["word"] = (9 * self.path, word_bits)
+        port = layout("rowwrite", PATH=self.path, PB=int(dut.PB.value))
         self.dut = View(dut, {"writeback": (port, "writeback_")})
         self.job = layout("job", ZW=int(dut.ZW.value))
         self.rng = np.random.default_rng(random.getrandbits(32))
