@@ -6,10 +6,10 @@ import random
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
 from openkpu.models.params import ActTable
-from openkpu.scripts.gen_fields import load
+from openkpu.tb.core.descriptor import layout
 from openkpu.tb.core.pipeline_bench import signed
 
-WIDTHS = {name: int(width) for name, width, _ in load()["segment"][1]}
+WIDTHS = {name: width for name, (_, width) in layout("segment").items()}
 STARTS = (4, 8, 12)  # entries that all lanes share
 
 

@@ -93,7 +93,7 @@ def test_report(result: summary.Result, tmp_path: Path) -> None:
 
 
 def test_waivers(tmp_path: Path) -> None:
-    assert all(w.reason for w in waivers.load()) and len(waivers.load()) == 4
+    assert all(w.reason for w in waivers.load()) and len(waivers.load()) == 3
     (tmp_path / "x.v").write_text("// reg mem\n  reg [7:0] mem [0:3];\n")
     path = tmp_path / "waivers.toml"
     entry = '[[toggle]]\nfile = "x.v"\nsignal = "mem"\n'

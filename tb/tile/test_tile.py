@@ -125,7 +125,9 @@ class Bench:
         seen = released = fetched = 0
         again = False  # the oldest entry was looked at for the second time
         most = still = drain = 0  # entries held at once; cycles without a new one; release up to
-        for _ in range(300 + int((60 * reads(d, self.word) + 60 * self.words * len(want)) / p_gnt / p_use)):
+        for _ in range(
+            300 + int((60 * reads(d, self.word) + 60 * self.words * len(want)) / p_gnt / p_use)
+        ):
             now = int(dut.tile_filled.value) - begin
             before, filled = filled, released + (now - released) % self.modulo
             most = max(most, filled - released)
@@ -186,7 +188,8 @@ class Bench:
             shape = d["c"], d["h"], d["w"]
             raise AssertionError(
                 f"{shape} mode {d['mode']} pool {d['pool']} stride {1 << d['stl']}: entry {number} "
-                f"bank {bank} byte {word * self.word + at} is {got[bank, at]}, expected {want[bank, at]}; "
+                f"bank {bank} byte {word * self.word + at} is {got[bank, at]}, "
+                f"expected {want[bank, at]}; "
                 f"{int(wrong.sum())} wrong"
             )
 
@@ -248,7 +251,9 @@ async def random_layers(dut) -> None:
         await bench.play(make(c, h, w, o, kernel, pool, depthwise), *random.choice(RATES))
 
 
-@pytest.mark.parametrize("path, word, rows", [(64, 64, 32), (32, 32, 64), (16, 16, 32), (16, 8, 64)])
+@pytest.mark.parametrize(
+    "path, word, rows", [(64, 64, 32), (32, 32, 64), (16, 16, 32), (16, 8, 64)]
+)
 @pytest.mark.parametrize("sim", ["icarus", "verilator"])
 def test_tile(sim: str, path: int, word: int, rows: int) -> None:
     sources = ["rtl/tile/*.v", "rtl/lib/ram_1r1w.v", "rtl/lib/stripe_iter.v"]
