@@ -59,6 +59,11 @@ def nothing_left(folder: Path) -> None:
     assert not list(folder.iterdir())
 
 
+def said(err: str) -> list[str]:
+    """Lines of stderr, less that of a checkout whose path has a space: it builds elsewhere."""
+    return [line for line in err.splitlines() if "builds go to" not in line]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_to_the_command(number: signal.Signals, tmp_path: Path) -> None:
     process = start([sys.executable, "-m", "openkpu", *SIM], tmp_path)
@@ -67,7 +72,7 @@ def test_signal_to_the_command(number: signal.Signals, tmp_path: Path) -> None:
     process.send_signal(number)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 128 + number
-    assert err.strip() == ("interrupted" if number == signal.SIGINT else "terminated")
+    assert said(err) == ["interrupted" if number == signal.SIGINT else "terminated"]
     nothing_left(tmp_path)
 
 
@@ -91,7 +96,7 @@ def test_reader_of_a_simulation_goes_away(tmp_path: Path) -> None:
     until(process, "image   0")
     process.stdout.close()
     err = process.stderr.read()
-    assert process.wait(60) == 141 and err == ""
+    assert process.wait(60) == 141 and said(err) == []
     nothing_left(tmp_path)
 
 

@@ -110,17 +110,25 @@ class Layer:
                 yield writes
 
     def _lanes(self, swl: int, slots: list[tuple[int, int, int]], width: int, job) -> list[Write]:
-        """Depthwise: all lanes along one 64-byte row whose slots hold (channel, y, x)."""
+        """Depthwise: lanes along one 64-byte row whose slots hold (channel, y, x).
+
+        A byte comes on the lane of its place in the row, no more at a time than the path is wide.
+        """
         row = []
         for chan, y, x in slots:
             row += self._pixels(chan, y, x, 1 << swl, width)
         lanes = self.sizes.n_y * self.sizes.n_z
         row += [random.randrange(256) for _ in range(lanes)]
-        step, slot = lanes, 1 << swl
+        step, slot = min(lanes, self.sizes.tile_word), 1 << swl
         starts = []
         for base in range(0, len(slots) * slot, max(slot, step)):
             starts += range(base, base + (slot if step >= slot else width), step)
-        return [Write(p, row[p : p + lanes], job) for p in starts if p < len(slots) * slot]
+        writes = []
+        for p in (p for p in starts if p < len(slots) * slot):
+            values = [random.randrange(256) for _ in range(lanes)]
+            values[p % lanes : p % lanes + step] = row[p : p + step]
+            writes.append(Write(p, values, job))
+        return writes
 
     def _stacked(self, chan: int, x: int, y: int, width: int, lines: int) -> list[Write]:
         job = {"chan": chan, "nz": self.sizes.n_z, "gx": x, "gy": y, "width": width, "lines": lines}
@@ -153,7 +161,7 @@ class Bench:
         self.dut = View(dut, {"writeback": (port, "writeback_")})
         self.job = layout("job", ZW=int(dut.ZW.value))
         self.rng = np.random.default_rng(random.getrandbits(32))
-        self.sizes = Sizes(int(dut.N_Y.value), int(dut.N_Z.value))
+        self.sizes = Sizes(int(dut.N_Y.value), int(dut.N_Z.value), tile_word=self.path)
         self.ram = self.rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
 
     def _store(self) -> None:
