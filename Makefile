@@ -121,7 +121,7 @@ control: ## a host that does anything at any time, ACTIONS=10000 of them (SEED=n
 	@scripts/setup.sh verilator
 	@ACTIONS="$(or $(ACTIONS),10000)" exec $(RUN) -m pytest tb/device/test_control_random.py -k verilator
 
-regress: ## every test with seeds 1 to SEEDS (TESTS, JOBS as for test)
+regress: ## every test with seed 1, simulations with seeds 2 to SEEDS (TESTS, JOBS as for test)
 	@scripts/setup.sh icarus verilator
 	@$(OPENKPU) regress --seeds="$(SEEDS)" --jobs="$(JOBS)" -- $(TESTS)
 
