@@ -64,7 +64,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test sweep control regress coverage bench-continuous lint synth synth-check fpga configs clean
+.PHONY: help setup sim stream stalls waves test sweep control regress coverage bench-continuous lint synth synth-check fpga asic equivalence gates configs clean
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -145,6 +145,21 @@ fpga: ## CONFIG=nano|small placed and routed for an ECP5 -> reports/fpga (BASELI
 	@scripts/setup.sh
 	@$(OPENKPU) fpga --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
 	  $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED)
+
+asic: ## CONFIG=name in standard cells, timed -> reports/asic (BASELINE=1, RECORD=1)
+	@scripts/setup.sh asic
+	@$(OPENKPU) asic --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
+	  $(call flag,baseline,BASELINE) $(call flag,record,RECORD)
+
+equivalence: ## CONFIG=name: what synthesis made of each module is the RTL, proven
+	@scripts/setup.sh
+	@$(OPENKPU) equivalence --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
+	  --jobs="$(JOBS)"
+
+gates: ## CONFIG=nano|small: the netlist of ECP5 cells computes a layer and two digits (SIM, SEED)
+	@scripts/setup.sh icarus verilator
+	@$(OPENKPU) gates --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
+	  --sim="$(if $(filter command line,$(origin SIM)),$(SIM),verilator)" $(call option,seed,SEED)
 
 configs: ## print the README's table of configurations
 	@scripts/setup.sh

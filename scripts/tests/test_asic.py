@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Standard cells: netlists, memories and reports as OpenSTA and the table need them."""
+
+import re
+
+import pytest
+from openkpu.scripts import asic, asic_macros, asic_netlist, asic_timing, command
+
+AREAS = {"INVX1": 16.0, "DFFPOSX1": 96.0, "BUFX4": 32.0}
+
+
+def inverter(name: str, source: int, target: int) -> dict:
+    return {name: {"type": "INVX1", "connections": {"A": [source], "Y": [target]}}}
+
+
+def module(ports: dict, cells: dict, **more) -> dict:
+    return {
+        "attributes": {},
+        "ports": {n: {"direction": d, "bits": b} for n, (d, b) in ports.items()},
+        "cells": cells,
+        "netnames": {},
+        **more,
+    }
+
+
+def fan_out(sinks: int) -> dict[str, dict]:
+    """A net from a port to so many inverters."""
+    cells = {}
+    for number in range(sinks):
+        cells |= inverter(f"i{number}", 2, 10 + number)
+    return {"top": module({"a": ("input", [2])}, cells)}
+
+
+@pytest.mark.parametrize("sinks", [1, 12, 13, 145, 2000])
+def test_buffers(sinks: int) -> None:
+    """No net drives more than SINKS pins, and every sink still hangs on the port."""
+    modules = fan_out(sinks)
+    asic_netlist.buffer_nets(modules)
+    driven: dict[int, int] = {}
+    source = {}
+    for cell in modules["top"]["cells"].values():
+        (net,) = cell["connections"]["A"]
+        driven[net] = driven.get(net, 0) + 1
+        source[cell["connections"]["Y"][0]] = net
+    assert max(driven.values()) <= asic_netlist.SINKS
+    for number in range(sinks):
+        net = source[10 + number]
+        while net in source:
+            net = source[net]
+        assert net == 2
+
+
+def test_clocks_have_no_buffers() -> None:
+    cells = {
+        f"f{n}": {"type": "DFFPOSX1", "connections": {"CLK": [2], "D": [3], "Q": [10 + n]}}
+        for n in range(40)
+    }
+    modules = {"top": module({"clk": ("input", [2]), "d": ("input", [3])}, cells)}
+    asic_netlist.buffer_nets(modules)
+    cells = modules["top"]["cells"].values()
+    assert all(cell["connections"]["CLK"] == [2] for cell in cells if "CLK" in cell["connections"])
+    assert sum(cell["type"] == asic_netlist.BUFFER for cell in cells) == 4
+
+
+def test_registers_have_the_name_of_their_net() -> None:
+    cells = {"$auto$1": {"type": "DFFPOSX1", "connections": {"CLK": [2], "D": [3], "Q": [5]}}}
+    found = {"top": module({}, cells, netnames={"count": {"hide_name": 0, "bits": [4, 5]}})}
+    asic_netlist.name_registers(found)
+    assert list(found["top"]["cells"]) == ["count[1]_ff"]
+
+
+def test_contents_of_boxes() -> None:
+    """Area and memory bits are those of all instances."""
+    modules = {
+        "openkpu_top": module({}, {f"u{n}": {"type": "part", "connections": {}} for n in range(3)}),
+        "part": module(
+            {},
+            {
+                **inverter("i", 2, 3),
+                "f": {"type": "DFFPOSX1", "connections": {}},
+                "m": {"type": "ram", "connections": {}},
+            },
+        ),
+        "ram": module({}, {}),
+    }
+    found = asic_netlist.boxes(modules, AREAS, {"ram": 512}, 16.0, 2)
+    assert [(row["box"], row["level"], row["instances"]) for row in found] == [
+        ("openkpu_top", 0, 1),
+        ("part", 1, 3),
+    ]
+    assert found[0]["gates"] == found[1]["gates"] == 21  # 3 * (16 + 96) / 16
+    assert found[0]["memory bits"] == 3 * 512 and found[0]["flip-flops"] == 3
+
+
+def test_verilog_that_opensta_reads() -> None:
+    """Buses, ports with one net, constants, names that need escaping."""
+    cells = {"$odd[1]": {"type": "$paramod$1\\part", "connections": {"d": [2, "0"], "q": [4]}}}
+    ports = {"a": ("input", [2, 3]), "b": ("output", [4]), "c": ("output", [3])}
+    modules = {"top": module(ports, cells), "$paramod$1\\part": module({}, {})}
+    names = asic_netlist.short_names(modules)
+    assert names == {"top": "top", "$paramod$1\\part": "part"}
+    text = asic_netlist.verilog(modules, names, {"$paramod$1\\part"})
+    assert "input [1:0] a;" in text and "assign c = a[1];" in text
+    assert "part \\$odd[1]  (.d({1'b0, a[0]}), .q(b));" in text
+    assert "signed" not in text and "module part" not in text
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_memories_are_cells(asynchronous: bool) -> None:
+    """Data follow the clock, or the address where the read is asynchronous."""
+    ports = {"clk": 1, "raddr": 4, "wdata": 8, "rdata": 8} | ({} if asynchronous else {"re": 1})
+    found = asic_macros.Memory.of(
+        {
+            "ports": {
+                n: {"direction": "output" if n == "rdata" else "input", "bits": [0] * w}
+                for n, w in ports.items()
+            },
+            "parameter_default_values": {"WIDTH": "1000", "DEPTH": "10000"},
+        }
+    )
+    assert found.bits == 128 and found.asynchronous is asynchronous
+    text = asic_macros.liberty({"ram": found})
+    assert text.count("{") == text.count("}")
+    assert ('related_pin : "raddr"' in text) is asynchronous
+    assert "pin(clk)" in text and "bus(rdata) { bus_type : b8;" in text
+    for what in ("slew_lower", "slew_upper", "input", "output"):
+        assert f"{what}_threshold_pct_rise" in text
+
+
+REPORT = """
+Startpoint: u_core/u_seq/count[3]_ff (rising edge-triggered flip-flop clocked by clk)
+Endpoint: u_host/u_perf/flat[5]_ff
+          (rising edge-triggered flip-flop clocked by clk)
+Path Group: clk
+Path Type: max
+
+     Delay       Time   Description
+---------------------------------------------------------
+     0.000      0.000   clock clk (rise edge)
+     0.000      0.000   clock network delay (ideal)
+     0.000      0.000 ^ u_core/u_seq/count[3]_ff/CLK (DFFPOSX1)
+     0.300      0.300 v u_core/u_seq/count[3]_ff/Q (DFFPOSX1)
+     1.250      1.550 ^ u_core/u_seq/_12_/Y (NAND2X1)
+     2.000      3.550 v u_host/u_perf/_7_/Y (INVX1)
+     0.000      3.550 v u_host/u_perf/flat[5]_ff/D (DFFPOSX1)
+                3.550   data arrival time
+
+     6.000      6.000   clock clk (rise edge)
+     0.000      6.000   clock network delay (ideal)
+     0.000      6.000   clock reconvergence pessimism
+                6.000 ^ u_host/u_perf/flat[5]_ff/CLK (DFFPOSX1)
+    -0.200      5.800   library setup time
+                5.800   data required time
+---------------------------------------------------------
+"""
+
+
+def test_paths_of_a_report() -> None:
+    """Ends, time with setup, time by box; one path for each way."""
+    other = REPORT.replace("flat[5]", "flat[6]").replace("2.000 ", "2.500 ")
+    (path,) = asic_timing.paths(REPORT + other)
+    assert path == {
+        "ns": 4.25,
+        "from": "u_core/u_seq/count[3]",
+        "to": "u_host/u_perf/flat[6]",
+        "boxes": {"core.seq": 1.55, "host.perf": 2.5},
+    }
+
+
+def test_what_is_recorded(monkeypatch, tmp_path, capsys) -> None:
+    """3 % more gates or less clock fail, and so does a configuration without a record."""
+    monkeypatch.setattr(asic, "BASELINE", tmp_path / "baseline.json")
+    found = {"config": "nano", "gates": 100_000, "mhz": 100.0}
+    assert asic.baseline(found, record=False) == 1
+    assert asic.baseline(found, record=True) == 0
+    assert asic.baseline(found | {"gates": 102_900, "mhz": 97.2}, record=False) == 0
+    assert asic.baseline(found | {"gates": 103_100}, record=False) == 1
+    assert asic.baseline(found | {"mhz": 97.0}, record=False) == 1
+    assert re.search(r"97.0 MHz, recorded 100000 at 100.0", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", ["asic", "fpga", "gates", "equivalence"])
+def test_unknown_configuration(name: str, capsys) -> None:
+    """One line that names it."""
+    from openkpu import __main__ as openkpu
+
+    assert command.run(openkpu.dispatch, [name, "--config=giant"]) == 2
+    said = capsys.readouterr().err
+    assert "giant" in said and said.count("\n") == 1
