@@ -228,8 +228,8 @@ module mac_stage #(
       .xsum(xsum)
   );
 
-  // ---- the issue that belongs to the sums: 1 cycle memory, N_X + 1 cycles array
-  localparam DELAY = N_X + 2;
+  // ---- the issue that belongs to the sums: 1 cycle memory, N_X + 2 cycles array
+  localparam DELAY = N_X + 3;
   reg [DELAY-1:0] tag_valid;
   reg [DELAY*`TAG_BITS-1:0] tag_q;
   wire [`TAG_BITS-1:0] tag = tag_q[DELAY*`TAG_BITS-1-:`TAG_BITS];
