@@ -258,9 +258,8 @@
 `define TAG_END (6+`META_BITS)  // last issue of a group or row
 `define TAG_LAST (7+`META_BITS)  // last reduction step
 `define TAG_FIRST (8+`META_BITS)  // first reduction step
-`define TAG_IDX (9+`META_BITS)+:(6)  // place in the accumulator bank
-`define TAG_BANK (15+`META_BITS)  // accumulator bank
-`define TAG_BITS (16+`META_BITS)
+`define TAG_IDX (9+`META_BITS)+:(6)  // place in the accumulators
+`define TAG_BITS (15+`META_BITS)
 
 // Control of a column of the array, a cycle after its memories are read. Uses L = N_Y * N_Z and
 // ZW.
