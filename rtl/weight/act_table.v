@@ -8,9 +8,9 @@
 // read before the eight segments that they belong to. On the way a start becomes the least one
 // from there on (the search of the lanes wants starts that never fall), except that of entry 0,
 // with which nothing is compared; a multiplier becomes sign and magnitude; a shift is limited.
-// Handshake: load begins the copy (it waits until the table is there); ready is high from its end
-// to the next load. The last entry is written in the cycle in which ready rises: a value reaches
-// the tables of a lane several cycles later.
+// Handshake: load begins the copy (it waits until the table is there); ready is high from ten cycles
+// before its end to the next load. The last entry is written ten cycles after ready rose: from an
+// issue of the sequencer its sum needs fourteen to the first table of a lane.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -37,6 +37,8 @@ module act_table (
 );
 
   localparam [4:0] LAST = 5'd17;
+  // the rest of the copy does not wait
+  localparam [4:0] EARLY = LAST - 5'd10;
 
   reg copying;
   reg there;
@@ -76,7 +78,7 @@ module act_table (
       tables_freed <= 4'd0;
     end else begin
       copying      <= load || copying && !(go && last);
-      ready        <= !load && (ready || go && last);
+      ready        <= !load && (ready || go && count == EARLY);
       // a cycle late: the first word is read in it
       there        <= tables_filled != freed_n;
       count        <= load ? 5'd0 : count_n;
