@@ -58,10 +58,10 @@ module accumulator #(
   localparam SUMS = 36 * L;
   localparam WIDTH = SUMS + XW * N_Y;
 
-  wire             fresh = in_first || direct;
-  wire [WIDTH-1:0] old;
-  reg  [WIDTH-1:0] sum;
-  integer          i;
+  wire                fresh = in_first || direct;
+  wire    [WIDTH-1:0] old;
+  reg     [WIDTH-1:0] sum;
+  integer             i;
   always @* begin
     sum = {WIDTH{1'b0}};
     for (i = 0; i < L; i = i + 1) begin

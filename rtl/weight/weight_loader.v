@@ -6,8 +6,9 @@
 // 3x3 kernel of one input channel, or nine input channels of a 1x1 kernel), the last word of a
 // channel what is left; a depthwise 1x1 kernel is one weight on the middle tap. Word s of channel o
 // goes to bank o mod N_Z; fully connected layers, which use every weight once, deal their words
-// over the banks in turn. Once the last word of a channel is in, its constant
-// ((arg_w * sw) >> shr_w) + arg_add * n is made and stored with the parameters.
+// over the banks in turn. Once the last word of a channel is in, weight_constant makes its constant
+// ((arg_w * sw) >> shr_w) + arg_add * n, which is stored with the parameters 14 cycles after that word
+// came at the latest; the sums of an issue that its row allows meet it in the cycle after that.
 // Rows are a ring: a word waits until its row was released. wrow_filled counts rows whose words
 // are all there.
 // Handshake: start takes a descriptor when busy is low; the stream waits for room.
@@ -56,10 +57,10 @@ module weight_loader #(
     output reg  [           ZW-1:0] w_bank,
     output reg  [9*WEIGHT_BITS-1:0] w_data,
     // constant to the parameter buffer
-    output reg                      kc_we,
-    output reg  [          PAW-1:0] kc_row,
-    output reg  [           ZW-1:0] kc_bank,
-    output reg  [             35:0] kc_data,
+    output wire                     kc_we,
+    output wire [          PAW-1:0] kc_row,
+    output wire [           ZW-1:0] kc_bank,
+    output wire [             35:0] kc_data,
     // waiting for bytes of the bus (not for room)
     output wire                     starved
 );
@@ -73,8 +74,6 @@ module weight_loader #(
   reg  [ 17:0] words;  // words of a channel
   reg  [  3:0] lastn;
   reg  [ 10:0] n_o;
-  reg  [ 23:0] arg_w;
-  reg  [  3:0] shr_w;
   reg  [ 35:0] addc;
   wire         fc_mode = mode == `MODE_FC;
   wire         chan_mode = mode == `MODE_CHAN;
@@ -120,9 +119,11 @@ module weight_loader #(
   wire [WW-1:0] row_used = row - wrow_freed;
   wire [PRW-1:0] prow_used = prow - prow_freed;
   wire room = row_used < WBUF_ROWS[WW-1:0] && prow_used < PAR_ROWS[PRW-1:0];
-  wire go = run && room && avail >= {1'b0, bytes};
+  wire constant_free;
+  wire ready = room && (constant_free || !s_last);
+  wire go = run && ready && avail >= {1'b0, bytes};
   assign take    = go ? bytes : 5'd0;
-  assign starved = run && room && !go;
+  assign starved = run && ready && !go;
 
   // a row is complete with the word of its last bank
   wire bank_last = bank == {ZW{1'b1}};
@@ -182,8 +183,6 @@ module weight_loader #(
       words <= desc[`DESC_DW] ? 18'd1 : desc[`DESC_S];
       lastn <= desc[`DESC_LASTN];
       n_o   <= desc[`DESC_O];
-      arg_w <= desc[`DESC_ARGW];
-      shr_w <= desc[`DESC_SHRW];
       addc  <= desc[`DESC_ADDC];
     end
   end
@@ -232,56 +231,87 @@ module weight_loader #(
   end
 
   // ---- sum of the weights (30 bits: 1024 * 9 * 65535; a vector of 2 MiB: 37 bits) and constant
-  reg [36:0] sum;
-  reg [19:0] word_sum;
+  reg [19:0] word_n;
   integer k;
   always @* begin
-    word_sum = 20'd0;
+    word_n = 20'd0;
     for (k = 0; k < 9; k = k + 1)
-    word_sum = word_sum + {{(20 - WEIGHT_BITS) {1'b0}}, w_data[k*WEIGHT_BITS+:WEIGHT_BITS]};
+    word_n = word_n + {{(20 - WEIGHT_BITS) {1'b0}}, w_data[k*WEIGHT_BITS+:WEIGHT_BITS]};
   end
 
-  reg p_valid, m_valid;
-  reg [PAW-1:0] p_prow, m_prow;
-  reg [ZW-1:0] p_pbank, m_pbank;
-  reg signed  [61:0] product;
-  wire signed [37:0] sum_s = {1'b0, sum};
-  wire signed [61:0] shifted = product >>> shr_w;
+  reg r_valid, r_first, r_last, p_valid;
+  reg [PAW-1:0] r_prow, p_prow;
+  reg [ZW-1:0] r_pbank, p_pbank;
+  reg [19:0] word_sum;
+  reg [36:0] sum;
 
   always @(posedge clk) begin
     if (rst) begin
+      r_valid <= 1'b0;
       p_valid <= 1'b0;
-      m_valid <= 1'b0;
-      kc_we   <= 1'b0;
     end else begin
-      p_valid <= q_valid && q_last;
-      m_valid <= p_valid;
-      kc_we   <= m_valid;
+      r_valid <= q_valid;
+      p_valid <= r_valid && r_last;
     end
   end
 
   always @(posedge clk) begin
     if (q_valid) begin
-      sum     <= (q_first ? 37'd0 : sum) + {17'd0, word_sum};
-      p_prow  <= q_prow;
-      p_pbank <= q_pbank;
+      word_sum <= word_n;
+      r_first  <= q_first;
+      r_last   <= q_last;
+      r_prow   <= q_prow;
+      r_pbank  <= q_pbank;
     end
-    if (p_valid) begin
-      product <= $signed(arg_w) * sum_s;
-      m_prow  <= p_prow;
-      m_pbank <= p_pbank;
-    end
-    if (m_valid) begin
-      kc_data <= shifted[35:0] + addc;
-      kc_row  <= m_prow;
-      kc_bank <= m_pbank;
+    if (r_valid) begin
+      sum     <= (r_first ? 37'd0 : sum) + {17'd0, word_sum};
+      p_prow  <= r_prow;
+      p_pbank <= r_pbank;
     end
   end
 
-  // the layer's arguments stay until its last constant is written
-  assign busy = run || q_valid || p_valid || m_valid;
+  // a channel's last word waits until its sum can be multiplied
+  wire scaling, constant_busy;
+  wire [2:0] cycles;
+  reg  [2:0] hold;
+  assign constant_free = hold == 3'd0 && !scaling;
+  always @(posedge clk) begin
+    if (rst) hold <= 3'd0;
+    else if (go && s_last) hold <= cycles - 3'd1;
+    else if (hold != 3'd0) hold <= hold - 3'd1;
+  end
 
-  wire unused = &{1'b0, desc, shifted[61:36]};
+  weight_constant #(
+      .SERIAL(AHB_W == 32 ? 1 : 0),
+      .PAW   (PAW),
+      .ZW    (ZW)
+  ) u_constant (
+      .clk     (clk),
+      .rst     (rst),
+      .start   (start),
+      .arg_w   (desc[`DESC_ARGW]),
+      .shr_w   (desc[`DESC_SHRW]),
+      .addc    (addc),
+      // 57 words of nine bytes fit 17 bits, 29127 words of nine 16-bit weights 34
+      .above_17(wide || words[17:5] != 13'd0),
+      .above_34(wide && words[17:14] != 4'd0),
+      .scaling (scaling),
+      .cycles  (cycles),
+      .valid   (p_valid),
+      .sum     (sum),
+      .row     (p_prow),
+      .bank    (p_pbank),
+      .kc_we   (kc_we),
+      .kc_row  (kc_row),
+      .kc_bank (kc_bank),
+      .kc_data (kc_data),
+      .busy    (constant_busy)
+  );
+
+  // the layer's arguments stay until its last constant is written
+  assign busy = run || q_valid || r_valid || p_valid || constant_busy;
+
+  wire unused = &{1'b0, desc};
 
 endmodule
 
