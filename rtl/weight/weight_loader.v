@@ -231,19 +231,28 @@ module weight_loader #(
   end
 
   // ---- sum of the weights (30 bits: 1024 * 9 * 65535; a vector of 2 MiB: 37 bits) and constant
-  reg [19:0] word_n;
-  integer k;
-  always @* begin
-    word_n = 20'd0;
-    for (k = 0; k < 9; k = k + 1)
-    word_n = word_n + {{(20 - WEIGHT_BITS) {1'b0}}, w_data[k*WEIGHT_BITS+:WEIGHT_BITS]};
-  end
+  // (kept apart: of several terms in one sum synthesis makes something larger)
+  localparam WB = WEIGHT_BITS;
+  (* keep *)wire [  WB:0] pair_0;
+  (* keep *)wire [  WB:0] pair_1;
+  (* keep *)wire [  WB:0] pair_2;
+  (* keep *)wire [  WB:0] pair_3;
+  (* keep *)wire [WB+1:0] four_0;
+  (* keep *)wire [WB+1:0] four_1;
+  (* keep *)wire [WB+2:0] eight;
+  assign pair_0 = {1'b0, w_data[0+:WB]} + {1'b0, w_data[WB+:WB]};
+  assign pair_1 = {1'b0, w_data[2*WB+:WB]} + {1'b0, w_data[3*WB+:WB]};
+  assign pair_2 = {1'b0, w_data[4*WB+:WB]} + {1'b0, w_data[5*WB+:WB]};
+  assign pair_3 = {1'b0, w_data[6*WB+:WB]} + {1'b0, w_data[7*WB+:WB]};
+  assign four_0 = {1'b0, pair_0} + {1'b0, pair_1};
+  assign four_1 = {1'b0, pair_2} + {1'b0, pair_3};
+  assign eight  = {1'b0, four_0} + {1'b0, four_1};
 
   reg r_valid, r_first, r_last, p_valid;
   reg [PAW-1:0] r_prow, p_prow;
   reg [ZW-1:0] r_pbank, p_pbank;
-  reg [19:0] word_sum;
-  reg [36:0] sum;
+  reg [WB+3:0] word_sum;
+  reg [  36:0] sum;
 
   always @(posedge clk) begin
     if (rst) begin
@@ -257,14 +266,14 @@ module weight_loader #(
 
   always @(posedge clk) begin
     if (q_valid) begin
-      word_sum <= word_n;
+      word_sum <= {1'b0, eight} + {4'd0, w_data[8*WB+:WB]};
       r_first  <= q_first;
       r_last   <= q_last;
       r_prow   <= q_prow;
       r_pbank  <= q_pbank;
     end
     if (r_valid) begin
-      sum     <= (r_first ? 37'd0 : sum) + {17'd0, word_sum};
+      sum     <= (r_first ? 37'd0 : sum) + {{(33 - WB) {1'b0}}, word_sum};
       p_prow  <= r_prow;
       p_pbank <= r_pbank;
     end
