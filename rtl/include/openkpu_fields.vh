@@ -278,9 +278,9 @@
 // Entry of the activation table as the post lanes keep it. Entry 0: its start; entries 1 to 15:
 // the least start from there on, which is the entry's own start wherever the entry is chosen.
 `define SEGMENT_START 35:0  // start, signed
-`define SEGMENT_MUL 51:36  // magnitude of the multiplier
-`define SEGMENT_NEG 52  // the multiplier is negative
-`define SEGMENT_SHIFT 58:53  // shift, 54 at most
+`define SEGMENT_MUL 53:36  // magnitude of the multiplier, moved up by what the lowest two bits of the shift lack to 3
+`define SEGMENT_NEG 54  // the multiplier is negative
+`define SEGMENT_SHIFT 58:55  // shift in steps of four bits, three bits more are dropped: 13 at most
 `define SEGMENT_ADD 66:59  // addend
 `define SEGMENT_BITS 67
 

@@ -7,9 +7,12 @@
 // of a layer its table is copied to the lanes, entry 15 first, a word a cycle. Eight addends are
 // read before the eight segments that they belong to. On the way a start becomes the least one
 // from there on (the search of the lanes wants starts that never fall), except that of entry 0,
-// with which nothing is compared; a multiplier becomes sign and magnitude; a shift is limited.
-// Handshake: load begins the copy (it waits until the table is there); ready is high from ten cycles
-// before its end to the next load. The last entry is written ten cycles after ready rose: from an
+// with which nothing is compared. A multiplier becomes sign and magnitude, a shift is limited. The
+// lowest two bits of the shift move the multiplier up, so that a lane shifts by multiples of four.
+// A magnitude of 2^15 becomes half of it and a shift that is one less: 18 bits are enough. With a
+// shift of 0 any distance but 0 is clamped either way.
+// Handshake: load begins the copy (it waits until the table is there); ready is high from eleven
+// cycles before its end to the next load. The last entry is written eleven cycles after ready rose: from an
 // issue of the sequencer its sum needs fourteen to the first table of a lane.
 `resetall
 `timescale 1ns / 1ps
@@ -94,10 +97,28 @@ module act_table (
   reg         [63:0] add;
   reg signed  [35:0] least;
   wire signed [35:0] least_n = (start < least) ? start : least;
+  wire        [15:0] magnitude = mul[15] ? -mul : mul;
+
+  // two registers: behind the memory, and behind what moves the multiplier
+  reg                there_q;
+  reg         [ 3:0] entry_q;
+  reg         [35:0] start_q;
+  reg         [15:0] mul_q;
+  reg                neg_q;
+  reg         [ 5:0] shift_q;
+  reg         [ 7:0] add_q;
+  wire               half = mul_q[15] && shift_q != 6'd0;
+  wire        [ 5:0] shift_n = shift_q - {5'd0, half};
+  wire        [17:0] mul_n = {3'd0, mul_q[14] || mul_q[15], mul_q[13:0]};
 
   always @(posedge clk) begin
-    if (rst) table_we <= 1'b0;
-    else table_we <= go && !addends;
+    if (rst) begin
+      there_q  <= 1'b0;
+      table_we <= 1'b0;
+    end else begin
+      there_q  <= go && !addends;
+      table_we <= there_q;
+    end
   end
 
   always @(posedge clk) begin
@@ -105,13 +126,21 @@ module act_table (
     else if (go && !addends) least <= least_n;
     if (go && addends) add <= data;
     if (go && !addends) begin
-      table_addr <= entry;
-      table_data[`SEGMENT_START] <= (entry == 4'd0) ? start : least_n;
-      table_data[`SEGMENT_MUL] <= mul[15] ? -mul : mul;
-      table_data[`SEGMENT_NEG] <= mul[15];
+      entry_q <= entry;
+      start_q <= (entry == 4'd0) ? start : least_n;
+      mul_q   <= magnitude;
+      neg_q   <= mul[15];
       // beyond 54 the result stays what it is at 54: the product has 53 bits
-      table_data[`SEGMENT_SHIFT] <= (shift > 8'd54) ? 6'd54 : shift[5:0];
-      table_data[`SEGMENT_ADD] <= add[{entry[2:0], 3'd0}+:8];
+      shift_q <= (shift > 8'd54) ? 6'd54 : shift[5:0];
+      add_q   <= add[{entry[2:0], 3'd0}+:8];
+    end
+    if (there_q) begin
+      table_addr <= entry_q;
+      table_data[`SEGMENT_START] <= start_q;
+      table_data[`SEGMENT_MUL] <= mul_n << ~shift_n[1:0];
+      table_data[`SEGMENT_NEG] <= neg_q;
+      table_data[`SEGMENT_SHIFT] <= shift_n[5:2];
+      table_data[`SEGMENT_ADD] <= add_q;
     end
   end
 
