@@ -55,7 +55,7 @@ module weight_loader #(
     output reg                      w_we,
     output reg  [           AW-1:0] w_row,
     output reg  [           ZW-1:0] w_bank,
-    output reg  [9*WEIGHT_BITS-1:0] w_data,
+    output wire [9*WEIGHT_BITS-1:0] w_data,
     // constant to the parameter buffer
     output wire                     kc_we,
     output wire [          PAW-1:0] kc_row,
@@ -65,65 +65,49 @@ module weight_loader #(
     output wire                     starved
 );
 
+  localparam WB = WEIGHT_BITS;
+
   // ---- layer
-  reg          run;
-  reg  [  1:0] mode;
-  reg          dw;
-  reg          k3;
-  reg          wide;
-  reg  [ 17:0] words;  // words of a channel
-  reg  [  3:0] lastn;
-  reg  [ 10:0] n_o;
-  reg  [ 35:0] addc;
-  wire         fc_mode = mode == `MODE_FC;
-  wire         chan_mode = mode == `MODE_CHAN;
+  reg            run;
+  reg  [    1:0] mode;
+  reg            dw;
+  reg            k3;
+  reg            wide;
+  reg  [   17:0] words;  // words of a channel
+  reg  [    3:0] lastn;
+  reg  [   10:0] n_o;
+  reg  [   35:0] addc;
+  wire           fc_mode = mode == `MODE_FC;
+  wire           chan_mode = mode == `MODE_CHAN;
 
-  // ---- stream
-  wire [  5:0] avail;
-  wire [143:0] win;
-  wire [  4:0] take;
-  localparam LVL_W = $clog2(18 + 2 * (AHB_W / 8) + 1);
-  wire [LVL_W-1:0] level;
-  assign avail = (level > 18) ? 6'd18 : {1'b0, level[4:0]};
-  byte_gearbox #(
-      .IN_BYTES (AHB_W / 8),
-      .OUT_BYTES(18)
-  ) u_gear (
-      .clk     (clk),
-      .rst     (rst),
-      .flush   (1'b0),
-      .in_valid(weight_valid),
-      .in_ready(weight_ready),
-      .in_data (weight_data),
-      .in_off  (weight_off),
-      .in_cnt  (weight_cnt),
-      .avail   (level),
-      .out_data(win),
-      .take    (take)
-  );
+  // ---- position; words of the channel and channels behind this one
+  reg            primed;  // position and size of the first word are there
+  reg  [   10:0] o;
+  reg  [   17:0] s;
+  reg  [   17:0] s_top;
+  reg            first;
+  reg  [    3:0] count;  // weights of the word
+  reg  [ ZW-1:0] bank;
+  reg  [ WW-1:0] base;  // first row of the group
+  reg  [ WW-1:0] row;
+  reg  [PRW-1:0] prow;
+  reg  [ ZW-1:0] pbank;
 
-  // ---- position
-  reg [10:0] o;
-  reg [17:0] s;
-  reg [ZW-1:0] bank;
-  reg [WW-1:0] base;  // first row of the group
-  reg [WW-1:0] row;
-  reg [PRW-1:0] prow;
-  reg [ZW-1:0] pbank;
-
-  wire s_last = s == words - 18'd1;
-  wire o_last = o == n_o - 11'd1;
-  wire all_last = s_last && o_last;
-  wire [3:0] count = dw ? (k3 ? 4'd9 : 4'd1) : ((chan_mode || fc_mode) && s_last) ? lastn : 4'd9;
-  wire [4:0] bytes = wide ? {count, 1'b0} : {1'b0, count};
-  wire [WW-1:0] row_used = row - wrow_freed;
+  wire           s_last = s == 18'd0;
+  wire           o_last = o == 11'd0;
+  wire           all_last = s_last && o_last;
+  wire [    3:0] count_last = dw ? (k3 ? 4'd9 : 4'd1) : (chan_mode || fc_mode) ? lastn : 4'd9;
+  wire           next_last = s_last ? s_top == 18'd0 : s == 18'd1;
+  wire [    3:0] count_next = next_last ? count_last : 4'd9;
+  wire [    4:0] bytes = wide ? {count, 1'b0} : {1'b0, count};
+  wire [    4:0] bytes_next = all_last ? 5'd0 : wide ? {count_next, 1'b0} : {1'b0, count_next};
+  wire [ WW-1:0] row_used = row - wrow_freed;
   wire [PRW-1:0] prow_used = prow - prow_freed;
-  wire room = row_used < WBUF_ROWS[WW-1:0] && prow_used < PAR_ROWS[PRW-1:0];
-  wire constant_free;
-  wire ready = room && (constant_free || !s_last);
-  wire go = run && ready && avail >= {1'b0, bytes};
-  assign take    = go ? bytes : 5'd0;
-  assign starved = run && ready && !go;
+  wire           room = row_used < WBUF_ROWS[WW-1:0] && prow_used < PAR_ROWS[PRW-1:0];
+  wire           constant_free;
+  wire           ready = room && (constant_free || !s_last);
+  wire           go;
+  assign starved = run && primed && ready && !go;
 
   // a row is complete with the word of its last bank
   wire bank_last = bank == {ZW{1'b1}};
@@ -133,24 +117,22 @@ module weight_loader #(
 
   always @(posedge clk) begin
     if (rst) begin
-      run   <= 1'b0;
-      o     <= 11'd0;
-      s     <= 18'd0;
+      run    <= 1'b0;
+      primed <= 1'b0;
       bank  <= {ZW{1'b0}};
       base  <= {WW{1'b0}};
       row   <= {WW{1'b0}};
       prow  <= {PRW{1'b0}};
       pbank <= {ZW{1'b0}};
     end else if (start) begin
-      run   <= 1'b1;
-      o     <= 11'd0;
-      s     <= 18'd0;
+      run    <= 1'b1;
+      primed <= 1'b0;
       bank  <= {ZW{1'b0}};
       pbank <= {ZW{1'b0}};
+    end else if (run && !primed) begin
+      primed <= 1'b1;
     end else if (go) begin
       run <= !all_last;
-      s   <= s_last ? 18'd0 : s + 18'd1;
-      o   <= s_last ? o + 11'd1 : o;
       if (s_last) begin
         pbank <= o_last ? {ZW{1'b0}} : pbank + {{(ZW - 1) {1'b0}}, 1'b1};
         prow  <= (o_last || pbank == {ZW{1'b1}}) ? prow + {{(PRW - 1) {1'b0}}, 1'b1} : prow;
@@ -175,6 +157,21 @@ module weight_loader #(
   end
 
   always @(posedge clk) begin
+    if (run && !primed) begin
+      s     <= words - 18'd1;
+      s_top <= words - 18'd1;
+      o     <= n_o - 11'd1;
+      count <= (words == 18'd1) ? count_last : 4'd9;
+      first <= 1'b1;
+    end else if (go) begin
+      s     <= s_last ? s_top : s - 18'd1;
+      o     <= s_last ? o - 11'd1 : o;
+      count <= count_next;
+      first <= s_last;
+    end
+  end
+
+  always @(posedge clk) begin
     if (start) begin
       mode  <= desc[`DESC_MODE];
       dw    <= desc[`DESC_DW];
@@ -187,18 +184,74 @@ module weight_loader #(
     end
   end
 
-  // ---- the nine weights
-  reg [15:0] slot[0:8];
-  integer i;
-  always @* begin
-    for (i = 0; i < 9; i = i + 1) begin
-      slot[i] = (i >= {28'd0, count}) ? 16'd0 : wide ? win[16*i+:16] : {8'd0, win[8*i+:8]};
+  // ---- the nine weights, of a window of bytes; a depthwise 1x1 kernel lies on the middle one
+  wire one = dw && !k3;
+  wire [8:0] on = one ? 9'h010 : ~(9'h1ff << count);  // weights that there are
+  wire [143:0] win;
+  wire [8:0] win_on;
+  wire [9*WB-1:0] nine;
+  genvar i;
+  generate
+    for (i = 0; i < 9; i = i + 1) begin : g_slot
+      wire [15:0] two = win[16*i+:16];
+      wire [15:0] weight = (i == 4 && one) ? {wide ? win[15:8] : 8'd0, win[7:0]} :
+          wide ? two : {8'd0, win[8*i+:8]};
+      assign nine[i*WB+:WB] = win_on[i] ? weight[WB-1:0] : {WB{1'b0}};
+      if (WB == 8) begin : g_narrow
+        wire unused_high = &{1'b0, weight[15:8]};
+      end
     end
-    if (dw && !k3) begin
-      slot[4] = slot[0];
-      slot[0] = 16'd0;
+
+    if (AHB_W == 32) begin : g_group
+      // bytes of the word in the cycle after go
+      reg [8:0] on_q;
+      always @(posedge clk) if (go) on_q <= on;
+      assign win_on = on_q;
+      assign w_data = nine;
+      byte_group #(
+          .BYTES(18)
+      ) u_group (
+          .clk      (clk),
+          .rst      (rst),
+          .in_valid (weight_valid),
+          .in_ready (weight_ready),
+          .in_data  (weight_data),
+          .in_off   (weight_off),
+          .in_cnt   (weight_cnt),
+          .run      (run && primed),
+          .want     (bytes),
+          .want_next(bytes_next),
+          .ready    (ready),
+          .done     (go),
+          .data     (win)
+      );
+    end else begin : g_window
+      localparam LVL_W = $clog2(18 + 2 * (AHB_W / 8) + 1);
+      wire [LVL_W-1:0] level;
+      reg  [ 9*WB-1:0] nine_q;
+      assign go = run && primed && ready && level >= {{(LVL_W - 5) {1'b0}}, bytes};
+      always @(posedge clk) if (go) nine_q <= nine;
+      assign win_on = on;
+      assign w_data = nine_q;
+      byte_gearbox #(
+          .IN_BYTES (AHB_W / 8),
+          .OUT_BYTES(18)
+      ) u_gear (
+          .clk     (clk),
+          .rst     (rst),
+          .flush   (1'b0),
+          .in_valid(weight_valid),
+          .in_ready(weight_ready),
+          .in_data (weight_data),
+          .in_off  (weight_off),
+          .in_cnt  (weight_cnt),
+          .avail   (level),
+          .out_data(win),
+          .take    (go ? bytes : 5'd0)
+      );
+      wire unused_next = &{1'b0, bytes_next};
     end
-  end
+  endgenerate
 
   reg q_valid, q_first, q_last, q_row_done;
   reg [PAW-1:0] q_prow;
@@ -217,22 +270,19 @@ module weight_loader #(
     end
   end
 
-  integer j;
   always @(posedge clk) begin
     if (go) begin
       w_row   <= row[AW-1:0];
       w_bank  <= bank;
-      q_first <= s == 18'd0;
+      q_first <= first;
       q_last  <= s_last;
       q_prow  <= prow[PAW-1:0];
       q_pbank <= pbank;
-      for (j = 0; j < 9; j = j + 1) w_data[j*WEIGHT_BITS+:WEIGHT_BITS] <= slot[j][WEIGHT_BITS-1:0];
     end
   end
 
   // ---- sum of the weights (30 bits: 1024 * 9 * 65535; a vector of 2 MiB: 37 bits) and constant
   // (kept apart: of several terms in one sum synthesis makes something larger)
-  localparam WB = WEIGHT_BITS;
   (* keep *)wire [  WB:0] pair_0;
   (* keep *)wire [  WB:0] pair_1;
   (* keep *)wire [  WB:0] pair_2;
@@ -302,8 +352,8 @@ module weight_loader #(
       .shr_w   (desc[`DESC_SHRW]),
       .addc    (addc),
       // 57 words of nine bytes fit 17 bits, 29127 words of nine 16-bit weights 34
-      .above_17(wide || words[17:5] != 13'd0),
-      .above_34(wide && words[17:14] != 4'd0),
+      .above_17(wide || s_top[17:5] != 13'd0),
+      .above_34(wide && s_top[17:14] != 4'd0),
       .scaling (scaling),
       .cycles  (cycles),
       .valid   (p_valid),
