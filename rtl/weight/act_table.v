@@ -11,9 +11,9 @@
 // lowest two bits of the shift move the multiplier up, so that a lane shifts by multiples of four.
 // A magnitude of 2^15 becomes half of it and a shift that is one less: 18 bits are enough. With a
 // shift of 0 any distance but 0 is clamped either way.
-// Handshake: load begins the copy (it waits until the table is there); ready is high from eleven
-// cycles before its end to the next load. The last entry is written eleven cycles after ready rose: from an
-// issue of the sequencer its sum needs fourteen to the first table of a lane.
+// Handshake: load begins the copy (it waits until the table is there); ready is high from twelve
+// cycles before its end to the next load. The last entry is written twelve cycles after ready
+// rose: from an issue of the sequencer its sum needs fourteen to the first table of a lane.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -89,17 +89,31 @@ module act_table (
     end
   end
 
-  // ---- an entry
-  wire        [ 3:0] entry = (count < 5'd9) ? 4'd0 - count[3:0] : 4'd1 - count[3:0];
-  wire signed [35:0] start = data[59:24];
-  wire        [15:0] mul = data[23:8];
-  wire        [ 7:0] shift = data[7:0];
+  // ---- an entry: first of all a register, for the memory is slow
+  reg [63:0] word_q;
+  reg word_valid, word_addends, word_first;
+  reg [3:0] entry;
+  always @(posedge clk) begin
+    if (rst) word_valid <= 1'b0;
+    else word_valid <= go;
+  end
+  always @(posedge clk) begin
+    if (go) begin
+      word_q       <= data;
+      word_addends <= addends;
+      word_first   <= count == 5'd0;
+      entry        <= (count < 5'd9) ? 4'd0 - count[3:0] : 4'd1 - count[3:0];
+    end
+  end
+  wire signed [35:0] start = word_q[59:24];
+  wire        [15:0] mul = word_q[23:8];
+  wire        [ 7:0] shift = word_q[7:0];
   reg         [63:0] add;
   reg signed  [35:0] least;
   wire signed [35:0] least_n = (start < least) ? start : least;
   wire        [15:0] magnitude = mul[15] ? -mul : mul;
 
-  // two registers: behind the memory, and behind what moves the multiplier
+  // two more registers: the second one behind what moves the multiplier
   reg                there_q;
   reg         [ 3:0] entry_q;
   reg         [35:0] start_q;
@@ -116,16 +130,16 @@ module act_table (
       there_q  <= 1'b0;
       table_we <= 1'b0;
     end else begin
-      there_q  <= go && !addends;
+      there_q  <= word_valid && !word_addends;
       table_we <= there_q;
     end
   end
 
   always @(posedge clk) begin
-    if (go && count == 5'd0) least <= {1'b0, {35{1'b1}}};
-    else if (go && !addends) least <= least_n;
-    if (go && addends) add <= data;
-    if (go && !addends) begin
+    if (word_valid && word_first) least <= {1'b0, {35{1'b1}}};
+    else if (word_valid && !word_addends) least <= least_n;
+    if (word_valid && word_addends) add <= word_q;
+    if (word_valid && !word_addends) begin
       entry_q <= entry;
       start_q <= (entry == 4'd0) ? start : least_n;
       mul_q   <= magnitude;

@@ -301,8 +301,11 @@ module weight_loader #(
   reg r_valid, r_first, r_last, p_valid;
   reg [PAW-1:0] r_prow, p_prow;
   reg [ZW-1:0] r_pbank, p_pbank;
-  reg [WB+3:0] word_sum;
-  reg [  36:0] sum;
+  reg  [WB+2:0] eight_q;
+  reg  [WB-1:0] ninth_q;
+  (* keep *)wire [WB+3:0] word_sum;
+  assign word_sum = {1'b0, eight_q} + {4'd0, ninth_q};
+  reg [36:0] sum;
 
   always @(posedge clk) begin
     if (rst) begin
@@ -316,11 +319,12 @@ module weight_loader #(
 
   always @(posedge clk) begin
     if (q_valid) begin
-      word_sum <= {1'b0, eight} + {4'd0, w_data[8*WB+:WB]};
-      r_first  <= q_first;
-      r_last   <= q_last;
-      r_prow   <= q_prow;
-      r_pbank  <= q_pbank;
+      eight_q <= eight;
+      ninth_q <= w_data[8*WB+:WB];
+      r_first <= q_first;
+      r_last  <= q_last;
+      r_prow  <= q_prow;
+      r_pbank <= q_pbank;
     end
     if (r_valid) begin
       sum     <= (r_first ? 37'd0 : sum) + {{(33 - WB) {1'b0}}, word_sum};
