@@ -93,11 +93,10 @@ module weight_loader #(
   reg  [PRW-1:0] prow;
   reg  [ ZW-1:0] pbank;
 
-  wire           s_last = s == 18'd0;
-  wire           o_last = o == 11'd0;
+  // the last word of a channel: this one, the next one; the last channel; channels of one word
+  reg s_last, next_last, o_last, single;
   wire           all_last = s_last && o_last;
   wire [    3:0] count_last = dw ? (k3 ? 4'd9 : 4'd1) : (chan_mode || fc_mode) ? lastn : 4'd9;
-  wire           next_last = s_last ? s_top == 18'd0 : s == 18'd1;
   wire [    3:0] count_next = next_last ? count_last : 4'd9;
   wire [    4:0] bytes = wide ? {count, 1'b0} : {1'b0, count};
   wire [    4:0] bytes_next = all_last ? 5'd0 : wide ? {count_next, 1'b0} : {1'b0, count_next};
@@ -158,16 +157,23 @@ module weight_loader #(
 
   always @(posedge clk) begin
     if (run && !primed) begin
-      s     <= words - 18'd1;
-      s_top <= words - 18'd1;
-      o     <= n_o - 11'd1;
-      count <= (words == 18'd1) ? count_last : 4'd9;
-      first <= 1'b1;
+      s         <= words - 18'd1;
+      s_top     <= words - 18'd1;
+      o         <= n_o - 11'd1;
+      count     <= (words == 18'd1) ? count_last : 4'd9;
+      first     <= 1'b1;
+      s_last    <= words == 18'd1;
+      next_last <= words == 18'd1 || words == 18'd2;
+      o_last    <= n_o == 11'd1;
+      single    <= words == 18'd1;
     end else if (go) begin
-      s     <= s_last ? s_top : s - 18'd1;
-      o     <= s_last ? o - 11'd1 : o;
-      count <= count_next;
-      first <= s_last;
+      s         <= s_last ? s_top : s - 18'd1;
+      o         <= s_last ? o - 11'd1 : o;
+      count     <= count_next;
+      first     <= s_last;
+      s_last    <= next_last;
+      next_last <= next_last ? single : (s_last ? s_top == 18'd1 : s == 18'd2);
+      o_last    <= s_last ? o == 11'd1 : o_last;
     end
   end
 
