@@ -95,7 +95,7 @@ module openkpu_core #(
   wire [`TAG_BITS-1:0] issue_tag;
   wire [TW-1:0] tile_freed;
   wire [WW-1:0] wrow_freed;
-  wire seq_running, bank_take, bank_number, row_take;
+  wire seq_running, row_take;
   // ---- tile buffer
   wire [TW-1:0] tile_filled;
   wire [8*TILE_W-1:0] row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8;
@@ -111,8 +111,7 @@ module openkpu_core #(
   wire [N_Z*71-1:0] param_bn;
   wire [N_Z*36-1:0] param_kc;
   // ---- MAC stage
-  wire [1:0] bank_free;
-  wire drain_take, param_re, sum_valid, sum_end, mac_idle;
+  wire param_re, sum_valid, sum_end, mac_idle;
   wire [PAW-1:0] param_row;
   wire [L*36-1:0] sum;
   wire [L*XW-1:0] sum_x;
@@ -219,9 +218,6 @@ module openkpu_core #(
       .tile_freed(tile_freed),
       .wrow_filled(wrow_filled),
       .wrow_freed(wrow_freed),
-      .bank_free(bank_free),
-      .bank_take(bank_take),
-      .bank_number(bank_number),
       .row_room(row_room),
       .row_take(row_take),
       .prow_filled(prow_filled),
@@ -262,13 +258,6 @@ module openkpu_core #(
       .weights(weights),
       .issued(work[`WORK_ISSUED]),
       .issue_tag(issue_tag),
-      .bank_free(bank_free),
-      .bank_take(bank_take),
-      .bank_number(bank_number),
-      .prow_filled(prow_filled),
-      .act_ready(act_ready),
-      .row_room(row_room),
-      .drain_take(drain_take),
       .param_re(param_re),
       .param_row(param_row),
       .out_valid(sum_valid),
@@ -330,7 +319,7 @@ module openkpu_core #(
       .in_end(post_end),
       .in_job(post_job),
       .room(row_room),
-      .take(dw ? row_take : drain_take),
+      .take(row_take),
       .writeback_req(writeback_req),
       .writeback(writeback),
       .writeback_gnt(writeback_gnt),

@@ -258,9 +258,8 @@
 `define TAG_END (6+`META_BITS)  // last issue of a group or row
 `define TAG_LAST (7+`META_BITS)  // last reduction step
 `define TAG_FIRST (8+`META_BITS)  // first reduction step
-`define TAG_IDX (9+`META_BITS)+:(6)  // place in the accumulator bank
-`define TAG_BANK (15+`META_BITS)  // accumulator bank
-`define TAG_BITS (16+`META_BITS)
+`define TAG_IDX (9+`META_BITS)+:(6)  // place in the accumulators
+`define TAG_BITS (15+`META_BITS)
 
 // Control of a column of the array, a cycle after its memories are read. Uses L = N_Y * N_Z and
 // ZW.
@@ -279,9 +278,9 @@
 // Entry of the activation table as the post lanes keep it. Entry 0: its start; entries 1 to 15:
 // the least start from there on, which is the entry's own start wherever the entry is chosen.
 `define SEGMENT_START 35:0  // start, signed
-`define SEGMENT_MUL 51:36  // magnitude of the multiplier
-`define SEGMENT_NEG 52  // the multiplier is negative
-`define SEGMENT_SHIFT 58:53  // shift, 54 at most
+`define SEGMENT_MUL 53:36  // magnitude of the multiplier, moved up by what the lowest two bits of the shift lack to 3
+`define SEGMENT_NEG 54  // the multiplier is negative
+`define SEGMENT_SHIFT 58:55  // shift in steps of four bits, three bits more are dropped: 13 at most
 `define SEGMENT_ADD 66:59  // addend
 `define SEGMENT_BITS 67
 

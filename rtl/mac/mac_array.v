@@ -6,7 +6,7 @@
 // signed pixel with its valid, and for each kernel module z a weight, t cycles after column 0. In
 // a convolution the lanes of all kernel modules carry the same N_Y pixels and each kernel module
 // has weights of its own; in a depthwise layer every lane carries a pixel of its own.
-// The sums leave ten cycles after column 0 was presented.
+// The sums leave eleven cycles after column 0 was presented.
 // Handshake: none, a fixed pipeline.
 `resetall
 `timescale 1ns / 1ps

@@ -4,10 +4,10 @@
 //
 // How it works: each of nine instances of operand_column selects from a tile word and a weight row
 // what its units multiply; mac_array adds the products up along the columns. The tag of an issue
-// waits here for its sums, which are added up in the accumulators, or (depthwise) go straight on.
-// Handshake: the columns are a fixed pipeline, a cycle behind the memories' read enables. A group
-// that is complete waits until its parameters, the table and room in the collector are there; then
-// drain_take pulses and its sums leave, parameters being read (param_re) a cycle before out_valid.
+// waits here for its sums, which are added up in the accumulators; those of a group's last step
+// leave.
+// Handshake: a fixed pipeline, a cycle behind the memories' read enables. Parameters are read
+// (param_re) a cycle before out_valid.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -50,15 +50,6 @@ module mac_stage #(
     // an issue was made, with its tag
     input  wire                         issued,
     input  wire [        `TAG_BITS-1:0] issue_tag,
-    // accumulator banks: free, taken by an issue
-    output wire [                  1:0] bank_free,
-    input  wire                         bank_take,
-    input  wire                         bank_number,
-    // what a drain waits for: parameters complete (running count), table, room in the collector
-    input  wire [              PRW-1:0] prow_filled,
-    input  wire                         act_ready,
-    input  wire                         row_room,
-    output wire                         drain_take,
     // parameters of the group that leaves
     output wire                         param_re,
     output wire [              PAW-1:0] param_row,
@@ -228,8 +219,8 @@ module mac_stage #(
       .xsum(xsum)
   );
 
-  // ---- the issue that belongs to the sums: 1 cycle memory, N_X + 1 cycles array
-  localparam DELAY = N_X + 2;
+  // ---- the issue that belongs to the sums: 1 cycle memory, N_X + 2 cycles array
+  localparam DELAY = N_X + 3;
   reg [DELAY-1:0] tag_valid;
   reg [DELAY*`TAG_BITS-1:0] tag_q;
   wire [`TAG_BITS-1:0] tag = tag_q[DELAY*`TAG_BITS-1-:`TAG_BITS];
@@ -241,19 +232,14 @@ module mac_stage #(
     tag_q <= {tag_q[(DELAY-1)*`TAG_BITS-1:0], issue_tag};
   end
 
-  // ---- accumulators and their drain
-  wire                  dr_want;
+  // ---- accumulators
   wire [`META_BITS-1:0] tag_meta = tag[`TAG_META];
-  wire [ `JOB_BITS-1:0] tag_job = tag_meta[`META_JOB];
-  wire [`META_BITS-1:0] dr_meta, rd_meta, out_meta;
-  wire [PRW-1:0] rd_prow = rd_meta[`META_PROW];
-  wire [PRW-1:0] dr_diff = prow_filled - dr_meta[`META_PROW];
-  wire           dr_par_ok = act_ready && dr_diff != {PRW{1'b0}} && !dr_diff[PRW-1];
-  wire           dr_ok = dr_par_ok && row_room;
-  assign drain_take = dr_want && dr_ok;
-  assign param_row  = rd_prow[PAW-1:0];
-  assign out_bank   = out_meta[`META_PBANK];
-  assign out_job    = out_meta[`META_JOB];
+  wire [`META_BITS-1:0] out_meta;
+  wire [PRW-1:0] tag_prow = tag_meta[`META_PROW];
+  assign param_row = tag_prow[PAW-1:0];
+  assign out_bank  = out_meta[`META_PBANK];
+  assign out_job   = out_meta[`META_JOB];
+  assign idle      = tag_valid == {DELAY{1'b0}} && !out_valid;
 
   accumulator #(
       .N_Y(N_Y),
@@ -265,34 +251,22 @@ module mac_stage #(
       .clk(clk),
       .rst(rst),
       .direct(dw),
-      .swl(swl),
       .in_valid(tag_valid[DELAY-1]),
       .in_psum(psum),
       .in_xsum(xsum),
-      .in_bank(tag[`TAG_BANK]),
       .in_idx(tag[`TAG_IDX]),
       .in_first(tag[`TAG_FIRST]),
       .in_last(tag[`TAG_LAST]),
       .in_end(tag[`TAG_END]),
       .in_pos(tag[`TAG_POS]),
       .in_meta(tag_meta),
-      .in_width(tag_job[`JOB_WIDTH]),
-      .in_lines(tag_job[`JOB_LINES]),
-      .bank_free(bank_free),
-      .bank_take(bank_take),
-      .bank_take_n(bank_number),
-      .dr_want(dr_want),
-      .dr_meta(dr_meta),
-      .dr_ok(dr_ok),
       .out_valid(out_valid),
       .out_sum(out_sum),
       .out_xsum(out_xsum),
       .out_pos(out_pos),
       .out_end(out_end),
       .out_meta(out_meta),
-      .rd_valid(param_re),
-      .rd_meta(rd_meta),
-      .idle(idle)
+      .rd_valid(param_re)
   );
 
   generate
@@ -304,7 +278,7 @@ module mac_stage #(
     end
   endgenerate
 
-  wire unused = &{1'b0, desc, dr_meta, out_meta, rd_meta, rd_prow, tag_job};
+  wire unused = &{1'b0, desc, out_meta, tag_prow};
 
 endmodule
 

@@ -4,7 +4,7 @@
 //
 // How it works: the partial sum of a unit feeds the next one; the first gets 0. Unit t must see
 // its operands t cycles after unit 0 (the memories are read that much later), then the sum of all
-// leaves N_X + 1 cycles after the operands of unit 0 were presented.
+// leaves N_X + 2 cycles after the operands of unit 0 were presented.
 // Handshake: none, a fixed pipeline.
 `resetall
 `timescale 1ns / 1ps

@@ -4,9 +4,11 @@
 //
 // How it works: the condition circuit looks at the signed pixel. Only for a pixel above zero the
 // operand registers are loaded and the selector passes pixel * weight; otherwise the operands do
-// not toggle and the selector passes 0. An adder adds the partial sum of the unit before, a
-// register keeps the result. Next to it runs the sum of the gated pixels, which the zero-point
-// terms need. Latency: operands to psum_out two cycles; psum_in to psum_out one cycle.
+// not toggle and the selector passes 0. The selector is the synchronous reset of the product's
+// register, which costs no logic and parts the multiplier from the adder. An adder adds the partial
+// sum of the unit before, a register keeps the result. Next to it runs the sum of the gated
+// pixels, which the zero-point terms need. Latency: operands to psum_out three cycles; psum_in to
+// psum_out one cycle.
 // Handshake: none, a fixed pipeline; valid marks operands that count.
 `resetall
 `timescale 1ns / 1ps
@@ -54,11 +56,23 @@ module mac_unit #(
     end
   end
 
-  wire [WEIGHT_BITS+7:0] product = pixel_q * weight_q;
+  // the product and the pixel as they are added: zero unless the condition holds
+  reg [WEIGHT_BITS+7:0] product_q;
+  reg [7:0] gated_q;
 
   always @(posedge clk) begin
-    psum_out <= psum_in + (enable_q ? {{(PW - WEIGHT_BITS - 8) {1'b0}}, product} : {PW{1'b0}});
-    xsum_out <= xsum_in + (enable_q ? {4'd0, pixel_q} : 12'd0);
+    if (!enable_q) begin
+      product_q <= {(WEIGHT_BITS + 8) {1'b0}};
+      gated_q   <= 8'd0;
+    end else begin
+      product_q <= pixel_q * weight_q;
+      gated_q   <= pixel_q;
+    end
+  end
+
+  always @(posedge clk) begin
+    psum_out <= psum_in + {{(PW - WEIGHT_BITS - 8) {1'b0}}, product_q};
+    xsum_out <= xsum_in + {4'd0, gated_q};
   end
 
 endmodule

@@ -8,9 +8,10 @@
 // negative value steps down whenever the remainder is above one half. Rounding 1: a step on every
 // half, and a value equal to a start belongs to that segment. Rounding 2: floor.
 // Distance and multiplier are kept as sign and magnitude, which fits multipliers of 18 x 18
-// unsigned bits. Of the shifted product nine bits, one half and two flags are kept: something
+// unsigned bits. act_table has moved the multiplier up, so that the shift is a multiple of four and
+// three bits. Of the shifted product nine bits, one half and two flags are kept: something
 // below them, something above them, which is beyond the clamp. Seven registers: three of the
-// search, distance, products, sum shifted by whole bytes, byte.
+// search, distance, products, sum with the coarse half of the shift, byte.
 // Handshake: none, a fixed pipeline of seven cycles; valid enables each stage. The table is written
 // while no value is in flight.
 `resetall
@@ -76,9 +77,9 @@ module activation #(
   wire [35:0] start = entry[`SEGMENT_START];
   wire [36:0] diff = {value[35], value} - {start[35], start};
   reg  [35:0] dist_4;
-  reg  [15:0] mul_4;
+  reg  [17:0] mul_4;
   reg below_4, neg_4;
-  reg [5:0] shift_4;
+  reg [3:0] shift_4;
   reg [7:0] add_4;
   always @(posedge clk) begin
     if (valid[3]) begin
@@ -92,60 +93,55 @@ module activation #(
   end
 
   // ---- fifth stage: products of both halves, and the multiplier once more for what is one less
-  wire [35:0] low_n = dist_4[17:0] * {2'b00, mul_4};
-  wire [35:0] high_n = dist_4[35:18] * {2'b00, mul_4};
-  reg [33:0] low_5, high_5;
-  reg [15:0] more_5;
+  wire [35:0] low_n = dist_4[17:0] * mul_4;
+  wire [35:0] high_n = dist_4[35:18] * mul_4;
+  reg [35:0] low_5, high_5;
+  reg [17:0] more_5;
   reg neg_5;
-  reg [5:0] shift_5;
+  reg [3:0] shift_5;
   reg [7:0] add_5;
   always @(posedge clk) begin
     if (valid[4]) begin
-      low_5   <= low_n[33:0];
-      high_5  <= high_n[33:0];
-      more_5  <= below_4 ? mul_4 : 16'd0;
+      low_5   <= low_n;
+      high_5  <= high_n;
+      more_5  <= below_4 ? mul_4 : 18'd0;
       neg_5   <= neg_4 ^ below_4;
       shift_5 <= shift_4;
       add_5   <= add_4;
     end
   end
 
-  // ---- sixth stage: product (magnitude, below 2^52) and a bit below it, shifted by 32, 16 and 8.
-  // After each step only those bits are kept that a further shift can bring to the window.
-  wire [51:0] product = {high_5, low_5[17:0]} + {18'd0, low_5[33:18], 2'b00, more_5};
-  wire [52:0] all = {product, 1'b0};
-  wire [40:0] by_32 = shift_5[5] ? {20'd0, all[52:32]} : all[40:0];
-  wire [24:0] by_16 = shift_5[4] ? by_32[40:16] : by_32[24:0];
-  wire [16:0] by_8 = shift_5[3] ? by_16[24:8] : by_16[16:0];
-  wire lost = shift_5[5] && all[31:0] != 32'd0 || shift_5[4] && by_32[15:0] != 16'd0 ||
-      shift_5[3] && by_16[7:0] != 8'd0;
-  wire vast = !shift_5[5] && all[52:41] != 12'd0 || !shift_5[4] && by_32[40:25] != 16'd0 ||
-      !shift_5[3] && by_16[24:17] != 8'd0;
-  reg [16:0] part_6;
+  // ---- sixth stage: product (magnitude, at most 2^54 - 2^36), shifted by 32 and 16. After each
+  // step only those bits are kept that a further shift can bring to the window.
+  wire [53:0] product = {high_5, low_5[17:0]} + {18'd0, low_5[35:18], more_5};
+  wire [39:0] by_32 = shift_5[3] ? {18'd0, product[53:32]} : product[39:0];
+  wire [23:0] by_16 = shift_5[2] ? by_32[39:16] : by_32[23:0];
+  wire lost = shift_5[3] && product[31:0] != 32'd0 || shift_5[2] && by_32[15:0] != 16'd0;
+  wire vast = !shift_5[3] && product[53:40] != 14'd0 || !shift_5[2] && by_32[39:24] != 16'd0;
+  reg [23:0] part_6;
   reg lost_6, vast_6, neg_6;
-  reg [2:0] shift_6;
+  reg [1:0] shift_6;
   reg [7:0] add_6;
   always @(posedge clk) begin
     if (valid[5]) begin
-      part_6  <= by_8;
+      part_6  <= by_16;
       lost_6  <= lost;
       vast_6  <= vast;
       neg_6   <= neg_5;
-      shift_6 <= shift_5[2:0];
+      shift_6 <= shift_5[1:0];
       add_6   <= add_5;
     end
   end
 
-  // ---- seventh stage: the rest of the shift, round, add and clamp
-  wire [12:0] by_4 = shift_6[2] ? part_6[16:4] : part_6[12:0];
-  wire [10:0] by_2 = shift_6[1] ? by_4[12:2] : by_4[10:0];
-  wire [9:0] window = shift_6[0] ? by_2[10:1] : by_2[9:0];
-  wire [8:0] whole = window[9:1];
-  wire half = window[0];
-  wire rest = lost_6 || shift_6[2] && part_6[3:0] != 4'd0 || shift_6[1] && by_4[1:0] != 2'd0 ||
-      shift_6[0] && by_2[0];
-  wire beyond = vast_6 || !shift_6[2] && part_6[16:13] != 4'd0 ||
-      !shift_6[1] && by_4[12:11] != 2'd0 || !shift_6[0] && by_2[10];
+  // ---- seventh stage: the rest of the shift, round, add and clamp. The window: nine bits, the half,
+  // two bits below it
+  wire [15:0] by_8 = shift_6[1] ? part_6[23:8] : part_6[15:0];
+  wire [11:0] window = shift_6[0] ? by_8[15:4] : by_8[11:0];
+  wire [8:0] whole = window[11:3];
+  wire half = window[2];
+  wire rest = lost_6 || shift_6[1] && part_6[7:0] != 8'd0 || shift_6[0] && by_8[3:0] != 4'd0 ||
+      window[1:0] != 2'd0;
+  wire beyond = vast_6 || !shift_6[1] && part_6[23:16] != 8'd0 || !shift_6[0] && by_8[15:12] != 4'd0;
   // the step away from zero. Of a negative value the floor is a step further from zero than that
   // of its magnitude, and its remainder is what the magnitude's lacks.
   wire up = (ROUNDING == 2) ? 1'b0 : (ROUNDING == 1) ? half : half && (rest || whole[0]);
@@ -160,8 +156,6 @@ module activation #(
   always @(posedge clk) begin
     if (valid[6]) y <= under ? {sgn, 7'd0} : over ? {!sgn, 7'h7f} : sum[7:0];
   end
-
-  wire unused = &{1'b0, low_n[35:34], high_n[35:34]};
 
 endmodule
 

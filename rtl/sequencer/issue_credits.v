@@ -2,9 +2,9 @@
 //
 // issue_credits: decides whether the present issue can be made, from counts of its resources.
 //
-// How it works: an issue needs its tile entry, its weight row and a free accumulator bank; a
-// depthwise one the parameters and room in the collector instead of a bank, because its sums go
-// straight on. Resources are checked at the start of a sweep over a stripe's pixels. Entries and
+// How it works: an issue needs its tile entry and its weight row. The sums of a group's last step
+// (depthwise: of every issue) go on to the post lanes, so it needs the parameters, the activation
+// table and room in the collector too. Resources are checked at the start of a sweep over a stripe's pixels. Entries and
 // weight rows are released when their last use was issued, delayed by the nine cycles after which
 // the last column of the array has read them. While a stream keeps its weights no row is released,
 // and each inference begins at the first one's rows.
@@ -46,9 +46,8 @@ module issue_credits #(
     input  wire [        WW-1:0] use_wrow,
     input  wire [          10:0] grp,
     input  wire [          10:0] pass_chan,
-    input  wire                  step_first,
+    input  wire                  step_last,
     input  wire                  sweep_first,
-    input  wire                  bank,
     input  wire                  release_tile,
     input  wire [           1:0] release_wrows,
     output wire                  go,
@@ -59,10 +58,7 @@ module issue_credits #(
     // weight rows: completed by the loader, released here
     input  wire [        WW-1:0] wrow_filled,
     output wire [        WW-1:0] wrow_freed,
-    // accumulator banks that are free, taken by this issue
-    input  wire [           1:0] bank_free,
-    output wire                  bank_take,
-    // depthwise: room in the collector, taken; parameters and table are there
+    // last step, depthwise: room in the collector, taken; parameters and table are there
     input  wire                  row_room,
     output wire                  row_take,
     input  wire [       PRW-1:0] prow_filled,
@@ -86,19 +82,18 @@ module issue_credits #(
   wire wrow_ok = wrow_diff != {WW{1'b0}} && !wrow_diff[WW-1];
   wire prow_ok = act_ready && prow_diff != {PRW{1'b0}} && !prow_diff[PRW-1];
   wire fresh = sweep_first || fc_mode;  // resources are checked once a sweep
-  wire bank_ok = dw || !step_first || bank_free[bank];
-  wire out_ok = dw ? row_room : bank_ok;
+  wire leaves = dw || step_last;  // its sums go to the post lanes
+  wire out_ok = !leaves || row_room;
   // a pass of a depthwise row may need another weight row than the pass before
   wire w_ask = fresh || dw;
   wire       ready = (!fresh || (tile_ok && out_ok)) && (!w_ask || wrow_ok) &&
-             (!(dw && w_ask) || prow_ok);
+             (!(leaves && w_ask) || prow_ok);
   assign go          = running && ready;
 
   assign wait_tile   = running && fresh && !tile_ok;
-  assign wait_weight = running && !wait_tile && ((w_ask && !wrow_ok) || (dw && !prow_ok));
+  assign wait_weight = running && !wait_tile && w_ask && (!wrow_ok || leaves && !prow_ok);
   assign wait_output = running && !wait_tile && !wait_weight && fresh && !out_ok;
-  assign row_take    = go && dw && fresh;
-  assign bank_take   = go && !dw && fresh && step_first;
+  assign row_take    = go && leaves && fresh;
 
   localparam DLY = 9;
   reg [WW-1:0] wrow_used;

@@ -31,7 +31,6 @@ module issue_stage #(
     input  wire [        ZW-1:0] wbank,
     input  wire [          10:0] grp,
     input  wire [          17:0] step,
-    input  wire                  bank,
     input  wire [           5:0] idx,
     input  wire [           9:0] line,
     input  wire [           3:0] seg,
@@ -104,7 +103,7 @@ module issue_stage #(
   wire [8:0] chan_taps = ~(9'h1ff << last_taps);
 
   // of the group, for drain and write-back
-  reg bank_q, first_q, last_q, end_q;
+  reg first_q, last_q, end_q;
   reg [    5:0] idx_q;
   reg [PRW-1:0] prow_q;
   reg [9:0] chan_q, gx_q;
@@ -133,7 +132,6 @@ module issue_stage #(
       issue_bot <= dwrow_mode ? line_last : dwst_mode ? y_last_hit : y_now == n_h - 10'd1;
       issue_bslot <= y_last_off[1:0];
       issue_nz <= dw ? N_Z[ZW:0] : fc_mode ? {{ZW{1'b0}}, 1'b1} : nz;
-      bank_q <= bank;
       idx_q <= fc_mode ? 6'd0 : idx;
       first_q <= step == 18'd0;
       last_q <= step_last;
@@ -151,7 +149,9 @@ module issue_stage #(
   wire [ZW-1:0] pbank = dwrow_mode ? issue_wsel : chan_q[ZW-1:0];
   wire [`JOB_BITS-1:0] job = {chan_q, issue_nz, gx_q, gy_q, width_q, lines_q};
   wire [`META_BITS-1:0] meta = {prow_q, pbank, job};
-  assign issue_tag = {bank_q, idx_q, first_q, last_q, end_q, issue_pos, meta};
+  // the sum of a fully connected layer is the first pixel of its map
+  wire [5:0] sum_pos = fc_mode ? 6'd0 : issue_pos;
+  assign issue_tag = {idx_q, first_q, last_q, end_q, sum_pos, meta};
 
   wire unused = &{1'b0, desc, row_width};
 

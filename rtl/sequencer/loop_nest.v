@@ -44,10 +44,9 @@ module loop_nest #(
     output reg  [        TW-1:0] entry,
     output wire [        WW-1:0] use_wrow,
     output reg  [        ZW-1:0] wbank,
-    // place: group, reduction step (depthwise stripes: channel), accumulator bank and place in it
+    // place: group, reduction step (depthwise stripes: channel), place in the accumulators
     output reg  [          10:0] grp,
     output reg  [          17:0] step,
-    output reg                   bank,
     output reg  [           5:0] idx,
     // place in depthwise rows: line, row of the line, first channel; channel of this pass
     output reg  [           9:0] line,
@@ -200,7 +199,6 @@ module loop_nest #(
     if (rst) begin
       running       <= 1'b0;
       done          <= 1'b0;
-      bank          <= 1'b0;
       entry         <= {TW{1'b0}};
       ebase         <= {TW{1'b0}};
       wblk          <= {WW{1'b0}};
@@ -256,7 +254,6 @@ module loop_nest #(
           // neuron > step; an entry holds 64 steps, a weight row N_Z words
           step  <= step_last ? 18'd0 : step + 18'd1;
           grp   <= step_last ? grp + 11'd1 : grp;
-          bank  <= step_last ? !bank : bank;
           wbank <= all_end ? {ZW{1'b0}} : wbank + {{(ZW - 1) {1'b0}}, 1'b1};
           if (step_last) begin
             if (held && grp != n_g - 11'd1) entry <= ebase;
@@ -277,7 +274,6 @@ module loop_nest #(
             entry <= entry + {{(TW - 1) {1'b0}}, 1'b1};
             wrow  <= wrow + {{(WW - 1) {1'b0}}, 1'b1};
           end else begin
-            bank <= dw ? bank : !bank;
             // next group of the block, or the next stripe with the first group
             if (!grp_last) begin
               grp   <= grp + 11'd1;

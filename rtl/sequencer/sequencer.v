@@ -6,8 +6,8 @@
 // its sums have a place, issue_stage registers it, lane_ctrl works out which lanes count and where
 // they meet padding, and column_skew delays all of it for the nine columns.
 // Handshake: start with a stable descriptor, done when all was issued. An issue waits for its tile
-// entry, its weight row, a free accumulator bank (or, depthwise, room in the collector and the
-// parameters). The array never waits.
+// entry and its weight row, one whose sums leave for room in the collector and the parameters.
+// The array never waits.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -51,11 +51,7 @@ module sequencer #(
     output wire [            TW-1:0] tile_freed,
     input  wire [            WW-1:0] wrow_filled,
     output wire [            WW-1:0] wrow_freed,
-    // accumulator banks: free, taken
-    input  wire [               1:0] bank_free,
-    output wire                      bank_take,
-    output wire                      bank_number,
-    // depthwise: room in the collector, taken; parameters complete, table there
+    // room in the collector, taken; parameters complete, table there
     input  wire                      row_room,
     output wire                      row_take,
     input  wire [           PRW-1:0] prow_filled,
@@ -81,7 +77,6 @@ module sequencer #(
   wire [ZW-1:0] wbank;
   wire [10:0] grp, chan, pass_chan;
   wire [17:0] step;
-  wire        bank;
   wire [ 5:0] idx;
   wire [ 9:0] line;
   wire [ 3:0] seg;
@@ -114,7 +109,6 @@ module sequencer #(
       .wbank(wbank),
       .grp(grp),
       .step(step),
-      .bank(bank),
       .idx(idx),
       .line(line),
       .seg(seg),
@@ -157,9 +151,8 @@ module sequencer #(
       .use_wrow(use_wrow),
       .grp(grp),
       .pass_chan(pass_chan),
-      .step_first(step == 18'd0),
+      .step_last(step_last),
       .sweep_first(pos == 7'd0),
-      .bank(bank),
       .release_tile(release_tile),
       .release_wrows(release_wrows),
       .go(go),
@@ -168,8 +161,6 @@ module sequencer #(
       .tile_freed(tile_freed),
       .wrow_filled(wrow_filled),
       .wrow_freed(wrow_freed),
-      .bank_free(bank_free),
-      .bank_take(bank_take),
       .row_room(row_room),
       .row_take(row_take),
       .prow_filled(prow_filled),
@@ -178,7 +169,6 @@ module sequencer #(
       .wait_weight(wait_weight),
       .wait_output(wait_output)
   );
-  assign bank_number = bank;
 
   // ---- the issue
   wire issue_valid, issue_left, issue_right, issue_top, issue_bot;
@@ -208,7 +198,6 @@ module sequencer #(
       .wbank(wbank),
       .grp(grp),
       .step(step),
-      .bank(bank),
       .idx(idx),
       .line(line),
       .seg(seg),

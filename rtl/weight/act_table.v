@@ -7,10 +7,13 @@
 // of a layer its table is copied to the lanes, entry 15 first, a word a cycle. Eight addends are
 // read before the eight segments that they belong to. On the way a start becomes the least one
 // from there on (the search of the lanes wants starts that never fall), except that of entry 0,
-// with which nothing is compared; a multiplier becomes sign and magnitude; a shift is limited.
-// Handshake: load begins the copy (it waits until the table is there); ready is high from its end
-// to the next load. The last entry is written in the cycle in which ready rises: a value reaches
-// the tables of a lane several cycles later.
+// with which nothing is compared. A multiplier becomes sign and magnitude, a shift is limited. The
+// lowest two bits of the shift move the multiplier up, so that a lane shifts by multiples of four.
+// A magnitude of 2^15 becomes half of it and a shift that is one less: 18 bits are enough. With a
+// shift of 0 any distance but 0 is clamped either way.
+// Handshake: load begins the copy (it waits until the table is there); ready is high from twelve
+// cycles before its end to the next load. The last entry is written twelve cycles after ready
+// rose: from an issue of the sequencer its sum needs fourteen to the first table of a lane.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -37,6 +40,8 @@ module act_table (
 );
 
   localparam [4:0] LAST = 5'd17;
+  // the rest of the copy does not wait
+  localparam [4:0] EARLY = LAST - 5'd10;
 
   reg copying;
   reg there;
@@ -76,7 +81,7 @@ module act_table (
       tables_freed <= 4'd0;
     end else begin
       copying      <= load || copying && !(go && last);
-      ready        <= !load && (ready || go && last);
+      ready        <= !load && (ready || go && count == EARLY);
       // a cycle late: the first word is read in it
       there        <= tables_filled != freed_n;
       count        <= load ? 5'd0 : count_n;
@@ -84,32 +89,72 @@ module act_table (
     end
   end
 
-  // ---- an entry
-  wire        [ 3:0] entry = (count < 5'd9) ? 4'd0 - count[3:0] : 4'd1 - count[3:0];
-  wire signed [35:0] start = data[59:24];
-  wire        [15:0] mul = data[23:8];
-  wire        [ 7:0] shift = data[7:0];
+  // ---- an entry: first of all a register, for the memory is slow
+  reg [63:0] word_q;
+  reg word_valid, word_addends, word_first;
+  reg [3:0] entry;
+  always @(posedge clk) begin
+    if (rst) word_valid <= 1'b0;
+    else word_valid <= go;
+  end
+  always @(posedge clk) begin
+    if (go) begin
+      word_q       <= data;
+      word_addends <= addends;
+      word_first   <= count == 5'd0;
+      entry        <= (count < 5'd9) ? 4'd0 - count[3:0] : 4'd1 - count[3:0];
+    end
+  end
+  wire signed [35:0] start = word_q[59:24];
+  wire        [15:0] mul = word_q[23:8];
+  wire        [ 7:0] shift = word_q[7:0];
   reg         [63:0] add;
   reg signed  [35:0] least;
   wire signed [35:0] least_n = (start < least) ? start : least;
+  wire        [15:0] magnitude = mul[15] ? -mul : mul;
+
+  // two more registers: the second one behind what moves the multiplier
+  reg                there_q;
+  reg         [ 3:0] entry_q;
+  reg         [35:0] start_q;
+  reg         [15:0] mul_q;
+  reg                neg_q;
+  reg         [ 5:0] shift_q;
+  reg         [ 7:0] add_q;
+  wire               half = mul_q[15] && shift_q != 6'd0;
+  wire        [ 5:0] shift_n = shift_q - {5'd0, half};
+  wire        [17:0] mul_n = {3'd0, mul_q[14] || mul_q[15], mul_q[13:0]};
 
   always @(posedge clk) begin
-    if (rst) table_we <= 1'b0;
-    else table_we <= go && !addends;
+    if (rst) begin
+      there_q  <= 1'b0;
+      table_we <= 1'b0;
+    end else begin
+      there_q  <= word_valid && !word_addends;
+      table_we <= there_q;
+    end
   end
 
   always @(posedge clk) begin
-    if (go && count == 5'd0) least <= {1'b0, {35{1'b1}}};
-    else if (go && !addends) least <= least_n;
-    if (go && addends) add <= data;
-    if (go && !addends) begin
-      table_addr <= entry;
-      table_data[`SEGMENT_START] <= (entry == 4'd0) ? start : least_n;
-      table_data[`SEGMENT_MUL] <= mul[15] ? -mul : mul;
-      table_data[`SEGMENT_NEG] <= mul[15];
+    if (word_valid && word_first) least <= {1'b0, {35{1'b1}}};
+    else if (word_valid && !word_addends) least <= least_n;
+    if (word_valid && word_addends) add <= word_q;
+    if (word_valid && !word_addends) begin
+      entry_q <= entry;
+      start_q <= (entry == 4'd0) ? start : least_n;
+      mul_q   <= magnitude;
+      neg_q   <= mul[15];
       // beyond 54 the result stays what it is at 54: the product has 53 bits
-      table_data[`SEGMENT_SHIFT] <= (shift > 8'd54) ? 6'd54 : shift[5:0];
-      table_data[`SEGMENT_ADD] <= add[{entry[2:0], 3'd0}+:8];
+      shift_q <= (shift > 8'd54) ? 6'd54 : shift[5:0];
+      add_q   <= add[{entry[2:0], 3'd0}+:8];
+    end
+    if (there_q) begin
+      table_addr <= entry_q;
+      table_data[`SEGMENT_START] <= start_q;
+      table_data[`SEGMENT_MUL] <= mul_n << ~shift_n[1:0];
+      table_data[`SEGMENT_NEG] <= neg_q;
+      table_data[`SEGMENT_SHIFT] <= shift_n[5:2];
+      table_data[`SEGMENT_ADD] <= add_q;
     end
   end
 

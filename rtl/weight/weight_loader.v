@@ -6,8 +6,9 @@
 // 3x3 kernel of one input channel, or nine input channels of a 1x1 kernel), the last word of a
 // channel what is left; a depthwise 1x1 kernel is one weight on the middle tap. Word s of channel o
 // goes to bank o mod N_Z; fully connected layers, which use every weight once, deal their words
-// over the banks in turn. Once the last word of a channel is in, its constant
-// ((arg_w * sw) >> shr_w) + arg_add * n is made and stored with the parameters.
+// over the banks in turn. Once the last word of a channel is in, weight_constant makes its constant
+// ((arg_w * sw) >> shr_w) + arg_add * n, which is stored with the parameters 14 cycles after that word
+// came at the latest; the sums of an issue that its row allows meet it in the cycle after that.
 // Rows are a ring: a word waits until its row was released. wrow_filled counts rows whose words
 // are all there.
 // Handshake: start takes a descriptor when busy is low; the stream waits for room.
@@ -54,75 +55,58 @@ module weight_loader #(
     output reg                      w_we,
     output reg  [           AW-1:0] w_row,
     output reg  [           ZW-1:0] w_bank,
-    output reg  [9*WEIGHT_BITS-1:0] w_data,
+    output wire [9*WEIGHT_BITS-1:0] w_data,
     // constant to the parameter buffer
-    output reg                      kc_we,
-    output reg  [          PAW-1:0] kc_row,
-    output reg  [           ZW-1:0] kc_bank,
-    output reg  [             35:0] kc_data,
+    output wire                     kc_we,
+    output wire [          PAW-1:0] kc_row,
+    output wire [           ZW-1:0] kc_bank,
+    output wire [             35:0] kc_data,
     // waiting for bytes of the bus (not for room)
     output wire                     starved
 );
 
+  localparam WB = WEIGHT_BITS;
+
   // ---- layer
-  reg          run;
-  reg  [  1:0] mode;
-  reg          dw;
-  reg          k3;
-  reg          wide;
-  reg  [ 17:0] words;  // words of a channel
-  reg  [  3:0] lastn;
-  reg  [ 10:0] n_o;
-  reg  [ 23:0] arg_w;
-  reg  [  3:0] shr_w;
-  reg  [ 35:0] addc;
-  wire         fc_mode = mode == `MODE_FC;
-  wire         chan_mode = mode == `MODE_CHAN;
+  reg            run;
+  reg  [    1:0] mode;
+  reg            dw;
+  reg            k3;
+  reg            wide;
+  reg  [   17:0] words;  // words of a channel
+  reg  [    3:0] lastn;
+  reg  [   10:0] n_o;
+  reg  [   35:0] addc;
+  wire           fc_mode = mode == `MODE_FC;
+  wire           chan_mode = mode == `MODE_CHAN;
 
-  // ---- stream
-  wire [  5:0] avail;
-  wire [143:0] win;
-  wire [  4:0] take;
-  localparam LVL_W = $clog2(18 + 2 * (AHB_W / 8) + 1);
-  wire [LVL_W-1:0] level;
-  assign avail = (level > 18) ? 6'd18 : {1'b0, level[4:0]};
-  byte_gearbox #(
-      .IN_BYTES (AHB_W / 8),
-      .OUT_BYTES(18)
-  ) u_gear (
-      .clk     (clk),
-      .rst     (rst),
-      .flush   (1'b0),
-      .in_valid(weight_valid),
-      .in_ready(weight_ready),
-      .in_data (weight_data),
-      .in_off  (weight_off),
-      .in_cnt  (weight_cnt),
-      .avail   (level),
-      .out_data(win),
-      .take    (take)
-  );
+  // ---- position; words of the channel and channels behind this one
+  reg            primed;  // position and size of the first word are there
+  reg  [   10:0] o;
+  reg  [   17:0] s;
+  reg  [   17:0] s_top;
+  reg            first;
+  reg  [    3:0] count;  // weights of the word
+  reg  [ ZW-1:0] bank;
+  reg  [ WW-1:0] base;  // first row of the group
+  reg  [ WW-1:0] row;
+  reg  [PRW-1:0] prow;
+  reg  [ ZW-1:0] pbank;
 
-  // ---- position
-  reg [10:0] o;
-  reg [17:0] s;
-  reg [ZW-1:0] bank;
-  reg [WW-1:0] base;  // first row of the group
-  reg [WW-1:0] row;
-  reg [PRW-1:0] prow;
-  reg [ZW-1:0] pbank;
-
-  wire s_last = s == words - 18'd1;
-  wire o_last = o == n_o - 11'd1;
-  wire all_last = s_last && o_last;
-  wire [3:0] count = dw ? (k3 ? 4'd9 : 4'd1) : ((chan_mode || fc_mode) && s_last) ? lastn : 4'd9;
-  wire [4:0] bytes = wide ? {count, 1'b0} : {1'b0, count};
-  wire [WW-1:0] row_used = row - wrow_freed;
+  // the last word of a channel: this one, the next one; the last channel; channels of one word
+  reg s_last, next_last, o_last, single;
+  wire           all_last = s_last && o_last;
+  wire [    3:0] count_last = dw ? (k3 ? 4'd9 : 4'd1) : (chan_mode || fc_mode) ? lastn : 4'd9;
+  wire [    3:0] count_next = next_last ? count_last : 4'd9;
+  wire [    4:0] bytes = wide ? {count, 1'b0} : {1'b0, count};
+  wire [    4:0] bytes_next = all_last ? 5'd0 : wide ? {count_next, 1'b0} : {1'b0, count_next};
+  wire [ WW-1:0] row_used = row - wrow_freed;
   wire [PRW-1:0] prow_used = prow - prow_freed;
-  wire room = row_used < WBUF_ROWS[WW-1:0] && prow_used < PAR_ROWS[PRW-1:0];
-  wire go = run && room && avail >= {1'b0, bytes};
-  assign take    = go ? bytes : 5'd0;
-  assign starved = run && room && !go;
+  wire           room = row_used < WBUF_ROWS[WW-1:0] && prow_used < PAR_ROWS[PRW-1:0];
+  wire           constant_free;
+  wire           ready = room && (constant_free || !s_last);
+  wire           go;
+  assign starved = run && primed && ready && !go;
 
   // a row is complete with the word of its last bank
   wire bank_last = bank == {ZW{1'b1}};
@@ -132,24 +116,22 @@ module weight_loader #(
 
   always @(posedge clk) begin
     if (rst) begin
-      run   <= 1'b0;
-      o     <= 11'd0;
-      s     <= 18'd0;
+      run    <= 1'b0;
+      primed <= 1'b0;
       bank  <= {ZW{1'b0}};
       base  <= {WW{1'b0}};
       row   <= {WW{1'b0}};
       prow  <= {PRW{1'b0}};
       pbank <= {ZW{1'b0}};
     end else if (start) begin
-      run   <= 1'b1;
-      o     <= 11'd0;
-      s     <= 18'd0;
+      run    <= 1'b1;
+      primed <= 1'b0;
       bank  <= {ZW{1'b0}};
       pbank <= {ZW{1'b0}};
+    end else if (run && !primed) begin
+      primed <= 1'b1;
     end else if (go) begin
       run <= !all_last;
-      s   <= s_last ? 18'd0 : s + 18'd1;
-      o   <= s_last ? o + 11'd1 : o;
       if (s_last) begin
         pbank <= o_last ? {ZW{1'b0}} : pbank + {{(ZW - 1) {1'b0}}, 1'b1};
         prow  <= (o_last || pbank == {ZW{1'b1}}) ? prow + {{(PRW - 1) {1'b0}}, 1'b1} : prow;
@@ -174,6 +156,28 @@ module weight_loader #(
   end
 
   always @(posedge clk) begin
+    if (run && !primed) begin
+      s         <= words - 18'd1;
+      s_top     <= words - 18'd1;
+      o         <= n_o - 11'd1;
+      count     <= (words == 18'd1) ? count_last : 4'd9;
+      first     <= 1'b1;
+      s_last    <= words == 18'd1;
+      next_last <= words == 18'd1 || words == 18'd2;
+      o_last    <= n_o == 11'd1;
+      single    <= words == 18'd1;
+    end else if (go) begin
+      s         <= s_last ? s_top : s - 18'd1;
+      o         <= s_last ? o - 11'd1 : o;
+      count     <= count_next;
+      first     <= s_last;
+      s_last    <= next_last;
+      next_last <= next_last ? single : (s_last ? s_top == 18'd1 : s == 18'd2);
+      o_last    <= s_last ? o == 11'd1 : o_last;
+    end
+  end
+
+  always @(posedge clk) begin
     if (start) begin
       mode  <= desc[`DESC_MODE];
       dw    <= desc[`DESC_DW];
@@ -182,24 +186,78 @@ module weight_loader #(
       words <= desc[`DESC_DW] ? 18'd1 : desc[`DESC_S];
       lastn <= desc[`DESC_LASTN];
       n_o   <= desc[`DESC_O];
-      arg_w <= desc[`DESC_ARGW];
-      shr_w <= desc[`DESC_SHRW];
       addc  <= desc[`DESC_ADDC];
     end
   end
 
-  // ---- the nine weights
-  reg [15:0] slot[0:8];
-  integer i;
-  always @* begin
-    for (i = 0; i < 9; i = i + 1) begin
-      slot[i] = (i >= {28'd0, count}) ? 16'd0 : wide ? win[16*i+:16] : {8'd0, win[8*i+:8]};
+  // ---- the nine weights, of a window of bytes; a depthwise 1x1 kernel lies on the middle one
+  wire one = dw && !k3;
+  wire [8:0] on = one ? 9'h010 : ~(9'h1ff << count);  // weights that there are
+  wire [143:0] win;
+  wire [8:0] win_on;
+  wire [9*WB-1:0] nine;
+  genvar i;
+  generate
+    for (i = 0; i < 9; i = i + 1) begin : g_slot
+      wire [15:0] two = win[16*i+:16];
+      wire [15:0] weight = (i == 4 && one) ? {wide ? win[15:8] : 8'd0, win[7:0]} :
+          wide ? two : {8'd0, win[8*i+:8]};
+      assign nine[i*WB+:WB] = win_on[i] ? weight[WB-1:0] : {WB{1'b0}};
+      if (WB == 8) begin : g_narrow
+        wire unused_high = &{1'b0, weight[15:8]};
+      end
     end
-    if (dw && !k3) begin
-      slot[4] = slot[0];
-      slot[0] = 16'd0;
+
+    if (AHB_W == 32) begin : g_group
+      // bytes of the word in the cycle after go
+      reg [8:0] on_q;
+      always @(posedge clk) if (go) on_q <= on;
+      assign win_on = on_q;
+      assign w_data = nine;
+      byte_group #(
+          .BYTES(18)
+      ) u_group (
+          .clk      (clk),
+          .rst      (rst),
+          .in_valid (weight_valid),
+          .in_ready (weight_ready),
+          .in_data  (weight_data),
+          .in_off   (weight_off),
+          .in_cnt   (weight_cnt),
+          .run      (run && primed),
+          .want     (bytes),
+          .want_next(bytes_next),
+          .ready    (ready),
+          .done     (go),
+          .data     (win)
+      );
+    end else begin : g_window
+      localparam LVL_W = $clog2(18 + 2 * (AHB_W / 8) + 1);
+      wire [LVL_W-1:0] level;
+      reg  [ 9*WB-1:0] nine_q;
+      assign go = run && primed && ready && level >= {{(LVL_W - 5) {1'b0}}, bytes};
+      always @(posedge clk) if (go) nine_q <= nine;
+      assign win_on = on;
+      assign w_data = nine_q;
+      byte_gearbox #(
+          .IN_BYTES (AHB_W / 8),
+          .OUT_BYTES(18)
+      ) u_gear (
+          .clk     (clk),
+          .rst     (rst),
+          .flush   (1'b0),
+          .in_valid(weight_valid),
+          .in_ready(weight_ready),
+          .in_data (weight_data),
+          .in_off  (weight_off),
+          .in_cnt  (weight_cnt),
+          .avail   (level),
+          .out_data(win),
+          .take    (go ? bytes : 5'd0)
+      );
+      wire unused_next = &{1'b0, bytes_next};
     end
-  end
+  endgenerate
 
   reg q_valid, q_first, q_last, q_row_done;
   reg [PAW-1:0] q_prow;
@@ -218,70 +276,111 @@ module weight_loader #(
     end
   end
 
-  integer j;
   always @(posedge clk) begin
     if (go) begin
       w_row   <= row[AW-1:0];
       w_bank  <= bank;
-      q_first <= s == 18'd0;
+      q_first <= first;
       q_last  <= s_last;
       q_prow  <= prow[PAW-1:0];
       q_pbank <= pbank;
-      for (j = 0; j < 9; j = j + 1) w_data[j*WEIGHT_BITS+:WEIGHT_BITS] <= slot[j][WEIGHT_BITS-1:0];
     end
   end
 
   // ---- sum of the weights (30 bits: 1024 * 9 * 65535; a vector of 2 MiB: 37 bits) and constant
-  reg [36:0] sum;
-  reg [19:0] word_sum;
-  integer k;
-  always @* begin
-    word_sum = 20'd0;
-    for (k = 0; k < 9; k = k + 1)
-    word_sum = word_sum + {{(20 - WEIGHT_BITS) {1'b0}}, w_data[k*WEIGHT_BITS+:WEIGHT_BITS]};
-  end
+  // (kept apart: of several terms in one sum synthesis makes something larger)
+  (* keep *)wire [  WB:0] pair_0;
+  (* keep *)wire [  WB:0] pair_1;
+  (* keep *)wire [  WB:0] pair_2;
+  (* keep *)wire [  WB:0] pair_3;
+  (* keep *)wire [WB+1:0] four_0;
+  (* keep *)wire [WB+1:0] four_1;
+  (* keep *)wire [WB+2:0] eight;
+  assign pair_0 = {1'b0, w_data[0+:WB]} + {1'b0, w_data[WB+:WB]};
+  assign pair_1 = {1'b0, w_data[2*WB+:WB]} + {1'b0, w_data[3*WB+:WB]};
+  assign pair_2 = {1'b0, w_data[4*WB+:WB]} + {1'b0, w_data[5*WB+:WB]};
+  assign pair_3 = {1'b0, w_data[6*WB+:WB]} + {1'b0, w_data[7*WB+:WB]};
+  assign four_0 = {1'b0, pair_0} + {1'b0, pair_1};
+  assign four_1 = {1'b0, pair_2} + {1'b0, pair_3};
+  assign eight  = {1'b0, four_0} + {1'b0, four_1};
 
-  reg p_valid, m_valid;
-  reg [PAW-1:0] p_prow, m_prow;
-  reg [ZW-1:0] p_pbank, m_pbank;
-  reg signed  [61:0] product;
-  wire signed [37:0] sum_s = {1'b0, sum};
-  wire signed [61:0] shifted = product >>> shr_w;
+  reg r_valid, r_first, r_last, p_valid;
+  reg [PAW-1:0] r_prow, p_prow;
+  reg [ZW-1:0] r_pbank, p_pbank;
+  reg  [WB+2:0] eight_q;
+  reg  [WB-1:0] ninth_q;
+  (* keep *)wire [WB+3:0] word_sum;
+  assign word_sum = {1'b0, eight_q} + {4'd0, ninth_q};
+  reg [36:0] sum;
 
   always @(posedge clk) begin
     if (rst) begin
+      r_valid <= 1'b0;
       p_valid <= 1'b0;
-      m_valid <= 1'b0;
-      kc_we   <= 1'b0;
     end else begin
-      p_valid <= q_valid && q_last;
-      m_valid <= p_valid;
-      kc_we   <= m_valid;
+      r_valid <= q_valid;
+      p_valid <= r_valid && r_last;
     end
   end
 
   always @(posedge clk) begin
     if (q_valid) begin
-      sum     <= (q_first ? 37'd0 : sum) + {17'd0, word_sum};
-      p_prow  <= q_prow;
-      p_pbank <= q_pbank;
+      eight_q <= eight;
+      ninth_q <= w_data[8*WB+:WB];
+      r_first <= q_first;
+      r_last  <= q_last;
+      r_prow  <= q_prow;
+      r_pbank <= q_pbank;
     end
-    if (p_valid) begin
-      product <= $signed(arg_w) * sum_s;
-      m_prow  <= p_prow;
-      m_pbank <= p_pbank;
-    end
-    if (m_valid) begin
-      kc_data <= shifted[35:0] + addc;
-      kc_row  <= m_prow;
-      kc_bank <= m_pbank;
+    if (r_valid) begin
+      sum     <= (r_first ? 37'd0 : sum) + {{(33 - WB) {1'b0}}, word_sum};
+      p_prow  <= r_prow;
+      p_pbank <= r_pbank;
     end
   end
 
-  // the layer's arguments stay until its last constant is written
-  assign busy = run || q_valid || p_valid || m_valid;
+  // a channel's last word waits until its sum can be multiplied
+  wire scaling, constant_busy;
+  wire [2:0] cycles;
+  reg  [2:0] hold;
+  assign constant_free = hold == 3'd0 && !scaling;
+  always @(posedge clk) begin
+    if (rst) hold <= 3'd0;
+    else if (go && s_last) hold <= cycles - 3'd1;
+    else if (hold != 3'd0) hold <= hold - 3'd1;
+  end
 
-  wire unused = &{1'b0, desc, shifted[61:36]};
+  weight_constant #(
+      .SERIAL(AHB_W == 32 ? 1 : 0),
+      .PAW   (PAW),
+      .ZW    (ZW)
+  ) u_constant (
+      .clk     (clk),
+      .rst     (rst),
+      .start   (start),
+      .arg_w   (desc[`DESC_ARGW]),
+      .shr_w   (desc[`DESC_SHRW]),
+      .addc    (addc),
+      // 57 words of nine bytes fit 17 bits, 29127 words of nine 16-bit weights 34
+      .above_17(wide || s_top[17:5] != 13'd0),
+      .above_34(wide && s_top[17:14] != 4'd0),
+      .scaling (scaling),
+      .cycles  (cycles),
+      .valid   (p_valid),
+      .sum     (sum),
+      .row     (p_prow),
+      .bank    (p_pbank),
+      .kc_we   (kc_we),
+      .kc_row  (kc_row),
+      .kc_bank (kc_bank),
+      .kc_data (kc_data),
+      .busy    (constant_busy)
+  );
+
+  // the layer's arguments stay until its last constant is written
+  assign busy = run || q_valid || r_valid || p_valid || constant_busy;
+
+  wire unused = &{1'b0, desc};
 
 endmodule
 

@@ -18,12 +18,15 @@ def entries(table: ActTable) -> list[dict[str, int]]:
     found = []
     for i in range(16):
         mul = int(table.mul[i])
+        magnitude, shift = abs(mul), min(int(table.shift[i]), 54)
+        if magnitude == 1 << 15:
+            magnitude, shift = 1 << 14, max(shift - 1, 0)
         found.append(
             {
                 "start": int(table.start[i:].min() if i else table.start[0]),
-                "mul": abs(mul),
+                "mul": magnitude << (3 - shift % 4),
                 "neg": int(mul < 0),
-                "shift": min(int(table.shift[i]), 54),
+                "shift": shift // 4,
                 "add": int(table.add[i]) & 0xFF,
             }
         )

@@ -62,7 +62,7 @@ def issue(rng: np.random.Generator, shape: Shape, kind: int) -> Issue:
 async def stream(dut, shape: Shape, issues: list[Issue | None]) -> None:
     """Column t gets an issue t cycles after column 0; gaps (None) are noise with valid low."""
     rng = np.random.default_rng(random.getrandbits(32))
-    delay = N_X + 1
+    delay = N_X + 2
     history: list[Issue | None] = [None] * (delay + 1)
     checked = 0
     for new in [*issues, *[None] * (delay + 1)]:

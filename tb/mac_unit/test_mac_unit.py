@@ -28,13 +28,14 @@ def product(op: tuple[int, int, int]) -> tuple[int, int]:
 
 @cocotb.test()
 async def sums_and_gating(dut) -> None:
-    """Each cycle new operands: both sums after two cycles, operand registers as the gate says."""
+    """Each cycle new operands: both sums after three cycles, operand registers as the gate says."""
     await reset(dut, *INPUTS)
     top = (1 << int(dut.WEIGHT_BITS.value)) - 1
     mask = (1 << int(dut.PW.value)) - 1
     gate = int(dut.GATE.value)
     held = None  # contents of the operand registers
-    before = (0, 0, 0)  # operands that are in the registers' cycle
+    before = (0, 0, 0)  # what the operand registers got last
+    multiplied = (0, 0)  # product and pixel in the registers behind the multiplier
     kept = toggled = 0
     want: tuple[int, int] | None = None  # sums expected in the next cycle
     for _ in range(3000):
@@ -49,9 +50,9 @@ async def sums_and_gating(dut) -> None:
         if held is not None:
             now = int(dut.pixel_q.value), int(dut.weight_q.value)
             assert now == held, f"operand registers {now}, expected {held}"
-        # this edge adds the operands of the cycle before to the sums that come in now
-        add, x = product(before)
-        want = (sums[0] + add, sums[1] + x)
+        # this edge adds the product made in the cycle before to the sums that come in now
+        want = (sums[0] + multiplied[0], sums[1] + multiplied[1])
+        multiplied = product(before)
         enabled = product(op)[1] > 0
         new = op[1] & 0xFF, op[2]
         if enabled or not gate:
@@ -74,17 +75,17 @@ async def cascade(dut) -> None:
     cases = [((1, 255, top), (1, 255, top)), ((0, 255, top), (1, 255, top))]
     cases += [((1, 255, top), (1, -256, top)), ((1, -1, top), (1, 1, 1))]
     cases += [(operands(top), operands(top)) for _ in range(300)]
-    history = [None] * 4
-    for case in [*cases, *[((0, 5, 5), (0, 5, 5))] * 4]:
+    history = [None] * 5
+    for case in [*cases, *[((0, 5, 5), (0, 5, 5))] * 5]:
         history = [case, *history[:-1]]
         dut.valid.value, dut.pixel.value, dut.weight.value = case[0]
         if history[1]:
             dut.valid2.value, dut.pixel2.value, dut.weight2.value = history[1][1]
         await RisingEdge(dut.clk)
-        if history[3]:
-            first, second = (product(op) for op in history[3])
+        if history[4]:
+            first, second = (product(op) for op in history[4])
             got = int(dut.psum2.value), int(dut.xsum2.value)
-            assert got == (first[0] + second[0], first[1] + second[1]), f"{history[3]}: {got}"
+            assert got == (first[0] + second[0], first[1] + second[1]), f"{history[4]}: {got}"
 
 
 @pytest.mark.parametrize(

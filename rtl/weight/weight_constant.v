@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// weight_constant: from the sum of a channel's weights to its constant.
+//
+// How it works: constant = ((arg_w * sum) >> shr_w) + addc, modulo 2^36. arg_w is moved up to
+// a shift of 15, a bit a cycle at the start of a layer; then bits 15 to 50 of its product with the sum
+// count. With SERIAL one multiplier of 18 x 18 bits makes the parts of the product one after the
+// other: the sum has up to three digits of 17 bits, arg_w two or three. Which parts there can be is
+// known for a layer: two for a depthwise kernel of bytes, six at most. Without SERIAL the product
+// is made at once.
+// Handshake: start takes the arguments, the others stay until busy is low. cycles is how long a
+// sum keeps the multiplier, and is valid while scaling is low; valid brings a sum that often at
+// most. The constant is written nine cycles after it at the latest.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module weight_constant #(
+    // 1: one multiplier, parts one after the other; 0: one product a cycle
+    parameter SERIAL = 1,
+    // width of a parameter row address, of a bank number
+    parameter PAW    = 9,
+    parameter ZW     = 1
+) (
+    // clock and synchronous reset
+    input  wire           clk,
+    input  wire           rst,
+    // layer: begins; its multiplier and shift; sums of 17 bits are not all, nor of 34 bits
+    input  wire           start,
+    input  wire [   23:0] arg_w,
+    input  wire [    3:0] shr_w,
+    input  wire [   35:0] addc,
+    input  wire           above_17,
+    input  wire           above_34,
+    // the multiplier is moved; cycles between two sums
+    output wire           scaling,
+    output wire [    2:0] cycles,
+    // sum of a channel, where its constant goes
+    input  wire           valid,
+    input  wire [   36:0] sum,
+    input  wire [PAW-1:0] row,
+    input  wire [ ZW-1:0] bank,
+    // constant to the parameter buffer
+    output reg            kc_we,
+    output reg  [PAW-1:0] kc_row,
+    output reg  [ ZW-1:0] kc_bank,
+    output reg  [   35:0] kc_data,
+    // a constant is under way
+    output wire           busy
+);
+
+  // ---- arg_w, moved up: from 15 bits down to what shr_w leaves
+  reg [38:0] scaled;
+  reg [ 3:0] left;
+  assign scaling = left != 4'd0;
+
+  always @(posedge clk) begin
+    if (rst) left <= 4'd0;
+    else if (start) left <= shr_w;
+    else if (scaling) left <= left - 4'd1;
+  end
+  always @(posedge clk) begin
+    if (start) scaled <= {arg_w, 15'd0};
+    else if (scaling) scaled <= {scaled[38], scaled[38:1]};
+  end
+
+  generate
+    if (SERIAL != 0) begin : g_serial
+      // the digits of the multiplier: a third one only where the second one, signed, is not enough
+      wire narrow = scaled[38:34] == {5{scaled[38]}};
+      wire [2:0] parts = above_34 ? 3'd5 : above_17 ? 3'd4 : 3'd2;
+      assign cycles = narrow ? parts : parts + 3'd1;
+
+      // ---- which part: sum digit, multiplier digit: 00, 01, 10, 11, 02, 20
+      reg run;
+      reg [2:0] part;
+      reg [36:0] s;
+      reg [PAW-1:0] s_row;
+      reg [ZW-1:0] s_bank;
+      wire last = part == (above_34 ? 3'd5 : !narrow ? 3'd4 : above_17 ? 3'd3 : 3'd1);
+      wire [2:0] next = (part == 3'd1 && !above_17) ? 3'd4 :
+          (part == 3'd3 && narrow) ? 3'd5 : part + 3'd1;
+      always @(posedge clk) begin
+        if (rst) run <= 1'b0;
+        else run <= valid || run && !last;
+      end
+      always @(posedge clk) begin
+        if (valid) begin
+          part   <= 3'd0;
+          s      <= sum;
+          s_row  <= row;
+          s_bank <= bank;
+        end else if (run) begin
+          part <= next;
+        end
+      end
+
+      // ---- its digits, its product
+      reg x_valid, p_valid, c_valid, x_first, p_first, x_upper, p_upper, x_last, p_last, c_last;
+      reg [PAW-1:0] x_row, p_row, c_row;
+      reg [ZW-1:0] x_bank, p_bank, c_bank;
+      reg signed [17:0] x, y;
+      reg signed [35:0] p;
+      always @(posedge clk) begin
+        if (rst) begin
+          x_valid <= 1'b0;
+          p_valid <= 1'b0;
+          c_valid <= 1'b0;
+          kc_we   <= 1'b0;
+        end else begin
+          x_valid <= run;
+          p_valid <= x_valid;
+          c_valid <= p_valid;
+          kc_we   <= c_valid && c_last;
+        end
+      end
+      always @(posedge clk) begin
+        if (run) begin
+          x <= {1'b0, (part == 3'd5) ? {14'd0, s[36:34]} : part[1] ? s[33:17] : s[16:0]};
+          y <= (part == 3'd4) ? {{13{scaled[38]}}, scaled[38:34]} :
+              part[0] && part != 3'd5 ? {narrow && scaled[38], scaled[33:17]} : {1'b0, scaled[16:0]};
+          x_first <= part == 3'd0;
+          x_upper <= part > 3'd2;
+          x_last <= last;
+          x_row <= s_row;
+          x_bank <= s_bank;
+        end
+        if (x_valid) begin
+          p       <= x * y;
+          p_first <= x_first;
+          p_upper <= x_upper;
+          p_last  <= x_last;
+          p_row   <= x_row;
+          p_bank  <= x_bank;
+        end
+      end
+
+      // ---- their sum: from bit 0 on the first one, from 17 on the next two, from 34 on the others
+      reg  [16:0] low;
+      reg  [33:0] high;
+      wire [33:0] a = p_first ? {{15{p[35]}}, p[35:17]} : high;
+      wire [33:0] b = p_first ? 34'd0 : p_upper ? {p[16:0], 17'd0} : p[33:0];
+      always @(posedge clk) begin
+        if (p_valid) begin
+          low    <= p_first ? p[16:0] : low;
+          high   <= a + b;
+          c_last <= p_last;
+          c_row  <= p_row;
+          c_bank <= p_bank;
+        end
+        if (c_valid) begin
+          kc_data <= {high, low[16:15]} + addc;
+          kc_row  <= c_row;
+          kc_bank <= c_bank;
+        end
+      end
+
+      assign busy = run || x_valid || p_valid || c_valid;
+      wire unused = &{1'b0, low[14:0]};
+    end else begin : g_parallel
+      assign cycles = 3'd1;
+      reg p_valid;
+      reg [PAW-1:0] p_row;
+      reg [ZW-1:0] p_bank;
+      reg signed [76:0] p;
+      always @(posedge clk) begin
+        if (rst) begin
+          p_valid <= 1'b0;
+          kc_we   <= 1'b0;
+        end else begin
+          p_valid <= valid;
+          kc_we   <= p_valid;
+        end
+      end
+      always @(posedge clk) begin
+        if (valid) begin
+          p      <= $signed(scaled) * $signed({1'b0, sum});
+          p_row  <= row;
+          p_bank <= bank;
+        end
+        if (p_valid) begin
+          kc_data <= p[50:15] + addc;
+          kc_row  <= p_row;
+          kc_bank <= p_bank;
+        end
+      end
+      assign busy = p_valid;
+      wire unused = &{1'b0, above_17, above_34, p};
+    end
+  endgenerate
+
+endmodule
+
+`resetall
