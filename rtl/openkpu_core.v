@@ -29,7 +29,7 @@ module openkpu_core #(
     parameter PARAM_CHANS = 2048,
     // bytes of a word of the memory path, of the tile buffer
     parameter PATH        = 64,
-    parameter TILE_W      = PATH,
+    parameter TILE_W      = (PATH > 64) ? 64 : PATH,
     // width of a parameter row counter; derived, not to be set: of bus offsets and counts, log2 of
     // the path
     parameter PRW         = `PROW_BITS,

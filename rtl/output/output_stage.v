@@ -48,6 +48,8 @@ module output_stage #(
   // issue takes to get here
   localparam integer ROWS = (L < 16) ? 8 : 16;
   localparam integer DEPTH = (N_Z >= ROWS / 2) ? 2 : ROWS / N_Z;
+  // the collector's words are parts of a row
+  localparam integer WORD = (PATH > 64) ? 64 : PATH;
   localparam EW = ZW + $clog2(DEPTH);
 
   wire job_valid, job_ready, release_one, collector_idle, writeback_idle;
@@ -56,13 +58,13 @@ module output_stage #(
   wire rd_en;
   wire [1:0] rd_word;
   wire [2:0] rd_turn;
-  wire [8*PATH-1:0] rd_data;
+  wire [8*WORD-1:0] rd_data;
   assign idle = collector_idle && writeback_idle;
 
   collector #(
       .N_Y  (N_Y),
       .N_Z  (N_Z),
-      .PATH (PATH),
+      .PATH (WORD),
       .JW   (`JOB_BITS),
       .DEPTH(DEPTH)
   ) u_collect (
@@ -120,6 +122,12 @@ module output_stage #(
       .writeback_gnt(writeback_gnt),
       .idle(writeback_idle)
   );
+
+  generate
+    if (PATH != 16 && PATH != 32 && PATH != 64 && PATH != 128) begin : g_illegal_path
+      ILLEGAL_PATH_16_32_64_128 u_illegal ();
+    end
+  endgenerate
 
 endmodule
 

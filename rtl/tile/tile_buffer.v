@@ -17,9 +17,9 @@
 module tile_buffer #(
     // entries
     parameter TILE_ROWS = 32,
-    // bytes of the memory path (16, 32, 64), bytes of a word here (8 to PATH)
+    // bytes of the memory path (16, 32, 64, 128), bytes of a word here (8 to PATH, 64 at most)
     parameter PATH      = 64,
-    parameter TILE_W    = PATH,
+    parameter TILE_W    = (PATH > 64) ? 64 : PATH,
     // derived, not to be set: log2 of both, widths of a word's place in an entry, of an entry
     // counter, of an entry number, of an address in a bank
     parameter PB        = $clog2(PATH),
@@ -284,8 +284,8 @@ module tile_buffer #(
     if (TILE_W < 8 || TILE_W > 64 || (TILE_W & (TILE_W - 1)) != 0 || TILE_W > PATH) begin : g_illegal
       ILLEGAL_TILE_W_8_16_32_64_UP_TO_PATH u_illegal ();
     end
-    if (PATH != 16 && PATH != 32 && PATH != 64) begin : g_illegal_path
-      ILLEGAL_PATH_16_32_64 u_illegal ();
+    if (PATH != 16 && PATH != 32 && PATH != 64 && PATH != 128) begin : g_illegal_path
+      ILLEGAL_PATH_16_32_64_128 u_illegal ();
     end
   endgenerate
 

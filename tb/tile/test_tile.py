@@ -252,7 +252,9 @@ async def random_layers(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    "path, word, rows", [(64, 64, 32), (32, 32, 64), (16, 16, 32), (16, 8, 64)]
+    "path, word, rows",
+    [(64, 64, 32), (32, 32, 64), (16, 16, 32), (16, 8, 64), (128, 64, 32), (128, 8, 32)],
+
 )
 @pytest.mark.parametrize("sim", ["icarus", "verilator"])
 def test_tile(sim: str, path: int, word: int, rows: int) -> None:
