@@ -74,7 +74,7 @@ module openkpu_core #(
   localparam L = N_Y * N_Z;
   localparam ZW = $clog2(N_Z);
   localparam TW = $clog2(TILE_ROWS) + 2;
-  localparam TA = TW + 4 - $clog2(TILE_W);
+  localparam TA = TW + 4 - $clog2((TILE_W > 64) ? 64 : TILE_W);
   localparam WA = $clog2(WBUF_ROWS);
   localparam WW = WA + 2;
   localparam PAW = $clog2(PARAM_CHANS / N_Z);
@@ -292,7 +292,7 @@ module openkpu_core #(
   ) u_post (
       .clk(clk),
       .rst(rst),
-      .one_bank(fc_mode || (taps_mode && dw)),
+      .one_bank(fc_mode || (taps_mode && dw) || (dwrow_mode && desc[`DESC_IP] == 2'd2)),
       .by_chan(dwrow_mode),
       .swl(swl),
       .arg_x(desc[`DESC_ARGX]),

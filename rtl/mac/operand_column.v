@@ -5,7 +5,8 @@
 // How it works: in a convolution the N_Y pixels from the position on go to every kernel module, in
 // a depthwise layer as many as there are lanes, or bytes in a word. Positions are multiples of
 // those numbers, so the word is cut into pieces and one is selected; a fully connected layer has
-// one lane, whose byte may be any. Pixels outside the
+// one lane, whose byte may be any. A word of 128 bytes is two entries, and the lanes from 64 on take
+// the second one. Pixels outside the
 // map are replaced by the pad value. A pixel is zero-extended, or sign-extended when the layer's
 // pixels are signed. Kernel module z takes the weight of bank z; in a depthwise or fully connected
 // layer that of the bank of its channel. For the performance counters it also counts the valid
@@ -22,9 +23,10 @@ module operand_column #(
     // width of a weight, bytes of a tile word
     parameter WEIGHT_BITS = 16,
     parameter TILE_W = 64,
-    // derived, not to be set: lanes, those of them in a depthwise layer, width of a bank number
+    // derived, not to be set: lanes, bytes of an entry, lanes of a depthwise row, width of a bank number
     parameter L = N_Y * N_Z,
-    parameter LD = (L < TILE_W) ? L : TILE_W,
+    parameter WORD = (TILE_W > 64) ? 64 : TILE_W,
+    parameter LD = (L < WORD) ? L : WORD,
     parameter ZW = $clog2(N_Z)
 ) (
     // clock and synchronous reset
@@ -66,32 +68,35 @@ module operand_column #(
     output reg  [                7:0] macs_gated
 );
 
-  localparam TB = $clog2(TILE_W);
+  localparam TB = $clog2(WORD);
   localparam YB = $clog2(N_Y);
   localparam DB = $clog2(LD);
 
   // the pieces of the word that the position selects
   wire [8*N_Y-1:0] lanes_y;
   wire [  8*L-1:0] lanes_dw;
+  wire [8*WORD-1:0] first = row[8*WORD-1:0];
   wire [   TB-1:0] at = pos[TB-1:0];
   genvar p;
   generate
-    assign lanes_y[7:0] = row[{at, 3'd0}+:8];
+    assign lanes_y[7:0] = first[{at, 3'd0}+:8];
     for (p = 1; p < N_Y; p = p + 1) begin : g_y
       localparam [YB-1:0] Y = p;
       if (TB == YB) begin : g_all
-        assign lanes_y[8*p+:8] = row[8*p+:8];
+        assign lanes_y[8*p+:8] = first[8*p+:8];
       end else begin : g_piece
-        assign lanes_y[8*p+:8] = row[{at[TB-1:YB], Y, 3'd0}+:8];
+        assign lanes_y[8*p+:8] = first[{at[TB-1:YB], Y, 3'd0}+:8];
       end
     end
     for (p = 0; p < L; p = p + 1) begin : g_dw
       localparam integer BYTE = p % LD;
       localparam [DB-1:0] D = BYTE[DB-1:0];
-      if (TB == DB) begin : g_all
-        assign lanes_dw[8*p+:8] = row[8*BYTE+:8];
+      if (p >= 64 && TILE_W > 64) begin : g_second
+        assign lanes_dw[8*p+:8] = row[8*(p+TILE_W-128)+:8];
+      end else if (TB == DB) begin : g_all
+        assign lanes_dw[8*p+:8] = first[8*BYTE+:8];
       end else begin : g_piece
-        assign lanes_dw[8*p+:8] = row[{at[TB-1:DB], D, 3'd0}+:8];
+        assign lanes_dw[8*p+:8] = first[{at[TB-1:DB], D, 3'd0}+:8];
       end
     end
   endgenerate
@@ -127,10 +132,9 @@ module operand_column #(
     for (z = 0; z < N_Z; z = z + 1) begin : g_weight
       // lanes beyond the row are not used: any slot
       localparam integer S4 = (z * N_Y / 16) % SLOTS;
-      localparam integer S5 = (z * N_Y / 32) % SLOTS;
-      localparam integer S6 = (z * N_Y / 64) % SLOTS;
+      localparam integer S5 = (z * N_Y % 64 / 32) % SLOTS;
       wire [WEIGHT_BITS-1:0] of_slot = (swl == 3'd4) ? slots[S4*WEIGHT_BITS+:WEIGHT_BITS] :
-          (swl == 3'd5) ? slots[S5*WEIGHT_BITS+:WEIGHT_BITS] : slots[S6*WEIGHT_BITS+:WEIGHT_BITS];
+          (swl == 3'd5) ? slots[S5*WEIGHT_BITS+:WEIGHT_BITS] : slots[WEIGHT_BITS-1:0];
       assign weight[z*WEIGHT_BITS+:WEIGHT_BITS] = one_bank ? slots[WEIGHT_BITS-1:0] :
           by_chan ? of_slot : wrow[z*WEIGHT_BITS+:WEIGHT_BITS];
     end

@@ -19,13 +19,15 @@ module write_back #(
     parameter N_Z  = 4,
     // bytes of a word of the AI RAM
     parameter PATH = 64,
+    // 1: the collector gives two depthwise rows at once
+    parameter PAIR = 0,
     // width of a collector entry number
     parameter EW   = 3,
     // derived, not to be set: widths of a bank number, of a byte's number in a word; bytes that
     // the collector gives
     parameter ZW   = $clog2(N_Z),
     parameter PB   = $clog2(PATH),
-    parameter RW   = (PATH > 64) ? 64 : PATH
+    parameter RW   = (PATH > 64) ? 64 << PAIR : PATH
 ) (
     // clock and synchronous reset
     input  wire                  clk,
@@ -65,9 +67,9 @@ module write_back #(
   localparam integer NS = WORD / 16;  // slots of it
   localparam integer OUT = (WORD == 16) ? 8 : 16;  // pooled pixels at a time
   localparam integer RB = $clog2(OUT);
-  localparam integer PAIR_I = (WORD == 16) ? 16 : 32;
+  localparam integer HALF_I = (WORD == 16) ? 16 : 32;
   localparam [WB:0] SLOT = 16;
-  localparam [WB:0] PAIR = PAIR_I[WB:0];
+  localparam [WB:0] HALF = HALF_I[WB:0];
 
   wire dwrow = desc[`DESC_MODE] == `MODE_DWROW;
   wire [1:0] wide = dwrow ? desc[`DESC_OP] : desc[`DESC_SWL] == 3'd4 ? 2'd0 :
@@ -84,11 +86,13 @@ module write_back #(
   wire [5:0] r_at;
   wire [6:0] r_count;
   wire [NS-1:0] r_slots;
+  wire r_two;
   wire [4:0] r_width;
   wire [1:0] r_below;
   out_walk #(
       .N_Z (N_Z),
       .PATH(WORD),
+      .PAIR(PAIR),
       .EW  (EW)
   ) u_walk (
       .clk        (clk),
@@ -117,6 +121,7 @@ module write_back #(
       .r_at       (r_at),
       .r_count    (r_count),
       .r_slots    (r_slots),
+      .r_two      (r_two),
       .r_width    (r_width),
       .r_below    (r_below),
       .idle       (walk_idle)
@@ -132,7 +137,7 @@ module write_back #(
       .pool  (pool),
       .narrow(wide == 2'd0),
       .sgn   (desc[`DESC_SOUT]),
-      .word  (rd_data),
+      .word  (rd_data[8*WORD-1:0]),
       .last  (!r_valid || r_out),
       .width (r_width),
       .below (r_below),
@@ -192,7 +197,7 @@ module write_back #(
     for (s = 0; s < WORD; s = s + 1) begin : g_be
       // a depthwise word may hold several lines: the first one's enables for each that there is
       wire up_to = (dwrow && wide == 2'd0) ? !not_yet[s%16] || w_to >= SLOT :
-          (dwrow && wide == 2'd1) ? !not_yet[s%32] || w_to >= PAIR : !not_yet[s] || w_to[WB];
+          (dwrow && wide == 2'd1) ? !not_yet[s%32] || w_to >= HALF : !not_yet[s] || w_to[WB];
       assign be[s] = from_here[s] && up_to && slots[s/16];
     end
   endgenerate
@@ -201,12 +206,28 @@ module write_back #(
   reg [WORD-1:0] row_be;
   reg [8*WORD-1:0] row_data;
   assign writeback_word = row_word[20-WB:PB-WB];
-  assign writeback_data = {(PATH / WORD) {row_data}};
   generate
     if (PATH > WORD) begin : g_halves
-      assign writeback_be = {row_be & {WORD{row_word[0]}}, row_be & {WORD{!row_word[0]}}};
+      wire both;
+      assign writeback_be = {row_be & {WORD{row_word[0] || both}}, row_be & {WORD{!row_word[0]}}};
+      if (PAIR != 0) begin : g_two
+        reg [8*WORD-1:0] above;
+        reg two;
+        always @(posedge clk) begin
+          if (move && w_valid) begin
+            above <= rd_data[8*RW-1-:8*WORD];
+            two   <= plain && r_two;
+          end
+        end
+        assign both = two;
+        assign writeback_data = {two ? above : row_data, row_data};
+      end else begin : g_row
+        assign both = 1'b0;
+        assign writeback_data = {2{row_data}};
+      end
     end else begin : g_whole
-      assign writeback_be = row_be;
+      assign writeback_be   = row_be;
+      assign writeback_data = row_data;
     end
   endgenerate
 
@@ -232,7 +253,7 @@ module write_back #(
         row_word <= w_byte[20:WB];
         row_be   <= be;
         next_be  <= ~not_yet;
-        row_data <= plain ? rd_data : {(WORD / OUT) {g_turn[RB].bytes}};
+        row_data <= plain ? rd_data[8*WORD-1:0] : {(WORD / OUT) {g_turn[RB].bytes}};
       end
     end else if (writeback_gnt) begin
       row_word <= row_word + {{(20 - WB) {1'b0}}, 1'b1};
@@ -242,7 +263,7 @@ module write_back #(
 
   assign idle = walk_idle && !r_valid && tag_valid == {TAGS{1'b0}} && !writeback_req;
 
-  wire unused = &{1'b0, desc, w_count, w_byte};
+  wire unused = &{1'b0, desc, w_count, w_byte, r_two};
 
 endmodule
 

@@ -40,7 +40,7 @@ module issue_credits #(
     input  wire                  reuse,
     output wire                  repeats,
     output reg  [        WW-1:0] net_base,
-    // the present issue, see loop_nest
+    // the present issue (two: of two entries), see loop_nest
     input  wire                  running,
     input  wire [        TW-1:0] entry,
     input  wire [        WW-1:0] use_wrow,
@@ -49,7 +49,8 @@ module issue_credits #(
     input  wire                  step_first,
     input  wire                  sweep_first,
     input  wire                  bank,
-    input  wire                  release_tile,
+    input  wire                  two,
+    input  wire [           1:0] release_tile,
     input  wire [           1:0] release_wrows,
     output wire                  go,
     output wire [       PRW-1:0] use_prow,
@@ -82,7 +83,7 @@ module issue_credits #(
   wire [TW-1:0] tile_diff = tile_filled - entry;
   wire [WW-1:0] wrow_diff = wrow_filled - use_wrow;
   wire [PRW-1:0] prow_diff = prow_filled - use_prow;
-  wire tile_ok = tile_diff != {TW{1'b0}} && !tile_diff[TW-1];
+  wire tile_ok = tile_diff != {TW{1'b0}} && !tile_diff[TW-1] && !(two && tile_diff == {{(TW - 1) {1'b0}}, 1'b1});
   wire wrow_ok = wrow_diff != {WW{1'b0}} && !wrow_diff[WW-1];
   wire prow_ok = act_ready && prow_diff != {PRW{1'b0}} && !prow_diff[PRW-1];
   wire fresh = sweep_first || fc_mode;  // resources are checked once a sweep
@@ -104,19 +105,19 @@ module issue_credits #(
   reg [WW-1:0] wrow_used;
   assign repeats = reuse && desc[`DESC_FIRST];
   assign wrow_freed = keep ? net_base : wrow_used;
-  reg [  DLY-1:0] rel_tile_q;
+  reg [2*DLY-1:0] rel_tile_q;
   reg [2*DLY-1:0] rel_wrow_q;
   always @(posedge clk) begin
     if (rst) begin
-      rel_tile_q <= {DLY{1'b0}};
+      rel_tile_q <= {(2 * DLY) {1'b0}};
       rel_wrow_q <= {(2 * DLY) {1'b0}};
       tile_freed <= {TW{1'b0}};
       wrow_used  <= {WW{1'b0}};
       net_base   <= {WW{1'b0}};
     end else begin
-      rel_tile_q <= {rel_tile_q[DLY-2:0], release_tile};
+      rel_tile_q <= {rel_tile_q[2*DLY-3:0], release_tile};
       rel_wrow_q <= {rel_wrow_q[2*DLY-3:0], release_wrows};
-      tile_freed <= tile_freed + {{(TW - 1) {1'b0}}, rel_tile_q[DLY-1]};
+      tile_freed <= tile_freed + {{(TW - 2) {1'b0}}, rel_tile_q[2*DLY-1-:2]};
       // rows that were used for good; all are read before an inference ends
       wrow_used  <= (start && repeats) ? net_base :
           wrow_used + {{(WW - 2) {1'b0}}, rel_wrow_q[2*DLY-1-:2]};

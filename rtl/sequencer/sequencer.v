@@ -20,15 +20,16 @@ module sequencer #(
     // entries of the tile buffer and rows of the weight buffer (powers of two)
     parameter TILE_ROWS = 32,
     parameter WBUF_ROWS = 1024,
-    // bytes of a tile word, width of a parameter row counter
+    // bytes that the tile buffer gives at once (128: two entries), width of a parameter row counter
     parameter TILE_W    = 64,
     parameter PRW       = `PROW_BITS,
-    // derived, not to be set: lanes, those of a depthwise layer, widths of an entry number, of
+    // derived, not to be set: lanes, bytes of a tile word, lanes of a depthwise row, widths of an entry number, of
     // counters, of addresses, of a bank number
     parameter L         = N_Y * N_Z,
-    parameter LD        = (L < TILE_W) ? L : TILE_W,
+    parameter WORD      = (TILE_W > 64) ? 64 : TILE_W,
+    parameter LD        = (L < WORD) ? L : WORD,
     parameter TE        = $clog2(TILE_ROWS),
-    parameter TA        = TE + 6 - $clog2(TILE_W),
+    parameter TA        = TE + 6 - $clog2(WORD),
     parameter WA        = $clog2(WBUF_ROWS),
     parameter TW        = TE + 2,
     parameter WW        = WA + 2,
@@ -73,6 +74,8 @@ module sequencer #(
     output wire                      wait_output
 );
 
+  localparam PAIR = (TILE_W > 64) ? 1 : 0;
+
   // ---- where we are
   wire go, repeats;
   wire [WW-1:0] net_base;
@@ -89,15 +92,16 @@ module sequencer #(
   wire [ 8:0] stripe_gy;
   wire [6:0] pos, wlim;
   wire [2:0] slots;
-  wire sweep_done, step_last, seg_last, line_last, group_end, release_tile;
-  wire [1:0] release_wrows;
+  wire sweep_done, step_last, seg_last, line_last, group_end, two, two_last;
+  wire [1:0] release_tile, release_wrows;
 
   loop_nest #(
       .N_Y      (N_Y),
       .N_Z      (N_Z),
       .TILE_ROWS(TILE_ROWS),
       .WBUF_ROWS(WBUF_ROWS),
-      .TILE_W   (TILE_W)
+      .TILE_W   (WORD),
+      .PAIR     (PAIR)
   ) u_nest (
       .clk(clk),
       .rst(rst),
@@ -130,6 +134,8 @@ module sequencer #(
       .seg_last(seg_last),
       .line_last(line_last),
       .group_end(group_end),
+      .two(two),
+      .two_last(two_last),
       .release_tile(release_tile),
       .release_wrows(release_wrows)
   );
@@ -160,6 +166,7 @@ module sequencer #(
       .step_first(step == 18'd0),
       .sweep_first(pos == 7'd0),
       .bank(bank),
+      .two(two),
       .release_tile(release_tile),
       .release_wrows(release_wrows),
       .go(go),
@@ -181,6 +188,7 @@ module sequencer #(
   assign bank_number = bank;
 
   // ---- the issue
+  wire issue_two, issue_two_bot;
   wire issue_valid, issue_left, issue_right, issue_top, issue_bot;
   wire [TE-1:0] issue_entry;
   wire [WA-1:0] issue_wrow;
@@ -224,6 +232,8 @@ module sequencer #(
       .seg_last(seg_last),
       .line_last(line_last),
       .group_end(group_end),
+      .two(two),
+      .two_last(two_last),
       .use_prow(use_prow),
       .issue_valid(issue_valid),
       .issue_entry(issue_entry),
@@ -240,6 +250,8 @@ module sequencer #(
       .issue_bot(issue_bot),
       .issue_bslot(issue_bslot),
       .issue_nz(issue_nz),
+      .issue_two(issue_two),
+      .issue_two_bot(issue_two_bot),
       .issue_tag(issue_tag)
   );
 
@@ -251,9 +263,10 @@ module sequencer #(
   wire       dwrow_mode = mode == `MODE_DWROW;
 
   lane_ctrl #(
-      .N_Y(N_Y),
-      .N_Z(N_Z),
-      .LD (LD)
+      .N_Y (N_Y),
+      .N_Z (N_Z),
+      .LD  (LD),
+      .PAIR(PAIR)
   ) u_lanes (
       .clk(clk),
       .rst(rst),
@@ -272,6 +285,8 @@ module sequencer #(
       .issue_bot(issue_bot),
       .issue_bslot(issue_bslot),
       .issue_nz(issue_nz),
+      .issue_two(issue_two),
+      .issue_two_bot(issue_two_bot),
       .valid(lane_valid),
       .left(lane_left),
       .right(lane_right),

@@ -6,7 +6,9 @@
 // of a stripe, the operand of multiply-add unit t: tap t of a 3x3 window, or channel t of nine, or
 // (fully connected) element t of nine of 64 steps. The bank takes its bytes from the views of
 // tile_scatter: taps by tap column and tap row, channels by their number modulo nine,
-// depthwise rows for the output line above, at or below the row. An entry is 64 / TILE_W words.
+// depthwise rows for the output line above, at or below the row. An entry is 64 / TILE_W words. With
+// PAIR a second row goes to the next entry, and two entries are read at once: even and odd ones are
+// in memories of their own.
 // Handshake: none; the fill and the sequencer of the array count entries.
 `resetall
 `timescale 1ns / 1ps
@@ -19,6 +21,8 @@ module tile_bank #(
     // entries; bytes of a word
     parameter ROWS   = 32,
     parameter TILE_W = 64,
+    // 1: two entries at once
+    parameter PAIR   = 0,
     // derived, not to be set: log2 of the word, widths of a place in an entry (in quarters of a
     // word), of an entry counter, of an entry number, of a word's address
     parameter TB     = $clog2(TILE_W),
@@ -28,33 +32,35 @@ module tile_bank #(
     parameter AW     = EW + 6 - TB
 ) (
     // clock
-    input  wire                clk,
+    input  wire                        clk,
     // layer: mode, log2 of the stripe's line width, of the stride, rows a line
-    input  wire [         1:0] mode,
-    input  wire [         2:0] swl,
-    input  wire [         1:0] stl,
-    input  wire [         4:0] irl,
+    input  wire [                 1:0] mode,
+    input  wire [                 2:0] swl,
+    input  wire [                 1:0] stl,
+    input  wire [                 4:0] irl,
     // views of a word, see tile_scatter
-    input  wire                f_valid,
-    input  wire [8*TILE_W-1:0] view0,
-    input  wire [8*TILE_W-1:0] view1,
-    input  wire [8*TILE_W-1:0] view2,
-    input  wire [8*TILE_W-1:0] view3,
-    input  wire [      TW-1:0] f_entry,
-    input  wire [      QB-1:0] f_place,
-    input  wire [         2:0] f_ky_on,
-    input  wire [         5:0] f_ky_slot,
-    input  wire [         3:0] f_chmod,
-    input  wire [         2:0] f_chans,
+    input  wire                        f_valid,
+    input  wire [        8*TILE_W-1:0] view0,
+    input  wire [        8*TILE_W-1:0] view1,
+    input  wire [        8*TILE_W-1:0] view2,
+    input  wire [        8*TILE_W-1:0] view3,
+    input  wire [        8*TILE_W-1:0] f_word_b,
+    input  wire [                 2:0] f_on_b,
+    input  wire [              TW-1:0] f_entry,
+    input  wire [              QB-1:0] f_place,
+    input  wire [                 2:0] f_ky_on,
+    input  wire [                 5:0] f_ky_slot,
+    input  wire [                 3:0] f_chmod,
+    input  wire [                 2:0] f_chans,
     // a byte of the flattener
-    input  wire                fc_we,
-    input  wire [      EW-1:0] fc_entry,
-    input  wire [         5:0] fc_at,
-    input  wire [         7:0] fc_byte,
-    // read port: enable, word, its bytes one cycle later
-    input  wire                re,
-    input  wire [      AW-1:0] raddr,
-    output wire [8*TILE_W-1:0] rdata
+    input  wire                        fc_we,
+    input  wire [              EW-1:0] fc_entry,
+    input  wire [                 5:0] fc_at,
+    input  wire [                 7:0] fc_byte,
+    // read port: enable, word, its bytes one cycle later; with PAIR those of the next entry above
+    input  wire                        re,
+    input  wire [              AW-1:0] raddr,
+    output wire [8*(TILE_W<<PAIR)-1:0] rdata
 );
 
   localparam integer TAP_ROW = BANK / 3;
@@ -129,20 +135,56 @@ module tile_bank #(
     end
   endgenerate
 
-  ram_1r1w #(
-      .WIDTH(8 * TILE_W),
-      .DEPTH(ROWS * 64 / TILE_W),
-      .LANE (8)
-  ) u_ram (
-      .clk  (clk),
-      .we   (we),
-      .wlane(wlane),
-      .waddr(waddr),
-      .wdata(wdata),
-      .re   (re),
-      .raddr(raddr),
-      .rdata(rdata)
-  );
+  genvar h;
+  generate
+    if (PAIR == 0) begin : g_single
+      ram_1r1w #(
+          .WIDTH(8 * TILE_W),
+          .DEPTH(ROWS * 64 / TILE_W),
+          .LANE (8)
+      ) u_ram (
+          .clk  (clk),
+          .we   (we),
+          .wlane(wlane),
+          .waddr(waddr),
+          .wdata(wdata),
+          .re   (re),
+          .raddr(raddr),
+          .rdata(rdata)
+      );
+      wire unused_b = &{1'b0, f_word_b, f_on_b};
+    end else begin : g_pair
+      // the second row, moved as the view of the tap column is
+      wire on_b = f_valid && f_on_b[TAP_ROW];
+      wire [TW-1:0] at_b = at + {{(TW - 1) {1'b0}}, 1'b1};
+      wire [8*TILE_W-1:0] wide_b = (KX == 2'd0) ? f_word_b << 8 : (KX == 2'd2) ? f_word_b >> 8 : f_word_b;
+      for (h = 0; h < 2; h = h + 1) begin : g_half
+        localparam [0:0] ODD = h;
+        wire first = waddr[0] == ODD;
+        // of an odd entry and the next one the even one is further on
+        wire [AW-2:0] at_read = raddr[AW-1:1] + {{(AW - 2) {1'b0}}, raddr[0] && !ODD};
+        wire [8*TILE_W-1:0] half;
+        ram_1r1w #(
+            .WIDTH(8 * TILE_W),
+            .DEPTH(ROWS / 2),
+            .LANE (8)
+        ) u_ram (
+            .clk  (clk),
+            .we   (first ? we : on_b),
+            .wlane(first ? wlane : {TILE_W{1'b1}}),
+            .waddr(first ? waddr[AW-1:1] : at_b[AW-1:1]),
+            .wdata(first ? wdata : wide_b),
+            .re   (re),
+            .raddr(at_read),
+            .rdata(half)
+        );
+      end
+      reg odd;
+      always @(posedge clk) if (re) odd <= raddr[0];
+      assign rdata = odd ? {g_half[0].half, g_half[1].half} : {g_half[1].half, g_half[0].half};
+      wire unused_b = &{1'b0, at_b};
+    end
+  endgenerate
 
   wire unused = &{1'b0, at, nth, slot_place, fc_at, f_chans, f_ky_slot, quarters, view3};
 

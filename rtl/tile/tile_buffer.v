@@ -17,13 +17,15 @@
 module tile_buffer #(
     // entries
     parameter TILE_ROWS = 32,
-    // bytes of the memory path (16, 32, 64, 128), bytes of a word here (8 to PATH, 64 at most)
+    // bytes of the memory path (16, 32, 64, 128), bytes that a bank gives at once (8 to PATH): 128 are
+    // two entries, for depthwise lines by twos
     parameter PATH      = 64,
     parameter TILE_W    = (PATH > 64) ? 64 : PATH,
-    // derived, not to be set: log2 of both, widths of a word's place in an entry, of an entry
-    // counter, of an entry number, of an address in a bank
+    // derived, not to be set: bytes of a word, log2 of it and of the path, widths of a word's place in
+    // an entry, of an entry counter, of an entry number, of an address in a bank
+    parameter WORD      = (TILE_W > 64) ? 64 : TILE_W,
     parameter PB        = $clog2(PATH),
-    parameter TB        = $clog2(TILE_W),
+    parameter TB        = $clog2(WORD),
     parameter QB        = 8 - TB,
     parameter TW        = $clog2(TILE_ROWS) + 2,
     parameter TA        = $clog2(TILE_ROWS),
@@ -60,6 +62,8 @@ module tile_buffer #(
     output wire [  8*TILE_W-1:0] row_8
 );
 
+  localparam PAIR = (TILE_W > 64) ? 1 : 0;
+
   wire [1:0] mode = desc[`DESC_MODE];
   wire fc_mode = mode == `MODE_FC;
 
@@ -69,6 +73,7 @@ module tile_buffer #(
   wire [TW-1:0] note_entry;
   wire [4:0] note_done;
   wire note_emit;
+  wire [2:0] note_on_b;
   wire [TB-1:0] note_base;
   wire [QB-1:0] note_place;
   wire [2:0] note_ky_on;
@@ -83,7 +88,8 @@ module tile_buffer #(
 
   fill_seq #(
       .TILE_ROWS(TILE_ROWS),
-      .TILE_W   (TILE_W)
+      .TILE_W   (WORD),
+      .PAIR     (PAIR)
   ) u_fill (
       .clk         (clk),
       .rst         (rst),
@@ -100,6 +106,7 @@ module tile_buffer #(
       .note_entry  (note_entry),
       .note_done   (note_done),
       .note_emit   (note_emit),
+      .note_on_b   (note_on_b),
       .note_base   (note_base),
       .note_place  (note_place),
       .note_ky_on  (note_ky_on),
@@ -115,7 +122,7 @@ module tile_buffer #(
   // ---- stage D: the word of the tile in the word that was read, and its note
   localparam NOTE = TW + 5 + 1 + TB + QB + 3 + 6 + 4 + 3 + 1 + TB + 1 + 1;
   reg d_valid;
-  reg [8*TILE_W-1:0] d_word;
+  reg [8*WORD-1:0] d_word;
   reg [NOTE-1:0] d_note;
   wire [TW-1:0] d_entry;
   wire [4:0] d_done;
@@ -129,7 +136,7 @@ module tile_buffer #(
   wire d_last;
   wire [TB:0] d_bytes;
   wire d_end;
-  wire [8*TILE_W-1:0] fetched;
+  wire [8*WORD-1:0] fetched;
 
   generate
     if (PB == TB) begin : g_word
@@ -139,7 +146,7 @@ module tile_buffer #(
       always @(posedge clk) begin
         if (fill_req && fill_gnt) part <= tile_word[PB-TB-1:0];
       end
-      assign fetched = fill_data[part*8*TILE_W+:8*TILE_W];
+      assign fetched = fill_data[part*8*WORD+:8*WORD];
     end
   endgenerate
 
@@ -166,12 +173,26 @@ module tile_buffer #(
       };
     end
   end
+  // the row above the word in the path's, of which the line below the word's may be
+  reg [2:0] d_on_b;
+  wire [8*WORD-1:0] d_word_b;
+  generate
+    if (PAIR != 0) begin : g_pair
+      reg [8*WORD-1:0] word_b;
+      always @(posedge clk) if (note_valid) word_b <= fill_data[8*PATH-1-:8*WORD];
+      assign d_word_b = word_b;
+    end else begin : g_single
+      assign d_word_b = {8 * WORD{1'b0}};
+    end
+  endgenerate
+  always @(posedge clk) if (note_valid) d_on_b <= note_on_b;
   assign {d_entry, d_done, d_emit, d_base, d_place, d_ky_on, d_ky_slot, d_chmod, d_chans, d_last,
           d_bytes, d_end} = d_note;
 
   wire [4:0] sc_done, fc_done;
   wire f_valid;
-  wire [8*TILE_W-1:0] view0, view1, view2, view3;
+  wire [8*WORD-1:0] view0, view1, view2, view3, f_word_b;
+  wire [2:0] f_on_b;
   wire [TW-1:0] f_entry;
   wire [QB-1:0] f_place;
   wire [2:0] f_ky_on;
@@ -185,7 +206,8 @@ module tile_buffer #(
 
   tile_scatter #(
       .TILE_ROWS(TILE_ROWS),
-      .TILE_W   (TILE_W)
+      .TILE_W   (WORD),
+      .PAIR     (PAIR)
   ) u_scatter (
       .clk         (clk),
       .rst         (rst),
@@ -205,6 +227,10 @@ module tile_buffer #(
       .note_chmod  (d_chmod),
       .note_chans  (d_chans),
       .note_last   (d_last),
+      .word_b      (d_word_b),
+      .note_on_b   (d_on_b),
+      .f_word_b    (f_word_b),
+      .f_on_b      (f_on_b),
       .f_valid     (f_valid),
       .view0       (view0),
       .view1       (view1),
@@ -221,7 +247,7 @@ module tile_buffer #(
 
   fc_flatten #(
       .TILE_ROWS(TILE_ROWS),
-      .TILE_W   (TILE_W)
+      .TILE_W   (WORD)
   ) u_flatten (
       .clk        (clk),
       .rst        (rst),
@@ -254,7 +280,8 @@ module tile_buffer #(
       tile_bank #(
           .BANK  (t),
           .ROWS  (TILE_ROWS),
-          .TILE_W(TILE_W)
+          .TILE_W(WORD),
+          .PAIR  (PAIR)
       ) u_bank (
           .clk      (clk),
           .mode     (mode),
@@ -266,6 +293,8 @@ module tile_buffer #(
           .view1    (view1),
           .view2    (view2),
           .view3    (view3),
+          .f_word_b (f_word_b),
+          .f_on_b   (f_on_b),
           .f_entry  (f_entry),
           .f_place  (f_place),
           .f_ky_on  (f_ky_on),
@@ -281,8 +310,8 @@ module tile_buffer #(
           .rdata    (row)
       );
     end
-    if (TILE_W < 8 || TILE_W > 64 || (TILE_W & (TILE_W - 1)) != 0 || TILE_W > PATH) begin : g_illegal
-      ILLEGAL_TILE_W_8_16_32_64_UP_TO_PATH u_illegal ();
+    if (TILE_W < 8 || TILE_W > 128 || (TILE_W & (TILE_W - 1)) != 0 || TILE_W > PATH) begin : g_illegal
+      ILLEGAL_TILE_W_8_16_32_64_128_UP_TO_PATH u_illegal ();
     end
     if (PATH != 16 && PATH != 32 && PATH != 64 && PATH != 128) begin : g_illegal_path
       ILLEGAL_PATH_16_32_64_128 u_illegal ();

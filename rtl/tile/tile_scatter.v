@@ -20,6 +20,8 @@ module tile_scatter #(
     // entries of the tile buffer; bytes of a word
     parameter TILE_ROWS = 32,
     parameter TILE_W    = 64,
+    // 1: a second row may come with the word
+    parameter PAIR      = 0,
     // derived, not to be set, see fill_seq
     parameter TB        = $clog2(TILE_W),
     parameter QB        = 8 - TB,
@@ -46,6 +48,9 @@ module tile_scatter #(
     input  wire [         3:0] note_chmod,
     input  wire [         2:0] note_chans,
     input  wire                note_last,
+    // second row, tap rows that it feeds; not looked at without PAIR
+    input  wire [8*TILE_W-1:0] word_b,
+    input  wire [         2:0] note_on_b,
     // views of the word by tap column, or by channel where a word holds several, with the note for
     // the banks
     output reg                 f_valid,
@@ -53,6 +58,8 @@ module tile_scatter #(
     output reg  [8*TILE_W-1:0] view1,
     output reg  [8*TILE_W-1:0] view2,
     output reg  [8*TILE_W-1:0] view3,
+    output wire [8*TILE_W-1:0] f_word_b,
+    output wire [         2:0] f_on_b,
     output reg  [      TW-1:0] f_entry,
     output reg  [      QB-1:0] f_place,
     output reg  [         2:0] f_ky_on,
@@ -179,6 +186,30 @@ module tile_scatter #(
   end
 
   assign done = f_done;
+
+  // a second row is a whole line: nothing of it is moved
+  generate
+    if (PAIR != 0) begin : g_pair
+      reg [8*TILE_W-1:0] e_word_b, word_b_q;
+      reg [2:0] e_on_b, on_b_q;
+      always @(posedge clk) begin
+        if (note_valid) begin
+          e_word_b <= word_b;
+          e_on_b   <= note_on_b;
+        end
+        if (e_go) begin
+          word_b_q <= e_word_b;
+          on_b_q   <= e_on_b;
+        end
+      end
+      assign f_word_b = word_b_q;
+      assign f_on_b   = on_b_q;
+    end else begin : g_single
+      assign f_word_b = {8 * TILE_W{1'b0}};
+      assign f_on_b   = 3'd0;
+      wire unused_b = &{1'b0, word_b, note_on_b};
+    end
+  endgenerate
 
   wire unused = &{1'b0, moved, ip, chan};
 
