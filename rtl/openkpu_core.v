@@ -92,6 +92,8 @@ module openkpu_core #(
   wire [9*TA-1:0] column_entry;
   wire [9*WA-1:0] column_wrow;
   wire [9*`COLUMN_BITS-1:0] column_control;
+  wire [8:0] column_wre;
+  wire tag_valid;
   wire [`TAG_BITS-1:0] issue_tag;
   wire [TW-1:0] tile_freed;
   wire [WW-1:0] wrow_freed;
@@ -184,7 +186,7 @@ module openkpu_core #(
       .wrow_filled(wrow_filled),
       .prow_freed(keeping[`KEEPING_FREED]),
       .prow_filled(prow_filled),
-      .re(column_re),
+      .re(column_wre),
       .wrow(column_wrow),
       .weights(weights),
       .load(start),
@@ -227,11 +229,13 @@ module openkpu_core #(
       .prow_filled(prow_filled),
       .act_ready(act_ready),
       .column_re(column_re),
+      .column_wre(column_wre),
       .column_entry(column_entry),
       .column_wrow(column_wrow),
       .column_control(column_control),
       .issued(work[`WORK_ISSUED]),
-      .issue_tag(issue_tag),
+      .tag_valid(tag_valid),
+      .tag(issue_tag),
       .wait_tile(work[`WORK_WAIT_TILE]),
       .wait_weight(work[`WORK_WAIT_WEIGHT]),
       .wait_output(work[`WORK_WAIT_OUTPUT])
@@ -260,7 +264,7 @@ module openkpu_core #(
       .row_7(row_7),
       .row_8(row_8),
       .weights(weights),
-      .issued(work[`WORK_ISSUED]),
+      .issued(tag_valid),
       .issue_tag(issue_tag),
       .bank_free(bank_free),
       .bank_take(bank_take),

@@ -5,8 +5,8 @@
 // How it works: an issue needs its tile entry, its weight row and a free accumulator bank; a
 // depthwise one the parameters and room in the collector instead of a bank, because its sums go
 // straight on. Resources are checked at the start of a sweep over a stripe's pixels. Entries and
-// weight rows are released when their last use was issued, delayed by the nine cycles after which
-// the last column of the array has read them. While a stream keeps its weights no row is released,
+// weight rows are released when their last use was issued, delayed by the nine or ten cycles after
+// which the last column of the array has read them. While a stream keeps its weights no row is released,
 // and each inference begins at the first one's rows.
 // Handshake: go is combinational; the array never waits. All counts run modulo their width.
 `resetall
@@ -106,21 +106,21 @@ module issue_credits #(
   assign repeats = reuse && desc[`DESC_FIRST];
   assign wrow_freed = keep ? net_base : wrow_used;
   reg [2*DLY-1:0] rel_tile_q;
-  reg [2*DLY-1:0] rel_wrow_q;
+  reg [2*DLY+1:0] rel_wrow_q;
   always @(posedge clk) begin
     if (rst) begin
       rel_tile_q <= {(2 * DLY) {1'b0}};
-      rel_wrow_q <= {(2 * DLY) {1'b0}};
+      rel_wrow_q <= {(2 * DLY + 2) {1'b0}};
       tile_freed <= {TW{1'b0}};
       wrow_used  <= {WW{1'b0}};
       net_base   <= {WW{1'b0}};
     end else begin
       rel_tile_q <= {rel_tile_q[2*DLY-3:0], release_tile};
-      rel_wrow_q <= {rel_wrow_q[2*DLY-3:0], release_wrows};
+      rel_wrow_q <= {rel_wrow_q[2*DLY-1:0], release_wrows};
       tile_freed <= tile_freed + {{(TW - 2) {1'b0}}, rel_tile_q[2*DLY-1-:2]};
       // rows that were used for good; all are read before an inference ends
       wrow_used  <= (start && repeats) ? net_base :
-          wrow_used + {{(WW - 2) {1'b0}}, rel_wrow_q[2*DLY-1-:2]};
+          wrow_used + {{(WW - 2) {1'b0}}, rel_wrow_q[2*DLY+1-:2]};
       net_base <= keep ? net_base : wrow_used;
     end
   end

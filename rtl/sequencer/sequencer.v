@@ -61,14 +61,16 @@ module sequencer #(
     output wire                      row_take,
     input  wire [           PRW-1:0] prow_filled,
     input  wire                      act_ready,
-    // columns: memories (words of the tile buffer); control a cycle later
+    // columns: memories (words of the tile buffer; a cycle later weights); control a cycle after them
     output wire [               8:0] column_re,
+    output wire [               8:0] column_wre,
     output wire [          9*TA-1:0] column_entry,
     output wire [          9*WA-1:0] column_wrow,
     output wire [9*`COLUMN_BITS-1:0] column_control,
-    // an issue was made, with its tag; why none was
+    // an issue was made, a cycle later its tag; why none was
     output wire                      issued,
-    output wire [     `TAG_BITS-1:0] issue_tag,
+    output reg                       tag_valid,
+    output reg  [     `TAG_BITS-1:0] tag,
     output wire                      wait_tile,
     output wire                      wait_weight,
     output wire                      wait_output
@@ -194,12 +196,19 @@ module sequencer #(
   wire [WA-1:0] issue_wrow;
   wire [ZW-1:0] issue_wsel;
   wire [5:0] issue_pos, issue_rpos;
-  wire [ 8:0] issue_taps;
-  wire [ 6:0] issue_wlim;
-  wire [ 2:0] issue_slots;
-  wire [ 1:0] issue_bslot;
+  wire [8:0] issue_taps;
+  wire [6:0] issue_wlim;
+  wire [2:0] issue_slots;
+  wire [1:0] issue_bslot;
   wire [ZW:0] issue_nz;
+  wire [`TAG_BITS-1:0] issue_tag;
   assign issued = issue_valid;
+  // the memories take two cycles
+  always @(posedge clk) begin
+    if (rst) tag_valid <= 1'b0;
+    else tag_valid <= issue_valid;
+  end
+  always @(posedge clk) tag <= issue_tag;
 
   issue_stage #(
       .N_Z(N_Z),
@@ -328,6 +337,7 @@ module sequencer #(
       .lane_count(lane_count),
       .re(column_re),
       .entry(column_entry),
+      .wre(column_wre),
       .wrow(column_wrow),
       .control(column_control)
   );
