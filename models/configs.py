@@ -80,7 +80,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "ahb_width": (values["ahb_width"] in (32, 64, 128), "32, 64 or 128"),
         "weight_bits": (values["weight_bits"] in (8, 16), "8 or 16"),
         "param_chans": (values["param_chans"] in (1024, 2048), "1024 or 2048"),
-        "path_bytes": (values["path_bytes"] in (16, 32, 64), "16, 32 or 64"),
+        "path_bytes": (values["path_bytes"] in (16, 32, 64, 128), "16, 32, 64 or 128"),
         "ai_ram_rows": (_power(values["ai_ram_rows"], 16, 32768), "a power of two, 16 to 32768"),
         "wbuf_rows": (_power(values["wbuf_rows"], 64), "a power of two from 64"),
         "tile_rows": (_power(values["tile_rows"], 32), "a power of two from 32"),

@@ -29,7 +29,7 @@ module openkpu_core #(
     parameter PARAM_CHANS = 2048,
     // bytes of a word of the memory path, of the tile buffer
     parameter PATH        = 64,
-    parameter TILE_W      = PATH,
+    parameter TILE_W      = (PATH > 64) ? 64 : PATH,
     // width of a parameter row counter; derived, not to be set: of bus offsets and counts, log2 of
     // the path
     parameter PRW         = `PROW_BITS,
@@ -74,7 +74,7 @@ module openkpu_core #(
   localparam L = N_Y * N_Z;
   localparam ZW = $clog2(N_Z);
   localparam TW = $clog2(TILE_ROWS) + 2;
-  localparam TA = TW + 4 - $clog2(TILE_W);
+  localparam TA = TW + 4 - $clog2((TILE_W > 64) ? 64 : TILE_W);
   localparam WA = $clog2(WBUF_ROWS);
   localparam WW = WA + 2;
   localparam PAW = $clog2(PARAM_CHANS / N_Z);
@@ -92,6 +92,8 @@ module openkpu_core #(
   wire [9*TA-1:0] column_entry;
   wire [9*WA-1:0] column_wrow;
   wire [9*`COLUMN_BITS-1:0] column_control;
+  wire [8:0] column_wre;
+  wire tag_valid;
   wire [`TAG_BITS-1:0] issue_tag;
   wire [TW-1:0] tile_freed;
   wire [WW-1:0] wrow_freed;
@@ -183,7 +185,7 @@ module openkpu_core #(
       .wrow_filled(wrow_filled),
       .prow_freed(keeping[`KEEPING_FREED]),
       .prow_filled(prow_filled),
-      .re(column_re),
+      .re(column_wre),
       .wrow(column_wrow),
       .weights(weights),
       .load(start),
@@ -223,11 +225,13 @@ module openkpu_core #(
       .prow_filled(prow_filled),
       .act_ready(act_ready),
       .column_re(column_re),
+      .column_wre(column_wre),
       .column_entry(column_entry),
       .column_wrow(column_wrow),
       .column_control(column_control),
       .issued(work[`WORK_ISSUED]),
-      .issue_tag(issue_tag),
+      .tag_valid(tag_valid),
+      .tag(issue_tag),
       .wait_tile(work[`WORK_WAIT_TILE]),
       .wait_weight(work[`WORK_WAIT_WEIGHT]),
       .wait_output(work[`WORK_WAIT_OUTPUT])
@@ -256,7 +260,7 @@ module openkpu_core #(
       .row_7(row_7),
       .row_8(row_8),
       .weights(weights),
-      .issued(work[`WORK_ISSUED]),
+      .issued(tag_valid),
       .issue_tag(issue_tag),
       .param_re(param_re),
       .param_row(param_row),
@@ -281,7 +285,7 @@ module openkpu_core #(
   ) u_post (
       .clk(clk),
       .rst(rst),
-      .one_bank(fc_mode || (taps_mode && dw)),
+      .one_bank(fc_mode || (taps_mode && dw) || (dwrow_mode && desc[`DESC_IP] == 2'd2)),
       .by_chan(dwrow_mode),
       .swl(swl),
       .arg_x(desc[`DESC_ARGX]),

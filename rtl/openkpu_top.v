@@ -79,10 +79,12 @@ module openkpu_top #(
   localparam OW = $clog2(AHB_W / 8);
   localparam CW = OW + 1;
   localparam PB = $clog2(PATH);
-  // words of the tile buffer: what a depthwise layer takes in a cycle, 8 bytes at least
+  // what the tile buffer gives in a cycle: what a depthwise layer takes, 8 bytes at least; words of it
+  // are parts of an entry of 64 bytes
   localparam integer LANES = N_Y * N_Z;
-  localparam integer TILE_MIN = (LANES < 8) ? 8 : (LANES > 64) ? 64 : LANES;
+  localparam integer TILE_MIN = (LANES < 8) ? 8 : LANES;
   localparam integer TILE_W = (TILE_MIN < PATH) ? TILE_MIN : PATH;
+  localparam integer TILE_WORD = (TILE_W > 64) ? 64 : TILE_W;
 
   // ---- host port
   wire [`CFG_BITS-1:0] cfg;
@@ -177,7 +179,7 @@ module openkpu_top #(
       .AI_RAM_ROWS(AI_RAM_ROWS),
       .WBUF_ROWS  (WBUF_ROWS),
       .TILE_ROWS  (TILE_ROWS),
-      .TILE_W     (TILE_W),
+      .TILE_W     (TILE_WORD),
       .PARAM_CHANS(PARAM_CHANS)
   ) u_control (
       .clk(clk),

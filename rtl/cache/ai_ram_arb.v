@@ -17,7 +17,7 @@ module ai_ram_arb #(
     parameter ROWS     = 32768,
     // cycles that a lower rank waits at most
     parameter PATIENCE = 8,
-    // bytes of a word: 16, 32 or 64
+    // bytes of a word: 16, 32, 64 or 128
     parameter PATH     = 64,
     // derived, not to be set: bits of a byte's number in a word, of a word address inside the memory
     parameter PB       = $clog2(PATH),
@@ -142,8 +142,8 @@ module ai_ram_arb #(
     if (ROWS < 16 || ROWS > 32768) begin : g_illegal
       ILLEGAL_AI_RAM_ROWS_16_TO_32768 u_illegal ();
     end
-    if (PATH != 16 && PATH != 32 && PATH != 64) begin : g_illegal_path
-      ILLEGAL_PATH_16_32_OR_64 u_illegal ();
+    if (PATH != 16 && PATH != 32 && PATH != 64 && PATH != 128) begin : g_illegal_path
+      ILLEGAL_PATH_16_32_64_OR_128 u_illegal ();
     end
   endgenerate
 

@@ -4,7 +4,8 @@
 //
 // How it works: a byte gearbox aligns the stream to pieces of one bus word, which fill a word of
 // PATH bytes; a filled step of the row sequencer moves to the output register with its byte enables,
-// while the next one is being filled. Bytes of a row that no pixel covers are not touched.
+// while the next one is being filled. Bytes of a row that no pixel covers are not touched. Of a path
+// of 128 bytes a row is half a word.
 // Handshake: start (one cycle, ignored while busy) begins a map; pixel_ready only while busy, bytes
 // beyond the map wait for the next start. A word is offered with load_req until the cycle with
 // load_gnt. done pulses after the last word was accepted. stop (level or pulse) drops everything.
@@ -51,7 +52,10 @@ module pixel_writer #(
 );
 
   localparam BW = AHB_W / 8;
-  localparam SLOTS = PATH / BW;
+  // a step lies in one row
+  localparam WORD = (PATH > 64) ? 64 : PATH;
+  localparam WB = $clog2(WORD);
+  localparam SLOTS = WORD / BW;
   localparam LVL_W = $clog2(3 * BW + 1);
   localparam TAKE_W = $clog2(BW + 1);
   localparam [CW-1:0] BW_C = BW[CW-1:0];
@@ -60,21 +64,21 @@ module pixel_writer #(
   reg               filling;
   reg               out_valid;
   reg               out_last;
-  reg  [   20-PB:0] out_word;
-  reg  [  PATH-1:0] out_be;
-  reg  [8*PATH-1:0] out_data;
+  reg  [   20-WB:0] out_word;
+  reg  [  WORD-1:0] out_be;
+  reg  [8*WORD-1:0] out_data;
   // whole bus words of the present step that are there already
-  reg  [    PB-1:0] fill;
+  reg  [    WB-1:0] fill;
 
   wire              go = start && !busy;
   wire              step;
-  wire [   20-PB:0] word;
+  wire [   20-WB:0] word;
   wire [       1:0] lane;
-  wire [    PB-1:0] size_m1;
+  wire [    WB-1:0] size_m1;
   wire              last;
 
   row_sequencer #(
-      .PATH(PATH)
+      .PATH(WORD)
   ) u_sequencer (
       .clk(clk),
       .start(go),
@@ -123,12 +127,12 @@ module pixel_writer #(
   assign pixel_ready = filling && gb_ready;
 
   // the word with the present piece put in
-  wire [PB-1:0] slot = fill | {{(PB - 2) {1'b0}}, lane} << (4 - OW);
-  wire [8*PATH-1:0] filled;
+  wire [WB-1:0] slot = fill | {{(WB - 2) {1'b0}}, lane} << (4 - OW);
+  wire [8*WORD-1:0] filled;
   genvar g;
   generate
     for (g = 0; g < SLOTS; g = g + 1) begin : g_slot
-      localparam [PB-1:0] SLOT = g;
+      localparam [WB-1:0] SLOT = g;
       wire here = slot == SLOT;
       reg [AHB_W-1:0] kept;
       always @(posedge clk) begin
@@ -143,14 +147,14 @@ module pixel_writer #(
   endgenerate
 
   // byte enables of the step, whose place and last byte are counted in blocks of 16 bytes
-  wire [     5:0] last_byte = {lane, 4'd0} + {{(6 - PB) {1'b0}}, size_m1};
+  wire [     5:0] last_byte = {lane, 4'd0} + {{(6 - WB) {1'b0}}, size_m1};
   wire [     3:0] from_block = 4'b1111 << lane;
   wire [     3:0] below_last = ~(4'b1111 << last_byte[5:4]);
   wire [     3:0] upto_last = {below_last[2:0], 1'b1};
   wire [    15:0] upto_byte = ~(16'hFFFE << last_byte[3:0]);
-  wire [PATH-1:0] be;
+  wire [WORD-1:0] be;
   generate
-    for (g = 0; g < PATH / 16; g = g + 1) begin : g_block
+    for (g = 0; g < WORD / 16; g = g + 1) begin : g_block
       wire covered = from_block[g] && upto_last[g];
       assign be[16*g+:16] = {16{covered}} & (upto_byte | {16{below_last[g]}});
     end
@@ -159,13 +163,13 @@ module pixel_writer #(
   always @(posedge clk) begin
     if (rst || stop) begin
       filling <= 1'b0;
-      fill <= {PB{1'b0}};
+      fill <= {WB{1'b0}};
     end else if (go) begin
       filling <= 1'b1;
-      fill <= {PB{1'b0}};
+      fill <= {WB{1'b0}};
     end else if (use_piece) begin
       filling <= !(final_piece && last);
-      fill <= final_piece ? {PB{1'b0}} : fill + {{(PB - 1) {1'b0}}, 1'b1};
+      fill <= final_piece ? {WB{1'b0}} : fill + {{(WB - 1) {1'b0}}, 1'b1};
     end
   end
 
@@ -173,9 +177,9 @@ module pixel_writer #(
     if (rst || stop) begin
       out_valid <= 1'b0;
       out_last <= 1'b0;
-      out_word <= {(21 - PB) {1'b0}};
-      out_be <= {PATH{1'b0}};
-      out_data <= {8 * PATH{1'b0}};
+      out_word <= {(21 - WB) {1'b0}};
+      out_be <= {WORD{1'b0}};
+      out_data <= {8 * WORD{1'b0}};
       done <= 1'b0;
     end else begin
       done <= load_req && load_gnt && out_last;
@@ -190,9 +194,15 @@ module pixel_writer #(
   end
 
   assign load_req = out_valid;
-  assign load_word = out_word;
-  assign load_be = out_be;
-  assign load_data = out_data;
+  assign load_word = out_word[20-WB:PB-WB];
+  assign load_data = {(PATH / WORD) {out_data}};
+  generate
+    if (PATH > WORD) begin : g_halves
+      assign load_be = {out_be & {WORD{out_word[0]}}, out_be & {WORD{!out_word[0]}}};
+    end else begin : g_whole
+      assign load_be = out_be;
+    end
+  endgenerate
   assign busy = filling || out_valid;
 
   // a narrow word has fewer blocks than four

@@ -5,7 +5,8 @@
 // How it works: the row sequencer asks for words of PATH bytes. They go into two registers in turn:
 // while one is cut into bus words, the other waits. A line begins at a multiple of 16 bytes, so the
 // bus words of it are whole ones of its word; nothing is shifted. They go through a byte gearbox,
-// which closes the gaps between the lines. The last word is zero padded.
+// which closes the gaps between the lines. The last word is zero padded. Of a path of 128 bytes a row
+// is half a word.
 // Handshake: start (one cycle, ignored while busy) begins a map; dest 0 sends 64-bit words to
 // result_*, dest 1 bus words to store_*. unload_req is held until unload_gnt, and the data of the
 // word are taken in the next cycle. done pulses after the last word was accepted. stop (level or
@@ -59,13 +60,16 @@ module result_reader #(
   localparam UNIT = (BW < 8) ? BW : 8;
   localparam LVL_W = $clog2(OB + 2 * BW + 1);
   localparam TAKE_W = $clog2(OB + 1);
-  localparam SLOTS = PATH / BW;
+  // a step lies in one row
+  localparam WORD = (PATH > 64) ? 64 : PATH;
+  localparam WB = $clog2(WORD);
+  localparam SLOTS = WORD / BW;
   localparam [CW-1:0] BW_C = BW[CW-1:0];
   localparam [LVL_W-1:0] BUS_L = BW[LVL_W-1:0];
   localparam [LVL_W-1:0] HOST_L = 8;
   // what is known of a step: last of the map, bytes of its last bus word - 1, block of 16 bytes where
-  // it begins, bus words - 1 (PB bits hold them)
-  localparam INFO_W = 1 + OW + 2 + PB;
+  // it begins, bus words - 1 (WB bits hold them)
+  localparam INFO_W = 1 + OW + 2 + WB;
 
   // -------------------------------------------------------------------------------------------
   // reading: one word may be on its way, one may wait; cut_*: the one at work
@@ -79,7 +83,7 @@ module result_reader #(
   reg               cut_valid;
   reg               cut_last;
   reg  [    OW-1:0] cut_size;
-  reg  [    PB-1:0] cut_left;
+  reg  [    WB-1:0] cut_left;
   // the two registers: which one the next word goes to, which one is at work
   reg               into;
   reg               from;
@@ -89,11 +93,12 @@ module result_reader #(
   wire              go = start && !busy;
   wire              step = unload_req && unload_gnt;
   wire [       1:0] lane;
-  wire [    PB-1:0] size_m1;
+  wire [    WB-1:0] size_m1;
   wire              last;
+  wire [   20-WB:0] row_word;
 
   row_sequencer #(
-      .PATH(PATH)
+      .PATH(WORD)
   ) u_sequencer (
       .clk(clk),
       .start(go),
@@ -102,23 +107,36 @@ module result_reader #(
       .height_m1(height_m1),
       .width_m1(width_m1),
       .next(step),
-      .word(unload_word),
+      .word(row_word),
       .lane(lane),
       .size_m1(size_m1),
       .last(last)
   );
 
+  // the row of a wider word
+  wire [8*WORD-1:0] row_data;
+  assign unload_word = row_word[20-WB:PB-WB];
+  generate
+    if (PATH > WORD) begin : g_halves
+      reg upper;
+      always @(posedge clk) if (step) upper <= row_word[0];
+      assign row_data = upper ? unload_data[8*PATH-1-:8*WORD] : unload_data[8*WORD-1:0];
+    end else begin : g_whole
+      assign row_data = unload_data;
+    end
+  endgenerate
+
   wire [INFO_W-1:0] info = {last, size_m1[OW-1:0], lane, size_m1 >> OW};
 
   wire gb_ready;
-  wire final_slot = (cut_left == {PB{1'b0}});
+  wire final_slot = (cut_left == {WB{1'b0}});
   wire use_slot = cut_valid && gb_ready;
   wire cut_free = !cut_valid || (use_slot && final_slot);
   wire room = !wait_valid || cut_free;
 
   // a word of 64 bytes lasts for some cycles; shorter ones are asked for while one is on its way, if
   // that one goes straight to work
-  assign unload_req = asking && (!flight || (PATH < 64 && cut_free && !wait_valid)) && room;
+  assign unload_req = asking && (!flight || (WORD < 64 && cut_free && !wait_valid)) && room;
 
   always @(posedge clk) begin
     if (rst || stop) begin
@@ -156,7 +174,7 @@ module result_reader #(
       cut_valid  <= 1'b0;
       cut_last   <= 1'b0;
       cut_size   <= {OW{1'b0}};
-      cut_left   <= {PB{1'b0}};
+      cut_left   <= {WB{1'b0}};
     end else begin
       wait_valid <= (flight && !to_cut) || (wait_valid && !cut_free);
       into       <= flight ? !into : into;
@@ -167,34 +185,34 @@ module result_reader #(
       if (cut_free) begin
         cut_valid <= wait_valid || flight;
         cut_last  <= next_info[INFO_W-1];
-        cut_size  <= next_info[PB+2+:OW];
-        cut_left  <= next_info[PB-1:0];
+        cut_size  <= next_info[WB+2+:OW];
+        cut_left  <= next_info[WB-1:0];
       end else if (use_slot) begin
-        cut_left <= cut_left - {{(PB - 1) {1'b0}}, 1'b1};
+        cut_left <= cut_left - {{(WB - 1) {1'b0}}, 1'b1};
       end
     end
   end
 
   // both registers side by side, and the bus word of them that is next
-  reg [8*PATH-1:0] held0;
-  reg [8*PATH-1:0] held1;
+  reg [8*WORD-1:0] held0;
+  reg [8*WORD-1:0] held1;
   always @(posedge clk) begin
-    if (flight && !into) held0 <= unload_data;
-    if (flight && into) held1 <= unload_data;
+    if (flight && !into) held0 <= row_data;
+    if (flight && into) held1 <= row_data;
   end
 
   // one bit for each, as a wide choice is fast and small that way
   reg [2*SLOTS-1:0] pick;
-  wire [PB-1:0] next_slot = {{(PB - 2) {1'b0}}, next_info[PB+:2]} << (4 - OW);
+  wire [WB-1:0] next_slot = {{(WB - 2) {1'b0}}, next_info[WB+:2]} << (4 - OW);
   wire next_from = (use_slot && final_slot) ? !from : from;
   always @(posedge clk) begin
     if (cut_free) begin
-      pick <= {{(2 * SLOTS - 1) {1'b0}}, 1'b1} << (next_from ? next_slot + SLOTS[PB-1:0] : next_slot);
+      pick <= {{(2 * SLOTS - 1) {1'b0}}, 1'b1} << (next_from ? next_slot + SLOTS[WB-1:0] : next_slot);
     end else if (use_slot) begin
       pick <= pick << 1;
     end
   end
-  wire [16*PATH-1:0] both = {held1, held0};
+  wire [16*WORD-1:0] both = {held1, held0};
   reg [AHB_W-1:0] cut_data;
   integer i;
   always @* begin

@@ -5,7 +5,8 @@
 // How it works: in a convolution the N_Y pixels from the position on go to every kernel module, in
 // a depthwise layer as many as there are lanes, or bytes in a word. Positions are multiples of
 // those numbers, so the word is cut into pieces and one is selected; a fully connected layer has
-// one lane, whose byte may be any. Pixels outside the
+// one lane, whose byte may be any. A word of 128 bytes is two entries, and the lanes from 64 on take
+// the second one. Pixels outside the
 // map are replaced by the pad value. A pixel is zero-extended, or sign-extended when the layer's
 // pixels are signed. Kernel module z takes the weight of bank z; in a depthwise or fully connected
 // layer that of the bank of its channel. For the performance counters it also counts the valid
@@ -22,9 +23,10 @@ module operand_column #(
     // width of a weight, bytes of a tile word
     parameter WEIGHT_BITS = 16,
     parameter TILE_W = 64,
-    // derived, not to be set: lanes, those of them in a depthwise layer, width of a bank number
+    // derived, not to be set: lanes, bytes of an entry, lanes of a depthwise row, width of a bank number
     parameter L = N_Y * N_Z,
-    parameter LD = (L < TILE_W) ? L : TILE_W,
+    parameter WORD = (TILE_W > 64) ? 64 : TILE_W,
+    parameter LD = (L < WORD) ? L : WORD,
     parameter ZW = $clog2(N_Z)
 ) (
     // clock and synchronous reset
@@ -59,42 +61,17 @@ module operand_column #(
     input  wire [N_Z*WEIGHT_BITS-1:0] wrow,
     // operands
     output wire [              L-1:0] valid,
-    output reg  [            9*L-1:0] pixel,
+    output wire [            9*L-1:0] pixel,
     output wire [N_Z*WEIGHT_BITS-1:0] weight,
     // multiplications issued and gated in this cycle
-    output reg  [                7:0] macs_issued,
-    output reg  [                7:0] macs_gated
+    output wire [                7:0] macs_issued,
+    output wire [                7:0] macs_gated
 );
 
-  localparam TB = $clog2(TILE_W);
+  localparam TB = $clog2(WORD);
   localparam YB = $clog2(N_Y);
   localparam DB = $clog2(LD);
-
-  // the pieces of the word that the position selects
-  wire [8*N_Y-1:0] lanes_y;
-  wire [  8*L-1:0] lanes_dw;
-  wire [   TB-1:0] at = pos[TB-1:0];
-  genvar p;
-  generate
-    assign lanes_y[7:0] = row[{at, 3'd0}+:8];
-    for (p = 1; p < N_Y; p = p + 1) begin : g_y
-      localparam [YB-1:0] Y = p;
-      if (TB == YB) begin : g_all
-        assign lanes_y[8*p+:8] = row[8*p+:8];
-      end else begin : g_piece
-        assign lanes_y[8*p+:8] = row[{at[TB-1:YB], Y, 3'd0}+:8];
-      end
-    end
-    for (p = 0; p < L; p = p + 1) begin : g_dw
-      localparam integer BYTE = p % LD;
-      localparam [DB-1:0] D = BYTE[DB-1:0];
-      if (TB == DB) begin : g_all
-        assign lanes_dw[8*p+:8] = row[8*BYTE+:8];
-      end else begin : g_piece
-        assign lanes_dw[8*p+:8] = row[{at[TB-1:DB], D, 3'd0}+:8];
-      end
-    end
-  endgenerate
+  localparam CB = $clog2(L + 1);  // a number of lanes
 
   wire [L-1:0] padded = !taps ? {L{1'b0}} :
              (((kx == 2'd0) ? lane_left : {L{1'b0}}) | ((kx == 2'd2) ? lane_right : {L{1'b0}}) |
@@ -102,16 +79,47 @@ module operand_column #(
 
   assign valid = tap_on ? lane_valid : {L{1'b0}};
 
-  integer i;
-  reg [7:0] raw;
-  always @* begin
-    pixel = {9 * L{1'b0}};
-    raw   = 8'd0;
-    for (i = 0; i < L; i = i + 1) begin
-      raw = padded[i] ? pad : dw ? lanes_dw[8*i+:8] : lanes_y[8*(i%N_Y)+:8];
-      pixel[9*i+:9] = {sgn && raw[7], raw};
+  // the pieces of the word that the position selects
+  wire [8*WORD-1:0] first = row[8*WORD-1:0];
+  wire [8*N_Y-1:0] lanes_y;
+  wire [TB-1:0] at = pos[TB-1:0];
+  wire [L-1:0] off;  // lanes whose pixel is zero or below
+  genvar p;
+  generate
+    for (p = 0; p < N_Y; p = p + 1) begin : g_y
+      localparam [YB-1:0] Y = p;
+      if (TB == YB) begin : g_all
+        assign lanes_y[8*p+:8] = first[8*p+:8];
+      end else begin : g_piece
+        assign lanes_y[8*p+:8] = first[{at[TB-1:YB], Y, 3'd0}+:8];
+      end
     end
-  end
+    for (p = 0; p < L; p = p + 1) begin : g_lane
+      wire [7:0] chosen;
+      if (p == 0) begin : g_any
+        // positions within a piece there are in fully connected layers only
+        assign chosen = lanes_y[{at[YB-1:0], 3'd0}+:8];
+      end else if (p < N_Y) begin : g_first
+        // a depthwise position is a multiple of the lanes: the piece is the same
+        assign chosen = lanes_y[8*p+:8];
+      end else begin : g_more
+        localparam integer BYTE = p % LD;
+        localparam [DB-1:0] D = BYTE[DB-1:0];
+        wire [7:0] own;
+        if (p >= 64 && TILE_W > 64) begin : g_second
+          assign own = row[8*(p+TILE_W-128)+:8];
+        end else if (TB == DB) begin : g_all
+          assign own = first[8*BYTE+:8];
+        end else begin : g_piece
+          assign own = first[{at[TB-1:DB], D, 3'd0}+:8];
+        end
+        assign chosen = dw ? own : lanes_y[8*(p%N_Y)+:8];
+      end
+      wire [7:0] raw = padded[p] ? pad : chosen;
+      assign pixel[9*p+:9] = {sgn && raw[7], raw};
+      assign off[p] = (sgn && raw[7]) || raw == 8'd0;
+    end
+  endgenerate
 
   // a depthwise row has a channel every 16, 32 or 64 lanes: slots, whose weights lie in banks that
   // follow one another
@@ -127,70 +135,82 @@ module operand_column #(
     for (z = 0; z < N_Z; z = z + 1) begin : g_weight
       // lanes beyond the row are not used: any slot
       localparam integer S4 = (z * N_Y / 16) % SLOTS;
-      localparam integer S5 = (z * N_Y / 32) % SLOTS;
-      localparam integer S6 = (z * N_Y / 64) % SLOTS;
+      localparam integer S5 = (z * N_Y % 64 / 32) % SLOTS;
       wire [WEIGHT_BITS-1:0] of_slot = (swl == 3'd4) ? slots[S4*WEIGHT_BITS+:WEIGHT_BITS] :
-          (swl == 3'd5) ? slots[S5*WEIGHT_BITS+:WEIGHT_BITS] : slots[S6*WEIGHT_BITS+:WEIGHT_BITS];
+          (swl == 3'd5) ? slots[S5*WEIGHT_BITS+:WEIGHT_BITS] : slots[WEIGHT_BITS-1:0];
       assign weight[z*WEIGHT_BITS+:WEIGHT_BITS] = one_bank ? slots[WEIGHT_BITS-1:0] :
           by_chan ? of_slot : wrow[z*WEIGHT_BITS+:WEIGHT_BITS];
     end
   endgenerate
 
   // ---- statistics: in a convolution all kernel modules in use gate the same lanes
-  reg [7:0] idle;  // lanes, or pixels, whose multiplier stays idle
-  integer k;
-  always @* begin
-    k = 0;  // a loop that is skipped would leave it as it was: a latch
-    idle = 8'd0;
-    if (tap_on) begin
-      if (dw) begin
-        for (k = 0; k < L; k = k + 1) begin
-          idle = idle + {7'd0, lane_valid[k] && (pixel[9*k+8] || pixel[9*k+:8] == 8'd0)};
-        end
-      end else begin
-        for (k = 0; k < N_Y; k = k + 1) begin
-          idle = idle + {7'd0, lane_valid[k] && (pixel[9*k+8] || pixel[9*k+:8] == 8'd0)};
-        end
+  localparam integer FOURS = (L + 3) / 4;
+  wire [4*FOURS-1:0] idle;  // lanes, or pixels, whose multiplier stays idle
+  genvar k;
+  generate
+    for (k = 0; k < 4 * FOURS; k = k + 1) begin : g_idle
+      if (k < L) begin : g_lane
+        assign idle[k] = tap_on && lane_valid[k] && off[k] && (k < N_Y || dw);
+      end else begin : g_none
+        assign idle[k] = 1'b0;
       end
+    end
+  endgenerate
+
+  // without a carry chain, which is larger for so few
+  function [2:0] ones(input [3:0] b);
+    ones = {&b, (b[0] ^ b[1] ^ b[2] ^ b[3]) ? (b[0] & b[1]) | (b[2] & b[3]) : (|b) & !(&b), ^b};
+  endfunction
+
+  integer n;
+  reg [CB-1:0] idle_sum;
+  always @* begin
+    idle_sum = {{(CB - 3) {1'b0}}, ones(idle[3:0])};
+    for (n = 1; n < FOURS; n = n + 1) begin
+      idle_sum = idle_sum + {{(CB - 3) {1'b0}}, ones(idle[4*n+:4])};
     end
   end
 
-  reg  [7:0] idle_q;
-  reg  [7:0] count_q;
-  reg  [7:0] nz_q;
-  // idle times kernel modules, at most 128: adders, for a multiplier would take one from the array
-  wire [7:0] gated;
+  reg [CB-1:0] idle_q;
+  reg [CB-1:0] count_q;
+  reg [  ZW:0] nz_q;
+  // idle times kernel modules: adders, for a multiplier would take one from the array
   genvar b;
   generate
     for (b = 0; b <= ZW; b = b + 1) begin : g_times
-      wire [7:0] part = nz_q[b] ? idle_q << b : 8'd0;
-      wire [7:0] sum;
+      wire [CB-1:0] part = nz_q[b] ? idle_q << b : {CB{1'b0}};
+      wire [CB-1:0] sum;
       if (b == 0) begin : g_first
         assign sum = part;
+      end else if (b == 1 && ZW == 1) begin : g_either
+        assign sum = g_times[b-1].sum | part;  // one or two
       end else begin : g_next
         assign sum = g_times[b-1].sum + part;
       end
     end
   endgenerate
-  assign gated = g_times[ZW].sum;
 
+  reg [CB-1:0] issued;
+  reg [CB-1:0] gated;
+  assign macs_issued = {{(8 - CB) {1'b0}}, issued};
+  assign macs_gated  = {{(8 - CB) {1'b0}}, gated};
   always @(posedge clk) begin
     if (rst) begin
-      idle_q      <= 8'd0;
-      count_q     <= 8'd0;
-      nz_q        <= 8'd0;
-      macs_issued <= 8'd0;
-      macs_gated  <= 8'd0;
+      idle_q  <= {CB{1'b0}};
+      count_q <= {CB{1'b0}};
+      nz_q    <= {(ZW + 1) {1'b0}};
+      issued  <= {CB{1'b0}};
+      gated   <= {CB{1'b0}};
     end else begin
-      idle_q      <= idle;
-      count_q     <= tap_on ? lane_count : 8'd0;
-      nz_q        <= !tap_on ? 8'd0 : dw ? 8'd1 : kernels;
-      macs_issued <= count_q;
-      macs_gated  <= gated;
+      idle_q  <= idle_sum;
+      count_q <= tap_on ? lane_count[CB-1:0] : {CB{1'b0}};
+      nz_q    <= !tap_on ? {(ZW + 1) {1'b0}} : dw ? {{ZW{1'b0}}, 1'b1} : kernels[ZW:0];
+      issued  <= count_q;
+      gated   <= g_times[ZW].sum;
     end
   end
 
-  wire unused = &{1'b0, pos, nz_q};
+  wire unused = &{1'b0, pos, lane_count, kernels};
 
 endmodule
 

@@ -10,6 +10,8 @@
 // neighbours, one stage a bit; the stages of the read also move a 16-byte slot to another place,
 // which is all that an unpooled line needs. A job with its place in the output map follows the
 // last bytes of a group (depthwise: a row) to the write-back.
+// With PAIR the banks are as wide as two stripes: those of places z and z + N_Z / 2 share no bank,
+// and two depthwise rows come and go together.
 // Handshake: room must be checked before sums are sent to the post lanes, and reserved (room,
 // take); the write-back frees what it has read (release). The input never waits. Read data follow
 // rd_en by a cycle and stay until the next one.
@@ -23,6 +25,8 @@ module collector #(
     parameter N_Z = 4,
     // bytes of a word that is read
     parameter PATH = 64,
+    // 1: an entry of a depthwise layer is two rows, and both are read at once
+    parameter PAIR = 0,
     // width of a job
     parameter JW = 64,
     // stripes a channel has place for
@@ -35,41 +39,42 @@ module collector #(
     parameter PB = $clog2(PATH)
 ) (
     // clock and synchronous reset; restart empties the counters at the start of a layer
-    input  wire              clk,
-    input  wire              rst,
-    input  wire              restart,
+    input  wire                      clk,
+    input  wire                      rst,
+    input  wire                      restart,
     // layer: depthwise rows, one entry at a time
-    input  wire              dw,
+    input  wire                      dw,
     // bytes of the post lanes, position of the first, end of the group, its job
-    input  wire              in_valid,
-    input  wire [   L*8-1:0] in_byte,
-    input  wire [       5:0] in_pos,
-    input  wire              in_end,
-    input  wire [    JW-1:0] in_job,
+    input  wire                      in_valid,
+    input  wire [           L*8-1:0] in_byte,
+    input  wire [               5:0] in_pos,
+    input  wire                      in_end,
+    input  wire [            JW-1:0] in_job,
     // room for one more row (depthwise) or group
-    output wire              room,
-    input  wire              take,
+    output wire                      room,
+    input  wire                      take,
     // write-back: jobs in order; a row or group was read
-    output wire              job_valid,
-    input  wire              job_ready,
-    output wire [    JW-1:0] job,
-    output wire [    EW-1:0] job_entry,
-    input  wire              release_one,
+    output wire                      job_valid,
+    input  wire                      job_ready,
+    output wire [            JW-1:0] job,
+    output wire [            EW-1:0] job_entry,
+    input  wire                      release_one,
     // word to read of an entry; byte i of it comes as byte i xor 8 * rd_turn
-    input  wire              rd_en,
-    input  wire [    EW-1:0] rd_entry,
-    input  wire [       1:0] rd_word,
-    input  wire [       2:0] rd_turn,
-    output wire [8*PATH-1:0] rd_data,
+    input  wire                      rd_en,
+    input  wire [            EW-1:0] rd_entry,
+    input  wire [               1:0] rd_word,
+    input  wire [               2:0] rd_turn,
+    output wire [8*(PATH<<PAIR)-1:0] rd_data,
     // nothing taken
-    output wire              idle
+    output wire                      idle
 );
 
   // depthwise: as many bytes come as the path is wide, on the lanes of their places in the row
   localparam integer LD = (L < PATH) ? L : PATH;
   localparam integer QB = $clog2(LD / N_Y);
   localparam integer ENTRIES = N_Z * DEPTH;
-  localparam [EW:0] ROWS_MAX = ENTRIES[EW:0];
+  localparam integer ROWS_I = ENTRIES >> PAIR;
+  localparam [EW:0] ROWS_MAX = ROWS_I[EW:0];
   localparam integer YB = $clog2(N_Y);
   localparam integer CB = 6 - YB;  // bits of a chunk's number in a stripe
   localparam integer WB = PB - YB;  // bits of a chunk's number in a word
@@ -105,10 +110,26 @@ module collector #(
   assign idle = used == {(EW + 1) {1'b0}};
 
   wire [DW-1:0] flip = 1;
-  reg [EW-1:0] wentry;
-  reg [EW-1:0] jentry;
-  wire [EW-1:0] wnext = dw ? wentry + {{(EW - 1) {1'b0}}, 1'b1} : {wentry[EW-1:ZW] ^ flip, {ZW{1'b0}}};
-  wire [EW-1:0] jnext = dw ? jentry + {{(EW - 1) {1'b0}}, 1'b1} : {jentry[EW-1:ZW] ^ flip, {ZW{1'b0}}};
+  reg  [EW-1:0] wentry;
+  reg  [EW-1:0] jentry;
+  wire [EW-1:0] wnext_dw, jnext_dw;
+  generate
+    if (PAIR != 0) begin : g_two
+      // the upper bit of the place belongs to the second row
+      wire [EW-2:0] wcount = {wentry[EW-1:ZW], wentry[ZW-2:0]} + {{(EW - 2) {1'b0}}, 1'b1};
+      wire [EW-2:0] jcount = {jentry[EW-1:ZW], jentry[ZW-2:0]} + {{(EW - 2) {1'b0}}, 1'b1};
+      assign wnext_dw = {wcount[EW-2:ZW-1], 1'b0, wcount[ZW-2:0]};
+      assign jnext_dw = {jcount[EW-2:ZW-1], 1'b0, jcount[ZW-2:0]};
+      if (FEW == 0) begin : g_illegal_pair
+        ILLEGAL_PAIR_NEEDS_128_LANES u_illegal ();
+      end
+    end else begin : g_one
+      assign wnext_dw = wentry + {{(EW - 1) {1'b0}}, 1'b1};
+      assign jnext_dw = jentry + {{(EW - 1) {1'b0}}, 1'b1};
+    end
+  endgenerate
+  wire [EW-1:0] wnext = dw ? wnext_dw : {wentry[EW-1:ZW] ^ flip, {ZW{1'b0}}};
+  wire [EW-1:0] jnext = dw ? jnext_dw : {jentry[EW-1:ZW] ^ flip, {ZW{1'b0}}};
 
   always @(posedge clk) begin
     if (rst || restart) begin
@@ -182,7 +203,7 @@ module collector #(
       wire [5:0] to_p = B ^ wz_bank;  // depthwise: chunk of the row, lower bits
       wire [5:0] from_p = B ^ rz;
       wire hit_z = ((B ^ wchunk) & FINE[5:0]) == 6'd0;
-      wire hit_p = to_p >> QB == (wchunk & BANK_MASK) >> QB && (FEW == 0 || to_p >> CB == 6'd0);
+      wire hit_p = PAIR != 0 || (to_p >> QB == (wchunk & BANK_MASK) >> QB && (FEW == 0 || to_p >> CB == 6'd0));
       wire [5:0] wplace;
       wire [5:0] rplace;
       if (FEW != 0) begin : g_by_chunk
@@ -231,7 +252,7 @@ module collector #(
       end
     end
   endgenerate
-  assign rd_data = g_out[FIRST].bytes[8*PATH-1:0];
+  assign rd_data = g_out[FIRST].bytes[8*(PATH<<PAIR)-1:0];
 
   // the FIFO has a place for each entry, so it never refuses
   wire unused = &{1'b0, job_in_ready, job_count, turn, wchunk, wmask, rchunk, g_out[FIRST].bytes};

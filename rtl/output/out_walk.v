@@ -19,6 +19,8 @@ module out_walk #(
     parameter N_Z  = 4,
     // bytes of a word of the AI RAM
     parameter PATH = 64,
+    // 1: a depthwise job may be of two rows
+    parameter PAIR = 0,
     // width of a collector entry number
     parameter EW   = 3,
     // derived, not to be set: width of a bank number, of a byte's number in a word; slots of a word
@@ -34,7 +36,7 @@ module out_walk #(
     input  wire [           1:0] wide,
     // the word's description is taken
     input  wire                  move,
-    // jobs: first entry, first channel, channels, origin, size in the computed grid
+    // jobs: first entry, first channel, channels (depthwise: rows), origin, size in the computed grid
     input  wire                  job_valid,
     output wire                  job_ready,
     input  wire [        EW-1:0] job_entry,
@@ -59,6 +61,8 @@ module out_walk #(
     output reg  [           6:0] r_count,
     // depthwise row: slots that hold pixels
     output reg  [        NS-1:0] r_slots,
+    // it has a second row, which goes to the next row of the AI RAM
+    output reg                   r_two,
     // for pool_line
     output reg  [           4:0] r_width,
     output reg  [           1:0] r_below,
@@ -103,6 +107,7 @@ module out_walk #(
   reg [2:0] last;  // steps of a part, minus one
   reg [1:0] part;
   reg [2:0] step;
+  reg rows_two;
 
   wire right_edge = {1'b0, job_gx} + {4'd0, job_width} == desc[`DESC_KW];
   wire bottom_edge = {1'b0, job_gy} + {7'd0, job_lines} == desc[`DESC_KH];
@@ -163,6 +168,7 @@ module out_walk #(
       x_0        <= job_gx >> fl;
       width      <= job_width;
       o_width    <= s1 ? (right_edge ? job_width : job_width - 7'd1) : job_width >> fl;
+      rows_two   <= PAIR != 0 && dwrow && job_nz[1];
       lines_m1   <= job_m1[1:0];
       last       <= job_last;
       part       <= 2'd0;
@@ -210,7 +216,10 @@ module out_walk #(
     end
   endgenerate
   always @(posedge clk) begin
-    if (rd_en) r_slots <= slots;
+    if (rd_en) begin
+      r_slots <= slots;
+      r_two   <= rows_two;
+    end
   end
 
   assign idle = !job_valid && !valid;

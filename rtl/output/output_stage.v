@@ -47,7 +47,12 @@ module output_stage #(
   // stripes that a channel of the collector holds: two groups, and depthwise rows for as long as an
   // issue takes to get here
   localparam integer ROWS = (L < 16) ? 8 : 16;
-  localparam integer DEPTH = (N_Z >= ROWS / 2) ? 2 : ROWS / N_Z;
+  // a path of 128 bytes and as many lanes: depthwise rows by twos
+  localparam integer PAIR = (PATH > 64 && L > 64) ? 1 : 0;
+  localparam integer ALL = (PAIR != 0) ? 64 : ROWS;
+  localparam integer DEPTH = (N_Z >= ALL / 2) ? 2 : ALL / N_Z;
+  // the collector's words are parts of a row
+  localparam integer WORD = (PATH > 64) ? 64 : PATH;
   localparam EW = ZW + $clog2(DEPTH);
 
   wire job_valid, job_ready, release_one, collector_idle, writeback_idle;
@@ -56,13 +61,14 @@ module output_stage #(
   wire rd_en;
   wire [1:0] rd_word;
   wire [2:0] rd_turn;
-  wire [8*PATH-1:0] rd_data;
+  wire [8*(WORD<<PAIR)-1:0] rd_data;
   assign idle = collector_idle && writeback_idle;
 
   collector #(
       .N_Y  (N_Y),
       .N_Z  (N_Z),
-      .PATH (PATH),
+      .PATH (WORD),
+      .PAIR (PAIR),
       .JW   (`JOB_BITS),
       .DEPTH(DEPTH)
   ) u_collect (
@@ -93,6 +99,7 @@ module output_stage #(
   write_back #(
       .N_Z (N_Z),
       .PATH(PATH),
+      .PAIR(PAIR),
       .EW  (EW)
   ) u_write (
       .clk(clk),
@@ -120,6 +127,12 @@ module output_stage #(
       .writeback_gnt(writeback_gnt),
       .idle(writeback_idle)
   );
+
+  generate
+    if (PATH != 16 && PATH != 32 && PATH != 64 && PATH != 128) begin : g_illegal_path
+      ILLEGAL_PATH_16_32_64_128 u_illegal ();
+    end
+  endgenerate
 
 endmodule
 

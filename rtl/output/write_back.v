@@ -19,11 +19,15 @@ module write_back #(
     parameter N_Z  = 4,
     // bytes of a word of the AI RAM
     parameter PATH = 64,
+    // 1: the collector gives two depthwise rows at once
+    parameter PAIR = 0,
     // width of a collector entry number
     parameter EW   = 3,
-    // derived, not to be set: widths of a bank number, of a byte's number in a word
+    // derived, not to be set: widths of a bank number, of a byte's number in a word; bytes that
+    // the collector gives
     parameter ZW   = $clog2(N_Z),
-    parameter PB   = $clog2(PATH)
+    parameter PB   = $clog2(PATH),
+    parameter RW   = (PATH > 64) ? 64 << PAIR : PATH
 ) (
     // clock and synchronous reset
     input  wire                  clk,
@@ -46,23 +50,26 @@ module write_back #(
     output wire [        EW-1:0] rd_entry,
     output wire [           1:0] rd_word,
     output wire [           2:0] rd_turn,
-    input  wire [    8*PATH-1:0] rd_data,
+    input  wire [      8*RW-1:0] rd_data,
     // AI RAM write port
     output reg                   writeback_req,
-    output reg  [       20-PB:0] writeback_word,
-    output reg  [      PATH-1:0] writeback_be,
-    output reg  [    8*PATH-1:0] writeback_data,
+    output wire [       20-PB:0] writeback_word,
+    output wire [      PATH-1:0] writeback_be,
+    output wire [    8*PATH-1:0] writeback_data,
     input  wire                  writeback_gnt,
     // nothing in flight
     output wire                  idle
 );
 
-  localparam integer NS = PATH / 16;  // slots of a word
-  localparam integer OUT = (PATH == 16) ? 8 : 16;  // pooled pixels at a time
+  // what the pools and a line make at a time lies in one row: of 128 bytes a row is half a word
+  localparam integer WORD = (PATH > 64) ? 64 : PATH;
+  localparam integer WB = $clog2(WORD);
+  localparam integer NS = WORD / 16;  // slots of it
+  localparam integer OUT = (WORD == 16) ? 8 : 16;  // pooled pixels at a time
   localparam integer RB = $clog2(OUT);
-  localparam integer PAIR_I = (PATH == 16) ? 16 : 32;
-  localparam [PB:0] SLOT = 16;
-  localparam [PB:0] PAIR = PAIR_I[PB:0];
+  localparam integer HALF_I = (WORD == 16) ? 16 : 32;
+  localparam [WB:0] SLOT = 16;
+  localparam [WB:0] HALF = HALF_I[WB:0];
 
   wire dwrow = desc[`DESC_MODE] == `MODE_DWROW;
   wire [1:0] wide = dwrow ? desc[`DESC_OP] : desc[`DESC_SWL] == 3'd4 ? 2'd0 :
@@ -79,11 +86,13 @@ module write_back #(
   wire [5:0] r_at;
   wire [6:0] r_count;
   wire [NS-1:0] r_slots;
+  wire r_two;
   wire [4:0] r_width;
   wire [1:0] r_below;
   out_walk #(
       .N_Z (N_Z),
-      .PATH(PATH),
+      .PATH(WORD),
+      .PAIR(PAIR),
       .EW  (EW)
   ) u_walk (
       .clk        (clk),
@@ -112,6 +121,7 @@ module write_back #(
       .r_at       (r_at),
       .r_count    (r_count),
       .r_slots    (r_slots),
+      .r_two      (r_two),
       .r_width    (r_width),
       .r_below    (r_below),
       .idle       (walk_idle)
@@ -120,14 +130,14 @@ module write_back #(
   // ---- pooled: four cycles more
   wire [8*OUT-1:0] pooled;
   pool_line #(
-      .PATH(PATH)
+      .PATH(WORD)
   ) u_pool (
       .clk   (clk),
       .en    (move),
       .pool  (pool),
       .narrow(wide == 2'd0),
       .sgn   (desc[`DESC_SOUT]),
-      .word  (rd_data),
+      .word  (rd_data[8*WORD-1:0]),
       .last  (!r_valid || r_out),
       .width (r_width),
       .below (r_below),
@@ -175,25 +185,54 @@ module write_back #(
   wire [14:0] w_row = plain ? r_row : p_row;
   wire [5:0] w_at = plain ? r_at : p_at;
   wire [20:0] w_byte = {w_row, w_at};
-  wire [PB:0] w_from = {1'b0, w_at[PB-1:0]};
+  wire [WB:0] w_from = {1'b0, w_at[WB-1:0]};
   wire [6:0] w_count = plain ? r_count : {2'd0, p_count};
-  wire [PB:0] w_to = w_from + w_count[PB:0];
-  wire w_cross = w_to[PB] && w_to[PB-1:0] != {PB{1'b0}};
-  wire [PATH-1:0] from_here = {PATH{1'b1}} << w_at[PB-1:0];
-  wire [PATH-1:0] not_yet = {PATH{1'b1}} << w_to[PB-1:0];  // bytes that begin at the end
+  wire [WB:0] w_to = w_from + w_count[WB:0];
+  wire w_cross = w_to[WB] && w_to[WB-1:0] != {WB{1'b0}};
+  wire [WORD-1:0] from_here = {WORD{1'b1}} << w_at[WB-1:0];
+  wire [WORD-1:0] not_yet = {WORD{1'b1}} << w_to[WB-1:0];  // bytes that begin at the end
   wire [NS-1:0] slots = r_slots | {NS{!dwrow}};
-  wire [PATH-1:0] be;
+  wire [WORD-1:0] be;
   generate
-    for (s = 0; s < PATH; s = s + 1) begin : g_be
+    for (s = 0; s < WORD; s = s + 1) begin : g_be
       // a depthwise word may hold several lines: the first one's enables for each that there is
       wire up_to = (dwrow && wide == 2'd0) ? !not_yet[s%16] || w_to >= SLOT :
-          (dwrow && wide == 2'd1) ? !not_yet[s%32] || w_to >= PAIR : !not_yet[s] || w_to[PB];
+          (dwrow && wide == 2'd1) ? !not_yet[s%32] || w_to >= HALF : !not_yet[s] || w_to[WB];
       assign be[s] = from_here[s] && up_to && slots[s/16];
     end
   endgenerate
 
+  reg [20-WB:0] row_word;
+  reg [WORD-1:0] row_be;
+  reg [8*WORD-1:0] row_data;
+  assign writeback_word = row_word[20-WB:PB-WB];
+  generate
+    if (PATH > WORD) begin : g_halves
+      wire both;
+      assign writeback_be = {row_be & {WORD{row_word[0] || both}}, row_be & {WORD{!row_word[0]}}};
+      if (PAIR != 0) begin : g_two
+        reg [8*WORD-1:0] above;
+        reg two;
+        always @(posedge clk) begin
+          if (move && w_valid) begin
+            above <= rd_data[8*RW-1-:8*WORD];
+            two   <= plain && r_two;
+          end
+        end
+        assign both = two;
+        assign writeback_data = {two ? above : row_data, row_data};
+      end else begin : g_row
+        assign both = 1'b0;
+        assign writeback_data = {2{row_data}};
+      end
+    end else begin : g_whole
+      assign writeback_be   = row_be;
+      assign writeback_data = row_data;
+    end
+  endgenerate
+
   reg more;  // the line goes on in the next word
-  reg [PATH-1:0] next_be;
+  reg [WORD-1:0] next_be;
   assign move = !writeback_req || (writeback_gnt && !more);
 
   always @(posedge clk) begin
@@ -211,20 +250,20 @@ module write_back #(
   always @(posedge clk) begin
     if (move) begin
       if (w_valid) begin
-        writeback_word <= w_byte[20:PB];
-        writeback_be   <= be;
-        next_be        <= ~not_yet;
-        writeback_data <= plain ? rd_data : {(PATH / OUT) {g_turn[RB].bytes}};
+        row_word <= w_byte[20:WB];
+        row_be   <= be;
+        next_be  <= ~not_yet;
+        row_data <= plain ? rd_data[8*WORD-1:0] : {(WORD / OUT) {g_turn[RB].bytes}};
       end
     end else if (writeback_gnt) begin
-      writeback_word <= writeback_word + {{(20 - PB) {1'b0}}, 1'b1};
-      writeback_be   <= next_be;
+      row_word <= row_word + {{(20 - WB) {1'b0}}, 1'b1};
+      row_be   <= next_be;
     end
   end
 
   assign idle = walk_idle && !r_valid && tag_valid == {TAGS{1'b0}} && !writeback_req;
 
-  wire unused = &{1'b0, desc, w_count, w_byte};
+  wire unused = &{1'b0, desc, w_count, w_byte, r_two};
 
 endmodule
 

@@ -3,9 +3,9 @@
 // column_skew: delays an issue for the nine columns of the array, column t by t cycles.
 //
 // How it works: column t adds its products to the sums of column t - 1 a cycle later, so it reads
-// its memories t cycles after column 0, and uses its control a cycle after that. Column 0 is not
-// delayed here. What lane_ctrl works out arrives a cycle after the issue; what it leaves alone is
-// kept for that cycle.
+// its memories t cycles after column 0: the tile buffer, a cycle later the weights, whose memory has
+// no second register, and another cycle later it uses its control. What lane_ctrl works out arrives
+// a cycle after the issue; what it leaves alone is kept for that cycle.
 // Handshake: none, a fixed pipeline.
 `resetall
 `timescale 1ns / 1ps
@@ -38,19 +38,20 @@ module column_skew #(
     input  wire [             L-1:0] lane_top,
     input  wire [             L-1:0] lane_bot,
     input  wire [               7:0] lane_count,
-    // columns: read enables, tile entries, weight rows; control a cycle later
+    // columns: read enables, tile entries; a cycle later those of the weights; a cycle later control
     output wire [               8:0] re,
     output wire [          9*TA-1:0] entry,
+    output wire [               8:0] wre,
     output wire [          9*WA-1:0] wrow,
     output wire [9*`COLUMN_BITS-1:0] control
 );
 
   localparam CW = `COLUMN_BITS;
 
-  reg [8:1] re_q;
+  reg [9:1] re_q;
   reg [8*TA-1:0] entry_q;
-  reg [8*WA-1:0] wrow_q;
-  reg [8*CW-1:0] control_q;
+  reg [9*WA-1:0] wrow_q;
+  reg [9*CW-1:0] control_q;
   reg [`COLUMN_BITS-5*L-9:0] kept;  // wsel, pos, taps and kernels, below the lanes' count
 
   wire [7:0] kernels = {{(7 - ZW) {1'b0}}, issue_nz};
@@ -65,22 +66,23 @@ module column_skew #(
   };
   always @(posedge clk) begin
     if (rst) begin
-      re_q      <= 8'd0;
-      control_q <= {8 * CW{1'b0}};
+      re_q      <= 9'd0;
+      control_q <= {9 * CW{1'b0}};
     end else begin
-      re_q      <= {re_q[7:1], issue_valid};
-      control_q <= {control_q[7*CW-1:0], control_0};
+      re_q      <= {re_q[8:1], issue_valid};
+      control_q <= {control_q[8*CW-1:0], control_0};
     end
   end
   always @(posedge clk) begin
     entry_q <= {entry_q[7*TA-1:0], issue_entry};
-    wrow_q  <= {wrow_q[7*WA-1:0], issue_wrow};
+    wrow_q  <= {wrow_q[8*WA-1:0], issue_wrow};
   end
 
-  assign re      = {re_q, issue_valid};
+  assign re      = {re_q[8:1], issue_valid};
+  assign wre     = re_q;
   assign entry   = {entry_q, issue_entry};
-  assign wrow    = {wrow_q, issue_wrow};
-  assign control = {control_q, control_0};
+  assign wrow    = wrow_q;
+  assign control = control_q;
 
 endmodule
 

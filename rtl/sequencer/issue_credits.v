@@ -4,9 +4,10 @@
 //
 // How it works: an issue needs its tile entry and its weight row. The sums of a group's last step
 // (depthwise: of every issue) go on to the post lanes, so it needs the parameters, the activation
-// table and room in the collector too. Resources are checked at the start of a sweep over a stripe's pixels. Entries and
-// weight rows are released when their last use was issued, delayed by the nine cycles after which
-// the last column of the array has read them. While a stream keeps its weights no row is released,
+// table and room in the collector too. Resources are checked at the start of a sweep over a
+// stripe's pixels. Entries and weight rows are released when their last use was issued, delayed by
+// the nine or ten cycles after which the last column of the array has read them. While a stream
+// keeps its weights no row is released,
 // and each inference begins at the first one's rows.
 // Handshake: go is combinational; the array never waits. All counts run modulo their width.
 `resetall
@@ -40,7 +41,7 @@ module issue_credits #(
     input  wire                  reuse,
     output wire                  repeats,
     output reg  [        WW-1:0] net_base,
-    // the present issue, see loop_nest
+    // the present issue (two: of two entries), see loop_nest
     input  wire                  running,
     input  wire [        TW-1:0] entry,
     input  wire [        WW-1:0] use_wrow,
@@ -48,7 +49,8 @@ module issue_credits #(
     input  wire [          10:0] pass_chan,
     input  wire                  step_last,
     input  wire                  sweep_first,
-    input  wire                  release_tile,
+    input  wire                  two,
+    input  wire [           1:0] release_tile,
     input  wire [           1:0] release_wrows,
     output wire                  go,
     output wire [       PRW-1:0] use_prow,
@@ -78,7 +80,7 @@ module issue_credits #(
   wire [TW-1:0] tile_diff = tile_filled - entry;
   wire [WW-1:0] wrow_diff = wrow_filled - use_wrow;
   wire [PRW-1:0] prow_diff = prow_filled - use_prow;
-  wire tile_ok = tile_diff != {TW{1'b0}} && !tile_diff[TW-1];
+  wire tile_ok = tile_diff != {TW{1'b0}} && !tile_diff[TW-1] && !(two && tile_diff == {{(TW - 1) {1'b0}}, 1'b1});
   wire wrow_ok = wrow_diff != {WW{1'b0}} && !wrow_diff[WW-1];
   wire prow_ok = act_ready && prow_diff != {PRW{1'b0}} && !prow_diff[PRW-1];
   wire fresh = sweep_first || fc_mode;  // resources are checked once a sweep
@@ -99,22 +101,22 @@ module issue_credits #(
   reg [WW-1:0] wrow_used;
   assign repeats = reuse && desc[`DESC_FIRST];
   assign wrow_freed = keep ? net_base : wrow_used;
-  reg [  DLY-1:0] rel_tile_q;
-  reg [2*DLY-1:0] rel_wrow_q;
+  reg [2*DLY-1:0] rel_tile_q;
+  reg [2*DLY+1:0] rel_wrow_q;
   always @(posedge clk) begin
     if (rst) begin
-      rel_tile_q <= {DLY{1'b0}};
-      rel_wrow_q <= {(2 * DLY) {1'b0}};
+      rel_tile_q <= {(2 * DLY) {1'b0}};
+      rel_wrow_q <= {(2 * DLY + 2) {1'b0}};
       tile_freed <= {TW{1'b0}};
       wrow_used  <= {WW{1'b0}};
       net_base   <= {WW{1'b0}};
     end else begin
-      rel_tile_q <= {rel_tile_q[DLY-2:0], release_tile};
-      rel_wrow_q <= {rel_wrow_q[2*DLY-3:0], release_wrows};
-      tile_freed <= tile_freed + {{(TW - 1) {1'b0}}, rel_tile_q[DLY-1]};
+      rel_tile_q <= {rel_tile_q[2*DLY-3:0], release_tile};
+      rel_wrow_q <= {rel_wrow_q[2*DLY-1:0], release_wrows};
+      tile_freed <= tile_freed + {{(TW - 2) {1'b0}}, rel_tile_q[2*DLY-1-:2]};
       // rows that were used for good; all are read before an inference ends
       wrow_used  <= (start && repeats) ? net_base :
-          wrow_used + {{(WW - 2) {1'b0}}, rel_wrow_q[2*DLY-1-:2]};
+          wrow_used + {{(WW - 2) {1'b0}}, rel_wrow_q[2*DLY+1-:2]};
       net_base <= keep ? net_base : wrow_used;
     end
   end

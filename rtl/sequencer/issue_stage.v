@@ -46,6 +46,8 @@ module issue_stage #(
     input  wire                  seg_last,
     input  wire                  line_last,
     input  wire                  group_end,
+    input  wire                  two,
+    input  wire                  two_last,
     input  wire [       PRW-1:0] use_prow,
     // memories
     output reg                   issue_valid,
@@ -64,6 +66,8 @@ module issue_stage #(
     output reg                   issue_bot,
     output reg  [           1:0] issue_bslot,
     output reg  [          ZW:0] issue_nz,
+    output reg                   issue_two,
+    output reg                   issue_two_bot,
     // sums
     output wire [ `TAG_BITS-1:0] issue_tag
 );
@@ -131,7 +135,10 @@ module issue_stage #(
       issue_top <= dwrow_mode ? line == 10'd0 : dwst_mode ? stripe_gy == 9'd0 : y_now == 10'd0;
       issue_bot <= dwrow_mode ? line_last : dwst_mode ? y_last_hit : y_now == n_h - 10'd1;
       issue_bslot <= y_last_off[1:0];
-      issue_nz <= dw ? N_Z[ZW:0] : fc_mode ? {{ZW{1'b0}}, 1'b1} : nz;
+      issue_two <= two;
+      issue_two_bot <= two_last;
+      // depthwise: rows
+      issue_nz <= dw ? {{(ZW - 1) {1'b0}}, two, !two} : fc_mode ? {{ZW{1'b0}}, 1'b1} : nz;
       idx_q <= fc_mode ? 6'd0 : idx;
       first_q <= step == 18'd0;
       last_q <= step_last;

@@ -17,11 +17,12 @@ module lane_ctrl #(
     // array: pixels and output channels
     parameter N_Y = 4,
     parameter N_Z = 4,
-    // lanes of a depthwise layer
-    parameter LD  = N_Y * N_Z,
+    // lanes of a depthwise row; 1: those from 64 on are a second row
+    parameter LD = N_Y * N_Z,
+    parameter PAIR = 0,
     // derived, not to be set: lanes and width of a bank number
-    parameter L   = N_Y * N_Z,
-    parameter ZW  = $clog2(N_Z)
+    parameter L = N_Y * N_Z,
+    parameter ZW = $clog2(N_Z)
 ) (
     // clock and synchronous reset
     input  wire         clk,
@@ -44,6 +45,9 @@ module lane_ctrl #(
     input  wire         issue_bot,
     input  wire [  1:0] issue_bslot,
     input  wire [ ZW:0] issue_nz,
+    // there is a second depthwise row, at the lower edge
+    input  wire         issue_two,
+    input  wire         issue_two_bot,
     // per lane: counts, padding left, right, above, below
     output reg  [L-1:0] valid,
     output reg  [L-1:0] left,
@@ -69,6 +73,7 @@ module lane_ctrl #(
   reg [7:0] at;
   reg [6:0] jj;
   reg [3:0] slot;
+  reg second;
   integer i;
 
   always @* begin
@@ -82,19 +87,21 @@ module lane_ctrl #(
     at         = 8'd0;
     jj         = 7'd0;
     slot       = 4'd0;
+    second     = 1'b0;
     if (issue_valid) begin
       for (i = 0; i < L; i = i + 1) begin
-        at = dw ? ({2'b00, issue_pos} & ~LANES_M1) + i[7:0] :
+        second = PAIR != 0 && dw && i >= 64;
+        at = second ? {2'b00, i[5:0]} : dw ? ({2'b00, issue_pos} & ~LANES_M1) + i[7:0] :
             {2'b00, issue_pos} + {4'd0, i[3:0] & (N_Y[3:0] - 4'd1)};
         jj = at[6:0] & mask;
         slot = at[7:4] >> (swl - 3'd4);
         // beyond the 64 positions of a row there is nothing; slots counts the rows in use
-        next_valid[i] = (!single || i == 0) && !at[6] && !at[7] && jj < issue_wlim && (!dw || slot < {1'b0, issue_slots}) &&
+        next_valid[i] = (!single || i == 0) && (!second || issue_two) && !at[6] && !at[7] && jj < issue_wlim && (!dw || slot < {1'b0, issue_slots}) &&
             (dw ? at >> DB == {2'b00, issue_pos} >> DB : (i / N_Y) < {{(31 - ZW) {1'b0}}, issue_nz});
         next_left[i] = issue_left && jj == 7'd0;
         next_right[i] = issue_right && jj == {1'b0, issue_rpos};
-        next_top[i] = issue_top && (!by_slot || slot == 4'd0);
-        next_bot[i] = issue_bot && (!by_slot || slot == {2'b00, issue_bslot});
+        next_top[i] = issue_top && !second && (!by_slot || slot == 4'd0);
+        next_bot[i] = second ? issue_two_bot : issue_bot && (!by_slot || slot == {2'b00, issue_bslot});
         next_count = next_count + {7'd0, next_valid[i]};
       end
     end
@@ -118,6 +125,8 @@ module lane_ctrl #(
       bot   <= next_bot;
     end
   end
+
+  wire unused = &{1'b0, issue_two, issue_two_bot};
 
 endmodule
 

@@ -6,7 +6,8 @@
 // the stripe. Depthwise layers without pooling walk AI RAM rows instead (channel group > line >
 // row), and every issue is a finished sum; depthwise layers with pooling walk stripe > channel. A
 // fully connected layer walks neuron > step. The outputs describe the present issue: the tile
-// entry and the weight row it reads, its place in the nest, and what it is the last use of.
+// entry and the weight row it reads, its place in the nest, and what it is the last use of. With PAIR
+// an issue takes two depthwise lines of a row each, where both lie in one word of the output.
 // Handshake: start with a stable descriptor; `go` makes the present issue and moves on; running
 // until the last one is made, done a cycle later.
 `resetall
@@ -22,6 +23,8 @@ module loop_nest #(
     parameter TILE_ROWS = 32,
     parameter WBUF_ROWS = 1024,
     parameter TILE_W    = 64,
+    // 1: two depthwise rows an issue
+    parameter PAIR      = 0,
     // derived, not to be set: width of a tile entry counter, weight row counter, bank number
     parameter TW        = $clog2(TILE_ROWS) + 2,
     parameter WW        = $clog2(WBUF_ROWS) + 2,
@@ -65,8 +68,11 @@ module loop_nest #(
     output wire                  seg_last,
     output wire                  line_last,
     output wire                  group_end,
+    // with PAIR: the issue takes this line and the one below, which is the last one
+    output wire                  two,
+    output wire                  two_last,
     // entries and weight rows that are not needed after this issue (0 unless go)
-    output wire                  release_tile,
+    output wire [           1:0] release_tile,
     output wire [           1:0] release_wrows
 );
 
@@ -87,6 +93,9 @@ module loop_nest #(
   wire        held = desc[`DESC_HELD];
   wire [ 1:0] ip = desc[`DESC_IP];
   wire [ 4:0] irl = desc[`DESC_IRL];
+  wire [13:0] out_rows = desc[`DESC_OCS];
+  wire [14:0] dst = desc[`DESC_DST];
+  wire        out_first = dst[0];
   wire        taps_mode = mode == `MODE_TAPS;
   wire        dwrow_mode = mode == `MODE_DWROW;
   wire        fc_mode = mode == `MODE_FC;
@@ -158,7 +167,18 @@ module loop_nest #(
   wire row_end = dwrow_mode && sweep_done;
   assign seg_last  = seg == irl[3:0] - 4'd1 || irl == 5'd1;
   assign line_last = line == n_h - 10'd1;
-  wire rows_end = row_end && seg_last && line_last;
+  assign two_last  = line + 10'd1 == n_h - 10'd1;
+  wire rows_end = row_end && seg_last && (two ? two_last : line_last);
+  reg  out_odd;  // the row of the output where the channel begins
+  generate
+    if (PAIR != 0) begin : g_pair
+      // one channel a row, one row a line
+      assign two = dwrow_mode && ip == 2'd2 && irl == 5'd1 && out_odd == line[0] && !line_last;
+    end else begin : g_single
+      assign two = 1'b0;
+    end
+  endgenerate
+  wire [TW-1:0] entry_step = {{(TW - 2) {1'b0}}, two, !two};
   wire chan_last = chan_left <= {8'd0, g_in};
   wire all_end = dwrow_mode ? rows_end && chan_last : pass_end && stripe_last && blk_lastest;
 
@@ -176,9 +196,10 @@ module loop_nest #(
   assign stripe_next = go && pass_end && !stripe_last;
 
   // ---- release of entries and weight rows: with this issue their last use is made
-  assign     release_tile = go && (dwrow_mode ? row_end : fc_mode ?
+  wire release_entry = go && (dwrow_mode ? row_end : fc_mode ?
              (&step[5:0] || step_last) && (!held || grp == n_g - 11'd1) :
              step_end && (!held || grp_last));
+  assign release_tile = {release_entry && two, release_entry && !two};
   wire fc_word_last = wbank == {ZW{1'b1}} || (grp == n_g - 11'd1 && step_last);
   wire [10:0] chan_next = chan + {8'd0, g_in};
   // rows of the weight buffer that the channels up to here fill for good
@@ -213,6 +234,7 @@ module loop_nest #(
       chan          <= 11'd0;
       wbank         <= {ZW{1'b0}};
       dw_rows_freed <= 11'd0;
+      out_odd       <= 1'b0;
     end else begin
       done <= go && all_end;
       if (start) begin
@@ -227,6 +249,7 @@ module loop_nest #(
         chan          <= 11'd0;
         wbank         <= {ZW{1'b0}};
         dw_rows_freed <= 11'd0;
+        out_odd       <= out_first;
         entry         <= tile_filled;
         ebase         <= tile_filled;
         wblk          <= repeats ? net_base : wblk;
@@ -239,10 +262,11 @@ module loop_nest #(
         if (dwrow_mode) begin
           // channel group > line > row; every row is an entry
           if (row_end) begin
-            entry <= entry + {{(TW - 1) {1'b0}}, 1'b1};
-            ebase <= entry + {{(TW - 1) {1'b0}}, 1'b1};
+            entry <= entry + entry_step;
+            ebase <= entry + entry_step;
             seg <= seg_last ? 4'd0 : seg + 4'd1;
-            line <= !seg_last ? line : line_last ? 10'd0 : line + 10'd1;
+            line <= !seg_last ? line : rows_end ? 10'd0 : line + {8'd0, two, !two};
+            out_odd <= out_odd ^ (rows_end && out_rows[0]);
             chan <= rows_end ? chan_next : chan;
             dw_rows_freed <= rows_end ? dw_rows_upto : dw_rows_freed;
             if (all_end) begin
@@ -299,7 +323,7 @@ module loop_nest #(
     end
   end
 
-  wire unused = &{1'b0, desc, dw_rows_now, dw_chan_row, dw_rows_wide, pos_0};
+  wire unused = &{1'b0, desc, dw_rows_now, dw_chan_row, dw_rows_wide, pos_0, out_odd, out_rows, dst};
 
 endmodule
 

@@ -20,15 +20,16 @@ module sequencer #(
     // entries of the tile buffer and rows of the weight buffer (powers of two)
     parameter TILE_ROWS = 32,
     parameter WBUF_ROWS = 1024,
-    // bytes of a tile word, width of a parameter row counter
+    // bytes that the tile buffer gives at once (128: two entries), width of a parameter row counter
     parameter TILE_W    = 64,
     parameter PRW       = `PROW_BITS,
-    // derived, not to be set: lanes, those of a depthwise layer, widths of an entry number, of
+    // derived, not to be set: lanes, bytes of a tile word, lanes of a depthwise row, widths of an entry number, of
     // counters, of addresses, of a bank number
     parameter L         = N_Y * N_Z,
-    parameter LD        = (L < TILE_W) ? L : TILE_W,
+    parameter WORD      = (TILE_W > 64) ? 64 : TILE_W,
+    parameter LD        = (L < WORD) ? L : WORD,
     parameter TE        = $clog2(TILE_ROWS),
-    parameter TA        = TE + 6 - $clog2(TILE_W),
+    parameter TA        = TE + 6 - $clog2(WORD),
     parameter WA        = $clog2(WBUF_ROWS),
     parameter TW        = TE + 2,
     parameter WW        = WA + 2,
@@ -56,18 +57,22 @@ module sequencer #(
     output wire                      row_take,
     input  wire [           PRW-1:0] prow_filled,
     input  wire                      act_ready,
-    // columns: memories (words of the tile buffer); control a cycle later
+    // columns: memories (words of the tile buffer; a cycle later weights); control a cycle after them
     output wire [               8:0] column_re,
+    output wire [               8:0] column_wre,
     output wire [          9*TA-1:0] column_entry,
     output wire [          9*WA-1:0] column_wrow,
     output wire [9*`COLUMN_BITS-1:0] column_control,
-    // an issue was made, with its tag; why none was
+    // an issue was made, a cycle later its tag; why none was
     output wire                      issued,
-    output wire [     `TAG_BITS-1:0] issue_tag,
+    output reg                       tag_valid,
+    output reg  [     `TAG_BITS-1:0] tag,
     output wire                      wait_tile,
     output wire                      wait_weight,
     output wire                      wait_output
 );
+
+  localparam PAIR = (TILE_W > 64) ? 1 : 0;
 
   // ---- where we are
   wire go, repeats;
@@ -84,15 +89,16 @@ module sequencer #(
   wire [ 8:0] stripe_gy;
   wire [6:0] pos, wlim;
   wire [2:0] slots;
-  wire sweep_done, step_last, seg_last, line_last, group_end, release_tile;
-  wire [1:0] release_wrows;
+  wire sweep_done, step_last, seg_last, line_last, group_end, two, two_last;
+  wire [1:0] release_tile, release_wrows;
 
   loop_nest #(
       .N_Y      (N_Y),
       .N_Z      (N_Z),
       .TILE_ROWS(TILE_ROWS),
       .WBUF_ROWS(WBUF_ROWS),
-      .TILE_W   (TILE_W)
+      .TILE_W   (WORD),
+      .PAIR     (PAIR)
   ) u_nest (
       .clk(clk),
       .rst(rst),
@@ -124,6 +130,8 @@ module sequencer #(
       .seg_last(seg_last),
       .line_last(line_last),
       .group_end(group_end),
+      .two(two),
+      .two_last(two_last),
       .release_tile(release_tile),
       .release_wrows(release_wrows)
   );
@@ -153,6 +161,7 @@ module sequencer #(
       .pass_chan(pass_chan),
       .step_last(step_last),
       .sweep_first(pos == 7'd0),
+      .two(two),
       .release_tile(release_tile),
       .release_wrows(release_wrows),
       .go(go),
@@ -171,17 +180,25 @@ module sequencer #(
   );
 
   // ---- the issue
+  wire issue_two, issue_two_bot;
   wire issue_valid, issue_left, issue_right, issue_top, issue_bot;
   wire [TE-1:0] issue_entry;
   wire [WA-1:0] issue_wrow;
   wire [ZW-1:0] issue_wsel;
   wire [5:0] issue_pos, issue_rpos;
-  wire [ 8:0] issue_taps;
-  wire [ 6:0] issue_wlim;
-  wire [ 2:0] issue_slots;
-  wire [ 1:0] issue_bslot;
+  wire [8:0] issue_taps;
+  wire [6:0] issue_wlim;
+  wire [2:0] issue_slots;
+  wire [1:0] issue_bslot;
   wire [ZW:0] issue_nz;
+  wire [`TAG_BITS-1:0] issue_tag;
   assign issued = issue_valid;
+  // the memories take two cycles
+  always @(posedge clk) begin
+    if (rst) tag_valid <= 1'b0;
+    else tag_valid <= issue_valid;
+  end
+  always @(posedge clk) tag <= issue_tag;
 
   issue_stage #(
       .N_Z(N_Z),
@@ -213,6 +230,8 @@ module sequencer #(
       .seg_last(seg_last),
       .line_last(line_last),
       .group_end(group_end),
+      .two(two),
+      .two_last(two_last),
       .use_prow(use_prow),
       .issue_valid(issue_valid),
       .issue_entry(issue_entry),
@@ -229,6 +248,8 @@ module sequencer #(
       .issue_bot(issue_bot),
       .issue_bslot(issue_bslot),
       .issue_nz(issue_nz),
+      .issue_two(issue_two),
+      .issue_two_bot(issue_two_bot),
       .issue_tag(issue_tag)
   );
 
@@ -240,9 +261,10 @@ module sequencer #(
   wire       dwrow_mode = mode == `MODE_DWROW;
 
   lane_ctrl #(
-      .N_Y(N_Y),
-      .N_Z(N_Z),
-      .LD (LD)
+      .N_Y (N_Y),
+      .N_Z (N_Z),
+      .LD  (LD),
+      .PAIR(PAIR)
   ) u_lanes (
       .clk(clk),
       .rst(rst),
@@ -261,6 +283,8 @@ module sequencer #(
       .issue_bot(issue_bot),
       .issue_bslot(issue_bslot),
       .issue_nz(issue_nz),
+      .issue_two(issue_two),
+      .issue_two_bot(issue_two_bot),
       .valid(lane_valid),
       .left(lane_left),
       .right(lane_right),
@@ -302,6 +326,7 @@ module sequencer #(
       .lane_count(lane_count),
       .re(column_re),
       .entry(column_entry),
+      .wre(column_wre),
       .wrow(column_wrow),
       .control(column_control)
   );

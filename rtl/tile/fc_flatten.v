@@ -4,7 +4,9 @@
 //
 // How it works: words arrive in c, y, x order. Element e of the vector belongs to reduction step
 // e / 9 and unit e mod 9; step s is byte s mod 64 of entry s / 64 of the tile buffer. Up to nine
-// bytes of the word at work are placed each cycle, one in each bank; a second word may wait.
+// bytes of the word at work go to the banks each cycle, one to each: they are rotated by the unit of
+// the first one, and those of the banks before it belong to the next step (place 0). A second word
+// may wait. What goes to the banks is registered.
 // Handshake: ready says that a word may be requested (sent: it was); it then comes with valid. An
 // entry is written only when it is free.
 `resetall
@@ -15,10 +17,10 @@ module fc_flatten #(
     // entries of the tile buffer; bytes of a word
     parameter TILE_ROWS = 32,
     parameter TILE_W    = 64,
-    // derived, not to be set: log2 of the word, widths of an entry counter, of an entry number
+    // derived, not to be set: log2 of the word, widths of an entry counter, of a word's address
     parameter TB        = $clog2(TILE_W),
     parameter TW        = $clog2(TILE_ROWS) + 2,
-    parameter AW        = $clog2(TILE_ROWS)
+    parameter AW        = $clog2(TILE_ROWS) + 6 - TB
 ) (
     // clock and synchronous reset; restart at the start of a layer
     input  wire                clk,
@@ -27,7 +29,8 @@ module fc_flatten #(
     // entries released and completed so far (running counts)
     input  wire [      TW-1:0] tile_freed,
     input  wire [      TW-1:0] tile_filled,
-    // a word may be requested, one was; word: bytes from base on count, last word of the vector
+    // a word may be requested, one was; word: bytes from base (a multiple of 16) on count, last word
+    // of the vector
     output wire                ready,
     input  wire                sent,
     input  wire                valid,
@@ -35,17 +38,21 @@ module fc_flatten #(
     input  wire [      TB-1:0] base,
     input  wire [        TB:0] bytes,
     input  wire                lastword,
-    // a byte for each bank: enable, byte, place in the entry, entry
+    // a byte for each bank: enable, byte, it belongs to the next step
     output reg  [         8:0] we,
     output reg  [        71:0] bytes_out,
-    output reg  [        53:0] ats,
-    output reg  [    9*AW-1:0] entries,
+    output reg  [         8:0] zero,
+    // word of the next step and of this one, byte in it
+    output reg  [      AW-1:0] addr_0,
+    output reg  [      AW-1:0] addr_1,
+    output wire [  TILE_W-1:0] lanes_0,
+    output wire [  TILE_W-1:0] lanes_1,
     // entries complete with what is written in this cycle
-    output wire [         4:0] done
+    output reg  [         4:0] done
 );
 
   localparam HW = (TILE_W < 9) ? 72 : 8 * TILE_W;  // nine bytes are looked at
-  localparam LW = (TB < 4) ? 5 : TB + 1;  // bytes that are left: a word, or nine
+  localparam LW = (TB < 4) ? 4 : TB + 1;  // bytes that are left: a word, or nine
 
   // the word at work, and the one that waits for it
   reg          busy;
@@ -66,9 +73,9 @@ module fc_flatten #(
 
   wire [TW-1:0] ahead = entry + {{(TW - 1) {1'b0}}, 1'b1} - tile_freed;
   wire          go = busy && ahead < TILE_ROWS[TW-1:0];
-  wire          nine = left > 9;
+  wire          nine;  // more than nine are left
   wire [   3:0] take = nine ? 4'd9 : left[3:0];
-  wire          ends = go && left <= 9;
+  wire          ends = go && !nine;
   wire          vec_end = ends && last;
   wire [   4:0] unit_sum = {1'b0, unit} + {1'b0, take};
   wire          wraps = unit_sum >= 5'd9;
@@ -76,11 +83,27 @@ module fc_flatten #(
   wire          crosses = wraps && step == 6'd63;
   // the last entry of a vector is complete although it may not be full
   wire          partial = vec_end && !(crosses && unit_next == 4'd0);
-  assign done = !go ? 5'd0 : {4'd0, crosses} + {4'd0, partial};
+  wire [   4:0] done_now = !go ? 5'd0 : {4'd0, crosses} + {4'd0, partial};
 
   wire          free = !busy || ends;
-  wire [HW-1:0] arrived = {{(HW - 8 * TILE_W) {1'b0}}, word >> {base, 3'd0}};
+  wire [HW-1:0] arrived;
   wire [LW-1:0] arrived_left = {{(LW - TB - 1) {1'b0}}, bytes};
+  wire [HW-1:0] moved;  // what is left of the word after nine bytes
+  generate
+    if (TB > 4) begin : g_wide
+      assign arrived = word >> {base[TB-1:4], 7'd0};
+      assign nine = left > 9;
+      assign moved = hold >> 72;
+    end else if (TB == 4) begin : g_row
+      assign arrived = word;
+      assign nine = left > 9;
+      assign moved = hold >> 72;
+    end else begin : g_narrow
+      assign arrived = {8'd0, word};
+      assign nine = 1'b0;
+      assign moved = hold;
+    end
+  endgenerate
 
   always @(posedge clk) begin
     if (rst || restart) begin
@@ -97,7 +120,7 @@ module fc_flatten #(
       if (go) begin
         unit  <= vec_end ? 4'd0 : unit_next;
         step  <= vec_end ? 6'd0 : step + {5'd0, wraps};
-        entry <= entry + {{(TW - 5) {1'b0}}, done};
+        entry <= entry + {{(TW - 5) {1'b0}}, done_now};
       end
     end
   end
@@ -108,7 +131,7 @@ module fc_flatten #(
       left <= next_valid ? next_left : arrived_left;
       last <= next_valid ? next_last : lastword;
     end else if (go) begin
-      hold <= hold >> 72;
+      hold <= moved;
       left <= left - 9;
     end
     if (valid) begin
@@ -118,39 +141,57 @@ module fc_flatten #(
     end
   end
 
-  wire [71:0] front = hold[71:0];
-
-  // bank t takes byte number `nth` of this cycle, perhaps of the next step
-  integer t;
-  reg [4:0] gap;
-  reg [4:0] nth;
-  reg [6:0] at;
-  reg [TW-1:0] mine;
-  always @* begin
-    t = 0;  // a loop that is skipped would leave it as it was: a latch
-    we    = 9'd0;
-    bytes_out = 72'd0;
-    ats   = 54'd0;
-    entries = {9 * AW{1'b0}};
-    gap   = 5'd0;
-    nth   = 5'd0;
-    at    = 7'd0;
-    mine  = entry;
-    if (go) begin
-      for (t = 0; t < 9; t = t + 1) begin
-        gap = t[4:0] + 5'd9 - {1'b0, unit};
-        nth = (gap < 5'd9) ? gap : gap - 5'd9;
-        at = {1'b0, step} + {6'd0, gap < 5'd9};
-        mine = entry + {{(TW - 1) {1'b0}}, at[6]};
-        we[t] = nth < {1'b0, take};
-        bytes_out[8*t+:8] = front[{nth[3:0], 3'd0}+:8];
-        ats[6*t+:6] = at[5:0];
-        entries[AW*t+:AW] = mine[AW-1:0];
+  // ---- bytes and their enables, rotated by the unit: 1, 2, 4 and 8 places
+  genvar s, t;
+  generate
+    for (s = 0; s <= 4; s = s + 1) begin : g_turn
+      wire [80:0] lanes;
+      for (t = 0; t < 9; t = t + 1) begin : g_lane
+        localparam [3:0] T = t;
+        if (s == 0) begin : g_from
+          assign lanes[9*t+:9] = {T < take, hold[8*t+:8]};
+        end else begin : g_rotate
+          localparam integer FROM = (t + 9 - (1 << (s - 1))) % 9;
+          assign lanes[9*t+:9] = unit[s-1] ? g_turn[s-1].lanes[9*FROM+:9] : g_turn[s-1].lanes[9*t+:9];
+        end
+        if (s == 4) begin : g_out
+          always @(posedge clk) begin
+            bytes_out[8*t+:8] <= lanes[9*t+:8];
+            zero[t] <= T < unit;
+            if (rst) we[t] <= 1'b0;
+            else we[t] <= go && lanes[9*t+8];
+          end
+        end
       end
     end
-  end
+  endgenerate
 
-  wire unused = &{1'b0, mine};
+  // ---- places
+  wire [6:0] step_1 = {1'b0, step} + 7'd1;
+  wire [TW-1:0] entry_1 = entry + {{(TW - 1) {1'b0}}, step_1[6]};
+  reg [TB-1:0] at;
+  always @(posedge clk) begin
+    at <= step[TB-1:0];
+    if (rst) done <= 5'd0;
+    else done <= done_now;
+  end
+  generate
+    if (TB == 6) begin : g_entry
+      always @(posedge clk) begin
+        addr_0 <= entry_1[AW-1:0];
+        addr_1 <= entry[AW-1:0];
+      end
+    end else begin : g_word
+      always @(posedge clk) begin
+        addr_0 <= {entry_1[AW+TB-7:0], step_1[5:TB]};
+        addr_1 <= {entry[AW+TB-7:0], step[5:TB]};
+      end
+    end
+  endgenerate
+  assign lanes_1 = {{(TILE_W - 1) {1'b0}}, 1'b1} << at;
+  assign lanes_0 = {lanes_1[TILE_W-2:0], lanes_1[TILE_W-1]};
+
+  wire unused = &{1'b0, base, entry_1, step_1};
 
 endmodule
 

@@ -11,7 +11,8 @@
 // where its bytes belong and how many entries are complete with it.
 // Handshake: start with a stable descriptor, busy until the last word was read. A read waits for
 // room in the tile buffer and for the AI RAM (fill_req until fill_gnt); the note is valid in the
-// cycle after, with the data. Fully connected words also wait for fc_flatten.
+// cycle after, with the data. Fully connected words also wait for fc_flatten. With PAIR a read of a
+// depthwise line of one row may be for the line below as well, when both are in a word of the path.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -21,6 +22,8 @@ module fill_seq #(
     // entries of the tile buffer; bytes of a word: 8, 16, 32 or 64
     parameter TILE_ROWS = 32,
     parameter TILE_W    = 64,
+    // 1: the path has two rows
+    parameter PAIR      = 0,
     // derived, not to be set: log2 of the word, widths of its address, of a word of a line (1024
     // bytes at most), of a piece of a quarter word in an entry of 64 bytes, of an entry counter
     parameter TB        = $clog2(TILE_W),
@@ -49,6 +52,7 @@ module fill_seq #(
     output reg note_valid,
     output reg [TW-1:0] note_entry,
     output reg [4:0] note_done,  // entries complete with this word
+    output reg [2:0] note_on_b,  // tap rows that the line below feeds, if it comes as well
     output reg note_emit,  // the word gives bytes to the entry
     output reg [TB-1:0] note_base,  // its byte that the first of them is
     output reg [QB-1:0] note_place,  // where they go in a line of the stripe, in quarters
@@ -206,7 +210,8 @@ module fill_seq #(
   wire [NB-1:0] n_last = dwrow_mode ? dw_last[9:TB] : fc_mode ? fc_last : c_n_last;
 
   wire s_last = n == n_last;
-  wire [1:0] skip_l = (chan_mode || (taps_mode && !k3)) ? stl :
+  wire two;  // this line and the one below
+  wire [1:0] skip_l = two ? 2'd1 : (chan_mode || (taps_mode && !k3)) ? stl :
              (k3_taps && stl == 2'd2 && y[1:0] == 2'd1) ? 2'd1 : 2'd0;
   wire [9:0] y_next = y + (10'd1 << skip_l);
   wire y_last = y_next > c_last_y;
@@ -219,7 +224,7 @@ module fill_seq #(
   wire all_end = stripe_end && c_last && blk_last;
 
   // ---- room: the highest entry that this word writes to must be free
-  wire [TW-1:0] reach = dwrow_mode ? {{(TW - 5) {1'b0}}, irl} :
+  wire [TW-1:0] reach = dwrow_mode ? {{(TW - 5) {1'b0}}, irl} + {{(TW - 1) {1'b0}}, two} :
              chan_mode ? {{(TW - 1) {1'b0}}, 1'b1} : {TW{1'b0}};
   wire [TW-1:0] ahead = entry + reach - tile_freed;
   wire room = fc_mode ? fc_ready : ahead < TILE_ROWS[TW-1:0];
@@ -260,10 +265,10 @@ module fill_seq #(
   wire [3:0] ch_next = ch_wrap ? chsum[3:0] - 4'd9 : chsum[3:0];
   wire [4:0] done_chan = !unit_end ? 5'd0 : {4'd0, ch_wrap} + {4'd0, unit_last && ch_next != 4'd0};
   wire row_end;  // depthwise rows: last word of a row
-  wire [4:0] done_dw = {4'd0, row_end && y != 10'd0} + (unit_end ? irl : 5'd0);
+  wire [4:0] done_dw = {4'd0, row_end && y != 10'd0} + {4'd0, two} + (unit_end ? irl : 5'd0);
   wire [4:0] done_now = chan_mode ? done_chan : dwrow_mode ? done_dw :
              taps_mode ? {4'd0, unit_end} : 5'd0;
-  wire [4:0] entry_step = dwrow_mode ? {4'd0, row_end} : done_now;
+  wire [4:0] entry_step = dwrow_mode ? {3'd0, two, row_end && !two} : done_now;
 
   always @(posedge clk) begin
     if (rst) begin
@@ -324,6 +329,14 @@ module fill_seq #(
       assign row_end = s_last || (&n[5-TB:0]);
     end
   endgenerate
+  generate
+    if (PAIR != 0) begin : g_pair
+      assign two = dwrow_mode && irl == 5'd1 && !addr[0] && y != c_last_y;
+    end else begin : g_single
+      assign two = 1'b0;
+    end
+  endgenerate
+  wire [9:0] y_below = y + 10'd1;
   wire [NB-1:0] k = n - {{(NB - 1) {1'b0}}, c_pre};
   wire [NB+1:0] k_quarters = {2'd0, k} << (2'd2 - stl);
   wire [NB+1:0] n_quarters = {n, 2'd0};
@@ -361,6 +374,7 @@ module fill_seq #(
       note_base <= c_shift | (dwrow_mode ? {TB{1'b0}} : sub_at[TB-1:0]);
       note_place <= dwrow_mode ? n_quarters[QB-1:0] : k_quarters[QB-1:0];
       note_ky_on    <= dwrow_mode ? {y != 10'd0, 1'b1, y != n_h - 10'd1} : {slot2[2], slot1[2], slot0[2]};
+      note_on_b <= {two, two, two && y_below != n_h - 10'd1};
       note_ky_slot <= {slot2[1:0], slot1[1:0], slot0[1:0]};
       note_chmod <= chmod;
       note_chans <= unit_chans;

@@ -3,12 +3,13 @@
 // tile_buffer: fetches the operands of the array from the AI RAM and holds them, nine banks wide.
 //
 // How it works: fill_seq reads AI RAM words in the order in which the array needs them;
-// tile_scatter, or fc_flatten for fully connected layers, lays their bytes out in the banks. An
+// tile_scatter, or fc_flatten for fully connected layers, lays their bytes out in the banks, where
+// tile_place says. An
 // entry is one reduction step, bank t the 64 operands of column t. Entries form a ring. The tile
 // buffer works in words of TILE_W bytes, of which a word of the memory path has one or more.
 // Handshake: start with a stable descriptor. The fill waits for room (tile_freed) and for the AI
 // RAM (fill_req until fill_gnt); tile_filled and tile_freed are running counts of entries. Each
-// bank has a read port of its own; row_t follows re[t] by a cycle.
+// bank has a read port of its own; row_t follows re[t] by two cycles.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -17,13 +18,15 @@
 module tile_buffer #(
     // entries
     parameter TILE_ROWS = 32,
-    // bytes of the memory path (16, 32, 64), bytes of a word here (8 to PATH)
+    // bytes of the memory path (16, 32, 64, 128), bytes that a bank gives at once (8 to PATH): 128 are
+    // two entries, for depthwise lines by twos
     parameter PATH      = 64,
-    parameter TILE_W    = PATH,
-    // derived, not to be set: log2 of both, widths of a word's place in an entry, of an entry
-    // counter, of an entry number, of an address in a bank
+    parameter TILE_W    = (PATH > 64) ? 64 : PATH,
+    // derived, not to be set: bytes of a word, log2 of it and of the path, widths of a word's place in
+    // an entry, of an entry counter, of an entry number, of an address in a bank
+    parameter WORD      = (TILE_W > 64) ? 64 : TILE_W,
     parameter PB        = $clog2(PATH),
-    parameter TB        = $clog2(TILE_W),
+    parameter TB        = $clog2(WORD),
     parameter QB        = 8 - TB,
     parameter TW        = $clog2(TILE_ROWS) + 2,
     parameter TA        = $clog2(TILE_ROWS),
@@ -60,6 +63,8 @@ module tile_buffer #(
     output wire [  8*TILE_W-1:0] row_8
 );
 
+  localparam PAIR = (TILE_W > 64) ? 1 : 0;
+
   wire [1:0] mode = desc[`DESC_MODE];
   wire fc_mode = mode == `MODE_FC;
 
@@ -69,6 +74,7 @@ module tile_buffer #(
   wire [TW-1:0] note_entry;
   wire [4:0] note_done;
   wire note_emit;
+  wire [2:0] note_on_b;
   wire [TB-1:0] note_base;
   wire [QB-1:0] note_place;
   wire [2:0] note_ky_on;
@@ -83,7 +89,8 @@ module tile_buffer #(
 
   fill_seq #(
       .TILE_ROWS(TILE_ROWS),
-      .TILE_W   (TILE_W)
+      .TILE_W   (WORD),
+      .PAIR     (PAIR)
   ) u_fill (
       .clk         (clk),
       .rst         (rst),
@@ -100,6 +107,7 @@ module tile_buffer #(
       .note_entry  (note_entry),
       .note_done   (note_done),
       .note_emit   (note_emit),
+      .note_on_b   (note_on_b),
       .note_base   (note_base),
       .note_place  (note_place),
       .note_ky_on  (note_ky_on),
@@ -115,7 +123,7 @@ module tile_buffer #(
   // ---- stage D: the word of the tile in the word that was read, and its note
   localparam NOTE = TW + 5 + 1 + TB + QB + 3 + 6 + 4 + 3 + 1 + TB + 1 + 1;
   reg d_valid;
-  reg [8*TILE_W-1:0] d_word;
+  reg [8*WORD-1:0] d_word;
   reg [NOTE-1:0] d_note;
   wire [TW-1:0] d_entry;
   wire [4:0] d_done;
@@ -129,7 +137,7 @@ module tile_buffer #(
   wire d_last;
   wire [TB:0] d_bytes;
   wire d_end;
-  wire [8*TILE_W-1:0] fetched;
+  wire [8*WORD-1:0] fetched;
 
   generate
     if (PB == TB) begin : g_word
@@ -139,7 +147,7 @@ module tile_buffer #(
       always @(posedge clk) begin
         if (fill_req && fill_gnt) part <= tile_word[PB-TB-1:0];
       end
-      assign fetched = fill_data[part*8*TILE_W+:8*TILE_W];
+      assign fetched = fill_data[part*8*WORD+:8*WORD];
     end
   endgenerate
 
@@ -166,62 +174,96 @@ module tile_buffer #(
       };
     end
   end
+  // the row above the word in the path's, of which the line below the word's may be
+  reg [2:0] d_on_b;
+  wire [8*WORD-1:0] d_word_b;
+  generate
+    if (PAIR != 0) begin : g_pair
+      reg [8*WORD-1:0] word_b;
+      always @(posedge clk) if (note_valid) word_b <= fill_data[8*PATH-1-:8*WORD];
+      assign d_word_b = word_b;
+    end else begin : g_single
+      assign d_word_b = {8 * WORD{1'b0}};
+    end
+  endgenerate
+  always @(posedge clk) if (note_valid) d_on_b <= note_on_b;
   assign {d_entry, d_done, d_emit, d_base, d_place, d_ky_on, d_ky_slot, d_chmod, d_chans, d_last,
           d_bytes, d_end} = d_note;
 
+  // ---- where its bytes go
+  localparam WW = 9 + 9 + 18 + 3 * AW + 12;
+  wire [8:0] d_on, d_zero;
+  wire [17:0] d_pick;
+  wire [3*AW-1:0] d_addr;
+  wire [11:0] d_quarters;
+  tile_place #(
+      .TILE_ROWS(TILE_ROWS),
+      .TILE_W   (WORD)
+  ) u_place (
+      .mode    (mode),
+      .swl     (swl),
+      .stl     (desc[`DESC_STL]),
+      .irl     (desc[`DESC_IRL]),
+      .entry   (d_entry[TA-1:0]),
+      .first   (d_place),
+      .ky_on   (d_ky_on),
+      .ky_slot (d_ky_slot),
+      .chmod   (d_chmod),
+      .chans   (d_chans),
+      .on      (d_on),
+      .zero    (d_zero),
+      .pick    (d_pick),
+      .addr    (d_addr),
+      .quarters(d_quarters)
+  );
+
   wire [4:0] sc_done, fc_done;
   wire f_valid;
-  wire [8*TILE_W-1:0] view0, view1, view2, view3;
-  wire [TW-1:0] f_entry;
-  wire [QB-1:0] f_place;
-  wire [2:0] f_ky_on;
-  wire [5:0] f_ky_slot;
-  wire [3:0] f_chmod;
-  wire [2:0] f_chans;
-  wire [8:0] fc_we;
+  wire [8*WORD-1:0] view0, view1, view2, view3, f_word_b;
+  wire [2:0] f_on_b;
+  wire [8:0] f_on, f_zero;
+  wire [17:0] f_pick;
+  wire [3*AW-1:0] f_addr;
+  wire [11:0] f_quarters;
+  wire [8:0] fc_we, fc_zero;
   wire [71:0] fc_bytes;
-  wire [53:0] fc_ats;
-  wire [9*TA-1:0] fc_entries;
+  wire [AW-1:0] fc_addr_0, fc_addr_1;
+  wire [WORD-1:0] fc_lanes_0, fc_lanes_1;
 
   tile_scatter #(
-      .TILE_ROWS(TILE_ROWS),
-      .TILE_W   (TILE_W)
+      .TILE_W(WORD),
+      .PAIR  (PAIR),
+      .WW    (WW)
   ) u_scatter (
-      .clk         (clk),
-      .rst         (rst),
-      .chan        (mode == `MODE_CHAN),
-      .ip          (desc[`DESC_IP]),
-      .stl         (desc[`DESC_STL]),
-      .swl         (swl),
-      .note_valid  (d_valid && !fc_mode),
-      .word        (d_word),
-      .note_entry  (d_entry),
-      .note_done   (d_done),
-      .note_emit   (d_emit),
-      .note_base   (d_base),
-      .note_place  (d_place),
-      .note_ky_on  (d_ky_on),
-      .note_ky_slot(d_ky_slot),
-      .note_chmod  (d_chmod),
-      .note_chans  (d_chans),
-      .note_last   (d_last),
-      .f_valid     (f_valid),
-      .view0       (view0),
-      .view1       (view1),
-      .view2       (view2),
-      .view3       (view3),
-      .f_entry     (f_entry),
-      .f_place     (f_place),
-      .f_ky_on     (f_ky_on),
-      .f_ky_slot   (f_ky_slot),
-      .f_chmod     (f_chmod),
-      .f_chans     (f_chans),
-      .done        (sc_done)
+      .clk       (clk),
+      .rst       (rst),
+      .chan      (mode == `MODE_CHAN),
+      .ip        (desc[`DESC_IP]),
+      .stl       (desc[`DESC_STL]),
+      .swl       (swl),
+      .note_valid(d_valid && !fc_mode),
+      .word      (d_word),
+      .note_done (d_done),
+      .note_emit (d_emit),
+      .note_base (d_base),
+      .note_where({d_on, d_zero, d_pick, d_addr, d_quarters}),
+      .note_last (d_last),
+      .word_b    (d_word_b),
+      .note_on_b (d_on_b),
+      .f_valid   (f_valid),
+      .view0     (view0),
+      .view1     (view1),
+      .view2     (view2),
+      .view3     (view3),
+      .f_where   ({f_on, f_zero, f_pick, f_addr, f_quarters}),
+      .f_word_b  (f_word_b),
+      .f_on_b    (f_on_b),
+      .done      (sc_done)
   );
 
   fc_flatten #(
       .TILE_ROWS(TILE_ROWS),
-      .TILE_W   (TILE_W)
+      .TILE_W   (WORD)
   ) u_flatten (
       .clk        (clk),
       .rst        (rst),
@@ -237,10 +279,26 @@ module tile_buffer #(
       .lastword   (d_end),
       .we         (fc_we),
       .bytes_out  (fc_bytes),
-      .ats        (fc_ats),
-      .entries    (fc_entries),
+      .zero       (fc_zero),
+      .addr_0     (fc_addr_0),
+      .addr_1     (fc_addr_1),
+      .lanes_0    (fc_lanes_0),
+      .lanes_1    (fc_lanes_1),
       .done       (fc_done)
   );
+
+  // ---- the three places in the banks
+  wire [3*AW-1:0] addr = fc_mode ? {fc_addr_1, fc_addr_1, fc_addr_0} : f_addr;
+  wire [3*WORD-1:0] lanes;
+  wire [8:0] zero = fc_mode ? fc_zero : f_zero;
+  wire [8:0] we = fc_mode ? fc_we : f_on & {9{f_valid}};
+  genvar p;
+  generate
+    for (p = 0; p < 3 * WORD; p = p + 1) begin : g_lane
+      assign lanes[p] = fc_mode ? ((p < WORD) ? fc_lanes_0[p%WORD] : fc_lanes_1[p%WORD]) :
+          f_quarters[p*4/WORD];
+    end
+  endgenerate
 
   always @(posedge clk) begin
     if (rst) tile_filled <= {TW{1'b0}};
@@ -251,41 +309,39 @@ module tile_buffer #(
   generate
     for (t = 0; t < 9; t = t + 1) begin : g_bank
       wire [8*TILE_W-1:0] row;
+      localparam integer OWN = (t < 6) ? 1 : 2;
       tile_bank #(
           .BANK  (t),
           .ROWS  (TILE_ROWS),
-          .TILE_W(TILE_W)
+          .TILE_W(WORD),
+          .PAIR  (PAIR)
       ) u_bank (
           .clk      (clk),
-          .mode     (mode),
-          .swl      (swl),
-          .stl      (desc[`DESC_STL]),
-          .irl      (desc[`DESC_IRL]),
-          .f_valid  (f_valid),
+          .we       (we[t]),
+          .zero     (zero[t]),
+          .addr_0   (addr[AW-1:0]),
+          .addr_own (addr[AW*OWN+:AW]),
+          .lanes_0  (lanes[WORD-1:0]),
+          .lanes_own(lanes[WORD*OWN+:WORD]),
           .view0    (view0),
           .view1    (view1),
           .view2    (view2),
           .view3    (view3),
-          .f_entry  (f_entry),
-          .f_place  (f_place),
-          .f_ky_on  (f_ky_on),
-          .f_ky_slot(f_ky_slot),
-          .f_chmod  (f_chmod),
-          .f_chans  (f_chans),
-          .fc_we    (fc_we[t]),
-          .fc_entry (fc_entries[t*TA+:TA]),
-          .fc_at    (fc_ats[t*6+:6]),
+          .pick     (f_pick[2*t+:2]),
+          .word_b   (f_word_b),
+          .on_b     (f_valid && f_on_b[t/3]),
+          .fc       (fc_mode),
           .fc_byte  (fc_bytes[t*8+:8]),
           .re       (re[t]),
           .raddr    (entry[t*AW+:AW]),
           .rdata    (row)
       );
     end
-    if (TILE_W < 8 || TILE_W > 64 || (TILE_W & (TILE_W - 1)) != 0 || TILE_W > PATH) begin : g_illegal
-      ILLEGAL_TILE_W_8_16_32_64_UP_TO_PATH u_illegal ();
+    if (TILE_W < 8 || TILE_W > 128 || (TILE_W & (TILE_W - 1)) != 0 || TILE_W > PATH) begin : g_illegal
+      ILLEGAL_TILE_W_8_16_32_64_128_UP_TO_PATH u_illegal ();
     end
-    if (PATH != 16 && PATH != 32 && PATH != 64) begin : g_illegal_path
-      ILLEGAL_PATH_16_32_64 u_illegal ();
+    if (PATH != 16 && PATH != 32 && PATH != 64 && PATH != 128) begin : g_illegal_path
+      ILLEGAL_PATH_16_32_64_128 u_illegal ();
     end
   endgenerate
 
@@ -298,6 +354,8 @@ module tile_buffer #(
   assign row_6 = g_bank[6].row;
   assign row_7 = g_bank[7].row;
   assign row_8 = g_bank[8].row;
+
+  wire unused = &{1'b0, d_entry};
 
 endmodule
 

@@ -17,13 +17,14 @@
 `include "openkpu_fields.vh"
 
 module tile_scatter #(
-    // entries of the tile buffer; bytes of a word
-    parameter TILE_ROWS = 32,
-    parameter TILE_W    = 64,
-    // derived, not to be set, see fill_seq
-    parameter TB        = $clog2(TILE_W),
-    parameter QB        = 8 - TB,
-    parameter TW        = $clog2(TILE_ROWS) + 2
+    // bytes of a word
+    parameter TILE_W = 64,
+    // 1: a second row may come with the word
+    parameter PAIR   = 0,
+    // width of what says where the bytes go
+    parameter WW     = 1,
+    // derived, not to be set: log2 of the word
+    parameter TB     = $clog2(TILE_W)
 ) (
     // clock and synchronous reset
     input  wire                clk,
@@ -36,16 +37,14 @@ module tile_scatter #(
     // word with its note, see fill_seq
     input  wire                note_valid,
     input  wire [8*TILE_W-1:0] word,
-    input  wire [      TW-1:0] note_entry,
     input  wire [         4:0] note_done,
     input  wire                note_emit,
     input  wire [      TB-1:0] note_base,
-    input  wire [      QB-1:0] note_place,
-    input  wire [         2:0] note_ky_on,
-    input  wire [         5:0] note_ky_slot,
-    input  wire [         3:0] note_chmod,
-    input  wire [         2:0] note_chans,
+    input  wire [      WW-1:0] note_where,
     input  wire                note_last,
+    // second row, tap rows that it feeds; not looked at without PAIR
+    input  wire [8*TILE_W-1:0] word_b,
+    input  wire [         2:0] note_on_b,
     // views of the word by tap column, or by channel where a word holds several, with the note for
     // the banks
     output reg                 f_valid,
@@ -53,12 +52,9 @@ module tile_scatter #(
     output reg  [8*TILE_W-1:0] view1,
     output reg  [8*TILE_W-1:0] view2,
     output reg  [8*TILE_W-1:0] view3,
-    output reg  [      TW-1:0] f_entry,
-    output reg  [      QB-1:0] f_place,
-    output reg  [         2:0] f_ky_on,
-    output reg  [         5:0] f_ky_slot,
-    output reg  [         3:0] f_chmod,
-    output reg  [         2:0] f_chans,
+    output reg  [      WW-1:0] f_where,
+    output wire [8*TILE_W-1:0] f_word_b,
+    output wire [         2:0] f_on_b,
     // entries complete with what is written in this cycle
     output wire [         4:0] done
 );
@@ -67,16 +63,11 @@ module tile_scatter #(
   reg                 e_valid;
   reg  [8*TILE_W-1:0] e_word;
   reg  [         7:0] e_prev;
-  reg  [      TW-1:0] e_entry;
   reg  [         4:0] e_done;
   reg                 e_emit;
   reg  [      TB-1:0] e_base;
-  reg  [      QB-1:0] e_place;
-  reg  [         2:0] e_ky_on;
-  reg  [         5:0] e_ky_slot;
-  reg  [         3:0] e_chmod;
-  reg  [         2:0] e_chans;
   reg                 e_last;
+  reg  [      WW-1:0] e_where;
 
   wire                e_go = e_valid && (e_last || note_valid);
 
@@ -87,18 +78,13 @@ module tile_scatter #(
 
   always @(posedge clk) begin
     if (note_valid) begin
-      e_word    <= word;
-      e_prev    <= e_word[8*TILE_W-1-:8];
-      e_entry   <= note_entry;
-      e_done    <= note_done;
-      e_emit    <= note_emit;
-      e_base    <= note_base;
-      e_place   <= note_place;
-      e_ky_on   <= note_ky_on;
-      e_ky_slot <= note_ky_slot;
-      e_chmod   <= note_chmod;
-      e_chans   <= note_chans;
-      e_last    <= note_last;
+      e_word  <= word;
+      e_prev  <= e_word[8*TILE_W-1-:8];
+      e_done  <= note_done;
+      e_emit  <= note_emit;
+      e_base  <= note_base;
+      e_last  <= note_last;
+      e_where <= note_where;
     end
   end
 
@@ -125,9 +111,9 @@ module tile_scatter #(
       assign src2 = from2;
       assign src3 = {8 * TILE_W{1'b0}};
     end else begin : g_one
-      assign src0 = from0;
+      assign src0 = chan ? from1 : from0;
       assign src1 = from1;
-      assign src2 = from2;
+      assign src2 = chan ? from1 : from2;
       assign src3 = {8 * TILE_W{1'b0}};
     end
   endgenerate
@@ -165,20 +151,39 @@ module tile_scatter #(
 
   always @(posedge clk) begin
     if (e_go) begin
-      f_entry   <= e_entry;
-      f_place   <= e_place;
-      f_ky_on   <= e_ky_on;
-      f_ky_slot <= e_ky_slot;
-      f_chmod   <= e_chmod;
-      f_chans   <= e_chans;
-      view0     <= pick(src0, stl, swl);
-      view1     <= pick(src1, stl, swl);
-      view2     <= pick(src2, stl, swl);
-      view3     <= (TILE_W == 64) ? pick(src3, stl, swl) : {8 * TILE_W{1'b0}};
+      f_where <= e_where;
+      view0   <= pick(src0, stl, swl);
+      view1   <= pick(src1, stl, swl);
+      view2   <= pick(src2, stl, swl);
+      view3   <= (TILE_W == 64) ? pick(src3, stl, swl) : {8 * TILE_W{1'b0}};
     end
   end
 
   assign done = f_done;
+
+  // a second row is a whole line: nothing of it is moved
+  generate
+    if (PAIR != 0) begin : g_pair
+      reg [8*TILE_W-1:0] e_word_b, word_b_q;
+      reg [2:0] e_on_b, on_b_q;
+      always @(posedge clk) begin
+        if (note_valid) begin
+          e_word_b <= word_b;
+          e_on_b   <= note_on_b;
+        end
+        if (e_go) begin
+          word_b_q <= e_word_b;
+          on_b_q   <= e_on_b;
+        end
+      end
+      assign f_word_b = word_b_q;
+      assign f_on_b   = on_b_q;
+    end else begin : g_single
+      assign f_word_b = {8 * TILE_W{1'b0}};
+      assign f_on_b   = 3'd0;
+      wire unused_b = &{1'b0, word_b, note_on_b};
+    end
+  endgenerate
 
   wire unused = &{1'b0, moved, ip, chan};
 

@@ -214,6 +214,7 @@ async def six_users(dut) -> None:
     [
         *(("icarus", 64, 64, 8), ("icarus", 64, 128, 3), ("verilator", 64, 64, 8)),
         *(("icarus", 16, 64, 8), ("icarus", 32, 32, 3), ("verilator", 16, 16, 8)),
+        *(("icarus", 128, 64, 8), ("verilator", 128, 32, 3)),
     ],
 )
 def test_ai_ram(sim: str, path: int, rows: int, patience: int) -> None:

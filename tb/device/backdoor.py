@@ -98,16 +98,28 @@ class Backdoor:
         """Write whole rows of the AI RAM."""
         self._fits("rows of the AI RAM", row, data.size // 64, self.ram_rows)
         width = self.path_bytes
-        Path("ai_ram_in.hex").write_text(encode(data, width, row * 64 // width))
+        each = max(1, width // 64)
+        first, last = row // each, -(-(row + data.size // 64) // each)
+        text = encode(data, min(width, 64), row * 64 // min(width, 64))
+        if each > 1:  # a word at either end may have a row that stays, known or not
+            await self.command(DUMP_RAM, first, last - 1)
+            old = [n for n in Path("ai_ram_out.hex").read_text().split() if len(n) == 2 * width]
+            lines = [old[0][128:], *text.split()[1:], old[-1][:128]]
+            lines = lines[1 - row % each :]
+            pairs = [high + low for low, high in zip(lines[::2], lines[1::2], strict=False)]
+            text = f"@{first:x}\n" + "\n".join(pairs) + "\n"
+        Path("ai_ram_in.hex").write_text(text)
         await self.command(LOAD_RAM)
 
     async def read_ram(self, row: int, rows: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
         """Whole rows of the AI RAM, and which bytes are unknown."""
         self._fits("rows of the AI RAM", row, rows, self.ram_rows)
         width = self.path_bytes
-        words = 64 // width
-        await self.command(DUMP_RAM, row * words, (row + rows) * words - 1)
-        return decode(Path("ai_ram_out.hex").read_bytes(), width)
+        first, last = row * 64 // width, (64 * (row + rows) - 1) // width
+        await self.command(DUMP_RAM, first, last)
+        data, unknown = decode(Path("ai_ram_out.hex").read_bytes(), width)
+        skip = row * 64 - first * width
+        return data[skip : skip + 64 * rows], unknown[skip : skip + 64 * rows]
 
     async def perf_records(self) -> npt.NDArray[np.uint64]:
         """Counters (layers, WIDTH), cumulative, at the end of every layer since ``forget_perf``."""

@@ -28,8 +28,8 @@ module tb_probe #(
   reg [W-1:0] rec [0:DEPTH-1];
 
   wire beat_ok = tb_top.u_fabric.beat && tb_top.m_hresp == 2'b00;
-  wire [15:0] read_row = {16{1'b0}} | (tb_top.dut.u_cache.raddr >> (6 - $clog2(tb_top.PATH)));
-  wire [15:0] write_row = {16{1'b0}} | (tb_top.dut.u_cache.waddr >> (6 - $clog2(tb_top.PATH)));
+  wire [15:0] read_row = ({16'd0, tb_top.dut.u_cache.raddr} << $clog2(tb_top.PATH)) >> 6;
+  wire [15:0] write_row = ({16'd0, tb_top.dut.u_cache.waddr} << $clog2(tb_top.PATH)) >> 6;
   wire [W-1:0] row = {
     write_row, read_row, tb_top.dut.u_host.u_regs.u_ai.u_inference.npix, tb_top.dut.u_host.u_regs.u_ai.u_inference.pix, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
     tb_top.dut.u_host.u_regs.u_ai.u_inference.inf_left[15:0], 6'd0, tb_top.dut.u_host.u_regs.u_ai.u_inference.mode,

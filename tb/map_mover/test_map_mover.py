@@ -203,6 +203,7 @@ async def stop(dut) -> None:
     [
         *(("icarus", 32, 64), ("icarus", 128, 64), ("verilator", 64, 64)),
         *(("icarus", 32, 16), ("icarus", 64, 32), ("verilator", 128, 16)),
+        *(("verilator", 32, 128),),
     ],
 )
 def test_map_mover(sim: str, bus: int, path: int) -> None:

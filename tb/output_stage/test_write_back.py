@@ -161,7 +161,7 @@ class Bench:
         self.dut = View(dut, {"writeback": (port, "writeback_")})
         self.job = layout("job", ZW=int(dut.ZW.value))
         self.rng = np.random.default_rng(random.getrandbits(32))
-        self.sizes = Sizes(int(dut.N_Y.value), int(dut.N_Z.value), tile_word=self.path)
+        self.sizes = Sizes(int(dut.N_Y.value), int(dut.N_Z.value), tile_word=min(self.path, 64))
         self.ram = self.rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
 
     def _store(self) -> None:
@@ -260,7 +260,7 @@ async def keeps_pace(dut) -> None:
         arg = make(random, (channels, 4, width), 0, depthwise)
         groups = list(Layer(arg, bench.sizes, bench.rng).groups())
         # 32 pixels of each of two lines: written line by line
-        words = 64 // min(bench.path, 64 if depthwise else width)
+        words = 64 // min(bench.path, 64, 64 if depthwise else width)
         words *= 1 if depthwise else bench.sizes.n_z
         # the bench asks for room, and sends, one cycle after the other
         limit = sum(max(len(group) + 2, words) for group in groups) + 2 * words + 20
@@ -287,7 +287,8 @@ async def random_maps(dut) -> None:
         *(("verilator", 2, 2, 16), ("verilator", 4, 4, 16), ("verilator", 4, 8, 32)),
         *(("verilator", 4, 16, 64), ("verilator", 8, 16, 64), ("verilator", 4, 4, 64)),
         # arrays that do not match the path
-        *(("verilator", 2, 2, 64), ("verilator", 4, 16, 16), ("verilator", 8, 16, 16)),
+        *(("verilator", 2, 2, 64), ("verilator", 2, 2, 128), ("verilator", 4, 16, 128)),
+        *(("verilator", 4, 16, 16), ("verilator", 8, 16, 16)),
         *(("verilator", 2, 32, 32), ("verilator", 16, 2, 16), ("verilator", 2, 64, 16)),
     ],
 )

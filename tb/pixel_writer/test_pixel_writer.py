@@ -166,6 +166,7 @@ async def stop_any_time(dut) -> None:
         *(("icarus", 32, 64), ("icarus", 64, 64), ("icarus", 128, 64), ("verilator", 64, 64)),
         *(("icarus", 32, 16), ("icarus", 64, 16), ("icarus", 128, 16), ("verilator", 32, 16)),
         *(("icarus", 32, 32), ("icarus", 64, 32), ("icarus", 128, 32), ("verilator", 128, 32)),
+        *(("icarus", 32, 128), ("verilator", 128, 128)),
     ],
 )
 def test_pixel_writer(sim: str, width: int, path: int) -> None:

@@ -98,7 +98,7 @@ class Bench:
         self.words = 64 // self.word  # of an entry
 
     def read(self, entry: int, word: int) -> None:
-        """Show a word of an entry; the data are there two edges later."""
+        """Show a word of an entry; the data are there three edges later."""
         self.dut.re.value = 0x1FF
         address = entry % self.sizes.tile_rows * self.words + word
         width = (self.sizes.tile_rows * self.words).bit_length() - 1
@@ -121,6 +121,7 @@ class Bench:
         begin = self.freed
         filled, pause = 0, (400 if d["mode"] == FC else 40 * self.words)
         looks: list[tuple[int, int]] = []  # (entry, word) whose contents come next
+        after: list[tuple[int, int]] = []  # and those of the cycle after it
         plan: list[tuple[int, int]] = []  # words to be looked at
         seen = released = fetched = 0
         again = False  # the oldest entry was looked at for the second time
@@ -145,7 +146,7 @@ class Bench:
                     look, seen = seen, seen + 1
                 elif released < min(seen, drain) and not again:
                     look, again = released, True
-                elif again and not looks:
+                elif again and not looks and not after:
                     released, again = released + 1, False
                     dut.tile_freed.value = (begin + released) % self.modulo
                 plan = [(look, word) for word in range(self.words)] if look >= 0 else []
@@ -156,7 +157,7 @@ class Bench:
             await RisingEdge(dut.clk)
             for entry, word in looks:
                 self._compare(d, want[entry], entry, word)
-            looks = now
+            looks, after = after, now
             if int(dut.fill_req.value) and int(dut.fill_gnt.value):
                 at = self.path * int(dut.fill_word.value)
                 dut.fill_data.value = int.from_bytes(ram[at : at + self.path].tobytes(), "little")
@@ -252,7 +253,9 @@ async def random_layers(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    "path, word, rows", [(64, 64, 32), (32, 32, 64), (16, 16, 32), (16, 8, 64)]
+    "path, word, rows",
+    [(64, 64, 32), (32, 32, 64), (16, 16, 32), (16, 8, 64), (128, 64, 32), (128, 8, 32)],
+
 )
 @pytest.mark.parametrize("sim", ["icarus", "verilator"])
 def test_tile(sim: str, path: int, word: int, rows: int) -> None:

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Paths that do not match the array: wider than it has lanes, narrower, and two rows a cycle."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from openkpu.models import configs
+from openkpu.models.generate import random_layer
+from openkpu.models.vectors import VectorLayer, load_cases
+from openkpu.tb.device import launch
+from openkpu.tb.device.requests import VectorsRequest
+from openkpu.tb.simrun import ROOT
+
+VECTORS = ROOT / "models/tests/data/vectors"
+FILES = ("raw_pool7", "raw_depthwise", "rand_5000", "rand_5001", "rand_5009")
+STORAGE = 4 * launch.LEAST_DEPTH
+
+
+def replay(config: configs.Config, layers: list[VectorLayer]) -> list[dict[str, Any]]:
+    """Every layer alone, byte by byte as expected; what the bench said of each."""
+    events: list[dict[str, Any]] = []
+    request = VectorsRequest(layers, [200_000] * len(layers))
+    launch.run_job("verilator", config, request, events.append, storage_bytes=STORAGE)
+    assert not [e for e in events if e["event"] == "rules"]
+    done = [e for e in events if e["event"] == "layer"]
+    assert len(done) == len(layers)
+    for layer, event in zip(layers, done, strict=True):
+        assert not event["failure"] and not event["mismatching_bytes"], (layer.title, event)
+        assert event["counters"]["macs_gated"] == event["macs_gated"], layer.title
+    return done
+
+
+def rows() -> list[VectorLayer]:
+    """Depthwise maps and others on odd and even rows, with odd and even numbers of lines."""
+    rng = np.random.default_rng(4)
+    layers = []
+    for number, (src, dst) in enumerate(((0, 400), (1, 401), (2, 401), (3, 400))):
+        for h, w in ((7, 64), (4, 40), (1, 33), (2, 63), (5, 20), (3, 9), (4, 130)):
+            kernel = 1 if h == 4 and number % 2 else 3
+            layers.append(
+                random_layer(
+                    rng, c=3, h=h, w=w, o=3, kernel=kernel, pool=0, depthwise=True, fc=False,
+                    eight_bit=True, src=src, dst=dst, case=f"rows_{number}_{h}x{w}",
+                )  # fmt: skip
+            )
+    return layers
+
+
+@pytest.mark.parametrize(("n_y", "n_z", "path"), [(2, 2, 128), (4, 8, 16)])
+def test_odd_pairs(n_y: int, n_z: int, path: int) -> None:
+    """A path far wider than the array, and one that is half of it."""
+    config = dataclasses.replace(
+        configs.load("nano"), n_y=n_y, n_z=n_z, path_bytes=path, tile_rows=32
+    )
+    replay(config, load_cases([VECTORS / f"{name}.npz" for name in FILES]) + rows())
+
+
+def test_two_rows() -> None:
+    """Depthwise layers of 64 pixels a line, two lines a cycle wherever source and target begin."""
+    replay(configs.load("large"), rows())
