@@ -3,7 +3,7 @@
 // dispatcher: passes each decoded layer to the units that need it.
 //
 // How it works: a descriptor goes to fetch_ctrl, to the weight and the parameter loader, which run
-// ahead, and into a queue of four for the array. Each takes it when it is free; the decoder
+// ahead, and into a queue of four for the array, in registers. Each takes it when it is free; the decoder
 // continues when all have taken it. weight_keep decides whether a stream's weights stay in the
 // buffer; if they do, the weight loader is skipped.
 // Handshake: d is valid/ready; fetch_start, weight_load_start and param_load_start are given while
@@ -76,11 +76,8 @@ module dispatcher #(
     end
   end
 
-  wire [`DESC_BITS-1:0] q_desc;
-  wire [2:0] q_count;
   // between layers the data path sees zeros, not what is left in the queue
-  assign desc = q_valid ? q_desc : {`DESC_BITS{1'b0}};
-  fifo_sync #(
+  fifo_regs #(
       .WIDTH(`DESC_BITS),
       .DEPTH(4)
   ) u_queue (
@@ -92,8 +89,7 @@ module dispatcher #(
       .in_data  (d_desc),
       .out_valid(q_valid),
       .out_ready(q_pop),
-      .out_data (q_desc),
-      .count    (q_count)
+      .out_data (desc)
   );
 
   weight_keep #(
@@ -113,8 +109,6 @@ module dispatcher #(
       .keep     (keep),
       .reuse    (reuse)
   );
-
-  wire unused = &{1'b0, q_count};
 
 endmodule
 

@@ -4,12 +4,14 @@
 //
 // How it works: the fields are stored as the words arrive. Then one multiplier computes sizes in
 // rows and bytes, a divider the number of reduction steps, and a counter how many output groups
-// share one reading of the input (their weights stay in half of the weight buffer). The checks run
+// share one reading of the input (their weights stay in half of the weight buffer). A product is
+// there in the state after the one that gives the operands, and is checked in that. The checks run
 // in this order: flags, kernel, pool, sizes, addresses, weights. Fields that follow from others
 // (layout, totals) are derived, not read, as the vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
-// layer_place checks the rows of the maps, layer_share how many groups share a reading.
+// layer_place checks the rows of the maps, layer_share tells how many groups share a reading,
+// layer_serial divides.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -37,10 +39,11 @@ module layer_decode #(
     input  wire                  w_valid,
     output wire                  w_ready,
     input  wire [          63:0] w_data,
-    // taken with the last word: weights are u8, table offsets, place in the network
-    input  wire                  eight_bit,
+    // table offsets, added as an address comes
     input  wire [          31:0] wgt_base,
     input  wire [          31:0] bias_base,
+    // taken with the last word: weights are u8, place in the network
+    input  wire                  eight_bit,
     input  wire [           9:0] index,
     input  wire                  first,
     input  wire                  last,
@@ -68,9 +71,6 @@ module layer_decode #(
   // ---- fields
   reg f_int_en, f_dw, f_sin, f_sout, f_fc;
   reg [14:0] f_src, f_dst;
-  reg [9:0] f_c, f_o, f_coef;
-  reg [9:0] f_w, f_ow;
-  reg [8:0] f_h, f_oh;
   reg [2:0] f_kernel;
   reg [3:0] f_pool;
   reg [7:0] f_pad;
@@ -82,6 +82,12 @@ module layer_decode #(
   reg [35:0] f_add;
   reg f_send, f_wide, f_first, f_last, f_inf;
   reg [9:0] f_index;
+
+  // sizes come minus one, those of channels where those of lines do
+  reg [10:0] n_c, n_o, n_coef, n_w, n_ow;
+  reg [9:0] n_h, n_oh;
+  wire [10:0] low_size = {1'b0, w_data[`ARG_I_CH_NUM_M1]} + 11'd1;
+  wire [10:0] high_size = {1'b0, w_data[`ARG_O_CH_NUM_M1]} + 11'd1;
 
   assign w_ready   = state == S_WORDS;
   assign collected = w_valid && w_ready && word == 4'd11;
@@ -100,26 +106,24 @@ module layer_decode #(
         `ARG_WORD_IMAGE_ADDR:
         {f_src, f_dst} <= {w_data[`ARG_IMAGE_SRC_ADDR], w_data[`ARG_IMAGE_DST_ADDR]};
         `ARG_WORD_IMAGE_CHANNEL_NUM:
-        {f_c, f_o, f_coef} <= {
-          w_data[`ARG_I_CH_NUM_M1], w_data[`ARG_O_CH_NUM_M1], w_data[`ARG_O_CH_NUM_COEF_M1]
-        };
+        {n_c, n_o, n_coef} <= {low_size, high_size, {1'b0, w_data[`ARG_O_CH_NUM_COEF_M1]} + 11'd1};
         `ARG_WORD_IMAGE_SIZE: begin
-          f_w  <= w_data[`ARG_I_ROW_WID_M1];
-          f_h  <= w_data[`ARG_I_COL_HIGH_M1];
-          f_ow <= w_data[`ARG_O_ROW_WID_M1];
-          f_oh <= w_data[`ARG_O_COL_HIGH_M1];
+          n_w  <= low_size;
+          n_h  <= {1'b0, w_data[`ARG_I_COL_HIGH_M1]} + 10'd1;
+          n_ow <= high_size;
+          n_oh <= {1'b0, w_data[`ARG_O_COL_HIGH_M1]} + 10'd1;
         end
         `ARG_WORD_KERNEL_POOL_TYPE_CFG: begin
           f_kernel <= w_data[`ARG_KERNEL_TYPE];
           f_pool   <= w_data[`ARG_POOL_TYPE];
           f_pad    <= w_data[`ARG_PAD_VALUE];
-          f_bn     <= w_data[`ARG_BWSX_BASE_ADDR];
+          f_bn     <= w_data[`ARG_BWSX_BASE_ADDR] + bias_base;
         end
         `ARG_WORD_KERNEL_LOAD_CFG:
         {f_loads, f_psize, f_par} <= {
-          w_data[`ARG_LOAD_TIME_M1], w_data[`ARG_PARA_SIZE], w_data[`ARG_PARA_START_ADDR]
+          w_data[`ARG_LOAD_TIME_M1], w_data[`ARG_PARA_SIZE], w_data[`ARG_PARA_START_ADDR] + wgt_base
         };
-        `ARG_WORD_KERNEL_CALC_TYPE_CFG: f_act <= w_data[`ARG_ACTIVE_ADDR];
+        `ARG_WORD_KERNEL_CALC_TYPE_CFG: f_act <= w_data[`ARG_ACTIVE_ADDR] + bias_base;
         `ARG_WORD_CONV_VALUE:
         {f_shrw, f_shrx, f_argw, f_argx} <= {
           w_data[`ARG_SHR_W], w_data[`ARG_SHR_X], w_data[`ARG_ARG_W], w_data[`ARG_ARG_X]
@@ -130,9 +134,6 @@ module layer_decode #(
           {f_send, f_wide} <= {w_data[`ARG_SEND_DATA_OUT], !eight_bit};
           {f_first, f_last, f_inf} <= {first, last, parity};
           f_index <= index;
-          f_par   <= f_par + wgt_base;
-          f_bn    <= f_bn + bias_base;
-          f_act   <= f_act + bias_base;
         end
         default: f_send <= f_send;  // words 6 and 8 follow from the sizes
       endcase
@@ -140,13 +141,6 @@ module layer_decode #(
   end
 
   // ---- sizes
-  wire [10:0] n_c = {1'b0, f_c} + 11'd1;
-  wire [10:0] n_o = {1'b0, f_o} + 11'd1;
-  wire [10:0] n_w = {1'b0, f_w} + 11'd1;
-  wire [10:0] n_ow = {1'b0, f_ow} + 11'd1;
-  wire [9:0] n_h = {1'b0, f_h} + 10'd1;
-  wire [9:0] n_oh = {1'b0, f_oh} + 10'd1;
-  wire [10:0] n_coef = {1'b0, f_coef} + 11'd1;
   wire [6:0] n_loads = {1'b0, f_loads} + 7'd1;
 
   wire [1:0] fl = (f_pool == 4'd3 || f_pool == 4'd4 || f_pool == 4'd7) ? 2'd2 :
@@ -155,19 +149,21 @@ module layer_decode #(
   wire [10:0] want_ow = f_fc ? 11'd1 : n_w >> fl;
   wire [9:0] want_oh = f_fc ? 10'd1 : n_h >> fl;
 
+  // pitch code, by at most 16, at most 32
   function [1:0] pitch_of(input [10:0] w);
-    pitch_of = (w <= 11'd16) ? 2'd0 : (w <= 11'd32) ? 2'd1 : 2'd2;
+    pitch_of = (w[10:5] == 6'd0 && (!w[4] || w[3:0] == 4'd0)) ? 2'd0 :
+        (w[10:6] == 5'd0 && (!w[5] || w[4:0] == 5'd0)) ? 2'd1 : 2'd2;
   endfunction
-  wire [ 1:0] ip = pitch_of(n_w);
-  wire [ 1:0] op = pitch_of(n_ow);
-  wire [10:0] w_up = n_w + 11'd63;
-  wire [10:0] ow_up = n_ow + 11'd63;
-  wire [ 4:0] irl = (ip == 2'd2) ? w_up[10:6] : 5'd1;
-  wire [ 4:0] orl = (op == 2'd2) ? ow_up[10:6] : 5'd1;
+  wire [1:0] ip = pitch_of(n_w);
+  wire [1:0] op = pitch_of(n_ow);
+  // rows of a line: one, or ceil(width / 64)
+  wire [4:0] irl = n_w[10:6] + {4'd0, n_w[5:0] != 6'd0};
+  wire [4:0] orl = n_ow[10:6] + {4'd0, n_ow[5:0] != 6'd0};
 
   // ceil(channels / channels in a row)
   function [10:0] groups_of(input [10:0] n, input [1:0] pitch);
-    groups_of = (pitch == 2'd0) ? (n + 11'd3) >> 2 : (pitch == 2'd1) ? (n + 11'd1) >> 1 : n;
+    groups_of = (n >> ((pitch == 2'd0) ? 2 : (pitch == 2'd1) ? 1 : 0)) +
+        {10'd0, (pitch == 2'd0) ? n[1:0] != 2'd0 : pitch == 2'd1 && n[0]};
   endfunction
 
   wire taps = f_kernel == 3'd1;
@@ -178,8 +174,9 @@ module layer_decode #(
   wire [10:0] n_kw = f_fc ? 11'd1 : pick ? n_ow : (fl != 2'd0) ? n_ow << fl : n_w;
   wire [9:0] n_kh = f_fc ? 10'd1 : pick ? n_oh : (fl != 2'd0) ? n_oh << fl : n_h;
   wire pools = f_pool != 4'd0 && !pick;
-  wire narrow = f_fc || (pools && fl != 2'd1) || n_kw <= 11'd16;
-  wire [2:0] swl = narrow ? 3'd4 : (pools || n_kw <= 11'd32) ? 3'd5 : 3'd6;
+  wire [1:0] kp = pitch_of(n_kw);
+  wire narrow = f_fc || (pools && fl != 2'd1) || kp == 2'd0;
+  wire [2:0] swl = narrow ? 3'd4 : (pools || kp == 2'd1) ? 3'd5 : 3'd6;
   reg [2:0] pool;
   always @* begin
     case (f_pool)
@@ -195,53 +192,65 @@ module layer_decode #(
 
   // ---- results of the multiplier
   reg [13:0] ics, ocs;
-  reg [35:0] per_out;  // weights of an output channel
-  reg [23:0] wlen, wlast;
+  reg [17:0] per_out;  // weights of an output channel
+  reg        huge;  // more of them, which no load holds
+  reg [16:0] wlen, wlast;
   reg  [21:0] in_bytes;
   reg  [15:0] wrows;
-  reg  [10:0] rest;  // channels of the last load
-  reg  [35:0] addc;
+  wire [35:0] addc;
   reg  [17:0] steps;
   reg  [ 3:0] lastn;
   reg  [10:0] block;
-  reg  [18:0] rows_in_block;
-
-  reg  [35:0] mul_a;
-  reg  [11:0] mul_b;
-  wire [35:0] mul_p = mul_a * mul_b;
-
-  wire [35:0] taps_out = {25'd0, n_c} + {22'd0, n_c, 3'd0};  // 9 * channels
-
+  // a block takes half of the buffer at most, and another group no more than all of it
+  localparam RW = $clog2(WBUF_ROWS + 1) + 1;
+  localparam [RW-1:0] HALF_ROWS = WBUF_ROWS[RW:1];
+  reg [RW-1:0] rows_in_block;
+  // channels * lines is below 2^18 when the map fits, whose rows hold four channels at most
+  reg [17:0] mul_a;
+  reg [10:0] mul_b;
+  reg [28:0] product;
+  wire [17:0] taps_out = {7'd0, n_c} + {4'd0, n_c, 3'd0};  // 9 * channels
+  // what one output channel needs: the whole map, a kernel, or a kernel of each channel
+  wire [17:0] per_now = f_fc ? product[17:0] : f_dw ? (taps ? 18'd9 : 18'd1) :
+             taps ? taps_out : {7'd0, n_c};
+  wire [10:0] rest = n_o - product[10:0];  // channels of the last load
   always @* begin
-    mul_a = 36'd0;
-    mul_b = 12'd0;
     case (state)
-      S_ICS: {mul_a, mul_b} = {26'd0, n_h, 7'd0, irl};
-      S_IROWS: {mul_a, mul_b} = {22'd0, ics, 1'b0, groups_of(n_c, ip)};
-      S_OCS: {mul_a, mul_b} = {26'd0, n_oh, 7'd0, orl};
-      S_OROWS: {mul_a, mul_b} = {22'd0, ocs, 1'b0, groups_of(n_o, op)};
-      S_CH: {mul_a, mul_b} = {25'd0, n_c, 2'd0, n_h};
-      S_CHW: {mul_a, mul_b} = {per_out, 1'b0, n_w};
-      S_WLEN: {mul_a, mul_b} = {per_out, 1'b0, n_coef};
-      S_FULL: {mul_a, mul_b} = {30'd0, f_loads, 1'b0, n_coef};
-      S_REST: {mul_a, mul_b} = {per_out, 1'b0, rest};
-      S_ADDC: {mul_a, mul_b} = {f_add, (f_dw || f_fc) ? 12'd1 : {1'b0, n_c}};
-      S_BLOCK: {mul_a, mul_b} = {18'd0, steps, 1'b0, groups};
-      default: {mul_a, mul_b} = {36'd0, 12'd0};
+      S_ICS: {mul_a, mul_b} = {8'd0, n_h, 6'd0, irl};
+      S_IROWS: {mul_a, mul_b} = {4'd0, product[13:0], groups_of(n_c, ip)};
+      S_OCS: {mul_a, mul_b} = {8'd0, n_oh, 6'd0, orl};
+      S_OROWS: {mul_a, mul_b} = {4'd0, product[13:0], groups_of(n_o, op)};
+      S_CH: {mul_a, mul_b} = {7'd0, n_c, 1'b0, n_h};
+      S_CHW: {mul_a, mul_b} = {product[17:0], n_w};
+      S_WLEN: {mul_a, mul_b} = {per_now, n_coef};
+      S_FULL: {mul_a, mul_b} = {12'd0, f_loads, n_coef};
+      S_REST: {mul_a, mul_b} = {per_out, rest};
+      default: {mul_a, mul_b} = {steps_all, groups};  // S_FIT
     endcase
   end
 
-  // ---- divider by nine, a bit a cycle: dividend - 1 = 9 * (steps - 1) + (lastn - 1)
-  reg [20:0] dividend;
-  reg [3:0] rem;
-  reg [4:0] div_n;
-  wire [4:0] rem_in = {rem, dividend[20]};
-  wire div_bit = rem_in >= 5'd9;
-  wire [4:0] rem_out = div_bit ? rem_in - 5'd9 : rem_in;
+  // ---- division by nine, constant term
+  wire [17:0] nines;
+  wire [3:0] rem;
+  wire serial_over;
+  layer_serial u_serial (
+      .clk     (clk),
+      .load    (state == S_ADDC),
+      .run     (state == S_DIV),
+      .over    (serial_over),
+      .dividend(f_fc ? in_bytes : {11'd0, n_c}),
+      .quotient(nines),
+      .rest    (rem),
+      .term    (f_add),
+      .times   ((f_dw || f_fc) ? 11'd1 : n_c),
+      .sum     (addc)
+  );
 
-  wire [10:0] groups = (mode == `MODE_FC) ? n_o : f_dw ? 11'd1 : (n_o + N_Z[10:0] - 11'd1) >> ZW;
-  wire [18:0] rows_more = rows_in_block + {1'b0, steps};
-  wire more = rows_more <= WBUF_ROWS[18:0] >> 1 && block < groups && block < {7'd0, share};
+  // groups of output channels, of channels of a depthwise layer
+  wire [10:0] z_groups = (n_o >> ZW) + {10'd0, n_o[ZW-1:0] != {ZW{1'b0}}};
+  wire [10:0] groups = f_fc ? n_o : f_dw ? 11'd1 : z_groups;
+  wire [RW-1:0] rows_more = rows_in_block + steps[RW-1:0];
+  wire more = rows_more <= HALF_ROWS && block < groups && block < {7'd0, share};
   wire [3:0] share;
   layer_share #(
       .N_Y   (N_Y),
@@ -256,17 +265,19 @@ module layer_decode #(
       .share (share)
   );
   wire [11:0] entries = (mode == `MODE_FC) ? steps[17:6] + {11'd0, steps[5:0] != 6'd0} :
-             (steps > 18'd2048) ? 12'd2048 : steps[11:0];
-  wire [35:0] wlen_now = f_wide ? {mul_p[34:0], 1'b0} : mul_p;
+             (steps[17:12] != 6'd0 || (steps[11] && steps[10:0] != 11'd0)) ? 12'd2048 : steps[11:0];
+  wire [29:0] wlen_now = f_wide ? {product, 1'b0} : {1'b0, product};
 
   // after the division: reduction steps of a group, rows that must be in the buffer at once
   wire [17:0] steps_all = (mode == `MODE_DWROW) ? 18'd1 :
-             (mode == `MODE_TAPS) ? {7'd0, n_c} : steps + 18'd1;
-  wire [10:0] dw_rows = (n_c + N_Z[10:0] - 11'd1) >> ZW;
-  wire [17:0] wbuf_need = f_fc ? 18'd0 : f_dw ? {7'd0, dw_rows} : steps_all;
-  // rows of the weight buffer that the whole layer takes
-  wire [35:0] fc_rows = (mul_p + {4'd0, N_Z[31:0]} - 36'd1) >> ZW;
-  wire [35:0] rows_all = f_dw ? {25'd0, dw_rows} : f_fc ? fc_rows : mul_p;
+             (mode == `MODE_TAPS) ? {7'd0, n_c} : nines + {17'd0, rem != 4'd0};
+  wire [17:0] wbuf_need = f_fc ? 18'd0 : f_dw ? {7'd0, z_groups} : steps_all;
+  // rows of the weight buffer that the whole layer takes, up to 65535
+  wire [28:0] packed_rows = f_fc ? product >> ZW : product;
+  wire part_row = f_fc && product[ZW-1:0] != {ZW{1'b0}};
+  wire [16:0] rows_all = f_dw ? {6'd0, z_groups} : {1'b0, packed_rows[15:0]} + {16'd0, part_row};
+  wire rows_many = rows_all[16] || (!f_dw && packed_rows[28:16] != 13'd0);
+  reg fitted;  // the product of them is there
 
   // ---- the rows of the maps
   wire bad_place;
@@ -276,9 +287,9 @@ module layer_decode #(
   ) u_place (
       .clk     (clk),
       .rst     (rst),
-      .in_step (state == S_IROWS),
-      .out_step(state == S_OROWS),
-      .rows    (mul_p),
+      .in_step (state == S_OCS),
+      .out_step(state == S_CH),
+      .rows    (product),
       .src     (f_src),
       .dst     (f_dst),
       .first   (f_first),
@@ -289,21 +300,21 @@ module layer_decode #(
 
   // ---- the checks of each state
   reg [7:0] bad;
+  reg bad_size;  // sizes do not fit each other
   always @* begin
-    bad = 8'd0;
     case (state)
       S_CHECK:
       if (f_dw && f_fc) bad = `ERROR_BAD_FLAGS;
       else if (f_kernel > 3'd1 || (f_fc && taps)) bad = `ERROR_BAD_KERNEL;
       else if (f_pool > 4'd9 || (f_fc && f_pool != 4'd0)) bad = `ERROR_BAD_POOL;
-      else if (n_ow != want_ow || n_oh != want_oh || irl > 5'd15 || (f_dw && n_c != n_o))
-        bad = `ERROR_BAD_SIZE;
+      else if (bad_size) bad = `ERROR_BAD_SIZE;
       else bad = 8'd0;
-      S_IROWS, S_OROWS: bad = bad_place ? `ERROR_BAD_ADDR : 8'd0;
-      S_WLEN:
-      bad = (wlen_now > {19'd0, f_psize} || (f_wide && WEIGHT_BITS == 8)) ? `ERROR_BAD_WEIGHTS : 8'd0;
+      S_OCS, S_CH: bad = bad_place ? `ERROR_BAD_ADDR : 8'd0;
       S_FULL:
-      bad = (mul_p[17:0] >= {7'd0, n_o} || n_o - mul_p[10:0] > n_coef) ? `ERROR_BAD_WEIGHTS : 8'd0;
+      bad = (huge || wlen_now[29:17] != 13'd0 || wlen_now[16:0] > f_psize || (f_wide && WEIGHT_BITS == 8)) ?
+          `ERROR_BAD_WEIGHTS : 8'd0;
+      S_REST:
+      bad = (product[17:11] != 7'd0 || product[10:0] >= n_o || rest > n_coef) ? `ERROR_BAD_WEIGHTS : 8'd0;
       S_FIT: bad = (wbuf_need > WBUF_ROWS[17:0]) ? `ERROR_BAD_WEIGHTS : 8'd0;
       default: bad = 8'd0;
     endcase
@@ -325,16 +336,16 @@ module layer_decode #(
         end
         S_CHECK: state <= (bad != 8'd0) ? S_WORDS : S_ICS;
         S_ICS: state <= S_IROWS;
-        S_IROWS: state <= (bad != 8'd0) ? S_WORDS : S_OCS;
-        S_OCS: state <= S_OROWS;
-        S_OROWS: state <= (bad != 8'd0) ? S_WORDS : S_CH;
-        S_CH: state <= S_CHW;
+        S_IROWS: state <= S_OCS;
+        S_OCS: state <= (bad != 8'd0) ? S_WORDS : S_OROWS;
+        S_OROWS: state <= S_CH;
+        S_CH: state <= (bad != 8'd0) ? S_WORDS : S_CHW;
         S_CHW: state <= S_WLEN;
-        S_WLEN: state <= (bad != 8'd0) ? S_WORDS : S_FULL;
+        S_WLEN: state <= S_FULL;
         S_FULL: state <= (bad != 8'd0) ? S_WORDS : S_REST;
-        S_REST: state <= S_ADDC;
+        S_REST: state <= (bad != 8'd0) ? S_WORDS : S_ADDC;
         S_ADDC: state <= S_DIV;
-        S_DIV: state <= (div_n == 5'd20) ? S_FIT : S_DIV;
+        S_DIV: state <= serial_over ? S_FIT : S_DIV;
         S_FIT: state <= (bad != 8'd0) ? S_WORDS : S_BLOCK;
         S_BLOCK: state <= (more && !f_dw && !f_fc) ? S_BLOCK : S_OUT;
         S_OUT: state <= d_ready ? S_WORDS : S_OUT;
@@ -344,47 +355,36 @@ module layer_decode #(
   end
 
   always @(posedge clk) begin
+    fitted   <= state == S_FIT;
+    product  <= mul_a * mul_b;
+    // all sizes came words before the last one
+    bad_size <= n_ow != want_ow || n_oh != want_oh || irl > 5'd15 || (f_dw && n_c != n_o);
     case (state)
-      S_ICS:   ics <= mul_p[13:0];
-      S_OCS:   ocs <= mul_p[13:0];
-      S_CH:    per_out <= mul_p;
-      // what one output channel needs: the whole map, a kernel, or a kernel of each channel
-      S_CHW: begin
-        in_bytes <= mul_p[21:0];
-        per_out  <= f_fc ? mul_p : f_dw ? (taps ? 36'd9 : 36'd1) : taps ? taps_out : {25'd0, n_c};
+      S_IROWS: ics <= product[13:0];
+      S_OROWS: ocs <= product[13:0];
+      S_WLEN: begin
+        in_bytes <= product[21:0];
+        per_out  <= per_now;
+        huge     <= f_fc && product[21:18] != 4'd0;
       end
-      S_WLEN:  wlen <= wlen_now[23:0];
-      S_FULL:  rest <= n_o - mul_p[10:0];
-      S_REST:  wlast <= wlen_now[23:0];
-      S_ADDC: begin
-        addc     <= mul_p;
-        dividend <= ((f_fc) ? per_out[20:0] : {10'd0, n_c}) - 21'd1;
-        rem      <= 4'd0;
-        div_n    <= 5'd0;
-        steps    <= 18'd0;
-      end
-      S_DIV: begin
-        dividend <= {dividend[19:0], 1'b0};
-        rem      <= rem_out[3:0];
-        steps    <= {steps[16:0], div_bit};
-        div_n    <= div_n + 5'd1;
-      end
+      S_FULL:  wlen <= wlen_now[16:0];
+      S_ADDC:  wlast <= wlen_now[16:0];
       S_FIT: begin
         // steps of a group: channels, nines of channels or elements, one
-        lastn         <= rem + 4'd1;
+        lastn         <= (rem == 4'd0) ? 4'd9 : rem;
         steps         <= steps_all;
-        rows_in_block <= {1'b0, steps_all};
+        rows_in_block <= steps_all[RW-1:0];
         block         <= 11'd1;
       end
       S_BLOCK: begin
-        wrows <= (rows_all[35:16] != 20'd0) ? 16'hffff : rows_all[15:0];
+        if (fitted) wrows <= rows_many ? 16'hffff : rows_all[15:0];
         if (f_fc) block <= groups;
         else if (more && !f_dw) begin
           block         <= block + 11'd1;
           rows_in_block <= rows_more;
         end
       end
-      default: rest <= rest;
+      default: block <= block;
     endcase
   end
 
@@ -430,8 +430,8 @@ module layer_decode #(
   assign desc[`DESC_WADDR] = f_par;
   assign desc[`DESC_PSIZE] = f_psize;
   assign desc[`DESC_LOADS] = n_loads;
-  assign desc[`DESC_WLEN] = (n_loads == 7'd1) ? wlast : wlen;
-  assign desc[`DESC_WLAST] = wlast;
+  assign desc[`DESC_WLEN] = {7'd0, (n_loads == 7'd1) ? wlast : wlen};
+  assign desc[`DESC_WLAST] = {7'd0, wlast};
   assign desc[`DESC_BADDR] = f_bn;
   assign desc[`DESC_AADDR] = f_act;
   assign desc[`DESC_INTEN] = f_int_en;
@@ -444,7 +444,6 @@ module layer_decode #(
   assign desc[`DESC_WROWS] = wrows;
   assign desc[`DESC_INF] = f_inf;
 
-  wire unused = &{1'b0, w_up[5:0], ow_up[5:0], rem_out[4]};
 endmodule
 
 `resetall

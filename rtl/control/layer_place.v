@@ -25,7 +25,7 @@ module layer_place #(
     // a map's rows are there: of the input, of the output
     input  wire        in_step,
     input  wire        out_step,
-    input  wire [35:0] rows,
+    input  wire [28:0] rows,
     // layer: addresses, first of its list, reads every row once and in order
     input  wire [14:0] src,
     input  wire [14:0] dst,
@@ -37,22 +37,22 @@ module layer_place #(
     output reg         touch
 );
 
-  localparam [35:0] ROWS_LIMIT = {4'd0, AI_RAM_ROWS[31:0]};
+  localparam [16:0] ROWS_LIMIT = AI_RAM_ROWS[16:0];
 
   reg  [14:0] place_lo;  // rows of the inference's input map, the last one excluded
   reg  [15:0] place_hi;
   reg  [15:0] in_end;  // row behind the layer's input
 
-  wire [35:0] in_rows = {21'd0, src} + rows;
-  wire [35:0] out_rows = {21'd0, dst} + rows;
-  wire        out_long = out_rows > ROWS_LIMIT;
-  wire        meet = {1'b0, dst} < in_end && out_rows[15:0] > {1'b0, src};
+  // the map of this step: where it begins, the row behind it
+  wire [14:0] from = out_step ? dst : src;
+  wire [16:0] stop = {2'b00, from} + {1'b0, rows[15:0]};
+  wire        long = rows[28:16] != 13'd0 || stop > ROWS_LIMIT;
+  wire        meet = {1'b0, dst} < in_end && stop[15:0] > {1'b0, src};
   wire        behind = in_order && dst <= src;
 
-  assign bad = (in_step && in_rows > ROWS_LIMIT) || (out_step && (out_long || (meet && !behind)));
+  assign bad = (in_step && long) || (out_step && (long || (meet && !behind)));
 
-  wire in_touch = first || ({1'b0, src} < place_hi && in_rows[15:0] > {1'b0, place_lo});
-  wire out_touch = {1'b0, dst} < place_hi && out_rows[15:0] > {1'b0, place_lo};
+  wire at_place = {1'b0, from} < place_hi && stop[15:0] > {1'b0, place_lo};
 
   always @(posedge clk) begin
     if (rst) begin
@@ -61,15 +61,15 @@ module layer_place #(
       touch    <= 1'b0;
     end else if (in_step) begin
       place_lo <= first ? src : place_lo;
-      place_hi <= first ? in_rows[15:0] : place_hi;
-      touch    <= in_touch;
+      place_hi <= first ? stop[15:0] : place_hi;
+      touch    <= first || at_place;
     end else begin
-      touch <= touch || (out_step && out_touch);
+      touch <= touch || (out_step && at_place);
     end
   end
 
   always @(posedge clk) begin
-    if (in_step) in_end <= in_rows[15:0];
+    if (in_step) in_end <= stop[15:0];
   end
 
 endmodule

@@ -39,7 +39,7 @@ module watchdog (
 
   reg  [31:0] still;
   reg         flushed;  // flush of the cycle before: the count begins anew with a flush
-  wire [31:0] most = (limit == 32'd0) ? FLUSH_LIMIT : (limit < LEAST) ? LEAST : limit;
+  wire [31:0] most = (limit == 32'd0) ? FLUSH_LIMIT : (limit[31:8] == 24'd0) ? LEAST : limit;
   wire        full = still >= most;
   wire        counts = (works || flush) && !progress;
   wire        fires = full && works && !flush && !stuck && limit != 32'd0;

@@ -69,7 +69,8 @@ module host_port #(
   wire reg_wr, reg_rd, reg_err;
   wire [11:0] reg_addr;
   wire [31:0] reg_wdata, reg_rdata;
-  wire [14*64-1:0] perf_flat;
+  wire [ 3:0] perf_index;
+  wire [63:0] perf_value;
 
   ahb_slave #(
       .AI_RAM_ROWS(AI_RAM_ROWS),
@@ -132,7 +133,8 @@ module host_port #(
       .events(events),
       .err(err),
       .weight_bias_full(traffic[`TRAFFIC_WEIGHT_BIAS_FULL]),
-      .perf_flat(perf_flat),
+      .perf_index(perf_index),
+      .perf_value(perf_value),
       .irq(irq)
   );
 
@@ -142,7 +144,9 @@ module host_port #(
   wire draining = status[`STATUS_WAITING_DRAIN] && !wait_tile && !wait_weight;
   wire reading = traffic[`TRAFFIC_READING];
 
-  perf u_perf (
+  perf #(
+      .LANES(N_Y * N_Z)
+  ) u_perf (
       .clk(clk),
       .rst(rst),
       .clear(host[`HOST_START] || host[`HOST_SOFT_RESET]),
@@ -160,7 +164,8 @@ module host_port #(
       .inf_kept(events[`EVENT_INF_KEPT]),
       .read_beat(traffic[`TRAFFIC_READ_BEAT]),
       .write_beat(traffic[`TRAFFIC_WRITE_BEAT]),
-      .flat(perf_flat)
+      .index(perf_index),
+      .value(perf_value)
   );
 
   wire unused = &{1'b0, traffic, work};

@@ -107,12 +107,13 @@ module inference_cfg #(
       res_stride[OW-1:0] == {OW{1'b0}};
 
   // ---- the change of inference
-  wire [31:0] next_pix = npix_taken ? taken : npix;
+  // a prefetch comes once an inference, so what it takes is what comes next, too
+  wire [31:0] next_pix = (npix_taken && !npix_take) ? taken : npix;
   wire [31:0] next_res = res_own ? res : res + res_stride;
-  wire [31:0] moved_pix = (inf_next && !pix_own) ? next_pix : pix;
-  wire [31:0] moved_res = inf_next ? next_res : res;
+  wire pix_moves = inf_next && !pix_own;
+  wire npix_moves = inf_next && !npix_own;
   // no inference follows the one that begins
-  wire last = inf_left <= 32'd1;
+  wire last = inf_left[31:1] == 31'd0;
   wire fall_back = (inf_next && last) || (accept && mode == 2'd2 && !more);
 
   always @(posedge clk) begin
@@ -130,14 +131,16 @@ module inference_cfg #(
       res_stride <= 32'd0;
     end else begin
       mode <= wr_mode ? wdata[1:0] : fall_back ? 2'd1 : mode;
-      pix <= wr_pix ? wdata : moved_pix;
-      npix <= wr_npix ? wdata : (inf_next && !npix_own) ? npix + pix_stride : npix;
+      if (wr_pix || pix_moves) pix <= wr_pix ? wdata : next_pix;
+      if (wr_npix || npix_moves) npix <= wr_npix ? wdata : npix + pix_stride;
       wgt <= (wr && word == `REG_AI_WGT_ADR) ? wdata : wgt;
       bias <= (wr && word == `REG_AI_BIAS_ADR) ? wdata : bias;
       list <= (wr && word == `REG_AI_LIST_ADR) ? wdata : list;
       list_len <= (wr && word == `REG_AI_LIST_LEN) ? wdata[9:0] : list_len;
-      res <= wr_res ? wdata : moved_res;
-      inf_left <= wr_left ? wdata : (inf_next && inf_left != 32'd0) ? inf_left - 32'd1 : inf_left;
+      if (wr_res || inf_next) res <= wr_res ? wdata : next_res;
+      if (wr_left || (inf_next && inf_left != 32'd0)) begin
+        inf_left <= wr_left ? wdata : inf_left - 32'd1;
+      end
       pix_stride <= (wr && word == `REG_AI_PIX_STRIDE) ? wdata : pix_stride;
       res_stride <= wr_res_stride ? wdata : res_stride;
     end
@@ -158,12 +161,12 @@ module inference_cfg #(
       npix_own <= 1'b0;
       number <= 8'd0;
     end else begin
-      taken <= accept ? moved_pix : npix_take ? npix : (inf_next && !npix_taken) ? npix : taken;
+      if (accept || npix_take || inf_next) taken <= (accept && !pix_moves) ? pix : next_pix;
       run_wgt <= accept ? wgt : run_wgt;
       run_bias <= accept ? bias : run_bias;
       run_list <= accept ? list : run_list;
       run_len <= accept ? list_len : run_len;
-      run_res <= accept ? moved_res : inf_next ? next_res : run_res;
+      if (accept || inf_next) run_res <= inf_next ? next_res : res;
       run_eight_bit <= accept ? eight_bit : run_eight_bit;
       npix_taken <= (accept || reset_now || inf_next) ? 1'b0 : npix_take ? 1'b1 : npix_taken;
       pix_own <= wr_pix ? 1'b1 : accept ? 1'b0 : pix_own;

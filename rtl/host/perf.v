@@ -5,50 +5,78 @@
 // How it works: every busy cycle is exactly one of: an issue to the array, or a wait for input,
 // weights, output, the bus, or control. So the issues and the five stalls add up to the total.
 // A wait for weights while the bus is reading counts as bus. Multiplications are counted column by
-// column as they pass through the array. clear empties all counters.
-// Handshake: none.
+// column as they pass through the array, a cycle later. clear empties all counters.
+// The lowest bits of a counter are in registers. What they carry is kept in `owed` until its turn
+// comes: the upper bits of all counters are in a memory, which is served a counter a cycle, faster
+// than the lowest bits can carry again. What is read has the carry added, so it is always exact.
+// After a clear a counter reads a place of zeros (`held` is low) until a turn has written its own.
+// Handshake: value follows index in the same cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
-module perf (
+module perf #(
+    // lanes of a column, which its multiplications do not exceed
+    parameter LANES = 128
+) (
     // clock and synchronous reset
-    input  wire             clk,
-    input  wire             rst,
-    input  wire             clear,
+    input  wire           clk,
+    input  wire           rst,
+    input  wire           clear,
     // device works; the array was issued work
-    input  wire             busy,
-    input  wire             issued,
+    input  wire           busy,
+    input  wire           issued,
     // causes, the first that is high counts: tile buffer empty, weights or parameters missing,
     // results not taken or draining, data on the way in or out; otherwise control
-    input  wire             wait_input,
-    input  wire             wait_weight,
-    input  wire             wait_output,
-    input  wire             wait_bus,
-    input  wire             bus_reading,
+    input  wire           wait_input,
+    input  wire           wait_weight,
+    input  wire           wait_output,
+    input  wire           wait_bus,
+    input  wire           bus_reading,
     // multiplications of each column: issued, gated
-    input  wire [  9*8-1:0] macs_issued,
-    input  wire [  9*8-1:0] macs_gated,
+    input  wire [9*8-1:0] macs_issued,
+    input  wire [9*8-1:0] macs_gated,
     // events
-    input  wire             layer_done,
-    input  wire             inf_done,
-    input  wire             inf_kept,
-    input  wire             read_beat,
-    input  wire             write_beat,
-    // 14 counters of 64 bits, in the order of the register map
-    output reg  [14*64-1:0] flat
+    input  wire           layer_done,
+    input  wire           inf_done,
+    input  wire           inf_kept,
+    input  wire           read_beat,
+    input  wire           write_beat,
+    // one of 14 counters, in the order of the register map; 14 and 15: none
+    input  wire [    3:0] index,
+    output wire [   63:0] value
 );
 
-  reg [10:0] sum_issued;
-  reg [10:0] sum_gated;
+  localparam COUNTERS = 14;
+  // multiplications of a cycle: all lanes of nine columns
+  localparam LANE_W = $clog2(LANES + 1);
+  localparam SUM_W = $clog2(9 * LANES + 1);
+  // a turn comes every 16 cycles, and takes two: 18 times as much at most, and less than 32 times
+  localparam EVENT_W = 5;
+  localparam MACS_W = SUM_W + 5;
+  localparam UPPER_W = 64 - EVENT_W;
+  // counters of multiplications
+  localparam ISSUED = 2;
+  localparam GATED = 3;
+
+  // ---- what is counted
+  reg [SUM_W-1:0] sum_issued;
+  reg [SUM_W-1:0] sum_gated;
   integer t;
   always @* begin
-    sum_issued = 11'd0;
-    sum_gated  = 11'd0;
+    sum_issued = {SUM_W{1'b0}};
+    sum_gated  = {SUM_W{1'b0}};
     for (t = 0; t < 9; t = t + 1) begin
-      sum_issued = sum_issued + {3'd0, macs_issued[8*t+:8]};
-      sum_gated  = sum_gated + {3'd0, macs_gated[8*t+:8]};
+      sum_issued = sum_issued + {{(SUM_W - LANE_W) {1'b0}}, macs_issued[8*t+:LANE_W]};
+      sum_gated  = sum_gated + {{(SUM_W - LANE_W) {1'b0}}, macs_gated[8*t+:LANE_W]};
     end
+  end
+
+  reg [SUM_W-1:0] more_issued;
+  reg [SUM_W-1:0] more_gated;
+  always @(posedge clk) begin
+    if (rst || clear) {more_issued, more_gated} <= {2 * SUM_W{1'b0}};
+    else {more_issued, more_gated} <= {sum_issued, sum_gated};
   end
 
   wire stall = busy && !issued;
@@ -59,30 +87,141 @@ module perf (
       (!wait_weight && !wait_output && wait_bus));
   wire c_control = stall && !wait_input && !wait_weight && !wait_output && !wait_bus;
 
-  wire [14*11-1:0] more = {
-    {10'd0, inf_kept},
-    {10'd0, write_beat},
-    {10'd0, read_beat},
-    {10'd0, inf_done},
-    {10'd0, layer_done},
-    {10'd0, c_control},
-    {10'd0, c_bus},
-    {10'd0, c_output},
-    {10'd0, c_input},
-    {10'd0, c_weight},
-    sum_gated,
-    sum_issued,
-    {10'd0, busy && issued},
-    {10'd0, busy}
+  // the two of multiplications are counted otherwise
+  wire [COUNTERS-1:0] event_now = {
+    inf_kept,
+    write_beat,
+    read_beat,
+    inf_done,
+    layer_done,
+    c_control,
+    c_bus,
+    c_output,
+    c_input,
+    c_weight,
+    2'b00,
+    busy && issued,
+    busy
   };
 
-  integer i;
+  // ---- the lowest bits, 16 places of them for a choice of four bits
+  reg [COUNTERS-1:0] owed;
+  reg [COUNTERS-1:0] held;
+  wire [15:0] owed_16 = {2'b00, owed};
+  wire [15:0] held_16 = {2'b00, held};
+  wire [16*EVENT_W-1:0] low_16;
+  wire [COUNTERS-1:0] carries;
+  wire [2*MACS_W-1:0] low_macs;
+
+  genvar i;
+  generate
+    for (i = 0; i < 16; i = i + 1) begin : g_low
+      if (i == ISSUED || i == GATED) begin : g_macs
+        reg  [MACS_W-1:0] low;
+        wire [  MACS_W:0] next = {1'b0, low} + {6'd0, (i == ISSUED) ? more_issued : more_gated};
+        always @(posedge clk) begin
+          if (rst || clear) low <= {MACS_W{1'b0}};
+          else low <= next[MACS_W-1:0];
+        end
+        assign carries[i] = next[MACS_W];
+        assign low_16[i*EVENT_W+:EVENT_W] = low[EVENT_W-1:0];
+        assign low_macs[(i-ISSUED)*MACS_W+:MACS_W] = low;
+      end else if (i < COUNTERS) begin : g_event
+        reg [EVENT_W-1:0] low;
+        always @(posedge clk) begin
+          if (rst || clear) low <= {EVENT_W{1'b0}};
+          else if (event_now[i]) low <= low + 1'b1;
+        end
+        assign carries[i] = event_now[i] && low == {EVENT_W{1'b1}};
+        assign low_16[i*EVENT_W+:EVENT_W] = low;
+      end else begin : g_none
+        assign low_16[i*EVENT_W+:EVENT_W] = {EVENT_W{1'b0}};
+      end
+    end
+  endgenerate
+
+  // ---- the upper bits: a turn reads and adds, then writes; a place without a counter holds zeros
+  localparam [3:0] ZEROS = 4'd15;
+  reg [3:0] turn;
+  reg [3:0] served;
+  reg serves;
+  reg paid;
+  reg [UPPER_W-1:0] sum;
+  wire [UPPER_W-1:0] stored;
+  wire [UPPER_W-1:0] seen;
+
   always @(posedge clk) begin
-    if (rst || clear) flat <= {14 * 64{1'b0}};
-    else begin
-      for (i = 0; i < 14; i = i + 1) flat[64*i+:64] <= flat[64*i+:64] + {53'd0, more[11*i+:11]};
+    if (rst || clear) begin
+      turn   <= ZEROS;
+      serves <= 1'b0;
+    end else begin
+      turn   <= turn + 4'd1;
+      serves <= 1'b1;
     end
   end
+
+  // the place of zeros is written in a reset already
+  always @(posedge clk) begin
+    served <= turn;
+    paid   <= owed_16[turn];
+    sum    <= (turn == ZEROS) ? {UPPER_W{1'b0}} : stored + {{(UPPER_W - 1) {1'b0}}, owed_16[turn]};
+  end
+
+  generate
+    for (i = 0; i < COUNTERS; i = i + 1) begin : g_owed
+      localparam [3:0] PLACE = i;
+      wire mine = serves && served == PLACE;
+      always @(posedge clk) begin
+        if (rst || clear) begin
+          owed[i] <= 1'b0;
+          held[i] <= 1'b0;
+        end else begin
+          owed[i] <= carries[i] || (owed[i] && !(mine && paid));
+          held[i] <= held[i] || mine;
+        end
+      end
+    end
+  endgenerate
+
+  // one memory for the turns, a copy of it for the reader
+  ram_1r1w_async #(
+      .WIDTH(UPPER_W),
+      .DEPTH(16)
+  ) u_turns (
+      .clk  (clk),
+      .we   (1'b1),
+      .waddr(served),
+      .wdata(sum),
+      .raddr(held_16[turn] ? turn : ZEROS),
+      .rdata(stored)
+  );
+
+  ram_1r1w_async #(
+      .WIDTH(UPPER_W),
+      .DEPTH(16)
+  ) u_copy (
+      .clk  (clk),
+      .we   (1'b1),
+      .waddr(served),
+      .wdata(sum),
+      .raddr(held_16[index] ? index : ZEROS),
+      .rdata(seen)
+  );
+
+  // ---- what is read
+  wire [UPPER_W-1:0] upper = seen + {{(UPPER_W - 1) {1'b0}}, owed_16[index]};
+  wire [ MACS_W-1:0] low_mac = low_macs[index[0]*MACS_W+:MACS_W];
+  assign value = (index[3:1] == 3'd1) ? {upper[63-MACS_W:0], low_mac} :
+      {upper, low_16[index*EVENT_W+:EVENT_W]};
+
+  generate
+    if (LANES < 1 || LANES > 128) begin : g_illegal
+      ILLEGAL_LANES_1_TO_128 u_illegal ();
+    end
+  endgenerate
+
+  // counts of a column are of eight bits for all arrays
+  wire unused = &{1'b0, macs_issued, macs_gated};
 
 endmodule
 

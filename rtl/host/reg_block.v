@@ -49,8 +49,9 @@ module reg_block #(
     input  wire [   `ERR_BITS-1:0] err,
     // weight and bias FIFO are full, for AI_STATUS
     input  wire                    weight_bias_full,
-    // performance counters, first one lowest
-    input  wire [       14*64-1:0] perf_flat,
+    // performance counters: number of one, its value in the same cycle
+    output wire [             3:0] perf_index,
+    input  wire [            63:0] perf_value,
     // interrupt, level
     output wire                    irq
 );
@@ -160,7 +161,8 @@ module reg_block #(
       .addr(reg_addr),
       .rdata(perf_rdata),
       .hit(perf_hit),
-      .perf_flat(perf_flat)
+      .index(perf_index),
+      .value(perf_value)
   );
 
   // AI_STATUS shows the low eight bits of the layer index

@@ -117,7 +117,6 @@ module ahb_master #(
   wire             q_valid;
   wire             q_pop;
   wire [CMD_W-1:0] q_data;
-  wire [      1:0] q_count_unused;
   wire             q_write;
   wire [     31:0] q_addr;
   wire [      4:0] q_beats;
@@ -127,9 +126,10 @@ module ahb_master #(
 
   assign {q_tag, q_wpop, q_size, q_beats, q_addr, q_write} = q_data;
 
-  fifo_sync #(
-      .WIDTH(CMD_W),
-      .DEPTH(2)
+  fifo_regs #(
+      .WIDTH (CMD_W),
+      .DEPTH (2),
+      .BYPASS(1)
   ) u_queue (
       .clk      (clk),
       .rst      (rst),
@@ -139,8 +139,7 @@ module ahb_master #(
       .in_data  ({cmd_tag, cmd_wpop, cmd_size, cmd_beats, cmd_addr, cmd_write}),
       .out_valid(q_valid),
       .out_ready(q_pop),
-      .out_data (q_data),
-      .count    (q_count_unused)
+      .out_data (q_data)
   );
 
   // -------------------------------------------------------------------------------------------

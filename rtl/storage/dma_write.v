@@ -57,30 +57,40 @@ module dma_write #(
   localparam HALF = FIFO_DEPTH / 2;
   localparam MAX_BURST = (HALF >= 16) ? 16 : (HALF >= 8) ? 8 : (HALF >= 4) ? 4 :
                          (HALF >= 2) ? 2 : 1;
-  localparam NW = $clog2(FIFO_DEPTH + 1) + 5;
-  localparam FW = 24 - OW;
+  // blocks of so many words: a burst stays within one; byte addresses within a block
+  localparam MW = $clog2(MAX_BURST);
+  localparam BB = OW + MW;
+  // 24 bits of bytes and the begin within the block: whole blocks
+  localparam LW = 25 - BB;
+  // words that are ready: 0..FIFO_DEPTH, compared with a burst
+  localparam FW = $clog2(FIFO_DEPTH + 1);
+  localparam NW = (FW > 5) ? FW : 5;
   localparam [4:0] MAX_C = MAX_BURST[4:0];
   localparam [4:0] MASK_C = MAX_C - 5'd1;
   localparam [2:0] FULL_SIZE = OW[2:0];
+  localparam [31-OW:0] WORD_MASK = {{(27 - OW) {1'b0}}, MASK_C};
 
-  wire [                    31:0] req_addr = store_req[`REQ_ADDR];
-  wire [                    23:0] req_len = store_req[`REQ_LEN];
+  wire [           31:0] req_addr = store_req[`REQ_ADDR];
+  wire [           23:0] req_len = store_req[`REQ_LEN];
 
-  // request at work: byte address and whether it passed the last byte there is, full words and tail
-  // bytes left, whose it is
-  reg                             cur_valid;
-  reg  [                    31:0] addr;
-  reg                             wrap;
-  reg  [                  FW-1:0] words;
-  reg  [                  OW-1:0] tail;
-  reg  [         `OWNER_BITS-1:0] owner;
+  // request at work: word address and whether it passed the last word there is, byte of the tail;
+  // blocks that end before its end; the word in the block after those where the tail is, and the
+  // tail's bytes left; whose it is
+  reg                    cur_valid;
+  reg  [        31-OW:0] cur_word;
+  reg                    wrap;
+  reg  [         OW-1:0] cur_byte;
+  reg  [         LW-1:0] blocks;
+  reg  [            4:0] rest;
+  reg  [         OW-1:0] tail;
+  reg  [`OWNER_BITS-1:0] owner;
   // words in the FIFO that no burst was given for yet
-  reg  [                  NW-1:0] ready;
+  reg  [         NW-1:0] ready;
 
-  wire                            f_ready;
-  wire                            f_valid_unused;
-  wire                            in_push = store_valid && store_ready;
-  wire [$clog2(FIFO_DEPTH+1)-1:0] f_count_unused;
+  wire                   f_ready;
+  wire                   f_valid_unused;
+  wire                   in_push = store_valid && store_ready;
+  wire [         FW-1:0] f_count_unused;
 
   assign store_ready = f_ready && run;
 
@@ -100,15 +110,22 @@ module dma_write #(
       .count    (f_count_unused)
   );
 
+  // the request's end, counted from the block in which it begins
+  wire [24:0] req_stop = {1'b0, req_len} + {{(25 - BB) {1'b0}}, req_addr[BB-1:OW], {OW{1'b0}}};
+
   // next burst of full words
-  wire             bulk = (words != {FW{1'b0}});
-  wire    [   4:0] to_edge = MAX_C - (addr[OW+:5] & MASK_C);
-  wire    [   4:0] beats = (words < {{(FW - 5) {1'b0}}, to_edge}) ? words[4:0] : to_edge;
-  wire    [NW-1:0] beats_w = {{(NW - 5) {1'b0}}, beats};
+  wire in_rest = (blocks == {LW{1'b0}});
+  wire [4:0] from = cur_word[4:0] & MASK_C;
+  wire [4:0] upto = in_rest ? rest : MAX_C;
+  wire bulk = (upto != from);
+  wire [4:0] beats = upto - from;
+  wire [NW-1:0] beats_w = {{(NW - 5) {1'b0}}, beats};
+  // the begin of the next block
+  wire [32-OW:0] next_word = (({wrap, cur_word} >> MW) + 1'b1) << MW;
 
   // next piece of the tail: the largest power of two that is left
-  reg     [   2:0] piece_size;
-  integer          i;
+  reg [2:0] piece_size;
+  integer i;
   always @* begin
     piece_size = 3'd0;
     for (i = 0; i < OW; i = i + 1) begin
@@ -121,10 +138,10 @@ module dma_write #(
   wire [OW-1:0] tail_next = tail & ~piece;
   wire          tail_done = (tail_next == {OW{1'b0}});
 
-  wire          words_done = (words == {{(FW - 5) {1'b0}}, beats});
+  wire          words_done = in_rest || (blocks == {{(LW - 1) {1'b0}}, 1'b1} && rest == 5'd0);
 
   assign cmd_want = !failed && cur_valid && (bulk ? (ready >= beats_w) : (ready != {NW{1'b0}}));
-  assign cmd_addr = addr;
+  assign cmd_addr = {cur_word, cur_byte};
   assign cmd_wrap = wrap;
   assign cmd_owner = owner;
   assign cmd_beats = bulk ? beats : 5'd1;
@@ -139,27 +156,36 @@ module dma_write #(
   always @(posedge clk) begin
     if (rst || flush) begin
       cur_valid <= 1'b0;
-      addr <= 32'd0;
       wrap <= 1'b0;
-      words <= {FW{1'b0}};
-      tail <= {OW{1'b0}};
-      owner <= {`OWNER_BITS{1'b0}};
     end else if (!cur_valid) begin
       // a request of no bytes is dropped
       cur_valid <= store_req_valid && run && req_len != 24'd0;
-      addr <= {req_addr[31:OW], {OW{1'b0}}};
       wrap <= 1'b0;
-      words <= req_len[23:OW];
-      tail <= req_len[OW-1:0];
-      owner <= store_req[`REQ_OWNER];
     end else if (cmd_take) begin
       cur_valid <= !cmd_last;
-      if (bulk) begin
-        {wrap, addr} <= {wrap, addr} + ({28'd0, beats} << OW);
-        words <= words - {{(FW - 5) {1'b0}}, beats};
-      end else begin
-        addr <= addr + {{(32 - OW) {1'b0}}, piece};
+      wrap <= (bulk && !in_rest) ? next_word[32-OW] : wrap;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (!cur_valid) begin
+      cur_word <= req_addr[31:OW];
+      cur_byte <= {OW{1'b0}};
+      blocks   <= req_stop[24:BB];
+      rest     <= {{(5 - MW) {1'b0}}, req_stop[BB-1:OW]};
+      tail     <= req_stop[OW-1:0];
+      owner    <= store_req[`REQ_OWNER];
+    end else if (cmd_take) begin
+      if (!bulk) begin
+        // the pieces become smaller, so that no two of them share a bit
+        cur_byte <= cur_byte | piece;
         tail <= tail_next;
+      end else if (in_rest) begin
+        // on to the tail
+        cur_word <= (cur_word & ~WORD_MASK) | {{(27 - OW) {1'b0}}, rest};
+      end else begin
+        cur_word <= next_word[31-OW:0];
+        blocks   <= blocks - 1'b1;
       end
     end
   end

@@ -233,7 +233,8 @@ module dmac #(
 
   dma_read_channel #(
       .AHB_W(AHB_W),
-      .FIFO_DEPTH(WGT_FIFO_DEPTH)
+      .FIFO_DEPTH(WGT_FIFO_DEPTH),
+      .BLOCK_RAM(WGT_FIFO_DEPTH > 32 ? 1 : 0)
   ) u_weight (
       .clk(clk),
       .rst(rst),
@@ -264,7 +265,8 @@ module dmac #(
 
   dma_read_channel #(
       .AHB_W(AHB_W),
-      .FIFO_DEPTH(PIX_FIFO_DEPTH)
+      .FIFO_DEPTH(PIX_FIFO_DEPTH),
+      .BLOCK_RAM(PIX_FIFO_DEPTH > 32 ? 1 : 0)
   ) u_pixel (
       .clk(clk),
       .rst(rst),

@@ -512,5 +512,5 @@ async def what_it_waits_for(dut) -> None:
     ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 128)]
 )
 def test_ahb_master(sim: str, width: int) -> None:
-    sources = ["rtl/storage/ahb_master.v", "rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
+    sources = ["rtl/storage/ahb_master.v", "rtl/lib/fifo_regs.v"]
     run(sim, "ahb_master", sources, "tb.ahb_master.test_ahb_master", params={"AHB_W": width})

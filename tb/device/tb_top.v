@@ -193,22 +193,29 @@ module tb_top #(
   // counters at the end of every layer
 `ifdef NETLIST
   wire        layer_done = 1'b0; // a netlist has pins only
-  wire [64*COUNTERS-1:0] perf = {(64*COUNTERS){1'b0}};
 `else
   wire        layer_done = dut.u_control.layer_done & ~rst; // at power-up it may be anything
-  wire [64*COUNTERS-1:0] perf = dut.u_host.perf_flat;
 `endif
   reg  [63:0] perf_rec [0:PERF_DEPTH*COUNTERS-1];
   reg  [31:0] perf_count = 32'd0;
+`ifndef NETLIST
+  localparam MACS_W = $clog2(9 * N_Y * N_Z + 1) + 5;  // lowest bits of two counters
+  reg  [58:0] perf_upper;  // of a counter, what it is owed added
   integer     k;
   always @(posedge clk) begin
     if (layer_done === 1'b1 && perf_count < PERF_DEPTH) begin
-      for (k = 0; k < COUNTERS; k = k + 1)
-        perf_rec[perf_count * COUNTERS + k] <= perf[64*k +: 64];
+      for (k = 0; k < COUNTERS; k = k + 1) begin
+        perf_upper = (dut.u_host.u_perf.held[k] ? dut.u_host.u_perf.u_copy.mem[k] : 59'd0)
+            + {58'd0, dut.u_host.u_perf.owed[k]};
+        perf_rec[perf_count * COUNTERS + k] <= (k == 2 || k == 3)
+            ? {perf_upper[63-MACS_W:0], dut.u_host.u_perf.low_macs[MACS_W*(k-2) +: MACS_W]}
+            : {perf_upper, dut.u_host.u_perf.low_16[5*k +: 5]};
+      end
     end
     if (bd_go && bd_cmd == 4'd6)                    perf_count <= 32'd0;
     else if (layer_done === 1'b1 && perf_count < PERF_DEPTH) perf_count <= perf_count + 32'd1;
   end
+`endif
 
   // for the functional coverage: {from a task list, descriptor} of the layer that ended last
   reg [`DESC_BITS:0] layer_ran = {(`DESC_BITS+1){1'b0}};

@@ -13,7 +13,8 @@ from openkpu.tb.core.descriptor import FC, Sizes, describe, unpack
 from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.simrun import run
 
-# taken with the last word
+# taken with the last word, but for the table offsets, which are there all the time
+BASES = ("wgt_base", "bias_base")
 SIDE = ("eight_bit", "wgt_base", "bias_base", "index", "first", "last", "parity")
 LATENCY = 80  # cycles from the last word to the descriptor or the refusal
 RESERVED = [
@@ -192,7 +193,7 @@ class Bench:
             dut.w_data.value = words[0]
             for name in SIDE:
                 width = len(getattr(dut, name))
-                last = len(words) == 1
+                last = len(words) == 1 or name in BASES
                 value = case.side[name] if last else random.getrandbits(width)
                 getattr(dut, name).value = value
             await RisingEdge(dut.clk)
@@ -361,5 +362,5 @@ def test_layer_decode(sim: str, sizes: Sizes) -> None:
     params["TILE_W"] = sizes.tile_word
     params["AI_RAM_ROWS"] = sizes.ram_rows
     test = "tb.layer_decode.test_layer_decode"
-    sources = [f"rtl/control/layer_{name}.v" for name in ("decode", "place", "share")]
+    sources = [f"rtl/control/layer_{name}.v" for name in ("decode", "place", "serial", "share")]
     run(sim, "layer_decode", sources, test, params=params)

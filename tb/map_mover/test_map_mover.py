@@ -208,6 +208,6 @@ async def stop(dut) -> None:
 )
 def test_map_mover(sim: str, bus: int, path: int) -> None:
     sources = [f"rtl/cache/{n}.v" for n in ("map_mover", "pixel_writer", "result_reader")]
-    sources += ["rtl/cache/row_sequencer.v", "rtl/lib/byte_gearbox.v", "rtl/lib/ram_1r1w_async.v"]
+    sources += ["rtl/cache/row_sequencer.v", "rtl/lib/byte_*.v", "rtl/lib/ram_1r1w_async.v"]
     params = {"AHB_W": bus, "PATH": path}
     run(sim, "map_mover", sources, "tb.map_mover.test_map_mover", params=params)

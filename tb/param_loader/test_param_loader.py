@@ -119,7 +119,7 @@ async def layers(dut) -> None:
     ("sim", "n_z", "bus"), [("icarus", 2, 32), ("icarus", 4, 128), ("verilator", 4, 64)]
 )
 def test_param_loader(sim: str, n_z: int, bus: int) -> None:
-    sources = ["rtl/weight/param_loader.v", "rtl/lib/byte_gearbox.v"]
+    sources = ["rtl/weight/param_loader.v", "rtl/lib/byte_*.v"]
     sources += ["rtl/lib/ram_1r1w_async.v"]
     params = {"AHB_W": bus, "N_Z": n_z, "PAR_ROWS": 8}
     run(sim, "param_loader", sources, "tb.param_loader.test_param_loader", params=params)

@@ -171,6 +171,6 @@ async def stop_any_time(dut) -> None:
 )
 def test_pixel_writer(sim: str, width: int, path: int) -> None:
     sources = ["rtl/cache/pixel_writer.v", "rtl/cache/row_sequencer.v"]
-    sources += ["rtl/lib/byte_gearbox.v", "rtl/lib/ram_1r1w_async.v"]
+    sources += ["rtl/lib/byte_*.v", "rtl/lib/ram_1r1w_async.v"]
     test = "tb.pixel_writer.test_pixel_writer"
     run(sim, "pixel_writer", sources, test, params={"AHB_W": width, "PATH": path})

@@ -251,12 +251,12 @@ async def counters(dut) -> None:
     dut = bench.dut
     await bench.reset()
     values = [random.getrandbits(64) for _ in range(14)]
-    dut.perf_flat.value = sum(v << 64 * i for i, v in enumerate(values))
     for i, value in enumerate(values):
+        dut.perf_value.value = value
         assert await bench.read(PERF + 8 * i) == value & 0xFFFFFFFF
-        dut.perf_flat.value = random.getrandbits(64 * 14)
+        assert int(dut.perf_index.value) == i
+        dut.perf_value.value = random.getrandbits(64)
         assert await bench.read(PERF + 8 * i + 4) == value >> 32
-        dut.perf_flat.value = sum(v << 64 * i for i, v in enumerate(values))
     dut.status_busy.value, dut.status_fc_layer.value, dut.weight_bias_full.value = 1, 1, 0
     dut.status_layer.value = 0x2A5
     assert await bench.read(AI_STATUS) == 0xA509

@@ -163,6 +163,6 @@ async def stop_any_time(dut) -> None:
 )
 def test_result_reader(sim: str, width: int, path: int) -> None:
     sources = ["rtl/cache/result_reader.v", "rtl/cache/row_sequencer.v"]
-    sources += ["rtl/lib/byte_gearbox.v", "rtl/lib/ram_1r1w_async.v"]
+    sources += ["rtl/lib/byte_*.v", "rtl/lib/ram_1r1w_async.v"]
     test = "tb.result_reader.test_result_reader"
     run(sim, "result_reader", sources, test, params={"AHB_W": width, "PATH": path})

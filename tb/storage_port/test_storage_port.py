@@ -197,6 +197,7 @@ def test_storage_port(sim: str, width: int, depths: tuple[int, int, int]) -> Non
         "BIAS_FIFO_DEPTH": bias,
     }
     sources = ["rtl/storage/*.v"]
-    sources += ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
+    sources += [f"rtl/lib/{n}.v" for n in ("fifo_sync", "fifo_ram", "fifo_regs", "ram_1r1w")]
+    sources += ["rtl/lib/ram_1r1w_async.v"]
     for module in ("test_storage_port", "fault_tests"):
         run(sim, "storage_port", sources, f"tb.storage_port.{module}", params=params)

@@ -227,7 +227,7 @@ async def full_rate(dut) -> None:
 )
 def test_weight_loader(sim: str, n_z: int, bus: int, wb: int) -> None:
     sources = [f"rtl/weight/weight_{part}.v" for part in ("loader", "constant")]
-    sources += ["rtl/weight/byte_group.v", "rtl/lib/byte_gearbox.v"]
+    sources += ["rtl/weight/byte_group.v", "rtl/lib/byte_*.v"]
     sources += ["rtl/lib/ram_1r1w_async.v"]
     params = {"AHB_W": bus, "N_Z": n_z, "WEIGHT_BITS": wb, "WBUF_ROWS": 64, "PAR_ROWS": 8}
     test = "tb.weight_loader.test_weight_loader"
