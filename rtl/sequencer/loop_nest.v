@@ -209,8 +209,16 @@ module loop_nest #(
       (skips ? 7'd1 : dw ? CHUNK_D[6:0] : CHUNK_N);
 
   // ---- ends of the loops
-  wire [11:0] grps_after = {1'b0, grps_left} - {1'b0, n_b};
-  wire blk_end = grps_after[11] || grps_after == 12'd0;
+  reg [11:0] grps_after;  // groups behind this block, or none
+  reg blk_end;
+  wire blk_next;
+  wire [11:0] after_next = (start_q ? {1'b0, grps_left} : grps_after) - {1'b0, n_b};
+  always @(posedge clk) begin
+    if (start_q || blk_next) begin
+      grps_after <= after_next;
+      blk_end    <= after_next[11] || after_next == 12'd0;
+    end
+  end
   assign step_last = step == s_m1;
   wire step_end = sweep_done;
   assign group_end = step_end && step_last && !dwrow_mode;
@@ -219,8 +227,9 @@ module loop_nest #(
   wire blk_lastest = grp_last && blk_end;
   wire pass_end = group_end && grp_last;  // all groups of the block saw this stripe
   wire row_end = dwrow_mode && sweep_done;
-  assign line_last   = line == h_m1;
+  assign line_last = line == h_m1;
   assign stripe_load = start_q || (go && pass_end);
+  assign blk_next = go && pass_end && stripe_last;
   wire rows_end = row_end && seg_last && (two ? two_last : line_last);
   reg  out_odd;  // the row of the output where the channel begins
   generate
