@@ -193,7 +193,7 @@ module pixel_writer #(
     end
   end
 
-  assign load_req = out_valid;
+  assign load_req  = out_valid;
   assign load_word = out_word[20-WB:PB-WB];
   assign load_data = {(PATH / WORD) {out_data}};
   generate

@@ -44,7 +44,8 @@ module issue_credits #(
     // the present issue (two: of two entries), see loop_nest
     input  wire                  running,
     input  wire [        TW-1:0] entry,
-    input  wire [        WW-1:0] use_wrow,
+    input  wire [        WW-1:0] own_wrow,
+    input  wire [        WW-1:0] base_wrow,
     input  wire [          10:0] grp,
     input  wire [          10:0] pass_chan,
     input  wire                  step_last,
@@ -77,12 +78,25 @@ module issue_credits #(
   assign use_prow = dw ? prow_base + {{(PRW - 11 + ZW) {1'b0}}, pass_chan[10:ZW]} :
              fc_mode ? prow_base + {{(PRW - 11 + ZW) {1'b0}}, grp[10:ZW]} :
              prow_base + {{(PRW - 11) {1'b0}}, grp};
-  wire [TW-1:0] tile_diff = tile_filled - entry;
-  wire [WW-1:0] wrow_diff = wrow_filled - use_wrow;
-  wire [PRW-1:0] prow_diff = prow_filled - use_prow;
-  wire tile_ok = tile_diff != {TW{1'b0}} && !tile_diff[TW-1] && !(two && tile_diff == {{(TW - 1) {1'b0}}, 1'b1});
-  wire wrow_ok = wrow_diff != {WW{1'b0}} && !wrow_diff[WW-1];
-  wire prow_ok = act_ready && prow_diff != {PRW{1'b0}} && !prow_diff[PRW-1];
+  // Numbers less one: what is there, minus what is used, minus one, is not negative. For a depthwise
+  // layer what is there from its first row on is in registers, for its rows lie further on by a
+  // number of channels; they only grow, and nothing is issued in the first cycle of a layer.
+  reg [WW-1:0] wrow_there;
+  reg [PRW-1:0] prow_there;
+  reg there;
+  always @(posedge clk) begin
+    wrow_there <= wrow_filled - base_wrow;
+    prow_there <= prow_filled - prow_base;
+    there      <= act_ready;
+  end
+  wire [10:0] dw_row = {{ZW{1'b0}}, pass_chan[10:ZW]};
+  wire [WW+10:0] dw_row_wide = {{WW{1'b0}}, dw_row};
+  wire [TW-1:0] tile_more = tile_filled + ~entry;
+  wire [WW-1:0] wrow_more = (dw ? wrow_there : wrow_filled) + ~(dw ? dw_row_wide[WW-1:0] : own_wrow);
+  wire [PRW-1:0] prow_more = prow_there + ~{{(PRW - 11) {1'b0}}, dw_row};
+  wire tile_ok = !tile_more[TW-1] && !(two && tile_more == {TW{1'b0}});
+  wire wrow_ok = !wrow_more[WW-1];
+  wire prow_ok = there && !prow_more[PRW-1];
   wire fresh = sweep_first || fc_mode;  // resources are checked once a sweep
   wire leaves = dw || step_last;  // its sums go to the post lanes
   wire out_ok = !leaves || row_room;
@@ -139,7 +153,7 @@ module issue_credits #(
     end
   endgenerate
 
-  wire unused = &{1'b0, desc, pass_chan};
+  wire unused = &{1'b0, desc, pass_chan, dw_row_wide};
 
 endmodule
 

@@ -46,6 +46,9 @@ module loop_nest #(
     // memories: tile entry, weight row, bank of a weight word (fully connected)
     output reg  [        TW-1:0] entry,
     output wire [        WW-1:0] use_wrow,
+    // the same without the sum: a convolution's row; depthwise: row of the first channel
+    output wire [        WW-1:0] own_wrow,
+    output wire [        WW-1:0] base_wrow,
     output reg  [        ZW-1:0] wbank,
     // place: group, reduction step (depthwise stripes: channel), place in the accumulators
     output reg  [          10:0] grp,
@@ -80,6 +83,8 @@ module loop_nest #(
   localparam integer LANES = (N_Y * N_Z < TILE_W) ? N_Y * N_Z : TILE_W;
   localparam [6:0] CHUNK_N = N_Y[6:0];
   localparam [7:0] CHUNK_D = LANES[7:0];
+  localparam integer DB = $clog2(LANES);
+  localparam [2:0] DB_3 = DB[2:0];
 
   // ---- descriptor fields
   wire [ 1:0] mode = desc[`DESC_MODE];
@@ -101,106 +106,162 @@ module loop_nest #(
   wire        fc_mode = mode == `MODE_FC;
   wire        dwst_mode = taps_mode && dw;
   wire        overlap = desc[`DESC_POOL] == `POOL_MAXS1 || desc[`DESC_POOL] == `POOL_MEANS1;
-  wire [ 2:0] gl = 3'd2 - {1'b0, ip};  // log2 of the channels in an AI RAM row
-  wire [ 2:0] g_in = 3'd1 << gl;
+  wire [ 2:0] g_in = {ip == 2'd0, ip == 2'd1, ip[1]};  // channels in an AI RAM row
 
-  // ---- stripes
-  wire        stripe_restart;
-  wire        stripe_next;
-  wire [ 6:0] stripe_width;
-  wire [ 2:0] stripe_lines;
-  wire        stripe_last_x;
-  wire        stripe_last_y;
+  // ---- what is constant in a layer, worked out in the cycle after its start: nothing is issued in it,
+  // for no entry is filled yet
+  reg         start_q;
+  reg  [17:0] s_m1;
+  reg  [ 9:0] h_m1;
+  reg  [ 5:0] w_m1;
+  reg  [ 3:0] irl_m1;
+  reg  [ 1:0] c_m1;
+  always @(posedge clk) begin
+    start_q <= start && !rst;
+    s_m1    <= n_s - 18'd1;
+    h_m1    <= n_h - 10'd1;
+    w_m1    <= n_w[5:0] - 6'd1;
+    irl_m1  <= irl[3:0] - 4'd1;
+    c_m1    <= n_c[1:0] - 2'd1;
+  end
+
+  // ---- stripes: the iterator is one ahead of the stripe at work
+  wire [9:0] next_gx;
+  wire [8:0] next_gy;
+  wire [6:0] next_width;
+  wire [2:0] next_lines;
+  wire next_last_x, next_last_y;
+  wire next_last = next_last_x && next_last_y;
+  wire stripe_load;
+  reg [9:0] cur_gx;
+  reg [8:0] cur_gy;
+  reg [6:0] cur_width;
+  reg [5:0] cur_width_m1;
+  reg [2:0] cur_lines;
+  reg [1:0] cur_lines_m1;
+  reg cur_last;
   stripe_iter u_stripe (
       .clk    (clk),
       .rst    (rst),
-      .restart(stripe_restart),
-      .next   (stripe_next),
+      .restart(start || (stripe_load && next_last)),
+      .next   (stripe_load && !next_last),
       .kw     (desc[`DESC_KW]),
       .kh     (desc[`DESC_KH]),
       .swl    (desc[`DESC_SWL]),
       .overlap(overlap),
-      .gx     (stripe_gx),
-      .gy     (stripe_gy),
-      .width  (stripe_width),
-      .lines  (stripe_lines),
-      .last_x (stripe_last_x),
-      .last_y (stripe_last_y)
+      .gx     (next_gx),
+      .gy     (next_gy),
+      .width  (next_width),
+      .lines  (next_lines),
+      .last_x (next_last_x),
+      .last_y (next_last_y)
   );
+  always @(posedge clk) begin
+    if (stripe_load) begin
+      cur_gx       <= next_gx;
+      cur_gy       <= next_gy;
+      cur_width    <= next_width;
+      cur_width_m1 <= next_width[5:0] - 6'd1;
+      cur_lines    <= next_lines;
+      cur_lines_m1 <= next_lines[1:0] - 2'd1;
+      cur_last     <= next_last;
+    end
+  end
+  assign stripe_gx = cur_gx;
+  assign stripe_gy = cur_gy;
 
   // ---- counters of the nest
   reg [10:0] blk;  // first group of the block
+  reg [10:0] grps_left;  // groups from this block on
+  reg [10:0] grp_nth;  // the group in its block, from 1 on
+  reg [10:0] chans_left;  // depthwise rows: channels from these on
   reg [TW-1:0] ebase;  // first entry of the stripe
   reg [WW-1:0] wblk;  // first weight row of the block, of the layer (depthwise)
   reg [WW-1:0] wrow;
 
-  // ---- the sweep over the positions of a row
-  wire [2:0] swl = dwrow_mode ? 3'd4 + {1'b0, ip} : desc[`DESC_SWL];
-  wire [6:0] sw = 7'd1 << swl;
-  wire [10:0] seg_left = n_w - {1'b0, seg, 6'd0};
-  wire [6:0] row_width = (seg_left > 11'd64) ? 7'd64 : seg_left[6:0];
-  assign wlim = dwrow_mode ? row_width : stripe_width;
-  wire [10:0] chan_left = n_c - chan;
-  wire [ 2:0] row_chans = (chan_left < {8'd0, g_in}) ? chan_left[2:0] : g_in;
-  assign slots = dwrow_mode ? row_chans : stripe_lines;
-  wire [6:0] jj = pos & (sw - 7'd1);
-  wire [6:0] chunk = dw ? CHUNK_D[6:0] : CHUNK_N;
-  wire wide_chunk = dw && CHUNK_D >= {1'b0, sw};  // a pass covers whole slots
-  wire [7:0] jj_next = {1'b0, jj} + {1'b0, chunk};
-  wire slot_done = wide_chunk || jj_next >= {1'b0, wlim};
-  wire [7:0] slot_base = {1'b0, pos & ~(sw - 7'd1)};
-  wire [7:0] pos_next = wide_chunk ? {1'b0, pos} + CHUNK_D :
-             slot_done ? slot_base + {1'b0, sw} : {1'b0, pos} + {1'b0, chunk};
-  wire [8:0] pos_end = {6'd0, slots} << swl;
-  assign sweep_done = fc_mode || (slot_done && {1'b0, pos_next} >= pos_end);
+  // ---- the sweep over the positions of a row: the pixels of an issue are of one slot, or of whole ones
+  wire [2:0] swl = dwrow_mode ? {1'b1, ip} : desc[`DESC_SWL];
+  wire wide_chunk = dw && DB_3 >= swl;
+  assign seg_last = seg == irl_m1;
+  wire chan_last = chans_left[10:3] == 8'd0 && chans_left[2:0] <= g_in;
+  wire [1:0] g_mask = {ip == 2'd0, !ip[1]};
+  wire [6:0] row_rest = {n_w[5:0] == 6'd0, n_w[5:0]};
+  assign wlim  = !dwrow_mode ? cur_width : seg_last ? row_rest : 7'd64;
+  assign slots = !dwrow_mode ? cur_lines : chan_last ? chans_left[2:0] : g_in;
+  wire [5:0] wlim_m1 = !dwrow_mode ? cur_width_m1 : seg_last ? w_m1 : 6'd63;
+  wire [1:0] slots_m1 = !dwrow_mode ? cur_lines_m1 : chan_last ? c_m1 & g_mask : g_mask;
+
+  // the last chunk of the slot, the last slot
+  wire [5:0] jj = {pos[5] && swl[1], pos[4] && swl != 3'd4, pos[3:0]};
+  wire [5:0] same = ~(jj ^ wlim_m1);
+  wire [5:0] above_y = 6'd63 << $clog2(N_Y);
+  wire [5:0] above_d = 6'd63 << $clog2(LANES);
+  wire slot_done = wide_chunk || &(same | ~(dw ? above_d : above_y));
+  wire [2:0] unit_l = wide_chunk ? DB_3 : swl;  // log2 of what is looked at
+  wire [1:0] end_slot = (swl == 3'd4) ? slots_m1 : {slots_m1[0], 1'b1};
+  wire last_slot = (pos[5] == end_slot[1] || unit_l[2:1] == 2'd3) &&
+      (pos[4] == end_slot[0] || unit_l != 3'd4);
+  assign sweep_done = fc_mode || (slot_done && last_slot);
+  wire skips = slot_done && !wide_chunk;  // to the next slot
+  wire [5:0] slot_mask = {swl[1], swl != 3'd4, 4'hf};
+  wire [6:0] pos_next = (skips ? pos | {1'b0, slot_mask} : pos) +
+      (skips ? 7'd1 : dw ? CHUNK_D[6:0] : CHUNK_N);
 
   // ---- ends of the loops
-  wire [10:0] blk_left = n_g - blk;
-  wire [10:0] blk_last = blk + ((blk_left < n_b) ? blk_left : n_b) - 11'd1;
-  assign step_last = step == n_s - 18'd1;
+  reg [11:0] grps_after;  // groups behind this block, or none
+  reg blk_end;
+  wire blk_next;
+  wire [11:0] after_next = (start_q ? {1'b0, grps_left} : grps_after) - {1'b0, n_b};
+  always @(posedge clk) begin
+    if (start_q || blk_next) begin
+      grps_after <= after_next;
+      blk_end    <= after_next[11] || after_next == 12'd0;
+    end
+  end
+  assign step_last = step == s_m1;
   wire step_end = sweep_done;
   assign group_end = step_end && step_last && !dwrow_mode;
-  wire grp_last = grp == blk_last;
-  wire stripe_last = fc_mode || (stripe_last_x && stripe_last_y);
-  wire blk_lastest = grp_last && blk_last == n_g - 11'd1;
+  wire grp_last = grp_nth == (blk_end ? grps_left : n_b);
+  wire stripe_last = fc_mode || cur_last;
+  wire blk_lastest = grp_last && blk_end;
   wire pass_end = group_end && grp_last;  // all groups of the block saw this stripe
   wire row_end = dwrow_mode && sweep_done;
-  assign seg_last  = seg == irl[3:0] - 4'd1 || irl == 5'd1;
-  assign line_last = line == n_h - 10'd1;
-  assign two_last  = line + 10'd1 == n_h - 10'd1;
+  assign line_last = line == h_m1;
+  assign stripe_load = start_q || (go && pass_end);
+  assign blk_next = go && pass_end && stripe_last;
   wire rows_end = row_end && seg_last && (two ? two_last : line_last);
   reg  out_odd;  // the row of the output where the channel begins
   generate
     if (PAIR != 0) begin : g_pair
       // one channel a row, one row a line
       assign two = dwrow_mode && ip == 2'd2 && irl == 5'd1 && out_odd == line[0] && !line_last;
+      assign two_last = line + 10'd1 == h_m1;
     end else begin : g_single
       assign two = 1'b0;
+      assign two_last = 1'b0;
     end
   endgenerate
   wire [TW-1:0] entry_step = {{(TW - 2) {1'b0}}, two, !two};
-  wire chan_last = chan_left <= {8'd0, g_in};
   wire all_end = dwrow_mode ? rows_end && chan_last : pass_end && stripe_last && blk_lastest;
 
   // depthwise: the weight row of the first channel of this pass
   localparam integer LAST_LANE = N_Y * N_Z - 1;
   wire [6:0] pos_0 = pos & ~LAST_LANE[6:0];  // place of lane 0
-  assign pass_chan = dwst_mode ? step[10:0] : chan + {8'd0, pos_0[6:4] >> (swl - 3'd4)};
+  assign pass_chan = dwst_mode ? step[10:0] : chan | {8'd0, pos_0[6:4] >> swl[1:0]};  // of whole rows' channels
   // widened first and cut then: a small buffer has fewer bits than a channel number; what a layer
   // needs fits the buffer, so nothing is lost
   wire [WW+10-ZW:0] dw_chan_row = {{WW{1'b0}}, pass_chan[10:ZW]};
   wire [WW-1:0] dw_wrow = wblk + dw_chan_row[WW-1:0];
-  assign use_wrow = dw ? dw_wrow : wrow;
-
-  assign stripe_restart = start || (go && pass_end && stripe_last);
-  assign stripe_next = go && pass_end && !stripe_last;
+  assign use_wrow  = dw ? dw_wrow : wrow;
+  assign base_wrow = wblk;
+  assign own_wrow  = wrow;
 
   // ---- release of entries and weight rows: with this issue their last use is made
   wire release_entry = go && (dwrow_mode ? row_end : fc_mode ?
-             (&step[5:0] || step_last) && (!held || grp == n_g - 11'd1) :
+             (&step[5:0] || step_last) && (!held || grp_last) :
              step_end && (!held || grp_last));
   assign release_tile = {release_entry && two, release_entry && !two};
-  wire fc_word_last = wbank == {ZW{1'b1}} || (grp == n_g - 11'd1 && step_last);
+  wire fc_word_last = wbank == {ZW{1'b1}} || (grp_last && step_last);
   wire [10:0] chan_next = chan + {8'd0, g_in};
   // rows of the weight buffer that the channels up to here fill for good
   wire [10:0] dw_rows_all = (n_c + N_Z[10:0] - 11'd1) >> ZW;
@@ -215,6 +276,8 @@ module loop_nest #(
              {1'b0, rel_one};
 
 
+  wire [10:0] grp_next = grp + 11'd1;
+
   // ---- the nest
   always @(posedge clk) begin
     if (rst) begin
@@ -225,6 +288,9 @@ module loop_nest #(
       wblk          <= {WW{1'b0}};
       wrow          <= {WW{1'b0}};
       blk           <= 11'd0;
+      grps_left     <= 11'd0;
+      grp_nth       <= 11'd1;
+      chans_left    <= 11'd0;
       grp           <= 11'd0;
       step          <= 18'd0;
       pos           <= 7'd0;
@@ -240,6 +306,9 @@ module loop_nest #(
       if (start) begin
         running       <= 1'b1;
         blk           <= 11'd0;
+        grps_left     <= n_g;
+        grp_nth       <= 11'd1;
+        chans_left    <= n_c;
         grp           <= 11'd0;
         step          <= 18'd0;
         pos           <= 7'd0;
@@ -257,7 +326,7 @@ module loop_nest #(
       end else if (go) begin
         running <= !all_end;
         if (fc_mode) pos <= (step_last || &step[5:0]) ? 7'd0 : pos + 7'd1;
-        else pos <= sweep_done ? 7'd0 : pos_next[6:0];
+        else pos <= sweep_done ? 7'd0 : pos_next;
         idx <= sweep_done ? 6'd0 : idx + 6'd1;
         if (dwrow_mode) begin
           // channel group > line > row; every row is an entry
@@ -268,6 +337,7 @@ module loop_nest #(
             line <= !seg_last ? line : rows_end ? 10'd0 : line + {8'd0, two, !two};
             out_odd <= out_odd ^ (rows_end && out_rows[0]);
             chan <= rows_end ? chan_next : chan;
+            chans_left <= rows_end ? chans_left - {8'd0, g_in} : chans_left;
             dw_rows_freed <= rows_end ? dw_rows_upto : dw_rows_freed;
             if (all_end) begin
               wblk <= dw_next;
@@ -275,12 +345,13 @@ module loop_nest #(
             end
           end
         end else if (fc_mode) begin
-          // neuron > step; an entry holds 64 steps, a weight row N_Z words
-          step  <= step_last ? 18'd0 : step + 18'd1;
-          grp   <= step_last ? grp + 11'd1 : grp;
+          // neuron > step, all neurons a block; an entry holds 64 steps, a weight row N_Z words
+          step <= step_last ? 18'd0 : step + 18'd1;
+          grp <= step_last ? grp_next : grp;
+          grp_nth <= step_last ? grp_nth + 11'd1 : grp_nth;
           wbank <= all_end ? {ZW{1'b0}} : wbank + {{(ZW - 1) {1'b0}}, 1'b1};
           if (step_last) begin
-            if (held && grp != n_g - 11'd1) entry <= ebase;
+            if (held && !grp_last) entry <= ebase;
             else begin
               entry <= entry + {{(TW - 1) {1'b0}}, 1'b1};
               ebase <= entry + {{(TW - 1) {1'b0}}, 1'b1};
@@ -299,8 +370,9 @@ module loop_nest #(
             wrow  <= wrow + {{(WW - 1) {1'b0}}, 1'b1};
           end else begin
             // next group of the block, or the next stripe with the first group
+            grp_nth <= grp_last ? 11'd1 : grp_nth + 11'd1;
             if (!grp_last) begin
-              grp   <= grp + 11'd1;
+              grp   <= grp_next;
               entry <= held ? ebase : entry + {{(TW - 1) {1'b0}}, 1'b1};
               ebase <= held ? ebase : entry + {{(TW - 1) {1'b0}}, 1'b1};
               wrow  <= wrow + {{(WW - 1) {1'b0}}, 1'b1};
@@ -311,8 +383,9 @@ module loop_nest #(
                 grp  <= blk;
                 wrow <= wblk;
               end else begin
-                grp  <= blk_last + 11'd1;
-                blk  <= blk_last + 11'd1;
+                grp <= grp_next;
+                blk <= grp_next;
+                grps_left <= grps_after[10:0];
                 wrow <= dw ? dw_next : wrow + {{(WW - 1) {1'b0}}, 1'b1};
                 wblk <= dw ? dw_next : wrow + {{(WW - 1) {1'b0}}, 1'b1};
               end
@@ -323,7 +396,7 @@ module loop_nest #(
     end
   end
 
-  wire unused = &{1'b0, desc, dw_rows_now, dw_chan_row, dw_rows_wide, pos_0, out_odd, out_rows, dst};
+  wire unused = &{1'b0, desc, dw_rows_now, dw_chan_row, dw_rows_wide, pos_0, out_odd, out_rows, dst, unit_l, ip, n_w, irl};
 
 endmodule
 

@@ -78,7 +78,7 @@ module sequencer #(
   wire go, repeats;
   wire [WW-1:0] net_base;
   wire [TW-1:0] entry;
-  wire [WW-1:0] use_wrow;
+  wire [WW-1:0] use_wrow, own_wrow, base_wrow;
   wire [ZW-1:0] wbank;
   wire [10:0] grp, chan, pass_chan;
   wire [17:0] step;
@@ -112,6 +112,8 @@ module sequencer #(
       .net_base(net_base),
       .entry(entry),
       .use_wrow(use_wrow),
+      .own_wrow(own_wrow),
+      .base_wrow(base_wrow),
       .wbank(wbank),
       .grp(grp),
       .step(step),
@@ -156,7 +158,8 @@ module sequencer #(
       .net_base(net_base),
       .running(running),
       .entry(entry),
-      .use_wrow(use_wrow),
+      .own_wrow(own_wrow),
+      .base_wrow(base_wrow),
       .grp(grp),
       .pass_chan(pass_chan),
       .step_last(step_last),
@@ -331,7 +334,7 @@ module sequencer #(
       .control(column_control)
   );
 
-  wire unused = &{1'b0, chan[10]};
+  wire unused = &{1'b0, chan[10], use_wrow};
 
 endmodule
 

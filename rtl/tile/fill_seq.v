@@ -65,8 +65,6 @@ module fill_seq #(
     output reg note_end  // fully connected: last word of the vector
 );
 
-  localparam [3:0] TB_4 = TB[3:0];
-
   // ---- descriptor fields
   wire [1:0] mode = desc[`DESC_MODE];
   wire k3 = desc[`DESC_K3];
@@ -87,11 +85,26 @@ module fill_seq #(
   wire k3_taps = taps_mode && k3;
   wire overlap = desc[`DESC_POOL] == `POOL_MAXS1 || desc[`DESC_POOL] == `POOL_MEANS1;
   wire whole = dwrow_mode || fc_mode;
-  wire [2:0] gl = 3'd2 - {1'b0, ip};  // log2 of the channels in a row
-  wire [3:0] pl = 4'd4 + {2'd0, ip};  // log2 of the bytes of a channel in it
-  wire shared = pl < TB_4;  // channels share a word
-  wire [3:0] gwl = shared ? TB_4 - pl : 4'd0;  // log2 of how many
-  wire [3:0] pwl = shared ? 4'd0 : pl - TB_4;  // log2 of the words of a channel in a row
+  wire [1:0] gl = {ip == 2'd0, ip == 2'd1};  // log2 of the channels in a row
+  wire [3:0] pl = {2'b01, ip};  // log2 of the bytes of a channel in it
+  wire shared;  // channels share a word
+  wire [1:0] gwl;  // log2 of how many
+  wire [2:0] pwl;  // log2 of the words of a channel in a row
+  generate
+    if (TB == 6) begin : g_share_64
+      assign shared = !ip[1];
+      assign gwl = gl;
+      assign pwl = 3'd0;
+    end else if (TB == 5) begin : g_share_32
+      assign shared = ip == 2'd0;
+      assign gwl = {1'b0, shared};
+      assign pwl = {2'b00, ip[1]};
+    end else begin : g_alone
+      assign shared = 1'b0;
+      assign gwl = 2'd0;
+      assign pwl = (TB == 4) ? {1'b0, ip} : {1'b0, ip != 2'd0, ip != 2'd1};
+    end
+  endgenerate
 
   // ---- the stripe after the one at work: lines first_y..last_y, words of a line from first_s on
   wire stripe_next, stripe_restart, stripe_last_x, stripe_last_y;
@@ -148,15 +161,15 @@ module fill_seq #(
   wire [10:0] x_next = x_lo + {2'd0, x_reach} + {10'd0, k3_taps};
   wire [10:0] x_last = (x_next >= n_w) ? n_w - 11'd1 : x_next;
 
-  reg a_pre, a_last;
-  reg [9:0] a_first_y, a_last_y, a_top;
+  reg a_pre, a_last, a_up;
+  reg [9:0] a_first_y, a_last_y;
   reg [2:0] a_lines;
   reg [NB-1:0] a_first_s, a_last_s, a_k_last;
   reg [TB-1:0] a_shift;
   always @(posedge clk) begin
     a_first_y <= whole ? 10'd0 : y_top - {9'd0, up_tap};
     a_last_y  <= whole ? n_h - 10'd1 : y_end + {9'd0, k3_taps && y_end != n_h - 10'd1};
-    a_top     <= y_top;
+    a_up      <= up_tap;
     a_lines   <= p_lines;
     a_last    <= p_last;
     // the words before the first that gives bytes, the last that does, the last that is read
@@ -177,16 +190,19 @@ module fill_seq #(
 
   // ---- the stripe at work
   reg active, c_pre, c_last;
-  reg [9:0] c_first_y, c_last_y, c_top;
+  reg [9:0] c_first_y, c_last_y;
+  reg c_up;
+  reg [3:0] rel;  // line of the input below the one above the stripe's first: 14 at most
   reg [2:0] c_lines;
   reg [NB-1:0] c_n_last, c_k_last;
   reg [TB-1:0] c_shift;
   reg [AW-1:0] saddr;  // its first word
 
   // ---- counters of the nest
-  reg [10:0] blk;
-  reg [10:0] pass;
-  reg [10:0] unit;  // first channel of the unit
+  reg [10:0] grps_left;  // groups from this block on
+  reg [10:0] pass;  // from 1 on
+  reg [10:0] chans_left;  // channels from this unit on
+  reg [1:0] unit;  // first channel of the unit, place in its row
   reg [9:0] y;
   reg [NB-1:0] n;  // word of the line
   reg [3:0] chmod;
@@ -194,14 +210,17 @@ module fill_seq #(
   // addresses: of the word, where the line, the unit, the group of channels in a row begins
   reg [AW-1:0] addr, laddr, uaddr, gaddr;
 
-  wire [10:0] blk_left = n_g - blk;
-  wire [10:0] blk_groups = (blk_left < n_b) ? blk_left : n_b;
-  wire [10:0] passes = held ? 11'd1 : blk_groups;
-  wire [2:0] gu = dwrow_mode ? gl : chan_mode ? gwl[2:0] : 3'd0;  // log2 of the channels of a unit
-  wire [10:0] unit_next = unit + (11'd1 << gu);
-  wire [10:0] chans_left = n_c - unit;
-  wire [2:0] unit_chans = (chans_left < (11'd1 << gu)) ? chans_left[2:0] : 3'd1 << gu;
-  wire group_next = (unit_next[1:0] & ((2'd1 << gl) - 2'd1)) == 2'd0;
+  wire [11:0] grps_after = {1'b0, grps_left} - {1'b0, n_b};
+  wire blk_end = grps_after[11] || grps_after == 12'd0;
+  wire [10:0] blk_groups = blk_end ? grps_left : n_b;
+  wire [1:0] gu = dwrow_mode ? gl : chan_mode ? gwl : 2'd0;  // log2 of the channels of a unit
+  wire [2:0] unit_size = {gu[1], gu == 2'd1, gu == 2'd0};
+  wire [1:0] unit_next = unit + unit_size[1:0];
+  wire [10:0] chans_after = chans_left - {8'd0, unit_size};
+  wire unit_last = chans_left[10:3] == 8'd0 && chans_left[2:0] <= unit_size;
+  wire [2:0] unit_chans = unit_last ? chans_left[2:0] : unit_size;
+  wire [1:0] row_mask = {gl[1], gl[1] || gl[0]};
+  wire group_next = (unit_next & row_mask) == 2'd0;
 
   // depthwise rows: words up to the last channel's end, or the line's
   wire [10:0] dw_end = {7'd0, unit_chans[1:0] - 2'd1, 2'd0} << (3'd2 + {1'b0, ip});
@@ -216,11 +235,10 @@ module fill_seq #(
   wire [9:0] y_next = y + (10'd1 << skip_l);
   wire y_last = y_next > c_last_y;
   wire unit_end = s_last && y_last;
-  wire unit_last = unit_next >= n_c;
   wire pass_end = unit_end && unit_last;
-  wire pass_last = (pass == passes - 11'd1) || dwrow_mode;
+  wire pass_last = held || dwrow_mode || pass == blk_groups;
   wire stripe_end = pass_end && pass_last;
-  wire blk_last = dwrow_mode || blk + blk_groups >= n_g;
+  wire blk_last = dwrow_mode || blk_end;
   wire all_end = stripe_end && c_last && blk_last;
 
   // ---- room: the highest entry that this word writes to must be free
@@ -240,23 +258,22 @@ module fill_seq #(
   // ---- the next address: a word, a line, a unit or a group further
   wire [AW-1:0] line_w = ({{(AW - 5) {1'b0}}, irl} << (6 - TB)) << skip_l;
   wire [AW-1:0] group_w = {{(AW - 14) {1'b0}}, desc[`DESC_ICS]} << (6 - TB);
-  wire same_word = shared && !chan_mode && (unit_next[1:0] & ((2'd1 << gwl[1:0]) - 2'd1)) != 2'd0;
+  wire same_word = shared && !chan_mode && (unit_next & {gwl[1], gwl[1] || gwl[0]}) != 2'd0;
   wire [AW-1:0] unit_w = same_word ? {AW{1'b0}} : {{(AW - 1) {1'b0}}, 1'b1} << pwl;
   wire [AW-1:0] line_at = laddr + line_w;
   wire [AW-1:0] group_at = gaddr + group_w;
   wire [AW-1:0] unit_at = group_next ? group_at : uaddr + unit_w;
+  wire [AW-1:0] stripe_at;
+  wire [AW-1:0] line_next = load ? stripe_at : !y_last ? line_at : unit_last ? saddr : unit_at;
   wire [14:0] a_row = desc[`DESC_SRC] + ((steps == 2'd3) ? a_rows : 15'd0);
-  wire [AW-1:0] stripe_at = ({{(AW - 15) {1'b0}}, a_row} << (6 - TB)) + {{(AW - NB) {1'b0}}, a_first_s};
+  assign stripe_at = ({{(AW - 15) {1'b0}}, a_row} << (6 - TB)) + {{(AW - NB) {1'b0}}, a_first_s};
 
   always @(posedge clk) begin
-    if (load) begin
-      {saddr, gaddr, uaddr, laddr, addr} <= {5{stripe_at}};
-    end else if (go) begin
-      addr <= !s_last ? addr + {{(AW - 1) {1'b0}}, 1'b1} : !y_last ? line_at : unit_last ? saddr : unit_at;
-      laddr <= !s_last ? laddr : !y_last ? line_at : unit_last ? saddr : unit_at;
-      uaddr <= !unit_end ? uaddr : unit_last ? saddr : unit_at;
-      gaddr <= !unit_end ? gaddr : unit_last ? saddr : group_next ? group_at : gaddr;
-    end
+    if (load) saddr <= stripe_at;
+    if (load || go) addr <= (load || s_last) ? line_next : addr + {{(AW - 1) {1'b0}}, 1'b1};
+    if (load || (go && s_last)) laddr <= line_next;
+    if (load || (go && unit_end)) uaddr <= line_next;
+    if (load || (go && unit_end && (unit_last || group_next))) gaddr <= line_next;
   end
 
   // ---- entries complete with this word
@@ -272,32 +289,35 @@ module fill_seq #(
 
   always @(posedge clk) begin
     if (rst) begin
-      busy   <= 1'b0;
+      busy <= 1'b0;
       active <= 1'b0;
-      blk    <= 11'd0;
-      pass   <= 11'd0;
-      unit   <= 11'd0;
-      chmod  <= 4'd0;
-      entry  <= {TW{1'b0}};
+      grps_left <= 11'd0;
+      pass <= 11'd1;
+      unit <= 2'd0;
+      chans_left <= 11'd0;
+      chmod <= 4'd0;
+      entry <= {TW{1'b0}};
     end else if (start) begin
-      busy   <= 1'b1;
+      busy <= 1'b1;
       active <= 1'b0;
-      blk    <= 11'd0;
-      pass   <= 11'd0;
-      unit   <= 11'd0;
-      chmod  <= 4'd0;
-      entry  <= tile_filled;
+      grps_left <= n_g;
+      pass <= 11'd1;
+      unit <= 2'd0;
+      chans_left <= n_c;
+      chmod <= 4'd0;
+      entry <= tile_filled;
     end else begin
       busy   <= busy && !(go && all_end);
       active <= load || (active && !(go && stripe_end));
       if (go) begin
         entry <= entry + {{(TW - 5) {1'b0}}, entry_step};
         if (unit_end) begin
-          unit  <= unit_last ? 11'd0 : unit_next;
+          unit <= unit_last ? 2'd0 : unit_next;
+          chans_left <= unit_last ? n_c : chans_after;
           chmod <= unit_last ? 4'd0 : ch_next;
         end
-        if (pass_end) pass <= pass_last ? 11'd0 : pass + 11'd1;
-        if (stripe_end && c_last) blk <= blk + blk_groups;
+        if (pass_end) pass <= pass_last ? 11'd1 : pass + 11'd1;
+        if (stripe_end && c_last) grps_left <= grps_after[10:0];
       end
     end
   end
@@ -308,7 +328,8 @@ module fill_seq #(
       c_last    <= a_last;
       c_first_y <= a_first_y;
       c_last_y  <= a_last_y;
-      c_top     <= a_top;
+      c_up      <= a_up;
+      rel       <= {3'd0, !a_up};
       c_lines   <= a_lines;
       c_n_last  <= a_last_s - a_first_s;
       c_k_last  <= a_k_last;
@@ -317,6 +338,7 @@ module fill_seq #(
       n         <= {NB{1'b0}};
     end else if (go) begin
       y <= !s_last ? y : y_last ? c_first_y : y_next;
+      rel <= !s_last ? rel : y_last ? {3'd0, !c_up} : rel + {1'b0, skip_l == 2'd2, skip_l == 2'd1, skip_l == 2'd0};
       n <= s_last ? {NB{1'b0}} : n + {{(NB - 1) {1'b0}}, 1'b1};
     end
   end
@@ -340,26 +362,25 @@ module fill_seq #(
   wire [NB-1:0] k = n - {{(NB - 1) {1'b0}}, c_pre};
   wire [NB+1:0] k_quarters = {2'd0, k} << (2'd2 - stl);
   wire [NB+1:0] n_quarters = {n, 2'd0};
-  wire [1:0] sub = chan_mode ? 2'd0 : unit[1:0] & ((2'd1 << gwl[1:0]) - 2'd1);
+  wire [1:0] sub = chan_mode ? 2'd0 : unit & {gwl[1], gwl[1] || gwl[0]};
   wire [5:0] sub_at = {4'd0, sub} << pl;
   wire [10:0] line_left = n_w - {{(11 - NB - TB) {1'b0}}, n, {TB{1'b0}}};
 
   // tap row ky of stripe line l sees input line stride * (gy + l) + ky - 1
-  function [2:0] slot_of(input [9:0] line, input [9:0] top, input [1:0] ky, input [1:0] log2s,
-                         input [2:0] lines);
-    reg [9:0] d;
-    reg [9:0] q;
+  function [2:0] slot_of(input [3:0] d, input there, input [1:0] log2s, input [2:0] lines);
+    reg [3:0] q;
     begin
-      d = line + 10'd1 - {8'd0, ky} - top;
-      q = d >> log2s;
+      q = log2s[1] ? {2'd0, d[3:2]} : log2s[0] ? {1'b0, d[3:1]} : d;
       // bit 2: the line feeds this tap row
-      slot_of = {!d[9] && ((q << log2s) == d) && q < {7'd0, lines}, q[1:0]};
+      slot_of = {
+        there && (log2s == 2'd0 || !d[0]) && (!log2s[1] || !d[1]) && q < {1'b0, lines}, q[1:0]
+      };
     end
   endfunction
 
-  wire [2:0] slot0 = slot_of(y, c_top, 2'd0, stl, c_lines);
-  wire [2:0] slot1 = slot_of(y, c_top, 2'd1, stl, c_lines);
-  wire [2:0] slot2 = slot_of(y, c_top, 2'd2, stl, c_lines);
+  wire [2:0] slot0 = slot_of(rel, 1'b1, stl, c_lines);
+  wire [2:0] slot1 = slot_of(rel - 4'd1, rel != 4'd0, stl, c_lines);
+  wire [2:0] slot2 = slot_of(rel - 4'd2, rel[3:1] != 3'd0, stl, c_lines);
 
   always @(posedge clk) begin
     if (rst) note_valid <= 1'b0;

@@ -39,12 +39,10 @@ def rows() -> list[VectorLayer]:
     for number, (src, dst) in enumerate(((0, 400), (1, 401), (2, 401), (3, 400))):
         for h, w in ((7, 64), (4, 40), (1, 33), (2, 63), (5, 20), (3, 9), (4, 130)):
             kernel = 1 if h == 4 and number % 2 else 3
-            layers.append(
-                random_layer(
-                    rng, c=3, h=h, w=w, o=3, kernel=kernel, pool=0, depthwise=True, fc=False,
-                    eight_bit=True, src=src, dst=dst, case=f"rows_{number}_{h}x{w}",
-                )  # fmt: skip
-            )
+            shape = {"c": 3, "h": h, "w": w, "o": 3, "kernel": kernel, "depthwise": True}
+            place = {"src": src, "dst": dst, "case": f"rows_{number}_{h}x{w}"}
+            more = {"pool": 0, "fc": False, "eight_bit": True}
+            layers.append(random_layer(rng, **shape, **place, **more))
     return layers
 
 
