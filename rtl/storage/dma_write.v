@@ -140,7 +140,13 @@ module dma_write #(
 
   wire          words_done = in_rest || (blocks == {{(LW - 1) {1'b0}}, 1'b1} && rest == 5'd0);
 
-  assign cmd_want = !failed && cur_valid && (bulk ? (ready >= beats_w) : (ready != {NW{1'b0}}));
+  // the proposal, in a register: a burst is settled in the cycle after the one before it was taken
+  reg           want;
+  always @(posedge clk) begin
+    if (rst || flush) want <= 1'b0;
+    else want <= cur_valid && !cmd_take && (bulk ? (ready >= beats_w) : (ready != {NW{1'b0}}));
+  end
+  assign cmd_want = !failed && want;
   assign cmd_addr = {cur_word, cur_byte};
   assign cmd_wrap = wrap;
   assign cmd_owner = owner;
