@@ -126,7 +126,7 @@ module dma_read_channel #(
   wire last_block = cur_blocks[LW-1:1] == {(LW - 1) {1'b0}} && (!cur_blocks[0] || no_rest);
   // words of the last block up to the request's end; bytes of the last one
   wire [OW+4:0] rest_bytes = {{(OW + 5 - BB) {1'b0}}, cur_rest};
-  wire [4:0] rest_words = rest_bytes[OW+:5] + {4'd0, cur_rest[OW-1:0] != {OW{1'b0}}};
+  wire [4:0] rest_words = rest_bytes[OW+:5] + {4'd0, rest_bytes[OW-1:0] != {OW{1'b0}}};
   wire [4:0] upto = (last_block && !no_rest) ? rest_words : MAX_C;
   wire [4:0] beats = upto - (cur_word[4:0] & MASK_C);
   // the begin of the next block
