@@ -11,7 +11,7 @@
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
 // layer_place checks the rows of the maps, layer_share tells how many groups share a reading,
-// layer_serial divides.
+// layer_sizes derives widths and groups, layer_serial divides.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -63,7 +63,7 @@ module layer_decode #(
 
   localparam [4:0] S_WORDS = 5'd0, S_CHECK = 5'd1, S_ICS = 5'd2, S_IROWS = 5'd3, S_OCS = 5'd4,
       S_OROWS = 5'd5, S_CH = 5'd6, S_CHW = 5'd7, S_WLEN = 5'd8, S_FULL = 5'd9, S_REST = 5'd10,
-      S_ADDC = 5'd11, S_DIV = 5'd12, S_FIT = 5'd13, S_BLOCK = 5'd14, S_OUT = 5'd15;
+      S_DIV = 5'd12, S_FIT = 5'd13, S_BLOCK = 5'd14, S_OUT = 5'd15;
 
   reg [4:0] state;
   reg [3:0] word;
@@ -143,52 +143,46 @@ module layer_decode #(
   // ---- sizes
   wire [6:0] n_loads = {1'b0, f_loads} + 7'd1;
 
-  wire [1:0] fl = (f_pool == 4'd3 || f_pool == 4'd4 || f_pool == 4'd7) ? 2'd2 :
-             (f_pool == 4'd0 || f_pool == 4'd8 || f_pool == 4'd9) ? 2'd0 : 2'd1;
-  wire pick = f_pool == 4'd5 || f_pool == 4'd6 || f_pool == 4'd7;
-  wire [10:0] want_ow = f_fc ? 11'd1 : n_w >> fl;
-  wire [9:0] want_oh = f_fc ? 10'd1 : n_h >> fl;
-
-  // pitch code, by at most 16, at most 32
-  function [1:0] pitch_of(input [10:0] w);
-    pitch_of = (w[10:5] == 6'd0 && (!w[4] || w[3:0] == 4'd0)) ? 2'd0 :
-        (w[10:6] == 5'd0 && (!w[5] || w[4:0] == 5'd0)) ? 2'd1 : 2'd2;
-  endfunction
-  wire [1:0] ip = pitch_of(n_w);
-  wire [1:0] op = pitch_of(n_ow);
-  // rows of a line: one, or ceil(width / 64)
-  wire [4:0] irl = n_w[10:6] + {4'd0, n_w[5:0] != 6'd0};
-  wire [4:0] orl = n_ow[10:6] + {4'd0, n_ow[5:0] != 6'd0};
-
-  // ceil(channels / channels in a row)
-  function [10:0] groups_of(input [10:0] n, input [1:0] pitch);
-    groups_of = (n >> ((pitch == 2'd0) ? 2 : (pitch == 2'd1) ? 1 : 0)) +
-        {10'd0, (pitch == 2'd0) ? n[1:0] != 2'd0 : pitch == 2'd1 && n[0]};
-  endfunction
+  wire [1:0] fl, ip, op;
+  wire pick, bad_size;
+  wire [4:0] irl, orl;
+  wire [10:0] in_groups, out_groups, n_kw, z_groups;
+  wire [9:0] n_kh;
+  wire [2:0] swl, pool;
+  wire [17:0] taps_out;
+  layer_sizes #(
+      .N_Z(N_Z)
+  ) u_sizes (
+      .clk       (clk),
+      .fc        (f_fc),
+      .dw        (f_dw),
+      .pool_type (f_pool),
+      .n_c       (n_c),
+      .n_o       (n_o),
+      .n_w       (n_w),
+      .n_ow      (n_ow),
+      .n_h       (n_h),
+      .n_oh      (n_oh),
+      .bad       (bad_size),
+      .ip        (ip),
+      .op        (op),
+      .irl       (irl),
+      .orl       (orl),
+      .in_groups (in_groups),
+      .out_groups(out_groups),
+      .z_groups  (z_groups),
+      .taps_out  (taps_out),
+      .fl        (fl),
+      .pick      (pick),
+      .n_kw      (n_kw),
+      .n_kh      (n_kh),
+      .swl       (swl),
+      .pool      (pool)
+  );
 
   wire taps = f_kernel == 3'd1;
   wire [1:0] mode = f_fc ? `MODE_FC : (f_dw && f_pool == 4'd0) ? `MODE_DWROW :
              (f_dw || taps) ? `MODE_TAPS : `MODE_CHAN;
-
-  // ---- the grid that is computed, the stripe
-  wire [10:0] n_kw = f_fc ? 11'd1 : pick ? n_ow : (fl != 2'd0) ? n_ow << fl : n_w;
-  wire [9:0] n_kh = f_fc ? 10'd1 : pick ? n_oh : (fl != 2'd0) ? n_oh << fl : n_h;
-  wire pools = f_pool != 4'd0 && !pick;
-  wire [1:0] kp = pitch_of(n_kw);
-  wire narrow = f_fc || (pools && fl != 2'd1) || kp == 2'd0;
-  wire [2:0] swl = narrow ? 3'd4 : (pools || kp == 2'd1) ? 3'd5 : 3'd6;
-  reg [2:0] pool;
-  always @* begin
-    case (f_pool)
-      4'd1: pool = `POOL_MAX2;
-      4'd2: pool = `POOL_MEAN2;
-      4'd3: pool = `POOL_MAX4;
-      4'd4: pool = `POOL_MEAN4;
-      4'd8: pool = `POOL_MEANS1;
-      4'd9: pool = `POOL_MAXS1;
-      default: pool = `POOL_NONE;
-    endcase
-  end
 
   // ---- results of the multiplier
   reg [13:0] ics, ocs;
@@ -209,35 +203,35 @@ module layer_decode #(
   reg [17:0] mul_a;
   reg [10:0] mul_b;
   reg [28:0] product;
-  wire [17:0] taps_out = {7'd0, n_c} + {4'd0, n_c, 3'd0};  // 9 * channels
   // what one output channel needs: the whole map, a kernel, or a kernel of each channel
   wire [17:0] per_now = f_fc ? product[17:0] : f_dw ? (taps ? 18'd9 : 18'd1) :
              taps ? taps_out : {7'd0, n_c};
-  wire [10:0] rest = n_o - product[10:0];  // channels of the last load
+  wire [10:0] rest_now = n_o - product[10:0];
+  reg [10:0] rest;  // channels of the last load
   always @* begin
     case (state)
       S_ICS: {mul_a, mul_b} = {8'd0, n_h, 6'd0, irl};
-      S_IROWS: {mul_a, mul_b} = {4'd0, product[13:0], groups_of(n_c, ip)};
+      S_IROWS: {mul_a, mul_b} = {4'd0, product[13:0], in_groups};
       S_OCS: {mul_a, mul_b} = {8'd0, n_oh, 6'd0, orl};
-      S_OROWS: {mul_a, mul_b} = {4'd0, product[13:0], groups_of(n_o, op)};
+      S_OROWS: {mul_a, mul_b} = {4'd0, product[13:0], out_groups};
       S_CH: {mul_a, mul_b} = {7'd0, n_c, 1'b0, n_h};
       S_CHW: {mul_a, mul_b} = {product[17:0], n_w};
-      S_WLEN: {mul_a, mul_b} = {per_now, n_coef};
+      S_WLEN: {mul_a, mul_b} = {per_out, n_coef};
       S_FULL: {mul_a, mul_b} = {12'd0, f_loads, n_coef};
       S_REST: {mul_a, mul_b} = {per_out, rest};
-      default: {mul_a, mul_b} = {steps_all, groups};  // S_FIT
+      default: {mul_a, mul_b} = {steps, groups};  // S_BLOCK
     endcase
   end
 
   // ---- division by nine, constant term
   wire [17:0] nines;
   wire [3:0] rem;
-  wire serial_over;
+  wire serial_busy;
   layer_serial u_serial (
       .clk     (clk),
-      .load    (state == S_ADDC),
-      .run     (state == S_DIV),
-      .over    (serial_over),
+      .rst     (rst),
+      .load    (f_fc ? state == S_WLEN : state == S_CHECK),
+      .busy    (serial_busy),
       .dividend(f_fc ? in_bytes : {11'd0, n_c}),
       .quotient(nines),
       .rest    (rem),
@@ -247,7 +241,6 @@ module layer_decode #(
   );
 
   // groups of output channels, of channels of a depthwise layer
-  wire [10:0] z_groups = (n_o >> ZW) + {10'd0, n_o[ZW-1:0] != {ZW{1'b0}}};
   wire [10:0] groups = f_fc ? n_o : f_dw ? 11'd1 : z_groups;
   wire [RW-1:0] rows_more = rows_in_block + steps[RW-1:0];
   wire more = rows_more <= HALF_ROWS && block < groups && block < {7'd0, share};
@@ -271,13 +264,14 @@ module layer_decode #(
   // after the division: reduction steps of a group, rows that must be in the buffer at once
   wire [17:0] steps_all = (mode == `MODE_DWROW) ? 18'd1 :
              (mode == `MODE_TAPS) ? {7'd0, n_c} : nines + {17'd0, rem != 4'd0};
-  wire [17:0] wbuf_need = f_fc ? 18'd0 : f_dw ? {7'd0, z_groups} : steps_all;
+  wire [17:0] wbuf_need = f_fc ? 18'd0 : f_dw ? {7'd0, z_groups} : steps;
   // rows of the weight buffer that the whole layer takes, up to 65535
   wire [28:0] packed_rows = f_fc ? product >> ZW : product;
   wire part_row = f_fc && product[ZW-1:0] != {ZW{1'b0}};
   wire [16:0] rows_all = f_dw ? {6'd0, z_groups} : {1'b0, packed_rows[15:0]} + {16'd0, part_row};
   wire rows_many = rows_all[16] || (!f_dw && packed_rows[28:16] != 13'd0);
-  reg fitted;  // the product of them is there
+  // products are there: bytes of the last load, rows; the steps are there for the latter
+  reg last_there, rows_there, fitted;
 
   // ---- the rows of the maps
   wire bad_place;
@@ -300,7 +294,6 @@ module layer_decode #(
 
   // ---- the checks of each state
   reg [7:0] bad;
-  reg bad_size;  // sizes do not fit each other
   always @* begin
     case (state)
       S_CHECK:
@@ -310,12 +303,13 @@ module layer_decode #(
       else if (bad_size) bad = `ERROR_BAD_SIZE;
       else bad = 8'd0;
       S_OCS, S_CH: bad = bad_place ? `ERROR_BAD_ADDR : 8'd0;
-      S_FULL:
-      bad = (huge || wlen_now[29:17] != 13'd0 || wlen_now[16:0] > f_psize || (f_wide && WEIGHT_BITS == 8)) ?
+      S_WLEN:
+      bad = (product[17:11] != 7'd0 || product[10:0] >= n_o || rest_now > n_coef) ?
           `ERROR_BAD_WEIGHTS : 8'd0;
       S_REST:
-      bad = (product[17:11] != 7'd0 || product[10:0] >= n_o || rest > n_coef) ? `ERROR_BAD_WEIGHTS : 8'd0;
-      S_FIT: bad = (wbuf_need > WBUF_ROWS[17:0]) ? `ERROR_BAD_WEIGHTS : 8'd0;
+      bad = (huge || wlen_now[29:17] != 13'd0 || wlen_now[16:0] > f_psize || (f_wide && WEIGHT_BITS == 8)) ?
+          `ERROR_BAD_WEIGHTS : 8'd0;
+      S_BLOCK: bad = (fitted && wbuf_need > WBUF_ROWS[17:0]) ? `ERROR_BAD_WEIGHTS : 8'd0;
       default: bad = 8'd0;
     endcase
   end
@@ -340,14 +334,14 @@ module layer_decode #(
         S_OCS: state <= (bad != 8'd0) ? S_WORDS : S_OROWS;
         S_OROWS: state <= S_CH;
         S_CH: state <= (bad != 8'd0) ? S_WORDS : S_CHW;
-        S_CHW: state <= S_WLEN;
-        S_WLEN: state <= S_FULL;
-        S_FULL: state <= (bad != 8'd0) ? S_WORDS : S_REST;
-        S_REST: state <= (bad != 8'd0) ? S_WORDS : S_ADDC;
-        S_ADDC: state <= S_DIV;
-        S_DIV: state <= serial_over ? S_FIT : S_DIV;
-        S_FIT: state <= (bad != 8'd0) ? S_WORDS : S_BLOCK;
-        S_BLOCK: state <= (more && !f_dw && !f_fc) ? S_BLOCK : S_OUT;
+        S_CHW: state <= S_FULL;
+        S_FULL: state <= S_WLEN;
+        S_WLEN: state <= (bad != 8'd0) ? S_WORDS : S_REST;
+        S_REST: state <= (bad != 8'd0) ? S_WORDS : S_DIV;
+        S_DIV: state <= serial_busy ? S_DIV : S_FIT;
+        S_FIT: state <= S_BLOCK;
+        S_BLOCK:
+        state <= (bad != 8'd0) ? S_WORDS : (fitted || (more && !f_dw && !f_fc)) ? S_BLOCK : S_OUT;
         S_OUT: state <= d_ready ? S_WORDS : S_OUT;
         default: state <= S_WORDS;
       endcase
@@ -355,20 +349,21 @@ module layer_decode #(
   end
 
   always @(posedge clk) begin
-    fitted   <= state == S_FIT;
-    product  <= mul_a * mul_b;
-    // all sizes came words before the last one
-    bad_size <= n_ow != want_ow || n_oh != want_oh || irl > 5'd15 || (f_dw && n_c != n_o);
+    fitted     <= state == S_FIT;
+    rows_there <= fitted;
+    last_there <= state == S_REST;
+    product    <= mul_a * mul_b;
     case (state)
       S_IROWS: ics <= product[13:0];
       S_OROWS: ocs <= product[13:0];
-      S_WLEN: begin
+      S_FULL: begin
         in_bytes <= product[21:0];
         per_out  <= per_now;
         huge     <= f_fc && product[21:18] != 4'd0;
       end
-      S_FULL:  wlen <= wlen_now[16:0];
-      S_ADDC:  wlast <= wlen_now[16:0];
+      S_WLEN:  rest <= rest_now;
+      S_REST:  wlen <= wlen_now[16:0];
+      S_DIV:   if (last_there) wlast <= wlen_now[16:0];
       S_FIT: begin
         // steps of a group: channels, nines of channels or elements, one
         lastn         <= (rem == 4'd0) ? 4'd9 : rem;
@@ -377,7 +372,7 @@ module layer_decode #(
         block         <= 11'd1;
       end
       S_BLOCK: begin
-        if (fitted) wrows <= rows_many ? 16'hffff : rows_all[15:0];
+        if (rows_there) wrows <= rows_many ? 16'hffff : rows_all[15:0];
         if (f_fc) block <= groups;
         else if (more && !f_dw) begin
           block         <= block + 11'd1;

@@ -5,19 +5,19 @@
 //
 // How it works: the dividend leaves at its top, the quotient grows from its bottom. At the same time
 // the factor leaves at its top, and the product is doubled and added to; the factor is shorter.
-// Handshake: load gives the operands. In each cycle of run a bit is done; over is high in the last
-// one. The results stay until the next load; term is stable from load to the end.
+// Handshake: load gives the operands. From the next cycle on busy is high while a bit a cycle is done;
+// then the results are there, until the next load. term is stable from load to the end.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module layer_serial (
-    // clock
+    // clock and synchronous reset
     input  wire        clk,
-    // operands are there; a bit is done, it is the last one
+    input  wire        rst,
+    // operands are there; the results are not
     input  wire        load,
-    input  wire        run,
-    output wire        over,
+    output reg         busy,
     // number to be divided: at most 2 MiB
     input  wire [21:0] dividend,
     output reg  [17:0] quotient,
@@ -37,14 +37,17 @@ module layer_serial (
   wire        fits = part >= 5'd9;
   wire [ 4:0] part_rest = fits ? part - 5'd9 : part;
 
-  assign over = done == LAST;
+  always @(posedge clk) begin
+    if (rst) busy <= 1'b0;
+    else busy <= load || (busy && done != LAST);
+  end
 
   always @(posedge clk) begin
     if (load) begin
       {rest, bits} <= {3'd0, dividend};
       quotient <= 18'd0;
       done <= 5'd0;
-    end else if (run) begin
+    end else if (busy) begin
       rest <= part_rest[3:0];
       bits <= {bits[19:0], 1'b0};
       quotient <= {quotient[16:0], fits};
@@ -56,7 +59,7 @@ module layer_serial (
     if (load) begin
       sum <= 36'd0;
       factor <= times;
-    end else if (run && done <= TIMES_LAST) begin
+    end else if (busy && done <= TIMES_LAST) begin
       sum <= {sum[34:0], 1'b0} + (factor[10] ? term : 36'd0);
       factor <= {factor[9:0], 1'b0};
     end

@@ -162,10 +162,10 @@ module inference_cfg #(
       number <= 8'd0;
     end else begin
       if (accept || npix_take || inf_next) taken <= (accept && !pix_moves) ? pix : next_pix;
-      run_wgt <= accept ? wgt : run_wgt;
+      run_wgt  <= accept ? wgt : run_wgt;
       run_bias <= accept ? bias : run_bias;
       run_list <= accept ? list : run_list;
-      run_len <= accept ? list_len : run_len;
+      run_len  <= accept ? list_len : run_len;
       if (accept || inf_next) run_res <= inf_next ? next_res : res;
       run_eight_bit <= accept ? eight_bit : run_eight_bit;
       npix_taken <= (accept || reset_now || inf_next) ? 1'b0 : npix_take ? 1'b1 : npix_taken;

@@ -221,7 +221,7 @@ module perf #(
   endgenerate
 
   // counts of a column are of eight bits for all arrays
-  wire unused = &{1'b0, macs_issued, macs_gated};
+  wire unused = &{1'b0, macs_issued, macs_gated, event_now[GATED:ISSUED]};
 
 endmodule
 

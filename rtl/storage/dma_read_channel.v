@@ -125,15 +125,14 @@ module dma_read_channel #(
   wire no_rest = cur_rest == {BB{1'b0}};
   wire last_block = cur_blocks[LW-1:1] == {(LW - 1) {1'b0}} && (!cur_blocks[0] || no_rest);
   // words of the last block up to the request's end; bytes of the last one
-  wire [            4:0] rest_words = {{(5 - MW) {1'b0}}, cur_rest[BB-1:OW]} +
-      {4'd0, cur_rest[OW-1:0] != {OW{1'b0}}};
+  wire [OW+4:0] rest_bytes = {{(OW + 5 - BB) {1'b0}}, cur_rest};
+  wire [4:0] rest_words = rest_bytes[OW+:5] + {4'd0, rest_bytes[OW-1:0] != {OW{1'b0}}};
   wire [4:0] upto = (last_block && !no_rest) ? rest_words : MAX_C;
   wire [4:0] beats = upto - (cur_word[4:0] & MASK_C);
-  wire finish = cmd_take && cmd_last;
   // the begin of the next block
   wire [32-OW:0] next_word = (({cur_wrap, cur_word} >> MW) + 1'b1) << MW;
 
-  assign q_pop = !cur_valid || finish;
+  assign q_pop = !cur_valid;
 
   always @(posedge clk) begin
     if (rst || flush) begin
@@ -146,6 +145,7 @@ module dma_read_channel #(
       cur_first <= 1'b1;
       cur_wrap  <= 1'b0;
     end else if (cmd_take) begin
+      cur_valid <= !cmd_last;
       cur_first <= 1'b0;
       cur_wrap  <= next_word[32-OW];
     end
@@ -168,15 +168,29 @@ module dma_read_channel #(
   // proposal and credits
   // -------------------------------------------------------------------------------------------
   reg  [RW-1:0] room;  // words that are neither in the FIFO nor on their way
-  wire [RW-1:0] beats_r = {{(RW - 5) {1'b0}}, beats};
+  wire [RW-1:0] beats_now = {{(RW - 5) {1'b0}}, beats};
+  // the proposal, in registers: a burst is settled in the cycle after the one before it was taken
+  reg           want;
+  reg  [   4:0] want_beats;
+  reg           want_last;
+  wire [RW-1:0] want_room = {{(RW - 5) {1'b0}}, want_beats};
   wire          pop = out_valid && out_ready;
 
-  assign cmd_want = !failed && cur_valid && room >= beats_r;
+  always @(posedge clk) begin
+    if (rst || flush) want <= 1'b0;
+    else want <= cur_valid && !cmd_take && room >= beats_now;
+  end
+  always @(posedge clk) begin
+    want_beats <= beats;
+    want_last  <= last_block;
+  end
+
+  assign cmd_want = !failed && want;
   assign cmd_addr = {cur_word, {OW{1'b0}}};
   assign cmd_wrap = cur_wrap;
-  assign cmd_beats = beats;
+  assign cmd_beats = want_beats;
   assign cmd_first = cur_first;
-  assign cmd_last = last_block;
+  assign cmd_last = want_last;
   assign cmd_off = cur_off;
   assign cmd_end = {cur_rest[OW-1:0] == {OW{1'b0}}, cur_rest[OW-1:0]};
   assign cmd_owner = cur_owner;
@@ -186,7 +200,7 @@ module dma_read_channel #(
     if (rst || flush) begin
       room <= DEPTH_C;
     end else begin
-      room <= room + {{(RW - 1) {1'b0}}, pop} - (cmd_take ? beats_r : {RW{1'b0}});
+      room <= room + {{(RW - 1) {1'b0}}, pop} - (cmd_take ? want_room : {RW{1'b0}});
     end
   end
 

@@ -111,7 +111,8 @@ module dma_write #(
   );
 
   // the request's end, counted from the block in which it begins
-  wire [24:0] req_stop = {1'b0, req_len} + {{(25 - BB) {1'b0}}, req_addr[BB-1:OW], {OW{1'b0}}};
+  wire [24:0] req_stop = {1'b0, req_len} +
+      {{(20 - OW) {1'b0}}, req_addr[OW+:5] & MASK_C, {OW{1'b0}}};
 
   // next burst of full words
   wire in_rest = (blocks == {LW{1'b0}});
@@ -140,7 +141,13 @@ module dma_write #(
 
   wire          words_done = in_rest || (blocks == {{(LW - 1) {1'b0}}, 1'b1} && rest == 5'd0);
 
-  assign cmd_want = !failed && cur_valid && (bulk ? (ready >= beats_w) : (ready != {NW{1'b0}}));
+  // the proposal, in a register: a burst is settled in the cycle after the one before it was taken
+  reg           want;
+  always @(posedge clk) begin
+    if (rst || flush) want <= 1'b0;
+    else want <= cur_valid && !cmd_take && (bulk ? (ready >= beats_w) : (ready != {NW{1'b0}}));
+  end
+  assign cmd_want = !failed && want;
   assign cmd_addr = {cur_word, cur_byte};
   assign cmd_wrap = wrap;
   assign cmd_owner = owner;
@@ -172,7 +179,7 @@ module dma_write #(
       cur_word <= req_addr[31:OW];
       cur_byte <= {OW{1'b0}};
       blocks   <= req_stop[24:BB];
-      rest     <= {{(5 - MW) {1'b0}}, req_stop[BB-1:OW]};
+      rest     <= req_stop[OW+:5] & MASK_C;
       tail     <= req_stop[OW-1:0];
       owner    <= store_req[`REQ_OWNER];
     end else if (cmd_take) begin

@@ -23,8 +23,8 @@ async def reset(dut) -> None:
 
 
 def slowest_word(dut) -> int:
-    """Cycles in which a word may be on its way while the FIFO shows none: fifo_ram reads its memory,
-    in fifo_regs without a bypass it walks to the head."""
+    """Cycles in which a word may be on its way while the FIFO shows none: fifo_ram reads its
+    memory, in fifo_regs without a bypass it walks to the head."""
     if not hasattr(dut, "BYPASS"):
         return 2
     return 0 if int(dut.BYPASS.value) else int(dut.DEPTH.value)
@@ -82,8 +82,8 @@ async def random_traffic(dut) -> None:
 
 @cocotb.test()
 async def one_word_per_cycle(dut) -> None:
-    """With both ends always ready a FIFO of three or more words passes one word per cycle; one whose
-    words walk pauses when it is full."""
+    """With both ends always ready a FIFO of three or more words passes one word per cycle; one
+    whose words walk pauses when it is full."""
     await reset(dut)
     cycles = 200
     passed, _ = await traffic(dut, cycles, 1.0, 1.0, 0.0)
@@ -128,8 +128,10 @@ def test_fifo_ram(sim: str, depth: int) -> None:
 
 @pytest.mark.parametrize(
     ("sim", "depth", "bypass"),
-    [("icarus", 1, 0), ("icarus", 2, 1), ("icarus", 4, 0), ("icarus", 5, 1), ("verilator", 4, 0)]
-    + [("verilator", 2, 1)],
+    [
+        *(("icarus", *n) for n in ((1, 0), (2, 1), (4, 0), (5, 1))),
+        *(("verilator", *n) for n in ((4, 0), (2, 1))),
+    ],
 )
 def test_fifo_regs(sim: str, depth: int, bypass: int) -> None:
     params = {"DEPTH": depth, "WIDTH": 33, "BYPASS": bypass}

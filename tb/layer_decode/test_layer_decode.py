@@ -362,5 +362,7 @@ def test_layer_decode(sim: str, sizes: Sizes) -> None:
     params["TILE_W"] = sizes.tile_word
     params["AI_RAM_ROWS"] = sizes.ram_rows
     test = "tb.layer_decode.test_layer_decode"
-    sources = [f"rtl/control/layer_{name}.v" for name in ("decode", "place", "serial", "share")]
+    sources = [
+        f"rtl/control/layer_{name}.v" for name in ("decode", "place", "serial", "share", "sizes")
+    ]
     run(sim, "layer_decode", sources, test, params=params)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf: every busy cycle has one cause, causes add up to the total; sums, events, clear, carries."""
+"""perf: every busy cycle has one cause, causes add up to the total; sums, events, carries."""
 
 import random
 

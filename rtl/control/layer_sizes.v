@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// layer_sizes: what follows from the sizes and the pool of a layer: layout of its maps in the AI RAM,
+// the grid of pixels that is computed, the stripe.
+//
+// How it works: registers, in up to four steps. Sizes and pool come words before a layer's last one,
+// so all is settled when the checks begin.
+// Handshake: none; the fields of a layer are stable from its fifth word on.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module layer_sizes #(
+    // output channels of the array
+    parameter N_Z = 4,
+    // derived, not to be set: width of a bank number
+    parameter ZW  = $clog2(N_Z)
+) (
+    // clock
+    input  wire        clk,
+    // layer: fully connected, depthwise, pool_type, channels, widths, lines of input and output
+    input  wire        fc,
+    input  wire        dw,
+    input  wire [ 3:0] pool_type,
+    input  wire [10:0] n_c,
+    input  wire [10:0] n_o,
+    input  wire [10:0] n_w,
+    input  wire [10:0] n_ow,
+    input  wire [ 9:0] n_h,
+    input  wire [ 9:0] n_oh,
+    // sizes do not fit each other
+    output reg         bad,
+    // pitch codes, rows of a line, channel groups of input and output
+    output reg  [ 1:0] ip,
+    output reg  [ 1:0] op,
+    output reg  [ 4:0] irl,
+    output reg  [ 4:0] orl,
+    output reg  [10:0] in_groups,
+    output reg  [10:0] out_groups,
+    // groups of N_Z output channels; 9 * channels
+    output reg  [10:0] z_groups,
+    output reg  [17:0] taps_out,
+    // log2 of the pool's stride, it is a pick; the computed grid, log2 of the stripe's line, POOL_*
+    output reg  [ 1:0] fl,
+    output reg         pick,
+    output reg  [10:0] n_kw,
+    output reg  [ 9:0] n_kh,
+    output reg  [ 2:0] swl,
+    output reg  [ 2:0] pool
+);
+
+  // pitch code, by at most 16, at most 32
+  function [1:0] pitch_of(input [10:0] w);
+    pitch_of = (w[10:5] == 6'd0 && (!w[4] || w[3:0] == 4'd0)) ? 2'd0 :
+        (w[10:6] == 5'd0 && (!w[5] || w[4:0] == 5'd0)) ? 2'd1 : 2'd2;
+  endfunction
+
+  // ceil(channels / channels in a row)
+  function [10:0] groups_of(input [10:0] n, input [1:0] pitch);
+    groups_of = (n >> ((pitch == 2'd0) ? 2 : (pitch == 2'd1) ? 1 : 0)) +
+        {10'd0, (pitch == 2'd0) ? n[1:0] != 2'd0 : pitch == 2'd1 && n[0]};
+  endfunction
+
+  wire [10:0] want_ow = fc ? 11'd1 : n_w >> fl;
+  wire [9:0] want_oh = fc ? 10'd1 : n_h >> fl;
+  wire pools = pool_type != 4'd0 && !pick;
+  wire [1:0] kp = pitch_of(n_kw);
+  wire narrow = fc || (pools && fl != 2'd1) || kp == 2'd0;
+
+  // rows of a line: one, or ceil(width / 64)
+  always @(posedge clk) begin
+    ip <= pitch_of(n_w);
+    op <= pitch_of(n_ow);
+    irl <= n_w[10:6] + {4'd0, n_w[5:0] != 6'd0};
+    orl <= n_ow[10:6] + {4'd0, n_ow[5:0] != 6'd0};
+    in_groups <= groups_of(n_c, ip);
+    out_groups <= groups_of(n_o, op);
+    fl   <= (pool_type == 4'd3 || pool_type == 4'd4 || pool_type == 4'd7) ? 2'd2 :
+             (pool_type == 4'd0 || pool_type == 4'd8 || pool_type == 4'd9) ? 2'd0 : 2'd1;
+    pick <= pool_type == 4'd5 || pool_type == 4'd6 || pool_type == 4'd7;
+    n_kw <= fc ? 11'd1 : pick ? n_ow : (fl != 2'd0) ? n_ow << fl : n_w;
+    n_kh <= fc ? 10'd1 : pick ? n_oh : (fl != 2'd0) ? n_oh << fl : n_h;
+    swl <= narrow ? 3'd4 : (pools || kp == 2'd1) ? 3'd5 : 3'd6;
+    z_groups <= (n_o >> ZW) + {10'd0, n_o[ZW-1:0] != {ZW{1'b0}}};
+    taps_out <= {7'd0, n_c} + {4'd0, n_c, 3'd0};  // 9 * channels
+    bad <= n_ow != want_ow || n_oh != want_oh || irl > 5'd15 || (dw && n_c != n_o);
+  end
+
+  always @* begin
+    case (pool_type)
+      4'd1: pool = `POOL_MAX2;
+      4'd2: pool = `POOL_MEAN2;
+      4'd3: pool = `POOL_MAX4;
+      4'd4: pool = `POOL_MEAN4;
+      4'd8: pool = `POOL_MEANS1;
+      4'd9: pool = `POOL_MAXS1;
+      default: pool = `POOL_NONE;
+    endcase
+  end
+
+endmodule
+
+`resetall
