@@ -105,11 +105,11 @@ module collector #(
   endgenerate
 
   reg  [EW:0] used;
-  wire [EW:0] limit = dw ? ROWS_MAX : {{(EW - 1) {1'b0}}, 2'd2};
+  wire [EW:0] limit = dw ? ROWS_MAX : GROUPS;
   assign room = used < limit;
   assign idle = used == {(EW + 1) {1'b0}};
 
-  wire [DW-1:0] flip = 1;
+  wire [DW-1:0] next_group = 1;
   reg  [EW-1:0] wentry;
   reg  [EW-1:0] jentry;
   wire [EW-1:0] wnext_dw, jnext_dw;
@@ -128,8 +128,8 @@ module collector #(
       assign jnext_dw = jentry + {{(EW - 1) {1'b0}}, 1'b1};
     end
   endgenerate
-  wire [EW-1:0] wnext = dw ? wnext_dw : {wentry[EW-1:ZW] ^ flip, {ZW{1'b0}}};
-  wire [EW-1:0] jnext = dw ? jnext_dw : {jentry[EW-1:ZW] ^ flip, {ZW{1'b0}}};
+  wire [EW-1:0] wnext = dw ? wnext_dw : {wentry[EW-1:ZW] + next_group, {ZW{1'b0}}};
+  wire [EW-1:0] jnext = dw ? jnext_dw : {jentry[EW-1:ZW] + next_group, {ZW{1'b0}}};
 
   always @(posedge clk) begin
     if (rst || restart) begin

@@ -105,7 +105,12 @@ module byte_group #(
       localparam integer LANE = m % 4;
       localparam integer TURN = m / 4;
       // the register of its lane that comes next
-      wire [BW-3:0] place = pos[BW-1:2] + {{(BW - 3) {1'b0}}, {1'b0, pos[1:0]} > LANE[2:0]};
+      wire [BW-3:0] place;
+      if (LANE == 3) begin : g_last
+        assign place = pos[BW-1:2];
+      end else begin : g_lane
+        assign place = pos[BW-1:2] + {{(BW - 3) {1'b0}}, pos[1:0] > LANE[1:0]};
+      end
       reg [7:0] value;
       if (m < 4) begin : g_first
         always @(posedge clk) if (moves || place == TURN[BW-3:0]) value <= lanes_0[8*LANE+:8];

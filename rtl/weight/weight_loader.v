@@ -98,8 +98,10 @@ module weight_loader #(
   wire           all_last = s_last && o_last;
   wire [    3:0] count_last = dw ? (k3 ? 4'd9 : 4'd1) : (chan_mode || fc_mode) ? lastn : 4'd9;
   wire [    3:0] count_next = next_last ? count_last : 4'd9;
-  wire [    4:0] bytes = wide ? {count, 1'b0} : {1'b0, count};
-  wire [    4:0] bytes_next = all_last ? 5'd0 : wide ? {count_next, 1'b0} : {1'b0, count_next};
+  reg  [    4:0] bytes;
+  wire [    4:0] bytes_n = wide ? {count_next, 1'b0} : {1'b0, count_next};
+  wire [    4:0] bytes_next = all_last ? 5'd0 : bytes_n;
+  wire [    3:0] count_first = (words == 18'd1) ? count_last : 4'd9;
   wire [ WW-1:0] row_used = row - wrow_freed;
   wire [PRW-1:0] prow_used = prow - prow_freed;
   wire           room = row_used < WBUF_ROWS[WW-1:0] && prow_used < PAR_ROWS[PRW-1:0];
@@ -160,7 +162,8 @@ module weight_loader #(
       s         <= words - 18'd1;
       s_top     <= words - 18'd1;
       o         <= n_o - 11'd1;
-      count     <= (words == 18'd1) ? count_last : 4'd9;
+      count     <= count_first;
+      bytes     <= wide ? {count_first, 1'b0} : {1'b0, count_first};
       first     <= 1'b1;
       s_last    <= words == 18'd1;
       next_last <= words == 18'd1 || words == 18'd2;
@@ -170,6 +173,7 @@ module weight_loader #(
       s         <= s_last ? s_top : s - 18'd1;
       o         <= s_last ? o - 11'd1 : o;
       count     <= count_next;
+      bytes     <= bytes_n;
       first     <= s_last;
       s_last    <= next_last;
       next_last <= next_last ? single : (s_last ? s_top == 18'd1 : s == 18'd2);
