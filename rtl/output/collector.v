@@ -75,6 +75,7 @@ module collector #(
   localparam integer ENTRIES = N_Z * DEPTH;
   localparam integer ROWS_I = ENTRIES >> PAIR;
   localparam [EW:0] ROWS_MAX = ROWS_I[EW:0];
+  localparam [EW:0] GROUPS = DEPTH[EW:0];
   localparam integer YB = $clog2(N_Y);
   localparam integer CB = 6 - YB;  // bits of a chunk's number in a stripe
   localparam integer WB = PB - YB;  // bits of a chunk's number in a word

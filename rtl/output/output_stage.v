@@ -44,13 +44,13 @@ module output_stage #(
     output wire                      idle
 );
 
-  // stripes that a channel of the collector holds: two groups, and depthwise rows for as long as an
-  // issue takes to get here
+  // stripes that a channel of the collector holds: groups, and depthwise rows, for as long as an
+  // issue takes to get here and out again
   localparam integer ROWS = (L < 16) ? 8 : 16;
   // a path of 128 bytes and as many lanes: depthwise rows by twos
   localparam integer PAIR = (PATH > 64 && L > 64) ? 1 : 0;
   localparam integer ALL = (PAIR != 0) ? 64 : ROWS;
-  localparam integer DEPTH = (N_Z >= ALL / 2) ? 2 : ALL / N_Z;
+  localparam integer DEPTH = (N_Z >= ALL / 4) ? 4 : ALL / N_Z;
   // the collector's words are parts of a row
   localparam integer WORD = (PATH > 64) ? 64 : PATH;
   localparam EW = ZW + $clog2(DEPTH);
