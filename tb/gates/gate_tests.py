@@ -16,6 +16,7 @@ async def run(tb, network: Network, images: np.ndarray) -> None:
     """Images in one stream; every byte of every result as the golden model has it."""
     device = Device(tb, cocotb.RANDOM_SEED)
     await device.reset()
+    network.place(device.back.ram_rows)
     storage = await prepare(device, network, images)
     began = int(tb.cycle.value)
     await device.start()
