@@ -73,7 +73,7 @@ help: ## this list
 	@echo
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 	@echo
-	@echo "  SIM=icarus|verilator  CONFIG=nano|small|medium|k210|large  VECTORS=\"file-or-folder ...\""
+	@echo "  SIM=icarus|verilator  CONFIG=nano|compact|small|medium|k210|large  VECTORS=\"file-or-folder ...\""
 	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits"
 	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy"
 	@echo
@@ -141,7 +141,7 @@ synth-check: ## every configuration elaborated by Yosys: no latch, no loop, one 
 	@scripts/setup.sh
 	@$(OPENKPU) synth --check
 
-fpga: ## CONFIG=nano|small placed and routed for an ECP5 -> reports/fpga (BASELINE=1, RECORD=1)
+fpga: ## CONFIG=nano|compact|small placed and routed for an ECP5 -> reports/fpga (BASELINE=1, RECORD=1)
 	@scripts/setup.sh
 	@$(OPENKPU) fpga --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
 	  $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED)
@@ -156,7 +156,7 @@ equivalence: ## CONFIG=name: what synthesis made of each module is the RTL, prov
 	@$(OPENKPU) equivalence --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
 	  --jobs="$(JOBS)"
 
-gates: ## CONFIG=nano|small: the netlist of ECP5 cells computes a layer and two digits (SIM, SEED)
+gates: ## CONFIG=nano|compact|small: the netlist of ECP5 cells computes a layer and two digits (SIM, SEED)
 	@scripts/setup.sh icarus verilator
 	@$(OPENKPU) gates --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
 	  --sim="$(if $(filter command line,$(origin SIM)),$(SIM),verilator)" $(call option,seed,SEED)

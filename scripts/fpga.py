@@ -50,6 +50,7 @@ class Target:
 TARGETS = {
     # 512 rows of weights: a 3x3 layer of more than 512 input channels is refused (BAD_WEIGHTS)
     "nano": Target(2048, 512, "45k", "CABGA554", 80),
+    "compact": Target(4096, 1024, "85k", "CABGA756", 75),
     "small": Target(4096, 1024, "85k", "CABGA756", 75),
 }
 PARTS = {"25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}

@@ -13,7 +13,7 @@ from openkpu.models.layer import LayerArg
 
 
 def test_named_configurations() -> None:
-    known = {"nano": 36, "small": 144, "medium": 288, "k210": 576, "large": 1152}
+    known = {"nano": 36, "compact": 72, "small": 144, "medium": 288, "k210": 576, "large": 1152}
     assert {name: configs.load(name).macs for name in known} == known
     assert set(known) <= set(configs.names())  # whoever adds one need not change this
     k210 = configs.load("k210")
@@ -27,7 +27,7 @@ def test_named_configurations() -> None:
 
 
 def test_unknown_configuration() -> None:
-    with pytest.raises(ConfigError, match="unknown configuration 'tiny', expected one of nano, sm"):
+    with pytest.raises(ConfigError, match="unknown configuration 'tiny', expected one of nano, compact, sm"):
         configs.load("tiny")
     with pytest.raises(ConfigError):
         configs.load("defaults")
