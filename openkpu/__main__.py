@@ -26,6 +26,7 @@ COMMANDS = {
     "lint": ("openkpu.scripts.lint", "linters of Verilog and Python"),
     "fpga": ("openkpu.scripts.fpga", "place and route a configuration for an ECP5"),
     "asic": ("openkpu.scripts.asic", "map a configuration to standard cells and time it"),
+    "silicon": ("openkpu.scripts.silicon_table", "print the README's tables of area and clock"),
     "equivalence": ("openkpu.scripts.equivalence", "prove that synthesis kept the RTL"),
     "gates": ("openkpu.scripts.gates", "simulate the netlist of a configuration"),
     "synth": ("openkpu.scripts.synth", "map a configuration to ECP5, or check all"),

@@ -25,6 +25,7 @@ from openkpu.scripts import asic, command, synth
 from openkpu.tb.simrun import builds
 
 FROM = {True: "input", False: "output"}  # port in place of a pin that drives its net or does not
+SYNTH = ["synth -nofsm -top compared"]
 SECONDS = 300  # for a module, then it counts as open
 CUT = ("$mul",)  # cells of Yosys that are cut out as instances are
 
@@ -92,7 +93,7 @@ def compare(module: dict, name: str, number: int, folder: Path) -> Verdict:
         f"read_json {number}.json",
         "prep -top compared",
         "design -save gold",
-        "synth -nofsm -top compared",
+        *SYNTH,
         "design -save gate",
         "design -reset",
         "design -copy-from gold -as gold compared",

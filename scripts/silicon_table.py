@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The README's tables of area and clock, from the recorded figures of `make fpga` and `make asic`.
+
+``openkpu silicon`` prints them; a test compares the README with them.
+"""
+
+import json
+import sys
+
+from openkpu.models import configs
+from openkpu.scripts import asic, command, fpga
+
+# what others published: name, MACs, part, LUT, DSP, block RAM, source
+PUBLISHED = [
+    (
+        "NVDLA nv_small",
+        64,
+        "XCZU9EG",
+        76_169,
+        "32",
+        "100.5",
+        "[nvdla/hw 110](https://github.com/nvdla/hw/issues/110)",
+    ),
+]
+
+
+def fpga_table() -> list[str]:
+    """A row for each configuration that was placed, then what others published."""
+    known = json.loads(fpga.BASELINE.read_text())
+    lines = [
+        "| | MACs | part | LUT | DSP | block RAM | MHz | GOPS | GOPS per kLUT | at 100 MHz |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name in sorted(known, key=lambda name: configs.load(name).macs):
+        found, macs = known[name], configs.load(name).macs
+        gops = 2 * macs * found["mhz"] / 1000
+        lut = found["LUT"]
+        lines.append(
+            f"| `{name}` | {macs} | {fpga.PARTS[fpga.TARGETS[name].part]} | {lut:,} | "
+            f"{found['DSP']} | {found['block RAM']} | {found['mhz']} | {gops:.1f} | "
+            f"{1000 * gops / lut:.2f} | {200 * macs / lut:.2f} |"
+        )
+    for name, macs, part, lut, dsp, ram, source in PUBLISHED:
+        lines.append(
+            f"| {name} ({source}) | {macs} | {part} | {lut:,} | {dsp} | {ram} | | | | "
+            f"{200 * macs / lut:.2f} |"
+        )
+    return lines
+
+
+def asic_table() -> list[str]:
+    """A row for each configuration that was mapped to standard cells."""
+    known = json.loads(asic.BASELINE.read_text())
+    lines = ["| | MACs | NAND2 equivalents | MHz | GOPS |", "|---|---|---|---|---|"]
+    for name in sorted(known, key=lambda name: configs.load(name).macs):
+        found, macs = known[name], configs.load(name).macs
+        gops = 2 * macs * found["mhz"] / 1000
+        lines.append(f"| `{name}` | {macs} | {found['gates']:,} | {found['mhz']} | {gops:.1f} |")
+    return lines
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print both tables; returns the exit status."""
+    command.Parser(prog="silicon", description=__doc__.splitlines()[0]).parse_args(argv)
+    print("\n".join([*fpga_table(), "", *asic_table()]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))
