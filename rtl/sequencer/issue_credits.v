@@ -75,12 +75,12 @@ module issue_credits #(
   wire dw = desc[`DESC_DW];
   wire fc_mode = desc[`DESC_MODE] == `MODE_FC;
 
-  assign use_prow = dw ? prow_base + {{(PRW - 11 + ZW) {1'b0}}, pass_chan[10:ZW]} :
-             fc_mode ? prow_base + {{(PRW - 11 + ZW) {1'b0}}, grp[10:ZW]} :
-             prow_base + {{(PRW - 11) {1'b0}}, grp};
-  // Numbers less one: what is there, minus what is used, minus one, is not negative. For a depthwise
-  // layer what is there from its first row on is in registers, for its rows lie further on by a
-  // number of channels; they only grow, and nothing is issued in the first cycle of a layer.
+  // parameter row of the present issue, from the layer's first one on
+  wire [10:0] row_on = dw ? {{ZW{1'b0}}, pass_chan[10:ZW]} : fc_mode ? {{ZW{1'b0}}, grp[10:ZW]} : grp;
+  assign use_prow = prow_base + {{(PRW - 11) {1'b0}}, row_on};
+  // Numbers less one: what is there, minus what is used, minus one, is not negative. What is there
+  // from the layer's first row on is in registers, for the issue's row lies further on by a number
+  // of groups or channels; they only grow, and nothing is issued in the first cycle of a layer.
   reg [WW-1:0] wrow_there;
   reg [PRW-1:0] prow_there;
   reg there;
@@ -93,7 +93,7 @@ module issue_credits #(
   wire [WW+10:0] dw_row_wide = {{WW{1'b0}}, dw_row};
   wire [TW-1:0] tile_more = tile_filled + ~entry;
   wire [WW-1:0] wrow_more = (dw ? wrow_there : wrow_filled) + ~(dw ? dw_row_wide[WW-1:0] : own_wrow);
-  wire [PRW-1:0] prow_more = prow_there + ~{{(PRW - 11) {1'b0}}, dw_row};
+  wire [PRW-1:0] prow_more = prow_there + ~{{(PRW - 11) {1'b0}}, row_on};
   wire tile_ok = !tile_more[TW-1] && !(two && tile_more == {TW{1'b0}});
   wire wrow_ok = !wrow_more[WW-1];
   wire prow_ok = there && !prow_more[PRW-1];

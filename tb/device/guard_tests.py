@@ -191,7 +191,7 @@ async def next_inference_outside(tb) -> None:
         before = sentinels(device, windows)
         await device.write_many({AI[n]: v for n, v in windows.items()})
         # behind the prefetch of that image, before its turn
-        at = seen.changes[number - 1] - 4
+        at = seen.changes[number - 1] - 6
         script = {at: write(AI["AI_CTRL"], Ctrl.STOP)} if stopped else {}
         outcome = await job.trial(script, keep=True)
         strays = sentinels(device, OPEN) - before

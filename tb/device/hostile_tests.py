@@ -327,14 +327,14 @@ async def clear_against_set(
 async def set_wins_over_clear(tb) -> None:
     """An interrupt that is raised in the cycle in which the host clears it stands."""
     device = await begin(tb)
-    job, stream = await layer_job(device, 3), await stream_job(device, 1, ELSEWHERE)
+    job, stream = await layer_job(device, 5), await stream_job(device, 1, ELSEWHERE)
     found = Findings("set against clear")
     await job.arm()
-    pushed = 3 * LAYER_WRITES
+    pushed = 5 * LAYER_WRITES
     silence = write(INTERRUPT_CLEAR, int(Kpu.ALMOST_EMPTY))
     thresholds = [write(FIFO_THRESHOLD, DEFAULT_THRESHOLDS)]
     base = burst(0, thresholds + job.pushes())
-    script = merged(base, timeline.watching(INTERRUPT_RAW, pushed + 1, pushed + 300))
+    script = merged(base, timeline.watching(INTERRUPT_RAW, pushed + 1, pushed + 600))
     await timeline.play(device, script)
     raw = timeline.values(script, INTERRUPT_RAW)
     first = timeline.rises(raw, 1)[-1]
