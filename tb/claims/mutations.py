@@ -100,8 +100,8 @@ MUTATIONS = (
     Mutation(
         "C4",
         CHANNEL,
-        "cur_valid && (used + {{(UW - 5) {1'b0}}, beats} <= DEPTH_C)",
-        "cur_valid",
+        "cur_valid && !cmd_take && room >= beats_now",
+        "cur_valid && !cmd_take",
         "reads without regard to the room in the FIFO",
     ),
     Mutation("C4", CHANNEL, "f_count > FULL_C", "f_count >= FULL_C", "full flags one word early"),
@@ -216,7 +216,7 @@ MUTATIONS = (
     Mutation(
         "C9",
         INFERENCE,
-        "next_pix = npix_taken ? taken : npix",
+        "next_pix = (npix_taken && !npix_take) ? taken : npix",
         "next_pix = npix",
         "AI_PIX_ADR follows what the host wrote too late",
     ),
@@ -230,15 +230,15 @@ MUTATIONS = (
     Mutation(
         "C9",
         INFERENCE,
-        "(inf_next && inf_left != 32'd0) ? inf_left - 32'd1",
-        "(inf_next && inf_left != 32'd0) ? inf_left",
+        "inf_left <= wr_left ? wdata : inf_left - 32'd1;",
+        "inf_left <= wr_left ? wdata : inf_left;",
         "AI_INF_LEFT does not count",
     ),
     Mutation(
         "C9",
         INFERENCE,
-        "(inf_next && !npix_own) ? npix",
-        "inf_next ? npix",
+        "npix_moves = inf_next && !npix_own;",
+        "npix_moves = inf_next;",
         "AI_NPIX_ADR written late is moved on once too often",
     ),
     Mutation(
