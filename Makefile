@@ -30,9 +30,10 @@ TESTS   ?=
 SHARE   ?=
 RECORD  ?=
 BASELINE ?=
+MAP     ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
-FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE
+FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP
 VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
   DETECTOR PNG SCALE BIAS REPORT SEEDS SEED JOBS TESTS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
@@ -141,10 +142,10 @@ synth-check: ## every configuration elaborated by Yosys: no latch, no loop, one 
 	@scripts/setup.sh
 	@$(OPENKPU) synth --check
 
-fpga: ## CONFIG=nano|compact|small placed and routed for an ECP5 -> reports/fpga (BASELINE=1, RECORD=1)
+fpga: ## CONFIG=nano|compact|small placed and routed for an ECP5 -> reports/fpga (MAP=1 mapped only; BASELINE=1, RECORD=1)
 	@scripts/setup.sh
 	@$(OPENKPU) fpga --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
-	  $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED)
+	  $(call flag,map-only,MAP) $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED)
 
 asic: ## CONFIG=name in standard cells, timed -> reports/asic (BASELINE=1, RECORD=1)
 	@scripts/setup.sh asic

@@ -126,8 +126,8 @@ def plain(cell: str) -> str:
     return re.sub(r"(_TRELLIS_FF|_LUT4|_CCU2C|_MULT18X18D|_PFUMX|\$).*", "", cell)
 
 
-def measure(config: configs.Config, target: Target, seed: int, folder: Path) -> dict:
-    """Figures of a configuration: cells by box, use of the part, MHz, critical paths."""
+def measure(config: configs.Config, target: Target, seed: int, folder: Path, place: bool) -> dict:
+    """Figures of a configuration: cells by box; with ``place`` use of the part, MHz, paths."""
     config = dataclasses.replace(config, ai_ram_rows=target.ai_ram_rows, wbuf_rows=target.wbuf_rows)
     synth.stage(folder)
     script = synth.script(config, [MAP, "write_json netlist.json"], rows=None)
@@ -138,6 +138,23 @@ def measure(config: configs.Config, target: Target, seed: int, folder: Path) -> 
     total = sum(boxes.values(), Counter())
     sums = ", ".join(f"{column(total, weights)} {name}" for name, weights in COLUMNS.items())
     print(f"mapped: {sums}", flush=True)
+    found = {
+        "config": config.name,
+        "ai_ram_kib": target.ai_ram_rows * 64 // 1024,
+        "weight_rows": target.wbuf_rows,
+        "part": PARTS[target.part],
+        **{name: column(total, weights) for name, weights in COLUMNS.items()},
+        "macs": config.macs,
+        "boxes": {
+            name: {title: column(cells, weights) for title, weights in COLUMNS.items()}
+            for name, cells in boxes.items()
+        },
+    }
+    return found | placed(target, seed, folder) if place else found
+
+
+def placed(target: Target, seed: int, folder: Path) -> dict:
+    """Use of the part, MHz and critical paths of the netlist in ``folder``."""
     args = [f"--{target.part}", "--package", target.package, "--speed", "6", "--out-of-context"]
     args += ["--json", "netlist.json", "--report", "report.json"]
     args += ["--freq", str(target.mhz), "--timing-allow-fail", "--seed", str(seed)]
@@ -146,27 +163,21 @@ def measure(config: configs.Config, target: Target, seed: int, folder: Path) -> 
     used = report["utilization"]
     (clock,) = report["fmax"].values()
     return {
-        "config": config.name,
-        "ai_ram_kib": target.ai_ram_rows * 64 // 1024,
-        "weight_rows": target.wbuf_rows,
-        "part": PARTS[target.part],
         "seed": seed,
-        **{name: column(total, weights) for name, weights in COLUMNS.items()},
         "sites": used["TRELLIS_COMB"]["used"],
         "sites_there": used["TRELLIS_COMB"]["available"],
         "mhz": round(clock["achieved"], 1),
-        "macs": config.macs,
-        "boxes": {
-            name: {title: column(cells, weights) for title, weights in COLUMNS.items()}
-            for name, cells in boxes.items()
-        },
         "paths": paths(report),
     }
 
 
 def markdown(found: dict) -> str:
     """The figures as a page."""
-    gops = 2 * found["macs"] * found["mhz"] / 1000
+    mhz, sites, gops, each = "not placed", "not placed", "", ""
+    if "mhz" in found:
+        rate = 2 * found["macs"] * found["mhz"] / 1000
+        gops, each = f"{rate:.1f}", f"{1000 * rate / found['LUT']:.2f}"
+        mhz, sites = str(found["mhz"]), f"{found['sites']:,} of {found['sites_there']:,}"
     lines = [
         f"# {found['config']} on {found['part']}",
         "",
@@ -176,8 +187,7 @@ def markdown(found: dict) -> str:
         "| LUT | flip-flops | DSP | block RAM | logic sites | MHz | GOPS | GOPS per kLUT |",
         "|---|---|---|---|---|---|---|---|",
         f"| {found['LUT']:,} | {found['flip-flops']:,} | {found['DSP']} | {found['block RAM']} | "
-        f"{found['sites']:,} of {found['sites_there']:,} | {found['mhz']} | {gops:.1f} | "
-        f"{1000 * gops / found['LUT']:.2f} |",
+        f"{sites} | {mhz} | {gops} | {each} |",
         "",
         "A carry cell counts as two LUTs, a LUT RAM of 16x4 bits as six.",
         "",
@@ -186,8 +196,9 @@ def markdown(found: dict) -> str:
     ]
     for name, cells in found["boxes"].items():
         lines.append(f"| {name} | " + " | ".join(f"{cells[t]:,}" for t in COLUMNS) + " |")
-    lines += ["", "| ns | from | to | boxes on the way (ns) |", "|---|---|---|---|"]
-    for path in found["paths"]:
+    if "paths" in found:
+        lines += ["", "| ns | from | to | boxes on the way (ns) |", "|---|---|---|---|"]
+    for path in found.get("paths", []):
         way = ", ".join(f"{name} {ns}" for name, ns in path["boxes"].items())
         lines.append(f"| {path['ns']} | {path['from']} | {path['to']} | {way} |")
     return "\n".join(lines) + "\n"
@@ -198,7 +209,7 @@ def worse(found: dict, recorded: dict) -> list[str]:
     said = []
     if found["LUT"] > recorded["LUT"] * WORSE:
         said.append(f"LUT: {found['LUT']}, recorded {recorded['LUT']}")
-    if found["mhz"] * WORSE < recorded["mhz"]:
+    if "mhz" in found and "mhz" in recorded and found["mhz"] * WORSE < recorded["mhz"]:
         said.append(f"MHz: {found['mhz']}, recorded {recorded['mhz']}")
     said += [
         f"{title}: {found[title]}, recorded {recorded[title]}"
@@ -214,7 +225,7 @@ def baseline(found: dict, record: bool) -> int:
     name = found["config"]
     if record:
         kept = ("LUT", "flip-flops", "DSP", "block RAM", "mhz")
-        known[name] = {title: found[title] for title in kept}
+        known[name] = {title: found[title] for title in kept if title in found}
         BASELINE.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
         return 0
     if name not in known:
@@ -231,6 +242,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = command.Parser(prog="fpga", description=__doc__.splitlines()[0])
     parser.add_argument("--config", default="nano")
     parser.add_argument("--seed", type=int, default=1, help="of the placement")
+    parser.add_argument("--map-only", action="store_true", help="neither placed nor routed")
     parser.add_argument("--baseline", action="store_true", help="compare with what is recorded")
     parser.add_argument("--record", action="store_true", help="record the figures")
     return parser.parse_args(argv)
@@ -253,7 +265,7 @@ def main(argv: list[str] | None = None) -> int:
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fpga_", dir=builds()) as tmp:
         try:
-            found = measure(config, target, args.seed, Path(tmp))
+            found = measure(config, target, args.seed, Path(tmp), not args.map_only)
         except FpgaError as error:
             print(f"FAIL {error}")
             return 1

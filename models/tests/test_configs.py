@@ -27,7 +27,9 @@ def test_named_configurations() -> None:
 
 
 def test_unknown_configuration() -> None:
-    with pytest.raises(ConfigError, match="unknown configuration 'tiny', expected one of nano, compact, sm"):
+    with pytest.raises(
+        ConfigError, match="unknown configuration 'tiny', expected one of nano, compact, sm"
+    ):
         configs.load("tiny")
     with pytest.raises(ConfigError):
         configs.load("defaults")
