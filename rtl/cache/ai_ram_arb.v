@@ -4,7 +4,8 @@
 //
 // How it works: readers are, in order of rank, the tile fill, the result reader and the host;
 // writers are the write-back, the pixel writer and the host. A lower rank that has waited PATIENCE
-// cycles goes first once, because a depthwise layer may use every cycle and would starve it.
+// cycles goes first once, because a depthwise layer may use every cycle and would starve it. That it
+// has waited so long is in a register, for from the requests to a large memory the wires are long.
 // Words have PATH bytes; host accesses are 32-bit words inside one of them.
 // Handshake: a requester holds req until gnt (same cycle); read data is valid in the cycle after
 // gnt. The host holds window_req until the one-cycle window_ack, which carries the read data.
@@ -66,33 +67,32 @@ module ai_ram_arb #(
 
   // host's words in a word
   localparam PARTS = PATH / 4;
+  localparam [3:0] LAST_WAIT = PATIENCE[3:0] - 4'd1;
 
+  // cycles waited, and whether it goes first; for the host as a reader and as a writer
   reg [3:0] unload_wait;
   reg [3:0] load_wait;
   reg [3:0] window_wait;
+  reg unload_urgent;
+  reg load_urgent;
+  reg window_rfirst;
+  reg window_wfirst;
 
   // a request that is being acknowledged is not a new one
   wire host_rd = window_req && !window_we && !window_ack;
   wire host_wr = window_req && window_we && !window_ack;
-  wire unload_urgent = unload_wait == PATIENCE;
-  wire load_urgent = load_wait == PATIENCE;
-  wire window_urgent = window_wait == PATIENCE;
 
   // read port
-  wire window_rfirst = host_rd && window_urgent;
-  wire unload_first = unload_req && unload_urgent && !window_rfirst;
-  assign fill_gnt   = fill_req && !window_rfirst && !unload_first;
-  assign unload_gnt = unload_req && (unload_first || (!fill_req && !window_rfirst));
+  assign fill_gnt   = fill_req && !window_rfirst && !(unload_req && unload_urgent);
+  assign unload_gnt = unload_req && !window_rfirst && (unload_urgent || !fill_req);
   wire window_rgnt = host_rd && !fill_gnt && !unload_gnt;
-  assign re = fill_gnt || unload_gnt || window_rgnt;
+  assign re = fill_req || unload_req || host_rd;
   wire [AW-1:0] window_word = window_addr[PB+:AW];
   assign raddr = fill_gnt ? fill_word[AW-1:0] : unload_gnt ? unload_word[AW-1:0] : window_word;
 
   // write port
-  wire window_wfirst = host_wr && window_urgent;
-  wire load_first = load_req && load_urgent && !window_wfirst;
-  assign writeback_gnt = writeback_req && !window_wfirst && !load_first;
-  assign load_gnt = load_req && (load_first || (!writeback_req && !window_wfirst));
+  assign writeback_gnt = writeback_req && !window_wfirst && !(load_req && load_urgent);
+  assign load_gnt = load_req && !window_wfirst && (load_urgent || !writeback_req);
   wire window_wgnt = host_wr && !writeback_gnt && !load_gnt;
   assign we = writeback_gnt || load_gnt || window_wgnt;
   assign waddr = writeback_gnt ? writeback_word[AW-1:0] : load_gnt ? load_word[AW-1:0] : window_word;
@@ -120,16 +120,32 @@ module ai_ram_arb #(
   end
   assign window_rdata = read_part;
 
+  // one waits in this cycle; it is the last one that it waits, or the one after
+  wire unload_waits = unload_req && !unload_gnt;
+  wire load_waits = load_req && !load_gnt;
+  wire window_waits = window_req && !window_ack && !window_rgnt && !window_wgnt;
+  wire unload_last = unload_wait == LAST_WAIT;
+  wire load_last = load_wait == LAST_WAIT;
+  wire window_last = window_wait == LAST_WAIT;
+
   always @(posedge clk) begin
     if (rst) begin
       unload_wait <= 4'd0;
-      load_wait   <= 4'd0;
+      load_wait <= 4'd0;
       window_wait <= 4'd0;
-      window_ack  <= 1'b0;
+      unload_urgent <= 1'b0;
+      load_urgent <= 1'b0;
+      window_rfirst <= 1'b0;
+      window_wfirst <= 1'b0;
+      window_ack <= 1'b0;
     end else begin
-      unload_wait <= (!unload_req || unload_gnt) ? 4'd0 : unload_urgent ? unload_wait : unload_wait + 4'd1;
-      load_wait <= (!load_req || load_gnt) ? 4'd0 : load_urgent ? load_wait : load_wait + 4'd1;
-      window_wait <= (!window_req || window_ack) ? 4'd0 : window_urgent ? window_wait : window_wait + 4'd1;
+      unload_wait <= unload_waits ? unload_wait + {3'd0, !unload_last} : 4'd0;
+      unload_urgent <= unload_waits && unload_last;
+      load_wait <= load_waits ? load_wait + {3'd0, !load_last} : 4'd0;
+      load_urgent <= load_waits && load_last;
+      window_wait <= window_waits ? window_wait + {3'd0, !window_last} : 4'd0;
+      window_rfirst <= window_waits && window_last && !window_we;
+      window_wfirst <= window_waits && window_last && window_we;
       window_ack <= window_rgnt || window_wgnt;
     end
   end

@@ -2,11 +2,13 @@
 //
 // result_reader: reads a feature map from the AI RAM and emits it as dense bytes, c, y, x order.
 //
-// How it works: the row sequencer asks for words of PATH bytes. They go into two registers in turn:
-// while one is cut into bus words, the other waits. A line begins at a multiple of 16 bytes, so the
-// bus words of it are whole ones of its word; nothing is shifted. They go through a byte gearbox,
-// which closes the gaps between the lines. The last word is zero padded. Of a path of 128 bytes a row
-// is half a word.
+// How it works: the row sequencer asks for words of PATH bytes, as long as there is a place for one
+// more. They go into the places in turn: one is cut into bus words, the others wait. Whether there is
+// a place is known from registers, so a word that gives its place up is missed for three cycles: three
+// places for words that may last for one cycle, two for those of 64 bytes. A line begins at a multiple
+// of 16 bytes, so the bus words of it are whole ones of its word; nothing is shifted. They go through
+// a byte gearbox, which closes the gaps between the lines. The last word is zero padded. Of a path of
+// 128 bytes a row is half a word.
 // Handshake: start (one cycle, ignored while busy) begins a map; dest 0 sends 64-bit words to
 // result_*, dest 1 bus words to store_*. unload_req is held until unload_gnt, and the data of the
 // word are taken in the next cycle. done pulses after the last word was accepted. stop (level or
@@ -64,6 +66,10 @@ module result_reader #(
   localparam WORD = (PATH > 64) ? 64 : PATH;
   localparam WB = $clog2(WORD);
   localparam SLOTS = WORD / BW;
+  // places for words: 2 or 3
+  localparam PLACES = (WORD < 64) ? 3 : 2;
+  localparam [PLACES-1:0] PLACE_0 = 1;
+  localparam [SLOTS-1:0] SLOT_0 = 1;
   localparam [CW-1:0] BW_C = BW[CW-1:0];
   localparam [LVL_W-1:0] BUS_L = BW[LVL_W-1:0];
   localparam [LVL_W-1:0] HOST_L = 8;
@@ -72,21 +78,25 @@ module result_reader #(
   localparam INFO_W = 1 + OW + 2 + WB;
 
   // -------------------------------------------------------------------------------------------
-  // reading: one word may be on its way, one may wait; cut_*: the one at work
+  // reading: one word may be on its way, others may wait, in order; cut_*: the one at work
   // -------------------------------------------------------------------------------------------
   reg               dest_now;
   reg               asking;
+  // as many bits as places are taken, each from the grant of its word on
+  reg  [PLACES-1:0] taken;
   reg               flight;
   reg  [INFO_W-1:0] flight_info;
   reg               wait_valid;
   reg  [INFO_W-1:0] wait_info;
+  reg               behind_valid;
+  reg  [INFO_W-1:0] behind_info;
   reg               cut_valid;
   reg               cut_last;
   reg  [    OW-1:0] cut_size;
   reg  [    WB-1:0] cut_left;
-  // the two registers: which one the next word goes to, which one is at work
-  reg               into;
-  reg               from;
+  // the places, a bit for each: where the next word goes, which one is at work
+  reg  [PLACES-1:0] into;
+  reg  [PLACES-1:0] from;
 
   // the last word is accepted in this cycle
   wire              finish;
@@ -131,28 +141,31 @@ module result_reader #(
   wire gb_ready;
   wire final_slot = (cut_left == {WB{1'b0}});
   wire use_slot = cut_valid && gb_ready;
-  wire cut_free = !cut_valid || (use_slot && final_slot);
-  wire room = !wait_valid || cut_free;
+  wire leave = use_slot && final_slot;
+  wire cut_free = !cut_valid || leave;
 
-  // a word of 64 bytes lasts for some cycles; shorter ones are asked for while one is on its way, if
-  // that one goes straight to work
-  assign unload_req = asking && (!flight || (WORD < 64 && cut_free && !wait_valid)) && room;
+  assign unload_req = asking && !taken[PLACES-1];
+
 
   always @(posedge clk) begin
     if (rst || stop) begin
       busy <= 1'b0;
       dest_now <= 1'b0;
       asking <= 1'b0;
+      taken <= {PLACES{1'b0}};
       flight <= 1'b0;
       flight_info <= {INFO_W{1'b0}};
     end else if (go) begin
       busy <= 1'b1;
       dest_now <= dest;
       asking <= 1'b1;
+      taken <= {PLACES{1'b0}};
       flight <= 1'b0;
     end else begin
-      busy   <= busy && !finish;
+      busy <= busy && !finish;
       asking <= asking && !(step && last);
+      taken  <= (step == leave) ? taken :
+          step ? {taken[PLACES-2:0], 1'b1} : {1'b0, taken[PLACES-1:1]};
       flight <= step;
       if (step) begin
         flight_info <= info;
@@ -162,25 +175,30 @@ module result_reader #(
 
   wire [INFO_W-1:0] next_info = wait_valid ? wait_info : flight_info;
 
-  // a word goes straight to work when nothing is in front of it
-  wire to_cut = flight && cut_free && !wait_valid;
-
+  // a word goes straight to work when nothing is in front of it; one on its way has a place, so that
+  // nothing is behind another one then
   always @(posedge clk) begin
     if (rst || stop) begin
-      wait_valid <= 1'b0;
-      wait_info  <= {INFO_W{1'b0}};
-      into       <= 1'b0;
-      from       <= 1'b0;
-      cut_valid  <= 1'b0;
-      cut_last   <= 1'b0;
-      cut_size   <= {OW{1'b0}};
-      cut_left   <= {WB{1'b0}};
+      wait_valid   <= 1'b0;
+      wait_info    <= {INFO_W{1'b0}};
+      behind_valid <= 1'b0;
+      behind_info  <= {INFO_W{1'b0}};
+      into         <= PLACE_0;
+      from         <= PLACE_0;
+      cut_valid    <= 1'b0;
+      cut_last     <= 1'b0;
+      cut_size     <= {OW{1'b0}};
+      cut_left     <= {WB{1'b0}};
     end else begin
-      wait_valid <= (flight && !to_cut) || (wait_valid && !cut_free);
-      into       <= flight ? !into : into;
-      from       <= (use_slot && final_slot) ? !from : from;
-      if (flight && !to_cut) begin
-        wait_info <= flight_info;
+      wait_valid   <= cut_free ? (behind_valid || (wait_valid && flight)) : (wait_valid || flight);
+      behind_valid <= !cut_free && (behind_valid || (wait_valid && flight));
+      into         <= flight ? {into[PLACES-2:0], into[PLACES-1]} : into;
+      from         <= next_from;
+      if (cut_free || !wait_valid) begin
+        wait_info <= behind_valid ? behind_info : flight_info;
+      end
+      if (flight) begin
+        behind_info <= flight_info;
       end
       if (cut_free) begin
         cut_valid <= wait_valid || flight;
@@ -193,32 +211,38 @@ module result_reader #(
     end
   end
 
-  // both registers side by side, and the bus word of them that is next
-  reg [8*WORD-1:0] held0;
-  reg [8*WORD-1:0] held1;
-  always @(posedge clk) begin
-    if (flight && !into) held0 <= row_data;
-    if (flight && into) held1 <= row_data;
-  end
+  wire [PLACES-1:0] next_from = leave ? {from[PLACES-2:0], from[PLACES-1]} : from;
 
-  // one bit for each, as a wide choice is fast and small that way
-  reg [2*SLOTS-1:0] pick;
+  // all places side by side, and the bus word of them that is next: one bit for each, as a wide choice
+  // is fast and small that way
+  wire [8*PLACES*WORD-1:0] held;
+  reg [PLACES*SLOTS-1:0] pick;
   wire [WB-1:0] next_slot = {{(WB - 2) {1'b0}}, next_info[WB+:2]} << (4 - OW);
-  wire next_from = (use_slot && final_slot) ? !from : from;
-  always @(posedge clk) begin
-    if (cut_free) begin
-      pick <= {{(2 * SLOTS - 1) {1'b0}}, 1'b1} << (next_from ? next_slot + SLOTS[WB-1:0] : next_slot);
-    end else if (use_slot) begin
-      pick <= pick << 1;
+  wire [SLOTS-1:0] first_pick = SLOT_0 << next_slot;
+  genvar g;
+  generate
+    for (g = 0; g < PLACES; g = g + 1) begin : g_place
+      reg [8*WORD-1:0] data;
+      always @(posedge clk) begin
+        if (flight && into[g]) data <= row_data;
+      end
+      assign held[8*WORD*g+:8*WORD] = data;
+      always @(posedge clk) begin
+        if (cut_free) begin
+          pick[SLOTS*g+:SLOTS] <= first_pick & {SLOTS{next_from[g]}};
+        end else if (use_slot) begin
+          pick[SLOTS*g+:SLOTS] <= pick[SLOTS*g+:SLOTS] << 1;
+        end
+      end
     end
-  end
-  wire [16*WORD-1:0] both = {held1, held0};
+  endgenerate
+
   reg [AHB_W-1:0] cut_data;
   integer i;
   always @* begin
     cut_data = {AHB_W{1'b0}};
-    for (i = 0; i < 2 * SLOTS; i = i + 1) begin
-      cut_data = cut_data | ({AHB_W{pick[i]}} & both[AHB_W*i+:AHB_W]);
+    for (i = 0; i < PLACES * SLOTS; i = i + 1) begin
+      cut_data = cut_data | ({AHB_W{pick[i]}} & held[AHB_W*i+:AHB_W]);
     end
   end
 
@@ -268,7 +292,7 @@ module result_reader #(
       tail <= 1'b0;
       done <= 1'b0;
     end else begin
-      tail <= !finish && (tail || (use_slot && final_slot && cut_last));
+      tail <= !finish && (tail || (leave && cut_last));
       done <= finish;
     end
   end

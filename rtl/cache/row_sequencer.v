@@ -36,6 +36,7 @@ module row_sequencer #(
 );
 
   localparam [9:0] PATH_C = PATH[9:0];
+  localparam [9-PB:0] ONE_WORD = 1;
   // blocks of a word; bits of a block's number that are inside a word
   localparam [2:0] BLOCKS = PATH_C[6:4];
   localparam [1:0] INSIDE = BLOCKS[1:0] - 2'd1;
@@ -51,10 +52,11 @@ module row_sequencer #(
   reg  [ 9:0] width;
   // bytes of the present line from this step on, minus one
   reg  [ 9:0] rest;
+  // they lie in one word
+  reg         line_end;
 
   wire        quarter = (width[9:4] == 6'd0);
   wire        half = (width[9:5] == 5'd0);
-  wire        line_end = (rest[9:PB] == {(10 - PB) {1'b0}});
   wire        chan_end = line_end && (line_left == 9'd0);
   // first block of the next channel; zero: it starts a new group of channels
   wire [ 1:0] block_next = quarter ? line_block + 2'd1 : half ? line_block + 2'd2 : 2'd0;
@@ -80,9 +82,11 @@ module row_sequencer #(
       line_left <= height_m1;
       width <= width_m1;
       rest <= width_m1;
+      line_end <= width_m1[9:PB] == {(10 - PB) {1'b0}};
     end else if (next) begin
-      rest  <= line_end ? width : rest - PATH_C;
-      row   <= (chan_end && same_group) ? group_row : (line_end || block_on[2]) ? row_1 : row;
+      rest <= line_end ? width : rest - PATH_C;
+      line_end <= line_end ? width[9:PB] == {(10 - PB) {1'b0}} : rest[9:PB] == ONE_WORD;
+      row <= (chan_end && same_group) ? group_row : (line_end || block_on[2]) ? row_1 : row;
       block <= chan_end ? block_next : line_end ? line_block : block_on[1:0];
       if (line_end) begin
         line_left <= chan_end ? height : line_left - 9'd1;

@@ -71,6 +71,7 @@ module host_port #(
   wire [31:0] reg_wdata, reg_rdata;
   wire [ 3:0] perf_index;
   wire [63:0] perf_value;
+  wire        perf_carry;
 
   ahb_slave #(
       .AI_RAM_ROWS(AI_RAM_ROWS),
@@ -135,6 +136,7 @@ module host_port #(
       .weight_bias_full(traffic[`TRAFFIC_WEIGHT_BIAS_FULL]),
       .perf_index(perf_index),
       .perf_value(perf_value),
+      .perf_carry(perf_carry),
       .irq(irq)
   );
 
@@ -165,7 +167,8 @@ module host_port #(
       .read_beat(traffic[`TRAFFIC_READ_BEAT]),
       .write_beat(traffic[`TRAFFIC_WRITE_BEAT]),
       .index(perf_index),
-      .value(perf_value)
+      .value(perf_value),
+      .carry(perf_carry)
   );
 
   wire unused = &{1'b0, traffic, work};

@@ -8,9 +8,10 @@
 // column as they pass through the array, a cycle later. clear empties all counters.
 // The lowest bits of a counter are in registers. What they carry is kept in `owed` until its turn
 // comes: the upper bits of all counters are in a memory, which is served a counter a cycle, faster
-// than the lowest bits can carry again. What is read has the carry added, so it is always exact.
+// than the lowest bits can carry again. What is read has the carry added, so it is always exact; its
+// high word has not, for a whole addition would be too long: `carry` says that one is to be added.
 // After a clear a counter reads a place of zeros (`held` is low) until a turn has written its own.
-// Handshake: value follows index in the same cycle.
+// Handshake: value and carry follow index in the same cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -44,7 +45,8 @@ module perf #(
     input  wire           write_beat,
     // one of 14 counters, in the order of the register map; 14 and 15: none
     input  wire [    3:0] index,
-    output wire [   63:0] value
+    output wire [   63:0] value,
+    output wire           carry
 );
 
   localparam COUNTERS = 14;
@@ -140,13 +142,19 @@ module perf #(
     end
   endgenerate
 
-  // ---- the upper bits: a turn reads and adds, then writes; a place without a counter holds zeros
+  // ---- the upper bits: a turn reads and adds to the lower half, then adds its carry to the other one
+  // and writes; a place without a counter holds zeros
   localparam [3:0] ZEROS = 4'd15;
   reg [3:0] turn;
   reg [3:0] served;
   reg serves;
   reg paid;
-  reg [UPPER_W-1:0] sum;
+  localparam HALF = UPPER_W / 2;
+  reg [HALF:0] sum_low;
+  reg [UPPER_W-HALF-1:0] sum_high;
+  wire [UPPER_W-1:0] sum = {
+    sum_high + {{(UPPER_W - HALF - 1) {1'b0}}, sum_low[HALF]}, sum_low[HALF-1:0]
+  };
   wire [UPPER_W-1:0] stored;
   wire [UPPER_W-1:0] seen;
 
@@ -164,7 +172,13 @@ module perf #(
   always @(posedge clk) begin
     served <= turn;
     paid   <= owed_16[turn];
-    sum    <= (turn == ZEROS) ? {UPPER_W{1'b0}} : stored + {{(UPPER_W - 1) {1'b0}}, owed_16[turn]};
+    if (turn == ZEROS) begin
+      sum_low  <= {(HALF + 1) {1'b0}};
+      sum_high <= {(UPPER_W - HALF) {1'b0}};
+    end else begin
+      sum_low  <= {1'b0, stored[HALF-1:0]} + {{HALF{1'b0}}, owed_16[turn]};
+      sum_high <= stored[UPPER_W-1:HALF];
+    end
   end
 
   generate
@@ -209,10 +223,18 @@ module perf #(
   );
 
   // ---- what is read
-  wire [UPPER_W-1:0] upper = seen + {{(UPPER_W - 1) {1'b0}}, owed_16[index]};
-  wire [ MACS_W-1:0] low_mac = low_macs[index[0]*MACS_W+:MACS_W];
-  assign value = (index[3:1] == 3'd1) ? {upper[63-MACS_W:0], low_mac} :
+  // upper bits that are in the low word, those of multiplications are fewer
+  localparam IN_LOW = 32 - EVENT_W;
+  localparam MACS_IN_LOW = 32 - MACS_W;
+  wire owes = owed_16[index];
+  wire [IN_LOW-1:0] upper = seen[IN_LOW-1:0] + {{(IN_LOW - 1) {1'b0}}, owes};
+  wire [MACS_W-1:0] low_mac = low_macs[index[0]*MACS_W+:MACS_W];
+  wire macs = index[3:1] == 3'd1;
+  assign value[31:0] = macs ? {upper[MACS_IN_LOW-1:0], low_mac} :
       {upper, low_16[index*EVENT_W+:EVENT_W]};
+  assign value[63:32] = macs ? seen[MACS_IN_LOW+:32] : seen[IN_LOW+:32];
+  assign carry = owes && seen[MACS_IN_LOW-1:0] == {MACS_IN_LOW{1'b1}} &&
+      (macs || seen[IN_LOW-1:MACS_IN_LOW] == {(MACS_W - EVENT_W) {1'b1}});
 
   generate
     if (LANES < 1 || LANES > 128) begin : g_illegal

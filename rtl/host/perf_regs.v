@@ -2,9 +2,9 @@
 //
 // perf_regs: read-only view of the 64-bit performance counters, offsets 0x180..0x1E4.
 //
-// The counters are in perf, which is asked for one of them. A read of a low word stores the high word of the same cycle for the
-// read that follows, so that both belong together: read low first, then high. Combinational but
-// for that register.
+// The counters are in perf, which is asked for one of them. A read of a low word stores the high word
+// of the same cycle for the read that follows, so that both belong together: read low first, then
+// high. The carry into it is added when it is read. Combinational but for that register.
 
 `resetall
 `timescale 1ns / 1ps
@@ -22,9 +22,10 @@ module perf_regs #(
     input  wire [11:0] addr,
     output wire [31:0] rdata,
     output wire        hit,
-    // number of the counter, its value in the same cycle
+    // number of the counter, its value in the same cycle, carry into the high word of it
     output wire [ 3:0] index,
-    input  wire [63:0] value
+    input  wire [63:0] value,
+    input  wire        carry
 );
 
   localparam [9:0] FIRST = `REG_PERF_TOTAL;
@@ -32,16 +33,19 @@ module perf_regs #(
 
   wire [ 9:0] place = addr[11:2] - FIRST;
   reg  [31:0] high;
+  reg         more;
 
   assign hit   = (addr[11:2] >= FIRST) && (place < WORDS);
   assign index = place[4:1];
-  assign rdata = !hit ? 32'd0 : place[0] ? high : value[31:0];
+  assign rdata = !hit ? 32'd0 : place[0] ? high + {31'd0, more} : value[31:0];
 
   always @(posedge clk) begin
     if (rst) begin
       high <= 32'd0;
+      more <= 1'b0;
     end else if (rd && hit && !place[0]) begin
       high <= value[63:32];
+      more <= carry;
     end
   end
 

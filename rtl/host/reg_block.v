@@ -49,9 +49,10 @@ module reg_block #(
     input  wire [   `ERR_BITS-1:0] err,
     // weight and bias FIFO are full, for AI_STATUS
     input  wire                    weight_bias_full,
-    // performance counters: number of one, its value in the same cycle
+    // performance counters: number of one, its value in the same cycle, carry into its high word
     output wire [             3:0] perf_index,
     input  wire [            63:0] perf_value,
+    input  wire                    perf_carry,
     // interrupt, level
     output wire                    irq
 );
@@ -162,7 +163,8 @@ module reg_block #(
       .rdata(perf_rdata),
       .hit(perf_hit),
       .index(perf_index),
-      .value(perf_value)
+      .value(perf_value),
+      .carry(perf_carry)
   );
 
   // AI_STATUS shows the low eight bits of the layer index

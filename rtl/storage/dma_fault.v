@@ -8,8 +8,8 @@
 // the master, so what is under way came before it and is passed on. The first fault of a channel is
 // reported. The read controller refuses nothing in the cycle of an ERROR (err_valid), and no burst of
 // a failed channel, so there is one fault a cycle at most.
-// Handshake: bus_err is a pulse, bus_fault valid with it; `failed` includes the present cycle's
-// ERROR. With run = 0 (abort) nothing is reported.
+// Handshake: bus_err is a pulse, bus_fault valid with it; `failing` includes the present cycle's
+// ERROR, `failed` is a register. With run = 0 (abort) nothing is reported.
 
 `resetall
 `timescale 1ns / 1ps
@@ -38,28 +38,28 @@ module dma_fault #(
     input  wire [           31:0] refuse_addr,
     input  wire [      TAG_W-1:0] refuse_tag,
     // channels (0 list, 1 bias, 2 weight, 3 pixel, 4 store): no more bursts, no more words
-    output wire [            4:0] failed,
+    output reg  [            4:0] failed,
+    output wire [            4:0] failing,
     output reg  [            4:0] mute,
     // report
     output reg                    bus_err,
     output reg  [`FAULT_BITS-1:0] bus_fault
 );
 
-  reg  [      4:0] failed_before;
   wire [TAG_W-1:0] tag = err_valid ? err_tag : refuse_tag;
   wire [      4:0] err_here = err_valid ? 5'd1 << err_tag[`DMA_TAG_CHAN] : 5'd0;
   wire [      4:0] refuse_here = refuse ? 5'd1 << refuse_tag[`DMA_TAG_CHAN] : 5'd0;
-  wire             fresh = refuse || (err_here & ~failed_before) != 5'd0;
+  wire             fresh = refuse || (err_here & ~failed) != 5'd0;
 
-  assign failed = failed_before | err_here;
+  assign failing = failed | err_here;
 
   always @(posedge clk) begin
     if (rst || flush) begin
-      failed_before <= 5'd0;
-      mute <= 5'd0;
+      failed <= 5'd0;
+      mute   <= 5'd0;
     end else begin
-      failed_before <= failed | refuse_here;
-      mute <= mute | err_here;
+      failed <= failing | refuse_here;
+      mute   <= mute | err_here;
     end
   end
 

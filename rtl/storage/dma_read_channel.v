@@ -109,12 +109,14 @@ module dma_read_channel #(
   );
 
   // request at work: word address and whether it passed the last word there is; blocks that end
-  // before its end, bytes of it in the block after those; byte offset of its start, whose it is
+  // before its end, and that there is one or none, bytes of it in the block after those; byte offset
+  // of its start, whose it is
   reg cur_valid;
   reg cur_first;
   reg [31-OW:0] cur_word;
   reg cur_wrap;
   reg [LW-1:0] cur_blocks;
+  reg cur_few;
   reg [BB-1:0] cur_rest;
   reg [OW-1:0] cur_off;
   reg [`OWNER_BITS-1:0] cur_owner;
@@ -123,7 +125,7 @@ module dma_read_channel #(
   wire [24:0] q_stop = {1'b0, q_len} + {{(25 - BB) {1'b0}}, q_addr[BB-1:0]};
 
   wire no_rest = cur_rest == {BB{1'b0}};
-  wire last_block = cur_blocks[LW-1:1] == {(LW - 1) {1'b0}} && (!cur_blocks[0] || no_rest);
+  wire last_block = cur_few && (!cur_blocks[0] || no_rest);
   // words of the last block up to the request's end; bytes of the last one
   wire [OW+4:0] rest_bytes = {{(OW + 5 - BB) {1'b0}}, cur_rest};
   wire [4:0] rest_words = rest_bytes[OW+:5] + {4'd0, rest_bytes[OW-1:0] != {OW{1'b0}}};
@@ -155,12 +157,14 @@ module dma_read_channel #(
     if (q_pop) begin
       cur_word   <= q_addr[31:OW];
       cur_blocks <= q_stop[24:BB];
+      cur_few    <= q_stop[24:BB+1] == {(LW - 1) {1'b0}};
       cur_rest   <= q_stop[BB-1:0];
       cur_off    <= q_addr[OW-1:0];
       cur_owner  <= q_req[`REQ_OWNER];
     end else if (cmd_take) begin
       cur_word   <= next_word[31-OW:0];
       cur_blocks <= cur_blocks - 1'b1;
+      cur_few    <= cur_blocks[LW-1:2] == {(LW - 2) {1'b0}} && cur_blocks[1:0] != 2'd3;
     end
   end
 

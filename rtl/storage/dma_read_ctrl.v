@@ -6,11 +6,15 @@
 // How it works: every channel proposes its next burst when its FIFO has room for it. Reads go in
 // the order list > pixel > bias > weight: pixels are requested only when everything needed before
 // them was read, so whatever else is read at that time is needed later. Writes and reads alternate
-// when both have something to do. At most one command per cycle goes to the master.
+// when both have something to do. The burst that is chosen is taken from its channel into registers,
+// and offered to the master from there, so that choice and check are two short paths. One is chosen
+// when the master has room for it, so that it does not go before a more urgent one that comes later;
+// earlier only behind a burst of one beat. At most one command per cycle goes to the master.
 // A burst outside the blocks of 1 KiB that may be read or written, or beyond the end of the addresses,
-// is taken but not given to the master: `refuse` tells of it for a cycle, with the command at cmd_*.
-// Handshake: want/take with the channels, valid/ready with the master; `hold` stops new bursts,
-// `refuse_hold` lets a burst that must be refused wait.
+// is not given to the master: `refuse` tells of it for a cycle, with the command at cmd_*. One whose
+// channel fails before it is given is dropped.
+// Handshake: want/take with the channels, valid/ready with the master; `hold` stops new bursts and
+// drops the chosen one, `refuse_hold` lets a burst that must be refused wait.
 
 `resetall
 `timescale 1ns / 1ps
@@ -30,6 +34,8 @@ module dma_read_ctrl #(
     input  wire                     rst,
     input  wire                     hold,
     input  wire                     refuse_hold,
+    // channels that have failed, with the present cycle
+    input  wire [              4:0] failing,
     // what may be read and written
     input  wire [  `GUARD_BITS-1:0] guard,
     // proposals of the read channels, 0 list, 1 bias, 2 weight, 3 pixel
@@ -56,25 +62,32 @@ module dma_read_ctrl #(
     // commands to the master
     output wire                     cmd_valid,
     input  wire                     cmd_ready,
-    output wire                     cmd_write,
-    output wire [             31:0] cmd_addr,
-    output wire [              4:0] cmd_beats,
-    output wire [              2:0] cmd_size,
-    output wire                     cmd_wpop,
-    output wire [        TAG_W-1:0] cmd_tag,
-    // the burst at cmd_* is not allowed (pulse)
-    output wire                     refuse
+    output reg                      cmd_write,
+    output reg  [             31:0] cmd_addr,
+    output reg  [              4:0] cmd_beats,
+    output reg  [              2:0] cmd_size,
+    output reg                      cmd_wpop,
+    output reg  [        TAG_W-1:0] cmd_tag,
+    // the burst at cmd_* is not allowed (pulse); a burst is chosen and not yet given
+    output wire                     refuse,
+    output reg                      chosen
 );
 
   localparam [2:0] FULL_SIZE = OW[2:0];
 
-  // the last command was a read: a write may go first now
+  // ---- the choice
+  // the last burst was a read: a write may go first now
   reg        turn;
+  // the chosen burst may be beyond the end of the addresses
+  reg        wrapped;
 
   wire       rd_any = (rd_want != 4'd0);
   wire       choose_wr = store_want && (turn || !rd_any);
-  wire       given = cmd_valid && cmd_ready;
-  wire       go = given || refuse;
+  // the burst before has one beat: without one right behind it the bus would stand still
+  wire       short = cmd_beats == 5'd1;
+  // nothing is chosen, or it leaves in this cycle
+  wire       free = chosen ? short && cmd_ready && !refuse_hold : short || cmd_ready;
+  wire       go = (rd_any || store_want) && free && !hold;
 
   reg  [1:0] sel;
   always @* begin
@@ -100,31 +113,41 @@ module dma_read_ctrl #(
   };
   wire [TAG_W-1:0] store_tag = {store_owner, 3'd4, 1'b0, store_last, {OW{1'b0}}, {CW{1'b0}}};
 
-  // no burst crosses 1 KiB, so its first byte decides
-  wire [21:0] block = cmd_addr[31:10];
-  wire [21:0] first_block = choose_wr ? guard[`GUARD_WRITE_FIRST] : guard[`GUARD_READ_FIRST];
-  wire [21:0] last_block = choose_wr ? guard[`GUARD_WRITE_LAST] : guard[`GUARD_READ_LAST];
-  wire wrapped = choose_wr ? store_wrap : rd_wrap[sel];
-  wire allowed = block >= first_block && block <= last_block && !wrapped;
-  wire any = (rd_any || store_want) && !hold;
-
-  assign cmd_valid = any && allowed;
-  assign refuse = any && !allowed && !refuse_hold;
-  assign cmd_write = choose_wr;
-  assign cmd_addr = choose_wr ? store_addr : rd_addr[sel*32+:32];
-  assign cmd_beats = choose_wr ? store_beats : rd_beats[sel*5+:5];
-  assign cmd_size = choose_wr ? store_size : FULL_SIZE;
-  assign cmd_wpop = choose_wr && store_pop;
-  assign cmd_tag = choose_wr ? store_tag : rd_tag;
-
   assign store_take = go && choose_wr;
   assign rd_take = (go && !choose_wr) ? (4'd1 << sel) : 4'd0;
+
+  // ---- the chosen burst; none crosses 1 KiB, so its first byte decides whether it is allowed
+  wire [21:0] block = cmd_addr[31:10];
+  wire may_read = block >= guard[`GUARD_READ_FIRST] && block <= guard[`GUARD_READ_LAST];
+  wire may_write = block >= guard[`GUARD_WRITE_FIRST] && block <= guard[`GUARD_WRITE_LAST];
+  wire allowed = (cmd_write ? may_write : may_read) && !wrapped;
+  wire [7:0] fails_by_chan = {3'd0, failing};
+  wire fails = fails_by_chan[cmd_tag[`DMA_TAG_CHAN]];
+
+  assign cmd_valid = chosen && allowed && !fails && !hold;
+  assign refuse = chosen && !allowed && !fails && !hold && !refuse_hold;
+  wire given = cmd_valid && cmd_ready;
 
   always @(posedge clk) begin
     if (rst) begin
       turn <= 1'b0;
+      chosen <= 1'b0;
+      cmd_beats <= 5'd0;
     end else begin
       turn <= go ? !choose_wr : turn;
+      cmd_beats <= !go ? cmd_beats : choose_wr ? store_beats : rd_beats[sel*5+:5];
+      chosen <= go || (chosen && !given && !refuse && !fails && !hold);
+    end
+  end
+
+  always @(posedge clk) begin
+    if (go) begin
+      cmd_write <= choose_wr;
+      cmd_addr  <= choose_wr ? store_addr : rd_addr[sel*32+:32];
+      wrapped   <= choose_wr ? store_wrap : rd_wrap[sel];
+      cmd_size  <= choose_wr ? store_size : FULL_SIZE;
+      cmd_wpop  <= choose_wr && store_pop;
+      cmd_tag   <= choose_wr ? store_tag : rd_tag;
     end
   end
 

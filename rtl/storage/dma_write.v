@@ -74,13 +74,14 @@ module dma_write #(
   wire [           23:0] req_len = store_req[`REQ_LEN];
 
   // request at work: word address and whether it passed the last word there is, byte of the tail;
-  // blocks that end before its end; the word in the block after those where the tail is, and the
+  // blocks that end before its end, and that there is none; the word in the block after those where the tail is, and the
   // tail's bytes left; whose it is
   reg                    cur_valid;
   reg  [        31-OW:0] cur_word;
   reg                    wrap;
   reg  [         OW-1:0] cur_byte;
   reg  [         LW-1:0] blocks;
+  reg                    in_rest;
   reg  [            4:0] rest;
   reg  [         OW-1:0] tail;
   reg  [`OWNER_BITS-1:0] owner;
@@ -115,7 +116,6 @@ module dma_write #(
       {{(20 - OW) {1'b0}}, req_addr[OW+:5] & MASK_C, {OW{1'b0}}};
 
   // next burst of full words
-  wire in_rest = (blocks == {LW{1'b0}});
   wire [4:0] from = cur_word[4:0] & MASK_C;
   wire [4:0] upto = in_rest ? rest : MAX_C;
   wire bulk = (upto != from);
@@ -139,7 +139,8 @@ module dma_write #(
   wire [OW-1:0] tail_next = tail & ~piece;
   wire          tail_done = (tail_next == {OW{1'b0}});
 
-  wire          words_done = in_rest || (blocks == {{(LW - 1) {1'b0}}, 1'b1} && rest == 5'd0);
+  wire          one_block = blocks == {{(LW - 1) {1'b0}}, 1'b1};
+  wire          words_done = in_rest || (one_block && rest == 5'd0);
 
   // the proposal, in a register: a burst is settled in the cycle after the one before it was taken
   reg           want;
@@ -179,6 +180,7 @@ module dma_write #(
       cur_word <= req_addr[31:OW];
       cur_byte <= {OW{1'b0}};
       blocks   <= req_stop[24:BB];
+      in_rest  <= req_stop[24:BB] == {LW{1'b0}};
       rest     <= req_stop[OW+:5] & MASK_C;
       tail     <= req_stop[OW-1:0];
       owner    <= store_req[`REQ_OWNER];
@@ -193,6 +195,7 @@ module dma_write #(
       end else begin
         cur_word <= next_word[31-OW:0];
         blocks   <= blocks - 1'b1;
+        in_rest  <= one_block;
       end
     end
   end

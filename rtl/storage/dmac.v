@@ -126,7 +126,7 @@ module dmac #(
   // -------------------------------------------------------------------------------------------
   // faults
   // -------------------------------------------------------------------------------------------
-  wire [4:0] failed;
+  wire [4:0] failed, failing;
   wire [4:0] mute;
   wire       refuse;
 
@@ -144,6 +144,7 @@ module dmac #(
       .refuse_addr(cmd[`CMD_ADDR]),
       .refuse_tag(cmd[`CMD_TAG]),
       .failed(failed),
+      .failing(failing),
       .mute(mute),
       .bus_err(bus_err),
       .bus_fault(bus_fault)
@@ -366,6 +367,7 @@ module dmac #(
   // -------------------------------------------------------------------------------------------
   // choice of the next burst
   // -------------------------------------------------------------------------------------------
+  wire chosen;
   dma_read_ctrl #(
       .AHB_W(AHB_W)
   ) u_read_ctrl (
@@ -373,6 +375,7 @@ module dmac #(
       .rst(rst),
       .hold(!run),
       .refuse_hold(mst_err_valid),
+      .failing(failing),
       .guard(guard),
       .rd_want(rd_want),
       .rd_take(rd_take),
@@ -401,7 +404,8 @@ module dmac #(
       .cmd_size(cmd[`CMD_SIZE]),
       .cmd_wpop(cmd[`CMD_WPOP]),
       .cmd_tag(cmd[`CMD_TAG]),
-      .refuse(refuse)
+      .refuse(refuse),
+      .chosen(chosen)
   );
 
   // -------------------------------------------------------------------------------------------
@@ -413,7 +417,7 @@ module dmac #(
   // beats of reads that the master still owes
   reg [15:0] owed;
   wire read_fails = mst_err_valid && mst_err_tag[`DMA_TAG_CHAN] != 3'd4;
-  wire read_given = rd_take != 4'd0 && !refuse;
+  wire read_given = cmd_valid && cmd_ready && !cmd[`CMD_WRITE];
   wire [15:0] owed_more = read_given ? {11'd0, cmd[`CMD_BEATS]} : 16'd0;
   wire [15:0] owed_less = read_fails ? {11'd0, mst_err_beats} : {15'd0, read_beat};
 
@@ -426,13 +430,15 @@ module dmac #(
   end
 
   assign traffic[`TRAFFIC_WEIGHT_BIAS_FULL] = weight_bias_full;
-  assign traffic[`TRAFFIC_READING] = (owed != 16'd0) || (rd_want != 4'd0);
+  assign traffic[`TRAFFIC_READING] = (owed != 16'd0) || (rd_want != 4'd0) ||
+      (chosen && !cmd[`CMD_WRITE]);
   assign traffic[`TRAFFIC_READ_BEAT] = read_beat;
   assign traffic[`TRAFFIC_WRITE_BEAT] = write_beat;
   // the tag of a finished write is seen one cycle after the write channel went idle at the latest,
   // so idle waits for the master too
-  assign traffic[`TRAFFIC_IDLE] = mst_idle && (rd_idle == 4'b1111) && w_idle && (failed == 5'd0);
-  // all requests of the weight and of the bias channel are sent out
+  assign traffic[`TRAFFIC_IDLE] = mst_idle && !chosen && (rd_idle == 4'b1111) && w_idle &&
+      (failing == 5'd0);
+  // all bursts of the weight and of the bias channel are chosen, so that later ones go behind them
   assign traffic[`TRAFFIC_WEIGHT_QUIET] = rd_idle[2];
   assign traffic[`TRAFFIC_BIAS_QUIET] = rd_idle[1];
 

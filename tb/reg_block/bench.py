@@ -10,7 +10,7 @@ from openkpu.tb.core.descriptor import layout
 from openkpu.tb.core.packed_ports import View
 
 INPUTS = ("reg_wr", "reg_rd", "reg_addr", "reg_wdata", "arg_ready", "result_valid", "result_data")
-INPUTS += ("state", "events", "err", "perf_value", "weight_bias_full")
+INPUTS += ("state", "events", "err", "perf_value", "perf_carry", "weight_bias_full")
 PORTS = {"state": "status_", "events": "ev_", "err": "err_", "cfg": "cfg_", "host": "host_"}
 LAYOUTS = {"state": "status", "events": "event"}  # where the port's name is another
 NAMES = {"start_pulse": "host_start", "ev_err": "ev_error", "soft_reset_pulse": "host_soft_reset"}

@@ -250,13 +250,14 @@ async def counters(dut) -> None:
     bench = Bench(dut)
     dut = bench.dut
     await bench.reset()
-    values = [random.getrandbits(64) for _ in range(14)]
+    values = [random.getrandbits(64) for _ in range(13)] + [(1 << 64) - 1]
     for i, value in enumerate(values):
-        dut.perf_value.value = value
+        carry = int(i == 13 or random.random() < 0.5)
+        dut.perf_value.value, dut.perf_carry.value = value, carry
         assert await bench.read(PERF + 8 * i) == value & 0xFFFFFFFF
         assert int(dut.perf_index.value) == i
-        dut.perf_value.value = random.getrandbits(64)
-        assert await bench.read(PERF + 8 * i + 4) == value >> 32
+        dut.perf_value.value, dut.perf_carry.value = random.getrandbits(64), 1 - carry
+        assert await bench.read(PERF + 8 * i + 4) == ((value >> 32) + carry) % (1 << 32)
     dut.status_busy.value, dut.status_fc_layer.value, dut.weight_bias_full.value = 1, 1, 0
     dut.status_layer.value = 0x2A5
     assert await bench.read(AI_STATUS) == 0xA509
