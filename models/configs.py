@@ -35,6 +35,7 @@ class Config:
     path_bytes: int
     param_chans: int
     tile_rows: int
+    post_share: int
     pix_fifo_depth: int
     wgt_fifo_depth: int
     bias_fifo_depth: int
@@ -80,6 +81,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "ahb_width": (values["ahb_width"] in (32, 64, 128), "32, 64 or 128"),
         "weight_bits": (values["weight_bits"] in (8, 16), "8 or 16"),
         "param_chans": (values["param_chans"] in (1024, 2048), "1024 or 2048"),
+        "post_share": (values["post_share"] in (1, 2, 4), "1, 2 or 4"),
         "path_bytes": (values["path_bytes"] in (16, 32, 64, 128), "16, 32, 64 or 128"),
         "ai_ram_rows": (_power(values["ai_ram_rows"], 16, 32768), "a power of two, 16 to 32768"),
         "wbuf_rows": (_power(values["wbuf_rows"], 64), "a power of two from 64"),
@@ -90,6 +92,8 @@ def illegal(values: Mapping[str, int]) -> str | None:
     for key, (legal, expected) in rules.items():
         if not legal:
             return f"{key} = {values[key]}, expected {expected}"
+    if values["post_share"] > values["n_z"]:
+        return f"post_share = {values['post_share']}, expected n_z = {values['n_z']} at most"
     lanes = values["n_y"] * values["n_z"]
     if lanes > MOST_LANES:
         return f"n_y * n_z = {lanes} lanes, expected {MOST_LANES} at most"

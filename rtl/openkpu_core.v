@@ -27,6 +27,8 @@ module openkpu_core #(
     parameter WBUF_ROWS   = 1024,
     // channels whose parameters there is room for
     parameter PARAM_CHANS = 2048,
+    // sums that share a post lane
+    parameter POST_SHARE  = 1,
     // bytes of a word of the memory path, of the tile buffer
     parameter PATH        = 64,
     parameter TILE_W      = (PATH > 64) ? 64 : PATH,
@@ -200,12 +202,13 @@ module openkpu_core #(
   );
 
   sequencer #(
-      .N_Y      (N_Y),
-      .N_Z      (N_Z),
-      .TILE_ROWS(TILE_ROWS),
-      .WBUF_ROWS(WBUF_ROWS),
-      .TILE_W   (TILE_W),
-      .PRW      (PRW)
+      .N_Y       (N_Y),
+      .N_Z       (N_Z),
+      .TILE_ROWS (TILE_ROWS),
+      .WBUF_ROWS (WBUF_ROWS),
+      .TILE_W    (TILE_W),
+      .POST_SHARE(POST_SHARE),
+      .PRW       (PRW)
   ) u_seq (
       .clk(clk),
       .rst(rst),
@@ -281,7 +284,8 @@ module openkpu_core #(
       .N_Z     (N_Z),
       .ROUNDING(ROUNDING),
       .MW      (PMW),
-      .XW      (XW)
+      .XW      (XW),
+      .SHARE   (POST_SHARE)
   ) u_post (
       .clk(clk),
       .rst(rst),

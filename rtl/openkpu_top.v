@@ -28,7 +28,9 @@ module openkpu_top #(
     parameter PARAM_CHANS     = 2048,
     // entries of the tile buffer
     parameter TILE_ROWS       = 32,
-    // bytes that the memory path moves in a cycle: 16, 32 or 64
+    // sums that share a post lane: 1, 2 or 4
+    parameter POST_SHARE      = 1,
+    // bytes that the memory path moves in a cycle: 16, 32, 64 or 128
     parameter PATH            = 64,
     // depths of the FIFOs, in bus words
     parameter PIX_FIFO_DEPTH  = 64,
@@ -347,7 +349,8 @@ module openkpu_top #(
       .WBUF_ROWS  (WBUF_ROWS),
       .PATH       (PATH),
       .TILE_W     (TILE_W),
-      .PARAM_CHANS(PARAM_CHANS)
+      .PARAM_CHANS(PARAM_CHANS),
+      .POST_SHARE (POST_SHARE)
   ) u_core (
       .clk(clk),
       .rst(rst || flush),

@@ -68,7 +68,7 @@ def commands() -> list[str]:
         "hierarchy -top openkpu_top",
         *(f"blackbox =*\\\\{name}" for name in MACROS),
         *(f"blackbox =*\\\\{name}\\\\*" for name in MACROS),
-        "synth -booth -noabc -top openkpu_top",
+        "synth -booth -noabc -extra-map +/choices/kogge-stone.v -top openkpu_top",
         f"dfflibmap -liberty {library}",
         f"abc -liberty {library} -script +{';'.join(MAP).replace(' ', ',')}",
         "setundef -zero",

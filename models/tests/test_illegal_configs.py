@@ -33,6 +33,8 @@ def write(folder: Path, **values: object) -> Path:
         ({"weight_bits": 12}, "weight_bits = 12, expected 8 or 16"),
         ({"path_bytes": 256}, "path_bytes = 256, expected 16, 32, 64 or 128"),
         ({"param_chans": 512}, "param_chans = 512, expected 1024 or 2048"),
+        ({"post_share": 3}, "post_share = 3, expected 1, 2 or 4"),
+        ({"n_y": 4, "n_z": 2, "post_share": 4}, "post_share = 4, expected n_z = 2 at most"),
         ({"path_bytes": 8}, "path_bytes = 8, expected 16, 32, 64 or 128"),
         ({"ai_ram_rows": 100}, "ai_ram_rows = 100, expected a power of two"),
         ({"ai_ram_rows": 8}, "ai_ram_rows = 8, expected"),

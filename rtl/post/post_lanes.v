@@ -7,8 +7,10 @@
 // a fully connected layer one bank: one of few that are picked from all once. Parameters arrive
 // with the sums and are delayed along the lanes. Sums of pixels agree above bit 11 in lanes of the same y, for these bits are the same for
 // every output channel, or zero (depthwise: nine taps have twelve bits); so they are multiplied
-// once a y. Twelve registers from sums to bytes.
-// Handshake: none, a fixed pipeline; the sender of sums has reserved the room for their bytes.
+// once a y. Twelve registers from sums to bytes. SHARE sums may share a lane: then the kernel
+// modules come in that many parts, one a cycle, and the bytes leave together with the last.
+// Handshake: none, a fixed pipeline; the sender of sums has reserved the room for their bytes, and
+// sends no others for SHARE - 1 cycles; the parameters stay that long.
 // Before a layer's first sum load pulses, then all sixteen entries of its table are written;
 // until then the layer before has left.
 `resetall
@@ -26,7 +28,9 @@ module post_lanes #(
     parameter MW       = 64,
     // width of the sum of pixels
     parameter XW       = 29,
-    // lanes and width of a bank number
+    // sums that share a lane: 1, 2 or 4
+    parameter SHARE    = 1,
+    // derived, not to be set: sums and width of a bank number
     parameter L        = N_Y * N_Z,
     parameter ZW       = $clog2(N_Z)
 ) (
@@ -64,18 +68,82 @@ module post_lanes #(
   localparam STAGES = 12;
   localparam LOW = 12;  // bits of a lane's own sum of pixels: 9 * 255
 
-  reg [STAGES-1:0] valid_q;
-  reg [MW*STAGES-1:0] meta_q;
+  // ---- parts: lanes and kernel modules of one
+  localparam LANES = L / SHARE;
+  localparam LZ = N_Z / SHARE;
+  wire p_valid, p_last;
+  wire [1:0] part;
+  wire [LANES*36-1:0] p_sum;
+  wire [LANES*LOW-1:0] p_low;
+  wire [N_Y*(XW-LOW)-1:0] in_high, p_high;
+  wire [ZW-1:0] p_bank;
+  wire [MW-1:0] p_meta;
+  wire [L*LOW-1:0] in_low;
+  genvar i;
+  generate
+    for (i = 0; i < L; i = i + 1) begin : g_low
+      assign in_low[LOW*i+:LOW] = in_xsum[XW*i+:LOW];
+    end
+    for (i = 0; i < N_Y; i = i + 1) begin : g_upper
+      assign in_high[(XW-LOW)*i+:XW-LOW] = in_xsum[XW*i+LOW+:XW-LOW];
+    end
+    if (SHARE == 1) begin : g_whole
+      assign part = 2'd0;
+      assign {p_valid, p_last} = {in_valid, 1'b1};
+      assign {p_sum, p_low, p_high} = {in_sum, in_low, in_high};
+      assign {p_bank, p_meta} = {in_bank, in_meta};
+    end else begin : g_parts
+      localparam [1:0] END = SHARE - 1;
+      reg [1:0] next;  // part that waits, 0: none
+      reg [(L-LANES)*36-1:0] rest_sum;
+      reg [(L-LANES)*LOW-1:0] rest_low;
+      reg [N_Y*(XW-LOW)-1:0] high_q;
+      reg [ZW-1:0] bank_q;
+      reg [MW-1:0] meta_p;
+      always @(posedge clk) begin
+        if (rst) next <= 2'd0;
+        else next <= in_valid ? 2'd1 : (next == 2'd0 || next == END) ? 2'd0 : next + 2'd1;
+      end
+      always @(posedge clk) begin
+        rest_sum <= in_valid ? in_sum[L*36-1:LANES*36] : rest_sum >> LANES * 36;
+        rest_low <= in_valid ? in_low[L*LOW-1:LANES*LOW] : rest_low >> LANES * LOW;
+        if (in_valid) {high_q, bank_q, meta_p} <= {in_high, in_bank, in_meta};
+      end
+      assign part    = in_valid ? 2'd0 : next;
+      assign p_valid = in_valid || next != 2'd0;
+      assign p_last  = part == END;
+      assign p_sum   = in_valid ? in_sum[LANES*36-1:0] : rest_sum[LANES*36-1:0];
+      assign p_low   = in_valid ? in_low[LANES*LOW-1:0] : rest_low[LANES*LOW-1:0];
+      assign p_high  = in_valid ? in_high : high_q;
+      assign p_bank  = in_valid ? in_bank : bank_q;
+      assign p_meta  = in_valid ? in_meta : meta_p;
+    end
+  endgenerate
+
+  // ---- the pipeline
+  reg [STAGES-1:0] valid_q, last_q;
+  reg  [MW*STAGES-1:0] meta_q;
+  wire [  LANES*8-1:0] lane_byte;
   always @(posedge clk) begin
     if (rst) valid_q <= {STAGES{1'b0}};
-    else valid_q <= {valid_q[STAGES-2:0], in_valid};
+    else valid_q <= {valid_q[STAGES-2:0], p_valid};
   end
   always @(posedge clk) begin
-    meta_q <= {meta_q[MW*(STAGES-1)-1:0], in_meta};
+    meta_q <= {meta_q[MW*(STAGES-1)-1:0], p_meta};
+    last_q <= {last_q[STAGES-2:0], p_last};
   end
-  assign out_valid = valid_q[STAGES-1];
+  assign out_valid = valid_q[STAGES-1] && last_q[STAGES-1];
   assign out_meta  = meta_q[MW*STAGES-1-:MW];
   assign idle      = valid_q == {STAGES{1'b0}};
+  generate
+    if (SHARE == 1) begin : g_out
+      assign out_byte = lane_byte;
+    end else begin : g_collect
+      reg [(L-LANES)*8-1:0] earlier;  // bytes of the parts before
+      assign out_byte = {lane_byte, earlier};
+      always @(posedge clk) if (valid_q[STAGES-1]) earlier <= out_byte[L*8-1:LANES*8];
+    end
+  endgenerate
 
   // ---- tables: what all lanes share
   reg [35:0] start_4, start_8, start_12;
@@ -99,14 +167,19 @@ module post_lanes #(
       .data  (multiple)
   );
 
-  // ---- parameters: {constant 36, batch norm 71} of all banks; those of the first banks from in_bank
-  // on. Lanes span as many channels as slots of 16 pixels fit.
+  // ---- parameters: {constant 36, batch norm 71} of all banks; those of the first banks from the
+  // part's on. Lanes span as many channels as slots of 16 pixels fit.
   localparam PW = 107;
-  localparam SLOTS = (L >= 128) ? 8 : (L >= 32) ? L / 16 : 1;
-  localparam SW = (L >= 128) ? 3 : (L >= 64) ? 2 : 1;
+  localparam SLOTS = (LANES >= 128) ? 8 : (LANES >= 32) ? LANES / 16 : 1;
+  localparam SW = (LANES >= 128) ? 3 : (LANES >= 64) ? 2 : 1;
+  localparam [7:0] STEP = LANES;
   wire [N_Z*PW-1:0] par;
   wire [(1<<SW)*PW-1:0] slots;
   wire shared = one_bank || by_chan;
+  // depthwise: channels before those of the part
+  wire [8:0] part_at = (part == 2'd1) ? {1'b0, STEP} : part[1] ? {STEP, 1'b0} + (part[0] ? {1'b0, STEP} : 9'd0) : 9'd0;
+  wire [8:0] part_chans = by_chan ? part_at >> swl : 9'd0;
+  wire [ZW-1:0] first_bank = p_bank + part_chans[ZW-1:0];
   genvar b;
   generate
     for (b = 0; b < N_Z; b = b + 1) begin : g_par
@@ -114,9 +187,9 @@ module post_lanes #(
     end
     for (b = 0; b < (1 << SW); b = b + 1) begin : g_slot
       if (b < SLOTS && N_Z > 2) begin : g_pick
-        wire [ZW-1:0] sel = in_bank + b[ZW-1:0];
+        wire [ZW-1:0] sel = first_bank + b[ZW-1:0];
         reg  [PW-1:0] picked;
-        always @(posedge clk) if (in_valid && shared) picked <= par[PW*sel+:PW];
+        always @(posedge clk) if (p_valid && shared) picked <= par[PW*sel+:PW];
         assign slots[PW*b+:PW] = picked;
       end else begin : g_none
         assign slots[PW*b+:PW] = {PW{1'b0}};
@@ -133,15 +206,15 @@ module post_lanes #(
           .HW(XW - LOW)
       ) u_high (
           .clk   (clk),
-          .valid ({valid_q[0], in_valid}),
+          .valid ({valid_q[0], p_valid}),
           .scaled(scaled),
-          .x     (in_xsum[XW*y+LOW+:XW-LOW]),
+          .x     (p_high[(XW-LOW)*y+:XW-LOW]),
           .high  (high[39*y+:39])
       );
     end
 
     // ---- lanes
-    for (z = 0; z < N_Z; z = z + 1) begin : g_z
+    for (z = 0; z < LZ; z = z + 1) begin : g_z
       localparam integer LANE_0 = z * N_Y;
       wire [PW-1:0] par_1;
       reg [70:0] bn_2, bn_3;
@@ -149,14 +222,14 @@ module post_lanes #(
       if (N_Z == 2) begin : g_direct
         localparam [6:0] FIRST = LANE_0[6:0];
         wire [   6:0] slot = one_bank ? 7'd0 : FIRST >> swl;
-        wire [ZW-1:0] sel = shared ? in_bank + slot[ZW-1:0] : z[ZW-1:0];
+        wire [ZW-1:0] sel = shared ? first_bank + slot[ZW-1:0] : z[ZW-1:0] | part[ZW-1:0];
         reg  [PW-1:0] picked;
-        always @(posedge clk) if (in_valid) picked <= par[PW*sel+:PW];
+        always @(posedge clk) if (p_valid) picked <= par[PW*sel+:PW];
         assign par_1 = picked;
         wire unused_slot = &{1'b0, slot};
       end else begin : g_own
         reg [PW-1:0] own;
-        always @(posedge clk) if (in_valid && !shared) own <= par[PW*z+:PW];
+        always @(posedge clk) if (p_valid && !shared) own <= par[PW*(z+LZ*part)+:PW];
         assign par_1 = !shared ? own : one_bank ? slots[0+:PW] :
             swl[1] ? slots[PW*(LANE_0/64)+:PW] :
             swl[0] ? slots[PW*(LANE_0/32)+:PW] : slots[PW*(LANE_0/16)+:PW];
@@ -172,7 +245,7 @@ module post_lanes #(
             .ROUNDING(ROUNDING)
         ) u_lane (
             .clk          (clk),
-            .valid        ({valid_q[STAGES-2:0], in_valid}),
+            .valid        ({valid_q[STAGES-2:0], p_valid}),
             .sgn          (sgn),
             .table_we     (table_we),
             .table_addr   (table_addr),
@@ -182,20 +255,26 @@ module post_lanes #(
             .start_4      (start_4),
             .start_8      (start_8),
             .start_12     (start_12),
-            .sum          (in_sum[36*I+:36]),
-            .xsum         (in_xsum[XW*I+:LOW]),
+            .sum          (p_sum[36*I+:36]),
+            .xsum         (p_low[LOW*I+:LOW]),
             .k            (par_1[106:71]),
             .high         (high[39*y+:39]),
             .mul          (bn_3[38:0]),
             .add          (add_4),
-            .y            (out_byte[8*I+:8])
+            .y            (lane_byte[8*I+:8])
         );
       end
     end
   endgenerate
 
+  generate
+    if (SHARE != 1 && SHARE != 2 && SHARE != 4 || SHARE > N_Z) begin : g_illegal
+      ILLEGAL_POST_SHARE_1_2_4_UP_TO_N_Z u_illegal ();
+    end
+  endgenerate
+
   // the upper parts of the other lanes are the same; two banks need no slots
-  wire unused = &{1'b0, in_xsum, slots, swl};
+  wire unused = &{1'b0, in_xsum, slots, swl, part_chans, part};
 
 endmodule
 

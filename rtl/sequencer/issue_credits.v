@@ -4,7 +4,8 @@
 //
 // How it works: an issue needs its tile entry and its weight row. The sums of a group's last step
 // (depthwise: of every issue) go on to the post lanes, so it needs the parameters, the activation
-// table and room in the collector too. Resources are checked at the start of a sweep over a
+// table and room in the collector too; where POST_SHARE sums share a post lane, it also waits that
+// many cycles for the one before. Resources are checked at the start of a sweep over a
 // stripe's pixels. Entries and weight rows are released when their last use was issued, delayed by
 // the nine or ten cycles after which the last column of the array has read them. While a stream
 // keeps its weights no row is released,
@@ -17,17 +18,19 @@
 
 module issue_credits #(
     // array: pixels and output channels (powers of two)
-    parameter N_Y       = 4,
-    parameter N_Z       = 4,
+    parameter N_Y        = 4,
+    parameter N_Z        = 4,
     // entries of the tile buffer and rows of the weight buffer (powers of two)
-    parameter TILE_ROWS = 32,
-    parameter WBUF_ROWS = 1024,
+    parameter TILE_ROWS  = 32,
+    parameter WBUF_ROWS  = 1024,
+    // sums that share a post lane
+    parameter POST_SHARE = 1,
     // derived, not to be set: width of a tile entry counter, weight row counter, bank number
-    parameter TW        = $clog2(TILE_ROWS) + 2,
-    parameter WW        = $clog2(WBUF_ROWS) + 2,
-    parameter ZW        = $clog2(N_Z),
+    parameter TW         = $clog2(TILE_ROWS) + 2,
+    parameter WW         = $clog2(WBUF_ROWS) + 2,
+    parameter ZW         = $clog2(N_Z),
     // width of a parameter row counter
-    parameter PRW       = `PROW_BITS
+    parameter PRW        = `PROW_BITS
 ) (
     // clock and synchronous reset
     input  wire                  clk,
@@ -100,16 +103,31 @@ module issue_credits #(
   wire fresh = sweep_first || fc_mode;  // resources are checked once a sweep
   wire leaves = dw || step_last;  // its sums go to the post lanes
   wire out_ok = !leaves || row_room;
+  // sums that left keep the post lanes busy for POST_SHARE cycles
+  wire lanes_busy;
+  generate
+    if (POST_SHARE == 1) begin : g_own_lanes
+      assign lanes_busy = 1'b0;
+    end else begin : g_shared_lanes
+      localparam [1:0] REST = POST_SHARE - 1;
+      reg [1:0] rest;
+      always @(posedge clk) begin
+        if (rst) rest <= 2'd0;
+        else rest <= (go && leaves) ? REST : (rest == 2'd0) ? 2'd0 : rest - 2'd1;
+      end
+      assign lanes_busy = rest != 2'd0;
+    end
+  endgenerate
   // a pass of a depthwise row may need another weight row than the pass before
   wire w_ask = fresh || dw;
   wire       ready = (!fresh || (tile_ok && out_ok)) && (!w_ask || wrow_ok) &&
-             (!(leaves && w_ask) || prow_ok);
-  assign go          = running && ready;
+             (!(leaves && w_ask) || prow_ok) && !(leaves && lanes_busy);
+  assign go = running && ready;
 
-  assign wait_tile   = running && fresh && !tile_ok;
+  assign wait_tile = running && fresh && !tile_ok;
   assign wait_weight = running && !wait_tile && w_ask && (!wrow_ok || leaves && !prow_ok);
-  assign wait_output = running && !wait_tile && !wait_weight && fresh && !out_ok;
-  assign row_take    = go && leaves && fresh;
+  assign wait_output = running && !wait_tile && !wait_weight && (fresh && !out_ok || leaves && lanes_busy);
+  assign row_take = go && leaves && fresh;
 
   localparam DLY = 9;
   reg [WW-1:0] wrow_used;

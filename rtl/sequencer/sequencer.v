@@ -15,25 +15,27 @@
 
 module sequencer #(
     // array: pixels and output channels (powers of two)
-    parameter N_Y       = 4,
-    parameter N_Z       = 4,
+    parameter N_Y        = 4,
+    parameter N_Z        = 4,
     // entries of the tile buffer and rows of the weight buffer (powers of two)
-    parameter TILE_ROWS = 32,
-    parameter WBUF_ROWS = 1024,
+    parameter TILE_ROWS  = 32,
+    parameter WBUF_ROWS  = 1024,
     // bytes that the tile buffer gives at once (128: two entries), width of a parameter row counter
-    parameter TILE_W    = 64,
-    parameter PRW       = `PROW_BITS,
+    parameter TILE_W     = 64,
+    parameter PRW        = `PROW_BITS,
+    // sums that share a post lane
+    parameter POST_SHARE = 1,
     // derived, not to be set: lanes, bytes of a tile word, lanes of a depthwise row, widths of an entry number, of
     // counters, of addresses, of a bank number
-    parameter L         = N_Y * N_Z,
-    parameter WORD      = (TILE_W > 64) ? 64 : TILE_W,
-    parameter LD        = (L < WORD) ? L : WORD,
-    parameter TE        = $clog2(TILE_ROWS),
-    parameter TA        = TE + 6 - $clog2(WORD),
-    parameter WA        = $clog2(WBUF_ROWS),
-    parameter TW        = TE + 2,
-    parameter WW        = WA + 2,
-    parameter ZW        = $clog2(N_Z)
+    parameter L          = N_Y * N_Z,
+    parameter WORD       = (TILE_W > 64) ? 64 : TILE_W,
+    parameter LD         = (L < WORD) ? L : WORD,
+    parameter TE         = $clog2(TILE_ROWS),
+    parameter TA         = TE + 6 - $clog2(WORD),
+    parameter WA         = $clog2(WBUF_ROWS),
+    parameter TW         = TE + 2,
+    parameter WW         = WA + 2,
+    parameter ZW         = $clog2(N_Z)
 ) (
     // clock and synchronous reset
     input  wire                      clk,
@@ -141,11 +143,12 @@ module sequencer #(
   // ---- may it be issued
   wire [PRW-1:0] use_prow;
   issue_credits #(
-      .N_Y      (N_Y),
-      .N_Z      (N_Z),
-      .TILE_ROWS(TILE_ROWS),
-      .WBUF_ROWS(WBUF_ROWS),
-      .PRW      (PRW)
+      .N_Y       (N_Y),
+      .N_Z       (N_Z),
+      .TILE_ROWS (TILE_ROWS),
+      .WBUF_ROWS (WBUF_ROWS),
+      .POST_SHARE(POST_SHARE),
+      .PRW       (PRW)
   ) u_credits (
       .clk(clk),
       .rst(rst),

@@ -6,7 +6,9 @@
 // e / 9 and unit e mod 9; step s is byte s mod 64 of entry s / 64 of the tile buffer. Up to nine
 // bytes of the word at work go to the banks each cycle, one to each: they are rotated by the unit of
 // the first one, and those of the banks before it belong to the next step (place 0). A second word
-// may wait. What goes to the banks is registered.
+// may wait. A third one is on its way when words are short (two cycles of work at most) and no entry
+// can stop the work: then each comes as the one before the last is done. What goes to the banks is
+// registered.
 // Handshake: ready says that a word may be requested (sent: it was); it then comes with valid. An
 // entry is written only when it is free.
 `resetall
@@ -64,12 +66,20 @@ module fc_flatten #(
   reg [LW-1:0] next_left;
   reg          next_last;
   reg [   1:0] wanted;  // words requested and not done with
+  reg          roomy;  // entries for all of them
   // the next element: its unit, its step in the entry, the entry
   reg [   3:0] unit;
   reg [   5:0] step;
   reg [TW-1:0] entry;
 
-  assign ready = !wanted[1];
+  // a word completes two entries at most, three words and those of this cycle eight
+  localparam THIRD = (TB <= 4) ? 1 : 0;
+  wire [TW-1:0] far = entry + {{(TW - 4) {1'b0}}, 4'd8} - tile_freed;
+  always @(posedge clk) begin
+    if (rst || restart) roomy <= 1'b0;
+    else roomy <= THIRD != 0 && far < TILE_ROWS[TW-1:0];
+  end
+  assign ready = !wanted[1] || (roomy && !wanted[0]);
 
   wire [TW-1:0] ahead = entry + {{(TW - 1) {1'b0}}, 1'b1} - tile_freed;
   wire          go = busy && ahead < TILE_ROWS[TW-1:0];

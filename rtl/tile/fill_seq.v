@@ -8,10 +8,11 @@
 // and the groups of a block all use it; otherwise the input is read once for each group. What a
 // stripe needs is worked out while the one before it is read; addresses only move by steps from
 // there. Each word that is read goes to tile_scatter (fully connected: fc_flatten) with a note of
-// where its bytes belong and how many entries are complete with it.
-// Handshake: start with a stable descriptor, busy until the last word was read. A read waits for
-// room in the tile buffer and for the AI RAM (fill_req until fill_gnt); the note is valid in the
-// cycle after, with the data. Fully connected words also wait for fc_flatten. With PAIR a read of a
+// where its bytes belong and how many entries are complete with it. The nest works a word ahead of
+// the AI RAM, so that the request and its address come from registers.
+// Handshake: start with a stable descriptor, busy until the last word was read. A word waits for
+// room in the tile buffer (fully connected: in fc_flatten, told with taken), then its read for the
+// AI RAM (fill_req until fill_gnt); the note is valid in the cycle after, with the data. With PAIR a read of a
 // depthwise line of one row may be for the line below as well, when both are in a word of the path.
 `resetall
 `timescale 1ns / 1ps
@@ -25,12 +26,14 @@ module fill_seq #(
     // 1: the path has two rows
     parameter PAIR      = 0,
     // derived, not to be set: log2 of the word, widths of its address, of a word of a line (1024
-    // bytes at most), of a piece of a quarter word in an entry of 64 bytes, of an entry counter
+    // bytes at most), of a piece of a quarter word in an entry of 64 bytes, of an entry counter, of a
+    // note
     parameter TB        = $clog2(TILE_W),
     parameter AW        = 21 - TB,
     parameter NB        = 10 - TB,
     parameter QB        = 8 - TB,
-    parameter TW        = $clog2(TILE_ROWS) + 2
+    parameter TW        = $clog2(TILE_ROWS) + 2,
+    parameter NOTE      = TW + TB + QB + TB + 28
 ) (
     // clock and synchronous reset
     input wire clk,
@@ -38,31 +41,20 @@ module fill_seq #(
     // layer start with its descriptor
     input wire start,
     input wire [`DESC_BITS-1:0] desc,
-    output reg busy,
+    output wire busy,
     // entries released by the array, and complete (running counts)
     input wire [TW-1:0] tile_freed,
     input wire [TW-1:0] tile_filled,
     // AI RAM read port
-    output wire fill_req,
-    output wire [AW-1:0] fill_word,
+    output reg fill_req,
+    output reg [AW-1:0] fill_word,
     input wire fill_gnt,
-    // fully connected: the flattener can take a word
+    // fully connected: the flattener can take a word; a word that it will get
     input wire fc_ready,
-    // note, valid in the cycle of the read data
+    output wire taken,
+    // note, valid in the cycle of the read data: see its fields below
     output reg note_valid,
-    output reg [TW-1:0] note_entry,
-    output reg [4:0] note_done,  // entries complete with this word
-    output reg [2:0] note_on_b,  // tap rows that the line below feeds, if it comes as well
-    output reg note_emit,  // the word gives bytes to the entry
-    output reg [TB-1:0] note_base,  // its byte that the first of them is
-    output reg [QB-1:0] note_place,  // where they go in a line of the stripe, in quarters
-    output reg [2:0] note_ky_on,  // tap rows that the line feeds
-    output reg [5:0] note_ky_slot,  // their lines in the stripe, 2 bits each
-    output reg [3:0] note_chmod,  // 1x1: channels already in the entry
-    output reg [2:0] note_chans,  // 1x1: channels in the word
-    output reg note_last,  // last word of its line
-    output reg [TB:0] note_bytes,  // fully connected: bytes that count
-    output reg note_end  // fully connected: last word of the vector
+    output reg [NOTE-1:0] note
 );
 
   // ---- descriptor fields
@@ -190,7 +182,7 @@ module fill_seq #(
 
   // ---- the stripe at work
   reg active, c_pre, c_last;
-  reg [9:0] c_first_y, c_last_y;
+  reg [9:0] c_first_y, c_reach;  // first line, lines to the last one
   reg c_up;
   reg [3:0] rel;  // line of the input below the one above the stripe's first: 14 at most
   reg [2:0] c_lines;
@@ -203,7 +195,7 @@ module fill_seq #(
   reg [10:0] pass;  // from 1 on
   reg [10:0] chans_left;  // channels from this unit on
   reg [1:0] unit;  // first channel of the unit, place in its row
-  reg [9:0] y;
+  reg [9:0] y, y_left;  // line, lines to the last one
   reg [NB-1:0] n;  // word of the line
   reg [3:0] chmod;
   reg [TW-1:0] entry;
@@ -217,23 +209,37 @@ module fill_seq #(
   wire [2:0] unit_size = {gu[1], gu == 2'd1, gu == 2'd0};
   wire [1:0] unit_next = unit + unit_size[1:0];
   wire [10:0] chans_after = chans_left - {8'd0, unit_size};
-  wire unit_last = chans_left[10:3] == 8'd0 && chans_left[2:0] <= unit_size;
+  // the unit at work is the last one: worked out a unit ahead
+  reg unit_last;
+  wire [3:0] two_units = {unit_size, 1'b0};
+  wire only_unit = n_c[10:3] == 8'd0 && n_c[2:0] <= unit_size;
+  wire next_last = unit_last ? only_unit : chans_left[10:4] == 7'd0 && chans_left[3:0] <= two_units;
   wire [2:0] unit_chans = unit_last ? chans_left[2:0] : unit_size;
   wire [1:0] row_mask = {gl[1], gl[1] || gl[0]};
   wire group_next = (unit_next & row_mask) == 2'd0;
 
-  // depthwise rows: words up to the last channel's end, or the line's
-  wire [10:0] dw_end = {7'd0, unit_chans[1:0] - 2'd1, 2'd0} << (3'd2 + {1'b0, ip});
-  wire [10:0] dw_last = n_w - 11'd1 + dw_end;
+  // depthwise rows: words up to the end of the last channel of a whole unit, of the last one
+  wire [1:0] full_less = unit_size[1:0] - 2'd1;  // of four channels 3 as well
+  wire [1:0] tail_less = (n_c[1:0] - 2'd1) & full_less;
+  wire [10:0] dw_full = n_w - 11'd1 + ({7'd0, full_less, 2'd0} << (3'd2 + {1'b0, ip}));
+  wire [10:0] dw_tail = n_w - 11'd1 + ({7'd0, tail_less, 2'd0} << (3'd2 + {1'b0, ip}));
   wire [NB-1:0] fc_last = n_w[NB+TB-1:TB] - {{(NB - 1) {1'b0}}, n_w[TB-1:0] == {TB{1'b0}}};
-  wire [NB-1:0] n_last = dwrow_mode ? dw_last[9:TB] : fc_mode ? fc_last : c_n_last;
+  // of the layer, from registers
+  reg [NB-1:0] l_full, l_tail;
+  always @(posedge clk) begin
+    l_full <= fc_mode ? fc_last : dw_full[9:TB];
+    l_tail <= fc_mode ? fc_last : dw_tail[9:TB];
+  end
+  wire [NB-1:0] n_last = !whole ? c_n_last : unit_last ? l_tail : l_full;
 
   wire s_last = n == n_last;
   wire two;  // this line and the one below
   wire [1:0] skip_l = two ? 2'd1 : (chan_mode || (taps_mode && !k3)) ? stl :
              (k3_taps && stl == 2'd2 && y[1:0] == 2'd1) ? 2'd1 : 2'd0;
   wire [9:0] y_next = y + (10'd1 << skip_l);
-  wire y_last = y_next > c_last_y;
+  // none is left: counted down, for a comparison would be in every path
+  wire y_last = y_left[9:2] == 8'd0 && (skip_l[1] || (!y_left[1] && (skip_l[0] || !y_left[0])));
+  wire [9:0] a_reach = a_last_y - a_first_y;
   wire unit_end = s_last && y_last;
   wire pass_end = unit_end && unit_last;
   wire pass_last = held || dwrow_mode || pass == blk_groups;
@@ -247,10 +253,11 @@ module fill_seq #(
   wire [TW-1:0] ahead = entry + reach - tile_freed;
   wire room = fc_mode ? fc_ready : ahead < TILE_ROWS[TW-1:0];
 
-  assign fill_req  = active && room;
-  assign fill_word = addr;
-  wire go = fill_req && fill_gnt;
-  wire load = a_ready && busy && (!active || (go && stripe_end && !all_end));
+  reg working;
+  wire go = active && room && (!fill_req || fill_gnt);
+  assign taken = go;
+  assign busy  = working || fill_req;
+  wire load = a_ready && working && (!active || (go && stripe_end && !all_end));
   assign a_taken = load;
   assign stripe_restart = start || (load && a_last);
   assign stripe_next    = load && !a_last;
@@ -277,10 +284,15 @@ module fill_seq #(
   end
 
   // ---- entries complete with this word
-  wire [4:0] chsum = {1'b0, chmod} + {2'd0, unit_chans};
-  wire ch_wrap = chsum >= 5'd9;
-  wire [3:0] ch_next = ch_wrap ? chsum[3:0] - 4'd9 : chsum[3:0];
-  wire [4:0] done_chan = !unit_end ? 5'd0 : {4'd0, ch_wrap} + {4'd0, unit_last && ch_next != 4'd0};
+  // chmod (8 at most) + unit_chans (1 to 4) is 9 or more, is 9: written out, for two carry chains one
+  // behind the other are in the way of the next entry
+  wire [3:0] chsum = chmod + {1'b0, unit_chans};
+  wire ch_wrap = chmod[3] || (chmod[2] && (unit_chans[2] ? chmod[1] || chmod[0] :
+             unit_chans[1] && chmod[1] && (unit_chans[0] || chmod[0])));
+  wire ch_full = ch_wrap && (unit_chans[2] ? chmod[2:0] == 3'd5 : unit_chans[1] ?
+             chmod[2:0] == (unit_chans[0] ? 3'd6 : 3'd7) : chmod[3]);
+  wire [3:0] ch_next = ch_wrap ? chsum - 4'd9 : chsum;
+  wire [4:0] done_chan = !unit_end ? 5'd0 : {4'd0, ch_wrap} + {4'd0, unit_last && !ch_full};
   wire row_end;  // depthwise rows: last word of a row
   wire [4:0] done_dw = {4'd0, row_end && y != 10'd0} + {4'd0, two} + (unit_end ? irl : 5'd0);
   wire [4:0] done_now = chan_mode ? done_chan : dwrow_mode ? done_dw :
@@ -289,31 +301,34 @@ module fill_seq #(
 
   always @(posedge clk) begin
     if (rst) begin
-      busy <= 1'b0;
+      working <= 1'b0;
       active <= 1'b0;
       grps_left <= 11'd0;
       pass <= 11'd1;
       unit <= 2'd0;
       chans_left <= 11'd0;
+      unit_last <= 1'b0;
       chmod <= 4'd0;
       entry <= {TW{1'b0}};
     end else if (start) begin
-      busy <= 1'b1;
+      working <= 1'b1;
       active <= 1'b0;
       grps_left <= n_g;
       pass <= 11'd1;
       unit <= 2'd0;
       chans_left <= n_c;
+      unit_last <= only_unit;
       chmod <= 4'd0;
       entry <= tile_filled;
     end else begin
-      busy   <= busy && !(go && all_end);
-      active <= load || (active && !(go && stripe_end));
+      working <= working && !(go && all_end);
+      active  <= load || (active && !(go && stripe_end));
       if (go) begin
         entry <= entry + {{(TW - 5) {1'b0}}, entry_step};
         if (unit_end) begin
           unit <= unit_last ? 2'd0 : unit_next;
           chans_left <= unit_last ? n_c : chans_after;
+          unit_last <= next_last;
           chmod <= unit_last ? 4'd0 : ch_next;
         end
         if (pass_end) pass <= pass_last ? 11'd1 : pass + 11'd1;
@@ -327,7 +342,7 @@ module fill_seq #(
       c_pre     <= a_pre;
       c_last    <= a_last;
       c_first_y <= a_first_y;
-      c_last_y  <= a_last_y;
+      c_reach   <= a_reach;
       c_up      <= a_up;
       rel       <= {3'd0, !a_up};
       c_lines   <= a_lines;
@@ -335,9 +350,11 @@ module fill_seq #(
       c_k_last  <= a_k_last;
       c_shift   <= a_shift;
       y         <= a_first_y;
+      y_left    <= a_reach;
       n         <= {NB{1'b0}};
     end else if (go) begin
       y <= !s_last ? y : y_last ? c_first_y : y_next;
+      y_left <= !s_last ? y_left : y_last ? c_reach : y_left - (10'd1 << skip_l);
       rel <= !s_last ? rel : y_last ? {3'd0, !c_up} : rel + {1'b0, skip_l == 2'd2, skip_l == 2'd1, skip_l == 2'd0};
       n <= s_last ? {NB{1'b0}} : n + {{(NB - 1) {1'b0}}, 1'b1};
     end
@@ -353,7 +370,7 @@ module fill_seq #(
   endgenerate
   generate
     if (PAIR != 0) begin : g_pair
-      assign two = dwrow_mode && irl == 5'd1 && !addr[0] && y != c_last_y;
+      assign two = dwrow_mode && irl == 5'd1 && !addr[0] && y_left != 10'd0;
     end else begin : g_single
       assign two = 1'b0;
     end
@@ -382,30 +399,49 @@ module fill_seq #(
   wire [2:0] slot1 = slot_of(rel - 4'd1, rel != 4'd0, stl, c_lines);
   wire [2:0] slot2 = slot_of(rel - 4'd2, rel[3:1] != 3'd0, stl, c_lines);
 
-  always @(posedge clk) begin
-    if (rst) note_valid <= 1'b0;
-    else note_valid <= go;
-  end
+  wire word_emit = dwrow_mode || (n >= {{(NB - 1) {1'b0}}, c_pre} && k <= c_k_last);
+  wire [TB-1:0] word_base = c_shift | (dwrow_mode ? {TB{1'b0}} : sub_at[TB-1:0]);
+  wire [QB-1:0] word_place = dwrow_mode ? n_quarters[QB-1:0] : k_quarters[QB-1:0];
+  wire [2:0] ky_on = dwrow_mode ? {y != 10'd0, 1'b1, y != n_h - 10'd1} : {slot2[2], slot1[2], slot0[2]};
+  wire [TB:0] word_bytes = (line_left > TILE_W[10:0]) ? TILE_W[TB:0] : line_left[TB:0];
 
   always @(posedge clk) begin
-    if (go) begin
-      note_entry <= entry;
-      note_done <= done_now;
-      note_emit <= dwrow_mode || (n >= {{(NB - 1) {1'b0}}, c_pre} && k <= c_k_last);
-      note_base <= c_shift | (dwrow_mode ? {TB{1'b0}} : sub_at[TB-1:0]);
-      note_place <= dwrow_mode ? n_quarters[QB-1:0] : k_quarters[QB-1:0];
-      note_ky_on    <= dwrow_mode ? {y != 10'd0, 1'b1, y != n_h - 10'd1} : {slot2[2], slot1[2], slot0[2]};
-      note_on_b <= {two, two, two && y_below != n_h - 10'd1};
-      note_ky_slot <= {slot2[1:0], slot1[1:0], slot0[1:0]};
-      note_chmod <= chmod;
-      note_chans <= unit_chans;
-      note_last <= s_last;
-      note_bytes <= (line_left > TILE_W[10:0]) ? TILE_W[TB:0] : line_left[TB:0];
-      note_end <= pass_end;
+    if (rst) begin
+      fill_req   <= 1'b0;
+      note_valid <= 1'b0;
+    end else begin
+      fill_req   <= go || (fill_req && !fill_gnt);
+      note_valid <= fill_req && fill_gnt;
     end
   end
 
-  wire unused = &{1'b0, desc, x_first, x_last, dw_last, irl, sub_at, k_quarters, n_quarters, gwl};
+  // the note of the word that is asked for
+  reg [NOTE-1:0] asked;
+  always @(posedge clk) begin
+    if (go) begin
+      fill_word <= addr;
+      asked <= {
+        {
+          two, two, two && y_below != n_h - 10'd1
+        },  // tap rows that the line below feeds, if it comes as well
+        entry,
+        done_now,  // entries complete with this word
+        word_emit,  // the word gives bytes to the entry
+        word_base,  // its byte that the first of them is
+        word_place,  // where they go in a line of the stripe, in quarters
+        ky_on,  // tap rows that the line feeds
+        {slot2[1:0], slot1[1:0], slot0[1:0]},  // their lines in the stripe, 2 bits each
+        chmod,  // 1x1: channels already in the entry
+        unit_chans,  // 1x1: channels in the word
+        s_last,  // last word of its line
+        word_bytes,  // fully connected: bytes that count
+        pass_end  // fully connected: last word of the vector
+      };
+    end
+    if (fill_req && fill_gnt) note <= asked;
+  end
+
+  wire unused = &{1'b0, desc, x_first, x_last, dw_full, dw_tail, irl, sub_at, k_quarters, n_quarters, gwl};
 
 endmodule
 

@@ -70,21 +70,11 @@ module tile_buffer #(
 
   wire [2:0] swl = (mode == `MODE_DWROW) ? 3'd6 : desc[`DESC_SWL];  // their rows stay as they are
 
+  // width of the note of a word, see fill_seq
+  localparam NOTE = TW + TB + QB + TB + 28;
   wire note_valid;
-  wire [TW-1:0] note_entry;
-  wire [4:0] note_done;
-  wire note_emit;
-  wire [2:0] note_on_b;
-  wire [TB-1:0] note_base;
-  wire [QB-1:0] note_place;
-  wire [2:0] note_ky_on;
-  wire [5:0] note_ky_slot;
-  wire [3:0] note_chmod;
-  wire [2:0] note_chans;
-  wire note_last;
-  wire [TB:0] note_bytes;
-  wire note_end;
-  wire fc_ready;
+  wire [NOTE-1:0] note;
+  wire fc_ready, taken;
   wire [20-TB:0] tile_word;
 
   fill_seq #(
@@ -92,39 +82,28 @@ module tile_buffer #(
       .TILE_W   (WORD),
       .PAIR     (PAIR)
   ) u_fill (
-      .clk         (clk),
-      .rst         (rst),
-      .start       (start),
-      .desc        (desc),
-      .busy        (busy),
-      .tile_freed  (tile_freed),
-      .tile_filled (tile_filled),
-      .fill_req    (fill_req),
-      .fill_word   (tile_word),
-      .fill_gnt    (fill_gnt),
-      .fc_ready    (fc_ready),
-      .note_valid  (note_valid),
-      .note_entry  (note_entry),
-      .note_done   (note_done),
-      .note_emit   (note_emit),
-      .note_on_b   (note_on_b),
-      .note_base   (note_base),
-      .note_place  (note_place),
-      .note_ky_on  (note_ky_on),
-      .note_ky_slot(note_ky_slot),
-      .note_chmod  (note_chmod),
-      .note_chans  (note_chans),
-      .note_last   (note_last),
-      .note_bytes  (note_bytes),
-      .note_end    (note_end)
+      .clk        (clk),
+      .rst        (rst),
+      .start      (start),
+      .desc       (desc),
+      .busy       (busy),
+      .tile_freed (tile_freed),
+      .tile_filled(tile_filled),
+      .fill_req   (fill_req),
+      .fill_word  (tile_word),
+      .fill_gnt   (fill_gnt),
+      .fc_ready   (fc_ready),
+      .taken      (taken),
+      .note_valid (note_valid),
+      .note       (note)
   );
   assign fill_word = tile_word[20-TB:PB-TB];
 
   // ---- stage D: the word of the tile in the word that was read, and its note
-  localparam NOTE = TW + 5 + 1 + TB + QB + 3 + 6 + 4 + 3 + 1 + TB + 1 + 1;
   reg d_valid;
   reg [8*WORD-1:0] d_word;
   reg [NOTE-1:0] d_note;
+  wire [2:0] d_on_b;
   wire [TW-1:0] d_entry;
   wire [4:0] d_done;
   wire d_emit;
@@ -158,24 +137,10 @@ module tile_buffer #(
   always @(posedge clk) begin
     if (note_valid) begin
       d_word <= fetched;
-      d_note <= {
-        note_entry,
-        note_done,
-        note_emit,
-        note_base,
-        note_place,
-        note_ky_on,
-        note_ky_slot,
-        note_chmod,
-        note_chans,
-        note_last,
-        note_bytes,
-        note_end
-      };
+      d_note <= note;
     end
   end
   // the row above the word in the path's, of which the line below the word's may be
-  reg [2:0] d_on_b;
   wire [8*WORD-1:0] d_word_b;
   generate
     if (PAIR != 0) begin : g_pair
@@ -186,8 +151,7 @@ module tile_buffer #(
       assign d_word_b = {8 * WORD{1'b0}};
     end
   endgenerate
-  always @(posedge clk) if (note_valid) d_on_b <= note_on_b;
-  assign {d_entry, d_done, d_emit, d_base, d_place, d_ky_on, d_ky_slot, d_chmod, d_chans, d_last,
+  assign {d_on_b, d_entry, d_done, d_emit, d_base, d_place, d_ky_on, d_ky_slot, d_chmod, d_chans, d_last,
           d_bytes, d_end} = d_note;
 
   // ---- where its bytes go
@@ -271,7 +235,7 @@ module tile_buffer #(
       .tile_freed (tile_freed),
       .tile_filled(tile_filled),
       .ready      (fc_ready),
-      .sent       (fill_req && fill_gnt && fc_mode),
+      .sent       (taken && fc_mode),
       .valid      (d_valid && fc_mode),
       .word       (d_word),
       .base       (d_base),

@@ -46,11 +46,11 @@ def rows() -> list[VectorLayer]:
     return layers
 
 
-@pytest.mark.parametrize(("n_y", "n_z", "path"), [(2, 2, 128), (4, 8, 16)])
-def test_odd_pairs(n_y: int, n_z: int, path: int) -> None:
-    """A path far wider than the array, and one that is half of it."""
+@pytest.mark.parametrize(("n_y", "n_z", "path", "share"), [(2, 2, 128, 1), (4, 8, 16, 4)])
+def test_odd_pairs(n_y: int, n_z: int, path: int, share: int) -> None:
+    """A path far wider than the array, and one that is half of it with a post lane for four."""
     config = dataclasses.replace(
-        configs.load("nano"), n_y=n_y, n_z=n_z, path_bytes=path, tile_rows=32
+        configs.load("nano"), n_y=n_y, n_z=n_z, path_bytes=path, tile_rows=32, post_share=share
     )
     replay(config, load_cases([VECTORS / f"{name}.npz" for name in FILES]) + rows())
 

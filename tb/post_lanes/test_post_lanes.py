@@ -15,7 +15,7 @@ from openkpu.tb.core.pipeline_bench import join, reset, signed, split
 from openkpu.tb.core.post_tables import write_table
 from openkpu.tb.simrun import ROOT, run
 
-CYCLES = 12  # from sums to bytes
+CYCLES = 12  # from sums to bytes of their first part
 
 
 @dataclass
@@ -115,7 +115,8 @@ def drive(dut, layer: Layer, issue: Issue) -> None:
 async def banks_and_gaps(dut) -> None:
     """The three ways to find a bank; bytes and what travels beside leave after twelve cycles."""
     await reset(dut, "in_valid", "load", "table_we")
-    n_y, n_z, width = (int(getattr(dut, n).value) for n in ("N_Y", "N_Z", "MW"))
+    n_y, n_z, width, share = (int(getattr(dut, n).value) for n in ("N_Y", "N_Z", "MW", "SHARE"))
+    latency = CYCLES + share - 1
     rounding = ROUNDINGS[int(dut.ROUNDING.value)]
     seen: set[int] = set()
     banks: set[tuple[str, int, int]] = set()
@@ -132,12 +133,16 @@ async def banks_and_gaps(dut) -> None:
         dut.load.value = 0
         await RisingEdge(dut.clk)
         await write_table(dut, layer.table, random.choice((1.0, 0.6)))
-        history: list[Issue | None] = [None] * (CYCLES + 1)
+        history: list[Issue | None] = [None] * (latency + 1)
         issues = 16
+        free = 0  # cycle from which sums may come again
         for cycle in range(200):
             new = None
             noise = make_issue(mode, n_y, n_z, width)
-            if issues and random.random() < 0.7:
+            if cycle < free:  # the parameters stay while parts wait
+                noise.bn, noise.kc = held
+            if issues and cycle >= free and random.random() < 0.7:
+                free, held = cycle + share, (noise.bn, noise.kc)
                 issues -= 1
                 new = noise
                 new.want = expect(layer, new, n_y, n_z, rounding)
@@ -146,8 +151,8 @@ async def banks_and_gaps(dut) -> None:
             dut.in_valid.value = int(new is not None)
             drive(dut, layer, noise)
             await RisingEdge(dut.clk)
-            done = history[CYCLES]
-            if cycle > CYCLES:
+            done = history[latency]
+            if cycle > latency:
                 assert int(dut.out_valid.value) == int(done is not None)
                 assert int(dut.idle.value) == int(not any(history[1:]))
             if done:
@@ -162,11 +167,20 @@ async def banks_and_gaps(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sim", "n_y", "n_z"),
-    [("icarus", 2, 2), ("icarus", 8, 4), ("verilator", 8, 4), ("verilator", 4, 16)],
+    ("sim", "n_y", "n_z", "share"),
+    [
+        ("icarus", 2, 2, 1),
+        ("icarus", 2, 2, 2),
+        ("icarus", 8, 4, 1),
+        ("icarus", 4, 4, 4),
+        ("verilator", 8, 4, 1),
+        ("verilator", 4, 16, 1),
+        ("verilator", 8, 16, 4),
+        ("verilator", 8, 8, 2),
+    ],
 )
-def test_post_lanes(sim: str, n_y: int, n_z: int) -> None:
-    params = {"N_Y": n_y, "N_Z": n_z, "MW": 12}
+def test_post_lanes(sim: str, n_y: int, n_z: int, share: int) -> None:
+    params = {"N_Y": n_y, "N_Z": n_z, "MW": 12, "SHARE": share}
     sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "rtl" / "post").glob("*.v"))
     sources.append("rtl/lib/ram_1r1w_async.v")
     run(sim, "post_lanes", sources, "tb.post_lanes.test_post_lanes", params=params)
