@@ -4,7 +4,7 @@
 Each LUT, carry cell and flip-flop becomes an expression or an assignment of its own, cell by cell:
 nothing is merged or simplified across cells. Block RAM, LUT RAM and multipliers stay instances. A
 simulator so gets one flat module instead of forty thousand instances, which take Verilator minutes.
-What the cells do here is what Yosys's models of them say (scripts/tests/test_netlist.py proves it).
+What the cells do here is what Yosys's models of them say (scripts/tests/test_gates.py).
 """
 
 from collections import defaultdict
