@@ -93,7 +93,8 @@ module post_lanes #(
       assign {p_sum, p_low, p_high} = {in_sum, in_low, in_high};
       assign {p_bank, p_meta} = {in_bank, in_meta};
     end else begin : g_parts
-      localparam [1:0] END = SHARE - 1;
+      localparam integer MORE = SHARE - 1;
+      localparam [1:0] END = MORE[1:0];
       reg [1:0] next;  // part that waits, 0: none
       reg [(L-LANES)*36-1:0] rest_sum;
       reg [(L-LANES)*LOW-1:0] rest_low;
@@ -172,7 +173,8 @@ module post_lanes #(
   localparam PW = 107;
   localparam SLOTS = (LANES >= 128) ? 8 : (LANES >= 32) ? LANES / 16 : 1;
   localparam SW = (LANES >= 128) ? 3 : (LANES >= 64) ? 2 : 1;
-  localparam [7:0] STEP = LANES;
+  localparam integer LANES_I = LANES;
+  localparam [7:0] STEP = LANES_I[7:0];
   wire [N_Z*PW-1:0] par;
   wire [(1<<SW)*PW-1:0] slots;
   wire shared = one_bank || by_chan;

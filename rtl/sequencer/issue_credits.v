@@ -109,7 +109,8 @@ module issue_credits #(
     if (POST_SHARE == 1) begin : g_own_lanes
       assign lanes_busy = 1'b0;
     end else begin : g_shared_lanes
-      localparam [1:0] REST = POST_SHARE - 1;
+      localparam integer MORE = POST_SHARE - 1;
+      localparam [1:0] REST = MORE[1:0];
       reg [1:0] rest;
       always @(posedge clk) begin
         if (rst) rest <= 2'd0;

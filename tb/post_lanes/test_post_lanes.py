@@ -135,11 +135,11 @@ async def banks_and_gaps(dut) -> None:
         await write_table(dut, layer.table, random.choice((1.0, 0.6)))
         history: list[Issue | None] = [None] * (latency + 1)
         issues = 16
-        free = 0  # cycle from which sums may come again
+        free, held = 0, None  # cycle from which sums may come again, parameters until then
         for cycle in range(200):
             new = None
             noise = make_issue(mode, n_y, n_z, width)
-            if cycle < free:  # the parameters stay while parts wait
+            if cycle < free and held:  # the parameters stay while parts wait
                 noise.bn, noise.kc = held
             if issues and cycle >= free and random.random() < 0.7:
                 free, held = cycle + share, (noise.bn, noise.kc)
