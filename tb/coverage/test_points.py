@@ -8,6 +8,8 @@ import pytest
 from openkpu.tb.coverage import points
 from openkpu.tb.coverage.points import Arm, CoverageError, Figure
 
+pytestmark = pytest.mark.fixed  # the same with every seed
+
 ROOT = Path("/project")
 
 

@@ -9,6 +9,8 @@ from openkpu.tb.coverage.model import crosses
 from openkpu.tb.coverage.points import Figure
 from openkpu.tb.coverage.test_points import ROOT, SMALL, dat
 
+pytestmark = pytest.mark.fixed  # the same with every seed
+
 RECORD = {"line": Figure(3, 4), "branch": Figure(1, 2), "toggle": Figure(3, 5)}
 RECORD |= {f"functional-{c.name}": Figure(1, len(c.bins)) for c in crosses()}
 

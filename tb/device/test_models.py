@@ -17,6 +17,8 @@ from openkpu.tb.device import launch
 from openkpu.tb.device.requests import ModelRequest
 from openkpu.tb.simrun import SIMS
 
+pytestmark = pytest.mark.fixed  # the same with every seed
+
 WAYS = ("burst", "layers", "tasks")
 STORAGE = 4 * launch.LEAST_DEPTH
 Arrays = dict[str, np.ndarray]

@@ -13,6 +13,8 @@ from openkpu.tb.device import launch
 from openkpu.tb.device.requests import VectorsRequest
 from openkpu.tb.simrun import ROOT
 
+pytestmark = pytest.mark.fixed  # the same with every seed
+
 VECTORS = ROOT / "models/tests/data/vectors"
 FILES = ("raw_pool7", "raw_depthwise", "rand_5000", "rand_5001", "rand_5009")
 STORAGE = 4 * launch.LEAST_DEPTH

@@ -8,6 +8,8 @@ from openkpu.models import configs
 from openkpu.tb.device import job, launch, requests
 from openkpu.tb.device.requests import NetworkRequest, RequestError
 
+pytestmark = pytest.mark.fixed  # the same with every seed
+
 KNOWN = "NetworkRequest, VectorsRequest, ModelRequest, StreamRequest, RandomRequest"
 UNKNOWN = [({"kind": "walk"}, "dict"), (None, "NoneType"), (NetworkRequest, "type")]
 
