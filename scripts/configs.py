@@ -17,7 +17,7 @@ def table() -> str:
     for name in configs.names():
         c = configs.load(name)
         size = f"({configs.N_X},{c.n_y},{c.n_z})"
-        cells = f"`{name}`", size, c.macs, c.macs // 9, c.path_bytes, c.use
+        cells = f"`{name}`", size, c.macs, c.macs // 9 // c.post_share, c.path_bytes, c.use
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 

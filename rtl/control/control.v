@@ -380,6 +380,7 @@ module control #(
       .q_pop(q_pop),
       .list_mode(list_mode),
       .committed(committed),
+      .more(cfg[`CFG_MORE]),
       .go_on(go_on),
       .pix_ready(pix_ready),
       .pix_take(pix_take),

@@ -31,9 +31,11 @@ module layer_runner #(
     input  wire                  q_valid,
     input  wire [`DESC_BITS-1:0] desc,
     output reg                   q_pop,
-    // a task-list run; the next inference's list is under way, and it may begin
+    // a task-list run; the next inference's list is under way; another inference follows as the
+    // registers are; both: it may begin
     input  wire                  list_mode,
     input  wire                  committed,
+    input  wire                  more,
     input  wire                  go_on,
     // pixels of the inference
     input  wire                  pix_ready,
@@ -88,7 +90,8 @@ module layer_runner #(
   assign runs = state == RUN;
   assign waits_pixels = state == PIXELS;
   assign waits_output = state == OUT || state == OUT_WAIT;
-  assign inf_over = state == INF_END;
+  // a stream that was made longer in the cycle before: its list is asked for first
+  assign inf_over = state == INF_END && (committed || !more);
   // not registered: what the registers say in this cycle decides, and in this cycle they move on
   assign inf_next = inf_over && go_on;
   assign prow_freed = keep ? prow_net : prow_base;
@@ -114,7 +117,7 @@ module layer_runner #(
         OUT_WAIT: state <= unload_done ? LAYER_END : OUT_WAIT;
         LAYER_END: state <= (list_mode && last) ? INF_END : IDLE;
         // the inference is over: the next one, or stop (and drop what was fetched ahead)
-        INF_END: state <= (go_on || !committed) ? IDLE : FLUSH;
+        INF_END: state <= !inf_over ? INF_END : (go_on || !committed) ? IDLE : FLUSH;
         FLUSH: state <= (flush_seen && dma_idle) ? IDLE : FLUSH;
         default: state <= IDLE;
       endcase

@@ -178,6 +178,8 @@ class Histories:
         name = NAMES.get(address, "")
         if name == "AI_CTRL":
             yield self._control(s, value)
+            refused = value & Ctrl.START and not value & Ctrl.SOFT_RESET and s.occupied
+            yield from self._fails(s) if refused else ()
         elif name == "AI_PIX_ADR":
             yield replace(s, pix=value, pix_kept=s.now is not None)
         elif name == "AI_NPIX_ADR":
@@ -185,6 +187,7 @@ class Histories:
         elif name == "AI_RES_ADR":
             if s.occupied and value % BUS:
                 yield _error(s, Err.BAD_CONFIG)
+                yield from self._fails(s)
             else:
                 yield replace(s, res=value, res_kept=s.now is not None)
         elif name in ("AI_INF_LEFT", "AI_CNN_MODE"):
@@ -203,6 +206,11 @@ class Histories:
                 yield replace(s, flushed=True, fifo=(), words=0)
         else:
             yield s
+
+    def _fails(self, s: State) -> Iterator[State]:
+        """The device fails in the cycle of a write that is refused: its own error is kept."""
+        if not s.err:
+            yield from (after for after in self._steps(s) if after.err and after.hold)
 
     def _control(self, s: State, value: int) -> State:
         stop = bool(value & Ctrl.STOP)

@@ -119,3 +119,17 @@ def test_refused_layer() -> None:
     ran = {tuple(n for n, _ in s.layers) for s in histories.closed() if not s.occupied}
     assert ran == {(0, 2), (0, 1, 2)}
     assert State() not in histories.states
+
+
+def test_a_start_that_meets_a_refusal() -> None:
+    """Both in one cycle: the layer's error is kept, the start is refused all the same."""
+    for code in (Err.BAD_POOL, Err.START_BUSY):
+        histories = Histories(bad_layers={9: int(Err.BAD_POOL)})
+        for name, value in REGISTERS.items():
+            write(histories, name, value)
+        histories.pushed_word(9)
+        assert histories.read(AI["AI_STATUS"], 1)
+        write(histories, "AI_CTRL", int(Ctrl.START))
+        assert not histories.read(AI["AI_ERR_CODE"], Err.BUS_ERROR), "an error without a cause"
+        assert histories.read(AI["AI_ERR_CODE"], code)
+        assert ends(histories) == {()}, "the start ran"
