@@ -52,6 +52,9 @@ SHELL  := /bin/bash
 RUN    := scripts/run.sh
 OPENKPU := exec $(RUN) -m openkpu
 PYTEST := exec $(RUN) -m pytest -n "$(JOBS)" --dist worksteal
+# a whole run leaves its results for the page of the test plan, where the checkout can be written
+RECORDED = mkdir -p reports 2>/dev/null && [ -w reports ] && rm -f reports/results.jsonl && \
+  export OPENKPU_RESULTS="$$PWD/reports/results.jsonl";
 ON      = $(filter-out 0,$(1))
 # a value stays with its name, so that one that begins with a dash is not taken for an option
 option  = $(if $($(2)),--$(1)="$($(2))")
@@ -65,7 +68,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test sweep control regress coverage bench-continuous lint synth synth-check fpga asic equivalence gates configs clean
+.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage bench-continuous lint synth synth-check fpga asic equivalence gates configs clean
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -111,7 +114,11 @@ waves: ## the same with WAVES=1
 
 test: ## every test, both simulators (TESTS=path narrows it, JOBS=processes, SEED=number)
 	@scripts/setup.sh icarus verilator
-	@$(PYTEST) $(TESTS)
+	@$(if $(TESTS),,$(RECORDED)) $(PYTEST) $(TESTS)
+
+testplan: ## what is verified, by what, and what `make test` gave -> reports/testplan.md
+	@scripts/setup.sh
+	@$(OPENKPU) testplan
 
 sweep: ## every register written in every cycle around every event (Verilator, nano; some minutes)
 	@scripts/setup.sh verilator

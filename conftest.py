@@ -6,10 +6,22 @@ import signal
 
 import pytest
 from openkpu.tb import seeds, watchdog
+from openkpu.tb.plan import results
+
+
+class Recorder:
+    """Keeps what pytest's tests gave, for the page of the test plan."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """The call counts, and a setup that did not get to it."""
+        if report.when == "call" or (report.when == "setup" and not report.passed):
+            results.keep([results.Result(report.nodeid, report.outcome)])
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a bad environment before any test; every worker and command inherits the limit."""
+    if not hasattr(config, "workerinput"):  # the reports of all workers arrive in one process
+        config.pluginmanager.register(Recorder())
     # ... and ends its simulations on SIGTERM as it does on Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ.setdefault(watchdog.VARIABLE, str(watchdog.TEST_SECONDS))

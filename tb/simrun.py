@@ -25,6 +25,7 @@ from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 from openkpu.tb import places, seeds, watchdog
 from openkpu.tb.coverage import instrument, waivers
+from openkpu.tb.plan import results as record
 
 import openkpu
 
@@ -269,6 +270,8 @@ def run(
             raise SimError(f"{test_module} on {sim} (seed {seed}) {error}:\n{_tail(log)}") from None
         except (SystemExit, RuntimeError) as error:
             raise SimError(f"{test_module} on {sim} (seed {seed}) failed:\n{_tail(log)}") from error
+        finally:
+            record.keep(record.of_simulation(results, sim, seed) if results.exists() else ())
         if failed or not tests:
             raise SimError(
                 f"{test_module} on {sim} (seed {seed}): {failed} of {tests} failed:\n{_tail(log)}"

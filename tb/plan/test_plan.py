@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test plan names what is there and leaves nothing out; the page says what tests gave."""
+
+from pathlib import Path
+
+import pytest
+from openkpu.scripts import testplan
+from openkpu.tb.plan import plan, results
+from openkpu.tb.plan.results import Result
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+
+TEXT = plan.PLAN.read_text(encoding="utf-8")
+XML = """<testsuites><testsuite>
+<testcase name="good" classname="openkpu.tb.fifo.test_fifo"/>
+<testcase name="bad" classname="tb.fifo.test_fifo"><failure message="no"/></testcase>
+<testcase name="none" classname="tb.fifo.test_fifo"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_the_plan_is_whole() -> None:
+    """Every register, error, argument, host write, claim, configuration and checker is in it."""
+    entries = plan.load()
+    assert len(entries) > 30
+    kinds = {item.partition(":")[0] for item in plan.items()}
+    assert kinds == {"register", "error", "argument", "write", "claim", "configuration", "bus"}
+    assert testplan.main(["--check"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"error:LOCKED", ', "", "error:LOCKED is in no entry"),
+        ("error:LOCKED", "error:LOCKT", "windows: covers error:LOCKT, which is no item"),
+        ("test_fifo.*", "test_fifo.nothing", "fifos: tb.fifo.test_fifo has no test nothing"),
+        ("tb.fifo.test_fifo.*", "tb.fifo.test_ofif.*", "fifos: no module tb.fifo.test_ofif"),
+        ("test_layer.py", "test_layers.py", "sizes: no file models/tests/test_layers.py"),
+        ('points = ["layer"]', 'points = ["lair"]', "operands: no cross lair"),
+        ("stage = 1", "stage = 4", "formula: expected a stage of 1 to 3 and a test"),
+        ("stage = 1", "step = 1", "formula: expected title, source, stage and tests, got"),
+        ("docs/registers.md", "docs/registry.md", "reset_values: no document docs/registry.md"),
+        ("[fifos]", "[fifos", "testplan.toml: "),
+    ],
+)
+def test_a_damaged_plan(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in TEXT
+    path = tmp_path / "testplan.toml"
+    path.write_text(TEXT.replace(old, new), encoding="utf-8")
+    with pytest.raises(plan.PlanError) as caught:
+        plan.load(path)
+    assert said in str(caught.value)
+
+
+def test_results_of_a_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test with its outcome; a failure stays, whatever passes in another build."""
+    xml, kept = tmp_path / "results.xml", tmp_path / "results.jsonl"
+    xml.write_text(XML, encoding="utf-8")
+    found = results.of_simulation(xml, "icarus", 7)
+    assert [(r.test.rpartition(".")[2], r.outcome) for r in found] == [
+        ("good", "passed"),
+        ("bad", "failed"),
+        ("none", "skipped"),
+    ]
+    monkeypatch.delenv(results.VARIABLE, raising=False)
+    results.keep(found)
+    assert not kept.exists()
+    monkeypatch.setenv(results.VARIABLE, str(kept))
+    results.keep(found)
+    results.keep([Result("tb.fifo.test_fifo.bad", "passed", "icarus", 8)])
+    with kept.open("a", encoding="utf-8") as out:
+        out.write('{"test": "cut o')
+    last = results.last(kept)
+    assert {test: set(sims) for test, sims in last.items()} == {
+        "tb.fifo.test_fifo.good": {"icarus"},
+        "tb.fifo.test_fifo.bad": {"icarus"},
+        "tb.fifo.test_fifo.none": set(),
+    }
+    assert last["tb.fifo.test_fifo.bad"]["icarus"].outcome == "failed"
+
+
+def entry(id: str, *tests: str) -> plan.Entry:
+    return plan.Entry(id, f"title of {id}", "README.md", 1, (), tests, ("layer",))
+
+
+def test_page() -> None:
+    """An entry without a passing test comes first, then one with a failure."""
+    fifo, unit = "tb.fifo.test_fifo", "tb.mac_unit.test_mac_unit"
+    file = "models/tests/test_airam.py"
+    found = {
+        f"{fifo}.random_traffic": {
+            "icarus": Result("", "passed"),
+            "verilator": Result("", "failed"),
+        },
+        f"{fifo}.one_word_per_cycle": {"icarus": Result("", "passed")},
+        f"{unit}.cascade": {"icarus": Result("", "passed")},
+        f"{file}::test_a[1]": {"": Result("", "passed")},
+    }
+    entries = [
+        entry("whole", f"{unit}.cascade", file),
+        entry("part", f"{unit}.*"),
+        entry("broken", f"{fifo}.random_traffic", f"{fifo}.one_word_per_cycle"),
+        entry("never", f"{fifo}.reset_empties"),
+    ]
+    made = testplan.rows(entries, found)
+    assert [(row.entry.id, row.state) for row in made] == [
+        ("never", "no passing test"),
+        ("broken", "failed"),
+        ("part", "partly run"),
+        ("whole", "passed"),
+    ]
+    text = testplan.page(made)
+    assert "4 entries: 1 no passing test, 1 failed, 1 partly run, 1 passed." in text
+    assert f"- {fifo}.random_traffic: failed" in text and "| 2 of 2 | layer |" in text
+    assert text.index("title of never") < text.index("title of whole")
+
+
+def test_command_without_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert testplan.main(["--results", str(tmp_path / "none.jsonl")]) == 2
+    assert capsys.readouterr().err.startswith("testplan: ")
