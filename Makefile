@@ -116,7 +116,7 @@ test: ## every test, both simulators (TESTS=path narrows it, JOBS=processes, SEE
 	@scripts/setup.sh icarus verilator
 	@$(if $(TESTS),,$(RECORDED)) $(PYTEST) $(TESTS)
 
-testplan: ## what is verified, by what, and what `make test` gave -> reports/testplan.md
+testplan: ## what is verified, by what, and what `make test` gave -> reports
 	@scripts/setup.sh
 	@$(OPENKPU) testplan
 

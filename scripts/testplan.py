@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test plan with what its tests gave: reports/testplan.md.
+"""The test plan with what its tests gave, as a page in reports.
 
 Reads tb/plan/testplan.toml and the results that `make test` left in reports/results.jsonl. Entries
 without a passing test come first. Exit status 1 when a named test failed or, after a whole run, an

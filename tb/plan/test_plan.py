@@ -38,7 +38,7 @@ def test_the_plan_is_whole() -> None:
         ('points = ["layer"]', 'points = ["lair"]', "operands: no cross lair"),
         ("stage = 1", "stage = 4", "formula: expected a stage of 1 to 3 and a test"),
         ("stage = 1", "step = 1", "formula: expected title, source, stage and tests, got"),
-        ("docs/registers.md", "docs/registry.md", "reset_values: no document docs/registry.md"),
+        ("docs/registers", "docs/registry", "reset_values: no document docs/registry"),
         ("[fifos]", "[fifos", "testplan.toml: "),
     ],
 )
