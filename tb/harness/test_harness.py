@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import regress
 from openkpu.tb import seeds, watchdog
 from openkpu.tb.simrun import ROOT, SIMS, SimError, ToolError, check_tool, run
 
@@ -135,19 +134,6 @@ def test_pytest_with_a_bad_seed() -> None:
     assert (
         result.stderr.strip() == "ERROR: SEED='abc': expected a whole number from 0 to 4294967295"
     )
-
-
-def test_regress_repeats_what_takes_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything once, then what another seed changes; tests that are named always."""
-    ran = []
-    monkeypatch.delenv("SEED", raising=False)
-    monkeypatch.setattr(regress, "run", lambda *words: (ran.append(words), (0, []))[1])
-    assert regress.main(["--seeds=3"]) == 0
-    again = ["-m", "not fixed", "tb"]
-    assert ran == [(1, [], "2"), (2, again, "2"), (3, again, "2")]
-    ran.clear()
-    assert regress.main(["--seeds=2", "--jobs=1", "tb/fifo"]) == 0
-    assert ran == [(1, ["tb/fifo"], "1"), (2, ["tb/fifo"], "1")]
 
 
 def test_regress_says_what_failed(tmp_path: Path) -> None:

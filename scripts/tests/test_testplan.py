@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the test plan says what tests gave."""
+
+from pathlib import Path
+
+import pytest
+from openkpu.scripts import testplan
+from openkpu.tb.plan import plan
+from openkpu.tb.plan.results import Result
+
+
+def entry(id: str, *tests: str) -> plan.Entry:
+    return plan.Entry(id, f"title of {id}", "README.md", 1, (), tests, ("layer",))
+
+
+def test_page() -> None:
+    """An entry without a passing test comes first, then one with a failure."""
+    fifo, unit = "tb.fifo.test_fifo", "tb.mac_unit.test_mac_unit"
+    file = "models/tests/test_airam.py"
+    found = {
+        f"{fifo}.random_traffic": {
+            "icarus": Result("", "passed"),
+            "verilator": Result("", "failed"),
+        },
+        f"{fifo}.one_word_per_cycle": {"icarus": Result("", "passed")},
+        f"{unit}.cascade": {"icarus": Result("", "passed")},
+        f"{file}::test_a[1]": {"": Result("", "passed")},
+    }
+    entries = [
+        entry("whole", f"{unit}.cascade", file),
+        entry("part", f"{unit}.*"),
+        entry("broken", f"{fifo}.random_traffic", f"{fifo}.one_word_per_cycle"),
+        entry("never", f"{fifo}.reset_empties"),
+    ]
+    made = testplan.rows(entries, found)
+    assert [(row.entry.id, row.state) for row in made] == [
+        ("never", "no passing test"),
+        ("broken", "failed"),
+        ("part", "partly run"),
+        ("whole", "passed"),
+    ]
+    text = testplan.page(made)
+    assert "4 entries: 1 no passing test, 1 failed, 1 partly run, 1 passed." in text
+    assert f"- {fifo}.random_traffic: failed" in text and "| 2 of 2 | layer |" in text
+    assert text.index("title of never") < text.index("title of whole")
+
+
+def test_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert testplan.main(["--check"]) == 0
+    assert "every item of the specification" in capsys.readouterr().out
+
+
+def test_command_without_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert testplan.main(["--results", str(tmp_path / "none.jsonl")]) == 2
+    assert capsys.readouterr().err.startswith("testplan: ")
