@@ -206,6 +206,8 @@ async def error_in_a_stream(tb) -> None:
     for number in range(done):
         data, _ = await device.back.read_storage(storage.results[number], size)
         assert (data == network.run(images[number]).y.view(np.uint8).reshape(-1)).all()
+    # bursts on the bus end first, then the device is free
+    await device.read_until(AI["AI_STATUS"], lambda status: not status & 1, 2000, "AI_STATUS")
     for other in networks(2):
         await stream(device, other, 3)
 
