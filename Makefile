@@ -145,7 +145,7 @@ synth: ## nano mapped to ECP5: LUT, carry, flip-flops, DSP, RAM of every box
 	@scripts/setup.sh
 	@$(OPENKPU) synth
 
-synth-check: ## every configuration elaborated by Yosys: no latch, no loop, one driver a net
+synth-check: ## every configuration elaborated by Yosys: no latch, loop, second driver, path through the bus ports
 	@scripts/setup.sh
 	@$(OPENKPU) synth --check
 

@@ -3,8 +3,8 @@
 
 By default ``synth_ecp5`` maps one configuration (nano), hierarchy kept and with a small AI RAM, and
 the cells of every box are printed, those of the modules inside it included. ``--check`` elaborates
-all configurations instead: no latch, no process left over, no net with two drivers; memories stay
-memories and nothing is mapped.
+all configurations instead: no latch, no process left over, no net with two drivers, no combinational
+path from an input of the AHB to an output of it; memories stay memories and nothing is mapped.
 """
 
 import json
@@ -19,12 +19,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from openkpu.models import configs
-from openkpu.scripts import command
+from openkpu.scripts import comb_paths, command
 from openkpu.scripts.lint import sources
 from openkpu.tb.simrun import ROOT, builds
 
 SMALL_RAM = 256  # rows of the AI RAM here
 TROUBLE = re.compile(r"(ERROR:|Latch inferred|multiple conflicting drivers|found logic loop)")
+AHB = "[sm]_ahb_h", "[sm]_ahb_h|irq"  # inputs and outputs that no path may join
 LEFT_OVER = ("$dlatch", "$_DLATCH", "$sr", "$_SR_", "$process")
 # column of the table: cells of the ECP5 library that it counts
 COLUMNS = {
@@ -67,8 +68,11 @@ def script(config: configs.Config, commands: list[str], rows: int | None = SMALL
     )
 
 
-def yosys(config: configs.Config, commands: list[str]) -> dict:
-    """Run the script; what ``stat`` counted. SynthError when Yosys found trouble."""
+def yosys(config: configs.Config, commands: list[str], keep: Path | None = None) -> dict:
+    """Run the script; what ``stat`` counted. SynthError when Yosys found trouble.
+
+    ``keep``: where the netlist goes that the script wrote as netlist.json.
+    """
     with tempfile.TemporaryDirectory(prefix="synth_", dir=builds()) as tmp:
         folder = Path(tmp)
         stage(folder)
@@ -87,18 +91,27 @@ def yosys(config: configs.Config, commands: list[str]) -> dict:
         if result.returncode != 0 or found:
             tail = (result.stderr.strip() or log.strip()).splitlines()[-3:]
             raise SynthError("\n".join(found[:10] or tail))
+        if keep:
+            shutil.move(folder / "netlist.json", keep)
         return json.loads((folder / "stat.json").read_text())
 
 
 def check(config: configs.Config) -> tuple[configs.Config, str]:
     """(configuration, what is wrong with it or "")."""
-    try:
-        stat = yosys(config, ["hierarchy -check -top openkpu_top", "proc", "check -assert"])
-    except SynthError as error:
-        return config, str(error)
+    commands = ["hierarchy -check -top openkpu_top", "proc", "check -assert"]
+    commands += ["flatten", "opt_clean", "check -assert", "write_json netlist.json"]
+    with tempfile.TemporaryDirectory(prefix="check_", dir=builds()) as tmp:
+        netlist = Path(tmp) / "netlist.json"
+        try:
+            stat = yosys(config, commands, netlist)
+        except SynthError as error:
+            return config, str(error)
+        (top,) = json.loads(netlist.read_text())["modules"].values()
     kinds = stat["design"]["num_cells_by_type"]
-    left = [kind for kind in kinds if kind.startswith(LEFT_OVER)]
-    return config, f"cells that must not be there: {left}" if left else ""
+    trouble = [f"cell that must not be there: {k}" for k in kinds if k.startswith(LEFT_OVER)]
+    for source, target in comb_paths.paths(top, *AHB):
+        trouble.append(f"combinational path from {source} to {target}")
+    return config, "\n".join(trouble)
 
 
 def plain(name: str) -> str:
