@@ -68,7 +68,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage bench-continuous lint synth synth-check fpga asic equivalence gates configs clean
+.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage bench-continuous cycles lint synth synth-check fpga asic equivalence gates configs clean
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -136,6 +136,10 @@ regress: ## every test with seed 1, simulations with seeds 2 to SEEDS (TESTS, JO
 coverage: ## device tests with coverage -> reports/coverage (SHARE=1 CI's part, RECORD=1 new record)
 	@scripts/setup.sh verilator
 	@$(OPENKPU) coverage --jobs="$(JOBS)" $(call flag,share,SHARE) $(call flag,record,RECORD)
+
+cycles: ## cycles of layers, digits and a model against their record (RECORD=1 takes them over)
+	@scripts/setup.sh verilator
+	@$(OPENKPU) cycles --jobs="$(JOBS)" $(call flag,record,RECORD)
 
 lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from openkpu.models import configs, digits
-from openkpu.tb.device import launch
+from openkpu.tb.device import cycles, launch
 from openkpu.tb.device.requests import NetworkRequest
 from openkpu.tb.simrun import ROOT, SIMS, run
 
@@ -72,6 +72,7 @@ def test_vectors_verilator(config: str, tmp_path: Path) -> None:
     for layer, want in zip(content["layers"], expected, strict=True):
         assert (layer["name"], layer["macs"]) == (want["name"], want["macs"])
         assert layer["macs_gated"] == want["macs_gated"], layer["name"]
+    cycles.check(f"vectors on {config}", cycles.of_report(content["layers"]))
 
 
 def test_vectors_icarus(tmp_path: Path) -> None:
@@ -86,6 +87,11 @@ def test_digits_verilator(tmp_path: Path) -> None:
     content = replay(tmp_path, "--sim", "verilator", "--images", "10")
     assert content["totals"]["inferences"] == 10
     assert len(content["layers"]) == 40
+    figures = cycles.of_report(content["layers"])
+    end = content["totals"]["end_to_end"]
+    figures["end to end"] = [end["cycles"]]
+    figures["an inference"] = [content["totals"]["cycles_per_inference"]]
+    cycles.check("digits on small", figures)
 
 
 def test_digits_icarus(tmp_path: Path) -> None:

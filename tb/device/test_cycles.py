@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cycles against their record: a stream of digits, a model each way; and the comparison itself."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openkpu.models import configs, digits
+from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
+from openkpu.tb.device import cycles, launch
+from openkpu.tb.device.requests import Run, StreamRequest
+from openkpu.tb.device.test_models import WAYS, device_run
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+
+
+@pytest.mark.parametrize("config", ["nano", "small"])
+def test_stream(config: str) -> None:
+    """Ten digits in one continuous run: the cycle in which each result was complete."""
+    events: list[dict] = []
+    images = digits.load_data()[1].pixels[:10]
+    request = StreamRequest([Run(digits.load_network(), images)], limit=50_000, seed=1)
+    launch.run_job("verilator", configs.load(config), request, events.append)
+    (found,) = [event for event in events if event["event"] == "stream"]
+    assert not found["failure"] and not np.any(found["wrong"])
+    ends = {f"result {number}": [int(end[0])] for number, end in enumerate(found["ends"])}
+    cycles.check(f"stream of digits on {config}", ends)
+
+
+@pytest.mark.parametrize("via", WAYS)
+def test_model(via: str, tmp_path: Path) -> None:
+    """A model of four layers: cycles of each, of the whole, and those of the host's copies."""
+    ran = device_run("verilator", CONTAINERS["v3"], [[[X]]], tmp_path, via=via, config="k210")
+    causes = [f"stall_{cause}" for cause in cycles.CAUSES]
+    figures = {
+        f"layer {number}": [event["counters"]["total"], *(event["counters"][c] for c in causes)]
+        for number, event in enumerate(ran.layers)
+    }
+    figures["run"] = [ran.runs[0]["cycles"]]
+    figures["host"] = [ran.runs[0]["host_cycles"]]
+    cycles.check(f"model v3 on k210, {via}", figures)
+
+
+def test_a_difference_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(cycles.RECORD, raising=False)
+    file = tmp_path / "cycles.json"
+    kept = {"one": [10, 1, 2, 3, 0, 0], "two": [20]}
+    cycles.record("a", kept, file)
+    cycles.record("b", {"three": [30]}, file)
+    cycles.check("a", kept, file)
+    cycles.check("b", {"three": [30]}, file)
+    with pytest.raises(AssertionError, match=r"one: \[10, 2, 1, 3, 0, 0\], recorded \[10, 1, 2"):
+        cycles.check("a", {**kept, "one": [10, 2, 1, 3, 0, 0]}, file)
+    with pytest.raises(AssertionError, match="two: not measured"):
+        cycles.check("a", {"one": kept["one"]}, file)
+    with pytest.raises(AssertionError, match=r"four: \[1\], recorded nothing"):
+        cycles.check("a", {**kept, "four": [1]}, file)
+    with pytest.raises(AssertionError, match="make cycles RECORD=1"):
+        cycles.check("of no group", {"one": [1]}, file)
