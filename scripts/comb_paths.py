@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combinational paths from inputs to outputs of a flattened netlist, as Yosys's write_json gives it.
+"""Combinational paths from inputs to outputs of a flattened netlist, as write_json gives it.
 
 A path through a device ties the timing of its neighbours together; an AHB slave or master whose
 outputs follow its inputs within a cycle can even close a loop outside. Flip-flops and the write

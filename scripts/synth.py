@@ -3,8 +3,8 @@
 
 By default ``synth_ecp5`` maps one configuration (nano), hierarchy kept and with a small AI RAM, and
 the cells of every box are printed, those of the modules inside it included. ``--check`` elaborates
-all configurations instead: no latch, no process left over, no net with two drivers, no combinational
-path from an input of the AHB to an output of it; memories stay memories and nothing is mapped.
+all configurations instead: no latch, no process left over, no net with two drivers, no path from an
+input of the AHB to an output of it; memories stay memories and nothing is mapped.
 """
 
 import json

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks into the device: a row of signals for every cycle of a traced window, and the toggles of the
-// multipliers' operands. Only in builds with PROBE; everything is read by name, nothing is driven.
+// Looks into the device: a row of signals for every cycle of a traced window, the toggles of the
+// multipliers' operands, and where the cycles went by the states of the blocks. Only in builds with PROBE; everything is read by name, nothing is driven.
 //
 // A row, from bit 0 on: what tb/device/trace.py lists, in that order.
 `resetall
 `timescale 1ns/1ps
 `default_nettype none
+`include "openkpu_fields.vh"
 
 module tb_probe #(
   // array of the device, width of a weight, rows of the trace
@@ -22,7 +23,9 @@ module tb_probe #(
   output reg  [31:0] count,
   output reg  [63:0] toggles,
   output reg  [63:0] idle_toggles,
-  output reg  [63:0] products
+  output reg  [63:0] products,
+  // cycles since the counters were cleared: busy, issues, waits for weights, input, output, bus, control
+  output wire [7*32-1:0] spent
 );
   localparam W = 244;
   reg [W-1:0] rec [0:DEPTH-1];
@@ -55,6 +58,39 @@ module tb_probe #(
       count <= count + 32'd1;
     end else if (!on) count <= 32'd0;
   end
+
+  // ---- where the cycles went: what the blocks themselves know, in the order of docs/performance.md 4
+  wire nest = tb_top.dut.u_core.u_seq.u_credits.running;
+  wire begins = tb_top.dut.u_core.u_seq.u_credits.fresh;
+  wire asks = begins || tb_top.dut.u_core.u_seq.u_credits.dw;
+  wire leaves = tb_top.dut.u_core.u_seq.u_credits.leaves;
+  wire no_tile = begins && !tb_top.dut.u_core.u_seq.u_credits.tile_ok;
+  wire no_weight = asks && (!tb_top.dut.u_core.u_seq.u_credits.wrow_ok ||
+    (leaves && !tb_top.dut.u_core.u_seq.u_credits.prow_ok));
+  wire no_room = (begins && !tb_top.dut.u_core.u_seq.u_credits.out_ok) ||
+    (leaves && tb_top.dut.u_core.u_seq.u_credits.lanes_busy);
+  wire [3:0] at_work = tb_top.dut.u_control.u_runner.state;
+  wire runs = at_work == 4'd3;
+  wire on_way = at_work == 4'd1 || at_work == 4'd4 || at_work == 4'd5;
+  wire reads = tb_top.dut.u_storage.u_dmac.owed != 16'd0 ||
+    tb_top.dut.u_storage.u_dmac.rd_want != 4'd0 ||
+    (tb_top.dut.u_storage.u_dmac.chosen && !tb_top.dut.u_storage.u_dmac.cmd[`CMD_WRITE]);
+  reg [31:0] busy_count, issue_count, count_weights, count_input, count_output, count_bus, count_control;
+  assign spent = {count_control, count_bus, count_output, count_input, count_weights, issue_count, busy_count};
+  always @(posedge clk)
+    if (tb_top.rst || tb_top.dut.u_host.u_perf.clear) begin
+      {busy_count, issue_count} <= 64'd0;
+      {count_weights, count_input, count_output, count_bus, count_control} <= 160'd0;
+    end else if (tb_top.dut.u_control.busy) begin
+      busy_count <= busy_count + 32'd1;
+      if (tb_top.dut.u_core.u_seq.issue_valid) issue_count <= issue_count + 32'd1;
+      else if (nest && no_tile) count_input <= count_input + 32'd1;
+      else if (nest && no_weight && reads) count_bus <= count_bus + 32'd1;
+      else if (nest && no_weight) count_weights <= count_weights + 32'd1;
+      else if ((nest && no_room) || runs) count_output <= count_output + 32'd1;
+      else if (on_way || reads) count_bus <= count_bus + 32'd1;
+      else count_control <= count_control + 32'd1;
+    end
 
   // ---- operands of every multiplier
   localparam N_X = 9;

@@ -147,21 +147,22 @@ module tb_top #(
   // a look inside
   wire [31:0] trace_count;
   wire [63:0] toggles, idle_toggles, products;
+  wire [7*32-1:0] spent;
 `ifdef NETLIST
   assign trace_count = 32'd0;
-  assign {toggles, idle_toggles, products} = 192'd0;
+  assign {toggles, idle_toggles, products, spent} = {192'd0, 224'd0};
 `else
   generate
     if (PROBE != 0) begin : g_probe
       tb_probe #(.N_Y(N_Y), .N_Z(N_Z), .WEIGHT_BITS(WEIGHT_BITS)) u_probe (
         .clk(clk), .on(trace_on), .count(trace_count), .toggles(toggles),
-        .idle_toggles(idle_toggles), .products(products)
+        .idle_toggles(idle_toggles), .products(products), .spent(spent)
       );
       always @(posedge bd_go)
         if (bd_cmd == 4'd8) $writememh("trace_out.hex", u_probe.rec, bd_lo, bd_hi);
     end else begin : g_no_probe
       assign trace_count = 32'd0;
-      assign {toggles, idle_toggles, products} = 192'd0;
+      assign {toggles, idle_toggles, products, spent} = {192'd0, 224'd0};
     end
   endgenerate
 `endif

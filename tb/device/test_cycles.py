@@ -10,6 +10,7 @@ from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
 from openkpu.tb.device import cycles, launch
 from openkpu.tb.device.requests import Run, StreamRequest
 from openkpu.tb.device.test_models import WAYS, device_run
+from openkpu.tb.simrun import SIMS, run
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -57,3 +58,17 @@ def test_a_difference_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         cycles.check("a", {**kept, "four": [1]}, file)
     with pytest.raises(AssertionError, match="make cycles RECORD=1"):
         cycles.check("of no group", {"one": [1]}, file)
+
+
+@pytest.mark.parametrize("sim", SIMS)
+def test_stalls(sim: str) -> None:
+    """The device's counters of stalls are those of the bench."""
+    run(
+        sim,
+        "tb_top",
+        launch.SOURCES,
+        "tb.device.stall_tests",
+        params=launch.parameters(configs.load("nano"), PROBE=1),
+        public=launch.PUBLIC,
+        random_start=False,
+    )
