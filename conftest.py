@@ -18,6 +18,27 @@ class Recorder:
             results.keep([results.Result(report.nodeid, report.outcome)])
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of this project's tests."""
+    parser.addoption(
+        "--icarus-tenth",
+        type=int,
+        metavar="N",
+        help="of the tests on Icarus only those that number N takes: ten numbers take all",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what --icarus-tenth does not take; the same on every worker."""
+    number = config.getoption("--icarus-tenth")
+    if number is None:
+        return
+    slow = sorted(item.nodeid for item in items if "icarus" in item.name)
+    left_out = set(slow) - set(slow[number % 10 :: 10])
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a bad environment before any test; every worker and command inherits the limit."""
     if not hasattr(config, "workerinput"):  # the reports of all workers arrive in one process

@@ -3,6 +3,9 @@
 
 import pytest
 from openkpu.scripts import regress
+from openkpu.tb.simrun import ROOT
+
+pytest_plugins = ["pytester"]
 
 
 def test_regress_repeats_what_takes_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,3 +19,23 @@ def test_regress_repeats_what_takes_the_seed(monkeypatch: pytest.MonkeyPatch) ->
     ran.clear()
     assert regress.main(["--seeds=2", "--jobs=1", "tb/fifo"]) == 0
     assert ran == [(1, ["tb/fifo"], "1"), (2, ["tb/fifo"], "1")]
+
+
+def test_a_tenth_of_the_slow_ones(pytester: pytest.Pytester) -> None:
+    """Ten numbers take each of its tests once, every number all others."""
+    pytester.makeconftest((ROOT / "conftest.py").read_text())
+    pytester.makepyfile(
+        """
+        import pytest
+        @pytest.mark.parametrize("sim", ["icarus", "verilator"])
+        @pytest.mark.parametrize("bench", range(13))
+        def test_bench(sim, bench): pass
+        """
+    )
+    taken: list[str] = []
+    for number in range(2, 12):
+        found = pytester.runpytest("--collect-only", "-q", f"--icarus-tenth={number}").outlines
+        tests = [line for line in found if "::" in line]
+        assert sum("verilator" in test for test in tests) == 13
+        taken += [test for test in tests if "icarus" in test]
+    assert len(taken) == len(set(taken)) == 13
