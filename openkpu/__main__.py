@@ -28,7 +28,10 @@ COMMANDS = {
     "fpga": ("openkpu.scripts.fpga", "place and route a configuration for an ECP5"),
     "asic": ("openkpu.scripts.asic", "map a configuration to standard cells and time it"),
     "silicon": ("openkpu.scripts.silicon_table", "print the README's tables of area and clock"),
-    "cycles": ("openkpu.scripts.cycles", "cycles of layers, digits and a model against their record"),
+    "cycles": (
+        "openkpu.scripts.cycles",
+        "cycles of layers, digits and a model against their record",
+    ),
     "equivalence": ("openkpu.scripts.equivalence", "prove that synthesis kept the RTL"),
     "gates": ("openkpu.scripts.gates", "simulate the netlist of a configuration"),
     "synth": ("openkpu.scripts.synth", "map a configuration to ECP5, or check all"),
