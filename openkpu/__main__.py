@@ -30,7 +30,7 @@ COMMANDS = {
     "silicon": ("openkpu.scripts.silicon_table", "print the README's tables of area and clock"),
     "cycles": (
         "openkpu.scripts.cycles",
-        "cycles of layers, digits and a model against their record",
+        "cycles of layers and models against their record",
     ),
     "equivalence": ("openkpu.scripts.equivalence", "prove that synthesis kept the RTL"),
     "gates": ("openkpu.scripts.gates", "simulate the netlist of a configuration"),
