@@ -13,6 +13,7 @@ from openkpu.models import airam
 from openkpu.models.kmodel import Outcome, Program, Segment, Step, golden_kpu, loads, walk
 from openkpu.models.kmodel.build import build_v0, build_v1, chain
 from openkpu.models.layout import Layout
+from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
 from openkpu.tb.device.driver import ALL, Driver
 from openkpu.tb.device.registers import (
@@ -74,7 +75,7 @@ async def same(driver: Driver, step: Step, y: np.ndarray) -> None:
     assert np.array_equal(found, y), f"{step.name}: {int((found != y).sum())} bytes differ"
 
 
-@cocotb.test()
+@checked()
 async def layer_by_layer(tb: Any) -> None:
     """Sequence 2: calc_done for every layer, the last one's map through the FIFO."""
     for eight_bit in (True, False):
@@ -116,7 +117,7 @@ async def watch_bus(tb: Any, seen: dict[str, int]) -> None:
             seen["last"] = now
 
 
-@cocotb.test()
+@checked()
 async def span_of_a_run(tb: Any) -> None:
     """From the first byte of the input to the last one of the result, as the pins show it."""
     x, file = tiny(4, 21)
@@ -138,7 +139,7 @@ async def span_of_a_run(tb: Any) -> None:
         assert (driver.host_cycles, driver.began) == (0, None)
 
 
-@cocotb.test()
+@checked()
 async def bursts(tb: Any) -> None:
     """Sequence 1: twelve layers at a time, the next ones on almost_empty, result by FIFO."""
     for count, served in ((1, 0), (12, 0), (13, 1), (26, 2)):
@@ -157,24 +158,23 @@ async def bursts(tb: Any) -> None:
         device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def bursts_without_output(tb: Any) -> None:
     """The same when nobody wants the map: calc_done of the last layer alone ends it."""
     x, file = tiny(15, 3)
-    device, driver, program = await ready(file)
+    _, driver, program = await ready(file)
     ((segment, maps),) = segments(program, x)
     await driver.bring_up(segment)
     assert await driver.run_burst(segment.steps[:-1], LIMIT) is None
     assert driver.seen == [Kpu.ALMOST_EMPTY, Kpu.CALC_DONE]
     await same(driver, segment.steps[-2], maps[-2])
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def three_ways(tb: Any) -> None:
     """One after the other on one device, without a reset: the same bytes."""
     x, file = tiny(14, 4)
-    device, driver, program = await ready(file)
+    _, driver, program = await ready(file)
     ((segment, maps),) = segments(program, x)
     for way in (*Driver.WAYS, "burst"):
         poison = np.full(maps[-1].shape, 0x5A, dtype=np.uint8)
@@ -183,10 +183,9 @@ async def three_ways(tb: Any) -> None:
         found = await driver.run(way, segment, LIMIT)
         assert list(found) == [13] and np.array_equal(found[13], maps[-1]), way
         await same(driver, segment.steps[-1], maps[-1])
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def masks_and_raw(tb: Any) -> None:
     """A masked interrupt shows in raw alone; unmasked it rises, and clear takes it away."""
     x, file = tiny(2, 5)
@@ -217,7 +216,7 @@ async def masks_and_raw(tb: Any) -> None:
     await same(driver, segment.steps[1], maps[1])
 
 
-@cocotb.test()
+@checked()
 async def thresholds(tb: Any) -> None:
     """Both thresholds count layers: full from so many on, empty down to so many."""
     x, file = tiny(15, 6)
@@ -242,7 +241,7 @@ async def thresholds(tb: Any) -> None:
     await same(driver, segment.steps[-1], maps[-1])
 
 
-@cocotb.test()
+@checked()
 async def exact_thresholds(tb: Any) -> None:
     """A device that waits for its reader holds its layers: each threshold to the layer."""
     x, file = tiny(15, 12)
@@ -276,7 +275,7 @@ async def exact_thresholds(tb: Any) -> None:
     assert await held() == 0
 
 
-@cocotb.test()
+@checked()
 async def window(tb: Any) -> None:
     """Maps of every kind of width: what lies between the lines keeps its value."""
     rng = np.random.default_rng(cocotb.RANDOM_SEED)
@@ -294,14 +293,13 @@ async def window(tb: Any) -> None:
         assert not unknown.any() and np.array_equal(after, before), (c, h, w)
         assert np.array_equal(await driver.download(layout), x)
         assert driver.holds(layout)
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def refused_layer(tb: Any) -> None:
     """An illegal layer in a burst: the error with its index, and the next burst is right."""
     x, file = tiny(6, 7)
-    device, driver, program = await ready(file)
+    _, driver, program = await ready(file)
     ((segment, maps),) = segments(program, x)
     await driver.bring_up(segment)
     bad = list(segment.steps)
@@ -315,4 +313,3 @@ async def refused_layer(tb: Any) -> None:
     await same(driver, segment.steps[2], maps[2])
     driver.known[:] = False
     assert np.array_equal((await driver.run("burst", segment, LIMIT))[5], maps[-1])
-    device.check_rules()

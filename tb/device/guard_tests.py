@@ -8,9 +8,9 @@ cfg_wr_lo..cfg_wr_hi (strays), with no help of the device.
 from dataclasses import dataclass
 from itertools import product
 
-import cocotb
 import numpy as np
 from openkpu.tb.device import timeline
+from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device
 from openkpu.tb.device.hostile_stream_tests import (
     BIAS,
@@ -105,7 +105,7 @@ async def moved(job: StreamJob, piece: Piece, border: int) -> dict[str, int]:
     return {piece.register: at}
 
 
-@cocotb.test()
+@checked()
 async def a_block_outside(tb) -> None:
     """Every stream with one block outside, at either end: BAD_ACCESS, and it stays off the bus.
 
@@ -158,7 +158,6 @@ async def a_block_outside(tb) -> None:
         name = f"{piece.register}, {end} {'inside' if inside else 'outside'}"
         found.check(not bad, f"{name}: {outcome.brief}; {', '.join(bad)}")
     found.verdict()
-    device.check_rules()
 
 
 async def apart(job: StreamJob) -> None:
@@ -171,7 +170,7 @@ async def apart(job: StreamJob) -> None:
     job.first_slot, job.stride = HIGH + 64 * KIB, KIB
 
 
-@cocotb.test()
+@checked()
 async def next_inference_outside(tb) -> None:
     """Image or result of a later inference outside: those before are stored; then the error.
 
@@ -212,10 +211,9 @@ async def next_inference_outside(tb) -> None:
         what = f"stream {stream}, inference {number}{', stopped' if stopped else ''}"
         found.check(good and not bad, f"{what}: {text}; {bad}")
     found.verdict()
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def window_while_busy(tb) -> None:
     """A window closed in any cycle of a stream acts on all bursts but those under way.
 
@@ -255,10 +253,9 @@ async def window_while_busy(tb) -> None:
         bad = await job.clean_run()
         found.check(good and not bad, f"{name} in cycle {at}: {text}; {bad}")
     found.verdict()
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def layers_of_the_host(tb) -> None:
     """Windows hold for layers that a host pushes: BAD_ACCESS at once, with the layer's index."""
     device = await begin(tb)
@@ -281,10 +278,9 @@ async def layers_of_the_host(tb) -> None:
         text = f"{outcome.brief}, info {info:#x}, {strays} strays"
         found.check(good and not bad, f"AI_READ_LAST {last:#x}: {text}; {bad}")
     found.verdict()
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def lock(tb) -> None:
     """AI_LOCK: windows keep their values, a write records LOCKED; only the hardware reset opens.
 
@@ -355,10 +351,9 @@ async def lock(tb) -> None:
     bad = await job.clean_run()
     found.check(not bad, bad)
     found.verdict()
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def any_window(tb) -> None:
     """Windows at random: the job is exact or ends with BAD_ACCESS, and nothing strays."""
     device = await begin(tb)
@@ -389,4 +384,3 @@ async def any_window(tb) -> None:
     bad = await job.clean_run()
     found.check(not bad, bad)
     found.verdict()
-    device.check_rules()

@@ -5,6 +5,7 @@ import cocotb
 import numpy as np
 from cocotb.triggers import FallingEdge
 from openkpu.tb.device import tiny_jobs
+from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device
 from openkpu.tb.device.hostile_tests import rng
 from openkpu.tb.device.registers import AI, INTERRUPT_CLEAR, INTERRUPT_RAW, Ctrl, Int, Kpu
@@ -27,7 +28,7 @@ def single(job: tiny_jobs.StreamJob, number: int) -> dict[int, int]:
     return {AI["AI_PIX_ADR"]: job.image(number), AI["AI_RES_ADR"]: job.slot(number)}
 
 
-@cocotb.test()
+@checked()
 async def poll_without_delay(tb) -> None:
     """start; while (busy); the result is there, and nothing was lost."""
     device, job = await begin(tb, 1)
@@ -42,10 +43,9 @@ async def poll_without_delay(tb) -> None:
         assert await device.read(AI["AI_CNN_DONE"]) == 1
         assert (await job.slots())[number] == number
     assert not await device.error()
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def poll_the_done_bit(tb) -> None:
     """start; while (!done): the next start in the cycle after is accepted."""
     device, job = await begin(tb, 1)
@@ -58,7 +58,7 @@ async def poll_the_done_bit(tb) -> None:
     assert (await job.slots())[:count] == list(range(count))
 
 
-@cocotb.test()
+@checked()
 async def interrupt_served_late(tb) -> None:
     """A handler that comes after one inference or several: the count tells, all is exact."""
     device, job = await begin(tb, 6)
@@ -77,7 +77,7 @@ async def interrupt_served_late(tb) -> None:
         assert not int(tb.irq.value)
 
 
-@cocotb.test()
+@checked()
 async def tasks_in_a_row(tb) -> None:
     """Task after task on the interrupt alone: no status is read, not a cycle is left between."""
     device, job = await begin(tb, 1)
@@ -101,7 +101,7 @@ async def tasks_in_a_row(tb) -> None:
     assert (await job.slots())[:count] == list(range(count))
 
 
-@cocotb.test()
+@checked()
 async def next_task_prepared_early(tb) -> None:
     """The registers of the next task are written while the present one runs, at any moment."""
     device, job = await begin(tb, 1)
@@ -120,7 +120,7 @@ async def next_task_prepared_early(tb) -> None:
     assert (await job.slots())[:count] == list(range(count))
 
 
-@cocotb.test()
+@checked()
 async def layers_between_tasks(tb) -> None:
     """A layer of the host, a task, a layer, with the interrupt as the only sign."""
     device, job = await begin(tb, 1)
@@ -146,4 +146,3 @@ async def layers_between_tasks(tb) -> None:
         await device.write(AI["AI_INT_STATUS"], int(Int.DONE))
         assert (await job.slots())[number] == number
     assert not await device.error()
-    device.check_rules()

@@ -3,10 +3,10 @@
 
 from itertools import product
 
-import cocotb
 import numpy as np
 from cocotb.triggers import FallingEdge
 from openkpu.tb.device import timeline
+from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device
 from openkpu.tb.device.hostile_tests import NEAR, SLOW, begin, rng, share, stream_job
 from openkpu.tb.device.registers import AI, EIGHT_BIT_MODE, Ctrl, Err
@@ -55,7 +55,7 @@ async def next_job_at_any_time(device: Device, job: StreamJob, names: list[str])
     device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def next_job_during_a_list(tb) -> None:
     """While a list runs, every register of the next job may be written."""
     device = await begin(tb)
@@ -64,7 +64,7 @@ async def next_job_during_a_list(tb) -> None:
     await next_job_at_any_time(device, job, [*names, "eight_bit_mode"])
 
 
-@cocotb.test()
+@checked()
 async def next_job_during_a_stream(tb) -> None:
     """The same during a stream; AI_RES_ADR is left out, it steers the next result."""
     device = await begin(tb)
@@ -73,7 +73,7 @@ async def next_job_during_a_stream(tb) -> None:
     await next_job_at_any_time(device, job, [*names, "eight_bit_mode"])
 
 
-@cocotb.test()
+@checked()
 async def unaligned_while_busy(tb) -> None:
     """AI_RES_ADR, AI_RES_STRIDE unaligned while busy: BAD_CONFIG, not stored, results in place."""
     device = await begin(tb)
@@ -94,7 +94,7 @@ async def unaligned_while_busy(tb) -> None:
     found.verdict()
 
 
-@cocotb.test()
+@checked()
 async def list_changed_in_a_stream(tb) -> None:
     """Words of a layer that change in storage during a stream: LIST_CHANGED with the layer.
 
@@ -136,7 +136,7 @@ async def list_changed_in_a_stream(tb) -> None:
     found.verdict()
 
 
-@cocotb.test()
+@checked()
 async def next_image_counts_once(tb) -> None:
     """AI_NPIX_ADR written in every cycle of a stream: that image comes once, all others follow."""
     device = await begin(tb)
@@ -162,7 +162,6 @@ async def next_image_counts_once(tb) -> None:
         found.check(good, f"cycle {at}: {outcome.brief}, expected {allowed[1]}")
     assert not await job.clean_run()
     found.verdict()
-    device.check_rules()
 
 
 async def hurt(job: StreamJob, low: int, script: Script, after: int = 0) -> Outcome:
@@ -181,7 +180,7 @@ async def hurt(job: StreamJob, low: int, script: Script, after: int = 0) -> Outc
     return outcome
 
 
-@cocotb.test()
+@checked()
 async def error_on_the_next_image(tb) -> None:
     """An ERROR on the pixels fetched ahead: the inference at work is stored; then the error.
 
@@ -206,10 +205,9 @@ async def error_on_the_next_image(tb) -> None:
         found.check(whole(outcome, prefix(job, 1)), f"stopped in cycle {at}: {outcome.brief}")
     assert not await job.clean_run()
     found.verdict()
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def errors_name_their_transfer(tb) -> None:
     """AI_ERR_INFO of a bus error: layer, stream and inference of the transfer, whatever runs."""
     device = await begin(tb)
@@ -245,7 +243,7 @@ async def errors_name_their_transfer(tb) -> None:
     found.verdict()
 
 
-@cocotb.test()
+@checked()
 async def beyond_the_last_address(tb) -> None:
     """A transfer that would go on at address 0: BAD_ACCESS before it does, address 0 told.
 
@@ -284,7 +282,7 @@ async def beyond_the_last_address(tb) -> None:
     found.verdict()
 
 
-@cocotb.test()
+@checked()
 async def longer_in_the_last_inference(tb) -> None:
     """AI_CNN_MODE and AI_INF_LEFT written during the last inference: no image twice, none left out.
 
@@ -318,4 +316,3 @@ async def longer_in_the_last_inference(tb) -> None:
         found.check(extended == in_order, "a later extension is taken where an earlier is not")
     assert not await job.clean_run()
     found.verdict()
-    device.check_rules()

@@ -7,6 +7,7 @@ from itertools import product
 import cocotb
 import numpy as np
 from openkpu.tb.device import timeline
+from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device
 from openkpu.tb.device.registers import (
     AI,
@@ -72,7 +73,7 @@ async def layer_job(device: Device, count: int) -> LayerJob:
     return job
 
 
-@cocotb.test()
+@checked()
 async def flush_while_layers_run(tb) -> None:
     """fifo_ctrl empties the layer FIFO in every cycle of three layers: what was collected runs.
 
@@ -113,10 +114,9 @@ async def flush_while_layers_run(tb) -> None:
         bad = await job.clean_run()
         found.check(good and not bad, f"one layer, cycle {at}: {outcome.brief}; {bad}")
     found.verdict()
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def busy_at_once(tb) -> None:
     """AI_STATUS.busy is 1 in the cycle after a start, a soft reset, the first word of a layer."""
     device = await begin(tb)
@@ -140,7 +140,7 @@ async def busy_at_once(tb) -> None:
     found.verdict()
 
 
-@cocotb.test()
+@checked()
 async def start_after_reset(tb) -> None:
     """A start in any cycle after a soft reset, or in the same write, happens after the reset."""
     device = await begin(tb)
@@ -172,7 +172,6 @@ async def start_after_reset(tb) -> None:
         good = good and not outcome.regs["AI_INT_STATUS"]
         found.check(good, f"reset, start, reset {k} later: {outcome.brief}")
     found.verdict()
-    device.check_rules()
 
 
 async def quiet_after(device: Device, origin: int, reset: int) -> list[str]:
@@ -190,7 +189,7 @@ async def quiet_after(device: Device, origin: int, reset: int) -> list[str]:
     return shown[:2]
 
 
-@cocotb.test()
+@checked()
 async def nothing_survives_a_reset(tb) -> None:
     """A soft reset in the cycles around done, calc_done, an error: nothing of them shows after."""
     device = await begin(tb)
@@ -230,10 +229,9 @@ async def nothing_survives_a_reset(tb) -> None:
     assert len(errors) == 1
     await around("error", errors, pushes)
     found.verdict()
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def start_behind_words(tb) -> None:
     """A start in the cycles after words of a layer: START_BUSY, the layer runs, no list does."""
     device = await begin(tb)
@@ -261,10 +259,9 @@ async def start_behind_words(tb) -> None:
         good = outcome.slots == [0, UNTOUCHED] and outcome.error == Err.START_BUSY
         found.check(good, f"reset, a layer, start {k} later: {outcome.brief}")
     found.verdict()
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def error_stays_for_its_own_act(tb) -> None:
     """interrupt_clear serves the layer FIFO only: no layer behind a refused one runs after it.
 
@@ -323,7 +320,7 @@ async def clear_against_set(
         await tidy(device, not await at_rest(device))
 
 
-@cocotb.test()
+@checked()
 async def set_wins_over_clear(tb) -> None:
     """An interrupt that is raised in the cycle in which the host clears it stands."""
     device = await begin(tb)

@@ -18,6 +18,7 @@ from openkpu.models.layout import ROW_BYTES
 from openkpu.models.network import Network
 from openkpu.models.roofline import map_bytes
 from openkpu.tb.ahb.host_agent import Transfer
+from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device
 from openkpu.tb.device.registers import AI, EIGHT_BIT_MODE, INTERRUPT_MASK, INTERRUPT_RAW, Err, Kpu
 
@@ -140,7 +141,7 @@ def place_of(layout: Any) -> tuple[int, int, int, int]:
     return layout.base, layout.channels, layout.height, layout.width
 
 
-@cocotb.test()
+@checked()
 async def layer_by_layer(tb: Any) -> None:
     """upload, run_layer and download; the last map through run_layer_out."""
     device, code, network, x = await ready(3)
@@ -158,10 +159,9 @@ async def layer_by_layer(tb: Any) -> None:
     y = np.zeros(golden.y.shape, dtype=np.uint8)
     assert await code("run_layer_out", buffer(rows[-1]), 1, buffer(y), y.size) == Err.NONE
     assert np.array_equal(y, golden.y)
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def bursts(tb: Any) -> None:
     """run_burst: 14 layers take two bursts and two interrupts; a refused layer in between."""
     device, code, network, x = await ready(14)
@@ -182,10 +182,9 @@ async def bursts(tb: Any) -> None:
     assert await code("run_burst", buffer(rows), len(rows), 1) == Err.NONE
     y, unknown = await device.read_map(network.layers[-1].out_layout)
     assert not unknown.any() and np.array_equal(y, golden.y)
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def task_list_and_stream(tb: Any) -> None:
     """run_inference and run_stream give the golden results; a bus error is reported and over."""
     device, code, network, x = await ready(4, fc_last=True)
@@ -233,4 +232,3 @@ async def task_list_and_stream(tb: Any) -> None:
     assert await device.read(AI["AI_CNN_MODE"]) == 1
     assert await device.read(EIGHT_BIT_MODE) == 1 and await device.read(INTERRUPT_MASK) == 7
     assert result % ROW_BYTES % RESULT_ALIGN == 0
-    device.check_rules()

@@ -7,11 +7,12 @@ import cocotb
 import numpy as np
 from openkpu.models.layout import ROW_BYTES
 from openkpu.tb.device.backdoor import Backdoor, OutOfBounds
+from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device
 from openkpu.tb.device.shadow import Shadow
 
 
-@cocotb.test()
+@checked()
 async def stray_bytes(tb: Any) -> None:
     """One byte at either end and at a random place of both memories, behind the copies' back."""
     rng = np.random.default_rng(cocotb.RANDOM_SEED)
@@ -40,7 +41,7 @@ async def stray_bytes(tb: Any) -> None:
     assert await shadow.differences() == []
 
 
-@cocotb.test()
+@checked()
 async def what_does_not_fit(tb: Any) -> None:
     """A load or a dump past the end is refused in one line, and nothing is written."""
     back = Backdoor(tb)

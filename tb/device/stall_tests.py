@@ -9,6 +9,7 @@ import cocotb
 import numpy as np
 from cocotb.handle import SimHandleBase
 from openkpu.models import digits, vectors
+from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device, Tables
 from openkpu.tb.device.inference_stream import run_stream
 from openkpu.tb.device.run_stream import DISTURBED
@@ -32,7 +33,7 @@ async def same(tb: SimHandleBase, device: Device, seen: set[str], what: str) -> 
     seen |= {name for name in COUNTED if want[name]}
 
 
-@cocotb.test()
+@checked()
 async def where_cycles_went(tb: SimHandleBase) -> None:
     """Layers that the host pushes and streams, with and without disturbance."""
     device = Device(tb, cocotb.RANDOM_SEED)
@@ -58,4 +59,3 @@ async def where_cycles_went(tb: SimHandleBase) -> None:
             assert not run.wrong.any()
             await same(tb, device, seen, f"stream, disturbed: {disturbed}")
     assert SLOW or seen == set(COUNTED), f"never counted: {set(COUNTED) - seen}"
-    device.check_rules()

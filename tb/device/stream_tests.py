@@ -8,6 +8,7 @@ import numpy as np
 from openkpu.models import digits
 from openkpu.models.generate import Limits, random_network
 from openkpu.models.network import Network, Storage
+from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device, DeviceError
 from openkpu.tb.device.inference_stream import (
     INFERENCES,
@@ -83,7 +84,7 @@ async def results(device: Device, network: Network, images: np.ndarray, storage:
     assert not run.wrong.any(), f"bytes that differ, by inference: {run.wrong}"
 
 
-@cocotb.test()
+@checked()
 async def networks_in_turn(tb) -> None:
     """The same network twice, two in turn, a single image, then one by one."""
     device = await begin(tb)
@@ -92,10 +93,9 @@ async def networks_in_turn(tb) -> None:
         await stream(device, network, count, base=16 * int(rng().integers(0, 100)))
     run = await run_one_by_one(device, second, pictures(second, 2), limit=LIMIT)
     assert not run.wrong.any()
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def disturbed(tb) -> None:
     """Random wait states, lost grants, RETRY and SPLIT: every result exact, nothing lost."""
     device = await begin(tb)
@@ -105,10 +105,9 @@ async def disturbed(tb) -> None:
     for network in networks(2 if SLOW else 6):
         await stream(device, network, 3 if SLOW else 5)
     assert int(tb.refusals.value) > 10 and int(tb.losses.value) > 0
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def wide_images(tb) -> None:
     """Images far larger than the pixel FIFO, with and without a place of their own."""
     device = await begin(tb)
@@ -124,10 +123,9 @@ async def wide_images(tb) -> None:
         crowded = Network(packed, network.weights, network.biases, network.eight_bit)
         crowded.validate()
         await stream(device, crowded, 3)
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def addresses_on_the_fly(tb) -> None:
     """A host that gives the address of every image itself, out of order."""
     device = await begin(tb)
@@ -157,7 +155,7 @@ async def addresses_on_the_fly(tb) -> None:
     await results(device, network, images[order], storage)
 
 
-@cocotb.test()
+@checked()
 async def ended_early(tb) -> None:
     """AI_CTRL stop, AI_INF_LEFT 0 and AI_CNN_MODE 1 end the stream after the inference at work."""
     device = await begin(tb)
@@ -181,10 +179,9 @@ async def ended_early(tb) -> None:
             assert (data == stored).all(), f"result {number} of {count}"
         assert not await device.error()
         await stream(device, network, 2)
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def error_in_a_stream(tb) -> None:
     """An ERROR on the bus while an image is read: told at once; the next stream is exact."""
     device = await begin(tb)
@@ -212,7 +209,7 @@ async def error_in_a_stream(tb) -> None:
         await stream(device, other, 3)
 
 
-@cocotb.test()
+@checked()
 async def reset_in_a_stream(tb) -> None:
     """A soft reset at any moment; the next stream is exact."""
     device = await begin(tb)
@@ -226,10 +223,9 @@ async def reset_in_a_stream(tb) -> None:
             await device.soft_reset()
             await device.clear()
         await stream(device, network, 3)
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def weights_that_do_not_fit(tb) -> None:
     """With a small weight buffer the weights are read again; the counter tells how often not."""
     device = await begin(tb)
@@ -241,4 +237,3 @@ async def weights_that_do_not_fit(tb) -> None:
         assert kept in (0, 2), kept
         seen.add(kept)
     assert os.environ.get("OKPU_WBUF") != "64" or 0 in seen, "all weights fit the buffer"
-    device.check_rules()

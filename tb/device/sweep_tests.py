@@ -9,9 +9,9 @@ what write_rules says (sweep_model), and every few trials an undisturbed job mus
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import cocotb
 from openkpu.models.regmap import OFFSETS
 from openkpu.tb.device import timeline
+from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device
 from openkpu.tb.device.hostile_tests import (
     CTRL,
@@ -182,21 +182,21 @@ async def sweep_list(device: Device, job: StreamJob, what: str, more: int) -> No
     device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def sweep_stream(tb) -> None:
     """Four inferences: from before the start, through changes, to behind the end."""
     device = await begin(tb)
     await sweep_list(device, await stream_job(device, 4, images=12), "stream", 1)
 
 
-@cocotb.test()
+@checked()
 async def sweep_single(tb) -> None:
     """One inference."""
     device = await begin(tb)
     await sweep_list(device, await stream_job(device, 1), "single list", 2)
 
 
-@cocotb.test()
+@checked()
 async def sweep_reset(tb) -> None:
     """Every write in the cycles after a soft reset of a running stream, a start behind it too."""
     device = await begin(tb)
@@ -279,7 +279,7 @@ def host_text(job: LayerJob, outcome, trial: Trial, over: list[int], rest: int) 
     return "" if outcome.error in wanted else f"error {outcome.error}"
 
 
-@cocotb.test()
+@checked()
 async def sweep_host_layers(tb) -> None:
     """Every write around every event of three layers that the host pushed."""
     device = await begin(tb)
@@ -317,7 +317,7 @@ async def sweep_host_layers(tb) -> None:
     found.verdict()
 
 
-@cocotb.test()
+@checked()
 async def sweep_error_hold(tb) -> None:
     """Every write around a refused layer: the ones behind it run whole or not at all.
 
@@ -365,7 +365,7 @@ async def sweep_error_hold(tb) -> None:
     found.verdict()
 
 
-@cocotb.test()
+@checked()
 async def sweep_pushes(tb) -> None:
     """A layer pushed around every event of a stream waits and runs; the stream is exact."""
     device = await begin(tb)

@@ -7,11 +7,11 @@ SPLIT that is never called back. beat_cycle of the bench is the cycle of the las
 
 from itertools import product
 
-import cocotb
 import numpy as np
 from cocotb.triggers import FallingEdge
 from openkpu.models.generate import Limits, random_layer, random_network
 from openkpu.tb.device import timeline
+from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device, Tables
 from openkpu.tb.device.hostile_stream_tests import BIAS, LIST, PIXEL, RESULT, START, WEIGHT
 from openkpu.tb.device.hostile_tests import (
@@ -220,7 +220,7 @@ async def dead_bus(tb, kind_of_job: str) -> None:
     device.check_rules(DEAD_RULES)
 
 
-@cocotb.test()
+@checked()
 async def host_may_take_its_time(tb) -> None:
     """An idle device, half a layer, a layer between layers: nobody waits but for the host."""
     device = await begin(tb)
@@ -242,10 +242,9 @@ async def host_may_take_its_time(tb) -> None:
         found.check(good, f"a wait after {words} words: code {code}, slots {slots}")
         await tidy(device, hung)
     found.verdict()
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def results_may_wait(tb) -> None:
     """send_data_out: the device waits for a host that does not read, with layers behind it too."""
     device = await begin(tb)
@@ -275,10 +274,9 @@ async def results_may_wait(tb) -> None:
                 got += (low.data | high.data << 32).to_bytes(8, "little")
         assert (np.frombuffer(got, np.uint8)[: want.size] == want).all()
         assert await at_rest(device, 40_000) and not await device.read(CODE)
-    device.check_rules()
 
 
-@cocotb.test()
+@checked()
 async def long_layers_move(tb) -> None:
     """A list of layers that take many times the limit, and the least limit: exact, no error."""
     device = await begin(tb)
@@ -303,10 +301,9 @@ async def long_layers_move(tb) -> None:
         want = network.run(x).y.view(np.uint8).reshape(-1)
         y, unknown = await device.back.read_storage(storage.results[0], want.size)
         assert not unknown.any() and (y == want).all()
-    device.check_rules()
 
 
-@cocotb.test()
+@checked(SLOW_RULES)
 async def slow_bus_is_no_dead_bus(tb) -> None:
     """Waits a little shorter than the limit, again and again, in all three ways: no error."""
     device = await begin(tb)
@@ -339,28 +336,27 @@ async def slow_bus_is_no_dead_bus(tb) -> None:
         found.check(good, f"{name}, {kind_name}, {waits} waits: code {code}, slots {slots}")
         await tidy(device, hung)
     found.verdict()
-    device.check_rules(SLOW_RULES)
 
 
-@cocotb.test()
+@checked(DEAD_RULES)
 async def dead_bus_in_a_list(tb) -> None:
     """A single inference."""
     await dead_bus(tb, "list")
 
 
-@cocotb.test()
+@checked(DEAD_RULES)
 async def dead_bus_in_a_stream(tb) -> None:
     """Four inferences: those before the bus died are stored and exact."""
     await dead_bus(tb, "stream")
 
 
-@cocotb.test()
+@checked(DEAD_RULES)
 async def dead_bus_in_host_layers(tb) -> None:
     """Layers that the host pushed."""
     await dead_bus(tb, "layers")
 
 
-@cocotb.test()
+@checked(DEAD_RULES)
 async def reset_of_a_hung_device(tb) -> None:
     """A soft reset while the bus is dead, before the watchdog fires: over within the limit.
 
@@ -396,10 +392,9 @@ async def reset_of_a_hung_device(tb) -> None:
         text = " ".join(t for t in (text, waits, clean) if t)
         found.check(not text, f"{name}, {kind}, {limit}: {text}")
     found.verdict()
-    device.check_rules(DEAD_RULES)
 
 
-@cocotb.test()
+@checked(DEAD_RULES)
 async def limit_register(tb) -> None:
     """2^20 after a reset; reads back what was written, and 1 to 255 count as 256."""
     device = await begin(tb)
@@ -430,4 +425,3 @@ async def limit_register(tb) -> None:
     bad = await job.clean_run()
     found.check(not bad, bad)
     found.verdict()
-    device.check_rules(DEAD_RULES)

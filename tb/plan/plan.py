@@ -22,7 +22,7 @@ from openkpu.tb.simrun import ROOT
 PLAN = ROOT / "tb" / "plan" / "testplan.toml"
 KEYS = {"title", "source", "stage", "covers", "tests", "points"}
 CHECKERS = ("slave", "master", "arbiter")
-DECORATORS = ("cocotb.test", "pyuvm.test", "claim")
+DECORATORS = ("cocotb.test", "checked", "pyuvm.test", "claim")
 
 
 class PlanError(ValueError):
