@@ -68,7 +68,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage bench-continuous cycles lint synth synth-check fpga asic equivalence gates configs clean
+.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage bench-continuous cycles nightly lint synth synth-check fpga asic equivalence gates configs clean
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -140,6 +140,10 @@ coverage: ## device tests with coverage -> reports/coverage (SHARE=1 CI's part, 
 cycles: ## cycles of layers, digits and a model against their record (RECORD=1 takes them over)
 	@scripts/setup.sh verilator
 	@$(OPENKPU) cycles --jobs="$(JOBS)" $(call flag,record,RECORD)
+
+nightly: ## all long runs one after the other -> docs/verification.md (STEPS="name ...")
+	@scripts/setup.sh icarus verilator asic
+	@$(OPENKPU) nightly --steps="$(STEPS)"
 
 lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator

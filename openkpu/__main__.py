@@ -24,6 +24,7 @@ COMMANDS = {
     "coverage": ("openkpu.scripts.coverage", "device tests with coverage"),
     "bench-continuous": ("openkpu.scripts.bench_continuous", "what continuous inference saves"),
     "testplan": ("openkpu.scripts.testplan", "the test plan with the last results"),
+    "nightly": ("openkpu.scripts.nightly", "all long runs, and the page of their results"),
     "lint": ("openkpu.scripts.lint", "linters of Verilog and Python"),
     "fpga": ("openkpu.scripts.fpga", "place and route a configuration for an ECP5"),
     "asic": ("openkpu.scripts.asic", "map a configuration to standard cells and time it"),

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nightly's page: what it keeps of a command, and that the committed one is current."""
+
+from pathlib import Path
+
+import pytest
+from openkpu.scripts import command, nightly
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    steps = (
+        nightly.Step("good", "printf 'noise\\n3 passed in 2 s\\n'", "passes", r"\d+ passed.*"),
+        nightly.Step("bad", "sh -c 'echo 1 failed; exit 3'", "fails", r"\d+ (passed|failed).*"),
+        nightly.Step("mute", "true", "says nothing", r"x"),
+    )
+    monkeypatch.setattr(nightly, "STEPS", steps)
+    monkeypatch.setattr(nightly, "ROOT", tmp_path)
+    monkeypatch.setattr(nightly, "DATA", tmp_path / "nightly.json")
+    monkeypatch.setattr(nightly, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(nightly.load, "__defaults__", (tmp_path / "nightly.json",))
+    monkeypatch.setattr(nightly.store, "__defaults__", (tmp_path / "nightly.json",))
+    monkeypatch.setattr(nightly, "commit", lambda: "c0ffee")
+    return tmp_path
+
+
+def test_outcomes_are_kept(place: Path, capsys: pytest.CaptureFixture) -> None:
+    assert nightly.main(["--steps=good mute"]) == 0
+    page = (place / "page.md").read_text()
+    assert "| good | passes | `printf" in page and "| 3 passed in 2 s | 0.0 | 20" in page
+    assert "| bad | fails |" in page and "| not run |" in page and "| nothing |" in page
+    assert nightly.main(["--steps=bad"]) == 1
+    page = (place / "page.md").read_text()
+    assert "**FAILED**: 1 failed" in page and "3 passed in 2 s" in page
+    assert "failed: bad" in capsys.readouterr().out
+
+
+def test_page_is_compared(place: Path, capsys: pytest.CaptureFixture) -> None:
+    assert nightly.main(["--check"]) == 1
+    assert nightly.main(["--page"]) == 0
+    assert nightly.main(["--check"]) == 0
+    (place / "page.md").write_text((place / "page.md").read_text().replace("not run", "3 passed"))
+    assert nightly.main(["--check"]) == 1
+    assert "page.md is not what nightly.json makes of it" in capsys.readouterr().out
+
+
+def test_unknown_step() -> None:
+    with pytest.raises(command.UsageError, match="STEPS: no step 'sleep', expected some of tests"):
+        nightly.main(["--steps=sleep"])
+
+
+def test_the_committed_page() -> None:
+    assert nightly.main(["--check"]) == 0
