@@ -41,7 +41,7 @@ def test_page_is_compared(place: Path, capsys: pytest.CaptureFixture) -> None:
     assert nightly.main(["--check"]) == 0
     (place / "page.md").write_text((place / "page.md").read_text().replace("not run", "3 passed"))
     assert nightly.main(["--check"]) == 1
-    assert "page.md is not what nightly.json makes of it" in capsys.readouterr().out
+    assert "is not what nightly.json makes of it" in capsys.readouterr().out
 
 
 def test_unknown_step() -> None:
