@@ -38,7 +38,10 @@ COLUMNS = {
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """Where a configuration goes: its memories, part, package, clock in MHz to aim at."""
+    """Where a configuration goes: its memories, part, package, clock in MHz to aim at.
+
+    Without a part it is only mapped: no ECP5 is so large.
+    """
 
     ai_ram_rows: int
     wbuf_rows: int
@@ -52,8 +55,9 @@ TARGETS = {
     "nano": Target(2048, 512, "45k", "CABGA554", 80),
     "compact": Target(4096, 1024, "85k", "CABGA756", 75),
     "small": Target(4096, 1024, "85k", "CABGA756", 75),
+    "k210": Target(32768, 1024, "", "", 0),
 }
-PARTS = {"25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}
+PARTS = {"": "none, mapped only", "25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}
 
 
 # what place and route says now and then; the router tells every thousand arcs how many are left
@@ -272,12 +276,13 @@ def main(argv: list[str] | None = None) -> int:
         print(f"fpga: {config.name} has no part, expected {' or '.join(TARGETS)}", file=sys.stderr)
         return 2
     began, target = time.monotonic(), TARGETS[config.name]
+    place = bool(target.part) and not args.map_only
     print(f"{config.name} on {PARTS[target.part]} ...", flush=True)
     out = ROOT / "reports" / "fpga"
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fpga_", dir=builds()) as tmp:
         try:
-            found = measure(config, target, args.seed, Path(tmp), not args.map_only)
+            found = measure(config, target, args.seed, Path(tmp), place)
         except FpgaError as error:
             print(f"FAIL {error}")
             return 1

@@ -108,8 +108,9 @@ def main(argv: list[str] | None = None) -> int:
     if args.netlist and not args.netlist.is_file():
         print(f"gates: {args.netlist}: no such file, expected a netlist", file=sys.stderr)
         return 2
-    if config.name not in fpga.TARGETS:
-        known = " or ".join(fpga.TARGETS)
+    parts = [name for name, target in fpga.TARGETS.items() if target.part]
+    if config.name not in parts:
+        known = " or ".join(parts)
         print(f"gates: {config.name} has no part, expected {known}", file=sys.stderr)
         return 2
     target = fpga.TARGETS[config.name]

@@ -33,12 +33,13 @@ def fpga_table() -> list[str]:
     ]
     for name in sorted(known, key=lambda name: configs.load(name).macs):
         found, macs = known[name], configs.load(name).macs
-        lut, clock = found["LUT"], "not yet | |"
+        lut, part = found["LUT"], fpga.TARGETS[name].part
+        clock = f"{'not yet' if part else ''} | |"
         if "mhz" in found:
             gops = 2 * macs * found["mhz"] / 1000
             clock = f"{found['mhz']} | {gops:.1f} | {1000 * gops / lut:.2f}"
         lines.append(
-            f"| `{name}` | {macs} | {fpga.PARTS[fpga.TARGETS[name].part]} | {lut:,} | "
+            f"| `{name}` | {macs} | {fpga.PARTS[part]} | {lut:,} | "
             f"{found['DSP']} | {found['block RAM']} | {clock} | {200 * macs / lut:.2f} |"
         )
     for name, macs, part, lut, dsp, ram, source in PUBLISHED:
