@@ -2,7 +2,7 @@
 """What tb/simrun.py does differently when coverage is collected.
 
 With OPENKPU_COVERAGE=folder every run of tb_top on Verilator uses an instrumented build and leaves
-two files in the folder: <run>.dat.gz (lines, branches, toggles) and <run>.xml (functional bins).
+two files in the folder: <run>.dat.gz (code and state machines) and <run>.xml (functional bins).
 """
 
 import gzip
@@ -19,7 +19,8 @@ FOLDER = "OPENKPU_COVERAGE"  # environment: where the files of the runs go
 BINS = "OPENKPU_COVERAGE_BINS"  # environment of a simulation: its file of functional bins
 TOPS = ("tb_top",)
 # No signal is too wide to be counted: what is left out stands in waivers.toml.
-ARGS = ["--coverage-line", "--coverage-toggle", "--coverage-max-width", str(1 << 24)]
+ARGS = [f"--coverage-{kind}" for kind in ("line", "expr", "toggle", "user")]
+ARGS += ["--coverage-max-width", str(1 << 24)]
 DAT, XML = ".dat.gz", ".xml"
 
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-KINDS = ("line", "branch", "toggle")
+from openkpu.tb.coverage import fsm
+
+KINDS = ("line", "branch", "expr", "toggle", "fsm")
 SIGNAL = re.compile(r"(?P<name>.*?)(?P<bit>(?:\[\d+\])*):(?P<edge>0->1|1->0)$")
 
 
@@ -60,19 +62,28 @@ class SourceFile:
 
     lines: dict[int, int] = field(default_factory=dict)  # line -> times executed
     arms: dict[int, list[Arm]] = field(default_factory=lambda: defaultdict(list))  # by line
+    # terms that decide an expression, states and transitions of a machine, by line too
+    terms: dict[int, list[Arm]] = field(default_factory=lambda: defaultdict(list))
+    steps: dict[int, list[Arm]] = field(default_factory=lambda: defaultdict(list))
     # (line of the declaration, signal) -> bit and edge, e.g. "[3]:0->1" -> times
     signals: dict[tuple[int, str], dict[str, int]] = field(
         default_factory=lambda: defaultdict(dict)
     )
 
     def figure(self, kind: str) -> Figure:
-        """Of one kind: "line", "branch" or "toggle"."""
+        """Of one of KINDS."""
         counts = {
             "line": lambda: list(self.lines.values()),
-            "branch": lambda: [arm.count for arms in self.arms.values() for arm in arms],
+            "branch": lambda: _counts(self.arms),
+            "expr": lambda: _counts(self.terms),
+            "fsm": lambda: _counts(self.steps),
             "toggle": lambda: [n for bits in self.signals.values() for n in bits.values()],
         }[kind]()
         return Figure(sum(count > 0 for count in counts), len(counts))
+
+
+def _counts(arms: dict[int, list[Arm]]) -> list[int]:
+    return [arm.count for some in arms.values() for arm in some]
 
 
 Sources = dict[str, SourceFile]  # by path relative to the root
@@ -104,6 +115,10 @@ def merge(paths: Sequence[Path], root: Path) -> Sources:
         fields = dict(item.split("\x02", 1) for item in key.split("\x01") if "\x02" in item)
         kind = fields.get("page", "").partition("/")[0].removeprefix("v_")
         name, source = fields.get("o", ""), Path(fields["f"])
+        if kind == "user":  # of tb_fsm.v, but about a machine of the RTL
+            file, line, name = fsm.place(name)
+            merged[("fsm", file, str(line), "0", "", name)] += count
+            continue
         if kind not in KINDS or not source.is_relative_to(root):
             raise CoverageError(f"a point that is not expected: {fields}")
         place = (str(source.relative_to(root)), fields["l"], fields["n"], fields.get("S", ""))
@@ -118,8 +133,11 @@ def merge(paths: Sequence[Path], root: Path) -> Sources:
             bits = source.signals[int(line), match["name"]]
             bits[f"{match['bit']}:{match['edge']}"] = count
             continue
-        if kind == "branch":
-            source.arms[int(line)].append(Arm(int(column), name, count))
+        if kind != "line":
+            kept = {"branch": source.arms, "expr": source.terms, "fsm": source.steps}[kind]
+            kept[int(line)].append(Arm(int(column), name, count))
+            if kind != "branch":
+                continue
         for number in _numbers(covered):
             source.lines[number] = max(source.lines.get(number, 0), count)
     return dict(found)

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from openkpu.tb.coverage.model import crosses
-from openkpu.tb.coverage.points import KINDS, SourceFile, add, by_folder
+from openkpu.tb.coverage.points import KINDS, Arm, SourceFile, add, by_folder
 from openkpu.tb.coverage.summary import Result, Table, figures_table, folder_table, functional
 
 STYLE = """
@@ -101,7 +101,7 @@ def file_page(name: str, source: SourceFile, text: str) -> str:
         )
     body = ['<p><a href="index.html">index</a></p>']
     body += [f"<p>{kind}: {source.figure(kind)}</p>" for kind in KINDS]
-    heads = ("line", "count", "branch arms", "toggles", "source")
+    heads = ("line", "count", "branch arms", "terms", "toggles", "source")
     body += ['<table class="source"><tr>' + "".join(f"<th>{h}</th>" for h in heads) + "</tr>"]
     for number, code in enumerate(text.splitlines(), 1):
         count = source.lines.get(number)
@@ -109,18 +109,33 @@ def file_page(name: str, source: SourceFile, text: str) -> str:
         colour = "" if count is None else "hit" if count else "miss"
         if colour == "hit" and any(not arm.count for arm in arms):
             colour = "part"
-        shown = " ".join(
-            f'<span class="{"hit" if arm.count else "miss"}">{escape(arm.name)} {arm.count}</span>'
-            for arm in arms
-        )
+        shown, terms = _arms(arms), _terms(source.terms.get(number, []))
         signals = " ".join(declared.get(number, []))
         body.append(
             f'<tr id="L{number}"><td class="n">{number}</td>'
-            f'<td class="n">{"" if count is None else count}</td><td>{shown}</td><td>{signals}</td>'
+            f'<td class="n">{"" if count is None else count}</td><td>{shown}</td><td>{terms}</td>'
+            f"<td>{signals}</td>"
             f'<td class="{colour}">{escape(code)}</td></tr>'
         )
-    body += ["</table>", "<h2>Toggles that never happened</h2>", rows(_missing_table(source))]
+    body += ["</table>"]
+    for steps in source.steps.values():
+        body += ["<h2>States and transitions</h2>", f"<p>{_arms(steps)}</p>"]
+    body += ["<h2>Toggles that never happened</h2>", rows(_missing_table(source))]
     return page(name, body)
+
+
+def _arms(arms: list[Arm]) -> str:
+    return " ".join(
+        f'<span class="{"hit" if arm.count else "miss"}">{escape(arm.name)} {arm.count}</span>'
+        for arm in arms
+    )
+
+
+def _terms(terms: list[Arm]) -> str:
+    """How many of an expression's deciding terms were met; those that were not by their text."""
+    missing = [term for term in terms if not term.count]
+    met = f"{len(terms) - len(missing)}/{len(terms)}" if terms else ""
+    return " ".join(filter(None, [met, _arms(missing)]))
 
 
 def _missing_table(source: SourceFile) -> Table:

@@ -26,6 +26,8 @@ SMALL = [
     point("line", 10, 3, "block", 7, "10,13"),
     point("branch", 11, 5, "if", 0, "11"),
     point("branch", 11, 6, "else", 7, "12"),
+    point("expr", 11, 8, "(a==1 && b==1) => 1", 3),
+    point("expr", 11, 8, "(b==0) => 0", 0),
     point("toggle", 4, 9, "q[0]:0->1", 2),
     point("toggle", 4, 9, "q[0]:1->0", 1),
     point("toggle", 4, 9, "q[1]:0->1", 0),
@@ -45,9 +47,25 @@ def test_one_file(tmp_path: Path) -> None:
     assert x.lines == {10: 7, 13: 7, 11: 0, 12: 7}
     assert x.arms == {11: [Arm(5, "if", 0), Arm(6, "else", 7)]}
     assert x.signals[4, "q"] == {"[0]:0->1": 2, "[0]:1->0": 1, "[1]:0->1": 0, "[1]:1->0": 0}
-    assert [x.figure(kind) for kind in points.KINDS] == [(3, 4), (1, 2), (2, 4)]
+    figures = [(3, 4), (1, 2), (1, 2), (2, 4), (0, 0)]
+    assert [x.figure(kind) for kind in points.KINDS] == figures
+    assert x.terms[11] == [Arm(8, "(a==1 && b==1) => 1", 3), Arm(8, "(b==0) => 0", 0)]
     assert sources["rtl/b/y.v"].figure("toggle") == (1, 1)
     assert list(points.by_folder(sources)) == ["rtl/a", "rtl/b"]
+
+
+def test_machines(tmp_path: Path) -> None:
+    """Cover properties of the bench count for the file of the machine."""
+    lines = [
+        point("user", 9, 1, "slave__FAULT__FAULT2", 2, file="tb/device/tb_fsm.v", module="tb_fsm"),
+        point("user", 9, 2, "slave__RAM", 0, file="tb/device/tb_fsm.v", module="tb_fsm"),
+    ]
+    sources = points.merge([dat(tmp_path / "a.dat", lines)], ROOT)
+    assert list(sources) == ["rtl/host/ahb_slave.v"]
+    slave = sources["rtl/host/ahb_slave.v"]
+    assert slave.figure("fsm") == (1, 2) and slave.figure("expr") == (0, 0)
+    names = {arm.name: arm.count for steps in slave.steps.values() for arm in steps}
+    assert names == {"FAULT > FAULT2": 2, "RAM": 0}
 
 
 def test_runs_are_added(tmp_path: Path) -> None:

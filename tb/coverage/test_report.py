@@ -63,8 +63,8 @@ def test_summary(result: summary.Result) -> None:
     assert "2 files of rtl/, configuration nano, 2 simulations" in text and "PASS" in text
     assert "line" in text and "75.00 %" in text
     assert "| line | 75.00 % | 3 | 4 | 75.00 % |" in page
-    assert "| rtl/a | 1 | 75.00 % | 50.00 % | 50.00 % |" in page
-    assert "| rtl/b | 1 | - | - | 100.00 % |" in page
+    assert "| rtl/a | 1 | 75.00 % | 50.00 % | 50.00 % | 50.00 % | - |" in page
+    assert "| rtl/b | 1 | - | - | - | 100.00 % | - |" in page
     assert "1x1 1/258" in page, "bins of each kernel"
     assert "words of a memory" in text and "`mem` of `rtl/a/x.v`: words of a memory" in page
     result.fallen = ["line: too little"]

@@ -142,7 +142,13 @@ module tb_top #(
   always @(posedge clk) x_errors <= x_errors + {31'd0, ~rst & (irq === 1'bx)};
 
   wire [36:0] rules         = rules_m | rules_hm | rules_hs;
-  wire [31:0] assert_errors = errors_m + errors_hm + errors_hs + x_errors;
+  wire [31:0] fsm_errors;
+  wire [31:0] assert_errors = errors_m + errors_hm + errors_hs + x_errors + fsm_errors;
+`ifdef NETLIST
+  assign fsm_errors = 32'd0;
+`else
+  tb_fsm u_fsm (.clk(clk), .rst(rst), .errors(fsm_errors));
+`endif
 
   // a look inside
   wire [31:0] trace_count;

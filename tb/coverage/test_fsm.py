@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""State machines of fsm.toml: as the RTL has them, and the bench as the table has them."""
+
+import pytest
+from openkpu.tb.coverage import fsm
+from openkpu.tb.simrun import ROOT
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+
+SLAVE = {
+    "file": "rtl/host/ahb_slave.v",
+    "instance": "u_host.u_slave",
+    "states": ["IDLE", "REGS", "RAM"],
+    "arcs": ["IDLE>RAM", "*>IDLE"],
+}
+
+
+def test_bench_is_current() -> None:
+    assert fsm.BENCH.read_text() == fsm.bench(), "python -m tb.coverage.fsm writes it"
+
+
+def test_every_machine_is_listed() -> None:
+    """Each `case (state)` of the RTL has a table with all of its states."""
+    listed = {each.file: each for each in fsm.machines()}
+    for path in ROOT.glob("rtl/**/*.v"):
+        text = path.read_text()
+        if "case (state)" in text:
+            each = listed.pop(str(path.relative_to(ROOT)))
+            assert len(set(each.states.values())) == len(each.states)
+            arms = text.split("case (state)")[-2 if "decode" in each.name else -1]
+            assert all(f"{state}:" in arms.replace(" ", "") for state in each.states), each.name
+    assert not listed
+
+
+def test_a_table() -> None:
+    found = fsm.machine("slave", SLAVE)
+    assert found.states == {"IDLE": 0, "REGS": 1, "RAM": 2} and found.width == 3
+    assert found.arcs == (("IDLE", "RAM"), ("REGS", "IDLE"), ("RAM", "IDLE"))
+    assert found.points[:2] == ["slave__IDLE", "slave__REGS"]
+    assert found.points[3:] == ["slave__IDLE__RAM", "slave__REGS__IDLE", "slave__RAM__IDLE"]
+
+
+def test_what_is_not_there() -> None:
+    with pytest.raises(fsm.FsmError, match=r"ahb_slave\.v: no state NEVER"):
+        fsm.machine("slave", {**SLAVE, "states": ["IDLE", "NEVER"]})
+    with pytest.raises(fsm.FsmError, match="IDLE>NEVER: no state NEVER"):
+        fsm.machine("slave", {**SLAVE, "arcs": ["IDLE>NEVER"]})
+    with pytest.raises(fsm.FsmError, match="no state or transition slave__NEVER"):
+        fsm.place("slave__NEVER")
