@@ -279,6 +279,17 @@ module openkpu_core #(
       .macs_gated(work[`WORK_MACS_GATED])
   );
 
+  // What every lane asks for leaves registers: sums reach the lanes many cycles after the start of
+  // their layer, when its descriptor has long been there.
+  reg one_bank, by_chan, signed_out;
+  reg [2:0] lane_swl;
+  always @(posedge clk) begin
+    one_bank   <= fc_mode || (taps_mode && dw) || (dwrow_mode && desc[`DESC_IP] == 2'd2);
+    by_chan    <= dwrow_mode;
+    signed_out <= desc[`DESC_SOUT];
+    lane_swl   <= swl;
+  end
+
   post_lanes #(
       .N_Y     (N_Y),
       .N_Z     (N_Z),
@@ -289,12 +300,12 @@ module openkpu_core #(
   ) u_post (
       .clk(clk),
       .rst(rst),
-      .one_bank(fc_mode || (taps_mode && dw) || (dwrow_mode && desc[`DESC_IP] == 2'd2)),
-      .by_chan(dwrow_mode),
-      .swl(swl),
+      .one_bank(one_bank),
+      .by_chan(by_chan),
+      .swl(lane_swl),
       .arg_x(desc[`DESC_ARGX]),
       .shr_x(desc[`DESC_SHRX]),
-      .sgn(desc[`DESC_SOUT]),
+      .sgn(signed_out),
       .load(start),
       .table_we(table_we),
       .table_addr(table_addr),
