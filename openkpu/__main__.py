@@ -29,6 +29,7 @@ COMMANDS = {
     "asic": ("openkpu.scripts.asic", "map a configuration to standard cells and time it"),
     "silicon": ("openkpu.scripts.silicon_table", "print the README's tables of area and clock"),
     "equivalence": ("openkpu.scripts.equivalence", "prove that synthesis kept the RTL"),
+    "formal": ("openkpu.scripts.formal", "prove properties of the RTL"),
     "gates": ("openkpu.scripts.gates", "simulate the netlist of a configuration"),
     "synth": ("openkpu.scripts.synth", "map a configuration to ECP5, or check all"),
     "claims": ("openkpu.scripts.check_claims", "break each claim, see its test fail"),
