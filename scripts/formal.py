@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,6 +31,7 @@ FAILED = re.compile(r"failed assertion \S*?\.(\w+) at \S+ step (\d+)")
 STUCK = re.compile(r"failed assertion \S*?\.(\w+) at \S+$", re.M)
 REACHED = re.compile(r"Reached cover statement in step (\d+) at \S+: (\w+)")
 DONE = re.compile(r"DONE \((\w+), rc=\d+\)")
+CPU = re.compile(r"Elapsed process time .*\((\d+)\)")
 STEP = re.compile(r"Checking assertions in step (\d+)")
 GOOD = ("proven", "bounded", "reached")
 
@@ -102,8 +102,13 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": path}
 
 
-def solve(proof: Proof, mode: str, folder: Path, files: list[Path], left_out: list[str]) -> str:
-    """What SymbiYosys printed for one task; a last line of TIMEOUT when it was ended."""
+def solve(
+    proof: Proof, mode: str, folder: Path, files: list[Path], left_out: list[str]
+) -> tuple[str, float]:
+    """What SymbiYosys printed for one task, a last line of TIMEOUT when it was ended; its seconds.
+
+    The seconds are of the processor: those of the clock depend on what else the machine does.
+    """
     (folder / f"{mode}.sby").write_text(script(proof, mode, files, left_out))
     tools = ["--yosys", TOOLS[1], "--smtbmc", TOOLS[2], "--witness", TOOLS[3]]
     words = [TOOLS[0], "-f", *tools, f"{mode}.sby"]
@@ -116,7 +121,8 @@ def solve(proof: Proof, mode: str, folder: Path, files: list[Path], left_out: li
                 process.wait(proof.seconds + GRACE)
             except subprocess.TimeoutExpired:
                 log.write("DONE (TIMEOUT, rc=8)\n")
-    return (folder / f"{mode}.log").read_text()
+    said = (folder / f"{mode}.log").read_text()
+    return said, sum(float(seconds) for seconds in CPU.findall(said))
 
 
 def judged(
@@ -169,7 +175,7 @@ def stage(folder: Path, module: str, fault: Fault | None = None) -> list[Path]:
     """Copy what a proof needs into ``folder``, with the fault; UsageError when it finds no place."""
     files = proofs.sources()
     used = proofs.needed(module, files)
-    headers = sorted((ROOT / "rtl").rglob("*.vh"))
+    headers = sorted((proofs.ROOT / "rtl").rglob("*.vh"))
     wanted = [path for path in headers if not path.stem.endswith("_props")]
     wanted.append(proofs.beside(module, files))
     for path in used + wanted:
@@ -202,10 +208,9 @@ def prove(proof: Proof, fault: Fault | None = None, modes: tuple[str, ...] = ())
         for mode, chosen in tasks.items():
             if not chosen or (modes and mode not in modes):
                 continue
-            began = time.monotonic()
             left_out = [] if mode == "cover" else [p.name for p in asserts if p not in chosen]
-            log = solve(proof, mode, folder, files, left_out)
-            verdicts = judged(proof, mode, chosen, log, time.monotonic() - began)
+            log, seconds = solve(proof, mode, folder, files, left_out)
+            verdicts = judged(proof, mode, chosen, log, seconds)
             if not fault and any(v.state == "failed" for v in verdicts):
                 keep(folder / mode / "engine_0", proof.module)
             found += verdicts

@@ -60,10 +60,10 @@ class Proof:
         return f"{self.module} ({values})" if values else self.module
 
 
-def load(root: Path = ROOT) -> list[Proof]:
+def load() -> list[Proof]:
     """Every proof; UsageError for a key that there is none of, or a proof of nothing."""
     found = []
-    for entry in tomllib.loads((root / LIST).read_text())["proof"]:
+    for entry in tomllib.loads((ROOT / LIST).read_text())["proof"]:
         faults = tuple(Fault(**fault) for fault in entry.pop("faults", []))
         entry["bounded"] = tuple(entry.get("bounded", []))
         try:
@@ -73,9 +73,9 @@ def load(root: Path = ROOT) -> list[Proof]:
     return found
 
 
-def sources(root: Path = ROOT) -> dict[str, Path]:
+def sources() -> dict[str, Path]:
     """File of each module of the RTL, and of the bus checkers that properties use."""
-    folders = [root / "rtl", root / "tb" / "ahb" / "checkers"]
+    folders = [ROOT / "rtl", ROOT / "tb" / "ahb" / "checkers"]
     return {path.stem: path for folder in folders for path in sorted(folder.rglob("*.v"))}
 
 
