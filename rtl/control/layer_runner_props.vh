@@ -16,7 +16,7 @@
   always @(posedge clk) begin
     f_was <= state;
     f_same <= (rst || abort || state != f_was || !f_answered) ? 3'd0 : f_same + 3'd1;
-    f_on <= !rst && !abort && (run_start || (f_on && !layer_done));
+    f_on <= !rst && !(abort && state != LAYER_END) && (run_start || (f_on && !layer_done));
     f_seq_over <= !rst && state == RUN && (f_seq_over || seq_done);
     f_pop <= !rst && q_pop;
   end

@@ -32,6 +32,8 @@
   (* hierconn *) wire \u_checker.own , \u_checker.dp_valid , \u_checker.dp_write ;
   (* hierconn *) wire \u_checker.b_active , \u_checker.b_free , \u_checker.b_write ;
   (* hierconn *) wire \u_checker.b_lock ;
+  (* hierconn *) wire [31:0] \u_checker.dp_addr ;
+  (* hierconn *) wire [2:0] \u_checker.dp_size ;
   (* hierconn *) wire [2:0] \u_checker.b_size , \u_checker.b_burst ;
   (* hierconn *) wire [31:0] \u_checker.b_base , \u_checker.b_next ;
   (* hierconn *) wire [4:0] \u_checker.b_left ;
@@ -88,6 +90,7 @@
          b[B_ADDR+:32] == a[B_ADDR+:32] + (32'd1 << a[B_SIZE+:3]) && b[B_SIZE+:3] == a[B_SIZE+:3] &&
          b[B_WRITE] == a[B_WRITE] && b[B_TAG+:TAG_W] == a[B_TAG+:TAG_W]);
   endfunction
+  wire [BEAT_W-1:0] f_young = rp1_valid ? rp1 : rp0_valid ? rp0 : ap_valid ? ap : dp;
   wire f_gen = q_valid && !dropping;  // the generator has a beat of the chain
   // the beat after that of the address stage, and of the data stage
   wire f_word_ok = !(q_write && gen_addr == f_word_addr) || wd_data == f_word;
@@ -179,11 +182,12 @@
       //: (invariant) The address stage is filled when HTRANS is not IDLE; orphans come from an abandon or ERROR.
       stages : assert ((htrans != TRANS_IDLE) == (ap_valid || ap_orphan) && !(ap_valid && ap_orphan) &&
           !(dp_valid && dp_orphan) && htrans != 2'b01 && (!more || ap_valid || ap_orphan) &&
-          (f_abandons || !ap_orphan) && !(ap_orphan && (dp_valid || rp0_valid || rp1_valid)));
+          (f_abandons || (!ap_orphan && !dp_orphan)) && !(ap_orphan && (dp_valid || rp0_valid || rp1_valid)));
       //: (invariant) A beat that is followed by one of its burst is not the last of its command.
       if (ap_valid || ap_orphan) followed : assert (more == (ap[B_REM+:5] != 5'd1));
-      //: (invariant) What follows in the burst waits right behind it.
-      if (ap_valid && more) rest_there : assert (rp1_valid || f_gen);
+      //: (invariant) Behind the youngest beat comes the rest of its command, or the next command.
+      if (dp_valid || ap_valid || rp0_valid || rp1_valid) rest_there : assert (f_young[B_REM+:5] != 5'd1 ? f_gen :
+          (!started && !dropping && gen_id == f_young[B_ID+:2] + 2'd1));
       //: (invariant) A command that is dropped is at the head of the queue, and nothing else of it waits.
       if (dropping) drops : assert (q_valid && started && !ap_valid && !rp1_valid && !dp_valid && !rp0_valid);
       //: (invariant) A command that began is at the head of the queue.
@@ -191,7 +195,8 @@
       //: (invariant) The master and the checker see the same owner and the same data phase.
       owner : assert ((!\u_checker.b_active || \u_checker.own ) && (htrans == TRANS_IDLE || \u_checker.own ) &&
           \u_checker.dp_valid == (dp_valid || dp_orphan || f_ours) && !(f_ours && (dp_valid || dp_orphan)) &&
-          (!(dp_valid || dp_orphan) || \u_checker.dp_write == dp[B_WRITE]) && (!f_ours || htrans == TRANS_IDLE) &&
+          (!(dp_valid || dp_orphan) || (\u_checker.dp_write == dp[B_WRITE] && \u_checker.dp_addr == dp[B_ADDR+:32] &&
+          \u_checker.dp_size == dp[B_SIZE+:3])) && (!f_ours || htrans == TRANS_IDLE) &&
           (!f_ours || f_answering) && (!f_idle || !\u_checker.dp_valid ));
       //: (invariant) The checker sees the same burst in a beat that is not the first.
       if (htrans == TRANS_SEQ) burst : assert (\u_checker.b_active && \u_checker.b_next == m_ahb_haddr &&
