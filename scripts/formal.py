@@ -79,7 +79,7 @@ def script(proof: Proof, mode: str, files: list[Path], left_out: list[str]) -> s
         f"depth {depth}",
         f"timeout {proof.seconds}",
         "[engines]",
-        f"smtbmc {'' if mode == 'cover' else '--keep-going '}yices",
+        f"smtbmc {'--keep-going ' if mode == 'prove' else ''}yices",
         "[script]",
         f"read_verilog -formal -D FORMAL -D FORMAL_{proof.module} "
         + " ".join(path.name for path in verilog),
@@ -143,9 +143,13 @@ def judged(
         if each.name in failed:
             word, count = "failed", failed[each.name]
         elif each.kind == "cover":
-            word, count = ("reached", reached[each.name]) if each.name in reached else (
-                "unreached",
-                proof.cover_depth,
+            word, count = (
+                ("reached", reached[each.name])
+                if each.name in reached
+                else (
+                    "unreached",
+                    proof.cover_depth,
+                )
             )
             note = "" if each.name in reached else f"not within {count} cycles"
         elif state == "PASS":
@@ -154,12 +158,20 @@ def judged(
             word = "undecided"
             note = {
                 "UNKNOWN": f"induction stops at {stuck}, nothing wrong within {steps} cycles",
-                "TIMEOUT": f"not within {proof.seconds} s, nothing wrong within {steps} cycles",
-                "FAIL": f"another property fails, nothing wrong within {steps} cycles",
+                "TIMEOUT": f"not in {proof.seconds} s, nothing wrong within {steps} cycles",
+                "FAIL": f"another one fails, nothing wrong within {steps} cycles",
             }.get(state, trouble(log))
         found.append(
             Verdict(
-                proof.name, proof.module, each.name, each.kind, each.meaning, word, count, seconds, note
+                proof.name,
+                proof.module,
+                each.name,
+                each.kind,
+                each.meaning,
+                word,
+                count,
+                seconds,
+                note,
             )
         )
     return found
@@ -172,7 +184,7 @@ def trouble(log: str) -> str:
 
 
 def stage(folder: Path, module: str, fault: Fault | None = None) -> list[Path]:
-    """Copy what a proof needs into ``folder``, with the fault; UsageError when it finds no place."""
+    """Copy what a proof needs into ``folder``, with the fault; UsageError when it has no place."""
     files = proofs.sources()
     used = proofs.needed(module, files)
     headers = sorted((proofs.ROOT / "rtl").rglob("*.vh"))
@@ -231,9 +243,10 @@ def page(verdicts: list[Verdict]) -> str:
     lines = [
         "# Formal verification",
         "",
-        f"{len(verdicts)} properties: {count['proven']} proven for any time, {count['bounded']} for a "
-        f"number of cycles, {count['reached']} situations reached, {len(assumed)} not as they should be.",
-        "Seconds are of the run, which the properties of a module share.",
+        f"{len(verdicts)} properties: {count['proven']} proven for any time, "
+        f"{count['bounded']} for a number of cycles, {count['reached']} situations reached, "
+        f"{len(assumed)} not as they should be. Seconds are of the processor, for the run that the "
+        "properties of a module share.",
     ]
     if assumed:
         lines += ["", "## Not as it should be", ""]
@@ -283,7 +296,9 @@ def run_faults(chosen: list[Proof], jobs: int) -> int:
     missed = 0
 
     def seen(pair: tuple[Proof, Fault]) -> list[Verdict]:
-        return prove(*pair, modes=("prove", "bmc"))
+        # from the reset on: what the fault does must really happen
+        whole = dataclasses.replace(pair[0], bounded=("*",), bounded_depth=pair[0].cover_depth)
+        return prove(whole, pair[1], modes=("bmc",))
 
     with ThreadPoolExecutor(jobs) as pool:
         for (proof, fault), found in zip(work, pool.map(seen, work), strict=True):

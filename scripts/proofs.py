@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is to be proven: rtl/proofs.toml and the properties beside the RTL.
 
-The properties of a module stand in `<module>_props.vh` in its folder, which the module includes where
-`FORMAL_<module>` is defined. Each is a labelled assert, assume or cover, with its meaning on the
-lines `//: ` before it. A proof is a module with its parameters; rtl/proofs.toml has them all, each with
-one-line faults that must make it fail.
+The properties of a module stand in `<module>_props.vh` in its folder, which the module includes
+where `FORMAL_<module>` is defined. Each is a labelled assert, assume or cover, with its meaning on
+the lines `//: ` before it. A proof is a module with its parameters; rtl/proofs.toml has them all,
+each with one-line faults that must make it fail. See docs/formal.md.
 """
 
 import dataclasses
@@ -48,8 +48,8 @@ class Proof:
     depth: int = 4  # steps of the induction, and of its base case
     bounded: tuple[str, ...] = ()  # properties that are tried from the reset on only
     bounded_depth: int = 20  # ... for so many cycles
-    cover_depth: int = 20
-    seconds: int = 120
+    cover_depth: int = 20  # cycles for covers, and for the faults
+    seconds: int = 300
     quick: bool = True  # part of the short run
     faults: tuple[Fault, ...] = ()
 

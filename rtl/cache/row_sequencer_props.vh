@@ -1,4 +1,4 @@
-  // Properties of row_sequencer, for maps of up to eight channels and lines of any width.
+  // Properties of row_sequencer, for maps of up to six channels and two lines of any width.
   //: Nothing is said before the first map.
   initial begin
     before_start : assume (!next && !start);
@@ -11,12 +11,12 @@
   // channels of a group, rows of a line, of a group and of the map
   wire [1:0] f_share = f_width_m1 < 16 ? 2'd2 : f_width_m1 < 32 ? 2'd1 : 2'd0;  // log2
   wire [4:0] f_line = f_width_m1[9:6] + 5'd1;
-  wire [6:0] f_group = f_line * (f_height_m1[1:0] + 3'd1);
+  wire [6:0] f_group = f_height_m1[0] ? {f_line, 1'b0} : f_line;
   wire [10:0] f_rows = f_group * ((f_chans_m1[2:0] >> f_share) + 4'd1);
   // where the present step is: counters of its own
   reg [9:0] f_chan, f_x;
   reg [8:0] f_y;
-  wire [14:0] f_row = f_base + f_group * (f_chan[2:0] >> f_share) + f_line * f_y[1:0] + f_x[9:6];
+  wire [14:0] f_row = f_base + f_group * (f_chan[2:0] >> f_share) + (f_y[0] ? f_line : 5'd0) + f_x[9:6];
   wire [5:0] f_byte = ((f_chan[1:0] & ((2'd1 << f_share) - 2'd1)) << (6 - f_share)) + f_x[5:0];
   wire [PB:0] f_size = (f_x[9:PB] == f_width_m1[9:PB]) ? f_width_m1[PB-1:0] - f_x[PB-1:0] + 1 : PATH - f_x[PB-1:0];
   wire f_line_end = {1'b0, f_x} + f_size > f_width_m1;
@@ -40,8 +40,8 @@
   end
 
   always @(posedge clk) begin
-    //: Maps have up to eight channels and four lines here; the layer decoder lets none end behind the AI RAM.
-    if (f_on) small_map : assume (f_chans_m1 < 8 && f_height_m1 < 4 && f_base + f_rows <= 32768);
+    //: Maps have up to six channels and two lines here; the layer decoder lets none end behind the AI RAM.
+    if (f_on) small_map : assume (f_chans_m1 < 6 && f_height_m1 < 2 && f_base + f_rows <= 32768);
     //: Steps are asked for only while there is one.
     if (next) next_there : assume (f_on || start);
     if (f_on) begin

@@ -111,7 +111,7 @@ module dispatcher #(
   );
 
 `ifdef FORMAL_dispatcher
-`include "dispatcher_props.vh"
+  `include "dispatcher_props.vh"
 `endif
 
 endmodule

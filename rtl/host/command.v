@@ -79,7 +79,7 @@ module command (
   end
 
 `ifdef FORMAL_command
-`include "command_props.vh"
+  `include "command_props.vh"
 `endif
 
 endmodule

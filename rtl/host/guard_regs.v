@@ -82,7 +82,7 @@ module guard_regs (
   wire unused = &{1'b0, addr[1:0]};
 
 `ifdef FORMAL_guard_regs
-`include "guard_regs_props.vh"
+  `include "guard_regs_props.vh"
 `endif
 
 endmodule

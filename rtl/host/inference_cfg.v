@@ -199,7 +199,7 @@ module inference_cfg #(
   wire unused = &{1'b0, addr[1:0]};
 
 `ifdef FORMAL_inference_cfg
-`include "inference_cfg_props.vh"
+  `include "inference_cfg_props.vh"
 `endif
 
 endmodule

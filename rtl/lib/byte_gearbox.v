@@ -84,7 +84,7 @@ module byte_gearbox #(
   endgenerate
 
 `ifdef FORMAL_byte_gearbox
-`include "byte_gearbox_props.vh"
+  `include "byte_gearbox_props.vh"
 `endif
 
 endmodule

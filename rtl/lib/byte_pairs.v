@@ -105,7 +105,7 @@ module byte_pairs #(
   end
 
 `ifdef FORMAL_byte_pairs
-`include "byte_pairs_props.vh"
+  `include "byte_pairs_props.vh"
 `endif
 
 endmodule

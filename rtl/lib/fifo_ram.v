@@ -92,7 +92,7 @@ module fifo_ram #(
   end
 
 `ifdef FORMAL_fifo_ram
-`include "fifo_ram_props.vh"
+  `include "fifo_ram_props.vh"
 `endif
 
 endmodule

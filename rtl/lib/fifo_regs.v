@@ -98,7 +98,7 @@ module fifo_regs #(
   endgenerate
 
 `ifdef FORMAL_fifo_regs
-`include "fifo_regs_props.vh"
+  `include "fifo_regs_props.vh"
 `endif
 
 endmodule

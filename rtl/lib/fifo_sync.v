@@ -89,7 +89,7 @@ module fifo_sync #(
   end
 
 `ifdef FORMAL_fifo_sync
-`include "fifo_sync_props.vh"
+  `include "fifo_sync_props.vh"
 `endif
 
 endmodule

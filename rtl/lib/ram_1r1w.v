@@ -58,7 +58,7 @@ module ram_1r1w #(
   endgenerate
 
 `ifdef FORMAL
-`include "ram_peek.vh"
+  `include "ram_peek.vh"
 `endif
 
 endmodule

@@ -36,7 +36,7 @@ module ram_1r1w_async #(
   assign rdata = mem[raddr];
 
 `ifdef FORMAL
-`include "ram_peek.vh"
+  `include "ram_peek.vh"
 `endif
 
 endmodule

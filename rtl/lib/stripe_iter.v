@@ -57,7 +57,7 @@ module stripe_iter (
   end
 
 `ifdef FORMAL_stripe_iter
-`include "stripe_iter_props.vh"
+  `include "stripe_iter_props.vh"
 `endif
 
 endmodule

@@ -76,7 +76,7 @@ module mac_unit #(
   end
 
 `ifdef FORMAL_mac_unit
-`include "mac_unit_props.vh"
+  `include "mac_unit_props.vh"
 `endif
 
 endmodule

@@ -408,7 +408,7 @@ module ahb_master #(
   end
 
 `ifdef FORMAL_ahb_master
-`include "ahb_master_props.vh"
+  `include "ahb_master_props.vh"
 `endif
 
 endmodule

@@ -181,7 +181,7 @@
           (!(rp1_valid && rp1[B_WRITE] && rp1[B_ADDR+:32] == f_word_addr) || rp1_wdata == f_word));
       //: (invariant) The address stage is filled when HTRANS is not IDLE; orphans come from an abandon or ERROR.
       stages : assert ((htrans != TRANS_IDLE) == (ap_valid || ap_orphan) && !(ap_valid && ap_orphan) &&
-          !(dp_valid && dp_orphan) && htrans != 2'b01 && (!more || ap_valid || ap_orphan) &&
+          !(dp_valid && dp_orphan) && !(ap_valid && dp_orphan) && htrans != 2'b01 && (!more || ap_valid || ap_orphan) &&
           (f_abandons || (!ap_orphan && !dp_orphan)) && !(ap_orphan && (dp_valid || rp0_valid || rp1_valid)));
       //: (invariant) A beat that is followed by one of its burst is not the last of its command.
       if (ap_valid || ap_orphan) followed : assert (more == (ap[B_REM+:5] != 5'd1));
@@ -225,6 +225,17 @@
       //: (invariant) The data of a transfer that came again are those of the refused one.
       if (!f_abandons && \u_checker.retry_data_check && \u_checker.dp_valid )
         retried_data : assert (dp_wdata == \u_checker.retry_data );
+      //: The oldest beat is the one after the beat that ended last; after an ERROR it begins the next
+      //: command: no beat is lost, none comes twice.
+      if (f_ended && (dp_valid || ap_valid || rp0_valid || rp1_valid || f_gen)) none_lost : assert (f_ended_error ?
+          (f_oldest[B_FIRST] && f_oldest[B_ID+:2] == f_last[B_ID+:2] + 2'd1) : f_next(f_last, f_oldest));
+      //: (invariant) With no beat under way the generator stands behind the one that ended last.
+      if (f_ended && !dp_valid && !ap_valid && !rp0_valid && !rp1_valid) behind_last : assert (
+          dropping ? (f_ended_error && gen_id == f_last[B_ID+:2]) :
+          (f_ended_error || f_last[B_REM+:5] == 5'd1) ? (!started && gen_id == f_last[B_ID+:2] + 2'd1) : f_gen);
+      //: The beats of a command begin at its address and are as many as it has.
+      if (started) position : assert (rest_beats != 0 && rest_beats < q_beats &&
+          rest_addr == q_addr + ({27'd0, q_beats - rest_beats} << q_size));
       //: Every beat that ends with OKAY is answered in the next cycle, with its data, and no other one.
       answered : assert (rsp_valid == f_done && (!f_done || (rsp_data == f_read && rsp_write == f_beat[B_WRITE] &&
           rsp_first == f_beat[B_FIRST] && rsp_last == (f_beat[B_REM+:5] == 1) && rsp_tag == f_beat[B_TAG+:TAG_W])));
@@ -242,6 +253,18 @@
     end
   end
 
+  // the beat that ended last
+  reg f_ended = 1'b0;
+  reg f_ended_error;
+  reg [BEAT_W-1:0] f_last;
+  wire [BEAT_W-1:0] f_oldest = dp_valid ? dp : ap_valid ? ap : rp0_valid ? rp0 : rp1_valid ? rp1 : gen_beat;
+  always @(posedge clk) begin
+    f_ended <= !rst && !mst_abandon && (f_ended || done || fail);
+    if (done || fail) begin
+      f_last <= dp;
+      f_ended_error <= fail;
+    end
+  end
   // the cycle before
   reg f_done, f_failed, f_after;
   reg [1:0] f_failed_id;

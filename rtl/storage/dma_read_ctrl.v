@@ -152,7 +152,7 @@ module dma_read_ctrl #(
   end
 
 `ifdef FORMAL_dma_read_ctrl
-`include "dma_read_ctrl_props.vh"
+  `include "dma_read_ctrl_props.vh"
 `endif
 
 endmodule

@@ -212,7 +212,7 @@ module dma_write #(
   wire _unused_ok = &{1'b0, req_addr[OW-1:0]};
 
 `ifdef FORMAL_dma_write
-`include "dma_write_props.vh"
+  `include "dma_write_props.vh"
 `endif
 
 endmodule

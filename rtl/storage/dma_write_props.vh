@@ -49,7 +49,7 @@
       //: All words of a burst are in the FIFO when it is proposed.
       if (cmd_want) data_there : assert (ready >= (bulk ? beats_w : 1));
       //: No word that a burst needs is missing in the FIFO: it is never popped empty.
-      words : assert (\u_fifo.count == ready + f_owed && f_owed <= FIFO_DEPTH && ready <= FIFO_DEPTH);
+      words : assert (\u_fifo.count == ready + f_owed && f_owed <= FIFO_DEPTH && ready + f_owed <= FIFO_DEPTH);
       //: A failed channel proposes nothing.
       if (failed) contained : assert (!cmd_want);
       //: A request ends with its last byte.

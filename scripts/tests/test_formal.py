@@ -82,7 +82,6 @@ def test_what_cannot_be_reached_is_told(design: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_fault_is_seen(design: Path, capsys: pytest.CaptureFixture) -> None:
-    (design / proofs.LIST).write_text(LIST.replace("module =", "depth = 14\nmodule ="))
     assert command.run(formal.main, ["--mutants", "counter"]) == 0
     assert "1 of 1 faults seen" in capsys.readouterr().out
 
