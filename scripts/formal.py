@@ -8,6 +8,7 @@ decided as rtl/proofs.toml asks, or when a broken module is proven. See docs/for
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -16,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -34,6 +36,7 @@ DONE = re.compile(r"DONE \((\w+), rc=\d+\)")
 CPU = re.compile(r"Elapsed process time .*\((\d+)\)")
 STEP = re.compile(r"Checking assertions in step (\d+)")
 GOOD = ("proven", "bounded", "reached")
+RUNNING: set[subprocess.Popen] = set()  # so that an interrupt ends them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,11 +119,13 @@ def solve(
         process = subprocess.Popen(
             words, cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT
         )
+        RUNNING.add(process)
         with command.ending(process):
             try:
                 process.wait(proof.seconds + GRACE)
             except subprocess.TimeoutExpired:
                 log.write("DONE (TIMEOUT, rc=8)\n")
+        RUNNING.discard(process)
     said = (folder / f"{mode}.log").read_text()
     return said, sum(float(seconds) for seconds in CPU.findall(said))
 
@@ -262,10 +267,23 @@ def page(verdicts: list[Verdict]) -> str:
     return "\n".join(lines) + "\n"
 
 
+@contextlib.contextmanager
+def workers(jobs: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads; what ends the block early ends what they run, too."""
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(RUNNING):
+                process.terminate()
+            raise
+
+
 def run_proofs(chosen: list[Proof], jobs: int) -> int:
     """Prove them all; exit status."""
     verdicts: list[Verdict] = []
-    with ThreadPoolExecutor(jobs) as pool:
+    with workers(jobs) as pool:
         for proof, found in zip(chosen, pool.map(prove, chosen), strict=True):
             verdicts += found
             bad = [v for v in found if not v.good]
@@ -300,7 +318,7 @@ def run_faults(chosen: list[Proof], jobs: int) -> int:
         whole = dataclasses.replace(pair[0], bounded=("*",), bounded_depth=pair[0].cover_depth)
         return prove(whole, pair[1], modes=("bmc",))
 
-    with ThreadPoolExecutor(jobs) as pool:
+    with workers(jobs) as pool:
         for (proof, fault), found in zip(work, pool.map(seen, work), strict=True):
             failed = [v for v in found if v.state == "failed"]
             missed += not failed
