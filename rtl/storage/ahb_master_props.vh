@@ -248,7 +248,7 @@
       retry_then_done : cover (f_saw_retry && rsp_valid && rsp_last && !rsp_first);
       //: An ERROR in the middle of a command, then the next command ends.
       error_then_done : cover (f_saw_error && rsp_valid && rsp_last);
-      //: A burst of eight loses the grant in the middle and ends.
+      //: A burst of four loses the grant in the middle and ends.
       lost_then_done : cover (f_saw_lost && rsp_valid && rsp_last && !rsp_first);
     end
   end
@@ -281,5 +281,5 @@
     if (dp_valid && fail) f_failed_id <= dp[B_ID+:2];
     f_saw_retry <= !rst && (f_saw_retry || (reuse && ap_valid));
     f_saw_error <= !rst && (f_saw_error || (fail && ap_fails));
-    f_saw_lost <= !rst && (f_saw_lost || (more && hburst == BURST_INCR8 && m_ahb_hready && !m_ahb_hgrant));
+    f_saw_lost <= !rst && (f_saw_lost || (more && hburst == BURST_INCR4 && m_ahb_hready && !m_ahb_hgrant));
   end
