@@ -33,6 +33,12 @@
     f_ahead <= f_enters ? f_level - f_take + f_which : f_ahead - f_take;
   end
 
+  reg f_ran = 1'b0;
+  always @(posedge clk) f_ran <= 1'b1;
+  // bytes that entered and did not leave
+  reg [FW-1:0] f_total = 0;
+  always @(posedge clk) f_total <= (rst || flush) ? 0 : f_total + (push ? in_cnt : 0) - f_take;
+
   always @(posedge clk) begin
     if (!rst) begin
       //: The bytes that count lie within the input word.
@@ -43,6 +49,8 @@
       if (f_held && have && f_ahead < 2 * IN_BYTES) in_order : assert (out_data[8*f_ahead+:8] == f_byte);
       //: A byte that entered is counted until it left: none is lost.
       if (f_held) none_lost : assert (f_ahead < f_level);
+      //: As many bytes are held as entered and did not leave: none is doubled.
+      if (f_ran) none_doubled : assert (f_total == f_level);
       //: (invariant) The tracked byte stands where the bytes before it end.
       if (f_held) stored : assert (f_there == f_byte);
       //: The window is zero while there is none.

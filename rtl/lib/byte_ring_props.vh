@@ -66,6 +66,12 @@
     end
   end
 
+  reg f_ran = 1'b0;
+  always @(posedge clk) f_ran <= 1'b1;
+  // bytes that entered and did not leave
+  reg [FW-1:0] f_total = 0;
+  always @(posedge clk) f_total <= (rst || flush) ? 0 : f_total + added - take;
+
   always @(posedge clk) begin
     if (!rst) begin
       //: The bytes that count lie within the input word.
@@ -78,6 +84,8 @@
       if (f_held && f_ahead < OUT_BYTES && !f_odd) in_order : assert (out_data[8*f_ahead+:8] == f_byte);
       //: A byte that entered is counted until it left: none is lost.
       if (f_held) none_lost : assert (f_ahead < level);
+      //: As many bytes are held as entered and did not leave: none is doubled.
+      if (f_ran) none_doubled : assert (f_total == level);
       //: The level stays within the ring, which ends where it begins and the level says.
       level_range : assert (level <= CAP);
       //: (invariant) The ring ends level bytes after it begins.

@@ -24,12 +24,20 @@
   reg [1:0] f_waits = 2'd0;  // cycles with words, none of them offered
   always @(posedge clk) f_waits <= (rst || flush || out_valid || count == 0) ? 2'd0 : f_waits + 1'b1;
 
+  reg f_ran = 1'b0;
+  always @(posedge clk) f_ran <= 1'b1;
+  // words that entered and did not leave
+  reg [COUNT_W:0] f_total = 0;
+  always @(posedge clk) f_total <= (rst || flush) ? 0 : f_total + push - pop;
+
   always @(posedge clk) begin
     if (!rst) begin
       //: A word leaves as it entered, after those before it and before those after it.
       if (f_held && f_ahead == 0 && out_valid) in_order : assert (out_data == f_word);
       //: A word that entered is counted until it left: none is lost.
       if (f_held) none_lost : assert (f_ahead < count);
+      //: As many words are held as entered and did not leave: none is doubled.
+      if (f_ran) none_doubled : assert (f_total == count);
       //: (invariant) The tracked word stands in the memory at its place, unless it is at the output.
       if (f_held && !(out_valid && f_ahead == 0)) kept : assert (\u_ram.f_seen == f_word);
       //: The count is that of the words in the memory and at the output, and within the depth.

@@ -45,6 +45,12 @@
     end
   end
 
+  reg f_ran = 1'b0;
+  always @(posedge clk) f_ran <= 1'b1;
+  // words that entered and did not leave
+  reg [FW-1:0] f_total = 0;
+  always @(posedge clk) f_total <= (rst || flush) ? 0 : f_total + push - f_pop;
+
   always @(posedge clk) begin
     if (!rst) begin
       //: A word leaves as it entered, after those before it and before those after it.
@@ -53,6 +59,8 @@
       if (f_held && f_ahead != 0 && out_valid) not_early : assert (f_place != 0);
       //: A word that entered stays until it left: none is lost.
       if (f_held) none_lost : assert (f_place < DEPTH && held[f_place]);
+      //: As many words are held as entered and did not leave: none is doubled.
+      if (f_ran) none_doubled : assert (f_total == f_count);
       //: (invariant) The tracked word stands in its place.
       if (f_held) stored : assert (f_all[f_place*WIDTH+:WIDTH] == f_word);
       //: (invariant) As many words stand before the tracked one as came before it.

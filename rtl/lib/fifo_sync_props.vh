@@ -22,12 +22,20 @@
   assign \u_ram.f_look = f_place >= DEPTH ? f_place - DEPTH : f_place;
   wire [COUNT_W:0] f_end = rd_ptr + count;
 
+  reg f_ran = 1'b0;
+  always @(posedge clk) f_ran <= 1'b1;
+  // words that entered and did not leave
+  reg [COUNT_W:0] f_total = 0;
+  always @(posedge clk) f_total <= (rst || flush) ? 0 : f_total + push - pop;
+
   always @(posedge clk) begin
     if (!rst) begin
       //: A word leaves as it entered, after those before it and before those after it.
       if (f_held && f_ahead == 0) in_order : assert (out_valid && out_data == f_word);
       //: A word that entered is counted until it left: none is lost.
       if (f_held) none_lost : assert (f_ahead < count);
+      //: As many words are held as entered and did not leave: none is doubled.
+      if (f_ran) none_doubled : assert (f_total == count);
       //: (invariant) The tracked word stands in the memory at its place.
       if (f_held) stored : assert (\u_ram.f_seen == f_word);
       //: The count stays within the depth.
