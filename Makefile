@@ -31,11 +31,14 @@ SHARE   ?=
 RECORD  ?=
 BASELINE ?=
 MAP     ?=
+MODULE  ?=
+QUICK   ?=
+MUTANTS ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
-FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP
+FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS
 VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
-  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED JOBS TESTS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
+  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED JOBS TESTS MODULE PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
 UNKNOWN   := $(firstword $(filter-out $(VARIABLES) MAKE% .% -%,$(foreach v,$(.VARIABLES),$(call given,$(v)))))
@@ -68,7 +71,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage bench-continuous cycles nightly lint synth synth-check fpga asic equivalence gates configs clean
+.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage bench-continuous cycles nightly lint synth synth-check fpga asic equivalence gates configs clean formal
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -171,6 +174,10 @@ equivalence: ## CONFIG=name: what synthesis made of each module is the RTL, prov
 	@scripts/setup.sh
 	@$(OPENKPU) equivalence --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
 	  --jobs="$(JOBS)"
+
+formal: ## properties of the RTL proven -> reports/formal.md (MODULE=name, QUICK=1, MUTANTS=1 breaks each)
+	@scripts/setup.sh
+	@$(OPENKPU) formal --jobs="$(JOBS)" $(call flag,quick,QUICK) $(call flag,mutants,MUTANTS) -- $(MODULE)
 
 gates: ## CONFIG=nano|compact|small: the netlist of ECP5 cells computes a layer and two digits (SIM, SEED)
 	@scripts/setup.sh icarus verilator

@@ -34,6 +34,7 @@ COMMANDS = {
         "cycles of layers and models against their record",
     ),
     "equivalence": ("openkpu.scripts.equivalence", "prove that synthesis kept the RTL"),
+    "formal": ("openkpu.scripts.formal", "prove properties of the RTL"),
     "gates": ("openkpu.scripts.gates", "simulate the netlist of a configuration"),
     "synth": ("openkpu.scripts.synth", "map a configuration to ECP5, or check all"),
     "claims": ("openkpu.scripts.check_claims", "break each claim, see its test fail"),

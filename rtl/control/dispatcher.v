@@ -110,6 +110,10 @@ module dispatcher #(
       .reuse    (reuse)
   );
 
+`ifdef FORMAL_dispatcher
+  `include "dispatcher_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -114,6 +114,10 @@ module fetch_ctrl (
 
   wire unused = &{1'b0, desc};
 
+`ifdef FORMAL_fetch_ctrl
+  `include "fetch_ctrl_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -156,6 +156,10 @@ module layer_runner #(
 
   wire unused = &{1'b0, desc, chans_m1[10], height_m1[9], width_m1[10]};
 
+`ifdef FORMAL_layer_runner
+  `include "layer_runner_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -153,6 +153,10 @@ module ahb_slave #(
   // the top bits
   wire _unused_ok = &{1'b0, s_ahb_hburst, s_ahb_hprot, s_ahb_haddr[31:22], s_ahb_htrans[0]};
 
+`ifdef FORMAL_ahb_slave
+  `include "ahb_slave_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -78,6 +78,10 @@ module command (
     end
   end
 
+`ifdef FORMAL_command
+  `include "command_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -81,6 +81,10 @@ module guard_regs (
   // all registers are words
   wire unused = &{1'b0, addr[1:0]};
 
+`ifdef FORMAL_guard_regs
+  `include "guard_regs_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -198,6 +198,10 @@ module inference_cfg #(
   // all registers are words
   wire unused = &{1'b0, addr[1:0]};
 
+`ifdef FORMAL_inference_cfg
+  `include "inference_cfg_props.vh"
+`endif
+
 endmodule
 
 `resetall

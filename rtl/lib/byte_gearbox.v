@@ -83,6 +83,10 @@ module byte_gearbox #(
     end
   endgenerate
 
+`ifdef FORMAL_byte_gearbox
+  `include "byte_gearbox_props.vh"
+`endif
+
 endmodule
 
 `resetall

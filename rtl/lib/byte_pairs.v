@@ -104,6 +104,10 @@ module byte_pairs #(
     else if (whole && half) out_data <= {word, first};
   end
 
+`ifdef FORMAL_byte_pairs
+  `include "byte_pairs_props.vh"
+`endif
+
 endmodule
 
 `resetall

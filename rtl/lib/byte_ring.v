@@ -167,6 +167,10 @@ module byte_ring #(
 
   wire unused = &{1'b0, first_sum[PTR_W], g_back[OFF_W-1].moved};
 
+`ifdef FORMAL_byte_ring
+  `include "byte_ring_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -91,6 +91,10 @@ module fifo_ram #(
     end
   end
 
+`ifdef FORMAL_fifo_ram
+  `include "fifo_ram_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -97,6 +97,10 @@ module fifo_regs #(
     end
   endgenerate
 
+`ifdef FORMAL_fifo_regs
+  `include "fifo_regs_props.vh"
+`endif
+
 endmodule
 
 `resetall

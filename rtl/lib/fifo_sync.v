@@ -88,6 +88,10 @@ module fifo_sync #(
     end
   end
 
+`ifdef FORMAL_fifo_sync
+  `include "fifo_sync_props.vh"
+`endif
+
 endmodule
 
 `resetall

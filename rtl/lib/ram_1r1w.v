@@ -57,6 +57,10 @@ module ram_1r1w #(
     end
   endgenerate
 
+`ifdef FORMAL
+  `include "ram_peek.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -35,6 +35,10 @@ module ram_1r1w_async #(
 
   assign rdata = mem[raddr];
 
+`ifdef FORMAL
+  `include "ram_peek.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -56,6 +56,10 @@ module stripe_iter (
     end
   end
 
+`ifdef FORMAL_stripe_iter
+  `include "stripe_iter_props.vh"
+`endif
+
 endmodule
 
 `resetall

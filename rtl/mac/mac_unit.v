@@ -75,6 +75,10 @@ module mac_unit #(
     xsum_out <= xsum_in + {4'd0, gated_q};
   end
 
+`ifdef FORMAL_mac_unit
+  `include "mac_unit_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -407,6 +407,10 @@ module ahb_master #(
     end
   end
 
+`ifdef FORMAL_ahb_master
+  `include "ahb_master_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -151,6 +151,10 @@ module dma_read_ctrl #(
     end
   end
 
+`ifdef FORMAL_dma_read_ctrl
+  `include "dma_read_ctrl_props.vh"
+`endif
+
 endmodule
 
 `resetall

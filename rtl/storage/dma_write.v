@@ -211,6 +211,10 @@ module dma_write #(
   // the address of a request is one of a bus word
   wire _unused_ok = &{1'b0, req_addr[OW-1:0]};
 
+`ifdef FORMAL_dma_write
+  `include "dma_write_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -1,0 +1,44 @@
+  // Properties of dispatcher: every layer goes to each of its takers once, and nobody waits for ever.
+  //: The design is reset first.
+  initial begin
+    from_reset : assume (rst);
+  end
+
+  reg f_fetch = 1'b0, f_weight = 1'b0, f_param = 1'b0, f_queue = 1'b0;  // who has the present layer
+  reg [2:0] f_waits = 3'd0;  // cycles with a layer and every taker free
+  wire f_free = !fetch_busy && !weight_load_busy && !param_load_busy && q_ready;
+  always @(posedge clk) begin
+    if (rst || flush || given) begin
+      {f_fetch, f_weight, f_param, f_queue} <= 4'd0;
+    end else begin
+      f_fetch  <= f_fetch || fetch_start;
+      f_weight <= f_weight || weight_load_start;
+      f_param  <= f_param || param_load_start;
+      f_queue  <= f_queue || (give_queue && q_ready);
+    end
+    f_waits <= (rst || flush || !d_valid || given || !f_free) ? 3'd0 : f_waits + 3'd1;
+  end
+
+  always @(posedge clk) begin
+    if (!rst && !flush) begin
+      //: A layer stands until all have taken it.
+      if (f_fetch || f_weight || f_param || f_queue) layer_stands : assume (d_valid);
+      //: No taker gets a layer twice.
+      once : assert (!(fetch_start && f_fetch) && !(weight_load_start && f_weight) &&
+          !(param_load_start && f_param) && !(give_queue && f_queue));
+      //: A layer is left only when each has taken it, the weight loader unless weights are kept.
+      if (given) by_all : assert ((f_fetch || fetch_start) && (f_param || param_load_start) &&
+          (f_queue || give_queue) && (f_weight || weight_load_start || reuse || weight_taken));
+      //: Nobody is given a layer while busy, or when there is none.
+      not_busy : assert (!(fetch_start && fetch_busy) && !(weight_load_start && weight_load_busy) &&
+          !(param_load_start && param_load_busy) &&
+          (d_valid || !(fetch_start || weight_load_start || param_load_start || give_queue)));
+      //: No deadlock: a layer goes on in the cycle in which every taker is free.
+      no_deadlock : assert (f_waits == 0);
+      //: (invariant) Who has taken the layer.
+      takers : assert (f_fetch == fetch_taken && f_param == param_taken && f_queue == queue_taken &&
+          (!f_weight || weight_taken));
+      //: Four layers wait for the array.
+      four_ahead : cover (!q_ready && q_valid);
+    end
+  end

@@ -1,0 +1,73 @@
+  // Properties of fetch_ctrl: which requests a layer makes, and that it ends.
+  //: The design is reset first.
+  initial begin
+    from_reset : assume (rst);
+  end
+
+  reg f_began = 1'b0;  // a layer was taken
+  reg [`DESC_BITS-1:0] f_desc;
+  reg f_reuse;
+  reg [6:0] f_loads = 7'd0;  // weight requests that were taken
+  reg [1:0] f_bias = 2'd0;  // bias requests that were taken
+  reg [31:0] f_place;  // of the next load
+  reg [5:0] f_waits = 6'd0;  // cycles without progress while every answer is given
+  reg f_asked_weight = 1'b0, f_asked_bias = 1'b0;  // a request was offered and not taken
+  reg [`REQ_BITS-1:0] f_weight_req, f_bias_req;
+  wire f_weight_taken = weight_req_valid && weight_req_ready && !start;
+  wire f_bias_taken = bias_req_valid && bias_req_ready && !start;
+  always @(posedge clk) begin
+    f_began <= !rst && (start || f_began);
+    if (start) begin
+      f_desc  <= desc;
+      f_reuse <= reuse;
+      f_place <= desc[`DESC_WADDR];
+    end else if (f_weight_taken) f_place <= f_place + f_desc[`DESC_PSIZE];
+    f_loads <= (rst || start) ? 7'd0 : f_loads + f_weight_taken;
+    f_bias <= (rst || start) ? 2'd0 : f_bias + f_bias_taken;
+    f_asked_weight <= !rst && weight_req_valid && !weight_req_ready;
+    f_asked_bias <= !rst && bias_req_valid && !bias_req_ready;
+    f_weight_req <= weight_req;
+    f_bias_req <= bias_req;
+    f_waits <= (rst || start || !busy || f_weight_taken || f_bias_taken ||
+                !(weight_quiet && bias_quiet && weight_req_ready && bias_req_ready)) ? 6'd0 : f_waits + 6'd1;
+  end
+  wire [6:0] f_all = f_reuse ? 7'd0 : f_desc[`DESC_LOADS];
+  wire [1:0] f_all_bias = f_reuse ? 2'd1 : 2'd2;
+
+  always @(posedge clk) begin
+    if (!rst) begin
+      //: A layer is given while none is at work, and has 1 to 64 weight loads.
+      if (start) start_legal : assume (!busy && desc[`DESC_LOADS] >= 1 && desc[`DESC_LOADS] <= 64);
+      //: Load n is asked for at n times the load's distance, with the length of a full or the last load.
+      if (weight_req_valid) weight_request : assert (f_loads < f_all && weight_req[`REQ_ADDR] == f_place &&
+          weight_req[`REQ_LEN] == (f_loads == f_all - 1 ? f_desc[`DESC_WLAST] : f_desc[`DESC_WLEN]) &&
+          weight_req[`REQ_OWNER] == {f_desc[`DESC_INF], f_desc[`DESC_IDX]});
+      //: First the activation table is asked for, then the words of batch norm, unless they are kept.
+      if (bias_req_valid) bias_request : assert (f_bias < f_all_bias &&
+          bias_req[`REQ_ADDR] == (f_bias == 0 ? f_desc[`DESC_AADDR] : f_desc[`DESC_BADDR]) &&
+          bias_req[`REQ_LEN] == (f_bias == 0 ? 24'd144 : 24'd8 * f_desc[`DESC_O]));
+      //: A layer that is no longer at work has asked for all its loads and tables, once.
+      if (f_began && !busy) all_asked : assert (f_loads == f_all && f_bias == f_all_bias);
+      //: A request stands until it is taken.
+      if (f_asked_weight) weight_stands : assert (weight_req_valid && weight_req == f_weight_req);
+      //: A request of the bias channel stands until it is taken.
+      if (f_asked_bias) bias_stands : assert (bias_req_valid && bias_req == f_bias_req);
+      //: The first layer of an inference waits until all reads of the one before are out.
+      if (f_began && first) boundary_first : assert (!weight_req_valid && !bias_req_valid && f_loads == 0);
+      //: No deadlock: while the channels take what is asked for, a layer moves on within two cycles.
+      no_deadlock : assert (f_waits <= 2);
+      //: (invariant) Loads that are left, and what is waited for.
+      state : assert (!f_began || ((weight_req_valid ? loads_left == f_desc[`DESC_LOADS] - f_loads :
+          (first || f_loads == f_all)) && (first || bias_req_valid || f_bias == f_all_bias) &&
+          (!first || (after && f_bias == 0 && !bn_next && f_loads == 0 && loads_left == f_desc[`DESC_LOADS])) &&
+          skip == f_reuse && f_desc[`DESC_LOADS] >= 1 && f_desc[`DESC_LOADS] <= 64 && f_loads <= f_all &&
+          (!weight_req_valid || f_loads < f_all) && (!bias_req_valid || f_bias < f_all_bias) && (!bias_req_valid || bn_next == (f_bias == 1)) && weight_addr == f_place && f_bias <= 2 &&
+          psize == f_desc[`DESC_PSIZE] && wlen == f_desc[`DESC_WLEN] && wlast == f_desc[`DESC_WLAST] &&
+          act_addr == f_desc[`DESC_AADDR] && bn_addr == f_desc[`DESC_BADDR] && n_o == f_desc[`DESC_O] &&
+          owner == {f_desc[`DESC_INF], f_desc[`DESC_IDX]}));
+      //: (invariant) Nothing is asked for before the first layer.
+      if (!f_began) rests : assert (!busy && !first);
+      //: The first layer of an inference asks for three loads and both tables.
+      three_loads : cover (f_began && !busy && f_loads == 3 && f_desc[`DESC_FIRST]);
+    end
+  end

@@ -1,0 +1,48 @@
+  // Properties of command. The controller answers a soft reset with flushing, from the next cycle on.
+  //: The design is reset first.
+  initial begin
+    from_reset : assume (rst);
+  end
+
+  reg f_soft = 1'b0;  // soft_reset in the cycle before
+  reg [3:0] f_drops = 4'd0;  // cycles of flushing
+  reg f_due = 1'b0;  // a start was accepted, none was given for it
+  reg [4:0] f_waits = 5'd0;  // cycles that it waits
+  reg f_muted = 1'b0;
+  always @(posedge clk) begin
+    f_soft <= !rst && soft_reset;
+    f_drops <= (rst || !flushing || soft_reset || reset_now) ? 4'd0 : f_drops + 4'd1;
+    f_due <= !rst && (accept || (f_due && !start && !reset_now));
+    f_waits <= (rst || accept || reset_now || !f_due) ? 5'd0 : f_waits + 5'd1;
+    f_muted <= !rst && muted;
+  end
+
+  always @(posedge clk) begin
+    if (!rst) begin
+      //: The controller flushes in the cycle after a soft reset.
+      if (f_soft) flush_follows : assume (flushing);
+      //: A flush ends within ten cycles (fairness; the watchdog bounds it in the device).
+      flush_ends : assume (f_drops < 10);
+      //: A start is accepted, refused because the device is occupied, or refused for its configuration.
+      one_answer : assert (accept + start_busy + bad_config == (wr && wdata[0]));
+      //: A start is accepted only when nothing is at work, or what is at work is dropped by the same write.
+      if (accept) only_when_free : assert (possible && (reset_now || !(start_due || (words && !hold) ||
+          (work && !muted))));
+      //: Each accepted start is given once, and none that was not accepted.
+      given_once : assert (!start || f_due);
+      //: (invariant) A start is due from its acceptance on until it is given.
+      due : assert (f_due == start_due);
+      //: An accepted start reaches the controller when the flush has ended, at most 15 cycles later.
+      no_deadlock : assert (f_waits < 16);
+      //: (invariant) What bounds the wait for a start.
+      bound : assert (!f_due || f_waits <= 2 + f_drops || !muted);
+      //: No start reaches the controller while a reset is pending.
+      not_while_reset : assert (!(start && muted));
+      //: A soft reset reaches the controller, and events of before are muted until it has flushed.
+      if (soft_reset) reset_mutes : assert (muted);
+      //: The device is occupied while a start or a reset is pending.
+      if (pending) pending_occupies : assert (occupied);
+      //: A start waits for a flush and is given.
+      waits_for_flush : cover (start && f_muted && f_waits > 3);
+    end
+  end

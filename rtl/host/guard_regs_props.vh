@@ -1,0 +1,52 @@
+  // Properties of guard_regs. One register is tracked, any one, beside what the host wrote to it.
+  //: The design is reset first.
+  initial begin
+    from_reset : assume (rst);
+  end
+
+  (* anyconst *) reg [9:0] f_word;
+  reg f_began = 1'b0;
+  reg f_lock;
+  reg [31:0] f_value;
+  wire f_window = f_word >= `REG_AI_READ_FIRST && f_word <= `REG_AI_WRITE_LAST;
+  wire [31:0] f_bits = f_window ? 32'hFFFFFC00 : f_word == `REG_AI_LOCK ? 32'd1 : 32'hFFFFFFFF;
+  reg f_wrote;
+  reg [`GUARD_BITS-1:0] f_guard;
+  reg [31:0] f_watchdog;
+  always @(posedge clk) begin
+    f_began <= f_began || rst;
+    f_wrote <= wr || rst;
+    f_guard <= guard;
+    f_watchdog <= watchdog;
+    f_lock <= !rst && (f_lock || (wr && word == `REG_AI_LOCK && wdata[0]));
+    if (rst) f_value <= (f_word == `REG_AI_READ_LAST || f_word == `REG_AI_WRITE_LAST) ? 32'hFFFFFC00 :
+        f_word == `REG_AI_WATCHDOG ? WATCHDOG_DEFAULT : 32'd0;
+    else if (wr && word == f_word && !(f_window && f_lock))
+      f_value <= (wdata & f_bits) | (f_word == `REG_AI_LOCK ? f_value : 32'd0);
+  end
+
+  always @(posedge clk) begin
+    if (f_began && !rst) begin
+      //: A register reads as what was written to it, reserved bits as 0, and no write elsewhere changes it.
+      if (word == f_word && hit) reads_back : assert (rdata == f_value);
+      //: Addresses of other registers read as 0.
+      if (!hit) others_zero : assert (rdata == 0);
+      //: Nothing changes without a write.
+      if (!f_wrote) only_writes : assert (guard == f_guard && watchdog == f_watchdog);
+      //: Once locked, no window changes until the reset.
+      if (f_locked_before) lock_holds : assert (lock && guard == f_guard);
+      //: A write to a window that is locked is reported.
+      reported : assert (locked == (wr && f_lock && word >= `REG_AI_READ_FIRST && word <= `REG_AI_WRITE_LAST));
+      //: (invariant) The lock is as the host set it.
+      lock_model : assert (lock == f_lock);
+      //: (invariant) The tracked register holds the model's value.
+      model : assert (f_value == (f_word == `REG_AI_READ_FIRST ? {read_first, 10'd0} :
+          f_word == `REG_AI_READ_LAST ? {read_last, 10'd0} : f_word == `REG_AI_WRITE_FIRST ? {write_first, 10'd0} :
+          f_word == `REG_AI_WRITE_LAST ? {write_last, 10'd0} : f_word == `REG_AI_LOCK ? {31'd0, lock} :
+          f_word == `REG_AI_WATCHDOG ? watchdog : f_value));
+      //: A window is changed and then locked.
+      locks : cover (f_lock && f_window && f_value == 32'h12345400);
+    end
+  end
+  reg f_locked_before = 1'b0;
+  always @(posedge clk) f_locked_before <= !rst && f_began && f_lock;

@@ -1,0 +1,56 @@
+  // Properties of stripe_iter. One pixel of the grid is tracked, any one.
+  //: The design is reset first.
+  initial begin
+    from_reset : assume (rst);
+  end
+
+  (* anyconst *) reg [11:0] f_x;
+  (* anyconst *) reg [10:0] f_y;
+  reg f_began = 1'b0;  // the grid stands, from a restart on
+  reg f_first = 1'b1;
+  reg [10:0] f_kw;
+  reg [9:0] f_kh;
+  reg [2:0] f_swl;
+  reg f_overlap;
+  reg f_over;  // beyond the last stripe
+  reg f_seen;  // the pixel was in a stripe before this one
+  wire f_on = f_began && !f_over;
+  wire f_here = f_x >= gx && f_x < gx + width && f_y >= gy && f_y < gy + lines;
+  wire f_same = kw == f_kw && kh == f_kh && swl == f_swl && overlap == f_overlap;
+  always @(posedge clk) begin
+    f_first <= 1'b0;
+    f_began <= !rst && (restart || f_began);
+    f_kw <= kw;
+    f_kh <= kh;
+    f_swl <= swl;
+    f_overlap <= overlap;
+    f_over <= !restart && (f_over || (next && last_x && last_y));
+    f_seen <= !restart && (f_seen || (next && f_here));
+  end
+  // what the order of the stripes says of the pixel
+  wire f_done_y = f_y < gy + (overlap && gy != 0);
+  wire f_done_x = f_y < gy + lines && f_x < gx + (overlap && gx != 0);
+
+  always @(posedge clk) begin
+    //: The grid is one that the layer decoder lets through; stripes of stride-1 pools are not of one line.
+    grid_legal : assume (kw != 0 && kw <= 1024 && kh != 0 && kh <= 512 && swl >= 4 && swl <= 6 &&
+            !(overlap && swl == 6));
+    //: The grid stays as it is from a restart to the next one.
+    if (f_began && !restart) grid_stands : assume (f_same);
+    //: The tracked pixel is one of the grid.
+    if (!restart) pixel_inside : assume (f_x < kw && f_y < kh);
+    if (f_on && !rst && !restart) begin
+      //: Every stripe has a pixel and lies within the grid.
+      inside : assert (width != 0 && lines != 0 && gx + width <= kw && gy + lines <= kh);
+      //: A stripe has at most 64 pixels: a line of 64, two of 32, four of 16.
+      size : assert (width <= sw && lines <= nl);
+      //: When the last stripe is left every pixel of the grid was in one.
+      if (next && last_x && last_y) all_covered : assert (f_seen || f_here);
+      //: (invariant) The pixel was in a stripe when the stripes left of it and above have passed it.
+      progress : assert (f_seen == (f_done_y || f_done_x));
+      //: Without overlap no pixel is in two stripes.
+      if (!overlap) once : assert (!(f_seen && f_here));
+    end
+    //: A grid of several stripes both ways ends, with overlap.
+    ends : cover (f_on && next && last_x && last_y && overlap && gx != 0 && gy != 0);
+  end

@@ -1,0 +1,41 @@
+  // Properties of mac_unit: beside it runs a unit without a gate, which multiplies every pixel after ReLU.
+  //: The design is reset first.
+  initial begin
+    from_reset : assume (rst);
+  end
+
+  reg [7:0] f_pixel;  // after ReLU, zero where none counts
+  reg [WEIGHT_BITS-1:0] f_weight;
+  reg [WEIGHT_BITS+7:0] f_product;
+  reg [7:0] f_pixel_2;
+  reg [PW-1:0] f_psum;
+  reg [11:0] f_xsum;
+  reg [1:0] f_age = 2'd0;  // cycles since the reset, three fill the pipeline
+  reg f_gated;  // the condition did not hold in the cycle before
+  reg [WEIGHT_BITS+7:0] f_operands;
+  always @(posedge clk) begin
+    f_age <= rst ? 2'd0 : (f_age == 2'd3) ? 2'd3 : f_age + 2'd1;
+    f_pixel <= (valid && !rst && pixel > 0) ? pixel[7:0] : 8'd0;
+    f_weight <= weight;
+    f_product <= f_pixel * f_weight;
+    f_pixel_2 <= f_pixel;
+    f_psum <= psum_in + f_product;
+    f_xsum <= xsum_in + f_pixel_2;
+    f_gated <= !enable;
+    f_operands <= {pixel_q, weight_q};
+  end
+
+  always @(posedge clk) begin
+    //: The sum is the one before plus weight times the pixel after ReLU: gating changes nothing.
+    if (f_age == 3) sum_equal : assert (psum_out == f_psum);
+    //: The sum of the pixels is that of the pixels after ReLU.
+    if (f_age == 3) pixels_equal : assert (xsum_out == f_xsum);
+    //: A pixel that is not above zero does not move the operands.
+    if (GATE != 0 && f_age != 0 && f_gated) operands_still : assert ({pixel_q, weight_q} == f_operands);
+    //: (invariant) The operands are those that count.
+    if (f_age >= 1) operands : assert (enable_q ? (pixel_q == f_pixel && weight_q == f_weight) : f_pixel == 0);
+    //: (invariant) The product is that after ReLU.
+    if (f_age >= 2) product : assert (product_q == f_product && gated_q == f_pixel_2);
+    //: A product of a pixel above zero follows a gated one.
+    gates : cover (f_age == 3 && f_gated && product_q != 0);
+  end

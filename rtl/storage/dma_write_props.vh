@@ -1,0 +1,68 @@
+  // Properties of dma_write: the bursts of a request are its bytes, in order, and their data are there.
+  //: The design is reset first.
+  initial begin
+    from_reset : assume (rst);
+  end
+
+  (* hierconn *) wire [FW-1:0] \u_fifo.count ;
+  reg f_on = 1'b0;  // a request is at work
+  reg [32:0] f_next;  // next byte of it
+  reg [24:0] f_left;  // bytes left
+  reg [`OWNER_BITS-1:0] f_owner;
+  reg [NW+1:0] f_owed = 0;  // words of bursts that were given, not yet popped
+  wire [24:0] f_bytes = {20'd0, cmd_beats} << cmd_size;
+  wire f_begins = store_req_valid && store_req_ready && req_len != 0;
+  always @(posedge clk) begin
+    if (rst || flush) begin
+      f_on   <= 1'b0;
+      f_owed <= 0;
+    end else begin
+      f_on   <= f_begins || (f_on && !(cmd_take && cmd_last));
+      f_owed <= f_owed + spent - wd_pop;
+    end
+    if (f_begins) begin
+      f_next  <= {1'b0, req_addr};
+      f_left  <= req_len;
+      f_owner <= store_req[`REQ_OWNER];
+    end else if (cmd_take) begin
+      f_next <= f_next + f_bytes;
+      f_left <= f_left - f_bytes;
+    end
+  end
+  wire [24:0] f_in_blocks = {blocks, {BB{1'b0}}};
+
+  always @(posedge clk) begin
+    if (!rst) begin
+      //: A burst is taken only while it is proposed.
+      if (cmd_take) take_wanted : assume (cmd_want);
+      //: The master takes a word for each that a burst was given for, and no other one.
+      if (wd_pop) pop_owed : assume (f_owed != 0);
+      //: Requests begin at a bus word.
+      if (store_req_valid) req_aligned : assume (req_addr[OW-1:0] == 0);
+      //: A burst begins where the one before it ended: no byte is left out, none written twice.
+      if (cmd_want) address : assert (f_on && {cmd_wrap, cmd_addr} == f_next && cmd_owner == f_owner);
+      //: A burst stays within its request, and is the last one when the request ends with it.
+      if (cmd_want) length : assert (cmd_beats != 0 && f_bytes <= f_left && cmd_last == (f_bytes == f_left));
+      //: A burst is aligned and crosses no block of MAX_BURST words, so no 1 KiB.
+      if (cmd_want) block : assert ((f_next & ((33'd1 << cmd_size) - 1)) == 0 && cmd_size <= OW && cmd_beats <= 16 &&
+          f_next[BB-1:0] + f_bytes <= (1 << BB));
+      //: All words of a burst are in the FIFO when it is proposed.
+      if (cmd_want) data_there : assert (ready >= (bulk ? beats_w : 1));
+      //: No word that a burst needs is missing in the FIFO: it is never popped empty.
+      words : assert (\u_fifo.count == ready + f_owed && f_owed <= FIFO_DEPTH && ready + f_owed <= FIFO_DEPTH);
+      //: A failed channel proposes nothing.
+      if (failed) contained : assert (!cmd_want);
+      //: A request ends with its last byte.
+      idle_when_done : assert (idle == !f_on && (!f_on || f_left != 0));
+      //: (invariant) Bytes that are left, as the counters have them.
+      if (cur_valid) counters : assert (f_next == {wrap, cur_word, cur_byte} && owner == f_owner &&
+          f_left == (in_rest ? 25'd0 : f_in_blocks) + {rest, {OW{1'b0}}} - {from, {OW{1'b0}}} + tail &&
+          (in_rest ? from <= rest : blocks != 0) && (cur_byte == 0 || (in_rest && from == rest)) &&
+          rest <= MASK_C && (from & ~MASK_C) == 0 && ((tail + cur_byte) & ~((1 << OW) - 1)) == 0 &&
+          (cur_byte & ((cur_byte & -cur_byte) - 1)) == 0 && (tail == 0 || (tail & -cur_byte) == 0 || cur_byte == 0) && f_left <= 25'hFFFFFF);
+      //: (invariant) The proposal is of a request.
+      if (want) proposal : assert (cur_valid && (bulk || tail != 0) && ready >= (bulk ? beats_w : 1));
+      //: A request of three bursts with a tail ends.
+      tail_ends : cover (cmd_take && cmd_last && !bulk && cur_byte != 0);
+    end
+  end

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Formal proofs: what holds is proven, what does not fails, and a bad request is one line."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from openkpu.scripts import command, formal, proofs
+
+COUNTER = """
+module counter(input wire clk, input wire rst, input wire step, output reg [3:0] n);
+  always @(posedge clk) if (rst) n <= 4'd0; else if (step) n <= (n == 4'd9) ? 4'd0 : n + 4'd1;
+`ifdef FORMAL_counter
+`include "counter_props.vh"
+`endif
+endmodule
+"""
+PROPERTIES = """
+  //: The design is reset first.
+  initial begin
+    from_reset : assume (rst);
+  end
+  reg began = 1'b0;
+  always @(posedge clk) begin
+    began <= 1'b1;
+    //: The count is a digit.
+    if (began) digit : assert (n <= LIMIT);
+    //: It becomes nine.
+    nine : cover (began && n == 4'd9);
+  end
+"""
+LIST = """
+[[proof]]
+module = "counter"
+cover_depth = 15
+faults = [{ find = "n == 4'd9", put = "n == 4'd10" }]
+"""
+
+
+@pytest.fixture
+def design(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A counter with a property of two lines, in a tree of its own."""
+    (tmp_path / "rtl").mkdir()
+    (tmp_path / "rtl" / "counter.v").write_text(COUNTER)
+    (tmp_path / "rtl" / "counter_props.vh").write_text(PROPERTIES.replace("LIMIT", "9"))
+    (tmp_path / proofs.LIST).write_text(LIST)
+    monkeypatch.setattr(proofs, "ROOT", tmp_path)
+    monkeypatch.setattr(formal, "OUT", tmp_path / "reports")
+    return tmp_path
+
+
+def test_what_holds_is_proven(design: Path, capsys: pytest.CaptureFixture) -> None:
+    assert command.run(formal.main, ["counter"]) == 0
+    assert "ok   counter: 1 proven, 1 reached" in capsys.readouterr().out
+    found = {row["name"]: row for row in json.loads((design / "reports/formal.json").read_text())}
+    assert found["digit"]["state"] == "proven" and found["nine"]["state"] == "reached"
+    assert found["nine"]["steps"] >= 10, "from zero, nine steps"
+    page = (design / "reports/formal.md").read_text()
+    assert "| digit | The count is a digit. | proven |" in page
+    assert "| from_reset | The design is reset first. | assumed |" in page
+
+
+def test_a_property_that_fails_is_named(design: Path, capsys: pytest.CaptureFixture) -> None:
+    (design / "rtl" / "counter_props.vh").write_text(PROPERTIES.replace("LIMIT", "1"))
+    assert command.run(formal.main, ["counter"]) == 1
+    assert re.search(r"digit: FAILED in cycle \d+\. The count is a digit", capsys.readouterr().out)
+    assert list((design / "reports/formal").glob("counter_*.vcd")), "the trace is kept"
+
+
+def test_what_is_not_decided_is_no_proof(design: Path, capsys: pytest.CaptureFixture) -> None:
+    """Eight is not reached within four cycles, and a count of four to eight leads to it."""
+    (design / "rtl" / "counter_props.vh").write_text(PROPERTIES.replace("n <= LIMIT", "n != 4'd8"))
+    assert command.run(formal.main, ["counter"]) == 1
+    assert "digit: UNDECIDED: induction stops at digit" in capsys.readouterr().out
+
+
+def test_what_cannot_be_reached_is_told(design: Path, capsys: pytest.CaptureFixture) -> None:
+    (design / proofs.LIST).write_text(LIST.replace("cover_depth = 15", "cover_depth = 5"))
+    assert command.run(formal.main, ["counter"]) == 1
+    assert "nine: UNREACHED: not within 5 cycles" in capsys.readouterr().out
+
+
+def test_a_fault_is_seen(design: Path, capsys: pytest.CaptureFixture) -> None:
+    assert command.run(formal.main, ["--mutants", "counter"]) == 0
+    assert "1 of 1 faults seen" in capsys.readouterr().out
+
+
+def test_a_fault_that_nothing_sees(design: Path, capsys: pytest.CaptureFixture) -> None:
+    (design / proofs.LIST).write_text(LIST.replace("4'd10", "4'd7"))
+    assert command.run(formal.main, ["--mutants", "counter"]) == 1
+    assert "NOT SEEN" in capsys.readouterr().out
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
+    """The one line that a bad request gets."""
+    assert command.run(formal.main, arguments) == command.BAD_REQUEST
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1
+    return said.err
+
+
+def test_bad_requests_are_one_line(
+    design: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = refused(["fifo"], capsys)
+    assert "no proof of module 'fifo', expected one of counter" in said
+    fault = LIST.replace("n == 4'd9", "n == 4'd8")
+    (design / proofs.LIST).write_text(fault)
+    assert "does not stand there once" in refused(["--mutants"], capsys)
+    (design / proofs.LIST).write_text(LIST + "deep = 4\n")
+    assert "deep" in refused([], capsys)
+    (design / proofs.LIST).write_text(LIST)
+    bare = PROPERTIES.replace("    //: It becomes nine.\n", "")
+    (design / "rtl" / "counter_props.vh").write_text(bare)
+    assert "a property without a meaning" in refused([], capsys)
+    monkeypatch.setattr(formal, "SOLVER", "yices-that-is-not-there")
+    assert "yices-that-is-not-there is missing; `make setup`" in refused([], capsys)
+
+
+def test_every_proof_is_well_formed() -> None:
+    """Properties parse, faults find their place, and each module has one."""
+    every, files = proofs.load(), proofs.sources()
+    for proof in every:
+        kinds = [each.kind for each in proofs.properties(proof.module, files)]
+        assert "assert" in kinds and "assume" in kinds, proof.name
+        text = files[proof.module].read_text()
+        assert f"`ifdef FORMAL_{proof.module}\n" in text, proof.name
+        for fault in proof.faults:
+            assert (files[fault.module or proof.module]).read_text().count(fault.find) == 1, fault
+    with_fault = {proof.module for proof in every if proof.faults}
+    assert with_fault == {proof.module for proof in every}
