@@ -6,7 +6,7 @@ A 64-bit register becomes two 32-bit ones, ``name`` and ``name_hi``, as the bus 
 
 from openkpu.models.regdesc import access, compile_map
 from openkpu.tb.ahb.host_agent import OKAY, Transfer
-from openkpu.tb.device.host_item import HostItem
+from openkpu.tb.uvm.items import HostItem
 from pyuvm import (
     uvm_access_e,
     uvm_endianness_e,
