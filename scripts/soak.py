@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random networks, streams, errors and resets in one simulation until the time is over.
 
-`make soak MINUTES=60 SEED=7`. Everything is compared byte for byte (tb/uvm/soak_tests.py), and the
+`make soak MINUTES=60 SEED=7`. Everything is compared byte for byte (tb/uvm/soak_run.py), and the
 memory of the process must stay flat: its resident size may grow by less than GROWTH bytes after the
 warm-up. A line of progress every half minute. An item that fails is repeated alone by the command
 that is printed. Exit status: 0 all exact and flat, 1 not, 2 bad request.
@@ -42,7 +42,7 @@ class Watch:
         self.failure: dict[str, Any] | None = None
 
     def event(self, found: dict[str, Any]) -> None:
-        """An event of tb/uvm/soak_tests.py."""
+        """An event of tb/uvm/soak_run.py."""
         if found["event"] == "failed":
             self.failure = found
         if found["event"] != "item":
@@ -91,7 +91,7 @@ def soak(args: argparse.Namespace, seed: int) -> Watch:
                     "verilator",
                     "tb_top",
                     launch.SOURCES,
-                    "openkpu.tb.uvm.soak_tests",
+                    "openkpu.tb.uvm.soak_run",
                     params=launch.parameters(config),
                     public=launch.PUBLIC,
                     random_start=False,

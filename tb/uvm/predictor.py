@@ -32,6 +32,7 @@ from pyuvm import ConfigDB, uvm_subscriber
 Mask = npt.NDArray[np.bool_]
 STOPPING = (*range(Err.BAD_SIZE, Err.BUS_ERROR + 1), Err.LIST_CHANGED, Err.WATCHDOG, Err.BAD_ACCESS)
 PERF_INFERENCES = PERF + 8 * COUNTERS.index("inferences")
+BUS_BYTES = 4  # of a bus word of 32 bits
 FLUSH = 4  # fifo_ctrl: 0 in this bit empties the layer FIFO
 
 

@@ -68,7 +68,10 @@ class Registers(uvm_reg_block):
             policy = POLICY[access(f)]
             volatile = bool(f.is_hw_writable)
             field.configure(
-                register, size, low - 32 * word, policy, volatile, reset & ((1 << size) - 1)
+                *(register, size, low - 32 * word, policy, volatile, reset & ((1 << size) - 1)),
+                has_reset=True,
+                is_rand=False,
+                individually_accessible=False,
             )
         offset = node.address_offset + 4 * word
         self.map.add_reg(register, offset, "RW")
