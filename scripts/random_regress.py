@@ -46,9 +46,10 @@ def here(pieces: list[Batch], jobs: int) -> Iterator[list[Outcome]]:
         try:
             for done in futures.as_completed(running):
                 yield done.result()
-        finally:
+        except BaseException:  # Ctrl-C, a reader of the output that went away
             pool.shutdown(wait=False, cancel_futures=True)
             regress_batch.PROCESSES.end()
+            raise
 
 
 def cluster(pieces: list[Batch], address: str) -> Iterator[list[Outcome]]:

@@ -7,6 +7,7 @@ process of its own, which prints a line of JSON for each item.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -142,4 +143,6 @@ def _simulation(batch: Batch, config: configs.Config, items: list[Any], at: int)
 
 
 if __name__ == "__main__":
+    # who ends this process ends its simulator too, as Ctrl-C does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     simulate(Batch(**json.loads(sys.argv[1])))

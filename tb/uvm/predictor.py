@@ -138,12 +138,12 @@ class Predictor(uvm_subscriber):
             self._end(0)
         if value & Ctrl.STOP:
             self.stopping = True
-        startable = self.registers.get(AI["AI_CNN_MODE"], 0) and self.registers.get(
-            AI["AI_LIST_LEN"]
-        )
+        r = {name: self.registers.get(addr, 0) for name, addr in AI.items()}
+        unaligned = (r["AI_RES_ADR"] | r["AI_RES_STRIDE"]) % BUS_BYTES
+        startable = r["AI_CNN_MODE"] and r["AI_LIST_LEN"] and not unaligned
         # a start while another job is not known to be over is one that the device refuses
         if value & Ctrl.START and startable and not self.running and not self.words:
-            self.open, self.running = [], True
+            self.open, self.running, self.stopping = [], True, False
             self._list()
 
     def _read(self, tt: Transfer) -> None:

@@ -17,7 +17,11 @@ from openkpu.tb.uvm.sequences.faults import (
     TransferErrorSequence,
 )
 from openkpu.tb.uvm.sequences.job import JOBS, LayerSequence, NetworkSequence, StreamSequence
-from openkpu.tb.uvm.sequences.misbehaviour import BusyMisbehaviourSequence, MisbehaviourSequence
+from openkpu.tb.uvm.sequences.misbehaviour import (
+    BusyMisbehaviourSequence,
+    MisalignedSequence,
+    MisbehaviourSequence,
+)
 from openkpu.tb.uvm.virtual import DisturbedSequence, LifeSequence
 
 ITEMS = 400  # at most, until all bins are hit
@@ -92,6 +96,17 @@ class MisbehaviourSequences(SequenceTest):
             await self.run(MisbehaviourSequence())
             await self.run(BusyMisbehaviourSequence())
             await self.run(StreamSequence())
+
+
+@pyuvm.test()
+class MisalignedAccesses(SequenceTest):
+    """Refused, without a trace in the AI RAM."""
+
+    broken = (12,)
+
+    async def scenario(self) -> None:
+        await self.run(MisalignedSequence())
+        await self.run(LayerSequence())
 
 
 @pyuvm.test()

@@ -15,7 +15,7 @@ TESTS = {
     "register_tests": ("ResetValues", "WrittenValues", "VolatileValues"),
     "sequence_tests": (
         *("JobSequences", "BusSequences", "ErrorSequences", "ResetSequences"),
-        *("MisbehaviourSequences", "VirtualSequences"),
+        *("MisbehaviourSequences", "MisalignedAccesses", "VirtualSequences"),
     ),
     "factory_tests": (
         *("AnotherItem", "AnotherDriver", "AnotherScoreboard", "WrongByte", "WrongByteInDoubt"),

@@ -2,7 +2,8 @@
 """Virtual sequences: jobs, bus and host together."""
 
 import cocotb
-from cocotb.triggers import with_timeout
+import numpy as np
+from cocotb.triggers import Timer
 from openkpu.tb.uvm.sequences.bus import KINDS, disturbance
 from openkpu.tb.uvm.sequences.faults import (
     HardResetSequence,
@@ -20,7 +21,6 @@ from openkpu.tb.uvm.sequences.job import (
 )
 from openkpu.tb.uvm.sequences.misbehaviour import BusyMisbehaviourSequence, MisbehaviourSequence
 
-LONGEST = 200_000_000  # ns of any sequence
 # sequence: weight of its draw
 LIFE: dict[type[DeviceSequence], int] = {
     LayerSequence: 4,
@@ -48,19 +48,19 @@ class DisturbedSequence(DeviceSequence):
 
     async def body(self) -> None:
         self.job = self.job or StreamSequence()
-        kind = self.rng.spawn(1)[0]  # a generator of its own: both run at the same time
-        restless = cocotb.start_soon(self.restless(kind))
-        try:
-            await self.run(self.job)
-        finally:
-            restless.cancel()
+        self.over = False
+        # a generator of its own: both run at the same time
+        restless = cocotb.start_soon(self.restless(self.rng.spawn(1)[0]))
+        await self.run(self.job)
+        self.over = True  # not cancelled: an item half way through would block its sequencer
+        await restless
         await disturbance(self.rng, "quiet").start(self.sequencer.bus)
 
-    async def restless(self, rng) -> None:
-        """Another disturbance every so many cycles."""
-        while True:
+    async def restless(self, rng: np.random.Generator) -> None:
+        """Another disturbance every so many cycles, until the job is over."""
+        while not self.over:
             await disturbance(rng).start(self.sequencer.bus)
-            await cocotb.triggers.Timer(int(rng.integers(200, 8000)), "ns")
+            await Timer(int(rng.integers(200, 8000)), "ns")
 
 
 class ItemSequence(DeviceSequence):
@@ -75,7 +75,7 @@ class ItemSequence(DeviceSequence):
         bus = list(KINDS)[self.n(0, len(KINDS))]
         self.title = f"{type(job).__name__}, {bus}"
         await disturbance(self.rng, bus).start(self.sequencer.bus)
-        await with_timeout(cocotb.start_soon(self.run(job)), LONGEST, "ns")
+        await self.run(job)
         await disturbance(self.rng, "quiet").start(self.sequencer.bus)
 
 

@@ -29,7 +29,7 @@ class MisbehaviourSequence(LayerSequence):
     def habits(self) -> list[Callable[[], Awaitable[None]]]:
         """Everything it does."""
         return [
-            *(self.hole, self.narrow, self.misaligned, self.write_constant, self.empty_results),
+            *(self.hole, self.narrow, self.write_constant, self.empty_results),
             *(self.empty_list, self.no_mode, self.unaligned_result, self.cut_layer),
             *(self.refused_layer, self.start_behind_words),
         ]
@@ -58,12 +58,6 @@ class MisbehaviourSequence(LayerSequence):
         size, at = self.n(0, 2), list(AI.values())[self.n(0, len(AI))]
         await self.refused(Transfer(at, bool(self.n(0, 2)), 0xFF, size))
 
-    async def misaligned(self) -> None:
-        """A word or half-word of the AI RAM at an address that is none."""
-        size = self.n(1, 3)
-        at = AI_RAM + 64 * self.n(0, 16) + self.n(1, 1 << size)
-        await self.refused(Transfer(at, bool(self.n(0, 2)), 0x5A5A5A5A, size))
-
     async def write_constant(self) -> None:
         """Registers that cannot be written."""
         names = ("AI_ID", "AI_CONFIG", "AI_STATUS", INFERENCES, "AI_TAKEN_ADR")
@@ -90,7 +84,8 @@ class MisbehaviourSequence(LayerSequence):
 
     async def unaligned_result(self) -> None:
         """A start whose result has no place of its own; then one that has."""
-        await self.device.configure({"AI_CNN_MODE": 0, "AI_RES_ADR": 4 * self.n(0, 64) + 2})
+        registers = {"AI_CNN_MODE": 1, "AI_LIST_LEN": 1, "AI_RES_ADR": 4 * self.n(0, 64) + 2}
+        await self.device.configure(registers)
         await self.device.start()
         await self.error(Err.BAD_CONFIG)
         await self.device.configure({"AI_RES_ADR": 0})
@@ -133,6 +128,22 @@ class MisbehaviourSequence(LayerSequence):
         await self.device.start()
         await self.error(Err.START_BUSY)
         await self.device.soft_reset()
+
+
+class MisalignedSequence(MisbehaviourSequence):
+    """Words and half-words of the AI RAM at addresses that are none.
+
+    That breaks rule 12 of the bus, which the checker of the host's side tells.
+    """
+
+    def habits(self) -> list[Callable[[], Awaitable[None]]]:
+        return [self.misaligned] * 20
+
+    async def misaligned(self) -> None:
+        """A word or half-word of the AI RAM at an address that is none."""
+        size = self.n(1, 3)
+        at = AI_RAM + 64 * self.n(0, 16) + self.n(1, 1 << size)
+        await self.refused(Transfer(at, bool(self.n(0, 2)), 0x5A5A5A5A, size))
 
 
 class BusyMisbehaviourSequence(NetworkSequence):
