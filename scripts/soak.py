@@ -134,7 +134,7 @@ def main(argv: list[str] | None = None) -> int:
     print(watch.line())
     if watch.failure:
         number = watch.failure["number"]
-        print(f"FAIL item {number}: {watch.failure['text']}")
+        print(f"FAIL item {number}: {watch.failure['text'].splitlines()[0]}")
         print(f"  to repeat: make soak MINUTES=1 SEED={seed} CONFIG={args.config} ITEM={number}")
         return 1
     print(", ".join(f"{count} {name}" for name, count in sorted(watch.used.items())))

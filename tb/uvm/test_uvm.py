@@ -22,7 +22,19 @@ TESTS = {
         "WindowByte",
     ),
 }
-ALL = [(module, test) for module, tests in TESTS.items() for test in tests]
+# on the slow simulator, where an unknown bit is seen: what differs from the rest in kind
+ICARUS = {
+    *TESTS["device_tests"],
+    *TESTS["register_tests"],
+    *("JobSequences", "ResetSequences", "MisbehaviourSequences", "MisalignedAccesses"),
+}
+ALL = [
+    (sim, module, test)
+    for module, tests in TESTS.items()
+    for test in tests
+    for sim in SIMS
+    if sim == "verilator" or test in ICARUS
+]
 
 
 def simulate(sim: str, config: str, module: str, test: str, seed: int | None = None) -> None:
@@ -40,8 +52,7 @@ def simulate(sim: str, config: str, module: str, test: str, seed: int | None = N
     )
 
 
-@pytest.mark.parametrize(("module", "test"), ALL)
-@pytest.mark.parametrize("sim", SIMS)
+@pytest.mark.parametrize(("sim", "module", "test"), ALL)
 def test_uvm(sim: str, module: str, test: str) -> None:
     seed = None if module == "device_tests" else seeds.chosen()[0][0]
     simulate(sim, "nano", module, test, seed)
