@@ -64,7 +64,7 @@ def cluster(pieces: list[Batch], address: str) -> Iterator[list[Outcome]]:
         if not client.scheduler_info()["workers"]:
             raise command.UsageError(f"CLUSTER={address}: the scheduler has no workers")
         sent = {client.submit(regress_batch.run, piece, pure=False): piece for piece in pieces}
-        for future in distributed.as_completed(sent):
+        for future in distributed.as_completed(sent, loop=client.loop):
             piece = sent[future]
             if future.status == "finished":
                 yield future.result()

@@ -24,7 +24,9 @@ from openkpu.tb.uvm.sequences.misbehaviour import (
 )
 from openkpu.tb.uvm.virtual import DisturbedSequence, LifeSequence
 
-ITEMS = 400  # at most, until all bins are hit
+MOST_AIMED = 60  # jobs until all bins are hit
+JOB_OF = dict(zip(MODES, (LayerSequence, NetworkSequence, StreamSequence), strict=True))
+KIND_OF = dict(zip(TRAFFIC, ("quiet", "waits", "everything"), strict=True))
 
 
 def few(many: int, slow: int) -> int:
@@ -121,15 +123,22 @@ class VirtualSequences(SequenceTest):
 
 @pyuvm.test()
 class CoverageClosure(SequenceTest):
-    """Items until the collector has seen every mode on every bus, and each stopping error of it."""
+    """The collector steers: some random items, then jobs that aim at what is still missing.
+
+    Wanted: every mode on every kind of bus without an error, and a stream's bus error on each.
+    """
 
     async def scenario(self) -> None:
         wanted = {(mode, bus, Err.NONE.name) for mode in MODES for bus in TRAFFIC}
         wanted |= {("stream", bus, Err.BUS_ERROR.name) for bus in TRAFFIC}
-        count = 0
-        while missing := self.env.coverage.missing("run", wanted):
-            assert count < ITEMS, f"not hit after {count} items: {sorted(missing)}"
-            await self.run(LifeSequence(count=1))
-            count += 1
-        self.logger.info(f"{count} items hit {len(wanted)} bins; sequences {self.env.virtual.used}")
-        assert len(self.env.coverage.hit("layer")) > 5
+        await self.run(LifeSequence(count=5))
+        aimed = 0
+        while missing := sorted(self.env.coverage.missing("run", wanted)):
+            assert aimed < MOST_AIMED, f"not hit after {aimed} jobs aimed at them: {missing}"
+            mode, bus, error = missing[aimed % len(missing)]
+            await disturbance(self.env.virtual.rng, KIND_OF[bus]).start(self.env.virtual.bus)
+            faulty = error == Err.BUS_ERROR.name
+            await self.run(TransferErrorSequence() if faulty else JOB_OF[mode]())
+            aimed += 1
+        self.logger.info(f"{aimed} jobs aimed at {len(wanted)} bins: {self.env.virtual.used}")
+        assert aimed and len(self.env.coverage.hit("layer")) > 5
