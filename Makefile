@@ -23,7 +23,11 @@ OUTPUT  ?=
 WAVES   ?=
 IMAGES  ?=
 DISTURB ?=
-SEEDS   ?= 5
+SEEDS   ?=
+N       ?=
+MINUTES ?=
+ITEM    ?=
+CLUSTER ?=
 JOBS    ?= 2
 ACTIONS ?=
 TESTS   ?=
@@ -38,7 +42,7 @@ MUTANTS ?=
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS
 VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
-  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED JOBS TESTS MODULE PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
+  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE STEPS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
 UNKNOWN   := $(firstword $(filter-out $(VARIABLES) MAKE% .% -%,$(foreach v,$(.VARIABLES),$(call given,$(v)))))
@@ -62,6 +66,8 @@ ON      = $(filter-out 0,$(1))
 # a value stays with its name, so that one that begins with a dash is not taken for an option
 option  = $(if $($(2)),--$(1)="$($(2))")
 flag    = $(if $(call ON,$($(2))),--$(1))
+# a variable of make's command line, or what a target takes without it
+chosen  = $(if $(call given,$(1)),$($(1)),$(2))
 SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTORS)) \
   $(call flag,golden,GOLDEN) $(call option,report,REPORT) $(call flag,waves,WAVES) \
   $(call option,images,IMAGES) $(call option,model,MODEL) $(if $(IMAGE),--image $(IMAGE)) \
@@ -71,7 +77,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage bench-continuous cycles nightly lint synth synth-check fpga asic equivalence gates configs clean formal
+.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage bench-continuous cycles nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -132,9 +138,17 @@ control: ## a host that does anything at any time, ACTIONS=10000 of them (SEED=n
 	@scripts/setup.sh verilator
 	@ACTIONS="$(or $(ACTIONS),10000)" exec $(RUN) -m pytest tb/device/test_control_random.py -k verilator
 
-regress: ## every test with seed 1, simulations with seeds 2 to SEEDS (TESTS, JOBS as for test)
-	@scripts/setup.sh icarus verilator
-	@$(OPENKPU) regress --seeds="$(SEEDS)" --jobs="$(JOBS)" -- $(TESTS)
+regress: ## N=200 SEED=1: random items (SIM, CONFIG, CLUSTER=tcp://...); SEEDS=10: every test with seeds 1 to 10
+	@scripts/setup.sh $(if $(N),"$(call chosen,SIM,verilator)",icarus verilator)
+	@$(OPENKPU) regress $(call option,seeds,SEEDS) $(call option,n,N) \
+	  $(if $(N),$(call option,seed,SEED) --sim="$(call chosen,SIM,verilator)" \
+	  $(if $(call given,CONFIG),--config="$(CONFIG)") $(call option,cluster,CLUSTER)) \
+	  $(if $(or $(SEEDS),$(call given,JOBS)),--jobs="$(JOBS)") -- $(TESTS)
+
+soak: ## MINUTES=60: random networks, streams, errors and resets in one simulation (SEED, CONFIG, ITEM)
+	@scripts/setup.sh verilator
+	@$(OPENKPU) soak $(call option,minutes,MINUTES) $(call option,seed,SEED) \
+	  --config="$(CONFIG)" $(call option,item,ITEM)
 
 coverage: ## device tests with coverage -> reports/coverage (SHARE=1 CI's part, RECORD=1 new record)
 	@scripts/setup.sh verilator

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every test with one seed after the other: `make regress SEEDS=10`.
 
-The first seed runs all of them, the others those of ``tb`` that are not marked ``fixed``: the rest
-would run the same again. What Icarus adds to Verilator, unknown values, hardly depends on a seed,
-and it is far slower: seeds from 2 on run a tenth of its tests each, ten of them all.
+With N= instead of SEEDS= it is random_regress.py that runs. The first seed runs all of them, the
+others those of ``tb`` that are not marked ``fixed``: the rest would run the same again. What Icarus
+adds to Verilator, unknown values, hardly depends on a seed, and it is far slower: seeds from 2 on
+run a tenth of its tests each, ten of them all.
 Ends at the first seed that fails, with the command that repeats each failed test. Exit status: 0
 all passed, 1 a test failed, 2 bad request.
 """
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from openkpu.scripts import command
+from openkpu.scripts import command, random_regress
 from openkpu.tb import seeds
 
 MOST = 1_000_000  # seeds of a run
@@ -47,11 +48,16 @@ def run(seed: int, tests: list[str], jobs: str) -> tuple[int, list[str]]:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
+    argv = sys.argv[1:] if argv is None else argv
+    if any(word.partition("=")[0] == "--n" for word in argv):
+        return random_regress.main([word for word in argv if word != "--"])
     parser = command.Parser(prog="regress", description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", required=True)
+    parser.add_argument("--seeds")
     parser.add_argument("--jobs", default="2")
     parser.add_argument("tests", nargs="*")
     args = parser.parse_args(argv)
+    if args.seeds is None:
+        raise command.UsageError("expected N=items and SEED=number, or SEEDS=number")
     try:
         count = seeds.number("SEEDS", args.seeds, 1, MOST)
         seeds.environment()

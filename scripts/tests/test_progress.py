@@ -89,7 +89,7 @@ def test_error_in_a_listener_ends_the_run(tmp_path: Path) -> None:
 
     with (
         pytest.raises(ZeroDivisionError, match="here"),
-        launch._listener(tmp_path / "pipe", on_event),
+        launch.listener(tmp_path / "pipe", on_event),
     ):
         with open(tmp_path / "pipe", "w") as pipe:
             pipe.write('{"event": "a"}\n{"event": "b"}\n')

@@ -93,7 +93,8 @@ class AhbHostDriver(BusDriver):
             ready = int(bus.hready.value)
             if data is not None:
                 if data.write:
-                    bus.hwdata.value = (data.data & data.mask) << data.lane
+                    # a misaligned transfer reaches beyond the word
+                    bus.hwdata.value = (data.data & data.mask) << data.lane & 0xFFFFFFFF
                 if ready:
                     data.resp = int(bus.hresp.value)
                     if not data.write and data.resp == OKAY:

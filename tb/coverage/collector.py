@@ -10,6 +10,7 @@ fails leaves no coverage.
 
 import atexit
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import cocotb
@@ -35,18 +36,31 @@ _collector: "Collector | None" = None
 
 def attach(tb: SimHandleBase) -> None:
     """Observe ``tb`` until the cocotb test ends; the bins are written when the process does."""
-    global _sampler, _collector
+    global _collector
+    if _collector is None:
+        atexit.register(sampler().save, Path(os.environ[BINS]))
+    if _collector is None or _collector.over:
+        _collector = Collector(tb, sampler())
+
+
+def sampler() -> Sampler:
+    """The sampler of this process: the coverage database is one for all who fill it."""
+    global _sampler
     if _sampler is None:
         _sampler = Sampler()
-        atexit.register(_sampler.save, Path(os.environ[BINS]))
-    if _collector is None or _collector.over:
-        _collector = Collector(tb, _sampler)
+    return _sampler
 
 
 class Collector:
-    """Observes one cocotb test."""
+    """Observes one cocotb test.
 
-    def __init__(self, tb: SimHandleBase, sample: Sampler) -> None:
+    ``listen`` False: somebody else watches, and calls ``transfer``, ``layer``, ``read_back`` and
+    ``hardware_reset``.
+    """
+
+    def __init__(
+        self, tb: SimHandleBase, sample: Callable[[str, Bin], None], listen: bool = True
+    ) -> None:
         self.tb, self.sample = tb, sample
         self.words = words()
         self.mode = MODES[0]  # how the device was last started
@@ -54,7 +68,9 @@ class Collector:
         self.worked = False  # since then
         self.refused = 0  # lost grants, RETRY and SPLIT at the last sample
         self.pending: list[tuple[Bin, Bin]] = []  # layers that ended: bins of `layer` and `run`
-        AhbHostMonitor(tb, "s", tb.clk, tb.s_busy, self._transfer)
+        if not listen:
+            return
+        AhbHostMonitor(tb, "s", tb.clk, tb.s_busy, self.transfer)
         self._tasks = [cocotb.start_soon(t()) for t in (self._layers, self._dumps, self._resets)]
 
     @property
@@ -68,20 +84,22 @@ class Collector:
             await RisingEdge(self.tb.layer_done)
             await RisingEdge(self.tb.clk)  # takes the descriptor
             await FallingEdge(self.tb.clk)
-            ran = int(self.tb.layer_ran.value)
-            mode = self.mode if ran >> descriptor.TOTAL else MODES[0]
-            run = (mode, self._traffic(), Err.NONE.name)
-            self.pending.append(
-                (classify(descriptor.unpack(ran & ((1 << descriptor.TOTAL) - 1))), run)
-            )
+            self.layer(int(self.tb.layer_ran.value))
+
+    def layer(self, ran: int) -> None:
+        """A layer has ended: {from a task list, descriptor}."""
+        mode = self.mode if ran >> descriptor.TOTAL else MODES[0]
+        run = (mode, self._traffic(), Err.NONE.name)
+        self.pending.append((classify(descriptor.unpack(ran & ((1 << descriptor.TOTAL) - 1))), run))
 
     async def _dumps(self) -> None:
         while True:
             await RisingEdge(self.tb.bd_go)
             if int(self.tb.bd_cmd.value) in (DUMP_STORAGE, DUMP_RAM):
-                self._read_back()
+                self.read_back()
 
-    def _read_back(self) -> None:
+    def read_back(self) -> None:
+        """A memory was looked at: the layers that ended before count."""
         for layer, run in self.pending:
             self.sample("layer", layer)
             self.sample("run", run)
@@ -90,9 +108,13 @@ class Collector:
     async def _resets(self) -> None:
         while True:
             await RisingEdge(self.tb.rst)
-            self.pending.clear()
-            self.written.clear()
-            self.mode, self.worked, self.refused = MODES[0], False, 0
+            self.hardware_reset()
+
+    def hardware_reset(self) -> None:
+        """Registers have their reset values; what ended before and was not looked at is lost."""
+        self.pending.clear()
+        self.written.clear()
+        self.mode, self.worked, self.refused = MODES[0], False, 0
 
     def _knob(self, names: tuple[str, ...]) -> bool:
         return any(int(getattr(self.tb, f"cfg_{name}").value) for name in names)
@@ -106,13 +128,13 @@ class Collector:
         return TRAFFIC[1] if self._knob(WAITING) else TRAFFIC[0]
 
     # ---------------------------------------------------------------- registers
-    def _transfer(self, transfer: Transfer) -> None:
+    def transfer(self, transfer: Transfer) -> None:
         """A transfer of the host has ended."""
         if transfer.resp != OKAY:
             return
         if transfer.addr >= AI_RAM:
             if not transfer.write:
-                self._read_back()
+                self.read_back()
             return
         word = self.words[transfer.addr]
         busy = bool(int(self.tb.device_busy.value))
@@ -126,7 +148,7 @@ class Collector:
         if fresh and transfer.data == word.reset:
             self.sample("register", (word.name, RESET))
         if transfer.addr & ~7 == FIFO_DATA_OUT:
-            self._read_back()
+            self.read_back()
         if transfer.addr == AI["AI_ERR_CODE"] and transfer.data in ERRORS:
             self.sample("run", (self.mode, self._traffic(), Err(transfer.data).name))
 

@@ -12,8 +12,8 @@ from openkpu.models.layer import WORDS, LayerArg
 from openkpu.models.network import Network
 from openkpu.tb.ahb.host_agent import Transfer
 from openkpu.tb.device.control_model import CFG_FIFO, FIFO_CTRL, IDLE, Histories, State
-from openkpu.tb.device.env import HostAgent, Memory
 from openkpu.tb.device.registers import AI, AI_RAM, Ctrl, Err
+from openkpu.tb.uvm.agents import HostAgent, Memory
 from pyuvm import ConfigDB, uvm_component, uvm_env, uvm_subscriber
 
 Bytes = npt.NDArray[np.uint8]

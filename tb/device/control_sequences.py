@@ -15,7 +15,6 @@ from cocotb.triggers import Timer
 from openkpu.tb.ahb.host_agent import Transfer
 from openkpu.tb.device.control_env import FIRST, LAYER_ROWS, RESULTS, SCRATCH_ROWS, SLOT, Library
 from openkpu.tb.device.control_model import FIFO_CTRL
-from openkpu.tb.device.host_item import HostItem
 from openkpu.tb.device.registers import (
     AI,
     AI_RAM,
@@ -24,6 +23,7 @@ from openkpu.tb.device.registers import (
     Ctrl,
     Int,
 )
+from openkpu.tb.uvm.sequences.transfers import TransferSequence
 from pyuvm import uvm_sequence
 
 START, RESET, STOP = int(Ctrl.START), int(Ctrl.SOFT_RESET), int(Ctrl.STOP)
@@ -43,19 +43,6 @@ def read(*names: str) -> list[Transfer]:
 def push(words: list[int]) -> list[Transfer]:
     halves = [(4 * half, word >> 32 * half & 0xFFFFFFFF) for word in words for half in (0, 1)]
     return [Transfer(at, True, value) for at, value in halves]
-
-
-class ActionSequence(uvm_sequence):
-    """One item."""
-
-    def __init__(self, name: str, transfers: list[Transfer]) -> None:
-        super().__init__(name)
-        self.transfers = transfers
-
-    async def body(self) -> None:
-        item = HostItem(self.get_name(), self.transfers)
-        await self.start_item(item)
-        await self.finish_item(item)
 
 
 @dataclass
@@ -278,7 +265,7 @@ class ControlSequence(uvm_sequence):
     async def act(self, name: str, transfers: list[Transfer]) -> None:
         """An action, and then a while: none, a few cycles, or part of an inference."""
         self.used[name] += 1
-        await ActionSequence(name, transfers).start(self.sequencer)
+        await TransferSequence(name, transfers).start(self.sequencer)
         kind = self.actions.n(0, 4)
         cycles = (0, self.actions.n(0, 8), self.actions.n(0, 60), self.actions.n(0, 500))[kind]
         if cycles:

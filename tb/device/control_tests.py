@@ -28,16 +28,16 @@ from openkpu.tb.device.control_sequences import (
     CLOCK,
     OPEN,
     Actions,
-    ActionSequence,
     ControlSequence,
     Episode,
     read,
     write,
 )
 from openkpu.tb.device.device import Device
-from openkpu.tb.device.env import Memory
 from openkpu.tb.device.registers import AI, INTERRUPT_CLEAR
 from openkpu.tb.device.run_stream import DISTURBED
+from openkpu.tb.uvm.agents import Memory
+from openkpu.tb.uvm.sequences.transfers import TransferSequence
 from pyuvm import ConfigDB, uvm_test
 
 PATIENCE = 40_000  # cycles until the device must be idle
@@ -99,7 +99,7 @@ class ControlTest(uvm_test):
         self.env.control.words = []
 
     async def send(self, name: str, transfers: list[Transfer]) -> list[Transfer]:
-        await ActionSequence(name, transfers).start(self.env.host.sequencer)
+        await TransferSequence(name, transfers).start(self.env.host.sequencer)
         return transfers
 
     async def round(self, number: int) -> None:

@@ -76,7 +76,7 @@ def run_job(
     with tempfile.TemporaryDirectory(prefix="openkpu_job_") as tmp:
         work = Path(tmp)
         (work / "job.pickle").write_bytes(pickle.dumps(request))
-        with _listener(work / "events", on_event):
+        with listener(work / "events", on_event):
             simrun.run(
                 sim,
                 "tb_top",
@@ -92,7 +92,7 @@ def run_job(
 
 
 @contextlib.contextmanager
-def _listener(pipe: Path, on_event: Callable[[Event], None]) -> Iterator[None]:
+def listener(pipe: Path, on_event: Callable[[Event], None]) -> Iterator[None]:
     """Call ``on_event`` for every JSON line that is written into the named pipe.
 
     What ``on_event`` raises ends the block and comes out of it.

@@ -85,6 +85,7 @@ class Case:
     images: np.ndarray  # (n, C, H, W) bytes
     disturb: bool  # wait states, lost grants, RETRY, SPLIT, a rival on the bus
     limit: int  # cycles of an undisturbed inference
+    seed: int | None = None  # of the disturbance and of where things lie; None: goes on from before
 
 
 @dataclass

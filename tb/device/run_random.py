@@ -22,10 +22,14 @@ class RandomRun:
         self.device = device
         self.rng = np.random.default_rng(seed)
         self.shadow = Shadow(device.tb)
+        self.broken = int(device.tb.assert_errors.value)
         device.back = self.shadow
 
     async def case(self, case: Case) -> tuple[list[str], dict[str, int]]:
         """What is wrong with a case, and the counters at its end."""
+        if case.seed is not None:
+            self.rng = np.random.default_rng(case.seed)
+            self.device.rng = np.random.default_rng(case.seed + 1)
         self._disturb(case.disturb)
         limit = case.limit * (8 if case.disturb else 1)
         runs: list[NetworkRun] = []
@@ -50,6 +54,9 @@ class RandomRun:
             await self.device.reset()
             self.before = dict.fromkeys(await self.device.counters(), 0)
         wrong += await self.shadow.differences()
+        broken, self.broken = self.broken, int(self.device.tb.assert_errors.value)
+        if self.broken != broken:
+            wrong.append(f"bus rules broken {self.broken - broken} times")
         return wrong, counters
 
     async def start(self) -> None:
@@ -107,14 +114,18 @@ def _counters(case: Case, runs: list[NetworkRun], counters: dict[str, int]) -> l
 
 
 async def run_random(device: Device, request: RandomRequest, say: Say) -> None:
-    """All cases of the request; an event "case" for each, until too many have failed."""
+    """All cases of the request; an event "case" for each, until too many have failed.
+
+    The event of a case says how many cycles it took.
+    """
     run = RandomRun(device, cocotb.RANDOM_SEED)
     await run.start()
     failed = 0
     for index, case in enumerate(request.cases):
+        before = int(device.tb.cycle.value)
         wrong, counters = await run.case(case)
-        kept = counters.get("inf_kept", 0)
-        say("case", index=index, wrong=wrong, kept=kept)
+        kept, cycles = counters.get("inf_kept", 0), int(device.tb.cycle.value) - before
+        say("case", index=index, wrong=wrong, kept=kept, cycles=cycles)
         failed += bool(wrong)
         if failed == GIVE_UP:
             break

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole device under pytest: pyuvm tests, vectors, digits."""
+"""The whole device under pytest: vectors, digits, counters."""
 
 import json
 import os
@@ -11,28 +11,9 @@ import pytest
 from openkpu.models import configs, digits
 from openkpu.tb.device import cycles, launch
 from openkpu.tb.device.requests import NetworkRequest
-from openkpu.tb.simrun import ROOT, SIMS, run
+from openkpu.tb.simrun import ROOT
 
 VECTORS = ROOT / "models/tests/data/vectors"
-UVM_TESTS = ["RegisterTest", "LayersTest", "NetworksTest", "ErrorsTest", "SoftResetTest"]
-UVM_TESTS += ["DisturbedTest", "WindowTest", "StreamTest"]
-
-
-@pytest.mark.parametrize("test", UVM_TESTS)
-@pytest.mark.parametrize("sim", SIMS)
-def test_uvm(sim: str, test: str) -> None:
-    params = launch.parameters(configs.load("nano"))
-    run(
-        sim,
-        "tb_top",
-        launch.SOURCES,
-        "tb.device.uvm_tests",
-        params=params,
-        public=launch.PUBLIC,
-        random_start=False,
-        env={"STORE_DEPTH": str(params["STORE_DEPTH"])},
-        testcase=test,
-    )
 
 
 def sim(*args: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:

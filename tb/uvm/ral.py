@@ -6,7 +6,7 @@ A 64-bit register becomes two 32-bit ones, ``name`` and ``name_hi``, as the bus 
 
 from openkpu.models.regdesc import access, compile_map
 from openkpu.tb.ahb.host_agent import OKAY, Transfer
-from openkpu.tb.device.host_item import HostItem
+from openkpu.tb.uvm.items import HostItem
 from pyuvm import (
     uvm_access_e,
     uvm_endianness_e,
@@ -68,7 +68,10 @@ class Registers(uvm_reg_block):
             policy = POLICY[access(f)]
             volatile = bool(f.is_hw_writable)
             field.configure(
-                register, size, low - 32 * word, policy, volatile, reset & ((1 << size) - 1)
+                *(register, size, low - 32 * word, policy, volatile, reset & ((1 << size) - 1)),
+                has_reset=True,
+                is_rand=False,
+                individually_accessible=False,
             )
         offset = node.address_offset + 4 * word
         self.map.add_reg(register, offset, "RW")

@@ -1,84 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pyuvm tests of the whole device; tb/device/test_device.py runs them on both simulators.
+"""pyuvm tests of the whole device; tb/uvm/test_uvm.py runs them on both simulators.
 
 Every test ends with the scoreboard's verdict (all bytes as the golden model says) and with no bus
 rule broken.
 """
 
-import os
 from pathlib import Path
 
 import cocotb
 import numpy as np
 import pyuvm
-from cocotb.triggers import FallingEdge
 from openkpu.models import digits
 from openkpu.models.generate import Limits, random_layer
 from openkpu.models.layer import LayerArg
 from openkpu.models.network import Network
 from openkpu.models.vectors import VectorLayer, load_cases
 from openkpu.tb.ahb.host_agent import ERROR, Transfer
-from openkpu.tb.device.device import Device, DeviceError, Tables
-from openkpu.tb.device.env import DeviceEnv
-from openkpu.tb.device.host_item import HostItem
+from openkpu.tb.device.device import DeviceError, Tables
 from openkpu.tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, Ctrl, Err
-from pyuvm import ConfigDB, uvm_sequence, uvm_status_e, uvm_test
+from openkpu.tb.uvm.base_test import DeviceTest
 
 VECTORS = Path(__file__).resolve().parents[2] / "models/tests/data/vectors"
 LIMIT = 2_000_000  # cycles of any single wait
 SMALL = Limits(channels=8, size=16)
 
 
-class SequencerDevice(Device):
-    """The device as a sequence sees it: transfers go through the host agent's sequencer."""
-
-    def __init__(self, env: DeviceEnv, tb) -> None:
-        super().__init__(tb, cocotb.RANDOM_SEED, self._through_sequencer)
-        self.env = env
-        self.back = env.storage
-
-    async def _through_sequencer(self, transfers: list[Transfer]) -> None:
-        sequence = TransferSequence("transfers", transfers)
-        await sequence.start(self.env.host.sequencer)
-
-
-class TransferSequence(uvm_sequence):
-    """One item."""
-
-    def __init__(self, name: str, transfers: list[Transfer]) -> None:
-        super().__init__(name)
-        self.transfers = transfers
-
-    async def body(self) -> None:
-        item = HostItem("item", self.transfers)
-        await self.start_item(item)
-        await self.finish_item(item)
-
-
-class DeviceTest(uvm_test):
-    """Base: environment, reset, scenario, verdict."""
-
-    least_bytes = 1  # that the scoreboard must have compared
-
-    def build_phase(self) -> None:
-        self.tb = cocotb.top
-        ConfigDB().set(None, "*", "TB", self.tb)
-        ConfigDB().set(None, "*", "STORE_BYTES", 4 * int(os.environ["STORE_DEPTH"]))
-        self.env = DeviceEnv("env", self)
-
-    async def run_phase(self) -> None:
-        self.raise_objection()
-        self.device = SequencerDevice(self.env, self.tb)
-        await self.device.reset()
-        await self.scenario()
-        await FallingEdge(self.tb.clk)
-        self.device.check_rules()
-        self.env.scoreboard.verdict()
-        assert self.env.scoreboard.checked >= self.least_bytes, "nothing was compared"
-        self.drop_objection()
-
-    async def scenario(self) -> None:
-        raise NotImplementedError
+class JobTest(DeviceTest):
+    """Layers and networks, each compared with its record or the golden model at once."""
 
     # ------------------------------------------------------------ what they do
     async def layer(self, layer: VectorLayer) -> None:
@@ -144,43 +92,7 @@ def a_network(count: int) -> tuple[Network, np.ndarray]:
 
 
 @pyuvm.test()
-class RegisterTest(DeviceTest):
-    """Reset values and plain read/write bits of every register, through the register model."""
-
-    least_bytes = 0
-
-    async def scenario(self) -> None:
-        model, rng = self.env.registers, np.random.default_rng(cocotb.RANDOM_SEED)
-        await self.device.write(AI["AI_INT_MASK"], 3)
-        checked = 0
-        for offset, register in model.by_offset.items():
-            fields = register.get_fields()
-            if any(f.get_access() in ("WO", "WC") or f.is_volatile() for f in fields):
-                continue
-            expected = register.get_reset()
-            if offset in (0x18, AI["AI_INT_MASK"]):  # Device.reset has written them
-                expected = {0x18: 6, AI["AI_INT_MASK"]: 3}[offset]
-            status, value = await register.read()
-            assert status == uvm_status_e.UVM_IS_OK
-            if not any(f.get_access() == "RO" for f in fields):
-                assert value == expected, f"{register.get_name()}: {value:#x}, not {expected:#x}"
-            checked += 1
-        assert checked > 15
-        for name in ("AI_PIX_ADR", "AI_WGT_ADR", "AI_LIST_LEN", "AI_PIX_STRIDE", "fifo_threshold"):
-            register = getattr(model, name)
-            mask = sum(f.get_mask() << f.get_lsb_pos() for f in register.get_fields())
-            for _ in range(4):
-                value = int(rng.integers(0, 1 << 32))
-                assert await register.write(value & mask) == uvm_status_e.UVM_IS_OK
-                status, found = await register.read()
-                assert found == value & mask, f"{name}: {found:#x}, not {value & mask:#x}"
-                assert register.get_mirrored_value() == value & mask
-        magic = await self.device.read(AI["AI_ID"])
-        assert magic.to_bytes(4, "big") == b"OKPU" or magic.to_bytes(4, "little") == b"OKPU"
-
-
-@pyuvm.test()
-class LayersTest(DeviceTest):
+class LayersTest(JobTest):
     """Layers pushed by the host: committed vectors and random ones."""
 
     async def scenario(self) -> None:
@@ -193,7 +105,7 @@ class LayersTest(DeviceTest):
 
 
 @pyuvm.test()
-class NetworksTest(DeviceTest):
+class NetworksTest(JobTest):
     """Inference twice, two networks in turn, a host's layer in between, all without reset."""
 
     async def scenario(self) -> None:
@@ -208,7 +120,7 @@ class NetworksTest(DeviceTest):
 
 
 @pyuvm.test()
-class ErrorsTest(DeviceTest):
+class ErrorsTest(JobTest):
     """Every kind of bad request: code, interrupt, and the device works again."""
 
     async def scenario(self) -> None:
@@ -270,7 +182,7 @@ class ErrorsTest(DeviceTest):
         """An empty list, a start while busy, an empty result FIFO, an access nobody answers."""
         device = self.device
         await device.configure({"AI_CNN_MODE": 1, "AI_LIST_LEN": 0, "eight_bit_mode": 1})
-        await self.expect(Err.BAD_CONFIG, Transfer(AI["AI_CTRL"], True, Ctrl.START), predict=False)
+        await self.expect(Err.BAD_CONFIG, Transfer(AI["AI_CTRL"], True, Ctrl.START))
         await self.expect(Err.FIFO_UNDERRUN, Transfer(FIFO_DATA_OUT + 4, False))
         (refused,) = await device.transfer(Transfer(0x1000, False))
         assert refused.resp == ERROR
@@ -281,27 +193,22 @@ class ErrorsTest(DeviceTest):
         await device.back.load_storage(0, storage.data)
         await device.configure(storage.registers)
         await device.start()
-        await self.expect(Err.START_BUSY, Transfer(AI["AI_CTRL"], True, Ctrl.START), predict=False)
+        await self.expect(Err.START_BUSY, Transfer(AI["AI_CTRL"], True, Ctrl.START))
         await device.soft_reset()
         await device.clear()
 
-    async def expect(self, code: Err, transfer: Transfer, predict: bool = True) -> None:
-        """The transfer leads to an error; ``predict`` False: it is not for the predictor."""
-        predictor = self.env.predictor
-        if not predict:
-            predictor.muted = True
+    async def expect(self, code: Err, transfer: Transfer) -> None:
+        """The transfer leads to an error."""
         await self.device.transfer(transfer)
         try:
             await self.device.finish(LIMIT)
             raise AssertionError(f"no error, expected {code.name}")
         except DeviceError as error:
             assert error.code == code, f"{error}, expected {code.name}"
-        finally:
-            predictor.muted = False
 
 
 @pyuvm.test()
-class SoftResetTest(DeviceTest):
+class SoftResetTest(JobTest):
     """A soft reset at any moment; the next inference is right."""
 
     async def scenario(self) -> None:
@@ -319,7 +226,7 @@ class SoftResetTest(DeviceTest):
 
 
 @pyuvm.test()
-class DisturbedTest(DeviceTest):
+class DisturbedTest(JobTest):
     """Slow storage, random wait states, lost grants, RETRY and SPLIT: the same bytes."""
 
     async def scenario(self) -> None:
@@ -335,7 +242,7 @@ class DisturbedTest(DeviceTest):
 
 
 @pyuvm.test()
-class WindowTest(DeviceTest):
+class WindowTest(JobTest):
     """The AI RAM through the host's window, in bytes, half-words and words, and a map loaded so."""
 
     async def scenario(self) -> None:
@@ -361,7 +268,7 @@ class WindowTest(DeviceTest):
 
 
 @pyuvm.test()
-class StreamTest(DeviceTest):
+class StreamTest(JobTest):
     """A layer with send_data_out: its map comes out of fifo_data_out, dense, eight bytes a word."""
 
     async def scenario(self) -> None:

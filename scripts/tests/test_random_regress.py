@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make regress N=...`: what is refused, what is repeated, what the reports say, and a cluster."""
+
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from openkpu.models import configs
+from openkpu.scripts import command, random_regress, regress
+from openkpu.scripts.regress_batch import Batch, Outcome
+from openkpu.tb.device import regress_items
+from openkpu.tb.simrun import ROOT
+
+ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "expected N=items and SEED=number, or SEEDS=number"),
+        (["--n=200"], "--seed"),
+        (["--n=0", "--seed=1"], "'0': expected a whole number from 1"),
+        (["--n=many", "--seed=1"], "'many': expected a whole number"),
+        (["--n=2", "--seed=one"], "'one': expected a whole number from 0"),
+        (["--n=2", "--seed=1", "--sim=vcs"], "vcs"),
+        (["--n=2", "--seed=1", "--config=huge"], "huge"),
+        (["--n=2", "--seed=1", "--seeds=3"], "not both"),
+        (["--n=2", "--seed=1", "--cluster=nowhere"], "CLUSTER=nowhere"),
+    ],
+)
+def test_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, status 2."""
+    assert command.run(regress.main, words) == command.BAD_REQUEST
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and said in err, err
+
+
+def test_seeds() -> None:
+    """Item n alone, and the run from item n on, are runs of their own; no two items are alike."""
+    seeds = [regress_items.seed_of(7, n) for n in range(1000)]
+    assert seeds[0] == 7 and len(set(seeds)) == 1000
+    assert [regress_items.seed_of(seeds[40], n) for n in range(5)] == seeds[40:45]
+
+
+def test_items_are_what_their_seed_says() -> None:
+    """The same twice; legal on the configuration; corners and all ways occur."""
+    config = configs.load("small")
+    first = regress_items.draw(config, "icarus", 5)
+    again = regress_items.draw(config, "icarus", 5)
+    assert first.case.title == again.case.title
+    assert (first.case.images == again.case.images).all()
+    ways, shapes, rules = set(), set(), set()
+    for number in range(150):
+        item = regress_items.draw(config, "icarus", regress_items.seed_of(1, number))
+        ways.add((item.case.way, item.case.disturb))
+        rules |= set(item.redrawn)
+        for arg in item.case.network.layers:
+            shapes |= {("width", arg.i_row_wid), ("pool", arg.pool_type), ("fc", arg.fc)}
+            shapes |= {
+                ("channels", arg.i_ch_num),
+                ("partial", arg.o_ch_num % arg.o_ch_num_coef > 0),
+            }
+    assert len(ways) == 6, ways
+    assert "cycles" in rules, "nothing was too much for the simulator"
+    wanted = {("pool", n) for n in range(10)} | {("width", n) for n in (1, 16, 17, 32, 33, 64, 65)}
+    wanted |= {("channels", 1), ("channels", 64), ("fc", 1), ("partial", True)}
+    assert wanted <= shapes, wanted - shapes
+
+
+def test_too_big_is_drawn_again() -> None:
+    """An AI RAM that hardly holds anything: no item is left out, and the rule is told."""
+    import dataclasses
+
+    config = dataclasses.replace(configs.load("nano"), ai_ram_rows=64)
+    items = [regress_items.draw(config, "icarus", seed) for seed in range(12)]
+    assert any("AI RAM" in item.redrawn or "BAD_ADDR" in item.redrawn for item in items)
+    for item in items:
+        for arg in item.case.network.layers:
+            arg.validate(ram_rows=64, eight_bit=item.case.network.eight_bit)
+
+
+def outcome(number: int, *wrong: str) -> Outcome:
+    seed = regress_items.seed_of(3, number)
+    return Outcome(number, seed, f"title <{number}>", list(wrong), {"cycles": 2}, 100, 0.5)
+
+
+def test_failure_is_told_and_repeated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Output, JUnit and page name the item, its seed and the commands that repeat it."""
+    pieces: list[Batch] = []
+
+    def here(batches: list[Batch], jobs: int) -> Iterator[list[Outcome]]:
+        pieces.extend(batches)
+        for piece in reversed(batches):
+            numbers = range(piece.number, piece.number + piece.count)
+            yield [outcome(n, *(["storage differs"] if n == 10 else [])) for n in numbers]
+
+    monkeypatch.setattr(random_regress, "here", here)
+    monkeypatch.setattr(random_regress, "REPORTS", tmp_path)
+    monkeypatch.setattr(random_regress.launch, "build", lambda *_: None)
+    monkeypatch.setattr(random_regress.simrun, "check_tool", lambda _: None)
+    assert regress.main(["--n=20", "--seed=3"]) == 1
+    assert [(piece.number, piece.count) for piece in pieces] == [(0, 8), (8, 8), (16, 4)]
+    out, seed = capsys.readouterr().out, regress_items.seed_of(3, 10)
+    alone = f"make regress N=1 SEED={seed} SIM=verilator CONFIG=small"
+    behind = f"N=3 SEED={regress_items.seed_of(3, 8)}"
+    assert alone in out and behind in out and "19 of 20 items passed" in out and "40 cycles" in out
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("20", "1")
+    (failure,) = suite.iter("failure")
+    assert failure.get("message") == "storage differs" and alone in failure.text
+    page = (tmp_path / "index.html").read_text()
+    assert page.count("<tr class=bad>") == 1 and "title &lt;3&gt;" in page
+
+
+def until(found: Path, process: subprocess.Popen, seconds: float = 120) -> None:
+    """Wait until a process has written a file."""
+    end = time.monotonic() + seconds
+    while not found.exists() or not found.read_text():
+        assert process.poll() is None, "the process has ended"
+        assert time.monotonic() < end, f"no {found.name} after {seconds} s"
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[str]:
+    """Address of a dask scheduler with two workers, each a process of its own."""
+    import json
+
+    file, processes = tmp_path / "scheduler.json", []
+
+    def start(*words: str) -> subprocess.Popen:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *words], env=ENV, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, cwd=ROOT,
+        )  # fmt: skip
+        processes.append(process)
+        return process
+
+    try:
+        where = ("--host", "127.0.0.1", "--no-dashboard")
+        first = start(
+            "distributed.cli.dask_scheduler", "--port", "0", *where, "--scheduler-file", str(file)
+        )
+        until(file, first)
+        address = json.loads(file.read_text())["address"]
+        for _ in range(2):
+            start(
+                *("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"),
+                *("--no-dashboard", "--local-directory", str(tmp_path)),
+            )
+        import distributed
+
+        with distributed.Client(address, timeout="60 s", set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=120)
+        yield address
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+        for process in processes:
+            process.wait(30)
+
+
+def test_cluster(
+    scheduler: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    """The same run here and on two workers: the same items, all of them right."""
+    monkeypatch.setattr(random_regress, "REPORTS", tmp_path)
+    monkeypatch.setattr(random_regress, "BATCH", 1)
+    words = ["--n=2", "--seed=11", "--sim=icarus", "--config=nano"]
+    found: list[list[Outcome]] = []
+    monkeypatch.setattr(random_regress, "page", lambda args, some, path: found.append(some))
+    for more in ([], [f"--cluster={scheduler}"]):
+        assert regress.main([*words, *more]) == 0, capsys.readouterr().out
+    here, there = ([(o.number, o.seed, o.title, o.cycles) for o in some] for some in found)
+    assert here == there and len(here) == 2
+    assert all(cycles for *_, cycles in here)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pyuvm tests of the library of sequences; test_uvm.py runs them on both simulators.
+
+Random jobs on memories full of random bytes; after each one all of both memories is compared.
+"""
+
+import cocotb
+import pyuvm
+from openkpu.tb.coverage.model import MODES, TRAFFIC
+from openkpu.tb.device.registers import Err
+from openkpu.tb.uvm.base_test import DeviceTest
+from openkpu.tb.uvm.sequences.bus import KINDS, disturbance
+from openkpu.tb.uvm.sequences.faults import (
+    STREAM,
+    HardResetSequence,
+    SoftResetSequence,
+    TransferErrorSequence,
+)
+from openkpu.tb.uvm.sequences.job import JOBS, LayerSequence, NetworkSequence, StreamSequence
+from openkpu.tb.uvm.sequences.misbehaviour import (
+    BusyMisbehaviourSequence,
+    MisalignedSequence,
+    MisbehaviourSequence,
+)
+from openkpu.tb.uvm.virtual import DisturbedSequence, LifeSequence
+
+MOST_AIMED = 60  # jobs until all bins are hit
+JOB_OF = dict(zip(MODES, (LayerSequence, NetworkSequence, StreamSequence), strict=True))
+KIND_OF = dict(zip(TRAFFIC, ("quiet", "waits", "everything"), strict=True))
+
+
+def few(many: int, slow: int) -> int:
+    """A count for this simulator."""
+    return slow if "icarus" in cocotb.SIM_NAME.lower() else many
+
+
+class SequenceTest(DeviceTest):
+    """Base: memories full of random bytes."""
+
+    filled = True
+
+
+@pyuvm.test()
+class JobSequences(SequenceTest):
+    """Every kind of job on a quiet bus."""
+
+    async def scenario(self) -> None:
+        for _ in range(few(4, 1)):
+            for job in JOBS:
+                await self.run(job())
+
+
+@pyuvm.test()
+class BusSequences(SequenceTest):
+    """Each kind of disturbance under a layer, a list and a stream."""
+
+    async def scenario(self) -> None:
+        jobs = (LayerSequence, NetworkSequence, StreamSequence)
+        for number, kind in enumerate(KINDS):
+            await disturbance(self.env.virtual.rng, kind).start(self.env.virtual.bus)
+            for job in jobs[number % 3 : number % 3 + 1] if few(0, 1) else jobs:
+                await self.run(job())
+        assert int(self.tb.refusals.value) and int(self.tb.losses.value)
+
+
+@pyuvm.test()
+class ErrorSequences(SequenceTest):
+    """ERROR on each kind of transfer, at several places; afterwards a stream is exact."""
+
+    async def scenario(self) -> None:
+        for kind in STREAM:
+            for _ in range(few(5, 1)):
+                await self.run(TransferErrorSequence(kind=kind))
+            if few(1, 0):
+                await self.run(StreamSequence())
+        await self.run(LayerSequence())
+        assert self.env.coverage.hit("run") & {("stream", t, Err.BUS_ERROR.name) for t in TRAFFIC}
+
+
+@pyuvm.test()
+class ResetSequences(SequenceTest):
+    """Both resets in random cycles of random jobs; afterwards jobs are exact."""
+
+    async def scenario(self) -> None:
+        for _ in range(few(12, 2)):
+            await self.run(SoftResetSequence())
+            await self.run(NetworkSequence())
+            await self.run(HardResetSequence())
+            await self.run(LayerSequence())
+
+
+@pyuvm.test()
+class MisbehaviourSequences(SequenceTest):
+    """Every bad habit, then clean work."""
+
+    async def scenario(self) -> None:
+        for _ in range(few(6, 1)):
+            await self.run(MisbehaviourSequence())
+            await self.run(BusyMisbehaviourSequence())
+            await self.run(StreamSequence())
+
+
+@pyuvm.test()
+class MisalignedAccesses(SequenceTest):
+    """Refused, without a trace in the AI RAM."""
+
+    broken = (12,)
+
+    async def scenario(self) -> None:
+        await self.run(MisalignedSequence())
+        await self.run(LayerSequence())
+
+
+@pyuvm.test()
+class VirtualSequences(SequenceTest):
+    """Everything mixed, and jobs on a bus that changes while they run."""
+
+    async def scenario(self) -> None:
+        await self.run(LifeSequence(count=few(40, 4)))
+        for job in (StreamSequence, NetworkSequence, LayerSequence):
+            await self.run(DisturbedSequence(job=job()))
+
+
+@pyuvm.test()
+class CoverageClosure(SequenceTest):
+    """The collector steers: some random items, then jobs that aim at what is still missing.
+
+    Wanted: every mode on every kind of bus without an error, and a stream's bus error on each.
+    """
+
+    async def scenario(self) -> None:
+        wanted = {(mode, bus, Err.NONE.name) for mode in MODES for bus in TRAFFIC}
+        wanted |= {("stream", bus, Err.BUS_ERROR.name) for bus in TRAFFIC}
+        await self.run(LifeSequence(count=5))
+        aimed = 0
+        while missing := sorted(self.env.coverage.missing("run", wanted)):
+            assert aimed < MOST_AIMED, f"not hit after {aimed} jobs aimed at them: {missing}"
+            mode, bus, error = missing[aimed % len(missing)]
+            await disturbance(self.env.virtual.rng, KIND_OF[bus]).start(self.env.virtual.bus)
+            faulty = error == Err.BUS_ERROR.name
+            await self.run(TransferErrorSequence() if faulty else JOB_OF[mode]())
+            aimed += 1
+        self.logger.info(f"{aimed} jobs aimed at {len(wanted)} bins: {self.env.virtual.used}")
+        assert aimed and len(self.env.coverage.hit("layer")) > 5

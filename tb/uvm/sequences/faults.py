@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ERROR answers on each kind of transfer, and resets in any cycle; the next job is exact."""
+
+import numpy as np
+from openkpu.models.layer import LayerArg
+from openkpu.models.network import Storage
+from openkpu.models.params import ACT_BYTES, BN_BYTES
+from openkpu.tb.device.device import DeviceError
+from openkpu.tb.device.inference_stream import finish_stream
+from openkpu.tb.device.registers import AI, Ctrl, Err
+from openkpu.tb.uvm.sequences.bus import BusSequence
+from openkpu.tb.uvm.sequences.job import LIMIT, LayerSequence, NetworkSequence, StreamSequence
+
+# transfer: what AI_ERR_INFO.stream says of it
+STREAM = {"list": 0, "parameters": 1, "bias": 1, "weights": 2, "pixels": 3, "result": 4}
+WORD = 96 // 12
+
+
+class TransferErrorSequence(StreamSequence):
+    """A stream in which one word of the storage answers ERROR: of a list, of a layer's activation
+    table ("parameters"), batch norm ("bias") or weights, of an image, of a result.
+
+    Code, address, stream, layer and number of the inference must be told; results of the
+    inferences before are exact.
+    """
+
+    def __init__(self, name: str = "error", kind: str | None = None, **given: object) -> None:
+        super().__init__(name, **given)
+        self.kind = kind
+
+    async def body(self) -> None:
+        self.kind = self.kind or list(STREAM)[self.n(0, len(STREAM))]
+        storage = await self.prepare()
+        layer, inference, first, size = self.target(storage)
+        word = (first + self.n(0, size)) & ~3
+        word = max(word, first & ~3)
+        bus = self.sequencer.bus
+        await BusSequence("error", True, err_lo=word, err_hi=word + 4).start(bus)
+        await self.device.start()
+        try:
+            await finish_stream(self.device, len(self.images), LIMIT)
+            raise AssertionError(f"ERROR on {self.kind} at {word:#x} went unnoticed")
+        except DeviceError as error:
+            found = error.code, error.stream, error.addr & ~3, error.inference
+            expected = Err.BUS_ERROR, STREAM[self.kind], word, inference
+            assert found == expected, f"{self.kind} of layer {layer}: {error}, at {word:#x}"
+            if self.kind not in ("pixels", "result"):
+                assert error.layer == layer, f"{self.kind} of layer {layer}: {error}"
+        await BusSequence("no error", True, err_lo=0, err_hi=0).start(bus)
+        await self.device.soft_reset()
+        await self.device.clear()
+
+    def target(self, storage: Storage) -> tuple[int, int, int, int]:
+        """(layer, inference, first byte, bytes) of what is answered ERROR."""
+        network, r = self.network, storage.registers
+        layer = self.n(0, len(network.layers))
+        arg: LayerArg = network.layers[layer]
+        image = self.n(0, len(self.images))
+        weights = arg.weight_count * (1 if network.eight_bit else 2)
+        result = int(np.prod(network.out_shape))
+        pixels = r["AI_PIX_ADR"] + image * r["AI_PIX_STRIDE"]
+        return {
+            "list": (layer, 0, r["AI_LIST_ADR"] + 12 * WORD * layer, 12 * WORD),
+            "parameters": (layer, 0, r["AI_BIAS_ADR"] + arg.active_addr, ACT_BYTES),
+            "bias": (layer, 0, r["AI_BIAS_ADR"] + arg.bwsx_base_addr, BN_BYTES * arg.o_ch_num),
+            "weights": (layer, 0, r["AI_WGT_ADR"] + arg.para_start_addr, weights),
+            "pixels": (0, image, pixels, int(np.prod(network.in_shape))),
+            "result": (0, image, storage.results[image], result),
+        }[self.kind]
+
+
+class SoftResetSequence(NetworkSequence):
+    """A job, ended by a soft reset in any cycle: a layer, a list or a stream."""
+
+    LATEST = 6000  # cycles after the start
+
+    async def body(self) -> None:
+        await self.begin()
+        await self.device.wait_at_most(self.n(1, self.LATEST))
+        await self.end()
+
+    async def begin(self) -> None:
+        """Start something."""
+        self.continuous = bool(self.rng.random() < 0.5)
+        if self.rng.random() < 0.3:
+            push = LayerSequence("layer to be cut")
+            push.sequencer = self.sequencer
+            await self.device.push(await push.prepare(push.draw_layer(), int_en=1))
+        else:
+            await self.prepare()
+            await self.device.start()
+
+    async def end(self) -> None:
+        """The reset; afterwards the device is idle and nothing is pending."""
+        await self.device.write(AI["AI_CTRL"], Ctrl.SOFT_RESET)
+        await self.idle()
+        await self.device.clear()
+        assert not int(self.device.tb.irq.value), "an interrupt after a soft reset"
+
+
+class HardResetSequence(SoftResetSequence):
+    """The same with the hardware reset: registers begin anew, as the register model says."""
+
+    async def end(self) -> None:
+        await self.device.reset(cycles=self.n(1, 6))
+        for name in ("AI_PIX_ADR", "AI_LIST_LEN", "AI_CNN_MODE", "AI_STATUS", "AI_ERR_CODE"):
+            expected = getattr(self.registers, name).get_reset()
+            found = await self.device.look(name)
+            assert found == expected, f"{name} after reset: {found:#x}, not {expected:#x}"

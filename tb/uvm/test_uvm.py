@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pyuvm tests under pytest, on both simulators."""
+
+import pytest
+from openkpu.models import configs
+from openkpu.tb import seeds
+from openkpu.tb.device import launch
+from openkpu.tb.simrun import SIMS, run
+
+TESTS = {
+    "device_tests": (
+        *("LayersTest", "NetworksTest", "ErrorsTest", "SoftResetTest", "DisturbedTest"),
+        *("WindowTest", "StreamTest"),
+    ),
+    "register_tests": ("ResetValues", "WrittenValues", "VolatileValues"),
+    "sequence_tests": (
+        *("JobSequences", "BusSequences", "ErrorSequences", "ResetSequences"),
+        *("MisbehaviourSequences", "MisalignedAccesses", "VirtualSequences"),
+    ),
+    "factory_tests": (
+        *("AnotherItem", "AnotherDriver", "AnotherScoreboard", "WrongByte", "WrongByteInDoubt"),
+        "WindowByte",
+    ),
+}
+# on the slow simulator, where an unknown bit is seen: what differs from the rest in kind
+ICARUS = {
+    *TESTS["device_tests"],
+    *TESTS["register_tests"],
+    *("JobSequences", "ResetSequences", "MisbehaviourSequences", "MisalignedAccesses"),
+}
+ALL = [
+    (sim, module, test)
+    for module, tests in TESTS.items()
+    for test in tests
+    for sim in SIMS
+    if sim == "verilator" or test in ICARUS
+]
+
+
+def simulate(sim: str, config: str, module: str, test: str, seed: int | None = None) -> None:
+    """One pyuvm test in a simulation of its own."""
+    run(
+        sim,
+        "tb_top",
+        launch.SOURCES,
+        f"tb.uvm.{module}",
+        params=launch.parameters(configs.load(config)),
+        public=launch.PUBLIC,
+        random_start=False,
+        testcase=test,
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize(("sim", "module", "test"), ALL)
+def test_uvm(sim: str, module: str, test: str) -> None:
+    seed = None if module == "device_tests" else seeds.chosen()[0][0]
+    simulate(sim, "nano", module, test, seed)
+
+
+@pytest.mark.parametrize("test", ["VirtualSequences", "CoverageClosure"])
+def test_uvm_small(test: str) -> None:
+    """Another shape of the array, where layers take fewer cycles."""
+    simulate("verilator", "small", "sequence_tests", test, seeds.chosen()[0][0])
