@@ -31,6 +31,7 @@ COMMANDS = {
     "equivalence": ("openkpu.scripts.equivalence", "prove that synthesis kept the RTL"),
     "gates": ("openkpu.scripts.gates", "simulate the netlist of a configuration"),
     "synth": ("openkpu.scripts.synth", "map a configuration to ECP5, or check all"),
+    "mutate": ("openkpu.scripts.mutate", "change the RTL in many places, see tests fail"),
     "claims": ("openkpu.scripts.check_claims", "break each claim, see its test fail"),
     "claim-table": ("openkpu.scripts.claim_table", "write docs/claims.md"),
     "write-table": ("openkpu.scripts.write_table", "write the table in docs/programming.md"),
