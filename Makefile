@@ -31,11 +31,14 @@ SHARE   ?=
 RECORD  ?=
 BASELINE ?=
 MAP     ?=
+N       ?=
+MODULE  ?=
+LEVEL   ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP
 VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
-  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED JOBS TESTS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
+  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED JOBS TESTS N MODULE LEVEL PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
 UNKNOWN   := $(firstword $(filter-out $(VARIABLES) MAKE% .% -%,$(foreach v,$(.VARIABLES),$(call given,$(v)))))
@@ -68,7 +71,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage bench-continuous lint synth synth-check fpga asic equivalence gates configs clean
+.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage mutate bench-continuous lint synth synth-check fpga asic equivalence gates configs clean
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -136,6 +139,11 @@ regress: ## every test with seed 1, simulations with seeds 2 to SEEDS (TESTS, JO
 coverage: ## device tests with coverage -> reports/coverage (SHARE=1 CI's part, RECORD=1 new record)
 	@scripts/setup.sh verilator
 	@$(OPENKPU) coverage --jobs="$(JOBS)" $(call flag,share,SHARE) $(call flag,record,RECORD)
+
+mutate: ## RTL changed in N places, one at a time, must fail (SEED, MODULE=name or folder, JOBS) -> reports/mutation.md
+	@scripts/setup.sh icarus verilator
+	@$(OPENKPU) mutate --jobs="$(JOBS)" $(call option,n,N) $(call option,seed,SEED) \
+	  $(call option,module,MODULE) $(call option,level,LEVEL)
 
 lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator

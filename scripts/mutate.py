@@ -36,7 +36,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = command.Parser(prog="mutate", description=__doc__.splitlines()[0])
     most = mutate_schemata.MOST
-    parser.add_argument("--n", type=command.whole(1, most, "a number of mutants"), default=400)
+    parser.add_argument("--n", type=command.whole(1, most), default=400)
     parser.add_argument("--seed", type=command.SEED, default=7)
     parser.add_argument("--jobs", type=command.whole(1, 256), default=2)
     parser.add_argument("--module", help="a module, or a folder of the RTL")

@@ -2,6 +2,7 @@
 """Which bench judges mutants of which module: tb/mutation/benches.toml, read and checked."""
 
 import hashlib
+import os
 import tomllib
 from dataclasses import dataclass, field
 from functools import cache
@@ -94,7 +95,7 @@ def contents(root: Path, pattern: str) -> str:
     files = found.rglob("*") if found.is_dir() else root.glob(pattern)
     for file in sorted(files):
         if file.suffix in (".py", ".v", ".vh", ".vlt", ".toml") and file.is_file():
-            digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
+            digest.update(f"{os.path.relpath(file, root)}\0".encode() + file.read_bytes())
     return digest.hexdigest()
 
 

@@ -39,7 +39,9 @@ def load(path: Path, name: str, mutations: Sequence[Mutation]) -> dict[Mutation,
             == (entry["file"], entry["line"], entry["before"], entry["after"])
         ]
         if not same:
-            raise UsageError(f"{where}: stale, no place gives {entry['before']} -> {entry['after']}")
+            raise UsageError(
+                f"{where}: stale, no place gives {entry['before']} -> {entry['after']}"
+            )
         which = entry.get("which")
         if (which is None and len(same) > 1) or not 1 <= (which or 1) <= len(same):
             raise UsageError(f"{where}: {len(same)} places look like this; expected which = 1 ...")

@@ -93,7 +93,9 @@ def markdown(verdicts: Sequence[Verdict], title: str, failed: Sequence[str]) -> 
     for v in verdicts:
         m, end = v.mutation, f"{v.status}{' (hang)' if v.hang else ''}"
         by = "" if v.status == "equivalent" else v.by
-        out.append(f"| {v.number} | {m.file}:{m.line} | {m.kind} | {_cell(m.shown)} | {end} | {by} |")
+        out.append(
+            f"| {v.number} | {m.file}:{m.line} | {m.kind} | {_cell(m.shown)} | {end} | {by} |"
+        )
     return "\n".join(out) + "\n"
 
 
@@ -116,7 +118,9 @@ def data(verdicts: Sequence[Verdict], failed: Sequence[str], **more: object) -> 
         }
         for v in verdicts
     ]
-    return json.dumps({**more, "score": score(verdicts), "failed": failed, "mutants": rows}, indent=1)
+    return json.dumps(
+        {**more, "score": score(verdicts), "failed": failed, "mutants": rows}, indent=1
+    )
 
 
 def write(folder: Path, page: str, content: str) -> None:

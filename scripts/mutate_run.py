@@ -36,7 +36,8 @@ class Store:
         for text in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
             with contextlib.suppress(ValueError, KeyError, TypeError):  # a line cut short
                 row = json.loads(text)
-                self.known[row.pop("key")] = Answer(**row)
+                key = row.pop("key")
+                self.known[key] = Answer(**row)
 
     def keep(self, key: str, answer: Answer) -> None:
         """Add an answer; a process that is killed right after it has it in the file."""

@@ -2,8 +2,8 @@
 """Mutant schemata: which mutations are drawn, and sources that hold all of them at once.
 
 In a mutated file each place is a choice on the number of a mutant, which every mutated module reads
-from the plusarg ``mutant`` when the simulation starts; number 0 is the original. A module that holds
-the chosen mutant says so (MARK), so that a simulation without it cannot pass for a survivor.
+from the plusarg ``mutant`` when the simulation starts; number 0 is the original. A module that
+holds the chosen mutant says so, so that a simulation without it cannot pass for a survivor.
 """
 
 import hashlib
