@@ -207,6 +207,8 @@ class _Finder:
                     yield from self._connection(connection)
         elif kind in ("NetDeclaration", "DataDeclaration"):
             for declarator in node.declarators:
+                if not isinstance(declarator, syntax.SyntaxNode):  # a comma
+                    continue
                 value = getattr(declarator, "initializer", None)
                 # a net that takes what linters would call unused
                 sink = declarator.name.valueText.lstrip("_").startswith("unused")
