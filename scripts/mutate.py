@@ -104,6 +104,7 @@ def judged(
                     print(f"[{done}/{len(alive)}] {mutate_page.line(verdict)}", flush=True)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
+                judge.stop()
                 raise
     for number, mutation in enumerate(judge.mutants, 1):
         if number not in verdicts:

@@ -64,6 +64,7 @@ class Judge:
         self.root, self.plan, self.mutants, self.store = root, plan, mutants, store
         self.rtl: Path | None = None
         self.idle: SimpleQueue[subprocess.Popen] = SimpleQueue()
+        self.workers: list[subprocess.Popen] = []
         self.originals = {b: Original(threading.Lock()) for b in plan.benches}
 
     @contextlib.contextmanager
@@ -81,11 +82,17 @@ class Judge:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
-                    start_new_session=True,  # Ctrl-C is the parent's to pass on
+                    process_group=0,  # Ctrl-C is for the parent to pass on
                 )
                 stack.enter_context(command.ending(process))
+                self.workers.append(process)
                 self.idle.put(process)
             yield
+
+    def stop(self) -> None:
+        """End the workers at once, and with them whoever waits for an answer."""
+        for process in self.workers:
+            process.terminate()
 
     def _ask(self, bench: Bench, number: int, limit: float) -> Answer:
         process = self.idle.get()

@@ -2,12 +2,14 @@
 """Mutation, on an example whose mutants' ends are known: killed, survived, equivalent."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 from openkpu.scripts import command, mutate, mutate_equivalent, mutate_places, mutate_schemata
+from openkpu.tb import mutants
 from openkpu.tb.simrun import ROOT
 
 EXAMPLE = "tb/mutation/example"
@@ -164,6 +166,39 @@ def test_a_bench_that_fails_by_itself(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "benches.toml").write_text(text.replace('"step_counter"\nmod', '"counter"\nmod'))
     assert run(tmp_path, "--n", "1", plan=str(tmp_path / "benches.toml")) == 2
     assert "fails on the original RTL" in capsys.readouterr().err
+
+
+def test_a_bench_without_the_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A survivor that was in no simulation would say nothing: the plan is wrong."""
+    text = (ROOT / EXAMPLE / "benches.toml").read_text()
+    text = text.replace(f"{EXAMPLE}/*.v", "rtl/lib/stripe_iter.v")
+    text = text.replace('modules = ["step_counter"]', 'modules = ["stripe_iter"]')
+    text = text.replace(f"{EXAMPLE}/equivalent.toml", str(tmp_path / "none.toml"))
+    (tmp_path / "none.toml").write_text("")
+    (tmp_path / "benches.toml").write_text(text)
+    assert run(tmp_path, "--n", "1", plan=str(tmp_path / "benches.toml")) == 2
+    assert "does not hold module stripe_iter" in capsys.readouterr().err
+
+
+def test_sources_of_a_mutant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy takes a source's place; numbers are numbers; a simulation without the mark says so."""
+    (tmp_path / EXAMPLE).mkdir(parents=True)
+    copy = tmp_path / EXAMPLE / FILE.name
+    copy.write_text("")
+    assert mutants.instead(FILE, ROOT) == FILE and mutants.plusargs() == []
+    monkeypatch.setenv(mutants.FOLDER, str(tmp_path))
+    monkeypatch.setenv(mutants.NUMBER, "12")
+    assert mutants.instead(FILE, ROOT) == copy and mutants.plusargs() == ["+mutant=12"]
+    assert mutants.instead(FILE.with_name("test_step_counter.py"), ROOT).parent == FILE.parent
+    monkeypatch.setenv(mutants.LOG, str(tmp_path / "log"))
+    for text in ("MUTANT 12 is in top\n", "MUTANT 1 is in top\n", "all is well\n"):
+        (tmp_path / "sim.log").write_text(text)
+        mutants.note(tmp_path / "sim.log", 1.5)
+    notes = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [n["held"] for n in notes] == [True, False, False]
+    monkeypatch.setenv(mutants.NUMBER, "many")
+    with pytest.raises(ValueError, match="expected the number of a mutant"):
+        mutants.plusargs()
 
 
 # ---- places and sources
