@@ -2,7 +2,6 @@
 """Mutation, on an example whose mutants' ends are known: killed, survived, equivalent."""
 
 import json
-import os
 import re
 import shutil
 from pathlib import Path
