@@ -38,11 +38,13 @@ MAP     ?=
 MODULE  ?=
 QUICK   ?=
 MUTANTS ?=
+LEVEL   ?=
+STEPS   ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS
 VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
-  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE STEPS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
+  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
 UNKNOWN   := $(firstword $(filter-out $(VARIABLES) MAKE% .% -%,$(foreach v,$(.VARIABLES),$(call given,$(v)))))
@@ -77,7 +79,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage bench-continuous cycles nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
+.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage mutate bench-continuous cycles nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -161,6 +163,11 @@ cycles: ## cycles of layers, digits and a model against their record (RECORD=1 t
 nightly: ## all long runs one after the other -> docs/verification.md (STEPS="name ...")
 	@scripts/setup.sh icarus verilator asic
 	@$(OPENKPU) nightly --steps="$(STEPS)"
+
+mutate: ## RTL changed in N places, one at a time, must fail (SEED, MODULE=name or folder, JOBS) -> reports/mutation.md
+	@scripts/setup.sh icarus verilator
+	@$(OPENKPU) mutate --jobs="$(JOBS)" $(call option,n,N) $(call option,seed,SEED) \
+	  $(call option,module,MODULE) $(call option,level,LEVEL)
 
 lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator

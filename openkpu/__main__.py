@@ -38,6 +38,7 @@ COMMANDS = {
     "formal": ("openkpu.scripts.formal", "prove properties of the RTL"),
     "gates": ("openkpu.scripts.gates", "simulate the netlist of a configuration"),
     "synth": ("openkpu.scripts.synth", "map a configuration to ECP5, or check all"),
+    "mutate": ("openkpu.scripts.mutate", "change the RTL in many places, see tests fail"),
     "claims": ("openkpu.scripts.check_claims", "break each claim, see its test fail"),
     "claim-table": ("openkpu.scripts.claim_table", "write docs/claims.md"),
     "write-table": ("openkpu.scripts.write_table", "write the table in docs/programming.md"),

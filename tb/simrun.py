@@ -17,13 +17,14 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
-from openkpu.tb import places, seeds, watchdog
+from openkpu.tb import mutants, places, seeds, watchdog
 from openkpu.tb.coverage import instrument, waivers
 from openkpu.tb.plan import results as record
 
@@ -95,7 +96,7 @@ def expand(sources: Sequence[str | Path]) -> list[Path]:
         if not matches:
             raise FileNotFoundError(f"no source matches {source}")
         found += [Path(m) for m in matches if Path(m) not in found]
-    return found
+    return [mutants.instead(path, ROOT) for path in found]
 
 
 def build(
@@ -210,7 +211,8 @@ def run(
     ``seed`` None: derived from the test's name, so that it is the same on every run and both
     simulators; the environment variable SEED overrides it. ``waves``: where the FST file goes.
     ``show``: the run's output goes to the terminal. With OPENKPU_COVERAGE=folder runs of tb_top on
-    Verilator leave their coverage there. Raises SimError when anything fails, a simulation that
+    Verilator leave their coverage there. With OPENKPU_RTL=folder mutated sources take the place of
+    the RTL (tb/mutants.py). Raises SimError when anything fails, a simulation that
     outlasts OPENKPU_SIM_SECONDS included.
     """
     folder = build(
@@ -234,7 +236,7 @@ def run(
         work = Path(tmp)
         log = work / "sim.log"
         results = work / "results.xml"
-        extra: list[str] = list(plusargs)
+        extra: list[str] = [*plusargs, *mutants.plusargs()]
         test_args: list[str] = []
         recording = None
         if instrument.wanted(sim, top):
@@ -248,6 +250,7 @@ def run(
         elif waves:
             extra += [f"+dumpfile_path={waves}"]
         path = os.pathsep.join(filter(None, [str(PARENT), os.environ.get("PYTHONPATH")]))
+        began = time.monotonic()
         try:
             with _quiet(), _pythonpath(path):
                 watchdog.watched(get_runner(sim), watchdog.seconds()).test(
@@ -271,6 +274,7 @@ def run(
         except (SystemExit, RuntimeError) as error:
             raise SimError(f"{test_module} on {sim} (seed {seed}) failed:\n{_tail(log)}") from error
         finally:
+            mutants.note(log, time.monotonic() - began)
             record.keep(record.of_simulation(results, sim, seed) if results.exists() else ())
         if failed or not tests:
             raise SimError(

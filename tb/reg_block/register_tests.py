@@ -60,6 +60,24 @@ async def reset_values(dut) -> None:
 
 
 @cocotb.test()
+async def quiet_in_reset(dut) -> None:
+    """No command goes out in reset or after it; a high word of a counter stands for itself."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    dut.perf_value.value, dut.perf_carry.value = random.getrandbits(64), 1
+    await bench.read(PERF)
+    dut.rst.value = 1
+    await RisingEdge(dut.clk)
+    for cycle in range(6):
+        dut.rst.value = int(cycle < 3)
+        await RisingEdge(dut.clk)
+        for name in ("host_start", "host_soft_reset", "host_ack", "host_pending", "arg_valid"):
+            assert int(getattr(dut, name).value) == 0, f"{name} in cycle {cycle}"
+    assert await bench.read(PERF + 4) == 0, "what was read before the reset"
+
+
+@cocotb.test()
 async def access_types(dut) -> None:
     """RW keeps what is written, RO and reserved bits do not, W1C clears what a pulse set."""
     bench = Bench(dut)

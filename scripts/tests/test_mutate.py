@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutation, on an example whose mutants' ends are known: killed, survived, equivalent."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from openkpu.scripts import command, mutate, mutate_equivalent, mutate_places, mutate_schemata
+from openkpu.tb import mutants
+from openkpu.tb.simrun import ROOT
+
+EXAMPLE = "tb/mutation/example"
+DRAW = ("--n", "6", "--seed", "45")
+FILE = ROOT / EXAMPLE / "step_counter.v"
+
+
+def found() -> list[mutate_places.Mutation]:
+    return mutate_places.find(FILE, f"{EXAMPLE}/step_counter.v", ROOT / "rtl/include")
+
+
+def plan(folder: Path, change: tuple[str, str] = ("", ""), more: str = "") -> str:
+    """A copy of the example's plan with its own list of equivalents, one text replaced there."""
+    listed = (ROOT / EXAMPLE / "equivalent.toml").read_text().replace(*change) + more
+    (folder / "equivalent.toml").write_text(listed)
+    text = (ROOT / EXAMPLE / "benches.toml").read_text()
+    text = text.replace(f"{EXAMPLE}/equivalent.toml", str(folder / "equivalent.toml"))
+    (folder / "benches.toml").write_text(text)
+    return str(folder / "benches.toml")
+
+
+def run(folder: Path, *words: str, plan: str = f"{EXAMPLE}/benches.toml") -> int:
+    return command.run(mutate.main, ["--plan", plan, "--reports", str(folder), *words])
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six mutants of the example, of every end; the status is that of survivors."""
+    folder = tmp_path_factory.mktemp("reports")
+    assert run(folder, *DRAW) == 1
+    return folder
+
+
+def test_ends(reports: Path) -> None:
+    content = json.loads((reports / "mutation.json").read_text())
+    ends = {(m["line"], m["before"], m["after"]): m for m in content["mutants"]}
+    same = "(count == 4'd0) && !(count > 4'd0)", "1'b1 && (count == 4'd0)"
+    assert {place: m["status"] for place, m in ends.items()} == {
+        (18, *same): "equivalent",
+        (18, "4'd0", "4'd15"): "survived",  # of the comparison that says nothing new
+        (22, "count <= 4'd0;", "(dropped)"): "block",
+        (24, "count + 4'd1", "count - 4'd1"): "block",
+        (26, "most <= (count > most) ? count : most;", "(dropped)"): "survived",
+        (26, "(count > most)", "1'b0"): "survived",
+    }
+    assert ends[24, "count + 4'd1", "count - 4'd1"]["by"].endswith("test_step_counter counts")
+    assert content["score"] == pytest.approx(40)
+    assert content["failed"] == [
+        "3 survived in tb/mutation/example, where none may",
+        "score 40.0 %, the goal is 97 %",
+    ]
+
+
+def test_page(reports: Path) -> None:
+    """Survivors stand first, with their source lines."""
+    page = (reports / "mutation.md").read_text()
+    assert page.index("## Survivors") < page.index("## By module") < page.index("## Equivalent")
+    assert "   most <= (count > most) ? count : most;" in page.partition("## By module")[0]
+    assert "**FAIL**" in page and "A count that is 0 is never above 0." in page
+
+
+def test_goes_on(reports: Path, tmp_path: Path) -> None:
+    """What is known is not run again; a line that was cut short is."""
+    lines = (reports / "mutation/results.jsonl").read_text().splitlines(keepends=True)
+    results = tmp_path / "mutation/results.jsonl"
+    results.parent.mkdir()
+    results.write_text("".join(lines[:-1]) + lines[-1][:20] + "\n")
+    assert run(tmp_path, *DRAW) == 1
+    again = results.read_text().splitlines()
+    assert len(again) == len(lines) + 1 and json.loads(again[-1])["key"] in lines[-1]
+    found = [json.loads((f / "mutation.json").read_text())["mutants"] for f in (reports, tmp_path)]
+    assert [m["status"] for m in found[0]] == [m["status"] for m in found[1]]
+
+
+def test_listed_as_equivalent_but_killed(
+    reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The list cannot hide a mutant that a bench tells apart."""
+    shutil.copytree(reports / "mutation", tmp_path / "mutation")
+    more = """[[equivalent]]
+file = "tb/mutation/example/step_counter.v"
+line = "count <= count + 4'd1;"
+before = "count + 4'd1"
+after = "count - 4'd1"
+reason = "It only counts the other way round."
+"""
+    assert run(tmp_path, *DRAW, plan=plan(tmp_path, more=more)) == 2
+    assert "step_counter.v:24: listed as equivalent, but killed by" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("count == 4'd0) && !(count > 4'd0);", "count == 4'd1);"), "stale"),
+        (("after = \"1'b1 && (count", "after = \"1'b0 && (count"), "stale"),
+        (('reason = "A count that is 0 is never above 0."', 'reason = " "'), "expected file"),
+        (("reason", "why"), "expected file"),
+        (("[[equivalent]]", "[[equivalent]]\nwhich = 2"), "1 places look like this"),
+    ],
+)
+def test_bad_equivalents(
+    change: tuple[str, str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, plan=plan(tmp_path, change)) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1, error
+
+
+def test_equivalent_among_several(tmp_path: Path) -> None:
+    """Places that look the same are told apart by their order, or refused."""
+    twins = [m for m in found() if (m.before, m.after, m.line) == ("4'd0", "4'd1", 18)]
+    assert len(twins) == 2
+    entry = f"""[[equivalent]]
+file = "{twins[0].file}"
+line = "{twins[0].text}"
+before = "4'd0"
+after = "4'd1"
+reason = "None, this is a test."
+"""
+    file = tmp_path / "list.toml"
+    file.write_text(entry)
+    with pytest.raises(command.UsageError, match="2 places look like this"):
+        mutate_equivalent.load(file, "list.toml", found())
+    file.write_text(entry + "which = 2\n")
+    assert list(mutate_equivalent.load(file, "list.toml", found())) == [twins[1]]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--n", "0"], "'0': expected a whole number from 1 to 65535"),
+        (["--n", "many"], "'many': expected a whole number"),
+        (["--seed", "-1"], "'-1': expected a whole number"),
+        (["--seed", "4294967296"], "expected a whole number"),
+        (["--module", "no_such"], "MODULE=no_such: expected a module or a folder"),
+        (["--plan", "no_such.toml"], "no_such.toml: No such file"),
+    ],
+)
+def test_bad_requests(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, *words) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1, error
+
+
+def test_a_bench_that_fails_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No verdict from a bench that fails on the original."""
+    bench = ROOT / EXAMPLE / "test_step_counter.py"
+    broken = tmp_path / "test_broken.py"
+    broken.write_text(bench.read_text().replace('run("icarus"', 'assert False, ("icarus"'))
+    text = (ROOT / EXAMPLE / "benches.toml").read_text()
+    text = text.replace(f"{EXAMPLE}/test_step_counter.py", str(broken))
+    (tmp_path / "benches.toml").write_text(text.replace('"step_counter"\nmod', '"counter"\nmod'))
+    assert run(tmp_path, "--n", "1", plan=str(tmp_path / "benches.toml")) == 2
+    assert "fails on the original RTL" in capsys.readouterr().err
+
+
+def test_a_bench_without_the_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A survivor that was in no simulation would say nothing: the plan is wrong."""
+    text = (ROOT / EXAMPLE / "benches.toml").read_text()
+    text = text.replace(f"{EXAMPLE}/*.v", "rtl/lib/stripe_iter.v")
+    text = text.replace('modules = ["step_counter"]', 'modules = ["stripe_iter"]')
+    text = text.replace(f"{EXAMPLE}/equivalent.toml", str(tmp_path / "none.toml"))
+    (tmp_path / "none.toml").write_text("")
+    (tmp_path / "benches.toml").write_text(text)
+    assert run(tmp_path, "--n", "1", plan=str(tmp_path / "benches.toml")) == 2
+    assert "does not hold module stripe_iter" in capsys.readouterr().err
+
+
+def test_sources_of_a_mutant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy takes a source's place; numbers are numbers; a simulation without the mark says so."""
+    (tmp_path / EXAMPLE).mkdir(parents=True)
+    copy = tmp_path / EXAMPLE / FILE.name
+    copy.write_text("")
+    assert mutants.instead(FILE, ROOT) == FILE and mutants.plusargs() == []
+    monkeypatch.setenv(mutants.FOLDER, str(tmp_path))
+    monkeypatch.setenv(mutants.NUMBER, "12")
+    assert mutants.instead(FILE, ROOT) == copy and mutants.plusargs() == ["+mutant=12"]
+    assert mutants.instead(FILE.with_name("test_step_counter.py"), ROOT).parent == FILE.parent
+    monkeypatch.setenv(mutants.LOG, str(tmp_path / "log"))
+    for text in ("MUTANT 12 is in top\n", "MUTANT 1 is in top\n", "all is well\n"):
+        (tmp_path / "sim.log").write_text(text)
+        mutants.note(tmp_path / "sim.log", 1.5)
+    notes = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [n["held"] for n in notes] == [True, False, False]
+    monkeypatch.setenv(mutants.NUMBER, "many")
+    with pytest.raises(ValueError, match="expected the number of a mutant"):
+        mutants.plusargs()
+
+
+# ---- places and sources
+def test_places_are_let_alone() -> None:
+    """What must be constant, what is written to, and what initial blocks do."""
+    text = """
+module m #(parameter W = 4) (input wire clk, input wire [W-1:0] a, output reg [W+1:0] q);
+  localparam [3:0] LAST = 4'd7 + 4'd1;
+  reg [7:0] mem [0:15];
+  wire [W-1:0] sum;
+  part #(.N(W + 1)) u_part (.clk(clk), .y({sum[3:2], sum[1:0]}), .x(a ^ 4'd3));
+  initial mem[0] = 8'd1 + 8'd2;
+  genvar i;
+  generate
+    for (i = 0; i < W; i = i + 1) begin : g
+      if (i == 2) begin : h
+        wire t = a[i+:1] | 1'b0;
+      end
+    end
+  endgenerate
+  wire unused = &{1'b0, a};
+  always @(posedge clk) begin
+    case (a)
+      4'd9: q[2+:2] <= 2'd2;
+      default: mem[a + 4'd6] <= {2{4'd5}};
+    endcase
+  end
+endmodule
+"""
+    file = Path("m.v")
+    found = mutate_places.find(_Text(text), str(file), ROOT / "rtl/include")
+    changed = {m.before for m in found}
+    assert changed >= {"a ^ 4'd3", "4'd3", "a[i+:1] | 1'b0", "q[2+:2] <= 2'd2;", "4'd5", "2'd2"}
+    for alone in ("4'd7", "4'd9", "8'd1", "i == 2", "4'd6", "W + 1", "i + 1", "&{1'b0, a}"):
+        assert alone not in changed, alone
+
+
+class _Text:
+    """A file that is a text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def read_bytes(self) -> bytes:
+        """Its bytes."""
+        return self.text.encode()
+
+
+def test_each_kind_is_drawn() -> None:
+    mutations = found()
+    drawn = mutate_schemata.draw({"step_counter": mutations}, 6, 7)
+    assert {m.kind for m in drawn} == set(mutate_places.KINDS)
+    assert drawn == mutate_schemata.draw({"step_counter": mutations}, 6, 7)
+    assert drawn != mutate_schemata.draw({"step_counter": mutations}, 6, 8)
+    assert set(drawn) < set(mutate_schemata.draw({"step_counter": mutations}, 9, 7))
+
+
+def test_equal_shares() -> None:
+    """A module that has too few gives what it has."""
+    mutations = found()
+    drawn = mutate_schemata.draw({"a": mutations, "b": mutations[:2], "c": mutations}, 21, 7)
+    count = sum(drawn.count(m) == 1 for m in mutations[:2])
+    assert len(drawn) == 21 and count <= 2
+    assert len(mutate_schemata.draw({"a": mutations}, 9999, 7)) == len(mutations)
+
+
+def test_plain_mutant_is_what_the_choice_gives() -> None:
+    """For tools that take no plusarg: one mutation, no choice."""
+    data = FILE.read_bytes()
+    for mutation in found():
+        text = mutate_schemata.plain(data, mutation).decode()
+        assert mutate_schemata.REGISTER not in text and text != data.decode()
+    both = mutate_schemata.schemata(data, enumerate(found(), 1)).decode()
+    numbers = set(map(int, re.findall(r"16'd(\d+)", both))) - {0}
+    assert numbers == set(range(1, len(found()) + 1))

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dma_fault, cycle by cycle: which channels fail, are mute, and what is reported of it."""
+
+import random
+
+import cocotb
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import ReadOnly, RisingEdge
+from openkpu.tb.core.descriptor import layout
+from openkpu.tb.simrun import SIMS, run
+
+OWNER = 11  # bits
+
+
+class Bench:
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        ow = (int(dut.AHB_W.value) // 8).bit_length() - 1
+        self.tag = layout("dma_tag", OW=ow, CW=ow + 1, OWNER_BITS=OWNER)
+        self.fault = layout("fault", OWNER_BITS=OWNER)
+        self.reset()
+
+    def reset(self) -> None:
+        """No channel has failed and nothing is to report."""
+        self.failed = self.mute = 0
+        self.report: dict[str, int] | None = None
+
+    def drive(self, kind: str) -> tuple[int, int, int]:
+        """An ERROR, a refused burst or neither, with noise beside it: channel, address, owner."""
+        chan, addr, owner = random.randrange(5), random.getrandbits(32), random.getrandbits(OWNER)
+        low = {name: at for name, (at, _) in self.tag.items()}
+        tag = chan << low["chan"] | owner << low["owner"] | random.getrandbits(low["chan"])
+        for name in ("err", "refuse"):
+            noise = kind != ("error" if name == "err" else "refuse")
+            size = low["owner"] + OWNER
+            getattr(self.dut, f"{name}_addr").value = random.getrandbits(32) if noise else addr
+            getattr(self.dut, f"{name}_tag").value = random.getrandbits(size) if noise else tag
+        self.dut.err_valid.value, self.dut.refuse.value = (
+            int(kind == "error"),
+            int(kind == "refuse"),
+        )
+        return chan, addr, owner
+
+    async def check(self, failing: int, when: str) -> None:
+        """The outputs of this cycle."""
+        dut = self.dut
+        await ReadOnly()
+        assert int(dut.failing.value) == failing, when
+        assert int(dut.failed.value) == self.failed, when
+        assert int(dut.mute.value) == self.mute, when
+        assert int(dut.bus_err.value) == (self.report is not None), when
+        if self.report:
+            value = int(dut.bus_fault.value)
+            for name, (low, width) in self.fault.items():
+                assert value >> low & (1 << width) - 1 == self.report[name], f"{name}, {when}"
+
+
+@cocotb.test()
+async def every_cycle(dut) -> None:
+    """Errors, refusals, flushes and aborts at random, a reset right behind a fault among them."""
+    bench, seen = Bench(dut), dict.fromkeys(("first", "again", "aborted", "refused"), 0)
+    dut.flush.value = dut.run.value = 0
+    bench.drive("nothing")
+    dut.rst.value = 1
+    for _ in range(2):
+        await RisingEdge(dut.clk)
+    for cycle in range(1500):
+        rst, flush = int(random.random() < 0.02), int(random.random() < 0.05)
+        running = int(random.random() < 0.7)
+        kind = random.choice(("error", "refuse", "nothing"))
+        if kind == "refuse":  # a channel that has failed proposes nothing
+            chan, addr, owner = bench.drive(kind)
+            while bench.failed >> chan & 1 and bench.failed != 31:
+                chan, addr, owner = bench.drive(kind)
+            kind = "nothing" if bench.failed == 31 else kind
+        if kind != "refuse":
+            chan, addr, owner = bench.drive(kind)
+        dut.rst.value, dut.flush.value, dut.run.value = rst, flush, running
+        here = 1 << chan if kind == "error" else 0
+        await bench.check(bench.failed | here, f"cycle {cycle}: {kind} of channel {chan}")
+        await RisingEdge(dut.clk)
+        first = kind == "refuse" or (kind == "error" and not bench.failed >> chan & 1)
+        seen["again"] += kind == "error" and not first
+        seen["first"] += first and running
+        seen["aborted"] += first and not running
+        seen["refused"] += kind == "refuse" and running
+        bench.report = None
+        if first and running and not rst:
+            refused = int(kind == "refuse")
+            bench.report = {"addr": addr, "chan": chan, "owner": owner, "refused": refused}
+        bench.failed |= 1 << chan if kind != "nothing" else 0
+        bench.mute |= here
+        if rst or flush:
+            bench.failed = bench.mute = 0
+    assert min(seen.values()) >= 20, seen
+
+
+@pytest.mark.parametrize("sim", SIMS)
+def test_dma_fault(sim: str) -> None:
+    run(sim, "dma_fault", ["rtl/storage/dma_fault.v"], "tb.dma_fault.test_dma_fault")

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dma_read_ctrl, cycle by cycle: who goes first, what is given, refused or dropped.
+
+The reference below says what the module's header says; it knows nothing of the rest of the DMAC,
+so that inputs may come in any order, a channel that fails in the very cycle in which its burst
+would be given among them.
+"""
+
+import random
+from dataclasses import dataclass
+
+import cocotb
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import ReadOnly, RisingEdge
+from openkpu.tb.core.descriptor import layout
+from openkpu.tb.core.pipeline_bench import join
+from openkpu.tb.simrun import SIMS, run
+
+ORDER = (0, 3, 1, 2)  # list, pixel, bias, weight
+STORE = 4
+OWNER = 11  # bits
+LAST_BLOCK = (1 << 22) - 1
+
+
+@dataclass
+class Burst:
+    """A proposal of a channel."""
+
+    chan: int
+    addr: int
+    wrap: bool
+    beats: int
+    size: int
+    pop: bool
+    tag: int
+
+
+class Reference:
+    """The rules, one cycle at a time."""
+
+    def __init__(self) -> None:
+        self.chosen: Burst | None = None
+        self.wrote_last = True  # after reset reads go first
+        self.short = False  # the burst before had one beat
+
+    def outputs(self, now: dict, reads: dict[int, Burst], store: Burst | None) -> dict:
+        """What the module says in this cycle."""
+        burst = self.chosen
+        given = refused = dropped = False
+        allowed = False
+        if burst:
+            first, last = now["write" if burst.chan == STORE else "read"]
+            allowed = first <= burst.addr >> 10 <= last and not burst.wrap
+            dropped = bool(now["failing"] >> burst.chan & 1) or bool(now["hold"])
+            given = allowed and not dropped
+            refused = not allowed and not dropped and not now["refuse_hold"]
+        if burst:
+            free = self.short and now["ready"] and not now["refuse_hold"]
+        else:
+            free = self.short or now["ready"]
+        winner = None
+        if free and not now["hold"]:
+            if store and (not self.wrote_last or not reads):
+                winner = store
+            elif reads:
+                winner = next(reads[chan] for chan in ORDER if chan in reads)
+        return {
+            "winner": winner,
+            "valid": given,
+            "refuse": refused,
+            "gone": refused or dropped or (given and now["ready"]),
+        }
+
+    def step(self, said: dict) -> None:
+        """The cycle is over."""
+        if said["gone"]:
+            self.chosen = None
+        if said["winner"]:
+            self.chosen = said["winner"]
+            self.wrote_last = self.chosen.chan == STORE
+            self.short = self.chosen.beats == 1
+
+
+class Bench:
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        width = int(dut.AHB_W.value) // 8
+        self.guard = layout("guard")
+        self.ow = width.bit_length() - 1
+        self.tag = layout("dma_tag", OW=self.ow, CW=self.ow + 1, OWNER_BITS=OWNER)
+
+    def burst(self, chan: int, one_beat: float) -> tuple[Burst, dict[str, int]]:
+        """A random proposal, and its fields."""
+        beats = 1 if random.random() < one_beat else random.randint(2, 16)
+        block = random.choice((0, 1, 2, 3, LAST_BLOCK, random.getrandbits(22)))
+        fields = {
+            "stop": random.getrandbits(self.ow + 1) if chan != STORE else 0,
+            "off": random.getrandbits(self.ow) if chan != STORE else 0,
+            "last": random.getrandbits(1),
+            "first": random.getrandbits(1) if chan != STORE else 0,
+            "chan": chan,
+            "owner": random.getrandbits(OWNER),
+        }
+        tag = sum(fields[name] << low for name, (low, _) in self.tag.items())
+        size = random.randrange(self.ow + 1) if chan == STORE else self.ow
+        pop = chan == STORE and bool(random.getrandbits(1))
+        addr = block << 10 | random.getrandbits(10)
+        return Burst(chan, addr, random.random() < 0.1, beats, size, pop, tag), fields
+
+    def propose(self, chance: dict[str, float]) -> tuple[dict[int, Burst], Burst | None]:
+        """Drive the proposals of all channels, noise where there is none; those that there are."""
+        dut, all_reads = self.dut, [self.burst(chan, chance["one"]) for chan in range(4)]
+        want = [random.random() < chance["want"] for _ in range(4)]
+        dut.rd_want.value = join(want, 1)
+        dut.rd_addr.value = join([b.addr for b, _ in all_reads], 32)
+        dut.rd_wrap.value = join([b.wrap for b, _ in all_reads], 1)
+        dut.rd_beats.value = join([b.beats for b, _ in all_reads], 5)
+        dut.rd_first.value = join([f["first"] for _, f in all_reads], 1)
+        dut.rd_last.value = join([f["last"] for _, f in all_reads], 1)
+        dut.rd_off.value = join([f["off"] for _, f in all_reads], self.ow)
+        dut.rd_end.value = join([f["stop"] for _, f in all_reads], self.ow + 1)
+        dut.rd_owner.value = join([f["owner"] for _, f in all_reads], OWNER)
+        store, fields = self.burst(STORE, chance["one"])
+        stores = random.random() < chance["store"]
+        dut.store_want.value, dut.store_addr.value = int(stores), store.addr
+        dut.store_wrap.value, dut.store_beats.value = int(store.wrap), store.beats
+        dut.store_size.value, dut.store_pop.value = store.size, int(store.pop)
+        dut.store_last.value, dut.store_owner.value = fields["last"], fields["owner"]
+        reads = {chan: all_reads[chan][0] for chan in range(4) if want[chan]}
+        return reads, store if stores else None
+
+    def situation(self, chance: dict[str, float]) -> dict:
+        """Drive everything else."""
+        dut = self.dut
+        flags = {n: int(random.random() < chance[n]) for n in ("hold", "refuse_hold", "ready")}
+        failing = sum((random.random() < chance["fail"]) << chan for chan in range(5))
+        windows = {}
+        for name in ("read", "write"):
+            edges = random.choice(((0, LAST_BLOCK), (1, 2), (2, 2), (0, 1), (3, LAST_BLOCK)))
+            windows[name] = edges if random.random() < 0.9 else (3, 1)  # nothing
+        guard = sum(
+            windows[name.partition("_")[0]][name.endswith("last")] << low
+            for name, (low, _) in self.guard.items()
+        )
+        dut.hold.value, dut.refuse_hold.value = flags["hold"], flags["refuse_hold"]
+        dut.cmd_ready.value, dut.failing.value, dut.guard.value = flags["ready"], failing, guard
+        return {**flags, "failing": failing, **windows}
+
+
+async def check(bench: Bench, cycles: int) -> dict[str, int]:
+    """Compare every cycle from a reset on; how often each thing happened."""
+    dut, model = bench.dut, Reference()
+    seen = dict.fromkeys(("given", "refused", "failed", "held", "behind"), 0)
+    bench.situation({"hold": 0, "refuse_hold": 0, "ready": 0, "fail": 0})
+    bench.propose({"want": 0, "store": 0, "one": 0})
+    dut.rst.value = 1
+    for _ in range(2):
+        await RisingEdge(dut.clk)
+    dut.rst.value = 0
+    chance: dict[str, float] = {}
+    for cycle in range(cycles):
+        if cycle % 64 == 0:  # another mix
+            chance = {n: random.choice((0.1, 0.5, 0.9)) for n in ("want", "store", "one", "ready")}
+            chance |= {n: random.choice((0.0, 0.1, 0.3)) for n in ("hold", "refuse_hold", "fail")}
+        reads, store = bench.propose(chance)
+        now = bench.situation(chance)
+        await ReadOnly()
+        said, burst = model.outputs(now, reads, store), model.chosen
+        winner, when = said["winner"], f"cycle {cycle}"
+        taken = int(dut.rd_take.value) | int(dut.store_take.value) << STORE
+        assert taken == (1 << winner.chan if winner else 0), f"{when}: {winner}"
+        assert int(dut.chosen.value) == (burst is not None), when
+        assert int(dut.cmd_valid.value) == said["valid"], f"{when}: {burst}, {now}"
+        assert int(dut.refuse.value) == said["refuse"], f"{when}: {burst}, {now}"
+        if burst:
+            assert int(dut.cmd_write.value) == (burst.chan == STORE), when
+            assert int(dut.cmd_addr.value) == burst.addr, when
+            assert int(dut.cmd_beats.value) == burst.beats, when
+            assert int(dut.cmd_size.value) == burst.size, when
+            assert int(dut.cmd_wpop.value) == burst.pop, when
+            assert int(dut.cmd_tag.value) == burst.tag, when
+            fails = now["failing"] >> burst.chan & 1
+            seen["given"] += said["valid"] and now["ready"]
+            seen["refused"] += said["refuse"]
+            seen["failed"] += fails and now["ready"] and not now["hold"]
+            seen["held"] += now["hold"]
+            seen["behind"] += winner is not None
+        await RisingEdge(dut.clk)
+        model.step(said)
+    return seen
+
+
+@cocotb.test()
+async def every_cycle(dut) -> None:
+    """All rules at once, again after a reset in the middle."""
+    bench = Bench(dut)
+    for _ in range(3):
+        seen = await check(bench, 512)
+        assert min(seen.values()) >= 4, seen
+
+
+@pytest.mark.parametrize(("sim", "width"), [*((sim, 32) for sim in SIMS), ("icarus", 128)])
+def test_dma_read_ctrl(sim: str, width: int) -> None:
+    sources = ["rtl/storage/dma_read_ctrl.v"]
+    test = "tb.dma_read_ctrl.test_dma_read_ctrl"
+    run(sim, "dma_read_ctrl", sources, test, params={"AHB_W": width})

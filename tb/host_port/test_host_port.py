@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""host_port: what controller, array and storage port report is counted under its own cause.
+
+Counters are read over the bus, as the host does. What they count is written here from the table of
+causes in docs/programming.md, apart from perf's own bench.
+"""
+
+import random
+
+import cocotb
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+from openkpu.tb.ahb.host import OKAY, AhbHost, Transfer
+from openkpu.tb.core.descriptor import layout
+from openkpu.tb.core.packed_ports import View
+from openkpu.tb.core.pipeline_bench import join
+from openkpu.tb.perf.test_perf import NAMES, STALLS
+from openkpu.tb.reg_block.bench import CTRL, DONE, INT_STATUS, LIST_LEN, MODE, PERF
+from openkpu.tb.simrun import SIMS, run
+
+PORTS = {"status": "status", "events": "event", "work": "work", "traffic": "traffic"}
+FLAGS = ("status_busy", "status_waiting_drain", "status_waiting_bus", "work_issued")
+FLAGS += ("work_wait_tile", "work_wait_weight", "work_wait_output", "traffic_reading")
+FLAGS += ("traffic_read_beat", "traffic_write_beat")
+EVENTS = ("events_layer_done", "events_inf_done", "events_inf_kept")
+UNSEEN = ("status_kept", "status_fc_layer", "traffic_weight_quiet", "traffic_idle", "work_moves")
+
+
+def cause(now: dict[str, int]) -> str:
+    """Why a busy cycle without an issue was lost."""
+    if now["work_wait_tile"]:
+        return "input"
+    if now["work_wait_weight"]:
+        return "bus" if now["traffic_reading"] else "weights"
+    if now["work_wait_output"] or now["status_waiting_drain"]:  # nothing is waited for: it drains
+        return "output"
+    # between layers a read that is outstanding is what the device waits for
+    return "bus" if now["status_waiting_bus"] or now["traffic_reading"] else "control"
+
+
+class Bench:
+    def __init__(self, dut) -> None:
+        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        self.dut = View(dut, {p: (layout(name), f"{p}_") for p, name in PORTS.items()})
+        for name in (*PORTS, "err", "arg_ready", "result_valid", "result_data", "window_ack"):
+            getattr(dut, name).value = 0
+        dut.window_rdata.value = 0
+        self.host = AhbHost(dut, "s_ahb", dut.clk, feedback=True)
+        self.count = dict.fromkeys(NAMES, 0)
+
+    async def reset(self) -> None:
+        self.dut.rst.value = 1
+        for _ in range(3):
+            await RisingEdge(self.dut.clk)
+        self.dut.rst.value = 0
+        await RisingEdge(self.dut.clk)
+
+    async def write(self, addr: int, data: int) -> None:
+        transfer = Transfer(addr, True, data=data)
+        await self.host.run([transfer])
+        assert transfer.resp == OKAY, f"write to {addr:#x}"
+
+    async def counters(self) -> dict[str, int]:
+        """All counters, low word first."""
+        reads = [Transfer(PERF + 4 * i) for i in range(2 * len(NAMES))]
+        await self.host.run(reads)
+        assert {t.resp for t in reads} == {OKAY}
+        words = [t.data for t in reads]
+        return {n: words[2 * i] | words[2 * i + 1] << 32 for i, n in enumerate(NAMES)}
+
+    async def drive(self, cycles: int) -> None:
+        """Reports at random, counted in ``count``; then none."""
+        dut, count = self.dut, self.count
+        chance = dict.fromkeys((*FLAGS, *EVENTS, *UNSEEN), 0.5)
+        for cycle in range(cycles):
+            if cycle % 50 == 0:  # another mix
+                chance = {name: random.choice((0.1, 0.5, 0.9)) for name in chance}
+            now = {name: int(random.random() < p) for name, p in chance.items()}
+            lanes = int(dut.N_Y.value) * int(dut.N_Z.value)
+            issued = [random.randint(0, lanes) for _ in range(9)]
+            gated = [random.randint(0, n) for n in issued]
+            for name, value in now.items():
+                getattr(dut, name).value = value
+            dut.work_macs_issued.value = join(issued, 8)
+            dut.work_macs_gated.value = join(gated, 8)
+            await RisingEdge(dut.clk)
+            count["total"] += now["status_busy"]
+            count["array_busy"] += now["status_busy"] and now["work_issued"]
+            if now["status_busy"] and not now["work_issued"]:
+                count[cause(now)] += 1
+            count["macs_issued"] += sum(issued)
+            count["macs_gated"] += sum(gated)
+            count["layers"] += now["events_layer_done"]
+            count["inferences"] += now["events_inf_done"]
+            count["kept"] += now["events_inf_kept"]
+            count["rd_beats"] += now["traffic_read_beat"]
+            count["store_beats"] += now["traffic_write_beat"]
+        for port in PORTS:
+            getattr(dut.dut, port).value = 0
+        dut.driven.clear()
+        for _ in range(4):
+            await RisingEdge(dut.clk)
+
+
+@cocotb.test()
+async def causes(dut) -> None:
+    """Each report is counted where it belongs; a start and a soft reset clear the counters."""
+    bench = Bench(dut)
+    await bench.reset()
+    assert not any((await bench.counters()).values())
+    seen: set[str] = set()
+    for turn in range(4):
+        await bench.drive(600)
+        found = await bench.counters()
+        assert found == bench.count, turn
+        seen |= {name for name in STALLS if found[name]}
+        if turn % 2:  # a list run begins
+            await bench.write(MODE, 1)
+            await bench.write(LIST_LEN, 1)
+        await bench.write(CTRL, 1 if turn % 2 else 2)
+        for _ in range(4):
+            await RisingEdge(dut.clk)
+        bench.count = dict.fromkeys(NAMES, 0)
+        assert not any((await bench.counters()).values()), f"not cleared, turn {turn}"
+        await bench.write(DONE, 1)
+        await bench.write(INT_STATUS, 3)
+    assert seen == set(STALLS)
+
+
+@pytest.mark.parametrize("sim", SIMS)
+def test_host_port(sim: str) -> None:
+    sources = ["rtl/host/*.v", *(f"rtl/lib/{n}.v" for n in ("fifo_sync", "fifo_ram"))]
+    sources += ["rtl/lib/ram_1r1w.v", "rtl/lib/ram_1r1w_async.v"]
+    run(sim, "host_port", sources, "tb.host_port.test_host_port", params={"N_Y": 2, "N_Z": 2})
