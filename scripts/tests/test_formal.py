@@ -63,6 +63,7 @@ def test_what_holds_is_proven(design: Path, capsys: pytest.CaptureFixture) -> No
 
 def test_a_property_that_fails_is_named(design: Path, capsys: pytest.CaptureFixture) -> None:
     (design / "rtl" / "counter_props.vh").write_text(PROPERTIES.replace("LIMIT", "1"))
+    (design / proofs.LIST).write_text(LIST.replace("module =", "depth = 8\nmodule ="))
     assert command.run(formal.main, ["counter"]) == 1
     assert re.search(r"digit: FAILED in cycle \d+\. The count is a digit", capsys.readouterr().out)
     assert list((design / "reports/formal").glob("counter_*.vcd")), "the trace is kept"
