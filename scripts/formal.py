@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prove properties of the RTL, module by module, and write reports/formal.md and .json.
+"""Prove properties of the RTL, module by module, and write their page and data into reports.
 
 SymbiYosys with Yices: by induction, which holds for any time, or from the reset on for a number of
 cycles where induction does not close. Covers show that what is assumed leaves room. `--mutants`
@@ -304,7 +304,7 @@ def run_proofs(chosen: list[Proof], jobs: int) -> int:
     as_data = [dataclasses.asdict(v) | {"good": v.good} for v in verdicts]
     (OUT / "formal.json").write_text(json.dumps(as_data, indent=1) + "\n")
     good = sum(v.good for v in verdicts)
-    print(f"{good} of {len(verdicts)} properties hold; reports/formal.md")
+    print(f"{good} of {len(verdicts)} properties hold; the page is formal.md in {OUT.name}")
     return int(good < len(verdicts))
 
 

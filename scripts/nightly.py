@@ -48,28 +48,38 @@ class Step:
 
 STEPS = (
     Step("tests", "make test", "every test on both simulators", r"=* ?(\d+ (passed|failed).*)"),
-    Step("seeds", "make regress SEEDS=10", "the simulations with ten seeds", r".* seeds? .*"),
+    Step(
+        "seeds",
+        "make regress SEEDS=10",
+        "the simulations with ten seeds",
+        r"\d+ seeds? passed.*|seed .* failed.*",
+    ),
     Step(
         "random",
         "make regress N=500 SEED=1 SIM=verilator",
         "random layers, three ways, disturbed",
-        r".*\d+ items.*",
+        r"\d+ of \d+ items passed.*",
     ),
     Step(
         "random-icarus",
         "make regress N=50 SEED=1 SIM=icarus",
         "the same with unknown values",
-        r".*\d+ items.*",
+        r"\d+ of \d+ items passed.*",
     ),
     Step("coverage", "make coverage", "of code and function", r"(line|branch|toggle|functional).*"),
     Step("formal", "make formal", "properties proven", r"\d+ of \d+ properties.*"),
     Step("formal-faults", "make formal MUTANTS=1", "proofs can fail", r"\d+ of \d+ faults.*"),
-    Step("mutation", "make mutate N=400 SEED=7", "faults that the tests find", r".*score.*"),
-    Step("soak", "make soak MINUTES=60", "an hour in one simulation", r".*\d+ items.*"),
+    Step("mutation", "make mutate N=400 SEED=7", "faults that the tests find", r"score.*|FAIL.*"),
+    Step(
+        "soak",
+        "make soak MINUTES=60",
+        "an hour in one simulation",
+        r"every byte.*|memory:.*|FAIL.*",
+    ),
     Step("sweep", "make sweep", "host writes in every cycle", r"=* ?(\d+ (passed|failed).*)"),
     Step("control", "make control", "random host actions", r"=* ?(\d+ (passed|failed).*)"),
-    Step("equivalence", "make equivalence", "synthesis kept the RTL", r".*modules.*"),
-    Step("gates", "make gates", "the netlist computes", r"(PASS|FAIL).*"),
+    Step("equivalence", "make equivalence", "synthesis kept the RTL", r"\d+ of \d+ modules.*"),
+    Step("gates", "make gates", "the netlist computes", r"the netlist is exact.*|FAIL.*"),
 )
 
 

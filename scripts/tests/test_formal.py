@@ -56,7 +56,7 @@ def test_what_holds_is_proven(design: Path, capsys: pytest.CaptureFixture) -> No
     found = {row["name"]: row for row in json.loads((design / "reports/formal.json").read_text())}
     assert found["digit"]["state"] == "proven" and found["nine"]["state"] == "reached"
     assert found["nine"]["steps"] >= 10, "from zero, nine steps"
-    page = (design / "reports/formal.md").read_text()
+    page = (design / "reports" / "formal.md").read_text()
     assert "| digit | The count is a digit. | proven |" in page
     assert "| from_reset | The design is reset first. | assumed |" in page
 
