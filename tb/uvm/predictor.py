@@ -8,6 +8,7 @@ reset or an error before leaves these bytes in doubt, each with the few values t
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from openkpu.tb.device.registers import (
     PERF,
     Ctrl,
     Err,
+    Int,
 )
 from openkpu.tb.uvm.agents import Bytes, Memory
 from pyuvm import ConfigDB, uvm_subscriber
@@ -33,6 +35,7 @@ Mask = npt.NDArray[np.bool_]
 STOPPING = (*range(Err.BAD_SIZE, Err.BUS_ERROR + 1), Err.LIST_CHANGED, Err.WATCHDOG, Err.BAD_ACCESS)
 PERF_INFERENCES = PERF + 8 * COUNTERS.index("inferences")
 BUS_BYTES = 4  # of a bus word of 32 bits
+MEMORIES = ("ai_ram", "storage")
 FLUSH = 4  # fifo_ctrl: 0 in this bit empties the layer FIFO
 
 
@@ -52,20 +55,33 @@ class Predictor(uvm_subscriber):
     """Mirror of registers and memories; its export takes the host's transfers."""
 
     def build_phase(self) -> None:
-        tb = ConfigDB().get(self, "", "TB")
-        self.ram = airam.new_ram(int(tb.ram_rows.value))
-        self.storage = np.zeros(4 * int(tb.store_words.value), dtype=np.uint8)
-        # bytes whose content is defined
-        self.valid = {
-            "ai_ram": np.zeros(self.ram.size, dtype=bool),
-            "storage": np.zeros(self.storage.size, dtype=bool),
-        }
-        self.doubt = {name: np.zeros(part.size, dtype=bool) for name, part in self.valid.items()}
+        self.tb = ConfigDB().get(self, "", "TB")
         self.doubtful: list[Write] = []  # where the doubt is from
         self.reset_export = self.uvm_AnalysisImp("reset_export", self, lambda _: self.reset())
-        self.layers = self.inferences = 0
+        self.layers = self.inferences = self.count = 0
         self.open: list[Write] = []
         self.reset()
+
+    # at time 0 the bench does not know its sizes yet
+    @cached_property
+    def ram(self) -> Bytes:
+        """The AI RAM as it must be."""
+        return airam.new_ram(int(self.tb.ram_rows.value))
+
+    @cached_property
+    def storage(self) -> Bytes:
+        """The storage as it must be."""
+        return np.zeros(4 * int(self.tb.store_words.value), dtype=np.uint8)
+
+    @cached_property
+    def valid(self) -> dict[str, Mask]:
+        """Bytes whose content is defined."""
+        return {name: np.zeros(self.mirror(name).size, dtype=bool) for name in MEMORIES}
+
+    @cached_property
+    def doubt(self) -> dict[str, Mask]:
+        """Bytes that an interrupted job may have written."""
+        return {name: np.zeros(self.mirror(name).size, dtype=bool) for name in MEMORIES}
 
     def mirror(self, where: str) -> Bytes:
         """The expected content of a memory."""
@@ -155,8 +171,10 @@ class Predictor(uvm_subscriber):
             self.running = False
         elif tt.addr == AI["AI_ERR_INFO"] and not self.running:
             self._end(tt.data >> 24)
-        elif tt.addr == PERF_INFERENCES and self.stopping:
+        elif tt.addr == PERF_INFERENCES and (self.stopping or tt.data == self.count):
             self._end(tt.data)
+        elif tt.addr == AI["AI_INT_STATUS"] and tt.data & Int.DONE and self.count == 1:
+            self._end()
 
     # -------------------------------------------------------------------- jobs
     def _layer(self, arg: LayerArg, weights_at: int, bias_at: int, inference: int = 0) -> bool:
@@ -196,7 +214,7 @@ class Predictor(uvm_subscriber):
     def _list(self) -> None:
         """Run the task list in the mirror, as often as mode and AI_INF_LEFT say."""
         r = {name: self.registers.get(addr, 0) for name, addr in AI.items()}
-        count = 1 + (r["AI_INF_LEFT"] if r["AI_CNN_MODE"] & 3 == 2 else 0)
+        count = self.count = 1 + (r["AI_INF_LEFT"] if r["AI_CNN_MODE"] & 3 == 2 else 0)
         pixels, following = r["AI_PIX_ADR"], r["AI_NPIX_ADR"]
         for number in range(count):
             result = r["AI_RES_ADR"] + number * r["AI_RES_STRIDE"]
