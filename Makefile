@@ -164,7 +164,7 @@ nightly: ## all long runs one after the other -> docs/verification.md (STEPS="na
 	@scripts/setup.sh icarus verilator asic
 	@$(OPENKPU) nightly --steps="$(STEPS)"
 
-mutate: ## RTL changed in N places, one at a time, must fail (SEED, MODULE=name or folder, JOBS) -> reports/mutation.md
+mutate: ## RTL changed in N places, one at a time, must fail (SEED, MODULE=name or folder, JOBS) -> reports
 	@scripts/setup.sh icarus verilator
 	@$(OPENKPU) mutate --jobs="$(JOBS)" $(call option,n,N) $(call option,seed,SEED) \
 	  $(call option,module,MODULE) $(call option,level,LEVEL)
@@ -196,7 +196,7 @@ equivalence: ## CONFIG=name: what synthesis made of each module is the RTL, prov
 	@$(OPENKPU) equivalence --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
 	  --jobs="$(JOBS)"
 
-formal: ## properties of the RTL proven -> reports/formal.md (MODULE=name, QUICK=1, MUTANTS=1 breaks each)
+formal: ## properties of the RTL proven -> reports (MODULE=name, QUICK=1, MUTANTS=1 breaks each)
 	@scripts/setup.sh
 	@$(OPENKPU) formal --jobs="$(JOBS)" $(call flag,quick,QUICK) $(call flag,mutants,MUTANTS) -- $(MODULE)
 

@@ -304,7 +304,7 @@ def run_proofs(chosen: list[Proof], jobs: int) -> int:
     as_data = [dataclasses.asdict(v) | {"good": v.good} for v in verdicts]
     (OUT / "formal.json").write_text(json.dumps(as_data, indent=1) + "\n")
     good = sum(v.good for v in verdicts)
-    print(f"{good} of {len(verdicts)} properties hold; the page is formal.md in {OUT.name}")
+    print(f"{good} of {len(verdicts)} properties hold; their page is in {OUT.name}")
     return int(good < len(verdicts))
 
 
