@@ -22,6 +22,7 @@ from openkpu.tb.simrun import ROOT
 OUT = ROOT / "reports" / "coverage"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- coverage -->", "<!-- /coverage -->"
+PLACES = ("tb/device", "tb/uvm")
 LONGEST = ("test_stream.py", "test_random_layers.py")
 VECTORS = "models/tests/data/vectors"
 
@@ -37,7 +38,8 @@ class Step:
 
 def pytest(choice: str, jobs: int) -> tuple[str, ...]:
     """Tests of the device on Verilator whose names match, the longest first."""
-    files = [*(ROOT / "tb/device").glob("test_*.py"), ROOT / "scripts/tests/test_model_command.py"]
+    files = [path for place in PLACES for path in (ROOT / place).glob("test_*.py")]
+    files.append(ROOT / "scripts/tests/test_model_command.py")
     found = sorted(str(f.relative_to(ROOT)) for f in files)
     found.sort(key=lambda name: Path(name).name not in LONGEST)
     workers = ("-n", str(jobs), "--dist", "load", "--maxschedchunk", "1", "--durations", "5")
@@ -46,9 +48,14 @@ def pytest(choice: str, jobs: int) -> tuple[str, ...]:
 
 def suite(name: str, jobs: int) -> list[Step]:
     """What a suite runs, always with the same seeds."""
-    device = "test_uvm or test_driver or test_vector_of or nano"
+    device = (
+        "(test_uvm and not small) or test_driver or test_vector_of or nano or guard or watchdog"
+    )
     steps = [Step("device tests", pytest(device, jobs))]
     if name == "full":
+        rest = "(test_hostile and not guard and not watchdog) or test_programming or test_control"
+        items = ("openkpu", "regress", "--n", "80", "--seed", "1", "--config", "nano")
+        steps += [Step("hosts", pytest(rest, jobs)), Step("random items", items)]
         models = "(test_models or test_model_command) and verilator"
         vectors = ("scripts.sim", "--sim", "verilator", "--config", "nano", "--vectors", VECTORS)
         steps += [Step("models", pytest(models, jobs)), Step("vectors", vectors)]
