@@ -164,7 +164,11 @@ def scheduler(tmp_path: Path) -> Iterator[str]:
         for process in reversed(processes):
             process.terminate()
         for process in processes:
-            process.wait(30)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:  # a worker may wait for a scheduler that is gone
+                process.kill()
+                process.wait()
 
 
 def test_cluster(

@@ -166,14 +166,14 @@ class ResultFifoSequence(LayerSequence):
         device, size = self.device, layer.y.size
         words = await self.prepare(layer, int_en=1, send_data_out=1)
         await device.push(words)
-        got = bytearray()
-        for _ in range(LIMIT // 100):
+        got, start = bytearray(), int(cocotb.top.cycle.value)
+        while len(got) < size:
+            spent = int(cocotb.top.cycle.value) - start
+            assert spent < LIMIT, f"{len(got)} of {size} results in {spent} cycles"
             held = await device.read(AI["AI_STATUS"]) >> 16 & 31
             reads = [Transfer(FIFO_DATA_OUT + 4 * (i % 2), False) for i in range(2 * held)]
             for transfer in await device.transfer(*reads) if reads else []:
                 got += transfer.data.to_bytes(4, "little")
-            if len(got) >= size:
-                break
         await device.finish(LIMIT)
         await self.idle()
         padded = bytes(layer.y.view(np.uint8).reshape(-1)) + bytes(-size % 8)
