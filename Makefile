@@ -44,7 +44,7 @@ STEPS   ?=
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS
 VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
-  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
+  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS PART PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
 UNKNOWN   := $(firstword $(filter-out $(VARIABLES) MAKE% .% -%,$(foreach v,$(.VARIABLES),$(call given,$(v)))))
@@ -181,10 +181,10 @@ synth-check: ## every configuration elaborated by Yosys: no latch, loop, second 
 	@scripts/setup.sh
 	@$(OPENKPU) synth --check
 
-fpga: ## CONFIG=nano|compact|small placed and routed, k210 mapped for an ECP5 -> reports/fpga (MAP=1 mapped only; BASELINE=1, RECORD=1)
+fpga: ## CONFIG=nano|compact|small placed and routed, k210 mapped for an ECP5 -> reports/fpga (PART=25k|45k|85k, SEED=n; MAP=1 mapped only; BASELINE=1, RECORD=1)
 	@scripts/setup.sh
 	@$(OPENKPU) fpga --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
-	  $(call flag,map-only,MAP) $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED)
+	  $(call flag,map-only,MAP) $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED) $(call option,part,PART)
 
 asic: ## CONFIG=name in standard cells, timed -> reports/asic (BASELINE=1, RECORD=1)
 	@scripts/setup.sh asic

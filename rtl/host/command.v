@@ -4,9 +4,11 @@
 //
 // How it works: a write of AI_CTRL sets registers, so that its effect shows in the next cycle
 // already. A start is accepted when the device is not occupied: no start is pending, the layer
-// FIFO is empty and nothing is at work. A soft reset is pending until the controller has dropped
-// everything; a start that comes meanwhile is kept and given to the controller afterwards.
-// Events of the time before a reset are muted while it is pending.
+// FIFO is empty and nothing is at work. Work is looked at a cycle late, which cuts the longest
+// path of the device: it begins after a start or a word only, and both count at once.
+// A soft reset is pending until the controller has dropped everything; a start that comes
+// meanwhile is kept and given to the controller afterwards. Events of the time before a reset are
+// muted while it is pending.
 // Handshake: accept, reset_now and the two errors belong to the cycle of the write. start and
 // soft_reset are pulses to the controller, the latter in the cycle after the write; the controller
 // answers with flushing, from the cycle after soft_reset on.
@@ -48,10 +50,13 @@ module command (
 );
 
   reg  start_due;
+  reg  at_work;  // work in the cycle before, or a start that begins it
 
   wire ask = wr && wdata[0];
   // what a reset drops does not count any more
-  wire rest = start_due || (words && !hold) || (work && !muted);
+  wire rest = start_due || (words && !hold) || (at_work && !muted);
+  // a reset is being carried out
+  wire dropping = muted && (soft_reset || flushing);
   wire free = reset_now || !rest;
 
   assign reset_now  = wr && wdata[1];
@@ -69,12 +74,15 @@ module command (
       soft_reset <= 1'b0;
       muted      <= 1'b0;
       stopping   <= 1'b0;
+      at_work    <= 1'b0;
     end else begin
       start_due  <= accept ? 1'b1 : (start || reset_now) ? 1'b0 : start_due;
       soft_reset <= reset_now;
-      muted      <= reset_now ? 1'b1 : (soft_reset || flushing) ? muted : 1'b0;
+      muted      <= reset_now || dropping;
       // a stop counts for the run at work, or for the one that the same write starts
       stopping   <= accept ? wdata[2] : (wr && wdata[2] && !reset_now) ? 1'b1 : stopping;
+      // what a reset drops is no work once it has been dropped; words that come then are
+      at_work    <= start || (work && !dropping);
     end
   end
 

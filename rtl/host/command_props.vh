@@ -9,12 +9,14 @@
   reg f_due = 1'b0;  // a start was accepted, none was given for it
   reg [4:0] f_waits = 5'd0;  // cycles that it waits
   reg f_muted = 1'b0;
+  reg f_begins = 1'b0;  // work or a start in the cycle before
   always @(posedge clk) begin
     f_soft <= !rst && soft_reset;
     f_drops <= (rst || !flushing || soft_reset || reset_now) ? 4'd0 : f_drops + 4'd1;
     f_due <= !rst && (accept || (f_due && !start && !reset_now));
     f_waits <= (rst || accept || reset_now || !f_due) ? 5'd0 : f_waits + 5'd1;
     f_muted <= !rst && muted;
+    f_begins <= !rst && (start || (work && !dropping));
   end
 
   always @(posedge clk) begin
@@ -23,6 +25,10 @@
       if (f_soft) flush_follows : assume (flushing);
       //: A flush ends within ten cycles (fairness; the watchdog bounds it in the device).
       flush_ends : assume (f_drops < 10);
+      //: Work begins in the cycle after a start, or with a word of a layer that waits; what a reset drops is none.
+      if (work && !dropping && !(words && !hold)) begins : assume (f_begins);
+      //: Words of a layer stay until they are taken, which is work.
+      if (words && !hold && !dropping) words_work : assume (work);
       //: A start is accepted, refused because the device is occupied, or refused for its configuration.
       one_answer : assert (accept + start_busy + bad_config == (wr && wdata[0]));
       //: A start is accepted only when nothing is at work, or what is at work is dropped by the same write.

@@ -37,11 +37,6 @@ def observe(tb: "SimHandleBase") -> None:
         collector.attach(tb)
 
 
-def faster_build(makeflags: str) -> str:
-    """The counters double the C++: compiled for a short build rather than for speed."""
-    return makeflags.replace("-O2", "-O1")
-
-
 class Recording:
     """Coverage files of one simulation that runs in folder ``work``."""
 

@@ -236,6 +236,11 @@ class Device:
         errors = self.tb.assert_errors.value
         if errors.is_resolvable and int(errors) == 0:
             return
+        own = self.tb.own_errors.value
+        assert own.is_resolvable and int(own) == 0, (
+            "the device did inside what it may not: a transition or work that is not listed, or an "
+            "unknown interrupt line; the log says when"
+        )
         bits = str(self.tb.rules.value)[::-1]
         broken = [n for n in range(RULES) if bits[n] != "0"]
         if broken and set(broken) <= set(allowed):

@@ -79,6 +79,7 @@ async def starts(dut) -> None:
     for addr in (ERR_CODE, ERR_INFO, ERR_ADDR, INT_STATUS, DONE):
         assert await bench.read(addr) == 0, f"{addr:#x} must be cleared by a start"
     dut.status_busy.value = 1
+    await RisingEdge(dut.clk)  # work counts from the next cycle on
     assert not await bench.start()
     assert await bench.read(ERR_CODE) == START_BUSY and await bench.read(ERR_INFO) == 0
     await bench.write(CTRL, 2)
@@ -183,8 +184,10 @@ async def taken_over(dut) -> None:
         for name, value in before.items():
             assert int(getattr(dut, f"cfg_{name}").value) == value, f"{name} changed in a run"
         dut.status_busy.value = 0
+        await RisingEdge(dut.clk)  # work counts from the next cycle on
         assert await bench.start()
         dut.status_busy.value = 1
+        await RisingEdge(dut.clk)  # work counts from the next cycle on
         for name, value in values.items():
             assert int(getattr(dut, f"cfg_{name}").value) == value, name
         before = values

@@ -278,4 +278,5 @@ async def counters(dut) -> None:
         assert await bench.read(PERF + 8 * i + 4) == ((value >> 32) + carry) % (1 << 32)
     dut.status_busy.value, dut.status_fc_layer.value, dut.weight_bias_full.value = 1, 1, 0
     dut.status_layer.value = 0x2A5
+    await RisingEdge(dut.clk)  # work counts from the next cycle on
     assert await bench.read(AI_STATUS) == 0xA509
