@@ -42,7 +42,7 @@ LEVEL   ?=
 STEPS   ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
-FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS
+FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS ALL
 VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
   DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS PART PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
@@ -123,9 +123,9 @@ bench-continuous: ## what continuous inference saves; writes docs/continuous.md
 waves: ## the same with WAVES=1
 	@$(MAKE) --no-print-directory sim WAVES=1
 
-test: ## every test, both simulators (TESTS=path narrows it, JOBS=processes, SEED=number)
+test: ## the tests, both simulators (TESTS=path narrows it, ALL=1 further sizes as well, JOBS=processes, SEED=number)
 	@scripts/setup.sh icarus verilator
-	@$(if $(TESTS),,$(RECORDED)) $(PYTEST) $(TESTS)
+	@$(if $(TESTS),,$(RECORDED)) $(PYTEST) $(call flag,all,ALL) $(TESTS)
 
 testplan: ## what is verified, by what, and what `make test` gave -> reports
 	@scripts/setup.sh

@@ -20,6 +20,7 @@ class Recorder:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of this project's tests."""
+    parser.addoption("--all", action="store_true", help="tests of the nightly run as well")
     parser.addoption(
         "--icarus-tenth",
         type=int,
@@ -29,12 +30,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what --icarus-tenth does not take; the same on every worker."""
+    """Leave out what only --all runs and --icarus-tenth does not take; alike on every worker.
+
+    A test that is named on the command line by its whole identifier runs in any case.
+    """
+    named = {str(word).partition("::")[2] for word in config.args}
+    left_out = set()
+    if not config.getoption("--all"):
+        left_out = {item.nodeid for item in items if item.get_closest_marker("nightly")}
+        left_out = {node for node in left_out if node.partition("::")[2] not in named}
     number = config.getoption("--icarus-tenth")
-    if number is None:
-        return
-    slow = sorted(item.nodeid for item in items if "icarus" in item.name)
-    left_out = set(slow) - set(slow[number % 10 :: 10])
+    if number is not None:
+        slow = sorted(item.nodeid for item in items if "icarus" in item.name)
+        left_out |= set(slow) - set(slow[number % 10 :: 10])
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]
 

@@ -47,7 +47,9 @@ class Step:
 
 
 STEPS = (
-    Step("tests", "make test", "every test on both simulators", r"=* ?(\d+ (passed|failed).*)"),
+    Step(
+        "tests", "make test ALL=1", "every test on both simulators", r"=* ?(\d+ (passed|failed).*)"
+    ),
     Step(
         "seeds",
         "make regress SEEDS=10",

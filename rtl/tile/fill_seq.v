@@ -58,7 +58,6 @@ module fill_seq #(
 );
 
   // ---- descriptor fields
-  wire [1:0] mode = desc[`DESC_MODE];
   wire k3 = desc[`DESC_K3];
   wire [10:0] n_c = desc[`DESC_C];
   wire [10:0] n_w = desc[`DESC_W];
@@ -70,12 +69,19 @@ module fill_seq #(
   wire ph = desc[`DESC_PH];
   wire [1:0] ip = desc[`DESC_IP];
   wire [4:0] irl = desc[`DESC_IRL];
-  wire taps_mode = mode == `MODE_TAPS;
-  wire chan_mode = mode == `MODE_CHAN;
-  wire dwrow_mode = mode == `MODE_DWROW;
-  wire fc_mode = mode == `MODE_FC;
-  wire k3_taps = taps_mode && k3;
   wire overlap = desc[`DESC_POOL] == `POOL_MAXS1 || desc[`DESC_POOL] == `POOL_MEANS1;
+  // the mode from registers from the cycle after start on: it begins the longest path of the tile
+  wire [1:0] new_mode = desc[`DESC_MODE];
+  wire new_dwrow = new_mode == `MODE_DWROW;
+  wire new_chan = new_mode == `MODE_CHAN;
+  reg taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode;
+  always @(posedge clk) begin
+    if (rst) {taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode} <= 5'd0;
+    else if (start) begin
+      {taps_mode, k3_taps} <= {new_mode == `MODE_TAPS, new_mode == `MODE_TAPS && k3};
+      {chan_mode, dwrow_mode, fc_mode} <= {new_chan, new_dwrow, new_mode == `MODE_FC};
+    end
+  end
   wire whole = dwrow_mode || fc_mode;
   wire [1:0] gl = {ip == 2'd0, ip == 2'd1};  // log2 of the channels in a row
   wire [3:0] pl = {2'b01, ip};  // log2 of the bytes of a channel in it
@@ -207,12 +213,15 @@ module fill_seq #(
   wire [10:0] blk_groups = blk_end ? grps_left : n_b;
   wire [1:0] gu = dwrow_mode ? gl : chan_mode ? gwl : 2'd0;  // log2 of the channels of a unit
   wire [2:0] unit_size = {gu[1], gu == 2'd1, gu == 2'd0};
+  // ... and in the cycle of start
+  wire [1:0] new_gu = new_dwrow ? gl : new_chan ? gwl : 2'd0;
+  wire [2:0] new_size = {new_gu[1], new_gu == 2'd1, new_gu == 2'd0};
   wire [1:0] unit_next = unit + unit_size[1:0];
   wire [10:0] chans_after = chans_left - {8'd0, unit_size};
   // the unit at work is the last one: worked out a unit ahead
   reg unit_last;
   wire [3:0] two_units = {unit_size, 1'b0};
-  wire only_unit = n_c[10:3] == 8'd0 && n_c[2:0] <= unit_size;
+  wire only_unit = n_c[10:3] == 8'd0 && n_c[2:0] <= new_size;
   wire next_last = unit_last ? only_unit : chans_left[10:4] == 7'd0 && chans_left[3:0] <= two_units;
   wire [2:0] unit_chans = unit_last ? chans_left[2:0] : unit_size;
   wire [1:0] row_mask = {gl[1], gl[1] || gl[0]};
@@ -300,18 +309,8 @@ module fill_seq #(
   wire [4:0] entry_step = dwrow_mode ? {3'd0, two, row_end && !two} : done_now;
 
   always @(posedge clk) begin
-    if (rst) begin
-      working <= 1'b0;
-      active <= 1'b0;
-      grps_left <= 11'd0;
-      pass <= 11'd1;
-      unit <= 2'd0;
-      chans_left <= 11'd0;
-      unit_last <= 1'b0;
-      chmod <= 4'd0;
-      entry <= {TW{1'b0}};
-    end else if (start) begin
-      working <= 1'b1;
+    if (rst || start) begin
+      working <= !rst;
       active <= 1'b0;
       grps_left <= n_g;
       pass <= 11'd1;

@@ -65,8 +65,18 @@ module tile_buffer #(
 
   localparam PAIR = (TILE_W > 64) ? 1 : 0;
 
-  wire [1:0] mode = desc[`DESC_MODE];
-  wire fc_mode = mode == `MODE_FC;
+  // the mode from registers from the cycle after start on, before the first word
+  reg [1:0] mode;
+  reg fc_mode;
+  always @(posedge clk) begin
+    if (rst) begin
+      mode    <= 2'd0;
+      fc_mode <= 1'b0;
+    end else if (start) begin
+      mode    <= desc[`DESC_MODE];
+      fc_mode <= desc[`DESC_MODE] == `MODE_FC;
+    end
+  end
 
   wire [2:0] swl = (mode == `MODE_DWROW) ? 3'd6 : desc[`DESC_SWL];  // their rows stay as they are
 

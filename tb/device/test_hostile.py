@@ -27,8 +27,17 @@ def bench(sim: str, module: str, case: str | None = None) -> None:
     )
 
 
-@pytest.mark.parametrize("module", MODULES)
-@pytest.mark.parametrize("sim", SIMS)
+SLOW = {("icarus", "hostile_stream_tests"), ("icarus", "watchdog_tests")}  # a minute and more
+
+
+@pytest.mark.parametrize(
+    ("sim", "module"),
+    [
+        pytest.param(sim, module, marks=[pytest.mark.nightly] if (sim, module) in SLOW else [])
+        for sim in SIMS
+        for module in MODULES
+    ],
+)
 def test_hostile(sim: str, module: str) -> None:
     """Every case; Icarus runs a share of the cycles."""
     bench(sim, module)

@@ -48,7 +48,10 @@ def rows() -> list[VectorLayer]:
     return layers
 
 
-@pytest.mark.parametrize(("n_y", "n_z", "path", "share"), [(2, 2, 128, 1), (4, 8, 16, 4)])
+@pytest.mark.parametrize(
+    ("n_y", "n_z", "path", "share"),
+    [pytest.param(2, 2, 128, 1, marks=pytest.mark.nightly), (4, 8, 16, 4)],
+)
 def test_odd_pairs(n_y: int, n_z: int, path: int, share: int) -> None:
     """A path far wider than the array, and one that is half of it with a post lane for four."""
     config = dataclasses.replace(
@@ -57,6 +60,7 @@ def test_odd_pairs(n_y: int, n_z: int, path: int, share: int) -> None:
     replay(config, load_cases([VECTORS / f"{name}.npz" for name in FILES]) + rows())
 
 
+@pytest.mark.nightly
 def test_two_rows() -> None:
     """Depthwise layers of 64 pixels a line, two lines a cycle wherever source and target begin."""
     replay(configs.load("large"), rows())

@@ -299,14 +299,19 @@ async def random_maps(dut) -> None:
     ("sim", "n_y", "n_z", "path"),
     [
         *(("icarus", 2, 2, 16), ("icarus", 4, 4, 16), ("icarus", 4, 8, 32)),
-        *(("icarus", 4, 16, 64), ("icarus", 8, 16, 64)),
+        pytest.param("icarus", 4, 16, 64, marks=pytest.mark.nightly),
+        pytest.param("icarus", 8, 16, 64, marks=pytest.mark.nightly),
         *(("verilator", 2, 2, 16), ("verilator", 4, 4, 16), ("verilator", 4, 8, 32)),
         *(("verilator", 4, 16, 64), ("verilator", 8, 16, 64), ("verilator", 4, 4, 64)),
         # arrays that do not match the path
-        *(("verilator", 2, 2, 64), ("verilator", 2, 2, 128), ("verilator", 4, 16, 128)),
-        *(("verilator", 8, 16, 128), ("verilator", 2, 64, 128)),
-        *(("verilator", 4, 16, 16), ("verilator", 8, 16, 16)),
-        *(("verilator", 2, 32, 32), ("verilator", 16, 2, 16), ("verilator", 2, 64, 16)),
+        *(("verilator", 2, 2, 128), ("verilator", 8, 16, 16), ("verilator", 16, 2, 16)),
+        pytest.param("verilator", 2, 2, 64, marks=pytest.mark.nightly),
+        pytest.param("verilator", 4, 16, 128, marks=pytest.mark.nightly),
+        pytest.param("verilator", 8, 16, 128, marks=pytest.mark.nightly),
+        pytest.param("verilator", 2, 64, 128, marks=pytest.mark.nightly),
+        pytest.param("verilator", 4, 16, 16, marks=pytest.mark.nightly),
+        pytest.param("verilator", 2, 32, 32, marks=pytest.mark.nightly),
+        pytest.param("verilator", 2, 64, 16, marks=pytest.mark.nightly),
     ],
 )
 def test_write_back(sim: str, n_y: int, n_z: int, path: int) -> None:

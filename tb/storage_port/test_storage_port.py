@@ -182,9 +182,9 @@ async def abort_any_time(dut) -> None:
 @pytest.mark.parametrize(
     ("sim", "width", "depths"),
     [
-        ("icarus", 32, (16, 64, 32)),
+        pytest.param("icarus", 32, (16, 64, 32), marks=pytest.mark.nightly),
         ("icarus", 64, (16, 20, 3)),
-        ("icarus", 128, (16, 64, 32)),
+        pytest.param("icarus", 128, (16, 64, 32), marks=pytest.mark.nightly),
         ("verilator", 32, (16, 64, 32)),
     ],
 )

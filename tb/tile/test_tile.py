@@ -260,18 +260,20 @@ async def random_layers(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    "path, word, rows",
+    "sim, path, word, rows",
     [
-        (64, 64, 32),
-        (32, 32, 64),
-        (16, 16, 32),
-        (16, 8, 64),
-        (128, 64, 32),
-        (128, 8, 32),
-        (128, 128, 32),
+        *(("icarus", 16, 8, 64), ("icarus", 64, 64, 32)),
+        *(("verilator", 16, 8, 64), ("verilator", 32, 32, 64), ("verilator", 64, 64, 32)),
+        *(("verilator", 16, 16, 32), ("verilator", 128, 128, 32)),
+        pytest.param("verilator", 128, 64, 32, marks=pytest.mark.nightly),
+        pytest.param("verilator", 128, 8, 32, marks=pytest.mark.nightly),
+        pytest.param("icarus", 32, 32, 64, marks=pytest.mark.nightly),
+        pytest.param("icarus", 16, 16, 32, marks=pytest.mark.nightly),
+        pytest.param("icarus", 128, 64, 32, marks=pytest.mark.nightly),
+        pytest.param("icarus", 128, 8, 32, marks=pytest.mark.nightly),
+        pytest.param("icarus", 128, 128, 32, marks=pytest.mark.nightly),
     ],
 )
-@pytest.mark.parametrize("sim", ["icarus", "verilator"])
 def test_tile(sim: str, path: int, word: int, rows: int) -> None:
     sources = ["rtl/tile/*.v", "rtl/lib/ram_1r1w.v", "rtl/lib/stripe_iter.v"]
     params = {"PATH": path, "TILE_W": word, "TILE_ROWS": rows}
