@@ -4,8 +4,9 @@
 //
 // How it works: a write of AI_CTRL sets registers, so that its effect shows in the next cycle
 // already. A start is accepted when the device is not occupied: no start is pending, the layer
-// FIFO is empty and nothing is at work. Work is looked at a cycle late, which cuts the longest
-// path of the device: it begins after a start or a word only, and both count at once.
+// FIFO is empty and nothing is at work. For a start, work is looked at a cycle late, which cuts
+// the longest path of the device: it begins after a start or a word only, and both count at once. A
+// start in the very cycle in which work ends is refused; one after a read of "free" never is.
 // A soft reset is pending until the controller has dropped everything; a start that comes
 // meanwhile is kept and given to the controller afterwards. Events of the time before a reset are
 // muted while it is pending.
@@ -54,10 +55,10 @@ module command (
 
   wire ask = wr && wdata[0];
   // what a reset drops does not count any more
-  wire rest = start_due || (words && !hold) || (at_work && !muted);
+  wire waiting = start_due || (words && !hold);
   // a reset is being carried out
   wire dropping = muted && (soft_reset || flushing);
-  wire free = reset_now || !rest;
+  wire free = reset_now || !(waiting || (at_work && !muted));
 
   assign reset_now  = wr && wdata[1];
   assign accept     = ask && free && possible;
@@ -66,7 +67,7 @@ module command (
   assign drop_words = reset_now || (accept && hold);
   assign start      = start_due && !muted;
   assign pending    = start_due || muted;
-  assign occupied   = rest || muted;
+  assign occupied   = waiting || work || muted;
 
   always @(posedge clk) begin
     if (rst) begin
