@@ -76,7 +76,11 @@ def machines() -> tuple[Machine, ...]:
 
 
 def place(point: str) -> tuple[str, int, str]:
-    """(file, line, state or transition) of a point's name; FsmError for an unknown one."""
+    """(file, line, state or transition) of a point's name; FsmError for an unknown one.
+
+    Verilator writes the second of two underscores as ``__05F``.
+    """
+    point = point.replace("__05F", "_")
     for each in machines():
         if point in each.points:
             _, *names = point.split(SPLIT)

@@ -40,6 +40,11 @@ def test_a_table() -> None:
     assert found.points[3:] == ["slave__IDLE__RAM", "slave__REGS__IDLE", "slave__RAM__IDLE"]
 
 
+def test_a_name_as_verilator_writes_it() -> None:
+    assert fsm.place("pixels___05FP_IDLE") == fsm.place("pixels__P_IDLE")
+    assert fsm.place("runner___05FIDLE___05FPIXELS")[2] == "IDLE > PIXELS"
+
+
 def test_what_is_not_there() -> None:
     with pytest.raises(fsm.FsmError, match=r"ahb_slave\.v: no state NEVER"):
         fsm.machine("slave", {**SLAVE, "states": ["IDLE", "NEVER"]})
