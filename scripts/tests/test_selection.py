@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which tests run: further sizes at night or when named; the part that a flow is given."""
+
+import subprocess
+import sys
+
+import pytest
+from openkpu.scripts import fpga
+from openkpu.tb.simrun import ROOT
+
+PATHS = "tb/device/test_paths.py"
+
+
+@pytest.mark.parametrize(
+    ("words", "there"),
+    [
+        ((PATHS,), False),
+        ((PATHS, "--all"), True),
+        ((f"{PATHS}::test_two_rows",), True),
+        ((PATHS, "--all", "--icarus-tenth=3"), True),
+    ],
+)
+def test_further_sizes(words: tuple[str, ...], there: bool) -> None:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *words]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert ("::test_two_rows" in found.stdout) == there
+
+
+def test_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[fpga.Target] = []
+
+    def measure(config: object, target: fpga.Target, *rest: object) -> dict:
+        asked.append(target)
+        raise fpga.FpgaError("enough")
+
+    monkeypatch.setattr(fpga, "measure", measure)
+    for words in (["--config=nano"], ["--config=nano", "--part=45k"]):
+        assert fpga.main(words) == 1
+    assert [target.part for target in asked] == ["85k", "45k"]
+    assert {target.mhz for target in asked} == {80}
+    assert "nano on LFE5U-45F" in capsys.readouterr().out
