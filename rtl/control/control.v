@@ -115,7 +115,7 @@ module control #(
   wire dec_word_ready, collected, dec_idle, dec_err, d_valid;
   wire [7:0] dec_err_code;
   // ---- dispatcher
-  wire d_ready, given, q_valid;
+  wire d_ready, given, q_valid, q_empty;
   // ---- fetch_ctrl
   wire fetch_start, fetch_busy, first_out, boundary;
   // ---- prefetch_ctrl
@@ -131,7 +131,7 @@ module control #(
   assign keeping = {reuse, keep, prow_freed, prow_base};
 
   // ---- state
-  wire busy = list_mode || !idle || q_valid || q_pop || !dec_idle || d_valid || fetch_busy ||
+  wire busy = list_mode || !idle || !q_empty || q_pop || !dec_idle || d_valid || fetch_busy ||
       weight_load_busy || param_load_busy || dec_err || refused || (arg_valid && !hold);
   wire fc_now = q_valid && desc[`DESC_MODE] == `MODE_FC && runs;
   wire [9:0] layer = q_valid ? desc[`DESC_IDX] : 10'd0;
@@ -233,7 +233,7 @@ module control #(
       .stuck_waits(stuck_waits),
       .waiting(waiting),
       .layer(layer),
-      .drained(idle && !q_valid && !d_valid && !q_pop && dec_word_ready),
+      .drained(idle && q_empty && !d_valid && !q_pop && dec_word_ready),
       .refuse(refuse),
       .trouble(trouble),
       .refused(refused),
@@ -242,7 +242,7 @@ module control #(
   );
 
   // words of an unfinished layer, and results that nobody takes, are for the host to move
-  wire own_work = list_mode || q_valid || d_valid || !dec_word_ready || !idle || fetch_busy ||
+  wire own_work = list_mode || !q_empty || d_valid || !dec_word_ready || !idle || fetch_busy ||
       weight_load_busy || param_load_busy;
   watchdog u_watchdog (
       .clk(clk),
@@ -310,6 +310,7 @@ module control #(
       .param_load_start(param_load_start),
       .param_load_busy(param_load_busy),
       .q_valid(q_valid),
+      .q_empty(q_empty),
       .desc(desc),
       .q_pop(q_pop),
       .start(start),

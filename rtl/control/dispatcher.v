@@ -7,7 +7,8 @@
 // continues when all have taken it. weight_keep decides whether a stream's weights stay in the
 // buffer; if they do, the weight loader is skipped.
 // Handshake: d is valid/ready; fetch_start, weight_load_start and param_load_start are given while
-// the busy of each is low; the queue is valid with q_pop.
+// the busy of each is low; the queue is valid with q_pop. A layer walks to the head for some cycles:
+// q_empty, not q_valid, tells whether layers are left.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -35,8 +36,10 @@ module dispatcher #(
     input  wire                  weight_load_busy,
     output wire                  param_load_start,
     input  wire                  param_load_busy,
-    // queue for the array: the layer at its head, zeros when there is none
+    // queue for the array: the layer at its head, zeros when there is none; no layer in the queue,
+    // none on its way to the head either
     output wire                  q_valid,
+    output wire                  q_empty,
     output wire [`DESC_BITS-1:0] desc,
     input  wire                  q_pop,
     // a run begins; it is a stream; it is over; layers are those of a task list
@@ -89,7 +92,8 @@ module dispatcher #(
       .in_data  (d_desc),
       .out_valid(q_valid),
       .out_ready(q_pop),
-      .out_data (desc)
+      .out_data (desc),
+      .empty    (q_empty)
   );
 
   weight_keep #(

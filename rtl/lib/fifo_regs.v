@@ -8,8 +8,8 @@
 // place, through a multiplexer for each place but the last.
 // Handshake: as fifo_sync. Words that walk fill all places, so that a full flow pauses once in
 // DEPTH + 1 cycles. A word becomes visible DEPTH cycles after it entered an empty FIFO, with
-// BYPASS one cycle. out_data is zero while out_valid is low. flush empties the FIFO and drops the
-// word offered in that cycle.
+// BYPASS one cycle; until then empty alone tells that it is there. out_data is zero while out_valid
+// is low. flush empties the FIFO and drops the word offered in that cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -33,7 +33,9 @@ module fifo_regs #(
     // read side
     output wire             out_valid,
     input  wire             out_ready,
-    output wire [WIDTH-1:0] out_data
+    output wire [WIDTH-1:0] out_data,
+    // no word in any place
+    output wire             empty
 );
 
   generate
@@ -55,6 +57,7 @@ module fifo_regs #(
   assign in_ready  = held != {DEPTH{1'b1}};
   assign out_valid = held[0];
   assign out_data  = g_place[0].data;
+  assign empty     = held == {DEPTH{1'b0}};
 
   genvar i;
   generate

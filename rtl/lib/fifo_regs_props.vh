@@ -67,6 +67,8 @@
       if (f_held) ahead : assert (f_before == f_ahead);
       //: A word is taken unless all places are full.
       flags : assert (in_ready == (f_count != DEPTH));
+      //: The FIFO is empty when no word is held, also none that walks to the head.
+      tells_empty : assert (empty == (f_count == 0));
       //: The output is zero while there is no word.
       if (!out_valid && !f_first) zero_when_empty : assert (out_data == 0);
       //: With BYPASS the words stand without a gap, so that one is visible in the next cycle.

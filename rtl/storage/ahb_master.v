@@ -139,7 +139,8 @@ module ahb_master #(
       .in_data  ({cmd_tag, cmd_wpop, cmd_size, cmd_beats, cmd_addr, cmd_write}),
       .out_valid(q_valid),
       .out_ready(q_pop),
-      .out_data (q_data)
+      .out_data (q_data),
+      .empty    ()
   );
 
   // -------------------------------------------------------------------------------------------

@@ -105,7 +105,8 @@ module dma_read_channel #(
       .in_data  (req),
       .out_valid(q_valid),
       .out_ready(q_pop),
-      .out_data (q_req)
+      .out_data (q_req),
+      .empty    ()
   );
 
   // request at work: word address and whether it passed the last word there is; blocks that end

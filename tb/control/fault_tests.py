@@ -161,6 +161,26 @@ async def list_in_order(dut) -> None:
 
 
 @cocotb.test()
+async def list_behind_a_layer(dut) -> None:
+    """The list ends in an error right behind a layer, which still walks to the array: it is done."""
+    n = await begin(dut)
+    for late in range(12):  # cycles after the layer was given to its takers
+        n.log.clear()
+        n.list_bytes = 96
+        Network(n, 2, 1)
+        n.pulse("host_start")
+        await n.until(n.times("param_load", 1))
+        await n.steps(late)
+        n.fail(LIST, 0, 0)
+        await n.until(n.times("ev_err", 1), limit=6000)
+        await n.idle()
+        assert the_error(n)["layer"] == 1
+        assert [e.info["idx"] for e in n.kinds("run")] == [0], f"{late} cycles behind it"
+        assert len(n.kinds("layer_done")) == 1
+        await whole(n)
+
+
+@cocotb.test()
 async def changed_list(dut) -> None:
     """A list that is another one for a later inference: its first new layer does not run."""
     n = await begin(dut)

@@ -43,6 +43,7 @@ async def traffic(dut, cycles: int, p_in: float, p_out: float, p_flush: float) -
     for _ in range(cycles):
         await RisingEdge(dut.clk)
         assert not hasattr(dut, "count") or int(dut.count.value) == len(model)
+        assert not hasattr(dut, "empty") or int(dut.empty.value) == (not model)
         assert int(dut.in_ready.value) == (len(model) < depth), "in_ready must say: not full"
         valid = int(dut.out_valid.value)
         assert not valid or model, "a word out of an empty FIFO"
