@@ -81,6 +81,7 @@ class Bench:
         self.readers = {c: Reader() for c in CHANNELS}
         self.writes: deque[tuple[int, bytes, int]] = deque()
         self.write_speed = 1.0
+        self.offer_rate = 0.9  # of a request, in each cycle
         self.cycle = 0
         self.rd_beats = self.store_beats = 0
         self.full_seen = 0
@@ -163,7 +164,7 @@ class Bench:
     def _drive(self) -> None:
         dut, rng = self.dut, self.rng
         for c, r in self.readers.items():
-            if r.given is None and r.todo and rng.random() < 0.9:
+            if r.given is None and r.todo and rng.random() < self.offer_rate:
                 r.given = r.todo.popleft()
                 getattr(dut, f"{c}_req_addr").value = r.given[0]
                 getattr(dut, f"{c}_req_len").value = r.given[1]

@@ -111,6 +111,7 @@ async def priorities(dut) -> None:
     bench = Bench(dut)
     dut = bench.dut
     bench.bus.granted = False
+    bench.offer_rate = 1.0  # all ask in the same cycle
     await bench.reset()
     for i in range(2):  # fill the queue of the master, which takes what comes first
         bench.read("pixel", 0x5000 + 0x400 * i, bench.lanes)
