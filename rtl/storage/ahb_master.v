@@ -123,6 +123,7 @@ module ahb_master #(
   wire [      2:0] q_size;
   wire             q_wpop;
   wire [TAG_W-1:0] q_tag;
+  wire             q_empty_unused;
 
   assign {q_tag, q_wpop, q_size, q_beats, q_addr, q_write} = q_data;
 
@@ -140,7 +141,7 @@ module ahb_master #(
       .out_valid(q_valid),
       .out_ready(q_pop),
       .out_data (q_data),
-      .empty    ()
+      .empty    (q_empty_unused)
   );
 
   // -------------------------------------------------------------------------------------------

@@ -90,6 +90,7 @@ module dma_read_channel #(
   wire [`REQ_BITS-1:0] q_req;
   wire [         31:0] q_addr = q_req[`REQ_ADDR];
   wire [         23:0] q_len = q_req[`REQ_LEN];
+  wire                 q_empty_unused;
 
   assign req_ready = q_in_ready && run;
 
@@ -106,7 +107,7 @@ module dma_read_channel #(
       .out_valid(q_valid),
       .out_ready(q_pop),
       .out_data (q_req),
-      .empty    ()
+      .empty    (q_empty_unused)
   );
 
   // request at work: word address and whether it passed the last word there is; blocks that end
