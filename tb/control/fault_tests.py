@@ -162,7 +162,7 @@ async def list_in_order(dut) -> None:
 
 @cocotb.test()
 async def list_behind_a_layer(dut) -> None:
-    """The list ends in an error right behind a layer, which still walks to the array: it is done."""
+    """The list ends in an error behind a layer that still walks to the array: it is done."""
     n = await begin(dut)
     for late in range(12):  # cycles after the layer was given to its takers
         n.log.clear()
