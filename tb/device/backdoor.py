@@ -34,6 +34,21 @@ def decode(text: bytes, width: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
     return words[:, ::-1].reshape(-1), unknown[:, ::-1].reshape(-1)
 
 
+def give(name: str, text: str) -> None:
+    """Write a file for the bench. A new one: to truncate an old one takes a disk access on ext4."""
+    path = Path(name)
+    path.unlink(missing_ok=True)
+    path.write_text(text)
+
+
+def take(name: str) -> bytes:
+    """What the bench wrote; the file goes, so that the next one is new as well."""
+    path = Path(name)
+    data = path.read_bytes()
+    path.unlink()
+    return data
+
+
 class OutOfBounds(AssertionError):
     """An access of the back door reaches beyond the end of its memory."""
 
@@ -82,7 +97,7 @@ class Backdoor:
             raise ValueError(f"storage address {addr:#x} is not a multiple of 4")
         padded = np.pad(data, (0, -len(data) % 4))
         self._fits("bytes of storage", addr, padded.size, self.storage_bytes)
-        Path("storage_in.hex").write_text(encode(padded, 4, addr // 4))
+        give("storage_in.hex", encode(padded, 4, addr // 4))
         await self.command(LOAD_STORAGE)
 
     async def read_storage(self, addr: int, size: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
@@ -90,7 +105,7 @@ class Backdoor:
         self._fits("bytes of storage", addr, size, self.storage_bytes)
         first, last = addr // 4, (addr + size - 1) // 4
         await self.command(DUMP_STORAGE, first, last)
-        data, unknown = decode(Path("storage_out.hex").read_bytes(), 4)
+        data, unknown = decode(take("storage_out.hex"), 4)
         skip = addr - 4 * first
         return data[skip : skip + size], unknown[skip : skip + size]
 
@@ -103,12 +118,12 @@ class Backdoor:
         text = encode(data, min(width, 64), row * 64 // min(width, 64))
         if each > 1:  # a word at either end may have a row that stays, known or not
             await self.command(DUMP_RAM, first, last - 1)
-            old = [n for n in Path("ai_ram_out.hex").read_text().split() if len(n) == 2 * width]
+            old = [n for n in take("ai_ram_out.hex").decode().split() if len(n) == 2 * width]
             lines = [old[0][128:], *text.split()[1:], old[-1][:128]]
             lines = lines[1 - row % each :]
             pairs = [high + low for low, high in zip(lines[::2], lines[1::2], strict=False)]
             text = f"@{first:x}\n" + "\n".join(pairs) + "\n"
-        Path("ai_ram_in.hex").write_text(text)
+        give("ai_ram_in.hex", text)
         await self.command(LOAD_RAM)
 
     async def read_ram(self, row: int, rows: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
@@ -117,7 +132,7 @@ class Backdoor:
         width = self.path_bytes
         first, last = row * 64 // width, (64 * (row + rows) - 1) // width
         await self.command(DUMP_RAM, first, last)
-        data, unknown = decode(Path("ai_ram_out.hex").read_bytes(), width)
+        data, unknown = decode(take("ai_ram_out.hex"), width)
         skip = row * 64 - first * width
         return data[skip : skip + 64 * rows], unknown[skip : skip + 64 * rows]
 
@@ -127,7 +142,7 @@ class Backdoor:
         if not count:
             return np.zeros((0, WIDTH), dtype=np.uint64)
         await self.command(DUMP_PERF)
-        data, unknown = decode(Path("perf_out.hex").read_bytes(), 8)
+        data, unknown = decode(take("perf_out.hex"), 8)
         if unknown.any():
             which = sorted(set(np.nonzero(unknown)[0] // 8 % WIDTH))
             raise AssertionError(f"performance counters {which} are unknown (x)")
