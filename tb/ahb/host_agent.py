@@ -52,11 +52,9 @@ class Transfer:
 
     def take(self, bus_word: LogicArray) -> None:
         """Set ``data`` from the whole word on the bus; ValueError for unknown bits in its lanes."""
-        if bus_word.is_resolvable:
-            self.data = int(bus_word) >> self.lane & self.mask
-            return
-        bits = str(bus_word)[::-1][self.lane : self.lane + (8 << self.size)]
-        self.data = int(bits[::-1], 2)
+        bits = str(bus_word)
+        end = len(bits) - self.lane
+        self.data = int(bits[max(end - (8 << self.size), 0) : end], 2)
 
 
 class AhbHostDriver(BusDriver):
@@ -88,11 +86,12 @@ class AhbHostDriver(BusDriver):
         address: Transfer | None = None  # on the pins, not taken yet
         data: Transfer | None = None
         waited = 0
+        selected = True  # the pins may show a transfer
         while todo or address or data:
             await edge
             ready = int(bus.hready.value)
             if data is not None:
-                if data.write:
+                if data.write and not waited:  # else the pins have it
                     # a misaligned transfer reaches beyond the word
                     bus.hwdata.value = (data.data & data.mask) << data.lane & 0xFFFFFFFF
                 if ready:
@@ -105,8 +104,10 @@ class AhbHostDriver(BusDriver):
                 bus.hsel.value, bus.htrans.value = 1, NONSEQ
                 bus.haddr.value, bus.hsize.value = address.addr, address.size
                 bus.hwrite.value = int(address.write)
-            elif address is None:
+                selected = True
+            elif address is None and selected:
                 bus.hsel.value, bus.htrans.value = 0, IDLE
+                selected = False
             waited = 0 if ready else waited + 1
             if waited > MAX_CYCLES:
                 raise AhbTimeout(f"no answer after {MAX_CYCLES} cycles: {data or address}")
