@@ -82,11 +82,12 @@ class AhbMonitor(BusMonitor):
             value = getattr(self.bus, name).value
             if name in ("hwdata", "hrdata"):
                 values[name] = value
-            elif not value.is_resolvable:
+                continue
+            try:
+                values[name] = int(value)
+            except ValueError:
                 self._fail(23, f"{name} is {value}")
                 return None
-            else:
-                values[name] = int(value)
         return values
 
     async def _monitor_recv(self) -> None:
