@@ -28,6 +28,7 @@ TABLES = 4  # in the ring
 CONSTANT = 13  # cycles from a row that is counted to the constants of the channels that end in it
 GROUP = 25  # rows of a group at most
 PATIENCE = 150  # cycles in which nothing moves, then nothing is held back any more
+STUCK = 1000  # cycles in which something has to move
 INPUTS = ("weight_load_start", "param_load_start", "table_only", "desc", "weight_beat", "bias_beat")
 INPUTS += ("wrow_freed", "prow_freed", "re", "wrow", "load", "param_re", "param_row")
 
@@ -290,6 +291,9 @@ class Bench:
         self._check_params(param)
         self._check_table()
         self._check_counts()
+        assert self.cycle - self.moved < STUCK, (
+            f"nothing moves: rows {self.ring}, parameters {self.par_ring}, {self.tables} tables"
+        )
         if self.cycle - self.moved > PATIENCE:
             # rows of a group are complete with its last channel, for which there may be no room
             blocked = self.streams[0].on and int(self.dut.weight_load_busy.value)
@@ -313,9 +317,7 @@ class Bench:
             if self.over():
                 break
         else:
-            raise AssertionError(
-                f"rows {self.ring}, parameters {self.par_ring}, {self.tables} tables, then nothing"
-            )
+            raise AssertionError(f"not over after {limit} cycles")
         for _ in range(40):
             await self.step()
         assert self.over() and not self.waiting["weight"] and not self.waiting["param"]
