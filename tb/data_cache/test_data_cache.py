@@ -1,0 +1,414 @@
+# SPDX-License-Identifier: Apache-2.0
+"""data_cache: fill, write-back, host window, load and unload at once, against an array of bytes.
+
+A load may write its pixels at any time until it is done: till then its bytes are the old ones or
+the new ones. Nobody else writes them, nor those of a map that is unloaded; bytes between the pixels
+of such a map, in the same words, are everybody's.
+"""
+
+import random
+from collections import Counter
+
+import cocotb
+import numpy as np
+import pytest
+from cocotb.triggers import RisingEdge
+from openkpu.models import airam
+from openkpu.tb.core.byte_stream import ByteStream
+from openkpu.tb.core.descriptor import layout
+from openkpu.tb.core.packed_ports import View
+from openkpu.tb.core.pipeline_bench import reset
+from openkpu.tb.data_cache.requesters import LEAD, Move, Port
+from openkpu.tb.map_mover.test_map_mover import MAP, OWNER_BITS, a_shape, packed
+from openkpu.tb.simrun import run
+
+WAYS = ("to the storage", "to the host")
+LARGEST = 40  # rows of a map
+INPUTS = ("stop", "fill_req", "fill_word", "writeback_req", "writeback", "window_req", "window")
+INPUTS += ("load_start", "load_map", "pixel_valid", "pixel_beat", "unload_start", "unload")
+INPUTS += ("result_ready", "store_req_ready", "store_ready", "store_done")
+
+
+class Bench:
+    """All requesters of the AI RAM, a cycle at a time."""
+
+    def __init__(self, dut, rates: dict[str, float]) -> None:
+        lanes, path = int(dut.AHB_W.value) // 8, int(dut.PATH.value)
+        sizes = {"AHB_W": 8 * lanes, "OW": lanes.bit_length() - 1, "CW": lanes.bit_length()}
+        bits = {"MAP_BITS": sum(w for _, w in MAP.values()), "OWNER_BITS": OWNER_BITS}
+        ports = {
+            "pixel_beat": (layout("beat", **sizes), "pixel_"),
+            "writeback": (layout("rowwrite", PATH=path, PB=path.bit_length() - 1), "wb_"),
+            "window": (layout("window"), "host_"),
+            "unload": (layout("unload", **bits), "unload_"),
+            "store_req": (layout("req", OWNER_BITS=OWNER_BITS), "req_"),
+        }
+        self.dut = View(dut, ports)
+        self.lanes, self.path = lanes, path
+        self.rows, self.patience = int(dut.ROWS.value), int(dut.PATIENCE.value)
+        self.size = 64 * self.rows
+        self.pixels = ByteStream(self.dut, "pixel")
+        # the first rank waits for two late ones, the others for their patience and a later rank
+        late = self.patience + 1
+        bounds = {"fill": 2, "writeback": 2, "window": late + 1, "load": late, "unload": late}
+        self.ports = {name: Port(rates[name], bound) for name, bound in bounds.items()}
+        self.p_take = rates.get("take", 0.8)
+        self.rng = np.random.default_rng(random.getrandbits(32))
+        self.ram = self.rng.integers(0, 256, self.size, dtype=np.uint8)
+        self.new = self.ram.copy()  # with the pixels of the load
+        self.flux = np.zeros(self.size, bool)  # bytes that the load writes
+        self.kept = np.zeros(self.size, bool)  # bytes that nobody else may write
+        self.moves: dict[str, Move | None] = {"load": None, "unload": None}
+        self.read: tuple[int, np.ndarray, np.ndarray, np.ndarray] | None = None
+        self.host_old: np.ndarray | None = None  # what the host finds, if it is served now
+        self.acked = False
+        self.held: dict[str, int] = {}
+        self.met: Counter[str] = Counter()
+
+    # ---- the array of bytes
+    def _snapshot(self, at: int, count: int) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+        part = slice(at, at + count)
+        return at, self.ram[part].copy(), self.new[part].copy(), self.flux[part].copy()
+
+    def _same(self, who: str, got: int, seen: tuple[int, np.ndarray, np.ndarray, np.ndarray]):
+        at, old, new, flux = seen
+        found = np.frombuffer(got.to_bytes(len(old), "little"), dtype=np.uint8)
+        wrong = (found != old) & ~(flux & (found == new))
+        n = int(wrong.argmax())
+        assert not wrong.any(), f"{who}: byte {at + n} is {found[n]:#x}, expected {old[n]:#x}"
+        self.met[f"{who} saw old"] += bool((flux & (old != new) & (found == old)).any())
+        self.met[f"{who} saw new"] += bool((flux & (old != new) & (found == new)).any())
+        return found
+
+    def _write(self, at: int, data: int, be: int, count: int) -> None:
+        value = np.frombuffer(data.to_bytes(count, "little"), dtype=np.uint8)
+        on = np.array([be >> i & 1 for i in range(count)], bool)
+        for move in self.moves.values():
+            mine = move is not None and move.running and (on & move.mask[at : at + count]).any()
+            assert not mine, "the bench writes into a map that moves"
+        self.ram[at : at + count][on] = value[on]
+        self.new[at : at + count][on] = value[on]
+        self.met["beside a map"] += bool(on.any() and self.kept[at : at + count].any())
+
+    def _enables(self, at: int, count: int) -> int:
+        """Random byte enables that leave maps alone."""
+        every = (1 << count) - 1
+        be = random.choice((every, random.getrandbits(count), 1 << random.randrange(count)))
+        return be & ~sum(1 << i for i in range(count) if self.kept[at + i])
+
+    # ---- what goes in
+    def _address(self) -> int:
+        """A word: any, or one of a map that moves."""
+        move = random.choice(list(self.moves.values()))
+        if move is None or random.random() < 0.5:
+            return random.randrange(self.size // self.path)
+        return int(random.choice(np.flatnonzero(move.mask))) // self.path
+
+    def _drive_requests(self) -> None:
+        dut, ports, path = self.dut, self.ports, self.path
+        new = {}
+        for name in ("fill", "writeback", "window"):
+            port = ports[name]
+            new[name] = not port.asks and random.random() < port.p
+            port.asks |= new[name]
+            getattr(dut, f"{name}_req").value = int(port.asks)
+        if new["fill"] or not ports["fill"].asks:
+            self.fill_at = self._address()
+            dut.fill_word.value = self.fill_at
+        if new["writeback"] or not ports["writeback"].asks:
+            word = self._address()
+            self.wb = word * path, random.getrandbits(8 * path), self._enables(word * path, path)
+            dut.wb_word.value, dut.wb_data.value, dut.wb_be.value = word, self.wb[1], self.wb[2]
+        if new["window"] or not ports["window"].asks:
+            at = self._address() * path + 4 * random.randrange(path // 4)
+            self.host = at, random.getrandbits(32), self._enables(at, 4), random.getrandbits(1)
+            dut.host_addr.value = at + random.randrange(4)
+            dut.host_wdata.value, dut.host_wstrb.value, dut.host_we.value = self.host[1:]
+
+    def choose(self, name: str) -> None:
+        """Begin a load or an unload of a random map that meets no other."""
+        for _ in range(50):
+            shape, x = a_shape(), np.zeros(0, np.uint8)
+            x = self.rng.integers(0, 256, shape, dtype=np.uint8)
+            probe, rows = np.zeros(self.size, np.uint8), random.randrange(self.rows)
+            try:
+                used = airam.pack(probe, rows, np.full(shape, 255, np.uint8))
+            except ValueError:
+                continue
+            mask = probe > 0
+            if used.rows <= LARGEST and not (mask & self.kept).any():
+                break
+        else:
+            return
+        self.kept |= mask
+        move = Move(rows, shape, x, mask)
+        if name == "unload":
+            move.store, move.owner = random.getrandbits(1), random.getrandbits(OWNER_BITS)
+            move.address = random.getrandbits(32 - 4) * self.lanes & 0xFFFFFFFF
+            self.dut.unload_map.value, self.dut.unload_adr.value = packed(rows, shape), move.address
+            self.dut.unload_store.value, self.dut.unload_owner.value = move.store, move.owner
+        else:
+            self.pixels.add(x.tobytes(), random.choice((x.size, 7)))
+        self.moves[name] = move
+
+    def _drive_moves(self) -> None:
+        dut = self.dut
+        for name, move in self.moves.items():
+            if move is None and random.random() < self.ports[name].p * 0.05:
+                self.choose(name)
+            move = self.moves[name]
+            go = move is not None and move.wait == 0
+            getattr(dut, f"{name}_start").value = int(go)
+            if name == "load":
+                some = random.getrandbits(len(dut.load_map))
+                dut.load_map.value = packed(move.base, move.shape) if go else some
+            elif move is None:
+                dut.unload_map.value = random.getrandbits(44)
+                dut.unload_store.value = random.getrandbits(1)
+            if go and name == "load":
+                self.flux = move.mask.copy()
+                airam.pack(self.new, move.base, move.data)
+            elif go:
+                move.data = airam.unpack(self.ram, move.base, move.shape).copy()
+            if move is not None:
+                move.wait -= 1
+        for name in ("result_ready", "store_req_ready", "store_ready"):
+            getattr(dut, name).value = int(random.random() < self.p_take)
+        unload = self.moves["unload"]
+        dut.store_done.value = int(unload is not None and unload.due == 0)
+        dut.pixel_last.value = random.getrandbits(1)
+        self.pixels.drive(self.p_take)
+
+    # ---- what comes out
+    def _check_requests(self) -> None:
+        dut, ports, path = self.dut, self.ports, self.path
+        names = ("fill_gnt", "writeback_gnt", "load_req", "load_gnt", "unload_req", "unload_gnt")
+        on = {name: bool(int(getattr(dut, name).value)) for name in names}
+        ack = bool(int(dut.window_ack.value))
+        ports["window"].count("window", ports["window"].asks, ack)
+        at, data, be, we = self.host
+        if ack and we:  # written in the cycle before
+            self._write(at, data, be, 4)
+        elif ack:
+            self._same("host", int(dut.window_rdata.value), self.host_old)
+        self.met[f"host {'writes' if we else 'reads'}"] += ack
+        if self.read:
+            self._same("fill", int(dut.fill_data.value), self.read)
+        self.read = self._snapshot(self.fill_at * path, path) if on["fill_gnt"] else None
+        self.host_old = self._snapshot(at, 4)
+        for name in ("fill", "writeback"):
+            ports[name].count(name, ports[name].asks, on[f"{name}_gnt"])
+        for name in ("load", "unload"):
+            ports[name].count(name, on[f"{name}_req"], on[f"{name}_gnt"])
+            self.met[f"{name} late"] += ports[name].waited >= self.patience
+        self.met["host late"] += ports["window"].waited > self.patience
+        everybody = all(ports[n].asks for n in ("fill", "writeback", "window"))
+        self.met["all at once"] += everybody and on["load_req"] and on["unload_req"]
+        if on["writeback_gnt"]:
+            self._write(self.wb[0], self.wb[1], self.wb[2], path)
+        for name, served in (("fill", on["fill_gnt"]), ("writeback", on["writeback_gnt"])):
+            ports[name].asks &= not served
+        ports["window"].asks &= not ack
+
+    def _check_streams(self) -> None:
+        """Words of the map that leaves, and its request."""
+        dut, unload = self.dut, self.moves["unload"]
+        for name, width in (("result", 8), ("store", self.lanes), ("store_req", 0)):
+            port = dut.store_req if name == "store_req" else getattr(dut, f"{name}_data")
+            valid, taken = (int(getattr(dut, f"{name}_{n}").value) for n in ("valid", "ready"))
+            value = int(port.value) if valid else None
+            before = self.held.pop(name, None)
+            assert before in (None, value), f"{name}: {value}, was {before}, and was not taken"
+            if not valid:
+                continue
+            assert unload is not None and unload.running, f"{name}: a word of no map"
+            assert unload.store == (name != "result"), f"{name}: the map goes elsewhere"
+            if not taken:
+                self.held[name] = value
+            elif name == "store_req":
+                fields = dut.req_addr, dut.req_len, dut.req_owner
+                unload.requests.append(tuple(int(f.value) for f in fields))
+            else:
+                unload.out += value.to_bytes(width, "little")
+        if unload is None or not unload.store or unload.due is not None:
+            return
+        if len(unload.out) >= unload.data.size and unload.requests:
+            unload.due = random.randint(0, 12) + 1
+
+    def _check_moves(self) -> None:
+        for name, move in self.moves.items():
+            done = bool(int(getattr(self.dut, f"{name}_done").value))
+            assert not done or (move is not None and move.running), f"{name}_done of nothing"
+            if move is None or not move.running:
+                continue
+            move.age += 1
+            limit = 300 + (self.patience + 4) * 4 * move.data.size / self.p_take
+            assert done or move.age < limit, f"{name}: not done after {move.age} cycles"
+            if done:
+                self._finish(name, move)
+        unload = self.moves["unload"]
+        if unload is not None and unload.due is not None:
+            unload.due -= 1
+
+    def _finish(self, name: str, move: Move) -> None:
+        self.kept &= ~move.mask
+        self.moves[name] = None
+        if name == "load":
+            assert not self.pixels.words, "done before all pixels are taken"
+            self.ram[self.flux] = self.new[self.flux]
+            self.flux[:] = False
+            self.met["load"] += 1
+            return
+        size = move.data.size
+        want = [(move.address, size, move.owner)] if move.store else []
+        assert move.requests == want, f"requests {move.requests}, expected {want}"
+        width = self.lanes if move.store else 8
+        padded = move.data.tobytes() + bytes(-size % width)
+        assert move.out == padded, f"unload of {move.shape} at row {move.base}: other bytes"
+        assert not move.store or move.due == 0, "done before it is stored"
+        self.met["to the storage" if move.store else "to the host"] += 1
+
+    async def step(self) -> None:
+        """One cycle."""
+        self._drive_requests()
+        self._drive_moves()
+        await RisingEdge(self.dut.clk)
+        self.pixels.sample()
+        self._check_requests()
+        self._check_streams()
+        self._check_moves()
+
+    async def fill_all(self) -> None:
+        """Known contents, through the write-back port."""
+        dut = self.dut
+        for word in range(self.size // self.path):
+            at = word * self.path
+            data = int.from_bytes(self.ram[at : at + self.path].tobytes(), "little")
+            dut.writeback_req.value, dut.wb_word.value = 1, word
+            dut.wb_data.value, dut.wb_be.value = data, (1 << self.path) - 1
+            await RisingEdge(dut.clk)
+            assert int(dut.writeback_gnt.value), "nobody else asks"
+        dut.writeback_req.value = 0
+
+    async def compare_all(self) -> None:
+        """Read the whole memory through the fill port; what it holds is known from then on."""
+        dut = self.dut
+        for name in ("writeback_req", "window_req", "load_start", "unload_start"):
+            getattr(dut, name).value = 0
+        for port in self.ports.values():
+            port.asks = False
+        count = self.size // self.path
+        dut.fill_req.value = 1
+        for word in range(count + 1):
+            dut.fill_word.value = min(word, count - 1)
+            await RisingEdge(dut.clk)
+            if word:
+                seen = self._snapshot((word - 1) * self.path, self.path)
+                self.ram[seen[0] :][: self.path] = self._same(
+                    "memory", int(dut.fill_data.value), seen
+                )
+        dut.fill_req.value = 0
+        self.read, self.new = None, self.ram.copy()
+
+    def drop(self) -> list[str]:
+        """After a stop: forget load and unload; who was under way. No others begin."""
+        running = [name for name, m in self.moves.items() if m is not None and m.running]
+        self.moves = {"load": None, "unload": None}
+        self.pixels.words, self.pixels.on = [], False
+        self.held.clear()
+        self.kept = self.flux.copy()  # written or not: nobody writes them until they were read
+        for name in ("load", "unload"):
+            self.ports[name].p = 0.0
+        return running
+
+    async def drain(self) -> None:
+        """No new requests; until everything that was begun is done."""
+        for port in self.ports.values():
+            port.p = 0.0
+        while any(self.moves.values()) or any(port.asks for port in self.ports.values()):
+            await self.step()
+        for _ in range(5):
+            await self.step()
+
+
+def evenly(p: float, **others: float) -> dict[str, float]:
+    return dict.fromkeys(("fill", "writeback", "window", "load", "unload"), p) | others
+
+
+RATES = (
+    evenly(1.0, take=1.0),
+    evenly(1.0, fill=0.97, window=0.3, take=0.7),
+    evenly(0.5),
+    {"fill": 0.1, "writeback": 0.1, "window": 0.9, "load": 1.0, "unload": 1.0, "take": 0.5},
+)
+
+
+@cocotb.test()
+async def all_at_once(dut) -> None:
+    """Several mixes of requests; the memory holds what was written, and nothing else changed."""
+    met: Counter[str] = Counter()
+    for n, rates in enumerate(RATES):
+        await reset(dut, *INPUTS, start_clock=n == 0)
+        bench = Bench(dut, rates)
+        await bench.fill_all()
+        for _ in range(1600):
+            await bench.step()
+            if n == 0 and bench.met["load"] > 3 and min(bench.met[s] for s in WAYS) > 1:
+                break
+        await bench.drain()
+        await bench.compare_all()
+        assert all(port.grants for port in bench.ports.values()), "somebody was never served"
+        met += bench.met
+    wanted = ["load", *WAYS, "all at once", "load late", "unload late", "host late"]
+    wanted += ["host writes", "host reads", "beside a map", "fill saw old", "fill saw new"]
+    missing = [name for name in wanted if not met[name]]
+    assert not missing, f"never met: {missing}"
+
+
+@cocotb.test()
+async def stop_any_time(dut) -> None:
+    """Stop drops load and unload; the others go on, and the next maps are whole."""
+    await reset(dut, *INPUTS)
+    bench = Bench(dut, evenly(0.6))
+    await bench.fill_all()
+    dropped: Counter[str] = Counter()
+    for _ in range(12):
+        for _ in range(random.randint(30, 250)):
+            await bench.step()
+        for move in bench.moves.values():
+            if move is not None and move.wait == 0:
+                move.wait = LEAD  # none begins in this cycle
+        dut.stop.value = 1
+        await bench.step()
+        dut.stop.value = 0
+        dropped.update(bench.drop())
+        await bench.drain()
+        await bench.compare_all()
+        bench.flux[:], bench.kept[:] = False, False
+        for port in bench.ports.values():
+            port.p = 0.6
+    for _ in range(3000):
+        await bench.step()
+        if bench.met["load"] > 2 and all(bench.met[way] for way in WAYS):
+            break
+    await bench.drain()
+    await bench.compare_all()
+    assert dropped["load"] and dropped["unload"], "nothing was under way at a stop"
+    assert bench.met["load"] and all(bench.met[way] for way in WAYS), "no map after a stop"
+
+
+@pytest.mark.parametrize(
+    ("sim", "bus", "path", "rows", "patience"),
+    [
+        ("icarus", 32, 16, 128, 8),
+        ("icarus", 32, 64, 64, 3),
+        ("verilator", 64, 32, 128, 8),
+        pytest.param("icarus", 128, 128, 128, 8, marks=pytest.mark.nightly),
+        pytest.param("verilator", 32, 64, 128, 8, marks=pytest.mark.nightly),
+        pytest.param("verilator", 128, 16, 128, 3, marks=pytest.mark.nightly),
+    ],
+)
+def test_data_cache(sim: str, bus: int, path: int, rows: int, patience: int) -> None:
+    sources = ["rtl/cache/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v"]
+    params = {"AHB_W": bus, "PATH": path, "ROWS": rows, "PATIENCE": patience}
+    run(sim, "data_cache", sources, "tb.data_cache.test_data_cache", params=params)

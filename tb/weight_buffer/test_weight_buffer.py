@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weight_buffer: what layers read is what their streams brought, and stays until it is released.
+
+Layers come one behind the other on both streams. Meanwhile every column reads rows that are there,
+parameters are read, tables are copied, and all of it is released at random.
+"""
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+
+import cocotb
+import pytest
+from cocotb.triggers import RisingEdge
+from openkpu.models.params import ActTable
+from openkpu.tb.act_table.test_act_table import EARLY
+from openkpu.tb.core.byte_stream import ByteStream
+from openkpu.tb.core.descriptor import TOTAL, layout, pack
+from openkpu.tb.core.packed_ports import View
+from openkpu.tb.core.pipeline_bench import join, reset
+from openkpu.tb.core.post_tables import entries
+from openkpu.tb.core.post_tables import pack as pack_entry
+from openkpu.tb.simrun import run
+from openkpu.tb.weight_buffer.expected import Work, layers, param_rows, wide_layer
+
+COLUMNS = 9
+TABLES = 4  # in the ring
+CONSTANT = 13  # cycles from a row that is counted to the constants of the channels that end in it
+GROUP = 25  # rows of a group at most
+PATIENCE = 150  # cycles in which nothing moves, then nothing is held back any more
+STUCK = 1000  # cycles in which something has to move
+INPUTS = ("weight_load_start", "param_load_start", "table_only", "desc", "weight_beat", "bias_beat")
+INPUTS += ("wrow_freed", "prow_freed", "re", "wrow", "load", "param_re", "param_row")
+
+
+def bits_of(port) -> int:
+    """A port whose bits need not all be known; those that are not count as 1."""
+    return int("".join(c if c in "01" else "1" for c in str(port.value)), 2)
+
+
+@dataclass
+class Ring:
+    """Rows in order: how many are released, looked at, complete; ``size`` there are."""
+
+    size: int
+    total: int
+    freed: int = 0
+    filled: int = 0
+    most: int = 0
+    hoard: bool = False  # nothing is released until it is full
+
+    def update(self, count: int, modulo: int) -> bool:
+        """The count of complete rows, modulo ``modulo``; has it moved?"""
+        now = self.freed + (count - self.freed) % modulo
+        assert now >= self.filled, f"{now} rows are complete, {self.filled} were"
+        assert now - self.freed <= self.size, f"{now - self.freed} rows in a ring of {self.size}"
+        moved, self.filled = now != self.filled, now
+        self.most = max(self.most, now - self.freed)
+        return moved
+
+    def may_free(self, p: float) -> bool:
+        self.hoard = self.hoard and self.most < self.size
+        return random.random() < p and not self.hoard
+
+    def pick(self, seen: int) -> int | None:
+        """A row to look at: the next one, the oldest one, any; None when there is none."""
+        if self.freed == self.filled:
+            return None
+        new = min(seen, self.filled - 1)
+        return random.choice((new, new, self.freed, random.randrange(self.freed, self.filled)))
+
+
+class Bench:
+    """Streams, readers and who releases what they read, a cycle at a time."""
+
+    def __init__(self, dut, todo: list[Work], rates: tuple[float, float, float]) -> None:
+        lanes = int(dut.AHB_W.value) // 8
+        sizes = {"AHB_W": 8 * lanes, "OW": lanes.bit_length() - 1, "CW": lanes.bit_length()}
+        beat = layout("beat", **sizes)
+        self.dut = View(dut, {"weight_beat": (beat, "weight_"), "bias_beat": (beat, "bias_")})
+        self.n_z, self.wb = int(dut.N_Z.value), int(dut.WEIGHT_BITS.value)
+        self.streams = [ByteStream(self.dut, "weight"), ByteStream(self.dut, "bias")]
+        self.p_in, self.p_free, self.p_load = rates
+        self.todo = todo
+        self.rows = [row for item in todo if item.weights for row in item.weights.rows]
+        self.params = param_rows(todo, self.n_z)
+        self.ring = Ring(int(dut.WBUF_ROWS.value), len(self.rows))
+        self.par_ring = Ring(int(dut.PAR_ROWS.value), len(self.params))
+        self.waiting = {"weight": [w for w in todo if w.weights], "param": list(todo)}
+        self.started = {"weight": 0, "param": 0}  # rows of the layers that were begun
+        self.just = {"weight": False, "param": False}
+        self.seen = [0] * COLUMNS
+        self.reads: list[int | None] = [None] * COLUMNS  # rows whose data come next
+        self.shown: list[tuple[int, list[int] | None]] = []  # data that stand, by column
+        self.param_seen = 0
+        self.param_read: tuple[int, bool] | None = None  # row, are its constants there
+        self.ends: dict[int, int] = {row.after: n for n, row in enumerate(self.params)}
+        self.at_once: dict[int, int] = {}  # cycle -> parameter row whose constants are just there
+        self.due: list[int] = []  # cycle from which on the constants of the weight rows are there
+        self.cycle = self.moved = self.copied = self.since = 0
+        self.ready_at: int | None = None
+        self.loading = False
+        self.written: list[tuple[int, int]] = []
+        self.tables = self.full = 0
+        self.hoard_tables = False
+        self.met: Counter[str] = Counter()
+        for item in todo:
+            whole = item.biases()
+            self.streams[1].add(whole, random.choice((len(whole), 8, 37)))
+            if item.weights:
+                data = item.weights.stream
+                self.streams[0].add(data, random.choice((len(data), 7, 50)))
+
+    # ---- what goes in
+    def _starts(self) -> None:
+        """At most one descriptor in a cycle; both loaders may take it if it is the next of both."""
+        dut, ready = self.dut, []
+        for name, left in self.waiting.items():
+            busy = int(getattr(dut, f"{name}_load_busy").value)
+            if left and not self.just[name] and not busy:
+                ready.append(name)
+            self.just[name] = False
+        if random.random() < 0.5:
+            ready = []
+        heads = [self.waiting[name][0] for name in ready]
+        if len(heads) == 2 and (heads[0] is not heads[1] or random.random() < 0.3):
+            ready = [random.choice(ready)]
+        self.met["both at once"] += len(ready) == 2
+        desc, dut.table_only.value = random.getrandbits(TOTAL), random.getrandbits(1)
+        for name in ("weight", "param"):
+            getattr(dut, f"{name}_load_start").value = int(name in ready)
+        for name in ready:
+            item = self.waiting[name].pop(0)
+            desc = pack(item.weights.desc) if item.weights else random.getrandbits(TOTAL)
+            self.just[name] = True
+            if name == "weight":
+                self.started[name] += len(item.weights.rows)
+            else:
+                self.started[name] += -(-len(item.norms) // self.n_z)
+                dut.table_only.value = int(item.weights is None)
+                self.met["kept"] += item.weights is None
+        dut.desc.value = desc
+
+    def _stream(self) -> None:
+        for stream, name in zip(self.streams, ("weight", "bias"), strict=True):
+            stream.drive(self.p_in)
+            getattr(self.dut, f"{name}_last").value = random.getrandbits(1)
+            if not stream.on:
+                stream.data.value = random.getrandbits(8 * stream.lanes)
+                stream.off.value = random.randrange(stream.lanes)
+
+    def _read(self) -> None:
+        """Each column reads a row, or none; its address is noise then."""
+        width = len(self.dut.wrow) // COLUMNS
+        rows, re = [], 0
+        self.reads = [None] * COLUMNS
+        for t in range(COLUMNS):
+            row = self.ring.pick(self.seen[t]) if random.random() < 0.8 else None
+            rows.append(random.getrandbits(width) if row is None else row % self.ring.size)
+            re |= (row is not None) << t
+            self.reads[t] = row
+        self.dut.re.value, self.dut.wrow.value = re, join(rows, width)
+        row = self.par_ring.pick(self.param_seen) if random.random() < 0.8 else None
+        now = self.at_once.pop(self.cycle, -1)
+        row = now if self.par_ring.freed <= now < self.par_ring.filled else row
+        self.dut.param_re.value = int(row is not None)
+        noise = random.getrandbits(len(self.dut.param_row))
+        self.dut.param_row.value = noise if row is None else row % self.par_ring.size
+        self.param_read = None if row is None else (row, self._constants(row))
+
+    def _constants(self, row: int) -> bool:
+        """The constants of a parameter row are in the buffer by now."""
+        after = self.params[row].after
+        return after < len(self.due) and self.cycle >= self.due[after]
+
+    def _release(self) -> None:
+        done = min(self.seen)
+        if self.ring.freed < done and self.ring.may_free(self.p_free):
+            self.ring.freed = random.choice((self.ring.freed + 1, done))
+            self.dut.wrow_freed.value = self.ring.freed % (1 << len(self.dut.wrow_freed))
+            self.moved = self.cycle
+        par = self.par_ring
+        if par.freed < self.param_seen and par.may_free(self.p_free):
+            par.freed = random.choice((par.freed + 1, self.param_seen))
+            self.dut.prow_freed.value = par.freed % (1 << len(self.dut.prow_freed))
+            self.moved = self.cycle
+
+    def _load(self) -> None:
+        """Begin the next copy, when the one before is over."""
+        free = not self.loading and self.tables < len(self.todo)
+        go = free and random.random() < self.p_load and not self.hoard_tables
+        self.dut.load.value = int(go)
+        if go:
+            self.loading, self.ready_at, self.written, self.since = True, None, [], self.cycle
+            self.moved = self.cycle
+
+    # ---- what comes out
+    def _check_weights(self, reads: list[int | None]) -> None:
+        value, per = bits_of(self.dut.weights), self.n_z * self.wb
+        for t, row in enumerate(reads):
+            word = value >> (t * per) & ((1 << per) - 1)
+            got = [word >> (z * self.wb) & ((1 << self.wb) - 1) for z in range(self.n_z)]
+            if row is None:
+                if t < len(self.shown):
+                    assert got == self.shown[t][1], f"column {t} moved without a read"
+                continue
+            for z, nine in self.rows[row].items():
+                assert got[z] == nine[t], (
+                    f"row {row} column {t} bank {z}: {got[z]:#x}, expected {nine[t]:#x}"
+                )
+            self.met["read again"] += row < self.seen[t]
+            self.seen[t] = max(self.seen[t], row + 1)
+            if len(self.shown) == t:
+                self.shown.append((row, got))
+            elif t < len(self.shown):
+                self.shown[t] = (row, got)
+
+    def _check_params(self, read: tuple[int, bool] | None) -> None:
+        if read is None:
+            return
+        row, whole = read
+        norms, constants = bits_of(self.dut.bn), bits_of(self.dut.kc)
+        for z, want in enumerate(self.params[row].norms):
+            got = norms >> (71 * z) & ((1 << 71) - 1)
+            assert got == want, f"batch norm of row {row} bank {z}: {got:#x}, expected {want:#x}"
+        if whole:
+            for z, want in enumerate(self.params[row].constants):
+                got = constants >> (36 * z) & ((1 << 36) - 1)
+                assert got == want, f"constant of row {row} bank {z}: {got:#x}, expected {want:#x}"
+            self.met["constants at once"] += self.cycle - 1 == self.due[self.params[row].after]
+            self.param_seen = max(self.param_seen, min(row, self.param_seen) + 1)
+
+    def _check_table(self) -> None:
+        dut = self.dut
+        if int(dut.table_we.value):
+            assert self.loading, "an entry without a load"
+            self.written.append((int(dut.table_addr.value), int(dut.table_data.value)))
+        ready = int(dut.act_ready.value)
+        if self.loading and self.cycle > self.since:
+            if self.ready_at is None and ready:
+                assert self.cycle > self.since + 1, "ready as soon as it is asked for"
+                self.ready_at = self.cycle
+            assert self.ready_at is None or ready, "no longer ready"
+            if self.ready_at is not None and self.cycle == self.ready_at + EARLY:
+                want = [(i, pack_entry(e)) for i, e in enumerate(entries(self._table()))]
+                assert self.written == want[::-1], f"table {self.tables}: {self.written}"
+                self.tables += 1
+                self.loading, self.moved = False, self.cycle
+        held = (int(dut.tables_filled.value) - int(dut.tables_freed.value)) % 16
+        assert held <= TABLES, f"{held} tables"
+        self.full += held == TABLES
+        self.hoard_tables = self.hoard_tables and self.full < 60
+
+    def _table(self) -> ActTable:
+        return self.todo[self.tables].table
+
+    def _check_counts(self) -> None:
+        dut = self.dut
+        rings = {"weight": (self.ring, dut.wrow_filled), "param": (self.par_ring, dut.prow_filled)}
+        for name, (ring, port) in rings.items():
+            if ring.update(int(port.value), 1 << len(port)):
+                self.moved = self.cycle
+            begun = self.started[name]
+            assert ring.filled <= begun, f"{name}: {ring.filled} rows, {begun} are asked for"
+            if not self.just[name] and not int(getattr(dut, f"{name}_load_busy").value):
+                assert ring.filled == begun, f"{name}: not busy, {ring.filled} of {begun} rows"
+        while len(self.due) < self.ring.filled:
+            if len(self.due) in self.ends:
+                self.at_once[self.cycle + CONSTANT] = self.ends[len(self.due)]
+            self.due.append(self.cycle + CONSTANT)
+
+    async def step(self) -> None:
+        """One cycle."""
+        pending, param = self.reads, self.param_read
+        self.cycle += 1
+        begun = dict(self.just)
+        self._release()
+        self._starts()
+        self._stream()
+        self._read()
+        self._load()
+        await RisingEdge(self.dut.clk)
+        for stream in self.streams:
+            before = len(stream.words)
+            stream.sample()
+            self.moved = self.cycle if len(stream.words) != before else self.moved
+        for name, was in begun.items():
+            busy = int(getattr(self.dut, f"{name}_load_busy").value)
+            assert busy or not was, f"{name}: not busy after its start"
+        self._check_weights(pending)
+        self._check_params(param)
+        self._check_table()
+        self._check_counts()
+        assert self.cycle - self.moved < STUCK, (
+            f"nothing moves: rows {self.ring}, parameters {self.par_ring}, {self.tables} tables"
+        )
+        if self.cycle - self.moved > PATIENCE:
+            # rows of a group are complete with its last channel, for which there may be no room
+            blocked = self.streams[0].on and int(self.dut.weight_load_busy.value)
+            self.met["no room"] += self.ring.hoard and blocked
+            self.ring.hoard = self.par_ring.hoard = self.hoard_tables = False
+
+    def hold_back(self, *, rows: bool = False, params: bool = False, tables: bool = False) -> None:
+        """Release nothing of these until they have been full."""
+        self.ring.hoard, self.par_ring.hoard, self.hoard_tables = rows, params, tables
+
+    def over(self) -> bool:
+        rings = all(ring.freed == ring.total for ring in (self.ring, self.par_ring))
+        return rings and self.tables == len(self.todo) and not any(s.words for s in self.streams)
+
+    async def play(self) -> None:
+        """Until all layers are done; then nothing moves any more. Bounded."""
+        words = sum(len(stream.words) for stream in self.streams)
+        limit = 2000 + int(12 * (words + 4 * len(self.rows)) / self.p_in / self.p_free)
+        for _ in range(limit):
+            await self.step()
+            if self.over():
+                break
+        else:
+            raise AssertionError(f"not over after {limit} cycles")
+        for _ in range(40):
+            await self.step()
+        assert self.over() and not self.waiting["weight"] and not self.waiting["param"]
+        for name in ("weight", "param"):
+            assert not int(getattr(self.dut, f"{name}_load_busy").value), f"{name}: still busy"
+
+
+async def fresh(dut, todo: list[Work], rates: tuple[float, float, float], first: bool) -> Bench:
+    await reset(dut, *INPUTS, start_clock=first)
+    return Bench(dut, todo, rates)
+
+
+def sizes(dut) -> tuple[int, int]:
+    return int(dut.N_Z.value), int(dut.WEIGHT_BITS.value)
+
+
+@cocotb.test()
+async def random_layers(dut) -> None:
+    """Layers of all kinds at several paces; the rings of weights and of tables get full."""
+    first = True
+    for rates in ((1.0, 1.0, 0.3), (0.5, 0.5, 0.1), (1.0, 0.3, 0.05)):
+        rows = 2 * int(dut.WBUF_ROWS.value)
+        bench = await fresh(dut, layers(*sizes(dut), 8, rows), rates, first)
+        first = False
+        bench.hold_back(rows=rates[1] < 1.0, tables=rates[1] < 0.4)
+        await bench.play()
+        full = bench.ring.most == bench.ring.size or bench.met["no room"]
+        assert full or rates[1] == 1.0, "the ring never got full"
+        assert bench.ring.most > bench.ring.size - GROUP or rates[1] == 1.0, "room is left"
+        assert bench.full or rates[1] > 0.4, "there were never four tables"
+        assert bench.met["constants at once"], "constants never read as soon as they were there"
+        assert bench.met["kept"] == 3 and bench.met["read again"], f"{bench.met}"
+
+
+@cocotb.test()
+async def many_channels(dut) -> None:
+    """Layers that fill the parameter ring and go around it, small ones behind them."""
+    n_z, wb = sizes(dut)
+    outputs = [1024, random.randint(600, 1000), random.randint(600, 1000)]
+    todo = [wide_layer(n_z, wb, o) for o in outputs]
+    bench = await fresh(dut, [*todo, *layers(n_z, wb, 4)], (1.0, 0.7, 0.3), True)
+    bench.hold_back(params=True)
+    await bench.play()
+    assert bench.par_ring.total > bench.par_ring.size, "not around the ring"
+    assert bench.par_ring.most == bench.par_ring.size, "the parameter ring never got full"
+
+
+@cocotb.test()
+async def reset_in_between(dut) -> None:
+    """A reset at any time: what was on its way is gone, the next layers are whole."""
+    first = True
+    for cycles in (random.randint(5, 400), random.randint(400, 1500)):
+        bench = await fresh(dut, layers(*sizes(dut), 4), (1.0, 0.5, 0.2), first)
+        first = False
+        for _ in range(cycles):
+            await bench.step()
+    bench = await fresh(dut, layers(*sizes(dut), 4), (0.8, 0.8, 0.3), first)
+    assert not any(int(port.value) for port in (dut.wrow_filled, dut.prow_filled, dut.act_ready))
+    await bench.play()
+
+
+@pytest.mark.parametrize(
+    ("sim", "n_z", "bus", "wb", "chans"),
+    [
+        ("icarus", 2, 32, 16, 1024),
+        ("verilator", 4, 32, 16, 1024),
+        ("icarus", 8, 128, 8, 2048),
+        pytest.param("icarus", 4, 64, 8, 1024, marks=pytest.mark.nightly),
+        pytest.param("icarus", 16, 32, 16, 1024, marks=pytest.mark.nightly),
+        pytest.param("verilator", 16, 64, 16, 2048, marks=pytest.mark.nightly),
+    ],
+)
+def test_weight_buffer(sim: str, n_z: int, bus: int, wb: int, chans: int) -> None:
+    sources = ["rtl/weight/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v"]
+    params = {"N_Z": n_z, "AHB_W": bus, "WEIGHT_BITS": wb, "WBUF_ROWS": 64}
+    params["PAR_ROWS"] = chans // n_z
+    run(sim, "weight_buffer", sources, "tb.weight_buffer.test_weight_buffer", params=params)
