@@ -196,19 +196,27 @@ async def resets(dut) -> None:
         await bench.rest(random.randint(0, 12))
 
 
-# n_y, n_z, bytes of a tile word, tile entries, weight rows, sums that share a post lane
-NIGHTLY = [
-    (2, 2, 8, 64, 1024, 1),
-    (4, 2, 16, 64, 1024, 2),
-]
+# array, bytes of a tile word, tile entries, weight rows, sums that share a post lane
+PARAMETERS = ("n_y", "n_z", "tile_w", "tile_rows", "wbuf_rows", "share")
 
 
 @pytest.mark.parametrize(
-    ("sim", "n_y", "n_z", "tile_w", "tile_rows", "wbuf_rows", "share"),
+    ("sim", *PARAMETERS),
     [
         *(("icarus", 2, 2, 16, 32, 64, 1), ("icarus", 4, 4, 16, 32, 256, 2)),
+        # a whole buffer of weights; four sums a lane; two lines at once; words below the lanes
         *(("verilator", 2, 2, 8, 64, 1024, 1), ("verilator", 4, 8, 32, 32, 128, 4)),
         *(("verilator", 8, 16, 128, 64, 64, 1), ("verilator", 8, 16, 16, 32, 64, 1)),
+        *(
+            pytest.param(sim, *sizes, marks=pytest.mark.nightly)
+            for sim, *sizes in (
+                *(("verilator", 4, 2, 16, 64, 1024, 2), ("verilator", 4, 4, 16, 128, 1024, 1)),
+                *(("verilator", 4, 16, 64, 32, 1024, 1), ("verilator", 2, 64, 128, 32, 64, 1)),
+                *(("verilator", 16, 2, 32, 32, 64, 1), ("verilator", 16, 8, 128, 32, 128, 2)),
+                *(("verilator", 8, 8, 8, 32, 64, 4), ("icarus", 8, 16, 128, 64, 64, 1)),
+                *(("icarus", 4, 8, 32, 64, 1024, 1), ("icarus", 8, 2, 16, 32, 64, 1)),
+            )
+        ),
     ],
 )
 def test_sequencer(
