@@ -105,8 +105,7 @@ class Bench:
         self.control = self.control_mask = 0
         self.since_sums = self.share  # cycles since sums left
         self.done = False
-        self.waits = ""  # cause in the cycle before
-        self.lacks: frozenset[str] = frozenset()
+        self.lacks: frozenset[str] = frozenset()  # what an issue of the cycle before waited for
         self.came: set[str] = set()  # resources of which more came in the cycle before
         self.droughts = {name: Drought() for name in RESOURCES}
 
@@ -200,7 +199,6 @@ class Bench:
         else:
             self.act_there = self.act
         self.there = {name: self.filled[name] for name in self.there}
-        self.waits = cause
         return issue is not None
 
     def _decide(self) -> tuple[Issue | None, str]:

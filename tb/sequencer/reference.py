@@ -5,7 +5,7 @@ Everything counts from 0 in the layer: tile entries, weight rows, parameter rows
 counts and where it meets padding follows from the pixel of the map that it computes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -288,7 +288,7 @@ class Nest:
             lanes = range(self.array.lanes)
             yield Piece(pos, tuple(own[i % n_y] if i // n_y < chans else None for i in lanes))
 
-    def _row_pieces(self, pixel) -> Iterator[Piece]:
+    def _row_pieces(self, pixel: Callable[[int], Pixel | None]) -> Iterator[Piece]:
         """Depthwise: a lane takes the byte of its own place in the row, if it is in the word."""
         lanes, size = self.array.lanes, self.array.row_lanes
         for pos in range(0, ROW, size):

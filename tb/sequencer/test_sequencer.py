@@ -6,7 +6,7 @@ the map it computes. Layers follow each other without a reset, so that all count
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import cocotb
 import pytest
@@ -133,10 +133,16 @@ async def extremes(dut) -> None:
     hold(bench, ["row count wraps"] if rows > 4 * bench.sizes.wbuf_rows else [])
 
 
-def network(maker: Maker, rows: int) -> list[Layer]:
-    """A few layers whose weights take no more than ``rows`` rows of the buffer."""
+def network(maker: Maker, rows: int, kind: int = 2) -> list[Layer]:
+    """A few layers whose weights take no more than ``rows`` rows of the buffer; the first one needs
+    its first row in later channels (0) or stripes (1) again, or is any one."""
+    firsts: list[Callable[[], Layer]] = [
+        lambda: maker.exact(5, 3, 9, 5, kernel=3, depthwise=True, first=True),
+        lambda: maker.exact(1, 5, 17, maker.sizes.n_z + 1, kernel=3, first=True),
+    ]
     while True:
-        layers = [maker.any(first=number == 0) for number in range(random.randint(1, 4))]
+        first = firsts[kind]() if kind < len(firsts) else maker.any(first=True)
+        layers = [first, *(maker.any() for _ in range(random.randrange(4)))]
         if sum(layer.nest.rows for layer in layers) <= rows:
             return layers
 
@@ -158,7 +164,7 @@ async def streams(dut) -> None:
     bench, maker = await begin(dut)
     maker.budget, room = 60, bench.sizes.wbuf_rows
     for turn in range(8):
-        layers = network(maker, room)
+        layers = network(maker, room, turn % 4)
         if turn % 4 == 3:  # a layer more, and they do not fit
             layers.append(maker.exact(min(1024, room), 1, 1, 2, kernel=3))
         bench.net, bench.keep = dict(bench.base), 1
