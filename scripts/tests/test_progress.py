@@ -81,10 +81,40 @@ def test_stream_says_how_far_it_is(
     assert 4 <= len(told) < 12 and told[-1].startswith("12 of 12 inferences done, ")
 
 
-def test_error_in_a_listener_ends_the_run(tmp_path: Path) -> None:
-    """What on_event raises comes out, although another thread called it."""
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_error_in_a_listener_ends_the_run(handler: Any, tmp_path: Path) -> None:
+    """What on_event raises comes out, although another thread called it; in the background too."""
+    before = signal.signal(signal.SIGINT, handler)
 
     def on_event(_event: launch.Event) -> None:
+        raise ZeroDivisionError("here")
+
+    try:
+        with (
+            pytest.raises(ZeroDivisionError, match="here"),
+            launch.listener(tmp_path / "pipe", on_event),
+        ):
+            with open(tmp_path / "pipe", "w") as pipe:
+                pipe.write('{"event": "a"}\n{"event": "b"}\n')
+            time.sleep(30)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_lost_interrupt_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt that hits code whose exceptions Python drops is not the only one."""
+    monkeypatch.setattr(launch, "AGAIN", 0.1)
+    lost = threading.Event()
+
+    class Swallows:
+        def __del__(self) -> None:
+            lost.set()
+            time.sleep(0.5)  # the first interrupt ends this, and is dropped
+
+    def on_event(_event: launch.Event) -> None:
+        assert lost.wait(10)
+        time.sleep(0.1)
         raise ZeroDivisionError("here")
 
     with (
@@ -92,7 +122,8 @@ def test_error_in_a_listener_ends_the_run(tmp_path: Path) -> None:
         launch.listener(tmp_path / "pipe", on_event),
     ):
         with open(tmp_path / "pipe", "w") as pipe:
-            pipe.write('{"event": "a"}\n{"event": "b"}\n')
+            pipe.write('{"event": "a"}\n')
+        Swallows()
         time.sleep(30)
 
 

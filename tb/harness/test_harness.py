@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from openkpu.tb import seeds, watchdog
+from openkpu.tb import seeds, simrun, watchdog
 from openkpu.tb.simrun import ROOT, SIMS, SimError, ToolError, check_tool, run
 
 pytestmark = pytest.mark.fixed  # the same with every seed
@@ -49,6 +49,18 @@ def test_hang(sim: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         time.sleep(0.05)
     assert len(found) == 2 and not any(map(alive, found)), found
     assert time.monotonic() - began < 120
+
+
+def test_objects_of_verilator_are_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second build takes what the first one compiled of Verilator itself."""
+    monkeypatch.setattr(simrun, "builds", lambda: tmp_path)
+    logs = []
+    for top, more in (("fifo_regs", []), ("fifo_sync", ["rtl/lib/ram_1r1w_async.v"])):
+        folder = simrun.build("verilator", top, [f"rtl/lib/{top}.v", *more])
+        logs.append((folder / "build.log").read_text())
+    assert [log.count("verilated_vpi.cpp") for log in logs] == [1, 0], "\n".join(logs)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "nan", "inf"])
