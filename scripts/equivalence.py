@@ -107,6 +107,17 @@ def required(gold: dict) -> set[int]:
     return registers(gold) | {bit for port in outputs(gold) for bit in port["bits"]}
 
 
+def removed(gate: dict) -> set[int]:
+    """Nets that have a name, but that nothing drives and nothing reads: bits of registers that
+    synthesis took away, for nobody asked for them."""
+    used = {bit for port in gate["ports"].values() for bit in port["bits"]}
+    for cell in gate["cells"].values():
+        used |= {bit for bits in cell["connections"].values() for bit in bits}
+    return {
+        b for net in gate["netnames"].values() for b in net["bits"] if isinstance(b, int)
+    } - used
+
+
 def outputs(module: dict) -> list[dict]:
     """Its ports that go out."""
     return [port for port in module["ports"].values() if port["direction"] == "output"]
@@ -124,6 +135,7 @@ def paired(gold: dict, gate: dict, dropped: set[str]) -> tuple[dict, list[str]]:
         if port["direction"] == "input":
             inputs |= dict(zip(port["bits"], gold["ports"][name]["bits"], strict=True))
     needed = required(gold)
+    gone_bits = removed(gate)
 
     def own(bit: int | str) -> int | str:
         return bit if isinstance(bit, str) else inputs.get(bit, bit + shift)
@@ -145,7 +157,7 @@ def paired(gold: dict, gate: dict, dropped: set[str]) -> tuple[dict, list[str]]:
             pair = left, own(right)
             if place >= len(other) and left not in needed:
                 continue
-            if left in ("x", "z") or pair in seen or called in dropped:
+            if left in ("x", "z") or pair in seen or called in dropped or right in gone_bits:
                 continue
             seen.add(pair)
             if pair[0] == pair[1]:  # a wire from an input, a constant

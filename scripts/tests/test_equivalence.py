@@ -104,6 +104,28 @@ def test_other_shapes_are_proven(
     assert found.good and found.proven >= 12 + 8, found
 
 
+# the lowest bit of a register that nobody reads; synthesis keeps the name and drops the bit
+UNREAD = """
+  reg [5:0] kept;
+  assign q = {1'b0, kept[5:1]};
+  assign r = ~q;
+  always @(posedge clk) kept <= rst ? 6'd0 : {2'd0, a};
+endmodule
+"""
+# it is read after all, but nothing drives it in the netlist
+READ = UNREAD.replace("{1'b0, kept[5:1]}", "kept")
+LOST = READ.replace("[5:0] kept;", "[5:0] whole; wire [5:0] kept; assign kept[5:1] = whole[5:1];")
+LOST = LOST.replace("kept <= rst", "whole <= rst")
+
+
+def test_a_bit_that_nobody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be gone, as long as nothing in the netlist reads it."""
+    found = beside(UNREAD, UNREAD, tmp_path, monkeypatch)
+    assert found.good, found
+    lost = beside(READ, LOST, tmp_path, monkeypatch)
+    assert not lost.good, lost
+
+
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
