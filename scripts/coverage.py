@@ -36,13 +36,13 @@ class Step:
     seed: int | None = None  # None: every test's own
 
 
-def pytest(choice: str, jobs: int) -> tuple[str, ...]:
+def pytest(choice: str, jobs: int, *more: str) -> tuple[str, ...]:
     """Tests of the device on Verilator whose names match, the longest first."""
     files = [path for place in PLACES for path in (ROOT / place).glob("test_*.py")]
     files.append(ROOT / "scripts/tests/test_model_command.py")
     found = sorted(str(f.relative_to(ROOT)) for f in files)
     found.sort(key=lambda name: Path(name).name not in LONGEST)
-    workers = ("-n", str(jobs), "--dist", "load", "--maxschedchunk", "1", "--durations", "5")
+    workers = ("-n", str(jobs), "--dist", "load", "--maxschedchunk", "1", "--durations", "5", *more)
     return ("pytest", "-v", *workers, *found, "-k", f"not icarus and ({choice})")
 
 
@@ -50,12 +50,14 @@ def suite(name: str, jobs: int) -> list[Step]:
     """What a suite runs, always with the same seeds."""
     device = (
         "(test_uvm and not small) or test_driver or test_vector_of or nano or guard or watchdog"
+        " or every_access or every_error"
     )
     steps = [Step("device tests", pytest(device, jobs))]
     if name == "full":
         rest = "(test_hostile and not guard and not watchdog) or test_programming or test_control"
         items = ("openkpu", "regress", "--n", "80", "--seed", "1", "--config", "nano")
         steps += [Step("hosts", pytest(rest, jobs)), Step("random items", items)]
+        steps += [Step("a layer for each bin", pytest("test_bins", jobs, "--all"))]
         models = "(test_models or test_model_command) and verilator"
         vectors = ("scripts.sim", "--sim", "verilator", "--config", "nano", "--vectors", VECTORS)
         steps += [Step("models", pytest(models, jobs)), Step("vectors", vectors)]

@@ -66,8 +66,10 @@ class Collector:
         self.mode = MODES[0]  # how the device was last started
         self.written: set[int] = set()  # words since the hardware reset
         self.worked = False  # since then
-        self.refused = 0  # lost grants, RETRY and SPLIT at the last sample
-        self.pending: list[tuple[Bin, Bin]] = []  # layers that ended: bins of `layer` and `run`
+        self.refused = 0  # lost grants, RETRY and SPLIT at the end of the last layer
+        self.begun = 0  # the same when the device was started
+        # layers that ended: their cross with its bin, and the bin of `run`
+        self.pending: list[tuple[tuple[str, Bin], Bin]] = []
         if not listen:
             return
         AhbHostMonitor(tb, "s", tb.clk, tb.s_busy, self.transfer)
@@ -89,7 +91,8 @@ class Collector:
     def layer(self, ran: int) -> None:
         """A layer has ended: {from a task list, descriptor}."""
         mode = self.mode if ran >> descriptor.TOTAL else MODES[0]
-        run = (mode, self._traffic(), Err.NONE.name)
+        before, self.refused = self.refused, self._refusals()
+        run = (mode, self._traffic(before), Err.NONE.name)
         self.pending.append((classify(descriptor.unpack(ran & ((1 << descriptor.TOTAL) - 1))), run))
 
     async def _dumps(self) -> None:
@@ -101,7 +104,7 @@ class Collector:
     def read_back(self) -> None:
         """A memory was looked at: the layers that ended before count."""
         for layer, run in self.pending:
-            self.sample("layer", layer)
+            self.sample(*layer)
             self.sample("run", run)
         self.pending.clear()
 
@@ -114,16 +117,17 @@ class Collector:
         """Registers have their reset values; what ended before and was not looked at is lost."""
         self.pending.clear()
         self.written.clear()
-        self.mode, self.worked, self.refused = MODES[0], False, 0
+        self.mode, self.worked, self.refused, self.begun = MODES[0], False, 0, 0
 
     def _knob(self, names: tuple[str, ...]) -> bool:
         return any(int(getattr(self.tb, f"cfg_{name}").value) for name in names)
 
-    def _traffic(self) -> str:
-        """State of the bus: as the fabric is set, and for refusals as it was."""
-        refused = int(self.tb.refusals.value) + int(self.tb.losses.value)
-        before, self.refused = self.refused, refused
-        if self._knob(REFUSING) and refused > before:
+    def _refusals(self) -> int:
+        return int(self.tb.refusals.value) + int(self.tb.losses.value)
+
+    def _traffic(self, before: int) -> str:
+        """State of the bus: as the fabric is set; refusals when there were any since ``before``."""
+        if self._knob(REFUSING) and self._refusals() > before:
             return TRAFFIC[2]
         return TRAFFIC[1] if self._knob(WAITING) else TRAFFIC[0]
 
@@ -141,7 +145,7 @@ class Collector:
         if transfer.write:
             self.sample("register", (word.name, WRITE_BUSY if busy else WRITE))
             self.written.add(transfer.addr)
-            self._command(transfer)
+            self._command(transfer, busy)
             return
         self.sample("register", (word.name, READ_BUSY if busy else READ))
         fresh = not self.worked and transfer.addr not in self.written
@@ -150,14 +154,18 @@ class Collector:
         if transfer.addr & ~7 == FIFO_DATA_OUT:
             self.read_back()
         if transfer.addr == AI["AI_ERR_CODE"] and transfer.data in ERRORS:
-            self.sample("run", (self.mode, self._traffic(), Err(transfer.data).name))
+            self.sample("run", (self.mode, self._traffic(self.begun), Err(transfer.data).name))
 
-    def _command(self, transfer: Transfer) -> None:
-        """A write that starts or stops something."""
+    def _command(self, transfer: Transfer, busy: bool) -> None:
+        """A write that starts or stops something; a device at work goes on as it was started."""
+        mode = None
         if transfer.addr & ~7 == LAYER_ARGUMENT_FIFO:
-            self.mode, self.worked = MODES[0], True
+            mode = None if busy and self.worked else MODES[0]
+            self.worked = True
         elif transfer.addr == AI["AI_CTRL"]:
             if transfer.data & Ctrl.SOFT_RESET:
                 self.pending.clear()
-            if transfer.data & Ctrl.START:
-                self.mode, self.worked = MODE_OF[int(self.tb.cnn_mode.value)], True
+            if transfer.data & Ctrl.START and (not busy or transfer.data & Ctrl.SOFT_RESET):
+                mode, self.worked = MODE_OF[int(self.tb.cnn_mode.value)], True
+        if mode is not None:
+            self.mode, self.begun = mode, self._refusals()

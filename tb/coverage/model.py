@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functional coverage model: what should happen to the device at least once.
 
-Three crosses:
+Four crosses:
 
 * ``layer``: kernel x pool x width of the input map x bits of a weight x weight loads;
+* ``elementwise``: operation x maps x pool x width of the maps;
 * ``run``: how layers are started x state of the bus x error that the host reads;
 * ``register``: every 32-bit register word x kind of access.
 
 Bins that the specification makes impossible are left out by rule, never by name:
 
-* a layer bin needs a legal layer argument: ``LayerArg.make``, which fills in the fields as
+* a bin of a layer needs a legal layer argument: ``LayerArg.make``, which fills in the fields as
   compilers do, builds one whose descriptor falls into the bin, at the widest map of its class;
 * a reset value can be read where a word has a field that is readable and not a constant, or no
   field at all (reads 0).
@@ -19,6 +20,7 @@ import dataclasses
 import functools
 import itertools
 
+from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.regdesc import compile_map
 from openkpu.tb.core import descriptor
@@ -34,6 +36,7 @@ POOLS = (
 WIDTHS = {"1": 1, "2-16": 16, "17-32": 32, "33-64": 64, "65-960": 960}  # class: widest
 BITS = ("8", "16")
 LOADS = ("1", "2", "3 or more")
+MAPS = ("one map", "two maps")
 MODES = ("host", "list", "stream")
 TRAFFIC = ("immediate", "wait states", "lost or refused")
 ERRORS = tuple(error.name for error in Err)
@@ -67,15 +70,20 @@ class Word:
     has_reset: bool  # the reset value can be read
 
 
-def classify(fields: dict[str, int]) -> Bin:
-    """Bin of the cross ``layer`` for a decoded descriptor (``tb.core.descriptor.unpack``)."""
+def classify(fields: dict[str, int]) -> tuple[str, Bin]:
+    """Cross and bin of a layer by its descriptor (``tb.core.descriptor.unpack``)."""
+    pool = _POOL_OF_CODE.get(fields["pool"]) or _POOL_OF_PICK.get((fields["stl"], fields["ph"]), 0)
+    width = next((n for n, widest in WIDTHS.items() if fields["w"] <= widest), "wider")
+    if fields["ew"]:
+        return "elementwise", (
+            *(OPERATIONS[fields["ewop"]], MAPS[1 - fields["one"]]),
+            *(POOLS[pool], width),
+        )
     if fields["mode"] == descriptor.FC:
         kernel = "fc"
     else:
         kernel = ("3x3" if fields["k3"] else "1x1") + (" dw" if fields["dw"] else "")
-    pool = _POOL_OF_CODE.get(fields["pool"]) or _POOL_OF_PICK.get((fields["stl"], fields["ph"]), 0)
-    width = next((n for n, widest in WIDTHS.items() if fields["w"] <= widest), "wider")
-    return (
+    return "layer", (
         *(kernel, POOLS[pool], width),
         *(BITS[fields["wide"]], LOADS[min(fields["loads"], len(LOADS)) - 1]),
     )
@@ -98,7 +106,27 @@ def possible(bin: Bin) -> bool:
         )
     except LayerError:
         return False
-    return classify(descriptor.describe(arg, descriptor.Sizes(), eight_bit=eight_bit)) == bin
+    fields = descriptor.describe(arg, descriptor.Sizes(), eight_bit=eight_bit)
+    return classify(fields) == ("layer", bin)
+
+
+def possible_elementwise(bin: Bin) -> bool:
+    """The same for the cross ``elementwise``."""
+    op, maps, pool, width = bin
+    try:
+        arg = LayerArg.make(
+            *(1, 4, WIDTHS[width]),
+            kernel=3,
+            pool=POOLS.index(pool),
+            depthwise=True,
+            elementwise=1,
+            ew_op=OPERATIONS.index(op),
+            ew_one=1 - MAPS.index(maps),
+            src=1000,
+        )
+    except LayerError:
+        return False
+    return classify(descriptor.describe(arg, descriptor.Sizes())) == ("elementwise", bin)
 
 
 @functools.cache
@@ -124,6 +152,7 @@ def crosses() -> tuple[Cross, ...]:
     """The model."""
     layer = {"kernel": KERNELS, "pool": POOLS, "width": tuple(WIDTHS)}
     layer |= {"bits": BITS, "loads": LOADS}
+    elementwise = {"operation": OPERATIONS, "maps": MAPS, "pool": POOLS, "width": tuple(WIDTHS)}
     constant = {word.name for word in words().values() if not word.has_reset}
     return (
         Cross(
@@ -131,6 +160,14 @@ def crosses() -> tuple[Cross, ...]:
             "kernel x pool x width x bits x weight loads",
             layer,
             frozenset(b for b in itertools.product(*layer.values()) if not possible(b)),
+        ),
+        Cross(
+            "elementwise",
+            "operation x maps x pool x width",
+            elementwise,
+            frozenset(
+                b for b in itertools.product(*elementwise.values()) if not possible_elementwise(b)
+            ),
         ),
         Cross(
             "run",

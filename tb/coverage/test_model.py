@@ -22,6 +22,11 @@ def test_layer_bins_by_count() -> None:
     assert len(cross("layer")) == convolutions + depthwise + dense == 718
 
 
+def test_elementwise_bins_by_count() -> None:
+    """Of four operations, with one map and two, as many as there are pools at a width."""
+    assert len(cross("elementwise")) == 4 * 2 * 43
+
+
 def test_rules() -> None:
     """No window in a single column, one load of a depthwise layer, no pool of a dense one."""
     for kernel, pool, width, _, loads in cross("layer"):
@@ -40,7 +45,8 @@ def test_every_random_layer_has_its_bin() -> None:
             continue
         arg = layer.arg
         fields = descriptor.describe(arg, descriptor.Sizes(), eight_bit=layer.eight_bit)
-        found = classify(descriptor.unpack(descriptor.pack(fields)))
+        name, found = classify(descriptor.unpack(descriptor.pack(fields)))
+        assert name == "layer"
         kernel = "fc" if arg.fc else f"{arg.kernel}x{arg.kernel}" + " dw" * arg.depthwise
         low, _, high = found[2].partition("-")
         assert int(low) <= arg.i_row_wid <= int(high or low)

@@ -286,14 +286,20 @@ class Device:
         tables: Tables,
         x: Bytes,
         *,
+        x2: Bytes | None = None,
         eight_bit: bool = True,
         limit: int,
         beat: Callable[[int], None] | None = None,
     ) -> tuple[Bytes, Bytes]:
-        """One layer the host's way: tables, map, words, interrupt. Output map and unknown bytes."""
+        """One layer the host's way: tables, maps, words, interrupt. Output map and unknown bytes.
+
+        ``x2``: second map of an element-wise layer; None: what is there.
+        """
         arg = await self.place_tables(arg, tables)
         arg = arg.replace(int_en=1, send_data_out=0)
         await self.load_map(arg.in_layout, x)
+        if x2 is not None:
+            await self.load_map(arg.in_layouts[1], x2)
         await self.write_many({EIGHT_BIT_MODE: int(eight_bit), EIGHT_BIT_MODE + 4: 0})
         await self.push([int(w) for w in arg.encode()])
         await self.finish(limit, beat)

@@ -20,6 +20,8 @@ from openkpu.tb.device.requests import Request
 SOURCES = ["rtl/**/*.v", "tb/device/tb_*.v", "tb/ahb/fabric/*.v", "tb/ahb/checkers/*.v"]
 PUBLIC = "tb/device/public.vlt"
 LEAST_DEPTH = 1 << 18  # words: 1 MiB, so that nearly all tests share a build
+SIGNAL = signal.SIGUSR1  # interrupts the main thread
+AGAIN = 1.0  # seconds after which the main thread is interrupted once more
 Event = dict[str, Any]
 
 
@@ -102,6 +104,14 @@ def listener(pipe: Path, on_event: Callable[[Event], None]) -> Iterator[None]:
     handle = os.open(pipe, os.O_RDWR)
 
     failed: list[Exception] = []
+    over = threading.Event()
+
+    def interrupt() -> None:
+        # again and again: a KeyboardInterrupt in a destructor or in a callback of the garbage
+        # collector is dropped by Python
+        while not over.is_set():
+            signal.pthread_kill(threading.main_thread().ident, SIGNAL)
+            over.wait(AGAIN)
 
     def listen() -> None:
         with open(handle, closefd=False) as stream:
@@ -115,17 +125,25 @@ def listener(pipe: Path, on_event: Callable[[Event], None]) -> Iterator[None]:
                     on_event(event)
                 except Exception as error:
                     failed.append(error)
-                    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                    threading.Thread(target=interrupt, daemon=True).start()
 
+    def wake(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    # not SIGINT: a shell's background job ignores that one
+    before = signal.signal(SIGNAL, wake)
     thread = threading.Thread(target=listen, daemon=True)
     thread.start()
     try:
         yield
     except KeyboardInterrupt:
+        over.set()
         if failed:
             raise failed[0] from None
         raise
     finally:
+        over.set()
         os.write(handle, b'{"event": "_closed"}\n')
         thread.join()
         os.close(handle)
+        signal.signal(SIGNAL, before)

@@ -48,3 +48,15 @@ def test_hostile(sim: str, module: str) -> None:
 def test_sweep(sim: str, sweep: str) -> None:
     """One sweep."""
     bench(sim, "sweep_tests", f"sweep_{sweep}")
+
+
+@pytest.mark.parametrize("sim", SIMS)
+def test_every_access(sim: str) -> None:
+    """Each word of the register map, read and written, at rest and at work."""
+    bench(sim, "access_tests")
+
+
+@pytest.mark.parametrize("sim", SIMS)
+def test_every_error(sim: str) -> None:
+    """Each error by each way of running on each kind of bus; a handful under Icarus."""
+    bench(sim, "error_tests")

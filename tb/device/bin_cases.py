@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A layer for every bin of the functional coverage model's crosses `layer` and `elementwise`."""
+
+import numpy as np
+from openkpu.models.configs import Config
+from openkpu.models.elementwise import OPERATIONS
+from openkpu.models.network import Network
+from openkpu.models.pooling import POOL_STRIDE
+from openkpu.tb.coverage.model import BITS, LOADS, MAPS, POOLS, WIDTHS, Bin, crosses
+from openkpu.tb.device.random_cases import case_of, draw_layer, images_of
+from openkpu.tb.device.requests import Case
+
+WAYS = ("host", "tasks", "stream")
+
+
+def layer_bins() -> list[tuple[str, Bin]]:
+    """(cross, bin) of the bins that count, in order."""
+    found = {cross.name: cross.bins for cross in crosses()}
+    return [(name, bin) for name in ("layer", "elementwise") for bin in found[name]]
+
+
+def bin_case(config: Config, cross: str, bin: Bin, seed: int, way: str) -> Case:
+    """A random layer that falls into ``bin``, as a case.
+
+    Sizes within the class of the width are drawn; what else a layer has is as in random_layer.
+    """
+    rng = np.random.default_rng(seed)
+    n = lambda least, most: int(rng.integers(least, most + 1))  # noqa: E731
+    pool, width = (bin[1], bin[2]) if cross == "layer" else (bin[2], bin[3])
+    code = POOLS.index(pool)
+    stride = POOL_STRIDE[code]
+    widths = list(WIDTHS)
+    narrowest = 1 + (WIDTHS[widths[widths.index(width) - 1]] if width != "1" else 0)
+
+    def two_maps(_rng: np.random.Generator) -> dict[str, int | bool]:
+        w = n(max(narrowest, stride), WIDTHS[width])
+        return {
+            **{"elementwise": True, "op": OPERATIONS.index(bin[0]), "one": bin[1] == MAPS[0]},
+            **{"c": n(1, 2 if w > 64 else 12), "h": n(stride, stride + (2 if w > 64 else 9))},
+            **{"w": w, "pool": code, "ram_rows": config.ai_ram_rows},
+        }
+
+    def layer_of(_rng: np.random.Generator) -> dict[str, int | bool]:
+        kernel, _, _, bits, loads = bin
+        w = n(max(narrowest, stride), WIDTHS[width])
+        few = w > 64 or kernel == "fc"
+        count = 1 + LOADS.index(loads) + (n(0, 2) if loads == LOADS[-1] else 0)
+        per_load = n(1, 2 if few else 5)
+        # the last load may be smaller than the others
+        o = per_load * (count - 1) + n(1, per_load)
+        c = n(1, 3 if few else 12)
+        if kernel.endswith("dw"):
+            c, o = (max(c, o),) * 2
+        return {
+            **{"c": c, "o": o, "w": w, "h": n(stride, stride + (2 if few else 9))},
+            **{"kernel": 3 if kernel.startswith("3x3") else 1, "pool": code},
+            **{"depthwise": kernel.endswith("dw"), "fc": kernel == "fc"},
+            **{"eight_bit": bits == BITS[0], "per_load": per_load},
+            "ram_rows": config.ai_ram_rows,
+        }
+
+    layer = draw_layer(rng, layer_of if cross == "layer" else two_maps)
+    images = layer.x.view(np.uint8)[None]
+    if way != "host":
+        images = np.concatenate([images, images_of(rng, layer.arg.in_shape, 1)])
+    return case_of(config, "/".join(bin), way, Network.single(layer), images, rng)
+
+
+def bin_cases(config: Config, seed: int, part: int, parts: int) -> list[Case]:
+    """Every ``parts``-th bin from number ``part`` on, the ways of running in turn."""
+    bins = list(enumerate(layer_bins()))[part::parts]
+    return [
+        bin_case(config, *bin, seed + number, WAYS[(number // parts + part) % len(WAYS)])
+        for number, bin in bins
+    ]
