@@ -47,7 +47,7 @@ class Ring:
     freed: int = 0
     filled: int = 0
     most: int = 0
-    hoard: bool = False  # nothing is released until it is full
+    hoard: bool = False  # nothing is released until nothing moves any more
 
     def update(self, count: int, modulo: int) -> bool:
         """The count of complete rows, modulo ``modulo``; has it moved?"""
@@ -59,7 +59,6 @@ class Ring:
         return moved
 
     def may_free(self, p: float) -> bool:
-        self.hoard = self.hoard and self.most < self.size
         return random.random() < p and not self.hoard
 
     def pick(self, seen: int) -> int | None:
@@ -93,6 +92,7 @@ class Bench:
         self.reads: list[int | None] = [None] * COLUMNS  # rows whose data come next
         self.shown: list[tuple[int, list[int] | None]] = []  # data that stand, by column
         self.param_seen = 0
+        self.params_shown: tuple[int, int] | None = None  # that stand
         self.param_read: tuple[int, bool] | None = None  # row, are its constants there
         self.ends: dict[int, int] = {row.after: n for n, row in enumerate(self.params)}
         self.at_once: dict[int, int] = {}  # cycle -> parameter row whose constants are just there
@@ -216,10 +216,12 @@ class Bench:
                 self.shown[t] = (row, got)
 
     def _check_params(self, read: tuple[int, bool] | None) -> None:
+        norms, constants = shown = bits_of(self.dut.bn), bits_of(self.dut.kc)
         if read is None:
+            assert self.params_shown in (None, shown), "parameters moved without a read"
             return
         row, whole = read
-        norms, constants = bits_of(self.dut.bn), bits_of(self.dut.kc)
+        self.params_shown = shown
         for z, want in enumerate(self.params[row].norms):
             got = norms >> (71 * z) & ((1 << 71) - 1)
             assert got == want, f"batch norm of row {row} bank {z}: {got:#x}, expected {want:#x}"
@@ -301,7 +303,7 @@ class Bench:
             self.ring.hoard = self.par_ring.hoard = self.hoard_tables = False
 
     def hold_back(self, *, rows: bool = False, params: bool = False, tables: bool = False) -> None:
-        """Release nothing of these until they have been full."""
+        """Release nothing of these until they are full and nothing moves."""
         self.ring.hoard, self.par_ring.hoard, self.hoard_tables = rows, params, tables
 
     def over(self) -> bool:
