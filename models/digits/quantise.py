@@ -24,17 +24,18 @@ LOWEST, HIGHEST = -(1 << 35), (1 << 35) - 1
 MUL_BITS = 22  # of a batch-norm multiplier, as compilers emit it
 
 
-def straight_line() -> npt.NDArray[np.uint64]:
-    """y = v / 2^FRACTION, rounded and clamped to -128..127.
+def straight_line(zero: int = 0) -> npt.NDArray[np.uint64]:
+    """y = v / 2^FRACTION + zero, rounded and clamped to zero - 128..zero + 127.
 
-    Entry 0 catches what lies below -128; entry 1 is the line; above the starts of the others there
-    is nothing.
+    ``zero``: 0 for a layer that writes signed bytes, 128 for one that writes unsigned ones around
+    their middle.  Entry 0 catches what lies below -128; entry 1 is the line; above the starts of
+    the others there is nothing.
     """
     start = np.full(16, HIGHEST)
     start[0], start[1] = LOWEST, -128 << FRACTION
     mul = np.zeros(16, dtype=np.int64)
     mul[1] = 1
-    return ActTable.make(start, mul, FRACTION, -128).pack()
+    return ActTable.make(start, mul, FRACTION, zero - 128).pack()
 
 
 def batch_norm(

@@ -21,7 +21,7 @@ from openkpu.scripts.command import UsageError
 from openkpu.tb.simrun import ROOT
 
 PAGE = (ROOT / "docs/networks.md").read_text(encoding="utf-8")
-(PROGRAM,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+PROGRAM, RESIDUAL = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_program_is_short() -> None:
-    assert len(PROGRAM.splitlines()) <= 30
+def test_programs_are_short() -> None:
+    assert max(len(PROGRAM.splitlines()), len(RESIDUAL.splitlines())) <= 30
 
 
 def test_program_computes_the_float_network(
@@ -55,6 +55,24 @@ def test_program_computes_the_float_network(
     wanted = hidden.reshape(4, -1) @ fc_w.T + fc_b
     error = np.abs(found.reshape(4, 10) * (8 / 127) - wanted)
     assert np.abs(wanted).max() > 1 and error.max() < 3 * 8 / 127, error.max()
+
+
+def test_residual_computes_the_float_block(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The block in float arithmetic, beside what the network leaves."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", RESIDUAL], cwd=tmp_path, env=env, check=True)
+    words = [f"--network={tmp_path}/residual.npz", f"--input={tmp_path}/x.npy"]
+    assert sim.main(["--golden", *words, f"--output={tmp_path}/results.npy"]) == 0
+    assert "3 layers, 8x16x16 -> 8x16x16" in capsys.readouterr().out
+    weights = np.random.default_rng(2).normal(0, 0.1, (2, 8, 8, 3, 3))  # as the program draws them
+    x = np.load(tmp_path / "x.npy")[None] / 128
+    inner = np.maximum(conv(x, weights[0], np.zeros(8)), 0)
+    wanted = np.maximum(x + conv(inner, weights[1], np.zeros(8)), 0)
+    found = np.maximum(np.load(tmp_path / "results.npy").view(np.int8), 0) / 16
+    error = np.abs(found - np.minimum(wanted, 127 / 16))
+    assert wanted.max() > 2 and wanted.std() > 0.4 and error.max() < 2 / 16, error.max()
 
 
 def test_on_the_rtl_then_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
