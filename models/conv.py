@@ -18,33 +18,12 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from .elementwise import count_elementwise, elementwise_blocks, needed_elementwise
 from .layer import LayerArg
-from .pooling import PICKS, POOL_STRIDE
+from .pixels import Block, gate, kept_pixels
 
 COLUMN_BYTES = 1 << 21  # size of the gathered windows of one matrix product
 BLOCK = 1 << 14  # outputs that one pass of the post-processing handles: stays in the cache
-
-Block = tuple[slice, slice, npt.NDArray[np.int64], npt.NDArray[np.int64]]
-
-
-def gate(x: npt.NDArray, signed: bool) -> npt.NDArray[np.uint8]:
-    """Pixels as the multiplier sees them: bytes, negative ones 0 when they are signed."""
-    x = np.ascontiguousarray(x).view(np.uint8)
-    return np.where(x < 128, x, np.uint8(0)) if signed else x
-
-
-def kept_pixels(arg: LayerArg) -> tuple[int, int, int, int]:
-    """(rows, columns, step, first column) of the convolution that the pool uses.
-
-    Pools 5, 6 and 7 pick one pixel of each window: only these are needed.  Pools of stride 2 and 4
-    drop the rows and columns that do not fill a window; all others need the whole H x W map.
-    """
-    _, height, width = arg.conv_shape
-    if arg.pool_type in PICKS:
-        _, oh, ow = arg.out_shape
-        return oh, ow, POOL_STRIDE[arg.pool_type], PICKS[arg.pool_type]
-    stride = POOL_STRIDE[arg.pool_type]
-    return height - height % stride, width - width % stride, 1, 0
 
 
 def padded(arg: LayerArg, x: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -73,13 +52,21 @@ def _taps(arg: LayerArg, xp: npt.NDArray, first: int, last: int) -> Iterator[npt
             ]
 
 
-def window_blocks(arg: LayerArg, x: npt.NDArray[np.uint8], weights: npt.NDArray) -> Iterator[Block]:
+def window_blocks(
+    arg: LayerArg,
+    x: npt.NDArray[np.uint8],
+    weights: npt.NDArray,
+    x2: npt.NDArray[np.uint8] | None = None,
+) -> Iterator[Block]:
     """Blocks (channels, rows, s, sx) that together cover the kept pixels.
 
     s is int64 (channels, rows, columns); sx the same or with one channel for all.
-    x (C, H, W) bytes, weights in memory order, uint8 or uint16.
+    x (C, H, W) bytes, weights in memory order, uint8 or uint16; x2 as x, the second map of an
+    element-wise layer that has one.
     """
-    if arg.fc:
+    if arg.elementwise:
+        yield from elementwise_blocks(arg, x, x2, weights)
+    elif arg.fc:
         yield _fully_connected(arg, x, weights)
     elif arg.depthwise:
         yield from _depthwise(arg, padded(arg, x), weights)
@@ -143,12 +130,18 @@ def _depthwise(arg: LayerArg, xp: npt.NDArray[np.uint8], weights: npt.NDArray) -
 
 def needed_macs(arg: LayerArg) -> int:
     """Multiplications that the output needs: those of ``kept_pixels``."""
+    if arg.elementwise:
+        return needed_elementwise(arg)
     rows, columns, *_ = kept_pixels(arg)
     return rows * columns * arg.weight_count
 
 
-def count_macs(arg: LayerArg, x: npt.NDArray[np.uint8]) -> tuple[int, int]:
+def count_macs(
+    arg: LayerArg, x: npt.NDArray[np.uint8], x2: npt.NDArray[np.uint8] | None = None
+) -> tuple[int, int]:
     """(multiplications needed, those of them whose pixel is <= 0 and that are gated)."""
+    if arg.elementwise:
+        return count_elementwise(arg, x, x2)
     if arg.fc:
         zeros = int(np.count_nonzero(gate(x, bool(arg.signed_in)) == 0))
         return needed_macs(arg), zeros * arg.o_ch_num

@@ -9,6 +9,7 @@ with slopes of both signs, starts that are hit exactly, and sometimes out of ord
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -133,8 +134,7 @@ def random_layer(
     weights = _weights(rng, arg, sixteen)
     x = _pixels(rng, arg, zero_in) if x is None else x
     raw = weights_to_bytes(weights, not sixteen)
-    bn = _batch_norm(rng, arg, x, raw, not sixteen, plain)
-    act = _activation(rng, arg, x, raw, bn, not sixteen, plain)
+    bn, act = random_tables(rng, arg, x, raw, not sixteen, plain)
     y = run_layer(arg, x, raw, bn, act, eight_bit=not sixteen, rounding=rounding).y
     return VectorLayer(case, name, arg.encode(), arg, raw, bn, act, x, y, not sixteen)
 
@@ -147,16 +147,29 @@ def random_network(
     fc_last: bool = True,
     eight_bit: bool = True,
     limits: Limits | None = None,
+    two_maps: Callable[..., VectorLayer] | None = None,
 ) -> tuple[Network, npt.NDArray[np.uint8]]:
     """(network, an input map): random layers, each made for what the one before gives.
+
+    ``two_maps`` (generate_tasks.on_maps) makes some of them element-wise ones.
 
     The last one is fully connected when ``fc_last``; a signed output is read as signed.
     """
     lim = dataclasses.replace(limits or Limits(), fully_connected=False)
     x = first = rng.integers(0, 256, shape).astype(np.uint8)
     network, signed = Network(eight_bit=eight_bit), False
+    maps: list[npt.NDArray[np.uint8]] = [first]
     for i in range(layers):
         fc = fc_last and i == layers - 1
+        if two_maps and not fc and rng.random() < 0.4:
+            like = [number for number, y in enumerate(maps) if y.shape == x.shape]
+            second = int(rng.choice(like))
+            layer = two_maps(rng, x, maps[second], signed, eight_bit)
+            own = second - 1 if layer.arg.two_maps else None
+            network.add(layer.arg, layer.weights, layer.bn, layer.act, own)
+            x, signed = layer.y, bool(layer.arg.signed_out)
+            maps.append(x)
+            continue
         fits = tuple(p for p in lim.pools if POOL_STRIDE[p] <= min(x.shape[1:]))
         layer = random_layer(
             rng,
@@ -170,6 +183,7 @@ def random_network(
         )
         network.add(layer.arg, layer.weights, layer.bn, layer.act)
         x, signed = layer.y, bool(layer.arg.signed_out)
+        maps.append(x)
     network.place()
     network.validate()
     return network, first
@@ -222,10 +236,25 @@ def _pixels(rng: np.random.Generator, arg: LayerArg, zero_in: int) -> npt.NDArra
     return (x & 0xFF).astype(np.uint8)
 
 
+def random_tables(
+    rng: np.random.Generator,
+    arg: LayerArg,
+    x: npt.NDArray[np.uint8],
+    raw: npt.NDArray[np.uint8],
+    eight_bit: bool,
+    plain: bool,
+    x2: npt.NDArray[np.uint8] | None = None,
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """(batch-norm words, activation words) for the spread of a layer's sums."""
+    bn = _batch_norm(rng, arg, x, x2, raw, eight_bit, plain)
+    return bn, _activation(rng, arg, x, x2, raw, bn, eight_bit, plain)
+
+
 def _batch_norm(
     rng: np.random.Generator,
     arg: LayerArg,
     x: npt.NDArray[np.uint8],
+    x2: npt.NDArray[np.uint8] | None,
     raw: npt.NDArray[np.uint8],
     eight_bit: bool,
     plain: bool,
@@ -234,7 +263,7 @@ def _batch_norm(
     count = arg.o_ch_num
     unit = BatchNorm.make(np.ones(count), 0, 0).pack()
     some = ActTable.make(LOWEST, 0, 0, 0).pack()
-    alu = run_layer(arg, x, raw, unit, some, eight_bit=eight_bit, debug=True).alu
+    alu = run_layer(arg, x, raw, unit, some, x2=x2, eight_bit=eight_bit, debug=True).alu
     alu = alu.reshape(count, -1).astype(np.float64)
     spread = np.maximum(alu.std(axis=1), np.abs(alu).mean(axis=1) / 64 + 1)
     shift = rng.integers(4, 16, count)
@@ -253,6 +282,7 @@ def _activation(
     rng: np.random.Generator,
     arg: LayerArg,
     x: npt.NDArray[np.uint8],
+    x2: npt.NDArray[np.uint8] | None,
     raw: npt.NDArray[np.uint8],
     bn: npt.NDArray[np.uint64],
     eight_bit: bool,
@@ -260,7 +290,7 @@ def _activation(
 ) -> npt.NDArray[np.uint64]:
     """A table whose segments cover the spread of v and spread the results over the bytes."""
     some = ActTable.make(LOWEST, 0, 0, 0).pack()
-    v = run_layer(arg, x, raw, bn, some, eight_bit=eight_bit, debug=True).v.reshape(-1)
+    v = run_layer(arg, x, raw, bn, some, x2=x2, eight_bit=eight_bit, debug=True).v.reshape(-1)
     bottom = -128 if arg.signed_out else 0
     quantiles = np.quantile(v, np.linspace(0.02, 0.95, SEGMENTS - 1)).astype(np.int64)
     start = np.concatenate([[LOWEST], quantiles])

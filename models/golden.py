@@ -53,20 +53,24 @@ def run_layer(
     bn: npt.NDArray[np.uint64],
     act: npt.NDArray[np.uint64],
     *,
+    x2: npt.NDArray | None = None,
     eight_bit: bool = True,
     rounding: str = "nncase",
     debug: bool = False,
 ) -> LayerResult:
     """Run one layer.
 
-    x: (C, H, W) bytes (uint8, or int8 for signed pixels).  weights: bytes in memory order (uint8;
+    x: (C, H, W) bytes (uint8, or int8 for signed pixels), x2 the second map of an element-wise
+    layer.  weights: bytes in memory order (uint8;
     a uint16 array is taken too in 16-bit mode).  bn: O words.  act: 18 words.  Raises LayerError
     for an illegal argument, ValueError for tables or maps of the wrong size.
     """
     arg.validate(strict=False)
     x = np.asarray(x)
-    if x.dtype not in (np.uint8, np.int8) or x.shape != arg.in_shape:
-        raise ValueError(f"input map is {x.dtype}{x.shape}, the layer takes bytes {arg.in_shape}")
+    for pixels in (x,) if x2 is None else (x, np.asarray(x2)):
+        if pixels.dtype not in (np.uint8, np.int8) or pixels.shape != arg.in_shape:
+            found = f"{pixels.dtype}{pixels.shape}"
+            raise ValueError(f"input map is {found}, the layer takes bytes {arg.in_shape}")
     weights = np.asarray(weights)
     if weights.dtype == np.uint8:
         if weights.size != arg.weight_count * (1 if eight_bit else 2):
@@ -90,7 +94,7 @@ def run_layer(
     a = np.empty(shape, dtype=np.int8 if arg.signed_out else np.uint8)
     alu_map, v_map = (np.empty(shape, dtype=np.int64) if debug else None for _ in range(2))
 
-    for o, y, s, sx in window_blocks(arg, x, weights):
+    for o, y, s, sx in window_blocks(arg, x, weights, x2):
         s += (sx * arg.arg_x) >> arg.shr_x
         s += constant[o, None, None]
         alu = wrap36(s)
@@ -102,7 +106,7 @@ def run_layer(
             alu_map[o, y], v_map[o, y] = alu, v
 
     pooled = a if arg.pool_type in PICKS else pool_map(arg.pool_type, a)
-    macs, gated = count_macs(arg, x)
+    macs, gated = count_macs(arg, x, x2)
     return LayerResult(np.ascontiguousarray(pooled).view(np.uint8), macs, gated, alu_map, v_map)
 
 

@@ -3,8 +3,8 @@
 
 Fields carry the names of the vendor's structures and hold *true* values: where a word stores
 "minus one", the attribute holds the number itself (``i_ch_num`` is the number of channels).
-Three bits that the KPU leaves reserved extend it: ``signed_in``, ``signed_out`` and ``fc`` (word
-0, bits 8..10).
+Bits that the KPU leaves reserved extend it (docs/kpu.md 1.8): ``signed_in``, ``signed_out``, ``fc``
+and ``elementwise`` with what belongs to it.
 """
 
 from __future__ import annotations
@@ -54,6 +54,10 @@ class LayerArg:
     signed_in: int = 0
     signed_out: int = 0
     fc: int = 0
+    elementwise: int = 0
+    ew_op: int = 0
+    ew_one: int = 0
+    image_src2_addr: int = 0
     pad_value: int = 0
     arg_x: int = 0
     shr_x: int = 0
@@ -146,6 +150,11 @@ class LayerArg:
         return self.o_ch_num, self.o_col_high, self.o_row_wid
 
     @property
+    def two_maps(self) -> bool:
+        """Does the layer read a second map?"""
+        return bool(self.elementwise and not self.ew_one)
+
+    @property
     def conv_shape(self) -> tuple[int, int, int]:
         """(O, H, W) before pooling; (O, 1, 1) for a fully connected layer."""
         return (self.o_ch_num, 1, 1) if self.fc else (self.o_ch_num, *self.in_shape[1:])
@@ -178,24 +187,35 @@ class LayerArg:
         return Layout(*self.in_shape, base=self.image_src_addr)
 
     @property
+    def in_layouts(self) -> list[Layout]:
+        """Where the input maps lie: one, or the two of an element-wise layer."""
+        second = [Layout(*self.in_shape, base=self.image_src2_addr)] if self.two_maps else []
+        return [self.in_layout, *second]
+
+    @property
     def out_layout(self) -> Layout:
         """Where the output map lies in AI RAM."""
         return Layout(*self.out_shape, base=self.image_dst_addr)
 
     @property
     def maps_meet(self) -> bool:
-        """Do input and output map have rows in common?"""
-        source, result = self.in_layout, self.out_layout
+        """Has the output map rows in common with an input map?"""
+        return any(self._meets(source) for source in self.in_layouts)
+
+    def _meets(self, source: Layout) -> bool:
+        result = self.out_layout
         return source.base < result.base + result.rows and result.base < source.base + source.rows
 
     @property
     def in_order(self) -> bool:
         """Is every row that the output map overwrites read before, and never again?
 
-        So it is in a depthwise layer without a pool whose output begins at its input or before it.
+        So it is in a depthwise layer without a pool whose output begins at the input that it meets
+        or before it.
         """
         rows_once = self.depthwise and self.pool_type == 0
-        return rows_once and self.image_dst_addr <= self.image_src_addr
+        met = [source for source in self.in_layouts if self._meets(source)]
+        return rows_once and all(self.image_dst_addr <= source.base for source in met)
 
     # ------------------------------------------------------------ construction
     @classmethod
@@ -293,8 +313,12 @@ class LayerArg:
         """
         if self.depthwise and self.fc:
             raise LayerError("BAD_FLAGS", "depthwise and fully connected exclude each other")
+        if self.elementwise and not self.depthwise:
+            raise LayerError("BAD_FLAGS", "an element-wise layer is a depthwise one")
         if self.kernel_type > 1:
             raise LayerError("BAD_KERNEL", f"kernel_type {self.kernel_type} is reserved")
+        if self.elementwise and not self.kernel_type:
+            raise LayerError("BAD_KERNEL", "an element-wise layer has kernel_type 1")
         if self.fc and self.kernel_type:
             raise LayerError("BAD_KERNEL", "a fully connected layer has kernel_type 0")
         if self.pool_type not in POOL_STRIDE:
@@ -302,7 +326,9 @@ class LayerArg:
         if self.fc and self.pool_type:
             raise LayerError("BAD_POOL", "a fully connected layer has pool_type 0")
         self._check_sizes(strict)
-        for name, layout in (("input", self.in_layout), ("output", self.out_layout)):
+        names = ("input", "second input") if self.two_maps else ("input",)
+        maps = [*zip(names, self.in_layouts, strict=True), ("output", self.out_layout)]
+        for name, layout in maps:
             if layout.base + layout.rows > ram_rows:
                 raise LayerError(
                     "BAD_ADDR",
@@ -312,7 +338,7 @@ class LayerArg:
             raise LayerError(
                 "BAD_ADDR",
                 f"the output map takes rows {self._rows(self.out_layout)}, "
-                f"the input map {self._rows(self.in_layout)}",
+                f"the input {' and '.join(self._rows(source) for source in self.in_layouts)}",
             )
         if strict:
             self._check_loads(eight_bit, weight_slots)

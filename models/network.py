@@ -76,6 +76,9 @@ class Network:
         default_factory=lambda: np.zeros(0, dtype=np.uint8)
     )
     eight_bit: bool = True
+    # of element-wise layers with two maps, by layer: the layer whose output is the second map, -1
+    # for the network's input; what is not named stays where its address says
+    seconds: dict[int, int] = dataclasses.field(default_factory=dict)
 
     @property
     def in_shape(self) -> tuple[int, int, int]:
@@ -99,8 +102,15 @@ class Network:
         weights: npt.NDArray[np.uint8],
         bn: npt.NDArray[np.uint64],
         act: npt.NDArray[np.uint64],
+        second: int | None = None,
     ) -> LayerArg:
-        """Append a layer: its tables go to the end of the blobs, its addresses are set to them."""
+        """Append a layer: its tables go to the end of the blobs, its addresses are set to them.
+
+        ``second``: of an element-wise layer with two maps the layer whose output is the second map
+        (the first one is that of the layer before), -1 for the network's input.
+        """
+        if second is not None:
+            self.seconds[len(self.layers)] = second
         tables = np.concatenate([_bytes(bn), _bytes(act)])
         arg = arg.replace(
             para_start_addr=self.weights.size,
@@ -116,8 +126,12 @@ class Network:
         """Set the AI RAM addresses: maps in turn at the bottom and at the top.
 
         ``keep_input``: where there is room the input's place is left to it, so that in a stream the
-        next image may come while the layers behind the first one compute.
+        next image may come while the layers behind the first one compute.  Maps that a later
+        element-wise layer reads keep their place until then; NetworkError where they do not fit.
         """
+        if self.seconds:
+            self._place_all(ram_rows, keep_input)
+            return
         rows = [Layout(*arg.in_shape).rows for arg in self.layers]
         rows.append(Layout(*self.layers[-1].out_shape).rows)
         room = ram_rows - rows[0]
@@ -131,6 +145,47 @@ class Network:
             placed.append(arg.replace(image_src_addr=src, image_dst_addr=dst))
             src, low = dst, not low
         self.layers = placed
+
+    def _place_all(self, ram_rows: int, keep_input: bool) -> None:
+        """Every map at the lowest rows that are free while it is needed."""
+        maps = [Layout(*self.in_shape).rows]  # rows of the input and of each layer's output
+        maps += [Layout(*arg.out_shape).rows for arg in self.layers]
+        needed = list(range(len(maps)))  # the last layer that reads it; the result has none
+        for layer, second in self.seconds.items():
+            needed[second + 1] = max(needed[second + 1], layer)
+        for held in (True, False) if keep_input else (False,):
+            last = [len(maps) if held else needed[0], *needed[1:]]
+            places = [0]
+            for number in range(1, len(maps)):
+                live = [m for m in range(number) if last[m] >= number - 1]
+                taken = sorted((places[m], places[m] + maps[m]) for m in live)
+                at = 0
+                for first, behind in taken:
+                    if at + maps[number] <= first:
+                        break
+                    at = max(at, behind)
+                places.append(at)
+            if all(p + n <= ram_rows for p, n in zip(places, maps, strict=True)):
+                break
+        else:
+            raise NetworkError(f"the maps that are needed at a time do not fit {ram_rows} rows")
+        for number, arg in enumerate(self.layers):
+            fields = {"image_src_addr": places[number], "image_dst_addr": places[number + 1]}
+            if number in self.seconds:
+                fields["image_src2_addr"] = places[self.seconds[number] + 1]
+            self.layers[number] = arg.replace(**fields)
+
+    def _find_seconds(self) -> dict[int, int]:
+        """What ``seconds`` was, from the addresses of a network that is placed."""
+        found = {}
+        for number, arg in enumerate(self.layers):
+            outputs = [self.layers[0].image_src_addr, *(a.image_dst_addr for a in self.layers)]
+            shapes = [self.in_shape, *(a.out_shape for a in self.layers)]
+            for before in range(number, -1, -1) if arg.two_maps else ():
+                if (outputs[before], shapes[before]) == (arg.image_src2_addr, arg.in_shape):
+                    found[number] = before - 1
+                    break
+        return found
 
     def tables(
         self, arg: LayerArg
@@ -173,9 +228,12 @@ class Network:
         results = []
         for arg in self.layers:
             weights, bn, act = self.tables(arg)
-            pixels = airam.unpack(ram, arg.image_src_addr, arg.in_shape)
+            pixels, *second = (airam.unpack(ram, m.base, arg.in_shape) for m in arg.in_layouts)
             result = run_layer(
-                arg, pixels, weights, bn, act, eight_bit=self.eight_bit, rounding=rounding
+                *(arg, pixels, weights, bn, act),
+                x2=second[0] if second else None,
+                eight_bit=self.eight_bit,
+                rounding=rounding,
             )
             airam.pack(ram, arg.image_dst_addr, result.y)
             results.append(result)
@@ -267,6 +325,7 @@ class Network:
         if weights.dtype != np.uint8 or biases.dtype != np.uint8:
             raise NetworkError(f"{path}: weights, biases: expected uint8")
         network = cls([LayerArg.decode(row) for row in words], weights, biases, eight_bit)
+        network.seconds = network._find_seconds()
         try:
             network.validate()
         except NetworkError as err:

@@ -2,7 +2,8 @@
 """Reader and writer of layer vectors: .npz files with a layer's words, tables, input and output.
 
 Keys per layer: Lii_words u64[12], Lii_weights u8[n], Lii_bn u64[O], Lii_act u64[18],
-Lii_x u8[C,H,W], Lii_y u8[O,oh,ow].  Other keys are not read.  Nothing is ever unpickled.
+Lii_x u8[C,H,W], Lii_y u8[O,oh,ow]; Lii_x2 u8[C,H,W] for an element-wise layer of two maps.  Other
+keys are not read.  Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -49,6 +50,12 @@ class VectorLayer:
     x: npt.NDArray[np.uint8]  # (C, H, W)
     y: npt.NDArray[np.uint8]  # (O, oh, ow), expected
     eight_bit: bool  # by the length of the weights
+    x2: npt.NDArray[np.uint8] | None = None  # (C, H, W), second map of an element-wise layer
+
+    @property
+    def maps(self) -> list[npt.NDArray[np.uint8]]:
+        """The input maps, in the order of ``arg.in_layouts``."""
+        return [self.x] if self.x2 is None else [self.x, self.x2]
 
     @property
     def title(self) -> str:
@@ -111,6 +118,8 @@ def _load_layer(archive: zipfile.ZipFile, path: Path, name: str) -> VectorLayer:
     _shape(path, f"{name}_act", data["act"], (ACT_WORDS,))
     _shape(path, f"{name}_x", data["x"], arg.in_shape)
     _shape(path, f"{name}_y", data["y"], arg.out_shape)
+    if arg.two_maps:
+        data["x2"] = _bytes(archive, path, f"{name}_x2", arg.in_shape)
     count = arg.weight_count
     if data["weights"].shape not in ((count,), (2 * count,)):
         _fail(
@@ -122,6 +131,16 @@ def _load_layer(archive: zipfile.ZipFile, path: Path, name: str) -> VectorLayer:
     return VectorLayer(
         case=path.stem, name=name, arg=arg, eight_bit=data["weights"].size == count, **data
     )
+
+
+def _bytes(
+    archive: zipfile.ZipFile, path: Path, key: str, shape: tuple[int, ...]
+) -> npt.NDArray[np.uint8]:
+    array = _read(archive, path, key)
+    if array.dtype != np.uint8:
+        _fail(path, key, f"expected uint8, found {array.dtype}")
+    _shape(path, key, array, shape)
+    return array
 
 
 def _fail(path: Path, key: str, what: str) -> None:
@@ -187,4 +206,6 @@ def save_file(
     for i, layer in enumerate(layers):
         for part, dtype in PARTS.items():
             arrays[f"L{i:02d}_{part}"] = np.asarray(getattr(layer, part), dtype=dtype)
+        if layer.x2 is not None:
+            arrays[f"L{i:02d}_x2"] = layer.x2
     np.savez_compressed(path, **arrays)

@@ -4,7 +4,9 @@
     python -m scripts.make_vectors OUT --set targets     three 64 -> 64 layers at 64x64
     python -m scripts.make_vectors OUT --set k210_rows   the eight rows of the published K210 table
     python -m scripts.make_vectors OUT --set yolo20      the 16 layers of a 20-class yolo, 166 MMAC
+    python -m scripts.make_vectors OUT --set elementwise two 64x56x56 maps, each operation
     python -m scripts.make_vectors OUT --set random --count 20 --seed 5
+    python -m scripts.make_vectors OUT --set random_elementwise --count 20 --seed 5
 
 One .npz per layer in folder OUT, ready for VECTORS=OUT.  Outputs are the golden model's.
 """
@@ -17,7 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.generate import Limits, random_layer
+from openkpu.models.generate_tasks import random_elementwise
 from openkpu.models.layout import AI_RAM_ROWS, Layout
 from openkpu.models.vectors import VectorLayer, save_file
 from openkpu.scripts import command
@@ -54,6 +58,8 @@ def yolo20() -> list[Shape]:
     return shapes
 
 
+ELEMENTWISE = 64, 56, 56  # the shape of a residual
+RANDOM = ("random", "random_elementwise")
 SETS = {"targets": TARGETS, "k210_rows": K210_ROWS, "yolo20": yolo20()}
 
 
@@ -81,11 +87,18 @@ def benchmark(shape: Shape, seed: int = 1) -> VectorLayer:
 
 def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
     """What was asked for, one after the other."""
-    if options.set == "random":
+    if options.set in RANDOM:
         limits = Limits(channels=options.channels, size=options.size)
+        make = random_layer if options.set == "random" else random_elementwise
         for i in range(options.count):
             seed = options.seed + i
-            yield random_layer(np.random.default_rng(seed), limits=limits, case=f"random_{seed}")
+            yield make(np.random.default_rng(seed), limits=limits, case=f"{options.set}_{seed}")
+    elif options.set == "elementwise":
+        c, h, w = ELEMENTWISE
+        for op, name in enumerate(OPERATIONS):
+            rng, case = np.random.default_rng(options.seed), f"{name}_{c}_{w}x{h}"
+            kind = {"one": False, "pool": 0, "eight_bit": True, "plain": True}
+            yield random_elementwise(rng, c=c, h=h, w=w, op=op, case=case, **kind)
     else:
         for shape in SETS[options.set]:
             yield benchmark(shape, options.seed)
@@ -94,10 +107,11 @@ def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
 def check_fits(options: argparse.Namespace) -> None:
     """UsageError when the largest random layer would find no room in the AI RAM."""
     c, size = options.channels, options.size
-    rows = 2 * Layout(c, size, size).rows
+    maps = 2 if options.set == "random" else 3
+    rows = maps * Layout(c, size, size).rows
     if rows > AI_RAM_ROWS:
         raise command.UsageError(
-            f"--channels {c} with --size {size}: two maps of {c}x{size}x{size} need {rows} rows"
+            f"--channels {c} with --size {size}: {maps} maps of {c}x{size}x{size} need {rows} rows"
             f" of the AI RAM, which has {AI_RAM_ROWS}"
         )
 
@@ -106,14 +120,14 @@ def main(argv: list[str] | None = None) -> int:
     parser = command.Parser(prog="vectors", description=__doc__.splitlines()[0])
     positive = command.whole(1, 1_000_000)
     parser.add_argument("out", type=Path, help="folder for the .npz files")
-    parser.add_argument("--set", choices=[*SETS, "random"], default="targets")
+    parser.add_argument("--set", choices=[*SETS, "elementwise", *RANDOM], default="targets")
     parser.add_argument("--seed", type=command.SEED, default=1)
     parser.add_argument("--count", type=positive, default=10, help="random layers")
     channels, size = command.whole(1, 1024), command.whole(MOST_STRIDE, 512)
     parser.add_argument("--channels", type=channels, default=24, help="most, of random layers")
     parser.add_argument("--size", type=size, default=40, help="largest, of random layers")
     options = parser.parse_args(argv)
-    if options.set == "random":
+    if options.set in RANDOM:
         check_fits(options)
     try:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,9 @@ def golden(args: argparse.Namespace, layers: list[VectorLayer]) -> list[report.L
     records = []
     for layer in layers:
         result = run_layer(
-            layer.arg, layer.x, layer.weights, layer.bn, layer.act, eight_bit=layer.eight_bit
+            *(layer.arg, layer.x, layer.weights, layer.bn, layer.act),
+            x2=layer.x2,
+            eight_bit=layer.eight_bit,
         )
         count, first = difference(result.y, layer.y)
         records.append(

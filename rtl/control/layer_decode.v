@@ -67,14 +67,14 @@ module layer_decode #(
 
   reg [4:0] state;
   reg [3:0] word;
-
   // ---- fields
-  reg f_int_en, f_dw, f_sin, f_sout, f_fc;
-  reg [14:0] f_src, f_dst;
+  reg f_int_en, f_dw, f_sin, f_sout, f_fc, f_ew, f_one;
+  reg [14:0] f_src, f_src2, f_dst;
   reg [2:0] f_kernel;
   reg [3:0] f_pool;
   reg [7:0] f_pad;
   reg [31:0] f_bn, f_par, f_act;
+  reg [ 1:0] f_ewop;
   reg [ 5:0] f_loads;
   reg [16:0] f_psize;
   reg [3:0] f_shrw, f_shrx;
@@ -92,19 +92,20 @@ module layer_decode #(
   assign w_ready   = state == S_WORDS;
   assign collected = w_valid && w_ready && word == 4'd11;
   assign idle      = state == S_WORDS && word == 4'd0;
-
   always @(posedge clk) begin
     if (w_valid && w_ready) begin
       case (word)
         `ARG_WORD_INTERRUPT_ENABE: begin
           f_int_en <= w_data[`ARG_INT_EN];
-          f_dw     <= w_data[`ARG_DEPTH_WISE_LAYER];
-          f_sin    <= w_data[`ARG_SIGNED_IN];
-          f_sout   <= w_data[`ARG_SIGNED_OUT];
-          f_fc     <= w_data[`ARG_FC];
+          f_dw <= w_data[`ARG_DEPTH_WISE_LAYER];
+          {f_sin, f_sout} <= {w_data[`ARG_SIGNED_IN], w_data[`ARG_SIGNED_OUT]};
+          {f_fc, f_ew} <= {w_data[`ARG_FC], w_data[`ARG_ELEMENTWISE]};
+          {f_ewop, f_one} <= {w_data[`ARG_EW_OP], w_data[`ARG_EW_ONE]};
         end
         `ARG_WORD_IMAGE_ADDR:
-        {f_src, f_dst} <= {w_data[`ARG_IMAGE_SRC_ADDR], w_data[`ARG_IMAGE_DST_ADDR]};
+        {f_src, f_src2, f_dst} <= {
+          w_data[`ARG_IMAGE_SRC_ADDR], w_data[`ARG_IMAGE_SRC2_ADDR], w_data[`ARG_IMAGE_DST_ADDR]
+        };
         `ARG_WORD_IMAGE_CHANNEL_NUM:
         {n_c, n_o, n_coef} <= {low_size, high_size, {1'b0, w_data[`ARG_O_CH_NUM_COEF_M1]} + 11'd1};
         `ARG_WORD_IMAGE_SIZE: begin
@@ -285,6 +286,8 @@ module layer_decode #(
       .out_step(state == S_CH),
       .rows    (product),
       .src     (f_src),
+      .two     (f_ew && !f_one),
+      .src2    (f_src2),
       .dst     (f_dst),
       .first   (f_first),
       .in_order(mode == `MODE_DWROW),
@@ -297,8 +300,8 @@ module layer_decode #(
   always @* begin
     case (state)
       S_CHECK:
-      if (f_dw && f_fc) bad = `ERROR_BAD_FLAGS;
-      else if (f_kernel > 3'd1 || (f_fc && taps)) bad = `ERROR_BAD_KERNEL;
+      if ((f_dw && f_fc) || (f_ew && !f_dw)) bad = `ERROR_BAD_FLAGS;
+      else if (f_kernel > 3'd1 || (f_fc && taps) || (f_ew && !taps)) bad = `ERROR_BAD_KERNEL;
       else if (f_pool > 4'd9 || (f_fc && f_pool != 4'd0)) bad = `ERROR_BAD_POOL;
       else if (bad_size) bad = `ERROR_BAD_SIZE;
       else bad = 8'd0;
@@ -438,6 +441,9 @@ module layer_decode #(
   assign desc[`DESC_TOUCH] = touch;
   assign desc[`DESC_WROWS] = wrows;
   assign desc[`DESC_INF] = f_inf;
+  assign {desc[`DESC_SRC2], desc[`DESC_ONE], desc[`DESC_EWOP], desc[`DESC_EW]} = {
+    f_src2, f_one, f_ewop, f_ew
+  };
 
 endmodule
 

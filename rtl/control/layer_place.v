@@ -8,7 +8,8 @@
 // order, and writes row r of its output after it has read row r of its input (a depthwise layer
 // without a pool) may write to its input's rows or before them: what it overwrites was read. The
 // rows of the input of a layer that is marked first are the place of the inference's pixels; touch
-// tells whether a later layer's maps meet it.
+// tells whether a later layer's maps meet it. The second map of an element-wise layer has as many rows
+// as the first, and the same rules.
 // Handshake: in_step, then out_step, each for a cycle in which rows holds the rows of that map; bad
 // is valid in the same cycles, touch after the second.
 `resetall
@@ -26,8 +27,10 @@ module layer_place #(
     input  wire        in_step,
     input  wire        out_step,
     input  wire [28:0] rows,
-    // layer: addresses, first of its list, reads every row once and in order
+    // layer: addresses, there is a second map, first of its list, reads every row once and in order
     input  wire [14:0] src,
+    input  wire        two,
+    input  wire [14:0] src2,
     input  wire [14:0] dst,
     input  wire        first,
     input  wire        in_order,
@@ -39,9 +42,9 @@ module layer_place #(
 
   localparam [16:0] ROWS_LIMIT = AI_RAM_ROWS[16:0];
 
-  reg  [14:0] place_lo;  // rows of the inference's input map, the last one excluded
-  reg  [15:0] place_hi;
-  reg  [15:0] in_end;  // row behind the layer's input
+  reg [14:0] place_lo;  // rows of the inference's input map, the last one excluded
+  reg [15:0] place_hi;
+  reg [15:0] in_end, in_end2;  // row behind the layer's input, behind its second map
 
   // the map of this step: where it begins, the row behind it
   wire [14:0] from = out_step ? dst : src;
@@ -50,9 +53,15 @@ module layer_place #(
   wire        meet = {1'b0, dst} < in_end && stop[15:0] > {1'b0, src};
   wire        behind = in_order && dst <= src;
 
-  assign bad = (in_step && long) || (out_step && (long || (meet && !behind)));
+  wire [16:0] stop2 = {2'b00, src2} + {1'b0, rows[15:0]};
+  wire        long2 = two && stop2 > ROWS_LIMIT;
+  wire        meet2 = two && {1'b0, dst} < in_end2 && stop[15:0] > {1'b0, src2};
+  wire        behind2 = in_order && dst <= src2;
+  assign bad = (in_step && (long || long2)) ||
+      (out_step && (long || (meet && !behind) || (meet2 && !behind2)));
 
   wire at_place = {1'b0, from} < place_hi && stop[15:0] > {1'b0, place_lo};
+  wire at_place2 = two && {1'b0, src2} < place_hi && stop2[15:0] > {1'b0, place_lo};
 
   always @(posedge clk) begin
     if (rst) begin
@@ -62,14 +71,14 @@ module layer_place #(
     end else if (in_step) begin
       place_lo <= first ? src : place_lo;
       place_hi <= first ? stop[15:0] : place_hi;
-      touch    <= first || at_place;
+      touch    <= first || at_place || at_place2;
     end else begin
       touch <= touch || (out_step && at_place);
     end
   end
 
   always @(posedge clk) begin
-    if (in_step) in_end <= stop[15:0];
+    if (in_step) {in_end, in_end2} <= {stop[15:0], stop2[15:0]};
   end
 
 endmodule

@@ -75,7 +75,11 @@
 `define DESC_TOUCH 522  // uses the place of the inference's input map
 `define DESC_WROWS 538:523  // rows of the weight buffer for all weights; saturates at 65535
 `define DESC_INF 539  // parity of the inference's number (task list)
-`define DESC_BITS 540
+`define DESC_EW 540  // element-wise: the window of a depthwise layer is made of two maps
+`define DESC_EWOP 542:541  // 0 add, 1 multiply, 2 maximum, 3 minimum
+`define DESC_ONE 543  // element-wise with one map: the second operand is the pad value
+`define DESC_SRC2 558:544  // first AI RAM row of the second map
+`define DESC_BITS 559
 
 // Request of a DMA channel.
 `define REQ_ADDR (0)+:(32)  // first byte

@@ -30,6 +30,11 @@ module mac_array #(
     input  wire [        9*N_Y*N_Z-1:0] valid,
     input  wire [      9*N_Y*N_Z*9-1:0] pixel,
     input  wire [9*N_Z*WEIGHT_BITS-1:0] weight,
+    // element-wise layer, see mac_kernel: choice of the last units, operands of each lane
+    input  wire                         best,
+    input  wire                         least,
+    input  wire                         multiply,
+    input  wire [        N_Y*N_Z*8-1:0] own,
     // sums of each lane
     output wire [       N_Y*N_Z*PW-1:0] psum,
     output wire [       N_Y*N_Z*12-1:0] xsum
@@ -88,6 +93,10 @@ module mac_array #(
             weight[1*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
             weight[0*WTC+z*WEIGHT_BITS+:WEIGHT_BITS]
           }),
+          .best(best),
+          .least(least),
+          .multiply(multiply),
+          .own(own[z*N_Y*8+:N_Y*8]),
           .psum(psum[z*N_Y*PW+:N_Y*PW]),
           .xsum(xsum[z*N_Y*12+:N_Y*12])
       );

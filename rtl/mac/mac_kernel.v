@@ -2,7 +2,8 @@
 //
 // mac_kernel: N_Y submodules that share their weights, the pixels of one output channel.
 //
-// How it works: submodule y reduces pixel y; unit t of all of them takes weight t.
+// How it works: submodule y reduces pixel y; unit t of all of them takes weight t. Where an element-wise
+// layer multiplies, unit OWN takes a byte of its own in each submodule instead: the other operand.
 // Handshake: none, a fixed pipeline (see mac_submodule).
 `resetall
 `timescale 1ns / 1ps
@@ -27,14 +28,22 @@ module mac_kernel #(
     input  wire [        N_Y*N_X-1:0] valid,
     input  wire [      N_Y*N_X*9-1:0] pixel,
     input  wire [N_X*WEIGHT_BITS-1:0] weight,
+    // element-wise layer: the last units choose (see mac_unit), units OWN multiply by these bytes
+    input  wire                       best,
+    input  wire                       least,
+    input  wire                       multiply,
+    input  wire [          N_Y*8-1:0] own,
     // sums of each pixel
     output wire [         N_Y*PW-1:0] psum,
     output wire [         N_Y*12-1:0] xsum
 );
 
+  localparam integer OWN = 6;
   genvar y;
   generate
     for (y = 0; y < N_Y; y = y + 1) begin : g_sub
+      wire [15:0] wide = {8'd0, own[8*y+:8]};
+      wire [WEIGHT_BITS-1:0] operand = wide[WEIGHT_BITS-1:0];
       mac_submodule #(
           .N_X(N_X),
           .WEIGHT_BITS(WEIGHT_BITS),
@@ -65,10 +74,17 @@ module mac_kernel #(
             pixel[(1*N_Y+y)*9+:9],
             pixel[(0*N_Y+y)*9+:9]
           }),
-          .weight(weight),
+          .weight({
+            weight[N_X*WEIGHT_BITS-1:(OWN+1)*WEIGHT_BITS],
+            multiply ? operand : weight[OWN*WEIGHT_BITS+:WEIGHT_BITS],
+            weight[OWN*WEIGHT_BITS-1:0]
+          }),
+          .best(best),
+          .least(least),
           .psum(psum[y*PW+:PW]),
           .xsum(xsum[y*12+:12])
       );
+      wire unused_wide = &{1'b0, wide};
     end
   endgenerate
 

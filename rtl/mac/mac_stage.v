@@ -201,6 +201,22 @@ module mac_stage #(
     g_col[0].gated_t
   };
 
+  // ---- element-wise layers: what the last units choose; the pixels of column 5 meet those of column 6,
+  // which come a cycle later
+  wire ew = desc[`DESC_EW];
+  wire [1:0] ewop = desc[`DESC_EWOP];
+  reg [8*L-1:0] other;
+  genvar p;
+  generate
+    for (p = 0; p < L; p = p + 1) begin : g_other
+      wire [8:0] pixel = g_col[5].pixel[9*p+:9];
+      always @(posedge clk) begin
+        if (ew) other[8*p+:8] <= pixel[8] ? 8'd0 : pixel[7:0];
+        else other[8*p+:8] <= other[8*p+:8];
+      end
+    end
+  endgenerate
+
   // ---- array
   wire [L*PW-1:0] psum;
   wire [L*12-1:0] xsum;
@@ -215,6 +231,10 @@ module mac_stage #(
       .valid(op_valid),
       .pixel(op_pixel),
       .weight(op_weight),
+      .best(ew && ewop[1]),
+      .least(ewop[0]),
+      .multiply(ew && ewop == 2'd1),
+      .own(other),
       .psum(psum),
       .xsum(xsum)
   );

@@ -27,6 +27,9 @@ module mac_submodule #(
     input  wire [            N_X-1:0] valid,
     input  wire [          N_X*9-1:0] pixel,
     input  wire [N_X*WEIGHT_BITS-1:0] weight,
+    // the last unit chooses between sum and product, see mac_unit
+    input  wire                       best,
+    input  wire                       least,
     // sum of products and sum of gated pixels
     output wire [             PW-1:0] psum,
     output wire [               11:0] xsum
@@ -49,13 +52,16 @@ module mac_submodule #(
       mac_unit #(
           .WEIGHT_BITS(WEIGHT_BITS),
           .PW(PW),
-          .GATE(GATE)
+          .GATE(GATE),
+          .CHOICE((t == N_X - 1) ? 1 : 0)
       ) u_unit (
           .clk     (clk),
           .rst     (rst),
           .valid   (valid[t]),
           .pixel   (pixel[t*9+:9]),
           .weight  (weight[t*WEIGHT_BITS+:WEIGHT_BITS]),
+          .best    (best),
+          .least   (least),
           .psum_in (psum_in),
           .xsum_in (xsum_in),
           .psum_out(psum_out),

@@ -7,7 +7,8 @@
 // not toggle and the selector passes 0. The selector is the synchronous reset of the product's
 // register, which costs no logic and parts the multiplier from the adder. An adder adds the partial
 // sum of the unit before, a register keeps the result. Next to it runs the sum of the gated
-// pixels, which the zero-point terms need. Latency: operands to psum_out three cycles; psum_in to
+// pixels, which the zero-point terms need. The last unit of a cascade can give the larger or the smaller
+// one of partial sum and product instead, for element-wise layers. Latency: operands to psum_out three cycles; psum_in to
 // psum_out one cycle.
 // Handshake: none, a fixed pipeline; valid marks operands that count.
 `resetall
@@ -20,7 +21,9 @@ module mac_unit #(
     // width of the partial sum: 9 * 255 * (2^WB - 1) fits WB + 12
     parameter PW = WEIGHT_BITS + 12,
     // 1: operands of a gated multiplication do not toggle; 0: they do (to measure the saving)
-    parameter GATE = 1
+    parameter GATE = 1,
+    // 1: the unit can choose between sum and product instead of adding them
+    parameter CHOICE = 0
 ) (
     // clock and synchronous reset
     input  wire                          clk,
@@ -29,6 +32,9 @@ module mac_unit #(
     input  wire                          valid,
     input  wire signed [            8:0] pixel,
     input  wire        [WEIGHT_BITS-1:0] weight,
+    // the larger one of partial sum and product leaves, or the smaller one; not looked at without CHOICE
+    input  wire                          best,
+    input  wire                          least,
     // sums of the unit before
     input  wire        [         PW-1:0] psum_in,
     input  wire        [           11:0] xsum_in,
@@ -70,8 +76,19 @@ module mac_unit #(
     end
   end
 
+  wire [PW-1:0] addend = {{(PW - WEIGHT_BITS - 8) {1'b0}}, product_q};
+  wire [PW-1:0] joined;
+  generate
+    if (CHOICE != 0) begin : g_choice
+      wire keeps = (psum_in > addend) != least;
+      assign joined = !best ? psum_in + addend : keeps ? psum_in : addend;
+    end else begin : g_sum
+      assign joined = psum_in + addend;
+      wire unused_choice = &{1'b0, best, least};
+    end
+  endgenerate
   always @(posedge clk) begin
-    psum_out <= psum_in + {{(PW - WEIGHT_BITS - 8) {1'b0}}, product_q};
+    psum_out <= joined;
     xsum_out <= xsum_in + {4'd0, gated_q};
   end
 

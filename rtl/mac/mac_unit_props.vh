@@ -19,14 +19,15 @@
     f_weight <= weight;
     f_product <= f_pixel * f_weight;
     f_pixel_2 <= f_pixel;
-    f_psum <= psum_in + f_product;
+    f_psum <= (CHOICE == 0 || !best) ? psum_in + f_product :
+        ((psum_in > f_product) == least) ? f_product : psum_in;
     f_xsum <= xsum_in + f_pixel_2;
     f_gated <= !enable;
     f_operands <= {pixel_q, weight_q};
   end
 
   always @(posedge clk) begin
-    //: The sum is the one before plus weight times the pixel after ReLU: gating changes nothing.
+    //: The sum is the one before plus weight times the pixel after ReLU, or the better one of both: gating changes nothing.
     if (f_age == 3) sum_equal : assert (psum_out == f_psum);
     //: The sum of the pixels is that of the pixels after ReLU.
     if (f_age == 3) pixels_equal : assert (xsum_out == f_xsum);

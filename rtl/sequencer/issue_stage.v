@@ -126,7 +126,7 @@ module issue_stage #(
       issue_wrow <= wrow;
       issue_wsel <= dw ? pass_bank : fc_mode ? wbank : {ZW{1'b0}};
       issue_pos <= pos;
-      issue_taps <= (chan_mode || fc_mode) ? chan_taps : k3 ? 9'h1ff : 9'h010;
+      issue_taps <= desc[`DESC_EW] ? {2'b10, desc[`DESC_EWOP] == 2'd1, 6'b010010} : (chan_mode || fc_mode) ? chan_taps : k3 ? 9'h1ff : 9'h010;
       issue_wlim <= fc_mode ? 7'd64 : wlim;
       issue_slots <= fc_mode ? 3'd1 : slots;
       issue_left <= dwrow_mode ? seg == 4'd0 : stripe_gx == 10'd0 && !ph;

@@ -234,7 +234,7 @@ module loop_nest #(
   generate
     if (PAIR != 0) begin : g_pair
       // one channel a row, one row a line
-      assign two = dwrow_mode && ip == 2'd2 && irl == 5'd1 && out_odd == line[0] && !line_last;
+      assign two = dwrow_mode && !desc[`DESC_EW] && ip == 2'd2 && irl == 5'd1 && out_odd == line[0] && !line_last;
       assign two_last = line + 10'd1 == h_m1;
     end else begin : g_single
       assign two = 1'b0;

@@ -299,6 +299,8 @@ module sequencer #(
       .count(lane_count)
   );
 
+  // an element-wise layer: the first row of the window is the pad value; of one map the last row, too
+  wire ew = desc[`DESC_EW];
   // the word of the entry in which the position lies
   wire [TA-1:0] issue_word;
   generate
@@ -325,10 +327,10 @@ module sequencer #(
       .issue_taps(issue_taps),
       .issue_nz(issue_nz),
       .lane_valid(lane_valid),
-      .lane_left(lane_left),
-      .lane_right(lane_right),
-      .lane_top(lane_top),
-      .lane_bot(lane_bot),
+      .lane_left(lane_left & {L{!ew}}),
+      .lane_right(lane_right & {L{!ew}}),
+      .lane_top(ew ? {L{1'b1}} : lane_top),
+      .lane_bot(ew ? {L{desc[`DESC_ONE]}} : lane_bot),
       .lane_count(lane_count),
       .re(column_re),
       .entry(column_entry),

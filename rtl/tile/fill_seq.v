@@ -6,8 +6,8 @@
 // word of the line. A unit is a channel (3x3 and fully connected), the channels that share a word
 // (1x1) or a row (depthwise rows). When a stripe's input fits the tile buffer there is one pass,
 // and the groups of a block all use it; otherwise the input is read once for each group. What a
-// stripe needs is worked out while the one before it is read; addresses only move by steps from
-// there. Each word that is read goes to tile_scatter (fully connected: fc_flatten) with a note of
+// stripe needs fill_stripe works out while the one before it is read; addresses only move by steps
+// from there. Of an element-wise layer's two maps a line of the first is followed by that of the second. Each word that is read goes to tile_scatter (fully connected: fc_flatten) with a note of
 // where its bytes belong and how many entries are complete with it. The nest works a word ahead of
 // the AI RAM, so that the request and its address come from registers.
 // Handshake: start with a stable descriptor, busy until the last word was read. A word waits for
@@ -58,7 +58,7 @@ module fill_seq #(
 );
 
   // ---- descriptor fields
-  wire k3 = desc[`DESC_K3];
+  wire k3 = desc[`DESC_K3] && !desc[`DESC_EW];
   wire [10:0] n_c = desc[`DESC_C];
   wire [10:0] n_w = desc[`DESC_W];
   wire [9:0] n_h = desc[`DESC_H];
@@ -66,20 +66,19 @@ module fill_seq #(
   wire [10:0] n_b = desc[`DESC_B];
   wire held = desc[`DESC_HELD];
   wire [1:0] stl = desc[`DESC_STL];
-  wire ph = desc[`DESC_PH];
   wire [1:0] ip = desc[`DESC_IP];
   wire [4:0] irl = desc[`DESC_IRL];
-  wire overlap = desc[`DESC_POOL] == `POOL_MAXS1 || desc[`DESC_POOL] == `POOL_MEANS1;
   // the mode from registers from the cycle after start on: it begins the longest path of the tile
   wire [1:0] new_mode = desc[`DESC_MODE];
   wire new_dwrow = new_mode == `MODE_DWROW;
   wire new_chan = new_mode == `MODE_CHAN;
-  reg taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode;
+  reg taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps;
   always @(posedge clk) begin
-    if (rst) {taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode} <= 5'd0;
+    if (rst) {taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps} <= 7'd0;
     else if (start) begin
       {taps_mode, k3_taps} <= {new_mode == `MODE_TAPS, new_mode == `MODE_TAPS && k3};
       {chan_mode, dwrow_mode, fc_mode} <= {new_chan, new_dwrow, new_mode == `MODE_FC};
+      {ew, two_maps} <= {desc[`DESC_EW], desc[`DESC_EW] && !desc[`DESC_ONE]};
     end
   end
   wire whole = dwrow_mode || fc_mode;
@@ -105,86 +104,36 @@ module fill_seq #(
   endgenerate
 
   // ---- the stripe after the one at work: lines first_y..last_y, words of a line from first_s on
-  wire stripe_next, stripe_restart, stripe_last_x, stripe_last_y;
-  wire [9:0] stripe_gx;
-  wire [8:0] stripe_gy;
-  wire [6:0] stripe_width;
-  wire [2:0] stripe_lines;
-  stripe_iter u_stripe (
+  wire load;
+  wire a_ready, a_pre, a_last, a_up;
+  wire [9:0] a_first_y, a_last_y;
+  wire [2:0] a_lines;
+  wire [NB-1:0] a_first_s, a_last_s, a_k_last;
+  wire [TB-1:0] a_shift;
+  wire [  14:0] a_row;
+  fill_stripe #(
+      .TILE_W(TILE_W)
+  ) u_next (
       .clk    (clk),
       .rst    (rst),
-      .restart(stripe_restart),
-      .next   (stripe_next),
-      .kw     (desc[`DESC_KW]),
-      .kh     (desc[`DESC_KH]),
-      .swl    (desc[`DESC_SWL]),
-      .overlap(overlap),
-      .gx     (stripe_gx),
-      .gy     (stripe_gy),
-      .width  (stripe_width),
-      .lines  (stripe_lines),
-      .last_x (stripe_last_x),
-      .last_y (stripe_last_y)
+      .start  (start),
+      .desc   (desc),
+      .whole  (whole),
+      .k3_taps(k3_taps),
+      .taken  (load),
+      .ready  (a_ready),
+      .pre    (a_pre),
+      .last   (a_last),
+      .up     (a_up),
+      .first_y(a_first_y),
+      .last_y (a_last_y),
+      .lines  (a_lines),
+      .first_s(a_first_s),
+      .last_s (a_last_s),
+      .k_last (a_k_last),
+      .shift  (a_shift),
+      .row    (a_row)
   );
-
-  // three steps, the last one for the address of a line below the first
-  reg [1:0] steps;
-  wire a_taken;
-  always @(posedge clk) begin
-    if (rst || start || a_taken) steps <= 2'd0;
-    else steps <= (steps == 2'd3) ? 2'd3 : steps + 2'd1;
-  end
-
-  reg [9:0] p_gx;
-  reg [8:0] p_gy;
-  reg [6:0] p_reach;  // width - 1
-  reg [2:0] p_lines;
-  reg       p_last;
-  always @(posedge clk) begin
-    p_gx    <= stripe_gx;
-    p_gy    <= stripe_gy;
-    p_reach <= stripe_width - 7'd1;
-    p_lines <= stripe_lines;
-    p_last  <= whole || (stripe_last_x && stripe_last_y);
-  end
-
-  wire [9:0] y_top = {1'b0, p_gy} << stl;
-  wire [9:0] y_end = ({1'b0, p_gy} + {7'd0, p_lines} - 10'd1) << stl;
-  wire [9:0] x_base = p_gx << stl;
-  wire [8:0] x_reach = {2'd0, p_reach} << stl;  // at most 63 * 4
-  wire [10:0] x_lo = {1'b0, x_base} + {10'd0, ph};
-  wire up_tap = k3_taps && y_top != 10'd0;
-  wire left_tap = k3_taps && x_lo != 11'd0;
-  wire [10:0] x_first = x_lo - {10'd0, left_tap};
-  wire [10:0] x_next = x_lo + {2'd0, x_reach} + {10'd0, k3_taps};
-  wire [10:0] x_last = (x_next >= n_w) ? n_w - 11'd1 : x_next;
-
-  reg a_pre, a_last, a_up;
-  reg [9:0] a_first_y, a_last_y;
-  reg [2:0] a_lines;
-  reg [NB-1:0] a_first_s, a_last_s, a_k_last;
-  reg [TB-1:0] a_shift;
-  always @(posedge clk) begin
-    a_first_y <= whole ? 10'd0 : y_top - {9'd0, up_tap};
-    a_last_y  <= whole ? n_h - 10'd1 : y_end + {9'd0, k3_taps && y_end != n_h - 10'd1};
-    a_up      <= up_tap;
-    a_lines   <= p_lines;
-    a_last    <= p_last;
-    // the words before the first that gives bytes, the last that does, the last that is read
-    a_pre     <= !whole && x_first[10:TB] != {1'b0, x_base[9:TB]};
-    a_first_s <= whole ? {NB{1'b0}} : x_first[9:TB];
-    a_last_s  <= x_last[9:TB];
-    a_k_last  <= {1'b0, x_reach[8:TB]};
-    a_shift   <= whole ? {TB{1'b0}} : x_base[TB-1:0] | {{(TB - 1) {1'b0}}, ph};
-  end
-
-  // rows above the first line; adders, for a multiplier would take one from the array
-  reg  [14:0] a_rows;
-  wire [14:0] y_15 = {5'd0, a_first_y};
-  wire [14:0] rows_low = (irl[0] ? y_15 : 15'd0) + (irl[1] ? y_15 << 1 : 15'd0);
-  wire [14:0] rows_high = (irl[2] ? y_15 << 2 : 15'd0) + (irl[3] ? y_15 << 3 : 15'd0);
-  always @(posedge clk) a_rows <= rows_low + rows_high;
-  wire a_ready = steps == 2'd3 || (steps == 2'd2 && a_first_y == 10'd0);
 
   // ---- the stripe at work
   reg active, c_pre, c_last;
@@ -204,7 +153,8 @@ module fill_seq #(
   reg [9:0] y, y_left;  // line, lines to the last one
   reg [NB-1:0] n;  // word of the line
   reg [3:0] chmod;
-  reg [TW-1:0] entry;
+  reg [TW-1:0] entry, line_entry;  // of the word, of the line's first word
+  reg map2;  // the line of the second map
   // addresses: of the word, where the line, the unit, the group of channels in a row begins
   reg [AW-1:0] addr, laddr, uaddr, gaddr;
 
@@ -241,7 +191,10 @@ module fill_seq #(
   end
   wire [NB-1:0] n_last = !whole ? c_n_last : unit_last ? l_tail : l_full;
 
+  // of two maps a line of the first is followed by that of the second
   wire s_last = n == n_last;
+  wire turn = s_last && two_maps && !map2;
+  wire line_end = s_last && !turn;
   wire two;  // this line and the one below
   wire [1:0] skip_l = two ? 2'd1 : (chan_mode || (taps_mode && !k3)) ? stl :
              (k3_taps && stl == 2'd2 && y[1:0] == 2'd1) ? 2'd1 : 2'd0;
@@ -249,7 +202,7 @@ module fill_seq #(
   // none is left: counted down, for a comparison would be in every path
   wire y_last = y_left[9:2] == 8'd0 && (skip_l[1] || (!y_left[1] && (skip_l[0] || !y_left[0])));
   wire [9:0] a_reach = a_last_y - a_first_y;
-  wire unit_end = s_last && y_last;
+  wire unit_end = line_end && y_last;
   wire pass_end = unit_end && unit_last;
   wire pass_last = held || dwrow_mode || pass == blk_groups;
   wire stripe_end = pass_end && pass_last;
@@ -266,10 +219,7 @@ module fill_seq #(
   wire go = active && room && (!fill_req || fill_gnt);
   assign taken = go;
   assign busy  = working || fill_req;
-  wire load = a_ready && working && (!active || (go && stripe_end && !all_end));
-  assign a_taken = load;
-  assign stripe_restart = start || (load && a_last);
-  assign stripe_next    = load && !a_last;
+  assign load  = a_ready && working && (!active || (go && stripe_end && !all_end));
 
   // ---- the next address: a word, a line, a unit or a group further
   wire [AW-1:0] line_w = ({{(AW - 5) {1'b0}}, irl} << (6 - TB)) << skip_l;
@@ -281,13 +231,15 @@ module fill_seq #(
   wire [AW-1:0] unit_at = group_next ? group_at : uaddr + unit_w;
   wire [AW-1:0] stripe_at;
   wire [AW-1:0] line_next = load ? stripe_at : !y_last ? line_at : unit_last ? saddr : unit_at;
-  wire [14:0] a_row = desc[`DESC_SRC] + ((steps == 2'd3) ? a_rows : 15'd0);
+  wire [14:0] rows_apart = desc[`DESC_SRC2] - desc[`DESC_SRC];
+  wire [AW-1:0] apart = {{(AW - 15) {1'b0}}, rows_apart} << (6 - TB);
   assign stripe_at = ({{(AW - 15) {1'b0}}, a_row} << (6 - TB)) + {{(AW - NB) {1'b0}}, a_first_s};
 
   always @(posedge clk) begin
     if (load) saddr <= stripe_at;
-    if (load || go) addr <= (load || s_last) ? line_next : addr + {{(AW - 1) {1'b0}}, 1'b1};
-    if (load || (go && s_last)) laddr <= line_next;
+    if (load || go)
+      addr <= (load || line_end) ? line_next : turn ? laddr + apart : addr + {{(AW - 1) {1'b0}}, 1'b1};
+    if (load || (go && line_end)) laddr <= line_next;
     if (load || (go && unit_end)) uaddr <= line_next;
     if (load || (go && unit_end && (unit_last || group_next))) gaddr <= line_next;
   end
@@ -303,11 +255,13 @@ module fill_seq #(
   wire [3:0] ch_next = ch_wrap ? chsum - 4'd9 : chsum;
   wire [4:0] done_chan = !unit_end ? 5'd0 : {4'd0, ch_wrap} + {4'd0, unit_last && !ch_full};
   wire row_end;  // depthwise rows: last word of a row
-  wire [4:0] done_dw = {4'd0, row_end && y != 10'd0} + {4'd0, two} + (unit_end ? irl : 5'd0);
+  wire [4:0] done_dw = ew ? {4'd0, row_end && (map2 || !two_maps)} :
+      {4'd0, row_end && y != 10'd0} + {4'd0, two} + (unit_end ? irl : 5'd0);
   wire [4:0] done_now = chan_mode ? done_chan : dwrow_mode ? done_dw :
              taps_mode ? {4'd0, unit_end} : 5'd0;
   wire [4:0] entry_step = dwrow_mode ? {3'd0, two, row_end && !two} : done_now;
 
+  wire [TW-1:0] entry_next = entry + {{(TW - 5) {1'b0}}, entry_step};
   always @(posedge clk) begin
     if (rst || start) begin
       working <= !rst;
@@ -319,11 +273,15 @@ module fill_seq #(
       unit_last <= only_unit;
       chmod <= 4'd0;
       entry <= tile_filled;
+      line_entry <= tile_filled;
+      map2 <= 1'b0;
     end else begin
       working <= working && !(go && all_end);
       active  <= load || (active && !(go && stripe_end));
       if (go) begin
-        entry <= entry + {{(TW - 5) {1'b0}}, entry_step};
+        entry <= turn ? line_entry : entry_next;
+        line_entry <= line_end ? entry_next : line_entry;
+        map2 <= turn || (map2 && !line_end);
         if (unit_end) begin
           unit <= unit_last ? 2'd0 : unit_next;
           chans_left <= unit_last ? n_c : chans_after;
@@ -352,9 +310,9 @@ module fill_seq #(
       y_left    <= a_reach;
       n         <= {NB{1'b0}};
     end else if (go) begin
-      y <= !s_last ? y : y_last ? c_first_y : y_next;
-      y_left <= !s_last ? y_left : y_last ? c_reach : y_left - (10'd1 << skip_l);
-      rel <= !s_last ? rel : y_last ? {3'd0, !c_up} : rel + {1'b0, skip_l == 2'd2, skip_l == 2'd1, skip_l == 2'd0};
+      y <= !line_end ? y : y_last ? c_first_y : y_next;
+      y_left <= !line_end ? y_left : y_last ? c_reach : y_left - (10'd1 << skip_l);
+      rel <= !line_end ? rel : y_last ? {3'd0, !c_up} : rel + {1'b0, skip_l == 2'd2, skip_l == 2'd1, skip_l == 2'd0};
       n <= s_last ? {NB{1'b0}} : n + {{(NB - 1) {1'b0}}, 1'b1};
     end
   end
@@ -369,7 +327,7 @@ module fill_seq #(
   endgenerate
   generate
     if (PAIR != 0) begin : g_pair
-      assign two = dwrow_mode && irl == 5'd1 && !addr[0] && y_left != 10'd0;
+      assign two = dwrow_mode && !ew && irl == 5'd1 && !addr[0] && y_left != 10'd0;
     end else begin : g_single
       assign two = 1'b0;
     end
@@ -401,7 +359,7 @@ module fill_seq #(
   wire word_emit = dwrow_mode || (n >= {{(NB - 1) {1'b0}}, c_pre} && k <= c_k_last);
   wire [TB-1:0] word_base = c_shift | (dwrow_mode ? {TB{1'b0}} : sub_at[TB-1:0]);
   wire [QB-1:0] word_place = dwrow_mode ? n_quarters[QB-1:0] : k_quarters[QB-1:0];
-  wire [2:0] ky_on = dwrow_mode ? {y != 10'd0, 1'b1, y != n_h - 10'd1} : {slot2[2], slot1[2], slot0[2]};
+  wire [2:0] ky_on = ew ? {map2, !map2, 1'b0} & {3{dwrow_mode || slot1[2]}} : dwrow_mode ? {y != 10'd0, 1'b1, y != n_h - 10'd1} : {slot2[2], slot1[2], slot0[2]};
   wire [TB:0] word_bytes = (line_left > TILE_W[10:0]) ? TILE_W[TB:0] : line_left[TB:0];
 
   always @(posedge clk) begin
@@ -440,7 +398,7 @@ module fill_seq #(
     if (fill_req && fill_gnt) note <= asked;
   end
 
-  wire unused = &{1'b0, desc, x_first, x_last, dw_full, dw_tail, irl, sub_at, k_quarters, n_quarters, gwl};
+  wire unused = &{1'b0, desc, dw_full, dw_tail, irl, sub_at, k_quarters, n_quarters, gwl};
 
 endmodule
 

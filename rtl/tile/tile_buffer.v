@@ -175,6 +175,7 @@ module tile_buffer #(
       .TILE_W   (WORD)
   ) u_place (
       .mode    (mode),
+      .ew      (desc[`DESC_EW]),
       .swl     (swl),
       .stl     (desc[`DESC_STL]),
       .irl     (desc[`DESC_IRL]),
@@ -212,6 +213,7 @@ module tile_buffer #(
       .clk       (clk),
       .rst       (rst),
       .chan      (mode == `MODE_CHAN),
+      .ew        (desc[`DESC_EW]),
       .ip        (desc[`DESC_IP]),
       .stl       (desc[`DESC_STL]),
       .swl       (swl),

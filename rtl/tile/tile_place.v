@@ -5,7 +5,8 @@
 // How it works: three places are enough for nine banks. Taps and depthwise rows have one for each
 // tap row: its line of the stripe, or the output line below, at or above the row. Channels have one
 // in this entry (places 1 and 2) and one in the next (place 0), which a bank takes when its channel
-// is beyond the ninth. A place is the address of the word and the quarters of it that are written.
+// is beyond the ninth. Of an element-wise layer's two maps the first goes to the middle tap row, the
+// second to the last one, both as the middle column sees them. A place is the address of the word and the quarters of it that are written.
 // Handshake: none, combinational.
 `resetall
 `timescale 1ns / 1ps
@@ -22,8 +23,9 @@ module tile_place #(
     parameter EW        = $clog2(TILE_ROWS),
     parameter AW        = EW + 6 - TB
 ) (
-    // layer: mode, log2 of the stripe's line width, of the stride, rows a line
+    // layer: mode, element-wise, log2 of the stripe's line width, of the stride, rows a line
     input  wire [     1:0] mode,
+    input  wire            ew,
     input  wire [     2:0] swl,
     input  wire [     1:0] stl,
     input  wire [     4:0] irl,
@@ -47,7 +49,7 @@ module tile_place #(
   wire dwrow_mode = mode == `MODE_DWROW;
 
   // ---- entries
-  wire [EW-1:0] rows = {{(EW - 5) {1'b0}}, irl};
+  wire [EW-1:0] rows = ew ? {EW{1'b0}} : {{(EW - 5) {1'b0}}, irl};
   wire [EW-1:0] up = dwrow_mode ? rows : {{(EW - 1) {1'b0}}, chan_mode};
   wire [EW-1:0] entry_0 = entry + up;
   wire [EW-1:0] entry_2 = entry - (dwrow_mode ? rows : {EW{1'b0}});
@@ -61,7 +63,7 @@ module tile_place #(
   generate
     for (r = 0; r < 3; r = r + 1) begin : g_place
       wire [EW-1:0] mine = (r == 0) ? entry_0 : (r == 2) ? entry_2 : entry;
-      wire [1:0] slot = chan_mode ? ky_slot[3:2] : ky_slot[2*r+:2];
+      wire [1:0] slot = (chan_mode || ew) ? ky_slot[3:2] : ky_slot[2*r+:2];
       wire [6:0] line = {5'd0, slot} << (swl - TB[2:0] + 3'd2);
       wire [QB-1:0] at = first | (dwrow_mode ? {QB{1'b0}} : line[QB-1:0]);
       assign quarters[4*r+:4] = there << at[1:0];
@@ -88,12 +90,12 @@ module tile_place #(
         wire [3:0] nth = T - chmod + (wraps ? 4'd9 : 4'd0);
         assign on[t] = chan_mode ? nth < {1'b0, chans} : ky_on[ROW];
         assign zero[t] = chan_mode ? wraps : ROW == 0;
-        assign pick[2*t+:2] = chan_mode ? nth[1:0] : KX;
+        assign pick[2*t+:2] = chan_mode ? nth[1:0] : ew ? 2'd1 : KX;
       end else begin : g_one
         // a word has one channel
         assign on[t] = chan_mode ? T == chmod : ky_on[ROW];
         assign zero[t] = ROW == 0 && !chan_mode;
-        assign pick[2*t+:2] = KX;
+        assign pick[2*t+:2] = ew ? 2'd1 : KX;
       end
     end
   endgenerate

@@ -29,8 +29,9 @@ module tile_scatter #(
     // clock and synchronous reset
     input  wire                clk,
     input  wire                rst,
-    // layer: 1x1, pitch code, log2 of the stride, log2 of the stripe's line width
+    // layer: 1x1, element-wise (all tap columns see the same), pitch code, log2 of the stride, log2 of the stripe's line width
     input  wire                chan,
+    input  wire                ew,
     input  wire [         1:0] ip,
     input  wire [         1:0] stl,
     input  wire [         2:0] swl,
@@ -111,9 +112,9 @@ module tile_scatter #(
       assign src2 = from2;
       assign src3 = {8 * TILE_W{1'b0}};
     end else begin : g_one
-      assign src0 = chan ? from1 : from0;
+      assign src0 = (chan || ew) ? from1 : from0;
       assign src1 = from1;
-      assign src2 = chan ? from1 : from2;
+      assign src2 = (chan || ew) ? from1 : from2;
       assign src3 = {8 * TILE_W{1'b0}};
     end
   endgenerate
@@ -185,7 +186,7 @@ module tile_scatter #(
     end
   endgenerate
 
-  wire unused = &{1'b0, moved, ip, chan};
+  wire unused = &{1'b0, moved, ip, chan, ew};
 
 endmodule
 

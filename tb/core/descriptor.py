@@ -210,13 +210,17 @@ def describe(
         "touch": int(first or (place is not None and touches(arg, place))),
         "wrows": min(65535, weight_rows(arg, steps, sizes.n_z)),
         "inf": parity,
+        "ew": arg.elementwise,
+        "ewop": arg.ew_op,
+        "one": arg.ew_one,
+        "src2": arg.image_src2_addr,
     }
 
 
 def touches(arg: LayerArg, place: tuple[int, int]) -> bool:
     """Does a map of the layer meet the rows ``place``?"""
-    maps = (arg.image_src_addr, arg.in_layout.rows), (arg.image_dst_addr, arg.out_layout.rows)
-    return any(row < place[1] and row + rows > place[0] for row, rows in maps)
+    maps = *arg.in_layouts, arg.out_layout
+    return any(m.base < place[1] and m.base + m.rows > place[0] for m in maps)
 
 
 def weight_rows(arg: LayerArg, steps: int, n_z: int) -> int:

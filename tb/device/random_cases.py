@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from openkpu.models.configs import Config
 from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.generate_tasks import on_maps, random_elementwise
 from openkpu.models.layer import LayerError
 from openkpu.models.layout import Layout
 from openkpu.models.network import Network
@@ -31,6 +32,7 @@ def shapes(rng: np.random.Generator) -> Choice:
         {"kernel": 3, "c": n(40, 130), "o": n(1, 40), "h": n(1, 10), "w": n(1, 20)},
         {"depthwise": True, "pool": n(0, 10), "w": n(4, 100), "h": n(4, 20), "c": n(1, 40)},
         {"pool": 5 + n(0, 3), "w": n(4, 300), "h": n(4, 20), "c": n(1, 12), "o": n(1, 12)},
+        {"elementwise": True, "w": n(1, 300), "h": n(1, 20), "c": n(1, 20)},
         {"pool": 8 + n(0, 2), "w": n(1, 150), "h": n(1, 20), "c": n(1, 12), "o": n(1, 12)},
     ]
     choice = kinds[n(0, len(kinds))]
@@ -41,14 +43,20 @@ def shapes(rng: np.random.Generator) -> Choice:
 
 def small(rng: np.random.Generator) -> Choice:
     """Arguments of a layer for the slow simulator."""
-    return {name: int(rng.integers(1, 9)) for name in "ch"} | {"w": int(rng.integers(1, 40))}
+    sizes = {name: int(rng.integers(1, 9)) for name in "ch"} | {"w": int(rng.integers(1, 40))}
+    return sizes | {"elementwise": bool(rng.random() < 0.25)}
 
 
 def draw_layer(rng: np.random.Generator, shape: Any, **fixed: Any) -> VectorLayer:
-    """A random legal layer; draws that leave nothing of a map are drawn again."""
+    """A random legal layer; draws that leave nothing of a map are drawn again.
+
+    The second map of an element-wise layer is what the AI RAM holds.
+    """
     for _ in range(1000):
+        choice = {**shape(rng), **fixed}
+        make = random_elementwise if choice.pop("elementwise", False) else random_layer
         try:
-            return random_layer(rng, **{**shape(rng), **fixed})
+            return make(rng, **choice)
         except LayerError:
             continue
     raise AssertionError("no legal layer in a thousand draws")
@@ -64,11 +72,13 @@ def draw(config: Config, seed: int, layers: int, networks: int, *, slow: bool = 
     cases: list[Case] = []
     for number in range(layers):
         way = ("host", "tasks", "host", "stream")[number % 4]
-        layer = draw_layer(rng, small if slow else shapes, limits=limits)
+        layer = draw_layer(
+            rng, small if slow else shapes, limits=limits, ram_rows=config.ai_ram_rows
+        )
         images = layer.x.view(np.uint8)[None]
         if way != "host":
-            images = np.concatenate([images, _images(rng, layer.arg.in_shape, IMAGES - 1)])
-        cases.append(_case(config, f"layer {number}", way, Network.single(layer), images, rng))
+            images = np.concatenate([images, images_of(rng, layer.arg.in_shape, IMAGES - 1)])
+        cases.append(case_of(config, f"layer {number}", way, Network.single(layer), images, rng))
     for number in range(networks):
         way = ("stream", "stream", "stream", "tasks")[number // 2 % 4]
         most = (4, 9, 12) if slow else (9, 30, 50)
@@ -80,14 +90,16 @@ def draw(config: Config, seed: int, layers: int, networks: int, *, slow: bool = 
             fc_last=bool(rng.random() < 0.5),
             eight_bit=number % 2 == 1,
             limits=limits if slow else Limits(channels=20),
+            two_maps=on_maps if number % 3 else None,
         )
-        images = _images(rng, shape, IMAGES)
-        cases.append(_case(config, f"network {number}", way, network, images, rng))
+        images = images_of(rng, shape, IMAGES)
+        cases.append(case_of(config, f"network {number}", way, network, images, rng))
     return cases
 
 
 def in_place(config: Config, seed: int, count: int, *, slow: bool = False) -> list[Case]:
-    """Depthwise layers whose output lies on rows of their input: the same ones, or some before.
+    """Depthwise layers whose output lies on rows of their input: the same ones, or some before; and
+    element-wise ones, whose second map may lie there too.
 
     Every width of a row, lines of several rows, groups of channels that are not full; by the host,
     as task lists and in streams, where the next image waits for the result to leave.
@@ -102,21 +114,26 @@ def in_place(config: Config, seed: int, count: int, *, slow: bool = False) -> li
         src = n(rows, config.ai_ram_rows - rows)
         before = 0 if rng.random() < 0.5 else n(0, rows)
         fixed = dict(zip("chw", shape, strict=True)) | {"src": src, "dst": src - before}
-        layer = draw_layer(rng, lambda _: {}, depthwise=True, pool=0, **fixed)
+        if number % 5 < 2:  # two maps, the second one somewhere on the output or behind it
+            most = min(src - before + 2 * rows, config.ai_ram_rows - rows)
+            fixed |= {"elementwise": True, "one": False, "src2": n(src - before, most + 1)}
+        else:
+            fixed |= {"depthwise": True}
+        layer = draw_layer(rng, lambda _: {}, pool=0, **fixed)
         way = ("host", "stream", "tasks")[number // 4 % 3]
         images = layer.x.view(np.uint8)[None]
         if way != "host":
-            images = np.concatenate([images, _images(rng, layer.arg.in_shape, IMAGES - 1)])
+            images = np.concatenate([images, images_of(rng, layer.arg.in_shape, IMAGES - 1)])
         name = f"in place {number}, {before} of {rows} rows before"
-        cases.append(_case(config, name, way, Network.single(layer), images, rng))
+        cases.append(case_of(config, name, way, Network.single(layer), images, rng))
     return cases
 
 
-def _images(rng: np.random.Generator, shape: tuple[int, int, int], count: int) -> np.ndarray:
+def images_of(rng: np.random.Generator, shape: tuple[int, int, int], count: int) -> np.ndarray:
     return rng.integers(0, 256, (count, *shape), dtype=np.uint8)
 
 
-def _case(
+def case_of(
     config: Config,
     name: str,
     way: str,

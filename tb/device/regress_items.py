@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 from openkpu.models.configs import Config
+from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.generate_tasks import on_maps, random_elementwise
 from openkpu.models.golden import run_layer
 from openkpu.models.layer import PARA_SIZE_MAX, LayerArg, LayerError
 from openkpu.models.layout import Layout
@@ -132,7 +134,13 @@ def _case(rng: np.random.Generator, config: Config, budget: Budget, seed: int) -
 
 def describe(arg: LayerArg, eight_bit: bool) -> str:
     """A layer in a few words."""
-    kind = "fc" if arg.fc else f"{arg.kernel}x{arg.kernel}" + (" dw" if arg.depthwise else "")
+    kind = (
+        "fc"
+        if arg.fc
+        else OPERATIONS[arg.ew_op]
+        if arg.elementwise
+        else f"{arg.kernel}x{arg.kernel}" + (" dw" if arg.depthwise else "")
+    )
     c, h, w = arg.in_shape
     return (
         f"{kind} {c}x{h}x{w} to {arg.o_ch_num}, pool {arg.pool_type}, {arg.loads} loads, "
@@ -148,8 +156,27 @@ def _around(rng: np.random.Generator, corners: tuple[int, ...], most: int) -> in
     return int(np.exp(rng.uniform(0, np.log(most + 1))))
 
 
+def _elementwise(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLayer:
+    """A random element-wise layer; the second map is what the AI RAM holds."""
+    c = _around(rng, CHANNELS, budget.channels)
+    h, w = _around(rng, HEIGHTS, budget.height), _around(rng, WIDTHS, min(960, budget.width))
+    pool = 0 if rng.random() < 0.5 else int(rng.integers(1, 10))
+    h, w = max(h, POOL_STRIDE[pool]), max(w, POOL_STRIDE[pool])
+    if 3 * Layout(c, h, w).rows > config.ai_ram_rows:
+        raise TooMuch("AI RAM")
+    if c * h * w // 4 > budget.cycles:
+        raise TooMuch("cycles")
+    eight_bit = config.weight_bits < 16 or bool(rng.random() < 0.65)
+    layer = random_elementwise(
+        rng, c=c, h=h, w=w, pool=pool, eight_bit=eight_bit, ram_rows=config.ai_ram_rows
+    )
+    return extreme(rng, layer) if rng.random() < 0.35 else layer
+
+
 def _layer(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLayer:
     """A random layer; TooMuch or LayerError for a draw to be given up."""
+    if rng.random() < 0.15:
+        return _elementwise(rng, config, budget)
     choice: dict[str, Any] = {"fc": bool(rng.random() < 0.12)}
     choice["depthwise"] = not choice["fc"] and bool(rng.random() < 0.3)
     choice["kernel"] = 1 if choice["fc"] else int(rng.choice([1, 3]))
@@ -237,7 +264,7 @@ def extreme(rng: np.random.Generator, layer: VectorLayer) -> VectorLayer:
             rng.integers(low, low + 256, SEGMENTS),
         ).pack()
     arg = arg.replace(**fields)
-    y = run_layer(arg, x, weights, bn, act, eight_bit=layer.eight_bit).y
+    y = run_layer(arg, x, weights, bn, act, x2=layer.x2, eight_bit=layer.eight_bit).y
     return dataclasses.replace(
         layer, words=arg.encode(), arg=arg, weights=weights, bn=bn, act=act, x=x, y=y
     )
@@ -255,6 +282,7 @@ def _network(rng: np.random.Generator, config: Config, budget: Budget) -> Networ
         fc_last=bool(rng.random() < 0.5),
         eight_bit=config.weight_bits < 16 or bool(rng.random() < 0.6),
         limits=Limits(channels=6, size=12) if small else Limits(channels=20),
+        two_maps=on_maps if rng.random() < 0.5 else None,
     )
     network.place(config.ai_ram_rows)
     return network

@@ -19,7 +19,9 @@ async def run_vectors(device: Device, request: VectorsRequest, say: Say) -> None
     for number, (layer, limit) in enumerate(zip(request.layers, request.limits, strict=True)):
         say("start", index=number)
         golden = run_layer(
-            layer.arg, layer.x, layer.weights, layer.bn, layer.act, eight_bit=layer.eight_bit
+            *(layer.arg, layer.x, layer.weights, layer.bn, layer.act),
+            x2=layer.x2,
+            eight_bit=layer.eight_bit,
         )
         tables = Tables(layer.weights, layer.bn, layer.act)
         failure, first = None, None
@@ -28,6 +30,7 @@ async def run_vectors(device: Device, request: VectorsRequest, say: Say) -> None
                 layer.arg,
                 tables,
                 layer.x,
+                x2=layer.x2,
                 eight_bit=layer.eight_bit,
                 limit=limit,
                 beat=lambda cycles, number=number: say("beat", index=number, cycles=cycles),

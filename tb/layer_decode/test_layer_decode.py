@@ -65,6 +65,7 @@ def noise_fields(arg: LayerArg) -> LayerArg:
     """Numbers in all fields that may hold any; what is ignored holds anything."""
     names = ("arg_x", "arg_w", "shr_x", "shr_w", "arg_add", "pad_value", "para_start_addr")
     names += ("bwsx_base_addr", "active_addr", "int_en", "send_data_out", "signed_in", "signed_out")
+    names += ("ew_op", "ew_one", "image_src2_addr")
     changes = {}
     for name in (*names, *IGNORED):
         _, _, width, signed, offset = FIELDS[name]
@@ -122,6 +123,11 @@ def legal(sizes: Sizes) -> Case:
         if depthwise and not pool and random.getrandbits(1):  # onto the input, or towards row 0
             before = random.choice((0, 0, 1, random.randrange(100)))
             arg = arg.replace(image_dst_addr=max(0, arg.image_src_addr - before))
+        if depthwise and kernel == 3 and random.getrandbits(1):
+            before = random.choice((0, 1, random.randrange(100), -arg.in_layout.rows))
+            near = max(0, min(32767, arg.image_src_addr - before))
+            other = random.choice((near, random.randrange(sizes.ram_rows)))
+            arg = arg.replace(elementwise=1, image_src2_addr=other)
         case = Case(arg, side)
         if case.code(sizes) == 0:
             return case
@@ -131,7 +137,7 @@ def spoil(case: Case) -> Case:
     """One thing that may be wrong, or several."""
     arg, side = case.arg, dict(case.side)
     for _ in range(random.choice((1, 1, 2))):
-        change = random.randrange(15)
+        change = random.randrange(17)
         if change == 0:
             arg = arg.replace(depth_wise_layer=1, fc=1)
         elif change == 1:
@@ -164,6 +170,12 @@ def spoil(case: Case) -> Case:
         elif change == 12:
             dst = arg.image_src_addr + random.randrange(-3, 4)
             arg = arg.replace(image_dst_addr=max(0, min(32767, dst)))
+        elif change == 14:
+            arg = arg.replace(elementwise=1)
+        elif change == 15:
+            edge = case_rows - arg.in_layout.rows + random.choice((0, 1, 5))
+            other = random.choice((edge, arg.image_dst_addr + random.randrange(-3, 4)))
+            arg = arg.replace(image_src2_addr=max(0, min(32767, other)))
         elif change == 13:
             arg = arg.replace(o_ch_num_coef=max(1, arg.o_ch_num_coef - 1))
         else:
@@ -251,12 +263,13 @@ async def fields(dut) -> None:
     bench = await begin(dut)
     modes = set()
     for turn in range(1500):
-        if turn >= 400 and len(modes) == 22:  # ten pools of two modes; rows and vectors have none
+        if turn >= 400 and len(modes) == 33:  # ten pools of two modes; rows and vectors have none
             break
         case = legal(bench.sizes)
-        modes.add((case.fields(bench.sizes)["mode"], case.arg.pool_type))
+        elementwise = case.arg.elementwise and 1 + case.arg.ew_one
+        modes.add((case.fields(bench.sizes)["mode"], case.arg.pool_type, elementwise))
         await bench.decode(case, random.choice((1.0, 0.5)), random.choice((0, 0, 3)))
-    assert len(modes) == 22, f"{len(modes)} modes with pools"
+    assert len(modes) >= 33, f"{len(modes)} modes with pools"
 
 
 @cocotb.test()
@@ -312,7 +325,7 @@ async def overlaps(dut) -> None:
     """Maps that share rows, in either order: refused unless rows are read once and before."""
     bench = await begin(dut)
     seen: dict[tuple[str, bool, int], int] = {}
-    turn = 0
+    turn = second = 0
     while turn < 400:
         case = legal(bench.sizes)
         once = case.arg.depthwise and case.arg.pool_type == 0
@@ -325,7 +338,15 @@ async def overlaps(dut) -> None:
         src = random.randint(result, bench.sizes.ram_rows - source - result)
         arg = case.arg.replace(image_src_addr=src)
         name, dst = random.choice(list(edges(arg).items()))
-        moved = Case(arg.replace(image_dst_addr=dst), case.side)
+        arg = arg.replace(image_dst_addr=dst)
+        if arg.two_maps:  # one of both meets the output, or they are the same
+            other = random.randint(0, bench.sizes.ram_rows - source)
+            meets = set(range(other, other + source)) & set(range(dst, dst + result))
+            both = [src, src if meets else other]
+            random.shuffle(both)
+            arg = arg.replace(image_src_addr=both[0], image_src2_addr=both[1])
+            second += both[1] == src != both[0]
+        moved = Case(arg, case.side)
         code = await bench.decode(moved, 1.0, 0)
         apart = not set(range(src, src + source)) & set(range(dst, dst + result))
         fine = apart or (once and dst <= src)
@@ -333,6 +354,7 @@ async def overlaps(dut) -> None:
         seen[name, once, code] = seen.get((name, once, code), 0) + 1
         turn += 1
     refused = ERROR_CODES["BAD_ADDR"]
+    assert second > 3, f"{second} outputs met the second map alone"
     for name in ("same", "last row on the first", "a row before", "a row after"):
         assert seen.get((name, False, refused), 0) > 3, f"{name}: {seen}"
     for name in ("just below", "just above"):

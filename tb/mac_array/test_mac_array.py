@@ -12,6 +12,8 @@ from openkpu.tb.core.pipeline_bench import join, reset, split
 from openkpu.tb.simrun import run
 
 N_X = 9  # columns of the array
+OWN = 6  # the unit that takes an operand of each lane in a multiplication
+INPUTS = ("valid", "pixel", "weight", "own", "best", "least", "multiply")
 
 
 @dataclass
@@ -29,17 +31,24 @@ class Shape:
 
 @dataclass
 class Issue:
-    """Operands of one issue: valid and pixel (N_X, lanes), weight (N_X, n_z)."""
+    """Operands of one issue: valid and pixel (N_X, lanes), weight (N_X, n_z), own (lanes,)."""
 
     valid: np.ndarray
     pixel: np.ndarray
     weight: np.ndarray
+    own: np.ndarray
 
-    def sums(self, shape: Shape) -> tuple[list[int], list[int]]:
-        """(sum of products, sum of pixels) of each lane."""
+    def sums(self, shape: Shape, op: str) -> tuple[list[int], list[int]]:
+        """(sum of products, or what ``op`` makes of them; sum of pixels) of each lane."""
         gated = np.where(self.valid & (self.pixel > 0), self.pixel, 0).astype(np.int64)
         weight = np.repeat(self.weight.astype(np.int64), shape.n_y, axis=1)
-        return list((gated * weight).sum(axis=0)), list(gated.sum(axis=0))
+        if op == "multiply":
+            weight[OWN] = self.own
+        products = gated * weight
+        if op in ("maximum", "minimum"):
+            choose = getattr(np, op)
+            return list(choose(products[:-1].sum(axis=0), products[-1])), list(gated.sum(axis=0))
+        return list(products.sum(axis=0)), list(gated.sum(axis=0))
 
 
 def issue(rng: np.random.Generator, shape: Shape, kind: int) -> Issue:
@@ -47,8 +56,9 @@ def issue(rng: np.random.Generator, shape: Shape, kind: int) -> Issue:
     top = (1 << shape.wb) - 1
     size = N_X, shape.lanes
     weight = rng.integers(0, top + 1, (N_X, shape.n_z))
+    own = rng.choice([0, 255, 1, int(rng.integers(0, 256))], shape.lanes)
     if kind == 0:
-        return Issue(np.ones(size, bool), np.full(size, 255), np.full_like(weight, top))
+        return Issue(np.ones(size, bool), np.full(size, 255), np.full_like(weight, top), own)
     valid = rng.random(size) < rng.choice([0.2, 0.8, 1.0])
     pixel = rng.integers(-256, 256, size)
     pixel[rng.random(size) < 0.1] = 0
@@ -56,11 +66,13 @@ def issue(rng: np.random.Generator, shape: Shape, kind: int) -> Issue:
     if kind == 2:  # a convolution: the same pixels in every kernel module
         pixel = np.tile(pixel[:, : shape.n_y], shape.n_z)
         valid = np.tile(valid[:, : shape.n_y], shape.n_z)
-    return Issue(valid, pixel, weight)
+    return Issue(valid, pixel, weight, own)
 
 
-async def stream(dut, shape: Shape, issues: list[Issue | None]) -> None:
+async def stream(dut, shape: Shape, issues: list[Issue | None], op: str = "") -> None:
     """Column t gets an issue t cycles after column 0; gaps (None) are noise with valid low."""
+    dut.multiply.value = op == "multiply"
+    dut.best.value, dut.least.value = op in ("maximum", "minimum"), op == "minimum"
     rng = np.random.default_rng(random.getrandbits(32))
     delay = N_X + 2
     history: list[Issue | None] = [None] * (delay + 1)
@@ -74,12 +86,14 @@ async def stream(dut, shape: Shape, issues: list[Issue | None]) -> None:
             valid += list(at.valid[t]) if at else [0] * shape.lanes
             pixel += list((at or noise).pixel[t])
             weight += list((at or noise).weight[t])
+            if t == OWN:
+                dut.own.value = join([int(n) for n in (at or noise).own], 8)
         dut.valid.value = join(valid, 1)
         dut.pixel.value = join(pixel, 9)
         dut.weight.value = join(weight, shape.wb)
         await RisingEdge(dut.clk)
         if history[delay]:
-            psum, xsum = history[delay].sums(shape)
+            psum, xsum = history[delay].sums(shape, op)
             assert split(int(dut.psum.value), shape.wb + 12, shape.lanes) == psum
             assert split(int(dut.xsum.value), 12, shape.lanes) == xsum
             checked += 1
@@ -96,15 +110,25 @@ def start(dut) -> tuple[Shape, np.random.Generator]:
 async def back_to_back(dut) -> None:
     """A new issue every cycle, largest operands next to random ones."""
     shape, rng = start(dut)
-    await reset(dut, "valid", "pixel", "weight")
+    await reset(dut, *INPUTS)
     await stream(dut, shape, [issue(rng, shape, int(rng.integers(0, 3))) for _ in range(150)])
+
+
+@cocotb.test()
+async def elementwise(dut) -> None:
+    """The last unit chooses, or one unit multiplies by an operand of each lane."""
+    shape, rng = start(dut)
+    for op in ("maximum", "multiply", "minimum", ""):
+        await reset(dut, *INPUTS)
+        kinds = rng.integers(0, 3, 60)
+        await stream(dut, shape, [issue(rng, shape, int(kind)) for kind in kinds], op)
 
 
 @cocotb.test()
 async def gaps(dut) -> None:
     """Issues with pauses: what is not valid leaves no trace."""
     shape, rng = start(dut)
-    await reset(dut, "valid", "pixel", "weight")
+    await reset(dut, *INPUTS)
     some = [issue(rng, shape, 1) if rng.random() < 0.5 else None for _ in range(150)]
     await stream(dut, shape, some)
 
@@ -113,7 +137,7 @@ async def gaps(dut) -> None:
 async def one_unit_at_a_time(dut) -> None:
     """A single valid operand reaches its own lane and no other."""
     shape, rng = start(dut)
-    await reset(dut, "valid", "pixel", "weight")
+    await reset(dut, *INPUTS)
     issues = []
     for t in range(N_X):
         for lane in range(shape.lanes):

@@ -5,9 +5,11 @@ import random
 from dataclasses import dataclass, field
 
 import numpy as np
+from openkpu.models.elementwise import MAXIMUM, MINIMUM, MULTIPLY
 from openkpu.tb.core.descriptor import CHAN, DWROW, FC, TAPS
 
 N_X = 9  # columns of the array
+OWN = 6  # the column that takes the other operand in a multiplication
 MASK36 = (1 << 36) - 1
 # the modes of a layer: MODE_*, depthwise
 MODES = {
@@ -56,6 +58,7 @@ class Layer:
     signed: bool
     pad: int
     pitch: int  # 0, 1, 2: a line of the map takes 16, 32, 64 bytes of a row
+    ewop: int | None = None  # of an element-wise layer
 
     @property
     def mode(self) -> int:
@@ -135,8 +138,15 @@ class Issue:
         above = used & (pixel > 0)
         self.issued = [int(n) for n in used.sum(axis=1)]
         self.gated = [int(n) for n in (used & ~above).sum(axis=1)]
+        weight = self.weights(shape, layer)
+        if layer.ewop == MULTIPLY:
+            weight[OWN] = np.maximum(pixel[OWN - 1], 0)
         pixel = np.where(above, pixel, 0)
-        return (pixel * self.weights(shape, layer)).sum(axis=0), pixel.sum(axis=0)
+        product = pixel * weight
+        if layer.ewop in (MAXIMUM, MINIMUM):
+            choose = np.maximum if layer.ewop == MAXIMUM else np.minimum
+            return choose(product[:-1].sum(axis=0), product[-1]), pixel.sum(axis=0)
+        return product.sum(axis=0), pixel.sum(axis=0)
 
 
 class Accumulators:

@@ -12,6 +12,7 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge, Timer
+from openkpu.models.elementwise import OPERATIONS
 from openkpu.tb.core.descriptor import join_fields, layout, pack, split_fields
 from openkpu.tb.core.pipeline_bench import join, reset, split
 from openkpu.tb.mac_stage.expected import (
@@ -79,6 +80,7 @@ class Bench:
         known = {"mode": layer.mode, "dw": layer.dw, "sin": layer.signed, "pad": layer.pad}
         # a line of a depthwise row has the width of the map's pitch, others that of the stripe
         known |= {"ip": layer.pitch, "swl": random.choice((4, 5, 6))}
+        known |= {"ew": layer.ewop is not None, "ewop": layer.ewop or 0}
         rest = {"k3": noise(1), "sout": noise(1), "wide": noise(1), "c": noise(11), "s": noise(18)}
         self.dut.desc.value = pack({**rest, **{k: int(v) for k, v in known.items()}})
 
@@ -206,6 +208,8 @@ class Bench:
     def meet(self, issue: Issue) -> None:
         """Count what an issue shows of its layer."""
         kind, used = self.layer.kind, issue.valid.any()
+        if self.layer.ewop is not None:
+            self.met[f"{kind} {OPERATIONS[self.layer.ewop]}"] += int(used)
         self.met[f"{kind} signed {int(self.layer.signed)}"] += 1
         if self.layer.padded and used:
             for name, lanes in issue.edges.items():
@@ -230,6 +234,7 @@ class Bench:
                 wanted += [f"{kind} bank {z}" for z in range(self.shape.n_z)]
             if layer.dw:
                 wanted += [f"{kind} pitch {p}" for p in range(3)]
+                wanted += [f"{kind} {op}" for op in OPERATIONS]
                 wanted += [f"{kind} second"] if self.shape.tile > 64 else []
         missing = [name for name in wanted if not self.met[name]]
         assert not missing, f"never met: {missing}"
@@ -250,6 +255,11 @@ async def every_kind(dut) -> None:
         for kind in MODES
         for sign in (0, 1)
         for pitch in (range(3) if MODES[kind][1] else (noise(1),))
+    ]
+    plan += [
+        Layer(kind, bool(noise(1)), random.randrange(256), random.randrange(3), op)
+        for kind in ("row", "stripe")
+        for op in range(len(OPERATIONS))
     ]
     random.shuffle(plan)
     for layer in plan:

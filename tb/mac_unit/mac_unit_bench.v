@@ -25,7 +25,9 @@ module mac_unit_bench #(
     // its operand registers
     output wire [       7:0] pixel_q,
     output wire [    WEIGHT_BITS-1:0] weight_q,
-    // the second unit: operands and what leaves the cascade
+    // the second unit, a last one: choice, operands and what leaves the cascade
+    input  wire              best,
+    input  wire              least,
     input  wire              valid2,
     input  wire signed [8:0] pixel2,
     input  wire [    WEIGHT_BITS-1:0] weight2,
@@ -43,6 +45,8 @@ module mac_unit_bench #(
       .valid   (valid),
       .pixel   (pixel),
       .weight  (weight),
+      .best    (1'b0),
+      .least   (1'b0),
       .psum_in (psum_in),
       .xsum_in (xsum_in),
       .psum_out(psum_out),
@@ -52,13 +56,16 @@ module mac_unit_bench #(
   mac_unit #(
       .WEIGHT_BITS  (WEIGHT_BITS),
       .PW  (PW),
-      .GATE(GATE)
+      .GATE(GATE),
+      .CHOICE(1)
   ) u_second (
       .clk     (clk),
       .rst     (rst),
       .valid   (valid2),
       .pixel   (pixel2),
       .weight  (weight2),
+      .best    (best),
+      .least   (least),
       .psum_in (psum_out),
       .xsum_in (xsum_out),
       .psum_out(psum2),

@@ -11,6 +11,7 @@ from openkpu.tb.simrun import run
 
 PIXELS = (-256, -128, -1, 0, 1, 127, 128, 255)
 INPUTS = ("valid", "pixel", "weight", "psum_in", "xsum_in", "valid2", "pixel2", "weight2")
+INPUTS += ("best", "least")
 
 
 def operands(top: int) -> tuple[int, int, int]:
@@ -86,6 +87,29 @@ async def cascade(dut) -> None:
             first, second = (product(op) for op in history[4])
             got = int(dut.psum2.value), int(dut.xsum2.value)
             assert got == (first[0] + second[0], first[1] + second[1]), f"{history[4]}: {got}"
+
+
+@cocotb.test()
+async def choice(dut) -> None:
+    """The last unit gives the larger or the smaller one of sum and product, or adds again."""
+    await reset(dut, *INPUTS)
+    top = (1 << int(dut.WEIGHT_BITS.value)) - 1
+    mask = (1 << int(dut.PW.value)) - 1
+    for best, least in [(1, 0), (1, 1), (0, 1), (1, 0)]:
+        dut.best.value, dut.least.value = best, least
+        for number in range(120):
+            op = operands(top)
+            result, _ = product(op)
+            # also equal ones, neighbours, and the ends
+            near = max(0, result + random.choice((-1, 0, 1)))
+            other = random.choice((near, 0, mask - 255 * top, random.randint(0, 255 * top)))
+            dut.valid.value, dut.psum_in.value = 0, other
+            dut.valid2.value, dut.pixel2.value, dut.weight2.value = op
+            for _ in range(4):
+                await RisingEdge(dut.clk)
+            got = int(dut.psum2.value)
+            want = (min if least else max)(other, result) if best else other + result
+            assert got == want, f"{number}, best {best}, least {least}: {other}, {op}: {got}"
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ class Maker:
 
     def _layer(self, arg: LayerArg, d: dict[str, int]) -> Layer:
         name = f"mode {d['mode']} {arg.in_shape} -> {arg.out_shape} kernel {arg.kernel} "
+        name += f"element-wise {d['ew']} op {d['ewop']} one {d['one']} "
         name += f"pool {arg.pool_type} block {d['b']} held {d['held']} dst {d['dst']}"
         return Layer(name, d, Nest(d, self.array))
 
@@ -95,6 +96,9 @@ class Maker:
             except LayerError:
                 continue
             arg = arg.replace(image_dst_addr=random.randrange(1000))
+            arg = arg.replace(ew_op=random.randrange(4), ew_one=random.getrandbits(1))
+            if flags["depthwise"] and kernel == 3:
+                arg = arg.replace(elementwise=int(random.random() < 0.4))
             d = describe(arg, self.sizes, first=first)
             if work(d, self.array) > self.budget or not self.fits(d):
                 continue

@@ -94,9 +94,19 @@ class Piece:
                 continue
             y, x = pixel
             meets = True, x == 0, x == d["w"] - 1, y == 0, y == d["h"] - 1
+            if d["ew"]:  # the first row of the window is the pad value, of one map the last one too
+                meets = True, False, False, True, bool(d["one"])
             for name, met in zip(found, meets, strict=True):
                 found[name] |= int(met) << lane
         return found
+
+
+def depthwise_taps(d: dict[str, int]) -> int:
+    """Taps that a depthwise layer uses, a bit each: all, or the middle one; of two maps a pad
+    value, a pixel of each, and in a multiplication that of the second once more."""
+    if d["ew"]:
+        return sum(1 << t for t in ((1, 4, 6, 8) if d["ewop"] == 1 else (1, 4, 8)))
+    return 511 if d["k3"] else 16
 
 
 def _join(fields: dict[str, tuple[int, int]], values: dict[str, int]) -> tuple[int, int]:
@@ -159,7 +169,7 @@ class Nest:
             sweep = self._sweep(self._row_pieces(lambda at, s=stripe: self._stacked(s, at)))
             for chan in range(d["c"]):
                 row, bank = divmod(chan, n_z)
-                control = {"taps": 511 if d["k3"] else 16, "wsel": bank}
+                control = {"taps": depthwise_taps(d), "wsel": bank}
                 tag = {**self._place(stripe, chan, 1), "pbank": bank}
                 self._issue(sweep, entry, row, row, control, tag, leaves=True)
                 entry += 1
@@ -194,7 +204,7 @@ class Nest:
             # lane 0 stands at a multiple of the lanes; the other lanes' channels follow
             pos = part[0] // self.array.lanes * self.array.lanes
             row, bank = divmod(chan + pos // pitch, self.array.n_z)
-            control = {"taps": 511 if self.d["k3"] else 16, "wsel": bank}
+            control = {"taps": depthwise_taps(self.d), "wsel": bank}
             tag = {"pbank": bank, **{f"job_{n}": v for n, v in job.items()}}
             last = number == len(sweep) - 1
             where = {"entries": lines, "opens": number == 0, "ends": last}
@@ -318,7 +328,7 @@ class Nest:
     def _takes_two(self, chan: int, line: int) -> bool:
         """One row a line, one channel a row, and both lines are in a word of two output rows."""
         d = self.d
-        if not self.array.pair or not 32 < d["w"] <= 64 or line + 1 >= d["h"]:
+        if not self.array.pair or d["ew"] or not 32 < d["w"] <= 64 or line + 1 >= d["h"]:
             return False
         return (d["dst"] + chan * d["h"] + line) % 2 == 0
 

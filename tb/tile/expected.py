@@ -7,6 +7,7 @@ import numpy as np
 from openkpu.tb.core.descriptor import CHAN, DWROW, FC, TAPS, stripes
 
 ANY = -1  # a byte that does not count
+Maps = list[np.ndarray]
 
 
 def _window(x: np.ndarray, chan: int, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
@@ -23,18 +24,26 @@ def _place(entry: np.ndarray, bank: int, swl: int, slot: int, pixels: np.ndarray
         entry[bank, at : at + len(row)] = row
 
 
-def _taps(x: np.ndarray, d: dict[str, int], stripe, chan: int) -> np.ndarray:
+def _window_of(d: dict[str, int], maps: Maps) -> list[tuple[int, np.ndarray, int, int]]:
+    """(bank, map, lines below the pixel, columns right of it) of the taps that a layer uses."""
+    if d["ew"]:
+        banks = [(bank, maps[0], 0, 0) for bank in (3, 4, 5)]
+        return banks + [(bank, second, 0, 0) for second in maps[1:] for bank in (6, 7, 8)]
+    return [(t, maps[0], t // 3 - 1, t % 3 - 1) for t in (range(9) if d["k3"] else (4,))]
+
+
+def _taps(maps: Maps, d: dict[str, int], stripe, chan: int) -> np.ndarray:
     gx, gy, width, lines = stripe
     entry = np.full((9, 64), ANY, dtype=np.int16)
     ys = (gy + np.arange(lines)) << d["stl"]
     xs = ((gx + np.arange(width)) << d["stl"]) + d["ph"]
-    for bank in range(9) if d["k3"] else (4,):
-        pixels = _window(x, chan, ys + bank // 3 - 1, xs + bank % 3 - 1)
-        _place(entry, bank, d["swl"], 0, pixels)
+    for bank, x, below, right in _window_of(d, maps):
+        _place(entry, bank, d["swl"], 0, _window(x, chan, ys + below, xs + right))
     return entry
 
 
-def _chans(x: np.ndarray, d: dict[str, int], stripe, step: int) -> np.ndarray:
+def _chans(maps: Maps, d: dict[str, int], stripe, step: int) -> np.ndarray:
+    (x,) = maps
     gx, gy, width, lines = stripe
     entry = np.full((9, 64), ANY, dtype=np.int16)
     ys = (gy + np.arange(lines)) << d["stl"]
@@ -44,17 +53,17 @@ def _chans(x: np.ndarray, d: dict[str, int], stripe, step: int) -> np.ndarray:
     return entry
 
 
-def _rows(x: np.ndarray, d: dict[str, int]) -> Iterator[np.ndarray]:
+def _rows(maps: Maps, d: dict[str, int]) -> Iterator[np.ndarray]:
     per_row = 4 >> d["ip"]
     for first in range(0, d["c"], per_row):
         for line in range(d["h"]):
             for left in range(0, d["w"], 64):
                 entry = np.full((9, 64), ANY, dtype=np.int16)
                 xs = left + np.arange(min(64, d["w"] - left))
-                for bank in range(9) if d["k3"] else (4,):
-                    ys = np.array([line + bank // 3 - 1])
+                for bank, x, below, right in _window_of(d, maps):
+                    ys = np.array([line + below])
                     for slot in range(min(per_row, d["c"] - first)):
-                        pixels = _window(x, first + slot, ys, xs + bank % 3 - 1)
+                        pixels = _window(x, first + slot, ys, xs + right)
                         _place(entry, bank, 4 + d["ip"], slot, pixels)
                 yield entry
 
@@ -66,14 +75,17 @@ def _vector(x: np.ndarray) -> Iterator[np.ndarray]:
         yield part.T
 
 
-def entries(x: np.ndarray, d: dict[str, int]) -> Iterator[np.ndarray]:
-    """Entries (9, 64) in the order in which the array uses them; ANY where nothing counts."""
+def entries(maps: Maps, d: dict[str, int]) -> Iterator[np.ndarray]:
+    """Entries (9, 64) in the order in which the array uses them; ANY where nothing counts.
+
+    ``maps``: the input, and an element-wise layer's second map if it has one.
+    """
     if d["mode"] == DWROW:
-        yield from _rows(x, d)
+        yield from _rows(maps, d)
         return
     if d["mode"] == FC:
         for _ in range(1 if d["held"] else d["g"]):
-            yield from _vector(x)
+            yield from _vector(maps[0])
         return
     make = {TAPS: _taps, CHAN: _chans}[d["mode"]]
     for block in range(0, d["g"], d["b"]):
@@ -81,7 +93,7 @@ def entries(x: np.ndarray, d: dict[str, int]) -> Iterator[np.ndarray]:
         for stripe in stripes(d):
             for _ in range(1 if d["held"] else groups):
                 for step in range(d["s"]):
-                    yield make(x, d, stripe, step)
+                    yield make(maps, d, stripe, step)
 
 
 def reads(d: dict[str, int], word: int = 64) -> int:
@@ -89,13 +101,14 @@ def reads(d: dict[str, int], word: int = 64) -> int:
 
     ``word``: its bytes.
     """
+    both = 2 if d["ew"] and not d["one"] else 1
     pitch = 16 << d["ip"]
     groups = [min(64 // pitch, d["c"] - first) for first in range(0, d["c"], 64 // pitch)]
     if d["mode"] == DWROW:
-        return d["h"] * sum(-(-((chans - 1) * pitch + d["w"]) // word) for chans in groups)
+        return both * d["h"] * sum(-(-((chans - 1) * pitch + d["w"]) // word) for chans in groups)
     if d["mode"] == FC:
         return (1 if d["held"] else d["g"]) * d["c"] * d["h"] * -(-d["w"] // word)
-    reach = int(d["mode"] == TAPS and d["k3"])
+    reach = int(d["mode"] == TAPS and d["k3"] and not d["ew"])
     total = 0
     for gx, gy, width, lines in stripes(d):
         ys = {((gy + n) << d["stl"]) + k for n in range(lines) for k in range(-reach, reach + 1)}
@@ -108,4 +121,4 @@ def reads(d: dict[str, int], word: int = 64) -> int:
     passes = 0
     for block in range(0, d["g"], d["b"]):
         passes += 1 if d["held"] else min(d["b"], d["g"] - block)
-    return total * units * passes
+    return both * total * units * passes

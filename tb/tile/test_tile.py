@@ -13,6 +13,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 from openkpu.models import airam
 from openkpu.models.layer import LayerArg
+from openkpu.models.layout import Layout
 from openkpu.tb.core.descriptor import DWROW, FC, Sizes, describe, pack
 from openkpu.tb.core.pipeline_bench import join, reset
 from openkpu.tb.simrun import run
@@ -112,10 +113,12 @@ class Bench:
         """
         dut, rng = self.dut, np.random.default_rng(random.getrandbits(32))
         d = describe(arg, self.sizes)
-        x = rng.integers(0, 256, arg.in_shape).astype(np.uint8)
         ram = rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
-        airam.pack(ram, arg.image_src_addr, x)
-        want = list(entries(x, d))
+        maps = []
+        for place in arg.in_layouts:
+            maps.append(rng.integers(0, 256, arg.in_shape).astype(np.uint8))
+            airam.pack(ram, place.base, maps[-1])
+        want = list(entries(maps, d))
         dut.desc.value, dut.start.value = pack(d), 1
         await RisingEdge(dut.clk)
         dut.start.value = 0
@@ -208,6 +211,15 @@ def make(c, h, w, o, kernel, pool, depthwise, fc=False) -> LayerArg:
     return LayerArg.make(c, h, w, o, kernel=kernel, pool=pool, src=src, **flags)
 
 
+def elementwise(c: int, h: int, w: int, pool: int, one: int) -> LayerArg:
+    """An element-wise layer with its second map before or behind the first."""
+    below, rows = random.getrandbits(1), Layout(c, h, w).rows
+    src = random.randrange(rows, rows + RAM_ROWS // 4)
+    other = src + rows + random.randrange(9) if below else random.randrange(src - rows + 1)
+    kind = {"kernel": 3, "depthwise": True, "pool": pool, "elementwise": 1, "ew_one": one}
+    return LayerArg.make(c, h, w, src=src, image_src2_addr=other, **kind)
+
+
 RATES = ((1.0, 1.0), (0.3, 1.0), (1.0, 0.4), (0.6, 0.6))
 INPUTS = ("start", "desc", "tile_freed", "fill_gnt", "fill_data", "re", "entry")
 
@@ -218,6 +230,21 @@ async def chosen_layers(dut) -> None:
     await reset(dut, *INPUTS)
     for case in CASES:
         await bench.play(make(*case), *random.choice(RATES))
+
+
+@cocotb.test()
+async def two_maps(dut) -> None:
+    """Element-wise layers: rows and stripes, lines of several rows, channels that share a word."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    shapes = [(5, 6, 10), (3, 5, 20), (2, 4, 64), (2, 3, 150), (1, 1, 1), (7, 2, 16), (3, 1, 200)]
+    cases = [(*shape, 0, one) for shape in shapes for one in (0, 0, 1)]
+    pooled = [(3, 6, 40, 1), (3, 7, 17, 5), (5, 8, 12, 3), (2, 6, 80, 8), (2, 8, 70, 6)]
+    cases += [(*case, one) for case in [*pooled, (5, 9, 33, 9), (2, 8, 150, 7)] for one in (0, 1)]
+    for case in cases:
+        await bench.play(elementwise(*case), *random.choice(RATES))
+    await bench.play(elementwise(20, 4, 12, 0, 0), random.choice((1.0, 0.5)), 1.0, hoard=True)
+    await bench.play(elementwise(1, 4, 500, 0, 0), 1.0, 1.0, hoard=True)
 
 
 @cocotb.test()
