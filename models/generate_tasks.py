@@ -42,7 +42,8 @@ def random_elementwise(
     """An element-wise layer with its tables, maps and expected output; what is None is drawn.
 
     The maps lie apart, unless addresses are given (all of them, or none); ``x`` and ``x2`` are
-    taken where they are not to be drawn.  LayerError for sizes that leave nothing, or maps that the AI RAM does not hold.
+    taken where they are not to be drawn.  LayerError for sizes that leave nothing, or maps that the
+    AI RAM does not hold.
     """
     lim = limits or Limits()
     pick = lambda value, chance: bool(rng.random() < chance) if value is None else value  # noqa: E731
