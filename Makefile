@@ -164,10 +164,10 @@ nightly: ## all long runs one after the other -> docs/verification.md (STEPS="na
 	@scripts/setup.sh icarus verilator asic
 	@$(OPENKPU) nightly --steps="$(STEPS)"
 
-mutate: ## RTL changed in N places, one at a time, must fail (SEED, MODULE=name or folder, JOBS) -> reports
+mutate: ## RTL changed in N places, one at a time, must fail (SEED, MODULE=name or folder, JOBS, RECORD=1 keeps verdicts) -> reports
 	@scripts/setup.sh icarus verilator
 	@$(OPENKPU) mutate --jobs="$(JOBS)" $(call option,n,N) $(call option,seed,SEED) \
-	  $(call option,module,MODULE) $(call option,level,LEVEL)
+	  $(call option,module,MODULE) $(call option,level,LEVEL) $(call flag,record,RECORD)
 
 lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator

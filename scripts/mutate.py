@@ -4,7 +4,9 @@
 One build of a bench holds all mutants (scripts/mutate_schemata.py); which one lives is said when a
 simulation starts. Benches of the module are asked first, then proofs, then the device; the first
 test that fails kills the mutant. Results are kept as they come, so that a repeated command goes on
-where it ended. Exit status 1 when a mutant survives where none may, or the score is below the goal.
+where it ended; ``--record`` puts those that were used into the repository, so that the next commit
+judges anew only what has changed. Exit status 1 when a mutant survives where none may, or the score
+is below the goal.
 """
 
 import argparse
@@ -42,6 +44,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--module", help="a module, or a folder of the RTL")
     parser.add_argument("--level", choices=LEVELS, default="device", help="the last one asked")
     parser.add_argument("--plan", default=PLAN, help="which bench judges which module")
+    parser.add_argument("--record", action="store_true", help="keep verdicts in the repository")
     parser.add_argument("--reports", type=Path, default=REPORTS, help="where the page goes")
     return parser.parse_args(argv)
 
@@ -123,14 +126,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     equivalent = mutate_equivalent.load(ROOT / plan.equivalent, plan.equivalent, everything)
     mutants = mutate_schemata.draw(chosen(found, args.module), args.n, args.seed)
     print(f"{len(mutants)} mutants of {len(everything)} places, seed {args.seed}", flush=True)
-    store = mutate_run.Store(args.reports / "mutation" / "results.jsonl")
+    recorded = ROOT / plan.verdicts
+    store = mutate_run.Store(args.reports / "mutation" / "results.jsonl", recorded)
     judge = mutate_run.Judge(ROOT, plan, mutants, store)
-    began = time.monotonic()
+    began, whole = time.monotonic(), False
     try:
         with judge.working(builds() / "mutants", args.jobs):
             verdicts = judged(judge, equivalent, args.level, args.jobs)
+        whole = args.module is None and args.level == LEVELS[-1]
     except mutate_run.BenchError as error:
         return command.complain(error)
+    finally:
+        if args.record:
+            store.record(recorded, whole)
     failed = mutate_page.failures(verdicts, plan.strict, plan.goal)
     asked = f"MODULE={args.module} " if args.module else ""
     title = f"`make mutate {asked}N={args.n} SEED={args.seed}`: {len(mutants)} mutants"

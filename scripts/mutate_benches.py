@@ -37,6 +37,7 @@ class Plan:
     rtl: str  # pattern of the sources, relative to the root
     includes: str
     equivalent: str  # file with the equivalent mutants
+    verdicts: str  # file with recorded answers of benches
     strict: tuple[str, ...]  # folders in which no mutant may survive
     goal: float  # percent that must be killed
     shared: tuple[str, ...]  # what all benches use
@@ -68,6 +69,7 @@ def load(root: Path, name: str) -> Plan:
             data["rtl"],
             data["includes"],
             data["equivalent"],
+            data["verdicts"],
             tuple(data["strict"]),
             float(data["goal"]),
             tuple(data["shared"]),

@@ -28,24 +28,54 @@ class BenchError(RuntimeError):
 
 
 class Store:
-    """Answers of earlier runs and of this one, in a file that only grows."""
+    """Answers of earlier runs and of this one, in a file that only grows.
 
-    def __init__(self, file: Path) -> None:
+    ``recorded``: a file of the repository with the answers that an earlier run has used. A key is a
+    digest of what the answer depends on, so such an answer is as good as one of this run.
+    """
+
+    def __init__(self, file: Path, recorded: Path | None = None) -> None:
         self.file, self.lock = file, threading.Lock()
         self.known: dict[str, Answer] = {}
-        for text in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
-            with contextlib.suppress(ValueError, KeyError, TypeError):  # a line cut short
-                row = json.loads(text)
-                key = row.pop("key")
-                self.known[key] = Answer(**row)
+        self.used: dict[str, Answer] = {}
+        self.recorded = _answers(recorded)
+        self.known |= self.recorded | _answers(file)
+
+    def get(self, key: str) -> Answer | None:
+        """The answer that is known; it counts as used."""
+        answer = self.known.get(key)
+        if answer is not None:
+            self.used[key] = answer
+        return answer
 
     def keep(self, key: str, answer: Answer) -> None:
         """Add an answer; a process that is killed right after it has it in the file."""
         with self.lock:
-            self.known[key] = answer
+            self.known[key] = self.used[key] = answer
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with open(self.file, "a", encoding="utf-8") as stream:
-                stream.write(json.dumps({"key": key, **asdict(answer)}) + "\n")
+                stream.write(_line(key, answer))
+
+    def record(self, file: Path, whole: bool) -> None:
+        """Write what was used; after a run that is not ``whole`` what stands there stays, too."""
+        rows = self.used if whole else self.recorded | self.used
+        file.write_text("".join(_line(k, rows[k]) for k in sorted(rows)), encoding="utf-8")
+
+
+def _answers(file: Path | None) -> dict[str, Answer]:
+    """What a file of answers holds, by key."""
+    found = {}
+    for text in file.read_text(encoding="utf-8").splitlines() if file and file.exists() else []:
+        with contextlib.suppress(ValueError, KeyError, TypeError):  # a line cut short
+            row = json.loads(text)
+            key = row.pop("key")
+            found[key] = Answer(**row)
+    return found
+
+
+def _line(key: str, answer: Answer) -> str:
+    times = {"seconds": round(answer.seconds, 1), "longest": round(answer.longest, 1)}
+    return json.dumps({"key": key, **asdict(answer), **times}) + "\n"
 
 
 @dataclass
@@ -139,7 +169,7 @@ class Judge:
         mutation, seconds = self.mutants[number - 1], 0.0
         for bench in self.plan.judges(mutation.module, level):
             key = self.key(bench, mutation)
-            answer = self.store.known.get(key)
+            answer = self.store.get(key)
             if answer is None:
                 answer = self._ask(bench, number, self._limit(bench))
                 if answer.outcome == "absent" and bench.modules:

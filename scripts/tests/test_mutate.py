@@ -25,7 +25,8 @@ def plan(folder: Path, change: tuple[str, str] = ("", ""), more: str = "") -> st
     listed = (ROOT / EXAMPLE / "equivalent.toml").read_text().replace(*change) + more
     (folder / "equivalent.toml").write_text(listed)
     text = (ROOT / EXAMPLE / "benches.toml").read_text()
-    text = text.replace(f"{EXAMPLE}/equivalent.toml", str(folder / "equivalent.toml"))
+    for name in ("equivalent.toml", "verdicts.jsonl"):
+        text = text.replace(f"{EXAMPLE}/{name}", str(folder / name))
     (folder / "benches.toml").write_text(text)
     return str(folder / "benches.toml")
 
@@ -81,6 +82,25 @@ def test_goes_on(reports: Path, tmp_path: Path) -> None:
     assert len(again) == len(lines) + 1 and json.loads(again[-1])["key"] in lines[-1]
     found = [json.loads((f / "mutation.json").read_text())["mutants"] for f in (reports, tmp_path)]
     assert [m["status"] for m in found[0]] == [m["status"] for m in found[1]]
+
+
+def test_recorded_verdicts(
+    reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run elsewhere takes them and asks nobody; one of a module adds to them."""
+    words = {"plan": plan(tmp_path)}
+    recorded = tmp_path / "verdicts.jsonl"
+    stale = '{"key": "00", "outcome": "failed", "by": "", "seconds": 1.0, "longest": 1.0}\n'
+    recorded.write_text(stale)
+    shutil.copytree(reports / "mutation", tmp_path / "one/mutation")
+    assert run(tmp_path / "one", *DRAW, "--record", "--module", "step_counter", **words) == 1
+    rows = recorded.read_text().splitlines(keepends=True)
+    assert rows[0] == stale and len({json.loads(row)["key"] for row in rows}) == len(rows) > 6
+    capsys.readouterr()
+    assert run(tmp_path / "two", *DRAW, "--record", **words) == 1
+    assert "passes on the original" not in capsys.readouterr().out
+    assert sorted(rows[1:]) == recorded.read_text().splitlines(keepends=True)
+    assert not (tmp_path / "two/mutation").exists()
 
 
 def test_listed_as_equivalent_but_killed(
