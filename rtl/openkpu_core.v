@@ -240,6 +240,11 @@ module openkpu_core #(
       .wait_output(work[`WORK_WAIT_OUTPUT])
   );
 
+  // Operands reach the array many cycles after the start of their layer, when its descriptor has long
+  // been there: registers of its own spare the array the way from the queue of layers.
+  reg [`DESC_BITS-1:0] late_desc;
+  always @(posedge clk) late_desc <= desc;
+
   mac_stage #(
       .N_Y        (N_Y),
       .N_Z        (N_Z),
@@ -251,7 +256,7 @@ module openkpu_core #(
   ) u_mac (
       .clk(clk),
       .rst(rst),
-      .desc(desc),
+      .desc(late_desc),
       .control(column_control),
       .row_0(row_0),
       .row_1(row_1),

@@ -263,8 +263,17 @@ module sequencer #(
   wire [L-1:0] lane_valid, lane_left, lane_right, lane_top, lane_bot;
   wire [7:0] lane_count;
   wire [1:0] mode = desc[`DESC_MODE];
-  wire       dw = desc[`DESC_DW];
-  wire       dwrow_mode = mode == `MODE_DWROW;
+  // from registers, as an issue comes some cycles after the start of its layer
+  reg dw, single, by_slot, ew, one;
+  reg [2:0] swl;
+  always @(posedge clk) begin
+    dw      <= desc[`DESC_DW];
+    single  <= mode == `MODE_FC;
+    by_slot <= mode == `MODE_TAPS && desc[`DESC_DW];
+    swl     <= (mode == `MODE_DWROW) ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
+    ew      <= desc[`DESC_EW];
+    one     <= desc[`DESC_ONE];
+  end
 
   lane_ctrl #(
       .N_Y (N_Y),
@@ -275,9 +284,9 @@ module sequencer #(
       .clk(clk),
       .rst(rst),
       .dw(dw),
-      .single(mode == `MODE_FC),
-      .by_slot(mode == `MODE_TAPS && dw),
-      .swl(dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL]),
+      .single(single),
+      .by_slot(by_slot),
+      .swl(swl),
       .issue_valid(issue_valid),
       .issue_pos(issue_pos),
       .issue_wlim(issue_wlim),
@@ -299,8 +308,6 @@ module sequencer #(
       .count(lane_count)
   );
 
-  // an element-wise layer: the first row of the window is the pad value; of one map the last row, too
-  wire ew = desc[`DESC_EW];
   // the word of the entry in which the position lies
   wire [TA-1:0] issue_word;
   generate
@@ -311,6 +318,7 @@ module sequencer #(
     end
   endgenerate
 
+  // an element-wise layer: the first row of the window is the pad value; of one map the last row, too
   column_skew #(
       .L (L),
       .ZW(ZW),
@@ -330,7 +338,7 @@ module sequencer #(
       .lane_left(lane_left & {L{!ew}}),
       .lane_right(lane_right & {L{!ew}}),
       .lane_top(ew ? {L{1'b1}} : lane_top),
-      .lane_bot(ew ? {L{desc[`DESC_ONE]}} : lane_bot),
+      .lane_bot(ew ? {L{one}} : lane_bot),
       .lane_count(lane_count),
       .re(column_re),
       .entry(column_entry),
