@@ -42,7 +42,7 @@
   reg f_list_failed = 1'b0, f_other_failed = 1'b0;
   reg f_loading = 1'b0;
   wire f_list_wants = list_mode && dec_word_ready && !list_word_valid;
-  reg f_seq_due = 1'b0;
+  reg f_seq_due = 1'b0, f_unload_due = 1'b0;
   reg [9:0] f_owed = 10'd0;
   reg [9:0] f_owes_q = 10'd0;
   wire [9:0] f_owes = {
@@ -55,7 +55,7 @@
     // a map is loaded, a layer computed, a map unloaded
     f_loading && !load_done,
     runs && !((f_seq_due == 1'b0 || seq_done) && core_idle),
-    waits_output && !unload_start && !unload_done,
+    f_unload_due && !unload_done,
     // loaders; the DMAC is idle in a flush
     weight_load_busy || param_load_busy,
     flush && !traffic[`TRAFFIC_IDLE]
@@ -70,6 +70,7 @@
         (f_other_failed || (bus_err && bus_fault[`FAULT_CHAN] != 3'd0));
     f_loading <= !rst && !flush && (load_start || (f_loading && !load_done));
     f_seq_due <= !rst && !flush && (run_start || (f_seq_due && !seq_done));
+    f_unload_due <= !rst && !flush && (unload_start || (f_unload_due && !unload_done));
     f_owes_q <= rst ? 10'd0 : f_owes;
     f_owed <= rst ? 10'd0 : f_owes & f_owes_q;
     f_owed_host <= (rst || !f_owes_host) ? 2'd0 : f_owed_host + !(&f_owed_host);
@@ -115,7 +116,7 @@
       list_beats : assume (list_beat[`BEAT_OFF] == 0 && list_beat[`BEAT_CNT] == AHB_W / 8 &&
           (!list_valid || (list_mode && !f_list_failed)));
       //: Answers come to what was asked only.
-      answers : assume ((!load_done || f_loading) && (!seq_done || f_seq_due) && (!unload_done || waits_output));
+      answers : assume ((!load_done || f_loading) && (!seq_done || f_seq_due) && (!unload_done || f_unload_due));
       //: A failed read of the list is one that is wanted, and no failure of another channel waits before it.
       if (bus_err && bus_fault[`FAULT_CHAN] == 3'd0) failed_list : assume (f_list_wants && !list_valid && !f_other_failed);
       //: Everything outside answers within two cycles.
