@@ -76,6 +76,7 @@ def script(proof: Proof, mode: str, files: list[Path], left_out: list[str]) -> s
     depth = {"prove": proof.depth, "bmc": proof.bounded_depth, "cover": proof.cover_depth}[mode]
     sets = " ".join(f"-set {key} {value}" for key, value in proof.parameters.items())
     cells = " ".join(f"c:{name}" for name in left_out)
+    free = " ".join(f"c:{name}" for name in proof.free)
     lines = [
         "[options]",
         f"mode {mode}",
@@ -87,6 +88,8 @@ def script(proof: Proof, mode: str, files: list[Path], left_out: list[str]) -> s
         f"read_verilog -formal -D FORMAL -D FORMAL_{proof.module} "
         + " ".join(path.name for path in verilog),
         f"chparam {sets} {proof.module}" if sets else "",
+        # an instance that is cut away: its outputs take any value in any cycle
+        f"prep -top {proof.module}\ncutpoint {free}" if free else "",
         f"prep -flatten -top {proof.module}",
         "memory_map",
         f"chformal -assert -remove {cells}" if cells else "",

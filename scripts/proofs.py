@@ -51,6 +51,7 @@ class Proof:
     cover_depth: int = 20  # cycles for covers, and for the faults
     seconds: int = 300
     quick: bool = True  # part of the short run
+    free: tuple[str, ...] = ()  # instances that are cut away: their outputs are free
     faults: tuple[Fault, ...] = ()
 
     @property
@@ -65,7 +66,8 @@ def load() -> list[Proof]:
     found = []
     for entry in tomllib.loads((ROOT / LIST).read_text())["proof"]:
         faults = tuple(Fault(**fault) for fault in entry.pop("faults", []))
-        entry["bounded"] = tuple(entry.get("bounded", []))
+        for key in ("bounded", "free"):
+            entry[key] = tuple(entry.get(key, []))
         try:
             found.append(Proof(**entry, faults=faults))
         except TypeError as error:

@@ -107,6 +107,10 @@ module row_sequencer #(
 
   wire unused = &{1'b0, place, block_on};
 
+`ifdef FORMAL_row_sequencer
+  `include "row_sequencer_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -409,6 +409,10 @@ module control #(
 
   wire unused = &{1'b0, boundary, traffic};
 
+`ifdef FORMAL_control
+  `include "control_props.vh"
+`endif
+
 endmodule
 
 `resetall

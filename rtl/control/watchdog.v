@@ -69,6 +69,10 @@ module watchdog (
 
   wire unused = &{1'b0, waiting};
 
+`ifdef FORMAL_watchdog
+  `include "watchdog_props.vh"
+`endif
+
 endmodule
 
 `resetall

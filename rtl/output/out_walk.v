@@ -226,6 +226,10 @@ module out_walk #(
 
   wire unused = &{1'b0, desc, grp_rows, seen};
 
+`ifdef FORMAL_out_walk
+  `include "out_walk_props.vh"
+`endif
+
 endmodule
 
 `resetall

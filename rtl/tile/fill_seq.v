@@ -400,6 +400,10 @@ module fill_seq #(
 
   wire unused = &{1'b0, desc, dw_full, dw_tail, irl, sub_at, k_quarters, n_quarters, gwl};
 
+`ifdef FORMAL_fill_seq
+  `include "fill_seq_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -131,6 +131,10 @@ module fill_stripe #(
 
   wire unused = &{1'b0, desc, x_first, x_last, irl};
 
+`ifdef FORMAL_fill_stripe
+  `include "fill_stripe_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -1,0 +1,80 @@
+  // Properties of row_sequencer. The walk is counted beside it, in channels, lines and bytes.
+  localparam [10:0] F_PATH = PATH;
+  (* anyconst *) reg [15:0] f_depth;  // rows of the AI RAM
+  (* anyseq *) reg [13:0] f_any;
+  reg [13:0] f_rows;  // rows of a group of channels
+  reg [15:0] f_above;  // rows of the lines above this one
+  reg f_on = 1'b0;  // a map was begun and is not over
+  reg [14:0] f_base;
+  reg [10:0] f_chans, f_width;
+  reg [9:0] f_height;
+  reg [10:0] f_c, f_x;  // channel, byte of the line
+  reg [9:0] f_y;
+  reg [25:0] f_group;  // rows of the groups of channels before this one
+  wire [2:0] f_share = f_width <= 16 ? 3'd4 : f_width <= 32 ? 3'd2 : 3'd1;  // channels in a row
+  wire [6:0] f_pitch = f_width <= 16 ? 7'd16 : f_width <= 32 ? 7'd32 : 7'd64;
+  wire [3:0] f_line = (f_width + 11'd63) >> 6;  // rows of a line
+  wire [1:0] f_sub = f_c[1:0] & (f_share - 3'd1);
+  wire [10:0] f_off = f_sub * f_pitch + f_x;  // byte from the beginning of the line's first row on
+  wire [25:0] f_row = f_base + f_group + f_above + (f_off >> 6);
+  wire [10:0] f_left = f_width - f_x;
+  wire f_line_end = f_left <= F_PATH;
+  wire f_chan_end = f_line_end && f_y == f_height - 10'd1;
+  always @(posedge clk) begin
+    if (start) begin
+      f_on <= 1'b1;
+      f_base <= base_row;
+      f_chans <= chans_m1 + 11'd1;
+      f_height <= height_m1 + 10'd1;
+      f_width <= width_m1 + 11'd1;
+      f_c <= 11'd0;
+      f_y <= 10'd0;
+      f_x <= 11'd0;
+      f_group <= 26'd0;
+      f_rows <= f_any;
+      f_above <= 16'd0;
+    end else if (next) begin
+      f_on <= f_on && !last;
+      f_x  <= f_line_end ? 11'd0 : f_x + F_PATH;
+      f_y  <= f_chan_end ? 10'd0 : f_line_end ? f_y + 10'd1 : f_y;
+      f_above <= f_chan_end ? 16'd0 : f_line_end ? f_above + f_line : f_above;
+      f_c  <= f_chan_end ? f_c + 11'd1 : f_c;
+      if (f_chan_end && f_sub == f_share - 3'd1) f_group <= f_group + f_rows;
+    end
+  end
+
+  always @(posedge clk) begin
+    //: A line takes 15 rows at most: the layer decoder refuses others.
+    if (start) line_legal : assume (width_m1 < 960);
+    //: There is a step when the next one is asked for.
+    if (next && !start) step_there : assume (f_on);
+    //: A group of channels has as many rows as its lines, which is how layer_decode multiplies.
+    if (f_on) rows_of_lines : assume (f_above + f_line <= f_rows &&
+        (f_y != f_height - 10'd1 || f_above + f_line == f_rows));
+    //: The rows of each group of channels that the map has lie in the AI RAM, of up to 32768 rows.
+    if (f_on) map_inside : assume (f_base + f_group + f_rows <= f_depth && f_depth <= 32768);
+    if (f_on) begin
+      //: Each step is where docs/kpu.md has this channel, line and byte.
+      place_of_step : assert ({word, {PB{1'b0}}} + {lane, 4'd0} == {f_row[14:0], f_off[5:0]});
+      //: No step is outside the rows of its group of channels, so none is outside the map and the AI RAM.
+      inside : assert (word >> (6 - PB) >= f_base + f_group && word >> (6 - PB) < f_base + f_group + f_rows &&
+          word >> (6 - PB) < f_depth);
+      //: A step is a word, or the rest of the line; it does not cross the end of its word.
+      size : assert (size_m1 == (f_line_end ? f_left - 11'd1 : F_PATH - 11'd1) &&
+          {lane, 4'd0} + size_m1 < F_PATH);
+      //: The last step is the end of the last line of the last channel.
+      ends_last : assert (last == (f_chan_end && f_c == f_chans - 11'd1));
+      //: (invariant) Channel, line and byte are those of the map.
+      counted : assert (f_c < f_chans && f_chans <= 1024 && f_y < f_height && f_height <= 512 && f_x < f_width &&
+          f_width <= 960 && (f_x & (F_PATH - 11'd1)) == 0);
+      //: (invariant) What is left of channels, lines and bytes.
+      left : assert (chan_left == f_chans - f_c - 11'd1 && line_left == f_height - f_y - 10'd1 &&
+          rest == f_left - 11'd1 && line_end == f_line_end && height == f_height - 10'd1 &&
+          width == f_width - 11'd1);
+      //: (invariant) Where the group of channels and the line begin.
+      begins : assert (f_group <= 32768 && group_row == f_base + f_group && line_block == (f_sub * f_pitch) >> 4 &&
+          row == f_row && block == f_off[5:4]);
+    end
+    //: A map of several groups of channels and several lines ends.
+    ends : cover (f_on && next && last && f_group != 0 && f_above != 0);
+  end

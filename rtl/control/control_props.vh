@@ -1,0 +1,133 @@
+  // Properties of control: while everything outside answers promptly, an occupied device goes on.
+  //
+  // layer_decode and list_check are cut away. What they give is free within what stands here: a layer
+  // has any number of words from two on, and is worked on for 3 to 4 cycles.
+  localparam [4:0] F_BOUND = 5'd12;
+  //: The design is reset first.
+  initial begin
+    from_reset : assume (rst);
+  end
+
+  // ---- the decoder: collects words, works on a layer, offers it or refuses it
+  localparam [1:0] F_WORDS = 2'd0, F_WORK = 2'd1, F_OFFER = 2'd2;
+  reg [1:0] f_dec = F_WORDS;
+  reg [2:0] f_worked = 3'd0;
+  reg f_part = 1'b0;  // words of an unfinished layer were taken
+  reg f_err = 1'b0;
+  reg f_first, f_last, f_inf;
+  reg [9:0] f_idx;
+  reg [`DESC_BITS-1:0] f_load_desc;
+  (* anyseq *) reg f_bad;  // the layer is refused
+  (* anyseq *) reg f_slow;
+  (* anyconst *) reg [9:0] f_len;
+  wire f_dec_rst = rst || flush || list_changed;
+  wire f_take = dec_word_valid && dec_word_ready;
+  wire f_over = f_dec == F_WORK && (f_worked == 3 || (f_worked == 2 && !f_slow));
+  always @(posedge clk) begin
+    f_load_desc <= load_desc;
+    f_worked <= (f_dec == F_WORK) ? f_worked + 3'd1 : 3'd0;
+    f_err <= !f_dec_rst && f_over && f_bad;
+    f_part <= !f_dec_rst && !(arg_flush && !list_mode) && !collected && (f_take || f_part);
+    f_dec <= f_dec_rst ? F_WORDS : collected ? F_WORK : f_over ? (f_bad ? F_WORDS : F_OFFER) :
+        (d_valid && d_ready) ? F_WORDS : f_dec;
+    if (collected) begin
+      f_first <= list_mode && list_index == 10'd0;
+      f_last <= list_mode && list_last;
+      f_inf <= list_mode && list_parity;
+      f_idx <= list_mode ? list_index : host_index;
+    end
+  end
+
+  // ---- cycles for which somebody outside owes an answer
+  reg f_list_failed = 1'b0, f_other_failed = 1'b0;
+  reg f_loading = 1'b0;
+  wire f_list_wants = list_mode && dec_word_ready && !list_word_valid;
+  reg f_seq_due = 1'b0, f_unload_due = 1'b0;
+  reg [9:0] f_owed = 10'd0;
+  reg [9:0] f_owes_q = 10'd0;
+  wire [9:0] f_owes = {
+    // a beat of the list; a request of each channel; reads sent out
+    f_list_wants && !list_valid && !f_list_failed,
+    list_req_valid && !list_req_ready,
+    (weight_req_valid && !weight_req_ready) || (bias_req_valid && !bias_req_ready),
+    !traffic[`TRAFFIC_WEIGHT_QUIET] || !traffic[`TRAFFIC_BIAS_QUIET],
+    pixel_req_valid && !pixel_req_ready,
+    // a map is loaded, a layer computed, a map unloaded
+    f_loading && !load_done,
+    runs && !((f_seq_due == 1'b0 || seq_done) && core_idle),
+    f_unload_due && !unload_done,
+    // loaders; the DMAC is idle in a flush
+    weight_load_busy || param_load_busy,
+    flush && !traffic[`TRAFFIC_IDLE]
+  };
+  // ... the host: words of an unfinished layer, a start or reset that is pending
+  reg [1:0] f_owed_host = 2'd0;
+  wire f_owes_host = !list_mode && !flush && ((f_part && !arg_valid) || host[`HOST_PENDING]);
+  always @(posedge clk) begin
+    f_list_failed <= !rst && !flush && !start &&
+        (f_list_failed || (bus_err && bus_fault[`FAULT_CHAN] == 3'd0));
+    f_other_failed <= !rst && !flush && !start &&
+        (f_other_failed || (bus_err && bus_fault[`FAULT_CHAN] != 3'd0));
+    f_loading <= !rst && !flush && (load_start || (f_loading && !load_done));
+    f_seq_due <= !rst && !flush && (run_start || (f_seq_due && !seq_done));
+    f_unload_due <= !rst && !flush && (unload_start || (f_unload_due && !unload_done));
+    f_owes_q <= rst ? 10'd0 : f_owes;
+    f_owed <= rst ? 10'd0 : f_owes & f_owes_q;
+    f_owed_host <= (rst || !f_owes_host) ? 2'd0 : f_owed_host + !(&f_owed_host);
+  end
+
+  // ---- cycles in which the device is occupied and nothing goes on
+  reg f_was_flush = 1'b0, f_was_list = 1'b0, f_was_refused = 1'b0;
+  reg [4:0] f_still = 5'd0;
+  reg [1:0] f_inferences = 2'd0;
+  wire f_moves = (list_req_valid && list_req_ready) || f_take || (weight_req_valid && weight_req_ready) ||
+      (bias_req_valid && bias_req_ready) || (pixel_req_valid && pixel_req_ready) || load_done || run_start || seq_done ||
+      unload_start || unload_done || layer_done || error || start || soft_reset || (arg_valid && arg_ready) ||
+      flush != f_was_flush || list_mode != f_was_list;
+  always @(posedge clk) begin
+    f_was_flush <= !rst && flush;
+    f_was_list <= !rst && list_mode;
+    f_still <= (rst || !busy || f_moves) ? 5'd0 : f_still + !(&f_still);
+    f_inferences <= (rst || start) ? 2'd0 : f_inferences + (inf_over && !(&f_inferences));
+  end
+
+  reg f_was_arg = 1'b0;
+  always @(posedge clk) f_was_arg <= !rst && arg_valid && !arg_ready && !soft_reset && !start;
+
+  always @(posedge clk) begin
+    if (!rst) begin
+      //: The decoder takes words until it has a layer, then it offers it or refuses it.
+      decoder : assume (dec_word_ready == (f_dec == F_WORDS) && (!collected || (f_take && f_part)) && d_valid == (f_dec == F_OFFER) &&
+          dec_err == f_err && dec_idle == (f_dec == F_WORDS && !f_part));
+      //: A layer's marks are those of its place in the list; it stands while it is offered.
+      if (d_valid) marks : assume (load_desc[`DESC_FIRST] == f_first && load_desc[`DESC_LAST] == f_last &&
+          load_desc[`DESC_INF] == f_inf && load_desc[`DESC_IDX] == f_idx && load_desc[`DESC_LOADS] == 1 &&
+          (f_worked != 0 || load_desc == f_load_desc));
+      //: A list may be told changed two cycles after a layer of it was collected.
+      if (list_changed) changed_when : assume (list_mode && f_dec == F_WORK && f_worked == 1);
+      //: A list has one layer or two; whether another inference follows may change at any time. No watchdog helps.
+      configuration : assume (cfg[`CFG_LIST_LEN] == f_len && f_len >= 1 && f_len <= 2 && cfg[`CFG_WATCHDOG] == 0);
+      //: A run is started while nothing is at work; words of the host wait meanwhile.
+      if (start) start_when_free : assume (!list_mode && idle && q_empty && !q_pop && dec_idle && !d_valid && !fetch_busy &&
+          !dec_err && !refused && !flush && host[`HOST_PENDING] && !soft_reset);
+      //: Words of the host stand until they are taken; it forgets them only with a start or a reset.
+      host_words : assume ((!f_was_arg || arg_valid) && (!arg_flush || start || soft_reset));
+      //: Beats of the list are whole bus words, of a list that was asked for; none after one that failed.
+      list_beats : assume (list_beat[`BEAT_OFF] == 0 && list_beat[`BEAT_CNT] == AHB_W / 8 &&
+          (!list_valid || (list_mode && !f_list_failed)));
+      //: Answers come to what was asked only.
+      answers : assume ((!load_done || f_loading) && (!seq_done || f_seq_due) && (!unload_done || f_unload_due));
+      //: A failed read of the list is one that is wanted, and no failure of another channel waits before it.
+      if (bus_err && bus_fault[`FAULT_CHAN] == 3'd0) failed_list : assume (f_list_wants && !list_valid && !f_other_failed);
+      //: Everything outside answers within two cycles.
+      prompt : assume ((f_owed & f_owes) == 0);
+      //: The host gives the words of a layer that it began, and a start or reset is over, within three cycles.
+      prompt_host : assume (!f_owes_host || f_owed_host < 3);
+      //: No deadlock: an occupied device stands still for a few cycles only.
+      no_deadlock : assert (f_still < F_BOUND);
+    end
+    //: A stream goes on to its next inference.
+    second : cover (!rst && layer_done && f_inferences == 1);
+    //: A refused layer ends a run.
+    refusal : cover (!rst && refuse);
+  end
