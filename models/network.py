@@ -23,6 +23,7 @@ from .layout import AI_RAM_ROWS, Layout
 from .params import ACT_BYTES, BN_BYTES
 from .roofline import map_bytes
 from .vectors import VectorLayer
+from .words import from_stored
 
 ALIGN = 8  # bytes, of every table
 UNWRITTEN = 0xA5  # what AI RAM and result area hold before a run
@@ -57,11 +58,13 @@ class Storage:
     registers: dict[str, int]  # AI_* register values, eight_bit_mode among them
     results: list[int]  # address of every result
     result_shape: tuple[int, int, int]
+    words: bool = False  # the results are 32-bit words (out32 of the last layer)
 
     def result(self, memory: npt.NDArray[np.uint8], i: int) -> npt.NDArray[np.uint8]:
         """Result map ``i`` out of ``memory``, bytes of the storage from ``base`` on."""
         start = self.results[i] - self.base
-        return memory[start : start + map_bytes(self.result_shape)].reshape(self.result_shape)
+        stored = memory[start : start + map_bytes(self.result_shape)]
+        return from_stored(stored, self.result_shape, self.words)
 
 
 @dataclasses.dataclass
@@ -293,7 +296,8 @@ class Network:
             "eight_bit_mode": int(self.eight_bit),
         }
         results = [registers["AI_RES_ADR"] + i * result_stride for i in range(count)]
-        return Storage(np.concatenate(blobs), base, registers, results, self.out_shape)
+        words = bool(self.layers[-1].out32)
+        return Storage(np.concatenate(blobs), base, registers, results, self.out_shape, words)
 
     # ------------------------------------------------------------------- files
     def save(self, path: str | Path) -> None:
