@@ -18,6 +18,8 @@ FAST    ?=
 GOLDEN  ?=
 REPORT  ?=
 NETWORK ?=
+MATMUL  ?=
+TYPE    ?=
 INPUT   ?=
 OUTPUT  ?=
 WAVES   ?=
@@ -43,7 +45,7 @@ STEPS   ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS ALL
-VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
+VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK MATMUL TYPE INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
   DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS PART PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
@@ -76,6 +78,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTO
   $(call option,layers,LAYERS) $(call option,via,VIA) $(call option,rounding,ROUNDING) \
   $(call flag,functions,FUNCTIONS) $(call option,detector,DETECTOR) $(call option,png,PNG) \
   $(call flag,bgr,BGR) $(call option,scale,SCALE) $(call option,bias,BIAS) $(call flag,fast,FAST) \
+  $(if $(MATMUL),--matmul $(MATMUL)) $(call option,type,TYPE) \
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
@@ -91,6 +94,7 @@ help: ## this list
 	@echo "  SIM=icarus|verilator  CONFIG=nano|compact|small|medium|k210|large  VECTORS=\"file-or-folder ...\""
 	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits"
 	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy"
+	@echo "  MATMUL=512x512x512 or MATMUL=\"a.npy b.npy\" integer matrix product  TYPE=int8|uint8  OUTPUT=c.npy"
 	@echo
 	@echo "  with MODEL=file.kmodel:"
 	@echo "  IMAGE=\"picture ...\"  LAYERS=3-7 those on the RTL, the others on the golden model"

@@ -3,8 +3,9 @@
 
 Convolution -> zero-point terms -> batch norm -> activation -> pooling.  The extensions:
 ``signed_in`` (signed pixels, only those above 0 take part), ``signed_out`` (signed activation
-bytes), ``fc`` (fully connected).  ``alu`` and ``v`` are reduced to signed 36 bits, as in the
-device; no legal model gets there.
+bytes), ``fc`` (fully connected), ``in_xor`` and ``w_xor`` (operands XOR 0x80), ``out32`` (v leaves
+in four bytes).  ``alu`` and ``v`` are reduced to signed 36 bits, as in the device; no legal model
+gets there.
 
 Ranges in int64: s < 2^53 (see ``conv``); |arg_x*sx| <= 2^23 * 2^37 (a fully connected vector of
 2^29 pixels); |arg_w*sw| <= 2^23 * 2^30 in a convolution; |arg_add*n| <= 2^49; |alu*mul| <= 2^35 *
@@ -24,6 +25,7 @@ from .conv import count_macs, kept_pixels, window_blocks
 from .layer import LayerArg, LayerError
 from .params import ActTable, BatchNorm, weights_from_bytes
 from .pooling import PICKS, pool_map
+from .words import planes_of
 
 WRAP_BITS = 36
 
@@ -32,7 +34,8 @@ WRAP_BITS = 36
 class LayerResult:
     """What a layer gives."""
 
-    y: npt.NDArray[np.uint8]  # (O, oh, ow) output bytes (two's complement when signed_out)
+    # (O, oh, ow) output bytes (two's complement when signed_out); with out32 (4 * O, oh, ow)
+    y: npt.NDArray[np.uint8]
     macs: int  # multiplications that the layer needs (pools 5, 6, 7: of kept pixels only)
     macs_gated: int  # those of them whose pixel, padding included, is <= 0
     alu: npt.NDArray[np.int64] | None = None  # (O, rows, columns) of kept pixels, when asked for
@@ -65,7 +68,7 @@ def run_layer(
     a uint16 array is taken too in 16-bit mode).  bn: O words.  act: 18 words.  Raises LayerError
     for an illegal argument, ValueError for tables or maps of the wrong size.
     """
-    arg.validate(strict=False)
+    arg.validate(strict=False, eight_bit=eight_bit)
     x = np.asarray(x)
     for pixels in (x,) if x2 is None else (x, np.asarray(x2)):
         if pixels.dtype not in (np.uint8, np.int8) or pixels.shape != arg.in_shape:
@@ -86,12 +89,17 @@ def run_layer(
     if bn.size != arg.o_ch_num:
         raise ValueError(f"{bn.size} batch-norm words for {arg.o_ch_num} output channels")
 
+    if arg.in_xor:
+        x, x2 = _offset(x), None if x2 is None else _offset(np.asarray(x2))
+    if arg.w_xor:
+        weights = _offset(weights)
     norm = BatchNorm.unpack(bn)
     activation = Activation(ActTable.unpack(act), rounding, bool(arg.signed_out))
     constant = _channel_terms(arg, weights)
     rows, columns, *_ = kept_pixels(arg)
     shape = arg.o_ch_num, rows, columns
     a = np.empty(shape, dtype=np.int8 if arg.signed_out else np.uint8)
+    words = np.empty(shape, dtype="<u4") if arg.out32 else None
     alu_map, v_map = (np.empty(shape, dtype=np.int64) if debug else None for _ in range(2))
 
     for o, y, s, sx in window_blocks(arg, x, weights, x2):
@@ -101,13 +109,24 @@ def run_layer(
         v = alu * norm.mul[o, None, None]
         v >>= norm.shift[o, None, None]
         v += norm.add[o, None, None]
-        a[o, y] = activation(wrap36(v))
+        v = wrap36(v)
+        if words is None:
+            a[o, y] = activation(v)
+        else:
+            words[o, y] = v & 0xFFFFFFFF
         if debug:
             alu_map[o, y], v_map[o, y] = alu, v
 
+    if words is not None:
+        a = planes_of(words)
     pooled = a if arg.pool_type in PICKS else pool_map(arg.pool_type, a)
     macs, gated = count_macs(arg, x, x2)
     return LayerResult(np.ascontiguousarray(pooled).view(np.uint8), macs, gated, alu_map, v_map)
+
+
+def _offset(values: npt.NDArray) -> npt.NDArray[np.uint8]:
+    """Bytes XOR 0x80: what signed bytes are with an offset of 128, and back."""
+    return np.ascontiguousarray(values).view(np.uint8) ^ np.uint8(0x80)
 
 
 def _channel_terms(arg: LayerArg, weights: npt.NDArray) -> npt.NDArray[np.int64]:

@@ -3,8 +3,8 @@
 
 Fields carry the names of the vendor's structures and hold *true* values: where a word stores
 "minus one", the attribute holds the number itself (``i_ch_num`` is the number of channels).
-Bits that the KPU leaves reserved extend it (docs/kpu.md 1.8): ``signed_in``, ``signed_out``, ``fc``
-and ``elementwise`` with what belongs to it.
+Bits that the KPU leaves reserved extend it (docs/kpu.md 1.8): ``signed_in``, ``signed_out``,
+``fc``, ``elementwise`` with what belongs to it, and ``in_xor``, ``w_xor``, ``out32`` of products.
 """
 
 from __future__ import annotations
@@ -57,6 +57,9 @@ class LayerArg:
     elementwise: int = 0
     ew_op: int = 0
     ew_one: int = 0
+    in_xor: int = 0
+    w_xor: int = 0
+    out32: int = 0
     image_src2_addr: int = 0
     pad_value: int = 0
     arg_x: int = 0
@@ -146,8 +149,9 @@ class LayerArg:
 
     @property
     def out_shape(self) -> tuple[int, int, int]:
-        """(O, oh, ow) of the output map, after pooling."""
-        return self.o_ch_num, self.o_col_high, self.o_row_wid
+        """(O, oh, ow) of the output map, after pooling; with out32 (4 * O, oh, ow)."""
+        planes = 4 if self.out32 else 1
+        return self.o_ch_num * planes, self.o_col_high, self.o_row_wid
 
     @property
     def two_maps(self) -> bool:
@@ -252,7 +256,8 @@ class LayerArg:
         oh, ow = (1, 1) if fc else pooled_size(pool, h, w)
         if oh < 1 or ow < 1:
             raise LayerError("BAD_SIZE", f"pool {pool} leaves nothing of a {h} x {w} map")
-        source, result = Layout(c, h, w, base=src), Layout(o, oh, ow)
+        planes = 4 if fields.get("out32") else 1
+        source, result = Layout(c, h, w, base=src), Layout(o * planes, oh, ow)
         arg = cls(
             i_ch_num=c,
             i_col_high=h,
@@ -273,7 +278,7 @@ class LayerArg:
             wb_channel_switch_addr=result.channel_rows,
             wb_group=result.groups,
             channel_byte_num=oh * ow,
-            dma_total_byte=o * oh * ow,
+            dma_total_byte=result.channels * oh * ow,
         )
         arg = arg.with_loads(eight_bit, per_load).replace(**fields)
         arg.validate(eight_bit=eight_bit, ram_rows=ram_rows)
@@ -315,6 +320,8 @@ class LayerArg:
             raise LayerError("BAD_FLAGS", "depthwise and fully connected exclude each other")
         if self.elementwise and not self.depthwise:
             raise LayerError("BAD_FLAGS", "an element-wise layer is a depthwise one")
+        if self.out32 and (self.depthwise or self.fc):
+            raise LayerError("BAD_FLAGS", "out32 takes a convolution of all input channels")
         if self.kernel_type > 1:
             raise LayerError("BAD_KERNEL", f"kernel_type {self.kernel_type} is reserved")
         if self.elementwise and not self.kernel_type:
@@ -325,6 +332,8 @@ class LayerArg:
             raise LayerError("BAD_POOL", f"pool_type {self.pool_type} is reserved")
         if self.fc and self.pool_type:
             raise LayerError("BAD_POOL", "a fully connected layer has pool_type 0")
+        if self.out32 and self.pool_type:
+            raise LayerError("BAD_POOL", "32-bit sums are not pooled: out32 has pool_type 0")
         self._check_sizes(strict)
         names = ("input", "second input") if self.two_maps else ("input",)
         maps = [*zip(names, self.in_layouts, strict=True), ("output", self.out_layout)]
@@ -340,6 +349,8 @@ class LayerArg:
                 f"the output map takes rows {self._rows(self.out_layout)}, "
                 f"the input {' and '.join(self._rows(source) for source in self.in_layouts)}",
             )
+        if self.w_xor and eight_bit is False:
+            raise LayerError("BAD_WEIGHTS", "w_xor takes 8-bit weights")
         if strict:
             self._check_loads(eight_bit, weight_slots)
         self.encode()
@@ -370,7 +381,7 @@ class LayerArg:
         None: any need is met.
         """
         try:
-            self.validate(strict=False, ram_rows=ram_rows)
+            self.validate(strict=False, ram_rows=ram_rows, eight_bit=eight_bit)
         except LayerError as err:
             return err.number
         per_load, before = self.o_ch_num_coef, (self.load_time - 1) * self.o_ch_num_coef

@@ -23,6 +23,7 @@ from .layout import AI_RAM_ROWS, Layout
 from .params import ACT_BYTES, BN_BYTES
 from .roofline import map_bytes
 from .vectors import VectorLayer
+from .words import from_stored, to_stored
 
 ALIGN = 8  # bytes, of every table
 UNWRITTEN = 0xA5  # what AI RAM and result area hold before a run
@@ -38,6 +39,12 @@ class NetworkRun:
 
     y: npt.NDArray[np.uint8]  # output map of the last layer
     layers: list[LayerResult]
+    words: bool = False  # the last layer has out32
+
+    @property
+    def stored(self) -> npt.NDArray[np.uint8]:
+        """The bytes (n,) of the result, as they leave the device."""
+        return to_stored(self.y.view(np.uint8), self.words)
 
     @property
     def macs(self) -> int:
@@ -57,11 +64,13 @@ class Storage:
     registers: dict[str, int]  # AI_* register values, eight_bit_mode among them
     results: list[int]  # address of every result
     result_shape: tuple[int, int, int]
+    words: bool = False  # the results are 32-bit words (out32 of the last layer)
 
     def result(self, memory: npt.NDArray[np.uint8], i: int) -> npt.NDArray[np.uint8]:
         """Result map ``i`` out of ``memory``, bytes of the storage from ``base`` on."""
         start = self.results[i] - self.base
-        return memory[start : start + map_bytes(self.result_shape)].reshape(self.result_shape)
+        stored = memory[start : start + map_bytes(self.result_shape)]
+        return from_stored(stored, self.result_shape, self.words)
 
 
 @dataclasses.dataclass
@@ -94,6 +103,11 @@ class Network:
         network = cls(eight_bit=layer.eight_bit)
         network.add(layer.arg, layer.weights, layer.bn, layer.act)
         return network
+
+    @property
+    def words(self) -> bool:
+        """Does the result leave as 32-bit words (out32)?"""
+        return bool(self.layers[-1].out32)
 
     # ---------------------------------------------------------------- building
     def add(
@@ -238,7 +252,8 @@ class Network:
             airam.pack(ram, arg.image_dst_addr, result.y)
             results.append(result)
         last = self.layers[-1]
-        return NetworkRun(airam.unpack(ram, last.image_dst_addr, last.out_shape), results)
+        y = airam.unpack(ram, last.image_dst_addr, last.out_shape)
+        return NetworkRun(y, results, self.words)
 
     # ----------------------------------------------------------------- storage
     def task_list(self) -> npt.NDArray[np.uint8]:
@@ -293,7 +308,8 @@ class Network:
             "eight_bit_mode": int(self.eight_bit),
         }
         results = [registers["AI_RES_ADR"] + i * result_stride for i in range(count)]
-        return Storage(np.concatenate(blobs), base, registers, results, self.out_shape)
+        data = np.concatenate(blobs)
+        return Storage(data, base, registers, results, self.out_shape, self.words)
 
     # ------------------------------------------------------------------- files
     def save(self, path: str | Path) -> None:

@@ -286,12 +286,13 @@ module openkpu_core #(
 
   // What every lane asks for leaves registers: sums reach the lanes many cycles after the start of
   // their layer, when its descriptor has long been there.
-  reg one_bank, by_chan, signed_out;
+  reg one_bank, by_chan, signed_out, out32;
   reg [2:0] lane_swl;
   always @(posedge clk) begin
     one_bank   <= fc_mode || (taps_mode && dw) || (dwrow_mode && desc[`DESC_IP] == 2'd2);
     by_chan    <= dwrow_mode;
     signed_out <= desc[`DESC_SOUT];
+    out32      <= desc[`DESC_OUT32];
     lane_swl   <= swl;
   end
 
@@ -311,6 +312,7 @@ module openkpu_core #(
       .arg_x(desc[`DESC_ARGX]),
       .shr_x(desc[`DESC_SHRX]),
       .sgn(signed_out),
+      .out32(out32),
       .load(start),
       .table_we(table_we),
       .table_addr(table_addr),

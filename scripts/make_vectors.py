@@ -7,6 +7,9 @@
     python -m scripts.make_vectors OUT --set elementwise two 64x56x56 maps, each operation
     python -m scripts.make_vectors OUT --set random --count 20 --seed 5
     python -m scripts.make_vectors OUT --set random_elementwise --count 20 --seed 5
+    python -m scripts.make_vectors OUT --set random_product --count 20 --seed 5    32-bit sums
+    python -m scripts.make_vectors OUT --set random_offset --count 20 --seed 5     XOR 0x80
+    python -m scripts.make_vectors OUT --set product     4x36x16, 64x64x64 and 512x512x512
 
 One .npz per layer in folder OUT, ready for VECTORS=OUT.  Outputs are the golden model's.
 """
@@ -21,8 +24,10 @@ from pathlib import Path
 import numpy as np
 from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.generate import Limits, random_layer
+from openkpu.models.generate_products import random_offset, random_product
 from openkpu.models.generate_tasks import random_elementwise
 from openkpu.models.layout import AI_RAM_ROWS, Layout
+from openkpu.models.matmul import map_of
 from openkpu.models.vectors import VectorLayer, save_file
 from openkpu.scripts import command
 
@@ -59,7 +64,13 @@ def yolo20() -> list[Shape]:
 
 
 ELEMENTWISE = 64, 56, 56  # the shape of a residual
-RANDOM = ("random", "random_elementwise")
+PRODUCTS = (4, 36, 16), (64, 64, 64), (512, 512, 512)  # rows of A, rows of B, columns of B
+RANDOM = {
+    "random": random_layer,
+    "random_elementwise": random_elementwise,
+    "random_product": random_product,
+    "random_offset": random_offset,
+}
 SETS = {"targets": TARGETS, "k210_rows": K210_ROWS, "yolo20": yolo20()}
 
 
@@ -89,7 +100,7 @@ def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
     """What was asked for, one after the other."""
     if options.set in RANDOM:
         limits = Limits(channels=options.channels, size=options.size)
-        make = random_layer if options.set == "random" else random_elementwise
+        make = RANDOM[options.set]
         for i in range(options.count):
             seed = options.seed + i
             yield make(np.random.default_rng(seed), limits=limits, case=f"{options.set}_{seed}")
@@ -99,6 +110,12 @@ def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
             rng, case = np.random.default_rng(options.seed), f"{name}_{c}_{w}x{h}"
             kind = {"one": False, "pool": 0, "eight_bit": True, "plain": True}
             yield random_elementwise(rng, c=c, h=h, w=w, op=op, case=case, **kind)
+    elif options.set == "product":
+        for m, k, n in PRODUCTS:
+            h, w = map_of(m, k, n)
+            rng, case = np.random.default_rng(options.seed), f"product_{m}x{k}x{n}"
+            at = {"src": 0, "dst": Layout(k, h, w).rows}
+            yield random_product(rng, c=k, h=h, w=w, o=m, kernel=1, exact=True, case=case, **at)
     else:
         for shape in SETS[options.set]:
             yield benchmark(shape, options.seed)
@@ -107,7 +124,7 @@ def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
 def check_fits(options: argparse.Namespace) -> None:
     """UsageError when the largest random layer would find no room in the AI RAM."""
     c, size = options.channels, options.size
-    maps = 2 if options.set == "random" else 3
+    maps = {"random_elementwise": 3, "random_product": 5}.get(options.set, 2)
     rows = maps * Layout(c, size, size).rows
     if rows > AI_RAM_ROWS:
         raise command.UsageError(
@@ -120,7 +137,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = command.Parser(prog="vectors", description=__doc__.splitlines()[0])
     positive = command.whole(1, 1_000_000)
     parser.add_argument("out", type=Path, help="folder for the .npz files")
-    parser.add_argument("--set", choices=[*SETS, "elementwise", *RANDOM], default="targets")
+    parser.add_argument(
+        "--set", choices=[*SETS, "elementwise", "product", *RANDOM], default="targets"
+    )
     parser.add_argument("--seed", type=command.SEED, default=1)
     parser.add_argument("--count", type=positive, default=10, help="random layers")
     channels, size = command.whole(1, 1024), command.whole(MOST_STRIDE, 512)

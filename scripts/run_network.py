@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> bool:
     if args.golden:
         runs = [network.run(image) for image in images]
         for number, one in enumerate(runs):
-            print(told(number, one.y.view(np.uint8), None, 0))
+            print(told(number, one.stored, None, 0))
         records, per_inference, good = golden_records(args, network, runs), [], True
     else:
         records, per_inference, good = simulated(args, network, images, told)
@@ -98,13 +98,22 @@ def run(args: argparse.Namespace) -> bool:
     if per_inference and len(records) == len(per_inference) * len(network.layers):
         more = summary(args, network, records, per_inference)
     if args.output and results:
-        np.save(args.output, np.stack(results).reshape(-1, *network.out_shape))
+        np.save(args.output, stacked(network, results))
         print(f"results: {args.output}")
     if args.report:
         simulator = "golden" if args.golden else args.sim
         report.write(args.report, args.config, simulator, records, **more)
         print(f"report: {args.report}")
     return good
+
+
+def stacked(network: Network, results: list[npt.NDArray[np.uint8]]) -> npt.NDArray:
+    """Results as they lie in storage: bytes (n, O, h, w); with out32 of the last layer words."""
+    found = np.stack([y.reshape(-1) for y in results]).astype(np.uint8)
+    c, h, w = network.out_shape
+    return (
+        found.view("<i4").reshape(-1, c // 4, h, w) if network.words else found.reshape(-1, c, h, w)
+    )
 
 
 def golden_records(

@@ -16,7 +16,7 @@ from openkpu.models.activation import ROUNDINGS
 from openkpu.models.kmodel import KmodelError
 from openkpu.models.layer import LayerError
 from openkpu.models.network import NetworkError
-from openkpu.scripts import command, run_digits, run_model, run_network, run_vectors
+from openkpu.scripts import command, run_digits, run_matmul, run_model, run_network, run_vectors
 from openkpu.scripts.command import (
     Parser,
     UsageError,
@@ -38,7 +38,7 @@ def layer_range(text: str) -> str:
 
 
 FOR_MODELS = ("image", "layers", "functions", "detector", "png", "bgr", "scale", "bias", "fast")
-SOURCES = ("model", "vectors", "network")  # what runs; without any of them, digits
+SOURCES = ("model", "vectors", "network", "matmul")  # what runs; without any of them, digits
 
 
 def check_source(args: argparse.Namespace) -> None:
@@ -46,12 +46,16 @@ def check_source(args: argparse.Namespace) -> None:
     given = [name.upper() for name in SOURCES if getattr(args, name)]
     if len(given) > 1:
         raise UsageError(f"{given[0]} and {given[1]} together, expected one of them")
-    if args.images and given in (["MODEL"], ["VECTORS"]):
+    if args.images and given in (["MODEL"], ["VECTORS"], ["MATMUL"]):
         hint = "a model takes IMAGE=picture" if args.model else "all layers of the files are run"
+        hint = "a product has two matrices" if args.matmul else hint
         raise UsageError(f"IMAGES counts digits or maps of a network; {hint}")
-    for name in ("input", "output"):
-        if getattr(args, name) and not args.network:
-            raise UsageError(f"{name.upper()} without NETWORK, expected a network to use it with")
+    if args.type and not args.matmul:
+        raise UsageError("TYPE without MATMUL, expected a product to use it with")
+    if args.input and not args.network:
+        raise UsageError("INPUT without NETWORK, expected a network to use it with")
+    if args.output and not (args.network or args.matmul):
+        raise UsageError("OUTPUT without NETWORK, expected a network to use it with")
     if args.input and args.images:
         raise UsageError("INPUT and IMAGES together: the file says how many maps there are")
 
@@ -113,6 +117,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--network", help="a network image (.npz, docs/networks.md)")
     parser.add_argument("--input", help="its input maps (.npy, uint8); default: random ones")
     parser.add_argument("--output", type=Path, help="write the results here (.npy)")
+    parser.add_argument("--matmul", nargs="+", help="product: MxKxN, or files of A and B (.npy)")
+    parser.add_argument("--type", choices=run_matmul.TYPES, help="of random matrices: int8, uint8")
     args = parser.parse_args(argv)
     if args.sim not in simrun.SIMS:
         raise UsageError(
@@ -137,6 +143,7 @@ def main(argv: list[str] | None = None) -> int:
             simrun.check_tool(args.sim)
             simrun.builds()
         jobs = {"model": run_model, "vectors": run_vectors, "network": run_network}
+        jobs["matmul"] = run_matmul
         job = next((jobs[name] for name in jobs if getattr(args, name)), run_digits)
         good = job.run(args)
     except (

@@ -158,6 +158,8 @@ module data_cache #(
       .unload_adr(unload[`UNLOAD_ADR]),
       .unload_store(unload[`UNLOAD_STORE]),
       .unload_owner(unload[`UNLOAD_OWNER]),
+      .unload_words(unload[`UNLOAD_WORDS]),
+      .unload_apart(unload[`UNLOAD_APART]),
       .unload_busy(unload_busy),
       .unload_done(unload_done),
       .unload_req(unload_req),

@@ -47,6 +47,8 @@ module map_mover #(
     input  wire [           31:0] unload_adr,
     input  wire                   unload_store,
     input  wire [`OWNER_BITS-1:0] unload_owner,
+    input  wire                   unload_words,
+    input  wire [           13:0] unload_apart,
     output wire                   unload_busy,
     output wire                   unload_done,
     output wire                   unload_req,
@@ -136,7 +138,7 @@ module map_mover #(
       total_part <= total_part << 1;
     end
   end
-  assign store_req = {unload_owner, total, unload_adr};
+  assign store_req = {unload_owner, unload_words ? {total[21:0], 2'd0} : total, unload_adr};
 
   wire read_done;
   reg read_start, read_over, store_over, wanted;
@@ -170,6 +172,8 @@ module map_mover #(
       .chans_m1(unload_map[`MAP_CHANS_M1]),
       .height_m1(unload_map[`MAP_HEIGHT_M1]),
       .width_m1(unload_map[`MAP_WIDTH_M1]),
+      .words(unload_words),
+      .apart(unload_apart),
       .dest(unload_store),
       .unload_req(unload_req),
       .unload_word(unload_word),

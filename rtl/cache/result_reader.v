@@ -8,7 +8,8 @@
 // places for words that may last for one cycle, two for those of 64 bytes. A line begins at a multiple
 // of 16 bytes, so the bus words of it are whole ones of its word; nothing is shifted. They go through
 // a byte gearbox, which closes the gaps between the lines. The last word is zero padded. Of a path of
-// 128 bytes a row is half a word.
+// 128 bytes a row is half a word. Of a map of words a place is filled by four reads, one of each plane:
+// byte k of four is that of plane k.
 // Handshake: start (one cycle, ignored while busy) begins a map; dest 0 sends 64-bit words to
 // result_*, dest 1 bus words to store_*. unload_req is held until unload_gnt, and the data of the
 // word are taken in the next cycle. done pulses after the last word was accepted. stop (level or
@@ -30,12 +31,15 @@ module result_reader #(
     input  wire              clk,
     input  wire              rst,
     input  wire              stop,
-    // map to send: first row, channels - 1, height - 1, width - 1; where to
+    // map to send: first row, channels - 1, height - 1, width - 1; words of four planes, rows from a
+    // channel group to the next; where to
     input  wire              start,
     input  wire [      14:0] base_row,
     input  wire [       9:0] chans_m1,
     input  wire [       8:0] height_m1,
     input  wire [       9:0] width_m1,
+    input  wire              words,
+    input  wire [      13:0] apart,
     input  wire              dest,
     // read port of the AI RAM
     output wire              unload_req,
@@ -106,6 +110,10 @@ module result_reader #(
   wire [    WB-1:0] size_m1;
   wire              last;
   wire [   20-WB:0] row_word;
+  wire [1:0] map_lane, plane, piece;
+  wire [WB-1:0] map_size, words_size;
+  wire map_last, words_last;
+  wire [20-WB:0] map_word, words_word;
 
   row_sequencer #(
       .PATH(WORD)
@@ -117,11 +125,44 @@ module result_reader #(
       .height_m1(height_m1),
       .width_m1(width_m1),
       .next(step),
-      .word(row_word),
-      .lane(lane),
-      .size_m1(size_m1),
-      .last(last)
+      .word(map_word),
+      .lane(map_lane),
+      .size_m1(map_size),
+      .last(map_last)
   );
+
+  // sums of 32 bits: a quarter of a word of each of four planes makes a word
+  plane_sequencer #(
+      .PATH(WORD)
+  ) u_planes (
+      .clk(clk),
+      .start(go),
+      .base_row(base_row),
+      .chans_m1(chans_m1),
+      .height_m1(height_m1),
+      .width_m1(width_m1),
+      .apart(apart),
+      .next(step),
+      .word(words_word),
+      .piece(piece),
+      .plane(plane),
+      .size_m1(words_size),
+      .last(words_last)
+  );
+  reg words_now;
+  assign row_word = words_now ? words_word : map_word;
+  assign lane = words_now ? 2'd0 : map_lane;
+  assign size_m1 = words_now ? words_size : map_size;
+  assign last = words_now ? words_last : map_last;
+  // the step takes a place, fills it
+  wire opens = step && (!words_now || plane == 2'd0);
+  wire fills = !words_now || plane == 2'd3;
+  reg  landed;  // with the word on its way a place is full
+  reg [1:0] piece_q, plane_q;
+  always @(posedge clk) begin
+    if (go) words_now <= words;
+    if (step) {piece_q, plane_q} <= {piece, plane};
+  end
 
   // the row of a wider word
   wire [8*WORD-1:0] row_data;
@@ -144,8 +185,7 @@ module result_reader #(
   wire leave = use_slot && final_slot;
   wire cut_free = !cut_valid || leave;
 
-  assign unload_req = asking && !taken[PLACES-1];
-
+  assign unload_req = asking && (!taken[PLACES-1] || (words_now && plane != 2'd0));
 
   always @(posedge clk) begin
     if (rst || stop) begin
@@ -154,6 +194,7 @@ module result_reader #(
       asking <= 1'b0;
       taken <= {PLACES{1'b0}};
       flight <= 1'b0;
+      landed <= 1'b0;
       flight_info <= {INFO_W{1'b0}};
     end else if (go) begin
       busy <= 1'b1;
@@ -161,12 +202,14 @@ module result_reader #(
       asking <= 1'b1;
       taken <= {PLACES{1'b0}};
       flight <= 1'b0;
+      landed <= 1'b0;
     end else begin
       busy <= busy && !finish;
       asking <= asking && !(step && last);
-      taken  <= (step == leave) ? taken :
-          step ? {taken[PLACES-2:0], 1'b1} : {1'b0, taken[PLACES-1:1]};
+      taken  <= (opens == leave) ? taken :
+          opens ? {taken[PLACES-2:0], 1'b1} : {1'b0, taken[PLACES-1:1]};
       flight <= step;
+      landed <= step && fills;
       if (step) begin
         flight_info <= info;
       end
@@ -190,18 +233,18 @@ module result_reader #(
       cut_size     <= {OW{1'b0}};
       cut_left     <= {WB{1'b0}};
     end else begin
-      wait_valid   <= cut_free ? (behind_valid || (wait_valid && flight)) : (wait_valid || flight);
-      behind_valid <= !cut_free && (behind_valid || (wait_valid && flight));
-      into         <= flight ? {into[PLACES-2:0], into[PLACES-1]} : into;
+      wait_valid   <= cut_free ? (behind_valid || (wait_valid && landed)) : (wait_valid || landed);
+      behind_valid <= !cut_free && (behind_valid || (wait_valid && landed));
+      into         <= landed ? {into[PLACES-2:0], into[PLACES-1]} : into;
       from         <= next_from;
       if (cut_free || !wait_valid) begin
         wait_info <= behind_valid ? behind_info : flight_info;
       end
-      if (flight) begin
+      if (landed) begin
         behind_info <= flight_info;
       end
       if (cut_free) begin
-        cut_valid <= wait_valid || flight;
+        cut_valid <= wait_valid || landed;
         cut_last  <= next_info[INFO_W-1];
         cut_size  <= next_info[WB+2+:OW];
         cut_left  <= next_info[WB-1:0];
@@ -213,6 +256,8 @@ module result_reader #(
 
   wire [PLACES-1:0] next_from = leave ? {from[PLACES-2:0], from[PLACES-1]} : from;
 
+  wire [2*WORD-1:0] quarter = row_data[2*WORD*piece_q+:2*WORD];
+
   // all places side by side, and the bus word of them that is next: one bit for each, as a wide choice
   // is fast and small that way
   wire [8*PLACES*WORD-1:0] held;
@@ -223,8 +268,13 @@ module result_reader #(
   generate
     for (g = 0; g < PLACES; g = g + 1) begin : g_place
       reg [8*WORD-1:0] data;
+      integer b;
       always @(posedge clk) begin
-        if (flight && into[g]) data <= row_data;
+        for (b = 0; b < WORD; b = b + 1) begin
+          if (flight && into[g] && (!words_now || plane_q == b[1:0])) begin
+            data[8*b+:8] <= words_now ? quarter[8*(b/4)+:8] : row_data[8*b+:8];
+          end
+        end
       end
       assign held[8*WORD*g+:8*WORD] = data;
       always @(posedge clk) begin

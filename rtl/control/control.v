@@ -127,7 +127,15 @@ module control #(
   wire [`MAP_BITS-1:0] unload_map;
 
   wire go_on = committed && cfg[`CFG_MORE];
-  assign unload  = {desc[`DESC_INF], desc[`DESC_IDX], list_mode, cfg[`CFG_RES_ADR], unload_map};
+  assign unload = {
+    desc[`DESC_OCS],
+    desc[`DESC_OUT32],
+    desc[`DESC_INF],
+    desc[`DESC_IDX],
+    list_mode,
+    cfg[`CFG_RES_ADR],
+    unload_map
+  };
   assign keeping = {reuse, keep, prow_freed, prow_base};
 
   // ---- state

@@ -11,7 +11,7 @@
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
 // layer_place checks the rows of the maps, layer_share tells how many groups share a reading,
-// layer_sizes derives widths and groups, layer_serial divides.
+// layer_sizes derives widths and groups, layer_serial divides, layer_flags holds word 0 and checks it.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -68,13 +68,11 @@ module layer_decode #(
   reg [4:0] state;
   reg [3:0] word;
   // ---- fields
-  reg f_int_en, f_dw, f_sin, f_sout, f_fc, f_ew, f_one;
   reg [14:0] f_src, f_src2, f_dst;
   reg [2:0] f_kernel;
   reg [3:0] f_pool;
   reg [7:0] f_pad;
   reg [31:0] f_bn, f_par, f_act;
-  reg [ 1:0] f_ewop;
   reg [ 5:0] f_loads;
   reg [16:0] f_psize;
   reg [3:0] f_shrw, f_shrx;
@@ -95,13 +93,6 @@ module layer_decode #(
   always @(posedge clk) begin
     if (w_valid && w_ready) begin
       case (word)
-        `ARG_WORD_INTERRUPT_ENABE: begin
-          f_int_en <= w_data[`ARG_INT_EN];
-          f_dw <= w_data[`ARG_DEPTH_WISE_LAYER];
-          {f_sin, f_sout} <= {w_data[`ARG_SIGNED_IN], w_data[`ARG_SIGNED_OUT]};
-          {f_fc, f_ew} <= {w_data[`ARG_FC], w_data[`ARG_ELEMENTWISE]};
-          {f_ewop, f_one} <= {w_data[`ARG_EW_OP], w_data[`ARG_EW_ONE]};
-        end
         `ARG_WORD_IMAGE_ADDR:
         {f_src, f_src2, f_dst} <= {
           w_data[`ARG_IMAGE_SRC_ADDR], w_data[`ARG_IMAGE_SRC2_ADDR], w_data[`ARG_IMAGE_DST_ADDR]
@@ -136,10 +127,33 @@ module layer_decode #(
           {f_first, f_last, f_inf} <= {first, last, parity};
           f_index <= index;
         end
-        default: f_send <= f_send;  // words 6 and 8 follow from the sizes
+        default: f_send <= f_send;  // word 0: layer_flags; words 6 and 8 follow from the sizes
       endcase
     end
   end
+
+  wire f_int_en, f_dw, f_sin, f_sout, f_fc, f_ew, f_one, f_in_xor, f_w_xor, f_out32;
+  wire [1:0] f_ewop;
+  wire [7:0] bad_flags;
+  layer_flags u_flags (
+      .clk        (clk),
+      .load       (w_valid && w_ready && word == `ARG_WORD_INTERRUPT_ENABE),
+      .w_data     (w_data),
+      .kernel_type(f_kernel),
+      .pool_type  (f_pool),
+      .int_en     (f_int_en),
+      .dw         (f_dw),
+      .sin        (f_sin),
+      .sout       (f_sout),
+      .fc         (f_fc),
+      .ew         (f_ew),
+      .ewop       (f_ewop),
+      .one        (f_one),
+      .in_xor     (f_in_xor),
+      .w_xor      (f_w_xor),
+      .out32      (f_out32),
+      .bad        (bad_flags)
+  );
 
   // ---- sizes
   wire [6:0] n_loads = {1'b0, f_loads} + 7'd1;
@@ -157,6 +171,7 @@ module layer_decode #(
       .clk       (clk),
       .fc        (f_fc),
       .dw        (f_dw),
+      .out32     (f_out32),
       .pool_type (f_pool),
       .n_c       (n_c),
       .n_o       (n_o),
@@ -214,7 +229,7 @@ module layer_decode #(
       S_ICS: {mul_a, mul_b} = {8'd0, n_h, 6'd0, irl};
       S_IROWS: {mul_a, mul_b} = {4'd0, product[13:0], in_groups};
       S_OCS: {mul_a, mul_b} = {8'd0, n_oh, 6'd0, orl};
-      S_OROWS: {mul_a, mul_b} = {4'd0, product[13:0], out_groups};
+      S_OROWS: {mul_a, mul_b} = {{4'd0, product[13:0]} << (f_out32 ? op : 2'd0), out_groups};
       S_CH: {mul_a, mul_b} = {7'd0, n_c, 1'b0, n_h};
       S_CHW: {mul_a, mul_b} = {product[17:0], n_w};
       S_WLEN: {mul_a, mul_b} = {per_out, n_coef};
@@ -299,18 +314,13 @@ module layer_decode #(
   reg [7:0] bad;
   always @* begin
     case (state)
-      S_CHECK:
-      if ((f_dw && f_fc) || (f_ew && !f_dw)) bad = `ERROR_BAD_FLAGS;
-      else if (f_kernel > 3'd1 || (f_fc && taps) || (f_ew && !taps)) bad = `ERROR_BAD_KERNEL;
-      else if (f_pool > 4'd9 || (f_fc && f_pool != 4'd0)) bad = `ERROR_BAD_POOL;
-      else if (bad_size) bad = `ERROR_BAD_SIZE;
-      else bad = 8'd0;
+      S_CHECK: bad = (bad_flags == 8'd0 && bad_size) ? `ERROR_BAD_SIZE : bad_flags;
       S_OCS, S_CH: bad = bad_place ? `ERROR_BAD_ADDR : 8'd0;
       S_WLEN:
       bad = (product[17:11] != 7'd0 || product[10:0] >= n_o || rest_now > n_coef) ?
           `ERROR_BAD_WEIGHTS : 8'd0;
       S_REST:
-      bad = (huge || wlen_now[29:17] != 13'd0 || wlen_now[16:0] > f_psize || (f_wide && WEIGHT_BITS == 8)) ?
+      bad = (huge || wlen_now[29:17] != 13'd0 || wlen_now[16:0] > f_psize || (f_wide && (f_w_xor || WEIGHT_BITS == 8))) ?
           `ERROR_BAD_WEIGHTS : 8'd0;
       S_BLOCK: bad = (fitted && wbuf_need > WBUF_ROWS[17:0]) ? `ERROR_BAD_WEIGHTS : 8'd0;
       default: bad = 8'd0;
@@ -391,25 +401,17 @@ module layer_decode #(
   assign desc[`DESC_MODE] = mode;
   assign desc[`DESC_DW] = f_dw;
   assign desc[`DESC_K3] = taps;
-  assign desc[`DESC_SIN] = f_sin;
-  assign desc[`DESC_SOUT] = f_sout;
+  assign {desc[`DESC_SIN], desc[`DESC_SOUT]} = {f_sin, f_sout};
   assign desc[`DESC_HELD] = !f_dw && entries < TILE_ROWS[11:0];
   assign desc[`DESC_WIDE] = f_wide;
-  assign desc[`DESC_C] = n_c;
-  assign desc[`DESC_O] = n_o;
-  assign desc[`DESC_W] = n_w;
-  assign desc[`DESC_H] = n_h;
-  assign desc[`DESC_OW] = n_ow;
-  assign desc[`DESC_OH] = n_oh;
-  assign desc[`DESC_KW] = n_kw;
-  assign desc[`DESC_KH] = n_kh;
-  assign desc[`DESC_SRC] = f_src;
-  assign desc[`DESC_DST] = f_dst;
-  assign desc[`DESC_IP] = ip;
-  assign desc[`DESC_IRL] = irl;
+  assign {desc[`DESC_C], desc[`DESC_O]} = {n_c, n_o};
+  assign {desc[`DESC_W], desc[`DESC_H]} = {n_w, n_h};
+  assign {desc[`DESC_OW], desc[`DESC_OH]} = {n_ow, n_oh};
+  assign {desc[`DESC_KW], desc[`DESC_KH]} = {n_kw, n_kh};
+  assign {desc[`DESC_SRC], desc[`DESC_DST]} = {f_src, f_dst};
+  assign {desc[`DESC_IP], desc[`DESC_IRL]} = {ip, irl};
   assign desc[`DESC_ICS] = ics;
-  assign desc[`DESC_OP] = op;
-  assign desc[`DESC_ORL] = orl;
+  assign {desc[`DESC_OP], desc[`DESC_ORL]} = {op, orl};
   assign desc[`DESC_OCS] = ocs;
   assign desc[`DESC_STL] = pick ? fl : 2'd0;
   assign desc[`DESC_PH] = f_pool == 4'd6;
@@ -420,22 +422,17 @@ module layer_decode #(
   assign desc[`DESC_G] = groups;
   assign desc[`DESC_B] = block;
   assign desc[`DESC_PAD] = f_pad;
-  assign desc[`DESC_ARGX] = f_argx;
-  assign desc[`DESC_SHRX] = f_shrx;
-  assign desc[`DESC_ARGW] = f_argw;
-  assign desc[`DESC_SHRW] = f_shrw;
+  assign {desc[`DESC_ARGX], desc[`DESC_SHRX]} = {f_argx, f_shrx};
+  assign {desc[`DESC_ARGW], desc[`DESC_SHRW]} = {f_argw, f_shrw};
   assign desc[`DESC_ADDC] = addc;
   assign desc[`DESC_WADDR] = f_par;
   assign desc[`DESC_PSIZE] = f_psize;
   assign desc[`DESC_LOADS] = n_loads;
   assign desc[`DESC_WLEN] = {7'd0, (n_loads == 7'd1) ? wlast : wlen};
   assign desc[`DESC_WLAST] = {7'd0, wlast};
-  assign desc[`DESC_BADDR] = f_bn;
-  assign desc[`DESC_AADDR] = f_act;
-  assign desc[`DESC_INTEN] = f_int_en;
-  assign desc[`DESC_SEND] = f_send;
-  assign desc[`DESC_FIRST] = f_first;
-  assign desc[`DESC_LAST] = f_last;
+  assign {desc[`DESC_BADDR], desc[`DESC_AADDR]} = {f_bn, f_act};
+  assign {desc[`DESC_INTEN], desc[`DESC_SEND]} = {f_int_en, f_send};
+  assign {desc[`DESC_FIRST], desc[`DESC_LAST]} = {f_first, f_last};
   assign desc[`DESC_IDX] = f_index;
   assign desc[`DESC_INB] = in_bytes;
   assign desc[`DESC_TOUCH] = touch;
@@ -444,6 +441,7 @@ module layer_decode #(
   assign {desc[`DESC_SRC2], desc[`DESC_ONE], desc[`DESC_EWOP], desc[`DESC_EW]} = {
     f_src2, f_one, f_ewop, f_ew
   };
+  assign {desc[`DESC_OUT32], desc[`DESC_WXOR], desc[`DESC_INXOR]} = {f_out32, f_w_xor, f_in_xor};
 
 endmodule
 

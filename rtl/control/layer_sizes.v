@@ -19,9 +19,10 @@ module layer_sizes #(
 ) (
     // clock
     input  wire        clk,
-    // layer: fully connected, depthwise, pool_type, channels, widths, lines of input and output
+    // layer: fully connected, depthwise, four planes a channel, pool_type, channels, widths, lines of input and output
     input  wire        fc,
     input  wire        dw,
+    input  wire        out32,
     input  wire [ 3:0] pool_type,
     input  wire [10:0] n_c,
     input  wire [10:0] n_o,
@@ -31,7 +32,8 @@ module layer_sizes #(
     input  wire [ 9:0] n_oh,
     // sizes do not fit each other
     output reg         bad,
-    // pitch codes, rows of a line, channel groups of input and output
+    // pitch codes, rows of a line, channel groups of input and output (out32: channels, whose planes
+    // take 1 << op groups)
     output reg  [ 1:0] ip,
     output reg  [ 1:0] op,
     output reg  [ 4:0] irl,
@@ -75,7 +77,7 @@ module layer_sizes #(
     irl <= n_w[10:6] + {4'd0, n_w[5:0] != 6'd0};
     orl <= n_ow[10:6] + {4'd0, n_ow[5:0] != 6'd0};
     in_groups <= groups_of(n_c, ip);
-    out_groups <= groups_of(n_o, op);
+    out_groups <= out32 ? n_o : groups_of(n_o, op);
     fl   <= (pool_type == 4'd3 || pool_type == 4'd4 || pool_type == 4'd7) ? 2'd2 :
              (pool_type == 4'd0 || pool_type == 4'd8 || pool_type == 4'd9) ? 2'd0 : 2'd1;
     pick <= pool_type == 4'd5 || pool_type == 4'd6 || pool_type == 4'd7;

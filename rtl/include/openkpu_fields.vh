@@ -79,7 +79,10 @@
 `define DESC_EWOP 542:541  // 0 add, 1 multiply, 2 maximum, 3 minimum
 `define DESC_ONE 543  // element-wise with one map: the second operand is the pad value
 `define DESC_SRC2 558:544  // first AI RAM row of the second map
-`define DESC_BITS 559
+`define DESC_INXOR 559  // pixels are taken XOR 0x80
+`define DESC_WXOR 560  // weights are taken XOR 0x80
+`define DESC_OUT32 561  // v leaves in four bytes, a plane each
+`define DESC_BITS 562
 
 // Request of a DMA channel.
 `define REQ_ADDR (0)+:(32)  // first byte
@@ -129,7 +132,9 @@
 `define UNLOAD_ADR (`MAP_BITS)+:(32)  // where it goes in the storage
 `define UNLOAD_STORE (32+`MAP_BITS)  // it goes to the storage, not to the host
 `define UNLOAD_OWNER (33+`MAP_BITS)+:(`OWNER_BITS)  // whose transfer it is
-`define UNLOAD_BITS (33+`MAP_BITS+`OWNER_BITS)
+`define UNLOAD_WORDS (33+`MAP_BITS+`OWNER_BITS)  // four planes each are put together to 32-bit words; the map counts words
+`define UNLOAD_APART (34+`MAP_BITS+`OWNER_BITS)+:(14)  // rows from a channel group to the next
+`define UNLOAD_BITS (48+`MAP_BITS+`OWNER_BITS)
 
 // Rows of the parameter buffer and weights that a stream keeps, for the layer at work. Uses PRW.
 `define KEEPING_BASE (0)+:(PRW)  // first parameter row of the layer
@@ -248,7 +253,8 @@
 `define JOB_GX (19)+:(10)  // column of the computed grid where the stripe begins
 `define JOB_NZ (29)+:(ZW+1)  // output channels of the group
 `define JOB_CHAN (29+ZW+1)+:(10)  // first output channel of the group
-`define JOB_BITS (39+ZW+1)
+`define JOB_PLANE (39+ZW+1)+:(2)  // out32: which byte of the sums
+`define JOB_BITS (41+ZW+1)
 
 // What stays with a group until its sums are drained. Uses ZW and PRW.
 `define META_JOB (0)+:(`JOB_BITS)  // for the write-back

@@ -109,6 +109,9 @@
 `define ARG_ELEMENTWISE 11
 `define ARG_EW_OP 13:12
 `define ARG_EW_ONE 14
+`define ARG_IN_XOR 15
+`define ARG_W_XOR 16
+`define ARG_OUT32 17
 `define ARG_WORD_IMAGE_ADDR 4'd1
 `define ARG_IMAGE_SRC_ADDR 14:0
 `define ARG_IMAGE_SRC2_ADDR 30:16

@@ -78,7 +78,7 @@ module accumulator #(
       .DEPTH(DEPTH)
   ) u_sums (
       .clk  (clk),
-      .we   (in_valid),
+      .we   (in_valid && !in_last),
       .waddr(in_idx[DW-1:0]),
       .wdata(sum),
       .raddr(in_idx[DW-1:0]),

@@ -6,7 +6,7 @@
 // are only added. The walk is channel > part of a line > line. A part is a word of an unpooled line;
 // of a pooled one it is what pool_line makes at a time. Pools take as many cycles as the lines they
 // see need words; with PATH < 64 a stride-1 pool reads both lines of its windows, at the lower edge
-// the last line twice.
+// the last line twice. With out32 a job is the same byte of all sums: its channels are four apart.
 // Handshake: a word is read in each cycle with move while there is a job; r_* describe it a cycle
 // later, as long as move is low.
 `resetall
@@ -36,11 +36,12 @@ module out_walk #(
     input  wire [           1:0] wide,
     // the word's description is taken
     input  wire                  move,
-    // jobs: first entry, first channel, channels (depthwise: rows), origin, size in the computed grid
+    // jobs: first entry, first channel, with out32 the plane of each, channels (depthwise: rows), origin, size in the computed grid
     input  wire                  job_valid,
     output wire                  job_ready,
     input  wire [        EW-1:0] job_entry,
     input  wire [           9:0] job_chan,
+    input  wire [           1:0] job_plane,
     input  wire [          ZW:0] job_nz,
     input  wire [           9:0] job_gx,
     input  wire [           8:0] job_gy,
@@ -81,6 +82,7 @@ module out_walk #(
   wire [1:0] op = desc[`DESC_OP];
   wire [1:0] gl = 2'd2 - op;  // log2 of the channels in a row
   wire plain = pool == `POOL_NONE;
+  wire out32 = desc[`DESC_OUT32];
   wire s1 = pool == `POOL_MAXS1 || pool == `POOL_MEANS1;
   wire two = pool == `POOL_MAX2 || pool == `POOL_MEAN2;
   wire four = pool == `POOL_MAX4 || pool == `POOL_MEAN4;
@@ -114,15 +116,17 @@ module out_walk #(
   wire [2:0] job_m1 = job_lines - 3'd1;
   wire [2:0] job_s1 = bottom_edge ? job_m1 : job_m1 - 3'd1;
   wire [2:0] job_last = !s1 ? job_m1 >> nl : streamed ? {job_s1[1:0], 1'b1} : job_s1;
-  wire [9:0] grp = job_chan >> gl;
+  wire [11:0] grp = out32 ? {job_chan, job_plane} >> gl : {2'd0, job_chan >> gl};
   wire [8:0] y = job_gy >> fl;
-  wire [23:0] grp_rows = grp * desc[`DESC_OCS];
+  wire [25:0] grp_rows = grp * desc[`DESC_OCS];
   // adders, for a multiplier would take one from the array
   wire [13:0] y_w = {5'd0, y};
   wire [4:0] orl = desc[`DESC_ORL];
   wire [13:0] line_rows = ((orl[0] ? y_w : 14'd0) + (orl[1] ? y_w << 1 : 14'd0)) +
       ((orl[2] ? y_w << 2 : 14'd0) + (orl[3] ? y_w << 3 : 14'd0)) + (orl[4] ? y_w << 4 : 14'd0);
   wire [1:0] sub_last = (2'd1 << gl) - 2'd1;  // of four channels: 0 - 1
+  // rows to the next group of channels; with out32 to the same plane of the next four
+  wire [14:0] group_on = {1'b0, desc[`DESC_OCS]} << (out32 ? op : 2'd0);
 
   wire [5:0] x_part = plain ? {4'd0, part} << PB : {1'b0, part, 3'd0};
   wire [6:0] x_left = o_width - {1'b0, x_part};
@@ -161,7 +165,7 @@ module out_walk #(
     if (job_ready) begin
       entry      <= job_entry;
       left       <= dw ? {(ZW + 1) {1'b0}} : job_nz - {{ZW{1'b0}}, 1'b1};
-      sub        <= job_chan[1:0] & sub_last;
+      sub        <= (out32 ? job_plane : job_chan[1:0]) & sub_last;
       grp_row    <= grp_rows[14:0];
       line_row_0 <= {1'b0, line_rows};
       line_row   <= {1'b0, line_rows};
@@ -181,8 +185,8 @@ module out_walk #(
       if (entry_last) begin
         entry   <= entry + {{(EW - 1) {1'b0}}, 1'b1};
         left    <= left - {{ZW{1'b0}}, 1'b1};
-        sub     <= (sub == sub_last) ? 2'd0 : sub + 2'd1;
-        grp_row <= (sub == sub_last) ? grp_row + {1'b0, desc[`DESC_OCS]} : grp_row;
+        sub     <= out32 ? sub : (sub == sub_last) ? 2'd0 : sub + 2'd1;
+        grp_row <= (out32 || sub == sub_last) ? grp_row + group_on : grp_row;
       end
     end
   end

@@ -109,6 +109,7 @@ module output_stage #(
       .job_ready(job_ready),
       .job_entry(job_entry),
       .job_chan(job[`JOB_CHAN]),
+      .job_plane(job[`JOB_PLANE]),
       .job_nz(job[`JOB_NZ]),
       .job_gx(job[`JOB_GX]),
       .job_gy(job[`JOB_GY]),

@@ -38,6 +38,9 @@ module activation #(
     input  wire                     sgn,
     // value of the first stage
     input  wire [             35:0] v,
+    // out32: the byte of the value that leaves instead (the table's multipliers are 0); fourth stage
+    input  wire                     out32,
+    input  wire [              1:0] plane,
     // byte after the seventh stage
     output reg  [              7:0] y
 );
@@ -88,7 +91,7 @@ module activation #(
       mul_4   <= entry[`SEGMENT_MUL];
       neg_4   <= entry[`SEGMENT_NEG];
       shift_4 <= entry[`SEGMENT_SHIFT];
-      add_4   <= entry[`SEGMENT_ADD];
+      add_4   <= out32 ? value[8*plane+:8] : entry[`SEGMENT_ADD];
     end
   end
 

@@ -39,6 +39,9 @@ module post_lane #(
     input  wire [             38:0] high,
     input  wire [             38:0] mul,
     input  wire [             31:0] add,
+    // out32, stage 8: the byte of v that leaves
+    input  wire                     out32,
+    input  wire [              1:0] plane,
     // byte after stage 11
     output wire [              7:0] y
 );
@@ -81,6 +84,8 @@ module post_lane #(
       .table_data(table_data),
       .sgn       (sgn),
       .v         (v),
+      .out32     (out32),
+      .plane     (plane),
       .y         (y)
   );
 

@@ -44,6 +44,7 @@ module post_lanes #(
     input  wire [             23:0] arg_x,
     input  wire [              3:0] shr_x,
     input  wire                     sgn,
+    input  wire                     out32,
     // activation table: begins, an entry
     input  wire                     load,
     input  wire                     table_we,
@@ -146,7 +147,15 @@ module post_lanes #(
     end
   endgenerate
 
-  // ---- tables: what all lanes share
+  // the job is lowest of what travels beside; here that of a value whose segment is known
+  wire [`JOB_BITS-1:0] job_8 = meta_q[MW*7+:`JOB_BITS];
+
+  // ---- tables: what all lanes share. With out32 nothing is added to the byte of v.
+  reg [`SEGMENT_BITS-1:0] segment;
+  always @* begin
+    segment = table_data;
+    if (out32) segment[`SEGMENT_MUL] = 18'd0;
+  end
   reg [35:0] start_4, start_8, start_12;
   always @(posedge clk) begin
     if (table_we && table_addr == 4'd4) start_4 <= table_data[`SEGMENT_START];
@@ -251,7 +260,7 @@ module post_lanes #(
             .sgn          (sgn),
             .table_we     (table_we),
             .table_addr   (table_addr),
-            .table_data   (table_data),
+            .table_data   (segment),
             .multiple_addr(multiple_addr),
             .multiple     (multiple),
             .start_4      (start_4),
@@ -263,6 +272,8 @@ module post_lanes #(
             .high         (high[39*y+:39]),
             .mul          (bn_3[38:0]),
             .add          (add_4),
+            .out32        (out32),
+            .plane        (job_8[`JOB_PLANE]),
             .y            (lane_byte[8*I+:8])
         );
       end
@@ -276,7 +287,7 @@ module post_lanes #(
   endgenerate
 
   // the upper parts of the other lanes are the same; two banks need no slots
-  wire unused = &{1'b0, in_xsum, slots, swl, part_chans, part};
+  wire unused = &{1'b0, in_xsum, job_8, slots, swl, part_chans, part};
 
 endmodule
 

@@ -32,6 +32,7 @@ module issue_stage #(
     input  wire [          10:0] grp,
     input  wire [          17:0] step,
     input  wire [           5:0] idx,
+    input  wire [           1:0] plane,
     input  wire [           9:0] line,
     input  wire [           3:0] seg,
     input  wire [           9:0] chan,
@@ -45,7 +46,6 @@ module issue_stage #(
     input  wire                  step_last,
     input  wire                  seg_last,
     input  wire                  line_last,
-    input  wire                  group_end,
     input  wire                  two,
     input  wire                  two_last,
     input  wire [       PRW-1:0] use_prow,
@@ -68,6 +68,8 @@ module issue_stage #(
     output reg  [          ZW:0] issue_nz,
     output reg                   issue_two,
     output reg                   issue_two_bot,
+    // a last step once more, which does not count
+    output wire                  issue_again,
     // sums
     output wire [ `TAG_BITS-1:0] issue_tag
 );
@@ -114,6 +116,8 @@ module issue_stage #(
   reg [8:0] gy_q;
   reg [6:0] width_q;
   reg [2:0] lines_q;
+  reg [1:0] plane_q;
+  assign issue_again = plane_q != 2'd0;
 
   always @(posedge clk) begin
     if (rst) issue_valid <= 1'b0;
@@ -142,7 +146,8 @@ module issue_stage #(
       idx_q <= fc_mode ? 6'd0 : idx;
       first_q <= step == 18'd0;
       last_q <= step_last;
-      end_q <= dw ? sweep_done : group_end;
+      end_q <= sweep_done && (dw || step_last);
+      plane_q <= plane;
       prow_q <= use_prow;
       chan_q  <= dwrow_mode ? chan : dwst_mode ? step[9:0] : fc_mode ? grp[9:0] :
           {grp[9-ZW:0], {ZW{1'b0}}};
@@ -154,7 +159,7 @@ module issue_stage #(
   end
 
   wire [ZW-1:0] pbank = dwrow_mode ? issue_wsel : chan_q[ZW-1:0];
-  wire [`JOB_BITS-1:0] job = {chan_q, issue_nz, gx_q, gy_q, width_q, lines_q};
+  wire [`JOB_BITS-1:0] job = {plane_q, chan_q, issue_nz, gx_q, gy_q, width_q, lines_q};
   wire [`META_BITS-1:0] meta = {prow_q, pbank, job};
   // the sum of a fully connected layer is the first pixel of its map
   wire [5:0] sum_pos = fc_mode ? 6'd0 : issue_pos;

@@ -5,7 +5,8 @@
 // How it works: the nest is block of output groups > stripe > group > reduction step > pixels of
 // the stripe. Depthwise layers without pooling walk AI RAM rows instead (channel group > line >
 // row), and every issue is a finished sum; depthwise layers with pooling walk stripe > channel. A
-// fully connected layer walks neuron > step. The outputs describe the present issue: the tile
+// fully connected layer walks neuron > step. With out32 a group's last step is made four times, once
+// for each byte of the sums that leave. The outputs describe the present issue: the tile
 // entry and the weight row it reads, its place in the nest, and what it is the last use of. With PAIR
 // an issue takes two depthwise lines of a row each, where both lie in one word of the output.
 // Handshake: start with a stable descriptor; `go` makes the present issue and moves on; running
@@ -54,6 +55,8 @@ module loop_nest #(
     output reg  [          10:0] grp,
     output reg  [          17:0] step,
     output reg  [           5:0] idx,
+    // out32: the byte of the sums that leaves
+    output reg  [           1:0] plane,
     // place in depthwise rows: line, row of the line, first channel; channel of this pass
     output reg  [           9:0] line,
     output reg  [           3:0] seg,
@@ -65,12 +68,11 @@ module loop_nest #(
     output reg  [           6:0] pos,
     output wire [           6:0] wlim,
     output wire [           2:0] slots,
-    // last of: the stripe's pixels, steps, rows of a line, lines, group
+    // last of: the stripe's pixels, steps, rows of a line, lines
     output wire                  sweep_done,
     output wire                  step_last,
     output wire                  seg_last,
     output wire                  line_last,
-    output wire                  group_end,
     // with PAIR: the issue takes this line and the one below, which is the last one
     output wire                  two,
     output wire                  two_last,
@@ -219,8 +221,9 @@ module loop_nest #(
     end
   end
   assign step_last = step == s_m1;
-  wire step_end = sweep_done;
-  assign group_end = step_end && step_last && !dwrow_mode;
+  wire again = desc[`DESC_OUT32] && step_last && plane != 2'd3;
+  wire step_end = sweep_done && !again;
+  wire group_end = step_end && step_last && !dwrow_mode;
   wire grp_last = grp_nth == (blk_end ? grps_left : n_b);
   wire stripe_last = fc_mode || cur_last;
   wire blk_lastest = grp_last && blk_end;
@@ -295,6 +298,7 @@ module loop_nest #(
       step          <= 18'd0;
       pos           <= 7'd0;
       idx           <= 6'd0;
+      plane         <= 2'd0;
       line          <= 10'd0;
       seg           <= 4'd0;
       chan          <= 11'd0;
@@ -328,6 +332,7 @@ module loop_nest #(
         if (fc_mode) pos <= (step_last || &step[5:0]) ? 7'd0 : pos + 7'd1;
         else pos <= sweep_done ? 7'd0 : pos_next;
         idx <= sweep_done ? 6'd0 : idx + 6'd1;
+        if (sweep_done) plane <= again ? plane + 2'd1 : 2'd0;
         if (dwrow_mode) begin
           // channel group > line > row; every row is an entry
           if (row_end) begin

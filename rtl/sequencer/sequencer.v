@@ -91,7 +91,8 @@ module sequencer #(
   wire [ 8:0] stripe_gy;
   wire [6:0] pos, wlim;
   wire [2:0] slots;
-  wire sweep_done, step_last, seg_last, line_last, group_end, two, two_last;
+  wire [1:0] plane;
+  wire sweep_done, step_last, seg_last, line_last, two, two_last;
   wire [1:0] release_tile, release_wrows;
 
   loop_nest #(
@@ -120,6 +121,7 @@ module sequencer #(
       .grp(grp),
       .step(step),
       .idx(idx),
+      .plane(plane),
       .line(line),
       .seg(seg),
       .chan(chan),
@@ -133,7 +135,6 @@ module sequencer #(
       .step_last(step_last),
       .seg_last(seg_last),
       .line_last(line_last),
-      .group_end(group_end),
       .two(two),
       .two_last(two_last),
       .release_tile(release_tile),
@@ -186,7 +187,7 @@ module sequencer #(
   );
 
   // ---- the issue
-  wire issue_two, issue_two_bot;
+  wire issue_two, issue_two_bot, issue_again;
   wire issue_valid, issue_left, issue_right, issue_top, issue_bot;
   wire [TE-1:0] issue_entry;
   wire [WA-1:0] issue_wrow;
@@ -222,6 +223,7 @@ module sequencer #(
       .grp(grp),
       .step(step),
       .idx(idx),
+      .plane(plane),
       .line(line),
       .seg(seg),
       .chan(chan[9:0]),
@@ -235,7 +237,6 @@ module sequencer #(
       .step_last(step_last),
       .seg_last(seg_last),
       .line_last(line_last),
-      .group_end(group_end),
       .two(two),
       .two_last(two_last),
       .use_prow(use_prow),
@@ -256,6 +257,7 @@ module sequencer #(
       .issue_nz(issue_nz),
       .issue_two(issue_two),
       .issue_two_bot(issue_two_bot),
+      .issue_again(issue_again),
       .issue_tag(issue_tag)
   );
 
@@ -308,6 +310,13 @@ module sequencer #(
       .count(lane_count)
   );
 
+  // multiplications that a layer needs are counted once
+  reg again;
+  always @(posedge clk) begin
+    if (rst) again <= 1'b0;
+    else again <= issue_valid && issue_again;
+  end
+
   // the word of the entry in which the position lies
   wire [TA-1:0] issue_word;
   generate
@@ -333,13 +342,13 @@ module sequencer #(
       .issue_wsel(issue_wsel),
       .issue_pos(issue_pos),
       .issue_taps(issue_taps),
-      .issue_nz(issue_nz),
+      .issue_nz(issue_nz & {(ZW + 1) {!issue_again}}),
       .lane_valid(lane_valid),
       .lane_left(lane_left & {L{!ew}}),
       .lane_right(lane_right & {L{!ew}}),
       .lane_top(ew ? {L{1'b1}} : lane_top),
       .lane_bot(ew ? {L{one}} : lane_bot),
-      .lane_count(lane_count),
+      .lane_count(lane_count & {8{!again}}),
       .re(column_re),
       .entry(column_entry),
       .wre(column_wre),

@@ -128,15 +128,18 @@ module tile_buffer #(
   wire d_end;
   wire [8*WORD-1:0] fetched;
 
+  // pixels with an offset of 128: the upper bit of each byte is the other one
+  wire [8*PATH-1:0] offset_data = fill_data ^ {PATH{desc[`DESC_INXOR], 7'd0}};
+
   generate
     if (PB == TB) begin : g_word
-      assign fetched = fill_data;
+      assign fetched = offset_data;
     end else begin : g_part
       reg [PB-TB-1:0] part;
       always @(posedge clk) begin
         if (fill_req && fill_gnt) part <= tile_word[PB-TB-1:0];
       end
-      assign fetched = fill_data[part*8*WORD+:8*WORD];
+      assign fetched = offset_data[part*8*WORD+:8*WORD];
     end
   endgenerate
 
@@ -155,7 +158,7 @@ module tile_buffer #(
   generate
     if (PAIR != 0) begin : g_pair
       reg [8*WORD-1:0] word_b;
-      always @(posedge clk) if (note_valid) word_b <= fill_data[8*PATH-1-:8*WORD];
+      always @(posedge clk) if (note_valid) word_b <= offset_data[8*PATH-1-:8*WORD];
       assign d_word_b = word_b;
     end else begin : g_single
       assign d_word_b = {8 * WORD{1'b0}};

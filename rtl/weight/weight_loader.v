@@ -73,6 +73,7 @@ module weight_loader #(
   reg            dw;
   reg            k3;
   reg            wide;
+  reg            w_xor;
   reg  [   17:0] words;  // words of a channel
   reg  [    3:0] lastn;
   reg  [   10:0] n_o;
@@ -187,6 +188,7 @@ module weight_loader #(
       dw    <= desc[`DESC_DW];
       k3    <= desc[`DESC_K3];
       wide  <= desc[`DESC_WIDE];
+      w_xor <= desc[`DESC_WXOR];
       words <= desc[`DESC_DW] ? 18'd1 : desc[`DESC_S];
       lastn <= desc[`DESC_LASTN];
       n_o   <= desc[`DESC_O];
@@ -204,8 +206,9 @@ module weight_loader #(
   generate
     for (i = 0; i < 9; i = i + 1) begin : g_slot
       wire [15:0] two = win[16*i+:16];
-      wire [15:0] weight = (i == 4 && one) ? {wide ? win[15:8] : 8'd0, win[7:0]} :
-          wide ? two : {8'd0, win[8*i+:8]};
+      // with w_xor the upper bit of a byte is the other one
+      wire [15:0] weight = (i == 4 && one) ? {wide ? win[15:8] : 8'd0, win[7] ^ w_xor, win[6:0]} :
+          wide ? two : {8'd0, win[8*i+7] ^ w_xor, win[8*i+:7]};
       assign nine[i*WB+:WB] = win_on[i] ? weight[WB-1:0] : {WB{1'b0}};
       if (WB == 8) begin : g_narrow
         wire unused_high = &{1'b0, weight[15:8]};

@@ -144,7 +144,7 @@ def describe(
     sets it.
     """
     c, h, w = arg.in_shape
-    o, oh, ow = arg.out_shape
+    o, (_, oh, ow) = arg.o_ch_num, arg.out_shape
     pick = arg.pool_type in PICKS
     stride = POOL_STRIDE[arg.pool_type]
     dw, fc, k3 = arg.depthwise, bool(arg.fc), arg.kernel == 3
@@ -214,6 +214,9 @@ def describe(
         "ewop": arg.ew_op,
         "one": arg.ew_one,
         "src2": arg.image_src2_addr,
+        "inxor": arg.in_xor,
+        "wxor": arg.w_xor,
+        "out32": arg.out32,
     }
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from openkpu.models.configs import Config
 from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.generate_products import random_product, with_offset
 from openkpu.models.generate_tasks import on_maps, random_elementwise
 from openkpu.models.golden import run_layer
 from openkpu.models.layer import PARA_SIZE_MAX, LayerArg, LayerError
@@ -141,6 +142,8 @@ def describe(arg: LayerArg, eight_bit: bool) -> str:
         if arg.elementwise
         else f"{arg.kernel}x{arg.kernel}" + (" dw" if arg.depthwise else "")
     )
+    marks = (name for name in ("in_xor", "w_xor", "out32") if getattr(arg, name))
+    kind = " ".join((kind, *marks))
     c, h, w = arg.in_shape
     return (
         f"{kind} {c}x{h}x{w} to {arg.o_ch_num}, pool {arg.pool_type}, {arg.loads} loads, "
@@ -173,10 +176,29 @@ def _elementwise(rng: np.random.Generator, config: Config, budget: Budget) -> Ve
     return extreme(rng, layer) if rng.random() < 0.35 else layer
 
 
+def _product(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLayer:
+    """A random layer with sums of 32 bits."""
+    c, o = (_around(rng, CHANNELS, budget.channels) for _ in range(2))
+    h, w = _around(rng, HEIGHTS, budget.height), _around(rng, WIDTHS, min(960, budget.width))
+    kernel = 1 if rng.random() < 0.8 else 3
+    if Layout(c, h, w).rows + Layout(4 * o, h, w).rows > config.ai_ram_rows:
+        raise TooMuch("AI RAM")
+    if kernel**2 * c * h * w * o // config.macs > budget.cycles:
+        raise TooMuch("cycles")
+    return random_product(rng, c=c, h=h, w=w, o=o, kernel=kernel, ram_rows=config.ai_ram_rows)
+
+
 def _layer(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLayer:
     """A random layer; TooMuch or LayerError for a draw to be given up."""
-    if rng.random() < 0.15:
-        return _elementwise(rng, config, budget)
+    kind = rng.random()
+    if kind < 0.12:
+        return _product(rng, config, budget)
+    layer = _elementwise(rng, config, budget) if kind < 0.25 else _plain(rng, config, budget)
+    return with_offset(rng, layer) if rng.random() < 0.15 else layer
+
+
+def _plain(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLayer:
+    """A random layer of a KPU, with the extensions of its operands."""
     choice: dict[str, Any] = {"fc": bool(rng.random() < 0.12)}
     choice["depthwise"] = not choice["fc"] and bool(rng.random() < 0.3)
     choice["kernel"] = 1 if choice["fc"] else int(rng.choice([1, 3]))
@@ -284,5 +306,22 @@ def _network(rng: np.random.Generator, config: Config, budget: Budget) -> Networ
         limits=Limits(channels=6, size=12) if small else Limits(channels=20),
         two_maps=on_maps if rng.random() < 0.5 else None,
     )
+    if rng.random() < 0.2:  # sums of 32 bits at the end, or between: planes are channels
+        _add_product(rng, network, shape)
     network.place(config.ai_ram_rows)
     return network
+
+
+def _add_product(rng: np.random.Generator, network: Network, shape: tuple[int, int, int]) -> None:
+    """One more layer, with sums of 32 bits, and maybe one behind it."""
+    image = rng.integers(0, 256, shape, dtype=np.uint8)
+    network.place()
+    last = network.run(image).y
+    if 4 * last.shape[0] > 1024 or not network.eight_bit:
+        raise TooMuch("channels")
+    more = {"src": 0, "dst": Layout(*last.shape).rows}
+    layer = random_product(rng, x=last, o=int(rng.integers(1, 10)), **more)
+    network.add(layer.arg, layer.weights, layer.bn, layer.act)
+    if rng.random() < 0.4:
+        behind = random_layer(rng, x=layer.y, eight_bit=True, kernel=1, pool=0, fc=False)
+        network.add(behind.arg, behind.weights, behind.bn, behind.act)

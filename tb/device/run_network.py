@@ -9,6 +9,7 @@ import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
 from openkpu.models.network import Network
+from openkpu.models.words import from_stored
 from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
 from openkpu.tb.device.events import Say, counts, mismatches
 from openkpu.tb.device.registers import COUNTERS
@@ -55,7 +56,9 @@ async def run_network(device: Device, request: NetworkRequest, say: Say) -> None
         size = int(np.prod(network.out_shape))
         data, unknown = await device.back.read_storage(storage.results[number], size)
         shape = network.out_shape
-        wrong, first = mismatches(data.reshape(shape), unknown.reshape(shape), golden.y)
+        found = from_stored(data, shape, network.words)
+        bad = from_stored(unknown.view(np.uint8), shape, network.words).astype(bool)
+        wrong, first = mismatches(found, bad, golden.y)
         expected = len(network.layers)
         if failure is None and not (len(records) == len(maps) == expected):
             failure = f"{len(records)} layers finished instead of {expected}"

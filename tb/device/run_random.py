@@ -87,11 +87,11 @@ class RandomRun:
         base = 16 * int(self.rng.integers(0, 1000))
         storage = network.storage(images, base=base, continuous=True, align=16)
         runs += [network.run(image, ram=self.shadow.ram) for image in images]
-        golden = np.stack([run.y.view(np.uint8).reshape(-1) for run in runs])
+        golden = np.stack([run.stored for run in runs])
         way = run_stream if case.way == "stream" else run_one_by_one
         found = await way(self.device, network, images, limit=limit, base=base, golden=golden)
         for at, run in zip(storage.results, runs, strict=True):
-            self.shadow.expect_result(at, run.y)
+            self.shadow.expect_result(at, run.stored)
         return found
 
 

@@ -65,7 +65,7 @@ def noise_fields(arg: LayerArg) -> LayerArg:
     """Numbers in all fields that may hold any; what is ignored holds anything."""
     names = ("arg_x", "arg_w", "shr_x", "shr_w", "arg_add", "pad_value", "para_start_addr")
     names += ("bwsx_base_addr", "active_addr", "int_en", "send_data_out", "signed_in", "signed_out")
-    names += ("ew_op", "ew_one", "image_src2_addr")
+    names += ("ew_op", "ew_one", "image_src2_addr", "in_xor", "w_xor")
     changes = {}
     for name in (*names, *IGNORED):
         _, _, width, signed, offset = FIELDS[name]
@@ -128,6 +128,11 @@ def legal(sizes: Sizes) -> Case:
             near = max(0, min(32767, arg.image_src_addr - before))
             other = random.choice((near, random.randrange(sizes.ram_rows)))
             arg = arg.replace(elementwise=1, image_src2_addr=other)
+        if not side["eight_bit"]:
+            arg = arg.replace(w_xor=0)
+        if not (depthwise or fc or pool) and random.getrandbits(1):  # four planes a channel
+            rows = arg.replace(out32=1).out_layout.rows
+            arg = arg.replace(out32=1, image_dst_addr=max(0, arg.image_dst_addr - rows))
         case = Case(arg, side)
         if case.code(sizes) == 0:
             return case
@@ -137,7 +142,7 @@ def spoil(case: Case) -> Case:
     """One thing that may be wrong, or several."""
     arg, side = case.arg, dict(case.side)
     for _ in range(random.choice((1, 1, 2))):
-        change = random.randrange(17)
+        change = random.randrange(19)
         if change == 0:
             arg = arg.replace(depth_wise_layer=1, fc=1)
         elif change == 1:
@@ -176,6 +181,10 @@ def spoil(case: Case) -> Case:
             edge = case_rows - arg.in_layout.rows + random.choice((0, 1, 5))
             other = random.choice((edge, arg.image_dst_addr + random.randrange(-3, 4)))
             arg = arg.replace(image_src2_addr=max(0, min(32767, other)))
+        elif change == 16:
+            arg = arg.replace(out32=1)
+        elif change == 17:
+            arg, side["eight_bit"] = arg.replace(w_xor=1), 0
         elif change == 13:
             arg = arg.replace(o_ch_num_coef=max(1, arg.o_ch_num_coef - 1))
         else:
@@ -384,7 +393,6 @@ def test_layer_decode(sim: str, sizes: Sizes) -> None:
     params["TILE_W"] = sizes.tile_word
     params["AI_RAM_ROWS"] = sizes.ram_rows
     test = "tb.layer_decode.test_layer_decode"
-    sources = [
-        f"rtl/control/layer_{name}.v" for name in ("decode", "place", "serial", "share", "sizes")
-    ]
+    names = ("decode", "flags", "place", "serial", "share", "sizes")
+    sources = [f"rtl/control/layer_{name}.v" for name in names]
     run(sim, "layer_decode", sources, test, params=params)

@@ -170,7 +170,8 @@ class Accumulators:
             sums, pixels = sums + before, pixels + pixels_before
         self.wraps += int((sums > MASK36).sum())
         sums &= MASK36
-        self.places[at] = sums, pixels
+        if not issue.tag["last"]:  # a last step may be made once more
+            self.places[at] = sums, pixels
         # a convolution has the same pixels in all kernel modules: twelve bits are enough there
         others = np.tile(pixels[:n_y], self.shape.n_z) & 0xFFF
         others[:n_y] = pixels[:n_y]

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
 from openkpu.models import airam
+from openkpu.models.layout import Layout
+from openkpu.models.words import to_stored
 from openkpu.tb.core.byte_stream import ByteStream
 from openkpu.tb.core.descriptor import join_fields, layout
 from openkpu.tb.core.packed_ports import View
@@ -19,7 +21,15 @@ MAP = layout("map")
 OWNER_BITS = sum(width for _, width in layout("owner").values())
 INPUTS = ("stop", "load_start", "load_map", "pixel_valid", "pixel_beat", "load_gnt")
 INPUTS += ("unload_start", "unload_map", "unload_adr", "unload_store", "unload_gnt", "unload_data")
-INPUTS += ("unload_owner", "result_ready", "store_req_ready", "store_ready", "store_done")
+INPUTS += (
+    "unload_owner",
+    "unload_words",
+    "unload_apart",
+    "result_ready",
+    "store_req_ready",
+    "store_ready",
+    "store_done",
+)
 Shape = tuple[int, int, int]
 
 
@@ -135,6 +145,11 @@ async def unload(dut) -> None:
         shape, base, store = a_shape(), random.randrange(ROWS // 2), turn % 2
         address, size = random.getrandbits(20) * bench.lanes, int(np.prod(shape))
         owner = random.getrandbits(OWNER_BITS)
+        words = turn % 4 > 1  # channels of four planes
+        planes = (4 * shape[0], *shape[1:]) if words else shape
+        size *= 4 if words else 1
+        bench.dut.unload_words.value = int(words)
+        bench.dut.unload_apart.value = Layout(*planes).channel_rows
         bench.dut.unload_adr.value, bench.dut.unload_store.value = address, store
         bench.dut.unload_owner.value = owner
         await bench.start("unload", base, shape)
@@ -149,7 +164,7 @@ async def unload(dut) -> None:
         assert not bench.words["result" if store else "store"], "words on the other way"
         width = bench.lanes if store else 8
         data = b"".join(w.to_bytes(width, "little") for w in got)
-        want = airam.unpack(bench.ram, base, shape).tobytes()
+        want = to_stored(airam.unpack(bench.ram, base, planes), words).tobytes()
         assert data[:size] == want and not any(data[size:]), f"{shape} at row {base}"
         assert len(data) == -(-size // width) * width and len(bench.requests) == store
         for _ in range(20):
@@ -208,6 +223,7 @@ async def stop(dut) -> None:
 )
 def test_map_mover(sim: str, bus: int, path: int) -> None:
     sources = [f"rtl/cache/{n}.v" for n in ("map_mover", "pixel_writer", "result_reader")]
-    sources += ["rtl/cache/row_sequencer.v", "rtl/lib/byte_*.v", "rtl/lib/ram_1r1w_async.v"]
+    sources += ["rtl/cache/row_sequencer.v", "rtl/cache/plane_sequencer.v", "rtl/lib/byte_*.v"]
+    sources += ["rtl/lib/ram_1r1w_async.v"]
     params = {"AHB_W": bus, "PATH": path}
     run(sim, "map_mover", sources, "tb.map_mover.test_map_mover", params=params)

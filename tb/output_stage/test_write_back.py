@@ -70,7 +70,7 @@ class Layer:
     ) -> None:
         self.arg, self.sizes, self.pairs = arg, sizes, pairs
         self.desc = describe(arg, sizes)
-        shape = arg.o_ch_num, self.desc["kh"], self.desc["kw"]
+        shape = arg.out_shape[0], self.desc["kh"], self.desc["kw"]
         self.a = rng.integers(0, 256, shape).astype(np.uint8)
 
     def result(self) -> np.ndarray:
@@ -100,16 +100,20 @@ class Layer:
             for chan in range(0, self.arg.o_ch_num, self.sizes.n_z):
                 nz = min(self.sizes.n_z, self.arg.o_ch_num - chan)
                 job = {"chan": chan, "nz": nz, "gx": x, "gy": y, "width": width, "lines": lines}
-                writes = []
-                for line in range(lines):
-                    for at in range(0, width, self.sizes.n_y):
-                        values = []
-                        for z in range(self.sizes.n_z):
-                            values += self._pixels(
-                                chan + z, y + line, x + at, self.sizes.n_y, width - at
-                            )
-                        writes.append(Write((line << self.desc["swl"]) + at, values, job))
-                yield writes
+                for plane in range(4 if self.arg.out32 else 1):
+                    yield list(self._group({**job, "plane": plane}))
+
+    def _group(self, job: dict[str, int]) -> Iterator[Write]:
+        """A stripe of a group of channels; of one plane of them when each has four."""
+        n_y, planes = self.sizes.n_y, 4 if self.arg.out32 else 1
+        for line in range(job["lines"]):
+            for at in range(0, job["width"], n_y):
+                values = []
+                for z in range(self.sizes.n_z):
+                    chan = planes * (job["chan"] + z) + job["plane"]
+                    here = job["gy"] + line, job["gx"] + at
+                    values += self._pixels(chan, *here, n_y, job["width"] - at)
+                yield Write((line << self.desc["swl"]) + at, values, job)
 
     def _lanes(self, swl: int, slots: list[tuple[int, int, int]], width: int, job) -> list[Write]:
         """Depthwise: lanes along one 64-byte row whose slots hold (channel, y, x).
@@ -244,7 +248,12 @@ class Bench:
         return cycles
 
 
-def make(rng: random.Random, shape, pool: int, depthwise: bool) -> LayerArg:
+def make(
+    rng: random.Random, shape, pool: int, depthwise: bool, words: int | None = None
+) -> LayerArg:
+    """``words``: four planes a channel; None: maybe, where that is legal."""
+    if words is None:
+        words = int(not pool and not depthwise and rng.random() < 0.5)
     return LayerArg.make(
         *shape,
         kernel=3 if pool in PICKS else rng.choice((1, 3)),
@@ -252,6 +261,7 @@ def make(rng: random.Random, shape, pool: int, depthwise: bool) -> LayerArg:
         depthwise=depthwise,
         src=4 * RAM_ROWS,  # out of the way
         dst=rng.randrange(RAM_ROWS // 2),
+        out32=words,
         signed_out=rng.getrandbits(1),
     )
 
@@ -267,13 +277,25 @@ async def chosen_maps(dut) -> None:
 
 
 @cocotb.test()
+async def planes(dut) -> None:
+    """Four planes a channel: every layout, channels that end in a group and at its end."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    n_z = bench.sizes.n_z
+    for o, h, w in ((1, 1, 1), (n_z + 1, 5, 7), (3, 3, 16), (n_z, 4, 17), (3, 3, 32), (2, 3, 33)):
+        await bench.check(make(random, (o, h, w), 0, False, 1), 1.0, random.choice((0.4, 1.0)))
+    for shape in ((n_z + 1, 2, 64), (1, 2, 150), (2 * n_z, 1, 70)):
+        await bench.check(make(random, shape, 0, False, 1), 1.0, 1.0)
+
+
+@cocotb.test()
 async def keeps_pace(dut) -> None:
     """Unpooled, a word a cycle: as fast as it comes when the path is as wide as the array."""
     bench = Bench(dut)
     await reset(dut, *INPUTS)
     for width, depthwise in ((64, False), (64, True), (32, False), (32, True), (16, True)):
         channels = 8 if depthwise else 2 * bench.sizes.n_z
-        arg = make(random, (channels, 4, width), 0, depthwise)
+        arg = make(random, (channels, 4, width), 0, depthwise, 0)
         groups = list(Layer(arg, bench.sizes, bench.rng, bench.pairs).groups())
         # 32 pixels of each of two lines: written line by line
         words = 64 // min(bench.path, 64, 64 if depthwise else width)

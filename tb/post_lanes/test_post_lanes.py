@@ -11,6 +11,7 @@ from cocotb.triggers import RisingEdge
 from openkpu.models.activation import ROUNDINGS, Activation
 from openkpu.models.golden import wrap36
 from openkpu.models.params import ActTable, BatchNorm
+from openkpu.tb.core.descriptor import layout
 from openkpu.tb.core.pipeline_bench import join, reset, signed, split
 from openkpu.tb.core.post_tables import write_table
 from openkpu.tb.simrun import ROOT, run
@@ -28,6 +29,7 @@ class Layer:
     shr_x: int
     sgn: bool
     table: ActTable
+    words: bool = False  # out32: a byte of v, that of the issue's plane
 
 
 @dataclass
@@ -71,7 +73,7 @@ def expect(layer: Layer, issue: Issue, n_y: int, n_z: int, rounding: str) -> lis
         alu = signed(alu + issue.kc[at], 36)
         v = ((alu * int(issue.bn.mul[at])) >> int(issue.bn.shift[at])) + int(issue.bn.add[at])
         y = activation(wrap36(np.array([signed(v, 36)])))[0]
-        out.append(int(y) & 0xFF)
+        out.append(v >> 8 * plane_of(issue, n_z) & 0xFF if layer.words else int(y) & 0xFF)
     return out
 
 
@@ -80,6 +82,12 @@ def make_xsums(mode: str, n_y: int, n_z: int) -> list[int]:
     if mode == "chan":
         return [random.randrange(9 * 255 + 1) for _ in range(n_y * n_z)]
     return [random.getrandbits(random.choice((12, 22, 22, 29))) for _ in range(n_y)] * n_z
+
+
+def plane_of(issue: Issue, n_z: int) -> int:
+    """The byte of v that the job beside the sums asks for."""
+    low, width = layout("job", ZW=(n_z - 1).bit_length())["plane"]
+    return issue.meta >> low & ((1 << width) - 1)
 
 
 def make_issue(mode: str, n_y: int, n_z: int, meta_width: int) -> Issue:
@@ -120,9 +128,12 @@ async def banks_and_gaps(dut) -> None:
     rounding = ROUNDINGS[int(dut.ROUNDING.value)]
     seen: set[int] = set()
     banks: set[tuple[str, int, int]] = set()
-    for number, mode in enumerate(("own", "one", "chan", "chan", "own", "one")):
+    planes: set[int] = set()
+    for number, mode in enumerate(("own", "one", "chan", "own", "chan", "own", "one", "own")):
         layer = make_layer(mode)
-        layer.sgn = number >= 3
+        layer.sgn = number >= 4
+        layer.words = number in (3, 7)
+        dut.out32.value = int(layer.words)
         if mode == "chan":
             layer.swl = 4 + number % 2
         dut.one_bank.value, dut.by_chan.value = int(mode == "one"), int(mode == "chan")
@@ -146,6 +157,7 @@ async def banks_and_gaps(dut) -> None:
                 issues -= 1
                 new = noise
                 new.want = expect(layer, new, n_y, n_z, rounding)
+                planes |= {plane_of(new, n_z)} if layer.words else set()
                 banks |= {(mode, z, bank_of(layer, new, z, n_y, n_z)) for z in range(n_z)}
             history = [new, *history[:-1]]
             dut.in_valid.value = int(new is not None)
@@ -162,6 +174,7 @@ async def banks_and_gaps(dut) -> None:
             if not issues and not any(history):
                 break
         assert not any(history), "an issue never left"
+    assert planes == {0, 1, 2, 3}
     assert len(seen) > 100, "too few different bytes to tell lanes apart"
     assert len({b for m, z, b in banks if m == "one" and z == 0}) >= min(n_z, 4)
 
@@ -180,7 +193,7 @@ async def banks_and_gaps(dut) -> None:
     ],
 )
 def test_post_lanes(sim: str, n_y: int, n_z: int, share: int) -> None:
-    params = {"N_Y": n_y, "N_Z": n_z, "MW": 12, "SHARE": share}
+    params = {"N_Y": n_y, "N_Z": n_z, "MW": 50, "SHARE": share}
     sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "rtl" / "post").glob("*.v"))
     sources.append("rtl/lib/ram_1r1w_async.v")
     run(sim, "post_lanes", sources, "tb.post_lanes.test_post_lanes", params=params)

@@ -9,6 +9,8 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from openkpu.models import airam
+from openkpu.models.layout import Layout
+from openkpu.models.words import to_stored
 from openkpu.tb.simrun import run
 
 ROWS = 4096
@@ -18,13 +20,16 @@ SHAPES = [
 ]
 
 
+WORDS = ("words", "apart")
+
+
 class Bench:
     def __init__(self, dut) -> None:
         self.dut = dut
         self.lanes = int(dut.AHB_W.value) // 8
         self.path = int(dut.PATH.value)
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        for n in ("stop", "start", "base_row", "chans_m1", "height_m1", "width_m1", "dest"):
+        for n in ("stop", "start", "base_row", "chans_m1", "height_m1", "width_m1", "dest", *WORDS):
             getattr(dut, n).value = 0
         dut.unload_gnt.value = dut.unload_data.value = dut.result_ready.value = (
             dut.store_ready.value
@@ -39,13 +44,16 @@ class Bench:
         self.dut.rst.value = 0
         await RisingEdge(self.dut.clk)
 
-    async def start(self, base: int, shape: tuple[int, int, int], dest: int) -> None:
+    async def start(self, base: int, shape, dest: int, words: bool = False) -> None:
+        """``words``: the channels of ``shape`` are words of four planes."""
         dut = self.dut
+        dut.words.value = int(words)
+        dut.apart.value = Layout(*shape).channel_rows if words else random.getrandbits(14)
         dut.base_row.value, dut.dest.value, dut.start.value = base, dest, 1
         dut.chans_m1.value, dut.height_m1.value, dut.width_m1.value = (n - 1 for n in shape)
         await RisingEdge(dut.clk)
         dut.start.value = 0
-        dut.dest.value = 1 - dest
+        dut.dest.value, dut.words.value, dut.apart.value = 1 - dest, int(not words), 3
         for n in ("base_row", "chans_m1", "height_m1", "width_m1"):
             getattr(dut, n).value = 1
 
@@ -55,7 +63,9 @@ class Bench:
         word = self.noise.bytes(path) if granted is None else self.ram[granted * path :][:path]
         self.dut.unload_data.value = int.from_bytes(bytes(word), "little")
 
-    async def fetch(self, base, shape, dest: int, p_gnt: float, p_out: float) -> tuple[bytes, int]:
+    async def fetch(
+        self, base, shape, dest: int, p_gnt: float, p_out: float, words: bool = False
+    ) -> tuple[bytes, int]:
         """Read a map; returns the bytes of all words, and the cycles from first to last word."""
         dut = self.dut
         valid, ready, data = (
@@ -66,9 +76,9 @@ class Bench:
         other = dut.result_valid if dest else dut.store_valid
         size = self.lanes if dest else 8
         out, first, last, held = b"", 0, 0, None
-        await self.start(base, shape, dest)
+        await self.start(base, shape, dest, words)
         granted = None
-        for cycle in range(20 * int(np.prod(shape)) + 1000):
+        for cycle in range(60 * int(np.prod(shape)) + 1000):
             dut.unload_gnt.value = 0
             self._serve(granted)
             ready.value = int(random.random() < p_out)
@@ -116,6 +126,36 @@ async def layouts(dut) -> None:
 
 
 @cocotb.test()
+async def words_of_planes(dut) -> None:
+    """Four planes a channel leave as words, of every layout, at any rate; maps of bytes between."""
+    bench = Bench(dut)
+    await bench.reset()
+    for shape in SHAPES:
+        for dest, p_gnt, p_out in ((0, 1, 1), (1, 1, 1), (0, 0.5, 0.7), (1, 0.3, 1), (1, 1, 0.3)):
+            base = random.randrange(ROWS // 2)
+            planes = airam.unpack(bench.ram, base, (4 * shape[0], *shape[1:]))
+            want = to_stored(planes, True).tobytes()
+            size = bench.lanes if dest else 8
+            want += bytes(-len(want) % size)
+            got, _ = await bench.fetch(base, shape, dest, p_gnt, p_out, True)
+            assert got == want, f"{shape} to {dest}"
+            if random.random() < 0.2:
+                got, _ = await bench.fetch(base, shape, dest, 1.0, 1.0)
+                assert got.startswith(airam.unpack(bench.ram, base, shape).tobytes())
+
+
+@cocotb.test()
+async def words_at_full_rate(dut) -> None:
+    """A bus word a cycle where lines are whole words of the AI RAM: reads are no more."""
+    bench = Bench(dut)
+    await bench.reset()
+    for shape in ((1, 8, 64), (2, 3, 128)):
+        _, cycles = await bench.fetch(10, shape, 1, 1.0, 1.0, True)
+        least = 4 * int(np.prod(shape)) // min(bench.lanes, min(bench.path, 64) // 4)
+        assert cycles <= least + 8, f"{shape}: {cycles} cycles, {least} at best"
+
+
+@cocotb.test()
 async def full_rate(dut) -> None:
     """A bus word a cycle; the end of a line is one of its own, though it leaves with the next."""
     bench = Bench(dut)
@@ -135,7 +175,7 @@ async def stop_any_time(dut) -> None:
     bench = Bench(dut)
     await bench.reset()
     for trial in range(10):
-        await bench.start(100, (4, 8, 40), trial & 1)
+        await bench.start(100, (4, 8, 40), trial & 1, bool(trial & 2))
         for _ in range(random.randint(1, 40)):
             dut.unload_gnt.value = random.getrandbits(1)
             dut.store_ready.value = dut.result_ready.value = random.getrandbits(1)
@@ -162,7 +202,7 @@ async def stop_any_time(dut) -> None:
     ],
 )
 def test_result_reader(sim: str, width: int, path: int) -> None:
-    sources = ["rtl/cache/result_reader.v", "rtl/cache/row_sequencer.v"]
+    sources = [f"rtl/cache/{n}.v" for n in ("result_reader", "row_sequencer", "plane_sequencer")]
     sources += ["rtl/lib/byte_*.v", "rtl/lib/ram_1r1w_async.v"]
     test = "tb.result_reader.test_result_reader"
     run(sim, "result_reader", sources, test, params={"AHB_W": width, "PATH": path})

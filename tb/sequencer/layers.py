@@ -75,7 +75,8 @@ class Maker:
     def _layer(self, arg: LayerArg, d: dict[str, int]) -> Layer:
         name = f"mode {d['mode']} {arg.in_shape} -> {arg.out_shape} kernel {arg.kernel} "
         name += f"element-wise {d['ew']} op {d['ewop']} one {d['one']} "
-        name += f"pool {arg.pool_type} block {d['b']} held {d['held']} dst {d['dst']}"
+        name += f"pool {arg.pool_type} block {d['b']} held {d['held']} dst {d['dst']} "
+        name += f"out32 {d['out32']}"
         return Layer(name, d, Nest(d, self.array))
 
     def draw(self, kind: str, pool: int, *, first: bool = False) -> Layer:
@@ -92,7 +93,8 @@ class Maker:
             if kind == "fc":
                 h, w = _number(8), _number(8)
             try:
-                arg = LayerArg.make(c, h, w, o, kernel=kernel, pool=pool, **flags)
+                words = int(kind in ("taps", "chan") and not pool and random.random() < 0.4)
+                arg = LayerArg.make(c, h, w, o, kernel=kernel, pool=pool, out32=words, **flags)
             except LayerError:
                 continue
             arg = arg.replace(image_dst_addr=random.randrange(1000))

@@ -160,7 +160,16 @@ class Nest:
                         tag = {**about, "first": int(step == 0), "last": int(last)}
                         row = group * d["s"] + step
                         self._issue(sweep, entry, row, group, control, tag, leaves=last)
+                        if d["out32"] and last:
+                            self._again(sweep, entry, row, group, control, tag)
                         entry += 1
+
+    def _again(self, sweep, entry: int, row: int, group: int, control, tag) -> None:
+        """The last step for bytes 1 to 3 of the sums; its multiplications were counted."""
+        quiet = [(pos, {**lanes, "count": 0}) for pos, lanes in sweep]
+        for plane in (1, 2, 3):
+            there = {**tag, "job_plane": plane}
+            self._issue(quiet, entry, row, group, {**control, "kernels": 0}, there, leaves=True)
 
     def _stripes(self) -> None:
         """Depthwise with a pool: stripe > channel."""
@@ -337,4 +346,5 @@ class Nest:
         """What the write-back has to know of a group."""
         gx, gy, width, lines = stripe
         job = {"lines": lines, "width": width, "gy": gy, "gx": gx, "nz": chans, "chan": chan}
+        job["plane"] = 0
         return {f"job_{name}": value for name, value in job.items()}

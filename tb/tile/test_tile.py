@@ -112,12 +112,13 @@ class Bench:
         ``hoard``: nothing is released until the fill has come to a stop.
         """
         dut, rng = self.dut, np.random.default_rng(random.getrandbits(32))
+        arg = arg.replace(in_xor=random.getrandbits(1))
         d = describe(arg, self.sizes)
         ram = rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
         maps = []
         for place in arg.in_layouts:
             maps.append(rng.integers(0, 256, arg.in_shape).astype(np.uint8))
-            airam.pack(ram, place.base, maps[-1])
+            airam.pack(ram, place.base, maps[-1] ^ np.uint8(0x80 * arg.in_xor))
         want = list(entries(maps, d))
         dut.desc.value, dut.start.value = pack(d), 1
         await RisingEdge(dut.clk)

@@ -65,6 +65,7 @@ def make(rng: np.random.Generator, n_z: int, eight_bit: bool, kind: int) -> Laye
     ).replace(
         arg_w=int(rng.choice([rng.integers(-(1 << 23), 1 << 23), -(1 << 23), (1 << 23) - 1, -3])),
         shr_w=int(rng.integers(0, 16)),
+        w_xor=int(eight_bit and rng.random() < 0.4),
         arg_add=int(rng.integers(-(1 << 39), 1 << 39)),
     )
     top = 255 if eight_bit else 65535
@@ -79,7 +80,8 @@ def layer_of(arg: LayerArg, weights: np.ndarray, n_z: int, eight_bit: bool) -> L
     d = describe(arg, Sizes(n_z=n_z), eight_bit=eight_bit)
     added = arg.arg_add * arg.add_count
     constants = [(((arg.arg_w * int(w.sum())) >> arg.shr_w) + added) & MASK36 for w in weights]
-    stream = weights_to_bytes(weights, eight_bit).tobytes()
+    raw = weights_to_bytes(weights, eight_bit)
+    stream = (raw ^ np.uint8(0x80 if arg.w_xor else 0)).tobytes()
     return Layer(d, stream, buffer_rows(d, weights, n_z), constants)
 
 

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// layer_flags: the flags of a layer argument, and which of them exclude each other.
+//
+// How it works: word 0 goes into registers. Kernel and pool are checked here too, for what is allowed
+// depends on the flags. The first check that fails gives the code: flags, kernel, pool.
+// Handshake: load comes with word 0; bad is valid once kernel_type and pool_type are.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_regs.vh"
+
+module layer_flags (
+    // clock; word 0 of a layer argument
+    input  wire        clk,
+    input  wire        load,
+    input  wire [63:0] w_data,
+    // fields of a later word
+    input  wire [ 2:0] kernel_type,
+    input  wire [ 3:0] pool_type,
+    // flags
+    output reg         int_en,
+    output reg         dw,
+    output reg         sin,
+    output reg         sout,
+    output reg         fc,
+    output reg         ew,
+    output reg  [ 1:0] ewop,
+    output reg         one,
+    output reg         in_xor,
+    output reg         w_xor,
+    output reg         out32,
+    // error code, 0: none
+    output reg  [ 7:0] bad
+);
+
+  always @(posedge clk) begin
+    if (load) begin
+      int_en <= w_data[`ARG_INT_EN];
+      dw     <= w_data[`ARG_DEPTH_WISE_LAYER];
+      sin    <= w_data[`ARG_SIGNED_IN];
+      sout   <= w_data[`ARG_SIGNED_OUT];
+      fc     <= w_data[`ARG_FC];
+      ew     <= w_data[`ARG_ELEMENTWISE];
+      ewop   <= w_data[`ARG_EW_OP];
+      one    <= w_data[`ARG_EW_ONE];
+      in_xor <= w_data[`ARG_IN_XOR];
+      w_xor  <= w_data[`ARG_W_XOR];
+      out32  <= w_data[`ARG_OUT32];
+    end
+  end
+
+  wire taps = kernel_type == 3'd1;
+  wire pools = pool_type != 4'd0;
+  always @* begin
+    if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc))) bad = `ERROR_BAD_FLAGS;
+    else if (kernel_type > 3'd1 || (fc && taps) || (ew && !taps)) bad = `ERROR_BAD_KERNEL;
+    else if (pool_type > 4'd9 || ((fc || out32) && pools)) bad = `ERROR_BAD_POOL;
+    else bad = 8'd0;
+  end
+
+  wire unused = &{1'b0, w_data};
+
+endmodule
+
+`resetall

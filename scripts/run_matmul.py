@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A product of two integer matrices on the RTL, tile by tile, against numpy (docs/kpu.md 1.10)."""
+
+import argparse
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from openkpu.models.matmul import K_MAX, Tile, network_of, operands, plan
+from openkpu.models.network import NetworkError
+from openkpu.scripts import report
+from openkpu.scripts.command import UsageError
+from openkpu.scripts.end_to_end import unmeasured
+from openkpu.scripts.run_network import SEED, check, golden_records, simulated, summary
+from openkpu.tb import seeds
+
+TYPES = {"int8": np.int8, "uint8": np.uint8}
+MOST = 1 << 14  # rows or columns of a random matrix
+Matrix = npt.NDArray[np.int8] | npt.NDArray[np.uint8]
+
+
+def load(path: str) -> Matrix:
+    """A matrix of int8 or uint8 from a .npy file; NetworkError with one line."""
+    try:
+        with open(path, "rb") as stream:
+            found = np.lib.format.read_array(stream, allow_pickle=False)
+    except OSError as error:
+        raise NetworkError(f"{path}: {error.strerror or error}") from None
+    except (ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
+        raise NetworkError(f"{path}: not a complete .npy file: {error}") from None
+    if found.ndim != 2 or found.dtype not in (np.int8, np.uint8):
+        raise NetworkError(
+            f"{path}: {found.dtype}{found.shape}, expected a matrix of int8 or uint8"
+        )
+    return np.ascontiguousarray(found)
+
+
+def matrices(given: list[str], kind: str | None) -> tuple[Matrix, Matrix, str]:
+    """(A, B, where they are from): two files, or random numbers of sizes MxKxN."""
+    if len(given) == 2:
+        if kind:
+            raise UsageError("TYPE is for random matrices, files have a type of their own")
+        a, b = load(given[0]), load(given[1])
+        if a.shape[1] != b.shape[0]:
+            raise NetworkError(f"{given[0]} is {a.shape}, {given[1]} is {b.shape}")
+        return a, b, f"{given[0]} and {given[1]}"
+    sizes = re.fullmatch(r"(\d{1,5})x(\d{1,5})x(\d{1,5})", given[0], re.ASCII)
+    if len(given) > 2 or not sizes:
+        text = " ".join(given)
+        raise UsageError(f"MATMUL={text}: expected MxKxN, for example 4x36x16, or two .npy files")
+    m, k, n = (int(size) for size in sizes.groups())
+    if not (1 <= m <= MOST and 1 <= k <= K_MAX and 1 <= n <= MOST):
+        raise UsageError(f"MATMUL={given[0]}: expected sizes of 1 to {MOST}, K to {K_MAX}")
+    dtype = TYPES[kind or "int8"]
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    seed = seeds.environment()
+    seed = SEED if seed is None else seed
+    rng = np.random.default_rng(seed)
+    a, b = (rng.integers(least, most + 1, s).astype(dtype) for s in ((m, k), (k, n)))
+    return a, b, f"random {kind or 'int8'}, seed {seed}"
+
+
+def run(args: argparse.Namespace) -> bool:
+    """Multiply; True when C, and every byte on the way, is right."""
+    a, b, source = matrices(args.matmul, args.type)
+    (m, k), n = a.shape, b.shape[1]
+    signs = {"signed_a": a.dtype == np.int8, "signed_b": b.dtype == np.int8}
+    tiles = plan(m, k, n, ram_rows=args.config.ai_ram_rows, **signs)
+    print(
+        f"{m}x{k} by {k}x{n}, {source}: {len(tiles)} layer{'s' * (len(tiles) > 1)},"
+        f" configuration {args.config.name} ({args.config.macs} MACs)"
+    )
+    c = np.zeros((m, n), dtype=np.int32)
+    records: list[report.LayerRecord] = []
+    figures: dict[str, Any] = {"end_to_end": unmeasured("several layers, or no simulator")}
+    good, total = True, 0
+    for tile in tiles:
+        found, counters, right = _tile(args, tile, a, b, c)
+        records += found
+        good &= right
+        total += sum(count["total"] for count in counters)
+        if len(tiles) == 1 and counters:
+            figures = summary(args, network_of(tile, a), found, counters)
+    if len(tiles) > 1 and total:
+        busy = m * k * n / total / args.config.macs
+        print(f"\ncycles of all layers      {total:10d}   MAC utilisation {100 * busy:.1f} %")
+    wrong = int((c != a.astype(np.int64) @ b.astype(np.int64)).sum())
+    print(f"C: {f'{wrong} of {c.size} elements differ from' if wrong else 'as'} numpy's A @ B")
+    if args.output:
+        np.save(args.output, c)
+        print(f"results: {args.output}")
+    if args.report:
+        simulator = "golden" if args.golden else args.sim
+        report.write(args.report, args.config, simulator, records, **figures)
+        print(f"report: {args.report}")
+    return good and not wrong
+
+
+def _tile(
+    args: argparse.Namespace, tile: Tile, a: Matrix, b: Matrix, c: npt.NDArray[np.int32]
+) -> tuple[list[report.LayerRecord], list[dict[str, int]], bool]:
+    """Run a tile and put its sums into ``c``: records, counters, everything matched."""
+    network = network_of(tile, a)
+    check(network, args.config)
+    image = operands(tile, a, b)[1]
+    title = f"rows {tile.m.start}-{tile.m.stop - 1}, columns {tile.n.start}-{tile.n.stop - 1}"
+
+    def told(_number: int, y: npt.NDArray[np.uint8], cycles: int | None, wrong: int) -> str:
+        c[tile.m, tile.n] = y.view("<i4").reshape(tile.arg.o_ch_num, -1)
+        took = "" if cycles is None else f"  {cycles:>8} cycles"
+        return f"{title}{took}  {f'{wrong} bytes differ' if wrong else 'ok'}"
+
+    if args.golden:
+        one = network.run(image)
+        print(told(0, one.stored, None, 0))
+        return golden_records(args, network, [one]), [], True
+    return simulated(args, network, image[None], told)
