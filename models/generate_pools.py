@@ -72,6 +72,7 @@ def random_pool(
     w: int | None = None,
     kind: int | None = None,
     whole: bool | None = None,
+    padded: bool | None = None,
     signed_in: bool | None = None,
     signed_out: bool | None = None,
     src: int | None = None,
@@ -83,6 +84,8 @@ def random_pool(
     name: str = "L00",
 ) -> VectorLayer:
     """A pooling task with its map and expected output; what is None is drawn, corners weighted.
+
+    ``padded``: with padding above or left of the map, or without.
 
     LayerError for maps that the AI RAM does not hold.
     """
@@ -97,7 +100,10 @@ def random_pool(
         c, h, w = x.shape
     c = n(1, lim.channels) if c is None else c
     h, w = (n(1, lim.size) if size is None else size for size in (h, w))
-    (kh, sy, top, bottom), (kw, sx, left, right) = (_axis(rng, size) for size in (h, w))
+    for _ in range(1000):
+        (kh, sy, top, bottom), (kw, sx, left, right) = (_axis(rng, size) for size in (h, w))
+        if padded is None or whole or bool(top or left) == padded:
+            break
     if whole:
         window = None, (1, 1), (0, 0, 0, 0)
     else:
@@ -122,6 +128,15 @@ def random_pool(
     )
     x = _pixels(rng, arg) if x is None else x
     return map_layer(arg, x, case, name)
+
+
+def on_map(rng: np.random.Generator, x: npt.NDArray[np.uint8], signed: bool) -> VectorLayer:
+    """A pooling task on this map, whose bytes are signed or not.
+
+    Its output lies behind it, until ``Network.place`` gives all maps their places.
+    """
+    fixed = {"signed_in": False, "signed_out": signed, "src": 0, "dst": Layout(*x.shape).rows}
+    return random_pool(rng, x=x, **fixed)
 
 
 def map_layer(

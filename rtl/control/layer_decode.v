@@ -145,7 +145,8 @@ module layer_decode #(
   wire [6:0] n_loads = {1'b0, f_loads} + 7'd1;
 
   wire [1:0] fl, ip, op;
-  wire pick, bad_size;
+  wire pick, bad_size, pools, bad_window;
+  wire [`PTASK_BITS-1:0] window;
   wire [4:0] irl, orl;
   wire [10:0] in_groups, out_groups, n_kw, z_groups;
   wire [9:0] n_kh;
@@ -155,6 +156,11 @@ module layer_decode #(
       .N_Z(N_Z)
   ) u_sizes (
       .clk       (clk),
+      .take      (w_valid && w_ready && word == `ARG_WORD_KERNEL_OFFSET),
+      .word      (w_data),
+      .pools     (pools),
+      .window    (window),
+      .bad_window(bad_window),
       .fc        (f_fc),
       .dw        (f_dw),
       .pool_type (f_pool),
@@ -300,19 +306,21 @@ module layer_decode #(
   always @* begin
     case (state)
       S_CHECK:
-      if ((f_dw && f_fc) || (f_ew && !f_dw)) bad = `ERROR_BAD_FLAGS;
-      else if (f_kernel > 3'd1 || (f_fc && taps) || (f_ew && !taps)) bad = `ERROR_BAD_KERNEL;
-      else if (f_pool > 4'd9 || (f_fc && f_pool != 4'd0)) bad = `ERROR_BAD_POOL;
+      if ((f_dw && f_fc) || (f_ew && !f_dw) || (pools && (f_dw || f_fc))) bad = `ERROR_BAD_FLAGS;
+      else if (f_kernel > 3'd1 || ((f_fc || pools) && taps) || (f_ew && !taps))
+        bad = `ERROR_BAD_KERNEL;
+      else if (f_pool > 4'd9 || ((f_fc || pools) && f_pool != 4'd0) || (pools && bad_window))
+        bad = `ERROR_BAD_POOL;
       else if (bad_size) bad = `ERROR_BAD_SIZE;
       else bad = 8'd0;
       S_OCS, S_CH: bad = bad_place ? `ERROR_BAD_ADDR : 8'd0;
       S_WLEN:
-      bad = (product[17:11] != 7'd0 || product[10:0] >= n_o || rest_now > n_coef) ?
+      bad = (!pools && (product[17:11] != 7'd0 || product[10:0] >= n_o || rest_now > n_coef)) ?
           `ERROR_BAD_WEIGHTS : 8'd0;
       S_REST:
-      bad = (huge || wlen_now[29:17] != 13'd0 || wlen_now[16:0] > f_psize || (f_wide && WEIGHT_BITS == 8)) ?
+      bad = (!pools && (huge || wlen_now[29:17] != 13'd0 || wlen_now[16:0] > f_psize || (f_wide && WEIGHT_BITS == 8))) ?
           `ERROR_BAD_WEIGHTS : 8'd0;
-      S_BLOCK: bad = (fitted && wbuf_need > WBUF_ROWS[17:0]) ? `ERROR_BAD_WEIGHTS : 8'd0;
+      S_BLOCK: bad = (fitted && !pools && wbuf_need > WBUF_ROWS[17:0]) ? `ERROR_BAD_WEIGHTS : 8'd0;
       default: bad = 8'd0;
     endcase
   end
@@ -375,7 +383,7 @@ module layer_decode #(
         block         <= 11'd1;
       end
       S_BLOCK: begin
-        if (rows_there) wrows <= rows_many ? 16'hffff : rows_all[15:0];
+        if (rows_there) wrows <= pools ? 16'd0 : rows_many ? 16'hffff : rows_all[15:0];
         if (f_fc) block <= groups;
         else if (more && !f_dw) begin
           block         <= block + 11'd1;
@@ -395,22 +403,13 @@ module layer_decode #(
   assign desc[`DESC_SOUT] = f_sout;
   assign desc[`DESC_HELD] = !f_dw && entries < TILE_ROWS[11:0];
   assign desc[`DESC_WIDE] = f_wide;
-  assign desc[`DESC_C] = n_c;
-  assign desc[`DESC_O] = n_o;
-  assign desc[`DESC_W] = n_w;
-  assign desc[`DESC_H] = n_h;
-  assign desc[`DESC_OW] = n_ow;
-  assign desc[`DESC_OH] = n_oh;
-  assign desc[`DESC_KW] = n_kw;
-  assign desc[`DESC_KH] = n_kh;
-  assign desc[`DESC_SRC] = f_src;
-  assign desc[`DESC_DST] = f_dst;
-  assign desc[`DESC_IP] = ip;
-  assign desc[`DESC_IRL] = irl;
-  assign desc[`DESC_ICS] = ics;
-  assign desc[`DESC_OP] = op;
-  assign desc[`DESC_ORL] = orl;
-  assign desc[`DESC_OCS] = ocs;
+  assign {desc[`DESC_C], desc[`DESC_O], desc[`DESC_W], desc[`DESC_H]} = {n_c, n_o, n_w, n_h};
+  assign {desc[`DESC_OW], desc[`DESC_OH], desc[`DESC_KW], desc[`DESC_KH]} = {
+    n_ow, n_oh, n_kw, n_kh
+  };
+  assign {desc[`DESC_SRC], desc[`DESC_DST]} = {f_src, f_dst};
+  assign {desc[`DESC_IP], desc[`DESC_IRL], desc[`DESC_ICS]} = {ip, irl, ics};
+  assign {desc[`DESC_OP], desc[`DESC_ORL], desc[`DESC_OCS]} = {op, orl, ocs};
   assign desc[`DESC_STL] = pick ? fl : 2'd0;
   assign desc[`DESC_PH] = f_pool == 4'd6;
   assign desc[`DESC_SWL] = swl;
@@ -420,10 +419,8 @@ module layer_decode #(
   assign desc[`DESC_G] = groups;
   assign desc[`DESC_B] = block;
   assign desc[`DESC_PAD] = f_pad;
-  assign desc[`DESC_ARGX] = f_argx;
-  assign desc[`DESC_SHRX] = f_shrx;
-  assign desc[`DESC_ARGW] = f_argw;
-  assign desc[`DESC_SHRW] = f_shrw;
+  assign {desc[`DESC_ARGX], desc[`DESC_SHRX]} = {f_argx, f_shrx};
+  assign {desc[`DESC_ARGW], desc[`DESC_SHRW]} = {f_argw, f_shrw};
   assign desc[`DESC_ADDC] = addc;
   assign desc[`DESC_WADDR] = f_par;
   assign desc[`DESC_PSIZE] = f_psize;
@@ -444,6 +441,7 @@ module layer_decode #(
   assign {desc[`DESC_SRC2], desc[`DESC_ONE], desc[`DESC_EWOP], desc[`DESC_EW]} = {
     f_src2, f_one, f_ewop, f_ew
   };
+  assign {desc[`DESC_PTASK], desc[`DESC_POOLS]} = {window, pools};
 
 endmodule
 

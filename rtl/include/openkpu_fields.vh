@@ -79,7 +79,29 @@
 `define DESC_EWOP 542:541  // 0 add, 1 multiply, 2 maximum, 3 minimum
 `define DESC_ONE 543  // element-wise with one map: the second operand is the pad value
 `define DESC_SRC2 558:544  // first AI RAM row of the second map
-`define DESC_BITS 559
+`define DESC_POOLS 559  // pooling task: the array rests
+`define DESC_PTASK 585:560  // its window
+`define DESC_BITS 586
+
+// Window of a pooling task.
+`define PTASK_KIND 2:0  // 1 maximum, 2 minimum, 3 average with the padding, 4 average of the map's pixels
+`define PTASK_ALL 3  // the whole map
+`define PTASK_KH_M1 7:4  // lines - 1
+`define PTASK_KW_M1 11:8  // columns - 1
+`define PTASK_SY_M1 15:12  // lines from one window to the next - 1
+`define PTASK_SX_M1 19:16  // columns from one window to the next - 1
+`define PTASK_TOP 22:20  // lines of padding above the map
+`define PTASK_LEFT 25:23  // columns of padding left of it
+`define PTASK_BITS 26
+
+// 16 columns of a line, on their way to the windows of a pooling task.
+`define PIECE_COUNT 4:0  // bytes that are pixels of the map, 0..16
+`define PIECE_ON_MAP 5  // a line of the map
+`define PIECE_FIRST 6  // first line of the window
+`define PIECE_LAST 7  // last line of the window
+`define PIECE_LINE_FIRST 8  // first piece of the line
+`define PIECE_LINE_LAST 9  // last piece of the line
+`define PIECE_BITS 10
 
 // Request of a DMA channel.
 `define REQ_ADDR (0)+:(32)  // first byte
