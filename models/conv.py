@@ -129,7 +129,9 @@ def _depthwise(arg: LayerArg, xp: npt.NDArray[np.uint8], weights: npt.NDArray) -
 
 
 def needed_macs(arg: LayerArg) -> int:
-    """Multiplications that the output needs: those of ``kept_pixels``."""
+    """Multiplications that the output needs: those of ``kept_pixels``; a pooling task none."""
+    if arg.pool_task:
+        return 0
     if arg.elementwise:
         return needed_elementwise(arg)
     rows, columns, *_ = kept_pixels(arg)

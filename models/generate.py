@@ -148,10 +148,12 @@ def random_network(
     eight_bit: bool = True,
     limits: Limits | None = None,
     two_maps: Callable[..., VectorLayer] | None = None,
+    one_map: Callable[..., VectorLayer] | None = None,
 ) -> tuple[Network, npt.NDArray[np.uint8]]:
     """(network, an input map): random layers, each made for what the one before gives.
 
-    ``two_maps`` (generate_tasks.on_maps) makes some of them element-wise ones.
+    ``two_maps`` (generate_tasks.on_maps) makes some of them element-wise ones, ``one_map``
+    (generate_pools.on_map) some of them pooling tasks.
 
     The last one is fully connected when ``fc_last``; a signed output is read as signed.
     """
@@ -168,6 +170,12 @@ def random_network(
             own = second - 1 if layer.arg.two_maps else None
             network.add(layer.arg, layer.weights, layer.bn, layer.act, own)
             x, signed = layer.y, bool(layer.arg.signed_out)
+            maps.append(x)
+            continue
+        if one_map and not fc and rng.random() < 0.25:
+            layer = one_map(rng, x, signed)
+            network.add(layer.arg, layer.weights, layer.bn, layer.act)
+            x = layer.y
             maps.append(x)
             continue
         fits = tuple(p for p in lim.pools if POOL_STRIDE[p] <= min(x.shape[1:]))

@@ -24,6 +24,7 @@ from .activation import Activation
 from .conv import count_macs, kept_pixels, window_blocks
 from .layer import LayerArg, LayerError
 from .params import ActTable, BatchNorm, weights_from_bytes
+from .pool_tasks import pool_task
 from .pooling import PICKS, pool_map
 from .words import planes_of
 
@@ -65,7 +66,8 @@ def run_layer(
 
     x: (C, H, W) bytes (uint8, or int8 for signed pixels), x2 the second map of an element-wise
     layer.  weights: bytes in memory order (uint8;
-    a uint16 array is taken too in 16-bit mode).  bn: O words.  act: 18 words.  Raises LayerError
+    a uint16 array is taken too in 16-bit mode).  bn: O words.  act: 18 words.  A pooling task
+    has empty tables and no multiplications.  Raises LayerError
     for an illegal argument, ValueError for tables or maps of the wrong size.
     """
     arg.validate(strict=False, eight_bit=eight_bit)
@@ -86,8 +88,10 @@ def run_layer(
     elif weights.dtype != np.uint16 or eight_bit or weights.size != arg.weight_count:
         raise ValueError(f"weights are {weights.dtype}[{weights.size}]")
     bn = np.asarray(bn, dtype=np.uint64).reshape(-1)
-    if bn.size != arg.o_ch_num:
+    if bn.size != arg.table_words[0]:
         raise ValueError(f"{bn.size} batch-norm words for {arg.o_ch_num} output channels")
+    if arg.pool_task:
+        return LayerResult(pool_task(arg, x), 0, 0)
 
     if arg.in_xor:
         x, x2 = _offset(x), None if x2 is None else _offset(np.asarray(x2))

@@ -4,7 +4,8 @@
 Fields carry the names of the vendor's structures and hold *true* values: where a word stores
 "minus one", the attribute holds the number itself (``i_ch_num`` is the number of channels).
 Bits that the KPU leaves reserved extend it (docs/kpu.md 1.8): ``signed_in``, ``signed_out``,
-``fc``, ``elementwise`` with what belongs to it, and ``in_xor``, ``w_xor``, ``out32`` of products.
+``fc``, ``elementwise`` and ``pool_task`` with what belongs to them, and ``in_xor``, ``w_xor``,
+``out32`` of products.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from openkpu.models import regmap
 
+from . import pool_tasks
 from .layout import AI_RAM_ROWS, Layout
 from .pooling import POOL_STRIDE, pooled_size
 
@@ -61,6 +63,16 @@ class LayerArg:
     w_xor: int = 0
     out32: int = 0
     image_src2_addr: int = 0
+    pool_task: int = 0
+    pool_all: int = 0
+    pool_kh: int = 1
+    pool_kw: int = 1
+    pool_sy: int = 1
+    pool_sx: int = 1
+    pool_top: int = 0
+    pool_left: int = 0
+    pool_bottom: int = 0
+    pool_right: int = 0
     pad_value: int = 0
     arg_x: int = 0
     shr_x: int = 0
@@ -165,7 +177,10 @@ class LayerArg:
 
     @property
     def taps(self) -> int:
-        """Weights of one output channel: K*K*C, depthwise K*K, fully connected C*H*W."""
+        """Weights of one output channel: K*K*C, depthwise K*K, fully connected C*H*W; of a pooling
+        task none."""
+        if self.pool_task:
+            return 0
         if self.fc:
             return self.i_ch_num * self.i_col_high * self.i_row_wid
         return self.kernel**2 * (1 if self.depthwise else self.i_ch_num)
@@ -174,6 +189,11 @@ class LayerArg:
     def weight_count(self) -> int:
         """Weights of the layer."""
         return self.taps * self.o_ch_num
+
+    @property
+    def table_words(self) -> tuple[int, int]:
+        """Words of the batch-norm and the activation table: O and 18; of a pooling task none."""
+        return (0, 0) if self.pool_task else (self.o_ch_num, 18)
 
     @property
     def add_count(self) -> int:
@@ -287,7 +307,7 @@ class LayerArg:
     def with_loads(self, eight_bit: bool, per_load: int | None = None) -> LayerArg:
         """The same layer with the load fields of nncase's rule (or ``per_load`` channels)."""
         one = self.taps * (1 if eight_bit else 2)
-        if self.depthwise:
+        if self.depthwise or self.pool_task:
             return self.replace(
                 o_ch_num_coef=self.o_ch_num, load_time=1, para_size=one * self.o_ch_num
             )
@@ -316,6 +336,8 @@ class LayerArg:
         from others (layout and load fields).  ``eight_bit`` None means unknown: either width may
         fit.  ``weight_slots``: weights that the buffer holds at a time, when that is to be checked.
         """
+        if self.pool_task and (fault := pool_tasks.fault(self)):
+            raise LayerError(*fault)
         if self.depthwise and self.fc:
             raise LayerError("BAD_FLAGS", "depthwise and fully connected exclude each other")
         if self.elementwise and not self.depthwise:
@@ -351,14 +373,14 @@ class LayerArg:
             )
         if self.w_xor and eight_bit is False:
             raise LayerError("BAD_WEIGHTS", "w_xor takes 8-bit weights")
-        if strict:
+        if strict and not self.pool_task:
             self._check_loads(eight_bit, weight_slots)
         self.encode()
 
     def weight_rows(self, n_z: int) -> int:
         """Rows of the weight buffer (9 weights for each of ``n_z`` channels) that the layer needs
         at once: those of a group of n_z output channels; depthwise all, fully connected none."""
-        if self.fc:
+        if self.fc or self.pool_task:
             return 0
         if self.depthwise:
             return -(-self.o_ch_num // n_z)
@@ -384,6 +406,8 @@ class LayerArg:
             self.validate(strict=False, ram_rows=ram_rows, eight_bit=eight_bit)
         except LayerError as err:
             return err.number
+        if self.pool_task:  # no weights: the load fields are not looked at
+            return 0
         per_load, before = self.o_ch_num_coef, (self.load_time - 1) * self.o_ch_num_coef
         needed = per_load * self.taps * (1 if eight_bit else 2)
         fits = needed <= self.para_size and (eight_bit or weight_bits >= 16)
@@ -408,7 +432,7 @@ class LayerArg:
         if self.depthwise and c != o:
             raise LayerError("BAD_SIZE", f"depthwise needs as many outputs as inputs: {c} -> {o}")
         want = (1, 1) if self.fc else pooled_size(self.pool_type, h, w)
-        if (oh, ow) != want:
+        if not self.pool_task and (oh, ow) != want:
             raise LayerError(
                 "BAD_SIZE",
                 f"output {oh} x {ow}, but pool {self.pool_type} of {h} x {w} gives "
@@ -451,7 +475,7 @@ def _code_of(field: str) -> str:
     """Error code for a value that does not fit into its field."""
     if field in ("kernel_type",):
         return "BAD_KERNEL"
-    if field in ("pool_type",):
+    if field.startswith("pool_"):
         return "BAD_POOL"
     if field in ("para_size", "load_time", "o_ch_num_coef", "shr_w", "shr_x", "arg_w", "arg_x"):
         return "BAD_WEIGHTS"

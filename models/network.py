@@ -20,7 +20,7 @@ from . import airam
 from .golden import LayerResult, run_layer
 from .layer import WORDS, LayerArg, LayerError
 from .layout import AI_RAM_ROWS, Layout
-from .params import ACT_BYTES, BN_BYTES
+from .params import BN_BYTES
 from .roofline import map_bytes
 from .vectors import VectorLayer
 from .words import from_stored, to_stored
@@ -129,7 +129,7 @@ class Network:
         arg = arg.replace(
             para_start_addr=self.weights.size,
             bwsx_base_addr=self.biases.size,
-            active_addr=self.biases.size + BN_BYTES * arg.o_ch_num,
+            active_addr=self.biases.size + BN_BYTES * arg.table_words[0],
         )
         self.weights = _aligned(np.concatenate([self.weights, weights]), ALIGN)
         self.biases = _aligned(np.concatenate([self.biases, tables]), ALIGN)
@@ -206,10 +206,11 @@ class Network:
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """(weight bytes, batch-norm words, activation words) that a layer's addresses name."""
         size = arg.weight_count * (1 if self.eight_bit else 2)
+        bn, act = (8 * words for words in arg.table_words)
         return (
             _slice("weights", self.weights, arg.para_start_addr, size),
-            _slice("biases", self.biases, arg.bwsx_base_addr, arg.o_ch_num * BN_BYTES).view("<u8"),
-            _slice("biases", self.biases, arg.active_addr, ACT_BYTES).view("<u8"),
+            _slice("biases", self.biases, arg.bwsx_base_addr, bn).view("<u8"),
+            _slice("biases", self.biases, arg.active_addr, act).view("<u8"),
         )
 
     def validate(self, ram_rows: int = AI_RAM_ROWS) -> None:

@@ -2,8 +2,9 @@
 """Reader and writer of layer vectors: .npz files with a layer's words, tables, input and output.
 
 Keys per layer: Lii_words u64[12], Lii_weights u8[n], Lii_bn u64[O], Lii_act u64[18],
-Lii_x u8[C,H,W], Lii_y u8[O,oh,ow]; Lii_x2 u8[C,H,W] for an element-wise layer of two maps.  Other
-keys are not read.  Nothing is ever unpickled.
+Lii_x u8[C,H,W], Lii_y u8[O,oh,ow]; Lii_x2 u8[C,H,W] for an element-wise layer of two maps.  A
+pooling task has no weights and no tables: empty arrays.  Other keys are not read.  Nothing is ever
+unpickled.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from .layer import WORDS, LayerArg, LayerError
-from .params import ACT_WORDS
 
 PARTS = {
     "words": np.uint64,
@@ -114,8 +114,8 @@ def _load_layer(archive: zipfile.ZipFile, path: Path, name: str) -> VectorLayer:
         arg.validate(strict=False)
     except LayerError as err:
         _fail(path, f"{name}_words", f"expected a legal layer argument, found {err}")
-    _shape(path, f"{name}_bn", data["bn"], (arg.o_ch_num,))
-    _shape(path, f"{name}_act", data["act"], (ACT_WORDS,))
+    for part, count in zip(("bn", "act"), arg.table_words, strict=True):
+        _shape(path, f"{name}_{part}", data[part], (count,))
     _shape(path, f"{name}_x", data["x"], arg.in_shape)
     _shape(path, f"{name}_y", data["y"], arg.out_shape)
     if arg.two_maps:

@@ -6,6 +6,7 @@
 // multiplies and adds up, the post lanes make bytes of the sums, and the output stage pools these
 // and writes them into the AI RAM. The weight buffer takes weights, parameters and tables of later
 // layers meanwhile.
+// A pooling task is read, pooled and written by pool_task; the array rests.
 // Handshake: start with the descriptor of a layer, seq_done when all work was issued, idle when its
 // last byte is written. Streams from the DMAC are valid/ready.
 `resetall
@@ -27,6 +28,8 @@ module openkpu_core #(
     parameter WBUF_ROWS   = 1024,
     // channels whose parameters there is room for
     parameter PARAM_CHANS = 2048,
+    // windows of a pooling task that are divided at a time
+    parameter POOL_LANES  = 4,
     // sums that share a post lane
     parameter POST_SHARE  = 1,
     // bytes of a word of the memory path, of the tile buffer
@@ -130,7 +133,46 @@ module openkpu_core #(
   // ---- output stage
   wire row_room, output_idle;
 
-  assign idle = !seq_running && mac_idle && output_idle;
+
+  // ---- pooling tasks go beside the array, which then does not start
+  wire pools = desc[`DESC_POOLS];
+  wire array_start = start && !pools;
+  wire array_done, pool_busy, pool_done, tile_req, output_req, pool_fill_req, pool_write_req;
+  wire [20-PB:0] tile_word, pool_fill_word;
+  wire [`ROWWRITE_BITS-1:0] output_write, pool_write;
+  assign seq_done = array_done || pool_done;
+  // an inference that begins with pooling tasks begins for the array with its first other layer
+  reg pooled_first;
+  always @(posedge clk) begin
+    if (rst) pooled_first <= 1'b0;
+    else if (start) pooled_first <= pools && (pooled_first || desc[`DESC_FIRST]);
+  end
+  wire [`DESC_BITS-1:0] array_desc = desc |
+      {{(`DESC_BITS - 1) {1'b0}}, pooled_first} << `DESC_FIRST;
+  assign fill_req = tile_req || pool_fill_req;
+  assign fill_word = pools ? pool_fill_word : tile_word;
+  assign writeback_req = output_req || pool_write_req;
+  assign writeback = pools ? pool_write : output_write;
+  assign idle = !seq_running && mac_idle && output_idle && !pool_busy;
+
+  pool_task #(
+      .LANES(POOL_LANES),
+      .PATH (PATH)
+  ) u_pool (
+      .clk(clk),
+      .rst(rst),
+      .start(start && pools),
+      .desc(desc),
+      .busy(pool_busy),
+      .done(pool_done),
+      .fill_req(pool_fill_req),
+      .fill_word(pool_fill_word),
+      .fill_gnt(fill_gnt),
+      .fill_data(fill_data),
+      .writeback_req(pool_write_req),
+      .writeback(pool_write),
+      .writeback_gnt(writeback_gnt)
+  );
 
   tile_buffer #(
       .TILE_ROWS(TILE_ROWS),
@@ -139,13 +181,13 @@ module openkpu_core #(
   ) u_tile (
       .clk(clk),
       .rst(rst),
-      .start(start),
+      .start(array_start),
       .desc(desc),
       .busy(fill_busy),
       .tile_filled(tile_filled),
       .tile_freed(tile_freed),
-      .fill_req(fill_req),
-      .fill_word(fill_word),
+      .fill_req(tile_req),
+      .fill_word(tile_word),
       .fill_gnt(fill_gnt),
       .fill_data(fill_data),
       .re(column_re),
@@ -190,7 +232,7 @@ module openkpu_core #(
       .re(column_wre),
       .wrow(column_wrow),
       .weights(weights),
-      .load(start),
+      .load(array_start),
       .act_ready(act_ready),
       .table_we(table_we),
       .table_addr(table_addr),
@@ -212,13 +254,13 @@ module openkpu_core #(
   ) u_seq (
       .clk(clk),
       .rst(rst),
-      .start(start),
-      .desc(desc),
+      .start(array_start),
+      .desc(array_desc),
       .prow_base(keeping[`KEEPING_BASE]),
       .keep(keeping[`KEEPING_KEEP]),
       .reuse(keeping[`KEEPING_REUSE]),
       .running(seq_running),
-      .done(seq_done),
+      .done(array_done),
       .tile_filled(tile_filled),
       .tile_freed(tile_freed),
       .wrow_filled(wrow_filled),
@@ -313,7 +355,7 @@ module openkpu_core #(
       .shr_x(desc[`DESC_SHRX]),
       .sgn(signed_out),
       .out32(out32),
-      .load(start),
+      .load(array_start),
       .table_we(table_we),
       .table_addr(table_addr),
       .table_data(table_data),
@@ -337,7 +379,7 @@ module openkpu_core #(
   ) u_output (
       .clk(clk),
       .rst(rst),
-      .start(start),
+      .start(array_start),
       .desc(desc),
       .in_valid(post_valid),
       .in_byte(post_byte),
@@ -346,8 +388,8 @@ module openkpu_core #(
       .in_job(post_job),
       .room(row_room),
       .take(row_take),
-      .writeback_req(writeback_req),
-      .writeback(writeback),
+      .writeback_req(output_req),
+      .writeback(output_write),
       .writeback_gnt(writeback_gnt),
       .idle(output_idle)
   );

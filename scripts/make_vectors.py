@@ -5,11 +5,13 @@
     python -m scripts.make_vectors OUT --set k210_rows   the eight rows of the published K210 table
     python -m scripts.make_vectors OUT --set yolo20      the 16 layers of a 20-class yolo, 166 MMAC
     python -m scripts.make_vectors OUT --set elementwise two 64x56x56 maps, each operation
+    python -m scripts.make_vectors OUT --set pools       pools of networks: 3x3, 5x5, whole maps ...
     python -m scripts.make_vectors OUT --set random --count 20 --seed 5
     python -m scripts.make_vectors OUT --set random_elementwise --count 20 --seed 5
     python -m scripts.make_vectors OUT --set random_product --count 20 --seed 5    32-bit sums
     python -m scripts.make_vectors OUT --set random_offset --count 20 --seed 5     XOR 0x80
     python -m scripts.make_vectors OUT --set product     4x36x16, 64x64x64 and 512x512x512
+    python -m scripts.make_vectors OUT --set random_pool --count 20 --seed 5
 
 One .npz per layer in folder OUT, ready for VECTORS=OUT.  Outputs are the golden model's.
 """
@@ -24,10 +26,12 @@ from pathlib import Path
 import numpy as np
 from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.generate import Limits, random_layer
+from openkpu.models.generate_pools import map_layer, pool_layer, random_pool
 from openkpu.models.generate_products import random_offset, random_product
 from openkpu.models.generate_tasks import random_elementwise
 from openkpu.models.layout import AI_RAM_ROWS, Layout
 from openkpu.models.matmul import map_of
+from openkpu.models.pool_tasks import AVERAGE, AVERAGE_INSIDE, MAXIMUM, MINIMUM
 from openkpu.models.vectors import VectorLayer, save_file
 from openkpu.scripts import command
 
@@ -65,11 +69,23 @@ def yolo20() -> list[Shape]:
 
 ELEMENTWISE = 64, 56, 56  # the shape of a residual
 PRODUCTS = (4, 36, 16), (64, 64, 64), (512, 512, 512)  # rows of A, rows of B, columns of B
+# name, (C, H, W), kind, kernel (None: the whole map), stride, padding on all sides
+POOLS = [
+    ("max3x3_s2_64_112x112", (64, 112, 112), MAXIMUM, (3, 3), (2, 2), 1),
+    ("max5x5_s1_64_20x20", (64, 20, 20), MAXIMUM, (5, 5), (1, 1), 2),
+    ("max2x2_s2_32_64x64", (32, 64, 64), MAXIMUM, (2, 2), (2, 2), 0),
+    ("min3x3_s1_16_64x64", (16, 64, 64), MINIMUM, (3, 3), (1, 1), 1),
+    ("average2x2_s1_16_64x64", (16, 64, 64), AVERAGE, (2, 2), (1, 1), 0),
+    ("average3x3_s1_64_28x28", (64, 28, 28), AVERAGE_INSIDE, (3, 3), (1, 1), 1),
+    ("average4x4_s4_32_64x64", (32, 64, 64), AVERAGE, (4, 4), (4, 4), 0),
+    ("average_1024_7x7", (1024, 7, 7), AVERAGE, None, (1, 1), 0),
+]
 RANDOM = {
     "random": random_layer,
     "random_elementwise": random_elementwise,
     "random_product": random_product,
     "random_offset": random_offset,
+    "random_pool": random_pool,
 }
 SETS = {"targets": TARGETS, "k210_rows": K210_ROWS, "yolo20": yolo20()}
 
@@ -100,10 +116,11 @@ def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
     """What was asked for, one after the other."""
     if options.set in RANDOM:
         limits = Limits(channels=options.channels, size=options.size)
-        make = RANDOM[options.set]
         for i in range(options.count):
             seed = options.seed + i
-            yield make(np.random.default_rng(seed), limits=limits, case=f"{options.set}_{seed}")
+            yield RANDOM[options.set](
+                np.random.default_rng(seed), limits=limits, case=f"{options.set}_{seed}"
+            )
     elif options.set == "elementwise":
         c, h, w = ELEMENTWISE
         for op, name in enumerate(OPERATIONS):
@@ -116,6 +133,11 @@ def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
             rng, case = np.random.default_rng(options.seed), f"product_{m}x{k}x{n}"
             at = {"src": 0, "dst": Layout(k, h, w).rows}
             yield random_product(rng, c=k, h=h, w=w, o=m, kernel=1, exact=True, case=case, **at)
+    elif options.set == "pools":
+        for name, shape, kind, kernel, stride, pad in POOLS:
+            arg = pool_layer(shape, kind, kernel, stride, (pad,) * 4)
+            x = np.random.default_rng(options.seed).integers(0, 256, shape, dtype=np.uint8)
+            yield map_layer(arg, x, name)
     else:
         for shape in SETS[options.set]:
             yield benchmark(shape, options.seed)
@@ -138,7 +160,7 @@ def main(argv: list[str] | None = None) -> int:
     positive = command.whole(1, 1_000_000)
     parser.add_argument("out", type=Path, help="folder for the .npz files")
     parser.add_argument(
-        "--set", choices=[*SETS, "elementwise", "product", *RANDOM], default="targets"
+        "--set", choices=[*SETS, "elementwise", "product", "pools", *RANDOM], default="targets"
     )
     parser.add_argument("--seed", type=command.SEED, default=1)
     parser.add_argument("--count", type=positive, default=10, help="random layers")

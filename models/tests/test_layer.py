@@ -35,7 +35,9 @@ def test_every_field_has_its_place() -> None:
         bypass_conv 4 9 9, load_para 4 10 10, dma_burst_size 4 16 23, pad_value 4 24 31,
         bwsx_base_addr 4 32 63,
         load_coor 5 0 0, load_time 5 1 6, para_size 5 15 31, para_start_addr 5 32 63,
-        coef_column_offset 6 0 3, coef_row_offset 6 4 15,
+        coef_column_offset 6 0 3, coef_row_offset 6 4 15, pool_task 6 16 18, pool_all 6 19 19,
+        pool_kh 6 20 23, pool_kw 6 24 27, pool_sy 6 28 31, pool_sx 6 32 35,
+        pool_top 6 36 38, pool_left 6 40 42, pool_bottom 6 44 46, pool_right 6 48 50,
         channel_switch_addr 7 0 14, row_switch_addr 7 16 19, coef_size 7 20 27,
         coef_group 7 28 30, load_act 7 31 31, active_addr 7 32 63,
         wb_channel_switch_addr 8 0 14, wb_row_switch_addr 8 16 19, wb_group 8 20 22,
@@ -48,7 +50,7 @@ def test_every_field_has_its_place() -> None:
         listed[name] = (int(word), int(low), int(high) - int(low) + 1)
     assert listed == {name: spec[:3] for name, spec in FIELDS.items()}
     minus_one = "i_ch_num o_ch_num o_ch_num_coef i_row_wid i_col_high o_row_wid o_col_high "
-    minus_one += "load_time channel_byte_num dma_total_byte"
+    minus_one += "load_time channel_byte_num dma_total_byte pool_kh pool_kw pool_sy pool_sx"
     assert {n for n, spec in FIELDS.items() if spec[4] == 1} == set(minus_one.split())
     assert {n for n, spec in FIELDS.items() if spec[3]} == {"arg_x", "arg_w", "arg_add"}
 

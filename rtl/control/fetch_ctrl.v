@@ -8,7 +8,7 @@
 // first layer of an inference both must have issued all their reads, so that the inference before
 // it has everything it needs (boundary). After that layer they wait once more: the first reads of
 // the inference are out (first_out), so its pixels may follow. With `reuse` the weights and
-// batch-norm words are in the buffers already and are not requested.
+// batch-norm words are in the buffers already and are not requested. A pooling task requests nothing.
 // Handshake: start takes a descriptor when busy is low; requests are valid/ready.
 `resetall
 `timescale 1ns / 1ps
@@ -53,6 +53,7 @@ module fetch_ctrl (
   reg                    first;  // waits for the reads of the inference before
   reg                    after;  // the first layer's requests are not all sent out
   reg                    skip;  // only the table is read
+  reg                    none;  // not even that: a pooling task
 
   wire                   last_load = loads_left == 7'd1;
   wire                   asking = weight_req_valid || bias_req_valid;
@@ -72,18 +73,20 @@ module fetch_ctrl (
       first            <= 1'b0;
       after            <= 1'b0;
       skip             <= 1'b0;
+      none             <= 1'b0;
     end else if (start) begin
-      weight_req_valid <= !desc[`DESC_FIRST] && !reuse;
-      bias_req_valid   <= !desc[`DESC_FIRST];
+      weight_req_valid <= !desc[`DESC_FIRST] && !reuse && !desc[`DESC_POOLS];
+      bias_req_valid   <= !desc[`DESC_FIRST] && !desc[`DESC_POOLS];
       first            <= desc[`DESC_FIRST];
       after            <= desc[`DESC_FIRST];
       skip             <= reuse;
+      none             <= desc[`DESC_POOLS];
       bn_next          <= 1'b0;
       loads_left       <= desc[`DESC_LOADS];
     end else if (first) begin
       first            <= !boundary;
-      weight_req_valid <= boundary && !skip;
-      bias_req_valid   <= boundary;
+      weight_req_valid <= boundary && !skip && !none;
+      bias_req_valid   <= boundary && !none;
     end else begin
       after <= after && !first_out;
       if (weight_req_valid && weight_req_ready) begin

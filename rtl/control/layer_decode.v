@@ -134,6 +134,7 @@ module layer_decode #(
 
   wire f_int_en, f_dw, f_sin, f_sout, f_fc, f_ew, f_one, f_in_xor, f_w_xor, f_out32;
   wire [1:0] f_ewop;
+  wire pools, bad_window;
   wire [7:0] bad_flags;
   layer_flags u_flags (
       .clk        (clk),
@@ -141,6 +142,8 @@ module layer_decode #(
       .w_data     (w_data),
       .kernel_type(f_kernel),
       .pool_type  (f_pool),
+      .pools      (pools),
+      .bad_window (bad_window),
       .int_en     (f_int_en),
       .dw         (f_dw),
       .sin        (f_sin),
@@ -160,6 +163,7 @@ module layer_decode #(
 
   wire [1:0] fl, ip, op;
   wire pick, bad_size;
+  wire [`PTASK_BITS-1:0] window;
   wire [4:0] irl, orl;
   wire [10:0] in_groups, out_groups, n_kw, z_groups;
   wire [9:0] n_kh;
@@ -169,6 +173,11 @@ module layer_decode #(
       .N_Z(N_Z)
   ) u_sizes (
       .clk       (clk),
+      .take      (w_valid && w_ready && word == `ARG_WORD_KERNEL_OFFSET),
+      .word      (w_data),
+      .pools     (pools),
+      .window    (window),
+      .bad_window(bad_window),
       .fc        (f_fc),
       .dw        (f_dw),
       .out32     (f_out32),
@@ -290,8 +299,7 @@ module layer_decode #(
   reg last_there, rows_there, fitted;
 
   // ---- the rows of the maps
-  wire bad_place;
-  wire touch;
+  wire bad_place, touch;
   layer_place #(
       .AI_RAM_ROWS(AI_RAM_ROWS)
   ) u_place (
@@ -317,12 +325,12 @@ module layer_decode #(
       S_CHECK: bad = (bad_flags == 8'd0 && bad_size) ? `ERROR_BAD_SIZE : bad_flags;
       S_OCS, S_CH: bad = bad_place ? `ERROR_BAD_ADDR : 8'd0;
       S_WLEN:
-      bad = (product[17:11] != 7'd0 || product[10:0] >= n_o || rest_now > n_coef) ?
+      bad = (!pools && (product[17:11] != 7'd0 || product[10:0] >= n_o || rest_now > n_coef)) ?
           `ERROR_BAD_WEIGHTS : 8'd0;
       S_REST:
-      bad = (huge || wlen_now[29:17] != 13'd0 || wlen_now[16:0] > f_psize || (f_wide && (f_w_xor || WEIGHT_BITS == 8))) ?
+      bad = (!pools && (huge || wlen_now[29:17] != 13'd0 || wlen_now[16:0] > f_psize || (f_wide && (f_w_xor || WEIGHT_BITS == 8)))) ?
           `ERROR_BAD_WEIGHTS : 8'd0;
-      S_BLOCK: bad = (fitted && wbuf_need > WBUF_ROWS[17:0]) ? `ERROR_BAD_WEIGHTS : 8'd0;
+      S_BLOCK: bad = (fitted && !pools && wbuf_need > WBUF_ROWS[17:0]) ? `ERROR_BAD_WEIGHTS : 8'd0;
       default: bad = 8'd0;
     endcase
   end
@@ -385,7 +393,7 @@ module layer_decode #(
         block         <= 11'd1;
       end
       S_BLOCK: begin
-        if (rows_there) wrows <= rows_many ? 16'hffff : rows_all[15:0];
+        if (rows_there) wrows <= pools ? 16'd0 : rows_many ? 16'hffff : rows_all[15:0];
         if (f_fc) block <= groups;
         else if (more && !f_dw) begin
           block         <= block + 11'd1;
@@ -404,24 +412,17 @@ module layer_decode #(
   assign {desc[`DESC_SIN], desc[`DESC_SOUT]} = {f_sin, f_sout};
   assign desc[`DESC_HELD] = !f_dw && entries < TILE_ROWS[11:0];
   assign desc[`DESC_WIDE] = f_wide;
-  assign {desc[`DESC_C], desc[`DESC_O]} = {n_c, n_o};
-  assign {desc[`DESC_W], desc[`DESC_H]} = {n_w, n_h};
-  assign {desc[`DESC_OW], desc[`DESC_OH]} = {n_ow, n_oh};
-  assign {desc[`DESC_KW], desc[`DESC_KH]} = {n_kw, n_kh};
+  assign {desc[`DESC_C], desc[`DESC_O], desc[`DESC_W], desc[`DESC_H]} = {n_c, n_o, n_w, n_h};
+  assign {desc[`DESC_OW], desc[`DESC_OH], desc[`DESC_KW], desc[`DESC_KH]} = {
+    n_ow, n_oh, n_kw, n_kh
+  };
   assign {desc[`DESC_SRC], desc[`DESC_DST]} = {f_src, f_dst};
-  assign {desc[`DESC_IP], desc[`DESC_IRL]} = {ip, irl};
-  assign desc[`DESC_ICS] = ics;
-  assign {desc[`DESC_OP], desc[`DESC_ORL]} = {op, orl};
-  assign desc[`DESC_OCS] = ocs;
-  assign desc[`DESC_STL] = pick ? fl : 2'd0;
-  assign desc[`DESC_PH] = f_pool == 4'd6;
-  assign desc[`DESC_SWL] = swl;
-  assign desc[`DESC_POOL] = pool;
-  assign desc[`DESC_S] = steps;
-  assign desc[`DESC_LASTN] = lastn;
-  assign desc[`DESC_G] = groups;
-  assign desc[`DESC_B] = block;
-  assign desc[`DESC_PAD] = f_pad;
+  assign {desc[`DESC_IP], desc[`DESC_IRL], desc[`DESC_ICS]} = {ip, irl, ics};
+  assign {desc[`DESC_OP], desc[`DESC_ORL], desc[`DESC_OCS]} = {op, orl, ocs};
+  assign {desc[`DESC_STL], desc[`DESC_PH]} = {pick ? fl : 2'd0, f_pool == 4'd6};
+  assign {desc[`DESC_SWL], desc[`DESC_POOL], desc[`DESC_PAD]} = {swl, pool, f_pad};
+  assign {desc[`DESC_S], desc[`DESC_LASTN]} = {steps, lastn};
+  assign {desc[`DESC_G], desc[`DESC_B]} = {groups, block};
   assign {desc[`DESC_ARGX], desc[`DESC_SHRX]} = {f_argx, f_shrx};
   assign {desc[`DESC_ARGW], desc[`DESC_SHRW]} = {f_argw, f_shrw};
   assign desc[`DESC_ADDC] = addc;
@@ -433,15 +434,13 @@ module layer_decode #(
   assign {desc[`DESC_BADDR], desc[`DESC_AADDR]} = {f_bn, f_act};
   assign {desc[`DESC_INTEN], desc[`DESC_SEND]} = {f_int_en, f_send};
   assign {desc[`DESC_FIRST], desc[`DESC_LAST]} = {f_first, f_last};
-  assign desc[`DESC_IDX] = f_index;
-  assign desc[`DESC_INB] = in_bytes;
-  assign desc[`DESC_TOUCH] = touch;
-  assign desc[`DESC_WROWS] = wrows;
-  assign desc[`DESC_INF] = f_inf;
+  assign {desc[`DESC_IDX], desc[`DESC_INB]} = {f_index, in_bytes};
+  assign {desc[`DESC_TOUCH], desc[`DESC_WROWS], desc[`DESC_INF]} = {touch, wrows, f_inf};
   assign {desc[`DESC_SRC2], desc[`DESC_ONE], desc[`DESC_EWOP], desc[`DESC_EW]} = {
     f_src2, f_one, f_ewop, f_ew
   };
   assign {desc[`DESC_OUT32], desc[`DESC_WXOR], desc[`DESC_INXOR]} = {f_out32, f_w_xor, f_in_xor};
+  assign {desc[`DESC_PTASK], desc[`DESC_POOLS]} = {window, pools};
 
 endmodule
 

@@ -2,8 +2,8 @@
 //
 // layer_flags: the flags of a layer argument, and which of them exclude each other.
 //
-// How it works: word 0 goes into registers. Kernel and pool are checked here too, for what is allowed
-// depends on the flags. The first check that fails gives the code: flags, kernel, pool.
+// How it works: word 0 goes into registers. Kernel and pool are checked here too, and the window of a
+// pooling task, for what is allowed depends on the flags. The first check that fails gives the code: flags, kernel, pool.
 // Handshake: load comes with word 0; bad is valid once kernel_type and pool_type are.
 `resetall
 `timescale 1ns / 1ps
@@ -18,6 +18,9 @@ module layer_flags (
     // fields of a later word
     input  wire [ 2:0] kernel_type,
     input  wire [ 3:0] pool_type,
+    // a pooling task; with a window that cannot be
+    input  wire        pools,
+    input  wire        bad_window,
     // flags
     output reg         int_en,
     output reg         dw,
@@ -51,11 +54,13 @@ module layer_flags (
   end
 
   wire taps = kernel_type == 3'd1;
-  wire pools = pool_type != 4'd0;
+  wire bad_task = pools && (dw || fc || in_xor || w_xor || out32);
   always @* begin
-    if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc))) bad = `ERROR_BAD_FLAGS;
-    else if (kernel_type > 3'd1 || (fc && taps) || (ew && !taps)) bad = `ERROR_BAD_KERNEL;
-    else if (pool_type > 4'd9 || ((fc || out32) && pools)) bad = `ERROR_BAD_POOL;
+    if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc)) || bad_task) bad = `ERROR_BAD_FLAGS;
+    else if (kernel_type > 3'd1 || ((fc || pools) && taps) || (ew && !taps))
+      bad = `ERROR_BAD_KERNEL;
+    else if (pool_type > 4'd9 || ((fc || out32 || pools) && pool_type != 4'd0) || (pools && bad_window))
+      bad = `ERROR_BAD_POOL;
     else bad = 8'd0;
   end
 

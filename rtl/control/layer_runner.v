@@ -80,7 +80,8 @@ module layer_runner #(
   wire           first = desc[`DESC_FIRST];
   wire           last = desc[`DESC_LAST];
   wire           leaves = list_mode ? last : desc[`DESC_SEND];
-  wire [   10:0] prows = (desc[`DESC_O] + N_Z[10:0] - 11'd1) >> ZW;
+  // parameter rows; a pooling task has none
+  wire [   10:0] prows = desc[`DESC_POOLS] ? 11'd0 : (desc[`DESC_O] + N_Z[10:0] - 11'd1) >> ZW;
 
   assign run_start = state == START;
   assign pix_take = state == START && list_mode && first;

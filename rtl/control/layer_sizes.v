@@ -4,7 +4,7 @@
 // the grid of pixels that is computed, the stripe.
 //
 // How it works: registers, in up to four steps. Sizes and pool come words before a layer's last one,
-// so all is settled when the checks begin.
+// so all is settled when the checks begin. pool_check looks at the windows of a pooling task.
 // Handshake: none; the fields of a layer are stable from its fifth word on.
 `resetall
 `timescale 1ns / 1ps
@@ -18,38 +18,44 @@ module layer_sizes #(
     parameter ZW  = $clog2(N_Z)
 ) (
     // clock
-    input  wire        clk,
+    input  wire                   clk,
+    // word 6, of which a pooling task is made; there is one, its window, which cannot be
+    input  wire                   take,
+    input  wire [           63:0] word,
+    output wire                   pools,
+    output wire [`PTASK_BITS-1:0] window,
+    output wire                   bad_window,
     // layer: fully connected, depthwise, four planes a channel, pool_type, channels, widths, lines of input and output
-    input  wire        fc,
-    input  wire        dw,
-    input  wire        out32,
-    input  wire [ 3:0] pool_type,
-    input  wire [10:0] n_c,
-    input  wire [10:0] n_o,
-    input  wire [10:0] n_w,
-    input  wire [10:0] n_ow,
-    input  wire [ 9:0] n_h,
-    input  wire [ 9:0] n_oh,
+    input  wire                   fc,
+    input  wire                   dw,
+    input  wire                   out32,
+    input  wire [            3:0] pool_type,
+    input  wire [           10:0] n_c,
+    input  wire [           10:0] n_o,
+    input  wire [           10:0] n_w,
+    input  wire [           10:0] n_ow,
+    input  wire [            9:0] n_h,
+    input  wire [            9:0] n_oh,
     // sizes do not fit each other
-    output reg         bad,
+    output reg                    bad,
     // pitch codes, rows of a line, channel groups of input and output (out32: channels, whose planes
     // take 1 << op groups)
-    output reg  [ 1:0] ip,
-    output reg  [ 1:0] op,
-    output reg  [ 4:0] irl,
-    output reg  [ 4:0] orl,
-    output reg  [10:0] in_groups,
-    output reg  [10:0] out_groups,
+    output reg  [            1:0] ip,
+    output reg  [            1:0] op,
+    output reg  [            4:0] irl,
+    output reg  [            4:0] orl,
+    output reg  [           10:0] in_groups,
+    output reg  [           10:0] out_groups,
     // groups of N_Z output channels; 9 * channels
-    output reg  [10:0] z_groups,
-    output reg  [17:0] taps_out,
+    output reg  [           10:0] z_groups,
+    output reg  [           17:0] taps_out,
     // log2 of the pool's stride, it is a pick; the computed grid, log2 of the stripe's line, POOL_*
-    output reg  [ 1:0] fl,
-    output reg         pick,
-    output reg  [10:0] n_kw,
-    output reg  [ 9:0] n_kh,
-    output reg  [ 2:0] swl,
-    output reg  [ 2:0] pool
+    output reg  [            1:0] fl,
+    output reg                    pick,
+    output reg  [           10:0] n_kw,
+    output reg  [            9:0] n_kh,
+    output reg  [            2:0] swl,
+    output reg  [            2:0] pool
 );
 
   // pitch code, by at most 16, at most 32
@@ -64,11 +70,26 @@ module layer_sizes #(
         {10'd0, (pitch == 2'd0) ? n[1:0] != 2'd0 : pitch == 2'd1 && n[0]};
   endfunction
 
+  wire bad_steps;
+  pool_check u_pool (
+      .clk(clk),
+      .take(take),
+      .word(word),
+      .n_w(n_w),
+      .n_h(n_h),
+      .n_ow(n_ow),
+      .n_oh(n_oh),
+      .pools(pools),
+      .window(window),
+      .bad_window(bad_window),
+      .bad_size(bad_steps)
+  );
+
   wire [10:0] want_ow = fc ? 11'd1 : n_w >> fl;
   wire [9:0] want_oh = fc ? 10'd1 : n_h >> fl;
-  wire pools = pool_type != 4'd0 && !pick;
+  wire reduces = pool_type != 4'd0 && !pick;
   wire [1:0] kp = pitch_of(n_kw);
-  wire narrow = fc || (pools && fl != 2'd1) || kp == 2'd0;
+  wire narrow = fc || (reduces && fl != 2'd1) || kp == 2'd0;
 
   // rows of a line: one, or ceil(width / 64)
   always @(posedge clk) begin
@@ -83,10 +104,11 @@ module layer_sizes #(
     pick <= pool_type == 4'd5 || pool_type == 4'd6 || pool_type == 4'd7;
     n_kw <= fc ? 11'd1 : pick ? n_ow : (fl != 2'd0) ? n_ow << fl : n_w;
     n_kh <= fc ? 10'd1 : pick ? n_oh : (fl != 2'd0) ? n_oh << fl : n_h;
-    swl <= narrow ? 3'd4 : (pools || kp == 2'd1) ? 3'd5 : 3'd6;
+    swl <= narrow ? 3'd4 : (reduces || kp == 2'd1) ? 3'd5 : 3'd6;
     z_groups <= (n_o >> ZW) + {10'd0, n_o[ZW-1:0] != {ZW{1'b0}}};
     taps_out <= {7'd0, n_c} + {4'd0, n_c, 3'd0};  // 9 * channels
-    bad <= n_ow != want_ow || n_oh != want_oh || irl > 5'd15 || (dw && n_c != n_o);
+    bad <= (pools ? bad_steps : n_ow != want_ow || n_oh != want_oh) || irl > 5'd15 ||
+        ((dw || pools) && n_c != n_o);
   end
 
   always @* begin

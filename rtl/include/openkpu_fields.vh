@@ -82,7 +82,29 @@
 `define DESC_INXOR 559  // pixels are taken XOR 0x80
 `define DESC_WXOR 560  // weights are taken XOR 0x80
 `define DESC_OUT32 561  // v leaves in four bytes, a plane each
-`define DESC_BITS 562
+`define DESC_POOLS 562  // pooling task: the array rests
+`define DESC_PTASK 588:563  // its window
+`define DESC_BITS 589
+
+// Window of a pooling task.
+`define PTASK_KIND 2:0  // 1 maximum, 2 minimum, 3 average with the padding, 4 average of the map's pixels
+`define PTASK_ALL 3  // the whole map
+`define PTASK_KH_M1 7:4  // lines - 1
+`define PTASK_KW_M1 11:8  // columns - 1
+`define PTASK_SY_M1 15:12  // lines from one window to the next - 1
+`define PTASK_SX_M1 19:16  // columns from one window to the next - 1
+`define PTASK_TOP 22:20  // lines of padding above the map
+`define PTASK_LEFT 25:23  // columns of padding left of it
+`define PTASK_BITS 26
+
+// 16 columns of a line, on their way to the windows of a pooling task.
+`define PIECE_COUNT 4:0  // bytes that are pixels of the map, 0..16
+`define PIECE_ON_MAP 5  // a line of the map
+`define PIECE_FIRST 6  // first line of the window
+`define PIECE_LAST 7  // last line of the window
+`define PIECE_LINE_FIRST 8  // first piece of the line
+`define PIECE_LINE_LAST 9  // last piece of the line
+`define PIECE_BITS 10
 
 // Request of a DMA channel.
 `define REQ_ADDR (0)+:(32)  // first byte

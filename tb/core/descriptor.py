@@ -66,6 +66,7 @@ def split_fields(vector: dict[str, tuple[int, int]], value: int) -> dict[str, in
 
 
 FIELDS = layout("desc")
+WINDOW = layout("ptask")
 TOTAL = sum(width for _, width in FIELDS.values())  # bits of a descriptor
 
 
@@ -217,6 +218,17 @@ def describe(
         "inxor": arg.in_xor,
         "wxor": arg.w_xor,
         "out32": arg.out32,
+        "pools": int(bool(arg.pool_task)),
+        "ptask": join_fields(WINDOW, {**window(arg), "kind": arg.pool_task, "all": arg.pool_all}),
+    }
+
+
+def window(arg: LayerArg) -> dict[str, int]:
+    """What a descriptor holds of the window of a pooling task."""
+    minus = {n: getattr(arg, f"pool_{n}") - 1 for n in ("kh", "kw", "sy", "sx")}
+    return {f"{n}_m1": v for n, v in minus.items()} | {
+        "top": arg.pool_top,
+        "left": arg.pool_left,
     }
 
 
@@ -228,6 +240,8 @@ def touches(arg: LayerArg, place: tuple[int, int]) -> bool:
 
 def weight_rows(arg: LayerArg, steps: int, n_z: int) -> int:
     """Rows of the weight buffer that all weights of a layer take."""
+    if arg.pool_task:
+        return 0
     if arg.depthwise:
         return _ceil(arg.o_ch_num, n_z)
     return _ceil(steps * arg.o_ch_num, n_z) if arg.fc else steps * _ceil(arg.o_ch_num, n_z)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functional coverage model: what should happen to the device at least once.
 
-Four crosses:
+Five crosses:
 
 * ``layer``: kernel x pool x width of the input map x bits of a weight x weight loads;
 * ``elementwise``: operation x maps x pool x width of the maps;
+* ``pooling``: kind of a pooling task x window x width of the map;
 * ``run``: how layers are started x state of the bus x error that the host reads;
 * ``register``: every 32-bit register word x kind of access.
 
@@ -22,6 +23,7 @@ import itertools
 
 from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.layer import LayerArg, LayerError
+from openkpu.models.pool_tasks import KINDS
 from openkpu.models.regdesc import compile_map
 from openkpu.tb.core import descriptor
 from openkpu.tb.device.registers import Err
@@ -37,6 +39,7 @@ WIDTHS = {"1": 1, "2-16": 16, "17-32": 32, "33-64": 64, "65-960": 960}  # class:
 BITS = ("8", "16")
 LOADS = ("1", "2", "3 or more")
 MAPS = ("one map", "two maps")
+WINDOWS = ("window", "padded window", "whole map")
 MODES = ("host", "list", "stream")
 TRAFFIC = ("immediate", "wait states", "lost or refused")
 ERRORS = tuple(error.name for error in Err)
@@ -74,6 +77,10 @@ def classify(fields: dict[str, int]) -> tuple[str, Bin]:
     """Cross and bin of a layer by its descriptor (``tb.core.descriptor.unpack``)."""
     pool = _POOL_OF_CODE.get(fields["pool"]) or _POOL_OF_PICK.get((fields["stl"], fields["ph"]), 0)
     width = next((n for n, widest in WIDTHS.items() if fields["w"] <= widest), "wider")
+    if fields["pools"]:
+        found = descriptor.split_fields(descriptor.WINDOW, fields["ptask"])
+        window = 2 if found["all"] else int(bool(found["top"] or found["left"]))
+        return "pooling", (KINDS[found["kind"]], WINDOWS[window], width)
     if fields["ew"]:
         return "elementwise", (
             *(OPERATIONS[fields["ewop"]], MAPS[1 - fields["one"]]),
@@ -168,6 +175,11 @@ def crosses() -> tuple[Cross, ...]:
             frozenset(
                 b for b in itertools.product(*elementwise.values()) if not possible_elementwise(b)
             ),
+        ),
+        Cross(
+            "pooling",
+            "kind x window x width",
+            {"kind": tuple(KINDS.values()), "window": WINDOWS, "width": tuple(WIDTHS)},
         ),
         Cross(
             "run",

@@ -27,6 +27,11 @@ def test_elementwise_bins_by_count() -> None:
     assert len(cross("elementwise")) == 4 * 2 * 43
 
 
+def test_pooling_bins_by_count() -> None:
+    """Four kinds, windows without and with padding and of the whole map, five widths."""
+    assert len(cross("pooling")) == 4 * 3 * 5
+
+
 def test_rules() -> None:
     """No window in a single column, one load of a depthwise layer, no pool of a dense one."""
     for kernel, pool, width, _, loads in cross("layer"):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A layer for every bin of the functional coverage model's crosses `layer` and `elementwise`."""
+"""A layer for every bin of the functional coverage model's crosses of layers."""
 
 import numpy as np
 from openkpu.models.configs import Config
 from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.network import Network
+from openkpu.models.pool_tasks import KINDS
 from openkpu.models.pooling import POOL_STRIDE
-from openkpu.tb.coverage.model import BITS, LOADS, MAPS, POOLS, WIDTHS, Bin, crosses
+from openkpu.tb.coverage.model import BITS, LOADS, MAPS, POOLS, WIDTHS, WINDOWS, Bin, crosses
 from openkpu.tb.device.random_cases import case_of, draw_layer, images_of
 from openkpu.tb.device.requests import Case
 
@@ -16,7 +17,7 @@ WAYS = ("host", "tasks", "stream")
 def layer_bins() -> list[tuple[str, Bin]]:
     """(cross, bin) of the bins that count, in order."""
     found = {cross.name: cross.bins for cross in crosses()}
-    return [(name, bin) for name in ("layer", "elementwise") for bin in found[name]]
+    return [(name, bin) for name in ("layer", "elementwise", "pooling") for bin in found[name]]
 
 
 def bin_case(config: Config, cross: str, bin: Bin, seed: int, way: str) -> Case:
@@ -26,8 +27,9 @@ def bin_case(config: Config, cross: str, bin: Bin, seed: int, way: str) -> Case:
     """
     rng = np.random.default_rng(seed)
     n = lambda least, most: int(rng.integers(least, most + 1))  # noqa: E731
-    pool, width = (bin[1], bin[2]) if cross == "layer" else (bin[2], bin[3])
-    code = POOLS.index(pool)
+    width = bin[-1] if cross != "layer" else bin[2]
+    code = {"layer": lambda: POOLS.index(bin[1]), "elementwise": lambda: POOLS.index(bin[2])}
+    code = code.get(cross, lambda: 0)()
     stride = POOL_STRIDE[code]
     widths = list(WIDTHS)
     narrowest = 1 + (WIDTHS[widths[widths.index(width) - 1]] if width != "1" else 0)
@@ -59,7 +61,17 @@ def bin_case(config: Config, cross: str, bin: Bin, seed: int, way: str) -> Case:
             "ram_rows": config.ai_ram_rows,
         }
 
-    layer = draw_layer(rng, layer_of if cross == "layer" else two_maps)
+    def pools(_rng: np.random.Generator) -> dict[str, int | bool | tuple[int, int, int, int]]:
+        kind = next(kind for kind, name in KINDS.items() if name == bin[0])
+        w, padded = n(narrowest, WIDTHS[width]), bin[1] == WINDOWS[1]
+        return {
+            **{"pooling": True, "kind": kind, "whole": bin[1] == WINDOWS[2], "padded": padded},
+            **{"c": n(1, 2 if w > 64 else 12), "h": n(1, 9), "w": w},
+            "ram_rows": config.ai_ram_rows,
+        }
+
+    shapes = {"layer": layer_of, "elementwise": two_maps, "pooling": pools}
+    layer = draw_layer(rng, shapes[cross])
     images = layer.x.view(np.uint8)[None]
     if way != "host":
         images = np.concatenate([images, images_of(rng, layer.arg.in_shape, 1)])

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from openkpu.models.configs import Config
 from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.generate_pools import on_map, random_pool
 from openkpu.models.generate_tasks import on_maps, random_elementwise
 from openkpu.models.layer import LayerError
 from openkpu.models.layout import Layout
@@ -33,6 +34,7 @@ def shapes(rng: np.random.Generator) -> Choice:
         {"depthwise": True, "pool": n(0, 10), "w": n(4, 100), "h": n(4, 20), "c": n(1, 40)},
         {"pool": 5 + n(0, 3), "w": n(4, 300), "h": n(4, 20), "c": n(1, 12), "o": n(1, 12)},
         {"elementwise": True, "w": n(1, 300), "h": n(1, 20), "c": n(1, 20)},
+        {"pooling": True, "w": n(1, 300), "h": n(1, 20), "c": n(1, 20)},
         {"pool": 8 + n(0, 2), "w": n(1, 150), "h": n(1, 20), "c": n(1, 12), "o": n(1, 12)},
     ]
     choice = kinds[n(0, len(kinds))]
@@ -44,7 +46,7 @@ def shapes(rng: np.random.Generator) -> Choice:
 def small(rng: np.random.Generator) -> Choice:
     """Arguments of a layer for the slow simulator."""
     sizes = {name: int(rng.integers(1, 9)) for name in "ch"} | {"w": int(rng.integers(1, 40))}
-    return sizes | {"elementwise": bool(rng.random() < 0.25)}
+    return sizes | {("elementwise", "pooling")[int(rng.integers(0, 2))]: bool(rng.random() < 0.5)}
 
 
 def draw_layer(rng: np.random.Generator, shape: Any, **fixed: Any) -> VectorLayer:
@@ -55,6 +57,7 @@ def draw_layer(rng: np.random.Generator, shape: Any, **fixed: Any) -> VectorLaye
     for _ in range(1000):
         choice = {**shape(rng), **fixed}
         make = random_elementwise if choice.pop("elementwise", False) else random_layer
+        make = random_pool if choice.pop("pooling", False) else make
         try:
             return make(rng, **choice)
         except LayerError:
@@ -91,6 +94,7 @@ def draw(config: Config, seed: int, layers: int, networks: int, *, slow: bool = 
             eight_bit=number % 2 == 1,
             limits=limits if slow else Limits(channels=20),
             two_maps=on_maps if number % 3 else None,
+            one_map=on_map if number % 4 else None,
         )
         images = images_of(rng, shape, IMAGES)
         cases.append(case_of(config, f"network {number}", way, network, images, rng))

@@ -19,6 +19,7 @@ import numpy as np
 from openkpu.models.configs import Config
 from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.generate_pools import on_map, random_pool
 from openkpu.models.generate_products import random_product, with_offset
 from openkpu.models.generate_tasks import on_maps, random_elementwise
 from openkpu.models.golden import run_layer
@@ -26,6 +27,7 @@ from openkpu.models.layer import PARA_SIZE_MAX, LayerArg, LayerError
 from openkpu.models.layout import Layout
 from openkpu.models.network import Network
 from openkpu.models.params import SEGMENTS, ActTable, BatchNorm
+from openkpu.models.pool_tasks import KINDS, window_of
 from openkpu.models.pooling import POOL_STRIDE
 from openkpu.models.roofline import network_cycles
 from openkpu.models.vectors import VectorLayer
@@ -135,6 +137,8 @@ def _case(rng: np.random.Generator, config: Config, budget: Budget, seed: int) -
 
 def describe(arg: LayerArg, eight_bit: bool) -> str:
     """A layer in a few words."""
+    if arg.pool_task:
+        return f"{KINDS[arg.pool_task]} {window_of(arg)} of {arg.in_shape}"
     kind = (
         "fc"
         if arg.fc
@@ -188,12 +192,25 @@ def _product(rng: np.random.Generator, config: Config, budget: Budget) -> Vector
     return random_product(rng, c=c, h=h, w=w, o=o, kernel=kernel, ram_rows=config.ai_ram_rows)
 
 
+def _pooling(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLayer:
+    """A random pooling task."""
+    c = _around(rng, CHANNELS, budget.channels)
+    h, w = _around(rng, HEIGHTS, budget.height), _around(rng, WIDTHS, min(960, budget.width))
+    if Layout(c, h, w).rows > config.ai_ram_rows:
+        raise TooMuch("AI RAM")
+    if c * h * w // 16 > budget.cycles:
+        raise TooMuch("cycles")
+    return random_pool(rng, c=c, h=h, w=w, ram_rows=config.ai_ram_rows)
+
+
 def _layer(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLayer:
     """A random layer; TooMuch or LayerError for a draw to be given up."""
     kind = rng.random()
     if kind < 0.12:
         return _product(rng, config, budget)
-    layer = _elementwise(rng, config, budget) if kind < 0.25 else _plain(rng, config, budget)
+    if kind < 0.24:
+        return _pooling(rng, config, budget)
+    layer = _elementwise(rng, config, budget) if kind < 0.37 else _plain(rng, config, budget)
     return with_offset(rng, layer) if rng.random() < 0.15 else layer
 
 
@@ -305,6 +322,7 @@ def _network(rng: np.random.Generator, config: Config, budget: Budget) -> Networ
         eight_bit=config.weight_bits < 16 or bool(rng.random() < 0.6),
         limits=Limits(channels=6, size=12) if small else Limits(channels=20),
         two_maps=on_maps if rng.random() < 0.5 else None,
+        one_map=on_map if rng.random() < 0.5 else None,
     )
     if rng.random() < 0.2:  # sums of 32 bits at the end, or between: planes are channels
         _add_product(rng, network, shape)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
+from openkpu.models.generate_pools import pool_layer
 from openkpu.models.layer import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
 from openkpu.models.pooling import POOL_STRIDE
 from openkpu.tb.core.descriptor import FC, Sizes, describe, unpack
@@ -28,6 +29,16 @@ IGNORED += ("channel_switch_addr", "row_switch_addr", "coef_size", "coef_group")
 IGNORED += ("wb_channel_switch_addr", "wb_row_switch_addr", "wb_group")
 
 
+WINDOW = ("all", "kh", "kw", "sy", "sx", "top", "left", "bottom", "right")  # pool_*
+# what a pooling task needs of its descriptor: the array's part may be anything
+OF_TASKS = {
+    *("c", "o", "w", "h", "ow", "oh", "src", "dst", "ip", "irl", "ics", "op", "orl", "ocs"),
+    *("sin", "sout", "pad", "inten", "send", "first", "last", "idx", "inb", "touch", "wrows"),
+    *("inf", "pools", "ptask"),
+}
+PARTS = ("decode", "flags", "place", "serial", "share", "sizes")
+
+
 @dataclass
 class Case:
     arg: LayerArg
@@ -38,7 +49,7 @@ class Case:
         eight_bit = bool(self.side["eight_bit"])
         limits = {"ram_rows": sizes.ram_rows, "weight_bits": sizes.weight_bits}
         code = self.arg.device_code(eight_bit=eight_bit, **limits)
-        if code:
+        if code or self.arg.pool_task:
             return code
         d = self.fields(sizes)
         rows = -(-self.arg.i_ch_num // sizes.n_z) if d["dw"] else d["s"]
@@ -65,7 +76,9 @@ def noise_fields(arg: LayerArg) -> LayerArg:
     """Numbers in all fields that may hold any; what is ignored holds anything."""
     names = ("arg_x", "arg_w", "shr_x", "shr_w", "arg_add", "pad_value", "para_start_addr")
     names += ("bwsx_base_addr", "active_addr", "int_en", "send_data_out", "signed_in", "signed_out")
-    names += ("ew_op", "ew_one", "image_src2_addr", "in_xor", "w_xor")
+    names += ("ew_op", "ew_one", "image_src2_addr")
+    if not arg.pool_task:
+        names += ("in_xor", "w_xor", *(f"pool_{name}" for name in WINDOW))
     changes = {}
     for name in (*names, *IGNORED):
         _, _, width, signed, offset = FIELDS[name]
@@ -74,6 +87,28 @@ def noise_fields(arg: LayerArg) -> LayerArg:
             value - (1 << width) if signed and value >> (width - 1) else value
         ) + offset
     return arg.replace(**changes)
+
+
+def pooling(sizes: Sizes) -> LayerArg | None:
+    """A pooling task of any size, if a window fits and the memory holds its maps."""
+    pads = [random.choice((0, 7, random.randrange(8))) for _ in range(4)]
+    kernel = tuple(random.choice((1, 16, random.randint(1, 16))) for _ in range(2))
+    stride = tuple(random.choice((1, 16, random.randint(1, 16))) for _ in range(2))
+    shape = number(1024), number(512), number(960)
+    whole = random.random() < 0.2
+    pads = [0] * 4 if whole else [min(n, kernel[i % 2] - 1) for i, n in enumerate(pads)]
+    src = random.choice((0, random.randrange(sizes.ram_rows)))
+    try:
+        arg = pool_layer(
+            *(shape, random.randint(1, 4), None if whole else kernel),
+            *((1, 1) if whole else stride, tuple(pads)),
+            src=src,
+            ram_rows=sizes.ram_rows,
+        )
+    except LayerError:
+        return None
+    loads = {"load_time": number(64), "o_ch_num_coef": number(1024)}  # not looked at
+    return noise_fields(arg.replace(para_size=random.randrange(PARA_SIZE_MAX + 1), **loads))
 
 
 def legal(sizes: Sizes) -> Case:
@@ -90,6 +125,10 @@ def legal(sizes: Sizes) -> Case:
             "last": random.getrandbits(1),
             "parity": random.getrandbits(1),
         }
+        if random.random() < 0.2:
+            if (task := pooling(sizes)) is not None:
+                return Case(task, side)
+            continue
         kernel = random.choice((1, 3))
         c, h, w, o = number(1024), number(512), number(960), number(1024)
         if random.random() < 0.5:
@@ -142,7 +181,14 @@ def spoil(case: Case) -> Case:
     """One thing that may be wrong, or several."""
     arg, side = case.arg, dict(case.side)
     for _ in range(random.choice((1, 1, 2))):
-        change = random.randrange(19)
+        change = random.randrange(24)
+        if change > 18:  # of a pooling task, or what would be one
+            name = "pool_" + random.choice((*WINDOW, "task", "task"))
+            _, _, width, _, offset = FIELDS[name]
+            near = getattr(arg, name) - offset + random.choice((-1, 1))
+            value = random.choice((near, near, random.getrandbits(width))) % (1 << width)
+            arg = arg.replace(**{name: value + offset})
+            continue
         if change == 0:
             arg = arg.replace(depth_wise_layer=1, fc=1)
         elif change == 1:
@@ -251,6 +297,8 @@ class Bench:
         got = unpack(int(dut.desc.value))
         if self.place is None:
             del got["touch"]
+        if case.arg.pool_task:
+            got = {name: got[name] for name in got if name in OF_TASKS}
         wrong = {n: (got[n], want[n]) for n in got if got[n] != want[n]}
         assert not wrong, f"field: (got, expected) {wrong} of {case.arg} {case.side}"
         assert int(dut.d_valid.value) and not int(dut.idle.value) and not int(dut.w_ready.value)
@@ -272,13 +320,14 @@ async def fields(dut) -> None:
     bench = await begin(dut)
     modes = set()
     for turn in range(1500):
-        if turn >= 400 and len(modes) == 33:  # ten pools of two modes; rows and vectors have none
+        if turn >= 400 and len(modes) == 34:  # ten pools of two modes; rows and vectors have none
             break
         case = legal(bench.sizes)
         elementwise = case.arg.elementwise and 1 + case.arg.ew_one
-        modes.add((case.fields(bench.sizes)["mode"], case.arg.pool_type, elementwise))
+        mode = "pooling" if case.arg.pool_task else case.fields(bench.sizes)["mode"]
+        modes.add((mode, case.arg.pool_type, elementwise))
         await bench.decode(case, random.choice((1.0, 0.5)), random.choice((0, 0, 3)))
-    assert len(modes) >= 33, f"{len(modes)} modes with pools"
+    assert len(modes) >= 34, f"{len(modes)} modes with pools"
 
 
 @cocotb.test()
@@ -393,6 +442,8 @@ def test_layer_decode(sim: str, sizes: Sizes) -> None:
     params["TILE_W"] = sizes.tile_word
     params["AI_RAM_ROWS"] = sizes.ram_rows
     test = "tb.layer_decode.test_layer_decode"
-    names = ("decode", "flags", "place", "serial", "share", "sizes")
-    sources = [f"rtl/control/layer_{name}.v" for name in names]
+    sources = [
+        "rtl/control/pool_check.v",
+        *(f"rtl/control/layer_{name}.v" for name in PARTS),
+    ]
     run(sim, "layer_decode", sources, test, params=params)

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// pool_setup: what a pooling task needs to know of its layer, worked out at its start.
+//
+// How it works: one product is made a bit a cycle: pixels of the map for a window that is the whole
+// map, otherwise the column of the last window. Bytes are turned so that all kinds compute with
+// numbers from 0 to 255 and a maximum or a sum: turn is exclusive-ored to what is read and to the
+// result; of a minimum it complements, of signed bytes it moves -128 to 0.
+// Handshake: start with a descriptor that stays; ready rises when everything is there, until the
+// next start.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module pool_setup (
+    // clock and synchronous reset
+    input  wire                  clk,
+    input  wire                  rst,
+    // layer
+    input  wire                  start,
+    input  wire [`DESC_BITS-1:0] desc,
+    output wire                  ready,
+    // the window is the whole map; sums instead of maxima; only pixels of the map count
+    output wire                  all,
+    output wire                  sums,
+    output wire                  map_only,
+    // negative bytes count as 0; exclusive-ored to bytes; what stands outside of the map
+    output wire                  gate,
+    output wire [           7:0] turn,
+    output reg  [           7:0] outside,
+    // lines of a window - 1, columns that are added up - 1, columns from one window to the next
+    output wire [           8:0] kh_m1,
+    output wire [           3:0] kw_m1,
+    output wire [           4:0] sx,
+    // rows of the AI RAM of a step between windows, of the lines above the map
+    output reg  [           8:0] step_rows,
+    output reg  [           6:0] top_rows,
+    // column where the first and the last window end
+    output wire [           3:0] first_end,
+    output reg  [          10:0] last_end,
+    // divisor of all windows: pixels of one, 1 for a maximum
+    output reg  [          18:0] pixels
+);
+
+  localparam [3:0] STEPS = 4'd12;
+
+  wire [`PTASK_BITS-1:0] task_arg = desc[`DESC_PTASK];
+  wire [2:0] kind = task_arg[`PTASK_KIND];
+  wire [3:0] kern_y = task_arg[`PTASK_KH_M1];
+  wire [3:0] kern_x = task_arg[`PTASK_KW_M1];
+  wire [3:0] step_y = task_arg[`PTASK_SY_M1];
+  wire [3:0] step_x = task_arg[`PTASK_SX_M1];
+  wire [2:0] pad_y = task_arg[`PTASK_TOP];
+  wire [2:0] pad_x = task_arg[`PTASK_LEFT];
+  wire [9:0] lines_m1 = desc[`DESC_H] - 10'd1;
+  wire [10:0] columns = desc[`DESC_W];
+  wire [10:0] columns_m1 = columns - 11'd1;
+  wire [10:0] out_m1 = desc[`DESC_OW] - 11'd1;
+  wire wide = columns_m1[10:4] != 7'd0;
+
+  assign all = task_arg[`PTASK_ALL];
+  assign sums = kind != 3'd1 && kind != 3'd2;
+  assign map_only = kind == 3'd4;
+  assign gate = desc[`DESC_SIN];
+  wire sgn = desc[`DESC_SIN] || desc[`DESC_SOUT];
+  assign turn = {sgn, 7'd0} ^ {8{kind == 3'd2}};
+  assign kh_m1 = all ? lines_m1[8:0] : {5'd0, kern_y};
+  assign kw_m1 = !all ? kern_x : wide ? 4'd15 : columns_m1[3:0];
+  assign sx = {1'b0, step_x} + 5'd1;
+  assign first_end = kern_x - {1'b0, pad_x};
+
+  // ---- small products
+  function [8:0] rows_of(input [4:0] n, input [3:0] rows);
+    rows_of = (rows[0] ? {4'd0, n} : 9'd0) + (rows[1] ? {3'd0, n, 1'b0} : 9'd0) +
+        (rows[2] ? {2'd0, n, 2'b00} : 9'd0) + (rows[3] ? {1'b0, n, 3'b000} : 9'd0);
+  endfunction
+
+  wire [ 4:0] irl = desc[`DESC_IRL];
+  wire [ 8:0] area = rows_of({1'b0, kern_y} + 5'd1, kern_x) + {4'd0, {1'b0, kern_y} + 5'd1};
+  wire [ 8:0] above = rows_of({2'd0, pad_y}, irl[3:0]);
+  wire [ 7:0] pad = desc[`DESC_PAD];
+  wire [ 7:0] pad_seen = (gate && pad[7]) ? 8'd0 : pad;
+
+  // ---- the large one, a bit of the second factor a cycle
+  reg  [ 3:0] steps;
+  reg  [18:0] product;
+  reg  [ 9:0] factor;
+  assign ready = steps == STEPS;
+  always @(posedge clk) begin
+    if (rst || start) steps <= 4'd0;
+    else steps <= ready ? steps : steps + 4'd1;
+  end
+  always @(posedge clk) begin
+    if (start) begin
+      product <= 19'd0;
+      factor  <= all ? desc[`DESC_H] : {5'd0, sx};
+    end else if (steps < 4'd10) begin
+      product <= {product[17:0], 1'b0} + (factor[9] ? {8'd0, all ? columns : out_m1} : 19'd0);
+      factor  <= {factor[8:0], 1'b0};
+    end
+  end
+  always @(posedge clk) begin
+    step_rows <= rows_of({1'b0, step_y} + 5'd1, irl[3:0]);
+    top_rows  <= above[6:0];
+    last_end  <= all ? columns_m1 : product[10:0] + {7'd0, first_end};
+    pixels    <= !sums ? 19'd1 : all ? product : {10'd0, area};
+    outside   <= (kind == 3'd3 && !all) ? pad_seen ^ turn : 8'd0;
+  end
+
+  wire unused = &{1'b0, desc, task_arg, lines_m1[9], irl[4], above[8:7]};
+
+endmodule
+
+`resetall

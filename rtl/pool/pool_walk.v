@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// pool_walk: reads the map of a pooling task in pieces of 16 bytes, in the order of its windows.
+//
+// How it works: the walk is channel > line of windows > piece of a line > line of the window. A piece
+// is 16 columns of one channel, whatever PATH is. Lines above and below the map and pieces beyond its
+// right edge are pieces without a read: none of their bytes count. The next piece stands in a
+// register as a request, so that a piece a cycle is read; what comes is kept in a FIFO, and a
+// request is made only when there is a place for its answer.
+// Handshake: begins with start, when the values of pool_setup are there. fill_req is held until
+// fill_gnt, data come a cycle later; pieces are valid/ready.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module pool_walk #(
+    // bytes of a word of the AI RAM
+    parameter PATH = 64,
+    // derived, not to be set: bits of a byte's number in a word
+    parameter PB   = $clog2(PATH)
+) (
+    // clock and synchronous reset
+    input  wire                   clk,
+    input  wire                   rst,
+    // layer; what pool_setup made of it
+    input  wire                   start,
+    input  wire [ `DESC_BITS-1:0] desc,
+    input  wire                   all,
+    input  wire [            8:0] kh_m1,
+    input  wire [            8:0] step_rows,
+    input  wire [            6:0] top_rows,
+    input  wire [           10:0] last_end,
+    // read port of the AI RAM
+    output reg                    fill_req,
+    output reg  [        20-PB:0] fill_word,
+    input  wire                   fill_gnt,
+    input  wire [     8*PATH-1:0] fill_data,
+    // pieces: 16 bytes, how many of them count and whose they are
+    output wire                   piece_valid,
+    input  wire                   piece_ready,
+    output wire [          127:0] piece_data,
+    output wire [`PIECE_BITS-1:0] piece
+);
+
+  localparam integer DEPTH = 6;
+  localparam [2:0] PLACES = DEPTH[2:0];
+  localparam integer BLOCKS = PATH / 16;
+
+  wire [`PTASK_BITS-1:0] task_arg = desc[`DESC_PTASK];
+  wire [10:0] n_w = desc[`DESC_W];
+  wire [9:0] n_h = desc[`DESC_H];
+  wire [1:0] ip = desc[`DESC_IP];
+  wire [14:0] irl = {10'd0, desc[`DESC_IRL]};
+  wire [10:0] y_first = {8'd0, task_arg[`PTASK_TOP]};
+  wire [10:0] sy = {7'd0, task_arg[`PTASK_SY_M1]} + 11'd1;
+  wire [5:0] last_k = last_end[9:4];
+
+  // ---- the walk
+  reg active;
+  reg [9:0] chan_left;
+  reg [8:0] lines_left;
+  reg [8:0] r;  // line of the window
+  reg [5:0] k;  // piece of the line
+  reg [10:0] y_top, y;  // line of the map, also above it
+  reg [10:0] rest;  // pixels of a line from this piece on
+  reg [14:0] chan_row, top_row, row;
+  reg [1:0] sub;  // channel in its row
+
+  wire r_end = r == kh_m1;
+  wire k_end = r_end && k == last_k;
+  wire y_end = k_end && lines_left == 9'd0;
+  wire c_end = y_end && chan_left == 10'd0;
+  // channels of a row: 4, 2, 1
+  wire row_end = (ip == 2'd0) ? sub == 2'd3 : (ip == 2'd1) ? sub == 2'd1 : 1'b1;
+
+  wire go;
+  wire [14:0] above = {8'd0, top_rows};
+  wire [14:0] next_chan = row_end ? chan_row + {1'b0, desc[`DESC_ICS]} : chan_row;
+  wire [14:0] next_top = y_end ? next_chan - above : top_row + {6'd0, step_rows};
+  wire [10:0] next_y = y_end ? 11'd0 - y_first : y_top + (all ? 11'd0 : sy);
+  wire [10:0] chans_m1 = desc[`DESC_C] - 11'd1;
+  wire [9:0] out_m1 = desc[`DESC_OH] - 10'd1;
+
+  always @(posedge clk) begin
+    if (rst) active <= 1'b0;
+    else active <= start || (active && !(go && c_end));
+  end
+
+  always @(posedge clk) begin
+    if (start) begin
+      chan_left <= chans_m1[9:0];
+      chan_row <= desc[`DESC_SRC];
+      sub <= 2'd0;
+    end else if (go && y_end) begin
+      chan_left <= chan_left - 10'd1;
+      chan_row <= next_chan;
+      sub <= row_end ? 2'd0 : sub + 2'd1;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (start) begin
+      lines_left <= out_m1[8:0];
+      top_row <= desc[`DESC_SRC] - above;
+      y_top <= 11'd0 - y_first;
+    end else if (go && k_end) begin
+      lines_left <= y_end ? out_m1[8:0] : lines_left - 9'd1;
+      top_row <= next_top;
+      y_top <= next_y;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (start) begin
+      {r, k, rest} <= {9'd0, 6'd0, n_w};
+      {row, y} <= {desc[`DESC_SRC] - above, 11'd0 - y_first};
+    end else if (go && k_end) begin
+      {r, k, rest} <= {9'd0, 6'd0, n_w};
+      {row, y} <= {next_top, next_y};
+    end else if (go && r_end) begin
+      {r, k} <= {9'd0, k + 6'd1};
+      rest <= (rest > 11'd16) ? rest - 11'd16 : 11'd0;
+      {row, y} <= {top_row, y_top};
+    end else if (go) begin
+      r <= r + 9'd1;
+      {row, y} <= {row + irl, y + 11'd1};
+    end
+  end
+
+  // ---- a request, then its answer
+  wire on_map = !y[10] && y[9:0] < n_h;
+  wire [4:0] count = !on_map ? 5'd0 : (rest > 11'd16) ? 5'd16 : rest[4:0];
+  wire [16:0] block = {row, 2'b00} + {15'd0, (ip == 2'd1) ? {sub[0], 1'b0} : sub} + {11'd0, k};
+
+  reg req_valid, asked;
+  reg [`PIECE_BITS-1:0] req_piece, asked_piece;
+  wire [127:0] asked_data;
+  reg [2:0] used;  // places of the FIFO that are taken, or will be
+  wire done = req_valid && (!fill_req || fill_gnt);
+  wire pop = piece_valid && piece_ready;
+  assign go = active && used != PLACES && (!req_valid || done);
+
+  always @(posedge clk) begin
+    if (rst) begin
+      req_valid <= 1'b0;
+      fill_req <= 1'b0;
+      asked <= 1'b0;
+      used <= 3'd0;
+    end else begin
+      req_valid <= go || (req_valid && !done);
+      fill_req <= go ? count != 5'd0 : fill_req && !fill_gnt;
+      asked <= done;
+      used <= used + {2'd0, go} - {2'd0, pop};
+    end
+  end
+
+  always @(posedge clk) begin
+    if (go) begin
+      fill_word <= block[16:PB-4];
+      req_piece[`PIECE_COUNT] <= count;
+      req_piece[`PIECE_ON_MAP] <= on_map;
+      req_piece[`PIECE_FIRST] <= r == 9'd0;
+      req_piece[`PIECE_LAST] <= r_end;
+      req_piece[`PIECE_LINE_FIRST] <= k == 6'd0;
+      req_piece[`PIECE_LINE_LAST] <= k == last_k;
+    end
+    asked_piece <= req_piece;
+  end
+
+  // 16 bytes of the word
+  generate
+    if (BLOCKS > 1) begin : g_part
+      reg [PB-5:0] req_part, asked_part;
+      always @(posedge clk) begin
+        if (go) req_part <= block[PB-5:0];
+        asked_part <= req_part;
+      end
+      assign asked_data = fill_data[128*asked_part+:128];
+    end else begin : g_whole
+      assign asked_data = fill_data;
+    end
+  endgenerate
+
+  wire fifo_ready;
+  wire [2:0] fifo_count;
+  fifo_sync #(
+      .WIDTH(128 + `PIECE_BITS),
+      .DEPTH(DEPTH)
+  ) u_pieces (
+      .clk(clk),
+      .rst(rst),
+      .flush(1'b0),
+      .in_valid(asked),
+      .in_ready(fifo_ready),
+      .in_data({asked_piece, asked_data}),
+      .out_valid(piece_valid),
+      .out_ready(piece_ready),
+      .out_data({piece, piece_data}),
+      .count(fifo_count)
+  );
+
+  wire unused = &{1'b0, desc, task_arg, last_end, fifo_ready, fifo_count, out_m1[9], chans_m1[10]};
+
+endmodule
+
+`resetall

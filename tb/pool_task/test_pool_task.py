@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pool_task against the golden model: every kind, window and layout, waits, rate, what is left."""
+
+import random
+from dataclasses import dataclass
+
+import cocotb
+import numpy as np
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+from openkpu.models import airam
+from openkpu.models.generate import Limits
+from openkpu.models.generate_pools import map_layer, pool_layer, random_pool
+from openkpu.models.layer import LayerArg, LayerError
+from openkpu.models.pool_tasks import (
+    AVERAGE,
+    AVERAGE_INSIDE,
+    KINDS,
+    MAXIMUM,
+    MINIMUM,
+    window_of,
+    words_read,
+)
+from openkpu.models.vectors import VectorLayer
+from openkpu.tb.core.descriptor import Sizes, describe, layout, pack
+from openkpu.tb.simrun import run
+
+ROWS = 4096
+WIDTHS = (1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 80, 128, 129, 200)
+
+
+@dataclass
+class Work:
+    """What a task cost."""
+
+    cycles: int
+    reads: int
+    writes: int
+
+
+class Bench:
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        self.path, self.lanes = int(dut.PATH.value), int(dut.LANES.value)
+        log2 = self.path.bit_length() - 1
+        self.write = layout("rowwrite", PATH=self.path, PB=log2)
+        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        for name in ("start", "desc", "fill_gnt", "fill_data", "writeback_gnt"):
+            getattr(dut, name).value = 0
+        self.noise = np.random.default_rng(random.getrandbits(32))
+        self.ram = self.noise.integers(0, 256, ROWS * 64, dtype=np.uint8)
+
+    async def reset(self) -> None:
+        self.dut.rst.value = 1
+        for _ in range(3):
+            await RisingEdge(self.dut.clk)
+        self.dut.rst.value = 0
+        await RisingEdge(self.dut.clk)
+
+    async def start(self, arg: LayerArg) -> None:
+        self.dut.desc.value = pack(describe(arg, Sizes()))
+        self.dut.start.value = 1
+        await RisingEdge(self.dut.clk)
+        self.dut.start.value = 0
+
+    async def serve(self, limit: int, p_read: float, p_write: float) -> Work:
+        """The AI RAM until the task is over: data in the cycle after a grant, noise in others."""
+        dut, path = self.dut, self.path
+        granted, done, work = None, 0, Work(0, 0, 0)
+        for cycle in range(limit):
+            data = self.noise.bytes(path) if granted is None else self.ram[granted * path :][:path]
+            dut.fill_data.value = int.from_bytes(bytes(data), "little")
+            reads, writes = random.random() < p_read, random.random() < p_write
+            dut.fill_gnt.value, dut.writeback_gnt.value = int(reads), int(writes)
+            await RisingEdge(dut.clk)
+            granted = int(dut.fill_word.value) if reads and int(dut.fill_req.value) else None
+            work.reads += granted is not None
+            if writes and int(dut.writeback_req.value):
+                self.put(str(dut.writeback.value))
+                work.writes += 1
+            done += int(dut.done.value)
+            if done:
+                assert not int(dut.busy.value) and not int(dut.writeback_req.value)
+                work.cycles = cycle
+                return work
+        raise AssertionError(f"not done after {limit} cycles")
+
+    def put(self, bits: str) -> None:
+        """A word as it comes; bytes that are not written may be unknown."""
+
+        def field(low: int, width: int) -> str:
+            return bits[len(bits) - low - width : len(bits) - low]
+
+        (data, _), (enable, _) = self.write["data"], self.write["be"]
+        at = int(field(*self.write["word"]), 2) * self.path
+        for i in range(self.path):
+            if int(field(enable + i, 1), 2):
+                self.ram[at + i] = int(field(data + 8 * i, 8), 2)
+
+    async def task(self, layer: VectorLayer, p_read: float = 1.0, p_write: float = 1.0) -> Work:
+        """Run a task; the whole AI RAM is compared."""
+        arg = layer.arg
+        airam.pack(self.ram, arg.image_src_addr, layer.x)
+        want = self.ram.copy()
+        airam.pack(want, arg.image_dst_addr, layer.y)
+        await self.start(arg)
+        w, (c, oh, ow) = window_of(arg), arg.out_shape
+        pieces = c * oh * (1 + ((ow - 1) * w.sx + w.kw) // 16)
+        limit = int((200 + pieces * (w.kh + w.kw + 20)) / min(p_read, p_write) ** 2)
+        work = await self.serve(limit, p_read, p_write)
+        wrong = np.flatnonzero(self.ram != want)
+        assert not wrong.size, (
+            f"{wrong.size} bytes, the first at {wrong[0]}: "
+            f"{self.ram[wrong[0]]} not {want[wrong[0]]}: {arg}"
+        )
+        assert work.reads == words_read(arg), (work, arg)
+        return work
+
+
+def line_cycles(arg: LayerArg, lanes: int) -> int:
+    """Cycles of a line of windows: a piece takes its lines, its columns or its picks."""
+    w, ow, cycles = window_of(arg), arg.out_shape[2], 0
+    ends = np.arange(ow) * w.sx + w.kw - 1 - w.left
+    for piece in range(ends[-1] // 16 + 1):
+        picks = int(np.count_nonzero(ends // 16 == piece))
+        cycles += max(w.kh, w.kw, -(-picks // lanes))
+    return cycles
+
+
+async def begin(dut) -> Bench:
+    bench = Bench(dut)
+    await bench.reset()
+    return bench
+
+
+def draw(**fixed) -> VectorLayer:
+    """A random task that the memory holds, of widths near the corners of the layout."""
+    rng = np.random.default_rng(random.getrandbits(32))
+    while True:
+        fixed.setdefault("c", None)
+        choice = {"w": random.choice(WIDTHS)} if random.random() < 0.6 else {}
+        try:
+            return random_pool(rng, ram_rows=ROWS, limits=Limits(6, 40), **{**choice, **fixed})
+        except LayerError:
+            continue
+
+
+@cocotb.test()
+async def any_window(dut) -> None:
+    """Random tasks, granted at once or late; each kind, windows and whole maps."""
+    bench = await begin(dut)
+    for turn in range(40):
+        kind, whole = 1 + turn % 4, turn % 8 > 5
+        layer = draw(kind=kind, whole=whole, h=random.randrange(1, 12))
+        rates = random.choice(((1, 1), (1, 1), (0.5, 1), (1, 0.3), (0.7, 0.7)))
+        await bench.task(layer, *rates)
+
+
+@cocotb.test()
+async def corners(dut) -> None:
+    """The largest and the smallest windows, steps and paddings, in both directions."""
+    bench = await begin(dut)
+    tasks = [
+        ((1, 1, 1), (1, 1), (1, 1), (0, 0, 0, 0)),
+        ((5, 2, 2), (16, 16), (1, 1), (7, 7, 7, 7)),
+        ((2, 17, 40), (16, 16), (1, 1), (7, 7, 7, 7)),
+        ((2, 17, 40), (16, 16), (16, 16), (0, 7, 7, 0)),
+        ((3, 5, 100), (1, 16), (1, 16), (0, 0, 0, 0)),
+        ((1, 3, 100), (1, 1), (16, 16), (0, 0, 0, 0)),
+        ((9, 40, 3), (16, 1), (16, 1), (7, 0, 7, 0)),
+        ((5, 6, 33), (2, 8), (1, 1), (1, 7, 1, 7)),
+        ((4, 3, 16), (1, 2), (1, 3), (0, 1, 0, 1)),
+        ((3, 4, 65), (3, 3), (2, 2), (1, 1, 1, 1)),
+    ]
+    for shape, *window in tasks:
+        for kind in KINDS:
+            arg = pool_layer(
+                shape, kind, *window, ram_rows=ROWS, pad_value=255, signed_out=kind & 1
+            )
+            x = bench.noise.integers(0, 256, shape, dtype=np.uint8)
+            if random.random() < 0.3:
+                x[:] = random.choice((0, 127, 128, 255))
+            await bench.task(map_layer(arg, x))
+
+
+@cocotb.test()
+async def whole_maps(dut) -> None:
+    """Sums up to the largest of a narrow map, several pieces of a line, many channels."""
+    bench = await begin(dut)
+    for shape in ((1, 512, 1), (1, 512, 17), (2, 9, 330), (70, 2, 2), (7, 7, 7), (3, 1, 64)):
+        for kind in (MAXIMUM, MINIMUM, AVERAGE, AVERAGE_INSIDE):
+            arg = pool_layer(shape, kind, ram_rows=ROWS, signed_out=random.getrandbits(1))
+            x = bench.noise.integers(0, 256, shape, dtype=np.uint8)
+            if kind == AVERAGE:
+                x[:] = 255
+                x[:, :, : shape[2] // 2] = 254
+            if kind == AVERAGE_INSIDE and shape[1] > 500:
+                continue
+            await bench.task(map_layer(arg, x))
+
+
+@cocotb.test()
+async def rate(dut) -> None:
+    """Memory that grants at once: a piece a cycle, or as many picks as there are lanes."""
+    bench = await begin(dut)
+    for kernel, stride, pad in (
+        (2, 2, 0), (3, 2, 1), (4, 4, 0), (3, 1, 1), (5, 1, 2), (2, 1, 0), (16, 1, 7), (1, 1, 0),
+    ):  # fmt: skip
+        for kind in (MAXIMUM, AVERAGE_INSIDE):
+            shape = 4, 36, 64
+            arg = pool_layer(
+                shape, kind, (kernel,) * 2, (stride,) * 2, (pad,) * 4, ram_rows=ROWS, dst=2000
+            )
+            x = bench.noise.integers(0, 256, shape, dtype=np.uint8)
+            work = await bench.task(map_layer(arg, x))
+            least = shape[0] * arg.out_shape[1] * line_cycles(arg, bench.lanes)
+            dut._log.info(f"{kernel}x{kernel} step {stride}: {work}, expected {least}")
+            assert work.cycles <= least + 50, (kernel, stride, work, least)
+
+
+@cocotb.test()
+async def ended_and_begun(dut) -> None:
+    """A reset in the middle of a task: nothing is written any more, the next one is right."""
+    bench = await begin(dut)
+    for _ in range(6):
+        layer = draw(h=9)
+        airam.pack(bench.ram, layer.arg.image_src_addr, layer.x)
+        await bench.start(layer.arg)
+        dut.fill_gnt.value = dut.writeback_gnt.value = 1
+        for _ in range(random.randrange(3, 90)):
+            await RisingEdge(dut.clk)
+        dut.rst.value = 1
+        await RisingEdge(dut.clk)
+        dut.rst.value = 0
+        for _ in range(40):
+            await RisingEdge(dut.clk)
+            assert not int(dut.writeback_req.value) and not int(dut.fill_req.value)
+            assert not int(dut.busy.value) and not int(dut.done.value)
+        await bench.task(draw(h=5))
+
+
+@pytest.mark.parametrize(
+    ("sim", "lanes", "path"),
+    [
+        ("icarus", 4, 16),
+        ("verilator", 4, 16),
+        ("verilator", 2, 32),
+        ("verilator", 8, 64),
+        ("verilator", 4, 128),
+    ],
+)
+def test_pool_task(sim: str, lanes: int, path: int) -> None:
+    sources = [*(f"rtl/pool/pool_{part}.v" for part in PARTS), *LIBRARY]
+    run(sim, "pool_task", sources, "openkpu.tb.pool_task.test_pool_task", params={
+        "LANES": lanes, "PATH": path,
+    })  # fmt: skip
+
+
+PARTS = ("task", "setup", "walk", "columns", "pick", "divide", "write")
+LIBRARY = ["rtl/lib/fifo_sync.v", "rtl/lib/fifo_regs.v", "rtl/lib/ram_1r1w_async.v"]
