@@ -172,6 +172,13 @@ async def corners(dut) -> None:
         ((5, 6, 33), (2, 8), (1, 1), (1, 7, 1, 7)),
         ((4, 3, 16), (1, 2), (1, 3), (0, 1, 0, 1)),
         ((3, 4, 65), (3, 3), (2, 2), (1, 1, 1, 1)),
+        # the last bytes of a line begin a piece of the output
+        ((2, 3, 17), (3, 3), (1, 1), (1, 1, 1, 1)),
+        ((5, 2, 18), (1, 3), (1, 1), (0, 1, 0, 1)),
+        ((1, 9, 50), (1, 2), (1, 1), (0, 1, 0, 1)),
+        # of such lines that the next one's first bytes wait already
+        ((5, 9, 18), (1, 2), (1, 1), (0, 0, 0, 0)),
+        ((2, 9, 34), (1, 4), (1, 1), (0, 2, 0, 1)),
     ]
     for shape, *window in tasks:
         for kind in KINDS:
@@ -181,7 +188,8 @@ async def corners(dut) -> None:
             x = bench.noise.integers(0, 256, shape, dtype=np.uint8)
             if random.random() < 0.3:
                 x[:] = random.choice((0, 127, 128, 255))
-            await bench.task(map_layer(arg, x))
+            # late writes leave no gap between the groups of bytes
+            await bench.task(map_layer(arg, x), 1.0, 0.2 if shape[2] in (17, 18, 34, 50) else 1.0)
 
 
 @cocotb.test()
@@ -216,7 +224,7 @@ async def rate(dut) -> None:
             work = await bench.task(map_layer(arg, x))
             least = shape[0] * arg.out_shape[1] * line_cycles(arg, bench.lanes)
             dut._log.info(f"{kernel}x{kernel} step {stride}: {work}, expected {least}")
-            assert work.cycles <= least + 50, (kernel, stride, work, least)
+            assert work.cycles <= least + 60, (kernel, stride, work, least)
 
 
 @cocotb.test()
