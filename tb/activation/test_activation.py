@@ -88,6 +88,7 @@ def flat(mul: int, shift: int, add: int, start: int = 0) -> ActTable:
 async def begin(dut) -> None:
     cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
     dut.valid.value = 0
+    dut.out32.value = dut.plane.value = 0
     dut.table_we.value = 0
     await RisingEdge(dut.clk)
 
@@ -103,6 +104,22 @@ async def worked_values(dut) -> None:
     # v - start is positive, the slope negative: how compiled tables get there
     got = await results(dut, flat(-1, 2, 0, -20), [-v - 20 for v in range(-8, 1)])
     assert tuple(signed(y, 8) for y in got) == want[:9]
+
+
+@cocotb.test()
+async def planes_of_words(dut) -> None:
+    """docs/kpu.md 1.10: with multipliers of 0 each of the four bytes of the value leaves."""
+    await begin(dut)
+    table = flat(0, 0, 0)
+    await results(dut, table, [0])
+    cases = [(random.randint(LOW, HIGH), i % 4, i % 5 > 0) for i in range(200)]
+    items = [
+        [{"v": v}, {}, {}, {"plane": plane, "out32": int(words)}, {}, {}, {}]
+        for v, plane, words in cases
+    ]
+    got = await run_stages(dut, items, "y")
+    want = [v >> 8 * plane & 0xFF if words else 0 for v, plane, words in cases]
+    assert got == want
 
 
 @cocotb.test()

@@ -54,8 +54,8 @@ MUTATIONS = (
     Mutation(
         "C1",
         MOVER,
-        "store_req = {unload_owner, total, unload_adr}",
-        "store_req = {unload_owner, total + 24'd4, unload_adr}",
+        "2'd0} : total, unload_adr}",
+        "2'd0} : total + 24'd4, unload_adr}",
         "a word more than the result is written",
     ),
     # ---- C2

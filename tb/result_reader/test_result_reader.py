@@ -146,13 +146,17 @@ async def words_of_planes(dut) -> None:
 
 @cocotb.test()
 async def words_at_full_rate(dut) -> None:
-    """A bus word a cycle where lines are whole words of the AI RAM: reads are no more."""
+    """A bus word a cycle where lines are whole words of the AI RAM: reads are no more.
+
+    Where they are as many, a cycle in nine is lost: both places of 64 bytes are in use.
+    """
     bench = Bench(dut)
     await bench.reset()
     for shape in ((1, 8, 64), (2, 3, 128)):
         _, cycles = await bench.fetch(10, shape, 1, 1.0, 1.0, True)
         least = 4 * int(np.prod(shape)) // min(bench.lanes, min(bench.path, 64) // 4)
-        assert cycles <= least + 8, f"{shape}: {cycles} cycles, {least} at best"
+        lost = least // 8 if 4 * bench.lanes >= min(bench.path, 64) else 0
+        assert cycles <= least + 8 + lost, f"{shape}: {cycles} cycles, {least} at best"
 
 
 @cocotb.test()
