@@ -27,6 +27,8 @@ def random_product(
     o: int | None = None,
     kernel: int | None = None,
     exact: bool | None = None,
+    signed_a: bool | None = None,
+    signed_b: bool | None = None,
     src: int | None = None,
     dst: int | None = None,
     ram_rows: int = AI_RAM_ROWS,
@@ -39,6 +41,7 @@ def random_product(
     """A layer with ``out32``, its tables, input and expected output; what is None is drawn.
 
     ``exact``: arguments and tables of a product; otherwise any, as batch norm acts on the words.
+    ``signed_a``, ``signed_b``: weights, pixels are taken XOR 0x80.
     The maps lie apart, unless both addresses are given.  LayerError where the AI RAM does not
     hold them.
     """
@@ -58,10 +61,9 @@ def random_product(
     first = n(0, 1)  # which map lies lower
     places = [0, 0]
     places[first], places[1 - first] = cuts[0], cuts[1] + rows[first]
-    signed_a, signed_b = n(0, 1), n(0, 1)
-    fields = {"in_xor": signed_b, "w_xor": signed_a, "pad_value": n(0, 255)}
-    fields |= {"arg_x": -128 * signed_a, "arg_w": -128 * signed_b}
-    fields["arg_add"] = 16384 * signed_a * signed_b * kernel**2
+    a, b = (n(0, 1) if signed is None else int(signed) for signed in (signed_a, signed_b))
+    fields = {"in_xor": b, "w_xor": a, "pad_value": n(0, 255)}
+    fields |= {"arg_x": -128 * a, "arg_w": -128 * b, "arg_add": 16384 * a * b * kernel**2}
     if not exact:
         top = (1 << 23) - 1
         fields |= {"arg_x": n(-top, top), "arg_w": n(-top, top), "arg_add": n(-(1 << 34), 1 << 34)}

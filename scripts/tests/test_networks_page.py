@@ -21,7 +21,7 @@ from openkpu.scripts.command import UsageError
 from openkpu.tb.simrun import ROOT
 
 PAGE = (ROOT / "docs/networks.md").read_text(encoding="utf-8")
-PROGRAM, RESIDUAL = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+PROGRAM, RESIDUAL, ATTENTION = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_programs_are_short() -> None:
-    assert max(len(PROGRAM.splitlines()), len(RESIDUAL.splitlines())) <= 30
+    assert max(len(text.splitlines()) for text in (PROGRAM, RESIDUAL, ATTENTION)) <= 30
 
 
 def test_program_computes_the_float_network(
@@ -73,6 +73,27 @@ def test_residual_computes_the_float_block(
     found = np.maximum(np.load(tmp_path / "results.npy").view(np.int8), 0) / 16
     error = np.abs(found - np.minimum(wanted, 127 / 16))
     assert wanted.max() > 2 and wanted.std() > 0.4 and error.max() < 2 / 16, error.max()
+
+
+def test_attention_is_a_softmax_of_products(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One list on the RTL: its sums beside float attention, and to the last bit beside numpy."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", ATTENTION], cwd=tmp_path, env=env, check=True)
+    words = [f"--network={tmp_path}/attention.npz", f"--input={tmp_path}/q.npy"]
+    words += ["--sim=verilator", "--config=nano"]
+    assert sim.main([*words, f"--output={tmp_path}/results.npy"]) == 0
+    assert "2 layers, 64x2x16 -> 260x2x16" in capsys.readouterr().out
+    q, k, v = np.random.default_rng(3).integers(-127, 128, (3, 32, 64))  # as the program draws them
+    found = np.load(tmp_path / "results.npy").view("<i4").reshape(65, 32)
+    network = Network.load(tmp_path / "attention.npz")
+    p = network.run(np.load(tmp_path / "q.npy")).layers[0].y.view(np.uint8).reshape(32, 32)
+    assert (found == np.concatenate([v.T, np.ones((1, 32), int)]) @ p.astype(int)).all()
+    weights = np.exp(np.minimum(k @ q.T / 64**2 / 8, np.log(255 / 16)))
+    wanted = v.T @ weights / weights.sum(axis=0) / 64
+    error = np.abs(found[:64] / found[64] / 64 - wanted)
+    assert wanted.std() > 0.2 and error.max() < 0.06, (wanted.std(), error.max())
 
 
 def test_on_the_rtl_then_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from openkpu.tb.ahb.host_agent import OKAY, AhbHostMonitor, Transfer
 from openkpu.tb.core import descriptor
 from openkpu.tb.coverage.instrument import BINS
-from openkpu.tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, words
+from openkpu.tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, task, words
 from openkpu.tb.coverage.sampler import Sampler
 from openkpu.tb.device.backdoor import DUMP_RAM, DUMP_STORAGE
 from openkpu.tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, LAYER_ARGUMENT_FIFO, Ctrl, Err
@@ -68,8 +68,8 @@ class Collector:
         self.worked = False  # since then
         self.refused = 0  # lost grants, RETRY and SPLIT at the end of the last layer
         self.begun = 0  # the same when the device was started
-        # layers that ended: their cross with its bin, and the bin of `run`
-        self.pending: list[tuple[tuple[str, Bin], Bin]] = []
+        self.before = ""  # kind of the task that ended last since the device was started
+        self.pending: list[tuple[str, Bin]] = []  # bins of layers that ended, with their crosses
         if not listen:
             return
         AhbHostMonitor(tb, "s", tb.clk, tb.s_busy, self.transfer)
@@ -93,7 +93,11 @@ class Collector:
         mode = self.mode if ran >> descriptor.TOTAL else MODES[0]
         before, self.refused = self.refused, self._refusals()
         run = (mode, self._traffic(before), Err.NONE.name)
-        self.pending.append((classify(descriptor.unpack(ran & ((1 << descriptor.TOTAL) - 1))), run))
+        found = classify(descriptor.unpack(ran & ((1 << descriptor.TOTAL) - 1)))
+        self.pending += [found, ("run", run)]
+        last, self.before = self.before, task(*found)
+        if last and mode != MODES[0]:
+            self.pending.append(("order", (self.before, last, mode)))
 
     async def _dumps(self) -> None:
         while True:
@@ -103,9 +107,8 @@ class Collector:
 
     def read_back(self) -> None:
         """A memory was looked at: the layers that ended before count."""
-        for layer, run in self.pending:
-            self.sample(*layer)
-            self.sample("run", run)
+        for cross, bin in self.pending:
+            self.sample(cross, bin)
         self.pending.clear()
 
     async def _resets(self) -> None:
@@ -118,6 +121,7 @@ class Collector:
         self.pending.clear()
         self.written.clear()
         self.mode, self.worked, self.refused, self.begun = MODES[0], False, 0, 0
+        self.before = ""
 
     def _knob(self, names: tuple[str, ...]) -> bool:
         return any(int(getattr(self.tb, f"cfg_{name}").value) for name in names)
@@ -168,4 +172,4 @@ class Collector:
             if transfer.data & Ctrl.START and (not busy or transfer.data & Ctrl.SOFT_RESET):
                 mode, self.worked = MODE_OF[int(self.tb.cnn_mode.value)], True
         if mode is not None:
-            self.mode, self.begun = mode, self._refusals()
+            self.mode, self.begun, self.before = mode, self._refusals(), ""

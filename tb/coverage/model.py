@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functional coverage model: what should happen to the device at least once.
 
-Five crosses:
+Seven crosses:
 
 * ``layer``: kernel x pool x width of the input map x bits of a weight x weight loads;
 * ``elementwise``: operation x maps x pool x width of the maps;
 * ``pooling``: kind of a pooling task x window x width of the map;
+* ``product``: kernel of a layer with 32-bit sums x operands x width of the map;
+* ``order``: kind of a task x kind of the one before it x how they are started;
 * ``run``: how layers are started x state of the bus x error that the host reads;
 * ``register``: every 32-bit register word x kind of access.
 
@@ -22,6 +24,7 @@ import functools
 import itertools
 
 from openkpu.models.elementwise import OPERATIONS
+from openkpu.models.generate_lists import KINDS as TASKS
 from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.pool_tasks import KINDS
 from openkpu.models.regdesc import compile_map
@@ -40,6 +43,7 @@ BITS = ("8", "16")
 LOADS = ("1", "2", "3 or more")
 MAPS = ("one map", "two maps")
 WINDOWS = ("window", "padded window", "whole map")
+OPERANDS = ("unsigned", "signed pixels", "signed weights", "both signed")  # 2 w_xor + in_xor
 MODES = ("host", "list", "stream")
 TRAFFIC = ("immediate", "wait states", "lost or refused")
 ERRORS = tuple(error.name for error in Err)
@@ -86,6 +90,9 @@ def classify(fields: dict[str, int]) -> tuple[str, Bin]:
             *(OPERATIONS[fields["ewop"]], MAPS[1 - fields["one"]]),
             *(POOLS[pool], width),
         )
+    if fields["out32"]:
+        operands = OPERANDS[2 * fields["wxor"] + fields["inxor"]]
+        return "product", ("3x3" if fields["k3"] else "1x1", operands, width)
     if fields["mode"] == descriptor.FC:
         kernel = "fc"
     else:
@@ -94,6 +101,13 @@ def classify(fields: dict[str, int]) -> tuple[str, Bin]:
         *(kernel, POOLS[pool], width),
         *(BITS[fields["wide"]], LOADS[min(fields["loads"], len(LOADS)) - 1]),
     )
+
+
+def task(cross: str, bin: Bin) -> str:
+    """Kind of task, by the cross and bin of its layer."""
+    if cross == "layer":
+        return "fully connected" if bin[0] == "fc" else "convolution"
+    return {"elementwise": "element-wise", "pooling": "pool", "product": "product"}[cross]
 
 
 def possible(bin: Bin) -> bool:
@@ -180,6 +194,16 @@ def crosses() -> tuple[Cross, ...]:
             "pooling",
             "kind x window x width",
             {"kind": tuple(KINDS.values()), "window": WINDOWS, "width": tuple(WIDTHS)},
+        ),
+        Cross(
+            "product",
+            "kernel x operands x width",
+            {"kernel": ("1x1", "3x3"), "operands": OPERANDS, "width": tuple(WIDTHS)},
+        ),
+        Cross(
+            "order",
+            "task x task before it x mode",
+            {"task": TASKS, "before": TASKS, "mode": MODES[1:]},
         ),
         Cross(
             "run",

@@ -32,6 +32,11 @@ def test_pooling_bins_by_count() -> None:
     assert len(cross("pooling")) == 4 * 3 * 5
 
 
+def test_bins_of_products_and_orders_by_count() -> None:
+    """Two kernels, four pairs of operands, five widths; 25 pairs of kinds as list and stream."""
+    assert len(cross("product")) == 2 * 4 * 5 and len(cross("order")) == 25 * 2
+
+
 def test_rules() -> None:
     """No window in a single column, one load of a depthwise layer, no pool of a dense one."""
     for kernel, pool, width, _, loads in cross("layer"):

@@ -7,17 +7,28 @@ from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.network import Network
 from openkpu.models.pool_tasks import KINDS
 from openkpu.models.pooling import POOL_STRIDE
-from openkpu.tb.coverage.model import BITS, LOADS, MAPS, POOLS, WIDTHS, WINDOWS, Bin, crosses
+from openkpu.tb.coverage.model import (
+    BITS,
+    LOADS,
+    MAPS,
+    OPERANDS,
+    POOLS,
+    WIDTHS,
+    WINDOWS,
+    Bin,
+    crosses,
+)
 from openkpu.tb.device.random_cases import case_of, draw_layer, images_of
 from openkpu.tb.device.requests import Case
 
+CROSSES = ("layer", "elementwise", "pooling", "product")
 WAYS = ("host", "tasks", "stream")
 
 
 def layer_bins() -> list[tuple[str, Bin]]:
     """(cross, bin) of the bins that count, in order."""
     found = {cross.name: cross.bins for cross in crosses()}
-    return [(name, bin) for name in ("layer", "elementwise", "pooling") for bin in found[name]]
+    return [(name, bin) for name in CROSSES for bin in found[name]]
 
 
 def bin_case(config: Config, cross: str, bin: Bin, seed: int, way: str) -> Case:
@@ -70,7 +81,16 @@ def bin_case(config: Config, cross: str, bin: Bin, seed: int, way: str) -> Case:
             "ram_rows": config.ai_ram_rows,
         }
 
-    shapes = {"layer": layer_of, "elementwise": two_maps, "pooling": pools}
+    def products(_rng: np.random.Generator) -> dict[str, int | bool]:
+        signs, w = OPERANDS.index(bin[1]), n(narrowest, WIDTHS[width])
+        return {
+            **{"product": True, "kernel": 3 if bin[0] == "3x3" else 1},
+            **{"signed_b": bool(signs & 1), "signed_a": bool(signs & 2)},
+            **{"c": n(1, 3 if w > 64 else 12), "o": n(1, 3 if w > 64 else 12)},
+            **{"h": n(1, 2 if w > 64 else 9), "w": w, "ram_rows": config.ai_ram_rows},
+        }
+
+    shapes = {"layer": layer_of, "elementwise": two_maps, "pooling": pools, "product": products}
     layer = draw_layer(rng, shapes[cross])
     images = layer.x.view(np.uint8)[None]
     if way != "host":

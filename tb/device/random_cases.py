@@ -7,6 +7,7 @@ import numpy as np
 from openkpu.models.configs import Config
 from openkpu.models.generate import Limits, random_layer, random_network
 from openkpu.models.generate_pools import on_map, random_pool
+from openkpu.models.generate_products import random_product
 from openkpu.models.generate_tasks import on_maps, random_elementwise
 from openkpu.models.layer import LayerError
 from openkpu.models.layout import Layout
@@ -19,6 +20,7 @@ SLACK = 50_000  # cycles of an inference besides a multiple of its roofline
 TIMES = 60
 IMAGES = 3  # of a stream: the third is the second whose weights may have been kept
 Choice = dict[str, Any]
+SPECIAL = {"elementwise": random_elementwise, "pooling": random_pool, "product": random_product}
 
 
 def shapes(rng: np.random.Generator) -> Choice:
@@ -35,6 +37,7 @@ def shapes(rng: np.random.Generator) -> Choice:
         {"pool": 5 + n(0, 3), "w": n(4, 300), "h": n(4, 20), "c": n(1, 12), "o": n(1, 12)},
         {"elementwise": True, "w": n(1, 300), "h": n(1, 20), "c": n(1, 20)},
         {"pooling": True, "w": n(1, 300), "h": n(1, 20), "c": n(1, 20)},
+        {"product": True, "w": n(1, 150), "h": n(1, 9), "c": n(1, 40), "o": n(1, 12)},
         {"pool": 8 + n(0, 2), "w": n(1, 150), "h": n(1, 20), "c": n(1, 12), "o": n(1, 12)},
     ]
     choice = kinds[n(0, len(kinds))]
@@ -46,7 +49,7 @@ def shapes(rng: np.random.Generator) -> Choice:
 def small(rng: np.random.Generator) -> Choice:
     """Arguments of a layer for the slow simulator."""
     sizes = {name: int(rng.integers(1, 9)) for name in "ch"} | {"w": int(rng.integers(1, 40))}
-    return sizes | {("elementwise", "pooling")[int(rng.integers(0, 2))]: bool(rng.random() < 0.5)}
+    return sizes | {str(rng.choice(list(SPECIAL))): bool(rng.random() < 0.5)}
 
 
 def draw_layer(rng: np.random.Generator, shape: Any, **fixed: Any) -> VectorLayer:
@@ -56,8 +59,8 @@ def draw_layer(rng: np.random.Generator, shape: Any, **fixed: Any) -> VectorLaye
     """
     for _ in range(1000):
         choice = {**shape(rng), **fixed}
-        make = random_elementwise if choice.pop("elementwise", False) else random_layer
-        make = random_pool if choice.pop("pooling", False) else make
+        chosen = [make for name, make in SPECIAL.items() if choice.pop(name, False)]
+        make = chosen[0] if chosen else random_layer
         try:
             return make(rng, **choice)
         except LayerError:

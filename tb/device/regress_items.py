@@ -4,7 +4,8 @@
 An item is a layer by a way (host, task list, stream) on a quiet or a disturbed bus, over all
 arguments of docs/kpu.md, weighted to the corners: widths and channels around 16, 32, 64 and their
 multiples, one pixel, one channel, 1,024 channels, loads that are not full, odd sizes under every
-pool, numbers at the ends of their ranges. One item in eight is a network.
+pool, numbers at the ends of their ranges. One item in five is a network, one in twelve a list of
+all kinds of task.
 
 A draw that breaks a rule of FITS is drawn again with the next numbers of the same generator; how
 often, and by which rule, is told with the item. No item is left out.
@@ -19,13 +20,15 @@ import numpy as np
 from openkpu.models.configs import Config
 from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.generate_lists import KINDS as KINDS_OF_TASKS
+from openkpu.models.generate_lists import random_list
 from openkpu.models.generate_pools import on_map, random_pool
 from openkpu.models.generate_products import random_product, with_offset
 from openkpu.models.generate_tasks import on_maps, random_elementwise
 from openkpu.models.golden import run_layer
 from openkpu.models.layer import PARA_SIZE_MAX, LayerArg, LayerError
 from openkpu.models.layout import Layout
-from openkpu.models.network import Network
+from openkpu.models.network import Network, NetworkError
 from openkpu.models.params import SEGMENTS, ActTable, BatchNorm
 from openkpu.models.pool_tasks import KINDS, window_of
 from openkpu.models.pooling import POOL_STRIDE
@@ -38,6 +41,7 @@ STEP = 0x9E3779B1  # between the seeds of two items: odd, so that 2^32 items dif
 WAYS = ("host", "tasks", "stream")
 MOST_STORAGE = 1 << 20  # bytes of storage of an item: the bench that nearly all tests share
 MOST_DRAWS = 400
+FEW_ROWS = 1024  # of the AI RAM that a list uses
 CHANNELS = (1, 2, 3, 4, 5, 8, 9, 10, 15, 16, 17, 18, 31, 32, 33, 63, 64, 65, 127, 128, 1023, 1024)
 WIDTHS = (1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 192, 193, 320, 960)
 HEIGHTS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 255, 256, 511, 512)
@@ -106,8 +110,10 @@ def draw(config: Config, sim: str, seed: int) -> Item:
 def _case(rng: np.random.Generator, config: Config, budget: Budget, seed: int) -> Case:
     way = WAYS[int(rng.integers(0, 3))]
     disturb = bool(rng.random() < 0.6)
-    if way != "host" and rng.random() < 0.35:
-        network, title = _network(rng, config, budget), "network"
+    kind = rng.random() if way != "host" else 1.0
+    if kind < 0.45:
+        make, title = (_list, "list") if kind < 0.12 else (_network, "network")
+        network = make(rng, config, budget)
         image = rng.integers(0, 256, network.in_shape, dtype=np.uint8)
     else:
         layer = _layer(rng, config, budget)
@@ -328,6 +334,20 @@ def _network(rng: np.random.Generator, config: Config, budget: Budget) -> Networ
         _add_product(rng, network, shape)
     network.place(config.ai_ram_rows)
     return network
+
+
+def _list(rng: np.random.Generator, config: Config, budget: Budget) -> Network:
+    """Tasks of any kind in any order; in half of the lists outputs lie where older maps were."""
+    small = budget.cycles < 10_000
+    most = (4, 6, 10) if small else (9, 13, 66)
+    shape = tuple(int(rng.integers(1, n)) for n in most)
+    kinds = [str(kind) for kind in rng.choice(KINDS_OF_TASKS, int(rng.integers(2, 13)))]
+    rows = config.ai_ram_rows if rng.random() < 0.5 else min(FEW_ROWS, config.ai_ram_rows)
+    try:
+        limits = Limits(channels=4, size=8) if small else Limits(channels=12)
+        return random_list(rng, kinds, shape, limits=limits, ram_rows=rows)[0]
+    except NetworkError as error:
+        raise TooMuch("AI RAM") from error
 
 
 def _add_product(rng: np.random.Generator, network: Network, shape: tuple[int, int, int]) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from openkpu.models import airam
 from openkpu.models.golden import run_layer
 from openkpu.models.layer import WORDS, LayerArg
-from openkpu.models.params import ACT_BYTES, BN_BYTES
+from openkpu.models.words import to_stored
 from openkpu.tb.ahb.host_agent import Transfer
 from openkpu.tb.device.registers import (
     AI,
@@ -184,10 +184,14 @@ class Predictor(uvm_subscriber):
             return False
         count = arg.weight_count * (1 if eight_bit else 2)
         weights = self._at(weights_at + arg.para_start_addr, count)
-        bn = self._at(bias_at + arg.bwsx_base_addr, BN_BYTES * arg.o_ch_num).view("<u8")
-        act = self._at(bias_at + arg.active_addr, ACT_BYTES).view("<u8")
-        x = airam.unpack(self.ram, arg.image_src_addr, arg.in_shape)
-        y = run_layer(arg, x, weights, bn, act, eight_bit=eight_bit).y
+        bn, act = (8 * words for words in arg.table_words)
+        tables = (
+            self._at(bias_at + at, size).view("<u8")
+            for at, size in ((arg.bwsx_base_addr, bn), (arg.active_addr, act))
+        )
+        x, *second = (airam.unpack(self.ram, m.base, arg.in_shape) for m in arg.in_layouts)
+        x2 = second[0] if second else None
+        y = run_layer(arg, x, weights, *tables, x2=x2, eight_bit=eight_bit).y
         self._map(arg.image_dst_addr, y, inference)
         self.layers += 1
         return True
@@ -231,7 +235,8 @@ class Predictor(uvm_subscriber):
         for arg in args:
             if not self._layer(arg, r["AI_WGT_ADR"], r["AI_BIAS_ADR"], number):
                 return False
-        y = airam.unpack(self.ram, last.image_dst_addr, last.out_shape).reshape(-1)
+        y = airam.unpack(self.ram, last.image_dst_addr, last.out_shape)
+        y = to_stored(y, bool(last.out32))
         self._put("storage", result, y, np.ones(y.size, dtype=bool), number)
         self.inferences += 1
         return True

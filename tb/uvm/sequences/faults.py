@@ -53,7 +53,11 @@ class TransferErrorSequence(StreamSequence):
     def target(self, storage: Storage) -> tuple[int, int, int, int]:
         """(layer, inference, first byte, bytes) of what is answered ERROR."""
         network, r = self.network, storage.registers
-        layer = self.n(0, len(network.layers))
+        with_tables = [i for i, arg in enumerate(network.layers) if not arg.pool_task]
+        if self.kind in ("parameters", "bias", "weights") and not with_tables:
+            self.kind = "list"
+        layers = range(len(network.layers)) if self.kind == "list" else with_tables or [0]
+        layer = layers[self.n(0, len(layers))]
         arg: LayerArg = network.layers[layer]
         image = self.n(0, len(self.images))
         weights = arg.weight_count * (1 if network.eight_bit else 2)

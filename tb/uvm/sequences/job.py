@@ -5,14 +5,20 @@ Each one leaves the device idle and compares all of both memories (``compare`` F
 What is not given is drawn from the generator of the virtual sequencer, which the seed begins.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import cocotb
 import numpy as np
 from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.generate_lists import KINDS, random_list
+from openkpu.models.generate_pools import random_pool
+from openkpu.models.generate_products import random_product
+from openkpu.models.generate_tasks import random_elementwise
 from openkpu.models.layer import LayerError
 from openkpu.models.network import Network, Storage
 from openkpu.models.vectors import VectorLayer
+from openkpu.models.words import to_stored
 from openkpu.tb.ahb.host_agent import Transfer
 from openkpu.tb.device.device import DeviceError, Tables
 from openkpu.tb.device.inference_stream import WIDEST, finish_stream
@@ -94,30 +100,43 @@ class DeviceSequence(uvm_sequence):
 
     def draw_layer(self, **fixed: object) -> VectorLayer:
         """A random legal layer; draws that leave nothing of a map are drawn again."""
+        return self._draw(random_layer, **fixed)
+
+    def draw_task(self) -> VectorLayer:
+        """A random task of any kind."""
+        others = (random_elementwise, random_pool, random_product)
+        return self._draw(others[self.n(0, 3)] if self.rng.random() < 0.5 else random_layer)
+
+    def _draw(self, make: Callable[..., VectorLayer], **fixed: object) -> VectorLayer:
+        limits, rows = sizes().layer, self.device.back.ram_rows
         for _ in range(1000):
             try:
-                return random_layer(
-                    self.rng, limits=sizes().layer, ram_rows=self.device.back.ram_rows, **fixed
-                )
+                return make(self.rng, limits=limits, ram_rows=rows, **fixed)
             except LayerError:
                 continue
         raise AssertionError("no legal layer in a thousand draws")
 
     def draw_network(self, count: int) -> tuple[Network, np.ndarray]:
-        """(network, ``count`` images)."""
+        """(network, ``count`` images): layers one behind the other, or a list of all kinds."""
         size = sizes()
         shape = tuple(
             self.n(least, most) for least, most in zip((1, 4, 4), size.shape, strict=True)
         )
-        network, _ = random_network(
-            self.rng,
-            shape=shape,
-            layers=self.n(1, size.layers + 1),
-            fc_last=bool(self.rng.random() < 0.5),
-            eight_bit=bool(self.rng.random() < 0.6),
-            limits=size.layer,
-        )
-        network.place(self.device.back.ram_rows)
+        rows, number = self.device.back.ram_rows, self.n(1, size.layers + 1)
+        if self.rng.random() < 0.4:
+            kinds = [str(kind) for kind in self.rng.choice(KINDS, number)]
+            few = Limits(channels=min(12, size.layer.channels))
+            network, _ = random_list(self.rng, kinds, shape, limits=few, ram_rows=rows)
+        else:
+            network, _ = random_network(
+                self.rng,
+                shape=shape,
+                layers=number,
+                fc_last=bool(self.rng.random() < 0.5),
+                eight_bit=bool(self.rng.random() < 0.6),
+                limits=size.layer,
+            )
+            network.place(rows)
         images = self.rng.integers(0, 256, (count, *shape), dtype=np.uint8)
         return network, images
 
@@ -148,11 +167,13 @@ class LayerSequence(DeviceSequence):
         at = 8 * self.n(0, (device.back.storage_bytes - size) // 8)
         arg = (await device.place_tables(layer.arg, tables, at)).replace(**fields)
         await device.load_map(arg.in_layout, layer.x)
+        if layer.x2 is not None:
+            await device.load_map(arg.in_layouts[1], layer.x2)
         await device.configure({"eight_bit_mode": int(layer.eight_bit)})
         return [int(word) for word in arg.encode()]
 
     async def body(self) -> None:
-        self.layer = self.layer or self.draw_layer()
+        self.layer = self.layer or self.draw_task()
         await self.device.push(await self.prepare(self.layer, int_en=1))
         await self.device.finish(LIMIT)
         await self.idle()
@@ -162,7 +183,7 @@ class ResultFifoSequence(LayerSequence):
     """A layer whose map also comes out of fifo_data_out, read as it fills; compared at once."""
 
     async def body(self) -> None:
-        self.layer = layer = self.layer or self.draw_layer()
+        self.layer = layer = self.layer or self.draw_task()
         device, size = self.device, layer.y.size
         words = await self.prepare(layer, int_en=1, send_data_out=1)
         await device.push(words)
@@ -176,7 +197,8 @@ class ResultFifoSequence(LayerSequence):
                 got += transfer.data.to_bytes(4, "little")
         await device.finish(LIMIT)
         await self.idle()
-        padded = bytes(layer.y.view(np.uint8).reshape(-1)) + bytes(-size % 8)
+        stored = to_stored(layer.y.view(np.uint8), bool(layer.arg.out32))
+        padded = bytes(stored) + bytes(-size % 8)
         assert bytes(got) == padded, f"{layer.arg}: the stream of results differs"
 
 

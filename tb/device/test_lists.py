@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of every kind of task in any order: nothing of one task leaks into the next.
+
+A list has each kind of task behind each kind, itself too: 26 tasks, 25 ordered pairs. Outputs of
+most tasks lie apart, and all of AI RAM and storage is compared, so that a wrong map is seen though
+no later task reads it.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from openkpu.models import configs
+from openkpu.models.generate import Limits
+from openkpu.models.generate_lists import KINDS, every_pair, random_list
+from openkpu.tb import seeds
+from openkpu.tb.device import launch
+from openkpu.tb.device.random_cases import case_of, images_of
+from openkpu.tb.device.requests import Case
+from openkpu.tb.device.test_random_layers import check
+from openkpu.tb.simrun import run
+
+SEED = seeds.chosen()[0][0]
+IMAGES = {"tasks": 1, "stream": 3}
+FEW_ROWS = 2048
+SMALL = Limits(channels=4, size=8)
+
+
+def lists(name: str, count: int, *, slow: bool = False) -> list[Case]:
+    """Lists, each as one and as a stream."""
+    config, rng = configs.load(name), np.random.default_rng(SEED)
+    most = (4, 6, 10) if slow else (9, 13, 41)
+    limits = SMALL if slow else Limits(channels=12, size=30)
+    cases = []
+    for number in range(count):
+        shape = tuple(int(rng.integers(1, n)) for n in most)
+        kinds = every_pair(rng, KINDS[number % len(KINDS)])
+        # few rows: outputs come to lie on maps that are not needed any more
+        rows = FEW_ROWS if number % 2 else config.ai_ram_rows
+        network, image = random_list(rng, kinds, shape, limits=limits, ram_rows=rows)
+        for way, images in IMAGES.items():
+            more = images_of(rng, shape, (1 if slow else images) - 1)
+            each = np.concatenate([image[None], more])
+            cases.append(case_of(config, f"list {number}", way, network, each, rng))
+    return cases
+
+
+def test_order_of_tasks() -> None:
+    """Each kind follows each, and itself, once."""
+    for seed in range(20):
+        order = every_pair(np.random.default_rng(seed), KINDS[seed % len(KINDS)])
+        pairs = list(itertools.pairwise(order))
+        assert sorted(pairs) == sorted(itertools.product(KINDS, KINDS))
+
+
+@pytest.mark.parametrize(
+    ("sim", "config", "count"),
+    [("verilator", "nano", 6), ("verilator", "k210", 3), ("icarus", "nano", 1)],
+)
+def test_mixed_lists(sim: str, config: str, count: int) -> None:
+    """All ordered pairs of kinds, as a list and in a stream, quiet and disturbed."""
+    check(sim, config, lists(config, count, slow=sim == "icarus"), SEED)
+
+
+def test_faults_in_lists() -> None:
+    """A task of each kind that is refused: its number is told, it writes nothing, lists go on."""
+    run(
+        "verilator",
+        "tb_top",
+        launch.SOURCES,
+        "tb.device.list_tests",
+        params=launch.parameters(configs.load("nano"), 1 << 20),
+        public=launch.PUBLIC,
+        random_start=False,
+    )
