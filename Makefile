@@ -45,7 +45,7 @@ STEPS   ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS ALL
-VARIABLES := $(FLAGS) SIM CONFIG VECTORS MODEL NETWORK MATMUL TYPE INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
+VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
   DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS PART PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
@@ -72,7 +72,7 @@ option  = $(if $($(2)),--$(1)="$($(2))")
 flag    = $(if $(call ON,$($(2))),--$(1))
 # a variable of make's command line, or what a target takes without it
 chosen  = $(if $(call given,$(1)),$($(1)),$(2))
-SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(if $(VECTORS),--vectors $(VECTORS)) \
+SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(call option,bus,BUS) $(if $(VECTORS),--vectors $(VECTORS)) \
   $(call flag,golden,GOLDEN) $(call option,report,REPORT) $(call flag,waves,WAVES) \
   $(call option,images,IMAGES) $(call option,model,MODEL) $(if $(IMAGE),--image $(IMAGE)) \
   $(call option,layers,LAYERS) $(call option,via,VIA) $(call option,rounding,ROUNDING) \
@@ -91,7 +91,7 @@ help: ## this list
 	@echo
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 	@echo
-	@echo "  SIM=icarus|verilator  CONFIG=nano|compact|small|medium|k210|large  VECTORS=\"file-or-folder ...\""
+	@echo "  SIM=icarus|verilator  CONFIG=nano|compact|small|medium|k210|large  BUS=32|64|128 (the configuration's)  VECTORS=\"file-or-folder ...\""
 	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits"
 	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy"
 	@echo "  MATMUL=512x512x512 or MATMUL=\"a.npy b.npy\" integer matrix product  TYPE=int8|uint8  OUTPUT=c.npy"

@@ -15,6 +15,7 @@ CONFIGS = Path(__file__).resolve().parents[1] / "configs.toml"
 
 
 MOST = 1 << 20  # of any value: beyond it no memory of the device could be built
+BUSES = (32, 64, 128)  # ahb_width
 
 
 class ConfigError(ValueError):
@@ -78,7 +79,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
     rules = {
         "n_y": (_power(values["n_y"], 2, 16), "2, 4, 8 or 16"),
         "n_z": (_power(values["n_z"], 2, 64), "a power of two from 2 to 64"),
-        "ahb_width": (values["ahb_width"] in (32, 64, 128), "32, 64 or 128"),
+        "ahb_width": (values["ahb_width"] in BUSES, "32, 64 or 128"),
         "weight_bits": (values["weight_bits"] in (8, 16), "8 or 16"),
         "param_chans": (values["param_chans"] in (1024, 2048), "1024 or 2048"),
         "post_share": (values["post_share"] in (1, 2, 4), "1, 2 or 4"),

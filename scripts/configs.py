@@ -12,12 +12,13 @@ BEGIN, END = "<!-- configs -->", "<!-- /configs -->"
 
 def table() -> str:
     """Markdown table of configs.toml."""
-    titles = "name", "(n_x, n_y, n_z)", "MACs", "post lanes", "path", "for"
+    titles = "name", "(n_x, n_y, n_z)", "MACs", "post lanes", "path", "bus", "for"
     lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for name in configs.names():
         c = configs.load(name)
         size = f"({configs.N_X},{c.n_y},{c.n_z})"
-        cells = f"`{name}`", size, c.macs, c.macs // 9 // c.post_share, c.path_bytes, c.use
+        lanes = c.macs // 9 // c.post_share
+        cells = f"`{name}`", size, c.macs, lanes, c.path_bytes, c.ahb_width, c.use
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 

@@ -112,6 +112,7 @@ def write(
     """Write the report; ``more`` goes into totals."""
     content = {
         "config": config.name,
+        "ahb_width": config.ahb_width,
         "simulator": simulator,
         "layers": [dataclasses.asdict(layer) for layer in layers],
         "totals": {**totals(layers), **more},

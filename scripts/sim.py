@@ -6,6 +6,7 @@ Ctrl-C, 143 after SIGTERM.
 """
 
 import argparse
+import dataclasses
 import re
 import sys
 import time
@@ -89,6 +90,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = Parser(prog="sim", description=__doc__)
     parser.add_argument("--sim", default="icarus", help="icarus or verilator")
     parser.add_argument("--config", default="small", help="a table of configs.toml")
+    parser.add_argument(
+        "--bus",
+        type=int,
+        choices=configs.BUSES,
+        help="bits of the storage's bus (by configuration)",
+    )
     parser.add_argument("--vectors", nargs="+", help=".npz files or folders; default: digits")
     parser.add_argument("--model", help="kmodel v0 (model.bin), v1, v3, v4 or v5")
     parser.add_argument("--image", nargs="+", help="pictures for the model")
@@ -125,6 +132,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
             f"unknown simulator {args.sim!r}, expected one of {', '.join(simrun.SIMS)}"
         )
     args.config = configs.load(args.config)
+    if args.bus:
+        args.config = dataclasses.replace(args.config, ahb_width=args.bus)
     check_source(args)
     check_model(args)
     if args.output:

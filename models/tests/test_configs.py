@@ -17,8 +17,8 @@ def test_named_configurations() -> None:
     assert {name: configs.load(name).macs for name in known} == known
     assert set(known) <= set(configs.names())  # whoever adds one need not change this
     k210 = configs.load("k210")
-    assert k210.ai_ram_rows * 64 == 2 << 20 and k210.bus_bytes == 4 and k210.use
-    assert k210.parameters["N_Z"] == 16 and k210.parameters["AHB_W"] == 32
+    assert k210.ai_ram_rows * 64 == 2 << 20 and k210.bus_bytes == 8 and k210.use
+    assert k210.parameters["N_Z"] == 16 and k210.parameters["AHB_W"] == 64
     assert set(k210.parameters) == {
         "N_Y", "N_Z", "AHB_W", "AI_RAM_ROWS", "WBUF_ROWS", "WEIGHT_BITS", "TILE_ROWS",
             "PATH", "PARAM_CHANS", "POST_SHARE",
@@ -62,11 +62,11 @@ def test_roofline_of_layers() -> None:
     # kept pixels only for a picking pool: a quarter
     pick = LayerArg.make(64, 64, 64, 64, kernel=3, pool=5)
     assert roofline.layer_cycles(k210, pick) == 64 * 64 * 64 * 64 * 9 // 576 // 4
-    # bus-bound: 4 bytes a cycle
+    # bus-bound: 8 bytes a cycle
     dense = LayerArg.make(128, 4, 4, 48, fc=True)
     size = 2048 * 48 + 48 * 8 + 144
     assert roofline.layer_bytes(dense) == size
-    assert roofline.layer_cycles(k210, dense) == size // 4
+    assert roofline.layer_cycles(k210, dense) == size // 8
     more = {"task_list": True, "reads_input": True, "writes_output": True}
     assert roofline.layer_bytes(dense, **more) == size + 96 + 2048 + 48
     assert roofline.layer_bytes(dense, eight_bit=False) == size + 2048 * 48
