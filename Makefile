@@ -82,7 +82,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(call option,bus,BUS) $(if $(VEC
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage mutate bench-continuous cycles nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
+.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage mutate bench bench-continuous cycles nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -119,6 +119,10 @@ stream: ## digits in one continuous run (IMAGES=1000 DISTURB=1 random wait state
 stalls: ## REPORT=report.json: draw where the cycles of each layer went (PNG=out.png)
 	@scripts/setup.sh
 	@$(OPENKPU) stalls $(call option,png,PNG) -- $(if $(REPORT),"$(REPORT)")
+
+bench: ## what the device reaches -> reports, README (QUICK=1 CI's part, RECORD=1 new record)
+	@scripts/setup.sh verilator
+	@$(OPENKPU) bench $(call flag,quick,QUICK) $(call flag,record,RECORD)
 
 bench-continuous: ## what continuous inference saves; writes docs/continuous.md
 	@scripts/setup.sh verilator

@@ -23,6 +23,7 @@ COMMANDS = {
     "regress": ("openkpu.scripts.regress", "random items, or every test seed after seed"),
     "soak": ("openkpu.scripts.soak", "random work in one simulation until the time is over"),
     "coverage": ("openkpu.scripts.coverage", "device tests with coverage"),
+    "bench": ("openkpu.scripts.bench", "what the device reaches, beside its record"),
     "bench-continuous": ("openkpu.scripts.bench_continuous", "what continuous inference saves"),
     "testplan": ("openkpu.scripts.testplan", "the test plan with the last results"),
     "nightly": ("openkpu.scripts.nightly", "all long runs, and the page of their results"),

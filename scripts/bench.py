@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the device reaches, measured on the RTL: `make bench` (docs/performance.md 7).
+
+K210 rows, single layers, products, element-wise work and pools, the project's own networks and,
+where the folder of published models is there, those: cycles, roofline, efficiency of each. Writes
+bench.json, bench.md and two pictures into reports; ``--record`` keeps the figures that need no
+published model in scripts/bench_baseline.json and all tables in the README. ``--quick`` runs a
+part that takes some minutes. Exit status 1 when a run failed, or a figure is more than 1 % worse
+than its record.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from openkpu.models import configs
+from openkpu.scripts import bench_tables, command
+from openkpu.scripts.bench_tables import PRODUCT, Run
+from openkpu.tb.simrun import ROOT
+
+BASELINE = ROOT / "scripts" / "bench_baseline.json"
+TOLERANCE = 1.01  # of a record, in cycles
+SHARED = Path(os.environ.get("OPENKPU_SHARED", ROOT.parent / "shared"))
+PICTURES = {
+    "mnist": "mnist_train_0.jpg",
+    "yolox": "nncase_dog.bmp",
+}  # by the first part of a model's name
+PICTURE = "test1.jpg"
+
+
+def own_runs(folder: Path) -> list[Run]:
+    """Runs that need nothing but the checkout; ``folder`` gets their vectors."""
+
+    def vectors(group: str, config: str, bus: int, name: str = "") -> Run:
+        words = ["--vectors", str(folder / (name or group))]
+        return Run(group, config, bus, words, source=name or group)
+
+    runs = [vectors("k210_rows", "k210", bus) for bus in configs.BUSES[:2]]
+    for name in configs.names():
+        runs.append(vectors("targets", name, configs.load(name).ahb_width))
+    for name in ("elementwise", "pools"):
+        runs.append(vectors("tasks", "k210", 64, name))
+    for bus in configs.BUSES:
+        runs.append(Run("tasks", "k210", bus, ["--matmul", PRODUCT], source=PRODUCT))
+    for name in ("small", "k210"):
+        words = ["--images", "1"]
+        runs.append(Run("networks", name, configs.load(name).ahb_width, words, source="digits"))
+    for bus in configs.BUSES[:2]:
+        words = ["--network", str(folder / "yolo20.npz")]
+        runs.append(Run("networks", "k210", bus, words, source="yolo20"))
+    return runs
+
+
+def quick(runs: Iterable[Run]) -> list[Run]:
+    """Those of the usual bus that take a few seconds each once their bench is built."""
+    chosen = {("targets", "small"), ("targets", "k210"), ("tasks", "k210"), ("networks", "small")}
+    return [
+        run
+        for run in runs
+        if (run.group, run.config) in chosen
+        and run.bus == configs.load(run.config).ahb_width
+        and run.source != PRODUCT
+    ]
+
+
+def model_runs(folder: Path) -> list[Run]:
+    """The published models on ``k210``, each by the host and as task lists."""
+    runs = []
+    for model in sorted(folder.glob("*.kmodel")) + sorted(folder.glob("*model.bin")):
+        picture = PICTURES.get(model.name.partition("_")[0], PICTURE)
+        for via in ("burst", "tasks"):
+            words = ["--model", str(model), "--image", str(folder / "images" / picture)]
+            words += ["--via", via]
+            runs.append(Run("models", "k210", 64, words, source=f"{model.name}, {via}"))
+    return runs
+
+
+def prepare(folder: Path, runs: Iterable[Run]) -> None:
+    """Vectors and networks that the runs name."""
+    for name in sorted({Path(run.words[1]).name for run in runs if run.words[0] == "--vectors"}):
+        words = ["vectors", str(folder / name), "--set", name]
+        subprocess.run(
+            [sys.executable, "-m", "openkpu", *words], check=True, stdout=subprocess.DEVNULL
+        )
+    if any(run.source == "yolo20" for run in runs):
+        bench_tables.yolo20().save(folder / "yolo20.npz")
+
+
+def measure(run: Run, folder: Path) -> dict[str, Any] | None:
+    """The report of a run on Verilator; None when it failed, whose last lines are then shown."""
+    report = folder / "report.json"
+    report.unlink(missing_ok=True)
+    words = ["sim", "--sim", "verilator", "--config", run.config, "--bus", str(run.bus)]
+    words += [*run.words, "--report", str(report)]
+    done = subprocess.run(
+        [sys.executable, "-m", "openkpu", *words], capture_output=True, text=True, cwd=ROOT
+    )
+    if done.returncode or not report.is_file():
+        print((done.stdout + done.stderr)[-2000:])
+        return None
+    return json.loads(report.read_text())
+
+
+def worse(found: dict[str, Any], record: dict[str, Any]) -> list[str]:
+    """A line for each figure that takes over 1 % more cycles than its record, or has none."""
+    lines = []
+    for name, figures in found.items():
+        for what, (cycles, _) in figures.items():
+            was = record.get(name, {}).get(what)
+            if was is None:
+                lines.append(f"{name}, {what}: {cycles} cycles, no record")
+            elif cycles > was[0] * TOLERANCE:
+                lines.append(f"{name}, {what}: {cycles} cycles, recorded {was[0]}")
+    return lines
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = command.Parser(prog="bench", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a part, in some minutes")
+    parser.add_argument("--record", action="store_true", help="new record, tables of the README")
+    parser.add_argument("--reports", type=Path, default=ROOT / "reports", help="where it goes")
+    args = parser.parse_args(argv)
+    if args.quick and args.record:
+        raise command.UsageError("--record takes all figures, expected no --quick")
+    with tempfile.TemporaryDirectory(prefix="openkpu_bench_") as temporary:
+        folder = Path(temporary)
+        runs = own_runs(folder)
+        runs = quick(runs) if args.quick else runs + model_runs(SHARED / "real")
+        if not args.quick and not (SHARED / "real").is_dir():
+            print(f"no published models: {SHARED / 'real'} is not there (OPENKPU_SHARED names it)")
+        prepare(folder, runs)
+        failed, reports = [], {}
+        for number, run in enumerate(runs, 1):
+            began = time.monotonic()
+            report = measure(run, folder)
+            said = "FAILED" if report is None else bench_tables.brief(report)
+            spent = time.monotonic() - began
+            print(f"{number:3d}/{len(runs)} {run.name}: {said} ({spent:.0f} s)", flush=True)
+            if report is None:
+                failed.append(run.name)
+            else:
+                reports[run] = report
+    found = {run.name: bench_tables.figures(report) for run, report in reports.items()}
+    own = {run.name: found[run.name] for run in reports if run.group != "models"}
+    if args.record and not failed:
+        BASELINE.write_text(json.dumps(own, indent=1) + "\n")
+        bench_tables.into_readme(found)
+        print(f"recorded: {BASELINE.relative_to(ROOT)}, README.md")
+    record = json.loads(BASELINE.read_text()) if BASELINE.is_file() else {}
+    lines = worse(own, record)
+    args.reports.mkdir(parents=True, exist_ok=True)
+    (args.reports / "bench.json").write_text(json.dumps(found, indent=1) + "\n")
+    (args.reports / "bench.md").write_text(bench_tables.page(found))
+    bench_tables.draw(reports, args.reports)
+    print("\n".join([f"worse: {line}" for line in lines] + [f"failed: {name}" for name in failed]))
+    print(f"{len(found)} runs, {len(lines)} figures worse, {len(failed)} failed: {args.reports}")
+    return int(bool(failed or lines))
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

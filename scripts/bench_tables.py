@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables and pictures of `make bench` (scripts/bench.py), from the reports of its runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from openkpu.models import configs
+from openkpu.models.network import Network
+from openkpu.scripts import make_vectors
+from openkpu.scripts.report import STALLS
+from openkpu.scripts.stalls import COLOURS, WORK
+from openkpu.tb.simrun import ROOT
+
+PRODUCT = "512x512x512"  # int8
+END_TO_END = "end to end"
+LAYERS = "layers"
+# width x height: cycles of the K210 at 300 MHz (published times, bbs.sipeed.com topic 691)
+SILICON = {
+    **{"4x4": 101_700, "16x4": 101_700, "16x16": 125_100, "32x16": 207_600, "32x32": 341_400},
+    **{"64x32": 637_500, "64x64": 1_167_300, "128x64": 2_312_700},
+}
+TARGETS = {"3x3": "conv3x3_64_64_64x64", "1x1": "conv1x1_64_64_64x64"}
+TARGETS["3x3 depthwise"] = "depthwise_64_64x64"
+Figures = dict[str, list[int]]  # what: [cycles, roofline]
+Found = Mapping[str, Figures]  # by the name of a run
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run of `openkpu sim` on Verilator."""
+
+    group: str
+    config: str
+    bus: int  # bits
+    words: list[str] = dataclasses.field(hash=False)
+    source: str = ""  # what runs
+
+    @property
+    def name(self) -> str:
+        """Of the run in the record."""
+        return f"{self.group}: {self.source}, {self.config}, {self.bus} bits"
+
+
+def yolo20() -> Network:
+    """A 20-class yolo at 320x240 as a task list: layers of the shapes of `--set yolo20`."""
+    network = Network()
+    for shape in make_vectors.yolo20():
+        layer = make_vectors.benchmark(shape)
+        network.add(layer.arg, layer.weights, layer.bn, layer.act)
+    network.place()
+    return network
+
+
+def figures(report: dict[str, Any]) -> Figures:
+    """Cycles and roofline of each layer (of many: of their sum) and end to end."""
+    found: Figures = {}
+    if len(report["layers"]) <= len(SILICON):
+        for layer in report["layers"]:
+            name = layer["name"].partition("/")[0]
+            found[name] = [layer["cycles"], layer["roofline_cycles"]]
+    totals = report["totals"]
+    found[LAYERS] = [totals["cycles"], totals["roofline_cycles"]]
+    end = totals.get("end_to_end") or {}
+    if end.get("cycles"):
+        found[END_TO_END] = [end["cycles"], end["roofline_cycles"]]
+    return found
+
+
+def brief(report: dict[str, Any]) -> str:
+    """A run in a few words."""
+    found = figures(report)
+    cycles, roofline = found.get(END_TO_END, found[LAYERS])
+    return f"{cycles} cycles, {100 * roofline / cycles:.1f} %"
+
+
+def _cells(figure: list[int] | None) -> str:
+    if figure is None:
+        return "| | |"
+    cycles, roofline = figure
+    return f"| {cycles:,} | {100 * roofline / cycles:.1f} % |"
+
+
+def _run(found: Found, group: str, source: str, config: str, bus: int) -> Figures:
+    return found.get(Run(group, config, bus, [], source).name, {})
+
+
+def rows(found: Found) -> list[str]:
+    """K210 rows beside silicon, for both widths of the bus."""
+    lines = [
+        "| width x height | K210 silicon, cycles | 64-bit bus, cycles | efficiency "
+        "| 32-bit bus, cycles | efficiency |",
+        "|---|---|---|---|---|---|",
+    ]
+    for size, silicon in SILICON.items():
+        cells = [
+            _cells(_run(found, "k210_rows", "k210_rows", "k210", bus).get(f"k210_{size}"))
+            for bus in (64, 32)
+        ]
+        lines.append(f"| {size} | {silicon:,} {cells[0].rstrip('| ')} {cells[1]}")
+    return lines
+
+
+def targets(found: Found) -> list[str]:
+    """Three layers on every configuration."""
+    lines = [f"| | {' | '.join(TARGETS)} |", "|---" * (1 + len(TARGETS)) + "|"]
+    for name in configs.names():
+        run = _run(found, "targets", "targets", name, configs.load(name).ahb_width)
+        shares = [f"{100 * b / a:.1f} %" for a, b in (run[key] for key in TARGETS.values() if run)]
+        lines.append(f"| `{name}` | {' | '.join(shares)} |")
+    return lines
+
+
+def others(found: Found) -> list[str]:
+    """Work beyond convolution, the project's networks, published models: end to end."""
+    lines = ["| work | configuration | bus | cycles | efficiency |", "|---|---|---|---|---|"]
+    for name, run in found.items():
+        group, source, config, bus = re.fullmatch(r"(\w+): (.*), (\w+), (\d+) bits", name).groups()
+        if source == PRODUCT:
+            one = {f"{source}, {what}": figure for what, figure in run.items() if " " in what}
+            one[f"{source}, the layer alone"] = run[LAYERS]
+        elif group == "tasks":
+            one = {k: v for k, v in run.items() if k not in (LAYERS, END_TO_END)}
+        elif group == "networks":
+            one = {source: run[END_TO_END]}
+        else:
+            continue
+        for what, figure in one.items():
+            lines.append(f"| {what} | `{config}` | {bus} {_cells(figure)}")
+    return lines
+
+
+def models(found: Found) -> list[str]:
+    """Published models: the sum of their layers, and end to end."""
+    lines = [
+        "| model, way | layers, cycles | efficiency | end to end, cycles | efficiency |",
+        "|---|---|---|---|---|",
+    ]
+    for name, run in found.items():
+        if name.startswith("models: "):
+            source = name.removeprefix("models: ").rpartition(", k210")[0]
+            both = (_cells(run[LAYERS]).rstrip("| "), _cells(run.get(END_TO_END)))
+            lines.append(f"| {source} {' '.join(both)}")
+    return lines
+
+
+TABLES = {"rows": rows, "targets": targets, "others": others, "models": models}
+
+
+def page(found: Found) -> str:
+    """All tables."""
+    parts = [
+        "# What was measured",
+        "",
+        "`make bench`, 0 wait states. Efficiency is of the roofline.",
+    ]
+    for name, table in TABLES.items():
+        lines = table(found) if name != "rows" or any("k210_rows" in run for run in found) else []
+        if len(lines) > 2:
+            parts += ["", f"## {name}", "", *lines]
+    return "\n".join(parts) + "\n"
+
+
+def into_readme(found: Found, path: Path = ROOT / "README.md") -> None:
+    """The tables between their marks, those of which something was measured."""
+    text = path.read_text(encoding="utf-8")
+    for name, table in TABLES.items():
+        begin, end = f"<!-- bench {name} -->\n", "<!-- /bench -->"
+        lines = table(found)
+        if begin in text and len(lines) > 2:
+            before, _, rest = text.partition(begin)
+            text = before + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2]
+    path.write_text(text, encoding="utf-8")
+
+
+def draw(reports: Mapping[Run, dict[str, Any]], folder: Path) -> None:
+    """bench_roofline.png: layers by what they need; bench_stalls.png: where cycles go, by run."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(7, 4.5))
+    for config in configs.names():
+        layers = [
+            layer
+            for run, report in reports.items()
+            if run.config == config and run.bus == configs.load(config).ahb_width
+            for layer in report["layers"]
+            if layer["cycles"]
+        ]
+        needs = [layer["macs"] / layer["roofline_cycles"] for layer in layers]
+        reached = [layer["macs"] / layer["cycles"] for layer in layers]
+        if layers:
+            axis.scatter(needs, reached, s=10, alpha=0.6, label=config)
+    most = 9 * configs.MOST_LANES
+    axis.plot([1, most], [1, most], color="grey", linewidth=0.8)
+    axis.set(xscale="log", yscale="log", xlabel="MACs a cycle that the roofline allows")
+    axis.set_ylabel("MACs a cycle reached")
+    axis.legend()
+    figure.tight_layout()
+    figure.savefig(folder / "bench_roofline.png", dpi=90, metadata={"Software": None})
+    pyplot.close(figure)
+
+    figure, axis = pyplot.subplots(figsize=(9, 1 + 0.22 * len(reports)))
+    names = [run.name for run in reports]
+    left = [0.0] * len(names)
+    for cause in (WORK, *STALLS):
+        shares = [_share(report["totals"], cause) for report in reports.values()]
+        axis.barh(names, shares, left=left, label=cause, color=COLOURS[cause])
+        left = [a + b for a, b in zip(left, shares, strict=True)]
+    axis.invert_yaxis()
+    axis.set_xlabel("share of the cycles of layers")
+    axis.legend(ncols=6, fontsize=7, loc="lower center", bbox_to_anchor=(0.4, 1.0))
+    axis.tick_params(labelsize=6)
+    figure.tight_layout()
+    figure.savefig(folder / "bench_stalls.png", dpi=90, metadata={"Software": None})
+    pyplot.close(figure)
+
+
+def _share(totals: dict[str, Any], cause: str) -> float:
+    """Of the cycles of all layers."""
+    stalls = {name: totals["stalls"][name] for name in STALLS}
+    cycles = totals["cycles"]
+    return (cycles - sum(stalls.values()) if cause == WORK else stalls[cause]) / cycles
