@@ -394,14 +394,17 @@ class LayerArg:
         weight_bits: int = 16,
         weight_rows: int | None = None,
         n_z: int = 1,
+        pools: bool = True,
     ) -> int:
         """AI_ERR_CODE with which the device refuses this argument; 0 when it runs it.
 
         The device derives the layout from the sizes, so it ignores layout fields as the vendor's
         simulator does; of the load fields it asks that the loads make up the channels and that
         para_size covers a load.  ``weight_rows``: rows of its weight buffer, ``n_z`` banks wide;
-        None: any need is met.
+        None: any need is met.  ``pools``: it has an engine for pooling tasks.
         """
+        if self.pool_task and not pools:
+            return ERROR_CODES["BAD_FLAGS"]
         try:
             self.validate(strict=False, ram_rows=ram_rows, eight_bit=eight_bit)
         except LayerError as err:

@@ -155,24 +155,33 @@ module openkpu_core #(
   assign writeback = pools ? pool_write : output_write;
   assign idle = !seq_running && mac_idle && output_idle && !pool_busy;
 
-  pool_task #(
-      .LANES(POOL_LANES),
-      .PATH (PATH)
-  ) u_pool (
-      .clk(clk),
-      .rst(rst),
-      .start(start && pools),
-      .desc(desc),
-      .busy(pool_busy),
-      .done(pool_done),
-      .fill_req(pool_fill_req),
-      .fill_word(pool_fill_word),
-      .fill_gnt(fill_gnt),
-      .fill_data(fill_data),
-      .writeback_req(pool_write_req),
-      .writeback(pool_write),
-      .writeback_gnt(writeback_gnt)
-  );
+  generate
+    if (POOL_LANES != 0) begin : g_pools
+      pool_task #(
+          .LANES(POOL_LANES),
+          .PATH (PATH)
+      ) u_pool (
+          .clk(clk),
+          .rst(rst),
+          .start(start && pools),
+          .desc(desc),
+          .busy(pool_busy),
+          .done(pool_done),
+          .fill_req(pool_fill_req),
+          .fill_word(pool_fill_word),
+          .fill_gnt(fill_gnt),
+          .fill_data(fill_data),
+          .writeback_req(pool_write_req),
+          .writeback(pool_write),
+          .writeback_gnt(writeback_gnt)
+      );
+    end else begin : g_none
+      // layer_decode refuses pooling tasks
+      assign {pool_busy, pool_done, pool_fill_req, pool_write_req} = 4'd0;
+      assign pool_fill_word = {21 - PB{1'b0}};
+      assign pool_write = {`ROWWRITE_BITS{1'b0}};
+    end
+  endgenerate
 
   tile_buffer #(
       .TILE_ROWS(TILE_ROWS),

@@ -30,6 +30,8 @@ module openkpu_top #(
     parameter TILE_ROWS       = 32,
     // sums that share a post lane: 1, 2 or 4
     parameter POST_SHARE      = 1,
+    // windows of a pooling task that are divided at a time: 2, 4, 8; 0: no pooling tasks
+    parameter POOL_LANES      = 4,
     // bytes that the memory path moves in a cycle: 16, 32, 64 or 128
     parameter PATH            = 64,
     // depths of the FIFOs, in bus words
@@ -182,6 +184,7 @@ module openkpu_top #(
       .WBUF_ROWS  (WBUF_ROWS),
       .TILE_ROWS  (TILE_ROWS),
       .TILE_W     (TILE_WORD),
+      .POOLS      (POOL_LANES != 0),
       .PARAM_CHANS(PARAM_CHANS)
   ) u_control (
       .clk(clk),
@@ -350,6 +353,7 @@ module openkpu_top #(
       .PATH       (PATH),
       .TILE_W     (TILE_W),
       .PARAM_CHANS(PARAM_CHANS),
+      .POOL_LANES (POOL_LANES),
       .POST_SHARE (POST_SHARE)
   ) u_core (
       .clk(clk),

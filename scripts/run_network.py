@@ -34,6 +34,10 @@ def check(network: Network, config: Config) -> None:
     if not network.eight_bit and config.weight_bits < 16:
         raise NetworkError(f"16-bit weights, configuration {config.name} takes 8-bit ones")
     for i, arg in enumerate(network.layers):
+        if arg.pool_task and not config.pool_lanes:
+            raise NetworkError(
+                f"layer {i}: a pooling task, configuration {config.name} has pool_lanes = 0"
+            )
         rows = arg.weight_rows(config.n_z)
         if rows > config.wbuf_rows:
             raise NetworkError(

@@ -21,7 +21,7 @@ def test_named_configurations() -> None:
     assert k210.parameters["N_Z"] == 16 and k210.parameters["AHB_W"] == 64
     assert set(k210.parameters) == {
         "N_Y", "N_Z", "AHB_W", "AI_RAM_ROWS", "WBUF_ROWS", "WEIGHT_BITS", "TILE_ROWS",
-            "PATH", "PARAM_CHANS", "POST_SHARE",
+            "PATH", "PARAM_CHANS", "POST_SHARE", "POOL_LANES",
         "PIX_FIFO_DEPTH", "WGT_FIFO_DEPTH", "BIAS_FIFO_DEPTH",
     }  # fmt: skip
 

@@ -147,6 +147,8 @@ def test_code_of_the_device() -> None:
     wide = legal(para_size=432)
     assert wide.device_code(eight_bit=False) == 0
     assert wide.device_code(eight_bit=False, weight_bits=8) == ERROR_CODES["BAD_WEIGHTS"]
+    task = legal(pool_task=1, o_col_high=8, o_row_wid=8, kernel_type=0)
+    assert task.device_code(pools=False) == ERROR_CODES["BAD_FLAGS"] != task.device_code()
     assert legal().device_code(ram_rows=32) == ERROR_CODES["BAD_ADDR"]
 
 

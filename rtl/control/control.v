@@ -27,6 +27,8 @@ module control #(
     parameter WBUF_ROWS   = 1024,
     parameter TILE_ROWS   = 32,
     parameter TILE_W      = 64,
+    // there is an engine for pooling tasks
+    parameter POOLS       = 1,
     // channels whose parameters there is room for
     parameter PARAM_CHANS = 2048,
     // derived, not to be set
@@ -275,7 +277,8 @@ module control #(
       .AI_RAM_ROWS(AI_RAM_ROWS),
       .WBUF_ROWS  (WBUF_ROWS),
       .TILE_ROWS  (TILE_ROWS),
-      .TILE_W     (TILE_W)
+      .TILE_W     (TILE_W),
+      .POOLS      (POOLS)
   ) u_decode (
       .clk(clk),
       .rst(rst || flush || list_changed),

@@ -23,11 +23,12 @@ module layer_decode #(
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
-    // sizes of the memories, bytes of a tile word
+    // sizes of the memories, bytes of a tile word; there is an engine for pooling tasks
     parameter AI_RAM_ROWS = 32768,
     parameter WBUF_ROWS   = 1024,
     parameter TILE_ROWS   = 32,
     parameter TILE_W      = 64,
+    parameter POOLS       = 1,
     // width of a bank number
     parameter ZW          = $clog2(N_Z)
 ) (
@@ -134,9 +135,11 @@ module layer_decode #(
 
   wire f_int_en, f_dw, f_sin, f_sout, f_fc, f_ew, f_one, f_in_xor, f_w_xor, f_out32;
   wire [1:0] f_ewop;
-  wire pools, bad_window;
   wire [7:0] bad_flags;
-  layer_flags u_flags (
+  wire pools, bad_window;
+  layer_flags #(
+      .POOLS(POOLS)
+  ) u_flags (
       .clk        (clk),
       .load       (w_valid && w_ready && word == `ARG_WORD_INTERRUPT_ENABE),
       .w_data     (w_data),
@@ -268,8 +271,8 @@ module layer_decode #(
   // groups of output channels, of channels of a depthwise layer
   wire [10:0] groups = f_fc ? n_o : f_dw ? 11'd1 : z_groups;
   wire [RW-1:0] rows_more = rows_in_block + steps[RW-1:0];
-  wire more = rows_more <= HALF_ROWS && block < groups && block < {7'd0, share};
   wire [3:0] share;
+  wire more = rows_more <= HALF_ROWS && block < groups && block < {7'd0, share};
   layer_share #(
       .N_Y   (N_Y),
       .TILE_W(TILE_W)

@@ -10,7 +10,10 @@
 `default_nettype none
 `include "openkpu_regs.vh"
 
-module layer_flags (
+module layer_flags #(
+    // there is an engine for pooling tasks
+    parameter POOLS = 1
+) (
     // clock; word 0 of a layer argument
     input  wire        clk,
     input  wire        load,
@@ -54,7 +57,14 @@ module layer_flags (
   end
 
   wire taps = kernel_type == 3'd1;
-  wire bad_task = pools && (dw || fc || in_xor || w_xor || out32);
+  wire bad_task;
+  generate
+    if (POOLS != 0) begin : g_pools
+      assign bad_task = pools && (dw || fc || in_xor || w_xor || out32);
+    end else begin : g_none
+      assign bad_task = pools;
+    end
+  endgenerate
   always @* begin
     if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc)) || bad_task) bad = `ERROR_BAD_FLAGS;
     else if (kernel_type > 3'd1 || ((fc || pools) && taps) || (ew && !taps))

@@ -15,6 +15,7 @@ import pytest
 from openkpu.models import configs
 from openkpu.models.digits.float_model import conv, max_pool
 from openkpu.models.generate import random_network
+from openkpu.models.generate_pools import random_pool
 from openkpu.models.network import Network, NetworkError
 from openkpu.scripts import rtl, run_network, sim, stalls
 from openkpu.scripts.command import UsageError
@@ -201,6 +202,9 @@ def test_network_that_does_not_fit(folder: Path) -> None:
     ):
         with pytest.raises(NetworkError, match=words):
             run_network.check(network, dataclasses.replace(nano, **change))
+    pooled = Network.single(random_pool(np.random.default_rng(1), c=2, h=4, w=4))
+    with pytest.raises(NetworkError, match="layer 0: a pooling task"):
+        run_network.check(pooled, dataclasses.replace(nano, pool_lanes=0))
     wide, _ = random_network(np.random.default_rng(1), eight_bit=False)
     with pytest.raises(NetworkError, match="8-bit"):
         run_network.check(wide, dataclasses.replace(nano, weight_bits=8))

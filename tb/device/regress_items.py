@@ -133,6 +133,7 @@ def _case(rng: np.random.Generator, config: Config, budget: Budget, seed: int) -
             weight_bits=config.weight_bits,
             weight_rows=config.wbuf_rows,
             n_z=config.n_z,
+            pools=config.pool_lanes > 0,
         )
         if code:
             raise TooMuch(f"refused {code}")

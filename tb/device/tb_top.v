@@ -31,6 +31,7 @@ module tb_top #(
   parameter PATH = 64,
   parameter PARAM_CHANS = 2048,
   parameter POST_SHARE = 1,
+  parameter POOL_LANES = 4,
   parameter PIX_FIFO_DEPTH = 64,
   parameter WGT_FIFO_DEPTH = 64,
   parameter BIAS_FIFO_DEPTH = 32,
@@ -91,7 +92,7 @@ module tb_top #(
   openkpu_top #(
     .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
     .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS), .PATH(PATH), .PARAM_CHANS(PARAM_CHANS),
-    .POST_SHARE(POST_SHARE),
+    .POST_SHARE(POST_SHARE), .POOL_LANES(POOL_LANES),
     .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
     .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE)
   ) dut (

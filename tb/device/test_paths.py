@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths that do not match the array: wider than it has lanes, narrower, and two rows a cycle."""
+"""Builds unlike the named ones: paths that do not match the array, other lanes of pools or none."""
 
 import dataclasses
 from typing import Any
@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from openkpu.models import configs
-from openkpu.models.generate import random_layer
+from openkpu.models.generate import Limits, random_layer
+from openkpu.models.generate_pools import random_pool
 from openkpu.models.vectors import VectorLayer, load_cases
 from openkpu.tb.device import launch
+from openkpu.tb.device.registers import Err
 from openkpu.tb.device.requests import VectorsRequest
 from openkpu.tb.simrun import ROOT
 
@@ -64,3 +66,32 @@ def test_odd_pairs(n_y: int, n_z: int, path: int, share: int) -> None:
 def test_two_rows() -> None:
     """Depthwise layers of 64 pixels a line, two lines a cycle wherever source and target begin."""
     replay(configs.load("large"), rows())
+
+
+@pytest.mark.parametrize("lanes", [2, 8])
+def test_lanes_of_pools(lanes: int) -> None:
+    """Pooling tasks with fewer and with more divisions a cycle."""
+    config = dataclasses.replace(configs.load("nano"), pool_lanes=lanes)
+    rng = np.random.default_rng(lanes)
+    limits = Limits(channels=6, size=40)
+    replay(config, [random_pool(rng, limits=limits, case=f"pool {n}") for n in range(40)])
+
+
+def test_build_without_pools() -> None:
+    """It refuses a pooling task, and only that; what comes behind it is exact."""
+    config = dataclasses.replace(configs.load("nano"), pool_lanes=0)
+    rng, limits = np.random.default_rng(5), Limits(channels=6, size=20)
+    layers: list[VectorLayer] = []
+    for _ in range(3):
+        layers += [random_layer(rng, limits=limits), random_pool(rng, limits=limits)]
+    layers.append(random_layer(rng, limits=limits))
+    events: list[dict[str, Any]] = []
+    request = VectorsRequest(layers, [200_000] * len(layers))
+    launch.run_job("verilator", config, request, events.append, storage_bytes=STORAGE)
+    done = [event for event in events if event["event"] == "layer"]
+    assert len(done) == len(layers)
+    for layer, event in zip(layers, done, strict=True):
+        if layer.arg.pool_task:
+            assert f"device error {Err.BAD_FLAGS} (BAD_FLAGS)" in event["failure"], layer.title
+        else:
+            assert not event["failure"] and not event["mismatching_bytes"], (layer.title, event)
