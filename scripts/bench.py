@@ -44,7 +44,7 @@ def own_runs(folder: Path) -> list[Run]:
     runs = [vectors("k210_rows", "k210", bus) for bus in configs.BUSES[:2]]
     for name in configs.names():
         runs.append(vectors("targets", name, configs.load(name).ahb_width))
-    for name in ("elementwise", "pools"):
+    for name in ("elementwise", "pools", "product"):
         runs.append(vectors("tasks", "k210", 64, name))
     for bus in configs.BUSES:
         runs.append(Run("tasks", "k210", bus, ["--matmul", PRODUCT], source=PRODUCT))
@@ -65,7 +65,7 @@ def quick(runs: Iterable[Run]) -> list[Run]:
         for run in runs
         if (run.group, run.config) in chosen
         and run.bus == configs.load(run.config).ahb_width
-        and run.source != PRODUCT
+        and run.source not in (PRODUCT, "product")
     ]
 
 
