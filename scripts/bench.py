@@ -3,7 +3,7 @@
 
 K210 rows, single layers, products, element-wise work and pools, the project's own networks and,
 where the folder of published models is there, those: cycles, roofline, efficiency of each. Writes
-bench.json, bench.md and two pictures into reports; ``--record`` keeps the figures that need no
+figures, tables and two pictures into reports; ``--record`` keeps the figures that need no
 published model in scripts/bench_baseline.json and all tables in the README. ``--quick`` runs a
 part that takes some minutes. Exit status 1 when a run failed, or a figure is more than 1 % worse
 than its record.

@@ -112,7 +112,8 @@ def targets(found: Found) -> list[str]:
     lines = [f"| | {' | '.join(TARGETS)} |", "|---" * (1 + len(TARGETS)) + "|"]
     for name in configs.names():
         run = _run(found, "targets", "targets", name, configs.load(name).ahb_width)
-        shares = [f"{100 * b / a:.1f} %" for a, b in (run[key] for key in TARGETS.values() if run)]
+        known = [run.get(key) for key in TARGETS.values()]
+        shares = [f"{100 * at[1] / at[0]:.1f} %" if at else "" for at in known]
         lines.append(f"| `{name}` | {' | '.join(shares)} |")
     return lines
 
