@@ -61,8 +61,11 @@ def random_list(
     *,
     limits: Limits | None = None,
     ram_rows: int = AI_RAM_ROWS,
+    moves: float = 0.0,
 ) -> tuple[Network, npt.NDArray[np.uint8]]:
     """A network of 8-bit weights with a task of each of ``kinds``, and an image.
+
+    ``moves``: share of the tasks that read their map from storage, and of those that store theirs.
 
     A task reads the map of the task before, or any other one that still lies in the AI RAM, the
     image among them; outputs go to the rows behind the last output, from row 0 on again where they
@@ -72,7 +75,7 @@ def random_list(
     image = rng.integers(0, 256, shape).astype(np.uint8)
     network, maps = Network(eight_bit=True), [_Map(image, False, 0)]
     free = maps[0].rows
-    for kind in kinds:
+    for number, kind in enumerate(kinds):
         source = maps[-1]
         if rng.random() < (0.25 if source.pixels[0].size > 1 else 0.75):
             source = maps[int(rng.integers(0, len(maps)))]
@@ -80,12 +83,20 @@ def random_list(
         second = like[int(rng.integers(0, len(like)))]
         if kind == "product" and len(source.pixels) > MOST_CHANNELS:
             source = maps[0]
+        load = store = False
+        if moves:
+            load, store = rng.random(2) < moves
+            load, store = bool(load and number), bool(store and number < len(kinds) - 1)
+        if load:
+            source.pixels = rng.integers(0, 256, source.pixels.shape, dtype=np.uint8)
+            network.loaded[number] = source.pixels
         layer = _task(rng, kind, source, second, lim)
         used = [source, second] if layer.arg.two_maps else [source]
         base, rows = _place(free, Layout(*layer.arg.out_shape).rows, used, ram_rows)
         fields = {"image_src_addr": source.base, "image_dst_addr": base}
         if layer.arg.two_maps:
             fields["image_src2_addr"] = second.base
+        fields |= {"load_map": int(load), "store_map": int(store)}
         network.add(layer.arg.replace(**fields), layer.weights, layer.bn, layer.act)
         maps = [m for m in maps if not m.meets(base, rows)]
         maps.append(_Map(layer.y.view(np.uint8), bool(layer.arg.signed_out), base))

@@ -4,8 +4,8 @@
 Fields carry the names of the vendor's structures and hold *true* values: where a word stores
 "minus one", the attribute holds the number itself (``i_ch_num`` is the number of channels).
 Bits that the KPU leaves reserved extend it (docs/kpu.md 1.8): ``signed_in``, ``signed_out``,
-``fc``, ``elementwise`` and ``pool_task`` with what belongs to them, and ``in_xor``, ``w_xor``,
-``out32`` of products.
+``fc``, ``elementwise`` and ``pool_task`` with what belongs to them, ``in_xor``, ``w_xor``,
+``out32`` of products, ``load_map`` and ``store_map`` with their addresses.
 """
 
 from __future__ import annotations
@@ -62,6 +62,10 @@ class LayerArg:
     in_xor: int = 0
     w_xor: int = 0
     out32: int = 0
+    load_map: int = 0
+    store_map: int = 0
+    map_load_addr: int = 0
+    map_store_addr: int = 0
     image_src2_addr: int = 0
     pool_task: int = 0
     pool_all: int = 0
@@ -327,6 +331,7 @@ class LayerArg:
         ram_rows: int = AI_RAM_ROWS,
         weight_slots: int | None = None,
         strict: bool = True,
+        bus_bytes: int = 1,
     ) -> None:
         """Raise one LayerError for an argument that the device refuses; None when legal.
 
@@ -335,7 +340,10 @@ class LayerArg:
         ``strict`` also checks the fields that the vendor's simulator ignores because they follow
         from others (layout and load fields).  ``eight_bit`` None means unknown: either width may
         fit.  ``weight_slots``: weights that the buffer holds at a time, when that is to be checked.
+        ``bus_bytes``: of a bus word, of which map_store_addr is a multiple.
         """
+        if self.store_map and self.send_data_out:
+            raise LayerError("BAD_FLAGS", "store_map and send_data_out exclude each other")
         if self.pool_task and (fault := pool_tasks.fault(self)):
             raise LayerError(*fault)
         if self.depthwise and self.fc:
@@ -365,6 +373,12 @@ class LayerArg:
                     "BAD_ADDR",
                     f"{name} map takes rows {self._rows(layout)}, AI RAM has {ram_rows}",
                 )
+        if self.store_map and self.map_store_addr % bus_bytes:
+            raise LayerError(
+                "BAD_ADDR",
+                f"map_store_addr {self.map_store_addr:#x} is no multiple of the bus word,"
+                f" {bus_bytes} bytes",
+            )
         if self.maps_meet and not self.in_order:
             raise LayerError(
                 "BAD_ADDR",
@@ -395,18 +409,26 @@ class LayerArg:
         weight_rows: int | None = None,
         n_z: int = 1,
         pools: bool = True,
+        bus_bytes: int = 4,
+        first: bool = False,
+        last: bool = False,
     ) -> int:
         """AI_ERR_CODE with which the device refuses this argument; 0 when it runs it.
 
         The device derives the layout from the sizes, so it ignores layout fields as the vendor's
         simulator does; of the load fields it asks that the loads make up the channels and that
         para_size covers a load.  ``weight_rows``: rows of its weight buffer, ``n_z`` banks wide;
-        None: any need is met.  ``pools``: it has an engine for pooling tasks.
+        None: any need is met.  ``pools``: it has an engine for pooling tasks.  ``first``, ``last``:
+        place in a task list; the maps of those two layers come and go by the registers.
         """
+        if (self.load_map and first) or (self.store_map and last):
+            return ERROR_CODES["BAD_FLAGS"]
         if self.pool_task and not pools:
             return ERROR_CODES["BAD_FLAGS"]
         try:
-            self.validate(strict=False, ram_rows=ram_rows, eight_bit=eight_bit)
+            self.validate(
+                strict=False, ram_rows=ram_rows, eight_bit=eight_bit, bus_bytes=bus_bytes
+            )
         except LayerError as err:
             return err.number
         if self.pool_task:  # no weights: the load fields are not looked at

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 import zipfile
 from pathlib import Path
 
@@ -65,6 +66,7 @@ class Storage:
     results: list[int]  # address of every result
     result_shape: tuple[int, int, int]
     words: bool = False  # the results are 32-bit words (out32 of the last layer)
+    stored: dict[int, int] = dataclasses.field(default_factory=dict)  # map's address, by layer
 
     def result(self, memory: npt.NDArray[np.uint8], i: int) -> npt.NDArray[np.uint8]:
         """Result map ``i`` out of ``memory``, bytes of the storage from ``base`` on."""
@@ -88,6 +90,9 @@ class Network:
     # of element-wise layers with two maps, by layer: the layer whose output is the second map, -1
     # for the network's input; what is not named stays where its address says
     seconds: dict[int, int] = dataclasses.field(default_factory=dict)
+    # maps (C, H, W) that layers read from storage (load_map), by layer; the addresses of these, and of
+    # the maps that layers write there (store_map), are those of ``storage``
+    loaded: dict[int, npt.NDArray[np.uint8]] = dataclasses.field(default_factory=dict)
 
     @property
     def in_shape(self) -> tuple[int, int, int]:
@@ -221,8 +226,21 @@ class Network:
             try:
                 arg.validate(eight_bit=self.eight_bit, ram_rows=ram_rows)
                 self.tables(arg)
+                self._check_moves(i, arg)
             except (LayerError, NetworkError) as err:
                 raise NetworkError(f"layer {i}: {err}") from None
+
+    def _check_moves(self, i: int, arg: LayerArg) -> None:
+        """NetworkError when a layer names a map of storage that is not there, or not its own."""
+        if arg.load_map and i == 0:
+            raise NetworkError("load_map: the first layer's map is the network's input")
+        if arg.store_map and i == len(self.layers) - 1:
+            raise NetworkError("store_map: the last layer's map is the network's result")
+        given = np.shape(self.loaded[i]) if i in self.loaded else None
+        if given != (arg.in_shape if arg.load_map else None):
+            raise NetworkError(
+                f"load_map is {arg.load_map}, with a map {given}; the layer takes {arg.in_shape}"
+            )
 
     # ----------------------------------------------------------------- running
     def run(
@@ -241,8 +259,10 @@ class Network:
             raise NetworkError(f"input {np.shape(x)}, the network takes {first.in_shape}")
         airam.pack(ram, first.image_src_addr, x)
         results = []
-        for arg in self.layers:
+        for i, arg in enumerate(self.layers):
             weights, bn, act = self.tables(arg)
+            if arg.load_map:
+                airam.pack(ram, arg.image_src_addr, self.loaded[i])
             pixels, *second = (airam.unpack(ram, m.base, arg.in_shape) for m in arg.in_layouts)
             result = run_layer(
                 *(arg, pixels, weights, bn, act),
@@ -260,6 +280,19 @@ class Network:
     def task_list(self) -> npt.NDArray[np.uint8]:
         """The layer arguments as bytes, 96 each."""
         return _bytes(np.concatenate([arg.encode() for arg in self.layers]))
+
+    def _with_moves(self, at: int, align: int) -> tuple[Network, npt.NDArray[np.uint8]]:
+        """The network with its maps in storage from address ``at`` on, and these maps."""
+        layers, blobs = [], [np.zeros(0, np.uint8)]
+        for i, arg in enumerate(self.layers):
+            for flag, shape in (("load", arg.in_shape), ("store", arg.out_shape)):
+                if getattr(arg, f"{flag}_map"):
+                    room = np.full(map_bytes(shape), UNWRITTEN, dtype=np.uint8)
+                    blobs.append(_aligned(self.loaded[i].reshape(-1) if flag == "load" else room, align))
+                    arg = arg.replace(**{f"map_{flag}_addr": at})
+                    at += blobs[-1].size
+            layers.append(arg)
+        return dataclasses.replace(self, layers=layers), np.concatenate(blobs)
 
     def storage(
         self,
@@ -286,14 +319,15 @@ class Network:
         padded = np.zeros((count, pixel_stride), dtype=np.uint8)
         padded[:, : pixels.shape[1]] = pixels
         result = np.full(count * result_stride, UNWRITTEN, dtype=np.uint8)
+        moved, maps = self._with_moves(base, align)
         parts = {
-            "AI_LIST_ADR": self.task_list(),
+            "AI_LIST_ADR": moved.task_list(),
             "AI_WGT_ADR": self.weights,
             "AI_BIAS_ADR": self.biases,
             "AI_PIX_ADR": np.concatenate([np.zeros(pixel_offset, np.uint8), padded.reshape(-1)]),
             "AI_RES_ADR": result,
         }
-        registers, blobs, at = {}, [], base
+        registers, blobs, at = {}, [maps], base + maps.size
         for name, blob in parts.items():
             registers[name] = at
             blobs.append(_aligned(blob, align))
@@ -310,17 +344,20 @@ class Network:
         }
         results = [registers["AI_RES_ADR"] + i * result_stride for i in range(count)]
         data = np.concatenate(blobs)
-        return Storage(data, base, registers, results, self.out_shape, self.words)
+        stored = {i: arg.map_store_addr for i, arg in enumerate(moved.layers) if arg.store_map}
+        return Storage(data, base, registers, results, self.out_shape, self.words, stored)
 
     # ------------------------------------------------------------------- files
     def save(self, path: str | Path) -> None:
-        """Write as .npz: words (n, 12) u64, weights u8, biases u8, eight_bit u8."""
+        """Write as .npz: words (n, 12) u64, weights u8, biases u8, eight_bit u8; loaded_<i> u8
+        (C, H, W) of a layer i with load_map."""
         np.savez_compressed(
             path,
             words=np.stack([arg.encode() for arg in self.layers]),
             weights=self.weights,
             biases=self.biases,
             eight_bit=np.uint8(self.eight_bit),
+            **{f"loaded_{i}": x for i, x in self.loaded.items()},
         )
 
     @classmethod
@@ -333,6 +370,8 @@ class Network:
             with np.load(path, allow_pickle=False) as data:
                 words, weights, biases = data["words"], data["weights"], data["biases"]
                 eight_bit = bool(data["eight_bit"])
+                names = [name for name in data.files if re.fullmatch(r"loaded_\d+", name)]
+                loaded = {int(name.removeprefix("loaded_")): data[name] for name in names}
         except (OSError, KeyError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as err:
             raise NetworkError(
                 f"{path}: not a network image: {getattr(err, 'strerror', None) or err}"
@@ -341,7 +380,10 @@ class Network:
             raise NetworkError(f"{path}: words: expected uint64 (n, {WORDS})")
         if weights.dtype != np.uint8 or biases.dtype != np.uint8:
             raise NetworkError(f"{path}: weights, biases: expected uint8")
+        if any(x.dtype != np.uint8 for x in loaded.values()):
+            raise NetworkError(f"{path}: loaded maps: expected uint8")
         network = cls([LayerArg.decode(row) for row in words], weights, biases, eight_bit)
+        network.loaded = loaded
         network.seconds = network._find_seconds()
         try:
             network.validate()

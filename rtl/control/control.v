@@ -121,21 +121,23 @@ module control #(
   // ---- fetch_ctrl
   wire fetch_start, fetch_busy, first_out, boundary;
   // ---- prefetch_ctrl
-  wire pix_ready, npix_take, fc_reached;
+  wire pix_ready, npix_take, pix_ask, fc_reached;
   // ---- layer_runner
   wire q_pop, pix_take, idle, inf_over, calc_done, inf_done, inf_kept, layer_done, inf_next;
   wire runs, waits_pixels, waits_output, keep, reuse;
   wire [PRW-1:0] prow_base, prow_freed;
   wire [`MAP_BITS-1:0] unload_map;
 
+  wire [`MOVES_BITS-1:0] storing = desc[`DESC_MOVES];
+  wire stores = storing[`MOVES_STORE];
   wire go_on = committed && cfg[`CFG_MORE];
   assign unload = {
     desc[`DESC_OCS],
     desc[`DESC_OUT32],
     desc[`DESC_INF],
     desc[`DESC_IDX],
-    list_mode,
-    cfg[`CFG_RES_ADR],
+    list_mode || stores,
+    stores ? storing[`MOVES_STORE_ADR] : cfg[`CFG_RES_ADR],
     unload_map
   };
   assign keeping = {reuse, keep, prow_freed, prow_base};
@@ -258,7 +260,7 @@ module control #(
       .clk(clk),
       .rst(rst),
       .limit(cfg[`CFG_WATCHDOG]),
-      .works(own_work && (list_mode || !waits_output)),
+      .works(own_work && (list_mode || stores || !waits_output)),
       .progress(moves || traffic[`TRAFFIC_READ_BEAT] || traffic[`TRAFFIC_WRITE_BEAT] || layer_done),
       .flush(flush),
       .waiting(waiting),
@@ -271,6 +273,7 @@ module control #(
   );
 
   layer_decode #(
+      .AHB_W      (AHB_W),
       .N_Y        (N_Y),
       .N_Z        (N_Z),
       .WEIGHT_BITS(WEIGHT_BITS),
@@ -367,6 +370,7 @@ module control #(
       .desc(desc),
       .pix_ready(pix_ready),
       .pix_take(pix_take),
+      .pix_ask(pix_ask),
       .taken_adr(cfg[`CFG_TAKEN_ADR]),
       .npix_take(npix_take),
       .fc_reached(fc_reached),
@@ -396,6 +400,7 @@ module control #(
       .go_on(go_on),
       .pix_ready(pix_ready),
       .pix_take(pix_take),
+      .pix_ask(pix_ask),
       .run_start(run_start),
       .seq_done(seq_done),
       .core_idle(core_idle),
@@ -418,7 +423,7 @@ module control #(
       .inf_next(inf_next)
   );
 
-  wire unused = &{1'b0, boundary, traffic};
+  wire unused = &{1'b0, boundary, traffic, storing};
 
 `ifdef FORMAL_control
   `include "control_props.vh"

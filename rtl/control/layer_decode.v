@@ -10,8 +10,8 @@
 // (layout, totals) are derived, not read, as the vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
-// layer_place checks the rows of the maps, layer_share tells how many groups share a reading,
-// layer_sizes derives widths and groups, layer_serial divides, layer_flags holds word 0 and checks it.
+// layer_place checks rows of maps, layer_share tells how many groups share a reading, layer_sizes
+// derives widths and groups, layer_serial divides, layer_flags holds word 0 and checks it.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,7 +19,8 @@
 `include "openkpu_regs.vh"
 
 module layer_decode #(
-    // pixels and output channels of the array, bits of a weight
+    // bus width; pixels and output channels of the array, bits of a weight
+    parameter AHB_W       = 32,
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
@@ -71,12 +72,11 @@ module layer_decode #(
   // ---- fields
   reg [14:0] f_src, f_src2, f_dst;
   reg [2:0] f_kernel;
-  reg [3:0] f_pool;
+  reg [3:0] f_pool, f_shrw, f_shrx;
   reg [7:0] f_pad;
   reg [31:0] f_bn, f_par, f_act;
   reg [ 5:0] f_loads;
   reg [16:0] f_psize;
-  reg [3:0] f_shrw, f_shrx;
   reg [23:0] f_argw, f_argx;
   reg [35:0] f_add;
   reg f_send, f_wide, f_first, f_last, f_inf;
@@ -136,8 +136,10 @@ module layer_decode #(
   wire f_int_en, f_dw, f_sin, f_sout, f_fc, f_ew, f_one, f_in_xor, f_w_xor, f_out32;
   wire [1:0] f_ewop;
   wire [7:0] bad_flags;
-  wire pools, bad_window;
+  wire pools, bad_window, bad_store, bad_place, touch;
+  wire [`MOVES_BITS-1:0] moves;
   layer_flags #(
+      .AHB_W(AHB_W),
       .POOLS(POOLS)
   ) u_flags (
       .clk        (clk),
@@ -145,6 +147,10 @@ module layer_decode #(
       .w_data     (w_data),
       .kernel_type(f_kernel),
       .pool_type  (f_pool),
+      .load_8     (w_valid && w_ready && word == `ARG_WORD_WRITE_BACK_CFG),
+      .ends       ({f_send, f_last, f_first}),
+      .moves      (moves),
+      .bad_store  (bad_store),
       .pools      (pools),
       .bad_window (bad_window),
       .int_en     (f_int_en),
@@ -302,7 +308,6 @@ module layer_decode #(
   reg last_there, rows_there, fitted;
 
   // ---- the rows of the maps
-  wire bad_place, touch;
   layer_place #(
       .AI_RAM_ROWS(AI_RAM_ROWS)
   ) u_place (
@@ -326,7 +331,7 @@ module layer_decode #(
   always @* begin
     case (state)
       S_CHECK: bad = (bad_flags == 8'd0 && bad_size) ? `ERROR_BAD_SIZE : bad_flags;
-      S_OCS, S_CH: bad = bad_place ? `ERROR_BAD_ADDR : 8'd0;
+      S_OCS, S_CH: bad = (bad_place || bad_store) ? `ERROR_BAD_ADDR : 8'd0;
       S_WLEN:
       bad = (!pools && (product[17:11] != 7'd0 || product[10:0] >= n_o || rest_now > n_coef)) ?
           `ERROR_BAD_WEIGHTS : 8'd0;
@@ -409,12 +414,9 @@ module layer_decode #(
 
   // ---- the descriptor
   assign d_valid = state == S_OUT;
-  assign desc[`DESC_MODE] = mode;
-  assign desc[`DESC_DW] = f_dw;
-  assign desc[`DESC_K3] = taps;
+  assign {desc[`DESC_MODE], desc[`DESC_DW], desc[`DESC_K3]} = {mode, f_dw, taps};
   assign {desc[`DESC_SIN], desc[`DESC_SOUT]} = {f_sin, f_sout};
-  assign desc[`DESC_HELD] = !f_dw && entries < TILE_ROWS[11:0];
-  assign desc[`DESC_WIDE] = f_wide;
+  assign {desc[`DESC_HELD], desc[`DESC_WIDE]} = {!f_dw && entries < TILE_ROWS[11:0], f_wide};
   assign {desc[`DESC_C], desc[`DESC_O], desc[`DESC_W], desc[`DESC_H]} = {n_c, n_o, n_w, n_h};
   assign {desc[`DESC_OW], desc[`DESC_OH], desc[`DESC_KW], desc[`DESC_KH]} = {
     n_ow, n_oh, n_kw, n_kh
@@ -428,10 +430,8 @@ module layer_decode #(
   assign {desc[`DESC_G], desc[`DESC_B]} = {groups, block};
   assign {desc[`DESC_ARGX], desc[`DESC_SHRX]} = {f_argx, f_shrx};
   assign {desc[`DESC_ARGW], desc[`DESC_SHRW]} = {f_argw, f_shrw};
-  assign desc[`DESC_ADDC] = addc;
-  assign desc[`DESC_WADDR] = f_par;
-  assign desc[`DESC_PSIZE] = f_psize;
-  assign desc[`DESC_LOADS] = n_loads;
+  assign {desc[`DESC_ADDC], desc[`DESC_WADDR]} = {addc, f_par};
+  assign {desc[`DESC_PSIZE], desc[`DESC_LOADS]} = {f_psize, n_loads};
   assign desc[`DESC_WLEN] = {7'd0, (n_loads == 7'd1) ? wlast : wlen};
   assign desc[`DESC_WLAST] = {7'd0, wlast};
   assign {desc[`DESC_BADDR], desc[`DESC_AADDR]} = {f_bn, f_act};
@@ -443,7 +443,7 @@ module layer_decode #(
     f_src2, f_one, f_ewop, f_ew
   };
   assign {desc[`DESC_OUT32], desc[`DESC_WXOR], desc[`DESC_INXOR]} = {f_out32, f_w_xor, f_in_xor};
-  assign {desc[`DESC_PTASK], desc[`DESC_POOLS]} = {window, pools};
+  assign {desc[`DESC_MOVES], desc[`DESC_PTASK], desc[`DESC_POOLS]} = {moves, window, pools};
 
 endmodule
 

@@ -4,40 +4,50 @@
 //
 // How it works: word 0 goes into registers. Kernel and pool are checked here too, and the window of a
 // pooling task, for what is allowed depends on the flags. The first check that fails gives the code: flags, kernel, pool.
-// Handshake: load comes with word 0; bad is valid once kernel_type and pool_type are.
+// layer_moves holds what moves between the storage and the AI RAM.
+// Handshake: load comes with word 0, load_8 with word 8; bad is valid behind the last word.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "openkpu_fields.vh"
 `include "openkpu_regs.vh"
 
 module layer_flags #(
+    // data width of the bus
+    parameter AHB_W = 32,
     // there is an engine for pooling tasks
     parameter POOLS = 1
 ) (
     // clock; word 0 of a layer argument
-    input  wire        clk,
-    input  wire        load,
-    input  wire [63:0] w_data,
+    input  wire                   clk,
+    input  wire                   load,
+    input  wire [           63:0] w_data,
     // fields of a later word
-    input  wire [ 2:0] kernel_type,
-    input  wire [ 3:0] pool_type,
+    input  wire [            2:0] kernel_type,
+    input  wire [            3:0] pool_type,
+    // word 8; the map goes to the host, last and first layer of an inference; maps that move between
+    // the AI RAM and the storage, one goes to no whole word
+    input  wire                   load_8,
+    input  wire [            2:0] ends,
+    output wire [`MOVES_BITS-1:0] moves,
+    output wire                   bad_store,
     // a pooling task; with a window that cannot be
-    input  wire        pools,
-    input  wire        bad_window,
+    input  wire                   pools,
+    input  wire                   bad_window,
     // flags
-    output reg         int_en,
-    output reg         dw,
-    output reg         sin,
-    output reg         sout,
-    output reg         fc,
-    output reg         ew,
-    output reg  [ 1:0] ewop,
-    output reg         one,
-    output reg         in_xor,
-    output reg         w_xor,
-    output reg         out32,
+    output reg                    int_en,
+    output reg                    dw,
+    output reg                    sin,
+    output reg                    sout,
+    output reg                    fc,
+    output reg                    ew,
+    output reg  [            1:0] ewop,
+    output reg                    one,
+    output reg                    in_xor,
+    output reg                    w_xor,
+    output reg                    out32,
     // error code, 0: none
-    output reg  [ 7:0] bad
+    output reg  [            7:0] bad
 );
 
   always @(posedge clk) begin
@@ -56,6 +66,22 @@ module layer_flags #(
     end
   end
 
+  wire bad_moves;
+  layer_moves #(
+      .AHB_W(AHB_W)
+  ) u_moves (
+      .clk      (clk),
+      .word_0   (load),
+      .word_8   (load_8),
+      .w_data   (w_data),
+      .first    (ends[0]),
+      .last     (ends[1]),
+      .send     (ends[2]),
+      .moves    (moves),
+      .bad_flags(bad_moves),
+      .bad_place(bad_store)
+  );
+
   wire taps = kernel_type == 3'd1;
   wire bad_task;
   generate
@@ -66,7 +92,8 @@ module layer_flags #(
     end
   endgenerate
   always @* begin
-    if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc)) || bad_task) bad = `ERROR_BAD_FLAGS;
+    if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc)) || bad_task || bad_moves)
+      bad = `ERROR_BAD_FLAGS;
     else if (kernel_type > 3'd1 || ((fc || pools) && taps) || (ew && !taps))
       bad = `ERROR_BAD_KERNEL;
     else if (pool_type > 4'd9 || ((fc || out32 || pools) && pool_type != 4'd0) || (pools && bad_window))

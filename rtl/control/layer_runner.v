@@ -2,9 +2,10 @@
 //
 // layer_runner: runs the layers of the queue, one at a time.
 //
-// How it works: the first layer of an inference waits for its pixels; every other layer starts when
-// the one before it is completely written. The last map of an inference is unloaded to the storage;
-// in host mode the map of a layer with send_data_out is unloaded to the result FIFO. After an
+// How it works: the first layer of an inference, and every one with load_map, waits for its pixels;
+// the others start when the one before is completely written. The last map of an inference and that
+// of a layer with store_map are unloaded to the storage; in host mode the map of a layer with
+// send_data_out is unloaded to the result FIFO. After an
 // inference either the next one starts or a flush drops what was fetched ahead. Errors and soft
 // resets flush as well. A flush lasts until the DMAC is idle.
 // Handshake: start is a pulse with a stable descriptor; seq_done, core_idle, unload_done answer it.
@@ -37,9 +38,10 @@ module layer_runner #(
     input  wire                  committed,
     input  wire                  more,
     input  wire                  go_on,
-    // pixels of the inference
+    // pixels of the inference, or of the layer itself, which are asked for meanwhile
     input  wire                  pix_ready,
     output wire                  pix_take,
+    output wire                  pix_ask,
     // array: start, all work issued, last byte written; parameter rows: first of the layer, freed
     output wire                  run_start,
     input  wire                  seq_done,
@@ -71,20 +73,23 @@ module layer_runner #(
   localparam [3:0] IDLE = 4'd0, PIXELS = 4'd1, START = 4'd2, RUN = 4'd3, OUT = 4'd4, OUT_WAIT = 4'd5,
       LAYER_END = 4'd6, INF_END = 4'd7, FLUSH = 4'd8;
 
-  reg  [    3:0] state;
-  reg            seq_over;
-  reg            flush_seen;  // the DMAC has seen the flush: dma_idle counts from now on
-  reg            kept;  // the inference at work reads no weights
-  reg  [PRW-1:0] prow_net;  // first parameter row of the network that is kept
+  reg [3:0] state;
+  reg seq_over;
+  reg flush_seen;  // the DMAC has seen the flush: dma_idle counts from now on
+  reg kept;  // the inference at work reads no weights
+  reg [PRW-1:0] prow_net;  // first parameter row of the network that is kept
 
-  wire           first = desc[`DESC_FIRST];
-  wire           last = desc[`DESC_LAST];
-  wire           leaves = list_mode ? last : desc[`DESC_SEND];
+  wire first = desc[`DESC_FIRST];
+  wire last = desc[`DESC_LAST];
+  wire [`MOVES_BITS-1:0] moves = desc[`DESC_MOVES];
+  wire loads = moves[`MOVES_LOAD];
+  wire leaves = moves[`MOVES_STORE] || (list_mode ? last : desc[`DESC_SEND]);
   // parameter rows; a pooling task has none
-  wire [   10:0] prows = desc[`DESC_POOLS] ? 11'd0 : (desc[`DESC_O] + N_Z[10:0] - 11'd1) >> ZW;
+  wire [10:0] prows = desc[`DESC_POOLS] ? 11'd0 : (desc[`DESC_O] + N_Z[10:0] - 11'd1) >> ZW;
 
   assign run_start = state == START;
-  assign pix_take = state == START && list_mode && first;
+  assign pix_take = state == START && (first || loads);
+  assign pix_ask = state == PIXELS && loads;
   assign unload_start = state == OUT;
   assign flush = state == FLUSH;
   assign idle = state == IDLE;
@@ -110,7 +115,8 @@ module layer_runner #(
       state <= FLUSH;
     end else begin
       case (state)
-        IDLE: state <= (!q_valid || q_pop) ? IDLE : (first && !pix_ready) ? PIXELS : START;
+        IDLE:
+        state <= (!q_valid || q_pop) ? IDLE : (loads || (first && !pix_ready)) ? PIXELS : START;
         PIXELS: state <= pix_ready ? START : PIXELS;
         START: state <= RUN;
         RUN: state <= !(seq_over && core_idle) ? RUN : leaves ? OUT : LAYER_END;

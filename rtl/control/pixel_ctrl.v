@@ -6,7 +6,8 @@
 // into the pixel FIFO: for a fresh inference at once, for the next one of a stream when ask_ok
 // allows it (docs/patent.md section 2, step 007). The second starts the pixel writer, when
 // place_free says that the input map's place in the AI RAM is no longer in use. The registers keep
-// the address that was taken; the address of a prefetch becomes AI_PIX_ADR later.
+// the address that was taken; the address of a prefetch becomes AI_PIX_ADR later. A layer that loads
+// its own map asks for it when its turn has come; prefetch_ctrl keeps the next inference away then.
 // Handshake: begin_run and move_on are pulses; ready stays until take. pixel_req is valid/ready.
 `resetall
 `timescale 1ns / 1ps
@@ -21,6 +22,9 @@ module pixel_ctrl (
     // descriptor of an inference's first layer
     input  wire                  first_valid,
     input  wire [`DESC_BITS-1:0] first_desc,
+    // the layer whose turn it is asks for its own map
+    input  wire                  layer_ask,
+    input  wire [`DESC_BITS-1:0] layer_desc,
     // a run begins; the next inference begins (AI_CFG has moved on)
     input  wire                  begin_run,
     input  wire                  move_on,
@@ -40,25 +44,33 @@ module pixel_ctrl (
     output wire [ `REQ_BITS-1:0] pixel_req,
     // load of the map
     output reg                   load_start,
-    output reg  [ `MAP_BITS-1:0] load_map,
+    output wire [ `MAP_BITS-1:0] load_map,
     input  wire                  load_done
 );
 
   localparam [2:0] P_IDLE = 3'd0, P_ASK = 3'd1, P_PLACE = 3'd2, P_FILL = 3'd3, P_READY = 3'd4;
 
-  reg  [ 2:0] state;
-  reg         due;  // pixels of the current inference are wanted
-  reg         shaped;  // the map is known
-  reg  [23:0] length;  // bytes of the map
+  reg  [            2:0] state;
+  reg                    due;  // pixels of the current inference are wanted
+  reg                    shaped;  // the map is known
+  reg  [           23:0] length;  // bytes of the map
   // parity of the inference whose pixels are asked for: one request each, so it takes turns. The map
   // may still be that of the inference before, which is the same
-  reg         parity;
-  reg         parity_next;
+  reg                    parity;
+  reg                    parity_next;
+  // the map is that of a layer that asked
+  reg                    own;
+  reg  [  `MAP_BITS-1:0] first_map;
 
-  wire        fresh = state == P_IDLE && due && shaped;
-  assign npix_take = state == P_IDLE && !due && ask_ok;
-  assign ready     = state == P_READY;
-  assign pixel_req = {parity, 10'd0, length, taken_adr};
+  wire [`MOVES_BITS-1:0] moves = layer_desc[`DESC_MOVES];
+  wire                   fresh = state == P_IDLE && due && shaped;
+  wire                   layer_now = state == P_IDLE && !fresh && layer_ask;
+  wire                   asks = fresh || npix_take || layer_now;
+  assign npix_take = state == P_IDLE && !due && ask_ok && !layer_ask;
+  assign ready = state == P_READY;
+  assign pixel_req = own ?
+      {layer_desc[`DESC_INF], layer_desc[`DESC_IDX], 2'd0, layer_desc[`DESC_INB], moves[`MOVES_LOAD_ADR]} :
+      {parity, 10'd0, length, taken_adr};
 
   always @(posedge clk) begin
     if (rst || flush) begin
@@ -69,18 +81,20 @@ module pixel_ctrl (
       shaped          <= 1'b0;
       pixel_req_valid <= 1'b0;
       load_start      <= 1'b0;
+      own             <= 1'b0;
     end else begin
+      own <= asks ? layer_now : own;
       parity <= (fresh || npix_take) ? parity_next : parity;
       parity_next <= begin_run ? 1'b0 : (fresh || npix_take) ? !parity_next : parity_next;
       shaped <= begin_run ? 1'b0 : first_valid ? 1'b1 : shaped;
       // without a prefetch the next inference begins like a fresh one
       due <= (begin_run || (move_on && state == P_IDLE)) ? 1'b1 : fresh ? 1'b0 : due;
-      pixel_req_valid <= (fresh || npix_take) || (pixel_req_valid && !pixel_req_ready);
-      load_start <= state == P_PLACE && place_free;
+      pixel_req_valid <= asks || (pixel_req_valid && !pixel_req_ready);
+      load_start <= state == P_PLACE && (own || place_free);
       case (state)
-        P_IDLE:  state <= (fresh || npix_take) ? P_ASK : P_IDLE;
+        P_IDLE:  state <= asks ? P_ASK : P_IDLE;
         P_ASK:   state <= pixel_req_ready ? P_PLACE : P_ASK;
-        P_PLACE: state <= place_free ? P_FILL : P_PLACE;
+        P_PLACE: state <= (own || place_free) ? P_FILL : P_PLACE;
         P_FILL:  state <= load_done ? P_READY : P_FILL;
         P_READY: state <= take ? P_IDLE : P_READY;
         default: state <= P_IDLE;
@@ -88,24 +102,32 @@ module pixel_ctrl (
     end
   end
 
-  // the map, minus one where the writer wants it so: 1..1024 channels, 1..512 lines, 1..1024 wide
-  wire [10:0] chans = first_desc[`DESC_C] - 11'd1;
-  wire [ 9:0] height = first_desc[`DESC_H] - 10'd1;
-  wire [10:0] width = first_desc[`DESC_W] - 11'd1;
+  // a map, minus one where the writer wants it so: 1..1024 channels, 1..512 lines, 1..1024 wide
+  function [`MAP_BITS-1:0] map_of(input [`DESC_BITS-1:0] d);
+    reg [10:0] chans, width;
+    reg [9:0] height;
+    begin
+      chans  = d[`DESC_C] - 11'd1;
+      height = d[`DESC_H] - 10'd1;
+      width  = d[`DESC_W] - 11'd1;
+      map_of = {width[9:0], height[8:0], chans[9:0], d[`DESC_SRC]};
+    end
+  endfunction
   always @(posedge clk) begin
     if (rst) begin
-      length   <= 24'd0;
-      load_map <= {`MAP_BITS{1'b0}};
+      length    <= 24'd0;
+      first_map <= {`MAP_BITS{1'b0}};
     end else if (first_valid) begin
-      length   <= {2'd0, first_desc[`DESC_INB]};
-      load_map <= {width[9:0], height[8:0], chans[9:0], first_desc[`DESC_SRC]};
+      length    <= {2'd0, first_desc[`DESC_INB]};
+      first_map <= map_of(first_desc);
     end else begin
-      length   <= length;
-      load_map <= load_map;
+      length    <= length;
+      first_map <= first_map;
     end
   end
+  assign load_map = own ? map_of(layer_desc) : first_map;
 
-  wire unused = &{1'b0, first_desc, chans[10], height[9], width[10]};
+  wire unused = &{1'b0, first_desc, layer_desc};
 
 endmodule
 

@@ -5,7 +5,8 @@
 // How it works: it follows the layers of an inference as they are decoded and as they run. In a
 // stream two conditions must hold: all reads of the present inference and those of the next one's
 // first layer are issued, and the computation is in the fully connected layers (in a network
-// without them: no later layer uses the input map's place). pixel_ctrl makes the request.
+// without them, or with layers that load their own map: no later layer uses the input map's place or
+// loads). pixel_ctrl makes the request.
 // Handshake: pulses and levels; pixel_req is valid/ready, pix_ready stays until pix_take.
 `resetall
 `timescale 1ns / 1ps
@@ -31,9 +32,11 @@ module prefetch_ctrl (
     input  wire                  layer_valid,
     input  wire                  layer_runs,
     input  wire [`DESC_BITS-1:0] desc,
-    // pixels of the inference at work: in the AI RAM, taken by its first layer
+    // pixels of the inference at work: in the AI RAM, taken by its first layer; the layer at the head
+    // of the queue asks for its own ones
     output wire                  pix_ready,
     input  wire                  pix_take,
+    input  wire                  pix_ask,
     // address of the pixels requested last; AI_NPIX_ADR is taken for a prefetch
     input  wire [          31:0] taken_adr,
     output wire                  npix_take,
@@ -50,14 +53,18 @@ module prefetch_ctrl (
 
   reg       inf_on;  // an inference is past its first start
   reg [1:0] reads;  // inferences whose first layer's reads are sent out, from the one at work on
-  reg fc_any, has_fc;  // of the list that is decoded, of the whole list
-  reg [9:0] touch_idx, free_after;  // last layer that uses the input map's place
+  // fully connected layers: of the list that is decoded, of the whole list; layers that load
+  reg fc_any, has_fc, load_any, has_load;
+  reg [9:0] touch_idx, free_after;  // last layer that uses the input map's place, or loads a map
 
-  wire       fc_given = d_desc[`DESC_MODE] == `MODE_FC;
-  wire       fc_now = fc_given || (fc_any && !d_desc[`DESC_FIRST]);
-  wire [9:0] touch_now = d_desc[`DESC_TOUCH] ? d_desc[`DESC_IDX] : touch_idx;
-  wire       place_free = !inf_on || (layer_valid && desc[`DESC_IDX] > free_after);
-  wire       ask_ok = inf_on && follows && reads == 2'd2 && (has_fc ? fc_reached : place_free);
+  wire fc_given = d_desc[`DESC_MODE] == `MODE_FC;
+  wire fc_now = fc_given || (fc_any && !d_desc[`DESC_FIRST]);
+  wire [`MOVES_BITS-1:0] d_moves = d_desc[`DESC_MOVES];
+  wire load_given = d_moves[`MOVES_LOAD];
+  wire load_now = load_given || (load_any && !d_desc[`DESC_FIRST]);
+  wire [9:0] touch_now = (load_given || d_desc[`DESC_TOUCH]) ? d_desc[`DESC_IDX] : touch_idx;
+  wire place_free = !inf_on || (layer_valid && desc[`DESC_IDX] > free_after);
+  wire       ask_ok = inf_on && follows && reads == 2'd2 && (has_fc && !has_load ? fc_reached : place_free);
 
   always @(posedge clk) begin
     if (rst || flush || start) begin
@@ -65,16 +72,20 @@ module prefetch_ctrl (
       reads      <= 2'd0;
       fc_any     <= 1'b0;
       has_fc     <= 1'b0;
+      load_any   <= 1'b0;
+      has_load   <= 1'b0;
       fc_reached <= 1'b0;
       touch_idx  <= 10'd0;
       free_after <= 10'h3ff;
     end else begin
-      inf_on <= inf_over ? 1'b0 : pix_take ? 1'b1 : inf_on;
+      inf_on <= inf_over ? 1'b0 : (pix_take && desc[`DESC_FIRST]) ? 1'b1 : inf_on;
       reads <= reads + {1'b0, first_out} - {1'b0, inf_over};
       fc_reached <= inf_over ? 1'b0 :
           (layer_runs && desc[`DESC_MODE] == `MODE_FC) ? 1'b1 : fc_reached;
       fc_any <= list_given ? fc_now : fc_any;
       touch_idx <= list_given ? touch_now : touch_idx;
+      load_any <= list_given ? load_now : load_any;
+      has_load <= (list_given && d_desc[`DESC_LAST]) ? load_now : has_load;
       has_fc <= (list_given && d_desc[`DESC_LAST]) ? fc_now : has_fc;
       free_after <= (list_given && d_desc[`DESC_LAST]) ? touch_now : free_after;
     end
@@ -88,6 +99,8 @@ module prefetch_ctrl (
       .first_desc(d_desc),
       .begin_run(start),
       .move_on(moved_on),
+      .layer_ask(pix_ask),
+      .layer_desc(desc),
       .ask_ok(ask_ok),
       .place_free(place_free),
       .taken_adr(taken_adr),
@@ -102,7 +115,7 @@ module prefetch_ctrl (
       .load_done(load_done)
   );
 
-  wire unused = &{1'b0, d_desc, desc};
+  wire unused = &{1'b0, d_desc, desc, d_moves};
 
 endmodule
 

@@ -22,69 +22,77 @@
 
 // Decoded layer: layer_decode to the fetch side, the loaders and the compute side. Widths follow
 // the bounds of the KPU layer argument.
-`define DESC_MODE 1:0  // MODE_*
-`define DESC_DW 2  // depthwise layer
-`define DESC_K3 3  // 3x3 kernel
-`define DESC_SIN 4  // signed input pixels
-`define DESC_SOUT 5  // signed output
-`define DESC_HELD 6  // the stripe's input stays in the tile buffer for a whole block
-`define DESC_WIDE 7  // 16-bit weights
-`define DESC_C 18:8  // input channels, 1..1024
-`define DESC_O 29:19  // output channels, 1..1024
-`define DESC_W 40:30  // input width, 1..1024
-`define DESC_H 50:41  // input height, 1..512
-`define DESC_OW 61:51  // output width
-`define DESC_OH 71:62  // output height
-`define DESC_KW 82:72  // width of the grid of pixels that are computed
-`define DESC_KH 92:83  // height of that grid
-`define DESC_SRC 107:93  // first AI RAM row of the input map
-`define DESC_DST 122:108  // first AI RAM row of the output map
-`define DESC_IP 124:123  // input pitch: 0 = 16, 1 = 32, 2 = 64 bytes
-`define DESC_IRL 129:125  // rows a line of the input, 1..16
-`define DESC_ICS 143:130  // rows a channel group of the input, 1..8192
-`define DESC_OP 145:144  // output pitch code
-`define DESC_ORL 150:146  // rows a line of the output
-`define DESC_OCS 164:151  // rows a channel group of the output
-`define DESC_STL 166:165  // log2 of the pick stride: 0, 1, 2
-`define DESC_PH 167  // column phase of the pick (right_top)
-`define DESC_SWL 170:168  // log2 of the stripe's line width: 4, 5, 6
-`define DESC_POOL 173:171  // POOL_*
-`define DESC_S 191:174  // reduction steps a group, 1..233017 (fc of a 2 MiB map)
-`define DESC_LASTN 195:192  // valid positions in the last step, 1..9
-`define DESC_G 206:196  // output groups, 1..1024
-`define DESC_B 217:207  // groups a block (kept in the weight buffer for all stripes)
-`define DESC_PAD 225:218  // pad value
-`define DESC_ARGX 249:226  // arg_x
-`define DESC_SHRX 253:250  // shr_x
-`define DESC_ARGW 277:254  // arg_w
-`define DESC_SHRW 281:278  // shr_w
-`define DESC_ADDC 317:282  // arg_add * n, modulo 2^36
-`define DESC_WADDR 349:318  // weight table, byte address
-`define DESC_PSIZE 366:350  // bytes from one weight load to the next
-`define DESC_LOADS 373:367  // weight loads, 1..64
-`define DESC_WLEN 397:374  // bytes of a full load
-`define DESC_WLAST 421:398  // bytes of the last load
-`define DESC_BADDR 453:422  // batch-norm table, byte address
-`define DESC_AADDR 485:454  // activation table, byte address
-`define DESC_INTEN 486  // int_en
-`define DESC_SEND 487  // send_data_out
-`define DESC_FIRST 488  // first layer of an inference (task list)
-`define DESC_LAST 489  // last layer of an inference (task list)
-`define DESC_IDX 499:490  // layer index
-`define DESC_INB 521:500  // bytes of the input map, dense: at most 2 MiB
-`define DESC_TOUCH 522  // uses the place of the inference's input map
-`define DESC_WROWS 538:523  // rows of the weight buffer for all weights; saturates at 65535
-`define DESC_INF 539  // parity of the inference's number (task list)
-`define DESC_EW 540  // element-wise: the window of a depthwise layer is made of two maps
-`define DESC_EWOP 542:541  // 0 add, 1 multiply, 2 maximum, 3 minimum
-`define DESC_ONE 543  // element-wise with one map: the second operand is the pad value
-`define DESC_SRC2 558:544  // first AI RAM row of the second map
-`define DESC_INXOR 559  // pixels are taken XOR 0x80
-`define DESC_WXOR 560  // weights are taken XOR 0x80
-`define DESC_OUT32 561  // v leaves in four bytes, a plane each
-`define DESC_POOLS 562  // pooling task: the array rests
-`define DESC_PTASK 588:563  // its window
-`define DESC_BITS 589
+`define DESC_MODE (0)+:(2)  // MODE_*
+`define DESC_DW (2)  // depthwise layer
+`define DESC_K3 (3)  // 3x3 kernel
+`define DESC_SIN (4)  // signed input pixels
+`define DESC_SOUT (5)  // signed output
+`define DESC_HELD (6)  // the stripe's input stays in the tile buffer for a whole block
+`define DESC_WIDE (7)  // 16-bit weights
+`define DESC_C (8)+:(11)  // input channels, 1..1024
+`define DESC_O (19)+:(11)  // output channels, 1..1024
+`define DESC_W (30)+:(11)  // input width, 1..1024
+`define DESC_H (41)+:(10)  // input height, 1..512
+`define DESC_OW (51)+:(11)  // output width
+`define DESC_OH (62)+:(10)  // output height
+`define DESC_KW (72)+:(11)  // width of the grid of pixels that are computed
+`define DESC_KH (83)+:(10)  // height of that grid
+`define DESC_SRC (93)+:(15)  // first AI RAM row of the input map
+`define DESC_DST (108)+:(15)  // first AI RAM row of the output map
+`define DESC_IP (123)+:(2)  // input pitch: 0 = 16, 1 = 32, 2 = 64 bytes
+`define DESC_IRL (125)+:(5)  // rows a line of the input, 1..16
+`define DESC_ICS (130)+:(14)  // rows a channel group of the input, 1..8192
+`define DESC_OP (144)+:(2)  // output pitch code
+`define DESC_ORL (146)+:(5)  // rows a line of the output
+`define DESC_OCS (151)+:(14)  // rows a channel group of the output
+`define DESC_STL (165)+:(2)  // log2 of the pick stride: 0, 1, 2
+`define DESC_PH (167)  // column phase of the pick (right_top)
+`define DESC_SWL (168)+:(3)  // log2 of the stripe's line width: 4, 5, 6
+`define DESC_POOL (171)+:(3)  // POOL_*
+`define DESC_S (174)+:(18)  // reduction steps a group, 1..233017 (fc of a 2 MiB map)
+`define DESC_LASTN (192)+:(4)  // valid positions in the last step, 1..9
+`define DESC_G (196)+:(11)  // output groups, 1..1024
+`define DESC_B (207)+:(11)  // groups a block (kept in the weight buffer for all stripes)
+`define DESC_PAD (218)+:(8)  // pad value
+`define DESC_ARGX (226)+:(24)  // arg_x
+`define DESC_SHRX (250)+:(4)  // shr_x
+`define DESC_ARGW (254)+:(24)  // arg_w
+`define DESC_SHRW (278)+:(4)  // shr_w
+`define DESC_ADDC (282)+:(36)  // arg_add * n, modulo 2^36
+`define DESC_WADDR (318)+:(32)  // weight table, byte address
+`define DESC_PSIZE (350)+:(17)  // bytes from one weight load to the next
+`define DESC_LOADS (367)+:(7)  // weight loads, 1..64
+`define DESC_WLEN (374)+:(24)  // bytes of a full load
+`define DESC_WLAST (398)+:(24)  // bytes of the last load
+`define DESC_BADDR (422)+:(32)  // batch-norm table, byte address
+`define DESC_AADDR (454)+:(32)  // activation table, byte address
+`define DESC_INTEN (486)  // int_en
+`define DESC_SEND (487)  // send_data_out
+`define DESC_FIRST (488)  // first layer of an inference (task list)
+`define DESC_LAST (489)  // last layer of an inference (task list)
+`define DESC_IDX (490)+:(10)  // layer index
+`define DESC_INB (500)+:(22)  // bytes of the input map, dense: at most 2 MiB
+`define DESC_TOUCH (522)  // uses the place of the inference's input map
+`define DESC_WROWS (523)+:(16)  // rows of the weight buffer for all weights; saturates at 65535
+`define DESC_INF (539)  // parity of the inference's number (task list)
+`define DESC_EW (540)  // element-wise: the window of a depthwise layer is made of two maps
+`define DESC_EWOP (541)+:(2)  // 0 add, 1 multiply, 2 maximum, 3 minimum
+`define DESC_ONE (543)  // element-wise with one map: the second operand is the pad value
+`define DESC_SRC2 (544)+:(15)  // first AI RAM row of the second map
+`define DESC_INXOR (559)  // pixels are taken XOR 0x80
+`define DESC_WXOR (560)  // weights are taken XOR 0x80
+`define DESC_OUT32 (561)  // v leaves in four bytes, a plane each
+`define DESC_POOLS (562)  // pooling task: the array rests
+`define DESC_PTASK (563)+:(26)  // its window
+`define DESC_MOVES (589)+:(`MOVES_BITS)  // maps from and to the storage
+`define DESC_BITS (589+`MOVES_BITS)
+
+// Maps of a layer that move between the AI RAM and the storage.
+`define MOVES_LOAD 0  // the input map is read from the storage before the layer starts
+`define MOVES_STORE 1  // the output map is written to the storage behind it
+`define MOVES_LOAD_ADR 33:2  // first byte of the input map
+`define MOVES_STORE_ADR 65:34  // first byte of the output map
+`define MOVES_BITS 66
 
 // Window of a pooling task.
 `define PTASK_KIND 2:0  // 1 maximum, 2 minimum, 3 average with the padding, 4 average of the map's pixels

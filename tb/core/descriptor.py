@@ -65,8 +65,8 @@ def split_fields(vector: dict[str, tuple[int, int]], value: int) -> dict[str, in
     return {n: value >> low & ((1 << width) - 1) for n, (low, width) in vector.items()}
 
 
-FIELDS = layout("desc")
-WINDOW = layout("ptask")
+WINDOW, MOVES = layout("ptask"), layout("moves")
+FIELDS = layout("desc", MOVES_BITS=sum(width for _, width in MOVES.values()))
 TOTAL = sum(width for _, width in FIELDS.values())  # bits of a descriptor
 
 
@@ -219,8 +219,15 @@ def describe(
         "wxor": arg.w_xor,
         "out32": arg.out32,
         "pools": int(bool(arg.pool_task)),
+        "moves": moves(arg),
         "ptask": join_fields(WINDOW, {**window(arg), "kind": arg.pool_task, "all": arg.pool_all}),
     }
+
+
+def moves(arg: LayerArg) -> int:
+    """What a descriptor holds of maps from and to the storage."""
+    values = {n: getattr(arg, f"{n}_map") for n in ("load", "store")}
+    return join_fields(MOVES, values | {f"{n}_adr": getattr(arg, f"map_{n}_addr") for n in values})
 
 
 def window(arg: LayerArg) -> dict[str, int]:

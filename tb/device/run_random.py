@@ -4,6 +4,7 @@
 import cocotb
 import numpy as np
 from openkpu.models.network import NetworkRun
+from openkpu.models.words import to_stored
 from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout, Tables
 from openkpu.tb.device.events import Say
 from openkpu.tb.device.inference_stream import StreamRun, run_one_by_one, run_stream
@@ -92,6 +93,9 @@ class RandomRun:
         found = await way(self.device, network, images, limit=limit, base=base, golden=golden)
         for at, run in zip(storage.results, runs, strict=True):
             self.shadow.expect_result(at, run.stored)
+            for number, place in storage.stored.items():
+                y, words = run.layers[number].y.view(np.uint8), network.layers[number].out32
+                self.shadow.expect_result(place, to_stored(y, bool(words)))
         return found
 
 

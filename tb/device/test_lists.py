@@ -26,8 +26,8 @@ FEW_ROWS = 2048
 SMALL = Limits(channels=4, size=8)
 
 
-def lists(name: str, count: int, *, slow: bool = False) -> list[Case]:
-    """Lists, each as one and as a stream."""
+def lists(name: str, count: int, *, slow: bool = False, moves: float = 0.0) -> list[Case]:
+    """Lists, each as one and as a stream; ``moves`` as of ``random_list``."""
     config, rng = configs.load(name), np.random.default_rng(SEED)
     most = (4, 6, 10) if slow else (9, 13, 41)
     limits = SMALL if slow else Limits(channels=12, size=30)
@@ -37,7 +37,9 @@ def lists(name: str, count: int, *, slow: bool = False) -> list[Case]:
         kinds = every_pair(rng, KINDS[number % len(KINDS)])
         # few rows: outputs come to lie on maps that are not needed any more
         rows = FEW_ROWS if number % 2 else config.ai_ram_rows
-        network, image = random_list(rng, kinds, shape, limits=limits, ram_rows=rows)
+        network, image = random_list(
+            rng, kinds, shape, limits=limits, ram_rows=rows, moves=moves
+        )
         for way, images in IMAGES.items():
             more = images_of(rng, shape, (1 if slow else images) - 1)
             each = np.concatenate([image[None], more])
@@ -60,6 +62,15 @@ def test_order_of_tasks() -> None:
 def test_mixed_lists(sim: str, config: str, count: int) -> None:
     """All ordered pairs of kinds, as a list and in a stream, quiet and disturbed."""
     check(sim, config, lists(config, count, slow=sim == "icarus"), SEED)
+
+
+@pytest.mark.parametrize(
+    ("sim", "config", "count"),
+    [("verilator", "nano", 6), ("verilator", "k210", 2), ("icarus", "nano", 1)],
+)
+def test_maps_of_storage(sim: str, config: str, count: int) -> None:
+    """The same, with maps that come from storage and go there on the way."""
+    check(sim, config, lists(config, count, slow=sim == "icarus", moves=0.4), SEED)
 
 
 def test_faults_in_lists() -> None:

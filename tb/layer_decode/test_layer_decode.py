@@ -34,9 +34,10 @@ WINDOW = ("all", "kh", "kw", "sy", "sx", "top", "left", "bottom", "right")  # po
 OF_TASKS = {
     *("c", "o", "w", "h", "ow", "oh", "src", "dst", "ip", "irl", "ics", "op", "orl", "ocs"),
     *("sin", "sout", "pad", "inten", "send", "first", "last", "idx", "inb", "touch", "wrows"),
-    *("inf", "pools", "ptask"),
+    *("inf", "pools", "ptask", "moves"),
 }
-PARTS = ("decode", "flags", "place", "serial", "share", "sizes")
+PARTS = ("decode", "flags", "moves", "place", "serial", "share", "sizes")
+BUS_BYTES = 4
 
 
 @dataclass
@@ -48,6 +49,8 @@ class Case:
         """The refusal that is due, 0 for a legal layer."""
         eight_bit = bool(self.side["eight_bit"])
         limits = {"ram_rows": sizes.ram_rows, "weight_bits": sizes.weight_bits}
+        limits |= {"bus_bytes": BUS_BYTES}
+        limits |= {name: bool(self.side[name]) for name in ("first", "last")}
         code = self.arg.device_code(eight_bit=eight_bit, **limits)
         if code or self.arg.pool_task:
             return code
@@ -76,7 +79,7 @@ def noise_fields(arg: LayerArg) -> LayerArg:
     """Numbers in all fields that may hold any; what is ignored holds anything."""
     names = ("arg_x", "arg_w", "shr_x", "shr_w", "arg_add", "pad_value", "para_start_addr")
     names += ("bwsx_base_addr", "active_addr", "int_en", "send_data_out", "signed_in", "signed_out")
-    names += ("ew_op", "ew_one", "image_src2_addr")
+    names += ("ew_op", "ew_one", "image_src2_addr", "map_load_addr", "map_store_addr")
     if not arg.pool_task:
         names += ("in_xor", "w_xor", *(f"pool_{name}" for name in WINDOW))
     changes = {}
@@ -87,6 +90,17 @@ def noise_fields(arg: LayerArg) -> LayerArg:
             value - (1 << width) if signed and value >> (width - 1) else value
         ) + offset
     return arg.replace(**changes)
+
+
+def moving(arg: LayerArg, side: dict[str, int]) -> LayerArg:
+    """Maps from and to the storage, where the layer may have them."""
+    load = random.getrandbits(1) and not side["first"]
+    store = random.getrandbits(1) and not side["last"]
+    at = arg.map_store_addr - arg.map_store_addr % (BUS_BYTES if store else 1)
+    send = 0 if store else arg.send_data_out
+    return arg.replace(
+        load_map=int(load), store_map=int(store), map_store_addr=at, send_data_out=send
+    )
 
 
 def pooling(sizes: Sizes) -> LayerArg | None:
@@ -127,7 +141,7 @@ def legal(sizes: Sizes) -> Case:
         }
         if random.random() < 0.2:
             if (task := pooling(sizes)) is not None:
-                return Case(task, side)
+                return Case(moving(task, side), side)
             continue
         kernel = random.choice((1, 3))
         c, h, w, o = number(1024), number(512), number(960), number(1024)
@@ -172,7 +186,7 @@ def legal(sizes: Sizes) -> Case:
         if not (depthwise or fc or pool) and random.getrandbits(1):  # four planes a channel
             rows = arg.replace(out32=1).out_layout.rows
             arg = arg.replace(out32=1, image_dst_addr=max(0, arg.image_dst_addr - rows))
-        case = Case(arg, side)
+        case = Case(moving(arg, side), side)
         if case.code(sizes) == 0:
             return case
 
@@ -181,7 +195,12 @@ def spoil(case: Case) -> Case:
     """One thing that may be wrong, or several."""
     arg, side = case.arg, dict(case.side)
     for _ in range(random.choice((1, 1, 2))):
-        change = random.randrange(24)
+        change = random.randrange(28)
+        if change > 23:  # what moves: flags that exclude each other, a place between bus words
+            ways = ({"load_map": 1}, {"store_map": 1}, {"store_map": 1, "send_data_out": 1})
+            odd = {"store_map": 1, "map_store_addr": random.choice((1, 2, 3, 4, 6, 8, 0x101))}
+            arg = arg.replace(**random.choice((*ways, odd)))
+            continue
         if change > 18:  # of a pooling task, or what would be one
             name = "pool_" + random.choice((*WINDOW, "task", "task"))
             _, _, width, _, offset = FIELDS[name]
