@@ -7,6 +7,7 @@ MODEL   ?=
 IMAGE   ?=
 LAYERS  ?=
 VIA     ?=
+MAPS    ?=
 ROUNDING ?=
 FUNCTIONS ?=
 DETECTOR ?=
@@ -45,7 +46,7 @@ STEPS   ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS ALL
-VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE INPUT OUTPUT IMAGE IMAGES LAYERS VIA ROUNDING ACTIONS \
+VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE INPUT OUTPUT IMAGE IMAGES LAYERS VIA MAPS ROUNDING ACTIONS \
   DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS PART PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
@@ -75,7 +76,7 @@ chosen  = $(if $(call given,$(1)),$($(1)),$(2))
 SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(call option,bus,BUS) $(if $(VECTORS),--vectors $(VECTORS)) \
   $(call flag,golden,GOLDEN) $(call option,report,REPORT) $(call flag,waves,WAVES) \
   $(call option,images,IMAGES) $(call option,model,MODEL) $(if $(IMAGE),--image $(IMAGE)) \
-  $(call option,layers,LAYERS) $(call option,via,VIA) $(call option,rounding,ROUNDING) \
+  $(call option,layers,LAYERS) $(call option,via,VIA) $(call option,maps,MAPS) $(call option,rounding,ROUNDING) \
   $(call flag,functions,FUNCTIONS) $(call option,detector,DETECTOR) $(call option,png,PNG) \
   $(call flag,bgr,BGR) $(call option,scale,SCALE) $(call option,bias,BIAS) $(call flag,fast,FAST) \
   $(if $(MATMUL),--matmul $(MATMUL)) $(call option,type,TYPE) \
@@ -99,6 +100,7 @@ help: ## this list
 	@echo "  with MODEL=file.kmodel:"
 	@echo "  IMAGE=\"picture ...\"  LAYERS=3-7 those on the RTL, the others on the golden model"
 	@echo "  VIA=burst|layers|tasks  how layers are started   ROUNDING=nncase|v01|trunc"
+	@echo "  MAPS=dma|window  who moves maps: the device, or the host through the AI RAM window"
 	@echo "  DETECTOR=side.json anchors and classes   PNG=out.png picture with boxes"
 	@echo "  BGR=1 blue plane first   SCALE=, BIAS= float inputs: pixel * SCALE + BIAS"
 	@echo "  FUNCTIONS=1 the KPU functions of a v5 model one by one, on random maps"

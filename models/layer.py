@@ -426,9 +426,7 @@ class LayerArg:
         if self.pool_task and not pools:
             return ERROR_CODES["BAD_FLAGS"]
         try:
-            self.validate(
-                strict=False, ram_rows=ram_rows, eight_bit=eight_bit, bus_bytes=bus_bytes
-            )
+            self.validate(strict=False, ram_rows=ram_rows, eight_bit=eight_bit, bus_bytes=bus_bytes)
         except LayerError as err:
             return err.number
         if self.pool_task:  # no weights: the load fields are not looked at

@@ -90,8 +90,8 @@ class Network:
     # of element-wise layers with two maps, by layer: the layer whose output is the second map, -1
     # for the network's input; what is not named stays where its address says
     seconds: dict[int, int] = dataclasses.field(default_factory=dict)
-    # maps (C, H, W) that layers read from storage (load_map), by layer; the addresses of these, and of
-    # the maps that layers write there (store_map), are those of ``storage``
+    # maps (C, H, W) that layers read from storage (load_map), by layer; the addresses of these, and
+    # of the maps that layers write there (store_map), are those of ``storage``
     loaded: dict[int, npt.NDArray[np.uint8]] = dataclasses.field(default_factory=dict)
 
     @property
@@ -288,7 +288,9 @@ class Network:
             for flag, shape in (("load", arg.in_shape), ("store", arg.out_shape)):
                 if getattr(arg, f"{flag}_map"):
                     room = np.full(map_bytes(shape), UNWRITTEN, dtype=np.uint8)
-                    blobs.append(_aligned(self.loaded[i].reshape(-1) if flag == "load" else room, align))
+                    blobs.append(
+                        _aligned(self.loaded[i].reshape(-1) if flag == "load" else room, align)
+                    )
                     arg = arg.replace(**{f"map_{flag}_addr": at})
                     at += blobs[-1].size
             layers.append(arg)

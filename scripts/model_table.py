@@ -6,8 +6,8 @@ from typing import Any
 
 from openkpu.models.configs import Config
 from openkpu.models.kmodel.program import KpuLayer
+from openkpu.models.roofline import LIST_BYTES, layer_bytes
 from openkpu.models.roofline import cycles as roofline
-from openkpu.models.roofline import layer_bytes
 from openkpu.scripts import report
 from openkpu.scripts.end_to_end import EndToEnd, unmeasured
 
@@ -30,6 +30,8 @@ class Layer:
     def what(self) -> str:
         """3x3, 1x1 dw pool 1 ..."""
         arg = self.op.arg
+        if arg.pool_task:
+            return self.op.title or "pool task"
         kind = f"{arg.kernel}x{arg.kernel}" + (" dw" if arg.depthwise else "")
         return kind + (f" p{arg.pool_type}" if arg.pool_type else "")
 
@@ -42,6 +44,8 @@ class Table:
         self.records: list[report.LayerRecord] = []
         self.table_bytes = 0  # weights and tables of all layers
         self.bus_bytes = 0  # ... and layer words, the model's input and result
+        self.list_bytes = 0  # layer words
+        self.moved: int | None = None  # bytes of maps that crossed a bus, if a simulator ran
         self.end: EndToEnd | str = "no simulator ran"  # or why there is none
         self.heading: str | None = HEAD  # goes before the first row
 
@@ -61,6 +65,7 @@ class Table:
         self.records.append(record)
         self.table_bytes += layer_bytes(arg, eight_bit=layer.op.eight_bit)
         self.bus_bytes += layer_bytes(arg, **layer.traffic)
+        self.list_bytes += LIST_BYTES
         heading, self.heading = self.heading, None
         return (f"\n{heading}\n" if heading else "") + row(record, layer)
 
@@ -74,8 +79,11 @@ class Table:
 
     @property
     def whole(self) -> int:
-        """Roofline from end to end."""
-        return roofline(self.config, sum(r.macs for r in self.records), self.bus_bytes)
+        """Roofline from end to end: with the maps that this way of running moves."""
+        total = self.bus_bytes
+        if self.moved is not None:
+            total = self.table_bytes + self.list_bytes + self.moved
+        return roofline(self.config, sum(r.macs for r in self.records), total)
 
     def summary(self) -> list[str]:
         """Lines under the table."""

@@ -14,6 +14,7 @@ from openkpu.models.kmodel import (
     KmodelError,
     LayerEvent,
     Program,
+    keep_maps,
     loads,
     loads_functions,
     parse_layers,
@@ -28,9 +29,11 @@ from openkpu.scripts import report, rtl
 from openkpu.scripts.end_to_end import BY_DEVICE, BY_HOST, CLOCK, EndToEnd
 from openkpu.scripts.model_table import Layer, Table
 from openkpu.tb.device import launch
+from openkpu.tb.device.map_plan import ALIGN
 from openkpu.tb.device.requests import ModelRequest
 
 WAYS = ("burst", "layers", "tasks")
+MAPS = ("dma", "window")
 SEED = 210  # of the random maps that functions run on
 STORAGE_SLACK = 4096  # bytes in storage besides file, task list and two maps
 
@@ -53,6 +56,8 @@ class Job:
         self.args = args
         self.file = read_file(args.model)
         self.programs = self._programs()
+        if self.resident:
+            self.programs = [keep_maps(program) for program in self.programs]
         for program in self.programs:
             program.check_device(
                 ram_rows=args.config.ai_ram_rows,
@@ -79,6 +84,11 @@ class Job:
                 hint = "; FUNCTIONS=1 runs its KPU functions one by one"
                 raise KmodelError(f"{err}{hint}", err.offset) from None
             raise
+
+    @property
+    def resident(self) -> bool:
+        """Maps stay in the AI RAM where they can."""
+        return self.args.maps == "dma" and self.args.config.pool_lanes > 0
 
     def _number(self) -> list[Layer]:
         """Layers of all programs in the order in which they run."""
@@ -133,11 +143,19 @@ class Job:
 
     @property
     def storage_bytes(self) -> int:
-        """Storage for the file and a segment's task list, input and result."""
+        """Storage for the file and a segment's task list, input, result and further maps."""
         args = [layer.op.arg for layer in self.layers]
         maps = [map_bytes(shape) for arg in args for shape in (arg.in_shape, arg.out_shape)]
         words = 96 * sum(la.op.batches for la in self.layers)
-        return len(self.file) + words + 2 * max(maps) + STORAGE_SLACK
+        moved = max(
+            sum(
+                op.batches * (2 * ALIGN + map_bytes(op.arg.in_shape) + map_bytes(op.arg.out_shape))
+                for op in segment
+            )
+            for program in self.programs
+            for segment in program.segments()
+        )
+        return len(self.file) + words + 2 * max(maps) + moved + STORAGE_SLACK
 
 
 def random_map(rng: np.random.Generator, tensor: Any) -> np.ndarray:
@@ -175,7 +193,7 @@ def run(args: argparse.Namespace) -> bool:
             show(job, one)
     if args.report:
         simulator = "golden" if args.golden else args.sim
-        more = {"runs": len(job.runs), "via": None if args.golden else args.via, **figures}
+        more = {"runs": len(job.runs), **ways(args), **figures}
         report.write(args.report, args.config, simulator, table.records, **more)
         print(f"report: {args.report}")
     return good
@@ -237,6 +255,8 @@ def simulated(job: Job, table: Table) -> bool:
             via=args.via,
             fast=args.fast,
             rounding=args.rounding,
+            map_moves=args.maps,
+            resident=job.resident,
             config=args.config,
             outputs=str(outputs),
         )
@@ -245,6 +265,7 @@ def simulated(job: Job, table: Table) -> bool:
             for name in found.files:
                 number, _, rest = name.partition("/")
                 job.runs[int(number)].outputs[rest] = found[name]
+    table.moved = sum(event["moved"] for event in ends)
     table.end = end_to_end(job, table, ends)
     return state["good"]
 
@@ -262,9 +283,15 @@ def end_to_end(job: Job, table: Table, ends: list[launch.Event]) -> EndToEnd | s
         cycles=sum(event["cycles"] for event in ends),
         layers=sum(record.cycles or 0 for record in table.records),
         host_maps=sum(event["host_cycles"] for event in ends),
-        what=BY_DEVICE if args.via == "tasks" else BY_HOST,
+        what=BY_HOST if args.maps == "window" and args.via != "tasks" else BY_DEVICE,
         clock=CLOCK,
     )
+
+
+def ways(args: argparse.Namespace) -> dict[str, str | None]:
+    """How layers were started and who moved the maps, for the report."""
+    maps = "back door" if args.fast else args.maps
+    return {"via": None if args.golden else args.via, "maps": None if args.golden else maps}
 
 
 def show(job: Job, one: Run) -> None:

@@ -65,13 +65,16 @@ def check_model(args: argparse.Namespace) -> None:
     """UsageError for options that do not go together."""
     if args.via not in run_model.WAYS:
         raise UsageError(f"unknown way {args.via!r}, expected one of {', '.join(run_model.WAYS)}")
+    if args.maps not in run_model.MAPS:
+        raise UsageError(f"unknown MAPS {args.maps!r}, expected {' or '.join(run_model.MAPS)}")
     if args.rounding not in ROUNDINGS:
         raise UsageError(
             f"unknown rounding {args.rounding!r}, expected one of {', '.join(ROUNDINGS)}"
         )
     if args.model is None:
         given = [n for n in FOR_MODELS if getattr(args, n) not in (None, False)]
-        given += [n for n, d in (("via", "burst"), ("rounding", "nncase")) if getattr(args, n) != d]
+        usual = (("via", "burst"), ("maps", "dma"), ("rounding", "nncase"))
+        given += [n for n, d in usual if getattr(args, n) != d]
         if given:
             raise UsageError(f"{given[0].upper()} without MODEL, expected a model to use it with")
         return
@@ -104,6 +107,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--via", default="burst", help="how the model's layers are started: burst, layers or tasks"
+    )
+    parser.add_argument(
+        "--maps", default="dma", help="who moves maps: dma, the device itself, or window, the host"
     )
     parser.add_argument(
         "--rounding", default="nncase", help="nncase, v01 or trunc (docs/kpu.md 1.3)"

@@ -97,6 +97,7 @@ class Segment:
 
     steps: list[Step]
     ram: npt.NDArray[np.uint8]  # AI RAM before the first, as the CPU knows it
+    wanted: tuple[Layout, ...] = ()  # maps in the AI RAM that the CPU reads before the next segment
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -238,7 +239,8 @@ def walk(
     _load(program, memory, inputs)
     wrong = 0
     index = 0
-    for run_of in _runs(program.operations, layers, one_by_one):
+    runs = list(_runs(program.operations, layers, one_by_one))
+    for number_of_run, run_of in enumerate(runs):
         first = run_of[0]
         if not isinstance(first, KpuLayer):
             if isinstance(first, Download):
@@ -252,11 +254,12 @@ def walk(
             for batch in range(op.batches)
         ]
         mine = layers is None or index in layers
+        wanted = _wanted(runs[number_of_run + 1 :])
         maps: list[npt.NDArray[np.uint8]] = []
         for part in [[step] for step in steps] if one_by_one else [steps]:
             outcomes: list[Outcome] | None = None
             if mine:
-                outcomes = yield Segment(part, memory["kpu"].copy())
+                outcomes = yield Segment(part, memory["kpu"].copy(), wanted)
                 if outcomes is None or len(outcomes) != len(part):
                     raise ValueError(f"{part[0].name}: an outcome for each of {len(part)} expected")
             for number, step in enumerate(part):
@@ -298,6 +301,17 @@ def _runs(
             found = []
     if found:
         yield found
+
+
+def _wanted(runs: list[list[Operation]]) -> tuple[Layout, ...]:
+    """Maps that are downloaded before the next layer."""
+    found: list[Layout] = []
+    for first, *_ in runs:
+        if isinstance(first, KpuLayer):
+            break
+        if isinstance(first, Download):
+            found += first.layouts
+    return tuple(found)
 
 
 def _fetch(op: Download, memory: Memory) -> Generator[Fetch, Any, None]:

@@ -207,6 +207,13 @@ class Download(Operation):
     def layout(self) -> Layout:
         return Layout(*self.dst.shape[1:], base=self.base)
 
+    @property
+    def layouts(self) -> list[Layout]:
+        """Of every map of the batch, one after the other."""
+        first = self.layout
+        bases = range(self.base, self.base + self.dst.shape[0] * first.rows, first.rows)
+        return [dataclasses.replace(first, base=base) for base in bases]
+
     def problem(self) -> str | None:
         return kpu_problem(self.dst, self.base)
 

@@ -2,14 +2,17 @@
 """The host's side as the vendor's driver does it (docs/kpu.md 3), on a running tb_top.
 
 The file of the model lies in storage as it does in a K210's memory; the tables' addresses are its
-own offsets plus that place. Maps go in and out through the window of the AI RAM. Layers run
+own offsets plus that place. The device itself moves whole maps between storage and AI RAM as it
+runs the layers (``maps`` "dma"); a K210's driver (``maps`` "window") writes and reads them through
+the window of the AI RAM, as this one does with what is no whole map. Layers run
 
 * ``layers``: one by one, each with its own interrupt (sequence 2 of docs/kpu.md 3),
 * ``burst``: up to twelve at a time with the almost-empty interrupt (sequence 1),
 * ``tasks``: as a task list through the AI_* registers, input and result in storage.
 
-A map for main memory comes through fifo_data_out in the first two. The stand-in for the DMA channel
-that empties it is a loop here which looks at AI_STATUS; on a chip that is a request line.
+With "window" a map for main memory comes through fifo_data_out in the first two. The stand-in for
+the DMA channel that empties it is a loop here which looks at AI_STATUS; on a chip that is a request
+line.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,6 +28,7 @@ from openkpu.models.layout import AI_RAM_ROWS, ROW_BYTES, Layout
 from openkpu.models.roofline import map_bytes
 from openkpu.tb.device import ram_window
 from openkpu.tb.device.device import Device, DeviceTimeout
+from openkpu.tb.device.map_plan import MapPlan, size_of
 from openkpu.tb.device.registers import (
     AI,
     EIGHT_BIT_MODE,
@@ -55,9 +59,10 @@ def up(size: int, to: int) -> int:
     return -(-size // to) * to
 
 
-def storage_bytes(file_bytes: int, layers: int, largest_map: int) -> int:
-    """Storage that a model needs: file, task list of a segment, its input and its result."""
-    return up(FILE_AT + file_bytes, 64) + up(96 * layers, 64) + 2 * up(largest_map, 64)
+def storage_bytes(file_bytes: int, layers: int, largest_map: int, moved: int = 0) -> int:
+    """Storage that a model needs: file, task list of a segment, its input and its result, and
+    ``moved`` bytes of maps that its layers load and store."""
+    return up(FILE_AT + file_bytes, 64) + up(96 * layers, 64) + 2 * up(largest_map, 64) + moved
 
 
 def parts(steps: Sequence[Step]) -> list[range]:
@@ -71,21 +76,28 @@ class Driver:
     """Runs segments of a model's layers; tracks which AI RAM bytes are known."""
 
     WAYS: ClassVar = ("layers", "burst", "tasks")
+    MAPS: ClassVar = ("dma", "window")
 
-    def __init__(self, device: Device, file: bytes, *, fast: bool = False) -> None:
-        """``fast``: maps go through the back door instead of the host's window."""
+    def __init__(
+        self, device: Device, file: bytes, *, fast: bool = False, maps: str = "window"
+    ) -> None:
+        """``fast``: maps go through the back door instead of the host's window or the DMA."""
+        assert maps in self.MAPS, maps
         self.device, self.file, self.fast = device, file, fast
+        self.dma = maps == "dma" and not fast
+        self.stored: dict[Layout, Bytes] = {}  # maps that the last segment left in storage
         self.known = np.zeros(AI_RAM_ROWS * ROW_BYTES, dtype=bool)  # bytes the host can vouch for
         self.ram = airam.new_ram()  # and their values
         self.index = np.arange(self.ram.size, dtype=np.int32)
         self.host_cycles = 0  # spent on moving maps through the window
+        self.moved = 0  # bytes of maps that crossed a bus, whoever moved them
         self.began: int | None = None  # cycle of the first access since ``forget``
         self.ended = 0  # cycle in which the last byte of a map or result had arrived
         self.seen: list[int] = []  # KPU interrupts in the order they were served
 
     def forget(self) -> None:
-        """Another run begins: ``host_cycles``, ``began`` and ``ended`` anew."""
-        self.host_cycles, self.began, self.ended = 0, None, 0
+        """Another run begins: ``host_cycles``, ``moved``, ``began`` and ``ended`` anew."""
+        self.host_cycles, self.moved, self.began, self.ended = 0, 0, None, 0
 
     async def load_file(self) -> None:
         """Put the model's file into storage."""
@@ -110,16 +122,20 @@ class Driver:
             rows = slice(layout.base * ROW_BYTES, (layout.base + layout.rows) * ROW_BYTES)
             await self.device.back.load_ram(layout.base, self.ram[rows])
         else:
+            self.moved += x.size
             await self._send(ram_window.writes(ram_window.spans(layout), x))
 
     async def download(self, layout: Layout) -> Bytes:
-        """A dense map out of the AI RAM."""
+        """A dense map out of the AI RAM, or out of storage when the last segment left it there."""
+        if layout in self.stored:
+            return self.stored[layout]
         if self.fast:
             y, unknown = await self.device.read_map(layout)
             assert not unknown.any(), f"unknown bits in the map at row {layout.base}"
         else:
             transfers = ram_window.reads(ram_window.spans(layout))
             await self._send(transfers)
+            self.moved += size_of(layout)
             y = ram_window.collect(transfers).reshape(layout.channels, layout.height, layout.width)
         return y
 
@@ -141,16 +157,23 @@ class Driver:
         shape = layout.channels, layout.height, layout.width
         return airam.unpack(self.index, layout.base, shape)
 
-    async def bring_up(self, segment: Segment) -> None:
-        """Upload what the layers read and neither the device has nor the segment makes itself."""
+    async def bring_up(self, segment: Segment, plan: MapPlan | None = None) -> None:
+        """Upload what the layers read and neither the device has nor the segment makes itself;
+        with a plan whole maps go to storage, from where the layers load them."""
         made = np.zeros(self.known.size, dtype=bool)
-        for step in segment.steps:
+        for number, step in enumerate(segment.steps):
             layout = step.arg.in_layout
             at = self._bytes_of(layout)
             there = self.known[at] & (self.ram[at] == segment.ram[at])
             if not (there | made[at]).all():
                 if made[at].any():
                     await self._upload_rows(at[~there & ~made[at]], segment.ram)
+                elif plan is not None:
+                    x = segment.ram[at]
+                    self.moved += x.size
+                    await self.device.back.load_storage(plan.load(number, layout), x.reshape(-1))
+                    self.learn(layout, x)
+                    made[at] = True
                 else:
                     await self.upload(layout, segment.ram[at])
             made[self._bytes_of(step.arg.out_layout)] = True
@@ -163,6 +186,7 @@ class Driver:
                 data = self.ram[row * ROW_BYTES : (row + 1) * ROW_BYTES]
                 await self.device.back.load_ram(int(row), data)
         else:
+            self.moved += at.size
             await self._send(ram_window.writes([(int(i), 1) for i in at], ram[at]))
 
     # ------------------------------------------------------------------ layers
@@ -189,22 +213,59 @@ class Driver:
         if way == "tasks":  # the device loads the first map itself
             first = segment.steps[0].arg.in_layout
             self.learn(first, segment.ram[self._bytes_of(first)])
-        await self.bring_up(segment)
+        self.stored = {}
+        plan = self._plan(way, segment) if self.dma else MapPlan(0)
+        await self.bring_up(segment, plan if self.dma else None)
         found: dict[int, Bytes] = {}
         for part in parts(segment.steps):
             steps = [segment.steps[i] for i in part]
+            fields = [plan.fields(i) for i in part]
             if way == "layers":
-                for step in steps:
-                    y = await self.run_layer(step, limit, beat)
+                for step, more in zip(steps, fields, strict=True):
+                    y = await self.run_layer(step, limit, beat, more)
             elif way == "burst":
-                y = await self.run_burst(steps, limit, beat)
+                y = await self.run_burst(steps, limit, beat, fields)
             else:
                 layout = steps[0].arg.in_layout
                 x = await self.download(layout) if part[0] else self.known_map(layout)
-                y = await self.run_tasks(steps, x, limit, beat)
+                y = await self.run_tasks(steps, x, limit, beat, fields)
+                if self.dma:
+                    self.stored[steps[-1].arg.out_layout] = y
+            for i in set(part) & set(plan.stores):
+                self.ended = self.device.woke
+                stored = self.stored[plan.stores[i][1]] = await self._stored(*plan.stores[i])
+                y = stored if i == part[-1] and steps[-1].to_main else y
             if y is not None:
                 found[part[-1]] = y
         return found
+
+    def _plan(self, way: str, segment: Segment) -> MapPlan:
+        """Which maps leave by store_map: those for main memory, and those that the CPU reads next.
+
+        The last map of a task list leaves by AI_RES_ADR.
+        """
+        steps = segment.steps
+        largest = max(
+            map_bytes(s) for step in steps for s in (step.arg.in_shape, step.arg.out_shape)
+        )
+        plan = MapPlan(storage_bytes(len(self.file), len(steps), largest))
+        ends = [part[-1] for part in parts(steps)]
+        if way == "tasks":
+            plan.store_wanted(segment, frozenset(ends))
+            return plan
+        for i in ends:
+            if steps[i].to_main:
+                plan.store(i, steps[i].arg.out_layout)
+        plan.store_wanted(segment)
+        return plan
+
+    async def _stored(self, at: int, layout: Layout) -> Bytes:
+        """A map that a layer has stored."""
+        shape = layout.channels, layout.height, layout.width
+        y, unknown = await self.device.back.read_storage(at, map_bytes(shape))
+        assert not unknown.any(), f"unknown bits in the map that was stored at {at:#x}"
+        self.moved += y.size
+        return y.reshape(shape)
 
     async def _prepare(self, eight_bit: bool) -> None:
         """Nothing pending, all masked but errors, width of the weights."""
@@ -230,31 +291,46 @@ class Driver:
             await self.device.clear()
             raise error
 
-    async def run_layer(self, step: Step, limit: int, beat: Beat | None = None) -> Bytes | None:
-        """Sequence 2: one layer and its calc_done, or its map through the FIFO."""
-        device, out = self.device, step.to_main
+    async def run_layer(
+        self, step: Step, limit: int, beat: Beat | None = None, more: dict[str, int] | None = None
+    ) -> Bytes | None:
+        """Sequence 2: one layer and its calc_done, or its map through the FIFO.
+
+        ``more``: further fields of its argument; with store_map among them there is no FIFO.
+        """
+        device, fields = self.device, {"send_data_out": 0, **(more or {})}
         await self._prepare(step.eight_bit)
-        if out:
-            await device.push(self.argument(step, send_data_out=1))
+        if step.to_main and not fields.get("store_map"):
+            await device.push(self.argument(step, **fields | {"send_data_out": 1}))
             return (await self._receive(step.arg, limit, beat)).reshape(step.arg.out_shape)
         await device.write(INTERRUPT_MASK, int(Kpu.ALMOST_EMPTY | Kpu.ALMOST_FULL))
-        await device.push(self.argument(step, int_en=1, send_data_out=0))
+        await device.push(self.argument(step, int_en=1, **fields))
         await device.wait(limit, beat)
         status = await self._serve()
         assert status == Kpu.CALC_DONE, f"interrupt status {status}, expected calc_done alone"
         return None
 
     async def run_burst(
-        self, steps: Sequence[Step], limit: int, beat: Beat | None = None
+        self,
+        steps: Sequence[Step],
+        limit: int,
+        beat: Beat | None = None,
+        fields: Sequence[dict[str, int]] = (),
     ) -> Bytes | None:
-        """Sequence 1: bursts of twelve layers; the last one ends it by FIFO or calc_done."""
+        """Sequence 1: bursts of twelve layers; the last one ends it by FIFO or calc_done.
+
+        ``fields``: further ones of each argument.
+        """
         device, last = self.device, steps[-1]
-        out = last.to_main
+        more = list(fields) or [{} for _ in steps]
+        out = last.to_main and not more[-1].get("store_map")
         await self._prepare(last.eight_bit)
         await device.write(FIFO_THRESHOLD, THRESHOLDS)
         todo = [
-            self.argument(s, send_data_out=int(out and s is last), int_en=int(s is last))
-            for s in steps
+            self.argument(
+                s, **{"send_data_out": int(out and s is last)} | own, int_en=int(s is last)
+            )
+            for s, own in zip(steps, more, strict=True)
         ]
 
         async def push() -> None:
@@ -305,16 +381,27 @@ class Driver:
             await First(RisingEdge(tb.irq), Timer(POLL * CLOCK, "ns"))
         data = np.array(found, dtype="<u4").view(np.uint8)
         self.ended = int(tb.cycle.value)
+        self.moved += size
         assert not data[size:].any(), f"padding of the last result word: {data[size:]}"
         return data[:size].copy()
 
     # --------------------------------------------------------------- task list
     async def run_tasks(
-        self, steps: Sequence[Step], x: Bytes, limit: int, beat: Beat | None = None
+        self,
+        steps: Sequence[Step],
+        x: Bytes,
+        limit: int,
+        beat: Beat | None = None,
+        fields: Sequence[dict[str, int]] = (),
     ) -> Bytes:
-        """Layers as one inference of the task-list mode on map ``x``; the result from storage."""
+        """Layers as one inference of the task-list mode on map ``x``; the result from storage.
+
+        ``fields``: further ones of each argument.
+        """
         device, last = self.device, steps[-1].arg
-        words = np.concatenate([s.arg.encode() for s in steps]).astype("<u8").view(np.uint8)
+        more = list(fields) or [{} for _ in steps]
+        args = [s.arg.replace(**own) for s, own in zip(steps, more, strict=True)]
+        words = np.concatenate([arg.encode() for arg in args]).astype("<u8").view(np.uint8)
         size = map_bytes(last.out_shape)
         at_list = up(FILE_AT + len(self.file), 64)
         at_pixels = up(at_list + words.size, 64)
@@ -340,5 +427,6 @@ class Driver:
         await device.finish(limit, beat)
         self.ended = device.woke
         y, unknown = await device.back.read_storage(at_result, size)
+        self.moved += x.size + size
         assert not unknown.any(), "unknown bits in the result"
         return y.reshape(last.out_shape)

@@ -51,6 +51,8 @@ class ModelRequest:
     rounding: str = "nncase"
     functions: bool = False
     fast: bool = False  # maps through the back door
+    map_moves: str = "dma"  # one of Driver.MAPS: who moves maps
+    resident: bool = False  # slices of maps as pooling tasks (models.kmodel.keep_maps)
 
 
 @dataclass

@@ -2,7 +2,8 @@
 """A K210 model on the simulated device: every KPU layer by the driver, all else in numpy.
 
 Events: ``beat``, ``done``, ``layer``, ``fetch``, ``failure``, ``run``: a run's cycles from the
-host's first access to the last byte of the result, and how many of them the host moved maps.
+host's first access to the last byte of the result, how many of them the host moved maps, and how
+many bytes of maps crossed a bus.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from openkpu.models.kmodel import (
     Outcome,
     Program,
     Segment,
+    keep_maps,
     loads,
     loads_functions,
     walk,
@@ -32,9 +34,11 @@ from openkpu.tb.device.requests import ModelRequest
 LIMIT = 60  # a segment may take so many times its roofline, and 50,000 cycles more
 
 
-def read_programs(file: bytes, name: str, functions: bool) -> list[Program]:
-    """The model, or its KPU functions; KmodelError as the readers raise it."""
-    return loads_functions(file, name) if functions else [loads(file, name)]
+def read_programs(file: bytes, name: str, functions: bool, resident: bool) -> list[Program]:
+    """The model, or its KPU functions; KmodelError as the readers raise it. ``resident``: maps stay
+    in the AI RAM where they can."""
+    programs = loads_functions(file, name) if functions else [loads(file, name)]
+    return list(map(keep_maps, programs)) if resident else programs
 
 
 async def watch(device: Device, args: list[LayerArg], maps: list, done: Callable) -> None:
@@ -89,7 +93,7 @@ class ModelRun:
         limit = 50_000 + LIMIT * sum(
             layer_cycles(self.config, s.arg, eight_bit=eight_bit) for s in steps
         )
-        limit += LIMIT * sum(map_bytes(s.arg.in_shape) for s in steps[:1])
+        limit += LIMIT * sum(map_bytes(s) for t in steps for s in (t.arg.in_shape, t.arg.out_shape))
         maps: list = []
         args = [s.arg for s in steps]
 
@@ -157,8 +161,8 @@ class ModelRun:
 
 async def run_model(device: Device, request: ModelRequest, say: Say) -> None:
     """All runs of a request; ends at the first error that the device reports."""
-    programs = read_programs(request.file, request.name, request.functions)
-    driver = Driver(device, request.file, fast=request.fast)
+    programs = read_programs(request.file, request.name, request.functions, request.resident)
+    driver = Driver(device, request.file, fast=request.fast, maps=request.map_moves)
     await driver.load_file()
     model = ModelRun(device, driver, request, say)
     outputs: dict[str, np.ndarray] = {}
@@ -171,7 +175,8 @@ async def run_model(device: Device, request: ModelRequest, say: Say) -> None:
                 offset += len(program.kpu_layers)
                 outputs |= {f"{model.run}/{model.part}/{n}": v for n, v in found.items()}
             cycles = driver.ended - (driver.began or 0)
-            say("run", run=model.run, cycles=cycles, host_cycles=driver.host_cycles)
+            moved = {"host_cycles": driver.host_cycles, "moved": driver.moved}
+            say("run", run=model.run, cycles=cycles, **moved)
     except (DeviceError, DeviceTimeout) as error:
         say("failure", run=model.run, text=str(error))
     np.savez(request.outputs, **outputs)

@@ -37,9 +37,7 @@ def lists(name: str, count: int, *, slow: bool = False, moves: float = 0.0) -> l
         kinds = every_pair(rng, KINDS[number % len(KINDS)])
         # few rows: outputs come to lie on maps that are not needed any more
         rows = FEW_ROWS if number % 2 else config.ai_ram_rows
-        network, image = random_list(
-            rng, kinds, shape, limits=limits, ram_rows=rows, moves=moves
-        )
+        network, image = random_list(rng, kinds, shape, limits=limits, ram_rows=rows, moves=moves)
         for way, images in IMAGES.items():
             more = images_of(rng, shape, (1 if slow else images) - 1)
             each = np.concatenate([image[None], more])
@@ -81,6 +79,22 @@ def test_faults_in_lists() -> None:
         launch.SOURCES,
         "tb.device.list_tests",
         params=launch.parameters(configs.load("nano"), 1 << 20),
+        public=launch.PUBLIC,
+        random_start=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("sim", "config"), [("verilator", "nano"), ("verilator", "k210"), ("icarus", "nano")]
+)
+def test_maps_of_host_layers(sim: str, config: str) -> None:
+    """Layers that the host pushes, with maps in storage; refusals, failed transfers, resets."""
+    run(
+        sim,
+        "tb_top",
+        launch.SOURCES,
+        "tb.device.map_tests",
+        params=launch.parameters(configs.load(config), 1 << 20),
         public=launch.PUBLIC,
         random_start=False,
     )
