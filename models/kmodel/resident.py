@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import numpy.typing as npt
 
 from ..generate_pools import pool_layer
 from ..layer import LayerArg, LayerError
@@ -109,12 +110,21 @@ def _maker(operations: list[Operation], before: int, view: View) -> int | None:
 
 def _read_later(program: Program, operations: list[Operation], view: View, at: int) -> bool:
     """May an operation behind place ``at``, or who reads the outputs, see these bytes?"""
+    left = np.ones(view.size, dtype=bool)  # bytes that nobody has written since
+
+    def part(other: View) -> npt.NDArray[np.bool_]:
+        if not _overlap(view, other):
+            return left[:0]
+        start = other.start - view.start
+        return left[max(0, start) : start + other.size]
+
     for op in operations[at + 1 :]:
-        if any(_overlap(view, other) for other in _read(op)):
+        if any(part(other).any() for other in _read(op)):
             return True
-        if any(_covers(other, view) for other in _written(op)):
-            return False
-    return any(_overlap(view, tensor.view) for tensor in program.outputs)
+        for other in _written(op):
+            if other.dense:
+                part(other)[...] = False
+    return any(part(tensor.view).any() for tensor in program.outputs)
 
 
 def _written(op: Operation) -> tuple[View, ...]:
@@ -167,14 +177,4 @@ def _overlap(one: View, other: View) -> bool:
         one.space == other.space
         and one.start < other.start + other.size
         and other.start < one.start + one.size
-    )
-
-
-def _covers(one: View, other: View) -> bool:
-    """Does a tensor have every byte of the other one?"""
-    return (
-        one.space == other.space
-        and one.dense
-        and one.start <= other.start
-        and other.start + other.size <= one.start + one.size
     )
