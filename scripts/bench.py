@@ -70,14 +70,15 @@ def quick(runs: Iterable[Run]) -> list[Run]:
 
 
 def model_runs(folder: Path) -> list[Run]:
-    """The published models on ``k210``, each by the host and as task lists."""
+    """The published models on ``k210``: by the host, as task lists, with the host moving maps."""
     runs = []
     for model in sorted(folder.glob("*.kmodel")) + sorted(folder.glob("*model.bin")):
         picture = PICTURES.get(model.name.partition("_")[0], PICTURE)
-        for via in ("burst", "tasks"):
+        for via, maps in (("burst", "dma"), ("tasks", "dma"), ("burst", "window")):
             words = ["--model", str(model), "--image", str(folder / "images" / picture)]
-            words += ["--via", via]
-            runs.append(Run("models", "k210", 64, words, source=f"{model.name}, {via}"))
+            words += ["--via", via, "--maps", maps]
+            way = via if maps == "dma" else f"{via}, maps by the host"
+            runs.append(Run("models", "k210", 64, words, source=f"{model.name}, {way}"))
     return runs
 
 

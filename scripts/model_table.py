@@ -45,7 +45,8 @@ class Table:
         self.table_bytes = 0  # weights and tables of all layers
         self.bus_bytes = 0  # ... and layer words, the model's input and result
         self.list_bytes = 0  # layer words
-        self.moved: int | None = None  # bytes of maps that crossed a bus, if a simulator ran
+        self.moved: int | None = None  # bytes of maps that the device moved, if a simulator ran
+        self.moved_by_host = 0  # and the host, besides the layers
         self.end: EndToEnd | str = "no simulator ran"  # or why there is none
         self.heading: str | None = HEAD  # goes before the first row
 
@@ -72,7 +73,7 @@ class Table:
     def figures(self) -> dict[str, Any]:
         """Rooflines and efficiencies of it all: multiplications and bytes are summed first."""
         sums = report.totals(self.records)
-        least = roofline(self.config, sums["macs"], self.table_bytes)
+        least = roofline(self.config, sums["macs"], self.table_bytes + (self.moved or 0))
         share = round(least / sums["cycles"], 4) if sums["cycles"] else None
         end = unmeasured(self.end) if isinstance(self.end, str) else self.end.report(self.whole)
         return {"model_roofline_cycles": least, "model_efficiency": share, "end_to_end": end}
@@ -82,7 +83,7 @@ class Table:
         """Roofline from end to end: with the maps that this way of running moves."""
         total = self.bus_bytes
         if self.moved is not None:
-            total = self.table_bytes + self.list_bytes + self.moved
+            total = self.table_bytes + self.list_bytes + self.moved + self.moved_by_host
         return roofline(self.config, sum(r.macs for r in self.records), total)
 
     def summary(self) -> list[str]:
@@ -102,6 +103,7 @@ class Table:
             lines.append(f"  cycles                {sums['cycles']:12d}   stalls: {causes}")
             lines.append(
                 f"  roofline              {least:12d}   multiplications, or bytes of parameters"
+                " and of maps that the device moves"
             )
             lines.append(f"  efficiency            {100 * own['model_efficiency']:12.1f} %")
             if isinstance(self.end, str):

@@ -266,6 +266,7 @@ def simulated(job: Job, table: Table) -> bool:
                 number, _, rest = name.partition("/")
                 job.runs[int(number)].outputs[rest] = found[name]
     table.moved = sum(event["moved"] for event in ends)
+    table.moved_by_host = sum(event["moved_by_host"] for event in ends)
     table.end = end_to_end(job, table, ends)
     return state["good"]
 

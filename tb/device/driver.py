@@ -90,14 +90,15 @@ class Driver:
         self.ram = airam.new_ram()  # and their values
         self.index = np.arange(self.ram.size, dtype=np.int32)
         self.host_cycles = 0  # spent on moving maps through the window
-        self.moved = 0  # bytes of maps that crossed a bus, whoever moved them
+        self.moved_by_host = 0  # bytes of maps that the host moved through the window
+        self.moved = 0  # and that the device moved as layers ran
         self.began: int | None = None  # cycle of the first access since ``forget``
         self.ended = 0  # cycle in which the last byte of a map or result had arrived
         self.seen: list[int] = []  # KPU interrupts in the order they were served
 
     def forget(self) -> None:
-        """Another run begins: ``host_cycles``, ``moved``, ``began`` and ``ended`` anew."""
-        self.host_cycles, self.moved, self.began, self.ended = 0, 0, None, 0
+        """Another run begins: what was counted, ``began`` and ``ended`` anew."""
+        self.host_cycles, self.moved, self.moved_by_host, self.began, self.ended = 0, 0, 0, None, 0
 
     async def load_file(self) -> None:
         """Put the model's file into storage."""
@@ -122,7 +123,7 @@ class Driver:
             rows = slice(layout.base * ROW_BYTES, (layout.base + layout.rows) * ROW_BYTES)
             await self.device.back.load_ram(layout.base, self.ram[rows])
         else:
-            self.moved += x.size
+            self.moved_by_host += x.size
             await self._send(ram_window.writes(ram_window.spans(layout), x))
 
     async def download(self, layout: Layout) -> Bytes:
@@ -135,7 +136,7 @@ class Driver:
         else:
             transfers = ram_window.reads(ram_window.spans(layout))
             await self._send(transfers)
-            self.moved += size_of(layout)
+            self.moved_by_host += size_of(layout)
             y = ram_window.collect(transfers).reshape(layout.channels, layout.height, layout.width)
         return y
 
@@ -186,7 +187,7 @@ class Driver:
                 data = self.ram[row * ROW_BYTES : (row + 1) * ROW_BYTES]
                 await self.device.back.load_ram(int(row), data)
         else:
-            self.moved += at.size
+            self.moved_by_host += at.size
             await self._send(ram_window.writes([(int(i), 1) for i in at], ram[at]))
 
     # ------------------------------------------------------------------ layers

@@ -162,6 +162,22 @@ async def layer_by_layer(tb: Any) -> None:
 
 
 @checked()
+async def moved_maps(tb: Any) -> None:
+    """run_layer_moved: a layer's maps come from storage and go there."""
+    device, code, network, x = await ready(2)
+    storage, _ = await place(device, network, x[None])
+    golden = network.run(x)
+    at = storage.registers
+    rows = words(network, at)
+    places = [at["AI_PIX_ADR"], storage.results[0]]
+    places.append(places[1] + -(-golden.layers[0].y.size // RESULT_ALIGN) * RESULT_ALIGN)
+    for row, pixels, result, want in zip(rows, places, places[1:], golden.layers, strict=False):
+        assert await code("run_layer_moved", buffer(row), 1, pixels, result) == Err.NONE
+        y, unknown = await device.back.read_storage(result, want.y.size)
+        assert not unknown.any() and np.array_equal(y.reshape(want.y.shape), want.y)
+
+
+@checked()
 async def bursts(tb: Any) -> None:
     """run_burst: 14 layers take two bursts and two interrupts; a refused layer in between."""
     device, code, network, x = await ready(14)

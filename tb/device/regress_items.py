@@ -126,7 +126,7 @@ def _case(rng: np.random.Generator, config: Config, budget: Budget, seed: int) -
         raise TooMuch("cycles")
     if network.storage(images, continuous=True, align=16).data.size > MOST_STORAGE - (1 << 15):
         raise TooMuch("storage")
-    for arg in network.layers:
+    for number, arg in enumerate(network.layers):
         code = arg.device_code(
             eight_bit=network.eight_bit,
             ram_rows=config.ai_ram_rows,
@@ -134,6 +134,9 @@ def _case(rng: np.random.Generator, config: Config, budget: Budget, seed: int) -
             weight_rows=config.wbuf_rows,
             n_z=config.n_z,
             pools=config.pool_lanes > 0,
+            bus_bytes=config.bus_bytes,
+            first=number == 0,
+            last=number == len(network.layers) - 1,
         )
         if code:
             raise TooMuch(f"refused {code}")
@@ -346,7 +349,8 @@ def _list(rng: np.random.Generator, config: Config, budget: Budget) -> Network:
     rows = config.ai_ram_rows if rng.random() < 0.5 else min(FEW_ROWS, config.ai_ram_rows)
     try:
         limits = Limits(channels=4, size=8) if small else Limits(channels=12)
-        return random_list(rng, kinds, shape, limits=limits, ram_rows=rows)[0]
+        moves = float(rng.choice((0.0, 0.4)))
+        return random_list(rng, kinds, shape, limits=limits, ram_rows=rows, moves=moves)[0]
     except NetworkError as error:
         raise TooMuch("AI RAM") from error
 

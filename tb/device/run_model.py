@@ -2,8 +2,8 @@
 """A K210 model on the simulated device: every KPU layer by the driver, all else in numpy.
 
 Events: ``beat``, ``done``, ``layer``, ``fetch``, ``failure``, ``run``: a run's cycles from the
-host's first access to the last byte of the result, how many of them the host moved maps, and how
-many bytes of maps crossed a bus.
+host's first access to the last byte of the result, how many of them the host moved maps, how many
+bytes of maps that were, and how many the device moved.
 """
 
 from collections.abc import Callable
@@ -175,7 +175,8 @@ async def run_model(device: Device, request: ModelRequest, say: Say) -> None:
                 offset += len(program.kpu_layers)
                 outputs |= {f"{model.run}/{model.part}/{n}": v for n, v in found.items()}
             cycles = driver.ended - (driver.began or 0)
-            moved = {"host_cycles": driver.host_cycles, "moved": driver.moved}
+            moved = {"moved": driver.moved, "moved_by_host": driver.moved_by_host}
+            moved["host_cycles"] = driver.host_cycles
             say("run", run=model.run, cycles=cycles, **moved)
     except (DeviceError, DeviceTimeout) as error:
         say("failure", run=model.run, text=str(error))
