@@ -161,7 +161,7 @@ module layer_runner #(
     else kept <= inf_over ? reuse && go_on : kept;
   end
 
-  wire unused = &{1'b0, desc, chans_m1[10], height_m1[9], width_m1[10]};
+  wire unused = &{1'b0, desc, moves, chans_m1[10], height_m1[9], width_m1[10]};
 
 `ifdef FORMAL_layer_runner
   `include "layer_runner_props.vh"

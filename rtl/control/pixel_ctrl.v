@@ -103,31 +103,33 @@ module pixel_ctrl (
   end
 
   // a map, minus one where the writer wants it so: 1..1024 channels, 1..512 lines, 1..1024 wide
-  function [`MAP_BITS-1:0] map_of(input [`DESC_BITS-1:0] d);
-    reg [10:0] chans, width;
-    reg [9:0] height;
-    begin
-      chans  = d[`DESC_C] - 11'd1;
-      height = d[`DESC_H] - 10'd1;
-      width  = d[`DESC_W] - 11'd1;
-      map_of = {width[9:0], height[8:0], chans[9:0], d[`DESC_SRC]};
-    end
-  endfunction
+  wire [10:0] chans = first_desc[`DESC_C] - 11'd1;
+  wire [ 9:0] height = first_desc[`DESC_H] - 10'd1;
+  wire [10:0] width = first_desc[`DESC_W] - 11'd1;
   always @(posedge clk) begin
     if (rst) begin
       length    <= 24'd0;
       first_map <= {`MAP_BITS{1'b0}};
     end else if (first_valid) begin
       length    <= {2'd0, first_desc[`DESC_INB]};
-      first_map <= map_of(first_desc);
+      first_map <= {width[9:0], height[8:0], chans[9:0], first_desc[`DESC_SRC]};
     end else begin
       length    <= length;
       first_map <= first_map;
     end
   end
-  assign load_map = own ? map_of(layer_desc) : first_map;
 
-  wire unused = &{1'b0, first_desc, layer_desc};
+  // that of the layer, which is the same as long as it waits
+  wire [10:0] own_chans = layer_desc[`DESC_C] - 11'd1;
+  wire [9:0] own_height = layer_desc[`DESC_H] - 10'd1;
+  wire [10:0] own_width = layer_desc[`DESC_W] - 11'd1;
+  wire [`MAP_BITS-1:0] own_map = {
+    own_width[9:0], own_height[8:0], own_chans[9:0], layer_desc[`DESC_SRC]
+  };
+  assign load_map = own ? own_map : first_map;
+
+  wire ends = &{1'b0, chans[10], height[9], width[10], own_chans[10], own_height[9], own_width[10]};
+  wire unused = &{1'b0, first_desc, layer_desc, moves, ends};
 
 endmodule
 
