@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -166,3 +167,70 @@ def test_recorded_layer_as_a_network() -> None:
     network = Network.single(layer)
     network.validate()
     assert (network.run(layer.x).y == layer.y).all()
+
+
+def moving() -> tuple[Network, np.ndarray, np.ndarray]:
+    """(network, image, map): the third layer loads this map, the second one stores its own."""
+    network, x = random_network(np.random.default_rng(6), layers=4, eight_bit=True)
+    network.layers[1] = network.layers[1].replace(store_map=1, send_data_out=0)
+    network.layers[2] = network.layers[2].replace(load_map=1)
+    shape = network.layers[2].in_shape
+    network.loaded[2] = np.random.default_rng(7).integers(0, 256, shape, dtype=np.uint8)
+    return network, x, network.loaded[2]
+
+
+def test_maps_of_storage(tmp_path: Path) -> None:
+    """The third layer sees its own map; addresses, files, and what is not there."""
+    network, x, own = moving()
+    network.validate()
+    run, plain = (
+        network.run(x),
+        random_network(np.random.default_rng(6), layers=4, eight_bit=True)[0],
+    )
+    want = plain.run(x)
+    assert (run.layers[1].y == want.layers[1].y).all()
+    third = run_layer(network.layers[2], own, *network.tables(network.layers[2]), eight_bit=True)
+    assert (run.layers[2].y == third.y).all() and (run.y != want.y).any()
+
+    placed = network.storage(np.stack([x, x]), base=0x300, align=16)
+    at = placed.registers["AI_LIST_ADR"] - placed.base
+    words = placed.data[at : at + 4 * 96].view("<u8").reshape(4, 12)
+    args = [LayerArg.decode(row) for row in words]
+    assert placed.stored == {1: args[1].map_store_addr} and args[1].map_store_addr % 16 == 0
+    start = args[2].map_load_addr - placed.base
+    assert (placed.data[start : start + own.size] == own.reshape(-1)).all()
+    stored = range(args[1].map_store_addr, args[1].map_store_addr + run.layers[1].y.size)
+    loaded = range(args[2].map_load_addr, args[2].map_load_addr + own.size)
+    areas = [stored, loaded, *(range(r, r + run.y.size) for r in placed.results)]
+    names = ("AI_LIST_ADR", "AI_WGT_ADR", "AI_BIAS_ADR", "AI_PIX_ADR")
+    areas += [range(placed.registers[n], placed.registers[n] + 1) for n in names]
+    ends = sorted((a.start, a.stop) for a in areas)
+    assert all(a[1] <= b[0] or a == b for a, b in itertools.pairwise(sorted(set(ends)))), ends
+
+    network.save(tmp_path / "net.npz")
+    again = Network.load(tmp_path / "net.npz")
+    assert (again.run(x).y == run.y).all()
+
+
+def test_maps_of_storage_that_cannot_be() -> None:
+    network, _, own = moving()
+    del network.loaded[2]
+    with pytest.raises(NetworkError, match="layer 2: load_map is 1, with a map None"):
+        network.validate()
+    network.loaded[2] = own[:, :1]
+    with pytest.raises(NetworkError, match="layer 2: load_map is 1, with a map"):
+        network.validate()
+    network.loaded[2], network.loaded[3] = own, own
+    with pytest.raises(NetworkError, match="layer 3: load_map is 0"):
+        network.validate()
+    for place, field in ((0, "load_map"), (3, "store_map")):
+        network, _, _ = moving()
+        network.layers[place] = network.layers[place].replace(**{field: 1})
+        with pytest.raises(NetworkError, match=f"layer {place}: {field}: the "):
+            network.validate()
+    arg = moving()[0].layers[1]
+    with pytest.raises(LayerError, match="BAD_ADDR: map_store_addr 0x6 is no multiple of the bus"):
+        arg.replace(map_store_addr=6).validate(bus_bytes=4)
+    arg.replace(map_store_addr=6).validate(bus_bytes=2)
+    with pytest.raises(LayerError, match="BAD_FLAGS: store_map and send_data_out"):
+        arg.replace(send_data_out=1).validate()

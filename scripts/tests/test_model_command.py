@@ -160,10 +160,10 @@ def test_on_the_rtl(simulator: str, model: str, image: str, tmp_path: Path) -> N
 def test_one_roofline_for_all_ways(model: str, image: str, tmp_path: Path) -> None:
     """Layers alone and end to end, by every way: parts add up, rooflines are the same."""
     found = {}
-    for via in run_model.WAYS:
+    for via, maps in (*((via, "dma") for via in run_model.WAYS), ("burst", "window")):
         report = tmp_path / f"{via}.json"
         args = ["--sim", "icarus", "--config", "nano", "--model", model, "--image", image]
-        result = sim(*args, "--via", via, "--report", str(report))
+        result = sim(*args, "--via", via, "--maps", maps, "--report", str(report))
         assert result.returncode == 0, result.stdout + result.stderr
         content = json.loads(report.read_text())
         totals, end = content["totals"], content["totals"]["end_to_end"]
@@ -173,7 +173,8 @@ def test_one_roofline_for_all_ways(model: str, image: str, tmp_path: Path) -> No
         for part, cycles in end["parts"].items():
             assert end["shares"][part] == pytest.approx(cycles / end["cycles"], abs=1e-6)
         # a host writes the input itself; from storage the device reads it
-        assert (end["parts"]["host_maps"] == 0) == (via == "tasks")
+        assert (end["parts"]["host_maps"] == 0) == (maps == "dma")
+        assert (totals["via"], totals["maps"]) == (via, maps)
         assert end["efficiency"] == pytest.approx(end["roofline_cycles"] / end["cycles"], abs=1e-4)
         lines = [line.split() for line in result.stdout.splitlines()]
         assert [int(w[1]) for w in lines if w[:1] == ["cycles"]] == [
@@ -183,8 +184,8 @@ def test_one_roofline_for_all_ways(model: str, image: str, tmp_path: Path) -> No
         assert f"end to end: {end['what']}" in result.stdout
         assert set(content["counts"]) >= {"totals.cycles", "totals.end_to_end"}
         rows = [layer["roofline_cycles"] for layer in content["layers"]]
-        found[via] = rows, totals["model_roofline_cycles"], end["roofline_cycles"], totals["macs"]
-    assert found["burst"] == found["layers"] == found["tasks"]
+        found[via, maps] = rows, end["roofline_cycles"], totals["macs"]
+    assert all(figures == found["burst", "dma"] for figures in found.values())
 
 
 def test_bytes_of_the_roofline(model: str, image: str) -> None:

@@ -4,6 +4,7 @@
 tb/device/test_driver.py runs these on both simulators.
 """
 
+import dataclasses
 from typing import Any
 
 import cocotb
@@ -183,6 +184,41 @@ async def three_ways(tb: Any) -> None:
         found = await driver.run(way, segment, LIMIT)
         assert list(found) == [13] and np.array_equal(found[13], maps[-1]), way
         await same(driver, segment.steps[-1], maps[-1])
+
+
+@checked()
+async def moved_by_the_device(tb: Any) -> None:
+    """Every way with maps that the device moves: the same bytes, and none through the window."""
+    x, file = tiny(14, 22)
+    device, driver, program = await ready(file, maps="dma")
+    ((plain, maps),) = segments(program, x)
+    steps = plain.steps
+    # what the CPU reads next: the last map, one that is still there, one that is overwritten
+    layouts = [step.arg.out_layout for step in steps]
+    gone = next(i for i in range(len(steps)) if layouts[i] == layouts[i + 2])
+    wanted = (layouts[gone], layouts[-2], layouts[-1])
+    segment = dataclasses.replace(plain, wanted=wanted)
+    last_of = [max(i for i, other in enumerate(layouts) if other == w) for w in wanted]
+    for way in (*Driver.WAYS, "burst"):
+        driver.known[:] = False
+        driver.forget()
+        seen: dict[str, int] = {}
+        watcher = cocotb.start_soon(watch_bus(tb, seen))
+        found = await driver.run(way, segment, LIMIT)
+        watcher.cancel()
+        assert list(found) == [13] and np.array_equal(found[13], maps[-1]), way
+        assert (seen["maps"], driver.host_cycles, driver.moved_by_host) == (0, 0, 0), way
+        for layout, i in zip(wanted, last_of, strict=True):
+            assert np.array_equal(driver.stored[layout], maps[i]), f"{way}: map of layer {i}"
+        stored = {layout: maps[i].size for layout, i in zip(wanted, last_of, strict=True)}
+        assert driver.moved == x.size + sum(stored.values()), way
+        assert FIFO_DATA_OUT not in seen and driver.ended == device.woke, way
+        await same(driver, steps[-1], maps[-1])
+    # what the AI RAM holds already is not loaded again
+    driver.forget()
+    await driver.run("burst", plain, LIMIT)
+    known = driver.holds(steps[0].arg.in_layout)
+    assert driver.moved == maps[-1].size + (0 if known else x.size)
 
 
 @checked()
