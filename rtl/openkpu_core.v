@@ -45,9 +45,10 @@ module openkpu_core #(
     // clock and synchronous reset
     input  wire                      clk,
     input  wire                      rst,
-    // layer for the array, its parameter rows and what a stream keeps
+    // layer for the array, its parameter rows and what a stream keeps; lines of its map that are there
     input  wire                      start,
     input  wire [    `DESC_BITS-1:0] desc,
+    input  wire [               9:0] lines_there,
     input  wire [ `KEEPING_BITS-1:0] keeping,
     output wire                      seq_done,
     output wire                      idle,
@@ -193,6 +194,7 @@ module openkpu_core #(
       .start(array_start),
       .desc(desc),
       .busy(fill_busy),
+      .lines_there(lines_there),
       .tile_filled(tile_filled),
       .tile_freed(tile_freed),
       .fill_req(tile_req),

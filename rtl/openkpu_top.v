@@ -127,6 +127,7 @@ module openkpu_top #(
   wire [20-PB:0] fill_word;
   wire [`ROWWRITE_BITS-1:0] writeback;
   wire [`WORK_BITS-1:0] work;
+  wire [9:0] lines_there;
   wire seq_done, core_idle, weight_load_busy, param_load_busy, weight_ready, bias_ready;
   wire fill_req, writeback_req;
   wire [8*PATH-1:0] fill_data;
@@ -220,6 +221,7 @@ module openkpu_top #(
       .desc(desc),
       .seq_done(seq_done),
       .core_idle(core_idle),
+      .lines_there(lines_there),
       .keeping(keeping),
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
@@ -363,6 +365,7 @@ module openkpu_top #(
       .keeping(keeping),
       .seq_done(seq_done),
       .idle(core_idle),
+      .lines_there(lines_there),
       .weight_load_start(weight_load_start),
       .weight_load_busy(weight_load_busy),
       .param_load_start(param_load_start),

@@ -76,6 +76,7 @@ module control #(
     output wire [   `DESC_BITS-1:0] desc,
     input  wire                     seq_done,
     input  wire                     core_idle,
+    output wire [              9:0] lines_there,
     // pixels: channel of the DMAC, load
     output wire                     pixel_req_valid,
     input  wire                     pixel_req_ready,
@@ -121,7 +122,7 @@ module control #(
   // ---- fetch_ctrl
   wire fetch_start, fetch_busy, first_out, boundary;
   // ---- prefetch_ctrl
-  wire pix_ready, npix_take, pix_ask, fc_reached;
+  wire pix_ready, npix_take, pix_ask, pix_loading, fc_reached;
   // ---- layer_runner
   wire q_pop, pix_take, idle, inf_over, calc_done, inf_done, inf_kept, layer_done, inf_next;
   wire runs, waits_pixels, waits_output, keep, reuse;
@@ -148,7 +149,7 @@ module control #(
   wire fc_now = q_valid && desc[`DESC_MODE] == `MODE_FC && runs;
   wire [9:0] layer = q_valid ? desc[`DESC_IDX] : 10'd0;
   assign status = {
-    waits_pixels || waits_output,
+    waits_pixels || waits_output || pix_loading,
     runs,
     layer,
     reuse,
@@ -371,6 +372,8 @@ module control #(
       .pix_ready(pix_ready),
       .pix_take(pix_take),
       .pix_ask(pix_ask),
+      .pix_loading(pix_loading),
+      .lines_there(lines_there),
       .taken_adr(cfg[`CFG_TAKEN_ADR]),
       .npix_take(npix_take),
       .fc_reached(fc_reached),
@@ -401,6 +404,7 @@ module control #(
       .pix_ready(pix_ready),
       .pix_take(pix_take),
       .pix_ask(pix_ask),
+      .pix_loading(pix_loading),
       .run_start(run_start),
       .seq_done(seq_done),
       .core_idle(core_idle),

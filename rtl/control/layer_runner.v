@@ -38,10 +38,12 @@ module layer_runner #(
     input  wire                  committed,
     input  wire                  more,
     input  wire                  go_on,
-    // pixels of the inference, or of the layer itself, which are asked for meanwhile
+    // pixels of the inference, or of the layer itself, which are asked for meanwhile; the rest of them
+    // is still on its way, which a layer that needs no more of them waits for
     input  wire                  pix_ready,
     output wire                  pix_take,
     output wire                  pix_ask,
+    input  wire                  pix_loading,
     // array: start, all work issued, last byte written; parameter rows: first of the layer, freed
     output wire                  run_start,
     input  wire                  seq_done,
@@ -119,7 +121,7 @@ module layer_runner #(
         state <= (!q_valid || q_pop) ? IDLE : (loads || (first && !pix_ready)) ? PIXELS : START;
         PIXELS: state <= pix_ready ? START : PIXELS;
         START: state <= RUN;
-        RUN: state <= !(seq_over && core_idle) ? RUN : leaves ? OUT : LAYER_END;
+        RUN: state <= !(seq_over && core_idle && !pix_loading) ? RUN : leaves ? OUT : LAYER_END;
         OUT: state <= OUT_WAIT;
         OUT_WAIT: state <= unload_done ? LAYER_END : OUT_WAIT;
         LAYER_END: state <= (list_mode && last) ? INF_END : IDLE;

@@ -5,7 +5,8 @@
 // How it works: two requests follow each other. The first goes to the DMAC, which reads the pixels
 // into the pixel FIFO: for a fresh inference at once, for the next one of a stream when ask_ok
 // allows it (docs/patent.md section 2, step 007). The second starts the pixel writer, when
-// place_free says that the input map's place in the AI RAM is no longer in use. The registers keep
+// place_free says that the input map's place in the AI RAM is no longer in use. A wide map of a 3x3
+// layer goes line by line (pixel_lines), and its layer begins with the first one. The registers keep
 // the address that was taken; the address of a prefetch becomes AI_PIX_ADR later. A layer that loads
 // its own map asks for it when its turn has come; prefetch_ctrl keeps the next inference away then.
 // Handshake: begin_run and move_on are pulses; ready stays until take. pixel_req is valid/ready.
@@ -33,55 +34,117 @@ module pixel_ctrl (
     input  wire                  place_free,
     // where the pixels begin, a cycle after npix_take; those of a fetch from move_on on
     input  wire [          31:0] taken_adr,
-    // the pixels are in the AI RAM, the first layer takes them
+    // the pixels are in the AI RAM, of a map by lines the first ones; the first layer takes them
     output wire                  ready,
     input  wire                  take,
+    // the map of the layer at work is not all there; lines of it that are
+    output wire                  loading,
+    output reg  [           9:0] lines_there,
     // AI_NPIX_ADR is taken for a prefetch
     output wire                  npix_take,
     // pixel channel of the DMAC
-    output reg                   pixel_req_valid,
+    output wire                  pixel_req_valid,
     input  wire                  pixel_req_ready,
     output wire [ `REQ_BITS-1:0] pixel_req,
     // load of the map
-    output reg                   load_start,
+    output wire                  load_start,
     output wire [ `MAP_BITS-1:0] load_map,
     input  wire                  load_done
 );
 
   localparam [2:0] P_IDLE = 3'd0, P_ASK = 3'd1, P_PLACE = 3'd2, P_FILL = 3'd3, P_READY = 3'd4;
+  // a map of so many columns goes line by line where its layer takes longer than its way here
+  localparam [10:0] WIDE = 11'd64;
 
   reg  [            2:0] state;
   reg                    due;  // pixels of the current inference are wanted
   reg                    shaped;  // the map is known
-  reg  [           23:0] length;  // bytes of the map
   // parity of the inference whose pixels are asked for: one request each, so it takes turns. The map
   // may still be that of the inference before, which is the same
   reg                    parity;
   reg                    parity_next;
   // the map is that of a layer that asked
   reg                    own;
-  reg  [  `MAP_BITS-1:0] first_map;
+  reg  [`SHAPE_BITS-1:0] first_shape;
+  reg                    taken;  // the layer has begun with the first lines
 
   wire [`MOVES_BITS-1:0] moves = layer_desc[`DESC_MOVES];
   wire                   fresh = state == P_IDLE && due && shaped;
   wire                   layer_now = state == P_IDLE && !fresh && layer_ask;
   wire                   asks = fresh || npix_take || layer_now;
   assign npix_take = state == P_IDLE && !due && ask_ok && !layer_ask;
-  assign ready = state == P_READY;
-  assign pixel_req = own ?
-      {layer_desc[`DESC_INF], layer_desc[`DESC_IDX], 2'd0, layer_desc[`DESC_INB], moves[`MOVES_LOAD_ADR]} :
-      {parity, 10'd0, length, taken_adr};
+  wire own_lines = layer_desc[`DESC_MODE] == `MODE_TAPS && !layer_desc[`DESC_DW] && layer_desc[`DESC_W] >= WIDE;
+  wire first_lines = first_desc[`DESC_MODE] == `MODE_TAPS && !first_desc[`DESC_DW] && first_desc[`DESC_W] >= WIDE;
+  wire [`SHAPE_BITS-1:0] own_shape = {
+    own_lines,
+    layer_desc[`DESC_INB],
+    layer_desc[`DESC_ICS],
+    layer_desc[`DESC_IRL],
+    layer_desc[`DESC_SRC],
+    layer_desc[`DESC_H],
+    layer_desc[`DESC_W],
+    layer_desc[`DESC_C]
+  };
+  wire [`SHAPE_BITS-1:0] new_shape = {
+    first_lines,
+    first_desc[`DESC_INB],
+    first_desc[`DESC_ICS],
+    first_desc[`DESC_IRL],
+    first_desc[`DESC_SRC],
+    first_desc[`DESC_H],
+    first_desc[`DESC_W],
+    first_desc[`DESC_C]
+  };
+  wire [`SHAPE_BITS-1:0] shape = own ? own_shape : first_shape;
+  wire by_lines = shape[`SHAPE_BY_LINES];
+  wire whole_asked = layer_now ? !own_shape[`SHAPE_BY_LINES] : !first_shape[`SHAPE_BY_LINES];
+  wire [31:0] adr = own ? moves[`MOVES_LOAD_ADR] : taken_adr;
+  wire [`OWNER_BITS-1:0] owner = own ?
+      {layer_desc[`DESC_INF], layer_desc[`DESC_IDX]} : {parity, 10'd0};
+
+  // ---- line by line
+  wire line_req_valid, line_start, lines_done;
+  wire [9:0] lines;
+  wire [`REQ_BITS-1:0] line_req;
+  wire [`MAP_BITS-1:0] line_map;
+  pixel_lines u_lines (
+      .clk       (clk),
+      .rst       (rst || flush),
+      .start     (state == P_ASK && by_lines),
+      .shape     (shape),
+      .adr       (adr),
+      .owner     (owner),
+      .allow     (state == P_FILL),
+      .req_valid (line_req_valid),
+      .req_ready (pixel_req_ready),
+      .req       (line_req),
+      .load_start(line_start),
+      .load_map  (line_map),
+      .load_done (load_done),
+      .lines     (lines),
+      .done      (lines_done)
+  );
+  wire part = by_lines && state == P_FILL;
+  wire filled = by_lines ? lines_done : load_done;
+  reg req_valid, start;
+  assign ready = state == P_READY || (part && !taken && lines != 10'd0);
+  assign loading = part && taken;
+  assign pixel_req_valid = by_lines ? line_req_valid : req_valid;
+  assign pixel_req = by_lines ? line_req : {owner, 2'd0, shape[`SHAPE_INB], adr};
+  assign load_start = start || line_start;
 
   always @(posedge clk) begin
     if (rst || flush) begin
-      state           <= P_IDLE;
-      due             <= 1'b0;
-      parity          <= 1'b0;
-      parity_next     <= 1'b0;
-      shaped          <= 1'b0;
-      pixel_req_valid <= 1'b0;
-      load_start      <= 1'b0;
-      own             <= 1'b0;
+      state       <= P_IDLE;
+      due         <= 1'b0;
+      parity      <= 1'b0;
+      parity_next <= 1'b0;
+      shaped      <= 1'b0;
+      req_valid   <= 1'b0;
+      start       <= 1'b0;
+      own         <= 1'b0;
+      taken       <= 1'b0;
+      lines_there <= 10'h3ff;
     end else begin
       own <= asks ? layer_now : own;
       parity <= (fresh || npix_take) ? parity_next : parity;
@@ -89,47 +152,33 @@ module pixel_ctrl (
       shaped <= begin_run ? 1'b0 : first_valid ? 1'b1 : shaped;
       // without a prefetch the next inference begins like a fresh one
       due <= (begin_run || (move_on && state == P_IDLE)) ? 1'b1 : fresh ? 1'b0 : due;
-      pixel_req_valid <= asks || (pixel_req_valid && !pixel_req_ready);
-      load_start <= state == P_PLACE && (own || place_free);
+      req_valid <= (asks && whole_asked) || (req_valid && !pixel_req_ready);
+      start <= state == P_PLACE && !by_lines && (own || place_free);
+      taken <= part && (taken || take);
+      lines_there <= (part && (taken || take)) ? lines : 10'h3ff;
       case (state)
         P_IDLE:  state <= asks ? P_ASK : P_IDLE;
-        P_ASK:   state <= pixel_req_ready ? P_PLACE : P_ASK;
+        P_ASK:   state <= (by_lines || pixel_req_ready) ? P_PLACE : P_ASK;
         P_PLACE: state <= (own || place_free) ? P_FILL : P_PLACE;
-        P_FILL:  state <= load_done ? P_READY : P_FILL;
+        P_FILL:  state <= !filled ? P_FILL : (taken || take) ? P_IDLE : P_READY;
         P_READY: state <= take ? P_IDLE : P_READY;
         default: state <= P_IDLE;
       endcase
     end
   end
 
-  // a map, minus one where the writer wants it so: 1..1024 channels, 1..512 lines, 1..1024 wide
-  wire [10:0] chans = first_desc[`DESC_C] - 11'd1;
-  wire [ 9:0] height = first_desc[`DESC_H] - 10'd1;
-  wire [10:0] width = first_desc[`DESC_W] - 11'd1;
   always @(posedge clk) begin
-    if (rst) begin
-      length    <= 24'd0;
-      first_map <= {`MAP_BITS{1'b0}};
-    end else if (first_valid) begin
-      length    <= {2'd0, first_desc[`DESC_INB]};
-      first_map <= {width[9:0], height[8:0], chans[9:0], first_desc[`DESC_SRC]};
-    end else begin
-      length    <= length;
-      first_map <= first_map;
-    end
+    if (rst) first_shape <= {`SHAPE_BITS{1'b0}};
+    else first_shape <= first_valid ? new_shape : first_shape;
   end
 
-  // that of the layer, which is the same as long as it waits
-  wire [10:0] own_chans = layer_desc[`DESC_C] - 11'd1;
-  wire [9:0] own_height = layer_desc[`DESC_H] - 10'd1;
-  wire [10:0] own_width = layer_desc[`DESC_W] - 11'd1;
-  wire [`MAP_BITS-1:0] own_map = {
-    own_width[9:0], own_height[8:0], own_chans[9:0], layer_desc[`DESC_SRC]
-  };
-  assign load_map = own ? own_map : first_map;
+  // the map, minus one where the writer wants it so: 1..1024 channels, 1..512 lines, 1..1024 wide
+  wire [10:0] chans = shape[`SHAPE_C] - 11'd1;
+  wire [ 9:0] height = shape[`SHAPE_H] - 10'd1;
+  wire [10:0] width = shape[`SHAPE_W] - 11'd1;
+  assign load_map = by_lines ? line_map : {width[9:0], height[8:0], chans[9:0], shape[`SHAPE_SRC]};
 
-  wire ends = &{1'b0, chans[10], height[9], width[10], own_chans[10], own_height[9], own_width[10]};
-  wire unused = &{1'b0, first_desc, layer_desc, moves, ends};
+  wire unused = &{1'b0, first_desc, layer_desc, moves, chans[10], height[9], width[10]};
 
 endmodule
 

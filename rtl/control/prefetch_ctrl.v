@@ -37,6 +37,9 @@ module prefetch_ctrl (
     output wire                  pix_ready,
     input  wire                  pix_take,
     input  wire                  pix_ask,
+    // the map of the layer at work is not all there; lines of it that are
+    output wire                  pix_loading,
+    output wire [           9:0] lines_there,
     // address of the pixels requested last; AI_NPIX_ADR is taken for a prefetch
     input  wire [          31:0] taken_adr,
     output wire                  npix_take,
@@ -106,6 +109,8 @@ module prefetch_ctrl (
       .taken_adr(taken_adr),
       .ready(pix_ready),
       .take(pix_take),
+      .loading(pix_loading),
+      .lines_there(lines_there),
       .npix_take(npix_take),
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),

@@ -94,6 +94,17 @@
 `define MOVES_STORE_ADR 65:34  // first byte of the output map
 `define MOVES_BITS 66
 
+// Input map of a layer that is read from the storage.
+`define SHAPE_C 10:0  // channels
+`define SHAPE_W 21:11  // width
+`define SHAPE_H 31:22  // lines
+`define SHAPE_SRC 46:32  // first AI RAM row
+`define SHAPE_IRL 51:47  // rows a line
+`define SHAPE_ICS 65:52  // rows a channel group
+`define SHAPE_INB 87:66  // bytes
+`define SHAPE_BY_LINES 88  // it is read line by line, and the layer begins with the first lines
+`define SHAPE_BITS 89
+
 // Window of a pooling task.
 `define PTASK_KIND 2:0  // 1 maximum, 2 minimum, 3 average with the padding, 4 average of the map's pixels
 `define PTASK_ALL 3  // the whole map

@@ -42,6 +42,8 @@ module fill_seq #(
     input wire start,
     input wire [`DESC_BITS-1:0] desc,
     output wire busy,
+    // lines of the map that are in the AI RAM
+    input wire [9:0] lines_there,
     // entries released by the array, and complete (running counts)
     input wire [TW-1:0] tile_freed,
     input wire [TW-1:0] tile_filled,
@@ -114,25 +116,26 @@ module fill_seq #(
   fill_stripe #(
       .TILE_W(TILE_W)
   ) u_next (
-      .clk    (clk),
-      .rst    (rst),
-      .start  (start),
-      .desc   (desc),
-      .whole  (whole),
-      .k3_taps(k3_taps),
-      .taken  (load),
-      .ready  (a_ready),
-      .pre    (a_pre),
-      .last   (a_last),
-      .up     (a_up),
-      .first_y(a_first_y),
-      .last_y (a_last_y),
-      .lines  (a_lines),
-      .first_s(a_first_s),
-      .last_s (a_last_s),
-      .k_last (a_k_last),
-      .shift  (a_shift),
-      .row    (a_row)
+      .clk        (clk),
+      .rst        (rst),
+      .start      (start),
+      .desc       (desc),
+      .whole      (whole),
+      .k3_taps    (k3_taps),
+      .lines_there(lines_there),
+      .taken      (load),
+      .ready      (a_ready),
+      .pre        (a_pre),
+      .last       (a_last),
+      .up         (a_up),
+      .first_y    (a_first_y),
+      .last_y     (a_last_y),
+      .lines      (a_lines),
+      .first_s    (a_first_s),
+      .last_s     (a_last_s),
+      .k_last     (a_k_last),
+      .shift      (a_shift),
+      .row        (a_row)
   );
 
   // ---- the stripe at work

@@ -5,7 +5,8 @@
 // How it works: stripe_iter walks the stripes of the computed grid; in three steps a stripe becomes the
 // lines and words of the map that its windows meet, and the row of the AI RAM where they begin.
 // Depthwise rows and fully connected layers have one stripe, the whole map.
-// Handshake: ready once the stripe is there; taken takes it, and the next one is worked out.
+// Handshake: ready once the stripe is there, and its lines are in the AI RAM; taken takes it, and the
+// next one is worked out.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -26,6 +27,8 @@ module fill_stripe #(
     input  wire [`DESC_BITS-1:0] desc,
     input  wire                  whole,
     input  wire                  k3_taps,
+    // lines of the map that are in the AI RAM
+    input  wire [           9:0] lines_there,
     // the stripe is taken, it is there
     input  wire                  taken,
     output wire                  ready,
@@ -126,7 +129,7 @@ module fill_stripe #(
   wire [14:0] rows_low = (irl[0] ? y_15 : 15'd0) + (irl[1] ? y_15 << 1 : 15'd0);
   wire [14:0] rows_high = (irl[2] ? y_15 << 2 : 15'd0) + (irl[3] ? y_15 << 3 : 15'd0);
   always @(posedge clk) rows <= rows_low + rows_high;
-  assign ready = steps == 2'd3 || (steps == 2'd2 && first_y == 10'd0);
+  assign ready = (steps == 2'd3 || (steps == 2'd2 && first_y == 10'd0)) && last_y < lines_there;
   assign row   = desc[`DESC_SRC] + ((steps == 2'd3) ? rows : 15'd0);
 
   wire unused = &{1'b0, desc, x_first, x_last, irl};

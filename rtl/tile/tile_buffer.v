@@ -39,6 +39,8 @@ module tile_buffer #(
     input  wire                  start,
     input  wire [`DESC_BITS-1:0] desc,
     output wire                  busy,
+    // lines of the map that are in the AI RAM
+    input  wire [           9:0] lines_there,
     // entries: complete, released by the sequencer (running counts)
     output reg  [        TW-1:0] tile_filled,
     input  wire [        TW-1:0] tile_freed,
@@ -97,6 +99,7 @@ module tile_buffer #(
       .start      (start),
       .desc       (desc),
       .busy       (busy),
+      .lines_there(lines_there),
       .tile_freed (tile_freed),
       .tile_filled(tile_filled),
       .fill_req   (fill_req),

@@ -20,6 +20,7 @@ from openkpu.tb.simrun import run
 from openkpu.tb.tile.expected import ANY, entries, reads
 
 RAM_ROWS = 2048
+LINES = 1023  # lines_there of a map that is there
 # c, h, w, o, kernel, pool, depthwise: layouts, picks with either phase, stacked stripes
 CASES = [
     *(
@@ -106,10 +107,13 @@ class Bench:
         width = (self.sizes.tile_rows * self.words).bit_length() - 1
         self.dut.entry.value = join([address] * 9, width)
 
-    async def play(self, arg: LayerArg, p_gnt: float, p_use: float, hoard: bool = False) -> None:
+    async def play(
+        self, arg: LayerArg, p_gnt: float, p_use: float, hoard: bool = False, p_line: float = 0.0
+    ) -> None:
         """Run the fill of a layer with random input; check every entry twice. Bounded.
 
-        ``hoard``: nothing is released until the fill has come to a stop.
+        ``hoard``: nothing is released until the fill has come to a stop. ``p_line``: lines of the
+        map, which is wider than 32 pixels, come one by one with this chance in a cycle.
         """
         dut, rng = self.dut, np.random.default_rng(random.getrandbits(32))
         arg = arg.replace(in_xor=random.getrandbits(1))
@@ -120,6 +124,10 @@ class Bench:
             maps.append(rng.integers(0, 256, arg.in_shape).astype(np.uint8))
             airam.pack(ram, place.base, maps[-1] ^ np.uint8(0x80 * arg.in_xor))
         want = list(entries(maps, d))
+        whole, there = ram, LINES
+        if p_line:
+            ram, there = rng.integers(0, 256, ram.size, dtype=np.uint8), 0
+        dut.lines_there.value = there
         dut.desc.value, dut.start.value = pack(d), 1
         await RisingEdge(dut.clk)
         dut.start.value = 0
@@ -133,7 +141,9 @@ class Bench:
         again = False  # the oldest entry was looked at for the second time
         most = still = drain = 0  # entries held at once; cycles without a new one; release up to
         for _ in range(
-            300 + int((60 * reads(d, self.word) + 60 * self.words * len(want)) / p_gnt / p_use)
+            300
+            + int((60 * reads(d, self.word) + 60 * self.words * len(want)) / p_gnt / p_use)
+            + int(2 * d["h"] / (p_line or 1))
         ):
             now = int(dut.tile_filled.value) - begin
             before, filled = filled, released + (now - released) % self.modulo
@@ -159,6 +169,12 @@ class Bench:
             now = [plan.pop(0)] if plan else []
             for entry, word in now:
                 self.read(begin + entry, word)
+            if there < d["h"] and random.random() < p_line:
+                for chan in range(d["c"]):
+                    at = 64 * (d["src"] + (chan * d["h"] + there) * d["irl"])
+                    ram[at : at + 64 * d["irl"]] = whole[at : at + 64 * d["irl"]]
+                there += 1
+                dut.lines_there.value = there
             dut.fill_gnt.value = int(random.random() < p_gnt)
             await RisingEdge(dut.clk)
             for entry, word in looks:
@@ -222,7 +238,7 @@ def elementwise(c: int, h: int, w: int, pool: int, one: int) -> LayerArg:
 
 
 RATES = ((1.0, 1.0), (0.3, 1.0), (1.0, 0.4), (0.6, 0.6))
-INPUTS = ("start", "desc", "tile_freed", "fill_gnt", "fill_data", "re", "entry")
+INPUTS = ("start", "desc", "tile_freed", "fill_gnt", "fill_data", "re", "entry", "lines_there")
 
 
 @cocotb.test()
@@ -246,6 +262,18 @@ async def two_maps(dut) -> None:
         await bench.play(elementwise(*case), *random.choice(RATES))
     await bench.play(elementwise(20, 4, 12, 0, 0), random.choice((1.0, 0.5)), 1.0, hoard=True)
     await bench.play(elementwise(1, 4, 500, 0, 0), 1.0, 1.0, hoard=True)
+
+
+@cocotb.test()
+async def lines_that_come(dut) -> None:
+    """Stripes wait for their lines, and for those around them; the last ones for all."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    cases = [(2, 9, 64, 2, 3, 0, 0), (3, 7, 70, 2, 3, 5, 0), (1, 8, 130, 1, 3, 7, 0)]
+    cases += [(2, 8, 40, 2, 1, 0, 0), (2, 6, 65, 2, 3, 8, 0), (2, 4, 64, 2, 3, 0, 1)]
+    for case in cases:
+        for p_line in (0.5, 0.02):
+            await bench.play(make(*case), *random.choice(RATES), p_line=p_line)
 
 
 @cocotb.test()
