@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import cocotb
 import numpy as np
-from openkpu.models.generate import Limits
+from openkpu.models.generate import Limits, random_layer
 from openkpu.models.generate_lists import KINDS, random_list
 from openkpu.models.layer import LayerArg
+from openkpu.models.layout import Layout
 from openkpu.models.network import Network, Storage
 from openkpu.models.words import to_stored
 from openkpu.tb.device.checked import checked
@@ -21,6 +22,7 @@ from openkpu.tb.device.registers import AI, EIGHT_BIT_MODE, Ctrl, Err
 from openkpu.tb.device.shadow import Shadow
 from openkpu.tb.device.timeline import Findings
 
+PLAIN = {"depthwise": False, "fc": False, "eight_bit": True, "signed_in": False}
 LIMIT = 200_000  # cycles of all layers of a job
 PIXELS, RESULT = 3, 4  # AI_ERR_INFO.stream
 TASKS = (1, 4)  # of a job, least and most
@@ -53,6 +55,9 @@ def draw(rng: np.random.Generator, shadow: Shadow, *, all_move: bool = False) ->
     count = int(rng.integers(TASKS[0], TASKS[1] + 1))
     kinds = [str(rng.choice(KINDS)) for _ in range(count)]
     shape = tuple(int(n) for n in rng.integers((1, 2, 2), (8, 9, 40)))
+    if rng.random() < 0.4:  # line by line, where it is a convolution of 3x3
+        kinds[0] = "convolution"
+        shape = tuple(int(n) for n in rng.integers((1, 2, 64), (4, 13, 150)))
     network, image = random_list(
         rng,
         kinds,
@@ -64,7 +69,12 @@ def draw(rng: np.random.Generator, shadow: Shadow, *, all_move: bool = False) ->
     storage = network.storage(
         image[None], base=16 * int(rng.integers(100)), align=16, pixel_offset=int(rng.integers(16))
     )
-    at = storage.registers
+    return pushed(network, image, storage)
+
+
+def pushed(network: Network, image: np.ndarray, storage: Storage) -> Job:
+    """A network as layers of the host: the first loads the image, the last stores its map."""
+    at, count = storage.registers, len(network.layers)
     words = storage.data[at["AI_LIST_ADR"] - storage.base :][: 96 * count].view("<u8")
     args = []
     for i, row in enumerate(words.reshape(count, 12)):
@@ -149,6 +159,36 @@ async def bursts(tb) -> None:
         wrong = await run(device, shadow, job)
         found.check(not wrong, f"{number}: {'; '.join(wrong)} [{job.args}]")
     assert min(moved.values()) > slow(device, 60, 8), moved
+    found.verdict()
+
+
+@checked()
+async def lines_that_nobody_needs(tb) -> None:
+    """A layer that does without the last lines of its map waits for them: they are written to the
+    place of the next layer's output otherwise."""
+    device, shadow, rng = await begin(tb)
+    found = Findings("lines that nobody needs")
+    names = ("rd_wait", "seq_wait")
+    for wait in (0, 3, 9):
+        for name in names:
+            getattr(tb, f"cfg_{name}").value = wait
+        for pool, height in ((7, 8), (5, 6), (7, 16)):
+            x = rng.integers(0, 256, (2, height, 70), dtype=np.uint8)
+            rows = Layout(*x.shape).rows
+            first = random_layer(rng, x=x, o=1, kernel=3, pool=pool, **PLAIN)
+            second = random_layer(rng, x=first.y.view(np.uint8), o=2, kernel=1, pool=0, **PLAIN)
+            network = Network()
+            tables = [(made.weights, made.bn, made.act) for made in (first, second)]
+            behind = rows + 8
+            network.add(first.arg.replace(image_src_addr=4, image_dst_addr=behind), *tables[0])
+            # from the last line of the map on
+            over = 4 + rows - Layout(*second.arg.out_shape).rows
+            network.add(second.arg.replace(image_src_addr=behind, image_dst_addr=over), *tables[1])
+            job = pushed(network, x, network.storage(x[None], base=0x400, align=16))
+            wrong = await run(device, shadow, job)
+            found.check(not wrong, f"pool {pool} of {height} lines, waits {wait}: {wrong}")
+    for name in names:
+        getattr(tb, f"cfg_{name}").value = 0
     found.verdict()
 
 

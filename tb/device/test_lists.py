@@ -29,7 +29,7 @@ SMALL = Limits(channels=4, size=8)
 def lists(name: str, count: int, *, slow: bool = False, moves: float = 0.0) -> list[Case]:
     """Lists, each as one and as a stream; ``moves`` as of ``random_list``."""
     config, rng = configs.load(name), np.random.default_rng(SEED)
-    most = (4, 6, 10) if slow else (9, 13, 41)
+    most = (4, 6, 10) if slow else (9, 13, 150 if moves else 41)
     limits = SMALL if slow else Limits(channels=12, size=30)
     cases = []
     for number in range(count):
