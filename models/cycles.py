@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cycles of layers, segments and models without a simulator (docs/architecture.md 15).
+
+A model of the machine's parts on a time line, each with the constants of its RTL: what runs ahead
+(cycles_front, cycles_bus), the array (cycles_array), pooling tasks (cycles_pool), maps on their way
+(cycles_maps). Cycles are those of the reports: PERF_TOTAL from one layer's end to the next one's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from . import cycles_maps as maps
+from . import cycles_pool
+from .configs import Config
+from .cycles_array import Engine
+from .cycles_front import Front
+from .cycles_shape import POOL, Shape
+from .layer import LayerArg
+
+BOUNDS = ("array", "bus", "input", "output", "control")
+DONE = 2  # from the end of a layer's work to layer_done
+NEXT = 4  # ... to the start of the next one
+START = 1  # from the head of the queue to the start
+LEFT = 1  # cycles of a run behind its last layer_done: PERF_TOTAL gives them to the next layer
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerCycles:
+    """One layer of a run: cycles, and how many the array worked or waited for what."""
+
+    shape: Shape
+    cycles: int
+    parts: dict[str, int]  # by BOUNDS, they add up to ``cycles``
+
+    @property
+    def bound(self) -> str:
+        """What the layer spends most cycles on."""
+        return max(BOUNDS, key=lambda name: self.parts[name])
+
+
+@dataclasses.dataclass(frozen=True)
+class Tasks:
+    """A run as a task list: where things lie in storage."""
+
+    list_at: int
+    pixels_at: int
+    result_at: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """The layers of a run, and cycles until the host has read the last byte of a map for it."""
+
+    layers: list[LayerCycles]
+    after: int = 0
+
+
+def run(
+    config: Config,
+    layers: Sequence[LayerArg],
+    *,
+    eight_bit: bool = True,
+    tasks: Tasks | None = None,
+    burst: int = 12,
+    to_host: bool = False,
+    later: bool = False,
+) -> Run:
+    """Layers that run one after the other, from an idle device on.
+
+    ``tasks``: as a task list from storage, otherwise by the host, ``burst`` layers at a time; then
+    ``to_host``: the last one's map leaves through the result FIFO.  ``later``: the host had layers
+    run before, and the device was busy a cycle longer than the last of them.
+    """
+    shapes = [Shape(config, arg, eight_bit) for arg in layers]
+    if tasks:
+        size = layers[0].in_shape[0] * layers[0].in_shape[1] * layers[0].in_shape[2]
+        front = Front(config, shapes, list_at=tasks.list_at, pixels=(tasks.pixels_at, size))
+    else:
+        front = Front(config, shapes, burst=burst)
+    found, after = [], 0
+    start = 0  # of the layer at the earliest
+    before = -1 - (LEFT if later else 0)  # layer_done of the one before
+    for number, shape in enumerate(shapes):
+        begin = ready = max(front.head(number) + START, start)
+        if tasks and number == 0:
+            begin = max(begin, maps.load(front, shape.arg))
+        parts = dict.fromkeys(BOUNDS, 0)
+        if shape.mode == POOL:
+            end = cycles_pool.run(config, shape.arg, begin)
+            reads = cycles_pool.bound_by_reads(config, shape.arg)
+            parts["input" if reads else "output"] = end - begin
+        else:
+            engine = Engine(shape, front, begin)
+            end = engine.run()
+            parts["array"] = engine.issues
+            parts["bus"], parts["input"] = engine.waits.weights, engine.waits.input
+            parts["output"] = engine.waits.output + end - engine.now
+        work = end
+        last = number == len(shapes) - 1
+        if last and tasks:
+            end = maps.store(config, shape.arg, end, tasks.result_at)
+        elif last and to_host:
+            polls = front.words.pushed(len(shapes), front)
+            end, read = maps.to_host(config, shape.arg, end, polls)
+            after = read - (end + DONE)
+        parts["bus"] += end - work + begin - ready
+        front.leave(shape, end + DONE)
+        cycles = end + DONE - before
+        parts["control"] = cycles - sum(parts.values())
+        found.append(LayerCycles(shape, cycles, parts))
+        start, before = end + NEXT, end + DONE
+    return Run(found, after)
