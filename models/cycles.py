@@ -15,13 +15,16 @@ from . import cycles_maps as maps
 from . import cycles_pool
 from .configs import Config
 from .cycles_array import Engine
-from .cycles_front import Front
-from .cycles_shape import POOL, Shape
+from .cycles_front import Front, Tasks
+from .cycles_shape import FC, POOL, Shape
+from .cycles_words import HostWords
 from .layer import LayerArg
+from .layout import Layout
 
 BOUNDS = ("array", "bus", "input", "output", "control")
 DONE = 2  # from the end of a layer's work to layer_done
 NEXT = 4  # ... to the start of the next one
+ASKS = 2  # from the start of a fully connected layer to the request of the next pixels
 START = 1  # from the head of the queue to the start
 LEFT = 1  # cycles of a run behind its last layer_done: PERF_TOTAL gives them to the next layer
 
@@ -41,15 +44,6 @@ class LayerCycles:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tasks:
-    """A run as a task list: where things lie in storage."""
-
-    list_at: int
-    pixels_at: int
-    result_at: int
-
-
-@dataclasses.dataclass(frozen=True)
 class Run:
     """The layers of a run, and cycles until the host has read the last byte of a map for it."""
 
@@ -63,29 +57,34 @@ def run(
     *,
     eight_bit: bool = True,
     tasks: Tasks | None = None,
+    inferences: int = 1,
     burst: int = 12,
     to_host: bool = False,
     later: bool = False,
 ) -> Run:
     """Layers that run one after the other, from an idle device on.
 
-    ``tasks``: as a task list from storage, otherwise by the host, ``burst`` layers at a time; then
-    ``to_host``: the last one's map leaves through the result FIFO.  ``later``: the host had layers
-    run before, and the device was busy a cycle longer than the last of them.
+    ``tasks``: as a task list from storage, for so many ``inferences`` in one continuous run;
+    otherwise by the host, ``burst`` layers at a time; then ``to_host``: the last one's map leaves
+    through the result FIFO, and ``later``: the host had layers run before, and the device was
+    busy a cycle longer than the last of them.
     """
     shapes = [Shape(config, arg, eight_bit) for arg in layers]
-    if tasks:
-        size = layers[0].in_shape[0] * layers[0].in_shape[1] * layers[0].in_shape[2]
-        front = Front(config, shapes, list_at=tasks.list_at, pixels=(tasks.pixels_at, size))
-    else:
-        front = Front(config, shapes, burst=burst)
+    front = Front(config, shapes, burst=burst, tasks=tasks, inferences=inferences)
+    ask, free = _prefetch(shapes)
     found, after = [], 0
     start = 0  # of the layer at the earliest
     before = -1 - (LEFT if later else 0)  # layer_done of the one before
-    for number, shape in enumerate(shapes):
+    for number, shape in enumerate(front.shapes):
+        place, last = number % len(shapes), (number + 1) % len(shapes) == 0
+        follows = number // len(shapes) + 1 < inferences
         begin = ready = max(front.head(number) + START, start)
-        if tasks and number == 0:
+        if tasks and place == 0:
             begin = max(begin, maps.load(front, shape.arg))
+        if follows and place == 0:
+            front.place_free(None)
+        if follows and place == ask:
+            front.pixels(begin + ASKS)
         parts = dict.fromkeys(BOUNDS, 0)
         if shape.mode == POOL:
             end = cycles_pool.run(config, shape.arg, begin)
@@ -98,17 +97,39 @@ def run(
             parts["bus"], parts["input"] = engine.waits.weights, engine.waits.input
             parts["output"] = engine.waits.output + end - engine.now
         work = end
-        last = number == len(shapes) - 1
         if last and tasks:
-            end = maps.store(config, shape.arg, end, tasks.result_at)
+            address = tasks.result_at + number // len(shapes) * tasks.result_stride
+            end = maps.store(config, shape.arg, end, address)
         elif last and to_host:
+            assert isinstance(front.words, HostWords)
             polls = front.words.pushed(len(shapes), front)
             end, read = maps.to_host(config, shape.arg, end, polls)
             after = read - (end + DONE)
         parts["bus"] += end - work + begin - ready
         front.leave(shape, end + DONE)
+        if follows and place == free:
+            if ask is None:
+                front.pixels(end + DONE + 1)
+            front.place_free(end + DONE + 1)
         cycles = end + DONE - before
         parts["control"] = cycles - sum(parts.values())
         found.append(LayerCycles(shape, cycles, parts))
         start, before = end + NEXT, end + DONE
     return Run(found, after)
+
+
+def _prefetch(shapes: Sequence[Shape]) -> tuple[int | None, int]:
+    """When the next inference's pixels come: the layer that asks for them, the first fully
+    connected one (None: there is none), and the last layer that uses the input map's place."""
+    ask = next((n for n, shape in enumerate(shapes) if shape.mode == FC), None)
+    first = shapes[0].arg.in_layout
+
+    def meets(layout: Layout) -> bool:
+        return layout.base < first.base + first.rows and first.base < layout.base + layout.rows
+
+    free = max(
+        n
+        for n, shape in enumerate(shapes)
+        if any(map(meets, [*shape.arg.in_layouts, shape.arg.out_layout]))
+    )
+    return ask, free

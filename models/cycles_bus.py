@@ -42,6 +42,7 @@ class Gear:
         self._takes: deque[tuple[int, int]] = deque()  # (bytes so far, cycle)
         self._passed = (0, -1)  # the last of them that a pop has looked at
         self._at = 0  # word of the last byte taken
+        self.opened: int | None = 0  # nothing is popped before; None: not known yet
 
     def push(self, seen: int, size: int) -> None:
         """A word with ``size`` bytes that count."""
@@ -52,7 +53,9 @@ class Gear:
     def pump(self) -> None:
         """Pop what can be popped as far as it is known what was taken."""
         pops, seen, ends = self.pops, self.seen, self.ends
-        last = pops[-1] if pops else -1
+        if self.opened is None:
+            return
+        last = max(pops[-1] if pops else -1, self.opened - 1)
         for n in range(len(pops), len(seen)):
             due = self.popped - self.room  # so many bytes must have been taken
             while self._passed[0] < due and self._takes:

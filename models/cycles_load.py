@@ -29,7 +29,7 @@ class WeightLoader:
         self.params_freed: list[int] = []  # ... a row of parameters
         self.params = 0  # rows of parameters of the layers before
         self.shape: Shape | None = None
-        self.free = 0
+        self.free = self.held = 0  # the loader; rows that a stream had kept
 
     def start(self, at: int, shape: Shape) -> None:
         """A layer is given in cycle ``at``."""
@@ -79,7 +79,7 @@ class WeightLoader:
             if row >= ring:
                 if row - ring >= len(freed):
                     break
-                start = max(start, freed[row - ring])
+                start = max(start, freed[row - ring], self.held)
             prow = self.params + channel // banks
             if prow >= params:
                 if prow - params >= len(self.params_freed):
@@ -129,16 +129,17 @@ class ParamLoader:
         self.shape: Shape | None = None
         self.free = 0
 
-    def start(self, at: int, shape: Shape) -> None:
-        """A layer is given in cycle ``at``."""
+    def start(self, at: int, shape: Shape, table_only: bool = False) -> None:
+        """A layer is given in cycle ``at``; ``table_only``: its parameters are there."""
         self.shape, self.at, self.word = shape, at + 1, 0
+        self.channels = 0 if table_only else shape.arg.o_ch_num
 
     def progress(self) -> bool:
         """As WeightLoader.progress."""
         shape = self.shape
         if shape is None:
             return False
-        banks, channels = self.config.n_z, shape.arg.o_ch_num
+        banks, channels = self.config.n_z, self.channels
         ring = self.config.param_chans // banks
         moved = False
         while True:

@@ -15,11 +15,13 @@ import numpy.typing as npt
 
 from . import airam, cycles, cycles_maps
 from .configs import Config
-from .cycles import LayerCycles, Tasks
+from .cycles import LayerCycles
+from .cycles_front import Tasks
 from .cycles_shape import up
 from .kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
 from .layer import WORDS, LayerArg
 from .layout import AI_RAM_ROWS, ROW_BYTES, Layout
+from .network import ALIGN as NETWORK_ALIGN
 from .network import Network
 from .roofline import map_bytes
 
@@ -252,10 +254,15 @@ def predict_model(
     return Predicted(model.names, model.layers, model.moves.cycles, model.other)
 
 
-def predict_network(config: Config, network: Network, count: int = 1) -> Predicted:
-    """One inference of a network as a task list, in storage with ``count`` input maps."""
+def predict_network(
+    config: Config, network: Network, count: int = 1, *, align: int = NETWORK_ALIGN, **run: int
+) -> Predicted:
+    """A network as a task list: ``count`` input maps in storage, blobs at multiples of ``align``.
+
+    ``run``: ``inferences`` in one continuous run, whose layers are all given; by default one.
+    """
     images = np.broadcast_to(np.uint8(0), (count, *network.in_shape))
-    at = network.storage(images).registers
+    at = network.storage(images, align=align).registers
     args = [
         arg.replace(
             para_start_addr=at["AI_WGT_ADR"] + arg.para_start_addr,
@@ -264,7 +271,13 @@ def predict_network(config: Config, network: Network, count: int = 1) -> Predict
         )
         for arg in network.layers
     ]
-    tasks = Tasks(at["AI_LIST_ADR"], at["AI_PIX_ADR"], at["AI_RES_ADR"])
-    found = cycles.run(config, args, eight_bit=network.eight_bit, tasks=tasks)
-    names = [f"L{number:02d}" for number in range(len(args))]
+    tasks = Tasks(
+        list_at=at["AI_LIST_ADR"],
+        pixels_at=at["AI_PIX_ADR"],
+        result_at=at["AI_RES_ADR"],
+        pixels_stride=at["AI_PIX_STRIDE"],
+        result_stride=at["AI_RES_STRIDE"],
+    )
+    found = cycles.run(config, args, eight_bit=network.eight_bit, tasks=tasks, **run)
+    names = [f"L{number % len(args):02d}" for number in range(len(found.layers))]
     return Predicted(names, found.layers, other=1)

@@ -9,8 +9,9 @@ import pytest
 from openkpu.models import configs, cycles, cycles_maps, cycles_pool, digits
 from openkpu.models.configs import Config
 from openkpu.models.conv import needed_macs
-from openkpu.models.cycles import BOUNDS, LayerCycles, Tasks
+from openkpu.models.cycles import BOUNDS, LayerCycles
 from openkpu.models.cycles_bus import Bus, Channel, Gear, burst_words
+from openkpu.models.cycles_front import Tasks
 from openkpu.models.cycles_model import predict_model, predict_network
 from openkpu.models.cycles_shape import DWROW, Shape
 from openkpu.models.generate_tasks import random_elementwise

@@ -16,7 +16,8 @@ import pytest
 from openkpu.models import configs, cycles, digits, vectors
 from openkpu.models.configs import Config
 from openkpu.models.cycles_model import Predicted, predict_model, predict_network
-from openkpu.models.generate import random_network
+from openkpu.models.cycles_shape import Shape
+from openkpu.models.generate import Limits, random_network
 from openkpu.models.generate_pools import on_map
 from openkpu.models.generate_tasks import on_maps
 from openkpu.models.kmodel import loads, read_file
@@ -25,7 +26,14 @@ from openkpu.models.network import Network
 from openkpu.models.tests.test_kmodel_containers import CONTAINERS
 from openkpu.models.vectors import VectorLayer
 from openkpu.tb.device import launch, random_cases
-from openkpu.tb.device.requests import ModelRequest, NetworkRequest, VectorsRequest
+from openkpu.tb.device.inference_stream import WIDEST
+from openkpu.tb.device.requests import (
+    ModelRequest,
+    NetworkRequest,
+    Run,
+    StreamRequest,
+    VectorsRequest,
+)
 from openkpu.tb.simrun import ROOT
 
 pytestmark = pytest.mark.fixed  # the same with every seed
@@ -162,6 +170,49 @@ def test_digits(config: str) -> None:
     measured, whole = on_the_rtl(configs.load(config), network)
     contract(found.names, of_layers(found), measured)
     near(found.cycles, whole)
+
+
+def in_a_stream(config: Config, network: Network, count: int) -> list[int]:
+    """Predicted cycles from each result of a continuous run to the next one."""
+    found = predict_network(config, network, count, align=WIDEST, inferences=count)
+    layers, size = of_layers(found), len(network.layers)
+    return [sum(layers[at : at + size]) for at in range(0, len(layers), size)]
+
+
+@pytest.mark.parametrize("config", ["nano", "small"])
+def test_stream_of_the_record(config: str) -> None:
+    """Ten digits in one continuous run: from each result to the next."""
+    ends = [end for (end,) in RECORD[f"stream of digits on {config}"].values()]
+    measured = np.diff(ends, prepend=0).tolist()
+    found = in_a_stream(configs.load(config), digits.load_network(), len(ends))
+    contract(list(map(str, range(len(ends)))), found, measured)
+
+
+@pytest.mark.parametrize("config", ["k210", pytest.param("large", marks=pytest.mark.nightly)])
+def test_stream(config: str) -> None:
+    """The same where the record has none, and a network whose weights do not all fit."""
+    chosen, events = configs.load(config), []
+    runs = [
+        (digits.load_network(), digits.load_data()[1].pixels[:6]),
+        random_stream(chosen),
+    ]
+    request = StreamRequest([Run(network, images) for network, images in runs], LIMIT, seed=1)
+    launch.run_job("verilator", chosen, request, events.append)
+    streams = [event for event in events if event["event"] == "stream"]
+    for (network, images), event in zip(runs, streams, strict=True):
+        assert not event["failure"]
+        measured = np.diff([end[0] for end in event["ends"]], prepend=0).tolist()
+        found = in_a_stream(chosen, network, len(images))
+        contract(list(map(str, range(len(images)))), found, measured)
+
+
+def random_stream(config: Config) -> tuple[Network, np.ndarray]:
+    """A network with more rows of weights than the buffer of ``config``, and three maps."""
+    rng, rows = np.random.default_rng(8), 0
+    while rows <= config.wbuf_rows:
+        network, _ = random_network(rng, shape=(96, 8, 8), layers=4, limits=Limits(channels=200))
+        rows = sum(Shape(config, arg).weight_rows for arg in network.layers)
+    return network, rng.integers(0, 256, (3, *network.in_shape), dtype=np.uint8)
 
 
 def random_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
