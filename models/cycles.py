@@ -26,7 +26,7 @@ DONE = 2  # from the end of a layer's work to layer_done
 NEXT = 4  # ... to the start of the next one
 ASKS = 2  # from the start of a fully connected layer to the request of the next pixels
 START = 1  # from the head of the queue to the start
-LEFT = 1  # cycles of a run behind its last layer_done: PERF_TOTAL gives them to the next layer
+PUSHED = 1  # from the first busy cycle to the first word that the decoder sees
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,21 +60,19 @@ def run(
     inferences: int = 1,
     burst: int = 12,
     to_host: bool = False,
-    later: bool = False,
 ) -> Run:
     """Layers that run one after the other, from an idle device on.
 
     ``tasks``: as a task list from storage, for so many ``inferences`` in one continuous run;
     otherwise by the host, ``burst`` layers at a time; then ``to_host``: the last one's map leaves
-    through the result FIFO, and ``later``: the host had layers run before, and the device was
-    busy a cycle longer than the last of them.
+    through the result FIFO.
     """
     shapes = [Shape(config, arg, eight_bit) for arg in layers]
     front = Front(config, shapes, burst=burst, tasks=tasks, inferences=inferences)
     ask, free = _prefetch(shapes)
     found, after = [], 0
     start = 0  # of the layer at the earliest
-    before = -1 - (LEFT if later else 0)  # layer_done of the one before
+    before = 0 if tasks else -PUSHED  # then layer_done of the layer before
     for number, shape in enumerate(front.shapes):
         place, last = number % len(shapes), (number + 1) % len(shapes) == 0
         follows = number // len(shapes) + 1 < inferences

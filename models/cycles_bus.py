@@ -13,6 +13,7 @@ from collections import deque
 # From the choice of a burst: the master takes it, its first beat is issued, the word is pushed.
 GIVEN = 1  # dma_read_ctrl keeps the choice in a register
 ISSUED = 1  # ... and the queue of the master is one more
+GRANT = 1  # ... an idle master asks for the bus first
 BEAT = 3  # address phase, data phase, register of the answer
 FIFO = 1  # a word is seen the cycle after it was pushed
 BLOCK_FIFO = 2  # ... in a FIFO of block RAM a cycle later
@@ -66,8 +67,11 @@ class Gear:
             pops.append(last)
             self.popped = ends[n]
 
-    def take(self, size: int, at: int) -> int | None:
-        """Cycle of taking ``size`` bytes, ``at`` or later; None when they have not come."""
+    def take(self, size: int, at: int, following: int = 0, begin: int = 0) -> int | None:
+        """Cycle of taking ``size`` bytes, ``at`` or later; None when they have not come.
+
+        What ``following`` (bytes of the next piece) and ``begin`` are for see Groups.
+        """
         need = self.taken + size
         if need > self.popped:
             self.pump()
@@ -82,6 +86,71 @@ class Gear:
         self.taken = need
         self._takes.append((need, at))
         return at
+
+
+class Groups(Gear):
+    """The FIFO of weights on a bus of 32 bits, and byte_group behind it.
+
+    A bus word is taken in a cycle as long as it ends one group at most; what is left of it begins
+    the next group in the same cycle only if that one is large enough, and more than four bytes of
+    this one were there before (or all of it).
+    """
+
+    APART = 4
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.word = -1  # at work, with so many bytes left from cycle ``now`` on
+        self.left = self.now = 0
+        self.held = 0  # bytes of the group that were taken before
+        self.spare = (
+            -1,
+            0,
+        )  # a cycle in which a word might have gone along; bytes that it might have
+        self.loaded = self.done = 0  # the word came to work, the one before was done with
+
+    def pump(self) -> None:
+        """The word behind the one at work has a place."""
+        following = self.word + 1
+        if len(self.pops) == following and following < len(self.seen):
+            self.pops.append(max(self.seen[following], self.loaded))
+
+    def take(self, size: int, at: int, following: int = 0, begin: int = 0) -> int | None:
+        """As Gear.take; nothing is taken before ``begin``, nor of a next piece of 0 bytes."""
+        while self.left < size - self.held:
+            if self.left:
+                self.held += self.left
+                self.left, self.done = 0, max(self.now, begin)
+            elif not self._load():
+                return None
+        go = max(self.now, self.done + 1, at, begin)
+        if not self.left:  # the group is there already: a word that comes in this cycle goes along
+            self.held, self.now = 0, go + 1
+            self.spare = go, following
+            return go
+        over = self.left - (size - self.held)
+        if (self.held >= self.APART or self.held == size) and following >= over:
+            self.held, self.left, self.done = over, 0, go
+        else:
+            self.held, self.left, self.now = 0, over, go + 1
+            self.done = self.done if over else go
+        return go
+
+    def _load(self) -> bool:
+        """Bring the next word to work, if it has come."""
+        self.pump()
+        if len(self.pops) == self.word + 1:
+            return False
+        at = max(self.done, self.pops[self.word + 1]) + 1
+        self.word += 1
+        self.loaded = at
+        self.left = self.ends[self.word] - (self.ends[self.word - 1] if self.word else 0)
+        (went, following), self.spare = self.spare, (-1, 0)
+        if at <= went and following >= self.left:
+            self.held, self.left, self.done = self.left, 0, went
+        self.now = max(self.now, at)
+        self.pump()
+        return True
 
 
 class Channel:
@@ -189,6 +258,8 @@ class Bus:
         beats = channel.take(now)
         given = max(now + GIVEN, self.last[0] + 1)
         first = max(given + ISSUED, self.last[1] + 1)
+        if first > self.last[1] + 1:  # the bus was given back
+            first += GRANT
         push = channel.gear.push
         for n, size in enumerate(beats):
             push(first + BEAT + n + channel.late, size)

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from .configs import Config
-from .cycles_bus import BLOCK_FROM, Bus, Channel, Gear
+from .cycles_bus import BLOCK_FROM, Bus, Channel, Gear, Groups
 from .cycles_load import ParamLoader, WeightLoader
 from .cycles_shape import CHAN, FC, POOL, TAPS, Shape
 from .cycles_words import HostWords, ListWords
@@ -87,6 +87,8 @@ class Front:
         self.pixel = channel(config.pix_fifo_depth, 2 * word, wide[0])
         self.bias = channel(config.bias_fifo_depth, EIGHT + word)
         self.weight = channel(config.wgt_fifo_depth, WINDOW + word, wide[1])
+        if config.ahb_width == 32:
+            self.weight.gear = Groups()
         self.bus = Bus([self.list, self.pixel, self.bias, self.weight])
         self.wload = WeightLoader(config, self.weight.gear)
         self.pload = ParamLoader(config, self.bias.gear)

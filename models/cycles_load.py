@@ -34,6 +34,7 @@ class WeightLoader:
     def start(self, at: int, shape: Shape) -> None:
         """A layer is given in cycle ``at``."""
         self.shape, self.at = shape, at + PRIME
+        self.since = at + PRIME
         self.channel = self.word = 0
         self.first = len(self.rows)
         self.scaled = at + 1 + shape.arg.shr_w
@@ -87,17 +88,18 @@ class WeightLoader:
                 start = max(start, self.params_freed[prow - params])
             if last:
                 start = max(start, self.scaled, self.constant)
-            got = take(tail if last else full, start)
+            ends = last and channel == last_channel
+            following = 0 if ends else tail if words == 1 or word == words - 2 else full
+            got = take(tail if last else full, start, following, self.since)
             if got is None:
                 break
             moved = True
             at = got + 1
             self.done_words += 1
-            end = last and channel == last_channel
             if fc:
-                complete = self.done_words % banks == 0 or end
+                complete = self.done_words % banks == 0 or ends
             elif dw:
-                complete = channel % banks == banks - 1 or end
+                complete = channel % banks == banks - 1 or ends
             else:
                 complete = channel % banks == banks - 1 or channel == last_channel
             if complete:
@@ -107,7 +109,7 @@ class WeightLoader:
                 self.word, self.channel = 0, channel + 1
             else:
                 self.word = word + 1
-            if end:
+            if ends:
                 serial = config.ahb_width == 32
                 self.free = got + (LOADED_SERIAL + self.parts if serial else LOADED)
                 self.params += shape.param_rows

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import deque
 
 from .configs import Config
-from .cycles_bus import BEAT, GIVEN, ISSUED, SETTLE, burst_words
+from .cycles_bus import BEAT, GIVEN, GRANT, ISSUED, SETTLE, burst_words
 from .cycles_front import Front
 from .cycles_shape import ENTRY, up
 from .layer import LayerArg
@@ -14,10 +14,11 @@ from .layout import Layout
 
 LOADED = 3  # from a map's last piece to the first layer's being able to begin: word, write, state
 STORE_FIFO = 32  # words of the FIFO of the write channel
-UNLOAD = 3  # from the end of the layer's work to the first read of its map
+UNLOAD = 2  # from the end of the layer's work to the first read of its map
 CUT = 2  # from a read to the word at work
 RESULT_FIFO = 16  # words that the result FIFO holds
 HOST_WORD = 8  # bytes of one
+HOST_SEES = 1  # a first word shows in AI_STATUS a cycle later
 STORED = 1  # from the last beat's answer to the end of the layer
 
 
@@ -107,6 +108,7 @@ def store(config: Config, arg: LayerArg, end: int, address: int) -> int:
         taken = max(taken + SETTLE, pushed[word] + SETTLE, free)
         given = max(taken + GIVEN, before + 1)
         begin = max(given + ISSUED, last + 1)
+        begin += GRANT if begin > last + 1 else 0
         free = given if beats == 1 else max(given + 1, last + 1)
         before, last = last, begin + beats - 1
     return last + BEAT
@@ -117,7 +119,7 @@ def to_host(config: Config, arg: LayerArg, end: int, polls: int) -> tuple[int, i
 
     The host looks at AI_STATUS every POLL cycles, from ``polls`` on, and takes what is there.
     """
-    words = _words(_reads(config, arg, end + UNLOAD), HOST_WORD)
+    words = _words(_reads(config, arg, end + UNLOAD + HOST_SEES), HOST_WORD)
     reads: list[int] = []  # cycle in which the host took each word
     pushed: list[int] = []
     look = polls

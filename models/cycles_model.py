@@ -221,7 +221,6 @@ class _Model:
                 eight_bit=eight_bit,
                 burst=BURST,
                 to_host=out,
-                later=self.runs > 0,
             )
             self.layers += found.layers
             self.other += PREPARE + (found.after if out else SERVE)

@@ -12,8 +12,8 @@ from .cycles_bus import Channel
 from .layer import WORDS
 
 PUSH = 2  # cycles of a word that a host pushes: two accesses
-HOST_SERVES = 12  # cycles from the interrupt to the first word of the next burst of layers
-LIST_START = 3  # from the start to the request of the list
+HOST_SERVES = 10  # cycles from the interrupt to the first word of the next burst of layers
+LIST_START = 2  # from the start to the request of the list
 LIST_AGAIN = 3  # ... from the last word of a list to the request of the next one
 LIST_MOVED = 4  # ... from the end of an inference, when the one after the next is due
 WORD_BYTES = 8
@@ -47,7 +47,7 @@ class HostWords:
     def pushed(self, layers: int, seen: Seen) -> int:
         """Cycle of the host's first look at the status behind the last push."""
         number = (layers - 1) % self.burst + 1
-        return self.begun(layers - 1, seen) + WORDS * PUSH * number
+        return self.begun(layers - 1, seen) + WORDS * PUSH * number + 1
 
     def collected(self, layer: int, free: int, seen: Seen) -> int | None:
         """Cycle in which the last word of a layer is taken; ``free``: the decoder's."""

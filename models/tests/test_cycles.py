@@ -10,7 +10,7 @@ from openkpu.models import configs, cycles, cycles_maps, cycles_pool, digits
 from openkpu.models.configs import Config
 from openkpu.models.conv import needed_macs
 from openkpu.models.cycles import BOUNDS, LayerCycles
-from openkpu.models.cycles_bus import Bus, Channel, Gear, burst_words
+from openkpu.models.cycles_bus import Bus, Channel, Gear, Groups, burst_words
 from openkpu.models.cycles_front import Tasks
 from openkpu.models.cycles_model import predict_model, predict_network
 from openkpu.models.cycles_shape import DWROW, Shape
@@ -194,6 +194,28 @@ def test_one_channel_uses_every_cycle_of_the_bus() -> None:
     assert bus.beats == 129 and gear.bytes == 1024
     assert taken[-1] - taken[0] == 127  # a word a cycle, without a gap
     assert channel.quiet and not bus.step()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "cycles_a_channel"),
+    [
+        ([9] * 7 + [1], 16),  # 64 bytes: a bus word a cycle
+        ([9], 2.25),
+        ([1], 1),  # one group a cycle
+        ([18] * 19 + [4], 87),  # 346 bytes: two bytes are left over for half of the channels
+    ],
+)
+def test_groups_of_a_bus_of_32_bits(sizes: list[int], cycles_a_channel: float) -> None:
+    gear, pieces = Groups(), sizes * 40
+    for word in range(-(-sum(pieces) // 4)):
+        gear.push(word, min(4, sum(pieces) - 4 * word))
+    at = 0
+    for number, size in enumerate(pieces):
+        following = pieces[number + 1] if number + 1 < len(pieces) else 0
+        got = gear.take(size, at, following)
+        assert got is not None and got >= at
+        at = got + 1
+    assert abs(at - 40 * cycles_a_channel) <= 4
 
 
 def test_a_full_fifo_holds_the_bus_back() -> None:
