@@ -43,11 +43,12 @@ QUICK   ?=
 MUTANTS ?=
 LEVEL   ?=
 STEPS   ?=
+MHZ     ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS ALL
 VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE INPUT OUTPUT IMAGE IMAGES LAYERS VIA MAPS ROUNDING ACTIONS \
-  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS PART PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
+  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS MHZ PART PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
 UNKNOWN   := $(firstword $(filter-out $(VARIABLES) MAKE% .% -%,$(foreach v,$(.VARIABLES),$(call given,$(v)))))
@@ -83,7 +84,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(call option,bus,BUS) $(if $(VEC
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim stream stalls waves test testplan sweep control regress coverage mutate bench bench-continuous cycles nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
+.PHONY: help setup sim predict stream stalls waves test testplan sweep control regress coverage mutate bench bench-continuous cycles nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -112,6 +113,12 @@ setup: ## .venv, and Icarus when it is missing
 sim: ## run a network or vectors on the RTL (see the variables below)
 	@scripts/setup.sh $(if $(call ON,$(GOLDEN)),,"$(SIM)" $(if $(call ON,$(WAVES)),fst))
 	@$(OPENKPU) sim $(SIM_ARGS)
+
+predict: ## cycles of every layer without a simulator (MODEL, NETWORK or MATMUL, CONFIG, BUS, VIA, MHZ=100, REPORT)
+	@scripts/setup.sh
+	@$(OPENKPU) predict --config="$(CONFIG)" $(call option,bus,BUS) $(call option,mhz,MHZ) \
+	  $(call option,model,MODEL) $(call option,via,VIA) $(call flag,functions,FUNCTIONS) \
+	  $(call option,network,NETWORK) $(if $(MATMUL),--matmul $(MATMUL)) $(call option,report,REPORT)
 
 stream: ## digits in one continuous run (IMAGES=1000 DISTURB=1 random wait states and grants)
 	@scripts/setup.sh verilator

@@ -15,6 +15,7 @@ from openkpu.scripts import command
 # name: (module with main(argv), what it does)
 COMMANDS = {
     "sim": ("openkpu.scripts.sim", "digits, vectors, a network or a K210 model on the RTL"),
+    "predict": ("openkpu.scripts.predict", "cycles of a model or network, without a simulator"),
     "stream": ("openkpu.scripts.run_stream", "digits in one continuous run"),
     "stalls": ("openkpu.scripts.stalls", "draw where the cycles of a report's layers went"),
     "kmodel": ("openkpu.models.kmodel.__main__", "show what is in a K210 model"),

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cycles of layers, segments and models without a simulator (docs/architecture.md 15).
+
+A model of the machine's parts on a time line, each with the constants of its RTL: what runs ahead
+(cycles_front, cycles_bus), the array (cycles_array), pooling tasks (cycles_pool), maps on their way
+(cycles_maps). Cycles are those of the reports: PERF_TOTAL from one layer's end to the next one's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from . import cycles_maps as maps
+from . import cycles_pool
+from .configs import Config
+from .cycles_array import Engine
+from .cycles_front import Front, Tasks
+from .cycles_shape import FC, POOL, Shape
+from .cycles_words import HostWords
+from .layer import LayerArg
+from .layout import Layout
+
+BOUNDS = ("array", "bus", "input", "output", "control")
+DONE = 2  # from the end of a layer's work to layer_done
+NEXT = 4  # ... to the start of the next one
+ASKS = 2  # from the start of a fully connected layer to the request of the next pixels
+START = 1  # from the head of the queue to the start
+PUSHED = 1  # from the first busy cycle to the first word that the decoder sees
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerCycles:
+    """One layer of a run: cycles, and how many the array worked or waited for what."""
+
+    shape: Shape
+    cycles: int
+    parts: dict[str, int]  # by BOUNDS, they add up to ``cycles``
+
+    @property
+    def bound(self) -> str:
+        """What the layer spends most cycles on."""
+        return max(BOUNDS, key=lambda name: self.parts[name])
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """The layers of a run, and cycles until the host has read the last byte of a map for it."""
+
+    layers: list[LayerCycles]
+    after: int = 0
+
+
+def run(
+    config: Config,
+    layers: Sequence[LayerArg],
+    *,
+    eight_bit: bool = True,
+    tasks: Tasks | None = None,
+    inferences: int = 1,
+    burst: int = 12,
+    to_host: bool = False,
+) -> Run:
+    """Layers that run one after the other, from an idle device on.
+
+    ``tasks``: as a task list from storage, for so many ``inferences`` in one continuous run;
+    otherwise by the host, ``burst`` layers at a time; then ``to_host``: the last one's map leaves
+    through the result FIFO.
+    """
+    shapes = [Shape(config, arg, eight_bit) for arg in layers]
+    front = Front(config, shapes, burst=burst, tasks=tasks, inferences=inferences)
+    ask, free = _prefetch(shapes)
+    found, after = [], 0
+    start = 0  # of the layer at the earliest
+    before = 0 if tasks else -PUSHED  # then layer_done of the layer before
+    for number, shape in enumerate(front.shapes):
+        place, last = number % len(shapes), (number + 1) % len(shapes) == 0
+        follows = number // len(shapes) + 1 < inferences
+        begin = ready = max(front.head(number) + START, start)
+        if tasks and place == 0:
+            begin = max(begin, maps.load(front, shape.arg))
+        if follows and place == 0:
+            front.place_free(None)
+        if follows and place == ask:
+            front.pixels(begin + ASKS)
+        parts = dict.fromkeys(BOUNDS, 0)
+        if shape.mode == POOL:
+            end = cycles_pool.run(config, shape.arg, begin)
+            reads = cycles_pool.bound_by_reads(config, shape.arg)
+            parts["input" if reads else "output"] = end - begin
+        else:
+            engine = Engine(shape, front, begin)
+            end = engine.run()
+            parts["array"] = engine.issues
+            parts["bus"], parts["input"] = engine.waits.weights, engine.waits.input
+            parts["output"] = engine.waits.output + end - engine.now
+        work = end
+        if last and tasks:
+            address = tasks.result_at + number // len(shapes) * tasks.result_stride
+            end = maps.store(config, shape.arg, end, address)
+        elif last and to_host:
+            assert isinstance(front.words, HostWords)
+            polls = front.words.pushed(len(shapes), front)
+            end, read = maps.to_host(config, shape.arg, end, polls)
+            after = read - (end + DONE)
+        parts["bus"] += end - work + begin - ready
+        front.leave(shape, end + DONE)
+        if follows and place == free:
+            if ask is None:
+                front.pixels(end + DONE + 1)
+            front.place_free(end + DONE + 1)
+        cycles = end + DONE - before
+        parts["control"] = cycles - sum(parts.values())
+        found.append(LayerCycles(shape, cycles, parts))
+        start, before = end + NEXT, end + DONE
+    return Run(found, after)
+
+
+def _prefetch(shapes: Sequence[Shape]) -> tuple[int | None, int]:
+    """When the next inference's pixels come: the layer that asks for them, the first fully
+    connected one (None: there is none), and the last layer that uses the input map's place."""
+    ask = next((n for n, shape in enumerate(shapes) if shape.mode == FC), None)
+    first = shapes[0].arg.in_layout
+
+    def meets(layout: Layout) -> bool:
+        return layout.base < first.base + first.rows and first.base < layout.base + layout.rows
+
+    free = max(
+        n
+        for n, shape in enumerate(shapes)
+        if any(map(meets, [*shape.arg.in_layouts, shape.arg.out_layout]))
+    )
+    return ask, free

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cycles of whole models and networks: their runs one after the other, and the maps between them.
+
+A run is what the device does without anybody's help: layers up to one whose map the CPU reads
+(docs/architecture.md 15.10). Between runs the host moves maps, which MapMoves counts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from . import airam, cycles, cycles_maps
+from .configs import Config
+from .cycles import LayerCycles
+from .cycles_front import Tasks
+from .cycles_shape import up
+from .kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
+from .layer import WORDS, LayerArg
+from .layout import AI_RAM_ROWS, ROW_BYTES, Layout
+from .network import ALIGN as NETWORK_ALIGN
+from .network import Network
+from .roofline import map_bytes
+
+WAYS = ("burst", "layers", "tasks")  # as a model's layers are started
+BURST = 12  # layers that a host pushes at a time
+FILE_AT = 0x100  # where a model's file begins in storage
+ALIGN, RESULT_ALIGN = 64, 16  # of what lies behind it: bytes
+# Cycles of registers and interrupts of a run, besides those of its layers: preparing it, and
+# serving its interrupt where no map comes through the FIFO; of a task list, of a further one.
+PREPARE, SERVE = 9, 9
+TASK_FIRST, TASK_NEXT = 22, 36
+
+
+@dataclasses.dataclass(frozen=True)
+class Predicted:
+    """A model or network: layers in the order in which they run, and what goes on besides."""
+
+    names: list[str]
+    layers: list[LayerCycles]
+    host_maps: int = 0  # cycles in which the host moves maps
+    other: int = 0  # registers and interrupts
+
+    @property
+    def cycles(self) -> int:
+        """From the first access for the input to the last byte of the result."""
+        return sum(layer.cycles for layer in self.layers) + self.host_maps + self.other
+
+
+class MapMoves:
+    """Which maps the host moves between the runs of a model, and what that takes.
+
+    A byte of the AI RAM is held when the device or the host has put it there since the CPU's work
+    changed it.  The same map put to the same place again changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self.held = np.zeros(AI_RAM_ROWS * ROW_BYTES, dtype=bool)
+        self.index = np.arange(self.held.size, dtype=np.int32)
+        self.sources: dict[Layout, View] = {}  # of uploads, as long as source and place stay
+        self.cycles = 0
+
+    def _bytes(self, layout: Layout) -> npt.NDArray[np.int32]:
+        shape = layout.channels, layout.height, layout.width
+        return airam.unpack(self.index, layout.base, shape)
+
+    def upload(self, op: Upload) -> None:
+        """The CPU's work gives maps of the AI RAM their values."""
+        if self.sources.get(op.layout) == op.src:
+            return
+        for layout in _batches(op.layout, op.src.shape[0]):
+            self._written(layout)
+            self.held[self._bytes(layout)] = False
+        self.sources[op.layout] = op.src
+
+    def touch(self, op: Operation) -> None:
+        """An operation of the CPU may write what it names."""
+        self.sources = {
+            layout: source
+            for layout, source in self.sources.items()
+            if not any(_meet(source, view) for view in op.views)
+        }
+
+    def learn(self, layout: Layout) -> None:
+        """The device wrote a map, or reads it from storage itself."""
+        self._written(layout)
+        self.held[self._bytes(layout)] = True
+
+    def _written(self, layout: Layout) -> None:
+        """What was uploaded to these rows is there no more."""
+        first, stop = layout.base, layout.base + layout.rows
+        self.sources = {
+            other: source
+            for other, source in self.sources.items()
+            if stop <= other.base or other.base + other.rows * source.shape[0] <= first
+        }
+
+    def bring_up(self, args: Sequence[LayerArg]) -> None:
+        """Before a segment: what its layers read and nobody has put there."""
+        made = np.zeros(self.held.size, dtype=bool)
+        for arg in args:
+            at = self._bytes(arg.in_layout)
+            missing = ~(self.held[at] | made[at])
+            if missing.any():
+                if made[at].any():  # single bytes of a map that is partly the device's own
+                    self.cycles += cycles_maps.HOST_ACCESS * int(missing.sum()) + 1
+                else:
+                    self.cycles += cycles_maps.host_moves(arg.in_layout)
+                self.held[at] = True
+            made[self._bytes(arg.out_layout)] = True
+
+    def download(self, layout: Layout) -> None:
+        """The host reads a map, if it is there at all."""
+        if self.held[self._bytes(layout)].all():
+            self.cycles += cycles_maps.host_moves(layout)
+
+
+def _meet(one: View, other: View) -> bool:
+    """Two tensors have bytes in common, or may have."""
+    apart = one.start + one.size <= other.start or other.start + other.size <= one.start
+    return one.space == other.space and not apart
+
+
+def _groups(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
+    """Operations one by one, KPU layers together up to one whose map the CPU reads."""
+    found: list[Operation] = []
+    for op in operations:
+        if isinstance(op, KpuLayer):
+            found.append(op)
+            if op.main_out is None:
+                continue
+        if found:
+            yield found
+            found = []
+        if not isinstance(op, KpuLayer):
+            yield [op]
+    if found:
+        yield found
+
+
+def _placed(arg: LayerArg) -> LayerArg:
+    """With the addresses of its tables in storage."""
+    return arg.replace(
+        para_start_addr=FILE_AT + arg.para_start_addr,
+        bwsx_base_addr=FILE_AT + arg.bwsx_base_addr,
+        active_addr=FILE_AT + arg.active_addr,
+    )
+
+
+class _Model:
+    """The runs of a model, one after the other."""
+
+    def __init__(self, config: Config, size: int, via: str) -> None:
+        self.config, self.size, self.via = config, size, via
+        self.moves = MapMoves()
+        self.names: list[str] = []
+        self.layers: list[LayerCycles] = []
+        self.other = 0
+        self.index = self.runs = 0
+
+    def program(self, program: Program) -> None:
+        """All operations of a program."""
+        for group in _groups(program.operations):
+            first = group[0]
+            if isinstance(first, KpuLayer):
+                self.segment([op for op in group if isinstance(op, KpuLayer)])
+            elif isinstance(first, Upload):
+                self.moves.upload(first)
+                continue
+            elif isinstance(first, Download):
+                for layout in _batches(first.layout, first.dst.shape[0]):
+                    self.moves.download(layout)
+            for op in group:
+                self.moves.touch(op)
+
+    def segment(self, ops: list[KpuLayer]) -> None:
+        """Layers with nothing for the CPU in between; cut behind a map for main memory."""
+        steps = [(op, op.argument(batch)) for op in ops for batch in range(op.batches)]
+        for op in ops:
+            names = [f"L{self.index:02d}" + (f".{b}" if b else "") for b in range(op.batches)]
+            self.names += names
+            self.index += 1
+        if self.via == "tasks":
+            self.moves.learn(steps[0][1].in_layout)
+        self.moves.bring_up([arg for _, arg in steps])
+        part: list[tuple[KpuLayer, LayerArg]] = []
+        first = True
+        for op, arg in steps:
+            part.append((op, arg))
+            if op.main_out is not None:
+                self.part(part, first)
+                part, first = [], False
+        if part:
+            self.part(part, first)
+        for _, arg in steps:
+            self.moves.learn(arg.out_layout)
+
+    def part(self, steps: list[tuple[KpuLayer, LayerArg]], first: bool) -> None:
+        """One run of the device, or one for each layer."""
+        args = [_placed(arg) for _, arg in steps]
+        eight_bit, to_main = steps[-1][0].eight_bit, steps[-1][0].main_out is not None
+        if self.via == "tasks":
+            if not first:
+                self.moves.download(args[0].in_layout)
+            found = cycles.run(
+                self.config, args, eight_bit=eight_bit, tasks=_tasks(self.size, args)
+            )
+            self.layers += found.layers
+            self.other += TASK_NEXT if self.runs else TASK_FIRST
+            self.runs += 1
+            return
+        alone = self.via == "layers"
+        for number, chosen in enumerate([[arg] for arg in args] if alone else [args]):
+            out = to_main and (not alone or number == len(args) - 1)
+            found = cycles.run(
+                self.config,
+                chosen,
+                eight_bit=eight_bit,
+                burst=BURST,
+                to_host=out,
+            )
+            self.layers += found.layers
+            self.other += PREPARE + (found.after if out else SERVE)
+            self.runs += 1
+
+
+def _batches(layout: Layout, count: int) -> list[Layout]:
+    """A map for each of ``count`` batches, one behind the other."""
+    shape = layout.channels, layout.height, layout.width
+    return [Layout(*shape, base=layout.base + n * layout.rows) for n in range(count)]
+
+
+def _tasks(size: int, args: Sequence[LayerArg]) -> Tasks:
+    """Where list, input and result of a run lie, behind a file of ``size`` bytes."""
+    list_at = up(FILE_AT + size, ALIGN) * ALIGN
+    pixels = up(list_at + 8 * WORDS * len(args), ALIGN) * ALIGN
+    result = up(pixels + map_bytes(args[0].in_shape), RESULT_ALIGN) * RESULT_ALIGN
+    return Tasks(list_at, pixels, result)
+
+
+def predict_model(
+    config: Config, programs: Sequence[Program], size: int, via: str = "burst"
+) -> Predicted:
+    """A model's programs, a file of ``size`` bytes in storage; ``via`` as in WAYS (ValueError)."""
+    if via not in WAYS:
+        raise ValueError(f"unknown way {via!r}, expected one of {', '.join(WAYS)}")
+    model = _Model(config, size, via)
+    for program in programs:
+        model.program(program)
+    return Predicted(model.names, model.layers, model.moves.cycles, model.other)
+
+
+def predict_network(
+    config: Config, network: Network, count: int = 1, *, align: int = NETWORK_ALIGN, **run: int
+) -> Predicted:
+    """A network as a task list: ``count`` input maps in storage, blobs at multiples of ``align``.
+
+    ``run``: ``inferences`` in one continuous run, whose layers are all given; by default one.
+    """
+    images = np.broadcast_to(np.uint8(0), (count, *network.in_shape))
+    at = network.storage(images, align=align).registers
+    args = [
+        arg.replace(
+            para_start_addr=at["AI_WGT_ADR"] + arg.para_start_addr,
+            bwsx_base_addr=at["AI_BIAS_ADR"] + arg.bwsx_base_addr,
+            active_addr=at["AI_BIAS_ADR"] + arg.active_addr,
+        )
+        for arg in network.layers
+    ]
+    tasks = Tasks(
+        list_at=at["AI_LIST_ADR"],
+        pixels_at=at["AI_PIX_ADR"],
+        result_at=at["AI_RES_ADR"],
+        pixels_stride=at["AI_PIX_STRIDE"],
+        result_stride=at["AI_RES_STRIDE"],
+    )
+    found = cycles.run(config, args, eight_bit=network.eight_bit, tasks=tasks, **run)
+    names = [f"L{number % len(args):02d}" for number in range(len(found.layers))]
+    return Predicted(names, found.layers, other=1)

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predicted cycles (models/cycles.py): what must hold whatever the RTL takes; its parts."""
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+from openkpu.models import configs, cycles, cycles_maps, cycles_pool, digits
+from openkpu.models.configs import Config
+from openkpu.models.conv import needed_macs
+from openkpu.models.cycles import BOUNDS, LayerCycles
+from openkpu.models.cycles_bus import Bus, Channel, Gear, Groups, burst_words
+from openkpu.models.cycles_front import Tasks
+from openkpu.models.cycles_model import predict_model, predict_network
+from openkpu.models.cycles_shape import DWROW, Shape
+from openkpu.models.generate_tasks import random_elementwise
+from openkpu.models.kmodel import loads
+from openkpu.models.layer import LayerArg
+from openkpu.models.layout import Layout
+from openkpu.models.matmul import network_of, plan
+from openkpu.models.roofline import layer_cycles
+from openkpu.models.tests.test_kmodel_containers import CONTAINERS
+
+K210 = configs.load("k210")
+TASKS = Tasks(0x1000, 0x2000, 0x40000)
+
+
+def one(config: Config, *sizes: int, eight_bit: bool = True, **fields: int) -> LayerCycles:
+    """A layer alone, started by the host."""
+    arg = LayerArg.make(*sizes, eight_bit=eight_bit, **fields)
+    arg = arg.replace(para_start_addr=0x100, bwsx_base_addr=0x80000, active_addr=0x90000)
+    return cycles.run(config, [arg], eight_bit=eight_bit).layers[0]
+
+
+@pytest.mark.parametrize("name", configs.names())
+@pytest.mark.parametrize(
+    ("sizes", "fields"),
+    [
+        ((16, 28, 28, 32), {"kernel": 3}),
+        ((40, 20, 70, 24), {"kernel": 3, "pool": 1}),
+        ((48, 10, 13, 60), {}),
+        ((32, 30, 40), {"depthwise": True, "kernel": 3}),
+        ((32, 30, 40), {"depthwise": True, "kernel": 3, "pool": 5}),
+        ((12, 6, 11, 20), {"fc": True}),
+        ((8, 20, 33, 9), {"kernel": 3, "pool": 8}),
+    ],
+)
+def test_no_faster_than_the_array(name: str, sizes: tuple, fields: dict) -> None:
+    """The parts make up the cycles; issues and cycles are never below what the array needs."""
+    config = configs.load(name)
+    found = one(config, *sizes, **fields)
+    assert sum(found.parts.values()) == found.cycles
+    assert min(found.parts.values()) >= 0 and found.bound in BOUNDS
+    assert found.parts["array"] * config.macs >= needed_macs(found.shape.arg)
+    assert found.cycles > found.parts["array"]
+
+
+def test_more_work_takes_longer() -> None:
+    assert one(K210, 16, 20, 20, 32, kernel=3).cycles < one(K210, 16, 20, 20, 48, kernel=3).cycles
+    assert one(K210, 16, 20, 20, 32, kernel=3).cycles < one(K210, 24, 20, 20, 32, kernel=3).cycles
+    assert one(K210, 16, 20, 20, 32, kernel=3).cycles < one(K210, 16, 30, 20, 32, kernel=3).cycles
+
+
+def test_a_wider_bus_is_faster_where_weights_bound() -> None:
+    """128 channels of a 4x4 map: as long as the weights take."""
+    found = {}
+    for bus in configs.BUSES[:2]:
+        config = dataclasses.replace(K210, ahb_width=bus)
+        layer = one(config, 128, 4, 4, 128, kernel=3, eight_bit=False)
+        assert layer.bound == "bus"
+        found[bus] = layer.cycles
+    assert 1.9 < found[32] / found[64] < 2.0
+
+
+def test_what_bounds() -> None:
+    assert one(K210, 64, 64, 64, 64, kernel=3).bound == "array"
+    # few input channels: the sums come faster than they are written
+    wide = dataclasses.replace(K210, path_bytes=16)
+    assert one(wide, 3, 64, 64, 64).bound == "output"
+    pool = LayerArg.make(16, 32, 32, depthwise=True, kernel=3, pool=7)
+    assert cycles.run(K210, [pool]).layers[0].parts["input"] > 0
+
+
+def test_a_layer_behind_another_starts_sooner() -> None:
+    """Words, decoder, table and weights of the second one come while the first one computes."""
+    first = LayerArg.make(16, 40, 40, 32, kernel=3)
+    second = first.replace(para_start_addr=20_000, active_addr=60_000, bwsx_base_addr=70_000)
+    alone = cycles.run(K210, [first]).layers[0].cycles
+    both = [layer.cycles for layer in cycles.run(K210, [first, second]).layers]
+    # its table and batch-norm words go before the first one's weights
+    assert both[0] - alone == (144 + 8 * 32) // K210.bus_bytes and both[1] < alone
+    assert alone - both[1] > 24 + 25  # a layer's words, the decoder
+
+
+def test_layers_beyond_the_fifo_of_the_host() -> None:
+    """Thirty layers in three bursts: all of them, each as long as the ones before."""
+    arg = LayerArg.make(8, 16, 16, 16, kernel=3)
+    found = [layer.cycles for layer in cycles.run(K210, [arg] * 30).layers]
+    assert len(found) == 30 and len(set(found[3:])) <= 2
+
+
+def test_task_list_and_result_in_storage() -> None:
+    """The pixels are read before the first layer, the result is written in the last one."""
+    arg = LayerArg.make(8, 64, 64, 8, kernel=3)
+    by_host = cycles.run(K210, [arg]).layers[0].cycles
+    listed = cycles.run(K210, [arg], tasks=TASKS).layers[0].cycles
+    words = 2 * 8 * 64 * 64 // 8
+    assert words < listed - by_host < words + 200
+
+
+def test_ring_of_weights_is_waited_for() -> None:
+    """A buffer that holds little more than a group: the bus rests while rows are in use."""
+    little = dataclasses.replace(K210, wbuf_rows=64)
+    args = (64, 8, 8, 128)
+    assert one(little, *args, kernel=3).cycles > one(K210, *args, kernel=3).cycles
+
+
+@pytest.mark.parametrize("name", configs.names())
+def test_digits(name: str) -> None:
+    """Every configuration runs the project's network, in less than a second."""
+    began = time.monotonic()
+    found = predict_network(configs.load(name), digits.load_network())
+    least = sum(layer_cycles(la.shape.config, la.shape.arg) for la in found.layers)
+    assert found.cycles > 0.8 * least and len(found.layers) == 4
+    assert time.monotonic() - began < 10
+    assert found == predict_network(configs.load(name), digits.load_network())
+
+
+def test_elementwise_and_products() -> None:
+    two = random_elementwise(np.random.default_rng(1), c=16, h=20, w=20, one=False).arg
+    found = cycles.run(K210, [two]).layers[0]
+    assert found.shape.mode == DWROW and found.cycles > 2 * 20 * 4  # two maps of 80 rows
+    (tile,) = plan(64, 64, 64)
+    product = predict_network(K210, network_of(tile, np.zeros((64, 64), np.int8)))
+    assert product.cycles > 64 * 64 * 4 // 8  # sums of 32 bits over the bus
+
+
+@pytest.mark.parametrize(
+    ("window", "cycles_a_piece"),
+    [
+        ({"pool_kh": 2, "pool_kw": 2, "pool_sy": 2, "pool_sx": 2}, 2),
+        ({"pool_kh": 4, "pool_kw": 4, "pool_sy": 4, "pool_sx": 4}, 4),
+        ({"pool_kh": 5, "pool_kw": 5, "pool_top": 2, "pool_left": 2}, 5),
+    ],
+)
+def test_pooling_tasks(window: dict, cycles_a_piece: int) -> None:
+    """The table of docs/architecture.md 14."""
+    height = 16 // window.get("pool_sy", 1)
+    arg = LayerArg(
+        i_ch_num=64,
+        i_col_high=16,
+        i_row_wid=64,
+        o_ch_num=64,
+        o_col_high=height,
+        o_row_wid=64 // window.get("pool_sx", 1) - (4 - 2 if "pool_top" in window else 0),
+        pool_task=1,
+        **window,
+    )
+    took = cycles_pool.run(K210, arg, 0)
+    pieces = 64 * height * len(cycles_pool.picks(arg, K210.pool_lanes))
+    assert abs(took - pieces * cycles_a_piece) < 0.02 * took + 60
+
+
+def test_a_model_in_three_ways() -> None:
+    file = CONTAINERS["v3"]
+    found = {via: predict_model(K210, [loads(file)], len(file), via) for via in ("burst", "tasks")}
+    assert found["tasks"].host_maps == 0 < found["burst"].host_maps
+    assert [len(one.layers) for one in found.values()] == [4, 4]
+    with pytest.raises(ValueError, match="unknown way 'fast', expected one of burst"):
+        predict_model(K210, [loads(file)], len(file), "fast")
+
+
+# ------------------------------------------------------------------------------ parts
+@pytest.mark.parametrize(("depth", "words"), [(64, 16), (32, 16), (16, 8), (8, 4), (2, 1), (3, 1)])
+def test_bursts(depth: int, words: int) -> None:
+    assert burst_words(depth) == words
+
+
+def test_one_channel_uses_every_cycle_of_the_bus() -> None:
+    """1 KiB from an odd address: whole words of which the first and the last one count in part."""
+    gear = Gear(8 + 8)
+    channel = Channel(8, 64, gear)
+    bus = Bus([channel])
+    channel.submit(0, [(0x105, 1024)])
+    channel.settle()
+    taken = []
+    while len(taken) < 128:
+        got = gear.take(8, taken[-1] + 1 if taken else 0)
+        if got is None:
+            assert bus.step()
+            continue
+        taken.append(got)
+    assert bus.beats == 129 and gear.bytes == 1024
+    assert taken[-1] - taken[0] == 127  # a word a cycle, without a gap
+    assert channel.quiet and not bus.step()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "cycles_a_channel"),
+    [
+        ([9] * 7 + [1], 16),  # 64 bytes: a bus word a cycle
+        ([9], 2.25),
+        ([1], 1),  # one group a cycle
+        ([18] * 19 + [4], 87),  # 346 bytes: two bytes are left over for half of the channels
+    ],
+)
+def test_groups_of_a_bus_of_32_bits(sizes: list[int], cycles_a_channel: float) -> None:
+    gear, pieces = Groups(), sizes * 40
+    for word in range(-(-sum(pieces) // 4)):
+        gear.push(word, min(4, sum(pieces) - 4 * word))
+    at = 0
+    for number, size in enumerate(pieces):
+        following = pieces[number + 1] if number + 1 < len(pieces) else 0
+        got = gear.take(size, at, following)
+        assert got is not None and got >= at
+        at = got + 1
+    assert abs(at - 40 * cycles_a_channel) <= 4
+
+
+def test_a_full_fifo_holds_the_bus_back() -> None:
+    """Nobody takes anything: as many bursts as the FIFO has room for."""
+    gear = Gear(0)
+    channel = Channel(8, 32, gear)
+    bus = Bus([channel])
+    channel.submit(0, [(0, 4096)])
+    channel.settle()
+    while bus.step():
+        pass
+    assert bus.beats == 32 and not channel.quiet
+
+
+def test_the_first_channel_goes_first() -> None:
+    """Biases before weights, though both are asked for in the same cycle."""
+    gears = [Gear(1 << 20), Gear(1 << 20)]
+    channels = [Channel(8, 32, gear) for gear in gears]
+    bus = Bus(channels)
+    for channel in channels:
+        channel.submit(0, [(0, 256)])
+        channel.settle()
+    while bus.step():
+        pass
+    first, second = (gear.seen for gear in gears)
+    assert first[0] < second[0] and first[-1] < second[-1]
+    assert sorted(first + second) == list(range(first[0], first[0] + 64))
+
+
+@pytest.mark.parametrize(
+    ("layout", "accesses"),
+    [
+        (Layout(2, 3, 64), 2 * 3 * 16),  # lines that fill their rows are one block
+        (Layout(2, 3, 20), 2 * 3 * 5),
+        (Layout(2, 3, 7), 2 * 3 * (1 + 1 + 1)),  # a word, a half-word, a byte
+        (Layout(1, 1, 1), 1),
+    ],
+)
+def test_maps_by_the_host(layout: Layout, accesses: int) -> None:
+    assert cycles_maps.host_moves(layout) == 2 * accesses + 1
+
+
+def test_stripes_cover_the_grid() -> None:
+    """Every pixel once; twice only where windows of stride 1 overlap."""
+    for sizes, fields in [
+        ((3, 37, 100, 8), {}),
+        ((3, 37, 23, 8), {"kernel": 3}),
+        ((3, 9, 9, 2), {}),
+    ]:
+        shape = Shape(K210, LayerArg.make(*sizes, **fields))
+        covered = sum(stripe.width * stripe.lines for stripe in shape.stripes)
+        assert covered == shape.grid[0] * shape.grid[1]
+    lapped = Shape(K210, LayerArg.make(3, 20, 40, 8, pool=9))
+    assert sum(s.width * s.lines for s in lapped.stripes) > 20 * 40

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cycles of a model, a network or a product on a configuration, predicted without a simulator.
+
+Without any of them, of the digits network. Exit status: 0, or 2 when the request cannot be met.
+"""
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from openkpu.models import configs, digits, elementwise, pool_tasks
+from openkpu.models.configs import Config
+from openkpu.models.cycles import BOUNDS, LayerCycles
+from openkpu.models.cycles_model import WAYS, Predicted, predict_model, predict_network
+from openkpu.models.kmodel import KmodelError, loads, loads_functions, read_file
+from openkpu.models.layer import LayerArg, LayerError
+from openkpu.models.matmul import network_of, plan
+from openkpu.models.network import Network, NetworkError
+from openkpu.models.roofline import layer_cycles
+from openkpu.scripts import command, run_matmul, run_network
+from openkpu.scripts.command import Parser, UsageError, check_outputs, complain, real
+
+MHZ = 100.0
+HEAD = (
+    f"{'layer':<8} {'kind':<16} {'map':<29} {'cycles':>9}  {'bound by':<8} {'effic.':>7} "
+    + " ".join(f"{name:>8}" for name in BOUNDS)
+)
+SOURCES = ("model", "network", "matmul")
+
+
+def clock(text: str) -> float:
+    """argparse type: megahertz above 0."""
+    try:
+        value = real(text)
+    except argparse.ArgumentTypeError:
+        value = 0.0
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"MHZ={text}: expected a number above 0")
+    return value
+
+
+def kind(arg: LayerArg) -> str:
+    """What a layer is, in a word or two."""
+    if arg.pool_task:
+        window = pool_tasks.window_of(arg)
+        size = "all" if arg.pool_all else f"{window.kh}x{window.kw}s{window.sy}"
+        return f"{pool_tasks.KINDS[arg.pool_task].split()[0]} {size}"
+    if arg.elementwise:
+        return elementwise.OPERATIONS[arg.ew_op] + (f" p{arg.pool_type}" if arg.pool_type else "")
+    if arg.fc:
+        return "fc"
+    if arg.out32:
+        return "product"
+    deep = " dw" if arg.depthwise else ""
+    return f"{arg.kernel}x{arg.kernel}{deep}" + (f" p{arg.pool_type}" if arg.pool_type else "")
+
+
+def record(name: str, layer: LayerCycles) -> dict[str, Any]:
+    """A layer for the report: cycles, what bounds it, efficiency of the roofline."""
+    shape = layer.shape
+    least = layer_cycles(shape.config, shape.arg, eight_bit=shape.eight_bit)
+    return {
+        "name": name,
+        "kind": kind(shape.arg),
+        "in_shape": list(shape.arg.in_shape),
+        "out_shape": list(shape.arg.out_shape),
+        "cycles": layer.cycles,
+        "bound": layer.bound,
+        "parts": layer.parts,
+        "roofline_cycles": least,
+        "efficiency": round(least / layer.cycles, 4),
+    }
+
+
+def row(found: dict[str, Any]) -> str:
+    """A line under ``HEAD``: the parts as shares of the cycles."""
+    maps = " -> ".join("x".join(map(str, found[key])) for key in ("in_shape", "out_shape"))
+    shares = " ".join(f"{100 * n / found['cycles']:7.1f}%" for n in found["parts"].values())
+    efficiency = f"{100 * found['efficiency']:6.1f}%"
+    return (
+        f"{found['name']:<8} {found['kind']:<16} {maps:<29} {found['cycles']:>9}"
+        f"  {found['bound']:<8} {efficiency} {shares}"
+    )
+
+
+# ---------------------------------------------------------------------- what is predicted
+def of_model(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
+    """A kmodel, or its KPU functions; KmodelError."""
+    data = read_file(args.model)
+    name = args.model
+    programs = loads_functions(data, name) if args.functions else [loads(data, name)]
+    config: Config = args.config
+    for program in programs:
+        program.check_device(
+            ram_rows=config.ai_ram_rows,
+            weight_bits=config.weight_bits,
+            weight_rows=config.wbuf_rows,
+            n_z=config.n_z,
+        )
+    if not any(program.kpu_layers for program in programs):
+        raise KmodelError(f"{args.model}: no KPU layers")
+    found = predict_model(config, programs, len(data), args.via)
+    return f"{args.model}, started by {args.via}", [found]
+
+
+def of_network(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
+    """A saved network; NetworkError."""
+    network = Network.load(args.network)
+    try:
+        run_network.check(network, args.config)
+    except NetworkError as error:
+        raise NetworkError(f"{args.network}: {error}") from None
+    return f"{args.network}, a task list", [predict_network(args.config, network)]
+
+
+def of_product(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
+    """A product of matrices: every tile a task list of its own."""
+    a, b, _ = run_matmul.matrices(args.matmul, None)
+    (m, k), n = a.shape, b.shape[1]
+    signs = {"signed_a": a.dtype.kind == "i", "signed_b": b.dtype.kind == "i"}
+    found = []
+    for tile in plan(m, k, n, ram_rows=args.config.ai_ram_rows, **signs):
+        network = network_of(tile, a)
+        run_network.check(network, args.config)
+        found.append(predict_network(args.config, network))
+    return f"{m}x{k} by {k}x{n}, task lists", found
+
+
+def of_digits(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
+    """The project's digits network."""
+    network = digits.load_network()
+    run_network.check(network, args.config)
+    return "handwritten digits, a task list", [predict_network(args.config, network)]
+
+
+# ------------------------------------------------------------------------------ command
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Arguments; UsageError names the word and what was expected."""
+    parser = Parser(prog="predict", description=__doc__)
+    parser.add_argument("--config", default="small", help="a table of configs.toml")
+    parser.add_argument("--bus", type=int, choices=configs.BUSES, help="bits of the storage's bus")
+    parser.add_argument("--mhz", type=clock, default=MHZ, help=f"clock in MHz ({MHZ:g})")
+    parser.add_argument("--model", help="kmodel v0 (model.bin), v1, v3, v4 or v5")
+    parser.add_argument(
+        "--via", default="burst", help="how its layers are started: burst, layers, tasks"
+    )
+    parser.add_argument("--functions", action="store_true", help="KPU functions of a v5 model")
+    parser.add_argument("--network", help="a network image (.npz, docs/networks.md)")
+    parser.add_argument("--matmul", nargs="+", help="product: MxKxN, or files of A and B (.npy)")
+    parser.add_argument("--report", type=Path, help="JSON file to write")
+    args = parser.parse_args(argv)
+    args.config = configs.load(args.config)
+    if args.bus:
+        args.config = dataclasses.replace(args.config, ahb_width=args.bus)
+        values = {k: v for k, v in vars(args.config).items() if k not in ("name", "use")}
+        if trouble := configs.illegal(values):
+            raise UsageError(f"BUS={args.bus}: {trouble}")
+    given = [name.upper() for name in SOURCES if getattr(args, name)]
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} together, expected one of them")
+    if args.via not in WAYS:
+        raise UsageError(f"unknown way {args.via!r}, expected one of {', '.join(WAYS)}")
+    for name, default in (("via", "burst"), ("functions", False)):
+        if getattr(args, name) != default and not args.model:
+            raise UsageError(f"{name.upper()} without MODEL, expected a model to use it with")
+    check_outputs([args.report])
+    return args
+
+
+def predicted(args: argparse.Namespace) -> None:
+    """Predict, print the table, write the report."""
+    jobs = {"model": of_model, "network": of_network, "matmul": of_product}
+    job = next((jobs[name] for name in SOURCES if getattr(args, name)), of_digits)
+    title, parts = job(args)
+    config = args.config
+    print(
+        f"{title}, predicted: configuration {config.name} ({config.macs} MACs),"
+        f" bus of {config.ahb_width} bits, {args.mhz:g} MHz\n\n{HEAD}"
+    )
+    records = []
+    for number, part in enumerate(parts):
+        prefix = f"{number}/" if len(parts) > 1 else ""
+        for name, layer in zip(part.names, part.layers, strict=True):
+            records.append(record(prefix + name, layer))
+            print(row(records[-1]))
+    layers = sum(found["cycles"] for found in records)
+    least = sum(found["roofline_cycles"] for found in records)
+    whole = sum(part.cycles for part in parts)
+    maps = sum(part.host_maps for part in parts)
+    sums = {
+        "layers": len(records),
+        "cycles": layers,
+        "roofline_cycles": least,
+        "efficiency": round(least / layers, 4),
+        "host_map_cycles": maps,
+        "other_cycles": sum(part.other for part in parts),
+        "end_to_end_cycles": whole,
+        "milliseconds": round(whole / args.mhz / 1e3, 6),
+        "frames_per_second": round(args.mhz * 1e6 / whole, 3),
+    }
+    causes = {name: sum(found["parts"][name] for found in records) for name in BOUNDS}
+    shares = ", ".join(f"{name} {100 * n / layers:.1f} %" for name, n in causes.items())
+    print(f"\n{len(records)} layers      {layers:12d} cycles   {shares}")
+    print(f"roofline       {least:12d} cycles   efficiency {100 * least / layers:.1f} %")
+    print(
+        f"end to end     {whole:12d} cycles   maps moved by the host {100 * maps / whole:.1f} %,"
+        f" registers and interrupts {100 * sums['other_cycles'] / whole:.1f} %"
+    )
+    print(
+        f"at {args.mhz:g} MHz   {sums['milliseconds']:.3f} ms,"
+        f" {sums['frames_per_second']:.1f} frames a second"
+    )
+    if args.report:
+        content = {
+            "config": config.name,
+            "ahb_width": config.ahb_width,
+            "mhz": args.mhz,
+            "via": args.via if args.model else "tasks",
+            "layers": records,
+            "totals": {**sums, "parts": causes},
+        }
+        args.report.write_text(json.dumps(content, indent=1) + "\n")
+        print(f"report: {args.report}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    try:
+        predicted(parse(sys.argv[1:] if argv is None else argv))
+    except (UsageError, configs.ConfigError, KmodelError, NetworkError, LayerError) as error:
+        return complain(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

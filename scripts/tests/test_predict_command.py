@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make predict: table, totals, report; networks and products; refusals in one line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from openkpu.models import configs, digits
+from openkpu.models.cycles import BOUNDS
+from openkpu.models.tests.test_kmodel_containers import CONTAINERS
+from openkpu.scripts import predict
+
+Shown = pytest.CaptureFixture[str]
+
+
+def test_digits_and_report(tmp_path: Path, capsys: Shown) -> None:
+    """Without a model: the digits; the report has what the table shows."""
+    report = tmp_path / "report.json"
+    assert predict.main(["--config=small", "--mhz=50", f"--report={report}"]) == 0
+    said = capsys.readouterr().out
+    found = json.loads(report.read_text())
+    assert found["config"] == "small" and found["mhz"] == 50 and found["via"] == "tasks"
+    layers, totals = found["layers"], found["totals"]
+    assert [layer["kind"] for layer in layers] == ["3x3 p1", "3x3 p1", "fc", "fc"]
+    assert totals["cycles"] == sum(layer["cycles"] for layer in layers)
+    for layer in layers:
+        assert sum(layer["parts"].values()) == layer["cycles"]
+        assert layer["bound"] in BOUNDS and f"{layer['cycles']}  {layer['bound']}" in said
+        assert layer["efficiency"] == round(layer["roofline_cycles"] / layer["cycles"], 4)
+    whole = totals["end_to_end_cycles"]
+    assert totals["milliseconds"] == pytest.approx(whole / 50e3)
+    assert totals["frames_per_second"] == pytest.approx(50e6 / whole, abs=1e-3)
+    assert f"{totals['frames_per_second']:.1f} frames a second" in said
+
+
+def test_models_by_every_way(tmp_path: Path, capsys: Shown) -> None:
+    file = tmp_path / "model.kmodel"
+    file.write_bytes(CONTAINERS["v3"])
+    said = {}
+    for via in ("burst", "layers", "tasks"):
+        assert predict.main([f"--model={file}", "--config=k210", f"--via={via}"]) == 0
+        said[via] = capsys.readouterr().out
+        assert "4 layers" in said[via] and f"started by {via}" in said[via]
+    assert "maps moved by the host 0.0 %" in said["tasks"]
+    assert "maps moved by the host 0.0 %" not in said["burst"]
+
+
+def test_a_network(tmp_path: Path, capsys: Shown) -> None:
+    """The digits as a file: the same as without one."""
+    file = tmp_path / "net.npz"
+    digits.load_network().save(file)
+    assert predict.main([f"--network={file}", "--config=nano"]) == 0
+    ours = capsys.readouterr().out.partition("layer")[2]
+    assert predict.main(["--config=nano"]) == 0
+    assert capsys.readouterr().out.partition("layer")[2] == ours
+
+
+def test_products(capsys: Shown) -> None:
+    """One tile and several; a wider bus moves the sums faster."""
+    assert predict.main(["--matmul", "64x128x256", "--config=small"]) == 0
+    assert "1 layers" in capsys.readouterr().out
+    assert predict.main(["--matmul", "3x10x1009", "--config=k210"]) == 0
+    assert "2 layers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("bus", configs.BUSES)
+def test_every_bus(bus: int, capsys: Shown) -> None:
+    assert predict.main(["--config=k210", f"--bus={bus}"]) == 0
+    assert f"bus of {bus} bits" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--config=k211"], "unknown configuration 'k211', expected one of nano,"),
+        (["--mhz=0"], "MHZ=0: expected a number above 0"),
+        (["--mhz=-1"], "MHZ=-1: expected a number above 0"),
+        (["--mhz=inf"], "MHZ=inf: expected a number above 0"),
+        (["--mhz=fast"], "MHZ=fast: expected a number above 0"),
+        (["--bus=48"], "invalid choice: 48"),
+        (["--via=tasks"], "VIA without MODEL"),
+        (["--functions"], "FUNCTIONS without MODEL"),
+        (["--model=x", "--via=fast"], "unknown way 'fast', expected one of burst, layers, tasks"),
+        (["--model=no.kmodel"], "no.kmodel: No such file"),
+        (["--model=x", "--network=y"], "MODEL and NETWORK together, expected one of them"),
+        (["--network=no.npz"], "no.npz"),
+        (["--matmul", "4x5"], "MATMUL=4x5: expected MxKxN"),
+        (["--report=no/report.json"], "the folder does not exist"),
+    ],
+)
+def test_refused(
+    words: list[str],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Shown,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert predict.main(words) == 2
+    said = capsys.readouterr()
+    assert says in said.err and not said.out
+    assert len(said.err.splitlines()) == 1

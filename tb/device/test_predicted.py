@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predicted cycles (models/cycles.py) against those of the RTL: 2 % or 50 cycles in every layer.
+
+Most of the RTL's cycles are records that other tests compare with the RTL to the cycle:
+cycles.json, and model_cycles.json for the published models, which the nightly run measures anew
+(OPENKPU_RECORD_CYCLES=1 before `make test ALL=1` takes wanted changes over).
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openkpu.models import configs, cycles, digits, vectors
+from openkpu.models.configs import Config
+from openkpu.models.cycles_model import Predicted, predict_model, predict_network
+from openkpu.models.cycles_shape import Shape
+from openkpu.models.generate import Limits, random_network
+from openkpu.models.generate_pools import on_map
+from openkpu.models.generate_tasks import on_maps
+from openkpu.models.kmodel import loads, read_file
+from openkpu.models.layer import LayerArg
+from openkpu.models.network import Network
+from openkpu.models.tests.test_kmodel_containers import CONTAINERS
+from openkpu.models.vectors import VectorLayer
+from openkpu.tb.device import cycles as records
+from openkpu.tb.device import launch, random_cases
+from openkpu.tb.device.inference_stream import WIDEST
+from openkpu.tb.device.requests import (
+    ModelRequest,
+    NetworkRequest,
+    Run,
+    StreamRequest,
+    VectorsRequest,
+)
+from openkpu.tb.simrun import ROOT
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+
+HERE = Path(__file__).parent
+RECORD = json.loads((HERE / "cycles.json").read_text())
+MODELS_FILE = HERE / "model_cycles.json"
+MODELS = json.loads(MODELS_FILE.read_text())
+SHARED = Path(os.environ.get("OPENKPU_SHARED", ROOT.parent / "shared"))
+VECTORS = ROOT / "models" / "tests" / "data" / "vectors"
+SHARE, CYCLES = 0.02, 50  # how far a layer may be off: the larger of the two
+WHOLE = 0.005  # ... the end-to-end cycles of a model
+TABLES_AT = 0x108  # where device.run_layer places a layer's tables
+LIMIT = 5_000_000  # cycles of a layer or an inference
+# changes of a configuration that no file of the project has
+ODD = {
+    "narrow": ("small", {"n_y": 2, "n_z": 8, "path_bytes": 32, "ahb_width": 64, "wbuf_rows": 512}),
+    "wide": ("k210", {"n_y": 8, "n_z": 4, "ahb_width": 128, "tile_rows": 64, "pool_lanes": 8}),
+    "shared lanes": ("nano", {"n_z": 4, "post_share": 4, "path_bytes": 64, "pool_lanes": 2}),
+}
+
+
+def contract(names: Sequence[str], found: Sequence[int], measured: Sequence[int]) -> None:
+    """AssertionError that names the layers which are further off than allowed."""
+    assert len(found) == len(measured)
+    bad = [
+        f"{name}: {guess} predicted, {right} on the RTL"
+        for name, guess, right in zip(names, found, measured, strict=True)
+        if abs(guess - right) > max(CYCLES, SHARE * right)
+    ]
+    assert not bad, "\n".join(bad)
+
+
+def near(found: int, measured: int) -> None:
+    """The whole of a model or an inference."""
+    assert abs(found - measured) <= max(CYCLES, WHOLE * measured), (found, measured)
+
+
+def changed(name: str) -> Config:
+    """A named configuration, or one of ODD."""
+    base, values = ODD.get(name, (name, {}))
+    return dataclasses.replace(configs.load(base), **values)
+
+
+def placed(layer: VectorLayer) -> LayerArg:
+    """With the addresses that device.run_layer gives the tables."""
+    at, where = TABLES_AT, []
+    for part in (layer.weights, layer.bn.view(np.uint8), layer.act.view(np.uint8)):
+        where.append(at)
+        at += -(-part.size // 8) * 8
+    return layer.arg.replace(
+        para_start_addr=where[0], bwsx_base_addr=where[1], active_addr=where[2]
+    )
+
+
+def alone(config: Config, layers: Sequence[VectorLayer]) -> list[int]:
+    """Predicted cycles of layers that the host starts one by one."""
+    return [
+        cycles.run(config, [placed(layer)], eight_bit=layer.eight_bit).layers[0].cycles
+        for layer in layers
+    ]
+
+
+def of_layers(found: Predicted) -> list[int]:
+    return [layer.cycles for layer in found.layers]
+
+
+# ----------------------------------------------------------------------- the records
+@pytest.mark.parametrize("config", ["small", "k210"])
+def test_bundled_vectors(config: str) -> None:
+    """Each of the 88 layers alone, as test_vectors_verilator recorded them."""
+    layers = vectors.load_cases([VECTORS])
+    record = RECORD[f"vectors on {config}"]
+    measured = [figures[0] for figures in record.values()]
+    contract(list(record), alone(configs.load(config), layers), measured)
+
+
+def test_digits_of_the_record() -> None:
+    record = RECORD["digits on small"]
+    found = predict_network(configs.load("small"), digits.load_network(), count=10)
+    measured = [record[f"image0/L0{number}"][0] for number in range(4)]
+    contract(found.names, of_layers(found), measured)
+    near(found.cycles, record["an inference"][0])
+
+
+@pytest.mark.parametrize("via", ["burst", "layers", "tasks"])
+def test_model_of_the_record(via: str) -> None:
+    """A model of four layers in each of the ways that start them, maps by the host as well."""
+    file, record = CONTAINERS["v3"], RECORD[f"model v3 on k210, {via}"]
+    found = predict_model(configs.load("k210"), [loads(file)], len(file), via)
+    measured = [record[f"layer {number}"][0] for number in range(4)]
+    contract(found.names, of_layers(found), measured)
+    near(found.cycles, record["run"][0])
+    assert abs(found.host_maps - record["host"][0]) <= 2
+
+
+def published(key: str) -> tuple[bytes, str, str, Config]:
+    """(file, name, way, configuration) of an entry of the record; skips without the file."""
+    name, via, config = key.split(", ")
+    path = SHARED / "real" / name
+    if not path.exists():
+        pytest.skip(f"{path} is not there; OPENKPU_SHARED names another place")
+    return read_file(path), name, via, configs.load(config)
+
+
+@pytest.mark.parametrize("key", MODELS)
+def test_published_models(key: str) -> None:
+    """Every layer of a published model, and its end-to-end cycles, as the RTL took them."""
+    file, name, via, config = published(key)
+    record = MODELS[key]
+    found = predict_model(config, [loads(file, name)], len(file), via)
+    contract(found.names, of_layers(found), record["layers"])
+    near(found.cycles, record["end to end"][0])
+    near(found.host_maps, record["host maps"][0])
+
+
+# --------------------------------------------------------------------------- the RTL
+def on_the_rtl(config: Config, network: Network) -> tuple[list[int], int]:
+    """Cycles of the layers of one inference, and of the whole."""
+    events: list[dict] = []
+    images = np.random.default_rng(1).integers(0, 256, (1, *network.in_shape), dtype=np.uint8)
+    launch.run_job("verilator", config, NetworkRequest(network, images, LIMIT), events.append)
+    (image,) = [event for event in events if event["event"] == "image"]
+    assert image["failure"] is None, image
+    layers = [layer["counters"]["total"] for layer in image["layers"]]
+    return layers, image["inference"]["total"]
+
+
+@pytest.mark.parametrize("config", ["nano", "k210"])
+def test_digits(config: str) -> None:
+    network = digits.load_network()
+    found = predict_network(configs.load(config), network)
+    measured, whole = on_the_rtl(configs.load(config), network)
+    contract(found.names, of_layers(found), measured)
+    near(found.cycles, whole)
+
+
+def in_a_stream(config: Config, network: Network, count: int) -> list[int]:
+    """Predicted cycles from each result of a continuous run to the next one."""
+    found = predict_network(config, network, count, align=WIDEST, inferences=count)
+    layers, size = of_layers(found), len(network.layers)
+    return [sum(layers[at : at + size]) for at in range(0, len(layers), size)]
+
+
+@pytest.mark.parametrize("config", ["nano", "small"])
+def test_stream_of_the_record(config: str) -> None:
+    """Ten digits in one continuous run: from each result to the next."""
+    ends = [end for (end,) in RECORD[f"stream of digits on {config}"].values()]
+    measured = np.diff(ends, prepend=0).tolist()
+    found = in_a_stream(configs.load(config), digits.load_network(), len(ends))
+    contract(list(map(str, range(len(ends)))), found, measured)
+
+
+@pytest.mark.parametrize("config", ["k210", pytest.param("large", marks=pytest.mark.nightly)])
+def test_stream(config: str) -> None:
+    """The same where the record has none, and a network whose weights do not all fit."""
+    chosen, events = configs.load(config), []
+    runs = [
+        (digits.load_network(), digits.load_data()[1].pixels[:6]),
+        random_stream(chosen),
+    ]
+    request = StreamRequest([Run(network, images) for network, images in runs], LIMIT, seed=1)
+    launch.run_job("verilator", chosen, request, events.append)
+    streams = [event for event in events if event["event"] == "stream"]
+    for (network, images), event in zip(runs, streams, strict=True):
+        assert not event["failure"]
+        measured = np.diff([end[0] for end in event["ends"]], prepend=0).tolist()
+        found = in_a_stream(chosen, network, len(images))
+        contract(list(map(str, range(len(images)))), found, measured)
+
+
+def random_stream(config: Config) -> tuple[Network, np.ndarray]:
+    """A network with more rows of weights than the buffer of ``config``, and three maps."""
+    rng, rows = np.random.default_rng(8), 0
+    while rows <= config.wbuf_rows:
+        network, _ = random_network(rng, shape=(96, 8, 8), layers=4, limits=Limits(channels=200))
+        rows = sum(Shape(config, arg).weight_rows for arg in network.layers)
+    return network, rng.integers(0, 256, (3, *network.in_shape), dtype=np.uint8)
+
+
+def random_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
+    """Layers of all kinds that the configuration takes."""
+    rng, found = np.random.default_rng(seed), []
+    while len(found) < count:
+        layer = random_cases.draw_layer(rng, random_cases.shapes)
+        fits = layer.arg.weight_rows(config.n_z) <= config.wbuf_rows
+        found += [layer] if fits and (layer.eight_bit or config.weight_bits == 16) else []
+    return found
+
+
+def compare_layers(config: Config, layers: list[VectorLayer]) -> None:
+    """Layers that the host starts one by one."""
+    events: list[dict] = []
+    request = VectorsRequest(layers, [LIMIT] * len(layers))
+    launch.run_job("verilator", config, request, events.append)
+    ended = [event for event in events if event["event"] == "layer"]
+    assert all(event["failure"] is None for event in ended)
+    measured = [event["counters"]["total"] for event in ended]
+    names = [f"{n}: {la.arg.in_shape} -> {la.arg.out_shape}" for n, la in enumerate(layers)]
+    contract(names, alone(config, layers), measured)
+
+
+def compare_networks(config: Config, seed: int, count: int) -> None:
+    """Random networks as task lists, some with residuals and pools."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        network, _ = random_network(
+            rng,
+            shape=tuple(int(n) for n in rng.integers(6, 40, 3)),
+            layers=int(rng.integers(3, 8)),
+            fc_last=bool(number % 2),
+            eight_bit=bool(number % 3),
+            two_maps=on_maps if number % 2 else None,
+            one_map=on_map if number % 3 else None,
+        )
+        found = predict_network(config, network)
+        measured, whole = on_the_rtl(config, network)
+        contract(found.names, of_layers(found), measured)
+        near(found.cycles, whole)
+
+
+@pytest.mark.parametrize("config", ["nano", "small"])
+def test_random_layers(config: str) -> None:
+    """A dozen layers of all kinds, each alone, and a network."""
+    compare_layers(configs.load(config), random_layers(configs.load(config), 12, 14))
+    compare_networks(configs.load(config), 5, 1)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("config", ["medium", "k210", "large", *ODD])
+def test_many_random_layers(config: str) -> None:
+    """More of them, on configurations that the model was not compared with when it was made."""
+    chosen = changed(config)
+    compare_layers(chosen, random_layers(chosen, 3, 70))
+    if chosen.ahb_width < 128:  # lists of such a bus are aligned otherwise
+        compare_networks(chosen, 4, 6)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("key", MODELS)
+def test_published_models_on_the_rtl(key: str, tmp_path: Path) -> None:
+    """The record of the published models, to the cycle; their maps are random ones."""
+    file, name, via, config = published(key)
+    program, rng = loads(file, name), np.random.default_rng(210)
+    inputs = [
+        rng.integers(0, 256, tensor.shape, dtype=np.uint8).view(tensor.dtype)
+        if np.dtype(tensor.dtype).itemsize == 1
+        else rng.random(tensor.shape).astype(tensor.dtype)
+        for tensor in program.inputs
+    ]
+    request = ModelRequest(
+        file=file,
+        name=name,
+        inputs=[[inputs]],
+        config=config,
+        outputs=str(tmp_path / "outputs.npz"),
+        via=via,
+    )
+    events: list[dict] = []
+    launch.run_job("verilator", config, request, events.append, storage_bytes=2 * len(file))
+    assert not [e for e in events if e["event"] in ("failure", "fetch", "rules")]
+    (ran,) = [event for event in events if event["event"] == "run"]
+    layers = [event["counters"]["total"] for event in events if event["event"] == "layer"]
+    figures = {"layers": layers, "end to end": [ran["cycles"]], "host maps": [ran["host_cycles"]]}
+    records.check(key, figures, MODELS_FILE)
