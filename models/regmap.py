@@ -108,6 +108,8 @@ LAYER_FIELDS: dict[str, tuple[int, int, int, bool, int]] = {
     "in_xor": (0, 15, 1, False, 0),
     "w_xor": (0, 16, 1, False, 0),
     "out32": (0, 17, 1, False, 0),
+    "fp16": (0, 18, 1, False, 0),
+    "fp32": (0, 19, 1, False, 0),
     "image_src_addr": (1, 0, 15, False, 0),
     "image_src2_addr": (1, 16, 15, False, 0),
     "image_dst_addr": (1, 32, 15, False, 0),

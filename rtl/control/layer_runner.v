@@ -71,17 +71,17 @@ module layer_runner #(
   localparam [3:0] IDLE = 4'd0, PIXELS = 4'd1, START = 4'd2, RUN = 4'd3, OUT = 4'd4, OUT_WAIT = 4'd5,
       LAYER_END = 4'd6, INF_END = 4'd7, FLUSH = 4'd8;
 
-  reg  [    3:0] state;
-  reg            seq_over;
-  reg            flush_seen;  // the DMAC has seen the flush: dma_idle counts from now on
-  reg            kept;  // the inference at work reads no weights
-  reg  [PRW-1:0] prow_net;  // first parameter row of the network that is kept
+  reg [3:0] state;
+  reg seq_over;
+  reg flush_seen;  // the DMAC has seen the flush: dma_idle counts from now on
+  reg kept;  // the inference at work reads no weights
+  reg [PRW-1:0] prow_net;  // first parameter row of the network that is kept
 
-  wire           first = desc[`DESC_FIRST];
-  wire           last = desc[`DESC_LAST];
-  wire           leaves = list_mode ? last : desc[`DESC_SEND];
-  // parameter rows; a pooling task has none
-  wire [   10:0] prows = desc[`DESC_POOLS] ? 11'd0 : (desc[`DESC_O] + N_Z[10:0] - 11'd1) >> ZW;
+  wire first = desc[`DESC_FIRST];
+  wire last = desc[`DESC_LAST];
+  wire leaves = list_mode ? last : desc[`DESC_SEND];
+  // parameter rows; a pooling task has none, nor has a product of float16
+  wire [   10:0] prows = (desc[`DESC_POOLS] || desc[`DESC_FP16]) ? 11'd0 : (desc[`DESC_O] + N_Z[10:0] - 11'd1) >> ZW;
 
   assign run_start = state == START;
   assign pix_take = state == START && list_mode && first;

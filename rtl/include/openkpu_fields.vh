@@ -84,7 +84,9 @@
 `define DESC_OUT32 561  // v leaves in four bytes, a plane each
 `define DESC_POOLS 562  // pooling task: the array rests
 `define DESC_PTASK 588:563  // its window
-`define DESC_BITS 589
+`define DESC_FP16 589  // product of float16 matrices: the array lends its multipliers
+`define DESC_FP32 590  // its results are float32
+`define DESC_BITS 591
 
 // Window of a pooling task.
 `define PTASK_KIND 2:0  // 1 maximum, 2 minimum, 3 average with the padding, 4 average of the map's pixels

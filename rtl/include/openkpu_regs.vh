@@ -112,6 +112,8 @@
 `define ARG_IN_XOR 15
 `define ARG_W_XOR 16
 `define ARG_OUT32 17
+`define ARG_FP16 18
+`define ARG_FP32 19
 `define ARG_WORD_IMAGE_ADDR 4'd1
 `define ARG_IMAGE_SRC_ADDR 14:0
 `define ARG_IMAGE_SRC2_ADDR 30:16

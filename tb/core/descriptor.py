@@ -157,7 +157,7 @@ def describe(
     entries = _ceil(steps, 64) if fc else steps
     groups = o if fc else 1 if dw else _ceil(o, sizes.n_z)
     block = min(groups, _share(arg, mode, kw, swl, sizes), sizes.wbuf_rows // 2 // steps)
-    size = arg.taps * (1 if eight_bit else 2)
+    size = arg.taps * arg.weight_size(eight_bit)
     rest = (o - (arg.loads - 1) * arg.o_ch_num_coef) * size
     source, result = arg.in_layout, arg.out_layout
     return {
@@ -167,7 +167,7 @@ def describe(
         "sin": arg.signed_in,
         "sout": arg.signed_out,
         "held": int(not dw and entries < sizes.tile_rows),
-        "wide": int(not eight_bit),
+        "wide": int(arg.weight_size(eight_bit) == 2),
         **dict(zip("cowh", (c, o, w, h), strict=True)),
         "ow": ow,
         "oh": oh,
@@ -218,6 +218,8 @@ def describe(
         "inxor": arg.in_xor,
         "wxor": arg.w_xor,
         "out32": arg.out32,
+        "fp16": arg.fp16,
+        "fp32": arg.fp16 & arg.fp32,
         "pools": int(bool(arg.pool_task)),
         "ptask": join_fields(WINDOW, {**window(arg), "kind": arg.pool_task, "all": arg.pool_all}),
     }
