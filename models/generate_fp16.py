@@ -55,7 +55,7 @@ def random_fp16(
 ) -> VectorLayer:
     """A product with its operands and result; what is None is drawn.
 
-    ``x``: a map (K, h, w) of bytes that are taken as B, of a shape that B can have.
+    ``x``: a map (K, h, w) of bytes that are taken as B, of a shape that ``takes`` accepts.
     ``eight_bit``: the mode in which the layer runs, to which it is the same.  The maps lie apart,
     unless both addresses are given.  LayerError where the AI RAM does not hold them.
     """
@@ -70,7 +70,7 @@ def random_fp16(
         x = numbers(rng, (k, n)).view(np.uint8).reshape(arg.in_shape)
     else:
         k, h, w = x.shape
-        oh, ow = fp16.out_sizes(h, w, wide)[0]
+        oh, ow = fp16.out_sizes(h, w, wide)[0 if w <= 480 else -1]
         arg = LayerArg.make(
             *(k, h, w, m), eight_bit=False, ram_rows=ram_rows, src=0, dst=Layout(*x.shape).rows,
             fp16=1, fp32=int(wide), o_col_high=oh, o_row_wid=ow,
@@ -91,8 +91,9 @@ def random_fp16(
     return VectorLayer(case, name, arg.encode(), arg, weights, NONE, NONE, x, y, bool(eight_bit))
 
 
-def takes(shape: tuple[int, int, int], wide: bool) -> bool:
-    """Can a map of this shape be B of a product?"""
+def takes(shape: tuple[int, int, int]) -> bool:
+    """Can a map of this shape be B of a product, with results of either kind?"""
     _, h, w = shape
-    sizes = fp16.out_sizes(h, w, wide)
-    return not w % 2 and (h == 1 or not w % 64) and any(ow <= 960 for _, ow in sizes[:1])
+    if w % 2 or (h > 1 and w % 64) or h > 256:
+        return False
+    return w <= 480 or not w % 64

@@ -309,7 +309,8 @@ class LayerArg:
             channel_byte_num=oh * ow,
             dma_total_byte=result.channels * oh * ow,
         )
-        arg = arg.with_loads(eight_bit, per_load).replace(**fields)
+        floats = bool(fields.get("fp16"))  # 16-bit weights, whatever the mode
+        arg = arg.with_loads(eight_bit and not floats, per_load).replace(**fields)
         arg.validate(eight_bit=eight_bit, ram_rows=ram_rows)
         return arg
 

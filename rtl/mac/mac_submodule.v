@@ -71,7 +71,7 @@ module mac_submodule #(
           .xsum_in (xsum_in),
           .psum_out(psum_out),
           .xsum_out(xsum_out),
-          .product (product[t*19+:19])
+          .shown   (product[t*19+:19])
       );
     end
   endgenerate

@@ -44,7 +44,7 @@ module mac_unit #(
     output reg         [         PW-1:0] psum_out,
     output reg         [           11:0] xsum_out,
     // lower bits of the product, a cycle after its operands were taken; 0 without TAP
-    output wire        [           18:0] product
+    output wire        [           18:0] shown
 );
 
   // condition circuit: sign bit clear and not zero
@@ -82,9 +82,9 @@ module mac_unit #(
 
   generate
     if (TAP != 0) begin : g_tap
-      assign product = product_q[18:0];
+      assign shown = product_q[18:0];
     end else begin : g_closed
-      assign product = 19'd0;
+      assign shown = 19'd0;
     end
   endgenerate
 

@@ -150,7 +150,8 @@ def describe(
     stride = POOL_STRIDE[arg.pool_type]
     dw, fc, k3 = arg.depthwise, bool(arg.fc), arg.kernel == 3
     mode = FC if fc else DWROW if dw and not arg.pool_type else TAPS if dw or k3 else CHAN
-    kw, kh = (1, 1) if fc else (ow, oh) if pick or stride == 1 else (ow * stride, oh * stride)
+    kw, kh = (ow, oh) if pick else (w, h) if stride == 1 else (ow * stride, oh * stride)
+    kw, kh = (1, 1) if fc else (kw, kh)
     swl = stripe_log2(arg, kw)
     vector = c * h * w if fc else c
     steps = {TAPS: c, CHAN: _ceil(c, 9), DWROW: 1, FC: _ceil(vector, 9)}[mode]
