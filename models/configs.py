@@ -10,6 +10,8 @@ from pathlib import Path
 
 MOST_LANES = 128
 LEAST_FIFO = 2  # words
+LEAST_FP16 = 4  # lanes
+FP16_COLUMNS = 32  # of a product of float16, at a time
 N_X = 9  # width of the reduction: nine taps, or nine channels
 CONFIGS = Path(__file__).resolve().parents[1] / "configs.toml"
 
@@ -41,6 +43,7 @@ class Config:
     pix_fifo_depth: int
     wgt_fifo_depth: int
     bias_fifo_depth: int
+    fp16_lanes: int = 0
     use: str = ""
 
     @property
@@ -57,15 +60,26 @@ class Config:
     def parameters(self) -> dict[str, int]:
         """Parameters of the Verilog top module."""
         names = {"ahb_width": "AHB_W", "path_bytes": "PATH"}
+        # without lanes as before there were any: seeds of benches follow the parameters
+        without = ("name", "use") if self.fp16_lanes else ("name", "use", "fp16_lanes")
         return {
             names.get(field.name, field.name.upper()): getattr(self, field.name)
             for field in dataclasses.fields(self)
-            if field.name not in ("name", "use")
+            if field.name not in without
         }
 
 
 def _power(value: int, least: int, most: int = MOST) -> bool:
     return least <= value <= most and value & (value - 1) == 0
+
+
+def fp16_most(values: Mapping[str, int]) -> int:
+    """Most lanes for products of float16: two multipliers each of eight of a cascade's nine, and a
+    weight for each row of them; 0 where there can be none."""
+    columns = min(values["path_bytes"] // 2, FP16_COLUMNS)
+    if values["weight_bits"] < 16 or values["n_y"] > columns:
+        return 0
+    return min(4 * values["n_y"] * values["n_z"], columns * values["n_z"])
 
 
 def illegal(values: Mapping[str, int]) -> str | None:
@@ -75,6 +89,8 @@ def illegal(values: Mapping[str, int]) -> str | None:
     expected.
     """
     for key, value in values.items():
+        if key == "fp16_lanes" and type(value) is int and value == 0:
+            continue
         if type(value) is not int or not 1 <= value <= MOST:
             return f"{key} = {value!r}, expected an integer from 1 to {MOST}"
     rules = {
@@ -98,6 +114,12 @@ def illegal(values: Mapping[str, int]) -> str | None:
     if values["post_share"] > values["n_z"]:
         return f"post_share = {values['post_share']}, expected n_z = {values['n_z']} at most"
     lanes = values["n_y"] * values["n_z"]
+    most = fp16_most(values)
+    if values["fp16_lanes"] and not _power(values["fp16_lanes"], LEAST_FP16, most):
+        return (
+            f"fp16_lanes = {values['fp16_lanes']}, expected 0 or a power of two,"
+            f" {LEAST_FP16} to {most}"
+        )
     if lanes > MOST_LANES:
         return f"n_y * n_z = {lanes} lanes, expected {MOST_LANES} at most"
     return None

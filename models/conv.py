@@ -134,6 +134,8 @@ def needed_macs(arg: LayerArg) -> int:
         return 0
     if arg.elementwise:
         return needed_elementwise(arg)
+    if arg.fp16:
+        return arg.i_col_high * arg.i_row_wid // 2 * arg.weight_count
     rows, columns, *_ = kept_pixels(arg)
     return rows * columns * arg.weight_count
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .generate import Limits, random_layer
+from .generate_fp16 import random_fp16, takes
 from .generate_pools import on_map
 from .generate_products import random_product
 from .generate_tasks import on_maps
@@ -19,6 +20,7 @@ from .pooling import POOL_STRIDE
 from .vectors import VectorLayer
 
 KINDS = ("convolution", "fully connected", "product", "element-wise", "pool")
+ALL_KINDS = (*KINDS, "float16")  # of a build with lanes for products of float16
 MOST_CHANNELS = 256  # of a map that a product may be made of: its output has four times as many
 
 
@@ -38,12 +40,14 @@ class _Map:
         return base < self.base + self.rows and self.base < base + rows
 
 
-def every_pair(rng: np.random.Generator, first: str = KINDS[0]) -> list[str]:
-    """A random order of 26 tasks in which each kind follows each, itself too, exactly once.
+def every_pair(
+    rng: np.random.Generator, first: str = KINDS[0], kinds: tuple[str, ...] = KINDS
+) -> list[str]:
+    """A random order of tasks, 26 of five kinds: each follows each, itself too, exactly once.
 
     ``first``: kind of the first task, and so of the last one.
     """
-    left = {kind: list(rng.permutation(KINDS)) for kind in KINDS}
+    left = {kind: list(rng.permutation(kinds)) for kind in kinds}
     path, tour = [first], []  # Hierholzer: an Eulerian circuit over the pairs
     while path:
         ways = left[path[-1]]
@@ -69,7 +73,8 @@ def random_list(
 
     A task reads the map of the task before, or any other one that still lies in the AI RAM, the
     image among them; outputs go to the rows behind the last output, from row 0 on again where they
-    do not fit.  NetworkError where the AI RAM does not hold what a task needs.
+    do not fit.  NetworkError where the AI RAM does not hold what a task needs, or no map that a
+    product of float16 could read.
     """
     lim = dataclasses.replace(limits or Limits(), fully_connected=False, sixteen_bit=False)
     image = rng.integers(0, 256, shape).astype(np.uint8)
@@ -83,6 +88,11 @@ def random_list(
         second = like[int(rng.integers(0, len(like)))]
         if kind == "product" and len(source.pixels) > MOST_CHANNELS:
             source = maps[0]
+        if kind == "float16" and not takes(source.pixels.shape):
+            fits = [m for m in maps if takes(m.pixels.shape)]
+            if not fits:
+                raise NetworkError("no map has the shape of a matrix of float16")
+            source = fits[int(rng.integers(0, len(fits)))]
         load = store = False
         if moves:
             load, store = rng.random(2) < moves
@@ -120,6 +130,9 @@ def _task(
     x = source.pixels
     if kind == "element-wise":
         return on_maps(rng, x, second.pixels, source.signed, eight_bit=True)
+    if kind == "float16":
+        behind, m = Layout(*x.shape).rows, int(rng.integers(1, min(lim.channels, 8) + 1))
+        return random_fp16(rng, x=x, m=m, eight_bit=True, src=0, dst=behind)
     if kind == "pool":
         return on_map(rng, x, source.signed)
     if kind == "product":

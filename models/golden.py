@@ -20,8 +20,9 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from . import fp16
 from .activation import Activation
-from .conv import count_macs, kept_pixels, window_blocks
+from .conv import count_macs, kept_pixels, needed_macs, window_blocks
 from .layer import LayerArg, LayerError
 from .params import ActTable, BatchNorm, weights_from_bytes
 from .pool_tasks import pool_task
@@ -67,7 +68,7 @@ def run_layer(
     x: (C, H, W) bytes (uint8, or int8 for signed pixels), x2 the second map of an element-wise
     layer.  weights: bytes in memory order (uint8;
     a uint16 array is taken too in 16-bit mode).  bn: O words.  act: 18 words.  A pooling task
-    has empty tables and no multiplications.  Raises LayerError
+    has empty tables and no multiplications, a product of float16 weights alone.  Raises LayerError
     for an illegal argument, ValueError for tables or maps of the wrong size.
     """
     arg.validate(strict=False, eight_bit=eight_bit)
@@ -78,20 +79,26 @@ def run_layer(
             raise ValueError(f"input map is {found}, the layer takes bytes {arg.in_shape}")
     weights = np.asarray(weights)
     if weights.dtype == np.uint8:
-        if weights.size != arg.weight_count * (1 if eight_bit else 2):
+        size = arg.weight_size(eight_bit)
+        if weights.size != arg.weight_count * size:
             raise LayerError(
                 "BAD_WEIGHTS",
-                f"{weights.size} bytes of weights for {arg.weight_count} "
-                f"{8 if eight_bit else 16}-bit weights",
+                f"{weights.size} bytes of weights for {arg.weight_count} {8 * size}-bit weights",
             )
-        weights = weights_from_bytes(weights, eight_bit)
-    elif weights.dtype != np.uint16 or eight_bit or weights.size != arg.weight_count:
+        weights = weights_from_bytes(weights, size == 1)
+    elif (
+        weights.dtype != np.uint16
+        or arg.weight_size(eight_bit) == 1
+        or weights.size != arg.weight_count
+    ):
         raise ValueError(f"weights are {weights.dtype}[{weights.size}]")
     bn = np.asarray(bn, dtype=np.uint64).reshape(-1)
     if bn.size != arg.table_words[0]:
         raise ValueError(f"{bn.size} batch-norm words for {arg.o_ch_num} output channels")
     if arg.pool_task:
         return LayerResult(pool_task(arg, x), 0, 0)
+    if arg.fp16:
+        return LayerResult(fp16.task(arg, x, weights), needed_macs(arg), 0)
 
     if arg.in_xor:
         x, x2 = _offset(x), None if x2 is None else _offset(np.asarray(x2))

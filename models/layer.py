@@ -5,7 +5,8 @@ Fields carry the names of the vendor's structures and hold *true* values: where 
 "minus one", the attribute holds the number itself (``i_ch_num`` is the number of channels).
 Bits that the KPU leaves reserved extend it (docs/kpu.md 1.8): ``signed_in``, ``signed_out``,
 ``fc``, ``elementwise`` and ``pool_task`` with what belongs to them, ``in_xor``, ``w_xor``,
-``out32`` of products, ``load_map`` and ``store_map`` with their addresses.
+``out32`` of products, ``fp16`` and ``fp32`` of float16 ones, ``load_map`` and ``store_map`` with
+their addresses.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from openkpu.models import regmap
 
-from . import pool_tasks
+from . import fp16, pool_tasks
 from .layout import AI_RAM_ROWS, Layout
 from .pooling import POOL_STRIDE, pooled_size
 
@@ -62,6 +63,8 @@ class LayerArg:
     in_xor: int = 0
     w_xor: int = 0
     out32: int = 0
+    fp16: int = 0
+    fp32: int = 0
     load_map: int = 0
     store_map: int = 0
     map_load_addr: int = 0
@@ -194,10 +197,15 @@ class LayerArg:
         """Weights of the layer."""
         return self.taps * self.o_ch_num
 
+    def weight_size(self, eight_bit: bool) -> int:
+        """Bytes of a weight: 1 or 2, by eight_bit_mode; of a product of float16 2."""
+        return 1 if eight_bit and not self.fp16 else 2
+
     @property
     def table_words(self) -> tuple[int, int]:
-        """Words of the batch-norm and the activation table: O and 18; of a pooling task none."""
-        return (0, 0) if self.pool_task else (self.o_ch_num, 18)
+        """Words of the batch-norm and the activation table: O and 18; none of a pooling task, or
+        of a product of float16."""
+        return (0, 0) if self.pool_task or self.fp16 else (self.o_ch_num, 18)
 
     @property
     def add_count(self) -> int:
@@ -278,6 +286,8 @@ class LayerArg:
             raise LayerError("BAD_POOL", f"pool type {pool} is not one of 0..9")
         o = c if o is None else o
         oh, ow = (1, 1) if fc else pooled_size(pool, h, w)
+        if fields.get("fp16"):
+            oh, ow = fields.pop("o_col_high"), fields.pop("o_row_wid")
         if oh < 1 or ow < 1:
             raise LayerError("BAD_SIZE", f"pool {pool} leaves nothing of a {h} x {w} map")
         planes = 4 if fields.get("out32") else 1
@@ -304,12 +314,14 @@ class LayerArg:
             channel_byte_num=oh * ow,
             dma_total_byte=result.channels * oh * ow,
         )
-        arg = arg.with_loads(eight_bit, per_load).replace(**fields)
+        floats = bool(fields.get("fp16"))  # 16-bit weights, whatever the mode
+        arg = arg.with_loads(eight_bit and not floats, per_load).replace(**fields)
         arg.validate(eight_bit=eight_bit, ram_rows=ram_rows)
         return arg
 
     def with_loads(self, eight_bit: bool, per_load: int | None = None) -> LayerArg:
         """The same layer with the load fields of nncase's rule (or ``per_load`` channels)."""
+        eight_bit = eight_bit and not self.fp16
         one = self.taps * (1 if eight_bit else 2)
         if self.depthwise or self.pool_task:
             return self.replace(
@@ -344,6 +356,8 @@ class LayerArg:
         """
         if self.store_map and self.send_data_out:
             raise LayerError("BAD_FLAGS", "store_map and send_data_out exclude each other")
+        if self.fp16 and (fault := fp16.fault(self)):
+            raise LayerError(*fault)
         if self.pool_task and (fault := pool_tasks.fault(self)):
             raise LayerError(*fault)
         if self.depthwise and self.fc:
@@ -409,6 +423,7 @@ class LayerArg:
         weight_rows: int | None = None,
         n_z: int = 1,
         pools: bool = True,
+        fp16_lanes: int = 0,
         bus_bytes: int = 4,
         first: bool = False,
         last: bool = False,
@@ -418,12 +433,13 @@ class LayerArg:
         The device derives the layout from the sizes, so it ignores layout fields as the vendor's
         simulator does; of the load fields it asks that the loads make up the channels and that
         para_size covers a load.  ``weight_rows``: rows of its weight buffer, ``n_z`` banks wide;
-        None: any need is met.  ``pools``: it has an engine for pooling tasks.  ``first``, ``last``:
-        place in a task list; the maps of those two layers come and go by the registers.
+        None: any need is met.  ``pools``: it has an engine for pooling tasks, ``fp16_lanes``: lanes
+        for products of float16.  ``first``, ``last``: place in a task list; the maps of those two
+        layers come and go by the registers.
         """
         if (self.load_map and first) or (self.store_map and last):
             return ERROR_CODES["BAD_FLAGS"]
-        if self.pool_task and not pools:
+        if (self.pool_task and not pools) or (self.fp16 and not fp16_lanes):
             return ERROR_CODES["BAD_FLAGS"]
         try:
             self.validate(strict=False, ram_rows=ram_rows, eight_bit=eight_bit, bus_bytes=bus_bytes)
@@ -432,8 +448,9 @@ class LayerArg:
         if self.pool_task:  # no weights: the load fields are not looked at
             return 0
         per_load, before = self.o_ch_num_coef, (self.load_time - 1) * self.o_ch_num_coef
-        needed = per_load * self.taps * (1 if eight_bit else 2)
-        fits = needed <= self.para_size and (eight_bit or weight_bits >= 16)
+        size = self.weight_size(eight_bit)
+        needed = per_load * self.taps * size
+        fits = needed <= self.para_size and (size == 1 or weight_bits >= 16)
         if not fits or not before < self.o_ch_num <= before + per_load:
             return ERROR_CODES["BAD_WEIGHTS"]
         if weight_rows is not None and self.weight_rows(n_z) > weight_rows:
@@ -455,7 +472,7 @@ class LayerArg:
         if self.depthwise and c != o:
             raise LayerError("BAD_SIZE", f"depthwise needs as many outputs as inputs: {c} -> {o}")
         want = (1, 1) if self.fc else pooled_size(self.pool_type, h, w)
-        if not self.pool_task and (oh, ow) != want:
+        if not (self.pool_task or self.fp16) and (oh, ow) != want:
             raise LayerError(
                 "BAD_SIZE",
                 f"output {oh} x {ow}, but pool {self.pool_type} of {h} x {w} gives "
@@ -481,7 +498,7 @@ class LayerArg:
             raise LayerError(
                 "BAD_WEIGHTS", f"{loads} loads of {per_load} channels do not make {o} channels"
             )
-        widths = {None: (1, 2), True: (1,), False: (2,)}[eight_bit]
+        widths = {None: (1, 2), True: (1,), False: (2,)}[False if self.fp16 else eight_bit]
         if self.para_size not in [per_load * self.taps * n for n in widths]:
             raise LayerError(
                 "BAD_WEIGHTS",

@@ -120,8 +120,8 @@ def plan(
         )
     return [
         Tile(slice(i, i + rows), slice(j, j + columns), layer_of(rows, k, columns, **kind))
-        for j, columns in _parts(n, size[1])
-        for i, rows in _parts(m, size[0])
+        for j, columns in parts(n, size[1])
+        for i, rows in parts(m, size[0])
     ]
 
 
@@ -173,7 +173,8 @@ def _check(m: int, k: int, n: int) -> None:
         raise LayerError("BAD_SIZE", f"K = {k}, a layer has at most {K_MAX} input channels")
 
 
-def _parts(size: int, part: int) -> Iterator[tuple[int, int]]:
+def parts(size: int, part: int) -> Iterator[tuple[int, int]]:
+    """(first, count) of the parts of ``size`` things, ``part`` in each but the last."""
     for at in range(0, size, part):
         yield at, min(part, size - at)
 

@@ -210,7 +210,7 @@ class Network:
         self, arg: LayerArg
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """(weight bytes, batch-norm words, activation words) that a layer's addresses name."""
-        size = arg.weight_count * (1 if self.eight_bit else 2)
+        size = arg.weight_count * arg.weight_size(self.eight_bit)
         bn, act = (8 * words for words in arg.table_words)
         return (
             _slice("weights", self.weights, arg.para_start_addr, size),

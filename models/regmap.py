@@ -108,6 +108,8 @@ LAYER_FIELDS: dict[str, tuple[int, int, int, bool, int]] = {
     "in_xor": (0, 15, 1, False, 0),
     "w_xor": (0, 16, 1, False, 0),
     "out32": (0, 17, 1, False, 0),
+    "fp16": (0, 18, 1, False, 0),
+    "fp32": (0, 19, 1, False, 0),
     "load_map": (0, 24, 1, False, 0),
     "store_map": (0, 25, 1, False, 0),
     "map_load_addr": (0, 32, 32, False, 0),

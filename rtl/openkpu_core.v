@@ -6,7 +6,8 @@
 // multiplies and adds up, the post lanes make bytes of the sums, and the output stage pools these
 // and writes them into the AI RAM. The weight buffer takes weights, parameters and tables of later
 // layers meanwhile.
-// A pooling task is read, pooled and written by pool_task; the array rests.
+// Pooling tasks and products of float16 matrices are the work of side_tasks: for the former the array rests, to the
+// latter it lends its multipliers.
 // Handshake: start with the descriptor of a layer, seq_done when all work was issued, idle when its
 // last byte is written. Streams from the DMAC are valid/ready.
 `resetall
@@ -30,6 +31,8 @@ module openkpu_core #(
     parameter PARAM_CHANS = 2048,
     // windows of a pooling task that are divided at a time
     parameter POOL_LANES  = 4,
+    // products of float16 matrices at a time
+    parameter FP16_LANES  = 0,
     // sums that share a post lane
     parameter POST_SHARE  = 1,
     // bytes of a word of the memory path, of the tile buffer
@@ -96,24 +99,22 @@ module openkpu_core #(
   // ---- sequencer
   wire [8:0] column_re;
   wire [9*TA-1:0] column_entry;
-  wire [9*WA-1:0] column_wrow;
+  wire [9*WA-1:0] column_wrow, weight_row;
   wire [9*`COLUMN_BITS-1:0] column_control;
-  wire [8:0] column_wre;
+  wire [8:0] column_wre, weight_re;
   wire tag_valid;
   wire [`TAG_BITS-1:0] issue_tag;
   wire [TW-1:0] tile_freed;
   wire [WW-1:0] wrow_freed;
-  wire seq_running, row_take;
+  wire seq_running, row_take, fill_busy;
   // ---- tile buffer
   wire [TW-1:0] tile_filled;
   wire [8*TILE_W-1:0] row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8;
-  wire fill_busy;
   // ---- weight buffer
   wire [WW-1:0] wrow_filled;
   wire [PRW-1:0] prow_filled;
   wire [9*N_Z*WEIGHT_BITS-1:0] weights;
-  wire act_ready;
-  wire table_we;
+  wire act_ready, table_we;
   wire [3:0] table_addr;
   wire [`SEGMENT_BITS-1:0] table_data;
   wire [N_Z*71-1:0] param_bn;
@@ -134,55 +135,76 @@ module openkpu_core #(
   // ---- output stage
   wire row_room, output_idle;
 
-
-  // ---- pooling tasks go beside the array, which then does not start
-  wire pools = desc[`DESC_POOLS];
-  wire array_start = start && !pools;
-  wire array_done, pool_busy, pool_done, tile_req, output_req, pool_fill_req, pool_write_req;
-  wire [20-PB:0] tile_word, pool_fill_word;
-  wire [`ROWWRITE_BITS-1:0] output_write, pool_write;
-  assign seq_done = array_done || pool_done;
-  // an inference that begins with pooling tasks begins for the array with its first other layer
+  // ---- tasks beside the array, which then does not start
+  localparam FMOST = (PATH > 64) ? 32 : PATH / 2;  // columns of float16 at a time, at most
+  localparam FCOLS = (FP16_LANES == 0) ? 1 : (FP16_LANES < FMOST) ? FP16_LANES : FMOST;
+  localparam FROWS = (FP16_LANES == 0) ? 1 : FP16_LANES / FCOLS;
+  wire side, side_busy, side_done, tile_req, output_req, skip, lend_valid, array_done;
+  wire array_start = start && !side;
+  wire [20-PB:0] tile_word;
+  wire [`ROWWRITE_BITS-1:0] output_write;
+  wire [WW-1:0] ring_row, skip_to;
+  wire [11*FROWS-1:0] lend_a;
+  wire [11*FCOLS-1:0] lend_b;
+  wire [33*FP16_LANES:0] products;
+  wire [`WORK_BITS-1:0] array_work;
+  assign seq_done = array_done || side_done;
+  assign idle = !seq_running && mac_idle && output_idle && !side_busy;
+  assign array_work[`WORK_MOVES] = 1'b0;  // side_tasks sees the moves of all
+  // an inference that begins with pooling tasks begins for the weight rows with its first other layer
   reg pooled_first;
   always @(posedge clk) begin
     if (rst) pooled_first <= 1'b0;
-    else if (start) pooled_first <= pools && (pooled_first || desc[`DESC_FIRST]);
+    else if (start) pooled_first <= desc[`DESC_POOLS] && (pooled_first || desc[`DESC_FIRST]);
   end
   wire [`DESC_BITS-1:0] array_desc = desc |
       {{(`DESC_BITS - 1) {1'b0}}, pooled_first} << `DESC_FIRST;
-  assign fill_req = tile_req || pool_fill_req;
-  assign fill_word = pools ? pool_fill_word : tile_word;
-  assign writeback_req = output_req || pool_write_req;
-  assign writeback = pools ? pool_write : output_write;
-  assign idle = !seq_running && mac_idle && output_idle && !pool_busy;
 
-  generate
-    if (POOL_LANES != 0) begin : g_pools
-      pool_task #(
-          .LANES(POOL_LANES),
-          .PATH (PATH)
-      ) u_pool (
-          .clk(clk),
-          .rst(rst),
-          .start(start && pools),
-          .desc(desc),
-          .busy(pool_busy),
-          .done(pool_done),
-          .fill_req(pool_fill_req),
-          .fill_word(pool_fill_word),
-          .fill_gnt(fill_gnt),
-          .fill_data(fill_data),
-          .writeback_req(pool_write_req),
-          .writeback(pool_write),
-          .writeback_gnt(writeback_gnt)
-      );
-    end else begin : g_none
-      // layer_decode refuses pooling tasks
-      assign {pool_busy, pool_done, pool_fill_req, pool_write_req} = 4'd0;
-      assign pool_fill_word = {21 - PB{1'b0}};
-      assign pool_write = {`ROWWRITE_BITS{1'b0}};
-    end
-  endgenerate
+  side_tasks #(
+      .POOL_LANES(POOL_LANES),
+      .FP16_LANES(FP16_LANES),
+      .FP16_COLS (FCOLS),
+      .FP16_ROWS (FROWS),
+      .N_Y       (N_Y),
+      .N_Z       (N_Z),
+      .WB        (WEIGHT_BITS),
+      .WBUF_ROWS (WBUF_ROWS),
+      .PATH      (PATH)
+  ) u_side (
+      .clk(clk),
+      .rst(rst),
+      .start(start),
+      .desc(desc),
+      .side(side),
+      .busy(side_busy),
+      .done(side_done),
+      .tile_req(tile_req),
+      .tile_word(tile_word),
+      .fill_req(fill_req),
+      .fill_word(fill_word),
+      .fill_gnt(fill_gnt),
+      .fill_data(fill_data),
+      .output_req(output_req),
+      .output_write(output_write),
+      .writeback_req(writeback_req),
+      .writeback(writeback),
+      .writeback_gnt(writeback_gnt),
+      .ring_row(ring_row),
+      .wrow_filled(wrow_filled),
+      .skip(skip),
+      .skip_to(skip_to),
+      .seq_re(column_wre),
+      .seq_wrow(column_wrow),
+      .wre(weight_re),
+      .wrow(weight_row),
+      .weights(weights),
+      .lend_valid(lend_valid),
+      .lend_a(lend_a),
+      .lend_b(lend_b),
+      .products(products),
+      .array_work(array_work),
+      .work(work)
+  );
 
   tile_buffer #(
       .TILE_ROWS(TILE_ROWS),
@@ -240,8 +262,8 @@ module openkpu_core #(
       .wrow_filled(wrow_filled),
       .prow_freed(keeping[`KEEPING_FREED]),
       .prow_filled(prow_filled),
-      .re(column_wre),
-      .wrow(column_wrow),
+      .re(weight_re),
+      .wrow(weight_row),
       .weights(weights),
       .load(array_start),
       .act_ready(act_ready),
@@ -270,6 +292,9 @@ module openkpu_core #(
       .prow_base(keeping[`KEEPING_BASE]),
       .keep(keeping[`KEEPING_KEEP]),
       .reuse(keeping[`KEEPING_REUSE]),
+      .ring_row(ring_row),
+      .skip(skip),
+      .skip_to(skip_to),
       .running(seq_running),
       .done(array_done),
       .tile_filled(tile_filled),
@@ -285,12 +310,12 @@ module openkpu_core #(
       .column_entry(column_entry),
       .column_wrow(column_wrow),
       .column_control(column_control),
-      .issued(work[`WORK_ISSUED]),
+      .issued(array_work[`WORK_ISSUED]),
       .tag_valid(tag_valid),
       .tag(issue_tag),
-      .wait_tile(work[`WORK_WAIT_TILE]),
-      .wait_weight(work[`WORK_WAIT_WEIGHT]),
-      .wait_output(work[`WORK_WAIT_OUTPUT])
+      .wait_tile(array_work[`WORK_WAIT_TILE]),
+      .wait_weight(array_work[`WORK_WAIT_WEIGHT]),
+      .wait_output(array_work[`WORK_WAIT_OUTPUT])
   );
 
   // Operands reach the array many cycles after the start of their layer, when its descriptor has long
@@ -305,6 +330,9 @@ module openkpu_core #(
       .TILE_W     (TILE_W),
       .PARAM_CHANS(PARAM_CHANS),
       .GATE       (GATE),
+      .FP16_LANES (FP16_LANES),
+      .FP16_COLS  (FCOLS),
+      .FP16_ROWS  (FROWS),
       .PRW        (PRW)
   ) u_mac (
       .clk(clk),
@@ -321,6 +349,10 @@ module openkpu_core #(
       .row_7(row_7),
       .row_8(row_8),
       .weights(weights),
+      .lend_valid(lend_valid),
+      .lend_a(lend_a),
+      .lend_b(lend_b),
+      .products(products),
       .issued(tag_valid),
       .issue_tag(issue_tag),
       .param_re(param_re),
@@ -333,8 +365,8 @@ module openkpu_core #(
       .out_bank(sum_bank),
       .out_job(sum_job),
       .idle(mac_idle),
-      .macs_issued(work[`WORK_MACS_ISSUED]),
-      .macs_gated(work[`WORK_MACS_GATED])
+      .macs_issued(array_work[`WORK_MACS_ISSUED]),
+      .macs_gated(array_work[`WORK_MACS_GATED])
   );
 
   // What every lane asks for leaves registers: sums reach the lanes many cycles after the start of
@@ -412,9 +444,6 @@ module openkpu_core #(
   endgenerate
 
   wire unused = &{1'b0, fill_busy, post_idle};
-
-  assign work[`WORK_MOVES] = work[`WORK_ISSUED] || (fill_req && fill_gnt) ||
-      (writeback_req && writeback_gnt);
 
 endmodule
 

@@ -32,6 +32,8 @@ module openkpu_top #(
     parameter POST_SHARE      = 1,
     // windows of a pooling task that are divided at a time: 2, 4, 8; 0: no pooling tasks
     parameter POOL_LANES      = 4,
+    // products of float16 matrices at a time: a power of two from 4 on; 0: no such tasks
+    parameter FP16_LANES      = 0,
     // bytes that the memory path moves in a cycle: 16, 32, 64 or 128
     parameter PATH            = 64,
     // depths of the FIFOs, in bus words
@@ -186,6 +188,7 @@ module openkpu_top #(
       .TILE_ROWS  (TILE_ROWS),
       .TILE_W     (TILE_WORD),
       .POOLS      (POOL_LANES != 0),
+      .FP16       (FP16_LANES != 0),
       .PARAM_CHANS(PARAM_CHANS)
   ) u_control (
       .clk(clk),
@@ -356,6 +359,7 @@ module openkpu_top #(
       .TILE_W     (TILE_W),
       .PARAM_CHANS(PARAM_CHANS),
       .POOL_LANES (POOL_LANES),
+      .FP16_LANES (FP16_LANES),
       .POST_SHARE (POST_SHARE)
   ) u_core (
       .clk(clk),

@@ -21,7 +21,7 @@ from typing import Any
 
 from openkpu.models import configs
 from openkpu.scripts import bench_tables, command
-from openkpu.scripts.bench_tables import PRODUCT, Run
+from openkpu.scripts.bench_tables import FP16_PRODUCT, PRODUCT, Run
 from openkpu.tb.simrun import ROOT
 
 BASELINE = ROOT / "scripts" / "bench_baseline.json"
@@ -42,12 +42,15 @@ def own_runs(folder: Path) -> list[Run]:
         return Run(group, config, bus, words, source=name or group)
 
     runs = [vectors("k210_rows", "k210", bus) for bus in configs.BUSES[:2]]
-    for name in configs.names():
+    for name in bench_tables.plain():
         runs.append(vectors("targets", name, configs.load(name).ahb_width))
     for name in ("elementwise", "pools", "product"):
         runs.append(vectors("tasks", "k210", 64, name))
     for bus in configs.BUSES:
         runs.append(Run("tasks", "k210", bus, ["--matmul", PRODUCT], source=PRODUCT))
+    runs.append(vectors("tasks", "k210_fp16", 64, "product_fp16"))
+    words = ["--matmul", PRODUCT, "--type", "fp16"]
+    runs.append(Run("tasks", "k210_fp16", 64, words, source=FP16_PRODUCT))
     for name in ("small", "k210"):
         words = ["--images", "1"]
         runs.append(Run("networks", name, configs.load(name).ahb_width, words, source="digits"))

@@ -17,6 +17,7 @@ from openkpu.scripts.stalls import COLOURS, WORK
 from openkpu.tb.simrun import ROOT
 
 PRODUCT = "512x512x512"  # int8
+FP16_PRODUCT = f"{PRODUCT} of float16"
 END_TO_END = "end to end"
 LAYERS = "layers"
 # width x height: cycles of the K210 at 300 MHz (published times, bbs.sipeed.com topic 691)
@@ -110,10 +111,15 @@ def rows(found: Found) -> list[str]:
     return lines
 
 
+def plain() -> list[str]:
+    """Configurations but those that only add lanes for float16, which do other work alike."""
+    return [name for name in configs.names() if not configs.load(name).fp16_lanes]
+
+
 def targets(found: Found) -> list[str]:
     """Three layers on every configuration."""
     lines = [f"| | {' | '.join(TARGETS)} |", "|---" * (1 + len(TARGETS)) + "|"]
-    for name in configs.names():
+    for name in plain():
         run = _run(found, "targets", "targets", name, configs.load(name).ahb_width)
         known = [run.get(key) for key in TARGETS.values()]
         shares = [f"{100 * at[1] / at[0]:.1f} %" if at else "" for at in known]
@@ -126,7 +132,7 @@ def others(found: Found) -> list[str]:
     lines = ["| work | configuration | bus | cycles | efficiency |", "|---|---|---|---|---|"]
     for name, run in found.items():
         group, source, config, bus = re.fullmatch(r"(\w+): (.*), (\w+), (\d+) bits", name).groups()
-        if source == PRODUCT:
+        if source in (PRODUCT, FP16_PRODUCT):
             one = {f"product of {source}, {END_TO_END}": run[END_TO_END]}
         elif group == "tasks":
             one = {k: v for k, v in run.items() if k not in (LAYERS, END_TO_END)}

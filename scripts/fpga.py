@@ -55,6 +55,7 @@ TARGETS = {
     "compact": Target(4096, 1024, "85k", 75),
     "small": Target(4096, 1024, "85k", 75),
     "k210": Target(32768, 1024, "", 0),
+    "nano_fp16": Target(2048, 512, "85k", 75),
 }
 PACKAGES = {"25k": "CABGA381", "45k": "CABGA554", "85k": "CABGA756"}  # the largest of each
 PARTS = {"": "none, mapped only", "25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}

@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.generate import Limits, random_layer
+from openkpu.models.generate_fp16 import random_fp16
 from openkpu.models.generate_pools import map_layer, pool_layer, random_pool
 from openkpu.models.generate_products import random_offset, random_product
 from openkpu.models.generate_tasks import random_elementwise
@@ -86,6 +87,7 @@ RANDOM = {
     "random_product": random_product,
     "random_offset": random_offset,
     "random_pool": random_pool,
+    "random_fp16": random_fp16,
 }
 SETS = {"targets": TARGETS, "k210_rows": K210_ROWS, "yolo20": yolo20()}
 
@@ -133,6 +135,10 @@ def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
             rng, case = np.random.default_rng(options.seed), f"product_{m}x{k}x{n}"
             at = {"src": 0, "dst": Layout(k, h, w).rows}
             yield random_product(rng, c=k, h=h, w=w, o=m, kernel=1, exact=True, case=case, **at)
+    elif options.set == "product_fp16":
+        for m, k, n in PRODUCTS:
+            rng, case = np.random.default_rng(options.seed), f"product_fp16_{m}x{k}x{n}"
+            yield random_fp16(rng, m=m, k=k, n=n, wide=True, case=case)
     elif options.set == "pools":
         for name, shape, kind, kernel, stride, pad in POOLS:
             arg = pool_layer(shape, kind, kernel, stride, (pad,) * 4)
@@ -160,7 +166,9 @@ def main(argv: list[str] | None = None) -> int:
     positive = command.whole(1, 1_000_000)
     parser.add_argument("out", type=Path, help="folder for the .npz files")
     parser.add_argument(
-        "--set", choices=[*SETS, "elementwise", "product", "pools", *RANDOM], default="targets"
+        "--set",
+        choices=[*SETS, "elementwise", "product", "product_fp16", "pools", *RANDOM],
+        default="targets",
     )
     parser.add_argument("--seed", type=command.SEED, default=1)
     parser.add_argument("--count", type=positive, default=10, help="random layers")

@@ -8,8 +8,8 @@ from typing import Any
 
 from openkpu.models.configs import Config
 from openkpu.models.layer import LayerArg
+from openkpu.models.roofline import beside, layer_bytes
 from openkpu.models.roofline import cycles as roofline
-from openkpu.models.roofline import layer_bytes, pieces
 
 # pools whose windows overlap: the device may compute a line twice, and its counter counts it twice
 OVERLAPPING = (8, 9)
@@ -69,7 +69,8 @@ def record(
     The roofline is of the layer alone, the same however it is started. ``macs``, ``macs_gated``:
     the golden model's; what was gated is taken from the device's counter.
     """
-    least = roofline(config, macs, layer_bytes(arg, eight_bit=eight_bit), pieces(arg))
+    moved = layer_bytes(arg, eight_bit=eight_bit)
+    least = roofline(config, 0 if arg.fp16 else macs, moved, beside(config, arg))
     cycles = counters["total"] if counters else None
     if counters and arg.pool_type not in OVERLAPPING:
         macs_gated = counters["macs_gated"]

@@ -38,6 +38,10 @@ def check(network: Network, config: Config) -> None:
             raise NetworkError(
                 f"layer {i}: a pooling task, configuration {config.name} has pool_lanes = 0"
             )
+        if arg.fp16 and not config.fp16_lanes:
+            raise NetworkError(
+                f"layer {i}: a product of float16, configuration {config.name} has fp16_lanes = 0"
+            )
         rows = arg.weight_rows(config.n_z)
         if rows > config.wbuf_rows:
             raise NetworkError(

@@ -131,7 +131,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--input", help="its input maps (.npy, uint8); default: random ones")
     parser.add_argument("--output", type=Path, help="write the results here (.npy)")
     parser.add_argument("--matmul", nargs="+", help="product: MxKxN, or files of A and B (.npy)")
-    parser.add_argument("--type", choices=run_matmul.TYPES, help="of random matrices: int8, uint8")
+    parser.add_argument(
+        "--type", choices=run_matmul.TYPES, help="of random matrices: int8, uint8, fp16, fp16to16"
+    )
     args = parser.parse_args(argv)
     if args.sim not in simrun.SIMS:
         raise UsageError(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,25 @@ def test_named_configurations() -> None:
             "PATH", "PARAM_CHANS", "POST_SHARE", "POOL_LANES",
         "PIX_FIFO_DEPTH", "WGT_FIFO_DEPTH", "BIAS_FIFO_DEPTH",
     }  # fmt: skip
+    lanes = configs.load("k210_fp16").parameters
+    assert lanes == k210.parameters | {"FP16_LANES": 256}
+
+
+@pytest.mark.parametrize(
+    ("change", "most"),
+    [({}, 256), ({"path_bytes": 16}, 128), ({"n_z": 4}, 64), ({"path_bytes": 128}, 256)],
+)
+def test_lanes_for_float16(change: dict[str, int], most: int) -> None:
+    """Two multipliers and a row of weights for each lane; a power of two."""
+    values = dataclasses.asdict(configs.load("k210_fp16")) | change
+    values = {key: value for key, value in values.items() if key not in ("name", "use")}
+    assert configs.fp16_most(values) == most
+    for lanes in (0, 4, most):
+        assert configs.illegal(values | {"fp16_lanes": lanes}) is None
+    for lanes in (2, 6, 2 * most, 3 * most // 4):
+        assert "expected 0 or a power of two" in configs.illegal(values | {"fp16_lanes": lanes})
+    few = values | {"fp16_lanes": 4}
+    assert "0 or a power of two" in configs.illegal(few | {"weight_bits": 8})
 
 
 def test_unknown_configuration() -> None:

@@ -27,7 +27,8 @@ def test_every_field_has_its_place() -> None:
     places = """
         int_en 0 0 0, ram_flag 0 1 1, full_add 0 2 2, depth_wise_layer 0 3 3,
         signed_in 0 8 8, signed_out 0 9 9, fc 0 10 10, elementwise 0 11 11, ew_op 0 12 13,
-        ew_one 0 14 14, in_xor 0 15 15, w_xor 0 16 16, out32 0 17 17,
+        ew_one 0 14 14, in_xor 0 15 15, w_xor 0 16 16, out32 0 17 17, fp16 0 18 18,
+        fp32 0 19 19,
         image_src_addr 1 0 14, image_src2_addr 1 16 30, image_dst_addr 1 32 46,
         i_ch_num 2 0 9, o_ch_num 2 32 41, o_ch_num_coef 2 48 57,
         i_row_wid 3 0 9, i_col_high 3 10 18, o_row_wid 3 32 41, o_col_high 3 42 50,

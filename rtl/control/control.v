@@ -29,6 +29,8 @@ module control #(
     parameter TILE_W      = 64,
     // there is an engine for pooling tasks
     parameter POOLS       = 1,
+    // there are lanes for products of float16 matrices
+    parameter FP16        = 0,
     // channels whose parameters there is room for
     parameter PARAM_CHANS = 2048,
     // derived, not to be set
@@ -282,7 +284,8 @@ module control #(
       .WBUF_ROWS  (WBUF_ROWS),
       .TILE_ROWS  (TILE_ROWS),
       .TILE_W     (TILE_W),
-      .POOLS      (POOLS)
+      .POOLS      (POOLS),
+      .FP16       (FP16)
   ) u_decode (
       .clk(clk),
       .rst(rst || flush || list_changed),

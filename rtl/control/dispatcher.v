@@ -59,10 +59,10 @@ module dispatcher #(
   wire give_param = d_valid && !param_taken && !param_load_busy;
   wire give_queue = d_valid && !queue_taken && q_ready;
   assign fetch_start = give_fetch;
-  // a pooling task has no weights and no tables
+  // a pooling task has no weights and no tables, a product of float16 matrices no tables
   wire loads = !d_desc[`DESC_POOLS];
   assign weight_load_start = give_weight && !reuse && loads;
-  assign param_load_start = give_param && loads;
+  assign param_load_start = give_param && loads && !d_desc[`DESC_FP16];
   assign d_ready = (fetch_taken || give_fetch) && (weight_taken || give_weight) &&
       (param_taken || give_param) && (queue_taken || give_queue);
   assign given = d_valid && d_ready;

@@ -6,7 +6,7 @@
 
   reg f_fetch = 1'b0, f_weight = 1'b0, f_param = 1'b0, f_queue = 1'b0;  // who has the present layer
   reg [2:0] f_waits = 3'd0;  // cycles with a layer and every taker free
-  reg f_pools;  // the present layer is a pooling task
+  reg f_pools, f_fp16;  // the present layer is a pooling task, a product of float16
   wire f_some = fetch_taken || weight_taken || param_taken || queue_taken;
   wire f_free = !fetch_busy && !weight_load_busy && !param_load_busy && q_ready;
   always @(posedge clk) begin
@@ -18,22 +18,23 @@
       f_param  <= f_param || param_load_start;
       f_queue  <= f_queue || (give_queue && q_ready);
     end
-    f_pools <= d_desc[`DESC_POOLS];
+    {f_pools, f_fp16} <= {d_desc[`DESC_POOLS], d_desc[`DESC_FP16]};
     f_waits <= (rst || flush || !d_valid || given || !f_free) ? 3'd0 : f_waits + 3'd1;
   end
 
   always @(posedge clk) begin
     if (!rst && !flush) begin
       //: A layer stands until all have taken it.
-      if (f_some) layer_stands : assume (d_valid && d_desc[`DESC_POOLS] == f_pools);
+      if (f_some) layer_stands : assume (d_valid && d_desc[`DESC_POOLS] == f_pools && d_desc[`DESC_FP16] == f_fp16);
       //: No taker gets a layer twice.
       once : assert (!(fetch_start && f_fetch) && !(weight_load_start && f_weight) &&
           !(param_load_start && f_param) && !(give_queue && f_queue));
-      //: A pooling task goes to no loader.
-      if (d_desc[`DESC_POOLS]) no_tables : assert (!weight_load_start && !param_load_start && !f_param);
+      //: A pooling task goes to no loader, a product of float16 not to that of the tables.
+      if (d_desc[`DESC_POOLS] || d_desc[`DESC_FP16]) no_tables : assert (!param_load_start && !f_param &&
+          !(weight_load_start && d_desc[`DESC_POOLS]));
       //: A layer is left only when each has taken it, the weight loader unless weights are kept.
       if (given) by_all : assert ((f_fetch || fetch_start) &&
-          (f_param || param_load_start || d_desc[`DESC_POOLS]) &&
+          (f_param || param_load_start || d_desc[`DESC_POOLS] || d_desc[`DESC_FP16]) &&
           (f_queue || give_queue) &&
           (f_weight || weight_load_start || reuse || weight_taken || d_desc[`DESC_POOLS]));
       //: Nobody is given a layer while busy, or when there is none.
@@ -43,7 +44,7 @@
       //: No deadlock: a layer goes on in the cycle in which every taker is free.
       no_deadlock : assert (f_waits == 0);
       //: (invariant) Who has taken the layer.
-      takers : assert (f_fetch == fetch_taken && f_param == (param_taken && !d_desc[`DESC_POOLS]) && f_queue == queue_taken &&
+      takers : assert (f_fetch == fetch_taken && f_param == (param_taken && !d_desc[`DESC_POOLS] && !d_desc[`DESC_FP16]) && f_queue == queue_taken &&
           (!f_weight || weight_taken));
       //: Four layers wait for the array.
       four_ahead : cover (!q_ready && q_valid);

@@ -8,7 +8,8 @@
 // first layer of an inference both must have issued all their reads, so that the inference before
 // it has everything it needs (boundary). After that layer they wait once more: the first reads of
 // the inference are out (first_out), so its pixels may follow. With `reuse` the weights and
-// batch-norm words are in the buffers already and are not requested. A pooling task requests nothing.
+// batch-norm words are in the buffers already and are not requested. A pooling task requests nothing,
+// a product of float16 matrices weights alone.
 // Handshake: start takes a descriptor when busy is low; requests are valid/ready.
 `resetall
 `timescale 1ns / 1ps
@@ -54,6 +55,7 @@ module fetch_ctrl (
   reg                    after;  // the first layer's requests are not all sent out
   reg                    skip;  // only the table is read
   reg                    none;  // not even that: a pooling task
+  reg                    bare;  // weights only: a product of float16 matrices
 
   wire                   last_load = loads_left == 7'd1;
   wire                   asking = weight_req_valid || bias_req_valid;
@@ -74,19 +76,21 @@ module fetch_ctrl (
       after            <= 1'b0;
       skip             <= 1'b0;
       none             <= 1'b0;
+      bare             <= 1'b0;
     end else if (start) begin
       weight_req_valid <= !desc[`DESC_FIRST] && !reuse && !desc[`DESC_POOLS];
-      bias_req_valid   <= !desc[`DESC_FIRST] && !desc[`DESC_POOLS];
+      bias_req_valid   <= !desc[`DESC_FIRST] && !desc[`DESC_POOLS] && !desc[`DESC_FP16];
       first            <= desc[`DESC_FIRST];
       after            <= desc[`DESC_FIRST];
       skip             <= reuse;
       none             <= desc[`DESC_POOLS];
+      bare             <= desc[`DESC_FP16];
       bn_next          <= 1'b0;
       loads_left       <= desc[`DESC_LOADS];
     end else if (first) begin
       first            <= !boundary;
       weight_req_valid <= boundary && !skip && !none;
-      bias_req_valid   <= boundary && !none;
+      bias_req_valid   <= boundary && !none && !bare;
     end else begin
       after <= after && !first_out;
       if (weight_req_valid && weight_req_ready) begin

@@ -32,7 +32,7 @@
                 !(weight_quiet && bias_quiet && weight_req_ready && bias_req_ready)) ? 6'd0 : f_waits + 6'd1;
   end
   wire [6:0] f_all = (f_reuse || f_desc[`DESC_POOLS]) ? 7'd0 : f_desc[`DESC_LOADS];
-  wire [1:0] f_all_bias = f_desc[`DESC_POOLS] ? 2'd0 : f_reuse ? 2'd1 : 2'd2;
+  wire [1:0] f_all_bias = (f_desc[`DESC_POOLS] || f_desc[`DESC_FP16]) ? 2'd0 : f_reuse ? 2'd1 : 2'd2;
 
   always @(posedge clk) begin
     if (!rst) begin
@@ -46,7 +46,7 @@
       if (bias_req_valid) bias_request : assert (f_bias < f_all_bias &&
           bias_req[`REQ_ADDR] == (f_bias == 0 ? f_desc[`DESC_AADDR] : f_desc[`DESC_BADDR]) &&
           bias_req[`REQ_LEN] == (f_bias == 0 ? 24'd144 : 24'd8 * f_desc[`DESC_O]));
-      //: A layer that is no longer at work has asked for all its loads and tables, once; a pooling task for none.
+      //: A layer that is no longer at work has asked for all its loads and tables, once; a pooling task for none, a product of float16 for no tables.
       if (f_began && !busy) all_asked : assert (f_loads == f_all && f_bias == f_all_bias);
       //: A request stands until it is taken.
       if (f_asked_weight) weight_stands : assert (weight_req_valid && weight_req == f_weight_req);
@@ -60,7 +60,7 @@
       state : assert (!f_began || ((weight_req_valid ? loads_left == f_desc[`DESC_LOADS] - f_loads :
           (first || f_loads == f_all)) && (first || bias_req_valid || f_bias == f_all_bias) &&
           (!first || (after && f_bias == 0 && !bn_next && f_loads == 0 && loads_left == f_desc[`DESC_LOADS])) &&
-          skip == f_reuse && none == f_desc[`DESC_POOLS] && f_desc[`DESC_LOADS] >= 1 && f_desc[`DESC_LOADS] <= 64 && f_loads <= f_all &&
+          skip == f_reuse && none == f_desc[`DESC_POOLS] && bare == f_desc[`DESC_FP16] && f_desc[`DESC_LOADS] >= 1 && f_desc[`DESC_LOADS] <= 64 && f_loads <= f_all &&
           (!weight_req_valid || f_loads < f_all) && (!bias_req_valid || f_bias < f_all_bias) && (!bias_req_valid || bn_next == (f_bias == 1)) && weight_addr == f_place && f_bias <= 2 &&
           psize == f_desc[`DESC_PSIZE] && wlen == f_desc[`DESC_WLEN] && wlast == f_desc[`DESC_WLAST] &&
           act_addr == f_desc[`DESC_AADDR] && bn_addr == f_desc[`DESC_BADDR] && n_o == f_desc[`DESC_O] &&

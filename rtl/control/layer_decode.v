@@ -24,12 +24,13 @@ module layer_decode #(
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
-    // sizes of the memories, bytes of a tile word; there is an engine for pooling tasks
+    // sizes of the memories, bytes of a tile word; there are engines for pooling tasks, for float16
     parameter AI_RAM_ROWS = 32768,
     parameter WBUF_ROWS   = 1024,
     parameter TILE_ROWS   = 32,
     parameter TILE_W      = 64,
     parameter POOLS       = 1,
+    parameter FP16        = 0,
     // width of a bank number
     parameter ZW          = $clog2(N_Z)
 ) (
@@ -124,7 +125,7 @@ module layer_decode #(
         // modulo 2^36, which is exact while the sum fits 36 bits
         `ARG_WORD_CONV_VALUE2: f_add <= w_data[35:0];
         `ARG_WORD_DMA_PARAMETER: begin
-          {f_send, f_wide} <= {w_data[`ARG_SEND_DATA_OUT], !eight_bit};
+          {f_send, f_wide} <= {w_data[`ARG_SEND_DATA_OUT], !eight_bit || float[0]};
           {f_first, f_last, f_inf} <= {first, last, parity};
           f_index <= index;
         end
@@ -134,13 +135,14 @@ module layer_decode #(
   end
 
   wire f_int_en, f_dw, f_sin, f_sout, f_fc, f_ew, f_one, f_in_xor, f_w_xor, f_out32;
-  wire [1:0] f_ewop;
+  wire [1:0] f_ewop, float;  // product of float16 matrices, of float32 results
   wire [7:0] bad_flags;
   wire pools, bad_window, bad_store, bad_place, touch;
   wire [`MOVES_BITS-1:0] moves;
   layer_flags #(
       .AHB_W(AHB_W),
-      .POOLS(POOLS)
+      .POOLS(POOLS),
+      .FP16 (FP16)
   ) u_flags (
       .clk        (clk),
       .load       (w_valid && w_ready && word == `ARG_WORD_INTERRUPT_ENABE),
@@ -164,6 +166,7 @@ module layer_decode #(
       .in_xor     (f_in_xor),
       .w_xor      (f_w_xor),
       .out32      (f_out32),
+      .fp16       (float),
       .bad        (bad_flags)
   );
 
@@ -190,6 +193,7 @@ module layer_decode #(
       .fc        (f_fc),
       .dw        (f_dw),
       .out32     (f_out32),
+      .fp16      (float),
       .pool_type (f_pool),
       .n_c       (n_c),
       .n_o       (n_o),
@@ -415,35 +419,31 @@ module layer_decode #(
   // ---- the descriptor
   assign d_valid = state == S_OUT;
   assign {desc[`DESC_MODE], desc[`DESC_DW], desc[`DESC_K3]} = {mode, f_dw, taps};
-  assign {desc[`DESC_SIN], desc[`DESC_SOUT]} = {f_sin, f_sout};
-  assign {desc[`DESC_HELD], desc[`DESC_WIDE]} = {!f_dw && entries < TILE_ROWS[11:0], f_wide};
+  assign {desc[`DESC_SIN], desc[`DESC_SOUT], desc[`DESC_WIDE]} = {f_sin, f_sout, f_wide};
+  assign {desc[`DESC_HELD], desc[`DESC_LASTN]} = {!f_dw && entries < TILE_ROWS[11:0], lastn};
   assign {desc[`DESC_C], desc[`DESC_O], desc[`DESC_W], desc[`DESC_H]} = {n_c, n_o, n_w, n_h};
   assign {desc[`DESC_OW], desc[`DESC_OH], desc[`DESC_KW], desc[`DESC_KH]} = {
     n_ow, n_oh, n_kw, n_kh
   };
-  assign {desc[`DESC_SRC], desc[`DESC_DST]} = {f_src, f_dst};
+  assign {desc[`DESC_SRC], desc[`DESC_DST], desc[`DESC_AADDR]} = {f_src, f_dst, f_act};
   assign {desc[`DESC_IP], desc[`DESC_IRL], desc[`DESC_ICS]} = {ip, irl, ics};
   assign {desc[`DESC_OP], desc[`DESC_ORL], desc[`DESC_OCS]} = {op, orl, ocs};
   assign {desc[`DESC_STL], desc[`DESC_PH]} = {pick ? fl : 2'd0, f_pool == 4'd6};
   assign {desc[`DESC_SWL], desc[`DESC_POOL], desc[`DESC_PAD]} = {swl, pool, f_pad};
-  assign {desc[`DESC_S], desc[`DESC_LASTN]} = {steps, lastn};
-  assign {desc[`DESC_G], desc[`DESC_B]} = {groups, block};
-  assign {desc[`DESC_ARGX], desc[`DESC_SHRX]} = {f_argx, f_shrx};
-  assign {desc[`DESC_ARGW], desc[`DESC_SHRW]} = {f_argw, f_shrw};
-  assign {desc[`DESC_ADDC], desc[`DESC_WADDR]} = {addc, f_par};
-  assign {desc[`DESC_PSIZE], desc[`DESC_LOADS]} = {f_psize, n_loads};
+  assign {desc[`DESC_S], desc[`DESC_G], desc[`DESC_B]} = {steps, groups, block};
+  assign {desc[`DESC_ARGX], desc[`DESC_SHRX], desc[`DESC_ARGW]} = {f_argx, f_shrx, f_argw};
+  assign {desc[`DESC_ADDC], desc[`DESC_WADDR], desc[`DESC_BADDR]} = {addc, f_par, f_bn};
+  assign {desc[`DESC_PSIZE], desc[`DESC_LOADS], desc[`DESC_SHRW]} = {f_psize, n_loads, f_shrw};
   assign desc[`DESC_WLEN] = {7'd0, (n_loads == 7'd1) ? wlast : wlen};
-  assign desc[`DESC_WLAST] = {7'd0, wlast};
-  assign {desc[`DESC_BADDR], desc[`DESC_AADDR]} = {f_bn, f_act};
-  assign {desc[`DESC_INTEN], desc[`DESC_SEND]} = {f_int_en, f_send};
-  assign {desc[`DESC_FIRST], desc[`DESC_LAST]} = {f_first, f_last};
-  assign {desc[`DESC_IDX], desc[`DESC_INB]} = {f_index, in_bytes};
+  assign {desc[`DESC_INTEN], desc[`DESC_SEND], desc[`DESC_WLAST]} = {f_int_en, f_send, 7'd0, wlast};
+  assign {desc[`DESC_FIRST], desc[`DESC_LAST], desc[`DESC_POOLS]} = {f_first, f_last, pools};
+  assign {desc[`DESC_IDX], desc[`DESC_INB], desc[`DESC_PTASK]} = {f_index, in_bytes, window};
   assign {desc[`DESC_TOUCH], desc[`DESC_WROWS], desc[`DESC_INF]} = {touch, wrows, f_inf};
   assign {desc[`DESC_SRC2], desc[`DESC_ONE], desc[`DESC_EWOP], desc[`DESC_EW]} = {
     f_src2, f_one, f_ewop, f_ew
   };
   assign {desc[`DESC_OUT32], desc[`DESC_WXOR], desc[`DESC_INXOR]} = {f_out32, f_w_xor, f_in_xor};
-  assign {desc[`DESC_MOVES], desc[`DESC_PTASK], desc[`DESC_POOLS]} = {moves, window, pools};
+  assign {desc[`DESC_MOVES], desc[`DESC_FP32], desc[`DESC_FP16]} = {moves, float};
 
 endmodule
 

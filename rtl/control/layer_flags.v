@@ -16,7 +16,9 @@ module layer_flags #(
     // data width of the bus
     parameter AHB_W = 32,
     // there is an engine for pooling tasks
-    parameter POOLS = 1
+    parameter POOLS = 1,
+    // there are lanes for products of float16 matrices
+    parameter FP16  = 0
 ) (
     // clock; word 0 of a layer argument
     input  wire                   clk,
@@ -34,7 +36,7 @@ module layer_flags #(
     // a pooling task; with a window that cannot be
     input  wire                   pools,
     input  wire                   bad_window,
-    // flags
+    // flags; fp16: a product of float16 matrices, of float32 results
     output reg                    int_en,
     output reg                    dw,
     output reg                    sin,
@@ -46,23 +48,26 @@ module layer_flags #(
     output reg                    in_xor,
     output reg                    w_xor,
     output reg                    out32,
+    output wire [            1:0] fp16,
     // error code, 0: none
     output reg  [            7:0] bad
 );
 
+  reg fp16_q, fp32_q;
   always @(posedge clk) begin
     if (load) begin
-      int_en <= w_data[`ARG_INT_EN];
-      dw     <= w_data[`ARG_DEPTH_WISE_LAYER];
-      sin    <= w_data[`ARG_SIGNED_IN];
-      sout   <= w_data[`ARG_SIGNED_OUT];
-      fc     <= w_data[`ARG_FC];
-      ew     <= w_data[`ARG_ELEMENTWISE];
-      ewop   <= w_data[`ARG_EW_OP];
-      one    <= w_data[`ARG_EW_ONE];
-      in_xor <= w_data[`ARG_IN_XOR];
-      w_xor  <= w_data[`ARG_W_XOR];
-      out32  <= w_data[`ARG_OUT32];
+      {fp16_q, fp32_q} <= {w_data[`ARG_FP16], w_data[`ARG_FP32]};
+      int_en           <= w_data[`ARG_INT_EN];
+      dw               <= w_data[`ARG_DEPTH_WISE_LAYER];
+      sin              <= w_data[`ARG_SIGNED_IN];
+      sout             <= w_data[`ARG_SIGNED_OUT];
+      fc               <= w_data[`ARG_FC];
+      ew               <= w_data[`ARG_ELEMENTWISE];
+      ewop             <= w_data[`ARG_EW_OP];
+      one              <= w_data[`ARG_EW_ONE];
+      in_xor           <= w_data[`ARG_IN_XOR];
+      w_xor            <= w_data[`ARG_W_XOR];
+      out32            <= w_data[`ARG_OUT32];
     end
   end
 
@@ -83,8 +88,16 @@ module layer_flags #(
   );
 
   wire taps = kernel_type == 3'd1;
-  wire bad_task;
+  wire bad_task, bad_fp16;
   generate
+    if (FP16 != 0) begin : g_fp16
+      assign fp16 = {fp32_q && fp16_q, fp16_q};
+      assign bad_fp16 = fp16_q && (dw || fc || ew || in_xor || w_xor || out32 || pools);
+    end else begin : g_no_fp16
+      assign fp16 = 2'b00;
+      assign bad_fp16 = fp16_q;
+      wire unused_fp32 = &{1'b0, fp32_q};
+    end
     if (POOLS != 0) begin : g_pools
       assign bad_task = pools && (dw || fc || in_xor || w_xor || out32);
     end else begin : g_none
@@ -92,11 +105,11 @@ module layer_flags #(
     end
   endgenerate
   always @* begin
-    if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc)) || bad_task || bad_moves)
+    if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc)) || bad_task || bad_fp16 || bad_moves)
       bad = `ERROR_BAD_FLAGS;
-    else if (kernel_type > 3'd1 || ((fc || pools) && taps) || (ew && !taps))
+    else if (kernel_type > 3'd1 || ((fc || pools || fp16[0]) && taps) || (ew && !taps))
       bad = `ERROR_BAD_KERNEL;
-    else if (pool_type > 4'd9 || ((fc || out32 || pools) && pool_type != 4'd0) || (pools && bad_window))
+    else if (pool_type > 4'd9 || ((fc || out32 || pools || fp16[0]) && pool_type != 4'd0) || (pools && bad_window))
       bad = `ERROR_BAD_POOL;
     else bad = 8'd0;
   end

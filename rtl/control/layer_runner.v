@@ -86,8 +86,8 @@ module layer_runner #(
   wire [`MOVES_BITS-1:0] moves = desc[`DESC_MOVES];
   wire loads = moves[`MOVES_LOAD];
   wire leaves = moves[`MOVES_STORE] || (list_mode ? last : desc[`DESC_SEND]);
-  // parameter rows; a pooling task has none
-  wire [10:0] prows = desc[`DESC_POOLS] ? 11'd0 : (desc[`DESC_O] + N_Z[10:0] - 11'd1) >> ZW;
+  // parameter rows; a pooling task has none, nor has a product of float16
+  wire [10:0] prows = (desc[`DESC_POOLS] || desc[`DESC_FP16]) ? 11'd0 : (desc[`DESC_O] + N_Z[10:0] - 11'd1) >> ZW;
 
   assign run_start = state == START;
   assign pix_take = state == START && (first || loads);

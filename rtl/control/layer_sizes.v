@@ -25,10 +25,11 @@ module layer_sizes #(
     output wire                   pools,
     output wire [`PTASK_BITS-1:0] window,
     output wire                   bad_window,
-    // layer: fully connected, depthwise, four planes a channel, pool_type, channels, widths, lines of input and output
+    // layer: fully connected, depthwise, four planes a channel, product of float16 and of float32 results, pool_type, channels, widths, lines of input and output
     input  wire                   fc,
     input  wire                   dw,
     input  wire                   out32,
+    input  wire [            1:0] fp16,
     input  wire [            3:0] pool_type,
     input  wire [           10:0] n_c,
     input  wire [           10:0] n_o,
@@ -91,6 +92,16 @@ module layer_sizes #(
   wire [1:0] kp = pitch_of(n_kw);
   wire narrow = fc || (reduces && fl != 2'd1) || kp == 2'd0;
 
+  // a product of float16: rows of B in one line, or in lines of whole rows; C as many, or two for one
+  wire one_line = n_h == 10'd1;
+  wire whole = n_w[5:0] == 6'd0;
+  wire same = n_ow == n_w && n_oh == n_h;
+  wire longer = one_line && n_ow == {n_w[9:0], 1'b0} && n_oh == n_h;
+  wire higher = whole && n_ow == n_w && n_oh == {n_h[8:0], 1'b0};
+  reg bad_rows;
+  always @(posedge clk)
+    bad_rows <= n_w[0] || !(one_line || whole) || !(fp16[1] ? longer || higher : same) || n_ow > 11'd960;
+
   // rows of a line: one, or ceil(width / 64)
   always @(posedge clk) begin
     ip <= pitch_of(n_w);
@@ -107,7 +118,7 @@ module layer_sizes #(
     swl <= narrow ? 3'd4 : (reduces || kp == 2'd1) ? 3'd5 : 3'd6;
     z_groups <= (n_o >> ZW) + {10'd0, n_o[ZW-1:0] != {ZW{1'b0}}};
     taps_out <= {7'd0, n_c} + {4'd0, n_c, 3'd0};  // 9 * channels
-    bad <= (pools ? bad_steps : n_ow != want_ow || n_oh != want_oh) || irl > 5'd15 ||
+    bad <= (pools ? bad_steps : fp16[0] ? bad_rows : n_ow != want_ow || n_oh != want_oh) || irl > 5'd15 ||
         ((dw || pools) && n_c != n_o);
   end
 

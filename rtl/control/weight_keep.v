@@ -46,7 +46,8 @@ module weight_keep #(
   reg  [16:0] p_sum;
   reg         counted;
 
-  wire [11:0] chans = desc[`DESC_POOLS] ? 12'd0 : {1'b0, desc[`DESC_O]} + N_Z[11:0] - 12'd1;
+  wire        none = desc[`DESC_POOLS] || desc[`DESC_FP16];  // no parameters
+  wire [11:0] chans = none ? 12'd0 : {1'b0, desc[`DESC_O]} + N_Z[11:0] - 12'd1;
   wire [16:0] w_next = w_sum + {1'b0, desc[`DESC_WROWS]};
   wire [16:0] p_next = p_sum + {5'd0, chans >> ZW};
   wire        add = seen && !counted && keep && !reuse;

@@ -84,8 +84,10 @@
 `define DESC_OUT32 (561)  // v leaves in four bytes, a plane each
 `define DESC_POOLS (562)  // pooling task: the array rests
 `define DESC_PTASK (563)+:(26)  // its window
-`define DESC_MOVES (589)+:(`MOVES_BITS)  // maps from and to the storage
-`define DESC_BITS (589+`MOVES_BITS)
+`define DESC_FP16 (589)  // product of float16 matrices: the array lends its multipliers
+`define DESC_FP32 (590)  // its results are float32
+`define DESC_MOVES (591)+:(`MOVES_BITS)  // maps from and to the storage
+`define DESC_BITS (591+`MOVES_BITS)
 
 // Maps of a layer that move between the AI RAM and the storage.
 `define MOVES_LOAD 0  // the input map is read from the storage before the layer starts

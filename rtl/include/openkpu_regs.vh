@@ -112,6 +112,8 @@
 `define ARG_IN_XOR 15
 `define ARG_W_XOR 16
 `define ARG_OUT32 17
+`define ARG_FP16 18
+`define ARG_FP32 19
 `define ARG_LOAD_MAP 24
 `define ARG_STORE_MAP 25
 `define ARG_MAP_LOAD_ADDR 63:32

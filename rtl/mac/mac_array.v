@@ -21,7 +21,9 @@ module mac_array #(
     // width of the partial sum
     parameter PW = WEIGHT_BITS + 12,
     // operand gating, see mac_unit
-    parameter GATE = 1
+    parameter GATE = 1,
+    // 1: products are shown, see mac_unit
+    parameter TAP = 0
 ) (
     // clock and synchronous reset
     input  wire                         clk,
@@ -37,7 +39,9 @@ module mac_array #(
     input  wire [        N_Y*N_Z*8-1:0] own,
     // sums of each lane
     output wire [       N_Y*N_Z*PW-1:0] psum,
-    output wire [       N_Y*N_Z*12-1:0] xsum
+    output wire [       N_Y*N_Z*12-1:0] xsum,
+    // lower bits of the products, those of a lane together
+    output wire [     N_Y*N_Z*9*19-1:0] product
 );
 
   localparam L = N_Y * N_Z;
@@ -56,7 +60,8 @@ module mac_array #(
           .N_Y(N_Y),
           .WEIGHT_BITS(WEIGHT_BITS),
           .PW(PW),
-          .GATE(GATE)
+          .GATE(GATE),
+          .TAP(TAP)
       ) u_kernel (
           .clk(clk),
           .rst(rst),
@@ -98,7 +103,8 @@ module mac_array #(
           .multiply(multiply),
           .own(own[z*N_Y*8+:N_Y*8]),
           .psum(psum[z*N_Y*PW+:N_Y*PW]),
-          .xsum(xsum[z*N_Y*12+:N_Y*12])
+          .xsum(xsum[z*N_Y*12+:N_Y*12]),
+          .product(product[z*N_Y*N_X*19+:N_Y*N_X*19])
       );
     end
   endgenerate

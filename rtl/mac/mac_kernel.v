@@ -19,7 +19,9 @@ module mac_kernel #(
     // width of the partial sum
     parameter PW = WEIGHT_BITS + 12,
     // operand gating, see mac_unit
-    parameter GATE = 1
+    parameter GATE = 1,
+    // 1: products are shown, see mac_unit
+    parameter TAP = 0
 ) (
     // clock and synchronous reset
     input  wire                       clk,
@@ -35,7 +37,9 @@ module mac_kernel #(
     input  wire [          N_Y*8-1:0] own,
     // sums of each pixel
     output wire [         N_Y*PW-1:0] psum,
-    output wire [         N_Y*12-1:0] xsum
+    output wire [         N_Y*12-1:0] xsum,
+    // lower bits of the products, those of a submodule together
+    output wire [     N_Y*N_X*19-1:0] product
 );
 
   localparam integer OWN = 6;
@@ -48,7 +52,8 @@ module mac_kernel #(
           .N_X(N_X),
           .WEIGHT_BITS(WEIGHT_BITS),
           .PW(PW),
-          .GATE(GATE)
+          .GATE(GATE),
+          .TAP(TAP)
       ) u_sub (
           .clk(clk),
           .rst(rst),
@@ -82,7 +87,8 @@ module mac_kernel #(
           .best(best),
           .least(least),
           .psum(psum[y*PW+:PW]),
-          .xsum(xsum[y*12+:12])
+          .xsum(xsum[y*12+:12]),
+          .product(product[y*N_X*19+:N_X*19])
       );
       wire unused_wide = &{1'b0, wide};
     end

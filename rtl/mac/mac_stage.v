@@ -5,7 +5,7 @@
 // How it works: each of nine instances of operand_column selects from a tile word and a weight row
 // what its units multiply; mac_array adds the products up along the columns. The tag of an issue
 // waits here for its sums, which are added up in the accumulators; those of a group's last step
-// leave.
+// leave. With FP16_LANES units are lent to fp16_task, by fp16_share, while its layers are at work.
 // Handshake: a fixed pipeline, a cycle behind the memories' read enables. Parameters are read
 // (param_re) a cycle before out_valid.
 `resetall
@@ -22,6 +22,10 @@ module mac_stage #(
     parameter TILE_W      = 64,
     parameter PARAM_CHANS = 2048,
     parameter GATE        = 1,
+    // lanes for products of float16 matrices, columns and rows of a group of them
+    parameter FP16_LANES  = 0,
+    parameter FP16_COLS   = 1,
+    parameter FP16_ROWS   = 1,
     // width of a parameter row counter
     parameter PRW         = `PROW_BITS,
     // derived, not to be set: lanes, widths of a bank number, a parameter row, the sum of pixels
@@ -47,6 +51,11 @@ module mac_stage #(
     input  wire [         8*TILE_W-1:0] row_7,
     input  wire [         8*TILE_W-1:0] row_8,
     input  wire [9*N_Z*WEIGHT_BITS-1:0] weights,
+    // mantissas of a product of float16 matrices, and what becomes of them
+    input  wire                         lend_valid,
+    input  wire [     11*FP16_ROWS-1:0] lend_a,
+    input  wire [     11*FP16_COLS-1:0] lend_b,
+    output wire [    33*FP16_LANES+0:0] products,
     // an issue was made, with its tag
     input  wire                         issued,
     input  wire [        `TAG_BITS-1:0] issue_tag,
@@ -217,6 +226,42 @@ module mac_stage #(
     end
   endgenerate
 
+  // ---- units that are lent
+  wire [9*L-1:0] use_valid;
+  wire [9*L*9-1:0] use_pixel;
+  wire [9*N_Z*WEIGHT_BITS-1:0] use_weight;
+  wire [9*L*19-1:0] unit_products;
+  generate
+    if (FP16_LANES != 0) begin : g_fp16
+      fp16_share #(
+          .LANES(FP16_LANES),
+          .COLS (FP16_COLS),
+          .ROWS (FP16_ROWS),
+          .N_Y  (N_Y),
+          .N_Z  (N_Z)
+      ) u_share (
+          .lends(desc[`DESC_FP16]),
+          .lend_valid(lend_valid),
+          .lend_a(lend_a),
+          .lend_b(lend_b),
+          .own_valid(op_valid),
+          .own_pixel(op_pixel),
+          .own_weight(op_weight),
+          .valid(use_valid),
+          .pixel(use_pixel),
+          .weight(use_weight),
+          .unit_products(unit_products),
+          .products(products[33*FP16_LANES-1:0])
+      );
+    end else begin : g_own
+      assign use_valid  = op_valid;
+      assign use_pixel  = op_pixel;
+      assign use_weight = op_weight;
+      wire unused_lends = &{1'b0, lend_valid, lend_a, lend_b, unit_products};
+    end
+  endgenerate
+  assign products[33*FP16_LANES] = 1'b0;  // the vector is never empty
+
   // ---- array
   wire [L*PW-1:0] psum;
   wire [L*12-1:0] xsum;
@@ -224,19 +269,21 @@ module mac_stage #(
       .N_Y        (N_Y),
       .N_Z        (N_Z),
       .WEIGHT_BITS(WEIGHT_BITS),
-      .GATE       (GATE)
+      .GATE       (GATE),
+      .TAP        ((FP16_LANES != 0) ? 1 : 0)
   ) u_array (
       .clk(clk),
       .rst(rst),
-      .valid(op_valid),
-      .pixel(op_pixel),
-      .weight(op_weight),
+      .valid(use_valid),
+      .pixel(use_pixel),
+      .weight(use_weight),
       .best(ew && ewop[1]),
       .least(ewop[0]),
       .multiply(ew && ewop == 2'd1),
       .own(other),
       .psum(psum),
-      .xsum(xsum)
+      .xsum(xsum),
+      .product(unit_products)
   );
 
   // ---- the issue that belongs to the sums: 1 cycle memory, N_X + 2 cycles array
@@ -292,6 +339,9 @@ module mac_stage #(
   generate
     if (WEIGHT_BITS != 8 && WEIGHT_BITS != 16) begin : g_illegal_bits
       ILLEGAL_WEIGHT_BITS_8_OR_16 u_illegal_bits ();
+    end
+    if (FP16_LANES != 0 && WEIGHT_BITS != 16) begin : g_illegal_lanes
+      ILLEGAL_FP16_LANES_WITHOUT_16_BITS u_illegal_lanes ();
     end
     if (N_Y > TILE_W) begin : g_illegal_word
       ILLEGAL_N_Y_BEYOND_A_TILE_WORD u_illegal_word ();

@@ -18,7 +18,9 @@ module mac_submodule #(
     // width of the partial sum
     parameter PW = WEIGHT_BITS + 12,
     // operand gating, see mac_unit
-    parameter GATE = 1
+    parameter GATE = 1,
+    // 1: products are shown, see mac_unit
+    parameter TAP = 0
 ) (
     // clock and synchronous reset
     input  wire                       clk,
@@ -32,7 +34,9 @@ module mac_submodule #(
     input  wire                       least,
     // sum of products and sum of gated pixels
     output wire [             PW-1:0] psum,
-    output wire [               11:0] xsum
+    output wire [               11:0] xsum,
+    // lower bits of the products
+    output wire [         N_X*19-1:0] product
 );
 
   genvar t;
@@ -53,7 +57,8 @@ module mac_submodule #(
           .WEIGHT_BITS(WEIGHT_BITS),
           .PW(PW),
           .GATE(GATE),
-          .CHOICE((t == N_X - 1) ? 1 : 0)
+          .CHOICE((t == N_X - 1) ? 1 : 0),
+          .TAP(TAP)
       ) u_unit (
           .clk     (clk),
           .rst     (rst),
@@ -65,7 +70,8 @@ module mac_submodule #(
           .psum_in (psum_in),
           .xsum_in (xsum_in),
           .psum_out(psum_out),
-          .xsum_out(xsum_out)
+          .xsum_out(xsum_out),
+          .shown   (product[t*19+:19])
       );
     end
   endgenerate

@@ -23,7 +23,9 @@ module mac_unit #(
     // 1: operands of a gated multiplication do not toggle; 0: they do (to measure the saving)
     parameter GATE = 1,
     // 1: the unit can choose between sum and product instead of adding them
-    parameter CHOICE = 0
+    parameter CHOICE = 0,
+    // 1: the product is shown
+    parameter TAP = 0
 ) (
     // clock and synchronous reset
     input  wire                          clk,
@@ -40,7 +42,9 @@ module mac_unit #(
     input  wire        [           11:0] xsum_in,
     // sums including this unit
     output reg         [         PW-1:0] psum_out,
-    output reg         [           11:0] xsum_out
+    output reg         [           11:0] xsum_out,
+    // lower bits of the product, a cycle after its operands were taken; 0 without TAP
+    output wire        [           18:0] shown
 );
 
   // condition circuit: sign bit clear and not zero
@@ -75,6 +79,14 @@ module mac_unit #(
       gated_q   <= pixel_q;
     end
   end
+
+  generate
+    if (TAP != 0) begin : g_tap
+      assign shown = product_q[18:0];
+    end else begin : g_closed
+      assign shown = 19'd0;
+    end
+  endgenerate
 
   wire [PW-1:0] addend = {{(PW - WEIGHT_BITS - 8) {1'b0}}, product_q};
   wire [PW-1:0] joined;

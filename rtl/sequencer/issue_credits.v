@@ -44,6 +44,9 @@ module issue_credits #(
     input  wire                  reuse,
     output wire                  repeats,
     output reg  [        WW-1:0] net_base,
+    // another unit has used up the weight rows up to these
+    input  wire                  skip,
+    input  wire [        WW-1:0] skip_to,
     // the present issue (two: of two entries), see loop_nest
     input  wire                  running,
     input  wire [        TW-1:0] entry,
@@ -148,7 +151,7 @@ module issue_credits #(
       rel_wrow_q <= {rel_wrow_q[2*DLY-1:0], release_wrows};
       tile_freed <= tile_freed + {{(TW - 2) {1'b0}}, rel_tile_q[2*DLY-1-:2]};
       // rows that were used for good; all are read before an inference ends
-      wrow_used  <= (start && repeats) ? net_base :
+      wrow_used  <= skip ? skip_to : (start && repeats) ? net_base :
           wrow_used + {{(WW - 2) {1'b0}}, rel_wrow_q[2*DLY+1-:2]};
       net_base <= keep ? net_base : wrow_used;
     end

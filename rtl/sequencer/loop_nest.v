@@ -44,6 +44,9 @@ module loop_nest #(
     input  wire [        TW-1:0] tile_filled,
     input  wire                  repeats,
     input  wire [        WW-1:0] net_base,
+    // another unit has used up weight rows: those that are read next
+    input  wire                  skip,
+    input  wire [        WW-1:0] skip_to,
     // memories: tile entry, weight row, bank of a weight word (fully connected)
     output reg  [        TW-1:0] entry,
     output wire [        WW-1:0] use_wrow,
@@ -307,7 +310,10 @@ module loop_nest #(
       out_odd       <= 1'b0;
     end else begin
       done <= go && all_end;
-      if (start) begin
+      if (skip) begin
+        wblk <= skip_to;
+        wrow <= skip_to;
+      end else if (start) begin
         running       <= 1'b1;
         blk           <= 11'd0;
         grps_left     <= n_g;

@@ -47,6 +47,10 @@ module sequencer #(
     // weights stay in their rows; an inference begins whose weights are there
     input  wire                      keep,
     input  wire                      reuse,
+    // weight rows of a task beside the array: where they begin; those behind them, once it has used them
+    output wire [            WW-1:0] ring_row,
+    input  wire                      skip,
+    input  wire [            WW-1:0] skip_to,
     output wire                      running,
     output wire                      done,
     // tile entries and weight rows: complete, released (running counts)
@@ -94,6 +98,7 @@ module sequencer #(
   wire [1:0] plane;
   wire sweep_done, step_last, seg_last, line_last, two, two_last;
   wire [1:0] release_tile, release_wrows;
+  assign ring_row = repeats ? net_base : base_wrow;
 
   loop_nest #(
       .N_Y      (N_Y),
@@ -113,6 +118,8 @@ module sequencer #(
       .tile_filled(tile_filled),
       .repeats(repeats),
       .net_base(net_base),
+      .skip(skip),
+      .skip_to(skip_to),
       .entry(entry),
       .use_wrow(use_wrow),
       .own_wrow(own_wrow),
@@ -160,6 +167,8 @@ module sequencer #(
       .reuse(reuse),
       .repeats(repeats),
       .net_base(net_base),
+      .skip(skip),
+      .skip_to(skip_to),
       .running(running),
       .entry(entry),
       .own_wrow(own_wrow),

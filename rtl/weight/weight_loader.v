@@ -9,6 +9,7 @@
 // over the banks in turn. Once the last word of a channel is in, weight_constant makes its constant
 // ((arg_w * sw) >> shr_w) + arg_add * n, which is stored with the parameters 14 cycles after that word
 // came at the latest; the sums of an issue that its row allows meet it in the cycle after that.
+// A product of float16 matrices has no constants, and takes no parameter rows.
 // Rows are a ring: a word waits until its row was released. wrow_filled counts rows whose words
 // are all there.
 // Handshake: start takes a descriptor when busy is low; the stream waits for room.
@@ -74,6 +75,7 @@ module weight_loader #(
   reg            k3;
   reg            wide;
   reg            w_xor;
+  reg            bare;
   reg  [   17:0] words;  // words of a channel
   reg  [    3:0] lastn;
   reg  [   10:0] n_o;
@@ -135,7 +137,7 @@ module weight_loader #(
       primed <= 1'b1;
     end else if (go) begin
       run <= !all_last;
-      if (s_last) begin
+      if (s_last && !bare) begin
         pbank <= o_last ? {ZW{1'b0}} : pbank + {{(ZW - 1) {1'b0}}, 1'b1};
         prow  <= (o_last || pbank == {ZW{1'b1}}) ? prow + {{(PRW - 1) {1'b0}}, 1'b1} : prow;
       end
@@ -189,6 +191,7 @@ module weight_loader #(
       k3    <= desc[`DESC_K3];
       wide  <= desc[`DESC_WIDE];
       w_xor <= desc[`DESC_WXOR];
+      bare  <= desc[`DESC_FP16];
       words <= desc[`DESC_DW] ? 18'd1 : desc[`DESC_S];
       lastn <= desc[`DESC_LASTN];
       n_o   <= desc[`DESC_O];
@@ -326,7 +329,7 @@ module weight_loader #(
       p_valid <= 1'b0;
     end else begin
       r_valid <= q_valid;
-      p_valid <= r_valid && r_last;
+      p_valid <= r_valid && r_last && !bare;
     end
   end
 
@@ -353,7 +356,7 @@ module weight_loader #(
   assign constant_free = hold == 3'd0 && !scaling;
   always @(posedge clk) begin
     if (rst) hold <= 3'd0;
-    else if (go && s_last) hold <= cycles - 3'd1;
+    else if (go && s_last && !bare) hold <= cycles - 3'd1;
     else if (hold != 3'd0) hold <= hold - 3'd1;
   end
 

@@ -150,14 +150,15 @@ def describe(
     stride = POOL_STRIDE[arg.pool_type]
     dw, fc, k3 = arg.depthwise, bool(arg.fc), arg.kernel == 3
     mode = FC if fc else DWROW if dw and not arg.pool_type else TAPS if dw or k3 else CHAN
-    kw, kh = (1, 1) if fc else (ow, oh) if pick or stride == 1 else (ow * stride, oh * stride)
+    kw, kh = (ow, oh) if pick else (w, h) if stride == 1 else (ow * stride, oh * stride)
+    kw, kh = (1, 1) if fc else (kw, kh)
     swl = stripe_log2(arg, kw)
     vector = c * h * w if fc else c
     steps = {TAPS: c, CHAN: _ceil(c, 9), DWROW: 1, FC: _ceil(vector, 9)}[mode]
     entries = _ceil(steps, 64) if fc else steps
     groups = o if fc else 1 if dw else _ceil(o, sizes.n_z)
     block = min(groups, _share(arg, mode, kw, swl, sizes), sizes.wbuf_rows // 2 // steps)
-    size = arg.taps * (1 if eight_bit else 2)
+    size = arg.taps * arg.weight_size(eight_bit)
     rest = (o - (arg.loads - 1) * arg.o_ch_num_coef) * size
     source, result = arg.in_layout, arg.out_layout
     return {
@@ -167,7 +168,7 @@ def describe(
         "sin": arg.signed_in,
         "sout": arg.signed_out,
         "held": int(not dw and entries < sizes.tile_rows),
-        "wide": int(not eight_bit),
+        "wide": int(arg.weight_size(eight_bit) == 2),
         **dict(zip("cowh", (c, o, w, h), strict=True)),
         "ow": ow,
         "oh": oh,
@@ -218,6 +219,8 @@ def describe(
         "inxor": arg.in_xor,
         "wxor": arg.w_xor,
         "out32": arg.out32,
+        "fp16": arg.fp16,
+        "fp32": arg.fp16 & arg.fp32,
         "pools": int(bool(arg.pool_task)),
         "moves": moves(arg),
         "ptask": join_fields(WINDOW, {**window(arg), "kind": arg.pool_task, "all": arg.pool_all}),

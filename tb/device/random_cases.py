@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from openkpu.models.configs import Config
 from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.generate_fp16 import random_fp16
 from openkpu.models.generate_pools import on_map, random_pool
 from openkpu.models.generate_products import random_product
 from openkpu.models.generate_tasks import on_maps, random_elementwise
@@ -78,9 +79,15 @@ def draw(config: Config, seed: int, layers: int, networks: int, *, slow: bool = 
     cases: list[Case] = []
     for number in range(layers):
         way = ("host", "tasks", "host", "stream")[number % 4]
-        layer = draw_layer(
-            rng, small if slow else shapes, limits=limits, ram_rows=config.ai_ram_rows
-        )
+        if config.fp16_lanes and number % 3 != 1:  # of builds with lanes, most are for these
+            few = Limits(channels=6 if slow else 40)
+            layer = random_fp16(
+                rng, limits=few, eight_bit=bool(number & 4), ram_rows=config.ai_ram_rows
+            )
+        else:
+            layer = draw_layer(
+                rng, small if slow else shapes, limits=limits, ram_rows=config.ai_ram_rows
+            )
         images = layer.x.view(np.uint8)[None]
         if way != "host":
             images = np.concatenate([images, images_of(rng, layer.arg.in_shape, IMAGES - 1)])

@@ -20,8 +20,9 @@ import numpy as np
 from openkpu.models.configs import Config
 from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.generate_fp16 import random_fp16
+from openkpu.models.generate_lists import ALL_KINDS, random_list
 from openkpu.models.generate_lists import KINDS as KINDS_OF_TASKS
-from openkpu.models.generate_lists import random_list
 from openkpu.models.generate_pools import on_map, random_pool
 from openkpu.models.generate_products import random_product, with_offset
 from openkpu.models.generate_tasks import on_maps, random_elementwise
@@ -116,7 +117,8 @@ def _case(rng: np.random.Generator, config: Config, budget: Budget, seed: int) -
         network = make(rng, config, budget)
         image = rng.integers(0, 256, network.in_shape, dtype=np.uint8)
     else:
-        layer = _layer(rng, config, budget)
+        floats = config.fp16_lanes and rng.random() < 0.3
+        layer = (_float16 if floats else _layer)(rng, config, budget)
         network, title, image = Network.single(layer), "layer", layer.x.view(np.uint8)
     count = 1 if way == "host" else IMAGES
     more = rng.integers(0, 256, (count - 1, *network.in_shape), dtype=np.uint8)
@@ -137,6 +139,7 @@ def _case(rng: np.random.Generator, config: Config, budget: Budget, seed: int) -
             bus_bytes=config.bus_bytes,
             first=number == 0,
             last=number == len(network.layers) - 1,
+            fp16_lanes=config.fp16_lanes,
         )
         if code:
             raise TooMuch(f"refused {code}")
@@ -147,6 +150,9 @@ def _case(rng: np.random.Generator, config: Config, budget: Budget, seed: int) -
 
 def describe(arg: LayerArg, eight_bit: bool) -> str:
     """A layer in a few words."""
+    if arg.fp16:
+        to = "float32" if arg.fp32 else "float16"
+        return f"float16 {arg.i_ch_num} rows of {arg.in_shape[1:]}, {arg.o_ch_num} of {to}"
     if arg.pool_task:
         return f"{KINDS[arg.pool_task]} {window_of(arg)} of {arg.in_shape}"
     kind = (
@@ -200,6 +206,16 @@ def _product(rng: np.random.Generator, config: Config, budget: Budget) -> Vector
     if kernel**2 * c * h * w * o // config.macs > budget.cycles:
         raise TooMuch("cycles")
     return random_product(rng, c=c, h=h, w=w, o=o, kernel=kernel, ram_rows=config.ai_ram_rows)
+
+
+def _float16(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLayer:
+    """A random product of float16 matrices."""
+    k, m = (_around(rng, CHANNELS, budget.channels) for _ in range(2))
+    n = _around(rng, (1, 4, 8, 16, 31, 32, 64, 96, 240), min(240, budget.width))
+    if k * m * n // config.fp16_lanes > budget.cycles:
+        raise TooMuch("cycles")
+    eight_bit = bool(rng.random() < 0.5)
+    return random_fp16(rng, m=m, k=k, n=n, eight_bit=eight_bit, ram_rows=config.ai_ram_rows)
 
 
 def _pooling(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLayer:
@@ -345,7 +361,8 @@ def _list(rng: np.random.Generator, config: Config, budget: Budget) -> Network:
     small = budget.cycles < 10_000
     most = (4, 6, 10) if small else (9, 13, 66)
     shape = tuple(int(rng.integers(1, n)) for n in most)
-    kinds = [str(kind) for kind in rng.choice(KINDS_OF_TASKS, int(rng.integers(2, 13)))]
+    all_kinds = ALL_KINDS if config.fp16_lanes else KINDS_OF_TASKS
+    kinds = [str(kind) for kind in rng.choice(all_kinds, int(rng.integers(2, 13)))]
     rows = config.ai_ram_rows if rng.random() < 0.5 else min(FEW_ROWS, config.ai_ram_rows)
     try:
         limits = Limits(channels=4, size=8) if small else Limits(channels=12)

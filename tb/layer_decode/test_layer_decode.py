@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
+from openkpu.models import fp16
 from openkpu.models.generate_pools import pool_layer
 from openkpu.models.layer import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
 from openkpu.models.pooling import POOL_STRIDE
@@ -51,7 +52,7 @@ class Case:
         limits = {"ram_rows": sizes.ram_rows, "weight_bits": sizes.weight_bits}
         limits |= {"bus_bytes": BUS_BYTES}
         limits |= {name: bool(self.side[name]) for name in ("first", "last")}
-        code = self.arg.device_code(eight_bit=eight_bit, **limits)
+        code = self.arg.device_code(eight_bit=eight_bit, fp16_lanes=floats, **limits)
         if code or self.arg.pool_task:
             return code
         d = self.fields(sizes)
@@ -80,7 +81,7 @@ def noise_fields(arg: LayerArg) -> LayerArg:
     names = ("arg_x", "arg_w", "shr_x", "shr_w", "arg_add", "pad_value", "para_start_addr")
     names += ("bwsx_base_addr", "active_addr", "int_en", "send_data_out", "signed_in", "signed_out")
     names += ("ew_op", "ew_one", "image_src2_addr", "map_load_addr", "map_store_addr")
-    if not arg.pool_task:
+    if not (arg.pool_task or arg.fp16):
         names += ("in_xor", "w_xor", *(f"pool_{name}" for name in WINDOW))
     changes = {}
     for name in (*names, *IGNORED):
@@ -125,6 +126,29 @@ def pooling(sizes: Sizes) -> LayerArg | None:
     return noise_fields(arg.replace(para_size=random.randrange(PARA_SIZE_MAX + 1), **loads))
 
 
+def floating(sizes: Sizes) -> LayerArg | None:
+    """A product of float16 of any size, if the memory holds its maps."""
+    h, w = (1, 2 * number(480)) if random.getrandbits(1) else (number(512), 64 * number(15))
+    if random.getrandbits(1):
+        h = min(h, 8)
+    wide = random.getrandbits(1)
+    src = random.choice((0, random.randrange(sizes.ram_rows)))
+    oh, ow = random.choice(fp16.out_sizes(h, w, bool(wide)) or [(1, 1)])
+    try:
+        arg = LayerArg.make(
+            *(number(1024), h, w, number(1024)),
+            src=src,
+            ram_rows=sizes.ram_rows,
+            fp16=1,
+            fp32=wide,
+            o_col_high=oh,
+            o_row_wid=ow,
+        )
+    except LayerError:
+        return None
+    return noise_fields(arg)
+
+
 def legal(sizes: Sizes) -> Case:
     """A layer of any size that the device can run."""
     while True:
@@ -139,6 +163,10 @@ def legal(sizes: Sizes) -> Case:
             "last": random.getrandbits(1),
             "parity": random.getrandbits(1),
         }
+        if floats and random.random() < 0.4:
+            if (task := floating(sizes)) is not None and not Case(task, side).code(sizes):
+                return Case(task, side)
+            continue
         if random.random() < 0.2:
             if (task := pooling(sizes)) is not None:
                 return Case(moving(task, side), side)
@@ -195,6 +223,17 @@ def spoil(case: Case) -> Case:
     """One thing that may be wrong, or several."""
     arg, side = case.arg, dict(case.side)
     for _ in range(random.choice((1, 1, 2))):
+        if floats and random.random() < 0.2:
+            name, value = random.choice((("fp16", 1), ("fp16", 0), ("fp32", 1 - arg.fp32)))
+            arg = arg.replace(**{name: value})
+            continue
+        if arg.fp16 and random.random() < 0.3:
+            names = ("in_xor", "w_xor", "out32", "fc", "elementwise", "depth_wise_layer")
+            sizes = {"i_row_wid": arg.i_row_wid - 1 or 2, "i_col_high": arg.i_col_high % 512 + 1}
+            sizes["o_col_high"] = arg.o_col_high * 2 % 512 + 1
+            name, value = random.choice((*((n, 1) for n in names), *sizes.items()))
+            arg = arg.replace(**{name: value})
+            continue
         change = random.randrange(28)
         if change > 23:  # what moves: flags that exclude each other, a place between bus words
             ways = ({"load_map": 1}, {"store_map": 1}, {"store_map": 1, "send_data_out": 1})
@@ -258,15 +297,16 @@ def spoil(case: Case) -> Case:
 
 
 case_rows = 32768  # AI RAM rows of the device under test
+floats = 0  # it has lanes for products of float16
 
 
 class Bench:
     def __init__(self, dut) -> None:
-        global case_rows
+        global case_rows, floats
         self.dut = dut
         names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS", "TILE_W")
         self.sizes = Sizes(*(int(getattr(dut, name).value) for name in names))
-        case_rows = self.sizes.ram_rows
+        case_rows, floats = self.sizes.ram_rows, int(dut.FP16.value)
         # rows of the input map of the layer that was last marked first; None: not known
         self.place: tuple[int, int] | None = None
 
@@ -443,23 +483,32 @@ async def overlaps(dut) -> None:
         assert seen.get((name, True, refused), 0) > 3, f"{name}: {seen}"
 
 
+ODD = Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=64)
+
+
 @pytest.mark.parametrize(
-    ("sim", "sizes"),
+    ("sim", "sizes", "lanes"),
     [
-        ("icarus", Sizes()),
-        ("icarus", Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=64)),
-        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=512)),
-        ("verilator", Sizes(n_y=2, n_z=2, tile_rows=64, tile_word=8)),
-        ("verilator", Sizes(n_y=4, n_z=4, tile_rows=128, tile_word=16)),
-        ("verilator", Sizes(n_y=4, n_z=8, tile_rows=64, tile_word=32)),
+        ("icarus", Sizes(), 0),
+        ("icarus", ODD, 0),
+        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=512), 0),
+        ("verilator", Sizes(n_y=2, n_z=2, tile_rows=64, tile_word=8), 0),
+        ("verilator", Sizes(n_y=4, n_z=4, tile_rows=128, tile_word=16), 0),
+        ("verilator", Sizes(n_y=4, n_z=8, tile_rows=64, tile_word=32), 0),
+        ("icarus", Sizes(), 1),
+        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=64), 1),
     ],
-    ids=["icarus-nano", "icarus-odd", "verilator-k210", "words of 8", "words of 16", "words of 32"],
+    ids=[
+        *("icarus-nano", "icarus-odd", "verilator-k210", "words of 8", "words of 16"),
+        *("words of 32", "icarus-float16", "verilator-float16"),
+    ],
 )
-def test_layer_decode(sim: str, sizes: Sizes) -> None:
+def test_layer_decode(sim: str, sizes: Sizes, lanes: int) -> None:
     params = {"N_Y": sizes.n_y, "N_Z": sizes.n_z, "WEIGHT_BITS": sizes.weight_bits}
     params |= {"WBUF_ROWS": sizes.wbuf_rows, "TILE_ROWS": sizes.tile_rows}
     params["TILE_W"] = sizes.tile_word
     params["AI_RAM_ROWS"] = sizes.ram_rows
+    params |= {"FP16": 1} if lanes else {}
     test = "tb.layer_decode.test_layer_decode"
     sources = [
         "rtl/control/pool_check.v",

@@ -182,7 +182,7 @@ class Predictor(uvm_subscriber):
         eight_bit = bool(self.registers.get(EIGHT_BIT_MODE, 0))
         if arg.device_code(eight_bit=eight_bit, ram_rows=self.ram.size // 64):
             return False
-        count = arg.weight_count * (1 if eight_bit else 2)
+        count = arg.weight_count * arg.weight_size(eight_bit)
         weights = self._at(weights_at + arg.para_start_addr, count)
         bn, act = (8 * words for words in arg.table_words)
         tables = (

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// side_tasks: tasks that go beside the array, pools and products of float16 matrices.
+//
+// How it works: each has an engine of its own, or none where a parameter is 0; layer_decode
+// refuses what there is no engine for. An engine takes the place of the array's units at the ports of the
+// AI RAM, and that of the sequencer at the weight buffer, while its layer is at work: only one layer is.
+// Handshake: start with the descriptor of a layer, which stays; busy until the last word of it is
+// written, done when the last work of it is begun. Both stay low for layers of the array.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module side_tasks #(
+    // windows of a pooling task at a time, products of float16 at a time; columns and rows of these
+    parameter POOL_LANES = 4,
+    parameter FP16_LANES = 0,
+    parameter FP16_COLS  = 1,
+    parameter FP16_ROWS  = 1,
+    // array: pixels, output channels; bits of a weight; rows of the weight buffer
+    parameter N_Y        = 4,
+    parameter N_Z        = 4,
+    parameter WB         = 16,
+    parameter WBUF_ROWS  = 1024,
+    // bytes of a word of the AI RAM
+    parameter PATH       = 64,
+    // derived, not to be set: bits of a byte's number, widths of a weight row and of their counter
+    parameter PB         = $clog2(PATH),
+    parameter WA         = $clog2(WBUF_ROWS),
+    parameter WW         = WA + 2
+) (
+    // clock and synchronous reset
+    input  wire                      clk,
+    input  wire                      rst,
+    // layer; it is none of the array's
+    input  wire                      start,
+    input  wire [    `DESC_BITS-1:0] desc,
+    output wire                      side,
+    output wire                      busy,
+    output wire                      done,
+    // AI RAM: requests of the array's units, of all
+    input  wire                      tile_req,
+    input  wire [           20-PB:0] tile_word,
+    output wire                      fill_req,
+    output wire [           20-PB:0] fill_word,
+    input  wire                      fill_gnt,
+    input  wire [        8*PATH-1:0] fill_data,
+    input  wire                      output_req,
+    input  wire [`ROWWRITE_BITS-1:0] output_write,
+    output wire                      writeback_req,
+    output wire [`ROWWRITE_BITS-1:0] writeback,
+    input  wire                      writeback_gnt,
+    // weight buffer: rows of the layer, complete, given back; what the sequencer reads, what is read
+    input  wire [            WW-1:0] ring_row,
+    input  wire [            WW-1:0] wrow_filled,
+    output wire                      skip,
+    output wire [            WW-1:0] skip_to,
+    input  wire [               8:0] seq_re,
+    input  wire [          9*WA-1:0] seq_wrow,
+    output wire [               8:0] wre,
+    output wire [          9*WA-1:0] wrow,
+    input  wire [      9*N_Z*WB-1:0] weights,
+    // multipliers that the array lends: mantissas, products
+    output wire                      lend_valid,
+    output wire [  11*FP16_ROWS-1:0] lend_a,
+    output wire [  11*FP16_COLS-1:0] lend_b,
+    input  wire [ 33*FP16_LANES+0:0] products,
+    // for the counters: of the array's units, of all
+    input  wire [    `WORK_BITS-1:0] array_work,
+    output wire [    `WORK_BITS-1:0] work
+);
+
+  // ---- pools
+  wire pools = desc[`DESC_POOLS];
+  wire pool_busy, pool_done, pool_req, pool_write_req;
+  wire [20-PB:0] pool_word;
+  wire [`ROWWRITE_BITS-1:0] pool_write;
+  generate
+    if (POOL_LANES != 0) begin : g_pools
+      pool_task #(
+          .LANES(POOL_LANES),
+          .PATH (PATH)
+      ) u_pool (
+          .clk(clk),
+          .rst(rst),
+          .start(start && pools),
+          .desc(desc),
+          .busy(pool_busy),
+          .done(pool_done),
+          .fill_req(pool_req),
+          .fill_word(pool_word),
+          .fill_gnt(fill_gnt),
+          .fill_data(fill_data),
+          .writeback_req(pool_write_req),
+          .writeback(pool_write),
+          .writeback_gnt(writeback_gnt)
+      );
+    end else begin : g_no_pools
+      assign {pool_busy, pool_done, pool_req, pool_write_req} = 4'd0;
+      assign pool_word = {21 - PB{1'b0}};
+      assign pool_write = {`ROWWRITE_BITS{1'b0}};
+    end
+  endgenerate
+
+  // ---- products of float16 matrices
+  wire fp16 = FP16_LANES != 0 && desc[`DESC_FP16];
+  wire fp_busy, fp_done, fp_req, fp_write_req, fp_issued, fp_tile, fp_weight, fp_output;
+  wire [20-PB:0] fp_word;
+  wire [`ROWWRITE_BITS-1:0] fp_write;
+  wire [71:0] fp_macs;
+  generate
+    if (FP16_LANES != 0) begin : g_fp16
+      wire [8:0] fp_re;
+      wire [WA-1:0] fp_wrow;
+      fp16_task #(
+          .LANES    (FP16_LANES),
+          .PATH     (PATH),
+          .N_Y      (N_Y),
+          .N_Z      (N_Z),
+          .WBUF_ROWS(WBUF_ROWS)
+      ) u_fp16 (
+          .clk(clk),
+          .rst(rst),
+          .start(start && fp16),
+          .desc(desc),
+          .busy(fp_busy),
+          .done(fp_done),
+          .fill_req(fp_req),
+          .fill_word(fp_word),
+          .fill_gnt(fill_gnt),
+          .fill_data(fill_data),
+          .writeback_req(fp_write_req),
+          .writeback(fp_write),
+          .writeback_gnt(writeback_gnt),
+          .ring_row(ring_row),
+          .wrow_filled(wrow_filled),
+          .skip(skip),
+          .skip_to(skip_to),
+          .column_re(fp_re),
+          .wrow(fp_wrow),
+          .weights(weights),
+          .lend_valid(lend_valid),
+          .lend_a(lend_a),
+          .lend_b(lend_b),
+          .products(products[33*FP16_LANES-1:0]),
+          .issued(fp_issued),
+          .wait_tile(fp_tile),
+          .wait_weight(fp_weight),
+          .wait_output(fp_output),
+          .macs(fp_macs)
+      );
+      assign wre  = seq_re | fp_re;
+      assign wrow = fp16 ? {9{fp_wrow}} : seq_wrow;
+    end else begin : g_no_fp16
+      assign {fp_busy, fp_done, fp_req, fp_write_req, fp_issued, fp_tile, fp_weight, fp_output} = 8'd0;
+      assign fp_word = {21 - PB{1'b0}};
+      assign fp_write = {`ROWWRITE_BITS{1'b0}};
+      assign fp_macs = 72'd0;
+      assign {skip, lend_valid} = 2'b00;
+      assign skip_to = {WW{1'b0}};
+      assign lend_a = {11 * FP16_ROWS{1'b0}};
+      assign lend_b = {11 * FP16_COLS{1'b0}};
+      assign wre = seq_re;
+      assign wrow = seq_wrow;
+      wire unused_fp16 = &{1'b0, ring_row, wrow_filled, weights};
+    end
+  endgenerate
+
+  // ---- one of them
+  assign side = pools || fp16;
+  assign busy = pool_busy || fp_busy;
+  assign done = pool_done || fp_done;
+  assign fill_req = tile_req || pool_req || fp_req;
+  assign fill_word = pools ? pool_word : fp16 ? fp_word : tile_word;
+  assign writeback_req = output_req || pool_write_req || fp_write_req;
+  assign writeback = pools ? pool_write : fp16 ? fp_write : output_write;
+  assign work[`WORK_ISSUED] = array_work[`WORK_ISSUED] || fp_issued;
+  assign work[`WORK_WAIT_TILE] = array_work[`WORK_WAIT_TILE] || fp_tile;
+  assign work[`WORK_WAIT_WEIGHT] = array_work[`WORK_WAIT_WEIGHT] || fp_weight;
+  assign work[`WORK_WAIT_OUTPUT] = array_work[`WORK_WAIT_OUTPUT] || fp_output;
+  assign work[`WORK_MACS_ISSUED] = array_work[`WORK_MACS_ISSUED] | fp_macs;
+  assign work[`WORK_MACS_GATED] = array_work[`WORK_MACS_GATED];
+  assign work[`WORK_MOVES] = work[`WORK_ISSUED] || (fill_req && fill_gnt) ||
+      (writeback_req && writeback_gnt);
+
+  wire unused = &{1'b0, desc, array_work, products};
+
+endmodule
+
+`resetall
