@@ -5,11 +5,10 @@
 // How it works: the tile buffer fetches operands, the sequencer issues work on them, the MAC stage
 // multiplies and adds up, the post lanes make bytes of the sums, and the output stage pools these
 // and writes them into the AI RAM. The weight buffer takes weights, parameters and tables of later
-// layers meanwhile.
-// Pooling tasks and products of float16 matrices are the work of side_tasks: for the former the array rests, to the
-// latter it lends its multipliers.
-// Handshake: start with the descriptor of a layer, seq_done when all work was issued, idle when its
-// last byte is written. Streams from the DMAC are valid/ready.
+// layers meanwhile. Pooling tasks and products of float16 matrices are the work of side_tasks: for
+// the former the array rests, to the latter it lends its multipliers.
+// Handshake: start with the descriptor of a layer, seq_done when all work was issued, idle when
+// its last byte is written. Streams from the DMAC are valid/ready.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

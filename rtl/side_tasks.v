@@ -3,8 +3,9 @@
 // side_tasks: tasks that go beside the array, pools and products of float16 matrices.
 //
 // How it works: each has an engine of its own, or none where a parameter is 0; layer_decode
-// refuses what there is no engine for. An engine takes the place of the array's units at the ports of the
-// AI RAM, and that of the sequencer at the weight buffer, while its layer is at work: only one layer is.
+// refuses what there is no engine for. An engine takes the place of the array's units at the ports
+// of the AI RAM, and that of the sequencer at the weight buffer, while its layer is at work: only
+// one layer is.
 // Handshake: start with the descriptor of a layer, which stays; busy until the last word of it is
 // written, done when the last work of it is begun. Both stay low for layers of the array.
 `resetall

@@ -25,7 +25,8 @@ module layer_sizes #(
     output wire                   pools,
     output wire [`PTASK_BITS-1:0] window,
     output wire                   bad_window,
-    // layer: fully connected, depthwise, four planes a channel, product of float16 and of float32 results, pool_type, channels, widths, lines of input and output
+    // layer: fully connected, depthwise, four planes a channel, product of float16 and of float32
+    // results, pool_type, channels, widths, lines of input and output
     input  wire                   fc,
     input  wire                   dw,
     input  wire                   out32,

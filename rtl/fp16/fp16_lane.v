@@ -2,15 +2,16 @@
 //
 // fp16_lane: the exact sum of products of float16 numbers.
 //
-// How it works: a product of two mantissas comes as two products of the array's multipliers, of the
-// lower eight and the upper three bits of one of them. Their sum, 22 bits, is moved to its place in a fixed-point
-// number whose last bit is 2^-48, the least that a product can have, and added to 96 bits: the
-// largest product is below 2^32, so 2^15 of them fit. Nothing is lost, so the order does not
-// matter. The addition is made in two halves, a cycle apart. Infinities and NaN only set two bits, which stay for
-// the rest of the sum: something is +infinity, something is -infinity; NaN is both. After the last product the sum goes to a
-// holding register, from which the lanes shift their sums out while the next ones grow.
+// How it works: a product of two mantissas comes as two products of the array's multipliers, of
+// the lower eight and the upper three bits of one of them. Their sum, 22 bits, is moved to its
+// place in a fixed-point number whose last bit is 2^-48, the least that a product can have, and
+// added to 96 bits: the largest product is below 2^32, so 2^15 of them fit. Nothing is lost, so
+// the order does not matter. The addition is made in two halves, a cycle apart. Infinities and NaN
+// only set two bits, which stay for the rest of the sum: something is +infinity, something is
+// -infinity; NaN is both. After the last product the sum goes to a holding register, from which
+// the lanes shift their sums out while the next ones grow.
 // Handshake: none, a fixed pipeline: `valid`, `first` and `last` say at each of its stages what is
-// there. The sum is held from the cycle after last[2] on.
+// there. The sum is held from the cycle after last[1] on.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -2,8 +2,8 @@
 //
 // fp16_number: takes a float16 apart.
 //
-// How it works: the number is mantissa * 2^(exponent - 25), with the hidden bit in the mantissa, which
-// a subnormal one has not; its exponent is 1. Infinities and NaN are told beside; what their
+// How it works: the number is mantissa * 2^(exponent - 25), with the hidden bit in the mantissa,
+// which a subnormal one has not; its exponent is 1. Infinities and NaN are told beside; what their
 // mantissa gives does not matter.
 // Handshake: none, combinational.
 `resetall

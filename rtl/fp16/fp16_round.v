@@ -2,11 +2,12 @@
 //
 // fp16_round: rounds an exact sum once, to nearest even, to float32 or float16.
 //
-// How it works: sign and magnitude first, in two halves. Then the leading one is moved to the top, in
-// seven steps of halving. A float16 below 2^-14 has its last bit at 2^-24 whatever comes first: a
-// one that is put in at 2^-14 stops the search there, and is taken away again. What lies behind the last bit
-// rounds; exponent and mantissa are one number to which a one is added, so that a carry makes
-// the next exponent, and the largest ones infinity. A sum of zero is +0, all NaN are one.
+// How it works: sign and magnitude first, in two halves. Then the leading one is moved to the top,
+// in seven steps of halving. A float16 below 2^-14 has its last bit at 2^-24 whatever comes first:
+// a one that is put in at 2^-14 stops the search there, and is taken away again. What lies behind
+// the last bit rounds; exponent and mantissa are one number to which a one is added, so that a
+// carry makes the next exponent, and the largest ones infinity. A sum of zero is +0, all NaN are
+// one.
 // Handshake: six stages that move on with `move`.
 `resetall
 `timescale 1ns / 1ps

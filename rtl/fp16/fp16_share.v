@@ -2,10 +2,11 @@
 //
 // fp16_share: lends multipliers of the array to a product of float16 matrices.
 //
-// How it works: a lane takes two units of a cascade, 2p and 2p + 1: the lower eight and the upper three bits
-// of B's mantissa, both times A's mantissa. So the nine units of a cascade serve four lanes, and all
-// cascades of a kernel module, which share their weights, lanes of one row. Products are taken behind their registers, before
-// the cascade adds them up. While the layer is another one the operands pass.
+// How it works: a lane takes two units of a cascade, 2p and 2p + 1: the lower eight and the upper
+// three bits of B's mantissa, both times A's mantissa. So the nine units of a cascade serve four
+// lanes, and all cascades of a kernel module, which share their weights, lanes of one row.
+// Products are taken behind their registers, before the cascade adds them up. While the layer is
+// another one the operands pass.
 // Handshake: none, combinational.
 `resetall
 `timescale 1ns / 1ps

@@ -2,14 +2,16 @@
 //
 // fp16_steps: the steps of a product of float16 matrices, and the rows of weights that they read.
 //
-// How it works: a step takes a word of B and a number of each of ROWS rows of A, and adds a product
-// in every lane. The nest is group of rows of A > group of columns > k. Weights lie in the
-// weight buffer as those of a 1x1 convolution: row s of a group of N_Z channels holds nine columns,
-// number k of a row of A in column k mod 9 of row k / 9. The rows of the ring are used again for each group of
-// columns, and for each part of ROWS channels, then released. The last step of a group of columns waits
-// until the sums of the group before have left the holding registers.
-// Handshake: start with a stable descriptor and the ring's row of the layer; step is combinational.
-// skip gives the rows up to skip_to back. running until the last step is made, done a cycle later.
+// How it works: a step takes a word of B and a number of each of ROWS rows of A, and adds a
+// product in every lane. The nest is group of rows of A > group of columns > k. Weights lie in the
+// weight buffer as those of a 1x1 convolution: row s of a group of N_Z channels holds nine
+// columns, number k of a row of A in column k mod 9 of row k / 9. The rows of the ring are used
+// again for each group of columns, and for each part of ROWS channels, then released. The last
+// step of a group of columns waits until the sums of the group before have left the holding
+// registers.
+// Handshake: start with a stable descriptor and the ring's row of the layer; step is
+// combinational. skip gives the rows up to skip_to back. running until the last step is made, done
+// a cycle later.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fp16_task: products of float16 matrices, each element the exact sum of its products, rounded once.
+// fp16_task: products of float16 matrices, each element the exact sum of its products, rounded
+// once.
 //
-// How it works: output-stationary, with multipliers that the array lends. A step takes COLS columns of
-// a row of B from the AI RAM (fp16_walk) and a number of each of ROWS rows of A from the weight buffer, and
-// COLS * ROWS lanes add a product each (fp16_lane). After the last step of a group the sums are held, and
-// rounded (fp16_round) and written (fp16_write) while the next group grows. fp16_steps makes the
-// steps; the numbers are taken apart once for each row and column, not in every lane.
+// How it works: output-stationary, with multipliers that the array lends. A step takes COLS
+// columns of a row of B from the AI RAM (fp16_walk) and a number of each of ROWS rows of A from
+// the weight buffer, and COLS * ROWS lanes add a product each (fp16_lane). After the last step of
+// a group the sums are held, and rounded (fp16_round) and written (fp16_write) while the next
+// group grows. fp16_steps makes the steps; the numbers are taken apart once for each row and
+// column, not in every lane.
 // Handshake: start with the descriptor of a product, which stays; busy until the last word is
-// written, done when the last step is made. Weights follow column_re by a cycle. Mantissas leave two cycles after
-// a step, with lend_valid; products come back two cycles later.
+// written, done when the last step is made. Weights follow column_re by a cycle. Mantissas leave
+// two cycles after a step, with lend_valid; products come back two cycles later.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -3,14 +3,14 @@
 // fp16_walk: reads B, a matrix of float16 that lies in the AI RAM row by row, group by group.
 //
 // How it works: rows of B are channels of a map, whose layout makes them follow each other at a
-// fixed distance of 16, 32 or a multiple of 64 bytes. A group is some columns; the walk is
-// group of rows of A > group of columns > row of B, so that B is read once for each group of rows of A.
+// fixed distance of 16, 32 or a multiple of 64 bytes. A group is some columns; the walk is group
+// of rows of A > group of columns > row of B, so that B is read once for each group of rows of A.
 // As in pool_walk the next word stands in a register as a request, and what comes is kept in a
-// FIFO; a request is made only when there is a place for its answer. A group begins at a multiple of
-// its bytes, or, in short rows, of 16 bytes: then only its first bytes count, and the upper ones
-// are whatever the mask of the place gives.
-// Handshake: begins with start, which comes with stable counts. fill_req is held until
-// fill_gnt, data come a cycle later; words are valid/ready.
+// FIFO; a request is made only when there is a place for its answer. A group begins at a multiple
+// of its bytes, or, in short rows, of 16 bytes: then only its first bytes count, and the upper
+// ones are whatever the mask of the place gives.
+// Handshake: begins with start, which comes with stable counts. fill_req is held until fill_gnt,
+// data come a cycle later; words are valid/ready.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

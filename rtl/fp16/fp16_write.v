@@ -2,10 +2,10 @@
 //
 // fp16_write: puts the results of a product of float16 matrices into the AI RAM, row by row.
 //
-// How it works: results come in the order of the lanes, columns of a row first. As many as fill the
-// bytes of a group of float16 are collected to a piece; a group of float32 is two pieces. Rows of C are channels
-// of a map and follow each other at a fixed distance, as in fp16_walk. Pieces of rows or columns that
-// C has not are dropped, and the last piece of a row has byte enables.
+// How it works: results come in the order of the lanes, columns of a row first. As many as fill
+// the bytes of a group of float16 are collected to a piece; a group of float32 is two pieces. Rows
+// of C are channels of a map and follow each other at a fixed distance, as in fp16_walk. Pieces of
+// rows or columns that C has not are dropped, and the last piece of a row has byte enables.
 // Handshake: results are taken while move is high; a word waits with writeback_req until
 // writeback_gnt. busy from start until the last word is written.
 `resetall

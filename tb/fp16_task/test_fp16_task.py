@@ -245,6 +245,8 @@ async def extremes(dut) -> None:
         [-np.inf, np.inf, 1.0, 0.0],
         [np.nan, 0.0, 1.0, 2.0],
         [65504.0, 16.0, least, 0.0],
+        [0.0, 2.0, 1.0, 1.0],  # and zeros of A those of B
+        [1.0, -0.0, 1.0, 1.0],
     ]
     a = np.array(rows, dtype=np.float16)
     more = [
@@ -253,7 +255,8 @@ async def extremes(dut) -> None:
         [0.5, 1.5, 1.0, 0.5],
         [-1.0, -1.0, -1.0, -1.0],
     ]
-    b = np.concatenate([a.T, np.array(more, dtype=np.float16)], axis=1)
+    zeros = [[0.0, 1.0], [1.0, -0.0], [1.0, 1.0], [1.0, 1.0]]  # they meet infinities
+    b = np.concatenate([a.T, np.array(more), np.array(zeros)], axis=1).astype(np.float16)
     for wide in (True, False):
         await bench.product(a, b, wide)
         await bench.product(a[:1], b[:, :1], wide)
