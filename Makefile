@@ -64,7 +64,7 @@ SHELL  := /bin/bash
 # relative to this file's folder, in which make stands: a path with a space never enters a recipe
 RUN    := scripts/run.sh
 OPENKPU := exec $(RUN) -m openkpu
-PYTEST := exec $(RUN) -m pytest -n "$(JOBS)" --dist worksteal
+PYTEST := exec $(RUN) -m pytest -n "$(JOBS)" --dist worksteal --durations=60 --durations-min=10
 # a whole run leaves its results for the page of the test plan, where the checkout can be written
 RECORDED = mkdir -p reports 2>/dev/null && [ -w reports ] && rm -f reports/results.jsonl && \
   export OPENKPU_RESULTS="$$PWD/reports/results.jsonl";
