@@ -10,7 +10,8 @@
   reg f_seq_over = 1'b0;
   reg f_pop = 1'b0;
   // what the present state waits for, if it waits for anything
-  wire f_answered = (state == PIXELS) ? pix_ready : (state == RUN) ? f_seq_over && core_idle :
+  wire f_answered = (state == PIXELS) ? pix_ready :
+      (state == RUN) ? f_seq_over && core_idle && !pix_loading :
       (state == OUT_WAIT) ? unload_done : (state == INF_END) ? committed || !more :
       (state == FLUSH) ? dma_idle : (state == IDLE) ? q_valid && !q_pop : 1'b1;
   always @(posedge clk) begin
