@@ -126,8 +126,10 @@ class Engine:
             last = go + (count - 1) * share
             self.post = last + share
             self.waits.output += go - ready + (count - 1) * (share - 1)
-        self.waits.input += tile - now
-        self.waits.weights += ready - tile
+        late = min(self.tile.late, tile - now)  # lines of the map that had not come
+        self.tile.late -= late
+        self.waits.input += tile - now - late
+        self.waits.weights += ready - tile + late
         self.issues += count
         self.now = last + 1
         return last
