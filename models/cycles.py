@@ -102,6 +102,7 @@ def run(
             engine = Engine(shape, front, begin)
             if load is not None and load.by_lines:
                 engine.tile.line = partial(_line, front, load)
+                engine.out.writes = front.pixel_in.writes
             end = engine.run()
             if load is not None and load.by_lines:
                 line = front.line(load, load.layout.height - 1)

@@ -7,6 +7,7 @@ eight bytes, one a cycle, and wait for rows that are still in use (docs/architec
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from .configs import Config
@@ -20,6 +21,7 @@ TABLES = 4  # activation tables that the ring holds
 # weight_loader: from its last word to its being free; a serial multiplier makes parts of a constant
 LOADED = 5
 LOADED_SERIAL = 7
+PATIENCE = 8  # cycles that a word for the AI RAM waits for the write-back at most
 NEXT_LINE = 5  # pixel_lines: from the last piece of a channel's line to the next one's first word
 
 
@@ -56,6 +58,19 @@ class PixelWriter:
         gear.opened, gear.limit = None, 0
         self.loads: list[PixelLoad] = []
         self.at = self.load = self.line = self.piece = 0  # next piece: cycle, place
+        self.writes: deque[tuple[int, int]] = deque()  # write-back has the AI RAM: from, to
+
+    def _written(self, last: int) -> int:
+        """``last``, the cycle of a last piece, or as much later as its word has to wait for the
+        write-back, which goes first."""
+        at = last + 1
+        while self.writes and self.writes[0][1] < at:
+            self.writes.popleft()
+        for first, end in self.writes:
+            if first > at:
+                break
+            at = max(at, end + 1)
+        return min(at - 1, last + PATIENCE)
 
     def progress(self) -> bool:
         """As WeightLoader.progress."""
@@ -73,7 +88,7 @@ class PixelWriter:
                 if got is None:
                     return moved
                 self.at, self.piece, moved = got + 1, self.piece + 1, True
-            last = self.at - 1
+            last = self._written(self.at - 1) if load.by_lines else self.at - 1
             self.line, self.piece = self.line + 1, 0
             if load.by_lines and self.line % load.layout.channels == 0:
                 load.lines.append(last)
@@ -82,7 +97,8 @@ class PixelWriter:
                 gear.opened = None
                 self.load, self.line = self.load + 1, 0
             elif load.by_lines:
-                gear.shut, gear.opened = last, last + NEXT_LINE
+                gear.shut, self.at = last, last + NEXT_LINE
+                gear.opened = self.at
                 gear.limit += size
         return moved
 
