@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 
 from . import cycles_maps as maps
 from . import cycles_pool
 from .configs import Config
 from .cycles_array import Engine
 from .cycles_front import Front, Tasks
+from .cycles_load import PixelLoad
 from .cycles_shape import FC, POOL, Shape
 from .cycles_words import HostWords
 from .layer import LayerArg
 from .layout import Layout
 
 BOUNDS = ("array", "bus", "input", "output", "control")
+LINE_SEEN = 1  # from a line's being there for the start of a layer to the walk of its stripe
+LAST_LINE = -1  # ... the last one's, to the end of a layer at the earliest
 DONE = 2  # from the end of a layer's work to layer_done
 NEXT = 4  # ... to the start of the next one
 ASKS = 2  # from the start of a fully connected layer to the request of the next pixels
@@ -71,14 +75,20 @@ def run(
     front = Front(config, shapes, burst=burst, tasks=tasks, inferences=inferences)
     ask, free = _prefetch(shapes)
     found, after = [], 0
-    start = 0  # of the layer at the earliest
+    start = loads = 0  # of the layer at the earliest; maps that were asked for
     before = 0 if tasks else -PUSHED  # then layer_done of the layer before
     for number, shape in enumerate(front.shapes):
         place, last = number % len(shapes), (number + 1) % len(shapes) == 0
         follows = number // len(shapes) + 1 < inferences
         begin = ready = max(front.head(number) + START, start)
-        if tasks and place == 0:
-            begin = max(begin, maps.load(front, shape.arg))
+        load = None
+        if shape.arg.load_map:
+            front.load(shape, begin + 1, shape.arg.map_load_addr)
+        if shape.arg.load_map or (tasks and place == 0):
+            load, loads = front.loaded(loads), loads + 1
+            there = load.lines[0] if load.by_lines else load.end
+            assert there is not None
+            begin = max(begin, there + maps.LOADED)
         if follows and place == 0:
             front.place_free(None)
         if follows and place == ask:
@@ -90,14 +100,22 @@ def run(
             parts["input" if reads else "output"] = end - begin
         else:
             engine = Engine(shape, front, begin)
+            if load is not None and load.by_lines:
+                engine.tile.line = partial(_line, front, load)
+                engine.out.writes = front.pixel_in.writes
             end = engine.run()
+            if load is not None and load.by_lines:
+                line = front.line(load, load.layout.height - 1)
+                end = max(end, line + maps.LOADED + LAST_LINE)
             parts["array"] = engine.issues
             parts["bus"], parts["input"] = engine.waits.weights, engine.waits.input
             parts["output"] = engine.waits.output + end - engine.now
         work = end
         if last and tasks:
             address = tasks.result_at + number // len(shapes) * tasks.result_stride
-            end = maps.store(config, shape.arg, end, address)
+            end = maps.store(front, shape.arg, end, address)
+        elif shape.arg.store_map:
+            end = maps.store(front, shape.arg, end, shape.arg.map_store_addr)
         elif last and to_host:
             assert isinstance(front.words, HostWords)
             polls = front.words.pushed(len(shapes), front)
@@ -116,11 +134,18 @@ def run(
     return Run(found, after)
 
 
+def _line(front: Front, load: PixelLoad, number: int) -> int:
+    """Cycle from which on the walk may read a line of a map that is loaded."""
+    return front.line(load, number) + maps.LOADED + LINE_SEEN
+
+
 def _prefetch(shapes: Sequence[Shape]) -> tuple[int | None, int]:
     """When the next inference's pixels come: the layer that asks for them, the first fully
     connected one (None: there is none), and the last layer that uses the input map's place."""
     ask = next((n for n, shape in enumerate(shapes) if shape.mode == FC), None)
     first = shapes[0].arg.in_layout
+    if any(shape.arg.load_map for shape in shapes):  # these want the writer for themselves
+        ask = None
 
     def meets(layout: Layout) -> bool:
         return layout.base < first.base + first.rows and first.base < layout.base + layout.rows
@@ -128,6 +153,6 @@ def _prefetch(shapes: Sequence[Shape]) -> tuple[int | None, int]:
     free = max(
         n
         for n, shape in enumerate(shapes)
-        if any(map(meets, [*shape.arg.in_layouts, shape.arg.out_layout]))
+        if shape.arg.load_map or any(map(meets, [*shape.arg.in_layouts, shape.arg.out_layout]))
     )
     return ask, free

@@ -9,6 +9,7 @@ Cycles are absolute; a layer starts in the cycle of run_start.
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 
 from .cycles_fill import Fill, Rows, Stripes, Vector
 from .cycles_front import Front
@@ -50,6 +51,7 @@ class Output:
         self.late = OUTPUT + shape.config.post_share - 1
         self.released: list[int] = []  # the last word of each job is read
         self.last = start
+        self.writes: deque[tuple[int, int]] | None = None  # of words, for who writes as well
         self.drain = DRAIN + (POOL_DRAIN if shape.pooled else 0)
 
     def room(self) -> int:
@@ -61,6 +63,9 @@ class Output:
         """A job whose last issue was made in cycle ``end``; so many words of it leave."""
         self.last = max(end + self.late, self.last) + words
         self.released.append(self.last)
+        if self.writes is not None:
+            end = self.last + self.drain - 1
+            self.writes.append((end - words + 1, end))
 
     @property
     def end(self) -> int:
@@ -126,8 +131,10 @@ class Engine:
             last = go + (count - 1) * share
             self.post = last + share
             self.waits.output += go - ready + (count - 1) * (share - 1)
-        self.waits.input += tile - now
-        self.waits.weights += ready - tile
+        late = min(self.tile.late, tile - now)  # lines of the map that had not come
+        self.tile.late -= late
+        self.waits.input += tile - now - late
+        self.waits.weights += ready - tile + late
         self.issues += count
         self.now = last + 1
         return last

@@ -20,6 +20,7 @@ BLOCK_FIFO = 2  # ... in a FIFO of block RAM a cycle later
 GEAR = 1  # ... and taken from the gearbox the cycle after it was popped
 SETTLE = 2  # a channel proposes its next burst two cycles after one was taken, or a word popped
 MOST_BURST = 16
+STORE_FIFO = 32  # words of the FIFO of the write channel
 BLOCK_FROM = 32  # words from which on a FIFO of weights or pixels is block RAM
 
 
@@ -43,7 +44,10 @@ class Gear:
         self._takes: deque[tuple[int, int]] = deque()  # (bytes so far, cycle)
         self._passed = (0, -1)  # the last of them that a pop has looked at
         self._at = 0  # word of the last byte taken
-        self.opened: int | None = 0  # nothing is popped before; None: not known yet
+        # nothing is popped behind cycle ``shut`` and before ``opened`` (None: not known yet), nor
+        # words behind so many bytes
+        self.shut, self.limit = -1, 1 << 62
+        self.opened: int | None = 0
 
     def push(self, seen: int, size: int) -> None:
         """A word with ``size`` bytes that count."""
@@ -56,14 +60,18 @@ class Gear:
         pops, seen, ends = self.pops, self.seen, self.ends
         if self.opened is None:
             return
-        last = max(pops[-1] if pops else -1, self.opened - 1)
+        last = pops[-1] if pops else -1
         for n in range(len(pops), len(seen)):
+            if self.popped >= self.limit:
+                return
             due = self.popped - self.room  # so many bytes must have been taken
             while self._passed[0] < due and self._takes:
                 self._passed = self._takes.popleft()
             if self._passed[0] < due:
                 return
             last = max(seen[n], last + 1, self._passed[1] + 1 if due > 0 else 0)
+            if last > self.shut:
+                last = max(last, self.opened)
             pops.append(last)
             self.popped = ends[n]
 
@@ -235,12 +243,58 @@ class Channel:
         return beats
 
 
+class Store:
+    """A map on its way to storage: dma_write, its FIFO, and bursts of whole words."""
+
+    def __init__(self, word: int, address: int, size: int, words: list[int]) -> None:
+        """``size`` bytes; ``words``: cycle in which each word is whole, if there is room."""
+        self.words, self.most = words, burst_words(STORE_FIFO)
+        self.pushed: list[int] = []
+        self.pops: list[int] = []  # words that the bus has taken
+        self.bursts: deque[tuple[int, int]] = deque()  # (beats, last word)
+        first, (whole, tail) = address // word, divmod(size, word)
+        n = 0
+        while n < whole:
+            stop = min(((first + n) // self.most + 1) * self.most - first, whole)
+            self.bursts.append((stop - n, stop - 1))
+            n = stop
+        for bit in range(word.bit_length() - 2, -1, -1):
+            if tail & 1 << bit:  # a beat for each power of two
+                self.bursts.append((1, whole))
+        self.taken_at = -SETTLE
+        self.end = 0  # last beat, when all are issued
+
+    def want(self) -> int | None:
+        """As Channel.want."""
+        if not self.bursts:
+            return None
+        last = self.bursts[0][1]
+        while len(self.pushed) <= last:
+            n = len(self.pushed)
+            at = self.words[n]
+            if n:  # a reader that had to wait goes on as it would have
+                at = max(at, self.pushed[-1] + max(1, at - self.words[n - 1]))
+            if n >= STORE_FIFO:
+                at = max(at, self.pops[n - STORE_FIFO] + 1)
+            self.pushed.append(at)
+        return max(self.taken_at, self.pushed[last]) + SETTLE
+
+    def issued(self, first: int) -> None:
+        """The first beat of the burst that was taken is issued in a cycle."""
+        beats, last = self.bursts.popleft()
+        if last >= len(self.pops):  # of a tail the first beat counts
+            self.pops += [first + 1 + n for n in range(beats)]
+        self.end = first + beats - 1
+
+
 class Bus:
     """Arbiter and master: one beat a cycle, a queue of two bursts."""
 
     def __init__(self, channels: list[Channel]) -> None:
         """``channels`` by rank, the first one goes first."""
         self.channels = channels
+        self.store: Store | None = None
+        self.turn = False  # of a store, when both want the bus
         self.next = 0  # cycle of the next choice
         self.last = [-1, -1]  # last beats of the two bursts before, as they are issued
         self.beats = 0
@@ -250,23 +304,36 @@ class Bus:
         wants = [
             (want, rank) for rank, c in enumerate(self.channels) if (want := c.want()) is not None
         ]
-        if not wants:
+        store = self.store
+        stores = store.want() if store is not None else None
+        if not wants and stores is None:
             return False
-        now = max(self.next, min(wants)[0])
-        rank = min(rank for want, rank in wants if want <= now)
-        channel = self.channels[rank]
-        beats = channel.take(now)
+        now = min(want for want, _ in wants) if wants else 1 << 62
+        now = max(self.next, now if stores is None else min(now, stores))
+        ranks = [rank for want, rank in wants if want <= now]
+        writes = stores is not None and stores <= now and (self.turn or not ranks)
+        self.turn = not writes
+        channel, beats = None, []
+        if not writes:
+            channel = self.channels[min(ranks)]
+            beats = channel.take(now)
+        count = len(beats)
+        if writes and store is not None:
+            store.taken_at = now
+            count = store.bursts[0][0]
         given = max(now + GIVEN, self.last[0] + 1)
         first = max(given + ISSUED, self.last[1] + 1)
         if first > self.last[1] + 1:  # the bus was given back
             first += GRANT
-        push = channel.gear.push
-        for n, size in enumerate(beats):
-            push(first + BEAT + n + channel.late, size)
+        if channel is not None:
+            for n, size in enumerate(beats):
+                channel.gear.push(first + BEAT + n + channel.late, size)
+            channel.gear.pump()
+        elif store is not None:
+            store.issued(first)
         before = self.last[1]
-        self.last = [before, first + len(beats) - 1]
+        self.last = [before, first + count - 1]
         # a burst of one beat leaves at once, for others a place must be free
-        self.next = given if len(beats) == 1 else max(given + 1, before + 1)
-        self.beats += len(beats)
-        channel.gear.pump()
+        self.next = given if count == 1 else max(given + 1, before + 1)
+        self.beats += count
         return True

@@ -8,6 +8,8 @@ the cycle from which on an issue may use one, ``freed`` that from which on it ma
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .cycles_shape import ENTRY, TAPS, Shape, Stripe, up
 
 FIRST_WORD = 4  # from the start of a layer to the walk: the first stripe is worked out
@@ -29,6 +31,9 @@ class Fill:
         self.next = start + FIRST_WORD
         self.filled: list[int] = []
         self.freed: list[int] = []
+        # a map that comes line by line: from when on a line is there; cycles lost to that so far
+        self.line: Callable[[int], int] | None = None
+        self.late = 0
 
     def room(self, entry: int, at: int) -> int:
         """``at``, or when an entry may be written to."""
@@ -69,6 +74,10 @@ class Stripes(Fill):
         if self.begun is not None:
             later = self.begun + STRIPE_SETUP + int(not stripe.top)
             self.next = max(self.next, later)
+        if self.line is not None:
+            there = self.line(stripe.last_y)
+            self.late += max(0, there - self.next)
+            self.next = max(self.next, there)
         self.begun = self.next - 1
         self.words = self.maps * stripe.in_lines * stripe.in_words
         self.again()

@@ -12,8 +12,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from .configs import Config
-from .cycles_bus import BLOCK_FROM, Bus, Channel, Gear, Groups
-from .cycles_load import ParamLoader, WeightLoader
+from .cycles_bus import BEAT, BLOCK_FROM, Bus, Channel, Gear, Groups, Store
+from .cycles_load import ParamLoader, PixelLoad, PixelWriter, WeightLoader
 from .cycles_shape import CHAN, FC, POOL, TAPS, Shape
 from .cycles_words import HostWords, ListWords
 from .roofline import map_bytes
@@ -27,6 +27,8 @@ WINDOW, EIGHT = 18, 8  # bytes of nine 16-bit weights, of a word of lists and ta
 PIXELS_FIRST = 2  # from the first layer's descriptor to the request of its pixels
 PIXELS_OPEN = 3  # from the request to the first pixels that are taken
 PLACE_OPEN = 2  # ... from the place's being free
+LINES_FIRST = 2  # line by line: to the first request, besides a cycle for each bit of the height
+LINES_OPEN = 1  # ... later than a whole map
 KEPT = 2  # weight_keep: the rows of a stream that does not fit are released
 LIST_DEPTH = 8  # words of the FIFO of the list channel
 
@@ -96,9 +98,7 @@ class Front:
         if tasks:
             self.words = ListWords(self.list, tasks.list_at, len(layers), inferences)
         self.keeping = Keeping(config, layers, inferences)
-        self.map = 0
-        if tasks:
-            self.map = map_bytes(layers[0].arg.in_shape)
+        self.pixel_in = PixelWriter(self.pixel.gear)
         self.first_row = self.first_param = self.first_table = 0  # of the layer at work
         self.collects: list[int] = []
         self.decoded: list[int] = []  # cycle in which a layer's descriptor is there
@@ -111,8 +111,7 @@ class Front:
         self._fetch_at = self._weight_at = self._param_at = 0  # when the last of them was
         self._boundary: tuple[int, int] | None = None  # a first layer that waits: number, cycle
         self._pixels_due: tuple[int, int] | None = None  # inference whose pixels may be asked for
-        self._asked = 0  # ... were asked for
-        self._free: int | None = None  # their place is free
+        self._free: list[int | None] = [0]  # by inference: the place of its pixels is free
 
     # --------------------------------------------------------------- moving on
     def settle(self) -> None:
@@ -123,7 +122,7 @@ class Front:
             moved = self._decode() | self._dispatch() | self._begin() | self._pixels()
             for channel in self.bus.channels:
                 channel.settle()
-            moved |= self.wload.progress() | self.pload.progress()
+            moved |= self.wload.progress() | self.pload.progress() | self.pixel_in.progress()
 
     def until(self, ready: Callable[[], int | None]) -> int:
         """Move on until ``ready`` gives a cycle."""
@@ -189,8 +188,7 @@ class Front:
             times = self._fetch_at, self._weight_at, self._param_at, self.queued[layer]
             self.given.append(max(times))
             if layer == 0 and self.tasks:
-                self.pixel.submit(self.given[0] + PIXELS_FIRST, [(self.tasks.pixels_at, self.map)])
-                self.pixel.gear.opened = self.given[0] + PIXELS_FIRST + PIXELS_OPEN
+                self.load(self.shapes[0], self.given[0] + PIXELS_FIRST, self.tasks.pixels_at, 0)
             moved = True
         return moved
 
@@ -247,16 +245,36 @@ class Front:
             return False
         at = max(since, self.first_outs[number] + 1) + 1
         address = self.tasks.pixels_at + number * self.tasks.pixels_stride
-        self.pixel.submit(at, [(address, self.map)])
-        self._pixels_due, self._asked = None, at
-        self._open()
+        self._pixels_due = None
+        self.load(self.shapes[0], at, address, number)
         return True
 
-    def _open(self) -> None:
-        """The pixels that were asked for go into the AI RAM when their place is free."""
-        self.pixel.gear.opened = None
-        if self._free is not None and self._pixels_due is None:
-            self.pixel.gear.opened = max(self._asked + PIXELS_OPEN, self._free + PLACE_OPEN)
+    def load(self, shape: Shape, at: int, address: int, inference: int | None = None) -> PixelLoad:
+        """Ask for a map from a cycle on; ``inference``: whose pixels they are, which wait for their
+        place."""
+        layout, lines = shape.arg.in_layout, shape.by_lines
+        load = PixelLoad(self.config, layout, lines)
+        asked = [(address, map_bytes(shape.arg.in_shape))]
+        later, since = int(lines), at
+        if lines:
+            plane = layout.height * layout.width
+            asked = [
+                (address + y * layout.width + c * plane, layout.width)
+                for y in range(layout.height)
+                for c in range(layout.channels)
+            ]
+            since = at + LINES_FIRST + layout.height.bit_length()
+        self.pixel.submit(since, asked)
+
+        def opens() -> int | None:
+            free = self._free[inference] if inference else 0
+            if free is None:
+                return None
+            return max(at + PIXELS_OPEN, free + PLACE_OPEN) + later * LINES_OPEN
+
+        load.opens = opens
+        self.pixel_in.loads.append(load)
+        return load
 
     # ------------------------------------------------------- what the array asks
     def head(self, layer: int) -> int:
@@ -287,6 +305,32 @@ class Front:
         tables, number = self.pload.tables, self.first_table
         return self.until(lambda: tables[number] if len(tables) > number else None)
 
+    def loaded(self, number: int) -> PixelLoad:
+        """A map that was asked for, of so many before; its first line is there, or all of it."""
+
+        def ready() -> int | None:
+            if len(self.pixel_in.loads) <= number:
+                return None
+            load = self.pixel_in.loads[number]
+            return load.lines[0] if load.lines else load.end
+
+        self.until(ready)
+        return self.pixel_in.loads[number]
+
+    def line(self, load: PixelLoad, number: int) -> int:
+        """Cycle in which a line of a map was written."""
+        lines = load.lines
+        if number < len(lines):
+            return lines[number]
+        return self.until(lambda: lines[number] if len(lines) > number else None)
+
+    def store(self, store: Store) -> int:
+        """Cycle of the answer to the last beat of a map that goes to storage."""
+        self.bus.store = store
+        end = self.until(lambda: store.end if not store.bursts else None)
+        self.bus.store = None
+        return end + BEAT
+
     # ------------------------------------------------------- what the array tells
     def free_rows(self, at: int, count: int) -> None:
         """The next rows of weights may be loaded again from a cycle on."""
@@ -299,13 +343,13 @@ class Front:
     def pixels(self, at: int) -> None:
         """The pixels of the next inference may be asked for from a cycle on."""
         self._pixels_due = len(self.pops) // self.length + 1, at
-        self._open()
 
     def place_free(self, at: int | None) -> None:
         """No layer to come uses the place of the input map; None: an inference begins."""
-        self._free = at
-        if at is not None:
-            self._open()
+        if at is None:
+            self._free.append(None)
+        else:
+            self._free[-1] = at
 
     def leave(self, shape: Shape, at: int) -> None:
         """The layer at the head of the queue leaves it; the next one's rows follow its own."""

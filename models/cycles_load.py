@@ -7,9 +7,13 @@ eight bytes, one a cycle, and wait for rows that are still in use (docs/architec
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+
 from .configs import Config
 from .cycles_bus import Gear
-from .cycles_shape import FC, Shape
+from .cycles_shape import ENTRY, FC, Shape
+from .layout import Layout
 from .params import ACT_WORDS, BN_BYTES
 
 PRIME = 2  # weight_loader: position and size of the first word
@@ -17,6 +21,86 @@ TABLES = 4  # activation tables that the ring holds
 # weight_loader: from its last word to its being free; a serial multiplier makes parts of a constant
 LOADED = 5
 LOADED_SERIAL = 7
+PATIENCE = 8  # cycles that a word for the AI RAM waits for the write-back at most
+NEXT_LINE = 5  # pixel_lines: from the last piece of a channel's line to the next one's first word
+
+
+def pieces(config: Config, layout: Layout) -> list[list[int]]:
+    """Bytes of the bus words of each step of a line: a step lies in one word of the AI RAM."""
+    word = min(config.path_bytes, ENTRY)
+    bus = config.bus_bytes
+    steps = []
+    for at in range(0, layout.width, word):
+        size = min(word, layout.width - at)
+        steps.append([min(bus, size - n) for n in range(0, size, bus)])
+    return steps
+
+
+class PixelLoad:
+    """A map on its way into the AI RAM."""
+
+    def __init__(self, config: Config, layout: Layout, by_lines: bool) -> None:
+        """``by_lines``: all channels of a line, then of the next one; otherwise one channel after
+        the other."""
+        self.line = [size for step in pieces(config, layout) for size in step]
+        self.layout, self.by_lines = layout, by_lines
+        self.lines: list[int] = []  # by_lines: cycle of the last piece of each line
+        self.end: int | None = None  # ... of the map
+        # from when on it may be written, when that is known
+        self.opens: Callable[[], int | None] = lambda: None
+
+
+class PixelWriter:
+    """pixel_writer, with pixel_lines where a map comes line by line: one map after the other."""
+
+    def __init__(self, gear: Gear) -> None:
+        self.gear = gear
+        gear.opened, gear.limit = None, 0
+        self.loads: list[PixelLoad] = []
+        self.at = self.load = self.line = self.piece = 0  # next piece: cycle, place
+        self.writes: deque[tuple[int, int]] = deque()  # write-back has the AI RAM: from, to
+
+    def _written(self, last: int) -> int:
+        """``last``, the cycle of a last piece, or as much later as its word has to wait for the
+        write-back, which goes first."""
+        at = last + 1
+        while self.writes and self.writes[0][1] < at:
+            self.writes.popleft()
+        for first, end in self.writes:
+            if first > at:
+                break
+            at = max(at, end + 1)
+        return min(at - 1, last + PATIENCE)
+
+    def progress(self) -> bool:
+        """As WeightLoader.progress."""
+        moved, gear = False, self.gear
+        while self.load < len(self.loads):
+            load = self.loads[self.load]
+            size, count = sum(load.line), load.layout.channels * load.layout.height
+            if not self.line and not self.piece and gear.opened is None:
+                gear.opened = load.opens()
+                if gear.opened is None:
+                    return moved
+                gear.limit += size if load.by_lines else size * count
+            while self.piece < len(load.line):
+                got = gear.take(load.line[self.piece], self.at)
+                if got is None:
+                    return moved
+                self.at, self.piece, moved = got + 1, self.piece + 1, True
+            last = self._written(self.at - 1) if load.by_lines else self.at - 1
+            self.line, self.piece = self.line + 1, 0
+            if load.by_lines and self.line % load.layout.channels == 0:
+                load.lines.append(last)
+            if self.line == count:
+                load.end = gear.shut = last
+                gear.opened = None
+                self.load, self.line = self.load + 1, 0
+            elif load.by_lines:
+                gear.shut, self.at = last, last + NEXT_LINE
+                gear.opened = self.at
+                gear.limit += size
+        return moved
 
 
 class WeightLoader:

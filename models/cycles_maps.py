@@ -6,42 +6,23 @@ from __future__ import annotations
 from collections import deque
 
 from .configs import Config
-from .cycles_bus import BEAT, GIVEN, GRANT, ISSUED, SETTLE, burst_words
+from .cycles_bus import Store
 from .cycles_front import Front
+from .cycles_load import pieces
 from .cycles_shape import ENTRY, up
 from .layer import LayerArg
 from .layout import Layout
+from .roofline import map_bytes
 
-LOADED = 3  # from a map's last piece to the first layer's being able to begin: word, write, state
-STORE_FIFO = 32  # words of the FIFO of the write channel
+# from a map's last piece, or that of its first line, to the layer's being able to begin: word,
+# write, state
+LOADED = 3
 UNLOAD = 2  # from the end of the layer's work to the first read of its map
 CUT = 2  # from a read to the word at work
 RESULT_FIFO = 16  # words that the result FIFO holds
 HOST_WORD = 8  # bytes of one
 HOST_SEES = 1  # a first word shows in AI_STATUS a cycle later
 STORED = 1  # from the last beat's answer to the end of the layer
-
-
-def pieces(config: Config, layout: Layout) -> list[list[int]]:
-    """Bytes of the bus words of each step of a line: a step lies in one word of the AI RAM."""
-    word = min(config.path_bytes, ENTRY)
-    bus = config.bus_bytes
-    steps = []
-    for at in range(0, layout.width, word):
-        size = min(word, layout.width - at)
-        steps.append([min(bus, size - n) for n in range(0, size, bus)])
-    return steps
-
-
-def load(front: Front, arg: LayerArg) -> int:
-    """Cycle from which on the first layer may start: its map is in the AI RAM."""
-    layout, gear = arg.in_layout, front.pixel.gear
-    line = [size for step in pieces(front.config, layout) for size in step]
-    at = 0
-    for _ in range(layout.channels * layout.height):
-        for size in line:
-            at = front.until(lambda size=size, at=at: gear.take(size, at)) + 1
-    return at - 1 + LOADED
 
 
 def _reads(config: Config, arg: LayerArg, start: int) -> list[tuple[int, int]]:
@@ -84,34 +65,11 @@ def _words(parts: list[tuple[int, int]], word: int) -> list[int]:
     return found
 
 
-def store(config: Config, arg: LayerArg, end: int, address: int) -> int:
-    """Cycle in which the map of the last layer is in storage; ``end``: its work is over."""
-    size = arg.out_shape[0] * arg.out_shape[1] * arg.out_shape[2]
-    bus = config.bus_bytes
-    words = _words(_reads(config, arg, end + UNLOAD), bus)
-    most = burst_words(STORE_FIFO)
-    first = address // bus
-    whole, tail = divmod(size, bus)
-    pushed: list[int] = []
-    for at in words:
-        pushed.append(max(at, pushed[-1] + 1 if pushed else 0))
-    bursts, n = [], 0
-    while n < whole:
-        stop = min(((first + n) // most + 1) * most - first, whole)
-        bursts.append((stop - n, stop - 1))
-        n = stop
-    for bit in range(bus.bit_length() - 2, -1, -1):
-        if tail & 1 << bit:
-            bursts.append((1, whole))
-    taken, last, before, free = 0, -1, -1, 0
-    for beats, word in bursts:
-        taken = max(taken + SETTLE, pushed[word] + SETTLE, free)
-        given = max(taken + GIVEN, before + 1)
-        begin = max(given + ISSUED, last + 1)
-        begin += GRANT if begin > last + 1 else 0
-        free = given if beats == 1 else max(given + 1, last + 1)
-        before, last = last, begin + beats - 1
-    return last + BEAT
+def store(front: Front, arg: LayerArg, end: int, address: int) -> int:
+    """Cycle in which the map of a layer is in storage; ``end``: its work is over."""
+    config, size = front.config, map_bytes(arg.out_shape)
+    words = _words(_reads(config, arg, end + UNLOAD), config.bus_bytes)
+    return front.store(Store(config.bus_bytes, address, size, words))
 
 
 def to_host(config: Config, arg: LayerArg, end: int, polls: int) -> tuple[int, int]:

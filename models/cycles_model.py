@@ -19,13 +19,16 @@ from .cycles import LayerCycles
 from .cycles_front import Tasks
 from .cycles_shape import up
 from .kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
+from .kmodel.resident import keep_maps
 from .layer import WORDS, LayerArg
 from .layout import AI_RAM_ROWS, ROW_BYTES, Layout
 from .network import ALIGN as NETWORK_ALIGN
-from .network import Network
+from .network import Network, NetworkError
 from .roofline import map_bytes
 
 WAYS = ("burst", "layers", "tasks")  # as a model's layers are started
+MAPS = ("dma", "window")  # who moves maps: the device, or the host through the AI RAM's window
+NO_FLOATS = "cycles of products of float16 matrices are not predicted"
 BURST = 12  # layers that a host pushes at a time
 FILE_AT = 0x100  # where a model's file begins in storage
 ALIGN, RESULT_ALIGN = 64, 16  # of what lies behind it: bytes
@@ -57,7 +60,10 @@ class MapMoves:
     changed it.  The same map put to the same place again changes nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dma: bool = False) -> None:
+        """``dma``: the device itself moves whole maps."""
+        self.dma = dma
+        self.stored: set[Layout] = set()  # maps that the last segment left in storage
         self.held = np.zeros(AI_RAM_ROWS * ROW_BYTES, dtype=bool)
         self.index = np.arange(self.held.size, dtype=np.int32)
         self.sources: dict[Layout, View] = {}  # of uploads, as long as source and place stay
@@ -98,24 +104,64 @@ class MapMoves:
             if stop <= other.base or other.base + other.rows * source.shape[0] <= first
         }
 
-    def bring_up(self, args: Sequence[LayerArg]) -> None:
+    def bring_up(self, args: Sequence[LayerArg], plan: _Places | None = None) -> None:
         """Before a segment: what its layers read and nobody has put there."""
         made = np.zeros(self.held.size, dtype=bool)
-        for arg in args:
+        for number, arg in enumerate(args):
             at = self._bytes(arg.in_layout)
             missing = ~(self.held[at] | made[at])
             if missing.any():
                 if made[at].any():  # single bytes of a map that is partly the device's own
                     self.cycles += cycles_maps.HOST_ACCESS * int(missing.sum()) + 1
+                elif plan is not None:
+                    plan.load(number, arg.in_layout)
+                    made[at] = True
                 else:
                     self.cycles += cycles_maps.host_moves(arg.in_layout)
                 self.held[at] = True
             made[self._bytes(arg.out_layout)] = True
 
     def download(self, layout: Layout) -> None:
-        """The host reads a map, if it is there at all."""
-        if self.held[self._bytes(layout)].all():
+        """The host reads a map, if it is there at all and was not left in storage."""
+        if layout not in self.stored and self.held[self._bytes(layout)].all():
             self.cycles += cycles_maps.host_moves(layout)
+
+
+class _Places:
+    """Maps of a segment that its layers load and store (tb/device/map_plan.py)."""
+
+    def __init__(self, at: int) -> None:
+        """``at``: first byte of storage that is free."""
+        self.at = at
+        self.fields: dict[int, dict[str, int]] = {}  # of the arguments, by place in the segment
+        self.stores: dict[int, Layout] = {}
+
+    def load(self, number: int, layout: Layout) -> None:
+        """The layer reads its map from storage."""
+        self.fields.setdefault(number, {}).update(load_map=1, map_load_addr=self._room(layout))
+
+    def store(self, number: int, layout: Layout) -> None:
+        """The layer's map goes to storage."""
+        self.stores[number] = layout
+        fields = {"store_map": 1, "map_store_addr": self._room(layout), "send_data_out": 0}
+        self.fields.setdefault(number, {}).update(fields)
+
+    def store_wanted(
+        self, args: Sequence[LayerArg], wanted: Sequence[Layout], but: Sequence[int] = ()
+    ) -> None:
+        """Every map that the CPU reads next, unless it leaves otherwise as that of ``but``."""
+        for layout in wanted:
+            for number in reversed(range(len(args))):
+                out = args[number].out_layout
+                if out == layout and number not in {*but, *self.stores}:
+                    self.store(number, layout)
+                if out.base < layout.base + layout.rows and layout.base < out.base + out.rows:
+                    break  # what lay there before is overwritten
+
+    def _room(self, layout: Layout) -> int:
+        size = map_bytes((layout.channels, layout.height, layout.width))
+        at, self.at = self.at, self.at + up(size, ALIGN) * ALIGN
+        return at
 
 
 def _meet(one: View, other: View) -> bool:
@@ -141,6 +187,17 @@ def _groups(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
         yield found
 
 
+def _wanted(groups: Sequence[list[Operation]]) -> list[Layout]:
+    """Maps that are downloaded before the next layer."""
+    found: list[Layout] = []
+    for first, *_ in groups:
+        if isinstance(first, KpuLayer):
+            break
+        if isinstance(first, Download):
+            found += first.layouts
+    return found
+
+
 def _placed(arg: LayerArg) -> LayerArg:
     """With the addresses of its tables in storage."""
     return arg.replace(
@@ -153,8 +210,8 @@ def _placed(arg: LayerArg) -> LayerArg:
 class _Model:
     """The runs of a model, one after the other."""
 
-    def __init__(self, config: Config, size: int, via: str) -> None:
-        self.config, self.size, self.via = config, size, via
+    def __init__(self, config: Config, size: int, via: str, dma: bool) -> None:
+        self.config, self.size, self.via, self.dma = config, size, via, dma
         self.moves = MapMoves()
         self.names: list[str] = []
         self.layers: list[LayerCycles] = []
@@ -163,10 +220,12 @@ class _Model:
 
     def program(self, program: Program) -> None:
         """All operations of a program."""
-        for group in _groups(program.operations):
+        groups = list(_groups(program.operations))
+        for number, group in enumerate(groups):
             first = group[0]
             if isinstance(first, KpuLayer):
-                self.segment([op for op in group if isinstance(op, KpuLayer)])
+                ops = [op for op in group if isinstance(op, KpuLayer)]
+                self.segment(ops, _wanted(groups[number + 1 :]))
             elif isinstance(first, Upload):
                 self.moves.upload(first)
                 continue
@@ -176,7 +235,7 @@ class _Model:
             for op in group:
                 self.moves.touch(op)
 
-    def segment(self, ops: list[KpuLayer]) -> None:
+    def segment(self, ops: list[KpuLayer], wanted: list[Layout]) -> None:
         """Layers with nothing for the CPU in between; cut behind a map for main memory."""
         steps = [(op, op.argument(batch)) for op in ops for batch in range(op.batches)]
         for op in ops:
@@ -185,7 +244,14 @@ class _Model:
             self.index += 1
         if self.via == "tasks":
             self.moves.learn(steps[0][1].in_layout)
-        self.moves.bring_up([arg for _, arg in steps])
+        plan = self.plan(steps, wanted) if self.dma else None
+        self.moves.stored = set()
+        self.moves.bring_up([arg for _, arg in steps], plan)
+        if plan is not None:
+            steps = [
+                (op, arg.replace(**plan.fields.get(number, {})))
+                for number, (op, arg) in enumerate(steps)
+            ]
         part: list[tuple[KpuLayer, LayerArg]] = []
         first = True
         for op, arg in steps:
@@ -197,6 +263,23 @@ class _Model:
             self.part(part, first)
         for _, arg in steps:
             self.moves.learn(arg.out_layout)
+        if plan is not None:
+            self.moves.stored |= set(plan.stores.values())
+
+    def plan(self, steps: list[tuple[KpuLayer, LayerArg]], wanted: list[Layout]) -> _Places:
+        """Which maps the layers of a segment store, as the driver has it (Driver._plan)."""
+        args = [arg for _, arg in steps]
+        largest = max(map_bytes(s) for arg in args for s in (arg.in_shape, arg.out_shape))
+        sizes = (FILE_AT + self.size, 8 * WORDS * len(args), largest, largest)
+        plan = _Places(sum(up(size, ALIGN) * ALIGN for size in sizes))
+        to_main = [number for number, (op, _) in enumerate(steps) if op.main_out is not None]
+        if self.via == "tasks":
+            plan.store_wanted(args, wanted, [*to_main, len(args) - 1])
+            return plan
+        for number in to_main:
+            plan.store(number, args[number].out_layout)
+        plan.store_wanted(args, wanted)
+        return plan
 
     def part(self, steps: list[tuple[KpuLayer, LayerArg]], first: bool) -> None:
         """One run of the device, or one for each layer."""
@@ -208,13 +291,15 @@ class _Model:
             found = cycles.run(
                 self.config, args, eight_bit=eight_bit, tasks=_tasks(self.size, args)
             )
+            if self.dma:
+                self.moves.stored.add(args[-1].out_layout)
             self.layers += found.layers
             self.other += TASK_NEXT if self.runs else TASK_FIRST
             self.runs += 1
             return
         alone = self.via == "layers"
         for number, chosen in enumerate([[arg] for arg in args] if alone else [args]):
-            out = to_main and (not alone or number == len(args) - 1)
+            out = to_main and not self.dma and (not alone or number == len(args) - 1)
             found = cycles.run(
                 self.config,
                 chosen,
@@ -242,14 +327,16 @@ def _tasks(size: int, args: Sequence[LayerArg]) -> Tasks:
 
 
 def predict_model(
-    config: Config, programs: Sequence[Program], size: int, via: str = "burst"
+    config: Config, programs: Sequence[Program], size: int, via: str = "burst", maps: str = "dma"
 ) -> Predicted:
-    """A model's programs, a file of ``size`` bytes in storage; ``via`` as in WAYS (ValueError)."""
-    if via not in WAYS:
-        raise ValueError(f"unknown way {via!r}, expected one of {', '.join(WAYS)}")
-    model = _Model(config, size, via)
+    """A model's programs, a file of ``size`` bytes in storage; ``via`` as in WAYS, ``maps`` as in
+    MAPS (ValueError)."""
+    for name, value, known in (("way", via, WAYS), ("maps", maps, MAPS)):
+        if value not in known:
+            raise ValueError(f"unknown {name} {value!r}, expected one of {', '.join(known)}")
+    model = _Model(config, size, via, maps == "dma")
     for program in programs:
-        model.program(program)
+        model.program(keep_maps(program) if maps == "dma" and config.pool_lanes else program)
     return Predicted(model.names, model.layers, model.moves.cycles, model.other)
 
 
@@ -262,13 +349,14 @@ def predict_network(
     """
     images = np.broadcast_to(np.uint8(0), (count, *network.in_shape))
     at = network.storage(images, align=align).registers
+    moved, _ = network.with_moves(0, align)
     args = [
         arg.replace(
             para_start_addr=at["AI_WGT_ADR"] + arg.para_start_addr,
             bwsx_base_addr=at["AI_BIAS_ADR"] + arg.bwsx_base_addr,
             active_addr=at["AI_BIAS_ADR"] + arg.active_addr,
         )
-        for arg in network.layers
+        for arg in moved.layers
     ]
     tasks = Tasks(
         list_at=at["AI_LIST_ADR"],
@@ -277,6 +365,8 @@ def predict_network(
         pixels_stride=at["AI_PIX_STRIDE"],
         result_stride=at["AI_RES_STRIDE"],
     )
+    if any(arg.fp16 for arg in args):
+        raise NetworkError(NO_FLOATS)
     found = cycles.run(config, args, eight_bit=network.eight_bit, tasks=tasks, **run)
     names = [f"L{number % len(args):02d}" for number in range(len(found.layers))]
     return Predicted(names, found.layers, other=1)

@@ -47,6 +47,7 @@ class Stripe:
     in_lines: int  # lines of the map that are read
     in_words: int  # tile words of each
     top: bool  # begins with line 0 of the map: known a cycle sooner
+    last_y: int  # last line of the map that is read
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +94,13 @@ class Shape:
     def kernel_3(self) -> bool:
         """Windows of 3x3 are read (element-wise layers have the kernel and no window)."""
         return self.arg.kernel == 3 and not self.arg.elementwise
+
+    @cached_property
+    def by_lines(self) -> bool:
+        """A map from storage comes line by line, and the layer begins with the first one."""
+        arg = self.arg
+        taps = not (arg.fc or arg.depthwise) and arg.kernel == 3
+        return taps and arg.i_row_wid >= ENTRY
 
     @cached_property
     def depthwise(self) -> bool:
@@ -278,7 +286,7 @@ class Shape:
         begin = max(0, low - 1) if self.kernel_3 else low
         stop = min(arg.i_row_wid - 1, low + ((wide - 1) << log2) + int(self.kernel_3))
         words = stop // self.tile_word - begin // self.tile_word + 1
-        return Stripe(wide, lines, x, right, bottom, in_lines, words, first == 0)
+        return Stripe(wide, lines, x, right, bottom, in_lines, words, first == 0, last)
 
     def sweep(self, stripe: Stripe) -> int:
         """Issues over the pixels of a stripe."""

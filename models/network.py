@@ -281,7 +281,7 @@ class Network:
         """The layer arguments as bytes, 96 each."""
         return _bytes(np.concatenate([arg.encode() for arg in self.layers]))
 
-    def _with_moves(self, at: int, align: int) -> tuple[Network, npt.NDArray[np.uint8]]:
+    def with_moves(self, at: int, align: int) -> tuple[Network, npt.NDArray[np.uint8]]:
         """The network with its maps in storage from address ``at`` on, and these maps."""
         layers, blobs = [], [np.zeros(0, np.uint8)]
         for i, arg in enumerate(self.layers):
@@ -321,7 +321,7 @@ class Network:
         padded = np.zeros((count, pixel_stride), dtype=np.uint8)
         padded[:, : pixels.shape[1]] = pixels
         result = np.full(count * result_stride, UNWRITTEN, dtype=np.uint8)
-        moved, maps = self._with_moves(base, align)
+        moved, maps = self.with_moves(base, align)
         parts = {
             "AI_LIST_ADR": moved.task_list(),
             "AI_WGT_ADR": self.weights,

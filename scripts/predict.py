@@ -11,10 +11,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from openkpu.models import configs, digits, elementwise, pool_tasks
 from openkpu.models.configs import Config
 from openkpu.models.cycles import BOUNDS, LayerCycles
-from openkpu.models.cycles_model import WAYS, Predicted, predict_model, predict_network
+from openkpu.models.cycles_model import (
+    MAPS,
+    NO_FLOATS,
+    WAYS,
+    Predicted,
+    predict_model,
+    predict_network,
+)
 from openkpu.models.kmodel import KmodelError, loads, loads_functions, read_file
 from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.matmul import network_of, plan
@@ -102,8 +110,9 @@ def of_model(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
         )
     if not any(program.kpu_layers for program in programs):
         raise KmodelError(f"{args.model}: no KPU layers")
-    found = predict_model(config, programs, len(data), args.via)
-    return f"{args.model}, started by {args.via}", [found]
+    found = predict_model(config, programs, len(data), args.via, args.maps)
+    who = "the device" if args.maps == "dma" else "the host"
+    return f"{args.model}, started by {args.via}, maps moved by {who}", [found]
 
 
 def of_network(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
@@ -120,6 +129,8 @@ def of_product(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """A product of matrices: every tile a task list of its own."""
     a, b, _ = run_matmul.matrices(args.matmul, None)
     (m, k), n = a.shape, b.shape[1]
+    if a.dtype == np.float16:
+        raise NetworkError(NO_FLOATS)
     signs = {"signed_a": a.dtype.kind == "i", "signed_b": b.dtype.kind == "i"}
     found = []
     for tile in plan(m, k, n, ram_rows=args.config.ai_ram_rows, **signs):
@@ -147,6 +158,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--via", default="burst", help="how its layers are started: burst, layers, tasks"
     )
+    parser.add_argument(
+        "--maps", default="dma", help="who moves maps: dma, the device itself, or window, the host"
+    )
     parser.add_argument("--functions", action="store_true", help="KPU functions of a v5 model")
     parser.add_argument("--network", help="a network image (.npz, docs/networks.md)")
     parser.add_argument("--matmul", nargs="+", help="product: MxKxN, or files of A and B (.npy)")
@@ -163,7 +177,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         raise UsageError(f"{given[0]} and {given[1]} together, expected one of them")
     if args.via not in WAYS:
         raise UsageError(f"unknown way {args.via!r}, expected one of {', '.join(WAYS)}")
-    for name, default in (("via", "burst"), ("functions", False)):
+    if args.maps not in MAPS:
+        raise UsageError(f"unknown MAPS {args.maps!r}, expected {' or '.join(MAPS)}")
+    for name, default in (("via", "burst"), ("maps", "dma"), ("functions", False)):
         if getattr(args, name) != default and not args.model:
             raise UsageError(f"{name.upper()} without MODEL, expected a model to use it with")
     check_outputs([args.report])
@@ -219,6 +235,7 @@ def predicted(args: argparse.Namespace) -> None:
             "ahb_width": config.ahb_width,
             "mhz": args.mhz,
             "via": args.via if args.model else "tasks",
+            "maps": args.maps if args.model else None,
             "layers": records,
             "totals": {**sums, "parts": causes},
         }

@@ -10,7 +10,7 @@ from openkpu.models import configs, cycles, cycles_maps, cycles_pool, digits
 from openkpu.models.configs import Config
 from openkpu.models.conv import needed_macs
 from openkpu.models.cycles import BOUNDS, LayerCycles
-from openkpu.models.cycles_bus import Bus, Channel, Gear, Groups, burst_words
+from openkpu.models.cycles_bus import Bus, Channel, Gear, Groups, Store, burst_words
 from openkpu.models.cycles_front import Tasks
 from openkpu.models.cycles_model import predict_model, predict_network
 from openkpu.models.cycles_shape import DWROW, Shape
@@ -102,11 +102,51 @@ def test_layers_beyond_the_fifo_of_the_host() -> None:
 
 def test_task_list_and_result_in_storage() -> None:
     """The pixels are read before the first layer, the result is written in the last one."""
-    arg = LayerArg.make(8, 64, 64, 8, kernel=3)
+    arg = LayerArg.make(8, 64, 48, 8, kernel=3)
     by_host = cycles.run(K210, [arg]).layers[0].cycles
     listed = cycles.run(K210, [arg], tasks=TASKS).layers[0].cycles
-    words = 2 * 8 * 64 * 64 // 8
+    words = 2 * 8 * 64 * 48 // 8
     assert words < listed - by_host < words + 200
+
+
+def test_maps_from_and_to_storage() -> None:
+    """A layer of a list that loads and stores its maps; the others take what they took."""
+    arg = LayerArg.make(8, 32, 32, 8, kernel=3)
+    moves = {"load_map": 1, "map_load_addr": 0x50000, "store_map": 1, "map_store_addr": 0x60000}
+    plain = [layer.cycles for layer in cycles.run(K210, [arg] * 3, tasks=TASKS).layers]
+    moved = cycles.run(K210, [arg, arg.replace(**moves), arg], tasks=TASKS).layers
+    words = 8 * 32 * 32 // 8
+    assert 2 * words < moved[1].cycles - plain[1] < 2 * words + 100
+    assert moved[1].bound == "bus"
+    for number in (0, 2):
+        assert abs(moved[number].cycles - plain[number]) < 50
+
+
+def test_a_wide_map_comes_line_by_line() -> None:
+    """A layer of 3x3 begins with the first line; neither is faster than the bus, or the array."""
+    arg = LayerArg.make(8, 64, 64, 32, kernel=3)
+    alone = cycles.run(K210, [arg]).layers[0].parts["array"]
+    load = {"load_map": 1, "map_load_addr": 0x50000}
+    (found,) = cycles.run(K210, [arg.replace(**load)]).layers
+    words = 8 * 64 * 64 // 8
+    assert max(words, alone) < found.cycles < max(words, alone) + 1000
+    whole_map = LayerArg.make(8, 64, 64, 32).replace(**load)
+    (whole,) = cycles.run(K210, [whole_map]).layers
+    assert whole.parts["bus"] > words
+
+
+def test_a_store_shares_the_bus_with_reads() -> None:
+    """A burst of each, one after the other."""
+    gear = Gear(1 << 20)
+    channel = Channel(8, 1 << 20, gear)
+    channel.submit(0, [(0, 8 * 640)])
+    channel.settle()
+    bus = Bus([channel])
+    bus.store = store = Store(8, 0, 8 * 640 + 3, [n + 10 for n in range(641)])
+    while store.bursts:
+        assert bus.step()
+    assert bus.beats >= 2 * 640 and store.end < 1.1 * 2 * 640
+    assert len(store.pops) == 641 and sorted(store.pops) == store.pops
 
 
 def test_ring_of_weights_is_waited_for() -> None:
@@ -164,11 +204,18 @@ def test_pooling_tasks(window: dict, cycles_a_piece: int) -> None:
 
 def test_a_model_in_three_ways() -> None:
     file = CONTAINERS["v3"]
-    found = {via: predict_model(K210, [loads(file)], len(file), via) for via in ("burst", "tasks")}
+    found = {
+        via: predict_model(K210, [loads(file)], len(file), via, "window")
+        for via in ("burst", "tasks")
+    }
+    moved = predict_model(K210, [loads(file)], len(file))
+    assert moved.host_maps == 0 and moved.cycles < found["burst"].cycles
     assert found["tasks"].host_maps == 0 < found["burst"].host_maps
     assert [len(one.layers) for one in found.values()] == [4, 4]
     with pytest.raises(ValueError, match="unknown way 'fast', expected one of burst"):
         predict_model(K210, [loads(file)], len(file), "fast")
+    with pytest.raises(ValueError, match="unknown maps 'cpu', expected one of dma, window"):
+        predict_model(K210, [loads(file)], len(file), "burst", "cpu")
 
 
 # ------------------------------------------------------------------------------ parts

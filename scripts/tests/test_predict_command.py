@@ -4,6 +4,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from openkpu.models import configs, digits
 from openkpu.models.cycles import BOUNDS
@@ -38,11 +39,27 @@ def test_models_by_every_way(tmp_path: Path, capsys: Shown) -> None:
     file.write_bytes(CONTAINERS["v3"])
     said = {}
     for via in ("burst", "layers", "tasks"):
-        assert predict.main([f"--model={file}", "--config=k210", f"--via={via}"]) == 0
-        said[via] = capsys.readouterr().out
-        assert "4 layers" in said[via] and f"started by {via}" in said[via]
-    assert "maps moved by the host 0.0 %" in said["tasks"]
-    assert "maps moved by the host 0.0 %" not in said["burst"]
+        for maps in ("dma", "window"):
+            words = [f"--model={file}", "--config=k210", f"--via={via}", f"--maps={maps}"]
+            assert predict.main(words) == 0
+            text = said[via, maps] = capsys.readouterr().out
+            assert "4 layers" in text and f"started by {via}" in text
+            none = "maps moved by the host 0.0 %" in text
+            assert none == (via == "tasks" or maps == "dma")
+        assert said[via, "dma"].startswith(f"{file}, started by {via}, maps moved by the device")
+    assert predict.main([f"--model={file}", "--config=k210"]) == 0
+    assert capsys.readouterr().out == said["burst", "dma"]
+
+
+def test_report_says_who_moves_maps(tmp_path: Path, capsys: Shown) -> None:
+    """Of a model; with a network there is no choice."""
+    report = tmp_path / "report.json"
+    file = tmp_path / "model.kmodel"
+    file.write_bytes(CONTAINERS["v3"])
+    for words, maps in (([f"--model={file}", "--maps=window"], "window"), ([], None)):
+        assert predict.main([*words, f"--report={report}"]) == 0
+        assert json.loads(report.read_text())["maps"] == maps
+    capsys.readouterr()
 
 
 def test_a_network(tmp_path: Path, capsys: Shown) -> None:
@@ -63,6 +80,20 @@ def test_products(capsys: Shown) -> None:
     assert "2 layers" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("config", ["k210", "k210_fp16"])
+def test_products_of_float16_are_refused(
+    config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown
+) -> None:
+    """As files of matrices, in one line."""
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", np.ones((4, 6), np.float16))
+    np.save("b.npy", np.ones((6, 8), np.float16))
+    assert predict.main(["--matmul", "a.npy", "b.npy", f"--config={config}"]) == 2
+    said = capsys.readouterr().err
+    assert "products of float16 matrices are not predicted" in said
+    assert len(said.splitlines()) == 1
+
+
 @pytest.mark.parametrize("bus", configs.BUSES)
 def test_every_bus(bus: int, capsys: Shown) -> None:
     assert predict.main(["--config=k210", f"--bus={bus}"]) == 0
@@ -80,6 +111,8 @@ def test_every_bus(bus: int, capsys: Shown) -> None:
         (["--bus=48"], "invalid choice: 48"),
         (["--via=tasks"], "VIA without MODEL"),
         (["--functions"], "FUNCTIONS without MODEL"),
+        (["--maps=window"], "MAPS without MODEL"),
+        (["--model=x", "--maps=cpu"], "unknown MAPS 'cpu', expected dma or window"),
         (["--model=x", "--via=fast"], "unknown way 'fast', expected one of burst, layers, tasks"),
         (["--model=no.kmodel"], "no.kmodel: No such file"),
         (["--model=x", "--network=y"], "MODEL and NETWORK together, expected one of them"),

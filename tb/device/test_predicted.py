@@ -19,11 +19,13 @@ from openkpu.models.configs import Config
 from openkpu.models.cycles_model import Predicted, predict_model, predict_network
 from openkpu.models.cycles_shape import Shape
 from openkpu.models.generate import Limits, random_network
+from openkpu.models.generate_lists import KINDS, random_list
 from openkpu.models.generate_pools import on_map
 from openkpu.models.generate_tasks import on_maps
 from openkpu.models.kmodel import loads, read_file
 from openkpu.models.layer import LayerArg
 from openkpu.models.network import Network
+from openkpu.models.roofline import map_bytes
 from openkpu.models.tests.test_kmodel_containers import CONTAINERS
 from openkpu.models.vectors import VectorLayer
 from openkpu.tb.device import cycles as records
@@ -49,6 +51,7 @@ VECTORS = ROOT / "models" / "tests" / "data" / "vectors"
 SHARE, CYCLES = 0.02, 50  # how far a layer may be off: the larger of the two
 WHOLE = 0.005  # ... the end-to-end cycles of a model
 TABLES_AT = 0x108  # where device.run_layer places a layer's tables
+MARGIN = 1024  # bytes of storage for a layer besides its maps
 LIMIT = 5_000_000  # cycles of a layer or an inference
 # changes of a configuration that no file of the project has
 ODD = {
@@ -125,28 +128,29 @@ def test_digits_of_the_record() -> None:
 def test_model_of_the_record(via: str) -> None:
     """A model of four layers in each of the ways that start them, maps by the host as well."""
     file, record = CONTAINERS["v3"], RECORD[f"model v3 on k210, {via}"]
-    found = predict_model(configs.load("k210"), [loads(file)], len(file), via)
+    found = predict_model(configs.load("k210"), [loads(file)], len(file), via, "window")
     measured = [record[f"layer {number}"][0] for number in range(4)]
     contract(found.names, of_layers(found), measured)
     near(found.cycles, record["run"][0])
     assert abs(found.host_maps - record["host"][0]) <= 2
 
 
-def published(key: str) -> tuple[bytes, str, str, Config]:
-    """(file, name, way, configuration) of an entry of the record; skips without the file."""
-    name, via, config = key.split(", ")
+def published(key: str) -> tuple[bytes, str, str, str, Config]:
+    """(file, name, way, who moves maps, configuration) of an entry of the record; skips without
+    the file."""
+    name, via, config, maps = key.split(", ")
     path = SHARED / "real" / name
     if not path.exists():
         pytest.skip(f"{path} is not there; OPENKPU_SHARED names another place")
-    return read_file(path), name, via, configs.load(config)
+    return read_file(path), name, via, maps, configs.load(config)
 
 
 @pytest.mark.parametrize("key", MODELS)
 def test_published_models(key: str) -> None:
     """Every layer of a published model, and its end-to-end cycles, as the RTL took them."""
-    file, name, via, config = published(key)
+    file, name, via, maps, config = published(key)
     record = MODELS[key]
-    found = predict_model(config, [loads(file, name)], len(file), via)
+    found = predict_model(config, [loads(file, name)], len(file), via, maps)
     contract(found.names, of_layers(found), record["layers"])
     near(found.cycles, record["end to end"][0])
     near(found.host_maps, record["host maps"][0])
@@ -257,6 +261,24 @@ def compare_networks(config: Config, seed: int, count: int) -> None:
         near(found.cycles, whole)
 
 
+def compare_lists(config: Config, seed: int, count: int) -> None:
+    """Lists of tasks of all kinds, half of which load or store their maps."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        kinds = [str(kind) for kind in rng.permutation(KINDS)]
+        shape = (int(rng.integers(3, 20)), int(rng.integers(8, 30)), int(rng.integers(60, 90)))
+        network, _ = random_list(rng, kinds, shape, ram_rows=config.ai_ram_rows, moves=0.5)
+        found = predict_network(config, network)
+        measured, whole = on_the_rtl(config, network)
+        contract(found.names, of_layers(found), measured)
+        near(found.cycles, whole)
+
+
+@pytest.mark.parametrize("config", ["k210", pytest.param("large", marks=pytest.mark.nightly)])
+def test_lists_with_maps_of_storage(config: str) -> None:
+    compare_lists(configs.load(config), 6, 2)
+
+
 @pytest.mark.parametrize("config", ["nano", "small"])
 def test_random_layers(config: str) -> None:
     """A dozen layers of all kinds, each alone, and a network."""
@@ -278,7 +300,7 @@ def test_many_random_layers(config: str) -> None:
 @pytest.mark.parametrize("key", MODELS)
 def test_published_models_on_the_rtl(key: str, tmp_path: Path) -> None:
     """The record of the published models, to the cycle; their maps are random ones."""
-    file, name, via, config = published(key)
+    file, name, via, maps, config = published(key)
     program, rng = loads(file, name), np.random.default_rng(210)
     inputs = [
         rng.integers(0, 256, tensor.shape, dtype=np.uint8).view(tensor.dtype)
@@ -293,9 +315,16 @@ def test_published_models_on_the_rtl(key: str, tmp_path: Path) -> None:
         config=config,
         outputs=str(tmp_path / "outputs.npz"),
         via=via,
+        map_moves=maps,
+        resident=maps == "dma" and config.pool_lanes > 0,
     )
     events: list[dict] = []
-    launch.run_job("verilator", config, request, events.append, storage_bytes=2 * len(file))
+    moved = sum(
+        layer.batches * (map_bytes(layer.arg.in_shape) + map_bytes(layer.arg.out_shape) + MARGIN)
+        for layer in program.kpu_layers
+    )
+    storage = 2 * len(file) + moved
+    launch.run_job("verilator", config, request, events.append, storage_bytes=storage)
     assert not [e for e in events if e["event"] in ("failure", "fetch", "rules")]
     (ran,) = [event for event in events if event["event"] == "run"]
     layers = [event["counters"]["total"] for event in events if event["event"] == "layer"]
