@@ -286,7 +286,9 @@ class _Model:
         args = [_placed(arg) for _, arg in steps]
         eight_bit, to_main = steps[-1][0].eight_bit, steps[-1][0].main_out is not None
         if self.via == "tasks":
-            if not first:
+            if args[0].load_map:  # the list itself brings it
+                args[0] = args[0].replace(load_map=0, map_load_addr=0)
+            elif not first:
                 self.moves.download(args[0].in_layout)
             found = cycles.run(
                 self.config, args, eight_bit=eight_bit, tasks=_tasks(self.size, args)
