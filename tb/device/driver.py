@@ -15,7 +15,7 @@ the DMA channel that empties it is a loop here which looks at AI_STATUS; on a ch
 line.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -158,9 +158,16 @@ class Driver:
         shape = layout.channels, layout.height, layout.width
         return airam.unpack(self.index, layout.base, shape)
 
-    async def bring_up(self, segment: Segment, plan: MapPlan | None = None) -> None:
+    async def bring_up(
+        self, segment: Segment, plan: MapPlan | None = None, heads: Collection[int] = ()
+    ) -> set[int]:
         """Upload what the layers read and neither the device has nor the segment makes itself;
-        with a plan whole maps go to storage, from where the layers load them."""
+        with a plan whole maps go to storage, from where the layers load them.
+
+        Layers ``heads`` begin a task list, which brings their map: those of them are returned whose
+        map comes from the CPU.
+        """
+        brought = set()
         made = np.zeros(self.known.size, dtype=bool)
         for number, step in enumerate(segment.steps):
             layout = step.arg.in_layout
@@ -169,6 +176,10 @@ class Driver:
             if not (there | made[at]).all():
                 if made[at].any():
                     await self._upload_rows(at[~there & ~made[at]], segment.ram)
+                elif plan is not None and number in heads:
+                    self.learn(layout, segment.ram[at])
+                    made[at] = True
+                    brought.add(number)
                 elif plan is not None:
                     x = segment.ram[at]
                     self.moved += x.size
@@ -178,6 +189,7 @@ class Driver:
                 else:
                     await self.upload(layout, segment.ram[at])
             made[self._bytes_of(step.arg.out_layout)] = True
+        return brought
 
     async def _upload_rows(self, at: npt.NDArray[np.int32], ram: Bytes) -> None:
         """Single bytes of a map that is partly the device's own work."""
@@ -216,7 +228,8 @@ class Driver:
             self.learn(first, segment.ram[self._bytes_of(first)])
         self.stored = {}
         plan = self._plan(way, segment) if self.dma else MapPlan(0)
-        await self.bring_up(segment, plan if self.dma else None)
+        heads = [part[0] for part in parts(segment.steps)] if way == "tasks" else []
+        brought = await self.bring_up(segment, plan if self.dma else None, heads)
         found: dict[int, Bytes] = {}
         for part in parts(segment.steps):
             steps = [segment.steps[i] for i in part]
@@ -228,7 +241,8 @@ class Driver:
                 y = await self.run_burst(steps, limit, beat, fields)
             else:
                 layout = steps[0].arg.in_layout
-                x = await self.download(layout) if part[0] else self.known_map(layout)
+                known = part[0] in brought | {0}
+                x = self.known_map(layout) if known else await self.download(layout)
                 y = await self.run_tasks(steps, x, limit, beat, fields)
                 if self.dma:
                     self.stored[steps[-1].arg.out_layout] = y

@@ -11,7 +11,7 @@ import cocotb
 import numpy as np
 from cocotb.triggers import FallingEdge, Timer
 from openkpu.models import airam
-from openkpu.models.kmodel import Outcome, Program, Segment, Step, golden_kpu, loads, walk
+from openkpu.models.kmodel import Outcome, Program, Segment, Step, View, golden_kpu, loads, walk
 from openkpu.models.kmodel.build import build_v0, build_v1, chain
 from openkpu.models.layout import Layout
 from openkpu.tb.device.checked import checked
@@ -193,12 +193,16 @@ async def moved_by_the_device(tb: Any) -> None:
     device, driver, program = await ready(file, maps="dma")
     ((plain, maps),) = segments(program, x)
     steps = plain.steps
-    # what the CPU reads next: the last map, one that is still there, one that is overwritten
+    # what the CPU reads next: the last maps, and one whose place others have taken
     layouts = [step.arg.out_layout for step in steps]
-    gone = next(i for i in range(len(steps)) if layouts[i] == layouts[i + 2])
-    wanted = (layouts[gone], layouts[-2], layouts[-1])
+    wanted = (layouts[0], layouts[-2], layouts[-1])
     segment = dataclasses.replace(plain, wanted=wanted)
-    last_of = [max(i for i, other in enumerate(layouts) if other == w) for w in wanted]
+    last_of = {wanted[1]: len(steps) - 2, wanted[2]: len(steps) - 1}
+    after = layouts[1:]
+    assert any(
+        a.base < layouts[0].base + layouts[0].rows and layouts[0].base < a.base + a.rows
+        for a in after
+    )
     for way in (*Driver.WAYS, "burst"):
         driver.known[:] = False
         driver.forget()
@@ -208,10 +212,10 @@ async def moved_by_the_device(tb: Any) -> None:
         watcher.cancel()
         assert list(found) == [13] and np.array_equal(found[13], maps[-1]), way
         assert (seen["maps"], driver.host_cycles, driver.moved_by_host) == (0, 0, 0), way
-        for layout, i in zip(wanted, last_of, strict=True):
+        assert set(driver.stored) == set(last_of), way
+        for layout, i in last_of.items():
             assert np.array_equal(driver.stored[layout], maps[i]), f"{way}: map of layer {i}"
-        stored = {layout: maps[i].size for layout, i in zip(wanted, last_of, strict=True)}
-        assert driver.moved == x.size + sum(stored.values()), way
+        assert driver.moved == x.size + sum(maps[i].size for i in last_of.values()), way
         assert FIFO_DATA_OUT not in seen and driver.ended == device.woke, way
         await same(driver, steps[-1], maps[-1])
     # what the AI RAM holds already is not loaded again
@@ -219,6 +223,37 @@ async def moved_by_the_device(tb: Any) -> None:
     await driver.run("burst", plain, LIMIT)
     known = driver.holds(steps[0].arg.in_layout)
     assert driver.moved == maps[-1].size + (0 if known else x.size)
+
+
+@checked()
+async def lists_of_a_segment(tb: Any) -> None:
+    """A segment that is cut into two lists: the second one begins with a map that the CPU made, or
+    with one of the device's."""
+    rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
+    x, file = tiny(4, 23)
+    for maps in Driver.MAPS:
+        for from_cpu in (True, False):
+            _, driver, program = await ready(file, maps=maps)
+            ((segment, _),) = segments(program, x)
+            steps, ram = list(segment.steps), segment.ram.copy()
+            out = View("main", 0, (1, *steps[1].arg.out_shape))
+            steps[1] = dataclasses.replace(
+                steps[1], layer=dataclasses.replace(steps[1].layer, main_out=out)
+            )
+            if from_cpu:
+                arg = steps[2].arg.replace(image_src_addr=5000)
+                steps[2] = dataclasses.replace(steps[2], arg=arg)
+                airam.pack(ram, 5000, rng.integers(0, 256, arg.in_shape, dtype=np.uint8))
+            golden, memory = [], ram.copy()
+            for step in steps:
+                golden.append(golden_kpu(step, memory).y)
+                airam.pack(memory, step.arg.image_dst_addr, golden[-1])
+            for way in Driver.WAYS:
+                driver.known[:] = False
+                found = await driver.run(way, Segment(steps, ram), LIMIT)
+                assert list(found) == [1, 3], f"{maps}, {way}: {list(found)}"
+                for i in found:
+                    assert np.array_equal(found[i], golden[i]), f"{maps}, {way}: layer {i}"
 
 
 @checked()
