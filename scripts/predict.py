@@ -27,7 +27,8 @@ from openkpu.models.kmodel import KmodelError, loads, loads_functions, read_file
 from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.matmul import network_of, plan
 from openkpu.models.network import Network, NetworkError
-from openkpu.models.roofline import layer_cycles
+from openkpu.models.roofline import array_macs, beside, layer_bytes, layer_cycles
+from openkpu.models.roofline import cycles as roofline_cycles
 from openkpu.scripts import command, run_matmul, run_network
 from openkpu.scripts.command import Parser, UsageError, check_outputs, complain, real
 
@@ -81,6 +82,23 @@ def record(name: str, layer: LayerCycles) -> dict[str, Any]:
         "roofline_cycles": least,
         "efficiency": round(least / layer.cycles, 4),
     }
+
+
+def roofline_of(layers: list[LayerCycles]) -> int:
+    """Of all layers, with the maps that they load and store: sums first, then the maximum."""
+    config = layers[0].shape.config
+    macs = more = total = 0
+    for layer in layers:
+        arg = layer.shape.arg
+        macs += array_macs(arg)
+        more += beside(config, arg)
+        total += layer_bytes(
+            arg,
+            eight_bit=layer.shape.eight_bit,
+            reads_input=bool(arg.load_map),
+            writes_output=bool(arg.store_map),
+        )
+    return roofline_cycles(config, macs, total, more)
 
 
 def row(found: dict[str, Any]) -> str:
@@ -203,7 +221,7 @@ def predicted(args: argparse.Namespace) -> None:
             records.append(record(prefix + name, layer))
             print(row(records[-1]))
     layers = sum(found["cycles"] for found in records)
-    least = sum(found["roofline_cycles"] for found in records)
+    least = roofline_of([layer for part in parts for layer in part.layers])
     whole = sum(part.cycles for part in parts)
     maps = sum(part.host_maps for part in parts)
     sums = {
