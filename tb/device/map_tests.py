@@ -129,6 +129,18 @@ async def run(device: Device, shadow: Shadow, job: Job) -> list[str]:
     return await shadow.differences()
 
 
+async def afterwards(
+    device: Device, shadow: Shadow, job: Job, good: list[LayerArg], layers: int, stored: int
+) -> list[str]:
+    """What is wrong behind an error: with what ``layers`` layers left, ``stored`` of which stored
+    their maps, and with the same job without the fault, whose arguments are ``good``."""
+    await device.soft_reset()
+    expect(shadow, job, layers, stored)
+    wrong = await shadow.differences()
+    job.args = good
+    return [*wrong, *(f"then: {line}" for line in await run(device, shadow, job))]
+
+
 async def begin(tb) -> tuple[Device, Shadow, np.random.Generator]:
     print(f"seed {cocotb.RANDOM_SEED}")
     rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
@@ -210,13 +222,8 @@ async def refused(tb) -> None:
         except DeviceError as error:
             said = error.code == code and error.layer == at
             found.check(said, f"{name}: {error}, expected {code!r} of layer {at}")
-        await device.soft_reset()
-        expect(shadow, job, at)
-        wrong = await shadow.differences()
+        wrong = await afterwards(device, shadow, job, good, at, at)
         found.check(not wrong, f"{name}: {'; '.join(wrong)}")
-        job.args = good
-        wrong = await run(device, shadow, job)
-        found.check(not wrong, f"{name}, then the same without it: {'; '.join(wrong)}")
     found.verdict()
 
 
@@ -252,13 +259,8 @@ async def failed_transfers(tb) -> None:
             found.check(told == want, f"{number}: {error}, expected {want}")
         tb.cfg_err_lo.value, tb.cfg_err_hi.value = (1 << 32) - 1, 0
         await device.write(register, 0xFFFFFFFF)
-        await device.soft_reset()
-        expect(shadow, job, at if load else at + 1, stored=at)
-        wrong = await shadow.differences()
+        wrong = await afterwards(device, shadow, job, good, at if load else at + 1, at)
         found.check(not wrong, f"{number}: {'; '.join(wrong)}")
-        job.args = good
-        wrong = await run(device, shadow, job)
-        found.check(not wrong, f"{number}, then the same without it: {'; '.join(wrong)}")
     found.verdict()
 
 
