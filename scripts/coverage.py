@@ -50,7 +50,7 @@ def suite(name: str, jobs: int) -> list[Step]:
     """What a suite runs, always with the same seeds."""
     device = (
         "(test_uvm and not small) or test_driver or test_vector_of or nano or guard or watchdog"
-        " or every_access or every_error"
+        " or every_access or every_error or (test_fp16 and random_products)"
     )
     steps = [Step("device tests", pytest(device, jobs))]
     if name == "full":
