@@ -28,7 +28,7 @@ def test_every_field_has_its_place() -> None:
         int_en 0 0 0, ram_flag 0 1 1, full_add 0 2 2, depth_wise_layer 0 3 3,
         signed_in 0 8 8, signed_out 0 9 9, fc 0 10 10, elementwise 0 11 11, ew_op 0 12 13,
         ew_one 0 14 14, in_xor 0 15 15, w_xor 0 16 16, out32 0 17 17, fp16 0 18 18,
-        fp32 0 19 19,
+        fp32 0 19 19, load_map 0 24 24, store_map 0 25 25, map_load_addr 0 32 63,
         image_src_addr 1 0 14, image_src2_addr 1 16 30, image_dst_addr 1 32 46,
         i_ch_num 2 0 9, o_ch_num 2 32 41, o_ch_num_coef 2 48 57,
         i_row_wid 3 0 9, i_col_high 3 10 18, o_row_wid 3 32 41, o_col_high 3 42 50,
@@ -42,6 +42,7 @@ def test_every_field_has_its_place() -> None:
         channel_switch_addr 7 0 14, row_switch_addr 7 16 19, coef_size 7 20 27,
         coef_group 7 28 30, load_act 7 31 31, active_addr 7 32 63,
         wb_channel_switch_addr 8 0 14, wb_row_switch_addr 8 16 19, wb_group 8 20 22,
+        map_store_addr 8 32 63,
         shr_w 9 0 3, shr_x 9 4 7, arg_w 9 8 31, arg_x 9 32 55, arg_add 10 0 39,
         send_data_out 11 0 0, channel_byte_num 11 16 31, dma_total_byte 11 32 63
     """

@@ -31,7 +31,7 @@ WRITE_BACK, WALK, POOL = (
     f"rtl/output/{name}.v" for name in ("write_back", "out_walk", "pool_line")
 )
 
-ASK = "(has_fc ? fc_reached : place_free)"
+ASK = "(has_fc && !has_load ? fc_reached : place_free)"
 STORE_ALL = "list_mode ? last : desc[`DESC_SEND]"
 
 MUTATIONS = (
@@ -78,7 +78,7 @@ MUTATIONS = (
     Mutation(
         "C3",
         RUNNER,
-        "!(seq_over && core_idle) ? RUN",
+        "!(seq_over && core_idle && !pix_loading) ? RUN",
         "!seq_over ? RUN",
         "a layer starts before the one before it is written",
     ),

@@ -51,6 +51,7 @@ def device_run(
     functions: bool = False,
     fast: bool = False,
     config: str = "nano",
+    map_moves: str = "dma",
 ) -> Ran:
     """Run a model file on tb_top; every failure that is reported fails the test."""
     events: list[dict[str, Any]] = []
@@ -64,6 +65,7 @@ def device_run(
         layers=layers,
         via=via,
         fast=fast,
+        map_moves=map_moves,
         rounding=rounding,
         config=chosen,
         outputs=str(outputs),
