@@ -45,14 +45,14 @@ def test_bad_folder_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_whole_network_in_a_second_and_a_half() -> None:
-    """The 20-class yolo without dropped lines; best of three, so a busy machine counts less."""
+    """The 20-class yolo without dropped lines; the processor's time, which others do not lengthen."""
     layers = [benchmark(shape) for shape in SETS["yolo20"]]
     assert sum(needed_macs(layer.arg) for layer in layers) / 1e6 == pytest.approx(165.2, abs=0.1)
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()
         for layer in layers:
             run_layer(layer.arg, layer.x, layer.weights, layer.bn, layer.act)
-        times.append(time.perf_counter() - start)
+        times.append(time.thread_time() - start)
     print(f"165.2 MMAC in {min(times):.2f} s")
     assert min(times) < 1.5

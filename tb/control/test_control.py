@@ -455,7 +455,7 @@ async def soft_reset(dut) -> None:
         assert n.kinds("run")[0].info["prow"] == 0 and len(n.kinds("ev_calc_done")) == 2
 
 
-@pytest.mark.parametrize("sim", ["icarus", "verilator"])
+@pytest.mark.parametrize("sim", [pytest.param("icarus", marks=pytest.mark.nightly), "verilator"])
 def test_control(sim: str) -> None:
     sources = ["rtl/control/*.v", "rtl/lib/*.v"]
     params = {"N_Y": 2, "N_Z": N_Z, "WBUF_ROWS": 64}

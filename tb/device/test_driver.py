@@ -4,10 +4,10 @@
 import pytest
 from openkpu.models import configs
 from openkpu.tb.device import launch
-from openkpu.tb.simrun import SIMS, run
+from openkpu.tb.simrun import run
 
 
-@pytest.mark.parametrize("sim", SIMS)
+@pytest.mark.parametrize("sim", [pytest.param("icarus", marks=pytest.mark.nightly), "verilator"])
 def test_driver(sim: str) -> None:
     run(
         sim,

@@ -27,7 +27,8 @@ def bench(sim: str, module: str, case: str | None = None) -> None:
     )
 
 
-SLOW = {("icarus", "hostile_stream_tests"), ("icarus", "watchdog_tests")}  # a minute and more
+# of Icarus, a minute and more
+SLOW = {("icarus", f"{name}_tests") for name in ("hostile", "hostile_stream", "guard", "watchdog")}
 
 
 @pytest.mark.parametrize(

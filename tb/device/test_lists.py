@@ -64,7 +64,11 @@ def test_mixed_lists(sim: str, config: str, count: int) -> None:
 
 @pytest.mark.parametrize(
     ("sim", "config", "count"),
-    [("verilator", "nano", 6), ("verilator", "k210", 2), ("icarus", "nano", 1)],
+    [
+        ("verilator", "nano", 6),
+        pytest.param("verilator", "k210", 2, marks=pytest.mark.nightly),
+        ("icarus", "nano", 1),
+    ],
 )
 def test_maps_of_storage(sim: str, config: str, count: int) -> None:
     """The same, with maps that come from storage and go there on the way."""
@@ -85,7 +89,12 @@ def test_faults_in_lists() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sim", "config"), [("verilator", "nano"), ("verilator", "k210"), ("icarus", "nano")]
+    ("sim", "config"),
+    [
+        ("verilator", "nano"),
+        pytest.param("verilator", "k210", marks=pytest.mark.nightly),
+        ("icarus", "nano"),
+    ],
 )
 def test_maps_of_host_layers(sim: str, config: str) -> None:
     """Layers that the host pushes, with maps in storage; refusals, failed transfers, resets."""

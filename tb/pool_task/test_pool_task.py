@@ -251,7 +251,7 @@ async def ended_and_begun(dut) -> None:
 @pytest.mark.parametrize(
     ("sim", "lanes", "path"),
     [
-        ("icarus", 4, 16),
+        pytest.param("icarus", 4, 16, marks=pytest.mark.nightly),
         ("verilator", 4, 16),
         ("verilator", 2, 32),
         ("verilator", 8, 64),
