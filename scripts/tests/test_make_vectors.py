@@ -45,7 +45,7 @@ def test_bad_folder_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_whole_network_in_a_second_and_a_half() -> None:
-    """The 20-class yolo without dropped lines; the processor's time, which others do not lengthen."""
+    """The 20-class yolo without dropped lines; time of the processor, whatever else it does."""
     layers = [benchmark(shape) for shape in SETS["yolo20"]]
     assert sum(needed_macs(layer.arg) for layer in layers) / 1e6 == pytest.approx(165.2, abs=0.1)
     times = []
