@@ -9,9 +9,10 @@
 // a group the sums are held, and rounded (fp16_round) and written (fp16_write) while the next
 // group grows. fp16_steps makes the steps; the numbers are taken apart once for each row and
 // column, not in every lane.
-// Handshake: start with the descriptor of a product, which stays; busy until the last word is
-// written, done when the last step is made. Weights follow column_re by a cycle. Mantissas leave
-// two cycles after a step, with lend_valid; products come back two cycles later.
+// Handshake: start with the descriptor of a product, which stays, and the row of its weights, which
+// does not; busy until the last word is written, done when the last step is made. Weights follow
+// column_re by a cycle. Mantissas leave two cycles after a step, with lend_valid; products come
+// back two cycles later.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -49,7 +50,7 @@ module fp16_task #(
     output wire                      writeback_req,
     output wire [`ROWWRITE_BITS-1:0] writeback,
     input  wire                      writeback_gnt,
-    // weight buffer: rows of the layer, complete, given back; columns to read, their row, all weights
+    // weight buffer: row at which the layer begins, with start; rows complete, given back; columns to read, their row, all weights
     input  wire [            WW-1:0] ring_row,
     input  wire [            WW-1:0] wrow_filled,
     output wire                      skip,
@@ -83,6 +84,7 @@ module fp16_task #(
   reg [10:0] a_last;
   reg [13:0] group_last;
   reg [20:0] row_bytes;
+  reg [WW-1:0] ring;  // where the weights begin is told in the cycle of the start alone
   wire [19:0] b_bytes = (desc[`DESC_H] == 10'd1) ? {9'd0, desc[`DESC_W]} : {desc[`DESC_ICS], 6'd0};
   wire [19:0] b_top = b_bytes - 20'd1;
   wire [10:0] a_top = desc[`DESC_O] - 11'd1;
@@ -92,10 +94,12 @@ module fp16_task #(
   end
   always @(posedge clk) begin
     if (start) begin
+      ring   <= ring_row;
       a_last <= a_top >> RB;
       group_last <= b_top[13+GB:GB];
       row_bytes <= desc[`DESC_FP32] ? {b_bytes, 1'b0} : {1'b0, b_bytes};
     end else begin
+      ring   <= ring;
       a_last <= a_last;
     end
   end
@@ -143,7 +147,7 @@ module fp16_task #(
       .group_last(group_last),
       .running(running),
       .done(done),
-      .ring_row(ring_row),
+      .ring_row(ring),
       .wrow_filled(wrow_filled),
       .skip(skip),
       .skip_to(skip_to),

@@ -103,6 +103,23 @@ def test_mixed_lists() -> None:
     check("verilator", "nano_fp16", lists("nano_fp16", 5), SEED)
 
 
+def test_beginnings() -> None:
+    """Each ordered pair of kinds at the start of a stream that keeps its weights.
+
+    The weights of the second image begin at the first row of the ring, whatever the first task that
+    has weights is, and however many without weights stand before it.
+    """
+    config, rng = configs.load("nano_fp16"), np.random.default_rng(SEED)
+    shape, limits = (3, 1, 8), Limits(channels=6, size=12)
+    cases: list[Case] = []
+    for kinds in itertools.product(ALL_KINDS, repeat=2):
+        network, image = random_list(rng, [*kinds, "convolution"], shape, limits=limits)
+        each = np.concatenate([image[None], images_of(rng, shape, 2)])
+        cases.append(case_of(config, " ".join(kinds), "stream", network, each, rng))
+    events = check("verilator", "nano_fp16", cases, SEED)
+    assert [event["kept"] for event in events if event["event"] == "case"] == [2] * len(cases)
+
+
 def test_build_without_lanes() -> None:
     """It refuses a product of float16, and only that; what comes behind it is exact."""
     rng, limits = np.random.default_rng(SEED), Limits(channels=6, size=20)

@@ -99,7 +99,7 @@ class Bench:
         self.dut.start.value = 1
         await RisingEdge(self.dut.clk)
         self.dut.start.value = 0
-        # the row of the ring is taken in the next cycle
+        self.dut.ring_row.value = random.randrange(4 * self.wbuf_rows)  # of the start alone
 
     def multiplied(self) -> int:
         """Products of the lanes, of the mantissas that are lent in this cycle."""
