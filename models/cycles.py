@@ -107,7 +107,10 @@ def run(
         else:
             engine = Engine(shape, front, begin)
             if leaving is not None:
+                engine.advance = leaving.advance
                 engine.out.whole = leaving.written
+                engine.tile.reads = leaving.reader.fills
+                leaving.reader.stolen = engine.tile.wait
             if load is not None and load.by_lines:
                 engine.tile.line = partial(_line, front, load)
                 engine.out.writes = front.pixel_in.writes

@@ -93,6 +93,7 @@ class Engine:
         self.now = start + 1  # next issue
         self.post = 0  # the post lanes take sums again
         self.table: int | None = None  # sums may use the table from then on
+        self.advance: Callable[[int], None] | None = None  # who reads the AI RAM goes on to a cycle
 
     def run(self) -> int:
         """All issues, then the end of the write-back."""
@@ -115,6 +116,8 @@ class Engine:
 
     def _leaves(self, prow: int) -> int:
         """Sums may leave: row ``prow`` of the parameters and the table are there."""
+        if self.advance is not None:  # at the end of a group, as far as the fill is known
+            self.advance(min(self.now, self.tile.next))
         if self.table is None:
             copy = max(self.start + 1, self.front.table() + TABLE_SEEN)
             self.table = copy + TABLE_READY

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from .configs import Config
 from .cycles_bus import Store
 from .cycles_front import Front
-from .cycles_load import pieces
+from .cycles_load import PATIENCE, pieces
 from .cycles_shape import ENTRY, up
 from .layer import LayerArg
 from .layout import Layout
@@ -48,26 +49,47 @@ class Reader:
         self.share = 1 if arg.out32 else layout.groups  # channels in a row
         self.leaves: deque[int] = deque([start] * places, places)
         self.asked = self.at = start
-        self.read = 0  # channels
+        self.read = self.place = 0  # channels; steps of the present one
+        self.fills: deque[tuple[int, int]] = deque()  # the fill has the AI RAM: from, to
+        self.stolen: Callable[[], None] = lambda: None  # ... and did not get it in a cycle
 
-    def channel(self, there: int) -> list[tuple[int, int]]:
-        """(cycle, bytes) of the pieces of the next channel, which may be read from a cycle on."""
+    def step(self, there: int) -> list[tuple[int, int]]:
+        """(cycle, bytes) of the pieces of the next read, or four; its channel is ``there`` from a
+        cycle on."""
         found, leaves = [], self.leaves
-        self.asked = max(self.asked, there - 1)
-        for _ in range(self.height):
-            for step in self.steps:
-                self.asked = max(self.asked + 1, leaves[0] + 1) + self.reads - 1
-                self.at = max(self.asked + CUT, leaves[-1] + 1)
-                for size in step:
-                    found.append((self.at, size))
-                    self.at += 1
-                leaves.append(self.at - 1)
-        self.read += 1
+        self.asked = self._granted(max(self.asked + 1, leaves[0] + 1, there))
+        for _ in range(self.reads - 1):
+            self.asked = self._granted(self.asked + 1)
+        self.at = max(self.asked + CUT, leaves[-1] + 1)
+        for size in self.steps[self.place % len(self.steps)]:
+            found.append((self.at, size))
+            self.at += 1
+        leaves.append(self.at - 1)
+        self.place += 1
+        if self.place == len(self.steps) * self.height:
+            self.read, self.place = self.read + 1, 0
         return found
 
+    def _granted(self, at: int) -> int:
+        """Cycle of a read that is asked for in cycle ``at``: the fill goes first, for a while."""
+        fills, first = self.fills, at
+        while fills and fills[0][1] < at:
+            fills.popleft()
+        for begin, end in fills:
+            if begin > at:
+                break
+            at = max(at, end + 1)
+        if at > first + PATIENCE:  # once it has waited so long the fill waits
+            at = first + PATIENCE
+            self.stolen()
+        return at
+
     def rest(self) -> list[tuple[int, int]]:
-        """The same of all channels that are left."""
-        return [piece for _ in range(self.channels - self.read) for piece in self.channel(0)]
+        """The same of all that is left."""
+        found = []
+        while self.read < self.channels:
+            found += self.step(0)
+        return found
 
 
 class Packer:
@@ -99,17 +121,28 @@ class Leaving:
         self.packer = Packer(config.bus_bytes)
         self.store = Store(config.bus_bytes, address, size, self.packer.words)
         self.there = 0  # channels
+        self.ready: list[int] = []  # cycle from which on each may be read
         front.bus.store = self.store
 
     def written(self, at: int, channels: int) -> None:
         """So many channels more are complete with a write in cycle ``at``."""
-        self.there = min(self.there + channels, self.reader.channels)
-        whole = self.there // self.reader.share * self.reader.share
-        if self.there == self.reader.channels:
-            whole = self.there - 1  # the pieces of the last one are followed by nothing
-        while self.reader.read < whole:
-            self._wait(at + SEEN)
-            self.packer.add(self.reader.channel(at + SEEN), False)
+        count, share = self.reader.channels, self.reader.share
+        there = min(self.there + channels, count)
+        # of those that share a row all; the pieces of the last one are followed by nothing
+        whole = there - 1 if there == count else there // share * share
+        self.ready += [at + SEEN] * (whole - len(self.ready))
+        self.there = there
+
+    def advance(self, now: int) -> None:
+        """Read what can be read up to a cycle."""
+        reader = self.reader
+        while reader.read < len(self.ready):
+            there = self.ready[reader.read]
+            if max(there, reader.asked) >= now:
+                return
+            if not reader.place:
+                self._wait(there)
+            self.packer.add(reader.step(there), False)
 
     def _wait(self, there: int) -> None:
         """The next read is made in a cycle at the earliest."""
@@ -119,6 +152,7 @@ class Leaving:
     def end(self, end: int) -> int:
         """Cycle in which the map is in storage; ``end``: the work of its layer is over."""
         reader = self.reader
+        self.advance(end)
         self._wait(end + WHOLE)
         reader.asked = max(reader.asked, end + WHOLE - 1)
         self.packer.add(reader.rest(), True)
