@@ -93,13 +93,24 @@ def run(
             front.place_free(None)
         if follows and place == ask:
             front.pixels(begin + ASKS)
+        leaving = None
+        if last and tasks:
+            address = tasks.result_at + number // len(shapes) * tasks.result_stride
+            leaving = maps.Leaving(front, shape.arg, begin, address)
+        elif shape.arg.store_map:
+            leaving = maps.Leaving(front, shape.arg, begin, shape.arg.map_store_addr)
         parts = dict.fromkeys(BOUNDS, 0)
         if shape.mode == POOL:
-            end = cycles_pool.run(config, shape.arg, begin)
+            end = cycles_pool.run(config, shape.arg, begin, leaving.written if leaving else None)
             reads = cycles_pool.bound_by_reads(config, shape.arg)
             parts["input" if reads else "output"] = end - begin
         else:
             engine = Engine(shape, front, begin)
+            if leaving is not None:
+                engine.advance = leaving.advance
+                engine.out.whole = leaving.written
+                engine.tile.reads = leaving.reader.fills
+                leaving.reader.stolen = engine.tile.wait
             if load is not None and load.by_lines:
                 engine.tile.line = partial(_line, front, load)
                 engine.out.writes = front.pixel_in.writes
@@ -111,11 +122,8 @@ def run(
             parts["bus"], parts["input"] = engine.waits.weights, engine.waits.input
             parts["output"] = engine.waits.output + end - engine.now
         work = end
-        if last and tasks:
-            address = tasks.result_at + number // len(shapes) * tasks.result_stride
-            end = maps.store(front, shape.arg, end, address)
-        elif shape.arg.store_map:
-            end = maps.store(front, shape.arg, end, shape.arg.map_store_addr)
+        if leaving is not None:
+            end = max(end, leaving.end(end))
         elif last and to_host:
             assert isinstance(front.words, HostWords)
             polls = front.words.pushed(len(shapes), front)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
+from collections.abc import Callable
 
 from .cycles_fill import Fill, Rows, Stripes, Vector
 from .cycles_front import Front
@@ -52,6 +53,8 @@ class Output:
         self.released: list[int] = []  # the last word of each job is read
         self.last = start
         self.writes: deque[tuple[int, int]] | None = None  # of words, for who writes as well
+        # who takes channels that are complete: cycle of their last write, how many
+        self.whole: Callable[[int, int], None] = lambda at, channels: None
         self.drain = DRAIN + (POOL_DRAIN if shape.pooled else 0)
 
     def room(self) -> int:
@@ -59,13 +62,16 @@ class Output:
         over = len(self.released) - self.limit
         return self.released[over] + 1 if over >= 0 else 0
 
-    def job(self, end: int, words: int) -> None:
-        """A job whose last issue was made in cycle ``end``; so many words of it leave."""
+    def job(self, end: int, words: int, channels: int = 0) -> None:
+        """A job whose last issue was made in cycle ``end``; so many words of it leave, and complete
+        so many channels of the map."""
         self.last = max(end + self.late, self.last) + words
         self.released.append(self.last)
         if self.writes is not None:
             end = self.last + self.drain - 1
             self.writes.append((end - words + 1, end))
+        if channels:
+            self.whole(self.last + self.drain - 1, channels)
 
     @property
     def end(self) -> int:
@@ -87,6 +93,7 @@ class Engine:
         self.now = start + 1  # next issue
         self.post = 0  # the post lanes take sums again
         self.table: int | None = None  # sums may use the table from then on
+        self.advance: Callable[[int], None] | None = None  # who reads the AI RAM goes on to a cycle
 
     def run(self) -> int:
         """All issues, then the end of the write-back."""
@@ -109,6 +116,8 @@ class Engine:
 
     def _leaves(self, prow: int) -> int:
         """Sums may leave: row ``prow`` of the parameters and the table are there."""
+        if self.advance is not None:  # at the end of a group, as far as the fill is known
+            self.advance(min(self.now, self.tile.next))
         if self.table is None:
             copy = max(self.start + 1, self.front.table() + TABLE_SEEN)
             self.table = copy + TABLE_READY
@@ -168,9 +177,10 @@ class Engine:
                         if step < steps - 1:
                             last = self._sweep(entry, count, weights, None)
                         else:
-                            for _ in range(planes):
+                            for plane in range(planes):
                                 last = self._sweep(entry, count, weights, self._leaves(group))
-                                self.out.job(last, size)
+                                whole = ends_block and plane == planes - 1
+                                self.out.job(last, size, n_z if whole else 0)
                         if frees:
                             tile.free(last)
                         if ends_block:
@@ -189,7 +199,7 @@ class Engine:
                 row = channel // n_z
                 entry = tile.entry(tile.base + channel)
                 last = self._sweep(entry, count, self._weights(row), self._leaves(row))
-                self.out.job(last, words)
+                self.out.job(last, words, int(ends_layer))
                 tile.free(last)
                 if ends_layer and (channel % n_z == n_z - 1 or channel == channels - 1):
                     self._free_rows(last, 1)
@@ -211,10 +221,11 @@ class Engine:
             line = 0
             while line < height:
                 lines = 1 + int(shape.two_lines and odd == line % 2 and line != height - 1)
-                for count, size in zip(counts, words, strict=True):
+                for seg, (count, size) in enumerate(zip(counts, words, strict=True)):
                     there = tile.entry(entry + lines - 1)
                     last = self._sweep(there, count, weights, leaves)
-                    self.out.job(last, size)
+                    whole = line + lines == height and seg == rows - 1
+                    self.out.job(last, size, group if whole else 0)
                     tile.free(last, lines)
                     entry += lines
                 line += lines
@@ -242,7 +253,7 @@ class Engine:
                         last = self._sweep(there, count - int(ends), weights, None)
                     if ends:
                         last = self._sweep(there, 1, weights, self._leaves(neuron // n_z))
-                        self.out.job(last, 1)
+                        self.out.job(last, 1, 1)
                     step, word = step + count, word + count
                     if word % n_z == 0 or word == neurons * steps:
                         self._free_rows(last, 1)

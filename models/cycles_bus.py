@@ -247,8 +247,10 @@ class Store:
     """A map on its way to storage: dma_write, its FIFO, and bursts of whole words."""
 
     def __init__(self, word: int, address: int, size: int, words: list[int]) -> None:
-        """``size`` bytes; ``words``: cycle in which each word is whole, if there is room."""
+        """``size`` bytes; ``words``: cycle in which each word is whole, if there is room, as far as
+        they are known."""
         self.words, self.most = words, burst_words(STORE_FIFO)
+        self.begins: set[int] = set()  # words before which the reader had to wait for the array
         self.pushed: list[int] = []
         self.pops: list[int] = []  # words that the bus has taken
         self.bursts: deque[tuple[int, int]] = deque()  # (beats, last word)
@@ -271,9 +273,12 @@ class Store:
         last = self.bursts[0][1]
         while len(self.pushed) <= last:
             n = len(self.pushed)
+            if n == len(self.words):  # not known yet
+                return None
             at = self.words[n]
             if n:  # a reader that had to wait goes on as it would have
-                at = max(at, self.pushed[-1] + max(1, at - self.words[n - 1]))
+                pace = 1 if n in self.begins else at - self.words[n - 1]
+                at = max(at, self.pushed[-1] + max(1, pace))
             if n >= STORE_FIFO:
                 at = max(at, self.pops[n - STORE_FIFO] + 1)
             self.pushed.append(at)

@@ -8,12 +8,14 @@ the cycle from which on an issue may use one, ``freed`` that from which on it ma
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from .cycles_shape import ENTRY, TAPS, Shape, Stripe, up
 
 FIRST_WORD = 4  # from the start of a layer to the walk: the first stripe is worked out
 STRIPE_SETUP = 4  # a stripe takes so long to work out; one from below line 0 a cycle more
+READ = 1  # from the walk's step of a word to its read
 FILLED = 6  # from the walk's step of a word to the issue that uses it
 FREED = 10  # from the last use of an entry to the step that fills it again: nine columns behind
 NINE = 9  # channels of an entry of a 1x1 layer, bytes that fc_flatten deals in a cycle
@@ -34,6 +36,17 @@ class Fill:
         # a map that comes line by line: from when on a line is there; cycles lost to that so far
         self.line: Callable[[int], int] | None = None
         self.late = 0
+        # reads of the AI RAM, for who reads as well: from, to
+        self.reads: deque[tuple[int, int]] | None = None
+
+    def asked(self, words: int) -> None:
+        """So many words were asked for, the last one in the step before ``next``."""
+        if self.reads is not None:
+            self.reads.append((self.next - words + READ, self.next - 1 + READ))
+
+    def wait(self) -> None:
+        """A read had to wait for somebody else's."""
+        self.next += 1
 
     def room(self, entry: int, at: int) -> int:
         """``at``, or when an entry may be written to."""
@@ -91,10 +104,12 @@ class Stripes(Fill):
         channels, at = self.shape.arg.i_ch_num, self.channel
         if self.shape.mode == TAPS:
             self.next = self.room(len(self.filled), self.next) + self.words
+            self.asked(self.words)
             done = 1
         else:
             # channels of a word may go to the entry behind as well
             self.next = self.room(self.base + at // NINE + 1, self.next) + self.words
+            self.asked(self.words)
             count = min(self.packed, channels - at)
             self.channel = at + count
             end = self.channel == channels and self.channel % NINE != 0
@@ -136,6 +151,7 @@ class Rows(Fill):
         if last_line and not arg.elementwise:
             done += [go - 1] * rows
         self.next = go
+        self.asked(words * self.maps)
         self.filled += [at + FILLED for at in done]
         self.line += 1 + int(two)
         if last_line:

@@ -7,6 +7,7 @@ docs/architecture.md 15.9. The array rests meanwhile.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from .configs import Config
 from .cycles_shape import up
@@ -61,8 +62,14 @@ def bound_by_reads(config: Config, arg: LayerArg) -> bool:
     return window.kh >= max(columns, sum(line) / len(line))
 
 
-def run(config: Config, arg: LayerArg, start: int) -> int:
-    """The cycle in which everything is written; ``start``: that of run_start."""
+def run(
+    config: Config,
+    arg: LayerArg,
+    start: int,
+    whole: Callable[[int, int], None] | None = None,
+) -> int:
+    """The cycle in which everything is written; ``start``: that of run_start; ``whole`` is told of
+    each channel that is written, with the cycle of its last write."""
     lanes = config.pool_lanes
     lines = arg.i_col_high if arg.pool_all else window_of(arg).kh
     columns = min(arg.i_row_wid, PIECE) if arg.pool_all else window_of(arg).kw
@@ -71,7 +78,7 @@ def run(config: Config, arg: LayerArg, start: int) -> int:
     read = start + SETUP - 1  # last step of the walk
     popped = taken = sent = picked = start  # the last of each stage
     pops: deque[int] = deque([0] * PIECES, PIECES)
-    for _ in range(arg.o_ch_num * arg.o_col_high):
+    for line_number in range(arg.o_ch_num * arg.o_col_high):
         for number, cycles in enumerate(line):
             for _line in range(lines):
                 read = max(read, pops[0]) + 1
@@ -81,4 +88,6 @@ def run(config: Config, arg: LayerArg, start: int) -> int:
             taken = max(popped + 1, sent)
             sent = max(taken + columns, picked)
             picked = sent + cycles + (behind if number == len(line) - 1 else 0)
+        if whole is not None and line_number % arg.o_col_high == arg.o_col_high - 1:
+            whole(picked + WRITTEN - 1, 1)
     return picked + WRITTEN

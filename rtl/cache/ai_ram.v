@@ -5,8 +5,8 @@
 //
 // How it works: byte i of a word is bits 8i+7:8i. A read answers in the cycle after re. What a read
 // returns of the word that is being written is not defined; this model gives the old content. No
-// user relies on it: a layer starts when the one before it is completely written, and a map leaves
-// when its layer is. With 128 bytes that goes for the halves of a
+// user relies on it: a layer starts when the one before it is completely written, and rows of a map
+// leave when they are. With 128 bytes that goes for the halves of a
 // word, two rows, each alone: the other half may be read, and a memory should have an enable for
 // each. An ASIC flow replaces this file by its macro.
 // Handshake: none; ai_ram_arb owns both ports.

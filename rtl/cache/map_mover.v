@@ -4,7 +4,8 @@
 //
 // How it works: pixel_writer puts the dense bytes of an input map into words of the AI RAM (load);
 // result_reader reads an output map back as dense bytes (unload), for the storage through the store
-// channel, which is requested as the unload begins, or for the host's result FIFO.
+// channel, which is requested as the unload begins, or for the host's result FIFO. A map may leave
+// while it is written: unload_gate lets the reader have the channels that are there.
 // Handshake: load_start and unload_start are pulses, load_done and unload_done the answers (the
 // latter when the last byte is stored). load_map is sampled with load_start; unload_map must be
 // stable from the cycle before unload_start on. stop drops everything.
@@ -40,8 +41,8 @@ module map_mover #(
     output wire [       PATH-1:0] load_be,
     output wire [     8*PATH-1:0] load_data,
     input  wire                   load_gnt,
-    // unload: map, place in the storage, to the storage or to the host, whose transfer it is; read
-    // port of the AI RAM
+    // unload: map, place in the storage, to the storage or to the host, whose transfer it is; what of it
+    // is there, see unload_gate; read port of the AI RAM
     input  wire                   unload_start,
     input  wire [  `MAP_BITS-1:0] unload_map,
     input  wire [           31:0] unload_adr,
@@ -49,6 +50,9 @@ module map_mover #(
     input  wire [`OWNER_BITS-1:0] unload_owner,
     input  wire                   unload_words,
     input  wire [           13:0] unload_apart,
+    input  wire                   unload_whole,
+    input  wire                   unload_held,
+    input  wire [            6:0] unload_written,
     output wire                   unload_busy,
     output wire                   unload_done,
     output wire                   unload_req,
@@ -160,6 +164,21 @@ module map_mover #(
   end
   assign unload_done = (read_over || read_done) && (!unload_store || store_over || store_done);
 
+  wire reads, open, chan_end;
+  assign unload_req = reads && open;
+  unload_gate u_gate (
+      .clk(clk),
+      .rst(rst || stop),
+      .start(unload_start),
+      .width_m1(unload_map[`MAP_WIDTH_M1]),
+      .words(unload_words),
+      .written(unload_written),
+      .whole(unload_whole),
+      .held(unload_held),
+      .chan_end(chan_end),
+      .open(open)
+  );
+
   result_reader #(
       .AHB_W(AHB_W),
       .PATH (PATH)
@@ -175,10 +194,11 @@ module map_mover #(
       .words(unload_words),
       .apart(unload_apart),
       .dest(unload_store),
-      .unload_req(unload_req),
+      .unload_req(reads),
       .unload_word(unload_word),
-      .unload_gnt(unload_gnt),
+      .unload_gnt(unload_gnt && open),
       .unload_data(unload_data),
+      .chan_end(chan_end),
       .result_valid(result_valid),
       .result_ready(result_ready),
       .result_data(result_data),

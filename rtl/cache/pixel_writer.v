@@ -75,6 +75,7 @@ module pixel_writer #(
   wire [   20-WB:0] word;
   wire [       1:0] lane;
   wire [    WB-1:0] size_m1;
+  wire              chan_end;
   wire              last;
 
   row_sequencer #(
@@ -90,6 +91,7 @@ module pixel_writer #(
       .word(word),
       .lane(lane),
       .size_m1(size_m1),
+      .chan_end(chan_end),
       .last(last)
   );
 
@@ -205,8 +207,8 @@ module pixel_writer #(
   endgenerate
   assign busy = filling || out_valid;
 
-  // a narrow word has fewer blocks than four
-  wire unused = &{1'b0, from_block, upto_last, below_last};
+  // a narrow word has fewer blocks than four; the map is one thing here
+  wire unused = &{1'b0, chan_end, from_block, upto_last, below_last};
 
   generate
     if (PATH < BW) begin : g_illegal

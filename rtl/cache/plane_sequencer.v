@@ -28,11 +28,13 @@ module plane_sequencer #(
     input  wire [   13:0] apart,
     // go to the next step
     input  wire           next,
-    // present step: word, quarter of it, plane, bytes that the four planes give - 1, last of the map
+    // present step: word, quarter of it, plane, bytes that the four planes give - 1, last of its
+    // channel, of the map
     output wire [20-PB:0] word,
     output wire [    1:0] piece,
     output reg  [    1:0] plane,
     output wire [ PB-1:0] size_m1,
+    output wire           chan_end,
     output wire           last
 );
 
@@ -64,7 +66,8 @@ module plane_sequencer #(
   assign word = place[20:PB];
   assign piece = at[PB-1:QB];
   assign size_m1 = {line_end ? rest[QB-1:0] : {QB{1'b1}}, 2'b11};
-  assign last = map_end && fourth && chan_left == 10'd0;
+  assign chan_end = map_end && fourth;
+  assign last = chan_end && chan_left == 10'd0;
 
   always @(posedge clk) begin
     if (start) begin

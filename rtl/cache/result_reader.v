@@ -46,6 +46,8 @@ module result_reader #(
     output wire [   20-PB:0] unload_word,
     input  wire              unload_gnt,
     input  wire [8*PATH-1:0] unload_data,
+    // the read that is made is the last one of its channel
+    output wire              chan_end,
     // to the result FIFO of the host
     output wire              result_valid,
     input  wire              result_ready,
@@ -112,7 +114,7 @@ module result_reader #(
   wire [   20-WB:0] row_word;
   wire [1:0] map_lane, plane, piece;
   wire [WB-1:0] map_size, words_size;
-  wire map_last, words_last;
+  wire map_last, words_last, map_chan_end, words_chan_end;
   wire [20-WB:0] map_word, words_word;
 
   row_sequencer #(
@@ -128,6 +130,7 @@ module result_reader #(
       .word(map_word),
       .lane(map_lane),
       .size_m1(map_size),
+      .chan_end(map_chan_end),
       .last(map_last)
   );
 
@@ -147,6 +150,7 @@ module result_reader #(
       .piece(piece),
       .plane(plane),
       .size_m1(words_size),
+      .chan_end(words_chan_end),
       .last(words_last)
   );
   reg words_now;
@@ -154,6 +158,7 @@ module result_reader #(
   assign lane = words_now ? 2'd0 : map_lane;
   assign size_m1 = words_now ? words_size : map_size;
   assign last = words_now ? words_last : map_last;
+  assign chan_end = step && (words_now ? words_chan_end : map_chan_end);
   // the step takes a place, fills it
   wire opens = step && (!words_now || plane == 2'd0);
   wire fills = !words_now || plane == 2'd3;

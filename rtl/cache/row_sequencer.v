@@ -6,7 +6,7 @@
 // 16 bytes each; width <= 32: two channels, 32 bytes each; wider: a line takes ceil(width / 64) rows
 // of one channel. A word is PATH bytes of a row. A step is the piece of one line of one channel that
 // lies in one word. Its place is counted in blocks of 16 bytes.
-// Handshake: start loads a map; word, lane, size_m1, last describe the present step; next goes on.
+// Handshake: start loads a map; word, lane, size_m1, chan_end, last describe the present step; next goes on.
 
 `resetall
 `timescale 1ns / 1ps
@@ -28,10 +28,11 @@ module row_sequencer #(
     input  wire [    9:0] width_m1,
     // go to the next step
     input  wire           next,
-    // present step: word, first byte in it in units of 16, bytes - 1, last of the map
+    // present step: word, first byte in it in units of 16, bytes - 1, last of its channel, of the map
     output wire [20-PB:0] word,
     output wire [    1:0] lane,
     output wire [ PB-1:0] size_m1,
+    output wire           chan_end,
     output wire           last
 );
 
@@ -57,7 +58,6 @@ module row_sequencer #(
 
   wire        quarter = (width[9:4] == 6'd0);
   wire        half = (width[9:5] == 5'd0);
-  wire        chan_end = line_end && (line_left == 9'd0);
   // first block of the next channel; zero: it starts a new group of channels
   wire [ 1:0] block_next = quarter ? line_block + 2'd1 : half ? line_block + 2'd2 : 2'd0;
   wire        same_group = (block_next != 2'd0);
@@ -66,6 +66,7 @@ module row_sequencer #(
   wire [14:0] row_1 = row + 15'd1;
   wire [20:0] place = {row, block, 4'd0};
 
+  assign chan_end = line_end && (line_left == 9'd0);
   assign word = place[20:PB];
   assign lane = block & INSIDE;
   assign size_m1 = rest[PB-1:0] | {PB{!line_end}};

@@ -135,6 +135,8 @@ module control #(
   wire stores = storing[`MOVES_STORE];
   wire go_on = committed && cfg[`CFG_MORE];
   assign unload = {
+    pix_loading,
+    waits_output,
     desc[`DESC_OCS],
     desc[`DESC_OUT32],
     desc[`DESC_INF],

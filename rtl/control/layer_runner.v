@@ -4,10 +4,11 @@
 //
 // How it works: the first layer of an inference, and every one with load_map, waits for its pixels;
 // the others start when the one before is completely written. The last map of an inference and that
-// of a layer with store_map are unloaded to the storage; in host mode the map of a layer with
-// send_data_out is unloaded to the result FIFO. After an
-// inference either the next one starts or a flush drops what was fetched ahead. Errors and soft
-// resets flush as well. A flush lasts until the DMAC is idle.
+// of a layer with store_map are unloaded to the storage: the unload begins with the layer, and the
+// layer ends when both are over. In host mode the map of a layer with send_data_out is unloaded to
+// the result FIFO when the layer is over. After an inference either the next one starts or a flush
+// drops what was fetched ahead. Errors and soft resets flush as well. A flush lasts until the DMAC
+// is idle.
 // Handshake: start is a pulse with a stable descriptor; seq_done, core_idle, unload_done answer it.
 `resetall
 `timescale 1ns / 1ps
@@ -77,6 +78,7 @@ module layer_runner #(
 
   reg [3:0] state;
   reg seq_over;
+  reg unload_over;  // the map that leaves while the layer computes is stored
   reg flush_seen;  // the DMAC has seen the flush: dma_idle counts from now on
   reg kept;  // the inference at work reads no weights
   reg [PRW-1:0] prow_net;  // first parameter row of the network that is kept
@@ -85,14 +87,15 @@ module layer_runner #(
   wire last = desc[`DESC_LAST];
   wire [`MOVES_BITS-1:0] moves = desc[`DESC_MOVES];
   wire loads = moves[`MOVES_LOAD];
-  wire leaves = moves[`MOVES_STORE] || (list_mode ? last : desc[`DESC_SEND]);
+  wire stores = moves[`MOVES_STORE] || (list_mode && last);
+  wire sends = desc[`DESC_SEND] && !list_mode;
   // parameter rows; a pooling task has none, nor has a product of float16
   wire [10:0] prows = (desc[`DESC_POOLS] || desc[`DESC_FP16]) ? 11'd0 : (desc[`DESC_O] + N_Z[10:0] - 11'd1) >> ZW;
 
   assign run_start = state == START;
   assign pix_take = state == START && (first || loads);
   assign pix_ask = state == PIXELS && loads;
-  assign unload_start = state == OUT;
+  assign unload_start = state == OUT || (state == START && stores);
   assign flush = state == FLUSH;
   assign idle = state == IDLE;
   assign runs = state == RUN;
@@ -121,9 +124,10 @@ module layer_runner #(
         state <= (!q_valid || q_pop) ? IDLE : (loads || (first && !pix_ready)) ? PIXELS : START;
         PIXELS: state <= pix_ready ? START : PIXELS;
         START: state <= RUN;
-        RUN: state <= !(seq_over && core_idle && !pix_loading) ? RUN : leaves ? OUT : LAYER_END;
+        RUN:
+        state <= !(seq_over && core_idle && !pix_loading) ? RUN : stores ? OUT_WAIT : sends ? OUT : LAYER_END;
         OUT: state <= OUT_WAIT;
-        OUT_WAIT: state <= unload_done ? LAYER_END : OUT_WAIT;
+        OUT_WAIT: state <= (unload_done || unload_over) ? LAYER_END : OUT_WAIT;
         LAYER_END: state <= (list_mode && last) ? INF_END : IDLE;
         // the inference is over: the next one, or stop (and drop what was fetched ahead)
         INF_END: state <= !inf_over ? INF_END : (go_on || !committed) ? IDLE : FLUSH;
@@ -135,18 +139,20 @@ module layer_runner #(
 
   always @(posedge clk) begin
     if (rst) begin
-      flush_seen <= 1'b0;
-      seq_over   <= 1'b0;
-      q_pop      <= 1'b0;
-      calc_done  <= 1'b0;
-      inf_done   <= 1'b0;
-      inf_kept   <= 1'b0;
-      layer_done <= 1'b0;
-      prow_base  <= {PRW{1'b0}};
-      prow_net   <= {PRW{1'b0}};
+      flush_seen  <= 1'b0;
+      seq_over    <= 1'b0;
+      unload_over <= 1'b0;
+      q_pop       <= 1'b0;
+      calc_done   <= 1'b0;
+      inf_done    <= 1'b0;
+      inf_kept    <= 1'b0;
+      layer_done  <= 1'b0;
+      prow_base   <= {PRW{1'b0}};
+      prow_net    <= {PRW{1'b0}};
     end else begin
       flush_seen <= flush;
       seq_over <= state == RUN && (seq_over || seq_done);
+      unload_over <= (state == RUN || state == OUT_WAIT) && (unload_over || unload_done);
       q_pop <= state == LAYER_END;
       calc_done <= state == LAYER_END && desc[`DESC_INTEN] && !list_mode;
       inf_done <= state == LAYER_END && list_mode && last;

@@ -12,7 +12,7 @@
   // what the present state waits for, if it waits for anything
   wire f_answered = (state == PIXELS) ? pix_ready :
       (state == RUN) ? f_seq_over && core_idle && !pix_loading :
-      (state == OUT_WAIT) ? unload_done : (state == INF_END) ? committed || !more :
+      (state == OUT_WAIT) ? unload_done || unload_over : (state == INF_END) ? committed || !more :
       (state == FLUSH) ? dma_idle : (state == IDLE) ? q_valid && !q_pop : 1'b1;
   always @(posedge clk) begin
     f_was <= state;
@@ -37,7 +37,7 @@
       //: A layer is taken from the queue for one cycle.
       if (f_pop) pop_once : assert (!q_pop);
       //: An unload begins only for a layer that was begun.
-      if (unload_start) unload_of_layer : assert (f_on);
+      if (unload_start) unload_of_layer : assert (f_on || run_start);
       //: (invariant) A layer is at work from its start to its end.
       running : assert (f_on == (state == RUN || state == OUT || state == OUT_WAIT || state == LAYER_END || layer_done));
       //: (invariant) What the array has said is remembered.

@@ -170,7 +170,9 @@ module fp16_write #(
   wire [PATH-1:0] enabled = ~(ones << to_count);
   assign writeback[`ROWWRITE_DATA] = data;
   assign writeback[`ROWWRITE_WORD] = to_at[20:PB];
-  assign writeback[`ROWWRITE_BE]   = enabled << to_at[PB-1:0];
+  assign writeback[`ROWWRITE_BE] = enabled << to_at[PB-1:0];
+  // its map leaves when all of it is there
+  assign writeback[`ROWWRITE_CHANS] = 7'd0;
 
   reg ended;
   always @(posedge clk) begin

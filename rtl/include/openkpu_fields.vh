@@ -177,7 +177,9 @@
 `define UNLOAD_OWNER (33+`MAP_BITS)+:(`OWNER_BITS)  // whose transfer it is
 `define UNLOAD_WORDS (33+`MAP_BITS+`OWNER_BITS)  // four planes each are put together to 32-bit words; the map counts words
 `define UNLOAD_APART (34+`MAP_BITS+`OWNER_BITS)+:(14)  // rows from a channel group to the next
-`define UNLOAD_BITS (48+`MAP_BITS+`OWNER_BITS)
+`define UNLOAD_WHOLE (48+`MAP_BITS+`OWNER_BITS)  // its layer is over: all of it may be read
+`define UNLOAD_HELD (49+`MAP_BITS+`OWNER_BITS)  // none of it may be read yet
+`define UNLOAD_BITS (50+`MAP_BITS+`OWNER_BITS)
 
 // Rows of the parameter buffer and weights that a stream keeps, for the layer at work. Uses PRW.
 `define KEEPING_BASE (0)+:(PRW)  // first parameter row of the layer
@@ -279,7 +281,8 @@
 `define ROWWRITE_DATA (0)+:(8*PATH)  // the word
 `define ROWWRITE_BE (8*PATH)+:(PATH)  // bytes of it to write
 `define ROWWRITE_WORD (8*PATH+PATH)+:(21-PB)  // its address
-`define ROWWRITE_BITS (8*PATH+PATH+21-PB)
+`define ROWWRITE_CHANS (8*PATH+PATH+21-PB)+:(7)  // channels of the output map that are complete with it
+`define ROWWRITE_BITS (7+8*PATH+PATH+21-PB)
 
 // Description of an error.
 `define ERR_CODE 7:0  // AI_ERR_CODE
@@ -297,7 +300,8 @@
 `define JOB_NZ (29)+:(ZW+1)  // output channels of the group
 `define JOB_CHAN (29+ZW+1)+:(10)  // first output channel of the group
 `define JOB_PLANE (39+ZW+1)+:(2)  // out32: which byte of the sums
-`define JOB_BITS (41+ZW+1)
+`define JOB_WHOLE (41+ZW+1)  // nothing of its channels comes behind it
+`define JOB_BITS (42+ZW+1)
 
 // What stays with a group until its sums are drained. Uses ZW and PRW.
 `define META_JOB (0)+:(`JOB_BITS)  // for the write-back

@@ -36,7 +36,8 @@ module out_walk #(
     input  wire [           1:0] wide,
     // the word's description is taken
     input  wire                  move,
-    // jobs: first entry, first channel, with out32 the plane of each, channels (depthwise: rows), origin, size in the computed grid
+    // jobs: first entry, first channel, with out32 the plane of each, channels (depthwise: rows), origin, size in the computed grid,
+    // that its channels are complete with it
     input  wire                  job_valid,
     output wire                  job_ready,
     input  wire [        EW-1:0] job_entry,
@@ -47,6 +48,7 @@ module out_walk #(
     input  wire [           8:0] job_gy,
     input  wire [           6:0] job_width,
     input  wire [           2:0] job_lines,
+    input  wire                  job_whole,
     output wire                  release_one,
     // word to read, place its bytes are to come at
     output wire                  rd_en,
@@ -64,6 +66,8 @@ module out_walk #(
     output reg  [        NS-1:0] r_slots,
     // it has a second row, which goes to the next row of the AI RAM
     output reg                   r_two,
+    // the last word of channels that are complete with it
+    output reg                   r_whole,
     // for pool_line
     output reg  [           4:0] r_width,
     output reg  [           1:0] r_below,
@@ -96,6 +100,7 @@ module out_walk #(
 
   // ---- the job
   reg valid;
+  reg whole;
   reg [EW-1:0] entry;
   reg [ZW:0] left;  // channels that follow this one
   reg [1:0] sub;  // channel in its row
@@ -164,6 +169,7 @@ module out_walk #(
   always @(posedge clk) begin
     if (job_ready) begin
       entry      <= job_entry;
+      whole      <= job_whole;
       left       <= dw ? {(ZW + 1) {1'b0}} : job_nz - {{ZW{1'b0}}, 1'b1};
       sub        <= (out32 ? job_plane : job_chan[1:0]) & sub_last;
       grp_row    <= grp_rows[14:0];
@@ -223,6 +229,7 @@ module out_walk #(
     if (rd_en) begin
       r_slots <= slots;
       r_two   <= rows_two;
+      r_whole <= whole && job_last_step;
     end
   end
 

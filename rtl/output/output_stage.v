@@ -115,6 +115,7 @@ module output_stage #(
       .job_gy(job[`JOB_GY]),
       .job_width(job[`JOB_WIDTH]),
       .job_lines(job[`JOB_LINES]),
+      .job_whole(job[`JOB_WHOLE]),
       .release_one(release_one),
       .rd_en(rd_en),
       .rd_entry(rd_entry),
@@ -125,6 +126,7 @@ module output_stage #(
       .writeback_word(writeback[`ROWWRITE_WORD]),
       .writeback_be(writeback[`ROWWRITE_BE]),
       .writeback_data(writeback[`ROWWRITE_DATA]),
+      .writeback_chans(writeback[`ROWWRITE_CHANS]),
       .writeback_gnt(writeback_gnt),
       .idle(writeback_idle)
   );

@@ -34,7 +34,8 @@ module write_back #(
     input  wire                  rst,
     // layer
     input  wire [`DESC_BITS-1:0] desc,
-    // jobs of the collector: first entry, first channel, channels, origin, size in the computed grid
+    // jobs of the collector: first entry, first channel, channels, origin, size in the computed grid,
+    // that its channels are complete with it
     input  wire                  job_valid,
     output wire                  job_ready,
     input  wire [        EW-1:0] job_entry,
@@ -45,6 +46,7 @@ module write_back #(
     input  wire [           8:0] job_gy,
     input  wire [           6:0] job_width,
     input  wire [           2:0] job_lines,
+    input  wire                  job_whole,
     output wire                  release_one,
     // word of an entry, with the place its bytes are to come at
     output wire                  rd_en,
@@ -52,11 +54,12 @@ module write_back #(
     output wire [           1:0] rd_word,
     output wire [           2:0] rd_turn,
     input  wire [      8*RW-1:0] rd_data,
-    // AI RAM write port
+    // AI RAM write port; channels that are complete with a write
     output reg                   writeback_req,
     output wire [       20-PB:0] writeback_word,
     output wire [      PATH-1:0] writeback_be,
     output wire [    8*PATH-1:0] writeback_data,
+    output wire [           6:0] writeback_chans,
     input  wire                  writeback_gnt,
     // nothing in flight
     output wire                  idle
@@ -87,7 +90,7 @@ module write_back #(
   wire [5:0] r_at;
   wire [6:0] r_count;
   wire [NS-1:0] r_slots;
-  wire r_two;
+  wire r_two, r_whole;
   wire [4:0] r_width;
   wire [1:0] r_below;
   out_walk #(
@@ -111,6 +114,7 @@ module write_back #(
       .job_gy     (job_gy),
       .job_width  (job_width),
       .job_lines  (job_lines),
+      .job_whole  (job_whole),
       .release_one(release_one),
       .rd_en      (rd_en),
       .rd_entry   (rd_entry),
@@ -124,6 +128,7 @@ module write_back #(
       .r_count    (r_count),
       .r_slots    (r_slots),
       .r_two      (r_two),
+      .r_whole    (r_whole),
       .r_width    (r_width),
       .r_below    (r_below),
       .idle       (walk_idle)
@@ -146,9 +151,9 @@ module write_back #(
       .pooled(pooled)
   );
 
-  // what travels with it: there is a line to write, its row, byte and count
+  // what travels with it: there is a line to write, the last one, its row, byte and count
   localparam integer TAGS = 4;
-  localparam integer TW = 15 + 6 + 5;
+  localparam integer TW = 1 + 15 + 6 + 5;
   wire [14:0] r_row = r_row_a + r_row_b;
   reg [TAGS-1:0] tag_valid;
   reg [TAGS*TW-1:0] tag;
@@ -157,13 +162,14 @@ module write_back #(
     else if (move) tag_valid <= {tag_valid[TAGS-2:0], r_valid && r_out && !plain};
   end
   always @(posedge clk) begin
-    if (move) tag <= {tag[(TAGS-1)*TW-1:0], r_row, r_at, r_count[4:0]};
+    if (move) tag <= {tag[(TAGS-1)*TW-1:0], r_whole, r_row, r_at, r_count[4:0]};
   end
   wire p_valid = tag_valid[TAGS-1];
+  wire p_whole;
   wire [14:0] p_row;
   wire [5:0] p_at;
   wire [4:0] p_count;  // 16 at most
-  assign {p_row, p_at, p_count} = tag[TAGS*TW-1-:TW];
+  assign {p_whole, p_row, p_at, p_count} = tag[TAGS*TW-1-:TW];
 
   // rotation: byte 0 of the line goes to byte p_at of the word
   genvar s;
@@ -233,7 +239,12 @@ module write_back #(
     end
   endgenerate
 
+  // channels that are complete with the last write of a job: a group, those of a row, one
+  reg whole;
+  wire one_chan = desc[`DESC_DW] || desc[`DESC_MODE] == `MODE_FC;
+  wire [6:0] chans = dwrow ? {4'd0, 3'd4 >> desc[`DESC_OP]} : one_chan ? 7'd1 : N_Z[6:0];
   reg more;  // the line goes on in the next word
+  assign writeback_chans = (whole && !more) ? chans : 7'd0;
   reg [WORD-1:0] next_be;
   assign move = !writeback_req || (writeback_gnt && !more);
 
@@ -252,6 +263,7 @@ module write_back #(
   always @(posedge clk) begin
     if (move) begin
       if (w_valid) begin
+        whole    <= plain ? r_whole : p_whole;
         row_word <= w_byte[20:WB];
         row_be   <= be;
         next_be  <= ~not_yet;

@@ -98,7 +98,8 @@ module pool_write #(
   wire [9:0] lines_m1 = desc[`DESC_OH] - 10'd1;
   wire row_end = (op == 2'd0) ? sub == 2'd3 : (op == 2'd1) ? sub == 2'd1 : 1'b1;
   wire goes = put && room;
-  wire y_end = goes && line_end && lines_left == 9'd0;
+  wire ends_chan = line_end && lines_left == 9'd0;
+  wire y_end = goes && ends_chan;
   wire [14:0] next_chan = row_end ? chan_row + {1'b0, desc[`DESC_OCS]} : chan_row;
   wire [16:0] block = {row, 2'b00} + {15'd0, (op == 2'd1) ? {sub[0], 1'b0} : sub} + {11'd0, k};
 
@@ -123,9 +124,10 @@ module pool_write #(
   wire [16:0] to_block;
   wire [15:0] to_be;
   wire [127:0] to_data;
+  wire to_end;
   wire empty;
   fifo_regs #(
-      .WIDTH (17 + 16 + 128),
+      .WIDTH (1 + 17 + 16 + 128),
       .DEPTH (2),
       .BYPASS(1)
   ) u_words (
@@ -134,14 +136,15 @@ module pool_write #(
       .flush(1'b0),
       .in_valid(put),
       .in_ready(room),
-      .in_data({block, put_be, put_data}),
+      .in_data({ends_chan, block, put_be, put_data}),
       .out_valid(writeback_req),
       .out_ready(writeback_gnt),
-      .out_data({to_block, to_be, to_data}),
+      .out_data({to_end, to_block, to_be, to_data}),
       .empty(empty)
   );
-  assign writeback[`ROWWRITE_DATA] = {BLOCKS{to_data}};
-  assign writeback[`ROWWRITE_WORD] = to_block[16:PB-4];
+  assign writeback[`ROWWRITE_DATA]  = {BLOCKS{to_data}};
+  assign writeback[`ROWWRITE_WORD]  = to_block[16:PB-4];
+  assign writeback[`ROWWRITE_CHANS] = {6'd0, to_end};
   generate
     if (BLOCKS > 1) begin : g_part
       assign writeback[`ROWWRITE_BE] = {{(PATH - 16) {1'b0}}, to_be} << {to_block[PB-5:0], 4'd0};

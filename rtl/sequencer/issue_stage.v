@@ -46,6 +46,7 @@ module issue_stage #(
     input  wire                  step_last,
     input  wire                  seg_last,
     input  wire                  line_last,
+    input  wire                  whole,
     input  wire                  two,
     input  wire                  two_last,
     input  wire [       PRW-1:0] use_prow,
@@ -109,7 +110,7 @@ module issue_stage #(
   wire [8:0] chan_taps = ~(9'h1ff << last_taps);
 
   // of the group, for drain and write-back
-  reg first_q, last_q, end_q;
+  reg first_q, last_q, end_q, whole_q;
   reg [    5:0] idx_q;
   reg [PRW-1:0] prow_q;
   reg [9:0] chan_q, gx_q;
@@ -148,6 +149,7 @@ module issue_stage #(
       last_q <= step_last;
       end_q <= sweep_done && (dw || step_last);
       plane_q <= plane;
+      whole_q <= whole;
       prow_q <= use_prow;
       chan_q  <= dwrow_mode ? chan : dwst_mode ? step[9:0] : fc_mode ? grp[9:0] :
           {grp[9-ZW:0], {ZW{1'b0}}};
@@ -159,7 +161,7 @@ module issue_stage #(
   end
 
   wire [ZW-1:0] pbank = dwrow_mode ? issue_wsel : chan_q[ZW-1:0];
-  wire [`JOB_BITS-1:0] job = {plane_q, chan_q, issue_nz, gx_q, gy_q, width_q, lines_q};
+  wire [`JOB_BITS-1:0] job = {whole_q, plane_q, chan_q, issue_nz, gx_q, gy_q, width_q, lines_q};
   wire [`META_BITS-1:0] meta = {prow_q, pbank, job};
   // the sum of a fully connected layer is the first pixel of its map
   wire [5:0] sum_pos = fc_mode ? 6'd0 : issue_pos;

@@ -76,6 +76,8 @@ module loop_nest #(
     output wire                  step_last,
     output wire                  seg_last,
     output wire                  line_last,
+    // with this sweep's sums the output map has all of their channels
+    output wire                  whole,
     // with PAIR: the issue takes this line and the one below, which is the last one
     output wire                  two,
     output wire                  two_last,
@@ -233,6 +235,7 @@ module loop_nest #(
   wire pass_end = group_end && grp_last;  // all groups of the block saw this stripe
   wire row_end = dwrow_mode && sweep_done;
   assign line_last = line == h_m1;
+  assign whole = dwrow_mode ? seg_last && (two ? two_last : line_last) : stripe_last && !again;
   assign stripe_load = start_q || (go && pass_end);
   assign blk_next = go && pass_end && stripe_last;
   wire rows_end = row_end && seg_last && (two ? two_last : line_last);

@@ -96,7 +96,7 @@ module sequencer #(
   wire [6:0] pos, wlim;
   wire [2:0] slots;
   wire [1:0] plane;
-  wire sweep_done, step_last, seg_last, line_last, two, two_last;
+  wire sweep_done, step_last, seg_last, line_last, whole, two, two_last;
   wire [1:0] release_tile, release_wrows;
   assign ring_row = repeats ? net_base : base_wrow;
 
@@ -142,6 +142,7 @@ module sequencer #(
       .step_last(step_last),
       .seg_last(seg_last),
       .line_last(line_last),
+      .whole(whole),
       .two(two),
       .two_last(two_last),
       .release_tile(release_tile),
@@ -246,6 +247,7 @@ module sequencer #(
       .step_last(step_last),
       .seg_last(seg_last),
       .line_last(line_last),
+      .whole(whole),
       .two(two),
       .two_last(two_last),
       .use_prow(use_prow),

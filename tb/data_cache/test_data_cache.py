@@ -119,6 +119,7 @@ class Bench:
             word = self._address()
             self.wb = word * path, random.getrandbits(8 * path), self._enables(word * path, path)
             dut.wb_word.value, dut.wb_data.value, dut.wb_be.value = word, self.wb[1], self.wb[2]
+            dut.wb_chans.value = random.getrandbits(7)  # for who waits for channels
         if new["window"] or not ports["window"].asks:
             at = self._address() * path + 4 * random.randrange(path // 4)
             self.host = at, random.getrandbits(32), self._enables(at, 4), random.getrandbits(1)
@@ -147,6 +148,7 @@ class Bench:
             move.address = random.getrandbits(32 - 4) * self.lanes & 0xFFFFFFFF
             self.dut.unload_map.value, self.dut.unload_adr.value = packed(rows, shape), move.address
             self.dut.unload_store.value, self.dut.unload_owner.value = move.store, move.owner
+            self.dut.unload_whole.value = 1
         else:
             self.pixels.add(x.tobytes(), random.choice((x.size, 7)))
         self.moves[name] = move

@@ -35,6 +35,7 @@ module tb_fsm (
       {4'd1, 4'd2},
       {4'd2, 4'd3},
       {4'd3, 4'd4},
+      {4'd3, 4'd5},
       {4'd3, 4'd6},
       {4'd4, 4'd5},
       {4'd5, 4'd6},
@@ -67,6 +68,7 @@ module tb_fsm (
   runner__PIXELS__START: cover property (@(posedge clk) on && runner_was == 1 && runner_now == 2);
   runner__START__RUN: cover property (@(posedge clk) on && runner_was == 2 && runner_now == 3);
   runner__RUN__OUT: cover property (@(posedge clk) on && runner_was == 3 && runner_now == 4);
+  runner__RUN__OUT_WAIT: cover property (@(posedge clk) on && runner_was == 3 && runner_now == 5);
   runner__RUN__LAYER_END: cover property (@(posedge clk) on && runner_was == 3 && runner_now == 6);
   runner__OUT__OUT_WAIT: cover property (@(posedge clk) on && runner_was == 4 && runner_now == 5);
   runner__OUT_WAIT__LAYER_END: cover property (@(posedge clk) on && runner_was == 5 && runner_now == 6);

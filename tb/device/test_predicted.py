@@ -49,7 +49,9 @@ MODELS = json.loads(MODELS_FILE.read_text())
 SHARED = Path(os.environ.get("OPENKPU_SHARED", ROOT.parent / "shared"))
 VECTORS = ROOT / "models" / "tests" / "data" / "vectors"
 SHARE, CYCLES = 0.02, 50  # how far a layer may be off: the larger of the two
-WHOLE = 0.005  # ... the end-to-end cycles of a model
+WHOLE = 0.006  # ... the end-to-end cycles of a model
+# ... a layer where reads of a map that leaves and of the fill wait for each other
+LEAVING = 0.07
 TABLES_AT = 0x108  # where device.run_layer places a layer's tables
 MARGIN = 1024  # bytes of storage for a layer besides its maps
 LIMIT = 5_000_000  # cycles of a layer or an inference
@@ -61,13 +63,21 @@ ODD = {
 }
 
 
-def contract(names: Sequence[str], found: Sequence[int], measured: Sequence[int]) -> None:
-    """AssertionError that names the layers which are further off than allowed."""
+def contract(
+    names: Sequence[str],
+    found: Sequence[int],
+    measured: Sequence[int],
+    leaving: Sequence[bool] | None = None,
+) -> None:
+    """AssertionError that names the layers which are further off than allowed; ``leaving``: whose
+    maps are read out while they compute."""
     assert len(found) == len(measured)
     bad = [
         f"{name}: {guess} predicted, {right} on the RTL"
-        for name, guess, right in zip(names, found, measured, strict=True)
-        if abs(guess - right) > max(CYCLES, SHARE * right)
+        for name, guess, right, leaves in zip(
+            names, found, measured, leaving or [False] * len(found), strict=True
+        )
+        if abs(guess - right) > max(CYCLES, (LEAVING if leaves else SHARE) * right)
     ]
     assert not bad, "\n".join(bad)
 
@@ -151,7 +161,8 @@ def test_published_models(key: str) -> None:
     file, name, via, maps, config = published(key)
     record = MODELS[key]
     found = predict_model(config, [loads(file, name)], len(file), via, maps)
-    contract(found.names, of_layers(found), record["layers"])
+    leaving = [via == "tasks" or bool(layer.shape.arg.store_map) for layer in found.layers]
+    contract(found.names, of_layers(found), record["layers"], leaving)
     near(found.cycles, record["end to end"][0])
     near(found.host_maps, record["host maps"][0])
 

@@ -92,16 +92,20 @@ class Layer:
         if self.desc["mode"] == DWROW:
             yield from self._rows()
             return
+        *_, final = stripes(self.desc)
         for x, y, width, lines in stripes(self.desc):
+            ends = int((x, y, width, lines) == tuple(final))
             if self.desc["dw"]:
                 for chan in range(self.arg.o_ch_num):
-                    yield self._stacked(chan, x, y, width, lines)
+                    yield self._stacked(chan, x, y, width, lines, ends)
                 continue
             for chan in range(0, self.arg.o_ch_num, self.sizes.n_z):
                 nz = min(self.sizes.n_z, self.arg.o_ch_num - chan)
                 job = {"chan": chan, "nz": nz, "gx": x, "gy": y, "width": width, "lines": lines}
-                for plane in range(4 if self.arg.out32 else 1):
-                    yield list(self._group({**job, "plane": plane}))
+                planes = 4 if self.arg.out32 else 1
+                for plane in range(planes):
+                    whole = ends * int(plane == planes - 1)
+                    yield list(self._group({**job, "plane": plane, "whole": whole}))
 
     def _group(self, job: dict[str, int]) -> Iterator[Write]:
         """A stripe of a group of channels; of one plane of them when each has four."""
@@ -136,8 +140,11 @@ class Layer:
             writes.append(Write(p, values, job))
         return writes
 
-    def _stacked(self, chan: int, x: int, y: int, width: int, lines: int) -> list[Write]:
+    def _stacked(
+        self, chan: int, x: int, y: int, width: int, lines: int, whole: int
+    ) -> list[Write]:
         job = {"chan": chan, "nz": self.sizes.n_z, "gx": x, "gy": y, "width": width, "lines": lines}
+        job["whole"] = whole
         slots = [(chan, y + line, x) for line in range(lines)]
         return self._lanes(self.desc["swl"], slots, width, job)
 
@@ -158,6 +165,10 @@ class Layer:
                         "gy": y,
                         "width": width,
                         "lines": chans,
+                        "whole": int(
+                            x + width == self.arg.i_row_wid
+                            and y + 1 + int(both) == self.arg.i_col_high
+                        ),
                     }
                     slots = [(chan + i, y, x) for i in range(chans)]
                     (write, *more) = self._lanes(4 + self.desc["ip"], slots, width, job)
@@ -192,6 +203,11 @@ class Bench:
                 at = word * self.path + i
                 self.ram[at] = int(bits[8 * i : 8 * i + 8][::-1], 2)
                 self.writes[at] += 1
+        self.whole += int(self.dut.writeback_chans.value)
+        if int(self.dut.writeback_chans.value):  # what is told to be there is there
+            self.told += 1
+            count = min(self.whole, len(self.last_write))
+            assert self.writes[self.last_write[:count]].all(), f"{self.whole} channels told"
 
     async def play(self, layer: Layer, p_in: float, p_gnt: float) -> int:
         """Deliver the layer; groups are taken only when there is room. Bounded; its cycles."""
@@ -236,7 +252,12 @@ class Bench:
         airam.pack(want, arg.image_dst_addr, layer.result())
         before = self.ram.copy()
         self.writes = np.zeros(self.ram.size, dtype=int)
+        # channels of the map (of four planes) that are told to be there; bytes of each of them
+        places = airam.unpack(np.arange(self.ram.size), arg.image_dst_addr, arg.out_shape)
+        self.last_write = places.reshape(arg.o_ch_num, -1)
+        self.whole = self.told = 0
         cycles = await self.play(layer, p_in, p_gnt)
+        assert self.whole >= arg.o_ch_num, f"{self.whole} of {arg.o_ch_num} channels told"
         wrong = np.flatnonzero(self.ram != want)
         if wrong.size:
             y = airam.unpack(self.ram, arg.image_dst_addr, arg.out_shape)

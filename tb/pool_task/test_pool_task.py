@@ -97,6 +97,10 @@ class Bench:
         for i in range(self.path):
             if int(field(enable + i, 1), 2):
                 self.ram[at + i] = int(field(data + 8 * i, 8), 2)
+        if int(field(*self.write["chans"]), 2):  # a channel that is told to be there is
+            done = self.want[self.whole]
+            assert (self.ram[self.places[self.whole]] == done).all(), f"channel {self.whole}"
+            self.whole += 1
 
     async def task(self, layer: VectorLayer, p_read: float = 1.0, p_write: float = 1.0) -> Work:
         """Run a task; the whole AI RAM is compared."""
@@ -104,6 +108,9 @@ class Bench:
         airam.pack(self.ram, arg.image_src_addr, layer.x)
         want = self.ram.copy()
         airam.pack(want, arg.image_dst_addr, layer.y)
+        places = airam.unpack(np.arange(want.size), arg.image_dst_addr, arg.out_shape)
+        self.places = places.reshape(arg.o_ch_num, -1)
+        self.want, self.whole = want[self.places], 0
         await self.start(arg)
         w, (c, oh, ow) = window_of(arg), arg.out_shape
         pieces = c * oh * (1 + ((ow - 1) * w.sx + w.kw) // 16)
@@ -115,6 +122,7 @@ class Bench:
             f"{self.ram[wrong[0]]} not {want[wrong[0]]}: {arg}"
         )
         assert work.reads == words_read(arg), (work, arg)
+        assert self.whole == arg.o_ch_num, (self.whole, arg)
         return work
 
 

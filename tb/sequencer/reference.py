@@ -144,6 +144,7 @@ class Nest:
     def _convolution(self) -> None:
         """block > stripe > group > step > pixels; the input is read for each group or held."""
         d, n_z, entry = self.d, self.array.n_z, 0
+        *_, final = stripes(d)
         for block in range(0, d["g"], d["b"]):
             for stripe in stripes(d):
                 begin = entry
@@ -158,9 +159,11 @@ class Nest:
                         control = {"taps": (1 << d["lastn"]) - 1 if share else 511}
                         control["kernels"] = chans
                         tag = {**about, "first": int(step == 0), "last": int(last)}
+                        tag["job_whole"] = int(stripe == final and not (d["out32"] and last))
                         row = group * d["s"] + step
                         self._issue(sweep, entry, row, group, control, tag, leaves=last)
                         if d["out32"] and last:
+                            tag["job_whole"] = int(stripe == final)
                             self._again(sweep, entry, row, group, control, tag)
                         entry += 1
 
@@ -169,17 +172,20 @@ class Nest:
         quiet = [(pos, {**lanes, "count": 0}) for pos, lanes in sweep]
         for plane in (1, 2, 3):
             there = {**tag, "job_plane": plane}
+            there["job_whole"] = tag["job_whole"] * int(plane == 3)
             self._issue(quiet, entry, row, group, {**control, "kernels": 0}, there, leaves=True)
 
     def _stripes(self) -> None:
         """Depthwise with a pool: stripe > channel."""
         d, n_z, entry = self.d, self.array.n_z, 0
+        *_, final = stripes(d)
         for stripe in stripes(d):
             sweep = self._sweep(self._row_pieces(lambda at, s=stripe: self._stacked(s, at)))
             for chan in range(d["c"]):
                 row, bank = divmod(chan, n_z)
                 control = {"taps": depthwise_taps(d), "wsel": bank}
                 tag = {**self._place(stripe, chan, 1), "pbank": bank}
+                tag["job_whole"] = int(stripe == final)
                 self._issue(sweep, entry, row, row, control, tag, leaves=True)
                 entry += 1
 
@@ -196,6 +202,7 @@ class Nest:
                 for x in range(0, d["w"], ROW):
                     job = {"lines": count, "width": min(ROW, d["w"] - x), "gy": line, "gx": x}
                     job |= {"nz": lines, "chan": chan}
+                    job["whole"] = int(x + ROW >= d["w"] and line + lines >= d["h"])
                     rows |= self._row(entry, chan, lines, job)
                     entry += lines
                 line += lines
@@ -236,6 +243,7 @@ class Nest:
                 control = {"taps": (1 << d["lastn"]) - 1 if last else 511, "wsel": bank}
                 control["kernels"] = 1
                 tag = {**about, "first": int(step == 0), "last": int(last), "pbank": pbank}
+                tag["job_whole"] = 1
                 sweep = [(step % ROW, valid)]
                 entry = begin + step // ROW
                 self._issue(sweep, entry, row, prow, control, tag, leaves=last)
