@@ -21,6 +21,7 @@ REPORT  ?=
 NETWORK ?=
 MATMUL  ?=
 TYPE    ?=
+KIND    ?=
 INPUT   ?=
 OUTPUT  ?=
 WAVES   ?=
@@ -47,7 +48,7 @@ MHZ     ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS ALL
-VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE INPUT OUTPUT IMAGE IMAGES LAYERS VIA MAPS ROUNDING ACTIONS \
+VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE KIND INPUT OUTPUT IMAGE IMAGES LAYERS VIA MAPS ROUNDING ACTIONS \
   DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS MHZ PART PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
@@ -157,11 +158,11 @@ control: ## a host that does anything at any time, ACTIONS=10000 of them (SEED=n
 	@scripts/setup.sh verilator
 	@ACTIONS="$(or $(ACTIONS),10000)" exec $(RUN) -m pytest tb/device/test_control_random.py -k verilator
 
-regress: ## N=200 SEED=1: random items (SIM, CONFIG, CLUSTER=tcp://...); SEEDS=10: every test with seeds 1 to 10
+regress: ## N=200 SEED=1: random items (SIM, CONFIG, KIND=layer|product|elementwise|pool|float16|network|list, CLUSTER=tcp://...); SEEDS=10: every test with seeds 1 to 10
 	@scripts/setup.sh $(if $(N),"$(call chosen,SIM,verilator)",icarus verilator)
 	@$(OPENKPU) regress $(call option,seeds,SEEDS) $(call option,n,N) \
 	  $(if $(N),$(call option,seed,SEED) --sim="$(call chosen,SIM,verilator)" \
-	  $(if $(call given,CONFIG),--config="$(CONFIG)") $(call option,cluster,CLUSTER)) \
+	  $(if $(call given,CONFIG),--config="$(CONFIG)") $(call option,cluster,CLUSTER)) $(call option,kind,KIND) \
 	  $(if $(or $(SEEDS),$(call given,JOBS)),--jobs="$(JOBS)") -- $(TESTS)
 
 soak: ## MINUTES=60: random networks, streams, errors and resets in one simulation (SEED, CONFIG, ITEM)

@@ -58,6 +58,7 @@ def suite(name: str, jobs: int) -> list[Step]:
         items = ("openkpu", "regress", "--n", "80", "--seed", "1", "--config", "nano")
         steps += [Step("hosts", pytest(rest, jobs)), Step("random items", items)]
         steps += [Step("a layer for each bin", pytest("test_bins", jobs, "--all"))]
+        steps += [Step("every move of a map", pytest("EveryMove", jobs, "--all"))]
         models = "(test_models or test_model_command) and verilator"
         vectors = ("scripts.sim", "--sim", "verilator", "--config", "nano", "--vectors", VECTORS)
         steps += [Step("models", pytest(models, jobs)), Step("vectors", vectors)]

@@ -279,15 +279,17 @@ class _Finder:
         place, value = self._range(node), expr.right
         at = self._range(value)
         stays = _kind(expr) == "NonblockingAssignmentExpression"
+        target = self._range(expr.left)
+        same = at and target and _fold(self._text(*at)) == _fold(self._text(*target))
         if stays and place:
-            yield "reset" if reset else "assignment", *place, "(dropped)", True
+            if not same:  # `x <= x` says that a register stays, as it does without it
+                yield "reset" if reset else "assignment", *place, "(dropped)", True
         elif at and not _kind(value).startswith("Integer"):
             yield "assignment", *at, "1'sb0", False
         if reset and at:
             changed = list(self._literal(value))
             yield "reset", *at, changed[0][3] if changed else f"~({self._text(*at)})", False
             return
-        target = self._range(expr.left)
         if stays and at and target and _kind(value) == "ConditionalExpression":
             yield from self._keeps(value, _fold(self._text(*target)))
         yield from self._expression(value)

@@ -46,6 +46,13 @@ class Step:
         return shlex.split(self.command)
 
 
+# kind of random items, name of the step, how many, what for
+OF_A_KIND = (
+    ("product", "products", 300, "random products"),
+    ("elementwise", "element-wise", 300, "random element-wise layers"),
+    ("pool", "pools", 300, "random pooling tasks"),
+    ("list", "lists", 100, "random lists of all kinds"),
+)
 STEPS = (
     Step(
         "tests", "make test ALL=1", "every test on both simulators", r"=* ?(\d+ (passed|failed).*)"
@@ -66,6 +73,32 @@ STEPS = (
         "random-icarus",
         "make regress N=50 SEED=1 SIM=icarus",
         "the same with unknown values",
+        r"\d+ of \d+ items passed.*",
+    ),
+    *(
+        Step(
+            f"{name}-{config}",
+            f"make regress N={count} SEED=1 KIND={kind} CONFIG={config} SIM=verilator",
+            what,
+            r"\d+ of \d+ items passed.*",
+        )
+        for kind, name, count, what in OF_A_KIND
+        for config in ("small", "k210")
+    ),
+    *(
+        Step(
+            f"{name}-icarus",
+            f"make regress N={count // 10} SEED=1 KIND={kind} CONFIG={config} SIM=icarus",
+            f"{what}, with unknown values",
+            r"\d+ of \d+ items passed.*",
+        )
+        for kind, name, count, what in OF_A_KIND
+        for config in ("nano_fp16" if kind in ("product", "list") else "nano",)
+    ),
+    Step(
+        "float16",
+        "make regress N=300 SEED=1 KIND=float16 CONFIG=k210_fp16 SIM=verilator",
+        "random products of float16",
         r"\d+ of \d+ items passed.*",
     ),
     Step("coverage", "make coverage", "of code and function", r"(line|branch|toggle|functional).*"),

@@ -3,9 +3,10 @@
 
 N items (tb/device/regress_items.py), each from a seed of its own that follows from SEED; some of
 them in each simulation, a simulation on every core, or on the workers of a dask scheduler
-(CLUSTER=tcp://host:port). Item 0 has SEED itself, so that a failed item is repeated by N=1 and its
-seed; what is printed says so. Reports: reports/regress/junit.xml and index.html. Exit status: 0
-all passed, 1 an item failed, 2 bad request.
+(CLUSTER=tcp://host:port). KIND=product makes all of them products; other kinds: regress_items.
+Item 0 has SEED itself, so that a failed item is repeated by N=1 and its seed; what is printed says
+so. Reports: reports/regress/junit.xml and index.html. Exit status: 0 all passed, 1 an item failed,
+2 bad request.
 """
 
 import argparse
@@ -32,9 +33,9 @@ REACH = "15 s"  # until a scheduler must have answered
 
 
 def batches(args: argparse.Namespace) -> list[Batch]:
-    """The run in pieces; they depend on N and SEED alone, so that a piece can be repeated."""
+    """The run in pieces; they depend on N, SEED and KIND alone, so that a piece can be repeated."""
     return [
-        Batch(args.config, args.sim, args.seed, at, min(BATCH, args.n - at))
+        Batch(args.config, args.sim, args.seed, at, min(BATCH, args.n - at), args.kind)
         for at in range(0, args.n, BATCH)
     ]
 
@@ -78,10 +79,16 @@ def cluster(pieces: list[Batch], address: str) -> Iterator[list[Outcome]]:
                 ]
 
 
+def _of(args: argparse.Namespace) -> str:
+    """Variables of a command that all items share."""
+    kind = f" KIND={args.kind}" if args.kind else ""
+    return f"SIM={args.sim} CONFIG={args.config}{kind}"
+
+
 def repeat(args: argparse.Namespace, outcome: Outcome) -> list[str]:
     """Commands that repeat an item: alone, and behind the items before it in its simulation."""
     first = outcome.number - outcome.number % BATCH
-    end = f"SIM={args.sim} CONFIG={args.config}"
+    end = _of(args)
     alone = f"make regress N=1 SEED={outcome.seed} {end}"
     if first == outcome.number:
         return [alone]
@@ -118,7 +125,7 @@ def junit(args: argparse.Namespace, found: list[Outcome], path: Path) -> None:
         case = ElementTree.SubElement(
             suite,
             "testcase",
-            classname=f"regress.{args.config}.{args.sim}",
+            classname=".".join(filter(None, ("regress", args.config, args.sim, args.kind))),
             name=f"seed {outcome.seed}: {outcome.title}",
             time=str(outcome.seconds),
         )
@@ -146,7 +153,7 @@ def page(args: argparse.Namespace, found: list[Outcome], path: Path) -> None:
         "<style>body{font:14px sans-serif}td,th{padding:2px 8px;text-align:left}"
         ".bad{background:#fcc}</style>"
         f"<h1>Random regression: {len(found)} items, {failed} failed</h1>"
-        f"<p>make regress N={args.n} SEED={args.seed} SIM={args.sim} CONFIG={args.config}</p>"
+        f"<p>make regress N={args.n} SEED={args.seed} {_of(args)}</p>"
         f"<p>{html.escape(redrawn(found))}</p><table><tr>"
         + "".join(f"<th>{head}</th>" for head in heads)
         + "</tr>"
@@ -173,6 +180,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seeds", help=argparse.SUPPRESS)
     parser.add_argument("--sim", default="verilator", choices=simrun.SIMS)
     parser.add_argument("--config", help="small on Verilator, nano on Icarus")
+    parser.add_argument("--kind", choices=regress_items.ITEM_KINDS, help="of all items")
     parser.add_argument("--jobs", type=command.whole(1, 1024), help="simulations at a time")
     parser.add_argument("--cluster", help="address of a dask scheduler: tcp://host:port")
     args = parser.parse_args(argv)
@@ -184,13 +192,18 @@ def main(argv: list[str] | None = None) -> int:
         simrun.check_tool(args.sim)
     except (configs.ConfigError, simrun.ToolError) as error:
         raise command.UsageError(str(error)) from None
+    if args.kind == "float16" and not config.fp16_lanes:
+        lanes = ", ".join(name for name in configs.names() if configs.load(name).fp16_lanes)
+        said = f"KIND=float16: {args.config} has no lanes for it, expected CONFIG={lanes}"
+        raise command.UsageError(said)
     pieces, began = batches(args), time.monotonic()
     if args.cluster:
         source = cluster(pieces, args.cluster)
     else:  # one build for all
         launch.build(args.sim, config, regress_items.MOST_STORAGE)
         source = here(pieces, args.jobs or os.cpu_count() or 1)
-    print(f"{args.n} items from seed {args.seed} on, {args.config} on {args.sim}", flush=True)
+    what = f"{args.n} items" + (f" of kind {args.kind}" if args.kind else "")
+    print(f"{what} from seed {args.seed} on, {args.config} on {args.sim}", flush=True)
     found = show(args, source)
     REPORTS.mkdir(parents=True, exist_ok=True)
     junit(args, found, REPORTS / "junit.xml")

@@ -53,11 +53,14 @@ def main(argv: list[str] | None = None) -> int:
         return random_regress.main([word for word in argv if word != "--"])
     parser = command.Parser(prog="regress", description=__doc__.splitlines()[0])
     parser.add_argument("--seeds")
+    parser.add_argument("--kind")
     parser.add_argument("--jobs", default="2")
     parser.add_argument("tests", nargs="*")
     args = parser.parse_args(argv)
     if args.seeds is None:
         raise command.UsageError("expected N=items and SEED=number, or SEEDS=number")
+    if args.kind is not None:
+        raise command.UsageError(f"KIND={args.kind}: only with N=items and SEED=number")
     try:
         count = seeds.number("SEEDS", args.seeds, 1, MOST)
         seeds.environment()

@@ -25,13 +25,15 @@ LEFT_OUT = ("SEED", "OPENKPU_RESULTS")  # of the environment: each would reach t
 
 @dataclass(frozen=True)
 class Batch:
-    """``count`` items of a run that begins with ``seed``, from item ``number`` on."""
+    """``count`` items of a run that begins with ``seed``, from item ``number`` on; ``kind``: of all
+    of them (regress_items.ITEM_KINDS), None: any."""
 
     config: str
     sim: str
     seed: int
     number: int
     count: int
+    kind: str | None = None
 
     @property
     def first(self) -> int:
@@ -101,7 +103,7 @@ def simulate(batch: Batch) -> None:
     """Draw the items and run them; prints an outcome each as it is known."""
     config = configs.load(batch.config)
     items = [
-        regress_items.draw(config, batch.sim, regress_items.seed_of(batch.seed, n))
+        regress_items.draw(config, batch.sim, regress_items.seed_of(batch.seed, n), batch.kind)
         for n in range(batch.number, batch.number + batch.count)
     ]
     at = 0  # items with an outcome

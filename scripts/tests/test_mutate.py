@@ -255,6 +255,26 @@ endmodule
         assert alone not in changed, alone
 
 
+def test_a_register_that_stays() -> None:
+    """`x <= x` says that it stays, which it does without the statement; a reset of it counts."""
+    text = """
+module m (input wire clk, input wire rst, input wire [3:0] a, output reg [3:0] x, y);
+  always @(posedge clk) begin
+    if (rst) begin
+      x <= 4'd0;
+      y <= y;
+    end else begin
+      x <= x;
+      y <= a;
+    end
+  end
+endmodule
+"""
+    found = mutate_places.find(_Text(text), "m.v", ROOT / "rtl/include")
+    dropped = {m.before for m in found if m.after == "(dropped)"}
+    assert dropped == {"x <= 4'd0;", "y <= a;"}
+
+
 class _Text:
     """A file that is a text."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from openkpu.models import configs
+from openkpu.models.layer import LayerArg
 from openkpu.scripts import command, random_regress, regress
 from openkpu.scripts.regress_batch import Batch, Outcome
 from openkpu.tb.device import regress_items
@@ -31,6 +32,9 @@ ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
         (["--n=2", "--seed=1", "--config=huge"], "huge"),
         (["--n=2", "--seed=1", "--seeds=3"], "not both"),
         (["--n=2", "--seed=1", "--cluster=nowhere"], "CLUSTER=nowhere"),
+        (["--n=2", "--seed=1", "--kind=sums"], "'sums'"),
+        (["--n=2", "--seed=1", "--kind=float16"], "small has no lanes for it"),
+        (["--seeds=2", "--kind=list"], "KIND=list: only with N=items"),
     ],
 )
 def test_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,6 +76,36 @@ def test_items_are_what_their_seed_says() -> None:
     assert wanted <= shapes, wanted - shapes
 
 
+def kind_of(arg: LayerArg) -> str:
+    """One of regress_items.ITEM_KINDS."""
+    named = {"float16": arg.fp16, "product": arg.out32, "pool": arg.pool_task}
+    named["elementwise"] = arg.elementwise
+    return next((name for name, value in named.items() if value), "layer")
+
+
+@pytest.mark.parametrize("kind", regress_items.ITEM_KINDS)
+def test_items_of_a_kind(kind: str) -> None:
+    """Of the kind that is asked for, by every way, products of every pair of types."""
+    config = configs.load("nano_fp16")
+    items = [regress_items.draw(config, "icarus", seed, kind) for seed in range(100, 140)]
+    several = kind in regress_items.LISTS
+    assert {i.case.way for i in items} == set(regress_items.WAYS[several:])
+    args = [arg for item in items for arg in item.case.network.layers]
+    found = {kind_of(arg) for arg in args}
+    if several:
+        assert len(args) > len(items) and len(found) > 3
+        if kind == "list":
+            assert any(arg.load_map for arg in args) and any(arg.store_map for arg in args)
+    else:
+        assert len(args) == len(items)
+        assert found == ({kind, "float16"} if kind == "product" else {kind})
+    if kind == "product":
+        types = {(a.fp16, a.fp32) if a.fp16 else ("bytes", a.in_xor, a.w_xor) for a in args}
+        assert len(types) == 6
+    if kind == "float16":
+        assert {arg.fp32 for arg in args} == {0, 1}
+
+
 def test_too_big_is_drawn_again() -> None:
     """An AI RAM that hardly holds anything: no item is left out, and the rule is told."""
     import dataclasses
@@ -105,11 +139,12 @@ def test_failure_is_told_and_repeated(
     monkeypatch.setattr(random_regress, "REPORTS", tmp_path)
     monkeypatch.setattr(random_regress.launch, "build", lambda *_: None)
     monkeypatch.setattr(random_regress.simrun, "check_tool", lambda _: None)
-    assert regress.main(["--n=20", "--seed=3"]) == 1
+    assert regress.main(["--n=20", "--seed=3", "--kind=pool"]) == 1
+    assert {piece.kind for piece in pieces} == {"pool"}
     assert [(piece.number, piece.count) for piece in pieces] == [(0, 8), (8, 8), (16, 4)]
     out, seed = capsys.readouterr().out, regress_items.seed_of(3, 10)
-    alone = f"make regress N=1 SEED={seed} SIM=verilator CONFIG=small"
-    behind = f"N=3 SEED={regress_items.seed_of(3, 8)}"
+    alone = f"make regress N=1 SEED={seed} SIM=verilator CONFIG=small KIND=pool"
+    behind = f"N=3 SEED={regress_items.seed_of(3, 8)} SIM=verilator CONFIG=small KIND=pool"
     assert alone in out and behind in out and "19 of 20 items passed" in out and "40 cycles" in out
     suite = ElementTree.parse(tmp_path / "junit.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("20", "1")

@@ -209,6 +209,25 @@ async def six_users(dut) -> None:
             assert ports["unload"].longest >= bench.patience, "the load was not enough to wait"
 
 
+@cocotb.test()
+async def reset_while_waiting(dut) -> None:
+    """What somebody has waited before a reset does not count, and nothing is acknowledged."""
+    await reset(dut, *REQUESTS, *OTHERS)
+    bench = Bench(dut, RATES[0])
+    await bench.fill()
+    patience = bench.patience
+    for turn in range(60):
+        bench.ports["window"].p = float(turn % 3 > 0)
+        await bench.play(random.randint(1, 3 * patience))
+        for port in bench.ports.values():
+            port.asks, port.waited = False, 0
+            getattr(dut, f"{port.name}_req").value = 0
+        dut.rst.value = 1
+        await RisingEdge(dut.clk)
+        dut.rst.value = 0
+        await bench.play(patience + 2)
+
+
 @pytest.mark.parametrize(
     ("sim", "path", "rows", "patience"),
     [

@@ -3,9 +3,10 @@
 
 It sees the host's transfers on the pins, the descriptor of every layer that ends (a register of
 tb_top), the knobs and counters of the AHB fabric, and the dumps of the memories; nothing of what a
-test intends. A layer counts when a memory was read back after its end and before a reset: results
-that nobody looked at prove nothing. What was read back is compared by the test, and a test that
-fails leaves no coverage.
+test intends. What numbers a product of float16 has met is not on the pins: whoever runs the golden
+model beside the device tells it (``expect``, ``note``). A layer counts when a memory was read back
+after its end and before a reset: results that nobody looked at prove nothing. What was read back is
+compared by the test, and a test that fails leaves no coverage.
 """
 
 import atexit
@@ -19,7 +20,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from openkpu.tb.ahb.host_agent import OKAY, AhbHostMonitor, Transfer
 from openkpu.tb.core import descriptor
 from openkpu.tb.coverage.instrument import BINS
-from openkpu.tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, task, words
+from openkpu.tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, moves, task, words
 from openkpu.tb.coverage.sampler import Sampler
 from openkpu.tb.device.backdoor import DUMP_RAM, DUMP_STORAGE
 from openkpu.tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, LAYER_ARGUMENT_FIFO, Ctrl, Err
@@ -29,6 +30,8 @@ ERRORS = [error for error in Err if error]
 MODE_OF = {0: "host", 1: "list", 2: "stream", 3: "list"}  # by AI_CNN_MODE when started
 REFUSING = ("loss_prob", "retry_prob", "split_prob", "rival_prob")  # knobs of the fabric
 WAITING = ("rd_wait", "seq_wait", "wr_wait", "wait_prob")
+
+Place = tuple[int, int]
 
 _sampler: Sampler | None = None
 _collector: "Collector | None" = None
@@ -51,6 +54,13 @@ def sampler() -> Sampler:
     return _sampler
 
 
+def note(found: list[tuple[str, Bin]]) -> None:
+    """Bins, with their crosses, that count when a memory is read back next; without an observer
+    nothing."""
+    if _collector is not None:
+        _collector.pending += found
+
+
 class Collector:
     """Observes one cocotb test.
 
@@ -70,6 +80,8 @@ class Collector:
         self.begun = 0  # the same when the device was started
         self.before = ""  # kind of the task that ended last since the device was started
         self.pending: list[tuple[str, Bin]] = []  # bins of layers that ended, with their crosses
+        # products of float16 to come: first rows of input and output, and what their numbers hit
+        self.products: list[tuple[Place, list[tuple[str, Bin]]]] = []
         if not listen:
             return
         AhbHostMonitor(tb, "s", tb.clk, tb.s_busy, self.transfer)
@@ -93,11 +105,28 @@ class Collector:
         mode = self.mode if ran >> descriptor.TOTAL else MODES[0]
         before, self.refused = self.refused, self._refusals()
         run = (mode, self._traffic(before), Err.NONE.name)
-        found = classify(descriptor.unpack(ran & ((1 << descriptor.TOTAL) - 1)))
+        fields = descriptor.unpack(ran & ((1 << descriptor.TOTAL) - 1))
+        found = classify(fields)
         self.pending += [found, ("run", run)]
+        if found[0] == "float16":
+            self.pending += self._product((fields["src"], fields["dst"]))
         last, self.before = self.before, task(*found)
+        self.pending += [("moves", bin) for bin in moves(fields, self.before, mode)]
         if last and mode != MODES[0]:
             self.pending.append(("order", (self.before, last, mode)))
+
+    def expect(self, place: Place, found: list[tuple[str, Bin]]) -> None:
+        """A product of float16 that the device is to compute, and the bins that it will hit."""
+        self.products.append((place, found))
+
+    def _product(self, place: Place) -> list[tuple[str, Bin]]:
+        """Bins of the product that has ended; those before it have not been computed."""
+        places = [there for there, _ in self.products]
+        if place not in places:
+            return []
+        at = places.index(place)
+        (_, found), self.products = self.products[at], self.products[at + 1 :]
+        return found
 
     async def _dumps(self) -> None:
         while True:
@@ -119,6 +148,7 @@ class Collector:
     def hardware_reset(self) -> None:
         """Registers have their reset values; what ended before and was not looked at is lost."""
         self.pending.clear()
+        self.products.clear()
         self.written.clear()
         self.mode, self.worked, self.refused, self.begun = MODES[0], False, 0, 0
         self.before = ""
@@ -169,6 +199,7 @@ class Collector:
         elif transfer.addr == AI["AI_CTRL"]:
             if transfer.data & Ctrl.SOFT_RESET:
                 self.pending.clear()
+                self.products.clear()
             if transfer.data & Ctrl.START and (not busy or transfer.data & Ctrl.SOFT_RESET):
                 mode, self.worked = MODE_OF[int(self.tb.cnn_mode.value)], True
         if mode is not None:

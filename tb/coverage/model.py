@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functional coverage model: what should happen to the device at least once.
 
-Seven crosses:
+Ten crosses:
 
 * ``layer``: kernel x pool x width of the input map x bits of a weight x weight loads;
 * ``elementwise``: operation x maps x pool x width of the maps;
 * ``pooling``: kind of a pooling task x window x width of the map;
 * ``product``: kernel of a layer with 32-bit sums x operands x width of the map;
+* ``float16``: target of a product of float16 x lines and width of its map x what the last piece
+  and the last group of nine hold;
+* ``float16_values``: target x value of an element (``float16.VALUES``) x its place in C;
+* ``moves``: kind of a task x how its map moves x how it is started x address in storage;
 * ``order``: kind of a task x kind of the one before it x how they are started;
 * ``run``: how layers are started x state of the bus x error that the host reads;
 * ``register``: every 32-bit register word x kind of access.
@@ -23,12 +27,15 @@ import dataclasses
 import functools
 import itertools
 
+from openkpu.models import fp16
 from openkpu.models.elementwise import OPERATIONS
+from openkpu.models.generate_lists import ALL_KINDS
 from openkpu.models.generate_lists import KINDS as TASKS
 from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.pool_tasks import KINDS
 from openkpu.models.regdesc import compile_map
 from openkpu.tb.core import descriptor
+from openkpu.tb.coverage import float16
 from openkpu.tb.device.registers import Err
 
 Bin = tuple[str, ...]
@@ -46,6 +53,13 @@ WINDOWS = ("window", "padded window", "whole map")
 OPERANDS = ("unsigned", "signed pixels", "signed weights", "both signed")  # 2 w_xor + in_xor
 MODES = ("host", "list", "stream")
 TRAFFIC = ("immediate", "wait states", "lost or refused")
+LINES = ("one line", "several lines")
+PIECE = 16  # bytes: the narrowest word of the AI RAM
+ENDS = ("whole pieces", "part of a piece")  # of a line
+NINES = ("one", "part of nine", "whole nines")  # rows of B
+MOVES = ("load", "load by lines", "store")
+ADDRESSES = ("multiple of 64", "multiple of 4", "any byte")
+BY_LINES = 64  # pixels: 3x3 layers that are at least so wide load their map line by line
 ERRORS = tuple(error.name for error in Err)
 ACCESSES = ("read", "write", "read reset value", "read while busy", "write while busy")
 
@@ -90,6 +104,12 @@ def classify(fields: dict[str, int]) -> tuple[str, Bin]:
             *(OPERATIONS[fields["ewop"]], MAPS[1 - fields["one"]]),
             *(POOLS[pool], width),
         )
+    if fields["fp16"]:
+        nine = NINES[0] if fields["c"] == 1 else NINES[1 + (fields["lastn"] == 9)]
+        return "float16", (
+            *(float16.TARGETS[fields["fp32"]], LINES[fields["h"] > 1], width),
+            *(ENDS[fields["w"] % PIECE > 0], nine),
+        )
     if fields["out32"]:
         operands = OPERANDS[2 * fields["wxor"] + fields["inxor"]]
         return "product", ("3x3" if fields["k3"] else "1x1", operands, width)
@@ -107,7 +127,45 @@ def task(cross: str, bin: Bin) -> str:
     """Kind of task, by the cross and bin of its layer."""
     if cross == "layer":
         return "fully connected" if bin[0] == "fc" else "convolution"
-    return {"elementwise": "element-wise", "pooling": "pool", "product": "product"}[cross]
+    return {"elementwise": "element-wise", "pooling": "pool"}.get(cross, cross)
+
+
+def moves(fields: dict[str, int], kind: str, mode: str) -> list[Bin]:
+    """Bins of the cross ``moves``: what a layer of a kind has loaded and stored by itself."""
+    moved = descriptor.split_fields(descriptor.MOVES, fields["moves"])
+    lines = fields["mode"] == descriptor.TAPS and not fields["dw"] and fields["w"] >= BY_LINES
+    found = []
+    for name in ("load", "store"):
+        at = moved[f"{name}_adr"]
+        address = ADDRESSES[0 if at % 64 == 0 else 1 if at % 4 == 0 else 2]
+        move = MOVES[2] if name == "store" else MOVES[int(lines)]
+        found += [(kind, move, mode, address)] * moved[name]
+    return found
+
+
+def possible_move(bin: Bin) -> bool:
+    """Convolutions and products alone have windows of 3x3; words are stored, not bytes."""
+    kind, move, _, address = bin
+    by_lines = move != MOVES[1] or kind in ("convolution", "product")
+    return by_lines and (move != MOVES[2] or address != ADDRESSES[2])
+
+
+def possible_float16(bin: Bin) -> bool:
+    """A product of float16 with a map of this bin: the sizes that there are, by size."""
+    target, lines, width, _, nine = bin
+    widths, h = list(WIDTHS), 1 if lines == LINES[0] else 2
+    narrowest = 1 + (WIDTHS[widths[widths.index(width) - 1]] if width != widths[0] else 0)
+    k = {NINES[0]: 1, NINES[1]: 5, NINES[2]: 9}[nine]
+    for w in range(narrowest, WIDTHS[width] + 1):
+        for oh, ow in fp16.out_sizes(h, w, target == float16.TARGETS[1]):
+            sizes = {"fp16": 1, "fp32": float16.TARGETS.index(target)}
+            try:
+                arg = LayerArg.make(k, h, w, 1, o_col_high=oh, o_row_wid=ow, **sizes)
+            except LayerError:
+                continue
+            if classify(descriptor.describe(arg, descriptor.Sizes())) == ("float16", bin):
+                return True
+    return False
 
 
 def possible(bin: Bin) -> bool:
@@ -174,6 +232,9 @@ def crosses() -> tuple[Cross, ...]:
     layer = {"kernel": KERNELS, "pool": POOLS, "width": tuple(WIDTHS)}
     layer |= {"bits": BITS, "loads": LOADS}
     elementwise = {"operation": OPERATIONS, "maps": MAPS, "pool": POOLS, "width": tuple(WIDTHS)}
+    shapes = {"target": float16.TARGETS, "lines": LINES, "width": tuple(WIDTHS)}
+    shapes |= {"end": ENDS, "rows": NINES}
+    moved = {"task": ALL_KINDS, "move": MOVES, "mode": MODES, "address": ADDRESSES}
     constant = {word.name for word in words().values() if not word.has_reset}
     return (
         Cross(
@@ -199,6 +260,24 @@ def crosses() -> tuple[Cross, ...]:
             "product",
             "kernel x operands x width",
             {"kernel": ("1x1", "3x3"), "operands": OPERANDS, "width": tuple(WIDTHS)},
+        ),
+        Cross(
+            "float16",
+            "target x lines x width x last piece x rows of B",
+            shapes,
+            frozenset(b for b in itertools.product(*shapes.values()) if not possible_float16(b)),
+        ),
+        Cross(
+            "float16_values",
+            "target x value of an element x place in C",
+            {"target": float16.TARGETS, "value": float16.VALUES, "place": float16.PLACES},
+            float16.impossible(),
+        ),
+        Cross(
+            "moves",
+            "task x move of a map x mode x address",
+            moved,
+            frozenset(b for b in itertools.product(*moved.values()) if not possible_move(b)),
         ),
         Cross(
             "order",

@@ -2,12 +2,27 @@
 """The functional model: what it holds, and that its rules leave out what cannot be, and no more."""
 
 import numpy as np
+import pytest
 from openkpu.models.generate import Limits, random_layer
-from openkpu.models.layer import LayerError
+from openkpu.models.layer import LayerArg, LayerError
+from openkpu.models.matmul_fp16 import layer_of
 from openkpu.models.pooling import POOL_STRIDE
 from openkpu.tb.core import descriptor
-from openkpu.tb.coverage.model import KERNELS, POOLS, WIDTHS, Bin, classify, crosses, words
+from openkpu.tb.coverage import float16
+from openkpu.tb.coverage.model import (
+    KERNELS,
+    POOLS,
+    WIDTHS,
+    Bin,
+    classify,
+    crosses,
+    moves,
+    task,
+    words,
+)
 from openkpu.tb.device.registers import AI, PERF
+
+SIZES = descriptor.Sizes()
 
 
 def cross(name: str) -> list[Bin]:
@@ -35,6 +50,48 @@ def test_pooling_bins_by_count() -> None:
 def test_bins_of_products_and_orders_by_count() -> None:
     """Two kernels, four pairs of operands, five widths; 25 pairs of kinds as list and stream."""
     assert len(cross("product")) == 2 * 4 * 5 and len(cross("order")) == 25 * 2
+
+
+def test_float16_and_moves_by_count() -> None:
+    """One line: four widths, whole or in part; several: two widths. Every value at three places,
+    four of them of float16 alone. Moves: six kinds load a whole map from three addresses and store
+    one to two, by three ways; two kinds load by lines."""
+    assert len(cross("float16")) == 2 * 3 * (4 * 2 + 2)
+    assert len(cross("float16_values")) == 2 * 12 * 3 - 4 * 3
+    assert len(cross("moves")) == 6 * (3 + 2) * 3 + 2 * 3 * 3
+
+
+@pytest.mark.parametrize(("h", "n", "k", "wide"), [(1, 7, 1, 0), (1, 8, 9, 1), (2, 32, 10, 0)])
+def test_float16_has_its_bin(h: int, n: int, k: int, wide: int) -> None:
+    """The descriptor of a product says its bin."""
+    arg = layer_of(3, k, n * h, wide=bool(wide))
+    found = classify(descriptor.unpack(descriptor.pack(descriptor.describe(arg, SIZES))))
+    assert task(*found) == "float16" and found in {("float16", b) for b in cross("float16")}
+    rest = {1: "one", 9: "whole nines", 10: "part of nine"}[k]
+    line = ("one line", "2-16") if h == 1 else ("several lines", "33-64")
+    end = "part of a piece" if n == 7 else "whole pieces"
+    assert found[1] == (float16.TARGETS[wide], *line, end, rest)
+
+
+def test_moves_have_their_bins() -> None:
+    """Loads by lines are those of wide maps under 3x3; addresses count by what they divide by."""
+    plain = LayerArg.make(2, 4, 70, 3, kernel=3)
+    both = [("load by lines", "multiple of 64"), ("store", "multiple of 64")]
+    cases = [
+        ({"load_map": 1, "map_load_addr": 0x1003}, [("load by lines", "any byte")]),
+        ({"store_map": 1, "map_store_addr": 0x1004}, [("store", "multiple of 4")]),
+        ({"load_map": 1, "store_map": 1}, both),
+        ({}, []),
+    ]
+    for fields, expected in cases:
+        found = moves(descriptor.describe(plain.replace(**fields), SIZES), "convolution", "list")
+        assert found == [("convolution", m, "list", a) for m, a in expected]
+        assert set(found) <= set(cross("moves"))
+    for other in (LayerArg.make(2, 4, 63, 3, kernel=3), LayerArg.make(2, 4, 70, 3, kernel=1)):
+        fields = descriptor.describe(other.replace(load_map=1), SIZES)
+        assert [move for _, move, *_ in moves(fields, "convolution", "host")] == ["load"]
+    deep = LayerArg.make(2, 4, 70, 2, kernel=3, depthwise=True, load_map=1)
+    assert moves(descriptor.describe(deep, SIZES), "convolution", "host")[0][1] == "load"
 
 
 def test_rules() -> None:

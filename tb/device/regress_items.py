@@ -7,7 +7,10 @@ multiples, one pixel, one channel, 1,024 channels, loads that are not full, odd 
 pool, numbers at the ends of their ranges. One item in five is a network, one in twelve a list of
 all kinds of task.
 
-A draw that breaks a rule of FITS is drawn again with the next numbers of the same generator; how
+A run may be of one of ITEM_KINDS only. Products are of bytes, and of float16 too where the build
+has lanes for them.
+
+A draw that breaks a rule is drawn again with the next numbers of the same generator; how
 often, and by which rule, is told with the item. No item is left out.
 """
 
@@ -40,6 +43,8 @@ from openkpu.tb.device.requests import Case
 
 STEP = 0x9E3779B1  # between the seeds of two items: odd, so that 2^32 items differ
 WAYS = ("host", "tasks", "stream")
+ITEM_KINDS = ("layer", "product", "elementwise", "pool", "float16", "network", "list")
+LISTS = ("network", "list")  # of several layers: never by the host
 MOST_STORAGE = 1 << 20  # bytes of storage of an item: the bench that nearly all tests share
 MOST_DRAWS = 400
 FEW_ROWS = 1024  # of the AI RAM that a list uses
@@ -95,12 +100,15 @@ def seed_of(first: int, number: int) -> int:
     return (first + number * STEP) & 0xFFFFFFFF
 
 
-def draw(config: Config, sim: str, seed: int) -> Item:
-    """The item of a seed, on a configuration and a simulator ("verilator" or "icarus")."""
+def draw(config: Config, sim: str, seed: int, kind: str | None = None) -> Item:
+    """The item of a seed, on a configuration and a simulator ("verilator" or "icarus").
+
+    ``kind``: one of ITEM_KINDS; None: any. "float16" needs a configuration with lanes.
+    """
     rng, budget, redrawn = np.random.default_rng(seed), BUDGETS[sim], Counter()
     for _ in range(MOST_DRAWS):
         try:
-            return Item(seed, _case(rng, config, budget, seed), redrawn)
+            return Item(seed, _case(rng, config, budget, seed, kind), redrawn)
         except TooMuch as why:
             redrawn[why.rule] += 1
         except LayerError as why:
@@ -108,17 +116,18 @@ def draw(config: Config, sim: str, seed: int) -> Item:
     raise AssertionError(f"seed {seed}: no legal item in {MOST_DRAWS} draws: {dict(redrawn)}")
 
 
-def _case(rng: np.random.Generator, config: Config, budget: Budget, seed: int) -> Case:
-    way = WAYS[int(rng.integers(0, 3))]
+def _case(
+    rng: np.random.Generator, config: Config, budget: Budget, seed: int, kind: str | None
+) -> Case:
+    ways = WAYS[1:] if kind in LISTS else WAYS
+    way = ways[int(rng.integers(0, len(ways)))]
     disturb = bool(rng.random() < 0.6)
-    kind = rng.random() if way != "host" else 1.0
-    if kind < 0.45:
-        make, title = (_list, "list") if kind < 0.12 else (_network, "network")
-        network = make(rng, config, budget)
+    title = kind or _any_kind(rng, way)
+    if title in LISTS:
+        network = (_list if title == "list" else _network)(rng, config, budget)
         image = rng.integers(0, 256, network.in_shape, dtype=np.uint8)
     else:
-        floats = config.fp16_lanes and rng.random() < 0.3
-        layer = (_float16 if floats else _layer)(rng, config, budget)
+        layer = _one(rng, config, budget, kind)
         network, title, image = Network.single(layer), "layer", layer.x.view(np.uint8)
     count = 1 if way == "host" else IMAGES
     more = rng.integers(0, 256, (count - 1, *network.in_shape), dtype=np.uint8)
@@ -146,6 +155,20 @@ def _case(rng: np.random.Generator, config: Config, budget: Budget, seed: int) -
     shown = "; ".join(describe(arg, network.eight_bit) for arg in network.layers)
     title = f"{title} {shown}, {way}" + (", disturbed" if disturb else "")
     return Case(title, way, network, images, disturb, SLACK + TIMES * roof, seed)
+
+
+def _any_kind(rng: np.random.Generator, way: str) -> str:
+    share = rng.random() if way != "host" else 1.0
+    return "list" if share < 0.12 else "network" if share < 0.45 else "layer"
+
+
+def _one(rng: np.random.Generator, config: Config, budget: Budget, kind: str | None) -> VectorLayer:
+    """A random layer of a kind, or of any."""
+    floats = {None: 0.3, "product": 0.5, "float16": 1.0}.get(kind, 0.0)
+    if floats and config.fp16_lanes and rng.random() < floats:
+        return _float16(rng, config, budget)
+    make = {"product": _product, "elementwise": _elementwise, "pool": _pooling, "layer": _plain}
+    return make.get(kind or "", _layer)(rng, config, budget)
 
 
 def describe(arg: LayerArg, eight_bit: bool) -> str:

@@ -5,6 +5,7 @@ import cocotb
 import numpy as np
 from openkpu.models.network import NetworkRun
 from openkpu.models.words import to_stored
+from openkpu.tb.coverage import collector, float16
 from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout, Tables
 from openkpu.tb.device.events import Say
 from openkpu.tb.device.inference_stream import StreamRun, run_one_by_one, run_stream
@@ -50,6 +51,7 @@ class RandomRun:
                 if run.wrong.any() or len(run.ends) != len(case.images):
                     wrong.append(f"bytes that differ in the results: {run.wrong.tolist()}")
             wrong += _counters(case, runs, counters)
+            _note(case)
         except (DeviceError, DeviceTimeout) as error:
             wrong.append(str(error))
             await self.device.reset()
@@ -97,6 +99,14 @@ class RandomRun:
                 y, words = run.layers[number].y.view(np.uint8), network.layers[number].out32
                 self.shadow.expect_result(place, to_stored(y, bool(words)))
         return found
+
+
+def _note(case: Case) -> None:
+    """Tell the functional coverage what numbers a product of float16 has met."""
+    (arg, *more), network = case.network.layers, case.network
+    for image in case.images if arg.fp16 and not more else ():
+        weights, *_ = network.tables(arg)
+        collector.note(float16.sample(weights, image, arg.o_ch_num, bool(arg.fp32)))
 
 
 def _counters(case: Case, runs: list[NetworkRun], counters: dict[str, int]) -> list[str]:

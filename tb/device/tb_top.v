@@ -202,6 +202,7 @@ module tb_top #(
   wire [31:0] store_words = STORE_DEPTH;
   wire [31:0] ram_rows    = AI_RAM_ROWS;
   wire [31:0] path_bytes  = PATH;
+  wire [31:0] fp16_lanes  = FP16_LANES; // products of float16 at a time
   wire slow_beat = cycle[21];
 
   // counters at the end of every layer

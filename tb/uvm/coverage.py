@@ -4,9 +4,10 @@
 from collections.abc import Iterable
 
 from openkpu.tb.ahb.host_agent import Transfer
-from openkpu.tb.coverage import collector
+from openkpu.tb.coverage import collector, float16
 from openkpu.tb.coverage.model import Bin, crosses
 from openkpu.tb.uvm.agents import Memory
+from openkpu.tb.uvm.predictor import Product
 from pyuvm import ConfigDB, uvm_subscriber
 
 
@@ -14,7 +15,8 @@ class CoverageCollector(uvm_subscriber):
     """Counts what happened: layers that were read back, modes, errors, accesses of registers.
 
     Exports: ``analysis_export`` transfers of the host, ``layer_export`` layers that ended,
-    ``memory_export`` what the storage agent loaded and found, ``reset_export`` hardware resets.
+    ``memory_export`` what the storage agent loaded and found, ``reset_export`` hardware resets,
+    ``product_export`` products of float16 that the predictor has run.
     """
 
     def build_phase(self) -> None:
@@ -27,11 +29,17 @@ class CoverageCollector(uvm_subscriber):
         self.reset_export = self.uvm_AnalysisImp(
             "reset_export", self, lambda _: self.model.hardware_reset()
         )
+        self.product_export = self.uvm_AnalysisImp("product_export", self, self.product)
         self.memory_export = self.uvm_AnalysisImp("memory_export", self, self.memory)
 
     def write(self, tt: Transfer) -> None:
         """A transfer of the host."""
         self.model.transfer(tt)
+
+    def product(self, tt: Product) -> None:
+        """A product that the host has asked for; it counts when its layer has ended."""
+        found = float16.sample(tt.weights, tt.x, tt.arg.o_ch_num, bool(tt.arg.fp32))
+        self.model.expect((tt.arg.image_src_addr, tt.arg.image_dst_addr), found)
 
     def memory(self, tt: Memory) -> None:
         """What was found in a memory is looked at by the scoreboard: layers before it count."""

@@ -51,6 +51,7 @@ class DeviceEnv(uvm_env):
             (self.resets.ap, self.coverage.reset_export),
             (self.layers.ap, self.coverage.layer_export),
             (self.storage.ap, self.coverage.memory_export),
+            (self.predictor.products, self.coverage.product_export),
         ):
             port.connect(export)
         self.registers.map.set_sequencer(self.host.sequencer, Adapter())

@@ -29,7 +29,7 @@ from openkpu.tb.device.registers import (
     Int,
 )
 from openkpu.tb.uvm.agents import Bytes, Memory
-from pyuvm import ConfigDB, uvm_subscriber
+from pyuvm import ConfigDB, uvm_analysis_port, uvm_subscriber
 
 Mask = npt.NDArray[np.bool_]
 STOPPING = (*range(Err.BAD_SIZE, Err.BUS_ERROR + 1), Err.LIST_CHANGED, Err.WATCHDOG, Err.BAD_ACCESS)
@@ -51,11 +51,24 @@ class Write:
     inference: int  # of its job
 
 
+@dataclass
+class Product:
+    """A product of float16 that the device is to compute: its operands as bytes."""
+
+    arg: LayerArg
+    weights: Bytes
+    x: Bytes
+
+
 class Predictor(uvm_subscriber):
-    """Mirror of registers and memories; its export takes the host's transfers."""
+    """Mirror of registers and memories; its export takes the host's transfers.
+
+    ``products`` publishes the products of float16 among the layers.
+    """
 
     def build_phase(self) -> None:
         self.tb = ConfigDB().get(self, "", "TB")
+        self.products = uvm_analysis_port("products", self)
         self.doubtful: list[Write] = []  # where the doubt is from
         self.reset_export = self.uvm_AnalysisImp("reset_export", self, lambda _: self.reset())
         self.layers = self.inferences = self.count = 0
@@ -177,10 +190,27 @@ class Predictor(uvm_subscriber):
             self._end()
 
     # -------------------------------------------------------------------- jobs
-    def _layer(self, arg: LayerArg, weights_at: int, bias_at: int, inference: int = 0) -> bool:
-        """Run a layer in the mirror; False when the device must refuse it."""
+    def _layer(
+        self,
+        arg: LayerArg,
+        weights_at: int,
+        bias_at: int,
+        inference: int = 0,
+        **place: bool,
+    ) -> bool:
+        """Run a layer in the mirror; False when the device must refuse it.
+
+        ``place``: ``first`` and ``last`` of a task list.
+        """
         eight_bit = bool(self.registers.get(EIGHT_BIT_MODE, 0))
-        if arg.device_code(eight_bit=eight_bit, ram_rows=self.ram.size // 64):
+        code = arg.device_code(
+            eight_bit=eight_bit,
+            ram_rows=self.ram.size // 64,
+            fp16_lanes=int(self.tb.fp16_lanes.value),
+            bus_bytes=BUS_BYTES,
+            **place,
+        )
+        if code:
             return False
         count = arg.weight_count * arg.weight_size(eight_bit)
         weights = self._at(weights_at + arg.para_start_addr, count)
@@ -189,12 +219,24 @@ class Predictor(uvm_subscriber):
             self._at(bias_at + at, size).view("<u8")
             for at, size in ((arg.bwsx_base_addr, bn), (arg.active_addr, act))
         )
+        if arg.load_map:
+            pixels = self._at(arg.map_load_addr, int(np.prod(arg.in_shape)))
+            self._map(arg.image_src_addr, pixels.reshape(arg.in_shape), inference)
         x, *second = (airam.unpack(self.ram, m.base, arg.in_shape) for m in arg.in_layouts)
         x2 = second[0] if second else None
+        if arg.fp16:
+            self.products.write(Product(arg, weights, x))
         y = run_layer(arg, x, weights, *tables, x2=x2, eight_bit=eight_bit).y
         self._map(arg.image_dst_addr, y, inference)
+        if arg.store_map:
+            self._result(arg.map_store_addr, y.view(np.uint8), bool(arg.out32), inference)
         self.layers += 1
         return True
+
+    def _result(self, at: int, y: Bytes, words: bool, inference: int) -> None:
+        """A map into the storage."""
+        stored = to_stored(y, words)
+        self._put("storage", at, stored, np.ones(stored.size, dtype=bool), inference)
 
     def _map(self, row: int, y: Bytes, inference: int) -> None:
         """A map into the AI RAM."""
@@ -232,11 +274,11 @@ class Predictor(uvm_subscriber):
         first, last = args[0], args[-1]
         image = self._at(pixels, int(np.prod(first.in_shape)))
         self._map(first.image_src_addr, image.reshape(first.in_shape), number)
-        for arg in args:
-            if not self._layer(arg, r["AI_WGT_ADR"], r["AI_BIAS_ADR"], number):
+        for i, arg in enumerate(args):
+            place = {"first": i == 0, "last": i == len(args) - 1}
+            if not self._layer(arg, r["AI_WGT_ADR"], r["AI_BIAS_ADR"], number, **place):
                 return False
         y = airam.unpack(self.ram, last.image_dst_addr, last.out_shape)
-        y = to_stored(y, bool(last.out32))
-        self._put("storage", result, y, np.ones(y.size, dtype=bool), number)
+        self._result(result, y, bool(last.out32), number)
         self.inferences += 1
         return True

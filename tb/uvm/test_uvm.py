@@ -21,12 +21,13 @@ TESTS = {
         *("AnotherItem", "AnotherDriver", "AnotherScoreboard", "WrongByte", "WrongByteInDoubt"),
         "WindowByte",
     ),
+    "special_tests": ("MovedMaps",),
 }
 # on the slow simulator, where an unknown bit is seen: what differs from the rest in kind
 ICARUS = {
     *TESTS["device_tests"],
     *TESTS["register_tests"],
-    *("JobSequences", "ResetSequences", "MisbehaviourSequences", "MisalignedAccesses"),
+    *("MovedMaps", "JobSequences", "ResetSequences", "MisbehaviourSequences", "MisalignedAccesses"),
 }
 ALL = [
     (sim, module, test)
@@ -62,3 +63,17 @@ def test_uvm(sim: str, module: str, test: str) -> None:
 def test_uvm_small(test: str) -> None:
     """Another shape of the array, where layers take fewer cycles."""
     simulate("verilator", "small", "sequence_tests", test, seeds.chosen()[0][0])
+
+
+@pytest.mark.parametrize(
+    ("sim", "test"),
+    [
+        *(("verilator", "Float16Values"), ("verilator", "Float16Jobs")),
+        pytest.param("icarus", "Float16Values", marks=pytest.mark.nightly),
+        pytest.param("icarus", "Float16Jobs", marks=pytest.mark.nightly),
+        pytest.param("verilator", "EveryMove", marks=pytest.mark.nightly),
+    ],
+)
+def test_uvm_float16(sim: str, test: str) -> None:
+    """A build with lanes for products of float16."""
+    simulate(sim, "nano_fp16", "special_tests", test, seeds.chosen()[0][0])

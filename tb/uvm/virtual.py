@@ -20,6 +20,7 @@ from openkpu.tb.uvm.sequences.job import (
     StreamSequence,
 )
 from openkpu.tb.uvm.sequences.misbehaviour import BusyMisbehaviourSequence, MisbehaviourSequence
+from openkpu.tb.uvm.sequences.special import MOVED
 
 # sequence: weight of its draw
 LIFE: dict[type[DeviceSequence], int] = {
@@ -34,6 +35,7 @@ LIFE: dict[type[DeviceSequence], int] = {
     HardResetSequence: 2,
     MisbehaviourSequence: 2,
     BusyMisbehaviourSequence: 2,
+    **dict.fromkeys(MOVED, 1),
 }
 
 
