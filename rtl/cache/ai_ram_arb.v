@@ -6,7 +6,7 @@
 // weights and the host;
 // writers are the write-back, the pixel writer and the host. A lower rank that has waited PATIENCE
 // cycles goes first once, because a depthwise layer may use every cycle and would starve it; weights
-// of later layers have time, and wait four times as long. That it
+// wait half as long, so that a map that is read in every cycle leaves the loader its rate. That it
 // has waited so long is in a register, for from the requests to a large memory the wires are long.
 // Words have PATH bytes; host accesses are 32-bit words inside one of them.
 // Handshake: a requester holds req until gnt (same cycle); read data is valid in the cycle after
@@ -74,11 +74,11 @@ module ai_ram_arb #(
   // host's words in a word
   localparam PARTS = PATH / 4;
   localparam [3:0] LAST_WAIT = PATIENCE[3:0] - 4'd1;
-  localparam [5:0] KEPT_LAST = {PATIENCE[3:0], 2'd0} - 6'd1;
+  localparam [3:0] KEPT_LAST = {1'b0, PATIENCE[3:1]} - 4'd1;
 
   // cycles waited, and whether it goes first; for the host as a reader and as a writer
   reg [3:0] unload_wait;
-  reg [5:0] kept_wait;
+  reg [3:0] kept_wait;
   reg [3:0] load_wait;
   reg [3:0] window_wait;
   reg unload_urgent;
@@ -145,7 +145,7 @@ module ai_ram_arb #(
   always @(posedge clk) begin
     if (rst) begin
       unload_wait <= 4'd0;
-      kept_wait <= 6'd0;
+      kept_wait <= 4'd0;
       load_wait <= 4'd0;
       window_wait <= 4'd0;
       unload_urgent <= 1'b0;
@@ -157,7 +157,7 @@ module ai_ram_arb #(
     end else begin
       unload_wait <= unload_waits ? unload_wait + {3'd0, !unload_last} : 4'd0;
       unload_urgent <= unload_waits && unload_last;
-      kept_wait <= kept_waits ? kept_wait + {5'd0, !kept_last} : 6'd0;
+      kept_wait <= kept_waits ? kept_wait + {3'd0, !kept_last} : 4'd0;
       kept_urgent <= kept_waits && kept_last;
       load_wait <= load_waits ? load_wait + {3'd0, !load_last} : 4'd0;
       load_urgent <= load_waits && load_last;

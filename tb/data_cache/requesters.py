@@ -102,7 +102,7 @@ def check_weights(bench: Any) -> None:
         now.asked = True
     now.age += now.asked
     assert now.got == now.data[: len(now.got)], f"other bytes from {now.at} on"
-    assert now.age < 100 + (4 * bench.patience + 4) * (now.size / 16 + 2) / bench.p_take
+    assert now.age < 100 + (bench.patience + 4) * (now.size / 16 + 2) / bench.p_take
     if now.asked and len(now.got) == now.size:
         bench.kept[now.at : now.at + now.size] = False
         bench.weights = None

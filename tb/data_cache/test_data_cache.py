@@ -54,8 +54,8 @@ class Bench:
         # the first rank waits for two late ones, the others for their patience and a later rank
         late = self.patience + 1
         self.keep = int(dut.KEEP.value)  # one more reader, between unload and host
-        bounds = {"fill": 2 + self.keep, "writeback": 2, "window": late + 1, "load": late}
-        bounds["unload"] = late + self.keep
+        bounds = {"fill": 2 + 2 * self.keep, "writeback": 2, "window": late + 1, "load": late}
+        bounds["unload"] = late + 2 * self.keep
         self.ports = {name: Port(rates[name], bound) for name, bound in bounds.items()}
         self.p_take = rates.get("take", 0.8)
         self.weights: Weights | None = None
