@@ -66,6 +66,9 @@ def test_tasks_bring_them() -> None:
         y = run_layer(task, x, np.zeros(0, np.uint8), nothing, nothing).y
         airam.pack(found, task.image_dst_addr, y)
     assert (found == want).all()
+    for number in network.kept:
+        data = network.tables(network.layers[number])[0]
+        assert (kept.weights(network, number, found) == data).all()
     storage = network.storage(np.zeros((1, *network.in_shape), np.uint8))
     assert storage.bring == kept.bring(network, storage.registers["AI_WGT_ADR"])
     words = storage.data[storage.registers["AI_LIST_ADR"] - storage.base :].view("<u8")
@@ -82,6 +85,10 @@ def test_places_that_cannot_be() -> None:
         (
             {2: min(layer.image_src_addr, layer.image_dst_addr)},
             "layer 2: kept weights in rows .* where a map of layer",
+        ),
+        (
+            {2: first + dict(kept.free_rows(network.layers, 32768))[first] - rows + 1},
+            "layer 2: .* map",
         ),
         ({2: first - 1}, "layer 2: kept weights in rows .* where a map of layer"),
         ({2: first, 1: first + rows - 1}, "layer 1: .* where the kept weights of layer 2 lie"),
