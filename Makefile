@@ -85,7 +85,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(call option,bus,BUS) $(if $(VEC
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim predict stream stalls waves test testplan sweep control regress coverage mutate bench bench-continuous cycles nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
+.PHONY: help setup sim predict stream stalls waves test testplan sweep control regress coverage mutate bench bench-continuous bench-kept cycles nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
@@ -137,6 +137,10 @@ bench: ## what the device reaches -> reports, README (QUICK=1 CI's part, RECORD=
 bench-continuous: ## what continuous inference saves; writes docs/continuous.md
 	@scripts/setup.sh verilator
 	@$(OPENKPU) bench-continuous
+
+bench-kept: ## what weights that stay in the AI RAM save; writes docs/kept.md
+	@scripts/setup.sh verilator
+	@$(OPENKPU) bench-kept
 
 waves: ## the same with WAVES=1
 	@$(MAKE) --no-print-directory sim WAVES=1

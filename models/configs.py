@@ -10,6 +10,7 @@ from pathlib import Path
 
 MOST_LANES = 128
 LEAST_FIFO = 2  # words
+OPTIONAL = ("fp16_lanes", "keep_weights")  # may be 0: there is none
 LEAST_FP16 = 4  # lanes
 FP16_COLUMNS = 32  # of a product of float16, at a time
 N_X = 9  # width of the reduction: nine taps, or nine channels
@@ -44,6 +45,7 @@ class Config:
     wgt_fifo_depth: int
     bias_fifo_depth: int
     fp16_lanes: int = 0
+    keep_weights: int = 0
     use: str = ""
 
     @property
@@ -60,8 +62,8 @@ class Config:
     def parameters(self) -> dict[str, int]:
         """Parameters of the Verilog top module."""
         names = {"ahb_width": "AHB_W", "path_bytes": "PATH"}
-        # without lanes as before there were any: seeds of benches follow the parameters
-        without = ("name", "use") if self.fp16_lanes else ("name", "use", "fp16_lanes")
+        # what is left out, as before there was any: seeds of benches follow the parameters
+        without = ["name", "use", *(key for key in OPTIONAL if not getattr(self, key))]
         return {
             names.get(field.name, field.name.upper()): getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -89,7 +91,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
     expected.
     """
     for key, value in values.items():
-        if key == "fp16_lanes" and type(value) is int and value == 0:
+        if key in OPTIONAL and type(value) is int and value == 0:
             continue
         if type(value) is not int or not 1 <= value <= MOST:
             return f"{key} = {value!r}, expected an integer from 1 to {MOST}"
@@ -104,6 +106,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "path_bytes": (values["path_bytes"] in (16, 32, 64, 128), "16, 32, 64 or 128"),
         "ai_ram_rows": (_power(values["ai_ram_rows"], 16, 32768), "a power of two, 16 to 32768"),
         "wbuf_rows": (_power(values["wbuf_rows"], 64), "a power of two from 64"),
+        "keep_weights": (values["keep_weights"] in (0, 1), "0 or 1"),
         "tile_rows": (_power(values["tile_rows"], 32), "a power of two from 32"),
     }
     for key in ("pix_fifo_depth", "wgt_fifo_depth", "bias_fifo_depth"):

@@ -205,7 +205,11 @@ class Front:
         """Offer the requests of a layer from a cycle on."""
         shape = self.shapes[layer]
         reuse = self.keeping.reuse and layer >= self.length
-        asked = [] if reuse else shape.loads, shape.tables[:1] if reuse else shape.tables
+        loads = [] if reuse else shape.loads
+        if shape.arg.kept_weights:
+            self.wload.bring_kept(at, loads)
+            loads = []
+        asked = loads, shape.tables[:1] if reuse else shape.tables
         for n, channel in enumerate((self.weight, self.bias)):
             channel.submit(at, asked[n])
             self.requests[n] += len(asked[n])

@@ -21,6 +21,9 @@ TABLES = 4  # activation tables that the ring holds
 # weight_loader: from its last word to its being free; a serial multiplier makes parts of a constant
 LOADED = 5
 LOADED_SERIAL = 7
+KEPT_PIECE = 16  # bytes of kept weights that come at a time
+KEPT_ROOM = 18 + KEPT_PIECE  # that their gearbox holds and still takes a piece
+KEPT_FIRST, KEPT_NEXT = 4, 5  # from a request to its first piece; from a load's last piece on
 PATIENCE = 8  # cycles that a word for the AI RAM waits for the write-back at most
 NEXT_LINE = 5  # pixel_lines: from the last piece of a channel's line to the next one's first word
 
@@ -108,6 +111,7 @@ class WeightLoader:
 
     def __init__(self, config: Config, gear: Gear) -> None:
         self.config, self.gear = config, gear
+        self.kept = Gear(KEPT_ROOM)
         self.rows: list[int] = []  # cycle in which a row's last word came, from the first row on
         self.freed: list[int] = []  # cycle from which on a row is free again
         self.params_freed: list[int] = []  # ... a row of parameters
@@ -126,6 +130,19 @@ class WeightLoader:
         self.parts = self._parts(shape)
         self.done_words = 0
 
+    def bring_kept(self, at: int, loads: list[tuple[int, int]]) -> None:
+        """Loads of kept weights, asked for from a cycle on: pieces come as fast as they are taken,
+        one a cycle (reads of maps, which go first, are left out)."""
+        seen = at + KEPT_FIRST
+        if self.kept.seen:
+            seen = max(seen, self.kept.seen[-1] + KEPT_NEXT)
+        for address, left in loads:
+            while left:
+                part = min(left, KEPT_PIECE - address % KEPT_PIECE)
+                self.kept.push(seen, part)
+                address, left, seen = address + part, left - part, seen + 1
+            seen += KEPT_NEXT - 1
+
     def _parts(self, shape: Shape) -> int:
         """Cycles that a channel's constant takes."""
         if self.config.ahb_width > 32:
@@ -143,7 +160,8 @@ class WeightLoader:
         shape = self.shape
         if shape is None:
             return False
-        config, gear, rows, freed = self.config, self.gear, self.rows, self.freed
+        config, rows, freed = self.config, self.rows, self.freed
+        gear = self.kept if shape.arg.kept_weights else self.gear
         take, banks = gear.take, config.n_z
         words, last_channel = shape.channel_words, shape.arg.o_ch_num - 1
         full, tail = 9 * shape.bytes_a_weight, shape.last_word * shape.bytes_a_weight

@@ -354,7 +354,7 @@ def predict_network(
     moved, _ = network.with_moves(0, align)
     args = [
         arg.replace(
-            para_start_addr=at["AI_WGT_ADR"] + arg.para_start_addr,
+            para_start_addr=arg.para_start_addr + (0 if arg.kept_weights else at["AI_WGT_ADR"]),
             bwsx_base_addr=at["AI_BIAS_ADR"] + arg.bwsx_base_addr,
             active_addr=at["AI_BIAS_ADR"] + arg.active_addr,
         )

@@ -6,7 +6,7 @@ Fields carry the names of the vendor's structures and hold *true* values: where 
 Bits that the KPU leaves reserved extend it (docs/kpu.md 1.8): ``signed_in``, ``signed_out``,
 ``fc``, ``elementwise`` and ``pool_task`` with what belongs to them, ``in_xor``, ``w_xor``,
 ``out32`` of products, ``fp16`` and ``fp32`` of float16 ones, ``load_map`` and ``store_map`` with
-their addresses.
+their addresses, ``kept_weights``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from openkpu.models import regmap
 
 from . import fp16, pool_tasks
-from .layout import AI_RAM_ROWS, Layout
+from .layout import AI_RAM_ROWS, ROW_BYTES, Layout
 from .pooling import POOL_STRIDE, pooled_size
 
 WORDS = 12
@@ -67,6 +67,7 @@ class LayerArg:
     fp32: int = 0
     load_map: int = 0
     store_map: int = 0
+    kept_weights: int = 0
     map_load_addr: int = 0
     map_store_addr: int = 0
     image_src2_addr: int = 0
@@ -356,6 +357,8 @@ class LayerArg:
         """
         if self.store_map and self.send_data_out:
             raise LayerError("BAD_FLAGS", "store_map and send_data_out exclude each other")
+        if self.kept_weights and self.pool_task:
+            raise LayerError("BAD_FLAGS", "a pooling task has no weights that could be kept")
         if self.fp16 and (fault := fp16.fault(self)):
             raise LayerError(*fault)
         if self.pool_task and (fault := pool_tasks.fault(self)):
@@ -403,7 +406,18 @@ class LayerArg:
             raise LayerError("BAD_WEIGHTS", "w_xor takes 8-bit weights")
         if strict and not self.pool_task:
             self._check_loads(eight_bit, weight_slots)
+            end = self.weights_end(eight_bit is not False)
+            if self.kept_weights and end > ram_rows * ROW_BYTES:
+                raise LayerError(
+                    "BAD_WEIGHTS", f"kept weights end at byte {end}, AI RAM has {ram_rows} rows"
+                )
         self.encode()
+
+    def weights_end(self, eight_bit: bool) -> int:
+        """Address behind the last byte of weights, of the loads as the fields name them."""
+        before = self.load_time - 1
+        last = (self.o_ch_num - before * self.o_ch_num_coef) * self.taps
+        return self.para_start_addr + before * self.para_size + last * self.weight_size(eight_bit)
 
     def weight_rows(self, n_z: int) -> int:
         """Rows of the weight buffer (9 weights for each of ``n_z`` channels) that the layer needs
@@ -424,6 +438,7 @@ class LayerArg:
         n_z: int = 1,
         pools: bool = True,
         fp16_lanes: int = 0,
+        keeps: bool = True,
         bus_bytes: int = 4,
         first: bool = False,
         last: bool = False,
@@ -434,10 +449,12 @@ class LayerArg:
         simulator does; of the load fields it asks that the loads make up the channels and that
         para_size covers a load.  ``weight_rows``: rows of its weight buffer, ``n_z`` banks wide;
         None: any need is met.  ``pools``: it has an engine for pooling tasks, ``fp16_lanes``: lanes
-        for products of float16.  ``first``, ``last``: place in a task list; the maps of those two
-        layers come and go by the registers.
+        for products of float16, ``keeps``: a way for weights from the AI RAM.  ``first``, ``last``:
+        place in a task list; the maps of those two layers come and go by the registers.
         """
         if (self.load_map and first) or (self.store_map and last):
+            return ERROR_CODES["BAD_FLAGS"]
+        if self.kept_weights and not keeps:
             return ERROR_CODES["BAD_FLAGS"]
         if (self.pool_task and not pools) or (self.fp16 and not fp16_lanes):
             return ERROR_CODES["BAD_FLAGS"]
@@ -452,6 +469,8 @@ class LayerArg:
         needed = per_load * self.taps * size
         fits = needed <= self.para_size and (size == 1 or weight_bits >= 16)
         if not fits or not before < self.o_ch_num <= before + per_load:
+            return ERROR_CODES["BAD_WEIGHTS"]
+        if self.kept_weights and self.weights_end(eight_bit) > ram_rows * ROW_BYTES:
             return ERROR_CODES["BAD_WEIGHTS"]
         if weight_rows is not None and self.weight_rows(n_z) > weight_rows:
             return ERROR_CODES["BAD_WEIGHTS"]

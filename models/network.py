@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from . import airam
+from . import airam, kept
+from .configs import Config
 from .golden import LayerResult, run_layer
 from .layer import WORDS, LayerArg, LayerError
 from .layout import AI_RAM_ROWS, Layout
@@ -67,6 +68,8 @@ class Storage:
     result_shape: tuple[int, int, int]
     words: bool = False  # the results are 32-bit words (out32 of the last layer)
     stored: dict[int, int] = dataclasses.field(default_factory=dict)  # map's address, by layer
+    # layers that bring kept weights into the AI RAM, for the host to run before
+    bring: list[LayerArg] = dataclasses.field(default_factory=list)
 
     def result(self, memory: npt.NDArray[np.uint8], i: int) -> npt.NDArray[np.uint8]:
         """Result map ``i`` out of ``memory``, bytes of the storage from ``base`` on."""
@@ -93,6 +96,8 @@ class Network:
     # maps (C, H, W) that layers read from storage (load_map), by layer; the addresses of these, and
     # of the maps that layers write there (store_map), are those of ``storage``
     loaded: dict[int, npt.NDArray[np.uint8]] = dataclasses.field(default_factory=dict)
+    # layers whose weights stay in the AI RAM, and the first row of each (docs/kpu.md 1.14)
+    kept: dict[int, int] = dataclasses.field(default_factory=dict)
 
     @property
     def in_shape(self) -> tuple[int, int, int]:
@@ -141,16 +146,24 @@ class Network:
         self.layers.append(arg)
         return arg
 
-    def place(self, ram_rows: int = AI_RAM_ROWS, keep_input: bool = True) -> None:
+    def place(
+        self,
+        ram_rows: int = AI_RAM_ROWS,
+        keep_input: bool = True,
+        keep_weights: Config | None = None,
+    ) -> None:
         """Set the AI RAM addresses: maps in turn at the bottom and at the top.
 
         ``keep_input``: where there is room the input's place is left to it, so that in a stream the
         next image may come while the layers behind the first one compute.  Maps that a later
         element-wise layer reads keep their place until then; NetworkError where they do not fit.
+        ``keep_weights``: rows that are left keep weights on such a device (``kept``).
         """
-        if self.seconds:
-            self._place_all(ram_rows, keep_input)
-            return
+        (self._place_all if self.seconds else self._place_in_turn)(ram_rows, keep_input)
+        self.kept = kept.choose(self, keep_weights, ram_rows) if keep_weights else {}
+
+    def _place_in_turn(self, ram_rows: int, keep_input: bool) -> None:
+        """A map at the bottom, the next one at the top."""
         rows = [Layout(*arg.in_shape).rows for arg in self.layers]
         rows.append(Layout(*self.layers[-1].out_shape).rows)
         room = ram_rows - rows[0]
@@ -229,6 +242,8 @@ class Network:
                 self._check_moves(i, arg)
             except (LayerError, NetworkError) as err:
                 raise NetworkError(f"layer {i}: {err}") from None
+        if fault := kept.fault(self, ram_rows):
+            raise NetworkError(fault)
 
     def _check_moves(self, i: int, arg: LayerArg) -> None:
         """NetworkError when a layer names a map of storage that is not there, or not its own."""
@@ -244,12 +259,18 @@ class Network:
 
     # ----------------------------------------------------------------- running
     def run(
-        self, x: npt.NDArray, *, rounding: str = "nncase", ram: npt.NDArray[np.uint8] | None = None
+        self,
+        x: npt.NDArray,
+        *,
+        rounding: str = "nncase",
+        ram: npt.NDArray[np.uint8] | None = None,
+        bring: bool = True,
     ) -> NetworkRun:
         """One inference on the golden model, every map read from and written to an AI RAM.
 
         ``x``: (C, H, W) bytes.  ``ram``: an AI RAM to work in (a fresh one by default), so that
-        a layer with a wrong address reads here what it reads on the device.  Every layer reads its
+        a layer with a wrong address reads here what it reads on the device.  ``bring``: first put
+        kept weights there, as before the first inference of a stream.  Every layer reads its
         whole input before its output is written, as in the vendor's simulator; LayerError for
         one whose maps share rows so that the device could not do the same.
         """
@@ -257,10 +278,13 @@ class Network:
         first = self.layers[0]
         if np.shape(x) != first.in_shape:
             raise NetworkError(f"input {np.shape(x)}, the network takes {first.in_shape}")
+        if bring:
+            kept.put(self, ram)
         airam.pack(ram, first.image_src_addr, x)
         results = []
         for i, arg in enumerate(self.layers):
             weights, bn, act = self.tables(arg)
+            weights = kept.weights(self, i, ram) if i in self.kept else weights
             if arg.load_map:
                 airam.pack(ram, arg.image_src_addr, self.loaded[i])
             pixels, *second = (airam.unpack(ram, m.base, arg.in_shape) for m in arg.in_layouts)
@@ -282,9 +306,10 @@ class Network:
         return _bytes(np.concatenate([arg.encode() for arg in self.layers]))
 
     def with_moves(self, at: int, align: int) -> tuple[Network, npt.NDArray[np.uint8]]:
-        """The network with its maps in storage from address ``at`` on, and these maps."""
+        """The network with its maps in storage from address ``at`` on, its kept weights named by
+        their place in the AI RAM, and these maps."""
         layers, blobs = [], [np.zeros(0, np.uint8)]
-        for i, arg in enumerate(self.layers):
+        for i, arg in enumerate(kept.moved(self)):
             for flag, shape in (("load", arg.in_shape), ("store", arg.out_shape)):
                 if getattr(arg, f"{flag}_map"):
                     room = np.full(map_bytes(shape), UNWRITTEN, dtype=np.uint8)
@@ -347,12 +372,13 @@ class Network:
         results = [registers["AI_RES_ADR"] + i * result_stride for i in range(count)]
         data = np.concatenate(blobs)
         stored = {i: arg.map_store_addr for i, arg in enumerate(moved.layers) if arg.store_map}
-        return Storage(data, base, registers, results, self.out_shape, self.words, stored)
+        bring = kept.bring(self, registers["AI_WGT_ADR"])
+        return Storage(data, base, registers, results, self.out_shape, self.words, stored, bring)
 
     # ------------------------------------------------------------------- files
     def save(self, path: str | Path) -> None:
         """Write as .npz: words (n, 12) u64, weights u8, biases u8, eight_bit u8; loaded_<i> u8
-        (C, H, W) of a layer i with load_map."""
+        (C, H, W) of a layer i with load_map; kept (n, 2), layer and row, if weights are kept."""
         np.savez_compressed(
             path,
             words=np.stack([arg.encode() for arg in self.layers]),
@@ -360,6 +386,7 @@ class Network:
             biases=self.biases,
             eight_bit=np.uint8(self.eight_bit),
             **{f"loaded_{i}": x for i, x in self.loaded.items()},
+            **({"kept": np.array(sorted(self.kept.items()))} if self.kept else {}),
         )
 
     @classmethod
@@ -374,6 +401,7 @@ class Network:
                 eight_bit = bool(data["eight_bit"])
                 names = [name for name in data.files if re.fullmatch(r"loaded_\d+", name)]
                 loaded = {int(name.removeprefix("loaded_")): data[name] for name in names}
+                stays = {int(i): int(row) for i, row in data["kept"]} if "kept" in data else {}
         except (OSError, KeyError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as err:
             raise NetworkError(
                 f"{path}: not a network image: {getattr(err, 'strerror', None) or err}"
@@ -385,7 +413,7 @@ class Network:
         if any(x.dtype != np.uint8 for x in loaded.values()):
             raise NetworkError(f"{path}: loaded maps: expected uint8")
         network = cls([LayerArg.decode(row) for row in words], weights, biases, eight_bit)
-        network.loaded = loaded
+        network.loaded, network.kept = loaded, stays
         network.seconds = network._find_seconds()
         try:
             network.validate()

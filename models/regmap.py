@@ -112,6 +112,7 @@ LAYER_FIELDS: dict[str, tuple[int, int, int, bool, int]] = {
     "fp32": (0, 19, 1, False, 0),
     "load_map": (0, 24, 1, False, 0),
     "store_map": (0, 25, 1, False, 0),
+    "kept_weights": (0, 26, 1, False, 0),
     "map_load_addr": (0, 32, 32, False, 0),
     "image_src_addr": (1, 0, 15, False, 0),
     "image_src2_addr": (1, 16, 15, False, 0),

@@ -26,6 +26,7 @@ COMMANDS = {
     "coverage": ("openkpu.scripts.coverage", "device tests with coverage"),
     "bench": ("openkpu.scripts.bench", "what the device reaches, beside its record"),
     "bench-continuous": ("openkpu.scripts.bench_continuous", "what continuous inference saves"),
+    "bench-kept": ("openkpu.scripts.bench_kept", "what weights that stay save"),
     "testplan": ("openkpu.scripts.testplan", "the test plan with the last results"),
     "nightly": ("openkpu.scripts.nightly", "all long runs, and the page of their results"),
     "lint": ("openkpu.scripts.lint", "linters of Verilog and Python"),

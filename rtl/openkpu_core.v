@@ -30,8 +30,9 @@ module openkpu_core #(
     parameter PARAM_CHANS = 2048,
     // windows of a pooling task that are divided at a time
     parameter POOL_LANES  = 4,
-    // products of float16 matrices at a time
+    // products of float16 matrices at a time; weights may be kept in the AI RAM
     parameter FP16_LANES  = 0,
+    parameter KEEP        = 0,
     // sums that share a post lane
     parameter POST_SHARE  = 1,
     // bytes of a word of the memory path, of the tile buffer
@@ -60,10 +61,13 @@ module openkpu_core #(
     input  wire                      param_load_start,
     output wire                      param_load_busy,
     input  wire [    `DESC_BITS-1:0] load_desc,
-    // weight stream, bias stream
+    // weight stream, of kept weights, bias stream
     input  wire                      weight_valid,
     output wire                      weight_ready,
     input  wire [    `BEAT_BITS-1:0] weight_beat,
+    input  wire                      kept_valid,
+    output wire                      kept_ready,
+    input  wire [    `KEPT_BITS-1:0] kept,
     input  wire                      bias_valid,
     output wire                      bias_ready,
     input  wire [    `BEAT_BITS-1:0] bias_beat,
@@ -96,21 +100,17 @@ module openkpu_core #(
   wire [2:0] swl = dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
 
   // ---- sequencer
-  wire [8:0] column_re;
   wire [9*TA-1:0] column_entry;
   wire [9*WA-1:0] column_wrow, weight_row;
   wire [9*`COLUMN_BITS-1:0] column_control;
-  wire [8:0] column_wre, weight_re;
-  wire tag_valid;
+  wire [8:0] column_re, column_wre, weight_re;
   wire [`TAG_BITS-1:0] issue_tag;
-  wire [TW-1:0] tile_freed;
-  wire [WW-1:0] wrow_freed;
-  wire seq_running, row_take, fill_busy;
+  wire [TW-1:0] tile_freed, tile_filled;
+  wire [WW-1:0] wrow_freed, wrow_filled;
+  wire seq_running, row_take, fill_busy, tag_valid;
   // ---- tile buffer
-  wire [TW-1:0] tile_filled;
   wire [8*TILE_W-1:0] row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8;
   // ---- weight buffer
-  wire [WW-1:0] wrow_filled;
   wire [PRW-1:0] prow_filled;
   wire [9*N_Z*WEIGHT_BITS-1:0] weights;
   wire act_ready, table_we;
@@ -120,19 +120,15 @@ module openkpu_core #(
   wire [N_Z*36-1:0] param_kc;
   // ---- MAC stage
   wire param_re, sum_valid, sum_end, mac_idle;
-  wire [PAW-1:0] param_row;
+  wire [ PAW-1:0] param_row;
   wire [L*36-1:0] sum;
   wire [L*XW-1:0] sum_x;
-  wire [5:0] sum_pos;
-  wire [ZW-1:0] sum_bank;
-  wire [`JOB_BITS-1:0] sum_job;
-  // ---- post lanes
-  wire post_valid, post_end, post_idle;
+  wire [  ZW-1:0] sum_bank;
+  // ---- post lanes, output stage
+  wire post_valid, post_end, post_idle, row_room, output_idle;
   wire [L*8-1:0] post_byte;
-  wire [5:0] post_pos;
-  wire [`JOB_BITS-1:0] post_job;
-  // ---- output stage
-  wire row_room, output_idle;
+  wire [5:0] post_pos, sum_pos;
+  wire [`JOB_BITS-1:0] post_job, sum_job;
 
   // ---- tasks beside the array, which then does not start
   localparam FMOST = (PATH > 64) ? 32 : PATH / 2;  // columns of float16 at a time, at most
@@ -239,6 +235,7 @@ module openkpu_core #(
       .AHB_W      (AHB_W),
       .N_Z        (N_Z),
       .WEIGHT_BITS(WEIGHT_BITS),
+      .KEEP       (KEEP),
       .WBUF_ROWS  (WBUF_ROWS),
       .PAR_ROWS   (PARAM_CHANS / N_Z),
       .PRW        (PRW)
@@ -254,6 +251,9 @@ module openkpu_core #(
       .weight_valid(weight_valid),
       .weight_ready(weight_ready),
       .weight_beat(weight_beat),
+      .kept_valid(kept_valid),
+      .kept_ready(kept_ready),
+      .kept(kept),
       .bias_valid(bias_valid),
       .bias_ready(bias_ready),
       .bias_beat(bias_beat),

@@ -34,6 +34,8 @@ module openkpu_top #(
     parameter POOL_LANES      = 4,
     // products of float16 matrices at a time: a power of two from 4 on; 0: no such tasks
     parameter FP16_LANES      = 0,
+    // 1: weights may be kept in the AI RAM
+    parameter KEEP_WEIGHTS    = 0,
     // bytes that the memory path moves in a cycle: 16, 32, 64 or 128
     parameter PATH            = 64,
     // depths of the FIFOs, in bus words
@@ -108,7 +110,7 @@ module openkpu_top #(
   wire [`REQ_BITS-1:0] list_req, weight_req, bias_req, pixel_req;
   wire [`MAP_BITS-1:0] load_map;
   wire [`UNLOAD_BITS-1:0] unload;
-  wire list_req_valid, weight_req_valid, bias_req_valid, pixel_req_valid, arg_ready, list_ready;
+  wire list_req_valid, weights_wanted, weight_req_kept, bias_req_valid, pixel_req_valid, arg_ready, list_ready;
   wire weight_load_start, param_load_start, run_start, load_start, unload_start, flush;
   wire give_up;
   // ---- storage port
@@ -124,13 +126,14 @@ module openkpu_top #(
   wire [63:0] result_data;
   wire [31:0] window_rdata;
   wire fill_gnt, writeback_gnt, window_ack, load_done, pixel_ready, unload_done, result_valid;
-  wire store_req_valid, store_valid;
+  wire store_req_valid, store_valid, kept_req_ready, kept_valid;
+  wire [`KEPT_BITS-1:0] kept;
   // ---- core
   wire [20-PB:0] fill_word;
   wire [`ROWWRITE_BITS-1:0] writeback;
   wire [`WORK_BITS-1:0] work;
   wire [9:0] lines_there;
-  wire seq_done, core_idle, weight_load_busy, param_load_busy, weight_ready, bias_ready;
+  wire seq_done, core_idle, weight_load_busy, param_load_busy, weight_ready, bias_ready, kept_ready;
   wire fill_req, writeback_req;
   wire [8*PATH-1:0] fill_data;
 
@@ -189,6 +192,7 @@ module openkpu_top #(
       .TILE_W     (TILE_WORD),
       .POOLS      (POOL_LANES != 0),
       .FP16       (FP16_LANES != 0),
+      .KEEP       (KEEP_WEIGHTS),
       .PARAM_CHANS(PARAM_CHANS)
   ) u_control (
       .clk(clk),
@@ -209,9 +213,10 @@ module openkpu_top #(
       .list_valid(list_valid),
       .list_ready(list_ready),
       .list_beat(list_beat),
-      .weight_req_valid(weight_req_valid),
-      .weight_req_ready(weight_req_ready),
+      .weight_req_valid(weights_wanted),
+      .weight_req_ready(weight_req_kept ? kept_req_ready : weight_req_ready),
       .weight_req(weight_req),
+      .weight_req_kept(weight_req_kept),
       .bias_req_valid(bias_req_valid),
       .bias_req_ready(bias_req_ready),
       .bias_req(bias_req),
@@ -280,7 +285,7 @@ module openkpu_top #(
       .bias_valid(bias_valid),
       .bias_ready(bias_ready),
       .bias_beat(bias_beat),
-      .weight_req_valid(weight_req_valid),
+      .weight_req_valid(weights_wanted && !weight_req_kept),
       .weight_req_ready(weight_req_ready),
       .weight_req(weight_req),
       .weight_valid(weight_valid),
@@ -308,7 +313,8 @@ module openkpu_top #(
   data_cache #(
       .ROWS (AI_RAM_ROWS),
       .AHB_W(AHB_W),
-      .PATH (PATH)
+      .PATH (PATH),
+      .KEEP (KEEP_WEIGHTS)
   ) u_cache (
       .clk(clk),
       .rst(rst),
@@ -320,6 +326,12 @@ module openkpu_top #(
       .writeback_req(writeback_req),
       .writeback(writeback),
       .writeback_gnt(writeback_gnt),
+      .kept_req_valid(weights_wanted && weight_req_kept),
+      .kept_req_ready(kept_req_ready),
+      .kept_req(weight_req),
+      .kept_valid(kept_valid),
+      .kept_ready(kept_ready),
+      .kept(kept),
       .window_req(window_req),
       .window(window),
       .window_ack(window_ack),
@@ -360,6 +372,7 @@ module openkpu_top #(
       .PARAM_CHANS(PARAM_CHANS),
       .POOL_LANES (POOL_LANES),
       .FP16_LANES (FP16_LANES),
+      .KEEP       (KEEP_WEIGHTS),
       .POST_SHARE (POST_SHARE)
   ) u_core (
       .clk(clk),
@@ -378,6 +391,9 @@ module openkpu_top #(
       .weight_valid(weight_valid),
       .weight_ready(weight_ready),
       .weight_beat(weight_beat),
+      .kept_valid(kept_valid),
+      .kept_ready(kept_ready),
+      .kept(kept),
       .bias_valid(bias_valid),
       .bias_ready(bias_ready),
       .bias_beat(bias_beat),
@@ -390,6 +406,12 @@ module openkpu_top #(
       .writeback_gnt(writeback_gnt),
       .work(work)
   );
+
+  generate
+    if (KEEP_WEIGHTS != 0 && KEEP_WEIGHTS != 1) begin : g_illegal_keep
+      ILLEGAL_KEEP_WEIGHTS_0_1 u_illegal_keep ();
+    end
+  endgenerate
 
 endmodule
 

@@ -33,6 +33,11 @@ def check(network: Network, config: Config) -> None:
     network.validate(config.ai_ram_rows)
     if not network.eight_bit and config.weight_bits < 16:
         raise NetworkError(f"16-bit weights, configuration {config.name} takes 8-bit ones")
+    if network.kept and not (config.keep_weights and config.pool_lanes):
+        raise NetworkError(
+            f"layer {min(network.kept)}: kept weights, configuration {config.name} has"
+            f" keep_weights = {config.keep_weights}, pool_lanes = {config.pool_lanes}"
+        )
     for i, arg in enumerate(network.layers):
         if arg.pool_task and not config.pool_lanes:
             raise NetworkError(

@@ -2,9 +2,11 @@
 //
 // ai_ram_arb: shares the read and the write port of the AI RAM.
 //
-// How it works: readers are, in order of rank, the tile fill, the result reader and the host;
+// How it works: readers are, in order of rank, the tile fill, the result reader, the reader of kept
+// weights and the host;
 // writers are the write-back, the pixel writer and the host. A lower rank that has waited PATIENCE
-// cycles goes first once, because a depthwise layer may use every cycle and would starve it. That it
+// cycles goes first once, because a depthwise layer may use every cycle and would starve it; weights
+// wait half as long, so that a map that is read in every cycle leaves the loader its rate. That it
 // has waited so long is in a register, for from the requests to a large memory the wires are long.
 // Words have PATH bytes; host accesses are 32-bit words inside one of them.
 // Handshake: a requester holds req until gnt (same cycle); read data is valid in the cycle after
@@ -35,6 +37,10 @@ module ai_ram_arb #(
     input  wire              unload_req,
     input  wire [   20-PB:0] unload_word,
     output wire              unload_gnt,
+    // reader of kept weights
+    input  wire              kept_req,
+    input  wire [   20-PB:0] kept_word,
+    output wire              kept_gnt,
     // write-back of the output stage
     input  wire              writeback_req,
     input  wire [   20-PB:0] writeback_word,
@@ -68,12 +74,15 @@ module ai_ram_arb #(
   // host's words in a word
   localparam PARTS = PATH / 4;
   localparam [3:0] LAST_WAIT = PATIENCE[3:0] - 4'd1;
+  localparam [3:0] KEPT_LAST = {1'b0, PATIENCE[3:1]} - 4'd1;
 
   // cycles waited, and whether it goes first; for the host as a reader and as a writer
   reg [3:0] unload_wait;
+  reg [3:0] kept_wait;
   reg [3:0] load_wait;
   reg [3:0] window_wait;
   reg unload_urgent;
+  reg kept_urgent;
   reg load_urgent;
   reg window_rfirst;
   reg window_wfirst;
@@ -83,12 +92,15 @@ module ai_ram_arb #(
   wire host_wr = window_req && window_we && !window_ack;
 
   // read port
-  assign fill_gnt   = fill_req && !window_rfirst && !(unload_req && unload_urgent);
-  assign unload_gnt = unload_req && !window_rfirst && (unload_urgent || !fill_req);
-  wire window_rgnt = host_rd && !fill_gnt && !unload_gnt;
-  assign re = fill_req || unload_req || host_rd;
+  wire kept_first = kept_req && kept_urgent;
+  assign fill_gnt   = fill_req && !window_rfirst && !(unload_req && unload_urgent) && !kept_first;
+  assign unload_gnt = unload_req && !window_rfirst && !kept_first && (unload_urgent || !fill_req);
+  assign kept_gnt   = kept_req && !window_rfirst && (kept_urgent || !(fill_req || unload_req));
+  wire window_rgnt = host_rd && !fill_gnt && !unload_gnt && !kept_gnt;
+  assign re = fill_req || unload_req || kept_req || host_rd;
   wire [AW-1:0] window_word = window_addr[PB+:AW];
-  assign raddr = fill_gnt ? fill_word[AW-1:0] : unload_gnt ? unload_word[AW-1:0] : window_word;
+  assign raddr = fill_gnt ? fill_word[AW-1:0] : unload_gnt ? unload_word[AW-1:0] :
+      kept_gnt ? kept_word[AW-1:0] : window_word;
 
   // write port
   assign writeback_gnt = writeback_req && !window_wfirst && !(load_req && load_urgent);
@@ -122,18 +134,22 @@ module ai_ram_arb #(
 
   // one waits in this cycle; it is the last one that it waits, or the one after
   wire unload_waits = unload_req && !unload_gnt;
+  wire kept_waits = kept_req && !kept_gnt;
   wire load_waits = load_req && !load_gnt;
   wire window_waits = window_req && !window_ack && !window_rgnt && !window_wgnt;
   wire unload_last = unload_wait == LAST_WAIT;
+  wire kept_last = kept_wait == KEPT_LAST;
   wire load_last = load_wait == LAST_WAIT;
   wire window_last = window_wait == LAST_WAIT;
 
   always @(posedge clk) begin
     if (rst) begin
       unload_wait <= 4'd0;
+      kept_wait <= 4'd0;
       load_wait <= 4'd0;
       window_wait <= 4'd0;
       unload_urgent <= 1'b0;
+      kept_urgent <= 1'b0;
       load_urgent <= 1'b0;
       window_rfirst <= 1'b0;
       window_wfirst <= 1'b0;
@@ -141,6 +157,8 @@ module ai_ram_arb #(
     end else begin
       unload_wait <= unload_waits ? unload_wait + {3'd0, !unload_last} : 4'd0;
       unload_urgent <= unload_waits && unload_last;
+      kept_wait <= kept_waits ? kept_wait + {3'd0, !kept_last} : 4'd0;
+      kept_urgent <= kept_waits && kept_last;
       load_wait <= load_waits ? load_wait + {3'd0, !load_last} : 4'd0;
       load_urgent <= load_waits && load_last;
       window_wait <= window_waits ? window_wait + {3'd0, !window_last} : 4'd0;
@@ -164,7 +182,7 @@ module ai_ram_arb #(
   endgenerate
 
   // the byte lanes are in window_wstrb
-  wire unused = &{1'b0, window_addr, fill_word, unload_word, writeback_word, load_word};
+  wire unused = &{1'b0, window_addr, fill_word, unload_word, kept_word, writeback_word, load_word};
 
 endmodule
 

@@ -3,8 +3,9 @@
 // data_cache: the AI RAM, its arbiter, and the units that move maps in and out of it.
 //
 // How it works: a memory with a read and a write port; ai_ram_arb gives them to the fill of the
-// tile buffer, the map mover, the output stage and the host by rank, and bounds how long each of
-// them waits. The map mover loads input maps from the pixel stream and unloads output maps.
+// tile buffer, the map mover, kept_reader, the output stage and the host by rank, and bounds how long
+// each of them waits. The map mover loads input maps from the pixel stream and unloads output maps;
+// kept_reader reads weights.
 // Handshake: a requester holds req until gnt; data of a read follow the grant by a cycle. The host
 // holds window_req until window_ack. Loads and unloads start and end with pulses, see map_mover.
 `resetall
@@ -20,6 +21,8 @@ module data_cache #(
     parameter PATIENCE = 8,
     // bytes of a word of the AI RAM, at least those of the bus
     parameter PATH     = 64,
+    // weights may be kept here
+    parameter KEEP     = 0,
     // derived, not to be set
     parameter PB       = $clog2(PATH),
     parameter OW       = $clog2(AHB_W / 8),
@@ -38,6 +41,13 @@ module data_cache #(
     input  wire                      writeback_req,
     input  wire [`ROWWRITE_BITS-1:0] writeback,
     output wire                      writeback_gnt,
+    // kept weights: requests, stream
+    input  wire                      kept_req_valid,
+    output wire                      kept_req_ready,
+    input  wire [     `REQ_BITS-1:0] kept_req,
+    output wire                      kept_valid,
+    input  wire                      kept_ready,
+    output wire [    `KEPT_BITS-1:0] kept,
     // host window
     input  wire                      window_req,
     input  wire [  `WINDOW_BITS-1:0] window,
@@ -72,6 +82,8 @@ module data_cache #(
 
   wire load_req, load_gnt, unload_req, unload_gnt, load_busy, unload_busy;
   wire [20-PB:0] load_word, unload_word;
+  wire kept_ram_req, kept_ram_gnt;
+  wire [ 20-PB:0] kept_ram_word;
   wire [PATH-1:0] load_be;
   wire [8*PATH-1:0] load_data, rdata;
   wire re, we;
@@ -92,6 +104,9 @@ module data_cache #(
       .unload_req(unload_req),
       .unload_word(unload_word),
       .unload_gnt(unload_gnt),
+      .kept_req(kept_ram_req),
+      .kept_word(kept_ram_word),
+      .kept_gnt(kept_ram_gnt),
       .writeback_req(writeback_req),
       .writeback_word(writeback[`ROWWRITE_WORD]),
       .writeback_be(writeback[`ROWWRITE_BE]),
@@ -133,6 +148,34 @@ module data_cache #(
   );
 
   assign fill_data = rdata;
+
+  generate
+    if (KEEP != 0) begin : g_keep
+      kept_reader #(
+          .PATH(PATH)
+      ) u_kept (
+          .clk       (clk),
+          .rst       (rst || stop),
+          .req_valid (kept_req_valid),
+          .req_ready (kept_req_ready),
+          .req       (kept_req),
+          .ram_req   (kept_ram_req),
+          .ram_word  (kept_ram_word),
+          .ram_gnt   (kept_ram_gnt),
+          .ram_data  (rdata),
+          .kept_valid(kept_valid),
+          .kept_ready(kept_ready),
+          .kept      (kept)
+      );
+    end else begin : g_none
+      assign kept_req_ready = 1'b0;
+      assign kept_ram_req = 1'b0;
+      assign kept_ram_word = {(21 - PB) {1'b0}};
+      assign kept_valid = 1'b0;
+      assign kept = {`KEPT_BITS{1'b0}};
+      wire unused_kept = &{1'b0, kept_req_valid, kept_req, kept_ready, kept_ram_gnt};
+    end
+  endgenerate
 
   map_mover #(
       .AHB_W(AHB_W),

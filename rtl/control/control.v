@@ -31,6 +31,8 @@ module control #(
     parameter POOLS       = 1,
     // there are lanes for products of float16 matrices
     parameter FP16        = 0,
+    // weights may be kept in the AI RAM
+    parameter KEEP        = 0,
     // channels whose parameters there is room for
     parameter PARAM_CHANS = 2048,
     // derived, not to be set
@@ -59,10 +61,11 @@ module control #(
     input  wire                     list_valid,
     output wire                     list_ready,
     input  wire [   `BEAT_BITS-1:0] list_beat,
-    // weight and bias channels: requests
+    // weight and bias channels: requests; weights that are kept in the AI RAM
     output wire                     weight_req_valid,
     input  wire                     weight_req_ready,
     output wire [    `REQ_BITS-1:0] weight_req,
+    output wire                     weight_req_kept,
     output wire                     bias_req_valid,
     input  wire                     bias_req_ready,
     output wire [    `REQ_BITS-1:0] bias_req,
@@ -287,7 +290,8 @@ module control #(
       .TILE_ROWS  (TILE_ROWS),
       .TILE_W     (TILE_W),
       .POOLS      (POOLS),
-      .FP16       (FP16)
+      .FP16       (FP16),
+      .KEEP       (KEEP)
   ) u_decode (
       .clk(clk),
       .rst(rst || flush || list_changed),
@@ -355,6 +359,7 @@ module control #(
       .weight_req_valid(weight_req_valid),
       .weight_req_ready(weight_req_ready),
       .weight_req(weight_req),
+      .weight_req_kept(weight_req_kept),
       .bias_req_valid(bias_req_valid),
       .bias_req_ready(bias_req_ready),
       .bias_req(bias_req)

@@ -8,7 +8,8 @@
 // first layer of an inference both must have issued all their reads, so that the inference before
 // it has everything it needs (boundary). After that layer they wait once more: the first reads of
 // the inference are out (first_out), so its pixels may follow. With `reuse` the weights and
-// batch-norm words are in the buffers already and are not requested. A pooling task requests nothing,
+// batch-norm words are in the buffers already and are not requested. Kept weights are requested from
+// the AI RAM: weight_req_kept says so. A pooling task requests nothing,
 // a product of float16 matrices weights alone.
 // Handshake: start takes a descriptor when busy is low; requests are valid/ready.
 `resetall
@@ -34,6 +35,7 @@ module fetch_ctrl (
     output reg                   weight_req_valid,
     input  wire                  weight_req_ready,
     output wire [ `REQ_BITS-1:0] weight_req,
+    output reg                   weight_req_kept,
     // bias requests
     output reg                   bias_req_valid,
     input  wire                  bias_req_ready,
@@ -106,14 +108,15 @@ module fetch_ctrl (
 
   always @(posedge clk) begin
     if (start) begin
-      weight_addr <= desc[`DESC_WADDR];
-      psize       <= desc[`DESC_PSIZE];
-      wlen        <= desc[`DESC_WLEN];
-      wlast       <= desc[`DESC_WLAST];
-      act_addr    <= desc[`DESC_AADDR];
-      bn_addr     <= desc[`DESC_BADDR];
-      n_o         <= desc[`DESC_O];
-      owner       <= {desc[`DESC_INF], desc[`DESC_IDX]};
+      weight_addr     <= desc[`DESC_WADDR];
+      weight_req_kept <= desc[`DESC_KEPT];
+      psize           <= desc[`DESC_PSIZE];
+      wlen            <= desc[`DESC_WLEN];
+      wlast           <= desc[`DESC_WLAST];
+      act_addr        <= desc[`DESC_AADDR];
+      bn_addr         <= desc[`DESC_BADDR];
+      n_o             <= desc[`DESC_O];
+      owner           <= {desc[`DESC_INF], desc[`DESC_IDX]};
     end else if (weight_req_valid && weight_req_ready) begin
       weight_addr <= weight_addr + {15'd0, psize};
     end

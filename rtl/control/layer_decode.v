@@ -24,13 +24,14 @@ module layer_decode #(
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
-    // sizes of the memories, bytes of a tile word; there are engines for pooling tasks, for float16
+    // sizes of the memories, bytes of a tile word; there are pooling tasks, float16, kept weights
     parameter AI_RAM_ROWS = 32768,
     parameter WBUF_ROWS   = 1024,
     parameter TILE_ROWS   = 32,
     parameter TILE_W      = 64,
     parameter POOLS       = 1,
     parameter FP16        = 0,
+    parameter KEEP        = 0,
     // width of a bank number
     parameter ZW          = $clog2(N_Z)
 ) (
@@ -73,20 +74,21 @@ module layer_decode #(
   // ---- fields
   reg [14:0] f_src, f_src2, f_dst;
   reg [2:0] f_kernel;
-  reg [3:0] f_pool, f_shrw, f_shrx;
-  reg [7:0] f_pad;
+  reg [3:0] f_pool, f_shrw, f_shrx, lastn;
+  reg [7:0] f_pad, bad;
   reg [31:0] f_bn, f_par, f_act;
-  reg [ 5:0] f_loads;
-  reg [16:0] f_psize;
+  reg [5:0] f_loads;
+  reg [16:0] f_psize, wlen, wlast;
   reg [23:0] f_argw, f_argx;
   reg [35:0] f_add;
   reg f_send, f_wide, f_first, f_last, f_inf;
-  reg [9:0] f_index;
+  wire f_int_en, f_dw, f_sin, f_sout, f_fc, f_ew, f_one, f_in_xor, f_w_xor, f_out32, f_kept;
 
   // sizes come minus one, those of channels where those of lines do
   reg [10:0] n_c, n_o, n_coef, n_w, n_ow;
-  reg [9:0] n_h, n_oh;
+  reg [9:0] n_h, n_oh, f_index;
   wire [10:0] low_size = {1'b0, w_data[`ARG_I_CH_NUM_M1]} + 11'd1;
+  wire [31:0] table_base = f_kept ? 32'd0 : wgt_base;  // kept weights have places in the AI RAM
   wire [10:0] high_size = {1'b0, w_data[`ARG_O_CH_NUM_M1]} + 11'd1;
 
   assign w_ready   = state == S_WORDS;
@@ -115,7 +117,9 @@ module layer_decode #(
         end
         `ARG_WORD_KERNEL_LOAD_CFG:
         {f_loads, f_psize, f_par} <= {
-          w_data[`ARG_LOAD_TIME_M1], w_data[`ARG_PARA_SIZE], w_data[`ARG_PARA_START_ADDR] + wgt_base
+          w_data[`ARG_LOAD_TIME_M1],
+          w_data[`ARG_PARA_SIZE],
+          w_data[`ARG_PARA_START_ADDR] + table_base
         };
         `ARG_WORD_KERNEL_CALC_TYPE_CFG: f_act <= w_data[`ARG_ACTIVE_ADDR] + bias_base;
         `ARG_WORD_CONV_VALUE:
@@ -134,15 +138,15 @@ module layer_decode #(
     end
   end
 
-  wire f_int_en, f_dw, f_sin, f_sout, f_fc, f_ew, f_one, f_in_xor, f_w_xor, f_out32;
   wire [1:0] f_ewop, float;  // product of float16 matrices, of float32 results
   wire [7:0] bad_flags;
-  wire pools, bad_window, bad_store, bad_place, touch;
+  wire pools, bad_window, bad_store, bad_place, touch, pick, bad_size, serial_busy;
   wire [`MOVES_BITS-1:0] moves;
   layer_flags #(
       .AHB_W(AHB_W),
       .POOLS(POOLS),
-      .FP16 (FP16)
+      .FP16 (FP16),
+      .KEEP (KEEP)
   ) u_flags (
       .clk        (clk),
       .load       (w_valid && w_ready && word == `ARG_WORD_INTERRUPT_ENABE),
@@ -167,20 +171,19 @@ module layer_decode #(
       .w_xor      (f_w_xor),
       .out32      (f_out32),
       .fp16       (float),
+      .kept       (f_kept),
       .bad        (bad_flags)
   );
 
   // ---- sizes
   wire [6:0] n_loads = {1'b0, f_loads} + 7'd1;
-
   wire [1:0] fl, ip, op;
-  wire pick, bad_size;
   wire [`PTASK_BITS-1:0] window;
   wire [4:0] irl, orl;
   wire [10:0] in_groups, out_groups, n_kw, z_groups;
   wire [9:0] n_kh;
   wire [2:0] swl, pool;
-  wire [17:0] taps_out;
+  wire [17:0] taps_out, nines;
   layer_sizes #(
       .N_Z(N_Z)
   ) u_sizes (
@@ -224,28 +227,21 @@ module layer_decode #(
 
   // ---- results of the multiplier
   reg [13:0] ics, ocs;
-  reg [17:0] per_out;  // weights of an output channel
-  reg        huge;  // more of them, which no load holds
-  reg [16:0] wlen, wlast;
   reg  [21:0] in_bytes;
   reg  [15:0] wrows;
   wire [35:0] addc;
-  reg  [17:0] steps;
-  reg  [ 3:0] lastn;
-  reg  [10:0] block;
+  reg [17:0] steps, per_out, mul_a;  // per_out: weights of an output channel
+  reg [10:0] block, mul_b, rest;  // rest: channels of the last load
   // a block takes half of the buffer at most, and another group no more than all of it
   localparam RW = $clog2(WBUF_ROWS + 1) + 1;
   localparam [RW-1:0] HALF_ROWS = WBUF_ROWS[RW:1];
   reg [RW-1:0] rows_in_block;
-  // channels * lines is below 2^18 when the map fits, whose rows hold four channels at most
-  reg [17:0] mul_a;
-  reg [10:0] mul_b;
+  // mul_a: channels * lines is below 2^18 when the map fits, whose rows hold four channels at most
   reg [28:0] product;
   // what one output channel needs: the whole map, a kernel, or a kernel of each channel
   wire [17:0] per_now = f_fc ? product[17:0] : f_dw ? (taps ? 18'd9 : 18'd1) :
              taps ? taps_out : {7'd0, n_c};
   wire [10:0] rest_now = n_o - product[10:0];
-  reg [10:0] rest;  // channels of the last load
   always @* begin
     case (state)
       S_ICS: {mul_a, mul_b} = {8'd0, n_h, 6'd0, irl};
@@ -257,14 +253,13 @@ module layer_decode #(
       S_WLEN: {mul_a, mul_b} = {per_out, n_coef};
       S_FULL: {mul_a, mul_b} = {12'd0, f_loads, n_coef};
       S_REST: {mul_a, mul_b} = {per_out, rest};
+      S_DIV: {mul_a, mul_b} = {1'b0, f_psize, 5'd0, f_loads};
       default: {mul_a, mul_b} = {steps, groups};  // S_BLOCK
     endcase
   end
 
   // ---- division by nine, constant term
-  wire [17:0] nines;
-  wire [3:0] rem;
-  wire serial_busy;
+  wire [3:0] rem, share;
   layer_serial u_serial (
       .clk     (clk),
       .rst     (rst),
@@ -281,7 +276,6 @@ module layer_decode #(
   // groups of output channels, of channels of a depthwise layer
   wire [10:0] groups = f_fc ? n_o : f_dw ? 11'd1 : z_groups;
   wire [RW-1:0] rows_more = rows_in_block + steps[RW-1:0];
-  wire [3:0] share;
   wire more = rows_more <= HALF_ROWS && block < groups && block < {7'd0, share};
   layer_share #(
       .N_Y   (N_Y),
@@ -309,7 +303,7 @@ module layer_decode #(
   wire [16:0] rows_all = f_dw ? {6'd0, z_groups} : {1'b0, packed_rows[15:0]} + {16'd0, part_row};
   wire rows_many = rows_all[16] || (!f_dw && packed_rows[28:16] != 13'd0);
   // products are there: bytes of the last load, rows; the steps are there for the latter
-  reg last_there, rows_there, fitted;
+  reg last_there, rows_there, fitted, huge;  // huge: more weights than a load holds
 
   // ---- the rows of the maps
   layer_place #(
@@ -330,8 +324,11 @@ module layer_decode #(
       .touch   (touch)
   );
 
+  // kept weights end in the AI RAM: the loads before the last one are multiplied during the division
+  localparam [32:0] AI_RAM_BYTES = AI_RAM_ROWS * 64;
+  wire [32:0] kept_end = {1'b0, f_par} + {10'd0, product[22:0]} + {16'd0, wlast};
+
   // ---- the checks of each state
-  reg [7:0] bad;
   always @* begin
     case (state)
       S_CHECK: bad = (bad_flags == 8'd0 && bad_size) ? `ERROR_BAD_SIZE : bad_flags;
@@ -342,6 +339,7 @@ module layer_decode #(
       S_REST:
       bad = (!pools && (huge || wlen_now[29:17] != 13'd0 || wlen_now[16:0] > f_psize || (f_wide && (f_w_xor || WEIGHT_BITS == 8)))) ?
           `ERROR_BAD_WEIGHTS : 8'd0;
+      S_FIT: bad = (f_kept && kept_end > AI_RAM_BYTES) ? `ERROR_BAD_WEIGHTS : 8'd0;
       S_BLOCK: bad = (fitted && !pools && wbuf_need > WBUF_ROWS[17:0]) ? `ERROR_BAD_WEIGHTS : 8'd0;
       default: bad = 8'd0;
     endcase
@@ -372,7 +370,7 @@ module layer_decode #(
         S_WLEN: state <= (bad != 8'd0) ? S_WORDS : S_REST;
         S_REST: state <= (bad != 8'd0) ? S_WORDS : S_DIV;
         S_DIV: state <= serial_busy ? S_DIV : S_FIT;
-        S_FIT: state <= S_BLOCK;
+        S_FIT: state <= (bad != 8'd0) ? S_WORDS : S_BLOCK;
         S_BLOCK:
         state <= (bad != 8'd0) ? S_WORDS : (fitted || (more && !f_dw && !f_fc)) ? S_BLOCK : S_OUT;
         S_OUT: state <= d_ready ? S_WORDS : S_OUT;
@@ -443,7 +441,9 @@ module layer_decode #(
     f_src2, f_one, f_ewop, f_ew
   };
   assign {desc[`DESC_OUT32], desc[`DESC_WXOR], desc[`DESC_INXOR]} = {f_out32, f_w_xor, f_in_xor};
-  assign {desc[`DESC_MOVES], desc[`DESC_FP32], desc[`DESC_FP16]} = {moves, float};
+  assign {desc[`DESC_KEPT], desc[`DESC_MOVES], desc[`DESC_FP32], desc[`DESC_FP16]} = {
+    f_kept, moves, float
+  };
 
 endmodule
 

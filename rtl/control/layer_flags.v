@@ -18,7 +18,9 @@ module layer_flags #(
     // there is an engine for pooling tasks
     parameter POOLS = 1,
     // there are lanes for products of float16 matrices
-    parameter FP16  = 0
+    parameter FP16  = 0,
+    // weights may be kept in the AI RAM
+    parameter KEEP  = 0
 ) (
     // clock; word 0 of a layer argument
     input  wire                   clk,
@@ -49,14 +51,16 @@ module layer_flags #(
     output reg                    w_xor,
     output reg                    out32,
     output wire [            1:0] fp16,
+    output wire                   kept,
     // error code, 0: none
     output reg  [            7:0] bad
 );
 
-  reg fp16_q, fp32_q;
+  reg fp16_q, fp32_q, kept_q;
   always @(posedge clk) begin
     if (load) begin
       {fp16_q, fp32_q} <= {w_data[`ARG_FP16], w_data[`ARG_FP32]};
+      kept_q           <= w_data[`ARG_KEPT_WEIGHTS];
       int_en           <= w_data[`ARG_INT_EN];
       dw               <= w_data[`ARG_DEPTH_WISE_LAYER];
       sin              <= w_data[`ARG_SIGNED_IN];
@@ -104,8 +108,11 @@ module layer_flags #(
       assign bad_task = pools;
     end
   endgenerate
+  // a pooling task has no weights
+  assign kept = (KEEP != 0) && kept_q;
+  wire bad_kept = kept_q && (KEEP == 0 || pools);
   always @* begin
-    if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc)) || bad_task || bad_fp16 || bad_moves)
+    if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc)) || bad_task || bad_fp16 || bad_moves || bad_kept)
       bad = `ERROR_BAD_FLAGS;
     else if (kernel_type > 3'd1 || ((fc || pools || fp16[0]) && taps) || (ew && !taps))
       bad = `ERROR_BAD_KERNEL;

@@ -87,7 +87,8 @@
 `define DESC_FP16 (589)  // product of float16 matrices: the array lends its multipliers
 `define DESC_FP32 (590)  // its results are float32
 `define DESC_MOVES (591)+:(`MOVES_BITS)  // maps from and to the storage
-`define DESC_BITS (591+`MOVES_BITS)
+`define DESC_KEPT (591+`MOVES_BITS)  // the weights are in the AI RAM; waddr is a place there
+`define DESC_BITS (592+`MOVES_BITS)
 
 // Maps of a layer that move between the AI RAM and the storage.
 `define MOVES_LOAD 0  // the input map is read from the storage before the layer starts
@@ -132,6 +133,12 @@
 `define REQ_LEN (32)+:(24)  // bytes
 `define REQ_OWNER (56)+:(`OWNER_BITS)  // who wants it
 `define REQ_BITS (56+`OWNER_BITS)
+
+// Piece of weights that are kept in the AI RAM.
+`define KEPT_DATA 127:0  // 16 bytes
+`define KEPT_OFF 131:128  // first byte that counts
+`define KEPT_CNT 136:132  // bytes that count
+`define KEPT_BITS 137
 
 // Whose transfer it is: told when it fails.
 `define OWNER_LAYER 9:0  // layer index; list: 0

@@ -2,7 +2,8 @@
 //
 // weight_buffer: holds what a layer needs besides pixels: weights, parameters, activation tables.
 //
-// How it works: two loaders take the weight and the bias stream of the layers to come. Weights go
+// How it works: two loaders take the weight and the bias stream of the layers to come; kept weights
+// come from the AI RAM. Weights go
 // to nine columns of a memory whose rows are used as a ring; batch-norm words and zero-point
 // constants to the parameter buffer; tables to a ring of four. The layer at work reads all three
 // here.
@@ -19,6 +20,8 @@ module weight_buffer #(
     parameter AHB_W       = 32,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
+    // weights may be kept in the AI RAM
+    parameter KEEP        = 0,
     // rows of the weight buffer and the parameter buffer, width of a parameter row counter
     parameter WBUF_ROWS   = 1024,
     parameter PAR_ROWS    = 2048 / N_Z,
@@ -45,6 +48,10 @@ module weight_buffer #(
     input  wire                         weight_valid,
     output wire                         weight_ready,
     input  wire [       `BEAT_BITS-1:0] weight_beat,
+    // kept weights
+    input  wire                         kept_valid,
+    output wire                         kept_ready,
+    input  wire [       `KEPT_BITS-1:0] kept,
     // bias stream
     input  wire                         bias_valid,
     output wire                         bias_ready,
@@ -89,6 +96,7 @@ module weight_buffer #(
       .AHB_W      (AHB_W),
       .N_Z        (N_Z),
       .WEIGHT_BITS(WEIGHT_BITS),
+      .KEEP       (KEEP),
       .WBUF_ROWS  (WBUF_ROWS),
       .PAR_ROWS   (PAR_ROWS),
       .PRW        (PRW)
@@ -103,6 +111,9 @@ module weight_buffer #(
       .weight_data (weight_beat[`BEAT_DATA]),
       .weight_off  (weight_beat[`BEAT_OFF]),
       .weight_cnt  (weight_beat[`BEAT_CNT]),
+      .kept_valid  (kept_valid),
+      .kept_ready  (kept_ready),
+      .kept        (kept),
       .wrow_freed  (wrow_freed),
       .wrow_filled (wrow_filled),
       .prow_freed  (prow_freed),

@@ -9,6 +9,7 @@
 // over the banks in turn. Once the last word of a channel is in, weight_constant makes its constant
 // ((arg_w * sw) >> shr_w) + arg_add * n, which is stored with the parameters 14 cycles after that word
 // came at the latest; the sums of an issue that its row allows meet it in the cycle after that.
+// A layer with kept weights takes them from the AI RAM, in pieces of 16 bytes, instead of the bus.
 // A product of float16 matrices has no constants, and takes no parameter rows.
 // Rows are a ring: a word waits until its row was released. wrow_filled counts rows whose words
 // are all there.
@@ -23,6 +24,8 @@ module weight_loader #(
     parameter AHB_W       = 32,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
+    // weights may be kept in the AI RAM
+    parameter KEEP        = 0,
     // rows of the weight buffer and of the parameter buffer
     parameter WBUF_ROWS   = 1024,
     parameter PAR_ROWS    = 2048 / N_Z,
@@ -48,6 +51,10 @@ module weight_loader #(
     input  wire [        AHB_W-1:0] weight_data,
     input  wire [           OW-1:0] weight_off,
     input  wire [           CW-1:0] weight_cnt,
+    // kept weights
+    input  wire                     kept_valid,
+    output wire                     kept_ready,
+    input  wire [   `KEPT_BITS-1:0] kept,
     // rows released, rows complete (running counts); parameter rows released
     input  wire [           WW-1:0] wrow_freed,
     output reg  [           WW-1:0] wrow_filled,
@@ -76,6 +83,7 @@ module weight_loader #(
   reg            wide;
   reg            w_xor;
   reg            bare;
+  reg            from_kept;
   reg  [   17:0] words;  // words of a channel
   reg  [    3:0] lastn;
   reg  [   10:0] n_o;
@@ -110,7 +118,9 @@ module weight_loader #(
   wire           room = row_used < WBUF_ROWS[WW-1:0] && prow_used < PAR_ROWS[PRW-1:0];
   wire           constant_free;
   wire           ready = room && (constant_free || !s_last);
-  wire           go;
+  wire           bus_go;
+  wire           kept_go;
+  wire           go = bus_go || kept_go;
   assign starved = run && primed && ready && !go;
 
   // a row is complete with the word of its last bank
@@ -192,6 +202,7 @@ module weight_loader #(
       wide  <= desc[`DESC_WIDE];
       w_xor <= desc[`DESC_WXOR];
       bare  <= desc[`DESC_FP16];
+      from_kept <= desc[`DESC_KEPT];
       words <= desc[`DESC_DW] ? 18'd1 : desc[`DESC_S];
       lastn <= desc[`DESC_LASTN];
       n_o   <= desc[`DESC_O];
@@ -202,7 +213,7 @@ module weight_loader #(
   // ---- the nine weights, of a window of bytes; a depthwise 1x1 kernel lies on the middle one
   wire one = dw && !k3;
   wire [8:0] on = one ? 9'h010 : ~(9'h1ff << count);  // weights that there are
-  wire [143:0] win;
+  wire [143:0] win, bus_win, kept_win;
   wire [8:0] win_on;
   wire [9*WB-1:0] nine;
   genvar i;
@@ -224,6 +235,15 @@ module weight_loader #(
       always @(posedge clk) if (go) on_q <= on;
       assign win_on = on_q;
       assign w_data = nine;
+      // as the other bytes, in the cycle after go
+      if (KEEP != 0) begin : g_keep
+        reg [143:0] kept_q;
+        always @(posedge clk) if (kept_go) kept_q <= kept_win;
+        assign win = from_kept ? kept_q : bus_win;
+      end else begin : g_bus
+        assign win = bus_win;
+        wire unused_win = &{1'b0, kept_win};
+      end
       byte_group #(
           .BYTES(18)
       ) u_group (
@@ -234,20 +254,21 @@ module weight_loader #(
           .in_data  (weight_data),
           .in_off   (weight_off),
           .in_cnt   (weight_cnt),
-          .run      (run && primed),
+          .run      (run && primed && !from_kept),
           .want     (bytes),
           .want_next(bytes_next),
           .ready    (ready),
-          .done     (go),
-          .data     (win)
+          .done     (bus_go),
+          .data     (bus_win)
       );
     end else begin : g_window
       localparam LVL_W = $clog2(18 + 2 * (AHB_W / 8) + 1);
       wire [LVL_W-1:0] level;
       reg  [ 9*WB-1:0] nine_q;
-      assign go = run && primed && ready && level >= {{(LVL_W - 5) {1'b0}}, bytes};
+      assign bus_go = run && primed && !from_kept && ready && level >= {{(LVL_W - 5) {1'b0}}, bytes};
       always @(posedge clk) if (go) nine_q <= nine;
       assign win_on = on;
+      assign win = from_kept ? kept_win : bus_win;
       assign w_data = nine_q;
       byte_gearbox #(
           .IN_BYTES (AHB_W / 8),
@@ -262,10 +283,37 @@ module weight_loader #(
           .in_off  (weight_off),
           .in_cnt  (weight_cnt),
           .avail   (level),
-          .out_data(win),
-          .take    (go ? bytes : 5'd0)
+          .out_data(bus_win),
+          .take    (bus_go ? bytes : 5'd0)
       );
       wire unused_next = &{1'b0, bytes_next};
+    end
+
+    if (KEEP != 0) begin : g_kept
+      localparam KEPT_W = $clog2(18 + 2 * 16 + 1);
+      wire [KEPT_W-1:0] kept_level;
+      assign kept_go = run && primed && from_kept && ready && kept_level >= {{(KEPT_W - 5) {1'b0}}, bytes};
+      byte_gearbox #(
+          .IN_BYTES (16),
+          .OUT_BYTES(18)
+      ) u_kept (
+          .clk     (clk),
+          .rst     (rst),
+          .flush   (1'b0),
+          .in_valid(kept_valid),
+          .in_ready(kept_ready),
+          .in_data (kept[`KEPT_DATA]),
+          .in_off  (kept[`KEPT_OFF]),
+          .in_cnt  (kept[`KEPT_CNT]),
+          .avail   (kept_level),
+          .out_data(kept_win),
+          .take    (kept_go ? bytes : 5'd0)
+      );
+    end else begin : g_no_kept
+      assign kept_go = 1'b0;
+      assign kept_win = 144'd0;
+      assign kept_ready = 1'b0;
+      wire unused_kept = &{1'b0, kept_valid, kept};
     end
   endgenerate
 

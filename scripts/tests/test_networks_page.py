@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import configs
+from openkpu.models import configs, kept
 from openkpu.models.digits.float_model import conv, max_pool
 from openkpu.models.generate import random_network
 from openkpu.models.generate_pools import random_pool
@@ -22,7 +22,7 @@ from openkpu.scripts.command import UsageError
 from openkpu.tb.simrun import ROOT
 
 PAGE = (ROOT / "docs/networks.md").read_text(encoding="utf-8")
-PROGRAM, RESIDUAL, ATTENTION = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+PROGRAM, RESIDUAL, ATTENTION, KEEPING = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_programs_are_short() -> None:
-    assert max(len(text.splitlines()) for text in (PROGRAM, RESIDUAL, ATTENTION)) <= 30
+    assert max(len(text.splitlines()) for text in (PROGRAM, RESIDUAL, ATTENTION, KEEPING)) <= 30
 
 
 def test_program_computes_the_float_network(
@@ -56,6 +56,21 @@ def test_program_computes_the_float_network(
     wanted = hidden.reshape(4, -1) @ fc_w.T + fc_b
     error = np.abs(found.reshape(4, 10) * (8 / 127) - wanted)
     assert np.abs(wanted).max() > 1 and error.max() < 3 * 8 / 127, error.max()
+
+
+def test_weights_that_stay(folder: Path, tmp_path: Path) -> None:
+    """The program keeps nothing of a network that fits the weight buffer; a configuration that
+    keeps none refuses one with places."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", KEEPING]
+    said = subprocess.run(command, cwd=folder, env=env, check=True, capture_output=True, text=True)
+    assert said.stdout.startswith("Gain(bytes=0, rows=0, before=")
+    network = Network.load(folder / "kept.npz")
+    assert network.kept == {}
+    network.kept = kept.scatter(np.random.default_rng(1), network, 32768)
+    run_network.check(network, configs.load("small"))
+    with pytest.raises(NetworkError, match="kept weights, configuration nano has keep_weights = 0"):
+        run_network.check(network, configs.load("nano"))
 
 
 def test_residual_computes_the_float_block(

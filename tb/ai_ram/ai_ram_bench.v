@@ -24,6 +24,10 @@ module ai_ram_bench #(
     input  wire          unload_req,
     input  wire [20-PB:0] unload_word,
     output wire          unload_gnt,
+    // reader of kept weights
+    input  wire          kept_req,
+    input  wire [20-PB:0] kept_word,
+    output wire          kept_gnt,
     // write-back
     input  wire          writeback_req,
     input  wire [20-PB:0] writeback_word,
@@ -66,6 +70,9 @@ module ai_ram_bench #(
       .unload_req  (unload_req),
       .unload_word  (unload_word),
       .unload_gnt  (unload_gnt),
+      .kept_req  (kept_req),
+      .kept_word  (kept_word),
+      .kept_gnt  (kept_gnt),
       .writeback_req  (writeback_req),
       .writeback_word  (writeback_word),
       .writeback_be   (writeback_be),

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who asks for the AI RAM: requesters with a bound on their waiting, maps that move."""
 
+import random
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from openkpu.tb.map_mover.test_map_mover import Shape
@@ -50,3 +52,58 @@ class Move:
     def running(self) -> bool:
         """It was started."""
         return self.wait < 0
+
+
+@dataclass
+class Weights:
+    """Bytes that are asked for by kept_req."""
+
+    at: int
+    size: int
+    data: bytes = b""
+    wait: int = LEAD
+    asked: bool = False
+    age: int = 0
+    got: bytes = b""
+
+
+def drive_weights(bench: Any) -> None:
+    """Ask for bytes that nobody writes meanwhile."""
+    dut, now = bench.dut, bench.weights
+    if now is None and bench.keep and random.random() < 0.05 * bench.ports["unload"].p:
+        size = random.choice((1, 16, bench.path, random.randint(1, 200)))
+        at = random.randrange(bench.size - size)
+        if not bench.kept[at : at + size].any():
+            bench.kept[at : at + size] = True
+            bench.weights = now = Weights(at, size)
+    go = now is not None and now.wait <= 0 and not now.asked
+    if now is not None and now.wait == 0:
+        now.data = bench.ram[now.at : now.at + now.size].tobytes()
+    dut.kept_req_valid.value = int(go)
+    if now is not None:
+        now.wait -= 1
+        dut.weights_addr.value, dut.weights_len.value = now.at, now.size
+    dut.kept_ready.value = int(random.random() < bench.p_take)
+
+
+def check_weights(bench: Any) -> None:
+    """Bytes that come are those that were asked for, and come in time."""
+    dut, now = bench.dut, bench.weights
+    if not bench.keep:
+        assert not int(dut.kept_valid.value) and not int(dut.kept_req_ready.value)
+        return
+    if int(dut.kept_valid.value) and int(dut.kept_ready.value):
+        assert now is not None and now.asked, "weights that nobody wants"
+        off, count = int(dut.kept_off.value), int(dut.kept_cnt.value)
+        now.got += int(dut.kept_data.value).to_bytes(16, "little")[off : off + count]
+    if now is None:
+        return
+    if int(dut.kept_req_valid.value) and int(dut.kept_req_ready.value):
+        now.asked = True
+    now.age += now.asked
+    assert now.got == now.data[: len(now.got)], f"other bytes from {now.at} on"
+    assert now.age < 100 + (bench.patience + 4) * (now.size / 16 + 2) / bench.p_take
+    if now.asked and len(now.got) == now.size:
+        bench.kept[now.at : now.at + now.size] = False
+        bench.weights = None
+        bench.met["weights"] += 1

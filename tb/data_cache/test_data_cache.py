@@ -18,7 +18,7 @@ from openkpu.tb.core.byte_stream import ByteStream
 from openkpu.tb.core.descriptor import layout
 from openkpu.tb.core.packed_ports import View
 from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.data_cache.requesters import LEAD, Move, Port
+from openkpu.tb.data_cache.requesters import LEAD, Move, Port, Weights, check_weights, drive_weights
 from openkpu.tb.map_mover.test_map_mover import MAP, OWNER_BITS, a_shape, packed
 from openkpu.tb.simrun import run
 
@@ -26,6 +26,7 @@ WAYS = ("to the storage", "to the host")
 LARGEST = 40  # rows of a map
 INPUTS = ("stop", "fill_req", "fill_word", "writeback_req", "writeback", "window_req", "window")
 INPUTS += ("load_start", "load_map", "pixel_valid", "pixel_beat", "unload_start", "unload")
+INPUTS += ("kept_req_valid", "kept_req", "kept_ready")
 INPUTS += ("result_ready", "store_req_ready", "store_ready", "store_done")
 
 
@@ -42,6 +43,8 @@ class Bench:
             "window": (layout("window"), "host_"),
             "unload": (layout("unload", **bits), "unload_"),
             "store_req": (layout("req", OWNER_BITS=OWNER_BITS), "req_"),
+            "kept_req": (layout("req", OWNER_BITS=OWNER_BITS), "weights_"),
+            "kept": (layout("kept"), "kept_"),
         }
         self.dut = View(dut, ports)
         self.lanes, self.path = lanes, path
@@ -50,9 +53,12 @@ class Bench:
         self.pixels = ByteStream(self.dut, "pixel")
         # the first rank waits for two late ones, the others for their patience and a later rank
         late = self.patience + 1
-        bounds = {"fill": 2, "writeback": 2, "window": late + 1, "load": late, "unload": late}
+        self.keep = int(dut.KEEP.value)  # one more reader, between unload and host
+        bounds = {"fill": 2 + 2 * self.keep, "writeback": 2, "window": late + 1, "load": late}
+        bounds["unload"] = late + 2 * self.keep
         self.ports = {name: Port(rates[name], bound) for name, bound in bounds.items()}
         self.p_take = rates.get("take", 0.8)
+        self.weights: Weights | None = None
         self.rng = np.random.default_rng(random.getrandbits(32))
         self.ram = self.rng.integers(0, 256, self.size, dtype=np.uint8)
         self.new = self.ram.copy()  # with the pixels of the load
@@ -274,11 +280,13 @@ class Bench:
         """One cycle."""
         self._drive_requests()
         self._drive_moves()
+        drive_weights(self)
         await RisingEdge(self.dut.clk)
         self.pixels.sample()
         self._check_requests()
         self._check_streams()
         self._check_moves()
+        check_weights(self)
 
     async def fill_all(self) -> None:
         """Known contents, through the write-back port."""
@@ -318,6 +326,7 @@ class Bench:
         self.moves = {"load": None, "unload": None}
         self.pixels.words, self.pixels.on = [], False
         self.held.clear()
+        self.weights = None
         self.kept = self.flux.copy()  # written or not: nobody writes them until they were read
         for name in ("load", "unload"):
             self.ports[name].p = 0.0
@@ -327,7 +336,7 @@ class Bench:
         """No new requests; until everything that was begun is done."""
         for port in self.ports.values():
             port.p = 0.0
-        while any(self.moves.values()) or any(port.asks for port in self.ports.values()):
+        while any(self.moves.values()) or self.weights or any(p.asks for p in self.ports.values()):
             await self.step()
         for _ in range(5):
             await self.step()
@@ -361,6 +370,7 @@ async def all_at_once(dut) -> None:
         await bench.compare_all()
         assert all(port.grants for port in bench.ports.values()), "somebody was never served"
         met += bench.met
+        assert bench.met["weights"] or not bench.keep
     wanted = ["load", *WAYS, "all at once", "load late", "unload late", "host late"]
     wanted += ["host writes", "host reads", "beside a map", "fill saw old", "fill saw new"]
     missing = [name for name in wanted if not met[name]]
@@ -400,17 +410,18 @@ async def stop_any_time(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sim", "bus", "path", "rows", "patience"),
+    ("sim", "bus", "path", "rows", "patience", "keep"),
     [
-        ("icarus", 32, 16, 128, 8),
-        ("icarus", 32, 64, 64, 3),
-        ("verilator", 64, 32, 128, 8),
-        pytest.param("icarus", 128, 128, 128, 8, marks=pytest.mark.nightly),
-        pytest.param("verilator", 32, 64, 128, 8, marks=pytest.mark.nightly),
-        pytest.param("verilator", 128, 16, 128, 3, marks=pytest.mark.nightly),
+        ("icarus", 32, 16, 128, 8, 0),
+        ("icarus", 32, 64, 64, 3, 1),
+        ("verilator", 64, 32, 128, 8, 1),
+        pytest.param("icarus", 128, 128, 128, 8, 1, marks=pytest.mark.nightly),
+        pytest.param("verilator", 32, 64, 128, 8, 0, marks=pytest.mark.nightly),
+        pytest.param("verilator", 128, 16, 128, 3, 1, marks=pytest.mark.nightly),
     ],
 )
-def test_data_cache(sim: str, bus: int, path: int, rows: int, patience: int) -> None:
-    sources = ["rtl/cache/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v"]
+def test_data_cache(sim: str, bus: int, path: int, rows: int, patience: int, keep: int) -> None:
+    sources = ["rtl/cache/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v", "rtl/lib/fifo_sync.v"]
     params = {"AHB_W": bus, "PATH": path, "ROWS": rows, "PATIENCE": patience}
+    params |= {"KEEP": 1} if keep else {}
     run(sim, "data_cache", sources, "tb.data_cache.test_data_cache", params=params)

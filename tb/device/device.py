@@ -313,6 +313,12 @@ class Device:
         values |= {EIGHT_BIT_MODE: registers["eight_bit_mode"], EIGHT_BIT_MODE + 4: 0}
         await self.write_many(values)
 
+    async def bring(self, tasks: Sequence[LayerArg], limit: int) -> None:
+        """Run layers that bring kept weights into the AI RAM, each at most ``limit`` cycles."""
+        for task in tasks:
+            await self.push([int(w) for w in task.replace(int_en=1).encode()])
+            await self.finish(limit)
+
     async def start(self) -> None:
         """Start the inference that the registers describe."""
         await self.write(AI["AI_CTRL"], Ctrl.START)

@@ -11,6 +11,7 @@ from openkpu.models.network import Network, Storage
 from openkpu.tb.device.device import Device, DeviceTimeout
 from openkpu.tb.device.registers import AI, COUNTERS, PERF, Int
 
+BRING = 2_000_000  # cycles of a layer that brings kept weights, at most
 WIDEST = 16  # bytes of the widest bus word: results must be aligned to the bus
 INFERENCES = PERF + 8 * COUNTERS.index("inferences")
 
@@ -35,9 +36,10 @@ class StreamRun:
 async def prepare(
     device: Device, network: Network, images: np.ndarray, *, base: int = 0, continuous: bool = True
 ) -> Storage:
-    """Network and images into storage, registers written."""
+    """Network and images into storage, kept weights into the AI RAM, registers written."""
     storage = network.storage(images, base=base, continuous=continuous, align=WIDEST)
     await device.back.load_storage(storage.base, storage.data)
+    await device.bring(storage.bring, BRING)
     await device.configure(storage.registers)
     await device.back.forget_perf()
     return storage

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from openkpu.models import kept
 from openkpu.models.configs import Config
 from openkpu.models.elementwise import OPERATIONS
 from openkpu.models.generate import Limits, random_layer, random_network
@@ -129,6 +130,8 @@ def _case(
     else:
         layer = _one(rng, config, budget, kind)
         network, title, image = Network.single(layer), "layer", layer.x.view(np.uint8)
+    if config.keep_weights and config.pool_lanes and way != "host" and rng.random() < 0.3:
+        network.kept = kept.scatter(rng, network, config.ai_ram_rows, 0.7)
     count = 1 if way == "host" else IMAGES
     more = rng.integers(0, 256, (count - 1, *network.in_shape), dtype=np.uint8)
     images = np.concatenate([image[None], more])
@@ -149,10 +152,12 @@ def _case(
             first=number == 0,
             last=number == len(network.layers) - 1,
             fp16_lanes=config.fp16_lanes,
+            keeps=config.keep_weights > 0,
         )
         if code:
             raise TooMuch(f"refused {code}")
     shown = "; ".join(describe(arg, network.eight_bit) for arg in network.layers)
+    shown += f"; weights of {sorted(network.kept)} kept" if network.kept else ""
     title = f"{title} {shown}, {way}" + (", disturbed" if disturb else "")
     return Case(title, way, network, images, disturb, SLACK + TIMES * roof, seed)
 

@@ -31,6 +31,8 @@ async def run_network(device: Device, request: NetworkRequest, say: Say) -> None
     network, images = request.network, request.images
     storage = network.storage(images)
     await device.back.load_storage(storage.base, storage.data)
+    await device.bring(storage.bring, request.limit)
+    await device.back.forget_perf()
     maps: list = []
     watcher = cocotb.start_soon(watch_layers(device, network, maps))
     zero = np.zeros(len(COUNTERS), dtype=np.uint64)

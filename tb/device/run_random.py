@@ -89,7 +89,7 @@ class RandomRun:
         network, images = case.network, case.images
         base = 16 * int(self.rng.integers(0, 1000))
         storage = network.storage(images, base=base, continuous=True, align=16)
-        runs += [network.run(image, ram=self.shadow.ram) for image in images]
+        runs += [network.run(x, ram=self.shadow.ram, bring=not n) for n, x in enumerate(images)]
         golden = np.stack([run.stored for run in runs])
         way = run_stream if case.way == "stream" else run_one_by_one
         found = await way(self.device, network, images, limit=limit, base=base, golden=golden)

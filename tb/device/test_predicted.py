@@ -206,11 +206,17 @@ def test_stream_of_the_record(config: str) -> None:
 
 @pytest.mark.parametrize("config", ["k210", pytest.param("large", marks=pytest.mark.nightly)])
 def test_stream(config: str) -> None:
-    """The same where the record has none, and a network whose weights do not all fit."""
+    """The same where the record has none; a network whose weights do not all fit, read for every
+    inference or kept in the AI RAM."""
     chosen, events = configs.load(config), []
+    network, images = random_stream(chosen)
+    keeping = dataclasses.replace(network, kept={})
+    keeping.place(keep_weights=chosen)
+    assert keeping.kept
     runs = [
         (digits.load_network(), digits.load_data()[1].pixels[:6]),
-        random_stream(chosen),
+        (network, images),
+        (keeping, images),
     ]
     request = StreamRequest([Run(network, images) for network, images in runs], LIMIT, seed=1)
     launch.run_job("verilator", chosen, request, events.append)

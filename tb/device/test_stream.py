@@ -33,3 +33,26 @@ def test_streams(sim: str, name: str, changes: dict[str, int]) -> None:
         random_start=False,
         env={"OKPU_WBUF": str(params["WBUF_ROWS"])},
     )
+
+
+KEPT = {
+    "icarus-small": ("icarus", "small", {"WBUF_ROWS": 64}),
+    "verilator-small-few-weights": ("verilator", "small", {"WBUF_ROWS": 64}),
+    "verilator-k210": ("verilator", "k210", {"WBUF_ROWS": 64}),
+    "verilator-nano": ("verilator", "nano", {"KEEP_WEIGHTS": 1}),
+}
+
+
+@pytest.mark.parametrize(("sim", "name", "changes"), KEPT.values(), ids=KEPT)
+def test_kept_weights(sim: str, name: str, changes: dict[str, int]) -> None:
+    params = {**launch.parameters(configs.load(name), 1 << 20), **changes}
+    run(
+        sim,
+        "tb_top",
+        launch.SOURCES,
+        "tb.device.kept_tests",
+        params=params,
+        public=launch.PUBLIC,
+        random_start=False,
+        env={"OKPU_BUS": str(params["AHB_W"])},
+    )

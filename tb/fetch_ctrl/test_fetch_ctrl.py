@@ -20,7 +20,7 @@ INPUTS = (
     "weight_req_ready",
     "bias_req_ready",
 )
-Request = tuple[int, int, int]  # address, bytes, whose it is
+Request = tuple[int, int, int, int]  # address, bytes, whose it is, from the AI RAM
 OWNER = layout("owner")
 
 
@@ -29,6 +29,7 @@ def layer(first: bool) -> dict[str, int]:
     loads = random.choice((1, 1, 2, 7))
     return {
         "waddr": random.getrandbits(31),
+        "kept": random.getrandbits(1),
         "psize": random.getrandbits(17),
         "loads": loads,
         "wlen": random.getrandbits(20),
@@ -45,16 +46,16 @@ def layer(first: bool) -> dict[str, int]:
 def requests(fields: dict[str, int], reuse: bool) -> tuple[list[Request], list[Request]]:
     """(weight requests, bias requests) of a layer."""
     owner = join_fields(OWNER, {"layer": fields["idx"], "inf": fields["inf"]})
-    table = [(fields["aaddr"], 144, owner)]
+    table = [(fields["aaddr"], 144, owner, 0)]
     if reuse:
         return [], table
     loads = fields["loads"]
     sizes = [fields["wlen"]] * (loads - 1) + [fields["wlast"]]
     weights = [
-        ((fields["waddr"] + i * fields["psize"]) & 0xFFFFFFFF, n, owner)
+        ((fields["waddr"] + i * fields["psize"]) & 0xFFFFFFFF, n, owner, fields["kept"])
         for i, n in enumerate(sizes)
     ]
-    return weights, [*table, (fields["baddr"], 8 * fields["o"], owner)]
+    return weights, [*table, (fields["baddr"], 8 * fields["o"], owner, 0)]
 
 
 class Channel:
@@ -77,7 +78,8 @@ class Channel:
         if accepted:
             ports = (getattr(self.dut, f"{self.name}_req_{n}") for n in ("addr", "len", "owner"))
             address, length, owner = (int(port.value) for port in ports)
-            self.seen.append((address, length, owner))
+            kept = int(self.dut.weight_req_kept.value) if self.name == "weight" else 0
+            self.seen.append((address, length, owner, kept))
             self.held += 1
         elif self.held and random.random() < 0.1:
             self.held -= 1

@@ -10,6 +10,7 @@ from cocotb.triggers import RisingEdge
 from openkpu.models import fp16
 from openkpu.models.generate_pools import pool_layer
 from openkpu.models.layer import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
+from openkpu.models.layout import ROW_BYTES
 from openkpu.models.pooling import POOL_STRIDE
 from openkpu.tb.core.descriptor import FC, Sizes, describe, unpack
 from openkpu.tb.core.pipeline_bench import reset
@@ -52,7 +53,7 @@ class Case:
         limits = {"ram_rows": sizes.ram_rows, "weight_bits": sizes.weight_bits}
         limits |= {"bus_bytes": BUS_BYTES}
         limits |= {name: bool(self.side[name]) for name in ("first", "last")}
-        code = self.arg.device_code(eight_bit=eight_bit, fp16_lanes=floats, **limits)
+        code = self.arg.device_code(eight_bit=eight_bit, fp16_lanes=floats, keeps=keeps, **limits)
         if code or self.arg.pool_task:
             return code
         d = self.fields(sizes)
@@ -99,9 +100,21 @@ def moving(arg: LayerArg, side: dict[str, int]) -> LayerArg:
     store = random.getrandbits(1) and not side["last"]
     at = arg.map_store_addr - arg.map_store_addr % (BUS_BYTES if store else 1)
     send = 0 if store else arg.send_data_out
-    return arg.replace(
+    arg = arg.replace(
         load_map=int(load), store_map=int(store), map_store_addr=at, send_data_out=send
     )
+    return keeping(arg, bool(side["eight_bit"])) if random.random() < 0.3 else arg
+
+
+def keeping(arg: LayerArg, eight_bit: bool, over: int = 0) -> LayerArg:
+    """Its weights in the AI RAM, often at its end or ``over`` bytes behind; unless it has none, or
+    the device no way for them."""
+    size = arg.replace(para_start_addr=0).weights_end(eight_bit)
+    room = case_rows * ROW_BYTES - size + over
+    if arg.pool_task or not keeps or room < 0:
+        return arg
+    at = random.choice((0, room, room, random.randint(0, room)))
+    return arg.replace(kept_weights=1, para_start_addr=room if over else at)
 
 
 def pooling(sizes: Sizes) -> LayerArg | None:
@@ -234,7 +247,13 @@ def spoil(case: Case) -> Case:
             name, value = random.choice((*((n, 1) for n in names), *sizes.items()))
             arg = arg.replace(**{name: value})
             continue
-        change = random.randrange(28)
+        change = random.randrange(30)
+        if (
+            change > 27
+        ):  # kept weights: behind the AI RAM, of a pooling task, without a way for them
+            arg = keeping(arg, bool(side["eight_bit"]), random.choice((1, 2, 64, 1 << 20)))
+            arg = arg.replace(kept_weights=1) if arg.pool_task or not keeps else arg
+            continue
         if change > 23:  # what moves: flags that exclude each other, a place between bus words
             ways = ({"load_map": 1}, {"store_map": 1}, {"store_map": 1, "send_data_out": 1})
             odd = {"store_map": 1, "map_store_addr": random.choice((1, 2, 3, 4, 6, 8, 0x101))}
@@ -298,15 +317,17 @@ def spoil(case: Case) -> Case:
 
 case_rows = 32768  # AI RAM rows of the device under test
 floats = 0  # it has lanes for products of float16
+keeps = True  # it has a way for weights from the AI RAM
 
 
 class Bench:
     def __init__(self, dut) -> None:
-        global case_rows, floats
+        global case_rows, floats, keeps
         self.dut = dut
         names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS", "TILE_W")
         self.sizes = Sizes(*(int(getattr(dut, name).value) for name in names))
         case_rows, floats = self.sizes.ram_rows, int(dut.FP16.value)
+        keeps = bool(int(dut.KEEP.value))
         # rows of the input map of the layer that was last marked first; None: not known
         self.place: tuple[int, int] | None = None
 
@@ -487,28 +508,29 @@ ODD = Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=
 
 
 @pytest.mark.parametrize(
-    ("sim", "sizes", "lanes"),
+    ("sim", "sizes", "lanes", "keep"),
     [
-        ("icarus", Sizes(), 0),
-        ("icarus", ODD, 0),
-        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=512), 0),
-        ("verilator", Sizes(n_y=2, n_z=2, tile_rows=64, tile_word=8), 0),
-        ("verilator", Sizes(n_y=4, n_z=4, tile_rows=128, tile_word=16), 0),
-        ("verilator", Sizes(n_y=4, n_z=8, tile_rows=64, tile_word=32), 0),
-        ("icarus", Sizes(), 1),
-        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=64), 1),
+        ("icarus", Sizes(), 0, 0),
+        ("icarus", ODD, 0, 1),
+        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=512), 0, 1),
+        ("verilator", Sizes(n_y=2, n_z=2, tile_rows=64, tile_word=8), 0, 0),
+        ("verilator", Sizes(n_y=4, n_z=4, tile_rows=128, tile_word=16), 0, 1),
+        ("verilator", Sizes(n_y=4, n_z=8, tile_rows=64, tile_word=32), 0, 1),
+        ("icarus", Sizes(), 1, 0),
+        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=64), 1, 1),
     ],
     ids=[
         *("icarus-nano", "icarus-odd", "verilator-k210", "words of 8", "words of 16"),
         *("words of 32", "icarus-float16", "verilator-float16"),
     ],
 )
-def test_layer_decode(sim: str, sizes: Sizes, lanes: int) -> None:
+def test_layer_decode(sim: str, sizes: Sizes, lanes: int, keep: int) -> None:
     params = {"N_Y": sizes.n_y, "N_Z": sizes.n_z, "WEIGHT_BITS": sizes.weight_bits}
     params |= {"WBUF_ROWS": sizes.wbuf_rows, "TILE_ROWS": sizes.tile_rows}
     params["TILE_W"] = sizes.tile_word
     params["AI_RAM_ROWS"] = sizes.ram_rows
     params |= {"FP16": 1} if lanes else {}
+    params |= {"KEEP": 1} if keep else {}
     test = "tb.layer_decode.test_layer_decode"
     sources = [
         "rtl/control/pool_check.v",

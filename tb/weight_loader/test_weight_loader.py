@@ -11,12 +11,14 @@ from cocotb.triggers import RisingEdge
 from openkpu.models.layer import LayerArg
 from openkpu.models.params import weights_to_bytes
 from openkpu.tb.core.byte_stream import ByteStream
-from openkpu.tb.core.descriptor import CHAN, FC, TAPS, Sizes, describe, pack
+from openkpu.tb.core.descriptor import CHAN, FC, TAPS, Sizes, describe, layout, pack
+from openkpu.tb.core.packed_ports import View
 from openkpu.tb.core.pipeline_bench import reset, split
 from openkpu.tb.simrun import run
 
 MASK36 = (1 << 36) - 1
 INPUTS = ("start", "desc", "weight_data", "weight_off", "weight_cnt", "wrow_freed", "prow_freed")
+INPUTS += ("kept_valid", "kept")
 
 
 @dataclass
@@ -93,9 +95,15 @@ class Bench:
         self.n_z, self.wb = int(dut.N_Z.value), int(dut.WEIGHT_BITS.value)
         self.ring, self.par_ring = int(dut.WBUF_ROWS.value), int(dut.PAR_ROWS.value)
         self.stream = ByteStream(dut, "weight")
+        self.keep = bool(int(dut.KEEP.value))
+        self.kept = ByteStream(View(dut, {"kept": (layout("kept"), "kept_")}), "kept")
         self.memory: dict[tuple[int, int], list[int]] = {}
         self.constants: dict[tuple[int, int], int] = {}
         self.starved = 0
+
+    def _words(self) -> int:
+        """Words of both streams that the loader has not taken."""
+        return len(self.stream.words) + len(self.kept.words)
 
     def _writes(self) -> None:
         dut = self.dut
@@ -119,22 +127,24 @@ class Bench:
         rows = [row for layer in layers for row in layer.rows]
         prows: list[list[int]] = []  # constants of each parameter row
         for layer in layers:
-            self.stream.add(layer.stream, random.choice((len(layer.stream), 7, 50)))
+            layer.desc["kept"] = int(self.keep and random.random() < 0.5)
+            stream = self.kept if layer.desc["kept"] else self.stream
+            stream.add(layer.stream, random.choice((len(layer.stream), 7, 50)))
             c = layer.constants
             prows += [c[i : i + self.n_z] for i in range(0, len(c), self.n_z)]
         waiting = list(layers)
         seen = freed = pfreed = most = started = 0
-        for _ in range(
-            1000 + int(40 * (len(rows) * self.n_z + len(self.stream.words)) / p_in / p_free)
-        ):
+        for _ in range(1000 + int(40 * (len(rows) * self.n_z + self._words()) / p_in / p_free)):
             # busy is what it was before the edge: it does not show a start of just now
             ready = waiting and not started and not int(dut.busy.value)
             started = bool(ready) and random.random() < 0.5
             dut.start.value = int(started)
             dut.desc.value = pack(waiting.pop(0).desc) if started else random.getrandbits(500)
             self.stream.drive(p_in)
+            self.kept.drive(p_in)
             await RisingEdge(dut.clk)
             self.stream.sample()
+            self.kept.sample()
             # counters first: what they count was written in an earlier cycle
             filled = (int(dut.wrow_filled.value) - freed) % (1 << len(dut.wrow_filled)) + freed
             assert filled - freed <= self.ring, "more rows than the buffer has"
@@ -162,7 +172,7 @@ class Bench:
         for _ in range(10):
             await RisingEdge(dut.clk)
             assert not int(dut.w_we.value) and not int(dut.kc_we.value)
-        assert not int(dut.busy.value) and not self.stream.words
+        assert not int(dut.busy.value) and not self._words()
         assert not self.constants, "constants nobody asked for"
         assert most == self.ring or p_free > 0.1, "the ring never got full"
 
@@ -196,41 +206,52 @@ async def long_vector(dut) -> None:
 
 @cocotb.test()
 async def full_rate(dut) -> None:
-    """With bytes and room there always, 3x3 words follow each other as fast as the bus allows."""
+    """With bytes and room there always, 3x3 words follow each other as fast as the bus allows; kept
+    ones as fast as 16 bytes a cycle do."""
     rng = np.random.default_rng(random.getrandbits(32))
-    bench = Bench(dut)
     await reset(dut, *INPUTS)
-    layer = make(rng, bench.n_z, True, TAPS)
-    while len(layer.rows) > bench.ring or len(layer.stream) < 200:
-        layer = make(rng, bench.n_z, True, TAPS)
-    bench.stream.add(layer.stream, len(layer.stream))
-    dut.desc.value, dut.start.value = pack(layer.desc), 1
-    for cycle in range(2000):
-        bench.stream.drive(1.0)
-        await RisingEdge(dut.clk)
-        bench.stream.sample()
-        bench._writes()
-        dut.start.value = 0
-        if cycle > 2 and not int(dut.busy.value):
-            break
-    words = len(layer.stream) / 9
-    best = max(words, len(layer.stream) / bench.stream.lanes)
-    assert cycle <= 1.05 * best + 12, f"{cycle} cycles for {len(layer.stream)} bytes"
+    wide = int(dut.WEIGHT_BITS.value) == 16
+    ways = [("bus", True), *((("kept", True), ("kept", not wide)) if int(dut.KEEP.value) else ())]
+    for way, eight_bit in ways:
+        await reset(dut, *INPUTS, start_clock=False)
+        bench = Bench(dut)
+        layer = make(rng, bench.n_z, eight_bit, TAPS)
+        while len(layer.rows) > bench.ring or len(layer.stream) < 200:
+            layer = make(rng, bench.n_z, eight_bit, TAPS)
+        stream = bench.kept if way == "kept" else bench.stream
+        stream.add(layer.stream, len(layer.stream))
+        layer.desc["kept"] = int(way == "kept")
+        dut.desc.value, dut.start.value = pack(layer.desc), 1
+        for cycle in range(2000):
+            stream.drive(1.0)
+            await RisingEdge(dut.clk)
+            stream.sample()
+            bench._writes()
+            dut.start.value = 0
+            if cycle > 2 and not int(dut.busy.value):
+                break
+        words = len(layer.stream) / (9 if eight_bit else 18)
+        best = max(words, len(layer.stream) / stream.lanes)
+        assert cycle <= 1.05 * best + 12, f"{way}: {cycle} cycles for {len(layer.stream)} bytes"
 
 
 @pytest.mark.parametrize(
-    ("sim", "n_z", "bus", "wb"),
+    ("sim", "n_z", "bus", "wb", "keep"),
     [
-        ("icarus", 2, 32, 16),
-        ("icarus", 4, 64, 8),
-        ("icarus", 2, 128, 16),
-        ("verilator", 4, 32, 16),
+        ("icarus", 2, 32, 16, 0),
+        ("icarus", 4, 64, 8, 1),
+        ("icarus", 2, 128, 16, 0),
+        ("icarus", 2, 32, 16, 1),
+        ("verilator", 4, 32, 16, 0),
+        ("verilator", 4, 32, 8, 1),
+        ("verilator", 16, 64, 16, 1),
     ],
 )
-def test_weight_loader(sim: str, n_z: int, bus: int, wb: int) -> None:
+def test_weight_loader(sim: str, n_z: int, bus: int, wb: int, keep: int) -> None:
     sources = [f"rtl/weight/weight_{part}.v" for part in ("loader", "constant")]
     sources += ["rtl/weight/byte_group.v", "rtl/lib/byte_*.v"]
     sources += ["rtl/lib/ram_1r1w_async.v"]
     params = {"AHB_W": bus, "N_Z": n_z, "WEIGHT_BITS": wb, "WBUF_ROWS": 64, "PAR_ROWS": 8}
+    params |= {"KEEP": 1} if keep else {}
     test = "tb.weight_loader.test_weight_loader"
     run(sim, "weight_loader", sources, test, params=params)
