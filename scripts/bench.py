@@ -56,9 +56,11 @@ def own_runs(folder: Path) -> list[Run]:
     for name in ("small", "k210"):
         words = ["--images", "1"]
         runs.append(Run("networks", name, configs.load(name).ahb_width, words, source="digits"))
+    words = ["--network", str(folder / "yolo20.npz")]
     for name, bus in (("small", 32), ("k210", 32), ("k210", 64)):
-        words = ["--network", str(folder / "yolo20.npz")]
         runs.append(Run("networks", name, bus, words, source="yolo20"))
+    words = [*words, "--images", "4"]
+    runs.append(Run("streams", "k210", 64, words, source="yolo20", command="stream"))
     return runs
 
 
@@ -113,7 +115,7 @@ def measure(run: Run, folder: Path) -> dict[str, Any] | None:
     """The report of a run on Verilator; None when it failed, whose last lines are then shown."""
     report = folder / "report.json"
     report.unlink(missing_ok=True)
-    words = ["sim", "--sim", "verilator", "--config", run.config, "--bus", str(run.bus)]
+    words = [run.command, "--sim", "verilator", "--config", run.config, "--bus", str(run.bus)]
     words += [*run.words, "--report", str(report)]
     done = subprocess.run(
         [sys.executable, "-m", "openkpu", *words], capture_output=True, text=True, cwd=ROOT

@@ -12,14 +12,13 @@ from typing import Any
 from openkpu.models import configs
 from openkpu.models.network import Network
 from openkpu.scripts import bench_goals, make_vectors
-from openkpu.scripts.bench_goals import END_TO_END, Figures, Found
+from openkpu.scripts.bench_goals import END_TO_END, LAYERS, Figures, Found
 from openkpu.scripts.report import STALLS
 from openkpu.scripts.stalls import COLOURS, WORK
 from openkpu.tb.simrun import ROOT
 
 PRODUCT = "512x512x512"  # int8
 FP16_PRODUCT = f"{PRODUCT} of float16"
-LAYERS = "layers"
 # width x height: cycles of the K210 at 300 MHz (published times, bbs.sipeed.com topic 691)
 SILICON = {
     **{"4x4": 101_700, "16x4": 101_700, "16x16": 125_100, "32x16": 207_600, "32x32": 341_400},
@@ -34,13 +33,14 @@ TARGETS = {
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run of `openkpu sim` on Verilator."""
+    """A run of `openkpu sim`, or of another command, on Verilator."""
 
     group: str
     config: str
     bus: int  # bits
     words: list[str] = dataclasses.field(hash=False)
     source: str = ""  # what runs
+    command: str = "sim"
 
     @property
     def name(self) -> str:
@@ -148,6 +148,8 @@ def others(found: Found) -> list[str]:
             one = {k: v for k, v in run.items() if k not in (LAYERS, END_TO_END)}
         elif group == "networks":
             one = {source: run[END_TO_END]}
+        elif group == "streams":
+            one = {f"{source}, an image of a stream": run[LAYERS]}
         else:
             continue
         for what, figure in one.items():
