@@ -18,6 +18,7 @@ from openkpu.scripts.stalls import COLOURS, WORK
 from openkpu.tb.simrun import ROOT
 
 PRODUCT = "512x512x512"  # int8
+SHAPE = "shape"  # of the array: lanes that have nothing to do
 FP16_PRODUCT = f"{PRODUCT} of float16"
 # width x height: cycles of the K210 at 300 MHz (published times, bbs.sipeed.com topic 691)
 SILICON = {
@@ -64,20 +65,28 @@ def figures(report: dict[str, Any]) -> Figures:
     if len(report["layers"]) <= len(SILICON):
         for layer in report["layers"]:
             name = layer["name"].partition("/")[0]
-            found[name] = [layer["cycles"], layer["roofline_cycles"], causes(layer)]
+            found[name] = [layer["cycles"], layer["roofline_cycles"], causes(report, layer)]
     totals = report["totals"]
     # of a model multiplications and bytes are summed first
     least = totals.get("model_roofline_cycles", totals["roofline_cycles"])
-    found[LAYERS] = [totals["cycles"], least, causes(totals)]
+    found[LAYERS] = [totals["cycles"], least, causes(report, totals)]
     end = totals.get("end_to_end") or {}
     if end.get("cycles"):
-        found[END_TO_END] = [end["cycles"], end["roofline_cycles"], causes(totals)]
+        found[END_TO_END] = [end["cycles"], end["roofline_cycles"], causes(report, totals)]
     return found
 
 
-def causes(layer: dict[str, Any]) -> dict[str, float]:
-    """Percent of the cycles of a layer, or of the sum of layers, that went to what."""
-    return {cause: round(100 * _share(layer, cause), 1) for cause in (WORK, *STALLS)}
+def causes(report: dict[str, Any], layer: dict[str, Any]) -> dict[str, float]:
+    """Percent of the cycles of a layer, or of the sum of layers, that went to what.
+
+    Cycles in which the array worked are split: as many as its multiplications need with every
+    multiplier at work, and those that its shape costs (docs/performance.md 4).
+    """
+    config = configs.load(report["config"])
+    busy = _share(layer, WORK)
+    work = min(busy, layer["macs"] / config.macs / layer["cycles"])
+    shares = {WORK: work, SHAPE: busy - work} | {cause: _share(layer, cause) for cause in STALLS}
+    return {cause: round(100 * share, 1) for cause, share in shares.items()}
 
 
 def brief(report: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from openkpu.models import configs, digits
 from openkpu.models.network import Network, NetworkError
-from openkpu.models.roofline import network_cycles
+from openkpu.models.roofline import array_macs, network_cycles
 from openkpu.scripts import command, report, rtl, run_network
 from openkpu.scripts.command import Parser, UsageError, complain, whole
 from openkpu.tb import seeds, simrun
@@ -110,6 +110,7 @@ def figures(args: argparse.Namespace, network: Network, ends: np.ndarray) -> dic
         "inferences": len(ends),
         "first_cycles": int(ends[0][0]),
         "cycles": mean["total"],
+        "macs": sum(map(array_macs, network.layers)),
         "stalls": {name: mean[f"stall_{name}"] for name in report.STALLS},
         "roofline_cycles": least,
         "efficiency": round(least / mean["total"], 4),

@@ -27,7 +27,7 @@ def report(cycles: int) -> dict:
     }
     end = {"cycles": cycles + 20, "roofline_cycles": 95}
     totals = {**layer, "end_to_end": end}
-    return {"layers": [layer], "totals": totals}
+    return {"config": "nano", "layers": [layer], "totals": totals}
 
 
 @pytest.mark.parametrize("name", ["rows", "targets", "others"])
@@ -79,7 +79,8 @@ def test_record_is_of_the_runs(tmp_path: object) -> None:
 
 def test_figures() -> None:
     found = bench_tables.figures(report(100))
-    spent = {"array": 95.0, "weights": 1.0, "input": 1.0, "output": 1.0, "bus": 1.0, "control": 1.0}
+    stalls = ("weights", "input", "output", "bus", "control")
+    spent = {"array": 90.0, "shape": 5.0, **dict.fromkeys(stalls, 1.0)}
     assert found == {
         "a": [100, 90, spent],
         "layers": [100, 90, spent],
