@@ -121,10 +121,10 @@ predict: ## cycles of every layer without a simulator (MODEL, NETWORK or MATMUL,
 	  $(call option,model,MODEL) $(call option,via,VIA) $(call option,maps,MAPS) $(call flag,functions,FUNCTIONS) \
 	  $(call option,network,NETWORK) $(if $(MATMUL),--matmul $(MATMUL)) $(call option,report,REPORT)
 
-stream: ## digits in one continuous run (IMAGES=1000 DISTURB=1 random wait states and grants)
+stream: ## digits, or maps of NETWORK=net.npz (INPUT=maps.npy), in one continuous run (IMAGES=1000 DISTURB=1 REPORT=file.json)
 	@scripts/setup.sh verilator
-	@$(OPENKPU) stream --sim=verilator --config="$(CONFIG)" $(call option,images,IMAGES) \
-	  $(call flag,disturb,DISTURB)
+	@$(OPENKPU) stream --sim=verilator --config="$(CONFIG)" $(call option,images,IMAGES) $(call option,bus,BUS) \
+	  $(call option,network,NETWORK) $(call option,input,INPUT) $(call flag,disturb,DISTURB) $(call option,report,REPORT)
 
 stalls: ## REPORT=report.json: draw where the cycles of each layer went (PNG=out.png)
 	@scripts/setup.sh

@@ -21,6 +21,7 @@ from typing import Any
 
 from openkpu.models import configs
 from openkpu.scripts import bench_tables, command
+from openkpu.scripts.bench_goals import GOALS
 from openkpu.scripts.bench_tables import FP16_PRODUCT, PRODUCT, Run
 from openkpu.tb.simrun import ROOT
 
@@ -48,15 +49,18 @@ def own_runs(folder: Path) -> list[Run]:
         runs.append(vectors("tasks", "k210", 64, name))
     for bus in configs.BUSES:
         runs.append(Run("tasks", "k210", bus, ["--matmul", PRODUCT], source=PRODUCT))
+    runs += [vectors("tasks", "k210", bus, "product") for bus in configs.BUSES if bus != 64]
     runs.append(vectors("tasks", "k210_fp16", 64, "product_fp16"))
     words = ["--matmul", PRODUCT, "--type", "fp16"]
     runs.append(Run("tasks", "k210_fp16", 64, words, source=FP16_PRODUCT))
     for name in ("small", "k210"):
         words = ["--images", "1"]
         runs.append(Run("networks", name, configs.load(name).ahb_width, words, source="digits"))
-    for bus in configs.BUSES[:2]:
-        words = ["--network", str(folder / "yolo20.npz")]
-        runs.append(Run("networks", "k210", bus, words, source="yolo20"))
+    words = ["--network", str(folder / "yolo20.npz")]
+    for name, bus in (("small", 32), ("k210", 32), ("k210", 64)):
+        runs.append(Run("networks", name, bus, words, source="yolo20"))
+    words = [*words, "--images", "4"]
+    runs.append(Run("streams", "k210", 64, words, source="yolo20", command="stream"))
     return runs
 
 
@@ -72,16 +76,27 @@ def quick(runs: Iterable[Run]) -> list[Run]:
     ]
 
 
+def published(folder: Path) -> list[Path]:
+    """Model files of a folder."""
+    return sorted(folder.glob("*.kmodel")) + sorted(folder.glob("*model.bin"))
+
+
 def model_runs(folder: Path) -> list[Run]:
-    """The published models on ``k210``: by the host, as task lists, with the host moving maps."""
+    """The published models on ``k210``: by the host, as task lists, with the host moving maps.
+
+    Those of which a target speaks on ``small`` too, by the host.
+    """
     runs = []
-    for model in sorted(folder.glob("*.kmodel")) + sorted(folder.glob("*model.bin")):
+    small = {goal.source.partition(",")[0] for goal in GOALS if goal.config == "small"}
+    for model in published(folder):
         picture = PICTURES.get(model.name.partition("_")[0], PICTURE)
         for via, maps in (("burst", "dma"), ("tasks", "dma"), ("burst", "window")):
             words = ["--model", str(model), "--image", str(folder / "images" / picture)]
             words += ["--via", via, "--maps", maps]
             way = via if maps == "dma" else f"{via}, maps by the host"
             runs.append(Run("models", "k210", 64, words, source=f"{model.name}, {way}"))
+            if model.name in small and way == "burst":
+                runs.append(Run("models", "small", 32, words, source=f"{model.name}, {way}"))
     return runs
 
 
@@ -100,7 +115,7 @@ def measure(run: Run, folder: Path) -> dict[str, Any] | None:
     """The report of a run on Verilator; None when it failed, whose last lines are then shown."""
     report = folder / "report.json"
     report.unlink(missing_ok=True)
-    words = ["sim", "--sim", "verilator", "--config", run.config, "--bus", str(run.bus)]
+    words = [run.command, "--sim", "verilator", "--config", run.config, "--bus", str(run.bus)]
     words += [*run.words, "--report", str(report)]
     done = subprocess.run(
         [sys.executable, "-m", "openkpu", *words], capture_output=True, text=True, cwd=ROOT
@@ -111,11 +126,39 @@ def measure(run: Run, folder: Path) -> dict[str, Any] | None:
     return json.loads(report.read_text())
 
 
+def predict(words: Sequence[str], config: str, report: Path) -> bench_tables.Figures | None:
+    """End to end without a simulator (docs/architecture.md 15)."""
+    report.unlink(missing_ok=True)
+    words = ["predict", *words, "--config", config, "--report", str(report)]
+    done = subprocess.run(
+        [sys.executable, "-m", "openkpu", *words], capture_output=True, text=True, cwd=ROOT
+    )
+    if done.returncode or not report.is_file():
+        print((done.stdout + done.stderr)[-2000:])
+        return None
+    totals = json.loads(report.read_text())["totals"]
+    return {bench_tables.END_TO_END: [totals["end_to_end_cycles"], totals["roofline_cycles"]]}
+
+
+def predictions(folder: Path, models: Path) -> dict[str, bench_tables.Figures | None]:
+    """Of the networks and the published models on every configuration."""
+    sources = {"digits": [], "yolo20": ["--network", str(folder / "yolo20.npz")]}
+    for model in published(models):
+        sources[model.name] = ["--model", str(model)]
+    found = {}
+    for source, words in sources.items():
+        for name in bench_tables.plain():
+            run = Run("predicted", name, configs.load(name).ahb_width, [], source=source)
+            found[run.name] = predict(words, name, folder / "predicted.json")
+        print(f"predicted: {source}", flush=True)
+    return found
+
+
 def worse(found: dict[str, Any], record: dict[str, Any]) -> list[str]:
     """A line for each figure that takes over 1 % more cycles than its record, or has none."""
     lines = []
     for name, figures in found.items():
-        for what, (cycles, _) in figures.items():
+        for what, (cycles, *_) in figures.items():
             was = record.get(name, {}).get(what)
             if was is None:
                 lines.append(f"{name}, {what}: {cycles} cycles, no record")
@@ -151,7 +194,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 failed.append(run.name)
             else:
                 reports[run] = report
+        guesses = {} if args.quick else predictions(folder, SHARED / "real")
+    failed += [name for name, figures in guesses.items() if figures is None]
     found = {run.name: bench_tables.figures(report) for run, report in reports.items()}
+    found |= {name: figures for name, figures in guesses.items() if figures}
     own = {run.name: found[run.name] for run in reports if run.group != "models"}
     if args.record and not failed:
         BASELINE.write_text(json.dumps(own, indent=1) + "\n")

@@ -11,15 +11,15 @@ from typing import Any
 
 from openkpu.models import configs
 from openkpu.models.network import Network
-from openkpu.scripts import make_vectors
+from openkpu.scripts import bench_goals, make_vectors
+from openkpu.scripts.bench_goals import END_TO_END, LAYERS, Figures, Found
 from openkpu.scripts.report import STALLS
 from openkpu.scripts.stalls import COLOURS, WORK
 from openkpu.tb.simrun import ROOT
 
 PRODUCT = "512x512x512"  # int8
+SHAPE = "shape"  # of the array: lanes that have nothing to do
 FP16_PRODUCT = f"{PRODUCT} of float16"
-END_TO_END = "end to end"
-LAYERS = "layers"
 # width x height: cycles of the K210 at 300 MHz (published times, bbs.sipeed.com topic 691)
 SILICON = {
     **{"4x4": 101_700, "16x4": 101_700, "16x16": 125_100, "32x16": 207_600, "32x32": 341_400},
@@ -30,19 +30,18 @@ TARGETS = {
     "1x1": "conv1x1_64_64_64x64",
     "3x3 depthwise": "depthwise_64_64x64",
 }
-Figures = dict[str, list[int]]  # what: [cycles, roofline]
-Found = Mapping[str, Figures]  # by the name of a run
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run of `openkpu sim` on Verilator."""
+    """A run of `openkpu sim`, or of another command, on Verilator."""
 
     group: str
     config: str
     bus: int  # bits
     words: list[str] = dataclasses.field(hash=False)
     source: str = ""  # what runs
+    command: str = "sim"
 
     @property
     def name(self) -> str:
@@ -61,34 +60,54 @@ def yolo20() -> Network:
 
 
 def figures(report: dict[str, Any]) -> Figures:
-    """Cycles and roofline of each layer (of many: of all of them) and end to end."""
+    """Cycles, roofline, causes of each layer (of many: of all of them) and end to end."""
     found: Figures = {}
     if len(report["layers"]) <= len(SILICON):
         for layer in report["layers"]:
             name = layer["name"].partition("/")[0]
-            found[name] = [layer["cycles"], layer["roofline_cycles"]]
+            found[name] = [layer["cycles"], layer["roofline_cycles"], causes(report, layer)]
     totals = report["totals"]
     # of a model multiplications and bytes are summed first
     least = totals.get("model_roofline_cycles", totals["roofline_cycles"])
-    found[LAYERS] = [totals["cycles"], least]
+    found[LAYERS] = [totals["cycles"], least, causes(report, totals)]
     end = totals.get("end_to_end") or {}
     if end.get("cycles"):
-        found[END_TO_END] = [end["cycles"], end["roofline_cycles"]]
+        found[END_TO_END] = [end["cycles"], end["roofline_cycles"], causes(report, totals)]
     return found
+
+
+def causes(report: dict[str, Any], layer: dict[str, Any]) -> dict[str, float]:
+    """Percent of the cycles of a layer, or of the sum of layers, that went to what.
+
+    Cycles in which the array worked are split: as many as its multiplications need with every
+    multiplier at work, and those that its shape costs (docs/performance.md 4).
+    """
+    config = configs.load(report["config"])
+    busy = _share(layer, WORK)
+    work = min(busy, layer["macs"] / config.macs / layer["cycles"])
+    shares = {WORK: work, SHAPE: busy - work} | {cause: _share(layer, cause) for cause in STALLS}
+    return {cause: round(100 * share, 1) for cause, share in shares.items()}
 
 
 def brief(report: dict[str, Any]) -> str:
     """A run in a few words."""
     found = figures(report)
-    cycles, roofline = found.get(END_TO_END, found[LAYERS])
+    cycles, roofline = found.get(END_TO_END, found[LAYERS])[:2]
     return f"{cycles} cycles, {100 * roofline / cycles:.1f} %"
 
 
-def _cells(figure: list[int] | None) -> str:
+def _cells(figure: list[Any] | None) -> str:
     if figure is None:
         return "| | |"
-    cycles, roofline = figure
+    cycles, roofline = figure[:2]
     return f"| {cycles:,} | {100 * roofline / cycles:.1f} % |"
+
+
+def _parts(name: str) -> tuple[str, str, str, str]:
+    """Group, source, configuration and bus of the name of a run."""
+    match = re.fullmatch(r"(\w+): (.*), (\w+), (\d+) bits", name)
+    assert match, name
+    return match[1], match[2], match[3], match[4]
 
 
 def _run(found: Found, group: str, source: str, config: str, bus: int) -> Figures:
@@ -131,13 +150,15 @@ def others(found: Found) -> list[str]:
     """Work beyond convolution, the project's networks, published models: end to end."""
     lines = ["| work | configuration | bus | cycles | efficiency |", "|---|---|---|---|---|"]
     for name, run in found.items():
-        group, source, config, bus = re.fullmatch(r"(\w+): (.*), (\w+), (\d+) bits", name).groups()
+        group, source, config, bus = _parts(name)
         if source in (PRODUCT, FP16_PRODUCT):
             one = {f"product of {source}, {END_TO_END}": run[END_TO_END]}
         elif group == "tasks":
             one = {k: v for k, v in run.items() if k not in (LAYERS, END_TO_END)}
         elif group == "networks":
             one = {source: run[END_TO_END]}
+        elif group == "streams":
+            one = {f"{source}, an image of a stream": run[LAYERS]}
         else:
             continue
         for what, figure in one.items():
@@ -152,14 +173,39 @@ def models(found: Found) -> list[str]:
         "|---|---|---|---|---|",
     ]
     for name, run in found.items():
-        if name.startswith("models: "):
-            source = name.removeprefix("models: ").rpartition(", k210")[0]
+        group, source, config, _ = _parts(name)
+        if (group, config) == ("models", "k210"):
             both = (_cells(run[LAYERS]).rstrip("| "), _cells(run.get(END_TO_END)))
             lines.append(f"| {source} {' '.join(both)}")
     return lines
 
 
-TABLES = {"rows": rows, "targets": targets, "others": others, "models": models}
+def predicted(found: Found) -> list[str]:
+    """Published models and the project's networks on every configuration, end to end."""
+    lines = [
+        f"| | {' | '.join(f'`{name}`' for name in plain())} |",
+        "|---" * (1 + len(plain())) + "|",
+    ]
+    by_source: dict[str, dict[str, str]] = {}
+    for name, run in found.items():
+        group, source, config, _ = _parts(name)
+        if group == "predicted":
+            cycles, least = run[END_TO_END][:2]
+            cell = f"{cycles:,} ({100 * least / cycles:.0f} %)"
+            by_source.setdefault(source, {})[config] = cell
+    for source, cells in by_source.items():
+        lines.append(f"| {source} | {' | '.join(cells.get(name, '') for name in plain())} |")
+    return lines
+
+
+TABLES = {
+    "goals": bench_goals.table,
+    "rows": rows,
+    "targets": targets,
+    "others": others,
+    "models": models,
+    "predicted": predicted,
+}
 
 
 def page(found: Found) -> str:

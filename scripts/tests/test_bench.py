@@ -5,7 +5,8 @@ import json
 
 import pytest
 from openkpu.models import configs
-from openkpu.scripts import bench, bench_tables, command
+from openkpu.scripts import bench, bench_goals, bench_tables, command
+from openkpu.scripts.bench_goals import Goal
 from openkpu.scripts.bench_tables import Run
 from openkpu.tb.simrun import ROOT
 
@@ -16,11 +17,17 @@ RECORD = json.loads(bench.BASELINE.read_text())
 
 def report(cycles: int) -> dict:
     """A report of one layer, end to end."""
-    layer = {"name": "a/L00", "cycles": cycles, "roofline_cycles": 90, "macs": 4000}
     stalls = dict.fromkeys(("weights", "input", "output", "bus", "control"), 1)
+    layer = {
+        "name": "a/L00",
+        "cycles": cycles,
+        "roofline_cycles": 90,
+        "macs": 36 * cycles * 9 // 10,
+        "stalls": stalls,
+    }
     end = {"cycles": cycles + 20, "roofline_cycles": 95}
-    totals = {**layer, "stalls": stalls, "end_to_end": end}
-    return {"layers": [layer], "totals": totals}
+    totals = {**layer, "end_to_end": end}
+    return {"config": "nano", "layers": [layer], "totals": totals}
 
 
 @pytest.mark.parametrize("name", ["rows", "targets", "others"])
@@ -32,6 +39,38 @@ def test_readme_has_the_record(name: str) -> None:
     assert table == "\n".join(bench_tables.TABLES[name](RECORD)) + "\n"
 
 
+def test_readme_has_the_targets() -> None:
+    """Rows of the record, among those that need published models."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    _, _, rest = text.partition("<!-- bench goals -->\n")
+    lines = rest.partition("<!-- /bench -->")[0].splitlines()
+    own = bench_goals.table(RECORD)
+    assert len(own) > 20 and [line for line in lines if line in own] == own
+    assert len(lines) - 2 == len(bench_goals.GOALS)
+
+
+def test_targets_can_be_missed() -> None:
+    """At the target it is met, a cycle or a percent beyond it is not, and why is said."""
+    most = Goal("w", "g", "s", "k210", 64, "f", cycles=100)
+    least = Goal("w", "g", "s", "k210", 64, "f", share=90)
+    assert most.row([100, 90]).endswith("| <= 100 | 100 | yes |  |")
+    found = [101, 90, {"array": 60.04, "bus": 39.0, "input": 0.9}]
+    assert most.row(found).endswith("| <= 100 | 101 | no | array 60.0 %, bus 39.0 % |")
+    assert least.row(found).endswith("| >= 90 % | 89.1 % | no | array 60.0 %, bus 39.0 % |")
+    assert least.row([100, 90]).endswith("| >= 90 % | 90.0 % | yes |  |")
+    assert bench_goals.table({}) == bench_goals.HEAD
+
+
+def test_targets_are_of_runs(tmp_path: object) -> None:
+    """Each is measured by a run of `make bench`."""
+    for name in ("yolox_nano_224_v5.kmodel", "face_detect_v3_8bit.kmodel", "detect5_v3.kmodel"):
+        (tmp_path / name).touch()
+    (tmp_path / "mobilenet025_v4.kmodel").touch()
+    runs = [*bench.own_runs(tmp_path), *bench.model_runs(tmp_path)]
+    assert {goal.run for goal in bench_goals.GOALS} <= {run.name for run in runs}
+    assert len({run.name for run in runs}) == len(runs)
+
+
 def test_record_is_of_the_runs(tmp_path: object) -> None:
     """Every run has its figures, and none is there that nothing measures."""
     assert [run.name for run in bench.own_runs(tmp_path)] == list(RECORD)
@@ -40,7 +79,13 @@ def test_record_is_of_the_runs(tmp_path: object) -> None:
 
 def test_figures() -> None:
     found = bench_tables.figures(report(100))
-    assert found == {"a": [100, 90], "layers": [100, 90], "end to end": [120, 95]}
+    stalls = ("weights", "input", "output", "bus", "control")
+    spent = {"array": 90.0, "shape": 5.0, **dict.fromkeys(stalls, 1.0)}
+    assert found == {
+        "a": [100, 90, spent],
+        "layers": [100, 90, spent],
+        "end to end": [120, 95, spent],
+    }
     assert bench_tables.brief(report(100)) == "120 cycles, 79.2 %"
 
 

@@ -137,6 +137,10 @@ def test_values_of_make(words: list[str], expected: list[str]) -> None:
     [
         (["stream", "--images", "2000000000000"], ["2000000000000", "1 to 100000"]),
         (["stream", "--seed", "abc"], ["'abc'", "whole number"]),
+        (["stream", "--input", "maps.npy"], ["--input", "expected --network"]),
+        (["stream", "--network", "missing.npz"], ["missing.npz"]),
+        (["stream", "--bus", "48"], ["48"]),
+        (["stream", "--report", "/proc/x.json"], ["/proc/x.json"]),
         (["vectors", "out", "--channels", "99999"], ["'99999'", "1 to 1024"]),
         (
             ["vectors", "out", "--set", "random", "--channels", "1024", "--size", "512"],

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a reader sees while a command builds and runs, and how a build is ended."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from openkpu.models import configs
+from openkpu.models import configs, digits
+from openkpu.models.roofline import network_cycles
 from openkpu.scripts import rtl, run_stream
 from openkpu.tb.device import launch
 from openkpu.tb.device.registers import COUNTERS
@@ -46,7 +48,7 @@ def test_failed_build_ends_the_ticker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_stream_says_how_far_it_is(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Between hundreds too, when they take their time; the build first."""
     monkeypatch.setattr(run_stream, "EVERY", 0.05)
@@ -79,6 +81,17 @@ def test_stream_says_how_far_it_is(
     assert lines[1].startswith("building the bench for icarus") and lines[2].startswith("ready")
     told = [line for line in lines if "inferences done" in line]
     assert 4 <= len(told) < 12 and told[-1].startswith("12 of 12 inferences done, ")
+    # a saved network, its two maps in turn, and the figures as JSON
+    network = digits.load_network()
+    maps = tmp_path / "maps.npy"
+    network.save(tmp_path / "net.npz")
+    np.save(maps, digits.load_data()[1].pixels[:2])
+    words = ["--network", str(tmp_path / "net.npz"), "--input", str(maps), "--images", "3"]
+    args = run_stream.parse([*words, "--report", str(tmp_path / "report.json")])
+    assert run_stream.run(args)
+    totals = json.loads((tmp_path / "report.json").read_text())["totals"]
+    assert (totals["inferences"], totals["first_cycles"], totals["cycles"]) == (3, 1, 1)
+    assert totals["roofline_cycles"] == network_cycles(args.config, network.layers)
 
 
 @pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
