@@ -94,7 +94,7 @@ module fp16_task #(
   end
   always @(posedge clk) begin
     if (start) begin
-      ring   <= ring_row;
+      ring <= ring_row;
       a_last <= a_top >> RB;
       group_last <= b_top[13+GB:GB];
       row_bytes <= desc[`DESC_FP32] ? {b_bytes, 1'b0} : {1'b0, b_bytes};
