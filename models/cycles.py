@@ -40,6 +40,7 @@ class LayerCycles:
     shape: Shape
     cycles: int
     parts: dict[str, int]  # by BOUNDS, they add up to ``cycles``
+    leaves: bool = False  # its map goes to storage while it computes
 
     @property
     def bound(self) -> str:
@@ -137,7 +138,7 @@ def run(
             front.place_free(end + DONE + 1)
         cycles = end + DONE - before
         parts["control"] = cycles - sum(parts.values())
-        found.append(LayerCycles(shape, cycles, parts))
+        found.append(LayerCycles(shape, cycles, parts, leaving is not None))
         start, before = end + NEXT, end + DONE
     return Run(found, after)
 

@@ -161,7 +161,7 @@ def test_published_models(key: str) -> None:
     file, name, via, maps, config = published(key)
     record = MODELS[key]
     found = predict_model(config, [loads(file, name)], len(file), via, maps)
-    leaving = [via == "tasks" or bool(layer.shape.arg.store_map) for layer in found.layers]
+    leaving = [layer.leaves for layer in found.layers]
     contract(found.names, of_layers(found), record["layers"], leaving)
     near(found.cycles, record["end to end"][0])
     near(found.host_maps, record["host maps"][0])
