@@ -93,7 +93,7 @@ def run(
         if follows and place == 0:
             front.place_free(None)
         if follows and place == ask:
-            front.pixels(begin + ASKS)
+            front.pixels(begin + ASKS, number // len(shapes) + 1)
         leaving = None
         if last and tasks:
             address = tasks.result_at + number // len(shapes) * tasks.result_stride
@@ -134,7 +134,7 @@ def run(
         front.leave(shape, end + DONE)
         if follows and place == free:
             if ask is None:
-                front.pixels(end + DONE + 1)
+                front.pixels(end + DONE + 1, number // len(shapes) + 1)
             front.place_free(end + DONE + 1)
         cycles = end + DONE - before
         parts["control"] = cycles - sum(parts.values())

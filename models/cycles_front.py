@@ -344,9 +344,9 @@ class Front:
         """The table of the layer at work was copied."""
         self.pload.tables_freed.append(at)
 
-    def pixels(self, at: int) -> None:
-        """The pixels of the next inference may be asked for from a cycle on."""
-        self._pixels_due = len(self.pops) // self.length + 1, at
+    def pixels(self, at: int, inference: int) -> None:
+        """The pixels of an inference may be asked for from a cycle on."""
+        self._pixels_due = inference, at
 
     def place_free(self, at: int | None) -> None:
         """No layer to come uses the place of the input map; None: an inference begins."""
@@ -358,15 +358,12 @@ class Front:
     def leave(self, shape: Shape, at: int) -> None:
         """The layer at the head of the queue leaves it; the next one's rows follow its own."""
         self.pops.append(at)
-        if shape.mode == POOL:
-            return
-        self.first_table += 1
-        if self.keeping.reuse:
-            ends = len(self.pops) % self.length == 0
-            self.first_row = 0 if ends else self.first_row + shape.weight_rows
-            self.first_param = 0 if ends else self.first_param + shape.param_rows
-            return
-        self.wload.params_freed.extend([at] * shape.param_rows)
-        self.pload.rows_freed.extend([at] * shape.param_rows)
-        self.first_row += shape.weight_rows
-        self.first_param += shape.param_rows
+        if shape.mode != POOL:
+            self.first_table += 1
+            self.first_row += shape.weight_rows
+            self.first_param += shape.param_rows
+            if not self.keeping.reuse:
+                self.wload.params_freed.extend([at] * shape.param_rows)
+                self.pload.rows_freed.extend([at] * shape.param_rows)
+        if self.keeping.reuse and len(self.pops) % self.length == 0:
+            self.first_row = self.first_param = 0

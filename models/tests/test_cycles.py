@@ -2,6 +2,7 @@
 """Predicted cycles (models/cycles.py): what must hold whatever the RTL takes; its parts."""
 
 import dataclasses
+import itertools
 import time
 
 import numpy as np
@@ -14,6 +15,7 @@ from openkpu.models.cycles_bus import Bus, Channel, Gear, Groups, Store, burst_w
 from openkpu.models.cycles_front import Tasks
 from openkpu.models.cycles_model import predict_model, predict_network
 from openkpu.models.cycles_shape import DWROW, Shape
+from openkpu.models.generate_lists import random_list
 from openkpu.models.generate_tasks import random_elementwise
 from openkpu.models.kmodel import loads
 from openkpu.models.layer import LayerArg
@@ -200,6 +202,17 @@ def test_pooling_tasks(window: dict, cycles_a_piece: int) -> None:
     took = cycles_pool.run(K210, arg, 0)
     pieces = 64 * height * len(cycles_pool.picks(arg, K210.pool_lanes))
     assert abs(took - pieces * cycles_a_piece) < 0.02 * took + 60
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_streams_with_pooling_tasks(length: int) -> None:
+    """Weights that stay begin at their first row in each inference, wherever the pools are."""
+    for kinds in itertools.product(("convolution", "pool"), repeat=length):
+        network, _ = random_list(np.random.default_rng(3), list(kinds), (5, 12, 20))
+        layers = predict_network(K210, network, 6, inferences=6).layers
+        each = [sum(layer.cycles for layer in layers[at * length :][:length]) for at in range(6)]
+        assert len(layers) == 6 * length
+        assert max(each[1:]) <= each[0] and min(each) > 0
 
 
 def test_a_model_in_three_ways() -> None:

@@ -207,7 +207,7 @@ def test_stream_of_the_record(config: str) -> None:
 @pytest.mark.parametrize("config", ["k210", pytest.param("large", marks=pytest.mark.nightly)])
 def test_stream(config: str) -> None:
     """The same where the record has none; a network whose weights do not all fit, read for every
-    inference or kept in the AI RAM."""
+    inference or kept in the AI RAM; short ones, whose first layer or last has no weights."""
     chosen, events = configs.load(config), []
     network, images = random_stream(chosen)
     keeping = dataclasses.replace(network, kept={})
@@ -217,6 +217,7 @@ def test_stream(config: str) -> None:
         (digits.load_network(), digits.load_data()[1].pixels[:6]),
         (network, images),
         (keeping, images),
+        *(of_kinds(*kinds) for kinds in (["convolution"], ["convolution", "pool"], ["pool"])),
     ]
     request = StreamRequest([Run(network, images) for network, images in runs], LIMIT, seed=1)
     launch.run_job("verilator", chosen, request, events.append)
@@ -235,6 +236,13 @@ def random_stream(config: Config) -> tuple[Network, np.ndarray]:
         network, _ = random_network(rng, shape=(96, 8, 8), layers=4, limits=Limits(channels=200))
         rows = sum(Shape(config, arg).weight_rows for arg in network.layers)
     return network, rng.integers(0, 256, (3, *network.in_shape), dtype=np.uint8)
+
+
+def of_kinds(*kinds: str) -> tuple[Network, np.ndarray]:
+    """A network of a layer of each kind, and five maps."""
+    rng = np.random.default_rng(9)
+    network, _ = random_list(rng, list(kinds), (6, 20, 24))
+    return network, rng.integers(0, 256, (5, *network.in_shape), dtype=np.uint8)
 
 
 def random_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
