@@ -21,6 +21,7 @@ from .roofline import map_bytes
 # layer_decode: from the last word of a layer to the descriptor, besides the steps of the blocks
 DECODE = 25
 DECODE_FC = 33  # the vector's length is divided, which is known later
+FRESH = 3  # from the end of an inference to the request of pixels that it did not ask for
 QUEUE = 4  # layers between decoder and array; cycles from its end to its head
 REQUEST = 1  # fetch_ctrl offers requests a cycle after it was given the layer
 WINDOW, EIGHT = 18, 8  # bytes of nine 16-bit weights, of a word of lists and tables
@@ -133,7 +134,7 @@ class Front:
                 return found
             for channel in self.bus.channels:
                 channel.settle()
-            if not self.bus.step():
+            if not self.bus.step() and not self._pixels(late=True):
                 raise DeadlockError("nothing moves")
 
     def _decode(self) -> bool:
@@ -237,17 +238,23 @@ class Front:
             return out + 1
         return free
 
-    def _pixels(self) -> bool:
-        """Ask for the pixels of the next inference, once its first reads are out."""
+    def _pixels(self, late: bool = False) -> bool:
+        """Ask for the pixels of the next inference, once its first reads are out, or when the
+        inference before is over (``late``: these reads wait for rows that are not released before).
+        """
         due = self._pixels_due
         if due is None or self.tasks is None:
             return False
         number, since = due
         if self._fetch == number * self.length + 1:
             self._fetch_free()
-        if len(self.first_outs) <= number:
+        known, over = len(self.first_outs) > number, len(self.pops) >= number * self.length
+        if not known and not (late and over):
             return False
-        at = max(since, self.first_outs[number] + 1) + 1
+        at = max(since, self.first_outs[number] + 1) + 1 if known else 0
+        if over:
+            begins = self.pops[number * self.length - 1] + FRESH
+            at = min(at, begins) if known else begins
         address = self.tasks.pixels_at + number * self.tasks.pixels_stride
         self._pixels_due = None
         self.load(self.shapes[0], at, address, number)

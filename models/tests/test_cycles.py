@@ -215,6 +215,17 @@ def test_streams_with_pooling_tasks(length: int) -> None:
         assert max(each[1:]) <= each[0] and min(each) > 0
 
 
+def test_stream_whose_first_layer_does_not_fit() -> None:
+    """Its weights for the next inference are never all asked for before its pixels are there."""
+    rng, small = np.random.default_rng(60), configs.load("small")
+    network, _ = random_list(rng, ["fully connected"], (19, 8, 86))
+    assert Shape(small, network.layers[0]).weight_rows > small.wbuf_rows
+    layers = predict_network(small, network, 4, inferences=4).layers
+    assert len(layers) == 4
+    bytes_read = network.layers[0].o_ch_num * 19 * 8 * 86
+    assert all(layer.cycles >= bytes_read / small.bus_bytes for layer in layers)
+
+
 def test_a_model_in_three_ways() -> None:
     file = CONTAINERS["v3"]
     found = {
