@@ -117,9 +117,8 @@ def figures(args: argparse.Namespace, network: Network, ends: np.ndarray) -> dic
     }
 
 
-def run(args: argparse.Namespace) -> bool:
+def run(args: argparse.Namespace, given: Work) -> bool:
     """Run the stream; True when every result is right and there."""
-    given = work(args)
     network, images, count = given.network, given.images, len(given.images)
     print(
         f"{count} {given.title} in one continuous run, {args.config.name} on {args.sim}"
@@ -192,8 +191,9 @@ def main(argv: list[str] | None = None) -> int:
         args = parse(sys.argv[1:] if argv is None else argv)
         seeds.environment()
         simrun.check_tool(args.sim)
+        given = work(args)
         simrun.builds()
-        good = run(args)
+        good = run(args, given)
     except (
         *(UsageError, seeds.SeedError, configs.ConfigError, NetworkError),
         simrun.ToolError,

@@ -162,7 +162,7 @@ def test_one_roofline_for_all_ways(model: str, image: str, tmp_path: Path) -> No
     found = {}
     for via, maps in (*((via, "dma") for via in run_model.WAYS), ("burst", "window")):
         report = tmp_path / f"{via}.json"
-        args = ["--sim", "icarus", "--config", "nano", "--model", model, "--image", image]
+        args = ["--sim", "verilator", "--config", "nano", "--model", model, "--image", image]
         result = sim(*args, "--via", via, "--maps", maps, "--report", str(report))
         assert result.returncode == 0, result.stdout + result.stderr
         content = json.loads(report.read_text())

@@ -32,7 +32,7 @@ WRITE_BACK, WALK, POOL = (
 )
 
 ASK = "(has_fc && !has_load ? fc_reached : place_free)"
-STORE_ALL = "list_mode ? last : desc[`DESC_SEND]"
+STORE_ALL = "moves[`MOVES_STORE] || (list_mode && last)"
 
 MUTATIONS = (
     # ---- C1

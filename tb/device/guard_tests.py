@@ -189,8 +189,9 @@ async def next_inference_outside(tb) -> None:
         windows = OPEN | {name: place - KIB}
         before = sentinels(device, windows)
         await device.write_many({AI[n]: v for n, v in windows.items()})
-        # behind the prefetch of that image, before its turn
-        at = seen.changes[number - 1] - 6
+        # behind the prefetch of that image, before its turn, which comes sooner than in the
+        # undisturbed run: a result has the bus for itself when pixels are refused
+        at = (seen.taken[number] + seen.changes[number - 1]) // 2
         script = {at: write(AI["AI_CTRL"], Ctrl.STOP)} if stopped else {}
         outcome = await job.trial(script, keep=True)
         strays = sentinels(device, OPEN) - before

@@ -19,7 +19,16 @@ if os.environ.get(instrument.FOLDER):  # coverage is counted on nano; the others
     CASES["verilator-nano"] = ("verilator", "nano", {})
 
 
-@pytest.mark.parametrize(("sim", "name", "changes"), CASES.values(), ids=CASES)
+LONG = {"verilator-k210-128-bit"}  # of the nightly run
+
+
+@pytest.mark.parametrize(
+    ("sim", "name", "changes"),
+    [
+        pytest.param(*case, id=name, marks=[pytest.mark.nightly] if name in LONG else [])
+        for name, case in CASES.items()
+    ],
+)
 def test_streams(sim: str, name: str, changes: dict[str, int]) -> None:
     config = configs.load(name)
     params = {**launch.parameters(config, 1 << 20), **changes}

@@ -188,7 +188,7 @@ async def banks_and_gaps(dut) -> None:
         ("icarus", 4, 4, 4),
         ("verilator", 8, 4, 1),
         ("verilator", 4, 16, 1),
-        ("verilator", 8, 16, 4),
+        pytest.param("verilator", 8, 16, 4, marks=pytest.mark.nightly),
         ("verilator", 8, 8, 2),
     ],
 )
