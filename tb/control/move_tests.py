@@ -15,7 +15,7 @@ from openkpu.tb.core.descriptor import touches
 
 WIDE = 64  # columns from which on the map of a 3x3 layer comes line by line
 SOON = 6  # cycles from one event to what it is waited for with
-KINDS = ("lines", "lines", "one by one", "by channel", "narrow", "small")
+KINDS = ("lines", "lines", "one by one", "by channel", "narrow", "small", "pooling")
 
 
 def by_lines(arg: LayerArg) -> bool:
@@ -29,6 +29,8 @@ def mover(kind: str, **fields: int) -> LayerArg:
     w = random.choice((WIDE, WIDE, WIDE + 1, 2 * WIDE, 130))
     if kind == "small":
         arg = layer()
+    elif kind == "pooling":
+        arg = LayerArg.make(c, h, w).replace(pool_task=random.randint(1, 4))
     elif kind == "narrow":
         arg = LayerArg.make(c, h, random.choice((WIDE - 1, 33)), o, kernel=3)
     elif kind == "by channel":

@@ -235,6 +235,8 @@ class Neighbours:
             where = {"dest": int(dut.unload_store.value), "address": int(dut.unload_adr.value)}
             where |= split_fields(OWNER, int(dut.unload_owner.value))
             where["apart"] = int(dut.unload_apart.value)
+            # a map leaves for the storage while its layer begins, for the host when it is over
+            assert int(dut.unload_whole.value) == 1 - where["dest"], "a map is whole, or is not"
             self._log("result", **where, **split_fields(MAP, int(dut.unload_map.value)))
             self._later("unload_done")
         for port in ("pixel_req", "list_req"):
