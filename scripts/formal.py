@@ -240,7 +240,7 @@ def prove(proof: Proof, fault: Fault | None = None, modes: tuple[str, ...] = ())
 def keep(folder: Path, module: str) -> None:
     """Copy the traces of a failure to reports/formal."""
     (OUT / "formal").mkdir(parents=True, exist_ok=True)
-    for trace in folder.glob("trace[0-9]*.vcd"):
+    for trace in [*folder.glob("trace.vcd"), *folder.glob("trace[0-9]*.vcd")]:  # the first: of bmc
         shutil.copy(trace, OUT / "formal" / f"{module}_{trace.name}")
 
 

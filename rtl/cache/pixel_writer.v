@@ -138,11 +138,8 @@ module pixel_writer #(
       wire here = slot == SLOT;
       reg [AHB_W-1:0] kept;
       always @(posedge clk) begin
-        if (rst) begin
-          kept <= {AHB_W{1'b0}};
-        end else if (use_piece && here) begin
-          kept <= piece;
-        end
+        if (use_piece && here) kept <= piece;
+        else kept <= kept;
       end
       assign filled[g*AHB_W+:AHB_W] = here ? piece : kept;
     end
@@ -178,20 +175,19 @@ module pixel_writer #(
   always @(posedge clk) begin
     if (rst || stop) begin
       out_valid <= 1'b0;
-      out_last <= 1'b0;
-      out_word <= {(21 - WB) {1'b0}};
-      out_be <= {WORD{1'b0}};
-      out_data <= {8 * WORD{1'b0}};
       done <= 1'b0;
     end else begin
       done <= load_req && load_gnt && out_last;
       out_valid <= step || (out_valid && !load_gnt);
-      if (step) begin
-        out_last <= last;
-        out_word <= word;
-        out_be   <= be;
-        out_data <= filled;
-      end
+    end
+  end
+
+  always @(posedge clk) begin
+    if (step) begin
+      out_last <= last;
+      out_word <= word;
+      out_be   <= be;
+      out_data <= filled;
     end
   end
 

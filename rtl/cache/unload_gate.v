@@ -8,8 +8,8 @@
 // that no row is read and written at once. When the layer is over everything may be read.
 // Whether the channel after the present one may be read is known beforehand, so no cycle is lost where
 // one channel follows another.
-// Handshake: start is a pulse before the first write of the layer; open is a level. chan_end comes
-// with the read that ends a channel.
+// Handshake: start is a pulse before the first write of the layer; open is a level, for reads from the
+// second cycle behind start on. chan_end comes with the read that ends a channel.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -48,16 +48,17 @@ module unload_gate (
     if (rst || start) begin
       there <= 12'd0;
       chan  <= 11'd0;
-      now   <= 1'b0;
-      next  <= 1'b0;
-      moved <= 1'b0;
     end else begin
       there <= there + {5'd0, written};
       chan  <= chan_end ? after[10:0] : chan;
-      now   <= whole || (!held && {1'b0, chan} < rows_there);
-      next  <= whole || (!held && after < rows_there);
-      moved <= chan_end;
     end
+  end
+
+  // (what they say counts from the second cycle behind start on: nothing is read before)
+  always @(posedge clk) begin
+    now   <= whole || (!held && {1'b0, chan} < rows_there);
+    next  <= whole || (!held && after < rows_there);
+    moved <= chan_end;
   end
 
   assign open = moved ? next : now;

@@ -2,7 +2,8 @@
   //
   // layer_decode and list_check are cut away. What they give is free within what stands here: a layer
   // has any number of words from two on, and is worked on for 3 to 4 cycles.
-  localparam [4:0] F_BOUND = 5'd12;
+  // cycles; from a layer's last word to the first request of a map that it loads
+  localparam [4:0] F_BOUND = 5'd17;
   //: The design is reset first.
   initial begin
     from_reset : assume (rst);
@@ -91,6 +92,18 @@
     f_inferences <= (rst || start) ? 2'd0 : f_inferences + (inf_over && !(&f_inferences));
   end
 
+  // ---- the input map of a run: of its first layer, in every inference the same
+  wire [90:0] f_map = {
+    load_desc[`DESC_MODE], load_desc[`DESC_DW], load_desc[`DESC_C], load_desc[`DESC_W], load_desc[`DESC_H],
+    load_desc[`DESC_SRC], load_desc[`DESC_IRL], load_desc[`DESC_ICS], load_desc[`DESC_INB]
+  };
+  reg f_mapped = 1'b0;
+  reg [90:0] f_first_map;
+  always @(posedge clk) begin
+    f_mapped <= !rst && !start && !flush && (f_mapped || (d_valid && load_desc[`DESC_FIRST]));
+    if (!f_mapped) f_first_map <= f_map;
+  end
+
   reg f_was_arg = 1'b0;
   always @(posedge clk) f_was_arg <= !rst && arg_valid && !arg_ready && !soft_reset && !start;
 
@@ -103,6 +116,9 @@
       if (d_valid) marks : assume (load_desc[`DESC_FIRST] == f_first && load_desc[`DESC_LAST] == f_last &&
           load_desc[`DESC_INF] == f_inf && load_desc[`DESC_IDX] == f_idx && load_desc[`DESC_LOADS] == 1 &&
           (f_worked != 0 || load_desc == f_load_desc));
+      //: A map has channels, columns and one to three lines, which are added up a bit a cycle; the first layers of a run take the same one: a list that changes is refused.
+      if (d_valid) maps : assume (load_desc[`DESC_C] != 0 && load_desc[`DESC_W] != 0 && load_desc[`DESC_H] != 0 && load_desc[`DESC_H] < 4 &&
+          (!load_desc[`DESC_FIRST] || !f_mapped || f_map == f_first_map));
       //: A list may be told changed two cycles after a layer of it was collected.
       if (list_changed) changed_when : assume (list_mode && f_dec == F_WORK && f_worked == 1);
       //: A list has one layer or two; whether another inference follows may change at any time. No watchdog helps.

@@ -72,37 +72,21 @@ module fetch_ctrl (
     if (rst) begin
       weight_req_valid <= 1'b0;
       bias_req_valid   <= 1'b0;
-      bn_next          <= 1'b0;
-      loads_left       <= 7'd0;
       first            <= 1'b0;
       after            <= 1'b0;
-      skip             <= 1'b0;
-      none             <= 1'b0;
-      bare             <= 1'b0;
     end else if (start) begin
       weight_req_valid <= !desc[`DESC_FIRST] && !reuse && !desc[`DESC_POOLS];
       bias_req_valid   <= !desc[`DESC_FIRST] && !desc[`DESC_POOLS] && !desc[`DESC_FP16];
       first            <= desc[`DESC_FIRST];
       after            <= desc[`DESC_FIRST];
-      skip             <= reuse;
-      none             <= desc[`DESC_POOLS];
-      bare             <= desc[`DESC_FP16];
-      bn_next          <= 1'b0;
-      loads_left       <= desc[`DESC_LOADS];
     end else if (first) begin
       first            <= !boundary;
       weight_req_valid <= boundary && !skip && !none;
       bias_req_valid   <= boundary && !none && !bare;
     end else begin
       after <= after && !first_out;
-      if (weight_req_valid && weight_req_ready) begin
-        weight_req_valid <= !last_load;
-        loads_left <= loads_left - 7'd1;
-      end
-      if (bias_req_valid && bias_req_ready) begin
-        bias_req_valid <= !bn_next && !skip;
-        bn_next        <= 1'b1;
-      end
+      if (weight_req_valid && weight_req_ready) weight_req_valid <= !last_load;
+      if (bias_req_valid && bias_req_ready) bias_req_valid <= !bn_next && !skip;
     end
   end
 
@@ -117,8 +101,17 @@ module fetch_ctrl (
       bn_addr         <= desc[`DESC_BADDR];
       n_o             <= desc[`DESC_O];
       owner           <= {desc[`DESC_INF], desc[`DESC_IDX]};
-    end else if (weight_req_valid && weight_req_ready) begin
-      weight_addr <= weight_addr + {15'd0, psize};
+      skip            <= reuse;
+      none            <= desc[`DESC_POOLS];
+      bare            <= desc[`DESC_FP16];
+      bn_next         <= 1'b0;
+      loads_left      <= desc[`DESC_LOADS];
+    end else begin
+      if (weight_req_valid && weight_req_ready) begin
+        weight_addr <= weight_addr + {15'd0, psize};
+        loads_left  <= loads_left - 7'd1;
+      end
+      bn_next <= bn_next || (bias_req_valid && bias_req_ready);
     end
   end
 

@@ -54,7 +54,7 @@ module list_reader #(
 
   localparam LEVEL_W = $clog2(8 + 2 * (AHB_W / 8) + 1);
 
-  reg  [1:0] lists_due;
+  reg        list_due;  // a list is to be requested; the one before is collected then
   reg        list_read;  // a list is being collected
 
   wire [9:0] list_len = cfg[`CFG_LIST_LEN];
@@ -88,36 +88,40 @@ module list_reader #(
 
   // ---- lists
   // The list is read and another inference follows. Not while the registers move on to the inference
-  // that begins (inf_over, inf_next, moved_on): only then is it settled what follows that one.
-  wire commit = list_mode && !committed && !list_read && lists_due == 2'd0 && cfg[`CFG_MORE] &&
-      !inf_next && !moved_on && !inf_over;
-  wire ask = lists_due != 2'd0 && !list_read && !list_req_valid;
+  // that begins: only then is it settled what follows that one. (In the cycle of inf_over itself either
+  // the list of the next inference is committed already, or no other one follows.)
+  wire commit = list_mode && !committed && !list_read && !list_due && cfg[`CFG_MORE] && !moved_on;
+  wire ask = list_due && !list_req_valid;
   wire asked = list_req_valid && list_req_ready;
   wire layer_in = list_mode && collected;
 
   always @(posedge clk) begin
     if (rst || flush) begin
       list_mode      <= 1'b0;
-      lists_due      <= 2'd0;
+      list_due       <= 1'b0;
       list_read      <= 1'b0;
       committed      <= 1'b0;
-      index          <= 10'd0;
-      parity         <= 1'b0;
       list_req_valid <= 1'b0;
     end else if (start) begin
       list_mode <= 1'b1;
-      lists_due <= 2'd1;
+      list_due  <= 1'b1;
       committed <= 1'b0;
-      index     <= 10'd0;
-      parity    <= 1'b0;
     end else begin
       list_mode      <= (inf_over && !committed) ? 1'b0 : list_mode;
       committed      <= commit ? 1'b1 : inf_over ? 1'b0 : committed;
-      lists_due      <= asked ? lists_due - 2'd1 : commit ? 2'd1 : lists_due;
+      list_due       <= asked ? 1'b0 : commit ? 1'b1 : list_due;
       list_req_valid <= ask ? 1'b1 : asked ? 1'b0 : list_req_valid;
       list_read      <= layer_in ? !last : asked ? 1'b1 : list_read;
-      index          <= !layer_in ? index : last ? 10'd0 : index + 10'd1;
-      parity         <= (layer_in && last) ? !parity : parity;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (start) begin
+      index  <= 10'd0;
+      parity <= 1'b0;
+    end else begin
+      index  <= !layer_in ? index : last ? 10'd0 : index + 10'd1;
+      parity <= (layer_in && last) ? !parity : parity;
     end
   end
 

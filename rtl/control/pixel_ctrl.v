@@ -137,24 +137,16 @@ module pixel_ctrl (
     if (rst || flush) begin
       state       <= P_IDLE;
       due         <= 1'b0;
-      parity      <= 1'b0;
-      parity_next <= 1'b0;
       shaped      <= 1'b0;
       req_valid   <= 1'b0;
       start       <= 1'b0;
-      own         <= 1'b0;
-      taken       <= 1'b0;
       lines_there <= 10'h3ff;
     end else begin
-      own <= asks ? layer_now : own;
-      parity <= (fresh || npix_take) ? parity_next : parity;
-      parity_next <= begin_run ? 1'b0 : (fresh || npix_take) ? !parity_next : parity_next;
       shaped <= begin_run ? 1'b0 : first_valid ? 1'b1 : shaped;
       // without a prefetch the next inference begins like a fresh one
       due <= (begin_run || (move_on && state == P_IDLE)) ? 1'b1 : fresh ? 1'b0 : due;
       req_valid <= (asks && whole_asked) || (req_valid && !pixel_req_ready);
       start <= state == P_PLACE && !by_lines && (own || place_free);
-      taken <= part && (taken || take);
       lines_there <= (part && (taken || take)) ? lines : 10'h3ff;
       case (state)
         P_IDLE:  state <= asks ? P_ASK : P_IDLE;
@@ -167,9 +159,13 @@ module pixel_ctrl (
     end
   end
 
+  // what stands only while it is used: whose map it is, from asks on
   always @(posedge clk) begin
-    if (rst) first_shape <= {`SHAPE_BITS{1'b0}};
-    else first_shape <= first_valid ? new_shape : first_shape;
+    own         <= asks ? layer_now : own;
+    parity      <= (fresh || npix_take) ? parity_next : parity;
+    parity_next <= begin_run ? 1'b0 : (fresh || npix_take) ? !parity_next : parity_next;
+    taken       <= part && (taken || take);
+    first_shape <= first_valid ? new_shape : first_shape;
   end
 
   // the map, minus one where the writer wants it so: 1..1024 channels, 1..512 lines, 1..1024 wide

@@ -7,7 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import command, mutate, mutate_equivalent, mutate_places, mutate_schemata
+from openkpu.scripts import (
+    command,
+    mutate,
+    mutate_benches,
+    mutate_equivalent,
+    mutate_places,
+    mutate_schemata,
+)
 from openkpu.tb import mutants
 from openkpu.tb.simrun import ROOT
 
@@ -135,6 +142,14 @@ def test_bad_equivalents(
     assert run(tmp_path, plan=plan(tmp_path, change)) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1, error
+
+
+def test_equivalents_of_the_rtl() -> None:
+    """Every entry names a place of the RTL as it is: a stale one would stop every campaign."""
+    plan = mutate_benches.load(ROOT, mutate.PLAN)
+    everything = [m for own in mutate.places(plan).values() for m in own]
+    listed = mutate_equivalent.load(ROOT / plan.equivalent, plan.equivalent, everything)
+    assert set(listed) <= set(everything)
 
 
 def test_equivalent_among_several(tmp_path: Path) -> None:

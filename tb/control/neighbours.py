@@ -24,6 +24,7 @@ PORTS |= {"waiting": "waiting_"}
 LAYOUTS = {"events": "event", "load_map": "map", "bus_fault": "fault", "list_beat": "beat"}
 MAP, OWNER = layout("map"), layout("owner")
 LATE = 30  # cycles that a neighbour takes at most
+ALL_THERE = 0x3FF  # lines_there of a map that does not come by lines
 
 
 @dataclass
@@ -79,10 +80,12 @@ class Neighbours:
         self.list_bytes: int | None = None  # of a list that come; None: all
         self.list = ByteStream(dut, "list")
         self.cycle = 0
+        self.moved_at = -9  # cycle in which the registers began to move on
         self.due: dict[str, int] = {}  # answers on the way: port -> cycle
         self.next_pulses: dict[str, int] = {}
         self.running = False  # the array has a layer
         self.on_inf_next: Callable[[], None] = lambda: None
+        self.watch: Callable[[], None] = lambda: None  # in every cycle, behind the log
         self.silent: set[str] = set()  # answers that do not come
         self.hold_words = False  # a start or a reset is pending, as the host sees it
         self.muted = self.flushing = False
@@ -146,6 +149,8 @@ class Neighbours:
             getattr(dut, f"{port}_ready").value = int(random.random() < 0.3)
         for port in ("load_done", "unload_done", "seq_done"):
             hit = port not in self.silent and port in self.due and self.due[port] <= self.cycle
+            # the writer of a line may stand ready before the line is asked for
+            hit &= port != "load_done" or self.pixels_asked >= 0
             getattr(dut, port).value = int(hit)
             if hit:
                 del self.due[port]
@@ -176,12 +181,17 @@ class Neighbours:
         if offered and int(dut.arg_ready.value):
             self.words.pop(0)
         self._observe()
+        self.watch()
         self.muted = resets or (self.muted and self.flushing)
 
     def _observe(self) -> None:
         dut = self.dut
-        self.flushing = bool(int(dut.flush.value))
+        was_flushing, self.flushing = self.flushing, bool(int(dut.flush.value))
         assert int(dut.status_flushing.value) == self.flushing
+        if was_flushing and self.flushing:
+            assert int(dut.lines_there.value) == ALL_THERE, "lines of a map that was dropped"
+        if self.cycle - self.moved_at in (1, 2):  # what follows is settled by then
+            assert not int(dut.committed.value), "the next list while the registers move on"
         if self.flushing:
             if not self.log or self.log[-1].kind != "flush":
                 self._log("flush")
@@ -210,7 +220,8 @@ class Neighbours:
         # (in a flush the writer stands still, whatever it is told)
         if int(dut.load_start.value) and not self.flushing:
             assert not self.writer_on, "the pixel writer was started while busy"
-            assert self.pixels_asked, "the writer begins before its pixels are asked for"
+            line = not int(dut.load_height_m1.value) and not int(dut.load_chans_m1.value)
+            assert self.pixels_asked or line, "the writer begins before its pixels are asked for"
             self.pixels_asked -= 1
             self.writer_on = 1
             names = ("base", "chans_m1", "height_m1", "width_m1")
@@ -223,6 +234,9 @@ class Neighbours:
         if int(dut.unload_start.value):
             where = {"dest": int(dut.unload_store.value), "address": int(dut.unload_adr.value)}
             where |= split_fields(OWNER, int(dut.unload_owner.value))
+            where["apart"] = int(dut.unload_apart.value)
+            # a map leaves for the storage while its layer begins, for the host when it is over
+            assert int(dut.unload_whole.value) == 1 - where["dest"], "a map is whole, or is not"
             self._log("result", **where, **split_fields(MAP, int(dut.unload_map.value)))
             self._later("unload_done")
         for port in ("pixel_req", "list_req"):
@@ -242,6 +256,7 @@ class Neighbours:
             if int(getattr(dut, port).value):
                 self._log(name)
                 if name == "inf_next":
+                    self.moved_at = self.cycle
                     self.on_inf_next()
                     self.npix_taken = False
         if int(dut.inf_over.value) and int(dut.go_on.value):

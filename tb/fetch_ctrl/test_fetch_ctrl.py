@@ -27,7 +27,9 @@ OWNER = layout("owner")
 def layer(first: bool) -> dict[str, int]:
     """The fields of a descriptor that matter here."""
     loads = random.choice((1, 1, 2, 7))
+    kind = random.choice(("", "", "", "pools", "fp16"))
     return {
+        **({kind: 1} if kind else {}),
         "waddr": random.getrandbits(31),
         "kept": random.getrandbits(1),
         "psize": random.getrandbits(17),
@@ -44,9 +46,12 @@ def layer(first: bool) -> dict[str, int]:
 
 
 def requests(fields: dict[str, int], reuse: bool) -> tuple[list[Request], list[Request]]:
-    """(weight requests, bias requests) of a layer."""
+    """(weight requests, bias requests) of a layer: a pooling task has none, a product of float16
+    no tables."""
+    if fields.get("pools"):
+        return [], []
     owner = join_fields(OWNER, {"layer": fields["idx"], "inf": fields["inf"]})
-    table = [(fields["aaddr"], 144, owner, 0)]
+    table = [] if fields.get("fp16") else [(fields["aaddr"], 144, owner, 0)]
     if reuse:
         return [], table
     loads = fields["loads"]
@@ -55,7 +60,7 @@ def requests(fields: dict[str, int], reuse: bool) -> tuple[list[Request], list[R
         ((fields["waddr"] + i * fields["psize"]) & 0xFFFFFFFF, n, owner, fields["kept"])
         for i, n in enumerate(sizes)
     ]
-    return weights, [*table, (fields["baddr"], 8 * fields["o"], owner, 0)]
+    return weights, [*table, (fields["baddr"], 8 * fields["o"], owner, 0)] if table else []
 
 
 class Channel:
@@ -86,21 +91,21 @@ class Channel:
         return accepted
 
 
-@cocotb.test()
-async def inferences(dut) -> None:
-    """Layers of several inferences; borders only when all before them is sent out."""
-    await reset(dut, *INPUTS)
-    bits = sum(width for _, width in OWNER.values())
-    req = layout("req", OWNER_BITS=bits)
-    packed = {f"{c}_req": (req, f"{c}_req_") for c in ("weight", "bias")}
-    dut = View(dut, packed)
+def packed(dut) -> View:
+    """The module with its requests field by field."""
+    req = layout("req", OWNER_BITS=sum(width for _, width in OWNER.values()))
+    return View(dut, {f"{c}_req": (req, f"{c}_req_") for c in ("weight", "bias")})
+
+
+async def play(dut: View, inferences: int) -> None:
+    """Layers of so many inferences; borders only when all before them is sent out."""
     weights, biases = Channel(dut, "weight"), Channel(dut, "bias")
     due_w: list[Request] = []
     due_b: list[Request] = []
     borders, firsts, starts = 0, 0, 0
-    layers = [(i == 0, inference) for inference in range(30) for i in range(random.randint(1, 5))]
+    layers = [(i == 0, k) for k in range(inferences) for i in range(random.randint(1, 5))]
     reuse = False
-    for _ in range(60_000):
+    for _ in range(2000 * inferences):
         idle = not int(dut.busy.value) if dut.busy.value.is_resolvable else True
         now = bool(layers) and idle and not int(dut.start.value) and random.random() < 0.5
         dut.start.value = int(now)
@@ -131,10 +136,45 @@ async def inferences(dut) -> None:
             assert len(weights.seen) == len(due_w) and len(biases.seen) == len(due_b)
         accepted = [channel.sample() for channel in (weights, biases)]
         assert not any(accepted) or borders == starts, "asked for before the border"
-        if not layers and firsts == 30 and not int(dut.busy.value) and not now:
+        if not layers and firsts == inferences and not int(dut.busy.value) and not now:
             break
-    assert not layers and borders == firsts == 30, f"{borders} borders, {firsts} first layers"
+    assert not layers and borders == firsts == inferences, f"{borders} borders, {firsts} first"
     assert weights.seen == due_w and biases.seen == due_b
+
+
+@cocotb.test()
+async def inferences(dut) -> None:
+    """Layers of many inferences, of every kind."""
+    await reset(dut, *INPUTS)
+    await play(packed(dut), 30)
+
+
+@cocotb.test()
+async def dropped(dut) -> None:
+    """A reset at any time: nothing is asked for any more, no border is told; then all is right."""
+    await reset(dut, *INPUTS)
+    view = packed(dut)
+    for turn in range(40):
+        channels = Channel(view, "weight"), Channel(view, "bias")
+        fields = layer(first=bool(turn % 2)) | {"loads": 7}
+        dut.desc.value, dut.reuse.value, dut.start.value = pack(fields), 0, 1
+        for _ in range(random.randint(1, 25)):
+            for channel in channels:
+                channel.drive()
+            await RisingEdge(dut.clk)
+            dut.start.value = 0
+            for channel in channels:
+                channel.sample()
+        dut.rst.value = 1
+        await RisingEdge(dut.clk)
+        dut.rst.value = 0
+        for name in ("weight", "bias"):
+            getattr(dut, f"{name}_quiet").value = getattr(dut, f"{name}_req_ready").value = 1
+        for _ in range(4):
+            await RisingEdge(dut.clk)
+            names = ("busy", "boundary", "first_out", "weight_req_valid", "bias_req_valid")
+            assert not any(int(getattr(dut, name).value) for name in names), "it goes on"
+        await play(view, 1)
 
 
 @pytest.mark.parametrize("sim", SIMS)

@@ -7,7 +7,7 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.clock import Clock
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import FallingEdge, RisingEdge
 from openkpu.models import airam
 from openkpu.tb.simrun import run
 
@@ -86,6 +86,8 @@ class Bench:
             else:
                 dut.pixel_valid.value = 0
             dut.load_gnt.value = int(random.random() < p_gnt)
+            # while pixels are to come it is busy: another start, of another map, does nothing
+            dut.start.value = int(bool(queue) and random.random() < 0.2)
             await RisingEdge(dut.clk)
             if int(dut.pixel_valid.value) and int(dut.pixel_ready.value):
                 queue.pop(0)
@@ -98,13 +100,20 @@ class Bench:
                 break
         else:
             raise AssertionError("never done")
+        dut.start.value = 0
+        await self.rests()
+        return cycles
+
+    async def rests(self) -> None:
+        """Nothing is written, taken or told for some cycles."""
+        dut = self.dut
         dut.pixel_valid.value = 0
         for _ in range(5):
             dut.load_gnt.value = 1
             await RisingEdge(dut.clk)
             assert not int(dut.load_req.value) and not int(dut.pixel_ready.value)
+            assert not int(dut.busy.value) and not int(dut.done.value)
         dut.load_gnt.value = 0
-        return cycles
 
 
 @cocotb.test()
@@ -157,6 +166,35 @@ async def stop_any_time(dut) -> None:
         want = bench.ram.copy()
         airam.pack(want, 7, x)
         await bench.load(7, x, x.size, 1.0, 1.0)
+        assert (bench.ram == want).all()
+
+
+@cocotb.test()
+async def stop_at_the_end(dut) -> None:
+    """stop, or a reset, as the last word is taken: no done any more; the next map is right."""
+    bench = Bench(dut)
+    await bench.reset()
+    for turn in range(8):
+        name = ("stop", "rst")[turn % 2]
+        await bench.start(3, (1, 1, 1 + turn // 2))
+        dut.pixel_valid.value, dut.pixel_data.value = 1, random.getrandbits(8 * bench.lanes)
+        dut.pixel_off.value, dut.pixel_cnt.value = 0, 1 + turn // 2
+        for _ in range(20):
+            await FallingEdge(dut.clk)
+            if int(dut.load_req.value):
+                break
+            await RisingEdge(dut.clk)
+        else:
+            raise AssertionError("no word")
+        dut.load_gnt.value = 1
+        getattr(dut, name).value = 1
+        await RisingEdge(dut.clk)
+        getattr(dut, name).value = 0
+        await bench.rests()
+        x = np.random.default_rng(random.getrandbits(32)).integers(0, 256, (2, 2, 20), np.uint8)
+        want = bench.ram.copy()
+        airam.pack(want, 5, x)
+        await bench.load(5, x, x.size, 1.0, 1.0)
         assert (bench.ram == want).all()
 
 

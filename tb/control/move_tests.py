@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""control: maps of layers that come from the storage and go there, whole or line by line.
+
+Run by test_control, on the same builds.
+"""
+
+import random
+from itertools import pairwise
+
+import cocotb
+from openkpu.models.layer import LayerArg
+from openkpu.tb.control.neighbours import ALL_THERE, Event, Neighbours
+from openkpu.tb.control.test_control import Network, begin, check_runs, layer
+from openkpu.tb.core.descriptor import touches
+
+WIDE = 64  # columns from which on the map of a 3x3 layer comes line by line
+SOON = 6  # cycles from one event to what it is waited for with
+KINDS = ("lines", "lines", "one by one", "by channel", "narrow", "small", "pooling")
+
+
+def by_lines(arg: LayerArg) -> bool:
+    """Does its map, if it comes from the storage, come line by line (docs/kpu.md 1.13)?"""
+    return arg.kernel == 3 and not arg.depthwise and not arg.fc and arg.i_row_wid >= WIDE
+
+
+def mover(kind: str, **fields: int) -> LayerArg:
+    """A layer on either side of the rule above; maps at random places that do not meet."""
+    c, h, o = random.randint(1, 3), random.randint(1, 4), random.randint(1, 4)
+    w = random.choice((WIDE, WIDE, WIDE + 1, 2 * WIDE, 130))
+    if kind == "small":
+        arg = layer()
+    elif kind == "pooling":
+        arg = LayerArg.make(c, h, w).replace(pool_task=random.randint(1, 4))
+    elif kind == "narrow":
+        arg = LayerArg.make(c, h, random.choice((WIDE - 1, 33)), o, kernel=3)
+    elif kind == "by channel":
+        pool = random.choice((0, 1, 1))  # pooled it goes through the array as others do
+        arg = LayerArg.make(c, h + pool, w, kernel=3, depthwise=True, pool=pool)
+    else:
+        arg = LayerArg.make(c, h, w, o, kernel=3 if kind == "lines" else 1)
+    names = ("para_start_addr", "bwsx_base_addr", "active_addr", "map_load_addr")
+    arg = arg.replace(**{n: random.getrandbits(32) for n in names}, **fields)
+    if fields.get("load_map") and random.random() < 0.2:
+        arg = arg.replace(map_load_addr=0xFFFFFFFF - random.randrange(40))  # lines beyond the end
+    if fields.get("store_map"):
+        arg = arg.replace(map_store_addr=random.getrandbits(30) << 2)
+    return arg.replace(
+        image_src_addr=random.randrange(2000), image_dst_addr=random.randint(2100, 4000)
+    )
+
+
+def map_events(arg: LayerArg, address: int) -> tuple[list[tuple[int, int]], list[tuple[int, ...]]]:
+    """(requests: address, bytes; loads: row, channels, lines, columns, minus 1) of a map."""
+    c, h, w = arg.in_shape
+    base, rows = arg.image_src_addr, arg.in_layout
+    if not by_lines(arg):
+        return [(address, c * h * w)], [(base, c - 1, h - 1, w - 1)]
+    places = [(y, i) for y in range(h) for i in range(c)]
+    requests = [((address + i * h * w + y * w) & 0xFFFFFFFF, w) for y, i in places]
+    loads = [(base + i * rows.channel_rows + y * rows.row_len, 0, 0, w - 1) for y, i in places]
+    return requests, loads
+
+
+class Watch:
+    """Looks in every cycle at what the array and the unload are told of a map by lines."""
+
+    def __init__(self, n: Neighbours, layers: list[LayerArg]) -> None:
+        self.n, self.layers, self.early = n, layers, 0
+        self.past = [0, 0, 0]  # lines of the map that were there
+        n.watch = self
+
+    def __call__(self) -> None:
+        """A cycle is over."""
+        n, past = self.n, self.past
+        there, held = int(n.dut.lines_there.value), int(n.dut.unload_held.value)
+        runs, done = n.kinds("run"), n.kinds("layer_done")
+        arg = self.layers[(len(runs) - 1) % len(self.layers)] if len(runs) > len(done) else None
+        if arg is None or not by_lines(arg) or not self._comes(len(runs) - 1):
+            assert there == ALL_THERE and not held, "lines are waited for that nobody waits for"
+            return
+        past.append(self._lines(len(runs) - 1))
+        del past[0]
+        height = arg.i_col_high
+        assert not held or int(n.dut.status_waiting_bus.value)
+        assert not held or not int(n.dut.pix_ready.value), "taken, and offered once more"
+        if n.cycle - runs[-1].cycle > len(past):  # two cycles from a line to the array
+            want = past[0] if past[0] < height else ALL_THERE
+            assert there == want, f"{there} lines are told, {past[0]} of {height} are there"
+            assert held == (past[1] < height), "the map may leave when it is all there"
+            self.early += there < height
+
+    def _comes(self, run: int) -> bool:
+        """Does the map of that layer, counted from the start, come from the storage?"""
+        return bool(self.layers[run % len(self.layers)].load_map or self._first(run))
+
+    def _first(self, run: int) -> bool:
+        return bool(self.n.dut.list_mode.value) and run % len(self.layers) == 0
+
+    def _lines(self, run: int) -> int:
+        """Lines of its map that are there."""
+        before = sum(
+            len(map_events(self.layers[r % len(self.layers)], 0)[1])
+            for r in range(run)
+            if self._comes(r)
+        )
+        arg = self.layers[run % len(self.layers)]
+        there = max(0, len(self.n.kinds("load_done")) - before) // arg.i_ch_num
+        return min(there, arg.i_col_high)
+
+
+class Moves(Network):
+    """A list whose layers load and store maps."""
+
+    def check(self, inferences: int) -> None:
+        """So many inferences: every map's requests, loads and results, and their order."""
+        n, layers = self.n, self.layers
+        assert len(n.kinds("ev_inf_done")) == inferences
+        check_runs(n, layers * inferences)
+        due = []  # (layer, its address, index, parity) in the order of the moves
+        for k, (pixels, _) in enumerate(self.addresses[:inferences]):
+            due += [
+                (arg, arg.map_load_addr if i else pixels, i, k % 2, k * len(layers) + i)
+                for i, arg in enumerate(layers)
+                if i == 0 or arg.load_map
+            ]
+        check_loads(n, due)
+        results = n.kinds("result")
+        stores = [
+            (arg, arg.map_store_addr if i < len(layers) - 1 else result, i, k % 2)
+            for k, (_, result) in enumerate(self.addresses[:inferences])
+            for i, arg in enumerate(layers)
+            if i == len(layers) - 1 or arg.store_map
+        ]
+        check_results(results, stores)
+        assert not n.kinds("ev_err", "ev_calc_done")
+
+
+def check_results(results: list[Event], stores: list[tuple[LayerArg, int, int, int]]) -> None:
+    """Maps that leave for the storage, one for each (layer, address, index, parity)."""
+    assert len(results) == len(stores)
+    for e, (arg, address, index, parity) in zip(results, stores, strict=True):
+        o, oh, ow = arg.out_shape
+        names = ("dest", "address", "layer", "inf", "base", "chans_m1", "height_m1", "width_m1")
+        want = 1, address, index, parity, arg.image_dst_addr, o - 1, oh - 1, ow - 1
+        assert tuple(e.info[k] for k in names) == want
+        assert e.info["apart"] == arg.out_layout.channel_rows
+
+
+def check_loads(n: Neighbours, due: list[tuple[LayerArg, int, int, int, int]]) -> None:
+    """Requests and loads of the maps ``due``: (layer, address, index, parity, which run)."""
+    asked, loads, ends = n.kinds("pixel_req"), n.kinds("pixels"), n.kinds("load_done")
+    runs, done = n.kinds("run"), n.kinds("layer_done")
+    assert len(loads) == len(ends)
+    at, at_ask = 0, 0
+    for arg, address, index, parity, run in due:
+        requests, places = map_events(arg, address)
+        own = asked[at_ask : at_ask + len(requests)]
+        got = [(e.info["address"], e.info["length"], e.info["layer"], e.info["inf"]) for e in own]
+        assert got == [(*request, index, parity) for request in requests], f"layer {index}"
+        names = ("base", "chans_m1", "height_m1", "width_m1")
+        writes, over = loads[at : at + len(places)], ends[at : at + len(places)]
+        assert [tuple(e.info[k] for k in names) for e in writes] == places, f"layer {index}"
+        if index:  # it asks when its turn has come, and at once
+            assert own[0].cycle > done[run - 1].cycle, "a map before the layer before is done"
+        if not by_lines(arg):
+            assert own[0].cycle < writes[0].cycle < over[0].cycle < runs[run].cycle
+            assert all(a.cycle < writes[0].cycle for a in own)
+        else:
+            enough = over[arg.i_ch_num - 1].cycle  # the first lines of all channels
+            assert enough < runs[run].cycle
+            before = done[run - 1].cycle if run else 0
+            assert runs[run].cycle <= max(enough, before) + SOON or not index, "it waits for more"
+            assert over[-1].cycle < done[run].cycle, "done before its map is there"
+        assert all(a.cycle < b.cycle for a, b in pairwise(writes))
+        at, at_ask = at + len(places), at_ask + len(requests)
+    assert len(asked) == at_ask and len(loads) == at, "maps that nobody needs"
+
+
+def mixed(count: int) -> list[LayerArg]:
+    """Layers of a list, of which some load and store."""
+    layers = []
+    for i in range(count):
+        load, store = i > 0 and random.random() < 0.6, i < count - 1 and random.random() < 0.4
+        layers.append(mover(random.choice(KINDS), load_map=int(load), store_map=int(store)))
+    return layers
+
+
+@cocotb.test()
+async def in_a_list(dut) -> None:
+    """One inference: maps are asked for when their layer's turn has come, and leave with it."""
+    n = await begin(dut)
+    early = 0
+    for turn in range(14):
+        n.log.clear()
+        n.array_time = random.choice((4, 30, 300))
+        layers = mixed(random.randint(1, 6))
+        if turn < len(KINDS):  # each kind on both ways
+            layers = [mover(KINDS[turn]), mover(KINDS[turn], load_map=1, store_map=1), *layers[-1:]]
+        net = Moves(n, len(layers), 1, layers)
+        watch = Watch(n, layers)
+        n.pulse("host_start")
+        await n.until(n.times("ev_inf_done", 1), limit=15000)
+        await n.idle()
+        net.check(1)
+        early += watch.early
+    assert early, "no layer began before its map was there"
+
+
+@cocotb.test()
+async def in_a_stream(dut) -> None:
+    """The next inference's pixels come behind the last layer that loads, or uses their place."""
+    n = await begin(dut)
+    n.array_time = 300
+    ahead = 0
+    for turn in range(10):
+        n.log.clear()
+        layers = mixed(random.randint(2, 5))
+        if turn % 2:  # its last layers are for the prefetch alone, whatever their maps would be
+            ways = ("lines", "narrow") if turn % 4 == 1 else ("small", "lines")
+            layers[0] = mover(ways[0])
+            layers[1:] = [*mixed(3)[:-1], *(mover(ways[1]) for _ in range(2))]
+        net = Moves(n, len(layers), 2, layers)
+        Watch(n, layers)
+        await net.stream(3, limit=30000)
+        place = layers[0].image_src_addr, layers[0].image_src_addr + layers[0].in_layout.rows
+        users = [i for i, arg in enumerate(layers) if i == 0 or arg.load_map or touches(arg, place)]
+        ends, count = n.kinds("layer_done"), len(layers)
+        per = [
+            len(map_events(arg, 0)[0]) if not i or arg.load_map else 0
+            for i, arg in enumerate(layers)
+        ]
+        for k in (1, 2):
+            free = ends[(k - 1) * count + users[-1]].cycle
+            first = n.kinds("pixel_req")[k * sum(per)].cycle
+            assert first > free, "pixels of the next inference before the last load"
+            ahead += first < n.kinds("ev_inf_done")[k - 1].cycle
+    assert ahead, "no pixels were asked for ahead of time"
+
+
+@cocotb.test()
+async def of_the_host(dut) -> None:
+    """Layers of the host load and store as well; their maps go by their own addresses."""
+    n = await begin(dut)
+    n.dut.cfg_res_adr.value = random.getrandbits(31)
+    for _ in range(8):
+        n.log.clear()
+        n.array_time = random.choice((4, 100))
+        flags = [
+            (random.getrandbits(1), random.getrandbits(1)) for _ in range(random.randint(1, 6))
+        ]
+        layers = [mover(random.choice(KINDS), load_map=i, store_map=s) for i, s in flags]
+        Watch(n, layers)
+        n.push(*layers)
+        await n.until(n.times("layer_done", len(layers)), limit=15000)
+        await n.idle()
+        check_runs(n, layers)
+        loads = [(a, a.map_load_addr, i, 0, i) for i, a in enumerate(layers) if a.load_map]
+        check_loads(n, loads)
+        stores = [(a, a.map_store_addr, i, 0) for i, a in enumerate(layers) if a.store_map]
+        check_results(n.kinds("result"), stores)
+        stored = [e for e in n.log if e.kind in ("unload_done", "layer_done")]
+        assert len([e for e in stored if e.kind == "unload_done"]) == len(stores)
+        assert not n.kinds("ev_err", "ev_inf_done", "list_req", "npix_take")
+
+
+@cocotb.test()
+async def dropped(dut) -> None:
+    """A soft reset while a map comes, by lines or whole: the next list is right."""
+    n = await begin(dut)
+    for turn in range(24):
+        n.log.clear()
+        n.array_time = 60
+        kind = ("lines", "narrow")[turn % 2]
+        layers = [mover(kind), mover(kind, load_map=1, store_map=1), mover("small")]
+        Moves(n, 3, 1, layers)
+        n.pulse("host_start")
+        await n.until(n.times("pixel_req" if turn % 3 else "run", 1 + turn % 2))
+        await n.steps(random.randint(0, 40))
+        n.pulse("host_soft_reset")
+        n.pulse("arg_flush")
+        await n.idle()
+        n.log.clear()
+        layers = [mover("lines" if turn % 4 < 2 else "small"), mover("lines", load_map=1)]
+        net = Moves(n, 2, 1, layers)
+        n.pulse("host_start")
+        await n.until(n.times("ev_inf_done", 1), limit=15000)
+        await n.idle()
+        net.check(1)
