@@ -76,7 +76,7 @@ def test_stream_says_how_far_it_is(
 
     monkeypatch.setattr(launch, "run_job", run_job)
     args = run_stream.parse(["--images", "12", "--config", "nano", "--sim", "icarus"])
-    assert run_stream.run(args)
+    assert run_stream.run(args, run_stream.work(args))
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("building the bench for icarus") and lines[2].startswith("ready")
     told = [line for line in lines if "inferences done" in line]
@@ -88,7 +88,7 @@ def test_stream_says_how_far_it_is(
     np.save(maps, digits.load_data()[1].pixels[:2])
     words = ["--network", str(tmp_path / "net.npz"), "--input", str(maps), "--images", "3"]
     args = run_stream.parse([*words, "--report", str(tmp_path / "report.json")])
-    assert run_stream.run(args)
+    assert run_stream.run(args, run_stream.work(args))
     totals = json.loads((tmp_path / "report.json").read_text())["totals"]
     assert (totals["inferences"], totals["first_cycles"], totals["cycles"]) == (3, 1, 1)
     assert totals["roofline_cycles"] == network_cycles(args.config, network.layers)

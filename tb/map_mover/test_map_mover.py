@@ -272,8 +272,9 @@ async def channel_after_channel(dut) -> None:
         data = b"".join(w.to_bytes(8, "little") for w in bench.words["result"])
         size = int(np.prod(shape))
         assert data[:size] == airam.unpack(bench.ram, 9, shape).tobytes()
-    # a read a cycle; on a narrow bus the way of the words to the host takes longer
-    most = {16: 31, 8: 42, 4: 55}[bench.lanes]
+    # a read a cycle; on a narrow bus the way of the words to the host takes longer, and words of 64
+    # bytes and more have two places on their way to the gearbox, which are used for three cycles
+    most = {16: 31 if bench.path < 64 else 42, 8: 42, 4: 55}[bench.lanes]
     assert max(cycles[:2]) <= most, f"{bench.reads} reads in {cycles[:2]} cycles"
 
 
