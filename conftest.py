@@ -6,6 +6,7 @@ import signal
 
 import pytest
 from openkpu.tb import seeds, watchdog
+from openkpu.tb.coverage import share
 from openkpu.tb.plan import results
 
 
@@ -22,6 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of this project's tests."""
     parser.addoption("--all", action="store_true", help="tests of the nightly run as well")
     parser.addoption(
+        "--beside-coverage",
+        action="store_true",
+        help="without those that `make coverage SHARE=1` runs alike",
+    )
+    parser.addoption(
         "--icarus-tenth",
         type=int,
         metavar="N",
@@ -30,7 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only --all runs and --icarus-tenth does not take; alike on every worker.
+    """Leave out what only --all runs, --beside-coverage and --icarus-tenth do not take; alike on
+    every worker.
 
     A test that is named on the command line by its whole identifier runs in any case.
     """
@@ -39,6 +46,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--all"):
         left_out = {item.nodeid for item in items if item.get_closest_marker("nightly")}
         left_out = {node for node in left_out if node.partition("::")[2] not in named}
+    if config.getoption("--beside-coverage"):
+        left_out |= share.ALIKE
     number = config.getoption("--icarus-tenth")
     if number is not None:
         slow = sorted(item.nodeid for item in items if "icarus" in item.name)

@@ -43,7 +43,9 @@ def pytest(choice: str, jobs: int, *more: str) -> tuple[str, ...]:
     found = sorted(str(f.relative_to(ROOT)) for f in files)
     found.sort(key=lambda name: Path(name).name not in LONGEST)
     workers = ("-n", str(jobs), "--dist", "load", "--maxschedchunk", "1", "--durations", "5", *more)
-    return ("pytest", "-v", *workers, *found, "-k", f"not icarus and ({choice})")
+    # predictions simulate nothing
+    choice = f"not icarus and not test_predicted and ({choice})"
+    return ("pytest", "-v", *workers, *found, "-k", choice)
 
 
 def suite(name: str, jobs: int) -> list[Step]:

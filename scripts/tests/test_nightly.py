@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nightly's page: what it keeps of a command, and that the committed one is current."""
 
+import re
 from pathlib import Path
 
 import pytest
 from openkpu.scripts import command, nightly
+from openkpu.tb.simrun import ROOT
 
 
 @pytest.fixture
@@ -51,3 +53,11 @@ def test_unknown_step() -> None:
 
 def test_the_committed_page() -> None:
     assert nightly.main(["--check"]) == 0
+
+
+def test_the_workflow_runs_every_step_once() -> None:
+    text = (ROOT / ".github" / "workflows" / "nightly.yml").read_text(encoding="utf-8")
+    named = [
+        name for group in re.findall(r'^ +- "([a-z0-9 -]+)"$', text, re.M) for name in group.split()
+    ]
+    assert sorted(named) == sorted(step.name for step in nightly.STEPS)

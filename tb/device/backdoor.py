@@ -15,6 +15,21 @@ from openkpu.tb.device.registers import COUNTERS
 LOAD_STORAGE, DUMP_STORAGE, LOAD_RAM, DUMP_RAM, DUMP_PERF, CLEAR_PERF, DUMP_BEATS = range(1, 8)
 WIDTH = len(COUNTERS)
 Bytes = npt.NDArray[np.uint8]
+_UNKNOWN, _NONE = 1 << 8, 1 << 9  # beside the 256 values of a byte
+
+
+def _pairs() -> npt.NDArray[np.uint16]:
+    """What two digits as they stand in a file say: a value, _UNKNOWN or _NONE."""
+    one = np.full(256, _NONE, np.uint16)
+    for value, digit in enumerate("0123456789abcdef"):
+        one[[ord(digit), ord(digit.upper())]] = value
+    one[[ord(digit) for digit in "xzXZ"]] = _UNKNOWN
+    first, second = one[None, :], one[:, None]  # the second one is the upper byte of a "<u2"
+    both = np.maximum(first, second)
+    return np.where(both < 16, first << 4 | second, both).reshape(-1)
+
+
+_PAIRS = _pairs()
 
 
 def encode(data: Bytes, width: int, first: int) -> str:
@@ -24,14 +39,21 @@ def encode(data: Bytes, width: int, first: int) -> str:
 
 
 def decode(text: bytes, width: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
-    """Bytes of a dump, and which of them hold an unknown (x or z) bit."""
-    lines = [line for line in text.split() if len(line) == 2 * width]
-    digits = np.frombuffer(b"".join(lines).lower(), dtype=np.uint8)
-    unknown = (digits == ord("x")) | (digits == ord("z"))
-    clean = np.where(unknown, ord("0"), digits).astype(np.uint8).tobytes()
-    words = np.frombuffer(bytes.fromhex(clean.decode()), dtype=np.uint8).reshape(-1, width)
-    unknown = unknown.reshape(-1, 2).any(axis=1).reshape(-1, width)
-    return words[:, ::-1].reshape(-1), unknown[:, ::-1].reshape(-1)
+    """Bytes of a dump, and which of them hold an unknown (x or z) bit.
+
+    A line holds a word; lines of another length, comments and addresses, are left out. ValueError
+    for a digit that is none.
+    """
+    line = 2 * width + 1
+    raw = np.frombuffer(text[text.find(b"\n") + 1 :] if text[:1] in b"@/" else text, np.uint8)
+    if raw.size % line or (raw[line - 1 :: line] != ord("\n")).any():
+        kept = [part for part in text.split() if len(part) == line - 1]
+        raw = np.frombuffer(b"".join(part + b"\n" for part in kept), np.uint8)
+    digits = np.ascontiguousarray(raw.reshape(-1, line)[:, :-1]).view("<u2")
+    values = _PAIRS[digits][:, ::-1]
+    if (values == _NONE).any():
+        raise ValueError("a dump holds what is no hexadecimal digit")
+    return values.astype(np.uint8).reshape(-1), (values == _UNKNOWN).reshape(-1)
 
 
 def give(name: str, text: str) -> None:

@@ -19,14 +19,15 @@ from openkpu.tb.device.requests import Request
 
 SOURCES = ["rtl/**/*.v", "tb/device/tb_*.v", "tb/ahb/fabric/*.v", "tb/ahb/checkers/*.v"]
 PUBLIC = "tb/device/public.vlt"
-LEAST_DEPTH = 1 << 18  # words: 1 MiB, so that nearly all tests share a build
+LEAST_DEPTH = 1 << 18  # words of storage: 1 MiB
+BUILT_DEPTH = 1 << 20  # that every build has room for (tb_top's MOST_STORE): they share one
 SIGNAL = signal.SIGUSR1  # interrupts the main thread
 AGAIN = 1.0  # seconds after which the main thread is interrupted once more
 Event = dict[str, Any]
 
 
 def storage_depth(size: int) -> int:
-    """Words of storage for ``size`` bytes: a power of two, so that few builds are needed."""
+    """Words of storage for ``size`` bytes: a power of two."""
     return max(LEAST_DEPTH, 1 << (-(-size // 4) - 1).bit_length())
 
 
@@ -35,6 +36,7 @@ def parameters(
 ) -> dict[str, int]:
     """Parameters of tb_top; ``more``: PROBE, GATE."""
     depth = storage_depth(storage_bytes)
+    depth = LEAST_DEPTH if depth <= BUILT_DEPTH else depth
     return {**config.parameters, "ROUNDING": rounding, "STORE_DEPTH": depth, **more}
 
 
@@ -89,6 +91,7 @@ def run_job(
                 random_start=False,
                 waves=waves,
                 seed=seed,
+                plusargs=[f"+store_words={storage_depth(storage_bytes)}"],
                 env={"OKPU_JOB": str(work / "job.pickle"), "OKPU_EVENTS": str(work / "events")},
             )
 

@@ -34,6 +34,8 @@ module tb_top #(
   parameter POOL_LANES = 4,
   parameter FP16_LANES = 0,
   parameter KEEP_WEIGHTS = 0,
+  parameter FLAT_MAPS = 0,
+  parameter SUM_PLANES = 0,
   parameter PIX_FIFO_DEPTH = 64,
   parameter WGT_FIFO_DEPTH = 64,
   parameter BIAS_FIFO_DEPTH = 32,
@@ -41,12 +43,13 @@ module tb_top #(
   parameter GATE = 1,
   // 1: tb_probe is there
   parameter PROBE = 0,
-  // 32-bit words of storage; layers whose counters are recorded; half a clock period in ns
+  // 32-bit words of storage, another number up to MOST_STORE by plusarg (ahb_fabric); layers whose counters are recorded; half a clock period in ns
   parameter STORE_DEPTH = 65536,
   parameter PERF_DEPTH = 4096,
   parameter HALF = 5
 );
   localparam COUNTERS = 14;
+  localparam MOST_STORE = (STORE_DEPTH < 1048576) ? 1048576 : STORE_DEPTH;
 
   reg clk = 1'b0;
   always #HALF clk = ~clk;
@@ -95,6 +98,7 @@ module tb_top #(
     .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
     .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS), .PATH(PATH), .PARAM_CHANS(PARAM_CHANS),
     .POST_SHARE(POST_SHARE), .POOL_LANES(POOL_LANES), .FP16_LANES(FP16_LANES), .KEEP_WEIGHTS(KEEP_WEIGHTS),
+    .FLAT_MAPS(FLAT_MAPS), .SUM_PLANES(SUM_PLANES),
     .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
     .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE)
   ) dut (
@@ -115,7 +119,7 @@ module tb_top #(
   wire [31:0] errors_m, errors_hm, errors_hs;
   wire [31:0] rd_beats, wr_beats, refusals, error_answers, bursts, losses, wr_lo, wr_hi;
 
-  ahb_fabric #(.AHB_W(AHB_W), .DEPTH(STORE_DEPTH)) u_fabric (
+  ahb_fabric #(.AHB_W(AHB_W), .DEPTH(MOST_STORE), .USUAL(STORE_DEPTH)) u_fabric (
     .clk(clk), .rst(rst), .cfg_seed(cfg_seed), .cfg_loss_prob(cfg_loss_prob),
     .cfg_rival_prob(cfg_rival_prob), .cfg_rd_wait(cfg_rd_wait), .cfg_seq_wait(cfg_seq_wait),
     .cfg_wr_wait(cfg_wr_wait), .cfg_wait_prob(cfg_wait_prob), .cfg_retry_prob(cfg_retry_prob),
@@ -200,7 +204,7 @@ module tb_top #(
   wire s_busy    = (s_htrans != 2'b00);
   wire heartbeat = cycle[15];
   // sizes of the memories behind the back door: storage in words, AI RAM in rows; bytes of its words
-  wire [31:0] store_words = STORE_DEPTH;
+  wire [31:0] store_words = u_fabric.words;
   wire [31:0] ram_rows    = AI_RAM_ROWS;
   wire [31:0] path_bytes  = PATH;
   wire [31:0] fp16_lanes  = FP16_LANES; // products of float16 at a time

@@ -6,14 +6,18 @@
 //
 // The storage lies at address 0; anything behind its last word belongs to the default slave. With
 // cfg_top its last KiB is at the end of the address space too, so that a burst can reach that end.
+// How many words the storage has is said when the simulation starts (+store_words=n, USUAL without), so
+// that one build serves all.
 `resetall
 `timescale 1ns/1ps
 `default_nettype none
 
 module ahb_fabric #(
-  // width of the data bus, 32-bit words of storage, beats that the recorder holds
+  // width of the data bus; 32-bit words of storage: the most, and unless the plusarg says another number;
+  // beats that the recorder holds
   parameter AHB_W = 32,
   parameter DEPTH = 65536,
+  parameter USUAL = DEPTH,
   parameter REC_DEPTH = 1024
 ) (
   input  wire             clk,
@@ -68,6 +72,16 @@ module ahb_fabric #(
   wire [31:0] rnd_b = rnd_a ^ (rnd_a >> 17);
   always @(posedge clk) rnd <= rst ? (cfg_seed ^ 32'h9E37_79B9) | 32'd1 : rnd_b ^ (rnd_b << 5);
 
+  // words of storage
+  reg [31:0] words;
+  initial begin
+    if (!$value$plusargs("store_words=%d", words)) words = USUAL;
+    if (words > DEPTH) begin
+      $display("store_words=%0d: expected at most %0d", words, DEPTH);
+      $fatal;
+    end
+  end
+
   // masters -> address bus
   wire        owner, data_owner, rival_req, hsplit;
   wire [1:0]  grant, rival_htrans;
@@ -88,15 +102,15 @@ module ahb_fabric #(
 
   ahb_rival u_rival (
     .clk(clk), .rst(rst), .rnd({rnd[15:0], rnd[31:16]}), .cfg_rival_prob(cfg_rival_prob),
-    .depth(DEPTH), .hbusreq(rival_req), .own(~owner), .hready(hready),
+    .depth(words), .hbusreq(rival_req), .own(~owner), .hready(hready),
     .htrans(rival_htrans), .haddr(rival_haddr)
   );
 
   // decoder, slaves, answer bus
-  localparam [31:0] LAST_KIB = 4 * DEPTH - 1024;
+  wire [31:0] last_kib   = {words[29:0], 2'b00} - 32'd1024;
   wire       at_top      = cfg_top & (&b_haddr[31:10]);
-  wire       sel_storage = at_top | (b_haddr[31:2] < DEPTH);
-  wire [31:0] sto_haddr  = at_top ? LAST_KIB + {22'd0, b_haddr[9:0]} : b_haddr;
+  wire       sel_storage = at_top | (b_haddr[31:2] < words);
+  wire [31:0] sto_haddr  = at_top ? last_kib + {22'd0, b_haddr[9:0]} : b_haddr;
   wire       sto_ready, def_ready;
   wire [1:0] sto_resp, def_resp;
   wire [AHB_W-1:0] sto_rdata;
