@@ -85,11 +85,17 @@ class Bench:
         self.ring_row = random.randrange(4 * self.wbuf_rows)
 
     async def reset(self) -> None:
-        self.dut.rst.value = 1
+        """Behind it nothing is lent, counted or asked for until a product starts."""
+        dut = self.dut
+        dut.rst.value = 1
         for _ in range(3):
-            await RisingEdge(self.dut.clk)
-        self.dut.rst.value = 0
-        await RisingEdge(self.dut.clk)
+            await RisingEdge(dut.clk)
+        dut.rst.value = 0
+        for _ in range(12):
+            await RisingEdge(dut.clk)
+            assert not int(dut.lend_valid.value) and not int(dut.macs.value)
+            assert not int(dut.writeback_req.value) and not int(dut.fill_req.value)
+            assert not int(dut.busy.value) and not int(dut.issued.value)
 
     async def start(self, arg: LayerArg) -> None:
         sizes = Sizes(n_y=self.n_y, n_z=self.n_z, wbuf_rows=self.wbuf_rows)

@@ -93,6 +93,7 @@ class Bench:
                 queue.pop(0)
             busy_seen |= bool(int(dut.busy.value))
             assert not int(dut.done.value) or not queue
+            assert int(dut.busy.value) or not int(dut.load_req.value), "a word waits: it is busy"
             if int(dut.load_req.value) and int(dut.load_gnt.value):
                 self._store()
             if int(dut.done.value):
@@ -171,14 +172,14 @@ async def stop_any_time(dut) -> None:
 
 @cocotb.test()
 async def stop_at_the_end(dut) -> None:
-    """stop, or a reset, as the last word is taken: no done any more; the next map is right."""
+    """stop, or a reset, as the last word is taken, or with done; the next map is right."""
     bench = Bench(dut)
     await bench.reset()
-    for turn in range(8):
-        name = ("stop", "rst")[turn % 2]
-        await bench.start(3, (1, 1, 1 + turn // 2))
+    for turn in range(16):
+        name, late, width = ("stop", "rst")[turn % 2], turn >= 8, 1 + turn // 2 % 4
+        await bench.start(3, (1, 1, width))
         dut.pixel_valid.value, dut.pixel_data.value = 1, random.getrandbits(8 * bench.lanes)
-        dut.pixel_off.value, dut.pixel_cnt.value = 0, 1 + turn // 2
+        dut.pixel_off.value, dut.pixel_cnt.value = 0, width
         for _ in range(20):
             await FallingEdge(dut.clk)
             if int(dut.load_req.value):
@@ -187,8 +188,12 @@ async def stop_at_the_end(dut) -> None:
         else:
             raise AssertionError("no word")
         dut.load_gnt.value = 1
+        if late:
+            await RisingEdge(dut.clk)
+            dut.load_gnt.value = 0
         getattr(dut, name).value = 1
         await RisingEdge(dut.clk)
+        assert int(dut.done.value) == late
         getattr(dut, name).value = 0
         await bench.rests()
         x = np.random.default_rng(random.getrandbits(32)).integers(0, 256, (2, 2, 20), np.uint8)

@@ -214,25 +214,80 @@ async def full_rate(dut) -> None:
     ways = [("bus", True), *((("kept", True), ("kept", not wide)) if int(dut.KEEP.value) else ())]
     for way, eight_bit in ways:
         await reset(dut, *INPUTS, start_clock=False)
+        layer = make(rng, int(dut.N_Z.value), eight_bit, TAPS)
+        while len(layer.rows) > int(dut.WBUF_ROWS.value) or len(layer.stream) < 200:
+            layer = make(rng, int(dut.N_Z.value), eight_bit, TAPS)
+        await at_full_rate(dut, layer, way, eight_bit)
+
+
+@cocotb.test()
+async def full_rate_of_channels(dut) -> None:
+    """The constants of a depthwise kernel of bytes, a word of nine each, do not hold them up."""
+    rng = np.random.default_rng(random.getrandbits(32))
+    await reset(dut, *INPUTS)
+    o = 4 * int(dut.N_Z.value)
+    arg = LayerArg.make(o, 4, 4, o, kernel=3, depthwise=True, eight_bit=True)
+    arg = arg.replace(arg_w=-77, shr_w=0)
+    weights = rng.integers(0, 256, (o, 9))
+    await at_full_rate(dut, layer_of(arg, weights, int(dut.N_Z.value), True), "bus", True)
+
+
+async def at_full_rate(dut, layer: Layer, way: str, eight_bit: bool) -> None:
+    """A layer from the bus or kept, its bytes there as fast as they can be."""
+    bench = Bench(dut)
+    stream = bench.kept if way == "kept" else bench.stream
+    stream.add(layer.stream, len(layer.stream))
+    layer.desc["kept"] = int(way == "kept")
+    dut.desc.value, dut.start.value = pack(layer.desc), 1
+    for cycle in range(2000):
+        stream.drive(1.0)
+        await RisingEdge(dut.clk)
+        stream.sample()
+        bench._writes()
+        dut.start.value = 0
+        if cycle > 2 and not int(dut.busy.value):
+            break
+    words = len(layer.stream) / (9 if eight_bit else 18)
+    best = max(words, len(layer.stream) / stream.lanes)
+    assert cycle <= 1.05 * best + 12, f"{way}: {cycle} cycles for {len(layer.stream)} bytes"
+
+
+@cocotb.test()
+async def resets(dut) -> None:
+    """A reset ends the work, in the cycle of a write too: nothing is written behind it."""
+    rng = np.random.default_rng(random.getrandbits(32))
+    wide = int(dut.WEIGHT_BITS.value) == 16
+    writes = 0
+    for turn in range(24):
+        await reset(dut, *INPUTS, start_clock=not turn)
         bench = Bench(dut)
-        layer = make(rng, bench.n_z, eight_bit, TAPS)
-        while len(layer.rows) > bench.ring or len(layer.stream) < 200:
-            layer = make(rng, bench.n_z, eight_bit, TAPS)
-        stream = bench.kept if way == "kept" else bench.stream
-        stream.add(layer.stream, len(layer.stream))
-        layer.desc["kept"] = int(way == "kept")
+        layer = make(rng, bench.n_z, not wide or turn % 3 > 0, (TAPS, CHAN, 2, FC)[turn % 4])
+        bench.stream.add(layer.stream, len(layer.stream))
+        layer.desc["kept"] = 0
         dut.desc.value, dut.start.value = pack(layer.desc), 1
-        for cycle in range(2000):
-            stream.drive(1.0)
+        strobe = (dut.w_we, dut.kc_we)[turn // 4 % 2]
+        for cycle in range(300):
+            bench.stream.drive(1.0)
             await RisingEdge(dut.clk)
-            stream.sample()
-            bench._writes()
+            bench.stream.sample()
             dut.start.value = 0
-            if cycle > 2 and not int(dut.busy.value):
+            if (cycle > 4 and int(strobe.value)) or cycle > 4 * turn + 40:
                 break
-        words = len(layer.stream) / (9 if eight_bit else 18)
-        best = max(words, len(layer.stream) / stream.lanes)
-        assert cycle <= 1.05 * best + 12, f"{way}: {cycle} cycles for {len(layer.stream)} bytes"
+        # this edge has already put out the next value: what was seen is of the cycle before it
+        dut.rst.value = 1
+        await RisingEdge(dut.clk)
+        writes += int(dut.w_we.value) or int(dut.kc_we.value)
+        for _ in range(3):
+            await RisingEdge(dut.clk)
+            assert not int(dut.w_we.value) and not int(dut.kc_we.value), f"turn {turn}"
+            assert not int(dut.busy.value) and not int(dut.wrow_filled.value), f"turn {turn}"
+    assert writes, "no reset met a write"
+    await reset(dut, *INPUTS, start_clock=False)
+    bench = Bench(dut)
+    layers = [make(rng, bench.n_z, True, kind) for kind in (TAPS, CHAN, 2, FC)]
+    while sum(len(layer.rows) for layer in layers) < 2 * bench.ring:
+        layers.append(make(rng, bench.n_z, True, TAPS))
+    await bench.play(layers, 1.0, 0.5)
 
 
 @pytest.mark.parametrize(
