@@ -10,8 +10,10 @@ from pathlib import Path
 
 MOST_LANES = 128
 LEAST_FIFO = 2  # words
-OPTIONAL = ("fp16_lanes", "keep_weights")  # may be 0: there is none
+# may be 0: there is none
+OPTIONAL = ("fp16_lanes", "keep_weights", "flat_maps", "sum_planes")
 LEAST_FP16 = 4  # lanes
+FLAT_LANES = 16  # at least for maps of one line: the tile buffer's words hold a line of 16 bytes
 FP16_COLUMNS = 32  # of a product of float16, at a time
 N_X = 9  # width of the reduction: nine taps, or nine channels
 CONFIGS = Path(__file__).resolve().parents[1] / "configs.toml"
@@ -46,6 +48,8 @@ class Config:
     bias_fifo_depth: int
     fp16_lanes: int = 0
     keep_weights: int = 0
+    flat_maps: int = 0
+    sum_planes: int = 0
     use: str = ""
 
     @property
@@ -107,6 +111,8 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "ai_ram_rows": (_power(values["ai_ram_rows"], 16, 32768), "a power of two, 16 to 32768"),
         "wbuf_rows": (_power(values["wbuf_rows"], 64), "a power of two from 64"),
         "keep_weights": (values["keep_weights"] in (0, 1), "0 or 1"),
+        "flat_maps": (values["flat_maps"] in (0, 1), "0 or 1"),
+        "sum_planes": (values["sum_planes"] in (0, 1), "0 or 1"),
         "tile_rows": (_power(values["tile_rows"], 32), "a power of two from 32"),
     }
     for key in ("pix_fifo_depth", "wgt_fifo_depth", "bias_fifo_depth"):
@@ -117,6 +123,8 @@ def illegal(values: Mapping[str, int]) -> str | None:
     if values["post_share"] > values["n_z"]:
         return f"post_share = {values['post_share']}, expected n_z = {values['n_z']} at most"
     lanes = values["n_y"] * values["n_z"]
+    if values["flat_maps"] and lanes < FLAT_LANES:
+        return f"flat_maps = 1, expected 0 with n_y * n_z = {lanes} lanes, fewer than {FLAT_LANES}"
     most = fp16_most(values)
     if values["fp16_lanes"] and not _power(values["fp16_lanes"], LEAST_FP16, most):
         return (

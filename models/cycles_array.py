@@ -148,13 +148,22 @@ class Engine:
         self.now = last + 1
         return last
 
+    def _plane(self, last: int, count: int) -> int:
+        """A further byte of sums, sent beside the array after the byte before, whose last issue was
+        in cycle ``last``: the cycle of its own last issue."""
+        share = self.shape.config.post_share
+        last = max(last + 1, self.out.room(), self.post) + (count - 1) * share
+        self.post = last + share
+        return last
+
     def _free_rows(self, last: int, count: int) -> None:
         """Rows of weights are free after their last use in cycle ``last``."""
         self.front.free_rows(last + ROW_FREED, count)
 
     # ------------------------------------------------------------------ modes
     def _convolution(self) -> None:
-        """Block > stripe > group > step; with out32 the last step four times."""
+        """Block > stripe > group > step; with out32 the last step four times, or bytes 1 to 3 of
+        its sums beside the array."""
         shape, tile = self.shape, self.tile
         assert isinstance(tile, Stripes)
         steps, held, n_z = shape.steps, shape.held, shape.config.n_z
@@ -177,10 +186,15 @@ class Engine:
                         if step < steps - 1:
                             last = self._sweep(entry, count, weights, None)
                         else:
+                            end = 0
                             for plane in range(planes):
-                                last = self._sweep(entry, count, weights, self._leaves(group))
+                                if plane and shape.config.sum_planes:
+                                    end = self._plane(end, count)
+                                else:
+                                    last = self._sweep(entry, count, weights, self._leaves(group))
+                                    end = last
                                 whole = ends_block and plane == planes - 1
-                                self.out.job(last, size, n_z if whole else 0)
+                                self.out.job(end, size, n_z if whole else 0)
                         if frees:
                             tile.free(last)
                         if ends_block:

@@ -22,6 +22,11 @@ PICKS = (5, 6, 7)  # pools that keep a pixel of a window
 LATE_PICK = 6  # picks the second pixel of a line
 STRIDE_1 = (8, 9)  # pools of 2x2 whose windows overlap
 TILE_LEAST = 8  # bytes of a tile word at least
+LEAST_PITCH = 16  # bytes of a line in the AI RAM at least, and of a slot of a stripe
+FLAT_WIDTH = 16  # a flat layer's lines are narrower
+FLAT_AGAIN = 9  # ... and this wide where the input is read for each group
+FLAT_PARTS = 5  # of lines that do not begin or end with their stripe or a slot of it
+FLAT_PIXELS = 1024  # of a flat layer's map at most
 SHARES = (1, 2, 4, 8)  # groups that may share a reading of the input
 
 
@@ -48,6 +53,7 @@ class Stripe:
     in_words: int  # tile words of each
     top: bool  # begins with line 0 of the map: known a cycle sooner
     last_y: int  # last line of the map that is read
+    pieces: int = 0  # flat: parts of lines that leave for a channel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +115,21 @@ class Shape:
     @cached_property
     def in_pitch(self) -> int:
         return pitch_code(self.arg.i_row_wid)
+
+    @cached_property
+    def flat(self) -> bool:
+        """The map is computed as one line, line after line without a gap (layer_sizes)."""
+        arg = self.arg
+        plain = self.mode == CHAN and arg.pool_type == 0 and not (arg.out32 or arg.fp16)
+        narrow = arg.i_row_wid < FLAT_WIDTH and arg.i_row_wid % self.config.n_y != 0
+        few = arg.i_row_wid * arg.i_col_high <= FLAT_PIXELS
+        ahead = arg.i_ch_num <= self.config.tile_rows // 2 * 9
+        again = self.tile_word == ENTRY and self.config.n_y <= 4 and arg.i_row_wid >= FLAT_AGAIN
+        parts = STRIPE // arg.i_row_wid + FLAT_PARTS  # that leave for a channel of a stripe
+        many = arg.i_ch_num >= 9 * parts * self.lanes // STRIPE
+        return (
+            bool(self.config.flat_maps) and plain and narrow and few and many and (ahead or again)
+        )
 
     @cached_property
     def row_channels(self) -> int:
@@ -210,13 +231,17 @@ class Shape:
         """Groups of a 1x1 layer that share a reading of its input (layer_share)."""
         if self.mode != CHAN:
             return 1
-        line = 1 << self.stripe_log2
-        width = (self.grid[0] - 1) % line + 1
-        array = up(width, self.config.n_y) * (STRIPE // line)
         pitch = 16 << self.in_pitch
         packed = max(1, self.tile_word // pitch)
-        words = up(width << self.stride_log2, self.tile_word)
-        fill = {4: 3, 2: 5}.get(packed, 9 * words) * (STRIPE // line)
+        if self.flat:
+            lines = STRIPE // self.arg.i_row_wid + 2
+            array, fill = STRIPE // self.config.n_y, {4: 3, 2: 5}.get(packed, 9) * lines
+        else:
+            line = 1 << self.stripe_log2
+            width = (self.grid[0] - 1) % line + 1
+            array = up(width, self.config.n_y) * (STRIPE // line)
+            words = up(width << self.stride_log2, self.tile_word)
+            fill = {4: 3, 2: 5}.get(packed, 9 * words) * (STRIPE // line)
         return next((n for n in SHARES[:3] if n * array >= fill), SHARES[3])
 
     @cached_property
@@ -243,6 +268,8 @@ class Shape:
     @cached_property
     def stripes(self) -> list[Stripe]:
         """Left to right, top to bottom."""
+        if self.flat:
+            return self._flat_stripes()
         width, height = self.grid
         line = 1 << self.stripe_log2
         high = STRIPE // line
@@ -264,6 +291,28 @@ class Shape:
                     break
                 x += line - over
         return found
+
+    def _flat_stripes(self) -> list[Stripe]:
+        """64 pixels each of a flat layer's one line."""
+        width, found = self.arg.i_row_wid, []
+        pixels = width * self.arg.i_col_high
+        for first in range(0, pixels, STRIPE):
+            count = min(STRIPE, pixels - first)
+            reads = self._pieces(first, count, STRIPE)
+            last = min((first + count - 1) % width + 1, count)  # pixels of the last line
+            reads += int((count - last) // self.tile_word != (count - 1) // self.tile_word)
+            leaves = self._pieces(first, count, LEAST_PITCH)
+            ends = first + count == pixels
+            # known to be there when the line is in which the next stripe begins
+            line = self.arg.i_col_high - 1 if ends else (first + count) // width
+            top = first < width
+            found.append(Stripe(count, 1, 0, ends, ends, reads, 1, top, line, leaves))
+        return found
+
+    def _pieces(self, first: int, count: int, word: int) -> int:
+        """Parts of a flat stripe that lie in one line of the map and one word of the stripe."""
+        at = range(first, first + count)
+        return sum(n == first or n % self.arg.i_row_wid == 0 or (n - first) % word == 0 for n in at)
 
     def _stripe(self, x: int, y: int, wide: int, lines: int, right: bool, bottom: bool) -> Stripe:
         """What fill_stripe and fill_seq make of a stripe."""
@@ -315,6 +364,8 @@ class Shape:
         A word holds several lines, or windows take several of them (out_walk).
         """
         word, pool = self.out_word, self.arg.pool_type
+        if self.flat:
+            return stripe.pieces
         if not self.pooled:
             return stripe.lines * up(stripe.width, word)
         piece = 8 if word == 16 else 16

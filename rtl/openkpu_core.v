@@ -4,9 +4,8 @@
 //
 // How it works: the tile buffer fetches operands, the sequencer issues work on them, the MAC stage
 // multiplies and adds up, the post lanes make bytes of the sums, and the output stage pools these
-// and writes them into the AI RAM. The weight buffer takes weights, parameters and tables of later
-// layers meanwhile. Pooling tasks and products of float16 matrices are the work of side_tasks: for
-// the former the array rests, to the latter it lends its multipliers.
+// and writes them into the AI RAM. The weight buffer takes weights and tables of later layers. Pooling
+// and products of float16 matrices are the work of side_tasks, to which the array lends multipliers.
 // Handshake: start with the descriptor of a layer, seq_done when all work was issued, idle when
 // its last byte is written. Streams from the DMAC are valid/ready.
 `resetall
@@ -30,9 +29,11 @@ module openkpu_core #(
     parameter PARAM_CHANS = 2048,
     // windows of a pooling task that are divided at a time
     parameter POOL_LANES  = 4,
-    // products of float16 matrices at a time; weights may be kept in the AI RAM
+    // products of float16 matrices at a time; kept: weights in the AI RAM, sums of 32 bits; flat maps
     parameter FP16_LANES  = 0,
     parameter KEEP        = 0,
+    parameter SUM_PLANES  = 0,
+    parameter FLAT        = 0,
     // sums that share a post lane
     parameter POST_SHARE  = 1,
     // bytes of a word of the memory path, of the tile buffer
@@ -83,14 +84,10 @@ module openkpu_core #(
     output wire [    `WORK_BITS-1:0] work
 );
 
-  localparam L = N_Y * N_Z;
-  localparam ZW = $clog2(N_Z);
-  localparam TW = $clog2(TILE_ROWS) + 2;
+  localparam L = N_Y * N_Z, ZW = $clog2(N_Z);
+  localparam TW = $clog2(TILE_ROWS) + 2, WA = $clog2(WBUF_ROWS), WW = WA + 2;
   localparam TA = TW + 4 - $clog2((TILE_W > 64) ? 64 : TILE_W);
-  localparam WA = $clog2(WBUF_ROWS);
-  localparam WW = WA + 2;
-  localparam PAW = $clog2(PARAM_CHANS / N_Z);
-  localparam XW = 29;
+  localparam PAW = $clog2(PARAM_CHANS / N_Z), XW = 29;
   localparam PMW = `JOB_BITS + 7;  // what passes the post lanes with a group: place, end, position
 
   wire dw = desc[`DESC_DW];
@@ -107,13 +104,13 @@ module openkpu_core #(
   wire [`TAG_BITS-1:0] issue_tag;
   wire [TW-1:0] tile_freed, tile_filled;
   wire [WW-1:0] wrow_freed, wrow_filled;
-  wire seq_running, row_take, fill_busy, tag_valid;
+  wire seq_running, row_take, fill_busy, act_ready, table_we;
+  wire [1:0] tag_valid;
   // ---- tile buffer
   wire [8*TILE_W-1:0] row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8;
   // ---- weight buffer
   wire [PRW-1:0] prow_filled;
   wire [9*N_Z*WEIGHT_BITS-1:0] weights;
-  wire act_ready, table_we;
   wire [3:0] table_addr;
   wire [`SEGMENT_BITS-1:0] table_data;
   wire [N_Z*71-1:0] param_bn;
@@ -204,7 +201,8 @@ module openkpu_core #(
   tile_buffer #(
       .TILE_ROWS(TILE_ROWS),
       .PATH     (PATH),
-      .TILE_W   (TILE_W)
+      .TILE_W   (TILE_W),
+      .FLAT     (FLAT)
   ) u_tile (
       .clk(clk),
       .rst(rst),
@@ -282,6 +280,8 @@ module openkpu_core #(
       .WBUF_ROWS (WBUF_ROWS),
       .TILE_W    (TILE_W),
       .POST_SHARE(POST_SHARE),
+      .FLAT      (FLAT),
+      .SUM_PLANES(SUM_PLANES),
       .PRW       (PRW)
   ) u_seq (
       .clk(clk),
@@ -332,6 +332,7 @@ module openkpu_core #(
       .FP16_LANES (FP16_LANES),
       .FP16_COLS  (FCOLS),
       .FP16_ROWS  (FROWS),
+      .SUM_PLANES (SUM_PLANES),
       .PRW        (PRW)
   ) u_mac (
       .clk(clk),
@@ -368,8 +369,7 @@ module openkpu_core #(
       .macs_gated(array_work[`WORK_MACS_GATED])
   );
 
-  // What every lane asks for leaves registers: sums reach the lanes many cycles after the start of
-  // their layer, when its descriptor has long been there.
+  // What every lane asks for leaves registers, as the descriptor of the MAC stage does.
   reg one_bank, by_chan, signed_out, out32;
   reg [2:0] lane_swl;
   always @(posedge clk) begin
@@ -417,7 +417,8 @@ module openkpu_core #(
   output_stage #(
       .N_Y (N_Y),
       .N_Z (N_Z),
-      .PATH(PATH)
+      .PATH(PATH),
+      .FLAT(FLAT)
   ) u_output (
       .clk(clk),
       .rst(rst),

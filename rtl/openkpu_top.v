@@ -36,6 +36,10 @@ module openkpu_top #(
     parameter FP16_LANES      = 0,
     // 1: weights may be kept in the AI RAM
     parameter KEEP_WEIGHTS    = 0,
+    // 1: narrow maps of 1x1 layers are computed as one line
+    parameter FLAT_MAPS       = 0,
+    // 1: bytes 1 to 3 of 32-bit sums leave while the array goes on
+    parameter SUM_PLANES      = 0,
     // bytes that the memory path moves in a cycle: 16, 32, 64 or 128
     parameter PATH            = 64,
     // depths of the FIFOs, in bus words
@@ -193,6 +197,7 @@ module openkpu_top #(
       .POOLS      (POOL_LANES != 0),
       .FP16       (FP16_LANES != 0),
       .KEEP       (KEEP_WEIGHTS),
+      .FLAT       (FLAT_MAPS),
       .PARAM_CHANS(PARAM_CHANS)
   ) u_control (
       .clk(clk),
@@ -373,6 +378,8 @@ module openkpu_top #(
       .POOL_LANES (POOL_LANES),
       .FP16_LANES (FP16_LANES),
       .KEEP       (KEEP_WEIGHTS),
+      .FLAT       (FLAT_MAPS),
+      .SUM_PLANES (SUM_PLANES),
       .POST_SHARE (POST_SHARE)
   ) u_core (
       .clk(clk),
@@ -408,8 +415,14 @@ module openkpu_top #(
   );
 
   generate
+    if (FLAT_MAPS != 0 && FLAT_MAPS != 1) begin : g_illegal_flat
+      ILLEGAL_FLAT_MAPS_0_1 u_illegal_flat ();
+    end
     if (KEEP_WEIGHTS != 0 && KEEP_WEIGHTS != 1) begin : g_illegal_keep
       ILLEGAL_KEEP_WEIGHTS_0_1 u_illegal_keep ();
+    end
+    if (SUM_PLANES != 0 && SUM_PLANES != 1) begin : g_illegal_planes
+      ILLEGAL_SUM_PLANES_0_1 u_illegal_planes ();
     end
   endgenerate
 

@@ -22,12 +22,14 @@ def test_named_configurations() -> None:
     assert k210.parameters["N_Z"] == 16 and k210.parameters["AHB_W"] == 64
     assert set(k210.parameters) == {
         "N_Y", "N_Z", "AHB_W", "AI_RAM_ROWS", "WBUF_ROWS", "WEIGHT_BITS", "TILE_ROWS",
-            "PATH", "PARAM_CHANS", "POST_SHARE", "POOL_LANES", "KEEP_WEIGHTS",
+            "PATH", "PARAM_CHANS", "POST_SHARE", "POOL_LANES", "KEEP_WEIGHTS", "FLAT_MAPS",
+        "SUM_PLANES",
         "PIX_FIFO_DEPTH", "WGT_FIFO_DEPTH", "BIAS_FIFO_DEPTH",
     }  # fmt: skip
     lanes = configs.load("k210_fp16").parameters
     assert lanes == k210.parameters | {"FP16_LANES": 256}
-    assert "KEEP_WEIGHTS" not in configs.load("nano").parameters
+    without = {"KEEP_WEIGHTS", "FLAT_MAPS", "SUM_PLANES"}
+    assert not without & set(configs.load("nano").parameters)
 
 
 @pytest.mark.parametrize(

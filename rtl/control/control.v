@@ -33,6 +33,7 @@ module control #(
     parameter FP16        = 0,
     // weights may be kept in the AI RAM
     parameter KEEP        = 0,
+    parameter FLAT        = 0,
     // channels whose parameters there is room for
     parameter PARAM_CHANS = 2048,
     // derived, not to be set
@@ -291,7 +292,8 @@ module control #(
       .TILE_W     (TILE_W),
       .POOLS      (POOLS),
       .FP16       (FP16),
-      .KEEP       (KEEP)
+      .KEEP       (KEEP),
+      .FLAT       (FLAT)
   ) u_decode (
       .clk(clk),
       .rst(rst || flush || list_changed),

@@ -10,8 +10,8 @@
 // (layout, totals) are derived, not read, as the vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
-// layer_place checks rows of maps, layer_share tells how many groups share a reading, layer_sizes
-// derives widths and groups, layer_serial divides, layer_flags holds word 0 and checks it.
+// layer_place checks rows of maps, layer_sizes derives widths, groups and how many of them share a
+// reading, layer_serial divides, layer_flags holds word 0 and checks it.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -24,7 +24,7 @@ module layer_decode #(
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
-    // sizes of the memories, bytes of a tile word; there are pooling tasks, float16, kept weights
+    // sizes of the memories, bytes of a tile word; there are pooling tasks, float16, kept weights, flat maps
     parameter AI_RAM_ROWS = 32768,
     parameter WBUF_ROWS   = 1024,
     parameter TILE_ROWS   = 32,
@@ -32,6 +32,7 @@ module layer_decode #(
     parameter POOLS       = 1,
     parameter FP16        = 0,
     parameter KEEP        = 0,
+    parameter FLAT        = 0,
     // width of a bank number
     parameter ZW          = $clog2(N_Z)
 ) (
@@ -140,7 +141,7 @@ module layer_decode #(
 
   wire [1:0] f_ewop, float;  // product of float16 matrices, of float32 results
   wire [7:0] bad_flags;
-  wire pools, bad_window, bad_store, bad_place, touch, pick, bad_size, serial_busy;
+  wire pools, bad_window, bad_store, bad_place, touch, pick, flat, bad_size, serial_busy;
   wire [`MOVES_BITS-1:0] moves;
   layer_flags #(
       .AHB_W(AHB_W),
@@ -185,7 +186,11 @@ module layer_decode #(
   wire [2:0] swl, pool;
   wire [17:0] taps_out, nines;
   layer_sizes #(
-      .N_Z(N_Z)
+      .N_Y   (N_Y),
+      .N_Z   (N_Z),
+      .TILE_W(TILE_W),
+      .TILE_ROWS(TILE_ROWS),
+      .FLAT  (FLAT)
   ) u_sizes (
       .clk       (clk),
       .take      (w_valid && w_ready && word == `ARG_WORD_KERNEL_OFFSET),
@@ -193,6 +198,7 @@ module layer_decode #(
       .pools     (pools),
       .window    (window),
       .bad_window(bad_window),
+      .chan      (mode == `MODE_CHAN),
       .fc        (f_fc),
       .dw        (f_dw),
       .out32     (f_out32),
@@ -215,6 +221,8 @@ module layer_decode #(
       .taps_out  (taps_out),
       .fl        (fl),
       .pick      (pick),
+      .flat      (flat),
+      .share     (share),
       .n_kw      (n_kw),
       .n_kh      (n_kh),
       .swl       (swl),
@@ -277,18 +285,6 @@ module layer_decode #(
   wire [10:0] groups = f_fc ? n_o : f_dw ? 11'd1 : z_groups;
   wire [RW-1:0] rows_more = rows_in_block + steps[RW-1:0];
   wire more = rows_more <= HALF_ROWS && block < groups && block < {7'd0, share};
-  layer_share #(
-      .N_Y   (N_Y),
-      .TILE_W(TILE_W)
-  ) u_share (
-      .clk   (clk),
-      .chan  (mode == `MODE_CHAN),
-      .kw    (n_kw),
-      .swl   (swl),
-      .ip    (ip),
-      .stride(pick ? fl : 2'd0),
-      .share (share)
-  );
   wire [11:0] entries = (mode == `MODE_FC) ? steps[17:6] + {11'd0, steps[5:0] != 6'd0} :
              (steps[17:12] != 6'd0 || (steps[11] && steps[10:0] != 11'd0)) ? 12'd2048 : steps[11:0];
   wire [29:0] wlen_now = f_wide ? {product, 1'b0} : {1'b0, product};
@@ -441,8 +437,8 @@ module layer_decode #(
     f_src2, f_one, f_ewop, f_ew
   };
   assign {desc[`DESC_OUT32], desc[`DESC_WXOR], desc[`DESC_INXOR]} = {f_out32, f_w_xor, f_in_xor};
-  assign {desc[`DESC_KEPT], desc[`DESC_MOVES], desc[`DESC_FP32], desc[`DESC_FP16]} = {
-    f_kept, moves, float
+  assign {desc[`DESC_FLAT], desc[`DESC_KEPT], desc[`DESC_MOVES], desc[`DESC_FP32], desc[`DESC_FP16]} = {
+    flat, f_kept, moves, float
   };
 
 endmodule

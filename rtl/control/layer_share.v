@@ -5,7 +5,8 @@
 // How it works: so many that the array is the slower side. A reduction step takes the array
 // ceil(width / N_Y) cycles for each line of the stripe and each group; nine channels of it take so
 // many words of the tile buffer. The narrowest stripe of a line counts. A 3x3 layer reads three
-// lines a step and needs no sharing. 1, 2, 4 or 8; the result is registered in two steps.
+// lines a step and needs no sharing. Of a flat layer a full stripe counts, with parts of
+// lines at both ends. 1, 2, 4 or 8; the result is registered in two steps.
 // Handshake: none; the fields of a layer are stable for more than two cycles.
 `resetall
 `timescale 1ns / 1ps
@@ -24,32 +25,48 @@ module layer_share #(
     input  wire [ 2:0] swl,
     input  wire [ 1:0] ip,
     input  wire [ 1:0] stride,
+    // the map is one line; pixels of one of its own
+    input  wire        flat,
+    input  wire [ 3:0] width_in,
     // groups
     output reg  [ 3:0] share
 );
 
   localparam TB = $clog2(TILE_W);
 
-  wire [ 6:0] mask = (7'd1 << swl) - 7'd1;
-  wire [ 6:0] rest = kw[6:0] & mask;
-  wire [ 6:0] width = (rest == 7'd0) ? mask + 7'd1 : rest;
-  wire [ 6:0] chunks = (width + N_Y[6:0] - 7'd1) >> $clog2(N_Y);
+  wire [6:0] mask = (7'd1 << swl) - 7'd1;
+  wire [6:0] rest = kw[6:0] & mask;
+  wire [6:0] width = (rest == 7'd0) ? mask + 7'd1 : rest;
+  wire [6:0] chunks = (width + N_Y[6:0] - 7'd1) >> $clog2(N_Y);
   // at most 64 * 4 bytes
-  wire [ 8:0] words = (({2'd0, width} << stride) + TILE_W[8:0] - 9'd1) >> TB;
-  wire [ 3:0] pitch = 4'd4 + {2'd0, ip};
-  wire [ 3:0] packed_l = (pitch < TB[3:0]) ? TB[3:0] - pitch : 4'd0;  // log2 of channels in a word
+  wire [8:0] words = (({2'd0, width} << stride) + TILE_W[8:0] - 9'd1) >> TB;
+  wire [3:0] pitch = 4'd4 + {2'd0, ip};
+  wire [3:0] packed_l = (pitch < TB[3:0]) ? TB[3:0] - pitch : 4'd0;  // log2 of channels in a word
 
-  reg  [11:0] array;
-  reg  [11:0] fill;
+  // lines of a flat stripe that are read: at both ends there may be parts
+  localparam [6:0] PARTS = 7'd2;
+  wire [6:0] flat_whole;
+  wire [3:0] flat_rest;
+  flat_lines u_lines (
+      .width(width_in),
+      .lines(flat_whole),
+      .rest (flat_rest)
+  );
+  // of nine channels: 3, 5 or 9 words
+  wire [11:0] flat_read = {5'd0, flat_whole + PARTS};
+  wire [11:0] flat_fill = flat_read + ((TB == 6) ? flat_read << 1 : (TB == 5) ? flat_read << 2 : flat_read << 3);
+
+  reg [11:0] array;
+  reg [11:0] fill;
   always @(posedge clk) begin
-    array <= {5'd0, chunks} << (3'd6 - swl);
-    fill  <= ((packed_l == 4'd2) ? 12'd3 : (packed_l == 4'd1) ? 12'd5 :
+    array <= flat ? 12'd64 >> $clog2(N_Y) : {5'd0, chunks} << (3'd6 - swl);
+    fill  <= flat ? flat_fill : ((packed_l == 4'd2) ? 12'd3 : (packed_l == 4'd1) ? 12'd5 :
               {words, 3'd0} + {3'd0, words}) << (3'd6 - swl);
     share <= (!chan || array >= fill) ? 4'd1 : ({array[10:0], 1'b0} >= fill) ? 4'd2 :
         ({array[9:0], 2'b00} >= fill) ? 4'd4 : 4'd8;
   end
 
-  wire unused = &{1'b0, kw};
+  wire unused = &{1'b0, kw, flat_rest};
 
 endmodule
 

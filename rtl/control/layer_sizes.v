@@ -4,7 +4,8 @@
 // the grid of pixels that is computed, the stripe.
 //
 // How it works: registers, in up to four steps. Sizes and pool come words before a layer's last one,
-// so all is settled when the checks begin. pool_check looks at the windows of a pooling task.
+// so all is settled when the checks begin. pool_check looks at the windows of a pooling task, layer_share
+// tells how many groups share a reading of the input.
 // Handshake: none; the fields of a layer are stable from its fifth word on.
 `resetall
 `timescale 1ns / 1ps
@@ -12,10 +13,15 @@
 `include "openkpu_fields.vh"
 
 module layer_sizes #(
-    // output channels of the array
+    // array: pixels and output channels
+    parameter N_Y = 4,
     parameter N_Z = 4,
+    // bytes of a tile word, entries; 1: maps of 1x1 layers may be taken as one line
+    parameter TILE_W = 64,
+    parameter TILE_ROWS = 32,
+    parameter FLAT = 0,
     // derived, not to be set: width of a bank number
-    parameter ZW  = $clog2(N_Z)
+    parameter ZW = $clog2(N_Z)
 ) (
     // clock
     input  wire                   clk,
@@ -25,8 +31,9 @@ module layer_sizes #(
     output wire                   pools,
     output wire [`PTASK_BITS-1:0] window,
     output wire                   bad_window,
-    // layer: fully connected, depthwise, four planes a channel, product of float16 and of float32
-    // results, pool_type, channels, widths, lines of input and output
+    // layer: channels are reduced by nines, fully connected, depthwise, four planes a channel, product
+    // of float16 and of float32 results, pool_type, channels, widths, lines of input and output
+    input  wire                   chan,
     input  wire                   fc,
     input  wire                   dw,
     input  wire                   out32,
@@ -51,9 +58,13 @@ module layer_sizes #(
     // groups of N_Z output channels; 9 * channels
     output reg  [           10:0] z_groups,
     output reg  [           17:0] taps_out,
-    // log2 of the pool's stride, it is a pick; the computed grid, log2 of the stripe's line, POOL_*
+    // log2 of the pool's stride, it is a pick; its map is one line
     output reg  [            1:0] fl,
     output reg                    pick,
+    output wire                   flat,
+    // groups that share a reading of the input
+    output wire [            3:0] share,
+    // the computed grid, log2 of the stripe's line, POOL_*
     output reg  [           10:0] n_kw,
     output reg  [            9:0] n_kh,
     output reg  [            2:0] swl,
@@ -73,6 +84,7 @@ module layer_sizes #(
   endfunction
 
   wire bad_steps;
+  wire [10:0] all_pixels;
   pool_check u_pool (
       .clk(clk),
       .take(take),
@@ -103,6 +115,47 @@ module layer_sizes #(
   always @(posedge clk)
     bad_rows <= n_w[0] || !(one_line || whole) || !(fp16[1] ? longer || higher : same) || n_ow > 11'd960;
 
+  // One line of all pixels, for lines that do not fill the array: of 16 bytes in the AI RAM, and no
+  // more pixels than the widest map has in a line.
+  generate
+    if (FLAT != 0) begin : g_flat
+      localparam [10:0] Y_MASK = N_Y[10:0] - 11'd1;
+      // where the input is read for each group, or not ahead of the last one: lines from here on
+      localparam [10:0] READ_AGAIN = (TILE_W == 64 && N_Y <= 4) ? 11'd9 : 11'd16;
+      localparam integer AHEAD_I = TILE_ROWS / 2 * 9;
+      localparam [20:0] AHEAD = AHEAD_I[20:0];  // channels whose entries leave room for as many
+      // parts of lines that leave for a channel of a stripe, 64 / N_Y cycles of the array: a group must
+      // have as many reduction steps that the array is the slower side
+      localparam integer LANES_L = $clog2(N_Y * N_Z);
+      wire [ 6:0] lines;
+      wire [ 3:0] rest;
+      wire [16:0] parts = {10'd0, lines} + 17'd5;
+      wire [16:0] least = (((parts << 3) + parts) << LANES_L) >> 6;  // in channels
+      flat_lines u_lines (
+          .width(n_w[3:0]),
+          .lines(lines),
+          .rest (rest)
+      );
+      reg [14:0] pixels;
+      reg fits, many;
+      wire [14:0] h_15 = {5'd0, n_h};
+      always @(posedge clk) begin
+        pixels <= (n_w[0] ? h_15 : 15'd0) + (n_w[1] ? h_15 << 1 : 15'd0) +
+            (n_w[2] ? h_15 << 2 : 15'd0) + (n_w[3] ? h_15 << 3 : 15'd0);
+        fits <= chan && pool_type == 4'd0 && !out32 && !fp16[0] && n_w[10:4] == 7'd0 && (n_w & Y_MASK) != 11'd0 &&
+            (n_w >= READ_AGAIN || {10'd0, n_c} <= AHEAD);
+        many <= {6'd0, n_c} >= least;
+      end
+      assign flat = fits && many && pixels <= 15'd1024;
+      wire unused_rest = &{1'b0, rest};
+      assign all_pixels = pixels[10:0];
+    end else begin : g_lines
+      assign flat = 1'b0;
+      assign all_pixels = 11'd0;
+      wire unused = &{1'b0, all_pixels};
+    end
+  endgenerate
+
   // rows of a line: one, or ceil(width / 64)
   always @(posedge clk) begin
     ip <= pitch_of(n_w);
@@ -114,14 +167,29 @@ module layer_sizes #(
     fl   <= (pool_type == 4'd3 || pool_type == 4'd4 || pool_type == 4'd7) ? 2'd2 :
              (pool_type == 4'd0 || pool_type == 4'd8 || pool_type == 4'd9) ? 2'd0 : 2'd1;
     pick <= pool_type == 4'd5 || pool_type == 4'd6 || pool_type == 4'd7;
-    n_kw <= fc ? 11'd1 : pick ? n_ow : (fl != 2'd0) ? n_ow << fl : n_w;
-    n_kh <= fc ? 10'd1 : pick ? n_oh : (fl != 2'd0) ? n_oh << fl : n_h;
-    swl <= narrow ? 3'd4 : (reduces || kp == 2'd1) ? 3'd5 : 3'd6;
+    n_kw <= flat ? all_pixels : fc ? 11'd1 : pick ? n_ow : (fl != 2'd0) ? n_ow << fl : n_w;
+    n_kh <= (fc || flat) ? 10'd1 : pick ? n_oh : (fl != 2'd0) ? n_oh << fl : n_h;
+    swl <= flat ? 3'd6 : narrow ? 3'd4 : (reduces || kp == 2'd1) ? 3'd5 : 3'd6;
     z_groups <= (n_o >> ZW) + {10'd0, n_o[ZW-1:0] != {ZW{1'b0}}};
     taps_out <= {7'd0, n_c} + {4'd0, n_c, 3'd0};  // 9 * channels
     bad <= (pools ? bad_steps : fp16[0] ? bad_rows : n_ow != want_ow || n_oh != want_oh) || irl > 5'd15 ||
         ((dw || pools) && n_c != n_o);
   end
+
+  layer_share #(
+      .N_Y   (N_Y),
+      .TILE_W(TILE_W)
+  ) u_share (
+      .clk     (clk),
+      .chan    (chan),
+      .kw      (n_kw),
+      .swl     (swl),
+      .ip      (ip),
+      .stride  (pick ? fl : 2'd0),
+      .flat    (flat),
+      .width_in(n_w[3:0]),
+      .share   (share)
+  );
 
   always @* begin
     case (pool_type)

@@ -88,7 +88,8 @@
 `define DESC_FP32 (590)  // its results are float32
 `define DESC_MOVES (591)+:(`MOVES_BITS)  // maps from and to the storage
 `define DESC_KEPT (591+`MOVES_BITS)  // the weights are in the AI RAM; waddr is a place there
-`define DESC_BITS (592+`MOVES_BITS)
+`define DESC_FLAT (592+`MOVES_BITS)  // 1x1: the lines of the map follow each other without a gap, as one line
+`define DESC_BITS (593+`MOVES_BITS)
 
 // Maps of a layer that move between the AI RAM and the storage.
 `define MOVES_LOAD 0  // the input map is read from the storage before the layer starts

@@ -6,7 +6,8 @@
 // modulo 2^36. Each pixel has a sum of gated pixels of 29 bits, for a fully connected layer may
 // add up 2 MiB of them (2^21 * 255). The first step of a group overwrites. What the last step adds
 // up goes to the post lanes as well, so that no second bank has to be drained. Depthwise sums need
-// one step only, which is the first and the last.
+// one step only, which is the first and the last. With SUM_PLANES finished sums of 32 bits are kept
+// too: their other bytes leave from sum_planes while the next group's steps are added up.
 // Handshake: none, the post lanes never wait. The sequencer makes the last step's issues when
 // the group's parameters, the table and room in the collector are there.
 `resetall
@@ -18,19 +19,24 @@ module accumulator #(
     parameter N_Y = 4,
     parameter N_Z = 4,
     // width of the partial sum of the array
-    parameter PW  = 28,
+    parameter PW = 28,
     // width of the description of a group
-    parameter MW  = 64,
+    parameter MW = 64,
     // width of the sum of pixels
-    parameter XW  = 29,
+    parameter XW = 29,
+    // 1: finished sums can leave once more
+    parameter SUM_PLANES = 0,
     // lanes
-    parameter L   = N_Y * N_Z
+    parameter L = N_Y * N_Z
 ) (
     // clock and synchronous reset
     input  wire            clk,
     input  wire            rst,
     // layer: every step is a first and a last one, lanes have pixels of their own
     input  wire            direct,
+    // layer: finished sums are kept; those of the next place leave once more
+    input  wire            keeps,
+    input  wire            in_again,
     // sums of the array with the issue they belong to: place of the sums, step, end of the group,
     // position in the 64-pixel row, description of the group
     input  wire            in_valid,
@@ -42,15 +48,17 @@ module accumulator #(
     input  wire            in_end,
     input  wire [     5:0] in_pos,
     input  wire [  MW-1:0] in_meta,
-    // to the post lanes: sums, position, last of the group
+    // to the post lanes: sums, position, last of the group, its description; byte of kept sums
     output reg             out_valid,
     output reg  [L*36-1:0] out_sum,
     output reg  [L*XW-1:0] out_xsum,
     output reg  [     5:0] out_pos,
     output reg             out_end,
     output reg  [  MW-1:0] out_meta,
+    output reg  [     1:0] out_plane,
     // a cycle before out_valid (the parameters are read)
-    output wire            rd_valid
+    output wire            rd_valid,
+    output wire [  MW-1:0] rd_meta
 );
 
   localparam DEPTH = 64 / N_Y;
@@ -86,7 +94,52 @@ module accumulator #(
   );
 
   // ---- to the post lanes
-  assign rd_valid = in_valid && (in_last || direct);
+  wire [WIDTH-1:0] leaving;
+  wire [5:0] pos;
+  wire ends;
+  wire [1:0] plane;
+  generate
+    if (SUM_PLANES != 0) begin : g_planes
+      wire [WIDTH-1:0] kept;
+      wire [5:0] kept_pos;
+      wire kept_end;
+      wire [MW-1:0] kept_meta;
+      wire [1:0] kept_plane;
+      sum_planes #(
+          .WIDTH(WIDTH),
+          .DEPTH(DEPTH),
+          .MW   (MW)
+      ) u_planes (
+          .clk      (clk),
+          .rst      (rst),
+          .keep     (in_valid && in_last && keeps),
+          .keep_at  (in_idx[DW-1:0]),
+          .keep_sum (sum),
+          .keep_pos (in_pos),
+          .keep_end (in_end),
+          .keep_meta(in_meta),
+          .take     (in_again),
+          .sum      (kept),
+          .pos      (kept_pos),
+          .last     (kept_end),
+          .meta     (kept_meta),
+          .plane    (kept_plane)
+      );
+      assign leaving = in_again ? kept : sum;
+      assign pos     = in_again ? kept_pos : in_pos;
+      assign ends    = in_again ? kept_end : in_end;
+      assign rd_meta = in_again ? kept_meta : in_meta;
+      assign plane   = in_again ? kept_plane : 2'd0;
+    end else begin : g_once
+      assign leaving = sum;
+      assign pos     = in_pos;
+      assign ends    = in_end;
+      assign rd_meta = in_meta;
+      assign plane   = 2'd0;
+      wire unused_keeps = keeps;
+    end
+  endgenerate
+  assign rd_valid = (in_valid && (in_last || direct)) || in_again;
 
   always @(posedge clk) begin
     if (rst) out_valid <= 1'b0;
@@ -96,14 +149,15 @@ module accumulator #(
   integer k;
   always @(posedge clk) begin
     if (rd_valid) begin
-      out_pos  <= in_pos;
-      out_end  <= in_end;
-      out_meta <= in_meta;
-      out_sum  <= sum[SUMS-1:0];
+      out_pos   <= pos;
+      out_end   <= ends;
+      out_meta  <= rd_meta;
+      out_plane <= plane;
+      out_sum   <= leaving[SUMS-1:0];
       for (k = 0; k < L; k = k + 1) begin
         // a lane of another kernel module differs in a depthwise layer only, and only in twelve bits
-        out_xsum[XW*k+:XW] <= (k < N_Y) ? sum[SUMS+XW*(k%N_Y)+:XW] :
-            {{(XW - 12) {1'b0}}, direct ? in_xsum[12*k+:12] : sum[SUMS+XW*(k%N_Y)+:12]};
+        out_xsum[XW*k+:XW] <= (k < N_Y) ? leaving[SUMS+XW*(k%N_Y)+:XW] :
+            {{(XW - 12) {1'b0}}, direct ? in_xsum[12*k+:12] : leaving[SUMS+XW*(k%N_Y)+:12]};
       end
     end
   end

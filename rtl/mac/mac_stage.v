@@ -5,7 +5,7 @@
 // How it works: each of nine instances of operand_column selects from a tile word and a weight row
 // what its units multiply; mac_array adds the products up along the columns. The tag of an issue
 // waits here for its sums, which are added up in the accumulators; those of a group's last step
-// leave. With FP16_LANES units are lent to fp16_task, by fp16_share, while its layers are at work.
+// leave, with SUM_PLANES once more for each of the other bytes of 32-bit sums. With FP16_LANES units are lent to fp16_task, by fp16_share, while its layers are at work.
 // Handshake: a fixed pipeline, a cycle behind the memories' read enables. Parameters are read
 // (param_re) a cycle before out_valid.
 `resetall
@@ -26,6 +26,8 @@ module mac_stage #(
     parameter FP16_LANES  = 0,
     parameter FP16_COLS   = 1,
     parameter FP16_ROWS   = 1,
+    // 1: finished sums can leave once more
+    parameter SUM_PLANES  = 0,
     // width of a parameter row counter
     parameter PRW         = `PROW_BITS,
     // derived, not to be set: lanes, widths of a bank number, a parameter row, the sum of pixels
@@ -56,8 +58,8 @@ module mac_stage #(
     input  wire [     11*FP16_ROWS-1:0] lend_a,
     input  wire [     11*FP16_COLS-1:0] lend_b,
     output wire [    33*FP16_LANES+0:0] products,
-    // an issue was made, with its tag
-    input  wire                         issued,
+    // an issue was made, with its tag; bit 1: the next of the kept sums leave once more
+    input  wire [                  1:0] issued,
     input  wire [        `TAG_BITS-1:0] issue_tag,
     // parameters of the group that leaves
     output wire                         param_re,
@@ -293,31 +295,60 @@ module mac_stage #(
   wire [`TAG_BITS-1:0] tag = tag_q[DELAY*`TAG_BITS-1-:`TAG_BITS];
   always @(posedge clk) begin
     if (rst) tag_valid <= {DELAY{1'b0}};
-    else tag_valid <= {tag_valid[DELAY-2:0], issued};
+    else tag_valid <= {tag_valid[DELAY-2:0], issued[0]};
   end
   always @(posedge clk) begin
     tag_q <= {tag_q[(DELAY-1)*`TAG_BITS-1:0], issue_tag};
   end
 
+  // ---- kept sums leave in step with the issues of the array
+  wire again_now, again_idle;
+  generate
+    if (SUM_PLANES != 0) begin : g_again
+      reg [DELAY-1:0] again;
+      always @(posedge clk) begin
+        if (rst) again <= {DELAY{1'b0}};
+        else again <= {again[DELAY-2:0], issued[1]};
+      end
+      assign again_now  = again[DELAY-1];
+      assign again_idle = again == {DELAY{1'b0}};
+    end else begin : g_once
+      assign {again_now, again_idle} = 2'b01;
+      wire unused_again = issued[1];
+    end
+  endgenerate
+
   // ---- accumulators
   wire [`META_BITS-1:0] tag_meta = tag[`TAG_META];
-  wire [`META_BITS-1:0] out_meta;
-  wire [PRW-1:0] tag_prow = tag_meta[`META_PROW];
-  assign param_row = tag_prow[PAW-1:0];
+  wire [`META_BITS-1:0] rd_meta, out_meta;
+  wire [PRW-1:0] rd_prow = rd_meta[`META_PROW];
+  wire keeps = SUM_PLANES != 0 && desc[`DESC_OUT32];
+  wire [1:0] out_plane;
+  reg [`JOB_BITS-1:0] job;
+  // a map is whole with the last byte of its last sums
+  always @* begin
+    job = out_meta[`META_JOB];
+    job[`JOB_PLANE] = job[`JOB_PLANE] | out_plane;
+    job[`JOB_WHOLE] = job[`JOB_WHOLE] && !(keeps && out_plane != 2'd3);
+  end
+  assign param_row = rd_prow[PAW-1:0];
   assign out_bank  = out_meta[`META_PBANK];
-  assign out_job   = out_meta[`META_JOB];
-  assign idle      = tag_valid == {DELAY{1'b0}} && !out_valid;
+  assign out_job   = job;
+  assign idle      = tag_valid == {DELAY{1'b0}} && again_idle && !out_valid;
 
   accumulator #(
       .N_Y(N_Y),
       .N_Z(N_Z),
-      .PW (PW),
-      .MW (`META_BITS),
-      .XW (XW)
+      .PW(PW),
+      .MW(`META_BITS),
+      .XW(XW),
+      .SUM_PLANES(SUM_PLANES)
   ) u_acc (
       .clk(clk),
       .rst(rst),
       .direct(dw),
+      .keeps(keeps),
+      .in_again(again_now),
       .in_valid(tag_valid[DELAY-1]),
       .in_psum(psum),
       .in_xsum(xsum),
@@ -333,7 +364,9 @@ module mac_stage #(
       .out_pos(out_pos),
       .out_end(out_end),
       .out_meta(out_meta),
-      .rd_valid(param_re)
+      .out_plane(out_plane),
+      .rd_valid(param_re),
+      .rd_meta(rd_meta)
   );
 
   generate
@@ -348,7 +381,7 @@ module mac_stage #(
     end
   endgenerate
 
-  wire unused = &{1'b0, desc, out_meta, tag_prow};
+  wire unused = &{1'b0, desc, out_meta, rd_meta, rd_prow};
 
 endmodule
 

@@ -6,7 +6,8 @@
 // are only added. The walk is channel > part of a line > line. A part is a word of an unpooled line;
 // of a pooled one it is what pool_line makes at a time. Pools take as many cycles as the lines they
 // see need words; with PATH < 64 a stride-1 pool reads both lines of its windows, at the lower edge
-// the last line twice. With out32 a job is the same byte of all sums: its channels are four apart.
+// the last line twice. Of a flat layer a part is a piece of a line that lies in one slot of the stripe;
+// it comes in slot 0 of the word, to be turned to its place. With out32 a job is the same byte of all sums: its channels are four apart.
 // Handshake: a word is read in each cycle with move while there is a job; r_* describe it a cycle
 // later, as long as move is low.
 `resetall
@@ -19,8 +20,9 @@ module out_walk #(
     parameter N_Z  = 4,
     // bytes of a word of the AI RAM
     parameter PATH = 64,
-    // 1: a depthwise job may be of two rows
+    // 1: a depthwise job may be of two rows; 1: maps of 1x1 layers may be one line
     parameter PAIR = 0,
+    parameter FLAT = 0,
     // width of a collector entry number
     parameter EW   = 3,
     // derived, not to be set: width of a bank number, of a byte's number in a word; slots of a word
@@ -62,6 +64,8 @@ module out_walk #(
     output reg  [          14:0] r_row_b,
     output reg  [           5:0] r_at,
     output reg  [           6:0] r_count,
+    // flat: bytes that slot 0 is to be turned by
+    output reg  [           3:0] r_turn,
     // depthwise row: slots that hold pixels
     output reg  [        NS-1:0] r_slots,
     // it has a second row, which goes to the next row of the AI RAM
@@ -80,6 +84,7 @@ module out_walk #(
   localparam [6:0] PIECE = (PATH == 16) ? 7'd8 : 7'd16;  // pixels of a pool at a time
 
   // ---- layer
+  wire [10:0] out_w = desc[`DESC_OW];
   wire dwrow = desc[`DESC_MODE] == `MODE_DWROW;
   wire dw = desc[`DESC_DW];
   wire [2:0] pool = desc[`DESC_POOL];
@@ -138,20 +143,49 @@ module out_walk #(
   wire [6:0] piece = plain ? WORD : PIECE;
   wire step_last = step == last;
   wire part_last = x_left <= piece;
-  wire entry_last = step_last && part_last;
+  // flat: pieces of lines
+  wire flat, flat_end, flat_last;
+  wire [5:0] flat_pos;
+  wire [3:0] flat_x;
+  wire [4:0] flat_count;
+  wire entry_last = flat ? flat_last : step_last && part_last;
   wire job_last_step = entry_last && left == {(ZW + 1) {1'b0}};
   assign rd_en       = valid && move;
   assign job_ready   = job_valid && (!valid || (move && job_last_step));
   assign release_one = rd_en && job_last_step;
 
+  generate
+    if (FLAT != 0) begin : g_flat
+      flat_pieces #(
+          .WORD(16)
+      ) u_pieces (
+          .clk     (clk),
+          .load    (job_ready),
+          .again   (rd_en && entry_last),
+          .next    (rd_en),
+          .width   (out_w[4:0]),
+          .x_0     (job_gx[3:0]),
+          .pixels  (job_width),
+          .pos     (flat_pos),
+          .x       (flat_x),
+          .count   (flat_count),
+          .line_end(flat_end),
+          .last    (flat_last)
+      );
+      assign flat = desc[`DESC_FLAT];
+    end else begin : g_lines
+      assign {flat, flat_end, flat_last, flat_pos, flat_x, flat_count} = 18'd0;
+    end
+  endgenerate
+
   // ---- where the step reads
   wire [1:0] upper = step[2:1];
   wire [1:0] line = !streamed ? step[1:0] : upper + {1'b0, step[0] && upper != lines_m1};
-  wire [1:0] slot = (line << wide) << nl;
-  wire [1:0] word = (slot >> SB) | (s1 ? 2'd0 : part);
-  wire [9:0] x = x_0 + {4'd0, x_part};
+  wire [1:0] slot = flat ? flat_pos[5:4] : (line << wide) << nl;
+  wire [1:0] word = (slot >> SB) | ((s1 || flat) ? 2'd0 : part);
+  wire [9:0] x = flat ? {6'd0, flat_x} : x_0 + {4'd0, x_part};
   wire [5:0] at = dwrow ? {4'd0, word} << PB : ({4'd0, sub} << (3'd4 + {1'b0, op})) | x[5:0];
-  wire [1:0] to = (plain && !dwrow) ? at[5:4] : 2'd0;
+  wire [1:0] to = (plain && !dwrow && !flat) ? at[5:4] : 2'd0;
   wire [1:0] in_word = (2'd1 << SB) - 2'd1;  // of four slots: 0 - 1
   assign rd_entry = entry;
   assign rd_word  = word;
@@ -186,8 +220,8 @@ module out_walk #(
     end else if (rd_en) begin
       step <= step_last ? 3'd0 : step + 3'd1;
       part <= !step_last ? part : part_last ? 2'd0 : part + 2'd1;
-      line_row <= step_last ? line_row_0 : (out && !dwrow) ? line_row + {10'd0, desc[`DESC_ORL]} :
-          line_row;
+      line_row <= (flat ? flat_last : step_last) ? line_row_0 :
+          (flat ? flat_end : out && !dwrow) ? line_row + {10'd0, desc[`DESC_ORL]} : line_row;
       if (entry_last) begin
         entry   <= entry + {{(EW - 1) {1'b0}}, 1'b1};
         left    <= left - {{ZW{1'b0}}, 1'b1};
@@ -209,7 +243,8 @@ module out_walk #(
       r_row_a <= grp_row + line_row;
       r_row_b <= desc[`DESC_DST] + {11'd0, x[9:6]};
       r_at    <= at;
-      r_count <= part_last ? x_left : piece;
+      r_count <= flat ? {2'd0, flat_count} : part_last ? x_left : piece;
+      r_turn  <= flat_x - flat_pos[3:0];
       r_width <= seen[4:0];
       // of the line below in a word whose slot 0 is this one's
       r_below <= line == lines_m1 ? 2'd0 : line[0] ? 2'd3 : 2'd1;
@@ -235,7 +270,7 @@ module out_walk #(
 
   assign idle = !job_valid && !valid;
 
-  wire unused = &{1'b0, desc, grp_rows, seen};
+  wire unused = &{1'b0, desc, grp_rows, seen, out_w};
 
 `ifdef FORMAL_out_walk
   `include "out_walk_props.vh"

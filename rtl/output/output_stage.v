@@ -15,8 +15,9 @@ module output_stage #(
     // array: pixels and output channels
     parameter N_Y  = 4,
     parameter N_Z  = 4,
-    // bytes of a word of the AI RAM
+    // bytes of a word of the AI RAM; 1: maps of 1x1 layers may be one line
     parameter PATH = 64,
+    parameter FLAT = 0,
     // derived, not to be set: lanes, widths of a bank number, of a byte's number in a word
     parameter L    = N_Y * N_Z,
     parameter ZW   = $clog2(N_Z),
@@ -100,6 +101,7 @@ module output_stage #(
       .N_Z (N_Z),
       .PATH(PATH),
       .PAIR(PAIR),
+      .FLAT(FLAT),
       .EW  (EW)
   ) u_write (
       .clk(clk),

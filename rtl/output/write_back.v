@@ -5,7 +5,8 @@
 // How it works: out_walk reads the collector's stripes word by word and says where each output line
 // goes. An unpooled line (or depthwise row) comes out of the collector at its place in the word,
 // and is written at once; a pooled one comes from pool_line, is rotated to its place, and may
-// need a second write when it crosses the end of a word (only stride-1 pools do).
+// need a second write when it crosses the end of a word (only stride-1 pools do). A piece of a flat
+// layer's line is turned to its place likewise, a cycle after it comes.
 // Byte(c, y, x) = dst * 64 + (c / g) * ocs * 64 + y * orl * 64 + (c mod g) * pitch + x.
 // Handshake: everything moves on when the write port is free; waits for the AI RAM (writeback_req
 // until writeback_gnt). The collector's place is released when the last word of the job is read.
@@ -19,8 +20,9 @@ module write_back #(
     parameter N_Z  = 4,
     // bytes of a word of the AI RAM
     parameter PATH = 64,
-    // 1: the collector gives two depthwise rows at once
+    // 1: the collector gives two depthwise rows at once; 1: maps of 1x1 layers may be one line
     parameter PAIR = 0,
+    parameter FLAT = 0,
     // width of a collector entry number
     parameter EW   = 3,
     // derived, not to be set: widths of a bank number, of a byte's number in a word; bytes that
@@ -70,7 +72,8 @@ module write_back #(
   localparam integer WB = $clog2(WORD);
   localparam integer NS = WORD / 16;  // slots of it
   localparam integer OUT = (WORD == 16) ? 8 : 16;  // pooled pixels at a time
-  localparam integer RB = $clog2(OUT);
+  localparam integer TURN = (FLAT != 0) ? 16 : OUT;  // bytes that are turned
+  localparam integer RB = $clog2(TURN);
   localparam integer HALF_I = (WORD == 16) ? 16 : 32;
   localparam [WB:0] SLOT = 16;
   localparam [WB:0] HALF = HALF_I[WB:0];
@@ -79,7 +82,8 @@ module write_back #(
   wire [1:0] wide = dwrow ? desc[`DESC_OP] : desc[`DESC_SWL] == 3'd4 ? 2'd0 :
       desc[`DESC_SWL] == 3'd5 ? 2'd1 : 2'd2;  // log2 of the slots of a line
   wire [2:0] pool = desc[`DESC_POOL];
-  wire plain = pool == `POOL_NONE;
+  wire flat = FLAT != 0 && desc[`DESC_FLAT];
+  wire plain = pool == `POOL_NONE && !flat;
   wire move;  // everything moves on
 
   // ---- the word that is read
@@ -89,6 +93,7 @@ module write_back #(
   wire [14:0] r_row_a, r_row_b;
   wire [5:0] r_at;
   wire [6:0] r_count;
+  wire [3:0] r_turn;
   wire [NS-1:0] r_slots;
   wire r_two, r_whole;
   wire [4:0] r_width;
@@ -97,6 +102,7 @@ module write_back #(
       .N_Z (N_Z),
       .PATH(WORD),
       .PAIR(PAIR),
+      .FLAT(FLAT),
       .EW  (EW)
   ) u_walk (
       .clk        (clk),
@@ -126,6 +132,7 @@ module write_back #(
       .r_row_b    (r_row_b),
       .r_at       (r_at),
       .r_count    (r_count),
+      .r_turn     (r_turn),
       .r_slots    (r_slots),
       .r_two      (r_two),
       .r_whole    (r_whole),
@@ -159,29 +166,48 @@ module write_back #(
   reg [TAGS*TW-1:0] tag;
   always @(posedge clk) begin
     if (rst) tag_valid <= {TAGS{1'b0}};
-    else if (move) tag_valid <= {tag_valid[TAGS-2:0], r_valid && r_out && !plain};
+    else if (move)
+      tag_valid <= {tag_valid[TAGS-2:0] & {(TAGS - 1) {!flat}}, r_valid && r_out && !plain};
   end
   always @(posedge clk) begin
     if (move) tag <= {tag[(TAGS-1)*TW-1:0], r_whole, r_row, r_at, r_count[4:0]};
   end
-  wire p_valid = tag_valid[TAGS-1];
+  wire p_valid = flat ? tag_valid[0] : tag_valid[TAGS-1];
   wire p_whole;
   wire [14:0] p_row;
   wire [5:0] p_at;
   wire [4:0] p_count;  // 16 at most
-  assign {p_whole, p_row, p_at, p_count} = tag[TAGS*TW-1-:TW];
+  assign {p_whole, p_row, p_at, p_count} = flat ? tag[TW-1:0] : tag[TAGS*TW-1-:TW];
 
-  // rotation: byte 0 of the line goes to byte p_at of the word
+  // rotation: byte 0 of the line goes to byte p_at of the word; of a flat layer slot 0 is turned
+  wire [3:0] by;
+  wire [8*TURN-1:0] turned;
   genvar s;
   generate
+    if (FLAT != 0) begin : g_flat
+      reg [127:0] slot;
+      reg [  3:0] turn;
+      always @(posedge clk) begin
+        if (move) begin
+          slot <= rd_data[127:0];
+          turn <= r_turn;
+        end
+      end
+      assign by = flat ? turn : p_at[3:0];
+      assign turned = flat ? slot : {(16 / OUT) {pooled}};
+    end else begin : g_lines
+      assign by = p_at[3:0];
+      assign turned = pooled;
+      wire unused_turn = &{1'b0, r_turn};
+    end
     for (s = 0; s <= RB; s = s + 1) begin : g_turn
-      wire [8*OUT-1:0] bytes;
+      wire [8*TURN-1:0] bytes;
       if (s == 0) begin : g_from
-        assign bytes = pooled;
+        assign bytes = turned;
       end else begin : g_rotate
         localparam integer BY = 8 << (s - 1);
-        assign bytes = p_at[s-1] ?
-            {g_turn[s-1].bytes[8*OUT-BY-1:0], g_turn[s-1].bytes[8*OUT-1:8*OUT-BY]} :
+        assign bytes = by[s-1] ?
+            {g_turn[s-1].bytes[8*TURN-BY-1:0], g_turn[s-1].bytes[8*TURN-1:8*TURN-BY]} :
             g_turn[s-1].bytes;
       end
     end
@@ -267,7 +293,7 @@ module write_back #(
         row_word <= w_byte[20:WB];
         row_be   <= be;
         next_be  <= ~not_yet;
-        row_data <= plain ? rd_data[8*WORD-1:0] : {(WORD / OUT) {g_turn[RB].bytes}};
+        row_data <= plain ? rd_data[8*WORD-1:0] : {(WORD / TURN) {g_turn[RB].bytes}};
       end
     end else if (writeback_gnt) begin
       row_word <= row_word + {{(20 - WB) {1'b0}}, 1'b1};
@@ -277,7 +303,7 @@ module write_back #(
 
   assign idle = walk_idle && !r_valid && tag_valid == {TAGS{1'b0}} && !writeback_req;
 
-  wire unused = &{1'b0, desc, w_count, w_byte, r_two};
+  wire unused = &{1'b0, desc, w_count, w_byte, r_two, by};
 
 endmodule
 

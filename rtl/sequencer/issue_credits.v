@@ -5,7 +5,8 @@
 // How it works: an issue needs its tile entry and its weight row. The sums of a group's last step
 // (depthwise: of every issue) go on to the post lanes, so it needs the parameters, the activation
 // table and room in the collector too; where POST_SHARE sums share a post lane, it also waits that
-// many cycles for the one before. Resources are checked at the start of a sweep over a
+// many cycles for the one before; and it waits until the other bytes of sums before have left
+// (plane_issue). Resources are checked at the start of a sweep over a
 // stripe's pixels. Entries and weight rows are released when their last use was issued, delayed by
 // the nine or ten cycles after which the last column of the array has read them. While a stream
 // keeps its weights no row is released,
@@ -67,9 +68,13 @@ module issue_credits #(
     // weight rows: completed by the loader, released here
     input  wire [        WW-1:0] wrow_filled,
     output wire [        WW-1:0] wrow_freed,
-    // last step, depthwise: room in the collector, taken; parameters and table are there
+    // last step, depthwise: room in the collector, taken; bytes of sums before are still to leave, one
+    // does; post lanes at work; parameters and table are there
     input  wire                  row_room,
     output wire                  row_take,
+    input  wire                  planes_busy,
+    input  wire                  plane_go,
+    output wire                  lanes_busy,
     input  wire [       PRW-1:0] prow_filled,
     input  wire                  act_ready,
     // why nothing was issued
@@ -105,19 +110,19 @@ module issue_credits #(
   wire prow_ok = there && !prow_more[PRW-1];
   wire fresh = sweep_first || fc_mode;  // resources are checked once a sweep
   wire leaves = dw || step_last;  // its sums go to the post lanes
-  wire out_ok = !leaves || row_room;
+  wire out_ok = !leaves || (row_room && !planes_busy);
   // sums that left keep the post lanes busy for POST_SHARE cycles
-  wire lanes_busy;
   generate
     if (POST_SHARE == 1) begin : g_own_lanes
       assign lanes_busy = 1'b0;
+      wire unused_plane = plane_go;
     end else begin : g_shared_lanes
       localparam integer MORE = POST_SHARE - 1;
       localparam [1:0] REST = MORE[1:0];
       reg [1:0] rest;
       always @(posedge clk) begin
         if (rst) rest <= 2'd0;
-        else rest <= (go && leaves) ? REST : (rest == 2'd0) ? 2'd0 : rest - 2'd1;
+        else rest <= ((go && leaves) || plane_go) ? REST : (rest == 2'd0) ? 2'd0 : rest - 2'd1;
       end
       assign lanes_busy = rest != 2'd0;
     end

@@ -6,7 +6,8 @@
 // the stripe. Depthwise layers without pooling walk AI RAM rows instead (channel group > line >
 // row), and every issue is a finished sum; depthwise layers with pooling walk stripe > channel. A
 // fully connected layer walks neuron > step. With out32 a group's last step is made four times, once
-// for each byte of the sums that leave. The outputs describe the present issue: the tile
+// for each byte of the sums that leave; with SUM_PLANES once, and plane_issue sees to the other
+// bytes. The outputs describe the present issue: the tile
 // entry and the weight row it reads, its place in the nest, and what it is the last use of. With PAIR
 // an issue takes two depthwise lines of a row each, where both lie in one word of the output.
 // Handshake: start with a stable descriptor; `go` makes the present issue and moves on; running
@@ -18,18 +19,20 @@
 
 module loop_nest #(
     // array: pixels and output channels (powers of two)
-    parameter N_Y       = 4,
-    parameter N_Z       = 4,
+    parameter N_Y        = 4,
+    parameter N_Z        = 4,
     // entries of the tile buffer and rows of the weight buffer (powers of two), bytes of a tile word
-    parameter TILE_ROWS = 32,
-    parameter WBUF_ROWS = 1024,
-    parameter TILE_W    = 64,
-    // 1: two depthwise rows an issue
-    parameter PAIR      = 0,
+    parameter TILE_ROWS  = 32,
+    parameter WBUF_ROWS  = 1024,
+    parameter TILE_W     = 64,
+    // 1: two depthwise rows an issue; a last step is made once; maps of 1x1 layers may be one line
+    parameter PAIR       = 0,
+    parameter SUM_PLANES = 0,
+    parameter FLAT       = 0,
     // derived, not to be set: width of a tile entry counter, weight row counter, bank number
-    parameter TW        = $clog2(TILE_ROWS) + 2,
-    parameter WW        = $clog2(WBUF_ROWS) + 2,
-    parameter ZW        = $clog2(N_Z)
+    parameter TW         = $clog2(TILE_ROWS) + 2,
+    parameter WW         = $clog2(WBUF_ROWS) + 2,
+    parameter ZW         = $clog2(N_Z)
 ) (
     // clock and synchronous reset
     input  wire                  clk,
@@ -174,8 +177,31 @@ module loop_nest #(
       cur_last     <= next_last;
     end
   end
-  assign stripe_gx = cur_gx;
-  assign stripe_gy = cur_gy;
+  // a flat layer's stripe begins in a line
+  generate
+    if (FLAT != 0) begin : g_flat
+      wire [3:0] next_x;
+      wire [8:0] next_y, y_after;
+      reg [3:0] cur_x;
+      reg [8:0] cur_y;
+      flat_origin u_origin (
+          .clk    (clk),
+          .restart(start || (stripe_load && next_last)),
+          .next   (stripe_load && !next_last),
+          .width  (n_w[4:0]),
+          .x      (next_x),
+          .y      (next_y),
+          .y_next (y_after)
+      );
+      always @(posedge clk) if (stripe_load) {cur_x, cur_y} <= {next_x, next_y};
+      assign stripe_gx = desc[`DESC_FLAT] ? {6'd0, cur_x} : cur_gx;
+      assign stripe_gy = desc[`DESC_FLAT] ? cur_y : cur_gy;
+      wire unused_y = &{1'b0, y_after};
+    end else begin : g_lines
+      assign stripe_gx = cur_gx;
+      assign stripe_gy = cur_gy;
+    end
+  endgenerate
 
   // ---- counters of the nest
   reg [10:0] blk;  // first group of the block
@@ -226,7 +252,7 @@ module loop_nest #(
     end
   end
   assign step_last = step == s_m1;
-  wire again = desc[`DESC_OUT32] && step_last && plane != 2'd3;
+  wire again = SUM_PLANES == 0 && desc[`DESC_OUT32] && step_last && plane != 2'd3;
   wire step_end = sweep_done && !again;
   wire group_end = step_end && step_last && !dwrow_mode;
   wire grp_last = grp_nth == (blk_end ? grps_left : n_b);

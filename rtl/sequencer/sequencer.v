@@ -7,7 +7,7 @@
 // they meet padding, and column_skew delays all of it for the nine columns.
 // Handshake: start with a stable descriptor, done when all was issued. An issue waits for its tile
 // entry and its weight row, one whose sums leave for room in the collector and the parameters.
-// The array never waits.
+// The array never waits. With SUM_PLANES issues of plane_issue are made beside those of the array.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -23,8 +23,11 @@ module sequencer #(
     // bytes that the tile buffer gives at once (128: two entries), width of a parameter row counter
     parameter TILE_W     = 64,
     parameter PRW        = `PROW_BITS,
-    // sums that share a post lane
+    // sums that share a post lane; maps of 1x1 layers may be one line
     parameter POST_SHARE = 1,
+    parameter FLAT       = 0,
+    // 1: bytes 1 to 3 of 32-bit sums leave while the array goes on
+    parameter SUM_PLANES = 0,
     // derived, not to be set: lanes, bytes of a tile word, lanes of a depthwise row, widths of an entry number, of
     // counters, of addresses, of a bank number
     parameter L          = N_Y * N_Z,
@@ -69,9 +72,9 @@ module sequencer #(
     output wire [          9*TA-1:0] column_entry,
     output wire [          9*WA-1:0] column_wrow,
     output wire [9*`COLUMN_BITS-1:0] column_control,
-    // an issue was made, a cycle later its tag; why none was
+    // an issue was made, a cycle later its tag (bit 1: another byte of kept sums leaves); why none was
     output wire                      issued,
-    output reg                       tag_valid,
+    output wire [               1:0] tag_valid,
     output reg  [     `TAG_BITS-1:0] tag,
     output wire                      wait_tile,
     output wire                      wait_weight,
@@ -99,22 +102,28 @@ module sequencer #(
   wire sweep_done, step_last, seg_last, line_last, whole, two, two_last;
   wire [1:0] release_tile, release_wrows;
   assign ring_row = repeats ? net_base : base_wrow;
+  // issues of the array, and of further bytes
+  wire nest_running, nest_done, nest_take;
+  wire planes_busy, plane_go, plane_take, lanes_busy;
+  reg issue_tagged;
 
   loop_nest #(
-      .N_Y      (N_Y),
-      .N_Z      (N_Z),
-      .TILE_ROWS(TILE_ROWS),
-      .WBUF_ROWS(WBUF_ROWS),
-      .TILE_W   (WORD),
-      .PAIR     (PAIR)
+      .N_Y       (N_Y),
+      .N_Z       (N_Z),
+      .TILE_ROWS (TILE_ROWS),
+      .WBUF_ROWS (WBUF_ROWS),
+      .TILE_W    (WORD),
+      .PAIR      (PAIR),
+      .SUM_PLANES(SUM_PLANES),
+      .FLAT      (FLAT)
   ) u_nest (
       .clk(clk),
       .rst(rst),
       .start(start),
       .desc(desc),
       .go(go),
-      .running(running),
-      .done(done),
+      .running(nest_running),
+      .done(nest_done),
       .tile_filled(tile_filled),
       .repeats(repeats),
       .net_base(net_base),
@@ -170,7 +179,7 @@ module sequencer #(
       .net_base(net_base),
       .skip(skip),
       .skip_to(skip_to),
-      .running(running),
+      .running(nest_running),
       .entry(entry),
       .own_wrow(own_wrow),
       .base_wrow(base_wrow),
@@ -188,13 +197,55 @@ module sequencer #(
       .wrow_filled(wrow_filled),
       .wrow_freed(wrow_freed),
       .row_room(row_room),
-      .row_take(row_take),
+      .row_take(nest_take),
+      .planes_busy(planes_busy),
+      .plane_go(plane_go),
+      .lanes_busy(lanes_busy),
       .prow_filled(prow_filled),
       .act_ready(act_ready),
       .wait_tile(wait_tile),
       .wait_weight(wait_weight),
       .wait_output(wait_output)
   );
+
+  // ---- further bytes of sums: a layer is over when the last one is on its way
+  generate
+    if (SUM_PLANES != 0) begin : g_planes
+      wire over;
+      reg ended;  // the array's last issue was made
+      reg [1:0] plane_valid;
+      plane_issue u_planes (
+          .clk(clk),
+          .rst(rst),
+          .begins(go && step_last && sweep_done && desc[`DESC_OUT32]),
+          .last(idx),
+          .row_room(row_room),
+          .row_take(plane_take),
+          .lanes_busy(lanes_busy),
+          .busy(planes_busy),
+          .go(plane_go),
+          .over(over)
+      );
+      always @(posedge clk) begin
+        if (rst) begin
+          ended       <= 1'b0;
+          plane_valid <= 2'd0;
+        end else begin
+          ended       <= (ended && !over) || (nest_done && planes_busy);
+          plane_valid <= {plane_valid[0], plane_go};
+        end
+      end
+      assign done = (nest_done && !planes_busy) || (ended && over);
+      assign tag_valid = {plane_valid[1], issue_tagged};
+    end else begin : g_no_planes
+      assign {planes_busy, plane_go, plane_take} = 3'd0;
+      assign done = nest_done;
+      assign tag_valid = {1'b0, issue_tagged};
+      wire unused_lanes = lanes_busy;
+    end
+  endgenerate
+  assign running  = nest_running || planes_busy;
+  assign row_take = nest_take || plane_take;
 
   // ---- the issue
   wire issue_two, issue_two_bot, issue_again;
@@ -212,8 +263,8 @@ module sequencer #(
   assign issued = issue_valid;
   // the memories take two cycles
   always @(posedge clk) begin
-    if (rst) tag_valid <= 1'b0;
-    else tag_valid <= issue_valid;
+    if (rst) issue_tagged <= 1'b0;
+    else issue_tagged <= issue_valid;
   end
   always @(posedge clk) tag <= issue_tag;
 

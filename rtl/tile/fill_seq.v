@@ -7,7 +7,7 @@
 // (1x1) or a row (depthwise rows). When a stripe's input fits the tile buffer there is one pass,
 // and the groups of a block all use it; otherwise the input is read once for each group. What a
 // stripe needs fill_stripe works out while the one before it is read; addresses only move by steps
-// from there. Of an element-wise layer's two maps a line of the first is followed by that of the second. Each word that is read goes to tile_scatter (fully connected: fc_flatten) with a note of
+// from there. Of a flat layer's line the part that lies in the stripe counts. Of an element-wise layer's two maps a line of the first is followed by that of the second. Each word that is read goes to tile_scatter (fully connected: fc_flatten) with a note of
 // where its bytes belong and how many entries are complete with it. The nest works a word ahead of
 // the AI RAM, so that the request and its address come from registers.
 // Handshake: start with a stable descriptor, busy until the last word was read. A word waits for
@@ -23,8 +23,9 @@ module fill_seq #(
     // entries of the tile buffer; bytes of a word: 8, 16, 32 or 64
     parameter TILE_ROWS = 32,
     parameter TILE_W    = 64,
-    // 1: the path has two rows
+    // 1: the path has two rows; 1: maps of 1x1 layers may be one line
     parameter PAIR      = 0,
+    parameter FLAT      = 0,
     // derived, not to be set: log2 of the word, widths of its address, of a word of a line (1024
     // bytes at most), of a piece of a quarter word in an entry of 64 bytes, of an entry counter, of a
     // note
@@ -74,13 +75,14 @@ module fill_seq #(
   wire [1:0] new_mode = desc[`DESC_MODE];
   wire new_dwrow = new_mode == `MODE_DWROW;
   wire new_chan = new_mode == `MODE_CHAN;
-  reg taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps;
+  reg taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line;
   always @(posedge clk) begin
-    if (rst) {taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps} <= 7'd0;
+    if (rst) {taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line} <= 8'd0;
     else if (start) begin
       {taps_mode, k3_taps} <= {new_mode == `MODE_TAPS, new_mode == `MODE_TAPS && k3};
       {chan_mode, dwrow_mode, fc_mode} <= {new_chan, new_dwrow, new_mode == `MODE_FC};
       {ew, two_maps} <= {desc[`DESC_EW], desc[`DESC_EW] && !desc[`DESC_ONE]};
+      one_line <= desc[`DESC_FLAT];
     end
   end
   wire whole = dwrow_mode || fc_mode;
@@ -112,9 +114,12 @@ module fill_seq #(
   wire [2:0] a_lines;
   wire [NB-1:0] a_first_s, a_last_s, a_k_last;
   wire [TB-1:0] a_shift;
-  wire [  14:0] a_row;
+  wire [3:0] a_flat_x;
+  wire [6:0] a_flat_pixels;
+  wire [14:0] a_row;
   fill_stripe #(
-      .TILE_W(TILE_W)
+      .TILE_W(TILE_W),
+      .FLAT  (FLAT)
   ) u_next (
       .clk        (clk),
       .rst        (rst),
@@ -135,6 +140,8 @@ module fill_seq #(
       .last_s     (a_last_s),
       .k_last     (a_k_last),
       .shift      (a_shift),
+      .flat_x     (a_flat_x),
+      .flat_pixels(a_flat_pixels),
       .row        (a_row)
   );
 
@@ -202,8 +209,13 @@ module fill_seq #(
   wire [1:0] skip_l = two ? 2'd1 : (chan_mode || (taps_mode && !k3)) ? stl :
              (k3_taps && stl == 2'd2 && y[1:0] == 2'd1) ? 2'd1 : 2'd0;
   wire [9:0] y_next = y + (10'd1 << skip_l);
+  // flat: pieces of lines; the line goes on in the next one
+  wire flat, flat_last, flat_more;
+  wire [5:0] flat_pos;
+  wire [3:0] flat_at;
+  wire [4:0] flat_count;
   // none is left: counted down, for a comparison would be in every path
-  wire y_last = y_left[9:2] == 8'd0 && (skip_l[1] || (!y_left[1] && (skip_l[0] || !y_left[0])));
+  wire y_last = flat ? flat_last : y_left[9:2] == 8'd0 && (skip_l[1] || (!y_left[1] && (skip_l[0] || !y_left[0])));
   wire [9:0] a_reach = a_last_y - a_first_y;
   wire unit_end = line_end && y_last;
   wire pass_end = unit_end && unit_last;
@@ -225,7 +237,7 @@ module fill_seq #(
   assign load  = a_ready && working && (!active || (go && stripe_end && !all_end));
 
   // ---- the next address: a word, a line, a unit or a group further
-  wire [AW-1:0] line_w = ({{(AW - 5) {1'b0}}, irl} << (6 - TB)) << skip_l;
+  wire [AW-1:0] line_w = flat_more ? {AW{1'b0}} : ({{(AW - 5) {1'b0}}, irl} << (6 - TB)) << skip_l;
   wire [AW-1:0] group_w = {{(AW - 14) {1'b0}}, desc[`DESC_ICS]} << (6 - TB);
   wire same_word = shared && !chan_mode && (unit_next & {gwl[1], gwl[1] || gwl[0]}) != 2'd0;
   wire [AW-1:0] unit_w = same_word ? {AW{1'b0}} : {{(AW - 1) {1'b0}}, 1'b1} << pwl;
@@ -327,8 +339,31 @@ module fill_seq #(
     end else begin : g_words
       assign row_end = s_last || (&n[5-TB:0]);
     end
-  endgenerate
-  generate
+    if (FLAT != 0) begin : g_flat
+      wire ends;
+      flat_pieces #(
+          .WORD(TILE_W),
+          .JOIN(1)
+      ) u_pieces (
+          .clk     (clk),
+          .load    (load),
+          .again   (go && unit_end),
+          .next    (go),
+          .width   (n_w[4:0]),
+          .x_0     (a_flat_x),
+          .pixels  (a_flat_pixels),
+          .pos     (flat_pos),
+          .x       (flat_at),
+          .count   (flat_count),
+          .line_end(ends),
+          .last    (flat_last)
+      );
+      assign flat = one_line;
+      assign flat_more = one_line && !ends;
+    end else begin : g_lines
+      assign {flat, flat_last, flat_more, flat_pos, flat_at, flat_count} = 18'd0;
+      wire unused_flat = &{1'b0, a_flat_x, a_flat_pixels, one_line};
+    end
     if (PAIR != 0) begin : g_pair
       assign two = dwrow_mode && !ew && irl == 5'd1 && !addr[0] && y_left != 10'd0;
     end else begin : g_single
@@ -360,8 +395,11 @@ module fill_seq #(
   wire [2:0] slot2 = slot_of(rel - 4'd2, rel[3:1] != 3'd0, stl, c_lines);
 
   wire word_emit = dwrow_mode || (n >= {{(NB - 1) {1'b0}}, c_pre} && k <= c_k_last);
-  wire [TB-1:0] word_base = c_shift | (dwrow_mode ? {TB{1'b0}} : sub_at[TB-1:0]);
-  wire [QB-1:0] word_place = dwrow_mode ? n_quarters[QB-1:0] : k_quarters[QB-1:0];
+  wire [6:0] flat_bytes = {2'd0, flat_count};
+  // flat: the byte of the line that comes to byte 0
+  wire [5:0] turn_at = flat ? {2'd0, flat_at - flat_pos[3:0]} : 6'd0;
+  wire [TB-1:0] word_base = c_shift | turn_at[TB-1:0] | (dwrow_mode ? {TB{1'b0}} : sub_at[TB-1:0]);
+  wire [QB-1:0] word_place = flat ? flat_pos[5:TB-2] : dwrow_mode ? n_quarters[QB-1:0] : k_quarters[QB-1:0];
   wire [2:0] ky_on = ew ? {map2, !map2, 1'b0} & {3{dwrow_mode || slot1[2]}} : dwrow_mode ? {y != 10'd0, 1'b1, y != n_h - 10'd1} : {slot2[2], slot1[2], slot0[2]};
   wire [TB:0] word_bytes = (line_left > TILE_W[10:0]) ? TILE_W[TB:0] : line_left[TB:0];
 
@@ -390,18 +428,18 @@ module fill_seq #(
         word_base,  // its byte that the first of them is
         word_place,  // where they go in a line of the stripe, in quarters
         ky_on,  // tap rows that the line feeds
-        {slot2[1:0], slot1[1:0], slot0[1:0]},  // their lines in the stripe, 2 bits each
+        flat ? flat_pos : {slot2[1:0], slot1[1:0], slot0[1:0]},  // their lines in the stripe, 2 bits each; flat: the first pixel
         chmod,  // 1x1: channels already in the entry
         unit_chans,  // 1x1: channels in the word
         s_last,  // last word of its line
-        word_bytes,  // fully connected: bytes that count
+        flat ? flat_bytes[TB:0] : word_bytes,  // fully connected: bytes that count; flat: pixels
         pass_end  // fully connected: last word of the vector
       };
     end
     if (fill_req && fill_gnt) note <= asked;
   end
 
-  wire unused = &{1'b0, desc, dw_full, dw_tail, irl, sub_at, k_quarters, n_quarters, gwl};
+  wire unused = &{1'b0, desc, dw_full, dw_tail, irl, sub_at, k_quarters, n_quarters, gwl, flat_bytes, turn_at};
 
 `ifdef FORMAL_fill_seq
   `include "fill_seq_props.vh"

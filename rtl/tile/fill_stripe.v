@@ -4,7 +4,8 @@
 //
 // How it works: stripe_iter walks the stripes of the computed grid; in three steps a stripe becomes the
 // lines and words of the map that its windows meet, and the row of the AI RAM where they begin.
-// Depthwise rows and fully connected layers have one stripe, the whole map.
+// Depthwise rows and fully connected layers have one stripe, the whole map. A flat layer's stripe is
+// 64 pixels from anywhere in a line on, and ends at the latest where the next one begins.
 // Handshake: ready once the stripe is there, and its lines are in the AI RAM; taken takes it, and the
 // next one is worked out.
 `resetall
@@ -13,8 +14,9 @@
 `include "openkpu_fields.vh"
 
 module fill_stripe #(
-    // bytes of a word: 8, 16, 32 or 64
+    // bytes of a word: 8, 16, 32 or 64; 1: maps of 1x1 layers may be one line
     parameter TILE_W = 64,
+    parameter FLAT   = 0,
     // derived, not to be set: log2 of it, width of a word of a line (1024 bytes at most)
     parameter TB     = $clog2(TILE_W),
     parameter NB     = 10 - TB
@@ -45,6 +47,9 @@ module fill_stripe #(
     output reg  [        NB-1:0] last_s,
     output reg  [        NB-1:0] k_last,
     output reg  [        TB-1:0] shift,
+    // flat: column where the stripe begins, its pixels
+    output wire [           3:0] flat_x,
+    output wire [           6:0] flat_pixels,
     // row of the AI RAM where the first line begins
     output wire [          14:0] row
 );
@@ -85,15 +90,48 @@ module fill_stripe #(
     else steps <= (steps == 2'd3) ? 2'd3 : steps + 2'd1;
   end
 
-  reg [9:0] p_gx;
-  reg [8:0] p_gy;
-  reg [6:0] p_reach;  // width - 1
-  reg [2:0] p_lines;
-  reg       p_last;
+  reg  [9:0] p_gx;
+  reg  [8:0] p_gy;
+  reg  [6:0] p_reach;  // width - 1
+  reg  [2:0] p_lines;
+  reg        p_last;
+  // flat: the line where it begins and the one where the next begins
+  wire       flat;
+  wire [8:0] flat_y, flat_reach;
+  generate
+    if (FLAT != 0) begin : g_flat
+      wire [3:0] x;
+      reg [3:0] p_x, q_x;
+      reg [6:0] p_pixels, q_pixels;
+      reg  [8:0] p_reach_y;
+      wire [8:0] y_next;
+      flat_origin u_origin (
+          .clk    (clk),
+          .restart(start || (taken && last)),
+          .next   (taken && !last),
+          .width  (n_w[4:0]),
+          .x      (x),
+          .y      (flat_y),
+          .y_next (y_next)
+      );
+      always @(posedge clk) begin
+        {p_x, q_x} <= {x, p_x};
+        {p_pixels, q_pixels} <= {stripe_width, p_pixels};
+        p_reach_y <= y_next;
+      end
+      assign flat = desc[`DESC_FLAT];
+      assign flat_x = q_x;
+      assign flat_pixels = q_pixels;
+      assign flat_reach = p_reach_y;
+    end else begin : g_lines
+      assign {flat, flat_y, flat_x, flat_pixels, flat_reach} = 30'd0;
+    end
+  endgenerate
+
   always @(posedge clk) begin
-    p_gx    <= stripe_gx;
-    p_gy    <= stripe_gy;
-    p_reach <= stripe_width - 7'd1;
+    p_gx    <= flat ? 10'd0 : stripe_gx;
+    p_gy    <= flat ? flat_y : stripe_gy;
+    p_reach <= flat ? 7'd0 : stripe_width - 7'd1;
     p_lines <= stripe_lines;
     p_last  <= whole || (stripe_last_x && stripe_last_y);
   end
@@ -111,16 +149,16 @@ module fill_stripe #(
 
   always @(posedge clk) begin
     first_y <= whole ? 10'd0 : y_top - {9'd0, up_tap};
-    last_y  <= whole ? n_h - 10'd1 : y_end + {9'd0, k3_taps && y_end != n_h - 10'd1};
-    up      <= up_tap;
-    lines   <= p_lines;
-    last    <= p_last;
+    last_y  <= (whole || (flat && p_last)) ? n_h - 10'd1 : flat ? {1'b0, flat_reach} : y_end + {9'd0, k3_taps && y_end != n_h - 10'd1};
+    up <= up_tap;
+    lines <= p_lines;
+    last <= p_last;
     // the words before the first that gives bytes, the last that does, the last that is read
-    pre     <= !whole && x_first[10:TB] != {1'b0, x_base[9:TB]};
+    pre <= !whole && x_first[10:TB] != {1'b0, x_base[9:TB]};
     first_s <= whole ? {NB{1'b0}} : x_first[9:TB];
-    last_s  <= x_last[9:TB];
-    k_last  <= {1'b0, x_reach[8:TB]};
-    shift   <= whole ? {TB{1'b0}} : x_base[TB-1:0] | {{(TB - 1) {1'b0}}, ph};
+    last_s <= x_last[9:TB];
+    k_last <= {1'b0, x_reach[8:TB]};
+    shift <= whole ? {TB{1'b0}} : x_base[TB-1:0] | {{(TB - 1) {1'b0}}, ph};
   end
 
   // rows above the first line; adders, for a multiplier would take one from the array

@@ -22,6 +22,8 @@ module tile_buffer #(
     // two entries, for depthwise lines by twos
     parameter PATH      = 64,
     parameter TILE_W    = (PATH > 64) ? 64 : PATH,
+    // 1: maps of 1x1 layers may be one line
+    parameter FLAT      = 0,
     // derived, not to be set: bytes of a word, log2 of it and of the path, widths of a word's place in
     // an entry, of an entry counter, of an entry number, of an address in a bank
     parameter WORD      = (TILE_W > 64) ? 64 : TILE_W,
@@ -80,7 +82,9 @@ module tile_buffer #(
     end
   end
 
-  wire [2:0] swl = (mode == `MODE_DWROW) ? 3'd6 : desc[`DESC_SWL];  // their rows stay as they are
+  wire flat = FLAT != 0 && desc[`DESC_FLAT];
+  // their rows stay as they are; flat: the 16 bytes that come may go to any place
+  wire [2:0] swl = (mode == `MODE_DWROW) ? 3'd6 : flat ? 3'd4 : desc[`DESC_SWL];
 
   // width of the note of a word, see fill_seq
   localparam NOTE = TW + TB + QB + TB + 28;
@@ -92,7 +96,8 @@ module tile_buffer #(
   fill_seq #(
       .TILE_ROWS(TILE_ROWS),
       .TILE_W   (WORD),
-      .PAIR     (PAIR)
+      .PAIR     (PAIR),
+      .FLAT     (FLAT)
   ) u_fill (
       .clk        (clk),
       .rst        (rst),
@@ -128,6 +133,7 @@ module tile_buffer #(
   wire [2:0] d_chans;
   wire d_last;
   wire [TB:0] d_bytes;
+  wire [7:0] d_count = {{(7 - TB) {1'b0}}, d_bytes};
   wire d_end;
   wire [8*WORD-1:0] fetched;
 
@@ -182,6 +188,7 @@ module tile_buffer #(
   ) u_place (
       .mode    (mode),
       .ew      (desc[`DESC_EW]),
+      .flat    (flat),
       .swl     (swl),
       .stl     (desc[`DESC_STL]),
       .irl     (desc[`DESC_IRL]),
@@ -206,6 +213,7 @@ module tile_buffer #(
   wire [17:0] f_pick;
   wire [3*AW-1:0] f_addr;
   wire [11:0] f_quarters;
+  wire [6:0] f_upto;  // flat: bytes that are written
   wire [8:0] fc_we, fc_zero;
   wire [71:0] fc_bytes;
   wire [AW-1:0] fc_addr_0, fc_addr_1;
@@ -214,12 +222,14 @@ module tile_buffer #(
   tile_scatter #(
       .TILE_W(WORD),
       .PAIR  (PAIR),
+      .FLAT  (FLAT),
       .WW    (WW)
   ) u_scatter (
       .clk       (clk),
       .rst       (rst),
       .chan      (mode == `MODE_CHAN),
       .ew        (desc[`DESC_EW]),
+      .flat      (flat),
       .ip        (desc[`DESC_IP]),
       .stl       (desc[`DESC_STL]),
       .swl       (swl),
@@ -230,6 +240,8 @@ module tile_buffer #(
       .note_base (d_base),
       .note_where({d_on, d_zero, d_pick, d_addr, d_quarters}),
       .note_last (d_last),
+      .note_first(d_ky_slot),
+      .note_count(d_count[4:0]),
       .word_b    (d_word_b),
       .note_on_b (d_on_b),
       .f_valid   (f_valid),
@@ -238,6 +250,7 @@ module tile_buffer #(
       .view2     (view2),
       .view3     (view3),
       .f_where   ({f_on, f_zero, f_pick, f_addr, f_quarters}),
+      .f_upto    (f_upto),
       .f_word_b  (f_word_b),
       .f_on_b    (f_on_b),
       .done      (sc_done)
@@ -277,8 +290,13 @@ module tile_buffer #(
   genvar p;
   generate
     for (p = 0; p < 3 * WORD; p = p + 1) begin : g_lane
-      assign lanes[p] = fc_mode ? ((p < WORD) ? fc_lanes_0[p%WORD] : fc_lanes_1[p%WORD]) :
-          f_quarters[p*4/WORD];
+      localparam integer BYTE_I = p % WORD;
+      localparam [6:0] BYTE = BYTE_I[6:0];
+      wire own = flat ? BYTE < f_upto : f_quarters[p*4/WORD];
+      assign lanes[p] = fc_mode ? ((p < WORD) ? fc_lanes_0[p%WORD] : fc_lanes_1[p%WORD]) : own;
+    end
+    if (FLAT != 0 && WORD < 16) begin : g_illegal_flat
+      ILLEGAL_FLAT_NEEDS_TILE_W_16 u_illegal ();
     end
   endgenerate
 
@@ -337,7 +355,7 @@ module tile_buffer #(
   assign row_7 = g_bank[7].row;
   assign row_8 = g_bank[8].row;
 
-  wire unused = &{1'b0, d_entry};
+  wire unused = &{1'b0, d_entry, d_count};
 
 endmodule
 

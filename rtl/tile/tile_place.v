@@ -23,9 +23,10 @@ module tile_place #(
     parameter EW        = $clog2(TILE_ROWS),
     parameter AW        = EW + 6 - TB
 ) (
-    // layer: mode, element-wise, log2 of the stripe's line width, of the stride, rows a line
+    // layer: mode, element-wise, one line, log2 of the stripe's line width, of the stride, rows a line
     input  wire [     1:0] mode,
     input  wire            ew,
+    input  wire            flat,
     input  wire [     2:0] swl,
     input  wire [     1:0] stl,
     input  wire [     4:0] irl,
@@ -63,7 +64,7 @@ module tile_place #(
   generate
     for (r = 0; r < 3; r = r + 1) begin : g_place
       wire [EW-1:0] mine = (r == 0) ? entry_0 : (r == 2) ? entry_2 : entry;
-      wire [1:0] slot = (chan_mode || ew) ? ky_slot[3:2] : ky_slot[2*r+:2];
+      wire [1:0] slot = flat ? 2'd0 : (chan_mode || ew) ? ky_slot[3:2] : ky_slot[2*r+:2];
       wire [6:0] line = {5'd0, slot} << (swl - TB[2:0] + 3'd2);
       wire [QB-1:0] at = first | (dwrow_mode ? {QB{1'b0}} : line[QB-1:0]);
       assign quarters[4*r+:4] = there << at[1:0];

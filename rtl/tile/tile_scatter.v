@@ -6,7 +6,8 @@
 // where the stripe does, less one byte. Tap column v sees the window from byte v on, and every
 // stride-th byte of that. A 1x1 layer takes what the middle column sees (of each channel in the
 // word), a depthwise row all three. So bytes arrive in the banks in their places, whole quarters of a word at a time, and
-// bytes beyond the edges of the map are whatever there was: the sequencer knows them for padding. A
+// bytes beyond the edges of the map are whatever there was: the sequencer knows them for padding. Of a flat
+// layer the word is turned, so that each channel's part of a line comes to its place. A
 // word waits for the one after it, unless it is the last of its line. Views are registered, then
 // written.
 // Handshake: no back-pressure; fill_seq has reserved the room. done counts the entries that are
@@ -19,8 +20,9 @@
 module tile_scatter #(
     // bytes of a word
     parameter TILE_W = 64,
-    // 1: a second row may come with the word
+    // 1: a second row may come with the word; 1: maps of 1x1 layers may be one line
     parameter PAIR   = 0,
+    parameter FLAT   = 0,
     // width of what says where the bytes go
     parameter WW     = 1,
     // derived, not to be set: log2 of the word
@@ -29,9 +31,10 @@ module tile_scatter #(
     // clock and synchronous reset
     input  wire                clk,
     input  wire                rst,
-    // layer: 1x1, element-wise (all tap columns see the same), pitch code, log2 of the stride, log2 of the stripe's line width
+    // layer: 1x1, element-wise (all tap columns see the same), its map is one line, pitch code, log2 of the stride, log2 of the stripe's line width
     input  wire                chan,
     input  wire                ew,
+    input  wire                flat,
     input  wire [         1:0] ip,
     input  wire [         1:0] stl,
     input  wire [         2:0] swl,
@@ -43,17 +46,21 @@ module tile_scatter #(
     input  wire [      TB-1:0] note_base,
     input  wire [      WW-1:0] note_where,
     input  wire                note_last,
+    // flat: place of its first pixel in the stripe, pixels
+    input  wire [         5:0] note_first,
+    input  wire [         4:0] note_count,
     // second row, tap rows that it feeds; not looked at without PAIR
     input  wire [8*TILE_W-1:0] word_b,
     input  wire [         2:0] note_on_b,
     // views of the word by tap column, or by channel where a word holds several, with the note for
-    // the banks
+    // the banks; flat: bytes from the first on that count
     output reg                 f_valid,
     output reg  [8*TILE_W-1:0] view0,
     output reg  [8*TILE_W-1:0] view1,
     output reg  [8*TILE_W-1:0] view2,
     output reg  [8*TILE_W-1:0] view3,
     output reg  [      WW-1:0] f_where,
+    output wire [         6:0] f_upto,
     output wire [8*TILE_W-1:0] f_word_b,
     output wire [         2:0] f_on_b,
     // entries complete with what is written in this cycle
@@ -90,14 +97,29 @@ module tile_scatter #(
   end
 
   // ---- stage F: the views
-  wire [16*TILE_W+7:0] around = {word, e_word, e_prev};
+  // flat: each channel's 16 bytes are turned
+  wire turns = FLAT != 0 && flat;
+  wire [16*TILE_W+7:0] around = {turns ? e_word : word, e_word, e_prev};
   wire [16*TILE_W+7:0] moved = around >> {e_base, 3'd0};
   wire [8*TILE_W+15:0] window = moved[8*TILE_W+15:0];
 
   // 1x1 with several channels in a word: channel n of them, n * 16 or 32 bytes further
-  wire [ 8*TILE_W-1:0] from0 = window[8*TILE_W-1:0];
-  wire [ 8*TILE_W-1:0] from1 = window[8*TILE_W+7:8];
-  wire [ 8*TILE_W-1:0] from2 = window[8*TILE_W+15:16];
+  wire [8*TILE_W-1:0] from0 = window[8*TILE_W-1:0];
+  wire [8*TILE_W-1:0] from1;
+  genvar b;
+  generate
+    if (FLAT != 0 && TILE_W > 16) begin : g_turn
+      // the word as a whole is turned: bytes that came from the next channel are 16 further back
+      wire [15:0] wraps = {16{turns}} & ~(16'hffff >> e_base[3:0]);
+      for (b = 0; b < TILE_W; b = b + 1) begin : g_byte
+        localparam integer BACK = (b + TILE_W - 16) % TILE_W;
+        assign from1[8*b+:8] = wraps[b%16] ? window[8*BACK+8+:8] : window[8*b+8+:8];
+      end
+    end else begin : g_as_it_is
+      assign from1 = window[8*TILE_W+7:8];
+    end
+  endgenerate
+  wire [8*TILE_W-1:0] from2 = window[8*TILE_W+15:16];
   wire [8*TILE_W-1:0] src0, src1, src2, src3;
   generate
     if (TILE_W == 64) begin : g_four
@@ -150,15 +172,66 @@ module tile_scatter #(
     end
   end
 
-  always @(posedge clk) begin
-    if (e_go) begin
-      f_where <= e_where;
-      view0   <= pick(src0, stl, swl);
-      view1   <= pick(src1, stl, swl);
-      view2   <= pick(src2, stl, swl);
-      view3   <= (TILE_W == 64) ? pick(src3, stl, swl) : {8 * TILE_W{1'b0}};
+  wire [8*TILE_W-1:0] pick0 = pick(src0, stl, swl);
+  wire [8*TILE_W-1:0] pick1 = pick(src1, stl, swl);
+  wire [8*TILE_W-1:0] pick2 = pick(src2, stl, swl);
+  wire [8*TILE_W-1:0] pick3 = (TILE_W == 64) ? pick(src3, stl, swl) : {8 * TILE_W{1'b0}};
+  always @(posedge clk) if (e_go) f_where <= e_where;
+
+  // Flat: a view holds a word of the stripe, each pixel at its place, as far as lines have come. It
+  // is written from its first byte on with every line. What a line has beyond the end of the word begins the next one.
+  wire [TILE_W-1:0] fresh;  // bytes that the line brings
+  wire [8*TILE_W-1:0] had0, had1, had2, had3;
+  generate
+    if (FLAT != 0) begin : g_stripe
+      reg [TB-1:0] e_first;
+      reg [4:0] e_count;
+      reg [6:0] upto;
+      wire [6:0] e_from = {{(7 - TB) {1'b0}}, e_first};
+      wire [6:0] e_upto = e_from + {2'd0, e_count};
+      always @(posedge clk) if (note_valid) {e_first, e_count} <= {note_first[TB-1:0], note_count};
+      always @(posedge clk) if (e_go) upto <= e_upto;
+      for (b = 0; b < TILE_W; b = b + 1) begin : g_byte
+        localparam [7:0] AT = b;
+        assign fresh[b] = !turns || (AT[6:0] >= e_from && AT[6:0] < e_upto);
+      end
+      if (TILE_W == 64) begin : g_one
+        // a stripe is a word: nothing goes beyond
+        assign {had0, had1, had2, had3} = {view0, view1, view2, view3};
+      end else begin : g_more
+        // of a word of 16 bytes all views are the same
+        reg beyond;
+        reg [8*TILE_W-1:0] over0, over1;
+        always @(posedge clk) begin
+          if (e_go) begin
+            beyond <= turns && e_upto > TILE_W[6:0];
+            {over0, over1} <= {pick0, pick1};
+          end
+        end
+        assign had0 = beyond ? over0 : view0;
+        assign had1 = !beyond ? view1 : (TILE_W == 16) ? over0 : over1;
+        assign had2 = !beyond ? view2 : (TILE_W == 16) ? over0 : view2;
+        assign had3 = view3;
+      end
+      assign f_upto = upto;
+      wire unused_first = &{1'b0, note_first};
+    end else begin : g_words
+      assign fresh = {TILE_W{1'b1}};
+      assign {had0, had1, had2, had3} = {view0, view1, view2, view3};
+      assign f_upto = 7'd0;
+      wire unused_note = &{1'b0, note_first, note_count, had0, had1, had2, had3};
     end
-  end
+    for (b = 0; b < TILE_W; b = b + 1) begin : g_view
+      always @(posedge clk) begin
+        if (e_go) begin
+          view0[8*b+:8] <= fresh[b] ? pick0[8*b+:8] : had0[8*b+:8];
+          view1[8*b+:8] <= fresh[b] ? pick1[8*b+:8] : had1[8*b+:8];
+          view2[8*b+:8] <= fresh[b] ? pick2[8*b+:8] : had2[8*b+:8];
+          view3[8*b+:8] <= fresh[b] ? pick3[8*b+:8] : had3[8*b+:8];
+        end
+      end
+    end
+  endgenerate
 
   assign done = f_done;
 

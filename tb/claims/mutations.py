@@ -178,7 +178,7 @@ MUTATIONS = (
     Mutation(
         "C7",
         WRITE_BACK,
-        "wire plain = pool == `POOL_NONE;",
+        "wire plain = pool == `POOL_NONE && !flat;",
         "wire plain = 1'b1;",
         "pooled maps are stored unpooled",
     ),

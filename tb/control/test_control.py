@@ -40,6 +40,7 @@ def bad_layer() -> tuple[LayerArg, int]:
 async def begin(dut) -> Neighbours:
     await reset(dut, *INPUTS)
     n = Neighbours(dut)
+    assert not int(n.dut.status_busy.value), "busy in the first cycle behind a reset"
     n.dut.cfg_eight_bit.value = 1
     for name in ("chan", "owner", "addr"):  # what the master waits for: nothing
         field = getattr(n.dut, f"waiting_{name}")

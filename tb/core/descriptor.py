@@ -92,6 +92,7 @@ class Sizes:
     ram_rows: int = 32768
     weight_bits: int = 16
     tile_word: int = 64
+    flat: bool = False  # maps of 1x1 layers may be taken as one line
 
 
 def _pitch(width: int) -> int:
@@ -123,7 +124,24 @@ def _share(arg: LayerArg, mode: int, kw: int, swl: int, sizes: Sizes) -> int:
     words = (packed or 9 * _ceil(narrowest * stride, sizes.tile_word)) * lines
     if mode != CHAN:
         return 1
+    if is_flat(arg, sizes):  # a whole stripe, with parts of lines at both ends
+        array, words = 64 // sizes.n_y, (packed or 9) * (64 // arg.i_row_wid + 2)
     return next((n for n in (1, 2, 4) if n * array >= words), 8)
+
+
+def is_flat(arg: LayerArg, sizes: Sizes) -> bool:
+    """A 1x1 layer's map is one line: its lines do not fill the array, and reading them does not
+    take longer than computing them."""
+    width, plain = arg.i_row_wid, not (arg.depthwise or arg.fc or arg.pool_task or arg.kernel == 3)
+    if not (sizes.flat and plain) or arg.pool_type or arg.out32 or arg.fp16:
+        return False
+    if width >= 16 or width % sizes.n_y == 0 or width * arg.i_col_high > 1024:
+        return False
+    # the array takes longer than the parts of lines that leave
+    if arg.i_ch_num < 9 * (64 // width + 5) * sizes.n_y * sizes.n_z // 64:
+        return False
+    once = arg.i_ch_num <= 9 * (sizes.tile_rows // 2)  # read ahead while the stripe before is used
+    return once or (width >= 9 and sizes.tile_word == 64 and sizes.n_y <= 4)
 
 
 def describe(
@@ -153,6 +171,8 @@ def describe(
     kw, kh = (ow, oh) if pick else (w, h) if stride == 1 else (ow * stride, oh * stride)
     kw, kh = (1, 1) if fc else (kw, kh)
     swl = stripe_log2(arg, kw)
+    flat = is_flat(arg, sizes)
+    kw, kh, swl = (w * h, 1, 6) if flat else (kw, kh, swl)
     vector = c * h * w if fc else c
     steps = {TAPS: c, CHAN: _ceil(c, 9), DWROW: 1, FC: _ceil(vector, 9)}[mode]
     entries = _ceil(steps, 64) if fc else steps
@@ -198,6 +218,7 @@ def describe(
         "addc": arg.arg_add * arg.add_count & ((1 << 36) - 1),
         "waddr": (arg.para_start_addr + (0 if arg.kept_weights else wgt_base)) & 0xFFFFFFFF,
         "kept": arg.kept_weights,
+        "flat": int(flat),
         "psize": arg.para_size,
         "loads": arg.loads,
         "wlen": rest if arg.loads == 1 else arg.o_ch_num_coef * size,
@@ -256,6 +277,26 @@ def weight_rows(arg: LayerArg, steps: int, n_z: int) -> int:
     if arg.depthwise:
         return _ceil(arg.o_ch_num, n_z)
     return _ceil(steps * arg.o_ch_num, n_z) if arg.fc else steps * _ceil(arg.o_ch_num, n_z)
+
+
+def may_be_flat(fields: dict[str, int]) -> bool:
+    """The stages can take the layer's map as one line, whether it is faster or not."""
+    plain = fields["mode"] == CHAN and not (fields["pool"] or fields["stl"] or fields["out32"])
+    return plain and fields["w"] < 16 and fields["w"] * fields["h"] <= 1024
+
+
+def flattened(fields: dict[str, int]) -> dict[str, int]:
+    """The same layer with its map taken as one line."""
+    grid = {"kw": fields["w"] * fields["h"], "kh": 1, "swl": 6}
+    return {**fields, **grid, "flat": 1}
+
+
+def origin(fields: dict[str, int], x: int, y: int) -> tuple[int, int]:
+    """(column, line) of the output map where a stripe at (x, y) of the grid begins."""
+    if not fields["flat"]:
+        return x, y
+    line, column = divmod(x, fields["w"])
+    return column, line
 
 
 def stripes(fields: dict[str, int]) -> list[tuple[int, int, int, int]]:

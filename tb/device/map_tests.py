@@ -174,7 +174,8 @@ async def bursts(tb) -> None:
             moved[what] += len(job.maps(what))
         wrong = await run(device, shadow, job)
         found.check(not wrong, f"{number}: {'; '.join(wrong)} [{job.args}]")
-    assert min(moved.values()) > slow(device, 60, 8), moved
+    # each job loads a map and stores one; more than that move in some
+    assert sum(moved.values()) > 2 * slow(device, 60, 8), moved
     found.verdict()
 
 
@@ -185,7 +186,7 @@ async def lines_that_nobody_needs(tb) -> None:
     device, shadow, rng = await begin(tb)
     found = Findings("lines that nobody needs")
     names = ("rd_wait", "seq_wait")
-    for wait in (0, 3, 9):
+    for wait in (3,) if device.slow_simulator else (0, 3, 9):
         for name in names:
             getattr(tb, f"cfg_{name}").value = wait
         for pool, height in ((7, 8), (5, 6), (7, 16)):

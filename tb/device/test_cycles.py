@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from openkpu.models import configs, digits
 from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
+from openkpu.tb.claims import run_claims
 from openkpu.tb.device import cycles, launch
 from openkpu.tb.device.requests import Run, StreamRequest
 from openkpu.tb.device.test_models import WAYS, device_run
@@ -63,13 +64,13 @@ def test_a_difference_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("sim", SIMS)
 def test_stalls(sim: str) -> None:
-    """The device's counters of stalls are those of the bench."""
+    """The device's counters of stalls are those of the bench, in the build of the claims."""
     run(
         sim,
         "tb_top",
         launch.SOURCES,
         "tb.device.stall_tests",
-        params=launch.parameters(configs.load("nano"), PROBE=1),
+        params={**launch.parameters(configs.load("nano")), **run_claims.PARAMS},
         public=launch.PUBLIC,
         random_start=False,
     )

@@ -24,6 +24,8 @@ SEED = seeds.chosen()[0][0]
 IMAGES = {"tasks": 1, "stream": 3}
 FEW_ROWS = 2048
 SMALL = Limits(channels=4, size=8)
+# a small AI RAM on Icarus, and a small storage: to fill and compare them takes much of the time
+SMALL_RAM, SMALL_STORE = 2048, 1 << 15  # rows, words
 
 
 def lists(name: str, count: int, *, slow: bool = False, moves: float = 0.0) -> list[Case]:
@@ -98,12 +100,14 @@ def test_faults_in_lists() -> None:
 )
 def test_maps_of_host_layers(sim: str, config: str) -> None:
     """Layers that the host pushes, with maps in storage; refusals, failed transfers, resets."""
+    params, slow = launch.parameters(configs.load(config), 1 << 20), sim == "icarus"
     run(
         sim,
         "tb_top",
         launch.SOURCES,
         "tb.device.map_tests",
-        params=launch.parameters(configs.load(config), 1 << 20),
+        params={**params, "AI_RAM_ROWS": SMALL_RAM} if slow else params,
         public=launch.PUBLIC,
         random_start=False,
+        plusargs=[f"+store_words={SMALL_STORE}"] if slow else [],
     )

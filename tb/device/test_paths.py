@@ -13,6 +13,7 @@ from openkpu.models.vectors import VectorLayer, load_cases
 from openkpu.tb.device import launch
 from openkpu.tb.device.registers import Err
 from openkpu.tb.device.requests import VectorsRequest
+from openkpu.tb.device.test_stream import FEW_WEIGHTS
 from openkpu.tb.simrun import ROOT
 
 pytestmark = pytest.mark.fixed  # the same with every seed
@@ -50,15 +51,21 @@ def rows() -> list[VectorLayer]:
     return layers
 
 
+def odd(n_y: int, n_z: int, path: int, share: int, lanes: int) -> configs.Config:
+    """A build whose path does not match its array."""
+    sizes = {"n_y": n_y, "n_z": n_z, "path_bytes": path, "tile_rows": 32}
+    return dataclasses.replace(configs.load("nano"), post_share=share, pool_lanes=lanes, **sizes)
+
+
+# a path far wider than the array, and one that is half of it with a post lane for four
+WIDE, NARROW = odd(2, 2, 128, 1, 2), odd(4, 8, 16, 4, 8)
+
+
 @pytest.mark.parametrize(
-    ("n_y", "n_z", "path", "share"),
-    [pytest.param(2, 2, 128, 1, marks=pytest.mark.nightly), (4, 8, 16, 4)],
+    "config",
+    [pytest.param(WIDE, id="wide", marks=pytest.mark.nightly), pytest.param(NARROW, id="narrow")],
 )
-def test_odd_pairs(n_y: int, n_z: int, path: int, share: int) -> None:
-    """A path far wider than the array, and one that is half of it with a post lane for four."""
-    config = dataclasses.replace(
-        configs.load("nano"), n_y=n_y, n_z=n_z, path_bytes=path, tile_rows=32, post_share=share
-    )
+def test_odd_pairs(config: configs.Config) -> None:
     replay(config, load_cases([VECTORS / f"{name}.npz" for name in FILES]) + rows())
 
 
@@ -68,11 +75,17 @@ def test_two_rows() -> None:
     replay(configs.load("large"), rows())
 
 
-@pytest.mark.parametrize("lanes", [2, 8])
-def test_lanes_of_pools(lanes: int) -> None:
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(FEW_WEIGHTS, id="2"),
+        pytest.param(NARROW, id="8"),
+        pytest.param(WIDE, id="2-wide", marks=pytest.mark.nightly),
+    ],
+)
+def test_lanes_of_pools(config: configs.Config) -> None:
     """Pooling tasks with fewer and with more divisions a cycle."""
-    config = dataclasses.replace(configs.load("nano"), pool_lanes=lanes)
-    rng = np.random.default_rng(lanes)
+    rng = np.random.default_rng(config.pool_lanes)
     limits = Limits(channels=6, size=40)
     replay(config, [random_pool(rng, limits=limits, case=f"pool {n}") for n in range(40)])
 

@@ -17,13 +17,13 @@ import pytest
 from openkpu.models import configs, cycles, digits, vectors
 from openkpu.models.configs import Config
 from openkpu.models.cycles_model import Predicted, predict_model, predict_network
-from openkpu.models.cycles_shape import Shape
-from openkpu.models.generate import Limits, random_network
+from openkpu.models.cycles_shape import FLAT_PARTS, STRIPE, Shape
+from openkpu.models.generate import Limits, random_layer, random_network
 from openkpu.models.generate_lists import KINDS, random_list
 from openkpu.models.generate_pools import on_map
 from openkpu.models.generate_tasks import on_maps
 from openkpu.models.kmodel import loads, read_file
-from openkpu.models.layer import LayerArg
+from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.network import Network
 from openkpu.models.roofline import map_bytes
 from openkpu.models.tests.test_kmodel_containers import CONTAINERS
@@ -59,7 +59,11 @@ LIMIT = 5_000_000  # cycles of a layer or an inference
 ODD = {
     "narrow": ("small", {"n_y": 2, "n_z": 8, "path_bytes": 32, "ahb_width": 64, "wbuf_rows": 512}),
     "wide": ("k210", {"n_y": 8, "n_z": 4, "ahb_width": 128, "tile_rows": 64, "pool_lanes": 8}),
-    "shared lanes": ("nano", {"n_z": 4, "post_share": 4, "path_bytes": 64, "pool_lanes": 2}),
+    "many lanes": ("k210", {"path_bytes": 16, "tile_rows": 64}),
+    "shared lanes": (
+        "nano",
+        {"n_z": 4, "post_share": 4, "path_bytes": 64, "pool_lanes": 2, "sum_planes": 1},
+    ),
 }
 
 
@@ -309,6 +313,42 @@ def test_random_layers(config: str) -> None:
     """A dozen layers of all kinds, each alone, and a network."""
     compare_layers(configs.load(config), random_layers(configs.load(config), 12, 14))
     compare_networks(configs.load(config), 5, 1)
+
+
+def narrow_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
+    """1x1 layers: ``count`` with maps that are computed as one line, as many that just are not."""
+    rng = np.random.default_rng(seed)
+    found: dict[bool, list[VectorLayer]] = {True: [], False: []}
+    while min(len(layers) for layers in found.values()) < count:
+        width = int(rng.integers(1, 17))
+        high = int(rng.choice([1, 64 // width, 64 // width + 1, int(rng.integers(1, 30)), 60]))
+        edge = 9 * (STRIPE // width + FLAT_PARTS) * config.n_y * config.n_z // STRIPE
+        channels = int(rng.choice([9, 40, 300, 800, edge - 1, edge, edge + 10]))
+        sizes = {"c": min(channels, 1024), "o": int(rng.integers(1, 40))}
+        kind = {"kernel": 1, "depthwise": False, "fc": False, "pool": 0}
+        try:
+            layer = random_layer(rng, h=high, w=width, **sizes, **kind)
+        except LayerError:
+            continue
+        fits = layer.arg.weight_rows(config.n_z) <= config.wbuf_rows
+        same = found[Shape(config, layer.arg).flat]
+        if len(same) < count and fits and (layer.eight_bit or config.weight_bits == 16):
+            same.append(layer)
+    return found[True] + found[False]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        *("small", "k210"),
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("medium", "large", "wide")),
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("narrow", "many lanes")),
+    ],
+)
+def test_flat_maps(config: str) -> None:
+    """Exact, and as fast as predicted."""
+    chosen = changed(config)
+    compare_layers(chosen, narrow_layers(chosen, 29, 12))
 
 
 @pytest.mark.nightly

@@ -191,6 +191,10 @@ def legal(sizes: Sizes) -> Case:
         if random.random() < 0.1:  # groups share the input as far as their weights have room
             c, w, pool, fc, depthwise = number(1024), random.randint(65, 70), 0, False, False
             h, kernel = number(8), 1
+        if random.random() < 0.15:  # a map that may be one line
+            w, h = random.randint(1, 16), random.choice((number(70), number(512)))
+            pool, fc, depthwise, kernel = 0, False, False, 1
+            c = random.choice((c, random.randint(1, 400)))
         if depthwise:
             o, fc = c, False
         kernel = 1 if fc else kernel
@@ -325,7 +329,8 @@ class Bench:
         global case_rows, floats, keeps
         self.dut = dut
         names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS", "TILE_W")
-        self.sizes = Sizes(*(int(getattr(dut, name).value) for name in names))
+        flat = bool(int(dut.FLAT.value))
+        self.sizes = Sizes(*(int(getattr(dut, name).value) for name in names), flat=flat)
         case_rows, floats = self.sizes.ram_rows, int(dut.FP16.value)
         keeps = bool(int(dut.KEEP.value))
         # rows of the input map of the layer that was last marked first; None: not known
@@ -512,10 +517,10 @@ ODD = Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=
     [
         ("icarus", Sizes(), 0, 0),
         ("icarus", ODD, 0, 1),
-        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=512), 0, 1),
+        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=512, flat=True), 0, 1),
         ("verilator", Sizes(n_y=2, n_z=2, tile_rows=64, tile_word=8), 0, 0),
-        ("verilator", Sizes(n_y=4, n_z=4, tile_rows=128, tile_word=16), 0, 1),
-        ("verilator", Sizes(n_y=4, n_z=8, tile_rows=64, tile_word=32), 0, 1),
+        ("verilator", Sizes(4, 4, tile_rows=128, tile_word=16, flat=True), 0, 1),
+        ("verilator", Sizes(8, 8, tile_rows=64, tile_word=32, flat=True), 0, 1),
         ("icarus", Sizes(), 1, 0),
         ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=64), 1, 1),
     ],
@@ -531,9 +536,11 @@ def test_layer_decode(sim: str, sizes: Sizes, lanes: int, keep: int) -> None:
     params["AI_RAM_ROWS"] = sizes.ram_rows
     params |= {"FP16": 1} if lanes else {}
     params |= {"KEEP": 1} if keep else {}
+    params |= {"FLAT": 1} if sizes.flat else {}
     test = "tb.layer_decode.test_layer_decode"
     sources = [
         "rtl/control/pool_check.v",
+        "rtl/lib/flat_lines.v",
         *(f"rtl/control/layer_{name}.v" for name in PARTS),
     ]
     run(sim, "layer_decode", sources, test, params=params)

@@ -59,6 +59,7 @@ class Layer:
     pad: int
     pitch: int  # 0, 1, 2: a line of the map takes 16, 32, 64 bytes of a row
     ewop: int | None = None  # of an element-wise layer
+    words: bool = False  # its sums leave as 32 bits
 
     @property
     def mode(self) -> int:

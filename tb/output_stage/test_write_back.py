@@ -12,7 +12,17 @@ from cocotb.triggers import RisingEdge
 from openkpu.models import airam
 from openkpu.models.layer import LayerArg
 from openkpu.models.pooling import PICKS, pool_map
-from openkpu.tb.core.descriptor import DWROW, Sizes, describe, join_fields, layout, pack, stripes
+from openkpu.tb.core.descriptor import (
+    DWROW,
+    Sizes,
+    describe,
+    flattened,
+    join_fields,
+    layout,
+    origin,
+    pack,
+    stripes,
+)
 from openkpu.tb.core.packed_ports import View
 from openkpu.tb.core.pipeline_bench import join, reset
 from openkpu.tb.simrun import run
@@ -66,16 +76,24 @@ class Layer:
     """A layer's activated map, cut up as the array delivers it."""
 
     def __init__(
-        self, arg: LayerArg, sizes: Sizes, rng: np.random.Generator, pairs: bool = False
+        self,
+        arg: LayerArg,
+        sizes: Sizes,
+        rng: np.random.Generator,
+        pairs: bool = False,
+        flat: bool = False,
     ) -> None:
         self.arg, self.sizes, self.pairs = arg, sizes, pairs
-        self.desc = describe(arg, sizes)
+        desc = describe(arg, sizes)
+        self.desc = flattened(desc) if flat else desc
         shape = arg.out_shape[0], self.desc["kh"], self.desc["kw"]
         self.a = rng.integers(0, 256, shape).astype(np.uint8)
 
     def result(self) -> np.ndarray:
         if self.arg.pool_type in PICKS:  # picked before the array
             return self.a
+        if self.desc["flat"]:
+            return self.a.reshape(self.arg.out_shape)
         signed = self.a.view(np.int8) if self.arg.signed_out else self.a
         return pool_map(self.arg.pool_type, signed).view(np.uint8)
 
@@ -101,21 +119,22 @@ class Layer:
                 continue
             for chan in range(0, self.arg.o_ch_num, self.sizes.n_z):
                 nz = min(self.sizes.n_z, self.arg.o_ch_num - chan)
-                job = {"chan": chan, "nz": nz, "gx": x, "gy": y, "width": width, "lines": lines}
+                gx, gy = origin(self.desc, x, y)
+                job = {"chan": chan, "nz": nz, "gx": gx, "gy": gy, "width": width, "lines": lines}
                 planes = 4 if self.arg.out32 else 1
                 for plane in range(planes):
                     whole = ends * int(plane == planes - 1)
-                    yield list(self._group({**job, "plane": plane, "whole": whole}))
+                    yield list(self._group({**job, "plane": plane, "whole": whole}, x, y))
 
-    def _group(self, job: dict[str, int]) -> Iterator[Write]:
-        """A stripe of a group of channels; of one plane of them when each has four."""
+    def _group(self, job: dict[str, int], x: int, y: int) -> Iterator[Write]:
+        """A stripe at (x, y) of a group of channels; of one plane of them when each has four."""
         n_y, planes = self.sizes.n_y, 4 if self.arg.out32 else 1
         for line in range(job["lines"]):
             for at in range(0, job["width"], n_y):
                 values = []
                 for z in range(self.sizes.n_z):
                     chan = planes * (job["chan"] + z) + job["plane"]
-                    here = job["gy"] + line, job["gx"] + at
+                    here = y + line, x + at
                     values += self._pixels(chan, *here, n_y, job["width"] - at)
                 yield Write((line << self.desc["swl"]) + at, values, job)
 
@@ -190,7 +209,8 @@ class Bench:
         self.dut = View(dut, {"writeback": (port, "writeback_")})
         self.job = layout("job", ZW=int(dut.ZW.value))
         self.rng = np.random.default_rng(random.getrandbits(32))
-        self.sizes = Sizes(int(dut.N_Y.value), int(dut.N_Z.value), tile_word=min(self.path, 64))
+        n_y, n_z, flat = (int(getattr(dut, name).value) for name in ("N_Y", "N_Z", "FLAT"))
+        self.sizes = Sizes(n_y, n_z, tile_word=min(self.path, 64), flat=bool(flat))
         self.ram = self.rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
         # depthwise lines by twos
         self.pairs = self.path == 128 and self.sizes.n_y * self.sizes.n_z == 128
@@ -245,9 +265,9 @@ class Bench:
                 return cycle
         raise AssertionError("the write-back never became idle")
 
-    async def check(self, arg: LayerArg, p_in: float, p_gnt: float) -> int:
+    async def check(self, arg: LayerArg, p_in: float, p_gnt: float, flat: bool = False) -> int:
         """The map comes out right, and nothing else changes; cycles it took."""
-        layer = Layer(arg, self.sizes, self.rng, self.pairs)
+        layer = Layer(arg, self.sizes, self.rng, self.pairs, flat)
         want = self.ram.copy()
         airam.pack(want, arg.image_dst_addr, layer.result())
         before = self.ram.copy()
@@ -310,6 +330,20 @@ async def planes(dut) -> None:
 
 
 @cocotb.test()
+async def flat_maps(dut) -> None:
+    """Maps that are computed as one line: each width, lines that cross words and stripes."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    n_z = bench.sizes.n_z
+    for w in range(1, 16):
+        for h in (1, random.choice((2, 64 // w, 64 // w + 1, 150 // w))):
+            shape = random.choice((1, n_z, n_z + 1)), h, w
+            arg = make(random, shape, 0, False, 0).replace(kernel_type=0)
+            rates = random.choice((0.4, 1.0)), random.choice((0.3, 1.0))
+            await bench.check(arg, *rates, flat=bench.sizes.flat)
+
+
+@cocotb.test()
 async def keeps_pace(dut) -> None:
     """Unpooled, a word a cycle: as fast as it comes when the path is as wide as the array."""
     bench = Bench(dut)
@@ -360,4 +394,6 @@ async def random_maps(dut) -> None:
 def test_write_back(sim: str, n_y: int, n_z: int, path: int) -> None:
     sources = ["rtl/output/*.v", "rtl/lib/*.v"]
     test = "tb.output_stage.test_write_back"
-    run(sim, "output_stage", sources, test, params={"N_Y": n_y, "N_Z": n_z, "PATH": path})
+    params = {"N_Y": n_y, "N_Z": n_z, "PATH": path}
+    params |= {"FLAT": 1} if n_y * n_z >= 16 else {}
+    run(sim, "output_stage", sources, test, params=params)

@@ -68,12 +68,13 @@ class Bench:
 
     def __init__(self, dut: SimHandleBase) -> None:
         self.dut = dut
-        names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "TILE_W", "POST_SHARE")
-        n_y, n_z, tile_rows, wbuf_rows, tile_w, self.share = (
+        names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "TILE_W", "POST_SHARE", "SUM_PLANES")
+        n_y, n_z, tile_rows, wbuf_rows, tile_w, self.share, planes = (
             int(getattr(dut, name).value) for name in names
         )
-        self.array = Array(n_y, n_z, min(64, tile_w), tile_w > 64)
-        self.sizes = Sizes(n_y, n_z, tile_rows, wbuf_rows, tile_word=min(64, tile_w))
+        flat = bool(int(dut.FLAT.value))
+        self.sizes = Sizes(n_y, n_z, tile_rows, wbuf_rows, tile_word=min(64, tile_w), flat=flat)
+        self.array = Array(n_y, n_z, min(64, tile_w), tile_w > 64, planes != 0)
         self.par_rows = 2048 // n_z
         self.widths = {name: len(getattr(dut, name)) for name in INPUTS}
         self.entry_bits = len(dut.column_entry) // COLUMNS
@@ -100,6 +101,9 @@ class Bench:
         self.keep = self.reuse = 0
         self.net = dict(self.base)  # where the network begins whose weights are kept
         self.made: deque[Issue | None] = deque([None] * (DEEP + 1), DEEP + 1)
+        self.again: deque[bool] = deque()  # further sums that are to leave: a byte begins with it
+        self.was_again = False
+        self.sent: deque[bool] = deque([False] * 3, 3)  # such sums left
         self.tags: deque[int] = deque([0, 0, 0], 3)
         self.entries = self.entries_mask = self.rows = self.rows_mask = 0
         self.control = self.control_mask = 0
@@ -161,9 +165,10 @@ class Bench:
                     or (supply.act == "some" and random.random() < 0.05)
                 )
             )
+        wanted = "room" in self.lacks or (self.again and self.again[0])
         self.room = int(
             supply.room == "all"
-            or (supply.room == "one" and "room" in self.lacks and random.random() < 0.3)
+            or (supply.room == "one" and wanted and random.random() < 0.3)
             or (supply.room == "some" and self.droughts["room"].over())
         )
         filled = {f"{name}_filled": count for name, count in self._ports().items()}
@@ -181,15 +186,28 @@ class Bench:
             self._drive(desc=pack(start.d), prow_base=self.base["prow"])
         self._supply(supply)
         await RisingEdge(self.dut.clk)
+        self.was_again = bool(self.again)
         issue, cause = self._decide()
+        take = issue is not None and issue.leaves and issue.opens
+        sends = bool(self.again) and self.since_sums >= self.share
+        sends = sends and (self.room == 1 or not self.again[0])
+        if sends:
+            assert not (issue is not None and issue.leaves), "sums of two at once"
+            take = self.again.popleft()
+            self.met["other bytes beside an issue"] += issue is not None
+            self.met["other bytes are all that is left"] += not self.running
+        self.sent.appendleft(sends)
         self._advance(issue)
-        self._check(issue, cause)
+        self._check(issue, cause, take)
         self.done = False
         if issue is not None:
             self.at += 1
-            self.since_sums = 0 if issue.leaves else self.since_sums
-            self.done = self.at == len(self.layer.nest.issues)
-            self.running = not self.done
+            self.running = self.at < len(self.layer.nest.issues)
+            self.again += ([True] + [False] * (issue.again - 1)) * 3 if issue.again else []
+        if sends or (issue is not None and issue.leaves):
+            self.since_sums = 0
+        if (sends or issue is not None) and not self.running and not self.again:
+            self.done = True
         self.since_sums += 1
         self.young = start is not None
         if start is not None:
@@ -222,6 +240,8 @@ class Bench:
                 lacks.add("act")
         if issue.leaves and issue.opens and not self.room:
             lacks.add("room")
+        if issue.leaves and issue.opens and self.was_again:
+            lacks.add("planes")
         if issue.leaves and self.since_sums < self.share:
             lacks.add("lanes")
         if not lacks:
@@ -274,14 +294,14 @@ class Bench:
             self.freed["row"] += gone.frees_rows
 
     # ------------------------------------------------------------------ checks
-    def _check(self, issue: Issue | None, cause: str) -> None:
+    def _check(self, issue: Issue | None, cause: str, take: bool) -> None:
         lag = [made is not None for made in self.made]
         want = {
-            "running": int(self.running),
+            "running": int(self.running or self.was_again),
             "done": int(self.done),
             "issued": int(lag[1]),
-            "tag_valid": int(lag[2]),
-            "row_take": int(issue is not None and issue.leaves and issue.opens),
+            "tag_valid": int(lag[2]) | int(self.sent[2]) << 1,
+            "row_take": int(take),
             "tile_freed": self.freed["tile"] % (4 * self.sizes.tile_rows),
             "wrow_freed": self._row_freed() % (4 * self.sizes.wbuf_rows),
             "column_re": sum(lag[1 + t] << t for t in range(COLUMNS)),
@@ -364,7 +384,7 @@ class Bench:
             self.reuse |= int(number == known)
             if await self.cycle(supply):
                 first, last = first or number, number
-            if not self.running:
+            if not self.running and not self.again:
                 break
         else:
             raise AssertionError(self._text("the layer", "stuck", len(nest.issues)))

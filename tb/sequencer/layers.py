@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.pooling import POOL_STRIDE
-from openkpu.tb.core.descriptor import DWROW, FC, Sizes, describe, stripes
+from openkpu.tb.core.descriptor import DWROW, FC, Sizes, describe, flattened, may_be_flat, stripes
 from openkpu.tb.sequencer.reference import ROW, Array, Nest
 
 KINDS = ("taps", "chan", "rows", "stripes", "fc")
 POOLED = [(kind, pool) for kind in ("taps", "chan", "stripes") for pool in POOL_STRIDE]
+EDGES = (1, 15, 16, 17, 31, 32, 33, 63, 64, 65)  # widths at those of lines and stripes
 # every kind with every pool that it may have
 EVERY = [(k, p) for k, p in POOLED if k != "stripes" or p] + [("rows", 0), ("fc", 0)]
 
@@ -85,7 +86,7 @@ class Maker:
             least = 4 if pool in (3, 4, 7) else 2 if pool else 1
             c, o = _number(40), _number(40)
             h = max(least, _number(24))
-            w = max(least, random.choice((1, 15, 16, 17, 31, 32, 33, 63, 64, 65, _number(200))))
+            w = max(least, random.choice((*EDGES, random.randint(1, 16), _number(200))))
             flags = {"depthwise": kind in ("rows", "stripes"), "fc": kind == "fc"}
             kernel = {"taps": 3, "chan": 1, "fc": 1}.get(kind) or random.choice((1, 3))
             if flags["depthwise"]:
@@ -102,6 +103,8 @@ class Maker:
             if flags["depthwise"] and kernel == 3:
                 arg = arg.replace(elementwise=int(random.random() < 0.4))
             d = describe(arg, self.sizes, first=first)
+            if self.sizes.flat and may_be_flat(d) and random.getrandbits(1):
+                d = flattened(d)
             if work(d, self.array) > self.budget or not self.fits(d):
                 continue
             if not flags["depthwise"] and random.getrandbits(1):
@@ -135,6 +138,12 @@ class Maker:
         some = {"c": 11, "h": 3, "w": 18, "o": 4 * n_z + 1, "b": 2}
         made += [{**some, "held": 1}, {**some, "held": 0}, {**some, "held": 1, "b": 3}]
         made += [{**some, "held": 0, "b": 5}, {**some, "o": 2 * n_z, "held": 0}]
+        # maps taken as one line, where the device does: of a stripe, of a pixel more, of several
+        for h, w in ((1, 1), (8, 8), (13, 5), (9, 7), (7, 9), (40, 13), (64, 15), (341, 3)):
+            line = {"flat": 1, "kw": h * w, "kh": 1, "swl": 6}
+            made.append(
+                {"c": 10, "h": h, "w": w, "o": n_z + 1, **(line if self.sizes.flat else {})}
+            )
         # an input that is too long to be held
         many = self.sizes.tile_rows
         made += [{"c": many, "h": 1, "w": 1, "o": 2 * n_z, "kernel": 3}]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from openkpu.tb.core.descriptor import CHAN, DWROW, FC, TAPS, layout, stripes
+from openkpu.tb.core.descriptor import CHAN, DWROW, FC, TAPS, layout, origin, stripes
 
 ROW = 64  # positions of a stripe or of an AI RAM row, bytes of a tile entry
 PROW_BITS = 13
@@ -25,6 +25,7 @@ class Array:
     n_z: int
     word: int = 64  # bytes of an entry that a column reads at once
     pair: bool = False  # it reads two entries
+    planes: bool = False  # bytes 1 to 3 of 32-bit sums leave beside its issues
 
     @property
     def lanes(self) -> int:
@@ -75,6 +76,7 @@ class Issue:
     control_mask: int
     tag: int
     tag_mask: int
+    again: int = 0  # behind it so many sums leave thrice again, beside other issues
     frees_entries: int = 0  # with it the last use of so many was made
     frees_rows: int = 0
 
@@ -159,10 +161,14 @@ class Nest:
                         control = {"taps": (1 << d["lastn"]) - 1 if share else 511}
                         control["kernels"] = chans
                         tag = {**about, "first": int(step == 0), "last": int(last)}
-                        tag["job_whole"] = int(stripe == final and not (d["out32"] and last))
+                        again = d["out32"] and last
+                        made_again = again and not self.array.planes
+                        tag["job_whole"] = int(stripe == final and not made_again)
                         row = group * d["s"] + step
                         self._issue(sweep, entry, row, group, control, tag, leaves=last)
-                        if d["out32"] and last:
+                        if again and self.array.planes:
+                            self.issues[-1].again = len(sweep)
+                        elif again:
                             tag["job_whole"] = int(stripe == final)
                             self._again(sweep, entry, row, group, control, tag)
                         entry += 1
@@ -275,10 +281,11 @@ class Nest:
             here |= {} if dw else {"idx": number}  # depthwise sums are in no place
             value, mask = _join(tags, here)
             more, more_mask = _join(columns, {"pos": pos, **lanes})
-            for name in () if fc else EDGES:  # what does not count meets nothing
+            # what does not count meets nothing; flat: pixels are not at their places
+            for name in () if fc else EDGES:
                 low = columns[name][0]
                 more_mask &= ~(((1 << self.array.lanes) - 1) << low)
-                more_mask |= lanes["valid"] << low
+                more_mask |= 0 if self.d["flat"] else lanes["valid"] << low
             self.issues.append(
                 Issue(
                     entry=entry,
@@ -349,10 +356,10 @@ class Nest:
             return False
         return (d["dst"] + chan * d["h"] + line) % 2 == 0
 
-    @staticmethod
-    def _place(stripe: tuple[int, int, int, int], chan: int, chans: int) -> dict[str, int]:
+    def _place(self, stripe: tuple[int, int, int, int], chan: int, chans: int) -> dict[str, int]:
         """What the write-back has to know of a group."""
-        gx, gy, width, lines = stripe
+        x, y, width, lines = stripe
+        gx, gy = origin(self.d, x, y)
         job = {"lines": lines, "width": width, "gy": gy, "gx": gx, "nz": chans, "chan": chan}
         job["plane"] = 0
         return {f"job_{name}": value for name, value in job.items()}

@@ -15,7 +15,7 @@ from openkpu.tb.sequencer.bench import RESOURCES, Bench, Supply
 from openkpu.tb.sequencer.layers import EVERY, Layer, Maker
 from openkpu.tb.simrun import run
 
-FILES = ["rtl/sequencer/*.v", "rtl/lib/stripe_iter.v"]
+FILES = ["rtl/sequencer/*.v", "rtl/lib/stripe_iter.v", "rtl/lib/flat_*.v"]
 
 
 async def begin(dut) -> tuple[Bench, Maker]:
@@ -37,6 +37,9 @@ def due(layer: Layer, share: int) -> int:
     for issue in layer.nest.issues:
         at = max(at + 1, free if issue.leaves else 0)
         free = at + share if issue.leaves else free
+        free += (
+            3 * share * issue.again
+        )  # the next sums to leave come behind the other bytes of these
     return at
 
 
@@ -81,6 +84,23 @@ async def borders(dut) -> None:
     hold(bench, ("several groups, held", "several groups, read again", "several blocks"))
     hold(bench, ("a smaller last block", "tile count wraps", "prow count wraps"))
     hold(bench, ["two lines an issue"] if bench.array.pair else [])
+    assert sum(layer.d["flat"] for layer in layers) >= 5 * int(bench.sizes.flat)
+
+
+@cocotb.test()
+async def sums_of_32_bits(dut) -> None:
+    """Groups of one step and more, of one place and more, whose sums leave in four bytes: at full
+    rate, with room now and then, with room only when it is waited for."""
+    bench, maker = await begin(dut)
+    for c in (1, 10, 28, 46, 82):
+        for h, w in ((1, 1), (1, 3 * bench.array.n_y), (3, 20), (1, 65)):
+            layer = maker.exact(c, h, w, 2 * bench.array.n_z + 1, out32=1, b=3)
+            cycles = await bench.play(layer, Supply())
+            assert cycles == due(layer, bench.share), layer.name
+            await bench.play(layer, Supply(room="some"))
+        await bench.play(layer, Supply(room="one"))
+    met = ["other bytes beside an issue", "other bytes are all that is left", "waits for planes"]
+    hold(bench, ["waits for room", *(met if bench.array.planes else [])])
 
 
 @cocotb.test()
@@ -202,32 +222,48 @@ async def resets(dut) -> None:
         await bench.rest(random.randint(0, 12))
 
 
-# array, bytes of a tile word, tile entries, weight rows, sums that share a post lane
-PARAMETERS = ("n_y", "n_z", "tile_w", "tile_rows", "wbuf_rows", "share")
+# array, bytes of a tile word, tile entries, weight rows, sums that share a post lane, other bytes
+# of sums leave beside the array
+PARAMETERS = ("n_y", "n_z", "tile_w", "tile_rows", "wbuf_rows", "share", "planes")
 
 
 @pytest.mark.parametrize(
     ("sim", *PARAMETERS),
     [
-        *(("icarus", 2, 2, 16, 32, 64, 1), ("icarus", 4, 4, 16, 32, 256, 2)),
+        *(("icarus", 2, 2, 16, 32, 64, 1, 0), ("icarus", 4, 4, 16, 32, 256, 2, 1)),
         # a whole buffer of weights; four sums a lane; two lines at once; words below the lanes
-        *(("verilator", 2, 2, 8, 64, 1024, 1), ("verilator", 4, 8, 32, 32, 128, 4)),
-        *(("verilator", 8, 16, 128, 64, 64, 1), ("verilator", 8, 16, 16, 32, 64, 1)),
+        *(("verilator", 2, 2, 8, 64, 1024, 1, 1), ("verilator", 4, 8, 32, 32, 128, 4, 0)),
+        *(("verilator", 8, 16, 128, 64, 64, 1, 1), ("verilator", 8, 16, 16, 32, 64, 1, 0)),
         *(
             pytest.param(sim, *sizes, marks=pytest.mark.nightly)
             for sim, *sizes in (
-                *(("verilator", 4, 2, 16, 64, 1024, 2), ("verilator", 4, 4, 16, 128, 1024, 1)),
-                *(("verilator", 4, 16, 64, 32, 1024, 1), ("verilator", 2, 64, 128, 32, 64, 1)),
-                *(("verilator", 16, 2, 32, 32, 64, 1), ("verilator", 16, 8, 128, 32, 128, 2)),
-                *(("verilator", 8, 8, 8, 32, 64, 4), ("icarus", 8, 16, 128, 64, 64, 1)),
-                *(("icarus", 4, 8, 32, 64, 1024, 1), ("icarus", 8, 2, 16, 32, 64, 1)),
+                *(
+                    ("verilator", 4, 2, 16, 64, 1024, 2, 0),
+                    ("verilator", 4, 4, 16, 128, 1024, 1, 1),
+                ),
+                *(
+                    ("verilator", 4, 16, 64, 32, 1024, 1, 1),
+                    ("verilator", 2, 64, 128, 32, 64, 1, 0),
+                ),
+                *(("verilator", 16, 2, 32, 32, 64, 1, 1), ("verilator", 16, 8, 128, 32, 128, 2, 1)),
+                *(("verilator", 8, 8, 8, 32, 64, 4, 1), ("icarus", 8, 16, 128, 64, 64, 1, 1)),
+                *(("icarus", 4, 8, 32, 64, 1024, 1, 1), ("icarus", 8, 2, 16, 32, 64, 1, 0)),
             )
         ),
     ],
 )
 def test_sequencer(
-    sim: str, n_y: int, n_z: int, tile_w: int, tile_rows: int, wbuf_rows: int, share: int
+    sim: str,
+    n_y: int,
+    n_z: int,
+    tile_w: int,
+    tile_rows: int,
+    wbuf_rows: int,
+    share: int,
+    planes: int,
 ) -> None:
     params = {"N_Y": n_y, "N_Z": n_z, "TILE_W": tile_w, "TILE_ROWS": tile_rows}
     params |= {"WBUF_ROWS": wbuf_rows, "POST_SHARE": share}
+    params |= {"FLAT": 1} if n_y * n_z >= 16 and tile_w >= 16 else {}
+    params |= {"SUM_PLANES": planes} if planes else {}
     run(sim, "sequencer", FILES, "tb.sequencer.test_sequencer", params=params)

@@ -46,6 +46,7 @@ def _chans(maps: Maps, d: dict[str, int], stripe, step: int) -> np.ndarray:
     (x,) = maps
     gx, gy, width, lines = stripe
     entry = np.full((9, 64), ANY, dtype=np.int16)
+    x = x.reshape(x.shape[0], 1, -1) if d["flat"] else x
     ys = (gy + np.arange(lines)) << d["stl"]
     xs = ((gx + np.arange(width)) << d["stl"]) + d["ph"]
     for bank in range(min(9, x.shape[0] - 9 * step)):
@@ -111,6 +112,12 @@ def reads(d: dict[str, int], word: int = 64) -> int:
     reach = int(d["mode"] == TAPS and d["k3"] and not d["ew"])
     total = 0
     for gx, gy, width, lines in stripes(d):
+        if d["flat"]:
+            first, last = gx // d["w"], (gx + width - 1) // d["w"]
+            begins = max(gx, last * d["w"])  # of the last line's part, cut where a word ends
+            cut = (begins - gx) // word != (width - 1) // word
+            total += last - first + 1 + int(cut)
+            continue
         ys = {((gy + n) << d["stl"]) + k for n in range(lines) for k in range(-reach, reach + 1)}
         ys = {y for y in ys if 0 <= y < d["h"]}
         low = max(0, (gx << d["stl"]) + d["ph"] - reach)

@@ -14,7 +14,7 @@ from cocotb.triggers import RisingEdge
 from openkpu.models import airam
 from openkpu.models.layer import LayerArg
 from openkpu.models.layout import Layout
-from openkpu.tb.core.descriptor import DWROW, FC, Sizes, describe, pack
+from openkpu.tb.core.descriptor import DWROW, FC, Sizes, describe, flattened, pack
 from openkpu.tb.core.pipeline_bench import join, reset
 from openkpu.tb.simrun import run
 from openkpu.tb.tile.expected import ANY, entries, reads
@@ -92,7 +92,8 @@ def bytes_of(dut) -> np.ndarray:
 class Bench:
     def __init__(self, dut) -> None:
         self.dut = dut
-        self.sizes = Sizes(tile_rows=int(dut.TILE_ROWS.value), wbuf_rows=256)
+        self.flat = bool(int(dut.FLAT.value))
+        self.sizes = Sizes(tile_rows=int(dut.TILE_ROWS.value), wbuf_rows=256, flat=self.flat)
         self.freed = 0
         self.modulo = 1 << len(dut.tile_filled)
         self.path = int(dut.PATH.value)
@@ -108,7 +109,13 @@ class Bench:
         self.dut.entry.value = join([address] * 9, width)
 
     async def play(
-        self, arg: LayerArg, p_gnt: float, p_use: float, hoard: bool = False, p_line: float = 0.0
+        self,
+        arg: LayerArg,
+        p_gnt: float,
+        p_use: float,
+        hoard: bool = False,
+        p_line: float = 0.0,
+        flat: bool = False,
     ) -> None:
         """Run the fill of a layer with random input; check every entry twice. Bounded.
 
@@ -118,6 +125,7 @@ class Bench:
         dut, rng = self.dut, np.random.default_rng(random.getrandbits(32))
         arg = arg.replace(in_xor=random.getrandbits(1))
         d = describe(arg, self.sizes)
+        d = flattened(d) if flat else d
         ram = rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
         maps = []
         for place in arg.in_layouts:
@@ -250,6 +258,21 @@ async def chosen_layers(dut) -> None:
 
 
 @cocotb.test()
+async def flat_maps(dut) -> None:
+    """Maps taken as one line, with lines that go on in the next word or stripe, or end with it."""
+    bench = Bench(dut)
+    await reset(dut, *INPUTS)
+    sizes = [(h, w) for w in (1, 3, 5, 7, 9, 11, 13, 15) for h in (1, 2, 64 // w, 64 // w + 1)]
+    sizes += [(512, 1), (341, 3), (68, 15), (78, 13)]
+    for h, w in sizes:
+        c, o = random.choice((1, 4, 9, 10, 19) if h < 100 else (1, 4)), random.choice((1, 3))
+        await bench.play(make(c, h, w, o, 1, 0, 0), *random.choice(RATES), flat=bench.flat)
+    for h, w in ((9, 7), (33, 13)):  # of two blocks, and of more channels than are held
+        await bench.play(make(20, h, w, 9, 1, 0, 0), *random.choice(RATES), flat=bench.flat)
+        await bench.play(make(120, h, w, 3, 1, 0, 0), 1.0, 1.0, hoard=True, flat=bench.flat)
+
+
+@cocotb.test()
 async def two_maps(dut) -> None:
     """Element-wise layers: rows and stripes, lines of several rows, channels that share a word."""
     bench = Bench(dut)
@@ -316,21 +339,23 @@ async def random_layers(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    "sim, path, word, rows",
+    "sim, path, word, rows, flat",
     [
-        *(("icarus", 16, 8, 64), ("icarus", 64, 64, 32)),
-        *(("verilator", 16, 8, 64), ("verilator", 32, 32, 64), ("verilator", 64, 64, 32)),
-        *(("verilator", 16, 16, 32), ("verilator", 128, 128, 32)),
-        pytest.param("verilator", 128, 64, 32, marks=pytest.mark.nightly),
-        pytest.param("verilator", 128, 8, 32, marks=pytest.mark.nightly),
-        pytest.param("icarus", 32, 32, 64, marks=pytest.mark.nightly),
-        pytest.param("icarus", 16, 16, 32, marks=pytest.mark.nightly),
-        pytest.param("icarus", 128, 64, 32, marks=pytest.mark.nightly),
-        pytest.param("icarus", 128, 8, 32, marks=pytest.mark.nightly),
-        pytest.param("icarus", 128, 128, 32, marks=pytest.mark.nightly),
+        *(("icarus", 16, 8, 64, 0), ("icarus", 64, 64, 32, 1), ("verilator", 16, 8, 64, 0)),
+        *(("verilator", 32, 32, 64, 1), ("verilator", 64, 64, 32, 0)),
+        *(("verilator", 16, 16, 32, 1), ("verilator", 128, 128, 32, 1)),
+        pytest.param("verilator", 128, 64, 32, 1, marks=pytest.mark.nightly),
+        pytest.param("verilator", 128, 8, 32, 0, marks=pytest.mark.nightly),
+        pytest.param("icarus", 32, 32, 64, 1, marks=pytest.mark.nightly),
+        pytest.param("icarus", 16, 16, 32, 1, marks=pytest.mark.nightly),
+        pytest.param("icarus", 128, 64, 32, 1, marks=pytest.mark.nightly),
+        pytest.param("icarus", 128, 8, 32, 0, marks=pytest.mark.nightly),
+        pytest.param("icarus", 128, 128, 32, 1, marks=pytest.mark.nightly),
     ],
 )
-def test_tile(sim: str, path: int, word: int, rows: int) -> None:
-    sources = ["rtl/tile/*.v", "rtl/lib/ram_1r1w.v", "rtl/lib/stripe_iter.v"]
+def test_tile(sim: str, path: int, word: int, rows: int, flat: int) -> None:
+    sources = [f"rtl/lib/{name}.v" for name in ("ram_1r1w", "stripe_iter", "flat_*")]
+    sources.append("rtl/tile/*.v")
     params = {"PATH": path, "TILE_W": word, "TILE_ROWS": rows}
+    params |= {"FLAT": 1} if flat else {}
     run(sim, "tile_buffer", sources, "tb.tile.test_tile", params=params)
