@@ -24,8 +24,11 @@ from .pooling import POOL_STRIDE, pooled_size
 
 WORDS = 12
 # Bytes of weights that compilers put into one load: nncase (8 bit) and its 0.1 release (16 bit).
+CHANNELS = 1024  # of a map
+MANY_CHANNELS = 9216  # of the input of a 1x1 convolution: nine a row of a ring of 1024
 LOAD_LIMIT = {True: 30 * 1024, False: 60 * 1024}
 PARA_SIZE_MAX = (1 << 17) - 1  # bytes of a load that the field can name
+MOST_LOADS = 64
 # Error codes of the device (AI_ERR_CODE) that an argument can raise: those before the bus errors.
 _BUS_ERROR = regmap.ERROR_CODES["BUS_ERROR"]
 ERROR_CODES = {n: code for n, code in regmap.ERROR_CODES.items() if 0 < code < _BUS_ERROR}
@@ -172,6 +175,12 @@ class LayerArg:
         """(O, oh, ow) of the output map, after pooling; with out32 (4 * O, oh, ow)."""
         planes = 4 if self.out32 else 1
         return self.o_ch_num * planes, self.o_col_high, self.o_row_wid
+
+    @property
+    def plain_1x1(self) -> bool:
+        """Is it a 1x1 convolution of all input channels, which may have more than 1024 of them?"""
+        other = self.depthwise or self.fc or self.pool_task or self.fp16
+        return self.kernel_type == 0 and not other
 
     @property
     def two_maps(self) -> bool:
@@ -331,7 +340,7 @@ class LayerArg:
         if per_load is None:
             per_load = LOAD_LIMIT[eight_bit] // one
             # more loads than the field counts: larger chunks, as far as para_size reaches
-            per_load = max(per_load, min(-(-self.o_ch_num // 64), PARA_SIZE_MAX // one))
+            per_load = max(per_load, min(-(-self.o_ch_num // MOST_LOADS), PARA_SIZE_MAX // one))
         per_load = max(1, min(self.o_ch_num, per_load))
         loads = -(-self.o_ch_num // per_load)
         return self.replace(o_ch_num_coef=per_load, load_time=loads, para_size=per_load * one)
@@ -486,6 +495,9 @@ class LayerArg:
         o, oh, ow = self.out_shape
         if min(c, h, w, o, oh, ow) < 1:
             raise LayerError("BAD_SIZE", f"zero size: {self.in_shape} -> {self.out_shape}")
+        most = MANY_CHANNELS if self.plain_1x1 else CHANNELS
+        if c > most:
+            raise LayerError("BAD_SIZE", f"{c} input channels, this layer has at most {most}")
         if self.in_layout.row_len > 15:
             raise LayerError("BAD_SIZE", f"a line of {w} pixels takes more than 15 rows")
         if self.depthwise and c != o:

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .golden import run_layer
-from .layer import LayerArg, LayerError
+from .layer import MANY_CHANNELS, MOST_LOADS, PARA_SIZE_MAX, LayerArg, LayerError
 from .layout import AI_RAM_ROWS, Layout
 from .network import Network
 from .params import ActTable, BatchNorm
 from .words import BYTES, words_of
 
-K_MAX = 1024  # input channels
+K_MAX = MANY_CHANNELS  # input channels
 M_MAX = 1024  # output channels of a tile
 M_LEAST = 64  # rows of a tile for which columns are cut rather
 OFFSET = 128
@@ -71,8 +71,10 @@ def layer_of(
     LayerError for sizes that no layer has.
     """
     _check(m, k, n)
-    if m > M_MAX:
-        raise LayerError("BAD_SIZE", f"M = {m}, a layer has at most {M_MAX} output channels")
+    if m > m_max(k):
+        raise LayerError(
+            "BAD_SIZE", f"M = {m}, a layer with K = {k} has at most {m_max(k)} output channels"
+        )
     shape = map_of(m, k, n, ram_rows)
     if shape is None:
         raise LayerError(
@@ -93,6 +95,11 @@ def layer_of(
     )
 
 
+def m_max(k: int) -> int:
+    """Output channels of a layer: rows of A that its weight loads hold."""
+    return min(M_MAX, MOST_LOADS * (PARA_SIZE_MAX // k))
+
+
 def tables(m: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     """(batch-norm words, activation words) that leave a sum as it is; the latter are not used."""
     return BatchNorm.make(np.ones(m), 0, 0).pack(), ActTable.make(-(1 << 35), 0, 0, 0).pack()
@@ -109,7 +116,7 @@ def plan(
 ) -> list[Tile]:
     """Tiles of a product, rows of A before columns of B; one where one layer holds it.
 
-    LayerError for K above 1024, or what no AI RAM of ``ram_rows`` rows holds a part of.
+    LayerError for K above 9216, or what no AI RAM of ``ram_rows`` rows holds a part of.
     """
     _check(m, k, n)
     kind = {"signed_a": signed_a, "signed_b": signed_b, "ram_rows": ram_rows}
@@ -181,7 +188,7 @@ def parts(size: int, part: int) -> Iterator[tuple[int, int]]:
 
 def _tile(m: int, k: int, n: int, ram_rows: int) -> tuple[int, int] | None:
     """(rows, columns) of a tile: as few tiles as halving gives, each part and the rest a map."""
-    m, columns = min(m, M_MAX), n
+    m, columns = min(m, m_max(k)), n
     while True:
         rest = n % columns
         rows = m

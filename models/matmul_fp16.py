@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .golden import run_layer
-from .layer import LayerArg, LayerError
+from .layer import CHANNELS, LayerArg, LayerError
 from .layout import AI_RAM_ROWS, Layout
-from .matmul import HIGHEST, K_MAX, LONGEST, M_LEAST, M_MAX, Tile, parts
+from .matmul import HIGHEST, LONGEST, M_LEAST, M_MAX, Tile, parts
 from .network import Network
 
+K_MAX = CHANNELS
 LINE = 64  # bytes of a line, where a row has several
 NONE = np.zeros(0, dtype=np.uint64)  # there are no tables
 

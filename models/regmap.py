@@ -117,7 +117,7 @@ LAYER_FIELDS: dict[str, tuple[int, int, int, bool, int]] = {
     "image_src_addr": (1, 0, 15, False, 0),
     "image_src2_addr": (1, 16, 15, False, 0),
     "image_dst_addr": (1, 32, 15, False, 0),
-    "i_ch_num": (2, 0, 10, False, 1),
+    "i_ch_num": (2, 0, 14, False, 1),
     "o_ch_num": (2, 32, 10, False, 1),
     "o_ch_num_coef": (2, 48, 10, False, 1),
     "i_row_wid": (3, 0, 10, False, 1),

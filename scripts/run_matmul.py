@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from openkpu.models import fp16, matmul, matmul_fp16
-from openkpu.models.matmul import K_MAX, Tile, operands
+from openkpu.models.matmul import Tile, operands
 from openkpu.models.network import Network, NetworkError
 from openkpu.scripts import report
 from openkpu.scripts.command import UsageError
@@ -59,9 +59,10 @@ def matrices(given: list[str], kind: str | None) -> tuple[Matrix, Matrix, str]:
         text = " ".join(given)
         raise UsageError(f"MATMUL={text}: expected MxKxN, for example 4x36x16, or two .npy files")
     m, k, n = (int(size) for size in sizes.groups())
-    if not (1 <= m <= MOST and 1 <= k <= K_MAX and 1 <= n <= MOST):
-        raise UsageError(f"MATMUL={given[0]}: expected sizes of 1 to {MOST}, K to {K_MAX}")
     dtype = TYPES[kind or "int8"]
+    deepest = (matmul_fp16 if dtype == np.float16 else matmul).K_MAX
+    if not (1 <= m <= MOST and 1 <= k <= deepest and 1 <= n <= MOST):
+        raise UsageError(f"MATMUL={given[0]}: expected sizes of 1 to {MOST}, K to {deepest}")
     seed = seeds.environment()
     seed = SEED if seed is None else seed
     rng = np.random.default_rng(seed)

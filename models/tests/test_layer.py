@@ -22,6 +22,25 @@ def test_fields_do_not_overlap_and_fit_their_words() -> None:
         taken[word] |= bits
 
 
+def test_many_channels() -> None:
+    """Of a 1x1 convolution 9216 come in, of anything else 1024; a wider field has no more."""
+    for most, kind in (
+        (9216, {}),
+        (9216, {"pool": 1}),
+        (9216, {"out32": 1}),
+        (1024, {"kernel": 3}),
+        (1024, {"fc": True}),
+    ):
+        arg = LayerArg.make(most, 2, 2, 1, **kind)
+        assert LayerArg.decode(arg.encode()) == arg and arg.device_code() == 0
+        with pytest.raises(LayerError, match=f"BAD_SIZE: {most + 1} input channels"):
+            LayerArg.make(most + 1, 2, 2, 1, **kind)
+    arg = LayerArg.make(9216, 1, 1, 1)
+    assert arg.weight_rows(4) == 1024 and arg.device_code(weight_rows=1024) == 0
+    assert arg.device_code(weight_rows=1023) == ERROR_CODES["BAD_WEIGHTS"]
+    assert arg.replace(i_ch_num=16384).device_code() == ERROR_CODES["BAD_SIZE"]
+
+
 def test_every_field_has_its_place() -> None:
     """Bit ranges as docs/kpu.md section 2 lists them, spelled out a second time."""
     places = """
@@ -31,7 +50,7 @@ def test_every_field_has_its_place() -> None:
         fp32 0 19 19, load_map 0 24 24, store_map 0 25 25, kept_weights 0 26 26,
         map_load_addr 0 32 63,
         image_src_addr 1 0 14, image_src2_addr 1 16 30, image_dst_addr 1 32 46,
-        i_ch_num 2 0 9, o_ch_num 2 32 41, o_ch_num_coef 2 48 57,
+        i_ch_num 2 0 13, o_ch_num 2 32 41, o_ch_num_coef 2 48 57,
         i_row_wid 3 0 9, i_col_high 3 10 18, o_row_wid 3 32 41, o_col_high 3 42 50,
         kernel_type 4 0 2, pad_type 4 3 3, pool_type 4 4 7, first_stride 4 8 8,
         bypass_conv 4 9 9, load_para 4 10 10, dma_burst_size 4 16 23, pad_value 4 24 31,

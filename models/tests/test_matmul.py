@@ -7,7 +7,16 @@ from openkpu.models import airam
 from openkpu.models.golden import run_layer
 from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.layout import Layout
-from openkpu.models.matmul import layer_of, map_of, network_of, operands, plan, product, tables
+from openkpu.models.matmul import (
+    layer_of,
+    m_max,
+    map_of,
+    network_of,
+    operands,
+    plan,
+    product,
+    tables,
+)
 from openkpu.models.params import BatchNorm
 from openkpu.models.words import from_stored, planes_of, to_stored, words_of
 
@@ -86,10 +95,10 @@ def test_extremes() -> None:
     """The largest sums of both signs, at the largest K."""
     for left in (-128, 127):
         for right in (-128, 127):
-            a, b = np.full((2, 1024), left, np.int8), np.full((1024, 3), right, np.int8)
-            assert (product(a, b) == left * right * 1024).all()
-    a, b = np.full((2, 1024), 255, np.uint8), np.full((1024, 3), 255, np.uint8)
-    assert (product(a, b) == 255 * 255 * 1024).all()
+            a, b = np.full((2, 9216), left, np.int8), np.full((9216, 3), right, np.int8)
+            assert (product(a, b) == left * right * 9216).all()
+    a, b = np.full((2, 9216), 255, np.uint8), np.full((9216, 3), 255, np.uint8)
+    assert (product(a, b) == 255 * 255 * 9216).all()
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -116,6 +125,8 @@ def test_tiles_cover_the_product() -> None:
         (3000, 700, 2500, 32768),
         (70, 1024, 1021, 4096),
         (1, 1, 1, 32),
+        (1000, 9216, 50, 32768),
+        (897, 9216, 300, 32768),
     ):
         tiles = plan(m, k, n, ram_rows=rows)
         seen = np.zeros((m, n), dtype=int)
@@ -123,7 +134,7 @@ def test_tiles_cover_the_product() -> None:
             seen[tile.m, tile.n] += 1
             assert tile.arg.device_code(ram_rows=rows) == 0
         assert (seen == 1).all()
-        alone = m <= 1024 and map_of(m, k, n, rows) is not None
+        alone = m <= m_max(k) and map_of(m, k, n, rows) is not None
         assert alone == (len(tiles) == 1), (m, k, n)
     assert len(plan(512, 512, 512)) == 1
     # the maps of this one are dense: B takes 256 KiB, C a MiB
@@ -223,7 +234,7 @@ def test_weights_of_16_bits() -> None:
 @pytest.mark.parametrize(
     ("sizes", "says"),
     [
-        ((1, 1025, 1), "BAD_SIZE: K = 1025, a layer has at most 1024 input channels"),
+        ((1, 9217, 1), "BAD_SIZE: K = 9217, a layer has at most 9216 input channels"),
         ((0, 5, 5), "BAD_SIZE: 0x5x5: a product has no size below 1"),
     ],
 )
@@ -243,6 +254,9 @@ def test_refused_operands() -> None:
         product(a, np.zeros((4, 2), np.int8))
     with pytest.raises(LayerError, match="M = 1025"):
         layer_of(1025, 3, 4)
+    assert layer_of(896, 9216, 4).device_code() == 0
+    with pytest.raises(LayerError, match="M = 897, a layer with K = 9216 has at most 896 output"):
+        layer_of(897, 9216, 4)
     with pytest.raises(LayerError, match="no map of 1021 pixels"):
         layer_of(4, 3, 1021)
     with pytest.raises(LayerError, match="no column of B"):

@@ -106,12 +106,12 @@ module map_mover #(
   reg [20:0] plane, plane_part;
   reg [23:0] total, total_part;
   reg added;
-  wire [28:0] size_now = {
-    unload_map[`MAP_CHANS_M1], unload_map[`MAP_HEIGHT_M1], unload_map[`MAP_WIDTH_M1]
-  };
+  wire [13:0] map_chans_m1 = unload_map[`MAP_CHANS_M1];
+  wire [9:0] chans_m1 = map_chans_m1[9:0];  // a map that leaves has 1024 at most
+  wire [28:0] size_now = {chans_m1, unload_map[`MAP_HEIGHT_M1], unload_map[`MAP_WIDTH_M1]};
   wire [10:0] height = {2'd0, unload_map[`MAP_HEIGHT_M1]} + 11'd1;
   wire [10:0] width = {1'b0, unload_map[`MAP_WIDTH_M1]} + 11'd1;
-  wire [10:0] chans = {1'b0, unload_map[`MAP_CHANS_M1]} + 11'd1;
+  wire [10:0] chans = {1'b0, chans_m1} + 11'd1;
   wire changed = sized != size_now;
   wire plane_done = width_left == 11'd0;
   wire sum_done = chans_left == 11'd0;
@@ -188,7 +188,7 @@ module map_mover #(
       .stop(stop),
       .start(read_start),
       .base_row(unload_map[`MAP_BASE]),
-      .chans_m1(unload_map[`MAP_CHANS_M1]),
+      .chans_m1(chans_m1),
       .height_m1(unload_map[`MAP_HEIGHT_M1]),
       .width_m1(unload_map[`MAP_WIDTH_M1]),
       .words(unload_words),
@@ -209,7 +209,7 @@ module map_mover #(
       .done(read_done)
   );
 
-  wire unused = &{1'b0, pixel_beat[`BEAT_LAST]};
+  wire unused = &{1'b0, pixel_beat[`BEAT_LAST], map_chans_m1[13:10]};
 
 endmodule
 

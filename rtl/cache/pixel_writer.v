@@ -31,7 +31,7 @@ module pixel_writer #(
     // map to load: first row, channels - 1, height - 1, width - 1
     input  wire              start,
     input  wire [      14:0] base_row,
-    input  wire [       9:0] chans_m1,
+    input  wire [      13:0] chans_m1,
     input  wire [       8:0] height_m1,
     input  wire [       9:0] width_m1,
     // pixel stream of the DMAC
@@ -79,7 +79,8 @@ module pixel_writer #(
   wire              last;
 
   row_sequencer #(
-      .PATH(WORD)
+      .PATH(WORD),
+      .CHAN(14)
   ) u_sequencer (
       .clk(clk),
       .start(go),

@@ -15,25 +15,27 @@
 module row_sequencer #(
     // bytes of a word: 16, 32 or 64
     parameter PATH = 64,
+    // width of a channel's number
+    parameter CHAN = 10,
     // derived, not to be set
     parameter PB   = $clog2(PATH)
 ) (
     // clock
-    input  wire           clk,
+    input  wire            clk,
     // start with a new map: first row, channels - 1, height - 1, width - 1
-    input  wire           start,
-    input  wire [   14:0] base_row,
-    input  wire [    9:0] chans_m1,
-    input  wire [    8:0] height_m1,
-    input  wire [    9:0] width_m1,
+    input  wire            start,
+    input  wire [    14:0] base_row,
+    input  wire [CHAN-1:0] chans_m1,
+    input  wire [     8:0] height_m1,
+    input  wire [     9:0] width_m1,
     // go to the next step
-    input  wire           next,
+    input  wire            next,
     // present step: word, first byte in it in units of 16, bytes - 1, last of its channel, of the map
-    output wire [20-PB:0] word,
-    output wire [    1:0] lane,
-    output wire [ PB-1:0] size_m1,
-    output wire           chan_end,
-    output wire           last
+    output wire [ 20-PB:0] word,
+    output wire [     1:0] lane,
+    output wire [  PB-1:0] size_m1,
+    output wire            chan_end,
+    output wire            last
 );
 
   localparam [9:0] PATH_C = PATH[9:0];
@@ -43,34 +45,34 @@ module row_sequencer #(
   localparam [1:0] INSIDE = BLOCKS[1:0] - 2'd1;
 
   // row and block of the present step; row of the group of channels, block where its line begins
-  reg  [14:0] row;
-  reg  [ 1:0] block;
-  reg  [14:0] group_row;
-  reg  [ 1:0] line_block;
-  reg  [ 9:0] chan_left;
-  reg  [ 8:0] height;
-  reg  [ 8:0] line_left;
-  reg  [ 9:0] width;
+  reg  [    14:0] row;
+  reg  [     1:0] block;
+  reg  [    14:0] group_row;
+  reg  [     1:0] line_block;
+  reg  [CHAN-1:0] chan_left;
+  reg  [     8:0] height;
+  reg  [     8:0] line_left;
+  reg  [     9:0] width;
   // bytes of the present line from this step on, minus one
-  reg  [ 9:0] rest;
+  reg  [     9:0] rest;
   // they lie in one word
-  reg         line_end;
+  reg             line_end;
 
-  wire        quarter = (width[9:4] == 6'd0);
-  wire        half = (width[9:5] == 5'd0);
+  wire            quarter = (width[9:4] == 6'd0);
+  wire            half = (width[9:5] == 5'd0);
   // first block of the next channel; zero: it starts a new group of channels
-  wire [ 1:0] block_next = quarter ? line_block + 2'd1 : half ? line_block + 2'd2 : 2'd0;
-  wire        same_group = (block_next != 2'd0);
+  wire [     1:0] block_next = quarter ? line_block + 2'd1 : half ? line_block + 2'd2 : 2'd0;
+  wire            same_group = (block_next != 2'd0);
   // first block of the word after this one; zero: in the next row
-  wire [ 2:0] block_on = {1'b0, block & ~INSIDE} + BLOCKS;
-  wire [14:0] row_1 = row + 15'd1;
-  wire [20:0] place = {row, block, 4'd0};
+  wire [     2:0] block_on = {1'b0, block & ~INSIDE} + BLOCKS;
+  wire [    14:0] row_1 = row + 15'd1;
+  wire [    20:0] place = {row, block, 4'd0};
 
   assign chan_end = line_end && (line_left == 9'd0);
   assign word = place[20:PB];
   assign lane = block & INSIDE;
   assign size_m1 = rest[PB-1:0] | {PB{!line_end}};
-  assign last = chan_end && (chan_left == 10'd0);
+  assign last = chan_end && (chan_left == {CHAN{1'b0}});
 
   always @(posedge clk) begin
     if (start) begin
@@ -93,7 +95,7 @@ module row_sequencer #(
         line_left <= chan_end ? height : line_left - 9'd1;
       end
       if (chan_end) begin
-        chan_left  <= chan_left - 10'd1;
+        chan_left  <= chan_left - {{(CHAN - 1) {1'b0}}, 1'b1};
         line_block <= block_next;
         group_row  <= same_group ? group_row : row_1;
       end

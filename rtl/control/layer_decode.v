@@ -69,7 +69,6 @@ module layer_decode #(
   localparam [4:0] S_WORDS = 5'd0, S_CHECK = 5'd1, S_ICS = 5'd2, S_IROWS = 5'd3, S_OCS = 5'd4,
       S_OROWS = 5'd5, S_CH = 5'd6, S_CHW = 5'd7, S_WLEN = 5'd8, S_FULL = 5'd9, S_REST = 5'd10,
       S_DIV = 5'd12, S_FIT = 5'd13, S_BLOCK = 5'd14, S_OUT = 5'd15;
-
   reg [4:0] state;
   reg [3:0] word;
   // ---- fields
@@ -82,14 +81,15 @@ module layer_decode #(
   reg [16:0] f_psize, wlen, wlast;
   reg [23:0] f_argw, f_argx;
   reg [35:0] f_add;
-  reg f_send, f_wide, f_first, f_last, f_inf;
+  // many: over 9216 input channels, nine for each of 1024 rows of the weight buffer
+  reg f_send, f_wide, f_first, f_last, f_inf, many;
   wire f_int_en, f_dw, f_sin, f_sout, f_fc, f_ew, f_one, f_in_xor, f_w_xor, f_out32, f_kept;
-
-  // sizes come minus one, those of channels where those of lines do
-  reg [10:0] n_c, n_o, n_coef, n_w, n_ow;
+  // sizes come minus one, those of output channels where those of lines do
+  reg [13:0] n_c, mul_b;
+  reg [10:0] n_o, n_coef, n_w, n_ow;
   reg [9:0] n_h, n_oh, f_index;
-  wire [10:0] low_size = {1'b0, w_data[`ARG_I_CH_NUM_M1]} + 11'd1;
   wire [31:0] table_base = f_kept ? 32'd0 : wgt_base;  // kept weights have places in the AI RAM
+  wire [13:0] low_size = w_data[`ARG_I_CH_NUM_M1];
   wire [10:0] high_size = {1'b0, w_data[`ARG_O_CH_NUM_M1]} + 11'd1;
 
   assign w_ready   = state == S_WORDS;
@@ -102,10 +102,12 @@ module layer_decode #(
         {f_src, f_src2, f_dst} <= {
           w_data[`ARG_IMAGE_SRC_ADDR], w_data[`ARG_IMAGE_SRC2_ADDR], w_data[`ARG_IMAGE_DST_ADDR]
         };
-        `ARG_WORD_IMAGE_CHANNEL_NUM:
-        {n_c, n_o, n_coef} <= {low_size, high_size, {1'b0, w_data[`ARG_O_CH_NUM_COEF_M1]} + 11'd1};
+        `ARG_WORD_IMAGE_CHANNEL_NUM: begin
+          {many, n_c}   <= {low_size[13:10] > 4'd8, low_size + 14'd1};
+          {n_o, n_coef} <= {high_size, {1'b0, w_data[`ARG_O_CH_NUM_COEF_M1]} + 11'd1};
+        end
         `ARG_WORD_IMAGE_SIZE: begin
-          n_w  <= low_size;
+          n_w  <= {1'b0, low_size[9:0]} + 11'd1;
           n_h  <= {1'b0, w_data[`ARG_I_COL_HIGH_M1]} + 10'd1;
           n_ow <= high_size;
           n_oh <= {1'b0, w_data[`ARG_O_COL_HIGH_M1]} + 10'd1;
@@ -181,7 +183,8 @@ module layer_decode #(
   wire [1:0] fl, ip, op;
   wire [`PTASK_BITS-1:0] window;
   wire [4:0] irl, orl;
-  wire [10:0] in_groups, out_groups, n_kw, z_groups;
+  wire [13:0] in_groups;
+  wire [10:0] out_groups, n_kw, z_groups;
   wire [9:0] n_kh;
   wire [2:0] swl, pool;
   wire [17:0] taps_out, nines;
@@ -205,6 +208,7 @@ module layer_decode #(
       .fp16      (float),
       .pool_type (f_pool),
       .n_c       (n_c),
+      .many      (many),
       .n_o       (n_o),
       .n_w       (n_w),
       .n_ow      (n_ow),
@@ -239,7 +243,7 @@ module layer_decode #(
   reg  [15:0] wrows;
   wire [35:0] addc;
   reg [17:0] steps, per_out, mul_a;  // per_out: weights of an output channel
-  reg [10:0] block, mul_b, rest;  // rest: channels of the last load
+  reg [10:0] block, rest;  // rest: channels of the last load
   // a block takes half of the buffer at most, and another group no more than all of it
   localparam RW = $clog2(WBUF_ROWS + 1) + 1;
   localparam [RW-1:0] HALF_ROWS = WBUF_ROWS[RW:1];
@@ -248,21 +252,21 @@ module layer_decode #(
   reg [28:0] product;
   // what one output channel needs: the whole map, a kernel, or a kernel of each channel
   wire [17:0] per_now = f_fc ? product[17:0] : f_dw ? (taps ? 18'd9 : 18'd1) :
-             taps ? taps_out : {7'd0, n_c};
+             taps ? taps_out : {4'd0, n_c};
   wire [10:0] rest_now = n_o - product[10:0];
   always @* begin
     case (state)
-      S_ICS: {mul_a, mul_b} = {8'd0, n_h, 6'd0, irl};
+      S_ICS: {mul_a, mul_b} = {8'd0, n_h, 9'd0, irl};
       S_IROWS: {mul_a, mul_b} = {4'd0, product[13:0], in_groups};
-      S_OCS: {mul_a, mul_b} = {8'd0, n_oh, 6'd0, orl};
-      S_OROWS: {mul_a, mul_b} = {{4'd0, product[13:0]} << (f_out32 ? op : 2'd0), out_groups};
-      S_CH: {mul_a, mul_b} = {7'd0, n_c, 1'b0, n_h};
-      S_CHW: {mul_a, mul_b} = {product[17:0], n_w};
-      S_WLEN: {mul_a, mul_b} = {per_out, n_coef};
-      S_FULL: {mul_a, mul_b} = {12'd0, f_loads, n_coef};
-      S_REST: {mul_a, mul_b} = {per_out, rest};
-      S_DIV: {mul_a, mul_b} = {1'b0, f_psize, 5'd0, f_loads};
-      default: {mul_a, mul_b} = {steps, groups};  // S_BLOCK
+      S_OCS: {mul_a, mul_b} = {8'd0, n_oh, 9'd0, orl};
+      S_OROWS: {mul_a, mul_b} = {{4'd0, product[13:0]} << (f_out32 ? op : 2'd0), 3'd0, out_groups};
+      S_CH: {mul_a, mul_b} = {4'd0, n_c, 4'd0, n_h};
+      S_CHW: {mul_a, mul_b} = {product[17:0], 3'd0, n_w};
+      S_WLEN: {mul_a, mul_b} = {per_out, 3'd0, n_coef};
+      S_FULL: {mul_a, mul_b} = {12'd0, f_loads, 3'd0, n_coef};
+      S_REST: {mul_a, mul_b} = {per_out, 3'd0, rest};
+      S_DIV: {mul_a, mul_b} = {1'b0, f_psize, 8'd0, f_loads};
+      default: {mul_a, mul_b} = {steps, 3'd0, groups};  // S_BLOCK
     endcase
   end
 
@@ -273,11 +277,11 @@ module layer_decode #(
       .rst     (rst),
       .load    (f_fc ? state == S_WLEN : state == S_CHECK),
       .busy    (serial_busy),
-      .dividend(f_fc ? in_bytes : {11'd0, n_c}),
+      .dividend(f_fc ? in_bytes : {8'd0, n_c}),
       .quotient(nines),
       .rest    (rem),
       .term    (f_add),
-      .times   ((f_dw || f_fc) ? 11'd1 : n_c),
+      .times   ((f_dw || f_fc) ? 14'd1 : n_c),
       .sum     (addc)
   );
 
@@ -291,7 +295,7 @@ module layer_decode #(
 
   // after the division: reduction steps of a group, rows that must be in the buffer at once
   wire [17:0] steps_all = (mode == `MODE_DWROW) ? 18'd1 :
-             (mode == `MODE_TAPS) ? {7'd0, n_c} : nines + {17'd0, rem != 4'd0};
+             (mode == `MODE_TAPS) ? {4'd0, n_c} : nines + {17'd0, rem != 4'd0};
   wire [17:0] wbuf_need = f_fc ? 18'd0 : f_dw ? {7'd0, z_groups} : steps;
   // rows of the weight buffer that the whole layer takes, up to 65535
   wire [28:0] packed_rows = f_fc ? product >> ZW : product;

@@ -111,7 +111,7 @@ module layer_runner #(
   wire [10:0] chans_m1 = desc[`DESC_O] - 11'd1;
   wire [ 9:0] height_m1 = desc[`DESC_OH] - 10'd1;
   wire [10:0] width_m1 = desc[`DESC_OW] - 11'd1;
-  assign unload_map = {width_m1[9:0], height_m1[8:0], chans_m1[9:0], desc[`DESC_DST]};
+  assign unload_map = {width_m1[9:0], height_m1[8:0], 4'd0, chans_m1[9:0], desc[`DESC_DST]};
 
   always @(posedge clk) begin
     if (rst) begin

@@ -22,16 +22,16 @@ module layer_serial (
     input  wire [21:0] dividend,
     output reg  [17:0] quotient,
     output reg  [ 3:0] rest,
-    // constant term and how often it counts, 1..1024; their product modulo 2^36
+    // constant term and how often it counts, 1..9216; their product modulo 2^36
     input  wire [35:0] term,
-    input  wire [10:0] times,
+    input  wire [13:0] times,
     output reg  [35:0] sum
 );
 
-  localparam [4:0] LAST = 5'd20, TIMES_LAST = 5'd10;
+  localparam [4:0] LAST = 5'd20, TIMES_LAST = 5'd13;
 
   reg  [20:0] bits;
-  reg  [10:0] factor;
+  reg  [13:0] factor;
   reg  [ 4:0] done;
   wire [ 4:0] part = {rest, bits[20]};
   wire        fits = part >= 5'd9;
@@ -60,8 +60,8 @@ module layer_serial (
       sum <= 36'd0;
       factor <= times;
     end else if (busy && done <= TIMES_LAST) begin
-      sum <= {sum[34:0], 1'b0} + (factor[10] ? term : 36'd0);
-      factor <= {factor[9:0], 1'b0};
+      sum <= {sum[34:0], 1'b0} + (factor[13] ? term : 36'd0);
+      factor <= {factor[12:0], 1'b0};
     end
   end
 

@@ -32,14 +32,16 @@ module layer_sizes #(
     output wire [`PTASK_BITS-1:0] window,
     output wire                   bad_window,
     // layer: channels are reduced by nines, fully connected, depthwise, four planes a channel, product
-    // of float16 and of float32 results, pool_type, channels, widths, lines of input and output
+    // of float16 and of float32 results, pool_type, channels (many: more than 9216 come in), widths,
+    // lines of input and output
     input  wire                   chan,
     input  wire                   fc,
     input  wire                   dw,
     input  wire                   out32,
     input  wire [            1:0] fp16,
     input  wire [            3:0] pool_type,
-    input  wire [           10:0] n_c,
+    input  wire [           13:0] n_c,
+    input  wire                   many,
     input  wire [           10:0] n_o,
     input  wire [           10:0] n_w,
     input  wire [           10:0] n_ow,
@@ -53,7 +55,7 @@ module layer_sizes #(
     output reg  [            1:0] op,
     output reg  [            4:0] irl,
     output reg  [            4:0] orl,
-    output reg  [           10:0] in_groups,
+    output reg  [           13:0] in_groups,
     output reg  [           10:0] out_groups,
     // groups of N_Z output channels; 9 * channels
     output reg  [           10:0] z_groups,
@@ -78,11 +80,13 @@ module layer_sizes #(
   endfunction
 
   // ceil(channels / channels in a row)
-  function [10:0] groups_of(input [10:0] n, input [1:0] pitch);
+  function [13:0] groups_of(input [13:0] n, input [1:0] pitch);
     groups_of = (n >> ((pitch == 2'd0) ? 2 : (pitch == 2'd1) ? 1 : 0)) +
-        {10'd0, (pitch == 2'd0) ? n[1:0] != 2'd0 : pitch == 2'd1 && n[0]};
+        {13'd0, (pitch == 2'd0) ? n[1:0] != 2'd0 : pitch == 2'd1 && n[0]};
   endfunction
 
+  wire [13:0] out_all = groups_of({3'd0, n_o}, op);
+  wire unused_top = &{1'b0, out_all[13:11]};
   wire bad_steps;
   wire [10:0] all_pixels;
   pool_check u_pool (
@@ -137,16 +141,16 @@ module layer_sizes #(
           .rest (rest)
       );
       reg [14:0] pixels;
-      reg fits, many;
+      reg fits, enough;
       wire [14:0] h_15 = {5'd0, n_h};
       always @(posedge clk) begin
         pixels <= (n_w[0] ? h_15 : 15'd0) + (n_w[1] ? h_15 << 1 : 15'd0) +
             (n_w[2] ? h_15 << 2 : 15'd0) + (n_w[3] ? h_15 << 3 : 15'd0);
         fits <= chan && pool_type == 4'd0 && !out32 && !fp16[0] && n_w[10:4] == 7'd0 && (n_w & Y_MASK) != 11'd0 &&
-            (n_w >= READ_AGAIN || {10'd0, n_c} <= AHEAD);
-        many <= {6'd0, n_c} >= least;
+            (n_w >= READ_AGAIN || {7'd0, n_c} <= AHEAD);
+        enough <= {3'd0, n_c} >= least;
       end
-      assign flat = fits && many && pixels <= 15'd1024;
+      assign flat = fits && enough && pixels <= 15'd1024;
       wire unused_rest = &{1'b0, rest};
       assign all_pixels = pixels[10:0];
     end else begin : g_lines
@@ -163,7 +167,7 @@ module layer_sizes #(
     irl <= n_w[10:6] + {4'd0, n_w[5:0] != 6'd0};
     orl <= n_ow[10:6] + {4'd0, n_ow[5:0] != 6'd0};
     in_groups <= groups_of(n_c, ip);
-    out_groups <= out32 ? n_o : groups_of(n_o, op);
+    out_groups <= out32 ? n_o : out_all[10:0];
     fl   <= (pool_type == 4'd3 || pool_type == 4'd4 || pool_type == 4'd7) ? 2'd2 :
              (pool_type == 4'd0 || pool_type == 4'd8 || pool_type == 4'd9) ? 2'd0 : 2'd1;
     pick <= pool_type == 4'd5 || pool_type == 4'd6 || pool_type == 4'd7;
@@ -171,9 +175,9 @@ module layer_sizes #(
     n_kh <= (fc || flat) ? 10'd1 : pick ? n_oh : (fl != 2'd0) ? n_oh << fl : n_h;
     swl <= flat ? 3'd6 : narrow ? 3'd4 : (reduces || kp == 2'd1) ? 3'd5 : 3'd6;
     z_groups <= (n_o >> ZW) + {10'd0, n_o[ZW-1:0] != {ZW{1'b0}}};
-    taps_out <= {7'd0, n_c} + {4'd0, n_c, 3'd0};  // 9 * channels
+    taps_out <= {7'd0, n_c[10:0]} + {4'd0, n_c[10:0], 3'd0};  // 9 * channels of a 3x3 layer: 1024 at most
     bad <= (pools ? bad_steps : fp16[0] ? bad_rows : n_ow != want_ow || n_oh != want_oh) || irl > 5'd15 ||
-        ((dw || pools) && n_c != n_o);
+        ((dw || pools) && n_c != {3'd0, n_o}) || many || (n_c > 14'd1024 && (!chan || pools || fp16[0]));
   end
 
   layer_share #(

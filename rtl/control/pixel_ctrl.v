@@ -168,13 +168,13 @@ module pixel_ctrl (
     first_shape <= first_valid ? new_shape : first_shape;
   end
 
-  // the map, minus one where the writer wants it so: 1..1024 channels, 1..512 lines, 1..1024 wide
-  wire [10:0] chans = shape[`SHAPE_C] - 11'd1;
+  // the map, minus one where the writer wants it so: 1..9216 channels, 1..512 lines, 1..1024 wide
+  wire [13:0] chans = shape[`SHAPE_C] - 14'd1;
   wire [ 9:0] height = shape[`SHAPE_H] - 10'd1;
   wire [10:0] width = shape[`SHAPE_W] - 11'd1;
-  assign load_map = by_lines ? line_map : {width[9:0], height[8:0], chans[9:0], shape[`SHAPE_SRC]};
+  assign load_map = by_lines ? line_map : {width[9:0], height[8:0], chans, shape[`SHAPE_SRC]};
 
-  wire unused = &{1'b0, first_desc, layer_desc, moves, chans[10], height[9], width[10]};
+  wire unused = &{1'b0, first_desc, layer_desc, moves, height[9], width[10]};
 
 endmodule
 

@@ -38,7 +38,8 @@ module pixel_lines (
     output wire                   done
 );
 
-  wire [10:0] n_c = shape[`SHAPE_C];
+  wire [13:0] chans = shape[`SHAPE_C];
+  wire [10:0] n_c = chans[10:0];  // of a 3x3 layer: 1024 at most
   wire [10:0] n_w = shape[`SHAPE_W];
   wire [ 9:0] n_h = shape[`SHAPE_H];
   wire [14:0] ics = {1'b0, shape[`SHAPE_ICS]};
@@ -101,7 +102,7 @@ module pixel_lines (
   wire loaded = waiting && load_done;
   wire last_line = lines == n_h - 10'd1;
   wire [14:0] next_row = line_row + irl;
-  assign load_map = {width_m1[9:0], 9'd0, 10'd0, row};
+  assign load_map = {width_m1[9:0], 9'd0, 14'd0, row};
   assign done = loaded && load_end && last_line;
   always @(posedge clk) begin
     if (rst) begin
@@ -130,7 +131,7 @@ module pixel_lines (
     end
   end
 
-  wire unused = &{1'b0, shape, width_m1[10]};
+  wire unused = &{1'b0, shape, width_m1[10], chans[13:11]};
 
 endmodule
 

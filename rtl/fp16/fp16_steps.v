@@ -69,7 +69,8 @@ module fp16_steps #(
   reg [10:0] k_left;
   reg [WW-1:0] base, row;
   reg at_first;
-  wire [10:0] k_top = desc[`DESC_C] - 11'd1;
+  wire [13:0] chans = desc[`DESC_C];  // 1024 at most
+  wire [10:0] k_top = chans[10:0] - 11'd1;
 
   // rows that are there, less the one in use, less one: not negative
   wire [WW-1:0] more = wrow_filled + ~row;
@@ -119,7 +120,7 @@ module fp16_steps #(
     end
   end
 
-  wire unused = &{1'b0, desc};
+  wire unused = &{1'b0, desc, chans};
 
 endmodule
 

@@ -54,7 +54,8 @@ module fp16_walk #(
   wire [1:0] ip = desc[`DESC_IP];
   wire [20:0] pitch = (ip == 2'd0) ? 21'd16 : (ip == 2'd1) ? 21'd32 : {1'b0, desc[`DESC_ICS], 6'd0};
   wire [20:0] base = {desc[`DESC_SRC], 6'd0};
-  wire [10:0] k_top = desc[`DESC_C] - 11'd1;
+  wire [13:0] chans = desc[`DESC_C];  // 1024 at most
+  wire [10:0] k_top = chans[10:0] - 11'd1;
 
   // ---- the walk
   reg active;
@@ -153,7 +154,7 @@ module fp16_walk #(
       .count(fifo_count)
   );
 
-  wire unused = &{1'b0, desc, fifo_ready, fifo_count, addr};
+  wire unused = &{1'b0, desc, chans, fifo_ready, fifo_count, addr};
 
 endmodule
 

@@ -29,67 +29,67 @@
 `define DESC_SOUT (5)  // signed output
 `define DESC_HELD (6)  // the stripe's input stays in the tile buffer for a whole block
 `define DESC_WIDE (7)  // 16-bit weights
-`define DESC_C (8)+:(11)  // input channels, 1..1024
-`define DESC_O (19)+:(11)  // output channels, 1..1024
-`define DESC_W (30)+:(11)  // input width, 1..1024
-`define DESC_H (41)+:(10)  // input height, 1..512
-`define DESC_OW (51)+:(11)  // output width
-`define DESC_OH (62)+:(10)  // output height
-`define DESC_KW (72)+:(11)  // width of the grid of pixels that are computed
-`define DESC_KH (83)+:(10)  // height of that grid
-`define DESC_SRC (93)+:(15)  // first AI RAM row of the input map
-`define DESC_DST (108)+:(15)  // first AI RAM row of the output map
-`define DESC_IP (123)+:(2)  // input pitch: 0 = 16, 1 = 32, 2 = 64 bytes
-`define DESC_IRL (125)+:(5)  // rows a line of the input, 1..16
-`define DESC_ICS (130)+:(14)  // rows a channel group of the input, 1..8192
-`define DESC_OP (144)+:(2)  // output pitch code
-`define DESC_ORL (146)+:(5)  // rows a line of the output
-`define DESC_OCS (151)+:(14)  // rows a channel group of the output
-`define DESC_STL (165)+:(2)  // log2 of the pick stride: 0, 1, 2
-`define DESC_PH (167)  // column phase of the pick (right_top)
-`define DESC_SWL (168)+:(3)  // log2 of the stripe's line width: 4, 5, 6
-`define DESC_POOL (171)+:(3)  // POOL_*
-`define DESC_S (174)+:(18)  // reduction steps a group, 1..233017 (fc of a 2 MiB map)
-`define DESC_LASTN (192)+:(4)  // valid positions in the last step, 1..9
-`define DESC_G (196)+:(11)  // output groups, 1..1024
-`define DESC_B (207)+:(11)  // groups a block (kept in the weight buffer for all stripes)
-`define DESC_PAD (218)+:(8)  // pad value
-`define DESC_ARGX (226)+:(24)  // arg_x
-`define DESC_SHRX (250)+:(4)  // shr_x
-`define DESC_ARGW (254)+:(24)  // arg_w
-`define DESC_SHRW (278)+:(4)  // shr_w
-`define DESC_ADDC (282)+:(36)  // arg_add * n, modulo 2^36
-`define DESC_WADDR (318)+:(32)  // weight table, byte address
-`define DESC_PSIZE (350)+:(17)  // bytes from one weight load to the next
-`define DESC_LOADS (367)+:(7)  // weight loads, 1..64
-`define DESC_WLEN (374)+:(24)  // bytes of a full load
-`define DESC_WLAST (398)+:(24)  // bytes of the last load
-`define DESC_BADDR (422)+:(32)  // batch-norm table, byte address
-`define DESC_AADDR (454)+:(32)  // activation table, byte address
-`define DESC_INTEN (486)  // int_en
-`define DESC_SEND (487)  // send_data_out
-`define DESC_FIRST (488)  // first layer of an inference (task list)
-`define DESC_LAST (489)  // last layer of an inference (task list)
-`define DESC_IDX (490)+:(10)  // layer index
-`define DESC_INB (500)+:(22)  // bytes of the input map, dense: at most 2 MiB
-`define DESC_TOUCH (522)  // uses the place of the inference's input map
-`define DESC_WROWS (523)+:(16)  // rows of the weight buffer for all weights; saturates at 65535
-`define DESC_INF (539)  // parity of the inference's number (task list)
-`define DESC_EW (540)  // element-wise: the window of a depthwise layer is made of two maps
-`define DESC_EWOP (541)+:(2)  // 0 add, 1 multiply, 2 maximum, 3 minimum
-`define DESC_ONE (543)  // element-wise with one map: the second operand is the pad value
-`define DESC_SRC2 (544)+:(15)  // first AI RAM row of the second map
-`define DESC_INXOR (559)  // pixels are taken XOR 0x80
-`define DESC_WXOR (560)  // weights are taken XOR 0x80
-`define DESC_OUT32 (561)  // v leaves in four bytes, a plane each
-`define DESC_POOLS (562)  // pooling task: the array rests
-`define DESC_PTASK (563)+:(26)  // its window
-`define DESC_FP16 (589)  // product of float16 matrices: the array lends its multipliers
-`define DESC_FP32 (590)  // its results are float32
-`define DESC_MOVES (591)+:(`MOVES_BITS)  // maps from and to the storage
-`define DESC_KEPT (591+`MOVES_BITS)  // the weights are in the AI RAM; waddr is a place there
-`define DESC_FLAT (592+`MOVES_BITS)  // 1x1: the lines of the map follow each other without a gap, as one line
-`define DESC_BITS (593+`MOVES_BITS)
+`define DESC_C (8)+:(14)  // input channels, 1..9216
+`define DESC_O (22)+:(11)  // output channels, 1..1024
+`define DESC_W (33)+:(11)  // input width, 1..1024
+`define DESC_H (44)+:(10)  // input height, 1..512
+`define DESC_OW (54)+:(11)  // output width
+`define DESC_OH (65)+:(10)  // output height
+`define DESC_KW (75)+:(11)  // width of the grid of pixels that are computed
+`define DESC_KH (86)+:(10)  // height of that grid
+`define DESC_SRC (96)+:(15)  // first AI RAM row of the input map
+`define DESC_DST (111)+:(15)  // first AI RAM row of the output map
+`define DESC_IP (126)+:(2)  // input pitch: 0 = 16, 1 = 32, 2 = 64 bytes
+`define DESC_IRL (128)+:(5)  // rows a line of the input, 1..16
+`define DESC_ICS (133)+:(14)  // rows a channel group of the input, 1..8192
+`define DESC_OP (147)+:(2)  // output pitch code
+`define DESC_ORL (149)+:(5)  // rows a line of the output
+`define DESC_OCS (154)+:(14)  // rows a channel group of the output
+`define DESC_STL (168)+:(2)  // log2 of the pick stride: 0, 1, 2
+`define DESC_PH (170)  // column phase of the pick (right_top)
+`define DESC_SWL (171)+:(3)  // log2 of the stripe's line width: 4, 5, 6
+`define DESC_POOL (174)+:(3)  // POOL_*
+`define DESC_S (177)+:(18)  // reduction steps a group, 1..233017 (fc of a 2 MiB map)
+`define DESC_LASTN (195)+:(4)  // valid positions in the last step, 1..9
+`define DESC_G (199)+:(11)  // output groups, 1..1024
+`define DESC_B (210)+:(11)  // groups a block (kept in the weight buffer for all stripes)
+`define DESC_PAD (221)+:(8)  // pad value
+`define DESC_ARGX (229)+:(24)  // arg_x
+`define DESC_SHRX (253)+:(4)  // shr_x
+`define DESC_ARGW (257)+:(24)  // arg_w
+`define DESC_SHRW (281)+:(4)  // shr_w
+`define DESC_ADDC (285)+:(36)  // arg_add * n, modulo 2^36
+`define DESC_WADDR (321)+:(32)  // weight table, byte address
+`define DESC_PSIZE (353)+:(17)  // bytes from one weight load to the next
+`define DESC_LOADS (370)+:(7)  // weight loads, 1..64
+`define DESC_WLEN (377)+:(24)  // bytes of a full load
+`define DESC_WLAST (401)+:(24)  // bytes of the last load
+`define DESC_BADDR (425)+:(32)  // batch-norm table, byte address
+`define DESC_AADDR (457)+:(32)  // activation table, byte address
+`define DESC_INTEN (489)  // int_en
+`define DESC_SEND (490)  // send_data_out
+`define DESC_FIRST (491)  // first layer of an inference (task list)
+`define DESC_LAST (492)  // last layer of an inference (task list)
+`define DESC_IDX (493)+:(10)  // layer index
+`define DESC_INB (503)+:(22)  // bytes of the input map, dense: at most 2 MiB
+`define DESC_TOUCH (525)  // uses the place of the inference's input map
+`define DESC_WROWS (526)+:(16)  // rows of the weight buffer for all weights; saturates at 65535
+`define DESC_INF (542)  // parity of the inference's number (task list)
+`define DESC_EW (543)  // element-wise: the window of a depthwise layer is made of two maps
+`define DESC_EWOP (544)+:(2)  // 0 add, 1 multiply, 2 maximum, 3 minimum
+`define DESC_ONE (546)  // element-wise with one map: the second operand is the pad value
+`define DESC_SRC2 (547)+:(15)  // first AI RAM row of the second map
+`define DESC_INXOR (562)  // pixels are taken XOR 0x80
+`define DESC_WXOR (563)  // weights are taken XOR 0x80
+`define DESC_OUT32 (564)  // v leaves in four bytes, a plane each
+`define DESC_POOLS (565)  // pooling task: the array rests
+`define DESC_PTASK (566)+:(26)  // its window
+`define DESC_FP16 (592)  // product of float16 matrices: the array lends its multipliers
+`define DESC_FP32 (593)  // its results are float32
+`define DESC_MOVES (594)+:(`MOVES_BITS)  // maps from and to the storage
+`define DESC_KEPT (594+`MOVES_BITS)  // the weights are in the AI RAM; waddr is a place there
+`define DESC_FLAT (595+`MOVES_BITS)  // 1x1: the lines of the map follow each other without a gap, as one line
+`define DESC_BITS (596+`MOVES_BITS)
 
 // Maps of a layer that move between the AI RAM and the storage.
 `define MOVES_LOAD 0  // the input map is read from the storage before the layer starts
@@ -99,15 +99,15 @@
 `define MOVES_BITS 66
 
 // Input map of a layer that is read from the storage.
-`define SHAPE_C 10:0  // channels
-`define SHAPE_W 21:11  // width
-`define SHAPE_H 31:22  // lines
-`define SHAPE_SRC 46:32  // first AI RAM row
-`define SHAPE_IRL 51:47  // rows a line
-`define SHAPE_ICS 65:52  // rows a channel group
-`define SHAPE_INB 87:66  // bytes
-`define SHAPE_BY_LINES 88  // it is read line by line, and the layer begins with the first lines
-`define SHAPE_BITS 89
+`define SHAPE_C 13:0  // channels
+`define SHAPE_W 24:14  // width
+`define SHAPE_H 34:25  // lines
+`define SHAPE_SRC 49:35  // first AI RAM row
+`define SHAPE_IRL 54:50  // rows a line
+`define SHAPE_ICS 68:55  // rows a channel group
+`define SHAPE_INB 90:69  // bytes
+`define SHAPE_BY_LINES 91  // it is read line by line, and the layer begins with the first lines
+`define SHAPE_BITS 92
 
 // Window of a pooling task.
 `define PTASK_KIND 2:0  // 1 maximum, 2 minimum, 3 average with the padding, 4 average of the map's pixels
@@ -173,10 +173,10 @@
 
 // Feature map in the AI RAM, sizes minus one.
 `define MAP_BASE 14:0  // first row
-`define MAP_CHANS_M1 24:15  // channels - 1
-`define MAP_HEIGHT_M1 33:25  // lines - 1
-`define MAP_WIDTH_M1 43:34  // pixels of a line - 1
-`define MAP_BITS 44
+`define MAP_CHANS_M1 28:15  // channels - 1
+`define MAP_HEIGHT_M1 37:29  // lines - 1
+`define MAP_WIDTH_M1 47:38  // pixels of a line - 1
+`define MAP_BITS 48
 
 // Output map that leaves the AI RAM.
 `define UNLOAD_MAP (0)+:(`MAP_BITS)  // the map

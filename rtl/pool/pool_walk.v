@@ -79,7 +79,8 @@ module pool_walk #(
   wire [14:0] next_chan = row_end ? chan_row + {1'b0, desc[`DESC_ICS]} : chan_row;
   wire [14:0] next_top = y_end ? next_chan - above : top_row + {6'd0, step_rows};
   wire [10:0] next_y = y_end ? 11'd0 - y_first : y_top + (all ? 11'd0 : sy);
-  wire [10:0] chans_m1 = desc[`DESC_C] - 11'd1;
+  wire [13:0] chans = desc[`DESC_C];  // 1024 at most
+  wire [10:0] chans_m1 = chans[10:0] - 11'd1;
   wire [9:0] out_m1 = desc[`DESC_OH] - 10'd1;
 
   always @(posedge clk) begin
@@ -200,7 +201,7 @@ module pool_walk #(
       .count(fifo_count)
   );
 
-  wire unused = &{1'b0, desc, task_arg, last_end, fifo_ready, fifo_count, out_m1[9], chans_m1[10]};
+  wire unused = &{1'b0, desc, chans, task_arg, last_end, fifo_ready, fifo_count, out_m1[9], chans_m1[10]};
 
 endmodule
 

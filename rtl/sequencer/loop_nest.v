@@ -99,7 +99,8 @@ module loop_nest #(
   // ---- descriptor fields
   wire [ 1:0] mode = desc[`DESC_MODE];
   wire        dw = desc[`DESC_DW];
-  wire [10:0] n_c = desc[`DESC_C];
+  wire [13:0] chans = desc[`DESC_C];
+  wire [10:0] n_c = chans[10:0];  // depthwise: 1024 at most
   wire [10:0] n_w = desc[`DESC_W];
   wire [ 9:0] n_h = desc[`DESC_H];
   wire [17:0] n_s = desc[`DESC_S];
@@ -436,7 +437,7 @@ module loop_nest #(
     end
   end
 
-  wire unused = &{1'b0, desc, dw_rows_now, dw_chan_row, dw_rows_wide, pos_0, out_odd, out_rows, dst, unit_l, ip, n_w, irl};
+  wire unused = &{1'b0, desc, chans, dw_rows_now, dw_chan_row, dw_rows_wide, pos_0, out_odd, out_rows, dst, unit_l, ip, n_w, irl};
 
 endmodule
 

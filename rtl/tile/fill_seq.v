@@ -62,7 +62,7 @@ module fill_seq #(
 
   // ---- descriptor fields
   wire k3 = desc[`DESC_K3] && !desc[`DESC_EW];
-  wire [10:0] n_c = desc[`DESC_C];
+  wire [13:0] n_c = desc[`DESC_C];
   wire [10:0] n_w = desc[`DESC_W];
   wire [9:0] n_h = desc[`DESC_H];
   wire [10:0] n_g = desc[`DESC_G];
@@ -158,7 +158,7 @@ module fill_seq #(
   // ---- counters of the nest
   reg [10:0] grps_left;  // groups from this block on
   reg [10:0] pass;  // from 1 on
-  reg [10:0] chans_left;  // channels from this unit on
+  reg [13:0] chans_left;  // channels from this unit on
   reg [1:0] unit;  // first channel of the unit, place in its row
   reg [9:0] y, y_left;  // line, lines to the last one
   reg [NB-1:0] n;  // word of the line
@@ -177,12 +177,12 @@ module fill_seq #(
   wire [1:0] new_gu = new_dwrow ? gl : new_chan ? gwl : 2'd0;
   wire [2:0] new_size = {new_gu[1], new_gu == 2'd1, new_gu == 2'd0};
   wire [1:0] unit_next = unit + unit_size[1:0];
-  wire [10:0] chans_after = chans_left - {8'd0, unit_size};
+  wire [13:0] chans_after = chans_left - {11'd0, unit_size};
   // the unit at work is the last one: worked out a unit ahead
   reg unit_last;
   wire [3:0] two_units = {unit_size, 1'b0};
-  wire only_unit = n_c[10:3] == 8'd0 && n_c[2:0] <= new_size;
-  wire next_last = unit_last ? only_unit : chans_left[10:4] == 7'd0 && chans_left[3:0] <= two_units;
+  wire only_unit = n_c[13:3] == 11'd0 && n_c[2:0] <= new_size;
+  wire next_last = unit_last ? only_unit : chans_left[13:4] == 10'd0 && chans_left[3:0] <= two_units;
   wire [2:0] unit_chans = unit_last ? chans_left[2:0] : unit_size;
   wire [1:0] row_mask = {gl[1], gl[1] || gl[0]};
   wire group_next = (unit_next & row_mask) == 2'd0;

@@ -59,7 +59,8 @@ def test_tiles(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "says"),
     [
         (["--matmul", "4x5"], "MATMUL=4x5: expected MxKxN, for example 4x36x16"),
-        (["--matmul", "4x1025x3"], "expected sizes of 1 to 16384, K to 1024"),
+        (["--matmul", "4x9217x3"], "expected sizes of 1 to 16384, K to 9216"),
+        (["--matmul", "4x1025x3", "--type=fp16"], "expected sizes of 1 to 16384, K to 1024"),
         (["--matmul", "no.npy", "b.npy"], "no.npy: No such file or directory"),
         (["--matmul", "a.npy", "a.npy"], "a.npy is (2, 3), a.npy is (2, 3)"),
         (["--matmul", "a.npy", "w.npy"], "w.npy: int16(3, 2), expected a matrix of int8"),

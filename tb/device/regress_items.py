@@ -31,7 +31,7 @@ from openkpu.models.generate_pools import on_map, random_pool
 from openkpu.models.generate_products import random_product, with_offset
 from openkpu.models.generate_tasks import on_maps, random_elementwise
 from openkpu.models.golden import run_layer
-from openkpu.models.layer import PARA_SIZE_MAX, LayerArg, LayerError
+from openkpu.models.layer import MANY_CHANNELS, PARA_SIZE_MAX, LayerArg, LayerError
 from openkpu.models.layout import Layout
 from openkpu.models.network import Network, NetworkError
 from openkpu.models.params import SEGMENTS, ActTable, BatchNorm
@@ -57,6 +57,8 @@ IGNORED = {  # fields without effect (docs/kpu.md 1.7), and how many values each
     **dict.fromkeys(("load_para", "load_act", "load_coor"), 2),
     **{"dma_burst_size": 256, "coef_column_offset": 16, "coef_row_offset": 4096, "coef_size": 256},
 }
+# input channels beyond those of a map elsewhere
+LONG = (1025, 1026, 2047, 2048, 4096, 8191, 8192, MANY_CHANNELS - 1, MANY_CHANNELS)
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,14 @@ class Budget:
 
     cycles: int  # roofline of an inference
     channels: int
+    long: int  # channels of a 1x1 layer's input
     width: int
     height: int
 
 
 BUDGETS = {
-    "verilator": Budget(cycles=60_000, channels=1024, width=960, height=512),
-    "icarus": Budget(cycles=1_200, channels=64, width=65, height=9),
+    "verilator": Budget(cycles=60_000, channels=1024, long=MANY_CHANNELS, width=960, height=512),
+    "icarus": Budget(cycles=1_200, channels=64, long=1025, width=65, height=9),
 }
 
 
@@ -229,6 +232,8 @@ def _product(rng: np.random.Generator, config: Config, budget: Budget) -> Vector
     c, o = (_around(rng, CHANNELS, budget.channels) for _ in range(2))
     h, w = _around(rng, HEIGHTS, budget.height), _around(rng, WIDTHS, min(960, budget.width))
     kernel = 1 if rng.random() < 0.8 else 3
+    if kernel == 1 and rng.random() < 0.1:  # a long reduction
+        c = min(_around(rng, LONG, budget.long), 9 * config.wbuf_rows)
     if Layout(c, h, w).rows + Layout(4 * o, h, w).rows > config.ai_ram_rows:
         raise TooMuch("AI RAM")
     if kernel**2 * c * h * w * o // config.macs > budget.cycles:

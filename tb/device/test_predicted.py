@@ -21,6 +21,7 @@ from openkpu.models.cycles_shape import FLAT_PARTS, STRIPE, Shape
 from openkpu.models.generate import Limits, random_layer, random_network
 from openkpu.models.generate_lists import KINDS, random_list
 from openkpu.models.generate_pools import on_map
+from openkpu.models.generate_products import random_product
 from openkpu.models.generate_tasks import on_maps
 from openkpu.models.kmodel import loads, read_file
 from openkpu.models.layer import LayerArg, LayerError
@@ -349,6 +350,18 @@ def test_flat_maps(config: str) -> None:
     """Exact, and as fast as predicted."""
     chosen = changed(config)
     compare_layers(chosen, narrow_layers(chosen, 29, 12))
+
+
+@pytest.mark.parametrize("config", ["small", pytest.param("k210", marks=pytest.mark.nightly)])
+def test_long_reductions(config: str) -> None:
+    """1x1 layers with more channels than a map has elsewhere: exact, and as fast as predicted."""
+    rng, chosen, layers = np.random.default_rng(31), configs.load(config), []
+    sizes = ((1025, 1, 1, 20), (9216, 2, 3, 5), (9215, 1, 17, 3), (3000, 5, 13, 9), (2050, 1, 70, 2))
+    for number, (c, h, w, o) in enumerate(sizes):
+        kind = {"kernel": 1, "pool": (0, 1)[h % 2 == 0], "depthwise": False, "fc": False}
+        layers.append(random_layer(rng, c=c, h=h, w=w, o=o, eight_bit=number % 3 > 0, **kind))
+        layers.append(random_product(rng, c=c, h=h, w=w, o=o, kernel=1, case=f"product {number}"))
+    compare_layers(chosen, layers)
 
 
 @pytest.mark.nightly

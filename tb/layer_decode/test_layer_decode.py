@@ -195,6 +195,10 @@ def legal(sizes: Sizes) -> Case:
             w, h = random.randint(1, 16), random.choice((number(70), number(512)))
             pool, fc, depthwise, kernel = 0, False, False, 1
             c = random.choice((c, random.randint(1, 400)))
+        if random.random() < 0.1:  # more channels than a map has elsewhere
+            c = random.choice((1025, 9216, random.randint(1, 9216), 9 * sizes.wbuf_rows))
+            c, h, w = min(c, 9216), min(h, 4), min(w, 40)
+            pool, fc, depthwise, kernel = 0, False, False, 1
         if depthwise:
             o, fc = c, False
         kernel = 1 if fc else kernel
@@ -285,7 +289,8 @@ def spoil(case: Case) -> Case:
             wide = arg.i_row_wid // POOL_STRIDE.get(arg.pool_type, 1)
             arg = arg.replace(o_row_wid=1 if arg.fc else wide)
         elif change == 6:
-            arg = arg.replace(i_ch_num=arg.i_ch_num % 1024 + 1)
+            many = random.choice((arg.i_ch_num % 1024 + 1, 1024, 1025, 9216, 9217, 10241, 16384))
+            arg = arg.replace(i_ch_num=many)
         elif change in (7, 8):
             rows = arg.in_layout.rows if change == 7 else arg.out_layout.rows
             name = "image_src_addr" if change == 7 else "image_dst_addr"

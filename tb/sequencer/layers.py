@@ -149,7 +149,7 @@ class Maker:
         made += [{"c": many, "h": 1, "w": 1, "o": 2 * n_z, "kernel": 3}]
         made += [{"c": many - 1, "h": 1, "w": 1, "o": 2 * n_z, "kernel": 3}]
         # as many weights as there is room for
-        made += [{"c": min(1024, 9 * self.sizes.wbuf_rows), "h": 1, "w": 3, "o": n_z + 1}]
+        made += [{"c": min(9216, 9 * self.sizes.wbuf_rows), "h": 1, "w": 3, "o": n_z + 1}]
         # rows of four channels, of two, of one; of several rows a line
         deep = {"depthwise": True, "kernel": 3}
         for c in (1, 3, 4, 5, 8, n_z, n_z + 1, 2 * n_z + 3):
