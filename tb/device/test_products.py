@@ -23,7 +23,7 @@ from openkpu.tb.device.test_predicted import alone, contract
         ("verilator", "nano", "4x36x16", "uint8"),  # four in a row
         ("verilator", "small", "21x100x48", "int8"),
         ("icarus", "nano", "3x10x20", "int8"),  # two in a row
-        ("icarus", "nano", "2x1030x3", "uint8"),  # more channels than a map has elsewhere
+        ("icarus", "nano", "2x2050x3", "uint8"),  # more channels than a map has elsewhere
         ("verilator", "nano", "5x9216x17", "int8"),
         pytest.param("verilator", "k210", "70x9216x150", "int8", marks=pytest.mark.nightly),
         pytest.param("verilator", "k210", "33x40x70", "int8", marks=pytest.mark.nightly),
