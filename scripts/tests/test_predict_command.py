@@ -32,6 +32,16 @@ def test_digits_and_report(tmp_path: Path, capsys: Shown) -> None:
     assert totals["milliseconds"] == pytest.approx(whole / 50e3)
     assert totals["frames_per_second"] == pytest.approx(50e6 / whole, abs=1e-3)
     assert f"{totals['frames_per_second']:.1f} frames a second" in said
+    least, in_turn = totals["least_cycles"], totals["in_turn_cycles"]
+    assert totals["roofline_cycles"] <= least <= in_turn <= whole
+    assert [
+        f"{least} cycles" in line and line.endswith(f" one layer at a time {in_turn}")
+        for line in said.splitlines()
+        if line.startswith("least ")
+    ] == [True]
+    assert found["runs"] == [4] and all(layer["macs"] > 0 for layer in layers)
+    moved = [tuple(layer["map_bytes"].values()) for layer in layers]
+    assert moved == [(64, 0), (0, 0), (0, 0), (0, 10)]
 
 
 def test_models_by_every_way(tmp_path: Path, capsys: Shown) -> None:
