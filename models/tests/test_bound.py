@@ -78,6 +78,9 @@ def test_a_run(run: list[Work], cycles: int) -> None:
         # what the second run loads, the first one has stored: they do not overlap
         ([[Work(100, stores=1600)], [Work(50, loads=1600)]], 400),
         ([[Work(100, loads=1600)], [Work(50, stores=1600)]], 400),
+        # ... even where the bus had nothing to do before
+        ([[Work(100)], [Work(50, loads=1600), Work(50)]], 350),
+        ([[Work(100)], [Work(50, loads=800, stores=800)]], 300),
         # weights of the second run come during the first one, as far as the bus is free
         ([[Work(100)], [Work(50, reads=1200)]], 150),
         ([[Work(100)], [Work(50, reads=1600)]], 200),

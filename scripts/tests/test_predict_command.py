@@ -72,6 +72,19 @@ def test_report_says_who_moves_maps(tmp_path: Path, capsys: Shown) -> None:
     capsys.readouterr()
 
 
+def test_bounds_of_a_model(tmp_path: Path, capsys: Shown) -> None:
+    """The two differ, and the report has what is printed."""
+    report, file = tmp_path / "report.json", tmp_path / "model.kmodel"
+    file.write_bytes(CONTAINERS["v3"])
+    assert predict.main([f"--model={file}", "--config=k210", f"--report={report}"]) == 0
+    totals = json.loads(report.read_text())["totals"]
+    (line,) = (row for row in capsys.readouterr().out.splitlines() if row.startswith("least "))
+    words = line.split()
+    assert words[1:3] == [str(totals["least_cycles"]), "cycles"]
+    assert words[-1] == str(totals["in_turn_cycles"])
+    assert totals["least_cycles"] < totals["in_turn_cycles"] < totals["end_to_end_cycles"]
+
+
 def test_a_network(tmp_path: Path, capsys: Shown) -> None:
     """The digits as a file: the same as without one."""
     file = tmp_path / "net.npz"
