@@ -22,6 +22,7 @@ from .cycles_shape import FC, POOL, Shape
 from .cycles_words import HostWords
 from .layer import LayerArg
 from .layout import Layout
+from .roofline import LIST_BYTES, map_bytes
 
 BOUNDS = ("array", "bus", "input", "output", "control")
 LINE_SEEN = 1  # from a line's being there for the start of a layer to the walk of its stripe
@@ -40,12 +41,19 @@ class LayerCycles:
     shape: Shape
     cycles: int
     parts: dict[str, int]  # by BOUNDS, they add up to ``cycles``
-    leaves: bool = False  # its map goes to storage while it computes
+    reads: int = 0  # bytes of words, weights and tables that come from storage for it
+    loads: int = 0  # ... of its input map
+    stores: int = 0  # ... of its output map that go there
 
     @property
     def bound(self) -> str:
         """What the layer spends most cycles on."""
         return max(BOUNDS, key=lambda name: self.parts[name])
+
+    @property
+    def leaves(self) -> bool:
+        """Its map goes to storage while it computes."""
+        return self.stores > 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +146,11 @@ def run(
             front.place_free(end + DONE + 1)
         cycles = end + DONE - before
         parts["control"] = cycles - sum(parts.values())
-        found.append(LayerCycles(shape, cycles, parts, leaving is not None))
+        reads = sum(size for part in front.reads(number) for _, size in part)
+        reads += LIST_BYTES if tasks else 0
+        comes = map_bytes(shape.arg.in_shape) if load else 0
+        goes = map_bytes(shape.arg.out_shape) if leaving else 0
+        found.append(LayerCycles(shape, cycles, parts, reads, comes, goes))
         start, before = end + NEXT, end + DONE
     return Run(found, after)
 

@@ -161,7 +161,7 @@ class Front:
         if layer < 0 or len(self.given) > layer:
             return False
         at, shape, moved = self.decoded[layer], self.shapes[layer], False
-        loads, reuse = shape.mode != POOL, self.keeping.reuse and layer >= self.length
+        loads, reuse = shape.mode != POOL, self._reuses(layer)
         if self._fetch == layer and (free := self._fetch_free()) is not None:
             self._fetch_at, self._fetch, moved = max(at, free), layer + 1, True
             if self.tasks and layer % self.length == 0:
@@ -202,15 +202,22 @@ class Front:
         self._request(layer, max(at + 1, self.weight.free, self.bias.free) + REQUEST)
         return True
 
+    def _reuses(self, layer: int) -> bool:
+        """Weights and parameters of a layer are there from the inference before."""
+        return self.keeping.reuse and layer >= self.length
+
+    def reads(self, layer: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """(address, bytes) of what a layer reads from storage: weights, tables."""
+        shape, reuse = self.shapes[layer], self._reuses(layer)
+        loads = [] if reuse or shape.arg.kept_weights else shape.loads
+        return loads, shape.tables[:1] if reuse else shape.tables
+
     def _request(self, layer: int, at: int) -> None:
         """Offer the requests of a layer from a cycle on."""
         shape = self.shapes[layer]
-        reuse = self.keeping.reuse and layer >= self.length
-        loads = [] if reuse else shape.loads
         if shape.arg.kept_weights:
-            self.wload.bring_kept(at, loads)
-            loads = []
-        asked = loads, shape.tables[:1] if reuse else shape.tables
+            self.wload.bring_kept(at, [] if self._reuses(layer) else shape.loads)
+        asked = self.reads(layer)
         for n, channel in enumerate((self.weight, self.bias)):
             channel.submit(at, asked[n])
             self.requests[n] += len(asked[n])

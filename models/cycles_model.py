@@ -8,6 +8,7 @@ A run is what the device does without anybody's help: layers up to one whose map
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -46,6 +47,13 @@ class Predicted:
     layers: list[LayerCycles]
     host_maps: int = 0  # cycles in which the host moves maps
     other: int = 0  # registers and interrupts
+    sizes: list[int] = dataclasses.field(default_factory=list)  # layers of each run
+
+    @property
+    def runs(self) -> list[list[LayerCycles]]:
+        """The layers of each run: what the device does without the host."""
+        ends = list(itertools.accumulate(self.sizes))
+        return [self.layers[end - size : end] for size, end in zip(self.sizes, ends, strict=True)]
 
     @property
     def cycles(self) -> int:
@@ -215,8 +223,9 @@ class _Model:
         self.moves = MapMoves()
         self.names: list[str] = []
         self.layers: list[LayerCycles] = []
+        self.sizes: list[int] = []
         self.other = 0
-        self.index = self.runs = 0
+        self.index = 0
 
     def program(self, program: Program) -> None:
         """All operations of a program."""
@@ -295,9 +304,8 @@ class _Model:
             )
             if self.dma:
                 self.moves.stored.add(args[-1].out_layout)
-            self.layers += found.layers
-            self.other += TASK_NEXT if self.runs else TASK_FIRST
-            self.runs += 1
+            self.other += TASK_NEXT if self.sizes else TASK_FIRST
+            self._took(found.layers)
             return
         alone = self.via == "layers"
         for number, chosen in enumerate([[arg] for arg in args] if alone else [args]):
@@ -309,9 +317,13 @@ class _Model:
                 burst=BURST,
                 to_host=out,
             )
-            self.layers += found.layers
             self.other += PREPARE + (found.after if out else SERVE)
-            self.runs += 1
+            self._took(found.layers)
+
+    def _took(self, layers: list[LayerCycles]) -> None:
+        """A run is over."""
+        self.layers += layers
+        self.sizes.append(len(layers))
 
 
 def _batches(layout: Layout, count: int) -> list[Layout]:
@@ -339,7 +351,7 @@ def predict_model(
     model = _Model(config, size, via, maps == "dma")
     for program in programs:
         model.program(keep_maps(program) if maps == "dma" and config.pool_lanes else program)
-    return Predicted(model.names, model.layers, model.moves.cycles, model.other)
+    return Predicted(model.names, model.layers, model.moves.cycles, model.other, model.sizes)
 
 
 def predict_network(
@@ -371,4 +383,4 @@ def predict_network(
         raise NetworkError(NO_FLOATS)
     found = cycles.run(config, args, eight_bit=network.eight_bit, tasks=tasks, **run)
     names = [f"L{number % len(args):02d}" for number in range(len(found.layers))]
-    return Predicted(names, found.layers, other=1)
+    return Predicted(names, found.layers, other=1, sizes=[len(names)])

@@ -3,14 +3,15 @@
 
 K210 rows, single layers, products, element-wise work and pools, the project's own networks and,
 where the folder of published models is there, those: cycles, roofline, efficiency of each. Writes
-figures, tables and two pictures into reports; ``--record`` keeps the figures that need no
-published model in scripts/bench_baseline.json and all tables in the README. ``--quick`` runs a
-part that takes some minutes. Exit status 1 when a run failed, or a figure is more than 1 % worse
-than its record.
+figures, tables and pictures into reports; ``--record`` keeps the figures that need no published
+model in scripts/bench_baseline.json, all tables in the README, and the time line of the yolo in
+docs/images. ``--quick`` runs a part that takes some minutes. Exit status 1 when a run failed, or a
+figure is more than 1 % worse than its record.
 """
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from openkpu.models import configs
-from openkpu.scripts import bench_tables, command
-from openkpu.scripts.bench_goals import GOALS
+from openkpu.scripts import bench_tables, bench_timeline, command
+from openkpu.scripts.bench_goals import END_TO_END, GOALS, IN_TURN, LEAST
 from openkpu.scripts.bench_tables import FP16_PRODUCT, PRODUCT, Run
 from openkpu.tb.simrun import ROOT
 
 BASELINE = ROOT / "scripts" / "bench_baseline.json"
+TIME_LINE = ROOT / "docs" / "images" / "model_timeline.png"
 TOLERANCE = 1.01  # of a record, in cycles
 SHARED = Path(os.environ.get("OPENKPU_SHARED", ROOT.parent / "shared"))
 PICTURES = {
@@ -127,7 +129,7 @@ def measure(run: Run, folder: Path) -> dict[str, Any] | None:
 
 
 def predict(words: Sequence[str], config: str, report: Path) -> bench_tables.Figures | None:
-    """End to end without a simulator (docs/architecture.md 15)."""
+    """End to end without a simulator (docs/architecture.md 15), and its bounds."""
     report.unlink(missing_ok=True)
     words = ["predict", *words, "--config", config, "--report", str(report)]
     done = subprocess.run(
@@ -137,7 +139,8 @@ def predict(words: Sequence[str], config: str, report: Path) -> bench_tables.Fig
         print((done.stdout + done.stderr)[-2000:])
         return None
     totals = json.loads(report.read_text())["totals"]
-    return {bench_tables.END_TO_END: [totals["end_to_end_cycles"], totals["roofline_cycles"]]}
+    found = {END_TO_END: "end_to_end_cycles", LEAST: "least_cycles", IN_TURN: "in_turn_cycles"}
+    return {name: [totals[key], totals["roofline_cycles"]] for name, key in found.items()}
 
 
 def predictions(folder: Path, models: Path) -> dict[str, bench_tables.Figures | None]:
@@ -152,6 +155,24 @@ def predictions(folder: Path, models: Path) -> dict[str, bench_tables.Figures | 
             found[run.name] = predict(words, name, folder / "predicted.json")
         print(f"predicted: {source}", flush=True)
     return found
+
+
+def time_lines(folder: Path, models: Iterable[Path], reports: Path) -> list[str]:
+    """bench_timeline_*.png of the yolo and of models on ``k210``; those that failed."""
+    yolo20, failed = folder / "yolo20.npz", []
+    if not yolo20.exists():
+        bench_tables.yolo20().save(yolo20)
+    sources = {"yolo20": ["--network", str(yolo20)]}
+    sources |= {model.name: ["--model", str(model)] for model in models}
+    for source, words in sources.items():
+        report, picture = folder / "predicted.json", source.partition(".")[0]
+        if predict(words, "k210", report) is None:
+            failed.append(f"time line: {source}")
+            continue
+        title = f"{source} on k210, predicted"
+        path = reports / f"bench_timeline_{picture}.png"
+        bench_timeline.draw(json.loads(report.read_text()), title, path)
+    return failed
 
 
 def worse(found: dict[str, Any], record: dict[str, Any]) -> list[str]:
@@ -195,6 +216,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             else:
                 reports[run] = report
         guesses = {} if args.quick else predictions(folder, SHARED / "real")
+        args.reports.mkdir(parents=True, exist_ok=True)
+        models = [] if args.quick else published(SHARED / "real")
+        failed += time_lines(folder, models, args.reports)
     failed += [name for name, figures in guesses.items() if figures is None]
     found = {run.name: bench_tables.figures(report) for run, report in reports.items()}
     found |= {name: figures for name, figures in guesses.items() if figures}
@@ -202,10 +226,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.record and not failed:
         BASELINE.write_text(json.dumps(own, indent=1) + "\n")
         bench_tables.into_readme(found)
-        print(f"recorded: {BASELINE.relative_to(ROOT)}, README.md")
+        shutil.copyfile(args.reports / "bench_timeline_yolo20.png", TIME_LINE)
+        print(f"recorded: {BASELINE.relative_to(ROOT)}, README.md, {TIME_LINE.relative_to(ROOT)}")
     record = json.loads(BASELINE.read_text()) if BASELINE.is_file() else {}
     lines = worse(own, record)
-    args.reports.mkdir(parents=True, exist_ok=True)
     (args.reports / "bench.json").write_text(json.dumps(found, indent=1) + "\n")
     (args.reports / "bench.md").write_text(bench_tables.page(found))
     bench_tables.draw(reports, args.reports)

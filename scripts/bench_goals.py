@@ -3,13 +3,13 @@
 
 A target is a number of cycles at most, or a share of the roofline at least, of one figure of one
 run. Where it is missed, the table says what the cycles of that figure went to, by the device's own
-counters.
+counters, and for a whole model the fewest cycles that it can take (models/bound.py).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Figures = dict[str, list[Any]]  # what: [cycles, roofline, percent of the cycles by cause]
@@ -17,8 +17,13 @@ Found = Mapping[str, Figures]  # by the name of a run
 
 END_TO_END = "end to end"
 LAYERS = "layers"
-HEAD = ["| work | run | target | reached | met | cycles go to |", "|---|---|---|---|---|---|"]
-LEAST = 1.0  # percent of a cause that is worth its place
+# figures of a prediction: what array and bus need as a model is run; ... one layer at a time
+LEAST = "least"
+IN_TURN = "one layer at a time"
+BOUNDS = (LEAST, IN_TURN)
+COLUMNS = ["work", "run", "target", "reached", "met", "cycles go to", *BOUNDS]
+HEAD = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+WORTH = 1.0  # percent of a cause that is worth its place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,16 +57,30 @@ class Goal:
             return cycles <= self.cycles, f"{cycles:,}"
         return share >= self.share, f"{share:.1f} %"
 
-    def row(self, figure: list[Any]) -> str:
-        """A line of the table."""
+    def least(self, found: Found) -> list[str]:
+        """Its two bounds in words, of a whole model as the host runs it; others: empty.
+
+        Behind cycles the share of the roofline that they would be, where the target is one.
+        """
+        source, _, way = self.source.partition(", ")
+        if self.figure != END_TO_END or way not in ("", "burst"):
+            return ["", ""]
+        run = found.get(f"predicted: {source}, {self.config}, {self.bus} bits", {})
+        roofline = found[self.run][self.figure][1]
+        return [self._bound(run[name][0], roofline) if name in run else "" for name in BOUNDS]
+
+    def _bound(self, cycles: int, roofline: int) -> str:
+        """A bound in words."""
+        return f"{cycles:,}" + (f", {100 * roofline / cycles:.1f} %" if self.share else "")
+
+    def row(self, figure: list[Any], least: Sequence[str] = ("", "")) -> str:
+        """A line of the table; ``least``: the bounds in words."""
         met, reached = self.reached(figure)
         where = f"`{self.config}`, {self.bus} bits"
         spent = figure[2] if len(figure) > 2 else {}
-        causes = ", ".join(f"{name} {part:.1f} %" for name, part in spent.items() if part >= LEAST)
-        return (
-            f"| {self.work} | {where} | {self.target} | {reached} | {'yes' if met else 'no'} "
-            f"| {'' if met else causes} |"
-        )
+        causes = ", ".join(f"{name} {part:.1f} %" for name, part in spent.items() if part >= WORTH)
+        cells = ["yes", "", "", ""] if met else ["no", causes, *least]
+        return f"| {' | '.join([self.work, where, self.target, reached, *cells])} |"
 
 
 def _layers() -> list[Goal]:
@@ -152,7 +171,7 @@ GOALS = (*_layers(), *_tasks(), *_models())
 def table(found: Found) -> list[str]:
     """A row for each target whose figure was measured."""
     rows = [
-        goal.row(found[goal.run][goal.figure])
+        goal.row(found[goal.run][goal.figure], goal.least(found))
         for goal in GOALS
         if goal.figure in found.get(goal.run, {})
     ]

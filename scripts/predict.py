@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from openkpu.models import configs, digits, elementwise, pool_tasks
+from openkpu.models import bound, configs, digits, elementwise, pool_tasks
 from openkpu.models.configs import Config
 from openkpu.models.cycles import BOUNDS, LayerCycles
 from openkpu.models.cycles_model import (
@@ -76,9 +76,11 @@ def record(name: str, layer: LayerCycles) -> dict[str, Any]:
         "kind": kind(shape.arg),
         "in_shape": list(shape.arg.in_shape),
         "out_shape": list(shape.arg.out_shape),
+        "macs": array_macs(shape.arg),
         "cycles": layer.cycles,
         "bound": layer.bound,
         "parts": layer.parts,
+        "map_bytes": {"loads": layer.loads, "stores": layer.stores},
         "roofline_cycles": least,
         "efficiency": round(least / layer.cycles, 4),
     }
@@ -222,6 +224,7 @@ def predicted(args: argparse.Namespace) -> None:
             print(row(records[-1]))
     layers = sum(found["cycles"] for found in records)
     least = roofline_of([layer for part in parts for layer in part.layers])
+    of_array_and_bus, in_turn = bound.of_runs(config, (run for part in parts for run in part.runs))
     whole = sum(part.cycles for part in parts)
     maps = sum(part.host_maps for part in parts)
     sums = {
@@ -229,6 +232,8 @@ def predicted(args: argparse.Namespace) -> None:
         "cycles": layers,
         "roofline_cycles": least,
         "efficiency": round(least / layers, 4),
+        "least_cycles": of_array_and_bus,
+        "in_turn_cycles": in_turn,
         "host_map_cycles": maps,
         "other_cycles": sum(part.other for part in parts),
         "end_to_end_cycles": whole,
@@ -239,6 +244,10 @@ def predicted(args: argparse.Namespace) -> None:
     shares = ", ".join(f"{name} {100 * n / layers:.1f} %" for name, n in causes.items())
     print(f"\n{len(records)} layers      {layers:12d} cycles   {shares}")
     print(f"roofline       {least:12d} cycles   efficiency {100 * least / layers:.1f} %")
+    print(
+        f"least          {of_array_and_bus:12d} cycles   of array and bus as it is run;"
+        f" one layer at a time {in_turn}"
+    )
     print(
         f"end to end     {whole:12d} cycles   maps moved by the host {100 * maps / whole:.1f} %,"
         f" registers and interrupts {100 * sums['other_cycles'] / whole:.1f} %"
@@ -255,6 +264,7 @@ def predicted(args: argparse.Namespace) -> None:
             "via": args.via if args.model else "tasks",
             "maps": args.maps if args.model else None,
             "layers": records,
+            "runs": [len(run) for part in parts for run in part.runs],
             "totals": {**sums, "parts": causes},
         }
         args.report.write_text(json.dumps(content, indent=1) + "\n")

@@ -32,6 +32,16 @@ def test_digits_and_report(tmp_path: Path, capsys: Shown) -> None:
     assert totals["milliseconds"] == pytest.approx(whole / 50e3)
     assert totals["frames_per_second"] == pytest.approx(50e6 / whole, abs=1e-3)
     assert f"{totals['frames_per_second']:.1f} frames a second" in said
+    least, in_turn = totals["least_cycles"], totals["in_turn_cycles"]
+    assert totals["roofline_cycles"] <= least <= in_turn <= whole
+    assert [
+        f"{least} cycles" in line and line.endswith(f" one layer at a time {in_turn}")
+        for line in said.splitlines()
+        if line.startswith("least ")
+    ] == [True]
+    assert found["runs"] == [4] and all(layer["macs"] > 0 for layer in layers)
+    moved = [tuple(layer["map_bytes"].values()) for layer in layers]
+    assert moved == [(64, 0), (0, 0), (0, 0), (0, 10)]
 
 
 def test_models_by_every_way(tmp_path: Path, capsys: Shown) -> None:
@@ -60,6 +70,19 @@ def test_report_says_who_moves_maps(tmp_path: Path, capsys: Shown) -> None:
         assert predict.main([*words, f"--report={report}"]) == 0
         assert json.loads(report.read_text())["maps"] == maps
     capsys.readouterr()
+
+
+def test_bounds_of_a_model(tmp_path: Path, capsys: Shown) -> None:
+    """The two differ, and the report has what is printed."""
+    report, file = tmp_path / "report.json", tmp_path / "model.kmodel"
+    file.write_bytes(CONTAINERS["v3"])
+    assert predict.main([f"--model={file}", "--config=k210", f"--report={report}"]) == 0
+    totals = json.loads(report.read_text())["totals"]
+    (line,) = (row for row in capsys.readouterr().out.splitlines() if row.startswith("least "))
+    words = line.split()
+    assert words[1:3] == [str(totals["least_cycles"]), "cycles"]
+    assert words[-1] == str(totals["in_turn_cycles"])
+    assert totals["least_cycles"] < totals["in_turn_cycles"] < totals["end_to_end_cycles"]
 
 
 def test_a_network(tmp_path: Path, capsys: Shown) -> None:
