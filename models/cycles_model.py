@@ -23,8 +23,7 @@ from .kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
 from .kmodel.resident import keep_maps
 from .layer import WORDS, LayerArg
 from .layout import AI_RAM_ROWS, ROW_BYTES, Layout
-from .network import ALIGN as NETWORK_ALIGN
-from .network import Network, NetworkError
+from .network import Network, NetworkError, alignment
 from .roofline import map_bytes
 
 WAYS = ("burst", "layers", "tasks")  # as a model's layers are started
@@ -355,12 +354,14 @@ def predict_model(
 
 
 def predict_network(
-    config: Config, network: Network, count: int = 1, *, align: int = NETWORK_ALIGN, **run: int
+    config: Config, network: Network, count: int = 1, *, align: int | None = None, **run: int
 ) -> Predicted:
-    """A network as a task list: ``count`` input maps in storage, blobs at multiples of ``align``.
+    """A network as a task list: ``count`` input maps in storage, blobs at multiples of ``align``,
+    by default as ``network.alignment`` has it.
 
     ``run``: ``inferences`` in one continuous run, whose layers are all given; by default one.
     """
+    align = alignment(config) if align is None else align
     images = np.broadcast_to(np.uint8(0), (count, *network.in_shape))
     at = network.storage(images, align=align).registers
     moved, _ = network.with_moves(0, align)

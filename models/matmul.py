@@ -6,6 +6,7 @@ weights of M output channels; C are the sums.  All three lie in storage row by r
 them.  Signed operands are taken XOR 0x80 (``in_xor``, ``w_xor``), which adds 128, and the
 zero-point terms take the 128 away again.  ``plan`` cuts a product that one layer does not hold into
 tiles: rows of A and C are whole ranges of storage; columns of B and C are not, so they are copied.
+``matmul_lists`` makes task lists of tiles.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import numpy.typing as npt
 from .golden import run_layer
 from .layer import MANY_CHANNELS, MOST_LOADS, PARA_SIZE_MAX, LayerArg, LayerError
 from .layout import AI_RAM_ROWS, Layout
-from .network import Network
 from .params import ActTable, BatchNorm
 from .words import BYTES, words_of
 
@@ -138,14 +138,6 @@ def operands(
     """(weight bytes, input map) of a tile: bytes of A and B as they lie in storage."""
     weights = np.ascontiguousarray(a[tile.m]).view(np.uint8).reshape(-1)
     return weights, np.ascontiguousarray(b[:, tile.n]).view(np.uint8).reshape(tile.arg.in_shape)
-
-
-def network_of(tile: Tile, a: npt.NDArray) -> Network:
-    """A task list of the tile's layer alone; its input is the map of ``operands``."""
-    network = Network()
-    weights = np.ascontiguousarray(a[tile.m]).view(np.uint8).reshape(-1)
-    network.add(tile.arg, weights, *tables(tile.arg.o_ch_num))
-    return network
 
 
 def product(

@@ -16,7 +16,6 @@ from .golden import run_layer
 from .layer import CHANNELS, LayerArg, LayerError
 from .layout import AI_RAM_ROWS, Layout
 from .matmul import HIGHEST, LONGEST, M_LEAST, M_MAX, Tile, parts
-from .network import Network
 
 K_MAX = CHANNELS
 LINE = 64  # bytes of a line, where a row has several
@@ -129,14 +128,6 @@ def operands(
     """(weight bytes, input map) of a tile: bytes of A and B as they lie in storage."""
     weights = np.ascontiguousarray(a[tile.m]).view(np.uint8).reshape(-1)
     return weights, np.ascontiguousarray(b[:, tile.n]).view(np.uint8).reshape(tile.arg.in_shape)
-
-
-def network_of(tile: Tile, a: npt.NDArray) -> Network:
-    """A task list of the tile's layer alone; its input is the map of ``operands``."""
-    network = Network()
-    weights = np.ascontiguousarray(a[tile.m]).view(np.uint8).reshape(-1)
-    network.add(tile.arg, weights, NONE, NONE)
-    return network
 
 
 def product(

@@ -28,11 +28,17 @@ from .vectors import VectorLayer
 from .words import from_stored, to_stored
 
 ALIGN = 8  # bytes, of every table
+MOST_LAYERS = 1023  # of a task list (AI_LIST_LEN)
 UNWRITTEN = 0xA5  # what AI RAM and result area hold before a run
 
 
 class NetworkError(ValueError):
     """A network image that cannot be used."""
+
+
+def alignment(config: Config) -> int:
+    """Bytes: what lies in storage for this device is aligned so; results must be to a bus word."""
+    return max(ALIGN, config.bus_bytes)
 
 
 @dataclasses.dataclass
@@ -146,6 +152,13 @@ class Network:
         self.layers.append(arg)
         return arg
 
+    def add_like(self, arg: LayerArg, layer: int) -> LayerArg:
+        """Append a layer that has the tables of an earlier one; the layer with their addresses."""
+        names = ("para_start_addr", "bwsx_base_addr", "active_addr")
+        arg = arg.replace(**{name: getattr(self.layers[layer], name) for name in names})
+        self.layers.append(arg)
+        return arg
+
     def place(
         self,
         ram_rows: int = AI_RAM_ROWS,
@@ -233,8 +246,8 @@ class Network:
 
     def validate(self, ram_rows: int = AI_RAM_ROWS) -> None:
         """NetworkError naming the layer when an argument or an address is illegal."""
-        if not 1 <= len(self.layers) <= 1023:
-            raise NetworkError(f"{len(self.layers)} layers, a task list has 1..1023")
+        if not 1 <= len(self.layers) <= MOST_LAYERS:
+            raise NetworkError(f"{len(self.layers)} layers, a task list has 1..{MOST_LAYERS}")
         for i, arg in enumerate(self.layers):
             try:
                 arg.validate(eight_bit=self.eight_bit, ram_rows=ram_rows)

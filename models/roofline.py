@@ -71,9 +71,19 @@ def layer_cycles(config: Config, arg: LayerArg, **traffic: bool) -> int:
 def network_cycles(
     config: Config, layers: Sequence[LayerArg], *, eight_bit: bool = True, task_list: bool = True
 ) -> int:
-    """Roofline cycles of one inference: input and output maps cross the bus, others do not."""
+    """Roofline cycles of one inference: its input and output cross the bus, and of the other maps
+    those that layers load from storage and store there."""
     macs = sum(array_macs(arg) for arg in layers)
-    total = sum(layer_bytes(arg, eight_bit=eight_bit, task_list=task_list) for arg in layers)
+    total = sum(
+        layer_bytes(
+            arg,
+            eight_bit=eight_bit,
+            task_list=task_list,
+            reads_input=bool(arg.load_map),
+            writes_output=bool(arg.store_map),
+        )
+        for arg in layers
+    )
     total += map_bytes(layers[0].in_shape) + map_bytes(layers[-1].out_shape)
     return cycles(config, macs, total, sum(beside(config, arg) for arg in layers))
 

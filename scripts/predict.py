@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from openkpu.models import bound, configs, digits, elementwise, pool_tasks
+from openkpu.models import bound, configs, digits, elementwise, matmul_lists, pool_tasks
 from openkpu.models.configs import Config
 from openkpu.models.cycles import BOUNDS, LayerCycles
 from openkpu.models.cycles_model import (
@@ -25,7 +25,6 @@ from openkpu.models.cycles_model import (
 )
 from openkpu.models.kmodel import KmodelError, loads, loads_functions, read_file
 from openkpu.models.layer import LayerArg, LayerError
-from openkpu.models.matmul import network_of, plan
 from openkpu.models.network import Network, NetworkError
 from openkpu.models.roofline import array_macs, beside, layer_bytes, layer_cycles
 from openkpu.models.roofline import cycles as roofline_cycles
@@ -146,18 +145,18 @@ def of_network(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
 
 
 def of_product(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
-    """A product of matrices: every tile a task list of its own."""
+    """A product of matrices: a task list of its tiles, or several."""
     a, b, _ = run_matmul.matrices(args.matmul, None)
     (m, k), n = a.shape, b.shape[1]
     if a.dtype == np.float16:
         raise NetworkError(NO_FLOATS)
-    signs = {"signed_a": a.dtype.kind == "i", "signed_b": b.dtype.kind == "i"}
+    tiles, lists = run_matmul.tiles_of(a, b, args.config)
     found = []
-    for tile in plan(m, k, n, ram_rows=args.config.ai_ram_rows, **signs):
-        network = network_of(tile, a)
+    for part in lists:
+        network = matmul_lists.network_of(part, a, b)
         run_network.check(network, args.config)
         found.append(predict_network(args.config, network))
-    return f"{m}x{k} by {k}x{n}, task lists", found
+    return f"{m}x{k} by {k}x{n}, {run_matmul.amount(tiles, lists)}", found
 
 
 def of_digits(args: argparse.Namespace) -> tuple[str, list[Predicted]]:

@@ -73,9 +73,10 @@ def simulated(
     """(records, classes, counters per inference, everything matched)."""
     classes: list[int] = []
 
-    def told(number: int, y: npt.NDArray[np.uint8], cycles: int, wrong: int) -> str:
-        classes.append(digits.classify(y))
-        return line(number, classes[-1], int(test.labels[number]), cycles, wrong)
+    def told(done: run_network.Inference) -> str:
+        classes.append(digits.classify(done.y))
+        true = int(test.labels[done.number])
+        return line(done.number, classes[-1], true, done.cycles, done.wrong)
 
     records, per_inference, good = run_network.simulated(args, network, test.pixels[:count], told)
     return records, np.array(classes), per_inference, good

@@ -1,22 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A product of two matrices on the RTL, tile by tile (docs/kpu.md 1.10, 1.12).
+"""A product of two matrices on the RTL, a task list of its tiles (docs/kpu.md 1.10, 1.12).
 
-Integers against numpy, float16 against the exact sums rounded once.
+Integers against numpy, float16 against the exact sums rounded once; every tile against the golden
+model.
 """
 
 import argparse
+import dataclasses
 import re
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from openkpu.models import fp16, matmul, matmul_fp16
-from openkpu.models.matmul import Tile, operands
-from openkpu.models.network import Network, NetworkError
+from openkpu.models import fp16, matmul, matmul_fp16, matmul_lists
+from openkpu.models.configs import Config
+from openkpu.models.matmul import Tile
+from openkpu.models.network import MOST_LAYERS, NetworkError
 from openkpu.scripts import report
 from openkpu.scripts.command import UsageError
 from openkpu.scripts.end_to_end import unmeasured
-from openkpu.scripts.run_network import SEED, check, golden_records, simulated, summary
+from openkpu.scripts.run_network import (
+    SEED,
+    Counters,
+    Inference,
+    check,
+    golden_records,
+    simulated,
+    summary,
+    verdict,
+)
 from openkpu.tb import seeds
 
 # of random matrices; fp16to16: results of float16, too
@@ -74,42 +86,58 @@ def matrices(given: list[str], kind: str | None) -> tuple[Matrix, Matrix, str]:
     return a, b, f"random {kind or 'int8'}, seed {seed}"
 
 
+def tiles_of(
+    a: Matrix, b: Matrix, config: Config, *, wide: bool = True
+) -> tuple[list[Tile], list[list[Tile]]]:
+    """(all tiles of A B, the same by task lists) on a configuration; LayerError as ``plan``.
+
+    ``wide``: float32 results of float16.
+    """
+    (m, k), n, rows = a.shape, b.shape[1], config.ai_ram_rows
+    if a.dtype == np.float16:
+        tiles = matmul_fp16.plan(m, k, n, wide=wide, ram_rows=rows)
+    else:
+        signs = {"signed_a": a.dtype == np.int8, "signed_b": b.dtype == np.int8}
+        tiles = matmul.plan(m, k, n, ram_rows=rows, **signs)
+    return tiles, matmul_lists.split(tiles)
+
+
+def amount(tiles: list[Tile], lists: list[list[Tile]]) -> str:
+    """How many layers there are, and in how many lists where that is not one layer."""
+    if len(tiles) == 1:
+        return "1 layer"
+    text = f"{len(tiles)} layers in {len(lists)} list{'s' * (len(lists) > 1)}"
+    if len(lists) > 1:
+        text += f" (one has at most {MOST_LAYERS} layers, {matmul_lists.STORAGE >> 20} MiB)"
+    return text
+
+
 def run(args: argparse.Namespace) -> bool:
     """Multiply; True when C, and every byte on the way, is right."""
     a, b, source = matrices(args.matmul, args.type)
     (m, k), n = a.shape, b.shape[1]
-    floats = a.dtype == np.float16
-    wide = args.type != "fp16to16"
-    if floats:
-        tiles = matmul_fp16.plan(m, k, n, wide=wide, ram_rows=args.config.ai_ram_rows)
-    else:
-        signs = {"signed_a": a.dtype == np.int8, "signed_b": b.dtype == np.int8}
-        tiles = matmul.plan(m, k, n, ram_rows=args.config.ai_ram_rows, **signs)
+    floats, wide = a.dtype == np.float16, args.type != "fp16to16"
+    tiles, lists = tiles_of(a, b, args.config, wide=wide)
     print(
-        f"{m}x{k} by {k}x{n}, {source}: {len(tiles)} layer{'s' * (len(tiles) > 1)},"
+        f"{m}x{k} by {k}x{n}, {source}: {amount(tiles, lists)},"
         f" configuration {args.config.name} ({args.config.macs} MACs)"
     )
     c = np.zeros((m, n), dtype=np.int32 if not floats else np.float32 if wide else np.float16)
     records: list[report.LayerRecord] = []
-    figures: dict[str, Any] = {"end_to_end": unmeasured("several layers, or no simulator")}
+    figures: dict[str, Any] = {"end_to_end": unmeasured("several lists, or no simulator")}
     good, total = True, 0
-    for tile in tiles:
-        found, counters, right = _tile(args, tile, a, b, c)
+    for number, part in enumerate(lists):
+        found, counters, right, more = _list(args, part, a, b, c)
+        if len(lists) > 1:
+            found = [dataclasses.replace(r, name=f"list{number}/{r.name}") for r in found]
         records += found
         good &= right
         total += sum(count["total"] for count in counters)
-        if len(tiles) == 1 and counters:
-            figures = summary(args, _network(tile, a), found, counters)
-    if len(tiles) > 1 and total:
+        figures = more if more and len(lists) == 1 else figures
+    if len(lists) > 1 and total:
         busy = m * k * n / total / args.config.macs
-        print(f"\ncycles of all layers      {total:10d}   MAC utilisation {100 * busy:.1f} %")
-    if floats:
-        expected, what = fp16.multiply(a, b, wide), "the exact sums, rounded once"
-        bits = np.uint32 if wide else np.uint16
-        wrong = int((c.view(bits) != expected.view(bits)).sum())
-    else:
-        expected, what = a.astype(np.int64) @ b.astype(np.int64), "numpy's A @ B"
-        wrong = int((c != expected).sum())
+        print(f"\ncycles of all lists       {total:10d}   MAC utilisation {100 * busy:.1f} %")
+    wrong, what = _differences(a, b, c)
     print(f"C: {f'{wrong} of {c.size} elements differ from' if wrong else 'as'} {what}")
     if args.output:
         np.save(args.output, c)
@@ -121,26 +149,50 @@ def run(args: argparse.Namespace) -> bool:
     return good and not wrong
 
 
-def _network(tile: Tile, a: Matrix) -> Network:
-    return (matmul_fp16 if tile.arg.fp16 else matmul).network_of(tile, a)
+def _differences(a: Matrix, b: Matrix, c: npt.NDArray) -> tuple[int, str]:
+    """(elements of C that are wrong, what they were compared with)."""
+    if a.dtype != np.float16:
+        return int((c != a.astype(np.int64) @ b.astype(np.int64)).sum()), "numpy's A @ B"
+    expected = fp16.multiply(a, b, c.dtype == np.float32)
+    bits = np.uint32 if c.dtype == np.float32 else np.uint16
+    return int((c.view(bits) != expected.view(bits)).sum()), "the exact sums, rounded once"
 
 
-def _tile(
-    args: argparse.Namespace, tile: Tile, a: Matrix, b: Matrix, c: npt.NDArray
-) -> tuple[list[report.LayerRecord], list[dict[str, int]], bool]:
-    """Run a tile and put its sums into ``c``: records, counters, everything matched."""
-    network = _network(tile, a)
+def _list(
+    args: argparse.Namespace, tiles: list[Tile], a: Matrix, b: Matrix, c: npt.NDArray
+) -> tuple[list[report.LayerRecord], Counters, bool, dict[str, Any]]:
+    """Run a list and put its sums into ``c``: records, counters, everything matched, figures."""
+    network = matmul_lists.network_of(tiles, a, b)
     check(network, args.config)
-    image = operands(tile, a, b)[1]
-    title = f"rows {tile.m.start}-{tile.m.stop - 1}, columns {tile.n.start}-{tile.n.stop - 1}"
+    image = matmul_lists.input_of(tiles, a, b)
 
-    def told(_number: int, y: npt.NDArray[np.uint8], cycles: int | None, wrong: int) -> str:
-        c[tile.m, tile.n] = y.view(c.dtype).reshape(tile.arg.o_ch_num, -1)
-        took = "" if cycles is None else f"  {cycles:>8} cycles"
-        return f"{title}{took}  {f'{wrong} bytes differ' if wrong else 'ok'}"
+    def told(done: Inference) -> str:
+        matmul_lists.put(c, tiles, done.stored, done.y)
+        return "\n".join(lines(tiles, done))
 
     if args.golden:
         one = network.run(image)
-        print(told(0, one.stored, None, 0))
-        return golden_records(args, network, [one]), [], True
-    return simulated(args, network, image[None], told)
+        found = golden_records(args, network, [one])
+        stored = matmul_lists.maps_of(one, network)
+        print(told(Inference(0, one.stored, None, 0, found, stored)))
+        return found, [], True, {}
+    found, counters, right = simulated(args, network, image[None], told)
+    more = summary(args, network, found, counters) if counters else {}
+    return found, counters, right, more
+
+
+def lines(tiles: list[Tile], done: Inference) -> list[str]:
+    """A line for each tile of a list: its rows and columns, cycles, how many bytes differ.
+
+    The last tile has what the layers before leave of the whole, its way to storage included.
+    """
+    wrong = [layer.mismatching_bytes for layer in done.layers[:-1]]
+    wrong.append(done.wrong - sum(wrong))
+    cycles: list[int | None] = [layer.cycles for layer in done.layers[:-1]]
+    last = done.cycles
+    cycles.append(last if last is None else last - sum(count or 0 for count in cycles))
+    return [
+        f"rows {tile.m.start}-{tile.m.stop - 1}, columns {tile.n.start}-{tile.n.stop - 1}"
+        f"{verdict(took, differ)}"
+        for tile, took, differ in zip(tiles, cycles, wrong, strict=True)
+    ]

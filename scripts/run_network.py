@@ -5,6 +5,7 @@ docs/networks.md tells how such a file is made.
 """
 
 import argparse
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from openkpu.models.compare import describe
 from openkpu.models.configs import Config
-from openkpu.models.network import Network, NetworkError, NetworkRun
+from openkpu.models.network import Network, NetworkError, NetworkRun, alignment
 from openkpu.models.roofline import network_cycles
 from openkpu.scripts import report, rtl
 from openkpu.scripts.end_to_end import PERF, START, EndToEnd, unmeasured
@@ -24,8 +25,21 @@ from openkpu.tb.device.requests import NetworkRequest
 LIMIT = 60  # an inference may take so many times its roofline, and 50,000 cycles more
 SEED = 210  # of random maps, when the environment has none
 Counters = list[dict[str, int]]
-# (number, result, cycles, wrong bytes) -> the line that the reader sees
-Told = Callable[[int, npt.NDArray[np.uint8], int, int], str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Inference:
+    """What came of an input map."""
+
+    number: int
+    y: npt.NDArray[np.uint8]  # bytes (n,) of the result, as it lies in storage
+    cycles: int | None  # None: of the golden model
+    wrong: int  # bytes of results and maps that differ
+    layers: list[report.LayerRecord]
+    stored: dict[int, npt.NDArray[np.uint8]]  # bytes (n,) of maps in storage (store_map), by layer
+
+
+Told = Callable[[Inference], str]  # the lines that the reader sees
 
 
 def check(network: Network, config: Config) -> None:
@@ -95,16 +109,15 @@ def run(args: argparse.Namespace) -> bool:
     )
     results: list[npt.NDArray[np.uint8]] = []
 
-    def told(number: int, y: npt.NDArray[np.uint8], cycles: int | None, wrong: int) -> str:
-        results.append(y)
-        took = "" if cycles is None else f"  {cycles:>8} cycles"
-        return f"map {number:>3}{took}  {f'{wrong} bytes differ' if wrong else 'ok'}"
+    def told(done: Inference) -> str:
+        results.append(done.y)
+        return f"map {done.number:>3}{verdict(done.cycles, done.wrong)}"
 
     if args.golden:
         runs = [network.run(image) for image in images]
-        for number, one in enumerate(runs):
-            print(told(number, one.stored, None, 0))
         records, per_inference, good = golden_records(args, network, runs), [], True
+        for number, one in enumerate(runs):
+            print(told(Inference(number, one.stored, None, 0, [], {})))
     else:
         records, per_inference, good = simulated(args, network, images, told)
     more: dict[str, Any] = {"end_to_end": unmeasured("no simulator ran or nothing finished")}
@@ -118,6 +131,12 @@ def run(args: argparse.Namespace) -> bool:
         report.write(args.report, args.config, simulator, records, **more)
         print(f"report: {args.report}")
     return good
+
+
+def verdict(cycles: int | None, wrong: int) -> str:
+    """The end of a line: cycles where there are any, and how many bytes differ."""
+    took = "" if cycles is None else f"  {cycles:>8} cycles"
+    return f"{took}  {f'{wrong} bytes differ' if wrong else 'ok'}"
 
 
 def stacked(network: Network, results: list[npt.NDArray[np.uint8]]) -> npt.NDArray:
@@ -152,9 +171,13 @@ def golden_records(
 def simulated(
     args: argparse.Namespace, network: Network, images: npt.NDArray[np.uint8], told: Told
 ) -> tuple[list[report.LayerRecord], Counters, bool]:
-    """(records, counters per inference, everything matched); ``told`` gives each map's line."""
+    """(records, counters per inference, everything matched); ``told`` gives each map's lines.
+
+    Compared are the map of each layer in the AI RAM, maps that layers store, and the results.
+    """
     records: list[report.LayerRecord] = []
     per_inference: Counters = []
+    stored: dict[int, launch.Event] = {}  # of the inference that is told next, by layer
     progress = rtl.Progress()
     state = {"good": True}
 
@@ -164,48 +187,64 @@ def simulated(
         elif event["event"] == "rules":
             progress.line(event["text"])
             state["good"] = False
+        elif event["event"] == "stored":
+            stored[event["layer"]] = event
         elif event["event"] == "image":
-            image(event)
+            image(event, dict(stored))
+            stored.clear()
 
-    def image(event: launch.Event) -> None:
+    def image(event: launch.Event, maps: dict[int, launch.Event]) -> None:
         number = event["index"]
-        wrong = event["mismatching_bytes"] + sum(
-            layer["mismatching_bytes"] for layer in event["layers"][:-1]
-        )
+        here: list[report.LayerRecord] = []
         for layer in event["layers"]:
             i = layer["index"]
-            records.append(
+            in_storage = maps[i]["mismatching_bytes"] if i in maps else 0
+            here.append(
                 report.record(
                     args.config,
                     f"image{number}/L{i:02d}",
                     network.layers[i],
                     macs=layer["macs"],
                     macs_gated=layer["macs_gated"],
-                    mismatching_bytes=layer["mismatching_bytes"],
+                    # the same bytes, seen in two places
+                    mismatching_bytes=max(layer["mismatching_bytes"], in_storage),
                     counters=layer["counters"],
                     eight_bit=network.eight_bit,
                 )
             )
+        records.extend(here)
         if event["failure"]:
             progress.line(f"image {number:>3}  {event['failure']}")
             state["good"] = False
             return
         per_inference.append(event["inference"])
-        y = np.array(event["y"], dtype=np.uint8)
-        progress.line(told(number, y, event["inference"]["total"], wrong))
-        for layer in event["layers"]:
-            if layer["first"]:
-                text = describe(layer["mismatching_bytes"], layer["first"])
-                progress.line(f"  L{layer['index']:02d}: {text}")
-        if event["first"]:
-            text = describe(event["mismatching_bytes"], event["first"])
-            progress.line(f"  result in storage: {text}")
-        state["good"] &= not (wrong or any(la["mismatching_bytes"] for la in event["layers"]))
+        wrong = event["mismatching_bytes"] + sum(r.mismatching_bytes for r in here[:-1])
+        bytes_of = {i: np.array(found["y"], dtype=np.uint8) for i, found in maps.items()}
+        y, cycles = np.array(event["y"], dtype=np.uint8), event["inference"]["total"]
+        progress.line(told(Inference(number, y, cycles, wrong, here, bytes_of)))
+        for line in differences(event, maps):
+            progress.line(f"  {line}")
+        state["good"] &= not (wrong or any(r.mismatching_bytes for r in here))
 
     limit = 50_000 + LIMIT * network_cycles(args.config, network.layers)
-    request = NetworkRequest(network, images, limit)
-    rtl.simulate(args, request, on_event, network.storage(images).data.size)
+    request = NetworkRequest(network, images, limit, alignment(args.config))
+    size = network.storage(images, align=request.align).data.size
+    rtl.simulate(args, request, on_event, size)
     return records, per_inference, state["good"] and len(per_inference) == len(images)
+
+
+def differences(event: launch.Event, maps: dict[int, launch.Event]) -> list[str]:
+    """What is wrong in an ``image`` event, and in the ``stored`` events of its layers."""
+    places = [
+        *((f"L{layer['index']:02d}", layer) for layer in event["layers"]),
+        *((f"map of L{i:02d} in storage", found) for i, found in maps.items()),
+        ("result in storage", event),
+    ]
+    return [
+        f"{what}: {describe(found['mismatching_bytes'], found['first'])}"
+        for what, found in places
+        if found["first"]
+    ]
 
 
 def summary(
@@ -241,9 +280,10 @@ def summary(
     total = sum(c["total"] for c in per_inference)
     print(f"\ncycles per inference      {cycles:10.0f}   {end.what}")
     print(f"  sum of its layers       {end.layers / runs:10.0f}   the host moves no maps")
+    moves = any(arg.load_map or arg.store_map for arg in network.layers)
     print(
         f"roofline                  {least:10d}   multiplications, or bytes of list, parameters,"
-        " pixels and result"
+        f" pixels{', maps of storage' * moves} and result"
     )
     print(f"efficiency                {100 * least / cycles:10.1f} %")
     print(f"MAC utilisation           {100 * figures['mac_utilisation']:10.1f} %")

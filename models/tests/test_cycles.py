@@ -20,7 +20,8 @@ from openkpu.models.generate_tasks import random_elementwise
 from openkpu.models.kmodel import loads
 from openkpu.models.layer import LayerArg
 from openkpu.models.layout import Layout
-from openkpu.models.matmul import network_of, plan
+from openkpu.models.matmul import plan
+from openkpu.models.matmul_lists import network_of
 from openkpu.models.roofline import layer_cycles
 from openkpu.models.tests.test_kmodel_containers import CONTAINERS
 
@@ -174,7 +175,8 @@ def test_elementwise_and_products() -> None:
     found = cycles.run(K210, [two]).layers[0]
     assert found.shape.mode == DWROW and found.cycles > 2 * 20 * 4  # two maps of 80 rows
     (tile,) = plan(64, 64, 64)
-    product = predict_network(K210, network_of(tile, np.zeros((64, 64), np.int8)))
+    zeros = np.zeros((64, 64), np.int8)
+    product = predict_network(K210, network_of([tile], zeros, zeros))
     assert product.cycles > 64 * 64 * 4 // 8  # sums of 32 bits over the bus
 
 

@@ -16,12 +16,12 @@ from openkpu.models.layout import Layout
 from openkpu.models.matmul_fp16 import (
     NONE,
     layer_of,
-    network_of,
     operands,
     plan,
     product,
     shapes_of,
 )
+from openkpu.models.matmul_lists import network_of
 from openkpu.models.roofline import layer_cycles, network_cycles
 
 LEAST = 2.0**-24  # the smallest float16 above 0
@@ -230,7 +230,7 @@ def test_tiles() -> None:
         assert (seen == 1).all() and count in (None, len(tiles))
     tile = plan(3, 4, 5)[0]
     a, b = np.ones((3, 4), np.float16), np.ones((4, 5), np.float16)
-    network = network_of(tile, a)
+    network = network_of([tile], a, b)
     assert (network.run(operands(tile, a, b)[1]).stored.view("<f4") == 4).all()
 
 

@@ -11,12 +11,12 @@ from openkpu.models.matmul import (
     layer_of,
     m_max,
     map_of,
-    network_of,
     operands,
     plan,
     product,
     tables,
 )
+from openkpu.models.matmul_lists import network_of
 from openkpu.models.params import BatchNorm
 from openkpu.models.words import from_stored, planes_of, to_stored, words_of
 
@@ -147,7 +147,7 @@ def test_network_leaves_rows_of_c() -> None:
     rng = np.random.default_rng(5)
     a, b = matrix(rng, (5, 20), np.int8), matrix(rng, (20, 21), np.int8)
     tile = plan(5, 20, 21)[0]
-    network, (_, x) = network_of(tile, a), operands(tile, a, b)
+    network, (_, x) = network_of([tile], a, b), operands(tile, a, b)
     y = network.run(x).y
     assert (to_stored(y, True).view("<i4").reshape(5, 21) == exact(a, b)).all()
     storage = network.storage(x[None])

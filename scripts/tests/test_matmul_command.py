@@ -3,11 +3,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from openkpu.models import fp16
+from openkpu.models import fp16, matmul_lists
+from openkpu.models.network import Network
 from openkpu.scripts import sim
+from openkpu.tb import simrun
+from openkpu.tb.device import launch
+from openkpu.tb.device.launch import Event
+from openkpu.tb.device.registers import COUNTERS
+from openkpu.tb.device.requests import NetworkRequest
 
 
 def test_files_of_both_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,10 +56,88 @@ def test_float16(
 
 
 def test_tiles(capsys: pytest.CaptureFixture[str]) -> None:
-    """1009 columns are no map, so they are cut; every tile has its line."""
+    """1009 columns are no map, so they are cut; every tile has its line, all are one list."""
     assert sim.main(["--golden", "--matmul", "3x10x1009", "--type=uint8"]) == 0
     said = capsys.readouterr().out
-    assert "2 layers" in said and said.count("rows 0-2") == 2 and "PASS" in said
+    assert "2 layers in 1 list, " in said and said.count("rows 0-2") == 2 and "PASS" in said
+    assert sim.main(["--golden", "--matmul", "3x10x1008", "--type=uint8"]) == 0
+    assert ": 1 layer, " in capsys.readouterr().out
+
+
+def test_several_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """More tiles than a list may have: as few lists as that takes, and it is said."""
+    split = matmul_lists.split
+    monkeypatch.setattr(matmul_lists, "split", lambda tiles: split(tiles, most_layers=4))
+    report = tmp_path / "report.json"
+    words = ["--golden", "--matmul", "1030x2x1009", f"--report={report}"]
+    assert sim.main(words) == 0
+    said = capsys.readouterr().out
+    assert "6 layers in 2 lists (one has at most 1023 layers, 256 MiB), " in said
+    assert said.count("rows ") == 6 and "C: as numpy's A @ B" in said
+    content = json.loads(report.read_text())
+    names = [f"list{n}/image0/L0{i}" for n, count in ((0, 4), (1, 2)) for i in range(count)]
+    assert [layer["name"] for layer in content["layers"]] == names
+    assert content["totals"]["macs"] == 1030 * 2 * 1009
+
+
+def told_by_the_device(network: Network, image: np.ndarray, at: int | None) -> list[Event]:
+    """Events of a device that is right but for the first byte of the stored map of a layer."""
+    run = network.run(image)
+    counters = dict.fromkeys(COUNTERS, 1) | {"total": 100}
+    layers = [
+        {
+            "index": i,
+            "counters": counters,
+            "macs": result.macs,
+            "macs_gated": 0,
+            "mismatching_bytes": 0,
+            "first": None,
+        }
+        for i, result in enumerate(run.layers)
+    ]
+    events: list[Event] = []
+    for i, y in matmul_lists.maps_of(run, network).items():
+        wrong = {"at": [0, 0, 0], "got": int(y[0]) ^ 1, "expected": int(y[0])}
+        event = {"event": "stored", "index": 0, "layer": i, "mismatching_bytes": 0, "first": None}
+        if i == at:
+            y = np.concatenate([y[:1] ^ 1, y[1:]])
+            event |= {"mismatching_bytes": 1, "first": wrong}
+        events.append({**event, "y": y.tolist()})
+    inference = counters | {"total": 100 * len(layers) + 30}
+    result = {"y": run.stored.tolist(), "mismatching_bytes": 0, "first": None, "failure": None}
+    return [
+        *events,
+        {"event": "image", "index": 0, "layers": layers, "inference": inference, **result},
+    ]
+
+
+@pytest.mark.parametrize("at", [None, 1])
+def test_stored_maps_are_compared(
+    at: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A byte of a tile in storage that is wrong is told, with its tile, and fails the run."""
+
+    def run_job(
+        _sim: str, _config: Any, request: NetworkRequest, on_event: Any, **_more: object
+    ) -> None:
+        for event in told_by_the_device(request.network, request.images[0], at):
+            on_event(event)
+
+    monkeypatch.setattr(launch, "build", lambda *_a, **_k: None)
+    monkeypatch.setattr(launch, "run_job", run_job)
+    monkeypatch.setattr(simrun, "check_tool", lambda _sim: None)
+    assert sim.main(["--matmul", "1030x2x1009", "--config=nano"]) == (at is not None)
+    said = capsys.readouterr().out
+    tiles = [line for line in said.splitlines() if line.startswith("rows ")]
+    assert [line.split()[4:6] for line in tiles] == [["100", "cycles"]] * 5 + [["130", "cycles"]]
+    assert [i for i, line in enumerate(tiles) if "1 bytes differ" in line] == [1] * (at == 1)
+    assert "cycles per inference             630" in said
+    wrong = "map of L01 in storage: 1 bytes differ, first at c=0 y=0 x=0"
+    assert (wrong in said) == (at == 1)
+    elements = "C: 1 of 1039270 elements differ from numpy's A @ B"
+    assert (elements if at == 1 else "C: as numpy's A @ B") in said
 
 
 @pytest.mark.parametrize(

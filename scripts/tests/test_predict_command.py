@@ -98,9 +98,11 @@ def test_a_network(tmp_path: Path, capsys: Shown) -> None:
 def test_products(capsys: Shown) -> None:
     """One tile and several; a wider bus moves the sums faster."""
     assert predict.main(["--matmul", "64x128x256", "--config=small"]) == 0
-    assert "1 layers" in capsys.readouterr().out
+    assert "64x128 by 128x256, 1 layer, predicted" in capsys.readouterr().out
     assert predict.main(["--matmul", "3x10x1009", "--config=k210"]) == 0
-    assert "2 layers" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "3x10 by 10x1009, 2 layers in 1 list, predicted" in said
+    assert "\nL00 " in said and "\nL01 " in said
 
 
 @pytest.mark.parametrize("config", ["k210", "k210_fp16"])

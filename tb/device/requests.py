@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from openkpu.models.configs import Config
-from openkpu.models.network import Network
+from openkpu.models.network import ALIGN, Network
 from openkpu.models.vectors import VectorLayer
 
 
@@ -26,6 +26,7 @@ class NetworkRequest:
     network: Network
     images: np.ndarray  # (n, C, H, W) bytes
     limit: int  # cycles of an inference
+    align: int = ALIGN  # bytes, of all that lies in storage
 
 
 @dataclass

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulator's side of a network: it runs in task-list mode; every layer's map is compared.
 
-Events: ``beat``, ``image`` with the result, what its layers and the inference counted, and the
-cycles of the bench from the start to the interrupt.
+Events: ``beat``, ``stored`` with a map that a layer left in storage, ``image`` with the result,
+what its layers and the inference counted, and the cycles of the bench from the start to the
+interrupt.
 """
 
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
-from openkpu.models.network import Network
+from openkpu.models.compare import First
+from openkpu.models.network import Network, NetworkRun, Storage
+from openkpu.models.roofline import map_bytes
 from openkpu.models.words import from_stored
 from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
 from openkpu.tb.device.events import Say, counts, mismatches
@@ -26,10 +29,40 @@ async def watch_layers(device: Device, network: Network, maps: list) -> None:
         number += 1
 
 
+async def read_result(
+    device: Device, at: int, expected: np.ndarray, words: bool
+) -> tuple[np.ndarray, int, First | None]:
+    """What lies in storage from ``at`` on for a map (C, H, W): bytes, how many differ, the first
+    of them."""
+    shape = expected.shape
+    data, unknown = await device.back.read_storage(at, map_bytes(shape))
+    found = from_stored(data, shape, words)
+    bad = from_stored(unknown.view(np.uint8), shape, words).astype(bool)
+    return data, *mismatches(found, bad, expected)
+
+
+async def tell_stored(
+    device: Device, network: Network, storage: Storage, golden: NetworkRun, number: int, say: Say
+) -> None:
+    """Every map that a layer left in storage, compared with the golden model's."""
+    for layer, at in storage.stored.items():
+        y = golden.layers[layer].y.view(np.uint8)
+        words = bool(network.layers[layer].out32)
+        data, wrong, first = await read_result(device, at, y, words)
+        say(
+            "stored",
+            index=number,
+            layer=layer,
+            y=data.tolist(),
+            mismatching_bytes=wrong,
+            first=first,
+        )
+
+
 async def run_network(device: Device, request: NetworkRequest, say: Say) -> None:
     """Every image of the request, until one fails."""
     network, images = request.network, request.images
-    storage = network.storage(images)
+    storage = network.storage(images, align=request.align)
     await device.back.load_storage(storage.base, storage.data)
     await device.bring(storage.bring, request.limit)
     await device.back.forget_perf()
@@ -55,12 +88,10 @@ async def run_network(device: Device, request: NetworkRequest, say: Say) -> None
             failure = str(error)
         records = await device.back.perf_records()
         await device.back.forget_perf()
-        size = int(np.prod(network.out_shape))
-        data, unknown = await device.back.read_storage(storage.results[number], size)
-        shape = network.out_shape
-        found = from_stored(data, shape, network.words)
-        bad = from_stored(unknown.view(np.uint8), shape, network.words).astype(bool)
-        wrong, first = mismatches(found, bad, golden.y)
+        place = storage.results[number]
+        data, wrong, first = await read_result(device, place, golden.y, network.words)
+        if failure is None:
+            await tell_stored(device, network, storage, golden, number, say)
         expected = len(network.layers)
         if failure is None and not (len(records) == len(maps) == expected):
             failure = f"{len(records)} layers finished instead of {expected}"

@@ -25,7 +25,7 @@ from openkpu.models.generate_products import random_product
 from openkpu.models.generate_tasks import on_maps
 from openkpu.models.kmodel import loads, read_file
 from openkpu.models.layer import LayerArg, LayerError
-from openkpu.models.network import Network
+from openkpu.models.network import Network, alignment
 from openkpu.models.roofline import map_bytes
 from openkpu.models.tests.test_kmodel_containers import CONTAINERS
 from openkpu.models.vectors import VectorLayer
@@ -177,7 +177,8 @@ def on_the_rtl(config: Config, network: Network) -> tuple[list[int], int]:
     """Cycles of the layers of one inference, and of the whole."""
     events: list[dict] = []
     images = np.random.default_rng(1).integers(0, 256, (1, *network.in_shape), dtype=np.uint8)
-    launch.run_job("verilator", config, NetworkRequest(network, images, LIMIT), events.append)
+    request = NetworkRequest(network, images, LIMIT, alignment(config))
+    launch.run_job("verilator", config, request, events.append)
     (image,) = [event for event in events if event["event"] == "image"]
     assert image["failure"] is None, image
     layers = [layer["counters"]["total"] for layer in image["layers"]]
@@ -356,7 +357,13 @@ def test_flat_maps(config: str) -> None:
 def test_long_reductions(config: str) -> None:
     """1x1 layers with more channels than a map has elsewhere: exact, and as fast as predicted."""
     rng, chosen, layers = np.random.default_rng(31), configs.load(config), []
-    sizes = ((1025, 1, 1, 20), (9216, 2, 3, 5), (9215, 1, 17, 3), (3000, 5, 13, 9), (2050, 1, 70, 2))
+    sizes = (
+        (1025, 1, 1, 20),
+        (9216, 2, 3, 5),
+        (9215, 1, 17, 3),
+        (3000, 5, 13, 9),
+        (2050, 1, 70, 2),
+    )
     for number, (c, h, w, o) in enumerate(sizes):
         kind = {"kernel": 1, "pool": (0, 1)[h % 2 == 0], "depthwise": False, "fc": False}
         layers.append(random_layer(rng, c=c, h=h, w=w, o=o, eight_bit=number % 3 > 0, **kind))

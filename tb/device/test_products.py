@@ -2,18 +2,26 @@
 """Matrix products through the whole device: C in storage is numpy's, row by row."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from openkpu.models import configs
+from openkpu.models import configs, fp16, matmul, matmul_fp16
+from openkpu.models.cycles_model import predict_network
 from openkpu.models.generate import random_layer
 from openkpu.models.generate_products import random_product
+from openkpu.models.matmul import Tile
+from openkpu.models.matmul_lists import input_of, network_of, put
+from openkpu.tb import seeds
 from openkpu.tb.device import launch
-from openkpu.tb.device.requests import VectorsRequest
-from openkpu.tb.device.test_device import replay
-from openkpu.tb.device.test_predicted import alone, contract
+from openkpu.tb.device.requests import NetworkRequest, VectorsRequest
+from openkpu.tb.device.test_device import replay, sim
+from openkpu.tb.device.test_predicted import alone, contract, near, of_layers
+
+SEED = seeds.chosen()[0][0]
+LIMIT = 500_000  # cycles of a list
 
 
 @pytest.mark.parametrize(
@@ -36,6 +44,81 @@ def test_product(simulator: str, config: str, sizes: str, kind: str, tmp_path: P
     (layer,) = content["layers"]
     assert layer["macs"] == m * k * n
     assert np.load(tmp_path / "c.npy").shape == (m, n)
+
+
+def test_list_of_tiles(tmp_path: Path) -> None:
+    """Two tiles by the command: a line for each, one run, end-to-end figures of the whole."""
+    report, c = tmp_path / "report.json", tmp_path / "c.npy"
+    words = ["--sim", "verilator", "--config", "nano", "--matmul", "3x10x1009", "--type", "uint8"]
+    found = sim(*words, "--report", str(report), "--output", str(c))
+    assert found.returncode == 0, found.stdout + found.stderr
+    tiles = [line.split() for line in found.stdout.splitlines() if line.startswith("rows ")]
+    assert [line[3] for line in tiles] == ["0-511", "512-1008"]
+    assert all(line[-1] == "ok" for line in tiles) and "2 layers in 1 list" in found.stdout
+    content = json.loads(report.read_text())
+    totals = content["totals"]
+    assert totals["inferences"] == 1 and totals["mismatching_bytes"] == 0
+    assert totals["end_to_end"]["cycles"] == sum(int(line[4]) for line in tiles)
+    assert sum(layer["macs"] for layer in content["layers"]) == 3 * 10 * 1009
+    assert 0.5 < totals["inference_efficiency"] < 1
+    assert np.load(c).shape == (3, 1009)
+
+
+def run_tiles(
+    config: str, tiles: list[Tile], a: np.ndarray, b: np.ndarray, c: np.ndarray
+) -> tuple[list[int], int]:
+    """Run a list into C: cycles of its tiles, and of the whole."""
+    network, events = network_of(tiles, a, b), list[dict[str, Any]]()
+    request = NetworkRequest(network, input_of(tiles, a, b)[None], LIMIT)
+    launch.run_job("verilator", configs.load(config), request, events.append)
+    (ended,) = [event for event in events if event["event"] == "image"]
+    assert not ended["failure"] and not ended["mismatching_bytes"], ended["failure"]
+    assert [layer["mismatching_bytes"] for layer in ended["layers"]] == [0] * len(tiles)
+    maps = {event["layer"]: event for event in events if event["event"] == "stored"}
+    assert list(maps) == list(range(len(tiles) - 1))
+    assert not any(event["mismatching_bytes"] for event in maps.values())
+    stored = {i: np.array(event["y"], dtype=np.uint8) for i, event in maps.items()}
+    put(c, tiles, stored, np.array(ended["y"], dtype=np.uint8))
+    return [layer["counters"]["total"] for layer in ended["layers"]], ended["inference"]["total"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rows", "parts"),
+    [
+        ((140, 16, 150), 512, (2, 3)),
+        ((207, 1, 42), 512, (3, 1)),  # the last tile reads the same columns as another map
+        ((131, 31, 75), 256, (3, 3)),  # sizes that are no multiple of anything
+    ],
+)
+def test_tiles_of_integers(sizes: tuple[int, int, int], rows: int, parts: tuple[int, int]) -> None:
+    """Tiles of few rows of the AI RAM in one list: C is numpy's, the cycles are as predicted."""
+    (m, k, n), rng = sizes, np.random.default_rng(SEED)
+    print(f"seed {SEED}")
+    a = rng.integers(-128, 128, (m, k)).astype(np.int8)
+    b = rng.integers(0, 256, (k, n)).astype(np.uint8)
+    tiles = matmul.plan(m, k, n, signed_b=False, ram_rows=rows)
+    assert (len({t.m.start for t in tiles}), len({t.n.start for t in tiles})) == parts
+    c = np.full((m, n), -1, dtype=np.int32)
+    measured, whole = run_tiles("nano", tiles, a, b, c)
+    assert (c == a.astype(int) @ b.astype(int)).all()
+    network = network_of(tiles, a, b)
+    found = predict_network(configs.load("nano"), network)
+    leaving = [bool(arg.store_map) for arg in network.layers]
+    contract(found.names, of_layers(found), measured, leaving)
+    near(found.cycles, whole)
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_tiles_of_float16(wide: bool) -> None:
+    """The same of float16: each element is the exact sum, rounded once."""
+    (m, k, n), rng = (100, 9, 288), np.random.default_rng(SEED)
+    print(f"seed {SEED}")
+    a, b = (rng.normal(0, 1, s).astype(np.float16) for s in ((m, k), (k, n)))
+    tiles = matmul_fp16.plan(m, k, n, wide=wide, ram_rows=256)
+    assert min(len({t.m.start for t in tiles}), len({t.n.start for t in tiles})) > 1
+    c = np.zeros((m, n), dtype=np.float32 if wide else np.float16)
+    run_tiles("nano_fp16", tiles, a, b, c)
+    assert c.tobytes() == fp16.multiply(a, b, wide).tobytes()
 
 
 def shapes(n_y: int, n_z: int) -> list[tuple[int, int, int, int]]:
