@@ -209,18 +209,21 @@ def test_a_model(via: str, maps: str) -> None:
     assert found.sizes == [1, 1, 1, 1] if via == "layers" else len(found.sizes) < 4
 
 
+@pytest.mark.parametrize(
+    "via", [pytest.param(way, marks=() if way == "burst" else pytest.mark.nightly) for way in WAYS]
+)
 @pytest.mark.parametrize("model", PUBLISHED)
-def test_published_models(model: str) -> None:
+def test_published_models(model: str, via: str) -> None:
     """In every way; the RTL takes no fewer cycles either."""
     file = read_file(shared(f"real/{model}"))
-    for via in WAYS:
-        for maps in MAPS:
-            found = predict_model(K210, [loads(file, model)], len(file), via, maps)
-            _, in_turn = below(K210, found)
-            record = RTL.get(f"{model}, {via}, k210, {maps}")
-            assert record is None or in_turn <= record["end to end"][0]
+    for maps in MAPS:
+        found = predict_model(K210, [loads(file, model)], len(file), via, maps)
+        _, in_turn = below(K210, found)
+        record = RTL.get(f"{model}, {via}, k210, {maps}")
+        assert record is None or in_turn <= record["end to end"][0]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["medium", "large"])
 @pytest.mark.parametrize("model", PUBLISHED)
 def test_published_models_on_others(model: str, name: str) -> None:
