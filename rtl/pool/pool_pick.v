@@ -67,7 +67,17 @@ module pool_pick #(
   wire [10:0] after;
   wire [10:0] all_sx = {6'd0, sx} << $clog2(LANES);
   wire [10:0] beyond = ends + all_sx;
-  wire more = !all && beyond[10:4] == k && beyond <= last_end;
+  // More: beyond lies in this piece, too, and not behind the last window. The answer goes back through
+  // all stages to the reads, so it is two comparisons of ends with values of the layer, not a sum's.
+  reg several;  // windows of two cycles may end in a piece
+  reg [3:0] most;  // place in the piece from which on no more do
+  reg [10:0] stop;  // ... column
+  always @(posedge clk) begin
+    several <= !all && all_sx[10:4] == 7'd0 && last_end >= all_sx;
+    most    <= 4'd15 - all_sx[3:0];
+    stop    <= last_end - all_sx;
+  end
+  wire more = several && ends[10:4] == k && ends[3:0] <= most && ends <= stop;
   wire give = busy && move;
   wire take = sum_valid && sum_ready;
   assign sum_ready = !busy || (move && !more);
