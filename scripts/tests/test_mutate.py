@@ -4,6 +4,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,6 +152,18 @@ def test_equivalents_of_the_rtl() -> None:
     everything = [m for own in mutate.places(plan).values() for m in own]
     listed = mutate_equivalent.load(ROOT / plan.equivalent, plan.equivalent, everything)
     assert set(listed) <= set(everything)
+
+
+def test_every_bench_has_tests() -> None:
+    """Of the usual run: a bench whose tests are of the nightly run alone would judge nothing."""
+    plan = mutate_benches.load(ROOT, "tb/mutation/benches.toml")
+    for choose in {bench.choose for bench in plan.benches}:
+        files = {bench.test for bench in plan.benches if bench.choose == choose}
+        words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-k", choose]
+        done = subprocess.run([*words, *sorted(files)], capture_output=True, text=True, cwd=ROOT)
+        found = [line for line in done.stdout.splitlines() if "::" in line]
+        empty = [f for f in files if not any(line.startswith(f) for line in found)]
+        assert not empty, f"-k '{choose}' leaves no test of {empty}"
 
 
 def test_equivalent_among_several(tmp_path: Path) -> None:
