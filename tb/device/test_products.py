@@ -142,7 +142,7 @@ def shapes(n_y: int, n_z: int) -> list[tuple[int, int, int, int]]:
             "nano",
             {"n_y": 4, "n_z": 8, "tile_rows": 32, "post_share": 4, "flat_maps": 1},
         ),
-        ("icarus", "nano", {}),
+        pytest.param("icarus", "nano", {}, marks=pytest.mark.nightly),
     ],
 )
 def test_bytes_beside_the_array(sim: str, base: str, changes: dict[str, int]) -> None:
