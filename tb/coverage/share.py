@@ -19,6 +19,7 @@ ALIKE = frozenset(
         "tb/device/test_hostile.py::test_hostile[verilator-watchdog_tests]",
         "tb/device/test_lists.py::test_maps_of_host_layers[verilator-nano]",
         "tb/device/test_products.py::test_product[verilator-nano-4x36x16-uint8]",
+        "tb/device/test_products.py::test_product[verilator-nano-5x9216x17-int8]",
         "tb/device/test_products.py::test_product[verilator-nano-9x30x70-int8]",
         "tb/device/test_random_layers.py::test_vector_of_a_hundred_thousand",
         "tb/device/test_stream.py::test_kept_weights[verilator-nano]",
