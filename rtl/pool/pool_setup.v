@@ -30,14 +30,14 @@ module pool_setup (
     output wire [           7:0] turn,
     output reg  [           7:0] outside,
     // lines of a window - 1, columns that are added up - 1, columns from one window to the next
-    output wire [           8:0] kh_m1,
-    output wire [           3:0] kw_m1,
-    output wire [           4:0] sx,
+    output reg  [           8:0] kh_m1,
+    output reg  [           3:0] kw_m1,
+    output reg  [           4:0] sx,
     // rows of the AI RAM of a step between windows, of the lines above the map
     output reg  [           8:0] step_rows,
     output reg  [           6:0] top_rows,
     // column where the first and the last window end
-    output wire [           3:0] first_end,
+    output reg  [           3:0] first_end,
     output reg  [          10:0] last_end,
     // divisor of all windows: pixels of one, 1 for a maximum
     output reg  [          18:0] pixels
@@ -65,10 +65,7 @@ module pool_setup (
   assign gate = desc[`DESC_SIN];
   wire sgn = desc[`DESC_SIN] || desc[`DESC_SOUT];
   assign turn = {sgn, 7'd0} ^ {8{kind == 3'd2}};
-  assign kh_m1 = all ? lines_m1[8:0] : {5'd0, kern_y};
-  assign kw_m1 = !all ? kern_x : wide ? 4'd15 : columns_m1[3:0];
-  assign sx = {1'b0, step_x} + 5'd1;
-  assign first_end = kern_x - {1'b0, pad_x};
+  wire [4:0] columns_on = {1'b0, step_x} + 5'd1;
 
   // ---- small products
   function [8:0] rows_of(input [4:0] n, input [3:0] rows);
@@ -94,13 +91,18 @@ module pool_setup (
   always @(posedge clk) begin
     if (start) begin
       product <= 19'd0;
-      factor  <= all ? desc[`DESC_H] : {5'd0, sx};
+      factor  <= all ? desc[`DESC_H] : {5'd0, columns_on};
     end else if (steps < 4'd10) begin
       product <= {product[17:0], 1'b0} + (factor[9] ? {8'd0, all ? columns : out_m1} : 19'd0);
       factor  <= {factor[8:0], 1'b0};
     end
   end
+  // registered although they are short: sums and comparisons of pool_pick begin with them
   always @(posedge clk) begin
+    kh_m1     <= all ? lines_m1[8:0] : {5'd0, kern_y};
+    kw_m1     <= !all ? kern_x : wide ? 4'd15 : columns_m1[3:0];
+    sx        <= columns_on;
+    first_end <= kern_x - {1'b0, pad_x};
     step_rows <= rows_of({1'b0, step_y} + 5'd1, irl[3:0]);
     top_rows  <= above[6:0];
     last_end  <= all ? columns_m1 : product[10:0] + {7'd0, first_end};
