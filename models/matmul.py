@@ -12,7 +12,7 @@ tiles: rows of A and C are whole ranges of storage; columns of B and C are not, 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -120,7 +120,7 @@ def plan(
     """
     _check(m, k, n)
     kind = {"signed_a": signed_a, "signed_b": signed_b, "ram_rows": ram_rows}
-    size = _tile(m, k, n, ram_rows)
+    size = tile_size(m, k, n, ram_rows)
     if size is None:
         raise LayerError(
             "BAD_SIZE", f"K = {k}: no column of B fits an AI RAM of {ram_rows} rows with its sums"
@@ -178,13 +178,24 @@ def parts(size: int, part: int) -> Iterator[tuple[int, int]]:
         yield at, min(part, size - at)
 
 
-def _tile(m: int, k: int, n: int, ram_rows: int) -> tuple[int, int] | None:
-    """(rows, columns) of a tile: as few tiles as halving gives, each part and the rest a map."""
+def tile_size(
+    m: int,
+    k: int,
+    n: int,
+    ram_rows: int,
+    fits: Callable[[int, int], bool] = lambda rows, columns: True,
+) -> tuple[int, int] | None:
+    """(rows, columns) of a tile: as few tiles as halving gives, each part and the rest a map.
+
+    ``fits``: what more must hold of rows and columns.
+    """
     m, columns = min(m, m_max(k)), n
     while True:
         rest = n % columns
         rows = m
-        while rows and not all(map_of(rows, k, c, ram_rows) for c in (columns, rest) if c):
+        while rows and not (
+            fits(rows, columns) and all(map_of(rows, k, c, ram_rows) for c in (columns, rest) if c)
+        ):
             rows //= 2
         # a cut between rows copies nothing, so columns are cut when few rows would be left
         if rows >= min(m, M_LEAST) or (rows and columns == 1):

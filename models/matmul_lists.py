@@ -9,12 +9,15 @@ does not hold, ``network_of`` makes a list of tiles, ``maps_of`` finds their C a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from . import matmul_deep
 from .matmul import Tile, operands, tables
+from .matmul_deep import DeepTile
 from .matmul_fp16 import NONE
 from .network import MOST_LAYERS, Network, NetworkRun
 from .params import BN_BYTES
@@ -38,7 +41,8 @@ def split(
     for tile in tiles:
         here = found[-1] if found else []
         more = _bytes(tile, here[-1] if here else None, _rows(tile) not in rows)
-        if not here or len(here) == most_layers or used + more > most_bytes:
+        count = sum(map(layers_of, here)) + layers_of(tile)
+        if not here or count > most_layers or used + more > most_bytes:
             here, used, rows = [], 0, set()
             found.append(here)
             more = _bytes(tile, None, True)
@@ -56,6 +60,9 @@ def network_of(tiles: Sequence[Tile], a: npt.NDArray, b: npt.NDArray) -> Network
     network = Network()
     first: dict[Rows, int] = {}  # the layer that brought these rows of A
     for number, tile in enumerate(tiles):
+        if isinstance(tile, DeepTile):
+            matmul_deep.append(network, tile, a, b, last=number == len(tiles) - 1)
+            continue
         weights, x = operands(tile, a, b)
         load = number > 0 and not _in_place(tiles[number - 1], tile)
         arg = tile.arg.replace(load_map=int(load), store_map=int(number < len(tiles) - 1))
@@ -72,7 +79,10 @@ def network_of(tiles: Sequence[Tile], a: npt.NDArray, b: npt.NDArray) -> Network
 
 def input_of(tiles: Sequence[Tile], a: npt.NDArray, b: npt.NDArray) -> npt.NDArray[np.uint8]:
     """(K, h, w) bytes: the input map of ``network_of``."""
-    return operands(tiles[0], a, b)[1]
+    first = tiles[0]
+    if isinstance(first, DeepTile):
+        return matmul_deep.operands(first, 0, a, b)[1]
+    return operands(first, a, b)[1]
 
 
 def maps_of(run: NetworkRun, network: Network) -> dict[int, npt.NDArray[np.uint8]]:
@@ -91,9 +101,20 @@ def put(
     last: npt.NDArray[np.uint8],
 ) -> None:
     """Write the tiles of a list into C (M, N): those in storage (``maps_of``), then the result."""
-    for number, tile in enumerate(tiles):
-        y = stored[number] if number < len(tiles) - 1 else last
-        c[tile.m, tile.n] = y.view(c.dtype).reshape(tile.m.stop - tile.m.start, -1)
+    for tile, number in zip(tiles, results_of(tiles), strict=True):
+        y = last if tile is tiles[-1] else stored[number]
+        place = c[tile.m, tile.n]
+        place[:] = y.view(c.dtype)[: place.size].reshape(place.shape)
+
+
+def layers_of(tile: Tile) -> int:
+    """Layers of a tile in its list."""
+    return matmul_deep.layers_of(tile) if isinstance(tile, DeepTile) else 1
+
+
+def results_of(tiles: Sequence[Tile]) -> list[int]:
+    """The layers of a list that give C: the last one of each tile."""
+    return [count - 1 for count in itertools.accumulate(map(layers_of, tiles))]
 
 
 def _rows(tile: Tile) -> Rows:
@@ -111,6 +132,8 @@ def _in_place(before: Tile, tile: Tile) -> bool:
 
 def _bytes(tile: Tile, before: Tile | None, new_rows: bool) -> int:
     """Bytes of storage of a tile behind another one (None: first of a list), each part aligned."""
+    if isinstance(tile, DeepTile):
+        return matmul_deep.storage_bytes(tile, WIDEST)
     arg = tile.arg
     parts = [LIST_BYTES, map_bytes(arg.out_shape)]
     if before is None or not _in_place(before, tile):

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from . import airam, kept
+from . import airam, kept, relay
 from .configs import Config
 from .golden import LayerResult, run_layer
 from .layer import WORDS, LayerArg, LayerError
@@ -29,7 +29,7 @@ from .words import from_stored, to_stored
 
 ALIGN = 8  # bytes, of every table
 MOST_LAYERS = 1023  # of a task list (AI_LIST_LEN)
-UNWRITTEN = 0xA5  # what AI RAM and result area hold before a run
+UNWRITTEN = relay.UNWRITTEN  # what AI RAM and result area hold before a run
 
 
 class NetworkError(ValueError):
@@ -102,6 +102,9 @@ class Network:
     # maps (C, H, W) that layers read from storage (load_map), by layer; the addresses of these, and
     # of the maps that layers write there (store_map), are those of ``storage``
     loaded: dict[int, npt.NDArray[np.uint8]] = dataclasses.field(default_factory=dict)
+    # of the others with load_map: the earlier layer that stored the map, and the byte of that at
+    # which the map begins (``relay``)
+    relayed: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
     # layers whose weights stay in the AI RAM, and the first row of each (docs/kpu.md 1.14)
     kept: dict[int, int] = dataclasses.field(default_factory=dict)
 
@@ -265,6 +268,12 @@ class Network:
         if arg.store_map and i == len(self.layers) - 1:
             raise NetworkError("store_map: the last layer's map is the network's result")
         given = np.shape(self.loaded[i]) if i in self.loaded else None
+        if i in self.relayed:
+            if given is not None:
+                raise NetworkError("load_map: two maps, one of an earlier layer and one of its own")
+            if fault := relay.fault(self, i):
+                raise NetworkError(f"load_map: {fault}")
+            given = arg.in_shape
         if given != (arg.in_shape if arg.load_map else None):
             raise NetworkError(
                 f"load_map is {arg.load_map}, with a map {given}; the layer takes {arg.in_shape}"
@@ -299,7 +308,8 @@ class Network:
             weights, bn, act = self.tables(arg)
             weights = kept.weights(self, i, ram) if i in self.kept else weights
             if arg.load_map:
-                airam.pack(ram, arg.image_src_addr, self.loaded[i])
+                own = self.loaded[i] if i in self.loaded else relay.map_of(self, i, results)
+                airam.pack(ram, arg.image_src_addr, own)
             pixels, *second = (airam.unpack(ram, m.base, arg.in_shape) for m in arg.in_layouts)
             result = run_layer(
                 *(arg, pixels, weights, bn, act),
@@ -322,15 +332,21 @@ class Network:
         """The network with its maps in storage from address ``at`` on, its kept weights named by
         their place in the AI RAM, and these maps."""
         layers, blobs = [], [np.zeros(0, np.uint8)]
+        stored: dict[int, int] = {}
         for i, arg in enumerate(kept.moved(self)):
-            for flag, shape in (("load", arg.in_shape), ("store", arg.out_shape)):
-                if getattr(arg, f"{flag}_map"):
-                    room = np.full(map_bytes(shape), UNWRITTEN, dtype=np.uint8)
-                    blobs.append(
-                        _aligned(self.loaded[i].reshape(-1) if flag == "load" else room, align)
-                    )
-                    arg = arg.replace(**{f"map_{flag}_addr": at})
-                    at += blobs[-1].size
+            if arg.load_map and i in self.relayed:
+                source, offset = self.relayed[i]
+                arg = arg.replace(map_load_addr=stored[source] + offset)
+            elif arg.load_map:
+                blobs.append(_aligned(self.loaded[i].reshape(-1), align))
+                arg = arg.replace(map_load_addr=at)
+                at += blobs[-1].size
+            if arg.store_map:
+                gap, place = relay.room(self, i, align)
+                blobs.append(_aligned(place, align))
+                stored[i] = at + gap
+                arg = arg.replace(map_store_addr=stored[i])
+                at += blobs[-1].size
             layers.append(arg)
         return dataclasses.replace(self, layers=layers), np.concatenate(blobs)
 
@@ -391,7 +407,8 @@ class Network:
     # ------------------------------------------------------------------- files
     def save(self, path: str | Path) -> None:
         """Write as .npz: words (n, 12) u64, weights u8, biases u8, eight_bit u8; loaded_<i> u8
-        (C, H, W) of a layer i with load_map; kept (n, 2), layer and row, if weights are kept."""
+        (C, H, W) of a layer i with load_map, or relayed (n, 3), layer, the one that stored its map
+        and byte; kept (n, 2), layer and row, if weights are kept."""
         np.savez_compressed(
             path,
             words=np.stack([arg.encode() for arg in self.layers]),
@@ -399,6 +416,11 @@ class Network:
             biases=self.biases,
             eight_bit=np.uint8(self.eight_bit),
             **{f"loaded_{i}": x for i, x in self.loaded.items()},
+            **(
+                {"relayed": np.array([(i, *r) for i, r in sorted(self.relayed.items())])}
+                if self.relayed
+                else {}
+            ),
             **({"kept": np.array(sorted(self.kept.items()))} if self.kept else {}),
         )
 
@@ -415,6 +437,8 @@ class Network:
                 names = [name for name in data.files if re.fullmatch(r"loaded_\d+", name)]
                 loaded = {int(name.removeprefix("loaded_")): data[name] for name in names}
                 stays = {int(i): int(row) for i, row in data["kept"]} if "kept" in data else {}
+                relayed = data.get("relayed", ())
+                passed = {int(i): (int(source), int(at)) for i, source, at in relayed}
         except (OSError, KeyError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as err:
             raise NetworkError(
                 f"{path}: not a network image: {getattr(err, 'strerror', None) or err}"
@@ -426,7 +450,7 @@ class Network:
         if any(x.dtype != np.uint8 for x in loaded.values()):
             raise NetworkError(f"{path}: loaded maps: expected uint8")
         network = cls([LayerArg.decode(row) for row in words], weights, biases, eight_bit)
-        network.loaded, network.kept = loaded, stays
+        network.loaded, network.relayed, network.kept = loaded, passed, stays
         network.seconds = network._find_seconds()
         try:
             network.validate()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from openkpu.models import fp16, matmul, matmul_fp16, matmul_lists
+from openkpu.models import fp16, matmul, matmul_deep, matmul_fp16, matmul_lists
 from openkpu.models.configs import Config
 from openkpu.models.matmul import Tile
 from openkpu.models.network import MOST_LAYERS, NetworkError
@@ -72,9 +72,10 @@ def matrices(given: list[str], kind: str | None) -> tuple[Matrix, Matrix, str]:
         raise UsageError(f"MATMUL={text}: expected MxKxN, for example 4x36x16, or two .npy files")
     m, k, n = (int(size) for size in sizes.groups())
     dtype = TYPES[kind or "int8"]
-    deepest = (matmul_fp16 if dtype == np.float16 else matmul).K_MAX
+    deepest = matmul_fp16.K_MAX if dtype == np.float16 else MOST
     if not (1 <= m <= MOST and 1 <= k <= deepest and 1 <= n <= MOST):
-        raise UsageError(f"MATMUL={given[0]}: expected sizes of 1 to {MOST}, K to {deepest}")
+        more = "" if deepest == MOST else f", K to {deepest}"
+        raise UsageError(f"MATMUL={given[0]}: expected sizes of 1 to {MOST}{more}")
     seed = seeds.environment()
     seed = SEED if seed is None else seed
     rng = np.random.default_rng(seed)
@@ -98,15 +99,21 @@ def tiles_of(
         tiles = matmul_fp16.plan(m, k, n, wide=wide, ram_rows=rows)
     else:
         signs = {"signed_a": a.dtype == np.int8, "signed_b": b.dtype == np.int8}
-        tiles = matmul.plan(m, k, n, ram_rows=rows, **signs)
+        # a row of the weight buffer holds nine weights of a row of A
+        part = min(matmul.K_MAX, 9 * config.wbuf_rows)
+        if k > part:
+            tiles = list(matmul_deep.plan(m, k, n, part=part, ram_rows=rows, **signs))
+        else:
+            tiles = matmul.plan(m, k, n, ram_rows=rows, **signs)
     return tiles, matmul_lists.split(tiles)
 
 
 def amount(tiles: list[Tile], lists: list[list[Tile]]) -> str:
     """How many layers there are, and in how many lists where that is not one layer."""
-    if len(tiles) == 1:
+    layers = sum(map(matmul_lists.layers_of, tiles))
+    if layers == 1:
         return "1 layer"
-    text = f"{len(tiles)} layers in {len(lists)} list{'s' * (len(lists) > 1)}"
+    text = f"{layers} layers in {len(lists)} list{'s' * (len(lists) > 1)}"
     if len(lists) > 1:
         text += f" (one has at most {MOST_LAYERS} layers, {matmul_lists.STORAGE >> 20} MiB)"
     return text
@@ -152,7 +159,8 @@ def run(args: argparse.Namespace) -> bool:
 def _differences(a: Matrix, b: Matrix, c: npt.NDArray) -> tuple[int, str]:
     """(elements of C that are wrong, what they were compared with)."""
     if a.dtype != np.float16:
-        return int((c != a.astype(np.int64) @ b.astype(np.int64)).sum()), "numpy's A @ B"
+        product = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)  # modulo 2^32
+        return int((c != product).sum()), "numpy's A @ B"
     expected = fp16.multiply(a, b, c.dtype == np.float32)
     bits = np.uint32 if c.dtype == np.float32 else np.uint16
     return int((c.view(bits) != expected.view(bits)).sum()), "the exact sums, rounded once"
@@ -191,8 +199,13 @@ def lines(tiles: list[Tile], done: Inference) -> list[str]:
     cycles: list[int | None] = [layer.cycles for layer in done.layers[:-1]]
     last = done.cycles
     cycles.append(last if last is None else last - sum(count or 0 for count in cycles))
-    return [
-        f"rows {tile.m.start}-{tile.m.stop - 1}, columns {tile.n.start}-{tile.n.stop - 1}"
-        f"{verdict(took, differ)}"
-        for tile, took, differ in zip(tiles, cycles, wrong, strict=True)
-    ]
+    told, at = [], 0
+    for tile, end in zip(tiles, matmul_lists.results_of(tiles), strict=True):
+        took, differ = cycles[at : end + 1], sum(wrong[at : end + 1])
+        at = end + 1
+        total = None if None in took else sum(count or 0 for count in took)
+        told.append(
+            f"rows {tile.m.start}-{tile.m.stop - 1}, columns {tile.n.start}-{tile.n.stop - 1}"
+            f"{verdict(total, differ)}"
+        )
+    return told

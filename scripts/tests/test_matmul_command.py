@@ -64,6 +64,14 @@ def test_tiles(capsys: pytest.CaptureFixture[str]) -> None:
     assert ": 1 layer, " in capsys.readouterr().out
 
 
+def test_parts_of_k(capsys: pytest.CaptureFixture[str]) -> None:
+    """K that no layer holds: parts and their sum are a tile with one line."""
+    assert sim.main(["--golden", "--matmul", "4x9217x3", "--type=uint8"]) == 0
+    said = capsys.readouterr().out
+    assert "9 layers in 1 list, " in said and said.count("rows 0-3, columns 0-2  ok") == 1
+    assert "C: as numpy's A @ B" in said and "PASS" in said
+
+
 def test_several_lists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,7 +152,8 @@ def test_stored_maps_are_compared(
     ("words", "says"),
     [
         (["--matmul", "4x5"], "MATMUL=4x5: expected MxKxN, for example 4x36x16"),
-        (["--matmul", "4x9217x3"], "expected sizes of 1 to 16384, K to 9216"),
+        (["--matmul", "4x16385x3"], "MATMUL=4x16385x3: expected sizes of 1 to 16384"),
+        (["--matmul", "m.npy", "n.npy"], "K = 131073, a product has 131072 at most"),
         (["--matmul", "4x1025x3", "--type=fp16"], "expected sizes of 1 to 16384, K to 1024"),
         (["--matmul", "no.npy", "b.npy"], "no.npy: No such file or directory"),
         (["--matmul", "a.npy", "a.npy"], "a.npy is (2, 3), a.npy is (2, 3)"),
@@ -175,6 +184,8 @@ def test_refused(
     np.save("e.npy", np.zeros((0, 2), np.float16))
     np.save("k.npy", np.zeros((1, 1025), np.float16))
     np.save("l.npy", np.zeros((1025, 1), np.float16))
+    np.save("m.npy", np.zeros((1, 131073), np.int8))
+    np.save("n.npy", np.zeros((131073, 1), np.int8))
     assert sim.main(["--golden", *words]) == 2
     error = capsys.readouterr().err
     assert says in error and error.count("\n") == 1

@@ -3,12 +3,13 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from openkpu.models import configs, fp16, matmul, matmul_fp16
+from openkpu.models import configs, fp16, matmul, matmul_deep, matmul_fp16
 from openkpu.models.cycles_model import predict_network
 from openkpu.models.generate import random_layer
 from openkpu.models.generate_products import random_product
@@ -65,17 +66,22 @@ def test_list_of_tiles(tmp_path: Path) -> None:
 
 
 def run_tiles(
-    config: str, tiles: list[Tile], a: np.ndarray, b: np.ndarray, c: np.ndarray
+    config: str,
+    tiles: Sequence[Tile],
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    simulator: str = "verilator",
 ) -> tuple[list[int], int]:
-    """Run a list into C: cycles of its tiles, and of the whole."""
+    """Run a list into C: cycles of its layers, and of the whole."""
     network, events = network_of(tiles, a, b), list[dict[str, Any]]()
     request = NetworkRequest(network, input_of(tiles, a, b)[None], LIMIT)
-    launch.run_job("verilator", configs.load(config), request, events.append)
+    launch.run_job(simulator, configs.load(config), request, events.append)
     (ended,) = [event for event in events if event["event"] == "image"]
     assert not ended["failure"] and not ended["mismatching_bytes"], ended["failure"]
-    assert [layer["mismatching_bytes"] for layer in ended["layers"]] == [0] * len(tiles)
+    assert [layer["mismatching_bytes"] for layer in ended["layers"]] == [0] * len(network.layers)
     maps = {event["layer"]: event for event in events if event["event"] == "stored"}
-    assert list(maps) == list(range(len(tiles) - 1))
+    assert list(maps) == [i for i, arg in enumerate(network.layers) if arg.store_map]
     assert not any(event["mismatching_bytes"] for event in maps.values())
     stored = {i: np.array(event["y"], dtype=np.uint8) for i, event in maps.items()}
     put(c, tiles, stored, np.array(ended["y"], dtype=np.uint8))
@@ -100,6 +106,27 @@ def test_tiles_of_integers(sizes: tuple[int, int, int], rows: int, parts: tuple[
     assert (len({t.m.start for t in tiles}), len({t.n.start for t in tiles})) == parts
     c = np.full((m, n), -1, dtype=np.int32)
     measured, whole = run_tiles("nano", tiles, a, b, c)
+    assert (c == a.astype(int) @ b.astype(int)).all()
+    network = network_of(tiles, a, b)
+    found = predict_network(configs.load("nano"), network)
+    leaving = [bool(arg.store_map) for arg in network.layers]
+    contract(found.names, of_layers(found), measured, leaving)
+    near(found.cycles, whole)
+
+
+@pytest.mark.parametrize(
+    ("simulator", "sizes", "rows"), [("verilator", (50, 70, 150), 700), ("icarus", (5, 23, 9), 300)]
+)
+def test_parts_of_k(simulator: str, sizes: tuple[int, int, int], rows: int) -> None:
+    """Parts of K whose words are added up: C is numpy's, every map exact, cycles as predicted."""
+    (m, k, n), rng = sizes, np.random.default_rng(SEED)
+    print(f"seed {SEED}")
+    a = rng.integers(-128, 128, (m, k)).astype(np.int8)
+    b = rng.integers(-128, 128, (k, n)).astype(np.int8)
+    tiles = matmul_deep.plan(m, k, n, part=k // 2 - 1, ram_rows=rows)
+    assert len(tiles[0].ks) > 2 and (len(tiles) > 1) == (simulator == "verilator")
+    c = np.full((m, n), -1, dtype=np.int32)
+    measured, whole = run_tiles("nano", tiles, a, b, c, simulator)
     assert (c == a.astype(int) @ b.astype(int)).all()
     network = network_of(tiles, a, b)
     found = predict_network(configs.load("nano"), network)
