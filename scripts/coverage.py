@@ -71,13 +71,18 @@ def suite(name: str, jobs: int) -> list[Step]:
     return steps
 
 
-def run(steps: Sequence[Step], data: Path) -> list[str]:
-    """Run all steps with coverage into ``data``; titles of those that failed."""
+def run(steps: Sequence[Step], data: Path, *, brief: bool) -> list[str]:
+    """Run all steps with coverage into ``data``; titles of those that failed.
+
+    ``brief``: the longest tests do less.
+    """
     failed = []
     for number, step in enumerate(steps, 1):
         print(f"coverage: step {number} of {len(steps)}: {step.title}", flush=True)
-        environment = {k: v for k, v in os.environ.items() if k != "SEED"}
+        environment = {k: v for k, v in os.environ.items() if k not in ("SEED", instrument.BRIEF)}
         environment[instrument.FOLDER] = str(data)
+        if brief:
+            environment[instrument.BRIEF] = "1"
         if step.seed is not None:
             environment["SEED"] = str(step.seed)
         began = time.monotonic()
@@ -160,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data = OUT / "data"
     data.mkdir(parents=True)
     began = time.monotonic()
-    failed = run(suite(name, args.jobs), data)
+    failed = run(suite(name, args.jobs), data, brief=args.share)
     try:
         result = collect(name, data, OUT)
         if args.record and not failed:

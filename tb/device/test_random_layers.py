@@ -13,6 +13,7 @@ from openkpu.models import configs
 from openkpu.models.generate import random_layer
 from openkpu.models.network import Network
 from openkpu.tb import seeds
+from openkpu.tb.coverage import instrument
 from openkpu.tb.device import launch
 from openkpu.tb.device.random_cases import SLACK, draw, in_place, storage_bytes
 from openkpu.tb.device.requests import Case, RandomRequest
@@ -55,7 +56,8 @@ def check(sim: str, config: str, cases: list[Case], seed: int) -> list[dict[str,
     "seed", [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.nightly) for seed in SEEDS[1:])]
 )
 def test_random_layers(config: str, seed: int) -> None:
-    cases = draw(configs.load(config), seed, layers=60, networks=12)
+    layers, networks = (24, 6) if instrument.brief() else (60, 12)
+    cases = draw(configs.load(config), seed, layers=layers, networks=networks)
     events = check("verilator", config, cases, seed)
     # what the draw is for did happen: 16-bit weights kept in a stream, and a disturbed bus
     kept = [e["kept"] for e in events if e["event"] == "case"]
