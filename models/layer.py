@@ -179,7 +179,7 @@ class LayerArg:
     @property
     def plain_1x1(self) -> bool:
         """Is it a 1x1 convolution of all input channels, which may have more than 1024 of them?"""
-        other = self.depthwise or self.fc or self.pool_task or self.fp16
+        other = self.depthwise or self.fc or self.pool_task
         return self.kernel_type == 0 and not other
 
     @property

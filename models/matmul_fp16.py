@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .golden import run_layer
-from .layer import CHANNELS, LayerArg, LayerError
+from .layer import MANY_CHANNELS, MOST_LOADS, PARA_SIZE_MAX, LayerArg, LayerError
 from .layout import AI_RAM_ROWS, Layout
 from .matmul import HIGHEST, LONGEST, M_LEAST, M_MAX, Tile, parts
 
-K_MAX = CHANNELS
+K_MAX = MANY_CHANNELS
+BYTES = 2  # of a number
 LINE = 64  # bytes of a line, where a row has several
 NONE = np.zeros(0, dtype=np.uint64)  # there are no tables
 
@@ -45,8 +46,10 @@ def layer_of(m: int, k: int, n: int, *, wide: bool = True, ram_rows: int = AI_RA
     ``wide``: float32 results.  LayerError for sizes that no layer has.
     """
     check(m, k, n)
-    if m > M_MAX:
-        raise LayerError("BAD_SIZE", f"M = {m}, a layer has at most {M_MAX} output channels")
+    if m > m_max(k):
+        raise LayerError(
+            "BAD_SIZE", f"M = {m}, a layer with K = {k} has at most {m_max(k)} output channels"
+        )
     rows, shapes = rows_of(m, k, n, wide), shapes_of(n, wide)
     if shapes is None or rows is None or rows > ram_rows:
         raise LayerError(
@@ -63,6 +66,11 @@ def layer_of(m: int, k: int, n: int, *, wide: bool = True, ram_rows: int = AI_RA
         o_col_high=shapes[1][0],
         o_row_wid=shapes[1][1],
     )
+
+
+def m_max(k: int) -> int:
+    """Output channels of a layer: rows of A that its weight loads hold."""
+    return min(M_MAX, MOST_LOADS * (PARA_SIZE_MAX // (BYTES * k)))
 
 
 def check(m: int, k: int, n: int) -> None:
@@ -103,7 +111,7 @@ def plan(m: int, k: int, n: int, *, wide: bool = True, ram_rows: int = AI_RAM_RO
 
 def _tile(m: int, k: int, n: int, wide: bool, ram_rows: int) -> tuple[int, int] | None:
     """(rows, columns) of a tile: halved until it fits; None: none does."""
-    rows, columns = min(m, M_MAX), n
+    rows, columns = min(m, m_max(k)), n
     while True:
         needed = rows_of(rows, k, columns, wide)
         if needed is not None and needed <= ram_rows:

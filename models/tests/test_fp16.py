@@ -221,6 +221,7 @@ def test_tiles() -> None:
         (7, 5, 241, 32768, 2),
         (1, 1, 1, 16, 1),
         (2000, 700, 2500, 32768, None),
+        (500, 9216, 3, 32768, 2),  # 448 rows of A are 64 loads
     ):
         tiles = plan(m, k, n, ram_rows=rows)
         seen = np.zeros((m, n), dtype=np.uint8)
@@ -237,7 +238,7 @@ def test_tiles() -> None:
 @pytest.mark.parametrize(
     ("m", "k", "n", "rows", "text"),
     [
-        (1, 1025, 1, 32768, "K = 1025, a layer has at most 1024 input channels"),
+        (1, 9217, 1, 32768, "K = 9217, a layer has at most 9216 input channels"),
         (0, 1, 1, 32768, "no size below 1"),
         (1, 1024, 1, 200, "no column of B fits"),
     ],

@@ -177,7 +177,7 @@ module layer_sizes #(
     z_groups <= (n_o >> ZW) + {10'd0, n_o[ZW-1:0] != {ZW{1'b0}}};
     taps_out <= {7'd0, n_c[10:0]} + {4'd0, n_c[10:0], 3'd0};  // 9 * channels of a 3x3 layer: 1024 at most
     bad <= (pools ? bad_steps : fp16[0] ? bad_rows : n_ow != want_ow || n_oh != want_oh) || irl > 5'd15 ||
-        ((dw || pools) && n_c != {3'd0, n_o}) || many || (n_c > 14'd1024 && (!chan || pools || fp16[0]));
+        ((dw || pools) && n_c != {3'd0, n_o}) || many || (n_c > 14'd1024 && (!chan || pools));
   end
 
   layer_share #(

@@ -66,17 +66,16 @@ module fp16_steps #(
   localparam [SW-1:0] PART_LAST = PART_TOP[SW-1:0];
   localparam [WW-1:0] ONE = {{(WW - 1) {1'b0}}, 1'b1};
 
-  reg [10:0] k_left;
+  reg [13:0] k_left;
   reg [WW-1:0] base, row;
   reg at_first;
-  wire [13:0] chans = desc[`DESC_C];  // 1024 at most
-  wire [10:0] k_top = chans[10:0] - 11'd1;
+  wire [13:0] k_top = desc[`DESC_C] - 14'd1;
 
   // rows that are there, less the one in use, less one: not negative
   wire [WW-1:0] more = wrow_filled + ~row;
   wire row_there = !more[WW-1];
   assign first = at_first;
-  assign last = k_left == 11'd0;
+  assign last = k_left == 14'd0;
   assign wrow = row[WA-1:0];
   assign wait_tile = running && !word_valid;
   assign wait_weight = running && word_valid && !row_there;
@@ -112,7 +111,7 @@ module fp16_steps #(
       a_at <= group_end ? a_at + 11'd1 : a_at;
       part <= ring_end ? {SW{1'b0}} : group_end ? part + {{(SW - 1) {1'b0}}, 1'b1} : part;
     end else if (step) begin
-      {k_left, at_first} <= {k_left - 11'd1, 1'b0};
+      {k_left, at_first} <= {k_left - 14'd1, 1'b0};
       column <= {column[7:0], column[8]};
       row <= column[8] ? row + ONE : row;
     end else begin
@@ -120,7 +119,7 @@ module fp16_steps #(
     end
   end
 
-  wire unused = &{1'b0, desc, chans};
+  wire unused = &{1'b0, desc};
 
 endmodule
 

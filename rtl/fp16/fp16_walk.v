@@ -54,16 +54,16 @@ module fp16_walk #(
   wire [1:0] ip = desc[`DESC_IP];
   wire [20:0] pitch = (ip == 2'd0) ? 21'd16 : (ip == 2'd1) ? 21'd32 : {1'b0, desc[`DESC_ICS], 6'd0};
   wire [20:0] base = {desc[`DESC_SRC], 6'd0};
-  wire [13:0] chans = desc[`DESC_C];  // 1024 at most
-  wire [10:0] k_top = chans[10:0] - 11'd1;
+  wire [13:0] k_top = desc[`DESC_C] - 14'd1;
 
   // ---- the walk
   reg active;
-  reg [10:0] a_left, k_left;
+  reg [10:0] a_left;
+  reg [13:0] k_left;
   reg [13:0] group_left;
   reg [20:0] first, addr;  // byte of the group's first row, of this row
   wire go;
-  wire k_end = k_left == 11'd0;
+  wire k_end = k_left == 14'd0;
   wire group_end = k_end && group_left == 14'd0;
   wire a_end = group_end && a_left == 11'd0;
   wire [20:0] next_first = group_end ? base : first + STEP;
@@ -83,7 +83,7 @@ module fp16_walk #(
       k_left <= k_top;
       {first, addr} <= {next_first, next_first};
     end else if (go) begin
-      k_left <= k_left - 11'd1;
+      k_left <= k_left - 14'd1;
       addr   <= addr + pitch;
     end else begin
       k_left <= k_left;
@@ -154,7 +154,7 @@ module fp16_walk #(
       .count(fifo_count)
   );
 
-  wire unused = &{1'b0, desc, chans, fifo_ready, fifo_count, addr};
+  wire unused = &{1'b0, desc, fifo_ready, fifo_count, addr};
 
 endmodule
 

@@ -154,7 +154,7 @@ def test_stored_maps_are_compared(
         (["--matmul", "4x5"], "MATMUL=4x5: expected MxKxN, for example 4x36x16"),
         (["--matmul", "4x16385x3"], "MATMUL=4x16385x3: expected sizes of 1 to 16384"),
         (["--matmul", "m.npy", "n.npy"], "K = 131073, a product has 131072 at most"),
-        (["--matmul", "4x1025x3", "--type=fp16"], "expected sizes of 1 to 16384, K to 1024"),
+        (["--matmul", "4x9217x3", "--type=fp16"], "expected sizes of 1 to 16384, K to 9216"),
         (["--matmul", "no.npy", "b.npy"], "no.npy: No such file or directory"),
         (["--matmul", "a.npy", "a.npy"], "a.npy is (2, 3), a.npy is (2, 3)"),
         (["--matmul", "a.npy", "w.npy"], "w.npy: int16(3, 2), expected a matrix of int8"),
@@ -163,7 +163,7 @@ def test_stored_maps_are_compared(
         (["--matmul", "h.npy", "h.npy", "--type=uint8"], "TYPE is for random matrices"),
         (["--matmul", "a.npy", "h.npy"], "a.npy is int8, h.npy is float16"),
         (["--matmul", "e.npy", "h.npy"], "e.npy: float16(0, 2), expected a matrix of int8"),
-        (["--matmul", "k.npy", "l.npy"], "K = 1025, a layer has at most 1024 input channels"),
+        (["--matmul", "k.npy", "l.npy"], "K = 9217, a layer has at most 9216 input channels"),
         (["--matmul", "3x9x5", "--type=fp16"], "configuration small has fp16_lanes = 0"),
         (["--type=int8"], "TYPE without MATMUL"),
         (["--matmul", "1x1x1", "--images=3"], "a product has two matrices"),
@@ -182,8 +182,8 @@ def test_refused(
     np.save("w.npy", np.zeros((3, 2), np.int16))
     np.save("h.npy", np.zeros((2, 2), np.float16))
     np.save("e.npy", np.zeros((0, 2), np.float16))
-    np.save("k.npy", np.zeros((1, 1025), np.float16))
-    np.save("l.npy", np.zeros((1025, 1), np.float16))
+    np.save("k.npy", np.zeros((1, 9217), np.float16))
+    np.save("l.npy", np.zeros((9217, 1), np.float16))
     np.save("m.npy", np.zeros((1, 131073), np.int8))
     np.save("n.npy", np.zeros((131073, 1), np.int8))
     assert sim.main(["--golden", *words]) == 2

@@ -244,6 +244,8 @@ def _product(rng: np.random.Generator, config: Config, budget: Budget) -> Vector
 def _float16(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLayer:
     """A random product of float16 matrices."""
     k, m = (_around(rng, CHANNELS, budget.channels) for _ in range(2))
+    if rng.random() < 0.1:  # a long sum
+        k = min(_around(rng, LONG, budget.long), 9 * config.wbuf_rows)
     n = _around(rng, (1, 4, 8, 16, 31, 32, 64, 96, 240), min(240, budget.width))
     if k * m * n // config.fp16_lanes > budget.cycles:
         raise TooMuch("cycles")

@@ -34,6 +34,7 @@ LIMIT = 500_000  # cycles of a list
         ("icarus", "nano", "3x10x20", "int8"),  # two in a row
         ("icarus", "nano", "2x2050x3", "uint8"),  # more channels than a map has elsewhere
         ("verilator", "nano", "5x9216x17", "int8"),
+        ("verilator", "nano_fp16", "3x5000x7", "fp16"),
         pytest.param("verilator", "k210", "70x9216x150", "int8", marks=pytest.mark.nightly),
         pytest.param("verilator", "k210", "33x40x70", "int8", marks=pytest.mark.nightly),
     ],

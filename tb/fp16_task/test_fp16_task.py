@@ -277,6 +277,16 @@ async def extremes(dut) -> None:
 
 
 @cocotb.test()
+async def long_sums(dut) -> None:
+    """As many numbers in a row of A as the weight buffer holds; and a few less."""
+    bench = await begin(dut)
+    most = TAPS * bench.wbuf_rows
+    for k in (most, most - random.randrange(1, 60)):
+        a, b = numbers(bench.noise, (1, k)), numbers(bench.noise, (k, random.randrange(1, 8)))
+        await bench.product(a, b, bool(k & 1))
+
+
+@cocotb.test()
 async def rate(dut) -> None:
     """Memory that grants at once: a step a cycle, while sums leave in the background."""
     bench = await begin(dut)
@@ -317,19 +327,19 @@ async def ended_and_begun(dut) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sim", "lanes", "path", "n_y", "n_z"),
+    ("sim", "lanes", "path", "n_y", "n_z", "wbuf_rows"),
     [
-        ("icarus", 8, 16, 2, 2),
-        ("verilator", 8, 16, 2, 2),
-        ("verilator", 4, 64, 2, 4),
-        ("verilator", 64, 64, 4, 8),
-        ("verilator", 128, 128, 4, 16),
+        ("icarus", 8, 16, 2, 2, 64),
+        ("verilator", 8, 16, 2, 2, 64),
+        ("verilator", 4, 64, 2, 4, 1024),
+        ("verilator", 64, 64, 4, 8, 64),
+        ("verilator", 128, 128, 4, 16, 64),
     ],
 )
-def test_fp16_task(sim: str, lanes: int, path: int, n_y: int, n_z: int) -> None:
+def test_fp16_task(sim: str, lanes: int, path: int, n_y: int, n_z: int, wbuf_rows: int) -> None:
     sources = [*(f"rtl/fp16/fp16_{part}.v" for part in PARTS), *LIBRARY]
     run(sim, "fp16_task", sources, "openkpu.tb.fp16_task.test_fp16_task", params={
-        "LANES": lanes, "PATH": path, "N_Y": n_y, "N_Z": n_z, "WBUF_ROWS": 64,
+        "LANES": lanes, "PATH": path, "N_Y": n_y, "N_Z": n_z, "WBUF_ROWS": wbuf_rows,
     })  # fmt: skip
 
 
