@@ -66,13 +66,15 @@ module pool_pick #(
   wire [CW-1:0] count;
   wire [10:0] after;
   wire [10:0] all_sx = {6'd0, sx} << $clog2(LANES);
-  wire [10:0] beyond = ends + all_sx;
+  reg [10:0] beyond_far;  // as a register: all_sx
+  wire [10:0] beyond = ends + beyond_far;
   // More: beyond lies in this piece, too, and not behind the last window. The answer goes back through
   // all stages to the reads, so it is two comparisons of ends with values of the layer, not a sum's.
   reg several;  // windows of two cycles may end in a piece
   reg [3:0] most;  // place in the piece from which on no more do
   reg [10:0] stop;  // ... column
   always @(posedge clk) begin
+    beyond_far <= all_sx;
     several <= !all && all_sx[10:4] == 7'd0 && last_end >= all_sx;
     most    <= 4'd15 - all_sx[3:0];
     stop    <= last_end - all_sx;
@@ -82,13 +84,23 @@ module pool_pick #(
   wire take = sum_valid && sum_ready;
   assign sum_ready = !busy || (move && !more);
 
+  // Window i of a cycle ends in this piece, and not behind the last one, by comparisons of the same kind.
   genvar i;
   generate
     for (i = 0; i < LANES; i = i + 1) begin : g_at
-      wire [10:0] far = i * {6'd0, sx};
-      wire [10:0] column = ends + far;
-      assign at[11*i+:11] = column;
-      assign wanted[i] = all ? (i == 0 && last) : (column[10:4] == k && column <= last_end);
+      reg [10:0] far, lane_stop;  // columns behind the first window; largest ends that takes it
+      reg [3:0] lane_most;
+      reg near;  // one piece may have both
+      wire [10:0] sx_i = i * {6'd0, sx};
+      always @(posedge clk) begin
+        far       <= sx_i;
+        near      <= sx_i[10:4] == 7'd0 && last_end >= sx_i;
+        lane_most <= 4'd15 - sx_i[3:0];
+        lane_stop <= last_end - sx_i;
+      end
+      assign at[11*i+:11] = ends + far;
+      assign wanted[i] = all ? (i == 0 && last) :
+          (near && ends[10:4] == k && ends[3:0] <= lane_most && ends <= lane_stop);
     end
   endgenerate
 
