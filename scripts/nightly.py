@@ -130,10 +130,14 @@ class Outcome:
 
 
 def commit() -> str:
-    """The commit that is tested, with a + when files differ from it."""
-    words = ["git", "describe", "--always", "--dirty=+", "--abbrev=8"]
-    found = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    return found.stdout.strip() or "no commit"
+    """The commit that is tested, with a + when files differ from it, this command's own aside."""
+    own = [f":!{path.relative_to(ROOT)}" for path in (DATA, PAGE)]
+    words = (["rev-parse", "--short=8", "HEAD"], ["status", "--porcelain", "-uno", "--", ".", *own])
+    found, changed = (
+        subprocess.run(["git", *w], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        for w in words
+    )
+    return f"{found}{'+' if changed else ''}" if found else "no commit"
 
 
 def results(lines: Sequence[str], pattern: str) -> list[str]:

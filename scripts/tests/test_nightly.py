@@ -2,6 +2,7 @@
 """The nightly's page: what it keeps of a command, and that the committed one is current."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,24 @@ def test_page_is_compared(place: Path, capsys: pytest.CaptureFixture) -> None:
     (place / "page.md").write_text((place / "page.md").read_text().replace("not run", "3 passed"))
     assert nightly.main(["--check"]) == 1
     assert "is not what nightly.json makes of it" in capsys.readouterr().out
+
+
+def test_the_commit_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A + for files that differ, not for those that the command itself has just written."""
+    for name in ("ROOT", "DATA", "PAGE"):
+        monkeypatch.setattr(nightly, name, tmp_path / ("" if name == "ROOT" else name))
+    assert nightly.commit() == "no commit"
+    for name in ("DATA", "PAGE", "other"):
+        (tmp_path / name).write_text("1\n")
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "1"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    assert re.fullmatch(r"[0-9a-f]{8}", nightly.commit())
+    (tmp_path / "DATA").write_text("2\n")
+    (tmp_path / "PAGE").write_text("2\n")
+    assert re.fullmatch(r"[0-9a-f]{8}", nightly.commit())
+    (tmp_path / "other").write_text("2\n")
+    assert re.fullmatch(r"[0-9a-f]{8}\+", nightly.commit())
 
 
 def test_unknown_step() -> None:
