@@ -14,6 +14,7 @@ from openkpu.models import configs
 from openkpu.models.generate import Limits
 from openkpu.models.generate_lists import KINDS, every_pair, random_list
 from openkpu.tb import seeds
+from openkpu.tb.coverage import instrument
 from openkpu.tb.device import launch
 from openkpu.tb.device.random_cases import case_of, images_of
 from openkpu.tb.device.requests import Case
@@ -31,6 +32,7 @@ SMALL_RAM, SMALL_STORE = 2048, 1 << 15  # rows, words
 def lists(name: str, count: int, *, slow: bool = False, moves: float = 0.0) -> list[Case]:
     """Lists, each as one and as a stream; ``moves`` as of ``random_list``."""
     config, rng = configs.load(name), np.random.default_rng(SEED)
+    count = min(count, 3) if instrument.brief() else count
     most = (4, 6, 10) if slow else (9, 13, 150 if moves else 41)
     limits = SMALL if slow else Limits(channels=12, size=30)
     cases = []
@@ -95,7 +97,7 @@ def test_faults_in_lists() -> None:
     [
         ("verilator", "nano"),
         pytest.param("verilator", "k210", marks=pytest.mark.nightly),
-        ("icarus", "nano"),
+        pytest.param("icarus", "nano", marks=pytest.mark.nightly),
     ],
 )
 def test_maps_of_host_layers(sim: str, config: str) -> None:

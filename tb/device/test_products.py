@@ -165,10 +165,11 @@ def shapes(n_y: int, n_z: int) -> list[tuple[int, int, int, int]]:
     ("sim", "base", "changes"),
     [
         ("verilator", "small", {}),
-        (
+        pytest.param(
             "verilator",
             "nano",
             {"n_y": 4, "n_z": 8, "tile_rows": 32, "post_share": 4, "flat_maps": 1},
+            marks=pytest.mark.nightly,
         ),
         pytest.param("icarus", "nano", {}, marks=pytest.mark.nightly),
     ],

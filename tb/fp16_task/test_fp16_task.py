@@ -332,7 +332,7 @@ async def ended_and_begun(dut) -> None:
         ("icarus", 8, 16, 2, 2, 64),
         ("verilator", 8, 16, 2, 2, 64),
         ("verilator", 4, 64, 2, 4, 1024),
-        ("verilator", 64, 64, 4, 8, 64),
+        pytest.param("verilator", 64, 64, 4, 8, 64, marks=pytest.mark.nightly),
         ("verilator", 128, 128, 4, 16, 64),
     ],
 )

@@ -186,7 +186,8 @@ async def abort_any_time(dut) -> None:
         pytest.param("icarus", 32, (16, 64, 32), marks=pytest.mark.nightly),
         ("icarus", 64, (16, 20, 3)),
         pytest.param("icarus", 128, (16, 64, 32), marks=pytest.mark.nightly),
-        ("verilator", 32, (16, 64, 32)),
+        pytest.param("verilator", 32, (16, 64, 32), marks=pytest.mark.nightly),
+        ("verilator", 32, (16, 20, 3)),
     ],
 )
 def test_storage_port(sim: str, width: int, depths: tuple[int, int, int]) -> None:
