@@ -34,6 +34,7 @@ from openkpu.tb import seeds
 # of random matrices; fp16to16: results of float16, too
 TYPES = {"int8": np.int8, "uint8": np.uint8, "fp16": np.float16, "fp16to16": np.float16}
 MOST = 1 << 14  # rows or columns of a random matrix
+SHOWN = 16  # rows and columns of a C that is printed
 Matrix = npt.NDArray[np.int8] | npt.NDArray[np.uint8] | npt.NDArray[np.float16]
 
 
@@ -146,6 +147,9 @@ def run(args: argparse.Namespace) -> bool:
         print(f"\ncycles of all lists       {total:10d}   MAC utilisation {100 * busy:.1f} %")
     wrong, what = _differences(a, b, c)
     print(f"C: {f'{wrong} of {c.size} elements differ from' if wrong else 'as'} {what}")
+    if max(c.shape) <= SHOWN:
+        shown = "{:>6}" if c.dtype == np.int32 else "{:>12.6g}"
+        print("\n".join(" ".join(map(shown.format, row)) for row in c))
     if args.output:
         np.save(args.output, c)
         print(f"results: {args.output}")

@@ -18,47 +18,10 @@ from openkpu.models.matmul import (
 )
 from openkpu.models.matmul_lists import network_of
 from openkpu.models.params import BatchNorm
+from openkpu.models.tests import published_product
 from openkpu.models.words import from_stored, planes_of, to_stored, words_of
 
 TYPES = (np.int8, np.uint8)
-
-# 4 x 36 and 16 x 36 numbers of 1 to 10 (A, and B transposed) and their product, as the test of a
-# matrix product in ggml (test-mul-mat.cpp) has them; a write-up of 2024 ran it on the RK3588's NPU
-A_ROWS = """
-2 9 2 10 6 4 3 6 3 6 9 7 8 8 3 3 10 5 2 10 7 10 9 3 6 6 5 10 2 3 6 1 9 4 10 4
-10 7 8 10 10 8 7 10 4 6 8 7 7 6 9 3 6 5 5 2 7 2 7 4 4 6 6 4 3 9 3 6 4 7 2 9
-7 3 2 5 7 3 10 2 6 1 4 7 5 10 3 10 4 5 5 1 6 10 7 4 5 3 9 9 8 6 9 2 3 6 8 5
-5 5 5 5 3 10 4 1 8 8 9 8 4 1 4 9 3 6 3 1 4 8 3 10 8 6 4 5 4 3 2 2 4 3 6 4
-"""
-B_COLUMNS = (
-    """
-9 7 1 3 5 9 7 6 1 10 1 1 7 2 4 9 10 4 5 5 7 1 7 7 2 9 5 10 7 4 8 9 9 3 10 2
-4 6 10 9 5 1 8 7 4 7 2 6 5 3 1 10 8 4 8 3 7 1 2 7 6 8 6 5 2 3 1 1 2 5 7 1
-8 2 8 8 8 8 4 4 6 10 10 9 2 9 3 7 7 1 4 9 1 2 3 6 1 10 5 8 9 4 6 2 3 1 2 7
-5 1 7 2 9 10 9 5 2 5 4 10 9 9 1 9 8 8 9 4 9 4 8 2 1 8 4 5 10 7 6 2 1 10 10 7
-9 4 5 9 5 10 10 3 6 6 4 4 4 8 5 4 9 1 9 9 1 7 9 2 10 9 10 8 3 3 9 3 9 10 1 8
-9 2 6 9 7 2 3 5 3 6 9 7 3 7 6 4 10 3 5 7 2 9 3 2 2 10 8 7 3 10 6 3 1 1 4 10
-"""
-    + A_ROWS
-    + """
-6 2 3 3 3 7 5 1 8 1 4 5 1 1 6 4 2 1 7 8 6 1 1 5 6 5 10 6 7 5 9 3 2 7 9 4
-2 5 9 5 10 3 1 8 1 7 1 8 1 6 7 8 4 9 5 10 3 7 6 8 8 5 6 8 10 9 4 1 3 3 4 7
-8 2 6 6 5 1 3 7 1 7 2 2 2 8 4 1 1 5 9 4 1 2 3 10 1 4 9 9 6 8 8 1 9 10 4 1
-8 5 8 9 4 8 2 1 1 9 4 5 6 1 2 5 6 7 3 1 4 6 7 7 7 8 7 8 8 2 10 2 7 3 8 3
-8 7 6 2 4 10 10 6 10 3 7 6 4 3 5 5 5 3 8 10 3 4 8 4 2 6 8 9 6 9 4 3 5 2 2 6
-10 6 2 1 7 5 6 4 1 9 10 2 4 5 8 5 7 4 7 6 3 9 2 1 4 2 6 6 3 3 2 8 5 9 3 4
-"""
-)
-PRODUCT = """
-1224 1023 1158 1259 1359 1194 1535 1247 1185 1029 889 1182 955 1179 1147 1048
-1216 1087 1239 1361 1392 1260 1247 1563 1167 1052 942 1214 1045 1134 1264 1126
-1125 966 1079 1333 1287 1101 1185 1167 1368 990 967 1121 971 1086 1130 980
-999 902 1020 1056 1076 929 1029 1052 990 1108 823 989 759 1041 1003 870
-"""
-
-
-def numbers(text: str) -> np.ndarray:
-    return np.array([[int(n) for n in line.split()] for line in text.strip().splitlines() if line])
 
 
 def matrix(rng: np.random.Generator, shape: tuple[int, int], dtype: type) -> np.ndarray:
@@ -76,9 +39,9 @@ def exact(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_published_product(dtype: type) -> None:
-    a, b = numbers(A_ROWS).astype(dtype), numbers(B_COLUMNS).T.astype(dtype)
+    a, b, c = published_product.matrices()
     assert (a.shape, b.shape) == ((4, 36), (36, 16))
-    assert (product(a, b) == numbers(PRODUCT)).all()
+    assert (product(a.astype(dtype), b.astype(dtype)) == c).all()
 
 
 def test_every_k() -> None:

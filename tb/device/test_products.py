@@ -15,6 +15,7 @@ from openkpu.models.generate import random_layer
 from openkpu.models.generate_products import random_product
 from openkpu.models.matmul import Tile
 from openkpu.models.matmul_lists import input_of, network_of, put
+from openkpu.models.tests import published_product
 from openkpu.tb import seeds
 from openkpu.tb.device import launch
 from openkpu.tb.device.requests import NetworkRequest, VectorsRequest
@@ -46,6 +47,20 @@ def test_product(simulator: str, config: str, sizes: str, kind: str, tmp_path: P
     (layer,) = content["layers"]
     assert layer["macs"] == m * k * n
     assert np.load(tmp_path / "c.npy").shape == (m, n)
+
+
+@pytest.mark.parametrize("simulator", ["verilator", "icarus"])
+def test_published_product(simulator: str, tmp_path: Path) -> None:
+    """The product of ggml's own test: the command prints the table that is published."""
+    a, b, c = published_product.matrices()
+    files = [str(tmp_path / f"{name}.npy") for name in "ab"]
+    for name, matrix in zip(files, (a, b), strict=True):
+        np.save(name, matrix.astype(np.int8))
+    found = sim("--sim", simulator, "--config", "nano", "--matmul", *files)
+    assert found.returncode == 0, found.stdout + found.stderr
+    lines = found.stdout.splitlines()
+    at = lines.index("C: as numpy's A @ B")
+    assert [[int(n) for n in line.split()] for line in lines[at + 1 : at + 5]] == c.tolist()
 
 
 def test_list_of_tiles(tmp_path: Path) -> None:
