@@ -86,21 +86,22 @@ module pool_pick #(
 
   // Window i of a cycle ends in this piece, and not behind the last one, by comparisons of the same kind.
   genvar i;
+  assign at[10:0]  = ends;
+  assign wanted[0] = all ? last : (ends[10:4] == k && ends <= last_end);
   generate
-    for (i = 0; i < LANES; i = i + 1) begin : g_at
+    for (i = 1; i < LANES; i = i + 1) begin : g_at
       reg [10:0] far, lane_stop;  // columns behind the first window; largest ends that takes it
       reg [3:0] lane_most;
       reg near;  // one piece may have both
       wire [10:0] sx_i = i * {6'd0, sx};
       always @(posedge clk) begin
         far       <= sx_i;
-        near      <= sx_i[10:4] == 7'd0 && last_end >= sx_i;
+        near      <= !all && sx_i[10:4] == 7'd0 && last_end >= sx_i;
         lane_most <= 4'd15 - sx_i[3:0];
         lane_stop <= last_end - sx_i;
       end
       assign at[11*i+:11] = ends + far;
-      assign wanted[i] = all ? (i == 0 && last) :
-          (near && ends[10:4] == k && ends[3:0] <= lane_most && ends <= lane_stop);
+      assign wanted[i] = near && ends[10:4] == k && ends[3:0] <= lane_most && ends <= lane_stop;
     end
   endgenerate
 
