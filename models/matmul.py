@@ -121,10 +121,6 @@ def plan(
     _check(m, k, n)
     kind = {"signed_a": signed_a, "signed_b": signed_b, "ram_rows": ram_rows}
     size = tile_size(m, k, n, ram_rows)
-    if size is None:
-        raise LayerError(
-            "BAD_SIZE", f"K = {k}: no column of B fits an AI RAM of {ram_rows} rows with its sums"
-        )
     return [
         Tile(slice(i, i + rows), slice(j, j + columns), layer_of(rows, k, columns, **kind))
         for j, columns in parts(n, size[1])
@@ -184,10 +180,10 @@ def tile_size(
     n: int,
     ram_rows: int,
     fits: Callable[[int, int], bool] = lambda rows, columns: True,
-) -> tuple[int, int] | None:
+) -> tuple[int, int]:
     """(rows, columns) of a tile: as few tiles as halving gives, each part and the rest a map.
 
-    ``fits``: what more must hold of rows and columns.
+    ``fits``: what more must hold of rows and columns.  LayerError where nothing fits.
     """
     m, columns = min(m, m_max(k)), n
     while True:
@@ -202,7 +198,10 @@ def tile_size(
             return rows, columns
         fewer = _fewer(columns)
         if fewer is None:
-            return (rows, columns) if rows else None
+            raise LayerError(
+                "BAD_SIZE",
+                f"K = {k}: no column of B fits an AI RAM of {ram_rows} rows with its sums",
+            )
         columns = fewer
 
 

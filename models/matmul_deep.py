@@ -108,26 +108,21 @@ def plan(
     """
     if k > DEEPEST:
         raise LayerError("BAD_SIZE", f"K = {k}, a product has {DEEPEST} at most")
+    if k <= part:
+        raise LayerError("BAD_SIZE", f"K = {k}, one layer holds {part}: there is nothing to add up")
     most = -(-k // -(-k // part))
     size = tile_size(
         m, most, n, ram_rows, lambda rows, columns: rows_of(rows * columns) <= ram_rows
     )
-    if size is None:
-        raise LayerError(
-            "BAD_SIZE", f"K = {k}: no column of B fits an AI RAM of {ram_rows} rows with its sums"
-        )
-    if most == k:
-        raise LayerError("BAD_SIZE", f"K = {k}, one layer holds {part}: there is nothing to add up")
     ks = tuple(slice(at, at + count) for at, count in parts(k, most))
     kind = {"signed_a": signed_a, "signed_b": signed_b, "ram_rows": ram_rows}
-    return [
-        DeepTile(slice(i, i + rows), slice(j, j + columns), layers[0], ks, layers, ram_rows)
-        for j, columns in parts(n, size[1])
-        for i, rows in parts(m, size[0])
-        for layers in (
-            tuple(layer_of(rows, part.stop - part.start, columns, **kind) for part in ks),
-        )
-    ]
+    tiles = []
+    for j, columns in parts(n, size[1]):
+        for i, rows in parts(m, size[0]):
+            layers = tuple(layer_of(rows, k.stop - k.start, columns, **kind) for k in ks)
+            place = slice(i, i + rows), slice(j, j + columns)
+            tiles.append(DeepTile(*place, layers[0], ks, layers, ram_rows))
+    return tiles
 
 
 def operands(

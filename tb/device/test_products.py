@@ -104,6 +104,20 @@ def run_tiles(
     return [layer["counters"]["total"] for layer in ended["layers"]], ended["inference"]["total"]
 
 
+def exact_as_predicted(
+    tiles: Sequence[Tile], a: np.ndarray, b: np.ndarray, simulator: str = "verilator"
+) -> None:
+    """Run a list of integers on nano: C is numpy's, the cycles are as predicted."""
+    c = np.full((len(a), b.shape[1]), -1, dtype=np.int32)
+    measured, whole = run_tiles("nano", tiles, a, b, c, simulator)
+    assert (c == a.astype(int) @ b.astype(int)).all()
+    network = network_of(tiles, a, b)
+    found = predict_network(configs.load("nano"), network)
+    leaving = [bool(arg.store_map) for arg in network.layers]
+    contract(found.names, of_layers(found), measured, leaving)
+    near(found.cycles, whole)
+
+
 @pytest.mark.parametrize(
     ("sizes", "rows", "parts"),
     [
@@ -120,14 +134,7 @@ def test_tiles_of_integers(sizes: tuple[int, int, int], rows: int, parts: tuple[
     b = rng.integers(0, 256, (k, n)).astype(np.uint8)
     tiles = matmul.plan(m, k, n, signed_b=False, ram_rows=rows)
     assert (len({t.m.start for t in tiles}), len({t.n.start for t in tiles})) == parts
-    c = np.full((m, n), -1, dtype=np.int32)
-    measured, whole = run_tiles("nano", tiles, a, b, c)
-    assert (c == a.astype(int) @ b.astype(int)).all()
-    network = network_of(tiles, a, b)
-    found = predict_network(configs.load("nano"), network)
-    leaving = [bool(arg.store_map) for arg in network.layers]
-    contract(found.names, of_layers(found), measured, leaving)
-    near(found.cycles, whole)
+    exact_as_predicted(tiles, a, b)
 
 
 @pytest.mark.parametrize(
@@ -141,14 +148,7 @@ def test_parts_of_k(simulator: str, sizes: tuple[int, int, int], rows: int) -> N
     b = rng.integers(-128, 128, (k, n)).astype(np.int8)
     tiles = matmul_deep.plan(m, k, n, part=k // 2 - 1, ram_rows=rows)
     assert len(tiles[0].ks) > 2 and (len(tiles) > 1) == (simulator == "verilator")
-    c = np.full((m, n), -1, dtype=np.int32)
-    measured, whole = run_tiles("nano", tiles, a, b, c, simulator)
-    assert (c == a.astype(int) @ b.astype(int)).all()
-    network = network_of(tiles, a, b)
-    found = predict_network(configs.load("nano"), network)
-    leaving = [bool(arg.store_map) for arg in network.layers]
-    contract(found.names, of_layers(found), measured, leaving)
-    near(found.cycles, whole)
+    exact_as_predicted(tiles, a, b, simulator)
 
 
 @pytest.mark.parametrize("wide", [True, False])
