@@ -251,6 +251,8 @@ class Network:
         """NetworkError naming the layer when an argument or an address is illegal."""
         if not 1 <= len(self.layers) <= MOST_LAYERS:
             raise NetworkError(f"{len(self.layers)} layers, a task list has 1..{MOST_LAYERS}")
+        if missing := set(self.relayed) - set(range(len(self.layers))):
+            raise NetworkError(f"layer {min(missing)}: a relayed map, but no such layer")
         for i, arg in enumerate(self.layers):
             try:
                 arg.validate(eight_bit=self.eight_bit, ram_rows=ram_rows)
@@ -439,7 +441,10 @@ class Network:
                 stays = {int(i): int(row) for i, row in data["kept"]} if "kept" in data else {}
                 relayed = data.get("relayed", ())
                 passed = {int(i): (int(source), int(at)) for i, source, at in relayed}
-        except (OSError, KeyError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as err:
+        except (
+            *(OSError, KeyError, ValueError, TypeError),
+            *(EOFError, AttributeError, zipfile.BadZipFile),
+        ) as err:
             raise NetworkError(
                 f"{path}: not a network image: {getattr(err, 'strerror', None) or err}"
             ) from None

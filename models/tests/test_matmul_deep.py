@@ -135,6 +135,12 @@ def test_a_file_keeps_relayed_maps(tmp_path) -> None:
     found = Network.load(tmp_path / "sum.npz")
     assert found.relayed == network.relayed
     assert (found.run(x).stored == network.run(x).stored).all()
+    with np.load(tmp_path / "sum.npz") as data:
+        content = dict(data)
+    for wrong in (np.arange(3), np.array([[99, 0, 0]]), np.array([[1, 2]])):
+        np.savez(tmp_path / "wrong.npz", **{**content, "relayed": wrong})
+        with pytest.raises(NetworkError, match=r"wrong\.npz: "):
+            Network.load(tmp_path / "wrong.npz")
     reader = max(network.relayed)
     source, _ = network.relayed[reader]
     for wrong, says in (
