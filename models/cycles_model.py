@@ -20,7 +20,7 @@ from .cycles import LayerCycles
 from .cycles_front import Tasks
 from .cycles_shape import up
 from .kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
-from .kmodel.resident import keep_maps
+from .kmodel.resident import keep_all
 from .layer import WORDS, LayerArg
 from .layout import AI_RAM_ROWS, ROW_BYTES, Layout
 from .network import Network, NetworkError, alignment
@@ -347,9 +347,13 @@ def predict_model(
     for name, value, known in (("way", via, WAYS), ("maps", maps, MAPS)):
         if value not in known:
             raise ValueError(f"unknown {name} {value!r}, expected one of {', '.join(known)}")
+    if maps == "dma":
+        ways = {"pools": config.pool_lanes > 0, "ram_rows": config.ai_ram_rows}
+        programs, tail = keep_all(programs, size, **ways)
+        size += len(tail)
     model = _Model(config, size, via, maps == "dma")
     for program in programs:
-        model.program(keep_maps(program) if maps == "dma" and config.pool_lanes else program)
+        model.program(program)
     return Predicted(model.names, model.layers, model.moves.cycles, model.other, model.sizes)
 
 

@@ -14,7 +14,7 @@ from openkpu.models.kmodel import (
     KmodelError,
     LayerEvent,
     Program,
-    keep_maps,
+    keep_all,
     loads,
     loads_functions,
     parse_layers,
@@ -56,8 +56,12 @@ class Job:
         self.args = args
         self.file = read_file(args.model)
         self.programs = self._programs()
-        if self.resident:
-            self.programs = [keep_maps(program) for program in self.programs]
+        self.tail = 0  # bytes of tables behind the file
+        if args.maps == "dma":
+            ways = {"pools": args.config.pool_lanes > 0, "ram_rows": args.config.ai_ram_rows}
+            size = len(self.file)
+            self.programs, tail = keep_all(self.programs, size, rounding=args.rounding, **ways)
+            self.tail = len(tail)
         for program in self.programs:
             program.check_device(
                 ram_rows=args.config.ai_ram_rows,
@@ -84,11 +88,6 @@ class Job:
                 hint = "; FUNCTIONS=1 runs its KPU functions one by one"
                 raise KmodelError(f"{err}{hint}", err.offset) from None
             raise
-
-    @property
-    def resident(self) -> bool:
-        """Maps stay in the AI RAM where they can."""
-        return self.args.maps == "dma" and self.args.config.pool_lanes > 0
 
     def _number(self) -> list[Layer]:
         """Layers of all programs in the order in which they run."""
@@ -155,7 +154,7 @@ class Job:
             for program in self.programs
             for segment in program.segments()
         )
-        return len(self.file) + words + 2 * max(maps) + moved + STORAGE_SLACK
+        return len(self.file) + self.tail + words + 2 * max(maps) + moved + STORAGE_SLACK
 
 
 def random_map(rng: np.random.Generator, tensor: Any) -> np.ndarray:
@@ -256,7 +255,7 @@ def simulated(job: Job, table: Table) -> bool:
             fast=args.fast,
             rounding=args.rounding,
             map_moves=args.maps,
-            resident=job.resident,
+            resident=args.maps == "dma",
             config=args.config,
             outputs=str(outputs),
         )

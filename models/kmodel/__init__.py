@@ -26,7 +26,7 @@ from .execute import (
     walk,
 )
 from .program import KpuLayer, Operation, Program, Tensor, View
-from .resident import keep_maps
+from .resident import keep_all, keep_maps
 from .v0 import MAGIC_V0, read_v0, read_v1
 from .v3 import read_v3
 from .v4 import read_v4
@@ -50,6 +50,7 @@ __all__ = [
     "Tensor",
     "View",
     "golden_kpu",
+    "keep_all",
     "keep_maps",
     "load",
     "load_functions",

@@ -297,6 +297,7 @@ class Program:
     operations: list[Operation]
     constants: Memory = dataclasses.field(default_factory=dict)  # initial content of spaces
     detail: str = ""  # e.g. which release of the compiler the byte code is of
+    tail: bytes = b""  # tables of layers that are not in the file, which lie behind it
 
     @property
     def kpu_layers(self) -> list[KpuLayer]:

@@ -53,7 +53,7 @@ class ModelRequest:
     functions: bool = False
     fast: bool = False  # maps through the back door
     map_moves: str = "dma"  # one of Driver.MAPS: who moves maps
-    resident: bool = False  # slices of maps as pooling tasks (models.kmodel.keep_maps)
+    resident: bool = False  # maps stay in the AI RAM where they can (models.kmodel.keep_maps)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from openkpu.models.kmodel import (
     Outcome,
     Program,
     Segment,
-    keep_maps,
+    keep_all,
     loads,
     loads_functions,
     walk,
@@ -34,11 +34,17 @@ from openkpu.tb.device.requests import ModelRequest
 LIMIT = 60  # a segment may take so many times its roofline, and 50,000 cycles more
 
 
-def read_programs(file: bytes, name: str, functions: bool, resident: bool) -> list[Program]:
-    """The model, or its KPU functions; KmodelError as the readers raise it. ``resident``: maps stay
-    in the AI RAM where they can."""
-    programs = loads_functions(file, name) if functions else [loads(file, name)]
-    return list(map(keep_maps, programs)) if resident else programs
+def read_programs(request: ModelRequest) -> tuple[list[Program], bytes]:
+    """The model, or its KPU functions, and the bytes that storage holds; KmodelError as the readers
+    raise it.  Maps stay in the AI RAM where they can, if the request says so."""
+    file, config = request.file, request.config
+    functions = request.functions
+    programs = loads_functions(file, request.name) if functions else [loads(file, request.name)]
+    if not request.resident:
+        return programs, file
+    ways = {"pools": config.pool_lanes > 0, "ram_rows": config.ai_ram_rows}
+    programs, tail = keep_all(programs, len(file), rounding=request.rounding, **ways)
+    return programs, file + tail
 
 
 async def watch(device: Device, args: list[LayerArg], maps: list, done: Callable) -> None:
@@ -161,8 +167,8 @@ class ModelRun:
 
 async def run_model(device: Device, request: ModelRequest, say: Say) -> None:
     """All runs of a request; ends at the first error that the device reports."""
-    programs = read_programs(request.file, request.name, request.functions, request.resident)
-    driver = Driver(device, request.file, fast=request.fast, maps=request.map_moves)
+    programs, file = read_programs(request)
+    driver = Driver(device, file, fast=request.fast, maps=request.map_moves)
     await driver.load_file()
     model = ModelRun(device, driver, request, say)
     outputs: dict[str, np.ndarray] = {}

@@ -52,6 +52,7 @@ def device_run(
     fast: bool = False,
     config: str = "nano",
     map_moves: str = "dma",
+    resident: bool = False,
 ) -> Ran:
     """Run a model file on tb_top; every failure that is reported fails the test."""
     events: list[dict[str, Any]] = []
@@ -66,6 +67,7 @@ def device_run(
         via=via,
         fast=fast,
         map_moves=map_moves,
+        resident=resident,
         rounding=rounding,
         config=chosen,
         outputs=str(outputs),
@@ -133,6 +135,53 @@ def between() -> tuple[np.ndarray, bytes]:
         (back[1], 4096),
     ]
     return x[None], build_v3(operations, [(4096, back[1].y.size), (0, size)], 8192)
+
+
+def apart(eight_bit: bool = True) -> tuple[np.ndarray, bytes]:
+    """(input, v3 container): two maps of the same input that the CPU concatenates, the first one
+    through a table of bytes; a layer reads both, and one map is an output as well."""
+    rng = np.random.default_rng(12)
+    x = rng.integers(0, 256, (3, 12, 20), dtype=np.uint8)
+    point = {"kernel": 1, "pool": 0, "depthwise": False}
+    rows = 1000  # of the AI RAM, where the maps lie one behind the other
+    makers = [chain(rng, [{"o": o, **point}], x, eight_bit=eight_bit)[0] for o in (4, 6)]
+    makers = [
+        dataclasses.replace(layer, arg=layer.arg.replace(image_dst_addr=rows * (1 + n)))
+        for n, layer in enumerate(makers)
+    ]
+    table = np.clip(np.arange(256) * 3 // 4 + 11, 0, 255).astype(np.uint8)
+    joined = np.concatenate([table[makers[0].y], makers[1].y])
+    last = chain(rng, [{"o": 5, **point}], joined, eight_bit=eight_bit)[0]
+    arg = last.arg.replace(image_src_addr=3 * rows, image_dst_addr=4 * rows)
+    last = dataclasses.replace(last, arg=arg)
+    first, second = (layer.y.size for layer in makers)
+    c, h, w = joined.shape
+    operations = [
+        (makers[0], 0),
+        (makers[1], 2048),
+        (13, struct.pack("<4I", 0, 0, 4096, first) + table.tobytes()),
+        (16, struct.pack("<7I", 0, 8192, 2, 4096, first, 2048, second)),
+        (10243, struct.pack("<6I", 0, 8192, 3 * rows, w, h, c)),
+        (last, 12288),
+    ]
+    outputs = [(12288, last.y.size), (2048, second)]
+    return x[None], build_v3(operations, outputs, 16384, eight_bit=eight_bit)
+
+
+@pytest.mark.parametrize(
+    ("simulator", "eight_bit"), [("verilator", True), ("verilator", False), ("icarus", True)]
+)
+def test_joined_maps(simulator: str, eight_bit: bool, tmp_path: Path) -> None:
+    """Concatenated in the AI RAM by layers whose tables lie behind the file, all ways."""
+    x, file = apart(eight_bit)
+    want = golden_outputs(file, x)
+    for via in WAYS if simulator == "verilator" else WAYS[:1]:
+        ran = device_run(simulator, file, [[[x]]], tmp_path, via=via, resident=True)
+        assert len(ran.layers) == 5, via
+        same(ran.outputs, want)
+    ran = device_run("verilator", file, [[[x]]], tmp_path)
+    assert len(ran.layers) == 3, "joined without being asked"
+    same(ran.outputs, want)
 
 
 @pytest.mark.parametrize("name", ["v0_16bit", "v3", "v4_upload", "v5"])

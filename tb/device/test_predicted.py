@@ -401,7 +401,7 @@ def test_published_models_on_the_rtl(key: str, tmp_path: Path) -> None:
         outputs=str(tmp_path / "outputs.npz"),
         via=via,
         map_moves=maps,
-        resident=maps == "dma" and config.pool_lanes > 0,
+        resident=maps == "dma",
     )
     events: list[dict] = []
     moved = sum(
