@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..activation import Activation
 from ..layer import LayerArg
 from ..layout import AI_RAM_ROWS, Layout
-from ..params import SEGMENTS, ActTable, BatchNorm, weights_to_bytes
+from ..params import ActTable, BatchNorm, weights_to_bytes
 from .program import KpuLayer
 
 MOST = 255
@@ -36,11 +36,8 @@ class Line:
 
     def tables(self, channels: int) -> tuple[BatchNorm, ActTable]:
         """The two tables of a layer."""
-        start = np.zeros(SEGMENTS, dtype=np.int64)
-        mul = np.ones(SEGMENTS, dtype=np.int64)
-        mul[0] = 0  # v of 0 and below
         norm = BatchNorm.make(np.full(channels, self.mul), 0, self.add)
-        return norm, ActTable.make(start, mul, self.shift, 0)
+        return norm, ActTable.make(0, 1, self.shift, 0)
 
     def values(self) -> npt.NDArray[np.uint8]:
         """What the layer makes of the bytes 0 to 255."""
@@ -59,8 +56,6 @@ def find_line(table: npt.NDArray[np.uint8], rounding: str) -> Line | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         above = np.where(apart > 0, (least[None, :] - most[:, None]) / apart, -np.inf).max()
         below = np.where(apart > 0, (most[None, :] - least[:, None]) / apart, np.inf).min()
-    if not above < below:
-        return None
     # any slope in between has an offset; bounds may be missing
     low = above if np.isfinite(above) else min(below, 1.0) - 1
     slope = (low + (below if np.isfinite(below) else low + 1)) / 2

@@ -9,7 +9,15 @@ import math
 import numpy as np
 import pytest
 from openkpu.models.kmodel import KpuLayer, Program, Tensor, View, keep_all, keep_maps, run
-from openkpu.models.kmodel.operations import Concat, Copy, Dequantize, Quantize, Resize, TableLookup
+from openkpu.models.kmodel.operations import (
+    Concat,
+    Copy,
+    Dequantize,
+    PadPixels,
+    Quantize,
+    Resize,
+    TableLookup,
+)
 from openkpu.models.kmodel.program import RAM_BYTES, Download, Operation, Upload
 from openkpu.models.layout import Layout
 from openkpu.models.tests.test_resident import kinds, layer
@@ -279,3 +287,98 @@ def test_layers_are_legal() -> None:
     for op in keep_maps(program(), 640).kpu_layers:
         assert isinstance(op, KpuLayer)
         op.arg.validate(eight_bit=True)
+
+
+def own_and(channels: int, source: int) -> list[Operation]:
+    """So many channels of a map of the KPU, those behind them made by the CPU."""
+    part, rest = (channels, 6, 20), (8 - channels, 6, 20)
+    small, cut = view(24000, (8 - channels, 3, 10), dtype="<f4"), channels * 120
+    real = [view(REAL, part, dtype="<f4"), view(REAL + 4 * cut, rest, dtype="<f4")]
+    half = view(RAW + SIZE, (8 - channels, 3, 10))
+    return [
+        Dequantize(offset=3, src=view(source, part), dst=real[0], scale=0.05, bias=-0.4),
+        Dequantize(offset=3, src=half, dst=small, scale=0.02, bias=-0.1),
+        Resize(offset=3, src=small, dst=real[1], mode="nearest"),
+        both_ways()[-1],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("channels", "source", "joined"),
+    [(4, RAW, True), (2, RAW, False), (5, RAW, False)],
+)
+def test_share_of_the_cpu(channels: int, source: int, joined: bool) -> None:
+    """Half of the map; more than half; less, but it begins inside a row."""
+    made = program(middle=own_and(channels, source))
+    kept = keep_maps(made)
+    assert ("requantize" in kinds(kept)) == joined
+    assert same(made, kept)
+
+
+@pytest.mark.parametrize(("channel", "joined"), [(0, True), (1, False)])
+def test_channels_that_begin_inside_a_row(channel: int, joined: bool) -> None:
+    """Two channels of the first map, all of the second and two of the CPU's."""
+    first, pair = RAW + 120 * channel, (2, 6, 20)
+    small = view(24000, (2, 3, 10), dtype="<f4")
+    middle = [
+        Dequantize(offset=3, src=view(first, pair), dst=view(REAL, pair, dtype="<f4"), scale=0.05),
+        dataclasses.replace(both_ways()[1], dst=view(REAL + 4 * 240, SHAPE, dtype="<f4")),
+        Dequantize(offset=3, src=view(RAW + SIZE, (2, 3, 10)), dst=small, scale=0.02),
+        Resize(offset=3, src=small, dst=view(REAL + 4 * 720, pair, dtype="<f4"), mode="nearest"),
+        both_ways()[-1],
+    ]
+    made = program(middle=middle)
+    kept = keep_maps(made)
+    assert ("requantize" in kinds(kept)) == joined
+    assert same(made, kept)
+
+
+def test_own_part_needs_rows_too() -> None:
+    """No place beside the joined map."""
+    made = program(middle=own_and(4, RAW))
+    rows = Layout(*BOTH).rows
+    for room, joined in ((rows + ROWS, True), (rows + ROWS - 1, False)):
+        top = LAST + rows
+        full = [
+            Upload(offset=1, src=view(0, SHAPE, "input0"), base=base)
+            for base in range(SECOND, top, ROWS)
+            if not THIRD <= base < THIRD + rows  # the map that is uploaded
+        ]
+        crowded = program(*full, at=1, middle=made.operations[5:9])
+        crowded.operations += [
+            Download(offset=9, dst=view(20000, SHAPE), base=op.base) for op in full
+        ]
+        kept = keep_maps(crowded, ram_rows=top + room)
+        assert ("requantize" in kinds(kept)) == joined, room
+        assert same(crowded, kept)
+
+
+def test_joined_bytes_that_others_read() -> None:
+    """The CPU makes all of them then, not its own half alone."""
+    look = Copy(offset=9, src=view(JOINED, BOTH), dst=view(20000, BOTH))
+    result = Copy(offset=9, src=view(20000, BOTH), dst=view(0, BOTH, "output0"))
+    made = program(middle=own_and(4, RAW))
+    made.operations += [look, result]
+    kept = keep_maps(made)
+    quantize = next(op for op in kept.operations if isinstance(op, Quantize))
+    assert quantize.dst.count == 2 * SIZE
+    assert same(made, kept)
+
+
+def test_strided_writes_leave_bytes() -> None:
+    """A reader behind a copy to every second byte of a map still sees the others."""
+    lines = view(RAW, (4, 6, 10))
+    every = dataclasses.replace(lines, strides=(480, 120, 20, 2))
+    spoil = Copy(offset=9, src=view(24000, (4, 6, 10)), dst=every)
+    line = (1, 1, 10)
+    again = Copy(offset=9, src=view(RAW, line), dst=view(20000, line))
+    made = program(spoil, again, at=9)
+    kept = keep_maps(made)
+    assert kinds(kept)[2] == "download"
+    assert same(made, kept)
+
+
+def test_operation_that_may_write_any_row() -> None:
+    """Pixels that the CPU puts into the AI RAM by itself, before the map's last reader."""
+    pads = PadPixels(offset=9, src=View("main", 24000, (4,)), base=THIRD + 100)
+    assert "requantize" not in kinds(keep_maps(program(pads, at=6)))

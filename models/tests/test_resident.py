@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from openkpu.models.generate import random_layer
 from openkpu.models.kmodel import KpuLayer, Program, Tensor, View, keep_maps, run
-from openkpu.models.kmodel.operations import Copy, StridedSlice
+from openkpu.models.kmodel.operations import Copy, PadPixels, StridedSlice
 from openkpu.models.kmodel.program import RAM_BYTES, Download, Operation, Upload
 from openkpu.models.layout import Layout
 
@@ -153,6 +153,8 @@ def test_readers_of_the_slice_and_writers_in_between() -> None:
     assert "slice" not in kinds(keep_maps(program(over, at=4)))
     beside = Upload(offset=9, src=view(4096, SHAPE), base=9 * ROWS)
     assert "slice" in kinds(keep_maps(program(beside, at=4)))
+    pads = PadPixels(offset=9, src=View("main", 4096, (4,)), base=9 * ROWS)  # it does not say where
+    assert "slice" not in kinds(keep_maps(program(pads, at=4)))
     spoil = Copy(offset=9, src=view(4096, SLICED), dst=view(1024, SLICED))
     assert "slice" not in kinds(keep_maps(program(spoil, at=4)))
     other = Copy(offset=9, src=view(4096, SHAPE), dst=view(0, SHAPE))
