@@ -84,7 +84,7 @@ class MapMoves:
         """The CPU's work gives maps of the AI RAM their values."""
         if self.sources.get(op.layout) == op.src:
             return
-        for layout in _batches(op.layout, op.src.shape[0]):
+        for layout in op.layout.batches(op.src.shape[0]):
             self._written(layout)
             self.held[self._bytes(layout)] = False
         self.sources[op.layout] = op.src
@@ -238,7 +238,7 @@ class _Model:
                 self.moves.upload(first)
                 continue
             elif isinstance(first, Download):
-                for layout in _batches(first.layout, first.dst.shape[0]):
+                for layout in first.layout.batches(first.dst.shape[0]):
                     self.moves.download(layout)
             for op in group:
                 self.moves.touch(op)
@@ -325,12 +325,6 @@ class _Model:
         self.sizes.append(len(layers))
 
 
-def _batches(layout: Layout, count: int) -> list[Layout]:
-    """A map for each of ``count`` batches, one behind the other."""
-    shape = layout.channels, layout.height, layout.width
-    return [Layout(*shape, base=layout.base + n * layout.rows) for n in range(count)]
-
-
 def _tasks(size: int, args: Sequence[LayerArg]) -> Tasks:
     """Where list, input and result of a run lie, behind a file of ``size`` bytes."""
     list_at = up(FILE_AT + size, ALIGN) * ALIGN
@@ -348,8 +342,7 @@ def predict_model(
         if value not in known:
             raise ValueError(f"unknown {name} {value!r}, expected one of {', '.join(known)}")
     if maps == "dma":
-        ways = {"pools": config.pool_lanes > 0, "ram_rows": config.ai_ram_rows}
-        programs, tail = keep_all(programs, size, **ways)
+        programs, tail = keep_all(programs, size, config)
         size += len(tail)
     model = _Model(config, size, via, maps == "dma")
     for program in programs:

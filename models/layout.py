@@ -43,6 +43,10 @@ class Layout:
         """Rows that the map occupies."""
         return self.channel_rows * -(-self.channels // self.groups)
 
+    def batches(self, count: int) -> list[Layout]:
+        """This map and those behind it, ``count`` in all."""
+        return [dataclasses.replace(self, base=self.base + n * self.rows) for n in range(count)]
+
     @property
     def bytes(self) -> int:
         """Bytes that the map occupies, unused ones included."""

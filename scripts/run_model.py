@@ -58,9 +58,8 @@ class Job:
         self.programs = self._programs()
         self.tail = 0  # bytes of tables behind the file
         if args.maps == "dma":
-            ways = {"pools": args.config.pool_lanes > 0, "ram_rows": args.config.ai_ram_rows}
             size = len(self.file)
-            self.programs, tail = keep_all(self.programs, size, rounding=args.rounding, **ways)
+            self.programs, tail = keep_all(self.programs, size, args.config, args.rounding)
             self.tail = len(tail)
         for program in self.programs:
             program.check_device(

@@ -97,7 +97,7 @@ def _bytes(view: View) -> npt.NDArray[np.bool_]:
 def rows_written(op: Operation) -> list[Layout]:
     """Maps of the AI RAM that an operation writes, all of it for one that says nothing."""
     if isinstance(op, Upload):
-        return _batches(op.layout, op.src.shape[0])
+        return op.layout.batches(op.src.shape[0])
     if isinstance(op, KpuLayer):
         return [op.argument(batch).out_layout for batch in range(op.batches)]
     return [] if written(op) else [ALL_ROWS]
@@ -134,8 +134,3 @@ def busy_rows(operations: Sequence[Operation], first: int, last: int) -> npt.NDA
         for layout in rows_written(op):
             fresh[layout.base : layout.base + layout.rows] = True
     return busy
-
-
-def _batches(first: Layout, count: int) -> list[Layout]:
-    bases = range(first.base, first.base + count * first.rows, first.rows)
-    return [dataclasses.replace(first, base=base) for base in bases]

@@ -210,9 +210,7 @@ class Download(Operation):
     @property
     def layouts(self) -> list[Layout]:
         """Of every map of the batch, one after the other."""
-        first = self.layout
-        bases = range(self.base, self.base + self.dst.shape[0] * first.rows, first.rows)
-        return [dataclasses.replace(first, base=base) for base in bases]
+        return self.layout.batches(self.dst.shape[0])
 
     def problem(self) -> str | None:
         return kpu_problem(self.dst, self.base)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..configs import Config
 from ..generate_pools import pool_layer
 from ..layer import LayerArg, LayerError
 from ..layout import AI_RAM_ROWS
@@ -28,11 +28,15 @@ from .program import Download, KpuLayer, Operation, Program, Upload, View
 LINE = 64  # tables of layers begin at a multiple of so many bytes
 
 
-def keep_all(programs: Sequence[Program], size: int, **ways: Any) -> tuple[list[Program], bytes]:
-    """``keep_maps`` of the programs of a file of ``size`` bytes, and what lies behind the file."""
+def keep_all(
+    programs: Sequence[Program], size: int, config: Config, rounding: str = "nncase"
+) -> tuple[list[Program], bytes]:
+    """``keep_maps`` of the programs of a file of ``size`` bytes on a device, and what lies behind
+    the file."""
+    pools, rows = config.pool_lanes > 0, config.ai_ram_rows
     found: list[Program] = []
     for program in programs:
-        found.append(keep_maps(program, size, **ways))
+        found.append(keep_maps(program, size, pools=pools, rounding=rounding, ram_rows=rows))
         size += len(found[-1].tail)
     return found, b"".join(program.tail for program in found)
 

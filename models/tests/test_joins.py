@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from openkpu.models import configs
 from openkpu.models.kmodel import KpuLayer, Program, Tensor, View, keep_all, keep_maps, run
 from openkpu.models.kmodel.operations import (
     Concat,
@@ -104,7 +105,7 @@ def test_maps_are_joined(rounding: str) -> None:
 def test_tables_lie_behind_the_file() -> None:
     """Of each new layer, from a multiple of 64 on; the same table once; those of several programs
     one behind the other."""
-    programs, tail = keep_all([program(), program()], 1001)
+    programs, tail = keep_all([program(), program()], 1001, configs.load("nano"))
     assert [p.tail for p in programs] != [b"", b""]
     storage = bytes(1001) + tail
     for kept in programs:

@@ -37,13 +37,11 @@ LIMIT = 60  # a segment may take so many times its roofline, and 50,000 cycles m
 def read_programs(request: ModelRequest) -> tuple[list[Program], bytes]:
     """The model, or its KPU functions, and the bytes that storage holds; KmodelError as the readers
     raise it.  Maps stay in the AI RAM where they can, if the request says so."""
-    file, config = request.file, request.config
-    functions = request.functions
+    file, functions = request.file, request.functions
     programs = loads_functions(file, request.name) if functions else [loads(file, request.name)]
     if not request.resident:
         return programs, file
-    ways = {"pools": config.pool_lanes > 0, "ram_rows": config.ai_ram_rows}
-    programs, tail = keep_all(programs, len(file), rounding=request.rounding, **ways)
+    programs, tail = keep_all(programs, len(file), request.config, request.rounding)
     return programs, file + tail
 
 
