@@ -35,6 +35,7 @@ PICTURES = {
     "yolox": "nncase_dog.bmp",
 }  # by the first part of a model's name
 PICTURE = "test1.jpg"
+NETWORKS = ("yolo20", "mobilenet075")  # task lists of layers that make_vectors has
 
 
 def own_runs(folder: Path) -> list[Run]:
@@ -58,12 +59,18 @@ def own_runs(folder: Path) -> list[Run]:
     for name in ("small", "k210"):
         words = ["--images", "1"]
         runs.append(Run("networks", name, configs.load(name).ahb_width, words, source="digits"))
-    words = ["--network", str(folder / "yolo20.npz")]
     for name, bus in (("small", 32), ("k210", 32), ("k210", 64)):
-        runs.append(Run("networks", name, bus, words, source="yolo20"))
-    words = [*words, "--images", "4"]
+        for source in NETWORKS if bus == configs.load(name).ahb_width else ("yolo20",):
+            words = ["--network", network(folder, source)]
+            runs.append(Run("networks", name, bus, words, source=source))
+    words = ["--network", network(folder, "yolo20"), "--images", "4"]
     runs.append(Run("streams", "k210", 64, words, source="yolo20", command="stream"))
     return runs
+
+
+def network(folder: Path, name: str) -> str:
+    """Where the file of a network is, or is to be."""
+    return str(folder / f"{name}.npz")
 
 
 def quick(runs: Iterable[Run]) -> list[Run]:
@@ -74,7 +81,7 @@ def quick(runs: Iterable[Run]) -> list[Run]:
         for run in runs
         if (run.group, run.config) in chosen
         and run.bus == configs.load(run.config).ahb_width
-        and run.source not in (PRODUCT, "product")
+        and run.source not in (PRODUCT, "product", "mobilenet075")
     ]
 
 
@@ -109,8 +116,8 @@ def prepare(folder: Path, runs: Iterable[Run]) -> None:
         subprocess.run(
             [sys.executable, "-m", "openkpu", *words], check=True, stdout=subprocess.DEVNULL
         )
-    if any(run.source == "yolo20" for run in runs):
-        bench_tables.yolo20().save(folder / "yolo20.npz")
+    for name in {run.source for run in runs}.intersection(NETWORKS):
+        bench_tables.network(name).save(network(folder, name))
 
 
 def measure(run: Run, folder: Path) -> dict[str, Any] | None:
@@ -145,7 +152,8 @@ def predict(words: Sequence[str], config: str, report: Path) -> bench_tables.Fig
 
 def predictions(folder: Path, models: Path) -> dict[str, bench_tables.Figures | None]:
     """Of the networks and the published models on every configuration."""
-    sources = {"digits": [], "yolo20": ["--network", str(folder / "yolo20.npz")]}
+    sources = {"digits": []}
+    sources |= {name: ["--network", network(folder, name)] for name in NETWORKS}
     for model in published(models):
         sources[model.name] = ["--model", str(model)]
     found = {}
@@ -161,7 +169,7 @@ def time_lines(folder: Path, models: Iterable[Path], reports: Path) -> list[str]
     """bench_timeline_*.png of the yolo and of models on ``k210``; those that failed."""
     yolo20, failed = folder / "yolo20.npz", []
     if not yolo20.exists():
-        bench_tables.yolo20().save(yolo20)
+        bench_tables.network("yolo20").save(yolo20)
     sources = {"yolo20": ["--network", str(yolo20)]}
     sources |= {model.name: ["--model", str(model)] for model in models}
     for source, words in sources.items():

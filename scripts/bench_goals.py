@@ -144,12 +144,12 @@ def _models() -> list[Goal]:
         short = name.removesuffix(".kmodel").removesuffix(".model.bin")
         return Goal(short, "models", f"{name}, burst", config, bus, END_TO_END, **target)
 
-    def yolo20(config: str, bus: int, **target: float) -> Goal:
-        return Goal("yolo20", "networks", "yolo20", config, bus, END_TO_END, **target)
+    def network(name: str, config: str, bus: int, **target: float) -> Goal:
+        return Goal(name, "networks", name, config, bus, END_TO_END, **target)
 
     yolox, face = "yolox_nano_224_v5.kmodel", "face_detect_v3_8bit.kmodel"
     goals = [
-        yolo20("k210", 64, cycles=350_000),
+        network("yolo20", "k210", 64, cycles=350_000),
         Goal("yolo20 in a stream", "streams", "yolo20", "k210", 64, LAYERS, cycles=320_000),
         model(yolox, "k210", 64, cycles=650_000),
         model(yolox, "k210", 64, share=80),
@@ -157,7 +157,8 @@ def _models() -> list[Goal]:
     ]
     # 100 million multiplications and more
     for config, bus, share in (("small", 32, 90), ("k210", 64, 88)):
-        goals.append(yolo20(config, bus, share=share))
+        for name in ("yolo20", "mobilenet075"):
+            goals.append(network(name, config, bus, share=share))
         goals.append(model(face, config, bus, share=share))
     # 10 to 100 million, maps of 16 columns and narrower
     goals.append(model("detect5_v3.kmodel", "k210", 64, share=80))

@@ -49,10 +49,10 @@ class Run:
         return f"{self.group}: {self.source}, {self.config}, {self.bus} bits"
 
 
-def yolo20() -> Network:
-    """A 20-class yolo at 320x240 as a task list: layers of the shapes of `--set yolo20`."""
+def network(name: str) -> Network:
+    """A task list: layers of the shapes of ``make_vectors --set name``."""
     network = Network()
-    for shape in make_vectors.yolo20():
+    for shape in make_vectors.SETS[name]:
         layer = make_vectors.benchmark(shape)
         network.add(layer.arg, layer.weights, layer.bn, layer.act)
     network.place()

@@ -4,6 +4,7 @@
     python -m scripts.make_vectors OUT --set targets     three 64 -> 64 layers at 64x64
     python -m scripts.make_vectors OUT --set k210_rows   the eight rows of the published K210 table
     python -m scripts.make_vectors OUT --set yolo20      the 16 layers of a 20-class yolo, 166 MMAC
+    python -m scripts.make_vectors OUT --set mobilenet075   the 27 of a MobileNet at 224x224
     python -m scripts.make_vectors OUT --set elementwise two 64x56x56 maps, each operation
     python -m scripts.make_vectors OUT --set pools       pools of networks: 3x3, 5x5, whole maps ...
     python -m scripts.make_vectors OUT --set random --count 20 --seed 5
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -53,19 +54,42 @@ K210_ROWS: list[Shape] = [
 ]
 
 
+def chain(
+    name: str, size: tuple[int, int, int], rows: Iterable[tuple[int, int, int]]
+) -> list[Shape]:
+    """Layers one behind the other, from a map of ``size`` (C, H, W); a row: (O, kernel, pool).
+
+    3x3 layers behind the first are depthwise; pools 1 and 5 halve the map.
+    """
+    shapes, (c, h, w) = [], size
+    for i, (o, kernel, pool) in enumerate(rows):
+        shapes.append((f"{name}_{i:02d}", c, h, w, o, kernel, kernel == 3 and i > 0, pool, True))
+        c = o
+        if pool in (1, 5):
+            h, w = h // 2, w // 2
+    return shapes
+
+
 def yolo20() -> list[Shape]:
-    """A depthwise-separable 20-class yolo at 320x240: (O, kernel, pool) of layer after layer."""
+    """A depthwise-separable 20-class yolo at 320x240."""
     rows = [(16, 3, 1), (16, 3, 0), (32, 1, 1), (32, 3, 0), (64, 1, 1), (64, 3, 0), (128, 1, 1)]
     rows += [(128, 3, 0), (256, 1, 1), (256, 3, 0), (512, 1, 9), (512, 3, 0), (1024, 1, 0)]
     rows += [(1024, 3, 0), (512, 1, 0), (125, 1, 0)]
-    shapes, c, h, w = [], 3, 240, 320
-    for i, (o, kernel, pool) in enumerate(rows):
-        depthwise = kernel == 3 and i > 0
-        shapes.append((f"yolo20_{i:02d}", c, h, w, o, kernel, depthwise, pool, True))
-        c = o
-        if pool == 1:
-            h, w = h // 2, w // 2
-    return shapes
+    return chain("yolo20", (3, 240, 320), rows)
+
+
+def mobilenet075() -> list[Shape]:
+    """The 27 convolutions of a MobileNet of width 0.75 at 224x224.
+
+    The KPU's convolutions have stride 1: as in published kmodels, a depthwise layer of stride 2
+    computes every pixel, and the 1x1 layer behind it keeps every second one.
+    """
+    rows, wide = [(24, 3, 5)], 24
+    pairs = [(48, 0), (96, 5), (96, 0), (192, 5), (192, 0), (384, 5), *[(384, 0)] * 5]
+    for o, pool in [*pairs, (768, 5), (768, 0)]:
+        rows += [(wide, 3, 0), (o, 1, pool)]
+        wide = o
+    return chain("mobilenet075", (3, 224, 224), rows)
 
 
 ELEMENTWISE = 64, 56, 56  # the shape of a residual
@@ -89,7 +113,12 @@ RANDOM = {
     "random_pool": random_pool,
     "random_fp16": random_fp16,
 }
-SETS = {"targets": TARGETS, "k210_rows": K210_ROWS, "yolo20": yolo20()}
+SETS = {
+    "targets": TARGETS,
+    "k210_rows": K210_ROWS,
+    "yolo20": yolo20(),
+    "mobilenet075": mobilenet075(),
+}
 
 
 def benchmark(shape: Shape, seed: int = 1) -> VectorLayer:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from pathlib import Path
 
@@ -36,6 +37,17 @@ def test_shapes_are_the_published_ones() -> None:
     assert largest.in_layout.rows + largest.out_layout.rows == 32768
     small = benchmark(K210_ROWS[0])
     assert not small.eight_bit and len(np.unique(small.y)) > 100
+
+
+def test_mobilenet_halves_maps_in_1x1_layers() -> None:
+    """27 layers, 7x7 pixels at the end; pools stand behind depthwise layers, as in kmodels."""
+    shapes = SETS["mobilenet075"]
+    assert len(shapes) == 27 and shapes[-1][1:6] == (768, 7, 7, 768, 1)
+    pooled = [number for number, shape in enumerate(shapes) if shape[7]]
+    assert pooled == [0, 4, 8, 12, 24]
+    assert [shapes[number - 1][6] for number in pooled[1:]] == [True] * 4
+    for before, after in itertools.pairwise(shapes):
+        assert after[1] == before[4] and after[2] * (2 if before[7] else 1) == before[2]
 
 
 def test_bad_folder_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
