@@ -65,8 +65,8 @@ class EndToEnd:
             f"end to end: {self.what}",
             f"  cycles                {self.cycles:12d}   layers {layers:.1f} %, maps moved by the"
             f" host {maps:.1f} %, registers and interrupts {other:.1f} %",
-            f"  roofline              {roofline:12d}   multiplications, or bytes of parameters,"
-            " layer words and maps that cross the bus",
+            f"  roofline              {roofline:12d}   multiplications and reads of pooling tasks,"
+            " or bytes of parameters, layer words and maps that cross the bus",
             f"  efficiency            {100 * roofline / self.cycles:12.1f} %",
         ]
 

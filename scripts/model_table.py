@@ -6,7 +6,7 @@ from typing import Any
 
 from openkpu.models.configs import Config
 from openkpu.models.kmodel.program import KpuLayer
-from openkpu.models.roofline import LIST_BYTES, layer_bytes
+from openkpu.models.roofline import LIST_BYTES, beside, layer_bytes
 from openkpu.models.roofline import cycles as roofline
 from openkpu.scripts import report
 from openkpu.scripts.end_to_end import EndToEnd, unmeasured
@@ -42,6 +42,7 @@ class Table:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.records: list[report.LayerRecord] = []
+        self.beside = 0  # cycles of pooling tasks, in which the array rests
         self.table_bytes = 0  # weights and tables of all layers
         self.bus_bytes = 0  # ... and layer words, the model's input and result
         self.list_bytes = 0  # layer words
@@ -64,6 +65,7 @@ class Table:
             eight_bit=layer.op.eight_bit,
         )
         self.records.append(record)
+        self.beside += beside(self.config, arg)
         self.table_bytes += layer_bytes(arg, eight_bit=layer.op.eight_bit)
         self.bus_bytes += layer_bytes(arg, **layer.traffic)
         self.list_bytes += LIST_BYTES
@@ -73,7 +75,8 @@ class Table:
     def figures(self) -> dict[str, Any]:
         """Rooflines and efficiencies of it all: multiplications and bytes are summed first."""
         sums = report.totals(self.records)
-        least = roofline(self.config, sums["macs"], self.table_bytes + (self.moved or 0))
+        total = self.table_bytes + (self.moved or 0)
+        least = roofline(self.config, sums["macs"], total, self.beside)
         share = round(least / sums["cycles"], 4) if sums["cycles"] else None
         end = unmeasured(self.end) if isinstance(self.end, str) else self.end.report(self.whole)
         return {"model_roofline_cycles": least, "model_efficiency": share, "end_to_end": end}
@@ -84,7 +87,7 @@ class Table:
         total = self.bus_bytes
         if self.moved is not None:
             total = self.table_bytes + self.list_bytes + self.moved + self.moved_by_host
-        return roofline(self.config, sum(r.macs for r in self.records), total)
+        return roofline(self.config, sum(r.macs for r in self.records), total, self.beside)
 
     def summary(self) -> list[str]:
         """Lines under the table."""
@@ -102,8 +105,8 @@ class Table:
             lines.append("layers alone: each from its start to the end of its work, summed")
             lines.append(f"  cycles                {sums['cycles']:12d}   stalls: {causes}")
             lines.append(
-                f"  roofline              {least:12d}   multiplications, or bytes of parameters"
-                " and of maps that the device moves"
+                f"  roofline              {least:12d}   multiplications and reads of pooling tasks,"
+                " or bytes of parameters and of maps that the device moves"
             )
             lines.append(f"  efficiency            {100 * own['model_efficiency']:12.1f} %")
             if isinstance(self.end, str):

@@ -15,11 +15,13 @@ from openkpu.models.roofline import cycles as roofline
 OVERLAPPING = (8, 9)
 COUNTS = {
     "layers[].cycles": "PERF_TOTAL of the layer alone, as the device counted it",
-    "layers[].roofline_cycles": "multiplications, or bytes of weights and tables, of the layer",
+    "layers[].roofline_cycles": "multiplications (of a pooling task its reads), or bytes of"
+    " weights and tables, of the layer",
     "totals.cycles": "sum of layers[].cycles: no maps on their way in and out by the host",
     "totals.roofline_cycles": "sum of layers[].roofline_cycles",
     "totals.efficiency": "totals.roofline_cycles / totals.cycles",
-    "totals.model_roofline_cycles": "all multiplications, or all bytes of weights and tables;"
+    "totals.model_roofline_cycles": "all multiplications and reads of pooling tasks, or all"
+    " bytes of weights and tables;"
     " the same however layers are started",
     "totals.model_efficiency": "totals.model_roofline_cycles / totals.cycles",
     "totals.end_to_end": "from the first byte of an input to the last byte of its result; its"

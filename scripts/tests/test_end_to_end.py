@@ -3,8 +3,17 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
+from openkpu.models import configs
+from openkpu.models.cycles import LayerCycles
+from openkpu.models.cycles_shape import Shape
+from openkpu.models.generate_pools import pool_layer
+from openkpu.models.kmodel.program import KpuLayer
+from openkpu.models.pool_tasks import MAXIMUM, words_read
 from openkpu.scripts.end_to_end import BY_HOST, CLOCK, EndToEnd, unmeasured
+from openkpu.scripts.model_table import Layer, Table
+from openkpu.scripts.predict import roofline_of
 
 
 def test_parts_add_up() -> None:
@@ -29,3 +38,17 @@ def test_parts_are_no_more_than_the_whole(change: dict[str, int]) -> None:
 
 def test_no_figure() -> None:
     assert unmeasured("because") == {"cycles": None, "why": "because"}
+
+
+def test_roofline_has_the_reads_of_pooling_tasks() -> None:
+    """As in a prediction: while a pooling task reads its map, the array rests."""
+    config = configs.load("k210")
+    arg = pool_layer((8, 12, 40), MAXIMUM, (1, 1), (2, 2))
+    tables = {"weights": np.zeros(0, np.uint8)} | dict.fromkeys(("bn", "act"), np.zeros(0, "u8"))
+    op = KpuLayer(offset=0, arg=arg, eight_bit=True, **tables)
+    table = Table(config)
+    none = dict.fromkeys(("macs", "macs_gated", "mismatching_bytes"), 0)
+    table.add("", Layer(0, op, {}), 0, {**none, "counters": None})
+    reads = words_read(arg)
+    assert table.figures()["model_roofline_cycles"] == table.whole == reads > 0
+    assert roofline_of([LayerCycles(Shape(config, arg), cycles=1, parts={})]) == reads
