@@ -47,7 +47,7 @@ STEPS   ?=
 MHZ     ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
-FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS ALL REST
+FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP QUICK MUTANTS ALL
 VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE KIND INPUT OUTPUT IMAGE IMAGES LAYERS VIA MAPS ROUNDING ACTIONS \
   DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS MHZ PART PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
@@ -145,9 +145,9 @@ bench-kept: ## what weights that stay in the AI RAM save; writes docs/kept.md
 waves: ## the same with WAVES=1
 	@$(MAKE) --no-print-directory sim WAVES=1
 
-test: ## the tests, both simulators (TESTS=path narrows it, ALL=1 further sizes as well, REST=1 without those of coverage SHARE=1, JOBS=processes, SEED=number)
+test: ## the tests, both simulators (TESTS=path narrows it, ALL=1 further sizes as well, JOBS=processes, SEED=number)
 	@scripts/setup.sh icarus verilator
-	@$(if $(TESTS),,$(RECORDED)) $(PYTEST) $(call flag,all,ALL) $(call flag,beside-coverage,REST) $(TESTS)
+	@$(if $(TESTS),,$(RECORDED)) $(PYTEST) $(call flag,all,ALL) $(TESTS)
 
 testplan: ## what is verified, by what, and what `make test` gave -> reports
 	@scripts/setup.sh

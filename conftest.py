@@ -1,13 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for every test: seeds that are numbers, and a wall-clock limit on each simulation."""
 
+import functools
 import os
 import signal
+import tomllib
+from pathlib import Path
 
 import pytest
 from openkpu.tb import seeds, watchdog
-from openkpu.tb.coverage import share
 from openkpu.tb.plan import results
+
+ROOT = Path(__file__).parent
+
+
+@functools.cache
+def nightly() -> dict[str, frozenset[str]]:
+    """Tests of tb/nightly.toml by file."""
+    found = tomllib.loads((ROOT / "tb" / "nightly.toml").read_text(encoding="utf-8"))
+    return {file: frozenset(tests) for file, tests in found.items()}
 
 
 class Recorder:
@@ -23,11 +34,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of this project's tests."""
     parser.addoption("--all", action="store_true", help="tests of the nightly run as well")
     parser.addoption(
-        "--beside-coverage",
-        action="store_true",
-        help="without those that `make coverage SHARE=1` runs alike",
-    )
-    parser.addoption(
         "--icarus-tenth",
         type=int,
         metavar="N",
@@ -36,18 +42,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only --all runs, --beside-coverage and --icarus-tenth do not take; alike on
-    every worker.
+    """Leave out what only --all runs and --icarus-tenth does not take; alike on every worker.
 
     A test that is named on the command line by its whole identifier runs in any case.
     """
     named = {str(word).partition("::")[2] for word in config.args}
     left_out = set()
+    for item in items:
+        if item.name in nightly().get(item.path.relative_to(ROOT).as_posix(), ()):
+            item.add_marker(pytest.mark.nightly)
     if not config.getoption("--all"):
         left_out = {item.nodeid for item in items if item.get_closest_marker("nightly")}
         left_out = {node for node in left_out if node.partition("::")[2] not in named}
-    if config.getoption("--beside-coverage"):
-        left_out |= share.ALIKE
     number = config.getoption("--icarus-tenth")
     if number is not None:
         slow = sorted(item.nodeid for item in items if "icarus" in item.name)

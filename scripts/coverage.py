@@ -24,6 +24,7 @@ README = ROOT / "README.md"
 BEGIN, END = "<!-- coverage -->", "<!-- /coverage -->"
 PLACES = ("tb/device", "tb/uvm")
 LONGEST = ("test_stream.py", "test_random_layers.py")
+SHARE = "tb/coverage/test_share.py"
 VECTORS = "models/tests/data/vectors"
 
 
@@ -36,53 +37,57 @@ class Step:
     seed: int | None = None  # None: every test's own
 
 
+def workers(jobs: int) -> tuple[str, ...]:
+    """pytest on so many processes."""
+    more = "-n {} --dist load --maxschedchunk 1 --durations 5"
+    return ("pytest", "-v", *more.format(jobs).split())
+
+
 def pytest(choice: str, jobs: int, *more: str) -> tuple[str, ...]:
     """Tests of the device on Verilator whose names match, the longest first."""
     files = [path for place in PLACES for path in (ROOT / place).glob("test_*.py")]
     files.append(ROOT / "scripts/tests/test_model_command.py")
     found = sorted(str(f.relative_to(ROOT)) for f in files)
     found.sort(key=lambda name: Path(name).name not in LONGEST)
-    workers = ("-n", str(jobs), "--dist", "load", "--maxschedchunk", "1", "--durations", "5", *more)
     # predictions simulate nothing
     choice = f"not icarus and not test_predicted and ({choice})"
-    return ("pytest", "-v", *workers, *found, "-k", choice)
+    return (*workers(jobs), *more, *found, "-k", choice)
 
 
 def suite(name: str, jobs: int) -> list[Step]:
     """What a suite runs, always with the same seeds."""
+    if name == "share":
+        return [Step("one build with every option", (*workers(jobs), "--all", SHARE))]
     device = (
         "(test_uvm and not small) or test_driver or test_vector_of or nano or guard or watchdog"
         " or every_access or every_error or (test_fp16 and random_products)"
     )
-    steps = [Step("device tests", pytest(device, jobs))]
-    if name == "full":
-        rest = "(test_hostile and not guard and not watchdog) or test_programming or test_control"
-        items = ("openkpu", "regress", "--n", "80", "--seed", "1", "--config", "nano")
-        steps += [Step("hosts", pytest(rest, jobs)), Step("random items", items)]
-        steps += [Step("a layer for each bin", pytest("test_bins", jobs, "--all"))]
-        steps += [Step("every move of a map", pytest("EveryMove", jobs, "--all"))]
-        models = "(test_models or test_model_command) and verilator"
-        vectors = ("scripts.sim", "--sim", "verilator", "--config", "nano", "--vectors", VECTORS)
-        steps += [Step("models", pytest(models, jobs)), Step("vectors", vectors)]
-        steps += [
+    rest = "(test_hostile and not guard and not watchdog) or test_programming or test_control"
+    items = ("openkpu", "regress", "--n", "80", "--seed", "1", "--config", "nano")
+    models = "(test_models or test_model_command) and verilator"
+    vectors = ("scripts.sim", "--sim", "verilator", "--config", "nano", "--vectors", VECTORS)
+    return [
+        Step("device tests", pytest(device, jobs)),
+        Step("hosts", pytest(rest, jobs)),
+        Step("random items", items),
+        Step("a layer for each bin", pytest("test_bins", jobs, "--all")),
+        Step("every move of a map", pytest("EveryMove", jobs, "--all")),
+        Step("models", pytest(models, jobs)),
+        Step("vectors", vectors),
+        *(
             Step(f"random layers, seed {seed}", pytest("test_random_layers and nano", jobs), seed)
             for seed in (6, 7)
-        ]
-    return steps
+        ),
+    ]
 
 
-def run(steps: Sequence[Step], data: Path, *, brief: bool) -> list[str]:
-    """Run all steps with coverage into ``data``; titles of those that failed.
-
-    ``brief``: the longest tests do less.
-    """
+def run(steps: Sequence[Step], data: Path) -> list[str]:
+    """Run all steps with coverage into ``data``; titles of those that failed."""
     failed = []
     for number, step in enumerate(steps, 1):
         print(f"coverage: step {number} of {len(steps)}: {step.title}", flush=True)
-        environment = {k: v for k, v in os.environ.items() if k not in ("SEED", instrument.BRIEF)}
+        environment = {k: v for k, v in os.environ.items() if k != "SEED"}
         environment[instrument.FOLDER] = str(data)
-        if brief:
-            environment[instrument.BRIEF] = "1"
         if step.seed is not None:
             environment["SEED"] = str(step.seed)
         began = time.monotonic()
@@ -165,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data = OUT / "data"
     data.mkdir(parents=True)
     began = time.monotonic()
-    failed = run(suite(name, args.jobs), data, brief=args.share)
+    failed = run(suite(name, args.jobs), data)
     try:
         result = collect(name, data, OUT)
         if args.record and not failed:

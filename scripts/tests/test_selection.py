@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from openkpu.scripts import fpga
@@ -25,6 +26,26 @@ def test_further_sizes(words: tuple[str, ...], there: bool) -> None:
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
     assert ("::test_two_rows" in found.stdout) == there
+
+
+def test_the_list_of_the_night_names_tests() -> None:
+    """Each is there with --all and only then; none of its files is without a test otherwise."""
+    listed = tomllib.loads((ROOT / "tb" / "nightly.toml").read_text(encoding="utf-8"))
+    given = {f"{file}::{test}" for file, tests in listed.items() for test in tests}
+    usual, everything = (
+        set(
+            subprocess.run(
+                [sys.executable, "-m", "pytest", "--collect-only", "-q", *words, *listed],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.splitlines()
+        )
+        for words in ((), ("--all",))
+    )
+    assert given <= everything and not given & usual
+    assert {test.partition("::")[0] for test in usual} >= set(listed)
 
 
 def test_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

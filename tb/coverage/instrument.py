@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # simrun needs this module where no simulator runs
     from cocotb.handle import SimHandleBase
 
 FOLDER = "OPENKPU_COVERAGE"  # environment: where the files of the runs go
-BRIEF = "OPENKPU_COVERAGE_BRIEF"  # environment: CI's share, whose longest tests do less
 BINS = "OPENKPU_COVERAGE_BINS"  # environment of a simulation: its file of functional bins
 TOPS = ("tb_top",)
 # No signal is too wide to be counted: what is left out stands in waivers.toml.
@@ -28,11 +27,6 @@ DAT, XML = ".dat.gz", ".xml"
 def wanted(sim: str, top: str) -> bool:
     """This run is to be covered."""
     return sim == "verilator" and top in TOPS and bool(os.environ.get(FOLDER))
-
-
-def brief() -> bool:
-    """Coverage is collected in a short time: long random tests do less."""
-    return bool(os.environ.get(BRIEF))
 
 
 def observe(tb: "SimHandleBase") -> None:

@@ -8,7 +8,6 @@ import numpy as np
 from openkpu.models import digits
 from openkpu.models.generate import Limits, random_network
 from openkpu.models.network import Network, Storage
-from openkpu.tb.coverage import instrument
 from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device, DeviceError
 from openkpu.tb.device.inference_stream import (
@@ -25,7 +24,6 @@ from openkpu.tb.device.run_stream import DISTURBED
 LIMIT = 400_000  # cycles from one inference to the next, besides those for its weights
 WORST = 8  # cycles for a byte of weights on a bus that DISTURBED disturbs; four bytes pass at once
 SLOW = "icarus" in cocotb.SIM_NAME.lower()
-FEW = SLOW or instrument.brief()  # fewer of everything
 
 
 def rng(more: int = 0) -> np.random.Generator:
@@ -104,8 +102,8 @@ async def disturbed(tb) -> None:
     tb.cfg_seed.value = cocotb.RANDOM_SEED & 0xFFFFFFFF
     for name, value in DISTURBED.items():
         getattr(tb, f"cfg_{name}").value = value
-    for network in networks(2 if FEW else 6):
-        await stream(device, network, 3 if FEW else 5)
+    for network in networks(2 if SLOW else 6):
+        await stream(device, network, 3 if SLOW else 5)
     assert int(tb.refusals.value) > 10 and int(tb.losses.value) > 0
 
 
@@ -113,7 +111,7 @@ async def disturbed(tb) -> None:
 async def wide_images(tb) -> None:
     """Images far larger than the pixel FIFO, with and without a place of their own."""
     device = await begin(tb)
-    for turn in range(1 if FEW else 4):
+    for turn in range(1 if SLOW else 4):
         network = a_network(rng(turn), dense=bool(turn % 2), pixels=150 if SLOW else 5000)
         await stream(device, network, 3)
         layers = network.layers  # maps in turn in two places only: the input's is used again
@@ -217,7 +215,7 @@ async def reset_in_a_stream(tb) -> None:
     device = await begin(tb)
     random = rng()
     for network in networks(2):
-        for _ in range(3 if FEW else 8):
+        for _ in range(3 if SLOW else 8):
             await prepare(device, network, pictures(network, 4))
             await device.start()
             wait = int(random.integers(1, 3000 if SLOW else 12000))

@@ -32,4 +32,5 @@ def test_cases_fall_into_their_bins() -> None:
 def test_bins(part: int) -> None:
     """A twelfth of the bins, by all three ways, on a quiet and on a disturbed bus."""
     part = (part + SEED) % PARTS
-    check("verilator", "nano", bin_cases(configs.load("nano"), SEED, part, PARTS), SEED)
+    nano = configs.load("nano")
+    check("verilator", nano, bin_cases(nano, SEED, part, PARTS), SEED)

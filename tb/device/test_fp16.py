@@ -25,6 +25,7 @@ from openkpu.tb.simrun import run
 SEED = seeds.chosen()[0][0]
 STORAGE = 1 << 20
 IMAGES = {"tasks": 1, "stream": 3}
+FP16 = configs.load("nano_fp16")
 
 
 @pytest.mark.parametrize(
@@ -63,8 +64,8 @@ def test_product_of_files(tmp_path: Path) -> None:
 def test_random_products(sim: str, layers: int, networks: int) -> None:
     """By the host, as lists and in streams, quiet and disturbed; streams keep their weights."""
     slow = sim == "icarus"
-    cases = draw(configs.load("nano_fp16"), SEED, layers, networks, slow=slow)
-    events = check(sim, "nano_fp16", cases, SEED)
+    cases = draw(FP16, SEED, layers, networks, slow=slow)
+    events = check(sim, FP16, cases, SEED)
     kept = [event["kept"] for event in events if event["event"] == "case"]
     floats = [any(arg.fp16 for arg in case.network.layers) for case in cases]
     assert slow or max(k for k, fp in zip(kept, floats, strict=True) if fp) == 2
@@ -100,7 +101,7 @@ def test_order_of_tasks() -> None:
 
 def test_mixed_lists() -> None:
     """All ordered pairs of kinds, as a list and in a stream, quiet and disturbed."""
-    check("verilator", "nano_fp16", lists("nano_fp16", 5), SEED)
+    check("verilator", FP16, lists("nano_fp16", 5), SEED)
 
 
 def test_beginnings() -> None:
@@ -109,14 +110,14 @@ def test_beginnings() -> None:
     The weights of the second image begin at the first row of the ring, whatever the first task that
     has weights is, and however many without weights stand before it.
     """
-    config, rng = configs.load("nano_fp16"), np.random.default_rng(SEED)
+    rng = np.random.default_rng(SEED)
     shape, limits = (3, 1, 8), Limits(channels=6, size=12)
     cases: list[Case] = []
     for kinds in itertools.product(ALL_KINDS, repeat=2):
         network, image = random_list(rng, [*kinds, "convolution"], shape, limits=limits)
         each = np.concatenate([image[None], images_of(rng, shape, 2)])
-        cases.append(case_of(config, " ".join(kinds), "stream", network, each, rng))
-    events = check("verilator", "nano_fp16", cases, SEED)
+        cases.append(case_of(FP16, " ".join(kinds), "stream", network, each, rng))
+    events = check("verilator", FP16, cases, SEED)
     assert [event["kept"] for event in events if event["event"] == "case"] == [2] * len(cases)
 
 

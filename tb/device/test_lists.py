@@ -14,7 +14,6 @@ from openkpu.models import configs
 from openkpu.models.generate import Limits
 from openkpu.models.generate_lists import KINDS, every_pair, random_list
 from openkpu.tb import seeds
-from openkpu.tb.coverage import instrument
 from openkpu.tb.device import launch
 from openkpu.tb.device.random_cases import case_of, images_of
 from openkpu.tb.device.requests import Case
@@ -32,7 +31,6 @@ SMALL_RAM, SMALL_STORE = 2048, 1 << 15  # rows, words
 def lists(name: str, count: int, *, slow: bool = False, moves: float = 0.0) -> list[Case]:
     """Lists, each as one and as a stream; ``moves`` as of ``random_list``."""
     config, rng = configs.load(name), np.random.default_rng(SEED)
-    count = min(count, 3) if instrument.brief() else count
     most = (4, 6, 10) if slow else (9, 13, 150 if moves else 41)
     limits = SMALL if slow else Limits(channels=12, size=30)
     cases = []
@@ -63,7 +61,7 @@ def test_order_of_tasks() -> None:
 )
 def test_mixed_lists(sim: str, config: str, count: int) -> None:
     """All ordered pairs of kinds, as a list and in a stream, quiet and disturbed."""
-    check(sim, config, lists(config, count, slow=sim == "icarus"), SEED)
+    check(sim, configs.load(config), lists(config, count, slow=sim == "icarus"), SEED)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +74,7 @@ def test_mixed_lists(sim: str, config: str, count: int) -> None:
 )
 def test_maps_of_storage(sim: str, config: str, count: int) -> None:
     """The same, with maps that come from storage and go there on the way."""
-    check(sim, config, lists(config, count, slow=sim == "icarus", moves=0.4), SEED)
+    check(sim, configs.load(config), lists(config, count, slow=sim == "icarus", moves=0.4), SEED)
 
 
 def test_faults_in_lists() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from openkpu.models import configs
+from openkpu.models.cycles_shape import STRIDE_1
 from openkpu.models.generate import Limits, random_layer
 from openkpu.models.generate_pools import random_pool
 from openkpu.models.vectors import VectorLayer, load_cases
@@ -33,7 +34,8 @@ def replay(config: configs.Config, layers: list[VectorLayer]) -> list[dict[str, 
     assert len(done) == len(layers)
     for layer, event in zip(layers, done, strict=True):
         assert not event["failure"] and not event["mismatching_bytes"], (layer.title, event)
-        assert event["counters"]["macs_gated"] == event["macs_gated"], layer.title
+        if layer.arg.pool_type not in STRIDE_1:  # a line may be computed, and counted, twice
+            assert event["counters"]["macs_gated"] == event["macs_gated"], layer.title
     return done
 
 

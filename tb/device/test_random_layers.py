@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from openkpu.models import configs
+from openkpu.models.configs import Config
 from openkpu.models.generate import random_layer
 from openkpu.models.network import Network
 from openkpu.tb import seeds
-from openkpu.tb.coverage import instrument
 from openkpu.tb.device import launch
 from openkpu.tb.device.random_cases import SLACK, draw, in_place, storage_bytes
 from openkpu.tb.device.requests import Case, RandomRequest
@@ -22,14 +22,14 @@ from openkpu.tb.simrun import SimError, run
 SEEDS = seeds.chosen()[0]
 
 
-def check(sim: str, config: str, cases: list[Case], seed: int) -> list[dict[str, Any]]:
+def check(sim: str, config: Config, cases: list[Case], seed: int) -> list[dict[str, Any]]:
     """Run the cases one after the other; the events, when nothing is wrong with any of them."""
     events: list[dict[str, Any]] = []
     failure = ""
     try:
         launch.run_job(
             sim,
-            configs.load(config),
+            config,
             RandomRequest(cases),
             events.append,
             storage_bytes=storage_bytes(cases),
@@ -44,7 +44,7 @@ def check(sim: str, config: str, cases: list[Case], seed: int) -> list[dict[str,
         for event in done
         if event["wrong"]
     ]
-    title = f"{config} on {sim}, seed {seed}:\n"
+    title = f"{config.name} on {sim}, seed {seed}:\n"
     assert not wrong, title + "\n".join(wrong) + failure
     assert not failure, f"{title}after {len(done)} cases{failure}"
     assert [event["index"] for event in done] == list(range(len(cases))), title
@@ -56,9 +56,9 @@ def check(sim: str, config: str, cases: list[Case], seed: int) -> list[dict[str,
     "seed", [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.nightly) for seed in SEEDS[1:])]
 )
 def test_random_layers(config: str, seed: int) -> None:
-    layers, networks = (24, 6) if instrument.brief() else (60, 12)
-    cases = draw(configs.load(config), seed, layers=layers, networks=networks)
-    events = check("verilator", config, cases, seed)
+    built = configs.load(config)
+    cases = draw(built, seed, layers=60, networks=12)
+    events = check("verilator", built, cases, seed)
     # what the draw is for did happen: 16-bit weights kept in a stream, and a disturbed bus
     kept = [e["kept"] for e in events if e["event"] == "case"]
     wide = [k for k, c in zip(kept, cases, strict=True) if not c.network.eight_bit]
@@ -73,13 +73,14 @@ def test_in_place(sim: str) -> None:
     slow, config = sim == "icarus", configs.load("nano" if sim == "icarus" else "small")
     cases = in_place(config, SEEDS[0], 8 if slow else 72, slow=slow)
     assert all(case.network.layers[0].maps_meet for case in cases)
-    check(sim, config.name, cases, SEEDS[0])
+    check(sim, config, cases, SEEDS[0])
 
 
 def test_random_layers_icarus() -> None:
     """A few small ones where an unknown bit is seen."""
     seed = SEEDS[0]
-    check("icarus", "nano", draw(configs.load("nano"), seed, 4, 2, slow=True), seed)
+    nano = configs.load("nano")
+    check("icarus", nano, draw(nano, seed, 4, 2, slow=True), seed)
 
 
 def test_vector_of_a_hundred_thousand() -> None:
@@ -87,7 +88,7 @@ def test_vector_of_a_hundred_thousand() -> None:
     rng = np.random.default_rng(3)
     layer = random_layer(rng, fc=True, eight_bit=True, c=387, h=9, w=28, o=2, case="fc", name="w")
     case = Case("long", "host", Network.single(layer), layer.x[None], False, 100 * SLACK)
-    check("verilator", "nano", [case], 3)
+    check("verilator", configs.load("nano"), [case], 3)
 
 
 def test_shadow() -> None:

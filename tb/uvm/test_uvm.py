@@ -3,6 +3,7 @@
 
 import pytest
 from openkpu.models import configs
+from openkpu.models.configs import Config
 from openkpu.tb import seeds
 from openkpu.tb.device import launch
 from openkpu.tb.simrun import SIMS, run
@@ -38,14 +39,14 @@ ALL = [
 ]
 
 
-def simulate(sim: str, config: str, module: str, test: str, seed: int | None = None) -> None:
+def simulate(sim: str, config: Config, module: str, test: str, seed: int | None = None) -> None:
     """One pyuvm test in a simulation of its own."""
     run(
         sim,
         "tb_top",
         launch.SOURCES,
         f"tb.uvm.{module}",
-        params=launch.parameters(configs.load(config)),
+        params=launch.parameters(config),
         public=launch.PUBLIC,
         random_start=False,
         testcase=test,
@@ -56,13 +57,13 @@ def simulate(sim: str, config: str, module: str, test: str, seed: int | None = N
 @pytest.mark.parametrize(("sim", "module", "test"), ALL)
 def test_uvm(sim: str, module: str, test: str) -> None:
     seed = None if module == "device_tests" else seeds.chosen()[0][0]
-    simulate(sim, "nano", module, test, seed)
+    simulate(sim, configs.load("nano"), module, test, seed)
 
 
 @pytest.mark.parametrize("test", ["VirtualSequences", "CoverageClosure"])
 def test_uvm_small(test: str) -> None:
     """Another shape of the array, where layers take fewer cycles."""
-    simulate("verilator", "small", "sequence_tests", test, seeds.chosen()[0][0])
+    simulate("verilator", configs.load("small"), "sequence_tests", test, seeds.chosen()[0][0])
 
 
 @pytest.mark.parametrize(
@@ -76,4 +77,4 @@ def test_uvm_small(test: str) -> None:
 )
 def test_uvm_float16(sim: str, test: str) -> None:
     """A build with lanes for products of float16."""
-    simulate(sim, "nano_fp16", "special_tests", test, seeds.chosen()[0][0])
+    simulate(sim, configs.load("nano_fp16"), "special_tests", test, seeds.chosen()[0][0])
