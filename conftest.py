@@ -11,13 +11,13 @@ import pytest
 from openkpu.tb import seeds, watchdog
 from openkpu.tb.plan import results
 
-ROOT = Path(__file__).parent
-
 
 @functools.cache
 def nightly() -> dict[str, frozenset[str]]:
     """Tests of tb/nightly.toml by file."""
-    found = tomllib.loads((ROOT / "tb" / "nightly.toml").read_text(encoding="utf-8"))
+    found = tomllib.loads(
+        Path(seeds.__file__).with_name("nightly.toml").read_text(encoding="utf-8")
+    )
     return {file: frozenset(tests) for file, tests in found.items()}
 
 
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     named = {str(word).partition("::")[2] for word in config.args}
     left_out = set()
     for item in items:
-        if item.name in nightly().get(item.path.relative_to(ROOT).as_posix(), ()):
+        if item.name in nightly().get(item.nodeid.partition("::")[0], ()):
             item.add_marker(pytest.mark.nightly)
     if not config.getoption("--all"):
         left_out = {item.nodeid for item in items if item.get_closest_marker("nightly")}
