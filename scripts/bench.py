@@ -167,10 +167,10 @@ def predictions(folder: Path, models: Path) -> dict[str, bench_tables.Figures | 
 
 def time_lines(folder: Path, models: Iterable[Path], reports: Path) -> list[str]:
     """bench_timeline_*.png of the yolo and of models on ``k210``; those that failed."""
-    yolo20, failed = folder / "yolo20.npz", []
-    if not yolo20.exists():
+    yolo20, failed = network(folder, "yolo20"), []
+    if not Path(yolo20).exists():
         bench_tables.network("yolo20").save(yolo20)
-    sources = {"yolo20": ["--network", str(yolo20)]}
+    sources = {"yolo20": ["--network", yolo20]}
     sources |= {model.name: ["--model", str(model)] for model in models}
     for source, words in sources.items():
         report, picture = folder / "predicted.json", source.partition(".")[0]
