@@ -46,7 +46,7 @@ def fields(dut) -> View:
     for port, prefix in PORTS.items():
         name = "req" if port.endswith("_req") else LAYOUTS.get(port, port)
         packed[port] = layout(name, **sizes), prefix
-    return View(dut, packed)
+    return View(dut, packed, sole=True)
 
 
 class Channel:

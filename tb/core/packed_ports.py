@@ -3,10 +3,35 @@
 
 from typing import Any
 
-from cocotb.handle import SimHandleBase
+from cocotb.handle import LogicArrayObject, LogicObject, SimHandleBase
 from cocotb.types import LogicArray
 
 Layout = dict[str, tuple[int, int]]
+WAITED_FOR = ("clk", "rst")  # triggers take the simulator's own handles
+
+
+class Port:
+    """A port of the module's own. What it is driven with already is not written again: a bench
+    drives all its inputs in every cycle, and most of them do not change."""
+
+    def __init__(self, handle: LogicObject | LogicArrayObject) -> None:
+        self._handle = handle
+        self._driven: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._handle)
+
+    @property
+    def value(self) -> Any:
+        """As the handle gives it."""
+        return self._handle.value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        number = value if isinstance(value, int) else None  # anything else is always written
+        if number is None or number != self._driven:
+            self._handle.value = value
+            self._driven = number
 
 
 class Field:
@@ -18,6 +43,7 @@ class Field:
     def __init__(self, view: "View", port: str, low: int, width: int) -> None:
         self._view, self._port, self._low, self._width = view, port, low, width
         self._handle = getattr(view.dut, port)
+        self._seen, self._array = "", LogicArray(0, width)
 
     def __len__(self) -> int:
         return self._width
@@ -28,24 +54,29 @@ class Field:
         # as text: a slice of a wide LogicArray takes twenty times as long
         bits = str(self._handle.value)
         end = len(bits) - self._low
-        return LogicArray(bits[end - self._width : end])
+        seen = bits[end - self._width : end]
+        if seen != self._seen:  # making an array takes longer than all the rest
+            self._seen, self._array = seen, LogicArray(seen)
+        return self._array
 
     @value.setter
     def value(self, value: Any) -> None:
-        bits = (1 << self._width) - 1
-        if int(value) & ~bits:
-            raise ValueError(f"{self._port}: {int(value)} does not fit {self._width} bits")
+        bits, number = (1 << self._width) - 1, int(value)
+        if number & ~bits:
+            raise ValueError(f"{self._port}: {number} does not fit {self._width} bits")
         driven = self._view.driven
-        old = driven.get(self._port, 0)
-        driven[self._port] = old & ~(bits << self._low) | int(value) << self._low
-        self._handle.value = driven[self._port]
+        old = driven.get(self._port)
+        new = (old or 0) & ~(bits << self._low) | number << self._low
+        if new != old or not self._view.sole:
+            self._handle.value = driven[self._port] = new
 
 
 class View:
     """A module whose packed ports look like one port a field.
 
     ``packed``: port -> (layout, prefix of its fields' names); ``names``: other names for them.
-    Everything else is the module's own.
+    Everything else is the module's own. ``sole``: nobody drives the module but through this view,
+    which then does not write what a port has already.
     """
 
     def __init__(
@@ -53,8 +84,10 @@ class View:
         dut: SimHandleBase,
         packed: dict[str, tuple[Layout, str]],
         names: dict[str, str] | None = None,
+        *,
+        sole: bool = False,
     ) -> None:
-        self.dut = dut
+        self.dut, self.sole = dut, sole
         self.driven: dict[str, int] = {}
         self.fields: dict[str, Field] = {}
         for port, (layout, prefix) in packed.items():
@@ -64,6 +97,11 @@ class View:
 
     def __getattr__(self, name: str) -> Any:
         own = self.names.get(name, name)
-        found = self.fields[own] if own in self.fields else getattr(self.dut, own)
+        found = self.fields.get(own)
+        if found is None:
+            found = getattr(self.dut, own)
+            kinds = LogicObject | LogicArrayObject
+            if self.sole and isinstance(found, kinds) and own not in WAITED_FOR:
+                found = Port(found)
         self.__dict__[name] = found  # found at once the next time
         return found
