@@ -142,7 +142,7 @@ def commit() -> str:
 
 def results(lines: Sequence[str], pattern: str) -> list[str]:
     """The lines that tell the result; the last one when none does."""
-    found = [match for line in lines if (match := re.fullmatch(pattern, line.strip(" =")))]
+    found = [match for line in lines if (match := re.fullmatch(pattern, line.strip(" =\n")))]
     said = [match[0].strip() for match in found]
     return said or [line.strip() for line in lines if line.strip()][-1:] or ["nothing"]
 

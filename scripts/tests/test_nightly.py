@@ -13,7 +13,9 @@ from openkpu.tb.simrun import ROOT
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     steps = (
-        nightly.Step("good", "printf 'noise\\n3 passed in 2 s\\n'", "passes", r"\d+ passed.*"),
+        nightly.Step(
+            "good", "printf 'noise\\n== 3 passed in 2 s ==\\nbye\\n'", "passes", r"\d+ passed.*"
+        ),
         nightly.Step("bad", "sh -c 'echo 1 failed; exit 3'", "fails", r"\d+ (passed|failed).*"),
         nightly.Step("mute", "true", "says nothing", r"x"),
     )
