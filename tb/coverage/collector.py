@@ -22,7 +22,7 @@ from openkpu.tb.core import descriptor
 from openkpu.tb.coverage.instrument import BINS
 from openkpu.tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, moves, task, words
 from openkpu.tb.coverage.sampler import Sampler
-from openkpu.tb.device.backdoor import DUMP_RAM, DUMP_STORAGE
+from openkpu.tb.device.backdoor import LOOKS
 from openkpu.tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, LAYER_ARGUMENT_FIFO, Ctrl, Err
 
 READ, WRITE, RESET, READ_BUSY, WRITE_BUSY = ACCESSES
@@ -131,7 +131,7 @@ class Collector:
     async def _dumps(self) -> None:
         while True:
             await RisingEdge(self.tb.bd_go)
-            if int(self.tb.bd_cmd.value) in (DUMP_STORAGE, DUMP_RAM):
+            if int(self.tb.bd_cmd.value) in LOOKS:
                 self.read_back()
 
     def read_back(self) -> None:

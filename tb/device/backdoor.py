@@ -4,8 +4,11 @@
 Both simulators read and write megabytes so in milliseconds; value handles would take seconds.
 """
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+import cocotb
 import numpy as np
 import numpy.typing as npt
 from cocotb.handle import SimHandleBase
@@ -13,6 +16,9 @@ from cocotb.triggers import Timer
 from openkpu.tb.device.registers import COUNTERS
 
 LOAD_STORAGE, DUMP_STORAGE, LOAD_RAM, DUMP_RAM, DUMP_PERF, CLEAR_PERF, DUMP_BEATS = range(1, 8)
+CHANGES_STORAGE, CHANGES_RAM = 9, 10
+LOOKS = (DUMP_STORAGE, DUMP_RAM, CHANGES_STORAGE, CHANGES_RAM)  # into a memory
+CHANGES = {CHANGES_STORAGE: "storage_changes.hex", CHANGES_RAM: "ai_ram_changes.hex"}
 WIDTH = len(COUNTERS)
 Bytes = npt.NDArray[np.uint8]
 _UNKNOWN, _NONE = 1 << 8, 1 << 9  # beside the 256 values of a byte
@@ -49,11 +55,37 @@ def decode(text: bytes, width: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
     if raw.size % line or (raw[line - 1 :: line] != ord("\n")).any():
         kept = [part for part in text.split() if len(part) == line - 1]
         raw = np.frombuffer(b"".join(part + b"\n" for part in kept), np.uint8)
-    digits = np.ascontiguousarray(raw.reshape(-1, line)[:, :-1]).view("<u2")
-    values = _PAIRS[digits][:, ::-1]
+    values = _values(raw.reshape(-1, line)[:, :-1])
+    return values.astype(np.uint8).reshape(-1), (values == _UNKNOWN).reshape(-1)
+
+
+def _values(digits: Bytes) -> npt.NDArray[np.uint16]:
+    """Values of lines of digits, two a byte, the lowest byte first; ValueError as in decode."""
+    values = _PAIRS[np.ascontiguousarray(digits).view("<u2")][:, ::-1]
     if (values == _NONE).any():
         raise ValueError("a dump holds what is no hexadecimal digit")
-    return values.astype(np.uint8).reshape(-1), (values == _UNKNOWN).reshape(-1)
+    return values
+
+
+@dataclass
+class Held:
+    """What a memory holds, as it was found last."""
+
+    width: int  # bytes of a word
+    data: Bytes
+    unknown: npt.NDArray[np.bool_]
+
+    def change(self, text: bytes) -> None:
+        """Take a dump of words that changed, each behind its number of eight digits."""
+        lines = np.frombuffer(text, np.uint8).reshape(-1, 8 + 1 + 2 * self.width + 1)
+        places = _values(lines[:, :8]).astype(np.uint8).view("<u4")[:, 0]
+        values = _values(lines[:, 9:-1])
+        self.data.reshape(-1, self.width)[places] = values
+        self.unknown.reshape(-1, self.width)[places] = values == _UNKNOWN
+
+
+# a simulation has one tb_top, and that one record of what was found, whoever asked
+_held: dict[int, Held] = {}
 
 
 def give(name: str, text: str) -> None:
@@ -157,6 +189,37 @@ class Backdoor:
         data, unknown = decode(take("ai_ram_out.hex"), width)
         skip = row * 64 - first * width
         return data[skip : skip + 64 * rows], unknown[skip : skip + 64 * rows]
+
+    async def whole_storage(self) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+        """``read_storage`` of all of it."""
+        return await self._whole(
+            CHANGES_STORAGE, 4, lambda: Backdoor.read_storage(self, 0, self.storage_bytes)
+        )
+
+    async def whole_ram(self) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+        """``read_ram`` of all rows."""
+        width = self.path_bytes
+        return await self._whole(
+            CHANGES_RAM, width, lambda: Backdoor.read_ram(self, 0, self.ram_rows)
+        )
+
+    async def _whole(
+        self, command: int, width: int, read: Callable[[], Awaitable[tuple[Bytes, Bytes]]]
+    ) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+        """A memory; only words that have changed are written and read, but on Icarus, which
+        compares them no faster than it writes them."""
+        if "icarus" in cocotb.SIM_NAME.lower():
+            return await read()
+        if command not in _held:
+            await self._changes(command)
+            _held[command] = Held(width, *await read())
+        held = _held[command]
+        held.change(await self._changes(command))
+        return held.data.copy(), held.unknown.copy()
+
+    async def _changes(self, command: int) -> bytes:
+        await self.command(command)
+        return take(CHANGES[command])
 
     async def perf_records(self) -> npt.NDArray[np.uint64]:
         """Counters (layers, WIDTH), cumulative, at the end of every layer since ``forget_perf``."""

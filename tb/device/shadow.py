@@ -45,13 +45,13 @@ class Shadow(Backdoor):
 
     async def differences(self) -> list[str]:
         """What differs from the copies, a line for each memory; they then hold what is there."""
-        ram, ram_unknown = await self.read_ram(0, self.ram_rows)
-        storage, unknown = await self.read_storage(0, self.storage.size)
+        ram, ram_unknown = await self.whole_ram()
+        storage, unknown = await self.whole_storage()
         found = [
             *_compare("AI RAM", ROW_BYTES, self.ram, ram, ram_unknown),
             *_compare("storage", 0, self.storage, storage, unknown),
         ]
-        self.ram, self.storage = ram.copy(), storage.copy()
+        self.ram, self.storage = ram, storage
         return found
 
 

@@ -42,6 +42,29 @@ async def stray_bytes(tb: Any) -> None:
 
 
 @checked()
+async def two_that_look(tb: Any) -> None:
+    """What one back door has seen change, another one that looks later finds as well."""
+    rng = np.random.default_rng(cocotb.RANDOM_SEED)
+    await Device(tb).reset()
+    first, second = Backdoor(tb), Backdoor(tb)
+    ram, _ = await first.whole_ram()
+    storage, _ = await first.whole_storage()
+    for _ in range(3):
+        row, word = int(rng.integers(first.ram_rows)), int(rng.integers(storage.size // 4))
+        put = rng.integers(0, 256, ROW_BYTES, dtype=np.uint8)
+        await second.load_ram(row, put)
+        await second.load_storage(4 * word, put[:4])
+        ram[ROW_BYTES * row :][:ROW_BYTES], storage[4 * word :][:4] = put, put[:4]
+        for back in (first, second):
+            for whole, expected in ((back.whole_ram, ram), (back.whole_storage, storage)):
+                found, unknown = await whole()
+                assert (unknown | (found == expected)).all()
+        assert not (await first.read_ram(row, 1))[1].any()
+        assert not (await first.whole_ram())[1][ROW_BYTES * row :][:ROW_BYTES].any()
+        assert not (await first.whole_storage())[1][4 * word :][:4].any()
+
+
+@checked()
 async def what_does_not_fit(tb: Any) -> None:
     """A load or a dump past the end is refused in one line, and nothing is written."""
     back = Backdoor(tb)

@@ -9,6 +9,9 @@
 //   1 load storage (32-bit words)   2 dump storage   3 load AI RAM (64-byte rows)   4 dump AI RAM
 //   5 dump the counters recorded at the end of every layer   6 forget them   7 dump recorded beats
 //   8 dump the rows that tb_probe recorded while trace_on was 1
+// On Verilator, which compares words faster than it writes them:
+//   9 dump words of storage that are not what this command found last, each behind its number
+//   10 the same of the AI RAM
 //
 // With NETLIST defined the device is a netlist of its cells: no back door to the AI RAM, no counters.
 //
@@ -249,6 +252,13 @@ module tb_top #(
     layer_ran <= (layer_done === 1'b1) ? {dut.u_control.list_mode, dut.desc} : layer_ran;
 `endif
 
+`ifdef VERILATOR
+  // to write megabytes as text and to read them takes longer than most jobs
+  reg [31:0]       store_found[0:MOST_STORE-1];
+  reg [8*PATH-1:0] ram_found[0:64*AI_RAM_ROWS/PATH-1];
+  integer found_file, n;
+`endif
+
   always @(posedge bd_go) begin
     case (bd_cmd)
       4'd1: $readmemh("storage_in.hex", u_fabric.u_storage.mem);
@@ -259,6 +269,28 @@ module tb_top #(
 `endif
       4'd5: $writememh("perf_out.hex", perf_rec, 0, perf_count * COUNTERS - 1);
       4'd7: $writememh("beats_out.hex", u_fabric.rec, bd_lo, bd_hi);
+`ifdef VERILATOR
+      4'd9: begin
+        found_file = $fopen("storage_changes.hex", "w");
+        for (n = 0; n < store_words; n = n + 1)
+          if (u_fabric.u_storage.mem[n] !== store_found[n]) begin
+            store_found[n] = u_fabric.u_storage.mem[n];
+            $fwrite(found_file, "%h %h\n", n, store_found[n]);
+          end
+        $fclose(found_file);
+      end
+`ifndef NETLIST
+      4'd10: begin
+        found_file = $fopen("ai_ram_changes.hex", "w");
+        for (n = 0; n < 64 * AI_RAM_ROWS / PATH; n = n + 1)
+          if (dut.u_cache.u_ai_ram.mem[n] !== ram_found[n]) begin
+            ram_found[n] = dut.u_cache.u_ai_ram.mem[n];
+            $fwrite(found_file, "%h %h\n", n, ram_found[n]);
+          end
+        $fclose(found_file);
+      end
+`endif
+`endif
       default: ;
     endcase
   end

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from openkpu.tb.device.backdoor import decode, encode
+from openkpu.tb.device.backdoor import Held, decode, encode
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -27,3 +27,25 @@ def test_unknown_bytes(comments: bytes) -> None:
 def test_no_digit() -> None:
     with pytest.raises(ValueError, match="no hexadecimal digit"):
         decode(b"0g000000\n", 4)
+
+
+@pytest.mark.parametrize("width", [4, 16, 128])
+def test_words_that_changed(width: int) -> None:
+    """They replace those of their numbers, with what is unknown in them; the others stay."""
+    rng = np.random.default_rng(width)
+    was = rng.integers(0, 256, (300, width), dtype=np.uint8)
+    held = Held(width, was.reshape(-1).copy(), np.zeros(was.size, dtype=np.bool_))
+    new = {place: rng.integers(0, 256, width, dtype=np.uint8) for place in (0, 257, 299)}
+    lines = {place: word[::-1].tobytes().hex() for place, word in new.items()}
+    lines[257] = "x" + lines[257][1:]
+    held.change("".join(f"{place:08x} {line}\n" for place, line in lines.items()).encode())
+    data, unknown = (a.reshape(-1, width) for a in (held.data, held.unknown))
+    assert np.argwhere(unknown).tolist() == [[257, width - 1]]
+    for place, word in enumerate(was):
+        word = new.get(place, word)
+        assert (data[place] == word)[~unknown[place]].all(), place
+    held.change(f"{257:08x} {new[257][::-1].tobytes().hex()}\n".encode())
+    assert not held.unknown.any() and (held.data.reshape(-1, width)[257] == new[257]).all()
+    held.change(b"")
+    with pytest.raises(ValueError, match="no hexadecimal digit"):
+        held.change(f"{1:08x} {'0g' * width}\n".encode())

@@ -174,8 +174,10 @@ class StorageAgent(uvm_agent, Backdoor):
 
     async def read_all(self) -> None:
         """All of both memories, for whoever compares them."""
-        await self.read_ram(0, self.ram_rows)
-        await self.read_storage(0, self.storage_bytes)
+        data, unknown = await self.whole_ram()
+        self.ap.write(Memory("ai_ram", 0, data, unknown, written=False))
+        data, unknown = await self.whole_storage()
+        self.ap.write(Memory("storage", 0, data, unknown, written=False))
 
 
 class EdgeMonitor(uvm_component):
