@@ -53,6 +53,9 @@ SIM_ENV = {
     "PYTHONUNBUFFERED": "1",
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
 }
+# The C++ of a whole device goes into one file for each level of optimization: with fifty of them
+# half of g++'s time goes into headers. A block is one file anyway, which this would make two.
+ONE_FILE, MANY_SOURCES = ["--output-groups", "1"], 100
 UNKNOWN_AT_START = ["--x-initial", "unique", "--x-assign", "unique"]
 
 
@@ -131,6 +134,7 @@ def build(
     covered = instrument.wanted(sim, top)
     control = ""
     if sim == "verilator":
+        args += ONE_FILE if len(files) > MANY_SOURCES else []
         args += UNKNOWN_AT_START if random_start else []
         args += ["--trace-fst", "--trace-structs"] if waves else []
         control = (
