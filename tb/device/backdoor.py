@@ -211,6 +211,7 @@ class Backdoor:
         if "icarus" in cocotb.SIM_NAME.lower():
             return await read()
         if command not in _held:
+            # first, so that a word that changes before the dump has read it comes once more
             await self._changes(command)
             _held[command] = Held(width, *await read())
         held = _held[command]
