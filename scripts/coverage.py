@@ -56,8 +56,9 @@ def pytest(choice: str, jobs: int, *more: str) -> tuple[str, ...]:
 
 def suite(name: str, jobs: int) -> list[Step]:
     """What a suite runs, always with the same seeds."""
+    share = Step("one build with every option", (*workers(jobs), "--all", SHARE))
     if name == "share":
-        return [Step("one build with every option", (*workers(jobs), "--all", SHARE))]
+        return [share]
     device = (
         "(test_uvm and not small) or test_driver or test_vector_of or nano or guard or watchdog"
         " or every_access or every_error or (test_fp16 and random_products)"
@@ -67,6 +68,7 @@ def suite(name: str, jobs: int) -> list[Step]:
     models = "(test_models or test_model_command) and verilator"
     vectors = ("scripts.sim", "--sim", "verilator", "--config", "nano", "--vectors", VECTORS)
     return [
+        share,
         Step("device tests", pytest(device, jobs)),
         Step("hosts", pytest(rest, jobs)),
         Step("random items", items),

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutation, on an example whose mutants' ends are known: killed, survived, equivalent."""
 
+import functools
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pyslang
 import pytest
 from openkpu.scripts import (
     command,
@@ -17,8 +21,10 @@ from openkpu.scripts import (
     mutate_places,
     mutate_schemata,
 )
+from openkpu.scripts.tests import builds_only
 from openkpu.tb import mutants
 from openkpu.tb.simrun import ROOT
+from pyslang import ast, parsing, syntax
 
 EXAMPLE = "tb/mutation/example"
 DRAW = ("--n", "6", "--seed", "45")
@@ -154,16 +160,55 @@ def test_equivalents_of_the_rtl() -> None:
     assert set(listed) <= set(everything)
 
 
-def test_every_bench_has_tests() -> None:
-    """Of the usual run: a bench whose tests are of the nightly run alone would judge nothing."""
+def modules_of(build: dict[str, Any]) -> set[str]:
+    """Modules that a build has, with its parameters."""
+    options = ast.CompilationOptions()
+    options.topModules = {build["top"]}
+    options.paramOverrides = [f"{name}={value}" for name, value in build["params"].items()]
+    includes = parsing.PreprocessorOptions()
+    includes.additionalIncludePaths = [ROOT / "rtl/include"]
+    bag = pyslang.Bag([options, includes])
+    sources, compilation = pyslang.SourceManager(), ast.Compilation(bag)
+    for file in build["sources"]:
+        compilation.addSyntaxTree(syntax.SyntaxTree.fromFile(file, sources, bag))
+    held: set[str] = set()
+
+    def visit(node: Any) -> None:
+        if isinstance(node, ast.InstanceSymbol):
+            held.add(node.definition.name)
+
+    compilation.getRoot().visit(visit)
+    return held
+
+
+def test_every_bench_holds_its_modules(tmp_path: Path) -> None:
+    """In tests of the usual run: what is in the nightly run's alone is judged by nobody."""
     plan = mutate_benches.load(ROOT, "tb/mutation/benches.toml")
-    for choose in {bench.choose for bench in plan.benches}:
-        files = {bench.test for bench in plan.benches if bench.choose == choose}
-        words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-k", choose]
-        done = subprocess.run([*words, *sorted(files)], capture_output=True, text=True, cwd=ROOT)
-        found = [line for line in done.stdout.splitlines() if "::" in line]
-        empty = [f for f in files if not any(line.startswith(f) for line in found)]
-        assert not empty, f"-k '{choose}' leaves no test of {empty}"
+    benches = [bench for bench in plan.benches if bench.modules]
+    builds: dict[str, list[dict[str, Any]]] = {}
+    for number, choose in enumerate({bench.choose for bench in benches}):
+        files = {bench.test for bench in benches if bench.choose == choose}
+        said = tmp_path / f"{number}.jsonl"
+        words = ["-q", "-n0", "-p", "openkpu.scripts.tests.builds_only", "-k"]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *words, choose, *sorted(files)],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, builds_only.VARIABLE: str(said)},
+        )
+        assert done.returncode == 0, done.stdout
+        builds[choose] = [json.loads(line) for line in said.read_text().splitlines()]
+    held = functools.cache(lambda text: modules_of(json.loads(text)))
+    wrong = []
+    for bench in benches:
+        own = [b for b in builds[bench.choose] if b["test"].startswith(bench.test)]
+        found = set().union(
+            *(held(json.dumps({k: v for k, v in b.items() if k != "test"})) for b in own)
+        )
+        lacks = sorted(set(bench.modules) - found)
+        wrong += [f"{bench.name}: in none of its {len(own)} builds: {lacks}"] if lacks else []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_equivalent_among_several(tmp_path: Path) -> None:
