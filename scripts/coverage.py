@@ -23,18 +23,17 @@ OUT = ROOT / "reports" / "coverage"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- coverage -->", "<!-- /coverage -->"
 PLACES = ("tb/device", "tb/uvm")
-LONGEST = ("test_stream.py", "test_random_layers.py")
+LONGEST = ("test_hostile.py", "test_driver.py")
 SHARE = "tb/coverage/test_share.py"
-VECTORS = "models/tests/data/vectors"
+REST = "tb/coverage/test_rest.py"
 
 
 @dataclass(frozen=True)
 class Step:
-    """A command of a suite, with the seed of its random tests."""
+    """A command of a suite."""
 
     title: str
     command: tuple[str, ...]
-    seed: int | None = None  # None: every test's own
 
 
 def workers(jobs: int) -> tuple[str, ...]:
@@ -60,26 +59,21 @@ def suite(name: str, jobs: int) -> list[Step]:
     if name == "share":
         return [share]
     device = (
-        "(test_uvm and not small) or test_driver or test_vector_of or nano or guard or watchdog"
-        " or every_access or every_error or (test_fp16 and random_products)"
+        "(test_uvm and not small) or test_driver or guard or watchdog"
+        " or (test_fp16 and random_products)"
     )
     rest = "(test_hostile and not guard and not watchdog) or test_programming or test_control"
     items = ("openkpu", "regress", "--n", "80", "--seed", "1", "--config", "nano")
     models = "(test_models or test_model_command) and verilator"
-    vectors = ("scripts.sim", "--sim", "verilator", "--config", "nano", "--vectors", VECTORS)
     return [
         share,
+        Step("the other builds", (*workers(jobs), "--all", REST)),
         Step("device tests", pytest(device, jobs)),
         Step("hosts", pytest(rest, jobs)),
-        Step("random items", items),
         Step("a layer for each bin", pytest("test_bins", jobs, "--all")),
         Step("every move of a map", pytest("EveryMove", jobs, "--all")),
+        Step("random items", items),
         Step("models", pytest(models, jobs)),
-        Step("vectors", vectors),
-        *(
-            Step(f"random layers, seed {seed}", pytest("test_random_layers and nano", jobs), seed)
-            for seed in (6, 7)
-        ),
     ]
 
 
@@ -90,8 +84,6 @@ def run(steps: Sequence[Step], data: Path) -> list[str]:
         print(f"coverage: step {number} of {len(steps)}: {step.title}", flush=True)
         environment = {k: v for k, v in os.environ.items() if k != "SEED"}
         environment[instrument.FOLDER] = str(data)
-        if step.seed is not None:
-            environment["SEED"] = str(step.seed)
         began = time.monotonic()
         words = [sys.executable, "-m", *step.command]
         process = subprocess.Popen(words, cwd=ROOT, env=environment)

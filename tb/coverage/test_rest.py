@@ -19,10 +19,12 @@ from openkpu.models.generate_pools import random_pool
 from openkpu.models.generate_products import random_product
 from openkpu.models.generate_tasks import random_elementwise
 from openkpu.models.vectors import load_cases
+from openkpu.tb.device import launch
 from openkpu.tb.device.random_cases import case_of, draw, images_of
 from openkpu.tb.device.test_models import check_rounding
 from openkpu.tb.device.test_paths import FILES, VECTORS, replay, rows
 from openkpu.tb.device.test_random_layers import check
+from openkpu.tb.simrun import run
 
 pytestmark = pytest.mark.nightly
 
@@ -57,6 +59,23 @@ def test_every_kind(name: str) -> None:
         each = np.concatenate([image[None], images_of(rng, shape, 2)])
         cases.append(case_of(config, f"list {number}", "stream", network, each, rng))
     check("verilator", config, cases, SEED)
+
+
+def test_kept_weights() -> None:
+    """Weights that stay in the AI RAM: of layers of the host, with errors, over resets."""
+    config = BUILDS["32-bytes"]
+    run(
+        "verilator",
+        "tb_top",
+        launch.SOURCES,
+        "tb.device.kept_tests",
+        params=launch.parameters(config, 1 << 20),
+        public=launch.PUBLIC,
+        random_start=False,
+        seed=SEED,
+        env={"OKPU_BUS": str(config.ahb_width)},
+        testcase=("host_layers", "refused", "resets"),
+    )
 
 
 @pytest.mark.parametrize("rounding", ["v01", "trunc"])
