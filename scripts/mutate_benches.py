@@ -4,13 +4,14 @@
 import hashlib
 import os
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from openkpu.scripts.command import UsageError
 
 LEVELS = ("block", "device")
+SIZES = "sizes"  # further sizes of the blocks
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,12 @@ class Bench:
     """Tests of one file that are run on a mutant, up to the first that fails."""
 
     name: str
-    level: str  # one of LEVELS
+    level: str  # one of LEVELS, or SIZES
     test: str  # file, or file::test, relative to the root
     choose: str  # pytest's -k
     modules: tuple[str, ...] = ()  # empty: all
     seed: int | None = None  # of its random tests; None: every test's own
+    further: bool = False  # its tests of the nightly run alone
 
     @property
     def folder(self) -> str:
@@ -65,6 +67,9 @@ def load(root: Path, name: str) -> Plan:
                     modules = tuple(row.get("modules", ()))
                     bench = Bench(title, level, row["test"], choose, modules, row.get("seed"))
                     benches.append(bench)
+                    if level == "block":
+                        more = {"name": f"{title}, further sizes", "level": SIZES, "further": True}
+                        benches.append(replace(bench, **more))
         plan = Plan(
             data["rtl"],
             data["includes"],
@@ -105,4 +110,5 @@ def digest(root: Path, plan: Plan, bench: Bench) -> str:
     """What the verdict of a bench depends on, the mutated folder aside."""
     parts = [bench.test, bench.choose, str(bench.seed), contents(root, bench.folder)]
     parts += [contents(root, pattern) for pattern in plan.shared]
+    parts += ["further"] if bench.further else []
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

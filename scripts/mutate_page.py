@@ -9,7 +9,7 @@ from pathlib import Path
 
 from openkpu.scripts.mutate_places import Mutation
 
-KILLED = ("block", "formal", "device")
+KILLED = ("block", "formal", "sizes", "device")
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ def markdown(verdicts: Sequence[Verdict], title: str, failed: Sequence[str]) -> 
         m = v.mutation
         out += [f"{v.number}. {m.file}:{m.line}, {m.kind}, {_cell(m.shown)}", ""]
         out += ["   ```verilog", f"   {m.text}", "   ```", ""]
-    head = "| {} | mutants | block | formal | device | survived | equivalent | score |"
+    head = "| {} | mutants | block | formal | sizes | device | survived | equivalent | score |"
     for what, groups in (
         ("module", sorted({(v.mutation.file, v.mutation.module) for v in verdicts})),
         ("kind", sorted({("", v.mutation.kind) for v in verdicts})),
     ):
-        out += ["", f"## By {what}", "", head.format(what), "|---" * 8 + "|"]
+        out += ["", f"## By {what}", "", head.format(what), "|---" * 9 + "|"]
         for file, name in groups:
             own = [v for v in verdicts if name == (v.mutation.module if file else v.mutation.kind)]
             out.append(f"| {file or name} | {_counts(own)} |")

@@ -126,7 +126,8 @@ class Judge:
 
     def _ask(self, bench: Bench, number: int, limit: float) -> Answer:
         process = self.idle.get()
-        request = Request(number, str(self.rtl), bench.test, bench.choose, limit, bench.seed)
+        own = bench.test, bench.choose, limit, bench.seed, bench.further
+        request = Request(number, str(self.rtl), *own)
         try:
             process.stdin.write(json.dumps(asdict(request)) + "\n")
             process.stdin.flush()
@@ -141,16 +142,23 @@ class Judge:
             raise BenchError(f"{bench.name}: {answer.by}")
         return answer
 
-    def _limit(self, bench: Bench) -> float:
-        """Seconds that a mutant's simulation may take; the original has to pass first."""
+    def _limit(self, bench: Bench) -> float | None:
+        """Seconds that a mutant's simulation may take; None: the bench has no tests.
+
+        The original has to pass first.
+        """
         original = self.originals[bench]
         with original.lock:
             if original.answer is None:
                 answer = self._ask(bench, 0, BUILD_SECONDS)
-                if answer.outcome != "passed":
+                if answer.outcome not in ("passed", "none"):
                     raise BenchError(f"{bench.name} fails on the original RTL: {answer.by}")
                 original.answer = answer
-                print(f"{bench.name}: passes on the original, {answer.seconds:.0f} s", flush=True)
+                if answer.outcome == "passed":
+                    said = f"{bench.name}: passes on the original, {answer.seconds:.0f} s"
+                    print(said, flush=True)
+        if original.answer.outcome == "none":
+            return None
         return max(LEAST, PATIENCE * original.answer.longest)
 
     def key(self, bench: Bench, mutation: Mutation) -> str:
@@ -171,8 +179,11 @@ class Judge:
             key = self.key(bench, mutation)
             answer = self.store.get(key)
             if answer is None:
-                answer = self._ask(bench, number, self._limit(bench))
-                if answer.outcome == "absent" and bench.modules:
+                limit = self._limit(bench)
+                if limit is None:
+                    continue
+                answer = self._ask(bench, number, limit)
+                if answer.outcome == "absent" and bench.modules and not bench.further:
                     raise BenchError(f"{bench.name} does not hold module {mutation.module}")
                 self.store.keep(key, answer)
             seconds += answer.seconds

@@ -30,13 +30,16 @@ class Request:
     choose: str
     limit: float  # seconds of one simulation
     seed: int | None = None  # of random tests; None: every test's own
+    further: bool = False  # tests of the nightly run alone
 
 
 @dataclass(frozen=True)
 class Answer:
     """What came of it."""
 
-    outcome: str  # passed, failed, hang, absent (in no simulation), broken (no test could run)
+    # passed, failed, hang, absent (in no simulation), none (there is no such test), broken (no test
+    # could run)
+    outcome: str
     by: str  # the test that failed, or what is broken
     seconds: float
     longest: float  # seconds of the longest simulation
@@ -76,6 +79,7 @@ def run(request: Request) -> Answer:
         if request.seed is not None:
             os.environ["SEED"] = str(request.seed)
         words = ["-x", "-q", "-p", "no:xdist", "--tb=short", "-k", request.choose, request.test]
+        words += ["--all", "-m", "nightly"] if request.further else []
         status = pytest.main(words, plugins=[watcher])
         lines = log.read_text().splitlines() if log.exists() else []
     simulations = [json.loads(line) for line in lines]
@@ -84,6 +88,8 @@ def run(request: Request) -> Answer:
     seconds = time.monotonic() - began
     if status == pytest.ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
+    if status == pytest.ExitCode.NO_TESTS_COLLECTED and request.further:
+        return Answer("none", "", seconds, longest)
     if not watcher.ran or status not in (0, 1) or "could not build" in watcher.said:
         return Answer("broken", (watcher.said or f"status {status}")[-2000:], seconds, longest)
     by = watcher.failed
