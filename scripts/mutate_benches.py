@@ -67,7 +67,7 @@ def load(root: Path, name: str) -> Plan:
                     modules = tuple(row.get("modules", ()))
                     bench = Bench(title, level, row["test"], choose, modules, row.get("seed"))
                     benches.append(bench)
-                    if level == "block":
+                    if level == "block" and sim == "verilator":  # on Icarus they take hours
                         more = {"name": f"{title}, further sizes", "level": SIZES, "further": True}
                         benches.append(replace(bench, **more))
         plan = Plan(
