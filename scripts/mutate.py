@@ -2,8 +2,8 @@
 """Change the RTL in many places, one at a time, and see the tests fail.
 
 One build of a bench holds all mutants (scripts/mutate_schemata.py); which one lives is said when a
-simulation starts. Benches of the module are asked first, then proofs, then further sizes of the
-benches (tests of the nightly run), then the device; the first test that fails kills the mutant.
+simulation starts. Benches of the module are asked first, then proofs, then the device, then
+further sizes of the benches (tests of the nightly run); the first test that fails kills the mutant.
 Results are kept as they come, so that a repeated command goes on where it ended; ``--record`` puts
 those that were used into the repository, so that the next commit judges anew only what has changed.
 Exit status 1 when a mutant survives where none may, or the score is below the goal.
@@ -31,7 +31,7 @@ from openkpu.tb.simrun import ROOT, builds
 
 PLAN = "tb/mutation/benches.toml"
 REPORTS = ROOT / "reports"
-LEVELS = ("block", "formal", mutate_benches.SIZES, "device")
+LEVELS = ("block", "formal", "device", mutate_benches.SIZES)
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -42,7 +42,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=command.SEED, default=7)
     parser.add_argument("--jobs", type=command.whole(1, 256), default=2)
     parser.add_argument("--module", help="a module, or a folder of the RTL")
-    parser.add_argument("--level", choices=LEVELS, default="device", help="the last one asked")
+    parser.add_argument("--level", choices=LEVELS, default=LEVELS[-1], help="the last one asked")
     parser.add_argument("--plan", default=PLAN, help="which bench judges which module")
     parser.add_argument("--record", action="store_true", help="keep verdicts in the repository")
     parser.add_argument("--reports", type=Path, default=REPORTS, help="where the page goes")
