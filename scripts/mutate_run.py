@@ -96,6 +96,7 @@ class Judge:
         self.idle: SimpleQueue[subprocess.Popen] = SimpleQueue()
         self.workers: list[subprocess.Popen] = []
         self.originals = {b: Original(threading.Lock()) for b in plan.benches}
+        self.absent: set[tuple[Bench, str]] = set()  # modules that a bench of the device lacks
 
     @contextlib.contextmanager
     def working(self, folder: Path, jobs: int) -> Iterator[None]:
@@ -176,6 +177,8 @@ class Judge:
         """(answer of the first bench that killed the mutant, else None; seconds it all took)."""
         mutation, seconds = self.mutants[number - 1], 0.0
         for bench in self.plan.judges(mutation.module, level):
+            if (bench, mutation.module) in self.absent:
+                continue
             key = self.key(bench, mutation)
             answer = self.store.get(key)
             if answer is None:
@@ -187,6 +190,8 @@ class Judge:
                     raise BenchError(f"{bench.name} does not hold module {mutation.module}")
                 self.store.keep(key, answer)
             seconds += answer.seconds
+            if answer.outcome == "absent":
+                self.absent.add((bench, mutation.module))
             if answer.outcome in ("failed", "hang"):
                 return answer, seconds
         return None, seconds
