@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Bench of what decides whether weights stay in the buffer."""

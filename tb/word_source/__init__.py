@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bench of the source of layer words."""

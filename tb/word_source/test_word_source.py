@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""word_source: layers of the host and of lists by turns, errors, acknowledgements at any word.
+
+The host's words wait in a queue, also while a list runs. The decoder must get them in order and as
+whole layers, or not at all while they are discarded; a layer's index is its number among the host's
+layers since the device was idle.
+"""
+
+import random
+from collections import Counter, deque
+
+import cocotb
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import ReadOnly, RisingEdge
+from openkpu.tb.core.descriptor import join_fields, layout
+from openkpu.tb.simrun import SIMS, run
+
+SOURCES = ["rtl/control/word_source.v"]
+WORDS = 12  # of a layer
+
+
+class Bench:
+    """The host's queue, the list, the decoder, and what is known of them."""
+
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        self.host = layout("host")
+        self.queue: deque[int] = deque()
+        self.at = 0  # words of the host's present layer that have left the queue
+        self.list_left = 0  # words of the list
+        self.decoded = 0  # words of the present layer that the decoder has
+        self.index = 0
+        self.hold = self.acked = False
+        self.linger = 0  # cycles that the device works on behind its last word
+        self.met: Counter[str] = Counter()
+
+    async def cycle(
+        self, *, ends: bool = False, ack: bool = False, refused: bool = False, flush: bool = False
+    ) -> None:
+        """A cycle, its transfers and outputs as they must be."""
+        dut, list_mode = self.dut, self.list_left > 0
+        ready = random.random() < 0.7
+        offered = bool(self.queue) and random.random() < 0.8
+        listed = random.random() < 0.6
+        pending = not list_mode and random.random() < 0.1
+        commands = {"ack": int(ack), "pending": int(pending)}
+        dut.host.value = join_fields(self.host, commands)
+        dut.flush.value, dut.refused.value, dut.ends.value = int(flush), int(refused), int(ends)
+        dut.arg_valid.value = int(offered)
+        dut.arg_data.value = self.queue[0] if offered else random.getrandbits(64)
+        dut.list_mode.value, dut.list_valid.value = int(list_mode), int(list_mode and listed)
+        word = random.getrandbits(64)
+        dut.list_word.value = word
+        dut.dec_word_ready.value = int(ready)
+        busy = list_mode or bool(self.queue) or self.decoded > 0 or self.linger > 0
+        dut.busy.value = int(busy)
+        given = ready and not refused and not flush
+        given &= listed if list_mode else offered and not self.hold and not pending
+        last = given and self.decoded == WORDS - 1
+        dut.collected.value = int(last)
+        await ReadOnly()
+        assert int(dut.hold.value) == self.hold
+        if busy:
+            assert int(dut.host_index.value) == self.index
+        taken = int(dut.dec_word_valid.value) and ready
+        assert bool(taken) == given, f"hold {self.hold}, list {list_mode}"
+        if given:
+            data = int(dut.dec_word_data.value)
+            assert data == (word if list_mode else self.queue[0])
+        popped = offered and bool(int(dut.arg_ready.value))
+        leaves = self.hold and not list_mode and self.at == 0 and (ack or self.acked)
+        discards = self.hold and not list_mode and offered and not leaves
+        assert popped == (discards or (given and not list_mode))
+        assert bool(int(dut.list_take.value)) == (given and list_mode)
+        await RisingEdge(dut.clk)
+        # a layer that works on for some cycles behind its last word
+        self.linger = random.randrange(6) if last else max(0, self.linger - 1)
+        if popped:
+            self.queue.popleft()
+            self.at = (self.at + 1) % WORDS
+        if given:
+            self.decoded = (self.decoded + 1) % WORDS
+            self.list_left -= list_mode
+        self.index = 0 if not busy else self.index + (last and not list_mode)
+        self.met["discarded"] += discards
+        self.met["late acknowledgement"] += leaves and not ack
+        self.met["index beyond 1"] += self.index > 1
+        self.met["host's words wait for a list"] += list_mode and offered
+        self.acked = self.hold and (self.acked or ack)
+        if ends and not list_mode:
+            self.hold = True
+        elif leaves:
+            self.hold = False
+
+    async def error(self) -> None:
+        """A layer is refused: its words are taken, the rest of the queue is discarded."""
+        while self.at or self.decoded:
+            await self.cycle()
+        for _ in range(random.randrange(3)):
+            await self.cycle(refused=True)
+        await self.cycle(refused=True, ends=True)
+        self.met["error"] += 1
+        for _ in range(random.randrange(40)):
+            await self.cycle()
+        if self.met["error"] % 2:  # in the middle of a layer, every second time
+            self.queue.extend(random.getrandbits(64) for _ in range(WORDS))
+            while not self.at:
+                await self.cycle()
+        await self.cycle(ack=True)
+        while self.hold:
+            if not self.queue:
+                self.queue.extend(random.getrandbits(64) for _ in range(WORDS))
+            await self.cycle()
+
+
+@cocotb.test()
+async def turns(dut) -> None:
+    """Host and list by turns, with words of the host that wait for the end of the list."""
+    bench = Bench(dut)
+    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+    for name in ("flush", "arg_flush", "refused", "ends", "collected", "list_mode", "busy", "host"):
+        getattr(dut, name).value = 0
+    dut.arg_valid.value = dut.list_valid.value = dut.dec_word_ready.value = 0
+    dut.rst.value = 1
+    for _ in range(2):
+        await RisingEdge(dut.clk)
+    dut.rst.value = 0
+    for _ in range(80):
+        what = random.choice(("layers", "list", "both", "error", "idle"))
+        if what in ("layers", "both", "error"):
+            count = random.randint(1, 4) * WORDS
+            bench.queue.extend(random.getrandbits(64) for _ in range(count))
+        if what in ("list", "both"):
+            bench.list_left = random.randint(1, 3) * WORDS
+        if what == "error":
+            for _ in range(random.randrange(2 * WORDS)):
+                await bench.cycle()
+            await bench.error()
+        while bench.queue or bench.list_left or bench.decoded:
+            refused = random.random() < 0.05
+            # an error of a list leaves the host's words alone
+            ends = bench.list_left > 0 and random.random() < 0.02
+            bench.met["error of a list"] += ends
+            await bench.cycle(refused=refused, ends=ends)
+        for _ in range(random.randrange(9)):
+            await bench.cycle()
+    lacks = [name for name, count in bench.met.items() if not count]
+    assert not lacks, lacks
+
+
+@pytest.mark.parametrize("sim", SIMS)
+def test_word_source(sim: str) -> None:
+    run(sim, "word_source", SOURCES, "tb.word_source.test_word_source")
