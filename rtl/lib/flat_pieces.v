@@ -44,25 +44,39 @@ module flat_pieces #(
   reg [6:0] size;
   always @(posedge clk) if (load) {x_first, size} <= {x_0, pixels};
 
-  wire first = load || again;
-  wire [5:0] pos_next = first ? 6'd0 : pos + {1'b0, count};
-  wire [4:0] x_sum = {1'b0, x} + count;
-  wire [3:0] x_next = load ? x_0 : again ? x_first : line_end ? 4'd0 : x_sum[3:0];
-  wire [4:0] in_line = width - {1'b0, x_next};
-  wire [6:0] in_word = WORD_7 - {1'b0, pos_next & INSIDE};
-  wire [6:0] in_stripe = (load ? pixels : size) - {1'b0, pos_next};
-  wire tail = {2'd0, in_line} >= in_stripe;  // the last line
-  wire [6:0] room = (in_word < in_stripe && (JOIN == 0 || tail)) ? in_word : in_stripe;
-  wire fits = {2'd0, in_line} <= room;  // the rest of the line
-  wire [4:0] count_next = fits ? in_line : room[4:0];
+  // The three pieces that may be next, worked out side by side with all their comparisons: which one it
+  // is comes late. From 0: the first one of a new stripe, of the same one, the following one.
+  wire [ 5:0] pos_on = pos + {1'b0, count};
+  wire [ 4:0] x_sum = {1'b0, x} + count;
+  wire [11:0] x_c = {line_end ? 4'd0 : x_sum[3:0], x_first, x_0};
+  wire [17:0] pos_c = {pos_on, 12'd0};
+  wire [20:0] stripe_c = {size - {1'b0, pos_on}, size, pixels};
+  wire [ 2:0] fits_c;
+  wire [ 2:0] last_c;
+  wire [14:0] count_c;
+
+  genvar k;
+  generate
+    for (k = 0; k < 3; k = k + 1) begin : g_piece
+      wire [4:0] in_line = width - {1'b0, x_c[4*k+:4]};
+      wire [6:0] in_word = WORD_7 - {1'b0, pos_c[6*k+:6] & INSIDE};
+      wire [6:0] in_stripe = stripe_c[7*k+:7];
+      wire tail = {2'd0, in_line} >= in_stripe;  // the last line
+      wire by_word = in_word < in_stripe && (JOIN == 0 || tail);  // a word ends before the stripe
+      assign fits_c[k] = by_word ? {2'd0, in_line} <= in_word : {2'd0, in_line} <= in_stripe;
+      assign count_c[5*k+:5] = fits_c[k] ? in_line : by_word ? in_word[4:0] : in_stripe[4:0];
+      assign last_c[k] = fits_c[k] ? {2'd0, in_line} == in_stripe : !by_word;
+      wire unused = &{1'b0, tail};
+    end
+  endgenerate
 
   always @(posedge clk) begin
-    if (first || next) begin
-      pos      <= pos_next;
-      x        <= x_next;
-      count    <= count_next;
-      line_end <= fits;
-      last     <= {2'd0, count_next} == in_stripe;
+    if (load || again || next) begin
+      pos      <= (load || again) ? 6'd0 : pos_on;
+      x        <= load ? x_c[3:0] : again ? x_c[7:4] : x_c[11:8];
+      count    <= load ? count_c[4:0] : again ? count_c[9:5] : count_c[14:10];
+      line_end <= load ? fits_c[0] : again ? fits_c[1] : fits_c[2];
+      last     <= load ? last_c[0] : again ? last_c[1] : last_c[2];
     end
   end
 
@@ -72,7 +86,7 @@ module flat_pieces #(
     end
   endgenerate
 
-  wire unused = &{1'b0, x_sum[4], tail};
+  wire unused = &{1'b0, x_sum[4]};
 
 endmodule
 
