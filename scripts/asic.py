@@ -229,6 +229,7 @@ def main(argv: list[str] | None = None) -> int:
     page = markdown(found)
     (out / f"{config.name}.md").write_text(page)
     print(page, end="")
+    print(f"reached: {found['gates']:,} NAND2 equivalents, {found['mhz']} MHz")
     print(f"after {time.monotonic() - began:.0f} s")
     return baseline(found, args.record) if args.baseline or args.record else 0
 

@@ -113,6 +113,24 @@ STEPS = (
     ),
     Step("sweep", "make sweep", "host writes in every cycle", r"=* ?(\d+ (passed|failed).*)"),
     Step("control", "make control", "random host actions", r"=* ?(\d+ (passed|failed).*)"),
+    *(
+        Step(
+            f"asic-{config}",
+            f"make asic CONFIG={config} BASELINE=1",
+            "area and clock in standard cells, not 3 % worse",
+            r"reached.*|worse than.*|FAIL.*",
+        )
+        for config in ("small", "k210")
+    ),
+    *(
+        Step(
+            f"fpga-{config}",
+            f"make fpga CONFIG={config} MAP=1 BASELINE=1",
+            "area on an ECP5, not 3 % worse",
+            r"mapped.*|worse than.*|FAIL.*",
+        )
+        for config in ("compact", "small")
+    ),
     Step("equivalence", "make equivalence", "synthesis kept the RTL", r"\d+ of \d+ modules.*"),
     Step("gates", "make gates", "the netlist computes", r"the netlist is exact.*|FAIL.*"),
 )
