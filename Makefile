@@ -195,9 +195,9 @@ lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator
 	@$(OPENKPU) lint
 
-synth: ## nano mapped to ECP5: LUT, carry, flip-flops, DSP, RAM of every box
+synth: ## CONFIG=name|all mapped to ECP5, hierarchy kept: LUT, carry, flip-flops, DSP, RAM of every box (REPORT=file.json)
 	@scripts/setup.sh
-	@$(OPENKPU) synth
+	@$(OPENKPU) synth $(if $(REPORT),--json="$(REPORT)") -- "$(call chosen,CONFIG,nano)"
 
 synth-check: ## every configuration elaborated by Yosys: no latch, loop, second driver, path through the bus ports
 	@scripts/setup.sh

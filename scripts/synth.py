@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device through Yosys: mapped to ECP5 cells, box by box, or every configuration checked.
 
-By default ``synth_ecp5`` maps one configuration (nano), hierarchy kept and with a small AI RAM, and
-the cells of every box are printed, those of the modules inside it included. ``--check`` elaborates
+``synth_ecp5`` maps the configurations that are named (nano by default; ``all``), hierarchy kept
+and with a small AI RAM, and the cells of every box are printed, those of the modules inside it
+included. The hierarchy costs LUTs that ``make fpga`` saves, but each module is mapped once, however
+often it is there: a count for arrays that take hours when flattened. ``--check`` elaborates
 all configurations instead: no latch, no process left over, no net with two drivers, no path from an
 input of the AHB to an output of it; memories stay memories and nothing is mapped.
 """
@@ -190,16 +192,20 @@ def main(argv: list[str] | None = None) -> int:
     parser = command.Parser(prog="synth", description=__doc__)
     parser.add_argument("--check", action="store_true", help="elaborate, map nothing")
     parser.add_argument("--json", type=Path, help="write the table to this file, too")
-    parser.add_argument("names", nargs="*", help="configurations; default: nano, --check: all")
+    parser.add_argument(
+        "names", nargs="*", help="configurations, or all; default: nano, --check: all"
+    )
     args = parser.parse_args(argv)
     command.check_outputs([args.json])
+    names = configs.names() if args.names == ["all"] else args.names
     try:
-        chosen = [configs.load(name) for name in args.names]
+        chosen = [configs.load(name) for name in names]
     except configs.ConfigError as error:
         print(f"synth: {error}", file=sys.stderr)
         return 2
     if args.check:
         return check_all([config.name for config in chosen] or configs.names())
+    tables = {}
     for config in chosen or [configs.load("nano")]:
         began = time.monotonic()
         size = SMALL_RAM * 64 // 1024
@@ -209,11 +215,11 @@ def main(argv: list[str] | None = None) -> int:
         except SynthError as error:
             print(f"FAIL {error}")
             return 1
-        found = table(stat)
-        print_table(found)
-        print(f"after {time.monotonic() - began:.0f} s")
-        if args.json:
-            args.json.write_text(json.dumps(found, indent=1) + "\n")
+        tables[config.name] = table(stat)
+        print_table(tables[config.name])
+        print(f"after {time.monotonic() - began:.0f} s", flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(tables, indent=1) + "\n")
     return 0
 
 
