@@ -8,6 +8,8 @@
 // up goes to the post lanes as well, so that no second bank has to be drained. Depthwise sums need
 // one step only, which is the first and the last. With SUM_PLANES finished sums of 32 bits are kept
 // too: their other bytes leave from sum_planes while the next group's steps are added up.
+// The layer's bit by_lane reaches every sum, so it has a register here: a layer's description changes
+// only while no sum is under way, so the register is settled before the first one.
 // Handshake: none, the post lanes never wait. The sequencer makes the last step's issues when
 // the group's parameters, the table and room in the collector are there.
 `resetall
@@ -32,8 +34,9 @@ module accumulator #(
     // clock and synchronous reset
     input  wire            clk,
     input  wire            rst,
-    // layer: every step is a first and a last one, lanes have pixels of their own
-    input  wire            direct,
+    // layer: every step is a first and a last one, lanes have pixels of their own; stands still from
+    // a cycle before the first in_valid of a layer to the last one
+    input  wire            by_lane,
     // layer: finished sums are kept; those of the next place leave once more
     input  wire            keeps,
     input  wire            in_again,
@@ -65,6 +68,9 @@ module accumulator #(
   localparam DW = $clog2(DEPTH);
   localparam SUMS = 36 * L;
   localparam WIDTH = SUMS + XW * N_Y;
+
+  reg direct;
+  always @(posedge clk) direct <= by_lane;
 
   wire                fresh = in_first || direct;
   wire    [WIDTH-1:0] old;

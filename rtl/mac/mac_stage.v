@@ -346,7 +346,7 @@ module mac_stage #(
   ) u_acc (
       .clk(clk),
       .rst(rst),
-      .direct(dw),
+      .by_lane(dw),
       .keeps(keeps),
       .in_again(again_now),
       .in_valid(tag_valid[DELAY-1]),
