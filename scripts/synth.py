@@ -201,8 +201,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         chosen = [configs.load(name) for name in names]
     except configs.ConfigError as error:
-        print(f"synth: {error}", file=sys.stderr)
-        return 2
+        return command.complain(error)
     if args.check:
         return check_all([config.name for config in chosen] or configs.names())
     tables = {}

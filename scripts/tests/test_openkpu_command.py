@@ -150,6 +150,7 @@ def test_values_of_make(words: list[str], expected: list[str]) -> None:
         (["vectors", "/proc/out"], ["/proc/out"]),
         (["claims", "Q1"], ["'Q1' is no claim"]),
         (["synth", "--json", "/proc/x.json"], ["/proc/x.json"]),
+        (["synth", "nanoo"], ["'nanoo'", "nano, compact"]),
         (["coverage", "--jobs", "0"], ["'0'"]),
     ],
 )
