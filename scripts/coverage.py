@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the device's tests with coverage, merge it, write the report, compare with the record.
 
-``--share`` runs the part that every push runs. The report goes to reports/coverage/index.html, its
+``--share`` runs the part that every push runs. Steps that an interrupted run has finished are not
+run again while no source has changed. The report goes to reports/coverage/index.html, its
 summary beside it as text and as Markdown, and to $GITHUB_STEP_SUMMARY where that is set. Exit
 status 1 when a test failed or a figure fell below its record, 2 when the coverage cannot be used.
 """
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -16,10 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from openkpu.scripts import command
+from openkpu.scripts.mutate_benches import contents
 from openkpu.tb.coverage import baseline, instrument, points, report, sampler, summary, waivers
 from openkpu.tb.simrun import ROOT
 
 OUT = ROOT / "reports" / "coverage"
+DATA = ROOT / "reports" / "coverage_data"  # of a run under way, or interrupted
+SOURCES = ("rtl", "tb", "models", "scripts")
+FINISHED = "finished"  # file in the folder of a step
 README = ROOT / "README.md"
 BEGIN, END = "<!-- coverage -->", "<!-- /coverage -->"
 PLACES = ("tb/device", "tb/uvm")
@@ -74,13 +80,32 @@ def suite(name: str, jobs: int) -> list[Step]:
     ]
 
 
+def opened() -> Path:
+    """Folder for what steps leave, with what an interrupted run of the same sources left."""
+    state = hashlib.sha256()
+    for place in SOURCES:
+        state.update(contents(ROOT, place).encode())
+    data = DATA / state.hexdigest()[:16]
+    for other in DATA.glob("*"):
+        if other != data:
+            shutil.rmtree(other)
+    data.mkdir(parents=True, exist_ok=True)
+    return data
+
+
 def run(steps: Sequence[Step], data: Path) -> list[str]:
-    """Run all steps with coverage into ``data``; titles of those that failed."""
+    """Run all steps with coverage, each into a folder in ``data``; titles of those that failed."""
     failed = []
     for number, step in enumerate(steps, 1):
         print(f"coverage: step {number} of {len(steps)}: {step.title}", flush=True)
+        own = data / str(number)
+        if (own / FINISHED).exists():
+            print(f"coverage: {step.title}: finished before", flush=True)
+            continue
+        shutil.rmtree(own, ignore_errors=True)
+        own.mkdir()
         environment = {k: v for k, v in os.environ.items() if k != "SEED"}
-        environment[instrument.FOLDER] = str(data)
+        environment[instrument.FOLDER] = str(own)
         environment[instrument.CODE] = str(int(step.code))
         began = time.monotonic()
         words = [sys.executable, "-m", *step.command]
@@ -90,13 +115,15 @@ def run(steps: Sequence[Step], data: Path) -> list[str]:
         print(f"coverage: {step.title}: {time.monotonic() - began:.0f} s", flush=True)
         if status:
             failed.append(step.title)
+        else:
+            (own / FINISHED).touch()
     return failed
 
 
 def collect(name: str, data: Path, out: Path) -> summary.Result:
     """Merge what the runs left in ``data``; errors as the merges raise them."""
-    code = sorted(data.glob(f"*{instrument.DAT}"))
-    bins = sorted(data.glob(f"*{instrument.XML}"))
+    code = sorted(data.glob(f"*/*{instrument.DAT}"))
+    bins = sorted(data.glob(f"*/*{instrument.XML}"))
     print(f"coverage: merging {len(code)} simulations", flush=True)
     sources = points.merge(code, ROOT)
     points.require(sources, (str(f.relative_to(ROOT)) for f in ROOT.glob("rtl/**/*.v")))
@@ -159,8 +186,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     name = "share" if args.share else "full"
     shutil.rmtree(OUT, ignore_errors=True)
-    data = OUT / "data"
-    data.mkdir(parents=True)
+    OUT.mkdir(parents=True)
+    data = opened()
     began = time.monotonic()
     failed = run(suite(name, args.jobs), data)
     try:
@@ -176,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"coverage: {error}", file=sys.stderr)
         return 2
     finally:
-        shutil.rmtree(data, ignore_errors=True)
+        shutil.rmtree(DATA, ignore_errors=True)
     print(f"\n{(OUT / 'summary.txt').read_text(encoding='utf-8')}")
     where = (OUT / "index.html").relative_to(ROOT)
     print(f"report: {where} ({time.monotonic() - began:.0f} s)")

@@ -18,6 +18,7 @@ def result(tmp_path: Path) -> summary.Result:
 def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command without its simulations, in a folder of its own."""
     monkeypatch.setattr(command, "OUT", tmp_path / "out")
+    monkeypatch.setattr(command, "DATA", tmp_path / "data")
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(command, "run", lambda steps, data: [])
     monkeypatch.setattr(report, "write", lambda result, out, root: None)
@@ -51,4 +52,39 @@ def test_status_of_the_command(
     assert (tmp_path / "page.md").read_text() == summary.markdown(result)
     said = capsys.readouterr().out
     assert all(word in said for word in (*fallen, *failed))
-    assert not (tmp_path / "out/data").exists()
+    assert not (tmp_path / "data").exists()
+
+
+def test_finished_steps_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An interrupted run goes on with the step that it was in; other sources begin anew."""
+    monkeypatch.setattr(command, "DATA", tmp_path / "data")
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    source = tmp_path / "rtl" / "x.v"
+    source.parent.mkdir()
+    source.write_text("module x; endmodule")
+    log = tmp_path / "log.py"
+    log.write_text(
+        "import os, pathlib, sys\n"
+        f"with open({str(tmp_path / 'ran')!r}, 'a') as f: f.write(sys.argv[1])\n"
+        f"(pathlib.Path(os.environ[{command.instrument.FOLDER!r}]) / 'left').touch()\n"
+        f"sys.exit(pathlib.Path({str(tmp_path / 'bad')!r}).exists() and sys.argv[1] == 'b')"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    steps = [command.Step(word, ("log", word)) for word in "ab"]
+    (tmp_path / "bad").touch()
+    data = command.opened()
+    assert command.run(steps, data) == ["b"]
+    (tmp_path / "bad").unlink()
+    assert command.opened() == data and command.run(steps, data) == []
+    assert (
+        tmp_path / "ran"
+    ).read_text() == "abb" and "a: finished before" in capsys.readouterr().out
+    assert len(list(data.glob("*/left"))) == 2
+
+    source.write_text("module x(input wire a); endmodule")
+    command.contents.cache_clear()  # a command reads the sources once
+    other = command.opened()
+    assert other != data and not data.exists()
+    assert command.run(steps, other) == [] and (tmp_path / "ran").read_text() == "abbab"
