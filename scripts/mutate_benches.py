@@ -65,7 +65,10 @@ def load(root: Path, name: str) -> Plan:
                     choose = row.get("choose") or f"{sim} or not {other}"
                     title = f"{row['name']} ({sim})"
                     modules = tuple(row.get("modules", ()))
-                    bench = Bench(title, level, row["test"], choose, modules, row.get("seed"))
+                    further = bool(row.get("nightly", False))
+                    bench = Bench(
+                        title, level, row["test"], choose, modules, row.get("seed"), further
+                    )
                     benches.append(bench)
                     if level == "block" and sim == "verilator":  # on Icarus they take hours
                         more = {"name": f"{title}, further sizes", "level": SIZES, "further": True}
