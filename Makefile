@@ -195,7 +195,7 @@ lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator
 	@$(OPENKPU) lint
 
-synth: ## CONFIG=name|all mapped to ECP5, hierarchy kept: LUT, carry, flip-flops, DSP, RAM of every box (REPORT=file.json)
+synth: ## CONFIG=name|all mapped to ECP5, hierarchy kept: LUT, flip-flops, DSP, RAM of every box (REPORT=file.json)
 	@scripts/setup.sh
 	@$(OPENKPU) synth $(if $(REPORT),--json="$(REPORT)") -- "$(call chosen,CONFIG,nano)"
 

@@ -19,21 +19,13 @@ from pathlib import Path
 
 from openkpu.models import configs
 from openkpu.scripts import command, synth
+from openkpu.scripts.synth import COLUMNS, LUTS, column
 from openkpu.tb.simrun import ROOT, builds
 
 BASELINE = ROOT / "scripts" / "fpga_baseline.json"
 WORSE = 1.03  # of a recorded figure
 BOXES = 2  # levels of instances that make the name of a box
-# what Yosys is told: multiplexers of plain LUTs take a third of those of wide ones
-MAP = "synth_ecp5 -nowidelut -top openkpu_top"
-# carry chains take two LUTs a cell, LUT RAM four of its 16x1 bits and a pair for the write port
-LUTS = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
-COLUMNS = {
-    "LUT": LUTS,
-    "flip-flops": {"TRELLIS_FF": 1},
-    "DSP": {"MULT18X18D": 1},
-    "block RAM": {"DP16KD": 1, "PDPW16KD": 1},
-}
+MAP = f"{synth.MAP} -top openkpu_top"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,11 +102,6 @@ def count(netlist: dict) -> dict[str, Counter]:
     for name, cell in netlist["modules"]["openkpu_top"]["cells"].items():
         found[short(box(name))][cell["type"]] += 1
     return dict(sorted(found.items(), key=lambda item: -column(item[1], LUTS)))
-
-
-def column(cells: Counter, weights: dict[str, int]) -> int:
-    """Weighted sum of some kinds of cells."""
-    return sum(weight * cells[kind] for kind, weight in weights.items())
 
 
 def paths(report: dict) -> list[dict]:

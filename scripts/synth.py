@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,15 +30,16 @@ SMALL_RAM = 256  # rows of the AI RAM here
 TROUBLE = re.compile(r"(ERROR:|Latch inferred|multiple conflicting drivers|found logic loop)")
 AHB = "[sm]_ahb_h", "[sm]_ahb_h|irq"  # inputs and outputs that no path may join
 LEFT_OVER = ("$dlatch", "$_DLATCH", "$sr", "$_SR_", "$process")
-# column of the table: cells of the ECP5 library that it counts
+# what Yosys is told: multiplexers of plain LUTs take a third of those of wide ones
+MAP = "synth_ecp5 -nowidelut"
+# carry chains take two LUTs a cell, LUT RAM four of its 16x1 bits and a pair for the write port
+LUTS = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
+# column of a table: cells of the ECP5 library, weighted
 COLUMNS = {
-    "LUT4": ("LUT4",),
-    "mux": ("PFUMX", "L6MUX21"),
-    "carry": ("CCU2C",),
-    "flip-flops": ("TRELLIS_FF",),
-    "DSP": ("MULT18X18D", "ALU54B"),
-    "LUT RAM": ("TRELLIS_DPR16X4",),
-    "block RAM": ("DP16KD", "PDPW16KD"),
+    "LUT": LUTS,
+    "flip-flops": {"TRELLIS_FF": 1},
+    "DSP": {"MULT18X18D": 1},
+    "block RAM": {"DP16KD": 1, "PDPW16KD": 1},
 }
 DEPTH = 3  # levels of the hierarchy in the table
 
@@ -123,6 +125,11 @@ def plain(name: str) -> str:
     return match[1] if match else name
 
 
+def column(cells: Mapping[str, int], weights: dict[str, int]) -> int:
+    """Weighted sum of some kinds of cells."""
+    return sum(weight * cells.get(kind, 0) for kind, weight in weights.items())
+
+
 def totals(modules: dict[str, dict], name: str) -> Counter:
     """Library cells of a module, those of the modules inside it included."""
     cells: Counter = Counter()
@@ -145,7 +152,7 @@ def rows(modules: dict[str, dict], name: str, count: int = 1, level: int = 0) ->
             known = kind if kind in modules else "\\" + kind
             if known in modules:
                 inside.append(rows(modules, known, number * count, level + 1))
-        for part in sorted(inside, key=lambda part: -part[0][3].get("LUT4", 0)):
+        for part in sorted(inside, key=lambda part: -column(part[0][3], LUTS)):
             found += part
     return found
 
@@ -159,7 +166,7 @@ def table(stat: dict) -> list[dict]:
             "box": name,
             "level": level,
             "instances": count,
-            **{title: sum(cells.get(c, 0) for c in kinds) for title, kinds in COLUMNS.items()},
+            **{title: column(cells, weights) for title, weights in COLUMNS.items()},
         }
         for level, name, count, cells in rows(modules, top)
     ]
@@ -210,7 +217,7 @@ def main(argv: list[str] | None = None) -> int:
         size = SMALL_RAM * 64 // 1024
         print(f"{config.name}, {size} KiB AI RAM, synth_ecp5 with its hierarchy ...", flush=True)
         try:
-            stat = yosys(config, ["synth_ecp5 -noflatten -top openkpu_top"])
+            stat = yosys(config, [f"{MAP} -noflatten -top openkpu_top"])
         except SynthError as error:
             print(f"FAIL {error}")
             return 1
