@@ -263,6 +263,30 @@ async def result_fifo(dut) -> None:
 
 
 @cocotb.test()
+async def ready_without_words(dut) -> None:
+    """A core that discards words stays ready while none come: layers are counted by their words."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    for words in range(12):
+        await bench.push_layer()
+        for _ in range(words):
+            await bench.push_word(random.getrandbits(64))
+        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 1
+        dut.arg_ready.value = 1
+        for _ in range(random.randint(40, 80)):
+            await RisingEdge(dut.clk)
+        # the rest of a layer of which the core took some words
+        for count in range(words, 12 if words else words):
+            assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0, f"after {count} words"
+            await bench.push_word(random.getrandbits(64))
+        for _ in range(6):  # the last word passes through the FIFO
+            await RisingEdge(dut.clk)
+        dut.arg_ready.value = 0
+        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0, f"{words} words more"
+
+
+@cocotb.test()
 async def counters(dut) -> None:
     """Each counter at its place; the high word is that of the moment the low one was read."""
     bench = Bench(dut)
