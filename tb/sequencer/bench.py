@@ -360,15 +360,9 @@ class Bench:
         for _ in range(cycles):
             assert not await self.cycle(Supply(room=random.choice(HOW)))
 
-    async def play(
-        self, layer: Layer, supply: Supply, ahead: int = 0, release: int = -1, known: int = -1
-    ) -> int:
-        """Run a layer; cycles from its first issue to its last.
-
-        ``ahead``: weight rows of later layers that may come already. ``release``, ``known``: cycle
-        of the layer in which keep falls, in which reuse rises; -1: in none.
-        """
-        nest, sizes = layer.nest, self.sizes
+    async def begin(self, layer: Layer, supply: Supply, ahead: int = 0) -> None:
+        """Start a layer; ``ahead``: weight rows of later layers that may come already."""
+        nest = layer.nest
         if self.reuse and layer.d["first"]:  # the network is repeated
             self.base = {**self.net, "tile": self.base["tile"]}
             self.freed["row"] = self.net["row"]
@@ -376,6 +370,17 @@ class Bench:
         for name, own in (("row", nest.rows + ahead), ("prow", nest.prows)):
             self.limit[name] = max(self.limit[name], self.base[name] + own)
         await self.cycle(supply, layer)
+
+    async def play(
+        self, layer: Layer, supply: Supply, ahead: int = 0, release: int = -1, known: int = -1
+    ) -> int:
+        """Run a layer; cycles from its first issue to its last.
+
+        ``ahead`` as of begin(). ``release``, ``known``: cycle of the layer in which keep falls, in
+        which reuse rises; -1: in none.
+        """
+        await self.begin(layer, supply, ahead)
+        nest, sizes = layer.nest, self.sizes
         first = last = 0
         for number in range(1, 400 + 60 * len(nest.issues) + 40 * nest.rows):
             if number == release:
