@@ -195,9 +195,9 @@ lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator
 	@$(OPENKPU) lint
 
-synth: ## CONFIG=name|all mapped to ECP5, hierarchy kept: LUT, flip-flops, DSP, RAM of every box (REPORT=file.json)
+synth: ## CONFIG=name|all mapped to ECP5, hierarchy kept: LUT, flip-flops, DSP, RAM of every box (REPORT=file.json, RECORD=1)
 	@scripts/setup.sh
-	@$(OPENKPU) synth $(if $(REPORT),--json="$(REPORT)") -- "$(call chosen,CONFIG,nano)"
+	@$(OPENKPU) synth $(if $(REPORT),--json="$(REPORT)") $(call flag,record,RECORD) -- "$(call chosen,CONFIG,nano)"
 
 synth-check: ## every configuration elaborated by Yosys: no latch, loop, second driver, path through the bus ports
 	@scripts/setup.sh

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README's tables of area and clock, from the recorded figures of `make fpga` and `make asic`.
+"""The README's tables of area and clock, from the records of `make fpga`, `synth` and `asic`.
 
 ``openkpu silicon`` prints them; a test compares the README with them.
 """
@@ -8,7 +8,7 @@ import json
 import sys
 
 from openkpu.models import configs
-from openkpu.scripts import asic, command, fpga
+from openkpu.scripts import asic, command, fpga, synth
 
 # what others published: name, MACs, part, LUT, DSP, block RAM, source
 PUBLISHED = [
@@ -25,7 +25,8 @@ PUBLISHED = [
 
 
 def fpga_table() -> list[str]:
-    """A row for each configuration that was placed, then what others published."""
+    """A row for each configuration that was mapped whole, those counted box by box, then what
+    others published."""
     known = json.loads(fpga.BASELINE.read_text())
     lines = [
         "| | MACs | part | LUT | DSP | block RAM | MHz | GOPS | GOPS per kLUT | at 100 MHz |",
@@ -41,6 +42,13 @@ def fpga_table() -> list[str]:
         lines.append(
             f"| `{name}` | {macs} | {fpga.PARTS[part]} | {lut:,} | "
             f"{found['DSP']} | {found['block RAM']} | {clock} | {200 * macs / lut:.2f} |"
+        )
+    for name, found in json.loads(synth.RECORD.read_text()).items():
+        lut, macs = found["LUT"], configs.load(name).macs
+        title = f"`{name}`, hierarchy kept, {synth.SMALL_RAM * 64 // 1024} KiB AI RAM"
+        lines.append(
+            f"| {title} | {macs} | {fpga.PARTS['']} | {lut:,} | "
+            f"{found['DSP']} | {found['block RAM']} | | | | {200 * macs / lut:.2f} |"
         )
     for name, macs, part, lut, dsp, ram, source in PUBLISHED:
         lines.append(

@@ -27,6 +27,7 @@ from openkpu.scripts.lint import sources
 from openkpu.tb.simrun import ROOT, builds
 
 SMALL_RAM = 256  # rows of the AI RAM here
+RECORD = ROOT / "scripts" / "synth_record.json"  # configuration: columns of the whole device
 TROUBLE = re.compile(r"(ERROR:|Latch inferred|multiple conflicting drivers|found logic loop)")
 AHB = "[sm]_ahb_h", "[sm]_ahb_h|irq"  # inputs and outputs that no path may join
 LEFT_OVER = ("$dlatch", "$_DLATCH", "$sr", "$_SR_", "$process")
@@ -199,6 +200,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = command.Parser(prog="synth", description=__doc__)
     parser.add_argument("--check", action="store_true", help="elaborate, map nothing")
     parser.add_argument("--json", type=Path, help="write the table to this file, too")
+    parser.add_argument("--record", action="store_true", help="keep the sums for the README")
     parser.add_argument(
         "names", nargs="*", help="configurations, or all; default: nano, --check: all"
     )
@@ -226,6 +228,10 @@ def main(argv: list[str] | None = None) -> int:
         print(f"after {time.monotonic() - began:.0f} s", flush=True)
     if args.json:
         args.json.write_text(json.dumps(tables, indent=1) + "\n")
+    if args.record:
+        known = json.loads(RECORD.read_text())
+        known |= {name: {k: found[0][k] for k in COLUMNS} for name, found in tables.items()}
+        RECORD.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
     return 0
 
 
