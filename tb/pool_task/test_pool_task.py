@@ -233,6 +233,12 @@ async def rate(dut) -> None:
             least = shape[0] * arg.out_shape[1] * line_cycles(arg, bench.lanes)
             dut._log.info(f"{kernel}x{kernel} step {stride}: {work}, expected {least}")
             assert work.cycles <= least + 60, (kernel, stride, work, least)
+    for h, w in ((6, 9), (6, 13), (6, 16), (14, 5), (6, 33)):  # a whole map: its lines or columns
+        arg = pool_layer((16, h, w), MAXIMUM, ram_rows=ROWS)
+        x = bench.noise.integers(0, 256, (16, h, w), dtype=np.uint8)
+        work = await bench.task(map_layer(arg, x))
+        least = 16 * -(-w // 16) * max(h, min(w, 16))
+        assert work.cycles <= least + 50, (h, w, work, least)
 
 
 @cocotb.test()
