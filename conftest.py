@@ -24,10 +24,16 @@ def nightly() -> dict[str, frozenset[str]]:
 class Recorder:
     """Keeps what pytest's tests gave, for the page of the test plan."""
 
+    def __init__(self) -> None:
+        self.setup: dict[str, float] = {}  # seconds of tests under way
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """The call counts, and a setup that did not get to it."""
-        if report.when == "call" or (report.when == "setup" and not report.passed):
-            results.keep([results.Result(report.nodeid, report.outcome)])
+        if report.when == "setup" and report.passed:
+            self.setup[report.nodeid] = report.duration
+        elif report.when in ("setup", "call"):
+            seconds = round(self.setup.pop(report.nodeid, 0.0) + report.duration, 2)
+            results.keep([results.Result(report.nodeid, report.outcome, seconds=seconds)])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -24,6 +24,7 @@ class Result:
     outcome: str  # passed, failed or skipped
     sim: str = ""
     seed: int | None = None
+    seconds: float = 0.0  # of pytest's tests, with what their fixtures took
 
 
 def short(module: str) -> str:
