@@ -24,7 +24,7 @@ from openkpu.tb.simrun import ROOT
 
 OUT = ROOT / "reports" / "coverage"
 DATA = ROOT / "reports" / "coverage_data"  # of a run under way, or interrupted
-SOURCES = ("rtl", "tb", "models", "scripts")
+SOURCES = ("rtl", "tb", "models", "scripts", "*.toml", "*.py")
 FINISHED = "finished"  # file in the folder of a step
 README = ROOT / "README.md"
 BEGIN, END = "<!-- coverage -->", "<!-- /coverage -->"

@@ -4,7 +4,7 @@
 ``synth_ecp5`` maps the configurations that are named (nano by default; ``all``), hierarchy kept
 and with a small AI RAM, and the cells of every box are printed, those of the modules inside it
 included. The hierarchy costs LUTs that ``make fpga`` saves, but each module is mapped once, however
-often it is there: a count for arrays that take hours when flattened. ``--check`` elaborates
+often it is there: a count for arrays that are too large to flatten. ``--check`` elaborates
 all configurations instead: no latch, no process left over, no net with two drivers, no path from an
 input of the AHB to an output of it; memories stay memories and nothing is mapped.
 """

@@ -88,3 +88,7 @@ def test_finished_steps_are_kept(
     other = command.opened()
     assert other != data and not data.exists()
     assert command.run(steps, other) == [] and (tmp_path / "ran").read_text() == "abbab"
+
+    (tmp_path / "configs.toml").write_text("[nano]")
+    command.contents.cache_clear()
+    assert command.opened() != other and not other.exists()

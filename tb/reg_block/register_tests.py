@@ -277,7 +277,7 @@ async def ready_without_words(dut) -> None:
         for _ in range(random.randint(40, 80)):
             await RisingEdge(dut.clk)
         # the rest of a layer of which the core took some words
-        for count in range(words, 12 if words else words):
+        for count in range(words or 12, 12):
             assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0, f"after {count} words"
             await bench.push_word(random.getrandbits(64))
         for _ in range(6):  # the last word passes through the FIFO
