@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bench of the table of lines in a stripe of a flat layer."""
