@@ -8,8 +8,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from openkpu.tb import seeds, watchdog
+from openkpu.tb import places, seeds, watchdog
 from openkpu.tb.plan import results
+
+PRECOMPILED = Path(__file__).resolve().with_name("scripts") / "precompiled.sh"
 
 
 @functools.cache
@@ -75,6 +77,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # ... and ends its simulations on SIGTERM as it does on Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ.setdefault(watchdog.VARIABLE, str(watchdog.TEST_SECONDS))
+    # what Verilator's makefile puts before the compiler: of hundreds of builds most are small
+    if not places.spaced(PRECOMPILED):
+        os.environ.setdefault("OBJCACHE", str(PRECOMPILED))
     try:
         seeds.environment()
         watchdog.seconds()
