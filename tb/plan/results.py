@@ -24,7 +24,7 @@ class Result:
     outcome: str  # passed, failed or skipped
     sim: str = ""
     seed: int | None = None
-    seconds: float = 0.0  # of pytest's tests, with what their fixtures took
+    seconds: float = 0.0  # on the wall clock; of pytest's tests with what their fixtures took
 
 
 def short(module: str) -> str:
@@ -40,7 +40,8 @@ def of_simulation(xml: Path, sim: str, seed: int) -> list[Result]:
         skipped = case.find("skipped") is not None
         name = f"{short(case.get('classname', ''))}.{case.get('name', '')}"
         outcome = FAILED if bad else SKIPPED if skipped else PASSED
-        found.append(Result(name, outcome, sim, seed))
+        seconds = round(float(case.get("time", 0)), 2)
+        found.append(Result(name, outcome, sim, seed, seconds))
     return found
 
 
