@@ -2,8 +2,8 @@
 """Change the RTL in many places, one at a time, and see the tests fail.
 
 One build of a bench holds all mutants (scripts/mutate_schemata.py); which one lives is said when a
-simulation starts. Benches of the module are asked first, then proofs, then the device, then
-further sizes of the benches (tests of the nightly run); the first test that fails kills the mutant.
+simulation starts. Benches of the module are asked first, then proofs, then further sizes of the
+benches (tests of the nightly run), then the device; the first test that fails kills the mutant.
 Results are kept as they come, so that a repeated command goes on where it ended; ``--record`` puts
 those that were used into the repository, so that the next commit judges anew only what has changed.
 Exit status 1 when a mutant survives where none may, or the score is below the goal.
@@ -31,7 +31,7 @@ from openkpu.tb.simrun import ROOT, builds
 
 PLAN = "tb/mutation/benches.toml"
 REPORTS = ROOT / "reports"
-LEVELS = ("block", "formal", "device", mutate_benches.SIZES)
+LEVELS = ("block", "formal", mutate_benches.SIZES, "device")
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:

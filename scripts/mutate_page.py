@@ -9,7 +9,7 @@ from pathlib import Path
 
 from openkpu.scripts.mutate_places import Mutation
 
-KILLED = ("block", "formal", "device", "sizes")
+KILLED = ("block", "formal", "sizes", "device")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def markdown(verdicts: Sequence[Verdict], title: str, failed: Sequence[str]) -> 
         m = v.mutation
         out += [f"{v.number}. {m.file}:{m.line}, {m.kind}, {_cell(m.shown)}", ""]
         out += ["   ```verilog", f"   {m.text}", "   ```", ""]
-    head = "| {} | mutants | block | formal | device | sizes | survived | equivalent | score |"
+    head = "| {} | mutants | block | formal | sizes | device | survived | equivalent | score |"
     for what, groups in (
         ("module", sorted({(v.mutation.file, v.mutation.module) for v in verdicts})),
         ("kind", sorted({("", v.mutation.kind) for v in verdicts})),
