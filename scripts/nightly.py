@@ -104,7 +104,12 @@ STEPS = (
     Step("coverage", "make coverage", "of code and function", r"(line|branch|toggle|functional).*"),
     Step("formal", "make formal", "properties proven", r"\d+ of \d+ properties.*"),
     Step("formal-faults", "make formal MUTANTS=1", "proofs can fail", r"\d+ of \d+ faults.*"),
-    Step("mutation", "make mutate N=400 SEED=7", "faults that the tests find", r"score.*|FAIL.*"),
+    Step(
+        "mutation",
+        "make mutate N=400 SEED=7",
+        "faults that the tests find",
+        r"(?P<said>score.* survived).*|FAIL.*",  # behind it stands a file of reports
+    ),
     Step(
         "soak",
         "make soak MINUTES=60",
@@ -159,9 +164,9 @@ def commit() -> str:
 
 
 def results(lines: Sequence[str], pattern: str) -> list[str]:
-    """The lines that tell the result; the last one when none does."""
+    """The lines that tell the result, or the ``said`` of a pattern; else the last line."""
     found = [match for line in lines if (match := re.fullmatch(pattern, line.strip(" =\n")))]
-    said = [match[0].strip() for match in found]
+    said = [(match.groupdict().get("said") or match[0]).strip() for match in found]
     return said or [line.strip() for line in lines if line.strip()][-1:] or ["nothing"]
 
 

@@ -82,3 +82,13 @@ def test_the_workflow_runs_every_step_once() -> None:
         name for group in re.findall(r'^ +- "([a-z0-9 -]+)"$', text, re.M) for name in group.split()
     ]
     assert sorted(named) == sorted(step.name for step in nightly.STEPS)
+
+
+def test_the_row_of_mutation_names_no_report() -> None:
+    """reports/ is no part of a clone, in which links of the page are checked."""
+    (pattern,) = {step.result for step in nightly.STEPS if step.name == "mutation"}
+    line = "score 100.0 %, 0 survived, 23 s -> a page of the reports"
+    assert nightly.results([line, "FAIL below 97 %"], pattern) == [
+        "score 100.0 %, 0 survived",
+        "FAIL below 97 %",
+    ]
