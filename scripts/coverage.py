@@ -66,15 +66,15 @@ def suite(name: str, jobs: int) -> list[Step]:
     if name == "share":
         return [share]
     device = (
-        "(test_uvm and not small) or test_driver or guard or watchdog"
+        "(test_uvm and not small and not EveryMove) or test_driver or guard or watchdog"
         " or (test_fp16 and random_products)"
     )
     rest = "(test_hostile and not guard and not watchdog) or test_programming or test_control"
     return [
         share,
         Step("the other builds", (*workers(jobs), "--all", REST)),
-        Step("device tests", pytest(device, jobs)),
-        Step("hosts", pytest(rest, jobs)),
+        Step("device tests", pytest(device, jobs, "--all")),
+        Step("hosts", pytest(rest, jobs, "--all")),
         Step("a layer for each bin", pytest("test_bins", jobs, "--all"), code=False),
         Step("every move of a map", pytest("EveryMove", jobs, "--all"), code=False),
     ]

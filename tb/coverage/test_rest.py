@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one build cannot cover: the other paths, lanes and roundings. `make coverage` runs it.
+"""What CI's share leaves out: long sequences, other paths, lanes, roundings (`make coverage`).
 
 tb/coverage/test_share.py has a path of 16 bytes and the usual rounding. Each build here has an
 array of few multipliers, for a build with counters takes minutes.
@@ -18,12 +18,14 @@ from openkpu.models.generate_lists import ALL_KINDS, random_list
 from openkpu.models.generate_pools import random_pool
 from openkpu.models.generate_products import random_product
 from openkpu.models.generate_tasks import random_elementwise
+from openkpu.tb.coverage import test_share
 from openkpu.tb.device import launch
 from openkpu.tb.device.random_cases import case_of, draw, images_of
 from openkpu.tb.device.test_models import check_rounding
 from openkpu.tb.device.test_paths import replay, rows
 from openkpu.tb.device.test_random_layers import check
 from openkpu.tb.simrun import run
+from openkpu.tb.uvm.test_uvm import simulate
 
 pytestmark = pytest.mark.nightly
 
@@ -83,3 +85,11 @@ def test_kept_weights() -> None:
 @pytest.mark.parametrize("rounding", ["v01", "trunc"])
 def test_roundings(rounding: str, tmp_path: Path) -> None:
     check_rounding("verilator", rounding, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("module", "test"), [("sequence_tests", "BusSequences"), ("special_tests", "MovedMaps")]
+)
+def test_uvm(module: str, test: str) -> None:
+    """On the build of the share."""
+    simulate("verilator", test_share.EVERYTHING, module, test, SEED)

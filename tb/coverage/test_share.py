@@ -74,8 +74,8 @@ def test_module(module: str) -> None:
     ("module", "test"),
     [
         ("device_tests", "WindowTest"),
-        *(("register_tests", f"{name}Values") for name in ("Written", "Volatile")),
-        *(("sequence_tests", "BusSequences"), ("special_tests", "MovedMaps")),
+        ("register_tests", "WrittenValues"),
+        ("register_tests", "VolatileValues"),
     ],
 )
 def test_uvm(module: str, test: str) -> None:
