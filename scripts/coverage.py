@@ -146,12 +146,9 @@ def write(result: summary.Result, out: Path) -> None:
 
 
 def readme_table() -> str:
-    """The README's table: the recorded figures of CI's share; empty while there are none."""
-    share = baseline.load().get("share")
-    if not share:
-        return ""
-    rows = [row[:4] for row in summary.figures_table(share, {})]
-    return summary.markdown_table(rows)
+    """The README's table: the records of the whole run and of CI's share."""
+    suites = baseline.load()
+    return summary.markdown_table(summary.records_table(suites.get("full"), suites.get("share")))
 
 
 def in_readme() -> str:

@@ -50,6 +50,19 @@ def figures_table(figures: Figures, record: Figures) -> Table:
     return rows
 
 
+def records_table(full: Figures | None, share: Figures | None) -> Table:
+    """Kind, what is recorded of the whole run, and of the share; "-" where nothing is."""
+    full, share = full or {}, share or {}
+    rows: Table = [("coverage", "reached", "hit", "of", "by the share")]
+    titles = {f"functional-{c.name}": c.title for c in crosses()}
+    for kind in sorted({*full, *share}, key=[*full, *share].index):
+        whole = full.get(kind)
+        figures = (whole.percent, str(whole.hit), str(whole.total)) if whole else ("-", "-", "-")
+        part = share[kind].percent if kind in share else "-"
+        rows.append((titles.get(kind, kind), *figures, part))
+    return rows
+
+
 def folder_table(sources: Sources) -> Table:
     """Code coverage of every folder of rtl/."""
     rows: Table = [("folder", "files", *KINDS)]

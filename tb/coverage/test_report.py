@@ -58,6 +58,18 @@ def test_records_in_a_file(tmp_path: Path) -> None:
             baseline.load(path)
 
 
+def test_records_of_both_suites() -> None:
+    """A kind that one suite lacks has no figure of it; a cross has its title."""
+    cross = crosses()[0]
+    full = {"line": Figure(3, 4), f"functional-{cross.name}": Figure(1, 2)}
+    assert summary.records_table(full, {"line": Figure(1, 4), "fsm": Figure(1, 1)})[1:] == [
+        ("line", "75.00 %", "3", "4", "25.00 %"),
+        (cross.title, "50.00 %", "1", "2", "-"),
+        ("fsm", "-", "-", "-", "100.00 %"),
+    ]
+    assert summary.records_table(None, None)[1:] == []
+
+
 def test_summary(result: summary.Result) -> None:
     text, page = summary.text(result), summary.markdown(result)
     assert "2 files of rtl/, configuration nano, 2 simulations" in text and "PASS" in text

@@ -10,15 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import configs
+from openkpu.models import configs, fp16
 from openkpu.models.configs import Config
 from openkpu.models.generate import Limits, random_layer
-from openkpu.models.generate_fp16 import random_fp16
+from openkpu.models.generate_fp16 import random_fp16, takes
 from openkpu.models.generate_lists import ALL_KINDS, random_list
 from openkpu.models.generate_pools import random_pool
 from openkpu.models.generate_products import random_product
 from openkpu.models.generate_tasks import random_elementwise
+from openkpu.models.vectors import VectorLayer
+from openkpu.tb.core import descriptor
 from openkpu.tb.coverage import test_share
+from openkpu.tb.coverage.float16 import TARGETS
+from openkpu.tb.coverage.model import LINES, NINES, WIDTHS, Bin, classify, crosses
 from openkpu.tb.device import launch
 from openkpu.tb.device.random_cases import case_of, draw, images_of
 from openkpu.tb.device.test_models import check_rounding
@@ -93,3 +97,61 @@ def test_roundings(rounding: str, tmp_path: Path) -> None:
 def test_uvm(module: str, test: str) -> None:
     """On the build of the share."""
     simulate("verilator", test_share.EVERYTHING, module, test, SEED)
+
+
+NANO = configs.load("nano")
+# few rows of weights: a layer of a hundred channels is too deep
+FEW_ROWS = dataclasses.replace(NANO, wbuf_rows=64, tile_rows=32, fp16_lanes=4)
+# few rows of pixels: a layer of sixty channels reads them anew for each group of outputs
+SHALLOW = dataclasses.replace(NANO, tile_rows=32)
+
+
+def test_corners() -> None:
+    """What no random job meets."""
+    run(
+        "verilator",
+        "tb_top",
+        launch.SOURCES,
+        "tb.coverage.corner_tests",
+        params=launch.parameters(FEW_ROWS, 1 << 20),
+        public=launch.PUBLIC,
+        random_start=False,
+        seed=SEED,
+    )
+
+
+def test_deep_layers() -> None:
+    """Reductions of more steps than the tile buffer holds, several groups of outputs."""
+    rng = np.random.default_rng(SEED)
+    fields = {"pool": 0, "depthwise": False, "fc": False, "eight_bit": True}
+    sizes = ((60, 3, 6, 20), (50, 3, 4, 70), (500, 1, 5, 24), (450, 1, 4, 70))
+    replay(
+        SHALLOW,
+        [random_layer(rng, c=c, kernel=k, h=h, w=w, o=9, **fields) for c, k, h, w in sizes],
+    )
+
+
+def float16_layer(rng: np.random.Generator, bin: Bin) -> VectorLayer:
+    """A product of float16 that falls into this bin of the cross ``float16``."""
+    target, lines, width, _, nine = bin
+    widths = list(WIDTHS)
+    least = 1 + (WIDTHS[widths[widths.index(width) - 1]] if width != widths[0] else 0)
+    rows = {NINES[0]: (1,), NINES[1]: (2, 5, 12), NINES[2]: (9, 18)}[nine]
+    for _ in range(1000):
+        w = int(rng.integers(least, min(WIDTHS[width], 400) + 1))
+        h = 1 if lines == LINES[0] else int(rng.integers(2, 6))
+        k, wide = int(rng.choice(rows)), target == TARGETS[1]
+        if not takes((k, h, w)) or not fp16.out_sizes(h, w, wide):
+            continue
+        x = rng.integers(0, 256, (k, h, w), dtype=np.uint8)
+        layer = random_fp16(rng, x=x, m=int(rng.integers(1, 14)), wide=wide, case=" ".join(bin))
+        if classify(descriptor.describe(layer.arg, descriptor.Sizes())) == ("float16", bin):
+            return layer
+    raise AssertionError(f"no product in a thousand draws falls into {bin}")
+
+
+def test_float16_bins() -> None:
+    """A product for each bin of target x lines x width x last piece x rows of B."""
+    rng = np.random.default_rng(SEED)
+    (cross,) = (cross for cross in crosses() if cross.name == "float16")
+    replay(FEW_ROWS, [float16_layer(rng, bin) for bin in sorted(cross.bins)])
