@@ -32,13 +32,18 @@ LONGEST = 200_000  # cycles of a list
 CYCLES = 90  # more than a layer takes from its last word until it begins
 
 
+async def begun(tb) -> tuple[Device, np.random.Generator]:
+    """The device after a reset, and random numbers; prints their seed."""
+    print(f"seed {cocotb.RANDOM_SEED}")
+    device = Device(tb, cocotb.RANDOM_SEED)
+    await device.reset()
+    return device, np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
+
+
 @checked({MISALIGNED})
 async def accesses_without_a_pause(tb) -> None:
     """Registers, AI RAM and errors one right behind the other: each has its own answer and data."""
-    print(f"seed {cocotb.RANDOM_SEED}")
-    rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
+    device, rng = await begun(tb)
     identity, held = await device.read(AI["AI_ID"]), {}
     words = [AI_RAM + 4 * int(n) for n in rng.choice(1024, 16, replace=False)]
     for addr in words:
@@ -75,10 +80,7 @@ async def accesses_without_a_pause(tb) -> None:
 @checked()
 async def weights_that_do_not_fit(tb) -> None:
     """Each reason for BAD_WEIGHTS besides a load that is too short; the next layer is exact."""
-    print(f"seed {cocotb.RANDOM_SEED}")
-    rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
+    device, rng = await begun(tb)
     job = LayerJob(device, rng, 2, row=1024)
     await job.place()
     plain = {"pool": 0, "depthwise": False, "fc": False, "eight_bit": True}
@@ -106,10 +108,7 @@ async def weights_that_do_not_fit(tb) -> None:
 @checked()
 async def a_stop_in_every_cycle(tb) -> None:
     """Layers of the host and a list stopped in each cycle from their beginning on; both work."""
-    print(f"seed {cocotb.RANDOM_SEED}")
-    rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
+    device, rng = await begun(tb)
     layers = LayerJob(device, rng, 2, row=1024)
     stream = StreamJob(device, rng, 1, base=0x4000)
     for job in (layers, stream):
@@ -135,10 +134,7 @@ async def a_stop_in_every_cycle(tb) -> None:
 @checked()
 async def a_stop_as_a_result_begins_to_leave(tb) -> None:
     """A layer whose map goes to the result FIFO, stopped in each of its last cycles."""
-    print(f"seed {cocotb.RANDOM_SEED}")
-    rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
+    device, rng = await begun(tb)
     job = LayerJob(device, rng, 1, row=1024)
     await job.place()
     plain = job.words[0]
@@ -149,10 +145,10 @@ async def a_stop_as_a_result_begins_to_leave(tb) -> None:
         await device.push(sends)
         return int(tb.cycle.value)
 
-    begun = await begin()
+    first = await begin()
     while await device.read(LAYERS_DONE) == 0:
-        assert int(tb.cycle.value) - begun < LONGEST, "hangs"
-    most = int(tb.cycle.value) - begun
+        assert int(tb.cycle.value) - first < LONGEST, "hangs"
+    most = int(tb.cycle.value) - first
     await device.soft_reset()
     await tidy(device, hung=False)
     for cycle in range(max(0, most - CYCLES), most):
@@ -168,10 +164,7 @@ async def a_stop_as_a_result_begins_to_leave(tb) -> None:
 @checked()
 async def a_layer_of_very_many_weights(tb) -> None:
     """A million weights, more rows than the number of rows counts: taken, and stopped."""
-    print(f"seed {cocotb.RANDOM_SEED}")
-    rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
+    device, rng = await begun(tb)
     job = LayerJob(device, rng, 1, row=1024)
     await job.place()
     await job.arm()  # sets the mode of 8-bit weights
@@ -190,10 +183,7 @@ async def a_layer_of_very_many_weights(tb) -> None:
 @checked()
 async def a_host_that_keeps_the_ai_ram_busy(tb) -> None:
     """Pools and products of float16 beside accesses to the AI RAM without a pause."""
-    print(f"seed {cocotb.RANDOM_SEED}")
-    rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
+    device, rng = await begun(tb)
     last = AI_RAM + 64 * (device.back.ram_rows - 1)  # a row that no task needs
     for trial in range(12):
         kinds = [("pool", "float16")[(trial + n) % 2] for n in range(4)]
@@ -203,9 +193,9 @@ async def a_host_that_keeps_the_ai_ram_busy(tb) -> None:
         await device.back.load_storage(storage.base, storage.data)
         await device.configure(storage.registers)
         await device.write(AI["AI_CTRL"], Ctrl.START)
-        begun, busy = int(tb.cycle.value), True
+        start, busy = int(tb.cycle.value), True
         while busy:
-            assert int(tb.cycle.value) - begun < LONGEST, f"{kinds}: hangs"
+            assert int(tb.cycle.value) - start < LONGEST, f"{kinds}: hangs"
             stored = [Transfer(last + 4 * n, True, trial + n) for n in range(16)]
             read = [Transfer(last + 4 * n, False) for n in range(16)]
             done = await device.transfer(*stored, *read)

@@ -7,6 +7,7 @@ array of few multipliers, for a build with counters takes minutes.
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,18 +70,27 @@ def test_every_kind(name: str) -> None:
     check("verilator", config, cases, SEED)
 
 
-def test_kept_weights() -> None:
-    """Weights that stay in the AI RAM: of layers of the host, with errors, over resets."""
-    config = BUILDS["32-bytes"]
+def cocotb_tests(module: str, config: Config, **more: Any) -> None:
+    """Tests of a module on this build; ``more`` as of ``run``."""
     run(
         "verilator",
         "tb_top",
         launch.SOURCES,
-        "tb.device.kept_tests",
+        module,
         params=launch.parameters(config, 1 << 20),
         public=launch.PUBLIC,
         random_start=False,
         seed=SEED,
+        **more,
+    )
+
+
+def test_kept_weights() -> None:
+    """Weights that stay in the AI RAM: of layers of the host, with errors, over resets."""
+    config = BUILDS["32-bytes"]
+    cocotb_tests(
+        "tb.device.kept_tests",
+        config,
         env={"OKPU_BUS": str(config.ahb_width)},
         testcase=("host_layers", "refused", "resets"),
     )
@@ -108,16 +118,7 @@ SHALLOW = dataclasses.replace(NANO, tile_rows=32)
 
 def test_corners() -> None:
     """What no random job meets."""
-    run(
-        "verilator",
-        "tb_top",
-        launch.SOURCES,
-        "tb.coverage.corner_tests",
-        params=launch.parameters(FEW_ROWS, 1 << 20),
-        public=launch.PUBLIC,
-        random_start=False,
-        seed=SEED,
-    )
+    cocotb_tests("tb.coverage.corner_tests", FEW_ROWS)
 
 
 def test_deep_layers() -> None:
