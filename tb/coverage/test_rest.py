@@ -6,6 +6,7 @@ array of few multipliers, for a build with counters takes minutes.
 """
 
 import dataclasses
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,8 @@ def test_uvm(module: str, test: str) -> None:
 
 
 NANO = configs.load("nano")
-# few rows of weights: a layer of a hundred channels is too deep
-FEW_ROWS = dataclasses.replace(NANO, wbuf_rows=64, tile_rows=32, fp16_lanes=4)
+# few rows of weights: a layer of a hundred channels is too deep; float16 rows of A by twos
+FEW_ROWS = dataclasses.replace(NANO, wbuf_rows=64, tile_rows=32, fp16_lanes=16)
 # few rows of pixels: a layer of sixty channels reads them anew for each group of outputs
 SHALLOW = dataclasses.replace(NANO, tile_rows=32)
 
@@ -130,6 +131,19 @@ def test_deep_layers() -> None:
         SHALLOW,
         [random_layer(rng, c=c, kernel=k, h=h, w=w, o=9, **fields) for c, k, h, w in sizes],
     )
+
+
+def test_wide_path() -> None:
+    """128 lanes: two lines of a depthwise layer in a cycle, several lines in a word."""
+    rng = np.random.default_rng(SEED)
+    shapes = itertools.product((12, 24, 50, 70), (1, 3), (0, 1, 5, 8), (False, True))
+    maps = [
+        random_layer(
+            rng, c=5, h=6, w=w, o=5, kernel=k, pool=p, depthwise=dw, fc=False, eight_bit=True
+        )
+        for w, k, p, dw in shapes
+    ]
+    replay(dataclasses.replace(configs.load("large"), weight_bits=8), rows() + maps)
 
 
 def float16_layer(rng: np.random.Generator, bin: Bin) -> VectorLayer:
