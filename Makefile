@@ -218,9 +218,10 @@ equivalence: ## CONFIG=name: what synthesis made of each module is the RTL, prov
 	@$(OPENKPU) equivalence --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
 	  --jobs="$(JOBS)"
 
-formal: ## properties of the RTL proven -> reports (MODULE=name, QUICK=1, MUTANTS=1 breaks each)
+formal: ## properties of the RTL proven -> reports (MODULE=name, QUICK=1, MUTANTS=1 breaks each, RECORD=1)
 	@scripts/setup.sh
-	@$(OPENKPU) formal --jobs="$(JOBS)" $(call flag,quick,QUICK) $(call flag,mutants,MUTANTS) -- $(MODULE)
+	@$(OPENKPU) formal --jobs="$(JOBS)" $(call flag,quick,QUICK) $(call flag,mutants,MUTANTS) \
+	  $(call flag,record,RECORD) -- $(MODULE)
 
 gates: ## CONFIG=nano|compact|small: the netlist of ECP5 cells computes a layer and two digits (SIM, SEED)
 	@scripts/setup.sh icarus verilator

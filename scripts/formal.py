@@ -4,7 +4,8 @@
 SymbiYosys with Yices: by induction, which holds for any time, or from the reset on for a number of
 cycles where induction does not close. Covers show that what is assumed leaves room. `--mutants`
 breaks each module instead and sees its proof fail. Exit status 1 when a property fails or is not
-decided as rtl/proofs.toml asks, or when a broken module is proven. See docs/formal.md.
+decided as rtl/proofs.toml asks, or when a broken module is proven. `--quick` leaves the long proofs
+out, if nothing that they are of has changed since `--record`. See docs/formal.md.
 """
 
 import argparse
@@ -193,19 +194,15 @@ def trouble(log: str) -> str:
 
 def stage(folder: Path, module: str, fault: Fault | None = None) -> list[Path]:
     """Copy what a proof needs into ``folder``, with the fault; UsageError when it has no place."""
-    files = proofs.sources()
-    used = proofs.needed(module, files)
-    headers = sorted((proofs.ROOT / "rtl").rglob("*.vh"))
-    wanted = [path for path in headers if not path.stem.endswith("_props")]
-    wanted.append(proofs.beside(module, files))
-    for path in used + wanted:
+    files = proofs.stage(module)
+    for path in files:
         text = path.read_text()
         if fault and path.suffix == ".v" and path.stem == (fault.module or module):
             if text.count(fault.find) != 1:
                 raise command.UsageError(f"{path.name}: {fault.find!r} does not stand there once")
             text = text.replace(fault.find, fault.put)
         (folder / path.name).write_text(text)
-    return used + wanted
+    return files
 
 
 def prove(proof: Proof, fault: Fault | None = None, modes: tuple[str, ...] = ()) -> list[Verdict]:
@@ -283,7 +280,7 @@ def workers(jobs: int) -> Iterator[ThreadPoolExecutor]:
             raise
 
 
-def run_proofs(chosen: list[Proof], jobs: int) -> int:
+def run_proofs(chosen: list[Proof], jobs: int, record: bool) -> int:
     """Prove them all; exit status."""
     verdicts: list[Verdict] = []
     with workers(jobs) as pool:
@@ -308,28 +305,57 @@ def run_proofs(chosen: list[Proof], jobs: int) -> int:
     (OUT / "formal.json").write_text(json.dumps(as_data, indent=1) + "\n")
     good = sum(v.good for v in verdicts)
     print(f"{good} of {len(verdicts)} properties hold; their page is in {OUT.name}")
+    if record:
+        failed = {v.proof for v in verdicts if not v.good}
+        proofs.record([p for p in chosen if not p.quick and p.name not in failed])
     return int(good < len(verdicts))
 
 
+def unchanged(left_out: list[Proof]) -> bool:
+    """Nothing has changed since the long proofs were recorded; says what has."""
+    before = proofs.recorded()
+    stale = [proof for proof in left_out if before.get(proof.name) != proofs.digest(proof)]
+    for proof in stale:
+        print(
+            f"FAIL {proof.name}: changed since it was last proven; "
+            f"`make formal MODULE={proof.module} RECORD=1` proves it"
+        )
+    print(f"{len(left_out) - len(stale)} of {len(left_out)} long proofs are of what stands here")
+    return not stale
+
+
 def run_faults(chosen: list[Proof], jobs: int) -> int:
-    """Break each module, see its proof fail; exit status."""
-    work = [(proof, fault) for proof in chosen for fault in proof.faults]
-    missed = 0
+    """Break each module, see its proof fail, which holds without the fault; exit status."""
+    work = [(proof, fault) for proof in chosen for fault in (None, *proof.faults)]
+    missed = faults = 0
 
-    def seen(pair: tuple[Proof, Fault]) -> list[Verdict]:
+    def seen(pair: tuple[Proof, Fault | None]) -> list[Verdict]:
+        proof, fault = pair
+        if fault is None:
+            return prove(proof, modes=("prove", "bmc"))
         # from the reset on: what the fault does must really happen
-        whole = dataclasses.replace(pair[0], bounded=("*",), bounded_depth=pair[0].cover_depth)
-        return prove(whole, pair[1], modes=("bmc",))
+        whole = dataclasses.replace(proof, bounded=("*",), bounded_depth=proof.cover_depth)
+        return prove(whole, fault, modes=("bmc",))
 
+    broken: set[str] = set()
     with workers(jobs) as pool:
         for (proof, fault), found in zip(work, pool.map(seen, work), strict=True):
             failed = [v for v in found if v.state == "failed"]
-            missed += not failed
+            words = "; ".join(sorted({v.words for v in found}))
+            if fault is None:
+                if not all(v.good for v in found):
+                    broken.add(proof.name)
+                    print(f"{proof.name}: without a fault: {words}", flush=True)
+                continue
+            faults += 1
+            counts = failed and proof.name not in broken
+            missed += not counts
             by = f"{failed[0].name} in cycle {failed[0].steps}" if failed else "NOT SEEN"
+            by += " and SO WITHOUT IT" if failed and not counts else ""
             print(f"{proof.name}: {fault.find!r} -> {fault.put!r}: {by}", flush=True)
             if not failed:
-                print(f"     {'; '.join(sorted({v.words for v in found}))}")
-    print(f"{len(work) - missed} of {len(work)} faults seen")
+                print(f"     {words}")
+    print(f"{faults - missed} of {faults} faults seen")
     return int(missed > 0)
 
 
@@ -338,6 +364,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = command.Parser(prog="formal", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="without the long proofs")
     parser.add_argument("--mutants", action="store_true", help="break each module, see it fail")
+    parser.add_argument("--record", action="store_true", help="keep what the long proofs are of")
     parser.add_argument("--jobs", type=command.whole(1, 64), default=1, help="at a time")
     parser.add_argument("modules", nargs="*", help="only these")
     return parser.parse_args(argv)
@@ -353,8 +380,12 @@ def main(argv: list[str] | None = None) -> int:
             known = ", ".join(dict.fromkeys(proof.module for proof in every))
             raise command.UsageError(f"no proof of module {name!r}, expected one of {known}")
     chosen = [p for p in every if not args.modules or p.module in args.modules]
-    chosen = [p for p in chosen if p.quick or not args.quick]
-    return (run_faults if args.mutants else run_proofs)(chosen, args.jobs)
+    left_out = [p for p in chosen if args.quick and not p.quick]
+    chosen = [p for p in chosen if p not in left_out]
+    if args.mutants:
+        return run_faults(chosen, args.jobs)
+    status = run_proofs(chosen, args.jobs, args.record)
+    return status if not left_out or unchanged(left_out) else 1
 
 
 if __name__ == "__main__":

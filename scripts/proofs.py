@@ -8,6 +8,8 @@ each with one-line faults that must make it fail. See docs/formal.md.
 """
 
 import dataclasses
+import hashlib
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -16,6 +18,7 @@ from openkpu.scripts.command import UsageError
 from openkpu.tb.simrun import ROOT
 
 LIST = "rtl/proofs.toml"
+RECORD = "rtl/proofs.json"  # digests of what was proven by the long proofs
 MEANING = re.compile(r"\s*//: (.*)")
 LABEL = re.compile(r"\b(\w+)\s*:\s*(assert|assume|cover)\s*\(")
 BARE = re.compile(r"\b(assert|assume|cover|restrict)\s*\(")
@@ -103,6 +106,38 @@ def needed(module: str, files: dict[str, Path]) -> list[Path]:
         words = re.findall(r"^\s*(\w+)\s+(?:#\s*\(|\w+\s*\()", text, re.M)
         waiting += [word for word in words if word in files]
     return list(found.values())
+
+
+def stage(module: str) -> list[Path]:
+    """All files of a proof: of the modules, the headers and the properties."""
+    files = sources()
+    headers = sorted((ROOT / "rtl").rglob("*.vh"))
+    shared = [path for path in headers if not path.stem.endswith("_props")]
+    return [*needed(module, files), *shared, beside(module, files)]
+
+
+def digest(proof: Proof) -> str:
+    """Of all that a proof is about, without comments and blanks."""
+    terms = dataclasses.replace(proof, seconds=0, quick=True, faults=())
+    state = hashlib.sha256(repr(terms).encode())
+    for path in stage(proof.module):
+        text = re.sub(r"//.*", "", path.read_text())
+        state.update("\0".join([path.name, *text.split()]).encode())
+    return state.hexdigest()[:16]
+
+
+def recorded() -> dict[str, str]:
+    """The digest of each long proof when it was last proven and recorded."""
+    path = ROOT / RECORD
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def record(proven: list[Proof]) -> None:
+    """Keep the digests of these long proofs, and of no proof that is gone."""
+    present = {proof.name for proof in load() if not proof.quick}
+    digests = recorded() | {proof.name: digest(proof) for proof in proven}
+    kept = {name: digests[name] for name in sorted(digests) if name in present}
+    (ROOT / RECORD).write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def properties(module: str, files: dict[str, Path]) -> list[Property]:

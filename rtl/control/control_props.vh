@@ -92,13 +92,14 @@
     f_inferences <= (rst || start) ? 2'd0 : f_inferences + (inf_over && !(&f_inferences));
   end
 
-  // ---- the input map of a run: of its first layer, in every inference the same
-  wire [90:0] f_map = {
+  // ---- the input map of a run: of its first layer, in every inference the same (mode and depthwise in
+  // place of the mark of loads by lines)
+  wire [`SHAPE_BITS+1:0] f_map = {
     load_desc[`DESC_MODE], load_desc[`DESC_DW], load_desc[`DESC_C], load_desc[`DESC_W], load_desc[`DESC_H],
     load_desc[`DESC_SRC], load_desc[`DESC_IRL], load_desc[`DESC_ICS], load_desc[`DESC_INB]
   };
   reg f_mapped = 1'b0;
-  reg [90:0] f_first_map;
+  reg [`SHAPE_BITS+1:0] f_first_map;
   always @(posedge clk) begin
     f_mapped <= !rst && !start && !flush && (f_mapped || (d_valid && load_desc[`DESC_FIRST]));
     if (!f_mapped) f_first_map <= f_map;
@@ -119,6 +120,8 @@
       //: A map has channels, columns and one to three lines, which are added up a bit a cycle; the first layers of a run take the same one: a list that changes is refused.
       if (d_valid) maps : assume (load_desc[`DESC_C] != 0 && load_desc[`DESC_W] != 0 && load_desc[`DESC_H] != 0 && load_desc[`DESC_H] < 4 &&
           (!load_desc[`DESC_FIRST] || !f_mapped || f_map == f_first_map));
+      //: Only a 1x1 layer has more than 1024 channels, up to 9216: layer_decode refuses others.
+      if (d_valid) chans : assume (load_desc[`DESC_C] <= ((load_desc[`DESC_MODE] == `MODE_CHAN) ? 9216 : 1024));
       //: A list may be told changed two cycles after a layer of it was collected.
       if (list_changed) changed_when : assume (list_mode && f_dec == F_WORK && f_worked == 1);
       //: A list has one layer or two; whether another inference follows may change at any time. No watchdog helps.

@@ -88,6 +88,10 @@ module flat_pieces #(
 
   wire unused = &{1'b0, x_sum[4]};
 
+`ifdef FORMAL_flat_pieces
+  `include "flat_pieces_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -93,6 +93,40 @@ def test_a_fault_that_nothing_sees(design: Path, capsys: pytest.CaptureFixture) 
     assert "NOT SEEN" in capsys.readouterr().out
 
 
+def test_a_fault_of_what_fails_anyway(design: Path, capsys: pytest.CaptureFixture) -> None:
+    """It is not seen by a property that fails without it."""
+    (design / proofs.LIST).write_text(LIST.replace("module =", "depth = 8\nmodule ="))
+    (design / "rtl" / "counter_props.vh").write_text(PROPERTIES.replace("LIMIT", "1"))
+    assert command.run(formal.main, ["--mutants", "counter"]) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"counter: without a fault: FAILED in cycle \d+", said)
+    assert "SO WITHOUT IT" in said and "0 of 1 faults seen" in said
+
+
+def test_long_proofs_are_of_what_stands_there(design: Path, capsys: pytest.CaptureFixture) -> None:
+    """The short run leaves them out as long as nothing changes that they are of."""
+    (design / proofs.LIST).write_text(LIST.replace("module =", "quick = false\nmodule ="))
+
+    def status(*words: str) -> int:
+        return command.run(formal.main, [*words])
+
+    assert status("--quick") == 1
+    said = capsys.readouterr().out
+    assert "counter: changed since it was last proven; `make formal MODULE=counter REC" in said
+    assert status("--record") == 0 and list(proofs.recorded()) == ["counter"]
+    assert status("--quick") == 0
+    assert "1 of 1 long proofs are of what stands here" in capsys.readouterr().out
+    rtl, props = design / "rtl" / "counter.v", design / "rtl" / "counter_props.vh"
+    rtl.write_text("// a comment\n" + COUNTER)
+    assert status("--quick") == 0
+    rtl.write_text(COUNTER.replace("step)", "step && !rst)"))
+    assert status("--quick") == 1
+    rtl.write_text(COUNTER)
+    props.write_text(PROPERTIES.replace("LIMIT", "1"))
+    assert status("--quick") == 1
+    assert status("--record") == 1 and status("--quick") == 1, "what fails is not recorded"
+
+
 def refused(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
     """The one line that a bad request gets."""
     assert command.run(formal.main, arguments) == command.BAD_REQUEST
