@@ -3,10 +3,12 @@
 
 Keeps of each command what it said at its end, its time, date and commit in tb/plan/nightly.json and
 writes docs/verification.md from that. ``--steps`` chooses some, the others keep what they had;
-``--page`` writes the page alone, ``--check`` compares it. Exit status 1 when a command failed or
-the page is not what the data makes.
+``--page`` writes the page alone, ``--check`` compares it. The page tells which results are of an
+RTL that has changed since. Exit status 1 when a command failed or the page is not what the data
+makes.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -28,6 +30,7 @@ DATA = ROOT / "tb" / "plan" / "nightly.json"
 PAGE = ROOT / "docs" / "verification.md"
 WAIVERS = ROOT / "tb" / "coverage" / "waivers.toml"
 EQUIVALENT = ROOT / "tb" / "mutation" / "equivalent.toml"
+FORMAL = re.compile(r"`ifdef FORMAL.*?`endif", re.S)  # is no part of the design
 TAIL = 200  # lines at the end of a command among which its result is looked for
 
 
@@ -150,6 +153,17 @@ class Outcome:
     seconds: int
     date: str
     commit: str
+    rtl: str = ""  # digest of what was tested; "" is not known
+
+
+def rtl_digest(root: Path) -> str:
+    """Of the design in ``root``/rtl: its text without comments, blanks and properties."""
+    files = [path for path in (root / "rtl").rglob("*.v*") if not path.stem.endswith("_props")]
+    state = hashlib.sha256()
+    for path in sorted(files, key=lambda path: path.relative_to(root).as_posix()):
+        text = FORMAL.sub("", re.sub(r"//.*", "", path.read_text(encoding="utf-8")))
+        state.update("\0".join([path.relative_to(root).as_posix(), *text.split()]).encode())
+    return state.hexdigest()[:16]
 
 
 def commit() -> str:
@@ -172,7 +186,7 @@ def results(lines: Sequence[str], pattern: str) -> list[str]:
 
 def run(step: Step) -> Outcome:
     """Run a command; its output passes through."""
-    began, of = time.monotonic(), commit()
+    began, of, rtl = time.monotonic(), commit(), rtl_digest(ROOT)
     last: deque[str] = deque(maxlen=TAIL)
     env = {k: v for k, v in os.environ.items() if k not in ("SEED", "MAKEFLAGS", "MAKELEVEL")}
     process = subprocess.Popen(
@@ -185,7 +199,7 @@ def run(step: Step) -> Outcome:
         status = process.wait()
     seconds = round(time.monotonic() - began)
     today = datetime.now(UTC).date().isoformat()
-    return Outcome(results(list(last), step.result), status, seconds, today, of)
+    return Outcome(results(list(last), step.result), status, seconds, today, of, rtl)
 
 
 def load(path: Path = DATA) -> dict[str, Outcome]:
@@ -220,18 +234,22 @@ def page(kept: dict[str, Outcome]) -> str:
         "Written by `make nightly`, which runs the commands of this table one after the other;",
         '`make nightly STEPS="name ..."` runs some of them, the others keep what they had.',
         "",
-        "| step | what for | command | result | minutes | date | commit |",
-        "|---|---|---|---|---|---|---|",
+        "The last column tells whether the RTL is still the one that was tested, comments aside.",
+        "",
+        "| step | what for | command | result | minutes | date | commit | RTL |",
+        "|---|---|---|---|---|---|---|---|",
     ]
+    rtl = rtl_digest(ROOT)
     for step in STEPS:
         start = f"| {step.name} | {step.what} | `{step.command}` |"
         if step.name not in kept:
-            lines.append(f"{start} not run | | | |")
+            lines.append(f"{start} not run | | | | |")
             continue
         o = kept[step.name]
         said = "<br>".join(text.replace("|", "\\|") for text in o.said)
         verdict = said if o.status == 0 else f"**FAILED**: {said}"
-        lines.append(f"{start} {verdict} | {o.seconds / 60:.1f} | {o.date} | {o.commit} |")
+        same = "as it is" if o.rtl == rtl else "changed since" if o.rtl else "not known"
+        lines.append(f"{start} {verdict} | {o.seconds / 60:.1f} | {o.date} | {o.commit} | {same} |")
     lines += ["", *_listed(WAIVERS, "Left out of the coverage")]
     lines += _listed(EQUIVALENT, "Mutants that change nothing")
     return "\n".join(lines).rstrip() + "\n"

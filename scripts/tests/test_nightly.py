@@ -40,6 +40,29 @@ def test_outcomes_are_kept(place: Path, capsys: pytest.CaptureFixture) -> None:
     assert "failed: bad" in capsys.readouterr().out
 
 
+def test_a_result_of_another_rtl_is_told(place: Path) -> None:
+    """Its last column; comments and properties are no part of the RTL."""
+    rtl = place / "rtl" / "lib" / "one.v"
+    rtl.parent.mkdir(parents=True)
+    design = "module one(input wire a, output wire b);\n  assign b = a;{}\nendmodule\n"
+    rtl.write_text(design.format(""))
+    assert nightly.main(["--steps=good"]) == 0
+
+    def told() -> str:
+        assert nightly.main(["--page"]) == 0
+        (row,) = re.findall(r"^\| good .* \|$", (place / "page.md").read_text(), re.M)
+        return row.split("|")[-2].strip()
+
+    assert told() == "as it is"
+    formal = '\n`ifdef FORMAL_one\n`include "one_props.vh"\n`endif'
+    rtl.write_text("// a comment\n" + design.format(formal))
+    (rtl.parent / "one_props.vh").write_text("assert (a == b);\n")
+    assert told() == "as it is"
+    rtl.write_text(design.format("").replace("= a", "= !a"))
+    assert told() == "changed since"
+    assert nightly.main(["--check"]) == 0
+
+
 def test_page_is_compared(place: Path, capsys: pytest.CaptureFixture) -> None:
     assert nightly.main(["--check"]) == 1
     assert nightly.main(["--page"]) == 0
