@@ -6,9 +6,11 @@
   reg [15:0] f_above;  // rows of the lines above this one
   reg f_on = 1'b0;  // a map was begun and is not over
   reg [14:0] f_base;
-  reg [10:0] f_chans, f_width;
+  reg [10:0] f_width;
+  reg [14:0] f_chans;
   reg [9:0] f_height;
-  reg [10:0] f_c, f_x;  // channel, byte of the line
+  reg [14:0] f_c;  // channel
+  reg [10:0] f_x;  // byte of the line
   reg [9:0] f_y;
   reg [25:0] f_group;  // rows of the groups of channels before this one
   wire [2:0] f_share = f_width <= 16 ? 3'd4 : f_width <= 32 ? 3'd2 : 3'd1;  // channels in a row
@@ -24,10 +26,10 @@
     if (start) begin
       f_on <= 1'b1;
       f_base <= base_row;
-      f_chans <= chans_m1 + 11'd1;
+      f_chans <= chans_m1 + 15'd1;
       f_height <= height_m1 + 10'd1;
       f_width <= width_m1 + 11'd1;
-      f_c <= 11'd0;
+      f_c <= 15'd0;
       f_y <= 10'd0;
       f_x <= 11'd0;
       f_group <= 26'd0;
@@ -38,7 +40,7 @@
       f_x  <= f_line_end ? 11'd0 : f_x + F_PATH;
       f_y  <= f_chan_end ? 10'd0 : f_line_end ? f_y + 10'd1 : f_y;
       f_above <= f_chan_end ? 16'd0 : f_line_end ? f_above + f_line : f_above;
-      f_c  <= f_chan_end ? f_c + 11'd1 : f_c;
+      f_c  <= f_chan_end ? f_c + 15'd1 : f_c;
       if (f_chan_end && f_sub == f_share - 3'd1) f_group <= f_group + f_rows;
     end
   end
@@ -63,12 +65,12 @@
       size : assert (size_m1 == (f_line_end ? f_left - 11'd1 : F_PATH - 11'd1) &&
           {lane, 4'd0} + size_m1 < F_PATH);
       //: The last step is the end of the last line of the last channel.
-      ends_last : assert (last == (f_chan_end && f_c == f_chans - 11'd1));
+      ends_last : assert (last == (f_chan_end && f_c == f_chans - 15'd1));
       //: (invariant) Channel, line and byte are those of the map.
-      counted : assert (f_c < f_chans && f_chans <= 1024 && f_y < f_height && f_height <= 512 && f_x < f_width &&
+      counted : assert (f_c < f_chans && f_chans <= 15'd1 << CHAN && f_y < f_height && f_height <= 512 && f_x < f_width &&
           f_width <= 960 && (f_x & (F_PATH - 11'd1)) == 0);
       //: (invariant) What is left of channels, lines and bytes.
-      left : assert (chan_left == f_chans - f_c - 11'd1 && line_left == f_height - f_y - 10'd1 &&
+      left : assert (chan_left == f_chans - f_c - 15'd1 && line_left == f_height - f_y - 10'd1 &&
           rest == f_left - 11'd1 && line_end == f_line_end && height == f_height - 10'd1 &&
           width == f_width - 11'd1);
       //: (invariant) Where the group of channels and the line begin.

@@ -8,7 +8,7 @@
   reg f_on = 1'b0;  // a layer was started
   reg [1:0] f_age = 2'd0;  // cycles since then
   reg [`DESC_BITS-1:0] f_desc;
-  reg [11:0] f_c;  // first channel of the unit at work
+  reg [15:0] f_c;  // first channel of the unit at work
   reg [16:0] f_above, f_above_0;  // rows of the lines above this one, above the stripe's first one
   reg [26:0] f_lo, f_lo2;  // row where the group of channels begins, in either map
   reg [NB-1:0] f_s;  // first word of a line of the stripe
@@ -36,7 +36,7 @@
     f_age <= (rst || start) ? 2'd0 : f_age + !(&f_age);
     f_desc <= desc;
     if (load) begin
-      f_c <= 12'd0;
+      f_c <= 16'd0;
       f_above <= f_a_above;
       f_above_0 <= f_a_above;
       f_lo <= desc[`DESC_SRC];
@@ -45,7 +45,7 @@
     end else if (go) begin
       if (line_end) f_above <= y_last ? f_above_0 : f_above + ({12'd0, irl} << skip_l);
       if (unit_end) begin
-        f_c <= unit_last ? 12'd0 : f_c + unit_size;
+        f_c <= unit_last ? 16'd0 : f_c + unit_size;
         f_lo <= unit_last ? desc[`DESC_SRC] : group_next ? f_lo + f_ics : f_lo;
         f_lo2 <= unit_last ? desc[`DESC_SRC2] : group_next ? f_lo2 + f_ics : f_lo2;
       end
@@ -61,7 +61,7 @@
     if (!rst) begin
       //: A layer is started while none is at work, and stands from then on; sizes are those of the layer decoder.
       layer_legal : assume ((!start || !busy) && (!f_on || start || desc == f_desc) &&
-          n_w != 0 && n_w <= 960 && n_h != 0 && n_h <= 512 && n_c != 0 && n_c <= 1024 && n_g != 0 && n_b != 0 &&
+          n_w != 0 && n_w <= 960 && n_h != 0 && n_h <= 512 && n_c != 0 && n_c <= (new_chan ? 9216 : 1024) && n_g != 0 && n_b != 0 &&
           ip == (n_w <= 16 ? 0 : n_w <= 32 ? 1 : 2) && irl == (n_w + 11'd63) >> 6 && stl <= 2);
       //: A stripe's lines and words are of the map, and it is not there before the third cycle (proven of fill_stripe).
       if (f_on && a_ready) stripe_legal : assume (f_age >= 2 && a_first_y <= a_last_y && a_last_y < n_h &&
