@@ -6,7 +6,6 @@ array of few multipliers, for a build with counters takes minutes.
 """
 
 import dataclasses
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -131,19 +130,6 @@ def test_deep_layers() -> None:
         SHALLOW,
         [random_layer(rng, c=c, kernel=k, h=h, w=w, o=9, **fields) for c, k, h, w in sizes],
     )
-
-
-def test_wide_path() -> None:
-    """128 lanes: two lines of a depthwise layer in a cycle, several lines in a word."""
-    rng = np.random.default_rng(SEED)
-    shapes = itertools.product((12, 24, 50, 70), (1, 3), (0, 1, 5, 8), (False, True))
-    maps = [
-        random_layer(
-            rng, c=5, h=6, w=w, o=5, kernel=k, pool=p, depthwise=dw, fc=False, eight_bit=True
-        )
-        for w, k, p, dw in shapes
-    ]
-    replay(dataclasses.replace(configs.load("large"), weight_bits=8), rows() + maps)
 
 
 def float16_layer(rng: np.random.Generator, bin: Bin) -> VectorLayer:
