@@ -194,7 +194,7 @@ def trouble(log: str) -> str:
 
 def stage(folder: Path, module: str, fault: Fault | None = None) -> list[Path]:
     """Copy what a proof needs into ``folder``, with the fault; UsageError when it has no place."""
-    files = proofs.stage(module)
+    files = proofs.files_of(module)
     for path in files:
         text = path.read_text()
         if fault and path.suffix == ".v" and path.stem == (fault.module or module):
@@ -283,6 +283,8 @@ def workers(jobs: int) -> Iterator[ThreadPoolExecutor]:
 def run_proofs(chosen: list[Proof], jobs: int, record: bool) -> int:
     """Prove them all; exit status."""
     verdicts: list[Verdict] = []
+    # before they run: what is edited meanwhile is not proven
+    digests = {proof.name: proofs.digest(proof) for proof in chosen if not proof.quick}
     with workers(jobs) as pool:
         for proof, found in zip(chosen, pool.map(prove, chosen), strict=True):
             verdicts += found
@@ -307,7 +309,7 @@ def run_proofs(chosen: list[Proof], jobs: int, record: bool) -> int:
     print(f"{good} of {len(verdicts)} properties hold; their page is in {OUT.name}")
     if record:
         failed = {v.proof for v in verdicts if not v.good}
-        proofs.record([p for p in chosen if not p.quick and p.name not in failed])
+        proofs.record({name: of for name, of in digests.items() if name not in failed})
     return int(good < len(verdicts))
 
 

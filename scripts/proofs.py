@@ -108,7 +108,7 @@ def needed(module: str, files: dict[str, Path]) -> list[Path]:
     return list(found.values())
 
 
-def stage(module: str) -> list[Path]:
+def files_of(module: str) -> list[Path]:
     """All files of a proof: of the modules, the headers and the properties."""
     files = sources()
     headers = sorted((ROOT / "rtl").rglob("*.vh"))
@@ -120,7 +120,7 @@ def digest(proof: Proof) -> str:
     """Of all that a proof is about, without comments and blanks."""
     terms = dataclasses.replace(proof, seconds=0, quick=True, faults=())
     state = hashlib.sha256(repr(terms).encode())
-    for path in stage(proof.module):
+    for path in files_of(proof.module):
         text = re.sub(r"//.*", "", path.read_text())
         state.update("\0".join([path.name, *text.split()]).encode())
     return state.hexdigest()[:16]
@@ -132,10 +132,10 @@ def recorded() -> dict[str, str]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def record(proven: list[Proof]) -> None:
-    """Keep the digests of these long proofs, and of no proof that is gone."""
+def record(proven: dict[str, str]) -> None:
+    """Keep the digests of these long proofs by name, and of no proof that is gone."""
     present = {proof.name for proof in load() if not proof.quick}
-    digests = recorded() | {proof.name: digest(proof) for proof in proven}
+    digests = recorded() | proven
     kept = {name: digests[name] for name in sorted(digests) if name in present}
     (ROOT / RECORD).write_text(json.dumps(kept, indent=1) + "\n")
 
