@@ -6,6 +6,7 @@ separated by bytes 1 and 2, and its count. Points of a module's instances and pa
 one point here: a place in the source is covered when any instance has been there.
 """
 
+import functools
 import gzip
 import re
 from collections import Counter, defaultdict
@@ -16,6 +17,8 @@ from typing import NamedTuple
 
 from openkpu.tb.coverage import fsm
 
+# a net for bits that nobody needs: always 0, so that none of its terms decides anything
+SINK = re.compile(r"\s*wire +unused\w* *= *&\{1'b0,")
 KINDS = ("line", "branch", "expr", "toggle", "fsm")
 SIGNAL = re.compile(r"(?P<name>.*?)(?P<bit>(?:\[\d+\])*):(?P<edge>0->1|1->0)$")
 
@@ -104,13 +107,17 @@ def read(path: Path) -> Counter[str]:
 
 
 def merge(paths: Sequence[Path], root: Path) -> Sources:
-    """Coverage of all runs by source file below ``root``; CoverageError when there is none."""
+    """Coverage of all runs by source file below ``root``; CoverageError when there is none.
+
+    Terms and toggles of a net that takes bits that nobody needs (SINK) do not count.
+    """
     if not paths:
         raise CoverageError("no simulation has left code coverage")
     total: Counter[str] = Counter()
     for path in paths:
         total.update(read(path))
     merged: Counter[tuple[str, ...]] = Counter()
+    sinks = functools.cache(lambda file: _sinks(root / file))
     for key, count in total.items():
         fields = dict(item.split("\x02", 1) for item in key.split("\x01") if "\x02" in item)
         kind = fields.get("page", "").partition("/")[0].removeprefix("v_")
@@ -122,6 +129,8 @@ def merge(paths: Sequence[Path], root: Path) -> Sources:
         if kind not in KINDS or not source.is_relative_to(root):
             raise CoverageError(f"a point that is not expected: {fields}")
         place = (str(source.relative_to(root)), fields["l"], fields["n"], fields.get("S", ""))
+        if kind in ("expr", "toggle") and fields["l"] in sinks(place[0]):
+            continue
         merged[(kind, *place, name)] += count
     found: Sources = defaultdict(SourceFile)
     for (kind, file, line, column, covered, name), count in sorted(merged.items()):
@@ -141,6 +150,12 @@ def merge(paths: Sequence[Path], root: Path) -> Sources:
         for number in _numbers(covered):
             source.lines[number] = max(source.lines.get(number, 0), count)
     return dict(found)
+
+
+def _sinks(source: Path) -> set[str]:
+    """Numbers of the lines that declare a sink; none of a file that is not there."""
+    lines = source.read_text(encoding="utf-8").splitlines() if source.is_file() else []
+    return {str(number) for number, line in enumerate(lines, 1) if SINK.match(line)}
 
 
 def _numbers(text: str) -> list[int]:

@@ -132,8 +132,8 @@ def _verdict(result: Result) -> str:
 def _rule() -> str:
     excluded = ", ".join(f"{len(c.excluded)} of {c.name}" for c in crosses() if c.excluded)
     return (
-        "Verilator counts no name that begins with an underscore: the sinks _unused_ok of bits "
-        "that nobody needs. Bins that the specification rules out do not count: "
+        "The nets `unused` take bits that nobody needs and are always 0: terms and toggles of them "
+        "do not count. Bins that the specification rules out do not count: "
         f"{excluded} (tb/coverage/model.py has the rules)."
     )
 

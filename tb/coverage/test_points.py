@@ -54,6 +54,20 @@ def test_one_file(tmp_path: Path) -> None:
     assert list(points.by_folder(sources)) == ["rtl/a", "rtl/b"]
 
 
+def test_sinks(tmp_path: Path) -> None:
+    """Terms and toggles of a net for unused bits do not count; others of its file do."""
+    source = tmp_path / "rtl/a/x.v"
+    source.parent.mkdir(parents=True)
+    source.write_text("wire q;\n  wire unused_q = &{1'b0, q};\n  wire unused_r = &{q, q};\n")
+    rows = [point("toggle", n, 8, f"w{n}:0->1", 1) for n in (1, 2, 3)]
+    rows += [point("expr", n, 8, "(q==0) => 0", 0) for n in (1, 2, 3)]
+    rows += [point("line", 2, 3, "block", 1, "2")]
+    rows = [row.replace(str(ROOT), str(tmp_path)) for row in rows]
+    x = points.merge([dat(tmp_path / "a.dat", rows)], tmp_path)["rtl/a/x.v"]
+    assert sorted(line for line, _ in x.signals) == [1, 3] and sorted(x.terms) == [1, 3]
+    assert x.lines == {2: 1}
+
+
 def test_machines(tmp_path: Path) -> None:
     """Cover properties of the bench count for the file of the machine."""
     lines = [

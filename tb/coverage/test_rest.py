@@ -6,6 +6,7 @@ array of few multipliers, for a build with counters takes minutes.
 """
 
 import dataclasses
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from openkpu.models.configs import Config
 from openkpu.models.generate import Limits, random_layer
 from openkpu.models.generate_fp16 import random_fp16, takes
 from openkpu.models.generate_lists import ALL_KINDS, random_list
-from openkpu.models.generate_pools import random_pool
+from openkpu.models.generate_pools import map_layer, pool_layer, random_pool
 from openkpu.models.generate_products import random_product
 from openkpu.models.generate_tasks import random_elementwise
+from openkpu.models.pool_tasks import KINDS
 from openkpu.models.vectors import VectorLayer
 from openkpu.tb.core import descriptor
 from openkpu.tb.coverage import test_share
@@ -51,16 +53,38 @@ BUILDS = {
 }
 
 
+# as many lanes as an entry of the tile buffer has bytes: its words are whole entries
+WHOLE_ENTRIES = build(4, 16, 64, 4)
+
+
+def flat_layers(rng: np.random.Generator, config: Config) -> list[VectorLayer]:
+    """Narrow maps that are computed as one line: the array is the slower side."""
+    lanes = config.n_y * config.n_z
+    fields = {"o": 9, "kernel": 1, "depthwise": False, "pool": 0, "fc": False, "eight_bit": True}
+    widths = [w for w in range(5, 16) if w % config.n_y]
+    return [random_layer(rng, c=3 * lanes, h=w, w=w, **fields) for w in widths]
+
+
+def test_whole_entries() -> None:
+    """64 lanes: several lines in a word, sums and weights of every lane."""
+    rng, limits = np.random.default_rng(SEED), Limits(channels=40, size=40)
+    shapes = itertools.product((5, 16, 32, 64), (1, 3), (0, 1, 5), (False, True))
+    layers = [
+        random_layer(rng, c=20, h=5, w=w, o=20, kernel=k, pool=pool, depthwise=dw, fc=False)
+        for w, k, pool, dw in shapes
+    ]
+    kinds = (random_layer, random_product, random_pool, random_elementwise, random_fp16)
+    layers += [kind(rng, limits=limits) for kind in kinds for _ in range(6)]
+    replay(WHOLE_ENTRIES, rows() + layers + flat_layers(rng, WHOLE_ENTRIES))
+
+
 @pytest.mark.parametrize("name", BUILDS)
 def test_every_kind(name: str) -> None:
     """Layers alone, random layers three ways on both kinds of bus, lists of all kinds."""
     config, rng, limits = BUILDS[name], np.random.default_rng(SEED), Limits(channels=40, size=70)
     kinds = (random_layer, random_product, random_pool, random_elementwise, random_fp16)
     alone = [kind(rng, limits=limits) for kind in kinds for _ in range(8)]
-    # narrow maps that are computed as one line
-    flat = {"o": 9, "kernel": 1, "depthwise": False, "pool": 0, "fc": False, "eight_bit": True}
-    alone += [random_layer(rng, c=20, h=w, w=w, **flat) for w in range(4, 16)]
-    replay(config, rows() + alone)
+    replay(config, rows() + alone + flat_layers(rng, config))
     cases = draw(config, SEED, layers=8, networks=2)
     for number in range(2):
         shape = int(rng.integers(1, 9)), 1, 2 * int(rng.integers(1, 20))
@@ -130,6 +154,18 @@ def test_deep_layers() -> None:
         SHALLOW,
         [random_layer(rng, c=c, kernel=k, h=h, w=w, o=9, **fields) for c, k, h, w in sizes],
     )
+
+
+def test_pools_across_pieces() -> None:
+    """Lines whose last windows begin a piece of 16 pixels as they fill the one before."""
+    rng = np.random.default_rng(SEED)
+    sizes = itertools.product((17, 18, 19, 20, 33, 34, 36, 50), (2, 3, 5))
+    layers = []
+    for (w, kw), kind in zip(sizes, itertools.cycle(KINDS), strict=False):
+        arg = pool_layer((3, 6, w), kind, (2, kw))
+        x = rng.integers(0, 256, (3, 6, w), dtype=np.uint8)
+        layers.append(map_layer(arg, x, f"{w} columns, window of {kw}", "L00"))
+    replay(SHALLOW, layers)
 
 
 def float16_layer(rng: np.random.Generator, bin: Bin) -> VectorLayer:
