@@ -30,6 +30,8 @@ DATA = ROOT / "tb" / "plan" / "nightly.json"
 PAGE = ROOT / "docs" / "verification.md"
 WAIVERS = ROOT / "tb" / "coverage" / "waivers.toml"
 EQUIVALENT = ROOT / "tb" / "mutation" / "equivalent.toml"
+# a figure of the table: reached, hit, of; without the record beside it
+COVERED = r"(?P<said>.*?\d+\.\d\d %) +\d+ +\d+ +\d+\.\d\d %"
 FORMAL = re.compile(r"`ifdef FORMAL.*?`endif", re.S)  # is no part of the design
 TAIL = 200  # lines at the end of a command among which its result is looked for
 
@@ -104,7 +106,7 @@ STEPS = (
         "random products of float16",
         r"\d+ of \d+ items passed.*",
     ),
-    Step("coverage", "make coverage", "of code and function", r"(line|branch|toggle|functional).*"),
+    Step("coverage", "make coverage", "of code and function", COVERED),
     Step("formal", "make formal", "properties proven", r"\d+ of \d+ properties.*"),
     Step("formal-faults", "make formal MUTANTS=1", "proofs can fail", r"\d+ of \d+ faults.*"),
     Step(
@@ -180,7 +182,7 @@ def commit() -> str:
 def results(lines: Sequence[str], pattern: str) -> list[str]:
     """The lines that tell the result, or the ``said`` of a pattern; else the last line."""
     found = [match for line in lines if (match := re.fullmatch(pattern, line.strip(" =\n")))]
-    said = [(match.groupdict().get("said") or match[0]).strip() for match in found]
+    said = [" ".join((match.groupdict().get("said") or match[0]).split()) for match in found]
     return said or [line.strip() for line in lines if line.strip()][-1:] or ["nothing"]
 
 
