@@ -54,8 +54,9 @@ async def reset_values(dut) -> None:
     for addr in range(0, 0x1000, 4):
         if addr not in mapped:
             for strobe in (dut.reg_rd, dut.reg_wr):
-                _, error = await bench._access(strobe, addr, random.getrandbits(32))
+                value, error = await bench._access(strobe, addr, random.getrandbits(32))
                 assert error, f"{addr:#x} is not refused"
+                assert int(value) == 0, f"data with the refusal of {addr:#x}"
     assert int(dut.irq.value) == 0
 
 
