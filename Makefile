@@ -115,11 +115,12 @@ sim: ## run a network or vectors on the RTL (see the variables below)
 	@scripts/setup.sh $(if $(call ON,$(GOLDEN)),,"$(SIM)" $(if $(call ON,$(WAVES)),fst))
 	@$(OPENKPU) sim $(SIM_ARGS)
 
-predict: ## cycles of every layer without a simulator (MODEL, NETWORK or MATMUL, CONFIG, BUS, VIA, MAPS, MHZ=100, REPORT)
+predict: ## cycles of every layer without a simulator (MODEL, NETWORK or MATMUL and TYPE, CONFIG, BUS, VIA, MAPS, MHZ=100, REPORT)
 	@scripts/setup.sh
 	@$(OPENKPU) predict --config="$(CONFIG)" $(call option,bus,BUS) $(call option,mhz,MHZ) \
 	  $(call option,model,MODEL) $(call option,via,VIA) $(call option,maps,MAPS) $(call flag,functions,FUNCTIONS) \
-	  $(call option,network,NETWORK) $(if $(MATMUL),--matmul $(MATMUL)) $(call option,report,REPORT)
+	  $(call option,network,NETWORK) $(if $(MATMUL),--matmul $(MATMUL)) $(call option,type,TYPE) \
+	  $(call option,report,REPORT)
 
 stream: ## digits, or maps of NETWORK=net.npz (INPUT=maps.npy), in one continuous run (IMAGES=1000 DISTURB=1 REPORT=file.json)
 	@scripts/setup.sh verilator

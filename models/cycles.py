@@ -12,8 +12,8 @@ import dataclasses
 from collections.abc import Sequence
 from functools import partial
 
+from . import cycles_fp16, cycles_pool
 from . import cycles_maps as maps
-from . import cycles_pool
 from .configs import Config
 from .cycles_array import Engine
 from .cycles_front import Front, Tasks
@@ -113,6 +113,11 @@ def run(
             end = cycles_pool.run(config, shape.arg, begin, leaving.written if leaving else None)
             reads = cycles_pool.bound_by_reads(config, shape.arg)
             parts["input" if reads else "output"] = end - begin
+        elif shape.arg.fp16:
+            floats = cycles_fp16.run(shape, front, begin)
+            end = floats.end
+            parts["array"], parts["bus"] = floats.steps, floats.weights
+            parts["output"] = floats.output
         else:
             engine = Engine(shape, front, begin)
             if leaving is not None:

@@ -57,7 +57,7 @@ class Keeping:
         self.over: int | None = None  # the layer with which they do not fit any more
         for number, shape in enumerate(layers):
             weights += shape.weight_rows
-            params += shape.param_rows if shape.mode != POOL else 0
+            params += shape.param_rows
             fits = weights <= config.wbuf_rows and params <= config.param_chans // config.n_z
             if not fits and self.over is None and inferences > 1:
                 self.over = number
@@ -174,7 +174,7 @@ class Front:
                 self.wload.start(self._weight_at, shape)
         if self._param == layer and self.pload.shape is None:
             self._param_at, self._param, moved = max(at, self.pload.free), layer + 1, True
-            if loads:
+            if not shape.bare:
                 self.pload.start(self._param_at, shape, table_only=reuse)
         if len(self.queued) == layer:
             before = layer - QUEUE
@@ -373,7 +373,7 @@ class Front:
         """The layer at the head of the queue leaves it; the next one's rows follow its own."""
         self.pops.append(at)
         if shape.mode != POOL:
-            self.first_table += 1
+            self.first_table += int(not shape.bare)
             self.first_row += shape.weight_rows
             self.first_param += shape.param_rows
             if not self.keeping.reuse:

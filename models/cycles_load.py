@@ -165,7 +165,7 @@ class WeightLoader:
         take, banks = gear.take, config.n_z
         words, last_channel = shape.channel_words, shape.arg.o_ch_num - 1
         full, tail = 9 * shape.bytes_a_weight, shape.last_word * shape.bytes_a_weight
-        fc, dw = shape.mode == FC, shape.depthwise
+        fc, dw, bare = shape.mode == FC, shape.depthwise, shape.bare
         ring, base = config.wbuf_rows, self.first
         params = config.param_chans // banks
         at, moved = self.at, False
@@ -184,11 +184,11 @@ class WeightLoader:
                     break
                 start = max(start, freed[row - ring], self.held)
             prow = self.params + channel // banks
-            if prow >= params:
+            if prow >= params and not bare:
                 if prow - params >= len(self.params_freed):
                     break
                 start = max(start, self.params_freed[prow - params])
-            if last:
+            if last and not bare:
                 start = max(start, self.scaled, self.constant)
             ends = last and channel == last_channel
             following = 0 if ends else tail if words == 1 or word == words - 2 else full

@@ -23,12 +23,11 @@ from .kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
 from .kmodel.resident import keep_all
 from .layer import WORDS, LayerArg
 from .layout import AI_RAM_ROWS, ROW_BYTES, Layout
-from .network import Network, NetworkError, alignment
+from .network import Network, alignment
 from .roofline import map_bytes
 
 WAYS = ("burst", "layers", "tasks")  # as a model's layers are started
 MAPS = ("dma", "window")  # who moves maps: the device, or the host through the AI RAM's window
-NO_FLOATS = "cycles of products of float16 matrices are not predicted"
 BURST = 12  # layers that a host pushes at a time
 FILE_AT = 0x100  # where a model's file begins in storage
 ALIGN, RESULT_ALIGN = 64, 16  # of what lies behind it: bytes
@@ -377,8 +376,6 @@ def predict_network(
         pixels_stride=at["AI_PIX_STRIDE"],
         result_stride=at["AI_RES_STRIDE"],
     )
-    if any(arg.fp16 for arg in args):
-        raise NetworkError(NO_FLOATS)
     found = cycles.run(config, args, eight_bit=network.eight_bit, tasks=tasks, **run)
     names = [f"L{number % len(args):02d}" for number in range(len(found.layers))]
     return Predicted(names, found.layers, other=1, sizes=[len(names)])

@@ -97,6 +97,16 @@ class Shape:
         return TAPS if arg.depthwise or arg.kernel == 3 else CHAN
 
     @cached_property
+    def bare(self) -> bool:
+        """There are no tables: a pooling task, or a product of float16."""
+        return self.arg.pool_task or bool(self.arg.fp16)
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """Bytes of a row of B, a channel of the map of a product."""
+        return self.arg.i_row_wid * self.arg.i_col_high
+
+    @cached_property
     def kernel_3(self) -> bool:
         """Windows of 3x3 are read (element-wise layers have the kernel and no window)."""
         return self.arg.kernel == 3 and not self.arg.elementwise
@@ -212,19 +222,19 @@ class Shape:
     @cached_property
     def param_rows(self) -> int:
         """Rows of the parameter buffer: one for n_z channels."""
-        return up(self.arg.o_ch_num, self.config.n_z)
+        return 0 if self.bare else up(self.arg.o_ch_num, self.config.n_z)
 
     @cached_property
     def weight_rows(self) -> int:
         """Rows of the weight buffer that the layer takes in all."""
         if self.depthwise:
-            return self.param_rows
+            return up(self.arg.o_ch_num, self.config.n_z)
         words = self.groups * self.steps
         return up(words, self.config.n_z) if self.arg.fc else words
 
     @cached_property
     def bytes_a_weight(self) -> int:
-        return 1 if self.eight_bit else 2
+        return 1 if self.eight_bit and not self.arg.fp16 else 2
 
     @cached_property
     def share(self) -> int:
@@ -403,6 +413,6 @@ class Shape:
     def tables(self) -> list[tuple[int, int]]:
         """(address, bytes) of activation table and batch-norm words."""
         arg = self.arg
-        if arg.pool_task:
+        if self.bare:
             return []
         return [(arg.active_addr, ACT_BYTES), (arg.bwsx_base_addr, BN_BYTES * arg.o_ch_num)]

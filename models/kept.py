@@ -165,11 +165,11 @@ def total(layers: Sequence[LayerCycles]) -> int:
 
 
 def _predicted(network: Network, config: Config) -> list[LayerCycles]:
-    """As ``steady``; empty for what is not predicted: products of float16, and where the prediction
-    comes to a stop."""
+    """As ``steady``; empty where the prediction comes to a stop, and for products of float16 on a
+    configuration that has none."""
     from .cycles_front import DeadlockError
 
-    if any(arg.fp16 for arg in network.layers):
+    if not config.fp16_lanes and any(arg.fp16 for arg in network.layers):
         return []
     try:
         return steady(network, config)

@@ -8,16 +8,15 @@ import argparse
 import dataclasses
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from openkpu.models import bound, configs, digits, elementwise, matmul_lists, pool_tasks
 from openkpu.models.configs import Config
 from openkpu.models.cycles import BOUNDS, LayerCycles
 from openkpu.models.cycles_model import (
     MAPS,
-    NO_FLOATS,
     WAYS,
     Predicted,
     predict_model,
@@ -26,7 +25,13 @@ from openkpu.models.cycles_model import (
 from openkpu.models.kmodel import KmodelError, loads, loads_functions, read_file
 from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.network import Network, NetworkError
-from openkpu.models.roofline import array_macs, beside, layer_bytes, layer_cycles
+from openkpu.models.roofline import (
+    array_macs,
+    beside,
+    layer_bytes,
+    layer_cycles,
+    network_cycles,
+)
 from openkpu.models.roofline import cycles as roofline_cycles
 from openkpu.scripts import command, run_matmul, run_network
 from openkpu.scripts.command import Parser, UsageError, check_outputs, complain, real
@@ -60,8 +65,8 @@ def kind(arg: LayerArg) -> str:
         return elementwise.OPERATIONS[arg.ew_op] + (f" p{arg.pool_type}" if arg.pool_type else "")
     if arg.fc:
         return "fc"
-    if arg.out32:
-        return "product"
+    if arg.out32 or arg.fp16:
+        return "product" + (" fp16" if arg.fp16 else "")
     deep = " dw" if arg.depthwise else ""
     return f"{arg.kernel}x{arg.kernel}{deep}" + (f" p{arg.pool_type}" if arg.pool_type else "")
 
@@ -85,8 +90,21 @@ def record(name: str, layer: LayerCycles) -> dict[str, Any]:
     }
 
 
-def roofline_of(layers: list[LayerCycles]) -> int:
-    """Of all layers, with the maps that they load and store: sums first, then the maximum."""
+def roofline_of(parts: Sequence[Predicted], lists: bool) -> int:
+    """Of all layers, with the maps that they load and store: sums first, then the maximum.
+
+    ``lists``: each part is a task list, which and whose input and result cross the bus as well.
+    """
+    if lists:
+        return sum(
+            network_cycles(
+                part.layers[0].shape.config,
+                [layer.shape.arg for layer in part.layers],
+                eight_bit=part.layers[0].shape.eight_bit,
+            )
+            for part in parts
+        )
+    layers = [layer for part in parts for layer in part.layers]
     config = layers[0].shape.config
     macs = more = total = 0
     for layer in layers:
@@ -146,17 +164,16 @@ def of_network(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
 
 def of_product(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """A product of matrices: a task list of its tiles, or several."""
-    a, b, _ = run_matmul.matrices(args.matmul, None)
+    a, b, _ = run_matmul.matrices(args.matmul, args.type)
     (m, k), n = a.shape, b.shape[1]
-    if a.dtype == np.float16:
-        raise NetworkError(NO_FLOATS)
-    tiles, lists = run_matmul.tiles_of(a, b, args.config)
+    tiles, lists = run_matmul.tiles_of(a, b, args.config, wide=args.type != "fp16to16")
     found = []
     for part in lists:
         network = matmul_lists.network_of(part, a, b)
         run_network.check(network, args.config)
         found.append(predict_network(args.config, network))
-    return f"{m}x{k} by {k}x{n}, {run_matmul.amount(tiles, lists)}", found
+    kind = args.type or str(a.dtype)
+    return f"{m}x{k} by {k}x{n}, {kind}, {run_matmul.amount(tiles, lists)}", found
 
 
 def of_digits(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
@@ -183,6 +200,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--functions", action="store_true", help="KPU functions of a v5 model")
     parser.add_argument("--network", help="a network image (.npz, docs/networks.md)")
     parser.add_argument("--matmul", nargs="+", help="product: MxKxN, or files of A and B (.npy)")
+    parser.add_argument(
+        "--type", choices=run_matmul.TYPES, help="of the product's matrices (int8, or the files')"
+    )
     parser.add_argument("--report", type=Path, help="JSON file to write")
     args = parser.parse_args(argv)
     args.config = configs.load(args.config)
@@ -201,6 +221,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     for name, default in (("via", "burst"), ("maps", "dma"), ("functions", False)):
         if getattr(args, name) != default and not args.model:
             raise UsageError(f"{name.upper()} without MODEL, expected a model to use it with")
+    if args.type and not args.matmul:
+        raise UsageError("TYPE without MATMUL, expected a product to use it with")
     check_outputs([args.report])
     return args
 
@@ -222,7 +244,7 @@ def predicted(args: argparse.Namespace) -> None:
             records.append(record(prefix + name, layer))
             print(row(records[-1]))
     layers = sum(found["cycles"] for found in records)
-    least = roofline_of([layer for part in parts for layer in part.layers])
+    least = roofline_of(parts, lists=not args.model)
     of_array_and_bus, in_turn = bound.of_runs(config, (run for part in parts for run in part.runs))
     whole = sum(part.cycles for part in parts)
     maps = sum(part.host_maps for part in parts)

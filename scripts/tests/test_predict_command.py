@@ -10,7 +10,9 @@ from openkpu.models import configs, digits
 from openkpu.models.cycles import BOUNDS
 from openkpu.models.tests.test_kmodel_containers import CONTAINERS
 from openkpu.scripts import predict
+from openkpu.scripts.bench import BASELINE
 
+RECORD = json.loads(BASELINE.read_text())
 Shown = pytest.CaptureFixture[str]
 
 
@@ -98,25 +100,70 @@ def test_a_network(tmp_path: Path, capsys: Shown) -> None:
 def test_products(capsys: Shown) -> None:
     """One tile and several; a wider bus moves the sums faster."""
     assert predict.main(["--matmul", "64x128x256", "--config=small"]) == 0
-    assert "64x128 by 128x256, 1 layer, predicted" in capsys.readouterr().out
+    assert "64x128 by 128x256, int8, 1 layer, predicted" in capsys.readouterr().out
     assert predict.main(["--matmul", "3x10x1009", "--config=k210"]) == 0
     said = capsys.readouterr().out
-    assert "3x10 by 10x1009, 2 layers in 1 list, predicted" in said
+    assert "3x10 by 10x1009, int8, 2 layers in 1 list, predicted" in said
     assert "\nL00 " in said and "\nL01 " in said
 
 
-@pytest.mark.parametrize("config", ["k210", "k210_fp16"])
-def test_products_of_float16_are_refused(
-    config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown
+def totals_of(tmp_path: Path, *words: str) -> dict[str, int]:
+    """The sums of the report."""
+    report = tmp_path / "report.json"
+    assert predict.main([*words, f"--report={report}"]) == 0
+    return json.loads(report.read_text())["totals"]
+
+
+def test_products_of_float16(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown
 ) -> None:
-    """As files of matrices, in one line."""
+    """As files, and of sizes; float16 results are half the bytes; integers take other cycles."""
     monkeypatch.chdir(tmp_path)
-    np.save("a.npy", np.ones((4, 6), np.float16))
-    np.save("b.npy", np.ones((6, 8), np.float16))
-    assert predict.main(["--matmul", "a.npy", "b.npy", f"--config={config}"]) == 2
+    np.save("a.npy", np.ones((40, 60), np.float16))
+    np.save("b.npy", np.ones((60, 32), np.float16))
+    device, sizes = "--config=k210_fp16", ("--matmul", "40x60x32")
+    files = totals_of(tmp_path, "--matmul", "a.npy", "b.npy", device)
+    assert "float16, 1 layer" in capsys.readouterr().out
+    wide = totals_of(tmp_path, *sizes, "--type=fp16", device)
+    assert "fp16, 1 layer" in capsys.readouterr().out
+    narrow = totals_of(tmp_path, *sizes, "--type=fp16to16", device)
+    integers = totals_of(tmp_path, *sizes, device)
+    assert wide["cycles"] == files["cycles"]
+    # the bus of 64 bits writes the sums; either way so much besides
+    assert wide["cycles"] - narrow["cycles"] == 40 * 32 * 2 // 8
+    # 256 lanes: rows of A by eight, columns of B by 32
+    assert wide["parts"]["array"] == 5 * 60
+    assert integers["cycles"] != wide["cycles"]
+
+
+def test_a_product_of_float16_as_the_readme_has_it(tmp_path: Path, capsys: Shown) -> None:
+    """End to end as the record of the bench, within a cycle in 10,000."""
+    words = ("--matmul", "512x512x512", "--type=fp16", "--config=k210_fp16")
+    found = totals_of(tmp_path, *words)
+    cycles, least = RECORD["tasks: 512x512x512 of float16, k210_fp16, 64 bits"]["end to end"][:2]
+    assert found["end_to_end_cycles"] == pytest.approx(cycles, rel=1e-4)
+    assert found["roofline_cycles"] == least
+    capsys.readouterr()
+
+
+def test_float16_without_lanes(capsys: Shown) -> None:
+    """One line names the layer and the configuration."""
+    assert predict.main(["--matmul", "4x6x8", "--type=fp16", "--config=k210"]) == 2
     said = capsys.readouterr().err
-    assert "products of float16 matrices are not predicted" in said
+    assert "a product of float16, configuration k210 has fp16_lanes = 0" in said
     assert len(said.splitlines()) == 1
+
+
+def test_roofline_of_lists(tmp_path: Path, capsys: Shown) -> None:
+    """As `make sim` has it: the bytes of list, input and result are in it."""
+    record = RECORD["networks: digits, small, 32 bits"]["end to end"]
+    found = totals_of(tmp_path, "--config=small")
+    assert found["roofline_cycles"] == record[1]
+    product = totals_of(tmp_path, "--matmul", "64x64x64", "--config=small")
+    moved = 12 * 8 + 2 * 64 * 64 + 4 * 64 * 64 + 64 * 8 + 18 * 8
+    assert product["roofline_cycles"] == moved // 4
+    assert product["efficiency"] > 0.98
+    capsys.readouterr()
 
 
 @pytest.mark.parametrize("bus", configs.BUSES)
@@ -135,6 +182,9 @@ def test_every_bus(bus: int, capsys: Shown) -> None:
         (["--mhz=fast"], "MHZ=fast: expected a number above 0"),
         (["--bus=48"], "invalid choice: 48"),
         (["--via=tasks"], "VIA without MODEL"),
+        (["--type=fp16"], "TYPE without MATMUL"),
+        (["--matmul", "4x4x4", "--type=fp8"], "invalid choice: 'fp8'"),
+        (["--matmul", "4x9217x4", "--type=fp16"], "sizes of 1 to 16384, K to 9216"),
         (["--functions"], "FUNCTIONS without MODEL"),
         (["--maps=window"], "MAPS without MODEL"),
         (["--model=x", "--maps=cpu"], "unknown MAPS 'cpu', expected dma or window"),

@@ -19,6 +19,7 @@ from openkpu.models.configs import Config
 from openkpu.models.cycles_model import Predicted, predict_model, predict_network
 from openkpu.models.cycles_shape import FLAT_PARTS, STRIPE, Shape
 from openkpu.models.generate import Limits, random_layer, random_network
+from openkpu.models.generate_fp16 import random_fp16
 from openkpu.models.generate_lists import KINDS, random_list
 from openkpu.models.generate_pools import on_map
 from openkpu.models.generate_products import random_product
@@ -292,13 +293,17 @@ def compare_networks(config: Config, seed: int, count: int) -> None:
         near(found.cycles, whole)
 
 
-def compare_lists(config: Config, seed: int, count: int) -> None:
-    """Lists of tasks of all kinds, half of which load or store their maps."""
+def compare_lists(
+    config: Config, seed: int, count: int, kinds: Sequence[str] = KINDS, width: int | None = None
+) -> None:
+    """Lists of tasks of these kinds, half of which load or store their maps; ``width`` of the
+    first map, None: drawn."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
-        kinds = [str(kind) for kind in rng.permutation(KINDS)]
-        shape = (int(rng.integers(3, 20)), int(rng.integers(8, 30)), int(rng.integers(60, 90)))
-        network, _ = random_list(rng, kinds, shape, ram_rows=config.ai_ram_rows, moves=0.5)
+        order = [str(kind) for kind in rng.permutation(kinds)]
+        sizes = (int(rng.integers(3, 20)), int(rng.integers(8, 30)), int(rng.integers(60, 90)))
+        shape = (*sizes[:2], width or sizes[2])
+        network, _ = random_list(rng, order, shape, ram_rows=config.ai_ram_rows, moves=0.5)
         found = predict_network(config, network)
         measured, whole = on_the_rtl(config, network)
         contract(found.names, of_layers(found), measured)
@@ -369,6 +374,47 @@ def test_long_reductions(config: str) -> None:
         layers.append(random_layer(rng, c=c, h=h, w=w, o=o, eight_bit=number % 3 > 0, **kind))
         layers.append(random_product(rng, c=c, h=h, w=w, o=o, kernel=1, case=f"product {number}"))
     compare_layers(chosen, layers)
+
+
+# (M, K, N): few steps a group, whole and cut groups, rows of weights that fill the buffer
+FLOATS = ((1, 1, 1), (3, 5, 7), (16, 100, 32), (17, 64, 33), (9, 10, 96), (40, 300, 64), (70, 9, 4))
+BESIDE = ("float16", "convolution", "pool", "float16", "product")  # tasks of a list
+DEEP_FLOATS = (5, 9216, 8)  # M is more than n_z of ``nano_fp16``: rows of weights are used anew
+
+
+@pytest.mark.parametrize(
+    "config", ["nano_fp16", pytest.param("k210_fp16", marks=pytest.mark.nightly)]
+)
+def test_products_of_float16(config: str) -> None:
+    """Each alone; in lists with other tasks, half of which load or store their maps."""
+    rng, chosen = np.random.default_rng(41), configs.load(config)
+    layers = [
+        random_fp16(rng, m=m, k=k, n=n, wide=wide)
+        for m, k, n in (*FLOATS, DEEP_FLOATS)
+        for wide in ((True, False) if k < 9216 else (True,))
+    ]
+    compare_layers(chosen, layers)
+    compare_lists(chosen, 43, 3, BESIDE, width=64)  # rows of 32 numbers
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("rows", [1024, 64])
+def test_stream_with_float16(rows: int) -> None:
+    """A product in a continuous run, whose weights stay, or are read for every inference."""
+    chosen, events = dataclasses.replace(configs.load("nano_fp16"), wbuf_rows=rows), []
+    rng, needed, kinds = np.random.default_rng(44), 0, ["convolution", "float16", "float16"]
+    while not 64 < needed <= 1024:
+        network, _ = random_list(rng, kinds, (40, 8, 64), limits=Limits(channels=60))
+        needed = sum(Shape(chosen, arg, network.eight_bit).weight_rows for arg in network.layers)
+    images = rng.integers(0, 256, (4, *network.in_shape), dtype=np.uint8)
+    launch.run_job(
+        "verilator", chosen, StreamRequest([Run(network, images)], LIMIT, seed=1), events.append
+    )
+    (event,) = [event for event in events if event["event"] == "stream"]
+    assert not event["failure"]
+    measured = np.diff([end[0] for end in event["ends"]], prepend=0).tolist()
+    found = in_a_stream(chosen, network, len(images))
+    contract(list(map(str, range(len(images)))), found, measured)
 
 
 @pytest.mark.nightly
