@@ -59,6 +59,41 @@ ifneq ($(UNKNOWN),)
 NEAREST := $(call nearest,$(UNKNOWN))
 $(error unknown variable $(UNKNOWN), $(if $(NEAREST),did you mean $(NEAREST)?,'make help' lists those there are))
 endif
+TARGETS := help setup sim predict stream stalls waves test testplan sweep control regress coverage mutate bench bench-continuous bench-kept cycles \
+  nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
+
+# What a target takes beside the last of them (EVERYWHERE): a variable that it would ignore is an error.
+EVERYWHERE := JOBS PYTHON OPENKPU_% XDG_CACHE_HOME TMPDIR PATH SHELL
+TAKES_sim := SIM CONFIG BUS VECTORS GOLDEN REPORT WAVES IMAGES MODEL IMAGE LAYERS VIA MAPS ROUNDING FUNCTIONS DETECTOR PNG BGR SCALE BIAS \
+  FAST MATMUL TYPE NETWORK INPUT OUTPUT SEED
+TAKES_waves       := $(TAKES_sim)
+TAKES_predict     := CONFIG BUS MHZ MODEL VIA MAPS FUNCTIONS NETWORK MATMUL TYPE REPORT SEED
+TAKES_stream      := CONFIG BUS IMAGES NETWORK INPUT DISTURB REPORT SEED
+TAKES_stalls      := REPORT PNG
+TAKES_bench       := QUICK RECORD
+TAKES_test        := TESTS ALL SEED
+TAKES_sweep       := SEED
+TAKES_control     := ACTIONS SEED
+# every test with several seeds, or N random items
+TAKES_regress     := SEEDS N KIND TESTS $(if $(SEEDS),,SEED SIM CONFIG CLUSTER)
+TAKES_soak        := MINUTES SEED CONFIG ITEM
+TAKES_coverage    := SHARE RECORD
+TAKES_cycles      := RECORD
+TAKES_nightly     := STEPS
+TAKES_mutate      := N SEED MODULE LEVEL RECORD
+TAKES_synth       := CONFIG REPORT RECORD
+TAKES_fpga        := CONFIG PART SEED MAP BASELINE RECORD
+TAKES_asic        := CONFIG BASELINE RECORD
+TAKES_equivalence := CONFIG
+TAKES_formal      := MODULE QUICK MUTANTS RECORD
+TAKES_gates       := CONFIG SIM SEED
+GOALS   := $(or $(MAKECMDGOALS),help)
+IGNORED := $(if $(filter-out $(TARGETS),$(GOALS)),,$(firstword $(filter-out $(EVERYWHERE) \
+  $(foreach g,$(GOALS),$(TAKES_$(g))),$(foreach v,$(VARIABLES),$(call given,$(v))))))
+ifneq ($(IGNORED),)
+TAKEN := $(strip $(foreach g,$(GOALS),$(TAKES_$(g))))
+$(error make $(GOALS) takes no $(IGNORED), expected $(if $(TAKEN),some of $(TAKEN),no variable))
+endif
 $(foreach f,$(FLAGS),$(if $(filter-out 0 1,$($(f)))$(word 2,$($(f))),$(error $(f)=$($(f)): expected 0 or 1)))
 
 SHELL  := /bin/bash
@@ -85,7 +120,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(call option,bus,BUS) $(if $(VEC
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sim predict stream stalls waves test testplan sweep control regress coverage mutate bench bench-continuous bench-kept cycles nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
+.PHONY: $(TARGETS)
 
 help: ## this list
 	@echo "make sim SIM=icarus              handwritten digits on the RTL"
