@@ -90,21 +90,20 @@ def record(name: str, layer: LayerCycles) -> dict[str, Any]:
     }
 
 
-def roofline_of(parts: Sequence[Predicted], lists: bool) -> int:
-    """Of all layers, with the maps that they load and store: sums first, then the maximum.
-
-    ``lists``: each part is a task list, which and whose input and result cross the bus as well.
-    """
-    if lists:
-        return sum(
-            network_cycles(
-                part.layers[0].shape.config,
-                [layer.shape.arg for layer in part.layers],
-                eight_bit=part.layers[0].shape.eight_bit,
-            )
-            for part in parts
+def roofline_of_lists(parts: Sequence[Predicted]) -> int:
+    """Of task lists: they themselves, their inputs and results cross the bus as well."""
+    return sum(
+        network_cycles(
+            part.layers[0].shape.config,
+            [layer.shape.arg for layer in part.layers],
+            eight_bit=part.layers[0].shape.eight_bit,
         )
-    layers = [layer for part in parts for layer in part.layers]
+        for part in parts
+    )
+
+
+def roofline_of(layers: Sequence[LayerCycles]) -> int:
+    """Of all layers, with the maps that they load and store: sums first, then the maximum."""
     config = layers[0].shape.config
     macs = more = total = 0
     for layer in layers:
@@ -244,7 +243,10 @@ def predicted(args: argparse.Namespace) -> None:
             records.append(record(prefix + name, layer))
             print(row(records[-1]))
     layers = sum(found["cycles"] for found in records)
-    least = roofline_of(parts, lists=not args.model)
+    if args.model:
+        least = roofline_of([layer for part in parts for layer in part.layers])
+    else:
+        least = roofline_of_lists(parts)
     of_array_and_bus, in_turn = bound.of_runs(config, (run for part in parts for run in part.runs))
     whole = sum(part.cycles for part in parts)
     maps = sum(part.host_maps for part in parts)

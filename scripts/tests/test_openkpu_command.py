@@ -167,7 +167,7 @@ def test_every_recipe_takes_what_it_says() -> None:
 )
 def test_values_of_make(words: list[str], expected: list[str]) -> None:
     """Refused in one line, before anything runs."""
-    result = make(*words, "GOLDEN=1")
+    result = make(*words, *(["GOLDEN=1"] if words[0] == "sim" else []))
     assert result.returncode == 2 and not result.stdout
     line = result.stderr.splitlines()[0]
     assert line.startswith("error: ") and "Traceback" not in result.stderr, result.stderr
