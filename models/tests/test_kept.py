@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from openkpu.models import airam, configs, digits, kept
+from openkpu.models.cycles_shape import Shape
 from openkpu.models.generate import Limits, random_network
+from openkpu.models.generate_lists import random_list
 from openkpu.models.golden import run_layer
 from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.network import UNWRITTEN, Network, NetworkError
@@ -152,6 +154,21 @@ def test_who_stays() -> None:
     network.place(ram_rows, keep_weights=k210)
     network.validate(ram_rows)
     assert first in network.kept and len(network.kept) < 4
+
+
+@pytest.mark.parametrize("config", ["k210", "k210_fp16"])
+def test_who_stays_beside_float16(config: str) -> None:
+    """A product of float16 is weighed as other layers; without lanes for it nothing is predicted,
+    and all that fits stays."""
+    rng, chosen = np.random.default_rng(5), dataclasses.replace(configs.load(config), wbuf_rows=64)
+    kinds = ["convolution", "float16", "convolution", "float16"]
+    needed = 0
+    while needed <= chosen.wbuf_rows:
+        network, _ = random_list(rng, kinds, (60, 8, 64), limits=Limits(channels=200))
+        needed = sum(Shape(chosen, arg).weight_rows for arg in network.layers)
+    network.kept = kept.choose(network, chosen, chosen.ai_ram_rows)
+    network.validate()
+    assert set(network.kept) == {0, 1, 2, 3}
 
 
 def _used(network: Network) -> list[tuple[int, int]]:
