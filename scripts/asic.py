@@ -18,7 +18,14 @@ import time
 from pathlib import Path
 
 from openkpu.models import configs
-from openkpu.scripts import asic_macros, asic_netlist, asic_timing, command, synth
+from openkpu.scripts import (
+    asic_macros,
+    asic_netlist,
+    asic_timing,
+    command,
+    silicon_record,
+    synth,
+)
 from openkpu.tb.simrun import ROOT, builds
 
 LIBRARY = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")  # Debian: qflow-tech-osu018
@@ -173,22 +180,20 @@ def markdown(found: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def baseline(found: dict, record: bool) -> int:
+def judged(found: dict, args: argparse.Namespace) -> int:
     """Exit status: compare with what is recorded, or record it."""
-    known = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
     name = found["config"]
-    if record:
-        known[name] = {title: found[title] for title in ("gates", "mhz")}
-        BASELINE.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    if args.record:
+        figures = {title: found[title] for title in ("gates", "mhz")}
+        silicon_record.keep(BASELINE, name, figures)
+    if not args.baseline:
         return 0
-    if name not in known:
-        print(f"asic: no figures are recorded for {name}, RECORD=1 does it", file=sys.stderr)
-        return 1
-    bad = found["gates"] > known[name]["gates"] * WORSE or found["mhz"] * WORSE < known[name]["mhz"]
+    known = silicon_record.load(BASELINE)[name]
+    bad = found["gates"] > known["gates"] * WORSE or found["mhz"] * WORSE < known["mhz"]
     if bad:
         print(
             f"worse than recorded: {found['gates']} gates at {found['mhz']} MHz, recorded "
-            f"{known[name]['gates']} at {known[name]['mhz']}"
+            f"{known['gates']} at {known['mhz']}"
         )
     return int(bad)
 
@@ -197,8 +202,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = command.Parser(prog="asic", description=__doc__.splitlines()[0])
     parser.add_argument("--config", default="nano")
-    parser.add_argument("--baseline", action="store_true", help="compare with what is recorded")
-    parser.add_argument("--record", action="store_true", help="record the figures")
+    silicon_record.options(parser)
     return parser.parse_args(argv)
 
 
@@ -215,6 +219,7 @@ def main(argv: list[str] | None = None) -> int:
             hint = "expected Debian's packages opensta and qflow-tech-osu018"
             print(f"asic: {what} is not there, {hint}", file=sys.stderr)
             return 2
+    silicon_record.expect(BASELINE, config.name, args.baseline)
     began = time.monotonic()
     print(f"{config.name} in standard cells ...", flush=True)
     out = ROOT / "reports" / "asic"
@@ -231,7 +236,7 @@ def main(argv: list[str] | None = None) -> int:
     print(page, end="")
     print(f"reached: {found['gates']:,} NAND2 equivalents, {found['mhz']} MHz")
     print(f"after {time.monotonic() - began:.0f} s")
-    return baseline(found, args.record) if args.baseline or args.record else 0
+    return judged(found, args)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from openkpu.models import configs
-from openkpu.scripts import command, synth
+from openkpu.scripts import command, silicon_record, synth
 from openkpu.scripts.synth import COLUMNS, LUTS, column
 from openkpu.tb.simrun import ROOT, builds
 
@@ -224,19 +224,15 @@ def worse(found: dict, recorded: dict) -> list[str]:
     return said
 
 
-def baseline(found: dict, record: bool) -> int:
+def judged(found: dict, args: argparse.Namespace) -> int:
     """Exit status: compare with what is recorded, or record it."""
-    known = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
-    name = found["config"]
-    if record:
+    name, said = found["config"], []
+    if args.record:
         kept = ("LUT", "flip-flops", "DSP", "block RAM", "mhz")
-        known[name] = {title: found[title] for title in kept if title in found}
-        BASELINE.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
-        return 0
-    if name not in known:
-        print(f"fpga: no figures are recorded for {name}, RECORD=1 does it", file=sys.stderr)
-        return 1
-    said = worse(found, known[name])
+        figures = {title: found[title] for title in kept if title in found}
+        silicon_record.keep(BASELINE, name, figures)
+    elif args.baseline:
+        said = worse(found, silicon_record.load(BASELINE)[name])
     for line in said:
         print(f"worse than recorded: {line}")
     return int(bool(said))
@@ -247,11 +243,24 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = command.Parser(prog="fpga", description=__doc__.splitlines()[0])
     parser.add_argument("--config", default="nano")
     parser.add_argument("--part", choices=[part for part in PARTS if part], help="another ECP5")
-    parser.add_argument("--seed", type=int, default=1, help="of the placement")
+    parser.add_argument("--seed", type=int, help="of the placement; default: 1")
     parser.add_argument("--map-only", action="store_true", help="neither placed nor routed")
-    parser.add_argument("--baseline", action="store_true", help="compare with what is recorded")
-    parser.add_argument("--record", action="store_true", help="record the figures")
+    silicon_record.options(parser)
     return parser.parse_args(argv)
+
+
+def requested(args: argparse.Namespace, name: str) -> Target:
+    """Where the configuration goes; UsageError when that cannot be compared or recorded."""
+    target = TARGETS[name]
+    silicon_record.expect(BASELINE, name, args.baseline)
+    if args.part in (None, target.part):
+        return target
+    if args.record or args.baseline:
+        own = PARTS[target.part]
+        raise command.UsageError(
+            f"the record of {name} is of {own}, expected no PART with BASELINE or RECORD"
+        )
+    return dataclasses.replace(target, part=args.part, mhz=target.mhz or 75)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -265,16 +274,19 @@ def main(argv: list[str] | None = None) -> int:
     if config.name not in TARGETS:
         print(f"fpga: {config.name} has no part, expected {' or '.join(TARGETS)}", file=sys.stderr)
         return 2
-    began, target = time.monotonic(), TARGETS[config.name]
-    if args.part:
-        target = dataclasses.replace(target, part=args.part, mhz=target.mhz or 75)
+    target = requested(args, config.name)
     place = bool(target.part) and not args.map_only
+    if args.seed is not None and not place:
+        raise command.UsageError(
+            "a seed is of the placement, expected none where it is only mapped"
+        )
+    seed, began = 1 if args.seed is None else args.seed, time.monotonic()
     print(f"{config.name} on {PARTS[target.part]} ...", flush=True)
     out = ROOT / "reports" / "fpga"
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fpga_", dir=builds()) as tmp:
         try:
-            found = measure(config, target, args.seed, Path(tmp), place)
+            found = measure(config, target, seed, Path(tmp), place)
         except FpgaError as error:
             print(f"FAIL {error}")
             return 1
@@ -283,7 +295,7 @@ def main(argv: list[str] | None = None) -> int:
     (out / f"{config.name}.md").write_text(page)
     print(page, end="")
     print(f"after {time.monotonic() - began:.0f} s")
-    return baseline(found, args.record) if args.baseline or args.record else 0
+    return judged(found, args)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import json
 import sys
 
 from openkpu.models import configs
-from openkpu.scripts import asic, command, fpga, synth
+from openkpu.scripts import asic, command, fpga, silicon_record, synth
 
 # what others published: name, MACs, part, LUT, DSP, block RAM, source
 PUBLISHED = [
@@ -27,7 +27,7 @@ PUBLISHED = [
 def fpga_table() -> list[str]:
     """A row for each configuration that was mapped whole, those counted box by box, then what
     others published."""
-    known = json.loads(fpga.BASELINE.read_text())
+    known = silicon_record.load(fpga.BASELINE)
     lines = [
         "| | MACs | part | LUT | DSP | block RAM | MHz | GOPS | GOPS per kLUT | at 100 MHz |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -60,7 +60,7 @@ def fpga_table() -> list[str]:
 
 def asic_table() -> list[str]:
     """A row for each configuration that was mapped to standard cells."""
-    known = json.loads(asic.BASELINE.read_text())
+    known = silicon_record.load(asic.BASELINE)
     lines = ["| | MACs | NAND2 equivalents | MHz | GOPS |", "|---|---|---|---|---|"]
     for name in sorted(known, key=lambda name: configs.load(name).macs):
         found, macs = known[name], configs.load(name).macs

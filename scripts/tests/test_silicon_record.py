@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `make fpga` and `make asic` record, and which requests they refuse before they begin."""
+
+import json
+from pathlib import Path
+
+import pytest
+from openkpu.scripts import asic, command, fpga
+
+FIGURES = {"LUT": 1000, "flip-flops": 500, "DSP": 7, "block RAM": 9}
+
+
+def never(*_words: object) -> dict:
+    raise AssertionError("the flow began")
+
+
+@pytest.fixture
+def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A record of both flows that knows `nano` only; neither flow may begin."""
+    file = tmp_path / "baseline.json"
+    file.write_text(json.dumps({"nano": FIGURES | {"mhz": 60.0, "gates": 100}}))
+    for flow in (fpga, asic):
+        monkeypatch.setattr(flow, "BASELINE", file)
+        monkeypatch.setattr(flow, "measure", never)
+    monkeypatch.setattr(asic.shutil, "which", lambda name: name)
+    monkeypatch.setattr(asic, "LIBRARY", file)
+    return file
+
+
+@pytest.mark.parametrize("flow", [fpga, asic])
+def test_no_record(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Said before the flow, not after the hour that it takes."""
+    assert command.run(flow.main, ["--config=k210", "--baseline"]) == 2
+    said = capsys.readouterr().err
+    assert "no figures are recorded for k210, expected one of nano" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("flow", [fpga, asic])
+def test_either(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who records does not compare."""
+    assert command.run(flow.main, ["--baseline", "--record"]) == 2
+    assert "not allowed with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", ["baseline", "record"])
+def test_other_part(what: str, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record is of one part; its own may be named."""
+    before = record.read_text()
+    assert command.run(fpga.main, ["--config=nano", "--part=45k", f"--{what}"]) == 2
+    assert "the record of nano is of LFE5U-85F" in capsys.readouterr().err
+    assert record.read_text() == before
+    with pytest.raises(AssertionError, match="the flow began"):
+        fpga.main(["--config=nano", "--part=85k", f"--{what}"])
+
+
+@pytest.mark.parametrize("words", [["--config=nano", "--map-only"], ["--config=k210"]])
+def test_seed_of_nothing(words: list[str], record: Path, capsys) -> None:
+    """What is only mapped has no placement."""
+    assert command.run(fpga.main, [*words, "--seed=2"]) == 2
+    assert "a seed is of the placement" in capsys.readouterr().err
+
+
+def test_mapping_keeps_the_clock(record: Path) -> None:
+    """A run that places nothing leaves the MHz of one that did."""
+    asked = fpga.arguments(["--record", "--map-only"])
+    assert fpga.judged({"config": "nano"} | FIGURES | {"LUT": 900}, asked) == 0
+    assert json.loads(record.read_text())["nano"] == FIGURES | {
+        "LUT": 900,
+        "mhz": 60.0,
+        "gates": 100,
+    }
+
+
+def test_worse(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """3 % more LUTs or less clock, one DSP or block RAM more."""
+    asked, found = fpga.arguments(["--baseline"]), {"config": "nano"} | FIGURES
+    assert fpga.judged(found | {"LUT": 1030, "mhz": 58.3}, asked) == 0
+    for more in ({"LUT": 1031}, {"DSP": 8}, {"block RAM": 10}, {"mhz": 58.2}):
+        assert fpga.judged(found | more, asked) == 1
+        (title,) = more
+        assert f"worse than recorded: {title}: ".lower() in capsys.readouterr().out.lower()
