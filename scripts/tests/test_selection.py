@@ -6,7 +6,7 @@ import sys
 import tomllib
 
 import pytest
-from openkpu.scripts import fpga
+from openkpu.scripts import eda, fpga
 from openkpu.tb.simrun import ROOT
 
 PATHS = "tb/device/test_paths.py"
@@ -53,7 +53,7 @@ def test_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
     def measure(config: object, target: fpga.Target, *rest: object) -> dict:
         asked.append(target)
-        raise fpga.FpgaError("enough")
+        raise eda.ToolError("enough")
 
     monkeypatch.setattr(fpga, "measure", measure)
     for words in (["--config=nano"], ["--config=nano", "--part=45k"]):

