@@ -239,7 +239,7 @@ synth-check: ## every configuration elaborated by Yosys: no latch, loop, second 
 	@scripts/setup.sh
 	@$(OPENKPU) synth --check
 
-fpga: ## CONFIG=nano|compact|small placed and routed, k210 mapped for an ECP5 -> reports/fpga (PART=25k|45k|85k, SEED=n; MAP=1 mapped only; BASELINE=1, RECORD=1)
+fpga: ## CONFIG=nano|nano_fp16|compact|small placed and routed, k210 mapped for an ECP5 -> reports/fpga (PART=25k|45k|85k, SEED=n; MAP=1 mapped only; BASELINE=1, RECORD=1)
 	@scripts/setup.sh
 	@$(OPENKPU) fpga --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
 	  $(call flag,map-only,MAP) $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED) $(call option,part,PART)
