@@ -82,7 +82,7 @@ TAKES_cycles      := RECORD
 TAKES_nightly     := STEPS
 TAKES_mutate      := N SEED MODULE LEVEL RECORD
 TAKES_synth       := CONFIG REPORT RECORD
-TAKES_fpga        := CONFIG PART SEED MAP BASELINE RECORD
+TAKES_fpga        := CONFIG PART SEED MAP PLACE ROUTE BASELINE RECORD
 TAKES_asic        := CONFIG BASELINE RECORD
 TAKES_equivalence := CONFIG
 TAKES_formal      := MODULE QUICK MUTANTS RECORD
@@ -239,10 +239,11 @@ synth-check: ## every configuration elaborated by Yosys: no latch, loop, second 
 	@scripts/setup.sh
 	@$(OPENKPU) synth --check
 
-fpga: ## CONFIG=nano|nano_fp16|compact|small placed and routed, k210 mapped for an ECP5 -> reports/fpga (PART=25k|45k|85k, SEED=n; MAP=1 mapped only; BASELINE=1, RECORD=1)
+fpga: ## CONFIG=nano|nano_fp16|small placed and routed, compact placed, k210 mapped for an ECP5 -> reports/fpga (PART=25k|45k|85k, SEED=n; MAP=1, PLACE=1, ROUTE=1: how far; BASELINE=1, RECORD=1)
 	@scripts/setup.sh
 	@$(OPENKPU) fpga --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
-	  $(call flag,map-only,MAP) $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED) $(call option,part,PART)
+	  $(call flag,map-only,MAP) $(call flag,place-only,PLACE) $(call flag,route,ROUTE) \
+	  $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED) $(call option,part,PART)
 
 asic: ## CONFIG=name in standard cells, timed -> reports/asic (BASELINE=1, RECORD=1)
 	@scripts/setup.sh asic

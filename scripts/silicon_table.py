@@ -36,9 +36,10 @@ def fpga_table() -> list[str]:
         found, macs = known[name], configs.load(name).macs
         lut, part = found["LUT"], fpga.TARGETS[name].part
         clock = f"{'not yet' if part else ''} | |"
-        if "mhz" in found:
-            gops = 2 * macs * found["mhz"] / 1000
-            clock = f"{found['mhz']} | {gops:.1f} | {1000 * gops / lut:.2f}"
+        if mhz := found.get("mhz", found.get("mhz_placed")):
+            gops = 2 * macs * mhz / 1000
+            routed = "" if "mhz" in found else ", not routed"
+            clock = f"{mhz}{routed} | {gops:.1f} | {1000 * gops / lut:.2f}"
         lines.append(
             f"| `{name}` | {macs} | {fpga.PARTS[part]} | {lut:,} | "
             f"{found['DSP']} | {found['block RAM']} | {clock} | {200 * macs / lut:.2f} |"

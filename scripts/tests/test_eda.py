@@ -81,7 +81,10 @@ def test_passes_of_yosys(
 
 
 def test_placing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A netlist of one product becomes a clock and its paths; stages are told on the way."""
+    """A netlist of one product becomes a clock and its paths; stages are told on the way.
+
+    Without a router the longest path is the clock that nextpnr estimates.
+    """
     (tmp_path / "box.v").write_text(VERILOG.replace("box", "openkpu_top"))
     eda.yosys(f"read_verilog box.v\n{fpga.MAP}\nwrite_json netlist.json", tmp_path)
     found = fpga.placed(fpga.TARGETS["nano"], 1, tmp_path)
@@ -91,3 +94,12 @@ def test_placing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "  Info: Routing complete." in told
     clocks = re.findall(r"Max frequency for clock 'clk': ([\d.]+) MHz", told)
     assert float(clocks[-1]) == pytest.approx(found["mhz"], abs=0.06)
+    expected = fpga.placed(fpga.TARGETS["nano"], 1, tmp_path, route=False)
+    assert "Routing complete" not in capsys.readouterr().out
+    assert {name: expected[name] for name in ("sites", "sites_there", "seed")} == {
+        name: found[name] for name in ("sites", "sites_there", "seed")
+    }
+    slowest = expected["paths"][0]
+    assert expected["mhz_placed"] == pytest.approx(float(clocks[0]), abs=0.06)
+    assert 1000 / slowest["ns"] == pytest.approx(expected["mhz_placed"], rel=2e-3)
+    assert slowest["to"] == "q" and sum(slowest["boxes"].values()) == pytest.approx(slowest["ns"])

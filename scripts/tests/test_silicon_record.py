@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import asic, command, fpga
+from openkpu.scripts import asic, command, eda, fpga, silicon_table
 
 FIGURES = {"LUT": 1000, "flip-flops": 500, "DSP": 7, "block RAM": 9}
 
@@ -61,6 +61,39 @@ def test_seed_of_nothing(words: list[str], record: Path, capsys) -> None:
     assert "a seed is of the placement" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("word", ["--place-only", "--route"])
+def test_no_part(word: str, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What no ECP5 holds is not placed; how far it gets is one of three."""
+    assert command.run(fpga.main, ["--config=k210", word]) == 2
+    assert "k210 has no part, expected neither PLACE nor ROUTE" in capsys.readouterr().err
+    assert command.run(fpga.main, ["--config=nano", "--map-only", word]) == 2
+    assert "not allowed with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [
+        (["--config=nano"], "routed"),
+        (["--config=nano", "--place-only", "--seed=3"], "placed"),
+        (["--config=nano", "--map-only"], "mapped"),
+        (["--config=compact"], "placed"),
+        (["--config=compact", "--route"], "routed"),
+        (["--config=k210"], "mapped"),
+    ],
+)
+def test_how_far(words: list[str], end: str, record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nextpnr routes what it is known to route, or what it is asked to."""
+    asked: list[str] = []
+
+    def began(*args: object) -> dict:
+        asked.append(str(args[-1]))
+        raise eda.ToolError("the flow began")
+
+    monkeypatch.setattr(fpga, "measure", began)
+    assert fpga.main(words) == 1
+    assert asked == [end]
+
+
 def test_mapping_keeps_the_clock(record: Path) -> None:
     """A run that places nothing leaves the MHz of one that did."""
     asked = fpga.arguments(["--record", "--map-only"])
@@ -80,3 +113,17 @@ def test_worse(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert fpga.judged(found | more, asked) == 1
         (title,) = more
         assert f"worse than recorded: {title}: ".lower() in capsys.readouterr().out.lower()
+
+
+def test_not_routed(record: Path, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """An estimate is recorded, compared and shown as one, and gives way to a routed clock."""
+    found = {"config": "compact", "mhz_placed": 41.7} | FIGURES
+    assert fpga.judged(found, fpga.arguments(["--record"])) == 0
+    asked = fpga.arguments(["--baseline"])
+    assert fpga.judged(found | {"mhz_placed": 40.5}, asked) == 0
+    assert fpga.judged(found | {"mhz_placed": 40.4}, asked) == 1
+    assert "worse than recorded: MHz before routing: 40.4, rec" in capsys.readouterr().out
+    monkeypatch.setattr(fpga, "BASELINE", record)
+    assert any("| 41.7, not routed | 6.0 | 6.00 |" in row for row in silicon_table.fpga_table())
+    assert fpga.judged(found | {"mhz": 40.0}, fpga.arguments(["--record"])) == 0
+    assert any("| 40.0 | 5.8 | 5.76 |" in row for row in silicon_table.fpga_table())
