@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from openkpu.models import configs
-from openkpu.scripts import command, eda, sdf_paths, silicon_record, synth
+from openkpu.scripts import command, dsp_registers, eda, sdf_paths, silicon_record, synth
 from openkpu.scripts.synth import COLUMNS, LUTS, column
 from openkpu.tb.simrun import ROOT, builds
 
@@ -33,14 +33,16 @@ MAP = f"{synth.MAP} -top openkpu_top"
 class Target:
     """Where a configuration goes: its memories, part, clock in MHz to aim at, how far it gets.
 
-    Without a part it is only mapped: no ECP5 is so large. ``placer``: of nextpnr, whose "static"
-    leaves shorter wires where they are many. ``routed``: nextpnr comes to an end.
+    Without a part it is only mapped: no ECP5 is so large. ``folded``: registers next to a
+    multiplier move into it. ``placer``: of nextpnr, whose "static" leaves shorter wires where they
+    are many. ``routed``: nextpnr comes to an end.
     """
 
     ai_ram_rows: int
     wbuf_rows: int
     part: str
     mhz: int
+    folded: bool = False
     placer: str = "heap"
     routed: bool = True
 
@@ -48,7 +50,7 @@ class Target:
 TARGETS = {
     # 512 rows of weights: a 3x3 layer of more than 512 input channels is refused (BAD_WEIGHTS)
     "nano": Target(2048, 512, "85k", 80),
-    "compact": Target(4096, 1024, "85k", 75, placer="static", routed=False),
+    "compact": Target(4096, 1024, "85k", 75, folded=True, placer="static", routed=False),
     "small": Target(4096, 1024, "85k", 75),
     "k210": Target(32768, 1024, "", 0),
     "nano_fp16": Target(2048, 512, "85k", 75),
@@ -70,7 +72,13 @@ def mapped(config: configs.Config, folder: Path) -> Path:
     """The netlist of the device in cells of an ECP5, flattened, in ``folder``."""
     synth.stage(folder)
     eda.yosys(synth.script(config, [MAP, "write_json netlist.json"], rows=None), folder)
-    return folder / "netlist.json"
+    file = folder / "netlist.json"
+    if TARGETS[config.name].folded:
+        netlist = json.loads(file.read_text())
+        saved = dsp_registers.fold(netlist["modules"]["openkpu_top"])
+        file.write_text(json.dumps(netlist))
+        print(f"  {saved:,} flip-flops less: registers of multipliers", flush=True)
+    return file
 
 
 def box(cell: str) -> str:

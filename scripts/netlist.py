@@ -20,6 +20,13 @@ FLIP_FLOP = {  # what a TRELLIS_FF may be told; anything else is refused
     "SRMODE": ("LSR_OVER_CE",),
     "LSRMODE": ("LSR",),
 }
+MULTIPLIER = {  # what an MULT18X18D may be told
+    **{f"REG_{part}_CLK": ("CLK0",) for part in ("INPUTA", "INPUTB", "OUTPUT")},
+    **{f"REG_{part}_CE": ("CE0",) for part in ("INPUTA", "INPUTB", "OUTPUT")},
+    **{f"REG_{part}_RST": ("RST0",) for part in ("INPUTA", "INPUTB", "OUTPUT")},
+    "GSR": ("DISABLED",),
+    "RESETMODE": ("SYNC",),
+}
 Bit = int | str  # as in Yosys's JSON: the number of a net, or 0, 1, x, z
 
 
@@ -86,21 +93,27 @@ def carry(number: int, cell: dict, pins: dict[str, list[Bit]]) -> Iterator[str]:
         yield f"  assign {net(bit)} = {into};"
 
 
+def told(name: str, cell: dict, known: dict[str, tuple[str, ...]]) -> dict[str, str]:
+    """Parameters of a cell; NetlistError for one that is not ``known``."""
+    found = {key: value.strip() for key, value in cell["parameters"].items()}
+    for key, value in found.items():
+        if value not in known.get(key, ()):
+            raise NetlistError(f"{name}: {key} is {value}")
+    return found
+
+
 def registers(cells: dict[str, dict]) -> Iterator[str]:
     """The flip-flops, those of one clock, enable and reset together."""
     groups: dict[tuple[str, str, str], list[tuple[str, str, str]]] = defaultdict(list)
     for name, cell in cells.items():
-        told = {key: value.strip() for key, value in cell["parameters"].items()}
-        for key, value in told.items():
-            if value not in FLIP_FLOP.get(key, ()):
-                raise NetlistError(f"{name}: {key} is {value}")
+        modes = told(name, cell, FLIP_FLOP)
         pins = {pin: bits[0] for pin, bits in cell["connections"].items()}
-        mux = told.get("CEMUX", "1")
+        mux = modes.get("CEMUX", "1")
         enable: Bit = mux if mux in ("0", "1") else pins["CE"]
         enable_name = f"~{net(enable)}" if mux == "INV" else net(enable)
         reset = net(pins["LSR"])
-        reset = f"~{reset}" if told.get("LSRMUX") == "INV" else reset
-        value = "1'b1" if told.get("REGSET") == "SET" else "1'b0"
+        reset = f"~{reset}" if modes.get("LSRMUX") == "INV" else reset
+        value = "1'b1" if modes.get("REGSET") == "SET" else "1'b0"
         group = (net(pins["CLK"]), reset, enable_name)
         groups[group].append((net(pins["Q"]), net(pins["DI"]), value))
     for (clock, reset, enable), members in groups.items():
@@ -123,9 +136,9 @@ def instance(number: int, cell: dict, pins: dict[str, list[Bit]]) -> str:
         return str(int(text, 2)) if key.startswith("DATA_WIDTH") else f'"{text.strip()}"'
 
     given = {k: text for k, text in cell["parameters"].items() if not k.startswith("INITVAL")}
-    told = ", ".join(f".{key}({value(key, text)})" for key, text in given.items())
+    modes = ", ".join(f".{key}({value(key, text)})" for key, text in given.items())
     wired = ", ".join(f".{pin}({whole(bits)})" for pin, bits in pins.items())
-    return f"  {cell['type']} {f'#({told}) ' if told else ''}u{number} ({wired});"
+    return f"  {cell['type']} {f'#({modes}) ' if modes else ''}u{number} ({wired});"
 
 
 def verilog(module: dict, name: str) -> str:
@@ -147,6 +160,9 @@ def verilog(module: dict, name: str) -> str:
         elif kind == "CCU2C":
             body += carry(number, cell, pins)
         elif kind in INSTANCES:
+            if kind == "MULT18X18D":
+                told(instance_name, cell, MULTIPLIER)
+                pins = {"CLK0": ["0"], "CE0": ["0"], "RST0": ["0"]} | pins
             body.append(instance(number, cell, pins))
         elif kind != "$scopeinfo":
             raise NetlistError(f"{instance_name}: no model of {kind}")

@@ -18,7 +18,7 @@ CELL = re.compile(rf"\(IOPATH (\S+) (\S+) {DELAY} {DELAY}\)")
 SETUP = re.compile(rf"\(SETUPHOLD \(\w+ (\S+)\) \(\w+ \S+\) {DELAY}")
 INSTANCE = re.compile(r"\(INSTANCE (.*)\)")
 ESCAPED = re.compile(r"\\(.)")
-CLOCK = re.compile("CLK[AB]?")
+CLOCK = re.compile("CLK[AB0-3]?")
 
 
 @dataclass

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that map, place and time: what a reader sees of them, and how they fail."""
 
+import json
 import re
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from openkpu.models import configs
 from openkpu.scripts import eda, fpga
 
 VERILOG = """module box(input clk, input [7:0] d, output reg [7:0] q);
@@ -103,3 +106,19 @@ def test_placing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert expected["mhz_placed"] == pytest.approx(float(clocks[0]), abs=0.06)
     assert 1000 / slowest["ns"] == pytest.approx(expected["mhz_placed"], rel=2e-3)
     assert slowest["to"] == "q" and sum(slowest["boxes"].values()) == pytest.approx(slowest["ns"])
+
+
+@pytest.mark.parametrize(("name", "flip_flops"), [("nano", 8), ("compact", 0)])
+def test_folded(
+    name: str, flip_flops: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Registers move into multipliers where the target says so; what is placed has them there."""
+    (tmp_path / "box.v").write_text(VERILOG.replace("box", "openkpu_top"))
+    script = f"read_verilog box.v\n{fpga.MAP}\nwrite_json netlist.json"
+    monkeypatch.setattr(fpga.synth, "stage", lambda _folder: None)
+    monkeypatch.setattr(fpga.synth, "script", lambda *_args, **_more: script)
+    netlist = json.loads(fpga.mapped(configs.load(name), tmp_path).read_text())
+    kinds = Counter(cell["type"] for cell in netlist["modules"]["openkpu_top"]["cells"].values())
+    assert (kinds["TRELLIS_FF"], kinds["MULT18X18D"]) == (flip_flops, 1)
+    found = fpga.placed(fpga.TARGETS[name], 1, tmp_path, route=False)
+    assert 1000 / found["paths"][0]["ns"] == pytest.approx(found["mhz_placed"], rel=2e-3)

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import equivalence, fpga, gates, netlist
+from openkpu.scripts import dsp_registers, equivalence, fpga, gates, netlist
 from openkpu.tb import simrun
 
 CYCLES = 3000
@@ -32,7 +32,8 @@ endmodule
 module box (
   input wire clk, rst, en, input wire [3:0] we, input wire [13:0] wa, ra, input wire [39:0] d,
   output wire [109:0] q, output reg [17:0] first, output wire [7:0] lut,
-  output reg [35:0] p0, output reg [28:0] p1, output reg [23:0] p2, output reg [11:0] count, odd);
+  output reg [35:0] p0, output reg [28:0] p1, output reg [23:0] p2, output reg [11:0] count, odd,
+  output reg [35:0] p3, output reg [23:0] p4, p5, p6, p7, p8, output reg [7:0] also, both);
 RAMS
   (* ram_style = "block" *) reg [17:0] single [0:1023];
   always @(posedge clk) if (en) begin
@@ -46,6 +47,21 @@ RAMS
   always @(posedge clk) if (en) p1 <= d[17:0] * d[28:18];
   always @(posedge clk) if (rst) p2 <= 24'd0; else p2 <= $signed(d[7:0]) * $signed({1'b0, d[23:8]});
   always @(posedge clk) if (rst) count <= 12'd5; else if (en) count <= count + d[11:0];
+  // all three registers of one enable; a product with a reset, behind factors without; factors that
+  // something else reads; enable and reset; a product that is read twice; a factor that is set
+  reg [17:0] f3, g3;
+  reg [7:0] f4, f5, f8;
+  reg [15:0] g4, g5;
+  wire [23:0] now = d[31:24] * d[16:1];
+  always @(posedge clk) if (en) begin f3 <= d[17:0]; g3 <= d[35:18]; p3 <= f3 * g3; end
+  always @(posedge clk) begin f4 <= d[39:32]; g4 <= d[31:16]; also <= f4; end
+  always @(posedge clk) if (rst) p4 <= 24'd0; else p4 <= f4 * g4;
+  always @(posedge clk) begin f5 <= d[8:1]; g5 <= {d[15:9], wa[8:0]}; p5 <= f5 * g5; end
+  always @(posedge clk) both <= f5 ^ now[7:0];
+  always @(posedge clk) if (rst) p6 <= 24'd0; else if (en) p6 <= d[10:3] * d[26:11];
+  always @(posedge clk) p7 <= now;
+  always @(posedge clk) if (rst) f8 <= 8'hff; else f8 <= d[12:5];
+  always @(posedge clk) p8 <= f8 * wa;
   always @(posedge clk) if (en && d[3]) odd <= d[11:0] - {wa[5:0], ra[5:0]} ^ {12{we[2]}};
 endmodule
 """
@@ -267,6 +283,8 @@ def test_a_changed_cell_is_seen(kind: str, key: str, value: str | None, tmp_path
         ("TRELLIS_FF", {"SRMODE": "ASYNC"}, "SRMODE is ASYNC"),
         ("TRELLIS_FF", {"CLKMUX": "INV"}, "CLKMUX is INV"),
         ("LUT4", {"INIT": "x" * 16}, "table is x"),
+        ("MULT18X18D", {"REG_PIPELINE_CLK": "CLK0"}, "REG_PIPELINE_CLK is CLK0"),
+        ("MULT18X18D", {"REG_OUTPUT_CE": "CE1"}, "REG_OUTPUT_CE is CE1"),
     ],
 )
 def test_what_is_not_known_is_refused(kind: str, parameters: dict, word: str) -> None:
@@ -296,6 +314,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
         ]
         at += w
     sizes = {"q": 110, "first": 18, "lut": 8, "p0": 36, "p1": 29, "p2": 24, "count": 12, "odd": 12}
+    sizes |= {"p3": 36, "p4": 24, "p5": 24, "p6": 24, "p7": 24, "p8": 24, "also": 8, "both": 8}
     pins, low = [], 0
     for name, size in sizes.items():
         pins.append(f".{name}(@[{low + size - 1}:{low}])")
@@ -338,6 +357,70 @@ def test_a_box_in_cells_is_its_rtl(box: tuple[Path, dict], tmp_path: Path) -> No
     """Exact; what is read while it is written is unknown in every bit that is written."""
     found = box_run(box, tmp_path, box[1])
     assert found["wrong"] == 0 and found["missed"] == 0 and found["clashes"] > 1000, found
+
+
+# ---- registers that move into multipliers
+PARTS = ("OUTPUT", "INPUTA", "INPUTB")
+OWN = {  # what becomes of the product of each output of the box: registers that are its own
+    "p0": {"OUTPUT"},
+    "p1": {"OUTPUT"},
+    "p2": {"OUTPUT"},
+    "p3": {"OUTPUT", "INPUTA", "INPUTB"},
+    "p4": {"OUTPUT"},
+    "p5": {"OUTPUT", "INPUTA", "INPUTB"},
+    "p6": set(),
+    "p7": set(),
+    "p8": {"OUTPUT"},
+}
+
+
+def registers_of(module: dict, output: str) -> dict:
+    """The multiplier that drives an output, or the register of one."""
+    bit = module["ports"][output]["bits"][0]
+    for _ in range(2):
+        for cell in module["cells"].values():
+            pins = {pin for pin, bits in cell["connections"].items() if bits == [bit]}
+            if any(cell["port_directions"][pin] == "output" for pin in pins):
+                break
+        if cell["type"] == "MULT18X18D":
+            return cell
+        (bit,) = cell["connections"]["DI"]
+    raise AssertionError(f"{output} is no product")
+
+
+def test_registers_in_multipliers(box: tuple[Path, dict], tmp_path: Path) -> None:
+    """Those that may move do, and the box is its RTL still, cycle by cycle."""
+    module = json.loads(json.dumps(box[1]))
+    before = len(module["cells"])
+    saved = dsp_registers.fold(module)
+    for output, parts in OWN.items():
+        cell = registers_of(module, output)
+        assert {part for part in PARTS if f"REG_{part}_CLK" in cell["parameters"]} == parts, output
+    # p5's factor g5 goes, f5 stays for `both`
+    assert saved == before - len(module["cells"]) == 36 + 29 + 24 + (36 + 36) + 24 + (24 + 16) + 22
+    found = box_run(box, tmp_path, module)
+    assert found["wrong"] == 0 and found["missed"] == 0, found
+    assert dsp_registers.fold(module) == 0
+
+
+@pytest.mark.parametrize("key", [f"REG_{part}_CLK" for part in PARTS])
+def test_a_lost_register_is_seen(key: str, box: tuple[Path, dict], tmp_path: Path) -> None:
+    module = json.loads(json.dumps(box[1]))
+    dsp_registers.fold(module)
+    del registers_of(module, "p3")["parameters"][key]
+    assert box_run(box, tmp_path, module)["wrong"] > 0
+
+
+@pytest.mark.parametrize(("pin", "output"), [("CE0", "p3"), ("RST0", "p4"), ("CE0", "p5")])
+def test_a_lost_control_is_seen(
+    pin: str, output: str, box: tuple[Path, dict], tmp_path: Path
+) -> None:
+    """An enable that always holds back or never does, a reset that never comes."""
+    module = json.loads(json.dumps(box[1]))
+    dsp_registers.fold(module)
+    pins = registers_of(module, output)["connections"]
+    pins[pin] = ["0" if pins[pin] == ["1"] or pin == "RST0" else "1"]
+    assert box_run(box, tmp_path, module)["wrong"] > 0
 
 
 @pytest.mark.parametrize("kind", ["LUT4", "DP16KD", "MULT18X18D", "TRELLIS_DPR16X4"])
