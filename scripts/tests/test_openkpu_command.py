@@ -162,6 +162,7 @@ def test_every_recipe_takes_what_it_says() -> None:
         (["sim", "NETWORK=none.npz"], ["none.npz", "No such file"]),
         (["sim", "NETWORK=a.npz", "VECTORS=b.npz"], ["VECTORS and NETWORK together"]),
         (["stalls", "REPORT="], ["report"]),
+        (["fpga", "CONFIG=k210", "PLACE=1"], ["k210 has no part", "neither PLACE nor ROUTE"]),
         (["stalls", "REPORT=Makefile"], ["Makefile", "not a JSON file"]),
     ],
 )
