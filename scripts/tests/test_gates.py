@@ -403,6 +403,16 @@ def test_registers_in_multipliers(box: tuple[Path, dict], tmp_path: Path) -> Non
     assert dsp_registers.fold(module) == 0
 
 
+def test_order_of_cells(box: tuple[Path, dict]) -> None:
+    """A product that something else reads, too, keeps its register outside, whoever comes first."""
+    module = json.loads(json.dumps(box[1]))
+    module["cells"] = dict(reversed(module["cells"].items()))
+    dsp_registers.fold(module)
+    for output, parts in OWN.items():
+        told = registers_of(module, output)["parameters"]
+        assert {part for part in PARTS if f"REG_{part}_CLK" in told} == parts, output
+
+
 @pytest.mark.parametrize("key", [f"REG_{part}_CLK" for part in PARTS])
 def test_a_lost_register_is_seen(key: str, box: tuple[Path, dict], tmp_path: Path) -> None:
     module = json.loads(json.dumps(box[1]))
