@@ -175,6 +175,34 @@ def test_words_of_a_list_and_what_stays() -> None:
 
 
 # ------------------------------------------------------------------------------- never above
+@pytest.mark.tier(
+    nightly=[
+        "0-compact",
+        "0-small",
+        "0-medium",
+        "0-nano_fp16",
+        "0-k210_fp16",
+        "1-compact",
+        "1-small",
+        "1-medium",
+        "1-nano_fp16",
+        "1-k210_fp16",
+        "2-compact",
+        "2-small",
+        "2-medium",
+        "2-nano_fp16",
+        "2-k210_fp16",
+        "3-compact",
+        "3-small",
+        "3-medium",
+        "3-nano_fp16",
+        "3-k210_fp16",
+        "0-large",
+        "1-k210",
+        "2-nano",
+        "3-large",
+    ]
+)
 @pytest.mark.parametrize("name", configs.names())
 @pytest.mark.parametrize("seed", range(4))
 def test_random_lists(name: str, seed: int) -> None:
@@ -209,6 +237,9 @@ def test_a_model(via: str, maps: str) -> None:
     assert found.sizes == [1, 1, 1, 1] if via == "layers" else len(found.sizes) < 4
 
 
+@pytest.mark.tier(
+    nightly=["face_detect_v0_16bit.model.bin-burst", "yolox_nano_224_v5.kmodel-burst"]
+)
 @pytest.mark.parametrize(
     "via", [pytest.param(way, marks=() if way == "burst" else pytest.mark.nightly) for way in WAYS]
 )

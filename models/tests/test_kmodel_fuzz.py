@@ -147,6 +147,14 @@ def test_random_bytes() -> None:
         feed(heads[number % len(heads)][: int(rng.integers(0, 25))] + body, 10**6)
 
 
+@pytest.mark.tier(
+    nightly=[
+        "face_rfb320_v4.kmodel",
+        "yolox_nano_224_v5.kmodel",
+        "detect5_v3.kmodel",
+        "mobilenet025_v4.kmodel",
+    ]
+)
 @pytest.mark.parametrize(
     "name",
     [

@@ -142,6 +142,21 @@ LEGAL = {
 }
 
 
+@pytest.mark.tier(
+    nightly=[
+        "N_Z",
+        "WBUF_ROWS",
+        "TILE_ROWS",
+        "PARAM_CHANS",
+        "POOL_LANES",
+        "KEEP_WEIGHTS",
+        "SUM_PLANES",
+        "PATH",
+        "WGT_FIFO_DEPTH",
+        "ROUNDING",
+        "PRIVILEGED",
+    ]
+)
 @pytest.mark.parametrize("name", LEGAL)
 def test_legal_values(name: str) -> None:
     """Values at the ends of the table's ranges elaborate; those beyond stop with a name."""

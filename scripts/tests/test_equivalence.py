@@ -126,6 +126,13 @@ def test_a_bit_that_nobody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert not lost.good, lost
 
 
+@pytest.mark.tier(
+    nightly=[
+        "kept ^ {-kept | {-q",
+        "kept & 6'd15-kept & 6'd7-kept",
+        "a[0] ? wait_q-a[1] ? wait_q-kept",
+    ]
+)
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [

@@ -64,6 +64,7 @@ def said(err: str) -> list[str]:
     return [line for line in err.splitlines() if line and "builds go to" not in line]
 
 
+@pytest.mark.tier(nightly=["1", "2", "15"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_to_the_command(number: signal.Signals, tmp_path: Path) -> None:
     process = start([sys.executable, "-m", "openkpu", *SIM], tmp_path)
@@ -76,6 +77,7 @@ def test_signal_to_the_command(number: signal.Signals, tmp_path: Path) -> None:
     nothing_left(tmp_path)
 
 
+@pytest.mark.tier(nightly=["15", "2"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_to_make(number: signal.Signals, tmp_path: Path) -> None:
     """Ctrl-C reaches the whole group of the terminal, SIGTERM make alone."""
@@ -90,6 +92,7 @@ def test_signal_to_make(number: signal.Signals, tmp_path: Path) -> None:
     nothing_left(tmp_path)
 
 
+@pytest.mark.nightly
 def test_reader_of_a_simulation_goes_away(tmp_path: Path) -> None:
     """The next line finds no reader: the simulation ends with it, not 300 images later."""
     process = start([sys.executable, "-m", "openkpu", *SIM], tmp_path)
@@ -100,6 +103,7 @@ def test_reader_of_a_simulation_goes_away(tmp_path: Path) -> None:
     nothing_left(tmp_path)
 
 
+@pytest.mark.tier(nightly=["words1-2"])
 @pytest.mark.parametrize(
     ("words", "status"),
     [

@@ -133,6 +133,7 @@ def test_golden_alone(model: str, tmp_path: Path) -> None:
     assert content["layers"][0]["in_shape"] == list(LAYERS[1].arg.in_shape)
 
 
+@pytest.mark.tier(nightly=["icarus"])
 @pytest.mark.parametrize("simulator", SIMS)
 def test_on_the_rtl(simulator: str, model: str, image: str, tmp_path: Path) -> None:
     """Table, report and output of a run."""
@@ -157,6 +158,7 @@ def test_on_the_rtl(simulator: str, model: str, image: str, tmp_path: Path) -> N
     assert "0 mismatching bytes" in result.stdout and "PASS" in result.stdout
 
 
+@pytest.mark.nightly
 def test_one_roofline_for_all_ways(model: str, image: str, tmp_path: Path) -> None:
     """Layers alone and end to end, by every way: parts add up, rooflines are the same."""
     found = {}
@@ -200,6 +202,7 @@ def test_bytes_of_the_roofline(model: str, image: str) -> None:
     assert [t["writes_output"] for t in found[0]] == [False, False, False, True]
 
 
+@pytest.mark.tier(nightly=["args0-back door of the bench (FAST=1)", "args1-golden model (LAYERS)"])
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -218,6 +221,7 @@ def test_no_end_to_end(args: list[str], words: str, model: str, image: str, tmp_
     assert f"end to end: not measured, {end['why']}" in result.stdout
 
 
+@pytest.mark.nightly
 def test_a_difference_is_seen(
     tmp_path: Path,
     image: str,
@@ -253,6 +257,7 @@ def test_detector_draws_boxes(tmp_path: Path, image: str) -> None:
     assert before.size == after.size and before.tobytes() != after.tobytes()
 
 
+@pytest.mark.nightly
 def test_published_digits(tmp_path: Path) -> None:
     """A published model unmodified: one digit, every layer exact."""
     model, image = shared("real/mnist_sipeed_v3.kmodel"), shared("real/images/mnist_train_0.jpg")

@@ -112,6 +112,7 @@ def test_attention_is_a_softmax_of_products(
     assert wanted.std() > 0.2 and error.max() < 0.06, (wanted.std(), error.max())
 
 
+@pytest.mark.nightly
 def test_on_the_rtl_then_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A real run; its report becomes a picture whose parts add up."""
     from PIL import Image
@@ -133,6 +134,7 @@ def test_on_the_rtl_then_drawn(folder: Path, capsys: pytest.CaptureFixture[str])
     assert stalls.COLOURS["array"] in colours and stalls.COLOURS["bus"] in colours
 
 
+@pytest.mark.nightly
 def test_mismatch_of_a_network_is_placed(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,6 +142,7 @@ def test_ahb_kit(installed: Path, tmp_path: Path) -> None:
     assert python(KIT, tmp_path, installed, site=True) == "hreadyout\n"
 
 
+@pytest.mark.nightly
 def test_simulation(installed: Path, tmp_path: Path) -> None:
     """The installed RTL runs vectors; builds go to the cache, not into the package."""
     before = {p for p in installed.rglob("*") if p.suffix != ".pyc" and p.name != "__pycache__"}

@@ -206,6 +206,7 @@ def scheduler(tmp_path: Path) -> Iterator[str]:
                 process.wait()
 
 
+@pytest.mark.nightly
 def test_cluster(
     scheduler: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     tmp_path: Path,

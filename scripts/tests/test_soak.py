@@ -23,6 +23,7 @@ def test_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]
     assert err.count("\n") == 1 and said in err, err
 
 
+@pytest.mark.nightly
 def test_soak(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Exact and flat; progress is told."""
     monkeypatch.setattr(soak, "EVERY", 0.0)
@@ -32,6 +33,7 @@ def test_soak(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert "MiB since the warm-up" in out
 
 
+@pytest.mark.nightly
 def test_wrong_byte(capsys: pytest.CaptureFixture[str]) -> None:
     """The first item with it is named, with the command that repeats it alone."""
     assert soak.main([*SHORT, "--plant=byte"]) == 1
@@ -43,6 +45,7 @@ def test_wrong_byte(capsys: pytest.CaptureFixture[str]) -> None:
     assert soak.main([*SHORT, "--item=3"]) == 0
 
 
+@pytest.mark.nightly
 def test_leak(capsys: pytest.CaptureFixture[str]) -> None:
     assert soak.main([*SHORT, "--plant=leak"]) == 1
     assert "FAIL memory: +" in capsys.readouterr().out

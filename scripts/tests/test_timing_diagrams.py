@@ -7,6 +7,7 @@ import pytest
 from openkpu.scripts import timing_diagrams as td
 
 
+@pytest.mark.tier(nightly=["slave_access-1", "lost_grant-1", "fill_to_array-1", "overlap-1"])
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("diagram", td.DIAGRAMS, ids=lambda diagram: diagram.name)
 def test_picture_is_current(

@@ -226,6 +226,7 @@ async def window(dut) -> None:
         await check(dut, [(table, v) for v in cases], bool(shift & 1))
 
 
+@pytest.mark.tier(nightly=["icarus-1", "verilator-1", "icarus-0", "verilator-2", "icarus-2"])
 @pytest.mark.parametrize(
     ("sim", "rounding"), [(sim, n) for sim in ("icarus", "verilator") for n in (0, 1, 2)]
 )

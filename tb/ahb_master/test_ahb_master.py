@@ -508,6 +508,7 @@ async def what_it_waits_for(dut) -> None:
     assert int(dut.wait_why.value) == 0
 
 
+@pytest.mark.tier(nightly=["icarus-64", "icarus-128", "icarus-32"])
 @pytest.mark.parametrize(
     ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 128)]
 )

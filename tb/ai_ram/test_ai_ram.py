@@ -235,6 +235,7 @@ async def reset_while_waiting(dut) -> None:
         await bench.play(patience + 2)
 
 
+@pytest.mark.tier(nightly=["icarus-64-128-5", "icarus-128-64-8", "icarus-32-32-5"])
 @pytest.mark.parametrize(
     ("sim", "path", "rows", "patience"),
     [

@@ -83,6 +83,16 @@ async def one_word_per_cycle(dut) -> None:
     assert taken > 0
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-16-64-1",
+        "icarus-8-8-1",
+        "icarus-4-9-1",
+        "icarus-16-18-1",
+        "icarus-4-8-4",
+        "icarus-16-8-8",
+    ]
+)
 @pytest.mark.parametrize(
     ("sim", "n_in", "n_out", "unit"),
     [

@@ -26,6 +26,7 @@ def test_cases_fall_into_their_bins() -> None:
     assert sum(len(layer_bins()[part::PARTS]) for part in range(PARTS)) == len(layer_bins())
 
 
+@pytest.mark.tier(nightly=["0"])
 @pytest.mark.parametrize(
     "part", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(1, PARTS))]
 )

@@ -15,6 +15,7 @@ from openkpu.tb.simrun import run
 SHARE = {"verilator": 300, "icarus": 60}  # actions
 
 
+@pytest.mark.tier(nightly=["icarus"])
 @pytest.mark.parametrize("sim", ["verilator", "icarus"])
 def test_control_random(sim: str) -> None:
     actions = SHARE[sim]

@@ -16,6 +16,7 @@ from openkpu.tb.simrun import SIMS, run
 pytestmark = pytest.mark.fixed  # the same with every seed
 
 
+@pytest.mark.tier(nightly=["small"])
 @pytest.mark.parametrize("config", ["nano", "small"])
 def test_stream(config: str) -> None:
     """Ten digits in one continuous run: the cycle in which each result was complete."""
@@ -29,6 +30,7 @@ def test_stream(config: str) -> None:
     cycles.check(f"stream of digits on {config}", ends)
 
 
+@pytest.mark.tier(nightly=["burst"])
 @pytest.mark.parametrize("via", WAYS)
 def test_model(via: str, tmp_path: Path) -> None:
     """A model of four layers: cycles of each, of the whole, and those of the host's copies."""
@@ -62,6 +64,7 @@ def test_a_difference_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         cycles.check("of no group", {"one": [1]}, file)
 
 
+@pytest.mark.tier(nightly=["icarus"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_stalls(sim: str) -> None:
     """The device's counters of stalls are those of the bench, in the build of the claims."""

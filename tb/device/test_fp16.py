@@ -60,6 +60,7 @@ def test_product_of_files(tmp_path: Path) -> None:
     assert np.load(tmp_path / "c.npy").tobytes() == fp16.multiply(a, b).tobytes()
 
 
+@pytest.mark.tier(nightly=["icarus-3-0", "verilator-48-4"])
 @pytest.mark.parametrize(("sim", "layers", "networks"), [("verilator", 48, 4), ("icarus", 3, 0)])
 def test_random_products(sim: str, layers: int, networks: int) -> None:
     """By the host, as lists and in streams, quiet and disturbed; streams keep their weights."""

@@ -31,6 +31,7 @@ def bench(sim: str, module: str, case: str | None = None) -> None:
 SLOW = {("icarus", f"{name}_tests") for name in ("hostile", "hostile_stream", "guard", "watchdog")}
 
 
+@pytest.mark.tier(nightly=["icarus-habit_tests"])
 @pytest.mark.parametrize(
     ("sim", "module"),
     [
@@ -44,6 +45,16 @@ def test_hostile(sim: str, module: str) -> None:
     bench(sim, module)
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-stream",
+        "icarus-reset",
+        "icarus-host_layers",
+        "icarus-pushes",
+        "icarus-single",
+        "icarus-error_hold",
+    ]
+)
 @pytest.mark.parametrize("sweep", SWEEPS)
 @pytest.mark.parametrize("sim", SIMS)
 def test_sweep(sim: str, sweep: str) -> None:
@@ -51,12 +62,14 @@ def test_sweep(sim: str, sweep: str) -> None:
     bench(sim, "sweep_tests", f"sweep_{sweep}")
 
 
+@pytest.mark.tier(nightly=["icarus"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_every_access(sim: str) -> None:
     """Each word of the register map, read and written, at rest and at work."""
     bench(sim, "access_tests")
 
 
+@pytest.mark.tier(nightly=["icarus"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_every_error(sim: str) -> None:
     """Each error by each way of running on each kind of bus; a handful under Icarus."""

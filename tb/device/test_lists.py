@@ -55,6 +55,7 @@ def test_order_of_tasks() -> None:
         assert sorted(pairs) == sorted(itertools.product(KINDS, KINDS))
 
 
+@pytest.mark.tier(nightly=["icarus-nano-1", "verilator-k210-3"])
 @pytest.mark.parametrize(
     ("sim", "config", "count"),
     [("verilator", "nano", 6), ("verilator", "k210", 3), ("icarus", "nano", 1)],
@@ -64,6 +65,7 @@ def test_mixed_lists(sim: str, config: str, count: int) -> None:
     check(sim, configs.load(config), lists(config, count, slow=sim == "icarus"), SEED)
 
 
+@pytest.mark.tier(nightly=["icarus-nano-1", "verilator-nano-6"])
 @pytest.mark.parametrize(
     ("sim", "config", "count"),
     [
@@ -90,6 +92,7 @@ def test_faults_in_lists() -> None:
     )
 
 
+@pytest.mark.tier(nightly=["verilator-nano"])
 @pytest.mark.parametrize(
     ("sim", "config"),
     [

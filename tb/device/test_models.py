@@ -168,6 +168,7 @@ def apart(eight_bit: bool = True) -> tuple[np.ndarray, bytes]:
     return x[None], build_v3(operations, outputs, 16384, eight_bit=eight_bit)
 
 
+@pytest.mark.tier(nightly=["icarus-True", "verilator-False", "verilator-True"])
 @pytest.mark.parametrize(
     ("simulator", "eight_bit"), [("verilator", True), ("verilator", False), ("icarus", True)]
 )
@@ -184,6 +185,17 @@ def test_joined_maps(simulator: str, eight_bit: bool, tmp_path: Path) -> None:
     same(ran.outputs, want)
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-v0_16bit",
+        "icarus-v5",
+        "verilator-v3",
+        "verilator-v4_upload",
+        "icarus-v3",
+        "icarus-v4_upload",
+        "verilator-v0_16bit",
+    ]
+)
 @pytest.mark.parametrize("name", ["v0_16bit", "v3", "v4_upload", "v5"])
 @pytest.mark.parametrize("simulator", SIMS)
 def test_containers(simulator: str, name: str, tmp_path: Path) -> None:
@@ -202,6 +214,7 @@ def test_containers(simulator: str, name: str, tmp_path: Path) -> None:
         assert (ran.host_cycles > 0) == (moves == "window"), (via, moves)
 
 
+@pytest.mark.tier(nightly=["icarus"])
 @pytest.mark.parametrize("simulator", SIMS)
 def test_cpu_between(simulator: str, tmp_path: Path) -> None:
     """Two parts with the CPU's work between them, twice without a reset, by all three ways."""
@@ -254,6 +267,7 @@ def test_back_door_is_no_different(tmp_path: Path) -> None:
     assert macs[0] == macs[1]
 
 
+@pytest.mark.tier(nightly=["layers0", "layers1"])
 @pytest.mark.parametrize("layers", [(0, 0), (1, 2), (3, 3)])
 def test_part_of_a_model(layers: tuple[int, int], tmp_path: Path) -> None:
     """The golden model supplies the input and goes on behind."""
@@ -298,6 +312,7 @@ def check_rounding(simulator: str, rounding: str, tmp_path: Path) -> None:
     assert not np.array_equal(usual["0/0/output0"], want["0/0/output0"])
 
 
+@pytest.mark.tier(nightly=["trunc"])
 @pytest.mark.parametrize("rounding", ["v01", "trunc"])
 def test_roundings(rounding: str, tmp_path: Path) -> None:
     check_rounding("icarus", rounding, tmp_path)

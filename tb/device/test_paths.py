@@ -63,6 +63,7 @@ def odd(n_y: int, n_z: int, path: int, share: int, lanes: int) -> configs.Config
 WIDE, NARROW = odd(2, 2, 128, 1, 2), odd(4, 8, 16, 4, 8)
 
 
+@pytest.mark.tier(nightly=["narrow"])
 @pytest.mark.parametrize(
     "config",
     [pytest.param(WIDE, id="wide", marks=pytest.mark.nightly), pytest.param(NARROW, id="narrow")],
@@ -77,6 +78,7 @@ def test_two_rows() -> None:
     replay(configs.load("large"), rows())
 
 
+@pytest.mark.tier(nightly=["8"])
 @pytest.mark.parametrize(
     "config",
     [
@@ -92,6 +94,7 @@ def test_lanes_of_pools(config: configs.Config) -> None:
     replay(config, [random_pool(rng, limits=limits, case=f"pool {n}") for n in range(40)])
 
 
+@pytest.mark.nightly
 def test_build_without_pools() -> None:
     """It refuses a pooling task, and only that; what comes behind it is exact."""
     config = dataclasses.replace(configs.load("nano"), pool_lanes=0)

@@ -211,6 +211,7 @@ def test_stream_of_the_record(config: str) -> None:
     contract(list(map(str, range(len(ends)))), found, measured)
 
 
+@pytest.mark.tier(nightly=["k210"])
 @pytest.mark.parametrize("config", ["k210", pytest.param("large", marks=pytest.mark.nightly)])
 def test_stream(config: str) -> None:
     """The same where the record has none; a network whose weights do not all fit, read for every
@@ -310,6 +311,7 @@ def compare_lists(
         near(found.cycles, whole)
 
 
+@pytest.mark.tier(nightly=["k210"])
 @pytest.mark.parametrize("config", ["k210", pytest.param("large", marks=pytest.mark.nightly)])
 def test_lists_with_maps_of_storage(config: str) -> None:
     compare_lists(configs.load(config), 6, 2)
@@ -344,6 +346,7 @@ def narrow_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
     return found[True] + found[False]
 
 
+@pytest.mark.tier(nightly=["k210"])
 @pytest.mark.parametrize(
     "config",
     [
@@ -358,6 +361,7 @@ def test_flat_maps(config: str) -> None:
     compare_layers(chosen, narrow_layers(chosen, 29, 12))
 
 
+@pytest.mark.tier(nightly=["small"])
 @pytest.mark.parametrize("config", ["small", pytest.param("k210", marks=pytest.mark.nightly)])
 def test_long_reductions(config: str) -> None:
     """1x1 layers with more channels than a map has elsewhere: exact, and as fast as predicted."""

@@ -26,6 +26,13 @@ SEED = seeds.chosen()[0][0]
 LIMIT = 500_000  # cycles of a list
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-nano-2x2050x3-uint8",
+        "verilator-nano-4x36x16-uint8",
+        "verilator-nano-5x9216x17-int8",
+    ]
+)
 @pytest.mark.parametrize(
     ("simulator", "config", "sizes", "kind"),
     [
@@ -49,6 +56,7 @@ def test_product(simulator: str, config: str, sizes: str, kind: str, tmp_path: P
     assert np.load(tmp_path / "c.npy").shape == (m, n)
 
 
+@pytest.mark.tier(nightly=["icarus"])
 @pytest.mark.parametrize("simulator", ["verilator", "icarus"])
 def test_published_product(simulator: str, tmp_path: Path) -> None:
     """The product of ggml's own test: the command prints the table that is published."""
@@ -137,6 +145,7 @@ def test_tiles_of_integers(sizes: tuple[int, int, int], rows: int, parts: tuple[
     exact_as_predicted(tiles, a, b)
 
 
+@pytest.mark.tier(nightly=["icarus-sizes1-300"])
 @pytest.mark.parametrize(
     ("simulator", "sizes", "rows"), [("verilator", (50, 70, 150), 700), ("icarus", (5, 23, 9), 300)]
 )
@@ -176,6 +185,7 @@ def shapes(n_y: int, n_z: int) -> list[tuple[int, int, int, int]]:
     ]
 
 
+@pytest.mark.tier(nightly=["verilator-small-changes0", "verilator-nano-changes1"])
 @pytest.mark.parametrize(
     ("sim", "base", "changes"),
     [

@@ -67,6 +67,7 @@ def test_random_layers(config: str, seed: int) -> None:
     assert bus["refusals"] > 10 and bus["losses"] > 10, bus
 
 
+@pytest.mark.tier(nightly=["icarus", "verilator"])
 @pytest.mark.parametrize("sim", ["icarus", "verilator"])
 def test_in_place(sim: str) -> None:
     """Depthwise layers that overwrite the rows they read: exact, and not a byte beside the map."""
@@ -76,6 +77,7 @@ def test_in_place(sim: str) -> None:
     check(sim, config, cases, SEEDS[0])
 
 
+@pytest.mark.nightly
 def test_random_layers_icarus() -> None:
     """A few small ones where an unknown bit is seen."""
     seed = SEEDS[0]

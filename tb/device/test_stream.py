@@ -33,6 +33,7 @@ def cases(found: dict[str, tuple[str, configs.Config]], nightly: set[str]) -> li
     ]
 
 
+@pytest.mark.tier(nightly=["verilator-small", "icarus-nano", "verilator-few-weights"])
 @pytest.mark.parametrize(("sim", "config"), cases(CASES, {"verilator-k210-128-bit"}))
 def test_streams(sim: str, config: configs.Config) -> None:
     params = launch.parameters(config, 1 << 20)
@@ -57,6 +58,7 @@ KEPT = {
 }
 
 
+@pytest.mark.tier(nightly=["icarus-small", "verilator-nano"])
 @pytest.mark.parametrize(
     ("sim", "config"), cases(KEPT, {"verilator-small-few-weights", "verilator-k210"})
 )

@@ -77,6 +77,7 @@ async def lends_and_passes(dut) -> None:
 
 
 # all cascades of a kernel have lanes of one row: n_y lanes, or a multiple, are a row of C
+@pytest.mark.tier(nightly=["verilator-4-2-2-4"])
 @pytest.mark.parametrize(
     ("sim", "lanes", "cols", "n_y", "n_z"),
     [

@@ -51,6 +51,7 @@ def test_hang(sim: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert time.monotonic() - began < 120
 
 
+@pytest.mark.nightly
 def test_objects_of_verilator_are_made_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

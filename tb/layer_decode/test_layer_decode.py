@@ -517,6 +517,16 @@ async def overlaps(dut) -> None:
 ODD = Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=64)
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-float16",
+        "words of 16",
+        "icarus-odd",
+        "words of 32",
+        "words of 8",
+        "verilator-k210",
+    ]
+)
 @pytest.mark.parametrize(
     ("sim", "sizes", "lanes", "keep"),
     [

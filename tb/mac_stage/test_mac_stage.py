@@ -192,6 +192,7 @@ async def reset_in_between(dut) -> None:
     await bench.drain()
 
 
+@pytest.mark.tier(nightly=["icarus-4-8-8-32-more3", "verilator-2-2-16-8-more1"])
 @pytest.mark.parametrize(
     ("sim", "n_y", "n_z", "wb", "tile", "more"),
     [

@@ -319,6 +319,9 @@ async def stop(dut) -> None:
         assert data[:640] == airam.unpack(bench.ram, 10, shape).tobytes()
 
 
+@pytest.mark.tier(
+    nightly=["icarus-32-16", "icarus-32-64", "icarus-128-64", "icarus-64-32", "verilator-32-128"]
+)
 @pytest.mark.parametrize(
     ("sim", "bus", "path"),
     [

@@ -372,6 +372,19 @@ async def random_maps(dut) -> None:
         await bench.check(arg, random.choice((0.4, 1.0)), random.choice((0.2, 1.0)))
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-4-4-16",
+        "icarus-4-8-32",
+        "verilator-8-16-64",
+        "verilator-16-2-16",
+        "verilator-4-4-64",
+        "verilator-4-8-32",
+        "verilator-2-2-128",
+        "verilator-8-16-16",
+        "verilator-4-16-64",
+    ]
+)
 @pytest.mark.parametrize(
     ("sim", "n_y", "n_z", "path"),
     [

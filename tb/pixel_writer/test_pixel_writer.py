@@ -204,6 +204,19 @@ async def stop_at_the_end(dut) -> None:
         assert (bench.ram == want).all()
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-64-16",
+        "icarus-64-32",
+        "icarus-128-32",
+        "icarus-64-64",
+        "icarus-128-64",
+        "icarus-128-16",
+        "icarus-32-32",
+        "verilator-64-64",
+        "verilator-128-32",
+    ]
+)
 @pytest.mark.parametrize(
     ("sim", "width", "path"),
     [

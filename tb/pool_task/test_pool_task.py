@@ -263,6 +263,7 @@ async def ended_and_begun(dut) -> None:
         await bench.task(draw(h=5))
 
 
+@pytest.mark.tier(nightly=["verilator-4-16", "verilator-8-64", "verilator-4-128"])
 @pytest.mark.parametrize(
     ("sim", "lanes", "path"),
     [

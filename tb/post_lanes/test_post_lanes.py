@@ -179,6 +179,7 @@ async def banks_and_gaps(dut) -> None:
     assert len({b for m, z, b in banks if m == "one" and z == 0}) >= min(n_z, 4)
 
 
+@pytest.mark.tier(nightly=["icarus-8-4-1", "verilator-4-16-1", "verilator-8-8-2"])
 @pytest.mark.parametrize(
     ("sim", "n_y", "n_z", "share"),
     [

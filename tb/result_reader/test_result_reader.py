@@ -196,6 +196,22 @@ async def stop_any_time(dut) -> None:
         assert got == want
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-64-64",
+        "icarus-128-64",
+        "icarus-64-16",
+        "icarus-128-16",
+        "icarus-32-32",
+        "icarus-64-32",
+        "icarus-128-32",
+        "icarus-32-128",
+        "icarus-32-64",
+        "verilator-128-16",
+        "verilator-128-128",
+        "verilator-128-64",
+    ]
+)
 @pytest.mark.parametrize(
     ("sim", "width", "path"),
     [

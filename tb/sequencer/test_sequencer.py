@@ -231,6 +231,14 @@ async def resets(dut) -> None:
 PARAMETERS = ("n_y", "n_z", "tile_w", "tile_rows", "wbuf_rows", "share", "planes")
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-4-4-16-32-256-2-1",
+        "verilator-8-16-16-32-64-1-0",
+        "verilator-8-16-128-64-64-1-1",
+        "icarus-2-2-16-32-64-1-0",
+    ]
+)
 @pytest.mark.parametrize(
     ("sim", *PARAMETERS),
     [

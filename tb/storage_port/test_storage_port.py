@@ -180,6 +180,7 @@ async def abort_any_time(dut) -> None:
     await bench.settle()
 
 
+@pytest.mark.tier(nightly=["icarus-64-depths1"])
 @pytest.mark.parametrize(
     ("sim", "width", "depths"),
     [

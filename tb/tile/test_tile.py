@@ -338,6 +338,15 @@ async def random_layers(dut) -> None:
         await bench.play(make(c, h, w, o, kernel, pool, depthwise), *random.choice(RATES))
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-16-16-32-1",
+        "verilator-16-8-64-0",
+        "verilator-32-32-64-1",
+        "verilator-128-128-32-1",
+        "verilator-64-64-32-0",
+    ]
+)
 @pytest.mark.parametrize(
     "sim, path, word, rows, flat",
     [

@@ -54,12 +54,36 @@ def simulate(sim: str, config: Config, module: str, test: str, seed: int | None 
     )
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-sequence_tests-ResetSequences",
+        "icarus-device_tests-LayersTest",
+        "icarus-device_tests-ErrorsTest",
+        "icarus-special_tests-MovedMaps",
+        "icarus-device_tests-NetworksTest",
+        "icarus-sequence_tests-MisbehaviourSequences",
+        "icarus-device_tests-DisturbedTest",
+        "icarus-device_tests-SoftResetTest",
+        "icarus-register_tests-WrittenValues",
+        "icarus-sequence_tests-JobSequences",
+        "verilator-factory_tests-AnotherItem",
+        "icarus-sequence_tests-MisalignedAccesses",
+        "icarus-register_tests-VolatileValues",
+        "verilator-factory_tests-AnotherDriver",
+        "verilator-factory_tests-AnotherScoreboard",
+        "verilator-factory_tests-WrongByteInDoubt",
+        "verilator-sequence_tests-VirtualSequences",
+        "icarus-device_tests-StreamTest",
+        "verilator-sequence_tests-JobSequences",
+    ]
+)
 @pytest.mark.parametrize(("sim", "module", "test"), ALL)
 def test_uvm(sim: str, module: str, test: str) -> None:
     seed = None if module == "device_tests" else seeds.chosen()[0][0]
     simulate(sim, configs.load("nano"), module, test, seed)
 
 
+@pytest.mark.tier(nightly=["VirtualSequences", "CoverageClosure"])
 @pytest.mark.parametrize("test", ["VirtualSequences", "CoverageClosure"])
 def test_uvm_small(test: str) -> None:
     """Another shape of the array, where layers take fewer cycles."""

@@ -290,6 +290,15 @@ async def resets(dut) -> None:
     await bench.play(layers, 1.0, 0.5)
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-2-128-16-0",
+        "icarus-2-32-16-1",
+        "verilator-4-32-8-1",
+        "icarus-4-64-8-1",
+        "verilator-16-64-16-1",
+    ]
+)
 @pytest.mark.parametrize(
     ("sim", "n_z", "bus", "wb", "keep"),
     [

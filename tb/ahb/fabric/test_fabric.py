@@ -137,6 +137,21 @@ async def reset_keeps_contents(dut):
     assert [b.data for b in beats] == [i * i for i in range(32)]
 
 
+@pytest.mark.tier(
+    nightly=[
+        "icarus-all-64",
+        "icarus-all-128",
+        "verilator-all-128",
+        "icarus-slow-32",
+        "icarus-waits-32",
+        "icarus-loss-32",
+        "icarus-retry-32",
+        "icarus-split-32",
+        "verilator-slow-32",
+        "verilator-loss-32",
+        "verilator-retry-32",
+    ]
+)
 @pytest.mark.parametrize("mode, width", [*((m, 32) for m in MODES), ("all", 64), ("all", 128)])
 @pytest.mark.parametrize("sim", SIMS)
 def test_fabric(sim: str, mode: str, width: int) -> None:
