@@ -1,26 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for every test: seeds that are numbers, and a wall-clock limit on each simulation."""
 
-import functools
 import os
 import signal
-import tomllib
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
-from openkpu.tb import places, seeds, watchdog
+from openkpu.tb import places, seeds, tiers, watchdog
 from openkpu.tb.plan import results
 
 PRECOMPILED = Path(__file__).resolve().with_name("scripts") / "precompiled.sh"
 
 
-@functools.cache
-def nightly() -> dict[str, frozenset[str]]:
-    """Tests of tb/nightly.toml by file."""
-    found = tomllib.loads(
-        Path(seeds.__file__).with_name("nightly.toml").read_text(encoding="utf-8")
-    )
-    return {file: frozenset(tests) for file, tests in found.items()}
+LEFT_OUT = pytest.StashKey[Counter]()  # tests by tier that this run leaves to another command
+
+
+class LeftOut:
+    """What the workers left to other commands: all say the same."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker is done."""
+        self.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
 class Recorder:
@@ -40,7 +45,13 @@ class Recorder:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of this project's tests."""
-    parser.addoption("--all", action="store_true", help="tests of the nightly run as well")
+    parser.addoption(
+        "--tier",
+        choices=tiers.TAKEN,
+        default="push",
+        help="tests of `make test`, of `make check`, of both (push), or all",
+    )
+    parser.addoption("--all", action="store_true", help="the same as --tier=all")
     parser.addoption(
         "--icarus-tenth",
         type=int,
@@ -49,19 +60,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m looks at marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only --all runs and --icarus-tenth does not take; alike on every worker.
+    """Leave out tests of other tiers and what --icarus-tenth does not take; alike on every worker.
 
     A test that is named on the command line by its whole identifier runs in any case.
     """
+    wrong = tiers.stale(items)
     named = {str(word).partition("::")[2] for word in config.args}
-    left_out = set()
-    for item in items:
-        if item.name in nightly().get(item.nodeid.partition("::")[0], ()):
-            item.add_marker(pytest.mark.nightly)
-    if not config.getoption("--all"):
-        left_out = {item.nodeid for item in items if item.get_closest_marker("nightly")}
-        left_out = {node for node in left_out if node.partition("::")[2] not in named}
+    if wrong and not any(named):
+        raise pytest.UsageError("; ".join(wrong))
+    taken = tiers.TAKEN["all" if config.getoption("--all") else config.getoption("--tier")]
+    tier = {item.nodeid: tiers.settle(item) for item in items}
+    left_out = {
+        node
+        for node, own in tier.items()
+        if own not in taken and node.partition("::")[2] not in named
+    }
+    config.stash[LEFT_OUT] = Counter(tier[node] for node in left_out)
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left_out"] = dict(config.stash[LEFT_OUT])
     number = config.getoption("--icarus-tenth")
     if number is not None:
         slow = sorted(item.nodeid for item in items if "icarus" in item.name)
@@ -74,6 +92,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Refuse a bad environment before any test; every worker and command inherits the limit."""
     if not hasattr(config, "workerinput"):  # the reports of all workers arrive in one process
         config.pluginmanager.register(Recorder())
+        if config.pluginmanager.hasplugin("xdist"):
+            config.pluginmanager.register(LeftOut(config))
     # ... and ends its simulations on SIGTERM as it does on Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ.setdefault(watchdog.VARIABLE, str(watchdog.TEST_SECONDS))
@@ -91,3 +111,19 @@ def pytest_report_header() -> str:
     """The seeds of the random layers."""
     found, source = seeds.chosen()
     return f"random layers: seeds {', '.join(map(str, found))} ({source}); SEED=n repeats one"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What did not run: a line for each reason of a skip, and one for each tier left out."""
+    reasons: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons[reason.removeprefix("Skipped: ")] += 1
+    left_out = terminalreporter.config.stash.get(LEFT_OUT, Counter())
+    if reasons or left_out:
+        terminalreporter.section("not run")
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count} skipped: {reason}")
+    for tier, count in left_out.items():
+        command = tiers.COMMANDS.get(tier, "make test")
+        terminalreporter.write_line(f"{count} of another tier: {command}")

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiers of tests: what `make test`, `make check` and `make nightly` run (docs/verification.md).
+
+A test without a mark is of the first tier, the one for minutes. ``@pytest.mark.check`` and
+``@pytest.mark.nightly`` put a test into the second or third one; ``@pytest.mark.tier(check=[...],
+nightly=[...])`` only those of its parameters whose identifier fits one of the patterns.
+"""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+import pytest
+
+TIERS = ("test", "check", "nightly")
+COMMANDS = {"check": "make check", "nightly": "make nightly"}
+# what an option --tier takes: alone, or with all those before
+TAKEN = {"test": ("test",), "check": ("check",), "push": ("test", "check"), "all": TIERS}
+
+
+def _fits(identifier: str, pattern: str) -> bool:
+    return identifier == pattern or fnmatchcase(identifier, pattern)
+
+
+def settle(item: pytest.Item) -> str:
+    """The tier of a test; its mark is added, so that ``-m nightly`` sees the patterns as well."""
+    identifier = getattr(getattr(item, "callspec", None), "id", "")
+    for mark in item.iter_markers("tier"):
+        for tier, patterns in mark.kwargs.items():
+            if any(_fits(identifier, pattern) for pattern in patterns):
+                item.add_marker(getattr(pytest.mark, tier))
+    return next((t for t in reversed(TIERS) if item.get_closest_marker(t)), "test")
+
+
+def stale(items: Iterable[pytest.Item]) -> list[str]:
+    """Patterns of marks that fit none of their test's parameters, and tiers that there are not."""
+    marks: dict[int, tuple[pytest.Mark, str, list[str]]] = {}
+    for item in items:
+        identifier = getattr(getattr(item, "callspec", None), "id", "")
+        for mark in item.iter_markers("tier"):
+            name = item.nodeid.partition("[")[0]
+            marks.setdefault(id(mark), (mark, name, []))[2].append(identifier)
+    found = []
+    for mark, name, identifiers in marks.values():
+        for tier, patterns in mark.kwargs.items():
+            if tier not in COMMANDS:
+                found.append(f"{name}: tier {tier!r}, expected check or nightly")
+            for pattern in patterns:
+                if not any(_fits(identifier, pattern) for identifier in identifiers):
+                    found.append(f"{name}: {pattern!r} fits no parameter")
+    return found
