@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openkpu.tb import places, seeds, tiers, watchdog
+from openkpu.tb import places, seeds, tiers, tool_tests, watchdog
 from openkpu.tb.plan import results
 
 PRECOMPILED = Path(__file__).resolve().with_name("scripts") / "precompiled.sh"
@@ -33,14 +33,29 @@ class Recorder:
 
     def __init__(self) -> None:
         self.setup: dict[str, float] = {}  # seconds of tests under way
+        self.tools: dict[str, bool] = {}  # tools whose tests ran: all passed
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """The call counts, and a setup that did not get to it."""
+        for name, value in report.user_properties:
+            if name == "tool":
+                self.tools[value] = self.tools.get(value, True) and not report.failed
         if report.when == "setup" and report.passed:
             self.setup[report.nodeid] = report.duration
         elif report.when in ("setup", "call"):
             seconds = round(self.setup.pop(report.nodeid, 0.0) + report.duration, 2)
             results.keep([results.Result(report.nodeid, report.outcome, seconds=seconds)])
+
+
+RECORDER = pytest.StashKey[Recorder]()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Record the tools whose tests have all passed, with --record-tools in a whole run."""
+    recorder = session.config.stash.get(RECORDER, None)
+    whole = session.config.args_source is not pytest.Config.ArgsSource.ARGS
+    if recorder and whole and session.config.getoption("--record-tools"):
+        tool_tests.record(name for name, passed in recorder.tools.items() if passed)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,6 +67,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="tests of `make test`, of `make check`, of both (push), or all",
     )
     parser.addoption("--all", action="store_true", help="the same as --tier=all")
+    parser.addoption(
+        "--record-tools",
+        action="store_true",
+        help="run the tests of unchanged tools as well, and record those that pass",
+    )
     parser.addoption(
         "--icarus-tenth",
         type=int,
@@ -77,6 +97,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for node, own in tier.items()
         if own not in taken and node.partition("::")[2] not in named
     }
+    if config.args_source is not pytest.Config.ArgsSource.ARGS and not config.getoption("--all"):
+        still = tool_tests.unchanged() if not config.getoption("--record-tools") else set()
+        for item in items:
+            tool = item.get_closest_marker("tool")
+            if tool and tool.args[0] in still and item.nodeid not in left_out:
+                left_out.add(item.nodeid)
+                tier[item.nodeid] = f"tool {tool.args[0]}"
     config.stash[LEFT_OUT] = Counter(tier[node] for node in left_out)
     if hasattr(config, "workeroutput"):
         config.workeroutput["left_out"] = dict(config.stash[LEFT_OUT])
@@ -91,7 +118,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a bad environment before any test; every worker and command inherits the limit."""
     if not hasattr(config, "workerinput"):  # the reports of all workers arrive in one process
-        config.pluginmanager.register(Recorder())
+        config.stash[RECORDER] = Recorder()
+        config.pluginmanager.register(config.stash[RECORDER])
         if config.pluginmanager.hasplugin("xdist"):
             config.pluginmanager.register(LeftOut(config))
     # ... and ends its simulations on SIGTERM as it does on Ctrl-C
@@ -105,6 +133,12 @@ def pytest_configure(config: pytest.Config) -> None:
         watchdog.seconds()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test of a tool says so in its report, which may come from a worker."""
+    if tool := item.get_closest_marker("tool"):
+        item.user_properties.append(("tool", tool.args[0]))
 
 
 def pytest_report_header() -> str:
@@ -124,6 +158,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("not run")
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"{count} skipped: {reason}")
-    for tier, count in left_out.items():
-        command = tiers.COMMANDS.get(tier, "make test")
-        terminalreporter.write_line(f"{count} of another tier: {command}")
+    for tier, count in sorted(left_out.items()):
+        if tier.startswith("tool "):
+            line = f"{count} of a tool that has not changed, {tier[5:]}: make check RECORD=1"
+        else:
+            line = f"{count} of another tier: {tiers.COMMANDS.get(tier, 'make test')}"
+        terminalreporter.write_line(line)

@@ -6,6 +6,8 @@ import re
 import pytest
 from openkpu.scripts import asic, asic_macros, asic_netlist, asic_timing, command
 
+pytestmark = [pytest.mark.check, pytest.mark.tool("asic")]
+
 AREAS = {"INVX1": 16.0, "DFFPOSX1": 96.0, "BUFX4": 32.0}
 
 

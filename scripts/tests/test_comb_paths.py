@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from openkpu.scripts import comb_paths, equivalence
 
+pytestmark = [pytest.mark.check, pytest.mark.tool("equivalence")]
+
 VERILOG = """
 module top(input wire clk, input wire rst, input wire a_x, input wire [1:0] a_y, input wire other,
            output reg q_kept, output wire q_past, output wire [1:0] q_bits, output wire q_word,

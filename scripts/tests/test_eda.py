@@ -12,6 +12,8 @@ import pytest
 from openkpu.models import configs
 from openkpu.scripts import eda, fpga
 
+pytestmark = [pytest.mark.check, pytest.mark.tool("fpga")]
+
 VERILOG = """module box(input clk, input [7:0] d, output reg [7:0] q);
   always @(posedge clk) q <= q * d;
 endmodule

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from openkpu.scripts import equivalence
 
+pytestmark = [pytest.mark.check, pytest.mark.tool("equivalence")]
+
 VERILOG = """
 module part(input wire clk, input wire [3:0] d, output reg [3:0] q);
   always @(posedge clk) q <= d;

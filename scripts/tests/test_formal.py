@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from openkpu.scripts import command, formal, proofs
 
+pytestmark = [pytest.mark.check, pytest.mark.tool("formal")]
+
 COUNTER = """
 module counter(input wire clk, input wire rst, input wire step, output reg [3:0] n);
   always @(posedge clk) if (rst) n <= 4'd0; else if (step) n <= (n == 4'd9) ? 4'd0 : n + 4'd1;

@@ -12,6 +12,8 @@ import pytest
 from openkpu.scripts import dsp_registers, equivalence, fpga, gates, netlist
 from openkpu.tb import simrun
 
+pytestmark = [pytest.mark.check, pytest.mark.tool("gates")]
+
 CYCLES = 3000
 UNKNOWN = 8  # one input bit in so many is x
 

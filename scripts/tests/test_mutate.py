@@ -26,6 +26,8 @@ from openkpu.tb import mutants
 from openkpu.tb.simrun import ROOT
 from pyslang import ast, parsing, syntax
 
+pytestmark = [pytest.mark.check, pytest.mark.tool("mutation")]
+
 EXAMPLE = "tb/mutation/example"
 DRAW = ("--n", "6", "--seed", "45")
 FILE = ROOT / EXAMPLE / "step_counter.v"

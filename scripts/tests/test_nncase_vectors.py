@@ -15,6 +15,8 @@ from openkpu.models.vectors import load_file
 from openkpu.scripts import nncase_vectors
 from openkpu.scripts.onnx_net import random_network
 
+pytestmark = [pytest.mark.check, pytest.mark.tool("vectors")]
+
 ROOT = Path(__file__).resolve().parents[2]
 FAKE = """
 import os, sys

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from openkpu.tb.simrun import ROOT
 
-pytestmark = pytest.mark.fixed
+pytestmark = [pytest.mark.fixed, pytest.mark.check, pytest.mark.tool("precompiled")]
 
 HEADERS = ("verilated.h", "verilated_dpi.h", "verilated_vpi.h", "verilated_config.h")
 

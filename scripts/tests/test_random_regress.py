@@ -17,6 +17,8 @@ from openkpu.scripts.regress_batch import Batch, Outcome
 from openkpu.tb.device import regress_items
 from openkpu.tb.simrun import ROOT
 
+pytestmark = [pytest.mark.check, pytest.mark.tool("regress")]
+
 ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 

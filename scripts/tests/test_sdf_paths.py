@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from openkpu.scripts import fpga, sdf_paths
 
+pytestmark = [pytest.mark.check, pytest.mark.tool("fpga")]
+
 HEAD = """(DELAYFILE
   (TIMESCALE 1ps)
 """

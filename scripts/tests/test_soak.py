@@ -4,6 +4,8 @@
 import pytest
 from openkpu.scripts import command, soak
 
+pytestmark = [pytest.mark.check, pytest.mark.tool("regress")]
+
 SHORT = ["--minutes=0.1", "--seed=3", "--config=nano"]
 
 
