@@ -61,7 +61,7 @@ ifneq ($(UNKNOWN),)
 NEAREST := $(call nearest,$(UNKNOWN))
 $(error unknown variable $(UNKNOWN), $(if $(NEAREST),did you mean $(NEAREST)?,'make help' lists those there are))
 endif
-TARGETS := help setup sim predict stream stalls waves test testplan sweep control regress coverage mutate bench bench-continuous bench-kept cycles \
+TARGETS := help setup sim predict stream stalls waves test check testplan sweep control regress coverage mutate bench bench-continuous bench-kept cycles \
   nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
 
 # What a target takes beside the last of them (EVERYWHERE): a variable that it would ignore is an error.
@@ -74,6 +74,7 @@ TAKES_stream      := CONFIG BUS IMAGES NETWORK INPUT DISTURB REPORT SEED
 TAKES_stalls      := REPORT PNG
 TAKES_bench       := QUICK RECORD
 TAKES_test        := TESTS ALL SEED
+TAKES_check       := SEED RECORD
 TAKES_sweep       := SEED
 TAKES_control     := ACTIONS SEED
 # every test with several seeds, or N random items
@@ -104,8 +105,8 @@ RUN    := scripts/run.sh
 OPENKPU := exec $(RUN) -m openkpu
 PYTEST := exec $(RUN) -m pytest -n "$(JOBS)" --dist worksteal --durations=60 --durations-min=10
 # a whole run leaves its results for the page of the test plan, where the checkout can be written
-RECORDED = mkdir -p reports 2>/dev/null && [ -w reports ] && rm -f reports/results.jsonl && \
-  export OPENKPU_RESULTS="$$PWD/reports/results.jsonl";
+ADDED = mkdir -p reports 2>/dev/null && [ -w reports ] && export OPENKPU_RESULTS="$$PWD/reports/results.jsonl";
+RECORDED = rm -f reports/results.jsonl; $(ADDED)
 ON      = $(filter-out 0,$(1))
 # a value stays with its name, so that one that begins with a dash is not taken for an option
 option  = $(if $($(2)),--$(1)="$($(2))")
@@ -183,9 +184,13 @@ bench-kept: ## what weights that stay in the AI RAM save; writes docs/kept.md
 waves: ## the same with WAVES=1
 	@$(MAKE) --no-print-directory sim WAVES=1
 
-test: ## the tests, both simulators (TESTS=path narrows it, ALL=1 further sizes as well, JOBS=processes, SEED=number)
+test: ## the first tier, minutes (TESTS=path: all but the nightly tests there, ALL=1 those as well, JOBS=processes, SEED=number)
 	@scripts/setup.sh icarus verilator
-	@$(if $(TESTS),,$(RECORDED)) $(PYTEST) $(call flag,all,ALL) $(TESTS)
+	@$(if $(TESTS),,$(RECORDED)) $(PYTEST) $(if $(call ON,$(ALL)),--all,$(if $(TESTS),,--tier=test)) $(TESTS)
+
+check: ## the second tier, for every push: other simulator, further sizes, hosts, tools that changed (RECORD=1: all tools, recorded)
+	@scripts/setup.sh icarus verilator
+	@$(ADDED) $(PYTEST) --tier=check $(if $(call ON,$(RECORD)),--record-tools)
 
 testplan: ## what is verified, by what, and what `make test` gave -> reports
 	@scripts/setup.sh

@@ -33,12 +33,12 @@ def unchanged() -> set[str]:
     return {name for name, tool in table().items() if digest(tool["inputs"]) == tool["green"]}
 
 
-def record(passed: Iterable[str], file: Path = TABLE) -> None:
+def record(passed: Iterable[str]) -> None:
     """Write the digests of tools whose tests have passed."""
-    text, tools = file.read_text(encoding="utf-8"), table()
+    text, tools = TABLE.read_text(encoding="utf-8"), table()
     for name in passed:
         now = digest(tools[name]["inputs"])
         text = re.sub(
             rf'(?ms)(^\[{re.escape(name)}\]$.*?^green = )"[^"]*"', rf'\g<1>"{now}"', text, count=1
         )
-    file.write_text(text, encoding="utf-8")
+    TABLE.write_text(text, encoding="utf-8")

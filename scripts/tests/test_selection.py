@@ -1,51 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which tests run: further sizes at night or when named; the part that a flow is given."""
 
+import functools
 import subprocess
 import sys
-import tomllib
+from pathlib import Path
 
 import pytest
 from openkpu.scripts import eda, fpga
+from openkpu.tb import tiers, tool_tests
 from openkpu.tb.simrun import ROOT
 
 PATHS = "tb/device/test_paths.py"
+NIGHT, SECOND, FIRST = "::test_two_rows", "::test_lanes_of_pools[2]", "::test_driver[verilator]"
 
 
+def collected(*words: str) -> str:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *words]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert found.returncode in (0, 5), found.stdout + found.stderr
+    return found.stdout
+
+
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("words", "there"),
     [
-        ((PATHS,), False),
-        ((PATHS, "--all"), True),
-        ((f"{PATHS}::test_two_rows",), True),
-        ((PATHS, "--all", "--icarus-tenth=3"), True),
+        ((), (SECOND, FIRST)),
+        (("--tier=test",), (FIRST,)),
+        (("--tier=check",), (SECOND,)),
+        (("--all",), (NIGHT, SECOND, FIRST)),
+        (("--all", "-m", "nightly"), (NIGHT,)),
+        (("--all", "--icarus-tenth=3"), (NIGHT, SECOND, FIRST)),
     ],
 )
-def test_further_sizes(words: tuple[str, ...], there: bool) -> None:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *words]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert ("::test_two_rows" in found.stdout) == there
+def test_tiers(words: tuple[str, ...], there: tuple[str, ...]) -> None:
+    said = collected(PATHS, "tb/device/test_driver.py", *words)
+    listed = said.partition("not run")[0]
+    assert [name for name in (NIGHT, SECOND, FIRST) if name in listed] == list(there)
 
 
-def test_the_list_of_the_night_names_tests() -> None:
-    """Each is there with --all and only then; none of its files is without a test otherwise."""
-    listed = tomllib.loads((ROOT / "tb" / "nightly.toml").read_text(encoding="utf-8"))
-    given = {f"{file}::{test}" for file, tests in listed.items() for test in tests}
-    usual, everything = (
-        set(
-            subprocess.run(
-                [sys.executable, "-m", "pytest", "--collect-only", "-q", *words, *listed],
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout.splitlines()
-        )
-        for words in ((), ("--all",))
+def test_a_test_that_is_named_runs() -> None:
+    assert NIGHT in collected(f"{PATHS}{NIGHT}")
+
+
+def test_the_end_names_the_command_of_another_tier() -> None:
+    said = collected(PATHS, "--tier=test").partition("not run")[2]
+    assert "1 of another tier: make check" in said and "of another tier: make nightly" in said
+
+
+class Made:
+    """An item of pytest as the tiers see it."""
+
+    def __init__(self, identifier: str, **patterns: list[str]) -> None:
+        self.nodeid = f"test_x.py::test_x[{identifier}]"
+        self.callspec = type("Spec", (), {"id": identifier})
+        self.mark = pytest.mark.tier(**patterns).mark
+
+    def iter_markers(self, name: str) -> list[pytest.Mark]:
+        return [self.mark] if name == "tier" else []
+
+
+@pytest.mark.parametrize(
+    ("patterns", "said"),
+    [
+        ({"nightly": ["a*"]}, []),
+        ({"check": ["a[0]"]}, []),
+        ({"check": ["b"]}, ["test_x.py::test_x: 'b' fits no parameter"]),
+        ({"weekly": ["a"]}, ["test_x.py::test_x: tier 'weekly', expected check or nightly"]),
+    ],
+)
+def test_a_pattern_that_fits_nothing_is_an_error(
+    patterns: dict[str, list[str]], said: list[str]
+) -> None:
+    items = [Made(identifier, **patterns) for identifier in ("a", "a[0]")]
+    for item in items:
+        item.mark = items[0].mark
+    assert tiers.stale(items)[: len(said)] == said and bool(tiers.stale(items)) == bool(said)
+
+
+def test_a_tool_that_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its digest follows names and contents; recorded, it has not changed until a file does."""
+    monkeypatch.setattr(tool_tests, "ROOT", tmp_path)
+    digest = functools.partial(tool_tests.digest, root=tmp_path)
+    source, table = tmp_path / "tool.py", tmp_path / "tools.toml"
+    source.write_text("a = 1\n")
+    table.write_text(
+        '[one]\ninputs = ["tool*.py"]\ngreen = ""\n\n[two]\ninputs = ["x"]\ngreen = ""\n'
     )
-    assert given <= everything and not given & usual
-    assert {test.partition("::")[0] for test in usual} >= set(listed)
+    monkeypatch.setattr(tool_tests, "TABLE", table)
+    monkeypatch.setattr(tool_tests, "digest", digest)
+    first = digest(["tool*.py"])
+    tool_tests.record(["one"])
+    assert tool_tests.table()["one"]["green"] == first and not tool_tests.table()["two"]["green"]
+    (tmp_path / "x").touch()
+    assert tool_tests.unchanged() == {"one"}
+    source.write_text("a = 2\n")
+    assert tool_tests.unchanged() == set()
+    source.write_text("a = 1\n")
+    source.rename(tmp_path / "tools.py")
+    assert tool_tests.unchanged() == set()
+    with pytest.raises(ValueError, match="nothere matches no file"):
+        digest(["nothere"])
 
 
 def test_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,6 +126,7 @@ async def arrives_at_the_end(dut) -> None:
         await filler
 
 
+@pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_act_table(sim: str) -> None:
     sources = ["rtl/weight/act_table.v", "rtl/lib/ram_1r1w.v"]

@@ -177,6 +177,7 @@ async def users_and_privileged(dut) -> None:
     )
 
 
+@pytest.mark.tier(check=["icarus-1", "verilator-0", "verilator-1"])
 @pytest.mark.parametrize("privileged", [0, 1])
 @pytest.mark.parametrize("sim", SIMS)
 def test_ahb_slave(sim: str, privileged: int) -> None:

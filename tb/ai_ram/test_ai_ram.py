@@ -235,7 +235,10 @@ async def reset_while_waiting(dut) -> None:
         await bench.play(patience + 2)
 
 
-@pytest.mark.tier(nightly=["icarus-64-128-5", "icarus-128-64-8", "icarus-32-32-5"])
+@pytest.mark.tier(
+    nightly=["icarus-64-128-5", "icarus-128-64-8", "icarus-32-32-5"],
+    check=["icarus-16-64-8", "verilator-128-32-5", "verilator-16-16-8", "verilator-64-64-8"],
+)
 @pytest.mark.parametrize(
     ("sim", "path", "rows", "patience"),
     [

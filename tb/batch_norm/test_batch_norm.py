@@ -48,6 +48,7 @@ async def exact(dut) -> None:
             assert v == want, f"({alu} * {mul} >> {shift}) + {add}: {v:#x}, expected {want:#x}"
 
 
+@pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_batch_norm(sim: str) -> None:
     run(sim, "batch_norm", ["rtl/post/batch_norm.v"], "tb.batch_norm.test_batch_norm")

@@ -91,7 +91,18 @@ async def one_word_per_cycle(dut) -> None:
         "icarus-16-18-1",
         "icarus-4-8-4",
         "icarus-16-8-8",
-    ]
+    ],
+    check=[
+        "icarus-16-16-8",
+        "icarus-16-8-1",
+        "icarus-4-4-1",
+        "icarus-4-8-8",
+        "icarus-8-16-16",
+        "icarus-8-8-8",
+        "verilator-16-16-8",
+        "verilator-4-18-1",
+        "verilator-4-8-8",
+    ],
 )
 @pytest.mark.parametrize(
     ("sim", "n_in", "n_out", "unit"),

@@ -8,6 +8,7 @@ from openkpu.tb.claims.mutations import MUTATIONS
 from openkpu.tb.simrun import ROOT
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("sim", [pytest.param("icarus", marks=pytest.mark.nightly), "verilator"])
 def test_claims(sim: str, subtests: pytest.Subtests) -> None:
     """One simulation runs all ten; each claim is reported by itself."""
@@ -18,6 +19,7 @@ def test_claims(sim: str, subtests: pytest.Subtests) -> None:
             assert verdicts[claim.id] is None, verdicts[claim.id]
 
 
+@pytest.mark.check
 def test_ungated() -> None:
     """C6, the build without the gate."""
     assert run_claims.run_ungated() == {"C6": None}

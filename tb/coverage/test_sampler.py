@@ -51,15 +51,18 @@ def hit(path: Path, cross: str) -> dict:
     return {bin: count for bin, count in sampler.read(path)[cross].items() if count}
 
 
+@pytest.mark.check
 def test_layers_that_ran_and_were_read_back(found: Path) -> None:
     """Not the layer that a soft reset hid, nor the refused one."""
     assert hit(found, "layer") == LAYERS
 
 
+@pytest.mark.check
 def test_modes_bus_and_errors(found: Path) -> None:
     assert hit(found, "run") == RUNS
 
 
+@pytest.mark.check
 def test_register_accesses(found: Path) -> None:
     bins = hit(found, "register")
 
@@ -76,6 +79,7 @@ def test_register_accesses(found: Path) -> None:
     assert accesses("PERF_INFERENCES") >= {"read"} <= accesses("PERF_INFERENCES_hi")
 
 
+@pytest.mark.check
 def test_merge_adds(found: Path, tmp_path: Path) -> None:
     twice = sampler.merge([found, found], tmp_path / "sum.xml")
     for cross in crosses():
@@ -85,6 +89,7 @@ def test_merge_adds(found: Path, tmp_path: Path) -> None:
         assert missing and missing == {bin for bin, count in once.items() if count == 0}
 
 
+@pytest.mark.check
 def test_bins_of_another_model_are_refused(found: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.xml"
     other.write_text(found.read_text().replace("'fc', 'none', '1', '8', '1'", "'fc'", 1))

@@ -424,7 +424,7 @@ async def stop_any_time(dut) -> None:
     assert bench.met["load"] and all(bench.met[way] for way in WAYS), "no map after a stop"
 
 
-@pytest.mark.tier(nightly=["icarus-32-16-128-8-0"])
+@pytest.mark.tier(nightly=["icarus-32-16-128-8-0"], check=["verilator-64-32-128-8-1"])
 @pytest.mark.parametrize(
     ("sim", "bus", "path", "rows", "patience", "keep"),
     [

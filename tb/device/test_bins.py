@@ -13,6 +13,7 @@ SEED = seeds.chosen()[0][0]
 PARTS = 12
 
 
+@pytest.mark.check
 def test_cases_fall_into_their_bins() -> None:
     """What is drawn for a bin is in it, whatever the seed; the parts are all of them."""
     config = configs.load("nano")

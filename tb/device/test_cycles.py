@@ -30,6 +30,7 @@ def test_stream(config: str) -> None:
     cycles.check(f"stream of digits on {config}", ends)
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["burst"])
 @pytest.mark.parametrize("via", WAYS)
 def test_model(via: str, tmp_path: Path) -> None:
@@ -64,6 +65,7 @@ def test_a_difference_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         cycles.check("of no group", {"one": [1]}, file)
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["icarus"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_stalls(sim: str) -> None:

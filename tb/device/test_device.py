@@ -40,6 +40,7 @@ def replay(tmp_path: Path, *args: str) -> dict:
     return content
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("config", ["small", "k210"])
 def test_vectors_verilator(config: str, tmp_path: Path) -> None:
     """All committed vectors; the counters agree with the golden model's counts."""
@@ -56,6 +57,7 @@ def test_vectors_verilator(config: str, tmp_path: Path) -> None:
     cycles.check(f"vectors on {config}", cycles.of_report(content["layers"]))
 
 
+@pytest.mark.check
 def test_vectors_icarus(tmp_path: Path) -> None:
     """The same on the other simulator, on small layers."""
     files = [str(VECTORS / f"{name}.npz") for name in ("raw_pool7", "raw_depthwise", "rand_5000")]
@@ -63,6 +65,7 @@ def test_vectors_icarus(tmp_path: Path) -> None:
     assert len(content["layers"]) == 10
 
 
+@pytest.mark.check
 def test_digits_verilator(tmp_path: Path) -> None:
     """The main job with its default configuration."""
     content = replay(tmp_path, "--sim", "verilator", "--images", "10")

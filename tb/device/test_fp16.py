@@ -28,6 +28,7 @@ IMAGES = {"tasks": 1, "stream": 3}
 FP16 = configs.load("nano_fp16")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("simulator", "sizes", "kind"),
     [
@@ -46,6 +47,7 @@ def test_product(simulator: str, sizes: str, kind: str, tmp_path: Path) -> None:
     assert c.shape == (m, n) and c.dtype == (np.float16 if kind == "fp16to16" else np.float32)
 
 
+@pytest.mark.check
 def test_product_of_files(tmp_path: Path) -> None:
     """Any bits, infinities and NaN among them; what is saved is the golden model's, bit by bit."""
     rng = np.random.default_rng(SEED)
@@ -95,16 +97,19 @@ def lists(name: str, count: int, *, slow: bool = False) -> list[Case]:
     return cases
 
 
+@pytest.mark.check
 def test_order_of_tasks() -> None:
     order = every_pair(np.random.default_rng(SEED), ALL_KINDS[-1], ALL_KINDS)
     assert sorted(itertools.pairwise(order)) == sorted(itertools.product(ALL_KINDS, ALL_KINDS))
 
 
+@pytest.mark.check
 def test_mixed_lists() -> None:
     """All ordered pairs of kinds, as a list and in a stream, quiet and disturbed."""
     check("verilator", FP16, lists("nano_fp16", 5), SEED)
 
 
+@pytest.mark.check
 def test_beginnings() -> None:
     """Each ordered pair of kinds at the start of a stream that keeps its weights.
 
@@ -122,6 +127,7 @@ def test_beginnings() -> None:
     assert [event["kept"] for event in events if event["event"] == "case"] == [2] * len(cases)
 
 
+@pytest.mark.check
 def test_build_without_lanes() -> None:
     """It refuses a product of float16, and only that; what comes behind it is exact."""
     rng, limits = np.random.default_rng(SEED), Limits(channels=6, size=20)
@@ -141,6 +147,7 @@ def test_build_without_lanes() -> None:
             assert not event["failure"] and not event["mismatching_bytes"], (layer.title, event)
 
 
+@pytest.mark.check
 def test_faults_in_lists() -> None:
     """A task of each kind that is refused: its number is told, it writes nothing, lists go on."""
     run(

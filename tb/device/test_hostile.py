@@ -31,6 +31,7 @@ def bench(sim: str, module: str, case: str | None = None) -> None:
 SLOW = {("icarus", f"{name}_tests") for name in ("hostile", "hostile_stream", "guard", "watchdog")}
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["icarus-habit_tests"])
 @pytest.mark.parametrize(
     ("sim", "module"),
@@ -45,6 +46,7 @@ def test_hostile(sim: str, module: str) -> None:
     bench(sim, module)
 
 
+@pytest.mark.check
 @pytest.mark.tier(
     nightly=[
         "icarus-stream",
@@ -62,6 +64,7 @@ def test_sweep(sim: str, sweep: str) -> None:
     bench(sim, "sweep_tests", f"sweep_{sweep}")
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["icarus"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_every_access(sim: str) -> None:

@@ -47,6 +47,7 @@ def lists(name: str, count: int, *, slow: bool = False, moves: float = 0.0) -> l
     return cases
 
 
+@pytest.mark.check
 def test_order_of_tasks() -> None:
     """Each kind follows each, and itself, once."""
     for seed in range(20):
@@ -79,6 +80,7 @@ def test_maps_of_storage(sim: str, config: str, count: int) -> None:
     check(sim, configs.load(config), lists(config, count, slow=sim == "icarus", moves=0.4), SEED)
 
 
+@pytest.mark.check
 def test_faults_in_lists() -> None:
     """A task of each kind that is refused: its number is told, it writes nothing, lists go on."""
     run(

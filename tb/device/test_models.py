@@ -185,6 +185,7 @@ def test_joined_maps(simulator: str, eight_bit: bool, tmp_path: Path) -> None:
     same(ran.outputs, want)
 
 
+@pytest.mark.check
 @pytest.mark.tier(
     nightly=[
         "icarus-v0_16bit",
@@ -214,6 +215,7 @@ def test_containers(simulator: str, name: str, tmp_path: Path) -> None:
         assert (ran.host_cycles > 0) == (moves == "window"), (via, moves)
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["icarus"])
 @pytest.mark.parametrize("simulator", SIMS)
 def test_cpu_between(simulator: str, tmp_path: Path) -> None:
@@ -235,6 +237,7 @@ def test_cpu_between(simulator: str, tmp_path: Path) -> None:
     assert not np.array_equal(maps["0/3/0"], maps["1/3/0"])
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("via", WAYS)
 def test_batches(via: str, tmp_path: Path) -> None:
     """A layer for two maps, one behind the other in the AI RAM, both to main memory."""
@@ -255,6 +258,7 @@ def test_batches(via: str, tmp_path: Path) -> None:
     same(ran.outputs, golden_outputs(file, x))
 
 
+@pytest.mark.check
 def test_back_door_is_no_different(tmp_path: Path) -> None:
     """Maps past the host's bus: the same bytes, the same cycles of the layers."""
     x, file = between()
@@ -267,6 +271,7 @@ def test_back_door_is_no_different(tmp_path: Path) -> None:
     assert macs[0] == macs[1]
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["layers0", "layers1"])
 @pytest.mark.parametrize("layers", [(0, 0), (1, 2), (3, 3)])
 def test_part_of_a_model(layers: tuple[int, int], tmp_path: Path) -> None:
@@ -278,6 +283,7 @@ def test_part_of_a_model(layers: tuple[int, int], tmp_path: Path) -> None:
         same(ran.outputs, golden_outputs(file, X))
 
 
+@pytest.mark.check
 def test_functions_one_by_one(tmp_path: Path) -> None:
     """The KPU functions of a v5 file without its byte code."""
     rng = np.random.default_rng(8)
@@ -312,6 +318,7 @@ def check_rounding(simulator: str, rounding: str, tmp_path: Path) -> None:
     assert not np.array_equal(usual["0/0/output0"], want["0/0/output0"])
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["trunc"])
 @pytest.mark.parametrize("rounding", ["v01", "trunc"])
 def test_roundings(rounding: str, tmp_path: Path) -> None:

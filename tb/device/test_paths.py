@@ -78,6 +78,7 @@ def test_two_rows() -> None:
     replay(configs.load("large"), rows())
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["8"])
 @pytest.mark.parametrize(
     "config",

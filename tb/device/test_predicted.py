@@ -123,6 +123,7 @@ def of_layers(found: Predicted) -> list[int]:
 
 
 # ----------------------------------------------------------------------- the records
+@pytest.mark.check
 @pytest.mark.parametrize("config", ["small", "k210"])
 def test_bundled_vectors(config: str) -> None:
     """Each of the 88 layers alone, as test_vectors_verilator recorded them."""
@@ -132,6 +133,7 @@ def test_bundled_vectors(config: str) -> None:
     contract(list(record), alone(configs.load(config), layers), measured)
 
 
+@pytest.mark.check
 def test_digits_of_the_record() -> None:
     record = RECORD["digits on small"]
     found = predict_network(configs.load("small"), digits.load_network(), count=10)
@@ -140,6 +142,7 @@ def test_digits_of_the_record() -> None:
     near(found.cycles, record["an inference"][0])
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("via", ["burst", "layers", "tasks"])
 def test_model_of_the_record(via: str) -> None:
     """A model of four layers in each of the ways that start them, maps by the host as well."""
@@ -161,6 +164,7 @@ def published(key: str) -> tuple[bytes, str, str, str, Config]:
     return read_file(path), name, via, maps, configs.load(config)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("key", MODELS)
 def test_published_models(key: str) -> None:
     """Every layer of a published model, and its end-to-end cycles, as the RTL took them."""
@@ -186,6 +190,7 @@ def on_the_rtl(config: Config, network: Network) -> tuple[list[int], int]:
     return layers, image["inference"]["total"]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("config", ["nano", "k210"])
 def test_digits(config: str) -> None:
     network = digits.load_network()
@@ -202,6 +207,7 @@ def in_a_stream(config: Config, network: Network, count: int) -> list[int]:
     return [sum(layers[at : at + size]) for at in range(0, len(layers), size)]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("config", ["nano", "small"])
 def test_stream_of_the_record(config: str) -> None:
     """Ten digits in one continuous run: from each result to the next."""
@@ -317,6 +323,7 @@ def test_lists_with_maps_of_storage(config: str) -> None:
     compare_lists(configs.load(config), 6, 2)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("config", ["nano", "small"])
 def test_random_layers(config: str) -> None:
     """A dozen layers of all kinds, each alone, and a network."""
@@ -346,6 +353,7 @@ def narrow_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
     return found[True] + found[False]
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["k210"])
 @pytest.mark.parametrize(
     "config",
@@ -386,6 +394,7 @@ BESIDE = ("float16", "convolution", "pool", "float16", "product")  # tasks of a 
 DEEP_FLOATS = (5, 9216, 8)  # M is more than n_z of ``nano_fp16``: rows of weights are used anew
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "config", ["nano_fp16", pytest.param("k210_fp16", marks=pytest.mark.nightly)]
 )

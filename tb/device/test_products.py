@@ -31,7 +31,12 @@ LIMIT = 500_000  # cycles of a list
         "icarus-nano-2x2050x3-uint8",
         "verilator-nano-4x36x16-uint8",
         "verilator-nano-5x9216x17-int8",
-    ]
+    ],
+    check=[
+        "icarus-nano-3x10x20-int8",
+        "verilator-nano_fp16-3x5000x7-fp16",
+        "verilator-small-21x100x48-int8",
+    ],
 )
 @pytest.mark.parametrize(
     ("simulator", "config", "sizes", "kind"),
@@ -56,6 +61,7 @@ def test_product(simulator: str, config: str, sizes: str, kind: str, tmp_path: P
     assert np.load(tmp_path / "c.npy").shape == (m, n)
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["icarus"])
 @pytest.mark.parametrize("simulator", ["verilator", "icarus"])
 def test_published_product(simulator: str, tmp_path: Path) -> None:
@@ -71,6 +77,7 @@ def test_published_product(simulator: str, tmp_path: Path) -> None:
     assert [[int(n) for n in line.split()] for line in lines[at + 1 : at + 5]] == c.tolist()
 
 
+@pytest.mark.check
 def test_list_of_tiles(tmp_path: Path) -> None:
     """Two tiles by the command: a line for each, one run, end-to-end figures of the whole."""
     report, c = tmp_path / "report.json", tmp_path / "c.npy"
@@ -126,6 +133,7 @@ def exact_as_predicted(
     near(found.cycles, whole)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("sizes", "rows", "parts"),
     [
@@ -145,6 +153,7 @@ def test_tiles_of_integers(sizes: tuple[int, int, int], rows: int, parts: tuple[
     exact_as_predicted(tiles, a, b)
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["icarus-sizes1-300"])
 @pytest.mark.parametrize(
     ("simulator", "sizes", "rows"), [("verilator", (50, 70, 150), 700), ("icarus", (5, 23, 9), 300)]
@@ -160,6 +169,7 @@ def test_parts_of_k(simulator: str, sizes: tuple[int, int, int], rows: int) -> N
     exact_as_predicted(tiles, a, b, simulator)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("wide", [True, False])
 def test_tiles_of_float16(wide: bool) -> None:
     """The same of float16: each element is the exact sum, rounded once."""

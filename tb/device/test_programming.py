@@ -5,6 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
 from openkpu.models import configs
 from openkpu.tb.device import launch
 from openkpu.tb.simrun import ROOT, run
@@ -33,6 +34,7 @@ void wait_for_irq(void) { wait_irq(); }
 """
 
 
+@pytest.mark.check
 def test_code_of_the_page_runs_the_device(tmp_path: Path) -> None:
     """All code blocks are one file; its functions run layers, bursts, lists and streams."""
     blocks = re.findall(r"^```c\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)

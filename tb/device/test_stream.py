@@ -58,6 +58,7 @@ KEPT = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["icarus-small", "verilator-nano"])
 @pytest.mark.parametrize(
     ("sim", "config"), cases(KEPT, {"verilator-small-few-weights", "verilator-k210"})

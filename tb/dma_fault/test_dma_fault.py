@@ -97,6 +97,7 @@ async def every_cycle(dut) -> None:
     assert min(seen.values()) >= 20, seen
 
 
+@pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_dma_fault(sim: str) -> None:
     run(sim, "dma_fault", ["rtl/storage/dma_fault.v"], "tb.dma_fault.test_dma_fault")

@@ -203,6 +203,7 @@ async def every_cycle(dut) -> None:
     assert len(total) == 5 and min(total.values()) >= 4, total
 
 
+@pytest.mark.tier(check=["verilator-32", "icarus-128"])
 @pytest.mark.parametrize(("sim", "width"), [*((sim, 32) for sim in SIMS), ("icarus", 128)])
 def test_dma_read_ctrl(sim: str, width: int) -> None:
     sources = ["rtl/storage/dma_read_ctrl.v"]

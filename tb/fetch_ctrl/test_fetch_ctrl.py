@@ -177,6 +177,7 @@ async def dropped(dut) -> None:
         await play(view, 1)
 
 
+@pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_fetch_ctrl(sim: str) -> None:
     run(sim, "fetch_ctrl", ["rtl/control/fetch_ctrl.v"], "tb.fetch_ctrl.test_fetch_ctrl")

@@ -111,6 +111,7 @@ async def reset_empties(dut) -> None:
         assert int(dut.out_valid.value) == 0
 
 
+@pytest.mark.tier(check=["icarus-5", "icarus-16", "verilator-5"])
 @pytest.mark.parametrize(
     ("sim", "depth"), [("icarus", 2), ("icarus", 5), ("icarus", 16), ("verilator", 5)]
 )
@@ -120,6 +121,7 @@ def test_fifo_sync(sim: str, depth: int) -> None:
     run(sim, "fifo_sync", sources, "tb.fifo.test_fifo", params=params)
 
 
+@pytest.mark.tier(check=["icarus-24", "verilator-3"])
 @pytest.mark.parametrize(("sim", "depth"), [("icarus", 3), ("icarus", 24), ("verilator", 3)])
 def test_fifo_ram(sim: str, depth: int) -> None:
     sources = ["rtl/lib/fifo_ram.v", "rtl/lib/ram_1r1w.v"]
@@ -127,6 +129,9 @@ def test_fifo_ram(sim: str, depth: int) -> None:
     run(sim, "fifo_ram", sources, "tb.fifo.test_fifo", params=params)
 
 
+@pytest.mark.tier(
+    check=["icarus-2-1", "icarus-4-0", "icarus-5-1", "verilator-4-0", "verilator-2-1"]
+)
 @pytest.mark.parametrize(
     ("sim", "depth", "bypass"),
     [

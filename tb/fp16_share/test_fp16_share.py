@@ -77,7 +77,10 @@ async def lends_and_passes(dut) -> None:
 
 
 # all cascades of a kernel have lanes of one row: n_y lanes, or a multiple, are a row of C
-@pytest.mark.tier(nightly=["verilator-4-2-2-4"])
+@pytest.mark.tier(
+    nightly=["verilator-4-2-2-4"],
+    check=["verilator-16-4-4-2", "verilator-64-16-4-8", "verilator-8-8-2-2"],
+)
 @pytest.mark.parametrize(
     ("sim", "lanes", "cols", "n_y", "n_z"),
     [

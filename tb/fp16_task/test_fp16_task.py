@@ -326,7 +326,10 @@ async def ended_and_begun(dut) -> None:
         await bench.product(a[:3], b, True)
 
 
-@pytest.mark.tier(nightly=["verilator-128-128-4-16-64", "verilator-4-64-2-4-1024"])
+@pytest.mark.tier(
+    nightly=["verilator-128-128-4-16-64", "verilator-4-64-2-4-1024"],
+    check=["verilator-8-16-2-2-64"],
+)
 @pytest.mark.parametrize(
     ("sim", "lanes", "path", "n_y", "n_z", "wbuf_rows"),
     [

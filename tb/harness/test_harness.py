@@ -22,6 +22,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("case", ["waits_for_ever", "computes_for_ever"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_hang(sim: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +65,7 @@ def test_objects_of_verilator_are_made_once(
     assert [log.count("verilated_vpi.cpp") for log in logs] == [1, 0], "\n".join(logs)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("text", ["", "soon", "-1", "nan", "inf"])
 def test_limit_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(watchdog.VARIABLE, text)
@@ -71,11 +73,13 @@ def test_limit_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
         check_tool("icarus")
 
 
+@pytest.mark.check
 def test_tests_have_a_limit() -> None:
     """Every simulation of a test has one, and a worker inherits it."""
     assert watchdog.seconds() and watchdog.seconds() > 60
 
 
+@pytest.mark.check
 def test_seeds_follow_the_commit(tmp_path: Path) -> None:
     """Three of them, the same for a commit, others for another; without git they are stated."""
     found, source = seeds.of_commit(tmp_path)
@@ -96,6 +100,7 @@ def test_seeds_follow_the_commit(tmp_path: Path) -> None:
     assert seeds.of_commit(below)[0] == seeds.FALLBACK, "somebody else's commit"
 
 
+@pytest.mark.check
 def test_seeds_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     """One, the same for every commit, unless SEED names another."""
     monkeypatch.delenv("SEED", raising=False)
@@ -105,6 +110,7 @@ def test_seeds_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seeds.chosen() == ((9,), "SEED")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("text", ["abc", "", "-1", "1.5", "4294967296", " 1"])
 def test_seed_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEED", text)
@@ -124,6 +130,7 @@ def python(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("count", ["0", "abc", "", "-1"])
 def test_regress_without_seeds(count: str) -> None:
     """Refused in one line that names the variable, before any test."""
@@ -132,6 +139,7 @@ def test_regress_without_seeds(count: str) -> None:
     assert result.stderr == f"error: SEEDS={count!r}: expected a whole number from 1 to 999999\n"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("seed", ["abc", "", "-1", "5"])
 def test_regress_with_a_seed(seed: str) -> None:
     result = python("scripts.regress", "--seeds=1", SEED=seed)
@@ -140,6 +148,7 @@ def test_regress_with_a_seed(seed: str) -> None:
     assert line.startswith("error: SEED=")
 
 
+@pytest.mark.check
 def test_pytest_with_a_bad_seed() -> None:
     """`make test SEED=abc` ends before any test."""
     result = python("pytest", "tb/harness", SEED="abc")
@@ -149,6 +158,7 @@ def test_pytest_with_a_bad_seed() -> None:
     )
 
 
+@pytest.mark.check
 def test_regress_says_what_failed(tmp_path: Path) -> None:
     """Progress by seed; at the first failure the command that repeats it, and the status."""
     file = tmp_path / "test_one.py"

@@ -130,6 +130,7 @@ async def causes(dut) -> None:
     assert seen == set(STALLS)
 
 
+@pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_host_port(sim: str) -> None:
     sources = ["rtl/host/*.v", *(f"rtl/lib/{n}.v" for n in ("fifo_sync", "fifo_ram"))]

@@ -139,7 +139,7 @@ async def dropped(dut) -> None:
         await bench.play([a_request(bench.path) for _ in range(3)], 0.8, 0.8)
 
 
-@pytest.mark.tier(nightly=["verilator-32"])
+@pytest.mark.tier(nightly=["verilator-32"], check=["icarus-64", "verilator-128", "verilator-16"])
 @pytest.mark.parametrize(
     ("sim", "path"),
     [("icarus", 16), ("icarus", 64), ("verilator", 16), ("verilator", 32), ("verilator", 128)],

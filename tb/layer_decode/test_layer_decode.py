@@ -525,7 +525,8 @@ ODD = Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=
         "words of 32",
         "words of 8",
         "verilator-k210",
-    ]
+    ],
+    check=["verilator-float16"],
 )
 @pytest.mark.parametrize(
     ("sim", "sizes", "lanes", "keep"),

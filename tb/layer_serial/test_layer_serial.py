@@ -92,6 +92,7 @@ async def resets(dut) -> None:
         assert int(dut.sum.value) == term * 9000 % (1 << 36)
 
 
+@pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_layer_serial(sim: str) -> None:
     source = "rtl/control/layer_serial.v"

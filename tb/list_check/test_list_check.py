@@ -160,6 +160,7 @@ async def begun_anew(dut) -> None:
         await bench.step()
 
 
+@pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_list_check(sim: str) -> None:
     sources = ["rtl/control/list_check.v", "rtl/lib/ram_1r1w.v"]

@@ -149,7 +149,7 @@ async def one_unit_at_a_time(dut) -> None:
     await stream(dut, shape, issues)
 
 
-@pytest.mark.tier(nightly=["icarus-2-2-8"])
+@pytest.mark.tier(nightly=["icarus-2-2-8"], check=["icarus-4-2-8", "verilator-2-2-16"])
 @pytest.mark.parametrize(
     ("sim", "n_y", "n_z", "wb"),
     [("icarus", 2, 2, 16), ("icarus", 2, 2, 8), ("icarus", 4, 2, 8), ("verilator", 2, 2, 16)],

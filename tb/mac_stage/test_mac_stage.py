@@ -192,7 +192,10 @@ async def reset_in_between(dut) -> None:
     await bench.drain()
 
 
-@pytest.mark.tier(nightly=["icarus-4-8-8-32-more3", "verilator-2-2-16-8-more1"])
+@pytest.mark.tier(
+    nightly=["icarus-4-8-8-32-more3", "verilator-2-2-16-8-more1"],
+    check=["verilator-4-4-8-16-more2"],
+)
 @pytest.mark.parametrize(
     ("sim", "n_y", "n_z", "wb", "tile", "more"),
     [

@@ -112,6 +112,7 @@ async def choice(dut) -> None:
             assert got == want, f"{number}, best {best}, least {least}: {other}, {op}: {got}"
 
 
+@pytest.mark.tier(check=["icarus-8-1", "icarus-8-0", "verilator-16-1"])
 @pytest.mark.parametrize(
     ("sim", "wb", "gate"),
     [("icarus", 16, 1), ("icarus", 8, 1), ("icarus", 8, 0), ("verilator", 16, 1)],

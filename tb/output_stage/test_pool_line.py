@@ -121,7 +121,9 @@ async def check(dut, rng: np.random.Generator, path: int, pool: int, swl: int, s
             assert got[: len(want)] == want, f"pool {pool}, lines of {1 << swl}: {done[0]}"
 
 
-@pytest.mark.tier(nightly=["icarus-32", "icarus-64", "verilator-32"])
+@pytest.mark.tier(
+    nightly=["icarus-32", "icarus-64", "verilator-32"], check=["verilator-16", "verilator-64"]
+)
 @pytest.mark.parametrize("path", [16, 32, 64])
 @pytest.mark.parametrize("sim", SIMS)
 def test_pool_line(sim: str, path: int) -> None:

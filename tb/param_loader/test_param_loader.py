@@ -115,6 +115,7 @@ async def layers(dut) -> None:
         assert tables == TABLES or rates[2] > SLOW, "the ring of tables never got full"
 
 
+@pytest.mark.tier(check=["icarus-4-128", "verilator-4-64"])
 @pytest.mark.parametrize(
     ("sim", "n_z", "bus"), [("icarus", 2, 32), ("icarus", 4, 128), ("verilator", 4, 64)]
 )

@@ -116,6 +116,7 @@ async def carries_far(dut) -> None:
         assert count[name] >> 32 > start[name] >> 32, name
 
 
+@pytest.mark.tier(check=["verilator-128", "verilator-4", "icarus-16"])
 @pytest.mark.parametrize(
     ("sim", "lanes"), [*((sim, 128) for sim in SIMS), ("verilator", 4), ("icarus", 16)]
 )

@@ -215,7 +215,8 @@ async def stop_at_the_end(dut) -> None:
         "icarus-32-32",
         "verilator-64-64",
         "verilator-128-32",
-    ]
+    ],
+    check=["icarus-32-128", "icarus-32-16", "verilator-128-128", "verilator-32-16"],
 )
 @pytest.mark.parametrize(
     ("sim", "width", "path"),

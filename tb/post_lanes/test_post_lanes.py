@@ -179,7 +179,10 @@ async def banks_and_gaps(dut) -> None:
     assert len({b for m, z, b in banks if m == "one" and z == 0}) >= min(n_z, 4)
 
 
-@pytest.mark.tier(nightly=["icarus-8-4-1", "verilator-4-16-1", "verilator-8-8-2"])
+@pytest.mark.tier(
+    nightly=["icarus-8-4-1", "verilator-4-16-1", "verilator-8-8-2"],
+    check=["icarus-2-2-2", "icarus-4-4-4", "verilator-8-4-1"],
+)
 @pytest.mark.parametrize(
     ("sim", "n_y", "n_z", "share"),
     [

@@ -9,6 +9,14 @@ LIB = ("fifo_sync", "fifo_ram", "ram_1r1w_async", "ram_1r1w")
 SOURCES = [*(f"rtl/host/{n}.v" for n in HOST), *(f"rtl/lib/{n}.v" for n in LIB)]
 
 
+@pytest.mark.tier(
+    check=[
+        "icarus-32-ai_cfg_tests",
+        "icarus-128-ai_cfg_tests",
+        "verilator-32-register_tests",
+        "verilator-32-ai_cfg_tests",
+    ]
+)
 @pytest.mark.parametrize(
     ("sim", "width", "tests"),
     [

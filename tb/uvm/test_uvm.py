@@ -75,7 +75,28 @@ def simulate(sim: str, config: Config, module: str, test: str, seed: int | None 
         "verilator-sequence_tests-VirtualSequences",
         "icarus-device_tests-StreamTest",
         "verilator-sequence_tests-JobSequences",
-    ]
+    ],
+    check=[
+        "icarus-device_tests-WindowTest",
+        "icarus-register_tests-ResetValues",
+        "verilator-device_tests-DisturbedTest",
+        "verilator-device_tests-ErrorsTest",
+        "verilator-device_tests-LayersTest",
+        "verilator-device_tests-SoftResetTest",
+        "verilator-device_tests-StreamTest",
+        "verilator-device_tests-WindowTest",
+        "verilator-factory_tests-WindowByte",
+        "verilator-factory_tests-WrongByte",
+        "verilator-register_tests-ResetValues",
+        "verilator-register_tests-VolatileValues",
+        "verilator-register_tests-WrittenValues",
+        "verilator-sequence_tests-BusSequences",
+        "verilator-sequence_tests-ErrorSequences",
+        "verilator-sequence_tests-MisalignedAccesses",
+        "verilator-sequence_tests-MisbehaviourSequences",
+        "verilator-sequence_tests-ResetSequences",
+        "verilator-special_tests-MovedMaps",
+    ],
 )
 @pytest.mark.parametrize(("sim", "module", "test"), ALL)
 def test_uvm(sim: str, module: str, test: str) -> None:
@@ -90,6 +111,7 @@ def test_uvm_small(test: str) -> None:
     simulate("verilator", configs.load("small"), "sequence_tests", test, seeds.chosen()[0][0])
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("sim", "test"),
     [

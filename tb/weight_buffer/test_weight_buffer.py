@@ -381,7 +381,7 @@ async def reset_in_between(dut) -> None:
     await bench.play()
 
 
-@pytest.mark.tier(nightly=["icarus-8-128-8-2048"])
+@pytest.mark.tier(nightly=["icarus-8-128-8-2048"], check=["verilator-4-32-16-1024"])
 @pytest.mark.parametrize(
     ("sim", "n_z", "bus", "wb", "chans"),
     [

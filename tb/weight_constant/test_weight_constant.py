@@ -107,6 +107,7 @@ async def resets(dut) -> None:
         assert not int(dut.scaling.value)
 
 
+@pytest.mark.tier(check=["verilator-1", "verilator-0"])
 @pytest.mark.parametrize(("sim", "serial"), [("verilator", 1), ("verilator", 0), ("icarus", 1)])
 def test_weight_constant(sim: str, serial: int) -> None:
     sources = ["rtl/weight/weight_constant.v"]

@@ -122,6 +122,7 @@ async def streams(dut) -> None:
     assert len(bench.met) == 3, bench.met
 
 
+@pytest.mark.tier(check=["2-512-verilator", "16-1024-icarus", "16-1024-verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 @pytest.mark.parametrize(("n_z", "wbuf_rows"), [(2, 512), (16, 1024)])
 def test_weight_keep(sim: str, n_z: int, wbuf_rows: int) -> None:

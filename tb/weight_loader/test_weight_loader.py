@@ -297,7 +297,8 @@ async def resets(dut) -> None:
         "verilator-4-32-8-1",
         "icarus-4-64-8-1",
         "verilator-16-64-16-1",
-    ]
+    ],
+    check=["verilator-4-32-16-0"],
 )
 @pytest.mark.parametrize(
     ("sim", "n_z", "bus", "wb", "keep"),

@@ -149,6 +149,7 @@ async def turns(dut) -> None:
     assert not lacks, lacks
 
 
+@pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_word_source(sim: str) -> None:
     run(sim, "word_source", SOURCES, "tb.word_source.test_word_source")

@@ -46,6 +46,7 @@ async def exact(dut) -> None:
                 assert alu == want, f"{s} + ({arg} * {x} >> {shr}) + {k}: {alu:#x}, not {want:#x}"
 
 
+@pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_zero_point(sim: str) -> None:
     sources = ["rtl/post/zero_point.v", "rtl/lib/ram_1r1w_async.v"]

@@ -30,6 +30,7 @@ async def product(dut) -> None:
             assert got == [wide * x & ((1 << 39) - 1) for x in values]
 
 
+@pytest.mark.tier(check=["icarus-3", "verilator-17"])
 @pytest.mark.parametrize(("sim", "width"), [("icarus", 17), ("icarus", 3), ("verilator", 17)])
 def test_zero_point_high(sim: str, width: int) -> None:
     test = "tb.zero_point.test_zero_point_high"

@@ -41,6 +41,7 @@ async def multiples(dut) -> None:
             assert int(dut.scaled.value) == wide & ((1 << 39) - 1)
 
 
+@pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_zero_point_table(sim: str) -> None:
     test = "tb.zero_point.test_zero_point_table"

@@ -258,6 +258,15 @@ async def broken_rules(dut):
             )
 
 
+@pytest.mark.tier(
+    check=[
+        "icarus-slave",
+        "icarus-arbiter",
+        "verilator-master",
+        "verilator-slave",
+        "verilator-arbiter",
+    ]
+)
 @pytest.mark.parametrize("kind", BENCH)
 @pytest.mark.parametrize("sim", SIMS)
 def test_ahb_checker(sim: str, kind: str) -> None:

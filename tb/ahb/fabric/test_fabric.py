@@ -150,7 +150,15 @@ async def reset_keeps_contents(dut):
         "verilator-slow-32",
         "verilator-loss-32",
         "verilator-retry-32",
-    ]
+    ],
+    check=[
+        "icarus-all-32",
+        "verilator-all-32",
+        "verilator-all-64",
+        "verilator-quiet-32",
+        "verilator-split-32",
+        "verilator-waits-32",
+    ],
 )
 @pytest.mark.parametrize("mode, width", [*((m, 32) for m in MODES), ("all", 64), ("all", 128)])
 @pytest.mark.parametrize("sim", SIMS)

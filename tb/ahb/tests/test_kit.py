@@ -9,7 +9,7 @@ from openkpu.tb.simrun import ROOT, SIMS, run
 SLAVE = ["tb/ahb/tests/mailbox.v"]
 
 
-@pytest.mark.tier(nightly=["verilator-2", "verilator-0"])
+@pytest.mark.tier(nightly=["verilator-2", "verilator-0"], check=["icarus-2"])
 @pytest.mark.parametrize("waits", [0, 2])
 @pytest.mark.parametrize("sim", SIMS)
 def test_foreign_slave(sim: str, waits: int) -> None:
