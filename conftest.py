@@ -17,11 +17,15 @@ PRECOMPILED = Path(__file__).resolve().with_name("scripts") / "precompiled.sh"
 LEFT_OUT = pytest.StashKey[Counter]()  # tests by tier that this run leaves to another command
 
 
-class LeftOut:
-    """What the workers left to other commands: all say the same."""
+class Workers:
+    """What the workers get, and what they left to other commands: all say the same."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
+
+    def pytest_configure_node(self, node: Any) -> None:
+        """Its simulations keep their results where this session does."""
+        node.workerinput[results.VARIABLE] = results.target()
 
     def pytest_testnodedown(self, node: Any) -> None:
         """A worker is done."""
@@ -117,11 +121,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a bad environment before any test; every worker and command inherits the limit."""
+    given = getattr(config, "workerinput", os.environ)
+    if given.get(results.VARIABLE):
+        results.adopt(given[results.VARIABLE])
     if not hasattr(config, "workerinput"):  # the reports of all workers arrive in one process
         config.stash[RECORDER] = Recorder()
         config.pluginmanager.register(config.stash[RECORDER])
         if config.pluginmanager.hasplugin("xdist"):
-            config.pluginmanager.register(LeftOut(config))
+            config.pluginmanager.register(Workers(config))
     # ... and ends its simulations on SIGTERM as it does on Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ.setdefault(watchdog.VARIABLE, str(watchdog.TEST_SECONDS))

@@ -2,7 +2,8 @@
 """What each test gave the last time, kept for the page of the test plan.
 
 Only when OPENKPU_RESULTS names a file: every simulation adds a JSON line for each of its cocotb
-tests, pytest one for each of its own. `make test` sets it.
+tests, pytest one for each of its own. `make test` sets it. A session of pytest removes the variable
+from the environment: what a test starts is not a run of the plan.
 """
 
 import json
@@ -13,6 +14,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 VARIABLE = "OPENKPU_RESULTS"
+_of_session: str | None = None  # the file that this process's session of pytest keeps results in
+
+
+def adopt(path: str | None) -> None:
+    """Results go to this file from now on; the variable of the environment is gone."""
+    global _of_session
+    _of_session = path
+    os.environ.pop(VARIABLE, None)
+
+
+def target() -> str | None:
+    """The file that results go to."""
+    return os.environ.get(VARIABLE) or _of_session
+
+
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
@@ -47,7 +63,7 @@ def of_simulation(xml: Path, sim: str, seed: int) -> list[Result]:
 
 def keep(results: Iterable[Result]) -> None:
     """Add to the file, if there is one; a line is one write, so that processes do not mix."""
-    path = os.environ.get(VARIABLE)
+    path = target()
     if not path:
         return
     for result in results:
