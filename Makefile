@@ -25,6 +25,7 @@ KIND    ?=
 INPUT   ?=
 OUTPUT  ?=
 WAVES   ?=
+CHECK   ?=
 IMAGES  ?=
 DISTURB ?=
 SEEDS   ?=
@@ -49,7 +50,7 @@ STEPS   ?=
 MHZ     ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
-FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP PLACE ROUTE QUICK MUTANTS ALL
+FLAGS     := GOLDEN WAVES CHECK FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP PLACE ROUTE QUICK MUTANTS ALL
 VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE KIND INPUT OUTPUT IMAGE IMAGES LAYERS VIA MAPS ROUNDING ACTIONS \
   DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS MHZ PART PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
@@ -66,7 +67,7 @@ TARGETS := help setup sim predict stream stalls waves test check testplan sweep 
 
 # What a target takes beside the last of them (EVERYWHERE): a variable that it would ignore is an error.
 EVERYWHERE := JOBS PYTHON OPENKPU_% XDG_CACHE_HOME TMPDIR PATH SHELL
-TAKES_sim := SIM CONFIG BUS VECTORS GOLDEN REPORT WAVES IMAGES MODEL IMAGE LAYERS VIA MAPS ROUNDING FUNCTIONS DETECTOR PNG BGR SCALE BIAS \
+TAKES_sim := SIM CONFIG BUS VECTORS GOLDEN REPORT WAVES CHECK IMAGES MODEL IMAGE LAYERS VIA MAPS ROUNDING FUNCTIONS DETECTOR PNG BGR SCALE BIAS \
   FAST MATMUL TYPE NETWORK INPUT OUTPUT SEED
 TAKES_waves       := $(TAKES_sim)
 TAKES_predict     := CONFIG BUS MHZ MODEL VIA MAPS FUNCTIONS NETWORK MATMUL TYPE REPORT SEED
@@ -114,7 +115,7 @@ flag    = $(if $(call ON,$($(2))),--$(1))
 # a variable of make's command line, or what a target takes without it
 chosen  = $(if $(call given,$(1)),$($(1)),$(2))
 SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(call option,bus,BUS) $(if $(VECTORS),--vectors $(VECTORS)) \
-  $(call flag,golden,GOLDEN) $(call option,report,REPORT) $(call flag,waves,WAVES) \
+  $(call flag,golden,GOLDEN) $(call option,report,REPORT) $(call flag,waves,WAVES) $(call flag,check,CHECK) \
   $(call option,images,IMAGES) $(call option,model,MODEL) $(if $(IMAGE),--image $(IMAGE)) \
   $(call option,layers,LAYERS) $(call option,via,VIA) $(call option,maps,MAPS) $(call option,rounding,ROUNDING) \
   $(call flag,functions,FUNCTIONS) $(call option,detector,DETECTOR) $(call option,png,PNG) \
@@ -134,6 +135,7 @@ help: ## this list
 	@echo
 	@echo "  SIM=icarus|verilator  CONFIG=nano|compact|small|medium|k210|large  BUS=32|64|128 (the configuration's)  VECTORS=\"file-or-folder ...\""
 	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits"
+	@echo "  CHECK=1 bus rules checked under Icarus as well (Verilator and tests always check them)"
 	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy"
 	@echo "  MATMUL=512x512x512 or MATMUL=\"a.npy b.npy\" matrix product  TYPE=int8|uint8|fp16|fp16to16  OUTPUT=c.npy"
 	@echo

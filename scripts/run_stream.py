@@ -147,8 +147,7 @@ def run(args: argparse.Namespace, given: Work) -> bool:
     request = StreamRequest(runs, limit=limit, seed=args.seed)
     size = network.storage(images, continuous=True).data.size
     layers = len(network.layers) * count
-    depth = max(4096, 1 << (layers - 1).bit_length())
-    rtl.build(args.sim, args.config, size, progress, PERF_DEPTH=depth)
+    rtl.build(args.sim, args.config, size, progress, layers=layers)
     began = said = time.monotonic()
     launch.run_job(
         args.sim,
@@ -157,7 +156,7 @@ def run(args: argparse.Namespace, given: Work) -> bool:
         on_event,
         storage_bytes=size,
         seed=args.seed,
-        PERF_DEPTH=depth,
+        layers=layers,
     )
     if found["failure"]:
         print(found["failure"])

@@ -123,6 +123,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--fast", action="store_true", help="maps through the back door")
     parser.add_argument("--golden", action="store_true", help="golden model, no simulator")
     parser.add_argument("--report", type=Path, help="JSON file to write")
+    parser.add_argument("--check", action="store_true", help="bus rules checked on Icarus as well")
     parser.add_argument("--waves", action="store_true", help="record an FST file")
     parser.add_argument(
         "--images", type=whole(1, run_digits.SCANS), help="digits to classify; maps of a network"

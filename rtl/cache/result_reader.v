@@ -275,9 +275,11 @@ module result_reader #(
       reg [8*WORD-1:0] data;
       integer b;
       always @(posedge clk) begin
-        for (b = 0; b < WORD; b = b + 1) begin
-          if (flight && into[g] && (!words_now || plane_q == b[1:0])) begin
-            data[8*b+:8] <= words_now ? quarter[8*(b/4)+:8] : row_data[8*b+:8];
+        if (flight && into[g]) begin
+          for (b = 0; b < WORD; b = b + 1) begin
+            if (!words_now || plane_q == b[1:0]) begin
+              data[8*b+:8] <= words_now ? quarter[8*(b/4)+:8] : row_data[8*b+:8];
+            end
           end
         end
       end

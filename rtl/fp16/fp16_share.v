@@ -30,10 +30,10 @@ module fp16_share #(
     input  wire [ 11*COLS-1:0] lend_b,
     // operands of the array: of the other layers, of all
     input  wire [     9*L-1:0] own_valid,
-    input  wire [   9*L*9-1:0] own_pixel,
+    input  wire [   9*L*8-1:0] own_pixel,
     input  wire [9*N_Z*16-1:0] own_weight,
     output wire [     9*L-1:0] valid,
-    output wire [   9*L*9-1:0] pixel,
+    output wire [   9*L*8-1:0] pixel,
     output wire [9*N_Z*16-1:0] weight,
     // products of all units, 19 bits each; of the lanes: lower and upper part
     input  wire [  9*L*19-1:0] unit_products,
@@ -47,10 +47,10 @@ module fp16_share #(
         localparam integer LANE = t / 2 * L + u;
         if (t < 8 && LANE < LANES) begin : g_lends
           wire [10:0] b = lend_b[11*(LANE%COLS)+:11];
-          wire [ 8:0] mine = (t % 2 == 0) ? {1'b0, b[7:0]} : {6'd0, b[10:8]};
+          wire [ 7:0] mine = (t % 2 == 0) ? b[7:0] : {5'd0, b[10:8]};
           wire [18:0] product = unit_products[(u*9+t)*19+:19];
           assign valid[t*L+u] = lends ? lend_valid : own_valid[t*L+u];
-          assign pixel[9*(t*L+u)+:9] = lends ? mine : own_pixel[9*(t*L+u)+:9];
+          assign pixel[8*(t*L+u)+:8] = lends ? mine : own_pixel[8*(t*L+u)+:8];
           if (t % 2 == 0) begin : g_low
             assign products[33*LANE+:19] = product;
           end else begin : g_high
@@ -59,7 +59,7 @@ module fp16_share #(
           end
         end else begin : g_own
           assign valid[t*L+u] = own_valid[t*L+u];
-          assign pixel[9*(t*L+u)+:9] = own_pixel[9*(t*L+u)+:9];
+          assign pixel[8*(t*L+u)+:8] = own_pixel[8*(t*L+u)+:8];
           wire unused_product = &{1'b0, unit_products[(u*9+t)*19+:19]};
         end
       end

@@ -2,10 +2,13 @@
 //
 // mac_array: N_Z kernel modules of N_Y submodules of nine sign-gated units.
 //
-// How it works: operands arrive column by column: column t carries, for each lane z*N_Y + y, a
-// signed pixel with its valid, and for each kernel module z a weight, t cycles after column 0. In
-// a convolution the lanes of all kernel modules carry the same N_Y pixels and each kernel module
-// has weights of its own; in a depthwise layer every lane carries a pixel of its own.
+// How it works: a submodule is a cascade of nine units, the reduction of one pixel; the submodules of
+// a kernel module share their weights, those of one output channel. Operands arrive column by
+// column: column t carries, for each lane z*N_Y + y, a pixel with its valid, and for each kernel
+// module z a weight, t cycles after column 0. In a convolution the lanes of all kernel modules
+// carry the same N_Y pixels and each kernel module has weights of its own; in a depthwise layer every
+// lane carries a pixel of its own. The last unit can choose between sum and product, and unit OWN
+// can multiply by an operand of its lane: element-wise layers.
 // The sums leave eleven cycles after column 0 was presented.
 // Handshake: none, a fixed pipeline.
 `resetall
@@ -30,9 +33,11 @@ module mac_array #(
     input  wire                         rst,
     // operands: pixel (t, lane) at t*N_Y*N_Z + lane, weight (t, z) at t*N_Z + z
     input  wire [        9*N_Y*N_Z-1:0] valid,
-    input  wire [      9*N_Y*N_Z*9-1:0] pixel,
+    input  wire [      9*N_Y*N_Z*8-1:0] pixel,
     input  wire [9*N_Z*WEIGHT_BITS-1:0] weight,
-    // element-wise layer, see mac_kernel: choice of the last units, operands of each lane
+    // pixels are signed
+    input  wire                         sgn,
+    // element-wise layer: choice of the last units (see mac_unit), operands of each lane
     input  wire                         best,
     input  wire                         least,
     input  wire                         multiply,
@@ -46,66 +51,63 @@ module mac_array #(
 
   localparam L = N_Y * N_Z;
   localparam N_X = 9;  // a cascade: nine taps, or nine channels
+  localparam OWN = 6;  // unit with an operand of the lane's own
 
-  localparam PXW = 9 * N_Y;  // pixels of a column for one kernel module
-  localparam PXC = 9 * L;  // pixels of a column
-  localparam WTC = WEIGHT_BITS * N_Z;  // weights of a column
-
-  // whole vectors in one assignment each
-  genvar z;
+  // columns first, then units: with each column its own units are evaluated, no others
+  genvar t, y, z;
   generate
+    for (t = 0; t < N_X; t = t + 1) begin : g_column
+      wire [L-1:0] column_valid = valid[t*L+:L];
+      wire [8*L-1:0] column_pixel = pixel[8*t*L+:8*L];
+      wire [N_Z*WEIGHT_BITS-1:0] column_weight = weight[t*N_Z*WEIGHT_BITS+:N_Z*WEIGHT_BITS];
+    end
     for (z = 0; z < N_Z; z = z + 1) begin : g_kernel
-      mac_kernel #(
-          .N_X(N_X),
-          .N_Y(N_Y),
-          .WEIGHT_BITS(WEIGHT_BITS),
-          .PW(PW),
-          .GATE(GATE),
-          .TAP(TAP)
-      ) u_kernel (
-          .clk(clk),
-          .rst(rst),
-          .valid({
-            valid[8*L+z*N_Y+:N_Y],
-            valid[7*L+z*N_Y+:N_Y],
-            valid[6*L+z*N_Y+:N_Y],
-            valid[5*L+z*N_Y+:N_Y],
-            valid[4*L+z*N_Y+:N_Y],
-            valid[3*L+z*N_Y+:N_Y],
-            valid[2*L+z*N_Y+:N_Y],
-            valid[1*L+z*N_Y+:N_Y],
-            valid[0*L+z*N_Y+:N_Y]
-          }),
-          .pixel({
-            pixel[8*PXC+z*PXW+:PXW],
-            pixel[7*PXC+z*PXW+:PXW],
-            pixel[6*PXC+z*PXW+:PXW],
-            pixel[5*PXC+z*PXW+:PXW],
-            pixel[4*PXC+z*PXW+:PXW],
-            pixel[3*PXC+z*PXW+:PXW],
-            pixel[2*PXC+z*PXW+:PXW],
-            pixel[1*PXC+z*PXW+:PXW],
-            pixel[0*PXC+z*PXW+:PXW]
-          }),
-          .weight({
-            weight[8*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
-            weight[7*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
-            weight[6*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
-            weight[5*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
-            weight[4*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
-            weight[3*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
-            weight[2*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
-            weight[1*WTC+z*WEIGHT_BITS+:WEIGHT_BITS],
-            weight[0*WTC+z*WEIGHT_BITS+:WEIGHT_BITS]
-          }),
-          .best(best),
-          .least(least),
-          .multiply(multiply),
-          .own(own[z*N_Y*8+:N_Y*8]),
-          .psum(psum[z*N_Y*PW+:N_Y*PW]),
-          .xsum(xsum[z*N_Y*12+:N_Y*12]),
-          .product(product[z*N_Y*N_X*19+:N_Y*N_X*19])
-      );
+      for (y = 0; y < N_Y; y = y + 1) begin : g_sub
+        localparam integer LANE = z * N_Y + y;
+        wire [15:0] wide = {8'd0, own[8*LANE+:8]};
+        wire unused_wide = &{1'b0, wide};
+        for (t = 0; t < N_X; t = t + 1) begin : g_unit
+          wire [WEIGHT_BITS-1:0] shared = g_column[t].column_weight[z*WEIGHT_BITS+:WEIGHT_BITS];
+          wire [WEIGHT_BITS-1:0] factor;
+          wire [PW-1:0] psum_in, psum_out;
+          wire [11:0] xsum_in, xsum_out;
+          if (t == OWN) begin : g_own
+            assign factor = multiply ? wide[WEIGHT_BITS-1:0] : shared;
+          end else begin : g_shared
+            assign factor = shared;
+          end
+          if (t == 0) begin : g_first
+            assign psum_in = {PW{1'b0}};
+            assign xsum_in = 12'd0;
+          end else begin : g_next
+            assign psum_in = g_unit[t-1].psum_out;
+            assign xsum_in = g_unit[t-1].xsum_out;
+          end
+          mac_unit #(
+              .WEIGHT_BITS(WEIGHT_BITS),
+              .PW(PW),
+              .GATE(GATE),
+              .CHOICE((t == N_X - 1) ? 1 : 0),
+              .TAP(TAP)
+          ) u_unit (
+              .clk     (clk),
+              .rst     (rst),
+              .valid   (g_column[t].column_valid[LANE]),
+              .sgn     (sgn),
+              .pixel   (g_column[t].column_pixel[8*LANE+:8]),
+              .weight  (factor),
+              .best    (best),
+              .least   (least),
+              .psum_in (psum_in),
+              .xsum_in (xsum_in),
+              .psum_out(psum_out),
+              .xsum_out(xsum_out),
+              .shown   (product[(LANE*N_X+t)*19+:19])
+          );
+        end
+        assign psum[LANE*PW+:PW] = g_unit[N_X-1].psum_out;
+        assign xsum[LANE*12+:12] = g_unit[N_X-1].xsum_out;
+      end
     end
   endgenerate
 

@@ -82,6 +82,7 @@ module mac_stage #(
   localparam N_X = 9;  // columns: nine taps, or nine channels
   localparam PW = WEIGHT_BITS + 12;  // 9 * 255 * (2^WEIGHT_BITS - 1) and a sign
 
+  wire                sgn = desc[`DESC_SIN];
   wire [         1:0] mode = desc[`DESC_MODE];
   wire                dw = desc[`DESC_DW];
   wire                taps_mode = mode == `MODE_TAPS;
@@ -109,7 +110,7 @@ module mac_stage #(
       wire [`COLUMN_BITS-1:0] now = control[t*`COLUMN_BITS+:`COLUMN_BITS];
       wire [8:0] taps = now[`COLUMN_TAPS];
       wire [L-1:0] valid;
-      wire [9*L-1:0] pixel;
+      wire [8*L-1:0] pixel;
       wire [N_Z*WEIGHT_BITS-1:0] weight;
       wire [7:0] issued_t;
       wire [7:0] gated_t;
@@ -128,7 +129,7 @@ module mac_stage #(
           .one_bank(one_bank),
           .by_chan(dwrow_mode),
           .taps(taps_mode || dwrow_mode),
-          .sgn(desc[`DESC_SIN]),
+          .sgn(sgn),
           .pad(desc[`DESC_PAD]),
           .swl(swl),
           .tap_on(taps[t]),
@@ -154,7 +155,7 @@ module mac_stage #(
 
   // whole vectors in one assignment each
   wire [9*L-1:0] op_valid;
-  wire [9*L*9-1:0] op_pixel;
+  wire [9*L*8-1:0] op_pixel;
   wire [9*N_Z*WEIGHT_BITS-1:0] op_weight;
   assign op_valid = {
     g_col[8].valid,
@@ -220,9 +221,9 @@ module mac_stage #(
   genvar p;
   generate
     for (p = 0; p < L; p = p + 1) begin : g_other
-      wire [8:0] pixel = g_col[5].pixel[9*p+:9];
+      wire [7:0] pixel = g_col[5].pixel[8*p+:8];
       always @(posedge clk) begin
-        if (ew) other[8*p+:8] <= pixel[8] ? 8'd0 : pixel[7:0];
+        if (ew) other[8*p+:8] <= (sgn && pixel[7]) ? 8'd0 : pixel;
         else other[8*p+:8] <= other[8*p+:8];
       end
     end
@@ -230,11 +231,13 @@ module mac_stage #(
 
   // ---- units that are lent
   wire [9*L-1:0] use_valid;
-  wire [9*L*9-1:0] use_pixel;
+  wire [9*L*8-1:0] use_pixel;
+  wire use_sgn;
   wire [9*N_Z*WEIGHT_BITS-1:0] use_weight;
   wire [9*L*19-1:0] unit_products;
   generate
     if (FP16_LANES != 0) begin : g_fp16
+      assign use_sgn = sgn && !desc[`DESC_FP16];  // mantissas are not
       fp16_share #(
           .LANES(FP16_LANES),
           .COLS (FP16_COLS),
@@ -258,6 +261,7 @@ module mac_stage #(
     end else begin : g_own
       assign use_valid  = op_valid;
       assign use_pixel  = op_pixel;
+      assign use_sgn    = sgn;
       assign use_weight = op_weight;
       wire unused_lends = &{1'b0, lend_valid, lend_a, lend_b, unit_products};
     end
@@ -278,6 +282,7 @@ module mac_stage #(
       .rst(rst),
       .valid(use_valid),
       .pixel(use_pixel),
+      .sgn(use_sgn),
       .weight(use_weight),
       .best(ew && ewop[1]),
       .least(ewop[0]),

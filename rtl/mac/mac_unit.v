@@ -28,49 +28,45 @@ module mac_unit #(
     parameter TAP = 0
 ) (
     // clock and synchronous reset
-    input  wire                          clk,
-    input  wire                          rst,
-    // pixel (signed) and weight (unsigned) with their valid
-    input  wire                          valid,
-    input  wire signed [            8:0] pixel,
-    input  wire        [WEIGHT_BITS-1:0] weight,
+    input  wire                   clk,
+    input  wire                   rst,
+    // pixel and weight (unsigned) with their valid; pixels of the layer are signed
+    input  wire                   valid,
+    input  wire                   sgn,
+    input  wire [            7:0] pixel,
+    input  wire [WEIGHT_BITS-1:0] weight,
     // the larger one of partial sum and product leaves, or the smaller one; not looked at without CHOICE
-    input  wire                          best,
-    input  wire                          least,
+    input  wire                   best,
+    input  wire                   least,
     // sums of the unit before
-    input  wire        [         PW-1:0] psum_in,
-    input  wire        [           11:0] xsum_in,
+    input  wire [         PW-1:0] psum_in,
+    input  wire [           11:0] xsum_in,
     // sums including this unit
-    output reg         [         PW-1:0] psum_out,
-    output reg         [           11:0] xsum_out,
+    output reg  [         PW-1:0] psum_out,
+    output reg  [           11:0] xsum_out,
     // lower bits of the product, a cycle after its operands were taken; 0 without TAP
-    output wire        [           18:0] shown
+    output wire [           18:0] shown
 );
 
   // condition circuit: sign bit clear and not zero
-  wire                   enable = valid && !pixel[8] && (|pixel[7:0]);
+  wire                   enable = valid && !(sgn && pixel[7]) && (|pixel);
 
+  // the product and the pixel as they are added are zero unless the condition holds
   reg                    enable_q;
   reg  [            7:0] pixel_q;
   reg  [WEIGHT_BITS-1:0] weight_q;
+  reg  [WEIGHT_BITS+7:0] product_q;
+  reg  [            7:0] gated_q;
+  wire [         PW-1:0] joined;
 
+  // one block: an event-driven simulator wakes each of them in every cycle
   always @(posedge clk) begin
     if (rst) enable_q <= 1'b0;
     else enable_q <= enable;
-  end
-
-  always @(posedge clk) begin
     if (enable || (GATE == 0)) begin
-      pixel_q  <= pixel[7:0];
+      pixel_q  <= pixel;
       weight_q <= weight;
     end
-  end
-
-  // the product and the pixel as they are added: zero unless the condition holds
-  reg [WEIGHT_BITS+7:0] product_q;
-  reg [7:0] gated_q;
-
-  always @(posedge clk) begin
     if (!enable_q) begin
       product_q <= {(WEIGHT_BITS + 8) {1'b0}};
       gated_q   <= 8'd0;
@@ -78,6 +74,8 @@ module mac_unit #(
       product_q <= pixel_q * weight_q;
       gated_q   <= pixel_q;
     end
+    psum_out <= joined;
+    xsum_out <= xsum_in + {4'd0, gated_q};
   end
 
   generate
@@ -89,7 +87,6 @@ module mac_unit #(
   endgenerate
 
   wire [PW-1:0] addend = {{(PW - WEIGHT_BITS - 8) {1'b0}}, product_q};
-  wire [PW-1:0] joined;
   generate
     if (CHOICE != 0) begin : g_choice
       wire keeps = (psum_in > addend) != least;
@@ -99,10 +96,6 @@ module mac_unit #(
       wire unused_choice = &{1'b0, best, least};
     end
   endgenerate
-  always @(posedge clk) begin
-    psum_out <= joined;
-    xsum_out <= xsum_in + {4'd0, gated_q};
-  end
 
 `ifdef FORMAL_mac_unit
   `include "mac_unit_props.vh"

@@ -15,7 +15,7 @@
   reg [WEIGHT_BITS+7:0] f_operands;
   always @(posedge clk) begin
     f_age <= rst ? 2'd0 : (f_age == 2'd3) ? 2'd3 : f_age + 2'd1;
-    f_pixel <= (valid && !rst && pixel > 0) ? pixel[7:0] : 8'd0;
+    f_pixel <= (valid && !rst && !(sgn && pixel >= 8'd128)) ? pixel : 8'd0;
     f_weight <= weight;
     f_product <= f_pixel * f_weight;
     f_pixel_2 <= f_pixel;

@@ -7,8 +7,8 @@
 // those numbers, so the word is cut into pieces and one is selected; a fully connected layer has
 // one lane, whose byte may be any. A word of 128 bytes is two entries, and the lanes from 64 on take
 // the second one. Pixels outside the
-// map are replaced by the pad value. A pixel is zero-extended, or sign-extended when the layer's
-// pixels are signed. Kernel module z takes the weight of bank z; in a depthwise or fully connected
+// map are replaced by the pad value. All lanes change in one assignment, or an event-driven simulator
+// would pass each byte on to the whole array. Kernel module z takes the weight of bank z; in a depthwise or fully connected
 // layer that of the bank of its channel. For the performance counters it also counts the valid
 // lanes and those whose multiplier the sign gate leaves idle.
 // Handshake: none, combinational (counts registered).
@@ -61,7 +61,7 @@ module operand_column #(
     input  wire [N_Z*WEIGHT_BITS-1:0] wrow,
     // operands
     output wire [              L-1:0] valid,
-    output wire [            9*L-1:0] pixel,
+    output wire [            8*L-1:0] pixel,
     output wire [N_Z*WEIGHT_BITS-1:0] weight,
     // multiplications issued and gated in this cycle
     output wire [                7:0] macs_issued,
@@ -81,50 +81,59 @@ module operand_column #(
 
   // the pieces of the word that the position selects
   wire [8*WORD-1:0] first = row[8*WORD-1:0];
-  wire [8*N_Y-1:0] lanes_y;
   wire [TB-1:0] at = pos[TB-1:0];
-  wire [L-1:0] off;  // lanes whose pixel is zero or below
-  genvar p;
+  wire [8*N_Y-1:0] lanes_y;  // of a convolution
+  wire [8*L-1:0] lanes_d;  // of a depthwise layer
+  wire [8*LD-1:0] piece;
+  wire [8*L-1:0] chosen;
   generate
-    for (p = 0; p < N_Y; p = p + 1) begin : g_y
-      localparam [YB-1:0] Y = p;
-      if (TB == YB) begin : g_all
-        assign lanes_y[8*p+:8] = first[8*p+:8];
-      end else begin : g_piece
-        assign lanes_y[8*p+:8] = first[{at[TB-1:YB], Y, 3'd0}+:8];
-      end
+    if (TB == YB) begin : g_whole_y
+      assign lanes_y = first;
+    end else begin : g_piece_y
+      assign lanes_y = first[{at[TB-1:YB], {(YB+3) {1'b0}}}+:8*N_Y];
     end
-    for (p = 0; p < L; p = p + 1) begin : g_lane
-      wire [7:0] chosen;
-      if (p == 0) begin : g_any
-        // positions within a piece there are in fully connected layers only
-        assign chosen = lanes_y[{at[YB-1:0], 3'd0}+:8];
-      end else if (p < N_Y) begin : g_first
-        // a depthwise position is a multiple of the lanes: the piece is the same
-        assign chosen = lanes_y[8*p+:8];
-      end else begin : g_more
-        localparam integer BYTE = p % LD;
-        localparam [DB-1:0] D = BYTE[DB-1:0];
-        wire [7:0] own;
-        if (p >= 64 && TILE_W > 64) begin : g_second
-          assign own = row[8*(p+TILE_W-128)+:8];
-        end else if (TB == DB) begin : g_all
-          assign own = first[8*BYTE+:8];
-        end else begin : g_piece
-          assign own = first[{at[TB-1:DB], D, 3'd0}+:8];
-        end
-        assign chosen = dw ? own : lanes_y[8*(p%N_Y)+:8];
-      end
-      wire [7:0] raw = padded[p] ? pad : chosen;
-      assign pixel[9*p+:9] = {sgn && raw[7], raw};
-      assign off[p] = (sgn && raw[7]) || raw == 8'd0;
+    if (TB == DB) begin : g_whole_d
+      assign piece = first;
+    end else begin : g_piece_d
+      assign piece = first[{at[TB-1:DB], {(DB+3) {1'b0}}}+:8*LD];
+    end
+    if (L > 64 && TILE_W > 64) begin : g_second
+      assign lanes_d = {row[8*TILE_W-1-:8*(L-64)], {(64 / LD) {piece}}};
+    end else begin : g_first
+      assign lanes_d = {(L / LD) {piece}};
     end
   endgenerate
+  // positions within a piece there are in fully connected layers only; a depthwise position is a
+  // multiple of the lanes: the first N_Y bytes are the same
+  assign chosen = {
+    dw ? lanes_d[8*L-1:8*N_Y] : {(N_Z - 1) {lanes_y}},
+    lanes_y[8*N_Y-1:8],
+    lanes_y[{at[YB-1:0], 3'd0}+:8]
+  };
+
+  function [8*L-1:0] bytes_of(input [L-1:0] lanes);
+    integer i;
+    begin
+      bytes_of = {8 * L{1'b0}};
+      for (i = 0; i < L; i = i + 1) bytes_of[8*i+:8] = {8{lanes[i]}};
+    end
+  endfunction
+
+  wire [8*L-1:0] outside = bytes_of(padded);
+  wire [  L-1:0] off;  // lanes whose pixel is zero or below
+  genvar p;
+  generate
+    for (p = 0; p < L; p = p + 1) begin : g_lane
+      assign off[p] = (sgn && pixel[8*p+7]) || pixel[8*p+:8] == 8'd0;
+    end
+  endgenerate
+  assign pixel = (chosen & ~outside) | ({L{pad}} & outside);
 
   // a depthwise row has a channel every 16, 32 or 64 lanes: slots, whose weights lie in banks that
   // follow one another
   localparam SLOTS = (L <= 16) ? 1 : (L >= 64) ? 4 : L / 16;
   wire [SLOTS*WEIGHT_BITS-1:0] slots;
+  wire [  N_Z*WEIGHT_BITS-1:0] by_slot;
   genvar z;
   generate
     for (z = 0; z < SLOTS; z = z + 1) begin : g_slot
@@ -132,16 +141,19 @@ module operand_column #(
       wire [ZW-1:0] bank = wsel + S;
       assign slots[z*WEIGHT_BITS+:WEIGHT_BITS] = wrow[bank*WEIGHT_BITS+:WEIGHT_BITS];
     end
-    for (z = 0; z < N_Z; z = z + 1) begin : g_weight
-      // lanes beyond the row are not used: any slot
-      localparam integer S4 = (z * N_Y / 16) % SLOTS;
-      localparam integer S5 = (z * N_Y % 64 / 32) % SLOTS;
-      wire [WEIGHT_BITS-1:0] of_slot = (swl == 3'd4) ? slots[S4*WEIGHT_BITS+:WEIGHT_BITS] :
-          (swl == 3'd5) ? slots[S5*WEIGHT_BITS+:WEIGHT_BITS] : slots[WEIGHT_BITS-1:0];
-      assign weight[z*WEIGHT_BITS+:WEIGHT_BITS] = one_bank ? slots[WEIGHT_BITS-1:0] :
-          by_chan ? of_slot : wrow[z*WEIGHT_BITS+:WEIGHT_BITS];
+    if (SLOTS == 1) begin : g_one
+      assign by_slot = {N_Z{slots}};
+    end else begin : g_slots
+      for (z = 0; z < N_Z; z = z + 1) begin : g_weight
+        // lanes beyond the row are not used: any slot
+        localparam integer S4 = (z * N_Y / 16) % SLOTS;
+        localparam integer S5 = (z * N_Y % 64 / 32) % SLOTS;
+        assign by_slot[z*WEIGHT_BITS+:WEIGHT_BITS] = (swl == 3'd4) ? slots[S4*WEIGHT_BITS+:WEIGHT_BITS] :
+            (swl == 3'd5) ? slots[S5*WEIGHT_BITS+:WEIGHT_BITS] : slots[WEIGHT_BITS-1:0];
+      end
     end
   endgenerate
+  assign weight = one_bank ? {N_Z{slots[WEIGHT_BITS-1:0]}} : by_chan ? by_slot : wrow;
 
   // ---- statistics: in a convolution all kernel modules in use gate the same lanes
   localparam integer FOURS = (L + 3) / 4;
@@ -210,7 +222,7 @@ module operand_column #(
     end
   end
 
-  wire unused = &{1'b0, pos, lane_count, kernels};
+  wire unused = &{1'b0, pos, lane_count, kernels, swl};
 
 endmodule
 

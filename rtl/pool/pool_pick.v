@@ -152,12 +152,15 @@ module pool_pick #(
   reg [STEPS-1:0] valid, line_end;
   reg [CW*STEPS-1:0] counts;
   reg [4:0] lines_0, lines_1;
+  // without bytes under way the lanes stand still
+  wire under_way = busy || (|valid[STEPS-2:0]);
+  wire lanes_move = move && under_way;
   always @(posedge clk) begin
     if (rst) valid <= {STEPS{1'b0}};
     else if (move) valid <= {valid[STEPS-2:0], busy && wanted[0]};
   end
   always @(posedge clk) begin
-    if (move) begin
+    if (lanes_move) begin
       line_end <= {line_end[STEPS-2:0], last && !more};
       counts <= {counts[CW*(STEPS-1)-1:0], count};
       {lines_1, lines_0} <= {lines_0, lines};
@@ -184,7 +187,7 @@ module pool_pick #(
       wire [10:0] columns = stops - begins;
       wire [9:0] some = lines_1 * columns_1;
       always @(posedge clk) begin
-        if (move) begin
+        if (lanes_move) begin
           {value_0, value_1, value_2} <= {picked[VW-1:0], value_0, value_1};
           here_0 <= here;
           columns_1 <= columns[4:0];
@@ -197,7 +200,7 @@ module pool_pick #(
           .NW(NW)
       ) u_divide (
           .clk(clk),
-          .move(move),
+          .move(lanes_move),
           .value(value_2),
           .divisor(divisor_2),
           .quotient(quotient)

@@ -26,8 +26,6 @@ ROWS = 128  # rows of the AI RAM that a layer of C7 may touch
     "of a negative pixel is not enabled.",
     modules=[
         "rtl/mac/mac_unit.v",
-        "rtl/mac/mac_submodule.v",
-        "rtl/mac/mac_kernel.v",
         "rtl/mac/mac_array.v",
     ],
 )

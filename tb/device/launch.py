@@ -20,7 +20,10 @@ from openkpu.tb.device.requests import Request
 SOURCES = ["rtl/**/*.v", "tb/device/tb_*.v", "tb/ahb/fabric/*.v", "tb/ahb/checkers/*.v"]
 PUBLIC = "tb/device/public.vlt"
 LEAST_DEPTH = 1 << 18  # words of storage: 1 MiB
-BUILT_DEPTH = 1 << 20  # that every build has room for (tb_top's MOST_STORE): they share one
+# what every build has room for (tb_top's ROOM and LAYERS), so that all work shares one: words of
+# storage; layers whose counters are recorded
+BUILT_DEPTH = {"icarus": 1 << 20, "verilator": 1 << 24}
+BUILT_LAYERS = {"icarus": 1 << 12, "verilator": 1 << 17}
 SIGNAL = signal.SIGUSR1  # interrupts the main thread
 AGAIN = 1.0  # seconds after which the main thread is interrupted once more
 Event = dict[str, Any]
@@ -32,12 +35,25 @@ def storage_depth(size: int) -> int:
 
 
 def parameters(
-    config: Config, storage_bytes: int = 0, rounding: int = 0, **more: int
+    config: Config,
+    storage_bytes: int = 0,
+    rounding: int = 0,
+    *,
+    layers: int = 0,
+    sim: str = "verilator",
+    **more: int,
 ) -> dict[str, int]:
-    """Parameters of tb_top; ``more``: PROBE, GATE."""
-    depth = storage_depth(storage_bytes)
-    depth = LEAST_DEPTH if depth <= BUILT_DEPTH else depth
-    return {**config.parameters, "ROUNDING": rounding, "STORE_DEPTH": depth, **more}
+    """Parameters of tb_top.
+
+    ``storage_bytes`` and ``layers``, whose counters are recorded, are parameters only where they
+    are beyond what every build has room for. ``more``: PROBE, GATE, CHECK.
+    """
+    found = {**config.parameters, "ROUNDING": rounding, "STORE_DEPTH": LEAST_DEPTH, **more}
+    if storage_depth(storage_bytes) > BUILT_DEPTH[sim]:
+        found["STORE_DEPTH"] = storage_depth(storage_bytes)
+    if layers > BUILT_LAYERS[sim]:
+        found["PERF_DEPTH"] = 1 << (layers - 1).bit_length()
+    return found
 
 
 def build(
@@ -53,7 +69,7 @@ def build(
         sim,
         "tb_top",
         SOURCES,
-        params=parameters(config, storage_bytes, rounding, **more),
+        params=parameters(config, storage_bytes, rounding, sim=sim, **more),
         public=PUBLIC,
         random_start=False,
         waves=waves,
@@ -86,7 +102,7 @@ def run_job(
                 "tb_top",
                 SOURCES,
                 "openkpu.tb.device.job",
-                params=parameters(config, storage_bytes, rounding, **more),
+                params=parameters(config, storage_bytes, rounding, sim=sim, **more),
                 public=PUBLIC,
                 random_start=False,
                 waves=waves,

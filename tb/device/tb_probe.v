@@ -105,10 +105,10 @@ module tb_probe #(
         for (t = 0; t < N_X; t = t + 1) begin : g_t
           localparam U = (z * N_Y + y) * N_X + t;
           assign operands[U*OPW +: OPW] = {
-            tb_top.dut.u_core.u_mac.u_array.g_kernel[z].u_kernel.g_sub[y].u_sub.g_unit[t].u_unit.weight_q,
-            tb_top.dut.u_core.u_mac.u_array.g_kernel[z].u_kernel.g_sub[y].u_sub.g_unit[t].u_unit.pixel_q};
+            tb_top.dut.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.weight_q,
+            tb_top.dut.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.pixel_q};
           assign enables[U] =
-            tb_top.dut.u_core.u_mac.u_array.g_kernel[z].u_kernel.g_sub[y].u_sub.g_unit[t].u_unit.enable_q;
+            tb_top.dut.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.enable_q;
         end
       end
     end

@@ -8,7 +8,7 @@ import pytest
 from cocotb.triggers import Timer
 from openkpu.tb.simrun import run
 
-TAPS, MANTISSA, PIXEL, WEIGHT, PRODUCT = 9, 11, 9, 16, 19  # units of a cascade; widths in bits
+TAPS, MANTISSA, PIXEL, WEIGHT, PRODUCT = 9, 11, 8, 16, 19  # units of a cascade; widths in bits
 LOW = 8  # bits of B's mantissa that the first unit of a lane has
 
 

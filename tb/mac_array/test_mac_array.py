@@ -13,7 +13,7 @@ from openkpu.tb.simrun import run
 
 N_X = 9  # columns of the array
 OWN = 6  # the unit that takes an operand of each lane in a multiplication
-INPUTS = ("valid", "pixel", "weight", "own", "best", "least", "multiply")
+INPUTS = ("valid", "sgn", "pixel", "weight", "own", "best", "least", "multiply")
 
 
 @dataclass
@@ -31,16 +31,18 @@ class Shape:
 
 @dataclass
 class Issue:
-    """Operands of one issue: valid and pixel (N_X, lanes), weight (N_X, n_z), own (lanes,)."""
+    """Operands of one issue: valid and bytes of pixels (N_X, lanes), weight (N_X, n_z), own (lanes,)."""
 
     valid: np.ndarray
     pixel: np.ndarray
     weight: np.ndarray
     own: np.ndarray
 
-    def sums(self, shape: Shape, op: str) -> tuple[list[int], list[int]]:
+    def sums(self, shape: Shape, op: str, signed: bool) -> tuple[list[int], list[int]]:
         """(sum of products, or what ``op`` makes of them; sum of pixels) of each lane."""
-        gated = np.where(self.valid & (self.pixel > 0), self.pixel, 0).astype(np.int64)
+        pixel = self.pixel.astype(np.uint8)
+        pixel = pixel.view(np.int8) if signed else pixel
+        gated = np.where(self.valid & (pixel > 0), pixel, 0).astype(np.int64)
         weight = np.repeat(self.weight.astype(np.int64), shape.n_y, axis=1)
         if op == "multiply":
             weight[OWN] = self.own
@@ -60,7 +62,7 @@ def issue(rng: np.random.Generator, shape: Shape, kind: int) -> Issue:
     if kind == 0:
         return Issue(np.ones(size, bool), np.full(size, 255), np.full_like(weight, top), own)
     valid = rng.random(size) < rng.choice([0.2, 0.8, 1.0])
-    pixel = rng.integers(-256, 256, size)
+    pixel = rng.integers(0, 256, size)
     pixel[rng.random(size) < 0.1] = 0
     pixel[rng.random(size) < 0.1] = 255
     if kind == 2:  # a convolution: the same pixels in every kernel module
@@ -69,8 +71,11 @@ def issue(rng: np.random.Generator, shape: Shape, kind: int) -> Issue:
     return Issue(valid, pixel, weight, own)
 
 
-async def stream(dut, shape: Shape, issues: list[Issue | None], op: str = "") -> None:
+async def stream(
+    dut, shape: Shape, issues: list[Issue | None], op: str = "", signed: bool = False
+) -> None:
     """Column t gets an issue t cycles after column 0; gaps (None) are noise with valid low."""
+    dut.sgn.value = signed
     dut.multiply.value = op == "multiply"
     dut.best.value, dut.least.value = op in ("maximum", "minimum"), op == "minimum"
     rng = np.random.default_rng(random.getrandbits(32))
@@ -89,11 +94,11 @@ async def stream(dut, shape: Shape, issues: list[Issue | None], op: str = "") ->
             if t == OWN:
                 dut.own.value = join([int(n) for n in (at or noise).own], 8)
         dut.valid.value = join(valid, 1)
-        dut.pixel.value = join(pixel, 9)
+        dut.pixel.value = join(pixel, 8)
         dut.weight.value = join(weight, shape.wb)
         await RisingEdge(dut.clk)
         if history[delay]:
-            psum, xsum = history[delay].sums(shape, op)
+            psum, xsum = history[delay].sums(shape, op, signed)
             assert split(int(dut.psum.value), shape.wb + 12, shape.lanes) == psum
             assert split(int(dut.xsum.value), 12, shape.lanes) == xsum
             checked += 1
@@ -111,7 +116,9 @@ async def back_to_back(dut) -> None:
     """A new issue every cycle, largest operands next to random ones."""
     shape, rng = start(dut)
     await reset(dut, *INPUTS)
-    await stream(dut, shape, [issue(rng, shape, int(rng.integers(0, 3))) for _ in range(150)])
+    for signed in (False, True):
+        issues = [issue(rng, shape, int(rng.integers(0, 3))) for _ in range(150)]
+        await stream(dut, shape, issues, signed=signed)
 
 
 @cocotb.test()
@@ -155,6 +162,6 @@ async def one_unit_at_a_time(dut) -> None:
     [("icarus", 2, 2, 16), ("icarus", 2, 2, 8), ("icarus", 4, 2, 8), ("verilator", 2, 2, 16)],
 )
 def test_mac_array(sim: str, n_y: int, n_z: int, wb: int) -> None:
-    sources = [f"rtl/mac/mac_{part}.v" for part in ("array", "kernel", "submodule", "unit")]
+    sources = ["rtl/mac/mac_array.v", "rtl/mac/mac_unit.v"]
     params = {"N_Y": n_y, "N_Z": n_z, "WEIGHT_BITS": wb}
     run(sim, "mac_array", sources, "tb.mac_array.test_mac_array", params=params)

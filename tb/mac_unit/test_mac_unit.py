@@ -9,21 +9,33 @@ from cocotb.triggers import RisingEdge
 from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.simrun import run
 
-PIXELS = (-256, -128, -1, 0, 1, 127, 128, 255)
-INPUTS = ("valid", "pixel", "weight", "psum_in", "xsum_in", "valid2", "pixel2", "weight2")
+PIXELS = (0, 1, 127, 128, 129, 254, 255)
+INPUTS = (
+    "valid",
+    "sgn",
+    "pixel",
+    "weight",
+    "psum_in",
+    "xsum_in",
+    "valid2",
+    "sgn2",
+    "pixel2",
+    "weight2",
+)
 INPUTS += ("best", "least")
 
 
-def operands(top: int) -> tuple[int, int, int]:
-    """(valid, pixel, weight), with the ends of the ranges among them."""
-    pixel = random.choice(PIXELS) if random.random() < 0.5 else random.randrange(-256, 256)
+def operands(top: int) -> tuple[int, int, int, int]:
+    """(valid, signed, byte of a pixel, weight), with the ends of the ranges among them."""
+    pixel = random.choice(PIXELS) if random.random() < 0.5 else random.randrange(256)
     weight = random.choice((0, 1, top, random.randint(0, top)))
-    return int(random.random() < 0.8), pixel, weight
+    return int(random.random() < 0.8), random.getrandbits(1), pixel, weight
 
 
-def product(op: tuple[int, int, int]) -> tuple[int, int]:
+def product(op: tuple[int, int, int, int]) -> tuple[int, int]:
     """(product, pixel) as they are summed: nothing unless valid and above zero."""
-    valid, pixel, weight = op
+    valid, signed, byte, weight = op
+    pixel = byte - 256 if signed and byte > 127 else byte
     return (pixel * weight, pixel) if valid and pixel > 0 else (0, 0)
 
 
@@ -35,14 +47,14 @@ async def sums_and_gating(dut) -> None:
     mask = (1 << int(dut.PW.value)) - 1
     gate = int(dut.GATE.value)
     held = None  # contents of the operand registers
-    before = (0, 0, 0)  # what the operand registers got last
+    before = (0, 0, 0, 0)  # what the operand registers got last
     multiplied = (0, 0)  # product and pixel in the registers behind the multiplier
     kept = toggled = 0
     want: tuple[int, int] | None = None  # sums expected in the next cycle
     for _ in range(3000):
         op = operands(top)
         sums = random.randint(0, mask - 255 * top), random.randint(0, 0xFFF - 255)
-        dut.valid.value, dut.pixel.value, dut.weight.value = op
+        dut.valid.value, dut.sgn.value, dut.pixel.value, dut.weight.value = op
         dut.psum_in.value, dut.xsum_in.value = sums
         await RisingEdge(dut.clk)
         # values from before this edge
@@ -55,7 +67,7 @@ async def sums_and_gating(dut) -> None:
         want = (sums[0] + multiplied[0], sums[1] + multiplied[1])
         multiplied = product(before)
         enabled = product(op)[1] > 0
-        new = op[1] & 0xFF, op[2]
+        new = op[2:]
         if enabled or not gate:
             toggled += held is not None and new != held and not enabled
             held = new
@@ -73,15 +85,15 @@ async def cascade(dut) -> None:
     """The second unit, one cycle behind, adds to the first; the largest products too."""
     await reset(dut, *INPUTS)
     top = (1 << int(dut.WEIGHT_BITS.value)) - 1
-    cases = [((1, 255, top), (1, 255, top)), ((0, 255, top), (1, 255, top))]
-    cases += [((1, 255, top), (1, -256, top)), ((1, -1, top), (1, 1, 1))]
+    cases = [((1, 0, 255, top), (1, 0, 255, top)), ((0, 0, 255, top), (1, 0, 255, top))]
+    cases += [((1, 0, 255, top), (1, 1, 128, top)), ((1, 1, 255, top), (1, 1, 1, 1))]
     cases += [(operands(top), operands(top)) for _ in range(300)]
     history = [None] * 5
-    for case in [*cases, *[((0, 5, 5), (0, 5, 5))] * 5]:
+    for case in [*cases, *[((0, 0, 5, 5), (0, 0, 5, 5))] * 5]:
         history = [case, *history[:-1]]
-        dut.valid.value, dut.pixel.value, dut.weight.value = case[0]
+        dut.valid.value, dut.sgn.value, dut.pixel.value, dut.weight.value = case[0]
         if history[1]:
-            dut.valid2.value, dut.pixel2.value, dut.weight2.value = history[1][1]
+            dut.valid2.value, dut.sgn2.value, dut.pixel2.value, dut.weight2.value = history[1][1]
         await RisingEdge(dut.clk)
         if history[4]:
             first, second = (product(op) for op in history[4])
@@ -104,7 +116,7 @@ async def choice(dut) -> None:
             near = max(0, result + random.choice((-1, 0, 1)))
             other = random.choice((near, 0, mask - 255 * top, random.randint(0, 255 * top)))
             dut.valid.value, dut.psum_in.value = 0, other
-            dut.valid2.value, dut.pixel2.value, dut.weight2.value = op
+            dut.valid2.value, dut.sgn2.value, dut.pixel2.value, dut.weight2.value = op
             for _ in range(4):
                 await RisingEdge(dut.clk)
             got = int(dut.psum2.value)

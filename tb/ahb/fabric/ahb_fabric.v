@@ -14,11 +14,12 @@
 
 module ahb_fabric #(
   // width of the data bus; 32-bit words of storage: the most, and unless the plusarg says another number;
-  // beats that the recorder holds
+  // beats that the recorder holds; 1: the checkers of rules are there
   parameter AHB_W = 32,
   parameter DEPTH = 65536,
   parameter USUAL = DEPTH,
-  parameter REC_DEPTH = 1024
+  parameter REC_DEPTH = 1024,
+  parameter CHECK = 1
 ) (
   input  wire             clk,
   input  wire             rst,
@@ -141,28 +142,35 @@ module ahb_fabric #(
   assign rules  = rule_m | rule_s | rule_d | rule_a;
   assign errors = err_m + err_s + err_d + err_a;
 
-  ahb_master_checker #(.DATA_W(AHB_W)) u_check_master (
-    .clk(clk), .rst(rst), .hbusreq(hbusreq), .hlock(hlock), .hgrant(hgrant), .haddr(haddr),
-    .htrans(htrans), .hwrite(hwrite), .hsize(hsize), .hburst(hburst), .hprot(hprot),
-    .hwdata(hwdata), .hready(hready), .hresp(hresp), .rule(rule_m), .errors(err_m)
-  );
-  ahb_slave_checker #(.DATA_W(AHB_W), .MAX_WAIT(24)) u_check_storage (
-    .clk(clk), .rst(rst), .hsel(sel_storage), .haddr(b_haddr), .htrans(b_htrans),
-    .hwrite(b_hwrite), .hsize(b_hsize), .hready_in(hready), .hready_out(sto_ready),
-    // contents are the program's business: a word never written is not the slave's fault
-    .hresp(sto_resp), .hrdata({AHB_W{1'b0}}), .rule(rule_s), .errors(err_s)
-  );
-  ahb_slave_checker #(.DATA_W(AHB_W)) u_check_default (
-    .clk(clk), .rst(rst), .hsel(~sel_storage), .haddr(b_haddr), .htrans(b_htrans),
-    .hwrite(b_hwrite), .hsize(b_hsize), .hready_in(hready), .hready_out(def_ready),
-    .hresp(def_resp), .hrdata({AHB_W{1'b0}}), .rule(rule_d), .errors(err_d)
-  );
-  ahb_arbiter_checker u_check_arbiter (
-    .clk(clk), .rst(rst), .hbusreq({hbusreq, rival_req}), .hlock({hlock, 1'b0}),
-    .hgrant(grant), .hmaster({3'd0, owner}), .htrans(b_htrans),
-    .hsel({~sel_storage, sel_storage}), .hready(hready), .hresp(hresp),
-    .hsplit({hsplit, 1'b0}), .rule(rule_a), .errors(err_a)
-  );
+  generate
+    if (CHECK != 0) begin : g_check
+      ahb_master_checker #(.DATA_W(AHB_W)) u_check_master (
+        .clk(clk), .rst(rst), .hbusreq(hbusreq), .hlock(hlock), .hgrant(hgrant), .haddr(haddr),
+        .htrans(htrans), .hwrite(hwrite), .hsize(hsize), .hburst(hburst), .hprot(hprot),
+        .hwdata(hwdata), .hready(hready), .hresp(hresp), .rule(rule_m), .errors(err_m)
+      );
+      ahb_slave_checker #(.DATA_W(AHB_W), .MAX_WAIT(24)) u_check_storage (
+        .clk(clk), .rst(rst), .hsel(sel_storage), .haddr(b_haddr), .htrans(b_htrans),
+        .hwrite(b_hwrite), .hsize(b_hsize), .hready_in(hready), .hready_out(sto_ready),
+        // contents are the program's business: a word never written is not the slave's fault
+        .hresp(sto_resp), .hrdata({AHB_W{1'b0}}), .rule(rule_s), .errors(err_s)
+      );
+      ahb_slave_checker #(.DATA_W(AHB_W)) u_check_default (
+        .clk(clk), .rst(rst), .hsel(~sel_storage), .haddr(b_haddr), .htrans(b_htrans),
+        .hwrite(b_hwrite), .hsize(b_hsize), .hready_in(hready), .hready_out(def_ready),
+        .hresp(def_resp), .hrdata({AHB_W{1'b0}}), .rule(rule_d), .errors(err_d)
+      );
+      ahb_arbiter_checker u_check_arbiter (
+        .clk(clk), .rst(rst), .hbusreq({hbusreq, rival_req}), .hlock({hlock, 1'b0}),
+        .hgrant(grant), .hmaster({3'd0, owner}), .htrans(b_htrans),
+        .hsel({~sel_storage, sel_storage}), .hready(hready), .hresp(hresp),
+        .hsplit({hsplit, 1'b0}), .rule(rule_a), .errors(err_a)
+      );
+    end else begin : g_no_check
+      assign {rule_m, rule_s, rule_d, rule_a} = 148'd0;
+      assign {err_m, err_s, err_d, err_a} = 128'd0;
+    end
+  endgenerate
 
   // beat recorder: {write, response, size, address, low 32 bits of data} of the device's last beats
   reg [69:0] rec [0:REC_DEPTH-1];
