@@ -40,6 +40,24 @@ class Progress:
         print(text, flush=True)
 
 
+class Bar:
+    """How far a simulation is, and the seconds that are left at its pace so far."""
+
+    WIDTH = 24  # characters
+
+    def __init__(self, total: float, progress: Progress) -> None:
+        self.total, self.progress, self.began = total, progress, time.monotonic()
+
+    def show(self, done: float, text: str) -> None:
+        """``done`` of ``total``, in any unit; ``text`` says what is at work."""
+        share = min(done / self.total, 1.0) if self.total else 0.0
+        full = int(share * self.WIDTH)
+        left = (time.monotonic() - self.began) * (1 - share) / share if share else None
+        rest = "" if left is None else f", {left:.0f} s left"
+        bar = "#" * full + "." * (self.WIDTH - full)
+        self.progress.show(f"[{bar}] {100 * share:3.0f} %{rest}  {text}")
+
+
 class Silence(Progress):
     """For steps that run beside each other, of which each would overwrite the others' line."""
 

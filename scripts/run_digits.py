@@ -2,6 +2,7 @@
 """The main job: handwritten digits that training never saw, classified by the RTL."""
 
 import argparse
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from openkpu.models.network import Network
 from openkpu.scripts import report, run_network
 from openkpu.scripts.end_to_end import unmeasured
 
-IMAGES = {"icarus": 8, "verilator": 100, "golden": 360}
+# on Icarus as many as half a minute of processor time holds
+IMAGES = {"icarus": 4, "verilator": 100, "golden": 360}
 SCANS = 360  # held out, and so the most that can be asked for
 
 
@@ -33,7 +35,8 @@ def run(args: argparse.Namespace) -> bool:
         records, good = run_network.golden_records(args, network, golden[:count]), True
         shown, per_inference = answers[:count], []
         for number in range(count):
-            print(line(number, int(shown[number]), int(test.labels[number]), None, 0))
+            said = line(number, int(shown[number]), int(test.labels[number]), None, 0)
+            print(shown_with(test.images[number, 0], said))
     else:
         records, shown, per_inference, good = simulated(args, network, test, count)
     labels = test.labels
@@ -51,12 +54,39 @@ def run(args: argparse.Namespace) -> bool:
         simulator = "golden" if args.golden else args.sim
         report.write(args.report, args.config, simulator, records, **more)
         print(f"report: {args.report}")
+    print("\nnext:  make sim SIM=verilator CONFIG=k210        more digits, on 576 multipliers")
+    print("       make predict CONFIG=nano MATMUL=64x64x64  cycles without a simulator")
     return good
 
 
 def share(found: npt.NDArray, labels: npt.NDArray) -> str:
     """Percentage of right answers."""
     return f"{100 * float(np.mean(np.asarray(found) == labels)):6.2f} %" if len(found) else "-"
+
+
+# two lines of pixels in one of characters: the upper one is drawn, the lower one is its background
+HALF, END = "\N{UPPER HALF BLOCK}", "\N{ESCAPE}[0m"
+DARKEST, LIGHTEST = 232, 255  # of a terminal's 256 colours, the greys
+
+
+def picture(image: npt.NDArray[np.uint8]) -> list[str]:
+    """A scan (8, 8), 0..16, in four lines of eight characters for a terminal with 256 colours."""
+    grey = DARKEST + image.astype(int) * (LIGHTEST - DARKEST) // 16
+    cell = "\N{ESCAPE}[38;5;{};48;5;{}m" + HALF
+    return [
+        "".join(cell.format(upper, lower) for upper, lower in zip(*grey[y : y + 2], strict=True))
+        + END
+        for y in range(0, len(grey), 2)
+    ]
+
+
+def shown_with(image: npt.NDArray[np.uint8], text: str) -> str:
+    """The line about a scan, on a terminal that can print it with its picture at the left."""
+    encoding = sys.stdout.encoding or "ascii"
+    if not sys.stdout.isatty() or not encoding.lower().startswith("utf"):
+        return text
+    beside = ["", text, "", ""]
+    return "\n".join(f"  {row}  {words}" for row, words in zip(picture(image), beside, strict=True))
 
 
 def line(number: int, found: int, true: int, cycles: int | None, wrong: int) -> str:
@@ -76,7 +106,8 @@ def simulated(
     def told(done: run_network.Inference) -> str:
         classes.append(digits.classify(done.y))
         true = int(test.labels[done.number])
-        return line(done.number, classes[-1], true, done.cycles, done.wrong)
+        said = line(done.number, classes[-1], true, done.cycles, done.wrong)
+        return shown_with(test.images[done.number, 0], said)
 
     records, per_inference, good = run_network.simulated(args, network, test.pixels[:count], told)
     return records, np.array(classes), per_inference, good

@@ -180,10 +180,15 @@ def simulated(
     stored: dict[int, launch.Event] = {}  # of the inference that is told next, by layer
     progress = rtl.Progress()
     state = {"good": True}
+    least = network_cycles(args.config, network.layers, eight_bit=network.eight_bit)
+    bar = rtl.Bar(len(images), progress)
 
     def on_event(event: launch.Event) -> None:
         if event["event"] == "beat":
-            progress.show(f"image {event['index']}: {event['cycles']} cycles ...")
+            # of the image at work as much as those before let expect
+            each = np.mean([one["total"] for one in per_inference]) if per_inference else least
+            done = event["index"] + min(event["cycles"] / each, 1.0)
+            bar.show(done, f"image {event['index']}, cycle {event['cycles']}")
         elif event["event"] == "rules":
             progress.line(event["text"])
             state["good"] = False
