@@ -106,8 +106,8 @@ RUN    := scripts/run.sh
 OPENKPU := exec $(RUN) -m openkpu
 PYTEST := exec $(RUN) -m pytest -n "$(JOBS)" --dist worksteal --durations=60 --durations-min=10
 # a whole run leaves its results for the page of the test plan, where the checkout can be written
-ADDED = mkdir -p reports 2>/dev/null && [ -w reports ] && export OPENKPU_RESULTS="$$PWD/reports/results.jsonl";
-RECORDED = rm -f reports/results.jsonl; $(ADDED)
+RECORDED = mkdir -p reports 2>/dev/null && [ -w reports ] && rm -f reports/results.jsonl && \
+  export OPENKPU_RESULTS="$$PWD/reports/results.jsonl";
 ON      = $(filter-out 0,$(1))
 # a value stays with its name, so that one that begins with a dash is not taken for an option
 option  = $(if $($(2)),--$(1)="$($(2))")
@@ -190,9 +190,9 @@ test: ## the first tier, minutes (TESTS=path: all but the nightly tests there, A
 	@scripts/setup.sh icarus verilator
 	@$(if $(TESTS),,$(RECORDED)) $(PYTEST) $(if $(call ON,$(ALL)),--all,$(if $(TESTS),,--tier=test)) $(TESTS)
 
-check: ## the second tier, for every push: other simulator, further sizes, hosts, tools that changed (RECORD=1: all tools, recorded)
-	@scripts/setup.sh icarus verilator
-	@$(ADDED) $(PYTEST) --tier=check $(if $(call ON,$(RECORD)),--record-tools)
+check: ## the second tier, on every push beside test: other simulator, further sizes, hosts, coverage's share, quick proofs, lint, one mapping (RECORD=1: tests of all tools, recorded)
+	@scripts/setup.sh icarus verilator asic
+	@exec scripts/check.sh "$(JOBS)" $(call flag,record-tools,RECORD)
 
 testplan: ## what is verified, by what, and what `make test` gave -> reports
 	@scripts/setup.sh
