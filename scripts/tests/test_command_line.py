@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from openkpu.tb.simrun import ROOT
 
+pytestmark = pytest.mark.check
+
 GOOD = ROOT / "models/tests/data/vectors/raw_pool0.npz"
 
 

@@ -157,6 +157,7 @@ LEGAL = {
         "PRIVILEGED",
     ]
 )
+@pytest.mark.check
 @pytest.mark.parametrize("name", LEGAL)
 def test_legal_values(name: str) -> None:
     """Values at the ends of the table's ranges elaborate; those beyond stop with a name."""

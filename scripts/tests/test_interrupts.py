@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from openkpu.tb.simrun import ROOT
 
+pytestmark = pytest.mark.check
+
 SIM = ["sim", "--sim", "icarus", "--config", "nano", "--images", "300"]
 
 

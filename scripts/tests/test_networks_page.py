@@ -21,6 +21,8 @@ from openkpu.scripts import rtl, run_network, sim, stalls
 from openkpu.scripts.command import UsageError
 from openkpu.tb.simrun import ROOT
 
+pytestmark = pytest.mark.check
+
 PAGE = (ROOT / "docs/networks.md").read_text(encoding="utf-8")
 PROGRAM, RESIDUAL, ATTENTION, KEEPING = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
 

@@ -15,6 +15,8 @@ from openkpu.tb.simrun import ROOT
 
 from openkpu import __main__, __version__
 
+pytestmark = pytest.mark.check
+
 VECTOR = ROOT / "models/tests/data/vectors/raw_pool0.npz"
 UNSET = ("SEED", "MAKEFLAGS", "MAKELEVEL", "PYTHONUNBUFFERED")
 ENV = {k: v for k, v in os.environ.items() if k not in UNSET}

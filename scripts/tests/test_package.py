@@ -14,6 +14,8 @@ from openkpu.models.kmodel import loads, run
 from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
 from openkpu.tb.simrun import ROOT
 
+pytestmark = pytest.mark.check
+
 VECTOR = ROOT / "models" / "tests" / "data" / "vectors" / "raw_pool0.npz"
 TREE = ("openkpu", "models", "tb", "scripts", "rtl")
 FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "configs.toml", "LICENSE")

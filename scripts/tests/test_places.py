@@ -10,6 +10,8 @@ import pytest
 from openkpu.tb import places
 from openkpu.tb.simrun import ROOT
 
+pytestmark = pytest.mark.check
+
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from openkpu.scripts import timing_diagrams as td
 
+pytestmark = pytest.mark.check
+
 
 @pytest.mark.tier(nightly=["slave_access-1", "lost_grant-1", "fill_to_array-1", "overlap-1"])
 @pytest.mark.parametrize("seed", [1, 2])
