@@ -43,8 +43,8 @@ module mac_array #(
     input  wire                         multiply,
     input  wire [        N_Y*N_Z*8-1:0] own,
     // sums of each lane
-    output wire [       N_Y*N_Z*PW-1:0] psum,
-    output wire [       N_Y*N_Z*12-1:0] xsum,
+    output reg  [       N_Y*N_Z*PW-1:0] psum,
+    output reg  [       N_Y*N_Z*12-1:0] xsum,
     // lower bits of the products, those of a lane together
     output wire [     N_Y*N_Z*9*19-1:0] product
 );
@@ -105,8 +105,9 @@ module mac_array #(
               .shown   (product[(LANE*N_X+t)*19+:19])
           );
         end
-        assign psum[LANE*PW+:PW] = g_unit[N_X-1].psum_out;
-        assign xsum[LANE*12+:12] = g_unit[N_X-1].xsum_out;
+        // into a variable: Icarus passes on a net of slices bit by bit, to each of its readers
+        always @* psum[LANE*PW+:PW] = g_unit[N_X-1].psum_out;
+        always @* xsum[LANE*12+:12] = g_unit[N_X-1].xsum_out;
       end
     end
   endgenerate

@@ -222,7 +222,7 @@ module operand_column #(
     end
   end
 
-  wire unused = &{1'b0, pos, lane_count, kernels, swl};
+  wire unused = &{1'b0, pos, lane_count, kernels, swl, lanes_d[8*N_Y-1:0]};
 
 endmodule
 

@@ -38,7 +38,7 @@ module byte_group #(
     input  wire               ready,
     output wire               done,
     // bytes of the group that ended in the cycle before
-    output wire [8*BYTES-1:0] data
+    output reg  [8*BYTES-1:0] data
 );
 
   // ---- two bus words: the one whose bytes are taken, and the next one
@@ -114,10 +114,10 @@ module byte_group #(
       reg [7:0] value;
       if (m < 4) begin : g_first
         always @(posedge clk) if (moves || place == TURN[BW-3:0]) value <= lanes_0[8*LANE+:8];
-        assign data[8*m+:8] = moved ? copy[8*m+:8] : value;
+        always @* data[8*m+:8] = moved ? copy[8*m+:8] : value;
       end else begin : g_other
         always @(posedge clk) if (place == TURN[BW-3:0]) value <= lanes[8*LANE+:8];
-        assign data[8*m+:8] = value;
+        always @* data[8*m+:8] = value;
       end
     end
   endgenerate

@@ -215,7 +215,7 @@ module weight_loader #(
   wire [8:0] on = one ? 9'h010 : ~(9'h1ff << count);  // weights that there are
   wire [143:0] win, bus_win, kept_win;
   wire [8:0] win_on;
-  wire [9*WB-1:0] nine;
+  reg [9*WB-1:0] nine;
   genvar i;
   generate
     for (i = 0; i < 9; i = i + 1) begin : g_slot
@@ -223,7 +223,7 @@ module weight_loader #(
       // with w_xor the upper bit of a byte is the other one
       wire [15:0] weight = (i == 4 && one) ? {wide ? win[15:8] : 8'd0, win[7] ^ w_xor, win[6:0]} :
           wide ? two : {8'd0, win[8*i+7] ^ w_xor, win[8*i+:7]};
-      assign nine[i*WB+:WB] = win_on[i] ? weight[WB-1:0] : {WB{1'b0}};
+      always @* nine[i*WB+:WB] = win_on[i] ? weight[WB-1:0] : {WB{1'b0}};
       if (WB == 8) begin : g_narrow
         wire unused_high = &{1'b0, weight[15:8]};
       end
