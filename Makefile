@@ -63,7 +63,7 @@ NEAREST := $(call nearest,$(UNKNOWN))
 $(error unknown variable $(UNKNOWN), $(if $(NEAREST),did you mean $(NEAREST)?,'make help' lists those there are))
 endif
 TARGETS := help setup sim predict stream stalls waves test check testplan sweep control regress coverage mutate bench bench-continuous bench-kept cycles \
-  nightly lint synth synth-check fpga asic equivalence gates configs clean formal soak
+  nightly lint synth synth-check timings fpga asic equivalence gates configs clean formal soak
 
 # What a target takes beside the last of them (EVERYWHERE): a variable that it would ignore is an error.
 EVERYWHERE := JOBS PYTHON OPENKPU_% XDG_CACHE_HOME TMPDIR PATH SHELL
@@ -84,6 +84,7 @@ TAKES_soak        := MINUTES SEED CONFIG ITEM
 TAKES_coverage    := SHARE RECORD
 TAKES_cycles      := RECORD
 TAKES_nightly     := STEPS
+TAKES_timings     := QUICK RECORD
 TAKES_mutate      := N SEED MODULE LEVEL RECORD
 TAKES_synth       := CONFIG REPORT RECORD
 TAKES_fpga        := CONFIG PART SEED MAP PLACE ROUTE BASELINE RECORD
@@ -235,6 +236,10 @@ mutate: ## RTL changed in N places, one at a time, must fail (SEED, MODULE=name 
 	@scripts/setup.sh icarus verilator
 	@$(OPENKPU) mutate --jobs="$(JOBS)" $(call option,n,N) $(call option,seed,SEED) \
 	  $(call option,module,MODULE) $(call option,level,LEVEL) $(call flag,record,RECORD)
+
+timings: ## processor seconds and megabytes of the usual commands, from a fresh clone (QUICK=1 without the tests, RECORD=1 -> docs/benchmarks.md)
+	@scripts/setup.sh
+	@$(OPENKPU) timings $(call flag,quick,QUICK) $(call flag,record,RECORD)
 
 lint: ## Verilog and Python linters; clean or fails
 	@scripts/setup.sh icarus verilator

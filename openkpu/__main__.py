@@ -29,6 +29,7 @@ COMMANDS = {
     "bench-kept": ("openkpu.scripts.bench_kept", "what weights that stay save"),
     "testplan": ("openkpu.scripts.testplan", "the test plan with the last results"),
     "nightly": ("openkpu.scripts.nightly", "all long runs, and the page of their results"),
+    "timings": ("openkpu.scripts.timings", "what the usual commands take, from a fresh clone"),
     "lint": ("openkpu.scripts.lint", "linters of Verilog and Python"),
     "fpga": ("openkpu.scripts.fpga", "place and route a configuration for an ECP5"),
     "asic": ("openkpu.scripts.asic", "map a configuration to standard cells and time it"),
