@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every target first sets up what it lacks (scripts/setup.sh); a second run sets nothing up again.
+# Every target first sets up what it lacks: the groups of pyproject.toml and the tools that it names to
+# scripts/setup.sh. A second run sets nothing up again.
 SIM     ?= icarus
 CONFIG  ?= small
 VECTORS ?=
@@ -52,7 +53,7 @@ MHZ     ?=
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES CHECK FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP PLACE ROUTE QUICK MUTANTS ALL
 VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE KIND INPUT OUTPUT IMAGE IMAGES LAYERS VIA MAPS ROUNDING ACTIONS \
-  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS MHZ PART PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
+  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS MHZ PART GROUPS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
 UNKNOWN   := $(firstword $(filter-out $(VARIABLES) MAKE% .% -%,$(foreach v,$(.VARIABLES),$(call given,$(v)))))
@@ -67,6 +68,7 @@ TARGETS := help setup sim predict stream stalls waves test check testplan sweep 
 
 # What a target takes beside the last of them (EVERYWHERE): a variable that it would ignore is an error.
 EVERYWHERE := JOBS PYTHON OPENKPU_% XDG_CACHE_HOME TMPDIR PATH SHELL
+TAKES_setup := GROUPS
 TAKES_sim := SIM CONFIG BUS VECTORS GOLDEN REPORT WAVES CHECK IMAGES MODEL IMAGE LAYERS VIA MAPS ROUNDING FUNCTIONS DETECTOR PNG BGR SCALE BIAS \
   FAST MATMUL TYPE NETWORK INPUT OUTPUT SEED
 TAKES_waves       := $(TAKES_sim)
@@ -105,6 +107,10 @@ SHELL  := /bin/bash
 # relative to this file's folder, in which make stands: a path with a space never enters a recipe
 RUN    := scripts/run.sh
 OPENKPU := exec $(RUN) -m openkpu
+# it looks at the values on the command line before it installs anything
+SETUP  := OPENKPU_GIVEN="$(foreach v,$(VARIABLES),$(if $(call given,$(v)),$(v)))" scripts/setup.sh
+# what tests import, of all kinds
+TESTING := sim icarus verilator models plots registers coverage mutation flows test cluster
 PYTEST := exec $(RUN) -m pytest -n "$(JOBS)" --dist worksteal --durations=60 --durations-min=10
 # a whole run leaves its results for the page of the test plan, where the checkout can be written
 RECORDED = mkdir -p reports 2>/dev/null && [ -w reports ] && rm -f reports/results.jsonl && \
@@ -149,138 +155,138 @@ help: ## this list
 	@echo "  FUNCTIONS=1 the KPU functions of a v5 model one by one, on random maps"
 	@echo "  FAST=1 maps through the bench's back door instead of the host's bus"
 
-setup: ## .venv, and Icarus when it is missing
-	@scripts/setup.sh icarus verilator
+setup: ## everything into .venv, and Icarus when it is missing (GROUPS="sim plots": some of pyproject.toml)
+	@$(SETUP) $(call chosen,GROUPS,all icarus)
 
 sim: ## run a network or vectors on the RTL (see the variables below)
-	@scripts/setup.sh $(if $(call ON,$(GOLDEN)),,"$(SIM)" $(if $(call ON,$(WAVES)),fst))
+	@$(SETUP) $(if $(call ON,$(GOLDEN)),,sim "$(SIM)" $(if $(call ON,$(WAVES)),fst)) $(if $(IMAGE)$(PNG),models)
 	@$(OPENKPU) sim $(SIM_ARGS)
 
 predict: ## cycles of every layer without a simulator (MODEL, NETWORK or MATMUL and TYPE, CONFIG, BUS, VIA, MAPS, MHZ=100, REPORT)
-	@scripts/setup.sh
+	@$(SETUP)
 	@$(OPENKPU) predict --config="$(CONFIG)" $(call option,bus,BUS) $(call option,mhz,MHZ) \
 	  $(call option,model,MODEL) $(call option,via,VIA) $(call option,maps,MAPS) $(call flag,functions,FUNCTIONS) \
 	  $(call option,network,NETWORK) $(if $(MATMUL),--matmul $(MATMUL)) $(call option,type,TYPE) \
 	  $(call option,report,REPORT)
 
 stream: ## digits, or maps of NETWORK=net.npz (INPUT=maps.npy), in one continuous run (IMAGES=1000 DISTURB=1 REPORT=file.json)
-	@scripts/setup.sh verilator
+	@$(SETUP) sim verilator
 	@$(OPENKPU) stream --sim=verilator --config="$(CONFIG)" $(call option,images,IMAGES) $(call option,bus,BUS) \
 	  $(call option,network,NETWORK) $(call option,input,INPUT) $(call flag,disturb,DISTURB) $(call option,report,REPORT)
 
 stalls: ## REPORT=report.json: draw where the cycles of each layer went (PNG=out.png)
-	@scripts/setup.sh
+	@$(SETUP) plots
 	@$(OPENKPU) stalls $(call option,png,PNG) -- $(if $(REPORT),"$(REPORT)")
 
 bench: ## what the device reaches -> reports, README (QUICK=1 CI's part, RECORD=1 new record)
-	@scripts/setup.sh verilator
+	@$(SETUP) sim verilator models plots
 	@$(OPENKPU) bench $(call flag,quick,QUICK) $(call flag,record,RECORD)
 
 bench-continuous: ## what continuous inference saves; writes docs/continuous.md
-	@scripts/setup.sh verilator
+	@$(SETUP) sim verilator plots
 	@$(OPENKPU) bench-continuous
 
 bench-kept: ## what weights that stay in the AI RAM save; writes docs/kept.md
-	@scripts/setup.sh verilator
+	@$(SETUP) sim verilator
 	@$(OPENKPU) bench-kept
 
 waves: ## the same with WAVES=1
 	@$(MAKE) --no-print-directory sim WAVES=1
 
 test: ## the first tier, minutes (TESTS=path: all but the nightly tests there, ALL=1 those as well, JOBS=processes, SEED=number)
-	@scripts/setup.sh icarus verilator
+	@$(SETUP) $(TESTING)
 	@$(if $(TESTS),,$(RECORDED)) $(PYTEST) $(if $(call ON,$(ALL)),--all,$(if $(TESTS),,--tier=test)) $(TESTS)
 
 check: ## the second tier, on every push beside test: other simulator, further sizes, hosts, coverage's share, quick proofs, lint, one mapping (RECORD=1: tests of all tools, recorded)
-	@scripts/setup.sh icarus verilator asic
+	@$(SETUP) $(TESTING) lint asic
 	@exec scripts/check.sh "$(JOBS)" $(call flag,record-tools,RECORD)
 
 testplan: ## what is verified, by what, and what `make test` gave -> reports
-	@scripts/setup.sh
+	@$(SETUP) sim registers
 	@$(OPENKPU) testplan
 
 sweep: ## every register written in every cycle around every event (Verilator, nano; some minutes)
-	@scripts/setup.sh verilator
+	@$(SETUP) sim verilator test registers coverage
 	@OKPU_SWEEP=whole OPENKPU_SIM_SECONDS="$${OPENKPU_SIM_SECONDS:-7200}" \
 	  exec $(RUN) -m pytest -n "$(JOBS)" tb/device/test_hostile.py -k "test_sweep and verilator"
 
 control: ## a host that does anything at any time, ACTIONS=10000 of them (SEED=number)
-	@scripts/setup.sh verilator
+	@$(SETUP) sim verilator test registers coverage
 	@ACTIONS="$(or $(ACTIONS),10000)" exec $(RUN) -m pytest tb/device/test_control_random.py -k verilator
 
 regress: ## N=200 SEED=1: random items (SIM, CONFIG, KIND=layer|product|elementwise|pool|float16|network|list, CLUSTER=tcp://...); SEEDS=10: every test with seeds 1 to 10
-	@scripts/setup.sh $(if $(N),"$(call chosen,SIM,verilator)",icarus verilator)
+	@$(SETUP) $(if $(N),sim "$(call chosen,SIM,verilator)" $(if $(CLUSTER),cluster),$(TESTING))
 	@$(OPENKPU) regress $(call option,seeds,SEEDS) $(call option,n,N) \
 	  $(if $(N),$(call option,seed,SEED) --sim="$(call chosen,SIM,verilator)" \
 	  $(if $(call given,CONFIG),--config="$(CONFIG)") $(call option,cluster,CLUSTER)) $(call option,kind,KIND) \
 	  $(if $(or $(SEEDS),$(call given,JOBS)),--jobs="$(JOBS)") -- $(TESTS)
 
 soak: ## MINUTES=60: random networks, streams, errors and resets in one simulation (SEED, CONFIG, ITEM)
-	@scripts/setup.sh verilator
+	@$(SETUP) sim verilator registers coverage
 	@$(OPENKPU) soak $(call option,minutes,MINUTES) $(call option,seed,SEED) \
 	  --config="$(CONFIG)" $(call option,item,ITEM)
 
 coverage: ## device tests with coverage -> reports/coverage (SHARE=1 CI's part, RECORD=1 new record)
-	@scripts/setup.sh verilator
+	@$(SETUP) sim verilator test registers coverage
 	@$(OPENKPU) coverage --jobs="$(JOBS)" $(call flag,share,SHARE) $(call flag,record,RECORD)
 
 cycles: ## cycles of layers, digits and a model against their record (RECORD=1 takes them over)
-	@scripts/setup.sh verilator
+	@$(SETUP) sim verilator test models
 	@$(OPENKPU) cycles --jobs="$(JOBS)" $(call flag,record,RECORD)
 
 nightly: ## all long runs one after the other -> docs/verification.md (STEPS="name ...")
-	@scripts/setup.sh icarus verilator asic
+	@$(SETUP)
 	@$(OPENKPU) nightly --steps="$(STEPS)"
 
 mutate: ## RTL changed in N places, one at a time, must fail (SEED, MODULE=name or folder, JOBS, RECORD=1 keeps verdicts) -> reports
-	@scripts/setup.sh icarus verilator
+	@$(SETUP) $(TESTING)
 	@$(OPENKPU) mutate --jobs="$(JOBS)" $(call option,n,N) $(call option,seed,SEED) \
 	  $(call option,module,MODULE) $(call option,level,LEVEL) $(call flag,record,RECORD)
 
 timings: ## processor seconds and megabytes of the usual commands, from a fresh clone (QUICK=1 without the tests, RECORD=1 -> docs/benchmarks.md)
-	@scripts/setup.sh
+	@$(SETUP) sim
 	@$(OPENKPU) timings $(call flag,quick,QUICK) $(call flag,record,RECORD)
 
 lint: ## Verilog and Python linters; clean or fails
-	@scripts/setup.sh icarus verilator
+	@$(SETUP) sim icarus verilator registers coverage lint
 	@$(OPENKPU) lint
 
 synth: ## CONFIG=name|all mapped to ECP5, hierarchy kept: LUT, flip-flops, DSP, RAM of every box (REPORT=file.json, RECORD=1)
-	@scripts/setup.sh
+	@$(SETUP) flows
 	@$(OPENKPU) synth $(if $(REPORT),--json="$(REPORT)") $(call flag,record,RECORD) -- "$(call chosen,CONFIG,nano)"
 
 synth-check: ## every configuration elaborated by Yosys: no latch, loop, second driver, path through the bus ports
-	@scripts/setup.sh
+	@$(SETUP) flows
 	@$(OPENKPU) synth --check
 
 fpga: ## CONFIG=nano|nano_fp16|small placed and routed, compact placed, k210 mapped for an ECP5 -> reports/fpga (PART=25k|45k|85k, SEED=n; MAP=1, PLACE=1, ROUTE=1: how far; BASELINE=1, RECORD=1)
-	@scripts/setup.sh
+	@$(SETUP) flows
 	@$(OPENKPU) fpga --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
 	  $(call flag,map-only,MAP) $(call flag,place-only,PLACE) $(call flag,route,ROUTE) \
 	  $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED) $(call option,part,PART)
 
 asic: ## CONFIG=name in standard cells, timed -> reports/asic (BASELINE=1, RECORD=1)
-	@scripts/setup.sh asic
+	@$(SETUP) flows asic
 	@$(OPENKPU) asic --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
 	  $(call flag,baseline,BASELINE) $(call flag,record,RECORD)
 
 equivalence: ## CONFIG=name: what synthesis made of each module is the RTL, proven
-	@scripts/setup.sh
+	@$(SETUP) flows
 	@$(OPENKPU) equivalence --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
 	  --jobs="$(JOBS)"
 
 formal: ## properties of the RTL proven -> reports (MODULE=name, QUICK=1, MUTANTS=1 breaks each, RECORD=1)
-	@scripts/setup.sh
+	@$(SETUP) flows
 	@$(OPENKPU) formal --jobs="$(JOBS)" $(call flag,quick,QUICK) $(call flag,mutants,MUTANTS) \
 	  $(call flag,record,RECORD) -- $(MODULE)
 
 gates: ## CONFIG=nano|compact|small: the netlist of ECP5 cells computes a layer and two digits (SIM, SEED)
-	@scripts/setup.sh icarus verilator
+	@$(SETUP) sim icarus verilator flows
 	@$(OPENKPU) gates --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
 	  --sim="$(if $(filter command line,$(origin SIM)),$(SIM),verilator)" $(call option,seed,SEED)
 
 configs: ## print the README's table of configurations
-	@scripts/setup.sh
+	@$(SETUP)
 	@$(OPENKPU) configs
 
 clean: ## remove builds and recordings (keeps .venv)

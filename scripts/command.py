@@ -21,6 +21,7 @@ from typing import NoReturn
 from openkpu.tb import seeds
 
 MISMATCH, BAD_REQUEST = 1, 2
+OWN = ("openkpu", "models", "scripts", "tb")
 GRACE = 20  # seconds for a process to clean up
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Main = Callable[[list[str] | None], int]
@@ -72,6 +73,10 @@ def run(main: Main, argv: list[str] | None = None) -> int:
         return 128 + signal.SIGPIPE
     except (UsageError, seeds.SeedError) as error:
         return complain(error)
+    except ModuleNotFoundError as error:  # a group of pyproject.toml that is not installed
+        if (error.name or "openkpu").partition(".")[0] in OWN:
+            raise
+        return complain(f"the Python module {error.name} is missing; 'make setup' installs it")
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return complain(f"{where}{error.strerror or error}")

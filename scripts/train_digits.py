@@ -33,7 +33,7 @@ def fetch_data() -> None:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        sys.exit("scikit-learn is needed for --data: pip install '.[train]'")
+        sys.exit("scikit-learn is needed for --data: make setup GROUPS=train")
     bunch = load_digits()
     test = np.zeros(len(bunch.target), dtype=bool)
     test[np.random.default_rng(SEED).permutation(test.size)[:TEST_IMAGES]] = True

@@ -22,8 +22,6 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from cocotb_tools.check_results import get_results
-from cocotb_tools.runner import get_runner
 from openkpu.tb import mutants, places, seeds, watchdog
 from openkpu.tb.coverage import instrument, waivers
 from openkpu.tb.plan import results as record
@@ -128,6 +126,8 @@ def build(
     module ``top`` (its ports included), nothing below. ``random_start``: Verilator starts registers
     at random values. ``waves``: FST recording compiled in.
     """
+    from cocotb_tools.runner import get_runner  # here, for commands that simulate nothing
+
     prepare_path()
     files, place = expand(sources), builds()
     args = list(BUILD_ARGS[sim])
@@ -234,6 +234,9 @@ def run(
     the RTL (tb/mutants.py). Raises SimError when anything fails, a simulation that
     outlasts OPENKPU_SIM_SECONDS included.
     """
+    from cocotb_tools.check_results import get_results
+    from cocotb_tools.runner import get_runner
+
     folder = build(
         sim,
         top,

@@ -6,15 +6,18 @@ OPENKPU_SIM_SECONDS is the limit of one simulation in seconds; unset or 0 means 
 (conftest.py); a command that a user started may take as long as it needs.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from cocotb_tools.runner import Runner
+if TYPE_CHECKING:  # commands that simulate nothing need no cocotb
+    from cocotb_tools.runner import Runner
 
 VARIABLE = "OPENKPU_SIM_SECONDS"
 TEST_SECONDS = 1800  # of one simulation in a test, several times the longest on a busy machine

