@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from openkpu.tb.simrun import ROOT
 
+pytestmark = pytest.mark.check
+
 
 def wrapper(root: Path) -> Path:
     """The folder of programs of another checkout, which has no environment."""

@@ -14,6 +14,8 @@ import pytest
 from openkpu.scripts.tests.checkouts import ENVIRONMENT, program
 from openkpu.tb.simrun import ROOT
 
+pytestmark = pytest.mark.check
+
 PROJECT = """
 [project]
 dependencies = ["a==1"]

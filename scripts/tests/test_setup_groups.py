@@ -18,6 +18,8 @@ from packaging.utils import canonicalize_name
 
 from openkpu.__main__ import COMMANDS
 
+pytestmark = pytest.mark.check
+
 
 # ---- values on make's command line, before anything is installed
 @pytest.fixture(scope="module")
