@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from openkpu.models.terminal import any_text
 from openkpu.tb import seeds
 
 MISMATCH, BAD_REQUEST = 1, 2
@@ -58,6 +59,7 @@ def run(main: Main, argv: list[str] | None = None) -> int:
     While it runs, SIGINT, SIGTERM and SIGHUP raise Stopped in the main thread, so that simulators
     are ended and temporary folders removed on the way out.
     """
+    any_text()
     before = {number: signal.signal(number, _stop) for number in SIGNALS}
     try:
         status = main(argv)

@@ -13,7 +13,7 @@ from ..generate import random_layer
 from ..layout import Layout
 from ..vectors import VectorLayer
 from .bytecode import DIALECTS, PLAIN, TENSOR, Dialect
-from .v0 import MAGIC_V0
+from .package import MAGIC_V0
 
 Range = tuple[int, int, int, int]  # v5: location, dtype, start, size; v4: type, dtype, start, size
 

@@ -11,7 +11,9 @@ class KmodelError(ValueError):
     """
 
     def __init__(self, text: str, offset: int | None = None) -> None:
-        super().__init__(" ".join(str(text).split()))
+        # names out of a file may hold anything, and a terminal would obey it
+        line = " ".join(str(text).split())
+        super().__init__("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line))
         self.offset = offset
 
 
