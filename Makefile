@@ -10,6 +10,7 @@ VIA     ?=
 MAPS    ?=
 ROUNDING ?=
 FUNCTIONS ?=
+NUMBERING ?=
 DETECTOR ?=
 PNG     ?=
 BGR     ?=
@@ -50,7 +51,7 @@ MHZ     ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP PLACE ROUTE QUICK MUTANTS ALL
-VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE KIND INPUT OUTPUT IMAGE IMAGES LAYERS VIA MAPS ROUNDING ACTIONS \
+VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE KIND INPUT OUTPUT IMAGE IMAGES LAYERS VIA MAPS ROUNDING NUMBERING ACTIONS \
   DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS MHZ PART PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
@@ -66,10 +67,10 @@ TARGETS := help setup sim predict stream stalls waves test testplan sweep contro
 
 # What a target takes beside the last of them (EVERYWHERE): a variable that it would ignore is an error.
 EVERYWHERE := JOBS PYTHON OPENKPU_% XDG_CACHE_HOME TMPDIR PATH SHELL
-TAKES_sim := SIM CONFIG BUS VECTORS GOLDEN REPORT WAVES IMAGES MODEL IMAGE LAYERS VIA MAPS ROUNDING FUNCTIONS DETECTOR PNG BGR SCALE BIAS \
+TAKES_sim := SIM CONFIG BUS VECTORS GOLDEN REPORT WAVES IMAGES MODEL IMAGE LAYERS VIA MAPS ROUNDING FUNCTIONS NUMBERING DETECTOR PNG BGR SCALE BIAS \
   FAST MATMUL TYPE NETWORK INPUT OUTPUT SEED
 TAKES_waves       := $(TAKES_sim)
-TAKES_predict     := CONFIG BUS MHZ MODEL VIA MAPS FUNCTIONS NETWORK MATMUL TYPE REPORT SEED
+TAKES_predict     := CONFIG BUS MHZ MODEL VIA MAPS FUNCTIONS NUMBERING NETWORK MATMUL TYPE REPORT SEED
 TAKES_stream      := CONFIG BUS IMAGES NETWORK INPUT DISTURB REPORT SEED
 TAKES_stalls      := REPORT PNG
 TAKES_bench       := QUICK RECORD
@@ -116,7 +117,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(call option,bus,BUS) $(if $(VEC
   $(call flag,golden,GOLDEN) $(call option,report,REPORT) $(call flag,waves,WAVES) \
   $(call option,images,IMAGES) $(call option,model,MODEL) $(if $(IMAGE),--image $(IMAGE)) \
   $(call option,layers,LAYERS) $(call option,via,VIA) $(call option,maps,MAPS) $(call option,rounding,ROUNDING) \
-  $(call flag,functions,FUNCTIONS) $(call option,detector,DETECTOR) $(call option,png,PNG) \
+  $(call flag,functions,FUNCTIONS) $(call option,numbering,NUMBERING) $(call option,detector,DETECTOR) $(call option,png,PNG) \
   $(call flag,bgr,BGR) $(call option,scale,SCALE) $(call option,bias,BIAS) $(call flag,fast,FAST) \
   $(if $(MATMUL),--matmul $(MATMUL)) $(call option,type,TYPE) \
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
@@ -136,10 +137,11 @@ help: ## this list
 	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy"
 	@echo "  MATMUL=512x512x512 or MATMUL=\"a.npy b.npy\" matrix product  TYPE=int8|uint8|fp16|fp16to16  OUTPUT=c.npy"
 	@echo
-	@echo "  with MODEL=file.kmodel:"
+	@echo "  with MODEL=file.kmodel, or MODEL=file.kfpkg:name of a package:"
 	@echo "  IMAGE=\"picture ...\"  LAYERS=3-7 those on the RTL, the others on the golden model"
 	@echo "  VIA=burst|layers|tasks  how layers are started   ROUNDING=nncase|v01|trunc"
 	@echo "  MAPS=dma|window  who moves maps: the device, or the host through the AI RAM window"
+	@echo "  NUMBERING=1.3.0  release of nncase whose byte code a v5 model has, in place of the one that fits best"
 	@echo "  DETECTOR=side.json anchors and classes   PNG=out.png picture with boxes"
 	@echo "  BGR=1 blue plane first   SCALE=, BIAS= float inputs: pixel * SCALE + BIAS"
 	@echo "  FUNCTIONS=1 the KPU functions of a v5 model one by one, on random maps"
@@ -152,10 +154,11 @@ sim: ## run a network or vectors on the RTL (see the variables below)
 	@scripts/setup.sh $(if $(call ON,$(GOLDEN)),,"$(SIM)" $(if $(call ON,$(WAVES)),fst))
 	@$(OPENKPU) sim $(SIM_ARGS)
 
-predict: ## cycles of every layer without a simulator (MODEL, NETWORK or MATMUL and TYPE, CONFIG, BUS, VIA, MAPS, MHZ=100, REPORT)
+predict: ## cycles of every layer without a simulator (MODEL and NUMBERING, NETWORK or MATMUL and TYPE, CONFIG, BUS, VIA, MAPS, MHZ=100, REPORT)
 	@scripts/setup.sh
 	@$(OPENKPU) predict --config="$(CONFIG)" $(call option,bus,BUS) $(call option,mhz,MHZ) \
 	  $(call option,model,MODEL) $(call option,via,VIA) $(call option,maps,MAPS) $(call flag,functions,FUNCTIONS) \
+	  $(call option,numbering,NUMBERING) \
 	  $(call option,network,NETWORK) $(if $(MATMUL),--matmul $(MATMUL)) $(call option,type,TYPE) \
 	  $(call option,report,REPORT)
 

@@ -28,6 +28,7 @@ from openkpu.scripts.command import (
     real,
     whole,
 )
+from openkpu.scripts.model_options import add_model, check_numbering
 from openkpu.tb import seeds, simrun
 
 
@@ -39,6 +40,7 @@ def layer_range(text: str) -> str:
 
 
 FOR_MODELS = ("image", "layers", "functions", "detector", "png", "bgr", "scale", "bias", "fast")
+FOR_MODELS += ("numbering",)
 SOURCES = ("model", "vectors", "network", "matmul")  # what runs; without any of them, digits
 
 
@@ -78,6 +80,7 @@ def check_model(args: argparse.Namespace) -> None:
         if given:
             raise UsageError(f"{given[0].upper()} without MODEL, expected a model to use it with")
         return
+    check_numbering(args)
     if args.functions and args.image:
         raise UsageError("FUNCTIONS runs on random maps, expected no IMAGE with it")
     if not args.functions and not args.image:
@@ -100,7 +103,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help="bits of the storage's bus (by configuration)",
     )
     parser.add_argument("--vectors", nargs="+", help=".npz files or folders; default: digits")
-    parser.add_argument("--model", help="kmodel v0 (model.bin), v1, v3, v4 or v5")
+    add_model(parser)
     parser.add_argument("--image", nargs="+", help="pictures for the model")
     parser.add_argument(
         "--layers", type=layer_range, help="run only these layers of the model on the RTL: 3-7"

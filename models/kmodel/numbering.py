@@ -4,8 +4,8 @@
 The code is read by every numbering.  One that fits follows the whole program: every instruction is
 known, registers are set, shapes and types agree, tensors lie in their buffers, every output is
 written.  Of several that fit and give different programs the one wins that leaves the fewest
-doubts (registers that nothing reads, values left on the stack, elements written twice), of equals
-the newest.
+doubts (registers that nothing reads, values left on the stack, elements written twice, nops), of
+equals the newest.
 """
 
 from __future__ import annotations

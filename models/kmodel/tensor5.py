@@ -222,7 +222,8 @@ def lut1d(m: Machine, dtype: int, shape: int, strides: int, out_strides: int, le
 
 
 def matmul(m: Machine, *operands: float) -> None:
-    a_shape, a_strides, b_shape, b_strides, _, out_strides, low, high = operands
+    a_shape, a_strides, b_shape, b_strides, bias_strides, out_strides, low, high = operands
+    m.shape(bias_strides)
     out, bias, b, a = (m.address() for _ in range(4))
     va = m.view(a, 9, m.shape(a_shape), a_strides)
     vb = m.view(b, 9, m.shape(b_shape), b_strides)
