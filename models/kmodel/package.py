@@ -125,15 +125,15 @@ class _Package:
     def _check_directory(self, data: bytes) -> None:
         """zipfile makes an object of every entry, so their number is bounded first."""
         tail = data[-(22 + 0xFFFF) :]
-        for match in re.finditer(rb"PK\5\6", tail):
+        for match in re.finditer(re.escape(b"PK\5\6"), tail):
             size = int.from_bytes(tail[match.start() + 12 : match.start() + 16], "little")
             if size > DIRECTORY_MAX:
                 raise KmodelError(
                     f"{self.file}: damaged package: a directory of {size} bytes, "
                     f"at most {DIRECTORY_MAX}"
                 )
-        if b"PK\6\7" in tail:
-            raise KmodelError(f"{self.file}: a package of the 64-bit kind is not supported")
+            if tail[: match.start()][-20:].startswith(b"PK\6\7"):
+                raise KmodelError(f"{self.file}: a package of the 64-bit kind is not supported")
 
     def _listed(self) -> tuple[dict[str, zipfile.ZipInfo], list[str]]:
         """Entries by the names that flash-list.json has, or all when there is none; and names of
