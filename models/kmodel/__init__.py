@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .. import files
 from .binary import Blob
 from .errors import KmodelError
 from .execute import (
@@ -32,7 +33,6 @@ from .v3 import read_v3
 from .v4 import read_v4
 from .v5 import read_functions, read_v5
 
-FILE_MAX = 64 << 20
 MAGIC = b"LDMK"
 
 __all__ = [
@@ -96,13 +96,7 @@ def load_functions(path: str | Path) -> list[Program]:
 
 def read_file(path: str | Path) -> bytes:
     """A model file's bytes; KmodelError when it cannot be read or is too large."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > FILE_MAX:
-            raise KmodelError(f"{path}: {path.stat().st_size} bytes, at most {FILE_MAX}")
-        return path.read_bytes()
-    except OSError as err:
-        raise KmodelError(f"{path}: {err.strerror or err}") from None
+    return files.read_bytes(path, KmodelError)
 
 
 def _version(blob: Blob) -> int:

@@ -9,12 +9,14 @@ is what the compiler assumes of models that state nothing else.
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import files
 from .errors import KmodelError
 from .program import Tensor
 
@@ -38,7 +40,7 @@ def open_image(path: str | Path) -> Image:
     """The picture as RGB; KmodelError when it cannot be read."""
     pil = _pillow()
     try:
-        with pil.Image.open(path) as image:
+        with pil.Image.open(io.BytesIO(files.read_bytes(path, KmodelError))) as image:
             if image.width * image.height > PIXELS_MAX:
                 raise KmodelError(f"{path}: {image.width} x {image.height} pixels are too many")
             return image.convert("RGB")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from .. import files
 from .boxes import Box, Floats, overlap, select, settings
 from .errors import KmodelError
 from .names import words
@@ -111,11 +112,9 @@ def load_detector(path: str | Path) -> Detector | PriorDetector:
     both may have "threshold" and "nms".
     """
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = json.loads(files.read_bytes(path, KmodelError))
         kind = PriorDetector if "priors" in data else Detector
         return kind.of(data).check(str(path))
-    except OSError as err:
-        raise KmodelError(f"{path}: {err.strerror or err}") from None
     except KeyError as err:
         raise KmodelError(f"{path}: {err.args[0]!r} is missing") from None
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as err:
