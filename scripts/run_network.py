@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from openkpu.models import files
 from openkpu.models.compare import describe
 from openkpu.models.configs import Config
 from openkpu.models.network import Network, NetworkError, NetworkRun, alignment
@@ -71,13 +72,7 @@ def check(network: Network, config: Config) -> None:
 
 def load_maps(path: str | Path, shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
     """(n, C, H, W) bytes from a .npy file with n maps or one; NetworkError with one line."""
-    try:
-        with open(path, "rb") as stream:
-            maps = np.lib.format.read_array(stream, allow_pickle=False)
-    except OSError as error:
-        raise NetworkError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
-        raise NetworkError(f"{path}: not a complete .npy file: {error}") from None
+    maps = files.read_array(path, NetworkError)
     if maps.dtype not in (np.uint8, np.int8):
         raise NetworkError(f"{path}: {maps.dtype}, expected uint8 or int8")
     maps = maps[None] if maps.ndim == 3 else maps

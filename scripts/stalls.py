@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from openkpu.models import files
 from openkpu.scripts import command
 from openkpu.scripts.command import UsageError
 from openkpu.scripts.report import STALLS
@@ -29,9 +30,9 @@ MOST = 1000  # bars of a picture
 def load(path: Path) -> tuple[str, list[str], dict[str, list[int]]]:
     """(title, names of the layers, cycles of every layer by cause); UsageError with one line."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+        content = json.loads(files.read_bytes(path, UsageError))
+    except UsageError:
+        raise
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not a JSON file: {error}") from None
     try:
