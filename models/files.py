@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 LIMIT = 256 << 20  # bytes of a model, a picture or a network
+CHUNK = 4 << 20  # that are read at once
 KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
@@ -38,16 +39,19 @@ def open_file(path: str | Path, error: type[Exception]) -> BinaryIO:
 
 def read_bytes(path: str | Path, error: type[Exception], limit: int = LIMIT) -> bytes:
     """All of a regular file of 1 to ``limit`` bytes; ``error`` with one line for another."""
+    data = bytearray()
     with open_file(path, error) as stream:
         try:
-            data = stream.read(limit + 1)  # a file of /proc says 0 bytes, another one may grow
+            # a file of /proc says 0 bytes, another one may grow; memory for no more than there is
+            while len(data) <= limit and (part := stream.read(min(limit + 1, CHUNK))):
+                data += part
         except OSError as err:
             raise error(f"{path}: {err.strerror or err}") from None
     if len(data) > limit:
         raise error(f"{path}: is larger than {limit >> 20} MiB, expected a file of at most that")
     if not data:
         raise error(f"{path}: is empty")
-    return data
+    return bytes(data)
 
 
 def read_array(path: str | Path, error: type[Exception]) -> npt.NDArray:

@@ -56,7 +56,7 @@ def read_model(path: str | Path) -> ModelFile:
     damaged package, none or several models in it.
     """
     file, entry = _split(str(path))
-    data = files.read_bytes(file, KmodelError)
+    data = files.read_bytes(file, KmodelError, files.LIMIT)
     name = file
     if data[:2] == b"PK":
         entry, data = _Package(file, data).take(entry)
