@@ -368,8 +368,8 @@ def _output(operations: list[Operation], start: int, size: int) -> View:
         if not isinstance(dst, View) or dst.space != "main":
             continue
         known = _shape_kept(op, shapes)
-        if isinstance(op, ops.ChannelwiseDequantize) and not known and _is_flat(dst, last):
-            known = last
+        if isinstance(op, ops.ChannelwiseDequantize) and len(known or ()) < 4:
+            known = last if _is_flat(dst, last) else None
         if known and np.prod(known, dtype=object) == dst.count:
             dst = dst.flat(*known)
         shapes[dst.start] = dst.shape
