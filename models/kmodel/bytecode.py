@@ -11,7 +11,7 @@ import dataclasses
 import struct
 
 from .binary import Cursor
-from .errors import KmodelError, bad
+from .errors import KmodelError, Unsupported, bad
 from .names import words
 
 INSTRUCTIONS_MAX = 200_000  # of a function: forty times what a large model has
@@ -167,6 +167,9 @@ def decode(text: Cursor, dialect: Dialect) -> Code:
     def stopped(start: int, what: str) -> Code:
         return Code(tuple(found), bad(blob.name, start, what))
 
+    def unsupported(start: int, function: str) -> Code:
+        return Code(tuple(found), Unsupported.of(blob.name, start, function.lower()))
+
     while position < end:
         start, opcode = position, data[position]
         if len(found) == INSTRUCTIONS_MAX:
@@ -181,7 +184,7 @@ def decode(text: Cursor, dialect: Dialect) -> Code:
                 return stopped(start, f"tensor function 0x{number:x} is not supported")
             function = dialect.functions[number]
             if function not in dialect.formats:
-                return stopped(start, f"operation {function.lower()} is not supported")
+                return unsupported(start, function)
             name, form = f"TENSOR.{function}", dialect.formats[function]
         else:
             return stopped(start, f"instruction 0x{opcode:02x} is not supported")

@@ -17,6 +17,15 @@ class KmodelError(ValueError):
         self.offset = offset
 
 
+class Unsupported(KmodelError):
+    """An operation that is known by name and not followed."""
+
+    @classmethod
+    def of(cls, file: str, offset: int, operation: str) -> Unsupported:
+        """The error for an operation at byte ``offset`` of ``file``."""
+        return cls(f"{file}: offset 0x{offset:x}: operation {operation} is not supported", offset)
+
+
 def bad(file: str, offset: int | None, text: str) -> KmodelError:
     """The error for ``text`` at byte ``offset`` of ``file``."""
     place = "" if offset is None else f" offset 0x{offset:x}:"

@@ -14,7 +14,7 @@ import dataclasses
 
 from .bytecode import DIALECTS, Code, Dialect, decode
 from .container5 import Function, Model5
-from .errors import KmodelError
+from .errors import KmodelError, Unsupported
 from .program import KpuLayer, Operation, Program
 
 CODE_MAX = 4 << 20  # bytes of code that are compared
@@ -28,8 +28,15 @@ class Attempt:
     dialects: tuple[Dialect, ...]
     program: Program | None
     error: KmodelError | None
+    file: str
     steps: int  # instructions that were followed
     doubts: list[str]
+
+    @property
+    def reach(self) -> tuple[int, int, bool]:
+        """How far the code was followed, how well, and whether it is right up to there: what comes
+        is an operation, if one that cannot be followed."""
+        return self.steps, -len(self.doubts), isinstance(self.error, Unsupported)
 
     @property
     def releases(self) -> str:
@@ -125,11 +132,17 @@ def _facts(op: Operation) -> tuple:
 
 
 def _nearest(attempts: list[Attempt]) -> KmodelError:
-    """The error of the attempt that got furthest, the newest of equals."""
-    best = max(reversed(attempts), key=lambda attempt: attempt.steps)
+    """The error of the attempt that got furthest, the newest of equals; what others of them say."""
+    reach = max(attempt.reach for attempt in attempts)
+    best, *others = [attempt for attempt in reversed(attempts) if attempt.reach == reach]
     assert best.error is not None
     if len(attempts) == 1:
         return best.error
-    same = {str(attempt.error) for attempt in attempts} == {str(best.error)}
-    where = "any numbering" if same else f"nncase {best.releases}, the nearest numbering"
-    return KmodelError(f"{best.error} (byte code of {where})", best.error.offset)
+    if {str(attempt.error) for attempt in attempts} == {str(best.error)}:
+        return KmodelError(f"{best.error} (byte code of any numbering)", best.error.offset)
+    text = f"{best.error} (byte code of nncase {best.releases}, the nearest numbering"
+    for other in others:
+        if str(other.error) != str(best.error):
+            what = str(other.error).removeprefix(f"{best.file}: ")
+            text += f"; as near, {other.releases}: {what}"
+    return KmodelError(f"{text})", best.error.offset)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .bytecode import Code, Dialect, Instruction, decode
 from .container5 import DTYPES, Function, Model5, Range
-from .errors import KmodelError
+from .errors import KmodelError, Unsupported
 from .k210 import function_operations
 from .program import ELEMENTS_MAX, Operation, View
 from .tensor5 import TENSOR
@@ -108,10 +108,10 @@ class Machine:
         while position < len(code):
             self.at = code[position]
             position += 1
-            self.trace.steps += 1
-            if self.trace.steps > STEPS_MAX:
+            if self.trace.steps >= STEPS_MAX:
                 raise self.fail(f"more than {STEPS_MAX} steps")
             if self.at.name == "RET":
+                self.trace.steps += 1
                 break
             if self.at.name.startswith("BR"):
                 if self._branch():
@@ -121,8 +121,9 @@ class Machine:
                     if target not in index:
                         raise self.fail(f"target 0x{target:x} is no instruction")
                     position = index[target]
-                continue
-            self._step()
+            else:
+                self._step()
+            self.trace.steps += 1
             if len(self.stack) > STACK_MAX:
                 raise self.fail(f"more than {STACK_MAX} values on the stack")
         if whole.problem is not None:
@@ -159,7 +160,7 @@ class Machine:
         if name.startswith("TENSOR."):
             handler = TENSOR.get(name[7:])
             if handler is None:
-                raise self.fail("is not supported")
+                raise Unsupported.of(self.model.blob.name, self.at.offset, name[7:].lower())
             handler(self, *operands)
             if self.stack:
                 self.doubt(f"leaves {len(self.stack)} values on the stack")

@@ -60,7 +60,7 @@ def _attempt(model: Model5, function: Function, *dialects: Dialect) -> Attempt:
         _check_outputs(program)
     except KmodelError as err:
         program, error = None, err
-    return Attempt(dialects, program, error, trace.steps, trace.doubts)
+    return Attempt(dialects, program, error, model.blob.name, trace.steps, trace.doubts)
 
 
 def _program(model: Model5, function: Function, trace: Trace) -> Program:

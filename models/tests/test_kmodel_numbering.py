@@ -219,7 +219,7 @@ def test_of_two_programs_the_one_without_doubts_is_taken() -> None:
 def test_of_two_equals_the_newest_is_taken_and_both_are_said() -> None:
     data = softmax_of_nothing()
     pair = [
-        Attempt((dialect_of(name),), loads(data, "m", name), None, 9, [])
+        Attempt((dialect_of(name),), loads(data, "m", name), None, "m", 9, [])
         for name in ("1.1.0", "1.2.0")
     ]
     assert choose(pair).detail.startswith("byte code of nncase 1.2.0 (by 1.1.0 it would be another")
@@ -281,7 +281,7 @@ def test_what_no_type_allows_does_not_fit() -> None:
         ([X], X, into_input, "copy: writes to f32"),
     ):
         with pytest.raises(KmodelError, match="offset 0x") as caught:
-            loads(v5_model(DIALECTS[-1], inputs, want, write), "m")
+            loads(v5_model(DIALECTS[-1], inputs, want, write), "m", "1.9.0")
         assert text in str(caught.value)
 
 
@@ -302,6 +302,22 @@ def test_the_nearest_is_named(dialect: Dialect) -> None:
     assert dialect.name in names.replace(" or", ",").split(", ") and not rest
     with pytest.raises(KmodelError, match=rf"ecall.*nncase {dialect.name}, as asked"):
         loads(data, "m", dialect.name)
+
+
+def test_of_two_that_are_as_near_both_are_named() -> None:
+    """Number 13 after nothing that tells them apart: whose operation it is, nobody knows."""
+    code = Assembler(dialect_of("1.1.0")).at(0, 0).code + b"\x5e\x0d\0" + bytes(20)
+    with pytest.raises(KmodelError) as caught:
+        loads(build_v5(code, [((0, F32, 0, 4), (1,))], []), "m")
+    for text in (
+        "m: offset 0x",
+        ": operation gather_nd is not supported (byte code of nncase 1.9.0, 1.8.0, 1.7.1, 1.7.0, "
+        "1.6.0, 1.5.0, 1.4.0 or 1.3.0, the nearest numbering",
+        "; as near, 1.2.0, 1.1.0 or 1.0.0: offset 0x",
+        ": operation hardmax is not supported)",
+    ):
+        assert text in str(caught.value)
+    assert "1.0-dev" not in str(caught.value)  # there it is a function that does not fit
 
 
 def test_what_is_the_same_in_all_names_none() -> None:
