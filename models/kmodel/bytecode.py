@@ -61,6 +61,10 @@ _FORMATS = {
 _UNARY_DEV = words(
     "abs ceil cos exp floor log neg round rsqrt sin sqrt square tanh bitwise_not logical_not"
 )
+_UNARY_1_0 = words(  # seen in what the compiler 1.0.0 writes: it has no sign
+    "abs acos asin ceil cos exp floor log neg round rsqrt sin sqrt square tanh bitwise_not "
+    "logical_not"
+)
 _UNARY = words(
     "abs acos asin ceil cos exp floor log neg round rsqrt sign sin sqrt square tanh bitwise_not "
     "logical_not erf"
@@ -121,7 +125,7 @@ _DEV_FORMATS = {n: f for n, f in _SHORT.items() if n not in ("MATMUL", "SOFTMAX"
 # "1.0-dev" is what published files of August and September 2021 have
 DIALECTS = (
     Dialect(("1.0-dev",), _DEV, _DEV_FORMATS, _UNARY_DEV, interior=False),
-    Dialect(("1.0.0",), _1_0, _SHORT, _UNARY, interior=False),
+    Dialect(("1.0.0",), _1_0, _SHORT, _UNARY_1_0, interior=False),
     Dialect(("1.1.0",), _1_1, _SHORT, _UNARY, interior=True),
     Dialect(("1.2.0",), _1_2, _SHORT, _UNARY, interior=True),
     Dialect(("1.3.0",), _1_3, _SHORT, _UNARY, interior=True),

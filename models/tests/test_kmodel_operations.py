@@ -479,6 +479,10 @@ def transposing(a: Assembler) -> None:
     a.tensor("TRANSPOSE", F32, 0, 1, 3, 4)
 
 
+def tanh(a: Assembler) -> None:
+    unary_like("UNARY", 14 if a.dialect.name == "1.0.0" else 15)(a)
+
+
 def multiplying(a: Assembler) -> None:
     a.at(0, 0).at(2, 0).at(2, M2.nbytes).at(1, 0)
     a.strided(0, 4, 6).strided(2, 6, 5).shape(4, 1).strides(6, 4, 5)
@@ -565,7 +569,7 @@ V5: dict[str, tuple] = {
     "convert": ([B], B.astype(F), converting, "*"),
     "arithmetic": ([X], X, arithmetic, "*"),
     "sqrt_dev": ([POSITIVE], np.sqrt(POSITIVE), unary_like("UNARY", 10), "1.0-dev"),
-    "tanh": ([X], np.tanh(X), unary_like("UNARY", 15), "released"),
+    "tanh": ([X], np.tanh(X), tanh, "released"),
     "sigmoid": ([X], 1 / (1 + np.exp(-X)), unary_like("SIGMOID"), "released"),
     "softmax": ([X], E4 / E4.sum(1, keepdims=True), unary_like("SOFTMAX", -3, 2.0), "released"),
     "matmul": ([M1], M1 @ M2 + BIAS[:5], multiplying, "released"),

@@ -63,6 +63,13 @@ def test_what_keeps_the_layout_keeps_the_shape(name: str) -> None:
     assert run(program, X).output.shape == SHAPE
 
 
+def test_the_map_that_it_was_made_of_counts_not_the_last_one() -> None:
+    layers = [(LAYER, 0), (LAYERS[1], None), (LAYERS[2], None), (LAYERS[3], A)]
+    for operation in (floats(OUT), channelwise(OUT)):
+        program = loads(build_v3([*layers, operation], [(OUT, 4 * COUNT)], MAIN), "m")
+        assert program.outputs[0].shape == SHAPE
+
+
 def test_values_of_channelwise_dequantize() -> None:
     scale = np.arange(C, dtype=np.float32)[:, None, None] + np.float32(0.5)
     got = run(model(channelwise(OUT)), X).output
