@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .boxes import Box
 from .names import words
-from .operations import Dequantize
+from .operations import ChannelwiseDequantize, Dequantize
 from .program import KpuLayer, Program
 from .ssd import FACE_PRIORS, decode_priors
 from .yolo import COCO_CLASSES, Detector, decode_region, decode_yolox, is_yolox
@@ -103,6 +103,13 @@ def guess(
     return None
 
 
+def _ends(op: Dequantize | ChannelwiseDequantize) -> list[tuple[float, float]]:
+    """What the bytes 0 and 255 become, for every channel that has numbers of its own."""
+    if isinstance(op, Dequantize):
+        return [((0 - op.zero) * op.scale + op.bias, (255 - op.zero) * op.scale + op.bias)]
+    return [(b, 255 * s + b) for s, b in zip(op.scales, op.biases, strict=True)]
+
+
 def ends_as_region(program: Program, shape: tuple[int, ...]) -> bool:
     """Whether the last layers are those of a region detector whose map has this shape.
 
@@ -115,11 +122,11 @@ def ends_as_region(program: Program, shape: tuple[int, ...]) -> bool:
     layer, behind = program.operations[layers[-1]], program.operations[layers[-1] + 1 :]
     assert isinstance(layer, KpuLayer)
     arg = layer.arg
-    steps = [op for op in behind if isinstance(op, Dequantize)]
-    others = [op for op in behind if op.name not in ("dequantize", "download", "copy")]
+    steps = [op for op in behind if isinstance(op, Dequantize | ChannelwiseDequantize)]
+    others = [op for op in behind if op not in steps and op.name not in ("download", "copy")]
     if len(steps) != 1 or others or arg.kernel != 1 or arg.depthwise or arg.pool_type:
         return False
-    ends = [(x - steps[0].zero) * steps[0].scale + steps[0].bias for x in (0, 255)]
+    ends = [end for channel in _ends(steps[0]) for end in channel]
     return (
         len(shape) >= 3
         and arg.out_shape == shape[-3:]

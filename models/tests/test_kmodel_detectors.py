@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import KmodelError, Program, load, loads
+from openkpu.models.kmodel import KmodelError, Program, load, loads, run
 from openkpu.models.kmodel.__main__ import main
 from openkpu.models.kmodel.build import build_v0, build_v3, chain
 from openkpu.models.kmodel.guess import FACE, VOC, ends_as_region, guess
@@ -238,6 +238,31 @@ def test_a_guess_wants_input_and_last_layers_too() -> None:
     assert guess([output], 320, 240, kernel3) is None
     voc = guess([np.zeros((1, 125, 7, 10))], 320, 240, one_layer(16, (7, 10), 125))
     assert voc is not None and "20-class tiny yolo" in voc.what
+
+
+def test_a_map_that_is_dequantised_by_channel() -> None:
+    """The 20 classes of an early nncase: no shape in the file, boxes all the same."""
+    x = RNG.integers(0, 256, (3, 240, 320), dtype=np.uint8)
+    half = {"o": 4, "kernel": 1, "pool": 5, "depthwise": False}
+    shapes = [half] * 4 + [{"o": 4, "kernel": 3, "pool": 0, "depthwise": False}]
+    shapes += [half, {"o": 125, "kernel": 1, "pool": 0, "depthwise": False}]
+    layers = chain(RNG, shapes, x)
+    last = layers[-1].y
+    assert last.shape == (125, 7, 10)
+    pairs = [v for i in range(125) for v in (0.05 + i / 1000, -6.0)]
+    body = struct.pack("<5I250f", 1, 0, 65536, 125, 70, *pairs)
+    operations = [*((layer, None) for layer in layers[:-1]), (layers[-1], 0), (24, body)]
+    program = loads(build_v3(operations, [(65536, 4 * last.size)], 1 << 18))
+    assert program.outputs[0].shape == (1, 125, 7, 10)
+    outputs = list(run(program, x).outputs.values())
+    kind, boxes, notes = report(outputs, 320, 240, program=program)
+    assert kind == "boxes" and boxes == decode_region(outputs[0], VOC)
+    assert notes == (
+        "anchors of the 20-class tiny yolo of VOC assumed; DETECTOR=side.json gives yours",
+    )
+    *before, op = program.operations
+    program.operations = [*before, dataclasses.replace(op, biases=(0.0,) * 125)]
+    assert guess(outputs, 320, 240, program) is None
 
 
 @pytest.mark.parametrize(
