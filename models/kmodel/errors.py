@@ -4,6 +4,11 @@
 from __future__ import annotations
 
 
+def printable(text: str) -> str:
+    """Names out of a file may hold anything, and a terminal would obey it: escapes instead."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 class KmodelError(ValueError):
     """A model file, image or option that cannot be used.
 
@@ -11,9 +16,7 @@ class KmodelError(ValueError):
     """
 
     def __init__(self, text: str, offset: int | None = None) -> None:
-        # names out of a file may hold anything, and a terminal would obey it
-        line = " ".join(str(text).split())
-        super().__init__("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line))
+        super().__init__(printable(" ".join(str(text).split())))
         self.offset = offset
 
 

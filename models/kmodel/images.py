@@ -72,12 +72,16 @@ def open_image(path: str | Path) -> Image:
 
 
 def _frames(image: Image) -> list[str]:
-    """Of an animation, or a file of several pages, the first is taken."""
+    """Of an animation, or a file of several pages, the first is taken.
+
+    How many there are is not looked at: that may take as long as reading them all.
+    """
     try:
-        count = getattr(image, "n_frames", 1)
+        several = getattr(image, "is_animated", False)
     except Exception:  # a later one is damaged
-        return ["the first of several frames"]
-    return [f"the first of {count} frames"] if count > 1 else []
+        several = True
+    image.seek(0)
+    return ["the first of several frames"] if several else []
 
 
 def _upright(image: Image) -> tuple[Image, list[str]]:

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import files
-from .errors import KmodelError
+from .errors import KmodelError, printable
 
 DIRECTORY_MAX = 1 << 20  # bytes of a package's own table: some ten thousand entries
 LIST, LIST_MAX = "flash-list.json", 1 << 20
@@ -60,7 +60,7 @@ def read_model(path: str | Path) -> ModelFile:
     name = file
     if data[:2] == b"PK":
         entry, data = _Package(file, data).take(entry)
-        name = f"{file}:{entry}"
+        name = f"{file}:{printable(entry)}"
     elif entry:
         raise KmodelError(f"{file}: no package (zip), expected no {entry!r} behind its name")
     data, swapped = in_order(data, name)

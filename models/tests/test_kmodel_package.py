@@ -265,6 +265,13 @@ def test_a_directory_of_very_many_entries(tmp_path: Path) -> None:
     assert "64-bit kind" in complaint(path)
 
 
+def test_names_that_a_terminal_would_obey(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    path = package(tmp_path / "a.kfpkg", {"\x1b[2J模.kmodel": CONTAINERS["v3"]})
+    assert read_model(path).name == f"{path}:\\x1b[2J模.kmodel"
+    assert main([str(path)]) == 0
+    assert capsys.readouterr().out.startswith(f"{path}:\\x1b[2J模.kmodel: kmodel v3, ")
+
+
 def test_byte_swapped_words_must_be_whole(tmp_path: Path) -> None:
     data = swapped(CONTAINERS["v3"])
     with pytest.raises(KmodelError, match=r"byte-swapped words, but .* bytes are no whole words"):
