@@ -96,6 +96,11 @@ ifneq ($(IGNORED),)
 TAKEN := $(strip $(foreach g,$(GOALS),$(TAKES_$(g))))
 $(error make $(GOALS) takes no $(IGNORED), expected $(if $(TAKEN),some of $(TAKEN),no variable))
 endif
+# These go to pytest; the other numbers go to commands that look at them.
+whole = $(if $(shell n='$(subst ','\'',$($(1)))'; case $$n in (''|*[!0-9]*|0*|?????????*) ;; (*) [ $$n -gt $(2) ] || echo 1;; esac),,$(error \
+  $(1)=$($(1)): expected a whole number from 1 to $(2)))
+$(call whole,JOBS,256)
+$(if $(call given,ACTIONS),$(call whole,ACTIONS,10000000))
 $(foreach f,$(FLAGS),$(if $(filter-out 0 1,$($(f)))$(word 2,$($(f))),$(error $(f)=$($(f)): expected 0 or 1)))
 
 SHELL  := /bin/bash

@@ -367,7 +367,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="without the long proofs")
     parser.add_argument("--mutants", action="store_true", help="break each module, see it fail")
     parser.add_argument("--record", action="store_true", help="keep what the long proofs are of")
-    parser.add_argument("--jobs", type=command.whole(1, 64), default=1, help="at a time")
+    parser.add_argument("--jobs", type=command.JOBS, default=1, help="at a time")
     parser.add_argument("modules", nargs="*", help="only these")
     return parser.parse_args(argv)
 

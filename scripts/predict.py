@@ -34,7 +34,7 @@ from openkpu.models.roofline import (
 )
 from openkpu.models.roofline import cycles as roofline_cycles
 from openkpu.scripts import command, run_matmul, run_network
-from openkpu.scripts.command import Parser, UsageError, check_outputs, complain, real
+from openkpu.scripts.command import Parser, UsageError, check_outputs, complain
 
 MHZ = 100.0
 HEAD = (
@@ -42,17 +42,6 @@ HEAD = (
     + " ".join(f"{name:>8}" for name in BOUNDS)
 )
 SOURCES = ("model", "network", "matmul")
-
-
-def clock(text: str) -> float:
-    """argparse type: megahertz above 0."""
-    try:
-        value = real(text)
-    except argparse.ArgumentTypeError:
-        value = 0.0
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"MHZ={text}: expected a number above 0")
-    return value
 
 
 def kind(arg: LayerArg) -> str:
@@ -187,8 +176,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
     parser = Parser(prog="predict", description=__doc__)
     parser.add_argument("--config", default="small", help="a table of configs.toml")
-    parser.add_argument("--bus", type=int, choices=configs.BUSES, help="bits of the storage's bus")
-    parser.add_argument("--mhz", type=clock, default=MHZ, help=f"clock in MHz ({MHZ:g})")
+    parser.add_argument("--bus", type=command.bus, help="bits of the storage's bus")
+    parser.add_argument(
+        "--mhz", type=command.between(0.001, 1e6), default=MHZ, help=f"clock in MHz ({MHZ:g})"
+    )
     parser.add_argument("--model", help="kmodel v0 (model.bin), v1, v3, v4 or v5")
     parser.add_argument(
         "--via", default="burst", help="how its layers are started: burst, layers, tasks"

@@ -181,7 +181,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--sim", default="verilator", choices=simrun.SIMS)
     parser.add_argument("--config", help="small on Verilator, nano on Icarus")
     parser.add_argument("--kind", choices=regress_items.ITEM_KINDS, help="of all items")
-    parser.add_argument("--jobs", type=command.whole(1, 1024), help="simulations at a time")
+    parser.add_argument("--jobs", type=command.JOBS, help="simulations at a time")
     parser.add_argument("--cluster", help="address of a dask scheduler: tcp://host:port")
     args = parser.parse_args(argv)
     if args.seeds is not None:

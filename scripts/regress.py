@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = command.Parser(prog="regress", description=__doc__.splitlines()[0])
     parser.add_argument("--seeds")
     parser.add_argument("--kind")
-    parser.add_argument("--jobs", default="2")
+    parser.add_argument("--jobs", type=command.JOBS, default=2)
     parser.add_argument("tests", nargs="*")
     args = parser.parse_args(argv)
     if args.seeds is None:
@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
     began = time.monotonic()
     for seed in range(1, count + 1):
         print(f"seed {seed} of {count}, {time.monotonic() - began:.0f} s so far", flush=True)
-        status, names = run(seed, args.tests or (SEEDED if seed > 1 else []), args.jobs)
+        status, names = run(seed, args.tests or (SEEDED if seed > 1 else []), str(args.jobs))
         if status:
             print(f"seed {seed} of {count} failed; to repeat:")
             for test in names or [" ".join(args.tests)]:

@@ -95,8 +95,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--config", default="small", help="a table of configs.toml")
     parser.add_argument(
         "--bus",
-        type=int,
-        choices=configs.BUSES,
+        type=command.bus,
         help="bits of the storage's bus (by configuration)",
     )
     parser.add_argument("--vectors", nargs="+", help=".npz files or folders; default: digits")
