@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,7 +41,13 @@ class Stopped(KeyboardInterrupt):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaint is one line."""
+    """argparse whose complaint is one line, and which takes a value that begins with a dash."""
+
+    def _parse_optional(self, arg_string: str):
+        """Options are words with two dashes, and -h; a word with one is a value."""
+        if re.match(r"-[^-]", arg_string) and arg_string[:2] not in self._option_string_actions:
+            return None
+        return super()._parse_optional(arg_string)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
@@ -186,6 +193,14 @@ SEED = whole(0, seeds.LIMIT - 1)
 JOBS = whole(1, 256)
 
 
+def apart(args: argparse.Namespace, *pairs: tuple[str, str], why: str = "") -> None:
+    """UsageError for the first pair of options that are both given."""
+    for pair in pairs:
+        if all(getattr(args, name) not in (None, False, "", []) for name in pair):
+            one, other = (name.upper() for name in pair)
+            raise UsageError(f"{one} and {other} together{f': {why}' if why else ', expected one'}")
+
+
 # ---- files that a command will write
 def check_output(path: Path, suffix: str | None = None) -> None:
     """UsageError unless a file can be written at ``path``; nothing is left there."""
@@ -209,10 +224,13 @@ def check_output(path: Path, suffix: str | None = None) -> None:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def check_outputs(paths: Sequence[Path | None]) -> None:
-    """``check_output`` for each that is given; UsageError when two are one file."""
+def check_outputs(paths: Sequence[Path | None], read: Sequence[str | Path | None] = ()) -> None:
+    """``check_output`` for each that is given; UsageError when two are one file, or one of
+    ``read``."""
     given = [path for path in paths if path]
     for path in given:
         check_output(path)
+        if any(other and path.resolve() == Path(other).resolve() for other in read):
+            raise UsageError(f"{path}: would be read and written")
     if len({path.resolve() for path in given}) < len(given):
         raise UsageError(f"{given[0]}: named for two outputs")

@@ -174,6 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--record", action="store_true", help="take the figures as the record")
     parser.add_argument("--check", action="store_true", help="only: is the README's table current")
     args = parser.parse_args(arguments)
+    command.apart(args, ("check", "share"), ("check", "record"))
     if args.check:
         if in_readme() == readme_table():
             return 0

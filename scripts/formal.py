@@ -375,6 +375,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when all properties hold, 1 when not, 2 for a bad request."""
     args = arguments(argv)
+    command.apart(args, ("mutants", "record"), why="a broken module proves nothing")
     environment()
     every = proofs.load()
     for name in args.modules:

@@ -213,7 +213,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
             raise UsageError(f"{name.upper()} without MODEL, expected a model to use it with")
     if args.type and not args.matmul:
         raise UsageError("TYPE without MATMUL, expected a product to use it with")
-    check_outputs([args.report])
+    check_outputs([args.report], [args.model, args.network, *(args.matmul or [])])
     return args
 
 

@@ -73,7 +73,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     args.config = configs.load(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
-    command.check_outputs([args.report])
+    command.check_outputs([args.report], [args.network, args.input])
     return args
 
 
