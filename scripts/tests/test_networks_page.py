@@ -121,9 +121,9 @@ def test_on_the_rtl_then_drawn(folder: Path, capsys: pytest.CaptureFixture[str])
     assert sim.main([*words, f"--report={report}"]) == 0
     content = json.loads(report.read_text())
     assert content["totals"]["inferences"] == 1 and len(content["layers"]) == 2
-    _, names, cycles = stalls.load(report)
-    assert names == ["image0/L00", "image0/L01"]
-    sums = [sum(values) for values in zip(*cycles.values(), strict=True)]
+    _, bars = stalls.load(report)
+    assert [bar.name for bar in bars] == ["L00", "L01"]
+    sums = [sum(bar.cycles.values()) for bar in bars]
     assert sums == [layer["cycles"] for layer in content["layers"]]
     capsys.readouterr()
     assert stalls.main([str(report)]) == 0
