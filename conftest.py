@@ -12,7 +12,6 @@ import pytest
 from openkpu.tb import places, seeds, watchdog
 from openkpu.tb.plan import results
 
-OPTIONS = {"k": "keyword", "m": "markexpr"}  # of pytest, that narrow what it runs
 PRECOMPILED = Path(__file__).resolve().with_name("scripts") / "precompiled.sh"
 
 
@@ -100,9 +99,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Say why there was nothing to run."""
     config = session.config
     if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not hasattr(config, "workerinput"):
-        wanted = [f"-{o} {word!r}" for o in "km" if (word := getattr(config.option, OPTIONS[o]))]
+        where = " ".join(config.args)
+        wanted = f" -k {word!r}" if (word := config.option.keyword) else ""
         later = "" if config.getoption("--all") else "; those of the nightly run need ALL=1"
-        print(f"\nerror: no test in {' '.join([*config.args, *wanted])}{later}", file=sys.stderr)
+        print(f"\nerror: no test in {where}{wanted}{later}", file=sys.stderr)
 
 
 def pytest_report_header() -> str:

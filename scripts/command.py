@@ -180,6 +180,13 @@ def factor(text: str) -> float:
     return value
 
 
+def named(text: str) -> str:
+    """argparse type: a name; an empty one would mean that none is given."""
+    if not text:
+        raise argparse.ArgumentTypeError("'': expected a name")
+    return text
+
+
 def bus(text: str) -> int:
     """argparse type: bits of the storage's bus."""
     if text not in map(str, configs.BUSES):

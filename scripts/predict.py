@@ -180,7 +180,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--mhz", type=command.between(0.001, 1e6), default=MHZ, help=f"clock in MHz ({MHZ:g})"
     )
-    parser.add_argument("--model", help="kmodel v0 (model.bin), v1, v3, v4 or v5")
+    parser.add_argument(
+        "--model", type=command.named, help="kmodel v0 (model.bin), v1, v3, v4 or v5"
+    )
     parser.add_argument(
         "--via", default="burst", help="how its layers are started: burst, layers, tasks"
     )
@@ -188,8 +190,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--maps", default="dma", help="who moves maps: dma, the device itself, or window, the host"
     )
     parser.add_argument("--functions", action="store_true", help="KPU functions of a v5 model")
-    parser.add_argument("--network", help="a network image (.npz, docs/networks.md)")
-    parser.add_argument("--matmul", nargs="+", help="product: MxKxN, or files of A and B (.npy)")
+    parser.add_argument(
+        "--network", type=command.named, help="a network image (.npz, docs/networks.md)"
+    )
+    parser.add_argument(
+        "--matmul", type=command.named, nargs="+", help="product: MxKxN, or files of A and B (.npy)"
+    )
     parser.add_argument(
         "--type", choices=run_matmul.TYPES, help="of the product's matrices (int8, or the files')"
     )

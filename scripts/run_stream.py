@@ -59,8 +59,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--sim", default="verilator")
     parser.add_argument("--config", default="small")
     parser.add_argument("--bus", type=command.bus, help="bits of the storage's bus")
-    parser.add_argument("--network", metavar="FILE", help="a saved network (docs/networks.md)")
-    parser.add_argument("--input", metavar="FILE", help=".npy file of its maps")
+    parser.add_argument(
+        "--network", type=command.named, metavar="FILE", help="a saved network (docs/networks.md)"
+    )
+    parser.add_argument("--input", type=command.named, metavar="FILE", help=".npy file of its maps")
     parser.add_argument("--images", type=whole(1, MOST))
     parser.add_argument("--disturb", action="store_true")
     parser.add_argument("--seed", type=command.SEED, default=1)

@@ -121,9 +121,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
         type=command.bus,
         help="bits of the storage's bus (by configuration)",
     )
-    parser.add_argument("--vectors", nargs="+", help=".npz files or folders; default: digits")
-    parser.add_argument("--model", help="kmodel v0 (model.bin), v1, v3, v4 or v5")
-    parser.add_argument("--image", nargs="+", help="pictures for the model")
+    parser.add_argument(
+        "--vectors", type=command.named, nargs="+", help=".npz files or folders; default: digits"
+    )
+    parser.add_argument(
+        "--model", type=command.named, help="kmodel v0 (model.bin), v1, v3, v4 or v5"
+    )
+    parser.add_argument("--image", type=command.named, nargs="+", help="pictures for the model")
     parser.add_argument(
         "--layers", type=layer_range, help="run only these layers of the model on the RTL: 3-7"
     )
@@ -137,7 +141,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--rounding", default="nncase", help="nncase, v01 or trunc (docs/kpu.md 1.3)"
     )
     parser.add_argument("--functions", action="store_true", help="KPU functions of a v5 model")
-    parser.add_argument("--detector", help="JSON: anchors, classes, threshold, nms")
+    parser.add_argument(
+        "--detector", type=command.named, help="JSON: anchors, classes, threshold, nms"
+    )
     parser.add_argument("--png", type=Path, help="write the picture with boxes here")
     parser.add_argument("--bgr", action="store_true", help="the model wants the blue plane first")
     parser.add_argument("--scale", type=factor, help="float inputs: pixel * SCALE + BIAS (1/255)")
@@ -149,10 +155,16 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--images", type=whole(1, run_digits.SCANS), help="digits to classify; maps of a network"
     )
-    parser.add_argument("--network", help="a network image (.npz, docs/networks.md)")
-    parser.add_argument("--input", help="its input maps (.npy, uint8); default: random ones")
+    parser.add_argument(
+        "--network", type=command.named, help="a network image (.npz, docs/networks.md)"
+    )
+    parser.add_argument(
+        "--input", type=command.named, help="its input maps (.npy, uint8); default: random ones"
+    )
     parser.add_argument("--output", type=Path, help="write the results here (.npy)")
-    parser.add_argument("--matmul", nargs="+", help="product: MxKxN, or files of A and B (.npy)")
+    parser.add_argument(
+        "--matmul", type=command.named, nargs="+", help="product: MxKxN, or files of A and B (.npy)"
+    )
     parser.add_argument(
         "--type", choices=run_matmul.TYPES, help="of random matrices: int8, uint8, fp16, fp16to16"
     )

@@ -196,6 +196,9 @@ def test_values_of_make(words: list[str], expected: list[str]) -> None:
         (["synth", "--json", "/proc/x.json"], ["/proc/x.json"]),
         (["synth", "nanoo"], ["'nanoo'", "nano, compact"]),
         (["coverage", "--jobs", "0"], ["'0'"]),
+        (["mutate", "--n=1", "--plan=/dev/zero"], ["/dev/zero: is a device, expected a file"]),
+        (["testplan", "--results", str(ROOT / "Makefile"), "--out", "/proc/x"], ["/proc/x"]),
+        (["bench", "--quick", "--reports", str(ROOT / "Makefile")], ["Makefile: File exists"]),
     ],
 )
 def test_values_of_commands(words: list[str], expected: list[str], tmp_path: Path) -> None:
