@@ -97,6 +97,11 @@ ifneq ($(IGNORED),)
 TAKEN := $(strip $(foreach g,$(GOALS),$(TAKES_$(g))))
 $(error make $(GOALS) takes no $(IGNORED), expected $(if $(TAKEN),some of $(TAKEN),no variable))
 endif
+# These go to pytest; the other numbers go to commands that look at them.
+whole = $(if $(shell n='$(subst ','\'',$($(1)))'; case $$n in (''|*[!0-9]*|0*|?????????*) ;; (*) [ $$n -gt $(2) ] || echo 1;; esac),,$(error \
+  $(1)=$($(1)): expected a whole number from 1 to $(2)))
+$(call whole,JOBS,256)
+$(if $(call given,ACTIONS),$(call whole,ACTIONS,10000000))
 $(foreach f,$(FLAGS),$(if $(filter-out 0 1,$($(f)))$(word 2,$($(f))),$(error $(f)=$($(f)): expected 0 or 1)))
 
 SHELL  := /bin/bash
@@ -134,7 +139,7 @@ help: ## this list
 	@echo
 	@echo "  SIM=icarus|verilator  CONFIG=nano|compact|small|medium|k210|large  BUS=32|64|128 (the configuration's)  VECTORS=\"file-or-folder ...\""
 	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits"
-	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy"
+	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy  PNG=results.png"
 	@echo "  MATMUL=512x512x512 or MATMUL=\"a.npy b.npy\" matrix product  TYPE=int8|uint8|fp16|fp16to16  OUTPUT=c.npy"
 	@echo
 	@echo "  with MODEL=file.kmodel, or MODEL=file.kfpkg:name of a package:"

@@ -4,6 +4,7 @@
 import functools
 import os
 import signal
+import sys
 import tomllib
 from pathlib import Path
 
@@ -74,8 +75,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Refuse a bad environment before any test; every worker and command inherits the limit."""
     if not hasattr(config, "workerinput"):  # the reports of all workers arrive in one process
         config.pluginmanager.register(Recorder())
-    # ... and ends its simulations on SIGTERM as it does on Ctrl-C
+        for word in config.args:
+            if not (config.invocation_params.dir / word.partition("::")[0]).exists():
+                raise pytest.UsageError(
+                    f"{word}: no such file or folder, expected tests, for example tb/fifo or"
+                    " tb/fifo/test_fifo.py"
+                )
+    # ... and ends its simulations on SIGTERM as it does on Ctrl-C; scripts/run.sh blocks both
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     os.environ.setdefault(watchdog.VARIABLE, str(watchdog.TEST_SECONDS))
     # what Verilator's makefile puts before the compiler: of hundreds of builds most are small
     if not places.spaced(PRECOMPILED):
@@ -85,6 +93,16 @@ def pytest_configure(config: pytest.Config) -> None:
         watchdog.seconds()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Say why there was nothing to run."""
+    config = session.config
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not hasattr(config, "workerinput"):
+        where = " ".join(config.args)
+        wanted = f" -k {word!r}" if (word := config.option.keyword) else ""
+        later = "" if config.getoption("--all") else "; those of the nightly run need ALL=1"
+        print(f"\nerror: no test in {where}{wanted}{later}", file=sys.stderr)
 
 
 def pytest_report_header() -> str:

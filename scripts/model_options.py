@@ -5,7 +5,8 @@ import argparse
 
 from openkpu.models.kmodel import KmodelError
 from openkpu.models.kmodel.bytecode import dialect_of
-from openkpu.scripts.command import UsageError
+from openkpu.models.kmodel.package import parted
+from openkpu.scripts.command import UsageError, named
 
 MODEL = "kmodel v0 (model.bin), v1, v3, v4 or v5, or file.kfpkg:name in a package"
 
@@ -21,12 +22,17 @@ def numbering(text: str) -> str:
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """``--model`` and ``--numbering``."""
-    parser.add_argument("--model", help=MODEL)
+    parser.add_argument("--model", type=named, help=MODEL)
     parser.add_argument(
         "--numbering",
         type=numbering,
         help="release of nncase whose byte code a v5 model has, as 1.3.0; default: found out",
     )
+
+
+def model_file(args: argparse.Namespace) -> str | None:
+    """The file that ``--model`` names, without a name in it."""
+    return args.model and parted(args.model)[0]
 
 
 def check_numbering(args: argparse.Namespace) -> None:

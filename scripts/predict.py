@@ -34,8 +34,8 @@ from openkpu.models.roofline import (
 )
 from openkpu.models.roofline import cycles as roofline_cycles
 from openkpu.scripts import command, run_matmul, run_network
-from openkpu.scripts.command import Parser, UsageError, check_outputs, complain, real
-from openkpu.scripts.model_options import add_model, check_numbering
+from openkpu.scripts.command import Parser, UsageError, check_outputs, complain
+from openkpu.scripts.model_options import add_model, check_numbering, model_file
 
 MHZ = 100.0
 HEAD = (
@@ -43,17 +43,6 @@ HEAD = (
     + " ".join(f"{name:>8}" for name in BOUNDS)
 )
 SOURCES = ("model", "network", "matmul")
-
-
-def clock(text: str) -> float:
-    """argparse type: megahertz above 0."""
-    try:
-        value = real(text)
-    except argparse.ArgumentTypeError:
-        value = 0.0
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"MHZ={text}: expected a number above 0")
-    return value
 
 
 def kind(arg: LayerArg) -> str:
@@ -192,8 +181,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
     parser = Parser(prog="predict", description=__doc__)
     parser.add_argument("--config", default="small", help="a table of configs.toml")
-    parser.add_argument("--bus", type=int, choices=configs.BUSES, help="bits of the storage's bus")
-    parser.add_argument("--mhz", type=clock, default=MHZ, help=f"clock in MHz ({MHZ:g})")
+    parser.add_argument("--bus", type=command.bus, help="bits of the storage's bus")
+    parser.add_argument(
+        "--mhz", type=command.between(0.001, 1e6), default=MHZ, help=f"clock in MHz ({MHZ:g})"
+    )
     add_model(parser)
     parser.add_argument(
         "--via", default="burst", help="how its layers are started: burst, layers, tasks"
@@ -202,8 +193,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--maps", default="dma", help="who moves maps: dma, the device itself, or window, the host"
     )
     parser.add_argument("--functions", action="store_true", help="KPU functions of a v5 model")
-    parser.add_argument("--network", help="a network image (.npz, docs/networks.md)")
-    parser.add_argument("--matmul", nargs="+", help="product: MxKxN, or files of A and B (.npy)")
+    parser.add_argument(
+        "--network", type=command.named, help="a network image (.npz, docs/networks.md)"
+    )
+    parser.add_argument(
+        "--matmul", type=command.named, nargs="+", help="product: MxKxN, or files of A and B (.npy)"
+    )
     parser.add_argument(
         "--type", choices=run_matmul.TYPES, help="of the product's matrices (int8, or the files')"
     )
@@ -229,7 +224,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     check_numbering(args)
     if args.type and not args.matmul:
         raise UsageError("TYPE without MATMUL, expected a product to use it with")
-    check_outputs([args.report])
+    check_outputs([args.report], [model_file(args), args.network, *(args.matmul or [])])
     return args
 
 

@@ -111,8 +111,9 @@ def main(argv: list[str] | None = None) -> int:
     if not args.results.exists():
         raise command.UsageError(f"{args.results}: no results, run make test first")
     files.open_file(args.results, command.UsageError).close()
-    made = rows(entries, results.last(args.results))
     args.out.parent.mkdir(parents=True, exist_ok=True)
+    command.check_outputs([args.out], [args.results])
+    made = rows(entries, results.last(args.results))
     args.out.write_text(page(made), encoding="utf-8")
     print("\n".join(page(made).split("\n## ")[0].splitlines()))
     print(f"page: {args.out}")

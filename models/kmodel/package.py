@@ -55,7 +55,7 @@ def read_model(path: str | Path) -> ModelFile:
     KmodelError: no such file, none that is regular, above 256 MiB (in the package as well), a
     damaged package, none or several models in it.
     """
-    file, entry = _split(str(path))
+    file, entry = parted(str(path))
     data = files.read_bytes(file, KmodelError, files.LIMIT)
     name = file
     if data[:2] == b"PK":
@@ -92,7 +92,7 @@ def _swapped(data: bytes) -> bytes:
     return np.frombuffer(data, "<u4", len(data) // 4).byteswap().tobytes()
 
 
-def _split(text: str) -> tuple[str, str]:
+def parted(text: str) -> tuple[str, str]:
     """(file, name in it): the text itself if there is such a file, else parted at a colon."""
     if not _exists(text):
         for match in re.finditer(":", text):

@@ -72,7 +72,17 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
 def test_every_file_argument_is_here() -> None:
     words = {"file", "model", "image", "detector", "vectors", "network", "input", "matmul"}
-    words |= {"report", "reports", "results", "netlist", "png", "output", "out", "keep", "json"}
+    words |= {
+        "report",
+        "reports",
+        "results",
+        "netlist",
+        "png",
+        "output",
+        "out",
+        "keep",
+        "json",
+    }
     found = {
         (name, action.dest)
         for name in COMMANDS

@@ -331,6 +331,8 @@ def test_a_model_of_a_package_on_the_rtl(tmp_path: Path, model: str, image: str)
         "small.kmodel, other.kmodel",
         "MODEL=",
     )
+    both = ["--golden", "--model", f"{path}:small.kmodel", "--image", image]
+    complains(sim(*both, "--report", str(path)), "two.kfpkg", "read and written")
     for name in (model, f"{path}:small.kmodel"):
         report = tmp_path / "report.json"
         args = ["--sim", "icarus", "--config", "nano", "--model", name, "--image", image]
