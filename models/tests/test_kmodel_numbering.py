@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -380,3 +381,29 @@ def test_a_published_file_of_each_release(release: str) -> None:
     other = "1.6.0" if release != "1.6.0" else "1.3.0"
     with pytest.raises(KmodelError, match=f"nncase {other}, as asked"):
         load(path, other)
+
+
+# ---------------------------------------------------------------------- what the compilers write
+COMPILED = Path(__file__).with_name("data") / "numberings.npz"
+COMPILERS = ("1.0.0", "1.1.0", "1.3.0", "1.4.0", "1.5.0", "1.6.0", "1.7.1", "1.8.0", "1.9.0")
+
+
+@pytest.mark.parametrize("target", ["k210", "cpu"])
+@pytest.mark.parametrize("release", COMPILERS)
+def test_what_each_compiler_made_of_one_network(release: str, target: str) -> None:
+    """Convolution, padding, tanh, product, pool, resize, maximum: compiled by each release of
+    nncase, with the output of its own simulator (models/tests/data/README.md)."""
+    with np.load(COMPILED) as data:
+        kmodel = data[f"{release}/{target}/kmodel"].tobytes()
+        want, x = data[f"{release}/{target}/output"], data["input"]
+    if target == "cpu":
+        x = x.astype(F) / F(255)
+    program = loads(kmodel, "m")
+    taken, _, rest = program.detail.partition(" (")
+    assert release in taken and not rest
+    names = {op.name for op in program.operations}
+    assert names >= {"pad", "binary", "reduce_window2d", "resize_image", "reduce"}
+    assert ("unary" in names) == (target == "cpu") != ("kpu_conv2d" in names)
+    for asked in (program, loads(kmodel, "m", release)):
+        got = run(asked, x).output
+        assert got.shape == want.shape and np.abs(got - want).max() < 1e-5
