@@ -11,6 +11,7 @@ VIA     ?=
 MAPS    ?=
 ROUNDING ?=
 FUNCTIONS ?=
+NUMBERING ?=
 DETECTOR ?=
 PNG     ?=
 BGR     ?=
@@ -52,7 +53,7 @@ MHZ     ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
 FLAGS     := GOLDEN WAVES CHECK FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP PLACE ROUTE QUICK MUTANTS ALL
-VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE KIND INPUT OUTPUT IMAGE IMAGES LAYERS VIA MAPS ROUNDING ACTIONS \
+VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE KIND INPUT OUTPUT IMAGE IMAGES LAYERS VIA MAPS ROUNDING NUMBERING ACTIONS \
   DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS MHZ PART GROUPS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
@@ -69,10 +70,10 @@ TARGETS := help setup sim predict stream stalls waves test check testplan sweep 
 # What a target takes beside the last of them (EVERYWHERE): a variable that it would ignore is an error.
 EVERYWHERE := JOBS PYTHON OPENKPU_% XDG_CACHE_HOME TMPDIR PATH SHELL
 TAKES_setup := GROUPS
-TAKES_sim := SIM CONFIG BUS VECTORS GOLDEN REPORT WAVES CHECK IMAGES MODEL IMAGE LAYERS VIA MAPS ROUNDING FUNCTIONS DETECTOR PNG BGR SCALE BIAS \
+TAKES_sim := SIM CONFIG BUS VECTORS GOLDEN REPORT WAVES CHECK IMAGES MODEL IMAGE LAYERS VIA MAPS ROUNDING FUNCTIONS NUMBERING DETECTOR PNG BGR SCALE BIAS \
   FAST MATMUL TYPE NETWORK INPUT OUTPUT SEED
 TAKES_waves       := $(TAKES_sim)
-TAKES_predict     := CONFIG BUS MHZ MODEL VIA MAPS FUNCTIONS NETWORK MATMUL TYPE REPORT SEED
+TAKES_predict     := CONFIG BUS MHZ MODEL VIA MAPS FUNCTIONS NUMBERING NETWORK MATMUL TYPE REPORT SEED
 TAKES_stream      := CONFIG BUS IMAGES NETWORK INPUT DISTURB REPORT SEED
 TAKES_stalls      := REPORT PNG
 TAKES_bench       := QUICK RECORD
@@ -101,6 +102,11 @@ ifneq ($(IGNORED),)
 TAKEN := $(strip $(foreach g,$(GOALS),$(TAKES_$(g))))
 $(error make $(GOALS) takes no $(IGNORED), expected $(if $(TAKEN),some of $(TAKEN),no variable))
 endif
+# These go to pytest; the other numbers go to commands that look at them.
+whole = $(if $(shell n='$(subst ','\'',$($(1)))'; case $$n in (''|*[!0-9]*|0*|?????????*) ;; (*) [ $$n -gt $(2) ] || echo 1;; esac),,$(error \
+  $(1)=$($(1)): expected a whole number from 1 to $(2)))
+$(call whole,JOBS,256)
+$(if $(call given,ACTIONS),$(call whole,ACTIONS,10000000))
 $(foreach f,$(FLAGS),$(if $(filter-out 0 1,$($(f)))$(word 2,$($(f))),$(error $(f)=$($(f)): expected 0 or 1)))
 
 SHELL  := /bin/bash
@@ -125,7 +131,7 @@ SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(call option,bus,BUS) $(if $(VEC
   $(call flag,golden,GOLDEN) $(call option,report,REPORT) $(call flag,waves,WAVES) $(call flag,check,CHECK) \
   $(call option,images,IMAGES) $(call option,model,MODEL) $(if $(IMAGE),--image $(IMAGE)) \
   $(call option,layers,LAYERS) $(call option,via,VIA) $(call option,maps,MAPS) $(call option,rounding,ROUNDING) \
-  $(call flag,functions,FUNCTIONS) $(call option,detector,DETECTOR) $(call option,png,PNG) \
+  $(call flag,functions,FUNCTIONS) $(call option,numbering,NUMBERING) $(call option,detector,DETECTOR) $(call option,png,PNG) \
   $(call flag,bgr,BGR) $(call option,scale,SCALE) $(call option,bias,BIAS) $(call flag,fast,FAST) \
   $(if $(MATMUL),--matmul $(MATMUL)) $(call option,type,TYPE) \
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
@@ -143,13 +149,14 @@ help: ## this list
 	@echo "  SIM=icarus|verilator  CONFIG=nano|compact|small|medium|k210|large  BUS=32|64|128 (the configuration's)  VECTORS=\"file-or-folder ...\""
 	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits"
 	@echo "  CHECK=1 bus rules checked under Icarus as well (Verilator and tests always check them)"
-	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy"
+	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy  PNG=results.png"
 	@echo "  MATMUL=512x512x512 or MATMUL=\"a.npy b.npy\" matrix product  TYPE=int8|uint8|fp16|fp16to16  OUTPUT=c.npy"
 	@echo
-	@echo "  with MODEL=file.kmodel:"
+	@echo "  with MODEL=file.kmodel, or MODEL=file.kfpkg:name of a package:"
 	@echo "  IMAGE=\"picture ...\"  LAYERS=3-7 those on the RTL, the others on the golden model"
 	@echo "  VIA=burst|layers|tasks  how layers are started   ROUNDING=nncase|v01|trunc"
 	@echo "  MAPS=dma|window  who moves maps: the device, or the host through the AI RAM window"
+	@echo "  NUMBERING=1.3.0  release of nncase whose byte code a v5 model has, in place of the one that fits best"
 	@echo "  DETECTOR=side.json anchors and classes   PNG=out.png picture with boxes"
 	@echo "  BGR=1 blue plane first   SCALE=, BIAS= float inputs: pixel * SCALE + BIAS"
 	@echo "  FUNCTIONS=1 the KPU functions of a v5 model one by one, on random maps"
@@ -162,10 +169,11 @@ sim: ## run a network or vectors on the RTL (see the variables below)
 	@$(SETUP) $(if $(call ON,$(GOLDEN)),,sim "$(SIM)" $(if $(call ON,$(WAVES)),fst)) $(if $(IMAGE)$(PNG),models)
 	@$(OPENKPU) sim $(SIM_ARGS)
 
-predict: ## cycles of every layer without a simulator (MODEL, NETWORK or MATMUL and TYPE, CONFIG, BUS, VIA, MAPS, MHZ=100, REPORT)
+predict: ## cycles of every layer without a simulator (MODEL and NUMBERING, NETWORK or MATMUL and TYPE, CONFIG, BUS, VIA, MAPS, MHZ=100, REPORT)
 	@$(SETUP)
 	@$(OPENKPU) predict --config="$(CONFIG)" $(call option,bus,BUS) $(call option,mhz,MHZ) \
 	  $(call option,model,MODEL) $(call option,via,VIA) $(call option,maps,MAPS) $(call flag,functions,FUNCTIONS) \
+	  $(call option,numbering,NUMBERING) \
 	  $(call option,network,NETWORK) $(if $(MATMUL),--matmul $(MATMUL)) $(call option,type,TYPE) \
 	  $(call option,report,REPORT)
 

@@ -3,6 +3,7 @@
 
 import os
 import signal
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -54,8 +55,17 @@ class Recorder:
 RECORDER = pytest.StashKey[Recorder]()
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Record the tools whose tests have all passed, with --record-tools in a whole run."""
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Record the tools whose tests have all passed, with --record-tools in a whole run.
+
+    Say why there was nothing to run.
+    """
+    config = session.config
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not hasattr(config, "workerinput"):
+        where = " ".join(config.args)
+        wanted = f" -k {word!r}" if (word := config.option.keyword) else ""
+        later = "" if config.getoption("--all") else "; those of the nightly run need ALL=1"
+        print(f"\nerror: no test in {where}{wanted}{later}", file=sys.stderr)
     recorder = session.config.stash.get(RECORDER, None)
     whole = session.config.args_source is not pytest.Config.ArgsSource.ARGS
     if recorder and whole and session.config.getoption("--record-tools"):
@@ -129,8 +139,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(config.stash[RECORDER])
         if config.pluginmanager.hasplugin("xdist"):
             config.pluginmanager.register(Workers(config))
-    # ... and ends its simulations on SIGTERM as it does on Ctrl-C
+        for word in config.args:
+            if not (config.invocation_params.dir / word.partition("::")[0]).exists():
+                raise pytest.UsageError(
+                    f"{word}: no such file or folder, expected tests, for example tb/fifo or"
+                    " tb/fifo/test_fifo.py"
+                )
+    # ... and ends its simulations on SIGTERM as it does on Ctrl-C; scripts/run.sh blocks both
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     os.environ.setdefault(watchdog.VARIABLE, str(watchdog.TEST_SECONDS))
     # what Verilator's makefile puts before the compiler: of hundreds of builds most are small
     if not places.spaced(PRECOMPILED):

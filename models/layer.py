@@ -12,6 +12,8 @@ their addresses, ``kept_weights``.
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -121,6 +123,11 @@ class LayerArg:
     coef_row_offset: int = 0
     coef_size: int = 0
 
+    def __post_init__(self) -> None:
+        """LayerError for a value that is no whole number."""
+        for name, value in vars(self).items():
+            _whole(name, value)
+
     # ------------------------------------------------------------------ words
     @classmethod
     def decode(cls, words: Sequence[int] | npt.NDArray[np.uint64]) -> LayerArg:
@@ -152,7 +159,11 @@ class LayerArg:
         return np.array(raw, dtype=np.uint64)
 
     def replace(self, **changes: int) -> LayerArg:
-        """A copy with some fields changed."""
+        """A copy with some fields changed; LayerError for a name that is no field."""
+        if unknown := sorted(set(changes) - set(FIELDS)):
+            near = difflib.get_close_matches(unknown[0], FIELDS, 1)
+            hint = f"did you mean {near[0]!r}?" if near else "expected one of models/layer.py"
+            raise LayerError("BAD_FLAGS", f"no field {unknown[0]!r}, {hint}")
         return dataclasses.replace(self, **changes)
 
     # ------------------------------------------------------------- properties
@@ -290,14 +301,23 @@ class LayerArg:
         high as it fits; ``fields`` set any other field (``arg_x``, ``signed_in`` ...).
         Raises LayerError for an impossible request.
         """
+        o = c if o is None else o
+        sizes = {"c": c, "h": h, "w": w, "o": o, "ram_rows": ram_rows}
+        sizes |= {} if per_load is None else {"per_load": per_load}
+        others = {"src": src, "dst": dst or 0, "kernel": kernel, "pool": pool}
+        others |= {"depthwise": depthwise, "fc": fc}
+        for name, value in (sizes | others).items():
+            if _whole(name, value) < (name in sizes):
+                raise LayerError(
+                    "BAD_SIZE", f"{name} = {value}, expected {int(name in sizes)} or more"
+                )
         if kernel not in (1, 3):
             raise LayerError("BAD_KERNEL", f"kernel {kernel} is neither 1 nor 3")
         if pool not in POOL_STRIDE:
             raise LayerError("BAD_POOL", f"pool type {pool} is not one of 0..9")
-        o = c if o is None else o
         oh, ow = (1, 1) if fc else pooled_size(pool, h, w)
         if fields.get("fp16"):
-            oh, ow = fields.pop("o_col_high"), fields.pop("o_row_wid")
+            oh, ow = fields.pop("o_col_high", oh), fields.pop("o_row_wid", ow)
         if oh < 1 or ow < 1:
             raise LayerError("BAD_SIZE", f"pool {pool} leaves nothing of a {h} x {w} map")
         planes = 4 if fields.get("out32") else 1
@@ -540,6 +560,14 @@ class LayerArg:
                 "BAD_WEIGHTS",
                 f"a load of {per_load * self.taps} weights, the buffer holds {weight_slots}",
             )
+
+
+def _whole(name: str, value: object) -> int:
+    """The value of a field; LayerError for what is no whole number."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise LayerError("BAD_SIZE", f"{name} = {value!r}, expected a whole number") from None
 
 
 def _code_of(field: str) -> str:

@@ -9,15 +9,17 @@ each table 8-byte aligned, so that a network image can lie anywhere in storage.
 from __future__ import annotations
 
 import dataclasses
+import io
 import itertools
 import re
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from . import airam, kept, relay
+from . import airam, files, kept, network_rules, relay
 from .configs import Config
 from .golden import LayerResult, run_layer
 from .layer import WORDS, LayerArg, LayerError
@@ -107,6 +109,8 @@ class Network:
     relayed: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
     # layers whose weights stay in the AI RAM, and the first row of each (docs/kpu.md 1.14)
     kept: dict[int, int] = dataclasses.field(default_factory=dict)
+    # layers that read a part of the map that lies at their address (``network_rules``)
+    narrow: set[int] = dataclasses.field(default_factory=set)
 
     @property
     def in_shape(self) -> tuple[int, int, int]:
@@ -136,14 +140,28 @@ class Network:
         bn: npt.NDArray[np.uint64],
         act: npt.NDArray[np.uint64],
         second: int | None = None,
+        *,
+        narrow: bool = False,
     ) -> LayerArg:
         """Append a layer: its tables go to the end of the blobs, its addresses are set to them.
 
+        ``weights``: bytes (n,), ``bn``: (O,), ``act``: (18,), as ``tables`` gives them.
         ``second``: of an element-wise layer with two maps the layer whose output is the second map
-        (the first one is that of the layer before), -1 for the network's input.
+        (the first one is that of the layer before), -1 for the network's input.  ``narrow``: the
+        layer reads a part of the map that lies at its address.  NetworkError, and nothing is
+        appended, for tables that are not the layer's and a map that no layer before has.
         """
+        number = len(self.layers)
+        fault = network_rules.tables_fault(arg, self.eight_bit, weights, bn, act)
+        if not narrow:
+            fault = fault or network_rules.shape_fault(self, arg)
+        if second is not None and not (arg.two_maps and -1 <= second < number):
+            fault = fault or f"second={second}, expected a layer before one that reads two maps"
+        if fault:
+            raise NetworkError(f"layer {number}: {fault}")
+        self.narrow |= {number} if narrow else set()
         if second is not None:
-            self.seconds[len(self.layers)] = second
+            self.seconds[number] = second
         tables = np.concatenate([_bytes(bn), _bytes(act)])
         arg = arg.replace(
             para_start_addr=self.weights.size,
@@ -156,7 +174,12 @@ class Network:
         return arg
 
     def add_like(self, arg: LayerArg, layer: int) -> LayerArg:
-        """Append a layer that has the tables of an earlier one; the layer with their addresses."""
+        """Append a layer that has the tables of an earlier one; the layer with their addresses.
+
+        NetworkError as for ``add``.
+        """
+        if fault := network_rules.like_fault(self, arg, layer):
+            raise NetworkError(f"layer {len(self.layers)}: {fault}")
         names = ("para_start_addr", "bwsx_base_addr", "active_addr")
         arg = arg.replace(**{name: getattr(self.layers[layer], name) for name in names})
         self.layers.append(arg)
@@ -248,7 +271,12 @@ class Network:
         )
 
     def validate(self, ram_rows: int = AI_RAM_ROWS) -> None:
-        """NetworkError naming the layer when an argument or an address is illegal."""
+        """NetworkError naming the layer when an argument, an address or a table is illegal.
+
+        What ``save`` and ``load`` ask of a network.
+        """
+        if fault := network_rules.arrays_fault(self):
+            raise NetworkError(fault)
         if not 1 <= len(self.layers) <= MOST_LAYERS:
             raise NetworkError(f"{len(self.layers)} layers, a task list has 1..{MOST_LAYERS}")
         if missing := set(self.relayed) - set(range(len(self.layers))):
@@ -257,29 +285,12 @@ class Network:
             try:
                 arg.validate(eight_bit=self.eight_bit, ram_rows=ram_rows)
                 self.tables(arg)
-                self._check_moves(i, arg)
+                if fault := network_rules.moves_fault(self, i):
+                    raise NetworkError(fault)
             except (LayerError, NetworkError) as err:
                 raise NetworkError(f"layer {i}: {err}") from None
-        if fault := kept.fault(self, ram_rows):
+        if fault := network_rules.reads_fault(self) or kept.fault(self, ram_rows):
             raise NetworkError(fault)
-
-    def _check_moves(self, i: int, arg: LayerArg) -> None:
-        """NetworkError when a layer names a map of storage that is not there, or not its own."""
-        if arg.load_map and i == 0:
-            raise NetworkError("load_map: the first layer's map is the network's input")
-        if arg.store_map and i == len(self.layers) - 1:
-            raise NetworkError("store_map: the last layer's map is the network's result")
-        given = np.shape(self.loaded[i]) if i in self.loaded else None
-        if i in self.relayed:
-            if given is not None:
-                raise NetworkError("load_map: two maps, one of an earlier layer and one of its own")
-            if fault := relay.fault(self, i):
-                raise NetworkError(f"load_map: {fault}")
-            given = arg.in_shape
-        if given != (arg.in_shape if arg.load_map else None):
-            raise NetworkError(
-                f"load_map is {arg.load_map}, with a map {given}; the layer takes {arg.in_shape}"
-            )
 
     # ----------------------------------------------------------------- running
     def run(
@@ -410,7 +421,9 @@ class Network:
     def save(self, path: str | Path) -> None:
         """Write as .npz: words (n, 12) u64, weights u8, biases u8, eight_bit u8; loaded_<i> u8
         (C, H, W) of a layer i with load_map, or relayed (n, 3), layer, the one that stored its map
-        and byte; kept (n, 2), layer and row, if weights are kept."""
+        and byte; kept (n, 2), layer and row, if weights are kept; narrow (n,), layers that read a
+        part of a map.  NetworkError, and no file, for what ``load`` would refuse."""
+        self.validate()
         np.savez_compressed(
             path,
             words=np.stack([arg.encode() for arg in self.layers]),
@@ -424,16 +437,18 @@ class Network:
                 else {}
             ),
             **({"kept": np.array(sorted(self.kept.items()))} if self.kept else {}),
+            **({"narrow": np.array(sorted(self.narrow))} if self.narrow else {}),
         )
 
     @classmethod
     def load(cls, path: str | Path) -> Network:
         """Read what ``save`` wrote; NetworkError with one line for anything else."""
+        packed = io.BytesIO(files.read_bytes(path, NetworkError))
         try:
-            if not zipfile.is_zipfile(path):
-                with open(path, "rb"):  # the reason when it cannot be opened at all
-                    raise ValueError("no .npz (zip) file, or not all of it")
-            with np.load(path, allow_pickle=False) as data:
+            if not zipfile.is_zipfile(packed):
+                raise ValueError("no .npz (zip) file, or not all of it")
+            with np.load(packed, allow_pickle=False) as data:
+                files.check_unpacked(path, data.zip, NetworkError)
                 words, weights, biases = data["words"], data["weights"], data["biases"]
                 eight_bit = bool(data["eight_bit"])
                 names = [name for name in data.files if re.fullmatch(r"loaded_\d+", name)]
@@ -441,21 +456,22 @@ class Network:
                 stays = {int(i): int(row) for i, row in data["kept"]} if "kept" in data else {}
                 relayed = data.get("relayed", ())
                 passed = {int(i): (int(source), int(at)) for i, source, at in relayed}
+                narrow = {int(i) for i in data.get("narrow", ())}
+        except NetworkError:
+            raise
         except (
-            *(OSError, KeyError, ValueError, TypeError),
-            *(EOFError, AttributeError, zipfile.BadZipFile),
+            *(OSError, KeyError, ValueError, TypeError, EOFError, AttributeError, RuntimeError),
+            *(NotImplementedError, MemoryError, OverflowError, SyntaxError),
+            *(zipfile.BadZipFile, zlib.error),
         ) as err:
             raise NetworkError(
                 f"{path}: not a network image: {getattr(err, 'strerror', None) or err}"
             ) from None
         if words.dtype != np.uint64 or words.ndim != 2 or words.shape[1] != WORDS:
             raise NetworkError(f"{path}: words: expected uint64 (n, {WORDS})")
-        if weights.dtype != np.uint8 or biases.dtype != np.uint8:
-            raise NetworkError(f"{path}: weights, biases: expected uint8")
-        if any(x.dtype != np.uint8 for x in loaded.values()):
-            raise NetworkError(f"{path}: loaded maps: expected uint8")
         network = cls([LayerArg.decode(row) for row in words], weights, biases, eight_bit)
         network.loaded, network.relayed, network.kept = loaded, passed, stays
+        network.narrow = narrow
         network.seconds = network._find_seconds()
         try:
             network.validate()

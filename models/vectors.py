@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from . import files
 from .layer import WORDS, LayerArg, LayerError
 
 PARTS = {
@@ -92,11 +93,14 @@ def load_cases(
 def load_file(path: str | Path) -> list[VectorLayer]:
     """The layers of one .npz file; an empty list when it holds none.  VectorError as above."""
     path = Path(path)
+    stream = files.open_file(path, VectorError)
     try:
-        archive = zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(stream)
     except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as err:
+        stream.close()
         raise VectorError(f"{path}: not a complete .npz (zip) file: {err}") from None
-    with archive:
+    with stream, archive:
+        files.check_unpacked(path, archive, VectorError)
         names = sorted({m[1] for n in archive.namelist() if (m := KEY.fullmatch(n[:-4]))})
         return [_load_layer(archive, path, name) for name in names]
 

@@ -5,13 +5,16 @@ Exit status: 0 good, 1 a mismatch or a failure, 2 a request that cannot be met, 
 143 after SIGTERM.
 """
 
-import difflib
 import importlib
+import os
+import signal
 import sys
+from types import FrameType
+from typing import NoReturn
 
 from openkpu import __version__
-from openkpu.scripts import command
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # name: (module with main(argv), what it does)
 COMMANDS = {
     "sim": ("openkpu.scripts.sim", "digits, vectors, a network or a K210 model on the RTL"),
@@ -58,13 +61,29 @@ def usage() -> str:
     return "\n".join([head, "", *lines])
 
 
+def _quit(number: int, _frame: FrameType | None) -> NoReturn:
+    """End at once: modules are being imported, and there is nothing to clean up yet."""
+    os.write(2, b"\ninterrupted\n" if number == signal.SIGINT else b"\nterminated\n")
+    os._exit(128 + number)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run a command; returns its exit status."""
-    return command.run(dispatch, sys.argv[1:] if argv is None else argv)
+    words = sys.argv[1:] if argv is None else argv
+    for number in SIGNALS:
+        signal.signal(number, _quit)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # scripts/run.sh blocks them until now
+    if words and words[0] in COMMANDS:
+        importlib.import_module(COMMANDS[words[0]][0])
+    from openkpu.scripts import command
+
+    return command.run(dispatch, words)
 
 
 def dispatch(argv: list[str] | None) -> int:
     """The command that the first word names, with the words behind it."""
+    from openkpu.scripts import command
+
     name, *rest = argv or [""]
     if name in ("-h", "--help", "help"):
         print(usage())
@@ -73,6 +92,8 @@ def dispatch(argv: list[str] | None) -> int:
         print(f"openkpu {__version__}")
         return 0
     if name not in COMMANDS:
+        import difflib
+
         near = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(COMMANDS)}"
         said = f"unknown command {name!r}" if name else "no command"

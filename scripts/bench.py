@@ -205,6 +205,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.quick and args.record:
         raise command.UsageError("--record takes all figures, expected no --quick")
+    args.reports.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="openkpu_bench_") as temporary:
         folder = Path(temporary)
         runs = own_runs(folder)
@@ -224,7 +225,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             else:
                 reports[run] = report
         guesses = {} if args.quick else predictions(folder, SHARED / "real")
-        args.reports.mkdir(parents=True, exist_ok=True)
         models = [] if args.quick else published(SHARED / "real")
         failed += time_lines(folder, models, args.reports)
     failed += [name for name, figures in guesses.items() if figures is None]

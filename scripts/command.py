@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from openkpu.models import configs
+from openkpu.models.terminal import any_text
 from openkpu.tb import seeds
 
 MISMATCH, BAD_REQUEST = 1, 2
@@ -40,7 +43,13 @@ class Stopped(KeyboardInterrupt):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaint is one line."""
+    """argparse whose complaint is one line, and which takes a value that begins with a dash."""
+
+    def _parse_optional(self, arg_string: str):
+        """Options are words with two dashes, and -h; a word with one is a value."""
+        if re.match(r"-[^-]", arg_string) and arg_string[:2] not in self._option_string_actions:
+            return None
+        return super()._parse_optional(arg_string)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
@@ -59,6 +68,9 @@ def run(main: Main, argv: list[str] | None = None) -> int:
     While it runs, SIGINT, SIGTERM and SIGHUP raise Stopped in the main thread, so that simulators
     are ended and temporary folders removed on the way out.
     """
+    any_text()
+    if closed():
+        return complain("the standard output is closed, expected it open (> /dev/null drops it)")
     before = {number: signal.signal(number, _stop) for number in SIGNALS}
     try:
         status = main(argv)
@@ -68,8 +80,7 @@ def run(main: Main, argv: list[str] | None = None) -> int:
         _say(f"\n{'interrupted' if stopped.number == signal.SIGINT else 'terminated'}")
         return 128 + stopped.number
     except BrokenPipeError:
-        # what is still in the buffer has no reader; Python would complain when it flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 128 + signal.SIGPIPE
     except (UsageError, seeds.SeedError) as error:
         return complain(error)
@@ -79,10 +90,35 @@ def run(main: Main, argv: list[str] | None = None) -> int:
         return complain(f"the Python module {error.name} is missing; 'make setup' installs it")
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return complain(f"{where}{error.strerror or error}")
+        status = complain(f"{where}{error.strerror or error}")
+        try:
+            sys.stdout.flush()
+        except OSError:  # a full disk, for example
+            _drop_output()
+        return status
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def closed() -> bool:
+    """Was the standard output closed when Python started?
+
+    Of the three streams those that were become /dev/null, or the next file would take their number.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    return sys.stdout is None
+
+
+def _drop_output() -> None:
+    """What is still in the buffer has no reader; Python would complain when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(error: object) -> int:
@@ -115,32 +151,68 @@ def whole(least: int, most: int, what: str = "a whole number") -> Callable[[str]
     """argparse type: an integer from ``least`` to ``most``."""
 
     def convert(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-            raise argparse.ArgumentTypeError(f"{text!r}: expected {what} from {least} to {most}")
+        if not (seeds.is_whole(text) and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(
+                f"{seeds.shown(text)}: expected {what} from {least} to {most}"
+            )
         return int(text)
 
     return convert
 
 
-def real(text: str) -> float:
-    """argparse type: a finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number that is finite")
-    return value
+def between(least: float, most: float, what: str = "a number") -> Callable[[str], float]:
+    """argparse type: a number from ``least`` to ``most``."""
+
+    def convert(text: str) -> float:
+        try:
+            value = float(text if text.isascii() and "_" not in text else "")
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(
+                f"{seeds.shown(text)}: expected {what} from {least:g} to {most:g}"
+            )
+        return value
+
+    return convert
+
+
+real = between(-1e6, 1e6)  # a term
 
 
 def factor(text: str) -> float:
-    """argparse type: a finite number other than 0."""
-    if not (value := real(text)):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number other than 0")
+    """argparse type: a number other than 0, not so close to it that nothing is left."""
+    if abs(value := real(text)) < 1e-6:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number that is not so close to 0")
     return value
 
 
+def named(text: str) -> str:
+    """argparse type: a name; an empty one would mean that none is given."""
+    if not text:
+        raise argparse.ArgumentTypeError("'': expected a name")
+    return text
+
+
+def bus(text: str) -> int:
+    """argparse type: bits of the storage's bus."""
+    if text not in map(str, configs.BUSES):
+        *others, last = configs.BUSES
+        known = f"{', '.join(map(str, others))} or {last}"
+        raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: expected {known}")
+    return int(text)
+
+
 SEED = whole(0, seeds.LIMIT - 1)
+JOBS = whole(1, 256)
+
+
+def apart(args: argparse.Namespace, *pairs: tuple[str, str], why: str = "") -> None:
+    """UsageError for the first pair of options that are both given."""
+    for pair in pairs:
+        if all(getattr(args, name) not in (None, False, "", []) for name in pair):
+            one, other = (name.upper() for name in pair)
+            raise UsageError(f"{one} and {other} together{f': {why}' if why else ', expected one'}")
 
 
 # ---- files that a command will write
@@ -150,6 +222,8 @@ def check_output(path: Path, suffix: str | None = None) -> None:
         raise UsageError(f"{path}: expected a name that ends in {suffix}")
     if path.is_dir():
         raise UsageError(f"{path}: is a folder, expected a file")
+    if path.is_fifo() or path.is_socket() or path.is_block_device():
+        raise UsageError(f"{path}: expected a file, or a name that is free")
     folder = path.resolve().parent
     if not folder.is_dir():
         raise UsageError(f"{path}: the folder does not exist")
@@ -164,10 +238,13 @@ def check_output(path: Path, suffix: str | None = None) -> None:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def check_outputs(paths: Sequence[Path | None]) -> None:
-    """``check_output`` for each that is given; UsageError when two are one file."""
+def check_outputs(paths: Sequence[Path | None], read: Sequence[str | Path | None] = ()) -> None:
+    """``check_output`` for each that is given; UsageError when two are one file, or one of
+    ``read``."""
     given = [path for path in paths if path]
     for path in given:
         check_output(path)
+        if any(other and path.resolve() == Path(other).resolve() for other in read):
+            raise UsageError(f"{path}: would be read and written")
     if len({path.resolve() for path in given}) < len(given):
         raise UsageError(f"{given[0]}: named for two outputs")

@@ -170,12 +170,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 when every test passed and no figure fell."""
     parser = command.Parser(prog="coverage", description=__doc__.partition("\n")[0])
     parser.add_argument("--share", action="store_true", help="the part that every push runs")
-    parser.add_argument(
-        "--jobs", type=command.whole(1, 256), default=2, help="simulations at a time"
-    )
+    parser.add_argument("--jobs", type=command.JOBS, default=2, help="simulations at a time")
     parser.add_argument("--record", action="store_true", help="take the figures as the record")
     parser.add_argument("--check", action="store_true", help="only: is the README's table current")
     args = parser.parse_args(arguments)
+    command.apart(args, ("check", "share"), ("check", "record"))
     if args.check:
         if in_readme() == readme_table():
             return 0

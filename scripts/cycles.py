@@ -21,11 +21,11 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     parser = command.Parser(prog="cycles", description=__doc__.splitlines()[0])
     parser.add_argument("--record", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--jobs", default="2")
+    parser.add_argument("--jobs", type=command.JOBS, default=2)
     args = parser.parse_args(argv)
     if args.record:
         cycles.FILE.unlink(missing_ok=True)  # what is measured no more goes
-    words = [sys.executable, "-m", "pytest", "-q", "-n", args.jobs, *TESTS, "-k", CHOICE]
+    words = [sys.executable, "-m", "pytest", "-q", "-n", str(args.jobs), *TESTS, "-k", CHOICE]
     env = {**os.environ, **({cycles.RECORD: "1"} if args.record else {})}
     status = subprocess.run(words, cwd=ROOT, env=env).returncode
     if args.record:

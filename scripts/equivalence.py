@@ -287,7 +287,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = command.Parser(prog="equivalence", description=__doc__.splitlines()[0])
     parser.add_argument("--config", default="nano")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=command.JOBS, default=2)
     parser.add_argument("modules", nargs="*", help="only these")
     return parser.parse_args(argv)
 

@@ -367,7 +367,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="without the long proofs")
     parser.add_argument("--mutants", action="store_true", help="break each module, see it fail")
     parser.add_argument("--record", action="store_true", help="keep what the long proofs are of")
-    parser.add_argument("--jobs", type=command.whole(1, 64), default=1, help="at a time")
+    parser.add_argument("--jobs", type=command.JOBS, default=1, help="at a time")
     parser.add_argument("modules", nargs="*", help="only these")
     return parser.parse_args(argv)
 
@@ -375,6 +375,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when all properties hold, 1 when not, 2 for a bad request."""
     args = arguments(argv)
+    command.apart(args, ("mutants", "record"), why="a broken module proves nothing")
     environment()
     every = proofs.load()
     for name in args.modules:

@@ -274,7 +274,9 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = command.Parser(prog="fpga", description=__doc__.splitlines()[0])
     parser.add_argument("--config", default="nano")
     parser.add_argument("--part", choices=[part for part in PARTS if part], help="another ECP5")
-    parser.add_argument("--seed", type=int, help="of the placement; default: 1")
+    parser.add_argument(
+        "--seed", type=command.whole(0, (1 << 31) - 1), help="of the placement; default: 1"
+    )
     end = parser.add_mutually_exclusive_group()
     end.add_argument("--map-only", action="store_true", help="neither placed nor routed")
     end.add_argument("--place-only", action="store_true", help="placed, not routed")

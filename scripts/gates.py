@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from openkpu.models import configs
+from openkpu.models import configs, files
 from openkpu.scripts import command, eda, fpga, netlist
 from openkpu.tb import simrun
 from openkpu.tb.device import launch
@@ -48,16 +48,16 @@ def lowered(path: Path, folder: Path) -> list[Path]:
     try:
         module = json.loads(path.read_text())["modules"]["openkpu_top"]
         text = netlist.verilog(module, "openkpu_top")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise eda.ToolError(f"{path.name}: not a netlist of the device: {error}") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise command.UsageError(f"{path}: not a netlist of the device: {error}") from error
     kinds = Counter(cell["type"] for cell in module["cells"].values())
     del kinds["$scopeinfo"]
     print(f"{kinds.total():,} cells: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()))
     sys.stdout.flush()
-    files = [folder / "netlist.v", folder / "cells.v"]
-    files[0].write_text(text)
-    files[1].write_text(cell_models())
-    return files
+    sources = [folder / "netlist.v", folder / "cells.v"]
+    sources[0].write_text(text)
+    sources[1].write_text(cell_models())
+    return sources
 
 
 def simulate(config: configs.Config, sources: list[Path], sim: str, seed: int | None) -> None:
@@ -96,9 +96,8 @@ def main(argv: list[str] | None = None) -> int:
     except configs.ConfigError as error:
         print(f"gates: {error}", file=sys.stderr)
         return 2
-    if args.netlist and not args.netlist.is_file():
-        print(f"gates: {args.netlist}: no such file, expected a netlist", file=sys.stderr)
-        return 2
+    if args.netlist:
+        files.open_file(args.netlist, command.UsageError).close()
     parts = [name for name, target in fpga.TARGETS.items() if target.part]
     if config.name not in parts:
         known = " or ".join(parts)

@@ -5,11 +5,12 @@ Every field becomes a macro PREFIX_NAME, to be used as an index: ``desc[`DESC_MO
 width is PREFIX_BITS. ``--check`` compares instead of writing.
 """
 
-import argparse
 import sys
 import textwrap
 import tomllib
 from pathlib import Path
+
+from openkpu.scripts import command
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "rtl" / "include" / "fields.toml"
@@ -84,7 +85,7 @@ def header() -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 1 with --check when the header is stale."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command.Parser(prog="fields", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     args = parser.parse_args(argv)
     if not args.check:
@@ -97,4 +98,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

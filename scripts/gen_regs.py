@@ -6,11 +6,11 @@
 status 1 if not). A description that does not compile ends with exit status 2 and one line.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
 from openkpu.models.regdesc import ROOT, SOURCE, Map, access, compile_map, reset
+from openkpu.scripts import command
 from systemrdl import RDLCompileError
 from systemrdl.node import FieldNode, RegNode
 
@@ -197,7 +197,7 @@ def outputs() -> dict[Path, str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command.Parser(prog="registers", description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
     check = parser.parse_args(argv).check
     try:
@@ -218,4 +218,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

@@ -200,11 +200,18 @@ def main(argv: list[str] | None = None) -> int:
         default="targets",
     )
     parser.add_argument("--seed", type=command.SEED, default=1)
-    parser.add_argument("--count", type=positive, default=10, help="random layers")
+    parser.add_argument("--count", type=positive, help="random layers (10)")
     channels, size = command.whole(1, 1024), command.whole(MOST_STRIDE, 512)
-    parser.add_argument("--channels", type=channels, default=24, help="most, of random layers")
-    parser.add_argument("--size", type=size, default=40, help="largest, of random layers")
+    parser.add_argument("--channels", type=channels, help="most, of random layers (24)")
+    parser.add_argument("--size", type=size, help="largest, of random layers (40)")
     options = parser.parse_args(argv)
+    for name, usual in (("count", 10), ("channels", 24), ("size", 40)):
+        if getattr(options, name) is None:
+            setattr(options, name, usual)
+        elif options.set not in RANDOM:
+            raise command.UsageError(
+                f"--{name} is of random layers, expected --set {', '.join(RANDOM)}"
+            )
     if options.set in RANDOM:
         check_fits(options)
     try:

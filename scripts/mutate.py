@@ -40,7 +40,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     most = mutate_schemata.MOST
     parser.add_argument("--n", type=command.whole(1, most), default=400)
     parser.add_argument("--seed", type=command.SEED, default=7)
-    parser.add_argument("--jobs", type=command.whole(1, 256), default=2)
+    parser.add_argument("--jobs", type=command.JOBS, default=2)
     parser.add_argument("--module", help="a module, or a folder of the RTL")
     parser.add_argument("--level", choices=LEVELS, default=LEVELS[-1], help="the last one asked")
     parser.add_argument("--plan", default=PLAN, help="which bench judges which module")

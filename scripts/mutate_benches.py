@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from openkpu.models import files
 from openkpu.scripts.command import UsageError
 
 LEVELS = ("block", "device")
@@ -55,7 +56,7 @@ class Plan:
 def load(root: Path, name: str) -> Plan:
     """Read a plan; UsageError, one line, for one that does not hold together."""
     try:
-        data = tomllib.loads((root / name).read_text(encoding="utf-8"))
+        data = tomllib.loads(files.read_bytes(root / name, UsageError).decode())
         benches = []
         for level in LEVELS:
             for row in data.get(level, []):
@@ -84,6 +85,8 @@ def load(root: Path, name: str) -> Plan:
             tuple(benches),
             data.get("formal", {}),
         )
+    except UsageError:
+        raise
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{name}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:

@@ -276,6 +276,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args(argv)
+    command.apart(args, ("page", "check"), ("steps", "page"), ("steps", "check"))
     steps, kept = chosen(args.steps), load()
     if args.check:
         good = PAGE.exists() and PAGE.read_text() == page(kept)

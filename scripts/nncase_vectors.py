@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare the golden model with the vendor's simulator (nncase 1.9), and keep what it computed.
+"""Compare the golden model with the vendor's simulator (nncase 1.x), and keep what it computed.
 
     python3.8 -m venv nn38 && nn38/bin/pip install nncase==1.9.0.20230322 numpy
     python -m scripts.nncase_vectors --python nn38/bin/python --networks 20 --layers 100 --out DIR
@@ -7,8 +7,8 @@
 Networks are random convolutional networks, compiled by nncase with random calibration data: the
 output of the whole program must be equal, and so must every KPU layer when it runs alone on the
 vendor's simulator (a kmodel v5 made of one KPU function, docs/kpu.md 5.1). Layers are random,
-arguments no compiler would choose among them. With --out every case becomes an .npz of layer
-vectors with the vendor's outputs, ready for VECTORS=DIR.
+arguments no compiler would choose among them. Any release from 1.0.0 on will do. With --out every
+case becomes an .npz of layer vectors with the vendor's outputs, ready for VECTORS=DIR.
 
 Exit status: 0 all equal, 1 something differs or the vendor's tool failed, 2 bad request.
 """

@@ -22,7 +22,7 @@ from openkpu.models.cycles_model import (
     predict_model,
     predict_network,
 )
-from openkpu.models.kmodel import KmodelError, loads, loads_functions, read_file
+from openkpu.models.kmodel import KmodelError, loads, loads_functions, read_model
 from openkpu.models.layer import LayerArg, LayerError
 from openkpu.models.network import Network, NetworkError
 from openkpu.models.roofline import (
@@ -34,7 +34,8 @@ from openkpu.models.roofline import (
 )
 from openkpu.models.roofline import cycles as roofline_cycles
 from openkpu.scripts import command, run_matmul, run_network
-from openkpu.scripts.command import Parser, UsageError, check_outputs, complain, real
+from openkpu.scripts.command import Parser, UsageError, check_outputs, complain
+from openkpu.scripts.model_options import add_model, check_numbering, model_file
 
 MHZ = 100.0
 HEAD = (
@@ -42,17 +43,6 @@ HEAD = (
     + " ".join(f"{name:>8}" for name in BOUNDS)
 )
 SOURCES = ("model", "network", "matmul")
-
-
-def clock(text: str) -> float:
-    """argparse type: megahertz above 0."""
-    try:
-        value = real(text)
-    except argparse.ArgumentTypeError:
-        value = 0.0
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"MHZ={text}: expected a number above 0")
-    return value
 
 
 def kind(arg: LayerArg) -> str:
@@ -133,9 +123,12 @@ def row(found: dict[str, Any]) -> str:
 # ---------------------------------------------------------------------- what is predicted
 def of_model(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """A kmodel, or its KPU functions; KmodelError."""
-    data = read_file(args.model)
-    name = args.model
-    programs = loads_functions(data, name) if args.functions else [loads(data, name)]
+    model = read_model(args.model)
+    data, name = model.data, model.name
+    if args.functions:
+        programs = loads_functions(data, name)
+    else:
+        programs = [loads(data, name, args.numbering)]
     config: Config = args.config
     for program in programs:
         program.check_device(
@@ -145,10 +138,11 @@ def of_model(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
             n_z=config.n_z,
         )
     if not any(program.kpu_layers for program in programs):
-        raise KmodelError(f"{args.model}: no KPU layers")
+        raise KmodelError(f"{name}: no KPU layers")
     found = predict_model(config, programs, len(data), args.via, args.maps)
     who = "the device" if args.maps == "dma" else "the host"
-    return f"{args.model}, started by {args.via}, maps moved by {who}", [found]
+    said = ", ".join(part for part in (name, programs[0].detail, model.note) if part)
+    return f"{said}, started by {args.via}, maps moved by {who}", [found]
 
 
 def of_network(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
@@ -187,9 +181,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
     parser = Parser(prog="predict", description=__doc__)
     parser.add_argument("--config", default="small", help="a table of configs.toml")
-    parser.add_argument("--bus", type=int, choices=configs.BUSES, help="bits of the storage's bus")
-    parser.add_argument("--mhz", type=clock, default=MHZ, help=f"clock in MHz ({MHZ:g})")
-    parser.add_argument("--model", help="kmodel v0 (model.bin), v1, v3, v4 or v5")
+    parser.add_argument("--bus", type=command.bus, help="bits of the storage's bus")
+    parser.add_argument(
+        "--mhz", type=command.between(0.001, 1e6), default=MHZ, help=f"clock in MHz ({MHZ:g})"
+    )
+    add_model(parser)
     parser.add_argument(
         "--via", default="burst", help="how its layers are started: burst, layers, tasks"
     )
@@ -197,8 +193,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--maps", default="dma", help="who moves maps: dma, the device itself, or window, the host"
     )
     parser.add_argument("--functions", action="store_true", help="KPU functions of a v5 model")
-    parser.add_argument("--network", help="a network image (.npz, docs/networks.md)")
-    parser.add_argument("--matmul", nargs="+", help="product: MxKxN, or files of A and B (.npy)")
+    parser.add_argument(
+        "--network", type=command.named, help="a network image (.npz, docs/networks.md)"
+    )
+    parser.add_argument(
+        "--matmul", type=command.named, nargs="+", help="product: MxKxN, or files of A and B (.npy)"
+    )
     parser.add_argument(
         "--type", choices=run_matmul.TYPES, help="of the product's matrices (int8, or the files')"
     )
@@ -217,12 +217,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
         raise UsageError(f"unknown way {args.via!r}, expected one of {', '.join(WAYS)}")
     if args.maps not in MAPS:
         raise UsageError(f"unknown MAPS {args.maps!r}, expected {' or '.join(MAPS)}")
-    for name, default in (("via", "burst"), ("maps", "dma"), ("functions", False)):
+    options = {"via": "burst", "maps": "dma", "functions": False, "numbering": None}
+    for name, default in options.items():
         if getattr(args, name) != default and not args.model:
             raise UsageError(f"{name.upper()} without MODEL, expected a model to use it with")
+    check_numbering(args)
     if args.type and not args.matmul:
         raise UsageError("TYPE without MATMUL, expected a product to use it with")
-    check_outputs([args.report])
+    check_outputs([args.report], [model_file(args), args.network, *(args.matmul or [])])
     return args
 
 

@@ -12,6 +12,7 @@ so. Reports: reports/regress/junit.xml and index.html. Exit status: 0 all passed
 import argparse
 import html
 import os
+import re
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
@@ -30,6 +31,7 @@ BATCH = 8  # items of a simulation
 REPORTS = simrun.ROOT / "reports" / "regress"
 CONFIG = {"verilator": "small", "icarus": "nano"}
 REACH = "15 s"  # until a scheduler must have answered
+ADDRESS = re.compile(r"(\w+://)?[^\s/:]+:\d{1,5}/?", re.ASCII)  # of a scheduler
 
 
 def batches(args: argparse.Namespace) -> list[Batch]:
@@ -181,11 +183,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--sim", default="verilator", choices=simrun.SIMS)
     parser.add_argument("--config", help="small on Verilator, nano on Icarus")
     parser.add_argument("--kind", choices=regress_items.ITEM_KINDS, help="of all items")
-    parser.add_argument("--jobs", type=command.whole(1, 1024), help="simulations at a time")
+    parser.add_argument("--jobs", type=command.JOBS, help="simulations at a time")
     parser.add_argument("--cluster", help="address of a dask scheduler: tcp://host:port")
     args = parser.parse_args(argv)
     if args.seeds is not None:
         raise command.UsageError("expected N=items and SEED=number, or SEEDS=number, not both")
+    command.apart(args, ("cluster", "jobs"), why="the cluster's workers are as many as it has")
+    if args.cluster and not ADDRESS.fullmatch(args.cluster):
+        raise command.UsageError(f"CLUSTER={args.cluster[:40]}: expected tcp://host:port")
     args.config = args.config or CONFIG[args.sim]
     try:
         config = configs.load(args.config)

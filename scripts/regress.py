@@ -20,6 +20,7 @@ from openkpu.scripts import command, random_regress
 from openkpu.tb import seeds
 
 MOST = 1_000_000  # seeds of a run
+NOTHING_RUN = 4, 5  # of pytest: a word that it does not take, no test; it has said which
 SEEDED = ["-m", "not fixed", "tb"]  # tests that another seed changes
 # a log line that a test captured may begin with ERROR too, with more than one space behind it
 SUMMARY = re.compile(r"(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$")
@@ -54,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = command.Parser(prog="regress", description=__doc__.splitlines()[0])
     parser.add_argument("--seeds")
     parser.add_argument("--kind")
-    parser.add_argument("--jobs", default="2")
+    parser.add_argument("--jobs", type=command.JOBS, default=2)
     parser.add_argument("tests", nargs="*")
     args = parser.parse_args(argv)
     if args.seeds is None:
@@ -74,7 +75,9 @@ def main(argv: list[str] | None = None) -> int:
     began = time.monotonic()
     for seed in range(1, count + 1):
         print(f"seed {seed} of {count}, {time.monotonic() - began:.0f} s so far", flush=True)
-        status, names = run(seed, args.tests or (SEEDED if seed > 1 else []), args.jobs)
+        status, names = run(seed, args.tests or (SEEDED if seed > 1 else []), str(args.jobs))
+        if status in NOTHING_RUN:
+            return 2
         if status:
             print(f"seed {seed} of {count} failed; to repeat:")
             for test in names or [" ".join(args.tests)]:

@@ -13,4 +13,16 @@ PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
 export PATH PYTHONPATH
 # nothing of Python's own belongs into a checkout that cannot be written
 [ -w "$root" ] || export PYTHONDONTWRITEBYTECODE=1
+( : 3>&1 ) 2>/dev/null || {
+  echo "error: the standard output is closed, expected it open (> /dev/null drops it)" >&2
+  exit 2
+}
+# A signal before Python can answer it would show where Python was: it waits until the command, or
+# conftest.py, looks.
+case "$1 ${2-}" in
+"-m openkpu" | "-m pytest")
+  signals=--block-signal=INT,TERM,HUP
+  env $signals true 2>/dev/null && exec env $signals "$venv/bin/python" "$@"
+  ;;
+esac
 exec "$venv/bin/python" "$@"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from openkpu.models import fp16, matmul, matmul_deep, matmul_fp16, matmul_lists
+from openkpu.models import files, fp16, matmul, matmul_deep, matmul_fp16, matmul_lists
 from openkpu.models.configs import Config
 from openkpu.models.matmul import Tile
 from openkpu.models.network import MOST_LAYERS, NetworkError
@@ -40,13 +40,7 @@ Matrix = npt.NDArray[np.int8] | npt.NDArray[np.uint8] | npt.NDArray[np.float16]
 
 def load(path: str) -> Matrix:
     """A matrix of int8, uint8 or float16 from a .npy file; NetworkError with one line."""
-    try:
-        with open(path, "rb") as stream:
-            found = np.lib.format.read_array(stream, allow_pickle=False)
-    except OSError as error:
-        raise NetworkError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
-        raise NetworkError(f"{path}: not a complete .npy file: {error}") from None
+    found = files.read_array(path, NetworkError)
     if found.ndim != 2 or found.dtype not in (np.int8, np.uint8, np.float16) or not found.size:
         raise NetworkError(
             f"{path}: {found.dtype}{found.shape}, expected a matrix of int8, uint8 or float16"

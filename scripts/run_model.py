@@ -18,11 +18,11 @@ from openkpu.models.kmodel import (
     loads,
     loads_functions,
     parse_layers,
-    read_file,
+    read_model,
 )
 from openkpu.models.kmodel import run as run_program
 from openkpu.models.kmodel.images import FLOAT_SCALE, image_input, input_shape, open_image
-from openkpu.models.kmodel.results import Box, draw, hint, load_detector
+from openkpu.models.kmodel.results import Box, draw, hint, load_detector, span
 from openkpu.models.kmodel.results import report as look
 from openkpu.models.roofline import map_bytes
 from openkpu.scripts import report, rtl
@@ -54,7 +54,8 @@ class Job:
     def __init__(self, args: argparse.Namespace) -> None:
         """KmodelError for whatever is wrong with file, picture or options."""
         self.args = args
-        self.file = read_file(args.model)
+        model = read_model(args.model)
+        self.file, self.name, self.note = model.data, model.name, model.note
         self.programs = self._programs()
         self.tail = 0  # bytes of tables behind the file
         if args.maps == "dma":
@@ -70,7 +71,7 @@ class Job:
             )
         self.layers = self._number()
         if not self.layers:
-            raise KmodelError(f"{args.model}: no KPU layers")
+            raise KmodelError(f"{self.name}: no KPU layers")
         count = len(self.layers)
         self.chosen = parse_layers(args.layers, count) if args.layers else range(count)
         self.detector = load_detector(args.detector) if args.detector else None
@@ -79,9 +80,9 @@ class Job:
     def _programs(self) -> list[Program]:
         """The model, or its KPU functions."""
         if self.args.functions:
-            return loads_functions(self.file, self.args.model)
+            return loads_functions(self.file, self.name)
         try:
-            return [loads(self.file, self.args.model)]
+            return [loads(self.file, self.name, self.args.numbering)]
         except KmodelError as err:
             if self.file[:8] == b"LDMK\x05\0\0\0":
                 hint = "; FUNCTIONS=1 runs its KPU functions one by one"
@@ -120,7 +121,7 @@ class Job:
         for name, value in (("SCALE", args.scale), ("BIAS", args.bias)):
             if value is not None and dtype.kind != "f":
                 raise KmodelError(
-                    f"{name}={value:g}: the input of {args.model} is {dtype}, not float"
+                    f"{name}={value:g}: the input of {self.name} is {dtype}, not float"
                 )
         for path in args.image:
             picture = open_image(path)
@@ -168,8 +169,9 @@ def run(args: argparse.Namespace) -> bool:
     job = Job(args)
     first = job.programs[0]
     what = f"{len(job.programs)} KPU functions" if args.functions else f"kmodel v{first.version}"
+    what = ", ".join(part for part in (what, first.detail, job.note) if part)
     print(
-        f"{args.model}: {what}, {8 if first.eight_bit else 16}-bit weights,"
+        f"{job.name}: {what}, {8 if first.eight_bit else 16}-bit weights,"
         f" {len(job.layers)} KPU layers, configuration {args.config.name}"
         f" ({args.config.macs} MACs), rounding {args.rounding}"
     )
@@ -180,9 +182,8 @@ def run(args: argparse.Namespace) -> bool:
     due = len(job.runs) * sum(job.layers[i].op.batches for i in job.chosen)
     sums = report.totals(table.records)
     good &= len(table.records) == due and not sums["mismatching_bytes"]
-    print(
-        f"\n{len(table.records)} of {due} layers run, {sums['mismatching_bytes']} mismatching bytes"
-    )
+    wrong = "" if args.golden else f", {sums['mismatching_bytes']} mismatching bytes"
+    print(f"\n{len(table.records)} of {due} layers run{wrong}")
     figures = table.figures()
     for line in table.summary():
         print(line)
@@ -246,7 +247,8 @@ def simulated(job: Job, table: Table) -> bool:
         outputs = Path(tmp) / "outputs.npz"
         request = ModelRequest(
             file=job.file,
-            name=args.model,
+            name=job.name,
+            numbering=args.numbering,
             functions=args.functions,
             inputs=[one.inputs for one in job.runs],
             layers=(job.chosen[0], job.chosen[-1]),
@@ -303,7 +305,10 @@ def show(job: Job, one: Run) -> None:
         return
     outputs = list(one.outputs.values())
     _, height, width = input_shape(job.programs[0].inputs[0])
-    kind, found = look(outputs, width, height, job.detector)
+    program = job.programs[0]
+    kind, found, assumed = look(outputs, width, height, job.detector, program)
+    for line in assumed:
+        print(f"  {line}")
     if kind == "classes":
         for _, name, score in found:
             print(f"  {name}: {score:.4f}")
@@ -313,7 +318,7 @@ def show(job: Job, one: Run) -> None:
     else:
         for output in outputs:
             print(f"  {describe(output)}")
-        if text := hint(outputs):
+        if text := hint(outputs, program=program):
             print(f"  {text}")
     if args.png:
         boxes = [box for box in found or [] if isinstance(box, Box)]
@@ -325,5 +330,5 @@ def show(job: Job, one: Run) -> None:
 
 
 def describe(value: np.ndarray) -> str:
-    """Shape and range."""
-    return f"{value.dtype} {list(value.shape)}: {value.min():g} .. {value.max():g}"
+    """Type, shape and range."""
+    return f"{value.dtype} {span(value)}"

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from openkpu.models import files
 from openkpu.models.compare import describe
 from openkpu.models.configs import Config
 from openkpu.models.network import Network, NetworkError, NetworkRun, alignment
 from openkpu.models.roofline import network_cycles
-from openkpu.scripts import report, rtl
+from openkpu.scripts import network_results, report, rtl
 from openkpu.scripts.end_to_end import PERF, START, EndToEnd, unmeasured
 from openkpu.tb import seeds
 from openkpu.tb.device import launch
@@ -71,13 +72,7 @@ def check(network: Network, config: Config) -> None:
 
 def load_maps(path: str | Path, shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
     """(n, C, H, W) bytes from a .npy file with n maps or one; NetworkError with one line."""
-    try:
-        with open(path, "rb") as stream:
-            maps = np.lib.format.read_array(stream, allow_pickle=False)
-    except OSError as error:
-        raise NetworkError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
-        raise NetworkError(f"{path}: not a complete .npy file: {error}") from None
+    maps = files.read_array(path, NetworkError)
     if maps.dtype not in (np.uint8, np.int8):
         raise NetworkError(f"{path}: {maps.dtype}, expected uint8 or int8")
     maps = maps[None] if maps.ndim == 3 else maps
@@ -111,7 +106,8 @@ def run(args: argparse.Namespace) -> bool:
 
     def told(done: Inference) -> str:
         results.append(done.y)
-        return f"map {done.number:>3}{verdict(done.cycles, done.wrong)}"
+        said = network_results.line(network_results.values(network, done.y))
+        return f"map {done.number:>3}{verdict(done.cycles, done.wrong)}  {said}"
 
     if args.golden:
         runs = [network.run(image) for image in images]
@@ -126,6 +122,10 @@ def run(args: argparse.Namespace) -> bool:
     if args.output and results:
         np.save(args.output, stacked(network, results))
         print(f"results: {args.output}")
+    if args.png and results:
+        shown = [network_results.values(network, y) for y in results]
+        network_results.draw(images, shown).save(args.png)
+        print(f"picture: {args.png}")
     if args.report:
         simulator = "golden" if args.golden else args.sim
         report.write(args.report, args.config, simulator, records, **more)
@@ -134,9 +134,10 @@ def run(args: argparse.Namespace) -> bool:
 
 
 def verdict(cycles: int | None, wrong: int) -> str:
-    """The end of a line: cycles where there are any, and how many bytes differ."""
-    took = "" if cycles is None else f"  {cycles:>8} cycles"
-    return f"{took}  {f'{wrong} bytes differ' if wrong else 'ok'}"
+    """The end of a line: cycles and how many bytes differ; of the golden model alone nothing."""
+    if cycles is None:
+        return ""
+    return f"  {cycles:>8} cycles  {f'{wrong} bytes differ' if wrong else 'ok'}"
 
 
 def stacked(network: Network, results: list[npt.NDArray[np.uint8]]) -> npt.NDArray:

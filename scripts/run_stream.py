@@ -58,9 +58,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = Parser(prog="stream", description=__doc__.splitlines()[0])
     parser.add_argument("--sim", default="verilator")
     parser.add_argument("--config", default="small")
-    parser.add_argument("--bus", type=int, choices=configs.BUSES, help="bits of the storage's bus")
-    parser.add_argument("--network", metavar="FILE", help="a saved network (docs/networks.md)")
-    parser.add_argument("--input", metavar="FILE", help=".npy file of its maps")
+    parser.add_argument("--bus", type=command.bus, help="bits of the storage's bus")
+    parser.add_argument(
+        "--network", type=command.named, metavar="FILE", help="a saved network (docs/networks.md)"
+    )
+    parser.add_argument("--input", type=command.named, metavar="FILE", help=".npy file of its maps")
     parser.add_argument("--images", type=whole(1, MOST))
     parser.add_argument("--disturb", action="store_true")
     parser.add_argument("--seed", type=command.SEED, default=1)
@@ -73,7 +75,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     args.config = configs.load(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
-    command.check_outputs([args.report])
+    command.check_outputs([args.report], [args.network, args.input])
     return args
 
 

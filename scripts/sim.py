@@ -28,6 +28,7 @@ from openkpu.scripts.command import (
     real,
     whole,
 )
+from openkpu.scripts.model_options import add_model, check_numbering, model_file
 from openkpu.tb import seeds, simrun
 
 
@@ -38,7 +39,12 @@ def layer_range(text: str) -> str:
     return text
 
 
-FOR_MODELS = ("image", "layers", "functions", "detector", "png", "bgr", "scale", "bias", "fast")
+FOR_MODELS = (
+    *("image", "layers", "functions", "numbering"),
+    *("detector", "bgr", "scale", "bias", "fast"),
+)
+FOR_PICTURES = ("detector", "png", "bgr", "scale", "bias")
+ALONE = (run_digits, run_model, run_network)  # with GOLDEN: nothing to compare with
 SOURCES = ("model", "vectors", "network", "matmul")  # what runs; without any of them, digits
 
 
@@ -57,8 +63,29 @@ def check_source(args: argparse.Namespace) -> None:
         raise UsageError("INPUT without NETWORK, expected a network to use it with")
     if args.output and not (args.network or args.matmul):
         raise UsageError("OUTPUT without NETWORK, expected a network to use it with")
+    if args.png and not (args.model or args.network):
+        raise UsageError("PNG without MODEL, expected a model or network to use it with")
     if args.input and args.images:
         raise UsageError("INPUT and IMAGES together: the file says how many maps there are")
+
+
+def check_golden(args: argparse.Namespace) -> None:
+    """UsageError for what no simulator would do, as there is none."""
+    if args.golden:
+        command.apart(args, ("golden", "waves"), ("golden", "fast"), why="no simulator runs")
+        if args.via != "burst":
+            raise UsageError("GOLDEN and VIA together: no simulator runs")
+
+
+def check_files(args: argparse.Namespace) -> None:
+    """UsageError for outputs that cannot be written, or that a run would read."""
+    if args.png:
+        check_output(args.png, ".png")
+    if args.output:
+        check_output(args.output, ".npy")
+    many = [*(args.vectors or []), *(args.image or []), *(args.matmul or [])]
+    read = [model_file(args), args.network, args.input, args.detector, *many]
+    check_outputs([args.report, args.png, args.output], read)
 
 
 def check_model(args: argparse.Namespace) -> None:
@@ -78,13 +105,14 @@ def check_model(args: argparse.Namespace) -> None:
         if given:
             raise UsageError(f"{given[0].upper()} without MODEL, expected a model to use it with")
         return
+    check_numbering(args)
     if args.functions and args.image:
         raise UsageError("FUNCTIONS runs on random maps, expected no IMAGE with it")
+    pairs = [("functions", name) for name in FOR_PICTURES]
+    command.apart(args, *pairs, why="functions run on random maps")
     if not args.functions and not args.image:
         raise UsageError(f"MODEL without IMAGE, expected a picture for {args.model}")
-    if args.png:
-        check_output(args.png, ".png")
-    if args.png and (args.functions or len(args.image) != 1):
+    if args.png and len(args.image or ()) > 1:
         raise UsageError("PNG shows one picture, expected one IMAGE")
 
 
@@ -95,13 +123,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--config", default="small", help="a table of configs.toml")
     parser.add_argument(
         "--bus",
-        type=int,
-        choices=configs.BUSES,
+        type=command.bus,
         help="bits of the storage's bus (by configuration)",
     )
-    parser.add_argument("--vectors", nargs="+", help=".npz files or folders; default: digits")
-    parser.add_argument("--model", help="kmodel v0 (model.bin), v1, v3, v4 or v5")
-    parser.add_argument("--image", nargs="+", help="pictures for the model")
+    parser.add_argument(
+        "--vectors", type=command.named, nargs="+", help=".npz files or folders; default: digits"
+    )
+    add_model(parser)
+    parser.add_argument("--image", type=command.named, nargs="+", help="pictures for the model")
     parser.add_argument(
         "--layers", type=layer_range, help="run only these layers of the model on the RTL: 3-7"
     )
@@ -115,7 +144,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--rounding", default="nncase", help="nncase, v01 or trunc (docs/kpu.md 1.3)"
     )
     parser.add_argument("--functions", action="store_true", help="KPU functions of a v5 model")
-    parser.add_argument("--detector", help="JSON: anchors, classes, threshold, nms")
+    parser.add_argument(
+        "--detector", type=command.named, help="JSON: anchors, classes, threshold, nms"
+    )
     parser.add_argument("--png", type=Path, help="write the picture with boxes here")
     parser.add_argument("--bgr", action="store_true", help="the model wants the blue plane first")
     parser.add_argument("--scale", type=factor, help="float inputs: pixel * SCALE + BIAS (1/255)")
@@ -128,10 +159,16 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--images", type=whole(1, run_digits.SCANS), help="digits to classify; maps of a network"
     )
-    parser.add_argument("--network", help="a network image (.npz, docs/networks.md)")
-    parser.add_argument("--input", help="its input maps (.npy, uint8); default: random ones")
+    parser.add_argument(
+        "--network", type=command.named, help="a network image (.npz, docs/networks.md)"
+    )
+    parser.add_argument(
+        "--input", type=command.named, help="its input maps (.npy, uint8); default: random ones"
+    )
     parser.add_argument("--output", type=Path, help="write the results here (.npy)")
-    parser.add_argument("--matmul", nargs="+", help="product: MxKxN, or files of A and B (.npy)")
+    parser.add_argument(
+        "--matmul", type=command.named, nargs="+", help="product: MxKxN, or files of A and B (.npy)"
+    )
     parser.add_argument(
         "--type", choices=run_matmul.TYPES, help="of random matrices: int8, uint8, fp16, fp16to16"
     )
@@ -145,9 +182,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
     check_source(args)
     check_model(args)
-    if args.output:
-        check_output(args.output, ".npy")
-    check_outputs([args.report, args.png, args.output])
+    check_golden(args)
+    check_files(args)
     return args
 
 
@@ -178,7 +214,11 @@ def main(argv: list[str] | None = None) -> int:
     except simrun.SimError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"{'PASS' if good else 'FAIL'} in {time.monotonic() - began:.0f} s")
+    seconds = f"in {time.monotonic() - began:.0f} s"
+    if args.golden and job in ALONE:
+        print(f"DONE {seconds}; the golden model ran alone, nothing was compared")
+    else:
+        print(f"{'PASS' if good else 'FAIL'} {seconds}")
     return 0 if good else 1
 
 

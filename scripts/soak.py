@@ -104,20 +104,10 @@ def soak(args: argparse.Namespace, seed: int) -> Watch:
     return watch
 
 
-def minutes(text: str) -> float:
-    """argparse type: a time."""
-    value = command.real(text)
-    if not 0 < value <= LONGEST:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: expected minutes, more than 0, {LONGEST} at most"
-        )
-    return value
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     parser = command.Parser(prog="soak", description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", required=True, type=minutes)
+    parser.add_argument("--minutes", required=True, type=command.between(0.001, LONGEST))
     parser.add_argument("--seed", type=command.SEED, help="a random one by default; it is printed")
     parser.add_argument("--config", default="small")
     parser.add_argument("--item", type=command.whole(0, 1 << 31), help="this item alone")

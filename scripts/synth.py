@@ -200,6 +200,7 @@ def main(argv: list[str] | None = None) -> int:
         "names", nargs="*", help="configurations, or all; default: nano, --check: all"
     )
     args = parser.parse_args(argv)
+    command.apart(args, ("check", "json"), ("check", "record"), why="nothing is mapped")
     command.check_outputs([args.json])
     names = configs.names() if args.names == ["all"] else args.names
     try:

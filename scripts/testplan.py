@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from openkpu.models import files
 from openkpu.scripts import command
 from openkpu.tb.plan import plan, results
 from openkpu.tb.simrun import ROOT
@@ -107,11 +108,12 @@ def main(argv: list[str] | None = None) -> int:
     if args.check:
         print(f"{len(entries)} entries, every item of the specification in one of them")
         return 0
-    if not args.results.is_file():
-        print(f"testplan: {args.results}: no results, run make test first", file=sys.stderr)
-        return 2
-    made = rows(entries, results.last(args.results))
+    if not args.results.exists():
+        raise command.UsageError(f"{args.results}: no results, run make test first")
+    files.open_file(args.results, command.UsageError).close()
     args.out.parent.mkdir(parents=True, exist_ok=True)
+    command.check_outputs([args.out], [args.results])
+    made = rows(entries, results.last(args.results))
     args.out.write_text(page(made), encoding="utf-8")
     print("\n".join(page(made).split("\n## ")[0].splitlines()))
     print(f"page: {args.out}")

@@ -7,7 +7,6 @@
 Exit status 1 with --check when a picture is not what the simulation gives.
 """
 
-import argparse
 import io
 import itertools
 import json
@@ -21,6 +20,7 @@ from typing import Any
 import matplotlib
 import wavedrom
 from openkpu.models import configs
+from openkpu.scripts import command
 from openkpu.tb import simrun
 from openkpu.tb.device import launch
 
@@ -220,7 +220,7 @@ def picture(diagram: Diagram) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 1 with --check when a picture is stale."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="timing_diagrams", description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     args = parser.parse_args(argv)
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -239,4 +239,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

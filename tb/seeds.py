@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 1 << 32  # seeds are below it: what every generator here takes
+MOST_DIGITS, MOST_SHOWN = 18, 40
 FALLBACK = (1, 2, 3)  # without a commit
 COVERAGE = "OPENKPU_COVERAGE"  # set in runs that are counted, see tb/coverage/instrument.py
 
@@ -17,9 +18,21 @@ class SeedError(ValueError):
 
 def number(name: str, text: str, least: int, limit: int = LIMIT) -> int:
     """The decimal number ``text`` of variable ``name``; SeedError unless least <= it < limit."""
-    if not (text.isascii() and text.isdigit() and least <= int(text) < limit):
-        raise SeedError(f"{name}={text!r}: expected a whole number from {least} to {limit - 1}")
+    if not (is_whole(text) and least <= int(text) < limit):
+        raise SeedError(
+            f"{name}={shown(text)}: expected a whole number from {least} to {limit - 1}"
+        )
     return int(text)
+
+
+def is_whole(text: str) -> bool:
+    """Decimal digits, and not so many that nothing here takes the number."""
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+
+
+def shown(text: str) -> str:
+    """A value in a message: quoted, the beginning of a long one."""
+    return repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")
 
 
 def environment() -> int | None:

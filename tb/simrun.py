@@ -291,6 +291,8 @@ def run(
                     log_file=None if show else log,
                 )
             tests, failed = get_results(results)
+            outcomes = [r.outcome for r in record.of_simulation(results, sim, seed)]
+            skipped = outcomes.count(record.SKIPPED)
         except watchdog.Overrun as error:
             raise SimError(f"{test_module} on {sim} (seed {seed}) {error}:\n{_tail(log)}") from None
         except (SystemExit, RuntimeError) as error:
@@ -298,9 +300,10 @@ def run(
         finally:
             mutants.note(log, time.monotonic() - began)
             record.keep(record.of_simulation(results, sim, seed) if results.exists() else ())
-        if failed or not tests:
+        if failed or tests == skipped:
             raise SimError(
-                f"{test_module} on {sim} (seed {seed}): {failed} of {tests} failed:\n{_tail(log)}"
+                f"{test_module} on {sim} (seed {seed}): {failed} of {tests} failed,"
+                f" {skipped} skipped:\n{_tail(log)}"
             )
         if recording:
             recording.keep()

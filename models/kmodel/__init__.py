@@ -25,15 +25,13 @@ from .execute import (
     run,
     walk,
 )
+from .package import MAGIC, MAGIC_V0, SWAPPED, ModelFile, in_order, read_model, version_of
 from .program import KpuLayer, Operation, Program, Tensor, View
 from .resident import keep_all, keep_maps
-from .v0 import MAGIC_V0, read_v0, read_v1
+from .v0 import read_v0, read_v1
 from .v3 import read_v3
 from .v4 import read_v4
 from .v5 import read_functions, read_v5
-
-FILE_MAX = 64 << 20
-MAGIC = b"LDMK"
 
 __all__ = [
     "Fetch",
@@ -41,6 +39,7 @@ __all__ = [
     "Kpu",
     "KpuLayer",
     "LayerEvent",
+    "ModelFile",
     "Operation",
     "Outcome",
     "Program",
@@ -58,31 +57,45 @@ __all__ = [
     "loads_functions",
     "parse_layers",
     "read_file",
+    "read_model",
     "run",
     "walk",
 ]
 
 
-def loads(data: bytes, name: str = "model") -> Program:
-    """The program in a file image; ``name`` is for messages.  KmodelError as in ``load``."""
+def loads(data: bytes, name: str = "model", numbering: str | None = None) -> Program:
+    """The program in a file image; ``name`` is for messages.  KmodelError as in ``load``.
+
+    Offsets of layers' tables count from the image with its words in order (``package.in_order``).
+    """
+    data, swapped = in_order(data, name)
     blob = Blob(data, name)
     version = _version(blob)
-    readers = {0: read_v0, 1: read_v1, 3: read_v3, 4: read_v4, 5: read_v5}
-    return readers[version](blob).check()
+    if version == 5:
+        program = read_v5(blob, numbering)
+    elif numbering is not None:
+        raise KmodelError(f"{name}: version {version} has no numbering, expected version 5")
+    else:
+        program = {0: read_v0, 1: read_v1, 3: read_v3, 4: read_v4}[version](blob).check()
+    return _noted(program, SWAPPED if swapped else "")
 
 
-def load(path: str | Path) -> Program:
-    """The program in a model file.
+def load(path: str | Path, numbering: str | None = None) -> Program:
+    """The program in a model file, or in a package ("file.kfpkg:name", ``read_model``).
+
+    ``numbering``: the release of nncase whose numbers a v5 model's byte code has ("1.3.0"); None:
+    found out, and said in ``detail``.
 
     KmodelError: no such file, wrong magic, unknown version, truncated, tables outside the file,
-    impossible sizes, an operation that is not supported.
+    impossible sizes, an operation that is not supported, byte code that no numbering fits.
     """
-    return loads(read_file(path), str(path))
+    file = read_model(path)
+    return _noted(loads(file.data, file.name, numbering), file.note)
 
 
 def loads_functions(data: bytes, name: str = "model") -> list[Program]:
     """The KPU functions in a v5 file image, each a program with its own inputs and outputs."""
-    blob = Blob(data, name)
+    blob = Blob(in_order(data, name)[0], name)
     version = _version(blob)
     if version != 5:
         raise KmodelError(f"{name}: version {version} has no functions, expected version 5")
@@ -90,34 +103,35 @@ def loads_functions(data: bytes, name: str = "model") -> list[Program]:
 
 
 def load_functions(path: str | Path) -> list[Program]:
-    """The same from a file."""
-    return loads_functions(read_file(path), str(path))
+    """The same from a file or package."""
+    file = read_model(path)
+    return [_noted(program, file.note) for program in loads_functions(file.data, file.name)]
 
 
 def read_file(path: str | Path) -> bytes:
-    """A model file's bytes; KmodelError when it cannot be read or is too large."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > FILE_MAX:
-            raise KmodelError(f"{path}: {path.stat().st_size} bytes, at most {FILE_MAX}")
-        return path.read_bytes()
-    except OSError as err:
-        raise KmodelError(f"{path}: {err.strerror or err}") from None
+    """The bytes of a model file or of the model in a package, in order; KmodelError."""
+    return read_model(path).data
+
+
+def _noted(program: Program, note: str) -> Program:
+    program.detail = ", ".join(part for part in (program.detail, note) if part)
+    return program
 
 
 def _version(blob: Blob) -> int:
     """The container's version, by magic and version number."""
     if len(blob) < 8:
         raise blob.error(0, f"{len(blob)} bytes are no kmodel")
+    version = version_of(blob.data)
+    if version in (0, 1, 3):
+        return version
     first, second = blob.cursor(0, 8, "header").read("2I", "header")
-    if blob.data[:4] == MAGIC:
-        if second not in (4, 5):
-            raise blob.error(4, f"kmodel version {second}, expected 4 or 5 after the magic LDMK")
+    if first == MAGIC and second in (4, 5):
         return second
-    if first == MAGIC_V0:
-        return 0
-    if first in (1, 3):
-        return first
+    if first == MAGIC:
+        raise blob.error(4, f"kmodel version {second}, expected 4 or 5 after the magic LDMK")
     raise blob.error(
-        0, f"magic 0x{first:08x}, expected LDMK, 0x{MAGIC_V0:08x} (v0), or version 1 or 3"
+        0,
+        f"magic 0x{first:08x}, expected LDMK, 0x{MAGIC_V0:08x} (v0), version 1 or 3, or a package"
+        " (zip)",
     )

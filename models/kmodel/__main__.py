@@ -5,38 +5,55 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
+from ..terminal import any_text
 from . import KmodelError, load, load_functions, run
 from .describe import as_dict, table
 from .images import image_input, input_shape, open_image
 from .program import Program
-from .results import Box, draw, hint, load_detector, report
+from .results import Box, draw, hint, load_detector, report, span
+
+MOST = 1e6  # of a scale or bias, either sign
+FOR_IMAGES = ("image", "bgr", "scale", "bias", "detector", "png")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0, or 2 with one line on stderr for bad input."""
-    parser = argparse.ArgumentParser(prog="python -m models.kmodel", description=__doc__)
-    parser.add_argument("file", help="kmodel v0 (model.bin), v1, v3, v4 or v5")
+    parser = Parser(prog="python -m models.kmodel", description=__doc__)
+    parser.add_argument(
+        "file", help="kmodel v0 (model.bin), v1, v3, v4 or v5; of a package: file.kfpkg:name"
+    )
+    parser.add_argument(
+        "--numbering", help="release of nncase whose byte code a v5 file has (found out)"
+    )
     parser.add_argument("--image", help="run the golden model on this picture")
     parser.add_argument("--bgr", action="store_true", help="blue plane first")
-    parser.add_argument("--scale", type=float, help="float inputs: pixel * SCALE + BIAS (1/255)")
-    parser.add_argument("--bias", type=float, default=0.0)
-    parser.add_argument("--detector", help="JSON with anchors or priors, classes, threshold, nms")
+    parser.add_argument("--scale", type=number, help="float inputs: pixel * SCALE + BIAS (1/255)")
+    parser.add_argument("--bias", type=number, help="float inputs: as above (0)")
+    parser.add_argument(
+        "--detector", help="JSON with anchors or priors, classes, threshold, nms (README.md)"
+    )
     parser.add_argument("--png", help="write the picture with boxes here")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     parser.add_argument(
         "--functions", action="store_true", help="the KPU functions of a v5 file one by one"
     )
-    options = parser.parse_args(arguments)
+    any_text()
     try:
+        options = parser.parse_args(arguments)
+        check(options)
         if options.functions:
+            if options.numbering is not None:
+                raise KmodelError("--numbering is of the CPU's code, --functions leaves it out")
             programs = load_functions(options.file)
             _print(options.json, [as_dict(p) for p in programs], map(table, programs))
             return 0
-        program = load(options.file)
+        program = load(options.file, options.numbering)
         info, lines = as_dict(program), [table(program)]
         if options.image:
             info["result"], more = _run(program, options)
@@ -50,6 +67,33 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+class Parser(argparse.ArgumentParser):
+    """argparse whose complaint is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise KmodelError(message)
+
+
+def number(text: str) -> float:
+    """argparse type: a number that float inputs bear."""
+    try:
+        value = float(text if text.isascii() and "_" not in text else "")
+    except ValueError:
+        value = math.nan
+    if not abs(value) <= MOST:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r}: expected a number up to {MOST:g}")
+    return value
+
+
+def check(options: argparse.Namespace) -> None:
+    """KmodelError for options that do not go together."""
+    given = [name for name in FOR_IMAGES if getattr(options, name) not in (None, False)]
+    if given and options.functions:
+        raise KmodelError(f"--{given[0]} and --functions together: functions run on no picture")
+    if given and not options.image:
+        raise KmodelError(f"--{given[0]} without --image, expected a picture to use it with")
+
+
 def _print(as_json: bool, info, lines) -> None:
     print(json.dumps(info, indent=1) if as_json else "\n".join(lines), flush=True)
 
@@ -61,19 +105,21 @@ def _run(program: Program, options: argparse.Namespace) -> tuple[dict, list[str]
         raise KmodelError(f"{program.file}: a picture cannot be {len(program.inputs)} inputs")
     tensor = program.inputs[0]
     how = {} if options.scale is None else {"scale": options.scale}
-    array, note = image_input(image, tensor, bias=options.bias, bgr=options.bgr, **how)
+    array, note = image_input(image, tensor, bias=options.bias or 0.0, bgr=options.bgr, **how)
     detector = load_detector(options.detector) if options.detector else None
     result = run(program, array)
     _, height, width = input_shape(tensor)
     outputs = list(result.outputs.values())
-    kind, found = report(outputs, width, height, detector)
-    lines = [f"{options.image}: {note or 'as it is'}"]
-    info: dict = {"note": note, "kind": kind, "shape": result.output.shape}
+    kind, found, assumed = report(outputs, width, height, detector, program, "--detector ")
+    lines = [f"{options.image}: {note or 'as it is'}", *assumed]
+    info: dict = {"note": note, "kind": kind, "assumed": assumed}
+    if outputs:
+        info["shape"] = outputs[0].shape
     if kind == "tensor":
-        low, high = float(result.output.min()), float(result.output.max())
-        lines.append(f"output {list(result.output.shape)}: {low:g} .. {high:g}")
-        info |= {"min": low, "max": high}
-        if text := hint(outputs, "--detector "):
+        lines += [f"output {span(output)}" for output in outputs]
+        if outputs and outputs[0].size:
+            info |= {"min": float(outputs[0].min()), "max": float(outputs[0].max())}
+        if text := hint(outputs, "--detector ", program):
             lines.append(text)
             info["hint"] = text
     elif kind == "classes":

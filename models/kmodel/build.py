@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +14,7 @@ from ..generate import random_layer
 from ..layout import Layout
 from ..vectors import VectorLayer
 from .bytecode import DIALECTS, PLAIN, TENSOR, Dialect
-from .v0 import MAGIC_V0
+from .package import MAGIC_V0
 
 Range = tuple[int, int, int, int]  # v5: location, dtype, start, size; v4: type, dtype, start, size
 
@@ -286,11 +287,11 @@ class Assembler:
 
     def strided(self, register: int, *shape: int) -> Assembler:
         """Shape in ``register``, its dense strides in the next one."""
-        strides, step = [], 1
-        for extent in reversed(shape):
-            strides.insert(0, step)
-            step *= extent
-        return self.shape(register, *shape).shape(register + 1, *strides)
+        return self.shape(register, *shape).strides(register + 1, *shape)
+
+    def strides(self, register: int, *shape: int) -> Assembler:
+        """The dense strides of a shape."""
+        return self.shape(register, *(math.prod(shape[i + 1 :]) for i in range(len(shape))))
 
 
 def build_v5(

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decoding the CPU byte code of kmodel v5: plain instructions and tensor functions.
 
-The numbers of the tensor functions and some operands changed between releases of the compiler,
-and nothing in the file names the release: a program is decoded by every known numbering
-(``DIALECTS``), and the first that fits is taken.
+The numbers of the tensor functions and some operands changed between releases of the compiler, and
+nothing in the file names the release.  ``DIALECTS`` has them all; ``numbering`` chooses.
 """
 
 from __future__ import annotations
@@ -12,8 +11,10 @@ import dataclasses
 import struct
 
 from .binary import Cursor
-from .errors import KmodelError, bad
+from .errors import KmodelError, Unsupported, bad
 from .names import words
+
+INSTRUCTIONS_MAX = 200_000  # of a function: forty times what a large model has
 
 # name: struct format of the operands, by opcode
 _PLAIN = """
@@ -31,8 +32,8 @@ BR:i BR_TRUE:i BR_FALSE:i RET CALL:Bi ECALL:B THROW BREAK
 PLAIN = [tuple(word.partition(":")[::2]) for word in _PLAIN.split()]
 TENSOR = len(PLAIN)  # 0x5E
 
-# operands after datatype bytes: r = a register byte; see the readers in stackvm
-_COMMON = {
+# operands behind the number, datatype bytes and register bytes alike; see the readers in tensor5
+_FORMATS = {
     "BATCH_TO_SPACE": "6B",
     "BROADCAST": "5B",
     "CALL": "IHBB",
@@ -43,28 +44,47 @@ _COMMON = {
     "GATHER": "7B",
     "GATHER_ND": "7B",
     "LUT1D": "4BH",
+    "MATMUL": "6B2f",
     "ONEHOT": "6B",
     "PAD": "6B",
     "QUANTIZE": "5B",
     "REDUCE": "7B",
     "REDUCE_WINDOW2D": "5B6H2f",
     "RESIZE_IMAGE": "7B",
+    "SIGMOID": "4B",
     "SLICE": "7B",
+    "SOFTMAX": "4Bif",
     "SPACE_TO_BATCH": "6B",
     "TRANSPOSE": "5B",
     "UNARY": "5B",
 }
+_UNARY_DEV = words(
+    "abs ceil cos exp floor log neg round rsqrt sin sqrt square tanh bitwise_not logical_not"
+)
+_UNARY_1_0 = words(  # seen in what the compiler 1.0.0 writes: it has no sign
+    "abs acos asin ceil cos exp floor log neg round rsqrt sin sqrt square tanh bitwise_not "
+    "logical_not"
+)
+_UNARY = words(
+    "abs acos asin ceil cos exp floor log neg round rsqrt sign sin sqrt square tanh bitwise_not "
+    "logical_not erf"
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Dialect:
-    """The numbering of one release."""
+    """The numbering of one or more releases."""
 
-    name: str
+    releases: tuple[str, ...]  # oldest first
     functions: tuple[str, ...]  # by number
     formats: dict[str, str]
     unary: tuple[str, ...]
     interior: bool  # a padding is before, after, interior (otherwise before, after)
+
+    @property
+    def name(self) -> str:
+        """Its first release."""
+        return self.releases[0]
 
     @property
     def binary_shape(self) -> bool:
@@ -72,46 +92,56 @@ class Dialect:
         return self.formats["BINARY"] == "8B2f"
 
 
-DIALECTS = (
-    Dialect(
-        "1.0",
-        words(
-            "BATCH_TO_SPACE BINARY BROADCAST CALL CLAMP CONV2D CONV2D_TRANSPOSE CONVERT COPY "
-            "DEQUANTIZE GATHER GATHER_ND LOGISTIC LUT1D MATMUL ONEHOT PAD QUANTIZE REDUCE "
-            "REDUCE_WINDOW2D RESIZE_IMAGE SLICE SOFTMAX SPACE_TO_BATCH TAKE TRANSPOSE "
-            "UNARY"
-        ),
-        {**_COMMON, "BINARY": "7B2f"},
-        words(
-            "abs ceil cos exp floor log neg round rsqrt sin sqrt square tanh bitwise_not "
-            "logical_not"
-        ),
-        False,
-    ),
-    Dialect(
-        "1.9",
-        words(
-            "BATCH_TO_SPACE BINARY BROADCAST CALL COMPARE CLAMP CONV2D CONV2D_TRANSPOSE CONVERT "
-            "COPY CUMSUM DEQUANTIZE GATHER GATHER_ND HARDMAX LOGISTIC LUT1D MATMUL ONEHOT PAD "
-            "QUANTIZE RANDOM_NORMAL RANDOM_UNIFORM REDUCE REDUCE_ARG REDUCE_PROD REDUCE_WINDOW2D "
-            "RESIZE_IMAGE ROI_ALIGN SIGMOID SLICE SOFTMAX SPACE_TO_BATCH TAKE TERNARY TOPK "
-            "TRANSPOSE TRILU UNARY GRU TFLITE_DETECTION_POSTPROCESS LAYER_NORMALIZATION COMPRESS "
-            "GATHER_ELEMENTS INSTANCE_NORMALIZATION"
-        ),
-        {
-            **_COMMON,
-            "BINARY": "8B2f",
-            "MATMUL": "6B2f",
-            "SIGMOID": "4B",
-            "SOFTMAX": "4Bif",
-        },
-        words(
-            "abs acos asin ceil cos exp floor log neg round rsqrt sign sin sqrt square tanh "
-            "bitwise_not logical_not erf"
-        ),
-        True,
-    ),
+def _behind(functions: tuple[str, ...], **more: str) -> tuple[str, ...]:
+    """The list with further names behind some of it."""
+    found: list[str] = []
+    for name in functions:
+        found += [name, *words(more.get(name, ""))]
+    return tuple(found)
+
+
+_DEV = words(
+    "BATCH_TO_SPACE BINARY BROADCAST CALL CLAMP CONV2D CONV2D_TRANSPOSE CONVERT COPY DEQUANTIZE "
+    "GATHER GATHER_ND LOGISTIC LUT1D MATMUL ONEHOT PAD QUANTIZE REDUCE REDUCE_WINDOW2D "
+    "RESIZE_IMAGE SLICE SOFTMAX SPACE_TO_BATCH TAKE TRANSPOSE UNARY"
 )
+_1_0 = _behind(_DEV, COPY="CUMSUM", GATHER_ND="HARDMAX", REDUCE="REDUCE_ARG")
+_1_1 = _behind(
+    _1_0, QUANTIZE="RANDOM_NORMAL RANDOM_UNIFORM", REDUCE_ARG="REDUCE_PROD", TAKE="TERNARY"
+)
+_1_2 = _behind(_1_1, RESIZE_IMAGE="ROI_ALIGN SIGMOID", TERNARY="TOPK", TRANSPOSE="TRILU")
+_1_3 = _behind(_1_2, DEQUANTIZE="EQUAL")
+_1_6 = _behind(_1_2, CALL="COMPARE")
+_1_8 = _behind(
+    _1_6,
+    UNARY="GRU TFLITE_DETECTION_POSTPROCESS LAYER_NORMALIZATION COMPRESS GATHER_ELEMENTS "
+    "INSTANCE_NORMALIZATION",
+)
+_SHORT = {**_FORMATS, "BINARY": "7B2f"}
+_LONG = {**_FORMATS, "BINARY": "8B2f"}
+# what the operands of these are in the development version is not known
+_DEV_FORMATS = {n: f for n, f in _SHORT.items() if n not in ("MATMUL", "SOFTMAX")}
+
+# "1.0-dev" is what published files of August and September 2021 have
+DIALECTS = (
+    Dialect(("1.0-dev",), _DEV, _DEV_FORMATS, _UNARY_DEV, interior=False),
+    Dialect(("1.0.0",), _1_0, _SHORT, _UNARY_1_0, interior=False),
+    Dialect(("1.1.0",), _1_1, _SHORT, _UNARY, interior=True),
+    Dialect(("1.2.0",), _1_2, _SHORT, _UNARY, interior=True),
+    Dialect(("1.3.0",), _1_3, _SHORT, _UNARY, interior=True),
+    Dialect(("1.4.0", "1.5.0"), _1_3, _LONG, _UNARY, interior=True),
+    Dialect(("1.6.0", "1.7.0", "1.7.1"), _1_6, _LONG, _UNARY, interior=True),
+    Dialect(("1.8.0", "1.9.0"), _1_8, _LONG, _UNARY, interior=True),
+)
+RELEASES = tuple(release for dialect in DIALECTS for release in dialect.releases)
+
+
+def dialect_of(text: str) -> Dialect:
+    """The numbering of a release, "1.3.0", "1.3" or "1.0-dev"; KmodelError for any other."""
+    for dialect in DIALECTS:
+        if text in dialect.releases or f"{text}.0" in dialect.releases:
+            return dialect
+    raise KmodelError(f"numbering {text!r}: expected a release of nncase, {', '.join(RELEASES)}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,14 +153,31 @@ class Instruction:
     operands: tuple
 
 
-def decode(text: Cursor, dialect: Dialect) -> list[Instruction]:
-    """The instructions of a function; KmodelError names the first that is unknown."""
-    found = []
+@dataclasses.dataclass(frozen=True)
+class Code:
+    """The instructions of a function up to its end, or to one that is unknown."""
+
+    instructions: tuple[Instruction, ...]
+    problem: KmodelError | None  # what ended it early
+
+
+def decode(text: Cursor, dialect: Dialect) -> Code:
+    """A function's code."""
+    found: list[Instruction] = []
     blob, end = text.blob, text.end
     position = text.position
     data = blob.data
+
+    def stopped(start: int, what: str) -> Code:
+        return Code(tuple(found), bad(blob.name, start, what))
+
+    def unsupported(start: int, function: str) -> Code:
+        return Code(tuple(found), Unsupported.of(blob.name, start, function.lower()))
+
     while position < end:
         start, opcode = position, data[position]
+        if len(found) == INSTRUCTIONS_MAX:
+            return stopped(start, f"more than {INSTRUCTIONS_MAX} instructions in a function")
         position += 1
         if opcode < TENSOR:
             name, form = PLAIN[opcode]
@@ -138,21 +185,16 @@ def decode(text: Cursor, dialect: Dialect) -> list[Instruction]:
             number = struct.unpack_from("<H", data, position)[0]
             position += 2
             if number >= len(dialect.functions):
-                raise _unknown(blob.name, start, f"tensor function 0x{number:x}", dialect)
+                return stopped(start, f"tensor function 0x{number:x} is not supported")
             function = dialect.functions[number]
-            form = dialect.formats.get(function)
-            if form is None:
-                raise _unknown(blob.name, start, f"operation {function.lower()}", dialect)
-            name = f"TENSOR.{function}"
+            if function not in dialect.formats:
+                return unsupported(start, function)
+            name, form = f"TENSOR.{function}", dialect.formats[function]
         else:
-            raise _unknown(blob.name, start, f"instruction 0x{opcode:02x}", dialect)
+            return stopped(start, f"instruction 0x{opcode:02x} is not supported")
         form = "<" + form
         if position + struct.calcsize(form) > end:
-            raise blob.error(start, f"operands of {name} reach beyond the code")
+            return stopped(start, f"operands of {name} reach beyond the code")
         found.append(Instruction(start, name, struct.unpack_from(form, data, position)))
         position += struct.calcsize(form)
-    return found
-
-
-def _unknown(file: str, offset: int, what: str, dialect: Dialect) -> KmodelError:
-    return bad(file, offset, f"{what} is not supported (byte code of nncase {dialect.name})")
+    return Code(tuple(found), None)

@@ -4,6 +4,11 @@
 from __future__ import annotations
 
 
+def printable(text: str) -> str:
+    """Names out of a file may hold anything, and a terminal would obey it: escapes instead."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 class KmodelError(ValueError):
     """A model file, image or option that cannot be used.
 
@@ -11,8 +16,17 @@ class KmodelError(ValueError):
     """
 
     def __init__(self, text: str, offset: int | None = None) -> None:
-        super().__init__(" ".join(str(text).split()))
+        super().__init__(printable(" ".join(str(text).split())))
         self.offset = offset
+
+
+class Unsupported(KmodelError):
+    """An operation that is known by name and not followed."""
+
+    @classmethod
+    def of(cls, file: str, offset: int, operation: str) -> Unsupported:
+        """The error for an operation at byte ``offset`` of ``file``."""
+        return cls(f"{file}: offset 0x{offset:x}: operation {operation} is not supported", offset)
 
 
 def bad(file: str, offset: int | None, text: str) -> KmodelError:

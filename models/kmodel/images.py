@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """A picture as the input of a model (needs Pillow).
 
-Any format that Pillow reads becomes RGB or, for one channel, grey, and is resized to the model's
-input.  A byte input gets the pixels 0..255, planes of channels, as the camera of the K210 delivers
-them.  A float input gets pixel * scale + bias; scale 1/255 and bias 0 unless told otherwise, which
-is what the compiler assumes of models that state nothing else.
+Any format and mode that Pillow reads becomes RGB or, for one channel, grey, turned as its EXIF data
+say, and is resized to the model's input.  A byte input gets the pixels 0..255, planes of channels,
+as the camera of the K210 delivers them.  A float input gets pixel * scale + bias; scale 1/255 and
+bias 0 unless told otherwise, which is what the compiler assumes of models that state nothing else.
 """
 
 from __future__ import annotations
 
+import io
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import files
 from .errors import KmodelError
 from .program import Tensor
 
@@ -23,32 +26,113 @@ if TYPE_CHECKING:
 
 PIXELS_MAX = 1 << 26  # of a picture: 8192 x 8192
 FLOAT_SCALE = 1 / 255
+ORIENTATION = 0x0112  # the tag of EXIF
+PLAIN = ("1", "L", "P", "RGB", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
+CLEAR = ("LA", "La", "PA", "RGBA", "RGBa")  # with transparency
+NUMBERS = ("I", "I;16", "I;16L", "I;16B", "I;16N", "F")
 
 
 def _pillow():
     try:
         import PIL.Image
         import PIL.ImageDraw
+        import PIL.ImageOps
     except ImportError:
         raise KmodelError("pictures need Pillow (pip install pillow)") from None
     return PIL
 
 
 def open_image(path: str | Path) -> Image:
-    """The picture as RGB; KmodelError when it cannot be read."""
+    """The picture as RGB, the way up that a viewer shows it; KmodelError when it cannot be read.
+
+    What was done to it (turned, taken from 16 bits or floats, laid on white, the first of several
+    frames) stands in its ``info["notes"]``, which ``image_input`` gives back.
+    """
     pil = _pillow()
+    data = files.read_bytes(path, KmodelError)
     try:
-        with pil.Image.open(path) as image:
-            if image.width * image.height > PIXELS_MAX:
-                raise KmodelError(f"{path}: {image.width} x {image.height} pixels are too many")
-            return image.convert("RGB")
-    except KmodelError:
-        raise
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a complaint would be a second line
+            with pil.Image.open(io.BytesIO(data)) as image:
+                if image.width * image.height > PIXELS_MAX:
+                    raise KmodelError(f"{image.width} x {image.height} pixels are too many")
+                notes = _frames(image)
+                image.load()
+                image, turned = _upright(image)
+                image, changed = as_rgb(image)
+                image.info = {"notes": (*notes, *turned, *changed)}
+                return image
+    except KmodelError as err:
+        raise KmodelError(f"{path}: {err}") from None
     except OSError as err:
         reason = err.strerror or "no picture that can be read"
         raise KmodelError(f"{path}: {reason}") from None
     except Exception as err:  # Pillow's decoders raise all sorts of things on damaged files
         raise KmodelError(f"{path}: no picture that can be read ({type(err).__name__})") from None
+
+
+def _frames(image: Image) -> list[str]:
+    """Of an animation, or a file of several pages, the first is taken.
+
+    How many there are is not looked at: that may take as long as reading them all.
+    """
+    try:
+        several = getattr(image, "is_animated", False)
+    except Exception:  # a later one is damaged
+        several = True
+    image.seek(0)
+    return ["the first of several frames"] if several else []
+
+
+def _upright(image: Image) -> tuple[Image, list[str]]:
+    """Turned and mirrored as the camera noted in EXIF."""
+    pil = _pillow()
+    try:
+        orientation = image.getexif().get(ORIENTATION, 1)
+        if orientation not in range(2, 9):
+            return image, []
+        return pil.ImageOps.exif_transpose(image), [f"turned (EXIF orientation {orientation})"]
+    except Exception:  # the picture itself is good
+        return image, ["EXIF data that cannot be read"]
+
+
+def as_rgb(image: Image) -> tuple[Image, list[str]]:
+    """(a picture of any mode as RGB, notes); KmodelError for a mode that is not known.
+
+    16 bits become the upper eight, floats of 0..1 become 0..255; values that are 0..255 already
+    stay.  What shines through is white.
+    """
+    pil = _pillow()
+    mode = image.mode
+    if mode in NUMBERS:
+        grey, note = _bytes_of(np.asarray(image), mode)
+        return pil.Image.fromarray(grey).convert("RGB"), [note]
+    if mode not in (*PLAIN, *CLEAR):
+        known = ", ".join((*PLAIN, *CLEAR, *NUMBERS))
+        raise KmodelError(f"mode {mode} is not supported, expected {known}")
+    if mode not in CLEAR and "transparency" not in image.info:
+        return image.convert("RGB"), []
+    image = image.convert("LA").convert("RGBA") if mode == "La" else image.convert("RGBA")
+    if image.getextrema()[3][0] == 255:
+        return image.convert("RGB"), []
+    white = pil.Image.new("RGBA", image.size, "white")
+    return pil.Image.alpha_composite(white, image).convert("RGB"), ["transparent over white"]
+
+
+def _bytes_of(values: npt.NDArray, mode: str) -> tuple[npt.NDArray[np.uint8], str]:
+    """Grey values of more than eight bits as bytes, and what was taken for white."""
+    floats = values.dtype.kind == "f"
+    if floats and not np.isfinite(values).all():
+        raise KmodelError(f"mode {mode} with values that are not finite")
+    low, high = float(values.min()), float(values.max())
+    if low < 0 or high > 0xFFFF:
+        raise KmodelError(f"mode {mode} with values {low:g} .. {high:g}, expected 0 .. 65535")
+    if floats and high < 2:  # a little above white is white
+        white = np.rint(values.clip(0, 1) * 255).astype(np.uint8)
+        return white, f"{mode} of 0..1 as 0..255"
+    if high <= 255:
+        return np.rint(values).astype(np.uint8), f"{mode} of 0..255 as it is"
+    return (values.astype(np.uint16) >> 8).astype(np.uint8), f"{mode} of 0..65535 as 0..255"
 
 
 def input_shape(tensor: Tensor) -> tuple[int, int, int]:
@@ -74,7 +158,7 @@ def image_input(
     """
     pil = _pillow()
     channels, height, width = input_shape(tensor)
-    notes = []
+    notes = list(image.info.get("notes", ()))
     if channels == 1:
         image = image.convert("L")
     if image.size != (width, height):

@@ -1,190 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Something to look at: boxes of yolo-style detectors, the best classes of a classifier.
+"""Something to look at: boxes of detectors, the best classes of a classifier.
 
-A yolo v2 "region" output is (anchors * (5 + classes), h, w): per anchor the box centre (two
-sigmoids), its size (exponentials of the anchor's), objectness (sigmoid) and classes (softmax).
-Anchors are in cells of the output grid.  A yolox output is (cells, 5 + classes) over strides 8, 16,
-32.  SSD detectors with priors are in ``ssd``.  Coordinates are fractions of the picture.
+``yolo`` and ``ssd`` decode outputs by a description, ``guess`` has those of a few published models.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .boxes import Box, Floats, overlap, select, settings
+from .. import files
+from .boxes import Box, overlap
 from .errors import KmodelError
-from .names import words
+from .guess import FACE, VOC, guess
+from .program import Program
+from .shapes import as_map
 from .ssd import FACE_PRIORS, PriorDetector, decode_priors
+from .yolo import COCO_CLASSES, Detector, decode_maps, decode_region, decode_yolox
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# the face detector of kendryte-standalone-demo, and the 20-class detector of darknet's tiny yolo
-FACE_ANCHORS = (
-    1.889,
-    2.5245,
-    2.9465,
-    3.94056,
-    3.99987,
-    5.3658,
-    5.155437,
-    6.92275,
-    6.718375,
-    9.01025,
-)
-VOC_ANCHORS = (1.08, 1.19, 3.42, 4.41, 6.63, 11.38, 9.42, 5.11, 16.62, 10.52)
-VOC_CLASSES = words(
-    "aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike "
-    "person pottedplant sheep sofa train tvmonitor"
-)
-COCO_CLASSES = words(
-    "person,bicycle,car,motorcycle,airplane,bus,train,truck,boat,traffic light,fire hydrant,"
-    "stop sign,parking meter,bench,bird,cat,dog,horse,sheep,cow,elephant,bear,zebra,giraffe,"
-    "backpack,umbrella,handbag,tie,suitcase,frisbee,skis,snowboard,sports ball,kite,baseball bat,"
-    "baseball glove,skateboard,surfboard,tennis racket,bottle,wine glass,cup,fork,knife,spoon,"
-    "bowl,banana,apple,sandwich,orange,broccoli,carrot,hot dog,pizza,donut,cake,chair,couch,"
-    "potted plant,bed,dining table,toilet,tv,laptop,mouse,remote,keyboard,cell phone,microwave,"
-    "oven,toaster,sink,refrigerator,book,clock,vase,scissors,teddy bear,hair drier,toothbrush",
-    ",",
-)
 __all__ = [
+    "COCO_CLASSES",
     "FACE",
     "FACE_PRIORS",
     "VOC",
     "Box",
     "Detector",
     "PriorDetector",
+    "Report",
+    "decode_maps",
     "decode_priors",
     "decode_region",
     "decode_yolox",
     "draw",
     "hint",
-    "known_detector",
     "load_detector",
     "overlap",
     "report",
+    "span",
     "top_classes",
 ]
 COLOURS = ((230, 40, 40), (40, 160, 40), (50, 90, 230), (230, 160, 0), (160, 40, 200))
 
 
-@dataclasses.dataclass(frozen=True)
-class Detector:
-    """How to read the output of a detector."""
-
-    anchors: tuple[float, ...]  # w0, h0, w1, h1 ... in cells
-    classes: tuple[str, ...]
-    threshold: float = 0.5
-    nms: float = 0.3
-
-    @classmethod
-    def of(cls, data: dict) -> Detector:
-        """From the keys of a side file; KeyError for one that is missing."""
-        return cls(tuple(float(a) for a in data["anchors"]), **settings(data, 0.5, 0.3))
-
-    def check(self, name: str = "detector") -> Detector:
-        if not self.anchors or len(self.anchors) % 2 or not self.classes:
-            raise KmodelError(f"{name}: pairs of anchors and at least one class are expected")
-        return self
-
-    @property
-    def channels(self) -> int:
-        return len(self.anchors) // 2 * (5 + len(self.classes))
-
-
-FACE = Detector(FACE_ANCHORS, ("face",))
-VOC = Detector(VOC_ANCHORS, VOC_CLASSES)
-
-
 def load_detector(path: str | Path) -> Detector | PriorDetector:
     """A description from a JSON side file; KmodelError says what is wrong with it.
 
-    {"anchors": [w, h, ...], "classes": [...]} for a region output, or {"priors": [[size or [w, h],
-    ...] of each step], "steps": [...], "variances": [a, b], "classes": [...]} for an SSD detector;
-    both may have "threshold" and "nms".
+    {"anchors": [w, h, ...], "classes": [...]} for a yolo, or {"outputs": [{"anchors": [...]}, ...],
+    "classes": [...]} with the anchors by output, both with "unit" and "scores" as in ``Detector``;
+    {"priors": [[size or [w, h], ...] of each step], "steps": [...], "variances": [a, b], "classes":
+    [...]} for an SSD detector.  All may have "threshold" and "nms".
     """
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = json.loads(files.read_bytes(path, KmodelError))
         kind = PriorDetector if "priors" in data else Detector
         return kind.of(data).check(str(path))
-    except OSError as err:
-        raise KmodelError(f"{path}: {err.strerror or err}") from None
     except KeyError as err:
         raise KmodelError(f"{path}: {err.args[0]!r} is missing") from None
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as err:
         if isinstance(err, KmodelError):
             raise
         raise KmodelError(f"{path}: no detector description: {err}") from None
-
-
-def sigmoid(x: Floats) -> Floats:
-    with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(-x))
-
-
-def decode_region(output: npt.NDArray, detector: Detector) -> list[Box]:
-    """Boxes of a region output (1, A * (5 + classes), h, w), best first, overlaps removed."""
-    classes, count = len(detector.classes), len(detector.anchors) // 2
-    shape = output.shape[-3:]
-    if len(output.shape) < 3 or shape[0] != detector.channels:
-        raise KmodelError(
-            f"output {list(output.shape)}, a detector of {count} anchors and {classes} classes "
-            f"has {detector.channels} channels"
-        )
-    _, h, w = shape
-    data = output.astype(np.float64).reshape(count, 5 + classes, h, w)
-    with np.errstate(all="ignore"):
-        x = (sigmoid(data[:, 0]) + np.arange(w)) / w
-        y = (sigmoid(data[:, 1]) + np.arange(h)[:, None]) / h
-        anchors = np.array(detector.anchors).reshape(count, 2, 1, 1)
-        bw = np.exp(data[:, 2]) * anchors[:, 0] / w
-        bh = np.exp(data[:, 3]) * anchors[:, 1] / h
-        e = np.exp(data[:, 5:] - data[:, 5:].max(axis=1, keepdims=True))
-        scores = sigmoid(data[:, 4:5]) * e / e.sum(axis=1, keepdims=True)
-    flat = scores.transpose(0, 2, 3, 1).reshape(-1, classes)
-    boxes = np.stack([x, y, bw, bh], axis=-1).reshape(-1, 4)
-    return select(boxes, flat, detector.classes, detector.threshold, detector.nms)
-
-
-def decode_yolox(
-    output: npt.NDArray,
-    width: int,
-    height: int,
-    names: tuple[str, ...] | None = None,
-    threshold: float = 0.3,
-    nms: float = 0.45,
-) -> list[Box]:
-    """Boxes of a yolox output (1, cells, 5 + classes) of a network with this input size.
-
-    Objectness and classes are taken as they are when all lie in 0..1, else through a sigmoid.
-    """
-    cells = sum((width // s) * (height // s) for s in (8, 16, 32))
-    if output.ndim < 2 or output.shape[-2] != cells or output.shape[-1] < 6:
-        raise KmodelError(f"output {list(output.shape)}, a yolox has {cells} cells here")
-    data = output.reshape(cells, -1).astype(np.float64)
-    grid, strides = [], []
-    for stride in (8, 16, 32):
-        gy, gx = np.mgrid[: height // stride, : width // stride]
-        grid.append(np.stack([gx, gy], axis=-1).reshape(-1, 2))
-        strides.append(np.full((gx.size, 1), stride))
-    step = np.concatenate(strides)
-    with np.errstate(all="ignore"):
-        centre = (data[:, :2] + np.concatenate(grid)) * step / (width, height)
-        size = np.exp(data[:, 2:4]) * step / (width, height)
-    rest = data[:, 4:]
-    if rest.min() < 0 or rest.max() > 1.001:
-        rest = sigmoid(rest)
-    scores = rest[:, :1] * rest[:, 1:]
-    if names is None:
-        names = COCO_CLASSES if scores.shape[1] == len(COCO_CLASSES) else ()
-    return select(np.concatenate([centre, size], axis=1), scores, names, threshold, nms)
 
 
 def draw(image: Image, boxes: list[Box]) -> Image:
@@ -221,11 +104,18 @@ def top_classes(
     return [(int(i), names[i] if i < len(names) else str(i), float(scores[i])) for i in order]
 
 
-def known_detector(output: npt.NDArray) -> Detector | None:
-    """The built-in description whose channels fit the output, or None."""
-    if output.ndim < 3 or min(output.shape[-2:]) < 2:
-        return None
-    return next((d for d in (FACE, VOC) if d.channels == output.shape[-3]), None)
+def span(output: npt.NDArray) -> str:
+    """Shape and range of an output in words."""
+    values = f"{output.min():g} .. {output.max():g}" if output.size else "empty"
+    return f"{list(output.shape)}: {values}"
+
+
+class Report(NamedTuple):
+    """What a model says about a picture."""
+
+    kind: str  # "boxes", "classes" or "tensor"
+    found: list[Box] | list[tuple[int, str, float]] | None
+    notes: tuple[str, ...] = ()  # what was assumed
 
 
 def report(
@@ -233,38 +123,50 @@ def report(
     width: int,
     height: int,
     detector: Detector | PriorDetector | None = None,
-):
-    """("boxes", list of Box), ("classes", top five) or ("tensor", None), by the outputs' shapes.
+    program: Program | None = None,
+    option: str = "DETECTOR=",
+) -> Report:
+    """Boxes, the best five classes, or nothing, by the outputs' shapes.
 
-    ``width`` and ``height`` of the network's input.  Without a ``detector`` the known ones are
-    tried; the first output counts where a single one is read.
+    ``width`` and ``height`` of the network's input.  Without a ``detector`` a known one is assumed
+    where ``program``, whose outputs these are, ends like it; the notes say so, with ``option``, how
+    the caller takes a side file.  The first output counts where a single one is read.
     """
-    outputs = [outputs] if isinstance(outputs, np.ndarray) else list(outputs)
-    output = outputs[0]
-    if detector is None:
-        detector = known_detector(output)
-        if FACE_PRIORS.fits(outputs, width, height):
-            detector = FACE_PRIORS
+    outputs = _maps(outputs, program)
     if isinstance(detector, PriorDetector):
-        return "boxes", decode_priors(outputs, detector, width, height)
+        return Report("boxes", decode_priors(outputs, detector, width, height))
     if detector is not None:
-        return "boxes", decode_region(output, detector)
-    cells = sum((width // s) * (height // s) for s in (8, 16, 32))
-    if output.ndim == 3 and output.shape[-2] == cells > 1 and output.shape[-1] > 5:
-        return "boxes", decode_yolox(output, width, height)
+        boxes, notes = decode_maps(outputs, detector, width, height)
+        return Report("boxes", boxes, tuple(notes))
+    if known := guess(outputs, width, height, program):
+        return Report("boxes", known.decode(), (known.note(option),))
+    output = outputs[0] if outputs else np.zeros(0)
     if 2 <= output.size <= 4096 and output.size == max(output.shape):
-        return "classes", top_classes(output)
-    return "tensor", None
+        return Report("classes", top_classes(output))
+    return Report("tensor", None)
 
 
-def hint(outputs: npt.NDArray | Sequence[npt.NDArray], option: str = "DETECTOR=") -> str | None:
-    """What a tensor that nobody could read may be, and how to have it read; None: no idea.
-
-    ``option``: how the caller takes a side file.
-    """
+def _maps(
+    outputs: npt.NDArray | Sequence[npt.NDArray], program: Program | None
+) -> list[npt.NDArray]:
+    """The outputs; one of C x HW as the KPU's map of that size."""
     outputs = [outputs] if isinstance(outputs, np.ndarray) else list(outputs)
-    output = outputs[0]
-    if len(outputs) == 2:
+    return outputs if program is None else [as_map(output, program) for output in outputs]
+
+
+def hint(
+    outputs: npt.NDArray | Sequence[npt.NDArray],
+    option: str = "DETECTOR=",
+    program: Program | None = None,
+) -> str | None:
+    """What tensors that nobody could read may be, and how to have them read; None: no idea.
+
+    ``option``: how the caller takes a side file; ``program``: whose outputs they are.
+    """
+    outputs = _maps(outputs, program)
+    maps = [o for o in outputs if o.ndim >= 3 and min(o.shape[-2:]) > 1 and o.shape[-3] > 5]
+    alike = len(maps) == 2 and maps[0].shape[-3] == maps[1].shape[-3]
+    if len(outputs) == 2 and not alike:
         for places, scores in (outputs, outputs[::-1]):
             count = places.size // 4
             if (
@@ -277,13 +179,17 @@ def hint(outputs: npt.NDArray | Sequence[npt.NDArray], option: str = "DETECTOR="
                     f"{scores.size // count - 1} class(es): {option}side.json with priors, steps, "
                     "variances and classes makes boxes of them"
                 )
-    if output.ndim < 3 or min(output.shape[-2:]) < 2 or output.shape[-3] < 6:
+    if not maps:
         return None
-    channels, h, w = output.shape[-3:]
+    (channels, h, w), more = maps[0].shape[-3:], len(maps) > 1
     counts = [n for n in range(1, 17) if channels % n == 0 and channels // n > 5]
     split = ", ".join(f"{n} x (5 + {channels // n - 5})" for n in counts)
+    others = "".join(
+        f" and {o.shape[-3]} channels, {o.shape[-2]} x {o.shape[-1]}" for o in maps[1:]
+    )
     return (
-        f"a map of {channels} channels, {h} x {w} cells, perhaps a yolo v2 detector "
-        f"(anchors x (5 + classes) = {split}): {option}side.json with its anchors and classes "
-        "makes boxes of it"
+        f"{'maps' if more else 'a map'} of {channels} channels, {h} x {w}{others} cells, perhaps a "
+        f"yolo {'v3' if more else 'v2'} detector (anchors x (5 + classes) = {split}): "
+        f"{option}side.json with its anchors{' by output' if more else ''} and classes makes boxes "
+        "of it"
     )

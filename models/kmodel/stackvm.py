@@ -9,23 +9,21 @@ followed and is an error that names the instruction.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import operations as ops
-from .bytecode import Dialect, Instruction, decode
+from .bytecode import Code, Dialect, Instruction, decode
 from .container5 import DTYPES, Function, Model5, Range
-from .errors import KmodelError
+from .errors import KmodelError, Unsupported
 from .k210 import function_operations
-from .names import BINARY_V5, PAD_MODES, REDUCE, RESIZE_MODES
-from .products import Conv2d, MatMul
 from .program import ELEMENTS_MAX, Operation, View
+from .tensor5 import TENSOR
 
 STEPS_MAX = 1_000_000
 OPERATIONS_MAX = 50_000
 DEPTH_MAX = 8
 STACK_MAX = 4096
+DOUBTS_MAX = 1000
 
 
 class Address(NamedTuple):
@@ -36,18 +34,37 @@ class Address(NamedTuple):
 
 
 class Trace:
-    """What following a model yields: operations and temporary memory."""
+    """What following a model yields: operations and temporary memory.
+
+    ``doubts``: what a compiler would not have written, though it can be followed; a sign that the
+    numbering is another one.
+    """
 
     def __init__(self, model: Model5, dialect: Dialect) -> None:
         self.model, self.dialect = model, dialect
         self.operations: list[Operation] = []
         self.temporary = 0  # bytes of the space "temp"
         self.steps = 0
+        self.doubts: list[str] = []
+        self.decoded: dict[int, Code] = {}  # by the function's place in the file
 
     def add(self, op: Operation) -> None:
+        dst = getattr(op, "dst", None)
+        if isinstance(dst, View) and dst.space.startswith(("rdata", "input")):
+            raise self.model.blob.error(op.offset, f"{op.name}: writes to {dst}")
         self.operations.append(op)
         if len(self.operations) > OPERATIONS_MAX:
             raise self.model.blob.error(op.offset, f"more than {OPERATIONS_MAX} operations")
+
+    def code(self, function: Function) -> Code:
+        """A function's instructions."""
+        if function.offset not in self.decoded:
+            self.decoded[function.offset] = decode(self.model.text(function), self.dialect)
+        return self.decoded[function.offset]
+
+    def doubt(self, offset: int, text: str) -> None:
+        if len(self.doubts) < DOUBTS_MAX:
+            self.doubts.append(f"offset 0x{offset:x}: {text}")
 
     def run(
         self, function: Function, inputs: list[View], outputs: list[View], depth: int = 0
@@ -58,6 +75,8 @@ class Trace:
             for op in function_operations(self.model, function, inputs, outputs):
                 self.add(op)
         elif kind == "stackvm":
+            if depth > DEPTH_MAX:
+                raise self.model.blob.error(function.offset, "functions call each other too deeply")
             Machine(self, function, inputs, outputs, depth).run()
         else:
             raise self.model.blob.error(function.offset, f"module {kind!r} is not supported")
@@ -74,6 +93,7 @@ class Machine:
         self.stack: list[int | float | Address] = []
         self.shapes: dict[int, tuple[int, ...]] = {}
         self.pads: dict[int, tuple[tuple[int, int], ...]] = {}
+        self.unread: dict[tuple[str, int], int] = {}  # registers: where they were set
         self.at = Instruction(function.offset, "start", ())
 
     def fail(self, text: str) -> KmodelError:
@@ -81,16 +101,17 @@ class Machine:
 
     def run(self) -> None:
         """Execute to the end of the code or a return."""
-        code = decode(self.model.text(self.function), self.dialect)
+        whole = self.trace.code(self.function)
+        code = whole.instructions
         index = {item.offset: i for i, item in enumerate(code)}
         position = 0
         while position < len(code):
             self.at = code[position]
             position += 1
-            self.trace.steps += 1
-            if self.trace.steps > STEPS_MAX:
+            if self.trace.steps >= STEPS_MAX:
                 raise self.fail(f"more than {STEPS_MAX} steps")
             if self.at.name == "RET":
+                self.trace.steps += 1
                 break
             if self.at.name.startswith("BR"):
                 if self._branch():
@@ -100,12 +121,30 @@ class Machine:
                     if target not in index:
                         raise self.fail(f"target 0x{target:x} is no instruction")
                     position = index[target]
-                continue
-            self._step()
+            else:
+                self._step()
+            self.trace.steps += 1
             if len(self.stack) > STACK_MAX:
                 raise self.fail(f"more than {STACK_MAX} values on the stack")
+        if whole.problem is not None:
+            raise whole.problem
         if self.stack:
             raise self.fail(f"{len(self.stack)} values are left on the stack")
+        for register in self.unread:
+            self._doubt_unread(*register)
+
+    def _store(self, kind: str, register: int) -> None:
+        """A register is set."""
+        if (kind, register) in self.unread:
+            self._doubt_unread(kind, register)
+        self.unread[kind, register] = self.at.offset
+
+    def _doubt_unread(self, kind: str, register: int) -> None:
+        at = self.unread[kind, register]
+        self.trace.doubt(at, f"nothing reads {kind} register {register}")
+
+    def doubt(self, text: str) -> None:
+        self.trace.doubt(self.at.offset, f"{self.at.name.lower()}: {text}")
 
     # -------------------------------------------------------------------- plain instructions
     def _branch(self) -> bool:
@@ -121,8 +160,10 @@ class Machine:
         if name.startswith("TENSOR."):
             handler = TENSOR.get(name[7:])
             if handler is None:
-                raise self.fail("is not supported")
+                raise Unsupported.of(self.model.blob.name, self.at.offset, name[7:].lower())
             handler(self, *operands)
+            if self.stack:
+                self.doubt(f"leaves {len(self.stack)} values on the stack")
         elif name in ("LDC_I4", "LDC_R4"):
             self.stack.append(operands[0])
         elif name in ("LDC_I4_0", "LDC_I4_1", "LDNULL"):
@@ -133,11 +174,13 @@ class Machine:
             register, rank = operands
             if rank > 8:
                 raise self.fail(f"rank {rank}")
+            self._store("shape", register)
             self.shapes[register] = tuple(reversed([self.integer() for _ in range(rank)]))
         elif name == "STPADDINGS":
             register, rank = operands
             if rank > 8:
                 raise self.fail(f"rank {rank}")
+            self._store("padding", register)
             self.pads[register] = tuple(reversed([self.padding() for _ in range(rank)]))
         elif name == "DUP":
             value = self.pop()
@@ -150,7 +193,9 @@ class Machine:
                 self.stack.append(_signed(ARITHMETIC[name](a, b) & 0xFFFFFFFF))
             except (ZeroDivisionError, ValueError, OverflowError):
                 raise self.fail(f"of {a} and {b}") from None
-        elif name not in ("NOP", "CONV_I4", "CONV_I", "CONV_U4", "CONV_U"):
+        elif name == "NOP":
+            self.doubt("stands for nothing")
+        elif name not in ("CONV_I4", "CONV_I", "CONV_U4", "CONV_U"):
             raise self.fail("is not supported")
 
     def _lea_buffer(self, location: int, _: int, offset: int) -> None:
@@ -203,7 +248,27 @@ class Machine:
         """A shape register."""
         if register not in self.shapes:
             raise self.fail(f"shape register {register} is not set")
+        self.unread.pop(("shape", register), None)
         return self.shapes[register]
+
+    def paddings(self, register: int) -> tuple[tuple[int, int], ...]:
+        """A padding register."""
+        if register not in self.pads:
+            raise self.fail(f"padding register {register} is not set")
+        self.unread.pop(("padding", register), None)
+        return self.pads[register]
+
+    def clamp(self, low: float, high: float) -> tuple[float, float]:
+        """A fused activation."""
+        if not low <= high:
+            raise self.fail(f"fused activation {low:g} .. {high:g}")
+        return low, high
+
+    def flag(self, value: int) -> bool:
+        """A byte that is 0 or 1."""
+        if value > 1:
+            self.doubt(f"{value} where 0 or 1 is expected")
+        return bool(value)
 
     def choice(self, names: tuple[str, ...], value: int, what: str) -> str:
         if value >= len(names):
@@ -224,360 +289,17 @@ class Machine:
             raise self.fail(f"shape {list(shape)}")
         return view.flat(*shape) if view.dense else view
 
-    # ---------------------------------------------------------------------- tensor functions
-    def unary_like(self, make: Callable[..., Operation], dtype: int, *registers: int) -> None:
-        """Output address on top, input below; the same shape."""
-        shape, in_strides, out_strides = registers
-        out, src = self.address(), self.address()
-        extent = self.shape(shape)
-        self.trace.add(
-            make(
-                offset=self.at.offset,
-                src=self.view(src, dtype, extent, in_strides),
-                dst=self.view(out, dtype, extent, out_strides),
-            )
-        )
-
-    def binary(self, dtype: int, *operands: float) -> None:
-        if self.dialect.binary_shape:
-            operands = operands[:4] + operands[5:]  # the result's shape follows from the others
-        a_shape, a_strides, b_shape, b_strides, out_strides, op, low, high = operands
-        out, b, a = self.address(), self.address(), self.address()
-        va = self.view(a, dtype, self.shape(a_shape), a_strides)
-        vb = self.view(b, dtype, self.shape(b_shape), b_strides)
-        try:
-            result = ops.np.broadcast_shapes(va.shape, vb.shape)
-        except ValueError:
-            raise self.fail(f"{va} and {vb} do not broadcast") from None
-        self.trace.add(
-            ops.Binary(
-                offset=self.at.offset,
-                op=self.choice(BINARY_V5, op, "binary operator"),
-                a=va,
-                b=vb,
-                dst=self.view(out, dtype, result, out_strides),
-                clamp=(low, high),
-            )
-        )
-
-    def broadcast(self, dtype: int, shape: int, strides: int, out_shape: int, out: int) -> None:
-        dst, src = self.address(), self.address()
-        view = self.view(src, dtype, self.shape(shape), strides)
-        result = self.shape(out_shape)
-        grown = (1,) * max(0, len(result) - len(view.shape)) + view.shape
-        steps = view.strides or _dense(view.shape)
-        steps = (0,) * (len(grown) - len(view.shape)) + steps
-        for n, r in zip(grown, result, strict=False):
-            if len(grown) != len(result) or n not in (1, r):
-                raise self.fail(f"{list(view.shape)} to {list(result)}")
-        steps = tuple(0 if n == 1 else s for n, s in zip(grown, steps, strict=True))
-        wide = dataclasses.replace(view, shape=result, strides=steps)
-        self.trace.add(
-            ops.Copy(offset=self.at.offset, src=wide, dst=self.view(dst, dtype, result, out))
-        )
-
-    def call(self, function: int, module: int, sources: int, results: int) -> None:
-        def tensor() -> View:
-            strides, shape, dtype = self.integer(), self.integer(), self.integer()
-            return self.view(self.address(), dtype, self.shape(shape), strides)
-
-        outputs = [tensor() for _ in range(results)][::-1]
-        inputs = [tensor() for _ in range(sources)][::-1]
-        callee = self.model.function(module, function, self.at.offset)
-        for what, views, parameters in (
-            ("inputs", inputs, callee.inputs),
-            ("outputs", outputs, callee.outputs),
-        ):
-            if len(views) != len(parameters):
-                raise self.fail(f"{len(views)} {what}, function takes {len(parameters)}")
-            for view, parameter in zip(views, parameters, strict=True):
-                if view.count * view.item != parameter.range.size:
-                    raise self.fail(f"{view} for a parameter of {parameter.range.size} bytes")
-        if self.depth >= DEPTH_MAX:
-            raise self.fail("functions call each other too deeply")
-        staged = [self._dense(view) for view in (*inputs, *outputs)]
-        for view, dense in zip(inputs, staged, strict=False):
-            if view is not dense:
-                self.trace.add(ops.Copy(offset=self.at.offset, src=view, dst=dense))
-        self.trace.run(callee, staged[:sources], staged[sources:], self.depth + 1)
-        for view, dense in zip(outputs, staged[sources:], strict=True):
-            if view is not dense:
-                self.trace.add(ops.Copy(offset=self.at.offset, src=dense, dst=view))
-
-    def _dense(self, view: View) -> View:
-        """The tensor itself, or a temporary place for it when it has gaps."""
-        if view.dense:
-            return view
-        start = -(-self.trace.temporary // 8) * 8
-        self.trace.temporary = start + view.count * view.item
-        return View("temp", start, view.shape, view.dtype)
-
-    def conv2d(self, dtype: int, *operands: float) -> None:
-        shape, strides, kernel, kernel_strides, bias_strides, out_strides = operands[:6]
-        groups, sh, sw, dh, dw, low, high = operands[6:]
-        pad_w, pad_h = self.padding(), self.padding()
-        out, bias, weights, src = (self.address() for _ in range(4))
-        source = self.view(src, dtype, self.shape(shape), strides)
-        w = self.view(weights, dtype, self.shape(kernel), kernel_strides)
-        if len(w.shape) != 4 or len(source.shape) != 4:
-            raise self.fail(f"{source} by {w}")
-        window = w.shape[2:]
-        result = self._window(source, window, (sh, sw), (dh, dw), (pad_h, pad_w))
-        self.trace.add(
-            Conv2d(
-                offset=self.at.offset,
-                src=source,
-                dst=self.view(out, dtype, (source.shape[0], w.shape[0], *result), out_strides),
-                weights=w,
-                bias=self.view(bias, dtype, (w.shape[0],), bias_strides),
-                groups=groups,
-                stride=(sh, sw),
-                dilation=(dh, dw),
-                pads=(pad_h, pad_w),
-                clamp=(low, high),
-            )
-        )
-
-    def _window(
-        self,
-        source: View,
-        window: tuple[int, int],
-        stride: tuple[int, int],
-        dilation: tuple[int, int],
-        pads: tuple,
-    ) -> list[int]:
-        if len(source.shape) != 4 or min(*window, *stride, *dilation) < 1:
-            raise self.fail(f"window {window}, stride {stride}, dilation {dilation} of {source}")
-        return [
-            max(0, ops.k.out_size(*args))
-            for args in zip(source.shape[2:], window, stride, dilation, pads, strict=True)
-        ]
-
-    def convert(self, dtype: int, result: int, shape: int, strides: int, out: int) -> None:
-        dst, src = self.address(), self.address()
-        extent = self.shape(shape)
-        self.trace.add(
-            ops.Copy(
-                offset=self.at.offset,
-                src=self.view(src, dtype, extent, strides),
-                dst=self.view(dst, result, extent, out),
-            )
-        )
-
-    def scaled(self, kind: str, dtype: int, result: int, *registers: int) -> None:
-        """quantize and dequantize: bias and scale on top, then output and input."""
-        shape, strides, out_strides = registers
-        bias, scale = self.number(), self.number()
-        out, src = self.address(), self.address()
-        extent = self.shape(shape)
-        views = {
-            "src": self.view(src, dtype, extent, strides),
-            "dst": self.view(out, result, extent, out_strides),
-        }
-        if kind == "quantize":
-            if views["dst"].item != 1:
-                raise self.fail(f"to {views['dst'].dtype} is not supported")
-            self.trace.add(
-                ops.Quantize(offset=self.at.offset, scale=scale, bias=bias, half_even=True, **views)
-            )
-        else:
-            self.trace.add(ops.Dequantize(offset=self.at.offset, scale=scale, bias=bias, **views))
-
-    def gather(self, dtype: int, *registers: int) -> None:
-        shape, out_shape, strides, out_strides, indices_shape, axis = registers
-        indices, out, src = self.address(), self.address(), self.address()
-        extent = self.shape(indices_shape)
-        self.trace.add(
-            ops.Gather(
-                offset=self.at.offset,
-                src=self.view(src, dtype, self.shape(shape), strides),
-                indices=View(indices.space, indices.offset, extent, "<i4"),
-                dst=self.view(out, dtype, self.shape(out_shape), out_strides),
-                axis=axis,
-            )
-        )
-
-    def lut1d(self, dtype: int, shape: int, strides: int, out_strides: int, length: int) -> None:
-        self.number(), self.number()
-        out, table, src = self.address(), self.address(), self.address()
-        if DTYPES.get(dtype) != "u1":
-            raise self.fail(f"data type {dtype} is not supported")
-        extent = self.shape(shape)
-        self.trace.add(
-            ops.TableLookup(
-                offset=self.at.offset,
-                src=self.view(src, dtype, extent, strides),
-                dst=self.view(out, dtype, extent, out_strides),
-                table=View(table.space, table.offset, (length,)),
-            )
-        )
-
-    def matmul(self, *operands: float) -> None:
-        a_shape, a_strides, b_shape, b_strides, _, out_strides, low, high = operands
-        out, bias, b, a = (self.address() for _ in range(4))
-        va = self.view(a, 9, self.shape(a_shape), a_strides)
-        vb = self.view(b, 9, self.shape(b_shape), b_strides)
-        if len(va.shape) != 2 or len(vb.shape) != 2:
-            raise self.fail(f"{va} by {vb}")
-        result = va.shape[0], vb.shape[1]
-        self.trace.add(
-            MatMul(
-                offset=self.at.offset,
-                a=va,
-                b=vb,
-                bias=View(bias.space, bias.offset, (result[1],), "<f4"),
-                dst=self.view(out, 9, result, out_strides),
-                clamp=(low, high),
-            )
-        )
-
-    def pad(self, dtype: int, *registers: int) -> None:
-        shape, strides, out_strides, paddings, mode = registers
-        value = self.number()
-        out, src = self.address(), self.address()
-        source = self.view(src, dtype, self.shape(shape), strides)
-        pads = self.pads.get(paddings)
-        if pads is None or len(pads) != len(source.shape):
-            raise self.fail(f"padding register {paddings} for {source}")
-        result = tuple(n + sum(p) for n, p in zip(source.shape, pads, strict=True))
-        self.trace.add(
-            ops.Pad(
-                offset=self.at.offset,
-                src=source,
-                dst=self.view(out, dtype, result, out_strides),
-                pads=pads,
-                value=value if source.dtype[-2] == "f" else int(value) & 0xFF,
-                mode=self.choice(PAD_MODES, mode, "pad mode"),
-            )
-        )
-
-    def reduce(self, dtype: int, *registers: int) -> None:
-        shape, strides, out_strides, op, axes, keep = registers
-        initial = self.number()
-        out, src = self.address(), self.address()
-        source = self.view(src, dtype, self.shape(shape), strides)
-        rank = len(source.shape)
-        over = tuple(a + rank if a < 0 else a for a in self.shape(axes))
-        result = [1 if i in over else n for i, n in enumerate(source.shape)]
-        if not keep:
-            result = [n for i, n in enumerate(source.shape) if i not in over]
-        self.trace.add(
-            ops.Reduce(
-                offset=self.at.offset,
-                op=self.choice(REDUCE, op, "reduce operator"),
-                src=source,
-                dst=self.view(out, dtype, tuple(result), out_strides),
-                axes=over,
-                keep=bool(keep),
-                initial=initial,
-            )
-        )
-
-    def reduce_window(self, dtype: int, op: int, *operands: float) -> None:
-        shape, strides, out_strides, kh, kw, sh, sw, dh, dw, low, high = operands
-        pad_w, pad_h = self.padding(), self.padding()
-        out, initial, src = self.address(), self.number(), self.address()
-        source = self.view(src, dtype, self.shape(shape), strides)
-        size = self._window(source, (kh, kw), (sh, sw), (dh, dw), (pad_h, pad_w))
-        self.trace.add(
-            ops.ReduceWindow(
-                offset=self.at.offset,
-                op=self.choice(REDUCE, op, "reduce operator"),
-                src=source,
-                dst=self.view(out, dtype, (*source.shape[:2], *size), out_strides),
-                window=(kh, kw),
-                stride=(sh, sw),
-                dilation=(dh, dw),
-                pads=(pad_h, pad_w),
-                initial=initial,
-                clamp=(low, high),
-            )
-        )
-
-    def resize(self, dtype: int, *registers: int) -> None:
-        shape, strides, out_strides, align, half, mode = registers
-        out, src = self.address(), self.address()
-        width, height = self.integer(), self.integer()
-        source = self.view(src, dtype, self.shape(shape), strides)
-        if len(source.shape) != 4:
-            raise self.fail(f"{source}")
-        result = *source.shape[:2], height, width
-        self.trace.add(
-            ops.Resize(
-                offset=self.at.offset,
-                src=source,
-                dst=self.view(out, dtype, result, out_strides),
-                mode=self.choice(RESIZE_MODES, mode, "resize mode"),
-                align=bool(align),
-                half=bool(half),
-                rounding=True,
-            )
-        )
-
-    def slice(self, dtype: int, *registers: int) -> None:
-        shape, strides, out_strides, begins, ends, steps = registers
-        out, src = self.address(), self.address()
-        source = self.view(src, dtype, self.shape(shape), strides)
-        begin, end, step = self.shape(begins), self.shape(ends), self.shape(steps)
-        if {len(begin), len(end), len(step)} != {len(source.shape)} or 0 in step:
-            raise self.fail(f"{list(begin)} to {list(end)} by {list(step)} of {source}")
-        parts = map(ops.k.slice_axis, begin, end, step)
-        result = tuple(len(range(n)[part]) for n, part in zip(source.shape, parts, strict=True))
-        self.trace.add(
-            ops.StridedSlice(
-                offset=self.at.offset,
-                src=source,
-                dst=self.view(out, dtype, result, out_strides),
-                begin=begin,
-                end=end,
-                stride=step,
-            )
-        )
-
-    def softmax(self, dtype: int, *operands: float) -> None:
-        shape, strides, out_strides, axis, beta = operands
-        rank = len(self.shape(shape))
-
-        def make(**views: View) -> Operation:
-            return ops.Softmax(axis=axis + rank if axis < 0 else axis, beta=beta, **views)
-
-        self.unary_like(make, dtype, shape, strides, out_strides)
-
-    def transpose(self, dtype: int, *registers: int) -> None:
-        shape, strides, out_strides, order = registers
-        out, src = self.address(), self.address()
-        source = self.view(src, dtype, self.shape(shape), strides)
-        perm = self.shape(order)
-        if sorted(perm) != list(range(len(source.shape))):
-            raise self.fail(f"permutation {list(perm)} of {source}")
-        result = tuple(source.shape[p] for p in perm)
-        self.trace.add(
-            ops.Transpose(
-                offset=self.at.offset,
-                src=source,
-                dst=self.view(out, dtype, result, out_strides),
-                perm=perm,
-            )
-        )
-
-    def unary(self, dtype: int, shape: int, strides: int, out_strides: int, op: int) -> None:
-        name = self.choice(self.dialect.unary, op, "unary operator")
-        if name == "bitwise_not":
-            raise self.fail("bitwise_not is not supported")
-
-        def make(**views: View) -> Operation:
-            return ops.Unary(op=name, **views)
-
-        self.unary_like(make, dtype, shape, strides, out_strides)
-
-
-def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """C-order strides."""
-    steps, step = [], 1
-    for extent in reversed(shape):
-        steps.append(step)
-        step *= extent
-    return tuple(reversed(steps))
+    def result(self, place: Address, dtype: int, shape: tuple[int, ...], strides: int) -> View:
+        """The same for a tensor that is written."""
+        view = self.view(place, dtype, shape, strides)
+        reach = 1  # elements up to the end of the axes so far
+        for step, extent in sorted(zip(view.strides or (), shape, strict=bool(view.strides))):
+            if extent > 1:
+                if step < reach:
+                    self.doubt(f"elements of {view} lie over each other")
+                    break
+                reach = step * extent
+        return view
 
 
 def _signed(value: int) -> int:
@@ -600,26 +322,4 @@ ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "CGE": lambda a, b: a >= b,
     "CGT": lambda a, b: a > b,
     "CNE": lambda a, b: a != b,
-}
-TENSOR: dict[str, Callable[..., None]] = {
-    "BINARY": Machine.binary,
-    "BROADCAST": Machine.broadcast,
-    "CALL": Machine.call,
-    "CONV2D": Machine.conv2d,
-    "CONVERT": Machine.convert,
-    "COPY": lambda m, *o: m.unary_like(ops.Copy, *o),
-    "DEQUANTIZE": lambda m, *o: m.scaled("dequantize", *o),
-    "GATHER": Machine.gather,
-    "LUT1D": Machine.lut1d,
-    "MATMUL": Machine.matmul,
-    "PAD": Machine.pad,
-    "QUANTIZE": lambda m, *o: m.scaled("quantize", *o),
-    "REDUCE": Machine.reduce,
-    "REDUCE_WINDOW2D": Machine.reduce_window,
-    "RESIZE_IMAGE": Machine.resize,
-    "SIGMOID": lambda m, *o: m.unary_like(lambda **v: ops.Unary(op="sigmoid", **v), *o),
-    "SLICE": Machine.slice,
-    "SOFTMAX": Machine.softmax,
-    "TRANSPOSE": Machine.transpose,
-    "UNARY": Machine.unary,
 }

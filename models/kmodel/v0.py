@@ -9,8 +9,6 @@ from .layers import ACT_BYTES, make_layer, read_arg, table_bytes
 from .operations import Dequantize
 from .program import RAM_BYTES, KpuLayer, Operation, Program, Quant, Tensor, Upload, View
 
-MAGIC_V0 = 0x12345678
-
 
 def read_v0(blob: Blob) -> Program:
     """A v0 file: 24-byte header, then six words per layer that say where its tables are."""

@@ -15,6 +15,7 @@ from .layers import make_layer, read_arg
 from .operations import FULL
 from .products import FullyConnected
 from .program import RAM_BYTES, KpuLayer, Operation, Program, Tensor, Upload, View
+from .shapes import concatenated
 
 FLT_MIN = float(np.finfo(np.float32).tiny)
 CLAMPS = {0: FULL, 1: (0.0, float("inf")), 2: (0.0, 6.0)}  # linear, relu, relu6
@@ -340,21 +341,56 @@ def _input(blob: Blob, operations: list[Operation]) -> View:
     return source
 
 
+# element-wise: the result lies in memory as the map that it was made of
+KEEPING = (
+    ops.Quantize,
+    ops.Dequantize,
+    ops.ChannelwiseDequantize,
+    ops.TableLookup,
+    ops.L2Norm,
+    ops.Softmax,
+    ops.Unary,
+    ops.Copy,
+    ops.Binary,
+    ops.QuantAdd,
+)
+
+
 def _output(operations: list[Operation], start: int, size: int) -> View:
     """An output as the last operation that writes there left it; bytes when nobody does."""
     shapes: dict[int, tuple[int, ...]] = {}
+    last: tuple[int, ...] = ()  # the KPU's last map
     found: View | None = None
     for op in operations:
         dst = op.main_out if isinstance(op, KpuLayer) else getattr(op, "dst", None)
+        if isinstance(op, KpuLayer):
+            last = (1, *op.arg.out_shape)
         if not isinstance(dst, View) or dst.space != "main":
             continue
-        src = getattr(op, "src", None)
-        if isinstance(src, View) and len(dst.shape) == 1 and src.shape == dst.shape:
-            known = shapes.get(src.start, dst.shape)
-            # element-wise: keeps the shape of the map it came from
-            if np.prod(known) == dst.count and src.dense:
-                dst = dst.flat(*known)
+        known = _shape_kept(op, shapes)
+        if isinstance(op, ops.ChannelwiseDequantize) and len(known or ()) < 4:
+            known = last if _is_flat(dst, last) else None
+        if known and np.prod(known, dtype=object) == dst.count:
+            dst = dst.flat(*known)
         shapes[dst.start] = dst.shape
         if dst.start == start and dst.size == size:
             found = dst
     return found or View("main", start, (size,))
+
+
+def _shape_kept(op: Operation, shapes: dict[int, tuple[int, ...]]) -> tuple[int, ...] | None:
+    """The shape that the result has because its sources have it, by where those begin; None when
+    the operation changes the layout or nothing is known of them."""
+    if isinstance(op, ops.Concat):
+        return concatenated(op, [shapes.get(view.start) for view in op.sources])
+    if not isinstance(op, KEEPING):
+        return None
+    source = getattr(op, "src", None) or getattr(op, "a", None)
+    if not isinstance(source, View) or source.space != "main" or not source.dense:
+        return None
+    return shapes.get(source.start)
+
+
+def _is_flat(view: View, shape: tuple[int, ...]) -> bool:
+    """Whether (C, H * W) or so is a map of (1, C, H, W)."""
+    return len(shape) == 4 and view.shape[-2:] == (shape[1], shape[2] * shape[3])

@@ -14,6 +14,7 @@ from .binary import Blob
 from .layers import ACT_BYTES, ARG_BYTES, make_layer, read_arg, table_bytes
 from .node4 import Node, kpu_row
 from .program import RAM_BYTES, Operation, Program, Tensor, Upload, View
+from .shapes import concatenated
 
 
 def _upload(n: Node) -> Operation:
@@ -152,6 +153,11 @@ def _shape_of(operations: list[Operation], view: View) -> View:
             src, shape = getattr(op, "src", None), _stored(dst)
             if isinstance(src, View) and len(shape) == 1:
                 shape = shapes.get((src.space, src.start), shape)
+            if isinstance(op, ops.Concat):  # in bytes, whatever the elements are
+                parts = [shapes.get((part.space, part.start)) for part in op.sources]
+                if (joined := concatenated(op, parts)) is not None:
+                    shapes[dst.space, dst.start] = joined
+                    continue
             if np.prod(shape, dtype=object) != dst.count:
                 shape = _stored(dst)
             shapes[dst.space, dst.start] = shape

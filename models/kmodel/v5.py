@@ -4,32 +4,37 @@
 from __future__ import annotations
 
 from .binary import Blob
-from .bytecode import DIALECTS
+from .bytecode import DIALECTS, Dialect, dialect_of
 from .container5 import Function, Model5, parameter_view, read_container
 from .errors import KmodelError
+from .numbering import Attempt, alternatives, choose
 from .program import RAM_BYTES, Program, Tensor, View
 from .stackvm import Trace
 
 
-def read_v5(blob: Blob) -> Program:
+def read_v5(blob: Blob, numbering: str | None = None) -> Program:
     """The model from its entry function on; KmodelError names what cannot be followed.
 
-    When no known numbering of the byte code fits, the error of the one that got furthest counts.
+    ``numbering``: the release whose numbering the CPU's code has; None: ``choose`` finds out, and
+    ``detail`` of the program says which it is.
     """
+    wanted = None if numbering is None else dialect_of(numbering)
     model = read_container(blob)
     function = model.function(*model.entry, 24)
-    errors: list[KmodelError] = []
-    for dialect in DIALECTS:
-        trace = Trace(model, dialect)
-        try:
-            program = _program(model, function, trace)
-            if model.modules[function.module].kind == "stackvm":
-                program.detail = f"byte code of nncase {dialect.name}"
-                _check_outputs(program)
-            return program
-        except KmodelError as err:
-            errors.append(err)
-    raise max(reversed(errors), key=lambda err: err.offset or 0)
+    if model.modules[function.module].kind != "stackvm":
+        if numbering is not None:
+            raise KmodelError(f"{blob.name}: no byte code for the CPU, expected no numbering")
+        return _program(model, function, Trace(model, DIALECTS[-1]))
+    if wanted is not None:
+        attempt = _attempt(model, function, wanted)
+        if attempt.program is None:
+            assert attempt.error is not None
+            text = f"{attempt.error} (byte code of nncase {numbering}, as asked)"
+            raise KmodelError(text, attempt.error.offset)
+        attempt.program.detail = f"byte code of nncase {numbering} (as asked)"
+        return attempt.program
+    attempts = [_attempt(model, function, *group) for group in alternatives(model)]
+    return choose(attempts)
 
 
 def read_functions(blob: Blob) -> list[Program]:
@@ -39,11 +44,23 @@ def read_functions(blob: Blob) -> list[Program]:
     """
     model = read_container(blob)
     return [
-        _program(model, function, Trace(model, DIALECTS[0]))
+        _program(model, function, Trace(model, DIALECTS[-1]))
         for module in model.modules
         if module.kind == "k210"
         for function in module.functions
     ]
+
+
+def _attempt(model: Model5, function: Function, *dialects: Dialect) -> Attempt:
+    """The program as these numberings read it, which is the same for all of them."""
+    trace = Trace(model, dialects[0])
+    program, error = None, None
+    try:
+        program = _program(model, function, trace)
+        _check_outputs(program)
+    except KmodelError as err:
+        program, error = None, err
+    return Attempt(dialects, program, error, model.blob.name, trace.steps, trace.doubts)
 
 
 def _program(model: Model5, function: Function, trace: Trace) -> Program:

@@ -377,7 +377,7 @@ def test_illegal_layer_argument() -> None:
 def test_files(tmp_path: Path) -> None:
     with pytest.raises(KmodelError, match="No such file"):
         load(tmp_path / "absent")
-    with pytest.raises(KmodelError, match="directory"):
+    with pytest.raises(KmodelError, match="folder"):
         load(tmp_path)
     (tmp_path / "v1").write_bytes(CONTAINERS["v1"])
     assert load(tmp_path / "v1").version == 1

@@ -76,7 +76,10 @@ def test_rfb_finds_the_portrait(name: str) -> None:
     program = load(shared("real/face_rfb320_v4.kmodel"))
     result = run(program, picture(program, name))
     assert result.layers == 52
-    kind, boxes = report(list(result.outputs.values()), 320, 240)
+    kind, boxes, notes = report(list(result.outputs.values()), 320, 240, program=program)
+    assert notes == (
+        "priors of the RFB and slim face detectors assumed; DETECTOR=side.json gives yours",
+    )
     print(name, *boxes)
     assert kind == "boxes" and len(boxes) == 1
     assert boxes[0].score == pytest.approx(RFB[name].score, abs=0.05)
@@ -86,7 +89,7 @@ def test_rfb_finds_the_portrait(name: str) -> None:
 def test_rfb_finds_the_crowd() -> None:
     program = load(shared("real/face_rfb320_v4.kmodel"))
     result = run(program, picture(program, "nncase_face.jpg"))
-    _, boxes = report(list(result.outputs.values()), 320, 240)
+    boxes = report(list(result.outputs.values()), 320, 240, program=program).found
     print(len(boxes), "faces, best", boxes[0])
     assert 76 <= len(boxes) <= 80 and boxes[0].score > 0.985
     # heads of a crowd that stands in rows: small, and not one over the other
@@ -103,7 +106,7 @@ def test_five_class_detector_runs() -> None:
     result = run(program, picture(program, "nncase_face.jpg"))
     assert result.layers == 30 and result.output.shape == (1, 35, 8, 10)
     assert np.isfinite(result.output).all() and result.output.std() > 1
-    assert report(result.output, 320, 256) == ("tensor", None)
+    assert report(result.output, 320, 256, program=program) == ("tensor", None, ())
     text = hint(result.output)
     assert text is not None and "35 channels, 8 x 10 cells" in text
 

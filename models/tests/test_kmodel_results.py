@@ -16,7 +16,6 @@ from openkpu.models.kmodel.program import Tensor, View
 from openkpu.models.kmodel.results import (
     FACE,
     FACE_PRIORS,
-    VOC,
     Box,
     Detector,
     PriorDetector,
@@ -25,7 +24,6 @@ from openkpu.models.kmodel.results import (
     decode_yolox,
     draw,
     hint,
-    known_detector,
     load_detector,
     overlap,
     report,
@@ -109,8 +107,7 @@ def test_region_decoding() -> None:
     (x, y), (w, h) = (4.5 / 20, 7.5 / 15), (3.99987 / 2 / 20, 5.3658 / 15)
     want = x - w / 2, y - h / 2, x + w / 2, y + h / 2
     assert np.allclose([boxes[0].x0, boxes[0].y0, boxes[0].x1, boxes[0].y1], want)
-    assert known_detector(output) is FACE
-    assert report(output, 320, 240)[1] == boxes
+    assert report(output, 320, 240, FACE) == ("boxes", boxes, ())
 
 
 def test_region_classes_and_thresholds() -> None:
@@ -174,7 +171,8 @@ def test_prior_decoding() -> None:
     places.reshape(-1, 4)[at - 1] = places.reshape(-1, 4)[at]
     scores[0, 0, at - 1] = 0.41, 0.59  # not above the threshold
     for outputs in ((places, scores), (scores, places)):
-        kind, boxes = report(outputs, 320, 240)
+        kind, boxes, notes = report(outputs, 320, 240)
+        assert notes[0].startswith("priors of the RFB and slim face detectors assumed; DETECTOR=")
         assert kind == "boxes" and [round(b.score, 3) for b in boxes] == [0.9, 0.65]
     x, y = 3.5 * 32 + 0.1 * 5 * 96, 2.5 * 32 - 0.1 * 2.5 * 96
     want = (x - 24) / 320, (y - 12) / 240, (x + 24) / 320, (y + 12) / 240
@@ -228,7 +226,6 @@ def test_top_classes_and_shapes() -> None:
     assert [(i, name) for i, name, _ in best] == [(1, "b"), (3, "3"), (0, "a")]
     assert report(scores, 8, 8)[0] == "classes"
     assert report(np.zeros((1, 4, 6, 6)), 48, 48)[0] == "tensor"
-    assert known_detector(np.zeros((1, 125, 7, 10))) is VOC
 
 
 def test_drawing_marks_the_picture(photo: Path) -> None:

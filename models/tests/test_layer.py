@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -282,3 +284,49 @@ def test_sixteen_bit_weights_are_little_endian() -> None:
     raw = weights_to_bytes(np.array([0x1234, 0xFF00]), eight_bit=False)
     assert raw.tolist() == [0x34, 0x12, 0x00, 0xFF]
     assert weights_from_bytes(raw, eight_bit=False).tolist() == [0x1234, 0xFF00]
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "said"),
+    [
+        (lambda: LayerArg.make(4, 8, 8, stride=2), "BAD_FLAGS", "no field 'stride', did you mean"),
+        (lambda: LayerArg.make(4, 8, 8, arg_q=2), "BAD_FLAGS", "no field 'arg_q', did you mean"),
+        (lambda: LayerArg.make(4, 8, 8, q=2), "BAD_FLAGS", "no field 'q', expected one of"),
+        (lambda: LayerArg().replace(colour=2), "BAD_FLAGS", "no field 'colour'"),
+        (lambda: LayerArg.make(4.0, 8, 8), "BAD_SIZE", "c = 4.0, expected a whole number"),
+        (lambda: LayerArg.make(4, 8, 8, "3"), "BAD_SIZE", "o = '3', expected a whole number"),
+        (lambda: LayerArg.make(4, 8, 8, 0), "BAD_SIZE", "o = 0, expected 1 or more"),
+        (lambda: LayerArg.make(4, 8, 8, src=-1), "BAD_SIZE", "src = -1, expected 0 or more"),
+        (lambda: LayerArg.make(4, 8, 8, per_load=0), "BAD_SIZE", "per_load = 0, expected 1 or"),
+        (lambda: LayerArg.make(4, 8, 8, pool=[1]), "BAD_SIZE", "pool = [1], expected a whole"),
+        (lambda: LayerArg.make(4, 8, 8, arg_x=0.5), "BAD_SIZE", "arg_x = 0.5, expected a whole"),
+        (lambda: LayerArg.make(4, 8, 8, 4, fp16=1, kernel=3), "BAD_KERNEL", ""),
+        (lambda: LayerArg(i_ch_num=None), "BAD_SIZE", "i_ch_num = None, expected a whole number"),
+    ],
+)
+def test_requests_that_cannot_be(make: Callable[[], object], code: str, said: str) -> None:
+    with pytest.raises(LayerError) as caught:
+        make()
+    assert caught.value.code == code and said in str(caught.value)
+
+
+ANY = st.one_of(
+    st.integers(-2, 70),
+    st.sampled_from([1024, 1 << 17, 1 << 40, None, "3", 2.5, float("nan"), [1]]),
+)
+OPTIONS = ("o", "kernel", "pool", "depthwise", "fc", "eight_bit", "per_load", "src", "dst")
+
+
+@given(
+    st.tuples(*[st.integers(1, 70) | ANY] * 3),
+    st.dictionaries(st.sampled_from([*OPTIONS, "ram_rows", "stride", *FIELDS]), ANY, max_size=4),
+)
+@settings(max_examples=500, deadline=None)
+def test_whatever_is_asked_for(sizes: tuple, options: dict) -> None:
+    """A legal argument or a LayerError of one line, and nothing else."""
+    try:
+        arg = LayerArg.make(*sizes, **options)
+    except LayerError as error:
+        assert "\n" not in str(error)
+    else:
+        assert LayerArg.decode(arg.encode()) == arg

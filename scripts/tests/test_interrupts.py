@@ -137,3 +137,23 @@ def test_sigterm_to_tests_ends_their_simulations(
     while running(folder) and time.monotonic() < end:
         time.sleep(0.05)
     assert not running(folder)
+
+
+@pytest.mark.parametrize(
+    "words", [["openkpu", "sim", "--golden"], ["pytest", "-q", "models/tests/test_airam.py"]]
+)
+def test_ctrl_c_in_the_first_second(words: list[str], tmp_path: Path) -> None:
+    """Python starts, imports, has hardly begun: one line at most, or what pytest says."""
+    statuses = set()
+    for tenth in range(10):
+        process = start(["scripts/run.sh", "-m", *words], tmp_path)
+        while b"python" not in Path(f"/proc/{process.pid}/cmdline").read_bytes():
+            time.sleep(0.001)  # run.sh, env
+        time.sleep(0.07 * tenth)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        statuses.add(process.returncode)
+        assert "Traceback" not in out + err, f"after {0.07 * tenth:.2f} s: {out + err}"
+        assert said(err) in (["interrupted"], []), err
+    assert statuses & {130, 2} and statuses <= {130, 2, 0}
+    nothing_left(tmp_path)

@@ -68,7 +68,7 @@ def test_parts_of_k(capsys: pytest.CaptureFixture[str]) -> None:
     """K that no layer holds: parts and their sum are a tile with one line."""
     assert sim.main(["--golden", "--matmul", "4x9217x3", "--type=uint8"]) == 0
     said = capsys.readouterr().out
-    assert "9 layers in 1 list, " in said and said.count("rows 0-3, columns 0-2  ok") == 1
+    assert "9 layers in 1 list, " in said and said.count("rows 0-3, columns 0-2\n") == 1
     assert "C: as numpy's A @ B" in said and "PASS" in said
 
 
@@ -151,6 +151,11 @@ def test_stored_maps_are_compared(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
+        (["--matmul", "-4x4x4"], "MATMUL=-4x4x4: expected MxKxN, for example 4x36x16"),
+        (["--matmul", "4x4x4", "-4x4x4"], "4x4x4: No such file or directory"),
+        (["--matmul", "-4x4x4", "4x4x4"], "-4x4x4: No such file or directory"),
+        (["--matmul", "-1"], "MATMUL=-1: expected MxKxN, for example 4x36x16"),
+        (["--matmul", "-a.npy", "a.npy"], "-a.npy: No such file or directory"),
         (["--matmul", "4x5"], "MATMUL=4x5: expected MxKxN, for example 4x36x16"),
         (["--matmul", "4x16385x3"], "MATMUL=4x16385x3: expected sizes of 1 to 16384"),
         (["--matmul", "m.npy", "n.npy"], "K = 131073, a product has 131072 at most"),

@@ -4,18 +4,24 @@
 import dataclasses
 import json
 import os
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from openkpu.models import configs
-from openkpu.models.kmodel.build import build_v1, build_v3
+from openkpu.models.kmodel import KmodelError
+from openkpu.models.kmodel.build import build_v0, build_v1, build_v3, chain
 from openkpu.models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
 from openkpu.models.tests.test_kmodel_real import shared
 from openkpu.scripts import run_model
 from openkpu.scripts import sim as command
 from openkpu.scripts.tests.test_command_line import complains, sim
-from openkpu.tb.simrun import SIMS
+from openkpu.tb.device import requests
+from openkpu.tb.device.run_model import read_programs
+from openkpu.tb.simrun import ROOT, SIMS
 from PIL import Image
 
 _, C, H, W = (1, *X.shape)
@@ -270,3 +276,127 @@ def test_published_digits(tmp_path: Path) -> None:
     assert len(json.loads(report.read_text())["layers"]) == 3
     answer = result.stdout.split("mnist_train_0.jpg\n")[-1].splitlines()[0]
     assert answer.split() == ["5:", "0.7079"]
+
+
+# --------------------------------------------------------------------- numberings, packages, names
+def test_the_numbering_is_said_and_asked_for(tmp_path: Path, image: str) -> None:
+    path = tmp_path / "five.kmodel"
+    path.write_bytes(CONTAINERS["v5"])
+    words = ["--golden", "--model", str(path), "--image", image]
+    result = sim(*words)
+    assert result.returncode == 0, result.stderr
+    assert "five.kmodel: kmodel v5, byte code of nncase 1.9.0, 1.8.0," in result.stdout
+    result = sim(*words, "--numbering", "1.6.0")
+    assert result.returncode == 0, result.stderr
+    assert "kmodel v5, byte code of nncase 1.6.0 (as asked), 8-bit" in result.stdout
+    complains(sim(*words, "--numbering", "1.3.0"), "five.kmodel", "nncase 1.3.0, as asked")
+    complains(sim(*words, "--numbering", "1.33"), "1.33", "1.0-dev, 1.0.0")
+    complains(sim("--numbering", "1.3.0"), "NUMBERING without MODEL")
+    functions = ["--golden", "--model", str(path), "--functions", "--numbering", "1.3.0"]
+    complains(sim(*functions), "NUMBERING", "no FUNCTIONS")
+
+
+def test_the_simulation_reads_by_the_same_numbering(
+    tmp_path: Path, image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, found = tmp_path / "five.kmodel", []
+    path.write_bytes(CONTAINERS["v5"])
+
+    def simulate(args: object, request: requests.ModelRequest, *_: object) -> None:
+        found.append(request)
+        raise KmodelError("seen")
+
+    monkeypatch.setattr(run_model.rtl, "simulate", simulate)
+    words = ["--sim", "icarus", "--model", str(path), "--image", image, "--numbering", "1.7.1"]
+    assert command.main(words) == 2
+    (request,) = found
+    (program,), _ = read_programs(request)
+    assert program.detail == "byte code of nncase 1.7.1 (as asked)"
+
+
+def packed(tmp_path: Path) -> Path:
+    """A package with the model, its words byte-swapped, and another one."""
+    data = CONTAINERS["v3"] + bytes(-len(CONTAINERS["v3"]) % 4)
+    turned = np.frombuffer(data, "<u4").byteswap().tobytes()
+    path = tmp_path / "two.kfpkg"
+    with zipfile.ZipFile(path, "w") as archive:
+        names = ("small.kmodel", "other.kmodel")
+        entries = [{"address": 0xA00000, "bin": name} for name in names]
+        archive.writestr("flash-list.json", json.dumps({"version": "0.1.0", "files": entries}))
+        archive.writestr("small.kmodel", turned)
+        archive.writestr("other.kmodel", CONTAINERS["v4"])
+    return path
+
+
+def test_a_model_of_a_package_on_the_rtl(tmp_path: Path, model: str, image: str) -> None:
+    """The tables in storage are in order; cycles as of the plain file."""
+    path, cycles = packed(tmp_path), []
+    complains(
+        sim("--golden", "--model", str(path), "--image", image),
+        "small.kmodel, other.kmodel",
+        "MODEL=",
+    )
+    both = ["--golden", "--model", f"{path}:small.kmodel", "--image", image]
+    complains(sim(*both, "--report", str(path)), "two.kfpkg", "read and written")
+    for name in (model, f"{path}:small.kmodel"):
+        report = tmp_path / "report.json"
+        args = ["--sim", "icarus", "--config", "nano", "--model", name, "--image", image]
+        result = sim(*args, "--report", str(report))
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert (f"{name}: kmodel v3, byte-swapped words, " in result.stdout) == (name != model)
+        content = json.loads(report.read_text())
+        assert all(layer["mismatching_bytes"] == 0 for layer in content["layers"])
+        cycles.append([layer["cycles"] for layer in content["layers"]])
+    assert cycles[0] == cycles[1] and len(cycles[0]) == 4
+
+
+@pytest.mark.parametrize(
+    "terminal",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"},
+        {"PYTHONIOENCODING": "latin-1"},
+    ],
+)
+def test_names_that_a_terminal_cannot_print(
+    terminal: dict[str, str], tmp_path: Path, image: str
+) -> None:
+    """Letters of any script in whatever is printed: names, classes, errors."""
+    model, photo, side = (tmp_path / n for n in ("模型.kmodel", "图片.png", "类.json"))
+    model.write_bytes(build_v1([LAYERS[0]], scale=0.03, bias=-3.0))
+    photo.write_bytes(Path(image).read_bytes())
+    side.write_text(json.dumps({"anchors": [1.0, 1.5], "classes": ["猫"], "threshold": 0.4}))
+    words = ["--golden", "--model", str(model), "--image", str(photo), "--detector", str(side)]
+    result = sim(*words, "--png", str(tmp_path / "果.png"), **terminal)
+    assert result.returncode == 0 and not result.stderr, result.stderr
+    assert "\\u732b 0." in result.stdout and ".kmodel: kmodel v1" in result.stdout
+    assert (tmp_path / "果.png").exists()
+    complains(
+        sim("--golden", "--model", f"{tmp_path}/无.kmodel", "--image", image, **terminal), "No such"
+    )
+    run = [sys.executable, "-m", "openkpu.models.kmodel", str(model)]
+    shown = subprocess.run(
+        run, cwd=ROOT, env={**os.environ, **terminal}, capture_output=True, text=True
+    )
+    assert shown.returncode == 0 and "kmodel v1" in shown.stdout and not shown.stderr
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_guess_is_said(known: bool, tmp_path: Path) -> None:
+    """A face detector of the published kind: what is assumed stands before the boxes.
+
+    The same map of another size of picture may be any detector's: how to have it read is said.
+    """
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, 256, (3, 240, 320 if known else 240), dtype=np.uint8)
+    half = {"o": 4, "kernel": 1, "pool": 5, "depthwise": False}
+    shapes = [half] * 4 + [{"o": 30, "kernel": 1, "pool": 0, "depthwise": False}]
+    photo, path = tmp_path / "p.png", tmp_path / "m.bin"
+    Image.fromarray(np.ascontiguousarray(x.transpose(1, 2, 0))).save(photo)
+    path.write_bytes(build_v0(chain(rng, shapes, x), 0.05, -6.0))
+    result = sim("--golden", "--model", str(path), "--image", str(photo))
+    assert result.returncode == 0, result.stderr
+    said = "anchors of the 1-class face detector assumed; DETECTOR=side.json gives yours"
+    assert (said in result.stdout) == known
+    assert ("a map of 30 channels, 15 x 15 cells" in result.stdout) != known
+    assert known or "face" not in result.stdout

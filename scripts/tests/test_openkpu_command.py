@@ -152,14 +152,18 @@ def test_every_recipe_takes_what_it_says() -> None:
     [
         (["sim", "IMAGES=99999"], ["'99999'", "1 to 360"]),
         (["sim", "LAYERS=-1"], ["'-1'", "3-7"]),
-        (["sim", "SCALE=nan"], ["'nan'", "finite"]),
-        (["sim", "SCALE=-inf"], ["'-inf'", "finite"]),
-        (["sim", "SCALE=0"], ["'0'", "other than 0"]),
-        (["sim", "BIAS=nan"], ["'nan'", "finite"]),
+        (["sim", "SCALE=nan"], ["'nan'", "from -1e+06 to 1e+06"]),
+        (["sim", "SCALE=-inf"], ["'-inf'", "from -1e+06 to 1e+06"]),
+        (["sim", "SCALE=0"], ["'0'", "not so close to 0"]),
+        (["sim", "BIAS=nan"], ["'nan'", "from -1e+06 to 1e+06"]),
         (["sim", "REPORT=/proc/report.json"], ["/proc/report.json", "cannot be written"]),
         (["sim", "REPORT=rtl"], ["rtl", "is a folder"]),
         (["sim", "SEED=abc"], ["SEED='abc'", "whole number"]),
         (["sim", "INPUT=x.npy"], ["INPUT without NETWORK"]),
+        (["sim", "NUMBERING=1.3.0"], ["NUMBERING without MODEL"]),
+        (["predict", "NUMBERING=1.3.0"], ["NUMBERING without MODEL"]),
+        (["sim", "MODEL=x", "IMAGE=y", "NUMBERING=0.9"], ["'0.9'", "a release of nncase", "1.9.0"]),
+        (["sim", "MODEL=Makefile:n", "IMAGE=y"], ["Makefile: no package", "'n'"]),
         (["sim", "NETWORK=Makefile"], ["Makefile", "not a network image"]),
         (["sim", "NETWORK=none.npz"], ["none.npz", "No such file"]),
         (["sim", "NETWORK=a.npz", "VECTORS=b.npz"], ["VECTORS and NETWORK together"]),
@@ -198,6 +202,9 @@ def test_values_of_make(words: list[str], expected: list[str]) -> None:
         (["synth", "--json", "/proc/x.json"], ["/proc/x.json"]),
         (["synth", "nanoo"], ["'nanoo'", "nano, compact"]),
         (["coverage", "--jobs", "0"], ["'0'"]),
+        (["mutate", "--n=1", "--plan=/dev/zero"], ["/dev/zero: is a device, expected a file"]),
+        (["testplan", "--results", str(ROOT / "Makefile"), "--out", "/proc/x"], ["/proc/x"]),
+        (["bench", "--quick", "--reports", str(ROOT / "Makefile")], ["Makefile: File exists"]),
     ],
 )
 def test_values_of_commands(words: list[str], expected: list[str], tmp_path: Path) -> None:
@@ -274,3 +281,42 @@ def test_reader_goes_away(words: list[str]) -> None:
     os.close(read)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (141, "")
+
+
+RUNNERS = (f"{sys.executable} -m openkpu", "scripts/run.sh -m openkpu", "scripts/run.sh -m pytest")
+CLOSED = "error: the standard output is closed, expected it open (> /dev/null drops it)"
+
+
+def in_shell(line: str) -> subprocess.CompletedProcess[str]:
+    env = {**ENV, "PYTHONPATH": str(ROOT)}
+    words = ["bash", "-c", f"exec {line}"]
+    return subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("words", ["configs", "sim --golden", "kmodel nothing", "nothing", "-h"])
+def test_closed_output(runner: str, words: str) -> None:
+    """Nothing runs whose output nobody can see, and no file takes the output's number."""
+    result = in_shell(f"{runner} {words} >&-")
+    assert (result.returncode, result.stderr) == (2, f"{CLOSED}\n")
+
+
+def test_other_streams_closed() -> None:
+    """Input and messages are not needed; a bad request has its status."""
+    good = in_shell(f"{RUNNERS[0]} configs <&- 2>&-")
+    assert good.returncode == 0 and "| nano |" in good.stdout.replace("`", "")
+    assert in_shell(f"{RUNNERS[0]} sim --sim=none <&- 2>&-").returncode == 2
+
+
+@pytest.mark.parametrize("words", ["configs", "sim --golden", "--help"])
+def test_output_that_takes_nothing(words: str) -> None:
+    result = in_shell(f"{RUNNERS[0]} {words} >/dev/full")
+    assert (result.returncode, result.stderr) == (2, "error: No space left on device\n")
+
+
+def test_outputs_that_are_no_files(tmp_path: Path) -> None:
+    """A pipe would wait for a reader."""
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(command.UsageError, match=r"pipe\.json: expected a file, or a name that"):
+        command.check_output(tmp_path / "pipe.json")
+    command.check_output(Path("/dev/null"))

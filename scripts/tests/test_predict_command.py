@@ -2,6 +2,7 @@
 """make predict: table, totals, report; networks and products; refusals in one line."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,35 @@ def test_models_by_every_way(tmp_path: Path, capsys: Shown) -> None:
         assert said[via, "dma"].startswith(f"{file}, started by {via}, maps moved by the device")
     assert predict.main([f"--model={file}", "--config=k210"]) == 0
     assert capsys.readouterr().out == said["burst", "dma"]
+
+
+def test_numbering_and_packages(tmp_path: Path, capsys: Shown) -> None:
+    """The numbering that was taken is said, one may be asked for; a model of a package."""
+    file = tmp_path / "two.kfpkg"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("five.kmodel", CONTAINERS["v5"])
+        archive.writestr("three.kmodel", CONTAINERS["v3"])
+    five = f"--model={file}:five.kmodel"
+    for words, said in (
+        ([five], f"{file}:five.kmodel, byte code of nncase 1.9.0, "),
+        ([five, "--numbering=1.8"], "five.kmodel, byte code of nncase 1.8 (as asked), started by"),
+        ([f"--model={file}:three.kmodel"], f"{file}:three.kmodel, started by burst"),
+        ([five, "--functions"], f"{file}:five.kmodel, started by burst"),
+    ):
+        assert predict.main([*words, "--config=k210"]) == 0
+        out = capsys.readouterr().out
+        assert said in out and "frames a second" in out
+    for words, said in (
+        ([f"--model={file}"], "five.kmodel, three.kmodel, expected one: MODEL="),
+        ([five, "--numbering=1.0.0"], "nncase 1.0.0, as asked"),
+        ([five, "--numbering=x"], "expected a release of nncase"),
+        ([five, "--functions", "--numbering=1.9.0"], "expected no FUNCTIONS with it"),
+        (["--numbering=1.9.0"], "NUMBERING without MODEL"),
+        ([f"--model={file}:three.kmodel", "--numbering=1.9.0"], "version 3 has no numbering"),
+    ):
+        assert predict.main(words) == 2
+        out, err = capsys.readouterr()
+        assert not out and err.count("\n") == 1 and said in err
 
 
 def test_report_says_who_moves_maps(tmp_path: Path, capsys: Shown) -> None:
@@ -176,11 +206,11 @@ def test_every_bus(bus: int, capsys: Shown) -> None:
     ("words", "says"),
     [
         (["--config=k211"], "unknown configuration 'k211', expected one of nano,"),
-        (["--mhz=0"], "MHZ=0: expected a number above 0"),
-        (["--mhz=-1"], "MHZ=-1: expected a number above 0"),
-        (["--mhz=inf"], "MHZ=inf: expected a number above 0"),
-        (["--mhz=fast"], "MHZ=fast: expected a number above 0"),
-        (["--bus=48"], "invalid choice: 48"),
+        (["--mhz=0"], "'0': expected a number from 0.001 to 1e+06"),
+        (["--mhz=-1"], "'-1': expected a number from 0.001 to 1e+06"),
+        (["--mhz=inf"], "'inf': expected a number from 0.001 to 1e+06"),
+        (["--mhz=fast"], "'fast': expected a number from 0.001 to 1e+06"),
+        (["--bus=48"], "'48': expected 32, 64 or 128"),
         (["--via=tasks"], "VIA without MODEL"),
         (["--type=fp16"], "TYPE without MATMUL"),
         (["--matmul", "4x4x4", "--type=fp8"], "invalid choice: 'fp8'"),

@@ -2,6 +2,7 @@
 """Which tests run: further sizes at night or when named; the part that a flow is given."""
 
 import functools
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -102,6 +103,50 @@ def test_a_tool_that_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert tool_tests.unchanged() == set()
     with pytest.raises(ValueError, match="nothere matches no file"):
         digest(["nothere"])
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (
+            "nothere",
+            4,
+            "ERROR: nothere: no such file or folder, expected tests, for example tb/fifo",
+        ),
+        (
+            "tb/fifo tb/nothere.py::test_x",
+            4,
+            "ERROR: tb/nothere.py::test_x: no such file or folder",
+        ),
+        ("tb/fifo -k nothere", 5, "error: no test in tb/fifo -k 'nothere'; those of the nightly"),
+        ("tb/fifo -k nothere --all", 5, "error: no test in tb/fifo -k 'nothere'"),
+        ("rtl", 5, "error: no test in rtl; those of the nightly run need ALL=1"),
+    ],
+)
+@pytest.mark.parametrize("jobs", ["", "-n 1"])
+def test_why_there_is_nothing_to_run(words: str, status: int, said: str, jobs: str) -> None:
+    command = [sys.executable, "-m", "pytest", *jobs.split(), *words.split()]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert found.returncode == status, found.stdout
+    (line,) = [line for line in found.stderr.splitlines() if line]
+    assert line.startswith(said) and ("nightly" in line) == (status == 5 and "--all" not in words)
+
+
+@pytest.mark.check
+def test_regress_says_it_once() -> None:
+    """A test that is not there is no failure of a seed."""
+    command = [sys.executable, "-m", "openkpu", "regress", "--seeds=3", "nothere"]
+    found = subprocess.run(
+        command,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    said = found.stdout + found.stderr
+    assert found.returncode == 2 and said.count("nothere: no such file") == 1, said
+    assert "to repeat" not in said and "seed 2" not in said
 
 
 def test_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ SHORT = ["--minutes=0.1", "--seed=3", "--config=nano"]
     ("words", "said"),
     [
         ([], "--minutes"),
-        (["--minutes=0"], "'0': expected minutes"),
+        (["--minutes=0"], "'0': expected a number from 0.001"),
         (["--minutes=soon"], "'soon'"),
         (["--minutes=1", "--seed=x"], "'x': expected a whole number"),
         (["--minutes=1", "--config=huge"], "huge"),

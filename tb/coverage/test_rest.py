@@ -130,7 +130,7 @@ def test_roundings(rounding: str, tmp_path: Path) -> None:
 )
 def test_uvm(module: str, test: str) -> None:
     """On the build of the share."""
-    simulate("verilator", test_share.EVERYTHING, module, test, SEED)
+    simulate("verilator", test_share.EVERYTHING, f"tb.uvm.{module}", test, SEED)
 
 
 NANO = configs.load("nano")

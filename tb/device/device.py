@@ -78,25 +78,29 @@ class Device:
         observe(tb)
 
     # -------------------------------------------------------------- registers
-    async def transfer(self, *transfers: Transfer) -> list[Transfer]:
-        """Perform transfers in order; their answers are in them."""
+    async def attempt(self, *transfers: Transfer) -> list[Transfer]:
+        """Perform transfers in order, whatever their answers are; these are in them."""
         await self.send(list(transfers))
         return list(transfers)
 
+    async def transfer(self, *transfers: Transfer) -> list[Transfer]:
+        """Perform transfers in order; any answer but OKAY is a failure."""
+        done = await self.attempt(*transfers)
+        bad = [f"{'write' if t.write else 'read'} {t.addr:#x}: {t.resp}" for t in done if t.resp]
+        assert not bad, f"{len(bad)} accesses answered with an error: {', '.join(bad[:4])}"
+        return done
+
     async def write(self, addr: int, value: int) -> None:
-        """Write one 32-bit register; an ERROR answer is a failure."""
+        """Write one 32-bit register."""
         await self.write_many({addr: value})
 
     async def write_many(self, values: dict[int, int]) -> None:
         """Write registers in order, pipelined."""
-        done = await self.transfer(*(Transfer(a, True, v) for a, v in values.items()))
-        bad = [hex(t.addr) for t in done if t.resp]
-        assert not bad, f"writes answered with an error: {bad}"
+        await self.transfer(*(Transfer(a, True, v) for a, v in values.items()))
 
     async def read(self, addr: int) -> int:
-        """Read one 32-bit register; an ERROR answer is a failure."""
+        """Read one 32-bit register."""
         (done,) = await self.transfer(Transfer(addr, False))
-        assert not done.resp, f"read of {addr:#x} answered with response {done.resp}"
         return done.data
 
     async def push(self, words: Sequence[int]) -> None:

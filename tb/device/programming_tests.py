@@ -72,12 +72,10 @@ class Code:
 
     async def _read(self, size: int, offset: int) -> int:
         (done,) = await self.device.transfer(Transfer(offset, False, 0, size))
-        assert not done.resp, f"read of {offset:#x} answered with response {done.resp}"
         return done.data
 
     async def _write(self, size: int, offset: int, value: int) -> None:
-        (done,) = await self.device.transfer(Transfer(offset, True, value, size))
-        assert not done.resp, f"write to {offset:#x} answered with response {done.resp}"
+        await self.device.transfer(Transfer(offset, True, value, size))
 
     async def _wait(self) -> None:
         self.waits += 1

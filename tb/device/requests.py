@@ -51,6 +51,7 @@ class ModelRequest:
     via: str = "burst"  # a way of Driver
     rounding: str = "nncase"
     functions: bool = False
+    numbering: str | None = None  # of a v5 model's byte code; None: found out
     fast: bool = False  # maps through the back door
     map_moves: str = "dma"  # one of Driver.MAPS: who moves maps
     resident: bool = False  # maps stay in the AI RAM where they can (models.kmodel.keep_maps)

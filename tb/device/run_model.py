@@ -38,7 +38,10 @@ def read_programs(request: ModelRequest) -> tuple[list[Program], bytes]:
     """The model, or its KPU functions, and the bytes that storage holds; KmodelError as the readers
     raise it.  Maps stay in the AI RAM where they can, if the request says so."""
     file, functions = request.file, request.functions
-    programs = loads_functions(file, request.name) if functions else [loads(file, request.name)]
+    if functions:
+        programs = loads_functions(file, request.name)
+    else:
+        programs = [loads(file, request.name, request.numbering)]
     if not request.resident:
         return programs, file
     programs, tail = keep_all(programs, len(file), request.config, request.rounding)

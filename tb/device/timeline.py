@@ -77,10 +77,8 @@ async def play(device: Device, script: Script) -> int:
         at = origin + part[0]
         await until(device, at - 2)
         assert int(device.tb.cycle.value) == at - 2, "too late for an access"
-        done = await device.transfer(*(script[cycle] for cycle in part))
+        await device.transfer(*(script[cycle] for cycle in part))
         assert int(device.tb.cycle.value) == at + len(part) - 1, "an access had wait states"
-        bad = [hex(t.addr) for t in done if t.resp]
-        assert not bad, f"accesses answered with an error: {bad}"
     return origin
 
 

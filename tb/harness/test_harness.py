@@ -52,6 +52,13 @@ def test_hang(sim: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert time.monotonic() - began < 120
 
 
+def test_a_simulation_without_a_test_fails() -> None:
+    """What skips all its tests has shown nothing."""
+    sources = ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
+    with pytest.raises(SimError, match="0 of 1 failed, 1 skipped"):
+        run("icarus", "fifo_sync", sources, "tb.harness.skipped_tests")
+
+
 @pytest.mark.nightly
 def test_objects_of_verilator_are_made_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -31,7 +31,7 @@ class Shape:
 
 @dataclass
 class Issue:
-    """Operands of one issue: valid and bytes of pixels (N_X, lanes), weight (N_X, n_z), own (lanes,)."""
+    """Of one issue: valid and bytes of pixels (N_X, lanes), weight (N_X, n_z), own (lanes,)."""
 
     valid: np.ndarray
     pixel: np.ndarray

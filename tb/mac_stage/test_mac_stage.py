@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge, Timer
 from openkpu.models.elementwise import OPERATIONS
+from openkpu.tb.core.elaborated import parameter, simulator
 from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.mac_stage.bench import INPUTS, LANES, LEAVE, Bench, noise
 from openkpu.tb.mac_stage.expected import MODES, N_X, Layer, positions
@@ -64,12 +65,11 @@ async def every_kind(dut) -> None:
     bench.expect(tuple(MODES))
 
 
+@cocotb.skipif(not parameter("SUM_PLANES"), reason="built without the way of 32-bit sums")
 @cocotb.test()
 async def sums_of_32_bits(dut) -> None:
     """Finished sums leave four times, three of them while the next group's steps are made."""
     bench = await start(dut)
-    if not bench.planes:
-        return
     most = 64 // bench.shape.n_y
     for kind in ("channels", "taps"):
         for p_issue, p_again in ((1.0, 1.0), (0.4, 1.0), (1.0, 0.4), (0.7, 0.7)):
@@ -102,13 +102,12 @@ async def edges_of_each_tap(dut) -> None:
     await bench.drain()
 
 
+@cocotb.skipif(parameter("WEIGHT_BITS") == 8, reason="100,000 steps: see long_vector")
 @cocotb.test()
 async def around_the_end(dut) -> None:
     """A sum reaches 2^36 - 1 and leaves; another one goes on to 2^36, which is 0."""
     bench = await start(dut)
     await bench.begin(Layer("channels", False, 0, 0))
-    if bench.shape.wb == 8:
-        return  # it takes a hundred thousand steps: see long_vector
     step = N_X * 255 * 65535
     steps, rest = divmod((1 << 36) - 1, step)
     for more in (0, 1):
@@ -132,12 +131,13 @@ async def around_the_end(dut) -> None:
     assert bench.met["channels left"] == 2
 
 
+@cocotb.skipif(
+    simulator() != "verilator" or parameter("N_Y") * parameter("N_Z") > 16, reason="too slow"
+)
 @cocotb.test()
 async def long_vector(dut) -> None:
     """The longest vector there is, 2 MiB of pixels 255: 29 bits of the sum of pixels are enough."""
     bench = await start(dut)
-    if cocotb.SIM_NAME != "Verilator" or bench.shape.lanes > 16:
-        return  # too slow
     steps, last = divmod((1 << 21) - 1, N_X)
     await bench.begin(Layer("vector", False, 0, 0))
     issue = bench.issue("largest", first=1, last=0, idx=0)

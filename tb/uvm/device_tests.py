@@ -184,9 +184,9 @@ class ErrorsTest(JobTest):
         await device.configure({"AI_CNN_MODE": 1, "AI_LIST_LEN": 0, "eight_bit_mode": 1})
         await self.expect(Err.BAD_CONFIG, Transfer(AI["AI_CTRL"], True, Ctrl.START))
         await self.expect(Err.FIFO_UNDERRUN, Transfer(FIFO_DATA_OUT + 4, False))
-        (refused,) = await device.transfer(Transfer(0x1000, False))
+        (refused,) = await device.attempt(Transfer(0x1000, False))
         assert refused.resp == ERROR
-        (refused,) = await device.transfer(Transfer(0x102, True, 1, size=1))
+        (refused,) = await device.attempt(Transfer(0x102, True, 1, size=1))
         assert refused.resp == ERROR
         network, images = a_network(1)
         storage = network.storage(images)

@@ -40,12 +40,12 @@ ALL = [
 
 
 def simulate(sim: str, config: Config, module: str, test: str, seed: int | None = None) -> None:
-    """One pyuvm test in a simulation of its own."""
+    """One pyuvm test of a module in a simulation of its own; ``seed`` None: by name or SEED."""
     run(
         sim,
         "tb_top",
         launch.SOURCES,
-        f"tb.uvm.{module}",
+        module,
         params=launch.parameters(config),
         public=launch.PUBLIC,
         random_start=False,
@@ -101,14 +101,16 @@ def simulate(sim: str, config: Config, module: str, test: str, seed: int | None 
 @pytest.mark.parametrize(("sim", "module", "test"), ALL)
 def test_uvm(sim: str, module: str, test: str) -> None:
     seed = None if module == "device_tests" else seeds.chosen()[0][0]
-    simulate(sim, configs.load("nano"), module, test, seed)
+    simulate(sim, configs.load("nano"), f"tb.uvm.{module}", test, seed)
 
 
 @pytest.mark.tier(nightly=["VirtualSequences", "CoverageClosure"])
 @pytest.mark.parametrize("test", ["VirtualSequences", "CoverageClosure"])
 def test_uvm_small(test: str) -> None:
     """Another shape of the array, where layers take fewer cycles."""
-    simulate("verilator", configs.load("small"), "sequence_tests", test, seeds.chosen()[0][0])
+    simulate(
+        "verilator", configs.load("small"), "tb.uvm.sequence_tests", test, seeds.chosen()[0][0]
+    )
 
 
 @pytest.mark.check
@@ -123,4 +125,4 @@ def test_uvm_small(test: str) -> None:
 )
 def test_uvm_float16(sim: str, test: str) -> None:
     """A build with lanes for products of float16."""
-    simulate(sim, configs.load("nano_fp16"), "special_tests", test, seeds.chosen()[0][0])
+    simulate(sim, configs.load("nano_fp16"), "tb.uvm.special_tests", test, seeds.chosen()[0][0])

@@ -44,7 +44,7 @@ class MisbehaviourSequence(LayerSequence):
     # ------------------------------------------------- answered ERROR, no effect
     async def refused(self, *transfers: Transfer) -> None:
         """Each is answered ERROR, and the device records nothing."""
-        for transfer in await self.device.transfer(*transfers):
+        for transfer in await self.device.attempt(*transfers):
             assert transfer.resp == ERROR, f"{transfer} was not refused"
         assert await self.device.look("AI_ERR_CODE") == 0
 
@@ -185,5 +185,5 @@ class BusyMisbehaviourSequence(NetworkSequence):
 
     async def hole(self) -> None:
         """An access that nobody answers."""
-        (done,) = await self.device.transfer(Transfer(HOLES[self.n(0, len(HOLES))], False))
+        (done,) = await self.device.attempt(Transfer(HOLES[self.n(0, len(HOLES))], False))
         assert done.resp == ERROR

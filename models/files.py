@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that a user names: regular ones, and no larger than what is read at once may be."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+LIMIT = 256 << 20  # bytes of a model, a picture or a network
+CHUNK = 4 << 20  # that are read at once
+KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+
+
+def no_file(mode: int) -> str:
+    """What ``st_mode`` says a path is when that is no regular file, else ""."""
+    return "" if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "a device")
+
+
+def open_file(path: str | Path, error: type[Exception]) -> BinaryIO:
+    """A regular file, open for reading; ``error`` with one line for anything else.
+
+    A pipe without a writer does not block.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except (OSError, ValueError) as err:  # ValueError: a name with a null character
+        raise error(f"{path}: {getattr(err, 'strerror', None) or err}") from None
+    if what := no_file(os.fstat(number).st_mode):
+        os.close(number)
+        raise error(f"{path}: is {what}, expected a file")
+    return os.fdopen(number, "rb")
+
+
+def read_bytes(path: str | Path, error: type[Exception], limit: int = LIMIT) -> bytes:
+    """All of a regular file of 1 to ``limit`` bytes; ``error`` with one line for another."""
+    data = bytearray()
+    with open_file(path, error) as stream:
+        try:
+            # a file of /proc says 0 bytes, another one may grow; memory for no more than there is
+            while len(data) <= limit and (part := stream.read(min(limit + 1, CHUNK))):
+                data += part
+        except OSError as err:
+            raise error(f"{path}: {err.strerror or err}") from None
+    if len(data) > limit:
+        raise error(f"{path}: is larger than {limit >> 20} MiB, expected a file of at most that")
+    if not data:
+        raise error(f"{path}: is empty")
+    return bytes(data)
+
+
+def read_array(path: str | Path, error: type[Exception]) -> npt.NDArray:
+    """The array of a .npy file of any size; ``error`` with one line for anything else."""
+    with open_file(path, error) as stream:
+        try:
+            return np.lib.format.read_array(stream, allow_pickle=False)
+        except OSError as err:
+            raise error(f"{path}: {err.strerror or err}") from None
+        except (ValueError, EOFError, MemoryError, OverflowError, SyntaxError, TypeError) as err:
+            raise error(f"{path}: not a complete .npy file: {err}") from None
+
+
+def check_unpacked(path: str | Path, archive: zipfile.ZipFile, error: type[Exception]) -> None:
+    """``error`` when the arrays of a .npz file are larger than ``LIMIT``, as it says itself."""
+    size = sum(info.file_size for info in archive.infolist())
+    if size > LIMIT:
+        raise error(f"{path}: holds {size} bytes, expected at most {LIMIT >> 20} MiB")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every file argument of every command, with what is no file or no good one: one line, status 2."""
+
+import argparse
+import importlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openkpu.models import digits
+from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
+from openkpu.scripts import command
+from PIL import Image
+
+from openkpu.__main__ import COMMANDS
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+
+SECONDS = 60  # a command that waits for its file would do so for ever
+MODEL = ["--model", "good.kmodel"]
+GOOD = {  # what else a command needs to get to a file: by command and argument
+    ("sim", "model"): ["--golden", "--image", "good.png"],
+    ("sim", "image"): ["--golden", *MODEL],
+    ("sim", "detector"): ["--golden", *MODEL, "--image", "good.png"],
+    ("sim", "vectors"): ["--golden"],
+    ("sim", "network"): ["--golden"],
+    ("sim", "input"): ["--golden", "--network", "good.npz"],
+    ("sim", "matmul"): ["--golden"],
+    ("predict", "model"): [],
+    ("predict", "network"): [],
+    ("predict", "matmul"): [],
+    ("stream", "network"): [],
+    ("stream", "input"): ["--network", "good.npz"],
+    ("stalls", "report"): [],
+    ("kmodel", "file"): [],
+    ("kmodel", "image"): ["good.kmodel"],
+    ("kmodel", "detector"): ["good.kmodel", "--image", "good.png"],
+    ("testplan", "results"): [],
+    ("gates", "netlist"): ["--config=nano"],
+}
+LARGE = {("sim", "matmul"), ("predict", "matmul"), ("sim", "input"), ("stream", "input")}
+LARGE |= {("sim", "vectors"), ("gates", "netlist"), ("testplan", "results")}
+# files that are written, folders, and what is no file
+OTHERS = {
+    *(("sim", name) for name in ("png", "report", "output")),
+    *(("predict", "report"), ("stream", "report"), ("stalls", "png"), ("kmodel", "png")),
+    *(("testplan", "out"), ("gates", "keep"), ("vectors", "out"), ("mutate", "reports")),
+    *(("bench", "reports"), ("synth", "json")),
+}
+WRONG = ("pipe", "folder", "device", "zeros", "empty", "missing", "unreadable", "text", "large")
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """The parser that a command makes."""
+
+    class Made(Exception):
+        """Carries it."""
+
+    def parse_args(parser: argparse.ArgumentParser, *_: object) -> None:
+        raise Made(parser)
+
+    module = importlib.import_module(COMMANDS[name][0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
+        with pytest.raises(Made) as caught:
+            module.main([])
+    return caught.value.args[0]
+
+
+def test_every_file_argument_is_here() -> None:
+    words = {"file", "model", "image", "detector", "vectors", "network", "input", "matmul"}
+    words |= {
+        "report",
+        "reports",
+        "results",
+        "netlist",
+        "png",
+        "output",
+        "out",
+        "keep",
+        "json",
+    }
+    found = {
+        (name, action.dest)
+        for name in COMMANDS
+        for action in parser_of(name)._actions
+        if action.nargs != 0 and (action.type is Path or action.dest in words)
+    }
+    assert found == {*GOOD, *OTHERS}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Good files and wrong ones."""
+    place = tmp_path_factory.mktemp("files")
+    (place / "good.kmodel").write_bytes(CONTAINERS["v3"])
+    Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(place / "good.png")
+    digits.load_network().save(place / "good.npz")
+    os.mkfifo(place / "pipe")
+    (place / "folder").mkdir()
+    (place / "device").symlink_to("/dev/null")
+    (place / "zeros").symlink_to("/dev/zero")
+    (place / "empty").touch()
+    (place / "unreadable").symlink_to("/proc/self/mem")  # for root, too
+    (place / "text").write_text("nothing of that kind\n")
+    with (place / "large").open("wb") as stream:
+        stream.truncate((256 << 20) + 1)
+    return place
+
+
+@pytest.fixture(autouse=True)
+def limit() -> Iterator[None]:
+    def late(*_: object) -> None:
+        raise AssertionError(f"still at work after {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize(("name", "argument"), GOOD, ids=lambda value: value)
+def test_one_line(
+    name: str,
+    argument: str,
+    wrong: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    if (name, argument) in LARGE and wrong == "large":
+        pytest.skip("may be as large")
+    if name == "testplan" and wrong in ("text", "empty", "unreadable"):
+        pytest.skip("a line that is no result is left out")
+    monkeypatch.chdir(folder)
+    action = next(a for a in parser_of(name)._actions if a.dest == argument)
+    option = [] if not action.option_strings else [action.option_strings[0]]
+    files = [wrong, wrong] if argument == "matmul" else [wrong]
+    words = [name, *option, *files] if option else [name, *files]
+    good = GOOD[name, argument]
+    words = [name, *good, *words[1:]]
+    from openkpu.__main__ import dispatch
+
+    assert command.run(dispatch, words) == 2
+    out, err = capfd.readouterr()
+    lines = [text for text in err.splitlines() if "builds go to" not in text]
+    assert len(lines) == 1 and f"{wrong}: " in lines[0], (out, err)
+    if wrong in ("pipe", "folder", "device", "zeros") and (name, argument) != ("sim", "vectors"):
+        assert "expected a" in lines[0]

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every number that a command or a target takes: what is none, or none that can be met."""
+
+import argparse
+import math
+import os
+import subprocess
+
+import pytest
+from openkpu.scripts import command
+from openkpu.scripts.tests.test_file_arguments import parser_of
+from openkpu.tb.simrun import ROOT
+
+from openkpu.__main__ import COMMANDS, dispatch
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+
+NAMES = {"jobs", "seed", "seeds", "n", "images", "minutes", "item", "mhz", "scale", "bias", "bus"}
+NAMES |= {"count", "channels", "size"}
+SIGNED = {"scale", "bias"}
+ZERO = {"seed", "item", "bias"}  # that 0 is good for
+NONE = ["", " ", "x", "nan", "inf", "-inf", "1e300", "-1e300", "0x10", "1_0", "٣", "9" * 5000]
+FOUND = [
+    (name, action)
+    for name in COMMANDS
+    for action in parser_of(name)._actions
+    if action.dest in NAMES and not isinstance(action.type, type(None))
+]
+
+
+def test_every_number_has_a_type() -> None:
+    """But SEEDS of regress, which is one of two commands and looks for itself."""
+    texts = [
+        (name, action.dest)
+        for name in COMMANDS
+        for action in parser_of(name)._actions
+        if action.dest in NAMES and action.type is None
+    ]
+    assert texts == [("regress", "seeds")]
+    types = {action.type for name in COMMANDS for action in parser_of(name)._actions}
+    assert not types & {int, float}, "takes everything that Python does"
+    assert len(FOUND) > 20
+
+
+@pytest.mark.parametrize(("name", "action"), FOUND, ids=[f"{n}-{a.dest}" for n, a in FOUND])
+def test_what_is_no_number(name: str, action: argparse.Action) -> None:
+    convert = action.type
+    refused = NONE + ([] if action.dest in SIGNED else ["-1", "-0.5"])
+    refused += [] if action.dest in ZERO or name == "kmodel" else ["0"]
+    for text in refused:
+        with pytest.raises(argparse.ArgumentTypeError) as caught:
+            convert(text)
+        said = str(caught.value)
+        assert repr(text[:40])[:-1] in said and "expected " in said and len(said) < 140
+    assert any(_is_good(convert, text) for text in ("1", "10", "64"))
+
+
+def _is_good(convert, text: str) -> bool:
+    try:
+        return math.isfinite(convert(text))
+    except argparse.ArgumentTypeError:
+        return False
+
+
+@pytest.mark.parametrize("text", [text for text in NONE if text.strip()] + ["-1", "0"])
+def test_seeds_of_regress(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run(dispatch, ["regress", f"--seeds={text}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: SEEDS=") and "whole number from 1" in line and len(line) < 140
+
+
+@pytest.mark.parametrize("name", ["JOBS", "ACTIONS"])
+@pytest.mark.parametrize("text", ["-3", "0", "", "x", "nan", "1e3", "3 4", "'", "007", "9" * 5000])
+def test_numbers_of_make(name: str, text: str) -> None:
+    """Before anything is set up or built; the other ones go to commands as they are."""
+    result = subprocess.run(
+        ["make", "--no-print-directory", "control", f"{name}={text}"],
+        cwd=ROOT,
+        env={k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == 2 and not result.stdout
+    (line,) = result.stderr.splitlines()
+    assert f"*** {name}={text}: expected a whole number from 1 to " in line

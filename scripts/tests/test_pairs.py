@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that cannot go together: one line that names both, before anything runs."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openkpu.models import digits
+from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
+from openkpu.scripts import command, sim
+from openkpu.tb import simrun
+from PIL import Image
+
+from openkpu.__main__ import dispatch
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+
+GOOD = {  # every option of sim with a value that is good by itself
+    "vectors": ["v.npz"],
+    "model": ["m.kmodel"],
+    "image": ["p.png"],
+    "layers": ["0-1"],
+    "via": ["layers"],
+    "maps": ["window"],
+    "rounding": ["v01"],
+    "functions": [],
+    "detector": ["d.json"],
+    "png": ["o.png"],
+    "bgr": [],
+    "scale": ["0.5"],
+    "bias": ["1"],
+    "fast": [],
+    "golden": [],
+    "report": ["r.json"],
+    "waves": [],
+    "images": ["2"],
+    "network": ["n.npz"],
+    "input": ["i.npy"],
+    "output": ["c.npy"],
+    "matmul": ["2x3x4"],
+    "type": ["int8"],
+    "config": ["nano"],
+    "bus": ["64"],
+    "sim": ["verilator"],
+}
+ANYWHERE = {"report", "config", "bus", "sim"}
+OF_MODEL = {"image", "layers", "via", "maps", "rounding", "functions", "detector", "png"}
+OF_MODEL |= {"bgr", "scale", "bias", "fast", "golden", "waves"} | ANYWHERE
+MAY = {  # what each thing to run takes besides
+    None: {"golden", "waves", "images"} | ANYWHERE,  # digits
+    "vectors": {"golden", "waves"} | ANYWHERE,
+    "network": {"golden", "waves", "images", "input", "output", "png"} | ANYWHERE,
+    "matmul": {"golden", "waves", "output", "type"} | ANYWHERE,
+    "model": OF_MODEL,
+}
+NEVER = {
+    *(("golden", name) for name in ("waves", "fast", "via")),
+    *(("functions", name) for name in ("image", "detector", "png", "bgr", "scale", "bias")),
+    ("input", "images"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("pairs")
+    (place / "m.kmodel").write_bytes(CONTAINERS["v3"])
+    Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(place / "p.png")
+    digits.load_network().save(place / "n.npz")
+    np.save(place / "i.npy", digits.load_data()[1].pixels[:2])
+    return place
+
+
+def cases() -> list[tuple[str | None, tuple[str, str]]]:
+    """Every pair of options with every thing to run; whether it may be is MAY's and NEVER's."""
+    others = [name for name in GOOD if name not in MAY]
+    return [(what, pair) for what in MAY for pair in itertools.combinations(others, 2)]
+
+
+def test_every_option_is_here() -> None:
+    from openkpu.scripts.tests.test_file_arguments import parser_of
+
+    found = {action.dest for action in parser_of("sim")._actions} - {"help"}
+    assert found == set(GOOD) and len(cases()) > 1000
+
+
+def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsed only: what fits is taken, the rest is refused with a word of the pair."""
+    monkeypatch.chdir(folder)
+    taken = 0
+    for what, pair in cases():
+        names = [*([what] if what else []), *pair]
+        needs = what == "model" and not {"functions", "image"} & set(pair)
+        names += ["image"] * needs
+        words = [word for name in names for word in (f"--{name}", *GOOD[name])]
+        fits = set(names) - {what} <= MAY[what]
+        fits &= not any(set(two) <= set(names) for two in NEVER)
+        try:
+            sim.parse(words)
+        except command.UsageError as error:
+            assert not fits, f"{words}: {error}"
+            assert any(name.upper() in str(error) for name in names), f"{words}: {error}"
+            assert "\n" not in str(error)
+        else:
+            assert fits, f"{words} was taken"
+            taken += 1
+    assert taken > 100
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sim", "--golden", "--waves"], "GOLDEN and WAVES together: no simulator runs"),
+        (["sim", "--network=n.npz", "--report=n.npz"], "n.npz: would be read and written"),
+        (["sim", "--network=n.npz", "--input=i.npy", "--output=i.npy"], "i.npy: would be read"),
+        (["predict", "--network=n.npz", "--report=n.npz"], "n.npz: would be read and written"),
+        (["stream", "--network=n.npz", "--report=n.npz"], "n.npz: would be read and written"),
+        (["formal", "--mutants", "--record"], "MUTANTS and RECORD together"),
+        (["coverage", "--check", "--record"], "CHECK and RECORD together"),
+        (["coverage", "--check", "--share"], "CHECK and SHARE together"),
+        (["nightly", "--page", "--check"], "PAGE and CHECK together"),
+        (["nightly", "--steps=lint", "--page"], "STEPS and PAGE together"),
+        (["nightly", "--steps=lint", "--check"], "STEPS and CHECK together"),
+        (["synth", "--check", "--record"], "CHECK and RECORD together: nothing is mapped"),
+        (["synth", "--check", "--json=x.json"], "CHECK and JSON together: nothing is mapped"),
+        (["vectors", "out", "--count=3"], "--count is of random layers, expected --set random"),
+        (["vectors", "out", "--set=pools", "--size=40"], "--size is of random layers"),
+        (["bench", "--quick", "--record"], "--record takes all figures, expected no --quick"),
+        (["fpga", "--map-only", "--route"], "--route: not allowed with argument --map-only"),
+        (["fpga", "--baseline", "--record"], "not allowed with argument"),
+        (["asic", "--baseline", "--record"], "not allowed with argument"),
+        (
+            ["regress", "--n=3", "--seed=1", "--seeds=2"],
+            "N=items and SEED=number, or SEEDS=number, not both",
+        ),
+        (
+            ["regress", "--n=3", "--seed=1", "--cluster=a:1", "--jobs=2"],
+            "CLUSTER and JOBS together",
+        ),
+        (["regress", "--n=3", "--seed=1", "--cluster=a"], "CLUSTER=a: expected tcp://host:port"),
+        (["sim", "--golden", "--network="], "argument --network: '': expected a name"),
+        (["predict", "--model="], "argument --model: '': expected a name"),
+        (["stream", "--input="], "argument --input: '': expected a name"),
+        (["regress", "--seeds=2", "--kind=pool"], "KIND=pool: only with N=items and SEED"),
+        (["kmodel", "m.kmodel", "--png=o.png"], "--png without --image"),
+        (["kmodel", "m.kmodel", "--scale=1"], "--scale without --image"),
+        (["kmodel", "m.kmodel", "--functions", "--image=p.png"], "--image and --functions"),
+    ],
+)
+def test_pairs_of_commands(
+    words: list[str],
+    said: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(simrun, "check_tool", lambda _sim: None)
+    assert command.run(dispatch, words) == 2
+    out, err = capsys.readouterr()
+    assert said in err and err.count("\n") == 1 and not out
