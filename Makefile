@@ -147,7 +147,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 	@echo
 	@echo "  SIM=icarus|verilator  CONFIG=nano|compact|small|medium|k210|large  BUS=32|64|128 (the configuration's)  VECTORS=\"file-or-folder ...\""
-	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits"
+	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits  PNG=digits.png"
 	@echo "  CHECK=1 bus rules checked under Icarus as well (Verilator and tests always check them)"
 	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy  PNG=results.png"
 	@echo "  MATMUL=512x512x512 or MATMUL=\"a.npy b.npy\" matrix product  TYPE=int8|uint8|fp16|fp16to16  OUTPUT=c.npy"

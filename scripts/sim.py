@@ -63,8 +63,8 @@ def check_source(args: argparse.Namespace) -> None:
         raise UsageError("INPUT without NETWORK, expected a network to use it with")
     if args.output and not (args.network or args.matmul):
         raise UsageError("OUTPUT without NETWORK, expected a network to use it with")
-    if args.png and not (args.model or args.network):
-        raise UsageError("PNG without MODEL, expected a model or network to use it with")
+    if args.png and (args.vectors or args.matmul):
+        raise UsageError(f"PNG and {given[0]} together, expected digits, a model or a network")
     if args.input and args.images:
         raise UsageError("INPUT and IMAGES together: the file says how many maps there are")
 
@@ -72,7 +72,13 @@ def check_source(args: argparse.Namespace) -> None:
 def check_golden(args: argparse.Namespace) -> None:
     """UsageError for what no simulator would do, as there is none."""
     if args.golden:
-        command.apart(args, ("golden", "waves"), ("golden", "fast"), why="no simulator runs")
+        command.apart(
+            args,
+            ("golden", "waves"),
+            ("golden", "check"),
+            ("golden", "fast"),
+            why="no simulator runs",
+        )
         if args.via != "burst":
             raise UsageError("GOLDEN and VIA together: no simulator runs")
 
@@ -147,7 +153,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--detector", type=command.named, help="JSON: anchors, classes, threshold, nms"
     )
-    parser.add_argument("--png", type=Path, help="write the picture with boxes here")
+    parser.add_argument("--png", type=Path, help="write a picture: boxes, classes, digits")
     parser.add_argument("--bgr", action="store_true", help="the model wants the blue plane first")
     parser.add_argument("--scale", type=factor, help="float inputs: pixel * SCALE + BIAS (1/255)")
     parser.add_argument("--bias", type=real, help="float inputs: as above (0)")
