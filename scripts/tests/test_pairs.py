@@ -34,6 +34,7 @@ GOOD = {  # every option of sim with a value that is good by itself
     "golden": [],
     "report": ["r.json"],
     "waves": [],
+    "check": [],
     "images": ["2"],
     "network": ["n.npz"],
     "input": ["i.npy"],
@@ -46,16 +47,16 @@ GOOD = {  # every option of sim with a value that is good by itself
 }
 ANYWHERE = {"report", "config", "bus", "sim"}
 OF_MODEL = {"image", "layers", "via", "maps", "rounding", "functions", "detector", "png"}
-OF_MODEL |= {"bgr", "scale", "bias", "fast", "golden", "waves"} | ANYWHERE
+OF_MODEL |= {"bgr", "scale", "bias", "fast", "golden", "waves", "check"} | ANYWHERE
 MAY = {  # what each thing to run takes besides
-    None: {"golden", "waves", "images"} | ANYWHERE,  # digits
-    "vectors": {"golden", "waves"} | ANYWHERE,
-    "network": {"golden", "waves", "images", "input", "output", "png"} | ANYWHERE,
-    "matmul": {"golden", "waves", "output", "type"} | ANYWHERE,
+    None: {"golden", "waves", "check", "images", "png"} | ANYWHERE,  # digits
+    "vectors": {"golden", "waves", "check"} | ANYWHERE,
+    "network": {"golden", "waves", "check", "images", "input", "output", "png"} | ANYWHERE,
+    "matmul": {"golden", "waves", "check", "output", "type"} | ANYWHERE,
     "model": OF_MODEL,
 }
 NEVER = {
-    *(("golden", name) for name in ("waves", "fast", "via")),
+    *(("golden", name) for name in ("waves", "check", "fast", "via")),
     *(("functions", name) for name in ("image", "detector", "png", "bgr", "scale", "bias")),
     ("input", "images"),
 }
@@ -81,7 +82,8 @@ def test_every_option_is_here() -> None:
     from openkpu.scripts.tests.test_file_arguments import parser_of
 
     found = {action.dest for action in parser_of("sim")._actions} - {"help"}
-    assert found == set(GOOD) and len(cases()) > 1000
+    # what NUMBERING goes with is the file's version: test_kmodel_numbering.py
+    assert found == set(GOOD) | {"numbering"} and len(cases()) > 1000
 
 
 def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
