@@ -137,6 +137,10 @@ def test_golden_alone(model: str, tmp_path: Path) -> None:
     assert [layer["name"] for layer in content["layers"]] == ["L01", "L02"]
     assert all(layer["cycles"] is None for layer in content["layers"])
     assert content["layers"][0]["in_shape"] == list(LAYERS[1].arg.in_shape)
+    lines = result.stdout.splitlines()
+    assert len([line for line in lines if line.startswith("L0")]) == 2
+    assert not [line for line in lines if line.endswith(" ok")] and "PASS" not in result.stdout
+    assert "mismatching" not in result.stdout and "nothing was compared" in lines[-1]
 
 
 @pytest.mark.tier(nightly=["icarus"])
