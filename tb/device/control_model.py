@@ -45,6 +45,8 @@ class State:
     # a soft reset that is not over, and a start that waits for its end (1, or 2 with stop)
     resetting: bool = False
     kept_start: int = 0
+    # the host has closed the window of what may be read: whatever was not read by then may fail
+    shut: bool = False
     # host layers: words of an unfinished one, waiting, taken; no layer runs until the host knows
     words: int = 0
     flushed: bool = False
@@ -70,11 +72,15 @@ class Histories:
     """The states that explain everything up to now."""
 
     def __init__(
-        self, bad_pixels: Iterable[int] = (), bad_layers: dict[int, int] | None = None
+        self,
+        bad_pixels: Iterable[int] = (),
+        bad_layers: dict[int, int] | None = None,
+        bad_lists: Iterable[int] = (),
     ) -> None:
-        """``bad_pixels``: images that the storage answers with ERROR; ``bad_layers``: the code with
-        which the device refuses a layer."""
-        self.bad_pixels = set(bad_pixels)
+        """``bad_pixels``: images that the storage answers with ERROR; ``bad_lists``: lists with a
+        word that it answers so, or with tables or weights; ``bad_layers``: the code with which the
+        device refuses a layer."""
+        self.bad_pixels, self.bad_lists = set(bad_pixels), set(bad_lists)
         self.bad_layers = bad_layers or {}
         self.states = {State()}
         self.tail: list[str] = []  # the last things seen, for a message
@@ -131,8 +137,13 @@ class Histories:
         tasks, pixels, _ = s.now
         if s.follows and s.taken is None:
             yield replace(s, taken=s.npix, npix_kept=False)
-        if pixels in self.bad_pixels:
-            yield _error(replace(s, now=None, taken=None, hold=True), Err.BUS_ERROR)
+        # whatever failed besides, and of the inference that is fetched ahead, goes with the run
+        over = replace(s, now=None, taken=None, hold=True)
+        cut = replace(over, inferences=(*s.inferences, (s.now, False)))
+        if s.shut:
+            yield _error(cut, Err.BAD_ACCESS)
+        if pixels in self.bad_pixels or tasks in self.bad_lists:
+            yield _error(cut if tasks in self.bad_lists else over, Err.BUS_ERROR)
             return
         done = replace(s, inferences=(*s.inferences, (s.now, True)))
         if not s.follows:
@@ -197,6 +208,8 @@ class Histories:
                 yield replace(after, taken=None)
         elif name in PLAIN:
             yield replace(s, **{PLAIN[name]: value})
+        elif name in ("AI_READ_FIRST", "AI_READ_LAST"):
+            yield replace(s, shut=True)
         elif name == "AI_ERR_CODE":
             yield replace(s, err=0, hold=False)
         elif address == FIFO_CTRL:
