@@ -53,6 +53,8 @@ class State:
     fifo: tuple[int, ...] = ()
     inside: tuple[int, ...] = ()
     hold: bool = False
+    # an error is recorded, and what was under way is still being dropped
+    draining: bool = False
     # what was written, in order; False: a reset may have cut it off
     inferences: tuple[tuple[Work, bool], ...] = ()
     layers: tuple[tuple[int, bool], ...] = ()
@@ -65,7 +67,8 @@ class State:
     @property
     def occupied(self) -> bool:
         waiting = bool(self.fifo) and not self.hold
-        return bool(self.now or self.resetting or self.words or self.inside or waiting)
+        at_work = self.now or self.resetting or self.draining
+        return bool(at_work or self.words or self.inside or waiting)
 
 
 class Histories:
@@ -118,6 +121,8 @@ class Histories:
         if s.now:
             yield from self._inference_steps(s)
             return
+        if s.draining:
+            yield replace(s, draining=False)
         bad = s.hold or any(n in self.bad_layers for n in s.inside)
         if s.fifo and not s.flushed:
             head, rest = s.fifo[0], s.fifo[1:]
@@ -128,7 +133,8 @@ class Histories:
         if s.inside:
             head, rest = s.inside[0], s.inside[1:]
             if head in self.bad_layers:
-                yield _error(replace(s, inside=(), hold=True), self.bad_layers[head])
+                over = replace(s, inside=(), hold=True, draining=True)
+                yield _error(over, self.bad_layers[head])
             else:
                 yield replace(s, inside=rest, layers=(*s.layers, (head, True)))
 
@@ -138,7 +144,7 @@ class Histories:
         if s.follows and s.taken is None:
             yield replace(s, taken=s.npix, npix_kept=False)
         # whatever failed besides, and of the inference that is fetched ahead, goes with the run
-        over = replace(s, now=None, taken=None, hold=True)
+        over = replace(s, now=None, taken=None, hold=True, draining=True)
         cut = replace(over, inferences=(*s.inferences, (s.now, False)))
         if s.shut:
             yield _error(cut, Err.BAD_ACCESS)
@@ -290,6 +296,7 @@ IDLE = {
     "fifo": (),
     "inside": (),
     "hold": False,
+    "draining": False,
 }
 PLAIN = {"AI_LIST_ADR": "list", "AI_LIST_LEN": "length"}
 PLAIN |= {"AI_PIX_STRIDE": "pix_stride", "AI_RES_STRIDE": "res_stride"}
@@ -302,7 +309,7 @@ def _error(s: State, code: int) -> State:
 
 
 def _busy(s: State, value: int) -> bool:
-    if s.hold and not s.resetting and not s.now:
+    if s.hold and not s.resetting and not s.now and not s.draining:
         return bool(value & 2) == bool(s.err)  # words that are being discarded
     return bool(value & 1) == s.occupied and bool(value & 2) == bool(s.err)
 

@@ -264,6 +264,7 @@ async def stream_that_ends_early(tb: Any) -> None:
     begun = int(tb.cycle.value)
     await device.finish(LIMIT)
     whole = int(tb.cycle.value) - begun  # up to the first done
+    await device.soft_reset()
     seen = set()
     for wait in (1, *rng.integers(2, 3 * whole, 6)):
         await device.clear()

@@ -35,14 +35,22 @@ LAST = 5  # images
 Word = tuple[int, int, int, int]  # inference, stream, layer, address
 
 
-def words(job: StreamJob, inference: int, random: np.random.Generator) -> dict[int, Word]:
-    """A word of each stream that is fetched ahead for that inference, and of its result."""
+def words(
+    job: StreamJob, inference: int, random: np.random.Generator, where: int
+) -> dict[int, Word]:
+    """A word of each stream that is fetched ahead for that inference, and of its result.
+
+    ``where`` in the list: 0 to 2.
+    """
     regs, layers = job.registers, job.network.layers
-    # the list of the inference at work may be read to its first layer only by then
-    arg, lacks = layers[0], int(random.choice([1, 1, *range(1, len(layers))]))
+    # the list fails with the first words behind the first layer, or while the second layer waits
+    # for the first one's data; or anywhere, where the inference at work may meet it
+    anywhere = int(random.integers(1, len(layers))), int(random.integers(LIST_BYTES // 4))
+    lacks, word = [(1, int(random.integers(8))), (2, 0), anywhere][where]
+    arg = layers[0]
     table = arg.active_addr if random.random() < 0.5 else arg.bwsx_base_addr
     found = {
-        LIST: (lacks, regs["AI_LIST_ADR"] + lacks * LIST_BYTES + 4 * int(random.integers(24))),
+        LIST: (lacks, regs["AI_LIST_ADR"] + lacks * LIST_BYTES + 4 * word),
         BIAS: (0, regs["AI_BIAS_ADR"] + table),
         WEIGHT: (0, regs["AI_WGT_ADR"] + arg.para_start_addr),
         PIXEL: (0, job.image(inference) + 4 * int(random.integers(18))),
@@ -102,10 +110,11 @@ async def bad_words_of_several_streams(tb) -> None:
     sets = [s for count in (2, 3) for s in combinations(range(RESULT + 1), count)]
     pairs = [s for s in sets if s[0] == LIST and len(s) == 2 and RESULT not in s]
     chosen = [*pairs, *share(s for s in sets if s not in pairs)]
-    for number, (streams, now) in enumerate(product(chosen, (0, 1))):
+    turns = product(range(1 if SLOW else 6), chosen, (0, 1))
+    for number, (_, streams, now) in enumerate(turns):
         at = int(rng(number).integers(1, LAST - 2))  # the inference at work
         # the result is that of the inference at work, or of the next one
-        mine, next_one = (words(job, at + n, rng(100 + number)) for n in (0, 1))
+        mine, next_one = (words(job, at + n, rng(100 + number), number % 3) for n in (0, 1))
         bad = [(mine if s == RESULT and now else next_one)[s] for s in streams]
         outcome = await hurt(job, bad, seen.changes[at - 1] + 1, 0 if number % 2 else 1 << 20)
         regs = outcome.regs
@@ -140,8 +149,10 @@ async def window_closed_at_any_time(tb) -> None:
     device = await begin(tb)
     job, seen = await a_job(device)
     found = Findings("a window that closes")
-    most = 6 if SLOW else 160
-    cycles = sorted(rng(7).choice(np.arange(2, seen.rest), most, replace=False))
+    # the next list and first tables are read soon after a change
+    near = [change + k for change in seen.changes[:-1] for k in range(120)]
+    most, everywhere = (3 if SLOW else 100), np.arange(2, seen.rest)
+    cycles = [c for some in (near, everywhere) for c in rng(7).choice(some, most, replace=False)]
     shut = [write(AI["AI_READ_FIRST"], 0xFFFFFC00), write(AI["AI_READ_LAST"], 0)]
     for number, cycle in enumerate(int(c) for c in cycles):
         await device.write(AI["AI_WATCHDOG"], 0)

@@ -48,6 +48,11 @@ SPOILS = {"AI_LIST_ADR", "AI_LIST_LEN", "AI_WGT_ADR", "AI_BIAS_ADR", "eight_bit_
 START, RESET = int(Ctrl.START), int(Ctrl.SOFT_RESET)
 
 
+def is_unaligned(name: str, value: int) -> bool:
+    """A result address or stride that a busy device refuses."""
+    return name in ALIGNED and value % WIDEST != 0
+
+
 @dataclass(frozen=True)
 class Trial:
     """Writes in successive cycles, the first in ``at``."""
@@ -61,8 +66,8 @@ class Trial:
 
     @property
     def unaligned(self) -> bool:
-        """A result address or stride that a busy device refuses."""
-        return any(name in ALIGNED and value % WIDEST for name, value in self.writes)
+        """Is any of them refused by a busy device?"""
+        return any(is_unaligned(name, value) for name, value in self.writes)
 
     def timed(self) -> list[Write]:
         return [(self.at + i, name, value) for i, (name, value) in enumerate(self.writes)]
@@ -376,7 +381,7 @@ def hold_text(outcome: Outcome, listed: bool, trial: Trial, event: int) -> str:
                 return "a start is accepted while a layer runs"
     else:
         wanted = {Err.BAD_POOL}
-        if trial.unaligned and trial.at < event:
+        if any(c < event and is_unaligned(name, v) for c, name, v in trial.timed()):
             wanted = {Err.BAD_CONFIG}
     return "" if outcome.error in wanted else f"error {outcome.error}, expected {sorted(wanted)}"
 

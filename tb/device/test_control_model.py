@@ -148,6 +148,18 @@ def test_a_closed_window_may_end_a_run() -> None:
     assert not histories.read(AI["AI_ERR_CODE"], 0)
 
 
+def test_a_device_is_busy_until_all_is_dropped() -> None:
+    """Behind an error a start, or an address, may still be refused; not once it was seen idle."""
+    histories = stream(bad=(0x1000,))
+    assert histories.read(AI["AI_STATUS"], 3)
+    write(histories, "AI_RES_ADR", 0x8001)
+    assert {s.res for s in histories.states} == {0x8000, 0x8001}
+    histories = stream(bad=(0x1000,))
+    assert histories.read(AI["AI_STATUS"], 2)
+    write(histories, "AI_RES_ADR", 0x8001)
+    assert {s.res for s in histories.states} == {0x8001}
+
+
 def test_a_bad_list_ends_every_run() -> None:
     """No inference of it is over, whatever else is bad."""
     histories = Histories((0x1000,), {}, (LIST,))
