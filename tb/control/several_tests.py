@@ -14,9 +14,17 @@ from itertools import permutations
 
 import cocotb
 from openkpu.models.regmap import ERROR_CODES
-from openkpu.tb.control.fault_tests import CODES, LEAST, LIST, STORE, the_error, whole
+from openkpu.tb.control.fault_tests import (
+    CODES,
+    LEAST,
+    LIST,
+    STORE,
+    WEIGHT,
+    the_error,
+    whole,
+)
 from openkpu.tb.control.neighbours import Neighbours
-from openkpu.tb.control.test_control import Network, bad_layer, begin, network_layers
+from openkpu.tb.control.test_control import Network, bad_layer, begin, layer, network_layers
 
 LAYERS = 3
 LAYER_BYTES = 96
@@ -79,7 +87,7 @@ class Stream:
         """
         n = self.n
         n.log.clear()
-        n.silent, n.array_time, n.list_bytes = set(), 60, None
+        n.silent, n.array_time, n.list_bytes, n.list_rate = set(), 60, None, 0.7
         Network(n, LAYERS, 2)
         short = LAYER_BYTES * self.lacks + random.choice((0, 8, 50, 95))
         if list_ahead is not None and self.at + list_ahead == 0:
@@ -131,17 +139,19 @@ class Stream:
 
 
 async def plant(
-    n: Neighbours, failure: Failure, lacks: int, parity: int | None = None
+    n: Neighbours, failure: Failure, lacks: int, parity: int | None = None, together: str = ""
 ) -> dict[str, int]:
     """A failure in the next cycle; how it would be reported.
 
-    ``parity``: of its inference, where that is not as far from the present one as it says.
+    ``parity``: of its inference, where that is not as far from the present one as it says;
+    ``together``: a net that is high in the same cycle.
     """
     refused = random.randrange(2)
     layer = 0 if failure.chan == LIST else random.randrange(lacks)
     parity = n.parity ^ failure.ahead if parity is None else parity
     address = n.fail(failure.chan, layer, parity, refused=refused)
     await n.step()
+    assert not together or int(getattr(n.dut, together).value), f"not in the cycle of {together}"
     where = {"layer": lacks if failure.chan == LIST else layer, "stream": failure.chan}
     return where | {"code": CODES[refused], "addr": address}
 
@@ -227,12 +237,17 @@ async def cycles_to(n: Neighbours, prepare: Begin, event: str) -> int:
     return count
 
 
-async def meet(n: Neighbours, prepare: Begin, cycle: int, failure: Failure, run: Stream) -> dict:
-    """``prepare`` again, as before, and a failure in that cycle; how it would be reported."""
+async def meet(
+    n: Neighbours, prepare: Begin, cycle: int, failure: Failure, run: Stream, together: str = ""
+) -> dict[str, int]:
+    """``prepare`` again, as before, and a failure in that cycle; how it would be reported.
+
+    ``together``: a net that is high in the same cycle.
+    """
     await prepare()
     parity = n.parity ^ failure.ahead
     await n.steps(cycle - 1)
-    return await plant(n, failure, run.lacks, parity)
+    return await plant(n, failure, run.lacks, parity, together)
 
 
 async def settle(n: Neighbours) -> list[dict[str, int]]:
@@ -258,7 +273,8 @@ async def around_the_change(dut) -> None:
 
         for offset in NEAR:
             at = await cycles_to(n, prepare, "inf_next")
-            want = await meet(n, prepare, at + offset, failure, run)
+            same = "inf_next" if offset == 0 else ""
+            want = await meet(n, prepare, at + offset, failure, run, same)
             (error,) = await settle(n)
             run.check(failure, error, want)
             await whole(n)
@@ -298,7 +314,8 @@ async def around_a_refusal(dut) -> None:
 
         for offset in NEAR:
             at = await cycles_to(n, prepare, event)
-            want = await meet(n, prepare, at + offset, failure, run)
+            same = event if offset == 0 else ""
+            want = await meet(n, prepare, at + offset, failure, run, same)
             if failure.ahead or failure.chan == LIST:
                 await n.steps(60)
             (error,) = await settle(n)
@@ -322,7 +339,8 @@ async def around_the_watchdog(dut) -> None:
 
         for offset in NEAR:
             at = await cycles_to(n, prepare, "stuck")
-            want = await meet(n, prepare, at + offset, failure, run)
+            same = "stuck" if offset == 0 else ""
+            want = await meet(n, prepare, at + offset, failure, run, same)
             (error,) = await settle(n)
             first = offset <= 0 and not failure.ahead and failure.chan != LIST
             text = f"{failure}, {offset} cycles from the watchdog's: {error}"
@@ -349,4 +367,13 @@ async def around_a_reset(dut) -> None:
             await n.idle()
             reported = offset <= 0 and not failure.ahead and failure.chan != LIST
             assert len(n.kinds("ev_err")) == reported, f"{failure}, {offset} cycles from it"
+            # a host's layer fails at once: no parity is left of the stream
+            n.log.clear()
+            n.silent, n.list_rate = {"seq_done"}, 0.7
+            n.push(layer())
+            await n.until(n.times("run", 1))
+            want = await plant(n, Failure(WEIGHT, 0), 1, 0)
+            (error,) = await settle(n)
+            assert error == want | {"waits": 0}
+            n.pulse("host_ack")
             await whole(n)
