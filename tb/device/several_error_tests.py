@@ -24,8 +24,8 @@ from openkpu.tb.device.hostile_stream_tests import (
 )
 from openkpu.tb.device.hostile_tests import SLOW, begin, rng, share
 from openkpu.tb.device.inference_stream import INFERENCES
-from openkpu.tb.device.registers import AI, COUNTERS, PERF, Err
-from openkpu.tb.device.timeline import Findings, merged, write
+from openkpu.tb.device.registers import AI, COUNTERS, PERF, Err, Int
+from openkpu.tb.device.timeline import Findings, burst, merged, read, write
 from openkpu.tb.device.tiny_jobs import Moments, Outcome, StreamJob, moments, tidy
 
 DENSE = (32, 24)  # outputs of two fully connected layers: more weights than the buffer holds
@@ -171,4 +171,40 @@ async def window_closed_at_any_time(tb) -> None:
         if not number % 16 or not good:
             clean = await job.clean_run()
             found.check(not clean, f"after cycle {cycle}: {clean}")
+    found.verdict()
+
+
+@checked()
+async def an_error_behind_another(tb) -> None:
+    """A run fails while AI_ERR_CODE holds the host's own error: that one stays, the run ends, and
+    the interrupt is raised again. Once it is cleared the next error is recorded."""
+    device = await begin(tb)
+    job, _ = await a_job(device)
+    found = Findings("an error behind another")
+    for inference in share((0, 1, 2)):
+        bad = words(job, inference, rng(inference), 2)[PIXEL]
+        tb.cfg_err_lo.value, tb.cfg_err_hi.value = bad[3], bad[3] + 4
+        for cleared in (False, True):
+            await job.arm()
+            again = [START, write(AI["AI_INT_STATUS"], int(Int.ERROR))]
+            again += [write(AI["AI_ERR_CODE"], 0)] if cleared else []
+            status = read(AI["AI_INT_STATUS"])
+            await timeline.play(device, burst(0, [START, *again, status]))
+            outcome = await job.outcome()
+            raised = outcome.regs["AI_INT_STATUS"] & Int.ERROR
+            want = Err.BUS_ERROR if cleared else Err.START_BUSY
+            good = outcome.error == want and raised and not outcome.hung
+            good = good and not status.data & Int.ERROR
+            good = good and outcome.slots == prefix(job, inference)
+            info = outcome.regs["AI_ERR_INFO"], outcome.regs["AI_ERR_ADDR"] & ~3
+            good = good and info == (
+                (inference << 24 | PIXEL << 16, bad[3] & ~3) if cleared else (0, 0)
+            )
+            found.check(
+                bool(good), f"image {inference}, cleared {cleared}: {outcome.brief}, {info}"
+            )
+            await tidy(device, outcome.hung)
+        tb.cfg_err_hi.value = 0
+        clean = await job.clean_run()
+        found.check(not clean, clean)
     found.verdict()
