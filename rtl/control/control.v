@@ -116,10 +116,9 @@ module control #(
   wire [ 9:0] list_index;
   // ---- word_source, list_check, error_ctrl, watchdog
   wire dec_word_valid, list_changed, refuse, trouble, refused, hold, error, stuck;
-  wire [ 9:0] list_changed_index;
+  wire [9:0] list_changed_index, host_index;
   wire [ 2:0] stuck_waits;
   wire [63:0] dec_word_data;
-  wire [ 9:0] host_index;
   // ---- layer_decode
   wire dec_word_ready, collected, dec_idle, dec_err, d_valid;
   wire [7:0] dec_err_code;
@@ -230,6 +229,7 @@ module control #(
       .busy(busy),
       .refused(refused),
       .ends(refuse || trouble),
+      .error(error),
       .hold(hold)
   );
 

@@ -40,7 +40,12 @@
   end
 
   // ---- cycles for which somebody outside owes an answer
-  reg f_list_failed = 1'b0, f_other_failed = 1'b0;
+  reg f_list_failed = 1'b0;
+  // data of the inference of either parity failed: nobody owes what that inference wants
+  reg [1:0] f_data_failed = 2'd0;
+  reg f_inf_now = 1'b0;
+  wire [`OWNER_BITS-1:0] f_fault_owner = bus_fault[`FAULT_OWNER];
+  wire f_starves = f_data_failed[f_inf_now];
   reg f_loading = 1'b0;
   wire f_list_wants = list_mode && dec_word_ready && !list_word_valid;
   reg f_seq_due = 1'b0, f_unload_due = 1'b0;
@@ -50,15 +55,15 @@
     // a beat of the list; a request of each channel; reads sent out
     f_list_wants && !list_valid && !f_list_failed,
     list_req_valid && !list_req_ready,
-    (weight_req_valid && !weight_req_ready) || (bias_req_valid && !bias_req_ready),
-    !traffic[`TRAFFIC_WEIGHT_QUIET] || !traffic[`TRAFFIC_BIAS_QUIET],
-    pixel_req_valid && !pixel_req_ready,
+    ((weight_req_valid && !weight_req_ready) || (bias_req_valid && !bias_req_ready)) && !f_starves,
+    (!traffic[`TRAFFIC_WEIGHT_QUIET] || !traffic[`TRAFFIC_BIAS_QUIET]) && !f_starves,
+    pixel_req_valid && !pixel_req_ready && !f_starves,
     // a map is loaded, a layer computed, a map unloaded
-    f_loading && !load_done,
-    runs && !((f_seq_due == 1'b0 || seq_done) && core_idle),
-    f_unload_due && !unload_done,
+    f_loading && !load_done && !f_starves,
+    runs && !((f_seq_due == 1'b0 || seq_done) && core_idle) && !f_starves,
+    f_unload_due && !unload_done && !f_starves,
     // loaders; the DMAC is idle in a flush
-    weight_load_busy || param_load_busy,
+    (weight_load_busy || param_load_busy) && !f_starves,
     flush && !traffic[`TRAFFIC_IDLE]
   };
   // ... the host: words of an unfinished layer, a start or reset that is pending
@@ -67,8 +72,9 @@
   always @(posedge clk) begin
     f_list_failed <= !rst && !flush && !start &&
         (f_list_failed || (bus_err && bus_fault[`FAULT_CHAN] == 3'd0));
-    f_other_failed <= !rst && !flush && !start &&
-        (f_other_failed || (bus_err && bus_fault[`FAULT_CHAN] != 3'd0));
+    f_inf_now <= !rst && !flush && !start && (inf_over ? go_on && !f_inf_now : f_inf_now);
+    f_data_failed <= (rst || flush || start) ? 2'd0 : (bus_err && bus_fault[`FAULT_CHAN] != 3'd0) ?
+        f_data_failed | (2'd1 << f_fault_owner[`OWNER_INF]) : f_data_failed;
     f_loading <= !rst && !flush && (load_start || (f_loading && !load_done));
     f_seq_due <= !rst && !flush && (run_start || (f_seq_due && !seq_done));
     f_unload_due <= !rst && !flush && (unload_start || (f_unload_due && !unload_done));
@@ -136,8 +142,12 @@
           (!list_valid || (list_mode && !f_list_failed)));
       //: Answers come to what was asked only.
       answers : assume ((!load_done || f_loading) && (!seq_done || f_seq_due) && (!unload_done || f_unload_due));
-      //: A failed read of the list is one that is wanted, and no failure of another channel waits before it.
-      if (bus_err && bus_fault[`FAULT_CHAN] == 3'd0) failed_list : assume (f_list_wants && !list_valid && !f_other_failed);
+      //: A failed read of the list is one that is wanted, once until a flush.
+      if (bus_err && bus_fault[`FAULT_CHAN] == 3'd0) failed_list : assume (f_list_wants && !list_valid && !f_list_failed);
+      if (bus_err && bus_fault[`FAULT_CHAN] != 3'd0) begin
+        //: Data fail of the inference at work, or of one whose list is under way.
+        failed_data : assume (f_fault_owner[`OWNER_INF] == f_inf_now || (list_mode && committed));
+      end
       //: Everything outside answers within two cycles.
       prompt : assume ((f_owed & f_owes) == 0);
       //: The host gives the words of a layer that it began, and a start or reset is over, within three cycles.

@@ -132,6 +132,10 @@ module list_reader #(
 
   wire unused = &{1'b0, cfg, list_beat[`BEAT_LAST]};
 
+`ifdef FORMAL_list_reader
+  `include "list_reader_props.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -4,8 +4,9 @@
 //
 // How it works: outside task-list runs the words come from the host. After an error in host mode
 // they are discarded until the host acknowledges. Only whole layers are discarded, because words
-// carry no layer mark: an acknowledgement in the middle of a layer takes effect at its end. While a
-// start or a reset is pending the words wait: they belong to the time after it.
+// carry no layer mark: an acknowledgement in the middle of a layer takes effect at its end. One in the
+// cycle in which the error is reported is of an error before: the code stays, and so does the hold.
+// While a start or a reset is pending the words wait: they belong to the time after it.
 // Handshake: arg and dec_word are valid/ready; list words go with list_take.
 `resetall
 `timescale 1ns / 1ps
@@ -36,9 +37,10 @@ module word_source (
     output reg  [           9:0] host_index,
     input  wire                  collected,
     input  wire                  busy,
-    // a refused layer waits to be reported; an error ends what is going on
+    // a refused layer waits to be reported; an error ends what is going on; it is reported
     input  wire                  refused,
     input  wire                  ends,
+    input  wire                  error,
     // words of the host are discarded
     output reg                   hold
 );
@@ -50,7 +52,7 @@ module word_source (
 
   wire       start = host[`HOST_START];
   wire       soft_reset = host[`HOST_SOFT_RESET];
-  wire       ack_now = host[`HOST_ACK] || start;
+  wire       ack_now = (host[`HOST_ACK] && !error) || start;
 
   // in the cycle in which the hold ends no word is discarded any more
   wire       unhold = arg_word == 4'd0 && (ack_now || ack_seen);

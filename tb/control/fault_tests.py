@@ -75,12 +75,19 @@ async def present_inference(dut) -> None:
 
 
 async def fail_ahead(n: Neighbours, inferences: int) -> tuple[dict[str, int], int]:
-    """In that inference of a stream a transfer of the next one fails; (its error, log's length)."""
+    """In that inference of a stream a transfer of the next one fails; (its error, log's length).
+
+    Of a list that fails the first layer comes.
+    """
+    refused, chan, at = random.randrange(2), random.randint(LIST, PIXEL), random.getrandbits(10)
+    await n.until(n.times("list_req", inferences), limit=60000)
+    n.list_bytes = 96 if chan == LIST else None
     await n.until(n.times("inf_next", inferences - 1), limit=60000)
     await n.until(lambda: int(n.dut.runs.value) and int(n.dut.committed.value))
+    await n.until(n.times("list_req", inferences + 1))
     assert n.parity == (inferences - 1) % 2
-    refused, chan, at = random.randrange(2), random.randint(BIAS, PIXEL), random.getrandbits(10)
-    address = n.fail(chan, at, n.parity ^ 1, refused=refused)
+    address = n.fail(chan, 0 if chan == LIST else at, n.parity ^ 1, refused=refused)
+    at = 1 if chan == LIST else at
     want = {"code": CODES[refused], "layer": at, "stream": chan, "waits": 0, "addr": address}
     await n.steps(20)
     assert not n.kinds("ev_err", "flush"), "the inference at work has nothing to do with it"
@@ -99,8 +106,18 @@ async def next_inference(dut) -> None:
         n.pulse("host_start")
         want, done = await fail_ahead(n, count)
         assert done == count - 1
-        # what fails after it is not told: neither as an error of its own nor instead of the first
-        n.fail(PIXEL, 0, n.parity ^ 1)
+        # what fails after it is not reported, neither as an error of its own nor in place of the
+        # first, unless that is the list: layers before those that it lacks need their data
+        refused = random.randrange(2)
+        address = n.fail(PIXEL, 0, n.parity ^ 1, refused=refused)
+        if want["stream"] == LIST:
+            want = {
+                "code": CODES[refused],
+                "layer": 0,
+                "stream": PIXEL,
+                "waits": 0,
+                "addr": address,
+            }
         await n.until(n.times("ev_err", 1))
         await n.idle()
         assert the_error(n) == want

@@ -125,11 +125,11 @@ class ControlPredictor(uvm_subscriber):
         self.reads = 0
         self.histories = Histories(bad_layers=self.library.refused)
 
-    def begin(self, bad_pixels: Sequence[int]) -> None:
-        """Another episode on an idle device; these images are answered with ERROR."""
-        fresh = {**IDLE, "err": 0, "inferences": (), "layers": (), "flushed": False}
+    def begin(self, bad_pixels: Sequence[int], bad_lists: Sequence[int]) -> None:
+        """Another episode on an idle device; these images and networks are answered with ERROR."""
+        fresh = {**IDLE, "err": 0, "inferences": (), "layers": (), "flushed": False, "shut": False}
         states = {replace(s, **fresh) for s in self.histories.states}
-        self.histories = Histories(bad_pixels, self.library.refused)
+        self.histories = Histories(bad_pixels, self.library.refused, bad_lists)
         self.histories.states = states
 
     def write(self, tt: Transfer) -> None:

@@ -45,12 +45,16 @@ class State:
     # a soft reset that is not over, and a start that waits for its end (1, or 2 with stop)
     resetting: bool = False
     kept_start: int = 0
+    # the host has closed the window of what may be read: whatever was not read by then may fail
+    shut: bool = False
     # host layers: words of an unfinished one, waiting, taken; no layer runs until the host knows
     words: int = 0
     flushed: bool = False
     fifo: tuple[int, ...] = ()
     inside: tuple[int, ...] = ()
     hold: bool = False
+    # an error is recorded, and what was under way is still being dropped
+    draining: bool = False
     # what was written, in order; False: a reset may have cut it off
     inferences: tuple[tuple[Work, bool], ...] = ()
     layers: tuple[tuple[int, bool], ...] = ()
@@ -63,18 +67,23 @@ class State:
     @property
     def occupied(self) -> bool:
         waiting = bool(self.fifo) and not self.hold
-        return bool(self.now or self.resetting or self.words or self.inside or waiting)
+        at_work = self.now or self.resetting or self.draining
+        return bool(at_work or self.words or self.inside or waiting)
 
 
 class Histories:
     """The states that explain everything up to now."""
 
     def __init__(
-        self, bad_pixels: Iterable[int] = (), bad_layers: dict[int, int] | None = None
+        self,
+        bad_pixels: Iterable[int] = (),
+        bad_layers: dict[int, int] | None = None,
+        bad_lists: Iterable[int] = (),
     ) -> None:
-        """``bad_pixels``: images that the storage answers with ERROR; ``bad_layers``: the code with
-        which the device refuses a layer."""
-        self.bad_pixels = set(bad_pixels)
+        """``bad_pixels``: images that the storage answers with ERROR; ``bad_lists``: lists with a
+        word that it answers so, or with tables or weights; ``bad_layers``: the code with which the
+        device refuses a layer."""
+        self.bad_pixels, self.bad_lists = set(bad_pixels), set(bad_lists)
         self.bad_layers = bad_layers or {}
         self.states = {State()}
         self.tail: list[str] = []  # the last things seen, for a message
@@ -112,6 +121,8 @@ class Histories:
         if s.now:
             yield from self._inference_steps(s)
             return
+        if s.draining:
+            yield replace(s, draining=False)
         bad = s.hold or any(n in self.bad_layers for n in s.inside)
         if s.fifo and not s.flushed:
             head, rest = s.fifo[0], s.fifo[1:]
@@ -122,7 +133,8 @@ class Histories:
         if s.inside:
             head, rest = s.inside[0], s.inside[1:]
             if head in self.bad_layers:
-                yield _error(replace(s, inside=(), hold=True), self.bad_layers[head])
+                over = replace(s, inside=(), hold=True, draining=True)
+                yield _error(over, self.bad_layers[head])
             else:
                 yield replace(s, inside=rest, layers=(*s.layers, (head, True)))
 
@@ -131,8 +143,13 @@ class Histories:
         tasks, pixels, _ = s.now
         if s.follows and s.taken is None:
             yield replace(s, taken=s.npix, npix_kept=False)
-        if pixels in self.bad_pixels:
-            yield _error(replace(s, now=None, taken=None, hold=True), Err.BUS_ERROR)
+        # whatever failed besides, and of the inference that is fetched ahead, goes with the run
+        over = replace(s, now=None, taken=None, hold=True, draining=True)
+        cut = replace(over, inferences=(*s.inferences, (s.now, False)))
+        if s.shut:
+            yield _error(cut, Err.BAD_ACCESS)
+        if pixels in self.bad_pixels or tasks in self.bad_lists:
+            yield _error(cut if tasks in self.bad_lists else over, Err.BUS_ERROR)
             return
         done = replace(s, inferences=(*s.inferences, (s.now, True)))
         if not s.follows:
@@ -197,6 +214,8 @@ class Histories:
                 yield replace(after, taken=None)
         elif name in PLAIN:
             yield replace(s, **{PLAIN[name]: value})
+        elif name in ("AI_READ_FIRST", "AI_READ_LAST"):
+            yield replace(s, shut=True)
         elif name == "AI_ERR_CODE":
             yield replace(s, err=0, hold=False)
         elif address == FIFO_CTRL:
@@ -277,6 +296,7 @@ IDLE = {
     "fifo": (),
     "inside": (),
     "hold": False,
+    "draining": False,
 }
 PLAIN = {"AI_LIST_ADR": "list", "AI_LIST_LEN": "length"}
 PLAIN |= {"AI_PIX_STRIDE": "pix_stride", "AI_RES_STRIDE": "res_stride"}
@@ -289,7 +309,7 @@ def _error(s: State, code: int) -> State:
 
 
 def _busy(s: State, value: int) -> bool:
-    if s.hold and not s.resetting and not s.now:
+    if s.hold and not s.resetting and not s.now and not s.draining:
         return bool(value & 2) == bool(s.err)  # words that are being discarded
     return bool(value & 1) == s.occupied and bool(value & 2) == bool(s.err)
 

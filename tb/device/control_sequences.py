@@ -27,6 +27,7 @@ from openkpu.tb.uvm.sequences.transfers import TransferSequence
 from pyuvm import uvm_sequence
 
 START, RESET, STOP = int(Ctrl.START), int(Ctrl.SOFT_RESET), int(Ctrl.STOP)
+TOP = 0xFFFFFC00  # the last block of a window
 OPEN = 0x1F  # fifo_ctrl: every FIFO keeps what it has
 CLOCK = 10  # ns, as in tb_top
 ADDRESSES = ("next_job", "next_image", "result_address", "extend_stream", "end_stream")
@@ -50,7 +51,7 @@ class Episode:
     """What a round has used up, and what it must not do."""
 
     by_list: bool
-    faulty: bool  # an image is answered with ERROR: no layers of the host besides
+    faulty: bool  # some words are answered with ERROR: no layers of the host besides
     fresh: list[int] = field(default_factory=list)  # layers not pushed yet
     refused: list[int] = field(default_factory=list)
     longer: int = 1  # times that a stream may still be extended
@@ -86,6 +87,7 @@ class Actions:
             "end_stream": (1, self.end_stream),
             "extend_stream": (2, self.extend_stream),
             "empty_list": (1, self.empty_list),
+            "closed_window": (2, self.closed_window),
             "layer": (4, self.layer),
             "two_layers": (2, lambda e: self.layer(e) + self.layer(e)),
             "refused_layer": (1, self.refused_layer),
@@ -194,6 +196,15 @@ class Actions:
         start = self.command(START)
         length = self.library.networks[self.tasks[0]].registers["AI_LIST_LEN"]
         return [write("AI_LIST_LEN", 0), *start, *self.job(self.tasks[0])] if length else []
+
+    def closed_window(self, episode: Episode) -> list[Transfer]:
+        """Nothing may be read any more; for a few cycles, or to the end of the round."""
+        if not episode.faulty:
+            return []
+        first = bool(self.n(0, 2))
+        shut, name = (TOP, "AI_READ_FIRST") if first else (0, "AI_READ_LAST")
+        again = [write(name, 0 if first else TOP)] if self.n(0, 3) else []
+        return [write(name, shut), *read(*["AI_STATUS"] * self.n(1, 20)), *again]
 
     # ---------------------------------------------------------------- layers
     def layer(self, episode: Episode, kept: int = 0) -> list[Transfer]:

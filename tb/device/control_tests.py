@@ -27,6 +27,7 @@ from openkpu.tb.device.control_model import FIFO_CTRL, Histories
 from openkpu.tb.device.control_sequences import (
     CLOCK,
     OPEN,
+    TOP,
     Actions,
     ControlSequence,
     Episode,
@@ -42,6 +43,7 @@ from pyuvm import ConfigDB, uvm_test
 
 PATIENCE = 40_000  # cycles until the device must be idle
 GIVE_UP = 3  # rounds that may fail before the rest is left out
+WINDOWS = ("err", "err1", "err2")  # of words that the storage answers with ERROR
 POLL = 40  # cycles between two looks
 
 
@@ -106,12 +108,12 @@ class ControlTest(uvm_test):
         """An idle device, a job, random actions, a verdict."""
         control, rng = self.env.control, self.rng
         by_list = bool(rng.random() < 0.6)
-        bad = self.disturb(by_list)
+        bad, lists = self.disturb(by_list)
         good = [n for n in range(len(self.library.layers)) if n not in self.library.refused]
         fresh = [int(n) for n in rng.permutation(good)]
         empty = await self.empty()
-        control.begin(bad)
-        episode = Episode(by_list, bool(bad), fresh, list(self.library.refused))
+        control.begin(bad, lists)
+        episode = Episode(by_list, bool(bad or lists), fresh, list(self.library.refused))
         sequence = ControlSequence("control", self.actions, episode, int(rng.integers(3, 16)))
         title = f"round {number}"
         try:
@@ -125,26 +127,45 @@ class ControlTest(uvm_test):
         wrong = control.wrong[:2] + self.env.judge.wrong
         if wrong:
             self.wrong += [
-                f"{title} ({'list' if by_list else 'layers'}, bad {bad}): {w}" for w in wrong
+                f"{title} ({'list' if by_list else 'layers'}, bad {bad}, {lists}): {w}"
+                for w in wrong
             ]
             control.wrong, self.env.judge.wrong = [], []
             await self.hard_reset()
         control.words = []
 
-    def disturb(self, by_list: bool) -> list[int]:
-        """How unfriendly the bus is in this round; the images that it answers with ERROR."""
+    def disturb(self, by_list: bool) -> tuple[list[int], list[int]]:
+        """How unfriendly the bus is in this round; images and lists with a word that it answers
+        with ERROR, up to three words, each of any stream."""
         tb, rng = self.tb, self.rng
         on = bool(rng.random() < 0.6)
         for name, value in DISTURBED.items():
             getattr(tb, f"cfg_{name}").value = int(rng.integers(0, 2 * value)) if on else 0
         for name in ("rd", "seq", "wr"):
             getattr(tb, f"cfg_{name}_wait").value = int(rng.integers(0, 3)) if on else 0
-        bad = []
-        if by_list and rng.random() < 0.2:
-            bad = [self.actions.images[int(rng.integers(0, len(self.actions.images)))]]
-        tb.cfg_err_lo.value = bad[0] if bad else 0
-        tb.cfg_err_hi.value = bad[0] + 4 if bad else 0
-        return bad
+        images, lists, words = [], [], []
+        if by_list and rng.random() < 0.3:
+            for _ in range(int(rng.integers(1, len(WINDOWS) + 1))):
+                if rng.random() < 0.6:
+                    images.append(self.actions.images[int(rng.integers(len(self.actions.images)))])
+                    words.append(images[-1])
+                else:
+                    lists.append(self.actions.pick(self.actions.tasks))
+                    words.append(self.word_of(lists[-1]))
+        for name, at in zip(WINDOWS, [*words, *[0] * len(WINDOWS)], strict=False):
+            getattr(tb, f"cfg_{name}_lo").value = at & ~3
+            getattr(tb, f"cfg_{name}_hi").value = (at & ~3) + 4 if at else 0
+        return images, lists
+
+    def word_of(self, tasks: int) -> int:
+        """A word that every inference of a network reads: of its list, a table or weights."""
+        registers = self.library.networks[tasks].registers
+        layers = self.library.networks[tasks].network.layers
+        arg = layers[int(self.rng.integers(len(layers)))]
+        bias, weights = registers["AI_BIAS_ADR"], registers["AI_WGT_ADR"]
+        places = [tasks + 4 * int(self.rng.integers(24 * len(layers)))]
+        places += [bias + arg.active_addr, bias + arg.bwsx_base_addr, weights + arg.para_start_addr]
+        return int(self.rng.choice(places))
 
     async def empty(self) -> Memory:
         """New random bytes where results and maps will be; the inputs of the layers stay."""
@@ -182,5 +203,6 @@ class ControlTest(uvm_test):
             empty,
         )
         flush = [Transfer(FIFO_CTRL, True, value) for value in (OPEN & ~4, OPEN)]
-        clear = [write("AI_ERR_CODE", 0), Transfer(INTERRUPT_CLEAR, True, 7)]
+        windows = [write("AI_READ_FIRST", 0), write("AI_READ_LAST", TOP)]
+        clear = [*windows, write("AI_ERR_CODE", 0), Transfer(INTERRUPT_CLEAR, True, 7)]
         await self.send("clear", [*flush, *clear, Transfer(AI["AI_INT_STATUS"], True, 3)])

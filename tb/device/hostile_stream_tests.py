@@ -9,6 +9,7 @@ from openkpu.tb.device import timeline
 from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device
 from openkpu.tb.device.hostile_tests import NEAR, SLOW, begin, rng, share, stream_job
+from openkpu.tb.device.inference_stream import INFERENCES
 from openkpu.tb.device.registers import AI, EIGHT_BIT_MODE, Ctrl, Err
 from openkpu.tb.device.timeline import Findings, Script, burst, merged, read, write
 from openkpu.tb.device.tiny_jobs import UNTOUCHED, Outcome, StreamJob, at_rest, moments, tidy
@@ -16,6 +17,7 @@ from openkpu.tb.device.tiny_jobs import UNTOUCHED, Outcome, StreamJob, at_rest, 
 START = write(AI["AI_CTRL"], Ctrl.START)
 LIST, BIAS, WEIGHT, PIXEL, RESULT = range(5)  # AI_ERR_INFO.stream
 LIST_BYTES = 96  # of a layer
+BEHIND = 64  # cycles from the last done to idle on a bus without wait states: three bursts of 16
 
 
 def whole(outcome: Outcome, slots: list[int]) -> bool:
@@ -80,11 +82,17 @@ async def unaligned_while_busy(tb) -> None:
     job = await stream_job(device, 3)
     seen = await moments(job)
     found = Findings("unaligned while busy")
-    cycles = [*range(1, 7), *share(range(7, seen.rest - 4), 30)]
+    ends = list(range(seen.rest - 4, seen.rest + 5))
+    cycles = [*range(1, 7), *share(range(7, seen.rest - 4), 30), *(share(ends) if SLOW else ends)]
     for name, at in share(product(("AI_RES_ADR", "AI_RES_STRIDE"), cycles)):
-        outcome = await job.trial({at: write(AI[name], job.slot(5) + 1)})
-        good = outcome.slots == job.clean and outcome.error == Err.BAD_CONFIG
-        good = good and not outcome.hung and outcome.regs["AI_RES_ADR"] == job.slot(2)
+        value = job.slot(5) + 1
+        outcome = await job.trial({at: write(AI[name], value)})
+        good = outcome.slots == job.clean and not outcome.hung
+        kept = outcome.regs["AI_RES_ADR"] == job.slot(2)
+        stored = outcome.regs["AI_RES_ADR"] == value or name == "AI_RES_STRIDE"
+        # in which cycle it ends decides
+        refused = outcome.error == Err.BAD_CONFIG and kept and at <= seen.rest + 1
+        good = good and (refused or (not outcome.error and stored and at >= seen.rest - 1))
         found.check(good, f"{name} in cycle {at}: {outcome.brief}, {outcome.regs}")
     for name in ("AI_RES_ADR", "AI_RES_STRIDE"):  # idle: stored, and refused by a start
         script = burst(0, [write(AI[name], job.slot(5) + 1), write(AI["AI_CTRL"], Ctrl.START)])
@@ -200,9 +208,19 @@ async def error_on_the_next_image(tb) -> None:
         good = good and regs["AI_PIX_ADR"] == job.image(number)
         found.check(good, f"image {number}, word {word}: {outcome.brief}, info {info:#x}")
     stop = write(AI["AI_CTRL"], Ctrl.STOP)
-    for at in share(range(seen.taken[1] - 20, seen.changes[0] - 8), 12):
+    change = seen.changes[0]
+    cycles = share(range(seen.taken[1] - 20, change - 8), 12) + share(range(change - 8, change + 9))
+    reported = []
+    for at in cycles:
         outcome = await hurt(job, job.image(1), {at: stop})
-        found.check(whole(outcome, prefix(job, 1)), f"stopped in cycle {at}: {outcome.brief}")
+        good = outcome.slots == prefix(job, 1) and not outcome.hung
+        good = good and outcome.error in (0, Err.BUS_ERROR)
+        reported.append(bool(outcome.error))
+        # the stop counts up to the change, in its very cycle or the one before
+        found.check(good, f"stopped in cycle {at}, the change is in {change}: {outcome.brief}")
+        settled = at < change - 3 or at > change + 3
+        found.check(not settled or reported[-1] == (at > change), f"{at}: {outcome.brief}")
+    found.check(reported == sorted(reported), "a later stop is taken where an earlier one is not")
     assert not await job.clean_run()
     found.verdict()
 
@@ -280,6 +298,50 @@ async def beyond_the_last_address(tb) -> None:
         found.check(not bad, f"{name}: {bad}")
     tb.cfg_top.value = 0
     found.verdict()
+
+
+@checked()
+async def busy_behind_the_last_done(tb) -> None:
+    """A stream that is ended early in any cycle: idle at most BEHIND cycles after its last done.
+
+    A start in the cycle after a read of "idle" is accepted, one before is not.
+    """
+    device = await begin(tb)
+    job = await stream_job(device, 4)
+    seen = await moments(job)
+    found, longest = Findings("busy behind the last done"), 0
+    # by how much the counter is later than the interrupt
+    script = timeline.watching(AI["AI_INT_STATUS"], 1, seen.rest)
+    await job.trial(script)
+    late = seen.done[0] - timeline.rises(timeline.values(script, AI["AI_INT_STATUS"]), 0)[0]
+    ways = {"AI_CTRL": int(Ctrl.STOP), "AI_INF_LEFT": 0, "AI_CNN_MODE": 1}
+    for (name, value), at in share(product(ways.items(), range(2, seen.rest)), 120):
+        shown = {}
+        for addr in (INFERENCES, AI["AI_STATUS"]):
+            watch = timeline.watching(addr, at + 1, seen.rest + 40)
+            outcome = await job.trial(merged({at: write(AI[name], value)}, watch))
+            shown[addr] = timeline.values(watch, addr)
+        falls = timeline.falls(shown[AI["AI_STATUS"]], 0)
+        done = timeline.changes(shown[INFERENCES])
+        count = sum(slot >= 0 for slot in outcome.slots)
+        text = f"{name} in cycle {at}: {outcome.brief}, idle in {falls}, done in {done}"
+        good = whole(outcome, prefix(job, count)) and count > 0 and len(falls) == 1
+        if not found.check(good and bool(done), text):
+            continue
+        behind = falls[0] - (done[-1] - late)
+        longest = max(longest, behind)
+        found.check(0 <= behind <= BEHIND, f"{text}: {behind} cycles behind it")
+        idle = falls[0] + 1  # of the first read that shows it
+        for start in (idle - 1, idle + 1):
+            begun = {at: write(AI[name], value), start: write(AI["AI_CTRL"], Ctrl.START)}
+            later = {start + 1: read(AI["AI_ERR_CODE"])}
+            await job.arm()
+            await timeline.play(device, merged({0: START}, begun, later))
+            code = later[start + 1].data
+            found.check(bool(code) == (start < idle), f"{text}: start in {start}, error {code}")
+            await tidy(device, not await at_rest(device))
+    found.verdict()
+    print(f"idle up to {longest} cycles behind the last done")
 
 
 @checked()

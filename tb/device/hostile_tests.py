@@ -265,7 +265,8 @@ async def start_behind_words(tb) -> None:
 async def error_stays_for_its_own_act(tb) -> None:
     """interrupt_clear serves the layer FIFO only: no layer behind a refused one runs after it.
 
-    A write to AI_ERR_CODE ends the hold; layers that are pushed then run.
+    A write to AI_ERR_CODE ends the hold, and layers that are pushed then run; but not one up to the
+    cycle in which the error is recorded, which the error outlasts.
     """
     device = await begin(tb)
     job = await layer_job(device, 5)
@@ -287,6 +288,17 @@ async def error_stays_for_its_own_act(tb) -> None:
             good = outcome.slots == [0, *[UNTOUCHED] * 4] and outcome.error == Err.BAD_POOL
             found.check(good, f"clear {value} at the error {at - event:+}: {outcome.brief}")
             await tidy(device, outcome.hung)
+    for k in NEAR:
+        script = merged(burst(0, job.pushes()), {event + k: write(AI["AI_ERR_CODE"], 0)})
+        script = merged(script, burst(event + 150, job.pushes(3, 5)))
+        outcome = await job.trial(script, keep=True)
+        held = k <= 0
+        want = [0, *([UNTOUCHED] * 4 if held else [UNTOUCHED, UNTOUCHED, 3, 4])]
+        behind = outcome.slots[2] in ((UNTOUCHED,) if held else (UNTOUCHED, 2))
+        good = outcome.slots[:2] + outcome.slots[3:] == want[:2] + want[3:] and behind
+        good = good and outcome.error == (Err.BAD_POOL if held else 0) and not outcome.hung
+        found.check(good, f"acknowledged at the error {k:+}: {outcome.brief}")
+        await tidy(device, outcome.hung)
     script = burst(0, job.pushes())
     script = merged(script, burst(event + 200, [write(AI["AI_ERR_CODE"], 0), *job.pushes(3, 5)]))
     outcome = await job.trial(script)
@@ -305,7 +317,8 @@ async def clear_against_set(
 ) -> None:
     """A clear in the cycles around an event: the bit is lost for a later clear only.
 
-    The cycle behind the event is left open: no host can have seen the bit when it wrote.
+    Of almost_empty the cycle behind the event is left open, in which no host can have seen it: the
+    number of layers that the clear silences is looked at a cycle later.
     """
     look, acknowledge = clear
     for k in NEAR:
@@ -316,7 +329,8 @@ async def clear_against_set(
         await timeline.play(device, whole)
         want = int(k <= 0)
         got = shown.data >> bit & 1
-        found.check(got == want or k == 1, f"{name}, cleared {k:+}: {got}, expected {want}")
+        left_open = k == 1 and name.startswith("almost_empty")
+        found.check(got == want or left_open, f"{name}, cleared {k:+}: {got}, expected {want}")
         await tidy(device, not await at_rest(device))
 
 

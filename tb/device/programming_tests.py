@@ -246,3 +246,35 @@ async def task_list_and_stream(tb: Any) -> None:
     assert await device.read(AI["AI_CNN_MODE"]) == 1
     assert await device.read(EIGHT_BIT_MODE) == 1 and await device.read(INTERRUPT_MASK) == 7
     assert result % ROW_BYTES % RESULT_ALIGN == 0
+
+
+@checked()
+async def stream_that_ends_early(tb: Any) -> None:
+    """end_stream at any time of a stream: whole results, and the next start is accepted at once."""
+    device, code, network, x = await ready(3, fc_last=True)
+    images = np.stack([np.roll(x, i, axis=2) for i in range(4)])
+    storage, net = await place(device, network, images)
+    size = map_bytes(network.out_shape)
+    results = [network.run(image).y.view(np.uint8).reshape(-1) for image in images]
+    finished, rng = U32(0), np.random.default_rng(cocotb.RANDOM_SEED)
+    await device.configure(storage.registers)
+    await device.start()
+    begun = int(tb.cycle.value)
+    await device.finish(LIMIT)
+    whole = int(tb.cycle.value) - begun  # up to the first done
+    await device.soft_reset()
+    seen = set()
+    for wait in (1, *rng.integers(2, 3 * whole, 6)):
+        await device.clear()
+        await device.configure(storage.registers)
+        await device.start()
+        await device.wait_cycles(int(wait))
+        assert await code("end_stream", ctypes.byref(finished)) == Err.NONE
+        assert not int(tb.irq.value) and 1 <= finished.value <= len(images)
+        seen.add(finished.value)
+        for place_, want in zip(storage.results[: finished.value], results, strict=False):
+            y, unknown = await device.back.read_storage(place_, size)
+            assert not unknown.any() and np.array_equal(y, want)
+        one = ctypes.byref(net), storage.registers["AI_PIX_ADR"], storage.results[0]
+        assert await code("run_inference", *one) == Err.NONE, "the start behind it"
+    assert len(seen) > 1, seen

@@ -18,7 +18,6 @@ from openkpu.tb.device.hostile_tests import (
     LAYER_WRITES,
     SLOW,
     begin,
-    layer_job,
     rng,
     stream_job,
 )
@@ -33,6 +32,7 @@ from openkpu.tb.device.tiny_jobs import (
     WRONG,
     LayerJob,
     Moments,
+    Outcome,
     StreamJob,
     moments,
     tidy,
@@ -48,6 +48,11 @@ SPOILS = {"AI_LIST_ADR", "AI_LIST_LEN", "AI_WGT_ADR", "AI_BIAS_ADR", "eight_bit_
 START, RESET = int(Ctrl.START), int(Ctrl.SOFT_RESET)
 
 
+def is_unaligned(name: str, value: int) -> bool:
+    """A result address or stride that a busy device refuses."""
+    return name in ALIGNED and value % WIDEST != 0
+
+
 @dataclass(frozen=True)
 class Trial:
     """Writes in successive cycles, the first in ``at``."""
@@ -61,8 +66,8 @@ class Trial:
 
     @property
     def unaligned(self) -> bool:
-        """A result address or stride that a busy device refuses."""
-        return any(name in ALIGNED and value % WIDEST for name, value in self.writes)
+        """Is any of them refused by a busy device?"""
+        return any(is_unaligned(name, value) for name, value in self.writes)
 
     def timed(self) -> list[Write]:
         return [(self.at + i, name, value) for i, (name, value) in enumerate(self.writes)]
@@ -204,12 +209,10 @@ async def sweep_reset(tb) -> None:
     seen = await moments(job)
     found = Findings("sweep, reset pending")
     begun = [int(c) for c in rng(3).integers(2, seen.rest, 40 if WHOLE else 6)]
-    everything = (
-        t for t in trials(offered(job), list(range(1, 12))) if t.writes[-1][0] not in SPOILS
-    )
+    everything = trials(offered(job), list(range(1, 12)))
     for number, trial in enumerate(chosen(everything, 3)):
         at = begun[number % len(begun)]
-        script, _ = trial.script()
+        script, reads = trial.script()
         script = {at + cycle: transfer for cycle, transfer in script.items()}
         script = merged({0: write(CTRL, START), at: write(CTRL, RESET)}, script)
         outcome = await job.trial(script, start=False)
@@ -238,6 +241,7 @@ async def sweep_reset(tb) -> None:
                 value = trial.writes[-1][1]
                 stored = regs[name] == value or trial.unaligned
                 text = text or ("" if stored else f"{name} is {regs[name]:#x}")
+            text = text or read_back(trial, lambda _: True, reads)
         clean = await job.clean_run()
         if clean:
             await tidy(device, True)
@@ -247,14 +251,27 @@ async def sweep_reset(tb) -> None:
     found.verdict()
 
 
-def host_text(job: LayerJob, outcome, trial: Trial, over: list[int], rest: int) -> str:
-    """What is wrong after writes while three layers run."""
+def commands(trial: Trial, bit: int) -> list[int]:
+    """Cycles of the writes of AI_CTRL with that bit."""
+    return [c for c, name, value in trial.timed() if name == "AI_CTRL" and value & bit]
+
+
+def host_text(
+    job: LayerJob, outcome: Outcome, listed: bool, trial: Trial, over: list[int], rest: int
+) -> str:
+    """What is wrong after writes while three layers run.
+
+    ``listed``: the list of a start has run, whole.
+    """
     count = len(job.layers)
-    resets = [c for c, name, v in trial.timed() if name == "AI_CTRL" and v & RESET]
+    resets, starts = commands(trial, RESET), commands(trial, START)
     flushes = [c for c, name, v in trial.timed() if name == "fifo_ctrl" and not v & 4]
-    starts = [c for c, name, v in trial.timed() if name == "AI_CTRL" and v & START]
     if outcome.hung:
         return "hangs"
+    # a start behind the last reset, or in the same write, happens when the reset is over
+    kept = bool(resets and starts and max(starts) >= max(resets))
+    if kept != listed and (kept or resets):
+        return "the start after the reset" if kept else "a start that a reset drops"
     if resets or flushes:
         at = min(resets or flushes)
         least = sum(e < at for e in over) + (0 if resets or at >= rest else 1)
@@ -267,15 +284,22 @@ def host_text(job: LayerJob, outcome, trial: Trial, over: list[int], rest: int) 
         good = good and all(s == UNTOUCHED or (resets and s == WRONG) for s in tail[:1])
         if not good:
             return f"at least {least} layers and nothing of those behind"
-        return "" if resets or not outcome.error else f"error {outcome.error}"
+        busy = len(starts) > 1 and kept  # the second start, while the first one is kept
+        return "" if outcome.error in ((0, Err.START_BUSY) if busy else (0,)) else "an error"
     if outcome.slots != list(range(count)):
         return "not all layers ran"
-    acknowledged = any(name == "AI_ERR_CODE" for name, _ in trial.writes)
-    wanted = {int(Err.START_BUSY)} if starts and max(starts) < rest - 1 else {0}
+    if starts:  # in which cycle it ends decides
+        wanted = {int(Err.START_BUSY)} if max(starts) < rest - 1 else {0, int(Err.START_BUSY)}
+        late = min(starts) > rest + 1 and len(starts) == 1
+        wanted = {0} if late else wanted
+        # of two starts the second one may meet the list of the first
+        again = len(starts) > 1 and max(starts) >= rest - 1
+        if listed != (not outcome.error) and not (again and outcome.error):
+            return f"error {outcome.error}, the list {'runs' if listed else 'does not run'}"
+    else:
+        wanted = {0}
     if trial.unaligned:
         wanted = {0, int(Err.BAD_CONFIG)} if trial.at > rest - 4 else {int(Err.BAD_CONFIG)}
-    if acknowledged or (starts and abs(max(starts) - rest) <= 2):
-        wanted |= {0, int(Err.START_BUSY)}
     return "" if outcome.error in wanted else f"error {outcome.error}"
 
 
@@ -283,7 +307,7 @@ def host_text(job: LayerJob, outcome, trial: Trial, over: list[int], rest: int) 
 async def sweep_host_layers(tb) -> None:
     """Every write around every event of three layers that the host pushed."""
     device = await begin(tb)
-    stream, job = await stream_job(device, 1, 0x4000), await layer_job(device, 3)
+    stream, job = await stream_job(device, 1, 0x4000), await apart(device, 3)
     pushed = len(job.pushes())
     script = merged(burst(0, job.pushes()), timeline.watching(LAYERS_DONE, pushed, pushed + 500))
     await job.trial(script)
@@ -294,22 +318,19 @@ async def sweep_host_layers(tb) -> None:
     await job.trial(script)
     rest = timeline.falls(timeline.values(script, AI["AI_STATUS"]), 0)[-1]
     assert len(over) == 3
-    values = {k: v for k, v in offered(stream).items() if k not in ("AI_CNN_MODE", "AI_LIST_LEN")}
     found = Findings("sweep, host layers")
     cycles = around([pushed + REACH, *over, rest - REACH], pushed)
-    for number, trial in enumerate(chosen(trials(values, cycles), 4)):
+    for number, trial in enumerate(chosen(trials(offered(stream), cycles), 4)):
         script, _ = trial.script()
         last = max(script)
         await stream.arm()
         outcome = await job.trial(
             merged(burst(0, job.pushes()), script, {last + 2: write(FIFO_CTRL, FLUSH_OFF)})
         )
-        starts_late = any(n == "AI_CTRL" and v & START for n, v in trial.writes) and (
-            trial.at + len(trial.writes) > rest or any(v & RESET for _, v in trial.writes)
-        )
-        text = (
-            "" if starts_late and not outcome.hung else host_text(job, outcome, trial, over, rest)
-        )
+        slots = await stream.slots()
+        text = host_text(job, outcome, slots == stream.clean, trial, over, rest)
+        if slots != stream.clean and set(slots) != {UNTOUCHED}:
+            text = text or f"the list left {slots}"
         clean = await job.clean_run() if text or number % CLEAN_EVERY == 0 else ""
         if clean:
             await tidy(device, True)
@@ -317,42 +338,80 @@ async def sweep_host_layers(tb) -> None:
     found.verdict()
 
 
+async def apart(device: Device, count: int) -> LayerJob:
+    """Layers on rows that no list uses."""
+    job = LayerJob(device, rng(1), count, row=2048)
+    await job.place()
+    return job
+
+
+def hold_text(outcome: Outcome, listed: bool, trial: Trial, event: int) -> str:
+    """What is wrong after writes around the error of layer 1, recorded in cycle ``event``.
+
+    ``listed``: the list of a start has run, whole.
+    """
+    if outcome.hung:
+        return "hangs"
+    resets, starts = commands(trial, RESET), commands(trial, START)
+    acks = [c for c, name, _ in trial.timed() if name == "AI_ERR_CODE"]
+    first = (0, UNTOUCHED, WRONG) if resets else (0,)
+    if outcome.slots[0] not in first or outcome.slots[1] != UNTOUCHED:
+        return "the first two"
+    acknowledged = any(c > event for c in acks)
+    allowed = [(n, UNTOUCHED) if acknowledged else (UNTOUCHED,) for n in (2, 3)]
+    if any(s not in some for s, some in zip(outcome.slots[2:], allowed, strict=True)):
+        return "a layer behind it"
+    if resets:
+        # a start behind the last one happens afterwards
+        kept = bool(starts) and max(starts) >= max(resets)
+        busy = kept and len(starts) > 1
+        wanted = {0, Err.START_BUSY} if busy else {0}
+        if listed != kept:
+            return "the start after the reset" if kept else "a start that the reset drops"
+    elif acknowledged:
+        wanted = {0}
+    elif starts:
+        # the first error stays; a start is refused until what is going on has ended, and the one
+        # that is accepted clears the error
+        early = min(starts) < event
+        wanted = {Err.START_BUSY} if early else {Err.BAD_POOL}
+        if listed:
+            wanted = {0, Err.START_BUSY} if len(starts) > 1 else {0}
+            if max(starts) <= event:
+                return "a start is accepted while a layer runs"
+    else:
+        wanted = {Err.BAD_POOL}
+        if any(c < event and is_unaligned(name, v) for c, name, v in trial.timed()):
+            wanted = {Err.BAD_CONFIG}
+    return "" if outcome.error in wanted else f"error {outcome.error}, expected {sorted(wanted)}"
+
+
 @checked()
 async def sweep_error_hold(tb) -> None:
-    """Every write around a refused layer: the ones behind it run whole or not at all.
+    """Every write around a refused layer: the ones behind it run only after an acknowledgement.
 
-    Without an acknowledgement after the error none of them runs.
+    One in the cycle in which the error is recorded, or before, is none.
     """
     device = await begin(tb)
-    stream, job = await stream_job(device, 1, 0x4000), await layer_job(device, 4)
+    stream, job = await stream_job(device, 1, 0x4000), await apart(device, 4)
     words = job.words[1]
     bad = job.layers[1].arg.replace(pool_type=12)
     job.words[1] = [int(w) for w in bad.encode()]
     script = merged(burst(0, job.pushes()), timeline.watching(AI["AI_ERR_CODE"], 100, 800))
     await job.trial(script)
     (event,) = timeline.changes(timeline.values(script, AI["AI_ERR_CODE"]))
-    values = {k: v for k, v in offered(stream).items() if k not in SPOILS and k != "AI_CNN_MODE"}
     found = Findings("sweep, error hold")
-    for number, trial in enumerate(chosen(trials(values, around([event], 100)), 5)):
+    for number, trial in enumerate(chosen(trials(offered(stream), around([event], 100)), 5)):
         script, _ = trial.script()
         await stream.arm()
         whole = merged(
             burst(0, job.pushes()), script, {max(script) + 2: write(FIFO_CTRL, FLUSH_OFF)}
         )
         outcome = await job.trial(whole, keep=True)
-        starts = any(n == "AI_CTRL" and v & START for n, v in trial.writes)
-        resets = any(n == "AI_CTRL" and v & RESET for n, v in trial.writes)
-        acts = starts or resets or any(n == "AI_ERR_CODE" for n, _ in trial.writes)
-        behind = [s for n, s in enumerate(outcome.slots[2:], 2) if s not in (n, UNTOUCHED)]
-        text = "hangs" if outcome.hung else ""
-        if not starts:  # (a list that runs uses the same rows of the AI RAM)
-            first = outcome.slots[0] in ((0, UNTOUCHED, WRONG) if resets else (0,))
-            text = text or ("" if first and outcome.slots[1] == UNTOUCHED else "the first two")
-            text = text or ("a layer behind is wrong" if behind else "")
-        if not acts:
-            first = (Err.BAD_POOL, Err.BAD_CONFIG) if trial.unaligned else (Err.BAD_POOL,)
-            quiet = outcome.slots == [0, *[UNTOUCHED] * 3] and outcome.error in first
-            text = text or ("" if quiet else "the hold did not last")
+        slots = await stream.slots()
+        text = hold_text(outcome, slots == stream.clean, trial, event)
+        if slots != stream.clean and set(slots) != {UNTOUCHED}:
+            text = text or f"the list left {slots}"
         await tidy(device, outcome.hung)
         clean = await stream.clean_run() if text or number % CLEAN_EVERY == 0 else ""
         if clean:

@@ -81,7 +81,8 @@ module tb_top #(
   reg [7:0]  cfg_loss_prob = 8'd0, cfg_rival_prob = 8'd0, cfg_wait_prob = 8'd0;
   reg [7:0]  cfg_retry_prob = 8'd0, cfg_split_prob = 8'd0;
   reg [4:0]  cfg_rd_wait = 5'd0, cfg_seq_wait = 5'd0, cfg_wr_wait = 5'd0;
-  reg [31:0] cfg_err_lo = 32'd0, cfg_err_hi = 32'd0;
+  reg [31:0] cfg_err_lo = 32'd0, cfg_err_hi = 32'd0, cfg_err1_lo = 32'd0, cfg_err1_hi = 32'd0;
+  reg [31:0] cfg_err2_lo = 32'd0, cfg_err2_hi = 32'd0;
   reg        cfg_top = 1'b0;
   reg [2:0]  cfg_dead = 3'd0;
   // where the device may read and write, bytes
@@ -137,6 +138,7 @@ module tb_top #(
     .cfg_rival_prob(cfg_rival_prob), .cfg_rd_wait(cfg_rd_wait), .cfg_seq_wait(cfg_seq_wait),
     .cfg_wr_wait(cfg_wr_wait), .cfg_wait_prob(cfg_wait_prob), .cfg_retry_prob(cfg_retry_prob),
     .cfg_split_prob(cfg_split_prob), .cfg_err_lo(cfg_err_lo), .cfg_err_hi(cfg_err_hi),
+    .cfg_err1_lo(cfg_err1_lo), .cfg_err1_hi(cfg_err1_hi), .cfg_err2_lo(cfg_err2_lo), .cfg_err2_hi(cfg_err2_hi),
     .cfg_top(cfg_top), .cfg_dead(cfg_dead), .hbusreq(m_hbusreq), .hlock(m_hlock), .hgrant(m_hgrant), .haddr(m_haddr),
     .htrans(m_htrans), .hwrite(m_hwrite), .hsize(m_hsize), .hburst(m_hburst), .hprot(m_hprot),
     .hwdata(m_hwdata), .hready(m_hready), .hresp(m_hresp), .hrdata(m_hrdata),

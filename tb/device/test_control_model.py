@@ -133,3 +133,38 @@ def test_a_start_that_meets_a_refusal() -> None:
         assert not histories.read(AI["AI_ERR_CODE"], Err.BUS_ERROR), "an error without a cause"
         assert histories.read(AI["AI_ERR_CODE"], code)
         assert ends(histories) == {()}, "the start ran"
+
+
+def test_a_closed_window_may_end_a_run() -> None:
+    """From then on reads may fail: the present inference may be cut off, no later one runs."""
+    histories = stream()
+    write(histories, "AI_READ_LAST", 0)
+    over = {s for s in histories.closed() if not s.occupied}
+    assert {(s.err, len(s.inferences)) for s in over} == {
+        (int(Err.BAD_ACCESS), n) for n in (1, 2, 3)
+    } | {(0, 3)}
+    assert all(s.inferences[-1][1] == (not s.err) for s in over)
+    assert histories.read(AI["AI_ERR_CODE"], Err.BAD_ACCESS)
+    assert not histories.read(AI["AI_ERR_CODE"], 0)
+
+
+def test_a_device_is_busy_until_all_is_dropped() -> None:
+    """Behind an error a start, or an address, may still be refused; not once it was seen idle."""
+    histories = stream(bad=(0x1000,))
+    assert histories.read(AI["AI_STATUS"], 3)
+    write(histories, "AI_RES_ADR", 0x8001)
+    assert {s.res for s in histories.states} == {0x8000, 0x8001}
+    histories = stream(bad=(0x1000,))
+    assert histories.read(AI["AI_STATUS"], 2)
+    write(histories, "AI_RES_ADR", 0x8001)
+    assert {s.res for s in histories.states} == {0x8001}
+
+
+def test_a_bad_list_ends_every_run() -> None:
+    """No inference of it is over, whatever else is bad."""
+    histories = Histories((0x1000,), {}, (LIST,))
+    for name, value in REGISTERS.items():
+        histories.wrote(AI[name], value)
+    histories.wrote(AI["AI_CTRL"], Ctrl.START)
+    over = {s for s in histories.closed() if not s.occupied}
+    assert {(s.err, s.inferences[0][1]) for s in over} == {(int(Err.BUS_ERROR), False)}

@@ -4,6 +4,8 @@
 `make sweep` tries every write of the sweeps (OKPU_SWEEP=whole); here it is a share by the seed.
 """
 
+import dataclasses
+
 import pytest
 from openkpu.models import configs
 from openkpu.tb.device import launch
@@ -13,14 +15,14 @@ MODULES = ["habit_tests", "hostile_tests", "hostile_stream_tests", "guard_tests"
 SWEEPS = ["stream", "single", "reset", "host_layers", "error_hold", "pushes"]
 
 
-def bench(sim: str, module: str, case: str | None = None) -> None:
-    """One module of cocotb tests on nano."""
+def bench(sim: str, module: str, case: str | None = None, **other: int) -> None:
+    """One module of cocotb tests on nano, or on one with ``other`` fields of the configuration."""
     run(
         sim,
         "tb_top",
         launch.SOURCES,
         f"tb.device.{module}",
-        params=launch.parameters(configs.load("nano")),
+        params=launch.parameters(dataclasses.replace(configs.load("nano"), **other)),
         public=launch.PUBLIC,
         random_start=False,
         testcase=case,
@@ -77,3 +79,9 @@ def test_every_access(sim: str) -> None:
 def test_every_error(sim: str) -> None:
     """Each error by each way of running on each kind of bus; a handful under Icarus."""
     bench(sim, "error_tests")
+
+
+@pytest.mark.parametrize("sim", SIMS)
+def test_several_errors(sim: str) -> None:
+    """Bad words of several streams at once, on a build with a small weight buffer."""
+    bench(sim, "several_error_tests", wbuf_rows=64)

@@ -553,10 +553,10 @@ def test_layer_decode(sim: str, sizes: Sizes, lanes: int, keep: int) -> None:
     params |= {"FP16": 1} if lanes else {}
     params |= {"KEEP": 1} if keep else {}
     params |= {"FLAT": 1} if sizes.flat else {}
-    test = "tb.layer_decode.test_layer_decode"
     sources = [
         "rtl/control/pool_check.v",
         "rtl/lib/flat_lines.v",
         *(f"rtl/control/layer_{name}.v" for name in PARTS),
     ]
-    run(sim, "layer_decode", sources, test, params=params)
+    for module in ("test_layer_decode", "load_tests"):
+        run(sim, "layer_decode", sources, f"tb.layer_decode.{module}", params=params)

@@ -11,8 +11,9 @@ from pyuvm import uvm_sequence_item
 # registers of the AHB fabric (tb/ahb/fabric) that a BusItem sets
 WAITS = ("rd_wait", "seq_wait", "wr_wait")  # cycles: first read beat, later ones, writes
 CHANCES = ("wait_prob", "loss_prob", "retry_prob", "split_prob", "rival_prob")  # in 256
-WINDOW = ("err_lo", "err_hi")  # byte addresses lo <= a < hi are answered ERROR
-KNOBS = (*WAITS, *CHANCES, *WINDOW)
+# byte addresses lo <= a < hi of three windows are answered ERROR
+WINDOWS = tuple((f"{name}_lo", f"{name}_hi") for name in ("err", "err1", "err2"))
+KNOBS = (*WAITS, *CHANCES, *(end for window in WINDOWS for end in window))
 
 
 class HostItem(uvm_sequence_item):

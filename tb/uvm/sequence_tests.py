@@ -65,7 +65,7 @@ class BusSequences(SequenceTest):
 
 @pyuvm.test()
 class ErrorSequences(SequenceTest):
-    """ERROR on each kind of transfer, at several places; afterwards a stream is exact."""
+    """ERROR on each kind of transfer, and on several at once; afterwards a stream is exact."""
 
     async def scenario(self) -> None:
         for kind in STREAM:
@@ -73,6 +73,8 @@ class ErrorSequences(SequenceTest):
                 await self.run(TransferErrorSequence(kind=kind))
             if few(1, 0):
                 await self.run(StreamSequence())
+        for _ in range(few(20, 1)):
+            await self.run(TransferErrorSequence())
         await self.run(LayerSequence())
         assert self.env.coverage.hit("run") & {("stream", t, Err.BUS_ERROR.name) for t in TRAFFIC}
 

@@ -32,6 +32,7 @@ class Bench:
         self.decoded = 0  # words of the present layer that the decoder has
         self.index = 0
         self.hold = self.acked = False
+        self.reported = False  # the error is, in this cycle
         self.linger = 0  # cycles that the device works on behind its last word
         self.met: Counter[str] = Counter()
 
@@ -47,6 +48,7 @@ class Bench:
         commands = {"ack": int(ack), "pending": int(pending)}
         dut.host.value = join_fields(self.host, commands)
         dut.flush.value, dut.refused.value, dut.ends.value = int(flush), int(refused), int(ends)
+        dut.error.value = int(self.reported)
         dut.arg_valid.value = int(offered)
         dut.arg_data.value = self.queue[0] if offered else random.getrandbits(64)
         dut.list_mode.value, dut.list_valid.value = int(list_mode), int(list_mode and listed)
@@ -59,6 +61,9 @@ class Bench:
         given &= listed if list_mode else offered and not self.hold and not pending
         last = given and self.decoded == WORDS - 1
         dut.collected.value = int(last)
+        self.met["acknowledged as it is reported"] += ack and self.reported and self.hold
+        self.met["acknowledged before it is reported"] += ack and ends and not list_mode
+        ack &= not self.reported  # that was of an error before: the code of this one stays
         await ReadOnly()
         assert int(dut.hold.value) == self.hold
         if busy:
@@ -88,6 +93,7 @@ class Bench:
         self.met["index beyond 1"] += self.index > 1
         self.met["host's words wait for a list"] += list_mode and offered
         self.acked = self.hold and (self.acked or ack)
+        self.reported = ends
         if ends and not list_mode:
             self.hold = True
         elif leaves:
@@ -99,8 +105,9 @@ class Bench:
             await self.cycle()
         for _ in range(random.randrange(3)):
             await self.cycle(refused=True)
-        await self.cycle(refused=True, ends=True)
+        await self.cycle(refused=True, ends=True, ack=random.random() < 0.3)
         self.met["error"] += 1
+        await self.cycle(ack=random.random() < 0.5)
         for _ in range(random.randrange(40)):
             await self.cycle()
         if self.met["error"] % 2:  # in the middle of a layer, every second time
@@ -119,7 +126,17 @@ async def turns(dut) -> None:
     """Host and list by turns, with words of the host that wait for the end of the list."""
     bench = Bench(dut)
     cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-    for name in ("flush", "arg_flush", "refused", "ends", "collected", "list_mode", "busy", "host"):
+    for name in (
+        "flush",
+        "arg_flush",
+        "refused",
+        "ends",
+        "error",
+        "collected",
+        "list_mode",
+        "busy",
+        "host",
+    ):
         getattr(dut, name).value = 0
     dut.arg_valid.value = dut.list_valid.value = dut.dec_word_ready.value = 0
     dut.rst.value = 1

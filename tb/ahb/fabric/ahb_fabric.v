@@ -35,6 +35,10 @@ module ahb_fabric #(
   input  wire [7:0]       cfg_split_prob,
   input  wire [31:0]      cfg_err_lo,
   input  wire [31:0]      cfg_err_hi,
+  input  wire [31:0]      cfg_err1_lo,
+  input  wire [31:0]      cfg_err1_hi,
+  input  wire [31:0]      cfg_err2_lo,
+  input  wire [31:0]      cfg_err2_hi,
   input  wire             cfg_top,
   // dead bus, for the device: 0 no grant, 1 no answer, 2 SPLIT for ever
   input  wire [2:0]       cfg_dead,
@@ -126,6 +130,7 @@ module ahb_fabric #(
     .cfg_rd_wait(cfg_rd_wait), .cfg_seq_wait(cfg_seq_wait), .cfg_wr_wait(cfg_wr_wait),
     .cfg_wait_prob(cfg_wait_prob), .cfg_retry_prob(cfg_retry_prob),
     .cfg_split_prob(cfg_split_prob), .cfg_err_lo(cfg_err_lo), .cfg_err_hi(cfg_err_hi),
+    .cfg_err1_lo(cfg_err1_lo), .cfg_err1_hi(cfg_err1_hi), .cfg_err2_lo(cfg_err2_lo), .cfg_err2_hi(cfg_err2_hi),
     .cfg_mute(cfg_dead[1]), .cfg_forget(cfg_dead[2]), .from_dut(owner), .hsel(sel_storage), .haddr(sto_haddr), .htrans(b_htrans),
     .hwrite(b_hwrite), .hsize(b_hsize), .hwdata(hwdata), .hready_in(hready), .hready_out(sto_ready),
     .hresp(sto_resp), .hrdata(sto_rdata), .hsplit(hsplit)

@@ -25,11 +25,16 @@ module ahb_storage #(
   input  wire [4:0]       cfg_seq_wait,
   input  wire [4:0]       cfg_wr_wait,
   input  wire [7:0]       cfg_wait_prob,
-  // chances in 256 of RETRY and SPLIT for transfers of the device; ERROR for addresses lo <= a < hi
+  // chances in 256 of RETRY and SPLIT for transfers of the device; ERROR for addresses lo <= a < hi of
+  // any of three windows
   input  wire [7:0]       cfg_retry_prob,
   input  wire [7:0]       cfg_split_prob,
   input  wire [31:0]      cfg_err_lo,
   input  wire [31:0]      cfg_err_hi,
+  input  wire [31:0]      cfg_err1_lo,
+  input  wire [31:0]      cfg_err1_hi,
+  input  wire [31:0]      cfg_err2_lo,
+  input  wire [31:0]      cfg_err2_hi,
   // the device's next transfer gets no answer; or SPLIT, and is not called back; until this is 0
   input  wire             cfg_mute,
   input  wire             cfg_forget,
@@ -66,7 +71,8 @@ module ahb_storage #(
   reg         muted;
 
   wire take     = hsel & hready_in & htrans[1];
-  wire in_error = (haddr >= cfg_err_lo) & (haddr < cfg_err_hi);
+  wire in_error = ((haddr >= cfg_err_lo) & (haddr < cfg_err_hi)) | ((haddr >= cfg_err1_lo) & (haddr < cfg_err1_hi)) |
+                  ((haddr >= cfg_err2_lo) & (haddr < cfg_err2_hi));
   wire retry    = from_dut & (rnd[7:0] < cfg_retry_prob);
   wire split    = from_dut & (cfg_forget | (rnd[15:8] < cfg_split_prob));
   wire [5:0] more   = (rnd[23:16] < cfg_wait_prob) ? {4'd0, rnd[25:24]} + 6'd1 : 6'd0;

@@ -18,6 +18,7 @@ SOURCES = ["tb/ahb/fabric/*.v", "tb/ahb/checkers/*.v"]
 DEPTH = 1024  # words
 OPTIONS = ["loss_prob", "rival_prob", "rd_wait", "seq_wait", "wr_wait", "wait_prob"]
 OPTIONS += ["retry_prob", "split_prob", "err_lo", "err_hi", "top", "dead"]
+OPTIONS += ["err1_lo", "err1_hi", "err2_lo", "err2_hi"]
 MODES: dict[str, dict[str, int]] = {
     "quiet": {},
     "slow": {"rd_wait": 3, "seq_wait": 1, "wr_wait": 5},
@@ -99,27 +100,31 @@ async def random_bursts(dut):
 
 @cocotb.test()
 async def error_window(dut):
-    """ERROR inside the window and behind the storage, and only there; nothing was written."""
+    """ERROR inside the windows and behind the storage, and only there; nothing was written."""
     rng = random.Random(cocotb.RANDOM_SEED)
     master = BeatMaster(dut, rng)
     await start(dut, {"wait_prob": 60})
     await master.run([Beat(4 * i, True, 2, i) for i in range(64)])
     dut.cfg_err_lo.value, dut.cfg_err_hi.value = 0x40, 0x60
+    dut.cfg_err1_lo.value, dut.cfg_err1_hi.value = 0x80, 0x84
+    dut.cfg_err2_lo.value, dut.cfg_err2_hi.value = 0x88, 0x90
     beats = [Beat(4 * i, True, 2, 0xBAD) for i in range(14, 26)]
+    beats += [Beat(4 * i, True, 2, i) for i in range(31, 38)]
     beats += [Beat(4 * DEPTH + 16, True), Beat(0x8000_0000, False)]
     await master.run(beats)
     assert [b.addr for b in beats if b.error] == [
         *range(0x40, 0x60, 4),
+        *(0x80, 0x88, 0x8C),
         4 * DEPTH + 16,
         0x8000_0000,
     ]
-    dut.cfg_err_hi.value = 0
+    dut.cfg_err_hi.value = dut.cfg_err1_hi.value = dut.cfg_err2_hi.value = 0
     check = [Beat(4 * i, False) for i in range(64)]
     await master.run(check)
     changed = [14, 15, 24, 25]
     assert [b.data for b in check] == [0xBAD if i in changed else i for i in range(64)]
     await FallingEdge(dut.clk)
-    assert int(dut.error_answers.value) == 10
+    assert int(dut.error_answers.value) == 13
     assert int(dut.errors.value) == 0, f"rules broken: {int(dut.rules.value):#x}"
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ERROR answers on each kind of transfer, and resets in any cycle; the next job is exact."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from openkpu.models.layer import LayerArg
 from openkpu.models.network import Storage
@@ -8,6 +10,7 @@ from openkpu.models.params import ACT_BYTES, BN_BYTES
 from openkpu.tb.device.device import DeviceError
 from openkpu.tb.device.inference_stream import finish_stream
 from openkpu.tb.device.registers import AI, Ctrl, Err
+from openkpu.tb.uvm.items import WINDOWS
 from openkpu.tb.uvm.sequences.bus import BusSequence
 from openkpu.tb.uvm.sequences.job import LIMIT, LayerSequence, NetworkSequence, StreamSequence
 
@@ -16,61 +19,95 @@ STREAM = {"list": 0, "parameters": 1, "bias": 1, "weights": 2, "pixels": 3, "res
 WORD = 96 // 12
 
 
-class TransferErrorSequence(StreamSequence):
-    """A stream in which one word of the storage answers ERROR: of a list, of a layer's activation
-    table ("parameters"), batch norm ("bias") or weights, of an image, of a result.
+DATA = ("parameters", "bias", "weights", "pixels")
 
-    Code, address, stream, layer and number of the inference must be told; results of the
-    inferences before are exact.
+
+@dataclass(frozen=True)
+class BadWord:
+    """A word of the storage that is answered ERROR, and whose transfer it is of."""
+
+    kind: str
+    layer: int
+    inference: int  # the first one that meets it
+    addr: int
+
+
+def first_to_count(bad: list[BadWord]) -> list[BadWord]:
+    """Those of which the host may read (docs/programming.md 3): of the first inference, its data of
+    layers before the one that its list lacks, then the list, then the result."""
+    first = min(word.inference for word in bad)
+    mine = [word for word in bad if word.inference == first]
+    lists = [word for word in mine if word.kind == "list"]
+    lacks = min((word.layer for word in lists), default=1 << 10)
+    data = [word for word in mine if word.kind in DATA and word.layer < lacks]
+    return data or lists or mine
+
+
+class TransferErrorSequence(StreamSequence):
+    """A stream in which up to three words of the storage answer ERROR, each of another kind: of a
+    list, of a layer's activation table ("parameters"), batch norm ("bias") or weights, of an image,
+    of a result.
+
+    Code, address, stream, layer and number of the inference of the first one that counts must be
+    told; results of the inferences before are exact.
     """
 
     def __init__(self, name: str = "error", kind: str | None = None, **given: object) -> None:
         super().__init__(name, **given)
-        self.kind = kind
+        self.kinds = [kind] if kind else None
 
     async def body(self) -> None:
-        self.kind = self.kind or list(STREAM)[self.n(0, len(STREAM))]
         storage = await self.prepare()
-        layer, inference, first, size = self.target(storage)
-        word = (first + self.n(0, size)) & ~3
-        word = max(word, first & ~3)
+        if self.kinds is None:
+            order = [list(STREAM)[n] for n in self.rng.permutation(len(STREAM))]
+            self.kinds = order[: self.n(1, len(WINDOWS) + 1)]
+        bad = [self.target(kind, storage) for kind in self.kinds]
+        windows = {}
+        for (low, high), word in zip(WINDOWS, bad, strict=False):
+            windows |= {low: word.addr, high: word.addr + 4}
         bus = self.sequencer.bus
-        await BusSequence("error", True, err_lo=word, err_hi=word + 4).start(bus)
+        await BusSequence("error", True, **windows).start(bus)
         await self.device.start()
         try:
             await finish_stream(self.device, len(self.images), LIMIT)
-            raise AssertionError(f"ERROR on {self.kind} at {word:#x} went unnoticed")
+            raise AssertionError(f"ERROR on {bad} went unnoticed")
         except DeviceError as error:
             found = error.code, error.stream, error.addr & ~3, error.inference
-            expected = Err.BUS_ERROR, STREAM[self.kind], word, inference
-            assert found == expected, f"{self.kind} of layer {layer}: {error}, at {word:#x}"
-            if self.kind not in ("pixels", "result"):
-                assert error.layer == layer, f"{self.kind} of layer {layer}: {error}"
-        await BusSequence("no error", True, err_lo=0, err_hi=0).start(bus)
+            expected = {
+                (Err.BUS_ERROR, STREAM[word.kind], word.addr, word.inference): word
+                for word in first_to_count(bad)
+            }
+            assert found in expected, f"{error}, of {bad}"
+            word = expected[found]
+            if word.kind not in ("pixels", "result"):
+                assert error.layer == word.layer, f"{error}, of {bad}"
+        await BusSequence("no error", True, **dict.fromkeys(windows, 0)).start(bus)
         await self.device.soft_reset()
         await self.device.clear()
 
-    def target(self, storage: Storage) -> tuple[int, int, int, int]:
-        """(layer, inference, first byte, bytes) of what is answered ERROR."""
+    def target(self, kind: str, storage: Storage) -> BadWord:
+        """A random word of a kind; of the list for tables that no layer has."""
         network, r = self.network, storage.registers
         with_tables = [i for i, arg in enumerate(network.layers) if not arg.pool_task]
-        if self.kind in ("parameters", "bias", "weights") and not with_tables:
-            self.kind = "list"
-        layers = range(len(network.layers)) if self.kind == "list" else with_tables or [0]
+        if kind in ("parameters", "bias", "weights") and not with_tables:
+            kind = "list"
+        layers = range(len(network.layers)) if kind == "list" else with_tables or [0]
         layer = layers[self.n(0, len(layers))]
         arg: LayerArg = network.layers[layer]
         image = self.n(0, len(self.images))
         weights = arg.weight_count * (1 if network.eight_bit else 2)
         result = int(np.prod(network.out_shape))
         pixels = r["AI_PIX_ADR"] + image * r["AI_PIX_STRIDE"]
-        return {
+        layer, inference, first, size = {
             "list": (layer, 0, r["AI_LIST_ADR"] + 12 * WORD * layer, 12 * WORD),
             "parameters": (layer, 0, r["AI_BIAS_ADR"] + arg.active_addr, ACT_BYTES),
             "bias": (layer, 0, r["AI_BIAS_ADR"] + arg.bwsx_base_addr, BN_BYTES * arg.o_ch_num),
             "weights": (layer, 0, r["AI_WGT_ADR"] + arg.para_start_addr, weights),
             "pixels": (0, image, pixels, int(np.prod(network.in_shape))),
             "result": (0, image, storage.results[image], result),
-        }[self.kind]
+        }[kind]
+        word = (first + self.n(0, size)) & ~3
+        return BadWord(kind, layer, inference, max(word, first & ~3))
 
 
 class SoftResetSequence(NetworkSequence):

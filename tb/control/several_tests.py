@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""control: several transfers fail, and which of them the host reads (docs/programming.md 3).
+
+Every order of two and three failures, of every channel, of the inference at work and of the one
+that is fetched ahead; then a failure in every cycle around whatever else ends a run or an
+inference. An inference whose data failed never gets them: its array stands still, as it does on a
+real bus. Run by test_control, on the same builds.
+"""
+
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from itertools import permutations
+
+import cocotb
+from openkpu.models.regmap import ERROR_CODES
+from openkpu.tb.control.fault_tests import (
+    CODES,
+    LEAST,
+    LIST,
+    STORE,
+    WEIGHT,
+    the_error,
+    whole,
+)
+from openkpu.tb.control.neighbours import Neighbours
+from openkpu.tb.control.test_control import Network, bad_layer, begin, layer, network_layers
+
+LAYERS = 3
+LAYER_BYTES = 96
+HANG = 6000  # cycles in which an error is reported
+NEAR = range(-3, 4)  # cycles around an event
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed transfer: its channel, and how many inferences ahead of the one at work it is."""
+
+    chan: int
+    ahead: int
+
+    def __str__(self) -> str:
+        name = ("list", "bias", "weight", "pixel", "store")[self.chan]
+        return f"{name}{'+' * self.ahead}"
+
+
+# results are not written ahead of time
+FAILURES = [Failure(chan, ahead) for chan in range(STORE + 1) for ahead in (0, 1)][:-1]
+
+
+def orders(count: int) -> Iterator[tuple[Failure, ...]]:
+    """Every order of ``count`` failures that the DMAC can report.
+
+    A channel reports one, and none is fetched ahead while the list of the present inference lacks.
+    """
+    for some in permutations(FAILURES, count):
+        channels = {failure.chan for failure in some}
+        lacks = Failure(LIST, 0) in some and any(failure.ahead for failure in some)
+        if len(channels) == count and not lacks:
+            yield some
+
+
+def first_to_count(some: tuple[Failure, ...]) -> int:
+    """Number of the failure that the host reads.
+
+    That of the earliest inference; of its data before its list, whose layers before need the data;
+    of several the one that came first.
+    """
+    return min(range(len(some)), key=lambda n: (some[n].ahead, some[n].chan == LIST, n))
+
+
+@dataclass
+class Stream:
+    """A stream in whose inference ``at`` the failures happen.
+
+    A list that fails lacks its layers from ``lacks`` on.
+    """
+
+    n: Neighbours
+    at: int
+    lacks: int
+
+    async def begin(self, list_ahead: int | None) -> None:
+        """Up to the first layer of inference ``at``, which stands still.
+
+        ``list_ahead``: how far ahead the inference is whose list does not come whole.
+        """
+        n = self.n
+        n.log.clear()
+        n.silent, n.array_time, n.list_bytes, n.list_rate = set(), 60, None, 0.7
+        Network(n, LAYERS, 2)
+        short = LAYER_BYTES * self.lacks + random.choice((0, 8, 50, 95))
+        if list_ahead is not None and self.at + list_ahead == 0:
+            n.list_bytes = short
+        n.pulse("host_start")
+        if self.at:
+            await n.until(n.times("list_req", self.at + (list_ahead or 0)), limit=60000)
+            if list_ahead is not None:
+                n.list_bytes = short
+            await n.until(n.times("inf_next", self.at), limit=60000)
+        else:
+            await n.until(n.times("list_req", 1))
+            if list_ahead == 1:
+                n.list_bytes = short
+        n.silent = {"seq_done"}
+        await n.until(n.times("run", LAYERS * self.at + 1), limit=60000)
+        if list_ahead != 0:  # what is fetched ahead is there
+            await n.until(n.times("list_req", self.at + 2))
+            n.list_rate = 1.0
+            await n.steps(150)
+
+    def starve(self, some: tuple[Failure, ...]) -> None:
+        """From its beginning on an inference whose data failed stands still."""
+        n, next_one = self.n, self.at + 1
+
+        def watch() -> None:
+            if len(n.kinds("inf_next")) == next_one:
+                n.silent = {"seq_done"}
+
+        if any(failure.ahead and failure.chan != LIST for failure in some):
+            n.watch = watch
+
+    async def over(self) -> dict[str, int]:
+        """Let the layers go on; the error."""
+        n = self.n
+        n.silent -= {"seq_done"}
+        await n.until(n.times("ev_err", 1), limit=HANG)
+        await n.idle()
+        n.watch, n.silent, n.list_rate = (lambda: None), set(), 0.7
+        return the_error(n)
+
+    def check(self, failure: Failure, error: dict[str, int], want: dict[str, int]) -> None:
+        """The error is this failure's; what ran and ended before it did."""
+        n, ended = self.n, self.at + failure.ahead
+        assert error == want | {"waits": 0}
+        assert len(n.kinds("ev_inf_done")) == len(n.kinds("inf_next")) == ended
+        if failure.chan == LIST:
+            assert len(n.kinds("run")) == len(n.kinds("layer_done")) == LAYERS * ended + self.lacks
+
+
+async def plant(
+    n: Neighbours, failure: Failure, lacks: int, parity: int | None = None, together: str = ""
+) -> dict[str, int]:
+    """A failure in the next cycle; how it would be reported.
+
+    ``parity``: of its inference, where that is not as far from the present one as it says;
+    ``together``: a net that is high in the same cycle.
+    """
+    refused = random.randrange(2)
+    layer = 0 if failure.chan == LIST else random.randrange(lacks)
+    parity = n.parity ^ failure.ahead if parity is None else parity
+    address = n.fail(failure.chan, layer, parity, refused=refused)
+    await n.step()
+    assert not together or int(getattr(n.dut, together).value), f"not in the cycle of {together}"
+    where = {"layer": lacks if failure.chan == LIST else layer, "stream": failure.chan}
+    return where | {"code": CODES[refused], "addr": address}
+
+
+async def fail_in_order(n: Neighbours, some: tuple[Failure, ...], at: int, gap: int) -> None:
+    """One stream with these failures, ``gap`` cycles apart."""
+    lists = [failure.ahead for failure in some if failure.chan == LIST]
+    run = Stream(n, at, random.randint(1, LAYERS - 1))
+    await run.begin(lists[0] if lists else None)
+    run.starve(some)
+    wants = []
+    for failure in some:
+        if n.kinds("flush") and gap > 1:  # the DMAC reports nothing while it drops all
+            break
+        wants.append(await plant(n, failure, run.lacks))
+        await n.steps(gap - 1)
+    number = first_to_count(some)
+    run.check(some[number], await run.over(), wants[number])
+
+
+async def every_order(dut, count: int, share: int) -> None:
+    """All orders of so many failures, or ``share`` of them."""
+    n = await begin(dut)
+    every = list(orders(count))
+    for some in random.sample(every, min(share, len(every))):
+        text = ", ".join(map(str, some))
+        for at, gap in ((0, 1), (1, random.randint(2, 12))):
+            try:
+                await fail_in_order(n, some, at, gap)
+            except AssertionError as error:
+                raise AssertionError(f"{text}, inference {at}, {gap} apart: {error}") from error
+        await whole(n)
+
+
+@cocotb.test()
+async def two_of_a_stream(dut) -> None:
+    """Every order of two failures: the host reads the one that takes effect first."""
+    await every_order(dut, 2, 1000)
+
+
+@cocotb.test()
+async def three_of_a_stream(dut) -> None:
+    """Orders of three."""
+    await every_order(dut, 3, 60)
+
+
+@cocotb.test()
+async def stopped_before(dut) -> None:
+    """The stream ends before the inference that failed begins: nobody reads any of it."""
+    n = await begin(dut)
+    ahead = [failure for failure in FAILURES if failure.ahead]
+    for some in permutations(ahead, 2):
+        run = Stream(n, random.randrange(2), 1)
+        await run.begin(1 if LIST in (failure.chan for failure in some) else None)
+        for failure in some:
+            await plant(n, failure, run.lacks)
+        n.on_inf_next = lambda: None
+        n.dut.cfg_more.value = 0
+        n.silent, n.list_rate = set(), 0.7
+        await n.idle()
+        assert len(n.kinds("ev_inf_done")) == run.at + 1 and not n.kinds("ev_err")
+        await whole(n)
+
+
+# ---- in every cycle around an event
+Begin = Callable[[], Awaitable[None]]
+
+
+async def cycles_to(n: Neighbours, prepare: Begin, event: str) -> int:
+    """Cycles from the end of ``prepare`` to the one in which a net of the controller is high."""
+    state = random.getstate()
+    await prepare()
+    count = 0
+    while not int(getattr(n.dut, event).value):
+        count += 1
+        assert count < HANG, f"no {event}"
+        await n.step()
+    n.watch = lambda: None
+    n.pulse("host_soft_reset")
+    await n.idle()
+    n.dut.cfg_watchdog.value = 0
+    random.setstate(state)
+    return count
+
+
+async def meet(
+    n: Neighbours, prepare: Begin, cycle: int, failure: Failure, run: Stream, together: str = ""
+) -> dict[str, int]:
+    """``prepare`` again, as before, and a failure in that cycle; how it would be reported.
+
+    ``together``: a net that is high in the same cycle.
+    """
+    await prepare()
+    parity = n.parity ^ failure.ahead
+    await n.steps(cycle - 1)
+    return await plant(n, failure, run.lacks, parity, together)
+
+
+async def settle(n: Neighbours) -> list[dict[str, int]]:
+    """The errors, when the device is idle; afterwards it is as new."""
+    n.silent -= {"seq_done"}
+    await n.until(lambda: bool(n.kinds("ev_err")), limit=HANG)
+    await n.idle()
+    n.watch, n.silent, n.list_rate, n.dut.cfg_watchdog.value = (lambda: None), set(), 0.7, 0
+    return [e.info for e in n.kinds("ev_err")]
+
+
+@cocotb.test()
+async def around_the_change(dut) -> None:
+    """A failure of the next inference in every cycle around the one in which that one begins."""
+    n = await begin(dut)
+    for failure in (f for f in FAILURES if f.ahead):
+        run = Stream(n, 0, 2)
+
+        async def prepare(run: Stream = run, failure: Failure = failure) -> None:
+            await run.begin(1 if failure.chan == LIST else None)
+            n.silent = set()
+            run.starve((failure,))
+
+        for offset in NEAR:
+            at = await cycles_to(n, prepare, "inf_next")
+            same = "inf_next" if offset == 0 else ""
+            want = await meet(n, prepare, at + offset, failure, run, same)
+            (error,) = await settle(n)
+            run.check(failure, error, want)
+            await whole(n)
+
+
+@cocotb.test()
+async def around_a_refusal(dut) -> None:
+    """A failure around the cycle in which a layer of its list is refused, or found changed.
+
+    Data of the layers before end the run, the list behind the layer does not.
+    """
+    n = await begin(dut)
+    for failure in FAILURES:
+        bad, code = bad_layer()
+        event = "list_changed" if failure.ahead else "dec_err"
+        run = Stream(n, 0, 2)
+
+        async def prepare(run: Stream = run, failure: Failure = failure, bad=bad) -> None:
+            """Layer 1 is the refused one: of the first list, or of the second, which is another."""
+            n.log.clear()
+            n.silent, n.array_time, n.list_bytes = {"seq_done"}, 60, None
+            net = Network(n, LAYERS, 2, network_layers(LAYERS, 0))
+            spoilt = b"".join(
+                arg.encode().astype("<u8").tobytes() for arg in (net.layers[0], bad, net.layers[2])
+            )
+            if failure.chan == LIST and not failure.ahead:
+                n.list_bytes = LAYER_BYTES * 2
+            if not failure.ahead:
+                n.image = spoilt
+            n.pulse("host_start")
+            if failure.ahead:
+                await n.until(n.times("list_req", 1))
+                n.image = spoilt
+                n.list_bytes = LAYER_BYTES * 2 if failure.chan == LIST else None
+                await n.until(n.times("list_req", 2))
+            run.starve((failure,))
+
+        for offset in NEAR:
+            at = await cycles_to(n, prepare, event)
+            same = event if offset == 0 else ""
+            want = await meet(n, prepare, at + offset, failure, run, same)
+            if failure.ahead or failure.chan == LIST:
+                await n.steps(60)
+            (error,) = await settle(n)
+            if failure.chan == LIST:
+                code = ERROR_CODES["LIST_CHANGED"] if failure.ahead else code
+                want = {"code": code, "layer": 1, "stream": LIST, "addr": 0}
+            assert error == want | {"waits": 0}, f"{failure}, {offset} cycles from {event}"
+            await whole(n)
+
+
+@cocotb.test()
+async def around_the_watchdog(dut) -> None:
+    """A failure around the watchdog's: one error, and a transfer before the watchdog."""
+    n = await begin(dut)
+    for failure in FAILURES:
+        run = Stream(n, 0, 1)
+
+        async def prepare(run: Stream = run, failure: Failure = failure) -> None:
+            await run.begin(failure.ahead if failure.chan == LIST else None)
+            n.dut.cfg_watchdog.value = LEAST
+
+        for offset in NEAR:
+            at = await cycles_to(n, prepare, "stuck")
+            same = "stuck" if offset == 0 else ""
+            want = await meet(n, prepare, at + offset, failure, run, same)
+            (error,) = await settle(n)
+            first = offset <= 0 and not failure.ahead and failure.chan != LIST
+            text = f"{failure}, {offset} cycles from the watchdog's: {error}"
+            assert (error == want | {"waits": 0}) == first, text
+            assert first or error["code"] == ERROR_CODES["WATCHDOG"], text
+            await whole(n)
+
+
+@cocotb.test()
+async def around_a_reset(dut) -> None:
+    """A failure around a soft reset: of what it leaves behind the next run knows nothing."""
+    n = await begin(dut)
+    for failure in FAILURES:
+        run = Stream(n, random.randrange(2), 1)
+        for offset in NEAR:
+            await run.begin(failure.ahead if failure.chan == LIST else None)
+            parity = n.parity ^ failure.ahead
+            for cycle in range(-3, 4):
+                if cycle == 0:
+                    n.pulse("host_soft_reset")
+                if cycle == offset and not n.kinds("flush")[1:]:
+                    n.fail(failure.chan, 0, parity)
+                await n.step()
+            await n.idle()
+            reported = offset <= 0 and not failure.ahead and failure.chan != LIST
+            assert len(n.kinds("ev_err")) == reported, f"{failure}, {offset} cycles from it"
+            # a host's layer fails at once: no parity is left of the stream
+            n.log.clear()
+            n.silent, n.list_rate = {"seq_done"}, 0.7
+            n.push(layer())
+            await n.until(n.times("run", 1))
+            want = await plant(n, Failure(WEIGHT, 0), 1, 0)
+            (error,) = await settle(n)
+            assert error == want | {"waits": 0}
+            n.pulse("host_ack")
+            await whole(n)
