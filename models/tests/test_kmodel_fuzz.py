@@ -147,6 +147,7 @@ def test_random_bytes() -> None:
         feed(heads[number % len(heads)][: int(rng.integers(0, 25))] + body, 10**6)
 
 
+@pytest.mark.check
 @pytest.mark.tier(
     nightly=[
         "face_rfb320_v4.kmodel",

@@ -169,6 +169,7 @@ def test_a_worse_figure_is_told() -> None:
     assert bench.worse({"s": {"x": [5, 5]}}, record) == ["s, x: 5 cycles, no record"]
 
 
+@pytest.mark.check
 def test_command_compares_and_writes(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -143,6 +143,7 @@ def test_golden_alone(model: str, tmp_path: Path) -> None:
     assert "mismatching" not in result.stdout and "nothing was compared" in lines[-1]
 
 
+@pytest.mark.check
 @pytest.mark.tier(nightly=["icarus"])
 @pytest.mark.parametrize("simulator", SIMS)
 def test_on_the_rtl(simulator: str, model: str, image: str, tmp_path: Path) -> None:
@@ -283,6 +284,7 @@ def test_published_digits(tmp_path: Path) -> None:
 
 
 # --------------------------------------------------------------------- numberings, packages, names
+@pytest.mark.check
 def test_the_numbering_is_said_and_asked_for(tmp_path: Path, image: str) -> None:
     path = tmp_path / "five.kmodel"
     path.write_bytes(CONTAINERS["v5"])
@@ -332,6 +334,7 @@ def packed(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.check
 def test_a_model_of_a_package_on_the_rtl(tmp_path: Path, model: str, image: str) -> None:
     """The tables in storage are in order; cycles as of the plain file."""
     path, cycles = packed(tmp_path), []

@@ -51,6 +51,7 @@ def check(sim: str, config: Config, cases: list[Case], seed: int) -> list[dict[s
     return events
 
 
+@pytest.mark.tier(check=["*-small"])
 @pytest.mark.parametrize("config", ["nano", "small"])
 @pytest.mark.parametrize(
     "seed", [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.nightly) for seed in SEEDS[1:])]

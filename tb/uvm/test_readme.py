@@ -38,11 +38,13 @@ def test_the_commands_name_the_file() -> None:
         assert words.startswith("tb/uvm -k ") and FILE.removesuffix(".py") in words
 
 
+@pytest.mark.check
 def test_the_file_runs(tmp_path: Path) -> None:
     result = pytest_of(tmp_path, PROGRAM)
     assert result.returncode == 0 and "1 passed" in result.stdout, result.stdout + result.stderr
 
 
+@pytest.mark.check
 def test_the_file_can_fail(tmp_path: Path) -> None:
     """What it wants of the coverage is looked at, in the simulator."""
     wanted = '"stream", "lost or refused", "BUS_ERROR"'
