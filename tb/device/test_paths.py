@@ -24,11 +24,13 @@ FILES = ("raw_pool7", "raw_depthwise", "rand_5000", "rand_5001", "rand_5009")
 STORAGE = 4 * launch.LEAST_DEPTH
 
 
-def replay(config: configs.Config, layers: list[VectorLayer]) -> list[dict[str, Any]]:
+def replay(
+    config: configs.Config, layers: list[VectorLayer], sim: str = "verilator"
+) -> list[dict[str, Any]]:
     """Every layer alone, byte by byte as expected; what the bench said of each."""
     events: list[dict[str, Any]] = []
     request = VectorsRequest(layers, [200_000] * len(layers))
-    launch.run_job("verilator", config, request, events.append, storage_bytes=STORAGE)
+    launch.run_job(sim, config, request, events.append, storage_bytes=STORAGE)
     assert not [e for e in events if e["event"] == "rules"]
     done = [e for e in events if e["event"] == "layer"]
     assert len(done) == len(layers)
@@ -75,6 +77,30 @@ def test_odd_pairs(config: configs.Config) -> None:
 def test_two_rows() -> None:
     """Depthwise layers of 64 pixels a line, two lines a cycle wherever source and target begin."""
     replay(configs.load("large"), rows())
+
+
+@pytest.mark.parametrize(
+    ("sim", "n_y", "n_z", "share"),
+    [
+        ("icarus", 2, 64, 4),
+        pytest.param("verilator", 16, 8, 2, marks=pytest.mark.nightly),
+    ],
+)
+def test_two_rows_with_shared_lanes(sim: str, n_y: int, n_z: int, share: int) -> None:
+    """The second line of an issue has the parameters of its own channel, in whatever part it comes."""
+    config = dataclasses.replace(
+        odd(n_y, n_z, 128, share, 2), ai_ram_rows=32, wbuf_rows=64, post_share=share
+    )
+    rng = np.random.default_rng(6)
+    shapes = ((1, 2, 33, 1, True), (2, 4, 40, 3, True), (2, 5, 64, 3, False), (1, 3, 48, 1, False))
+    layers = [
+        random_layer(
+            rng, c=c, h=h, w=w, o=c, kernel=kernel, depthwise=True, pool=0, fc=False,
+            eight_bit=eight_bit, src=0, dst=16, ram_rows=32, case=f"{c}x{h}x{w}",
+        )
+        for c, h, w, kernel, eight_bit in shapes
+    ]  # fmt: skip
+    replay(config, layers, sim)
 
 
 @pytest.mark.parametrize(
