@@ -103,6 +103,20 @@ def test_two_rows_with_shared_lanes(sim: str, n_y: int, n_z: int, share: int) ->
     replay(config, layers, sim)
 
 
+@pytest.mark.parametrize("sim", ["icarus", pytest.param("verilator", marks=pytest.mark.nightly)])
+def test_odd_rows_with_a_wide_path(sim: str) -> None:
+    """The last row of an AI RAM is half of a word of 128 bytes: it is there, and is no other row."""
+    config = dataclasses.replace(odd(2, 2, 128, 1, 2), ai_ram_rows=17, wbuf_rows=64)
+    rng, more = np.random.default_rng(8), {"pool": 0, "fc": False, "eight_bit": True}
+    shape = {"c": 2, "h": 4, "w": 20, "o": 2, "kernel": 1, "ram_rows": 17}
+    there = [
+        random_layer(rng, **shape, **more, src=src, dst=dst, depthwise=depthwise, case=f"{dst}")
+        for src, dst, depthwise in ((0, 13, True), (13, 0, True), (0, 13, False), (13, 0, False))
+    ]
+    assert {layer.arg.out_layout.base + layer.arg.out_layout.rows for layer in there} == {4, 17}
+    replay(config, there, sim)
+
+
 @pytest.mark.parametrize(
     "config",
     [
