@@ -73,7 +73,7 @@ def test_one_more_is_fine(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", configs.OPTIONAL)
 def test_none_of_what_may_be_left_away(key: str, tmp_path: Path) -> None:
-    """0 is legal, and is what the device is built with: given, or the default of the RTL and the bench."""
+    """0 is legal, and is what the device is built with: given, or the default in Verilog."""
     config = configs.load("mine", write(tmp_path, **{"flat_maps": 0, key: 0}))
     assert getattr(config, key) == 0
     for top in ("rtl/openkpu_top.v", "tb/device/tb_top.v"):

@@ -87,7 +87,7 @@ def test_two_rows() -> None:
     ],
 )
 def test_two_rows_with_shared_lanes(sim: str, n_y: int, n_z: int, share: int) -> None:
-    """The second line of an issue has the parameters of its own channel, in whatever part it comes."""
+    """The second line of an issue has the parameters of its own channel."""
     config = dataclasses.replace(
         odd(n_y, n_z, 128, share, 2), ai_ram_rows=32, wbuf_rows=64, post_share=share
     )
@@ -105,7 +105,7 @@ def test_two_rows_with_shared_lanes(sim: str, n_y: int, n_z: int, share: int) ->
 
 @pytest.mark.parametrize("sim", ["icarus", pytest.param("verilator", marks=pytest.mark.nightly)])
 def test_odd_rows_with_a_wide_path(sim: str) -> None:
-    """The last row of an AI RAM is half of a word of 128 bytes: it is there, and is no other row."""
+    """The last row is half of a word of 128 bytes: it is there, and is no other row."""
     config = dataclasses.replace(odd(2, 2, 128, 1, 2), ai_ram_rows=17, wbuf_rows=64)
     rng, more = np.random.default_rng(8), {"pool": 0, "fc": False, "eight_bit": True}
     shape = {"c": 2, "h": 4, "w": 20, "o": 2, "kernel": 1, "ram_rows": 17}

@@ -129,7 +129,9 @@ async def banks_and_gaps(dut) -> None:
     seen: set[int] = set()
     banks: set[tuple[str, int, int]] = set()
     planes: set[int] = set()
-    for number, mode in enumerate(("own", "one", "chan", "own", "chan", "own", "one", "own", "row")):
+    for number, mode in enumerate(
+        ("own", "one", "chan", "own", "chan", "own", "one", "own", "row")
+    ):
         layer = make_layer(mode)
         layer.sgn = number >= 4
         layer.words = number in (3, 7)
