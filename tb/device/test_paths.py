@@ -86,7 +86,7 @@ def test_two_rows() -> None:
         pytest.param("verilator", 16, 8, 2, marks=pytest.mark.nightly),
     ],
 )
-def test_two_rows_with_shared_lanes(sim: str, n_y: int, n_z: int, share: int) -> None:
+def test_shared_lanes_of_two_lines(sim: str, n_y: int, n_z: int, share: int) -> None:
     """The second line of an issue has the parameters of its own channel."""
     config = dataclasses.replace(
         odd(n_y, n_z, 128, share, 2), ai_ram_rows=32, wbuf_rows=64, post_share=share
