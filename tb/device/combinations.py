@@ -4,6 +4,7 @@
 Values lie on the corners: the least and the most of each parameter, odd sizes, and what is one more
 or less than a power of two. Small arrays are the most frequent, for a build takes longer than its
 work. ROUNDING and PRIVILEGED keep their defaults: benches of their own have the others.
+``scripts/run.sh -m openkpu.tb.device.combinations`` lists those that the tests build.
 """
 
 import dataclasses
@@ -18,6 +19,7 @@ from openkpu.tb.device import regress_items
 from openkpu.tb.device.regress_items import Budget
 from openkpu.tb.device.requests import Case
 
+SEED, COUNT = 1, 40  # of the tests
 ITEMS = 20  # of each kind
 BUDGET = Budget(cycles=2_500, channels=130, long=1025, width=200, height=40)
 ARRAYS = {4: 6, 8: 6, 16: 6, 32: 4, 64: 3, 128: 5}  # lanes: weight
@@ -88,3 +90,8 @@ def item(config: Config, seed: int, number: int, kind: str) -> Case:
     """Item ``number``, of a kind."""
     seed = regress_items.seed_of(seed, number)
     return regress_items.draw(config, "verilator", seed, kind, BUDGET).case
+
+
+if __name__ == "__main__":
+    for combination in range(COUNT):
+        print(combination, draw(SEED, combination))
