@@ -71,7 +71,18 @@ def test_one_more_is_fine(tmp_path: Path) -> None:
     assert configs.names(path)[-1] == "mine" and configs.load("mine", path).macs == 1152
 
 
-@pytest.mark.parametrize("key", configs.OPTIONAL)
+def optional() -> list[str]:
+    """Keys whose parameter has 0 among its legal values (docs/integration.md 3)."""
+    text = (configs.CONFIGS.parent / "docs" / "integration.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| \d+ \| 0, ", text, re.MULTILINE)
+    return [name.lower() for name in rows if name not in ("ROUNDING", "GATE", "PRIVILEGED")]
+
+
+def test_the_keys_that_may_be_0() -> None:
+    assert set(optional()) == set(configs.OPTIONAL) and len(optional()) == 5
+
+
+@pytest.mark.parametrize("key", optional())
 def test_none_of_what_may_be_left_away(key: str, tmp_path: Path) -> None:
     """0 is legal, and is what the device is built with: given, or the default in Verilog."""
     config = configs.load("mine", write(tmp_path, **{"flat_maps": 0, key: 0}))
