@@ -146,7 +146,7 @@ help: ## this list
 	@echo
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 	@echo
-	@echo "  SIM=icarus|verilator  CONFIG=nano|compact|small|medium|k210|large  BUS=32|64|128 (the configuration's)  VECTORS=\"file-or-folder ...\""
+	@echo "  SIM=icarus|verilator  CONFIG=nano|compact|small|medium|k210|large, or another of configs.toml  BUS=32|64|128 (the configuration's)  VECTORS=\"file-or-folder ...\""
 	@echo "  GOLDEN=1 golden model alone  REPORT=file.json  WAVES=1 FST file  IMAGES=number of digits  PNG=digits.png"
 	@echo "  CHECK=1 bus rules checked under Icarus as well (Verilator and tests always check them)"
 	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy  PNG=results.png"
@@ -267,9 +267,9 @@ synth-check: ## every configuration elaborated by Yosys: no latch, loop, second 
 	@$(SETUP) flows
 	@$(OPENKPU) synth --check
 
-fpga: ## CONFIG=nano|nano_fp16|small placed and routed, compact placed, k210 mapped for an ECP5 -> reports/fpga (PART=25k|45k|85k, SEED=n; MAP=1, PLACE=1, ROUTE=1: how far; BASELINE=1, RECORD=1)
+fpga: ## CONFIG=nano_fpga|nano_fp16_fpga|small_fpga placed and routed, compact_fpga placed, k210 mapped for an ECP5 -> reports/fpga (PART=25k|45k|85k, SEED=n; MAP=1, PLACE=1, ROUTE=1: how far; BASELINE=1, RECORD=1)
 	@$(SETUP) flows
-	@$(OPENKPU) fpga --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
+	@$(OPENKPU) fpga --config="$(call chosen,CONFIG,nano_fpga)" \
 	  $(call flag,map-only,MAP) $(call flag,place-only,PLACE) $(call flag,route,ROUTE) \
 	  $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED) $(call option,part,PART)
 
@@ -288,9 +288,9 @@ formal: ## properties of the RTL proven -> reports (MODULE=name, QUICK=1, MUTANT
 	@$(OPENKPU) formal --jobs="$(JOBS)" $(call flag,quick,QUICK) $(call flag,mutants,MUTANTS) \
 	  $(call flag,record,RECORD) -- $(MODULE)
 
-gates: ## CONFIG=nano|compact|small: the netlist of ECP5 cells computes a layer and two digits (SIM, SEED)
+gates: ## CONFIG=nano_fpga|compact_fpga|small_fpga: the netlist of ECP5 cells computes a layer and two digits (SIM, SEED)
 	@$(SETUP) sim icarus verilator flows
-	@$(OPENKPU) gates --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
+	@$(OPENKPU) gates --config="$(call chosen,CONFIG,nano_fpga)" \
 	  --sim="$(if $(filter command line,$(origin SIM)),$(SIM),verilator)" $(call option,seed,SEED)
 
 configs: ## print the README's table of configurations

@@ -10,8 +10,10 @@ from pathlib import Path
 
 MOST_LANES = 128
 LEAST_FIFO = 2  # words
-# may be 0: there is none
-OPTIONAL = ("fp16_lanes", "keep_weights", "flat_maps", "sum_planes")
+# may be 0: there is none. Where that is the RTL's default, too, the parameter is left out: seeds of
+# benches follow the parameters.
+LEFT_OUT = ("fp16_lanes", "keep_weights", "flat_maps", "sum_planes")
+OPTIONAL = ("pool_lanes", *LEFT_OUT)
 LEAST_FP16 = 4  # lanes
 FLAT_LANES = 16  # at least for maps of one line: the tile buffer's words hold a line of 16 bytes
 FP16_COLUMNS = 32  # of a product of float16, at a time
@@ -66,8 +68,7 @@ class Config:
     def parameters(self) -> dict[str, int]:
         """Parameters of the Verilog top module."""
         names = {"ahb_width": "AHB_W", "path_bytes": "PATH"}
-        # what is left out, as before there was any: seeds of benches follow the parameters
-        without = ["name", "use", *(key for key in OPTIONAL if not getattr(self, key))]
+        without = ["name", "use", *(key for key in LEFT_OUT if not getattr(self, key))]
         return {
             names.get(field.name, field.name.upper()): getattr(self, field.name)
             for field in dataclasses.fields(self)

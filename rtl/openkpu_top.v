@@ -424,6 +424,9 @@ module openkpu_top #(
     if (SUM_PLANES != 0 && SUM_PLANES != 1) begin : g_illegal_planes
       ILLEGAL_SUM_PLANES_0_1 u_illegal_planes ();
     end
+    if (GATE != 0 && GATE != 1) begin : g_illegal_gate
+      ILLEGAL_GATE_0_1 u_illegal_gate ();
+    end
   endgenerate
 
 endmodule

@@ -36,6 +36,8 @@ PICTURES = {
 }  # by the first part of a model's name
 PICTURE = "test1.jpg"
 NETWORKS = ("yolo20", "mobilenet075")  # task lists of layers that make_vectors has
+# 1x1 layers of many channels: what the tile buffer holds, and what it does not
+WIDE_1X1 = {"face_detect_v0_16bit.model.bin", "detect5_v3.kmodel"}
 
 
 def own_runs(folder: Path) -> list[Run]:
@@ -56,11 +58,12 @@ def own_runs(folder: Path) -> list[Run]:
     runs.append(vectors("tasks", "k210_fp16", 64, "product_fp16"))
     words = ["--matmul", PRODUCT, "--type", "fp16"]
     runs.append(Run("tasks", "k210_fp16", 64, words, source=FP16_PRODUCT))
-    for name in ("small", "k210"):
+    for name in ("small", "k210", *bench_tables.mapped()):
         words = ["--images", "1"]
         runs.append(Run("networks", name, configs.load(name).ahb_width, words, source="digits"))
-    for name, bus in (("small", 32), ("k210", 32), ("k210", 64)):
-        for source in NETWORKS if bus == configs.load(name).ahb_width else ("yolo20",):
+    whole = {("small", 32): NETWORKS, ("k210", 64): NETWORKS}
+    for name, bus in (("nano", 32), ("compact", 32), ("small", 32), ("k210", 32), ("k210", 64)):
+        for source in whole.get((name, bus), ("yolo20",)):
             words = ["--network", network(folder, source)]
             runs.append(Run("networks", name, bus, words, source=source))
     words = ["--network", network(folder, "yolo20"), "--images", "4"]
@@ -93,10 +96,11 @@ def published(folder: Path) -> list[Path]:
 def model_runs(folder: Path) -> list[Run]:
     """The published models on ``k210``: by the host, as task lists, with the host moving maps.
 
-    Those of which a target speaks on ``small`` too, by the host.
+    Those of which a target speaks on ``small`` too, and two on the least arrays, by the host.
     """
     runs = []
-    small = {goal.source.partition(",")[0] for goal in GOALS if goal.config == "small"}
+    more = {"small": {goal.source.partition(",")[0] for goal in GOALS if goal.config == "small"}}
+    more |= dict.fromkeys(("nano", "compact"), WIDE_1X1)
     for model in published(folder):
         picture = PICTURES.get(model.name.partition("_")[0], PICTURE)
         for via, maps in (("burst", "dma"), ("tasks", "dma"), ("burst", "window")):
@@ -104,8 +108,8 @@ def model_runs(folder: Path) -> list[Run]:
             words += ["--via", via, "--maps", maps]
             way = via if maps == "dma" else f"{via}, maps by the host"
             runs.append(Run("models", "k210", 64, words, source=f"{model.name}, {way}"))
-            if model.name in small and way == "burst":
-                runs.append(Run("models", "small", 32, words, source=f"{model.name}, {way}"))
+            for name in [name for name in more if model.name in more[name] and way == "burst"]:
+                runs.append(Run("models", name, 32, words, source=f"{model.name}, {way}"))
     return runs
 
 

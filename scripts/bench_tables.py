@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from openkpu.models import configs
+from openkpu.models.layout import AI_RAM_ROWS
 from openkpu.models.network import Network
 from openkpu.scripts import bench_goals, make_vectors
 from openkpu.scripts.bench_goals import END_TO_END, LAYERS, Figures, Found
@@ -131,8 +132,16 @@ def rows(found: Found) -> list[str]:
 
 
 def plain() -> list[str]:
-    """Configurations but those that only add lanes for float16, which do other work alike."""
-    return [name for name in configs.names() if not configs.load(name).fp16_lanes]
+    """Configurations that hold every map of a K210, but those that only add lanes for float16,
+    which do other work alike."""
+    known = map(configs.load, configs.names())
+    return [c.name for c in known if c.ai_ram_rows == AI_RAM_ROWS and not c.fp16_lanes]
+
+
+def mapped() -> list[str]:
+    """Configurations with the memories of an FPGA."""
+    known = map(configs.load, configs.names())
+    return [config.name for config in known if config.ai_ram_rows < AI_RAM_ROWS]
 
 
 def targets(found: Found) -> list[str]:

@@ -25,7 +25,7 @@ step() { # title, words of the command
 }
 
 tests() { scripts/run.sh -m pytest -n "$jobs" --dist worksteal --durations=30 --durations-min=10 --tier=check "$@" | tee "$kept/tests"; }
-flows() { make asic CONFIG=nano BASELINE=1 && make fpga CONFIG=nano MAP=1 BASELINE=1; }
+flows() { make asic CONFIG=nano BASELINE=1 && make fpga CONFIG=nano_fpga MAP=1 BASELINE=1; }
 flowed() {
   local status=0
   wait "$flowing" || status=$?

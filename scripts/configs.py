@@ -4,6 +4,7 @@
 import sys
 
 from openkpu.models import configs
+from openkpu.models.layout import ROW_BYTES
 from openkpu.scripts import command
 from openkpu.tb.simrun import ROOT
 
@@ -12,13 +13,15 @@ BEGIN, END = "<!-- configs -->", "<!-- /configs -->"
 
 def table() -> str:
     """Markdown table of configs.toml."""
-    titles = "name", "(n_x, n_y, n_z)", "MACs", "post lanes", "path", "bus", "for"
+    titles = "name", "(n_x, n_y, n_z)", "MACs", "post lanes", "path", "bus"
+    titles += "AI RAM, KiB", "weight rows", "tile entries", "for"
     lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for name in configs.names():
         c = configs.load(name)
         size = f"({configs.N_X},{c.n_y},{c.n_z})"
         lanes = c.macs // 9 // c.post_share
-        cells = f"`{name}`", size, c.macs, lanes, c.path_bytes, c.ahb_width, c.use
+        cells = f"`{name}`", size, c.macs, lanes, c.path_bytes, c.ahb_width
+        cells += c.ai_ram_rows * ROW_BYTES // 1024, c.wbuf_rows, c.tile_rows, c.use
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 

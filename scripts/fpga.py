@@ -31,15 +31,13 @@ MAP = f"{synth.MAP} -top openkpu_top"
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """Where a configuration goes: its memories, part, clock in MHz to aim at, how far it gets.
+    """Where a configuration goes: its part, clock in MHz to aim at, how far it gets.
 
     Without a part it is only mapped: no ECP5 is so large. ``folded``: registers next to a
     multiplier move into it. ``placer``: of nextpnr, whose "static" leaves shorter wires where they
     are many. ``routed``: nextpnr comes to an end.
     """
 
-    ai_ram_rows: int
-    wbuf_rows: int
     part: str
     mhz: int
     folded: bool = False
@@ -48,12 +46,11 @@ class Target:
 
 
 TARGETS = {
-    # 512 rows of weights: a 3x3 layer of more than 512 input channels is refused (BAD_WEIGHTS)
-    "nano": Target(2048, 512, "85k", 80),
-    "compact": Target(4096, 1024, "85k", 75, folded=True, placer="static", routed=False),
-    "small": Target(4096, 1024, "85k", 75),
-    "k210": Target(32768, 1024, "", 0),
-    "nano_fp16": Target(2048, 512, "85k", 75),
+    "nano_fpga": Target("85k", 80),
+    "compact_fpga": Target("85k", 75, folded=True, placer="static", routed=False),
+    "small_fpga": Target("85k", 75),
+    "nano_fp16_fpga": Target("85k", 75),
+    "k210": Target("", 0),
 }
 PACKAGES = {"25k": "CABGA381", "45k": "CABGA554", "85k": "CABGA756"}  # the largest of each
 PARTS = {"": "none, mapped only", "25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}
@@ -148,7 +145,6 @@ def plain(cell: str) -> str:
 
 def measure(config: configs.Config, target: Target, seed: int, folder: Path, end: str) -> dict:
     """Figures of a configuration: cells by box; unless ``end`` is "mapped", those of `placed`."""
-    config = dataclasses.replace(config, ai_ram_rows=target.ai_ram_rows, wbuf_rows=target.wbuf_rows)
     netlist = json.loads(mapped(config, folder).read_text())
     boxes = count(netlist)
     total = sum(boxes.values(), Counter())
@@ -156,8 +152,9 @@ def measure(config: configs.Config, target: Target, seed: int, folder: Path, end
     print(f"mapped: {sums}", flush=True)
     found = {
         "config": config.name,
-        "ai_ram_kib": target.ai_ram_rows * 64 // 1024,
-        "weight_rows": target.wbuf_rows,
+        "ai_ram_kib": config.ai_ram_rows * 64 // 1024,
+        "weight_rows": config.wbuf_rows,
+        "tile_rows": config.tile_rows,
         "part": PARTS[target.part],
         **{name: column(total, weights) for name, weights in COLUMNS.items()},
         "macs": config.macs,
@@ -213,7 +210,8 @@ def markdown(found: dict) -> str:
         f"# {found['config']} on {found['part']}",
         "",
         f"`make fpga CONFIG={found['config']}`: {found['ai_ram_kib']} KiB AI RAM, "
-        f"{found['weight_rows']} rows of weights, {found['macs']} MACs.",
+        f"{found['weight_rows']} rows of weights, {found['tile_rows']} of the tile buffer, "
+        f"{found['macs']} MACs.",
         "",
         "| LUT | flip-flops | DSP | block RAM | logic sites | MHz | GOPS | GOPS per kLUT |",
         "|---|---|---|---|---|---|---|---|",
@@ -272,7 +270,7 @@ def judged(found: dict, args: argparse.Namespace) -> int:
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = command.Parser(prog="fpga", description=__doc__.splitlines()[0])
-    parser.add_argument("--config", default="nano")
+    parser.add_argument("--config", default="nano_fpga")
     parser.add_argument("--part", choices=[part for part in PARTS if part], help="another ECP5")
     parser.add_argument(
         "--seed", type=command.whole(0, (1 << 31) - 1), help="of the placement; default: 1"

@@ -8,7 +8,6 @@ the golden model, the bus with the AHB rules. ``--netlist`` takes a netlist that
 """
 
 import argparse
-import dataclasses
 import json
 import re
 import shutil
@@ -79,7 +78,7 @@ def simulate(config: configs.Config, sources: list[Path], sim: str, seed: int | 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = command.Parser(prog="gates", description=__doc__.splitlines()[0])
-    parser.add_argument("--config", default="nano")
+    parser.add_argument("--config", default="nano_fpga")
     parser.add_argument("--sim", default="verilator", choices=simrun.SIMS)
     parser.add_argument("--seed", type=command.SEED, help="of the random layer")
     parser.add_argument("--netlist", type=Path, help="JSON of the mapped device, made before")
@@ -103,8 +102,6 @@ def main(argv: list[str] | None = None) -> int:
         known = " or ".join(parts)
         print(f"gates: {config.name} has no part, expected {known}", file=sys.stderr)
         return 2
-    target = fpga.TARGETS[config.name]
-    config = dataclasses.replace(config, ai_ram_rows=target.ai_ram_rows, wbuf_rows=target.wbuf_rows)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gates_", dir=simrun.builds()) as tmp:
         folder = Path(tmp)

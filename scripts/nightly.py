@@ -135,7 +135,7 @@ STEPS = (
     *(
         Step(
             f"fpga-{config}",
-            f"make fpga CONFIG={config} MAP=1 BASELINE=1",
+            f"make fpga CONFIG={config}_fpga MAP=1 BASELINE=1",
             "area on an ECP5, not 3 % worse",
             r"mapped.*|worse than.*|FAIL.*",
         )

@@ -171,7 +171,7 @@ def of_product(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
 
 def of_digits(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """The project's digits network."""
-    network = digits.load_network()
+    network = digits.load_network(args.config.ai_ram_rows)
     run_network.check(network, args.config)
     return "handwritten digits, a task list", [predict_network(args.config, network)]
 

@@ -197,10 +197,10 @@ def main(argv: list[str] | None = None) -> int:
         simrun.check_tool(args.sim)
     except (configs.ConfigError, simrun.ToolError) as error:
         raise command.UsageError(str(error)) from None
-    if args.kind == "float16" and not config.fp16_lanes:
-        lanes = ", ".join(name for name in configs.names() if configs.load(name).fp16_lanes)
-        said = f"KIND=float16: {args.config} has no lanes for it, expected CONFIG={lanes}"
-        raise command.UsageError(said)
+    if args.kind and args.kind not in regress_items.kinds_of(config):
+        known = [n for n in configs.names() if args.kind in regress_items.kinds_of(configs.load(n))]
+        said = f"KIND={args.kind}: {args.config} has no lanes for it, expected CONFIG="
+        raise command.UsageError(said + ", ".join(known))
     pieces, began = batches(args), time.monotonic()
     if args.cluster:
         source = cluster(pieces, args.cluster)

@@ -82,7 +82,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 def work(args: argparse.Namespace) -> Work:
     """The digits, or what --network and --input name; NetworkError with one line."""
     if not args.network:
-        network = digits.load_network()
+        network = digits.load_network(args.config.ai_ram_rows)
         run_network.check(network, args.config)
         images, labels = scans(args.images or DIGITS)
         return Work("digits", network, images, labels)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from openkpu.models.layout import AI_RAM_ROWS
 from openkpu.models.network import Network
 
 FOLDER = Path(__file__).resolve().parent
@@ -45,9 +46,13 @@ def load_data() -> tuple[Digits, Digits]:
     return Digits(images[~test], labels[~test]), Digits(images[test], labels[test])
 
 
-def load_network() -> Network:
-    """The quantised network; its output map (10, 1, 1) holds signed logits."""
-    return Network.load(NETWORK)
+def load_network(ram_rows: int = AI_RAM_ROWS) -> Network:
+    """The quantised network, its maps placed in an AI RAM of ``ram_rows``; its output map
+    (10, 1, 1) holds signed logits."""
+    network = Network.load(NETWORK)
+    if ram_rows != AI_RAM_ROWS:
+        network.place(ram_rows)
+    return network
 
 
 def enlarge(pixels: npt.NDArray[np.uint8], size: int = LARGE) -> npt.NDArray[np.uint8]:

@@ -41,6 +41,8 @@ def write(folder: Path, **values: object) -> Path:
         ({"ai_ram_rows": 65536}, "ai_ram_rows = 65536, expected"),
         ({"wbuf_rows": 32}, "wbuf_rows = 32, expected a power of two from 64"),
         ({"wbuf_rows": 96}, "wbuf_rows = 96, expected a power of two from 64"),
+        ({"pool_lanes": 1}, "pool_lanes = 1, expected 0, 2, 4 or 8"),
+        ({"pool_lanes": -1}, "pool_lanes = -1, expected an integer"),
         ({"tile_rows": 16}, "tile_rows = 16, expected a power of two from 32"),
         ({"tile_rows": 48}, "tile_rows = 48, expected a power of two from 32"),
         ({"pix_fifo_depth": 1}, "pix_fifo_depth = 1, expected 2 words or more"),
@@ -67,6 +69,28 @@ def test_a_key_that_is_no_table(tmp_path: Path) -> None:
 def test_one_more_is_fine(tmp_path: Path) -> None:
     path = write(tmp_path, n_y=8, n_z=16, ahb_width=128, ai_ram_rows=16, wbuf_rows=64)
     assert configs.names(path)[-1] == "mine" and configs.load("mine", path).macs == 1152
+
+
+def optional() -> list[str]:
+    """Keys whose parameter has 0 among its legal values (docs/integration.md 3)."""
+    text = (configs.CONFIGS.parent / "docs" / "integration.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| \d+ \| 0, ", text, re.MULTILINE)
+    return [name.lower() for name in rows if name not in ("ROUNDING", "GATE", "PRIVILEGED")]
+
+
+def test_the_keys_that_may_be_0() -> None:
+    assert set(optional()) == set(configs.OPTIONAL) and len(optional()) == 5
+
+
+@pytest.mark.parametrize("key", optional())
+def test_none_of_what_may_be_left_away(key: str, tmp_path: Path) -> None:
+    """0 is legal, and is what the device is built with: given, or the default in Verilog."""
+    config = configs.load("mine", write(tmp_path, **{"flat_maps": 0, key: 0}))
+    assert getattr(config, key) == 0
+    for top in ("rtl/openkpu_top.v", "tb/device/tb_top.v"):
+        text = (configs.CONFIGS.parent / top).read_text(encoding="utf-8")
+        found = re.search(rf"parameter\s+{key.upper()}\s*=\s*(\d+)", text)
+        assert config.parameters.get(key.upper(), int(found[1])) == 0, top
 
 
 def test_limits_are_those_of_the_rtl() -> None:

@@ -35,8 +35,11 @@ module ai_ram #(
     output reg  [8*PATH-1:0] rdata
 );
 
+  // an odd row at the end has a whole word of 128 bytes
+  localparam integer WORDS = (64 * ROWS + PATH - 1) / PATH;
+
   (* no_rw_check *)
-  reg [8*PATH-1:0] mem[0:64*ROWS/PATH-1];
+  reg [8*PATH-1:0] mem[0:WORDS-1];
 
   integer i;
   always @(posedge clk) begin

@@ -187,9 +187,10 @@ module post_lanes #(
   wire [N_Z*PW-1:0] par;
   wire [(1<<SW)*PW-1:0] slots;
   wire shared = one_bank || by_chan;
-  // depthwise: channels before those of the part
+  // depthwise: channels before those of the part; a row of one channel leaves the later lanes to a
+  // second row of the same one
   wire [8:0] part_at = (part == 2'd1) ? {1'b0, STEP} : part[1] ? {STEP, 1'b0} + (part[0] ? {1'b0, STEP} : 9'd0) : 9'd0;
-  wire [8:0] part_chans = by_chan ? part_at >> swl : 9'd0;
+  wire [8:0] part_chans = (by_chan && !one_bank) ? part_at >> swl : 9'd0;
   wire [ZW-1:0] first_bank = p_bank + part_chans[ZW-1:0];
   genvar b;
   generate

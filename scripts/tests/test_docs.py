@@ -95,9 +95,10 @@ def test_template(tmp_path: Path) -> None:
     }
 
 
+SWITCH = [-1, 2, 3]  # neither 0 nor 1
 ILLEGAL = {
     "N_Y": [3, 1, 32],
-    "N_Z": [1, 6, 64],
+    "N_Z": [1, 6, 64, 128],
     "AHB_W": [16, 48, 256],
     "AI_RAM_ROWS": [15, 32769],
     "WBUF_ROWS": [32, 100],
@@ -105,23 +106,24 @@ ILLEGAL = {
     "TILE_ROWS": [16, 48],
     "PARAM_CHANS": [512, 1536],
     "POST_SHARE": [3, 8],
-    "POOL_LANES": [1, 16],
-    "FP16_LANES": [1, 2, 12, 128],
-    "KEEP_WEIGHTS": [2],
-    "FLAT_MAPS": [2],
-    "SUM_PLANES": [2],
+    "POOL_LANES": [-1, 1, 16],
+    "FP16_LANES": [-4, 1, 2, 12, 128],
+    "KEEP_WEIGHTS": SWITCH,
+    "FLAT_MAPS": SWITCH,
+    "SUM_PLANES": SWITCH,
     "PATH": [8, 48, 256],
     "PIX_FIFO_DEPTH": [1],
     "WGT_FIFO_DEPTH": [1],
     "BIAS_FIFO_DEPTH": [1],
-    "ROUNDING": [3],
-    "PRIVILEGED": [2],
+    "ROUNDING": [-1, 3],
+    "GATE": SWITCH,
+    "PRIVILEGED": SWITCH,
 }
 LEGAL = {
     "N_Y": [2, 16],
     "N_Z": [2, 32],
     "AHB_W": [64, 128],
-    "AI_RAM_ROWS": [16, 100],
+    "AI_RAM_ROWS": [16, 17, 100],
     "WBUF_ROWS": [64, 4096],
     "WEIGHT_BITS": [8],
     "TILE_ROWS": [64],
@@ -140,6 +142,20 @@ LEGAL = {
     "GATE": [0],
     "PRIVILEGED": [1],
 }
+
+
+def values(**parameters: int) -> list[str]:
+    """Arguments for the device with other parameters."""
+    return ["-s", "openkpu_top", *(f"-Popenkpu_top.{n}={v}" for n, v in parameters.items())]
+
+
+def test_every_parameter_has_limits() -> None:
+    """None elaborates with whatever it is given; one with 0 and 1 refuses every other number."""
+    rows = table(section(DOCS / "integration.md", "3 Parameters"))
+    assert {row[0] for row in rows} == set(LEGAL) == set(ILLEGAL)
+    switches = {row[0] for row in rows if row[2] == "0, 1"}
+    assert len(switches) == 5
+    assert switches == {name for name, illegal in ILLEGAL.items() if illegal is SWITCH}
 
 
 @pytest.mark.tier(
@@ -161,12 +177,17 @@ LEGAL = {
 @pytest.mark.parametrize("name", LEGAL)
 def test_legal_values(name: str) -> None:
     """Values at the ends of the table's ranges elaborate; those beyond stop with a name."""
-    assert name in {row[0] for row in table(section(DOCS / "integration.md", "3 Parameters"))}
     for value in LEGAL[name]:
-        assert elaborate("-s", "openkpu_top", f"-Popenkpu_top.{name}={value}") == "", value
-    for value in ILLEGAL.get(name, []):
-        said = elaborate("-s", "openkpu_top", f"-Popenkpu_top.{name}={value}")
+        assert elaborate(*values(**{name: value})) == "", value
+    for value in ILLEGAL[name]:
+        said = elaborate(*values(**{name: value}))
         assert "Unknown module type" in said, f"{name} = {value}: {said or 'accepted'}"
+
+
+@pytest.mark.parametrize(("n_y", "n_z"), [(2, 64), (8, 16), (16, 8)])
+def test_most_lanes(n_y: int, n_z: int) -> None:
+    """As many as there may be, in the shapes that the defaults of the others allow."""
+    assert elaborate(*values(N_Y=n_y, N_Z=n_z, PATH=128, POST_SHARE=4)) == ""
 
 
 def test_file_list() -> None:

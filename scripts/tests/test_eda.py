@@ -92,14 +92,14 @@ def test_placing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """
     (tmp_path / "box.v").write_text(VERILOG.replace("box", "openkpu_top"))
     eda.yosys(f"read_verilog box.v\n{fpga.MAP}\nwrite_json netlist.json", tmp_path)
-    found = fpga.placed(fpga.TARGETS["nano"], 1, tmp_path)
+    found = fpga.placed(fpga.TARGETS["nano_fpga"], 1, tmp_path)
     assert found["mhz"] > 50 and 0 < found["sites"] < 100 < found["sites_there"]
     assert {path["to"] for path in found["paths"]} == {"q"}
     told = capsys.readouterr().out
     assert "  Info: Routing complete." in told
     clocks = re.findall(r"Max frequency for clock 'clk': ([\d.]+) MHz", told)
     assert float(clocks[-1]) == pytest.approx(found["mhz"], abs=0.06)
-    expected = fpga.placed(fpga.TARGETS["nano"], 1, tmp_path, route=False)
+    expected = fpga.placed(fpga.TARGETS["nano_fpga"], 1, tmp_path, route=False)
     assert "Routing complete" not in capsys.readouterr().out
     assert {name: expected[name] for name in ("sites", "sites_there", "seed")} == {
         name: found[name] for name in ("sites", "sites_there", "seed")
@@ -110,7 +110,7 @@ def test_placing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert slowest["to"] == "q" and sum(slowest["boxes"].values()) == pytest.approx(slowest["ns"])
 
 
-@pytest.mark.parametrize(("name", "flip_flops"), [("nano", 8), ("compact", 0)])
+@pytest.mark.parametrize(("name", "flip_flops"), [("nano_fpga", 8), ("compact_fpga", 0)])
 def test_folded(
     name: str, flip_flops: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

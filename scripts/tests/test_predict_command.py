@@ -47,6 +47,13 @@ def test_digits_and_report(tmp_path: Path, capsys: Shown) -> None:
     assert moved == [(64, 0), (0, 0), (0, 0), (0, 10)]
 
 
+@pytest.mark.parametrize("name", configs.names())
+def test_digits_on_every_configuration(name: str, capsys: Shown) -> None:
+    """Those with the memories of an FPGA, too: its maps go where there are rows."""
+    assert predict.main(["--config", name]) == 0
+    assert f"configuration {name} " in capsys.readouterr().out
+
+
 def test_models_by_every_way(tmp_path: Path, capsys: Shown) -> None:
     file = tmp_path / "model.kmodel"
     file.write_bytes(CONTAINERS["v3"])

@@ -157,8 +157,8 @@ def test_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         raise eda.ToolError("enough")
 
     monkeypatch.setattr(fpga, "measure", measure)
-    for words in (["--config=nano"], ["--config=nano", "--part=45k"]):
+    for words in (["--config=nano_fpga"], ["--config=nano_fpga", "--part=45k"]):
         assert fpga.main(words) == 1
     assert [target.part for target in asked] == ["85k", "45k"]
     assert {target.mhz for target in asked} == {80}
-    assert "nano on LFE5U-45F" in capsys.readouterr().out
+    assert "nano_fpga on LFE5U-45F" in capsys.readouterr().out

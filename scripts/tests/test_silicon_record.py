@@ -16,9 +16,9 @@ def never(*_words: object) -> dict:
 
 @pytest.fixture
 def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A record of both flows that knows `nano` only; neither flow may begin."""
+    """A record of both flows that knows `nano_fpga` only; neither flow may begin."""
     file = tmp_path / "baseline.json"
-    file.write_text(json.dumps({"nano": FIGURES | {"mhz": 60.0, "gates": 100}}))
+    file.write_text(json.dumps({"nano_fpga": FIGURES | {"mhz": 60.0, "gates": 100}}))
     for flow in (fpga, asic):
         monkeypatch.setattr(flow, "BASELINE", file)
         monkeypatch.setattr(flow, "measure", never)
@@ -32,7 +32,7 @@ def test_no_record(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> No
     """Said before the flow, not after the hour that it takes."""
     assert command.run(flow.main, ["--config=k210", "--baseline"]) == 2
     said = capsys.readouterr().err
-    assert "no figures are recorded for k210, expected one of nano" in said
+    assert "no figures are recorded for k210, expected one of nano_fpga" in said
     assert said.count("\n") == 1
 
 
@@ -47,14 +47,14 @@ def test_either(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_other_part(what: str, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A record is of one part; its own may be named."""
     before = record.read_text()
-    assert command.run(fpga.main, ["--config=nano", "--part=45k", f"--{what}"]) == 2
-    assert "the record of nano is of LFE5U-85F" in capsys.readouterr().err
+    assert command.run(fpga.main, ["--config=nano_fpga", "--part=45k", f"--{what}"]) == 2
+    assert "the record of nano_fpga is of LFE5U-85F" in capsys.readouterr().err
     assert record.read_text() == before
     with pytest.raises(AssertionError, match="the flow began"):
-        fpga.main(["--config=nano", "--part=85k", f"--{what}"])
+        fpga.main(["--config=nano_fpga", "--part=85k", f"--{what}"])
 
 
-@pytest.mark.parametrize("words", [["--config=nano", "--map-only"], ["--config=k210"]])
+@pytest.mark.parametrize("words", [["--config=nano_fpga", "--map-only"], ["--config=k210"]])
 def test_seed_of_nothing(words: list[str], record: Path, capsys) -> None:
     """What is only mapped has no placement."""
     assert command.run(fpga.main, [*words, "--seed=2"]) == 2
@@ -66,18 +66,18 @@ def test_no_part(word: str, record: Path, capsys: pytest.CaptureFixture[str]) ->
     """What no ECP5 holds is not placed; how far it gets is one of three."""
     assert command.run(fpga.main, ["--config=k210", word]) == 2
     assert "k210 has no part, expected neither PLACE nor ROUTE" in capsys.readouterr().err
-    assert command.run(fpga.main, ["--config=nano", "--map-only", word]) == 2
+    assert command.run(fpga.main, ["--config=nano_fpga", "--map-only", word]) == 2
     assert "not allowed with" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "end"),
     [
-        (["--config=nano"], "routed"),
-        (["--config=nano", "--place-only", "--seed=3"], "placed"),
-        (["--config=nano", "--map-only"], "mapped"),
-        (["--config=compact"], "placed"),
-        (["--config=compact", "--route"], "routed"),
+        (["--config=nano_fpga"], "routed"),
+        (["--config=nano_fpga", "--place-only", "--seed=3"], "placed"),
+        (["--config=nano_fpga", "--map-only"], "mapped"),
+        (["--config=compact_fpga"], "placed"),
+        (["--config=compact_fpga", "--route"], "routed"),
         (["--config=k210"], "mapped"),
     ],
 )
@@ -97,8 +97,8 @@ def test_how_far(words: list[str], end: str, record: Path, monkeypatch: pytest.M
 def test_mapping_keeps_the_clock(record: Path) -> None:
     """A run that places nothing leaves the MHz of one that did."""
     asked = fpga.arguments(["--record", "--map-only"])
-    assert fpga.judged({"config": "nano"} | FIGURES | {"LUT": 900}, asked) == 0
-    assert json.loads(record.read_text())["nano"] == FIGURES | {
+    assert fpga.judged({"config": "nano_fpga"} | FIGURES | {"LUT": 900}, asked) == 0
+    assert json.loads(record.read_text())["nano_fpga"] == FIGURES | {
         "LUT": 900,
         "mhz": 60.0,
         "gates": 100,
@@ -107,7 +107,7 @@ def test_mapping_keeps_the_clock(record: Path) -> None:
 
 def test_worse(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """3 % more LUTs or less clock, one DSP or block RAM more."""
-    asked, found = fpga.arguments(["--baseline"]), {"config": "nano"} | FIGURES
+    asked, found = fpga.arguments(["--baseline"]), {"config": "nano_fpga"} | FIGURES
     assert fpga.judged(found | {"LUT": 1030, "mhz": 58.3}, asked) == 0
     for more in ({"LUT": 1031}, {"DSP": 8}, {"block RAM": 10}, {"mhz": 58.2}):
         assert fpga.judged(found | more, asked) == 1
@@ -117,7 +117,7 @@ def test_worse(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_not_routed(record: Path, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
     """An estimate is recorded, compared and shown as one, and gives way to a routed clock."""
-    found = {"config": "compact", "mhz_placed": 41.7} | FIGURES
+    found = {"config": "compact_fpga", "mhz_placed": 41.7} | FIGURES
     assert fpga.judged(found, fpga.arguments(["--record"])) == 0
     asked = fpga.arguments(["--baseline"])
     assert fpga.judged(found | {"mhz_placed": 40.5}, asked) == 0

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README's tables of area and clock are the recorded figures."""
+"""The README's tables of area and clock are the recorded figures, each of a named configuration."""
 
 import re
 
 import pytest
-from openkpu.scripts import silicon_table
+from openkpu.models import configs
+from openkpu.scripts import eda, fpga, gates, silicon_record, silicon_table
 from openkpu.tb.simrun import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+RECORDED = silicon_record.load(fpga.BASELINE)
 
 
 @pytest.mark.parametrize("name", ["fpga", "asic"])
@@ -14,3 +18,31 @@ def test_readme(name: str) -> None:
     found = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", text, re.DOTALL)
     assert found, f"README.md has no table {name}"
     assert found[1].splitlines() == getattr(silicon_table, f"{name}_table")()
+
+
+@pytest.mark.parametrize("flow", [fpga, gates])
+@pytest.mark.parametrize("name", [name for name, to in fpga.TARGETS.items() if to.part])
+def test_what_is_mapped_is_what_is_simulated(name: str, flow, monkeypatch) -> None:
+    """No size of its own: cycles and LUTs are of one device."""
+    asked = []
+
+    def mapped(config: configs.Config, *_rest: object) -> None:
+        asked.append(config)
+        raise eda.ToolError("enough")
+
+    monkeypatch.setattr(fpga, "mapped", mapped)
+    assert flow.main([f"--config={name}"]) == 1
+    assert asked == [configs.load(name)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_figures_name_their_configuration(page) -> None:
+    """LUTs and MHz that are recorded stand beside the name of what has them."""
+    assert set(RECORDED) <= set(configs.names()) & set(fpga.TARGETS)
+    paragraphs = re.split(r"\n(?=\n|\| |- )", page.read_text(encoding="utf-8"))
+    for name, figures in RECORDED.items():
+        shown = [f"{figures['LUT']:,}", f"{figures['flip-flops']:,}"]
+        shown += [str(figures[clock]) for clock in fpga.CLOCKS if clock in figures]
+        for paragraph in paragraphs:
+            if any(re.search(rf"(?<![\d.,]){figure}(?![\d,])", paragraph) for figure in shown):
+                assert f"`{name}`" in paragraph, paragraph

@@ -50,7 +50,7 @@ class Bench:
     def __init__(self, dut, rates: dict[str, float]) -> None:
         self.dut = dut
         self.path = int(dut.PATH.value)
-        self.words = int(dut.ROWS.value) * 64 // self.path
+        self.words = -(-int(dut.ROWS.value) * 64 // self.path)
         self.patience = int(dut.PATIENCE.value)
         self.ports = {n: Port(n, p) for n, p in rates.items()}
         self.memory = [0] * self.words
@@ -245,6 +245,7 @@ async def reset_while_waiting(dut) -> None:
         *(("icarus", 64, 64, 8), ("icarus", 64, 128, 5), ("verilator", 64, 64, 8)),
         *(("icarus", 16, 64, 8), ("icarus", 32, 32, 5), ("verilator", 16, 16, 8)),
         *(("icarus", 128, 64, 8), ("verilator", 128, 32, 5)),
+        *(("icarus", 128, 33, 8), ("verilator", 128, 33, 8)),  # the last word is half in use
     ],
 )
 def test_ai_ram(sim: str, path: int, rows: int, patience: int) -> None:

@@ -185,10 +185,14 @@ class Backdoor:
         self._fits("rows of the AI RAM", row, rows, self.ram_rows)
         width = self.path_bytes
         first, last = row * 64 // width, (64 * (row + rows) - 1) // width
-        await self.command(DUMP_RAM, first, last)
-        data, unknown = decode(take("ai_ram_out.hex"), width)
+        data, unknown = await self._ram_words(first, last)
         skip = row * 64 - first * width
         return data[skip : skip + 64 * rows], unknown[skip : skip + 64 * rows]
+
+    async def _ram_words(self, first: int, last: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+        """Words of the AI RAM as it is built."""
+        await self.command(DUMP_RAM, first, last)
+        return decode(take("ai_ram_out.hex"), self.path_bytes)
 
     async def whole_storage(self) -> tuple[Bytes, npt.NDArray[np.bool_]]:
         """``read_storage`` of all of it."""
@@ -198,10 +202,11 @@ class Backdoor:
 
     async def whole_ram(self) -> tuple[Bytes, npt.NDArray[np.bool_]]:
         """``read_ram`` of all rows."""
-        width = self.path_bytes
-        return await self._whole(
-            CHANGES_RAM, width, lambda: Backdoor.read_ram(self, 0, self.ram_rows)
+        width, size = self.path_bytes, 64 * self.ram_rows
+        data, unknown = await self._whole(
+            CHANGES_RAM, width, lambda: self._ram_words(0, (size - 1) // width)
         )
+        return data[:size], unknown[:size]  # the last word may be wider than the row in it
 
     async def _whole(
         self, command: int, width: int, read: Callable[[], Awaitable[tuple[Bytes, Bytes]]]

@@ -104,12 +104,20 @@ def seed_of(first: int, number: int) -> int:
     return (first + number * STEP) & 0xFFFFFFFF
 
 
-def draw(config: Config, sim: str, seed: int, kind: str | None = None) -> Item:
+def kinds_of(config: Config) -> list[str]:
+    """Those of ITEM_KINDS that a configuration runs."""
+    absent = {"float16": not config.fp16_lanes, "pool": not config.pool_lanes}
+    return [kind for kind in ITEM_KINDS if not absent.get(kind)]
+
+
+def draw(
+    config: Config, sim: str, seed: int, kind: str | None = None, budget: Budget | None = None
+) -> Item:
     """The item of a seed, on a configuration and a simulator ("verilator" or "icarus").
 
-    ``kind``: one of ITEM_KINDS; None: any. "float16" needs a configuration with lanes.
+    ``kind``: one that ``kinds_of`` names; None: any. ``budget``: other than the simulator's.
     """
-    rng, budget, redrawn = np.random.default_rng(seed), BUDGETS[sim], Counter()
+    rng, budget, redrawn = np.random.default_rng(seed), budget or BUDGETS[sim], Counter()
     for _ in range(MOST_DRAWS):
         try:
             return Item(seed, _case(rng, config, budget, seed, kind), redrawn)
@@ -383,7 +391,7 @@ def _network(rng: np.random.Generator, config: Config, budget: Budget) -> Networ
         eight_bit=config.weight_bits < 16 or bool(rng.random() < 0.6),
         limits=Limits(channels=6, size=12) if small else Limits(channels=20),
         two_maps=on_maps if rng.random() < 0.5 else None,
-        one_map=on_map if rng.random() < 0.5 else None,
+        one_map=on_map if rng.random() < 0.5 and config.pool_lanes else None,
     )
     if rng.random() < 0.2:  # sums of 32 bits at the end, or between: planes are channels
         _add_product(rng, network, shape)
@@ -397,6 +405,7 @@ def _list(rng: np.random.Generator, config: Config, budget: Budget) -> Network:
     most = (4, 6, 10) if small else (9, 13, 66)
     shape = tuple(int(rng.integers(1, n)) for n in most)
     all_kinds = ALL_KINDS if config.fp16_lanes else KINDS_OF_TASKS
+    all_kinds = [kind for kind in all_kinds if kind != "pool" or config.pool_lanes]
     kinds = [str(kind) for kind in rng.choice(all_kinds, int(rng.integers(2, 13)))]
     rows = config.ai_ram_rows if rng.random() < 0.5 else min(FEW_ROWS, config.ai_ram_rows)
     try:

@@ -280,7 +280,8 @@ module tb_top #(
 `ifdef VERILATOR
   // to write megabytes as text and to read them takes longer than most jobs
   reg [31:0]       store_found[0:MOST_STORE-1];
-  reg [8*PATH-1:0] ram_found[0:64*AI_RAM_ROWS/PATH-1];
+  localparam       RAM_WORDS = (64 * AI_RAM_ROWS + PATH - 1) / PATH;
+  reg [8*PATH-1:0] ram_found[0:RAM_WORDS-1];
   integer found_file, n;
 `endif
 
@@ -307,7 +308,7 @@ module tb_top #(
 `ifndef NETLIST
       4'd10: begin
         found_file = $fopen("ai_ram_changes.hex", "w");
-        for (n = 0; n < 64 * AI_RAM_ROWS / PATH; n = n + 1)
+        for (n = 0; n < RAM_WORDS; n = n + 1)
           if (dut.u_cache.u_ai_ram.mem[n] !== ram_found[n]) begin
             ram_found[n] = dut.u_cache.u_ai_ram.mem[n];
             $fwrite(found_file, "%h %h\n", n, ram_found[n]);

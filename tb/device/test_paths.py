@@ -24,11 +24,13 @@ FILES = ("raw_pool7", "raw_depthwise", "rand_5000", "rand_5001", "rand_5009")
 STORAGE = 4 * launch.LEAST_DEPTH
 
 
-def replay(config: configs.Config, layers: list[VectorLayer]) -> list[dict[str, Any]]:
+def replay(
+    config: configs.Config, layers: list[VectorLayer], sim: str = "verilator"
+) -> list[dict[str, Any]]:
     """Every layer alone, byte by byte as expected; what the bench said of each."""
     events: list[dict[str, Any]] = []
     request = VectorsRequest(layers, [200_000] * len(layers))
-    launch.run_job("verilator", config, request, events.append, storage_bytes=STORAGE)
+    launch.run_job(sim, config, request, events.append, storage_bytes=STORAGE)
     assert not [e for e in events if e["event"] == "rules"]
     done = [e for e in events if e["event"] == "layer"]
     assert len(done) == len(layers)
@@ -80,6 +82,44 @@ def test_two_rows() -> None:
 
 @pytest.mark.check
 @pytest.mark.tier(nightly=["8"])
+@pytest.mark.parametrize(
+    ("sim", "n_y", "n_z", "share"),
+    [
+        ("icarus", 2, 64, 4),
+        pytest.param("verilator", 16, 8, 2, marks=pytest.mark.nightly),
+    ],
+)
+def test_shared_lanes_of_two_lines(sim: str, n_y: int, n_z: int, share: int) -> None:
+    """The second line of an issue has the parameters of its own channel."""
+    config = dataclasses.replace(
+        odd(n_y, n_z, 128, share, 2), ai_ram_rows=32, wbuf_rows=64, post_share=share
+    )
+    rng = np.random.default_rng(6)
+    shapes = ((1, 2, 33, 1, True), (2, 4, 40, 3, True), (2, 5, 64, 3, False), (1, 3, 48, 1, False))
+    layers = [
+        random_layer(
+            rng, c=c, h=h, w=w, o=c, kernel=kernel, depthwise=True, pool=0, fc=False,
+            eight_bit=eight_bit, src=0, dst=16, ram_rows=32, case=f"{c}x{h}x{w}",
+        )
+        for c, h, w, kernel, eight_bit in shapes
+    ]  # fmt: skip
+    replay(config, layers, sim)
+
+
+@pytest.mark.parametrize("sim", ["icarus", pytest.param("verilator", marks=pytest.mark.nightly)])
+def test_odd_rows_with_a_wide_path(sim: str) -> None:
+    """The last row is half of a word of 128 bytes: it is there, and is no other row."""
+    config = dataclasses.replace(odd(2, 2, 128, 1, 2), ai_ram_rows=17, wbuf_rows=64)
+    rng, more = np.random.default_rng(8), {"pool": 0, "fc": False, "eight_bit": True}
+    shape = {"c": 2, "h": 4, "w": 20, "o": 2, "kernel": 1, "ram_rows": 17}
+    there = [
+        random_layer(rng, **shape, **more, src=src, dst=dst, depthwise=depthwise, case=f"{dst}")
+        for src, dst, depthwise in ((0, 13, True), (13, 0, True), (0, 13, False), (13, 0, False))
+    ]
+    assert {layer.arg.out_layout.base + layer.arg.out_layout.rows for layer in there} == {4, 17}
+    replay(config, there, sim)
+
+
 @pytest.mark.parametrize(
     "config",
     [

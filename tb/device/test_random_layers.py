@@ -22,8 +22,13 @@ from openkpu.tb.simrun import SimError, run
 SEEDS = seeds.chosen()[0]
 
 
-def check(sim: str, config: Config, cases: list[Case], seed: int) -> list[dict[str, Any]]:
-    """Run the cases one after the other; the events, when nothing is wrong with any of them."""
+def check(
+    sim: str, config: Config, cases: list[Case], seed: int, **more: int
+) -> list[dict[str, Any]]:
+    """Run the cases one after the other; the events, when nothing is wrong with any of them.
+
+    ``more``: parameters that no configuration has.
+    """
     events: list[dict[str, Any]] = []
     failure = ""
     try:
@@ -34,6 +39,7 @@ def check(sim: str, config: Config, cases: list[Case], seed: int) -> list[dict[s
             events.append,
             storage_bytes=storage_bytes(cases),
             seed=seed,
+            **more,
         )
     except SimError as error:
         failure = f"\n{error}"

@@ -23,7 +23,7 @@ CYCLES = 12  # from sums to bytes of their first part
 class Layer:
     """What stays for a layer."""
 
-    mode: str  # which parameters a kernel module takes: own, one bank, by channel
+    mode: str  # which parameters a kernel module takes: own, one bank, by channel, one of a row
     swl: int
     arg_x: int
     shr_x: int
@@ -56,7 +56,7 @@ def make_layer(mode: str) -> Layer:
 
 
 def bank_of(layer: Layer, issue: Issue, z: int, n_y: int, n_z: int) -> int:
-    if layer.mode == "one":
+    if layer.mode in ("one", "row"):  # lanes of a second row are pixels of the same channel
         return issue.bank
     if layer.mode == "chan":
         return (issue.bank + ((z * n_y) >> layer.swl)) % n_z
@@ -79,7 +79,7 @@ def expect(layer: Layer, issue: Issue, n_y: int, n_z: int, rounding: str) -> lis
 
 def make_xsums(mode: str, n_y: int, n_z: int) -> list[int]:
     """Sums of pixels: the same for all output channels, or (depthwise) of nine pixels."""
-    if mode == "chan":
+    if mode in ("chan", "row"):
         return [random.randrange(9 * 255 + 1) for _ in range(n_y * n_z)]
     return [random.getrandbits(random.choice((12, 22, 22, 29))) for _ in range(n_y)] * n_z
 
@@ -121,7 +121,7 @@ def drive(dut, layer: Layer, issue: Issue) -> None:
 
 @cocotb.test()
 async def banks_and_gaps(dut) -> None:
-    """The three ways to find a bank; bytes and what travels beside leave after twelve cycles."""
+    """The four ways to find a bank; bytes and what travels beside leave after twelve cycles."""
     await reset(dut, "in_valid", "load", "table_we")
     n_y, n_z, width, share = (int(getattr(dut, n).value) for n in ("N_Y", "N_Z", "MW", "SHARE"))
     latency = CYCLES + share - 1
@@ -129,14 +129,19 @@ async def banks_and_gaps(dut) -> None:
     seen: set[int] = set()
     banks: set[tuple[str, int, int]] = set()
     planes: set[int] = set()
-    for number, mode in enumerate(("own", "one", "chan", "own", "chan", "own", "one", "own")):
+    for number, mode in enumerate(
+        ("own", "one", "chan", "own", "chan", "own", "one", "own", "row")
+    ):
         layer = make_layer(mode)
         layer.sgn = number >= 4
         layer.words = number in (3, 7)
         dut.out32.value = int(layer.words)
         if mode == "chan":
             layer.swl = 4 + number % 2
-        dut.one_bank.value, dut.by_chan.value = int(mode == "one"), int(mode == "chan")
+        if mode == "row":
+            layer.swl = 6
+        dut.one_bank.value = int(mode in ("one", "row"))
+        dut.by_chan.value = int(mode in ("chan", "row"))
         dut.swl.value, dut.sgn.value = layer.swl, int(layer.sgn)
         dut.arg_x.value, dut.shr_x.value = layer.arg_x & 0xFFFFFF, layer.shr_x
         dut.load.value = 1
@@ -176,7 +181,8 @@ async def banks_and_gaps(dut) -> None:
         assert not any(history), "an issue never left"
     assert planes == {0, 1, 2, 3}
     assert len(seen) > 100, "too few different bytes to tell lanes apart"
-    assert len({b for m, z, b in banks if m == "one" and z == 0}) >= min(n_z, 4)
+    for mode in ("one", "row"):
+        assert len({b for m, z, b in banks if m == mode and z == 0}) >= min(n_z, 4), mode
 
 
 @pytest.mark.tier(
@@ -192,6 +198,9 @@ async def banks_and_gaps(dut) -> None:
         ("icarus", 4, 4, 4),
         ("verilator", 8, 4, 1),
         ("verilator", 4, 16, 1),
+        # 128 lanes: a row of 64 pixels leaves half of them for a second one
+        ("icarus", 2, 64, 4),
+        ("verilator", 8, 16, 2),
         pytest.param("verilator", 8, 16, 4, marks=pytest.mark.nightly),
         ("verilator", 8, 8, 2),
     ],

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from openkpu.tb.simrun import ROOT
 
 TEXT = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
