@@ -14,6 +14,7 @@ SEED = combinations.SEED if SEED is None else SEED
 USUAL = 16  # a small array, so that its build is quick; the others run at night
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "number",
     [pytest.param(n, marks=() if n == USUAL else pytest.mark.nightly) for n in range(COUNT)],

@@ -81,6 +81,8 @@ def test_every_error(sim: str) -> None:
     bench(sim, "error_tests")
 
 
+@pytest.mark.tier(nightly=["icarus"])
+@pytest.mark.check
 @pytest.mark.parametrize("sim", SIMS)
 def test_several_errors(sim: str) -> None:
     """Bad words of several streams at once, on a build with a small weight buffer."""

@@ -81,7 +81,6 @@ def test_two_rows() -> None:
 
 
 @pytest.mark.check
-@pytest.mark.tier(nightly=["8"])
 @pytest.mark.parametrize(
     ("sim", "n_y", "n_z", "share"),
     [
@@ -106,6 +105,7 @@ def test_shared_lanes_of_two_lines(sim: str, n_y: int, n_z: int, share: int) -> 
     replay(config, layers, sim)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("sim", ["icarus", pytest.param("verilator", marks=pytest.mark.nightly)])
 def test_odd_rows_with_a_wide_path(sim: str) -> None:
     """The last row is half of a word of 128 bytes: it is there, and is no other row."""
@@ -120,6 +120,8 @@ def test_odd_rows_with_a_wide_path(sim: str) -> None:
     replay(config, there, sim)
 
 
+@pytest.mark.tier(nightly=["8"])
+@pytest.mark.check
 @pytest.mark.parametrize(
     "config",
     [
