@@ -11,7 +11,7 @@ import pytest
 from openkpu.models import configs, digits
 from openkpu.tb.device import cycles, launch
 from openkpu.tb.device.requests import NetworkRequest
-from openkpu.tb.simrun import ROOT
+from openkpu.tb.simrun import ROOT, SIMS
 
 VECTORS = ROOT / "models/tests/data/vectors"
 
@@ -57,11 +57,12 @@ def test_vectors_verilator(config: str, tmp_path: Path) -> None:
     cycles.check(f"vectors on {config}", cycles.of_report(content["layers"]))
 
 
-@pytest.mark.check
-def test_vectors_icarus(tmp_path: Path) -> None:
-    """The same on the other simulator, on small layers."""
+@pytest.mark.tier(check=["icarus"])
+@pytest.mark.parametrize("simulator", SIMS)
+def test_small_vectors(simulator: str, tmp_path: Path) -> None:
+    """Small layers, on the smallest configuration and both simulators."""
     files = [str(VECTORS / f"{name}.npz") for name in ("raw_pool7", "raw_depthwise", "rand_5000")]
-    content = replay(tmp_path, "--sim", "icarus", "--config", "nano", "--vectors", *files)
+    content = replay(tmp_path, "--sim", simulator, "--config", "nano", "--vectors", *files)
     assert len(content["layers"]) == 10
 
 
