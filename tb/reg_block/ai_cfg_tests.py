@@ -338,6 +338,50 @@ async def stream(dut) -> None:
 
 
 @cocotb.test()
+async def long_streams(dut) -> None:
+    """AI_INF_LEFT has 32 bits that count: whichever is set, an inference follows."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    for bit in range(32):
+        for left in {1 << bit, 1 << bit | 1, (1 << bit) + (1 << bit) - 1}:
+            await bench.configure(mode=2, length=1, left=left)
+            assert await bench.start()
+            assert await bench.read(MODE) == 2 and int(dut.cfg_more.value), f"{left:#x}"
+            await bench.pulse(ev_inf_next=1)
+            more = int(left > 1)
+            assert await bench.read(LEFT) == left - 1, f"{left:#x}"
+            assert await bench.read(MODE) == 1 + more, f"{left:#x} falls back"
+            assert int(dut.cfg_more.value) == more, f"{left:#x}"
+
+
+@cocotb.test()
+async def long_numbers(dut) -> None:
+    """Addresses and strides have 32 bits, with carries through all of them; AI_ERR_INFO has the
+    number of the inference modulo 256; any bit of AI_LIST_LEN makes a list."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    bus = int(dut.AHB_W.value) // 8
+    for bit in range(32):
+        step = max(1 << bit, bus)
+        start = (1 << 32) - step
+        await bench.configure(mode=2, length=1 << bit % 10, left=9, pix=start, npix=start)
+        await bench.configure(pix_stride=1 << bit, res=start, res_stride=step)
+        assert await bench.start()
+        for n in range(1, 3):
+            await bench.pulse(ev_inf_next=1)
+            assert await bench.read(RES) == (start + n * step) % (1 << 32), f"bit {bit}"
+            assert await bench.read(NPIX) == (start + (n << bit)) % (1 << 32), f"bit {bit}"
+    for count in range(1, 258):
+        await bench.pulse(ev_inf_next=1)
+        if count in (1, 2, 127, 128, 129, 253, 254, 255, 256, 257):
+            await bench.pulse(ev_err=1, err_code=7, err_layer=0, err_stream=0, err_waits=0)
+            assert await bench.read(ERR_INFO) >> 24 == (count + 2) % 256, count
+            await bench.write(ERR_CODE, 0)
+
+
+@cocotb.test()
 async def taken_address(dut) -> None:
     """What a prefetch took becomes AI_PIX_ADR; a later write is for the inference after it."""
     bench = Bench(dut)

@@ -170,6 +170,27 @@ async def layer_fifo(dut) -> None:
 
 
 @cocotb.test()
+async def overrun_is_one_event(dut) -> None:
+    """A layer without room is one FIFO_OVERRUN: acknowledged among its words, it stays so; what is
+    pushed with the room that comes belongs to the layer still, and the next one counts anew."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    for _ in range(16):
+        await bench.push_layer()
+    for told in range(1, 12):
+        for _ in range(told):
+            await bench.push_word(random.getrandbits(64))
+        assert await bench.read(ERR_CODE) == OVERRUN
+        await bench.write(ERR_CODE, 0)
+        for _ in range(told, 12):
+            await bench.push_word(random.getrandbits(64))
+            assert await bench.read(ERR_CODE) == 0, f"told again, acknowledged at word {told}"
+            assert await bench.read(INT_STATUS) == 0
+        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 16
+
+
+@cocotb.test()
 async def driver_whole_network(dut) -> None:
     """docs/kpu.md section 3, sequence 1: refill on almost_empty until all layers are through."""
     for order in ("clear_push", "slow"):
@@ -261,6 +282,35 @@ async def result_fifo(dut) -> None:
     await bench.write(FIFO_CTRL, 0x1D)
     await bench.write(FIFO_CTRL, 0x1F)
     assert await bench.read(AI_STATUS) & 0x1F0010 == 0
+
+
+@cocotb.test()
+async def results_of_before_a_reset(dut) -> None:
+    """No word that the core gives until it has dropped everything is seen; the first one after it
+    is the first one that is read."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    for cycles in range(8):  # that the core takes to drop everything
+        await bench.pulse(result_valid=1, result_data=random.getrandbits(64))
+        dut.result_valid.value, dut.result_data.value = 1, random.getrandbits(64)
+        await bench.write(CTRL, 2)
+        await RisingEdge(dut.clk)  # soft_reset
+        dut.status_flushing.value = 1
+        for _ in range(cycles):
+            await RisingEdge(dut.clk)
+        dut.status_flushing.value = 0
+        await RisingEdge(dut.clk)  # the last cycle that is pending
+        dut.result_valid.value = 0
+        assert await bench.read(AI_STATUS) >> 16 & 0x1F == 0, f"{cycles} cycles: stale words"
+        word = random.getrandbits(64)
+        await bench.pulse(result_valid=1, result_data=word)
+        assert await bench.read(AI_STATUS) >> 16 & 0x1F == 1
+        assert (await bench.read(DATA_LO), await bench.read(DATA_HI)) == (
+            word & 0xFFFFFFFF,
+            word >> 32,
+        )
+        assert await bench.read(ERR_CODE) == 0
 
 
 @cocotb.test()
