@@ -35,6 +35,7 @@ COMMUTE = {
     for name in ("Add", "Multiply", "Equality", "Inequality", "LogicalAnd", "LogicalOr")
 } | {f"Binary{name}Expression" for name in ("And", "Or", "Xor")}
 PRODUCTS = ("BinaryAndExpression", "BinaryOrExpression")
+NEGATIONS = ("UnaryLogicalNotExpression", "UnaryBitwiseNotExpression")
 RANGES = ("SimpleRangeSelect", "AscendingRangeSelect", "DescendingRangeSelect")
 TRUTHS = {"LogicalAndExpression", "LogicalOrExpression", "UnaryLogicalNotExpression"} | {
     f"{name}Expression"
@@ -74,7 +75,7 @@ class Use:
     text: str
     width: str
     signal: Signal
-    chain: object  # operator whose operands commute and that has this one
+    chain: object  # the operator that has it and whose operands commute
 
 
 @dataclass
@@ -252,7 +253,7 @@ class Wiring:
                 (
                     o
                     for o in unit.uses[number + 1 :]
-                    if o.width == use.width and o.text != use.text and o.chain is not use.chain
+                    if o.width == use.width and o.text != use.text and o.chain != use.chain
                     if o.start >= use.end
                 ),
                 None,
@@ -273,7 +274,8 @@ class Wiring:
     def _expression(
         self, node: object, scope: Scope, unit: Unit, chain: object
     ) -> Iterator[Change]:
-        """``chain``: the outermost of operators that commute, down to this node, else the node."""
+        """``chain``: the outermost of operators that commute, down to this node, else the node;
+        with a negation in between, as operands that both have one may change places, too."""
         kind = kind_of(node)
         if not kind or kind in SKIPPED or kind.startswith("Integer"):
             return
@@ -288,6 +290,8 @@ class Wiring:
             yield from self._expression(node.concatenation, scope, unit, node.concatenation)
         elif kind == "ParenthesizedExpression":
             yield from self._expression(node.expression, scope, unit, chain)
+        elif kind in NEGATIONS:
+            yield from self._expression(node.operand, scope, unit, (chain, kind))
         elif kind == "InvocationExpression":
             called = self.source.range(node.left)
             if kind_of(node.left) == "SystemName" and (
