@@ -338,6 +338,63 @@ async def ready_without_words(dut) -> None:
 
 
 @cocotb.test()
+async def words_in_a_hold(dut) -> None:
+    """Words pushed while the core discards them go to the core, which counts them: the rest of a
+    layer that comes behind the acknowledgement is the rest of that layer."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    for count in range(1, 12):
+        words = [random.getrandbits(64) for _ in range(12)]
+        dut.status_hold.value = 1
+        for word in words[:count]:
+            await bench.push_word(word)
+        assert await bench.read(AI_STATUS) & 1 == 0, "what is discarded is no work"
+        assert await bench.pop(count) == words[:count]
+        dut.status_hold.value = 0
+        for word in words[count:]:
+            assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0
+            await bench.push_word(word)
+        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 1
+        assert await bench.pop(12 - count) == words[count:]
+
+
+@cocotb.test()
+async def status_fields(dut) -> None:
+    """Each field of AI_STATUS at its place, whatever the others are."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    (status,) = (r for r in compile_map("openkpu").registers() if r.inst_name == "AI_STATUS")
+    places = {f.inst_name: (f.low, f.width) for f in status.fields()}
+    layers = results = taken = error = 0
+    for _ in range(60):
+        layer, (fc, kept, full) = random.getrandbits(10), (random.getrandbits(1) for _ in range(3))
+        dut.status_layer.value, dut.status_fc_layer.value = layer, fc
+        dut.status_kept.value, dut.weight_bias_full.value = kept, full
+        act = random.choice(("layer", "result", "take", "next", "error", "clear"))
+        if act == "layer" and layers < 16:
+            await bench.push_layer()
+            layers += 1
+        elif act == "result" and results < 16:
+            await bench.pulse(result_valid=1)
+            results += 1
+        elif act in ("take", "next"):
+            await bench.pulse(**{"ev_npix_take" if act == "take" else "ev_inf_next": 1})
+            taken = int(act == "take")
+        elif act in ("error", "clear"):
+            error = int(act == "error")
+            await (bench.pulse(ev_err=1, err_code=7) if error else bench.write(ERR_CODE, 0))
+        want = {"busy": int(layers > 0), "error": error, "wb_fifo_full": full, "fc_layer": fc}
+        want |= {"result_ready": int(results > 0), "layers_full": int(layers == 16)}
+        want |= {"npix_taken": taken, "kept": kept, "layer": layer & 0xFF}
+        want |= {"results": results, "layers": layers}
+        value = await bench.read(AI_STATUS)
+        got = {name: value >> low & (1 << width) - 1 for name, (low, width) in places.items()}
+        assert got == want, act
+
+
+@cocotb.test()
 async def counters(dut) -> None:
     """Each counter at its place; the high word is that of the moment the low one was read."""
     bench = Bench(dut)
