@@ -201,11 +201,17 @@ async def taken_over(dut) -> None:
     registers |= {"res_adr": RES, "taken_adr": PIX, "eight_bit": EIGHT_BIT}
     await bench.write(MODE, 1)
     before: dict[str, int] = {}
-    for _ in range(5):
-        values = {n: 64 * random.randrange(1, 15) for n in registers}
-        values["eight_bit"] = random.getrandbits(1)
+    widths = {"list_len": 10, "eight_bit": 1}
+    registers = {"watchdog": WATCHDOG, **registers}  # the first one counts at once
+    for turn in range(8):
+        values = {n: random.getrandbits(widths.get(n, 32)) for n in registers}
+        if turn < 2:  # every bit, in one of them
+            values = {n: ((1 << widths.get(n, 32)) - 1) * turn for n in registers}
+        values["res_adr"] &= ~15  # a multiple of any bus word
+        values["list_len"] |= turn == 0
         for name, addr in registers.items():
             await bench.write(addr, values[name])
+        before["watchdog"] = values["watchdog"]
         for name, value in before.items():
             assert int(getattr(dut, f"cfg_{name}").value) == value, f"{name} changed in a run"
         dut.status_busy.value = 0
@@ -448,6 +454,9 @@ async def taken_address(dut) -> None:
         model["npix"] = write if later else taken + model["pix_stride"]
         await bench.compare(model, f"inference {i}, write {when}")
     assert len(seen) == 5
+    await bench.pulse(ev_npix_take=1)
+    await bench.write(CTRL, 2)
+    assert not await bench.read(AI_STATUS) >> 6 & 1, "a soft reset forgets what was taken"
 
 
 @cocotb.test()
@@ -464,3 +473,7 @@ async def end_of_stream(dut) -> None:
         await ReadOnly()
         assert not int(dut.cfg_more.value)
         await RisingEdge(dut.clk)
+    # a start with nothing to follow is a single inference from its cycle on
+    await bench.configure(mode=2, left=0)
+    await bench.write(CTRL, 1)
+    assert await bench.read(MODE) == 1 and not int(dut.cfg_more.value)

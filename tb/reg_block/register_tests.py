@@ -269,9 +269,11 @@ async def result_fifo(dut) -> None:
     await RisingEdge(dut.clk)
     dut.result_valid.value = 0
     assert await bench.read(AI_STATUS) >> 16 & 0x1F == 16
-    for word in sent:
+    for number, word in enumerate(sent):
         assert await bench.read(DATA_LO) == word & 0xFFFFFFFF
         assert await bench.read(DATA_LO) == word & 0xFFFFFFFF, "the low word must not pop"
+        for _ in range(number % 4):  # nothing in between, or another access, or none
+            await RisingEdge(dut.clk)
         assert await bench.read(DATA_HI) == word >> 32
     for addr in (DATA_LO, DATA_HI):
         assert await bench.read(ERR_CODE) == 0
