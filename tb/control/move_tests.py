@@ -241,7 +241,7 @@ async def in_a_stream(dut) -> None:
 async def of_the_host(dut) -> None:
     """Layers of the host load and store as well; their maps go by their own addresses."""
     n = await begin(dut)
-    n.dut.cfg_res_adr.value = random.getrandbits(31)
+    n.dut.cfg_res_adr.value = random.getrandbits(32)
     for _ in range(8):
         n.log.clear()
         n.array_time = random.choice((4, 100))

@@ -19,8 +19,8 @@ def layer(**fields: int) -> LayerArg:
     c, h, w, o = (random.randint(1, 9) for _ in range(4))
     pool = random.choice((0, 0, 1)) if min(h, w) > 1 else 0
     arg = LayerArg.make(c, h, w, o, kernel=random.choice((1, 3)), pool=pool)
-    addresses = {n: random.getrandbits(31) for n in ("para_start_addr", "bwsx_base_addr")}
-    return arg.replace(active_addr=random.getrandbits(31), **addresses, **fields)
+    names = ("para_start_addr", "bwsx_base_addr", "active_addr")
+    return arg.replace(**{n: random.getrandbits(32) for n in names}, **fields)
 
 
 def bad_layer() -> tuple[LayerArg, int]:
@@ -124,9 +124,9 @@ class Network:
         self.config = {
             "more": int(mode == 2),
             "list_len": count,
-            **{f"{k}_adr": random.getrandbits(31) for k in ("pix", "wgt", "bias", "list", "res")},
+            **{f"{k}_adr": random.getrandbits(32) for k in ("pix", "wgt", "bias", "list", "res")},
         }
-        self.config["npix_adr"] = self.config["pix_adr"] + 0x1000
+        self.config["npix_adr"] = (self.config["pix_adr"] + 0x1000) & 0xFFFFFFFF
         self.addresses: list[tuple[int, int]] = []  # pixels and result of each inference
         self._write()
         n.on_inf_next = self.advance
@@ -144,9 +144,8 @@ class Network:
         self.config["more"] = self.dut.cfg_more.value = 0
 
     def advance(self) -> None:
-        self.config["pix_adr"] += 0x1000
-        self.config["npix_adr"] += 0x1000
-        self.config["res_adr"] += 0x100
+        for name, step in (("pix", 0x1000), ("npix", 0x1000), ("res", 0x100)):
+            self.config[f"{name}_adr"] = (self.config[f"{name}_adr"] + step) & 0xFFFFFFFF
         self._write()
 
     async def stream(self, inferences: int, limit: int) -> None:
