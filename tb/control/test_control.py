@@ -462,5 +462,5 @@ async def soft_reset(dut) -> None:
 def test_control(sim: str) -> None:
     sources = ["rtl/control/*.v", "rtl/lib/*.v"]
     params = {"N_Y": 2, "N_Z": N_Z, "WBUF_ROWS": 64}
-    for module in ("test_control", "fault_tests", "move_tests", "leftover_tests"):
+    for module in ("test_control", "fault_tests", "move_tests", "leftover_tests", "long_tests"):
         run(sim, "control", sources, f"tb.control.{module}", params=params)
