@@ -346,6 +346,7 @@ class Wiring:
     def _less(self, place: tuple[int, int], width: str) -> Iterator[Change]:
         """A value without its top bit, without its lowest one; a single bit is 0."""
         text = self.source.text(*place)
+        text = text if width else f"({text})"  # it may bind less than a shift
         if width == "1":
             yield Change("bit", *place, "1'b0")
             return

@@ -110,6 +110,10 @@ def test_bit_of_a_concatenation() -> None:
     (single,) = [m for m in found(body, "bit") if m.before == "c"]
     assert single.after == "1'b0"
     assert shown("assign {q[0], y} = a;", "bit") == set(), "what is written to"
+    assert shown("assign y = {a | b, 1'b0};", "bit") == {
+        "a | b -> ({(a | b) << 1} >> 1)",
+        "a | b -> ({(a | b) >> 1} << 1)",
+    }
 
 
 # ---- terms
