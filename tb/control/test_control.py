@@ -12,6 +12,7 @@ from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.simrun import run
 
 N_Z = 2
+END = 2  # cycles from the end of a layer's unload, when all else is over, to that of the layer
 CONFIGURATION = ("wgt_adr", "bias_adr", "list_adr", "list_len", "res_adr")
 
 
@@ -108,6 +109,9 @@ async def host_layers(dut) -> None:
         for _, send in flags:
             want += ["run", *["result"] * send, "layer_done"]
         assert order == want, "the result leaves before the layer is done"
+        sent = [e for e, (_, send) in zip(n.kinds("layer_done"), flags, strict=True) if send]
+        for over, done in zip(n.kinds("unload_done"), sent, strict=True):
+            assert done.cycle - over.cycle == END, "nothing else is waited for"
         assert not n.kinds("pixel_req", "list_req", "inf_next", "ev_inf_done", "ev_err")
         n.log = before + n.log
 
