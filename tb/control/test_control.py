@@ -13,6 +13,7 @@ from openkpu.tb.simrun import run
 
 N_Z = 2
 END = 2  # cycles from the end of a layer's unload, when all else is over, to that of the layer
+TAKE = 2  # cycles from the start of the fully connected stage to the next image's address
 CONFIGURATION = ("wgt_adr", "bias_adr", "list_adr", "list_len", "res_adr")
 
 
@@ -302,6 +303,7 @@ def check_prefetch(net: Network, inferences: int) -> int:
     dense = [i for i, arg in enumerate(layers) if arg.fc]
     runs, asked, written = n.kinds("run"), n.kinds("pixel_req"), n.kinds("pixels")
     ends, bounds = n.kinds("ev_inf_done"), n.kinds("first_out")
+    takes = [e.cycle for e in n.kinds("npix_take")]
     early = 0
     for k in range(1, inferences):
         before = runs[(k - 1) * count : k * count]
@@ -309,6 +311,8 @@ def check_prefetch(net: Network, inferences: int) -> int:
         stage = before[dense[0]].cycle if dense else free
         assert written[k].cycle > free, "the place of the input map is still used"
         assert asked[k].cycle > stage, "pixels too early"
+        if dense and bounds[k].cycle < stage:  # nothing else is waited for
+            assert stage + TAKE in takes, "the next image's address is taken at once"
         # an inference that nothing was fetched for begins when the one before is over
         reads = min(bounds[k].cycle, ends[k - 1].cycle)
         assert asked[k].cycle > reads, "pixels before the reads of this inference end"
