@@ -88,7 +88,7 @@ TAKES_coverage    := SHARE RECORD
 TAKES_cycles      := RECORD
 TAKES_nightly     := STEPS
 TAKES_timings     := QUICK RECORD
-TAKES_mutate      := N SEED MODULE LEVEL RECORD
+TAKES_mutate      := N SEED KIND MODULE LEVEL RECORD
 TAKES_synth       := CONFIG REPORT RECORD
 TAKES_fpga        := CONFIG PART SEED MAP PLACE ROUTE BASELINE RECORD
 TAKES_asic        := CONFIG BASELINE RECORD
@@ -246,10 +246,11 @@ nightly: ## all long runs one after the other -> docs/verification.md (STEPS="na
 	@$(SETUP)
 	@$(OPENKPU) nightly --steps="$(STEPS)"
 
-mutate: ## RTL changed in N places, one at a time, must fail (SEED, MODULE=name or folder, JOBS, RECORD=1 keeps verdicts) -> reports
+mutate: ## RTL changed in N places, one at a time, must fail (SEED, MODULE=names or folders, KIND=logic|wiring, JOBS, RECORD=1 keeps verdicts) -> reports
 	@$(SETUP) $(TESTING)
 	@$(OPENKPU) mutate --jobs="$(JOBS)" $(call option,n,N) $(call option,seed,SEED) \
-	  $(call option,module,MODULE) $(call option,level,LEVEL) $(call flag,record,RECORD)
+	  $(call option,kind,KIND) $(call option,module,MODULE) $(call option,level,LEVEL) \
+	  $(call flag,record,RECORD)
 
 timings: ## processor seconds and megabytes of the usual commands, from a fresh clone (QUICK=1 without the tests, RECORD=1 -> docs/benchmarks.md)
 	@$(SETUP) sim

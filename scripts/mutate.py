@@ -24,6 +24,7 @@ from openkpu.scripts import (
     mutate_places,
     mutate_run,
     mutate_schemata,
+    mutate_source,
 )
 from openkpu.scripts.mutate_page import Verdict
 from openkpu.scripts.mutate_places import Mutation
@@ -31,6 +32,7 @@ from openkpu.tb.simrun import ROOT, builds
 
 PLAN = "tb/mutation/benches.toml"
 REPORTS = ROOT / "reports"
+GROUPS = {"logic": mutate_places.LOGIC, "wiring": mutate_places.WIRING}
 LEVELS = ("block", "formal", "sizes", "device")  # "sizes": mutate_benches.SIZES
 
 
@@ -41,7 +43,10 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--n", type=command.whole(1, most), default=400)
     parser.add_argument("--seed", type=command.SEED, default=7)
     parser.add_argument("--jobs", type=command.JOBS, default=2)
-    parser.add_argument("--module", help="a module, or a folder of the RTL")
+    parser.add_argument("--module", help="modules, or folders of the RTL")
+    parser.add_argument(
+        "--kind", choices=(*GROUPS, *mutate_places.KINDS), default="logic", help="what is changed"
+    )
     parser.add_argument("--level", choices=LEVELS, default=LEVELS[-1], help="the last one asked")
     parser.add_argument("--plan", default=PLAN, help="which bench judges which module")
     parser.add_argument("--record", action="store_true", help="keep verdicts in the repository")
@@ -51,25 +56,30 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 
 def places(plan: mutate_benches.Plan) -> dict[str, list[Mutation]]:
     """{module: its mutations}; UsageError for a file that does not parse."""
-    found = {}
-    for file in sorted(ROOT.glob(plan.rtl)):
-        try:
-            name = str(file.relative_to(ROOT))
-            found[file.stem] = mutate_places.find(file, name, ROOT / plan.includes)
-        except mutate_places.SyntaxTrouble as error:
-            raise command.UsageError(str(error)) from None
-    return found
+    files, includes = sorted(ROOT.glob(plan.rtl)), ROOT / plan.includes
+    names = {file: str(file.relative_to(ROOT)) for file in files}
+    try:
+        ports = {
+            file.stem: mutate_source.inputs(mutate_source.Source(file, names[file], includes))
+            for file in files
+        }
+        return {f.stem: mutate_places.find(f, names[f], includes, ports) for f in files}
+    except mutate_source.SyntaxTrouble as error:
+        raise command.UsageError(str(error)) from None
 
 
-def chosen(found: dict[str, list[Mutation]], name: str | None) -> dict[str, list[Mutation]]:
-    """The modules that are asked for; UsageError when there are none."""
-    if name is None:
+def chosen(found: dict[str, list[Mutation]], names: str | None) -> dict[str, list[Mutation]]:
+    """The modules that are asked for, by name or folder; UsageError when there are none."""
+    if names is None:
         return found
     folders = {m: {str(Path(p.file).parent) for p in own} for m, own in found.items()}
-    own = [m for m in found if m == name or {name, f"rtl/{name}"} & folders[m]]
-    if not own:
-        raise command.UsageError(f"MODULE={name}: expected a module or a folder of the RTL")
-    return {module: found[module] for module in own}
+    picked = {}
+    for name in names.split() or [""]:
+        own = {m: found[m] for m in found if m == name or {name, f"rtl/{name}"} & folders[m]}
+        if not own:
+            raise command.UsageError(f"MODULE={name}: expected a module or a folder of the RTL")
+        picked |= own
+    return picked
 
 
 def judged(
@@ -124,16 +134,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     found = places(plan)
     everything = [m for own in found.values() for m in own]
     equivalent = mutate_equivalent.load(ROOT / plan.equivalent, plan.equivalent, everything)
-    mutants = mutate_schemata.draw(chosen(found, args.module), args.n, args.seed)
+    kinds = GROUPS.get(args.kind, (args.kind,))
+    mutants = mutate_schemata.draw(chosen(found, args.module), args.n, args.seed, kinds)
     print(f"{len(mutants)} mutants of {len(everything)} places, seed {args.seed}", flush=True)
     recorded = ROOT / plan.verdicts
+    if set(kinds) <= set(mutate_places.WIRING):  # a whole run keeps its own alone
+        recorded = recorded.with_stem(f"{recorded.stem}_wiring")
     store = mutate_run.Store(args.reports / "mutation" / "results.jsonl", recorded)
     judge = mutate_run.Judge(ROOT, plan, mutants, store)
     began, whole = time.monotonic(), False
     try:
         with judge.working(builds() / "mutants", args.jobs):
             verdicts = judged(judge, equivalent, args.level, args.jobs)
-        whole = args.module is None and args.level == LEVELS[-1]
+        whole = args.module is None and args.kind == "logic" and args.level == LEVELS[-1]
     except mutate_run.BenchError as error:
         return command.complain(error)
     finally:

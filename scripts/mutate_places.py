@@ -6,15 +6,26 @@ must be constant (ranges, parameters, labels, loop headers, replication counts),
 and what initial blocks do is left alone. Every change keeps width and sign of the expression.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyslang
-from pyslang import parsing, syntax
+from openkpu.scripts import mutate_wiring
+from openkpu.scripts.mutate_source import (
+    RESETS,
+    SIGNS,
+    SKIPPED,
+    Source,
+    bare,
+    fold,
+    kind_of,
+)
+from openkpu.scripts.mutate_wiring import Change
+from pyslang import syntax
 
-KINDS = ("operator", "constant", "condition", "assignment", "enable", "reset")
-RESETS = ("rst", "rst_n", "hresetn")
+LOGIC = ("operator", "constant", "condition", "assignment", "enable", "reset")
+WIRING = mutate_wiring.KINDS
+KINDS = (*LOGIC, *WIRING)
 
 BINARY = {
     "AddExpression": ("-",),
@@ -43,26 +54,6 @@ REDUCTION = {
     "UnaryBitwiseNandExpression": "~|",
     "UnaryBitwiseNorExpression": "~&",
 }
-# names, selects of them and concatenations of both: may be written to
-PLAIN = {"IdentifierName", "IdentifierSelectName", "ConcatenationExpression"}
-SIGNS = ("$signed", "$unsigned")  # system functions whose argument is an expression like others
-SKIPPED = {
-    "ModuleHeader",
-    "ParameterDeclarationStatement",
-    "GenvarDeclaration",
-    "InitialBlock",
-    "VariableDimension",
-    "ParameterValueAssignment",
-    "ScopedName",
-    "ForLoopHeader",
-    "ImplicitEventControl",
-    "EventControlWithExpression",
-    "StringLiteralExpression",
-}
-
-
-class SyntaxTrouble(ValueError):
-    """The file is no Verilog that pyslang takes: one line."""
 
 
 @dataclass(frozen=True)
@@ -79,104 +70,68 @@ class Mutation:
     before: str  # as in the file, space folded
     after: str
     statement: bool = False
+    # of a swap, in place of ``after``: (start, end, what it becomes) of each place
+    edits: tuple[tuple[int, int, str], ...] = ()
+    # (where, text): a declaration that the change refers to
+    declares: tuple[int, str] | None = None
 
     @property
     def shown(self) -> str:
         """What is changed into what."""
         return f"{self.before} -> {self.after}"
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Its kind; where a term of ``&&`` or ``||`` is left out, that of terms as well."""
+        left_out = self.after.startswith(("1'b1 && ", "1'b0 || "))
+        return (self.kind, "term") if left_out else (self.kind,)
 
-def _fold(text: str) -> str:
-    return " ".join(text.split())
 
-
-def find(file: Path, name: str, includes: Path) -> list[Mutation]:
-    """All mutations of the module in ``file``, in the order of their places.
+def find(
+    file: Path, name: str, includes: Path, inputs: Mapping[str, frozenset[str]] | None = None
+) -> list[Mutation]:
+    """All mutations of the module in ``file``, those of each place together.
 
     ``name``: how the file is called in the results. ``includes``: folder of the headers.
-    SyntaxTrouble when the file does not parse or holds another number of modules than one.
+    ``inputs``: input ports of the modules inside of it; a name that is connected to any other port
+    is left alone. SyntaxTrouble when the file does not parse or holds another number of modules
+    than one.
     """
-    return list(_Finder(file, name, includes).mutations())
+    source = _Finder(file, name, includes)
+    logic = (Change(*change) for change in source.changes())
+    wiring = mutate_wiring.Wiring(source, inputs or {}).changes()
+    found = {}
+    for change in (*logic, *wiring):
+        mutation = _mutation(source, change)
+        if mutation.before != mutation.after:
+            found.setdefault((change.start, change.end, change.after, change.edits), mutation)
+    return list(found.values())
 
 
-class _Finder:
-    def __init__(self, file: Path, name: str, includes: Path) -> None:
-        self.name, self.data = name, file.read_bytes()
-        self.sources = pyslang.SourceManager()
-        options = parsing.PreprocessorOptions()
-        options.additionalIncludePaths = [str(includes)]
-        bag = pyslang.Bag()
-        bag.preprocessorOptions = options
-        text = self.data.decode("utf-8")
-        self.tree = syntax.SyntaxTree.fromText(text, self.sources, name, name, bag)
-        wrong = [d for d in self.tree.diagnostics if d.isError()]
-        if wrong:
-            line = self.sources.getLineNumber(wrong[0].location)
-            raise SyntaxTrouble(f"{name}:{line}: cannot be parsed")
-        root = self.tree.root
-        members = [root] if _kind(root) == "ModuleDeclaration" else list(root.members)
-        modules = [node for node in members if _kind(node) == "ModuleDeclaration"]
-        if len(modules) != 1:
-            raise SyntaxTrouble(f"{name}: {len(modules)} modules, expected one")
-        self.module = modules[0]
-        self.called = self.module.header.name.valueText
+def _mutation(source: Source, change: Change) -> Mutation:
+    edits = change.edits or ((change.start, change.end, change.after),)
+    first = source.data.rfind(b"\n", 0, change.start) + 1
+    last = source.data.find(b"\n", change.start)
+    return Mutation(
+        source.called,
+        source.name,
+        source.data.count(b"\n", 0, change.start) + 1,
+        fold(source.data[first:last].decode()),
+        change.kind,
+        change.start,
+        change.end,
+        ", ".join(fold(source.text(start, end)) for start, end, _ in edits),
+        fold(change.after),
+        change.statement,
+        change.edits,
+        change.declares,
+    )
 
-    def mutations(self) -> Iterator[Mutation]:
-        seen = set()
-        for kind, start, end, after, statement in self._members(self.module.members):
-            before = self._text(start, end)
-            key = start, end, after
-            if key in seen or _fold(before) == _fold(after):
-                continue
-            seen.add(key)
-            first = self.data.rfind(b"\n", 0, start) + 1
-            last = self.data.find(b"\n", start)
-            yield Mutation(
-                self.called,
-                self.name,
-                self.data.count(b"\n", 0, start) + 1,
-                _fold(self.data[first:last].decode()),
-                kind,
-                start,
-                end,
-                _fold(before),
-                _fold(after),
-                statement,
-            )
 
-    # ---- places in the text
-    def _text(self, start: int, end: int) -> str:
-        return self.data[start:end].decode()
-
-    def _range(self, node: syntax.SyntaxNode) -> tuple[int, int] | None:
-        """Where a node stands in the file; None for one inside of a macro."""
-        start, end = node.sourceRange.start, node.sourceRange.end
-        ranges = []
-        for at in (start, end):
-            if self.sources.isMacroLoc(at):
-                ranges.append(self.sources.getExpansionRange(at))
-        if len(ranges) == 2 and ranges[0].start.offset == ranges[1].start.offset:
-            return None
-        if self.sources.isMacroLoc(start):
-            start = self.sources.getExpansionRange(start).start
-        if self.sources.isMacroLoc(end):
-            end = self.sources.getExpansionRange(end).end
-        if not (self.sources.isFileLoc(start) and self.sources.isFileLoc(end)):
-            return None
-        return start.offset, end.offset
-
-    def _operand(self, node: syntax.SyntaxNode) -> str | None:
-        """An operand's text, in brackets unless it needs none."""
-        place = self._range(node)
-        if place is None:
-            return None
-        text = self._text(*place)
-        simple = _kind(node) in PLAIN or _kind(node) in (
-            "ParenthesizedExpression",
-            "IntegerVectorExpression",
-            "IntegerLiteralExpression",
-        )
-        return text if simple or _kind(node).startswith("Unary") else f"({text})"
+class _Finder(Source):
+    def changes(self) -> Iterator[tuple]:
+        """Those of LOGIC, as the values of Change."""
+        return self._members(self.module.members)
 
     # ---- members and statements
     def _members(self, members: object) -> Iterator[tuple]:
@@ -186,7 +141,7 @@ class _Finder:
     def _member(self, node: object) -> Iterator[tuple]:
         if not isinstance(node, syntax.SyntaxNode):
             return
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind in SKIPPED:
             return
         if kind in ("GenerateRegion", "GenerateBlock"):
@@ -220,7 +175,7 @@ class _Finder:
                     yield from self._driven(assignment.right)
         elif kind == "AlwaysBlock":
             timed = node.statement
-            clocked = _kind(timed.timingControl) == "EventControlWithExpression"
+            clocked = kind_of(timed.timingControl) == "EventControlWithExpression"
             yield from self._statement(timed.statement, clocked, False)
         elif kind == "FunctionDeclaration":
             for item in node.items:
@@ -230,29 +185,21 @@ class _Finder:
         expr = getattr(node, "expr", None)
         if not isinstance(expr, syntax.SyntaxNode):
             return
-        while _kind(expr) in ("SimplePropertyExpr", "SimpleSequenceExpr"):
-            expr = expr.expr
-        if not self._written(expr):
+        expr = bare(expr)
+        if not self.written(expr):
             yield from self._expression(expr)
-
-    def _written(self, node: syntax.SyntaxNode) -> bool:
-        """An output may be connected to it."""
-        if _kind(node) == "ConcatenationExpression":
-            parts = [e for e in node.expressions if isinstance(e, syntax.SyntaxNode)]
-            return all(self._written(part) for part in parts)
-        return _kind(node) in PLAIN or _kind(node) == "ScopedName"
 
     def _driven(self, value: syntax.SyntaxNode) -> Iterator[tuple]:
         """The value of a net: stuck at 0, or changed inside. 1'sb0 keeps the sign either way."""
-        place = self._range(value)
-        if place and not _kind(value).startswith("Integer"):
+        place = self.range(value)
+        if place and not kind_of(value).startswith("Integer"):
             yield "assignment", *place, "1'sb0", False
         yield from self._expression(value)
 
     def _statement(self, node: object, clocked: bool, reset: bool) -> Iterator[tuple]:
         if not isinstance(node, syntax.SyntaxNode):
             return
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind == "SequentialBlockStatement":
             for item in node.items:
                 yield from self._statement(item, clocked, reset)
@@ -274,64 +221,64 @@ class _Finder:
 
     def _assignment(self, node: syntax.SyntaxNode, clocked: bool, reset: bool) -> Iterator[tuple]:
         expr = node.expr
-        if _kind(expr) not in ("AssignmentExpression", "NonblockingAssignmentExpression"):
+        if kind_of(expr) not in ("AssignmentExpression", "NonblockingAssignmentExpression"):
             return
-        place, value = self._range(node), expr.right
-        at = self._range(value)
-        stays = _kind(expr) == "NonblockingAssignmentExpression"
-        target = self._range(expr.left)
-        same = at and target and _fold(self._text(*at)) == _fold(self._text(*target))
+        place, value = self.range(node), expr.right
+        at = self.range(value)
+        stays = kind_of(expr) == "NonblockingAssignmentExpression"
+        target = self.range(expr.left)
+        same = at and target and fold(self.text(*at)) == fold(self.text(*target))
         if stays and place:
             if not same:  # `x <= x` says that a register stays, as it does without it
                 yield "reset" if reset else "assignment", *place, "(dropped)", True
-        elif at and not _kind(value).startswith("Integer"):
+        elif at and not kind_of(value).startswith("Integer"):
             yield "assignment", *at, "1'sb0", False
         if reset and at:
             changed = list(self._literal(value))
-            yield "reset", *at, changed[0][3] if changed else f"~({self._text(*at)})", False
+            yield "reset", *at, changed[0][3] if changed else f"~({self.text(*at)})", False
             return
-        if stays and at and target and _kind(value) == "ConditionalExpression":
-            yield from self._keeps(value, _fold(self._text(*target)))
+        if stays and at and target and kind_of(value) == "ConditionalExpression":
+            yield from self._keeps(value, fold(self.text(*target)))
         yield from self._expression(value)
 
     def _keeps(self, node: syntax.SyntaxNode, target: str) -> Iterator[tuple]:
         """``c ? v : x`` as the next value of x: c is an enable."""
-        arms = [self._range(node.left), self._range(node.right)]
-        place = self._range(node.predicate)
+        arms = [self.range(node.left), self.range(node.right)]
+        place = self.range(node.predicate)
         if not place:
             return
         for arm, stuck in zip(arms, ("1'b0", "1'b1"), strict=True):
-            if arm and _fold(self._text(*arm)) == target:
+            if arm and fold(self.text(*arm)) == target:
                 yield "enable", *place, stuck, False
 
     def _resets(self, predicate: syntax.SyntaxNode) -> bool:
-        place = self._range(predicate)
-        words = self._text(*place).replace("(", " ").replace(")", " ") if place else ""
+        place = self.range(predicate)
+        words = self.text(*place).replace("(", " ").replace(")", " ") if place else ""
         return any(word in RESETS for word in words.replace("!", " ").split())
 
     # ---- expressions
     def _condition(self, node: syntax.SyntaxNode, enable: str) -> Iterator[tuple]:
         """A predicate: negated, or stuck."""
-        place, inner = self._range(node), node
-        while _kind(inner) == "ParenthesizedExpression":
+        place, inner = self.range(node), node
+        while kind_of(inner) == "ParenthesizedExpression":
             inner = inner.expression
         if place:
             yield enable or "condition", *place, "1'b1", False
             yield "condition", *place, "1'b0", False
-            if _kind(inner) != "UnaryLogicalNotExpression" and _kind(inner) not in COMPARED:
-                yield "condition", *place, f"!({self._text(*place)})", False
+            if kind_of(inner) != "UnaryLogicalNotExpression" and kind_of(inner) not in COMPARED:
+                yield "condition", *place, f"!({self.text(*place)})", False
         yield from self._expression(node)
 
     def _literal(self, node: syntax.SyntaxNode) -> Iterator[tuple]:
         """A number: one more, one less."""
-        place = self._range(node)
+        place = self.range(node)
         if place is None:
             return
-        text = self._text(*place)
-        if _kind(node) == "IntegerLiteralExpression" and text.isdigit():
+        text = self.text(*place)
+        if kind_of(node) == "IntegerLiteralExpression" and text.isdigit():
             values = [int(text) + 1, int(text) - 1]
             forms = [str(v) for v in values if v >= 0]
-        elif _kind(node) == "IntegerVectorExpression":
+        elif kind_of(node) == "IntegerVectorExpression":
             size, _, rest = text.replace("_", "").replace(" ", "").lower().partition("'")
             sign, rest = ("s", rest[1:]) if rest[:1] == "s" else ("", rest)
             base = {"d": 10, "b": 2, "h": 16, "o": 8}[rest[0]]
@@ -350,7 +297,7 @@ class _Finder:
     def _expression(self, node: object) -> Iterator[tuple]:
         if not isinstance(node, syntax.SyntaxNode):
             return
-        kind, place = _kind(node), self._range(node)
+        kind, place = kind_of(node), self.range(node)
         if kind in SKIPPED:
             return
         if kind.startswith("Integer"):
@@ -362,31 +309,30 @@ class _Finder:
         elif kind in BINARY:
             yield from self._binary(node, place)
         elif kind == "UnaryLogicalNotExpression":
-            operand = self._operand(node.operand)
+            operand = self.operand(node.operand)
             if place and operand:
                 yield "operator", *place, f"|{operand}", False
             yield from self._expression(node.operand)
         elif kind in ("UnaryBitwiseNotExpression", "UnaryMinusExpression"):
-            operand = self._operand(node.operand)
+            operand = self.operand(node.operand)
             if place and operand:
                 yield "operator", *place, operand, False
             yield from self._expression(node.operand)
         elif kind in REDUCTION:
-            operand = self._operand(node.operand)
+            operand = self.operand(node.operand)
             if place and operand:
                 yield "operator", *place, f"{REDUCTION[kind]}{operand}", False
             yield from self._expression(node.operand)
         elif kind == "MultipleConcatenationExpression":
             yield from self._expression(node.concatenation)
         elif kind == "InvocationExpression":
-            if node.left.sourceRange and _kind(node.left) == "SystemName":
-                start, end = self._range(node.left) or (0, 0)
-                if self._text(start, end) not in SIGNS:
+            if node.left.sourceRange and kind_of(node.left) == "SystemName":
+                start, end = self.range(node.left) or (0, 0)
+                if self.text(start, end) not in SIGNS:
                     return
             for argument in node.arguments.parameters:
                 expr = getattr(argument, "expr", None)
-                while _kind(expr) in ("SimplePropertyExpr", "SimpleSequenceExpr"):
-                    expr = expr.expr
+                expr = bare(expr)
                 yield from self._expression(expr)
         elif kind in ("AscendingRangeSelect", "DescendingRangeSelect"):
             yield from self._expression(node.left)  # the width is constant
@@ -397,20 +343,16 @@ class _Finder:
                 yield from self._expression(child)
 
     def _binary(self, node: syntax.SyntaxNode, place: tuple[int, int] | None) -> Iterator[tuple]:
-        left, right = self._operand(node.left), self._operand(node.right)
+        left, right = self.operand(node.left), self.operand(node.right)
         if place and left and right:
-            for operator in BINARY[_kind(node)]:
+            for operator in BINARY[kind_of(node)]:
                 yield "operator", *place, f"{left} {operator} {right}", False
             # without one of the terms; those of a chain are met one by one
             missing = {"LogicalAndExpression": "1'b1 &&", "LogicalOrExpression": "1'b0 ||"}
-            if neutral := missing.get(_kind(node)):
+            if neutral := missing.get(kind_of(node)):
                 kind = "enable" if "&&" in neutral else "condition"
                 yield kind, *place, f"{neutral} {left}", False
-                if _kind(node.left) != _kind(node):
+                if kind_of(node.left) != kind_of(node):
                     yield kind, *place, f"{neutral} {right}", False
         yield from self._expression(node.left)
         yield from self._expression(node.right)
-
-
-def _kind(node: object) -> str:
-    return node.kind.name if isinstance(node, syntax.SyntaxNode) else ""

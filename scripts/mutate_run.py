@@ -170,6 +170,7 @@ class Judge:
             mutate_benches.contents(self.root, self.plan.includes),
             mutate_benches.digest(self.root, self.plan, bench),
             *map(str, (mutation.file, mutation.start, mutation.end, mutation.after)),
+            *map(str, mutation.edits),
         ]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 

@@ -11,22 +11,27 @@ import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from openkpu.scripts.mutate_places import KINDS, Mutation
+from openkpu.scripts.mutate_places import LOGIC, Mutation
 
 REGISTER = "mutant_number"
 MOST = 65535  # numbers that the register takes
 
 
-def order(mutations: Sequence[Mutation], seed: int) -> list[Mutation]:
+def order(
+    mutations: Sequence[Mutation], seed: int, wanted: Sequence[str] = LOGIC
+) -> list[Mutation]:
     """The mutations of a module as they are drawn: the kinds in turn, each in random order.
 
     More of them are wanted: those drawn before stay, others are added.
     """
     name = mutations[0].module if mutations else ""
     generator = random.Random(f"{seed} {name}")
-    kinds = list(KINDS)
+    kinds = list(wanted)
     generator.shuffle(kinds)
-    piles = {kind: [m for m in mutations if m.kind == kind] for kind in kinds}
+    piles = {
+        kind: [m for m in mutations if kind in m.kinds and (kind == m.kind or m.kind not in kinds)]
+        for kind in kinds
+    }
     for pile in piles.values():
         generator.shuffle(pile)
     drawn = []
@@ -35,9 +40,11 @@ def order(mutations: Sequence[Mutation], seed: int) -> list[Mutation]:
     return drawn
 
 
-def draw(modules: dict[str, Sequence[Mutation]], count: int, seed: int) -> list[Mutation]:
-    """``count`` mutations, the same number of each module as far as it has so many."""
-    orders = {name: order(found, seed) for name, found in modules.items()}
+def draw(
+    modules: dict[str, Sequence[Mutation]], count: int, seed: int, wanted: Sequence[str] = LOGIC
+) -> list[Mutation]:
+    """``count`` mutations of kinds ``wanted``: of each module as many, as far as it has them."""
+    orders = {name: order(found, seed, wanted) for name, found in modules.items()}
     names = sorted(orders)
     random.Random(seed).shuffle(names)  # who gets what does not divide evenly
     taken = dict.fromkeys(names, 0)
@@ -53,8 +60,19 @@ def draw(modules: dict[str, Sequence[Mutation]], count: int, seed: int) -> list[
 
 def plain(data: bytes, mutation: Mutation) -> bytes:
     """The file with this one mutation and no choice, for tools that take no plusarg."""
-    after = ";" if mutation.statement else f"({mutation.after})"
-    return data[: mutation.start] + after.encode() + data[mutation.end :]
+    edits = [(start, end, f"({after})") for start, end, after in _edits(mutation)]
+    if mutation.statement:
+        edits = [(mutation.start, mutation.end, ";")]
+    if mutation.declares:
+        at, text = mutation.declares
+        edits.append((at, at, text))
+    for start, end, after in sorted(edits, reverse=True):
+        data = data[:start] + after.encode() + data[end:]
+    return data
+
+
+def _edits(mutation: Mutation) -> Sequence[tuple[int, int, str]]:
+    return mutation.edits or ((mutation.start, mutation.end, mutation.after),)
 
 
 def schemata(data: bytes, numbered: Iterable[tuple[int, Mutation]]) -> bytes:
@@ -62,10 +80,14 @@ def schemata(data: bytes, numbered: Iterable[tuple[int, Mutation]]) -> bytes:
     chosen = sorted(numbered, key=lambda pair: (pair[1].start, -pair[1].end, pair[0]))
     if any(pair[0] > MOST or pair[0] < 1 for pair in chosen):
         raise ValueError(f"mutants are numbered from 1 to {MOST}")
-    places: dict[tuple[int, int], list[tuple[int, Mutation]]] = {}
+    places: dict[tuple[int, int], list[tuple[int, Mutation, str]]] = {}
     for number, mutation in chosen:
-        places.setdefault((mutation.start, mutation.end), []).append((number, mutation))
-    ranges = list(places)
+        for start, end, after in _edits(mutation):
+            places.setdefault((start, end), []).append((number, mutation, after))
+    declared = dict.fromkeys(m.declares for _, m in chosen if m.declares)
+    for at, _ in declared:
+        places.setdefault((at, at), [])
+    ranges = sorted(places, key=lambda place: (place[0], -place[1]))
 
     def render(start: int, end: int, at: int) -> tuple[bytes, int]:
         """Bytes from start to end, with the places from ranges[at] on; the next place."""
@@ -75,8 +97,9 @@ def schemata(data: bytes, numbered: Iterable[tuple[int, Mutation]]) -> bytes:
             if last > end:
                 raise ValueError("two places overlap")
             inside, at = render(first, last, at + 1)
-            for number, mutation in places[place]:
-                inside = _choice(number, mutation, inside)
+            for number, mutation, after in places[place]:
+                inside = _choice(number, mutation, after, inside)
+            inside += b"".join(text.encode() for at, text in declared if (at, at) == place)
             parts += [data[here:first], inside]
             here = last
         return b"".join([*parts, data[here:end]]), at
@@ -86,11 +109,11 @@ def schemata(data: bytes, numbered: Iterable[tuple[int, Mutation]]) -> bytes:
     return data[:head] + _selector(chosen).encode() + body
 
 
-def _choice(number: int, mutation: Mutation, inside: bytes) -> bytes:
+def _choice(number: int, mutation: Mutation, after: str, inside: bytes) -> bytes:
     which = f"{REGISTER} == 16'd{number}".encode()
     if mutation.statement:
         return b"begin if (!(" + which + b")) begin " + inside + b" end end"
-    return b"(" + which + b" ? " + mutation.after.encode() + b" : " + inside + b")"
+    return b"(" + which + b" ? " + after.encode() + b" : " + inside + b")"
 
 
 def _selector(chosen: Sequence[tuple[int, Mutation]]) -> str:

@@ -33,6 +33,7 @@ EQUIVALENT = ROOT / "tb" / "mutation" / "equivalent.toml"
 # a figure of the table: reached, hit, of; without the record beside it
 COVERED = r"(?P<said>.*?\d+\.\d\d %) +\d+ +\d+ +\d+\.\d\d %"
 FORMAL = re.compile(r"`ifdef FORMAL.*?`endif", re.S)  # is no part of the design
+SCORE = r"(?P<said>score.* survived).*|FAIL.*"  # behind it stands a file of reports
 TAIL = 200  # lines at the end of a command among which its result is looked for
 
 
@@ -113,7 +114,13 @@ STEPS = (
         "mutation",
         "make mutate N=400 SEED=7",
         "faults that the tests find",
-        r"(?P<said>score.* survived).*|FAIL.*",  # behind it stands a file of reports
+        SCORE,
+    ),
+    Step(
+        "wiring",
+        "make mutate N=200 SEED=1 KIND=wiring MODULE='host control storage'",
+        "signals mistaken for others that the tests find",
+        SCORE,
     ),
     Step(
         "soak",

@@ -120,6 +120,17 @@ def test_recorded_verdicts(
     assert not (tmp_path / "two/mutation").exists()
 
 
+def test_verdicts_of_wiring_are_apart(tmp_path: Path) -> None:
+    """A whole run of the one group keeps what the other has recorded."""
+    words = ["--n", "2", "--record", "--kind", "wiring", "--level", "block"]
+    run(tmp_path / "one", *words, plan=plan(tmp_path))
+    content = json.loads((tmp_path / "one/mutation.json").read_text())
+    assert len(content["mutants"]) == 2
+    assert {m["kind"] for m in content["mutants"]} <= set(mutate_places.WIRING) | {"enable"}
+    assert (tmp_path / "verdicts_wiring.jsonl").read_text().count("\n") >= 2
+    assert not (tmp_path / "verdicts.jsonl").exists()
+
+
 def test_listed_as_equivalent_but_killed(
     reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -240,6 +251,9 @@ reason = "None, this is a test."
         (["--seed", "-1"], "'-1': expected a whole number"),
         (["--seed", "4294967296"], "expected a whole number"),
         (["--module", "no_such"], "MODULE=no_such: expected a module or a folder"),
+        (["--module", "step_counter no_such"], "MODULE=no_such: expected a module or a folder"),
+        (["--module", " "], "MODULE=: expected a module or a folder"),
+        (["--kind", "no_such"], "'no_such'"),
         (["--plan", "no_such.toml"], "no_such.toml: No such file"),
     ],
 )
@@ -365,7 +379,7 @@ class _Text:
 def test_each_kind_is_drawn() -> None:
     mutations = found()
     drawn = mutate_schemata.draw({"step_counter": mutations}, 6, 7)
-    assert {m.kind for m in drawn} == set(mutate_places.KINDS)
+    assert {m.kind for m in drawn} == set(mutate_places.LOGIC)
     assert drawn == mutate_schemata.draw({"step_counter": mutations}, 6, 7)
     assert drawn != mutate_schemata.draw({"step_counter": mutations}, 6, 8)
     assert set(drawn) < set(mutate_schemata.draw({"step_counter": mutations}, 9, 7))
@@ -377,7 +391,9 @@ def test_equal_shares() -> None:
     drawn = mutate_schemata.draw({"a": mutations, "b": mutations[:2], "c": mutations}, 21, 7)
     count = sum(drawn.count(m) == 1 for m in mutations[:2])
     assert len(drawn) == 21 and count <= 2
-    assert len(mutate_schemata.draw({"a": mutations}, 9999, 7)) == len(mutations)
+    for kinds in (mutate_places.LOGIC, mutate_places.WIRING, mutate_places.KINDS):
+        wanted = [m for m in mutations if set(m.kinds) & set(kinds)]
+        assert len(mutate_schemata.draw({"a": mutations}, 9999, 7, kinds)) == len(wanted)
 
 
 def test_plain_mutant_is_what_the_choice_gives() -> None:

@@ -7,7 +7,8 @@
 `default_nettype none
 
 module ahb_slave_bench #(
-  parameter PRIVILEGED = 0
+  parameter PRIVILEGED = 0,
+  parameter AI_RAM_ROWS = 16384
 ) (
   input  wire         clk,
   input  wire         rst,
@@ -51,7 +52,7 @@ module ahb_slave_bench #(
   assign s_ahb_hready_in = other_phase ? other_ready : s_ahb_hready_out;
 
   ahb_slave #(
-    .AI_RAM_ROWS(16384), .PRIVILEGED(PRIVILEGED)
+    .AI_RAM_ROWS(AI_RAM_ROWS), .PRIVILEGED(PRIVILEGED)
   ) u_slave (
     .clk(clk), .rst(rst),
     .s_ahb_hsel(s_ahb_hsel), .s_ahb_haddr(s_ahb_haddr), .s_ahb_htrans(s_ahb_htrans),

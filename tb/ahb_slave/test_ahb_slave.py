@@ -11,12 +11,13 @@ from openkpu.tb.ahb.host import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ, AhbHost, T
 from openkpu.tb.simrun import SIMS, run
 
 RAM = 0x200000
-RAM_BYTES = 16384 * 64  # of the bench: half of the window
+WINDOW = 0x400000  # behind the AI RAM's part
 
 
 class Bench:
     def __init__(self, dut) -> None:
         self.dut = dut
+        self.ram_bytes = 64 * int(dut.AI_RAM_ROWS.value)
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
         dut.window_ack.value = dut.window_rdata.value = 0
         self.host = AhbHost(dut, "s_ahb", dut.clk)
@@ -53,26 +54,27 @@ class Bench:
                 dut.window_ack.value, dut.window_rdata.value = 1, word
 
 
-def legal(t: Transfer, privileged: bool) -> bool:
+def legal(t: Transfer, ram_bytes: int, privileged: bool) -> bool:
     """What the map allows (upper address bits are the decoder's), and what HPROT allows."""
-    offset = t.addr & 0x3FFFFF
+    offset = t.addr % WINDOW
     if privileged and t.write and not t.prot & 2:
         return False
     if t.size > 2 or offset % (1 << t.size):
         return False
     if offset >= RAM:
-        return offset - RAM < RAM_BYTES
+        return offset - RAM < ram_bytes
     return offset < 0x40 and t.size == 2
 
 
-def random_transfer() -> Transfer:
+def random_transfer(ram_bytes: int) -> Transfer:
     area = random.random()
     if area < 0.4:
         addr = random.randrange(0, 0x40, 4)
     elif area < 0.75:
-        addr = RAM + random.choice([random.randrange(64), RAM_BYTES - random.randint(1, 64)])
+        addr = RAM + random.choice([random.randrange(64), ram_bytes - random.randint(1, 64)])
     elif area < 0.85:
-        addr = random.choice([0x40, 0x44, 0xFFC, 0x1000, 0x1FFFFC, 0x3FFFFC, RAM + RAM_BYTES])
+        behind = (RAM + ram_bytes) % WINDOW
+        addr = random.choice([0x40, 0x44, 0xFFC, 0x1000, 0x1FFFFC, 0x3FFFFC, behind])
     else:
         addr = random.getrandbits(22)
     size = random.choice([0, 1, 2, 2, 2, 2, 3])
@@ -102,12 +104,12 @@ async def random_transfers(dut) -> None:
     writes = reads = accesses = 0
     for part in range(8):
         bench.speed = (1.0, 0.3)[part & 1]
-        transfers = [random_transfer() for _ in range(150)]
+        transfers = [random_transfer(bench.ram_bytes) for _ in range(150)]
         expected = []
         for t in transfers:
             real = bool(t.sel and t.trans & 2)
-            offset = t.addr & 0x3FFFFF
-            ok = not real or legal(t, privileged)
+            offset = t.addr % WINDOW
+            ok = not real or legal(t, bench.ram_bytes, privileged)
             want = None
             if real and ok and offset < RAM:
                 if t.write:
@@ -177,10 +179,12 @@ async def users_and_privileged(dut) -> None:
     )
 
 
-@pytest.mark.tier(check=["icarus-1", "verilator-0", "verilator-1"])
-@pytest.mark.parametrize("privileged", [0, 1])
+@pytest.mark.tier(check=["icarus-1-*", "icarus-0-32768", "verilator-*"])
+# half of the window, an odd number of rows, all of it
+@pytest.mark.parametrize(("privileged", "rows"), [(0, 16384), (1, 16383), (0, 32768)])
 @pytest.mark.parametrize("sim", SIMS)
-def test_ahb_slave(sim: str, privileged: int) -> None:
+def test_ahb_slave(sim: str, privileged: int, rows: int) -> None:
     sources = ["tb/ahb_slave/ahb_slave_bench.v", "rtl/host/ahb_slave.v"]
     test = "tb.ahb_slave.test_ahb_slave"
-    run(sim, "ahb_slave_bench", sources, test, params={"PRIVILEGED": privileged})
+    params = {"PRIVILEGED": privileged, "AI_RAM_ROWS": rows}
+    run(sim, "ahb_slave_bench", sources, test, params=params)

@@ -44,9 +44,10 @@ def mover(kind: str, **fields: int) -> LayerArg:
         arg = arg.replace(map_load_addr=0xFFFFFFFF - random.randrange(40))  # lines beyond the end
     if fields.get("store_map"):
         arg = arg.replace(map_store_addr=random.getrandbits(30) << 2)
-    return arg.replace(
-        image_src_addr=random.randrange(2000), image_dst_addr=random.randint(2100, 4000)
-    )
+    maps = random.randrange(2000), random.randint(2100, 4000)
+    far = random.choice((0, 0, 1 << 13, 7 << 12))  # all bits of a row count
+    source, target = (far + row for row in random.sample(maps, 2))
+    return arg.replace(image_src_addr=source, image_dst_addr=target)
 
 
 def map_events(arg: LayerArg, address: int) -> tuple[list[tuple[int, int]], list[tuple[int, ...]]]:
@@ -241,7 +242,7 @@ async def in_a_stream(dut) -> None:
 async def of_the_host(dut) -> None:
     """Layers of the host load and store as well; their maps go by their own addresses."""
     n = await begin(dut)
-    n.dut.cfg_res_adr.value = random.getrandbits(31)
+    n.dut.cfg_res_adr.value = random.getrandbits(32)
     for _ in range(8):
         n.log.clear()
         n.array_time = random.choice((4, 100))

@@ -12,6 +12,8 @@ from openkpu.tb.core.pipeline_bench import reset
 from openkpu.tb.simrun import run
 
 N_Z = 2
+END = 2  # cycles from the end of a layer's unload, when all else is over, to that of the layer
+TAKE = 2  # cycles from the start of the fully connected stage to the next image's address
 CONFIGURATION = ("wgt_adr", "bias_adr", "list_adr", "list_len", "res_adr")
 
 
@@ -19,8 +21,8 @@ def layer(**fields: int) -> LayerArg:
     c, h, w, o = (random.randint(1, 9) for _ in range(4))
     pool = random.choice((0, 0, 1)) if min(h, w) > 1 else 0
     arg = LayerArg.make(c, h, w, o, kernel=random.choice((1, 3)), pool=pool)
-    addresses = {n: random.getrandbits(31) for n in ("para_start_addr", "bwsx_base_addr")}
-    return arg.replace(active_addr=random.getrandbits(31), **addresses, **fields)
+    names = ("para_start_addr", "bwsx_base_addr", "active_addr")
+    return arg.replace(**{n: random.getrandbits(32) for n in names}, **fields)
 
 
 def bad_layer() -> tuple[LayerArg, int]:
@@ -108,6 +110,9 @@ async def host_layers(dut) -> None:
         for _, send in flags:
             want += ["run", *["result"] * send, "layer_done"]
         assert order == want, "the result leaves before the layer is done"
+        sent = [e for e, (_, send) in zip(n.kinds("layer_done"), flags, strict=True) if send]
+        for over, done in zip(n.kinds("unload_done"), sent, strict=True):
+            assert done.cycle - over.cycle == END, "nothing else is waited for"
         assert not n.kinds("pixel_req", "list_req", "inf_next", "ev_inf_done", "ev_err")
         n.log = before + n.log
 
@@ -124,9 +129,9 @@ class Network:
         self.config = {
             "more": int(mode == 2),
             "list_len": count,
-            **{f"{k}_adr": random.getrandbits(31) for k in ("pix", "wgt", "bias", "list", "res")},
+            **{f"{k}_adr": random.getrandbits(32) for k in ("pix", "wgt", "bias", "list", "res")},
         }
-        self.config["npix_adr"] = self.config["pix_adr"] + 0x1000
+        self.config["npix_adr"] = (self.config["pix_adr"] + 0x1000) & 0xFFFFFFFF
         self.addresses: list[tuple[int, int]] = []  # pixels and result of each inference
         self._write()
         n.on_inf_next = self.advance
@@ -144,9 +149,8 @@ class Network:
         self.config["more"] = self.dut.cfg_more.value = 0
 
     def advance(self) -> None:
-        self.config["pix_adr"] += 0x1000
-        self.config["npix_adr"] += 0x1000
-        self.config["res_adr"] += 0x100
+        for name, step in (("pix", 0x1000), ("npix", 0x1000), ("res", 0x100)):
+            self.config[f"{name}_adr"] = (self.config[f"{name}_adr"] + step) & 0xFFFFFFFF
         self._write()
 
     async def stream(self, inferences: int, limit: int) -> None:
@@ -299,6 +303,7 @@ def check_prefetch(net: Network, inferences: int) -> int:
     dense = [i for i, arg in enumerate(layers) if arg.fc]
     runs, asked, written = n.kinds("run"), n.kinds("pixel_req"), n.kinds("pixels")
     ends, bounds = n.kinds("ev_inf_done"), n.kinds("first_out")
+    takes = [e.cycle for e in n.kinds("npix_take")]
     early = 0
     for k in range(1, inferences):
         before = runs[(k - 1) * count : k * count]
@@ -306,6 +311,8 @@ def check_prefetch(net: Network, inferences: int) -> int:
         stage = before[dense[0]].cycle if dense else free
         assert written[k].cycle > free, "the place of the input map is still used"
         assert asked[k].cycle > stage, "pixels too early"
+        if dense and bounds[k].cycle < stage:  # nothing else is waited for
+            assert stage + TAKE in takes, "the next image's address is taken at once"
         # an inference that nothing was fetched for begins when the one before is over
         reads = min(bounds[k].cycle, ends[k - 1].cycle)
         assert asked[k].cycle > reads, "pixels before the reads of this inference end"
@@ -463,5 +470,6 @@ async def soft_reset(dut) -> None:
 def test_control(sim: str) -> None:
     sources = ["rtl/control/*.v", "rtl/lib/*.v"]
     params = {"N_Y": 2, "N_Z": N_Z, "WBUF_ROWS": 64}
-    for module in ("test_control", "fault_tests", "several_tests", "move_tests"):
+    names = ("test_control", "fault_tests", "several_tests", "move_tests", "leftover_tests")
+    for module in (*names, "long_tests"):
         run(sim, "control", sources, f"tb.control.{module}", params=params)

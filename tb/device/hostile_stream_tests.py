@@ -5,10 +5,20 @@ from itertools import product
 
 import numpy as np
 from cocotb.triggers import FallingEdge
+from openkpu.models.layer import LayerArg
 from openkpu.tb.device import timeline
 from openkpu.tb.device.checked import checked
 from openkpu.tb.device.device import Device
-from openkpu.tb.device.hostile_tests import NEAR, SLOW, begin, rng, share, stream_job
+from openkpu.tb.device.hostile_tests import (
+    ELSEWHERE,
+    NEAR,
+    SLOW,
+    begin,
+    layer_job,
+    rng,
+    share,
+    stream_job,
+)
 from openkpu.tb.device.inference_stream import INFERENCES
 from openkpu.tb.device.registers import AI, EIGHT_BIT_MODE, Ctrl, Err
 from openkpu.tb.device.timeline import Findings, Script, burst, merged, read, write
@@ -258,6 +268,46 @@ async def errors_name_their_transfer(tb) -> None:
         found.check(good, f"{name}: {outcome.brief}, info {info:#x}, expected {want:#x}")
     bad = await job.clean_run()
     found.check(not bad, bad)
+    found.verdict()
+
+
+@checked()
+async def error_behind_a_stream(tb) -> None:
+    """A layer of the host's whose read fails is an error of its own, whatever ran before it: an odd
+    or an even number of inferences that ended by themselves, by a stop, an error or a soft reset.
+
+    Nothing lies between: neither a start, nor a soft reset, nor a layer that is well.
+    """
+    device = await begin(tb)
+    layers = await layer_job(device, 2)
+    found = Findings("a layer that fails behind a stream")
+    for count in (1, 2, 3):
+        job = await stream_job(device, count, base=ELSEWHERE)
+        seen = await moments(job)
+        late = (seen.changes[-1] if seen.changes else 0) + 30  # in the last inference
+        ends = {
+            "itself": (0, {}),
+            "a stop": (0, {late: write(AI["AI_CTRL"], Ctrl.STOP)}),
+            "a soft reset": (0, {late: write(AI["AI_CTRL"], Ctrl.SOFT_RESET)}),
+            "an error": (job.image(count - 1), {}),
+        }
+        for (end, (low, script)), (number, word) in share(
+            product(ends.items(), enumerate(layers.words)), 24
+        ):
+            await hurt(job, low, script) if low else await job.trial(script)
+            arg = LayerArg.decode(word)
+            for at, stream in ((arg.para_start_addr, WEIGHT), (arg.bwsx_base_addr, BIAS)):
+                tb.cfg_err_lo.value, tb.cfg_err_hi.value = at, at + 4
+                outcome = await layers.trial(burst(0, layers.pushes()))
+                tb.cfg_err_hi.value = 0
+                info = outcome.regs["AI_ERR_INFO"] & 0xFFFFFF
+                good = outcome.error == Err.BUS_ERROR and info == (stream << 16 | number)
+                good = good and not outcome.hung
+                name = f"{count} inferences, ended by {end}; layer {number}, stream {stream}"
+                found.check(good, f"{name}: {outcome.brief}, info {info:#x}")
+                await hurt(job, low, script) if low else await job.trial(script)
+        bad = await layers.clean_run() or await job.clean_run()
+        found.check(not bad, f"{count} inferences: {bad}")
     found.verdict()
 
 

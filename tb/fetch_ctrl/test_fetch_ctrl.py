@@ -26,18 +26,18 @@ OWNER = layout("owner")
 
 def layer(first: bool) -> dict[str, int]:
     """The fields of a descriptor that matter here."""
-    loads = random.choice((1, 1, 2, 7))
+    loads = random.choice((1, 1, 1, 2, 2, 7, 7, 64))
     kind = random.choice(("", "", "", "pools", "fp16"))
     return {
         **({kind: 1} if kind else {}),
-        "waddr": random.getrandbits(31),
+        "waddr": random.getrandbits(32),
         "kept": random.getrandbits(1),
         "psize": random.getrandbits(17),
         "loads": loads,
-        "wlen": random.getrandbits(20),
-        "wlast": random.getrandbits(20),
-        "baddr": random.getrandbits(31),
-        "aaddr": random.getrandbits(31),
+        "wlen": random.getrandbits(24),
+        "wlast": random.getrandbits(24),
+        "baddr": random.getrandbits(32),
+        "aaddr": random.getrandbits(32),
         "o": random.randint(1, 1024),
         "first": int(first),
         "idx": random.getrandbits(10),

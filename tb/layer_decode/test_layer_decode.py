@@ -210,7 +210,7 @@ def legal(sizes: Sizes) -> Case:
                 depthwise=depthwise,
                 fc=fc,
                 eight_bit=bool(side["eight_bit"]),
-                per_load=random.choice((None, None, number(o))),
+                per_load=random.choice((None, None, number(o), -(-o // 64))),
                 src=random.choice((0, random.randrange(sizes.ram_rows))),
                 ram_rows=sizes.ram_rows,
             )
@@ -281,9 +281,9 @@ def spoil(case: Case) -> Case:
         elif change == 2:
             arg = arg.replace(pool_type=random.randrange(1, 16))
         elif change == 3:
-            arg = arg.replace(o_row_wid=min(1024, arg.o_row_wid + 1))
+            arg = arg.replace(o_row_wid=min(1024, max(1, arg.o_row_wid + random.choice((-1, 1)))))
         elif change == 4:
-            arg = arg.replace(o_col_high=max(1, arg.o_col_high - 1))
+            arg = arg.replace(o_col_high=min(1024, max(1, arg.o_col_high + random.choice((-1, 1)))))
         elif change == 5:
             arg = arg.replace(i_row_wid=random.choice((960, 961, 1024)))
             wide = arg.i_row_wid // POOL_STRIDE.get(arg.pool_type, 1)

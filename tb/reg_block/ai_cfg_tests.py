@@ -101,6 +101,31 @@ async def starts(dut) -> None:
 
 
 @cocotb.test()
+async def starts_in_a_row(dut) -> None:
+    """Of two starts the second is refused, however near: the core is busy from the cycle behind the
+    pulse on."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    await bench.configure(mode=1, length=1)
+    for distance in range(1, 8):
+        pulses = 0
+        for cycle in range(12):
+            write = cycle in (0, distance)
+            dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = int(write), CTRL, 1
+            dut.status_busy.value = int(pulses > 0)
+            await ReadOnly()
+            pulses += int(dut.start_pulse.value)
+            await RisingEdge(dut.clk)
+        dut.reg_wr.value = 0
+        assert pulses == 1, f"{pulses} starts of two that are {distance} cycles apart"
+        assert await bench.read(ERR_CODE) == START_BUSY, f"{distance} cycles apart"
+        dut.status_busy.value = 0
+        await RisingEdge(dut.clk)
+        await bench.write(ERR_CODE, 0)
+
+
+@cocotb.test()
 async def starts_and_resets(dut) -> None:
     """A start behind a reset is kept until the controller has dropped everything; another reset
     forgets it; nothing that the controller says meanwhile is heard; busy from the write on."""
@@ -176,11 +201,17 @@ async def taken_over(dut) -> None:
     registers |= {"res_adr": RES, "taken_adr": PIX, "eight_bit": EIGHT_BIT}
     await bench.write(MODE, 1)
     before: dict[str, int] = {}
-    for _ in range(5):
-        values = {n: 64 * random.randrange(1, 15) for n in registers}
-        values["eight_bit"] = random.getrandbits(1)
+    widths = {"list_len": 10, "eight_bit": 1}
+    registers = {"watchdog": WATCHDOG, **registers}  # the first one counts at once
+    for turn in range(8):
+        values = {n: random.getrandbits(widths.get(n, 32)) for n in registers}
+        if turn < 2:  # every bit, in one of them
+            values = {n: ((1 << widths.get(n, 32)) - 1) * turn for n in registers}
+        values["res_adr"] &= ~15  # a multiple of any bus word
+        values["list_len"] |= turn == 0
         for name, addr in registers.items():
             await bench.write(addr, values[name])
+        before["watchdog"] = values["watchdog"]
         for name, value in before.items():
             assert int(getattr(dut, f"cfg_{name}").value) == value, f"{name} changed in a run"
         dut.status_busy.value = 0
@@ -250,10 +281,14 @@ async def windows(dut) -> None:
     dut = bench.dut
     await bench.reset()
     values = [random.getrandbits(32) for _ in WINDOWS]
-    for addr, value in zip(WINDOWS, values, strict=True):
+    guard = int(dut.guard.value)
+    for i, (addr, value) in enumerate(zip(WINDOWS, values, strict=True)):
         await bench.write(addr, value)
+        guard = guard & ~(0x3FFFFF << 22 * i) | (value >> 10) << 22 * i
+        await ReadOnly()
+        assert int(dut.guard.value) == guard, "a window counts from the cycle after its write on"
+        await RisingEdge(dut.clk)
         assert await bench.read(addr) == value & ~0x3FF
-    guard = sum((v >> 10) << 22 * i for i, v in enumerate(values))
     assert int(dut.guard.value) == guard
     await bench.write(LOCK, 0)
     assert await bench.read(LOCK) == 0
@@ -338,6 +373,50 @@ async def stream(dut) -> None:
 
 
 @cocotb.test()
+async def long_streams(dut) -> None:
+    """AI_INF_LEFT has 32 bits that count: whichever is set, an inference follows."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    for bit in range(32):
+        for left in {1 << bit, 1 << bit | 1, (1 << bit) + (1 << bit) - 1}:
+            await bench.configure(mode=2, length=1, left=left)
+            assert await bench.start()
+            assert await bench.read(MODE) == 2 and int(dut.cfg_more.value), f"{left:#x}"
+            await bench.pulse(ev_inf_next=1)
+            more = int(left > 1)
+            assert await bench.read(LEFT) == left - 1, f"{left:#x}"
+            assert await bench.read(MODE) == 1 + more, f"{left:#x} falls back"
+            assert int(dut.cfg_more.value) == more, f"{left:#x}"
+
+
+@cocotb.test()
+async def long_numbers(dut) -> None:
+    """Addresses and strides have 32 bits, with carries through all of them; AI_ERR_INFO has the
+    number of the inference modulo 256; any bit of AI_LIST_LEN makes a list."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    bus = int(dut.AHB_W.value) // 8
+    for bit in range(32):
+        step = max(1 << bit, bus)
+        start = (1 << 32) - step
+        await bench.configure(mode=2, length=1 << bit % 10, left=9, pix=start, npix=start)
+        await bench.configure(pix_stride=1 << bit, res=start, res_stride=step)
+        assert await bench.start()
+        for n in range(1, 3):
+            await bench.pulse(ev_inf_next=1)
+            assert await bench.read(RES) == (start + n * step) % (1 << 32), f"bit {bit}"
+            assert await bench.read(NPIX) == (start + (n << bit)) % (1 << 32), f"bit {bit}"
+    for count in range(1, 258):
+        await bench.pulse(ev_inf_next=1)
+        if count in (1, 2, 127, 128, 129, 253, 254, 255, 256, 257):
+            await bench.pulse(ev_err=1, err_code=7, err_layer=0, err_stream=0, err_waits=0)
+            assert await bench.read(ERR_INFO) >> 24 == (count + 2) % 256, count
+            await bench.write(ERR_CODE, 0)
+
+
+@cocotb.test()
 async def taken_address(dut) -> None:
     """What a prefetch took becomes AI_PIX_ADR; a later write is for the inference after it."""
     bench = Bench(dut)
@@ -375,6 +454,9 @@ async def taken_address(dut) -> None:
         model["npix"] = write if later else taken + model["pix_stride"]
         await bench.compare(model, f"inference {i}, write {when}")
     assert len(seen) == 5
+    await bench.pulse(ev_npix_take=1)
+    await bench.write(CTRL, 2)
+    assert not await bench.read(AI_STATUS) >> 6 & 1, "a soft reset forgets what was taken"
 
 
 @cocotb.test()
@@ -391,3 +473,7 @@ async def end_of_stream(dut) -> None:
         await ReadOnly()
         assert not int(dut.cfg_more.value)
         await RisingEdge(dut.clk)
+    # a start with nothing to follow is a single inference from its cycle on
+    await bench.configure(mode=2, left=0)
+    await bench.write(CTRL, 1)
+    assert await bench.read(MODE) == 1 and not int(dut.cfg_more.value)

@@ -46,7 +46,9 @@ class Bench:
         await ReadOnly()
         value, error = dut.reg_rdata.value, int(dut.reg_err.value)
         await RisingEdge(dut.clk)
-        strobe.value = 0
+        # without a strobe they mean nothing
+        strobe.value, dut.reg_addr.value = 0, random.getrandbits(12)
+        dut.reg_wdata.value = random.getrandbits(32)
         return value, error
 
     async def write(self, addr: int, data: int) -> None:

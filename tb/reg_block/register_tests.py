@@ -170,6 +170,27 @@ async def layer_fifo(dut) -> None:
 
 
 @cocotb.test()
+async def overrun_is_one_event(dut) -> None:
+    """A layer without room is one FIFO_OVERRUN: acknowledged among its words, it stays so; what is
+    pushed with the room that comes belongs to the layer still, and the next one counts anew."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    for _ in range(16):
+        await bench.push_layer()
+    for told in range(1, 12):
+        for _ in range(told):
+            await bench.push_word(random.getrandbits(64))
+        assert await bench.read(ERR_CODE) == OVERRUN
+        await bench.write(ERR_CODE, 0)
+        for _ in range(told, 12):
+            await bench.push_word(random.getrandbits(64))
+            assert await bench.read(ERR_CODE) == 0, f"told again, acknowledged at word {told}"
+            assert await bench.read(INT_STATUS) == 0
+        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 16
+
+
+@cocotb.test()
 async def driver_whole_network(dut) -> None:
     """docs/kpu.md section 3, sequence 1: refill on almost_empty until all layers are through."""
     for order in ("clear_push", "slow"):
@@ -248,9 +269,11 @@ async def result_fifo(dut) -> None:
     await RisingEdge(dut.clk)
     dut.result_valid.value = 0
     assert await bench.read(AI_STATUS) >> 16 & 0x1F == 16
-    for word in sent:
+    for number, word in enumerate(sent):
         assert await bench.read(DATA_LO) == word & 0xFFFFFFFF
         assert await bench.read(DATA_LO) == word & 0xFFFFFFFF, "the low word must not pop"
+        for _ in range(number % 4):  # nothing in between, or another access, or none
+            await RisingEdge(dut.clk)
         assert await bench.read(DATA_HI) == word >> 32
     for addr in (DATA_LO, DATA_HI):
         assert await bench.read(ERR_CODE) == 0
@@ -261,6 +284,35 @@ async def result_fifo(dut) -> None:
     await bench.write(FIFO_CTRL, 0x1D)
     await bench.write(FIFO_CTRL, 0x1F)
     assert await bench.read(AI_STATUS) & 0x1F0010 == 0
+
+
+@cocotb.test()
+async def results_of_before_a_reset(dut) -> None:
+    """No word that the core gives until it has dropped everything is seen; the first one after it
+    is the first one that is read."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    for cycles in range(8):  # that the core takes to drop everything
+        await bench.pulse(result_valid=1, result_data=random.getrandbits(64))
+        dut.result_valid.value, dut.result_data.value = 1, random.getrandbits(64)
+        await bench.write(CTRL, 2)
+        await RisingEdge(dut.clk)  # soft_reset
+        dut.status_flushing.value = 1
+        for _ in range(cycles):
+            await RisingEdge(dut.clk)
+        dut.status_flushing.value = 0
+        await RisingEdge(dut.clk)  # the last cycle that is pending
+        dut.result_valid.value = 0
+        assert await bench.read(AI_STATUS) >> 16 & 0x1F == 0, f"{cycles} cycles: stale words"
+        word = random.getrandbits(64)
+        await bench.pulse(result_valid=1, result_data=word)
+        assert await bench.read(AI_STATUS) >> 16 & 0x1F == 1
+        assert (await bench.read(DATA_LO), await bench.read(DATA_HI)) == (
+            word & 0xFFFFFFFF,
+            word >> 32,
+        )
+        assert await bench.read(ERR_CODE) == 0
 
 
 @cocotb.test()
@@ -285,6 +337,63 @@ async def ready_without_words(dut) -> None:
             await RisingEdge(dut.clk)
         dut.arg_ready.value = 0
         assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0, f"{words} words more"
+
+
+@cocotb.test()
+async def words_in_a_hold(dut) -> None:
+    """Words pushed while the core discards them go to the core, which counts them: the rest of a
+    layer that comes behind the acknowledgement is the rest of that layer."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    for count in range(1, 12):
+        words = [random.getrandbits(64) for _ in range(12)]
+        dut.status_hold.value = 1
+        for word in words[:count]:
+            await bench.push_word(word)
+        assert await bench.read(AI_STATUS) & 1 == 0, "what is discarded is no work"
+        assert await bench.pop(count) == words[:count]
+        dut.status_hold.value = 0
+        for word in words[count:]:
+            assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0
+            await bench.push_word(word)
+        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 1
+        assert await bench.pop(12 - count) == words[count:]
+
+
+@cocotb.test()
+async def status_fields(dut) -> None:
+    """Each field of AI_STATUS at its place, whatever the others are."""
+    bench = Bench(dut)
+    dut = bench.dut
+    await bench.reset()
+    (status,) = (r for r in compile_map("openkpu").registers() if r.inst_name == "AI_STATUS")
+    places = {f.inst_name: (f.low, f.width) for f in status.fields()}
+    layers = results = taken = error = 0
+    for _ in range(60):
+        layer, (fc, kept, full) = random.getrandbits(10), (random.getrandbits(1) for _ in range(3))
+        dut.status_layer.value, dut.status_fc_layer.value = layer, fc
+        dut.status_kept.value, dut.weight_bias_full.value = kept, full
+        act = random.choice(("layer", "result", "take", "next", "error", "clear"))
+        if act == "layer" and layers < 16:
+            await bench.push_layer()
+            layers += 1
+        elif act == "result" and results < 16:
+            await bench.pulse(result_valid=1)
+            results += 1
+        elif act in ("take", "next"):
+            await bench.pulse(**{"ev_npix_take" if act == "take" else "ev_inf_next": 1})
+            taken = int(act == "take")
+        elif act in ("error", "clear"):
+            error = int(act == "error")
+            await (bench.pulse(ev_err=1, err_code=7) if error else bench.write(ERR_CODE, 0))
+        want = {"busy": int(layers > 0), "error": error, "wb_fifo_full": full, "fc_layer": fc}
+        want |= {"result_ready": int(results > 0), "layers_full": int(layers == 16)}
+        want |= {"npix_taken": taken, "kept": kept, "layer": layer & 0xFF}
+        want |= {"results": results, "layers": layers}
+        value = await bench.read(AI_STATUS)
+        got = {name: value >> low & (1 << width) - 1 for name, (low, width) in places.items()}
+        assert got == want, act
 
 
 @cocotb.test()

@@ -188,6 +188,7 @@ async def abort_any_time(dut) -> None:
         ("icarus", 64, (16, 20, 3)),
         pytest.param("icarus", 128, (16, 64, 32), marks=pytest.mark.nightly),
         pytest.param("verilator", 32, (16, 64, 32), marks=pytest.mark.nightly),
+        pytest.param("verilator", 128, (16, 64, 32), marks=pytest.mark.nightly),
         ("verilator", 32, (16, 20, 3)),
     ],
 )

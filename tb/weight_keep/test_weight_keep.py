@@ -96,9 +96,7 @@ class Bench:
                 await self.layer(rows, chans, kind, number == len(layers))
 
 
-@cocotb.test()
-async def streams(dut) -> None:
-    """Kept if both buffers hold all rows, to the last one; never without a stream."""
+async def begin(dut) -> Bench:
     bench = Bench(dut)
     cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
     dut.rst.value = 1
@@ -107,6 +105,13 @@ async def streams(dut) -> None:
     await RisingEdge(dut.clk)
     await RisingEdge(dut.clk)
     dut.rst.value = 0
+    return bench
+
+
+@cocotb.test()
+async def streams(dut) -> None:
+    """Kept if both buffers hold all rows, to the last one; never without a stream."""
+    bench = await begin(dut)
     rooms = [(0, 0), (0, 5), (5, 0), (-1, 0), (0, -1), (-1, -1), (3, 3), (-70000, 0)]
     for number, room in enumerate(rooms * 3):
         stream = number < len(rooms) or random.random() < 0.7
@@ -120,6 +125,18 @@ async def streams(dut) -> None:
         for _ in range(random.randint(1, 3)):
             await bench.cycle()
     assert len(bench.met) == 3, bench.met
+
+
+@cocotb.test()
+async def single_bits(dut) -> None:
+    """Each bit of the numbers of rows and of channels counts by itself."""
+    bench = await begin(dut)
+    for rows, chans in [(1 << bit, 1) for bit in range(16)] + [(1, 1 << bit) for bit in range(11)]:
+        await bench.start(True)
+        await bench.layer(rows, chans, "conv", True)
+        held = rows <= bench.rows and -(-chans // bench.n_z) <= bench.prows
+        assert bench.reuse == held, f"{rows} rows, {chans} channels"
+        await bench.end("ends")
 
 
 @pytest.mark.tier(check=["2-512-verilator", "16-1024-icarus", "16-1024-verilator"])
