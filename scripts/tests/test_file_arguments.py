@@ -39,7 +39,7 @@ GOOD = {  # what else a command needs to get to a file: by command and argument
     ("kmodel", "image"): ["good.kmodel"],
     ("kmodel", "detector"): ["good.kmodel", "--image", "good.png"],
     ("testplan", "results"): [],
-    ("gates", "netlist"): ["--config=nano"],
+    ("gates", "netlist"): ["--config=nano_fpga"],
 }
 LARGE = {("sim", "matmul"), ("predict", "matmul"), ("sim", "input"), ("stream", "input")}
 LARGE |= {("sim", "vectors"), ("gates", "netlist"), ("testplan", "results")}

@@ -283,7 +283,7 @@ def spoil(case: Case) -> Case:
         elif change == 3:
             arg = arg.replace(o_row_wid=min(1024, max(1, arg.o_row_wid + random.choice((-1, 1)))))
         elif change == 4:
-            arg = arg.replace(o_col_high=min(1024, max(1, arg.o_col_high + random.choice((-1, 1)))))
+            arg = arg.replace(o_col_high=min(512, max(1, arg.o_col_high + random.choice((-1, 1)))))
         elif change == 5:
             arg = arg.replace(i_row_wid=random.choice((960, 961, 1024)))
             wide = arg.i_row_wid // POOL_STRIDE.get(arg.pool_type, 1)
