@@ -574,6 +574,8 @@ def _whole(name: str, value: object) -> int:
 
 def _width(eight_bit: object) -> bool:
     """Whether weights have 8 bits; LayerError for what is neither yes nor no."""
+    if isinstance(eight_bit, np.bool_):  # no whole number to numpy
+        return bool(eight_bit)
     if (value := _whole("eight_bit", eight_bit)) not in (0, 1):
         raise LayerError("BAD_WEIGHTS", f"eight_bit = {value}, expected 0 or 1")
     return bool(value)

@@ -315,6 +315,12 @@ def test_requests_that_cannot_be(make: Callable[[], object], code: str, said: st
     assert caught.value.code == code and said in str(caught.value)
 
 
+@pytest.mark.parametrize("eight_bit", [1, True, np.True_, np.uint8(1)])
+def test_a_width_of_any_kind(eight_bit: object) -> None:
+    assert LayerArg.make(4, 8, 8, eight_bit=eight_bit) == LayerArg.make(4, 8, 8)
+    LayerArg.make(4, 8, 8).validate(eight_bit=eight_bit)
+
+
 ANY = st.one_of(
     st.integers(-2, 70),
     st.sampled_from([1024, 1 << 17, 1 << 40, None, "3", 2.5, float("nan"), [1]]),
