@@ -256,6 +256,8 @@ def check_output(path: Path, suffix: str | None = None) -> None:
         raise UsageError(f"{path}: is a folder, expected a file")
     if path.is_fifo() or path.is_socket() or path.is_block_device():
         raise UsageError(f"{path}: expected a file, or a name that is free")
+    if path.is_file() and _printed(path):
+        raise UsageError(f"{path}: what is printed goes there, expected another file")
     folder = path.resolve().parent
     if not folder.is_dir():
         raise UsageError(f"{path}: the folder does not exist")
@@ -268,6 +270,11 @@ def check_output(path: Path, suffix: str | None = None) -> None:
                 pass
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _printed(path: Path) -> bool:
+    """Is this the file that the standard output or the error output goes to?"""
+    return any(os.path.samestat(path.stat(), os.fstat(number)) for number in (1, 2))
 
 
 def check_outputs(paths: Sequence[Path | None], read: Sequence[str | Path | None] = ()) -> None:

@@ -4,6 +4,8 @@ failure names the file."""
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -153,6 +155,19 @@ def test_an_option_given_twice(
 def test_an_option_may_come_again_in_the_next_run(folder: Path) -> None:
     for _ in range(2):
         assert command.run(dispatch, ["predict", "--model", "m.kmodel"]) == 0
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_what_is_printed_is_not_mixed_with_a_report(stream: str, folder: Path) -> None:
+    """`openkpu predict --report r.json > r.json`, or --report /dev/stdout > r.json."""
+    words = [sys.executable, "-m", "openkpu", "predict", "--report", "r.json"]
+    paths = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with open("r.json", "wb") as out:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: out}
+        result = subprocess.run(words, env=paths, **pipes, check=False)
+    assert result.returncode == 2
+    said = Path("r.json").read_bytes() if stream == "stderr" else result.stderr
+    assert said == b"error: r.json: what is printed goes there, expected another file\n"
 
 
 @pytest.mark.parametrize("option", ["--report", "--png", "--output"])
