@@ -122,18 +122,24 @@ PYTEST := exec $(RUN) -m pytest -n "$(JOBS)" --dist worksteal --durations=60 --d
 RECORDED = mkdir -p reports 2>/dev/null && [ -w reports ] && rm -f reports/results.jsonl && \
   export OPENKPU_RESULTS="$$PWD/reports/results.jsonl";
 ON      = $(filter-out 0,$(1))
+# for the shell, which would read on in a value with a quote or a dollar
+quoted  = '$(subst ','\'',$(1))'
+# One that is given and empty goes to the command as well, which says what it expected: without it another thing would run.
+filled  = $(or $(strip $($(1))),$(call given,$(1)))
 # a value stays with its name, so that one that begins with a dash is not taken for an option
-option  = $(if $($(2)),--$(1)="$($(2))")
+option  = $(if $(call filled,$(2)),--$(1)=$(call quoted,$($(2))))
+# several values, which the shell takes apart and completes
+several = $(if $(call filled,$(2)),--$(1) $(or $(strip $($(2))),''))
 flag    = $(if $(call ON,$($(2))),--$(1))
 # a variable of make's command line, or what a target takes without it
 chosen  = $(if $(call given,$(1)),$($(1)),$(2))
-SIM_ARGS = --sim="$(SIM)" --config="$(CONFIG)" $(call option,bus,BUS) $(if $(VECTORS),--vectors $(VECTORS)) \
+SIM_ARGS = --sim=$(call quoted,$(SIM)) --config=$(call quoted,$(CONFIG)) $(call option,bus,BUS) $(call several,vectors,VECTORS) \
   $(call flag,golden,GOLDEN) $(call option,report,REPORT) $(call flag,waves,WAVES) $(call flag,check,CHECK) \
-  $(call option,images,IMAGES) $(call option,model,MODEL) $(if $(IMAGE),--image $(IMAGE)) \
+  $(call option,images,IMAGES) $(call option,model,MODEL) $(call several,image,IMAGE) \
   $(call option,layers,LAYERS) $(call option,via,VIA) $(call option,maps,MAPS) $(call option,rounding,ROUNDING) \
   $(call flag,functions,FUNCTIONS) $(call option,numbering,NUMBERING) $(call option,detector,DETECTOR) $(call option,png,PNG) \
   $(call flag,bgr,BGR) $(call option,scale,SCALE) $(call option,bias,BIAS) $(call flag,fast,FAST) \
-  $(if $(MATMUL),--matmul $(MATMUL)) $(call option,type,TYPE) \
+  $(call several,matmul,MATMUL) $(call option,type,TYPE) \
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
 .DEFAULT_GOAL := help
@@ -166,25 +172,25 @@ setup: ## everything into .venv, and Icarus when it is missing (GROUPS="sim plot
 	@$(SETUP) $(call chosen,GROUPS,all icarus)
 
 sim: ## run a network or vectors on the RTL (see the variables below)
-	@$(SETUP) $(if $(call ON,$(GOLDEN)),,sim "$(SIM)" $(if $(call ON,$(WAVES)),fst)) $(if $(IMAGE)$(PNG),models)
+	@$(SETUP) $(if $(call ON,$(GOLDEN)),,sim $(call quoted,$(SIM)) $(if $(call ON,$(WAVES)),fst)) $(if $(IMAGE)$(PNG),models)
 	@$(OPENKPU) sim $(SIM_ARGS)
 
 predict: ## cycles of every layer without a simulator (MODEL and NUMBERING, NETWORK or MATMUL and TYPE, CONFIG, BUS, VIA, MAPS, MHZ=100, REPORT)
 	@$(SETUP)
-	@$(OPENKPU) predict --config="$(CONFIG)" $(call option,bus,BUS) $(call option,mhz,MHZ) \
+	@$(OPENKPU) predict --config=$(call quoted,$(CONFIG)) $(call option,bus,BUS) $(call option,mhz,MHZ) \
 	  $(call option,model,MODEL) $(call option,via,VIA) $(call option,maps,MAPS) $(call flag,functions,FUNCTIONS) \
 	  $(call option,numbering,NUMBERING) \
-	  $(call option,network,NETWORK) $(if $(MATMUL),--matmul $(MATMUL)) $(call option,type,TYPE) \
+	  $(call option,network,NETWORK) $(call several,matmul,MATMUL) $(call option,type,TYPE) \
 	  $(call option,report,REPORT)
 
 stream: ## digits, or maps of NETWORK=net.npz (INPUT=maps.npy), in one continuous run (IMAGES=1000 DISTURB=1 REPORT=file.json)
 	@$(SETUP) sim verilator
-	@$(OPENKPU) stream --sim=verilator --config="$(CONFIG)" $(call option,images,IMAGES) $(call option,bus,BUS) \
+	@$(OPENKPU) stream --sim=verilator --config=$(call quoted,$(CONFIG)) $(call option,images,IMAGES) $(call option,bus,BUS) \
 	  $(call option,network,NETWORK) $(call option,input,INPUT) $(call flag,disturb,DISTURB) $(call option,report,REPORT)
 
 stalls: ## REPORT=report.json: draw where the cycles of each layer went (PNG=out.png)
 	@$(SETUP) plots
-	@$(OPENKPU) stalls $(call option,png,PNG) -- $(if $(REPORT),"$(REPORT)")
+	@$(OPENKPU) stalls $(call option,png,PNG) -- $(if $(REPORT),$(call quoted,$(REPORT)))
 
 bench: ## what the device reaches -> reports, README (QUICK=1 CI's part, RECORD=1 new record)
 	@$(SETUP) sim verilator models plots
@@ -223,16 +229,16 @@ control: ## a host that does anything at any time, ACTIONS=10000 of them (SEED=n
 	@ACTIONS="$(or $(ACTIONS),10000)" exec $(RUN) -m pytest tb/device/test_control_random.py -k verilator
 
 regress: ## N=200 SEED=1: random items (SIM, CONFIG, KIND=layer|product|elementwise|pool|float16|network|list, CLUSTER=tcp://...); SEEDS=10: every test with seeds 1 to 10
-	@$(SETUP) $(if $(N),sim "$(call chosen,SIM,verilator)" $(if $(CLUSTER),cluster),$(TESTING))
+	@$(SETUP) $(if $(N),sim $(call quoted,$(call chosen,SIM,verilator)) $(if $(CLUSTER),cluster),$(TESTING))
 	@$(OPENKPU) regress $(call option,seeds,SEEDS) $(call option,n,N) \
-	  $(if $(N),$(call option,seed,SEED) --sim="$(call chosen,SIM,verilator)" \
-	  $(if $(call given,CONFIG),--config="$(CONFIG)") $(call option,cluster,CLUSTER)) $(call option,kind,KIND) \
+	  $(if $(N),$(call option,seed,SEED) --sim=$(call quoted,$(call chosen,SIM,verilator)) \
+	  $(if $(call given,CONFIG),--config=$(call quoted,$(CONFIG))) $(call option,cluster,CLUSTER)) $(call option,kind,KIND) \
 	  $(if $(or $(SEEDS),$(call given,JOBS)),--jobs="$(JOBS)") -- $(TESTS)
 
 soak: ## MINUTES=60: random networks, streams, errors and resets in one simulation (SEED, CONFIG, ITEM)
 	@$(SETUP) sim verilator registers coverage
 	@$(OPENKPU) soak $(call option,minutes,MINUTES) $(call option,seed,SEED) \
-	  --config="$(CONFIG)" $(call option,item,ITEM)
+	  --config=$(call quoted,$(CONFIG)) $(call option,item,ITEM)
 
 coverage: ## device tests with coverage -> reports/coverage (SHARE=1 CI's part, RECORD=1 new record)
 	@$(SETUP) sim verilator test registers coverage
@@ -244,7 +250,7 @@ cycles: ## cycles of layers, digits and a model against their record (RECORD=1 t
 
 nightly: ## all long runs one after the other -> docs/verification.md (STEPS="name ...")
 	@$(SETUP)
-	@$(OPENKPU) nightly --steps="$(STEPS)"
+	@$(OPENKPU) nightly --steps=$(call quoted,$(STEPS))
 
 mutate: ## RTL changed in N places, one at a time, must fail (SEED, MODULE=names or folders, KIND=logic|wiring, JOBS, RECORD=1 keeps verdicts) -> reports
 	@$(SETUP) $(TESTING)
@@ -262,7 +268,7 @@ lint: ## Verilog and Python linters; clean or fails
 
 synth: ## CONFIG=name|all mapped to ECP5, hierarchy kept: LUT, flip-flops, DSP, RAM of every box (REPORT=file.json, RECORD=1)
 	@$(SETUP) flows
-	@$(OPENKPU) synth $(if $(REPORT),--json="$(REPORT)") $(call flag,record,RECORD) -- "$(call chosen,CONFIG,nano)"
+	@$(OPENKPU) synth $(if $(REPORT),--json=$(call quoted,$(REPORT))) $(call flag,record,RECORD) -- $(call quoted,$(call chosen,CONFIG,nano))
 
 synth-check: ## every configuration elaborated by Yosys: no latch, loop, second driver, path through the bus ports
 	@$(SETUP) flows
@@ -270,18 +276,18 @@ synth-check: ## every configuration elaborated by Yosys: no latch, loop, second 
 
 fpga: ## CONFIG=nano_fpga|nano_fp16_fpga|small_fpga placed and routed, compact_fpga placed, k210 mapped for an ECP5 -> reports/fpga (PART=25k|45k|85k, SEED=n; MAP=1, PLACE=1, ROUTE=1: how far; BASELINE=1, RECORD=1)
 	@$(SETUP) flows
-	@$(OPENKPU) fpga --config="$(call chosen,CONFIG,nano_fpga)" \
+	@$(OPENKPU) fpga --config=$(call quoted,$(call chosen,CONFIG,nano_fpga)) \
 	  $(call flag,map-only,MAP) $(call flag,place-only,PLACE) $(call flag,route,ROUTE) \
 	  $(call flag,baseline,BASELINE) $(call flag,record,RECORD) $(call option,seed,SEED) $(call option,part,PART)
 
 asic: ## CONFIG=name in standard cells, timed -> reports/asic (BASELINE=1, RECORD=1)
 	@$(SETUP) flows asic
-	@$(OPENKPU) asic --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
+	@$(OPENKPU) asic --config=$(call quoted,$(call chosen,CONFIG,nano)) \
 	  $(call flag,baseline,BASELINE) $(call flag,record,RECORD)
 
 equivalence: ## CONFIG=name: what synthesis made of each module is the RTL, proven
 	@$(SETUP) flows
-	@$(OPENKPU) equivalence --config="$(if $(filter command line,$(origin CONFIG)),$(CONFIG),nano)" \
+	@$(OPENKPU) equivalence --config=$(call quoted,$(call chosen,CONFIG,nano)) \
 	  --jobs="$(JOBS)"
 
 formal: ## properties of the RTL proven -> reports (MODULE=name, QUICK=1, MUTANTS=1 breaks each, RECORD=1)
@@ -291,8 +297,8 @@ formal: ## properties of the RTL proven -> reports (MODULE=name, QUICK=1, MUTANT
 
 gates: ## CONFIG=nano_fpga|compact_fpga|small_fpga: the netlist of ECP5 cells computes a layer and two digits (SIM, SEED)
 	@$(SETUP) sim icarus verilator flows
-	@$(OPENKPU) gates --config="$(call chosen,CONFIG,nano_fpga)" \
-	  --sim="$(if $(filter command line,$(origin SIM)),$(SIM),verilator)" $(call option,seed,SEED)
+	@$(OPENKPU) gates --config=$(call quoted,$(call chosen,CONFIG,nano_fpga)) \
+	  --sim=$(call quoted,$(call chosen,SIM,verilator)) $(call option,seed,SEED)
 
 configs: ## print the README's table of configurations
 	@$(SETUP)

@@ -311,6 +311,7 @@ class LayerArg:
                 raise LayerError(
                     "BAD_SIZE", f"{name} = {value}, expected {int(name in sizes)} or more"
                 )
+        eight_bit = _width(eight_bit)
         if kernel not in (1, 3):
             raise LayerError("BAD_KERNEL", f"kernel {kernel} is neither 1 nor 3")
         if pool not in POOL_STRIDE:
@@ -384,6 +385,7 @@ class LayerArg:
         fit.  ``weight_slots``: weights that the buffer holds at a time, when that is to be checked.
         ``bus_bytes``: of a bus word, of which map_store_addr is a multiple.
         """
+        eight_bit = None if eight_bit is None else _width(eight_bit)
         if self.store_map and self.send_data_out:
             raise LayerError("BAD_FLAGS", "store_map and send_data_out exclude each other")
         if self.kept_weights and self.pool_task:
@@ -568,6 +570,15 @@ def _whole(name: str, value: object) -> int:
         return operator.index(value)
     except TypeError:
         raise LayerError("BAD_SIZE", f"{name} = {value!r}, expected a whole number") from None
+
+
+def _width(eight_bit: object) -> bool:
+    """Whether weights have 8 bits; LayerError for what is neither yes nor no."""
+    if isinstance(eight_bit, np.bool_):  # no whole number to numpy
+        return bool(eight_bit)
+    if (value := _whole("eight_bit", eight_bit)) not in (0, 1):
+        raise LayerError("BAD_WEIGHTS", f"eight_bit = {value}, expected 0 or 1")
+    return bool(value)
 
 
 def _code_of(field: str) -> str:

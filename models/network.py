@@ -114,7 +114,9 @@ class Network:
 
     @property
     def in_shape(self) -> tuple[int, int, int]:
-        return self.layers[0].in_shape
+        if self.layers:
+            return self.layers[0].in_shape
+        raise NetworkError("0 layers, expected at least one")
 
     @property
     def out_shape(self) -> tuple[int, int, int]:
@@ -198,6 +200,8 @@ class Network:
         element-wise layer reads keep their place until then; NetworkError where they do not fit.
         ``keep_weights``: rows that are left keep weights on such a device (``kept``).
         """
+        if self.in_shape and (fault := network_rules.parts_fault(self)):
+            raise NetworkError(fault)
         (self._place_all if self.seconds else self._place_in_turn)(ram_rows, keep_input)
         self.kept = kept.choose(self, keep_weights, ram_rows) if keep_weights else {}
 
@@ -275,12 +279,10 @@ class Network:
 
         What ``save`` and ``load`` ask of a network.
         """
-        if fault := network_rules.arrays_fault(self):
-            raise NetworkError(fault)
         if not 1 <= len(self.layers) <= MOST_LAYERS:
             raise NetworkError(f"{len(self.layers)} layers, a task list has 1..{MOST_LAYERS}")
-        if missing := set(self.relayed) - set(range(len(self.layers))):
-            raise NetworkError(f"layer {min(missing)}: a relayed map, but no such layer")
+        if fault := network_rules.parts_fault(self) or network_rules.arrays_fault(self):
+            raise NetworkError(fault)
         for i, arg in enumerate(self.layers):
             try:
                 arg.validate(eight_bit=self.eight_bit, ram_rows=ram_rows)
@@ -310,9 +312,9 @@ class Network:
         one whose maps share rows so that the device could not do the same.
         """
         ram = airam.new_ram(fill=UNWRITTEN) if ram is None else ram
+        if fault := network_rules.maps_fault("input", x, np.shape(x), self.in_shape):
+            raise NetworkError(fault)
         first = self.layers[0]
-        if np.shape(x) != first.in_shape:
-            raise NetworkError(f"input {np.shape(x)}, the network takes {first.in_shape}")
         if bring:
             kept.put(self, ram)
         airam.pack(ram, first.image_src_addr, x)
@@ -378,9 +380,10 @@ class Network:
         registers are those of the first inference; in continuous mode AI_INF_LEFT tells how many
         follow.
         """
+        each = np.shape(images)[1:] if np.size(images) else ()
+        if fault := network_rules.maps_fault("images", images, each, self.in_shape):
+            raise NetworkError(fault)
         images = np.ascontiguousarray(images).view(np.uint8)
-        if images.shape[1:] != self.in_shape:
-            raise NetworkError(f"images {images.shape}, the network takes (n, *{self.in_shape})")
         count = len(images)
         pixels = images.reshape(count, -1)
         pixel_stride = _up(pixels.shape[1], align)
@@ -450,13 +453,10 @@ class Network:
             with np.load(packed, allow_pickle=False) as data:
                 files.check_unpacked(path, data.zip, NetworkError)
                 words, weights, biases = data["words"], data["weights"], data["biases"]
-                eight_bit = bool(data["eight_bit"])
-                names = [name for name in data.files if re.fullmatch(r"loaded_\d+", name)]
-                loaded = {int(name.removeprefix("loaded_")): data[name] for name in names}
-                stays = {int(i): int(row) for i, row in data["kept"]} if "kept" in data else {}
-                relayed = data.get("relayed", ())
-                passed = {int(i): (int(source), int(at)) for i, source, at in relayed}
-                narrow = {int(i) for i in data.get("narrow", ())}
+                eight_bit = network_rules.width(data["eight_bit"])
+                found = [name for name in data.files if re.fullmatch(r"loaded_\d+", name)]
+                loaded = {int(name.removeprefix("loaded_")): data[name] for name in found}
+                stays, relayed, narrow = network_rules.numbers(data)
         except NetworkError:
             raise
         except (
@@ -470,8 +470,8 @@ class Network:
         if words.dtype != np.uint64 or words.ndim != 2 or words.shape[1] != WORDS:
             raise NetworkError(f"{path}: words: expected uint64 (n, {WORDS})")
         network = cls([LayerArg.decode(row) for row in words], weights, biases, eight_bit)
-        network.loaded, network.relayed, network.kept = loaded, passed, stays
-        network.narrow = narrow
+        network.loaded, network.kept, network.narrow = loaded, dict(stays), set(narrow)
+        network.relayed = {i: (source, at) for i, source, at in relayed}
         network.seconds = network._find_seconds()
         try:
             network.validate()

@@ -9,6 +9,7 @@ of it; one that is in ``Network.narrow`` may read a part.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,14 +64,76 @@ def tables_fault(
     return next(filter(None, lines), None)
 
 
+def parts_fault(network: Network) -> str | None:
+    """What an image consists of: layers, a width of weights, and of layers that are there."""
+    for i, arg in enumerate(network.layers):
+        if not isinstance(arg, LayerArg):
+            return f"layer {i}: {type(arg).__name__}, expected a LayerArg"
+    try:
+        width(network.eight_bit)
+    except ValueError as err:
+        return str(err)
+    places = set(range(len(network.layers)))
+    for what, named in (("a loaded map", network.loaded), ("a relayed map", network.relayed)):
+        if missing := set(named) - places:
+            return f"layer {min(missing)}: {what}, but no such layer"
+    for i, second in network.seconds.items():
+        if i not in places or not network.layers[i].two_maps or not -1 <= second < i:
+            return f"layer {i}: second={second}, expected a layer before one that reads two maps"
+    return None
+
+
+def width(value: object) -> bool:
+    """Whether weights have 8 bits; ValueError for what is neither yes nor no."""
+    array = np.asarray(value)
+    if array.shape == () and array.dtype.kind in "biu" and array in (0, 1):
+        return bool(array)
+    raise ValueError(f"eight_bit: {value!r}, expected 0 or 1")
+
+
+def numbers(data: Mapping[str, npt.NDArray]) -> Iterator[list]:
+    """Rows of ``kept``, ``relayed`` and ``narrow`` of an image: numbers of ``narrow``, else tuples.
+
+    ValueError for what are no whole numbers, or a layer that is there twice.
+    """
+    for name, columns in (("kept", 2), ("relayed", 3), ("narrow", 0)):
+        yield _rows(name, data.get(name, ()), columns)
+
+
+def _rows(name: str, array: npt.ArrayLike, columns: int) -> list:
+    found = np.asarray(array)
+    if not found.size:
+        return []
+    shape = found.shape[1:] == ((columns,) if columns else ())
+    if found.dtype.kind not in "iu" or found.ndim != (2 if columns else 1) or not shape:
+        wanted = f"(n, {columns})" if columns else "(n,)"
+        raise ValueError(f"{name}: {found.dtype}{found.shape}, expected whole numbers {wanted}")
+    rows = found.tolist()
+    layers = [row[0] if columns else row for row in rows]
+    if len(set(layers)) < len(layers):
+        raise ValueError(f"{name}: a layer is there twice, expected each once")
+    return [tuple(row) for row in rows] if columns else rows
+
+
+def maps_fault(name: str, maps: npt.NDArray, each: tuple[int, ...], shape: Shape) -> str | None:
+    """Maps of another shape than ``shape``, or that are no bytes.
+
+    Of larger numbers the golden model would see the lower eight bits.
+    """
+    if each != shape:
+        return f"{name} {np.shape(maps)}, the network takes {shape}"
+    dtype = np.asarray(maps).dtype
+    return None if dtype in (np.uint8, np.int8) else f"{name}: {dtype}, expected uint8 or int8"
+
+
 def arrays_fault(network: Network) -> str | None:
     """Arrays of an image that are not bytes."""
     for name, blob in (("weights", network.weights), ("biases", network.biases)):
         if blob.dtype != np.uint8 or blob.ndim != 1:
             return f"{name}: {blob.dtype}{blob.shape}, expected uint8 (n,)"
     for i, x in network.loaded.items():
-        if x.dtype != np.uint8:
-            return f"layer {i}: loaded map: {x.dtype}, expected uint8"
+        if (found := getattr(x, "dtype", type(x).__name__)) != np.uint8:
+            return f"layer {i}: loaded map: {found}, expected uint8"
     return None
 
 

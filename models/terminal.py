@@ -13,3 +13,9 @@ def any_text() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def one_line(text: object) -> str:
+    """A text of several lines as one; a single line keeps its spaces, of which a name has some."""
+    lines = str(text).splitlines()
+    return lines[0] if len(lines) == 1 else " ".join(" ".join(lines).split())

@@ -7,6 +7,8 @@ by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, 141 when the reader of the output went
 
 import argparse
 import contextlib
+import itertools
+import json
 import math
 import os
 import re
@@ -17,14 +19,15 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from openkpu.models import configs
-from openkpu.models.terminal import any_text
+from openkpu.models.terminal import any_text, one_line
 from openkpu.tb import seeds
 
 MISMATCH, BAD_REQUEST = 1, 2
 OWN = ("openkpu", "models", "scripts", "tb")
+GIVEN = "_given"  # of a namespace while it is filled: options that have been there
 GRACE = 20  # seconds for a process to clean up
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Main = Callable[[list[str] | None], int]
@@ -42,8 +45,32 @@ class Stopped(KeyboardInterrupt):
         self.number = number
 
 
+class _Once(argparse.Action):
+    """Store a value, or several; a second one would replace the first without a word."""
+
+    def __call__(self, parser, namespace, values, option_string=None) -> None:
+        given = vars(namespace).setdefault(GIVEN, set())
+        if option_string and self.dest in given:
+            raise argparse.ArgumentError(self, "given twice, expected once")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaint is one line, and which takes a value that begins with a dash."""
+    """argparse whose complaint is one line, and which takes a value that begins with a dash.
+
+    An option is given once, by its whole name.
+    """
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, allow_abbrev=False, **kwargs)
+        for name in (None, "store"):
+            self.register("action", name, _Once)
+
+    def parse_known_args(self, args=None, namespace=None):
+        found, rest = super().parse_known_args(args, namespace)
+        vars(found).pop(GIVEN, None)
+        return found, rest
 
     def _parse_optional(self, arg_string: str):
         """Options are words with two dashes, and -h; a word with one is a value."""
@@ -123,7 +150,7 @@ def _drop_output() -> None:
 
 def complain(error: object) -> int:
     """One line on stderr; the status of a bad request."""
-    _say(f"error: {' '.join(str(error).split())}")
+    _say(f"error: {one_line(error)}")
     return BAD_REQUEST
 
 
@@ -194,6 +221,11 @@ def named(text: str) -> str:
     return text
 
 
+def path(text: str) -> Path:
+    """argparse type: the name of a file that is written."""
+    return Path(named(text))
+
+
 def bus(text: str) -> int:
     """argparse type: bits of the storage's bus."""
     if text not in map(str, configs.BUSES):
@@ -224,6 +256,8 @@ def check_output(path: Path, suffix: str | None = None) -> None:
         raise UsageError(f"{path}: is a folder, expected a file")
     if path.is_fifo() or path.is_socket() or path.is_block_device():
         raise UsageError(f"{path}: expected a file, or a name that is free")
+    if path.is_file() and _printed(path):
+        raise UsageError(f"{path}: what is printed goes there, expected another file")
     folder = path.resolve().parent
     if not folder.is_dir():
         raise UsageError(f"{path}: the folder does not exist")
@@ -238,13 +272,45 @@ def check_output(path: Path, suffix: str | None = None) -> None:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
+def _printed(path: Path) -> bool:
+    """Is this the file that the standard output or the error output goes to?"""
+    return any(os.path.samestat(path.stat(), os.fstat(number)) for number in (1, 2))
+
+
 def check_outputs(paths: Sequence[Path | None], read: Sequence[str | Path | None] = ()) -> None:
     """``check_output`` for each that is given; UsageError when two are one file, or one of
-    ``read``."""
+    ``read``, whatever names it has."""
     given = [path for path in paths if path]
     for path in given:
         check_output(path)
-        if any(other and path.resolve() == Path(other).resolve() for other in read):
+        if any(other and _same(path, Path(other)) for other in read):
             raise UsageError(f"{path}: would be read and written")
-    if len({path.resolve() for path in given}) < len(given):
-        raise UsageError(f"{given[0]}: named for two outputs")
+    for one, other in itertools.combinations(given, 2):
+        if _same(one, other):
+            raise UsageError(f"{one}: named for two outputs")
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):  # one that is not there yet
+        return one.resolve() == other.resolve()
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """``path``, open for writing; UsageError that names it, for a full disk too.
+
+    The name stays as it is, whatever a library that is given a name would make of it.
+    """
+    try:
+        with open(path, "wb") as stream:
+            yield stream
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a report; UsageError as ``writing``."""
+    with writing(path) as stream:
+        stream.write((json.dumps(content, indent=1) + "\n").encode())

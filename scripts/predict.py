@@ -6,10 +6,8 @@ Without any of them, of the digits network. Exit status: 0, or 2 when the reques
 
 import argparse
 import dataclasses
-import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from openkpu.models import bound, configs, digits, elementwise, matmul_lists, pool_tasks
@@ -202,7 +200,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--type", choices=run_matmul.TYPES, help="of the product's matrices (int8, or the files')"
     )
-    parser.add_argument("--report", type=Path, help="JSON file to write")
+    parser.add_argument("--report", type=command.path, help="JSON file to write")
     args = parser.parse_args(argv)
     args.config = configs.load(args.config)
     if args.bus:
@@ -292,7 +290,7 @@ def predicted(args: argparse.Namespace) -> None:
             "runs": [len(run) for part in parts for run in part.runs],
             "totals": {**sums, "parts": causes},
         }
-        args.report.write_text(json.dumps(content, indent=1) + "\n")
+        command.write_json(args.report, content)
         print(f"report: {args.report}")
 
 

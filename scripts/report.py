@@ -2,7 +2,6 @@
 """What a run is summarised in: one record per layer, totals, and their JSON file."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from openkpu.models.configs import Config
 from openkpu.models.layer import LayerArg
 from openkpu.models.roofline import beside, layer_bytes
 from openkpu.models.roofline import cycles as roofline
+from openkpu.scripts.command import write_json
 
 # pools whose windows overlap: the device may compute a line twice, and its counter counts it twice
 OVERLAPPING = (8, 9)
@@ -121,4 +121,4 @@ def write(
         "totals": {**totals(layers), **more},
         "counts": COUNTS,
     }
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    write_json(path, content)

@@ -11,6 +11,7 @@ from openkpu.models import digits
 from openkpu.models.digits import float_model
 from openkpu.models.network import Network
 from openkpu.scripts import digits_picture, report, run_network
+from openkpu.scripts.command import writing
 from openkpu.scripts.end_to_end import unmeasured
 
 # on Icarus as many as half a minute of processor time holds
@@ -55,7 +56,9 @@ def run(args: argparse.Namespace) -> bool:
         report.write(args.report, args.config, simulator, records, **more)
         print(f"report: {args.report}")
     if args.png:
-        digits_picture.draw(test.images, shown, labels, records).save(args.png)
+        picture = digits_picture.draw(test.images, shown, labels, records)
+        with writing(args.png) as stream:
+            picture.save(stream, "PNG")
         print(f"picture: {args.png}")
     print("\nnext:  make sim SIM=verilator CONFIG=k210        more digits, on 576 multipliers")
     print("       make predict CONFIG=nano MATMUL=64x64x64  cycles without a simulator")

@@ -17,7 +17,7 @@ from openkpu.models.configs import Config
 from openkpu.models.matmul import Tile
 from openkpu.models.network import MOST_LAYERS, NetworkError
 from openkpu.scripts import report
-from openkpu.scripts.command import UsageError
+from openkpu.scripts.command import UsageError, writing
 from openkpu.scripts.end_to_end import unmeasured
 from openkpu.scripts.run_network import (
     SEED,
@@ -145,7 +145,8 @@ def run(args: argparse.Namespace) -> bool:
         shown = "{:>6}" if c.dtype == np.int32 else "{:>12.6g}"
         print("\n".join(" ".join(map(shown.format, row)) for row in c))
     if args.output:
-        np.save(args.output, c)
+        with writing(args.output) as stream:
+            np.save(stream, c)
         print(f"results: {args.output}")
     if args.report:
         simulator = "golden" if args.golden else args.sim

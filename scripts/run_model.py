@@ -26,6 +26,7 @@ from openkpu.models.kmodel.results import Box, draw, hint, load_detector, span
 from openkpu.models.kmodel.results import report as look
 from openkpu.models.roofline import map_bytes
 from openkpu.scripts import report, rtl
+from openkpu.scripts.command import writing
 from openkpu.scripts.end_to_end import BY_DEVICE, BY_HOST, CLOCK, EndToEnd
 from openkpu.scripts.model_table import Layer, Table
 from openkpu.tb.device import launch
@@ -322,10 +323,8 @@ def show(job: Job, one: Run) -> None:
             print(f"  {text}")
     if args.png:
         boxes = [box for box in found or [] if isinstance(box, Box)]
-        try:
-            draw(one.picture, boxes).save(args.png)
-        except OSError as err:
-            raise KmodelError(f"{args.png}: {err.strerror or err}") from None
+        with writing(args.png) as stream:
+            draw(one.picture, boxes).save(stream, "PNG")
         print(f"picture: {args.png}")
 
 

@@ -18,6 +18,7 @@ from openkpu.models.configs import Config
 from openkpu.models.network import Network, NetworkError, NetworkRun, alignment
 from openkpu.models.roofline import network_cycles
 from openkpu.scripts import network_results, report, rtl
+from openkpu.scripts.command import writing
 from openkpu.scripts.end_to_end import PERF, START, EndToEnd, unmeasured
 from openkpu.tb import seeds
 from openkpu.tb.device import launch
@@ -120,11 +121,13 @@ def run(args: argparse.Namespace) -> bool:
     if per_inference and len(records) == len(per_inference) * len(network.layers):
         more = summary(args, network, records, per_inference)
     if args.output and results:
-        np.save(args.output, stacked(network, results))
+        with writing(args.output) as stream:
+            np.save(stream, stacked(network, results))
         print(f"results: {args.output}")
     if args.png and results:
         shown = [network_results.values(network, y) for y in results]
-        network_results.draw(images, shown).save(args.png)
+        with writing(args.png) as stream:
+            network_results.draw(images, shown).save(stream, "PNG")
         print(f"picture: {args.png}")
     if args.report:
         simulator = "golden" if args.golden else args.sim

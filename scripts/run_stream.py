@@ -11,10 +11,8 @@ Exit status: 0 every byte matched and nothing was lost, 1 otherwise, 2 bad reque
 
 import argparse
 import dataclasses
-import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,7 +64,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--images", type=whole(1, MOST))
     parser.add_argument("--disturb", action="store_true")
     parser.add_argument("--seed", type=command.SEED, default=1)
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write figures as JSON")
+    parser.add_argument("--report", type=command.path, metavar="FILE", help="write figures as JSON")
     args = parser.parse_args(argv)
     if args.sim not in simrun.SIMS:
         raise UsageError(f"unknown simulator {args.sim!r}, expected one of {list(simrun.SIMS)}")
@@ -180,7 +178,7 @@ def run(args: argparse.Namespace, given: Work) -> bool:
     if args.report:
         content = {"config": args.config.name, "ahb_width": args.config.ahb_width}
         content |= {"simulator": args.sim, "layers": [], "totals": sums}
-        args.report.write_text(json.dumps(content, indent=1) + "\n")
+        command.write_json(args.report, content)
         print(f"report: {args.report}")
     return found["counters"]["inferences"] == count == len(ends) and not wrong
 

@@ -89,7 +89,9 @@ def check_files(args: argparse.Namespace) -> None:
         check_output(args.png, ".png")
     if args.output:
         check_output(args.output, ".npy")
-    many = [*(args.vectors or []), *(args.image or []), *(args.matmul or [])]
+    folders = [path for path in map(Path, args.vectors or ()) if path.is_dir()]
+    inside = [file for folder in folders for file in folder.glob("*.npz")]
+    many = [*(args.vectors or []), *inside, *(args.image or []), *(args.matmul or [])]
     read = [model_file(args), args.network, args.input, args.detector, *many]
     check_outputs([args.report, args.png, args.output], read)
 
@@ -153,13 +155,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--detector", type=command.named, help="JSON: anchors, classes, threshold, nms"
     )
-    parser.add_argument("--png", type=Path, help="write a picture: boxes, classes, digits")
+    parser.add_argument("--png", type=command.path, help="write a picture: boxes, classes, digits")
     parser.add_argument("--bgr", action="store_true", help="the model wants the blue plane first")
     parser.add_argument("--scale", type=factor, help="float inputs: pixel * SCALE + BIAS (1/255)")
     parser.add_argument("--bias", type=real, help="float inputs: as above (0)")
     parser.add_argument("--fast", action="store_true", help="maps through the back door")
     parser.add_argument("--golden", action="store_true", help="golden model, no simulator")
-    parser.add_argument("--report", type=Path, help="JSON file to write")
+    parser.add_argument("--report", type=command.path, help="JSON file to write")
     parser.add_argument("--check", action="store_true", help="bus rules checked on Icarus as well")
     parser.add_argument("--waves", action="store_true", help="record an FST file")
     parser.add_argument(
@@ -171,7 +173,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--input", type=command.named, help="its input maps (.npy, uint8); default: random ones"
     )
-    parser.add_argument("--output", type=Path, help="write the results here (.npy)")
+    parser.add_argument("--output", type=command.path, help="write the results here (.npy)")
     parser.add_argument(
         "--matmul", type=command.named, nargs="+", help="product: MxKxN, or files of A and B (.npy)"
     )

@@ -118,19 +118,21 @@ def draw(title: str, bars: list[Bar], png: Path) -> None:
     axes.set_ylabel("cycles" + (f", {images} images summed" if images > 1 else ""))
     axes.set_title(f"Where the cycles went: {title}")
     axes.legend(fontsize=8)
-    figure.savefig(png, dpi=110, format="png")
+    with command.writing(png) as stream:
+        figure.savefig(stream, dpi=110, format="png")
     plt.close(figure)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     parser = command.Parser(prog="stalls", description=__doc__)
-    parser.add_argument("report", type=Path, help="a JSON file that REPORT= wrote")
-    parser.add_argument("--png", type=Path, help="default: the report's name with .png")
+    parser.add_argument("report", type=command.path, help="a JSON file that REPORT= wrote")
+    parser.add_argument("--png", type=command.path, help="default: the report's name with .png")
     args = parser.parse_args(argv)
     title, bars = load(args.report)
     png = args.png or args.report.with_suffix(".png")
     command.check_output(png, ".png")
+    command.check_outputs([png], [args.report])
     draw(title, bars, png)
     sums = {cause: sum(bar.cycles[cause] for bar in bars) for cause in COLOURS}
     total = sum(sums.values()) or 1

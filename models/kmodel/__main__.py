@@ -11,10 +11,13 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+import numpy as np
+
 from ..terminal import any_text
 from . import KmodelError, load, load_functions, run
 from .describe import as_dict, table
 from .images import image_input, input_shape, open_image
+from .package import parted
 from .program import Program
 from .results import Box, draw, hint, load_detector, report, span
 
@@ -67,8 +70,21 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+class _Once(argparse.Action):
+    """Store a value; a second one would replace the first without a word."""
+
+    def __call__(self, parser, namespace, values, option_string=None) -> None:
+        if option_string and getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "given twice, expected once")
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaint is one line."""
+    """argparse whose complaint is one line; an option is given once, by its whole name."""
+
+    def __init__(self, **names) -> None:
+        super().__init__(allow_abbrev=False, **names)
+        self.register("action", None, _Once)
 
     def error(self, message: str) -> NoReturn:
         raise KmodelError(message)
@@ -92,6 +108,16 @@ def check(options: argparse.Namespace) -> None:
         raise KmodelError(f"--{given[0]} and --functions together: functions run on no picture")
     if given and not options.image:
         raise KmodelError(f"--{given[0]} without --image, expected a picture to use it with")
+    read = [parted(options.file)[0], options.image, options.detector]
+    if options.png and any(name and _same(options.png, name) for name in read):
+        raise KmodelError(f"{options.png}: would be read and written")
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except (OSError, ValueError):  # one that is not there
+        return False
 
 
 def _print(as_json: bool, info, lines) -> None:
@@ -104,6 +130,9 @@ def _run(program: Program, options: argparse.Namespace) -> tuple[dict, list[str]
     if len(program.inputs) != 1:
         raise KmodelError(f"{program.file}: a picture cannot be {len(program.inputs)} inputs")
     tensor = program.inputs[0]
+    for name, value in (("--scale", options.scale), ("--bias", options.bias)):
+        if value is not None and np.dtype(tensor.dtype).kind != "f":
+            raise KmodelError(f"{name}: the input of {program.file} is {tensor.dtype}, not float")
     how = {} if options.scale is None else {"scale": options.scale}
     array, note = image_input(image, tensor, bias=options.bias or 0.0, bgr=options.bgr, **how)
     detector = load_detector(options.detector) if options.detector else None

@@ -50,18 +50,42 @@ def select(
     return [box for _, box in kept]
 
 
-def settings(data: dict, threshold: float, nms: float) -> dict:
+SETTINGS = ("classes", "threshold", "nms")  # keys of every side file
+
+
+def settings(data: dict, threshold: float, nms: float, others: tuple[str, ...]) -> dict:
     """Classes, threshold and suppression out of a side file, with defaults for the last two.
 
-    KeyError without classes, ValueError for what they cannot be.
+    KeyError without classes; ValueError for what they cannot be, and for a key that is neither
+    theirs nor one of ``others``, which nothing would read.
     """
-    if not isinstance(data["classes"], list) or not data["classes"]:
+    only(data, (*others, *SETTINGS))
+    names = data["classes"]
+    if not isinstance(names, list) or not names or not all(map(_name, names)):
         raise ValueError("classes are a list of at least one name")
-    limits = [float(data.get("threshold", threshold)), float(data.get("nms", nms))]
-    if not np.isfinite(limits).all():
-        raise ValueError("threshold and nms are finite numbers")
-    names = tuple(str(c) for c in data["classes"])
-    return {"classes": names, "threshold": limits[0], "nms": limits[1]}
+    limits = {"threshold": data.get("threshold", threshold), "nms": data.get("nms", nms)}
+    for key, value in limits.items():
+        if not 0 <= number(value) <= 1:
+            raise ValueError(f"{key} {value:g}, expected a finite number from 0 to 1")
+    return {"classes": tuple(map(str, names)), **{k: float(v) for k, v in limits.items()}}
+
+
+def only(data: dict, known: tuple[str, ...]) -> None:
+    """ValueError for a key of a side file that is none of ``known``."""
+    for key in data:
+        if key not in known:
+            raise ValueError(f"unknown key {key!r}, expected {', '.join(known)}")
+
+
+def _name(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def number(value: object) -> float:
+    """A number of a side file; ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{str(value)[:40]!r}, expected a number")
+    return float(value)
 
 
 def overlap(a: Box, b: Box) -> float:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from ..terminal import one_line
+
 
 def printable(text: str) -> str:
     """Names out of a file may hold anything, and a terminal would obey it: escapes instead."""
@@ -16,7 +18,7 @@ class KmodelError(ValueError):
     """
 
     def __init__(self, text: str, offset: int | None = None) -> None:
-        super().__init__(printable(" ".join(str(text).split())))
+        super().__init__(printable(one_line(text)))
         self.offset = offset
 
 

@@ -24,6 +24,7 @@ from .errors import KmodelError
 from .program import Download, KpuLayer, Memory, Operation, Program
 
 WORK_MAX = 10**13
+DIGITS = 18  # of a number that is read
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -169,6 +170,9 @@ def parse_layers(text: str, count: int) -> range:
     match = re.fullmatch(r"\s*(\d*)\s*(-?)\s*(\d*)\s*", text)
     if match is None or not (match[1] or match[3]):
         raise KmodelError(f"layers {text!r}: expected for example 3-7 or 5")
+    # Python reads no number of thousands of digits
+    if max(len(match[1]), len(match[3])) > DIGITS:
+        raise KmodelError(f"layers {text[:DIGITS]!r}...: the model has layers 0-{count - 1}")
     first = int(match[1] or 0)
     last = int(match[3]) if match[3] else (count - 1 if match[2] else first)
     if not first <= last < count:

@@ -29,6 +29,7 @@ FLOAT_SCALE = 1 / 255
 ORIENTATION = 0x0112  # the tag of EXIF
 PLAIN = ("1", "L", "P", "RGB", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 CLEAR = ("LA", "La", "PA", "RGBA", "RGBa")  # with transparency
+ON_WHITE = "transparent over white"
 NUMBERS = ("I", "I;16", "I;16L", "I;16B", "I;16N", "F")
 
 
@@ -106,6 +107,9 @@ def as_rgb(image: Image) -> tuple[Image, list[str]]:
     mode = image.mode
     if mode in NUMBERS:
         grey, note = _bytes_of(np.asarray(image), mode)
+        clear = image.info.get("transparency")
+        if isinstance(clear, int) and (hidden := np.asarray(image) == clear).any():
+            grey, note = np.where(hidden, np.uint8(255), grey), f"{note}; {ON_WHITE}"
         return pil.Image.fromarray(grey).convert("RGB"), [note]
     if mode not in (*PLAIN, *CLEAR):
         known = ", ".join((*PLAIN, *CLEAR, *NUMBERS))
@@ -116,7 +120,7 @@ def as_rgb(image: Image) -> tuple[Image, list[str]]:
     if image.getextrema()[3][0] == 255:
         return image.convert("RGB"), []
     white = pil.Image.new("RGBA", image.size, "white")
-    return pil.Image.alpha_composite(white, image).convert("RGB"), ["transparent over white"]
+    return pil.Image.alpha_composite(white, image).convert("RGB"), [ON_WHITE]
 
 
 def _bytes_of(values: npt.NDArray, mode: str) -> tuple[npt.NDArray[np.uint8], str]:
@@ -165,7 +169,9 @@ def image_input(
         notes.append(f"resized from {image.width} x {image.height} to {width} x {height}")
         image = image.resize((width, height), pil.Image.Resampling.BILINEAR)
     pixels = np.asarray(image, np.uint8).reshape(height, width, channels).transpose(2, 0, 1)
-    if bgr and channels == 3:
+    if bgr:
+        if channels != 3:
+            raise KmodelError(f"BGR: {tensor.name} has {channels} plane, expected 3")
         pixels = pixels[::-1]
         notes.append("blue first")
     if tensor.dtype == "u1":

@@ -120,6 +120,12 @@ class _Package:
         except _TROUBLE as err:
             raise KmodelError(f"{file}: damaged package: {err}") from None
         self.infos = {info.filename: info for info in found}
+        if len(self.infos) < len(found):
+            names = [info.filename for info in found]
+            twice = [name for name in self.infos if names.count(name) > 1]
+            raise KmodelError(
+                f"{file}: {_listing(twice)} twice in the package, expected names of one entry each"
+            )
         self.names, self.missing = self._listed()
 
     def _check_directory(self, data: bytes) -> None:
@@ -141,7 +147,9 @@ class _Package:
         lists = [name for name in self.infos if posixpath.basename(name) == LIST]
         if not lists:
             return self.infos, []
-        place = min(lists, key=len)
+        place = min(lists, key=_depth)
+        if len(alike := [name for name in lists if _depth(name) == _depth(place)]) > 1:
+            raise KmodelError(f"{self.file}: {_listing(alike)}, expected one {LIST}")
         text = self._read(self.infos[place], LIST_MAX)
         try:
             names = [entry["bin"] for entry in json.loads(text.decode("utf-8-sig"))["files"]]
@@ -214,6 +222,10 @@ class _Package:
         if len(data) > most:
             raise KmodelError(f"{where}: more than {most} bytes")
         return data
+
+
+def _depth(name: str) -> int:
+    return posixpath.normpath(name).count("/")
 
 
 def _looks_like_model(head: bytes) -> bool:

@@ -59,7 +59,9 @@ def load_detector(path: str | Path) -> Detector | PriorDetector:
     [...]} for an SSD detector.  All may have "threshold" and "nms".
     """
     try:
-        data = json.loads(files.read_bytes(path, KmodelError))
+        data = json.loads(files.read_bytes(path, KmodelError), object_pairs_hook=_once)
+        if not isinstance(data, dict):
+            raise ValueError("expected an object with anchors, outputs or priors")
         kind = PriorDetector if "priors" in data else Detector
         return kind.of(data).check(str(path))
     except KeyError as err:
@@ -68,6 +70,15 @@ def load_detector(path: str | Path) -> Detector | PriorDetector:
         if isinstance(err, KmodelError):
             raise
         raise KmodelError(f"{path}: no detector description: {err}") from None
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object of JSON; of a key that is there twice the second would win without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(n for n in names if names.count(n) > 1)!r} is there twice")
+    return found
 
 
 def draw(image: Image, boxes: list[Box]) -> Image:

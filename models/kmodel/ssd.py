@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .boxes import Box, Floats, select, settings
+from .boxes import Box, Floats, number, select, settings
 from .errors import KmodelError
 
 
@@ -37,8 +37,8 @@ class PriorDetector:
         return cls(
             tuple(tuple(_size(size) for size in sizes) for sizes in data["priors"]),
             tuple(_whole(step) for step in data["steps"]),
-            variances=(float(first), float(second)),
-            **settings(data, 0.6, 0.3),
+            variances=(number(first), number(second)),
+            **settings(data, 0.6, 0.3, ("priors", "steps", "variances")),
         )
 
     def check(self, name: str = "detector") -> PriorDetector:
@@ -100,11 +100,11 @@ def _size(size: float | Sequence[float]) -> tuple[float, float]:
     if isinstance(size, str):
         raise ValueError(f"a prior of {size!r} pixels")
     w, h = (size, size) if isinstance(size, int | float) else size
-    return float(w), float(h)
+    return number(w), number(h)
 
 
 def _whole(step: float) -> int:
-    if int(step) != step:
+    if int(number(step)) != step:
         raise ValueError(f"a step of {step} pixels")
     return int(step)
 

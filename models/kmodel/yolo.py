@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .boxes import Box, Floats, select, settings
+from .boxes import Box, Floats, number, only, select, settings
 from .errors import KmodelError
 from .names import words
 
@@ -61,11 +61,13 @@ class Detector:
         by_output = data.get("outputs")
         if by_output is not None and "anchors" in data:
             raise ValueError("anchors both for all outputs and by output")
+        for output in by_output or ():
+            only(output, ("anchors",))
         outputs = [_numbers(output["anchors"]) for output in by_output or ()]
         anchors = [] if by_output else _numbers(data["anchors"])
         return cls(
             tuple(anchors),
-            **settings(data, 0.5, 0.3),
+            **settings(data, 0.5, 0.3, ("anchors", "outputs", "unit", "scores")),
             outputs=tuple(outputs),
             unit=data.get("unit"),
             scores=data.get("scores"),
@@ -103,7 +105,7 @@ class _Map:
 
 
 def _numbers(values: Sequence[float]) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
+    return tuple(number(value) for value in values)
 
 
 def sigmoid(x: Floats) -> Floats:

@@ -200,6 +200,18 @@ def test_side_files(tmp_path: Path) -> None:
         ({"outputs": [[1, 2]]}, "no detector description"),
         ({"outputs": []}, "'anchors' is missing"),
         ({"outputs": 3}, "no detector description"),
+        ({"treshold": 0.9}, "unknown key 'treshold', expected anchors, outputs, unit, scores, cl"),
+        ({"priors": [[10]], "steps": [8]}, "unknown key 'outputs', expected priors, steps"),
+        ({"threshold": 2}, "threshold 2, expected a finite number from 0 to 1"),
+        ({"threshold": -0.1}, "threshold -0.1, expected"),
+        ({"threshold": None}, "'None', expected a number"),
+        ({"threshold": "0.5"}, "'0.5', expected a number"),
+        ({"nms": True}, "'True', expected a number"),
+        ({"nms": 40}, "nms 40, expected"),
+        ({"classes": [None]}, "classes are a list of at least one name"),
+        ({"classes": [["a"]]}, "classes are a list"),
+        ({"outputs": [{"anchors": [True, 2]}]}, "'True', expected a number"),
+        ({"outputs": [{"anchors": [1, 2], "mask": [0]}]}, "unknown key 'mask', expected anchors"),
         ({"unit": "inches"}, "unit 'inches', expected cells, pixels, fractions"),
         ({"unit": 3}, "unit 3, expected cells"),
         ({"scores": "max"}, "scores 'max', expected softmax, sigmoid"),
@@ -210,6 +222,15 @@ def test_side_files(tmp_path: Path) -> None:
         with pytest.raises(KmodelError, match=r"d\.json") as caught:
             load_detector(path)
         assert text in str(caught.value) and "\n" not in str(caught.value)
+    for content, text in (
+        ('{"anchors": [1, 2], "classes": ["a"], "anchors": [3, 4]}', "'anchors' is there twice"),
+        ("[]", "expected an object with anchors"),
+        ("null", "expected an object with anchors"),
+        ('"anchors"', "expected an object with anchors"),
+    ):
+        path.write_text(content)
+        with pytest.raises(KmodelError, match=text):
+            load_detector(path)
 
 
 # ----------------------------------------------------------------------------------------- guesses

@@ -151,6 +151,22 @@ def test_values_that_are_no_grey(values: np.ndarray, text: str, tmp_path: Path) 
     assert str(caught.value).startswith(f"{path}: {text}")
 
 
+def test_sixteen_bits_with_a_value_that_is_clear(tmp_path: Path) -> None:
+    grey = np.array([[0, 514], [30000, 65535]], np.uint16)
+    path = tmp_path / "a.png"
+    for clear, expected in ((514, [[0, 255], [117, 255]]), (7, [[0, 2], [117, 255]])):
+        PIL.fromarray(grey).save(path, transparency=clear)
+        image = open_image(path)
+        assert np.asarray(image)[..., 0].tolist() == expected
+        assert ("transparent over white" in "; ".join(image.info["notes"])) == (clear == 514)
+
+
+def test_blue_first_wants_three_planes() -> None:
+    tensor = Tensor("input0", View("input0", 0, (1, 1, 4, 4)))
+    with pytest.raises(KmodelError, match="BGR: input0 has 1 plane, expected 3"):
+        image_input(PIL.new("RGB", (4, 4)), tensor, bgr=True)
+
+
 def test_a_mode_that_is_not_known_is_refused_by_name() -> None:
     class Strange:
         mode = "XYZ;12"

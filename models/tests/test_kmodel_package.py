@@ -7,6 +7,7 @@ import io
 import json
 import struct
 import tracemalloc
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -164,6 +165,25 @@ def test_one_line_for(entries: dict[str, bytes], listed: str, text: str, tmp_pat
     path = package(tmp_path / "bad.kfpkg", entries, listed)
     line = complaint(path)
     assert line.startswith(f"{path}:") and text in line, line
+
+
+def test_names_and_lists_that_are_there_twice(tmp_path: Path) -> None:
+    """Of two entries of a name, or two lists in as many folders, none is taken unasked."""
+    path = tmp_path / "a.kfpkg"
+    for listed in ("flash-list.json", "n.kmodel"):
+        with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as archive:
+            warnings.simplefilter("ignore")
+            archive.writestr("flash-list.json", flash_list("n.kmodel"))
+            archive.writestr("n.kmodel", CONTAINERS["v3"])
+            archive.writestr(listed, CONTAINERS["v4"])
+        for asked in ("", ":n.kmodel"):
+            assert f"{listed} twice in the package" in complaint(f"{path}{asked}")
+    entries = {f"{at}/flash-list.json": flash_list("n.kmodel").encode() for at in "ab"}
+    entries |= {"a/n.kmodel": CONTAINERS["v3"], "b/n.kmodel": CONTAINERS["v4"]}
+    line = complaint(package(path, entries, None))
+    assert "a/flash-list.json, b/flash-list.json, expected one flash-list.json" in line
+    entries |= {"flash-list.json": flash_list("b/n.kmodel").encode()}
+    assert load(package(path, entries, None)).version == 4
 
 
 def test_what_is_missing_does_not_hide_what_is_there(tmp_path: Path) -> None:

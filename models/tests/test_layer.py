@@ -301,6 +301,11 @@ def test_sixteen_bit_weights_are_little_endian() -> None:
         (lambda: LayerArg.make(4, 8, 8, pool=[1]), "BAD_SIZE", "pool = [1], expected a whole"),
         (lambda: LayerArg.make(4, 8, 8, arg_x=0.5), "BAD_SIZE", "arg_x = 0.5, expected a whole"),
         (lambda: LayerArg.make(4, 8, 8, 4, fp16=1, kernel=3), "BAD_KERNEL", ""),
+        (lambda: LayerArg.make(4, 8, 8, eight_bit=2), "BAD_WEIGHTS", "eight_bit = 2, expected 0"),
+        (lambda: LayerArg.make(4, 8, 8, eight_bit=-1), "BAD_WEIGHTS", "eight_bit = -1, expected"),
+        (lambda: LayerArg.make(4, 8, 8, eight_bit=None), "BAD_SIZE", "eight_bit = None, expected"),
+        (lambda: LayerArg.make(4, 8, 8, eight_bit=[1]), "BAD_SIZE", "eight_bit = [1], expected"),
+        (lambda: LayerArg.make(4, 8, 8).validate(eight_bit=7), "BAD_WEIGHTS", "eight_bit = 7, exp"),
         (lambda: LayerArg(i_ch_num=None), "BAD_SIZE", "i_ch_num = None, expected a whole number"),
     ],
 )
@@ -308,6 +313,12 @@ def test_requests_that_cannot_be(make: Callable[[], object], code: str, said: st
     with pytest.raises(LayerError) as caught:
         make()
     assert caught.value.code == code and said in str(caught.value)
+
+
+@pytest.mark.parametrize("eight_bit", [1, True, np.True_, np.uint8(1)])
+def test_a_width_of_any_kind(eight_bit: object) -> None:
+    assert LayerArg.make(4, 8, 8, eight_bit=eight_bit) == LayerArg.make(4, 8, 8)
+    LayerArg.make(4, 8, 8).validate(eight_bit=eight_bit)
 
 
 ANY = st.one_of(

@@ -204,3 +204,121 @@ def test_tables_of_another_layer() -> None:
         network.add_like(LayerArg.make(4, 5, 6), 0)
     network.add_like(first.arg, 0)
     assert len(network.layers) == 2
+
+
+# --------------------------------------------------------------------- networks made by hand
+def no_layer(network: Network) -> None:
+    network.layers.append("conv")
+
+
+def second_of_none(network: Network) -> None:
+    network.seconds = {9: 0}
+
+
+def second_of_one_map(network: Network) -> None:
+    network.seconds = {1: -1}
+
+
+def loaded_of_none(network: Network) -> None:
+    network.loaded = {9: np.zeros((3, 5, 7), np.uint8)}
+
+
+def loaded_below(network: Network) -> None:
+    network.loaded = {-1: np.zeros((3, 5, 7), np.uint8)}
+
+
+def loaded_list(network: Network) -> None:
+    network.layers[1] = network.layers[1].replace(load_map=1)
+    network.loaded = {1: [1, 2]}
+
+
+def third_width(network: Network) -> None:
+    network.eight_bit = 2
+
+
+def width_in_words(network: Network) -> None:
+    network.eight_bit = "no"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (no_layer, "layer 3: str, expected a LayerArg"),
+        (second_of_none, "layer 9: second=0, expected a layer before one that reads two maps"),
+        (second_of_one_map, "layer 1: second=-1, expected a layer before one that reads two"),
+        (loaded_of_none, "layer 9: a loaded map, but no such layer"),
+        (loaded_below, "layer -1: a loaded map, but no such layer"),
+        (loaded_list, "layer 1: loaded map: list, expected uint8"),
+        (third_width, "eight_bit: 2, expected 0 or 1"),
+        (width_in_words, "eight_bit: 'no', expected 0 or 1"),
+    ],
+)
+def test_save_refuses_what_is_no_network(
+    change: Callable[[Network], None], said: str, tmp_path: Path
+) -> None:
+    network = chain(3, 5, 7)
+    change(network)
+    with pytest.raises(NetworkError) as saving:
+        network.save(tmp_path / "net.npz")
+    assert str(saving.value).startswith(said) and not (tmp_path / "net.npz").exists()
+
+
+@pytest.mark.parametrize("change", [no_layer, second_of_none, second_of_one_map])
+def test_place_refuses_what_is_no_network(change: Callable[[Network], None]) -> None:
+    network = chain(3, 5, 7)
+    change(network)
+    with pytest.raises(NetworkError, match=r"^layer [0-9]: "):
+        network.place()
+
+
+def test_a_network_without_layers() -> None:
+    x = np.zeros((1, 2, 2), np.uint8)
+    for use in (
+        Network.place,
+        lambda network: network.run(x),
+        lambda network: network.storage(x[None]),
+    ):
+        with pytest.raises(NetworkError, match=r"^0 layers, expected at least one"):
+            use(Network())
+
+
+@pytest.mark.parametrize("dtype", [float, np.int64, np.uint16, bool])
+def test_maps_are_bytes(dtype: type) -> None:
+    """Of 300 the golden model would see 44, and nobody would hear of it."""
+    network = chain(3, 5, 7)
+    x = np.full(network.in_shape, 300).astype(dtype)
+    said = f": {np.dtype(dtype)}, expected uint8 or int8"
+    with pytest.raises(NetworkError, match=f"^input{said}"):
+        network.run(x)
+    with pytest.raises(NetworkError, match=f"^images{said}"):
+        network.storage(x[None])
+    with pytest.raises(NetworkError, match=r"^images .*, the network takes"):
+        network.storage(x[None][:0].astype(np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("eight_bit", np.array("no"), "eight_bit: array('no'"),
+        ("eight_bit", np.array(7), "eight_bit: array(7), expected 0 or 1"),
+        ("eight_bit", np.array(np.nan), "eight_bit: array(nan), expected 0 or 1"),
+        ("eight_bit", np.array([1, 1]), "eight_bit: array([1, 1]), expected 0 or 1"),
+        ("kept", np.array([[0.5, 2000.7]]), "kept: float64(1, 2), expected whole numbers (n, 2)"),
+        ("kept", np.array([1, 2]), "kept: int64(2,), expected whole numbers (n, 2)"),
+        ("kept", np.array([[0, 9000], [0, 9100]]), "kept: a layer is there twice"),
+        ("narrow", np.array([0.9]), "narrow: float64(1,), expected whole numbers (n,)"),
+        ("narrow", np.array([[1]]), "narrow: int64(1, 1), expected whole numbers (n,)"),
+        ("narrow", np.array("a"), "narrow: <U1(), expected whole numbers (n,)"),
+        ("relayed", np.array("abc"), "relayed: <U3(), expected whole numbers (n, 3)"),
+        ("loaded_99999999999", np.zeros((1, 1, 1), np.uint8), "layer 99999999999: a loaded map"),
+    ],
+)
+def test_load_refuses_arrays_of_other_kinds(
+    name: str, value: np.ndarray, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "net.npz"
+    chain(3, 5, 7).save(path)
+    np.savez(path, **{**np.load(path), name: value})
+    with pytest.raises(NetworkError) as loading:
+        Network.load(path)
+    assert said in str(loading.value) and str(loading.value).startswith(f"{path}: ")

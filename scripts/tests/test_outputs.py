@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that commands write: never over what they read, under the name that was given, and a
+failure names the file."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openkpu.models import digits
+from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
+from openkpu.scripts import command
+from openkpu.tb.simrun import ROOT
+from PIL import Image
+
+from openkpu.__main__ import dispatch
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+
+VECTORS = ROOT / "models/tests/data/vectors/raw_pool0.npz"
+MODEL = ["--golden", "--model", "m.kmodel", "--image", "p.png"]
+READ = {  # a file that is read, by the words of a command; what it may write is put behind
+    "m.kmodel": [["sim", *MODEL, "--report"], ["predict", "--model", "m.kmodel", "--report"]],
+    "p.png": [
+        ["sim", *MODEL, "--png"],
+        ["sim", *MODEL, "--report"],
+        ["kmodel", "m.kmodel", "--image", "p.png", "--png"],
+    ],
+    "n.npz": [
+        ["sim", "--golden", "--network", "n.npz", "--report"],
+        ["predict", "--network", "n.npz", "--report"],
+        ["stream", "--network", "n.npz", "--report"],
+    ],
+    "i.npy": [["sim", "--golden", "--network", "n.npz", "--input", "i.npy", "--output"]],
+    "a.npy": [
+        ["sim", "--golden", "--matmul", "a.npy", "a.npy", "--output"],
+        ["predict", "--matmul", "a.npy", "a.npy", "--report"],
+    ],
+    "v/v.npz": [
+        ["sim", "--golden", "--vectors", "v/v.npz", "--report"],
+        ["sim", "--golden", "--vectors", "v", "--report"],
+    ],
+}
+CASES = [(file, words) for file, commands in READ.items() for words in commands]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "m.kmodel").write_bytes(CONTAINERS["v3"])
+    Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(tmp_path / "p.png")
+    digits.load_network().save(tmp_path / "n.npz")
+    np.save(tmp_path / "i.npy", digits.load_data()[1].pixels[:2])
+    np.save(tmp_path / "a.npy", np.eye(4, dtype=np.int8))
+    (tmp_path / "v").mkdir()
+    shutil.copy(VECTORS, tmp_path / "v/v.npz")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(words: list[str], capfd: pytest.CaptureFixture[str]) -> str:
+    """The one line of a command that ends with status 2."""
+    assert command.run(dispatch, words) == 2
+    lines = [line for line in capfd.readouterr().err.splitlines() if "builds go to" not in line]
+    assert len(lines) == 1
+    return lines[0]
+
+
+@pytest.mark.parametrize("name", [str, os.link, os.symlink], ids=["itself", "hard", "soft"])
+@pytest.mark.parametrize(("file", "words"), CASES)
+def test_what_is_read_is_not_written(
+    file: str,
+    words: list[str],
+    name: Callable[..., object],
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    before, out = Path(file).read_bytes(), file
+    if name is not str:
+        out = f"other{Path(file).suffix}"
+        name(folder / file, folder / out)
+    assert f"{out}: would be read and written" in refused([*words, out], capfd)
+    assert Path(file).read_bytes() == before
+
+
+def test_two_names_of_one_output(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("c.npy").touch()
+    os.link("c.npy", "r.json")
+    words = ["sim", "--golden", "--matmul", "2x2x2", "--output", "c.npy", "--report", "r.json"]
+    assert "named for two outputs" in refused(words, capfd)
+
+
+def test_a_report_beside_vectors(folder: Path) -> None:
+    assert command.run(dispatch, ["sim", "--golden", "--vectors", "v", "--report", "v/r.json"]) == 0
+
+
+@pytest.mark.parametrize("source", [["--matmul", "2x2x2"], ["--network", "n.npz"]])
+def test_results_lie_under_the_name_that_was_given(source: list[str], folder: Path) -> None:
+    """numpy would make C.NPY.npy of C.NPY, and of a file of that name that is there already."""
+    kept = Path("C.NPY.npy")
+    kept.write_text("of somebody else")
+    assert command.run(dispatch, ["sim", "--golden", *source, "--output", "C.NPY"]) == 0
+    assert kept.read_text() == "of somebody else"
+    assert np.load("C.NPY").ndim in (2, 4)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sim", *MODEL, "--report"],
+        ["sim", *MODEL, "--png"],
+        ["sim", "--golden", "--images", "1", "--report"],
+        ["sim", "--golden", "--images", "1", "--png"],
+        ["sim", "--golden", "--network", "n.npz", "--png"],
+        ["sim", "--golden", "--network", "n.npz", "--output"],
+        ["sim", "--golden", "--matmul", "2x2x2", "--output"],
+        ["sim", "--golden", "--vectors", "v", "--report"],
+        ["predict", "--report"],
+    ],
+)
+def test_a_full_disk_is_named(
+    words: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = "full" + {"--png": ".png", "--output": ".npy"}.get(words[-1], ".json")
+    os.symlink("/dev/full", out)
+    line = refused([*words, out], capfd)
+    assert line == f"error: {out}: cannot be written: No space left on device"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sim", *MODEL, "--image", "q.png"],
+        ["sim", "--golden", "--images", "2", "--images", "3"],
+        ["sim", "--golden", "--images=2", "--images=2"],
+        ["sim", "--golden", "--vectors", "v", "--vectors", "w"],
+        ["sim", "--golden", "--report", "r.json", "--report", "s.json"],
+        ["predict", "--model", "m.kmodel", "--model", "m.kmodel"],
+        ["stream", "--seed", "1", "--seed", "2"],
+        ["kmodel", "m.kmodel", "--image", "p.png", "--image", "q.png"],
+    ],
+)
+def test_an_option_given_twice(
+    words: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The second one would be all that counts."""
+    last = next(word for word in reversed(words) if word.startswith("--"))
+    option = last.partition("=")[0]
+    assert f"argument {option}: given twice, expected once" in refused(words, capfd)
+
+
+def test_an_option_may_come_again_in_the_next_run(folder: Path) -> None:
+    for _ in range(2):
+        assert command.run(dispatch, ["predict", "--model", "m.kmodel"]) == 0
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_what_is_printed_is_not_mixed_with_a_report(stream: str, folder: Path) -> None:
+    """`openkpu predict --report r.json > r.json`, or --report /dev/stdout > r.json."""
+    words = [sys.executable, "-m", "openkpu", "predict", "--report", "r.json"]
+    paths = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with open("r.json", "wb") as out:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: out}
+        result = subprocess.run(words, env=paths, **pipes, check=False)
+    assert result.returncode == 2
+    said = Path("r.json").read_bytes() if stream == "stderr" else result.stderr
+    assert said == b"error: r.json: what is printed goes there, expected another file\n"
+
+
+@pytest.mark.parametrize("option", ["--report", "--png", "--output"])
+def test_an_empty_name(option: str, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["sim", "--golden", "--matmul", "2x2x2", option, ""]
+    assert refused(words, capfd) == f"error: argument {option}: '': expected a name"
+
+
+@pytest.mark.parametrize("name", ["two  spaces", " ", " behind "])
+def test_a_name_keeps_its_spaces(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    line = refused(["predict", "--model", name], capfd)
+    assert line == f"error: {name}: No such file or directory"
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, f"0-{'9' * 5000}", f"{'9' * 5000}-"])
+def test_layers_of_many_digits(text: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    line = refused(["sim", *MODEL, "--layers", text], capfd)
+    assert "the model has layers 0-" in line and len(line) < 200
+
+
+@pytest.mark.parametrize("option", [["--scale", "2"], ["--bias", "1"]])
+def test_kmodel_uses_every_option(
+    option: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Bytes are not scaled; sim says so, too."""
+    line = refused(["kmodel", "m.kmodel", "--image", "p.png", *option], capfd)
+    assert option[0] in line and "not float" in line
+
+
+@pytest.mark.parametrize(
+    "words", [["sim", "--gol"], ["kmodel", "--nu=1", "x"], ["soak", "--min=1"]]
+)
+def test_an_option_by_its_whole_name(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    """--seed of a command that has none would be its --seeds, and another run."""
+    assert words[1].partition("=")[0] in refused(words, capfd)
