@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,16 @@ def pytest_configure(config: pytest.Config) -> None:
         watchdog.seconds()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """An interrupt waits until a test module is imported: half of hypothesis breaks its plugin."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        return (yield)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

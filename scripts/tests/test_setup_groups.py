@@ -70,10 +70,13 @@ def test_wrong_value(words: str, bare: Path) -> None:
         ["make", *words.split()], cwd=bare, env=env, capture_output=True, text=True, timeout=60
     )
     assert result.returncode == 2 and result.stdout == ""
-    line, end = result.stderr.splitlines()
+    line, *end = result.stderr.splitlines()
     value = words.rpartition("=")[2] if "OUTPUT" not in words else "not/there"
-    assert line.startswith("setup: ") and value in line, line
-    assert end.startswith("make: ***")
+    assert value in line, line
+    if end:  # otherwise make itself looked at the value
+        assert line.startswith("setup: ") and len(end) == 1 and end[0].startswith("make: ***")
+    else:
+        assert line.startswith("Makefile:")
     assert not (bare / ".venv").exists()
 
 

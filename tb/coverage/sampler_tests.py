@@ -46,7 +46,7 @@ async def host(tb: Any) -> None:
     assert await device.read(AI["AI_PIX_ADR"]) == 0
     await device.write(AI["AI_WGT_ADR"], 0)
     assert await device.read(AI["AI_WGT_ADR"]) == 0
-    (refused,) = await device.transfer(Transfer(AI["AI_TAKEN_ADR"], False, size=1))
+    (refused,) = await device.attempt(Transfer(AI["AI_TAKEN_ADR"], False, size=1))
     assert refused.resp == ERROR
     await run(device, layer(c=3, w=20, o=4, kernel=3, pool=1, per_load=2))
     await run(device, layer(c=3, w=20, o=7, kernel=3, pool=6, per_load=2))
