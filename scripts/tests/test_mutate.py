@@ -254,7 +254,6 @@ reason = "None, this is a test."
         (["--module", "step_counter no_such"], "MODULE=no_such: expected a module or a folder"),
         (["--module", " "], "MODULE=: expected a module or a folder"),
         (["--kind", "no_such"], "'no_such'"),
-        (["--plan", "no_such.toml"], "no_such.toml: No such file"),
     ],
 )
 def test_bad_requests(
@@ -263,6 +262,11 @@ def test_bad_requests(
     assert run(tmp_path, *words) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1, error
+
+
+def test_a_plan_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, plan="no_such.toml") == 2
+    assert "no_such.toml: No such file" in capsys.readouterr().err
 
 
 def test_a_bench_that_fails_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
