@@ -7,10 +7,10 @@ import os
 import stat
 import zipfile
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 LIMIT = 256 << 20  # bytes of a model, a picture or a network
 CHUNK = 4 << 20  # that are read at once
@@ -58,7 +58,9 @@ def read_array(path: str | Path, error: type[Exception]) -> npt.NDArray:
     """The array of a .npy file of any size; ``error`` with one line for anything else."""
     with open_file(path, error) as stream:
         try:
-            return np.lib.format.read_array(stream, allow_pickle=False)
+            from numpy.lib import format  # commands that lack numpy say so
+
+            return format.read_array(stream, allow_pickle=False)
         except OSError as err:
             raise error(f"{path}: {err.strerror or err}") from None
         except (ValueError, EOFError, MemoryError, OverflowError, SyntaxError, TypeError) as err:
