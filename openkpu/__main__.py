@@ -5,6 +5,7 @@ Exit status: 0 good, 1 a mismatch or a failure, 2 a request that cannot be met, 
 143 after SIGTERM.
 """
 
+import contextlib
 import importlib
 import os
 import signal
@@ -74,7 +75,8 @@ def main(argv: list[str] | None = None) -> int:
         signal.signal(number, _quit)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # scripts/run.sh blocks them until now
     if words and words[0] in COMMANDS:
-        importlib.import_module(COMMANDS[words[0]][0])
+        with contextlib.suppress(ModuleNotFoundError):  # dispatch says what is missing
+            importlib.import_module(COMMANDS[words[0]][0])
     from openkpu.scripts import command
 
     return command.run(dispatch, words)

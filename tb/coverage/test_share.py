@@ -79,4 +79,4 @@ def test_module(module: str) -> None:
     ],
 )
 def test_uvm(module: str, test: str) -> None:
-    simulate("verilator", EVERYTHING, module, test, SEED)
+    simulate("verilator", EVERYTHING, f"tb.uvm.{module}", test, SEED)
