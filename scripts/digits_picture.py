@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from openkpu.scripts.report import STALLS, LayerRecord
+from openkpu.scripts.stalls import COLOURS, WORK
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 DRAWN, COLUMNS = 96, 12  # scans of a picture, in a line
 ZOOM, GAP, TEXT, BAR = 10, 8, 14, 18  # pixels: of a pixel of a scan; between things; of lines
-WORK = "array"
-COLOURS = {
-    **{WORK: "#4c72b0", "weights": "#dd8452", "input": "#55a868", "output": "#c44e52"},
-    **{"bus": "#8172b3", "control": "#937860"},
-}
 
 
 def causes(records: Sequence[LayerRecord]) -> dict[str, int]:
