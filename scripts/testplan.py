@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test plan with what its tests gave, as a page in reports.
 
-Reads tb/plan/testplan.toml and the results that `make test` left in reports/results.jsonl. Entries
+Reads tb/plan/testplan.toml and the results that `make test` left in reports/results.jsonl. Tests
+of a tool that has not changed since they passed (tb/plan/tools.toml) count as passed. Entries
 without a passing test come first. Exit status 1 when a named test failed or, after a whole run, an
 entry has no passing test; 2 when the plan names what is not there or leaves something out.
 """
 
 import sys
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from openkpu.models import files
 from openkpu.scripts import command
+from openkpu.tb import tool_tests
 from openkpu.tb.plan import plan, results
 from openkpu.tb.simrun import ROOT
 
 OUT = ROOT / "reports" / "testplan.md"
 RESULTS = ROOT / "reports" / "results.jsonl"
+RECORDED = "passed, tool unchanged"
 STATES = ("no passing test", "failed", "partly run", "passed")
 
 
@@ -26,18 +30,26 @@ class Row:
     """An entry with the outcome of each of its tests."""
 
     entry: plan.Entry
-    outcomes: dict[str, str]  # test -> passed, failed, not run
+    outcomes: dict[str, str]  # test -> passed, RECORDED, failed, not run
 
     @property
     def state(self) -> str:
         """What the outcomes come to."""
         count = Counter(self.outcomes.values())
-        if not count["passed"]:
+        if not count["passed"] + count[RECORDED]:
             return STATES[0]
         return "failed" if count["failed"] else "partly run" if count["not run"] else "passed"
 
 
-def outcome(test: str, found: dict[str, dict[str, results.Result]]) -> str:
+def recorded() -> set[str]:
+    """Files of tests that `make check` leaves out: they passed with the tool as it is."""
+    tools = tool_tests.table()
+    return {name for tool in tool_tests.unchanged() for name in tools[tool]["inputs"]}
+
+
+def outcome(
+    test: str, found: dict[str, dict[str, results.Result]], unchanged: Collection[str] = ()
+) -> str:
     """Of a test of the plan: a pytest file counts all of its tests."""
     path, _, name = test.partition("::")
     chosen = [
@@ -53,13 +65,14 @@ def outcome(test: str, found: dict[str, dict[str, results.Result]]) -> str:
     ]
     if any(result.outcome == results.FAILED for result in chosen):
         return "failed"
-    return "passed" if chosen else "not run"
+    return "passed" if chosen else RECORDED if path in unchanged else "not run"
 
 
 def rows(entries: list[plan.Entry], found: dict[str, dict[str, results.Result]]) -> list[Row]:
     """Entries with outcomes, those without a passing test first."""
+    unchanged = recorded()
     made = [
-        Row(e, {t: outcome(t, found) for name in e.tests for t in plan.expanded(name)})
+        Row(e, {t: outcome(t, found, unchanged) for name in e.tests for t in plan.expanded(name)})
         for e in entries
     ]
     return sorted(made, key=lambda row: STATES.index(row.state))
@@ -80,7 +93,7 @@ def page(made: list[Row]) -> str:
     ]
     for row in made:
         e = row.entry
-        good = sum(o == "passed" for o in row.outcomes.values())
+        good = sum(o in ("passed", RECORDED) for o in row.outcomes.values())
         source = f"[{e.title}](../{e.source})"
         points = ", ".join(e.points)
         cells = source, e.stage, row.state, f"{good} of {len(row.outcomes)}", points

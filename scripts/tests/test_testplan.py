@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from openkpu.scripts import command, testplan
+from openkpu.tb import tool_tests
 from openkpu.tb.plan import plan
 from openkpu.tb.plan.results import Result
 
@@ -43,6 +44,21 @@ def test_page() -> None:
     assert "4 entries: 1 no passing test, 1 failed, 1 partly run, 1 passed." in text
     assert f"- {fifo}.random_traffic: failed" in text and "| 2 of 2 | layer |" in text
     assert text.index("title of never") < text.index("title of whole")
+
+
+def test_unchanged_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of a tool that is as it was count as passed; those of a changed one do not."""
+    file = "scripts/tests/test_equivalence.py"
+    tools = {"equivalence": {"inputs": ["scripts/equivalence.py", file], "green": ""}}
+    monkeypatch.setattr(tool_tests, "table", lambda: tools)
+    for unchanged, state in ({"equivalence"}, "passed"), (set(), "no passing test"):
+        monkeypatch.setattr(tool_tests, "unchanged", lambda now=unchanged: now)
+        (row,) = testplan.rows([entry("netlists", file)], {})
+        assert row.state == state
+    monkeypatch.setattr(tool_tests, "unchanged", lambda: {"equivalence"})
+    failed = {f"{file}::test_a": {"": Result("", "failed")}}
+    (row,) = testplan.rows([entry("netlists", file)], failed)
+    assert row.state == "no passing test"
 
 
 def test_check(capsys: pytest.CaptureFixture[str]) -> None:
