@@ -8,11 +8,12 @@ all words are accessed, then the bus goes on, and the result is exact.
 import cocotb
 import numpy as np
 from cocotb.triggers import FallingEdge
-from openkpu.tb.coverage.model import Word, words
-from openkpu.tb.device.checked import checked
-from openkpu.tb.device.device import Device
-from openkpu.tb.device.registers import AI, FIFO_CTRL, FIFO_DATA_OUT, PERF, Ctrl
-from openkpu.tb.device.tiny_jobs import FLUSH_LAYERS, FLUSH_OFF, StreamJob, at_rest, tidy
+
+from openkpu_tb.core.registers import AI, FIFO_CTRL, FIFO_DATA_OUT, PERF, Ctrl
+from openkpu_tb.coverage.model import Word, words
+from openkpu_tb.device.device import Device
+from tb.device.checked import checked
+from tb.device.hostile.tiny_jobs import FLUSH_LAYERS, FLUSH_OFF, StreamJob, at_rest, tidy
 
 # taken over by a start: a job at work does not see what is written later
 NEXT_JOB = (
