@@ -63,7 +63,7 @@ def test_module(module: str) -> None:
         "verilator",
         "tb_top",
         launch.SOURCES,
-        f"tb.device.{module}",
+        f"tb.device.hostile.{module}",
         params=launch.parameters(EVERYTHING, 1 << 20),
         public=launch.PUBLIC,
         random_start=False,

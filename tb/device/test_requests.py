@@ -35,4 +35,4 @@ def test_every_kind_has_its_runner() -> None:
     assert set(job.RUNNERS) == set(requests.KINDS)
     for kind, runner in job.RUNNERS.items():
         name = kind.__name__.removesuffix("Request").lower()
-        assert runner.__module__ == f"tb.device.run_{name}"
+        assert runner.__module__ == f"openkpu_tb.runs.run_{name}"

@@ -275,7 +275,7 @@ def test_ahb_checker(sim: str, kind: str) -> None:
     run(
         sim,
         top,
-        [f"tb/ahb/checkers/{top}.v"],
+        [f"tb/openkpu_tb/ahb/checkers/{top}.v"],
         "tb.ahb.checkers.test_ahb_checker",
         env={"KIND": kind},
     )

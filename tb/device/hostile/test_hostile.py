@@ -22,7 +22,7 @@ def bench(sim: str, module: str, case: str | None = None, **other: int) -> None:
         sim,
         "tb_top",
         launch.SOURCES,
-        f"tb.device.{module}",
+        f"tb.device.hostile.{module}",
         params=launch.parameters(dataclasses.replace(configs.load("nano"), **other)),
         public=launch.PUBLIC,
         random_start=False,
