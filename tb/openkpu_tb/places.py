@@ -38,9 +38,14 @@ def cache(root: Path) -> Path:
     return Path(base) / "openkpu" / hashlib.sha256(os.fsencode(root)).hexdigest()[:12]
 
 
+def installed(root: Path) -> bool:
+    """The folder lies in an installed package (openkpu/checkout.py)."""
+    return (root.parent / "__init__.py").is_file()
+
+
 def in_checkout(root: Path) -> bool:
     """Builds can go into ``root`` itself: a checkout, not an installed package."""
-    return (root / "pyproject.toml").is_file() and not spaced(root) and writable(root)
+    return not installed(root) and not spaced(root) and writable(root)
 
 
 def tool_root(root: Path) -> Path:
@@ -72,7 +77,7 @@ def builds(root: Path) -> Path:
         raise PlaceError(f"{folder}: cannot be made: {error.strerror}") from None
     if not writable(folder):
         raise PlaceError(f"{folder}: cannot be written")
-    if not here and (root / "pyproject.toml").is_file():
+    if not here and not installed(root):
         why = "has a space in its path" if spaced(root) else "cannot be written"
         print(f"{root} {why}: builds go to {folder}", file=sys.stderr, flush=True)
     return folder
