@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Read by setup.sh and run.sh after $root is set: $venv, the virtual environment of this checkout.
+# Read by the scripts beside it after $root is set: $venv, the virtual environment of this checkout, and what two of
+# them do.
 # Verilator's makefiles take no path with a space, and cocotb's libraries lie in the environment: for
 # such a checkout, and for one that cannot be written, it is in the cache (tb/openkpu_tb/places.py has the same
 # rule for builds).
@@ -13,3 +14,24 @@ if [ "$elsewhere" ]; then
   case $base in *[[:space:]]*) base=${TMPDIR:-/tmp} ;; esac
   venv=$base/openkpu/$(printf %s "$root" | sha256sum | cut -c1-12)/venv
 fi
+
+# the roots of pyproject.toml; a test compares
+PYTHONPATH=$root:$root/models:$root/tb:$root/scripts${PYTHONPATH:+:$PYTHONPATH}
+
+# MODULE WORD...: go on as a module of the set-up, run by this machine's own Python. A signal before Python can answer
+# it would show where Python was: it waits until the module looks.
+bootstrap() {
+  module=$root/scripts/openkpu_tools/setup/$1.py
+  shift
+  [ -w "$root" ] || export PYTHONDONTWRITEBYTECODE=1
+  export PYTHONPATH
+  signals=--block-signal=INT,TERM,HUP
+  env $signals true 2>/dev/null || signals=
+  for name in "${PYTHON:-python3}" python3.14 python3.13 python3.12 python3.11; do
+    "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null &&
+      exec env $signals "$name" -P "$module" "$venv" "$@"
+    [ -z "${PYTHON:-}" ] || { echo "setup: PYTHON=$PYTHON: expected Python 3.11 or later" >&2; exit 2; }
+  done
+  echo "setup: Python 3.11 or later is missing; please install python3" >&2
+  exit 2
+}

@@ -22,7 +22,8 @@ from openkpu.prediction import bound, cycles
 from openkpu.prediction.bound import WRITE, Work
 from openkpu.prediction.cycles import NEXT
 from openkpu.prediction.cycles_array import DRAIN, OUTPUT
-from openkpu.prediction.cycles_model import MAPS, WAYS, Predicted, predict_model, predict_network
+from openkpu.prediction.cycles_model import Predicted, predict_model, predict_network
+from openkpu.words import MAPS, WAYS
 
 K210 = configs.load("k210")
 ROOT = Path(__file__).resolve().parents[2]

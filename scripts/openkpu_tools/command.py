@@ -7,16 +7,18 @@ by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, 141 when the reader of the output went
 
 import argparse
 import contextlib
+import glob
 import itertools
 import json
 import math
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO, NoReturn
@@ -30,7 +32,9 @@ OWN = ("openkpu", "openkpu_tb", "openkpu_tools")
 GIVEN = "_given"  # of a namespace while it is filled: options that have been there
 GRACE = 20  # seconds for a process to clean up
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+BY_MAKE = "OPENKPU_BY_MAKE"  # environment: make called the command, which is removed at once
 Main = Callable[[list[str] | None], int]
+by_make = False  # options are called as make's variables
 
 
 class UsageError(ValueError):
@@ -45,6 +49,20 @@ class Stopped(KeyboardInterrupt):
         self.number = number
 
 
+def option(name: str, value: object = None) -> str:
+    """An option as the user writes it: ``MODEL`` of make, else ``--model``; with ``=value``."""
+    word = name.replace("-", "_").upper() if by_make else f"--{name.replace('_', '-')}"
+    if value is True:  # a flag that is given
+        return f"{word}=1" if by_make else word
+    return word if value is None else f"{word}={value}"
+
+
+def any_of(words: Iterable[object]) -> str:
+    """The words as a list in a sentence."""
+    *others, last = map(str, words)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 class _Once(argparse.Action):
     """Store a value, or several; a second one would replace the first without a word."""
 
@@ -56,10 +74,18 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+class Seed(_Once):
+    """Keep a seed in the environment, where simulations and tests look for it."""
+
+    def __call__(self, parser, namespace, values, option_string=None) -> None:
+        super().__call__(parser, namespace, values, option_string)
+        os.environ["SEED"] = str(values)
+
+
 class Parser(argparse.ArgumentParser):
     """argparse whose complaint is one line, and which takes a value that begins with a dash.
 
-    An option is given once, by its whole name.
+    An option is given once, by its whole name; a complaint calls it as the user did.
     """
 
     def __init__(self, *args, **kwargs) -> None:
@@ -78,8 +104,74 @@ class Parser(argparse.ArgumentParser):
             return None
         return super()._parse_optional(arg_string)
 
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = any_of(word for word in action.choices if word)
+            raise argparse.ArgumentError(action, f"{seeds.shown(str(value))}: expected {known}")
+
+    def _called(self, name: str) -> str:
+        """An option or argument, whose name argparse says, as the user writes it."""
+        name = name.partition("/")[0]
+        return option(name.removeprefix("--")) if by_make or name.startswith("--") else name
+
     def error(self, message: str) -> NoReturn:
+        if of := re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL):
+            join = "=" if of[2][0] in "'\"" else ": "
+            raise UsageError(f"{self._called(of[1])}{join}{of[2]}")
+        if missing := re.fullmatch(r"the following arguments are required: (.*)", message):
+            names = " and ".join(map(self._called, missing[1].split(", ")))
+            raise UsageError(f"no {names}, expected {'them' if ' and ' in names else 'it'}")
         raise UsageError(message)
+
+    # ---- variables of make
+    def variables(self) -> dict[str, argparse.Action]:
+        """What make calls the options and arguments, in their order."""
+        return {
+            (action.option_strings or [action.dest])[0].strip("-").replace("-", "_").upper(): action
+            for action in self._actions
+            if action.dest != "help" and action.help != argparse.SUPPRESS
+        }
+
+    def words(self, given: Mapping[str, str]) -> list[str]:
+        """The command line that variables and their values are; UsageError for a value that no
+        option has."""
+        known = self.variables()
+        found, last = [], []
+        for name, value in given.items():
+            action = known[name]
+            if not value.strip():
+                raise UsageError(f"{name} is empty, expected a value")
+            option = (action.option_strings or [""])[0]
+            several = _several(name, value) if action.nargs in ("+", "*") else [value]
+            if action.nargs == 0:
+                if value not in ("0", "1"):
+                    raise UsageError(f"{name}={value}: expected 0 or 1")
+                found += [option] * int(value)
+            elif not option:
+                last += several
+            elif len(several) == 1:  # together, so that one with dashes stays a value
+                found.append(f"{option}={several[0]}")
+            else:
+                found += [option, *several]
+        return [*found, "--", *last] if last else found
+
+
+def _several(name: str, value: str) -> list[str]:
+    """The words of a variable that has several, as a shell reads them: quoted, with ``*``.
+
+    The name of a file that is there is one word, whatever letters it has.
+    """
+    if os.path.exists(value):
+        return [value]
+    try:
+        words = shlex.split(value)
+    except ValueError as error:
+        raise UsageError(f"{name}={value}: {error}") from None
+    found = []
+    for word in words:
+        there = [] if os.path.exists(word) else sorted(glob.glob(os.path.expanduser(word)))
+        found += there or [word]
+    return found
 
 
 def _stop(number: int, _frame: FrameType | None) -> NoReturn:
@@ -95,6 +187,8 @@ def run(main: Main, argv: list[str] | None = None) -> int:
     While it runs, SIGINT, SIGTERM and SIGHUP raise Stopped in the main thread, so that simulators
     are ended and temporary folders removed on the way out.
     """
+    global by_make
+    by_make = bool(os.environ.pop(BY_MAKE, ""))
     any_text()
     if closed():
         return complain("the standard output is closed, expected it open (> /dev/null drops it)")
@@ -222,16 +316,36 @@ def named(text: str) -> str:
 
 
 def path(text: str) -> Path:
-    """argparse type: the name of a file that is written."""
-    return Path(named(text))
+    """argparse type: the name of a file that is written, in a folder that is there."""
+    found = Path(named(text))
+    if not found.resolve().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: the folder does not exist")
+    return found
+
+
+def there(text: str) -> str:
+    """argparse type: a file or folder that is read."""
+    try:
+        os.stat(named(text))
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
+        raise argparse.ArgumentTypeError(f"{text}: {said}") from None
+    return text
+
+
+def config(text: str) -> str:
+    """argparse type: the name of a configuration."""
+    try:
+        configs.load(text)
+    except configs.ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def bus(text: str) -> int:
     """argparse type: bits of the storage's bus."""
     if text not in map(str, configs.BUSES):
-        *others, last = configs.BUSES
-        known = f"{', '.join(map(str, others))} or {last}"
-        raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: expected {known}")
+        raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: expected {any_of(configs.BUSES)}")
     return int(text)
 
 
@@ -243,8 +357,14 @@ def apart(args: argparse.Namespace, *pairs: tuple[str, str], why: str = "") -> N
     """UsageError for the first pair of options that are both given."""
     for pair in pairs:
         if all(getattr(args, name) not in (None, False, "", []) for name in pair):
-            one, other = (name.upper() for name in pair)
+            one, other = map(option, pair)
             raise UsageError(f"{one} and {other} together{f': {why}' if why else ', expected one'}")
+
+
+def needs(args: argparse.Namespace, name: str, other: str, what: str) -> None:
+    """UsageError for an option that is given without the one it goes with."""
+    if getattr(args, name) not in (None, False) and not getattr(args, other):
+        raise UsageError(f"{option(name)} without {option(other)}, expected {what} to use it with")
 
 
 # ---- files that a command will write

@@ -19,6 +19,7 @@ from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu.kmodel import KmodelError
 from openkpu.kmodel.build import build_v0, build_v1, build_v3, chain
+from openkpu.words import WAYS
 from openkpu_tb.runs import requests
 from openkpu_tb.runs.run_model import read_programs
 from openkpu_tb.simrun import SIMS
@@ -175,7 +176,7 @@ def test_on_the_rtl(simulator: str, model: str, image: str, tmp_path: Path) -> N
 def test_one_roofline_for_all_ways(model: str, image: str, tmp_path: Path) -> None:
     """Layers alone and end to end, by every way: parts add up, rooflines are the same."""
     found = {}
-    for via, maps in (*((via, "dma") for via in run_model.WAYS), ("burst", "window")):
+    for via, maps in (*((via, "dma") for via in WAYS), ("burst", "window")):
         report = tmp_path / f"{via}.json"
         args = ["--sim", "verilator", "--config", "nano", "--model", model, "--image", image]
         result = sim(*args, "--via", via, "--maps", maps, "--report", str(report))
@@ -206,7 +207,7 @@ def test_one_roofline_for_all_ways(model: str, image: str, tmp_path: Path) -> No
 def test_bytes_of_the_roofline(model: str, image: str) -> None:
     """What has to cross the bus does not depend on the way."""
     found = []
-    for via in run_model.WAYS:
+    for via in WAYS:
         args = command.parse(["--model", model, "--image", image, "--via", via])
         found.append([layer.traffic for layer in run_model.Job(args).layers])
     assert found[0] == found[1] == found[2] and len(found[0]) == len(LAYERS)

@@ -10,10 +10,10 @@ from PIL import Image
 
 from models.tests.test_kmodel_containers import CONTAINERS, X
 from openkpu import digits
-from openkpu.__main__ import dispatch
 from openkpu_tb import simrun
 from openkpu_tools import command
 from openkpu_tools.commands import sim
+from openkpu_tools.registry import COMMANDS, dispatch
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -70,6 +70,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(place / "p.png")
     digits.load_network().save(place / "n.npz")
     np.save(place / "i.npy", digits.load_data()[1].pixels[:2])
+    (place / "v.npz").touch()
+    (place / "d.json").touch()
     return place
 
 
@@ -80,11 +82,9 @@ def cases() -> list[tuple[str | None, tuple[str, str]]]:
 
 
 def test_every_option_is_here() -> None:
-    from scripts.tests.test_file_arguments import parser_of
-
-    found = {action.dest for action in parser_of("sim")._actions} - {"help"}
+    found = {action.dest for action in COMMANDS["sim"].parser()._actions} - {"help"}
     # what NUMBERING goes with is the file's version: test_kmodel_numbering.py
-    assert found == set(GOOD) | {"numbering"} and len(cases()) > 1000
+    assert found == set(GOOD) | {"numbering", "seed"} and len(cases()) > 1000
 
 
 def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             sim.parse(words)
         except command.UsageError as error:
             assert not fits, f"{words}: {error}"
-            assert any(name.upper() in str(error) for name in names), f"{words}: {error}"
+            assert any(f"--{name}" in str(error) for name in names), f"{words}: {error}"
             assert "\n" not in str(error)
         else:
             assert fits, f"{words} was taken"
@@ -113,38 +113,42 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["sim", "--golden", "--waves"], "GOLDEN and WAVES together: no simulator runs"),
+        (["sim", "--golden", "--waves"], "--golden and --waves together: no simulator runs"),
         (["sim", "--network=n.npz", "--report=n.npz"], "n.npz: would be read and written"),
         (["sim", "--network=n.npz", "--input=i.npy", "--output=i.npy"], "i.npy: would be read"),
         (["predict", "--network=n.npz", "--report=n.npz"], "n.npz: would be read and written"),
         (["stream", "--network=n.npz", "--report=n.npz"], "n.npz: would be read and written"),
-        (["formal", "--mutants", "--record"], "MUTANTS and RECORD together"),
-        (["coverage", "--check", "--record"], "CHECK and RECORD together"),
-        (["coverage", "--check", "--share"], "CHECK and SHARE together"),
-        (["nightly", "--page", "--check"], "PAGE and CHECK together"),
-        (["nightly", "--steps=lint", "--page"], "STEPS and PAGE together"),
-        (["nightly", "--steps=lint", "--check"], "STEPS and CHECK together"),
-        (["synth", "--check", "--record"], "CHECK and RECORD together: nothing is mapped"),
-        (["synth", "--check", "--json=x.json"], "CHECK and JSON together: nothing is mapped"),
+        (["formal", "--mutants", "--record"], "--mutants and --record together"),
+        (["coverage", "--check", "--record"], "--check and --record together"),
+        (["coverage", "--check", "--share"], "--check and --share together"),
+        (["nightly", "--page", "--check"], "--page and --check together"),
+        (["nightly", "--steps=lint", "--page"], "--steps and --page together"),
+        (["nightly", "--steps=lint", "--check"], "--steps and --check together"),
+        (["synth", "--check", "--record"], "--check and --record together: nothing is mapped"),
+        (["synth", "--check", "--json=x.json"], "--check and --report together: nothing is mapped"),
         (["vectors", "out", "--count=3"], "--count is of random layers, expected --set random"),
         (["vectors", "out", "--set=pools", "--size=40"], "--size is of random layers"),
-        (["bench", "--quick", "--record"], "--record takes all figures, expected no --quick"),
-        (["fpga", "--map-only", "--route"], "--route: not allowed with argument --map-only"),
-        (["fpga", "--baseline", "--record"], "not allowed with argument"),
-        (["asic", "--baseline", "--record"], "not allowed with argument"),
+        (["bench", "--quick", "--record"], "--record records all figures, expected no --quick"),
+        (["fpga", "--map-only", "--route"], "--map and --route together"),
+        (["fpga", "--baseline", "--record"], "--baseline and --record together"),
+        (["asic", "--baseline", "--record"], "--baseline and --record together"),
         (
             ["regress", "--n=3", "--seed=1", "--seeds=2"],
-            "N=items and SEED=number, or SEEDS=number, not both",
+            "--n and --seeds together",
         ),
         (
             ["regress", "--n=3", "--seed=1", "--cluster=a:1", "--jobs=2"],
-            "CLUSTER and JOBS together",
+            "--cluster and --jobs together",
         ),
-        (["regress", "--n=3", "--seed=1", "--cluster=a"], "CLUSTER=a: expected tcp://host:port"),
-        (["sim", "--golden", "--network="], "argument --network: '': expected a name"),
-        (["predict", "--model="], "argument --model: '': expected a name"),
-        (["stream", "--input="], "argument --input: '': expected a name"),
-        (["regress", "--seeds=2", "--kind=pool"], "KIND=pool: only with N=items and SEED"),
+        (["regress", "--n=3", "--seed=1", "--cluster=a"], "--cluster=a: expected tcp://host:port"),
+        (["sim", "--golden", "--network="], "--network='': expected a name"),
+        (["predict", "--model="], "--model='': expected a name"),
+        (["stream", "--input="], "--input='': expected a name"),
+        (["regress", "--seeds=2", "--kind=pool"], "--kind without --n"),
+        (["regress", "--seeds=2", "--seed=1"], "--seed without --n"),
+        (["regress", "--n=2"], "no --seed"),
+        (["regress", "--n=2", "--seed=1", "n.npz"], "--n and tests together"),
+        (["regress"], "no --n and no --seeds"),
         (["kmodel", "m.kmodel", "--png=o.png"], "--png without --image"),
         (["kmodel", "m.kmodel", "--scale=1"], "--scale without --image"),
         (["kmodel", "m.kmodel", "--functions", "--image=p.png"], "--image and --functions"),

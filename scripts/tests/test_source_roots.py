@@ -11,7 +11,6 @@ import openkpu
 import openkpu_tb
 import openkpu_tools
 from openkpu.checkout import ROOT, source_roots
-from openkpu_tools.setup import setup_env
 
 TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 ROOTS = TOOLS["pytest"]["ini_options"]["pythonpath"]
@@ -21,7 +20,6 @@ def test_every_list_is_the_same() -> None:
     assert ROOTS == [".", "models", "tb", "scripts"]
     assert TOOLS["ruff"]["src"] == ROOTS
     assert TOOLS["basedpyright"]["extraPaths"] == ROOTS
-    assert setup_env.roots() == ROOTS
     assert source_roots() == [ROOT / name for name in ROOTS]
     wheel = TOOLS["setuptools"]
     assert wheel["packages"]["find"]["where"] == ROOTS[1:]

@@ -26,8 +26,8 @@ from openkpu.checkout import ROOT, python_path
 from openkpu_tb import mutants, places, seeds, watchdog
 from openkpu_tb import results as record
 from openkpu_tb.coverage import instrument, waivers
+from openkpu_tb.words import SIMS as SIMS
 
-SIMS = ("icarus", "verilator")
 RUNTIME_AHEAD = 3600  # seconds: longer than Verilator works on a design
 LOG_TAIL = 60  # lines of the log that a failure shows
 

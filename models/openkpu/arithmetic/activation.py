@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.params import SEGMENTS, ActTable
+from openkpu.words import ROUNDINGS
 
-ROUNDINGS = ("nncase", "v01", "trunc")
 MAX_SHIFT = 54
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from openkpu import kmodel_options
 from openkpu.kmodel import KmodelError, load, load_functions, run
 from openkpu.kmodel.describe import as_dict, table
 from openkpu.kmodel.images import image_input, input_shape, open_image
@@ -21,31 +21,13 @@ from openkpu.kmodel.program import Program
 from openkpu.kmodel.results.results import Box, draw, hint, load_detector, report, span
 from openkpu.terminal import any_text
 
-MOST = 1e6  # of a scale or bias, either sign
 FOR_IMAGES = ("image", "bgr", "scale", "bias", "detector", "png")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0, or 2 with one line on stderr for bad input."""
     parser = Parser(prog="python -m openkpu.kmodel", description=__doc__)
-    parser.add_argument(
-        "file", help="kmodel v0 (model.bin), v1, v3, v4 or v5; of a package: file.kfpkg:name"
-    )
-    parser.add_argument(
-        "--numbering", help="release of nncase whose byte code a v5 file has (found out)"
-    )
-    parser.add_argument("--image", help="run the golden model on this picture")
-    parser.add_argument("--bgr", action="store_true", help="blue plane first")
-    parser.add_argument("--scale", type=number, help="float inputs: pixel * SCALE + BIAS (1/255)")
-    parser.add_argument("--bias", type=number, help="float inputs: as above (0)")
-    parser.add_argument(
-        "--detector", help="JSON with anchors or priors, classes, threshold, nms (README.md)"
-    )
-    parser.add_argument("--png", help="write the picture with boxes here")
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
-    parser.add_argument(
-        "--functions", action="store_true", help="the KPU functions of a v5 file one by one"
-    )
+    kmodel_options.add(parser)
     any_text()
     try:
         options = parser.parse_args(arguments)
@@ -88,17 +70,6 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise KmodelError(message)
-
-
-def number(text: str) -> float:
-    """argparse type: a number that float inputs bear."""
-    try:
-        value = float(text if text.isascii() and "_" not in text else "")
-    except ValueError:
-        value = math.nan
-    if not abs(value) <= MOST:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r}: expected a number up to {MOST:g}")
-    return value
 
 
 def check(options: argparse.Namespace) -> None:

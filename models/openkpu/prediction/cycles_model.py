@@ -25,9 +25,8 @@ from openkpu.prediction import cycles, cycles_maps
 from openkpu.prediction.cycles import LayerCycles
 from openkpu.prediction.cycles_front import Tasks
 from openkpu.prediction.cycles_shape import up
+from openkpu.words import MAPS, WAYS
 
-WAYS = ("burst", "layers", "tasks")  # as a model's layers are started
-MAPS = ("dma", "window")  # who moves maps: the device, or the host through the AI RAM's window
 BURST = 12  # layers that a host pushes at a time
 FILE_AT = 0x100  # where a model's file begins in storage
 ALIGN, RESULT_ALIGN = 64, 16  # of what lies behind it: bytes

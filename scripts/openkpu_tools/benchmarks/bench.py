@@ -22,7 +22,7 @@ from typing import Any
 
 from openkpu import configs
 from openkpu.checkout import ROOT
-from openkpu_tools import command
+from openkpu_tools import command, registry
 from openkpu_tools.benchmarks import bench_tables, bench_timeline
 from openkpu_tools.benchmarks.bench_goals import END_TO_END, GOALS, IN_TURN, LEAST
 from openkpu_tools.benchmarks.bench_tables import FP16_PRODUCT, PRODUCT, Run
@@ -203,13 +203,10 @@ def worse(found: dict[str, Any], record: dict[str, Any]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = command.Parser(prog="bench", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a part, in some minutes")
-    parser.add_argument("--record", action="store_true", help="new record, tables of the README")
-    parser.add_argument("--reports", type=Path, default=ROOT / "reports", help="where it goes")
-    args = parser.parse_args(argv)
+    args = registry.parse("bench", argv)
     if args.quick and args.record:
-        raise command.UsageError("--record takes all figures, expected no --quick")
+        one, other = command.option("record"), command.option("quick")
+        raise command.UsageError(f"{one} records all figures, expected no {other}")
     args.reports.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="openkpu_bench_") as temporary:
         folder = Path(temporary)

@@ -26,7 +26,7 @@ from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.device.trace import Trace
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import Run, StreamRequest
-from openkpu_tools import command, rtl
+from openkpu_tools import command, registry, rtl
 from openkpu_tools.benchmarks import bench_plots
 
 WAITS = (0, 1, 4, 16)
@@ -259,7 +259,7 @@ needs no weights: only its list and its activation tables are read.
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print, write page and pictures."""
-    command.Parser(prog="bench-continuous", description=__doc__).parse_args(argv)
+    registry.parse("bench-continuous", argv)
     try:
         simrun.check_tool("verilator")
     except simrun.ToolError as error:

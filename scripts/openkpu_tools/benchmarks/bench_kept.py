@@ -25,7 +25,7 @@ from openkpu_tb import simrun
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import Run, StreamRequest
-from openkpu_tools import command, rtl
+from openkpu_tools import command, registry, rtl
 
 WAITS = (0, 16)
 STREAM = 4  # images; the first two of a stream and the last one do not count
@@ -201,7 +201,7 @@ the AI RAM. With memory that waits they gain more, for the AI RAM does not.
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print, write the page."""
-    command.Parser(prog="bench-kept", description=__doc__).parse_args(argv)
+    registry.parse("bench-kept", argv)
     try:
         simrun.check_tool("verilator")
     except simrun.ToolError as error:

@@ -6,7 +6,6 @@ commands do not bring. Prints the table; --record writes it into docs/benchmarks
 when every command passed, 1 otherwise. A goal that is missed is said in the table.
 """
 
-import argparse
 import dataclasses
 import os
 import re
@@ -18,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from openkpu.checkout import ROOT
-from openkpu_tools.command import Parser
+from openkpu_tools import command, registry
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- timings -->\n", "<!-- /timings -->"
@@ -119,10 +118,7 @@ def table(found: Iterable[tuple[Step, Taken]]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = Parser(prog="timings", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="without make test and make check")
-    parser.add_argument("--record", action="store_true", help=f"write {PAGE.name}")
-    args: argparse.Namespace = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    args = registry.parse("timings", argv)
     found: list[tuple[Step, Taken]] = []
     with tempfile.TemporaryDirectory(prefix="openkpu_timings_") as tmp:
         clone, home = Path(tmp) / "clone", Path(tmp) / "home"
@@ -146,4 +142,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run(main))

@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -37,7 +36,7 @@ from openkpu.layer.pool_layer import pool_layer
 from openkpu.layer.pool_tasks import AVERAGE, AVERAGE_INSIDE, MAXIMUM, MINIMUM
 from openkpu.layer.vectors import VectorLayer, save_file
 from openkpu.products.matmul import map_of
-from openkpu_tools import command
+from openkpu_tools import command, registry
 
 MOST_STRIDE = 4  # of a pool: a smaller map leaves nothing
 
@@ -187,32 +186,21 @@ def check_fits(options: argparse.Namespace) -> None:
     rows = maps * Layout(c, size, size).rows
     if rows > AI_RAM_ROWS:
         raise command.UsageError(
-            f"--channels {c} with --size {size}: {maps} maps of {c}x{size}x{size} need {rows} rows"
+            f"{command.option('channels', c)} with {command.option('size', size)}:"
+            f" {maps} maps of {c}x{size}x{size} need {rows} rows"
             f" of the AI RAM, which has {AI_RAM_ROWS}"
         )
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = command.Parser(prog="vectors", description=__doc__.splitlines()[0])
-    positive = command.whole(1, 1_000_000)
-    parser.add_argument("out", type=Path, help="folder for the .npz files")
-    parser.add_argument(
-        "--set",
-        choices=[*SETS, "elementwise", "product", "product_fp16", "pools", *RANDOM],
-        default="targets",
-    )
-    parser.add_argument("--seed", type=command.SEED, default=1)
-    parser.add_argument("--count", type=positive, help="random layers (10)")
-    channels, size = command.whole(1, 1024), command.whole(MOST_STRIDE, 512)
-    parser.add_argument("--channels", type=channels, help="most, of random layers (24)")
-    parser.add_argument("--size", type=size, help="largest, of random layers (40)")
-    options = parser.parse_args(argv)
+    options = registry.parse("vectors", argv)
     for name, usual in (("count", 10), ("channels", 24), ("size", 40)):
         if getattr(options, name) is None:
             setattr(options, name, usual)
         elif options.set not in RANDOM:
             raise command.UsageError(
-                f"--{name} is of random layers, expected --set {', '.join(RANDOM)}"
+                f"{command.option(name)} is of random layers,"
+                f" expected {command.option('set')} {', '.join(RANDOM)}"
             )
     if options.set in RANDOM:
         check_fits(options)

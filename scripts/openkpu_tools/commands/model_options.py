@@ -1,33 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the commands that read a K210 model."""
+"""What the options of the commands that read a K210 model have to be."""
 
 import argparse
 
 from openkpu.kmodel import KmodelError
 from openkpu.kmodel.package import parted
 from openkpu.kmodel.version5.bytecode import dialect_of
-from openkpu_tools.command import UsageError, named
-
-MODEL = "kmodel v0 (model.bin), v1, v3, v4 or v5, or file.kfpkg:name in a package"
-
-
-def numbering(text: str) -> str:
-    """argparse type: a release of nncase whose byte code is known."""
-    try:
-        dialect_of(text)
-    except KmodelError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return text
-
-
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """``--model`` and ``--numbering``."""
-    parser.add_argument("--model", type=named, help=MODEL)
-    parser.add_argument(
-        "--numbering",
-        type=numbering,
-        help="release of nncase whose byte code a v5 model has, as 1.3.0; default: found out",
-    )
+from openkpu_tools.command import UsageError, option
 
 
 def model_file(args: argparse.Namespace) -> str | None:
@@ -36,6 +15,13 @@ def model_file(args: argparse.Namespace) -> str | None:
 
 
 def check_numbering(args: argparse.Namespace) -> None:
-    """UsageError where no byte code is read."""
-    if args.functions and args.numbering:
-        raise UsageError("NUMBERING is of the CPU's code, expected no FUNCTIONS with it")
+    """UsageError for a release whose byte code is not known, and where none is read."""
+    if args.numbering is None:
+        return
+    try:
+        dialect_of(args.numbering)
+    except KmodelError as error:
+        raise UsageError(f"{option('numbering')}: {error}") from None
+    if args.functions:
+        one, other = option("numbering"), option("functions")
+        raise UsageError(f"{one} is of the CPU's code, expected no {other} with it")

@@ -18,7 +18,7 @@ from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction import bound
 from openkpu.prediction.cycles import BOUNDS, LayerCycles
-from openkpu.prediction.cycles_model import MAPS, WAYS, Predicted, predict_model, predict_network
+from openkpu.prediction.cycles_model import Predicted, predict_model, predict_network
 from openkpu.prediction.roofline import (
     array_macs,
     beside,
@@ -28,10 +28,10 @@ from openkpu.prediction.roofline import (
 )
 from openkpu.prediction.roofline import cycles as roofline_cycles
 from openkpu.products import matmul_lists
-from openkpu_tools import command
-from openkpu_tools.command import Parser, UsageError, check_outputs, complain
+from openkpu_tools import command, registry
+from openkpu_tools.command import UsageError, check_outputs, complain, option
 from openkpu_tools.commands import run_matmul, run_network
-from openkpu_tools.commands.model_options import add_model, check_numbering, model_file
+from openkpu_tools.commands.model_options import check_numbering, model_file
 
 MHZ = 100.0
 HEAD = (
@@ -173,53 +173,24 @@ def of_digits(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
 
 
 # ------------------------------------------------------------------------------ command
-def parse(argv: list[str]) -> argparse.Namespace:
+def parse(argv: list[str] | None) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
-    parser = Parser(prog="predict", description=__doc__)
-    parser.add_argument("--config", default="small", help="a table of configs.toml")
-    parser.add_argument("--bus", type=command.bus, help="bits of the storage's bus")
-    parser.add_argument(
-        "--mhz", type=command.between(0.001, 1e6), default=MHZ, help=f"clock in MHz ({MHZ:g})"
-    )
-    add_model(parser)
-    parser.add_argument(
-        "--via", default="burst", help="how its layers are started: burst, layers, tasks"
-    )
-    parser.add_argument(
-        "--maps", default="dma", help="who moves maps: dma, the device itself, or window, the host"
-    )
-    parser.add_argument("--functions", action="store_true", help="KPU functions of a v5 model")
-    parser.add_argument(
-        "--network", type=command.named, help="a network image (.npz, docs/networks.md)"
-    )
-    parser.add_argument(
-        "--matmul", type=command.named, nargs="+", help="product: MxKxN, or files of A and B (.npy)"
-    )
-    parser.add_argument(
-        "--type", choices=run_matmul.TYPES, help="of the product's matrices (int8, or the files')"
-    )
-    parser.add_argument("--report", type=command.path, help="JSON file to write")
-    args = parser.parse_args(argv)
+    args = registry.parse("predict", argv)
     args.config = configs.load(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
         values = {k: v for k, v in vars(args.config).items() if k not in ("name", "use")}
         if trouble := configs.illegal(values):
-            raise UsageError(f"BUS={args.bus}: {trouble}")
-    given = [name.upper() for name in SOURCES if getattr(args, name)]
+            raise UsageError(f"{option('bus', args.bus)}: {trouble}")
+    given = [option(name) for name in SOURCES if getattr(args, name)]
     if len(given) > 1:
         raise UsageError(f"{given[0]} and {given[1]} together, expected one of them")
-    if args.via not in WAYS:
-        raise UsageError(f"unknown way {args.via!r}, expected one of {', '.join(WAYS)}")
-    if args.maps not in MAPS:
-        raise UsageError(f"unknown MAPS {args.maps!r}, expected {' or '.join(MAPS)}")
-    options = {"via": "burst", "maps": "dma", "functions": False, "numbering": None}
-    for name, default in options.items():
-        if getattr(args, name) != default and not args.model:
-            raise UsageError(f"{name.upper()} without MODEL, expected a model to use it with")
+    usual = {"via": "burst", "maps": "dma", "functions": False, "numbering": None}
+    for name, default in usual.items():
+        if getattr(args, name) != default:
+            command.needs(args, name, "model", "a model")
     check_numbering(args)
-    if args.type and not args.matmul:
-        raise UsageError("TYPE without MATMUL, expected a product to use it with")
+    command.needs(args, "type", "matmul", "a product")
     check_outputs([args.report], [model_file(args), args.network, *(args.matmul or [])])
     return args
 
@@ -295,7 +266,7 @@ def predicted(args: argparse.Namespace) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     try:
-        predicted(parse(sys.argv[1:] if argv is None else argv))
+        predicted(parse(argv))
     except (UsageError, configs.ConfigError, KmodelError, NetworkError, LayerError) as error:
         return complain(error)
     return 0

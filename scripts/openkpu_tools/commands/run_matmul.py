@@ -21,7 +21,7 @@ from openkpu.products import matmul, matmul_deep, matmul_fp16, matmul_lists
 from openkpu.products.matmul import Tile
 from openkpu_tb import seeds
 from openkpu_tools import report
-from openkpu_tools.command import UsageError, writing
+from openkpu_tools.command import UsageError, option, writing
 from openkpu_tools.commands.end_to_end import unmeasured
 from openkpu_tools.commands.run_network import (
     SEED,
@@ -55,25 +55,27 @@ def matrices(given: list[str], kind: str | None) -> tuple[Matrix, Matrix, str]:
     """(A, B, where they are from): two files, or random numbers of sizes MxKxN."""
     if len(given) == 2:
         if kind and TYPES[kind] != np.float16:
-            raise UsageError("TYPE is for random matrices, files have a type of their own")
+            raise UsageError(f"{option('type')} is of random matrices, files have their own")
         a, b = load(given[0]), load(given[1])
         if (kind or a.dtype == np.float16 or b.dtype == np.float16) and a.dtype != b.dtype:
             raise NetworkError(f"{given[0]} is {a.dtype}, {given[1]} is {b.dtype}")
         if kind and a.dtype != np.float16:
-            raise NetworkError(f"TYPE={kind}: {given[0]} is {a.dtype}, expected float16")
+            raise NetworkError(f"{option('type', kind)}: {given[0]} is {a.dtype}, expected float16")
         if a.shape[1] != b.shape[0]:
             raise NetworkError(f"{given[0]} is {a.shape}, {given[1]} is {b.shape}")
         return a, b, f"{given[0]} and {given[1]}"
     sizes = re.fullmatch(r"(\d{1,5})x(\d{1,5})x(\d{1,5})", given[0], re.ASCII)
     if len(given) > 2 or not sizes:
         text = " ".join(given)
-        raise UsageError(f"MATMUL={text}: expected MxKxN, for example 4x36x16, or two .npy files")
+        raise UsageError(
+            f"{option('matmul', text)}: expected MxKxN, for example 4x36x16, or two .npy files"
+        )
     m, k, n = (int(size) for size in sizes.groups())
     dtype = TYPES[kind or "int8"]
     deepest = matmul_fp16.K_MAX if dtype == np.float16 else MOST
     if not (1 <= m <= MOST and 1 <= k <= deepest and 1 <= n <= MOST):
         more = "" if deepest == MOST else f", K to {deepest}"
-        raise UsageError(f"MATMUL={given[0]}: expected sizes of 1 to {MOST}{more}")
+        raise UsageError(f"{option('matmul', given[0])}: expected sizes of 1 to {MOST}{more}")
     seed = seeds.environment()
     seed = SEED if seed is None else seed
     rng = np.random.default_rng(seed)

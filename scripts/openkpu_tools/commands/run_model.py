@@ -34,8 +34,6 @@ from openkpu_tools.command import writing
 from openkpu_tools.commands.end_to_end import BY_DEVICE, BY_HOST, CLOCK, EndToEnd
 from openkpu_tools.commands.model_table import Layer, Table
 
-WAYS = ("burst", "layers", "tasks")
-MAPS = ("dma", "window")
 SEED = 210  # of the random maps that functions run on
 STORAGE_SLACK = 4096  # bytes in storage besides file, task list and two maps
 

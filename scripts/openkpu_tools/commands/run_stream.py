@@ -24,8 +24,8 @@ from openkpu_tb import seeds, simrun
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import Run, StreamRequest
-from openkpu_tools import command, report, rtl
-from openkpu_tools.command import Parser, UsageError, complain, whole
+from openkpu_tools import command, registry, report, rtl
+from openkpu_tools.command import UsageError, complain
 from openkpu_tools.commands import run_network
 
 MOST = 100_000  # images of a run: their maps and counters lie in the simulator's memory
@@ -55,23 +55,8 @@ def scans(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Arguments; UsageError names what is wrong."""
-    parser = Parser(prog="stream", description=__doc__.splitlines()[0])
-    parser.add_argument("--sim", default="verilator")
-    parser.add_argument("--config", default="small")
-    parser.add_argument("--bus", type=command.bus, help="bits of the storage's bus")
-    parser.add_argument(
-        "--network", type=command.named, metavar="FILE", help="a saved network (docs/networks.md)"
-    )
-    parser.add_argument("--input", type=command.named, metavar="FILE", help=".npy file of its maps")
-    parser.add_argument("--images", type=whole(1, MOST))
-    parser.add_argument("--disturb", action="store_true")
-    parser.add_argument("--seed", type=command.SEED, default=1)
-    parser.add_argument("--report", type=command.path, metavar="FILE", help="write figures as JSON")
-    args = parser.parse_args(argv)
-    if args.sim not in simrun.SIMS:
-        raise UsageError(f"unknown simulator {args.sim!r}, expected one of {list(simrun.SIMS)}")
-    if args.input and not args.network:
-        raise UsageError("--input holds the maps of a network, expected --network as well")
+    args = registry.parse("stream", argv)
+    command.needs(args, "input", "network", "a network")
     args.config = configs.load(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from openkpu import files
-from openkpu_tools import command
+from openkpu_tools import command, registry
 from openkpu_tools.command import UsageError
 from openkpu_tools.report import STALLS
 
@@ -71,7 +71,7 @@ def load(path: Path) -> tuple[str, list[Bar]]:
             for cause, count in _causes(layer).items():
                 bar.cycles[cause] += count
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise UsageError(f"{path}: not a report that REPORT= wrote: {error!r}") from None
+        raise UsageError(f"{path}: not a report that a run has written: {error!r}") from None
     if not bars:
         raise UsageError(f"{path}: no cycles in it, expected a report of a run on the RTL")
     if len(bars) > MOST:
@@ -125,14 +125,12 @@ def draw(title: str, bars: list[Bar], png: Path) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = command.Parser(prog="stalls", description=__doc__)
-    parser.add_argument("report", type=command.path, help="a JSON file that REPORT= wrote")
-    parser.add_argument("--png", type=command.path, help="default: the report's name with .png")
-    args = parser.parse_args(argv)
-    title, bars = load(args.report)
-    png = args.png or args.report.with_suffix(".png")
+    args = registry.parse("stalls", argv)
+    report = Path(args.report)
+    title, bars = load(report)
+    png = args.png or report.with_suffix(".png")
     command.check_output(png, ".png")
-    command.check_outputs([png], [args.report])
+    command.check_outputs([png], [report])
     draw(title, bars, png)
     sums = {cause: sum(bar.cycles[cause] for bar in bars) for cause in COLOURS}
     total = sum(sums.values()) or 1

@@ -12,7 +12,7 @@ from openkpu.checkout import ROOT
 from openkpu_tb.claims import run_claims
 from openkpu_tb.claims.mutations import MUTATIONS
 from openkpu_tb.simrun import SIMS
-from openkpu_tools import command
+from openkpu_tools import command, registry
 
 PAGE = ROOT / "docs" / "claims.md"
 PASSES, FAILS = "passes", "FAILS"
@@ -70,9 +70,7 @@ def current() -> bool:
 
 def main(argv: list[str] | None = None) -> int:
     """See above."""
-    parser = command.Parser(prog="claim-table", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="run nothing, compare")
-    if parser.parse_args(argv).check:
+    if registry.parse("claim-table", argv).check:
         if current():
             return 0
         print("docs/claims.md is not what `openkpu claim-table` writes")

@@ -6,7 +6,7 @@ import sys
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu.layer.layout import ROW_BYTES
-from openkpu_tools import command
+from openkpu_tools import command, registry
 
 BEGIN, END = "<!-- configs -->", "<!-- /configs -->"
 
@@ -34,9 +34,7 @@ def in_readme() -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 1 when --check finds an old table."""
-    parser = command.Parser(prog="configs", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="print nothing, compare")
-    if parser.parse_args(argv).check:
+    if registry.parse("configs", argv).check:
         if in_readme() == table():
             return 0
         print("README.md: the table of configurations is not what `make configs` prints")

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 from openkpu.checkout import ROOT
-from openkpu_tools import command
+from openkpu_tools import command, registry
 
 SOURCE = ROOT / "rtl" / "include" / "fields.toml"
 HEADER = ROOT / "rtl" / "include" / "openkpu_fields.vh"
@@ -85,9 +85,7 @@ def header() -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 1 with --check when the header is stale."""
-    parser = command.Parser(prog="fields", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    args = parser.parse_args(argv)
+    args = registry.parse("fields", argv)
     if not args.check:
         HEADER.write_text(header())
         return 0

@@ -13,7 +13,7 @@ from systemrdl import RDLCompileError
 from systemrdl.node import FieldNode, RegNode
 
 from openkpu.layer.regdesc import ROOT, SOURCE, Map, access, compile_map, reset
-from openkpu_tools import command
+from openkpu_tools import command, registry
 
 DOCUMENT = ROOT / "docs" / "registers.md"
 HEADER = ROOT / "include" / "openkpu_regs.h"
@@ -198,9 +198,7 @@ def outputs() -> dict[Path, str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = command.Parser(prog="registers", description=__doc__.partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing, compare")
-    check = parser.parse_args(argv).check
+    check = registry.parse("registers", argv).check
     try:
         wanted = outputs()
     except (RDLCompileError, OSError) as error:

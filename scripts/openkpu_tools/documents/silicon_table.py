@@ -8,7 +8,7 @@ import json
 import sys
 
 from openkpu import configs
-from openkpu_tools import command
+from openkpu_tools import command, registry
 from openkpu_tools.flows import asic, fpga, silicon_record, synth
 
 # what others published: name, MACs, part, LUT, DSP, block RAM, source
@@ -73,7 +73,7 @@ def asic_table() -> list[str]:
 
 def main(argv: list[str] | None = None) -> int:
     """Print both tables; returns the exit status."""
-    command.Parser(prog="silicon", description=__doc__.splitlines()[0]).parse_args(argv)
+    registry.parse("silicon", argv)
     print("\n".join([*fpga_table(), "", *asic_table()]))
     return 0
 

@@ -10,7 +10,7 @@ import sys
 
 from openkpu.checkout import ROOT
 from openkpu_tb.device import write_rules
-from openkpu_tools import command
+from openkpu_tools import command, registry
 
 PAGE = ROOT / "docs" / "programming.md"
 BEGIN = "<!-- written by `openkpu write-table` from openkpu_tb/device/write_rules.py -->\n"
@@ -34,9 +34,7 @@ def current() -> bool:
 
 def main(argv: list[str] | None = None) -> int:
     """See above."""
-    parser = command.Parser(prog="write-table", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, compare")
-    if not parser.parse_args(argv).check:
+    if not registry.parse("write-table", argv).check:
         PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     elif not current():
         print("docs/programming.md is not what `openkpu write-table` writes")

@@ -19,7 +19,7 @@ from pathlib import Path
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tb.simrun import builds
-from openkpu_tools import command
+from openkpu_tools import command, registry
 from openkpu_tools.flows import asic_macros, asic_netlist, asic_timing, eda, silicon_record, synth
 
 LIBRARY = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")  # Debian: qflow-tech-osu018
@@ -175,10 +175,7 @@ def judged(found: dict, args: argparse.Namespace) -> int:
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.Parser(prog="asic", description=__doc__.splitlines()[0])
-    parser.add_argument("--config", default="nano")
-    silicon_record.options(parser)
-    return parser.parse_args(argv)
+    return silicon_record.checked(registry.parse("asic", argv))
 
 
 def main(argv: list[str] | None = None) -> int:

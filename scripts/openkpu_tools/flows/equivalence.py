@@ -22,7 +22,7 @@ from pathlib import Path
 
 from openkpu import configs
 from openkpu_tb.simrun import builds
-from openkpu_tools import command
+from openkpu_tools import command, registry
 from openkpu_tools.flows import asic, eda, synth
 
 FROM = {True: "input", False: "output"}  # port in place of a pin that drives its net or does not
@@ -286,11 +286,7 @@ def compare(module: dict, name: str, number: int, folder: Path) -> Verdict:
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.Parser(prog="equivalence", description=__doc__.splitlines()[0])
-    parser.add_argument("--config", default="nano")
-    parser.add_argument("--jobs", type=command.JOBS, default=2)
-    parser.add_argument("modules", nargs="*", help="only these")
-    return parser.parse_args(argv)
+    return registry.parse("equivalence", argv)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -306,11 +302,11 @@ def main(argv: list[str] | None = None) -> int:
         folder = Path(tmp)
         modules = elaborate(config, folder)
         names = {module: synth.plain(module) for module in modules}
-        unknown = set(args.modules) - set(names.values())
+        unknown = set(args.module) - set(names.values())
         if unknown:
             print(f"equivalence: no module {', '.join(sorted(unknown))}", file=sys.stderr)
             return 2
-        chosen = [m for m, name in names.items() if not args.modules or name in args.modules]
+        chosen = [m for m, name in names.items() if not args.module or name in args.module]
         with ThreadPoolExecutor(args.jobs) as pool:
             work = [
                 pool.submit(compare, modules[m], names[m], number, folder)

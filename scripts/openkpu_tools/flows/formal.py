@@ -24,7 +24,7 @@ from pathlib import Path
 
 from openkpu.checkout import ROOT
 from openkpu_tb.simrun import builds
-from openkpu_tools import command
+from openkpu_tools import command, registry
 from openkpu_tools.flows import proofs
 from openkpu_tools.flows.proofs import Fault, Proof, Property
 
@@ -365,13 +365,7 @@ def run_faults(chosen: list[Proof], jobs: int) -> int:
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.Parser(prog="formal", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="without the long proofs")
-    parser.add_argument("--mutants", action="store_true", help="break each module, see it fail")
-    parser.add_argument("--record", action="store_true", help="keep what the long proofs are of")
-    parser.add_argument("--jobs", type=command.JOBS, default=1, help="at a time")
-    parser.add_argument("modules", nargs="*", help="only these")
-    return parser.parse_args(argv)
+    return registry.parse("formal", argv)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -380,11 +374,11 @@ def main(argv: list[str] | None = None) -> int:
     command.apart(args, ("mutants", "record"), why="a broken module proves nothing")
     environment()
     every = proofs.load()
-    for name in args.modules:
+    for name in args.module:
         if name not in {proof.module for proof in every}:
             known = ", ".join(dict.fromkeys(proof.module for proof in every))
             raise command.UsageError(f"no proof of module {name!r}, expected one of {known}")
-    chosen = [p for p in every if not args.modules or p.module in args.modules]
+    chosen = [p for p in every if not args.module or p.module in args.module]
     left_out = [p for p in chosen if args.quick and not p.quick]
     chosen = [p for p in chosen if p not in left_out]
     if args.mutants:

@@ -21,7 +21,8 @@ from pathlib import Path
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tb.simrun import builds
-from openkpu_tools import command
+from openkpu_tools import command, registry
+from openkpu_tools.entries.flows import PARTS
 from openkpu_tools.flows import dsp_registers, eda, sdf_paths, silicon_record, synth
 from openkpu_tools.flows.synth import COLUMNS, LUTS, column
 
@@ -55,7 +56,6 @@ TARGETS = {
     "k210": Target("", 0),
 }
 PACKAGES = {"25k": "CABGA381", "45k": "CABGA554", "85k": "CABGA756"}  # the largest of each
-PARTS = {"": "none, mapped only", "25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}
 
 
 # what place and route says now and then; the router tells every thousand arcs how many are left
@@ -271,18 +271,9 @@ def judged(found: dict, args: argparse.Namespace) -> int:
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.Parser(prog="fpga", description=__doc__.splitlines()[0])
-    parser.add_argument("--config", default="nano_fpga")
-    parser.add_argument("--part", choices=[part for part in PARTS if part], help="another ECP5")
-    parser.add_argument(
-        "--seed", type=command.whole(0, (1 << 31) - 1), help="of the placement; default: 1"
-    )
-    end = parser.add_mutually_exclusive_group()
-    end.add_argument("--map-only", action="store_true", help="neither placed nor routed")
-    end.add_argument("--place-only", action="store_true", help="placed, not routed")
-    end.add_argument("--route", action="store_true", help="routed, even where that finds no end")
-    silicon_record.options(parser)
-    return parser.parse_args(argv)
+    args = registry.parse("fpga", argv)
+    command.apart(args, ("map", "place"), ("map", "route"), ("place", "route"))
+    return silicon_record.checked(args)
 
 
 def requested(args: argparse.Namespace, name: str) -> Target:
@@ -294,22 +285,24 @@ def requested(args: argparse.Namespace, name: str) -> Target:
     if args.record or args.baseline:
         own = PARTS[target.part]
         raise command.UsageError(
-            f"the record of {name} is of {own}, expected no PART with BASELINE or RECORD"
+            f"the record of {name} is of {own}, expected no {command.option('part')}"
+            f" with {command.option('baseline')} or {command.option('record')}"
         )
     return dataclasses.replace(target, part=args.part, mhz=target.mhz or 75)
 
 
 def last_step(args: argparse.Namespace, name: str, target: Target) -> str:
     """How far the device is to get: "mapped", "placed" or "routed"; UsageError for what cannot."""
-    if not target.part and (args.place_only or args.route):
-        raise command.UsageError(f"{name} has no part, expected neither PLACE nor ROUTE")
-    if not target.part or args.map_only:
+    if not target.part and (args.place or args.route):
+        one, other = command.option("place"), command.option("route")
+        raise command.UsageError(f"{name} has no part, expected neither {one} nor {other}")
+    if not target.part or args.map:
         if args.seed is not None:
             raise command.UsageError(
                 "a seed is of the placement, expected none where it is only mapped"
             )
         return "mapped"
-    return "routed" if args.route or (target.routed and not args.place_only) else "placed"
+    return "routed" if args.route or (target.routed and not args.place) else "placed"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -327,8 +320,9 @@ def main(argv: list[str] | None = None) -> int:
     end = last_step(args, config.name, target)
     seed, began = 1 if args.seed is None else args.seed, time.monotonic()
     print(f"{config.name} on {PARTS[target.part]} ...", flush=True)
-    if end == "placed" and not args.place_only:
-        print(f"nextpnr's routers have found no end with {config.name}: placed only, see ROUTE=1")
+    if end == "placed" and not args.place:
+        hint = f"placed only, see {command.option('route', True)}"
+        print(f"nextpnr's routers have found no end with {config.name}: {hint}")
     out = ROOT / "reports" / "fpga"
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fpga_", dir=builds()) as tmp:

@@ -20,7 +20,7 @@ from pathlib import Path
 from openkpu import configs, files
 from openkpu_tb import simrun
 from openkpu_tb.runs import launch
-from openkpu_tools import command
+from openkpu_tools import command, registry
 from openkpu_tools.flows import eda, fpga, netlist
 
 RAMS = ("TRELLIS_DPR16X4",)  # cells that stay instances and whose models Yosys brings
@@ -83,13 +83,7 @@ def simulate(config: configs.Config, sources: list[Path], sim: str, seed: int | 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.Parser(prog="gates", description=__doc__.splitlines()[0])
-    parser.add_argument("--config", default="nano_fpga")
-    parser.add_argument("--sim", default="verilator", choices=simrun.SIMS)
-    parser.add_argument("--seed", type=command.SEED, help="of the random layer")
-    parser.add_argument("--netlist", type=Path, help="JSON of the mapped device, made before")
-    parser.add_argument("--keep", type=Path, help="write the netlist to this file, too")
-    return parser.parse_args(argv)
+    return registry.parse("gates", argv)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -14,11 +14,10 @@ from typing import Any
 from openkpu_tools import command
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--baseline`` and ``--record``, of which a run takes one."""
-    either = parser.add_mutually_exclusive_group()
-    either.add_argument("--baseline", action="store_true", help="compare with what is recorded")
-    either.add_argument("--record", action="store_true", help="record the figures")
+def checked(args: argparse.Namespace) -> argparse.Namespace:
+    """The arguments; UsageError for both of ``--baseline`` and ``--record``."""
+    command.apart(args, ("baseline", "record"))
+    return args
 
 
 def load(file: Path) -> dict[str, dict[str, Any]]:
@@ -31,7 +30,8 @@ def expect(file: Path, name: str, baseline: bool) -> None:
     known = sorted(load(file))
     if baseline and name not in known:
         raise command.UsageError(
-            f"no figures are recorded for {name}, expected one of {', '.join(known)}, or RECORD=1"
+            f"no figures are recorded for {name}, expected one of {', '.join(known)},"
+            f" or {command.option('record', True)}"
         )
 
 

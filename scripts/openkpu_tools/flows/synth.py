@@ -23,7 +23,7 @@ from pathlib import Path
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tb.simrun import builds
-from openkpu_tools import command
+from openkpu_tools import command, registry
 from openkpu_tools.flows import comb_paths, eda
 from openkpu_tools.flows.eda import rtl_sources
 
@@ -196,17 +196,10 @@ def check_all(names: list[str]) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is clean, 1 when not, 2 for a bad request."""
-    parser = command.Parser(prog="synth", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="elaborate, map nothing")
-    parser.add_argument("--json", type=Path, help="write the table to this file, too")
-    parser.add_argument("--record", action="store_true", help="keep the sums for the README")
-    parser.add_argument(
-        "names", nargs="*", help="configurations, or all; default: nano, --check: all"
-    )
-    args = parser.parse_args(argv)
-    command.apart(args, ("check", "json"), ("check", "record"), why="nothing is mapped")
-    command.check_outputs([args.json])
-    names = configs.names() if args.names == ["all"] else args.names
+    args = registry.parse("synth", argv)
+    command.apart(args, ("check", "report"), ("check", "record"), why="nothing is mapped")
+    command.check_outputs([args.report])
+    names = configs.names() if args.config == ["all"] else args.config
     try:
         chosen = [configs.load(name) for name in names]
     except configs.ConfigError as error:
@@ -226,8 +219,8 @@ def main(argv: list[str] | None = None) -> int:
         tables[config.name] = table(stat)
         print_table(tables[config.name])
         print(f"after {time.monotonic() - began:.0f} s", flush=True)
-    if args.json:
-        args.json.write_text(json.dumps(tables, indent=1) + "\n")
+    if args.report:
+        args.report.write_text(json.dumps(tables, indent=1) + "\n")
     if args.record:
         known = json.loads(RECORD.read_text())
         known |= {name: {k: found[0][k] for k in COLUMNS} for name, found in tables.items()}

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from openkpu.checkout import ROOT
 from openkpu_tb.simrun import builds
-from openkpu_tools import command
+from openkpu_tools import command, registry
+from openkpu_tools.entries.verification import LEVELS
 from openkpu_tools.mutation import (
     mutate_benches,
     mutate_equivalent,
@@ -34,25 +35,11 @@ from openkpu_tools.mutation.mutate_places import Mutation
 PLAN = "tb/mutation/benches.toml"
 REPORTS = ROOT / "reports"
 GROUPS = {"logic": mutate_places.LOGIC, "wiring": mutate_places.WIRING}
-LEVELS = ("block", "formal", "sizes", "device")  # "sizes": mutate_benches.SIZES
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.Parser(prog="mutate", description=__doc__.splitlines()[0])
-    most = mutate_schemata.MOST
-    parser.add_argument("--n", type=command.whole(1, most), default=400)
-    parser.add_argument("--seed", type=command.SEED, default=7)
-    parser.add_argument("--jobs", type=command.JOBS, default=2)
-    parser.add_argument("--module", help="modules, or folders of the RTL")
-    parser.add_argument(
-        "--kind", choices=(*GROUPS, *mutate_places.KINDS), default="logic", help="what is changed"
-    )
-    parser.add_argument("--level", choices=LEVELS, default=LEVELS[-1], help="the last one asked")
-    parser.add_argument("--plan", default=PLAN, help="which bench judges which module")
-    parser.add_argument("--record", action="store_true", help="keep verdicts in the repository")
-    parser.add_argument("--reports", type=Path, default=REPORTS, help="where the page goes")
-    return parser.parse_args(argv)
+    return registry.parse("mutate", argv)
 
 
 def places(plan: mutate_benches.Plan) -> dict[str, list[Mutation]]:
@@ -69,16 +56,20 @@ def places(plan: mutate_benches.Plan) -> dict[str, list[Mutation]]:
         raise command.UsageError(str(error)) from None
 
 
-def chosen(found: dict[str, list[Mutation]], names: str | None) -> dict[str, list[Mutation]]:
+def chosen(
+    found: dict[str, list[Mutation]], names: Sequence[str] | None
+) -> dict[str, list[Mutation]]:
     """The modules that are asked for, by name or folder; UsageError when there are none."""
     if names is None:
         return found
     folders = {m: {str(Path(p.file).parent) for p in own} for m, own in found.items()}
     picked = {}
-    for name in names.split() or [""]:
+    for name in names:
         own = {m: found[m] for m in found if m == name or {name, f"rtl/{name}"} & folders[m]}
         if not own:
-            raise command.UsageError(f"MODULE={name}: expected a module or a folder of the RTL")
+            raise command.UsageError(
+                f"{command.option('module', name)}: expected a module or a folder of the RTL"
+            )
         picked |= own
     return picked
 
@@ -154,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.record:
             store.record(recorded, whole)
     failed = mutate_page.failures(verdicts, plan.strict, plan.goal)
-    asked = f"MODULE={args.module} " if args.module else ""
+    asked = f"MODULE='{' '.join(args.module)}' " if args.module else ""
     title = f"`make mutate {asked}N={args.n} SEED={args.seed}`: {len(mutants)} mutants"
     page = mutate_page.markdown(verdicts, title, failed)
     more = {"n": args.n, "seed": args.seed, "module": args.module}

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from pyslang import syntax
 
+from openkpu_tools.entries.verification import LOGIC as LOGIC
+from openkpu_tools.entries.verification import WIRING as WIRING
 from openkpu_tools.mutation import mutate_wiring
 from openkpu_tools.mutation.mutate_source import RESETS, SIGNS, SKIPPED, Source, bare, fold, kind_of
 from openkpu_tools.mutation.mutate_wiring import Change
 
-LOGIC = ("operator", "constant", "condition", "assignment", "enable", "reset")
-WIRING = mutate_wiring.KINDS
 KINDS = (*LOGIC, *WIRING)
 
 BINARY = {

@@ -27,7 +27,6 @@ from openkpu_tools.mutation.mutate_source import (
     nodes,
 )
 
-KINDS = ("swap", "bit", "term", "late", "case")
 CLOCKS = ("clk", "hclk")
 LATE = "mutant_late_"  # what the copy of a signal is called before its name
 # operators whose operands may change places: to swap them changes nothing

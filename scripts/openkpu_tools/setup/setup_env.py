@@ -25,6 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 NOT_ALL = ("setup", "train")  # groups that ``all`` does not bring
 PIP = importlib.util.find_spec("pip")  # this Python's own
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TERMINAL = sys.stdout.isatty()
 OFFLINE = re.compile(r"connection|dns error|name resolution|timed? ?out|unreachable", re.IGNORECASE)
 STEP = re.compile(r" ?(Collecting|Download\w+|Prepar\w+|Building|Install\w+|Unpacking|Setting)\b.*")
@@ -327,36 +328,18 @@ def check_environment() -> None:
         ) from None
 
 
-def roots() -> list[str]:
-    """The folders that Python imports from, as pyproject.toml lists them for pytest."""
-    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    return tools["pytest"]["ini_options"]["pythonpath"]
-
-
-def check_values() -> None:
-    """SetupError for a wrong value on make's command line, whose names are in OPENKPU_GIVEN."""
-    given = {name: os.environ.get(name, "") for name in os.environ.get("OPENKPU_GIVEN", "").split()}
-    if given:
-        sys.path[:0] = [str(ROOT / name) for name in roots()]
-        from openkpu_tools.setup import values
-
-        try:
-            values.check(given)
-        except ValueError as error:
-            raise SetupError(error) from None
-
-
 def main(argv: list[str]) -> int:
     """Set up for the names of ``argv`` behind the environment; returns the exit status."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in SIGNALS:  # scripts/where.sh blocks them until now
+        signal.signal(number, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     try:
         check_environment()
         setup = Setup(Path(argv[0]), set(argv[1:]))
-        if setup.unknown or not setup.ready():
-            check_values()
-            if setup.unknown:
-                known = ", ".join(name for name in groups() if name)
-                raise SetupError(f"no group {min(setup.unknown)!r}, expected some of {known}")
+        if setup.unknown:
+            known = ", ".join(name for name in groups() if name)
+            raise SetupError(f"no group {min(setup.unknown)!r}, expected some of {known}")
+        if not setup.ready():
             setup.run()
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)

@@ -16,7 +16,7 @@ from pathlib import Path
 from openkpu.checkout import ROOT, python_path
 from openkpu_tb.claims.claim import IDS
 from openkpu_tb.claims.mutations import MUTATIONS, Mutation
-from openkpu_tools import command
+from openkpu_tools import command, registry
 
 PARTS = ("rtl", "tb", "models", "scripts", "configs.toml", "pyproject.toml")
 
@@ -61,9 +61,7 @@ def verdicts(tree: Path, *words: str) -> dict[str, str | None]:
 
 def main(argv: list[str] | None = None) -> int:
     """Try the mutations of the claims that are named, of all by default."""
-    parser = command.Parser(prog="claims", description=__doc__)
-    parser.add_argument("claims", nargs="*", help=f"{IDS[0]} to {IDS[-1]}; default: all")
-    wanted = parser.parse_args(argv).claims or list(IDS)
+    wanted = registry.parse("claims", argv).claims or list(IDS)
     unknown = [word for word in wanted if word not in IDS]
     if unknown:
         raise command.UsageError(f"{unknown[0]!r} is no claim, they are {IDS[0]} to {IDS[-1]}")

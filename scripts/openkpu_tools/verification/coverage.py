@@ -19,7 +19,7 @@ from pathlib import Path
 
 from openkpu.checkout import ROOT
 from openkpu_tb.coverage import baseline, instrument, points, report, sampler, summary, waivers
-from openkpu_tools import command
+from openkpu_tools import command, registry
 from openkpu_tools.mutation.mutate_benches import contents
 
 OUT = ROOT / "reports" / "coverage"
@@ -168,12 +168,7 @@ def record(result: summary.Result) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 when every test passed and no figure fell."""
-    parser = command.Parser(prog="coverage", description=__doc__.partition("\n")[0])
-    parser.add_argument("--share", action="store_true", help="the part that every push runs")
-    parser.add_argument("--jobs", type=command.JOBS, default=2, help="simulations at a time")
-    parser.add_argument("--record", action="store_true", help="take the figures as the record")
-    parser.add_argument("--check", action="store_true", help="only: is the README's table current")
-    args = parser.parse_args(arguments)
+    args = registry.parse("coverage", arguments)
     command.apart(args, ("check", "share"), ("check", "record"))
     if args.check:
         if in_readme() == readme_table():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tb.simrun import prepare_path
-from openkpu_tools.command import Parser
+from openkpu_tools import registry
 from openkpu_tools.command import run as guarded
 from openkpu_tools.flows.eda import rtl_sources
 
@@ -72,7 +72,7 @@ def run(check: Check) -> tuple[bool, str]:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is clean."""
-    Parser(prog="lint", description=__doc__).parse_args(argv)
+    registry.parse("lint", argv)
     prepare_path()
     worst, every = 0, checks()
     with ThreadPoolExecutor(os.cpu_count()) as pool:

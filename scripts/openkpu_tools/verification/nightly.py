@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from openkpu.checkout import ROOT
-from openkpu_tools import command
+from openkpu_tools import command, registry
 
 DATA = ROOT / "tb" / "plan" / "nightly.json"
 PAGE = ROOT / "docs" / "verification.md"
@@ -264,25 +264,21 @@ def page(kept: dict[str, Outcome]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def chosen(names: str) -> list[Step]:
+def chosen(names: Sequence[str]) -> list[Step]:
     """The steps of these names; UsageError for one that is not there."""
     known = {step.name: step for step in STEPS}
-    words = names.split() or list(known)
+    words = [word for name in names for word in name.split()] or list(known)
     for word in words:
         if word not in known:
             raise command.UsageError(
-                f"STEPS: no step {word!r}, expected some of {', '.join(known)}"
+                f"{command.option('steps')}: no step {word!r}, expected some of {', '.join(known)}"
             )
     return [step for step in STEPS if step.name in words]
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = command.Parser(prog="nightly", description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", default="")
-    parser.add_argument("--page", action="store_true")
-    parser.add_argument("--check", action="store_true")
-    args = parser.parse_args(argv)
+    args = registry.parse("nightly", argv)
     command.apart(args, ("page", "check"), ("steps", "page"), ("steps", "check"))
     steps, kept = chosen(args.steps), load()
     if args.check:

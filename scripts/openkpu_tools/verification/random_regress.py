@@ -24,10 +24,10 @@ from openkpu import configs
 from openkpu_tb import simrun
 from openkpu_tb.runs import launch, regress_items
 from openkpu_tools import command
+from openkpu_tools.command import option
 from openkpu_tools.verification import regress_batch
 from openkpu_tools.verification.regress_batch import Batch, Outcome
 
-MOST = 1_000_000  # items of a run
 BATCH = 8  # items of a simulation
 REPORTS = simrun.ROOT / "reports" / "regress"
 CONFIG = {"verilator": "small", "icarus": "nano"}
@@ -63,10 +63,10 @@ def cluster(pieces: list[Batch], address: str) -> Iterator[list[Outcome]]:
     try:
         client = distributed.Client(address, timeout=REACH, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        raise command.UsageError(f"CLUSTER={address}: no scheduler: {error}") from None
+        raise command.UsageError(f"{option('cluster', address)}: no scheduler: {error}") from None
     with client:
         if not client.scheduler_info()["workers"]:
-            raise command.UsageError(f"CLUSTER={address}: the scheduler has no workers")
+            raise command.UsageError(f"{option('cluster', address)}: the scheduler has no workers")
         sent = {client.submit(regress_batch.run, piece, pure=False): piece for piece in pieces}
         for future in distributed.as_completed(sent, loop=client.loop):
             piece = sent[future]
@@ -175,23 +175,18 @@ def redrawn(found: list[Outcome]) -> str:
     return f"draws that broke a rule and were drawn again: {listed}"
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
-    parser = command.Parser(prog="regress", description=__doc__.splitlines()[0])
-    parser.add_argument("--n", required=True, type=command.whole(1, MOST), help="items")
-    parser.add_argument("--seed", required=True, type=command.SEED, help="of the first item")
-    parser.add_argument("--seeds", help=argparse.SUPPRESS)
-    parser.add_argument("--sim", default="verilator", choices=simrun.SIMS)
-    parser.add_argument("--config", help="small on Verilator, nano on Icarus")
-    parser.add_argument("--kind", choices=regress_items.ITEM_KINDS, help="of all items")
-    parser.add_argument("--jobs", type=command.JOBS, help="simulations at a time")
-    parser.add_argument("--cluster", help="address of a dask scheduler: tcp://host:port")
-    args = parser.parse_args(argv)
-    if args.seeds is not None:
-        raise command.UsageError("expected N=items and SEED=number, or SEEDS=number, not both")
+def run(args: argparse.Namespace) -> int:
+    """Run the items; returns the exit status."""
+    if args.seed is None:
+        raise command.UsageError(f"no {option('seed')}, expected that of the first item")
+    if args.tests:
+        raise command.UsageError(f"{option('n')} and tests together, expected one of them")
+    args.sim = args.sim or "verilator"
     command.apart(args, ("cluster", "jobs"), why="the cluster's workers are as many as it has")
     if args.cluster and not ADDRESS.fullmatch(args.cluster):
-        raise command.UsageError(f"CLUSTER={args.cluster[:40]}: expected tcp://host:port")
+        raise command.UsageError(
+            f"{option('cluster', args.cluster[:40])}: expected tcp://host:port"
+        )
     args.config = args.config or CONFIG[args.sim]
     try:
         config = configs.load(args.config)
@@ -200,7 +195,8 @@ def main(argv: list[str] | None = None) -> int:
         raise command.UsageError(str(error)) from None
     if args.kind and args.kind not in regress_items.kinds_of(config):
         known = [n for n in configs.names() if args.kind in regress_items.kinds_of(configs.load(n))]
-        said = f"KIND={args.kind}: {args.config} has no lanes for it, expected CONFIG="
+        said = f"{option('kind', args.kind)}: {args.config} has no lanes for it, expected "
+        said += option("config", "")
         raise command.UsageError(said + ", ".join(known))
     pieces, began = batches(args), time.monotonic()
     if args.cluster:

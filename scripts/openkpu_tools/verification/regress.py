@@ -17,10 +17,11 @@ import sys
 import time
 
 from openkpu_tb import seeds
-from openkpu_tools import command
+from openkpu_tools import command, registry
+from openkpu_tools.command import option
 from openkpu_tools.verification import random_regress
 
-MOST = 1_000_000  # seeds of a run
+JOBS = 2  # processes at a time
 NOTHING_RUN = 4, 5  # of pytest: a word that it does not take, no test; it has said which
 SEEDED = ["-m", "not fixed", "tb"]  # tests that another seed changes
 # a log line that a test captured may begin with ERROR too, with more than one space behind it
@@ -50,33 +51,25 @@ def run(seed: int, tests: list[str], jobs: str) -> tuple[int, list[str]]:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    argv = sys.argv[1:] if argv is None else argv
-    if any(word.partition("=")[0] == "--n" for word in argv):
-        return random_regress.main([word for word in argv if word != "--"])
-    parser = command.Parser(prog="regress", description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds")
-    parser.add_argument("--kind")
-    parser.add_argument("--jobs", type=command.JOBS, default=2)
-    parser.add_argument("tests", nargs="*")
-    args = parser.parse_args(argv)
-    if args.seeds is None:
-        raise command.UsageError("expected N=items and SEED=number, or SEEDS=number")
-    if args.kind is not None:
-        raise command.UsageError(f"KIND={args.kind}: only with N=items and SEED=number")
-    try:
-        count = seeds.number("SEEDS", args.seeds, 1, MOST)
-        seeds.environment()
-        if "SEED" in os.environ:
-            raise seeds.SeedError(
-                f"SEED={os.environ['SEED']}: regress takes seeds 1..SEEDS; make test takes SEED"
-            )
-    except seeds.SeedError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    args = registry.parse("regress", argv)
+    if args.n and not args.seeds:
+        return random_regress.run(args)
+    for name in ("seed", "sim", "config", "kind", "cluster"):
+        command.needs(args, name, "n", "a number of random items")
+    n, seeds_option = option("n"), option("seeds")
+    if args.n:
+        raise command.UsageError(f"{n} and {seeds_option} together, expected one of them")
+    if not args.seeds:
+        raise command.UsageError(f"no {n} and no {seeds_option}, expected one of them")
+    if seeds.environment() is not None:
+        raise command.UsageError(
+            f"SEED={os.environ['SEED']}: regress uses seeds 1 to {args.seeds}, expected none"
+        )
+    count, jobs = args.seeds, str(args.jobs or JOBS)
     began = time.monotonic()
     for seed in range(1, count + 1):
         print(f"seed {seed} of {count}, {time.monotonic() - began:.0f} s so far", flush=True)
-        status, names = run(seed, args.tests or (SEEDED if seed > 1 else []), str(args.jobs))
+        status, names = run(seed, args.tests or (SEEDED if seed > 1 else []), jobs)
         if status in NOTHING_RUN:
             return 2
         if status:

@@ -19,7 +19,7 @@ from typing import Any
 from openkpu import configs
 from openkpu_tb import simrun, watchdog
 from openkpu_tb.runs import launch
-from openkpu_tools import command
+from openkpu_tools import command, registry
 
 GROWTH = 64 << 20  # bytes that the process may grow by after the warm-up
 WARM_UP = 0.1  # share of the time, and at least ITEMS items
@@ -106,13 +106,7 @@ def soak(args: argparse.Namespace, seed: int) -> Watch:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = command.Parser(prog="soak", description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", required=True, type=command.between(0.001, LONGEST))
-    parser.add_argument("--seed", type=command.SEED, help="a random one by default; it is printed")
-    parser.add_argument("--config", default="small")
-    parser.add_argument("--item", type=command.whole(0, 1 << 31), help="this item alone")
-    parser.add_argument("--plant", default="", choices=("", "leak", "byte"), help="a fault")
-    args = parser.parse_args(argv)
+    args = registry.parse("soak", argv)
     try:
         configs.load(args.config)
         simrun.check_tool("verilator")

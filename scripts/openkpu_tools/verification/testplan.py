@@ -11,13 +11,12 @@ import sys
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 
 from openkpu import files
 from openkpu.checkout import ROOT
 from openkpu_tb import results, tool_tests
 from openkpu_tb.plan import plan
-from openkpu_tools import command
+from openkpu_tools import command, registry
 
 OUT = ROOT / "reports" / "testplan.md"
 RESULTS = ROOT / "reports" / "results.jsonl"
@@ -108,11 +107,7 @@ def page(made: list[Row]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """See above."""
-    parser = command.Parser(prog="testplan", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="look at the plan, not at results")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="JSON lines of results")
-    parser.add_argument("--out", type=Path, default=OUT, help="the page")
-    args = parser.parse_args(argv)
+    args = registry.parse("testplan", argv)
     try:
         entries = plan.load()
     except plan.PlanError as error:

@@ -42,10 +42,10 @@ from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import network_cycles
 from openkpu_tb.runs.random_cases import IMAGES, SLACK, TIMES
 from openkpu_tb.runs.requests import Case
+from openkpu_tb.words import ITEM_KINDS
 
 STEP = 0x9E3779B1  # between the seeds of two items: odd, so that 2^32 items differ
 WAYS = ("host", "tasks", "stream")
-ITEM_KINDS = ("layer", "product", "elementwise", "pool", "float16", "network", "list")
 LISTS = ("network", "list")  # of several layers: never by the host
 MOST_STORAGE = 1 << 20  # bytes of storage of an item: the bench that nearly all tests share
 MOST_DRAWS = 400

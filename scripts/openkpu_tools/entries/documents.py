@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that write pages and files of the checkout, set it up and clean it."""
+
+from openkpu_tools.command import Parser
+from openkpu_tools.entry import entry
+
+
+def _compares(parser: Parser) -> None:
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+
+
+@entry("openkpu_tools.documents.configs", checkout=False)
+def configs(parser: Parser) -> None:
+    """Print the table of configurations."""
+    _compares(parser)
+
+
+@entry("openkpu_tools.documents.silicon_table")
+def silicon(parser: Parser) -> None:
+    """Print the tables of area and clock."""
+
+
+@entry("openkpu_tools.documents.claim_table", "sim icarus verilator")
+def claim_table(parser: Parser) -> None:
+    """Write docs/claims.md."""
+    _compares(parser)
+
+
+@entry("openkpu_tools.documents.write_table", "sim registers")
+def write_table(parser: Parser) -> None:
+    """Write the table in docs/programming.md."""
+    _compares(parser)
+
+
+@entry("openkpu_tools.documents.gen_regs", "registers")
+def registers(parser: Parser) -> None:
+    """Write what follows from the register description."""
+    _compares(parser)
+
+
+@entry("openkpu_tools.documents.gen_fields", bare=True)
+def fields(parser: Parser) -> None:
+    """Write the Verilog header of fields."""
+    _compares(parser)
+
+
+@entry("", lambda args: " ".join(args.groups or ["all", "icarus"]))
+def setup(parser: Parser) -> None:
+    """Everything into .venv, and Icarus when it is missing."""
+    parser.add_argument(
+        "--groups", nargs="+", help='groups of pyproject.toml, for example "sim plots"'
+    )
+
+
+@entry("openkpu_tools.setup.clean", bare=True)
+def clean(parser: Parser) -> None:
+    """Remove builds and recordings (keeps .venv)."""
+
+
+@entry("openkpu_tools.setup.help", bare=True)
+def help_(parser: Parser) -> None:
+    """This list, or the variables of one command."""
+    parser.add_argument("command", nargs="?", help="whose variables are listed")

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that synthesise, place, time and prove the design."""
+
+from pathlib import Path
+
+from openkpu_tb.words import SIMS
+from openkpu_tools import command
+from openkpu_tools.command import Parser
+from openkpu_tools.entries.verification import module
+from openkpu_tools.entry import entry
+
+PARTS = {"": "none, mapped only", "25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}
+
+
+def every_config(text: str) -> str:
+    """argparse type: a configuration, or all."""
+    return text if text == "all" else command.config(text)
+
+
+def _config(parser: Parser, default: str) -> None:
+    parser.add_argument(
+        "--config", type=command.config, default=default, help="a table of configs.toml"
+    )
+
+
+def _figures(parser: Parser) -> None:
+    parser.add_argument("--baseline", action="store_true", help="compare with what is recorded")
+    parser.add_argument("--record", action="store_true", help="record the figures")
+
+
+@entry("openkpu_tools.flows.synth", "flows", checkout=False)
+def synth(parser: Parser) -> None:
+    """A configuration mapped to ECP5 with its hierarchy: LUT, flip-flops, DSP, RAM of every box."""
+    parser.add_argument(
+        "config", nargs="*", type=every_config, help="configurations, or all; default: nano"
+    )
+    parser.add_argument("--check", action="store_true", help="elaborate, map nothing; default: all")
+    parser.add_argument(
+        "--report", "--json", type=command.path, help="write the table to this file (JSON), too"
+    )
+    parser.add_argument("--record", action="store_true", help="keep the sums for the README")
+
+
+@entry("openkpu_tools.flows.synth", "flows", words=("--check",), checkout=False)
+def synth_check(parser: Parser) -> None:
+    """Every configuration elaborated: no latch, loop, second driver, path through the bus ports."""
+    synth(parser)
+
+
+@entry("openkpu_tools.flows.fpga", "flows", checkout=False)
+def fpga(parser: Parser) -> None:
+    """A configuration placed and routed for an ECP5, as far as that gets -> reports/fpga."""
+    _config(parser, "nano_fpga")
+    parser.add_argument("--part", choices=[part for part in PARTS if part], help="another ECP5")
+    parser.add_argument(
+        "--seed", type=command.whole(0, (1 << 31) - 1), help="of the placement; default: 1"
+    )
+    parser.add_argument(
+        "--map", "--map-only", action="store_true", help="neither placed nor routed"
+    )
+    parser.add_argument("--place", "--place-only", action="store_true", help="placed, not routed")
+    parser.add_argument("--route", action="store_true", help="routed, even where that finds no end")
+    _figures(parser)
+
+
+@entry("openkpu_tools.flows.asic", "flows asic", checkout=False)
+def asic(parser: Parser) -> None:
+    """A configuration mapped to standard cells and timed -> reports/asic."""
+    _config(parser, "nano")
+    _figures(parser)
+
+
+@entry("openkpu_tools.flows.equivalence", "flows", checkout=False)
+def equivalence(parser: Parser) -> None:
+    """Prove that each module's netlist is the RTL."""
+    _config(parser, "nano")
+    parser.add_argument("--jobs", type=command.JOBS, default=2, help="processes at a time")
+    parser.add_argument("module", nargs="*", help="only these")
+
+
+@entry("openkpu_tools.flows.formal", "flows")
+def formal(parser: Parser) -> None:
+    """Properties of the RTL proven -> reports."""
+    parser.add_argument("module", nargs="*", type=module, help="only these")
+    parser.add_argument("--quick", action="store_true", help="without the long proofs")
+    parser.add_argument("--mutants", action="store_true", help="break each module, see it fail")
+    parser.add_argument("--record", action="store_true", help="keep what the long proofs are of")
+    parser.add_argument("--jobs", type=command.JOBS, default=2, help="proofs at a time")
+
+
+@entry("openkpu_tools.flows.gates", "sim icarus verilator flows", checkout=False)
+def gates(parser: Parser) -> None:
+    """The netlist of ECP5 cells computes a layer and two digits."""
+    _config(parser, "nano_fpga")
+    parser.add_argument("--sim", default="verilator", choices=SIMS, help="the simulator")
+    parser.add_argument("--seed", type=command.SEED, help="of the random layer")
+    parser.add_argument("--netlist", type=Path, help="JSON of the mapped device, made before")
+    parser.add_argument("--keep", type=Path, help="write the netlist to this file, too")

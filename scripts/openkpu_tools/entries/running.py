@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that run something on the device, predict it, or look at models and reports."""
+
+import argparse
+import re
+
+from openkpu import kmodel_options
+from openkpu.words import MAPS, PRODUCTS, ROUNDINGS, WAYS
+from openkpu_tb.words import SIMS
+from openkpu_tools import command
+from openkpu_tools.command import Parser
+from openkpu_tools.entry import entry
+
+SCANS = 360  # handwritten digits that are held out, and so the most that can be asked for
+MOST_STREAM = 100_000  # images of a run: their maps and counters lie in the simulator's memory
+MOST_STRIDE = 4  # of a pool of random layers: a smaller map leaves nothing
+MHZ = 100.0
+SHAPES = ("targets", "k210_rows", "yolo20", "mobilenet075")  # sets of layers of known shapes
+TASKS = ("elementwise", "product", "product_fp16", "pools")
+RANDOM = ("random", "random_elementwise", "random_product", "random_offset", "random_pool")
+RANDOM = (*RANDOM, "random_fp16")
+
+
+def model_there(text: str) -> str:
+    """argparse type: a model, or file.kfpkg:name in a package."""
+    file, colon, _ = text.rpartition(":")
+    try:
+        command.there(text)
+    except argparse.ArgumentTypeError:
+        if not colon:
+            raise
+        command.there(file)
+    return text
+
+
+def matrices(text: str) -> str:
+    """argparse type: sizes MxKxN, or a file."""
+    return text if re.fullmatch(r"\d+x\d+x\d+", text, re.ASCII) else command.there(text)
+
+
+def layer_range(text: str) -> str:
+    """argparse type: 3-7, 3- or 5; the model says later which layers it has."""
+    if not re.fullmatch(r"\d+(-\d*)?", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected layers, for example 3-7, 3- or 5")
+    return text
+
+
+# ---- options that several of them have
+def _configuration(parser: Parser) -> None:
+    parser.add_argument(
+        "--config", type=command.config, default="small", help="a table of configs.toml"
+    )
+    parser.add_argument(
+        "--bus", type=command.bus, help="bits of the storage's bus; default: the configuration's"
+    )
+
+
+def _model(parser: Parser) -> None:
+    parser.add_argument(
+        "--model",
+        type=model_there,
+        help="kmodel v0 (model.bin), v1, v3, v4 or v5, or file.kfpkg:name in a package",
+    )
+    parser.add_argument(
+        "--numbering",
+        type=command.named,
+        help="release of nncase whose byte code a v5 model has, as 1.3.0; default: found out",
+    )
+    parser.add_argument(
+        "--via", default="burst", choices=WAYS, help="how the model's layers are started"
+    )
+    parser.add_argument(
+        "--maps",
+        default="dma",
+        choices=MAPS,
+        help="who moves maps: the device itself, or the host through the AI RAM's window",
+    )
+    parser.add_argument("--functions", action="store_true", help="KPU functions of a v5 model")
+
+
+def _network(parser: Parser) -> None:
+    parser.add_argument(
+        "--network", type=command.there, help="a network image (.npz, docs/networks.md)"
+    )
+
+
+def _product(parser: Parser) -> None:
+    parser.add_argument(
+        "--matmul", type=matrices, nargs="+", help="product: MxKxN, or files of A and B (.npy)"
+    )
+    parser.add_argument("--type", choices=PRODUCTS, help="of random matrices; default: int8")
+
+
+def _report(parser: Parser) -> None:
+    parser.add_argument("--report", type=command.path, help="JSON file to write")
+
+
+def seeded(parser: Parser) -> None:
+    """A seed that benches look for in the environment."""
+    parser.add_argument("--seed", type=command.SEED, action=command.Seed, help="of random values")
+
+
+# ---- commands
+def _simulated(args: argparse.Namespace) -> str:
+    """What `sim` needs."""
+    tools = "" if args.golden else f"sim {args.sim}{' fst' * args.waves}"
+    return f"{tools}{' models' * bool(args.image or args.png)}"
+
+
+@entry("openkpu_tools.commands.sim", _simulated, checkout=False)
+def sim(parser: Parser) -> None:
+    """Digits, vectors, a network or a K210 model on the RTL."""
+    parser.add_argument("--sim", default="icarus", choices=SIMS, help="the simulator")
+    _configuration(parser)
+    parser.add_argument(
+        "--vectors", type=command.there, nargs="+", help=".npz files or folders; default: digits"
+    )
+    _model(parser)
+    parser.add_argument("--image", type=command.there, nargs="+", help="pictures for the model")
+    parser.add_argument(
+        "--layers", type=layer_range, help="run only these layers of the model on the RTL: 3-7"
+    )
+    parser.add_argument(
+        "--rounding", default="nncase", choices=ROUNDINGS, help="of activations (docs/kpu.md 1.3)"
+    )
+    parser.add_argument(
+        "--detector", type=command.there, help="JSON: anchors, classes, threshold, nms"
+    )
+    parser.add_argument("--png", type=command.path, help="write a picture: boxes, classes, digits")
+    parser.add_argument("--bgr", action="store_true", help="the model wants the blue plane first")
+    parser.add_argument(
+        "--scale", type=command.factor, help="float inputs: pixel * SCALE + BIAS (1/255)"
+    )
+    parser.add_argument("--bias", type=command.real, help="float inputs: as above (0)")
+    parser.add_argument("--fast", action="store_true", help="maps through the back door")
+    parser.add_argument("--golden", action="store_true", help="golden model, no simulator")
+    _report(parser)
+    parser.add_argument("--check", action="store_true", help="bus rules checked on Icarus as well")
+    parser.add_argument("--waves", action="store_true", help="record an FST file")
+    parser.add_argument(
+        "--images", type=command.whole(1, SCANS), help="digits to classify; maps of a network"
+    )
+    _network(parser)
+    parser.add_argument(
+        "--input", type=command.there, help="its input maps (.npy, uint8); default: random ones"
+    )
+    parser.add_argument("--output", type=command.path, help="write the results here (.npy)")
+    _product(parser)
+    seeded(parser)
+
+
+@entry("openkpu_tools.commands.sim", _simulated, words=("--waves",))
+def waves(parser: Parser) -> None:
+    """Sim that records an FST file in waves/."""
+    sim(parser)
+
+
+@entry("openkpu_tools.commands.predict", checkout=False)
+def predict(parser: Parser) -> None:
+    """Cycles of a model, a network or a product, without a simulator."""
+    _configuration(parser)
+    parser.add_argument("--mhz", type=command.between(0.001, 1e6), default=MHZ, help="clock in MHz")
+    _model(parser)
+    _network(parser)
+    _product(parser)
+    _report(parser)
+    seeded(parser)
+
+
+@entry("openkpu_tools.commands.run_stream", lambda args: f"sim {args.sim}", checkout=False)
+def stream(parser: Parser) -> None:
+    """Digits, or maps of a network, in one continuous run."""
+    parser.add_argument("--sim", default="verilator", choices=SIMS, help="the simulator")
+    _configuration(parser)
+    _network(parser)
+    parser.add_argument("--input", type=command.there, help=".npy file of its maps")
+    parser.add_argument(
+        "--images", type=command.whole(1, MOST_STREAM), help="inferences of the stream"
+    )
+    parser.add_argument(
+        "--disturb", action="store_true", help="random wait states and grants, RETRY and SPLIT"
+    )
+    parser.add_argument("--seed", type=command.SEED, default=1, help="of maps and disturbance")
+    _report(parser)
+
+
+@entry("openkpu_tools.commands.stalls", "plots", checkout=False)
+def stalls(parser: Parser) -> None:
+    """Draw where the cycles of a report's layers went."""
+    parser.add_argument("report", type=command.there, help="a JSON file that a run has written")
+    parser.add_argument("--png", type=command.path, help="default: the report's name with .png")
+
+
+@entry(
+    "openkpu.kmodel.__main__",
+    lambda args: "models" if args.image or args.png else "",
+    checkout=False,
+)
+def kmodel(parser: Parser) -> None:
+    """Show what is in a K210 model."""
+    kmodel_options.add(parser)
+
+
+@entry("openkpu_tools.commands.make_vectors", checkout=False)
+def vectors(parser: Parser) -> None:
+    """Write layer vectors."""
+    parser.add_argument("out", type=command.path, help="folder for the .npz files")
+    parser.add_argument(
+        "--set", choices=(*SHAPES, *TASKS, *RANDOM), default="targets", help="which layers"
+    )
+    parser.add_argument("--seed", type=command.SEED, default=1, help="of random layers")
+    parser.add_argument("--count", type=command.whole(1, 1_000_000), help="random layers (10)")
+    parser.add_argument(
+        "--channels", type=command.whole(1, 1024), help="most, of random layers (24)"
+    )
+    parser.add_argument(
+        "--size", type=command.whole(MOST_STRIDE, 512), help="largest, of random layers (40)"
+    )
