@@ -4,4 +4,4 @@
 It needs numpy alone. The package openkpu_tb is the kit of the benches, openkpu_tools the commands.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

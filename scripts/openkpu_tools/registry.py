@@ -101,7 +101,8 @@ def words_of(goal: str, goals: list[str], given: Mapping[str, str]) -> list[str]
     """
     for each in goals:
         if each not in COMMANDS:
-            raise UsageError(f"no target {each!r}, {near(each, COMMANDS, 'make help lists them')}")
+            hint = near(each, COMMANDS, "'make help' lists them")
+            raise UsageError(f"no target {each!r}, {hint}")
     parsers = {each: COMMANDS[each].parser() for each in goals}
     used = list(dict.fromkeys(n for parser in parsers.values() for n in parser.variables()))
     mine = {}

@@ -2,7 +2,6 @@
 """`openkpu COMMAND` and `make`: exit status, help, refused requests, a reader that goes away."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openkpu import __main__, __version__
+from openkpu import __version__
 from openkpu.checkout import ROOT, python_path
 from openkpu.digits import load_network
-from openkpu_tools import command
+from openkpu_tools import command, registry
 
 pytestmark = pytest.mark.check
 
@@ -32,12 +31,12 @@ def openkpu(*args: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedPro
     )
 
 
-def make(*args: str) -> subprocess.CompletedProcess[str]:
+def make(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """From elsewhere, as a user with -C."""
     return subprocess.run(
         ["make", "--no-print-directory", "-C", str(ROOT), *args],
         cwd="/",
-        env=ENV,
+        env={**ENV, **(env or {})},
         capture_output=True,
         text=True,
     )
@@ -45,23 +44,26 @@ def make(*args: str) -> subprocess.CompletedProcess[str]:
 
 def test_version_and_help() -> None:
     assert openkpu("--version").stdout == f"openkpu {__version__}\n"
-    assert __version__.startswith("0.2.")
+    assert __version__.startswith("0.3.")
     shown = openkpu("--help")
     assert shown.returncode == 0
-    for name in __main__.COMMANDS:
+    for name in registry.commands():
         assert f"\n  {name} " in shown.stdout
 
 
-@pytest.mark.parametrize("name", sorted(__main__.COMMANDS))
+@pytest.mark.parametrize("name", sorted(registry.commands()))
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        __main__.dispatch([name, "--help"])
+        registry.dispatch([name, "--help"])
     assert ended.value.code == 0 and "usage:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [([], "no command, expected one of sim, "), (["smi"], "unknown command 'smi', did you mean")],
+    [
+        ([], "no command, expected one of sim, "),
+        (["smi"], "unknown command 'smi', did you mean sim?"),
+    ],
 )
 def test_unknown_command(words: list[str], expected: str) -> None:
     result = openkpu(*words)
@@ -90,115 +92,21 @@ def test_status_of_a_mismatch_and_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("IMAGS=3", "unknown variable IMAGS, did you mean IMAGES?"),
-        ("REPROT=x", "unknown variable REPROT, did you mean REPORT?"),
-        ("QQQQ=1", "unknown variable QQQQ, 'make help' lists"),
-        ("GOLDEN=no", "GOLDEN=no: expected 0 or 1"),
-        ("FAST=yes", "FAST=yes: expected 0 or 1"),
-        ("WAVES=0 1", "WAVES=0 1: expected 0 or 1"),
+        (["sim", "--golden", "--images=0"], "--images='0': expected a whole number"),
+        (["sim", "--model=README.md"], "--model without --image"),
+        (["sim", "--golden", "--via=tasks"], "--via without --model"),
+        (["sim", "--sim=x"], "--sim='x': expected icarus or verilator"),
+        (["fpga", "--config=k210", "--place-only"], "expected neither --place nor --route"),
+        (["soak"], "no --minutes, expected it"),
+        (["stalls"], "no report, expected it"),
+        (["predict", "--matmul=0x1x1"], "--matmul=0x1x1: expected sizes"),
     ],
 )
-def test_variables_of_make(words: str, expected: str) -> None:
-    result = make("sim", words)
-    assert result.returncode == 2 and not result.stdout
-    (line,) = result.stderr.strip().splitlines()
-    assert expected in line
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("predict IMAGES=3", "make predict takes no IMAGES, expected some of CONFIG BUS"),
-        ("test SIM=icarus", "make test takes no SIM, expected some of TESTS ALL SEED"),
-        ("lint CONFIG=nano", "make lint takes no CONFIG, expected no variable"),
-        ("regress SEEDS=2 SIM=icarus", "make regress takes no SIM, expected some of SEEDS"),
-        ("lint configs TYPE=int8", "make lint configs takes no TYPE, expected no variable"),
-        ("nope CONFIG=nano", "No rule to make target 'nope'"),
-    ],
-)
-def test_variables_that_would_be_ignored(words: str, expected: str) -> None:
-    result = make(*words.split())
-    assert result.returncode == 2 and not result.stdout
-    (line,) = result.stderr.strip().splitlines()
-    assert expected in line
-
-
-def test_every_recipe_takes_what_it_says() -> None:
-    """The lists in the Makefile and what the recipes read are the same, SEED aside, which tests and
-    benches read from the environment."""
-    text = (ROOT / "Makefile").read_text().replace("\\\n", " ")
-    takes = dict(re.findall(r"^TAKES_([a-z-]+) *:= (.*)$", text, re.M))
-    (known,) = re.findall(r"^VARIABLES := \$\(FLAGS\) (.*)$", text, re.M)
-    (flags,) = re.findall(r"^FLAGS +:= (.*)$", text, re.M)
-    (targets,) = re.findall(r"^TARGETS := (.*)$", text, re.M)
-    (sim,) = re.findall(r"^SIM_ARGS = (.*)$", text, re.M)
-    (everywhere,) = re.findall(r"^EVERYWHERE := (.*)$", text, re.M)
-    words = {*known.split(), *flags.split()}
-    missing = []
-    for target in targets.split():
-        (recipe,) = re.findall(rf"^{target}: .*\n((?:\t.*\n)*)", text, re.M)
-        recipe = recipe.replace("$(SIM_ARGS)", sim)
-        read = set(re.findall(r"(?:\$\(|,)([A-Z]+)\b", recipe)) & words - {*everywhere.split()}
-        said = takes.get(target, "").replace("$(TAKES_sim)", takes["sim"])
-        listed = set(re.findall(r"\b[A-Z]+\b", said))
-        if target == "waves":
-            read = listed  # all of them, through sim
-        missing += [(target, name) for name in read ^ listed if name != "SEED"]
-    assert not missing
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["sim", "IMAGES=99999"], ["'99999'", "1 to 360"]),
-        (["sim", "LAYERS=-1"], ["'-1'", "3-7"]),
-        (["sim", "SCALE=nan"], ["'nan'", "from -1e+06 to 1e+06"]),
-        (["sim", "SCALE=-inf"], ["'-inf'", "from -1e+06 to 1e+06"]),
-        (["sim", "SCALE=0"], ["'0'", "not so close to 0"]),
-        (["sim", "BIAS=nan"], ["'nan'", "from -1e+06 to 1e+06"]),
-        (["sim", "REPORT=/proc/report.json"], ["/proc/report.json", "cannot be written"]),
-        (["sim", "REPORT=rtl"], ["rtl", "is a folder"]),
-        (["sim", "SEED=abc"], ["SEED='abc'", "whole number"]),
-        (["sim", "INPUT=x.npy"], ["INPUT without NETWORK"]),
-        (["sim", "NUMBERING=1.3.0"], ["NUMBERING without MODEL"]),
-        (["predict", "NUMBERING=1.3.0"], ["NUMBERING without MODEL"]),
-        (["sim", "MODEL=x", "IMAGE=y", "NUMBERING=0.9"], ["'0.9'", "a release of nncase", "1.9.0"]),
-        (["sim", "MODEL=Makefile:n", "IMAGE=y"], ["Makefile: no package", "'n'"]),
-        (["sim", "NETWORK=Makefile"], ["Makefile", "not a network image"]),
-        (["sim", "NETWORK=none.npz"], ["none.npz", "No such file"]),
-        (["sim", "NETWORK=a.npz", "VECTORS=b.npz"], ["VECTORS and NETWORK together"]),
-        (["stalls", "REPORT="], ["report"]),
-        # without the value another thing would run, and end well
-        (["sim", "MODEL="], ["--model: ''", "expected a name"]),
-        (["sim", "VECTORS="], ["--vectors: ''", "expected a name"]),
-        (["sim", "VECTORS= "], ["--vectors: ''", "expected a name"]),
-        (["sim", "NETWORK=", "IMAGES=2"], ["--network: ''", "expected a name"]),
-        (["sim", "MATMUL="], ["--matmul: ''", "expected a name"]),
-        (["sim", "MODEL=x", "IMAGE="], ["--image: ''", "expected a name"]),
-        (["sim", "IMAGES="], ["--images: ''", "1 to 360"]),
-        (["sim", "REPORT="], ["--report: ''", "expected a name"]),
-        (["sim", "BUS="], ["--bus: ''", "32, 64 or 128"]),
-        (["predict", "NETWORK="], ["--network: ''", "expected a name"]),
-        # what the shell would read
-        (
-            ["sim", "MODEL=a\"b'c$$(echo d)`echo e`\\f", "IMAGE=y"],
-            ["a\"b'c$(echo d)`echo e`\\f: No"],
-        ),
-        (["sim", 'CONFIG=na"no'], ["unknown configuration 'na\"no'"]),
-        (["predict", "CONFIG=na'no"], ['unknown configuration "na\'no"']),
-        (["stalls", "REPORT=a'$$(echo b)"], ["a'$(echo b): No such file"]),
-        (["fpga", "CONFIG=k210", "PLACE=1"], ["k210 has no part", "neither PLACE nor ROUTE"]),
-        (["stalls", "REPORT=Makefile"], ["Makefile", "not a JSON file"]),
-    ],
-)
-def test_values_of_make(words: list[str], expected: list[str]) -> None:
-    """Refused in one line, before anything runs."""
-    result = make(*words, *(["GOLDEN=1"] if words[0] == "sim" else []))
-    assert result.returncode == 2 and not result.stdout
-    line = result.stderr.splitlines()[0]
-    assert line.startswith("error: ") and "Traceback" not in result.stderr, result.stderr
-    for word in expected:
-        assert word in line
+def test_options_are_called_as_they_were_typed(words: list[str], expected: str) -> None:
+    result = openkpu(*words)
+    assert (
+        result.returncode == 2 and result.stderr.startswith("error: ") and expected in result.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,14 +114,14 @@ def test_values_of_make(words: list[str], expected: list[str]) -> None:
     [
         (["stream", "--images", "2000000000000"], ["2000000000000", "1 to 100000"]),
         (["stream", "--seed", "abc"], ["'abc'", "whole number"]),
-        (["stream", "--input", "maps.npy"], ["--input", "expected --network"]),
+        (["stream", "--input", str(ROOT / "Makefile")], ["--input without --network"]),
         (["stream", "--network", "missing.npz"], ["missing.npz"]),
         (["stream", "--bus", "48"], ["48"]),
         (["stream", "--report", "/proc/x.json"], ["/proc/x.json"]),
         (["vectors", "out", "--channels", "99999"], ["'99999'", "1 to 1024"]),
         (
             ["vectors", "out", "--set", "random", "--channels", "1024", "--size", "512"],
-            ["--channels 1024 with --size 512", "32768"],
+            ["--channels=1024 with --size=512", "32768"],
         ),
         (["vectors", "out", "--seed", "-1"], ["'-1'"]),
         (["vectors", "/proc/out"], ["/proc/out"]),

@@ -13,9 +13,10 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from openkpu.__main__ import COMMANDS
-from openkpu.checkout import ROOT
+from openkpu.checkout import ROOT, python_path
+from openkpu_tools.registry import COMMANDS
 from openkpu_tools.setup import setup_env
+from openkpu_tools.verification import tests as tests_of_tier
 from scripts.tests.checkouts import ENVIRONMENT, bare_python, copy
 
 pytestmark = pytest.mark.check
@@ -38,7 +39,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "sim VECTORS=not/there",
         "sim MATMUL=-4x4x4",
         "sim MATMUL=4x4x4 TYPE=int9",
-        "sim MODEL=README.md VIA=air",
+        "sim MODEL=README.md IMAGE=README.md VIA=air",
         "sim MODEL=README.md MAPS=paper",
         "sim MODEL=README.md ROUNDING=up",
         "sim MODEL=README.md SCALE=much",
@@ -60,6 +61,12 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "fpga PART=1k",
         "gates CONFIG=huge",
         "setup GROUPS=nothere",
+        "sim NOSUCH=nothere",
+        "nothere",
+        "lint TYPE=int8",
+        "sim GOLDEN=maybe",
+        "regress N=-1 SEED=1",
+        "waves CONFIG=huge",
         "test OPENKPU_SIM_SECONDS=-1",
     ],
 )
@@ -70,13 +77,11 @@ def test_wrong_value(words: str, bare: Path) -> None:
         ["make", *words.split()], cwd=bare, env=env, capture_output=True, text=True, timeout=60
     )
     assert result.returncode == 2 and result.stdout == ""
-    line, *end = result.stderr.splitlines()
+    line, end = result.stderr.splitlines()
     value = words.rpartition("=")[2] if "OUTPUT" not in words else "not/there"
+    value = "TYPE" if words == "lint TYPE=int8" else "NOSUCH" if "NOSUCH" in words else value
     assert value in line, line
-    if end:  # otherwise make itself looked at the value
-        assert line.startswith("setup: ") and len(end) == 1 and end[0].startswith("make: ***")
-    else:
-        assert line.startswith("Makefile:")
+    assert line.startswith(("error: ", "setup: ")) and end.startswith("make: ***")
     assert not (bare / ".venv").exists()
 
 
@@ -127,24 +132,40 @@ for name in names:
 
 
 def recipes() -> list[tuple[set[str], str]]:
-    """Names that a target gives the set-up, and the module that it runs, as make says them."""
-    targets = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    """Names that a command gives the set-up for some arguments, and the module that it runs."""
+    words = {
+        **{"sim": ["--golden"], "waves": ["--golden"], "soak": ["--minutes=1"]},
+        **{"regress": ["--n=1"], "stalls": ["README.md"], "kmodel": ["README.md"]},
+        **{"vectors": ["out"]},
+    }
+    tests = {"sweep": tests_of_tier.HOSTILE, "control": tests_of_tier.RANDOM}
     found = []
-    for words in ([target] for target in targets):
-        words += ["GOLDEN=1"] if words == ["sim"] else ["N=1"] if words == ["regress"] else []
-        make = ["make", "-n", *words]
-        said = subprocess.run(
-            make, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True
-        ).stdout
-        names = re.search(r"scripts/setup.sh(.*)", said)
-        command = re.search(r"-m openkpu ([\w-]+)", said)
-        file = re.search(r"-m pytest .*?(tb/\S+)\.py", said)
-        if command or file:
-            assert names, f"{words[0]} names no groups"
-            assert "test" in names[1] or not file, f"{words[0]} runs pytest"
-            module = COMMANDS[command[1]][0] if command else "openkpu." + file[1].replace("/", ".")
-            found.append((set(names[1].replace('"', "").split()), module))
+    for name, entry in COMMANDS.items():
+        if not entry.module or entry.bare:
+            continue
+        args = entry.parser().parse_args([*entry.words, *words.get(name, [])])
+        module = entry.module.partition(":")[0]
+        if name in tests:
+            module = tests[name].removesuffix(".py").replace("/", ".")
+        found.append((set(entry.groups(args)), module))
     return found
+
+
+def test_bare_commands_need_no_package(tmp_path: Path) -> None:
+    """This machine's own Python runs them, and every parser is made by it."""
+    python = bare_python(tmp_path)
+    code = """
+import importlib
+from openkpu_tools.registry import COMMANDS
+for entry in COMMANDS.values():
+    entry.parser().format_help()
+    if entry.bare:
+        importlib.import_module(entry.module)
+"""
+    env = {**ENVIRONMENT, "PYTHONPATH": python_path()}
+    found = subprocess.run([python, "-c", code], env=env, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert sum(entry.bare for entry in COMMANDS.values()) >= 3
 
 
 def test_targets_import_no_more_than_their_groups() -> None:

@@ -30,7 +30,8 @@ def main(argv: list[str] | None = None) -> int:
     wanted = registry.parse("help", argv).command
     if wanted:
         if wanted not in COMMANDS:
-            raise UsageError(f"no target {wanted!r}, {registry.near(wanted, COMMANDS, 'see make')}")
+            hint = registry.near(wanted, COMMANDS, "'make help' lists them")
+            raise UsageError(f"no target {wanted!r}, {hint}")
         print(f"make {wanted}: {COMMANDS[wanted].text}\n")
         for name, action in COMMANDS[wanted].parser().variables().items():
             print(of_variable(name, action))

@@ -330,9 +330,6 @@ def check_environment() -> None:
 
 def main(argv: list[str]) -> int:
     """Set up for the names of ``argv`` behind the environment; returns the exit status."""
-    for number in SIGNALS:  # scripts/where.sh blocks them until now
-        signal.signal(number, signal.default_int_handler)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     try:
         check_environment()
         setup = Setup(Path(argv[0]), set(argv[1:]))
@@ -355,4 +352,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    for number in SIGNALS:  # scripts/where.sh blocks them until now
+        signal.signal(number, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variables of make: text that reaches a command as it was typed, and nothing from elsewhere."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from openkpu.checkout import ROOT, python_path
+from openkpu_tools import command, registry
+from scripts.tests.test_openkpu_command import ENV, VECTOR, make
+
+pytestmark = pytest.mark.check
+
+
+def refused(result: subprocess.CompletedProcess[str]) -> str:
+    """The one line that says why, before anything runs; make's own stands behind it."""
+    assert result.returncode == 2 and not result.stdout, result.stdout
+    line, end = result.stderr.splitlines()
+    assert line.startswith("error: ") and end.startswith("make: ***")
+    return line
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("sim IMAGS=3", "unknown variable IMAGS, did you mean IMAGES?"),
+        ("sim REPROT=x", "unknown variable REPROT, did you mean REPORT?"),
+        ("sim QQQQ=1", "unknown variable QQQQ, 'make help' lists"),
+        ("sim a-b=1", "unknown variable a-b, 'make help' lists"),
+        ("sim GOLDEN=no", "GOLDEN=no: expected 0 or 1"),
+        ("sim FAST=yes", "FAST=yes: expected 0 or 1"),
+        ("sim GOLDEN=", "GOLDEN is empty, expected a value"),
+        ("predict IMAGES=3", "make predict takes no IMAGES, expected some of CONFIG BUS"),
+        ("test SIM=icarus", "make test takes no SIM, expected some of TESTS ALL SEED"),
+        ("lint CONFIG=nano", "make lint takes no CONFIG, expected no variable"),
+        ("regress SEEDS=2 SIM=icarus", "SIM without N, expected a number of random items"),
+        ("regress SEEDS=2 N=3", "N and SEEDS together, expected one of them"),
+        ("regress SEEDS=2 N=3 SEED=1", "N and SEEDS together, expected one of them"),
+        ("regress N=3", "no SEED, expected that of the first item"),
+        ("regress", "no N and no SEEDS, expected one of them"),
+        ("soak", "no MINUTES, expected it"),
+        ("lint bench TYPE=int8", "make lint bench takes no TYPE, expected some of QUICK"),
+        ("nope CONFIG=nano", "no target 'nope', 'make help' lists"),
+        ("configs tset", "no target 'tset', did you mean test?"),
+    ],
+)
+def test_variables_of_make(words: str, expected: str) -> None:
+    assert expected in refused(make(*words.split()))
+
+
+def test_variables_of_several_targets() -> None:
+    """Each has its own; a value with a space that is none of 0 and 1."""
+    both = make("configs", "predict", "MATMUL=4x4x4", "CONFIG=nano")
+    assert both.returncode == 0 and "`nano`" in both.stdout and "configuration nano" in both.stdout
+    assert "WAVES=0 1: expected 0 or 1" in refused(make("sim", "WAVES=0 1"))
+
+
+@pytest.mark.parametrize("name", sorted(registry.COMMANDS))
+def test_every_variable_is_an_option(name: str) -> None:
+    """make's variables become the words that the command's own parser has."""
+    parser = registry.COMMANDS[name].parser()
+    for variable, action in parser.variables().items():
+        option = f"--{variable.lower().replace('_', '-')}"
+        assert option in action.option_strings or action.dest == variable.lower()
+        if action.nargs == 0:
+            assert parser.words({variable: "1"}) == [option]
+            assert parser.words({variable: "0"}) == []
+        elif action.option_strings:
+            assert parser.words({variable: "a"}) == [f"{option}=a"]
+        else:
+            assert parser.words({variable: "a"}) == ["--", "a"]
+        for empty in ("", " ", "\n"):
+            with pytest.raises(command.UsageError, match=f"{variable} is empty"):
+                parser.words({variable: empty})
+
+
+def test_several_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shell has them, but the name of a file that is there is one word."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.npz", "b.npz", "x y.npz", "[1].npz"):
+        (tmp_path / name).touch()
+    words = registry.COMMANDS["sim"].parser().words
+    for value, expected in {
+        "a.npz b.npz": ["a.npz", "b.npz"],
+        "'x y.npz' a.npz": ["x y.npz", "a.npz"],
+        "x\\ y.npz a.npz": ["x y.npz", "a.npz"],
+        "?.npz": ["a.npz", "b.npz"],
+        "none*.npz b.npz": ["none*.npz", "b.npz"],
+        "~/a b": [
+            str(Path("~/a").expanduser()) if Path("~/a").expanduser().exists() else "~/a",
+            "b",
+        ],
+    }.items():
+        assert words({"VECTORS": value}) == ["--vectors", *expected]
+    for one in ("x y.npz", "[1].npz", "--golden"):
+        assert words({"VECTORS": one}) == [f"--vectors={one}"]
+    with pytest.raises(command.UsageError, match="VECTORS='a: No closing quotation"):
+        words({"VECTORS": "'a"})
+
+
+HOSTILE = "$(shell touch {0})`touch {0}`$$(touch {0});touch {0}|\"'#%\\ü 你\n$@"
+
+
+@pytest.mark.parametrize("name", ["MODEL", "NETWORK", "CONFIG", "VECTORS", "REPORT", "IMAGES"])
+def test_a_value_is_text(name: str, tmp_path: Path) -> None:
+    """Neither make nor a shell expands what a user has typed."""
+    mark = tmp_path / "mark"
+    for value in ("$(shell touch {0})", "`touch {0}`", "$$(touch {0})", HOSTILE):
+        text = value.format(mark)
+        said = refused(make("sim", "GOLDEN=1", f"{name}={text}"))
+        assert name in said
+        if name in ("MODEL", "NETWORK") and "\n" not in text:
+            assert text in said
+        assert not mark.exists(), f"{name}={text}"
+
+
+def test_files_with_a_space(tmp_path: Path) -> None:
+    """VECTORS, MATMUL, IMAGE and MODEL are files of any name."""
+    from PIL import Image
+
+    from models.tests.test_kmodel_containers import CONTAINERS, X
+
+    folder = tmp_path / "x $(y) `z` 'q'"
+    folder.mkdir()
+    vectors, model, picture = (folder / n for n in ("v e.npz", "m o.kmodel", "p i.png"))
+    vectors.write_bytes(VECTOR.read_bytes())
+    model.write_bytes(CONTAINERS["v3"])
+    Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(picture)
+    report = folder / "r e.json"
+    found = make("sim", "GOLDEN=1", f"VECTORS={vectors}", f"REPORT={report}")
+    assert found.returncode == 0 and report.is_file(), found.stderr
+    found = make("sim", "GOLDEN=1", f"MODEL={model}", f"IMAGE={picture}")
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.strip(), found.stdout
+    a = folder / "a b.npy"
+    np.save(a, np.ones((4, 4), np.int8))
+    quoted = f"MATMUL={shlex.quote(str(a))} {shlex.quote(str(a))}"
+    found = make("predict", quoted)
+    assert found.returncode == 0 and "4x4 by 4x4" in found.stdout, found.stderr
+
+
+EXPORTED = {
+    "GOLDEN": "1", "IMAGE": "x", "IMAGES": "0", "CONFIG": "y", "TYPE": "z", "OUTPUT": "/proc/o",
+    "MODEL": "m", "NETWORK": "n", "VECTORS": "v", "SEED": "abc", "BUS": "1", "REPORT": "r",
+    "MATMUL": "2x2x2", "MHZ": "fast", "JOBS": "-1", "ACTIONS": "none", "TESTS": "t", "N": "0",
+    "OPENKPU_GIVEN": "GOLDEN", "OPENKPU_GOALS": "nope", "OPENKPU_BY_MAKE": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [[], ["-e"]])
+def test_exported_variables_are_not_looked_at(words: list[str]) -> None:
+    """What CI and shells export changes nothing; of an empty environment the same is said."""
+    plain = make("predict", "CONFIG=nano", "MATMUL=4x4x4")
+    found = make(*words, "predict", "CONFIG=nano", "MATMUL=4x4x4", env=EXPORTED)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout == plain.stdout and found.stderr == ""
+
+
+def test_exported_golden_runs_the_rtl() -> None:
+    """A pass with no RTL would be the worst answer."""
+    found = make("sim", "SIM=icarus", "CONFIG=nano", f"VECTORS={VECTOR}", env=EXPORTED)
+    assert found.returncode == 0, found.stderr
+    assert "3 of 3 layers run, 0 mismatching bytes" in found.stdout
+    assert "on icarus" in found.stdout and "the golden model ran alone" not in found.stdout
+
+
+def test_a_make_in_a_command_has_no_variables_of_its_caller() -> None:
+    """`make check SEED=7` runs targets that have no SEED: MAKEFLAGS ends with the command."""
+    run = [sys.executable, "-c", LAUNCHED]
+    env = {**ENV, "PYTHONPATH": python_path(), "MAKEFLAGS": " -- SEED=7", "MAKELEVEL": "1"}
+    env |= {"OPENKPU_GIVEN": "SEED", "SEED": "7", "MFLAGS": "-k"}
+    found = subprocess.run(run, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert "MAKEFLAGS" not in found.stdout and "MFLAGS" not in found.stdout
+    assert "MAKELEVEL" not in found.stdout and "'SEED': '7'" in found.stdout, found.stdout
+
+
+LAUNCHED = """
+import os
+from openkpu_tools.setup import launch, setup_env
+setup_env.main = lambda words: 0
+os.execv = lambda file, words: print(words[1:], dict(os.environ), flush=True)
+launch.main("/nowhere", "predict")
+"""
+
+
+def test_the_makefile_is_short() -> None:
+    """It knows no variable and no target."""
+    text = (ROOT / "Makefile").read_text()
+    assert len(text.splitlines()) <= 120
+    for name in registry.variables() - {"N"}:
+        assert not re.search(rf"\b{name}\b", text)
+
+
+def test_help_lists_every_target() -> None:
+    shown = make("help").stdout
+    for name, entry in registry.COMMANDS.items():
+        assert re.search(rf"^  make {name} +{re.escape(entry.text)}$", shown, re.M)
+    assert make().stdout == shown
+    one = make("help", "COMMAND=sim").stdout
+    for name in registry.COMMANDS["sim"].parser().variables():
+        assert f"\n  {name}" in one
+    assert "no target 'smi', did you mean sim?" in refused(make("help", "COMMAND=smi"))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["sim", "IMAGES=99999"], ["IMAGES='99999'", "1 to 360"]),
+        (["sim", "LAYERS=-1"], ["LAYERS='-1'", "3-7"]),
+        (["sim", "SCALE=nan"], ["'nan'", "from -1e+06 to 1e+06"]),
+        (["sim", "SCALE=-inf"], ["'-inf'", "from -1e+06 to 1e+06"]),
+        (["sim", "SCALE=0"], ["'0'", "not so close to 0"]),
+        (["sim", "BIAS=nan"], ["'nan'", "from -1e+06 to 1e+06"]),
+        (["sim", "REPORT=/proc/report.json"], ["/proc/report.json", "cannot be written"]),
+        (["sim", "REPORT=rtl"], ["rtl", "is a folder"]),
+        (["sim", "SEED=abc"], ["SEED='abc'", "whole number"]),
+        (["sim", "SIM=modelsim"], ["SIM='modelsim': expected icarus or verilator"]),
+        (["sim", "VIA=air"], ["VIA='air': expected burst, layers or tasks"]),
+        (["sim", "INPUT=Makefile"], ["INPUT without NETWORK"]),
+        (["sim", "NUMBERING=1.3.0"], ["NUMBERING without MODEL"]),
+        (["sim", "MATMUL=4x4x4", "VIA=tasks"], ["VIA without MODEL"]),
+        (["predict", "NUMBERING=1.3.0"], ["NUMBERING without MODEL"]),
+        (["sim", "MODEL=README.md"], ["MODEL without IMAGE"]),
+        (
+            ["sim", "MODEL=README.md", "IMAGE=README.md", "NUMBERING=0.9"],
+            ["'0.9'", "a release of nncase", "1.9.0"],
+        ),
+        (["sim", "MODEL=Makefile:n", "IMAGE=README.md"], ["Makefile: no package", "'n'"]),
+        (["sim", "NETWORK=Makefile"], ["Makefile", "not a network image"]),
+        (["sim", "NETWORK=none.npz"], ["NETWORK: none.npz: No such file"]),
+        (["sim", "NETWORK=Makefile", "VECTORS=rtl"], ["VECTORS and NETWORK together"]),
+        (["sim", "WAVES=1"], ["GOLDEN and WAVES together"]),
+        (["fpga", "CONFIG=k210", "PLACE=1"], ["k210 has no part", "neither PLACE nor ROUTE"]),
+        (["fpga", "MAP=1", "ROUTE=1"], ["MAP and ROUTE together"]),
+        (["stalls", "REPORT=Makefile"], ["Makefile", "not a JSON file"]),
+        (["mutate", "MODULE=fifo_sync nothere"], ["MODULE='nothere': expected a module"]),
+        # without the value another thing would run, and end well
+        (["stalls", "REPORT="], ["REPORT is empty, expected a value"]),
+        (["sim", "MODEL="], ["MODEL is empty, expected a value"]),
+        (["sim", "VECTORS= "], ["VECTORS is empty, expected a value"]),
+        (["sim", "NETWORK=", "IMAGES=2"], ["NETWORK is empty, expected a value"]),
+        (["sim", "MATMUL="], ["MATMUL is empty, expected a value"]),
+        (["sim", "IMAGES="], ["IMAGES is empty, expected a value"]),
+        (["predict", "NETWORK="], ["NETWORK is empty, expected a value"]),
+        (["test", "TESTS="], ["TESTS is empty, expected a value"]),
+    ],
+)
+def test_values_of_make(words: list[str], expected: list[str]) -> None:
+    """Refused in one line that calls the variable as it was typed, before anything runs."""
+    line = refused(make(*words, *(["GOLDEN=1"] if words[0] == "sim" else [])))
+    for word in expected:
+        assert word in line
