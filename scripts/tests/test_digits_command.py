@@ -72,8 +72,8 @@ def test_time_line() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--vectors", "x", "--png=a.png"], "PNG and VECTORS together"),
-        (["--golden", "--check"], "GOLDEN and CHECK together"),
+        (["--vectors", ".", "--png=a.png"], "--png and --vectors together"),
+        (["--golden", "--check"], "--golden and --check together"),
     ],
 )
 def test_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from openkpu_tools import command
+from openkpu_tools.entries import verification
 from openkpu_tools.flows import formal, proofs
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("formal")]
@@ -50,6 +51,7 @@ def design(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "rtl" / "counter_props.vh").write_text(PROPERTIES.replace("LIMIT", "9"))
     (tmp_path / proofs.LIST).write_text(LIST)
     monkeypatch.setattr(proofs, "ROOT", tmp_path)
+    monkeypatch.setattr(verification, "ROOT", tmp_path)
     monkeypatch.setattr(formal, "OUT", tmp_path / "reports")
     return tmp_path
 
@@ -142,6 +144,8 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
 def test_bad_requests_are_one_line(
     design: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert "'fifo': expected a module or a folder of the RTL" in refused(["fifo"], capsys)
+    (design / "rtl" / "fifo.v").touch()
     said = refused(["fifo"], capsys)
     assert "no proof of module 'fifo', expected one of counter" in said
     fault = LIST.replace("n == 4'd9", "n == 4'd8")

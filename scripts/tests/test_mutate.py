@@ -251,9 +251,9 @@ reason = "None, this is a test."
         (["--n", "many"], "'many': expected a whole number"),
         (["--seed", "-1"], "'-1': expected a whole number"),
         (["--seed", "4294967296"], "expected a whole number"),
-        (["--module", "no_such"], "MODULE=no_such: expected a module or a folder"),
-        (["--module", "step_counter no_such"], "MODULE=no_such: expected a module or a folder"),
-        (["--module", " "], "MODULE=: expected a module or a folder"),
+        (["--module", "no_such"], "--module='no_such': expected a module or a folder"),
+        (["--module", "step_counter", "no_such"], "--module='no_such': expected a module"),
+        (["--module", "fifo_sync"], "--module=fifo_sync: expected a module or a folder"),
         (["--kind", "no_such"], "'no_such'"),
     ],
 )

@@ -32,7 +32,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_outcomes_are_kept(place: Path, capsys: pytest.CaptureFixture) -> None:
-    assert nightly.main(["--steps=good mute"]) == 0
+    assert nightly.main(["--steps", "good", "mute"]) == 0
     page = (place / "page.md").read_text()
     assert "| good | passes | `printf" in page and "| 3 passed in 2 s | 0.0 | 20" in page
     assert "| bad | fails |" in page and "| not run |" in page and "| nothing |" in page
@@ -93,7 +93,9 @@ def test_the_commit_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_unknown_step() -> None:
-    with pytest.raises(command.UsageError, match="STEPS: no step 'sleep', expected some of tests"):
+    with pytest.raises(
+        command.UsageError, match="--steps: no step 'sleep', expected some of tests"
+    ):
         nightly.main(["--steps=sleep"])
 
 

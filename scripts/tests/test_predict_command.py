@@ -89,11 +89,11 @@ def test_numbering_and_packages(tmp_path: Path, capsys: Shown) -> None:
         out = capsys.readouterr().out
         assert said in out and "frames a second" in out
     for words, said in (
-        ([f"--model={file}"], "five.kmodel, three.kmodel, expected one: MODEL="),
+        ([f"--model={file}"], f"five.kmodel, three.kmodel, expected one: {file}:name"),
         ([five, "--numbering=1.0.0"], "nncase 1.0.0, as asked"),
         ([five, "--numbering=x"], "expected a release of nncase"),
-        ([five, "--functions", "--numbering=1.9.0"], "expected no FUNCTIONS with it"),
-        (["--numbering=1.9.0"], "NUMBERING without MODEL"),
+        ([five, "--functions", "--numbering=1.9.0"], "expected no --functions with it"),
+        (["--numbering=1.9.0"], "--numbering without --model"),
         ([f"--model={file}:three.kmodel", "--numbering=1.9.0"], "version 3 has no numbering"),
     ):
         assert predict.main(words) == 2
@@ -219,18 +219,21 @@ def test_every_bus(bus: int, capsys: Shown) -> None:
         (["--mhz=inf"], "'inf': expected a number from 0.001 to 1e+06"),
         (["--mhz=fast"], "'fast': expected a number from 0.001 to 1e+06"),
         (["--bus=48"], "'48': expected 32, 64 or 128"),
-        (["--via=tasks"], "VIA without MODEL"),
-        (["--type=fp16"], "TYPE without MATMUL"),
-        (["--matmul", "4x4x4", "--type=fp8"], "invalid choice: 'fp8'"),
+        (["--via=tasks"], "--via without --model"),
+        (["--type=fp16"], "--type without --matmul"),
+        (
+            ["--matmul", "4x4x4", "--type=fp8"],
+            "--type='fp8': expected int8, uint8, fp16 or fp16to16",
+        ),
         (["--matmul", "4x9217x4", "--type=fp16"], "sizes of 1 to 16384, K to 9216"),
-        (["--functions"], "FUNCTIONS without MODEL"),
-        (["--maps=window"], "MAPS without MODEL"),
-        (["--model=x", "--maps=cpu"], "unknown MAPS 'cpu', expected dma or window"),
-        (["--model=x", "--via=fast"], "unknown way 'fast', expected one of burst, layers, tasks"),
+        (["--functions"], "--functions without --model"),
+        (["--maps=window"], "--maps without --model"),
+        (["--maps=cpu"], "--maps='cpu': expected dma or window"),
+        (["--via=fast"], "--via='fast': expected burst, layers or tasks"),
         (["--model=no.kmodel"], "no.kmodel: No such file"),
-        (["--model=x", "--network=y"], "MODEL and NETWORK together, expected one of them"),
+        (["--model=.", "--network=."], "--model and --network together, expected one of them"),
         (["--network=no.npz"], "no.npz"),
-        (["--matmul", "4x5"], "MATMUL=4x5: expected MxKxN"),
+        (["--matmul", "4x5"], "--matmul: 4x5: No such file or directory, nor is it MxKxN"),
         (["--report=no/report.json"], "the folder does not exist"),
     ],
 )

@@ -27,18 +27,18 @@ ENV = {**os.environ, "PYTHONPATH": python_path()}
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "expected N=items and SEED=number, or SEEDS=number"),
+        ([], "no --n and no --seeds, expected one of them"),
         (["--n=200"], "--seed"),
         (["--n=0", "--seed=1"], "'0': expected a whole number from 1"),
         (["--n=many", "--seed=1"], "'many': expected a whole number"),
         (["--n=2", "--seed=one"], "'one': expected a whole number from 0"),
         (["--n=2", "--seed=1", "--sim=vcs"], "vcs"),
         (["--n=2", "--seed=1", "--config=huge"], "huge"),
-        (["--n=2", "--seed=1", "--seeds=3"], "not both"),
-        (["--n=2", "--seed=1", "--cluster=nowhere"], "CLUSTER=nowhere"),
+        (["--n=2", "--seed=1", "--seeds=3"], "--n and --seeds together"),
+        (["--n=2", "--seed=1", "--cluster=nowhere"], "--cluster=nowhere: expected tcp://host:port"),
         (["--n=2", "--seed=1", "--kind=sums"], "'sums'"),
         (["--n=2", "--seed=1", "--kind=float16"], "small has no lanes for it"),
-        (["--seeds=2", "--kind=list"], "KIND=list: only with N=items"),
+        (["--seeds=2", "--kind=list"], "--kind without --n"),
     ],
 )
 def test_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -145,7 +145,7 @@ def test_regress_without_seeds(count: str) -> None:
     """Refused in one line that names the variable, before any test."""
     result = python("openkpu_tools.verification.regress", f"--seeds={count}")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == f"error: SEEDS={count!r}: expected a whole number from 1 to 999999\n"
+    assert result.stderr == f"error: --seeds={count!r}: expected a whole number from 1 to 1000000\n"
 
 
 @pytest.mark.check

@@ -191,7 +191,7 @@ class _Package:
         raise KmodelError(f"{self.file}: {_listing(models)}, expected one: {self._option()}")
 
     def _option(self) -> str:
-        return f"MODEL={self.file}:name"
+        return f"{self.file}:name"
 
     def _named(self, wanted: str) -> tuple[str, bytes]:
         names = {**self.infos, **self.names}

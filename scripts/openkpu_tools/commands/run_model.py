@@ -30,7 +30,7 @@ from openkpu_tb.device.map_plan import ALIGN
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import ModelRequest
 from openkpu_tools import report, rtl
-from openkpu_tools.command import writing
+from openkpu_tools.command import option, writing
 from openkpu_tools.commands.end_to_end import BY_DEVICE, BY_HOST, CLOCK, EndToEnd
 from openkpu_tools.commands.model_table import Layer, Table
 
@@ -85,7 +85,7 @@ class Job:
             return [loads(self.file, self.name, self.args.numbering)]
         except KmodelError as err:
             if self.file[:8] == b"LDMK\x05\0\0\0":
-                hint = "; FUNCTIONS=1 runs its KPU functions one by one"
+                hint = f"; {option('functions', True)} runs its KPU functions one by one"
                 raise KmodelError(f"{err}{hint}", err.offset) from None
             raise
 
@@ -275,9 +275,9 @@ def end_to_end(job: Job, table: Table, ends: list[launch.Event]) -> EndToEnd | s
     """All runs of the job together, or why there is no such figure."""
     args = job.args
     if args.fast:
-        return "maps went through the back door of the bench (FAST=1)"
+        return f"maps went through the back door of the bench ({option('fast', True)})"
     if len(job.chosen) < len(job.layers):
-        return "some of the layers ran on the golden model (LAYERS)"
+        return f"some of the layers ran on the golden model ({option('layers')})"
     if len(ends) < len(job.runs):
         return "the run did not come to its end"
     return EndToEnd(
@@ -306,7 +306,9 @@ def show(job: Job, one: Run) -> None:
     outputs = list(one.outputs.values())
     _, height, width = input_shape(job.programs[0].inputs[0])
     program = job.programs[0]
-    kind, found, assumed = look(outputs, width, height, job.detector, program)
+    kind, found, assumed = look(
+        outputs, width, height, job.detector, program, option("detector", "")
+    )
     for line in assumed:
         print(f"  {line}")
     if kind == "classes":
@@ -318,7 +320,7 @@ def show(job: Job, one: Run) -> None:
     else:
         for output in outputs:
             print(f"  {describe(output)}")
-        if text := hint(outputs, program=program):
+        if text := hint(outputs, option("detector", ""), program):
             print(f"  {text}")
     if args.png:
         boxes = [box for box in found or [] if isinstance(box, Box)]

@@ -3,6 +3,7 @@
 
 import argparse
 import re
+from pathlib import Path
 
 from openkpu import kmodel_options
 from openkpu.words import MAPS, PRODUCTS, ROUNDINGS, WAYS
@@ -35,7 +36,13 @@ def model_there(text: str) -> str:
 
 def matrices(text: str) -> str:
     """argparse type: sizes MxKxN, or a file."""
-    return text if re.fullmatch(r"\d+x\d+x\d+", text, re.ASCII) else command.there(text)
+    if re.fullmatch(r"\d+x\d+x\d+", text, re.ASCII):
+        return text
+    try:
+        return command.there(text)
+    except argparse.ArgumentTypeError as error:
+        sizes = "" if text.endswith(".npy") else ", nor is it MxKxN, for example 4x36x16"
+        raise argparse.ArgumentTypeError(f"{error}{sizes}") from None
 
 
 def layer_range(text: str) -> str:
@@ -204,7 +211,7 @@ def kmodel(parser: Parser) -> None:
 @entry("openkpu_tools.commands.make_vectors", checkout=False)
 def vectors(parser: Parser) -> None:
     """Write layer vectors."""
-    parser.add_argument("out", type=command.path, help="folder for the .npz files")
+    parser.add_argument("out", type=Path, help="folder for the .npz files")
     parser.add_argument(
         "--set", choices=(*SHAPES, *TASKS, *RANDOM), default="targets", help="which layers"
     )

@@ -267,7 +267,7 @@ def page(kept: dict[str, Outcome]) -> str:
 def chosen(names: Sequence[str]) -> list[Step]:
     """The steps of these names; UsageError for one that is not there."""
     known = {step.name: step for step in STEPS}
-    words = [word for name in names for word in name.split()] or list(known)
+    words = [*names] or list(known)
     for word in words:
         if word not in known:
             raise command.UsageError(
