@@ -104,7 +104,7 @@ ILLEGAL = {
     "WBUF_ROWS": [32, 100, 65536],
     "WEIGHT_BITS": [4, 12],
     "TILE_ROWS": [16, 48, 4096],
-    "PARAM_CHANS": [512, 1536],
+    "PARAM_CHANS": [512, 1025, 1536],
     "POST_SHARE": [3, 8],
     "POOL_LANES": [-1, 1, 16],
     "FP16_LANES": [-4, 1, 2, 12, 128],
