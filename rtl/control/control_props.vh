@@ -55,7 +55,7 @@
   reg [10:0] f_owes_q = 11'd0;
   wire [10:0] f_owes = {
     // words that were on their way when the list failed
-    f_list_failed && traffic[`TRAFFIC_OWES],
+    f_list_failed && traffic[`TRAFFIC_READING],
     // a beat of the list; a request of each channel; reads sent out
     f_list_wants && !list_valid && !f_list_failed,
     list_req_valid && !list_req_ready,
@@ -79,7 +79,7 @@
     f_inf_now <= !rst && !flush && !start && (inf_over ? go_on && !f_inf_now : f_inf_now);
     f_data_failed <= (rst || flush || start) ? 2'd0 : (bus_err && bus_fault[`FAULT_CHAN] != 3'd0) ?
         f_data_failed | (2'd1 << f_fault_owner[`OWNER_INF]) : f_data_failed;
-    f_come <= traffic[`TRAFFIC_OWES] || (list_valid && !list_ready);
+    f_come <= traffic[`TRAFFIC_READING] || (list_valid && !list_ready);
     f_loading <= !rst && !flush && (load_start || (f_loading && !load_done));
     f_seq_due <= !rst && !flush && (run_start || (f_seq_due && !seq_done));
     f_unload_due <= !rst && !flush && (unload_start || (f_unload_due && !unload_done));

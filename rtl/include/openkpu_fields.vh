@@ -276,8 +276,7 @@
 `define TRAFFIC_IDLE 4  // nothing is outstanding
 `define TRAFFIC_WEIGHT_QUIET 5  // the requests of the weight channel are all sent out
 `define TRAFFIC_BIAS_QUIET 6  // those of the bias channel
-`define TRAFFIC_OWES 7  // words of reads that were given to the master are still to come
-`define TRAFFIC_BITS 8
+`define TRAFFIC_BITS 7
 
 // Access of the host to the AI RAM.
 `define WINDOW_WDATA 31:0  // word to write

@@ -430,7 +430,6 @@ module dmac #(
   end
 
   assign traffic[`TRAFFIC_WEIGHT_BIAS_FULL] = weight_bias_full;
-  assign traffic[`TRAFFIC_OWES] = owed != 16'd0;
   assign traffic[`TRAFFIC_READING] = (owed != 16'd0) || (rd_want != 4'd0) ||
       (chosen && !cmd[`CMD_WRITE]);
   assign traffic[`TRAFFIC_READ_BEAT] = read_beat;

@@ -190,7 +190,7 @@ async def list_words_on_their_way(dut) -> None:
             n.array_time = 30
             n.pulse("host_start")
             await n.until(n.times("list_req", 1))
-            n.dut.traffic_owes.value = 1
+            n.dut.traffic_reading.value = 1
             left = random.randint(1, len(n.list.words)) if n.list.words else 0
             await n.until(lambda left=left: len(n.list.words) <= left, limit=6000)
             n.list_rate = 0.0
@@ -200,7 +200,7 @@ async def list_words_on_their_way(dut) -> None:
             assert not n.kinds("ev_err"), f"{broken} layers, {turn}: their words are to come"
             n.list_rate = random.choice((0.05, 0.5, 1.0))
             await n.until(lambda: not n.list.words and not n.list.on, limit=6000)
-            n.dut.traffic_owes.value = 0
+            n.dut.traffic_reading.value = 0
             await n.until(n.times("ev_err", 1), limit=6000)
             await n.idle()
             n.list_rate = 0.7
