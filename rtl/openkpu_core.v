@@ -441,9 +441,6 @@ module openkpu_core #(
     if (ROUNDING < 0 || ROUNDING > 2) begin : g_illegal_rounding
       ILLEGAL_ROUNDING_0_1_2 u_illegal_rounding ();
     end
-    if (PARAM_CHANS != 1024 && PARAM_CHANS != 2048) begin : g_illegal_chans
-      ILLEGAL_PARAM_CHANS_1024_OR_2048 u_illegal_chans ();
-    end
   endgenerate
 
   wire unused = &{1'b0, fill_busy, post_idle};
