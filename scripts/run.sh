@@ -9,7 +9,8 @@ root=$(cd "$(dirname "$0")/.." && pwd -P)
   exit 2
 }
 PATH=$root/scripts/bin:$venv/bin:$PATH
-PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
+# the roots of pyproject.toml; a test compares
+PYTHONPATH=$root:$root/models:$root/tb:$root/scripts${PYTHONPATH:+:$PYTHONPATH}
 export PATH PYTHONPATH
 # nothing of Python's own belongs into a checkout that cannot be written
 [ -w "$root" ] || export PYTHONDONTWRITEBYTECODE=1

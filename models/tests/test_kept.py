@@ -8,13 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import airam, configs, digits, kept
-from openkpu.models.cycles_shape import Shape
-from openkpu.models.generate import Limits, random_network
-from openkpu.models.generate_lists import random_list
-from openkpu.models.golden import run_layer
-from openkpu.models.layer import LayerArg, LayerError
-from openkpu.models.network import UNWRITTEN, Network, NetworkError
+
+from openkpu import configs, digits
+from openkpu.generators.generate import Limits, random_network
+from openkpu.generators.generate_lists import random_list
+from openkpu.layer import airam
+from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.golden import run_layer
+from openkpu.network import kept
+from openkpu.network.network import UNWRITTEN, Network, NetworkError
+from openkpu.prediction import keeping
+from openkpu.prediction.cycles_shape import Shape
 
 SMALL = configs.load("small")
 
@@ -126,7 +130,8 @@ def test_free_rows() -> None:
 
 def test_files(tmp_path: Path) -> None:
     network = heavy()
-    network.place(keep_weights=configs.load("k210"))
+    network.place()
+    keeping.keep_weights(network, configs.load("k210"))
     assert network.kept
     network.save(tmp_path / "net.npz")
     again = Network.load(tmp_path / "net.npz")
@@ -141,18 +146,22 @@ def test_files(tmp_path: Path) -> None:
 def test_who_stays() -> None:
     """Nobody where the weight buffer holds all, or the build keeps none; else the slowest first."""
     network = digits.load_network()
-    network.place(keep_weights=SMALL)
+    network.place()
+    keeping.keep_weights(network, SMALL)
     assert network.kept == {}
     k210, network = configs.load("k210"), heavy()
-    network.place(keep_weights=dataclasses.replace(k210, keep_weights=0))
+    network.place()
+    keeping.keep_weights(network, dataclasses.replace(k210, keep_weights=0))
     assert network.kept == {}
-    network.place(keep_weights=k210)
+    network.place()
+    keeping.keep_weights(network, k210)
     assert set(network.kept) == {0, 1, 2, 3}
     network.validate()
     need = {i: kept.rows(network, i) for i in range(4)}
     first = next(iter(network.kept))
     ram_rows = sum(count for _, count in _used(network)) + need[first] + 1
-    network.place(ram_rows, keep_weights=k210)
+    network.place(ram_rows)
+    keeping.keep_weights(network, k210, ram_rows)
     network.validate(ram_rows)
     assert first in network.kept and len(network.kept) < 4
 
@@ -167,7 +176,7 @@ def test_who_stays_beside_float16(config: str) -> None:
     while needed <= chosen.wbuf_rows:
         network, _ = random_list(rng, kinds, (60, 8, 64), limits=Limits(channels=200))
         needed = sum(Shape(chosen, arg).weight_rows for arg in network.layers)
-    network.kept = kept.choose(network, chosen, chosen.ai_ram_rows)
+    network.kept = keeping.choose(network, chosen, chosen.ai_ram_rows)
     network.validate()
     assert set(network.kept) == {0, 1, 2, 3}
 
@@ -188,8 +197,9 @@ def heavy() -> Network:
 def test_gain() -> None:
     """A network that waits for the bus gains; what is kept is told in bytes and rows."""
     network, k210 = heavy(), configs.load("k210")
-    network.place(keep_weights=k210)
-    gain = kept.gain(network, k210)
+    network.place()
+    keeping.keep_weights(network, k210)
+    gain = keeping.gain(network, k210)
     sizes = [kept.size(network, i) for i in network.kept]
     assert gain.bytes == sum(sizes) and gain.rows == sum(-(-n // 64) for n in sizes)
     assert gain.saved == gain.before - gain.after > 0.05 * gain.before

@@ -11,9 +11,8 @@ import math
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import KmodelError, Result, loads, run
 
-from .kmodel_bytes import (
+from models.tests.kmodel_bytes import (
     DOUBLING_ACT,
     DOUBLING_BN,
     DOUBLING_WEIGHTS,
@@ -23,6 +22,7 @@ from .kmodel_bytes import (
     floats,
     words,
 )
+from openkpu.kmodel import KmodelError, Result, loads, run
 
 BYTES, OUT, MAIN = 512, 1024, 2048  # places in main memory; the floats are at 0
 

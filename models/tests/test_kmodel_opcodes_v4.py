@@ -13,9 +13,8 @@ import struct
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import KmodelError, loads, run
 
-from .kmodel_bytes import (
+from models.tests.kmodel_bytes import (
     CONST,
     DOUBLING_ACT,
     DOUBLING_BN,
@@ -30,6 +29,7 @@ from .kmodel_bytes import (
     floats,
     words,
 )
+from openkpu.kmodel import KmodelError, loads, run
 
 A, B, OUT = 0, 256, 512  # places in main memory
 NAN, INF = math.nan, math.inf

@@ -1,23 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may import whom: models nothing of the others, tb only models, scripts both."""
+"""Who may import whom, tests included; every import is a file, by one name.
+
+The layers inside the packages are import-linter's contracts (pyproject.toml), which `make lint`
+runs; here is what holds for the tests around them.
+"""
 
 import ast
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from openkpu.tb.simrun import ROOT
 
-FORBIDDEN = {"models": {"tb", "scripts"}, "tb": {"scripts"}}
+from openkpu.checkout import ROOT, python_path, source_roots
+
+FORBIDDEN = {
+    "models": {"openkpu_tb", "openkpu_tools", "tb", "scripts"},
+    "tb": {"openkpu_tools", "scripts"},
+    "scripts": set(),
+}
+PACKAGES = {"openkpu": "models", "openkpu_tb": "tb", "openkpu_tools": "scripts"}
+COMMAND = "openkpu_tools.command"
+OLD = ("openkpu.models", "openkpu.tb", "openkpu.scripts")
+FOLDERS = {  # importable by accident, for a source root holds more than its package
+    path.name for root in source_roots() for path in root.iterdir() if path.is_dir()
+} - {*PACKAGES, *FORBIDDEN}
 
 
-def imports(text: str, package: str) -> Iterator[str]:
+def imports(text: str) -> Iterator[str]:
     """Dotted names that Python text imports, wherever in it: by statement or by import_module."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
-            start = package.split(".")[: 1 - node.level or None] if node.level else []
-            module = ".".join(filter(None, [*start, node.module]))
+            module = "." * node.level + (node.module or "")
             yield from (f"{module}.{name.name}" for name in node.names)
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             called = getattr(node.func, "attr", getattr(node.func, "id", ""))
@@ -25,40 +44,138 @@ def imports(text: str, package: str) -> Iterator[str]:
                 yield str(node.args[0].value)
 
 
-def upwards(folder: str, text: str, package: str = "") -> list[str]:
-    """What text in ``folder`` imports and must not; ``package``: where relative imports begin."""
-    return [
-        name
-        for name in imports(text, package or f"openkpu.{folder}")
-        if name.removeprefix("openkpu.").partition(".")[0] in FORBIDDEN[folder]
-    ]
+def wrong(folder: str, text: str) -> list[str]:
+    """What text in ``folder`` imports and must not."""
+    found = []
+    for name in imports(text):
+        first, _, rest = name.partition(".")
+        below = PACKAGES.get(rest.partition(".")[0]) == first  # models.openkpu: a second name
+        outside = first in FORBIDDEN[folder] or first in FOLDERS or not first
+        if below or outside or name.startswith(tuple(f"{old}." for old in OLD)):
+            found.append(name)
+    return found
+
+
+def files(folder: str) -> list[Path]:
+    found = sorted((ROOT / folder).rglob("*.py"))
+    assert len(found) > 30
+    return found
 
 
 @pytest.mark.parametrize("folder", FORBIDDEN)
 def test_no_arrow_upwards(folder: str) -> None:
-    """Tests included."""
-    files = sorted((ROOT / folder).rglob("*.py"))
-    assert len(files) > 30
-    found = {}
-    for file in files:
-        name = file.relative_to(ROOT)
-        package = ".".join(("openkpu", *name.parent.parts))
-        found[str(name)] = upwards(folder, file.read_text(), package)
-    assert not {name: what for name, what in found.items() if what}
+    """Nor an import by a second name, a relative one, or one of an old name."""
+    found = {
+        str(file.relative_to(ROOT)): what
+        for file in files(folder)
+        if (what := wrong(folder, file.read_text())) and file != Path(__file__).resolve()
+    }
+    # the console script imports what it runs late, for the core alone can do without commands
+    assert found == ({"models/openkpu/__main__.py": [COMMAND] * 2} if folder == "models" else {})
 
 
 @pytest.mark.parametrize(
     ("folder", "text", "names"),
     [
-        ("tb", "from openkpu.scripts import sim", ["openkpu.scripts.sim"]),
-        ("tb", "def f():\n    import scripts.sim", ["scripts.sim"]),
-        ("tb", "from openkpu import scripts", ["openkpu.scripts"]),
+        ("tb", "from openkpu_tools.commands import sim", ["openkpu_tools.commands.sim"]),
+        ("tb", "def f():\n    import openkpu_tools.sim", ["openkpu_tools.sim"]),
         ("tb", "importlib.import_module('scripts.sim')", ["scripts.sim"]),
-        ("models", "import openkpu.tb.simrun as s", ["openkpu.tb.simrun"]),
-        ("tb", "from ..scripts import sim", ["openkpu.scripts.sim"]),
-        ("tb", "from . import scripts", []),
-        ("tb", "from openkpu.models import scripts_of\nimport scriptsome", []),
+        ("models", "import openkpu_tb.simrun as s", ["openkpu_tb.simrun"]),
+        ("models", "from tb.fifo import test_fifo", ["tb.fifo.test_fifo"]),
+        ("scripts", "from models.openkpu import configs", ["models.openkpu.configs"]),
+        ("scripts", "from tb import openkpu_tb", ["tb.openkpu_tb"]),
+        ("scripts", "import fifo", ["fifo"]),
+        ("scripts", "from tests.checkouts import copy", ["tests.checkouts.copy"]),
+        ("tb", "from openkpu.models import golden", ["openkpu.models.golden"]),
+        ("models", "from . import layer", ["..layer"]),
+        ("scripts", "from models.tests import oracle\nfrom tb.fifo import test_fifo", []),
+        ("tb", "from openkpu import models_of\nimport openkpu_tools_of_others", []),
     ],
 )
 def test_an_arrow_is_seen(folder: str, text: str, names: list[str]) -> None:
-    assert upwards(folder, text) == names
+    assert wrong(folder, text) == names
+
+
+def resolves(name: str) -> bool:
+    """Is there a file for the module, or for the one that the last part is a name of?"""
+    parts = name.split(".")
+    for count in (len(parts), len(parts) - 1):
+        for root in source_roots():
+            path = root.joinpath(*parts[:count])
+            if count and (path.with_suffix(".py").is_file() or path.is_dir()):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("folder", FORBIDDEN)
+def test_every_import_is_a_file(folder: str) -> None:
+    """What begins with a package of the project, or a folder of tests, is in the checkout."""
+    own = {*PACKAGES, *FORBIDDEN}
+    names = {name for file in files(folder) for name in imports(file.read_text())}
+    mine = {name for name in names if name.partition(".")[0] in own}
+    mine -= {name for _, text, found in CASES for name in found}
+    assert len(mine) > 100 and not [name for name in sorted(mine) if not resolves(name)]
+    assert not resolves("openkpu.nothing.at_all")
+
+
+CHANGES = ("sys.path", "site.addsitedir")
+CASES = test_an_arrow_is_seen.pytestmark[0].args[1]  # their imports are in strings
+
+
+def test_nothing_patches_paths() -> None:
+    """No module changes where Python looks; the set-up alone, which runs before there is a PATH."""
+    patched = {
+        str(file.relative_to(ROOT))
+        for folder in FORBIDDEN
+        for file in files(folder)
+        if file != Path(__file__).resolve()
+        for node in ast.walk(ast.parse(file.read_text()))
+        if (isinstance(node, ast.Name) and node.id == "__path__")
+        or (
+            isinstance(node, ast.Attribute) and ast.unparse(node) in ("sys.path", "site.addsitedir")
+        )
+    }
+    assert patched == {"scripts/openkpu_tools/setup/setup_env.py"}
+
+
+def contracts(tree: Path) -> subprocess.CompletedProcess[str]:
+    """What import-linter says of the packages in a tree."""
+    linter = Path(sys.executable).parent / "lint-imports"
+    return subprocess.run(
+        [linter, "--no-cache"],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": python_path(tree)},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "contract"),
+    [
+        ("models/openkpu/compare.py", "", ""),
+        ("models/openkpu/arithmetic/words.py", "from openkpu.layer import golden", "arithmetic"),
+        ("models/openkpu/network/kept.py", "from openkpu.prediction import cycles", "arithmetic"),
+        ("models/openkpu/kmodel/errors.py", "from openkpu.prediction import bound", "arithmetic"),
+        ("models/openkpu/prediction/bound.py", "import openkpu_tb.places", "arithmetic"),
+        ("tb/openkpu_tb/places.py", "import openkpu_tools", "arithmetic"),
+        ("scripts/openkpu_tools/flows/synth.py", "import openkpu_tools.verification.lint", "comm"),
+        ("tb/openkpu_tb/core/registers.py", "from openkpu_tb.device import device", "benches"),
+        ("models/openkpu/layer/layout.py", "from openkpu.layer import golden", "no circles"),
+    ],
+)
+def test_contracts(tmp_path: Path, file: str, line: str, contract: str) -> None:
+    """They hold; an import that runs against the layers, or in a circle, breaks one."""
+    pytest.importorskip("importlinter")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for package, root in PACKAGES.items():
+        shutil.copytree(ROOT / root / package, tmp_path / root / package)
+    with (tmp_path / file).open("a") as source:
+        source.write(f"{line}\n")
+    said = contracts(tmp_path)
+    broken = [row for row in said.stdout.splitlines() if row.endswith(" BROKEN")]
+    if not contract:
+        assert said.returncode == 0 and not broken and " 0 broken" in said.stdout, said
+    else:
+        assert said.returncode == 1 and contract in said.stdout, said
+        assert any(row.startswith(contract) for row in said.stdout.splitlines())

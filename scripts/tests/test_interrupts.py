@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from openkpu.tb.simrun import ROOT
+
+from openkpu.checkout import ROOT, python_path
 
 pytestmark = pytest.mark.check
 
@@ -22,7 +23,7 @@ def start(words: list[str], folder: Path, **more: object) -> subprocess.Popen[st
     return subprocess.Popen(
         words,
         cwd=ROOT,
-        env={**env, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)},
+        env={**env, "PYTHONPATH": python_path(), "TMPDIR": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -119,7 +120,7 @@ def test_sigterm_to_tests_ends_their_simulations(
     folder, file = tmp_path / "tmp", tmp_path / "test_one.py"
     folder.mkdir()
     file.write_text(
-        "from openkpu.tb.simrun import run\n"
+        "from openkpu_tb.simrun import run\n"
         "def test_it():\n"
         "    run('icarus', 'fifo_sync', ['rtl/lib/fifo_sync.v', 'rtl/lib/ram_1r1w_async.v'],\n"
         "        'tb.harness.hang_tests', testcase='waits_for_ever',\n"

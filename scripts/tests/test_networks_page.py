@@ -12,14 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import configs, kept
-from openkpu.models.digits.float_model import conv, max_pool
-from openkpu.models.generate import random_network
-from openkpu.models.generate_pools import random_pool
-from openkpu.models.network import Network, NetworkError
-from openkpu.scripts import rtl, run_network, sim, stalls
-from openkpu.scripts.command import UsageError
-from openkpu.tb.simrun import ROOT
+
+from openkpu import configs
+from openkpu.checkout import ROOT, python_path
+from openkpu.digits.float_model import conv, max_pool
+from openkpu.generators.generate import random_network
+from openkpu.generators.generate_pools import random_pool
+from openkpu.network import kept
+from openkpu.network.network import Network, NetworkError
+from openkpu_tools import rtl
+from openkpu_tools.command import UsageError
+from openkpu_tools.commands import run_network, sim, stalls
 
 pytestmark = pytest.mark.check
 
@@ -31,7 +34,7 @@ PROGRAM, RESIDUAL, ATTENTION, KEEPING = re.findall(r"^```python\n(.*?)^```", PAG
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the program has run, by itself."""
     path = tmp_path_factory.mktemp("networks")
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": python_path()}
     subprocess.run([sys.executable, "-c", PROGRAM], cwd=path, env=env, check=True)
     return path
 
@@ -63,7 +66,7 @@ def test_program_computes_the_float_network(
 def test_weights_that_stay(folder: Path, tmp_path: Path) -> None:
     """The program keeps nothing of a network that fits the weight buffer; a configuration that
     keeps none refuses one with places."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": python_path()}
     command = [sys.executable, "-c", KEEPING]
     said = subprocess.run(command, cwd=folder, env=env, check=True, capture_output=True, text=True)
     assert said.stdout.startswith("Gain(bytes=0, rows=0, before=")
@@ -79,7 +82,7 @@ def test_residual_computes_the_float_block(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The block in float arithmetic, beside what the network leaves."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": python_path()}
     subprocess.run([sys.executable, "-c", RESIDUAL], cwd=tmp_path, env=env, check=True)
     words = [f"--network={tmp_path}/residual.npz", f"--input={tmp_path}/x.npy"]
     assert sim.main(["--golden", *words, f"--output={tmp_path}/results.npy"]) == 0
@@ -97,7 +100,7 @@ def test_attention_is_a_softmax_of_products(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One list on the RTL: its sums beside float attention, and to the last bit beside numpy."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": python_path()}
     subprocess.run([sys.executable, "-c", ATTENTION], cwd=tmp_path, env=env, check=True)
     words = [f"--network={tmp_path}/attention.npz", f"--input={tmp_path}/q.npy"]
     words += ["--sim=verilator", "--config=nano"]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.digits import load_network
-from openkpu.scripts import command
-from openkpu.tb.simrun import ROOT
 
 from openkpu import __main__, __version__
+from openkpu.checkout import ROOT, python_path
+from openkpu.digits import load_network
+from openkpu_tools import command
 
 pytestmark = pytest.mark.check
 
@@ -26,7 +26,7 @@ def openkpu(*args: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedPro
     return subprocess.run(
         [sys.executable, "-m", "openkpu", *args],
         cwd=cwd,
-        env={**ENV, "PYTHONPATH": str(ROOT), **env},
+        env={**ENV, "PYTHONPATH": python_path(), **env},
         capture_output=True,
         text=True,
     )
@@ -238,7 +238,7 @@ def test_values_of_commands(words: list[str], expected: list[str], tmp_path: Pat
 
 def test_largest_random_layers() -> None:
     """The limits of `openkpu vectors` let nothing through that cannot be made."""
-    from openkpu.models.generate import Limits, random_layer
+    from openkpu.generators.generate import Limits, random_layer
 
     for seed in range(6):
         print(f"seed {seed}")
@@ -255,8 +255,9 @@ def test_stream_asks_for_its_seed_first() -> None:
 
 def test_scale_for_bytes(tmp_path: Path) -> None:
     """A model whose input is u8 takes no SCALE."""
-    from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
     from PIL import Image
+
+    from models.tests.test_kmodel_containers import CONTAINERS, X
 
     model, picture = tmp_path / "m.kmodel", tmp_path / "p.png"
     model.write_bytes(CONTAINERS["v3"])
@@ -291,7 +292,7 @@ def test_reader_goes_away(words: list[str]) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "openkpu", *words],
         cwd=ROOT,
-        env={**ENV, "PYTHONPATH": str(ROOT)},
+        env={**ENV, "PYTHONPATH": python_path()},
         stdout=write,
         stderr=subprocess.PIPE,
         text=True,
@@ -307,7 +308,7 @@ CLOSED = "error: the standard output is closed, expected it open (> /dev/null dr
 
 
 def in_shell(line: str) -> subprocess.CompletedProcess[str]:
-    env = {**ENV, "PYTHONPATH": str(ROOT)}
+    env = {**ENV, "PYTHONPATH": python_path()}
     words = ["bash", "-c", f"exec {line}"]
     return subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
 

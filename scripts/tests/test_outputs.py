@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import digits
-from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
-from openkpu.scripts import command
-from openkpu.tb.simrun import ROOT
 from PIL import Image
 
+from models.tests.test_kmodel_containers import CONTAINERS, X
+from openkpu import digits
 from openkpu.__main__ import dispatch
+from openkpu.checkout import ROOT, python_path
+from openkpu_tools import command
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -161,7 +161,7 @@ def test_an_option_may_come_again_in_the_next_run(folder: Path) -> None:
 def test_what_is_printed_is_not_mixed_with_a_report(stream: str, folder: Path) -> None:
     """`openkpu predict --report r.json > r.json`, or --report /dev/stdout > r.json."""
     words = [sys.executable, "-m", "openkpu", "predict", "--report", "r.json"]
-    paths = {**os.environ, "PYTHONPATH": str(ROOT)}
+    paths = {**os.environ, "PYTHONPATH": python_path()}
     with open("r.json", "wb") as out:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: out}
         result = subprocess.run(words, env=paths, **pipes, check=False)

@@ -10,16 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from openkpu.models import configs
-from openkpu.models.layer import LayerArg
-from openkpu.scripts import command, random_regress, regress
-from openkpu.scripts.regress_batch import Batch, Outcome
-from openkpu.tb.device import regress_items
-from openkpu.tb.simrun import ROOT
+
+from openkpu import configs
+from openkpu.checkout import ROOT, python_path
+from openkpu.layer.argument import LayerArg
+from openkpu_tb.runs import regress_items
+from openkpu_tools import command
+from openkpu_tools.verification import random_regress, regress
+from openkpu_tools.verification.regress_batch import Batch, Outcome
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("regress")]
 
-ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
+ENV = {**os.environ, "PYTHONPATH": python_path()}
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import eda, fpga
-from openkpu.tb import tiers, tool_tests
-from openkpu.tb.simrun import ROOT
 
-PATHS = "tb/device/test_paths.py"
+from openkpu.checkout import ROOT, python_path
+from openkpu_tb import tiers, tool_tests
+from openkpu_tools.flows import eda, fpga
+
+PATHS = "tb/device/layers/test_paths.py"
 NIGHT, SECOND, FIRST = "::test_two_rows", "::test_lanes_of_pools[2]", "::test_driver[verilator]"
 
 
@@ -144,7 +145,7 @@ def test_regress_says_it_once() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": python_path()},
     )
     said = found.stdout + found.stderr
     assert found.returncode == 2 and said.count("nothere: no such file") == 1, said

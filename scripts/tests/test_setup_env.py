@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from openkpu.scripts.tests.checkouts import ENVIRONMENT, program
-from openkpu.tb.simrun import ROOT
+
+from openkpu.checkout import ROOT
+from scripts.tests.checkouts import ENVIRONMENT, program
 
 pytestmark = pytest.mark.check
 
@@ -51,9 +52,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def checkout(folder: Path) -> Path:
-    (folder / "scripts").mkdir(parents=True)
-    for name in ("setup.sh", "where.sh", "setup_env.py"):
-        shutil.copy(ROOT / "scripts" / name, folder / "scripts")
+    for name in ("setup.sh", "where.sh", "openkpu_tools/setup/setup_env.py"):
+        (folder / "scripts" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "scripts" / name, folder / "scripts" / name)
     (folder / "pyproject.toml").write_text(PROJECT)
     (folder / "constraints.txt").write_text(CONSTRAINTS)
     return folder

@@ -7,13 +7,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from openkpu.models.layer import LayerArg
-from openkpu.tb.ahb.host_agent import ERROR, Transfer
-from openkpu.tb.device.device import Device
+
+from openkpu.checkout import ROOT
+from openkpu.layer.argument import LayerArg
+from openkpu_tb.ahb.host_agent import ERROR, Transfer
+from openkpu_tb.device.device import Device
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
-TB = Path(__file__).resolve().parents[1]
+TB = ROOT / "tb"
+KIT = TB / "openkpu_tb"
 
 
 def device_that_refuses(*addresses: int) -> Device:
@@ -28,6 +31,7 @@ def device_that_refuses(*addresses: int) -> Device:
     return device
 
 
+PLACES = ("device", "runs", "uvm", "claims")
 EVERYTHING = range(0x400)
 USES: dict[str, Callable[[Device], Awaitable[object]]] = {
     "transfer": lambda d: d.transfer(Transfer(0, False)),
@@ -50,7 +54,7 @@ MEMORIES = {"load_map", "read_map", "place_tables", "run_layer"}  # past the bus
 
 
 def test_every_method_is_tried() -> None:
-    found = re.findall(r"    async def ([a-z]\w+)", (TB / "device/device.py").read_text())
+    found = re.findall(r"    async def ([a-z]\w+)", (KIT / "device/device.py").read_text())
     assert set(found) == {*USES, *CYCLES, *MEMORIES, "attempt"}
 
 
@@ -76,7 +80,8 @@ def test_an_attempt_gives_the_answers() -> None:
 def test_who_attempts_looks_at_the_answer() -> None:
     """Nothing else gets past the check: ``send`` is called by Device and by pyuvm's driver only."""
     callers, attempts = set(), 0
-    for path in [*TB.glob("device/*.py"), *TB.glob("uvm/**/*.py"), *TB.glob("claims/*.py")]:
+    folders = [top / name for top in (TB, KIT) for name in PLACES]
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
         if path.name == Path(__file__).name:
             continue
         text = path.read_text(encoding="utf-8")

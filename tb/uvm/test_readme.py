@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from openkpu.tb.simrun import ROOT
+
+from openkpu.checkout import python_path
 
 TEXT = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
 (FILE,) = re.findall(
@@ -21,7 +22,7 @@ COMMANDS = re.findall(r'^make test TESTS="(.*?)"', TEXT, re.M)
 def pytest_of(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
     """What pytest says of the file, in a folder that is not the checkout's."""
     (folder / FILE).write_text(program, encoding="utf-8")
-    paths = os.pathsep.join((str(ROOT), str(folder)))
+    paths = os.pathsep.join((python_path(), str(folder)))
     words = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", FILE, "-k", "verilator"]
     return subprocess.run(
         words,

@@ -12,7 +12,8 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 from cocotb.types import LogicArray
-from openkpu.tb.simrun import SIMS, run
+
+from openkpu_tb.simrun import SIMS, run
 
 Cycle = dict[str, int | str]
 IDLE, BUSY, NONSEQ, SEQ = ({"htrans": n} for n in range(4))
@@ -274,7 +275,7 @@ def test_ahb_checker(sim: str, kind: str) -> None:
     run(
         sim,
         top,
-        [f"tb/ahb/checkers/{top}.v"],
+        [f"tb/openkpu_tb/ahb/checkers/{top}.v"],
         "tb.ahb.checkers.test_ahb_checker",
         env={"KIND": kind},
     )

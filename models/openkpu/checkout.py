@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the project's files lie that are no Python: RTL, configurations, Verilog of the benches."""
+
+import os
+import tomllib
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+_TOP = _PACKAGE.parents[1]
+IN_CHECKOUT = (_TOP / "pyproject.toml").is_file() and (_TOP / "configs.toml").is_file()
+# the top folder of the checkout; of an installed package a folder that holds the same names
+ROOT = _TOP if IN_CHECKOUT else _PACKAGE / "share"
+
+
+def source_roots(root: Path = ROOT) -> list[Path]:
+    """Folders that Python imports from: those that pyproject.toml lists, first to last.
+
+    Of an installed package the one folder that the package lies in.
+    """
+    settings = root / "pyproject.toml"
+    if not settings.is_file():
+        return [_PACKAGE.parent]
+    tools = tomllib.loads(settings.read_text(encoding="utf-8"))["tool"]
+    return [root / name for name in tools["pytest"]["ini_options"]["pythonpath"]]
+
+
+def python_path(root: Path = ROOT) -> str:
+    """PYTHONPATH for another interpreter that imports the same modules."""
+    return os.pathsep.join(map(str, source_roots(root)))

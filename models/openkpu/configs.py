@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named configurations of the device, from configs.toml at the top of the project."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from openkpu.checkout import ROOT
+
+MOST_LANES = 128
+LEAST_FIFO = 2  # words
+# may be 0: there is none. Where that is the RTL's default, too, the parameter is left out: seeds of
+# benches follow the parameters.
+LEFT_OUT = ("fp16_lanes", "keep_weights", "flat_maps", "sum_planes")
+OPTIONAL = ("pool_lanes", *LEFT_OUT)
+LEAST_FP16 = 4  # lanes
+FLAT_LANES = 16  # at least for maps of one line: the tile buffer's words hold a line of 16 bytes
+FP16_COLUMNS = 32  # of a product of float16, at a time
+N_X = 9  # width of the reduction: nine taps, or nine channels
+CONFIGS = ROOT / "configs.toml"
+
+
+MOST = 1 << 20  # of any value: beyond it no memory of the device could be built
+BUSES = (32, 64, 128)  # ahb_width
+
+
+class ConfigError(ValueError):
+    """Unknown configuration or a file that does not define one properly."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """One configuration; the attributes are the keys of configs.toml (``use`` is its ``for``)."""
+
+    name: str
+    n_y: int
+    n_z: int
+    ahb_width: int
+    ai_ram_rows: int
+    wbuf_rows: int
+    weight_bits: int
+    path_bytes: int
+    param_chans: int
+    tile_rows: int
+    post_share: int
+    pool_lanes: int
+    pix_fifo_depth: int
+    wgt_fifo_depth: int
+    bias_fifo_depth: int
+    fp16_lanes: int = 0
+    keep_weights: int = 0
+    flat_maps: int = 0
+    sum_planes: int = 0
+    use: str = ""
+
+    @property
+    def macs(self) -> int:
+        """Multipliers of the array."""
+        return N_X * self.n_y * self.n_z
+
+    @property
+    def bus_bytes(self) -> int:
+        """Bytes that the bus moves in a cycle."""
+        return self.ahb_width // 8
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Parameters of the Verilog top module."""
+        names = {"ahb_width": "AHB_W", "path_bytes": "PATH"}
+        without = ["name", "use", *(key for key in LEFT_OUT if not getattr(self, key))]
+        return {
+            names.get(field.name, field.name.upper()): getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name not in without
+        }
+
+
+def _power(value: int, least: int, most: int = MOST) -> bool:
+    return least <= value <= most and value & (value - 1) == 0
+
+
+def fp16_most(values: Mapping[str, int]) -> int:
+    """Most lanes for products of float16: two multipliers each of eight of a cascade's nine, and a
+    weight for each row of them; 0 where there can be none."""
+    columns = min(values["path_bytes"] // 2, FP16_COLUMNS)
+    if values["weight_bits"] < 16 or values["n_y"] > columns:
+        return 0
+    return min(4 * values["n_y"] * values["n_z"], columns * values["n_z"])
+
+
+def illegal(values: Mapping[str, int]) -> str | None:
+    """What the RTL refuses to elaborate, or has no test for; None: nothing.
+
+    ``values``: the integers of a configuration. The text names the key, its value and what was
+    expected.
+    """
+    for key, value in values.items():
+        if key in OPTIONAL and type(value) is int and value == 0:
+            continue
+        if type(value) is not int or not 1 <= value <= MOST:
+            return f"{key} = {value!r}, expected an integer from 1 to {MOST}"
+    rules = {
+        "n_y": (_power(values["n_y"], 2, 16), "2, 4, 8 or 16"),
+        "n_z": (_power(values["n_z"], 2, 64), "a power of two from 2 to 64"),
+        "ahb_width": (values["ahb_width"] in BUSES, "32, 64 or 128"),
+        "weight_bits": (values["weight_bits"] in (8, 16), "8 or 16"),
+        "param_chans": (values["param_chans"] in (1024, 2048), "1024 or 2048"),
+        "post_share": (values["post_share"] in (1, 2, 4), "1, 2 or 4"),
+        "pool_lanes": (values["pool_lanes"] in (0, 2, 4, 8), "0, 2, 4 or 8"),
+        "path_bytes": (values["path_bytes"] in (16, 32, 64, 128), "16, 32, 64 or 128"),
+        "ai_ram_rows": (_power(values["ai_ram_rows"], 16, 32768), "a power of two, 16 to 32768"),
+        "wbuf_rows": (_power(values["wbuf_rows"], 64, 32768), "a power of two from 64 to 32768"),
+        "keep_weights": (values["keep_weights"] in (0, 1), "0 or 1"),
+        "flat_maps": (values["flat_maps"] in (0, 1), "0 or 1"),
+        "sum_planes": (values["sum_planes"] in (0, 1), "0 or 1"),
+        "tile_rows": (_power(values["tile_rows"], 32, 2048), "a power of two from 32 to 2048"),
+    }
+    for key in ("pix_fifo_depth", "wgt_fifo_depth", "bias_fifo_depth"):
+        rules[key] = (values[key] >= LEAST_FIFO, f"{LEAST_FIFO} words or more")
+    for key, (legal, expected) in rules.items():
+        if not legal:
+            return f"{key} = {values[key]}, expected {expected}"
+    if values["post_share"] > values["n_z"]:
+        return f"post_share = {values['post_share']}, expected n_z = {values['n_z']} at most"
+    lanes = values["n_y"] * values["n_z"]
+    if values["flat_maps"] and lanes < FLAT_LANES:
+        return f"flat_maps = 1, expected 0 with n_y * n_z = {lanes} lanes, fewer than {FLAT_LANES}"
+    most = fp16_most(values)
+    if values["fp16_lanes"] and not _power(values["fp16_lanes"], LEAST_FP16, most):
+        return (
+            f"fp16_lanes = {values['fp16_lanes']}, expected 0 or a power of two,"
+            f" {LEAST_FP16} to {most}"
+        )
+    if lanes > MOST_LANES:
+        return f"n_y * n_z = {lanes} lanes, expected {MOST_LANES} at most"
+    return None
+
+
+def _tables(path: Path) -> dict[str, dict]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as err:
+        raise ConfigError(f"{path.name}: {err}") from None
+
+
+def names(path: Path = CONFIGS) -> list[str]:
+    """Names of all configurations, in the order of the file."""
+    return [name for name in _tables(path) if name != "defaults"]
+
+
+def load(name: str, path: Path = CONFIGS) -> Config:
+    """The configuration ``name``; ConfigError with one line when there is none."""
+    tables = _tables(path)
+    if name not in names(path):
+        raise ConfigError(
+            f"unknown configuration {name!r}, expected one of {', '.join(names(path))}"
+        )
+    for table in ("defaults", name):
+        if not isinstance(tables.get(table, {}), dict):
+            raise ConfigError(f"{path.name}: {table} is no table")
+    values = {**tables.get("defaults", {}), **tables[name]}
+    needed = {field.name for field in dataclasses.fields(Config)} - {"name", "use"}
+    for key in sorted(values.keys() ^ (needed | {"for"})):
+        what = "unknown key" if key in values else "missing key"
+        raise ConfigError(f"{path.name}: [{name}] {what} {key!r}")
+    use = values.pop("for")
+    if not isinstance(use, str) or not use.strip():
+        raise ConfigError(f"{path.name}: [{name}] for = {use!r}, expected what it is for")
+    if trouble := illegal(values):
+        raise ConfigError(f"{path.name}: [{name}] {trouble}")
+    return Config(name=name, use=use, **values)

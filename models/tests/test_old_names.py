@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules by the names that they had before 0.3.0: the same modules, with a warning."""
+
+import importlib
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from openkpu import models
+from openkpu.checkout import python_path
+from openkpu.layer import golden
+
+# what `git ls-tree` had in models/ at 0.2.0, without tests
+MODULES = """
+activation airam bound compare configs conv cycles cycles_array cycles_bus cycles_fill cycles_fp16
+cycles_front cycles_load cycles_maps cycles_model cycles_pool cycles_shape cycles_words digits
+digits.float_model digits.quantise elementwise files fp16 generate generate_fp16 generate_lists
+generate_pools generate_products generate_tasks golden kept kmodel kmodel.__main__ kmodel.binary
+kmodel.boxes kmodel.build kmodel.bytecode kmodel.container5 kmodel.describe kmodel.errors
+kmodel.execute kmodel.flow kmodel.guess kmodel.images kmodel.joins kmodel.k210 kmodel.kernels
+kmodel.layers kmodel.names kmodel.neutral4 kmodel.nnil kmodel.node4 kmodel.numbering
+kmodel.operations kmodel.package kmodel.products kmodel.products4 kmodel.program kmodel.requantize
+kmodel.resident kmodel.results kmodel.shapes kmodel.ssd kmodel.stackvm kmodel.tensor5 kmodel.v0
+kmodel.v3 kmodel.v4 kmodel.v5 kmodel.yolo layer layout matmul matmul_deep matmul_fp16 matmul_lists
+network network_rules params pixels pool_tasks pooling regdesc regmap relay roofline terminal
+vectors words
+"""
+BEFORE = MODULES.split()
+
+
+def test_none_is_left_out() -> None:
+    assert set(models.NAMES) == {f"openkpu.models.{name}" for name in BEFORE}
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_old_name(name: str) -> None:
+    """The module of today, its own name and spec unchanged, and a warning that says it."""
+    old = f"openkpu.models.{name}"
+    today = models.NAMES[old]
+    if name.endswith("regdesc"):
+        pytest.importorskip("systemrdl")
+    spec = importlib.import_module(today).__spec__
+    sys.modules.pop(old, None)
+    with pytest.warns(DeprecationWarning, match=rf"{old} is {today} since 0.3.0"):
+        module = importlib.import_module(old)
+    assert module is importlib.import_module(today)
+    assert module.__name__ == today and module.__spec__ is spec
+
+
+def test_what_is_not_there() -> None:
+    name = "openkpu.models.nothing"
+    with pytest.raises(ModuleNotFoundError, match=name):
+        importlib.import_module(name)
+
+
+def test_statement() -> None:
+    """As a user writes it; the line that is warned of is his."""
+    code = "from openkpu.models.golden import run_layer\nprint(run_layer.__module__)"
+    said = subprocess.run(
+        [sys.executable, "-W", "always", "-c", code],
+        env={"PYTHONPATH": python_path()},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.strip() == golden.__name__
+    assert "<string>:1: DeprecationWarning: openkpu.models.golden" in said.stderr

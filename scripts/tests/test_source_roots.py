@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The source roots: pyproject.toml lists them once for each tool, and all lists are the same."""
+
+import os
+import subprocess
+import tomllib
+
+import pytest
+
+import openkpu
+import openkpu_tb
+import openkpu_tools
+from openkpu.checkout import ROOT, source_roots
+from openkpu_tools.setup import setup_env
+
+TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+ROOTS = TOOLS["pytest"]["ini_options"]["pythonpath"]
+
+
+def test_every_list_is_the_same() -> None:
+    assert ROOTS == [".", "models", "tb", "scripts"]
+    assert TOOLS["ruff"]["src"] == ROOTS
+    assert TOOLS["basedpyright"]["extraPaths"] == ROOTS
+    assert setup_env.roots() == ROOTS
+    assert source_roots() == [ROOT / name for name in ROOTS]
+    wheel = TOOLS["setuptools"]
+    assert wheel["packages"]["find"]["where"] == ROOTS[1:]
+    packages = {"openkpu": openkpu, "openkpu_tb": openkpu_tb, "openkpu_tools": openkpu_tools}
+    assert list(wheel["package-dir"]) == list(packages)
+    assert TOOLS["importlinter"]["root_packages"] == list(packages)
+    for root, (name, package) in zip(ROOTS[1:], packages.items(), strict=True):
+        assert wheel["package-dir"][name] == f"{root}/{name}"
+        assert package.__path__ == [str(ROOT / root / name)]
+
+
+def test_run_script() -> None:
+    """scripts/run.sh puts the same ones on the path, before what was there."""
+    code = "import os; print(os.environ['PYTHONPATH'])"
+    said = subprocess.run(
+        [ROOT / "scripts" / "run.sh", "-c", code],
+        env={**os.environ, "PYTHONPATH": "/elsewhere"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = said.stdout.strip().split(os.pathsep)
+    assert found == [*(str(ROOT / name).removesuffix("/.") for name in ROOTS), "/elsewhere"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["openkpu.layer.golden", "openkpu_tb.simrun", "openkpu_tools.command", "tb.fifo.test_fifo"],
+)
+def test_a_module_from_anywhere(name: str) -> None:
+    """run.sh finds a module of each root from another folder, where the checkout has it."""
+    code = f"import {name} as m; print(m.__file__)"
+    words = [ROOT / "scripts" / "run.sh", "-c", code]
+    said = subprocess.run(words, cwd="/", capture_output=True, text=True, check=True)
+    file = f"{name.replace('.', '/')}.py"
+    assert said.stdout.strip() in {str(root / file) for root in source_roots()}

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a running bench begins to count its functional bins."""
+
+import os
+
+from cocotb.handle import SimHandleBase
+
+from openkpu_tb.coverage.instrument import BINS
+
+
+def observe(tb: SimHandleBase) -> None:
+    """Fill the functional bins from what happens on ``tb``, if this simulation is to leave them."""
+    if os.environ.get(BINS):
+        from openkpu_tb.coverage import collector  # and with it the coverage library
+
+        collector.attach(tb)
