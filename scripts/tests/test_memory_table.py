@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from scripts.tests.test_docs import DOCS, ROOT, RTL, header, section, table
 
 # first words of a row, and the instances that it is of
