@@ -222,11 +222,11 @@ testplan: ## what is verified, by what, and what `make test` gave -> reports
 sweep: ## every register written in every cycle around every event (Verilator, nano; some minutes)
 	@$(SETUP) sim verilator test registers coverage
 	@OKPU_SWEEP=whole OPENKPU_SIM_SECONDS="$${OPENKPU_SIM_SECONDS:-7200}" \
-	  exec $(RUN) -m pytest -n "$(JOBS)" tb/device/test_hostile.py -k "test_sweep and verilator"
+	  exec $(RUN) -m pytest -n "$(JOBS)" tb/device/hostile/test_hostile.py -k "test_sweep and verilator"
 
 control: ## a host that does anything at any time, ACTIONS=10000 of them (SEED=number)
 	@$(SETUP) sim verilator test registers coverage
-	@ACTIONS="$(or $(ACTIONS),10000)" exec $(RUN) -m pytest tb/device/test_control_random.py -k verilator
+	@ACTIONS="$(or $(ACTIONS),10000)" exec $(RUN) -m pytest tb/device/actions/test_control_random.py -k verilator
 
 regress: ## N=200 SEED=1: random items (SIM, CONFIG, KIND=layer|product|elementwise|pool|float16|network|list, CLUSTER=tcp://...); SEEDS=10: every test with seeds 1 to 10
 	@$(SETUP) $(if $(N),sim $(call quoted,$(call chosen,SIM,verilator)) $(if $(CLUSTER),cluster),$(TESTING))

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openkpu.tb import places, seeds, tiers, tool_tests, watchdog
-from openkpu.tb.plan import results
+from openkpu_tb import places, results, seeds, tiers, tool_tests, watchdog
 
 PRECOMPILED = Path(__file__).resolve().with_name("scripts") / "precompiled.sh"
 

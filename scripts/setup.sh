@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh NAME...: sets up what the named groups and tools need and nothing twice (scripts/setup_env.py,
+# setup.sh NAME...: sets up what the named groups and tools need and nothing twice (scripts/openkpu_tools/setup/setup_env.py,
 # which this machine's own Python runs). Exit status 2 with one line when something is missing that
 # cannot be installed from here.
 root=$(cd "$(dirname "$0")/.." && pwd -P)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Read by setup.sh and run.sh after $root is set: $venv, the virtual environment of this checkout.
 # Verilator's makefiles take no path with a space, and cocotb's libraries lie in the environment: for
-# such a checkout, and for one that cannot be written, it is in the cache (tb/places.py has the same
+# such a checkout, and for one that cannot be written, it is in the cache (tb/openkpu_tb/places.py has the same
 # rule for builds).
 venv=$root/.venv
 case $root in

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """v3 and v4 files put together word by word from the structures that the vendor published.
 
-Not the project's own writer (``models.kmodel.build``): what these files say was taken from kpu.h of
+Not the project's own writer (``openkpu.kmodel.build``): what these files say was taken from kpu.h of
 kendryte-standalone-sdk, and from model.h, runtime_op.def and the *_ops_body.h of nncase 0.2.
 """
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openkpu.models import airam
-from openkpu.models.layer import LayerArg
-from openkpu.models.layout import Layout
+from openkpu.layer import airam
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.layout import Layout
 
 
 def byte_address(base: int, c: int, y: int, x: int, shape: tuple[int, int, int]) -> int:

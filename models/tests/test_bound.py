@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fewest cycles of a model as it is run (models/bound.py): worked out by hand, and never above what
+"""Fewest cycles of a model as it is run (models/openkpu/prediction/bound.py): worked out by hand, and never above what
 the prediction or the RTL takes."""
 
 import dataclasses
@@ -8,19 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import bound, configs, cycles, digits
-from openkpu.models.bound import WRITE, Work
-from openkpu.models.configs import Config
-from openkpu.models.cycles import NEXT
-from openkpu.models.cycles_array import DRAIN, OUTPUT
-from openkpu.models.cycles_model import MAPS, WAYS, Predicted, predict_model, predict_network
-from openkpu.models.generate_lists import KINDS, random_list
-from openkpu.models.kmodel import loads, read_file
-from openkpu.models.layer import WORDS, LayerArg
-from openkpu.models.network import NetworkError
-from openkpu.models.params import ACT_BYTES, BN_BYTES
-from openkpu.models.tests.test_kmodel_containers import CONTAINERS
-from openkpu.models.tests.test_kmodel_real import shared
+from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
+from openkpu.configs import Config
+from openkpu.generators.generate_lists import KINDS, random_list
+from openkpu.kmodel import loads, read_file
+from openkpu.layer.argument import WORDS, LayerArg
+from openkpu.network.network import NetworkError
+from openkpu.prediction import bound, cycles
+from openkpu.prediction.bound import WRITE, Work
+from openkpu.prediction.cycles import NEXT
+from openkpu.prediction.cycles_array import DRAIN, OUTPUT
+from openkpu.prediction.cycles_model import MAPS, WAYS, Predicted, predict_model, predict_network
+
+from models.tests.test_kmodel_containers import CONTAINERS
+from models.tests.test_kmodel_real import shared
+from openkpu import configs, digits
 
 K210 = configs.load("k210")
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,7 +2,7 @@
 """Where a map differs: count, first place in the order c, y, x, what was got and expected."""
 
 import numpy as np
-from openkpu.models.compare import describe, difference
+from openkpu.compare import describe, difference
 
 Y = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 

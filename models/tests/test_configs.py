@@ -7,10 +7,12 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from openkpu.models import configs, roofline
-from openkpu.models.configs import ConfigError
-from openkpu.models.digits import load_network
-from openkpu.models.layer import LayerArg
+from openkpu.configs import ConfigError
+from openkpu.digits import load_network
+from openkpu.layer.argument import LayerArg
+from openkpu.prediction import roofline
+
+from openkpu import configs
 
 
 def test_named_configurations() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predicted cycles (models/cycles.py): what must hold whatever the RTL takes; its parts."""
+"""Predicted cycles (models/openkpu/prediction/cycles.py): what must hold whatever the RTL takes; its parts."""
 
 import dataclasses
 import itertools
@@ -7,23 +7,25 @@ import time
 
 import numpy as np
 import pytest
-from openkpu.models import configs, cycles, cycles_maps, cycles_pool, digits
-from openkpu.models.configs import Config
-from openkpu.models.conv import needed_macs
-from openkpu.models.cycles import BOUNDS, LayerCycles
-from openkpu.models.cycles_bus import Bus, Channel, Gear, Groups, Store, burst_words
-from openkpu.models.cycles_front import Tasks
-from openkpu.models.cycles_model import predict_model, predict_network
-from openkpu.models.cycles_shape import DWROW, Shape
-from openkpu.models.generate_lists import random_list
-from openkpu.models.generate_tasks import random_elementwise
-from openkpu.models.kmodel import loads
-from openkpu.models.layer import LayerArg
-from openkpu.models.layout import Layout
-from openkpu.models.matmul import plan
-from openkpu.models.matmul_lists import network_of
-from openkpu.models.roofline import layer_cycles
-from openkpu.models.tests.test_kmodel_containers import CONTAINERS
+from openkpu.configs import Config
+from openkpu.generators.generate_lists import random_list
+from openkpu.generators.generate_tasks import random_elementwise
+from openkpu.kmodel import loads
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.conv import needed_macs
+from openkpu.layer.layout import Layout
+from openkpu.prediction import cycles, cycles_maps, cycles_pool
+from openkpu.prediction.cycles import BOUNDS, LayerCycles
+from openkpu.prediction.cycles_bus import Bus, Channel, Gear, Groups, Store, burst_words
+from openkpu.prediction.cycles_front import Tasks
+from openkpu.prediction.cycles_model import predict_model, predict_network
+from openkpu.prediction.cycles_shape import DWROW, Shape
+from openkpu.prediction.roofline import layer_cycles
+from openkpu.products.matmul import plan
+from openkpu.products.matmul_lists import network_of
+
+from models.tests.test_kmodel_containers import CONTAINERS
+from openkpu import configs, digits
 
 K210 = configs.load("k210")
 TASKS = Tasks(0x1000, 0x2000, 0x40000)

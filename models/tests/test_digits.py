@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from openkpu.models import digits
-from openkpu.models.digits import float_model, quantise
+from openkpu.digits import float_model, quantise
+
+from openkpu import digits
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +62,8 @@ def test_relu_is_the_gate_of_the_next_layer() -> None:
 
 
 def test_straight_line_is_a_rounded_quotient() -> None:
-    from openkpu.models.activation import Activation
-    from openkpu.models.params import ActTable
+    from openkpu.arithmetic.activation import Activation
+    from openkpu.arithmetic.params import ActTable
 
     line = Activation(ActTable.unpack(quantise.straight_line()), signed=True)
     v = np.arange(-200_000, 200_000, 7)

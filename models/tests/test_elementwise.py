@@ -3,15 +3,15 @@
 
 import numpy as np
 import pytest
-from openkpu.models import airam
-from openkpu.models.elementwise import ADD, MAXIMUM, MINIMUM, MULTIPLY
-from openkpu.models.generate import Limits, random_network
-from openkpu.models.generate_tasks import on_maps, random_elementwise
-from openkpu.models.golden import run_layer
-from openkpu.models.layer import LayerArg, LayerError
-from openkpu.models.network import Network, NetworkError
-from openkpu.models.params import ActTable, BatchNorm
-from openkpu.models.vectors import VectorError, load_file, save_file
+from openkpu.arithmetic.params import ActTable, BatchNorm
+from openkpu.generators.generate import Limits, random_network
+from openkpu.generators.generate_tasks import on_maps, random_elementwise
+from openkpu.layer import airam
+from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.elementwise import ADD, MAXIMUM, MINIMUM, MULTIPLY
+from openkpu.layer.golden import run_layer
+from openkpu.layer.vectors import VectorError, load_file, save_file
+from openkpu.network.network import Network, NetworkError
 
 LOWEST = -(1 << 35)
 

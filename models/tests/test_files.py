@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import files
+
+from openkpu import files
 
 
 class WrongFileError(Exception):

@@ -8,21 +8,14 @@ import gmpy2
 import numpy as np
 import numpy.typing as npt
 import pytest
-from openkpu.models import fp16
-from openkpu.models.configs import load
-from openkpu.models.golden import run_layer
-from openkpu.models.layer import LayerArg, LayerError
-from openkpu.models.layout import Layout
-from openkpu.models.matmul_fp16 import (
-    NONE,
-    layer_of,
-    operands,
-    plan,
-    product,
-    shapes_of,
-)
-from openkpu.models.matmul_lists import network_of
-from openkpu.models.roofline import layer_cycles, network_cycles
+from openkpu.arithmetic import fp16
+from openkpu.configs import load
+from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.golden import run_layer
+from openkpu.layer.layout import Layout
+from openkpu.prediction.roofline import layer_cycles, network_cycles
+from openkpu.products.matmul_fp16 import NONE, layer_of, operands, plan, product, shapes_of
+from openkpu.products.matmul_lists import network_of
 
 LEAST = 2.0**-24  # the smallest float16 above 0
 HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.generate import Limits, random_layer
-from openkpu.models.golden import run_layer
+from openkpu.generators.generate import Limits, random_layer
+from openkpu.layer.golden import run_layer
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,7 +70,7 @@ def test_every_feature_turns_up() -> None:
 def test_package_needs_no_simulator() -> None:
     """Importing everything pulls in neither cocotb nor pyuvm."""
     code = (
-        "import sys, models.generate, models.network, models.roofline, models.digits.quantise\n"
+        "import sys, openkpu.generators.generate, openkpu.network.network, openkpu.prediction.roofline, openkpu.digits.quantise\n"
         "assert not {'cocotb', 'pyuvm', 'cocotb_bus'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

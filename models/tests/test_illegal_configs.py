@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from openkpu.models import configs
-from openkpu.models.configs import ConfigError
+from openkpu.configs import ConfigError
+
+from openkpu import configs
 
 TEXT = configs.CONFIGS.read_text(encoding="utf-8")
 
@@ -87,7 +88,7 @@ def test_none_of_what_may_be_left_away(key: str, tmp_path: Path) -> None:
     """0 is legal, and is what the device is built with: given, or the default in Verilog."""
     config = configs.load("mine", write(tmp_path, **{"flat_maps": 0, key: 0}))
     assert getattr(config, key) == 0
-    for top in ("rtl/openkpu_top.v", "tb/device/tb_top.v"):
+    for top in ("rtl/openkpu_top.v", "tb/openkpu_tb/device/tb_top.v"):
         text = (configs.CONFIGS.parent / top).read_text(encoding="utf-8")
         found = re.search(rf"parameter\s+{key.upper()}\s*=\s*(\d+)", text)
         assert config.parameters.get(key.upper(), int(found[1])) == 0, top

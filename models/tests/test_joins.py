@@ -8,9 +8,8 @@ import math
 
 import numpy as np
 import pytest
-from openkpu.models import configs
-from openkpu.models.kmodel import KpuLayer, Program, Tensor, View, keep_all, keep_maps, run
-from openkpu.models.kmodel.operations import (
+from openkpu.kmodel import KpuLayer, Program, Tensor, View, keep_all, keep_maps, run
+from openkpu.kmodel.operations.operations import (
     Concat,
     Copy,
     Dequantize,
@@ -19,9 +18,11 @@ from openkpu.models.kmodel.operations import (
     Resize,
     TableLookup,
 )
-from openkpu.models.kmodel.program import RAM_BYTES, Download, Operation, Upload
-from openkpu.models.layout import Layout
-from openkpu.models.tests.test_resident import kinds, layer
+from openkpu.kmodel.program import RAM_BYTES, Download, Operation, Upload
+from openkpu.layer.layout import Layout
+
+from models.tests.test_resident import kinds, layer
+from openkpu import configs
 
 SHAPE = (4, 6, 20)  # of each map, two channels a row
 BOTH = (8, 6, 20)

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import airam, configs, digits, kept
-from openkpu.models.cycles_shape import Shape
-from openkpu.models.generate import Limits, random_network
-from openkpu.models.generate_lists import random_list
-from openkpu.models.golden import run_layer
-from openkpu.models.layer import LayerArg, LayerError
-from openkpu.models.network import UNWRITTEN, Network, NetworkError
+from openkpu.generators.generate import Limits, random_network
+from openkpu.generators.generate_lists import random_list
+from openkpu.layer import airam
+from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.golden import run_layer
+from openkpu.network import kept
+from openkpu.network.network import UNWRITTEN, Network, NetworkError
+from openkpu.prediction.cycles_shape import Shape
+
+from openkpu import configs, digits
 
 SMALL = configs.load("small")
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.airam import pack, unpack
-from openkpu.models.kmodel import (
+from openkpu.kmodel import (
     KmodelError,
     LayerEvent,
     Outcome,
@@ -21,7 +20,7 @@ from openkpu.models.kmodel import (
     parse_layers,
     run,
 )
-from openkpu.models.kmodel.build import (
+from openkpu.kmodel.build import (
     Assembler,
     build_v0,
     build_v1,
@@ -31,7 +30,8 @@ from openkpu.models.kmodel.build import (
     build_v5_alone,
     chain,
 )
-from openkpu.models.vectors import VectorLayer
+from openkpu.layer.airam import pack, unpack
+from openkpu.layer.vectors import VectorLayer
 
 SHAPES = [
     {"o": 6, "kernel": 3, "pool": 1, "depthwise": False, "per_load": 4},
@@ -169,8 +169,8 @@ def test_functions_of_v5() -> None:
 
 
 def load_functions_from(data: bytes) -> list:
-    from openkpu.models.kmodel.binary import Blob
-    from openkpu.models.kmodel.v5 import read_functions
+    from openkpu.kmodel.readers.binary import Blob
+    from openkpu.kmodel.version5.v5 import read_functions
 
     return read_functions(Blob(data, "model"))
 

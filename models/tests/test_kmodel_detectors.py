@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import KmodelError, Program, load, loads, run
-from openkpu.models.kmodel.__main__ import main
-from openkpu.models.kmodel.build import build_v0, build_v3, chain
-from openkpu.models.kmodel.guess import FACE, VOC, ends_as_region, guess
-from openkpu.models.kmodel.operations import Dequantize, Unary
-from openkpu.models.kmodel.results import (
+from openkpu.kmodel import KmodelError, Program, load, loads, run
+from openkpu.kmodel.__main__ import main
+from openkpu.kmodel.build import build_v0, build_v3, chain
+from openkpu.kmodel.operations.operations import Dequantize, Unary
+from openkpu.kmodel.results.guess import FACE, VOC, ends_as_region, guess
+from openkpu.kmodel.results.results import (
     Detector,
     decode_maps,
     decode_region,
@@ -24,7 +24,7 @@ from openkpu.models.kmodel.results import (
     report,
 )
 
-from .test_kmodel_real import shared
+from models.tests.test_kmodel_real import shared
 
 RNG = np.random.default_rng(12)
 # darknet's yolo v3 and its tiny one, pixels of a 416 x 416 input

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import KmodelError, loads, run
-from openkpu.models.kmodel.binary import Blob
-from openkpu.models.kmodel.v5 import read_functions
+from openkpu.kmodel import KmodelError, loads, run
+from openkpu.kmodel.readers.binary import Blob
+from openkpu.kmodel.version5.v5 import read_functions
 
-from .test_kmodel_containers import CONTAINERS
-from .test_kmodel_opcodes_v3 import samples as samples_v3
-from .test_kmodel_opcodes_v4 import samples as samples_v4
-from .test_kmodel_operations import all_containers
+from models.tests.test_kmodel_containers import CONTAINERS
+from models.tests.test_kmodel_opcodes_v3 import samples as samples_v3
+from models.tests.test_kmodel_opcodes_v4 import samples as samples_v4
+from models.tests.test_kmodel_operations import all_containers
 
 SHARED = Path(os.environ.get("OPENKPU_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 SEED = 20260

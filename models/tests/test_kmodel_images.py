@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import KmodelError
-from openkpu.models.kmodel.images import CLEAR, NUMBERS, PLAIN, as_rgb, image_input, open_image
-from openkpu.models.kmodel.program import Tensor, View
+from openkpu.kmodel import KmodelError
+from openkpu.kmodel.images import CLEAR, NUMBERS, PLAIN, as_rgb, image_input, open_image
+from openkpu.kmodel.program import Tensor, View
 
 PIL = pytest.importorskip("PIL.Image", reason="pictures need Pillow")
 PNG = pytest.importorskip("PIL.PngImagePlugin")

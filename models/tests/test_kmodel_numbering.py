@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import KmodelError, Program, load, loads, run
-from openkpu.models.kmodel.__main__ import main
-from openkpu.models.kmodel.build import Assembler, build_v3, build_v5, build_v5_alone
-from openkpu.models.kmodel.bytecode import DIALECTS, RELEASES, Dialect, dialect_of
-from openkpu.models.kmodel.numbering import Attempt, choose
+from openkpu.kmodel import KmodelError, Program, load, loads, run
+from openkpu.kmodel.__main__ import main
+from openkpu.kmodel.build import Assembler, build_v3, build_v5, build_v5_alone
+from openkpu.kmodel.version5.bytecode import DIALECTS, RELEASES, Dialect, dialect_of
+from openkpu.kmodel.version5.numbering import Attempt, choose
 
-from .test_kmodel_containers import CONTAINERS, LAYERS
-from .test_kmodel_operations import SHP, V5, F, X, Y, v5_model
-from .test_kmodel_real import shared
+from models.tests.test_kmodel_containers import CONTAINERS, LAYERS
+from models.tests.test_kmodel_operations import SHP, V5, F, X, Y, v5_model
+from models.tests.test_kmodel_real import shared
 
 F32, U8 = 9, 4
 # read off the published headers: how many functions there are, and the numbers of some

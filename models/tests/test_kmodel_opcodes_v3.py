@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import KmodelError, Result, loads, run
+from openkpu.kmodel import KmodelError, Result, loads, run
 
-from .kmodel_bytes import (
+from models.tests.kmodel_bytes import (
     DOUBLING_ACT,
     DOUBLING_BN,
     DOUBLING_WEIGHTS,

@@ -13,9 +13,9 @@ import struct
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import KmodelError, loads, run
+from openkpu.kmodel import KmodelError, loads, run
 
-from .kmodel_bytes import (
+from models.tests.kmodel_bytes import (
     CONST,
     DOUBLING_ACT,
     DOUBLING_BN,

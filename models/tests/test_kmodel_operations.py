@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import KmodelError, Program, loads, run
-from openkpu.models.kmodel.build import Assembler, build_v3, build_v4, build_v5
-from openkpu.models.kmodel.bytecode import DIALECTS
-from openkpu.models.kmodel.tensor5 import TENSOR
+from openkpu.kmodel import KmodelError, Program, loads, run
+from openkpu.kmodel.build import Assembler, build_v3, build_v4, build_v5
+from openkpu.kmodel.version5.bytecode import DIALECTS
+from openkpu.kmodel.version5.tensor5 import TENSOR
 
 RNG = np.random.default_rng(20)
 F = np.float32
@@ -783,7 +783,7 @@ def all_containers() -> list[bytes]:
 
 
 def test_programs_describe_themselves() -> None:
-    from openkpu.models.kmodel.describe import as_dict, table
+    from openkpu.kmodel.describe import as_dict, table
 
     for data in all_containers():
         program: Program = loads(data)

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import files
-from openkpu.models.kmodel import KmodelError, load, load_functions, loads, read_model, run
-from openkpu.models.kmodel import package as package_module
-from openkpu.models.kmodel.__main__ import main
+from openkpu.kmodel import KmodelError, load, load_functions, loads, read_model, run
+from openkpu.kmodel import package as package_module
+from openkpu.kmodel.__main__ import main
 
-from .test_kmodel_containers import CONTAINERS, network
+from models.tests.test_kmodel_containers import CONTAINERS, network
+from openkpu import files
 
 FIRMWARE = b"\x97\x02\x00\x00" + bytes(range(256)) * 4
 

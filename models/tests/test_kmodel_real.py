@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import LayerEvent, Program, load, load_functions, loads, run
-from openkpu.models.kmodel.images import image_input, open_image
-from openkpu.models.kmodel.results import (
+from openkpu.kmodel import LayerEvent, Program, load, load_functions, loads, run
+from openkpu.kmodel.images import image_input, open_image
+from openkpu.kmodel.results.results import (
     COCO_CLASSES,
     FACE,
     Box,
@@ -24,7 +24,7 @@ from openkpu.models.kmodel.results import (
     report,
     top_classes,
 )
-from openkpu.models.vectors import load_file
+from openkpu.layer.vectors import load_file
 
 SHARED = Path(os.environ.get("OPENKPU_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 # a middle of the face in each portrait, as fractions of the picture, and its size

@@ -7,12 +7,12 @@ import struct
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import Program, loads, run
-from openkpu.models.kmodel.build import build_v3, build_v4
-from openkpu.models.kmodel.results import hint, report
-from openkpu.models.kmodel.shapes import as_map, concatenated
+from openkpu.kmodel import Program, loads, run
+from openkpu.kmodel.build import build_v3, build_v4
+from openkpu.kmodel.readers.shapes import as_map, concatenated
+from openkpu.kmodel.results.results import hint, report
 
-from .test_kmodel_containers import LAYERS, X
+from models.tests.test_kmodel_containers import LAYERS, X
 
 S = struct.pack
 LAYER = LAYERS[0]  # its map goes to main memory at 0

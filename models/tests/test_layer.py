@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openkpu.models.layer import ERROR_CODES, FIELDS, LayerArg, LayerError
-from openkpu.models.layout import Layout
-from openkpu.models.params import ActTable, BatchNorm, weights_from_bytes, weights_to_bytes
+from openkpu.arithmetic.params import ActTable, BatchNorm, weights_from_bytes, weights_to_bytes
+from openkpu.layer.argument import ERROR_CODES, FIELDS, LayerArg, LayerError
+from openkpu.layer.layout import Layout
 
 SETTINGS = settings(max_examples=100, deadline=None, print_blob=True)
 

@@ -3,23 +3,16 @@
 
 import numpy as np
 import pytest
-from openkpu.models import airam
-from openkpu.models.golden import run_layer
-from openkpu.models.layer import LayerArg, LayerError
-from openkpu.models.layout import Layout
-from openkpu.models.matmul import (
-    layer_of,
-    m_max,
-    map_of,
-    operands,
-    plan,
-    product,
-    tables,
-)
-from openkpu.models.matmul_lists import network_of
-from openkpu.models.params import BatchNorm
-from openkpu.models.tests import published_product
-from openkpu.models.words import from_stored, planes_of, to_stored, words_of
+from openkpu.arithmetic.params import BatchNorm
+from openkpu.arithmetic.words import from_stored, planes_of, to_stored, words_of
+from openkpu.layer import airam
+from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.golden import run_layer
+from openkpu.layer.layout import Layout
+from openkpu.products.matmul import layer_of, m_max, map_of, operands, plan, product, tables
+from openkpu.products.matmul_lists import network_of
+
+from models.tests import published_product
 
 TYPES = (np.int8, np.uint8)
 

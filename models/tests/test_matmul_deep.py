@@ -5,11 +5,11 @@ import itertools
 
 import numpy as np
 import pytest
-from openkpu.models import matmul_deep
-from openkpu.models.layer import LayerError
-from openkpu.models.matmul_deep import COPY, DeepTile, append_sum, layers_of, plan, shape_of
-from openkpu.models.matmul_lists import input_of, maps_of, network_of, put, results_of, split
-from openkpu.models.network import Network, NetworkError
+from openkpu.layer.argument import LayerError
+from openkpu.network.network import Network, NetworkError
+from openkpu.products import matmul_deep
+from openkpu.products.matmul_deep import COPY, DeepTile, append_sum, layers_of, plan, shape_of
+from openkpu.products.matmul_lists import input_of, maps_of, network_of, put, results_of, split
 
 SEED = 1
 ROWS = 2048  # of the AI RAM

@@ -6,14 +6,16 @@ import itertools
 
 import numpy as np
 import pytest
-from openkpu.models import fp16, matmul, matmul_fp16
-from openkpu.models.configs import load
-from openkpu.models.cycles_model import predict_network
-from openkpu.models.layer import LayerError
-from openkpu.models.matmul import Tile
-from openkpu.models.matmul_lists import input_of, maps_of, network_of, put, split
-from openkpu.models.network import MOST_LAYERS, Network, alignment
-from openkpu.models.roofline import LIST_BYTES, map_bytes, network_cycles
+from openkpu.arithmetic import fp16
+from openkpu.configs import load
+from openkpu.layer.argument import LIST_BYTES, LayerError
+from openkpu.layer.layout import map_bytes
+from openkpu.network.network import MOST_LAYERS, Network, alignment
+from openkpu.prediction.cycles_model import predict_network
+from openkpu.prediction.roofline import network_cycles
+from openkpu.products import matmul, matmul_fp16
+from openkpu.products.matmul import Tile
+from openkpu.products.matmul_lists import input_of, maps_of, network_of, put, split
 
 SEED = 1
 FEW_ROWS = 512  # of the AI RAM: small products have several tiles

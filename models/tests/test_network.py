@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import airam, digits
-from openkpu.models.generate import random_layer, random_network
-from openkpu.models.golden import run_layer
-from openkpu.models.layer import LayerArg, LayerError
-from openkpu.models.network import ALIGN, Network, NetworkError
+from openkpu.generators.generate import random_layer, random_network
+from openkpu.layer import airam
+from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.golden import run_layer
+from openkpu.network.network import ALIGN, Network, NetworkError
+
+from openkpu import digits
 
 
 def chain(seed: int, eight_bit: bool = True) -> Network:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import network_rules
-from openkpu.models.generate import random_layer
-from openkpu.models.layer import LayerArg
-from openkpu.models.network import Network, NetworkError
-from openkpu.models.vectors import VectorLayer
+from openkpu.generators.generate import random_layer
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.vectors import VectorLayer
+from openkpu.network import network_rules
+from openkpu.network.network import Network, NetworkError
 
 
 def layer(c: int, o: int, seed: int = 1) -> VectorLayer:

@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openkpu.models.activation import ROUNDINGS, carry_shift
-from openkpu.models.generate import random_layer
-from openkpu.models.golden import run_layer
-from openkpu.models.layer import LayerArg
-from openkpu.models.params import ActTable, BatchNorm, weights_from_bytes, weights_to_bytes
-from openkpu.models.pooling import POOL_STRIDE
-from openkpu.models.tests import oracle
-from openkpu.models.tests.test_vectors import LAYERS
-from openkpu.models.vectors import VectorLayer
+from openkpu.arithmetic.activation import ROUNDINGS, carry_shift
+from openkpu.arithmetic.params import ActTable, BatchNorm, weights_from_bytes, weights_to_bytes
+from openkpu.arithmetic.pooling import POOL_STRIDE
+from openkpu.generators.generate import random_layer
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.golden import run_layer
+from openkpu.layer.vectors import VectorLayer
+
+from models.tests import oracle
+from models.tests.test_vectors import LAYERS
 
 # recorded layers that the oracle runs in about a second: they keep the oracle itself honest
 SMALL = [r for r in LAYERS if r.x[0].size * r.arg.weight_count < 30_000]

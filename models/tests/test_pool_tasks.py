@@ -11,12 +11,13 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
-from openkpu.models.generate_pools import pool_layer, random_pool
-from openkpu.models.golden import run_layer
-from openkpu.models.layer import FIELDS, LayerArg, LayerError
-from openkpu.models.layout import Layout
-from openkpu.models.pool_tasks import AVERAGE, AVERAGE_INSIDE, KINDS, MAXIMUM, MINIMUM, words_read
-from openkpu.models.vectors import load_file, save_file
+from openkpu.generators.generate_pools import random_pool
+from openkpu.layer.argument import FIELDS, LayerArg, LayerError
+from openkpu.layer.golden import run_layer
+from openkpu.layer.layout import Layout
+from openkpu.layer.pool_layer import pool_layer
+from openkpu.layer.pool_tasks import AVERAGE, AVERAGE_INSIDE, KINDS, MAXIMUM, MINIMUM, words_read
+from openkpu.layer.vectors import load_file, save_file
 
 NONE = np.zeros(0, np.uint8), np.zeros(0, np.uint64), np.zeros(0, np.uint64)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from openkpu.models import conv
-from openkpu.models.conv import window_blocks
-from openkpu.models.generate import random_layer
-from openkpu.models.golden import run_layer, wrap36
-from openkpu.models.layer import LayerArg
-from openkpu.models.params import ActTable, BatchNorm
-from openkpu.models.tests import oracle
-from openkpu.models.vectors import VectorLayer
+from openkpu.arithmetic.params import ActTable, BatchNorm
+from openkpu.generators.generate import random_layer
+from openkpu.layer import conv
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.conv import window_blocks
+from openkpu.layer.golden import run_layer, wrap36
+from openkpu.layer.vectors import VectorLayer
+
+from models.tests import oracle
 
 LOWEST = -(1 << 35)
 

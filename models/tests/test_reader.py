@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from openkpu.models.generate import random_layer
-from openkpu.models.vectors import VectorError, load_cases, load_file, save_file
+from openkpu.generators.generate import random_layer
+from openkpu.layer.vectors import VectorError, load_cases, load_file, save_file
 
 LAYER = random_layer(np.random.default_rng(4), c=3, h=4, w=5, o=2, kernel=3, pool=0, fc=False)
 Arrays = dict[str, np.ndarray]

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from openkpu.models.activation import ROUNDINGS
-from openkpu.models.golden import run_layer
-from openkpu.models.kmodel.operations import Dequantize, Quantize
-from openkpu.models.kmodel.program import View
-from openkpu.models.kmodel.requantize import find_line, requantize_layer
-from openkpu.models.layout import Layout
+from openkpu.arithmetic.activation import ROUNDINGS
+from openkpu.kmodel.operations.operations import Dequantize, Quantize
+from openkpu.kmodel.program import View
+from openkpu.kmodel.residence.requantize import find_line, requantize_layer
+from openkpu.layer.golden import run_layer
+from openkpu.layer.layout import Layout
 
 BYTES = np.arange(256)
 

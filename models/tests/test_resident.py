@@ -8,11 +8,11 @@ import math
 
 import numpy as np
 import pytest
-from openkpu.models.generate import random_layer
-from openkpu.models.kmodel import KpuLayer, Program, Tensor, View, keep_maps, run
-from openkpu.models.kmodel.operations import Copy, PadPixels, StridedSlice
-from openkpu.models.kmodel.program import RAM_BYTES, Download, Operation, Upload
-from openkpu.models.layout import Layout
+from openkpu.generators.generate import random_layer
+from openkpu.kmodel import KpuLayer, Program, Tensor, View, keep_maps, run
+from openkpu.kmodel.operations.operations import Copy, PadPixels, StridedSlice
+from openkpu.kmodel.program import RAM_BYTES, Download, Operation, Upload
+from openkpu.layer.layout import Layout
 
 SHAPE = (3, 9, 20)  # of the map that is sliced
 STEPS = (2, 3)

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
-from openkpu.models.golden import run_layer
-from openkpu.models.layer import LayerArg
-from openkpu.models.vectors import VectorLayer, load_cases
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.golden import run_layer
+from openkpu.layer.vectors import VectorLayer, load_cases
 
 HERE = Path(__file__).resolve().parent / "data" / "vectors"
 SHARED = Path(os.environ.get("OPENKPU_SHARED", Path(__file__).resolve().parents[3] / "shared"))

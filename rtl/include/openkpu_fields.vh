@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields of the packed vectors that travel between modules. Written by scripts/gen_fields.py from
+// Fields of the packed vectors that travel between modules. Written by `openkpu fields` from
 // fields.toml; change that.
 `ifndef OPENKPU_FIELDS_VH
 `define OPENKPU_FIELDS_VH

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from openkpu.tb import simrun
+from openkpu_tb import simrun
 
 VARIABLE = "OPENKPU_BUILDS"
 

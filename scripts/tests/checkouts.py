@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
 
 MINE = str(Path(sys.executable).parent)  # is on PATH, and must not help
 SET = ("PIP_", "UV_", "OPENKPU", "MAKE", "SEED", "PYTHONPATH")

@@ -4,7 +4,8 @@
 import re
 
 import pytest
-from openkpu.scripts import asic, asic_macros, asic_netlist, asic_timing, command
+from openkpu_tools import command
+from openkpu_tools.flows import asic, asic_macros, asic_netlist, asic_timing
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("asic")]
 

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from openkpu.models import configs
-from openkpu.models.tests.test_kmodel_real import shared
-from openkpu.scripts import bench, bench_goals, bench_tables, command
-from openkpu.scripts.bench_goals import Goal
-from openkpu.scripts.bench_tables import Run
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu_tools import command
+from openkpu_tools.benchmarks import bench, bench_goals, bench_tables
+from openkpu_tools.benchmarks.bench_goals import Goal
+from openkpu_tools.benchmarks.bench_tables import Run
+
+from models.tests.test_kmodel_real import shared
+from openkpu import configs
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import bench_timeline
+from openkpu_tools.benchmarks import bench_timeline
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import check_links
+from openkpu_tools.documents import check_links
 
 SPEC = """# Spec
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
 
 pytestmark = pytest.mark.check
 
@@ -17,7 +17,7 @@ GOOD = ROOT / "models/tests/data/vectors/raw_pool0.npz"
 
 def sim(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "scripts.sim", *args],
+        [sys.executable, "-m", "openkpu_tools.commands.sim", *args],
         cwd=ROOT,
         env={**os.environ, **env},
         capture_output=True,
@@ -106,7 +106,7 @@ sys.modules[sys.argv[1]] = None
 from openkpu.__main__ import main
 sys.exit(main(["stalls", "--help"]))
 """
-    for name, status in (("numpy", 2), ("openkpu.scripts.stalls", 1)):
+    for name, status in (("numpy", 2), ("openkpu_tools.commands.stalls", 1)):
         words = [sys.executable, "-c", code, name]
         result = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
         assert result.returncode == status

@@ -4,9 +4,10 @@
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import coverage as command
-from openkpu.tb.coverage import report, summary
-from openkpu.tb.coverage.test_report import small_result
+from openkpu_tb.coverage import report, summary
+from openkpu_tools.verification import coverage as command
+
+from tb.coverage.test_report import small_result
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import digits
-from openkpu.scripts import digits_picture, run_digits, sim
-from openkpu.scripts.report import LayerRecord
+from openkpu_tools.commands import digits_picture, run_digits, sim
+from openkpu_tools.report import LayerRecord
 from PIL import Image
+
+from openkpu import digits
 
 TEST = digits.load_data()[1]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.activation import ROUNDINGS, carry_shift
-from openkpu.models.layer import FIELDS
-from openkpu.models.regmap import AI_RAM, ERROR_CODES, OFFSETS
-from openkpu.tb.simrun import ROOT
+from openkpu.arithmetic.activation import ROUNDINGS, carry_shift
+from openkpu.checkout import ROOT
+from openkpu.layer.argument import FIELDS
+from openkpu.layer.regmap import AI_RAM, ERROR_CODES, OFFSETS
 
 DOCS = ROOT / "docs"
 TOP = ROOT / "rtl" / "openkpu_top.v"

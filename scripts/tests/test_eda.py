@@ -9,8 +9,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from openkpu.models import configs
-from openkpu.scripts import eda, fpga
+from openkpu_tools.flows import eda, fpga
+
+from openkpu import configs
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("fpga")]
 

@@ -5,15 +5,16 @@ import dataclasses
 
 import numpy as np
 import pytest
-from openkpu.models import configs
-from openkpu.models.cycles import LayerCycles
-from openkpu.models.cycles_shape import Shape
-from openkpu.models.generate_pools import pool_layer
-from openkpu.models.kmodel.program import KpuLayer
-from openkpu.models.pool_tasks import MAXIMUM, words_read
-from openkpu.scripts.end_to_end import BY_HOST, CLOCK, EndToEnd, unmeasured
-from openkpu.scripts.model_table import Layer, Table
-from openkpu.scripts.predict import roofline_of
+from openkpu.kmodel.program import KpuLayer
+from openkpu.layer.pool_layer import pool_layer
+from openkpu.layer.pool_tasks import MAXIMUM, words_read
+from openkpu.prediction.cycles import LayerCycles
+from openkpu.prediction.cycles_shape import Shape
+from openkpu_tools.commands.end_to_end import BY_HOST, CLOCK, EndToEnd, unmeasured
+from openkpu_tools.commands.model_table import Layer, Table
+from openkpu_tools.commands.predict import roofline_of
+
+from openkpu import configs
 
 
 def test_parts_add_up() -> None:

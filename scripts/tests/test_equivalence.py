@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import equivalence
+from openkpu_tools.flows import equivalence
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("equivalence")]
 

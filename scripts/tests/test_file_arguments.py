@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import digits
-from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
-from openkpu.scripts import command
+from openkpu.__main__ import COMMANDS
+from openkpu_tools import command
 from PIL import Image
 
-from openkpu.__main__ import COMMANDS
+from models.tests.test_kmodel_containers import CONTAINERS, X
+from openkpu import digits
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 

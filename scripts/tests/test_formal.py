@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import command, formal, proofs
+from openkpu_tools import command
+from openkpu_tools.flows import formal, proofs
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("formal")]
 

@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import dsp_registers, equivalence, fpga, gates, netlist
-from openkpu.tb import simrun
+from openkpu_tb import simrun
+from openkpu_tools.flows import dsp_registers, equivalence, fpga, gates, netlist
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("gates")]
 
@@ -336,7 +336,7 @@ def box_run(box: tuple[Path, dict], folder: Path, module: dict) -> dict[str, int
     for name in ("bench.v", "box.v"):
         shutil.copy(box[0] / name, folder)
     (folder / "cells.v").write_text(netlist.verilog(module, "box_cells") + gates.cell_models())
-    models = sorted((simrun.ROOT / "tb" / "gates").glob("*.v"))
+    models = sorted((simrun.ROOT / "tb" / "openkpu_tb" / "gates").glob("*.v"))
     files = [*(folder / name for name in ("bench.v", "box.v", "cells.v")), *models]
     said = simulated(folder, files)
     found = re.search(r"wrong (\d+) missed (\d+) clashes (\d+)", said)

@@ -5,7 +5,7 @@ import ast
 from collections.abc import Iterator
 
 import pytest
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
 
 FORBIDDEN = {"models": {"tb", "scripts"}, "tb": {"scripts"}}
 
@@ -50,12 +50,16 @@ def test_no_arrow_upwards(folder: str) -> None:
 @pytest.mark.parametrize(
     ("folder", "text", "names"),
     [
-        ("tb", "from openkpu.scripts import sim", ["openkpu.scripts.sim"]),
-        ("tb", "def f():\n    import scripts.sim", ["scripts.sim"]),
+        ("tb", "from openkpu_tools.commands import sim", ["openkpu_tools.commands.sim"]),
+        ("tb", "def f():\n    import openkpu_tools.commands.sim", ["openkpu_tools.commands.sim"]),
         ("tb", "from openkpu import scripts", ["openkpu.scripts"]),
-        ("tb", "importlib.import_module('scripts.sim')", ["scripts.sim"]),
-        ("models", "import openkpu.tb.simrun as s", ["openkpu.tb.simrun"]),
-        ("tb", "from ..scripts import sim", ["openkpu.scripts.sim"]),
+        (
+            "tb",
+            "importlib.import_module('openkpu_tools.commands.sim')",
+            ["openkpu_tools.commands.sim"],
+        ),
+        ("models", "import openkpu_tb.simrun as s", ["openkpu_tb.simrun"]),
+        ("tb", "from ..scripts import sim", ["openkpu_tools.commands.sim"]),
         ("tb", "from . import scripts", []),
         ("tb", "from openkpu.models import scripts_of\nimport scriptsome", []),
     ],

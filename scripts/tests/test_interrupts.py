@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
 
 pytestmark = pytest.mark.check
 
@@ -119,7 +119,7 @@ def test_sigterm_to_tests_ends_their_simulations(
     folder, file = tmp_path / "tmp", tmp_path / "test_one.py"
     folder.mkdir()
     file.write_text(
-        "from openkpu.tb.simrun import run\n"
+        "from openkpu_tb.simrun import run\n"
         "def test_it():\n"
         "    run('icarus', 'fifo_sync', ['rtl/lib/fifo_sync.v', 'rtl/lib/ram_1r1w_async.v'],\n"
         "        'tb.harness.hang_tests', testcase='waits_for_ever',\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.conv import needed_macs
-from openkpu.models.golden import run_layer
-from openkpu.models.vectors import load_cases
-from openkpu.scripts.make_vectors import K210_ROWS, SETS, TARGETS, benchmark, main
+from openkpu.layer.conv import needed_macs
+from openkpu.layer.golden import run_layer
+from openkpu.layer.vectors import load_cases
+from openkpu_tools.commands.make_vectors import K210_ROWS, SETS, TARGETS, benchmark, main
 
 
 def test_random_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

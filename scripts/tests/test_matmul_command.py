@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from openkpu.models import fp16, matmul_lists
-from openkpu.models.network import Network
-from openkpu.scripts import sim
-from openkpu.tb import simrun
-from openkpu.tb.device import launch
-from openkpu.tb.device.launch import Event
-from openkpu.tb.device.registers import COUNTERS
-from openkpu.tb.device.requests import NetworkRequest
+from openkpu.arithmetic import fp16
+from openkpu.network.network import Network
+from openkpu.products import matmul_lists
+from openkpu_tb import simrun
+from openkpu_tb.core.registers import COUNTERS
+from openkpu_tb.runs import launch
+from openkpu_tb.runs.launch import Event
+from openkpu_tb.runs.requests import NetworkRequest
+from openkpu_tools.commands import sim
 
 
 def test_files_of_both_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

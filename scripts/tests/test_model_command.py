@@ -11,18 +11,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import configs
-from openkpu.models.kmodel import KmodelError
-from openkpu.models.kmodel.build import build_v0, build_v1, build_v3, chain
-from openkpu.models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
-from openkpu.models.tests.test_kmodel_real import shared
-from openkpu.scripts import run_model
-from openkpu.scripts import sim as command
-from openkpu.scripts.tests.test_command_line import complains, sim
-from openkpu.tb.device import requests
-from openkpu.tb.device.run_model import read_programs
-from openkpu.tb.simrun import ROOT, SIMS
+from openkpu.checkout import ROOT
+from openkpu.kmodel import KmodelError
+from openkpu.kmodel.build import build_v0, build_v1, build_v3, chain
+from openkpu_tb.runs import requests
+from openkpu_tb.runs.run_model import read_programs
+from openkpu_tb.simrun import SIMS
+from openkpu_tools.commands import run_model
+from openkpu_tools.commands import sim as command
 from PIL import Image
+
+from models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
+from models.tests.test_kmodel_real import shared
+from openkpu import configs
+from scripts.tests.test_command_line import complains, sim
 
 _, C, H, W = (1, *X.shape)
 
@@ -381,7 +383,7 @@ def test_names_that_a_terminal_cannot_print(
     complains(
         sim("--golden", "--model", f"{tmp_path}/无.kmodel", "--image", image, **terminal), "No such"
     )
-    run = [sys.executable, "-m", "openkpu.models.kmodel", str(model)]
+    run = [sys.executable, "-m", "openkpu.kmodel", str(model)]
     shown = subprocess.run(
         run, cwd=ROOT, env={**os.environ, **terminal}, capture_output=True, text=True
     )

@@ -13,18 +13,19 @@ from typing import Any
 
 import pyslang
 import pytest
-from openkpu.scripts import (
-    command,
+from openkpu.checkout import ROOT
+from openkpu_tb import mutants
+from openkpu_tools import command
+from openkpu_tools.mutation import (
     mutate,
     mutate_benches,
     mutate_equivalent,
     mutate_places,
     mutate_schemata,
 )
-from openkpu.scripts.tests import builds_only
-from openkpu.tb import mutants
-from openkpu.tb.simrun import ROOT
 from pyslang import ast, parsing, syntax
+
+from scripts.tests import builds_only
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("mutation")]
 
@@ -202,7 +203,7 @@ def test_every_bench_holds_its_modules(tmp_path: Path) -> None:
     for number, choose in enumerate({bench.choose for bench in benches}):
         files = {bench.test for bench in benches if bench.choose == choose}
         said = tmp_path / f"{number}.jsonl"
-        words = ["-q", "-n0", "-p", "openkpu.scripts.tests.builds_only", "-k"]
+        words = ["-q", "-n0", "-p", "scripts.tests.builds_only", "-k"]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *words, choose, *sorted(files)],
             capture_output=True,

@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import mutate_places, mutate_schemata
-from openkpu.scripts.mutate_places import Mutation
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu_tools.mutation import mutate_places, mutate_schemata
+from openkpu_tools.mutation.mutate_places import Mutation
 
 PORTS = """input wire clk, input wire rst, input wire [3:0] a, input wire [3:0] b, input wire c,
   input wire d, input wire e, input wire signed [3:0] s, output reg [7:0] q, output wire [7:0] y"""

@@ -5,15 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import digits
-from openkpu.models.generate import random_network
-from openkpu.models.layer import LayerArg
-from openkpu.models.network import Network
-from openkpu.scripts import network_results, run_network, sim
-from openkpu.scripts.tests.test_matmul_command import told_by_the_device
-from openkpu.tb import simrun
-from openkpu.tb.device import launch
+from openkpu.generators.generate import random_network
+from openkpu.layer.argument import LayerArg
+from openkpu.network.network import Network
+from openkpu_tb import simrun
+from openkpu_tb.runs import launch
+from openkpu_tools.commands import network_results, run_network, sim
 from PIL import Image
+
+from openkpu import digits
+from scripts.tests.test_matmul_command import told_by_the_device
 
 COUNT = 40
 

@@ -12,14 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import configs, kept
-from openkpu.models.digits.float_model import conv, max_pool
-from openkpu.models.generate import random_network
-from openkpu.models.generate_pools import random_pool
-from openkpu.models.network import Network, NetworkError
-from openkpu.scripts import rtl, run_network, sim, stalls
-from openkpu.scripts.command import UsageError
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu.digits.float_model import conv, max_pool
+from openkpu.generators.generate import random_network
+from openkpu.generators.generate_pools import random_pool
+from openkpu.network import kept
+from openkpu.network.network import Network, NetworkError
+from openkpu_tools import rtl
+from openkpu_tools.command import UsageError
+from openkpu_tools.commands import run_network, sim, stalls
+
+from openkpu import configs
 
 pytestmark = pytest.mark.check
 

@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import command, nightly
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu_tools import command
+from openkpu_tools.verification import nightly
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/nncase_vectors.py with an interpreter that only pretends to have nncase.
+"""scripts/openkpu_tools/foreign/nncase_vectors.py with an interpreter that only pretends to have nncase.
 
 What it computes comes from the golden model, right or with one wrong value; what is tested is the
 way of the files there and back, and that a difference, a crash or a missing module is noticed.
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.vectors import load_file
-from openkpu.scripts import nncase_vectors
-from openkpu.scripts.onnx_net import random_network
+from openkpu.layer.vectors import load_file
+from openkpu_tools.foreign import nncase_vectors
+from openkpu_tools.foreign.onnx_net import random_network
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("vectors")]
 
@@ -22,7 +22,7 @@ FAKE = """
 import os, sys
 sys.path.insert(0, {root!r})
 import numpy as np
-from openkpu.models.kmodel import loads, run
+from openkpu.kmodel import loads, run
 class CompileOptions: pass
 class ImportOptions: pass
 class PTQTensorOptions:
@@ -95,7 +95,7 @@ def test_no_such_interpreter(python: str, capsys: pytest.CaptureFixture[str]) ->
 
 def test_child_is_old_python() -> None:
     """Python 3.7 must read it: no syntax or names of later ones."""
-    source = (ROOT / "scripts/nncase_child.py").read_text()
+    source = (ROOT / "scripts/openkpu_tools/foreign/nncase_child.py").read_text()
     compiled = compile(source, "nncase_child.py", "exec", dont_inherit=True)
     assert compiled is not None and ":=" not in source and "match " not in source
     code = f"import ast; ast.parse({source!r}, feature_version=(3, 7))"

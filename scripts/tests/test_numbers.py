@@ -7,11 +7,11 @@ import os
 import subprocess
 
 import pytest
-from openkpu.scripts import command
-from openkpu.scripts.tests.test_file_arguments import parser_of
-from openkpu.tb.simrun import ROOT
-
 from openkpu.__main__ import COMMANDS, dispatch
+from openkpu.checkout import ROOT
+from openkpu_tools import command
+
+from scripts.tests.test_file_arguments import parser_of
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.digits import load_network
-from openkpu.scripts import command
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu.digits import load_network
+from openkpu_tools import command
 
 from openkpu import __main__, __version__
 
@@ -238,7 +238,7 @@ def test_values_of_commands(words: list[str], expected: list[str], tmp_path: Pat
 
 def test_largest_random_layers() -> None:
     """The limits of `openkpu vectors` let nothing through that cannot be made."""
-    from openkpu.models.generate import Limits, random_layer
+    from openkpu.generators.generate import Limits, random_layer
 
     for seed in range(6):
         print(f"seed {seed}")
@@ -255,8 +255,9 @@ def test_stream_asks_for_its_seed_first() -> None:
 
 def test_scale_for_bytes(tmp_path: Path) -> None:
     """A model whose input is u8 takes no SCALE."""
-    from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
     from PIL import Image
+
+    from models.tests.test_kmodel_containers import CONTAINERS, X
 
     model, picture = tmp_path / "m.kmodel", tmp_path / "p.png"
     model.write_bytes(CONTAINERS["v3"])

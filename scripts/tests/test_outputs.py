@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import digits
-from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
-from openkpu.scripts import command
-from openkpu.tb.simrun import ROOT
+from openkpu.__main__ import dispatch
+from openkpu.checkout import ROOT
+from openkpu_tools import command
 from PIL import Image
 
-from openkpu.__main__ import dispatch
+from models.tests.test_kmodel_containers import CONTAINERS, X
+from openkpu import digits
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models.kmodel import loads, run
-from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu.kmodel import loads, run
+
+from models.tests.test_kmodel_containers import CONTAINERS, X
 
 pytestmark = pytest.mark.check
 
@@ -22,7 +23,7 @@ FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "configs.toml", "LICENSE")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "-q"]
 
 LAYER = """
-from openkpu.models import golden, vectors
+from openkpu.layer import golden, vectors
 layer = vectors.load_cases([{vector!r}])[0]
 found = golden.run_layer(layer.arg, layer.x, layer.weights, layer.bn, layer.act)
 assert (found.y == layer.y).all() and found.macs
@@ -30,16 +31,16 @@ print(golden.__file__)
 """
 MODEL = """
 import numpy as np
-from openkpu.models.kmodel import load, run
+from openkpu.kmodel import load, run
 np.savez({result!r}, **run(load({model!r}), np.load({x!r})).outputs)
 """
 KIT = """
-from openkpu.tb.ahb import beat_master, host, host_agent, monitor, responder, signals
+from openkpu_tb.ahb import beat_master, host, host_agent, monitor, responder, signals
 print(signals.Signals("s_", hready_out="hreadyout").names["hready_out"])
 """
 SIM = """
 import sys
-from openkpu.scripts.sim import main
+from openkpu_tools.commands.sim import main
 sys.exit(main(["--sim", "icarus", "--config", "nano", "--vectors", {vector!r}]))
 """
 
@@ -109,11 +110,11 @@ def test_content(wheel: Path) -> None:
     assert {name.partition("/")[0] for name in names} == {"openkpu", "openkpu-0.2.0.dist-info"}
     assert "Version: 0.2.0" in metadata and "Requires-Dist: numpy" in metadata
     assert "openkpu = openkpu.__main__:main" in commands
-    for file in ("configs.toml", "models/digits/network.npz", "rtl/host/openkpu.rdl"):
+    for file in ("configs.toml", "models/openkpu/digits/network.npz", "rtl/host/openkpu.rdl"):
         assert f"openkpu/{file}" in names
-    for file in ("rtl/include/fields.toml", "tb/ahb/checkers/ahb_slave_checker.v"):
+    for file in ("rtl/include/fields.toml", "tb/openkpu_tb/ahb/checkers/ahb_slave_checker.v"):
         assert f"openkpu/{file}" in names
-    for folder in ("rtl", "tb/device", "tb/ahb/fabric"):
+    for folder in ("rtl", "tb/device", "tb/openkpu_tb/ahb/fabric"):
         sources = (ROOT / folder).rglob("*.v*")
         assert {f"openkpu/{f.relative_to(ROOT)}" for f in sources} <= names
     assert not [name for name in names if "/tests/" in name or "/test_" in name]

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import digits
-from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
-from openkpu.scripts import command, sim
-from openkpu.tb import simrun
+from openkpu.__main__ import dispatch
+from openkpu_tb import simrun
+from openkpu_tools import command
+from openkpu_tools.commands import sim
 from PIL import Image
 
-from openkpu.__main__ import dispatch
+from models.tests.test_kmodel_containers import CONTAINERS, X
+from openkpu import digits
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -79,7 +80,7 @@ def cases() -> list[tuple[str | None, tuple[str, str]]]:
 
 
 def test_every_option_is_here() -> None:
-    from openkpu.scripts.tests.test_file_arguments import parser_of
+    from scripts.tests.test_file_arguments import parser_of
 
     found = {action.dest for action in parser_of("sim")._actions} - {"help"}
     # what NUMBERING goes with is the file's version: test_kmodel_numbering.py

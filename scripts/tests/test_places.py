@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from openkpu.tb import places
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu_tb import places
 
 pytestmark = pytest.mark.check
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import configs, digits
-from openkpu.models.cycles import BOUNDS
-from openkpu.models.tests.test_kmodel_containers import CONTAINERS
-from openkpu.scripts import predict
-from openkpu.scripts.bench import BASELINE
+from openkpu.prediction.cycles import BOUNDS
+from openkpu_tools.benchmarks.bench import BASELINE
+from openkpu_tools.commands import predict
+
+from models.tests.test_kmodel_containers import CONTAINERS
+from openkpu import configs, digits
 
 RECORD = json.loads(BASELINE.read_text())
 Shown = pytest.CaptureFixture[str]

@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from openkpu.models import configs, digits
-from openkpu.models.roofline import network_cycles
-from openkpu.scripts import rtl, run_stream
-from openkpu.tb.device import launch
-from openkpu.tb.device.registers import COUNTERS
-from openkpu.tb.device.requests import StreamRequest
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu.prediction.roofline import network_cycles
+from openkpu_tb.core.registers import COUNTERS
+from openkpu_tb.runs import launch
+from openkpu_tb.runs.requests import StreamRequest
+from openkpu_tools import rtl
+from openkpu_tools.commands import run_stream
+
+from openkpu import configs, digits
 
 
 def test_slow_build_is_told(
@@ -145,8 +147,8 @@ def test_signal_during_a_build(number: signal.Signals, tmp_path: Path) -> None:
     """The compiler's processes end with the command, and the next build starts anew."""
     program = (
         "import sys\n"
-        "from openkpu.scripts import command\n"
-        "from openkpu.tb import simrun\n"
+        "from openkpu_tools import command\n"
+        "from openkpu_tb import simrun\n"
         f"simrun.builds = lambda: __import__('pathlib').Path({str(tmp_path / 'builds')!r})\n"
         "def main(argv):\n"
         "    simrun.build('verilator', 'fifo_sync',\n"

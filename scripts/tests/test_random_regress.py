@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from openkpu.models import configs
-from openkpu.models.layer import LayerArg
-from openkpu.scripts import command, random_regress, regress
-from openkpu.scripts.regress_batch import Batch, Outcome
-from openkpu.tb.device import regress_items
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu.layer.argument import LayerArg
+from openkpu_tb.runs import regress_items
+from openkpu_tools import command
+from openkpu_tools.verification import random_regress, regress
+from openkpu_tools.verification.regress_batch import Batch, Outcome
+
+from openkpu import configs
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("regress")]
 

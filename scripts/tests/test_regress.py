@@ -2,8 +2,8 @@
 """What `make regress` runs with which seed; tb/harness has the command's manners."""
 
 import pytest
-from openkpu.scripts import regress
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu_tools.verification import regress
 
 pytest_plugins = ["pytester"]
 

@@ -5,7 +5,7 @@ import graphlib
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import fpga, sdf_paths
+from openkpu_tools.flows import fpga, sdf_paths
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("fpga")]
 

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import eda, fpga
-from openkpu.tb import tiers, tool_tests
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu_tb import tiers, tool_tests
+from openkpu_tools.flows import eda, fpga
 
-PATHS = "tb/device/test_paths.py"
+PATHS = "tb/device/layers/test_paths.py"
 NIGHT, SECOND, FIRST = "::test_two_rows", "::test_lanes_of_pools[2]", "::test_driver[verilator]"
 
 

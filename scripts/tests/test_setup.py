@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
 
 pytestmark = pytest.mark.check
 

@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from openkpu.scripts.tests.checkouts import ENVIRONMENT, program
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+
+from scripts.tests.checkouts import ENVIRONMENT, program
 
 pytestmark = pytest.mark.check
 

@@ -10,13 +10,13 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import setup_env
-from openkpu.scripts.tests.checkouts import ENVIRONMENT, bare_python, copy
-from openkpu.tb.simrun import ROOT
+from openkpu.__main__ import COMMANDS
+from openkpu.checkout import ROOT
+from openkpu_tools.setup import setup_env
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from openkpu.__main__ import COMMANDS
+from scripts.tests.checkouts import ENVIRONMENT, bare_python, copy
 
 pytestmark = pytest.mark.check
 
@@ -156,7 +156,7 @@ def test_targets_import_no_more_than_their_groups() -> None:
         wanted = set().union(*(own[name] for name in names | {""} if name in own))
         alike.setdefault(frozenset(wanted), []).append(module)
         if "sim" in names:
-            alike[frozenset(wanted)].append("openkpu.tb.device.job")
+            alike[frozenset(wanted)].append("openkpu_tb.runs.job")
     modules = metadata.packages_distributions().items()
     for wanted, own_modules in alike.items():
         packages = {re.split("[= ]", head)[0] for head in setup_env.pins(set(wanted))}

@@ -5,7 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import asic, command, eda, fpga, silicon_table
+from openkpu_tools import command
+from openkpu_tools.documents import silicon_table
+from openkpu_tools.flows import asic, eda, fpga
 
 FIGURES = {"LUT": 1000, "flip-flops": 500, "DSP": 7, "block RAM": 9}
 

@@ -4,9 +4,11 @@
 import re
 
 import pytest
-from openkpu.models import configs
-from openkpu.scripts import eda, fpga, gates, silicon_record, silicon_table
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu_tools.documents import silicon_table
+from openkpu_tools.flows import eda, fpga, gates, silicon_record
+
+from openkpu import configs
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 RECORDED = silicon_record.load(fpga.BASELINE)

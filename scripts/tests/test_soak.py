@@ -2,7 +2,8 @@
 """`make soak`: some seconds of it, and that it finds a leak and a wrong byte."""
 
 import pytest
-from openkpu.scripts import command, soak
+from openkpu_tools import command
+from openkpu_tools.verification import soak
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("regress")]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib import axes
-from openkpu.scripts import stalls
-from openkpu.scripts.report import STALLS
+from openkpu_tools.commands import stalls
+from openkpu_tools.report import STALLS
 from PIL import Image
 
 pytestmark = pytest.mark.fixed  # the same with every seed

@@ -4,10 +4,11 @@
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import command, testplan
-from openkpu.tb import tool_tests
-from openkpu.tb.plan import plan
-from openkpu.tb.plan.results import Result
+from openkpu_tb import tool_tests
+from openkpu_tb.plan import plan
+from openkpu_tb.results import Result
+from openkpu_tools import command
+from openkpu_tools.verification import testplan
 
 
 def entry(id: str, *tests: str) -> plan.Entry:
@@ -49,7 +50,9 @@ def test_page() -> None:
 def test_unchanged_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests of a tool that is as it was count as passed; those of a changed one do not."""
     file = "scripts/tests/test_equivalence.py"
-    tools = {"equivalence": {"inputs": ["scripts/equivalence.py", file], "green": ""}}
+    tools = {
+        "equivalence": {"inputs": ["scripts/openkpu_tools/flows/equivalence.py", file], "green": ""}
+    }
     monkeypatch.setattr(tool_tests, "table", lambda: tools)
     for unchanged, state in ({"equivalence"}, "passed"), (set(), "no passing test"):
         monkeypatch.setattr(tool_tests, "unchanged", lambda now=unchanged: now)

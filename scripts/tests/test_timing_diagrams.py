@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from openkpu.scripts import timing_diagrams as td
+from openkpu_tools.documents import timing_diagrams as td
 
 pytestmark = pytest.mark.check
 
@@ -18,7 +18,9 @@ def test_picture_is_current(
     """The same text, whatever the seed: what no one looks at is not drawn."""
     monkeypatch.setenv("SEED", str(seed))
     path = td.PICTURES / f"{diagram.name}.svg"
-    assert path.read_text() == td.picture(diagram), "run python -m scripts.timing_diagrams"
+    assert path.read_text() == td.picture(diagram), (
+        "run python -m openkpu_tools.documents.timing_diagrams"
+    )
 
 
 def test_stale_pictures_are_told(

@@ -4,8 +4,8 @@
 import sys
 from pathlib import Path
 
-from openkpu.scripts import timings
-from openkpu.scripts.timings import Step, Taken
+from openkpu_tools.benchmarks import timings
+from openkpu_tools.benchmarks.timings import Step, Taken
 
 BURN = "import time; t = time.process_time()\nwhile time.process_time() - t < 0.5: pass"
 CHILD = f"""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of host writes in docs/programming.md is the one that the sweeps are judged by."""
 
-from openkpu.models.regmap import OFFSETS
-from openkpu.scripts import write_table
-from openkpu.tb.device.write_rules import LEGEND, RULES, State
+from openkpu.layer.regmap import OFFSETS
+from openkpu_tb.device.write_rules import LEGEND, RULES, State
+from openkpu_tools.documents import write_table
 
 # what a host cannot write, or writes as something else
 READ_ONLY = {"interrupt_status", "interrupt_raw", "fifo_data_out", "AI_STATUS", "AI_ERR_INFO"}
@@ -11,7 +11,7 @@ READ_ONLY |= {"AI_ERR_ADDR", "AI_TAKEN_ADR", "AI_ID", "AI_CONFIG"}
 
 
 def test_table_is_current() -> None:
-    assert write_table.current(), "docs/programming.md: run python -m scripts.write_table"
+    assert write_table.current(), "docs/programming.md: run openkpu write-table"
 
 
 def test_every_register_is_in_the_table() -> None:

@@ -6,10 +6,10 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.models.params import ActTable
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.core.post_tables import entries, pack
-from openkpu.tb.simrun import SIMS, run
+from openkpu.arithmetic.params import ActTable
+from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.core.post_tables import entries, pack
+from openkpu_tb.simrun import SIMS, run
 
 COPY = 20  # cycles from a load to the last entry
 EARLY = 12  # of them after ready

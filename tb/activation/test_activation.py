@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.models.activation import ROUNDINGS, Activation
-from openkpu.models.params import ActTable
-from openkpu.tb.core.pipeline_bench import run_stages, signed
-from openkpu.tb.core.post_tables import STARTS, entries, write_table
-from openkpu.tb.simrun import run
+from openkpu.arithmetic.activation import ROUNDINGS, Activation
+from openkpu.arithmetic.params import ActTable
+from openkpu_tb.core.pipeline_bench import run_stages, signed
+from openkpu_tb.core.post_tables import STARTS, entries, write_table
+from openkpu_tb.simrun import run
 
 LOW, HIGH = -(1 << 35), (1 << 35) - 1
 # docs/kpu.md 1.2 and 1.3: shift 2, values -8..8
@@ -66,7 +66,7 @@ async def results(dut, table: ActTable, values: list[int], p_item: float = 1.0) 
 
 
 async def check(dut, cases: list[tuple[ActTable, int]], sgn: bool, p_item: float = 1.0) -> set[int]:
-    """Every case gives the byte of the book, and of models.activation. Returns the bytes seen."""
+    """Every case gives the byte of the book, and of openkpu.arithmetic.activation. Returns the bytes seen."""
     rounding = ROUNDINGS[int(dut.ROUNDING.value)]
     dut.sgn.value = int(sgn)
     got: list[int] = []
@@ -76,7 +76,7 @@ async def check(dut, cases: list[tuple[ActTable, int]], sgn: bool, p_item: float
     for (table, v), y in zip(cases, got, strict=True):
         want = expected(table, v, sgn, rounding)
         model = int(Activation(table, rounding, sgn)(np.array([v]))[0]) & 0xFF
-        assert want == model, f"models.activation gives {model}, docs/kpu.md {want}"
+        assert want == model, f"openkpu.arithmetic.activation gives {model}, docs/kpu.md {want}"
         assert y == want, f"v {v} signed {sgn}: {y}, expected {want}, {table}"
     return set(got)
 

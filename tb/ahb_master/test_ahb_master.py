@@ -9,9 +9,9 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.tb.ahb.monitor import AhbMonitor
-from openkpu.tb.ahb.responder import ERROR, OKAY, RETRY, SPLIT, AhbResponder, Faults
-from openkpu.tb.simrun import run
+from openkpu_tb.ahb.monitor import AhbMonitor
+from openkpu_tb.ahb.responder import ERROR, OKAY, RETRY, SPLIT, AhbResponder, Faults
+from openkpu_tb.simrun import run
 
 
 @dataclass

@@ -7,8 +7,8 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.tb.ahb.host import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ, AhbHost, Transfer
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.ahb.host import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ, AhbHost, Transfer
+from openkpu_tb.simrun import SIMS, run
 
 RAM = 0x200000
 WINDOW = 0x400000  # behind the AI RAM's part

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.simrun import run
+from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.simrun import run
 
 REQUESTS = ("fill_req", "unload_req", "kept_req", "writeback_req", "load_req", "window_req")
 OTHERS = (

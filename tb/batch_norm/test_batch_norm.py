@@ -7,8 +7,8 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.pipeline_bench import run_stages
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.core.pipeline_bench import run_stages
+from openkpu_tb.simrun import SIMS, run
 
 ALU = (-(1 << 35), (1 << 35) - 1, -1, 0, 1)
 MUL = (-(1 << 23), (1 << 23) - 1, -1, 0, 1)

@@ -7,7 +7,7 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
-from openkpu.tb.simrun import run
+from openkpu_tb.simrun import run
 
 
 async def reset(dut) -> None:

@@ -3,17 +3,17 @@
 
 import numpy as np
 from cocotb.triggers import FallingEdge
-from openkpu.models import airam
-from openkpu.models.generate import random_layer
-from openkpu.models.layout import ROW_BYTES, Layout
-from openkpu.models.pooling import PICKS
-from openkpu.tb.claims import networks, recorder
-from openkpu.tb.claims.claim import claim
-from openkpu.tb.claims.networks import rng, slow
-from openkpu.tb.claims.recorder import option
-from openkpu.tb.claims.recording import Recording
-from openkpu.tb.device.device import Device, Tables
-from openkpu.tb.device.registers import EIGHT_BIT_MODE
+from openkpu.arithmetic.pooling import PICKS
+from openkpu.generators.generate import random_layer
+from openkpu.layer import airam
+from openkpu.layer.layout import ROW_BYTES, Layout
+from openkpu_tb.claims import networks, recorder
+from openkpu_tb.claims.claim import claim
+from openkpu_tb.claims.networks import rng, slow
+from openkpu_tb.claims.recorder import option
+from openkpu_tb.claims.recording import Recording
+from openkpu_tb.core.registers import EIGHT_BIT_MODE
+from openkpu_tb.device.device import Device, Tables
 
 AI_CONFIG = 0x1FC
 POOLS = range(10)

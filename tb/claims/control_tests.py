@@ -4,13 +4,13 @@
 from dataclasses import replace
 
 import numpy as np
-from openkpu.models.network import UNWRITTEN, Storage
-from openkpu.tb.claims import networks, recorder
-from openkpu.tb.claims.claim import claim
-from openkpu.tb.claims.networks import Case
-from openkpu.tb.claims.recording import Recording
-from openkpu.tb.device.device import Device
-from openkpu.tb.device.registers import AI, Ctrl, Int
+from openkpu.network.network import UNWRITTEN, Storage
+from openkpu_tb.claims import networks, recorder
+from openkpu_tb.claims.claim import claim
+from openkpu_tb.claims.networks import Case
+from openkpu_tb.claims.recording import Recording
+from openkpu_tb.core.registers import AI, Ctrl, Int
+from openkpu_tb.device.device import Device
 
 POLLS = 3000  # reads of a register while waiting for it
 IDLE = 1500  # cycles in which nothing may happen after a stop

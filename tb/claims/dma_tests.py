@@ -4,11 +4,11 @@
 from itertools import pairwise
 
 import numpy as np
-from openkpu.tb.claims import networks, recorder
-from openkpu.tb.claims.claim import claim
-from openkpu.tb.claims.recorder import option
-from openkpu.tb.claims.recording import FLAGS, Recording
-from openkpu.tb.device.device import Device
+from openkpu_tb.claims import networks, recorder
+from openkpu_tb.claims.claim import claim
+from openkpu_tb.claims.recorder import option
+from openkpu_tb.claims.recording import FLAGS, Recording
+from openkpu_tb.device.device import Device
 
 DEPTHS = {"weight": "WGT_FIFO_DEPTH", "bias": "BIAS_FIFO_DEPTH", "pixel": "PIX_FIFO_DEPTH"}
 

@@ -4,11 +4,11 @@
 from itertools import pairwise
 
 import numpy as np
-from openkpu.models.layout import Layout
-from openkpu.tb.claims import networks, recorder
-from openkpu.tb.claims.claim import claim
-from openkpu.tb.claims.recording import FLAGS, READS, Recording, words
-from openkpu.tb.device.device import Device
+from openkpu.layer.layout import Layout
+from openkpu_tb.claims import networks, recorder
+from openkpu_tb.claims.claim import claim
+from openkpu_tb.claims.recording import FLAGS, READS, Recording, words
+from openkpu_tb.device.device import Device
 
 
 @claim(

@@ -5,14 +5,14 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-from openkpu.models.network import Storage
-from openkpu.tb.claims import networks, recorder
-from openkpu.tb.claims.claim import claim
-from openkpu.tb.claims.networks import Case, rng
-from openkpu.tb.claims.recording import READS, Recording
-from openkpu.tb.device.device import Device
-from openkpu.tb.device.registers import AI
-from openkpu.tb.device.trace import Trace
+from openkpu.network.network import Storage
+from openkpu_tb.claims import networks, recorder
+from openkpu_tb.claims.claim import claim
+from openkpu_tb.claims.networks import Case, rng
+from openkpu_tb.claims.recording import READS, Recording
+from openkpu_tb.core.registers import AI
+from openkpu_tb.device.device import Device
+from openkpu_tb.device.trace import Trace
 
 READ, NEXT, WRITE = 5, 2, 9  # wait states: first read of a burst, later ones, writes
 
@@ -20,7 +20,7 @@ READ, NEXT, WRITE = 5, 2, 9  # wait states: first read of a burst, later ones, w
 @claim(
     "C8",
     text="The storage is an STT-MRAM: slow to read, slower to write, and it keeps what it holds.",
-    modules=["tb/ahb/fabric/ahb_storage.v", "rtl/storage/ahb_master.v"],
+    modules=["tb/openkpu_tb/ahb/fabric/ahb_storage.v", "rtl/storage/ahb_master.v"],
 )
 async def c8_stt_mram(device: Device) -> None:
     """Wait states of every beat, and contents after a reset of everything."""

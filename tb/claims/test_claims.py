@@ -2,10 +2,10 @@
 """The claims under pytest: all of them on both simulators."""
 
 import pytest
-from openkpu.tb.claims import run_claims
-from openkpu.tb.claims.claim import IDS
-from openkpu.tb.claims.mutations import MUTATIONS
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu_tb.claims import run_claims
+from openkpu_tb.claims.claim import IDS
+from openkpu_tb.claims.mutations import MUTATIONS
 
 
 @pytest.mark.check
@@ -26,7 +26,7 @@ def test_ungated() -> None:
 
 
 def test_mutations_fit() -> None:
-    """Every mutation can be applied: scripts/check_claims.py tries them."""
+    """Every mutation can be applied: scripts/openkpu_tools/verification/check_claims.py tries them."""
     for mutation in MUTATIONS:
         text = (ROOT / mutation.file).read_text(encoding="utf-8")
         assert text.count(mutation.old) == 1, f"{mutation.file}: {mutation.old!r}"

@@ -2,10 +2,10 @@
 """The other half of C6: a build without the gate (GATE=0)."""
 
 import cocotb
-from openkpu.tb.claims import networks, recorder
-from openkpu.tb.claims.claim import keep
-from openkpu.tb.claims.recorder import option
-from openkpu.tb.device.device import Device
+from openkpu_tb.claims import networks, recorder
+from openkpu_tb.claims.claim import keep
+from openkpu_tb.claims.recorder import option
+from openkpu_tb.device.device import Device
 
 
 @cocotb.test()

@@ -7,18 +7,12 @@ Run by test_control, on the same builds.
 import random
 
 import cocotb
-from openkpu.models.layer import LayerArg
-from openkpu.models.regmap import ERROR_CODES
-from openkpu.tb.control.neighbours import Neighbours
-from openkpu.tb.control.test_control import (
-    Network,
-    bad_layer,
-    begin,
-    check_runs,
-    layer,
-    network_layers,
-)
-from openkpu.tb.core.descriptor import join_fields, layout
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.regmap import ERROR_CODES
+from openkpu_tb.core.descriptor import join_fields, layout
+
+from tb.control.neighbours import Neighbours
+from tb.control.test_control import Network, bad_layer, begin, check_runs, layer, network_layers
 
 LIST, BIAS, WEIGHT, PIXEL, STORE, NONE = 0, 1, 2, 3, 4, 7
 CODES = (ERROR_CODES["BUS_ERROR"], ERROR_CODES["BAD_ACCESS"])  # by fault_refused

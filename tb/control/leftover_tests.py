@@ -8,9 +8,10 @@ import random
 from itertools import product
 
 import cocotb
-from openkpu.tb.control.fault_tests import BIAS, CODES, STORE, WEIGHT, the_error
-from openkpu.tb.control.neighbours import Neighbours
-from openkpu.tb.control.test_control import Network, begin, check_runs, layer
+
+from tb.control.fault_tests import BIAS, CODES, STORE, WEIGHT, the_error
+from tb.control.neighbours import Neighbours
+from tb.control.test_control import Network, begin, check_runs, layer
 
 ENDS = ("itself", "a stop", "a reset", "an error")  # of a stream
 

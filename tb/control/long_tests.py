@@ -7,8 +7,9 @@ Run by test_control, on the same builds.
 import random
 
 import cocotb
-from openkpu.models.layer import LayerArg
-from openkpu.tb.control.test_control import Network, begin, check_prefetch, layer
+from openkpu.layer.argument import LayerArg
+
+from tb.control.test_control import Network, begin, check_prefetch, layer
 
 COUNT = 530  # layers
 FAR = 2000  # rows: no layer's maps lie there but those of the first and the last user

@@ -8,10 +8,11 @@ import random
 from itertools import pairwise
 
 import cocotb
-from openkpu.models.layer import LayerArg
-from openkpu.tb.control.neighbours import ALL_THERE, Event, Neighbours
-from openkpu.tb.control.test_control import Network, begin, check_runs, layer
-from openkpu.tb.core.descriptor import touches
+from openkpu.layer.argument import LayerArg
+from openkpu_tb.core.descriptor import touches
+
+from tb.control.neighbours import ALL_THERE, Event, Neighbours
+from tb.control.test_control import Network, begin, check_runs, layer
 
 WIDE = 64  # columns from which on the map of a 3x3 layer comes line by line
 SOON = 6  # cycles from one event to what it is waited for with

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cocotb.triggers import RisingEdge
-from openkpu.models.layer import LayerArg
-from openkpu.tb.core.byte_stream import ByteStream
-from openkpu.tb.core.descriptor import join_fields, layout, split_fields, unpack
-from openkpu.tb.core.packed_ports import View
+from openkpu.layer.argument import LayerArg
+from openkpu_tb.core.byte_stream import ByteStream
+from openkpu_tb.core.descriptor import join_fields, layout, split_fields, unpack
+from openkpu_tb.core.packed_ports import View
 
 INPUTS = ("cfg", "host", "arg_valid", "arg_data", "arg_flush", "list_req_ready", "list_valid")
 INPUTS += ("list_beat", "weight_req_ready", "bias_req_ready", "weight_load_busy", "param_load_busy")

@@ -13,18 +13,11 @@ from dataclasses import dataclass
 from itertools import permutations
 
 import cocotb
-from openkpu.models.regmap import ERROR_CODES
-from openkpu.tb.control.fault_tests import (
-    CODES,
-    LEAST,
-    LIST,
-    STORE,
-    WEIGHT,
-    the_error,
-    whole,
-)
-from openkpu.tb.control.neighbours import Neighbours
-from openkpu.tb.control.test_control import Network, bad_layer, begin, layer, network_layers
+from openkpu.layer.regmap import ERROR_CODES
+
+from tb.control.fault_tests import CODES, LEAST, LIST, STORE, WEIGHT, the_error, whole
+from tb.control.neighbours import Neighbours
+from tb.control.test_control import Network, bad_layer, begin, layer, network_layers
 
 LAYERS = 3
 LAYER_BYTES = 96

@@ -5,11 +5,12 @@ import random
 
 import cocotb
 import pytest
-from openkpu.models.layer import ERROR_CODES, LayerArg
-from openkpu.tb.control.neighbours import INPUTS, Neighbours
-from openkpu.tb.core.descriptor import touches
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.simrun import run
+from openkpu.layer.argument import ERROR_CODES, LayerArg
+from openkpu_tb.core.descriptor import touches
+from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.simrun import run
+
+from tb.control.neighbours import INPUTS, Neighbours
 
 N_Z = 2
 END = 2  # cycles from the end of a layer's unload, when all else is over, to that of the layer

@@ -10,8 +10,8 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
-from openkpu.tb.core.descriptor import join_fields, layout
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.core.descriptor import join_fields, layout
+from openkpu_tb.simrun import SIMS, run
 
 LEAST, OFF = 256, 65536  # cycles: the shortest limit, that of a flush when the watchdog is off
 LATE = 3  # cycles that it may take beyond the limit

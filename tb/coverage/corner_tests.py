@@ -7,15 +7,16 @@ import itertools
 
 import cocotb
 import numpy as np
-from openkpu.models.generate import Limits, random_layer
-from openkpu.models.generate_lists import random_list
-from openkpu.models.layer import LayerArg
-from openkpu.tb.ahb.host_agent import Transfer
-from openkpu.tb.ahb.protocol import ERROR, OKAY
-from openkpu.tb.device.checked import checked
-from openkpu.tb.device.device import Device, Tables
-from openkpu.tb.device.registers import AI, AI_RAM, FIFO_CTRL, Ctrl, Err
-from openkpu.tb.device.tiny_jobs import (
+from openkpu.generators.generate import Limits, random_layer
+from openkpu.generators.generate_lists import random_list
+from openkpu.layer.argument import LayerArg
+from openkpu_tb.ahb.host_agent import Transfer
+from openkpu_tb.ahb.protocol import ERROR, OKAY
+from openkpu_tb.core.registers import AI, AI_RAM, FIFO_CTRL, Ctrl, Err
+from openkpu_tb.device.device import Device, Tables
+
+from tb.device.checked import checked
+from tb.device.hostile.tiny_jobs import (
     FLUSH_LAYERS,
     FLUSH_OFF,
     LAYERS_DONE,

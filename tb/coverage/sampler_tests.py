@@ -5,13 +5,13 @@ from typing import Any
 
 import cocotb
 import numpy as np
-from openkpu.models.generate import random_layer
-from openkpu.models.network import Network
-from openkpu.models.vectors import VectorLayer
-from openkpu.tb.ahb.host_agent import ERROR, Transfer
-from openkpu.tb.device.device import Device, DeviceError, Tables
-from openkpu.tb.device.inference_stream import run_one_by_one, run_stream
-from openkpu.tb.device.registers import AI, Err
+from openkpu.generators.generate import random_layer
+from openkpu.layer.vectors import VectorLayer
+from openkpu.network.network import Network
+from openkpu_tb.ahb.host_agent import ERROR, Transfer
+from openkpu_tb.core.registers import AI, Err
+from openkpu_tb.device.device import Device, DeviceError, Tables
+from openkpu_tb.device.inference_stream import run_one_by_one, run_stream
 
 LIMIT = 100_000  # cycles of any single wait
 

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from openkpu.models.generate_fp16 import numbers
-from openkpu.tb.coverage import float16
-from openkpu.tb.uvm.sequences.special import aimed
+from openkpu.generators.generate_fp16 import numbers
+from openkpu_tb.coverage import float16
+from openkpu_tb.uvm.sequences.special import aimed
 
 
 def half(values: list[list[float]]) -> np.ndarray:

@@ -2,8 +2,8 @@
 """State machines of fsm.toml: as the RTL has them, and the bench as the table has them."""
 
 import pytest
-from openkpu.tb.coverage import fsm
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
+from openkpu_tb.coverage import fsm
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -16,7 +16,7 @@ SLAVE = {
 
 
 def test_bench_is_current() -> None:
-    assert fsm.BENCH.read_text() == fsm.bench(), "python -m tb.coverage.fsm writes it"
+    assert fsm.BENCH.read_text() == fsm.bench(), "python -m openkpu_tb.coverage.fsm writes it"
 
 
 def test_every_machine_is_listed() -> None:

@@ -3,13 +3,14 @@
 
 import numpy as np
 import pytest
-from openkpu.models.generate import Limits, random_layer
-from openkpu.models.layer import LayerArg, LayerError
-from openkpu.models.matmul_fp16 import layer_of
-from openkpu.models.pooling import POOL_STRIDE
-from openkpu.tb.core import descriptor
-from openkpu.tb.coverage import float16
-from openkpu.tb.coverage.model import (
+from openkpu.arithmetic.pooling import POOL_STRIDE
+from openkpu.generators.generate import Limits, random_layer
+from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.products.matmul_fp16 import layer_of
+from openkpu_tb.core import descriptor
+from openkpu_tb.core.registers import AI, PERF
+from openkpu_tb.coverage import float16
+from openkpu_tb.coverage.model import (
     KERNELS,
     POOLS,
     WIDTHS,
@@ -20,7 +21,6 @@ from openkpu.tb.coverage.model import (
     task,
     words,
 )
-from openkpu.tb.device.registers import AI, PERF
 
 SIZES = descriptor.Sizes()
 

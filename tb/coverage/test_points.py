@@ -5,8 +5,8 @@ import gzip
 from pathlib import Path
 
 import pytest
-from openkpu.tb.coverage import points
-from openkpu.tb.coverage.points import Arm, CoverageError, Figure
+from openkpu_tb.coverage import points
+from openkpu_tb.coverage.points import Arm, CoverageError, Figure
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -71,8 +71,16 @@ def test_sinks(tmp_path: Path) -> None:
 def test_machines(tmp_path: Path) -> None:
     """Cover properties of the bench count for the file of the machine."""
     lines = [
-        point("user", 9, 1, "slave__FAULT__FAULT2", 2, file="tb/device/tb_fsm.v", module="tb_fsm"),
-        point("user", 9, 2, "slave__RAM", 0, file="tb/device/tb_fsm.v", module="tb_fsm"),
+        point(
+            "user",
+            9,
+            1,
+            "slave__FAULT__FAULT2",
+            2,
+            file="tb/openkpu_tb/device/tb_fsm.v",
+            module="tb_fsm",
+        ),
+        point("user", 9, 2, "slave__RAM", 0, file="tb/openkpu_tb/device/tb_fsm.v", module="tb_fsm"),
     ]
     sources = points.merge([dat(tmp_path / "a.dat", lines)], ROOT)
     assert list(sources) == ["rtl/host/ahb_slave.v"]

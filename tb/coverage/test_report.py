@@ -4,10 +4,11 @@
 from pathlib import Path
 
 import pytest
-from openkpu.tb.coverage import baseline, points, report, summary, waivers
-from openkpu.tb.coverage.model import crosses
-from openkpu.tb.coverage.points import Figure
-from openkpu.tb.coverage.test_points import ROOT, SMALL, dat
+from openkpu_tb.coverage import baseline, points, report, summary, waivers
+from openkpu_tb.coverage.model import crosses
+from openkpu_tb.coverage.points import Figure
+
+from tb.coverage.test_points import ROOT, SMALL, dat
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 

@@ -12,27 +12,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from openkpu.models import configs, fp16
-from openkpu.models.configs import Config
-from openkpu.models.generate import Limits, random_layer
-from openkpu.models.generate_fp16 import random_fp16, takes
-from openkpu.models.generate_lists import ALL_KINDS, random_list
-from openkpu.models.generate_pools import map_layer, pool_layer, random_pool
-from openkpu.models.generate_products import random_product
-from openkpu.models.generate_tasks import random_elementwise
-from openkpu.models.pool_tasks import KINDS
-from openkpu.models.vectors import VectorLayer
-from openkpu.tb.core import descriptor
-from openkpu.tb.coverage import test_share
-from openkpu.tb.coverage.float16 import TARGETS
-from openkpu.tb.coverage.model import LINES, NINES, WIDTHS, Bin, classify, crosses
-from openkpu.tb.device import launch
-from openkpu.tb.device.random_cases import case_of, draw, images_of
-from openkpu.tb.device.test_models import check_rounding
-from openkpu.tb.device.test_paths import replay, rows
-from openkpu.tb.device.test_random_layers import check
-from openkpu.tb.simrun import run
-from openkpu.tb.uvm.test_uvm import simulate
+from openkpu.arithmetic import fp16
+from openkpu.configs import Config
+from openkpu.generators.generate import Limits, random_layer
+from openkpu.generators.generate_fp16 import random_fp16, takes
+from openkpu.generators.generate_lists import ALL_KINDS, random_list
+from openkpu.generators.generate_pools import map_layer, random_pool
+from openkpu.generators.generate_products import random_product
+from openkpu.generators.generate_tasks import random_elementwise
+from openkpu.layer.pool_layer import pool_layer
+from openkpu.layer.pool_tasks import KINDS
+from openkpu.layer.vectors import VectorLayer
+from openkpu_tb.core import descriptor
+from openkpu_tb.coverage.float16 import TARGETS
+from openkpu_tb.coverage.model import LINES, NINES, WIDTHS, Bin, classify, crosses
+from openkpu_tb.runs import launch
+from openkpu_tb.runs.random_cases import case_of, draw, images_of
+from openkpu_tb.simrun import run
+
+from openkpu import configs
+from tb.coverage import test_share
+from tb.device.layers.test_paths import replay, rows
+from tb.device.layers.test_random_layers import check
+from tb.device.test_models import check_rounding
+from tb.uvm.test_uvm import simulate
 
 pytestmark = pytest.mark.nightly
 
@@ -113,7 +116,7 @@ def test_kept_weights() -> None:
     """Weights that stay in the AI RAM: of layers of the host, with errors, over resets."""
     config = BUILDS["32-bytes"]
     cocotb_tests(
-        "tb.device.kept_tests",
+        "tb.device.streams.kept_tests",
         config,
         env={"OKPU_BUS": str(config.ahb_width)},
         testcase=("host_layers", "refused", "resets"),

@@ -4,12 +4,13 @@
 from pathlib import Path
 
 import pytest
-from openkpu.models import configs
-from openkpu.tb.coverage import sampler
-from openkpu.tb.coverage.instrument import BINS
-from openkpu.tb.coverage.model import crosses
-from openkpu.tb.device import launch
-from openkpu.tb.simrun import run
+from openkpu_tb.coverage import sampler
+from openkpu_tb.coverage.instrument import BINS
+from openkpu_tb.coverage.model import crosses
+from openkpu_tb.runs import launch
+from openkpu_tb.simrun import run
+
+from openkpu import configs
 
 LAYERS = {
     ("3x3", "max 2/2", "17-32", "8", "2"): 1,

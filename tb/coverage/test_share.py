@@ -10,19 +10,20 @@ import dataclasses
 
 import numpy as np
 import pytest
-from openkpu.models import configs
-from openkpu.models.generate import Limits, random_layer
-from openkpu.models.generate_fp16 import random_fp16
-from openkpu.models.generate_lists import ALL_KINDS, every_pair, random_list
-from openkpu.models.generate_pools import random_pool
-from openkpu.models.generate_products import random_product
-from openkpu.models.generate_tasks import random_elementwise
-from openkpu.tb.device import launch
-from openkpu.tb.device.random_cases import case_of, draw, images_of
-from openkpu.tb.device.test_paths import replay
-from openkpu.tb.device.test_random_layers import check
-from openkpu.tb.simrun import run
-from openkpu.tb.uvm.test_uvm import simulate
+from openkpu.generators.generate import Limits, random_layer
+from openkpu.generators.generate_fp16 import random_fp16
+from openkpu.generators.generate_lists import ALL_KINDS, every_pair, random_list
+from openkpu.generators.generate_pools import random_pool
+from openkpu.generators.generate_products import random_product
+from openkpu.generators.generate_tasks import random_elementwise
+from openkpu_tb.runs import launch
+from openkpu_tb.runs.random_cases import case_of, draw, images_of
+from openkpu_tb.simrun import run
+
+from openkpu import configs
+from tb.device.layers.test_paths import replay
+from tb.device.layers.test_random_layers import check
+from tb.uvm.test_uvm import simulate
 
 pytestmark = pytest.mark.nightly  # every part is tested elsewhere on every push
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from openkpu.tb.map_mover.test_map_mover import Shape
+
+from tb.map_mover.test_map_mover import Shape
 
 LEAD = 30  # cycles from the choice of a map to its start: requests of before are served by then
 

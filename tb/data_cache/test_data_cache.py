@@ -13,14 +13,15 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.models import airam
-from openkpu.tb.core.byte_stream import ByteStream
-from openkpu.tb.core.descriptor import layout
-from openkpu.tb.core.packed_ports import View
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.data_cache.requesters import LEAD, Move, Port, Weights, check_weights, drive_weights
-from openkpu.tb.map_mover.test_map_mover import MAP, OWNER_BITS, a_shape, packed
-from openkpu.tb.simrun import run
+from openkpu.layer import airam
+from openkpu_tb.core.byte_stream import ByteStream
+from openkpu_tb.core.descriptor import layout
+from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.simrun import run
+
+from tb.data_cache.requesters import LEAD, Move, Port, Weights, check_weights, drive_weights
+from tb.map_mover.test_map_mover import MAP, OWNER_BITS, a_shape, packed
 
 WAYS = ("to the storage", "to the host")
 LARGEST = 40  # rows of a map

@@ -7,7 +7,7 @@ from typing import Any
 
 import cocotb
 from cocotb.handle import SimHandleBase
-from openkpu.tb.device.device import Device
+from openkpu_tb.device.device import Device
 
 Test = Callable[[SimHandleBase], Awaitable[None]]
 
@@ -20,7 +20,7 @@ def errors(tb: SimHandleBase) -> str:
 def checked(allowed: Collection[int] = ()) -> Callable[[Test], Any]:
     """``cocotb.test()`` that fails when the test broke a rule of the bus besides those allowed.
 
-    ``allowed``: numbers of rules (tb/ahb/checkers) that the test breaks on purpose.
+    ``allowed``: numbers of rules (tb/openkpu_tb/ahb/checkers) that the test breaks on purpose.
     """
 
     def wrap(test: Test) -> Any:

@@ -10,14 +10,11 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.triggers import FallingEdge, Timer
-from openkpu.models import airam
-from openkpu.models.kmodel import Outcome, Program, Segment, Step, View, golden_kpu, loads, walk
-from openkpu.models.kmodel.build import build_v0, build_v1, chain
-from openkpu.models.layout import Layout
-from openkpu.tb.device.checked import checked
-from openkpu.tb.device.device import Device, DeviceError, DeviceTimeout
-from openkpu.tb.device.driver import ALL, Driver
-from openkpu.tb.device.registers import (
+from openkpu.kmodel import Outcome, Program, Segment, Step, View, golden_kpu, loads, walk
+from openkpu.kmodel.build import build_v0, build_v1, chain
+from openkpu.layer import airam
+from openkpu.layer.layout import Layout
+from openkpu_tb.core.registers import (
     AI,
     AI_RAM,
     EIGHT_BIT_MODE,
@@ -30,6 +27,10 @@ from openkpu.tb.device.registers import (
     Err,
     Kpu,
 )
+from openkpu_tb.device.device import Device, DeviceError, DeviceTimeout
+from openkpu_tb.device.driver import ALL, Driver
+
+from tb.device.checked import checked
 
 LIMIT = 200_000  # cycles of any single wait
 POINT = {"kernel": 1, "pool": 0, "depthwise": False}

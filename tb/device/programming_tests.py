@@ -13,14 +13,14 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.task import bridge, resume
-from openkpu.models.generate import Limits, random_network
-from openkpu.models.layout import ROW_BYTES
-from openkpu.models.network import Network
-from openkpu.models.roofline import map_bytes
-from openkpu.tb.ahb.host_agent import Transfer
-from openkpu.tb.device.checked import checked
-from openkpu.tb.device.device import Device
-from openkpu.tb.device.registers import AI, EIGHT_BIT_MODE, INTERRUPT_MASK, INTERRUPT_RAW, Err, Kpu
+from openkpu.generators.generate import Limits, random_network
+from openkpu.layer.layout import ROW_BYTES, map_bytes
+from openkpu.network.network import Network
+from openkpu_tb.ahb.host_agent import Transfer
+from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, INTERRUPT_MASK, INTERRUPT_RAW, Err, Kpu
+from openkpu_tb.device.device import Device
+
+from tb.device.checked import checked
 
 LIMIT = 200_000  # cycles of any single wait
 ACCESSES = 50_000  # of the host in a test

@@ -5,11 +5,12 @@ from typing import Any
 
 import cocotb
 import numpy as np
-from openkpu.models.layout import ROW_BYTES
-from openkpu.tb.device.backdoor import Backdoor, OutOfBounds
-from openkpu.tb.device.checked import checked
-from openkpu.tb.device.device import Device
-from openkpu.tb.device.shadow import Shadow
+from openkpu.layer.layout import ROW_BYTES
+from openkpu_tb.core.backdoor import Backdoor, OutOfBounds
+from openkpu_tb.device.device import Device
+from openkpu_tb.device.shadow import Shadow
+
+from tb.device.checked import checked
 
 
 @checked()

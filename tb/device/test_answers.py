@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from openkpu.models.layer import LayerArg
-from openkpu.tb.ahb.host_agent import ERROR, Transfer
-from openkpu.tb.device.device import Device
+from openkpu.layer.argument import LayerArg
+from openkpu_tb.ahb.host_agent import ERROR, Transfer
+from openkpu_tb.device.device import Device
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from openkpu.tb.device.backdoor import Held, decode, encode
+from openkpu_tb.core.backdoor import Held, decode, encode
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 

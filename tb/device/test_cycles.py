@@ -5,13 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openkpu.models import configs, digits
-from openkpu.models.tests.test_kmodel_containers import CONTAINERS, X
-from openkpu.tb.claims import run_claims
-from openkpu.tb.device import cycles, launch
-from openkpu.tb.device.requests import Run, StreamRequest
-from openkpu.tb.device.test_models import WAYS, device_run
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.claims import run_claims
+from openkpu_tb.device import cycles
+from openkpu_tb.runs import launch
+from openkpu_tb.runs.requests import Run, StreamRequest
+from openkpu_tb.simrun import SIMS, run
+
+from models.tests.test_kmodel_containers import CONTAINERS, X
+from openkpu import configs, digits
+from tb.device.test_models import WAYS, device_run
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -74,7 +76,7 @@ def test_stalls(sim: str) -> None:
         sim,
         "tb_top",
         launch.SOURCES,
-        "tb.device.stall_tests",
+        "tb.device.streams.stall_tests",
         params={**launch.parameters(configs.load("nano")), **run_claims.PARAMS},
         public=launch.PUBLIC,
         random_start=False,

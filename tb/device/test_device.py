@@ -8,10 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from openkpu.models import configs, digits
-from openkpu.tb.device import cycles, launch
-from openkpu.tb.device.requests import NetworkRequest
-from openkpu.tb.simrun import ROOT, SIMS
+from openkpu.checkout import ROOT
+from openkpu_tb.device import cycles
+from openkpu_tb.runs import launch
+from openkpu_tb.runs.requests import NetworkRequest
+from openkpu_tb.simrun import SIMS
+
+from openkpu import configs, digits
 
 VECTORS = ROOT / "models/tests/data/vectors"
 
@@ -19,7 +22,7 @@ VECTORS = ROOT / "models/tests/data/vectors"
 def sim(*args: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run the command line; the caller looks at status and output."""
     return subprocess.run(
-        [sys.executable, "-m", "scripts.sim", *args],
+        [sys.executable, "-m", "openkpu_tools.commands.sim", *args],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

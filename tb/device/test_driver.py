@@ -2,9 +2,10 @@
 """The host driver's sequences on both simulators."""
 
 import pytest
-from openkpu.models import configs
-from openkpu.tb.device import launch
-from openkpu.tb.simrun import run
+from openkpu_tb.runs import launch
+from openkpu_tb.simrun import run
+
+from openkpu import configs
 
 
 @pytest.mark.parametrize("sim", [pytest.param("icarus", marks=pytest.mark.nightly), "verilator"])

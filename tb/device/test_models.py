@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from openkpu.models import configs
-from openkpu.models.activation import ROUNDINGS
-from openkpu.models.kmodel import loads, loads_functions, run
-from openkpu.models.kmodel.build import build_v1, build_v3, build_v4, build_v5_alone, chain
-from openkpu.models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
-from openkpu.tb.device import launch
-from openkpu.tb.device.requests import ModelRequest
-from openkpu.tb.simrun import SIMS
+from openkpu.arithmetic.activation import ROUNDINGS
+from openkpu.kmodel import loads, loads_functions, run
+from openkpu.kmodel.build import build_v1, build_v3, build_v4, build_v5_alone, chain
+from openkpu_tb.runs import launch
+from openkpu_tb.runs.requests import ModelRequest
+from openkpu_tb.simrun import SIMS
+
+from models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
+from openkpu import configs
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 

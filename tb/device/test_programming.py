@@ -6,9 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from openkpu.models import configs
-from openkpu.tb.device import launch
-from openkpu.tb.simrun import ROOT, run
+from openkpu.checkout import ROOT
+from openkpu_tb.runs import launch
+from openkpu_tb.simrun import run
+
+from openkpu import configs
 
 PAGE = ROOT / "docs" / "programming.md"
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror"]
@@ -48,7 +50,7 @@ def test_code_of_the_page_runs_the_device(tmp_path: Path) -> None:
         "icarus",
         "tb_top",
         launch.SOURCES,
-        "openkpu.tb.device.programming_tests",
+        "tb.device.programming_tests",
         params=launch.parameters(config, 1 << 20),
         public=launch.PUBLIC,
         random_start=False,

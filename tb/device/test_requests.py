@@ -4,9 +4,10 @@
 import asyncio
 
 import pytest
-from openkpu.models import configs
-from openkpu.tb.device import job, launch, requests
-from openkpu.tb.device.requests import NetworkRequest, RequestError
+from openkpu_tb.runs import job, launch, requests
+from openkpu_tb.runs.requests import NetworkRequest, RequestError
+
+from openkpu import configs
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -34,4 +35,4 @@ def test_every_kind_has_its_runner() -> None:
     assert set(job.RUNNERS) == set(requests.KINDS)
     for kind, runner in job.RUNNERS.items():
         name = kind.__name__.removesuffix("Request").lower()
-        assert runner.__module__ == f"openkpu.tb.device.run_{name}"
+        assert runner.__module__ == f"tb.device.run_{name}"

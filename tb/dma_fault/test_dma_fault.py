@@ -7,8 +7,8 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
-from openkpu.tb.core.descriptor import layout
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.core.descriptor import layout
+from openkpu_tb.simrun import SIMS, run
 
 OWNER = 11  # bits
 

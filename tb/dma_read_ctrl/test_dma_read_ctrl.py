@@ -14,9 +14,9 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
-from openkpu.tb.core.descriptor import layout
-from openkpu.tb.core.pipeline_bench import join
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.core.descriptor import layout
+from openkpu_tb.core.pipeline_bench import join
+from openkpu_tb.simrun import SIMS, run
 
 ORDER = (0, 3, 1, 2)  # list, pixel, bias, weight
 STORE = 4

@@ -6,10 +6,10 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.descriptor import join_fields, layout, pack
-from openkpu.tb.core.packed_ports import View
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.core.descriptor import join_fields, layout, pack
+from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.simrun import SIMS, run
 
 INPUTS = (
     "start",

@@ -8,7 +8,7 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.tb.simrun import run
+from openkpu_tb.simrun import run
 
 
 async def reset(dut) -> None:

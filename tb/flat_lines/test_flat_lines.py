@@ -4,7 +4,7 @@
 import cocotb
 import pytest
 from cocotb.triggers import Timer
-from openkpu.tb.simrun import run
+from openkpu_tb.simrun import run
 
 STRIPE = 64  # pixels
 

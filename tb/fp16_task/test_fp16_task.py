@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.models import airam, fp16
-from openkpu.models.generate_fp16 import numbers
-from openkpu.models.layer import LayerArg
-from openkpu.models.matmul_fp16 import layer_of
-from openkpu.tb.core.descriptor import Sizes, describe, layout, pack
-from openkpu.tb.simrun import run
+from openkpu.arithmetic import fp16
+from openkpu.generators.generate_fp16 import numbers
+from openkpu.layer import airam
+from openkpu.layer.argument import LayerArg
+from openkpu.products.matmul_fp16 import layer_of
+from openkpu_tb.core.descriptor import Sizes, describe, layout, pack
+from openkpu_tb.simrun import run
 
 ROWS = 4096  # of the AI RAM
 TAPS = 9
@@ -342,7 +343,7 @@ async def ended_and_begun(dut) -> None:
 )
 def test_fp16_task(sim: str, lanes: int, path: int, n_y: int, n_z: int, wbuf_rows: int) -> None:
     sources = [*(f"rtl/fp16/fp16_{part}.v" for part in PARTS), *LIBRARY]
-    run(sim, "fp16_task", sources, "openkpu.tb.fp16_task.test_fp16_task", params={
+    run(sim, "fp16_task", sources, "tb.fp16_task.test_fp16_task", params={
         "LANES": lanes, "PATH": path, "N_Y": n_y, "N_Z": n_z, "WBUF_ROWS": wbuf_rows,
     })  # fmt: skip
 

@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from openkpu.tb import seeds, simrun, watchdog
-from openkpu.tb.simrun import ROOT, SIMS, SimError, ToolError, check_tool, run
+from openkpu.checkout import ROOT
+from openkpu_tb import seeds, simrun, watchdog
+from openkpu_tb.simrun import SIMS, SimError, ToolError, check_tool, run
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -141,7 +142,7 @@ def python(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("count", ["0", "abc", "", "-1"])
 def test_regress_without_seeds(count: str) -> None:
     """Refused in one line that names the variable, before any test."""
-    result = python("scripts.regress", f"--seeds={count}")
+    result = python("openkpu_tools.verification.regress", f"--seeds={count}")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == f"error: SEEDS={count!r}: expected a whole number from 1 to 999999\n"
 
@@ -149,7 +150,7 @@ def test_regress_without_seeds(count: str) -> None:
 @pytest.mark.check
 @pytest.mark.parametrize("seed", ["abc", "", "-1", "5"])
 def test_regress_with_a_seed(seed: str) -> None:
-    result = python("scripts.regress", "--seeds=1", SEED=seed)
+    result = python("openkpu_tools.verification.regress", "--seeds=1", SEED=seed)
     assert (result.returncode, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: SEED=")
@@ -175,7 +176,7 @@ def test_regress_says_what_failed(tmp_path: Path) -> None:
         "    logging.error('runner.py:674 ERROR: Failed 1 of 1 tests.')\n"
         "    assert os.environ['SEED'] != '2'\n"
     )
-    result = python("scripts.regress", "--seeds=3", "--jobs=1", str(file))
+    result = python("openkpu_tools.verification.regress", "--seeds=3", "--jobs=1", str(file))
     assert result.returncode == 1, result.stdout
     lines = result.stdout.splitlines()
     assert [line[:11] for line in lines if line.startswith("seed ")] == [
@@ -187,5 +188,5 @@ def test_regress_says_what_failed(tmp_path: Path) -> None:
     assert lines[-1].startswith("  make test SEED=2 TESTS=") and lines[-1].endswith(
         "test_one.py::test_it"
     ), lines[-1]
-    good = python("scripts.regress", "--seeds=1", "--jobs=1", str(file))
+    good = python("openkpu_tools.verification.regress", "--seeds=1", "--jobs=1", str(file))
     assert good.returncode == 0 and good.stdout.splitlines()[-1].startswith("1 seeds passed in")

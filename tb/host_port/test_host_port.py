@@ -11,13 +11,14 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.tb.ahb.host import OKAY, AhbHost, Transfer
-from openkpu.tb.core.descriptor import layout
-from openkpu.tb.core.packed_ports import View
-from openkpu.tb.core.pipeline_bench import join
-from openkpu.tb.perf.test_perf import NAMES, STALLS
-from openkpu.tb.reg_block.bench import CTRL, DONE, INT_STATUS, LIST_LEN, MODE, PERF
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.ahb.host import OKAY, AhbHost, Transfer
+from openkpu_tb.core.descriptor import layout
+from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.pipeline_bench import join
+from openkpu_tb.simrun import SIMS, run
+
+from tb.perf.test_perf import NAMES, STALLS
+from tb.reg_block.bench import CTRL, DONE, INT_STATUS, LIST_LEN, MODE, PERF
 
 PORTS = {"status": "status", "events": "event", "work": "work", "traffic": "traffic"}
 FLAGS = ("status_busy", "status_waiting_drain", "status_waiting_bus", "work_issued")

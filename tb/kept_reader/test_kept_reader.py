@@ -7,10 +7,10 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
-from openkpu.tb.core.descriptor import layout
-from openkpu.tb.core.packed_ports import View
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.simrun import run
+from openkpu_tb.core.descriptor import layout
+from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.simrun import run
 
 RAM = 1 << 16  # bytes of it that are looked at, at both ends of the address range
 PIECE = 16

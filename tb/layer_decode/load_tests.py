@@ -4,9 +4,10 @@ test_layer_decode, on the same builds."""
 
 import cocotb
 from cocotb.triggers import RisingEdge
-from openkpu.models.layer import ERROR_CODES, LayerArg
-from openkpu.tb.core.descriptor import unpack
-from openkpu.tb.layer_decode.test_layer_decode import LATENCY, SIDE, begin
+from openkpu.layer.argument import ERROR_CODES, LayerArg
+from openkpu_tb.core.descriptor import unpack
+
+from tb.layer_decode.test_layer_decode import LATENCY, SIDE, begin
 
 
 async def decoded(dut, arg: LayerArg) -> int | dict[str, int]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.models import fp16
-from openkpu.models.generate_pools import pool_layer
-from openkpu.models.layer import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
-from openkpu.models.layout import ROW_BYTES
-from openkpu.models.pooling import POOL_STRIDE
-from openkpu.tb.core.descriptor import FC, Sizes, describe, unpack
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.simrun import run
+from openkpu.arithmetic import fp16
+from openkpu.arithmetic.pooling import POOL_STRIDE
+from openkpu.layer.argument import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
+from openkpu.layer.layout import ROW_BYTES
+from openkpu.layer.pool_layer import pool_layer
+from openkpu_tb.core.descriptor import FC, Sizes, describe, unpack
+from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.simrun import run
 
 # taken with the last word, but for the table offsets, which are there all the time
 BASES = ("wgt_base", "bias_base")

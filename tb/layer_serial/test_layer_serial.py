@@ -7,7 +7,7 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run
 
 BITS = 22  # of the dividend
 MOST = 1 << 21  # the dividend at most

@@ -6,8 +6,8 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.simrun import SIMS, run
 
 WORDS = 12  # of a layer
 INPUTS = ("start", "take", "word", "collected", "index", "last")

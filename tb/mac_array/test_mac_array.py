@@ -8,8 +8,8 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.pipeline_bench import join, reset, split
-from openkpu.tb.simrun import run
+from openkpu_tb.core.pipeline_bench import join, reset, split
+from openkpu_tb.simrun import run
 
 N_X = 9  # columns of the array
 OWN = 6  # the unit that takes an operand of each lane in a multiplication

@@ -6,18 +6,11 @@ from collections import Counter
 
 import numpy as np
 from cocotb.triggers import RisingEdge
-from openkpu.models.elementwise import OPERATIONS
-from openkpu.tb.core.descriptor import join_fields, layout, pack, split_fields
-from openkpu.tb.core.pipeline_bench import join, split
-from openkpu.tb.mac_stage.expected import (
-    N_X,
-    Accumulators,
-    Issue,
-    Layer,
-    Shape,
-    operands,
-    positions,
-)
+from openkpu.layer.elementwise import OPERATIONS
+from openkpu_tb.core.descriptor import join_fields, layout, pack, split_fields
+from openkpu_tb.core.pipeline_bench import join, split
+
+from tb.mac_stage.expected import N_X, Accumulators, Issue, Layer, Shape, operands, positions
 
 READ, LEAVE = 12, 13  # cycles from an issue to param_re and to out_valid
 COUNTED = 3  # and from column 0's to the count of its multiplications

@@ -11,12 +11,13 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge, Timer
-from openkpu.models.elementwise import OPERATIONS
-from openkpu.tb.core.elaborated import parameter, simulator
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.mac_stage.bench import INPUTS, LANES, LEAVE, Bench, noise
-from openkpu.tb.mac_stage.expected import MODES, N_X, Layer, positions
-from openkpu.tb.simrun import run
+from openkpu.layer.elementwise import OPERATIONS
+from openkpu_tb.core.elaborated import parameter, simulator
+from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.simrun import run
+
+from tb.mac_stage.bench import INPUTS, LANES, LEAVE, Bench, noise
+from tb.mac_stage.expected import MODES, N_X, Layer, positions
 
 
 async def start(dut, first: bool = True) -> Bench:

@@ -6,8 +6,8 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.simrun import run
+from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.simrun import run
 
 PIXELS = (0, 1, 127, 128, 129, 254, 255)
 INPUTS = (

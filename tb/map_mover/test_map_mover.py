@@ -7,14 +7,14 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.models import airam
-from openkpu.models.layout import Layout
-from openkpu.models.words import to_stored
-from openkpu.tb.core.byte_stream import ByteStream
-from openkpu.tb.core.descriptor import join_fields, layout
-from openkpu.tb.core.packed_ports import View
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.simrun import run
+from openkpu.arithmetic.words import to_stored
+from openkpu.layer import airam
+from openkpu.layer.layout import Layout
+from openkpu_tb.core.byte_stream import ByteStream
+from openkpu_tb.core.descriptor import join_fields, layout
+from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.simrun import run
 
 ROWS = 1024
 MAP = layout("map")

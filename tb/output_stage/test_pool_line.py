@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
-from openkpu.models.pooling import POOL_STRIDE, pool_map
-from openkpu.tb.core.descriptor import POOL_CODE
-from openkpu.tb.core.pipeline_bench import join, split
-from openkpu.tb.simrun import SIMS, run
+from openkpu.arithmetic.pooling import POOL_STRIDE, pool_map
+from openkpu_tb.core.descriptor import POOL_CODE
+from openkpu_tb.core.pipeline_bench import join, split
+from openkpu_tb.simrun import SIMS, run
 
 
 def stripe(rng: np.random.Generator, swl: int) -> np.ndarray:

@@ -9,10 +9,10 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.models import airam
-from openkpu.models.layer import LayerArg
-from openkpu.models.pooling import PICKS, pool_map
-from openkpu.tb.core.descriptor import (
+from openkpu.arithmetic.pooling import PICKS, pool_map
+from openkpu.layer import airam
+from openkpu.layer.argument import LayerArg
+from openkpu_tb.core.descriptor import (
     DWROW,
     Sizes,
     describe,
@@ -23,9 +23,9 @@ from openkpu.tb.core.descriptor import (
     pack,
     stripes,
 )
-from openkpu.tb.core.packed_ports import View
-from openkpu.tb.core.pipeline_bench import join, reset
-from openkpu.tb.simrun import run
+from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.pipeline_bench import join, reset
+from openkpu_tb.simrun import run
 
 RAM_ROWS = 4096
 INPUTS = ("start", "desc", "in_valid", "in_byte", "in_pos", "in_end", "take", "writeback_gnt")

@@ -6,10 +6,10 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.byte_stream import ByteStream
-from openkpu.tb.core.descriptor import pack
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.simrun import run
+from openkpu_tb.core.byte_stream import ByteStream
+from openkpu_tb.core.descriptor import pack
+from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.simrun import run
 
 INPUTS = ("start", "desc", "bias_data", "bias_off", "bias_cnt", "prow_freed", "tables_freed")
 INPUTS += ("table_only",)

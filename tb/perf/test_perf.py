@@ -6,8 +6,8 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.pipeline_bench import join, reset
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.core.pipeline_bench import join, reset
+from openkpu_tb.simrun import SIMS, run
 
 CAUSES = ("wait_input", "wait_weight", "wait_output", "wait_bus", "bus_reading")
 EVENTS = ("layer_done", "inf_done", "read_beat", "write_beat", "inf_kept")

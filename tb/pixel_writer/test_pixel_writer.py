@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
-from openkpu.models import airam
-from openkpu.tb.simrun import run
+from openkpu.layer import airam
+from openkpu_tb.simrun import run
 
 ROWS = 4096
 SHAPES = [  # channels, height, width: every layout, and the borders between them

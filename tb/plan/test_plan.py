@@ -4,14 +4,15 @@
 from pathlib import Path
 
 import pytest
-from openkpu.tb.plan import plan, results
-from openkpu.tb.plan.results import Result
+from openkpu_tb import results
+from openkpu_tb.plan import plan
+from openkpu_tb.results import Result
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
 TEXT = plan.PLAN.read_text(encoding="utf-8")
 XML = """<testsuites><testsuite>
-<testcase name="good" classname="openkpu.tb.fifo.test_fifo"/>
+<testcase name="good" classname="tb.fifo.test_fifo"/>
 <testcase name="bad" classname="tb.fifo.test_fifo"><failure message="no"/></testcase>
 <testcase name="none" classname="tb.fifo.test_fifo"><skipped/></testcase>
 </testsuite></testsuites>"""

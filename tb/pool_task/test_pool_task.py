@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.models import airam
-from openkpu.models.generate import Limits
-from openkpu.models.generate_pools import map_layer, pool_layer, random_pool
-from openkpu.models.layer import LayerArg, LayerError
-from openkpu.models.pool_tasks import (
+from openkpu.generators.generate import Limits
+from openkpu.generators.generate_pools import map_layer, random_pool
+from openkpu.layer import airam
+from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.pool_layer import pool_layer
+from openkpu.layer.pool_tasks import (
     AVERAGE,
     AVERAGE_INSIDE,
     KINDS,
@@ -22,9 +23,9 @@ from openkpu.models.pool_tasks import (
     window_of,
     words_read,
 )
-from openkpu.models.vectors import VectorLayer
-from openkpu.tb.core.descriptor import Sizes, describe, layout, pack
-from openkpu.tb.simrun import run
+from openkpu.layer.vectors import VectorLayer
+from openkpu_tb.core.descriptor import Sizes, describe, layout, pack
+from openkpu_tb.simrun import run
 
 ROWS = 4096
 WIDTHS = (1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 80, 128, 129, 200)
@@ -276,7 +277,7 @@ async def ended_and_begun(dut) -> None:
 )
 def test_pool_task(sim: str, lanes: int, path: int) -> None:
     sources = [*(f"rtl/pool/pool_{part}.v" for part in PARTS), *LIBRARY]
-    run(sim, "pool_task", sources, "openkpu.tb.pool_task.test_pool_task", params={
+    run(sim, "pool_task", sources, "tb.pool_task.test_pool_task", params={
         "LANES": lanes, "PATH": path,
     })  # fmt: skip
 

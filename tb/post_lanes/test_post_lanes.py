@@ -8,13 +8,14 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.models.activation import ROUNDINGS, Activation
-from openkpu.models.golden import wrap36
-from openkpu.models.params import ActTable, BatchNorm
-from openkpu.tb.core.descriptor import layout
-from openkpu.tb.core.pipeline_bench import join, reset, signed, split
-from openkpu.tb.core.post_tables import write_table
-from openkpu.tb.simrun import ROOT, run
+from openkpu.arithmetic.activation import ROUNDINGS, Activation
+from openkpu.arithmetic.params import ActTable, BatchNorm
+from openkpu.checkout import ROOT
+from openkpu.layer.golden import wrap36
+from openkpu_tb.core.descriptor import layout
+from openkpu_tb.core.pipeline_bench import join, reset, signed, split
+from openkpu_tb.core.post_tables import write_table
+from openkpu_tb.simrun import run
 
 CYCLES = 12  # from sums to bytes of their first part
 

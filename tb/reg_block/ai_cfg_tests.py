@@ -5,7 +5,8 @@ import random
 
 import cocotb
 from cocotb.triggers import ReadOnly, RisingEdge
-from openkpu.tb.reg_block.bench import (
+
+from tb.reg_block.bench import (
     AI_STATUS,
     BAD_CONFIG,
     CLEAR,

@@ -6,8 +6,8 @@ import random
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
-from openkpu.tb.core.descriptor import layout
-from openkpu.tb.core.packed_ports import View
+from openkpu_tb.core.descriptor import layout
+from openkpu_tb.core.packed_ports import View
 
 INPUTS = ("reg_wr", "reg_rd", "reg_addr", "reg_wdata", "arg_ready", "result_valid", "result_data")
 INPUTS += ("state", "events", "err", "perf_value", "perf_carry", "weight_bias_full")

@@ -5,8 +5,9 @@ import random
 
 import cocotb
 from cocotb.triggers import ReadOnly, RisingEdge
-from openkpu.models.regdesc import access, compile_map, reset
-from openkpu.tb.reg_block.bench import (
+from openkpu.layer.regdesc import access, compile_map, reset
+
+from tb.reg_block.bench import (
     AI_STATUS,
     CALC,
     CLEAR,

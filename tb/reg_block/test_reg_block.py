@@ -2,7 +2,7 @@
 """All registers of the device, on both simulators and with a wide bus."""
 
 import pytest
-from openkpu.tb.simrun import run
+from openkpu_tb.simrun import run
 
 HOST = ("reg_block", "kpu_regs", "ai_cfg", "command", "inference_cfg", "guard_regs", "perf_regs")
 LIB = ("fifo_sync", "fifo_ram", "ram_1r1w_async", "ram_1r1w")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.models import airam
-from openkpu.models.layout import Layout
-from openkpu.models.words import to_stored
-from openkpu.tb.simrun import run
+from openkpu.arithmetic.words import to_stored
+from openkpu.layer import airam
+from openkpu.layer.layout import Layout
+from openkpu_tb.simrun import run
 
 ROWS = 4096
 SHAPES = [

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.descriptor import Sizes, pack, split_fields
-from openkpu.tb.core.pipeline_bench import reset
-from openkpu.tb.sequencer.layers import Layer
-from openkpu.tb.sequencer.reference import PROW_BITS, Array, Issue
+from openkpu_tb.core.descriptor import Sizes, pack, split_fields
+from openkpu_tb.core.pipeline_bench import reset
+
+from tb.sequencer.layers import Layer
+from tb.sequencer.reference import PROW_BITS, Array, Issue
 
 COLUMNS = 9
 ENTRY_FREED = 10  # cycles from an issue until its entry is given back: column 8 has read it

@@ -5,10 +5,11 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from openkpu.models.layer import LayerArg, LayerError
-from openkpu.models.pooling import POOL_STRIDE
-from openkpu.tb.core.descriptor import DWROW, FC, Sizes, describe, flattened, may_be_flat, stripes
-from openkpu.tb.sequencer.reference import ROW, Array, Nest
+from openkpu.arithmetic.pooling import POOL_STRIDE
+from openkpu.layer.argument import LayerArg, LayerError
+from openkpu_tb.core.descriptor import DWROW, FC, Sizes, describe, flattened, may_be_flat, stripes
+
+from tb.sequencer.reference import ROW, Array, Nest
 
 KINDS = ("taps", "chan", "rows", "stripes", "fc")
 POOLED = [(kind, pool) for kind in ("taps", "chan", "stripes") for pool in POOL_STRIDE]

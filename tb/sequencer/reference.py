@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from openkpu.tb.core.descriptor import CHAN, DWROW, FC, TAPS, layout, origin, stripes
+from openkpu_tb.core.descriptor import CHAN, DWROW, FC, TAPS, layout, origin, stripes
 
 ROW = 64  # positions of a stripe or of an AI RAM row, bytes of a tile entry
 PROW_BITS = 13

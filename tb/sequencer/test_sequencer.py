@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 
 import cocotb
 import pytest
-from openkpu.tb.core.descriptor import DWROW, FC, TAPS
-from openkpu.tb.sequencer.bench import RESOURCES, Bench, Supply
-from openkpu.tb.sequencer.layers import EVERY, Layer, Maker
-from openkpu.tb.simrun import run
+from openkpu_tb.core.descriptor import DWROW, FC, TAPS
+from openkpu_tb.simrun import run
+
+from tb.sequencer.bench import RESOURCES, Bench, Supply
+from tb.sequencer.layers import EVERY, Layer, Maker
 
 FILES = ["rtl/sequencer/*.v", "rtl/lib/stripe_iter.v", "rtl/lib/flat_*.v"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.tb.ahb.monitor import AhbMonitor
-from openkpu.tb.ahb.responder import AhbResponder, Faults
-from openkpu.tb.core.descriptor import layout
-from openkpu.tb.core.packed_ports import View
+from openkpu_tb.ahb.monitor import AhbMonitor
+from openkpu_tb.ahb.responder import AhbResponder, Faults
+from openkpu_tb.core.descriptor import layout
+from openkpu_tb.core.packed_ports import View
 
 CHANNELS = ("list", "bias", "weight", "pixel")  # err_chan 0..3
 WRITE_CHANNEL = 4

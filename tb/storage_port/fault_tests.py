@@ -5,15 +5,9 @@ import itertools
 from collections.abc import Callable
 
 import cocotb
-from openkpu.tb.ahb.responder import ERROR, OKAY, RETRY, SPLIT, Faults
-from openkpu.tb.storage_port.bench import (
-    CHANNELS,
-    LAST_BLOCK,
-    WRITE_CHANNEL,
-    Bench,
-    Fault,
-    abort,
-)
+from openkpu_tb.ahb.responder import ERROR, OKAY, RETRY, SPLIT, Faults
+
+from tb.storage_port.bench import CHANNELS, LAST_BLOCK, WRITE_CHANNEL, Bench, Fault, abort
 
 AREA = 0x10_0000  # each channel has addresses of its own: its number times this
 ROUGH = {"wait": 0.2, "lose": 0.1, "regain": 0.5, "retry": 0.05, "split": 0.02}

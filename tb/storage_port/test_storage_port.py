@@ -4,9 +4,10 @@
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.ahb.responder import Faults
-from openkpu.tb.simrun import run
-from openkpu.tb.storage_port.bench import CHANNELS, Bench, abort
+from openkpu_tb.ahb.responder import Faults
+from openkpu_tb.simrun import run
+
+from tb.storage_port.bench import CHANNELS, Bench, abort
 
 
 @cocotb.test()

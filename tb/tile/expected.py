@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 import numpy as np
-from openkpu.tb.core.descriptor import CHAN, DWROW, FC, TAPS, stripes
+from openkpu_tb.core.descriptor import CHAN, DWROW, FC, TAPS, stripes
 
 ANY = -1  # a byte that does not count
 Maps = list[np.ndarray]

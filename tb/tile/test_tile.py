@@ -11,13 +11,14 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.models import airam
-from openkpu.models.layer import LayerArg
-from openkpu.models.layout import Layout
-from openkpu.tb.core.descriptor import DWROW, FC, Sizes, describe, flattened, pack
-from openkpu.tb.core.pipeline_bench import join, reset
-from openkpu.tb.simrun import run
-from openkpu.tb.tile.expected import ANY, entries, reads
+from openkpu.layer import airam
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.layout import Layout
+from openkpu_tb.core.descriptor import DWROW, FC, Sizes, describe, flattened, pack
+from openkpu_tb.core.pipeline_bench import join, reset
+from openkpu_tb.simrun import run
+
+from tb.tile.expected import ANY, entries, reads
 
 RAM_ROWS = 2048
 LINES = 1023  # lines_there of a map that is there

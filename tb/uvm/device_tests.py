@@ -10,15 +10,16 @@ from pathlib import Path
 import cocotb
 import numpy as np
 import pyuvm
-from openkpu.models import digits
-from openkpu.models.generate import Limits, random_layer
-from openkpu.models.layer import LayerArg
-from openkpu.models.network import Network
-from openkpu.models.vectors import VectorLayer, load_cases
-from openkpu.tb.ahb.host_agent import ERROR, Transfer
-from openkpu.tb.device.device import DeviceError, Tables
-from openkpu.tb.device.registers import AI, AI_RAM, FIFO_DATA_OUT, Ctrl, Err
-from openkpu.tb.uvm.base_test import DeviceTest
+from openkpu.generators.generate import Limits, random_layer
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.vectors import VectorLayer, load_cases
+from openkpu.network.network import Network
+from openkpu_tb.ahb.host_agent import ERROR, Transfer
+from openkpu_tb.core.registers import AI, AI_RAM, FIFO_DATA_OUT, Ctrl, Err
+from openkpu_tb.device.device import DeviceError, Tables
+from openkpu_tb.uvm.base_test import DeviceTest
+
+from openkpu import digits
 
 VECTORS = Path(__file__).resolve().parents[2] / "models/tests/data/vectors"
 LIMIT = 2_000_000  # cycles of any single wait

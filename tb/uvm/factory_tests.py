@@ -6,14 +6,14 @@ The last ones plant a fault, to show that the environment sees it.
 
 import numpy as np
 import pyuvm
-from openkpu.tb.device.registers import AI_RAM
-from openkpu.tb.uvm.agents import HostDriver, IdleDriver, Memory
-from openkpu.tb.uvm.base_test import DeviceTest
-from openkpu.tb.uvm.items import GappedItem, HostItem
-from openkpu.tb.uvm.scoreboard import Scoreboard, StrictScoreboard
-from openkpu.tb.uvm.sequences.faults import HardResetSequence, SoftResetSequence
-from openkpu.tb.uvm.sequences.job import BurstSequence, LayerSequence, StreamSequence
-from openkpu.tb.uvm.sequences.misbehaviour import MisbehaviourSequence
+from openkpu_tb.core.registers import AI_RAM
+from openkpu_tb.uvm.agents import HostDriver, IdleDriver, Memory
+from openkpu_tb.uvm.base_test import DeviceTest
+from openkpu_tb.uvm.items import GappedItem, HostItem
+from openkpu_tb.uvm.scoreboard import Scoreboard, StrictScoreboard
+from openkpu_tb.uvm.sequences.faults import HardResetSequence, SoftResetSequence
+from openkpu_tb.uvm.sequences.job import BurstSequence, LayerSequence, StreamSequence
+from openkpu_tb.uvm.sequences.misbehaviour import MisbehaviourSequence
 from pyuvm import uvm_factory
 
 

@@ -2,10 +2,10 @@
 """pyuvm tests of the registers through the register model, volatile ones included."""
 
 import pyuvm
-from openkpu.models.regmap import OFFSETS
-from openkpu.tb.device.registers import Err
-from openkpu.tb.uvm.base_test import DeviceTest
-from openkpu.tb.uvm.sequences.job import StreamSequence
+from openkpu.layer.regmap import OFFSETS
+from openkpu_tb.core.registers import Err
+from openkpu_tb.uvm.base_test import DeviceTest
+from openkpu_tb.uvm.sequences.job import StreamSequence
 from pyuvm import uvm_check_e, uvm_reg, uvm_status_e
 
 UNMASKED = {"interrupt_mask": 6, "AI_INT_MASK": 0}  # what Device.reset has written

@@ -6,23 +6,23 @@ Random jobs on memories full of random bytes; after each one all of both memorie
 
 import cocotb
 import pyuvm
-from openkpu.tb.coverage.model import MODES, TRAFFIC
-from openkpu.tb.device.registers import Err
-from openkpu.tb.uvm.base_test import DeviceTest
-from openkpu.tb.uvm.sequences.bus import KINDS, disturbance
-from openkpu.tb.uvm.sequences.faults import (
+from openkpu_tb.core.registers import Err
+from openkpu_tb.coverage.model import MODES, TRAFFIC
+from openkpu_tb.uvm.base_test import DeviceTest
+from openkpu_tb.uvm.sequences.bus import KINDS, disturbance
+from openkpu_tb.uvm.sequences.faults import (
     STREAM,
     HardResetSequence,
     SoftResetSequence,
     TransferErrorSequence,
 )
-from openkpu.tb.uvm.sequences.job import JOBS, LayerSequence, NetworkSequence, StreamSequence
-from openkpu.tb.uvm.sequences.misbehaviour import (
+from openkpu_tb.uvm.sequences.job import JOBS, LayerSequence, NetworkSequence, StreamSequence
+from openkpu_tb.uvm.sequences.misbehaviour import (
     BusyMisbehaviourSequence,
     MisalignedSequence,
     MisbehaviourSequence,
 )
-from openkpu.tb.uvm.virtual import DisturbedSequence, LifeSequence
+from openkpu_tb.uvm.virtual import DisturbedSequence, LifeSequence
 
 MOST_AIMED = 60  # jobs until all bins are hit
 JOB_OF = dict(zip(MODES, (LayerSequence, NetworkSequence, StreamSequence), strict=True))

@@ -9,12 +9,12 @@ import itertools
 
 import cocotb
 import pyuvm
-from openkpu.models.generate_lists import ALL_KINDS, KINDS
-from openkpu.tb.coverage.float16 import NARROW, TARGETS, VALUES
-from openkpu.tb.coverage.model import MODES, MOVES, Bin
-from openkpu.tb.uvm.base_test import DeviceTest
-from openkpu.tb.uvm.sequences.bus import disturbance
-from openkpu.tb.uvm.sequences.special import FLOAT16, MOVED, Float16Sequence
+from openkpu.generators.generate_lists import ALL_KINDS, KINDS
+from openkpu_tb.coverage.float16 import NARROW, TARGETS, VALUES
+from openkpu_tb.coverage.model import MODES, MOVES, Bin
+from openkpu_tb.uvm.base_test import DeviceTest
+from openkpu_tb.uvm.sequences.bus import disturbance
+from openkpu_tb.uvm.sequences.special import FLOAT16, MOVED, Float16Sequence
 
 WIDE = TARGETS[1]
 BY_LINES = MOVES[1]

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from openkpu.tb.simrun import ROOT
+from openkpu.checkout import ROOT
 
 TEXT = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
 (FILE,) = re.findall(

@@ -2,11 +2,12 @@
 """pyuvm tests under pytest, on both simulators."""
 
 import pytest
-from openkpu.models import configs
-from openkpu.models.configs import Config
-from openkpu.tb import seeds
-from openkpu.tb.device import launch
-from openkpu.tb.simrun import SIMS, run
+from openkpu.configs import Config
+from openkpu_tb import seeds
+from openkpu_tb.runs import launch
+from openkpu_tb.simrun import SIMS, run
+
+from openkpu import configs
 
 TESTS = {
     "device_tests": (

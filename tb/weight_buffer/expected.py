@@ -5,12 +5,13 @@ import random
 from dataclasses import dataclass
 
 import numpy as np
-from openkpu.models.layer import LayerArg
-from openkpu.models.params import ActTable
-from openkpu.tb.act_table.test_act_table import make_table
-from openkpu.tb.core.descriptor import CHAN, FC, TAPS
-from openkpu.tb.core.pipeline_bench import signed
-from openkpu.tb.weight_loader.test_weight_loader import Layer, layer_of, make
+from openkpu.arithmetic.params import ActTable
+from openkpu.layer.argument import LayerArg
+from openkpu_tb.core.descriptor import CHAN, FC, TAPS
+from openkpu_tb.core.pipeline_bench import signed
+
+from tb.act_table.test_act_table import make_table
+from tb.weight_loader.test_weight_loader import Layer, layer_of, make
 
 
 @dataclass

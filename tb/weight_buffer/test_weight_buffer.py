@@ -12,16 +12,17 @@ from dataclasses import dataclass
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.models.params import ActTable
-from openkpu.tb.act_table.test_act_table import EARLY
-from openkpu.tb.core.byte_stream import ByteStream
-from openkpu.tb.core.descriptor import TOTAL, layout, pack
-from openkpu.tb.core.packed_ports import View
-from openkpu.tb.core.pipeline_bench import join, reset
-from openkpu.tb.core.post_tables import entries
-from openkpu.tb.core.post_tables import pack as pack_entry
-from openkpu.tb.simrun import run
-from openkpu.tb.weight_buffer.expected import Work, layers, param_rows, wide_layer
+from openkpu.arithmetic.params import ActTable
+from openkpu_tb.core.byte_stream import ByteStream
+from openkpu_tb.core.descriptor import TOTAL, layout, pack
+from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.pipeline_bench import join, reset
+from openkpu_tb.core.post_tables import entries
+from openkpu_tb.core.post_tables import pack as pack_entry
+from openkpu_tb.simrun import run
+
+from tb.act_table.test_act_table import EARLY
+from tb.weight_buffer.expected import Work, layers, param_rows, wide_layer
 
 COLUMNS = 9
 TABLES = 4  # in the ring

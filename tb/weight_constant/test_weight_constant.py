@@ -6,8 +6,8 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.pipeline_bench import reset, signed
-from openkpu.tb.simrun import run
+from openkpu_tb.core.pipeline_bench import reset, signed
+from openkpu_tb.simrun import run
 
 INPUTS = ("start", "arg_w", "shr_w", "addc", "above_17", "above_34", "valid", "sum", "row", "bank")
 LAYERS, CHANNELS = 150, 12

@@ -12,8 +12,8 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
-from openkpu.tb.core.descriptor import pack
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.core.descriptor import pack
+from openkpu_tb.simrun import SIMS, run
 
 SOURCES = ["rtl/control/weight_keep.v"]
 

@@ -8,13 +8,13 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
-from openkpu.models.layer import LayerArg
-from openkpu.models.params import weights_to_bytes
-from openkpu.tb.core.byte_stream import ByteStream
-from openkpu.tb.core.descriptor import CHAN, FC, TAPS, Sizes, describe, layout, pack
-from openkpu.tb.core.packed_ports import View
-from openkpu.tb.core.pipeline_bench import reset, split
-from openkpu.tb.simrun import run
+from openkpu.arithmetic.params import weights_to_bytes
+from openkpu.layer.argument import LayerArg
+from openkpu_tb.core.byte_stream import ByteStream
+from openkpu_tb.core.descriptor import CHAN, FC, TAPS, Sizes, describe, layout, pack
+from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.pipeline_bench import reset, split
+from openkpu_tb.simrun import run
 
 MASK36 = (1 << 36) - 1
 INPUTS = ("start", "desc", "weight_data", "weight_off", "weight_cnt", "wrow_freed", "prow_freed")

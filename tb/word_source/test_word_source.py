@@ -13,8 +13,8 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
-from openkpu.tb.core.descriptor import join_fields, layout
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.core.descriptor import join_fields, layout
+from openkpu_tb.simrun import SIMS, run
 
 SOURCES = ["rtl/control/word_source.v"]
 WORDS = 12  # of a layer

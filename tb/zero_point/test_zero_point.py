@@ -7,9 +7,9 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from openkpu.tb.core.pipeline_bench import run_stages
-from openkpu.tb.core.post_tables import scaled
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.core.pipeline_bench import run_stages
+from openkpu_tb.core.post_tables import scaled
+from openkpu_tb.simrun import SIMS, run
 
 ARG_X = (-(1 << 23), (1 << 23) - 1, -128, -1, 0, 1)
 

@@ -12,7 +12,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 from cocotb.types import LogicArray
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run
 
 Cycle = dict[str, int | str]
 IDLE, BUSY, NONSEQ, SEQ = ({"htrans": n} for n in range(4))

@@ -11,10 +11,10 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge
-from openkpu.tb.ahb.beat_master import Beat, BeatMaster
-from openkpu.tb.simrun import SIMS, run
+from openkpu_tb.ahb.beat_master import Beat, BeatMaster
+from openkpu_tb.simrun import SIMS, run
 
-SOURCES = ["tb/ahb/fabric/*.v", "tb/ahb/checkers/*.v"]
+SOURCES = ["tb/openkpu_tb/ahb/fabric/*.v", "tb/openkpu_tb/ahb/checkers/*.v"]
 DEPTH = 1024  # words
 OPTIONS = ["loss_prob", "rival_prob", "rd_wait", "seq_wait", "wr_wait", "wait_prob"]
 OPTIONS += ["retry_prob", "split_prob", "err_lo", "err_hi", "top", "dead"]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example of tb/ahb/README.md, run by test_kit.py on the slave of mailbox.v."""
+"""The example of tb/openkpu_tb/ahb/README.md, run by test_kit.py on the slave of mailbox.v."""
 
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles
-from openkpu.tb.ahb.host import AhbHost
-from openkpu.tb.ahb.signals import Signals
+from openkpu_tb.ahb.host import AhbHost
+from openkpu_tb.ahb.signals import Signals
 
 
 @cocotb.test()

@@ -8,10 +8,10 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, ValueChange
-from openkpu.tb.ahb import host_agent
-from openkpu.tb.ahb.host import ERROR, IDLE, OKAY, AhbHost, Transfer
-from openkpu.tb.ahb.host_agent import AhbHostDriver, AhbHostMonitor
-from openkpu.tb.ahb.signals import Signals
+from openkpu_tb.ahb import host_agent
+from openkpu_tb.ahb.host import ERROR, IDLE, OKAY, AhbHost, Transfer
+from openkpu_tb.ahb.host_agent import AhbHostDriver, AhbHostMonitor
+from openkpu_tb.ahb.signals import Signals
 
 NAMES = Signals("s_", hsel="hselx", hready_in="hready", hready_out="hreadyout", hprot=None)
 WAITS = int(os.environ.get("WAITS", 0))

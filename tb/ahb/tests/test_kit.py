@@ -4,7 +4,8 @@
 import re
 
 import pytest
-from openkpu.tb.simrun import ROOT, SIMS, run
+from openkpu.checkout import ROOT
+from openkpu_tb.simrun import SIMS, run
 
 SLAVE = ["tb/ahb/tests/mailbox.v"]
 
@@ -27,7 +28,7 @@ def test_broken_slave() -> None:
 
 def test_example_of_the_readme() -> None:
     """What the README shows is what runs here."""
-    page = (ROOT / "tb" / "ahb" / "README.md").read_text()
+    page = (ROOT / "tb" / "openkpu_tb" / "ahb" / "README.md").read_text()
     (shown,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     code = (ROOT / "tb" / "ahb" / "tests" / "example.py").read_text()
     assert code.endswith('"""\n\n' + shown)

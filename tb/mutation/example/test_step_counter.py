@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""step_counter counts, and says zero; nothing looks at its highest count (scripts/mutate.py)."""
+"""step_counter counts, and says zero; nothing looks at its highest count (scripts/openkpu_tools/mutation/mutate.py)."""
 
 import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
-from openkpu.tb.simrun import run
+from openkpu_tb.simrun import run
 
 SOURCES = ["tb/mutation/example/step_counter.v"]
 

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operations of a program read and write, in main memory and in the AI RAM."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
+from openkpu.layer.layout import AI_RAM_ROWS, Layout
+
+WRITTEN = ("dst", "main_out")  # fields of what operations write; they read all others
+ALL_ROWS = Layout(AI_RAM_ROWS, 1, 64)
+
+
+def written(op: Operation) -> tuple[View, ...]:
+    """What an operation writes in main memory, as far as its fields tell."""
+    views = (getattr(op, name, None) for name in WRITTEN)
+    return tuple(view for view in views if isinstance(view, View))
+
+
+def read(op: Operation) -> list[View]:
+    """What an operation reads, in-place ones too."""
+    found: list[View] = []
+    for field in dataclasses.fields(op):
+        value = getattr(op, field.name)
+        values = value if isinstance(value, tuple) else (value,)
+        if field.name not in WRITTEN:
+            found += [item for item in values if isinstance(item, View)]
+    return found
+
+
+def equal(one: View, other: View) -> bool:
+    """The same dense bytes in the same shape."""
+    alike = (one.space, one.start, one.shape, one.dtype)
+    return (
+        alike == (other.space, other.start, other.shape, other.dtype) and one.dense and other.dense
+    )
+
+
+def overlap(one: View, other: View) -> bool:
+    """Do two tensors have bytes in common? Those between strided elements count."""
+    return (
+        one.space == other.space
+        and one.start < other.start + other.size
+        and other.start < one.start + one.size
+    )
+
+
+def touches(op: Operation, view: View) -> bool:
+    """Does an operation read or write bytes of a tensor?"""
+    return any(overlap(view, other) for other in op.views)
+
+
+def read_later(program: Program, operations: Sequence[Operation], view: View, at: int) -> bool:
+    """May an operation behind place ``at``, or who reads the outputs, see these bytes?"""
+    left = np.ones(view.size, dtype=bool)  # bytes that nobody has written since
+
+    def seen(other: View) -> bool:
+        """Bytes between strided elements count."""
+        part = _shared(view, other)
+        return bool(left[part].any())
+
+    for op in operations[at + 1 :]:
+        if any(seen(other) for other in read(op)):
+            return True
+        for other in written(op):
+            part = _shared(view, other)
+            if part.start < part.stop:
+                begin = part.start + view.start - other.start
+                left[part] &= ~_bytes(other)[begin : begin + part.stop - part.start]
+    return any(seen(tensor.view) for tensor in program.outputs)
+
+
+def _shared(view: View, other: View) -> slice:
+    """Bytes of ``view`` from the first to the last one that lies in another tensor as well."""
+    if not overlap(view, other):
+        return slice(0, 0)
+    first = other.start - view.start
+    return slice(max(0, first), min(view.size, first + other.size))
+
+
+def _bytes(view: View) -> npt.NDArray[np.bool_]:
+    """Which bytes from the first to the last of a tensor are bytes of its elements."""
+    if view.dense:
+        return np.ones(view.size, dtype=bool)
+    found = np.zeros(view.size, dtype=bool)
+    strides = [stride * view.item for stride in view.strides or ()]
+    np.ndarray((*view.shape, view.item), bool, found.data, 0, (*strides, 1))[...] = True
+    return found
+
+
+# ---- rows of the AI RAM
+def rows_written(op: Operation) -> list[Layout]:
+    """Maps of the AI RAM that an operation writes, all of it for one that says nothing."""
+    if isinstance(op, Upload):
+        return op.layout.batches(op.src.shape[0])
+    if isinstance(op, KpuLayer):
+        return [op.argument(batch).out_layout for batch in range(op.batches)]
+    return [] if written(op) else [ALL_ROWS]
+
+
+def rows_read(op: Operation) -> list[Layout]:
+    """Maps of the AI RAM that an operation reads, all of it for one that says nothing."""
+    if isinstance(op, Upload):
+        return []
+    if isinstance(op, Download):
+        return op.layouts
+    if isinstance(op, KpuLayer):
+        runs = map(op.argument, range(op.batches))
+        return [layout for arg in runs for layout in arg.in_layouts]
+    return [] if written(op) else [ALL_ROWS]
+
+
+def share_rows(one: Layout, other: Layout) -> bool:
+    """Do two maps have rows in common?"""
+    return one.base < other.base + other.rows and other.base < one.base + one.rows
+
+
+def busy_rows(operations: Sequence[Operation], first: int, last: int) -> npt.NDArray[np.bool_]:
+    """Rows that operations ``first`` to ``last`` touch, and those whose content is read later."""
+    busy = np.zeros(AI_RAM_ROWS, dtype=bool)
+    for op in operations[first : last + 1]:
+        for layout in (*rows_read(op), *rows_written(op)):
+            busy[layout.base : layout.base + layout.rows] = True
+    fresh = busy.copy()  # written since, or busy anyway
+    for op in operations[last + 1 :]:
+        for layout in rows_read(op):
+            part = slice(layout.base, layout.base + layout.rows)
+            busy[part] |= ~fresh[part]
+        for layout in rows_written(op):
+            fresh[layout.base : layout.base + layout.rows] = True
+    return busy

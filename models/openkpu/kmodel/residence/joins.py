@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maps of several layers that become one without leaving the AI RAM (docs/performance.md 8).
+
+A compiler has the CPU concatenate maps: they are downloaded, brought to one scale, and uploaded as
+one map.  A layer for each of them does the same inside the AI RAM: right behind the layer that made
+the map it writes its channels to their place in the joined one (``requantize``).  The joined map
+lies where nobody needs the rows from its first channel to its last reader.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from openkpu.kmodel.operations.operations import Concat, Copy, Dequantize, Quantize, TableLookup
+from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
+from openkpu.kmodel.residence.flow import (
+    busy_rows,
+    overlap,
+    read_later,
+    rows_read,
+    rows_written,
+    share_rows,
+    written,
+)
+from openkpu.kmodel.residence.requantize import Line, find_line, requantize_layer
+from openkpu.layer.layout import Layout
+
+BYTES = 256
+SAME = np.arange(BYTES, dtype=np.uint8)  # bytes as they are
+ELEMENTWISE = (Quantize, Dequantize, Copy, TableLookup)
+REQUANTIZE = "requantize"  # title of the layers
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Run:
+    """Elements of a tensor in a row that all come from bytes of one map of the KPU, or from the
+    CPU's own work."""
+
+    count: int
+    leaf: int = -1  # place of the download, or of the layer whose map goes to main memory; -1: CPU
+    at: int = 0  # first byte in that map
+    values: npt.NDArray = dataclasses.field(
+        default_factory=lambda: SAME
+    )  # what became of the bytes 0..255
+    chain: frozenset[int] = frozenset()  # places of the operations in between
+
+    def follows(self, before: _Run) -> bool:
+        """It goes on where another run ends."""
+        alike = self.leaf == before.leaf and (self.leaf < 0 or self.at == before.at + before.count)
+        return alike and np.array_equal(self.values, before.values)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Piece:
+    """Channels of a joined map, from ``first`` on."""
+
+    run: _Run
+    first: int
+    source: Layout  # where they lie before
+    line: Line
+
+    def layer(self, place: int, joined: Layout, offset: int, eight_bit: bool) -> KpuLayer:
+        """What brings them to the map at row ``place``."""
+        dst = place + self.first // joined.groups * joined.channel_rows
+        ways = {"offset": offset, "eight_bit": eight_bit, "title": REQUANTIZE}
+        return requantize_layer(self.line, self.source, dst, **ways)
+
+
+def join_next(
+    program: Program,
+    operations: list[Operation],
+    at: int,
+    *,
+    rounding: str,
+    ram_rows: int,
+) -> list[Operation] | None:
+    """The operations with layers in the place of the upload at ``at``; None when it must stay.
+
+    What the CPU itself has made of such a map, half of it at most, is uploaded beside it.
+    """
+    upload = operations[at]
+    if not isinstance(upload, Upload) or upload.implicit or upload.src.shape[0] != 1:
+        return None
+    src, joined = upload.src, upload.layout
+    runs = _merged(_trace(operations, at, src, 0, src.count)) if src.dense else []
+    made = [run for run in runs if run.leaf >= 0]
+    if 2 * sum(run.count for run in made) < src.count or not made:
+        return None
+    readers = _readers(operations, at, joined)
+    pieces = _pieces(operations, joined, runs, rounding)
+    if not readers or pieces is None:
+        return None
+    own = sum(piece.source.rows for piece in pieces if piece.run.leaf < 0)
+    first = min(run.leaf for run in made)
+    place = _place(operations, first, at, readers[-1], joined.rows + own, ram_rows)
+    if place is None:
+        return None
+    slots: list[list[Operation]] = [[op] for op in operations]
+    slots[at] = []
+    for number in readers:
+        reader = operations[number]
+        assert isinstance(reader, KpuLayer)
+        slots[number] = [dataclasses.replace(reader, arg=reader.arg.replace(image_src_addr=place))]
+    _uploads(program, operations, at, slots, pieces, place + joined.rows)
+    more: dict[int, list[Operation]] = {}
+    beside = place + joined.rows
+    for piece in pieces:
+        leaf = piece.run.leaf
+        if leaf < 0:
+            piece = dataclasses.replace(
+                piece, source=dataclasses.replace(piece.source, base=beside)
+            )
+            beside += piece.source.rows
+        layer = piece.layer(place, joined, upload.offset, program.eight_bit)
+        more.setdefault(at if leaf < 0 else leaf, []).append(layer)
+    _clean(program, slots, made)
+    return [op for number, slot in enumerate(slots) for op in (*slot, *more.get(number, ()))]
+
+
+def _uploads(
+    program: Program,
+    operations: Sequence[Operation],
+    at: int,
+    slots: list[list[Operation]],
+    pieces: Sequence[_Piece],
+    beside: int,
+) -> None:
+    """The CPU makes and uploads its own channels only."""
+    upload = operations[at]
+    assert isinstance(upload, Upload)
+    src, plane = upload.src, upload.layout.height * upload.layout.width
+    parts = [piece for piece in pieces if piece.run.leaf < 0]
+    ranges = [(piece.first * plane, piece.source.channels) for piece in parts]
+    for piece, (first, channels) in zip(parts, ranges, strict=True):
+        view = _part(src, first, (1, channels, *src.shape[2:]))
+        slots[at].append(dataclasses.replace(upload, src=view, base=beside))
+        beside += piece.source.rows
+    maker = next(
+        n for n in reversed(range(at)) if any(overlap(src, v) for v in written(operations[n]))
+    )
+    op = operations[maker]
+    if not isinstance(op, ELEMENTWISE) or not op.src.dense or not op.dst.dense:
+        return
+    if (op.dst.start, op.dst.count) != (src.start, src.count):
+        return
+    behind = [op for slot in slots[maker + 1 :] for op in slot if op not in slots[at]]
+    if read_later(program, behind, src, -1):
+        return
+    slots[maker] = [
+        dataclasses.replace(
+            op,
+            src=_part(op.src, first, (channels * plane,)),
+            dst=_part(op.dst, first, (channels * plane,)),
+        )
+        for first, channels in ranges
+    ]
+
+
+def _part(view: View, first: int, shape: tuple[int, ...]) -> View:
+    """Elements of a dense tensor from one on, in a shape of their own."""
+    start = view.start + first * view.item
+    return dataclasses.replace(view, start=start, shape=shape, strides=None)
+
+
+def _clean(program: Program, slots: list[list[Operation]], runs: Sequence[_Run]) -> None:
+    """Remove what nobody looks at any more of the ways that the bytes of runs took."""
+    places = set().union(*(run.chain | {run.leaf} for run in runs))
+    for number in sorted(places, reverse=True):
+        behind = [op for slot in slots[number + 1 :] for op in slot]
+        kept: list[Operation] = []
+        for op in slots[number]:
+            if any(read_later(program, behind, view, -1) for view in written(op)):
+                kept.append(op)
+            elif isinstance(op, KpuLayer):
+                kept.append(dataclasses.replace(op, main_out=None))
+        slots[number] = kept
+
+
+# ---- where bytes come from
+def _trace(
+    operations: Sequence[Operation], before: int, view: View, first: int, count: int
+) -> list[_Run]:
+    """Runs of ``count`` elements of a dense tensor as it is in front of place ``before``."""
+    if not count:
+        return []
+    wanted = _part(view, first, (count,))
+    for place in reversed(range(before)):
+        for made in written(operations[place]):
+            if not overlap(made, wanted):
+                continue
+            if not made.dense or made.dtype != view.dtype or (made.start - view.start) % view.item:
+                return [_Run(count)]
+            at = (made.start - view.start) // view.item  # of its first element in the tensor
+            low, high = max(first, at), min(first + count, at + made.count)
+            return [
+                *_trace(operations, place, view, first, low - first),
+                *_through(operations, place, low - at, high - low),
+                *_trace(operations, place, view, high, first + count - high),
+            ]
+    return [_Run(count)]
+
+
+def _through(operations: Sequence[Operation], place: int, at: int, count: int) -> list[_Run]:
+    """The same of what the operation at ``place`` writes, from element ``at`` on."""
+    op = operations[place]
+    batches = op.dst.shape[0] if isinstance(op, Download) else getattr(op, "batches", 0)
+    if batches == 1:  # a map of the KPU
+        return [_Run(count, place, at)]
+    if isinstance(op, Concat):
+        inner = _sources(operations, place, op, at, count)
+    elif isinstance(op, ELEMENTWISE) and op.src.dense and not _unknown_table(op):
+        inner = _trace(operations, place, op.src, at, count)
+        inner = [
+            dataclasses.replace(run, values=_apply(op, run.values)) if run.leaf >= 0 else run
+            for run in inner
+        ]
+    else:
+        inner = [_Run(count)]
+    return [
+        dataclasses.replace(run, chain=run.chain | {place}) if run.leaf >= 0 else run
+        for run in inner
+    ]
+
+
+def _unknown_table(op: Operation) -> bool:
+    """A table that is not in the file itself."""
+    return isinstance(op, TableLookup) and isinstance(op.table, View)
+
+
+def _sources(
+    operations: Sequence[Operation], place: int, op: Concat, at: int, count: int
+) -> list[_Run]:
+    """Runs of a concatenation."""
+    found: list[_Run] = []
+    begins = 0
+    for source in op.sources:
+        low, high = max(at, begins), min(at + count, begins + source.count)
+        if low < high and source.dense and op.dst.shape[0] == 1:
+            found += _trace(operations, place, source, low - begins, high - low)
+        elif low < high:
+            found.append(_Run(high - low))
+        begins += source.count
+    return found
+
+
+def _apply(op: Operation, values: npt.NDArray) -> npt.NDArray:
+    """What an element-wise operation makes of the values that 256 bytes have become."""
+    assert isinstance(op, ELEMENTWISE)
+    src = View("from", 0, (BYTES,), op.src.dtype)
+    dst = View("to", 0, (BYTES,), op.dst.dtype)
+    memory = {
+        "from": np.ascontiguousarray(values).view(np.uint8).copy(),
+        "to": np.zeros(dst.size, dtype=np.uint8),
+    }
+    dataclasses.replace(op, src=src, dst=dst).run(memory)
+    return dst.of(memory).copy()
+
+
+def _merged(runs: list[_Run]) -> list[_Run]:
+    """Runs that go on where the one before ends are one."""
+    found: list[_Run] = []
+    for run in runs:
+        if found and run.follows(found[-1]):
+            last = found.pop()
+            run = dataclasses.replace(
+                last, count=last.count + run.count, chain=last.chain | run.chain
+            )
+        found.append(run)
+    return found
+
+
+# ---- where maps lie
+def _pieces(
+    operations: Sequence[Operation], joined: Layout, runs: list[_Run], rounding: str
+) -> list[_Piece] | None:
+    """The pieces of a joined map, the CPU's own at row 0; None unless each is whole channels that
+    begin a row, and a line of its bytes."""
+    plane, first = joined.height * joined.width, 0
+    found: list[_Piece] = []
+    for run in runs:
+        channel, channels = run.at // plane, run.count // plane
+        if run.at % plane or run.count % plane or first % joined.groups:
+            return None
+        own = dataclasses.replace(joined, base=0)
+        layout = own if run.leaf < 0 else _map_of(operations[run.leaf])
+        same = (layout.height, layout.width) == (joined.height, joined.width)
+        line = find_line(run.values, rounding) if same and run.values.dtype == np.uint8 else None
+        if line is None or channel % layout.groups:
+            return None
+        base = layout.base + channel // layout.groups * layout.channel_rows
+        source = dataclasses.replace(layout, channels=channels, base=base)
+        found.append(_Piece(run, first, source, line))
+        first += channels
+    return found
+
+
+def _map_of(op: Operation) -> Layout:
+    """Where the map lies that a download or a layer takes to main memory."""
+    assert isinstance(op, (Download, KpuLayer))
+    return op.layout if isinstance(op, Download) else op.arg.out_layout
+
+
+def _readers(operations: Sequence[Operation], at: int, joined: Layout) -> list[int] | None:
+    """Layers that read the map that is uploaded at ``at``; None when others see bytes of it."""
+    found: list[int] = []
+    left = np.ones(joined.rows, dtype=bool)  # rows that nobody has written since
+
+    def part(layout: Layout) -> npt.NDArray[np.bool_]:
+        if not share_rows(joined, layout):
+            return left[:0]
+        start = layout.base - joined.base
+        return left[max(0, start) : start + layout.rows]
+
+    for number, op in enumerate(operations[at + 1 :], at + 1):
+        for layout in rows_read(op):
+            if not part(layout).any():
+                continue
+            plain = isinstance(op, KpuLayer) and op.batches == 1 and not op.arg.two_maps
+            if not plain or layout != joined or not left.all():
+                return None
+            found.append(number)
+        for layout in rows_written(op):
+            part(layout)[...] = False
+    return found
+
+
+def _place(
+    operations: Sequence[Operation], first: int, at: int, last: int, rows: int, ram_rows: int
+) -> int | None:
+    """First of so many rows that are free from place ``first`` to ``last``, and not read later."""
+    without = [op for number, op in enumerate(operations) if number != at]
+    busy = busy_rows(without, first, last - 1)[:ram_rows]
+    edges = np.flatnonzero(np.diff(np.concatenate([[True], busy, [True]])))
+    for begin, end in zip(edges[::2], edges[1::2], strict=True):
+        if end - begin >= rows:
+            return int(begin)
+    return None

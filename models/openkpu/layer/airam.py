@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feature maps in the AI RAM: dense (C, H, W) bytes <-> 64-byte rows (docs/kpu.md 2.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
+
+
+def new_ram(rows: int = AI_RAM_ROWS, fill: int = 0) -> npt.NDArray[np.uint8]:
+    """An AI RAM as a flat byte array (2 MiB by default)."""
+    return np.full(rows * ROW_BYTES, fill, dtype=np.uint8)
+
+
+def _view(ram: npt.NDArray[np.uint8], layout: Layout) -> npt.NDArray[np.uint8]:
+    """The rows of a map as (channel group, channel in group, line, byte of the line)."""
+    if layout.base < 0 or (layout.base + layout.rows) * ROW_BYTES > ram.size:
+        raise ValueError(
+            f"map in rows {layout.base}..{layout.base + layout.rows - 1}, "
+            f"the AI RAM has {ram.size // ROW_BYTES}"
+        )
+    rows = ram[layout.base * ROW_BYTES : (layout.base + layout.rows) * ROW_BYTES]
+    shape = -1, layout.height, layout.groups, layout.row_len * layout.pitch
+    return rows.reshape(shape).transpose(0, 2, 1, 3)
+
+
+def pack(ram: npt.NDArray[np.uint8], base: int, x: npt.NDArray) -> Layout:
+    """Write map ``x`` (C, H, W) of bytes at row ``base``; other bytes of its rows stay as they are.
+
+    Returns the layout, which tells rows and bytes used.  ValueError when it does not fit.
+    """
+    x = np.ascontiguousarray(x).view(np.uint8)
+    layout = Layout(*x.shape, base=base)
+    channel = np.arange(layout.channels)
+    view = _view(ram, layout)
+    view[channel // layout.groups, channel % layout.groups, :, : layout.width] = x
+    return layout
+
+
+def unpack(
+    ram: npt.NDArray[np.uint8], base: int, shape: tuple[int, int, int]
+) -> npt.NDArray[np.uint8]:
+    """Read a map of ``shape`` (C, H, W) at row ``base``; ValueError when it lies outside."""
+    layout = Layout(*shape, base=base)
+    channel = np.arange(layout.channels)
+    view = _view(ram, layout)
+    return view[channel // layout.groups, channel % layout.groups, :, : layout.width]

@@ -1,0 +1,598 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The KPU layer argument: 12 words of 64 bits <-> fields (docs/kpu.md section 2), and its rules.
+
+Fields carry the names of the vendor's structures and hold *true* values: where a word stores
+"minus one", the attribute holds the number itself (``i_ch_num`` is the number of channels).
+Bits that the KPU leaves reserved extend it (docs/kpu.md 1.8): ``signed_in``, ``signed_out``,
+``fc``, ``elementwise`` and ``pool_task`` with what belongs to them, ``in_xor``, ``w_xor``,
+``out32`` of products, ``fp16`` and ``fp32`` of float16 ones, ``load_map`` and ``store_map`` with
+their addresses, ``kept_weights``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from openkpu.arithmetic import fp16
+from openkpu.arithmetic.pooling import POOL_STRIDE, pooled_size
+from openkpu.layer import pool_tasks, regmap
+from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
+
+WORDS = 12
+# Bytes of weights that compilers put into one load: nncase (8 bit) and its 0.1 release (16 bit).
+CHANNELS = 1024  # of a map
+MANY_CHANNELS = 9216  # of the input of a 1x1 convolution: nine a row of a ring of 1024
+LOAD_LIMIT = {True: 30 * 1024, False: 60 * 1024}
+PARA_SIZE_MAX = (1 << 17) - 1  # bytes of a load that the field can name
+MOST_LOADS = 64
+# Error codes of the device (AI_ERR_CODE) that an argument can raise: those before the bus errors.
+_BUS_ERROR = regmap.ERROR_CODES["BUS_ERROR"]
+ERROR_CODES = {n: code for n, code in regmap.ERROR_CODES.items() if 0 < code < _BUS_ERROR}
+FIELDS = regmap.LAYER_FIELDS
+
+
+class LayerError(ValueError):
+    """An illegal layer argument; ``code`` is the name of the device's error code."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(f"{code}: {text}")
+        self.code = code
+        self.number = ERROR_CODES[code]
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerArg:
+    """One layer argument; defaults are what every published layer holds (docs/kpu.md 1.7)."""
+
+    i_ch_num: int = 1
+    i_col_high: int = 1
+    i_row_wid: int = 1
+    o_ch_num: int = 1
+    o_col_high: int = 1
+    o_row_wid: int = 1
+    kernel_type: int = 0
+    pool_type: int = 0
+    depth_wise_layer: int = 0
+    signed_in: int = 0
+    signed_out: int = 0
+    fc: int = 0
+    elementwise: int = 0
+    ew_op: int = 0
+    ew_one: int = 0
+    in_xor: int = 0
+    w_xor: int = 0
+    out32: int = 0
+    fp16: int = 0
+    fp32: int = 0
+    load_map: int = 0
+    store_map: int = 0
+    kept_weights: int = 0
+    map_load_addr: int = 0
+    map_store_addr: int = 0
+    image_src2_addr: int = 0
+    pool_task: int = 0
+    pool_all: int = 0
+    pool_kh: int = 1
+    pool_kw: int = 1
+    pool_sy: int = 1
+    pool_sx: int = 1
+    pool_top: int = 0
+    pool_left: int = 0
+    pool_bottom: int = 0
+    pool_right: int = 0
+    pad_value: int = 0
+    arg_x: int = 0
+    shr_x: int = 0
+    arg_w: int = 0
+    shr_w: int = 0
+    arg_add: int = 0
+    image_src_addr: int = 0
+    image_dst_addr: int = 0
+    para_start_addr: int = 0
+    bwsx_base_addr: int = 0
+    active_addr: int = 0
+    o_ch_num_coef: int = 1
+    load_time: int = 1
+    para_size: int = 0
+    row_switch_addr: int = 0
+    channel_switch_addr: int = 0
+    coef_group: int = 0
+    wb_row_switch_addr: int = 0
+    wb_channel_switch_addr: int = 0
+    wb_group: int = 0
+    send_data_out: int = 0
+    channel_byte_num: int = 1
+    dma_total_byte: int = 1
+    int_en: int = 0
+    load_coor: int = 1
+    load_para: int = 1
+    load_act: int = 1
+    dma_burst_size: int = 15
+    ram_flag: int = 0
+    full_add: int = 0
+    pad_type: int = 0
+    first_stride: int = 0
+    bypass_conv: int = 0
+    coef_column_offset: int = 0
+    coef_row_offset: int = 0
+    coef_size: int = 0
+
+    def __post_init__(self) -> None:
+        """LayerError for a value that is no whole number."""
+        for name, value in vars(self).items():
+            _whole(name, value)
+
+    # ------------------------------------------------------------------ words
+    @classmethod
+    def decode(cls, words: Sequence[int] | npt.NDArray[np.uint64]) -> LayerArg:
+        """Fields of 12 words; reserved bits are ignored, no rule is checked (see ``validate``)."""
+        if len(words) != WORDS:
+            raise ValueError(f"a layer argument has {WORDS} words, got {len(words)}")
+        raw = [int(w) for w in words]
+        values = {}
+        for name, (word, low, width, signed, offset) in FIELDS.items():
+            value = (raw[word] >> low) & ((1 << width) - 1)
+            if signed and value >> (width - 1):
+                value -= 1 << width
+            values[name] = value + offset
+        return cls(**values)
+
+    def encode(self) -> npt.NDArray[np.uint64]:
+        """The 12 words (u64); reserved bits 0.  A value that does not fit its field is an error."""
+        raw = [0] * WORDS
+        for name, (word, low, width, signed, offset) in FIELDS.items():
+            value = int(getattr(self, name)) - offset
+            least = -(1 << (width - 1)) if signed else 0
+            most = (1 << (width - signed)) - 1
+            if not least <= value <= most:
+                code = _code_of(name)
+                raise LayerError(
+                    code, f"{name} = {value + offset} is outside {least + offset}..{most + offset}"
+                )
+            raw[word] |= (value & ((1 << width) - 1)) << low
+        return np.array(raw, dtype=np.uint64)
+
+    def replace(self, **changes: int) -> LayerArg:
+        """A copy with some fields changed; LayerError for a name that is no field."""
+        if unknown := sorted(set(changes) - set(FIELDS)):
+            near = difflib.get_close_matches(unknown[0], FIELDS, 1)
+            hint = (
+                f"did you mean {near[0]!r}?"
+                if near
+                else "expected one of models/openkpu/layer/argument.py"
+            )
+            raise LayerError("BAD_FLAGS", f"no field {unknown[0]!r}, {hint}")
+        return dataclasses.replace(self, **changes)
+
+    # ------------------------------------------------------------- properties
+    @property
+    def kernel(self) -> int:
+        """K: 3 or 1 (reserved kernel types are caught by ``validate``)."""
+        return 3 if self.kernel_type == 1 else 1
+
+    @property
+    def depthwise(self) -> bool:
+        return bool(self.depth_wise_layer)
+
+    @property
+    def in_shape(self) -> tuple[int, int, int]:
+        """(C, H, W) of the input map."""
+        return self.i_ch_num, self.i_col_high, self.i_row_wid
+
+    @property
+    def out_shape(self) -> tuple[int, int, int]:
+        """(O, oh, ow) of the output map, after pooling; with out32 (4 * O, oh, ow)."""
+        planes = 4 if self.out32 else 1
+        return self.o_ch_num * planes, self.o_col_high, self.o_row_wid
+
+    @property
+    def plain_1x1(self) -> bool:
+        """Is it a 1x1 convolution of all input channels, which may have more than 1024 of them?"""
+        other = self.depthwise or self.fc or self.pool_task
+        return self.kernel_type == 0 and not other
+
+    @property
+    def two_maps(self) -> bool:
+        """Does the layer read a second map?"""
+        return bool(self.elementwise and not self.ew_one)
+
+    @property
+    def conv_shape(self) -> tuple[int, int, int]:
+        """(O, H, W) before pooling; (O, 1, 1) for a fully connected layer."""
+        return (self.o_ch_num, 1, 1) if self.fc else (self.o_ch_num, *self.in_shape[1:])
+
+    @property
+    def taps(self) -> int:
+        """Weights of one output channel: K*K*C, depthwise K*K, fully connected C*H*W; of a pooling
+        task none."""
+        if self.pool_task:
+            return 0
+        if self.fc:
+            return self.i_ch_num * self.i_col_high * self.i_row_wid
+        return self.kernel**2 * (1 if self.depthwise else self.i_ch_num)
+
+    @property
+    def weight_count(self) -> int:
+        """Weights of the layer."""
+        return self.taps * self.o_ch_num
+
+    def weight_size(self, eight_bit: bool) -> int:
+        """Bytes of a weight: 1 or 2, by eight_bit_mode; of a product of float16 2."""
+        return 1 if eight_bit and not self.fp16 else 2
+
+    @property
+    def table_words(self) -> tuple[int, int]:
+        """Words of the batch-norm and the activation table: O and 18; none of a pooling task, or
+        of a product of float16."""
+        return (0, 0) if self.pool_task or self.fp16 else (self.o_ch_num, 18)
+
+    @property
+    def add_count(self) -> int:
+        """What ``arg_add`` is multiplied by: C, or 1 for depthwise and fully connected."""
+        return 1 if self.depthwise or self.fc else self.i_ch_num
+
+    @property
+    def loads(self) -> int:
+        """Weight loads."""
+        return self.load_time
+
+    @property
+    def in_layout(self) -> Layout:
+        """Where the input map lies in AI RAM, by the widths (docs/kpu.md 2.2)."""
+        return Layout(*self.in_shape, base=self.image_src_addr)
+
+    @property
+    def in_layouts(self) -> list[Layout]:
+        """Where the input maps lie: one, or the two of an element-wise layer."""
+        second = [Layout(*self.in_shape, base=self.image_src2_addr)] if self.two_maps else []
+        return [self.in_layout, *second]
+
+    @property
+    def out_layout(self) -> Layout:
+        """Where the output map lies in AI RAM."""
+        return Layout(*self.out_shape, base=self.image_dst_addr)
+
+    @property
+    def maps_meet(self) -> bool:
+        """Has the output map rows in common with an input map?"""
+        return any(self._meets(source) for source in self.in_layouts)
+
+    def _meets(self, source: Layout) -> bool:
+        result = self.out_layout
+        return source.base < result.base + result.rows and result.base < source.base + source.rows
+
+    @property
+    def in_order(self) -> bool:
+        """Is every row that the output map overwrites read before, and never again?
+
+        So it is in a depthwise layer without a pool whose output begins at the input that it meets
+        or before it.
+        """
+        rows_once = self.depthwise and self.pool_type == 0
+        met = [source for source in self.in_layouts if self._meets(source)]
+        return rows_once and all(self.image_dst_addr <= source.base for source in met)
+
+    # ------------------------------------------------------------ construction
+    @classmethod
+    def make(
+        cls,
+        c: int,
+        h: int,
+        w: int,
+        o: int | None = None,
+        *,
+        kernel: int = 1,
+        pool: int = 0,
+        depthwise: bool = False,
+        fc: bool = False,
+        eight_bit: bool = True,
+        per_load: int | None = None,
+        src: int = 0,
+        dst: int | None = None,
+        ram_rows: int = AI_RAM_ROWS,
+        **fields: int,
+    ) -> LayerArg:
+        """A legal argument with the fields that compilers derive filled in (docs/kpu.md section 2).
+
+        ``o`` output channels (default: ``c``); ``kernel`` 1 or 3; ``per_load`` output channels per
+        weight load (default: nncase's rule); ``src``/``dst`` in 64-byte rows, ``dst`` by default as
+        high as it fits; ``fields`` set any other field (``arg_x``, ``signed_in`` ...).
+        Raises LayerError for an impossible request.
+        """
+        o = c if o is None else o
+        sizes = {"c": c, "h": h, "w": w, "o": o, "ram_rows": ram_rows}
+        sizes |= {} if per_load is None else {"per_load": per_load}
+        others = {"src": src, "dst": dst or 0, "kernel": kernel, "pool": pool}
+        others |= {"depthwise": depthwise, "fc": fc}
+        for name, value in (sizes | others).items():
+            if _whole(name, value) < (name in sizes):
+                raise LayerError(
+                    "BAD_SIZE", f"{name} = {value}, expected {int(name in sizes)} or more"
+                )
+        eight_bit = _width(eight_bit)
+        if kernel not in (1, 3):
+            raise LayerError("BAD_KERNEL", f"kernel {kernel} is neither 1 nor 3")
+        if pool not in POOL_STRIDE:
+            raise LayerError("BAD_POOL", f"pool type {pool} is not one of 0..9")
+        oh, ow = (1, 1) if fc else pooled_size(pool, h, w)
+        if fields.get("fp16"):
+            oh, ow = fields.pop("o_col_high", oh), fields.pop("o_row_wid", ow)
+        if oh < 1 or ow < 1:
+            raise LayerError("BAD_SIZE", f"pool {pool} leaves nothing of a {h} x {w} map")
+        planes = 4 if fields.get("out32") else 1
+        source, result = Layout(c, h, w, base=src), Layout(o * planes, oh, ow)
+        arg = cls(
+            i_ch_num=c,
+            i_col_high=h,
+            i_row_wid=w,
+            o_ch_num=o,
+            o_col_high=oh,
+            o_row_wid=ow,
+            kernel_type=kernel // 2,
+            pool_type=pool,
+            depth_wise_layer=int(depthwise),
+            fc=int(fc),
+            image_src_addr=src,
+            image_dst_addr=max(0, ram_rows - result.rows) if dst is None else dst,
+            row_switch_addr=source.row_len,
+            channel_switch_addr=source.channel_rows,
+            coef_group=source.groups,
+            wb_row_switch_addr=result.row_len,
+            wb_channel_switch_addr=result.channel_rows,
+            wb_group=result.groups,
+            channel_byte_num=oh * ow,
+            dma_total_byte=result.channels * oh * ow,
+        )
+        floats = bool(fields.get("fp16"))  # 16-bit weights, whatever the mode
+        arg = arg.with_loads(eight_bit and not floats, per_load).replace(**fields)
+        arg.validate(eight_bit=eight_bit, ram_rows=ram_rows)
+        return arg
+
+    def with_loads(self, eight_bit: bool, per_load: int | None = None) -> LayerArg:
+        """The same layer with the load fields of nncase's rule (or ``per_load`` channels)."""
+        eight_bit = eight_bit and not self.fp16
+        one = self.taps * (1 if eight_bit else 2)
+        if self.depthwise or self.pool_task:
+            return self.replace(
+                o_ch_num_coef=self.o_ch_num, load_time=1, para_size=one * self.o_ch_num
+            )
+        if per_load is None:
+            per_load = LOAD_LIMIT[eight_bit] // one
+            # more loads than the field counts: larger chunks, as far as para_size reaches
+            per_load = max(per_load, min(-(-self.o_ch_num // MOST_LOADS), PARA_SIZE_MAX // one))
+        per_load = max(1, min(self.o_ch_num, per_load))
+        loads = -(-self.o_ch_num // per_load)
+        return self.replace(o_ch_num_coef=per_load, load_time=loads, para_size=per_load * one)
+
+    # ---------------------------------------------------------------- checking
+    def validate(
+        self,
+        *,
+        eight_bit: bool | None = None,
+        ram_rows: int = AI_RAM_ROWS,
+        weight_slots: int | None = None,
+        strict: bool = True,
+        bus_bytes: int = 1,
+    ) -> None:
+        """Raise one LayerError for an argument that the device refuses; None when legal.
+
+        Order: flags, kernel, pool, sizes, addresses, weights.  An output map may lie on rows of
+        the input map only where the device computes what a reader of the whole input would.
+        ``strict`` also checks the fields that the vendor's simulator ignores because they follow
+        from others (layout and load fields).  ``eight_bit`` None means unknown: either width may
+        fit.  ``weight_slots``: weights that the buffer holds at a time, when that is to be checked.
+        ``bus_bytes``: of a bus word, of which map_store_addr is a multiple.
+        """
+        eight_bit = None if eight_bit is None else _width(eight_bit)
+        if self.store_map and self.send_data_out:
+            raise LayerError("BAD_FLAGS", "store_map and send_data_out exclude each other")
+        if self.kept_weights and self.pool_task:
+            raise LayerError("BAD_FLAGS", "a pooling task has no weights that could be kept")
+        if self.fp16 and (fault := fp16.fault(self)):
+            raise LayerError(*fault)
+        if self.pool_task and (fault := pool_tasks.fault(self)):
+            raise LayerError(*fault)
+        if self.depthwise and self.fc:
+            raise LayerError("BAD_FLAGS", "depthwise and fully connected exclude each other")
+        if self.elementwise and not self.depthwise:
+            raise LayerError("BAD_FLAGS", "an element-wise layer is a depthwise one")
+        if self.out32 and (self.depthwise or self.fc):
+            raise LayerError("BAD_FLAGS", "out32 takes a convolution of all input channels")
+        if self.kernel_type > 1:
+            raise LayerError("BAD_KERNEL", f"kernel_type {self.kernel_type} is reserved")
+        if self.elementwise and not self.kernel_type:
+            raise LayerError("BAD_KERNEL", "an element-wise layer has kernel_type 1")
+        if self.fc and self.kernel_type:
+            raise LayerError("BAD_KERNEL", "a fully connected layer has kernel_type 0")
+        if self.pool_type not in POOL_STRIDE:
+            raise LayerError("BAD_POOL", f"pool_type {self.pool_type} is reserved")
+        if self.fc and self.pool_type:
+            raise LayerError("BAD_POOL", "a fully connected layer has pool_type 0")
+        if self.out32 and self.pool_type:
+            raise LayerError("BAD_POOL", "32-bit sums are not pooled: out32 has pool_type 0")
+        self._check_sizes(strict)
+        names = ("input", "second input") if self.two_maps else ("input",)
+        maps = [*zip(names, self.in_layouts, strict=True), ("output", self.out_layout)]
+        for name, layout in maps:
+            if layout.base + layout.rows > ram_rows:
+                raise LayerError(
+                    "BAD_ADDR",
+                    f"{name} map takes rows {self._rows(layout)}, AI RAM has {ram_rows}",
+                )
+        if self.store_map and self.map_store_addr % bus_bytes:
+            raise LayerError(
+                "BAD_ADDR",
+                f"map_store_addr {self.map_store_addr:#x} is no multiple of the bus word,"
+                f" {bus_bytes} bytes",
+            )
+        if self.maps_meet and not self.in_order:
+            raise LayerError(
+                "BAD_ADDR",
+                f"the output map takes rows {self._rows(self.out_layout)}, "
+                f"the input {' and '.join(self._rows(source) for source in self.in_layouts)}",
+            )
+        if self.w_xor and eight_bit is False:
+            raise LayerError("BAD_WEIGHTS", "w_xor takes 8-bit weights")
+        if strict and not self.pool_task:
+            self._check_loads(eight_bit, weight_slots)
+            end = self.weights_end(eight_bit is not False)
+            if self.kept_weights and end > ram_rows * ROW_BYTES:
+                raise LayerError(
+                    "BAD_WEIGHTS", f"kept weights end at byte {end}, AI RAM has {ram_rows} rows"
+                )
+        self.encode()
+
+    def weights_end(self, eight_bit: bool) -> int:
+        """Address behind the last byte of weights, of the loads as the fields name them."""
+        before = self.load_time - 1
+        last = (self.o_ch_num - before * self.o_ch_num_coef) * self.taps
+        return self.para_start_addr + before * self.para_size + last * self.weight_size(eight_bit)
+
+    def weight_rows(self, n_z: int) -> int:
+        """Rows of the weight buffer (9 weights for each of ``n_z`` channels) that the layer needs
+        at once: those of a group of n_z output channels; depthwise all, fully connected none."""
+        if self.fc or self.pool_task:
+            return 0
+        if self.depthwise:
+            return -(-self.o_ch_num // n_z)
+        return self.i_ch_num if self.kernel == 3 else -(-self.i_ch_num // 9)
+
+    def device_code(
+        self,
+        *,
+        eight_bit: bool = True,
+        ram_rows: int = AI_RAM_ROWS,
+        weight_bits: int = 16,
+        weight_rows: int | None = None,
+        n_z: int = 1,
+        pools: bool = True,
+        fp16_lanes: int = 0,
+        keeps: bool = True,
+        bus_bytes: int = 4,
+        first: bool = False,
+        last: bool = False,
+    ) -> int:
+        """AI_ERR_CODE with which the device refuses this argument; 0 when it runs it.
+
+        The device derives the layout from the sizes, so it ignores layout fields as the vendor's
+        simulator does; of the load fields it asks that the loads make up the channels and that
+        para_size covers a load.  ``weight_rows``: rows of its weight buffer, ``n_z`` banks wide;
+        None: any need is met.  ``pools``: it has an engine for pooling tasks, ``fp16_lanes``: lanes
+        for products of float16, ``keeps``: a way for weights from the AI RAM.  ``first``, ``last``:
+        place in a task list; the maps of those two layers come and go by the registers.
+        """
+        if (self.load_map and first) or (self.store_map and last):
+            return ERROR_CODES["BAD_FLAGS"]
+        if self.kept_weights and not keeps:
+            return ERROR_CODES["BAD_FLAGS"]
+        if (self.pool_task and not pools) or (self.fp16 and not fp16_lanes):
+            return ERROR_CODES["BAD_FLAGS"]
+        try:
+            self.validate(strict=False, ram_rows=ram_rows, eight_bit=eight_bit, bus_bytes=bus_bytes)
+        except LayerError as err:
+            return err.number
+        if self.pool_task:  # no weights: the load fields are not looked at
+            return 0
+        per_load, before = self.o_ch_num_coef, (self.load_time - 1) * self.o_ch_num_coef
+        size = self.weight_size(eight_bit)
+        needed = per_load * self.taps * size
+        fits = needed <= self.para_size and (size == 1 or weight_bits >= 16)
+        if not fits or not before < self.o_ch_num <= before + per_load:
+            return ERROR_CODES["BAD_WEIGHTS"]
+        if self.kept_weights and self.weights_end(eight_bit) > ram_rows * ROW_BYTES:
+            return ERROR_CODES["BAD_WEIGHTS"]
+        if weight_rows is not None and self.weight_rows(n_z) > weight_rows:
+            return ERROR_CODES["BAD_WEIGHTS"]
+        return 0
+
+    @staticmethod
+    def _rows(layout: Layout) -> str:
+        return f"{layout.base}..{layout.base + layout.rows - 1}"
+
+    def _check_sizes(self, strict: bool) -> None:
+        """Sizes that cannot be: each BAD_SIZE."""
+        c, h, w = self.in_shape
+        o, oh, ow = self.out_shape
+        if min(c, h, w, o, oh, ow) < 1:
+            raise LayerError("BAD_SIZE", f"zero size: {self.in_shape} -> {self.out_shape}")
+        most = MANY_CHANNELS if self.plain_1x1 else CHANNELS
+        if c > most:
+            raise LayerError("BAD_SIZE", f"{c} input channels, this layer has at most {most}")
+        if self.in_layout.row_len > 15:
+            raise LayerError("BAD_SIZE", f"a line of {w} pixels takes more than 15 rows")
+        if self.depthwise and c != o:
+            raise LayerError("BAD_SIZE", f"depthwise needs as many outputs as inputs: {c} -> {o}")
+        want = (1, 1) if self.fc else pooled_size(self.pool_type, h, w)
+        if not (self.pool_task or self.fp16) and (oh, ow) != want:
+            raise LayerError(
+                "BAD_SIZE",
+                f"output {oh} x {ow}, but pool {self.pool_type} of {h} x {w} gives "
+                f"{want[0]} x {want[1]}",
+            )
+        if not strict:
+            return
+        rows = self.row_switch_addr, self.channel_switch_addr, self.coef_group
+        wb_rows = self.wb_row_switch_addr, self.wb_channel_switch_addr, self.wb_group
+        for name, have, layout in (("", rows, self.in_layout), ("wb_", wb_rows, self.out_layout)):
+            want3 = layout.row_len, layout.channel_rows, layout.groups
+            if have != want3:
+                raise LayerError(
+                    "BAD_SIZE",
+                    f"{name}row/channel switch and group {have}, a {layout.width} wide, "
+                    f"{layout.height} high map has {want3}",
+                )
+
+    def _check_loads(self, eight_bit: bool | None, weight_slots: int | None) -> None:
+        """Load fields that contradict the sizes, or a load larger than the buffer: BAD_WEIGHTS."""
+        o, per_load, loads = self.o_ch_num, self.o_ch_num_coef, self.load_time
+        if not (loads - 1) * per_load < o <= loads * per_load:
+            raise LayerError(
+                "BAD_WEIGHTS", f"{loads} loads of {per_load} channels do not make {o} channels"
+            )
+        widths = {None: (1, 2), True: (1,), False: (2,)}[False if self.fp16 else eight_bit]
+        if self.para_size not in [per_load * self.taps * n for n in widths]:
+            raise LayerError(
+                "BAD_WEIGHTS",
+                f"para_size {self.para_size} is not {per_load} channels of {self.taps} weights",
+            )
+        if weight_slots is not None and per_load * self.taps > weight_slots:
+            raise LayerError(
+                "BAD_WEIGHTS",
+                f"a load of {per_load * self.taps} weights, the buffer holds {weight_slots}",
+            )
+
+
+def _whole(name: str, value: object) -> int:
+    """The value of a field; LayerError for what is no whole number."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise LayerError("BAD_SIZE", f"{name} = {value!r}, expected a whole number") from None
+
+
+def _width(eight_bit: object) -> bool:
+    """Whether weights have 8 bits; LayerError for what is neither yes nor no."""
+    if isinstance(eight_bit, np.bool_):  # no whole number to numpy
+        return bool(eight_bit)
+    if (value := _whole("eight_bit", eight_bit)) not in (0, 1):
+        raise LayerError("BAD_WEIGHTS", f"eight_bit = {value}, expected 0 or 1")
+    return bool(value)
+
+
+def _code_of(field: str) -> str:
+    """Error code for a value that does not fit into its field."""
+    if field in ("kernel_type",):
+        return "BAD_KERNEL"
+    if field.startswith("pool_"):
+        return "BAD_POOL"
+    if field in ("para_size", "load_time", "o_ch_num_coef", "shr_w", "shr_x", "arg_w", "arg_x"):
+        return "BAD_WEIGHTS"
+    if field.endswith("_addr") and "switch" not in field:
+        return "BAD_ADDR"
+    word, _, width, *_ = FIELDS[field]
+    return "BAD_FLAGS" if width == 1 or word == 6 else "BAD_SIZE"

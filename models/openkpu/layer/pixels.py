@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every kind of layer does with pixels: the sign gate, and which ones a pool keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from openkpu.arithmetic.pooling import PICKS, POOL_STRIDE
+from openkpu.layer.argument import LayerArg
+
+# channels, rows, sums of products, sums of pixels
+Block = tuple[slice, slice, npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+def gate(x: npt.NDArray, signed: bool) -> npt.NDArray[np.uint8]:
+    """Pixels as the multiplier sees them: bytes, negative ones 0 when they are signed."""
+    x = np.ascontiguousarray(x).view(np.uint8)
+    return np.where(x < 128, x, np.uint8(0)) if signed else x
+
+
+def kept_pixels(arg: LayerArg) -> tuple[int, int, int, int]:
+    """(rows, columns, step, first column) of the convolution that the pool uses.
+
+    Pools 5, 6 and 7 pick one pixel of each window: only these are needed.  Pools of stride 2 and 4
+    drop the rows and columns that do not fill a window; all others need the whole H x W map.
+    """
+    _, height, width = arg.conv_shape
+    if arg.pool_type in PICKS:
+        _, oh, ow = arg.out_shape
+        return oh, ow, POOL_STRIDE[arg.pool_type], PICKS[arg.pool_type]
+    stride = POOL_STRIDE[arg.pool_type]
+    return height - height % stride, width - width % stride, 1, 0

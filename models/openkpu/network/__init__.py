@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks as task lists: layers with their tables, places, images (docs/networks.md)."""

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights that stay in the AI RAM over the inferences of a stream (docs/kpu.md 1.14).
+
+Rows that no map of a network uses take the weights of some layers, as they lie in storage.  They
+are brought there once, by pooling tasks whose results nobody wants, and read by every inference
+instead of those in storage.  ``choose`` decides which layers, ``bring`` makes the tasks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from openkpu.configs import Config
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.layout import ROW_BYTES
+
+if TYPE_CHECKING:
+    from openkpu.network.network import Network
+    from openkpu.prediction.cycles import LayerCycles
+
+LINES, CHANNELS = 512, 4  # of a map that brings weights: its result takes one row
+MAXIMUM = 1  # pool_task
+INFERENCES = 3  # that are predicted: the last one but one is the steady state
+
+
+@dataclasses.dataclass(frozen=True)
+class Gain:
+    """What kept weights are worth: bytes and rows of the AI RAM that they take, predicted cycles of
+    an inference in a stream without and with them."""
+
+    bytes: int
+    rows: int
+    before: int
+    after: int
+
+    @property
+    def saved(self) -> int:
+        """Cycles of an inference."""
+        return self.before - self.after
+
+
+def size(network: Network, number: int) -> int:
+    """Bytes of the weights of a layer, from the first load to the end of the last one."""
+    arg = network.layers[number]
+    return arg.weights_end(network.eight_bit and not arg.fp16) - arg.para_start_addr
+
+
+def rows(network: Network, number: int) -> int:
+    """Rows of the AI RAM that they take."""
+    return -(-size(network, number) // ROW_BYTES)
+
+
+def free_rows(layers: Sequence[LayerArg], ram_rows: int) -> list[tuple[int, int]]:
+    """(first row, rows) of each part of the AI RAM that no map of the layers uses."""
+    maps = [m for arg in layers for m in (*arg.in_layouts, arg.out_layout)]
+    found, at = [], 0
+    for first, behind in sorted((m.base, m.base + m.rows) for m in maps):
+        if first > at:
+            found.append((at, first - at))
+        at = max(at, behind)
+    return [*found, (at, ram_rows - at)] if at < ram_rows else found
+
+
+def fault(network: Network, ram_rows: int) -> str | None:
+    """What is wrong with the places of kept weights; None: nothing."""
+    taken = [
+        (m.base, m.base + m.rows, f"a map of layer {i}")
+        for i, arg in enumerate(network.layers)
+        for m in (*arg.in_layouts, arg.out_layout)
+    ]
+    for number, row in network.kept.items():
+        if not 0 <= number < len(network.layers):
+            return f"kept weights of layer {number}, there are {len(network.layers)} layers"
+        if not size(network, number):
+            return f"layer {number}: kept weights, but it has none"
+        behind = row + rows(network, number)
+        if row < 0 or behind > ram_rows:
+            return f"layer {number}: kept weights in rows {row}..{behind - 1} of {ram_rows}"
+        for first, end, what in taken:
+            if first < behind and row < end:
+                return (
+                    f"layer {number}: kept weights in rows {row}..{behind - 1}, where {what} lies"
+                )
+        taken.append((row, behind, f"the kept weights of layer {number}"))
+    return None
+
+
+def moved(network: Network) -> list[LayerArg]:
+    """The layers as the device gets them: kept weights named by their place in the AI RAM."""
+    return [
+        arg.replace(kept_weights=1, para_start_addr=network.kept[i] * ROW_BYTES)
+        if i in network.kept
+        else arg
+        for i, arg in enumerate(network.layers)
+    ]
+
+
+def put(network: Network, ram: npt.NDArray[np.uint8]) -> None:
+    """Write kept weights, and what the tasks of ``bring`` leave, into an AI RAM of flat bytes."""
+    for task, data in _tasks(network):
+        base = task.image_src_addr * ROW_BYTES
+        ram[base : base + data.size] = data
+        lines = data.reshape(task.i_ch_num, -1)
+        at = task.image_dst_addr * ROW_BYTES
+        for channel, line in enumerate(lines):
+            ram[at + 16 * channel] = line.max()
+
+
+def weights(network: Network, number: int, ram: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The weight bytes (n,) of a layer with kept weights, as the AI RAM holds them."""
+    at = network.kept[number] * ROW_BYTES
+    arg = network.layers[number]
+    return ram[at : at + arg.weight_count * arg.weight_size(network.eight_bit)].copy()
+
+
+def bring(network: Network, weights_at: int) -> list[LayerArg]:
+    """Layers that bring the kept weights into the AI RAM, for the host to run before a stream.
+
+    ``weights_at``: address of the network's weights in storage.  Each is a pooling task that loads
+    its map, the weights, and leaves up to four bytes in the first row of the network's input.
+    """
+    return [
+        task.replace(map_load_addr=weights_at + task.map_load_addr) for task, _ in _tasks(network)
+    ]
+
+
+def _tasks(network: Network) -> list[tuple[LayerArg, npt.NDArray[np.uint8]]]:
+    """Tasks whose map_load_addr is an offset into the weights, and the bytes of each."""
+    from openkpu.layer.pool_layer import pool_layer
+
+    found = []
+    scratch = network.layers[0].image_src_addr
+    for number, row in sorted(network.kept.items()):
+        at, left = network.layers[number].para_start_addr, size(network, number)
+        while left:
+            whole = left // ROW_BYTES
+            lines = min(whole, LINES)
+            channels = min(CHANNELS, whole // LINES) if whole > LINES else 1
+            shape = (channels, lines, ROW_BYTES) if whole else (1, 1, left)
+            count = int(np.prod(shape))
+            task = pool_layer(shape, MAXIMUM, None, src=row, dst=scratch).replace(
+                load_map=1, map_load_addr=at
+            )
+            found.append((task, network.weights[at : at + count]))
+            row, at, left = row + shape[0] * shape[1], at + count, left - count
+    return found
+
+
+def steady(network: Network, config: Config) -> list[LayerCycles]:
+    """Predicted layers (openkpu.prediction.cycles) of an inference in the steady state of a stream."""
+    from openkpu.prediction.cycles_model import predict_network
+
+    found = predict_network(config, network, INFERENCES, inferences=INFERENCES).layers
+    return found[-2 * len(network.layers) : -len(network.layers)]
+
+
+def total(layers: Sequence[LayerCycles]) -> int:
+    """Cycles of an inference."""
+    return sum(layer.cycles for layer in layers)
+
+
+def _predicted(network: Network, config: Config) -> list[LayerCycles]:
+    """As ``steady``; empty where the prediction comes to a stop, and for products of float16 on a
+    configuration that has none."""
+    from openkpu.prediction.cycles_front import DeadlockError
+
+    if not config.fp16_lanes and any(arg.fp16 for arg in network.layers):
+        return []
+    try:
+        return steady(network, config)
+    except DeadlockError:
+        return []
+
+
+def choose(network: Network, config: Config, ram_rows: int) -> dict[int, int]:
+    """Which layers' weights stay, and from which row on: those first for which the array waits
+    most, then the largest, as far as there are free rows.
+
+    None where all weights stay in the weight buffer, where the configuration keeps none, or where
+    the prediction sees no gain.
+    """
+    from openkpu.prediction.cycles_front import Keeping
+    from openkpu.prediction.cycles_shape import Shape
+
+    shapes = [Shape(config, arg, network.eight_bit) for arg in network.layers]
+    if not config.keep_weights or Keeping(config, shapes, INFERENCES).reuse:
+        return {}
+    layers = _predicted(dataclasses.replace(network, kept={}), config)
+    waits = {i: layers[i].parts["bus"] if layers else 0 for i in range(len(shapes))}
+    free, kept = free_rows(network.layers, ram_rows), {}
+    for number in sorted(waits, key=lambda i: (waits[i], size(network, i)), reverse=True):
+        need = rows(network, number)
+        fits = [part for part in free if part[1] >= need > 0]
+        if fits:
+            part = min(fits, key=lambda part: part[1])
+            free.remove(part)
+            kept[number] = part[0]
+            free.append((part[0] + need, part[1] - need))
+    after = _predicted(dataclasses.replace(network, kept=kept), config)
+    if layers and after and total(after) >= total(layers):
+        return {}
+    return kept
+
+
+def scatter(
+    rng: np.random.Generator, network: Network, ram_rows: int, share: float = 1.0
+) -> dict[int, int]:
+    """Random places for the weights of some layers, each with the probability ``share``: rows that
+    are free, at either end of them or between."""
+    found: dict[int, int] = {}
+    free = free_rows(network.layers, ram_rows)
+    for number in (int(n) for n in rng.permutation(len(network.layers))):
+        need = rows(network, number)
+        fits = [part for part in free if part[1] >= need > 0]
+        if not fits or rng.random() >= share:
+            continue
+        first, count = part = fits[int(rng.integers(0, len(fits)))]
+        at = first + int(rng.choice([0, count - need, rng.integers(0, count - need + 1)]))
+        free.remove(part)
+        free += [(first, at - first), (at + need, first + count - at - need)]
+        found[number] = at
+    return found
+
+
+def gain(network: Network, config: Config) -> Gain:
+    """Bytes and cycles of the kept weights of a network, predicted."""
+    plain = dataclasses.replace(network, kept={})
+    before, after = (total(steady(n, config)) for n in (plain, network))
+    numbers = network.kept
+    return Gain(
+        sum(size(network, i) for i in numbers),
+        sum(rows(network, i) for i in numbers),
+        before,
+        after,
+    )

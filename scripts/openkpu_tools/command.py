@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every command has in common: exit status, signals, one line for a bad request.
+
+Exit status: 0 good, 1 something did not match or failed, 2 the request could not be met, 130 ended
+by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, 141 when the reader of the output went away.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import BinaryIO, NoReturn
+
+from openkpu.terminal import any_text, one_line
+from openkpu_tb import seeds
+
+from openkpu import configs
+
+MISMATCH, BAD_REQUEST = 1, 2
+OWN = ("openkpu", "models", "scripts", "tb")
+GIVEN = "_given"  # of a namespace while it is filled: options that have been there
+GRACE = 20  # seconds for a process to clean up
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+Main = Callable[[list[str] | None], int]
+
+
+class UsageError(ValueError):
+    """One line about a request that cannot be met."""
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked the command to end; whoever cleans up on Ctrl-C cleans up for it too."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class _Once(argparse.Action):
+    """Store a value, or several; a second one would replace the first without a word."""
+
+    def __call__(self, parser, namespace, values, option_string=None) -> None:
+        given = vars(namespace).setdefault(GIVEN, set())
+        if option_string and self.dest in given:
+            raise argparse.ArgumentError(self, "given twice, expected once")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose complaint is one line, and which takes a value that begins with a dash.
+
+    An option is given once, by its whole name.
+    """
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, allow_abbrev=False, **kwargs)
+        for name in (None, "store"):
+            self.register("action", name, _Once)
+
+    def parse_known_args(self, args=None, namespace=None):
+        found, rest = super().parse_known_args(args, namespace)
+        vars(found).pop(GIVEN, None)
+        return found, rest
+
+    def _parse_optional(self, arg_string: str):
+        """Options are words with two dashes, and -h; a word with one is a value."""
+        if re.match(r"-[^-]", arg_string) and arg_string[:2] not in self._option_string_actions:
+            return None
+        return super()._parse_optional(arg_string)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def _stop(number: int, _frame: FrameType | None) -> NoReturn:
+    """Raise Stopped once; the clean-up that follows is not interrupted again."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    raise Stopped(number)
+
+
+def run(main: Main, argv: list[str] | None = None) -> int:
+    """The exit status of ``main(argv)``, whatever ends it.
+
+    While it runs, SIGINT, SIGTERM and SIGHUP raise Stopped in the main thread, so that simulators
+    are ended and temporary folders removed on the way out.
+    """
+    any_text()
+    if closed():
+        return complain("the standard output is closed, expected it open (> /dev/null drops it)")
+    before = {number: signal.signal(number, _stop) for number in SIGNALS}
+    try:
+        status = main(argv)
+        sys.stdout.flush()
+        return status
+    except Stopped as stopped:
+        _say(f"\n{'interrupted' if stopped.number == signal.SIGINT else 'terminated'}")
+        return 128 + stopped.number
+    except BrokenPipeError:
+        _drop_output()
+        return 128 + signal.SIGPIPE
+    except (UsageError, seeds.SeedError) as error:
+        return complain(error)
+    except ModuleNotFoundError as error:  # a group of pyproject.toml that is not installed
+        if (error.name or "openkpu").partition(".")[0] in OWN:
+            raise
+        return complain(f"the Python module {error.name} is missing; 'make setup' installs it")
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        status = complain(f"{where}{error.strerror or error}")
+        try:
+            sys.stdout.flush()
+        except OSError:  # a full disk, for example
+            _drop_output()
+        return status
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def closed() -> bool:
+    """Was the standard output closed when Python started?
+
+    Of the three streams those that were become /dev/null, or the next file would take their number.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    return sys.stdout is None
+
+
+def _drop_output() -> None:
+    """What is still in the buffer has no reader; Python would complain when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def complain(error: object) -> int:
+    """One line on stderr; the status of a bad request."""
+    _say(f"error: {one_line(error)}")
+    return BAD_REQUEST
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def ending(process: subprocess.Popen) -> Iterator[None]:
+    """Whatever ends the block early ends ``process`` too, which may clean up first."""
+    try:
+        yield
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+# ---- argument types: each names what it got and what it takes
+def whole(least: int, most: int, what: str = "a whole number") -> Callable[[str], int]:
+    """argparse type: an integer from ``least`` to ``most``."""
+
+    def convert(text: str) -> int:
+        if not (seeds.is_whole(text) and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(
+                f"{seeds.shown(text)}: expected {what} from {least} to {most}"
+            )
+        return int(text)
+
+    return convert
+
+
+def between(least: float, most: float, what: str = "a number") -> Callable[[str], float]:
+    """argparse type: a number from ``least`` to ``most``."""
+
+    def convert(text: str) -> float:
+        try:
+            value = float(text if text.isascii() and "_" not in text else "")
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(
+                f"{seeds.shown(text)}: expected {what} from {least:g} to {most:g}"
+            )
+        return value
+
+    return convert
+
+
+real = between(-1e6, 1e6)  # a term
+
+
+def factor(text: str) -> float:
+    """argparse type: a number other than 0, not so close to it that nothing is left."""
+    if abs(value := real(text)) < 1e-6:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number that is not so close to 0")
+    return value
+
+
+def named(text: str) -> str:
+    """argparse type: a name; an empty one would mean that none is given."""
+    if not text:
+        raise argparse.ArgumentTypeError("'': expected a name")
+    return text
+
+
+def path(text: str) -> Path:
+    """argparse type: the name of a file that is written."""
+    return Path(named(text))
+
+
+def bus(text: str) -> int:
+    """argparse type: bits of the storage's bus."""
+    if text not in map(str, configs.BUSES):
+        *others, last = configs.BUSES
+        known = f"{', '.join(map(str, others))} or {last}"
+        raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: expected {known}")
+    return int(text)
+
+
+SEED = whole(0, seeds.LIMIT - 1)
+JOBS = whole(1, 256)
+
+
+def apart(args: argparse.Namespace, *pairs: tuple[str, str], why: str = "") -> None:
+    """UsageError for the first pair of options that are both given."""
+    for pair in pairs:
+        if all(getattr(args, name) not in (None, False, "", []) for name in pair):
+            one, other = (name.upper() for name in pair)
+            raise UsageError(f"{one} and {other} together{f': {why}' if why else ', expected one'}")
+
+
+# ---- files that a command will write
+def check_output(path: Path, suffix: str | None = None) -> None:
+    """UsageError unless a file can be written at ``path``; nothing is left there."""
+    if suffix and path.suffix.lower() != suffix:
+        raise UsageError(f"{path}: expected a name that ends in {suffix}")
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder, expected a file")
+    if path.is_fifo() or path.is_socket() or path.is_block_device():
+        raise UsageError(f"{path}: expected a file, or a name that is free")
+    if path.is_file() and _printed(path):
+        raise UsageError(f"{path}: what is printed goes there, expected another file")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise UsageError(f"{path}: the folder does not exist")
+    try:
+        if path.exists():
+            with open(path, "ab"):
+                pass
+        else:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _printed(path: Path) -> bool:
+    """Is this the file that the standard output or the error output goes to?"""
+    return any(os.path.samestat(path.stat(), os.fstat(number)) for number in (1, 2))
+
+
+def check_outputs(paths: Sequence[Path | None], read: Sequence[str | Path | None] = ()) -> None:
+    """``check_output`` for each that is given; UsageError when two are one file, or one of
+    ``read``, whatever names it has."""
+    given = [path for path in paths if path]
+    for path in given:
+        check_output(path)
+        if any(other and _same(path, Path(other)) for other in read):
+            raise UsageError(f"{path}: would be read and written")
+    for one, other in itertools.combinations(given, 2):
+        if _same(one, other):
+            raise UsageError(f"{one}: named for two outputs")
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):  # one that is not there yet
+        return one.resolve() == other.resolve()
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """``path``, open for writing; UsageError that names it, for a full disk too.
+
+    The name stays as it is, whatever a library that is given a name would make of it.
+    """
+    try:
+        with open(path, "wb") as stream:
+            yield stream
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a report; UsageError as ``writing``."""
+    with writing(path) as stream:
+        stream.write((json.dumps(content, indent=1) + "\n").encode())

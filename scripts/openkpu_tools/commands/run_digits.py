@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job: handwritten digits that training never saw, classified by the RTL."""
+
+import argparse
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from openkpu.digits import float_model
+from openkpu.network.network import Network
+from openkpu_tools import report
+from openkpu_tools.command import writing
+from openkpu_tools.commands import digits_picture, run_network
+from openkpu_tools.commands.end_to_end import unmeasured
+
+from openkpu import digits
+
+# on Icarus as many as half a minute of processor time holds
+IMAGES = {"icarus": 4, "verilator": 100, "golden": 360}
+SCANS = 360  # held out, and so the most that can be asked for
+
+
+def run(args: argparse.Namespace) -> bool:
+    """Classify; True when every byte of every layer matched."""
+    network = digits.load_network(args.config.ai_ram_rows)
+    test = digits.load_data()[1]
+    assert len(test) == SCANS
+    run_network.check(network, args.config)
+    count = args.images or IMAGES["golden" if args.golden else args.sim]
+    print(
+        f"handwritten digits: {count} of {len(test)} held-out scans, {len(network.layers)} layers,"
+        f" configuration {args.config.name} ({args.config.macs} MACs)"
+    )
+    golden = [network.run(image) for image in test.pixels]
+    answers = np.array([digits.classify(g.y) for g in golden])
+    if args.golden:
+        records, good = run_network.golden_records(args, network, golden[:count]), True
+        shown, per_inference = answers[:count], []
+        for number in range(count):
+            said = line(number, int(shown[number]), int(test.labels[number]), None, 0)
+            print(shown_with(test.images[number, 0], said))
+    else:
+        records, shown, per_inference, good = simulated(args, network, test, count)
+    labels = test.labels
+    exact = float_model.predict(digits.load_float(), test.images)
+    print("\naccuracy")
+    if not args.golden:
+        print(f"  RTL     {share(shown, labels[: len(shown)])} on the {len(shown)} images it ran")
+        print(f"  golden  {share(answers[:count], labels[:count])} on the same")
+    print(f"  golden  {share(answers, labels)} on all {len(test)} held-out scans")
+    print(f"  float   {share(exact, labels)} on all {len(test)} held-out scans")
+    more: dict[str, Any] = {"end_to_end": unmeasured("no simulator ran or nothing finished")}
+    if per_inference and len(records) == len(per_inference) * len(network.layers):
+        more = run_network.summary(args, network, records, per_inference)
+    if args.report:
+        simulator = "golden" if args.golden else args.sim
+        report.write(args.report, args.config, simulator, records, **more)
+        print(f"report: {args.report}")
+    if args.png:
+        picture = digits_picture.draw(test.images, shown, labels, records)
+        with writing(args.png) as stream:
+            picture.save(stream, "PNG")
+        print(f"picture: {args.png}")
+    print("\nnext:  make sim SIM=verilator CONFIG=k210        more digits, on 576 multipliers")
+    print("       make predict CONFIG=nano MATMUL=64x64x64  cycles without a simulator")
+    return good
+
+
+def share(found: npt.NDArray, labels: npt.NDArray) -> str:
+    """Percentage of right answers."""
+    return f"{100 * float(np.mean(np.asarray(found) == labels)):6.2f} %" if len(found) else "-"
+
+
+# two lines of pixels in one of characters: the upper one is drawn, the lower one is its background
+HALF, END = "\N{UPPER HALF BLOCK}", "\N{ESCAPE}[0m"
+DARKEST, LIGHTEST = 232, 255  # of a terminal's 256 colours, the greys
+
+
+def picture(image: npt.NDArray[np.uint8]) -> list[str]:
+    """A scan (8, 8), 0..16, in four lines of eight characters for a terminal with 256 colours."""
+    grey = DARKEST + image.astype(int) * (LIGHTEST - DARKEST) // 16
+    cell = "\N{ESCAPE}[38;5;{};48;5;{}m" + HALF
+    return [
+        "".join(cell.format(upper, lower) for upper, lower in zip(*grey[y : y + 2], strict=True))
+        + END
+        for y in range(0, len(grey), 2)
+    ]
+
+
+def shown_with(image: npt.NDArray[np.uint8], text: str) -> str:
+    """The line about a scan, on a terminal that can print it with its picture at the left."""
+    encoding = sys.stdout.encoding or "ascii"
+    if not sys.stdout.isatty() or not encoding.lower().startswith("utf"):
+        return text
+    beside = ["", text, "", ""]
+    return "\n".join(f"  {row}  {words}" for row, words in zip(picture(image), beside, strict=True))
+
+
+def line(number: int, found: int, true: int, cycles: int | None, wrong: int) -> str:
+    """A line of the table."""
+    verdict = "" if found == true else "  misread"
+    verdict += f"  {wrong} bytes differ from the golden model" if wrong else ""
+    took = f"  {cycles:>8} cycles" if cycles is not None else ""
+    return f"image {number:>3}  predicted {found}  true {true}{took}{verdict}"
+
+
+def simulated(
+    args: argparse.Namespace, network: Network, test: digits.Digits, count: int
+) -> tuple[list[report.LayerRecord], npt.NDArray, list[dict[str, int]], bool]:
+    """(records, classes, counters per inference, everything matched)."""
+    classes: list[int] = []
+
+    def told(done: run_network.Inference) -> str:
+        classes.append(digits.classify(done.y))
+        true = int(test.labels[done.number])
+        said = line(done.number, classes[-1], true, done.cycles, done.wrong)
+        return shown_with(test.images[done.number, 0], said)
+
+    records, per_inference, good = run_network.simulated(args, network, test.pixels[:count], told)
+    return records, np.array(classes), per_inference, good

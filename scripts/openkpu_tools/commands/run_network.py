@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A saved network: every inference on the RTL, every layer against the golden model.
+
+docs/networks.md tells how such a file is made.
+"""
+
+import argparse
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from openkpu.compare import describe
+from openkpu.configs import Config
+from openkpu.network.network import Network, NetworkError, NetworkRun, alignment
+from openkpu.prediction.roofline import network_cycles
+from openkpu_tb import seeds
+from openkpu_tb.runs import launch
+from openkpu_tb.runs.requests import NetworkRequest
+from openkpu_tools import report, rtl
+from openkpu_tools.command import writing
+from openkpu_tools.commands import network_results
+from openkpu_tools.commands.end_to_end import PERF, START, EndToEnd, unmeasured
+
+from openkpu import files
+
+LIMIT = 60  # an inference may take so many times its roofline, and 50,000 cycles more
+SEED = 210  # of random maps, when the environment has none
+Counters = list[dict[str, int]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Inference:
+    """What came of an input map."""
+
+    number: int
+    y: npt.NDArray[np.uint8]  # bytes (n,) of the result, as it lies in storage
+    cycles: int | None  # None: of the golden model
+    wrong: int  # bytes of results and maps that differ
+    layers: list[report.LayerRecord]
+    stored: dict[int, npt.NDArray[np.uint8]]  # bytes (n,) of maps in storage (store_map), by layer
+
+
+Told = Callable[[Inference], str]  # the lines that the reader sees
+
+
+def check(network: Network, config: Config) -> None:
+    """NetworkError for the first layer that a device of this configuration refuses."""
+    network.validate(config.ai_ram_rows)
+    if not network.eight_bit and config.weight_bits < 16:
+        raise NetworkError(f"16-bit weights, configuration {config.name} takes 8-bit ones")
+    if network.kept and not (config.keep_weights and config.pool_lanes):
+        raise NetworkError(
+            f"layer {min(network.kept)}: kept weights, configuration {config.name} has"
+            f" keep_weights = {config.keep_weights}, pool_lanes = {config.pool_lanes}"
+        )
+    for i, arg in enumerate(network.layers):
+        if arg.pool_task and not config.pool_lanes:
+            raise NetworkError(
+                f"layer {i}: a pooling task, configuration {config.name} has pool_lanes = 0"
+            )
+        if arg.fp16 and not config.fp16_lanes:
+            raise NetworkError(
+                f"layer {i}: a product of float16, configuration {config.name} has fp16_lanes = 0"
+            )
+        rows = arg.weight_rows(config.n_z)
+        if rows > config.wbuf_rows:
+            raise NetworkError(
+                f"layer {i}: {rows} rows of weights at once, the buffer of configuration"
+                f" {config.name} has {config.wbuf_rows}"
+            )
+
+
+def load_maps(path: str | Path, shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
+    """(n, C, H, W) bytes from a .npy file with n maps or one; NetworkError with one line."""
+    maps = files.read_array(path, NetworkError)
+    if maps.dtype not in (np.uint8, np.int8):
+        raise NetworkError(f"{path}: {maps.dtype}, expected uint8 or int8")
+    maps = maps[None] if maps.ndim == 3 else maps
+    if maps.ndim != 4 or not len(maps) or maps.shape[1:] != shape:
+        raise NetworkError(f"{path}: shape {maps.shape}, expected {shape} or (n, *{shape})")
+    return np.ascontiguousarray(maps).view(np.uint8)
+
+
+def run(args: argparse.Namespace) -> bool:
+    """Run the network; True when every byte of every layer matched."""
+    network = Network.load(args.network)
+    try:
+        check(network, args.config)
+    except NetworkError as error:
+        raise NetworkError(f"{args.network}: {error}") from None
+    if args.input:
+        images, source = load_maps(args.input, network.in_shape), str(args.input)
+    else:
+        given = seeds.environment()
+        seed = SEED if given is None else given
+        size = (args.images or 1, *network.in_shape)
+        images = np.random.default_rng(seed).integers(0, 256, size, dtype=np.uint8)
+        source = f"random, seed {seed}"
+    shapes = " -> ".join("x".join(map(str, s)) for s in (network.in_shape, network.out_shape))
+    print(
+        f"{args.network}: {len(network.layers)} layers, {shapes},"
+        f" {8 if network.eight_bit else 16}-bit weights, configuration {args.config.name}"
+        f" ({args.config.macs} MACs)\n{len(images)} input maps: {source}"
+    )
+    results: list[npt.NDArray[np.uint8]] = []
+
+    def told(done: Inference) -> str:
+        results.append(done.y)
+        said = network_results.line(network_results.values(network, done.y))
+        return f"map {done.number:>3}{verdict(done.cycles, done.wrong)}  {said}"
+
+    if args.golden:
+        runs = [network.run(image) for image in images]
+        records, per_inference, good = golden_records(args, network, runs), [], True
+        for number, one in enumerate(runs):
+            print(told(Inference(number, one.stored, None, 0, [], {})))
+    else:
+        records, per_inference, good = simulated(args, network, images, told)
+    more: dict[str, Any] = {"end_to_end": unmeasured("no simulator ran or nothing finished")}
+    if per_inference and len(records) == len(per_inference) * len(network.layers):
+        more = summary(args, network, records, per_inference)
+    if args.output and results:
+        with writing(args.output) as stream:
+            np.save(stream, stacked(network, results))
+        print(f"results: {args.output}")
+    if args.png and results:
+        shown = [network_results.values(network, y) for y in results]
+        with writing(args.png) as stream:
+            network_results.draw(images, shown).save(stream, "PNG")
+        print(f"picture: {args.png}")
+    if args.report:
+        simulator = "golden" if args.golden else args.sim
+        report.write(args.report, args.config, simulator, records, **more)
+        print(f"report: {args.report}")
+    return good
+
+
+def verdict(cycles: int | None, wrong: int) -> str:
+    """The end of a line: cycles and how many bytes differ; of the golden model alone nothing."""
+    if cycles is None:
+        return ""
+    return f"  {cycles:>8} cycles  {f'{wrong} bytes differ' if wrong else 'ok'}"
+
+
+def stacked(network: Network, results: list[npt.NDArray[np.uint8]]) -> npt.NDArray:
+    """Results as they lie in storage: bytes (n, O, h, w); with out32 of the last layer words."""
+    found = np.stack([y.reshape(-1) for y in results]).astype(np.uint8)
+    c, h, w = network.out_shape
+    return (
+        found.view("<i4").reshape(-1, c // 4, h, w) if network.words else found.reshape(-1, c, h, w)
+    )
+
+
+def golden_records(
+    args: argparse.Namespace, network: Network, runs: list[NetworkRun]
+) -> list[report.LayerRecord]:
+    """Records of the golden model alone."""
+    return [
+        report.record(
+            args.config,
+            f"image{number}/L{i:02d}",
+            arg,
+            macs=result.macs,
+            macs_gated=result.macs_gated,
+            mismatching_bytes=0,
+            counters=None,
+            eight_bit=network.eight_bit,
+        )
+        for number, one in enumerate(runs)
+        for i, (arg, result) in enumerate(zip(network.layers, one.layers, strict=True))
+    ]
+
+
+def simulated(
+    args: argparse.Namespace, network: Network, images: npt.NDArray[np.uint8], told: Told
+) -> tuple[list[report.LayerRecord], Counters, bool]:
+    """(records, counters per inference, everything matched); ``told`` gives each map's lines.
+
+    Compared are the map of each layer in the AI RAM, maps that layers store, and the results.
+    """
+    records: list[report.LayerRecord] = []
+    per_inference: Counters = []
+    stored: dict[int, launch.Event] = {}  # of the inference that is told next, by layer
+    progress = rtl.Progress()
+    state = {"good": True}
+    least = network_cycles(args.config, network.layers, eight_bit=network.eight_bit)
+    bar = rtl.Bar(len(images), progress)
+
+    def on_event(event: launch.Event) -> None:
+        if event["event"] == "beat":
+            # of the image at work as much as those before let expect
+            each = np.mean([one["total"] for one in per_inference]) if per_inference else least
+            done = event["index"] + min(event["cycles"] / each, 1.0)
+            bar.show(done, f"image {event['index']}, cycle {event['cycles']}")
+        elif event["event"] == "rules":
+            progress.line(event["text"])
+            state["good"] = False
+        elif event["event"] == "stored":
+            stored[event["layer"]] = event
+        elif event["event"] == "image":
+            image(event, dict(stored))
+            stored.clear()
+
+    def image(event: launch.Event, maps: dict[int, launch.Event]) -> None:
+        number = event["index"]
+        here: list[report.LayerRecord] = []
+        for layer in event["layers"]:
+            i = layer["index"]
+            in_storage = maps[i]["mismatching_bytes"] if i in maps else 0
+            here.append(
+                report.record(
+                    args.config,
+                    f"image{number}/L{i:02d}",
+                    network.layers[i],
+                    macs=layer["macs"],
+                    macs_gated=layer["macs_gated"],
+                    # the same bytes, seen in two places
+                    mismatching_bytes=max(layer["mismatching_bytes"], in_storage),
+                    counters=layer["counters"],
+                    eight_bit=network.eight_bit,
+                )
+            )
+        records.extend(here)
+        if event["failure"]:
+            progress.line(f"image {number:>3}  {event['failure']}")
+            state["good"] = False
+            return
+        per_inference.append(event["inference"])
+        wrong = event["mismatching_bytes"] + sum(r.mismatching_bytes for r in here[:-1])
+        bytes_of = {i: np.array(found["y"], dtype=np.uint8) for i, found in maps.items()}
+        y, cycles = np.array(event["y"], dtype=np.uint8), event["inference"]["total"]
+        progress.line(told(Inference(number, y, cycles, wrong, here, bytes_of)))
+        for line in differences(event, maps):
+            progress.line(f"  {line}")
+        state["good"] &= not (wrong or any(r.mismatching_bytes for r in here))
+
+    limit = 50_000 + LIMIT * network_cycles(args.config, network.layers)
+    request = NetworkRequest(network, images, limit, alignment(args.config))
+    size = network.storage(images, align=request.align).data.size
+    rtl.simulate(args, request, on_event, size)
+    return records, per_inference, state["good"] and len(per_inference) == len(images)
+
+
+def differences(event: launch.Event, maps: dict[int, launch.Event]) -> list[str]:
+    """What is wrong in an ``image`` event, and in the ``stored`` events of its layers."""
+    places = [
+        *((f"L{layer['index']:02d}", layer) for layer in event["layers"]),
+        *((f"map of L{i:02d} in storage", found) for i, found in maps.items()),
+        ("result in storage", event),
+    ]
+    return [
+        f"{what}: {describe(found['mismatching_bytes'], found['first'])}"
+        for what, found in places
+        if found["first"]
+    ]
+
+
+def summary(
+    args: argparse.Namespace,
+    network: Network,
+    records: list[report.LayerRecord],
+    per_inference: list[dict[str, int]],
+) -> dict[str, Any]:
+    """Print and return the figures of docs/performance.md."""
+    runs = len(per_inference)
+    cycles = sum(c["total"] for c in per_inference) / runs
+    needed = sum(r.macs for r in records) / runs
+    gated = sum(c["macs_gated"] for c in per_inference) / runs
+    least = network_cycles(args.config, network.layers, eight_bit=network.eight_bit)
+    end = EndToEnd(
+        cycles=sum(c["total"] for c in per_inference),
+        layers=sum(r.cycles or 0 for r in records),
+        host_maps=0,
+        what=START,
+        clock=PERF,
+    )
+    figures = {
+        "end_to_end": end.report(runs * least),
+        "inferences": runs,
+        "cycles_per_inference": round(cycles, 1),
+        "mac_utilisation": round(needed / cycles / args.config.macs, 4),
+        "inference_roofline_cycles": least,
+        "inference_efficiency": round(least / cycles, 4),
+        "macs_per_inference": round(needed, 1),
+        "macs_gated_per_inference": round(gated, 1),
+    }
+    stalls = {name: sum(c[f"stall_{name}"] for c in per_inference) for name in report.STALLS}
+    total = sum(c["total"] for c in per_inference)
+    print(f"\ncycles per inference      {cycles:10.0f}   {end.what}")
+    print(f"  sum of its layers       {end.layers / runs:10.0f}   the host moves no maps")
+    moves = any(arg.load_map or arg.store_map for arg in network.layers)
+    print(
+        f"roofline                  {least:10d}   multiplications, or bytes of list, parameters,"
+        f" pixels{', maps of storage' * moves} and result"
+    )
+    print(f"efficiency                {100 * least / cycles:10.1f} %")
+    print(f"MAC utilisation           {100 * figures['mac_utilisation']:10.1f} %")
+    print(f"multiplications needed    {needed:10.0f}")
+    print(f"  gated (pixel <= 0)      {gated:10.0f}   {100 * gated / needed:.1f} %")
+    print(
+        "cycles by cause           "
+        + ", ".join(
+            f"{name} {100 * value / total:.1f} %"
+            for name, value in {"array": total - sum(stalls.values()), **stalls}.items()
+        )
+    )
+    return figures

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images in one continuous run: `make stream IMAGES=1000 DISTURB=1`.
+
+The digits: scans of test and training set, as many as asked for and from the beginning again when
+they are used up. With --network a saved network: the maps of --input in turn, or random ones. Every
+result is compared with the golden model's. With --disturb the storage inserts wait states at
+random, grants are taken away, and RETRY and SPLIT are answered. docs/continuous.md has figures.
+
+Exit status: 0 every byte matched and nothing was lost, 1 otherwise, 2 bad request.
+"""
+
+import argparse
+import dataclasses
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from openkpu.network.network import Network, NetworkError
+from openkpu.prediction.roofline import array_macs, network_cycles
+from openkpu_tb import seeds, simrun
+from openkpu_tb.core.registers import COUNTERS
+from openkpu_tb.runs import launch
+from openkpu_tb.runs.requests import Run, StreamRequest
+from openkpu_tools import command, report, rtl
+from openkpu_tools.command import Parser, UsageError, complain, whole
+from openkpu_tools.commands import run_network
+
+from openkpu import configs, digits
+
+MOST = 100_000  # images of a run: their maps and counters lie in the simulator's memory
+EVERY = 5.0  # seconds between lines of progress where lines stay
+LIMIT = 50_000  # cycles from one inference to the next, undisturbed; many rooflines come on top
+DIGITS, MAPS = 1000, 5  # images when no number is given
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What runs: ``images`` (n, C, H, W) bytes; ``labels`` of the digits."""
+
+    title: str
+    network: Network
+    images: np.ndarray
+    labels: np.ndarray | None = None
+
+
+def scans(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(pixels, labels) of ``count`` scans, held-out ones first."""
+    training, test = digits.load_data()
+    pixels = np.concatenate([test.pixels, training.pixels])
+    labels = np.concatenate([test.labels, training.labels])
+    order = np.arange(count) % len(labels)
+    return pixels[order], labels[order]
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Arguments; UsageError names what is wrong."""
+    parser = Parser(prog="stream", description=__doc__.splitlines()[0])
+    parser.add_argument("--sim", default="verilator")
+    parser.add_argument("--config", default="small")
+    parser.add_argument("--bus", type=command.bus, help="bits of the storage's bus")
+    parser.add_argument(
+        "--network", type=command.named, metavar="FILE", help="a saved network (docs/networks.md)"
+    )
+    parser.add_argument("--input", type=command.named, metavar="FILE", help=".npy file of its maps")
+    parser.add_argument("--images", type=whole(1, MOST))
+    parser.add_argument("--disturb", action="store_true")
+    parser.add_argument("--seed", type=command.SEED, default=1)
+    parser.add_argument("--report", type=command.path, metavar="FILE", help="write figures as JSON")
+    args = parser.parse_args(argv)
+    if args.sim not in simrun.SIMS:
+        raise UsageError(f"unknown simulator {args.sim!r}, expected one of {list(simrun.SIMS)}")
+    if args.input and not args.network:
+        raise UsageError("--input holds the maps of a network, expected --network as well")
+    args.config = configs.load(args.config)
+    if args.bus:
+        args.config = dataclasses.replace(args.config, ahb_width=args.bus)
+    command.check_outputs([args.report], [args.network, args.input])
+    return args
+
+
+def work(args: argparse.Namespace) -> Work:
+    """The digits, or what --network and --input name; NetworkError with one line."""
+    if not args.network:
+        network = digits.load_network(args.config.ai_ram_rows)
+        run_network.check(network, args.config)
+        images, labels = scans(args.images or DIGITS)
+        return Work("digits", network, images, labels)
+    network = Network.load(args.network)
+    try:
+        run_network.check(network, args.config)
+    except NetworkError as error:
+        raise NetworkError(f"{args.network}: {error}") from None
+    if args.input:
+        maps = run_network.load_maps(args.input, network.in_shape)
+        images = maps[np.arange(args.images or len(maps)) % len(maps)]
+    else:
+        size = (args.images or MAPS, *network.in_shape)
+        images = np.random.default_rng(args.seed).integers(0, 256, size, dtype=np.uint8)
+    return Work(f"maps through {args.network}", network, images)
+
+
+def figures(args: argparse.Namespace, network: Network, ends: np.ndarray) -> dict[str, Any]:
+    """Totals of the report: means over the inferences behind the first one (of one: of itself).
+
+    ``ends``: (n, COUNTERS), cumulative, at the end of each inference.
+    """
+    each = np.diff(ends, axis=0) if len(ends) > 1 else ends
+    mean = dict(zip(COUNTERS, (round(v) for v in each.mean(axis=0).tolist()), strict=True))
+    least = network_cycles(args.config, network.layers, eight_bit=network.eight_bit)
+    return {
+        "inferences": len(ends),
+        "first_cycles": int(ends[0][0]),
+        "cycles": mean["total"],
+        "macs": sum(map(array_macs, network.layers)),
+        "stalls": {name: mean[f"stall_{name}"] for name in report.STALLS},
+        "roofline_cycles": least,
+        "efficiency": round(least / mean["total"], 4),
+    }
+
+
+def run(args: argparse.Namespace, given: Work) -> bool:
+    """Run the stream; True when every result is right and there."""
+    network, images, count = given.network, given.images, len(given.images)
+    print(
+        f"{count} {given.title} in one continuous run, {args.config.name} on {args.sim}"
+        + (f", disturbed (seed {args.seed})" if args.disturb else "")
+    )
+    progress, found = rtl.Progress(), {}
+    began = said = time.monotonic()
+
+    def on_event(event: launch.Event) -> None:
+        nonlocal said
+        if event["event"] == "inference":
+            now, done = time.monotonic(), event["number"] + 1
+            text = f"{done} of {count} inferences done, {now - began:.0f} s"
+            if done % 100 == 0 or done == count or (now - said > EVERY and not progress.live):
+                progress.line(text)
+                said = now
+            else:
+                progress.show(text + " ...")
+        elif event["event"] == "stream":
+            found.update(event)
+        elif event["event"] == "rules":
+            progress.line(event["text"])
+
+    runs = [Run(network, images, disturb=args.disturb)]
+    limit = LIMIT + run_network.LIMIT * network_cycles(args.config, network.layers)
+    request = StreamRequest(runs, limit=limit, seed=args.seed)
+    size = network.storage(images, continuous=True).data.size
+    layers = len(network.layers) * count
+    rtl.build(args.sim, args.config, size, progress, layers=layers)
+    began = said = time.monotonic()
+    launch.run_job(
+        args.sim,
+        args.config,
+        request,
+        on_event,
+        storage_bytes=size,
+        seed=args.seed,
+        layers=layers,
+    )
+    if found["failure"]:
+        print(found["failure"])
+        return False
+    ends = np.array(found["ends"])
+    wrong = int(np.count_nonzero(found["wrong"]))
+    sums = figures(args, network, ends)
+    print(f"results stored    {found['counters']['inferences']}, wrong {wrong}")
+    if given.labels is not None:
+        classes = [digits.classify(np.array(y, dtype=np.uint8)) for y in found["results"]]
+        print(f"read as labelled  {np.mean(np.array(classes) == given.labels):.2%}")
+    print(f"cycles            {ends[-1][0]}: first {ends[0][0]}, then {sums['cycles']} each")
+    print("                  PERF_TOTAL, from the start to the last byte of the last result;")
+    print("                  pixels and results are in storage, the host moves no maps")
+    kept = found["counters"]["inf_kept"]
+    print(f"weights kept      {kept} inferences did not read them again")
+    share = 100 * sums["efficiency"]
+    print(f"roofline          {sums['roofline_cycles']} an inference by itself, {share:.1f} %")
+    if args.report:
+        content = {"config": args.config.name, "ahb_width": args.config.ahb_width}
+        content |= {"simulator": args.sim, "layers": [], "totals": sums}
+        command.write_json(args.report, content)
+        print(f"report: {args.report}")
+    return found["counters"]["inferences"] == count == len(ends) and not wrong
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    began = time.monotonic()
+    try:
+        args = parse(sys.argv[1:] if argv is None else argv)
+        seeds.environment()
+        simrun.check_tool(args.sim)
+        given = work(args)
+        simrun.builds()
+        good = run(args, given)
+    except (
+        *(UsageError, seeds.SeedError, configs.ConfigError, NetworkError),
+        simrun.ToolError,
+    ) as error:
+        return complain(error)
+    except simrun.SimError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"{'PASS' if good else 'FAIL'} in {time.monotonic() - began:.0f} s")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writers and checks of documents and of generated files."""

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes rtl/include/openkpu_fields.vh from rtl/include/fields.toml.
+
+Every field becomes a macro PREFIX_NAME, to be used as an index: ``desc[`DESC_MODE]``. A vector's
+width is PREFIX_BITS. ``--check`` compares instead of writing.
+"""
+
+import sys
+import textwrap
+import tomllib
+from pathlib import Path
+
+from openkpu_tools import command
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "rtl" / "include" / "fields.toml"
+HEADER = ROOT / "rtl" / "include" / "openkpu_fields.vh"
+TOP = """\
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fields of the packed vectors that travel between modules. Written by `openkpu fields` from
+// fields.toml; change that.
+`ifndef OPENKPU_FIELDS_VH
+`define OPENKPU_FIELDS_VH
+"""
+
+Field = tuple[str, int | str, str]  # name, width, meaning
+
+
+def load(path: Path = SOURCE) -> dict[str, tuple[str, list[Field]]]:
+    """Vector -> (what it is, its fields from bit 0 on)."""
+    found = {}
+    for name, table in tomllib.loads(path.read_text()).items():
+        if name == "constants":
+            continue
+        found[name] = (table["about"], [tuple(f) for f in table["fields"]])
+    return found
+
+
+def constants(path: Path = SOURCE) -> tuple[str, list[tuple[str, str, str]]]:
+    """What they are; name, Verilog value, meaning."""
+    table = tomllib.loads(path.read_text())["constants"]
+    return table["about"], [tuple(v) for v in table["values"]]
+
+
+def _sum(widths: list[int | str]) -> str:
+    """Widths added up, constants into one number."""
+    names = [w for w in widths if isinstance(w, str)]
+    number = sum(w for w in widths if isinstance(w, int))
+    parts = [str(number)] if number or not names else []
+    return "+".join(parts + names)
+
+
+def _comment(text: str) -> list[str]:
+    """Lines of a Verilog comment."""
+    return [f"// {line}" for line in textwrap.wrap(text, 94)]
+
+
+def header() -> str:
+    """Text of the Verilog header."""
+    about, values = constants()
+    out = [TOP, *_comment(about)]
+    out += [f"`define {name.upper()} {value}  // {meaning}" for name, value, meaning in values]
+    out.append("")
+    for name, (about, fields) in load().items():
+        fixed = all(isinstance(width, int) for _, width, _ in fields)
+        out += _comment(about)
+        before: list[int | str] = []
+        for field, width, meaning in fields:
+            macro = f"`define {name.upper()}_{field.upper()}"
+            low = _sum(before)
+            if width == 1:
+                where = low if fixed else f"({low})"
+            elif fixed:
+                where = f"{int(low) + int(width) - 1}:{low}"
+            else:
+                where = f"({low})+:({width})"
+            out.append(f"{macro} {where}  // {meaning}")
+            before.append(width)
+        total = _sum(before)
+        out.append(f"`define {name.upper()}_BITS {total if fixed else f'({total})'}")
+        out.append("")
+    return "\n".join([*out, "`endif", ""])
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit status 1 with --check when the header is stale."""
+    parser = command.Parser(prog="fields", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    args = parser.parse_args(argv)
+    if not args.check:
+        HEADER.write_text(header())
+        return 0
+    if not HEADER.exists() or HEADER.read_text() != header():
+        print(f"{HEADER.relative_to(ROOT)} is stale; run openkpu fields")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The README's tables of area and clock, from the records of `make fpga`, `synth` and `asic`.
+
+``openkpu silicon`` prints them; a test compares the README with them.
+"""
+
+import json
+import sys
+
+from openkpu_tools import command
+from openkpu_tools.flows import asic, fpga, silicon_record, synth
+
+from openkpu import configs
+
+# what others published: name, MACs, part, LUT, DSP, block RAM, source
+PUBLISHED = [
+    (
+        "NVDLA nv_small",
+        64,
+        "XCZU9EG",
+        76_169,
+        "32",
+        "100.5",
+        "[nvdla/hw 110](https://github.com/nvdla/hw/issues/110)",
+    ),
+]
+
+
+def fpga_table() -> list[str]:
+    """A row for each configuration that was mapped whole, those counted box by box, then what
+    others published."""
+    known = silicon_record.load(fpga.BASELINE)
+    lines = [
+        "| | MACs | part | LUT | DSP | block RAM | MHz | GOPS | GOPS per kLUT | at 100 MHz |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name in sorted(known, key=lambda name: configs.load(name).macs):
+        found, macs = known[name], configs.load(name).macs
+        lut, part = found["LUT"], fpga.TARGETS[name].part
+        clock = f"{'not yet' if part else ''} | |"
+        if mhz := found.get("mhz", found.get("mhz_placed")):
+            gops = 2 * macs * mhz / 1000
+            routed = "" if "mhz" in found else ", not routed"
+            clock = f"{mhz}{routed} | {gops:.1f} | {1000 * gops / lut:.2f}"
+        lines.append(
+            f"| `{name}` | {macs} | {fpga.PARTS[part]} | {lut:,} | "
+            f"{found['DSP']} | {found['block RAM']} | {clock} | {200 * macs / lut:.2f} |"
+        )
+    for name, found in json.loads(synth.RECORD.read_text()).items():
+        lut, macs = found["LUT"], configs.load(name).macs
+        title = f"`{name}`, hierarchy kept, {synth.SMALL_RAM * 64 // 1024} KiB AI RAM"
+        lines.append(
+            f"| {title} | {macs} | {fpga.PARTS['']} | {lut:,} | "
+            f"{found['DSP']} | {found['block RAM']} | | | | {200 * macs / lut:.2f} |"
+        )
+    for name, macs, part, lut, dsp, ram, source in PUBLISHED:
+        lines.append(
+            f"| {name} ({source}) | {macs} | {part} | {lut:,} | {dsp} | {ram} | | | | "
+            f"{200 * macs / lut:.2f} |"
+        )
+    return lines
+
+
+def asic_table() -> list[str]:
+    """A row for each configuration that was mapped to standard cells."""
+    known = silicon_record.load(asic.BASELINE)
+    lines = ["| | MACs | NAND2 equivalents | MHz | GOPS |", "|---|---|---|---|---|"]
+    for name in sorted(known, key=lambda name: configs.load(name).macs):
+        found, macs = known[name], configs.load(name).macs
+        gops = 2 * macs * found["mhz"] / 1000
+        lines.append(f"| `{name}` | {macs} | {found['gates']:,} | {found['mhz']} | {gops:.1f} |")
+    return lines
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print both tables; returns the exit status."""
+    command.Parser(prog="silicon", description=__doc__.splitlines()[0]).parse_args(argv)
+    print("\n".join([*fpga_table(), "", *asic_table()]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

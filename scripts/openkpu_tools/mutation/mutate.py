@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Change the RTL in many places, one at a time, and see the tests fail.
+
+One build of a bench holds all mutants (scripts/openkpu_tools/mutation/mutate_schemata.py); which one lives is said when a
+simulation starts. Benches of the module are asked first, then proofs, then further sizes of the
+benches (tests of the nightly run), then the device; the first test that fails kills the mutant.
+Results are kept as they come, so that a repeated command goes on where it ended; ``--record`` puts
+those that were used into the repository, so that the next commit judges anew only what has changed.
+Exit status 1 when a mutant survives where none may, or the score is below the goal.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from openkpu.checkout import ROOT
+from openkpu_tb.simrun import builds
+from openkpu_tools import command
+from openkpu_tools.mutation import (
+    mutate_benches,
+    mutate_equivalent,
+    mutate_page,
+    mutate_places,
+    mutate_run,
+    mutate_schemata,
+    mutate_source,
+)
+from openkpu_tools.mutation.mutate_page import Verdict
+from openkpu_tools.mutation.mutate_places import Mutation
+
+PLAN = "tb/mutation/benches.toml"
+REPORTS = ROOT / "reports"
+GROUPS = {"logic": mutate_places.LOGIC, "wiring": mutate_places.WIRING}
+LEVELS = ("block", "formal", "sizes", "device")  # "sizes": mutate_benches.SIZES
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = command.Parser(prog="mutate", description=__doc__.splitlines()[0])
+    most = mutate_schemata.MOST
+    parser.add_argument("--n", type=command.whole(1, most), default=400)
+    parser.add_argument("--seed", type=command.SEED, default=7)
+    parser.add_argument("--jobs", type=command.JOBS, default=2)
+    parser.add_argument("--module", help="modules, or folders of the RTL")
+    parser.add_argument(
+        "--kind", choices=(*GROUPS, *mutate_places.KINDS), default="logic", help="what is changed"
+    )
+    parser.add_argument("--level", choices=LEVELS, default=LEVELS[-1], help="the last one asked")
+    parser.add_argument("--plan", default=PLAN, help="which bench judges which module")
+    parser.add_argument("--record", action="store_true", help="keep verdicts in the repository")
+    parser.add_argument("--reports", type=Path, default=REPORTS, help="where the page goes")
+    return parser.parse_args(argv)
+
+
+def places(plan: mutate_benches.Plan) -> dict[str, list[Mutation]]:
+    """{module: its mutations}; UsageError for a file that does not parse."""
+    files, includes = sorted(ROOT.glob(plan.rtl)), ROOT / plan.includes
+    names = {file: str(file.relative_to(ROOT)) for file in files}
+    try:
+        ports = {
+            file.stem: mutate_source.inputs(mutate_source.Source(file, names[file], includes))
+            for file in files
+        }
+        return {f.stem: mutate_places.find(f, names[f], includes, ports) for f in files}
+    except mutate_source.SyntaxTrouble as error:
+        raise command.UsageError(str(error)) from None
+
+
+def chosen(found: dict[str, list[Mutation]], names: str | None) -> dict[str, list[Mutation]]:
+    """The modules that are asked for, by name or folder; UsageError when there are none."""
+    if names is None:
+        return found
+    folders = {m: {str(Path(p.file).parent) for p in own} for m, own in found.items()}
+    picked = {}
+    for name in names.split() or [""]:
+        own = {m: found[m] for m in found if m == name or {name, f"rtl/{name}"} & folders[m]}
+        if not own:
+            raise command.UsageError(f"MODULE={name}: expected a module or a folder of the RTL")
+        picked |= own
+    return picked
+
+
+def judged(
+    judge: mutate_run.Judge, equivalent: dict[Mutation, str], last: str, jobs: int
+) -> list[Verdict]:
+    """The verdict on every mutant, printed as it comes; UsageError for a wrong equivalent."""
+    verdicts: dict[int, Verdict] = {}
+    spent = dict.fromkeys(range(1, len(judge.mutants) + 1), 0.0)
+    for level in LEVELS[: LEVELS.index(last) + 1]:
+        ask = judge.formal if level == "formal" else lambda n, x=level: judge.judge(n, x)
+        # an equivalent one is asked of the quick benches too: none of them may tell it apart
+        alive = [
+            n
+            for n in spent
+            if n not in verdicts and (level == "block" or judge.mutants[n - 1] not in equivalent)
+        ]
+        if not alive:
+            break
+        print(f"{level}: {len(alive)} mutants", flush=True)
+        with ThreadPoolExecutor(jobs) as pool:
+            work = {pool.submit(ask, n): n for n in alive}
+            try:
+                for done, job in enumerate(as_completed(work), 1):
+                    number, (answer, seconds) = work[job], job.result()
+                    spent[number] += seconds
+                    if answer is None:
+                        continue
+                    mutation = judge.mutants[number - 1]
+                    hang = answer.outcome == "hang"
+                    verdict = Verdict(number, mutation, level, answer.by, hang, spent[number])
+                    if mutation in equivalent:
+                        said = f"listed as equivalent, but killed by {answer.by}"
+                        raise command.UsageError(f"{mutation.file}:{mutation.line}: {said}")
+                    verdicts[number] = verdict
+                    print(f"[{done}/{len(alive)}] {mutate_page.line(verdict)}", flush=True)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                judge.stop()
+                raise
+    for number, mutation in enumerate(judge.mutants, 1):
+        if number not in verdicts:
+            reason = equivalent.get(mutation, "")
+            status = "equivalent" if reason else "survived"
+            verdicts[number] = Verdict(number, mutation, status, reason, False, spent[number])
+    return [verdicts[n] for n in sorted(verdicts)]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status 0 when the goal is met, 1 when not, 2 for a bad request."""
+    args = arguments(argv)
+    plan = mutate_benches.load(ROOT, args.plan)
+    found = places(plan)
+    everything = [m for own in found.values() for m in own]
+    equivalent = mutate_equivalent.load(ROOT / plan.equivalent, plan.equivalent, everything)
+    kinds = GROUPS.get(args.kind, (args.kind,))
+    mutants = mutate_schemata.draw(chosen(found, args.module), args.n, args.seed, kinds)
+    print(f"{len(mutants)} mutants of {len(everything)} places, seed {args.seed}", flush=True)
+    recorded = ROOT / plan.verdicts
+    if set(kinds) <= set(mutate_places.WIRING):  # a whole run keeps its own alone
+        recorded = recorded.with_stem(f"{recorded.stem}_wiring")
+    store = mutate_run.Store(args.reports / "mutation" / "results.jsonl", recorded)
+    judge = mutate_run.Judge(ROOT, plan, mutants, store)
+    began, whole = time.monotonic(), False
+    try:
+        with judge.working(builds() / "mutants", args.jobs):
+            verdicts = judged(judge, equivalent, args.level, args.jobs)
+        whole = args.module is None and args.kind == "logic" and args.level == LEVELS[-1]
+    except mutate_run.BenchError as error:
+        return command.complain(error)
+    finally:
+        if args.record:
+            store.record(recorded, whole)
+    failed = mutate_page.failures(verdicts, plan.strict, plan.goal)
+    asked = f"MODULE={args.module} " if args.module else ""
+    title = f"`make mutate {asked}N={args.n} SEED={args.seed}`: {len(mutants)} mutants"
+    page = mutate_page.markdown(verdicts, title, failed)
+    more = {"n": args.n, "seed": args.seed, "module": args.module}
+    mutate_page.write(args.reports, page, mutate_page.data(verdicts, failed, **more))
+    for verdict in verdicts:
+        if verdict.status == "survived":
+            print(mutate_page.line(verdict))
+    alive = sum(v.status == "survived" for v in verdicts)
+    print(
+        f"score {mutate_page.score(verdicts):.1f} %, {alive} survived, "
+        f"{time.monotonic() - began:.0f} s -> {args.reports.name}/mutation.md"
+    )
+    for reason in failed:
+        print(f"FAIL {reason}")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which bench judges mutants of which module: tb/mutation/benches.toml, read and checked."""
+
+import hashlib
+import os
+import tomllib
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+from openkpu_tools.command import UsageError
+
+from openkpu import files
+
+LEVELS = ("block", "device")
+SIZES = "sizes"  # further sizes of the blocks
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Tests of one file that are run on a mutant, up to the first that fails."""
+
+    name: str
+    level: str  # one of LEVELS, or SIZES
+    test: str  # file, or file::test, relative to the root
+    choose: str  # pytest's -k
+    modules: tuple[str, ...] = ()  # empty: all
+    seed: int | None = None  # of its random tests; None: every test's own
+    further: bool = False  # its tests of the nightly run alone
+
+    @property
+    def folder(self) -> str:
+        """Where the bench lies; another bench if anything there changes."""
+        return str(Path(self.test.partition("::")[0]).parent)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is mutated, and what judges it."""
+
+    rtl: str  # pattern of the sources, relative to the root
+    includes: str
+    equivalent: str  # file with the equivalent mutants
+    verdicts: str  # file with recorded answers of benches
+    strict: tuple[str, ...]  # folders in which no mutant may survive
+    goal: float  # percent that must be killed
+    shared: tuple[str, ...]  # what all benches use
+    benches: tuple[Bench, ...]
+    formal: dict[str, list[str]] = field(default_factory=dict)  # module: command
+
+    def judges(self, module: str, level: str) -> list[Bench]:
+        """Benches of a level for a module, in the order in which they are asked."""
+        own = [b for b in self.benches if b.level == level]
+        return [b for b in own if not b.modules or module in b.modules]
+
+
+def load(root: Path, name: str) -> Plan:
+    """Read a plan; UsageError, one line, for one that does not hold together."""
+    try:
+        data = tomllib.loads(files.read_bytes(root / name, UsageError).decode())
+        benches = []
+        for level in LEVELS:
+            for row in data.get(level, []):
+                # Icarus, which knows the unknown, is asked after Verilator, which is faster
+                for sim in row.get("sims", ["verilator"]):
+                    other = {"verilator": "icarus", "icarus": "verilator"}[sim]
+                    choose = row.get("choose") or f"{sim} or not {other}"
+                    title = f"{row['name']} ({sim})"
+                    modules = tuple(row.get("modules", ()))
+                    further = bool(row.get("nightly", False))
+                    bench = Bench(
+                        title, level, row["test"], choose, modules, row.get("seed"), further
+                    )
+                    benches.append(bench)
+                    if level == "block" and sim == "verilator":  # on Icarus they take hours
+                        more = {"name": f"{title}, further sizes", "level": SIZES, "further": True}
+                        benches.append(replace(bench, **more))
+        plan = Plan(
+            data["rtl"],
+            data["includes"],
+            data["equivalent"],
+            data["verdicts"],
+            tuple(data["strict"]),
+            float(data["goal"]),
+            tuple(data["shared"]),
+            tuple(benches),
+            data.get("formal", {}),
+        )
+    except UsageError:
+        raise
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name}: {error}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{name}: {type(error).__name__} {error}") from None
+    known = {path.stem for path in root.glob(plan.rtl)}
+    for bench in plan.benches:
+        if not (root / bench.test.partition("::")[0]).is_file():
+            raise UsageError(f"{name}: {bench.name}: there is no {bench.test}")
+        if unknown := sorted(set(bench.modules) - known):
+            raise UsageError(f"{name}: {bench.name}: there is no module {unknown[0]}")
+    return plan
+
+
+@cache
+def contents(root: Path, pattern: str) -> str:
+    """A digest of the sources that match, or that lie in a folder."""
+    digest = hashlib.sha256()
+    found = root / pattern
+    files = found.rglob("*") if found.is_dir() else root.glob(pattern)
+    for file in sorted(files):
+        if file.suffix in (".py", ".v", ".vh", ".vlt", ".toml") and file.is_file():
+            digest.update(f"{os.path.relpath(file, root)}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def digest(root: Path, plan: Plan, bench: Bench) -> str:
+    """What the verdict of a bench depends on, the mutated folder aside."""
+    parts = [bench.test, bench.choose, str(bench.seed), contents(root, bench.folder)]
+    parts += [contents(root, pattern) for pattern in plan.shared]
+    parts += ["further"] if bench.further else []
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

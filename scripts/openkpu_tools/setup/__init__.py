@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Setting up the environment before there is any package."""

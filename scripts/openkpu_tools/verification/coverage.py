@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run the device's tests with coverage, merge it, write the report, compare with the record.
+
+``--share`` runs the part that every push runs. Steps that an interrupted run has finished are not
+run again while no source has changed. The report goes to reports/coverage/index.html, its
+summary beside it as text and as Markdown, and to $GITHUB_STEP_SUMMARY where that is set. Exit
+status 1 when a test failed or a figure fell below its record, 2 when the coverage cannot be used.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from openkpu.checkout import ROOT
+from openkpu_tb.coverage import baseline, instrument, points, report, sampler, summary, waivers
+from openkpu_tools import command
+from openkpu_tools.mutation.mutate_benches import contents
+
+OUT = ROOT / "reports" / "coverage"
+DATA = ROOT / "reports" / "coverage_data"  # of a run under way, or interrupted
+SOURCES = ("rtl", "tb", "models", "scripts", "*.toml", "*.py")
+FINISHED = "finished"  # file in the folder of a step
+README = ROOT / "README.md"
+BEGIN, END = "<!-- coverage -->", "<!-- /coverage -->"
+PLACES = ("tb/device", "tb/uvm")
+LONGEST = ("test_hostile.py", "test_driver.py")
+SHARE = "tb/coverage/test_share.py"
+REST = "tb/coverage/test_rest.py"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of a suite; ``code``: its code is covered, not its functional bins alone."""
+
+    title: str
+    command: tuple[str, ...]
+    code: bool = True
+
+
+def workers(jobs: int) -> tuple[str, ...]:
+    """pytest on so many processes."""
+    more = "-n {} --dist load --maxschedchunk 1 --durations 5"
+    return ("pytest", "-v", *more.format(jobs).split())
+
+
+def pytest(choice: str, jobs: int, *more: str) -> tuple[str, ...]:
+    """Tests of the device on Verilator whose names match, the longest first."""
+    files = [path for place in PLACES for path in (ROOT / place).glob("test_*.py")]
+    files.append(ROOT / "scripts/tests/test_model_command.py")
+    found = sorted(str(f.relative_to(ROOT)) for f in files)
+    found.sort(key=lambda name: Path(name).name not in LONGEST)
+    # predictions simulate nothing
+    choice = f"not icarus and not test_predicted and ({choice})"
+    return (*workers(jobs), *more, *found, "-k", choice)
+
+
+def suite(name: str, jobs: int) -> list[Step]:
+    """What a suite runs, always with the same seeds."""
+    share = Step("one build with every option", (*workers(jobs), "--all", SHARE))
+    if name == "share":
+        return [share]
+    device = (
+        "(test_uvm and not small and not EveryMove) or test_driver or guard or watchdog"
+        " or (test_fp16 and random_products)"
+    )
+    rest = "(test_hostile and not guard and not watchdog) or test_programming or test_control"
+    return [
+        share,
+        Step("the other builds", (*workers(jobs), "--all", REST)),
+        Step("device tests", pytest(device, jobs, "--all")),
+        Step("hosts", pytest(rest, jobs, "--all")),
+        Step("a layer for each bin", pytest("test_bins", jobs, "--all"), code=False),
+        Step("every move of a map", pytest("EveryMove", jobs, "--all"), code=False),
+    ]
+
+
+def opened() -> Path:
+    """Folder for what steps leave, with what an interrupted run of the same sources left."""
+    state = hashlib.sha256()
+    for place in SOURCES:
+        state.update(contents(ROOT, place).encode())
+    data = DATA / state.hexdigest()[:16]
+    for other in DATA.glob("*"):
+        if other != data:
+            shutil.rmtree(other)
+    data.mkdir(parents=True, exist_ok=True)
+    return data
+
+
+def run(steps: Sequence[Step], data: Path) -> list[str]:
+    """Run all steps with coverage, each into a folder in ``data``; titles of those that failed."""
+    failed = []
+    for number, step in enumerate(steps, 1):
+        print(f"coverage: step {number} of {len(steps)}: {step.title}", flush=True)
+        own = data / str(number)
+        if (own / FINISHED).exists():
+            print(f"coverage: {step.title}: finished before", flush=True)
+            continue
+        shutil.rmtree(own, ignore_errors=True)
+        own.mkdir()
+        environment = {k: v for k, v in os.environ.items() if k != "SEED"}
+        environment[instrument.FOLDER] = str(own)
+        environment[instrument.CODE] = str(int(step.code))
+        began = time.monotonic()
+        words = [sys.executable, "-m", *step.command]
+        process = subprocess.Popen(words, cwd=ROOT, env=environment)
+        with command.ending(process):
+            status = process.wait()
+        print(f"coverage: {step.title}: {time.monotonic() - began:.0f} s", flush=True)
+        if status:
+            failed.append(step.title)
+        else:
+            (own / FINISHED).touch()
+    return failed
+
+
+def collect(name: str, data: Path, out: Path) -> summary.Result:
+    """Merge what the runs left in ``data``; errors as the merges raise them."""
+    code = sorted(data.glob(f"*/*{instrument.DAT}"))
+    bins = sorted(data.glob(f"*/*{instrument.XML}"))
+    print(f"coverage: merging {len(code)} simulations", flush=True)
+    sources = points.merge(code, ROOT)
+    points.require(sources, (str(f.relative_to(ROOT)) for f in ROOT.glob("rtl/**/*.v")))
+    hits = sampler.merge(bins, out / "functional.xml")
+    record = baseline.load().get(name, {})
+    result = summary.Result(name, len(code), sources, hits, waivers.load(), record, [])
+    result.fallen = baseline.compare(record, result.figures)
+    return result
+
+
+def write(result: summary.Result, out: Path) -> None:
+    """The report and both short pages."""
+    report.write(result, out, ROOT)
+    (out / "summary.txt").write_text(summary.text(result), encoding="utf-8")
+    (out / "summary.md").write_text(summary.markdown(result), encoding="utf-8")
+    page = os.environ.get("GITHUB_STEP_SUMMARY")
+    if page:
+        with open(page, "a", encoding="utf-8") as stream:
+            stream.write(summary.markdown(result))
+
+
+def readme_table() -> str:
+    """The README's table: the records of the whole run and of CI's share."""
+    suites = baseline.load()
+    return summary.markdown_table(summary.records_table(suites.get("full"), suites.get("share")))
+
+
+def in_readme() -> str:
+    """The table as it stands in the README."""
+    return README.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].strip()
+
+
+def record(result: summary.Result) -> None:
+    """Take the figures of a run as the record, and put them into the README."""
+    suites = baseline.load()
+    suites[result.suite] = result.figures
+    baseline.save(suites)
+    before, begin, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    README.write_text(f"{before}{begin}\n{readme_table()}\n{END}{after}", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0 when every test passed and no figure fell."""
+    parser = command.Parser(prog="coverage", description=__doc__.partition("\n")[0])
+    parser.add_argument("--share", action="store_true", help="the part that every push runs")
+    parser.add_argument("--jobs", type=command.JOBS, default=2, help="simulations at a time")
+    parser.add_argument("--record", action="store_true", help="take the figures as the record")
+    parser.add_argument("--check", action="store_true", help="only: is the README's table current")
+    args = parser.parse_args(arguments)
+    command.apart(args, ("check", "share"), ("check", "record"))
+    if args.check:
+        if in_readme() == readme_table():
+            return 0
+        print(
+            "README.md: the coverage table is not what tb/openkpu_tb/coverage/baseline.toml holds"
+        )
+        return 1
+    name = "share" if args.share else "full"
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    data = opened()
+    began = time.monotonic()
+    failed = run(suite(name, args.jobs), data)
+    try:
+        result = collect(name, data, OUT)
+        if args.record and not failed:
+            record(result)
+            result.record, result.fallen = result.figures, []
+        write(result, OUT)
+    except (
+        *(points.CoverageError, sampler.BinsError, waivers.WaiverError),
+        baseline.BaselineError,
+    ) as error:
+        print(f"coverage: {error}", file=sys.stderr)
+        return 2
+    finally:
+        shutil.rmtree(DATA, ignore_errors=True)
+    print(f"\n{(OUT / 'summary.txt').read_text(encoding='utf-8')}")
+    where = (OUT / "index.html").relative_to(ROOT)
+    print(f"report: {where} ({time.monotonic() - began:.0f} s)")
+    for title in failed:
+        print(f"coverage: FAILED: {title}: a test failed, so the figures do not count")
+    return int(bool(failed or result.fallen))
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

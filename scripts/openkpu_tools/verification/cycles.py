@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cycles of layers, digits and a model against their record (tb/device/cycles.json).
+
+``--record`` takes the figures of the present RTL over. Exit status: 0 as recorded, 1 otherwise.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+
+from openkpu.checkout import ROOT
+from openkpu_tb.device import cycles
+from openkpu_tools import command
+
+TESTS = ["tb/device/test_cycles.py", "tb/device/test_device.py"]
+CHOICE = "test_cycles or test_vectors_verilator or test_digits_verilator"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = command.Parser(prog="cycles", description=__doc__.splitlines()[0])
+    parser.add_argument("--record", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--jobs", type=command.JOBS, default=2)
+    args = parser.parse_args(argv)
+    if args.record:
+        cycles.FILE.unlink(missing_ok=True)  # what is measured no more goes
+    words = [sys.executable, "-m", "pytest", "-q", "-n", str(args.jobs), *TESTS, "-k", CHOICE]
+    env = {**os.environ, **({cycles.RECORD: "1"} if args.record else {})}
+    status = subprocess.run(words, cwd=ROOT, env=env).returncode
+    if args.record:
+        print(f"recorded: {cycles.FILE.relative_to(ROOT)}")
+    return int(status != 0)
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

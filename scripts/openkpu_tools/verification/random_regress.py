@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constrained-random regression: `make regress N=200 SEED=1 SIM=verilator`.
+
+N items (tb/openkpu_tb/runs/regress_items.py), each from a seed of its own that follows from SEED; some of
+them in each simulation, a simulation on every core, or on the workers of a dask scheduler
+(CLUSTER=tcp://host:port). KIND=product makes all of them products; other kinds: regress_items.
+Item 0 has SEED itself, so that a failed item is repeated by N=1 and its seed; what is printed says
+so. Reports: reports/regress/junit.xml and index.html. Exit status: 0 all passed, 1 an item failed,
+2 bad request.
+"""
+
+import argparse
+import html
+import os
+import re
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent import futures
+from pathlib import Path
+
+from openkpu_tb import simrun
+from openkpu_tb.runs import launch, regress_items
+from openkpu_tools import command
+from openkpu_tools.verification import regress_batch
+from openkpu_tools.verification.regress_batch import Batch, Outcome
+
+from openkpu import configs
+
+MOST = 1_000_000  # items of a run
+BATCH = 8  # items of a simulation
+REPORTS = simrun.ROOT / "reports" / "regress"
+CONFIG = {"verilator": "small", "icarus": "nano"}
+REACH = "15 s"  # until a scheduler must have answered
+ADDRESS = re.compile(r"(\w+://)?[^\s/:]+:\d{1,5}/?", re.ASCII)  # of a scheduler
+
+
+def batches(args: argparse.Namespace) -> list[Batch]:
+    """The run in pieces; they depend on N, SEED and KIND alone, so that a piece can be repeated."""
+    return [
+        Batch(args.config, args.sim, args.seed, at, min(BATCH, args.n - at), args.kind)
+        for at in range(0, args.n, BATCH)
+    ]
+
+
+def here(pieces: list[Batch], jobs: int) -> Iterator[list[Outcome]]:
+    """Outcomes of the pieces as they come, ``jobs`` simulations at a time on this machine."""
+    with futures.ThreadPoolExecutor(jobs) as pool:
+        running = [pool.submit(regress_batch.run, piece) for piece in pieces]
+        try:
+            for done in futures.as_completed(running):
+                yield done.result()
+        except BaseException:  # Ctrl-C, a reader of the output that went away
+            pool.shutdown(wait=False, cancel_futures=True)
+            regress_batch.PROCESSES.end()
+            raise
+
+
+def cluster(pieces: list[Batch], address: str) -> Iterator[list[Outcome]]:
+    """The same on the workers of a dask scheduler; a piece whose worker is lost goes to another."""
+    import distributed
+
+    try:
+        client = distributed.Client(address, timeout=REACH, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise command.UsageError(f"CLUSTER={address}: no scheduler: {error}") from None
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise command.UsageError(f"CLUSTER={address}: the scheduler has no workers")
+        sent = {client.submit(regress_batch.run, piece, pure=False): piece for piece in pieces}
+        for future in distributed.as_completed(sent, loop=client.loop):
+            piece = sent[future]
+            if future.status == "finished":
+                yield future.result()
+            else:
+                yield [
+                    Outcome(
+                        *(n, regress_items.seed_of(piece.seed, n), "not run"),
+                        *([f"not run: {future.exception()!r}"], {}),
+                    )
+                    for n in range(piece.number, piece.number + piece.count)
+                ]
+
+
+def _of(args: argparse.Namespace) -> str:
+    """Variables of a command that all items share."""
+    kind = f" KIND={args.kind}" if args.kind else ""
+    return f"SIM={args.sim} CONFIG={args.config}{kind}"
+
+
+def repeat(args: argparse.Namespace, outcome: Outcome) -> list[str]:
+    """Commands that repeat an item: alone, and behind the items before it in its simulation."""
+    first = outcome.number - outcome.number % BATCH
+    end = _of(args)
+    alone = f"make regress N=1 SEED={outcome.seed} {end}"
+    if first == outcome.number:
+        return [alone]
+    seed = regress_items.seed_of(args.seed, first)
+    return [alone, f"make regress N={outcome.number - first + 1} SEED={seed} {end}"]
+
+
+def show(args: argparse.Namespace, pieces: Iterable[list[Outcome]]) -> list[Outcome]:
+    """Print progress; all outcomes in order."""
+    began, found, failed = time.monotonic(), [], 0
+    for some in pieces:
+        found += some
+        for outcome in some:
+            if outcome.wrong:
+                failed += 1
+                print(f"FAIL item {outcome.number}, seed {outcome.seed}: {outcome.title}")
+                print("".join(f"  {line}\n" for line in outcome.wrong), end="")
+                print("  to repeat: " + "\n         or: ".join(repeat(args, outcome)))
+        minutes = (time.monotonic() - began) / 60
+        print(
+            f"{len(found)} of {args.n} items, {failed} failed, {len(found) / minutes:.0f} a minute",
+            flush=True,
+        )
+    return sorted(found, key=lambda outcome: outcome.number)
+
+
+def junit(args: argparse.Namespace, found: list[Outcome], path: Path) -> None:
+    """The outcomes as JUnit XML."""
+    failed = sum(bool(outcome.wrong) for outcome in found)
+    suite = ElementTree.Element(
+        "testsuite", name="regress", tests=str(len(found)), failures=str(failed)
+    )
+    for outcome in found:
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            classname=".".join(filter(None, ("regress", args.config, args.sim, args.kind))),
+            name=f"seed {outcome.seed}: {outcome.title}",
+            time=str(outcome.seconds),
+        )
+        if outcome.wrong:
+            text = "\n".join([*outcome.wrong, *repeat(args, outcome)])
+            ElementTree.SubElement(case, "failure", message=outcome.wrong[0]).text = text
+    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def page(args: argparse.Namespace, found: list[Outcome], path: Path) -> None:
+    """The outcomes as one HTML page, failed ones first."""
+    rows = []
+    for outcome in sorted(found, key=lambda outcome: not outcome.wrong):
+        verdict = "; ".join(outcome.wrong) or "passed"
+        cells = [
+            *(outcome.number, outcome.seed, outcome.title, verdict, outcome.cycles),
+            *(outcome.seconds, repeat(args, outcome)[0]),
+        ]
+        row = "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells)
+        rows.append(f"<tr{' class=bad' if outcome.wrong else ''}>{row}</tr>")
+    failed = sum(bool(outcome.wrong) for outcome in found)
+    heads = ("item", "seed", "what", "verdict", "cycles", "seconds", "to repeat")
+    path.write_text(
+        "<!doctype html><meta charset=utf-8><title>Random regression</title>"
+        "<style>body{font:14px sans-serif}td,th{padding:2px 8px;text-align:left}"
+        ".bad{background:#fcc}</style>"
+        f"<h1>Random regression: {len(found)} items, {failed} failed</h1>"
+        f"<p>make regress N={args.n} SEED={args.seed} {_of(args)}</p>"
+        f"<p>{html.escape(redrawn(found))}</p><table><tr>"
+        + "".join(f"<th>{head}</th>" for head in heads)
+        + "</tr>"
+        + "\n".join(rows)
+        + "</table>\n",
+        encoding="utf-8",
+    )
+
+
+def redrawn(found: list[Outcome]) -> str:
+    """How many draws were given up, by rule."""
+    rules: Counter[str] = Counter()
+    for outcome in found:
+        rules.update(outcome.redrawn)
+    listed = ", ".join(f"{count} {rule}" for rule, count in rules.most_common()) or "none"
+    return f"draws that broke a rule and were drawn again: {listed}"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = command.Parser(prog="regress", description=__doc__.splitlines()[0])
+    parser.add_argument("--n", required=True, type=command.whole(1, MOST), help="items")
+    parser.add_argument("--seed", required=True, type=command.SEED, help="of the first item")
+    parser.add_argument("--seeds", help=argparse.SUPPRESS)
+    parser.add_argument("--sim", default="verilator", choices=simrun.SIMS)
+    parser.add_argument("--config", help="small on Verilator, nano on Icarus")
+    parser.add_argument("--kind", choices=regress_items.ITEM_KINDS, help="of all items")
+    parser.add_argument("--jobs", type=command.JOBS, help="simulations at a time")
+    parser.add_argument("--cluster", help="address of a dask scheduler: tcp://host:port")
+    args = parser.parse_args(argv)
+    if args.seeds is not None:
+        raise command.UsageError("expected N=items and SEED=number, or SEEDS=number, not both")
+    command.apart(args, ("cluster", "jobs"), why="the cluster's workers are as many as it has")
+    if args.cluster and not ADDRESS.fullmatch(args.cluster):
+        raise command.UsageError(f"CLUSTER={args.cluster[:40]}: expected tcp://host:port")
+    args.config = args.config or CONFIG[args.sim]
+    try:
+        config = configs.load(args.config)
+        simrun.check_tool(args.sim)
+    except (configs.ConfigError, simrun.ToolError) as error:
+        raise command.UsageError(str(error)) from None
+    if args.kind and args.kind not in regress_items.kinds_of(config):
+        known = [n for n in configs.names() if args.kind in regress_items.kinds_of(configs.load(n))]
+        said = f"KIND={args.kind}: {args.config} has no lanes for it, expected CONFIG="
+        raise command.UsageError(said + ", ".join(known))
+    pieces, began = batches(args), time.monotonic()
+    if args.cluster:
+        source = cluster(pieces, args.cluster)
+    else:  # one build for all
+        launch.build(args.sim, config, regress_items.MOST_STORAGE)
+        source = here(pieces, args.jobs or os.cpu_count() or 1)
+    what = f"{args.n} items" + (f" of kind {args.kind}" if args.kind else "")
+    print(f"{what} from seed {args.seed} on, {args.config} on {args.sim}", flush=True)
+    found = show(args, source)
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    junit(args, found, REPORTS / "junit.xml")
+    page(args, found, REPORTS / "index.html")
+    failed = sum(bool(outcome.wrong) for outcome in found)
+    print(redrawn(found))
+    print(f"{len(found) - failed} of {args.n} items passed in {time.monotonic() - began:.0f} s")
+    return int(failed > 0 or len(found) != args.n)

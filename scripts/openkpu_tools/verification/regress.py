@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every test with one seed after the other: `make regress SEEDS=10`.
+
+With N= instead of SEEDS= it is random_regress.py that runs. The first seed runs all of them, the
+others those of ``tb`` that are not marked ``fixed``: the rest would run the same again. What Icarus
+adds to Verilator, unknown values, hardly depends on a seed, and it is far slower: seeds from 2 on
+run a tenth of its tests each, ten of them all.
+Ends at the first seed that fails, with the command that repeats each failed test. Exit status: 0
+all passed, 1 a test failed, 2 bad request.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+
+from openkpu_tb import seeds
+from openkpu_tools import command
+from openkpu_tools.verification import random_regress
+
+MOST = 1_000_000  # seeds of a run
+NOTHING_RUN = 4, 5  # of pytest: a word that it does not take, no test; it has said which
+SEEDED = ["-m", "not fixed", "tb"]  # tests that another seed changes
+# a log line that a test captured may begin with ERROR too, with more than one space behind it
+SUMMARY = re.compile(r"(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$")
+
+
+def failed(line: str) -> str | None:
+    """The test that a line of pytest's summary says has failed."""
+    found = SUMMARY.match(line)
+    return found[1] if found else None
+
+
+def run(seed: int, tests: list[str], jobs: str) -> tuple[int, list[str]]:
+    """(pytest's status, tests that failed) with this seed; the output passes through."""
+    words = [sys.executable, "-m", "pytest", "-q", "-n", jobs, "--dist", "worksteal", *tests]
+    words += [f"--icarus-tenth={seed}"] if tests == SEEDED else []
+    process = subprocess.Popen(
+        words, env={**os.environ, "SEED": str(seed)}, stdout=subprocess.PIPE, text=True
+    )
+    found = []
+    with command.ending(process):
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            found += [name for name in [failed(line)] if name]
+        return process.wait(), found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    argv = sys.argv[1:] if argv is None else argv
+    if any(word.partition("=")[0] == "--n" for word in argv):
+        return random_regress.main([word for word in argv if word != "--"])
+    parser = command.Parser(prog="regress", description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds")
+    parser.add_argument("--kind")
+    parser.add_argument("--jobs", type=command.JOBS, default=2)
+    parser.add_argument("tests", nargs="*")
+    args = parser.parse_args(argv)
+    if args.seeds is None:
+        raise command.UsageError("expected N=items and SEED=number, or SEEDS=number")
+    if args.kind is not None:
+        raise command.UsageError(f"KIND={args.kind}: only with N=items and SEED=number")
+    try:
+        count = seeds.number("SEEDS", args.seeds, 1, MOST)
+        seeds.environment()
+        if "SEED" in os.environ:
+            raise seeds.SeedError(
+                f"SEED={os.environ['SEED']}: regress takes seeds 1..SEEDS; make test takes SEED"
+            )
+    except seeds.SeedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    began = time.monotonic()
+    for seed in range(1, count + 1):
+        print(f"seed {seed} of {count}, {time.monotonic() - began:.0f} s so far", flush=True)
+        status, names = run(seed, args.tests or (SEEDED if seed > 1 else []), str(args.jobs))
+        if status in NOTHING_RUN:
+            return 2
+        if status:
+            print(f"seed {seed} of {count} failed; to repeat:")
+            for test in names or [" ".join(args.tests)]:
+                where = f" TESTS={shlex.quote(test)}" if test else ""
+                print(f"  make test SEED={seed}{where}")
+            return 1
+    print(f"{count} seeds passed in {time.monotonic() - began:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the device may do while a host acts at any time: all histories that explain what was seen.
+
+A ``State`` is one possibility: registers, what is at work, what was finished. When the device takes
+the next image, ends an inference or takes a layer is not visible, so a set of states is kept.
+``closure`` adds what may have happened by itself; a write changes every state; a read drops those
+that would have answered something else. An empty set: nothing explains the answer. At the end only
+states are left whose results are those in the memories, so an inference or a layer that is neither
+exact nor reported lost leaves none.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from openkpu_tb.core.registers import AI, FIFO_THRESHOLD, Ctrl, Err
+
+FIFO_CTRL = FIFO_THRESHOLD + 0x10
+CFG_FIFO = 4  # fifo_ctrl: the layer FIFO keeps what it has
+BUS = 4  # bytes of a bus word of the build
+Work = tuple[int, int, int]  # list, pixels, result
+
+
+@dataclass(frozen=True)
+class State:
+    """One possibility of what the device is doing; layers are numbers of the bench."""
+
+    # registers
+    pix: int = 0
+    npix: int = 0
+    res: int = 0
+    left: int = 0
+    mode: int = 0
+    pix_stride: int = 0
+    res_stride: int = 0
+    list: int = 0
+    length: int = 0
+    err: int = 0
+    # a list run: the inference at work; what the host wrote in the meantime
+    now: Work | None = None
+    taken: int | None = None
+    npix_kept: bool = False
+    pix_kept: bool = False
+    res_kept: bool = False
+    stop: bool = False
+    # a soft reset that is not over, and a start that waits for its end (1, or 2 with stop)
+    resetting: bool = False
+    kept_start: int = 0
+    # the host has closed the window of what may be read: whatever was not read by then may fail
+    shut: bool = False
+    # host layers: words of an unfinished one, waiting, taken; no layer runs until the host knows
+    words: int = 0
+    flushed: bool = False
+    fifo: tuple[int, ...] = ()
+    inside: tuple[int, ...] = ()
+    hold: bool = False
+    # an error is recorded, and what was under way is still being dropped
+    draining: bool = False
+    # what was written, in order; False: a reset may have cut it off
+    inferences: tuple[tuple[Work, bool], ...] = ()
+    layers: tuple[tuple[int, bool], ...] = ()
+
+    @property
+    def follows(self) -> bool:
+        """Does another inference come after the present one?"""
+        return self.mode == 2 and self.left > 0 and not self.stop
+
+    @property
+    def occupied(self) -> bool:
+        waiting = bool(self.fifo) and not self.hold
+        at_work = self.now or self.resetting or self.draining
+        return bool(at_work or self.words or self.inside or waiting)
+
+
+class Histories:
+    """The states that explain everything up to now."""
+
+    def __init__(
+        self,
+        bad_pixels: Iterable[int] = (),
+        bad_layers: dict[int, int] | None = None,
+        bad_lists: Iterable[int] = (),
+    ) -> None:
+        """``bad_pixels``: images that the storage answers with ERROR; ``bad_lists``: lists with a
+        word that it answers so, or with tables or weights; ``bad_layers``: the code with which the
+        device refuses a layer."""
+        self.bad_pixels, self.bad_lists = set(bad_pixels), set(bad_lists)
+        self.bad_layers = bad_layers or {}
+        self.states = {State()}
+        self.tail: list[str] = []  # the last things seen, for a message
+
+    def _note(self, text: str) -> None:
+        if not self.tail or self.tail[-1] != text:
+            self.tail.append(text)
+
+    def seen(self) -> str:
+        """The last things that happened on the host's bus."""
+        return "; ".join(self.tail[-60:])
+
+    # ------------------------------------------------------------ by itself
+    def closed(self) -> set[State]:
+        """The states of now and those that the device may have reached by itself."""
+        found, todo = set(self.states), list(self.states)
+        while todo:
+            for state in self._steps(todo.pop()):
+                if state not in found:
+                    found.add(state)
+                    todo.append(state)
+        return found
+
+    def _steps(self, s: State) -> Iterator[State]:
+        """What may happen next without the host."""
+        if s.resetting:
+            after = replace(s, resetting=False, kept_start=0)
+            if not s.kept_start:
+                yield after
+            elif after.occupied:
+                yield _error(after, Err.START_BUSY)
+            else:
+                yield self._begin(after, s.kept_start == 2)
+            return
+        if s.now:
+            yield from self._inference_steps(s)
+            return
+        if s.draining:
+            yield replace(s, draining=False)
+        bad = s.hold or any(n in self.bad_layers for n in s.inside)
+        if s.fifo and not s.flushed:
+            head, rest = s.fifo[0], s.fifo[1:]
+            if bad:
+                yield replace(s, fifo=rest)  # discarded
+            if not s.hold:
+                yield replace(s, fifo=rest, inside=(*s.inside, head))
+        if s.inside:
+            head, rest = s.inside[0], s.inside[1:]
+            if head in self.bad_layers:
+                over = replace(s, inside=(), hold=True, draining=True)
+                yield _error(over, self.bad_layers[head])
+            else:
+                yield replace(s, inside=rest, layers=(*s.layers, (head, True)))
+
+    def _inference_steps(self, s: State) -> Iterator[State]:
+        assert s.now
+        tasks, pixels, _ = s.now
+        if s.follows and s.taken is None:
+            yield replace(s, taken=s.npix, npix_kept=False)
+        # whatever failed besides, and of the inference that is fetched ahead, goes with the run
+        over = replace(s, now=None, taken=None, hold=True, draining=True)
+        cut = replace(over, inferences=(*s.inferences, (s.now, False)))
+        if s.shut:
+            yield _error(cut, Err.BAD_ACCESS)
+        if pixels in self.bad_pixels or tasks in self.bad_lists:
+            yield _error(cut if tasks in self.bad_lists else over, Err.BUS_ERROR)
+            return
+        done = replace(s, inferences=(*s.inferences, (s.now, True)))
+        if not s.follows:
+            yield replace(done, now=None, taken=None, stop=False)
+            return
+        following = s.npix if s.taken is None else s.taken
+        result = s.res if s.res_kept else s.res + s.res_stride
+        yield replace(
+            done,
+            now=(tasks, following, result),
+            pix=s.pix if s.pix_kept else following,
+            npix=s.npix if s.npix_kept else s.npix + s.pix_stride,
+            res=result,
+            left=s.left - 1,
+            mode=s.mode if s.left > 1 else 1,
+            taken=None,
+            npix_kept=False,
+            res_kept=False,
+        )
+
+    # ---------------------------------------------------------------- writes
+    def wrote(self, address: int, value: int) -> None:
+        """The host wrote a register."""
+        self._note(f"{address:#x} = {value:#x}")
+        self.states = {after for s in self.closed() for after in self._write(s, address, value)}
+        self._bounded()
+
+    def pushed_word(self, layer: int | None) -> None:
+        """The host pushed a word; ``layer``: its number when that was the last of twelve."""
+        self._note("word" if layer is None else f"layer {layer}")
+        found = set()
+        for s in self.closed():
+            if s.flushed:  # the FIFO is held empty
+                found.add(s)
+            elif layer is None:
+                found.add(replace(s, words=s.words + 1))
+            else:
+                found.add(replace(s, words=0, fifo=(*s.fifo, layer)))
+        self.states = found
+        self._bounded()
+
+    def _write(self, s: State, address: int, value: int) -> Iterator[State]:
+        name = NAMES.get(address, "")
+        if name == "AI_CTRL":
+            yield self._control(s, value)
+            refused = value & Ctrl.START and not value & Ctrl.SOFT_RESET and s.occupied
+            yield from self._fails(s) if refused else ()
+        elif name == "AI_PIX_ADR":
+            yield replace(s, pix=value, pix_kept=s.now is not None)
+        elif name == "AI_NPIX_ADR":
+            yield replace(s, npix=value, npix_kept=s.taken is not None)
+        elif name == "AI_RES_ADR":
+            if s.occupied and value % BUS:
+                yield _error(s, Err.BAD_CONFIG)
+                yield from self._fails(s)
+            else:
+                yield replace(s, res=value, res_kept=s.now is not None)
+        elif name in ("AI_INF_LEFT", "AI_CNN_MODE"):
+            after = replace(s, **{"left" if name == "AI_INF_LEFT" else "mode": value})
+            yield after
+            if after.taken is not None and not after.follows:
+                yield replace(after, taken=None)
+        elif name in PLAIN:
+            yield replace(s, **{PLAIN[name]: value})
+        elif name in ("AI_READ_FIRST", "AI_READ_LAST"):
+            yield replace(s, shut=True)
+        elif name == "AI_ERR_CODE":
+            yield replace(s, err=0, hold=False)
+        elif address == FIFO_CTRL:
+            if value & CFG_FIFO:
+                yield replace(s, flushed=False)
+            else:
+                yield replace(s, flushed=True, fifo=(), words=0)
+        else:
+            yield s
+
+    def _fails(self, s: State) -> Iterator[State]:
+        """The device fails in the cycle of a write that is refused: its own error is kept."""
+        if not s.err:
+            yield from (after for after in self._steps(s) if after.err and after.hold)
+
+    def _control(self, s: State, value: int) -> State:
+        stop = bool(value & Ctrl.STOP)
+        if value & Ctrl.SOFT_RESET:
+            cut = ((s.now, False),) if s.now else ()
+            inside = ((n, False) for n in s.inside[:1])
+            written = {
+                "inferences": (*s.inferences, *cut),
+                "layers": (*s.layers, *inside),
+            }
+            s = replace(s, **{**IDLE, **written, "resetting": True, "err": 0})
+        if value & Ctrl.START:
+            if s.resetting:
+                kept = replace(s, kept_start=2 if stop else 1)
+                return kept if self._possible(s) else _error(s, Err.BAD_CONFIG)
+            if s.occupied:
+                s = _error(s, Err.START_BUSY)
+            else:
+                return self._begin(s, stop)
+        return replace(s, stop=s.stop or (stop and s.now is not None))
+
+    @staticmethod
+    def _possible(s: State) -> bool:
+        return bool(s.mode and s.length) and not s.res % BUS and not s.res_stride % BUS
+
+    def _begin(self, s: State, stop: bool) -> State:
+        if not self._possible(s):
+            return _error(s, Err.BAD_CONFIG)
+        begun = {"err": 0, "now": (s.list, s.pix, s.res), "stop": stop}
+        if s.mode == 2 and not s.left:
+            begun["mode"] = 1  # a stream of one
+        return replace(s, **{**IDLE, **begun})
+
+    # ----------------------------------------------------------------- reads
+    def read(self, address: int, value: int) -> bool:
+        """The host read a register: False when no history explains the value."""
+        name = NAMES.get(address, "")
+        if name not in SEEN:
+            return True
+        self._note(f"{name} is {value:#x}")
+        return self.keep(lambda s: SEEN[name](s, value))
+
+    def keep(self, good: Callable[[State], bool]) -> bool:
+        """Drop the states that are not ``good``; False when none is left (they are kept then)."""
+        left = {s for s in self.closed() if good(s)}
+        self.states = left or self.states
+        return bool(left)
+
+    def _bounded(self) -> None:
+        assert len(self.states) < 100_000, f"{len(self.states)} histories after {self.seen()}"
+
+
+# what a reset and a start leave of the run before
+IDLE = {
+    "now": None,
+    "taken": None,
+    "npix_kept": False,
+    "pix_kept": False,
+    "res_kept": False,
+    "stop": False,
+    "resetting": False,
+    "kept_start": 0,
+    "words": 0,
+    "fifo": (),
+    "inside": (),
+    "hold": False,
+    "draining": False,
+}
+PLAIN = {"AI_LIST_ADR": "list", "AI_LIST_LEN": "length"}
+PLAIN |= {"AI_PIX_STRIDE": "pix_stride", "AI_RES_STRIDE": "res_stride"}
+NAMES = {offset: name for name, offset in AI.items()}
+
+
+def _error(s: State, code: int) -> State:
+    """The first error stays."""
+    return s if s.err else replace(s, err=int(code))
+
+
+def _busy(s: State, value: int) -> bool:
+    if s.hold and not s.resetting and not s.now and not s.draining:
+        return bool(value & 2) == bool(s.err)  # words that are being discarded
+    return bool(value & 1) == s.occupied and bool(value & 2) == bool(s.err)
+
+
+SEEN: dict[str, Callable[[State, int], bool]] = {
+    "AI_STATUS": _busy,
+    "AI_ERR_CODE": lambda s, value: value == s.err,
+    "AI_PIX_ADR": lambda s, value: value == s.pix,
+    "AI_NPIX_ADR": lambda s, value: value == s.npix,
+    "AI_RES_ADR": lambda s, value: value == s.res,
+    "AI_INF_LEFT": lambda s, value: value == s.left,
+    "AI_CNN_MODE": lambda s, value: value == s.mode,
+}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host that does anything at any time: nothing hangs, is wrong, or is lost without a word.
+
+``ACTIONS=10000`` is the long run; the ordinary test takes a share of it.
+"""
+
+import os
+
+import pytest
+from openkpu_tb import seeds
+from openkpu_tb.runs import launch
+from openkpu_tb.simrun import run
+
+from openkpu import configs
+
+SHARE = {"verilator": 300, "icarus": 60}  # actions
+
+
+@pytest.mark.tier(nightly=["icarus"])
+@pytest.mark.parametrize("sim", ["verilator", "icarus"])
+def test_control_random(sim: str) -> None:
+    actions = SHARE[sim]
+    if sim == "verilator" and "ACTIONS" in os.environ:
+        actions = seeds.number("ACTIONS", os.environ["ACTIONS"], 1)
+    run(
+        sim,
+        "tb_top",
+        launch.SOURCES,
+        "tb.device.actions.control_tests",
+        params=launch.parameters(configs.load("nano")),
+        public=launch.PUBLIC,
+        random_start=False,
+        env={"ACTIONS": str(actions)},
+        seed=seeds.chosen()[0][0],
+    )

@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Address windows: nothing outside of them appears on the bus, and the run ends with BAD_ACCESS.
+
+The bench counts the cycles in which the device drives an address outside of cfg_rd_lo..cfg_rd_hi,
+cfg_wr_lo..cfg_wr_hi (strays), with no help of the device.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from openkpu_tb.core.registers import AI, Ctrl, Err, Int
+from openkpu_tb.device.device import Device
+
+from tb.device.checked import checked
+from tb.device.hostile import timeline
+from tb.device.hostile.hostile_stream_tests import (
+    BIAS,
+    LIST,
+    LIST_BYTES,
+    PIXEL,
+    RESULT,
+    START,
+    WEIGHT,
+    prefix,
+    whole,
+)
+from tb.device.hostile.hostile_tests import begin, layer_job, rng, share, stream_job
+from tb.device.hostile.timeline import Findings, burst, merged, read, write
+from tb.device.hostile.tiny_jobs import UNTOUCHED, StreamJob, moments, tidy
+
+KIB = 1024
+TOP = 1 << 32
+LOW, MIDDLE, HIGH = 0x4000, 0x10000, 0x20000  # places for what is read
+WINDOWS = ("AI_READ_FIRST", "AI_READ_LAST", "AI_WRITE_FIRST", "AI_WRITE_LAST")
+OPEN = dict(zip(WINDOWS, (0, TOP - KIB, 0, TOP - KIB), strict=True))
+FLIGHT = 80  # cycles in which bursts that were given to the master before are through
+
+
+def sentinels(device: Device, windows: dict[str, int]) -> int:
+    """The bench watches for these windows from now on; strays so far."""
+    tb = device.tb
+    tb.cfg_rd_lo.value = windows["AI_READ_FIRST"]
+    tb.cfg_rd_hi.value = windows["AI_READ_LAST"] + KIB - 1
+    tb.cfg_wr_lo.value = windows["AI_WRITE_FIRST"]
+    tb.cfg_wr_hi.value = windows["AI_WRITE_LAST"] + KIB - 1
+    return int(tb.strays.value)
+
+
+def opening(windows: dict[str, int]) -> list:
+    return [write(AI[name], value) for name, value in windows.items()]
+
+
+@dataclass
+class Piece:
+    """What one stream reads or writes, and how it lies across the border of a block."""
+
+    register: str
+    stream: int
+    before: int  # bytes of it before the border of a block
+    size: int  # all that is used of it
+    border_layer: int  # layer of the transfer that begins at the border
+    begins: int = 0  # byte of it that is wanted first
+
+    def moved(self, job: StreamJob, border: int) -> int:
+        """Address that puts the border ``before`` bytes into the piece."""
+        return border - self.before
+
+
+def pieces(job: StreamJob) -> list[Piece]:
+    """Each of the five streams."""
+    layers, last = job.network.layers, len(job.network.layers) - 1
+    weights = [a.para_start_addr for a in layers]
+    tables = [(a.bwsx_base_addr, n) for n, a in enumerate(layers)]
+    tables += [(a.active_addr, n) for n, a in enumerate(layers)]
+    assert layers[0].weight_count > 16
+    in_weights = 16
+    in_tables = max(a.active_addr for a in layers[:2]) + 8  # within a table of layer 0 or 1
+    owner = max(t for t in tables if t[0] <= in_tables)[1]
+    return [
+        Piece("AI_LIST_ADR", LIST, LIST_BYTES + 40, LIST_BYTES * len(layers), 1),
+        Piece("AI_WGT_ADR", WEIGHT, in_weights, max(weights) + layers[-1].weight_count, 0),
+        Piece("AI_BIAS_ADR", BIAS, in_tables, max(tables)[0] + 200, owner, layers[0].active_addr),
+        Piece("AI_PIX_ADR", PIXEL, 32, job.images[0].size, 0),
+        Piece("AI_RES_ADR", RESULT, 4, 8, last),
+    ]
+
+
+async def moved(job: StreamJob, piece: Piece, border: int) -> dict[str, int]:
+    """Registers of the job with a piece across a border; its bytes are there."""
+    device, at = job.device, piece.moved(job, border)
+    if piece.stream == RESULT:
+        await device.back.load_storage(at, np.full(16, 0xEE, dtype=np.uint8))
+    else:
+        first = job.registers[piece.register] - job.base
+        data = job.storage.data[first : first + piece.size]
+        # (the back door takes words)
+        skip = at % 4
+        await device.back.load_storage(at - skip, np.pad(data, (skip, 0)))
+    return {piece.register: at}
+
+
+@checked()
+async def a_block_outside(tb) -> None:
+    """Every stream with one block outside, at either end: BAD_ACCESS, and it stays off the bus.
+
+    With the window one block larger the job is exact.
+    """
+    device = await begin(tb)
+    job = await stream_job(device, 1, MIDDLE)
+    assert not await job.clean_run()
+    found = Findings("a block outside")
+    cases = [*product(pieces(job), ("first", "last"), (False, True))]
+    for piece, end, inside in share(cases, 40):
+        border = LOW + 4 * KIB if end == "first" else HIGH + 4 * KIB
+        own = await moved(job, piece, border)
+        kind = "WRITE" if piece.stream == RESULT else "READ"
+        # one block more than the border, or up to the border
+        bound = border - KIB if end == "last" or inside else border
+        bound += KIB if end == "last" and inside else 0
+        windows = OPEN | {f"AI_{kind}_{end.upper()}": bound}
+        before = sentinels(device, windows)
+        start, first_slot = own[piece.register], job.first_slot
+        if piece.stream == RESULT:
+            job.first_slot = start
+        job.registers |= own
+        await job.arm()
+        script = burst(0, [*opening(windows), START])
+        await timeline.play(device, script)
+        outcome = await job.outcome()
+        await device.write_many({AI[n]: v for n, v in OPEN.items()})
+        strays = sentinels(device, OPEN) - before
+        regs, bad = outcome.regs, []
+        if inside:
+            want = [0, *[UNTOUCHED] * (len(outcome.slots) - 1)]
+            bad += [] if whole(outcome, want) else ["it did not run"]
+        else:
+            at = start + piece.begins if end == "first" else border
+            layer = piece.border_layer if end == "last" else 0
+            layer = len(job.network.layers) - 1 if piece.stream == RESULT else layer
+            info = piece.stream << 16 | layer
+            bad += [] if outcome.error == Err.BAD_ACCESS else ["no BAD_ACCESS"]
+            bad += [] if regs["AI_ERR_ADDR"] & ~3 == at & ~3 else [f"{regs['AI_ERR_ADDR']:#x}"]
+            bad += [] if regs["AI_ERR_INFO"] == info else [f"info {regs['AI_ERR_INFO']:#x}"]
+            bad += ["a result"] if any(s >= 0 for s in outcome.slots) else []
+            bad += ["hangs"] if outcome.hung else []
+        bad += [f"{strays} cycles outside on the bus"] if strays else []
+        await tidy(device, outcome.hung)
+        job.first_slot = first_slot
+        job.registers |= {piece.register: job.storage.registers[piece.register]}
+        clean = await job.clean_run()
+        bad += [clean] if clean else []
+        name = f"{piece.register}, {end} {'inside' if inside else 'outside'}"
+        found.check(not bad, f"{name}: {outcome.brief}; {', '.join(bad)}")
+    found.verdict()
+
+
+async def apart(job: StreamJob) -> None:
+    """Images in blocks of their own from HIGH on, results from HIGH + 64 KiB on."""
+    device = job.device
+    for n, image in enumerate(job.images):
+        await device.back.load_storage(HIGH + n * KIB, image.view(np.uint8).reshape(-1))
+    job.registers |= {"AI_PIX_ADR": HIGH, "AI_NPIX_ADR": HIGH + KIB, "AI_PIX_STRIDE": KIB}
+    job.registers |= {"AI_RES_ADR": HIGH + 64 * KIB, "AI_RES_STRIDE": KIB}
+    job.first_slot, job.stride = HIGH + 64 * KIB, KIB
+
+
+@checked()
+async def next_inference_outside(tb) -> None:
+    """Image or result of a later inference outside: those before are stored; then the error.
+
+    A stream that is stopped before the next image's turn knows nothing of it.
+    """
+    device = await begin(tb)
+    job = await stream_job(device, 4, images=6)
+    await apart(job)
+    seen = await moments(job)
+    found = Findings("next inference outside")
+    last = len(job.network.layers) - 1
+    cases = product((PIXEL, RESULT), (1, 2, 3), (False, True))
+    for stream, number, stopped in share(cases):
+        place = (job.image if stream == PIXEL else job.slot)(number)
+        name = "AI_READ_LAST" if stream == PIXEL else "AI_WRITE_LAST"
+        windows = OPEN | {name: place - KIB}
+        before = sentinels(device, windows)
+        await device.write_many({AI[n]: v for n, v in windows.items()})
+        # behind the prefetch of that image, before its turn, which comes sooner than in the
+        # undisturbed run: a result has the bus for itself when pixels are refused
+        at = (seen.taken[number] + seen.changes[number - 1]) // 2
+        script = {at: write(AI["AI_CTRL"], Ctrl.STOP)} if stopped else {}
+        outcome = await job.trial(script, keep=True)
+        strays = sentinels(device, OPEN) - before
+        await device.write_many({AI[n]: v for n, v in OPEN.items()})
+        regs = outcome.regs
+        if stopped:
+            good = whole(outcome, prefix(job, number))
+        else:
+            info = number << 24 | stream << 16 | (last if stream == RESULT else 0)
+            good = outcome.error == Err.BAD_ACCESS and regs["AI_ERR_INFO"] == info
+            good = good and outcome.slots == prefix(job, number) and not outcome.hung
+            good = good and regs["AI_ERR_ADDR"] == place and outcome.inferences == number
+            good = good and regs["AI_PIX_ADR"] == job.image(number) and regs["AI_CNN_DONE"] == 1
+        good = good and not strays
+        text = f"{outcome.brief}, info {regs['AI_ERR_INFO']:#x}, {strays} strays"
+        await tidy(device, outcome.hung)
+        bad = await job.clean_run()
+        what = f"stream {stream}, inference {number}{', stopped' if stopped else ''}"
+        found.check(good and not bad, f"{what}: {text}; {bad}")
+    found.verdict()
+
+
+@checked()
+async def window_while_busy(tb) -> None:
+    """A window closed in any cycle of a stream acts on all bursts but those under way.
+
+    Opened again after the error, the next job is exact.
+    """
+    device = await begin(tb)
+    job = await stream_job(device, 4, images=6)
+    await apart(job)
+    seen = await moments(job)
+    found = Findings("a window closed while busy")
+    cases = product(("AI_READ_LAST", "AI_WRITE_LAST"), range(1, seen.rest))
+    for name, at in share(cases, 60):
+        closed = OPEN | {name: 0}  # the first block: nothing of the job's images or results
+        await job.arm()
+        script = merged({0: START}, {at: write(AI[name], 0), at + 1: read(AI[name])})
+        start = await timeline.play(device, script)
+        back = script[at + 1].data
+        await timeline.until(device, start + at + FLIGHT)
+        before = sentinels(device, closed)
+        outcome = await job.outcome()
+        strays = sentinels(device, OPEN) - before
+        await device.write(AI[name], OPEN[name])
+        regs = outcome.regs
+        stored = sum(s >= 0 for s in outcome.slots)
+        good = not outcome.hung and not strays and back == 0
+        good = good and outcome.slots == prefix(job, stored)
+        streams = {"AI_READ_LAST": (LIST, BIAS, WEIGHT, PIXEL), "AI_WRITE_LAST": (RESULT,)}[name]
+        if outcome.error:
+            good = good and outcome.error == Err.BAD_ACCESS
+            good = good and regs["AI_ERR_INFO"] >> 16 & 7 in streams
+            good = good and regs["AI_ERR_INFO"] >> 24 == stored
+        else:  # nothing more was to be read, or to be written
+            good = good and outcome.slots == job.clean
+            good = good and at > (seen.changes[1] if name == "AI_READ_LAST" else seen.changes[2])
+        text = f"{outcome.brief}, info {regs['AI_ERR_INFO']:#x}, {strays} strays"
+        await tidy(device, outcome.hung)
+        bad = await job.clean_run()
+        found.check(good and not bad, f"{name} in cycle {at}: {text}; {bad}")
+    found.verdict()
+
+
+@checked()
+async def layers_of_the_host(tb) -> None:
+    """Windows hold for layers that a host pushes: BAD_ACCESS at once, with the layer's index."""
+    device = await begin(tb)
+    job = await layer_job(device, 2)
+    found = Findings("host layers outside")
+    for last, count in ((3 * KIB, 2), (KIB, 1)):  # tables of 2 KiB each from 0x108 on
+        await device.write(AI["AI_READ_LAST"], last)
+        before = sentinels(device, OPEN | {"AI_READ_LAST": last})
+        outcome = await job.trial(burst(0, job.pushes()), keep=True)
+        strays = sentinels(device, OPEN) - before
+        await device.write_many({AI[n]: v for n, v in OPEN.items()})
+        # tables of the second layer are read while the first one is at work
+        good = outcome.slots == [0, 1] if count == 2 else outcome.slots[1] == UNTOUCHED
+        good = good and not outcome.hung and not strays
+        error = 0 if count == 2 else Err.BAD_ACCESS
+        info = outcome.regs["AI_ERR_INFO"]
+        good = good and outcome.error == error and info & 0xFFFF == (0 if count == 2 else 1)
+        await tidy(device, outcome.hung)
+        bad = await job.clean_run()
+        text = f"{outcome.brief}, info {info:#x}, {strays} strays"
+        found.check(good and not bad, f"AI_READ_LAST {last:#x}: {text}; {bad}")
+    found.verdict()
+
+
+@checked()
+async def lock(tb) -> None:
+    """AI_LOCK: windows keep their values, a write records LOCKED; only the hardware reset opens.
+
+    AI_WATCHDOG is not locked, AI_LOCK itself takes writes without an error.
+    """
+    device = await begin(tb)
+    assert {n: await device.read(AI[n]) for n in WINDOWS} == OPEN, "after reset"
+    job = await stream_job(device, 1, MIDDLE)
+    ends = [0, HIGH + 60 * KIB, KIB, HIGH + 90 * KIB]
+    values = dict(zip(WINDOWS, ends, strict=True))
+    for name, value in values.items():
+        await device.write(AI[name], value | 0x3FF)  # the low bits do not count
+        assert await device.read(AI[name]) == value, name
+    await device.write(AI["AI_LOCK"], 0)
+    assert not await device.read(AI["AI_LOCK"])
+    await device.write(AI["AI_LOCK"], 0xFFFF_FFFF)
+    assert await device.read(AI["AI_LOCK"]) == 1
+    found = Findings("AI_LOCK")
+
+    async def locked(when: str) -> None:
+        """A write to each window is ignored and recorded."""
+        for name in WINDOWS:
+            await device.clear()
+            await device.write(AI[name], 0x1234_5400)
+            kept = {n: await device.read(AI[n]) for n in WINDOWS} == values
+            code, status = await device.read(AI["AI_ERR_CODE"]), await device.read(AI["AI_STATUS"])
+            info = await device.read(AI["AI_ERR_INFO"]) | await device.read(AI["AI_ERR_ADDR"])
+            pending = await device.read(AI["AI_INT_STATUS"])
+            good = kept and code == Err.LOCKED and not info and pending == Int.ERROR
+            good = good and status & 3 == 2 and int(tb.irq.value)
+            found.check(bool(good), f"{name} {when}: kept {kept}, code {code}, status {status:#x}")
+        await device.clear()
+
+    await locked("while idle")
+    for name, value in (("AI_LOCK", 0), ("AI_LOCK", 1), ("AI_WATCHDOG", 1234)):
+        await device.write(AI[name], value)
+        assert await device.read(AI[name]) == (value if name == "AI_WATCHDOG" else 1), name
+        assert not await device.read(AI["AI_ERR_CODE"]), name
+    await device.write(AI["AI_CTRL"], Ctrl.SOFT_RESET)
+    await device.wait_cycles(20)
+    assert await device.read(AI["AI_LOCK"]) == 1, "a soft reset unlocks"
+    assert await device.read(AI["AI_WATCHDOG"]) == 1234
+    await locked("after a soft reset")
+    # a job inside runs, and a write while it is busy does not disturb it
+    seen = await moments(job)
+    for name, at in share(product(WINDOWS, range(1, seen.rest - 1)), 32):
+        outcome = await job.trial({at: write(AI[name], 0x0F00_0000)})
+        good = outcome.slots == job.clean and outcome.error == Err.LOCKED and not outcome.hung
+        found.check(good, f"{name} in cycle {at}: {outcome.brief}")
+    # a refused transfer is told before a locked write that comes in the same cycle or later
+    outside = (values["AI_READ_LAST"] + KIB) & ~3
+    for at in share(range(8, 40), 12):
+        await job.arm()
+        script = burst(0, [write(AI["AI_PIX_ADR"], outside), START])
+        await timeline.play(device, merged(script, {at: write(AI["AI_READ_LAST"], TOP - KIB)}))
+        outcome = await job.outcome()
+        good = outcome.error in (Err.BAD_ACCESS, Err.LOCKED) and set(outcome.slots) == {UNTOUCHED}
+        kept = await device.read(AI["AI_READ_LAST"]) == values["AI_READ_LAST"]
+        found.check(good and kept, f"unlocking in cycle {at}: {outcome.brief}")
+        await tidy(device, outcome.hung)
+    await device.reset()
+    assert {n: await device.read(AI[n]) for n in WINDOWS} == OPEN, "after the hardware reset"
+    assert not await device.read(AI["AI_LOCK"])
+    await device.write(AI["AI_READ_FIRST"], KIB)
+    assert await device.read(AI["AI_READ_FIRST"]) == KIB
+    await device.write(AI["AI_READ_FIRST"], 0)
+    assert not await device.read(AI["AI_ERR_CODE"])
+    bad = await job.clean_run()
+    found.check(not bad, bad)
+    found.verdict()
+
+
+@checked()
+async def any_window(tb) -> None:
+    """Windows at random: the job is exact or ends with BAD_ACCESS, and nothing strays."""
+    device = await begin(tb)
+    job = await stream_job(device, 2, images=4)
+    await apart(job)
+    assert not await job.clean_run()
+    found, random = Findings("random windows"), rng(11)
+    borders = [0, *range(0, 4 * KIB, KIB), *(HIGH + n * KIB for n in range(-1, 4))]
+    borders += [*(HIGH + (64 + n) * KIB for n in range(-1, 4)), TOP - KIB]
+    for _ in share(range(80)):
+        windows = {name: int(random.choice(borders)) for name in WINDOWS}
+        before = sentinels(device, windows)
+        await device.write_many({AI[n]: v for n, v in windows.items()})
+        outcome = await job.trial({}, keep=True)
+        await device.write_many({AI[n]: v for n, v in OPEN.items()})
+        strays = sentinels(device, OPEN) - before
+        read_in = windows["AI_READ_FIRST"] == 0 and windows["AI_READ_LAST"] >= HIGH + KIB
+        write_in = windows["AI_WRITE_FIRST"] <= job.slot(0)
+        write_in = write_in and windows["AI_WRITE_LAST"] >= job.slot(1)
+        good = whole(outcome, job.clean) if read_in and write_in else False
+        if not good and not (read_in and write_in):
+            stored = sum(s >= 0 for s in outcome.slots)
+            good = outcome.error == Err.BAD_ACCESS and not outcome.hung
+            good = good and outcome.slots == prefix(job, stored)
+        await tidy(device, outcome.hung)
+        show = ", ".join(f"{v:#x}" for v in windows.values())
+        found.check(good and not strays, f"{show}: {outcome.brief}, {strays} strays")
+    bad = await job.clean_run()
+    found.check(not bad, bad)
+    found.verdict()

@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bus that does not work: the watchdog ends the run, and only when nothing moves any more.
+
+The fabric's cfg_dead makes the bus a dead one in a given cycle of a job: no grant, no answer, a
+SPLIT that is never called back. beat_cycle of the bench is the cycle of the last good beat.
+"""
+
+from itertools import product
+
+import numpy as np
+from cocotb.triggers import FallingEdge
+from openkpu.generators.generate import Limits, random_layer, random_network
+from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, FIFO_DATA_OUT, Ctrl, Err
+from openkpu_tb.device.device import Device, Tables
+from openkpu_tb.device.inference_stream import INFERENCES
+
+from tb.device.checked import checked
+from tb.device.hostile import timeline
+from tb.device.hostile.hostile_stream_tests import BIAS, LIST, PIXEL, RESULT, START, WEIGHT
+from tb.device.hostile.hostile_tests import (
+    LAYER_WRITES,
+    SLOW,
+    begin,
+    layer_job,
+    rng,
+    share,
+    stream_job,
+)
+from tb.device.hostile.timeline import Findings, burst, read
+from tb.device.hostile.tiny_jobs import UNTOUCHED, WRONG, LayerJob, StreamJob, at_rest, tidy
+
+GRANT, ANSWER, REPLAY = 1, 2, 3  # AI_ERR_INFO.waits; 1 << (n - 1) is the kind in cfg_dead
+KINDS = {"no grant": GRANT, "no answer": ANSWER, "SPLIT for ever": REPLAY}
+ALIVE = 0
+NOBODY = 7  # AI_ERR_INFO.stream
+LIMIT_REG, CODE, STATUS = AI["AI_WATCHDOG"], AI["AI_ERR_CODE"], AI["AI_STATUS"]
+DEFAULT, LEAST, FLUSH_LIMIT = 1 << 20, 256, 1 << 16
+# cycles that the array works on after the last beat of the bus, and from there to the error
+SLACK = 400
+AT_ONCE = 12  # cycles in which an idle device is through with a reset
+# cut bursts, waits of the master and of the slave without end: what a dead bus is, and what is left
+# of a burst that nobody wants any more (tb/openkpu_tb/ahb/checkers/README.md)
+# the tests whose bus is in order come first in this file: a broken rule stands to the end of a run
+SLOW_RULES = {28}
+DEAD_RULES = {10, 18, 20, 36} | SLOW_RULES
+
+
+async def kill(device: Device, kind: int) -> None:
+    """The bus as ``kind`` from now on."""
+    device.tb.cfg_dead.value = 1 << kind >> 1
+    await FallingEdge(device.tb.clk)
+
+
+def now(device: Device) -> int:
+    return int(device.tb.cycle.value)
+
+
+async def error_within(device: Device, cycles: int) -> int:
+    """Cycle in which an error shows; 0 when there is none, or the device is through before."""
+    start = now(device)
+    while now(device) - start < cycles:
+        await device.wait_at_most(cycles - (now(device) - start))
+        if await device.read(CODE):
+            return device_event(device)
+        status = await device.read(STATUS)
+        if not status & 1:
+            return 0
+        await device.write(AI["AI_INT_STATUS"], 1)  # done of an inference before
+    return 0
+
+
+def device_event(device: Device) -> int:
+    """The present cycle, less the read that told."""
+    return now(device) - 4
+
+
+async def idle_within(device: Device, cycles: int) -> int:
+    """Cycles until AI_STATUS.busy is 0; -1 when it is not within ``cycles``."""
+    start = now(device)
+    while now(device) - start <= cycles + 4:
+        if not await device.read(STATUS) & 1:
+            return now(device) - start
+        if cycles > 1000:
+            await device.wait_cycles(50)
+    return -1
+
+
+def regions(job: StreamJob) -> dict[int, range]:
+    """Addresses of each stream of a list run."""
+    regs = job.registers
+    ends = sorted([*(regs[n] for n in ("AI_WGT_ADR", "AI_BIAS_ADR", "AI_PIX_ADR")), job.slot(0)])
+
+    def upto(first: int) -> range:
+        return range(first & ~3, min((e for e in ends if e > first), default=1 << 20))
+
+    lists = range(regs["AI_LIST_ADR"] & ~3, regs["AI_LIST_ADR"] + 96 * regs["AI_LIST_LEN"])
+    names = {BIAS: "AI_BIAS_ADR", WEIGHT: "AI_WGT_ADR", PIXEL: "AI_PIX_ADR"}
+    return (
+        {LIST: lists}
+        | {s: upto(regs[n]) for s, n in names.items()}
+        | {RESULT: range(job.slot(0), job.slot(len(job.images)))}
+    )
+
+
+def layer_regions(job: LayerJob) -> dict[int, range]:
+    """The same for layers of the host: tables are near each other."""
+    tables = range(0x100, 0x108 + 0x800 * len(job.layers))
+    return {BIAS: tables, WEIGHT: tables}
+
+
+class Case:
+    """A job that is started, killed and looked at."""
+
+    def __init__(self, job: StreamJob | LayerJob) -> None:
+        self.job, self.device = job, job.device
+        self.stream = isinstance(job, StreamJob)
+        self.where = regions(job) if self.stream else layer_regions(job)
+        self.layers = len(job.network.layers if self.stream else job.layers)
+
+    async def launch(self) -> int:
+        """Arm and start; cycle of the start, or of the first word."""
+        await self.job.arm()
+        script = {0: START} if self.stream else burst(0, self.job.pushes())
+        return await timeline.play(self.device, script)
+
+    async def learn(self) -> None:
+        """An undisturbed run: the cycle of its last beat, and of its end."""
+        start = await self.launch()
+        assert await at_rest(self.device)
+        self.last_beat = int(self.device.tb.beat_cycle.value) - start
+        self.first = 2 if self.stream else len(self.job.pushes()) + 2
+        await tidy(self.device, False)
+
+    def plausible(self, info: int, addr: int) -> str:
+        """What of the description cannot be; nothing when all may be."""
+        layer, stream = info & 0xFFFF, info >> 16 & 7
+        if stream not in self.where:
+            return f"stream {stream}"
+        if addr not in self.where[stream]:
+            return f"address {addr:#x} of stream {stream}"
+        right = {PIXEL: (0,), RESULT: (self.layers - 1,)}.get(stream, range(self.layers))
+        if stream == LIST:
+            right = (0, (addr - self.where[LIST][0]) // 96)
+        return "" if layer in right else f"layer {layer} of stream {stream}, address {addr:#x}"
+
+    async def die(self, kind: int, at: int, limit: int) -> str:
+        """The bus dies in cycle ``at``: what is wrong with what follows; nothing when it is right.
+
+        Error, its description, idle at once, a reset at once, the next start dies too; then the
+        bus lives again and a job is exact.
+        """
+        device, job = self.device, self.job
+        await device.write(LIMIT_REG, limit)
+        start = await self.launch()
+        await timeline.until(device, max(start + at, now(device) + 1))
+        await kill(device, kind)
+        killed = now(device)
+        texts = []
+        event = await error_within(device, limit + 4 * SLACK)
+        beat = int(device.tb.beat_cycle.value)
+        busy = await idle_within(device, AT_ONCE)
+        code, info = await device.read(CODE), await device.read(AI["AI_ERR_INFO"])
+        addr = await device.read(AI["AI_ERR_ADDR"])
+        finished = await device.read(INFERENCES)
+        needed = killed - start < self.last_beat - 3
+        if not needed and not code:
+            pass  # the job had all it needed
+        elif code != Err.WATCHDOG or not event:
+            texts.append(f"code {code}")
+        else:
+            waited = event - beat
+            early = waited < max(limit, LEAST) - 1
+            if early or waited > max(limit, LEAST) + SLACK:
+                texts.append(f"{waited} cycles after the last beat")
+            if info >> 20 & 7 != kind:
+                texts.append(f"waits {info >> 20 & 7}")
+            if info >> 24 != (finished if self.stream else 0):
+                texts.append(f"inference {info >> 24}")
+            texts.append(self.plausible(info, addr))
+            texts.append("" if busy >= 0 else "busy after the error")
+            await device.write(AI["AI_CTRL"], Ctrl.SOFT_RESET)
+            took = await idle_within(device, AT_ONCE)
+            texts.append("" if took >= 0 else "a reset with a dead bus lasts")
+            left = await device.read(CODE) | await device.read(AI["AI_INT_STATUS"])
+            texts.append("an error survives the reset" if left else "")
+            if self.stream:  # again, with a bus that is dead from the beginning
+                await device.write(AI["AI_CTRL"], Ctrl.START)
+                again = await error_within(device, limit + 4 * SLACK)
+                code = await device.read(CODE)
+                texts.append("" if again and code == Err.WATCHDOG else f"then code {code}")
+        await kill(device, ALIVE)
+        if self.stream:
+            slots = await job.slots()
+            whole = [*range(finished)]
+            if code and WRONG in slots and await job.begun(finished):
+                whole.append(WRONG)  # the bus died while it was stored
+            exact = slots == whole + [UNTOUCHED] * (len(slots) - len(whole))
+            texts.append("" if exact else f"slots {slots} after {finished} inferences")
+        await tidy(device, False)
+        texts.append(await job.clean_run())
+        return "; ".join(t for t in texts if t)
+
+
+async def dead_bus(tb, kind_of_job: str) -> None:
+    """The bus dies at random moments of a job, in each of the three ways."""
+    device = await begin(tb)
+    if kind_of_job == "layers":
+        job: StreamJob | LayerJob = await layer_job(device, 3)
+    else:
+        job = await stream_job(device, 1 if kind_of_job == "list" else 4)
+    case, found = Case(job), Findings(f"dead bus, {kind_of_job}")
+    await case.learn()
+    random = rng(7)
+    for name, kind in KINDS.items():
+        for _ in range(2 if SLOW else 40):
+            at = int(random.integers(case.first, case.last_beat + 4))
+            limit = int(random.integers(300, 600))
+            text = await case.die(kind, at, limit)
+            found.check(not text, f"{name} in cycle {at}, limit {limit}: {text}")
+    found.verdict()
+    device.check_rules(DEAD_RULES)
+
+
+@checked()
+async def host_may_take_its_time(tb) -> None:
+    """An idle device, half a layer, a layer between layers: nobody waits but for the host."""
+    device = await begin(tb)
+    await device.write(LIMIT_REG, 1)
+    long, found = 4 * LEAST, Findings("slow host")
+    await device.wait_cycles(long)
+    found.check(not await device.read(CODE), "an idle device")
+    job = await layer_job(device, 3)
+    for words in share(range(2 * LAYER_WRITES), 12):
+        await job.arm()
+        pushes = job.pushes()
+        await timeline.play(device, burst(0, pushes[:words]))
+        await device.wait_cycles(long)
+        code = await device.read(CODE)
+        await timeline.play(device, burst(0, pushes[words:]))
+        hung = not await at_rest(device)
+        slots = await job.slots()
+        good = not code and not hung and slots == [0, 1, 2] and not await device.read(CODE)
+        found.check(good, f"a wait after {words} words: code {code}, slots {slots}")
+        await tidy(device, hung)
+    found.verdict()
+
+
+@checked()
+async def results_may_wait(tb) -> None:
+    """send_data_out: the device waits for a host that does not read, with layers behind it too."""
+    device = await begin(tb)
+    await device.write(LIMIT_REG, LEAST)
+    layer = random_layer(
+        rng(5), c=2, h=9, w=9, o=6, kernel=3, pool=0, depthwise=False, fc=False, eight_bit=True,
+        src=0, dst=256,
+    )  # fmt: skip
+    arg = await device.place_tables(layer.arg, Tables(layer.weights, layer.bn, layer.act))
+    await device.write_many({EIGHT_BIT_MODE: 1, EIGHT_BIT_MODE + 4: 0})
+    want = layer.y.view(np.uint8).reshape(-1)
+    assert want.size > 3 * 128, "the map fits the FIFO"
+    for behind in (1,) if SLOW else (0, 1, 5):
+        await device.load_map(arg.in_layout, layer.x)
+        words = [int(w) for w in arg.replace(send_data_out=1, int_en=0).encode()]
+        follows = [int(w) for w in arg.replace(send_data_out=0, int_en=0).encode()]
+        await device.push(words + behind * follows)
+        got = bytearray()
+        while len(got) < want.size:
+            await device.wait_cycles(5 * LEAST)
+            assert not await device.read(CODE), f"an error after {len(got)} bytes"
+            held = await device.read(STATUS) >> 16 & 31
+            assert held, f"no words after {len(got)} bytes"
+            for _ in range(held):
+                low, high = read(FIFO_DATA_OUT), read(FIFO_DATA_OUT + 4)
+                await device.transfer(low, high)
+                got += (low.data | high.data << 32).to_bytes(8, "little")
+        assert (np.frombuffer(got, np.uint8)[: want.size] == want).all()
+        assert await at_rest(device, 40_000) and not await device.read(CODE)
+
+
+@checked()
+async def long_layers_move(tb) -> None:
+    """A list of layers that take many times the limit, and the least limit: exact, no error."""
+    device = await begin(tb)
+    random = rng(6)
+    for fc_last in (True,) if SLOW else (True, False):
+        network, x = random_network(
+            random,
+            shape=(8, 14, 20),
+            layers=2 if SLOW else 5,
+            fc_last=fc_last,
+            limits=Limits(channels=12, pools=(0,), sixteen_bit=False),
+        )
+        storage = network.storage(x[None], base=0, align=16)
+        await device.back.load_storage(0, storage.data)
+        await device.configure(dict(storage.registers))
+        await device.write(LIMIT_REG, 1)
+        begun = now(device)
+        await device.start()
+        await device.finish(400_000)
+        cycles = (now(device) - begun) // len(network.layers)
+        assert cycles > 2 * LEAST, f"{cycles} cycles a layer are no test"
+        want = network.run(x).y.view(np.uint8).reshape(-1)
+        y, unknown = await device.back.read_storage(storage.results[0], want.size)
+        assert not unknown.any() and (y == want).all()
+
+
+@checked(SLOW_RULES)
+async def slow_bus_is_no_dead_bus(tb) -> None:
+    """Waits a little shorter than the limit, again and again, in all three ways: no error."""
+    device = await begin(tb)
+    jobs: dict[str, StreamJob | LayerJob] = {"stream": await stream_job(device, 3, 0x4000)}
+    jobs["layers"] = await layer_job(device, 2)
+    found, random = Findings("slow bus"), rng(9)
+    for (name, job), (kind_name, kind) in product(jobs.items(), KINDS.items()):
+        case = Case(job)
+        await device.write(LIMIT_REG, LEAST)
+        await case.launch()
+        waits, deadline = 0, now(device) + 60_000
+        while waits < (6 if SLOW else 40) and now(device) < deadline:
+            before = int(tb.beat_cycle.value)
+            await kill(device, kind)
+            # the last progress may be a beat that is on its way now
+            await device.wait_cycles(int(random.integers(LEAST - 60, LEAST - 30)))
+            await kill(device, ALIVE)
+            if not await device.read(STATUS) & 1:
+                break
+            for _ in range(60):  # until something has moved, or the bus is not wanted
+                if int(tb.beat_cycle.value) > before + 2:
+                    break
+                await FallingEdge(tb.clk)
+            await device.wait_cycles(int(random.integers(1, 40)))
+            waits += 1
+        hung = not await at_rest(device, 60_000)
+        slots, code = await job.slots(), await device.read(CODE)
+        want = job.clean if name == "stream" else list(range(len(job.layers)))
+        good = not hung and not code and slots == want and waits > 3
+        found.check(good, f"{name}, {kind_name}, {waits} waits: code {code}, slots {slots}")
+        await tidy(device, hung)
+    found.verdict()
+
+
+@checked(DEAD_RULES)
+async def dead_bus_in_a_list(tb) -> None:
+    """A single inference."""
+    await dead_bus(tb, "list")
+
+
+@checked(DEAD_RULES)
+async def dead_bus_in_a_stream(tb) -> None:
+    """Four inferences: those before the bus died are stored and exact."""
+    await dead_bus(tb, "stream")
+
+
+@checked(DEAD_RULES)
+async def dead_bus_in_host_layers(tb) -> None:
+    """Layers that the host pushed."""
+    await dead_bus(tb, "layers")
+
+
+@checked(DEAD_RULES)
+async def reset_of_a_hung_device(tb) -> None:
+    """A soft reset while the bus is dead, before the watchdog fires: over within the limit.
+
+    Without a watchdog nothing is ever reported, and the reset ends within 65536 cycles (on
+    Verilator).
+    """
+    device = await begin(tb)
+    found = Findings("soft reset with a dead bus")
+    jobs = {"list": await stream_job(device, 2, 0x4000), "layers": await layer_job(device, 2)}
+    limits = [300, 500] if SLOW else [300, 500, 1000, 0]
+    cases = [*product(limits, jobs, KINDS)]
+    for limit, name, kind in share(cases, 24):
+        case = Case(jobs[name])
+        await case.learn()
+        await device.write(LIMIT_REG, limit)
+        start = await case.launch()
+        at = int(rng(limit).integers(case.first, case.first + 40))
+        await timeline.until(device, max(start + at, now(device) + 1))
+        await kill(device, KINDS[kind])
+        await device.wait_cycles(limit // 2 if limit else FLUSH_LIMIT + 2000)
+        busy = await device.read(STATUS) & 1
+        code = await device.read(CODE)
+        bound = limit or FLUSH_LIMIT
+        await device.write(AI["AI_CTRL"], Ctrl.SOFT_RESET)
+        took = await idle_within(device, bound + 100)
+        await kill(device, ALIVE)
+        text = "" if busy and not code else f"busy {busy}, code {code} before the reset"
+        # without a beat on the bus there is nothing to wait for
+        waits = "" if 0 <= took <= bound + 60 else f"the reset takes {took} cycles"
+        await tidy(device, took < 0)
+        await device.write(LIMIT_REG, DEFAULT)
+        clean = await jobs[name].clean_run()
+        text = " ".join(t for t in (text, waits, clean) if t)
+        found.check(not text, f"{name}, {kind}, {limit}: {text}")
+    found.verdict()
+
+
+@checked(DEAD_RULES)
+async def limit_register(tb) -> None:
+    """2^20 after a reset; reads back what was written, and 1 to 255 count as 256."""
+    device = await begin(tb)
+    assert await device.read(LIMIT_REG) == DEFAULT
+    job = await stream_job(device, 1)
+    case, found = Case(job), Findings("AI_WATCHDOG")
+    await case.learn()
+    took = {}
+    for limit in (256, 1, 300) if SLOW else (256, 1, 100, 255, 257, 300):
+        await device.write(LIMIT_REG, limit)
+        assert await device.read(LIMIT_REG) == limit
+        start = await case.launch()
+        await timeline.until(device, start + case.first + 10)
+        await kill(device, ANSWER)
+        event = await error_within(device, 1000)
+        took[limit] = event - int(device.tb.beat_cycle.value)
+        found.check(await device.read(CODE) == Err.WATCHDOG, f"no error with {limit}")
+        await device.write(AI["AI_CTRL"], Ctrl.SOFT_RESET)
+        assert await device.read(LIMIT_REG) == limit, "a soft reset changes AI_WATCHDOG"
+        await kill(device, ALIVE)
+        await tidy(device, not await at_rest(device))
+    for limit, cycles in took.items():
+        # the bench finds an error to a few cycles
+        want = took[256] + max(limit, 256) - 256
+        found.check(abs(cycles - want) <= 4, f"{limit}: after {cycles} cycles, expected {want}")
+    await device.reset()
+    assert await device.read(LIMIT_REG) == DEFAULT
+    bad = await job.clean_run()
+    found.check(not bad, bad)
+    found.verdict()

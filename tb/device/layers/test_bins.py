@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A layer for each bin of kernel x pool x width x bits x weight loads that there can be."""
+
+import pytest
+from openkpu_tb import seeds
+from openkpu_tb.core import descriptor
+from openkpu_tb.coverage.model import classify
+
+from openkpu import configs
+from tb.device.layers.bin_cases import bin_cases, layer_bins
+from tb.device.layers.test_random_layers import check
+
+SEED = seeds.chosen()[0][0]
+PARTS = 12
+
+
+@pytest.mark.check
+def test_cases_fall_into_their_bins() -> None:
+    """What is drawn for a bin is in it, whatever the seed; the parts are all of them."""
+    config = configs.load("nano")
+    for part in (0, 5, PARTS - 1):
+        bins = layer_bins()[part::PARTS]
+        cases = bin_cases(config, SEED, part, PARTS)
+        for bin, case in zip(bins, cases, strict=True):
+            (arg,) = case.network.layers
+            found = descriptor.describe(arg, descriptor.Sizes(), eight_bit=case.network.eight_bit)
+            assert classify(found) == bin, f"seed {SEED}: {case.title}: {arg}"
+    assert sum(len(layer_bins()[part::PARTS]) for part in range(PARTS)) == len(layer_bins())
+
+
+@pytest.mark.tier(nightly=["0"])
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(1, PARTS))]
+)
+def test_bins(part: int) -> None:
+    """A twelfth of the bins, by all three ways, on a quiet and on a disturbed bus."""
+    part = (part + SEED) % PARTS
+    nano = configs.load("nano")
+    check("verilator", nano, bin_cases(nano, SEED, part, PARTS), SEED)

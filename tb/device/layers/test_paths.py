@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds unlike the named ones: paths that do not match the array, other lanes of pools or none."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from openkpu.checkout import ROOT
+from openkpu.generators.generate import Limits, random_layer
+from openkpu.generators.generate_pools import random_pool
+from openkpu.layer.vectors import VectorLayer, load_cases
+from openkpu.prediction.cycles_shape import STRIDE_1
+from openkpu_tb.core.registers import Err
+from openkpu_tb.runs import launch
+from openkpu_tb.runs.requests import VectorsRequest
+
+from openkpu import configs
+from tb.device.streams.test_stream import FEW_WEIGHTS
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+
+VECTORS = ROOT / "models/tests/data/vectors"
+FILES = ("raw_pool7", "raw_depthwise", "rand_5000", "rand_5001", "rand_5009")
+STORAGE = 4 * launch.LEAST_DEPTH
+
+
+def replay(
+    config: configs.Config, layers: list[VectorLayer], sim: str = "verilator"
+) -> list[dict[str, Any]]:
+    """Every layer alone, byte by byte as expected; what the bench said of each."""
+    events: list[dict[str, Any]] = []
+    request = VectorsRequest(layers, [200_000] * len(layers))
+    launch.run_job(sim, config, request, events.append, storage_bytes=STORAGE)
+    assert not [e for e in events if e["event"] == "rules"]
+    done = [e for e in events if e["event"] == "layer"]
+    assert len(done) == len(layers)
+    for layer, event in zip(layers, done, strict=True):
+        assert not event["failure"] and not event["mismatching_bytes"], (layer.title, event)
+        if layer.arg.pool_type not in STRIDE_1:  # a line may be computed, and counted, twice
+            assert event["counters"]["macs_gated"] == event["macs_gated"], layer.title
+    return done
+
+
+def rows() -> list[VectorLayer]:
+    """Depthwise maps and others on odd and even rows, with odd and even numbers of lines."""
+    rng = np.random.default_rng(4)
+    layers = []
+    for number, (src, dst) in enumerate(((0, 400), (1, 401), (2, 401), (3, 400))):
+        for h, w in ((7, 64), (4, 40), (1, 33), (2, 63), (5, 20), (3, 9), (4, 130)):
+            kernel = 1 if h == 4 and number % 2 else 3
+            shape = {"c": 3, "h": h, "w": w, "o": 3, "kernel": kernel, "depthwise": True}
+            place = {"src": src, "dst": dst, "case": f"rows_{number}_{h}x{w}"}
+            more = {"pool": 0, "fc": False, "eight_bit": True}
+            layers.append(random_layer(rng, **shape, **place, **more))
+    return layers
+
+
+def odd(n_y: int, n_z: int, path: int, share: int, lanes: int) -> configs.Config:
+    """A build whose path does not match its array."""
+    sizes = {"n_y": n_y, "n_z": n_z, "path_bytes": path, "tile_rows": 32}
+    return dataclasses.replace(configs.load("nano"), post_share=share, pool_lanes=lanes, **sizes)
+
+
+# a path far wider than the array, and one that is half of it with a post lane for four
+WIDE, NARROW = odd(2, 2, 128, 1, 2), odd(4, 8, 16, 4, 8)
+
+
+@pytest.mark.tier(nightly=["narrow"])
+@pytest.mark.parametrize(
+    "config",
+    [pytest.param(WIDE, id="wide", marks=pytest.mark.nightly), pytest.param(NARROW, id="narrow")],
+)
+def test_odd_pairs(config: configs.Config) -> None:
+    replay(config, load_cases([VECTORS / f"{name}.npz" for name in FILES]) + rows())
+
+
+@pytest.mark.nightly
+def test_two_rows() -> None:
+    """Depthwise layers of 64 pixels a line, two lines a cycle wherever source and target begin."""
+    replay(configs.load("large"), rows())
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("sim", "n_y", "n_z", "share"),
+    [
+        ("icarus", 2, 64, 4),
+        pytest.param("verilator", 16, 8, 2, marks=pytest.mark.nightly),
+    ],
+)
+def test_shared_lanes_of_two_lines(sim: str, n_y: int, n_z: int, share: int) -> None:
+    """The second line of an issue has the parameters of its own channel."""
+    config = dataclasses.replace(
+        odd(n_y, n_z, 128, share, 2), ai_ram_rows=32, wbuf_rows=64, post_share=share
+    )
+    rng = np.random.default_rng(6)
+    shapes = ((1, 2, 33, 1, True), (2, 4, 40, 3, True), (2, 5, 64, 3, False), (1, 3, 48, 1, False))
+    layers = [
+        random_layer(
+            rng, c=c, h=h, w=w, o=c, kernel=kernel, depthwise=True, pool=0, fc=False,
+            eight_bit=eight_bit, src=0, dst=16, ram_rows=32, case=f"{c}x{h}x{w}",
+        )
+        for c, h, w, kernel, eight_bit in shapes
+    ]  # fmt: skip
+    replay(config, layers, sim)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("sim", ["icarus", pytest.param("verilator", marks=pytest.mark.nightly)])
+def test_odd_rows_with_a_wide_path(sim: str) -> None:
+    """The last row is half of a word of 128 bytes: it is there, and is no other row."""
+    config = dataclasses.replace(odd(2, 2, 128, 1, 2), ai_ram_rows=17, wbuf_rows=64)
+    rng, more = np.random.default_rng(8), {"pool": 0, "fc": False, "eight_bit": True}
+    shape = {"c": 2, "h": 4, "w": 20, "o": 2, "kernel": 1, "ram_rows": 17}
+    there = [
+        random_layer(rng, **shape, **more, src=src, dst=dst, depthwise=depthwise, case=f"{dst}")
+        for src, dst, depthwise in ((0, 13, True), (13, 0, True), (0, 13, False), (13, 0, False))
+    ]
+    assert {layer.arg.out_layout.base + layer.arg.out_layout.rows for layer in there} == {4, 17}
+    replay(config, there, sim)
+
+
+@pytest.mark.tier(nightly=["8"])
+@pytest.mark.check
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(FEW_WEIGHTS, id="2"),
+        pytest.param(NARROW, id="8"),
+        pytest.param(WIDE, id="2-wide", marks=pytest.mark.nightly),
+    ],
+)
+def test_lanes_of_pools(config: configs.Config) -> None:
+    """Pooling tasks with fewer and with more divisions a cycle."""
+    rng = np.random.default_rng(config.pool_lanes)
+    limits = Limits(channels=6, size=40)
+    replay(config, [random_pool(rng, limits=limits, case=f"pool {n}") for n in range(40)])
+
+
+@pytest.mark.nightly
+def test_build_without_pools() -> None:
+    """It refuses a pooling task, and only that; what comes behind it is exact."""
+    config = dataclasses.replace(configs.load("nano"), pool_lanes=0)
+    rng, limits = np.random.default_rng(5), Limits(channels=6, size=20)
+    layers: list[VectorLayer] = []
+    for _ in range(3):
+        layers += [random_layer(rng, limits=limits), random_pool(rng, limits=limits)]
+    layers.append(random_layer(rng, limits=limits))
+    events: list[dict[str, Any]] = []
+    request = VectorsRequest(layers, [200_000] * len(layers))
+    launch.run_job("verilator", config, request, events.append, storage_bytes=STORAGE)
+    done = [event for event in events if event["event"] == "layer"]
+    assert len(done) == len(layers)
+    for layer, event in zip(layers, done, strict=True):
+        if layer.arg.pool_task:
+            assert f"device error {Err.BAD_FLAGS} (BAD_FLAGS)" in event["failure"], layer.title
+        else:
+            assert not event["failure"] and not event["mismatching_bytes"], (layer.title, event)

@@ -1,0 +1,479 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predicted cycles (models/openkpu/prediction/cycles.py) against those of the RTL: 2 % or 50 cycles in every layer.
+
+Most of the RTL's cycles are records that other tests compare with the RTL to the cycle:
+cycles.json, and model_cycles.json for the published models, which the nightly run measures anew
+(OPENKPU_RECORD_CYCLES=1 before `make test ALL=1` takes wanted changes over).
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openkpu.checkout import ROOT
+from openkpu.configs import Config
+from openkpu.generators.generate import Limits, random_layer, random_network
+from openkpu.generators.generate_fp16 import random_fp16
+from openkpu.generators.generate_lists import KINDS, random_list
+from openkpu.generators.generate_pools import on_map
+from openkpu.generators.generate_products import random_product
+from openkpu.generators.generate_tasks import on_maps
+from openkpu.kmodel import loads, read_file
+from openkpu.layer import vectors
+from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.layout import map_bytes
+from openkpu.layer.vectors import VectorLayer
+from openkpu.network.network import Network, alignment
+from openkpu.prediction import cycles
+from openkpu.prediction.cycles_model import Predicted, predict_model, predict_network
+from openkpu.prediction.cycles_shape import FLAT_PARTS, STRIPE, Shape
+from openkpu_tb.device import cycles as records
+from openkpu_tb.device.inference_stream import WIDEST
+from openkpu_tb.runs import launch, random_cases
+from openkpu_tb.runs.requests import (
+    ModelRequest,
+    NetworkRequest,
+    Run,
+    StreamRequest,
+    VectorsRequest,
+)
+
+from models.tests.test_kmodel_containers import CONTAINERS
+from openkpu import configs, digits
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+
+HERE = Path(__file__).parent
+RECORD = json.loads((HERE / "cycles.json").read_text())
+MODELS_FILE = HERE / "model_cycles.json"
+MODELS = json.loads(MODELS_FILE.read_text())
+SHARED = Path(os.environ.get("OPENKPU_SHARED", ROOT.parent / "shared"))
+VECTORS = ROOT / "models" / "tests" / "data" / "vectors"
+SHARE, CYCLES = 0.02, 50  # how far a layer may be off: the larger of the two
+WHOLE = 0.006  # ... the end-to-end cycles of a model
+# ... a layer where reads of a map that leaves and of the fill wait for each other
+LEAVING = 0.07
+TABLES_AT = 0x108  # where device.run_layer places a layer's tables
+MARGIN = 1024  # bytes of storage for a layer besides its maps
+LIMIT = 5_000_000  # cycles of a layer or an inference
+# changes of a configuration that no file of the project has
+ODD = {
+    "narrow": ("small", {"n_y": 2, "n_z": 8, "path_bytes": 32, "ahb_width": 64, "wbuf_rows": 512}),
+    "wide": ("k210", {"n_y": 8, "n_z": 4, "ahb_width": 128, "tile_rows": 64, "pool_lanes": 8}),
+    "many lanes": ("k210", {"path_bytes": 16, "tile_rows": 64}),
+    "shared lanes": (
+        "nano",
+        {"n_z": 4, "post_share": 4, "path_bytes": 64, "pool_lanes": 2, "sum_planes": 1},
+    ),
+}
+
+
+def contract(
+    names: Sequence[str],
+    found: Sequence[int],
+    measured: Sequence[int],
+    leaving: Sequence[bool] | None = None,
+) -> None:
+    """AssertionError that names the layers which are further off than allowed; ``leaving``: whose
+    maps are read out while they compute."""
+    assert len(found) == len(measured)
+    bad = [
+        f"{name}: {guess} predicted, {right} on the RTL"
+        for name, guess, right, leaves in zip(
+            names, found, measured, leaving or [False] * len(found), strict=True
+        )
+        if abs(guess - right) > max(CYCLES, (LEAVING if leaves else SHARE) * right)
+    ]
+    assert not bad, "\n".join(bad)
+
+
+def near(found: int, measured: int) -> None:
+    """The whole of a model or an inference."""
+    assert abs(found - measured) <= max(CYCLES, WHOLE * measured), (found, measured)
+
+
+def changed(name: str) -> Config:
+    """A named configuration, or one of ODD."""
+    base, values = ODD.get(name, (name, {}))
+    return dataclasses.replace(configs.load(base), **values)
+
+
+def placed(layer: VectorLayer) -> LayerArg:
+    """With the addresses that device.run_layer gives the tables."""
+    at, where = TABLES_AT, []
+    for part in (layer.weights, layer.bn.view(np.uint8), layer.act.view(np.uint8)):
+        where.append(at)
+        at += -(-part.size // 8) * 8
+    return layer.arg.replace(
+        para_start_addr=where[0], bwsx_base_addr=where[1], active_addr=where[2]
+    )
+
+
+def alone(config: Config, layers: Sequence[VectorLayer]) -> list[int]:
+    """Predicted cycles of layers that the host starts one by one."""
+    return [
+        cycles.run(config, [placed(layer)], eight_bit=layer.eight_bit).layers[0].cycles
+        for layer in layers
+    ]
+
+
+def of_layers(found: Predicted) -> list[int]:
+    return [layer.cycles for layer in found.layers]
+
+
+# ----------------------------------------------------------------------- the records
+@pytest.mark.check
+@pytest.mark.parametrize("config", ["small", "k210"])
+def test_bundled_vectors(config: str) -> None:
+    """Each of the 88 layers alone, as test_vectors_verilator recorded them."""
+    layers = vectors.load_cases([VECTORS])
+    record = RECORD[f"vectors on {config}"]
+    measured = [figures[0] for figures in record.values()]
+    contract(list(record), alone(configs.load(config), layers), measured)
+
+
+@pytest.mark.check
+def test_digits_of_the_record() -> None:
+    record = RECORD["digits on small"]
+    found = predict_network(configs.load("small"), digits.load_network(), count=10)
+    measured = [record[f"image0/L0{number}"][0] for number in range(4)]
+    contract(found.names, of_layers(found), measured)
+    near(found.cycles, record["an inference"][0])
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("via", ["burst", "layers", "tasks"])
+def test_model_of_the_record(via: str) -> None:
+    """A model of four layers in each of the ways that start them, maps by the host as well."""
+    file, record = CONTAINERS["v3"], RECORD[f"model v3 on k210, {via}"]
+    found = predict_model(configs.load("k210"), [loads(file)], len(file), via, "window")
+    measured = [record[f"layer {number}"][0] for number in range(4)]
+    contract(found.names, of_layers(found), measured)
+    near(found.cycles, record["run"][0])
+    assert abs(found.host_maps - record["host"][0]) <= 2
+
+
+def published(key: str) -> tuple[bytes, str, str, str, Config]:
+    """(file, name, way, who moves maps, configuration) of an entry of the record; skips without
+    the file."""
+    name, via, config, maps = key.split(", ")
+    path = SHARED / "real" / name
+    if not path.exists():
+        pytest.skip(f"{path} is not there; OPENKPU_SHARED names another place")
+    return read_file(path), name, via, maps, configs.load(config)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("key", MODELS)
+def test_published_models(key: str) -> None:
+    """Every layer of a published model, and its end-to-end cycles, as the RTL took them."""
+    file, name, via, maps, config = published(key)
+    record = MODELS[key]
+    found = predict_model(config, [loads(file, name)], len(file), via, maps)
+    leaving = [layer.leaves for layer in found.layers]
+    contract(found.names, of_layers(found), record["layers"], leaving)
+    near(found.cycles, record["end to end"][0])
+    near(found.host_maps, record["host maps"][0])
+
+
+# --------------------------------------------------------------------------- the RTL
+def on_the_rtl(config: Config, network: Network) -> tuple[list[int], int]:
+    """Cycles of the layers of one inference, and of the whole."""
+    events: list[dict] = []
+    images = np.random.default_rng(1).integers(0, 256, (1, *network.in_shape), dtype=np.uint8)
+    request = NetworkRequest(network, images, LIMIT, alignment(config))
+    launch.run_job("verilator", config, request, events.append)
+    (image,) = [event for event in events if event["event"] == "image"]
+    assert image["failure"] is None, image
+    layers = [layer["counters"]["total"] for layer in image["layers"]]
+    return layers, image["inference"]["total"]
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("config", ["nano", "k210"])
+def test_digits(config: str) -> None:
+    network = digits.load_network()
+    found = predict_network(configs.load(config), network)
+    measured, whole = on_the_rtl(configs.load(config), network)
+    contract(found.names, of_layers(found), measured)
+    near(found.cycles, whole)
+
+
+def in_a_stream(config: Config, network: Network, count: int) -> list[int]:
+    """Predicted cycles from each result of a continuous run to the next one."""
+    found = predict_network(config, network, count, align=WIDEST, inferences=count)
+    layers, size = of_layers(found), len(network.layers)
+    return [sum(layers[at : at + size]) for at in range(0, len(layers), size)]
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("config", ["nano", "small"])
+def test_stream_of_the_record(config: str) -> None:
+    """Ten digits in one continuous run: from each result to the next."""
+    ends = [end for (end,) in RECORD[f"stream of digits on {config}"].values()]
+    measured = np.diff(ends, prepend=0).tolist()
+    found = in_a_stream(configs.load(config), digits.load_network(), len(ends))
+    contract(list(map(str, range(len(ends)))), found, measured)
+
+
+@pytest.mark.tier(nightly=["k210"])
+@pytest.mark.parametrize("config", ["k210", pytest.param("large", marks=pytest.mark.nightly)])
+def test_stream(config: str) -> None:
+    """The same where the record has none; a network whose weights do not all fit, read for every
+    inference or kept in the AI RAM; short ones, whose first layer or last has no weights."""
+    chosen, events = configs.load(config), []
+    network, images = random_stream(chosen)
+    keeping = dataclasses.replace(network, kept={})
+    keeping.place(keep_weights=chosen)
+    assert keeping.kept
+    runs = [
+        (digits.load_network(), digits.load_data()[1].pixels[:6]),
+        (network, images),
+        (keeping, images),
+        *(of_kinds(*kinds) for kinds in (["convolution"], ["convolution", "pool"], ["pool"])),
+    ]
+    request = StreamRequest([Run(network, images) for network, images in runs], LIMIT, seed=1)
+    launch.run_job("verilator", chosen, request, events.append)
+    streams = [event for event in events if event["event"] == "stream"]
+    for (network, images), event in zip(runs, streams, strict=True):
+        assert not event["failure"]
+        measured = np.diff([end[0] for end in event["ends"]], prepend=0).tolist()
+        found = in_a_stream(chosen, network, len(images))
+        contract(list(map(str, range(len(images)))), found, measured)
+
+
+def random_stream(config: Config) -> tuple[Network, np.ndarray]:
+    """A network with more rows of weights than the buffer of ``config``, and three maps."""
+    rng, rows = np.random.default_rng(8), 0
+    while rows <= config.wbuf_rows:
+        network, _ = random_network(rng, shape=(96, 8, 8), layers=4, limits=Limits(channels=200))
+        rows = sum(Shape(config, arg).weight_rows for arg in network.layers)
+    return network, rng.integers(0, 256, (3, *network.in_shape), dtype=np.uint8)
+
+
+def of_kinds(*kinds: str) -> tuple[Network, np.ndarray]:
+    """A network of a layer of each kind, and five maps."""
+    rng = np.random.default_rng(9)
+    network, _ = random_list(rng, list(kinds), (6, 20, 24))
+    return network, rng.integers(0, 256, (5, *network.in_shape), dtype=np.uint8)
+
+
+def random_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
+    """Layers of all kinds that the configuration takes."""
+    rng, found = np.random.default_rng(seed), []
+    while len(found) < count:
+        layer = random_cases.draw_layer(rng, random_cases.shapes)
+        fits = layer.arg.weight_rows(config.n_z) <= config.wbuf_rows
+        found += [layer] if fits and (layer.eight_bit or config.weight_bits == 16) else []
+    return found
+
+
+def compare_layers(config: Config, layers: list[VectorLayer]) -> None:
+    """Layers that the host starts one by one."""
+    events: list[dict] = []
+    request = VectorsRequest(layers, [LIMIT] * len(layers))
+    launch.run_job("verilator", config, request, events.append)
+    ended = [event for event in events if event["event"] == "layer"]
+    assert all(event["failure"] is None for event in ended)
+    measured = [event["counters"]["total"] for event in ended]
+    names = [f"{n}: {la.arg.in_shape} -> {la.arg.out_shape}" for n, la in enumerate(layers)]
+    contract(names, alone(config, layers), measured)
+
+
+def compare_networks(config: Config, seed: int, count: int) -> None:
+    """Random networks as task lists, some with residuals and pools."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        network, _ = random_network(
+            rng,
+            shape=tuple(int(n) for n in rng.integers(6, 40, 3)),
+            layers=int(rng.integers(3, 8)),
+            fc_last=bool(number % 2),
+            eight_bit=bool(number % 3),
+            two_maps=on_maps if number % 2 else None,
+            one_map=on_map if number % 3 else None,
+        )
+        found = predict_network(config, network)
+        measured, whole = on_the_rtl(config, network)
+        contract(found.names, of_layers(found), measured)
+        near(found.cycles, whole)
+
+
+def compare_lists(
+    config: Config, seed: int, count: int, kinds: Sequence[str] = KINDS, width: int | None = None
+) -> None:
+    """Lists of tasks of these kinds, half of which load or store their maps; ``width`` of the
+    first map, None: drawn."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        order = [str(kind) for kind in rng.permutation(kinds)]
+        sizes = (int(rng.integers(3, 20)), int(rng.integers(8, 30)), int(rng.integers(60, 90)))
+        shape = (*sizes[:2], width or sizes[2])
+        network, _ = random_list(rng, order, shape, ram_rows=config.ai_ram_rows, moves=0.5)
+        found = predict_network(config, network)
+        measured, whole = on_the_rtl(config, network)
+        contract(found.names, of_layers(found), measured)
+        near(found.cycles, whole)
+
+
+@pytest.mark.tier(nightly=["k210"])
+@pytest.mark.parametrize("config", ["k210", pytest.param("large", marks=pytest.mark.nightly)])
+def test_lists_with_maps_of_storage(config: str) -> None:
+    compare_lists(configs.load(config), 6, 2)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("config", ["nano", "small"])
+def test_random_layers(config: str) -> None:
+    """A dozen layers of all kinds, each alone, and a network."""
+    compare_layers(configs.load(config), random_layers(configs.load(config), 12, 14))
+    compare_networks(configs.load(config), 5, 1)
+
+
+def narrow_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
+    """1x1 layers: ``count`` with maps that are computed as one line, as many that just are not."""
+    rng = np.random.default_rng(seed)
+    found: dict[bool, list[VectorLayer]] = {True: [], False: []}
+    while min(len(layers) for layers in found.values()) < count:
+        width = int(rng.integers(1, 17))
+        high = int(rng.choice([1, 64 // width, 64 // width + 1, int(rng.integers(1, 30)), 60]))
+        edge = 9 * (STRIPE // width + FLAT_PARTS) * config.n_y * config.n_z // STRIPE
+        channels = int(rng.choice([9, 40, 300, 800, edge - 1, edge, edge + 10]))
+        sizes = {"c": min(channels, 1024), "o": int(rng.integers(1, 40))}
+        kind = {"kernel": 1, "depthwise": False, "fc": False, "pool": 0}
+        try:
+            layer = random_layer(rng, h=high, w=width, **sizes, **kind)
+        except LayerError:
+            continue
+        fits = layer.arg.weight_rows(config.n_z) <= config.wbuf_rows
+        same = found[Shape(config, layer.arg).flat]
+        if len(same) < count and fits and (layer.eight_bit or config.weight_bits == 16):
+            same.append(layer)
+    return found[True] + found[False]
+
+
+@pytest.mark.check
+@pytest.mark.tier(nightly=["k210"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        *("small", "k210"),
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("medium", "large", "wide")),
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("narrow", "many lanes")),
+    ],
+)
+def test_flat_maps(config: str) -> None:
+    """Exact, and as fast as predicted."""
+    chosen = changed(config)
+    compare_layers(chosen, narrow_layers(chosen, 29, 12))
+
+
+@pytest.mark.tier(nightly=["small"])
+@pytest.mark.parametrize("config", ["small", pytest.param("k210", marks=pytest.mark.nightly)])
+def test_long_reductions(config: str) -> None:
+    """1x1 layers with more channels than a map has elsewhere: exact, and as fast as predicted."""
+    rng, chosen, layers = np.random.default_rng(31), configs.load(config), []
+    sizes = (
+        (1025, 1, 1, 20),
+        (9216, 2, 3, 5),
+        (9215, 1, 17, 3),
+        (3000, 5, 13, 9),
+        (2050, 1, 70, 2),
+    )
+    for number, (c, h, w, o) in enumerate(sizes):
+        kind = {"kernel": 1, "pool": (0, 1)[h % 2 == 0], "depthwise": False, "fc": False}
+        layers.append(random_layer(rng, c=c, h=h, w=w, o=o, eight_bit=number % 3 > 0, **kind))
+        layers.append(random_product(rng, c=c, h=h, w=w, o=o, kernel=1, case=f"product {number}"))
+    compare_layers(chosen, layers)
+
+
+# (M, K, N): few steps a group, whole and cut groups, rows of weights that fill the buffer
+FLOATS = ((1, 1, 1), (3, 5, 7), (16, 100, 32), (17, 64, 33), (9, 10, 96), (40, 300, 64), (70, 9, 4))
+BESIDE = ("float16", "convolution", "pool", "float16", "product")  # tasks of a list
+DEEP_FLOATS = (5, 9216, 8)  # M is more than n_z of ``nano_fp16``: rows of weights are used anew
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    "config", ["nano_fp16", pytest.param("k210_fp16", marks=pytest.mark.nightly)]
+)
+def test_products_of_float16(config: str) -> None:
+    """Each alone; in lists with other tasks, half of which load or store their maps."""
+    rng, chosen = np.random.default_rng(41), configs.load(config)
+    layers = [
+        random_fp16(rng, m=m, k=k, n=n, wide=wide)
+        for m, k, n in (*FLOATS, DEEP_FLOATS)
+        for wide in ((True, False) if k < 9216 else (True,))
+    ]
+    compare_layers(chosen, layers)
+    compare_lists(chosen, 43, 3, BESIDE, width=64)  # rows of 32 numbers
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("rows", [1024, 64])
+def test_stream_with_float16(rows: int) -> None:
+    """A product in a continuous run, whose weights stay, or are read for every inference."""
+    chosen, events = dataclasses.replace(configs.load("nano_fp16"), wbuf_rows=rows), []
+    rng, needed, kinds = np.random.default_rng(44), 0, ["convolution", "float16", "float16"]
+    while not 64 < needed <= 1024:
+        network, _ = random_list(rng, kinds, (40, 8, 64), limits=Limits(channels=60))
+        needed = sum(Shape(chosen, arg, network.eight_bit).weight_rows for arg in network.layers)
+    images = rng.integers(0, 256, (4, *network.in_shape), dtype=np.uint8)
+    launch.run_job(
+        "verilator", chosen, StreamRequest([Run(network, images)], LIMIT, seed=1), events.append
+    )
+    (event,) = [event for event in events if event["event"] == "stream"]
+    assert not event["failure"]
+    measured = np.diff([end[0] for end in event["ends"]], prepend=0).tolist()
+    found = in_a_stream(chosen, network, len(images))
+    contract(list(map(str, range(len(images)))), found, measured)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("config", ["medium", "k210", "large", *ODD])
+def test_many_random_layers(config: str) -> None:
+    """More of them, on configurations that the model was not compared with when it was made."""
+    chosen = changed(config)
+    compare_layers(chosen, random_layers(chosen, 3, 70))
+    if chosen.ahb_width < 128:  # lists of such a bus are aligned otherwise
+        compare_networks(chosen, 4, 6)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("key", MODELS)
+def test_published_models_on_the_rtl(key: str, tmp_path: Path) -> None:
+    """The record of the published models, to the cycle; their maps are random ones."""
+    file, name, via, maps, config = published(key)
+    program, rng = loads(file, name), np.random.default_rng(210)
+    inputs = [
+        rng.integers(0, 256, tensor.shape, dtype=np.uint8).view(tensor.dtype)
+        if np.dtype(tensor.dtype).itemsize == 1
+        else rng.random(tensor.shape).astype(tensor.dtype)
+        for tensor in program.inputs
+    ]
+    request = ModelRequest(
+        file=file,
+        name=name,
+        inputs=[[inputs]],
+        config=config,
+        outputs=str(tmp_path / "outputs.npz"),
+        via=via,
+        map_moves=maps,
+        resident=maps == "dma",
+    )
+    events: list[dict] = []
+    moved = sum(
+        layer.batches * (map_bytes(layer.arg.in_shape) + map_bytes(layer.arg.out_shape) + MARGIN)
+        for layer in program.kpu_layers
+    )
+    storage = 2 * len(file) + moved
+    launch.run_job("verilator", config, request, events.append, storage_bytes=storage)
+    assert not [e for e in events if e["event"] in ("failure", "fetch", "rules")]
+    (ran,) = [event for event in events if event["event"] == "run"]
+    layers = [event["counters"]["total"] for event in events if event["event"] == "layer"]
+    figures = {"layers": layers, "end to end": [ran["cycles"]], "host maps": [ran["host_cycles"]]}
+    records.check(key, figures, MODELS_FILE)

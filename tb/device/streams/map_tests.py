@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers of the host whose maps come from storage and go there (docs/kpu.md 1.13).
+
+Several tasks of all kinds are pushed at once, each with or without a map of its own in storage.
+All of AI RAM and storage is compared. Then what can go wrong: a map's transfer that the bus
+refuses, one outside of the windows, arguments that are refused, a soft reset in any cycle.
+"""
+
+from dataclasses import dataclass
+
+import cocotb
+import numpy as np
+from openkpu.arithmetic.words import to_stored
+from openkpu.generators.generate import Limits, random_layer
+from openkpu.generators.generate_lists import KINDS, random_list
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.layout import ROW_BYTES, Layout
+from openkpu.network.network import Network, Storage
+from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, Ctrl, Err
+from openkpu_tb.device.device import Device, DeviceError
+from openkpu_tb.device.shadow import Shadow
+
+from tb.device.checked import checked
+from tb.device.hostile.timeline import Findings
+
+PLAIN = {"depthwise": False, "fc": False, "eight_bit": True, "signed_in": False}
+LIMIT = 200_000  # cycles of all layers of a job
+PIXELS, RESULT = 3, 4  # AI_ERR_INFO.stream
+TASKS = (1, 4)  # of a job, least and most
+SPOILT: dict[str, tuple[dict[str, int], Err]] = {
+    "to storage and host": ({"store_map": 1, "send_data_out": 1}, Err.BAD_FLAGS),
+    "between bus words": ({"store_map": 1, "map_store_addr": 0x2002}, Err.BAD_ADDR),
+}
+
+
+@dataclass
+class Job:
+    """Layers for the host to push, and what they leave."""
+
+    network: Network
+    image: np.ndarray
+    storage: Storage
+    args: list[LayerArg]  # with absolute addresses
+
+    @property
+    def words(self) -> list[int]:
+        return [int(word) for arg in self.args for word in arg.encode()]
+
+    def maps(self, what: str) -> list[int]:
+        """Numbers of the layers with load_map, or store_map."""
+        return [i for i, arg in enumerate(self.args) if getattr(arg, f"{what}_map")]
+
+
+def draw(rng: np.random.Generator, shadow: Shadow, *, all_move: bool = False) -> Job:
+    """Tasks of random kinds; the first one loads its map, the last one stores it."""
+    count = int(rng.integers(TASKS[0], TASKS[1] + 1))
+    kinds = [str(rng.choice(KINDS)) for _ in range(count)]
+    shape = tuple(int(n) for n in rng.integers((1, 2, 2), (8, 9, 40)))
+    if rng.random() < 0.4:  # line by line, where it is a convolution of 3x3
+        kinds[0] = "convolution"
+        shape = tuple(int(n) for n in rng.integers((1, 2, 64), (4, 13, 150)))
+    network, image = random_list(
+        rng,
+        kinds,
+        shape,
+        limits=Limits(channels=8, size=20),
+        ram_rows=shadow.ram_rows,
+        moves=1.0 if all_move else 0.5,
+    )
+    storage = network.storage(
+        image[None], base=16 * int(rng.integers(100)), align=16, pixel_offset=int(rng.integers(16))
+    )
+    return pushed(network, image, storage)
+
+
+def pushed(network: Network, image: np.ndarray, storage: Storage) -> Job:
+    """A network as layers of the host: the first loads the image, the last stores its map."""
+    at, count = storage.registers, len(network.layers)
+    words = storage.data[at["AI_LIST_ADR"] - storage.base :][: 96 * count].view("<u8")
+    args = []
+    for i, row in enumerate(words.reshape(count, 12)):
+        arg = LayerArg.decode(row)
+        fields = {
+            "para_start_addr": arg.para_start_addr + at["AI_WGT_ADR"],
+            "bwsx_base_addr": arg.bwsx_base_addr + at["AI_BIAS_ADR"],
+            "active_addr": arg.active_addr + at["AI_BIAS_ADR"],
+            "int_en": int(i == count - 1),
+            "send_data_out": 0,
+        }
+        if i == 0:
+            fields |= {"load_map": 1, "map_load_addr": at["AI_PIX_ADR"]}
+        if i == count - 1:
+            fields |= {"store_map": 1, "map_store_addr": at["AI_RES_ADR"]}
+        args.append(arg.replace(**fields))
+    return Job(network, image, storage, args)
+
+
+async def place(device: Device, job: Job) -> None:
+    """Everything into storage."""
+    await device.back.load_storage(job.storage.base, job.storage.data)
+    await device.write_many({EIGHT_BIT_MODE: 1, EIGHT_BIT_MODE + 4: 0})
+
+
+def expect(shadow: Shadow, job: Job, layers: int | None = None, stored: int | None = None) -> None:
+    """What ``layers`` layers (all) leave in both memories; the maps of ``stored`` of them leave."""
+    count = len(job.args) if layers is None else layers
+    part = Network(
+        job.network.layers[:count],
+        job.network.weights,
+        job.network.biases,
+        loaded=job.network.loaded,
+    )
+    if not count:
+        return
+    run = part.run(job.image, ram=shadow.ram)
+    for i in range(count if stored is None else stored):
+        arg = job.args[i]
+        if arg.store_map:
+            y = run.layers[i].y.view(np.uint8)
+            shadow.expect_result(arg.map_store_addr, to_stored(y, bool(arg.out32)))
+
+
+async def run(device: Device, shadow: Shadow, job: Job) -> list[str]:
+    """The job without a fault; what is wrong."""
+    await place(device, job)
+    await device.push(job.words)
+    await device.finish(LIMIT)
+    await device.back.forget_perf()
+    expect(shadow, job)
+    return await shadow.differences()
+
+
+async def afterwards(
+    device: Device, shadow: Shadow, job: Job, good: list[LayerArg], layers: int, stored: int
+) -> list[str]:
+    """What is wrong behind an error: with what ``layers`` layers left, ``stored`` of which stored
+    their maps, and with the same job without the fault, whose arguments are ``good``."""
+    await device.soft_reset()
+    expect(shadow, job, layers, stored)
+    if layers > stored:  # its map was on its way while it computed: not all of it need be there
+        out = job.args[stored].out_layout
+        rows, _ = await shadow.read_ram(out.base, out.rows)
+        shadow.ram[ROW_BYTES * out.base :][: rows.size] = rows
+    wrong = await shadow.differences()
+    job.args = good
+    return [*wrong, *(f"then: {line}" for line in await run(device, shadow, job))]
+
+
+async def begin(tb) -> tuple[Device, Shadow, np.random.Generator]:
+    print(f"seed {cocotb.RANDOM_SEED}")
+    rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
+    device = Device(tb, cocotb.RANDOM_SEED)
+    await device.reset()
+    device.back = shadow = Shadow(tb)
+    await shadow.fill(rng)
+    return device, shadow, rng
+
+
+def slow(device: Device, many: int, few: int) -> int:
+    return few if device.slow_simulator else many
+
+
+@checked()
+async def bursts(tb) -> None:
+    """Tasks of all kinds, pushed at once, on a quiet bus and on one with waits and lost grants."""
+    device, shadow, rng = await begin(tb)
+    found = Findings("bursts with maps in storage")
+    moved = {"load": 0, "store": 0}
+    for number in range(slow(device, 60, 8)):
+        disturbed = number % 2
+        tb.cfg_rd_wait.value, tb.cfg_wr_wait.value = 2 * disturbed, disturbed
+        tb.cfg_loss_prob.value, tb.cfg_retry_prob.value = 40 * disturbed, 30 * disturbed
+        job = draw(rng, shadow)
+        for what in moved:
+            moved[what] += len(job.maps(what))
+        wrong = await run(device, shadow, job)
+        found.check(not wrong, f"{number}: {'; '.join(wrong)} [{job.args}]")
+    # each job loads a map and stores one; more than that move in some
+    assert sum(moved.values()) > 2 * slow(device, 60, 8), moved
+    found.verdict()
+
+
+@checked()
+async def lines_that_nobody_needs(tb) -> None:
+    """A layer that does without the last lines of its map waits for them: they are written to the
+    place of the next layer's output otherwise."""
+    device, shadow, rng = await begin(tb)
+    found = Findings("lines that nobody needs")
+    names = ("rd_wait", "seq_wait")
+    for wait in (3,) if device.slow_simulator else (0, 3, 9):
+        for name in names:
+            getattr(tb, f"cfg_{name}").value = wait
+        for pool, height in ((7, 8), (5, 6), (7, 16)):
+            x = rng.integers(0, 256, (2, height, 70), dtype=np.uint8)
+            rows = Layout(*x.shape).rows
+            first = random_layer(rng, x=x, o=1, kernel=3, pool=pool, **PLAIN)
+            second = random_layer(rng, x=first.y.view(np.uint8), o=2, kernel=1, pool=0, **PLAIN)
+            network = Network()
+            tables = [(made.weights, made.bn, made.act) for made in (first, second)]
+            behind = rows + 8
+            network.add(first.arg.replace(image_src_addr=4, image_dst_addr=behind), *tables[0])
+            # from the last line of the map on
+            over = 4 + rows - Layout(*second.arg.out_shape).rows
+            network.add(second.arg.replace(image_src_addr=behind, image_dst_addr=over), *tables[1])
+            job = pushed(network, x, network.storage(x[None], base=0x400, align=16))
+            wrong = await run(device, shadow, job)
+            found.check(not wrong, f"pool {pool} of {height} lines, waits {wait}: {wrong}")
+    for name in names:
+        getattr(tb, f"cfg_{name}").value = 0
+    found.verdict()
+
+
+@checked()
+async def refused(tb) -> None:
+    """A layer that is refused: those before it are done and stored, it and the rest do nothing."""
+    device, shadow, rng = await begin(tb)
+    found = Findings("refused maps")
+    for number in range(slow(device, 24, 4)):
+        name, (fields, code) = list(SPOILT.items())[number % len(SPOILT)]
+        job = draw(rng, shadow)
+        good, at = list(job.args), int(rng.integers(len(job.args)))
+        await place(device, job)
+        job.args[at] = good[at].replace(**fields)
+        await device.push(job.words)
+        try:
+            await device.finish(LIMIT)
+            found.check(False, f"{name}: no error")
+        except DeviceError as error:
+            said = error.code == code and error.layer == at
+            found.check(said, f"{name}: {error}, expected {code!r} of layer {at}")
+        wrong = await afterwards(device, shadow, job, good, at, at)
+        found.check(not wrong, f"{name}: {'; '.join(wrong)}")
+    found.verdict()
+
+
+@checked()
+async def failed_transfers(tb) -> None:
+    """An ERROR, or a window, in the way of a map: stream, layer and address are told."""
+    device, shadow, rng = await begin(tb)
+    found = Findings("transfers of maps that fail")
+    for number in range(slow(device, 32, 4)):
+        load, window = number % 2 == 0, number // 2 % 2 == 1
+        job = draw(rng, shadow)
+        at = int(rng.choice(job.maps("load" if load else "store")))
+        arg = job.args[at]
+        # behind everything else: nothing but this map is there
+        place_at = (shadow.storage.size - 0x1000) // 1024 * 1024
+        field = "map_load_addr" if load else "map_store_addr"
+        good = list(job.args)
+        job.args[at] = arg.replace(**{field: place_at})
+        await place(device, job)
+        register = AI["AI_READ_LAST" if load else "AI_WRITE_LAST"]
+        if window:
+            await device.write(register, place_at - 1024)
+        else:
+            tb.cfg_err_lo.value, tb.cfg_err_hi.value = place_at, shadow.storage.size
+        await device.push(job.words)
+        try:
+            await device.finish(LIMIT)
+            found.check(False, f"{number}: no error")
+        except DeviceError as error:
+            code = Err.BAD_ACCESS if window else Err.BUS_ERROR
+            told = error.code, error.layer, error.stream, error.addr
+            want = code, at, PIXELS if load else RESULT, place_at
+            found.check(told == want, f"{number}: {error}, expected {want}")
+        tb.cfg_err_lo.value, tb.cfg_err_hi.value = (1 << 32) - 1, 0
+        await device.write(register, 0xFFFFFFFF)
+        wrong = await afterwards(device, shadow, job, good, at if load else at + 1, at)
+        found.check(not wrong, f"{number}: {'; '.join(wrong)}")
+    found.verdict()
+
+
+@checked()
+async def resets(tb) -> None:
+    """A soft reset in any cycle of a job whose layers all move maps; the job then runs exactly."""
+    device, shadow, rng = await begin(tb)
+    found = Findings("soft resets")
+    job = draw(rng, shadow, all_move=True)
+    start = int(tb.cycle.value)
+    wrong = await run(device, shadow, job)
+    found.check(not wrong, f"undisturbed: {'; '.join(wrong)}")
+    cycles = int(tb.cycle.value) - start
+    for number in range(slow(device, 150, 5)):
+        cycle = int(rng.integers(cycles))
+        await place(device, job)
+        await device.push(job.words)
+        await device.wait_cycles(cycle)
+        await device.write(AI["AI_CTRL"], Ctrl.SOFT_RESET)
+        await device.soft_reset()
+        await device.clear()
+        await shadow.differences()
+        wrong = await run(device, shadow, job)
+        found.check(not wrong, f"{number}, reset after {cycle} cycles: {'; '.join(wrong)}")
+    found.verdict()

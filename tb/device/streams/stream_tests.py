@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams that are hurried, mixed, cut short or hurt: what comes is exact, what follows too."""
+
+import os
+
+import cocotb
+import numpy as np
+from openkpu.generators.generate import Limits, random_network
+from openkpu.network.network import Network, Storage
+from openkpu_tb.core.registers import AI, Ctrl, Err
+from openkpu_tb.device.device import Device, DeviceError
+from openkpu_tb.device.inference_stream import (
+    INFERENCES,
+    collect,
+    finish_stream,
+    prepare,
+    run_one_by_one,
+    run_stream,
+)
+from openkpu_tb.runs.run_stream import DISTURBED
+
+from openkpu import digits
+from tb.device.checked import checked
+
+LIMIT = 400_000  # cycles from one inference to the next, besides those for its weights
+WORST = 8  # cycles for a byte of weights on a bus that DISTURBED disturbs; four bytes pass at once
+SLOW = "icarus" in cocotb.SIM_NAME.lower()
+
+
+def rng(more: int = 0) -> np.random.Generator:
+    return np.random.default_rng([cocotb.RANDOM_SEED & 0xFFFFFFFF, more])
+
+
+def networks(count: int) -> list[Network]:
+    """Small random networks, every other one with fully connected layers; on the fast simulator
+    the digits network first."""
+    found = [] if SLOW else [digits.load_network()]
+    while len(found) < count:
+        found.append(a_network(rng(len(found)), dense=len(found) % 2 == 0))
+    return found
+
+
+def a_network(random: np.random.Generator, *, dense: bool, pixels: int = 0) -> Network:
+    """A random network whose image has ``pixels`` bytes or more."""
+    most = (3, 10, 12) if SLOW else (8, 40, 70)
+    while True:
+        shape = tuple(
+            int(random.integers(low, high)) for low, high in zip((1, 4, 4), most, strict=True)
+        )
+        if np.prod(shape) >= pixels:
+            break
+    layers = int(random.integers(2, 4 if SLOW else 8))
+    limits = Limits(channels=6) if SLOW else Limits(channels=32)
+    return random_network(random, shape=shape, layers=layers, fc_last=dense, limits=limits)[0]
+
+
+def pictures(network: Network, count: int) -> np.ndarray:
+    return rng().integers(0, 256, (count, *network.in_shape), dtype=np.uint8)
+
+
+async def begin(tb) -> Device:
+    device = Device(tb, cocotb.RANDOM_SEED)
+    for name in (*DISTURBED, "err_lo", "err_hi"):  # whatever a test that failed left
+        getattr(tb, f"cfg_{name}").value = 0
+    await device.reset()
+    return device
+
+
+async def stream(device: Device, network: Network, count: int, **more) -> None:
+    """A stream of random images, every result exact."""
+    weights = sum(arg.para_size * arg.load_time for arg in network.layers)
+    limit = LIMIT + WORST * weights  # without a place in the buffer they are read for every image
+    run = await run_stream(device, network, pictures(network, count), limit=limit, **more)
+    assert len(run.ends) == count == run.counters["inferences"] and not run.wrong.any(), run.wrong
+    # the device's own counter is the time from the start to the last byte of the last result
+    total = run.counters["total"]
+    assert 0 <= total - int(run.ends[-1][0]) < 8, (total, run.ends[-1][0])
+    # (the last inference may end while the interrupt of the one before is served)
+    assert abs(run.span - total) < 60, (run.span, total)
+
+
+async def results(device: Device, network: Network, images: np.ndarray, storage: Storage) -> None:
+    """What is stored now is exact."""
+    run = await collect(device, network, images, storage, 0)
+    assert not run.wrong.any(), f"bytes that differ, by inference: {run.wrong}"
+
+
+@checked()
+async def networks_in_turn(tb) -> None:
+    """The same network twice, two in turn, a single image, then one by one."""
+    device = await begin(tb)
+    first, second = networks(2)
+    for network, count in ((first, 3), (first, 2), (second, 3), (first, 1), (second, 2)):
+        await stream(device, network, count, base=16 * int(rng().integers(0, 100)))
+    run = await run_one_by_one(device, second, pictures(second, 2), limit=LIMIT)
+    assert not run.wrong.any()
+
+
+@checked()
+async def disturbed(tb) -> None:
+    """Random wait states, lost grants, RETRY and SPLIT: every result exact, nothing lost."""
+    device = await begin(tb)
+    tb.cfg_seed.value = cocotb.RANDOM_SEED & 0xFFFFFFFF
+    for name, value in DISTURBED.items():
+        getattr(tb, f"cfg_{name}").value = value
+    for network in networks(2 if SLOW else 6):
+        await stream(device, network, 3 if SLOW else 5)
+    assert int(tb.refusals.value) > 10 and int(tb.losses.value) > 0
+
+
+@checked()
+async def wide_images(tb) -> None:
+    """Images far larger than the pixel FIFO, with and without a place of their own."""
+    device = await begin(tb)
+    for turn in range(1 if SLOW else 4):
+        network = a_network(rng(turn), dense=bool(turn % 2), pixels=150 if SLOW else 5000)
+        await stream(device, network, 3)
+        layers = network.layers  # maps in turn in two places only: the input's is used again
+        low, high = 0, 16384
+        packed = []
+        for i, arg in enumerate(layers):
+            src, dst = (low, high) if i % 2 == 0 else (high, low)
+            packed.append(arg.replace(image_src_addr=src, image_dst_addr=dst))
+        crowded = Network(packed, network.weights, network.biases, network.eight_bit)
+        crowded.validate()
+        await stream(device, crowded, 3)
+
+
+@checked()
+async def addresses_on_the_fly(tb) -> None:
+    """A host that gives the address of every image itself, out of order."""
+    device = await begin(tb)
+    (network,) = networks(1)
+    images = pictures(network, 6)
+    order = [0, *(1 + rng().permutation(5))]
+    storage = await prepare(device, network, images)
+    first, stride = storage.registers["AI_PIX_ADR"], storage.registers["AI_PIX_STRIDE"]
+    at = [first + int(i) * stride for i in order]
+    await device.write_many({AI["AI_PIX_ADR"]: at[0], AI["AI_NPIX_ADR"]: at[1]})
+    await device.start()
+    for number in range(1, len(order)):
+        # the address of image `number` is taken or the inference before it is over
+        for _ in range(LIMIT):
+            status = await device.read(AI["AI_STATUS"])
+            done = await device.read(INFERENCES)
+            if done >= number or (status >> 6 & 1 and done == number - 1):
+                break
+        else:
+            raise AssertionError(f"image {number} was not taken")
+        if number + 1 < len(order):
+            await device.write(AI["AI_NPIX_ADR"], at[number + 1])
+            if done == number - 1:  # what was taken is what was written before
+                assert await device.read(AI["AI_TAKEN_ADR"]) == at[number]
+        await device.read_until(INFERENCES, number.__le__, LIMIT, f"inference {number}")
+    await finish_stream(device, len(order), LIMIT)
+    await results(device, network, images[order], storage)
+
+
+@checked()
+async def ended_early(tb) -> None:
+    """AI_CTRL stop, AI_INF_LEFT 0 and AI_CNN_MODE 1 end the stream after the inference at work."""
+    device = await begin(tb)
+    (network,) = networks(1)
+    images = pictures(network, 12)
+    ends = ((AI["AI_CTRL"], Ctrl.STOP), (AI["AI_INF_LEFT"], 0), (AI["AI_CNN_MODE"], 1))
+    for address, value in ends:
+        storage = await prepare(device, network, images)
+        await device.start()
+        await device.read_until(INFERENCES, lambda n: n >= 2, LIMIT, "inferences")
+        await device.write(address, int(value))
+        await device.read_until(AI["AI_STATUS"], lambda s: not s & 1, LIMIT, "AI_STATUS")
+        count = await device.read(INFERENCES)
+        assert 3 <= count < 12, f"{count} inferences"
+        await device.clear()
+        size = int(np.prod(network.out_shape))
+        for number in range(len(images)):
+            data, _ = await device.back.read_storage(storage.results[number], size)
+            golden = network.run(images[number]).y.view(np.uint8).reshape(-1)
+            stored = golden if number < count else np.full(size, 0xA5)
+            assert (data == stored).all(), f"result {number} of {count}"
+        assert not await device.error()
+        await stream(device, network, 2)
+
+
+@checked()
+async def error_in_a_stream(tb) -> None:
+    """An ERROR on the bus while an image is read: told at once; the next stream is exact."""
+    device = await begin(tb)
+    (network,) = networks(1)
+    images = pictures(network, 5)
+    storage = await prepare(device, network, images)
+    hurt = storage.registers["AI_PIX_ADR"] + 3 * storage.registers["AI_PIX_STRIDE"]
+    tb.cfg_err_lo.value, tb.cfg_err_hi.value = hurt, hurt + 4
+    await device.start()
+    try:
+        await finish_stream(device, len(images), LIMIT)
+        raise AssertionError("the error went unnoticed")
+    except DeviceError as error:
+        assert error.code == Err.BUS_ERROR and error.addr & ~3 == hurt & ~3, error
+    tb.cfg_err_hi.value = 0
+    done = await device.read(INFERENCES)
+    assert done in (2, 3), "the images before it were done"
+    size = int(np.prod(network.out_shape))
+    for number in range(done):
+        data, _ = await device.back.read_storage(storage.results[number], size)
+        assert (data == network.run(images[number]).y.view(np.uint8).reshape(-1)).all()
+    # bursts on the bus end first, then the device is free
+    await device.read_until(AI["AI_STATUS"], lambda status: not status & 1, 2000, "AI_STATUS")
+    for other in networks(2):
+        await stream(device, other, 3)
+
+
+@checked()
+async def reset_in_a_stream(tb) -> None:
+    """A soft reset at any moment; the next stream is exact."""
+    device = await begin(tb)
+    random = rng()
+    for network in networks(2):
+        for _ in range(3 if SLOW else 8):
+            await prepare(device, network, pictures(network, 4))
+            await device.start()
+            wait = int(random.integers(1, 3000 if SLOW else 12000))
+            await device.wait_at_most(wait)
+            await device.soft_reset()
+            await device.clear()
+        await stream(device, network, 3)
+
+
+@checked()
+async def weights_that_do_not_fit(tb) -> None:
+    """With a small weight buffer the weights are read again; the counter tells how often not."""
+    device = await begin(tb)
+    seen = set()
+    for network in networks(4):
+        run = await run_stream(device, network, pictures(network, 3), limit=LIMIT)
+        assert not run.wrong.any()
+        kept = run.counters["inf_kept"]
+        assert kept in (0, 2), kept
+        seen.add(kept)
+    assert os.environ.get("OKPU_WBUF") != "64" or 0 in seen, "all weights fit the buffer"

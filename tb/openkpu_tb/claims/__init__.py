@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The claims of the patent: recorded runs that their tests look at, and mutations."""

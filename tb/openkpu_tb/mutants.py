@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Benches on mutated sources: what the environment asks for, and what a simulation had of it.
+
+OPENKPU_RTL: a folder laid out like the checkout; a source that is there too is taken from there.
+OPENKPU_MUTANT: number of the mutant in these sources, 0 or unset for the original.
+OPENKPU_MUTANT_LOG: a file that gets one line of JSON for each simulation: ``held`` (a module with
+the mutant was in it), ``seconds``. Written by scripts/openkpu_tools/mutation/mutate.py.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+
+FOLDER, NUMBER, LOG = "OPENKPU_RTL", "OPENKPU_MUTANT", "OPENKPU_MUTANT_LOG"
+MARK = re.compile(r"^MUTANT (\d+) is in ", re.MULTILINE)
+
+
+def instead(source: Path, root: Path) -> Path:
+    """The mutated copy of a source, or the source itself."""
+    folder = os.environ.get(FOLDER)
+    if not folder or not source.is_relative_to(root):
+        return source
+    copy = Path(folder) / source.relative_to(root)
+    return copy if copy.is_file() else source
+
+
+def number() -> int:
+    """The mutant that is asked for; ValueError when it is no number."""
+    text = os.environ.get(NUMBER, "0")
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{NUMBER}={text!r}: expected the number of a mutant")
+    return int(text)
+
+
+def plusargs() -> list[str]:
+    """What tells the simulation of the mutant; nothing where sources are not mutated."""
+    return [f"+mutant={number()}"] if os.environ.get(FOLDER) else []
+
+
+def note(log: Path, seconds: float) -> None:
+    """Leave a line about a simulation that has ended, if asked for."""
+    place = os.environ.get(LOG)
+    if not place:
+        return
+    said = log.read_text(errors="replace") if log.exists() else ""
+    held = str(number()) in MARK.findall(said)
+    with open(place, "a", encoding="utf-8") as stream:
+        stream.write(json.dumps({"held": held, "seconds": round(seconds, 3)}) + "\n")

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inside the device, for the diagrams: from the fill to the array; inferences that overlap."""
+
+from collections.abc import Callable
+
+import cocotb
+import numpy as np
+from cocotb.handle import SimHandleBase
+from openkpu.generators.generate import Limits, random_layer, random_network
+from openkpu.layer.argument import LayerArg
+from openkpu_tb.device.device import Device, Tables
+from openkpu_tb.device.inference_stream import run_stream
+from openkpu_tb.timing.recorder import Recorder, high
+
+LIMIT = 100_000
+BEHIND = 3  # cycles shown behind the write-back
+SHAPE = (2, 4, 16)  # of the layer: one full stripe
+
+
+@cocotb.test()
+async def fill_to_array(tb: SimHandleBase) -> None:
+    """A 3x3 layer of two channels: rows into the tile buffer, issues, columns, sums, bytes."""
+    device = Device(tb, 1)
+    await device.reset()
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 256, SHAPE, dtype=np.uint8)
+    layer = random_layer(
+        rng, x=x, o=2, kernel=3, pool=0, depthwise=False, fc=False, eight_bit=True, limits=Limits()
+    )
+    core = tb.dut.u_core
+
+    def column(number: int) -> Callable[[], str]:
+        return lambda: str(core.column_re.value)[::-1][number]
+
+    recorder = Recorder(
+        tb.clk,
+        {
+            "fill_gnt": core.fill_gnt,
+            "tile_filled": lambda: str(int(core.tile_filled.value)),
+            "issued": core.u_seq.issued,
+            "column_re[0]": column(0),
+            "column_re[1]": column(1),
+            "column_re[8]": column(8),
+            "row_take": core.row_take,
+            "sum_valid": core.sum_valid,
+            "post_valid": core.post_valid,
+            "writeback_gnt": core.writeback_gnt,
+        },
+    )
+    arg = layer.arg.replace(image_src_addr=0, image_dst_addr=64)
+    tables = Tables(layer.weights, layer.bn, layer.act)
+    y, unknown = await device.run_layer(arg, tables, x, eight_bit=True, limit=LIMIT)
+    assert not unknown.any() and np.array_equal(y, layer.y)
+    check_skew(recorder, arg)
+    ends = [i for i, v in enumerate(recorder.rows["writeback_gnt"]) if v == "1"]
+    recorder.save(recorder.first("fill_gnt") - 1, ends[-1] + BEHIND)
+
+
+def check_skew(recorder: Recorder, arg: LayerArg) -> None:
+    """Column t reads t cycles after column 0, which reads in the cycle of the issue."""
+    issues = [i for i, v in enumerate(recorder.rows["issued"]) if v == "1"]
+    for number in (0, 1, 8):
+        reads = [i for i, v in enumerate(recorder.rows[f"column_re[{number}]"]) if v == "1"]
+        assert reads == [i + number for i in issues]
+    n_y = int(cocotb.top.N_Y.value)
+    # the 64 pixels of the stripe in every step, for each group of n_z = 2 output channels
+    assert len(issues) == 64 // n_y * arg.i_ch_num
+
+
+@cocotb.test()
+async def overlap(tb: SimHandleBase) -> None:
+    """A stream of three inferences: which unit works when."""
+    device = Device(tb, 1)
+    await device.reset()
+    rng = np.random.default_rng(5)
+    network, x = random_network(
+        rng, shape=(2, 8, 16), layers=3, limits=Limits(channels=6, pools=(1, 2))
+    )
+    images = np.stack([np.roll(x, i, axis=2) for i in range(3)])
+    dut = tb.dut
+
+    def stream(name: str) -> Callable[[], str]:
+        valid, ready = (getattr(dut, f"{name}_{part}") for part in ("valid", "ready"))
+        return lambda: str(int(high(valid) and high(ready)))
+
+    recorder = Recorder(
+        tb.clk,
+        {
+            "list": stream("list"),
+            "weight": stream("weight"),
+            "bias": stream("bias"),
+            "pixel": stream("pixel"),
+            "load_gnt": dut.u_cache.load_gnt,
+            "fill_gnt": dut.fill_gnt,
+            "issued": dut.u_core.u_seq.issued,
+            "writeback_gnt": dut.writeback_gnt,
+            "store": stream("store"),
+            "layer_done": dut.u_control.layer_done,
+            "inf_done": dut.u_control.inf_done,
+            "fc_reached": dut.u_control.fc_reached,
+            "busy": dut.u_control.busy,
+        },
+    )
+    run = await run_stream(device, network, images, limit=LIMIT)
+    assert not run.wrong.any()
+    busy, done = recorder.first("busy"), recorder.first("inf_done")
+    again = recorder.first("inf_done", start=done + 1)
+    ahead = recorder.rows["pixel"].index("1", recorder.first("fc_reached"))
+    assert busy < recorder.first("fc_reached") < ahead < done < again
+    recorder.save(busy, again)

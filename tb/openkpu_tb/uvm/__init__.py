@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pyuvm environment of the whole device."""
