@@ -55,9 +55,9 @@ def checks() -> list[Check]:
     scripts = (
         ("files made of the register description are current", "gen_regs", "--check"),
         ("header of the packed fields is current", "gen_fields", "--check"),
-        ("README's table of configurations is current", "configs", "--check"),
         ("links and citations resolve", "check_links"),
-        ("README's table of coverage is current", "coverage", "--check"),
+        ("tables of the pages are current", "page_tables", "--check"),
+        ("pages are as short as they should be", "check_pages"),
     )
     for title, name, *words in scripts:
         found.append(Check(title, [sys.executable, "-m", f"scripts.{name}", *words]))
