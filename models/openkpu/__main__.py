@@ -25,7 +25,7 @@ COMMANDS = {
     ),
     "stream": ("openkpu_tools.commands.run_stream", "digits in one continuous run"),
     "stalls": ("openkpu_tools.commands.stalls", "draw where the cycles of a report's layers went"),
-    "kmodel": ("openkpu.kmodel.__main__", "show what is in a K210 model"),
+    "kmodel": ("openkpu.kmodel.__main__", "list the contents of a K210 model"),
     "vectors": ("openkpu_tools.commands.make_vectors", "write layer vectors"),
     "configs": ("openkpu_tools.documents.configs", "print the table of configurations"),
     "regress": (
@@ -37,28 +37,28 @@ COMMANDS = {
         "random work in one simulation until the time is over",
     ),
     "coverage": ("openkpu_tools.verification.coverage", "device tests with coverage"),
-    "bench": ("openkpu_tools.benchmarks.bench", "what the device reaches, beside its record"),
+    "bench": (
+        "openkpu_tools.benchmarks.bench",
+        "measure cycles on the RTL, compare with the record",
+    ),
     "bench-continuous": (
         "openkpu_tools.benchmarks.bench_continuous",
-        "what continuous inference saves",
+        "measure continuous inference",
     ),
-    "bench-kept": ("openkpu_tools.benchmarks.bench_kept", "what weights that stay save"),
+    "bench-kept": (
+        "openkpu_tools.benchmarks.bench_kept",
+        "measure weights that stay in the AI RAM",
+    ),
     "testplan": ("openkpu_tools.verification.testplan", "the test plan with the last results"),
     "nightly": (
         "openkpu_tools.verification.nightly",
-        "all long runs, and the page of their results",
+        "all long runs, and the table of their results",
     ),
-    "timings": (
-        "openkpu_tools.benchmarks.timings",
-        "what the usual commands take, from a fresh clone",
-    ),
+    "timings": ("openkpu_tools.benchmarks.timings", "measure the usual commands in a fresh clone"),
     "lint": ("openkpu_tools.verification.lint", "linters of Verilog and Python"),
     "fpga": ("openkpu_tools.flows.fpga", "place and route a configuration for an ECP5"),
     "asic": ("openkpu_tools.flows.asic", "map a configuration to standard cells and time it"),
-    "silicon": (
-        "openkpu_tools.documents.silicon_table",
-        "print the README's tables of area and clock",
-    ),
+    "silicon": ("openkpu_tools.documents.silicon_table", "print the tables of area and clock"),
     "cycles": (
         "openkpu_tools.verification.cycles",
         "cycles of layers and models against their record",
@@ -74,9 +74,13 @@ COMMANDS = {
         "openkpu_tools.documents.write_table",
         "write the table in docs/programming.md",
     ),
+    "page-tables": (
+        "openkpu_tools.documents.page_tables",
+        "write the tables of the pages from records",
+    ),
     "registers": (
         "openkpu_tools.documents.gen_regs",
-        "write what follows from the register description",
+        "write the files made of the register description",
     ),
     "fields": ("openkpu_tools.documents.gen_fields", "write the Verilog header of fields"),
 }

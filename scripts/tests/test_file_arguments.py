@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every file argument of every command, with what is no file or no good one: one line, status 2."""
 
-import argparse
-import importlib
 import os
 import signal
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ from models.tests.test_kmodel_containers import CONTAINERS, X
 from openkpu import digits
 from openkpu.__main__ import COMMANDS
 from openkpu_tools import command
+from openkpu_tools.documents.command_page import parser_of
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -51,23 +50,6 @@ OTHERS = {
     *(("bench", "reports"), ("synth", "json")),
 }
 WRONG = ("pipe", "folder", "device", "zeros", "empty", "missing", "unreadable", "text", "large")
-
-
-def parser_of(name: str) -> argparse.ArgumentParser:
-    """The parser that a command makes."""
-
-    class Made(Exception):
-        """Carries it."""
-
-    def parse_args(parser: argparse.ArgumentParser, *_: object) -> None:
-        raise Made(parser)
-
-    module = importlib.import_module(COMMANDS[name][0])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
-        with pytest.raises(Made) as caught:
-            module.main([])
-    return caught.value.args[0]
 
 
 def test_every_file_argument_is_here() -> None:

@@ -11,7 +11,7 @@ import pytest
 from openkpu.__main__ import COMMANDS, dispatch
 from openkpu.checkout import ROOT
 from openkpu_tools import command
-from scripts.tests.test_file_arguments import parser_of
+from openkpu_tools.documents.command_page import parser_of
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 

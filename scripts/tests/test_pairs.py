@@ -80,7 +80,7 @@ def cases() -> list[tuple[str | None, tuple[str, str]]]:
 
 
 def test_every_option_is_here() -> None:
-    from scripts.tests.test_file_arguments import parser_of
+    from openkpu_tools.documents.command_page import parser_of
 
     found = {action.dest for action in parser_of("sim")._actions} - {"help"}
     # what NUMBERING goes with is the file's version: test_kmodel_numbering.py
@@ -119,8 +119,6 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["predict", "--network=n.npz", "--report=n.npz"], "n.npz: would be read and written"),
         (["stream", "--network=n.npz", "--report=n.npz"], "n.npz: would be read and written"),
         (["formal", "--mutants", "--record"], "MUTANTS and RECORD together"),
-        (["coverage", "--check", "--record"], "CHECK and RECORD together"),
-        (["coverage", "--check", "--share"], "CHECK and SHARE together"),
         (["nightly", "--page", "--check"], "PAGE and CHECK together"),
         (["nightly", "--steps=lint", "--page"], "STEPS and PAGE together"),
         (["nightly", "--steps=lint", "--check"], "STEPS and CHECK together"),

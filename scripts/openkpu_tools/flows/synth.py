@@ -199,7 +199,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = command.Parser(prog="synth", description=__doc__)
     parser.add_argument("--check", action="store_true", help="elaborate, map nothing")
     parser.add_argument("--json", type=Path, help="write the table to this file, too")
-    parser.add_argument("--record", action="store_true", help="keep the sums for the README")
+    parser.add_argument("--record", action="store_true", help="keep the sums for docs/silicon.md")
     parser.add_argument(
         "names", nargs="*", help="configurations, or all; default: nano, --check: all"
     )
