@@ -193,7 +193,7 @@ def check_fits(options: argparse.Namespace) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = command.Parser(prog="vectors", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="vectors", description=command.summary(__doc__))
     positive = command.whole(1, 1_000_000)
     parser.add_argument("out", type=Path, help="folder for the .npz files")
     parser.add_argument(
