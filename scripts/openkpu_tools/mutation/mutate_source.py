@@ -81,12 +81,12 @@ class Source:
         if wrong:
             line = self.sources.getLineNumber(wrong[0].location)
             raise SyntaxTrouble(f"{name}:{line}: cannot be parsed")
-        root = self.tree.root
+        root: Node = self.tree.root
         members = [root] if kind_of(root) == "ModuleDeclaration" else list(root.members)
         modules = [node for node in members if kind_of(node) == "ModuleDeclaration"]
         if len(modules) != 1:
             raise SyntaxTrouble(f"{name}: {len(modules)} modules, expected one")
-        self.module = modules[0]
+        self.module: Node = modules[0]
         self.called = self.module.header.name.valueText
 
     def text(self, start: int, end: int) -> str:

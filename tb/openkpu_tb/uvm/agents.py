@@ -30,7 +30,7 @@ class HostDriver(uvm_driver):
     """Gives items to the cocotb-bus driver."""
 
     def build_phase(self) -> None:
-        self.tb = ConfigDB().get(self, "", "TB")
+        self.tb: Handle = ConfigDB().get(self, "", "TB")
         self.bus = AhbHostDriver(self.tb, "s", self.tb.clk)
 
     async def run_phase(self) -> None:
@@ -85,7 +85,7 @@ class HostMonitor(uvm_component):
         self.ap = uvm_analysis_port("ap", self)
 
     def start_of_simulation_phase(self) -> None:
-        tb = ConfigDB().get(self, "", "TB")
+        tb: Handle = ConfigDB().get(self, "", "TB")
         self.bus = AhbHostMonitor(tb, "s", tb.clk, tb.s_busy, self.ap.write)
 
 
@@ -106,7 +106,7 @@ class BusDriver(uvm_driver):
 
     def build_phase(self) -> None:
         super().build_phase()
-        self.tb = ConfigDB().get(self, "", "TB")
+        self.tb: Handle = ConfigDB().get(self, "", "TB")
         self.ap = uvm_analysis_port("ap", self)
 
     async def run_phase(self) -> None:
@@ -137,7 +137,7 @@ class Memory:
     where: str  # "storage" or "ai_ram"
     addr: int
     data: Bytes
-    unknown: Bytes | None = None
+    unknown: npt.NDArray[np.bool_] | None = None
     written: bool = True
 
 

@@ -10,6 +10,7 @@ import cocotb
 import numpy as np
 from pyuvm import ConfigDB, uvm_analysis_port, uvm_env, uvm_sequencer
 
+from openkpu_tb.handle import Handle
 from openkpu_tb.uvm.agents import BusAgent, HostAgent, LayerMonitor, ResetMonitor, StorageAgent
 from openkpu_tb.uvm.coverage import CoverageCollector
 from openkpu_tb.uvm.create import create
@@ -69,6 +70,6 @@ class DeviceEnv(uvm_env):
         virtual.registers, virtual.storage = self.registers, self.storage
 
     def start_of_simulation_phase(self) -> None:
-        tb = ConfigDB().get(self, "", "TB")
+        tb: Handle = ConfigDB().get(self, "", "TB")
         parts = self.host.sequencer, self.registers, self.storage
         self.virtual.device = SequencerDevice(tb, *parts)
