@@ -33,6 +33,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Main = Callable[[list[str] | None], int]
 
 
+def summary(document: str | None) -> str:
+    """The first line of a module's docstring."""
+    return (document or "").partition("\n")[0]
+
+
 class UsageError(ValueError):
     """One line about a request that cannot be met."""
 

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from openkpu.__main__ import COMMANDS
-from openkpu.checkout import ROOT
+from openkpu.checkout import ROOT, python_path
 from openkpu_tools.setup import setup_env
 from scripts.tests.checkouts import ENVIRONMENT, bare_python, copy
 
@@ -142,7 +142,7 @@ def recipes() -> list[tuple[set[str], str]]:
         if command or file:
             assert names, f"{words[0]} names no groups"
             assert "test" in names[1] or not file, f"{words[0]} runs pytest"
-            module = COMMANDS[command[1]][0] if command else "openkpu." + file[1].replace("/", ".")
+            module = COMMANDS[command[1]][0] if command else file[1].replace("/", ".")
             found.append((set(names[1].replace('"', "").split()), module))
     return found
 
@@ -163,7 +163,11 @@ def test_targets_import_no_more_than_their_groups() -> None:
         blocked = {m for m, of in modules if packages.isdisjoint(map(canonicalize_name, of))}
         code = BLOCKED.format(blocked=blocked, modules=own_modules)
         result = subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": python_path()},
+            capture_output=True,
+            text=True,
         )
         assert result.returncode == 0, result.stdout + result.stderr
 

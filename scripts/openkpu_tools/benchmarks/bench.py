@@ -203,7 +203,7 @@ def worse(found: dict[str, Any], record: dict[str, Any]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = command.Parser(prog="bench", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="bench", description=command.summary(__doc__))
     parser.add_argument("--quick", action="store_true", help="a part, in some minutes")
     parser.add_argument("--record", action="store_true", help="new record and tables")
     parser.add_argument("--reports", type=Path, default=ROOT / "reports", help="where it goes")

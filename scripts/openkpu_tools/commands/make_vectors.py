@@ -23,6 +23,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -164,7 +165,7 @@ def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
         for m, k, n in PRODUCTS:
             h, w = map_of(m, k, n)
             rng, case = np.random.default_rng(options.seed), f"product_{m}x{k}x{n}"
-            at = {"src": 0, "dst": Layout(k, h, w).rows}
+            at: dict[str, Any] = {"src": 0, "dst": Layout(k, h, w).rows}
             yield random_product(rng, c=k, h=h, w=w, o=m, kernel=1, exact=True, case=case, **at)
     elif options.set == "product_fp16":
         for m, k, n in PRODUCTS:
@@ -193,7 +194,7 @@ def check_fits(options: argparse.Namespace) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = command.Parser(prog="vectors", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="vectors", description=command.summary(__doc__))
     positive = command.whole(1, 1_000_000)
     parser.add_argument("out", type=Path, help="folder for the .npz files")
     parser.add_argument(

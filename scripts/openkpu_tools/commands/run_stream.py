@@ -55,7 +55,7 @@ def scans(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Arguments; UsageError names what is wrong."""
-    parser = Parser(prog="stream", description=__doc__.splitlines()[0])
+    parser = Parser(prog="stream", description=command.summary(__doc__))
     parser.add_argument("--sim", default="verilator")
     parser.add_argument("--config", default="small")
     parser.add_argument("--bus", type=command.bus, help="bits of the storage's bus")

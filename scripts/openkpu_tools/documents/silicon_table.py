@@ -104,7 +104,7 @@ def summary() -> list[str]:
 
 def main(argv: list[str] | None = None) -> int:
     """Print both tables; returns the exit status."""
-    command.Parser(prog="silicon", description=__doc__.splitlines()[0]).parse_args(argv)
+    command.Parser(prog="silicon", description=command.summary(__doc__)).parse_args(argv)
     print("\n".join([*fpga_table(), "", *asic_table()]))
     return 0
 

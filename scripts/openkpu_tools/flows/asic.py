@@ -175,7 +175,7 @@ def judged(found: dict, args: argparse.Namespace) -> int:
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.Parser(prog="asic", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="asic", description=command.summary(__doc__))
     parser.add_argument("--config", default="nano")
     silicon_record.options(parser)
     return parser.parse_args(argv)

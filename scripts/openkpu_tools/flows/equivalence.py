@@ -286,7 +286,7 @@ def compare(module: dict, name: str, number: int, folder: Path) -> Verdict:
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.Parser(prog="equivalence", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="equivalence", description=command.summary(__doc__))
     parser.add_argument("--config", default="nano")
     parser.add_argument("--jobs", type=command.JOBS, default=2)
     parser.add_argument("modules", nargs="*", help="only these")

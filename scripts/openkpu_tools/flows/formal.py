@@ -365,7 +365,7 @@ def run_faults(chosen: list[Proof], jobs: int) -> int:
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.Parser(prog="formal", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="formal", description=command.summary(__doc__))
     parser.add_argument("--quick", action="store_true", help="without the long proofs")
     parser.add_argument("--mutants", action="store_true", help="break each module, see it fail")
     parser.add_argument("--record", action="store_true", help="keep what the long proofs are of")

@@ -271,7 +271,7 @@ def judged(found: dict, args: argparse.Namespace) -> int:
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.Parser(prog="fpga", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="fpga", description=command.summary(__doc__))
     parser.add_argument("--config", default="nano_fpga")
     parser.add_argument("--part", choices=[part for part in PARTS if part], help="another ECP5")
     parser.add_argument(

@@ -83,7 +83,7 @@ def simulate(config: configs.Config, sources: list[Path], sim: str, seed: int | 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.Parser(prog="gates", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="gates", description=command.summary(__doc__))
     parser.add_argument("--config", default="nano_fpga")
     parser.add_argument("--sim", default="verilator", choices=simrun.SIMS)
     parser.add_argument("--seed", type=command.SEED, help="of the random layer")

@@ -39,7 +39,7 @@ LEVELS = ("block", "formal", "sizes", "device")  # "sizes": mutate_benches.SIZES
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.Parser(prog="mutate", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="mutate", description=command.summary(__doc__))
     most = mutate_schemata.MOST
     parser.add_argument("--n", type=command.whole(1, most), default=400)
     parser.add_argument("--seed", type=command.SEED, default=7)

@@ -19,7 +19,7 @@ CHOICE = "test_cycles or test_vectors_verilator or test_digits_verilator"
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = command.Parser(prog="cycles", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="cycles", description=command.summary(__doc__))
     parser.add_argument("--record", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--jobs", type=command.JOBS, default=2)
     args = parser.parse_args(argv)

@@ -255,7 +255,7 @@ def chosen(names: str) -> list[Step]:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = command.Parser(prog="nightly", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="nightly", description=command.summary(__doc__))
     parser.add_argument("--steps", default="")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--check", action="store_true")

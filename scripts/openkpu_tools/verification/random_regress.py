@@ -177,7 +177,7 @@ def redrawn(found: list[Outcome]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = command.Parser(prog="regress", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="regress", description=command.summary(__doc__))
     parser.add_argument("--n", required=True, type=command.whole(1, MOST), help="items")
     parser.add_argument("--seed", required=True, type=command.SEED, help="of the first item")
     parser.add_argument("--seeds", help=argparse.SUPPRESS)

@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     if any(word.partition("=")[0] == "--n" for word in argv):
         return random_regress.main([word for word in argv if word != "--"])
-    parser = command.Parser(prog="regress", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="regress", description=command.summary(__doc__))
     parser.add_argument("--seeds")
     parser.add_argument("--kind")
     parser.add_argument("--jobs", type=command.JOBS, default=2)

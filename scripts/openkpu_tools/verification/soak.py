@@ -106,7 +106,7 @@ def soak(args: argparse.Namespace, seed: int) -> Watch:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = command.Parser(prog="soak", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="soak", description=command.summary(__doc__))
     parser.add_argument("--minutes", required=True, type=command.between(0.001, LONGEST))
     parser.add_argument("--seed", type=command.SEED, help="a random one by default; it is printed")
     parser.add_argument("--config", default="small")
