@@ -13,7 +13,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 FILES = ("configs.toml",)
 FOLDERS = {  # folder: kinds of files
-    "models": (".py", ".npz", ".md"),
+    "models": (".py", ".npz", ".md", ".tflite", ".onnx"),
     "tb": (".py", ".v", ".vlt", ".toml", ".md"),
     "scripts": (".py", ".sh", ""),
     "rtl": (".v", ".vh", ".rdl", ".toml"),
