@@ -19,6 +19,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # name: (module with main(argv), what it does)
 COMMANDS = {
     "sim": ("openkpu_tools.commands.sim", "digits, vectors, a network or a K210 model on the RTL"),
+    "compile": (
+        "openkpu_tools.commands.compile",
+        "a quantised TFLite or ONNX model as a program file",
+    ),
     "predict": (
         "openkpu_tools.commands.predict",
         "cycles of a model or network, without a simulator",
@@ -27,6 +31,10 @@ COMMANDS = {
     "stalls": ("openkpu_tools.commands.stalls", "draw where the cycles of a report's layers went"),
     "kmodel": ("openkpu.kmodel.__main__", "list the contents of a K210 model"),
     "vectors": ("openkpu_tools.commands.make_vectors", "write layer vectors"),
+    "judge": (
+        "openkpu_tools.verification.judge",
+        "a TFLite or ONNX model, its runtime beside the reference",
+    ),
     "configs": ("openkpu_tools.documents.configs", "print the table of configurations"),
     "regress": (
         "openkpu_tools.verification.regress",

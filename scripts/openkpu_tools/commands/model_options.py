@@ -8,7 +8,10 @@ from openkpu.kmodel.package import parted
 from openkpu.kmodel.version5.bytecode import dialect_of
 from openkpu_tools.command import UsageError, named
 
-MODEL = "kmodel v0 (model.bin), v1, v3, v4 or v5, or file.kfpkg:name in a package"
+MODEL = (
+    "quantised .tflite or .onnx, .okpu, kmodel v0 (model.bin), v1, v3, v4 or v5,"
+    " or file.kfpkg:name in a package"
+)
 
 
 def numbering(text: str) -> str:

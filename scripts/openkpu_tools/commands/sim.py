@@ -14,6 +14,8 @@ from pathlib import Path
 
 from openkpu import configs
 from openkpu.arithmetic.activation import ROUNDINGS
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.source import is_ours
 from openkpu.kmodel import KmodelError
 from openkpu.layer import vectors
 from openkpu.layer.argument import LayerError
@@ -30,7 +32,14 @@ from openkpu_tools.command import (
     real,
     whole,
 )
-from openkpu_tools.commands import run_digits, run_matmul, run_model, run_network, run_vectors
+from openkpu_tools.commands import (
+    run_compiled,
+    run_digits,
+    run_matmul,
+    run_model,
+    run_network,
+    run_vectors,
+)
 from openkpu_tools.commands.model_options import add_model, check_numbering, model_file
 
 
@@ -46,7 +55,7 @@ FOR_MODELS = (
     *("detector", "bgr", "scale", "bias", "fast"),
 )
 FOR_PICTURES = ("detector", "png", "bgr", "scale", "bias")
-ALONE = (run_digits, run_model, run_network)  # with GOLDEN: nothing to compare with
+ALONE = (run_digits, run_model, run_network, run_compiled)  # with GOLDEN: nothing to compare with
 SOURCES = ("model", "vectors", "network", "matmul")  # what runs; without any of them, digits
 
 
@@ -55,15 +64,15 @@ def check_source(args: argparse.Namespace) -> None:
     given = [name.upper() for name in SOURCES if getattr(args, name)]
     if len(given) > 1:
         raise UsageError(f"{given[0]} and {given[1]} together, expected one of them")
-    if args.images and given in (["MODEL"], ["VECTORS"], ["MATMUL"]):
+    if args.images and not args.quantised and given in (["MODEL"], ["VECTORS"], ["MATMUL"]):
         hint = "a model takes IMAGE=picture" if args.model else "all layers of the files are run"
         hint = "a product has two matrices" if args.matmul else hint
         raise UsageError(f"IMAGES counts digits or maps of a network; {hint}")
     if args.type and not args.matmul:
         raise UsageError("TYPE without MATMUL, expected a product to use it with")
-    if args.input and not args.network:
+    if args.input and not (args.network or args.quantised):
         raise UsageError("INPUT without NETWORK, expected a network to use it with")
-    if args.output and not (args.network or args.matmul):
+    if args.output and not (args.network or args.matmul or args.quantised):
         raise UsageError("OUTPUT without NETWORK, expected a network to use it with")
     if args.png and (args.vectors or args.matmul):
         raise UsageError(f"PNG and {given[0]} together, expected digits, a model or a network")
@@ -90,7 +99,8 @@ def check_files(args: argparse.Namespace) -> None:
     if args.png:
         check_output(args.png, ".png")
     if args.output:
-        check_output(args.output, ".npy")
+        many = args.quantised and str(args.output).endswith(".npz")  # several outputs
+        check_output(args.output, ".npz" if many else ".npy")
     folders = [path for path in map(Path, args.vectors or ()) if path.is_dir()]
     inside = [file for folder in folders for file in folder.glob("*.npz")]
     many = [*(args.vectors or []), *inside, *(args.image or []), *(args.matmul or [])]
@@ -115,6 +125,9 @@ def check_model(args: argparse.Namespace) -> None:
         if given:
             raise UsageError(f"{given[0].upper()} without MODEL, expected a model to use it with")
         return
+    if args.quantised:
+        check_quantised(args)
+        return
     check_numbering(args)
     if args.functions and args.image:
         raise UsageError("FUNCTIONS runs on random maps, expected no IMAGE with it")
@@ -124,6 +137,17 @@ def check_model(args: argparse.Namespace) -> None:
         raise UsageError(f"MODEL without IMAGE, expected a picture for {args.model}")
     if args.png and len(args.image or ()) > 1:
         raise UsageError("PNG shows one picture, expected one IMAGE")
+
+
+def check_quantised(args: argparse.Namespace) -> None:
+    """UsageError for options that a quantised model does not have."""
+    plain = {"via": "burst", "maps": "dma", "rounding": "nncase"}
+    given = [n for n in (*FOR_MODELS, "png") if getattr(args, n) not in (None, False)]
+    given += [n for n, usual in plain.items() if getattr(args, n) != usual]
+    if given:
+        raise UsageError(
+            f"{given[0].upper()} and {args.model} together, expected a kmodel to use it with"
+        )
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -190,6 +214,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     args.config = configs.load(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
+    args.quantised = bool(args.model) and is_ours(args.model)
     check_source(args)
     check_model(args)
     check_golden(args)
@@ -209,12 +234,14 @@ def main(argv: list[str] | None = None) -> int:
         jobs = {"model": run_model, "vectors": run_vectors, "network": run_network}
         jobs["matmul"] = run_matmul
         job = next((jobs[name] for name in jobs if getattr(args, name)), run_digits)
+        job = run_compiled if args.quantised else job
         good = job.run(args)
     except (
         UsageError,
         seeds.SeedError,
         configs.ConfigError,
         KmodelError,
+        CompileError,
         vectors.VectorError,
         NetworkError,
         LayerError,
