@@ -427,6 +427,9 @@ module openkpu_top #(
     if (GATE != 0 && GATE != 1) begin : g_illegal_gate
       ILLEGAL_GATE_0_1 u_illegal_gate ();
     end
+    if (PARAM_CHANS != 1024 && PARAM_CHANS != 2048) begin : g_illegal_chans
+      ILLEGAL_PARAM_CHANS_1024_OR_2048 u_illegal_chans ();
+    end
   endgenerate
 
 endmodule

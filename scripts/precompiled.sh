@@ -4,17 +4,30 @@
 # before each of them), run with precompiled headers of Verilator. Reading these takes most of the time
 # of a small block, and all builds with the same switches read the same: they are compiled once,
 # beside the folders of the builds. What goes wrong with that costs time only: then the compiler
-# reads them as ever.
-include='' switches='' own=''
+# reads them as ever. The header that Verilator precompiles for each large build is not made: compiling
+# it twice takes longer than the few large files take to read it.
+include='' switches='' own='' made=''
 for word in "$@"; do
   case $word in
     -I*/verilator/include) include=${word#-I} ;;
-    -include | -x) own=$word ;; # a large build has a precompiled header of its own
+    -include | -x) own=$word ;;
+    *.gch) made=$word ;;
     -[DfgmO]* | -std=*) switches="$switches$word
 " ;;
   esac
 done
-[ -n "$include" ] && [ -z "$own" ] && command -v flock >/dev/null || exec "$@"
+[ "$own" = -x ] && exec touch "$made"
+if [ "$own" = -include ]; then
+  skip=''
+  for word in "$@"; do
+    shift
+    [ "$word" = -include ] && skip=1 && continue
+    [ -n "$skip" ] && skip='' && continue
+    set -- "$@" "$word"
+  done
+  exec "$@"
+fi
+[ -n "$include" ] && command -v flock >/dev/null || exec "$@"
 
 key=$( (printf '%s\n' "$1" "$include" && printf '%s' "$switches" | sort &&
   cat "$include/verilated.h" "$include/verilated_config.h") | cksum)

@@ -112,11 +112,11 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "pool_lanes": (values["pool_lanes"] in (0, 2, 4, 8), "0, 2, 4 or 8"),
         "path_bytes": (values["path_bytes"] in (16, 32, 64, 128), "16, 32, 64 or 128"),
         "ai_ram_rows": (_power(values["ai_ram_rows"], 16, 32768), "a power of two, 16 to 32768"),
-        "wbuf_rows": (_power(values["wbuf_rows"], 64), "a power of two from 64"),
+        "wbuf_rows": (_power(values["wbuf_rows"], 64, 32768), "a power of two from 64 to 32768"),
         "keep_weights": (values["keep_weights"] in (0, 1), "0 or 1"),
         "flat_maps": (values["flat_maps"] in (0, 1), "0 or 1"),
         "sum_planes": (values["sum_planes"] in (0, 1), "0 or 1"),
-        "tile_rows": (_power(values["tile_rows"], 32), "a power of two from 32"),
+        "tile_rows": (_power(values["tile_rows"], 32, 2048), "a power of two from 32 to 2048"),
     }
     for key in ("pix_fifo_depth", "wgt_fifo_depth", "bias_fifo_depth"):
         rules[key] = (values[key] >= LEAST_FIFO, f"{LEAST_FIFO} words or more")

@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", type=number, help="float inputs: pixel * SCALE + BIAS (1/255)")
     parser.add_argument("--bias", type=number, help="float inputs: as above (0)")
     parser.add_argument(
-        "--detector", help="JSON with anchors or priors, classes, threshold, nms (README.md)"
+        "--detector", help="JSON with anchors or priors, classes, threshold, nms (docs/models.md)"
     )
     parser.add_argument("--png", help="write the picture with boxes here")
     parser.add_argument("--json", action="store_true", help="machine-readable output")

@@ -242,7 +242,7 @@ module control #(
       .go_on(go_on),
       .bus_err(bus_err),
       .bus_fault(bus_fault),
-      .list_empty(!list_valid && !list_word_valid),
+      .list_empty(!list_valid && !list_word_valid && !traffic[`TRAFFIC_READING]),
       .list_index(list_index),
       .dec_waits(dec_word_ready),
       .dec_err(dec_err),

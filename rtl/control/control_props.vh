@@ -46,12 +46,16 @@
   reg f_inf_now = 1'b0;
   wire [`OWNER_BITS-1:0] f_fault_owner = bus_fault[`FAULT_OWNER];
   wire f_starves = f_data_failed[f_inf_now];
+  // words of the list may come after its failure: they were on their way
+  reg f_come = 1'b0;
   reg f_loading = 1'b0;
   wire f_list_wants = list_mode && dec_word_ready && !list_word_valid;
   reg f_seq_due = 1'b0, f_unload_due = 1'b0;
-  reg [9:0] f_owed = 10'd0;
-  reg [9:0] f_owes_q = 10'd0;
-  wire [9:0] f_owes = {
+  reg [10:0] f_owed = 11'd0;
+  reg [10:0] f_owes_q = 11'd0;
+  wire [10:0] f_owes = {
+    // words that were on their way when the list failed
+    f_list_failed && traffic[`TRAFFIC_READING],
     // a beat of the list; a request of each channel; reads sent out
     f_list_wants && !list_valid && !f_list_failed,
     list_req_valid && !list_req_ready,
@@ -75,11 +79,12 @@
     f_inf_now <= !rst && !flush && !start && (inf_over ? go_on && !f_inf_now : f_inf_now);
     f_data_failed <= (rst || flush || start) ? 2'd0 : (bus_err && bus_fault[`FAULT_CHAN] != 3'd0) ?
         f_data_failed | (2'd1 << f_fault_owner[`OWNER_INF]) : f_data_failed;
+    f_come <= traffic[`TRAFFIC_READING] || (list_valid && !list_ready);
     f_loading <= !rst && !flush && (load_start || (f_loading && !load_done));
     f_seq_due <= !rst && !flush && (run_start || (f_seq_due && !seq_done));
     f_unload_due <= !rst && !flush && (unload_start || (f_unload_due && !unload_done));
-    f_owes_q <= rst ? 10'd0 : f_owes;
-    f_owed <= rst ? 10'd0 : f_owes & f_owes_q;
+    f_owes_q <= rst ? 11'd0 : f_owes;
+    f_owed <= rst ? 11'd0 : f_owes & f_owes_q;
     f_owed_host <= (rst || !f_owes_host) ? 2'd0 : f_owed_host + !(&f_owed_host);
   end
 
@@ -137,13 +142,13 @@
           !dec_err && !refused && !flush && host[`HOST_PENDING] && !soft_reset);
       //: Words of the host stand until they are taken; it forgets them only with a start or a reset.
       host_words : assume ((!f_was_arg || arg_valid) && (!arg_flush || start || soft_reset));
-      //: Beats of the list are whole bus words, of a list that was asked for; none after one that failed.
+      //: Beats of the list are whole bus words, of a list that was asked for; after one that failed those that were on their way.
       list_beats : assume (list_beat[`BEAT_OFF] == 0 && list_beat[`BEAT_CNT] == AHB_W / 8 &&
-          (!list_valid || (list_mode && !f_list_failed)));
+          (!list_valid || (list_mode && (!f_list_failed || f_come))));
       //: Answers come to what was asked only.
       answers : assume ((!load_done || f_loading) && (!seq_done || f_seq_due) && (!unload_done || f_unload_due));
       //: A failed read of the list is one that is wanted, once until a flush.
-      if (bus_err && bus_fault[`FAULT_CHAN] == 3'd0) failed_list : assume (f_list_wants && !list_valid && !f_list_failed);
+      if (bus_err && bus_fault[`FAULT_CHAN] == 3'd0) failed_list : assume (f_list_wants && !f_list_failed);
       if (bus_err && bus_fault[`FAULT_CHAN] != 3'd0) begin
         //: Data fail of the inference at work, or of one whose list is under way.
         failed_data : assume (f_fault_owner[`OWNER_INF] == f_inf_now || (list_mode && committed));

@@ -8,10 +8,11 @@
 // failure goes with what was fetched ahead. One inference is fetched ahead at most (list_reader), so
 // its parity tells whose a transfer is, and one place is enough; more of them would need a place each.
 // A failed read of the list has another place, so it neither hides nor is hidden by a failure of the
-// data that the layers before it need: it counts when the words that came before it are used up. It, a
-// layer that the decoder refuses and one that has changed are reported in order, when all layers before
-// are done (refuse); until then nothing more is decoded (refused). An error of the watchdog takes effect
-// at once. The error that takes effect first is described: in one cycle a transfer goes before a
+// data that the layers before it need: it counts when the words that came before it are used up, those
+// that are still on the bus when a later burst of the list is refused among them. It, a layer that the
+// decoder refuses and one that has changed are reported in order, when all layers before are done
+// (refuse); until then nothing more is decoded (refused). An error of the watchdog takes effect at
+// once. The error that takes effect first is described: in one cycle a transfer goes before a
 // refusal, and that before the watchdog. The flush drops all others, and no later run reports them.
 // Handshake: faults and decoder errors are pulses; error is a pulse, a cycle after trouble or
 // refuse, with err. flush answers trouble and refuse and clears what waits. No transfer is under way
@@ -31,8 +32,8 @@ module error_ctrl (
     // an inference is over, another one follows
     input  wire                     inf_over,
     input  wire                     go_on,
-    // failed transfers; the list's words that came are used up, layer whose words are wanted; the
-    // decoder waits for words
+    // failed transfers; the list's words that came are used up and no others are on their way, layer
+    // whose words are wanted; the decoder waits for words
     input  wire                     bus_err,
     input  wire [  `FAULT_BITS-1:0] bus_fault,
     input  wire                     list_empty,

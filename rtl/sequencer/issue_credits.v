@@ -172,11 +172,11 @@ module issue_credits #(
     if (N_Y * N_Z > 128) begin : g_illegal_lanes
       ILLEGAL_MORE_THAN_128_LANES u_illegal_lanes ();
     end
-    if (TILE_ROWS < 32 || (TILE_ROWS & (TILE_ROWS - 1)) != 0) begin : g_tile
-      ILLEGAL_TILE_ROWS_POWER_OF_TWO_FROM_32 u_illegal ();
+    if (TILE_ROWS < 32 || TILE_ROWS > 2048 || (TILE_ROWS & (TILE_ROWS - 1)) != 0) begin : g_tile
+      ILLEGAL_TILE_ROWS_POWER_OF_TWO_32_TO_2048 u_illegal ();
     end
-    if (WBUF_ROWS < 64 || (WBUF_ROWS & (WBUF_ROWS - 1)) != 0) begin : g_wbuf
-      ILLEGAL_WBUF_ROWS_POWER_OF_TWO_FROM_64 u_illegal ();
+    if (WBUF_ROWS < 64 || WBUF_ROWS > 32768 || (WBUF_ROWS & (WBUF_ROWS - 1)) != 0) begin : g_wbuf
+      ILLEGAL_WBUF_ROWS_POWER_OF_TWO_64_TO_32768 u_illegal ();
     end
   endgenerate
 

@@ -76,12 +76,6 @@ module param_buffer #(
     end
   endgenerate
 
-  generate
-    if (ROWS != 1024 / N_Z && ROWS != 2048 / N_Z) begin : g_illegal
-      ILLEGAL_PARAM_CHANS_1024_OR_2048 u_illegal ();
-    end
-  endgenerate
-
 endmodule
 
 `resetall

@@ -37,6 +37,11 @@ Main = Callable[[list[str] | None], int]
 by_make = False  # options are called as make's variables
 
 
+def summary(document: str | None) -> str:
+    """The first line of a module's docstring."""
+    return (document or "").partition("\n")[0]
+
+
 class UsageError(ValueError):
     """One line about a request that cannot be met."""
 
@@ -127,7 +132,7 @@ class Parser(argparse.ArgumentParser):
     def variables(self) -> dict[str, argparse.Action]:
         """What make calls the options and arguments, in their order."""
         return {
-            (action.option_strings or [action.dest])[0].strip("-").replace("-", "_").upper(): action
+            _word(action).strip("-").replace("-", "_").upper(): action
             for action in self._actions
             if action.dest != "help" and action.help != argparse.SUPPRESS
         }
@@ -141,7 +146,7 @@ class Parser(argparse.ArgumentParser):
             action = known[name]
             if not value.strip():
                 raise UsageError(f"{name} is empty, expected a value")
-            option = (action.option_strings or [""])[0]
+            option = _word(action) if action.option_strings else ""
             several = _several(name, value) if action.nargs in ("+", "*") else [value]
             if action.nargs == 0:
                 if value not in ("0", "1"):
@@ -154,6 +159,12 @@ class Parser(argparse.ArgumentParser):
             else:
                 found += [option, *several]
         return [*found, "--", *last] if last else found
+
+
+def _word(action: argparse.Action) -> str:
+    """The first long name of an option, the name of an argument."""
+    long = (word for word in action.option_strings if word.startswith("--"))
+    return next(long, action.dest)
 
 
 def _several(name: str, value: str) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make bench`: its record, the README's tables, and that a worse figure is told."""
+"""`make bench`: its record, the tables of docs/benchmarks.md, and that a worse figure is told."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ import pytest
 from models.tests.test_kmodel_real import shared
 from openkpu import configs
 from openkpu.checkout import ROOT
-from openkpu_tools import command
+from openkpu_tools import command, marked
 from openkpu_tools.benchmarks import bench, bench_goals, bench_tables
 from openkpu_tools.benchmarks.bench_goals import Goal
 from openkpu_tools.benchmarks.bench_tables import Run
@@ -20,16 +20,19 @@ pytestmark = pytest.mark.fixed  # the same with every seed
 RECORD = json.loads(bench.BASELINE.read_text())
 
 
-def readme_rows() -> list[list[str]]:
-    """Cells of the README's table of targets, its head first."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = text.partition("<!-- bench goals -->\n")[2].partition("<!-- /bench -->")[0]
-    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()]
+def cells_of(row: str) -> list[str]:
+    """Cells of a row of a table."""
+    return [cell.strip() for cell in row.strip().strip("|").split("|")]
+
+
+def goal_rows() -> list[list[str]]:
+    """Cells of the page's table of targets, its head first."""
+    return [cells_of(row) for row in marked.part(bench_tables.PAGE, "bench-goals").splitlines()]
 
 
 MISSED = [
     (goal, cells)
-    for goal, cells in zip(bench_goals.GOALS, readme_rows()[2:], strict=True)
+    for goal, cells in zip(bench_goals.GOALS, goal_rows()[2:], strict=True)
     if cells[4] == "no"
 ]
 
@@ -50,19 +53,28 @@ def report(cycles: int) -> dict:
 
 
 @pytest.mark.parametrize("name", ["rows", "targets", "others"])
-def test_readme_has_the_record(name: str) -> None:
+def test_page_has_the_record(name: str) -> None:
     """Tables that need no published model."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    _, _, rest = text.partition(f"<!-- bench {name} -->\n")
-    table = rest.partition("<!-- /bench -->")[0]
-    assert table == "\n".join(bench_tables.TABLES[name](RECORD)) + "\n"
+    table = marked.part(bench_tables.PAGE, f"bench-{name}")
+    assert table == "\n".join(bench_tables.TABLES[name](RECORD))
 
 
-def test_readme_has_the_targets() -> None:
+def test_tables_go_to_the_page(tmp_path: Path) -> None:
+    """Those of which something was measured; the others stay."""
+    page = tmp_path / "page.md"
+    marks = [
+        f"<!-- bench-{name} -->\nold\n<!-- /bench-{name} -->\n" for name in bench_tables.TABLES
+    ]
+    page.write_text("".join(marks))
+    bench_tables.into_page(RECORD, page)
+    for name in ("rows", "targets", "others"):
+        assert marked.part(page, f"bench-{name}") == "\n".join(bench_tables.TABLES[name](RECORD))
+    assert marked.part(page, "bench-models") == "old"
+
+
+def test_page_has_the_targets() -> None:
     """Rows of the record, among those that need published models."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    _, _, rest = text.partition("<!-- bench goals -->\n")
-    lines = rest.partition("<!-- /bench -->")[0].splitlines()
+    lines = marked.part(bench_tables.PAGE, "bench-goals").splitlines()
     own = bench_goals.table(RECORD)
     assert len(own) > 20 and [line for line in lines if line in own] == own
     assert len(lines) - 2 == len(bench_goals.GOALS)
@@ -105,9 +117,9 @@ def test_missed_targets_have_bounds() -> None:
     ) == ["", ""]
 
 
-def test_readme_has_bounds_of_missed_targets() -> None:
+def test_page_has_bounds_of_missed_targets() -> None:
     """A row without them would not say why; docs/performance.md 9 has the same ones."""
-    head, _, *rows = readme_rows()
+    head, _, *rows = goal_rows()
     assert head == bench_goals.COLUMNS
     text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
     section = text.partition("## 9 ")[2].splitlines()
@@ -122,8 +134,27 @@ def test_readme_has_bounds_of_missed_targets() -> None:
         assert f"| {first}" in line and f"| {second}" in line
 
 
+def test_goals_of_models_are_in_their_table() -> None:
+    """What a published model reached is the figure of the table of models, and of the page on
+    missed goals."""
+    lines = marked.part(bench_tables.PAGE, "bench-models").splitlines()[2:]
+    models = {row[0]: row[3:] for line in lines if (row := cells_of(line))}
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    section = text.partition("## 9 ")[2].splitlines()
+    compared = 0
+    for goal, cells in zip(bench_goals.GOALS, goal_rows()[2:], strict=True):
+        of_models = goal.config == "k210" and goal.figure == bench_goals.END_TO_END
+        if of_models and goal.source in models:
+            compared += 1
+            assert cells[3] in models[goal.source], goal.work
+            if cells[4] == "no":
+                (line,) = (line for line in section if line.startswith(f"| {goal.work} |"))
+                assert cells_of(line)[2].startswith(models[goal.source][0]), line
+    assert compared > 4
+
+
 @pytest.mark.parametrize(("goal", "cells"), MISSED, ids=[goal.work for goal, _ in MISSED])
-def test_bounds_in_readme_are_as_predicted(goal: Goal, cells: list[str], tmp_path: Path) -> None:
+def test_bounds_of_the_page_are_as_predicted(goal: Goal, cells: list[str], tmp_path: Path) -> None:
     """Those of the published models; the roofline does not matter here."""
     model = shared(f"real/{goal.source.partition(',')[0]}")
     name = f"predicted: {model.name}, {goal.config}, {goal.bus} bits"

@@ -346,7 +346,7 @@ def test_a_model_of_a_package_on_the_rtl(tmp_path: Path, model: str, image: str)
     complains(
         sim("--golden", "--model", str(path), "--image", image),
         "small.kmodel, other.kmodel",
-        "MODEL=",
+        "two.kfpkg:name",
     )
     both = ["--golden", "--model", f"{path}:small.kmodel", "--image", image]
     complains(sim(*both, "--report", str(path)), "two.kfpkg", "read and written")

@@ -25,6 +25,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(nightly, "ROOT", tmp_path)
     monkeypatch.setattr(nightly, "DATA", tmp_path / "nightly.json")
     monkeypatch.setattr(nightly, "PAGE", tmp_path / "page.md")
+    (tmp_path / "page.md").write_text("# Page\n\n<!-- nightly -->\n<!-- /nightly -->\n\nEnd.\n")
     monkeypatch.setattr(nightly.load, "__defaults__", (tmp_path / "nightly.json",))
     monkeypatch.setattr(nightly.store, "__defaults__", (tmp_path / "nightly.json",))
     monkeypatch.setattr(nightly, "commit", lambda: "c0ffee")
@@ -72,6 +73,11 @@ def test_page_is_compared(place: Path, capsys: pytest.CaptureFixture) -> None:
     (place / "page.md").write_text((place / "page.md").read_text().replace("not run", "3 passed"))
     assert nightly.main(["--check"]) == 1
     assert "is not what nightly.json makes of it" in capsys.readouterr().out
+    page = (place / "page.md").read_text()
+    assert page.startswith("# Page\n\n<!-- nightly -->\n| step |") and page.endswith("\n\nEnd.\n")
+    (place / "page.md").write_text("# Page\n")
+    with pytest.raises(command.UsageError, match=r"page\.md: expected the marks .* once"):
+        nightly.main(["--page"])
 
 
 def test_the_commit_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,3 +80,26 @@ def test_error_of_the_source_is_the_compilers(include: Path) -> None:
     with pytest.raises(subprocess.CalledProcessError) as error:
         compiled(include, "one")
     assert "wrong" in error.value.stderr
+
+
+def test_large_builds_have_no_header_of_their_own(include: Path) -> None:
+    """Verilator's makefile asks for one; it stays empty, and the sources read what they name."""
+    folder = include.parents[1] / "one"
+    (folder / "Vtop__pch.h").write_text('#include "verilated.h"\n')
+    script, switches = (
+        str(ROOT / "scripts" / "precompiled.sh"),
+        ["-O1", f"-I{include}", "-DVALUE=7"],
+    )
+    words = [
+        script,
+        "c++",
+        *switches,
+        "-x",
+        "c++-header",
+        "Vtop__pch.h",
+        "-o",
+        "Vtop__pch.h.fast.gch",
+    ]
+    subprocess.run(words, cwd=folder, check=True)
+    assert (folder / "Vtop__pch.h.fast.gch").stat().st_size == 0
+    assert compiled(include, "one", "-include", "Vtop__pch.h.fast") == (7, False)

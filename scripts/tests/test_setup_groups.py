@@ -184,7 +184,11 @@ def test_targets_import_no_more_than_their_groups() -> None:
         blocked = {m for m, of in modules if packages.isdisjoint(map(canonicalize_name, of))}
         code = BLOCKED.format(blocked=blocked, modules=own_modules)
         result = subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": python_path()},
+            capture_output=True,
+            text=True,
         )
         assert result.returncode == 0, result.stdout + result.stderr
 

@@ -7,10 +7,11 @@ from openkpu_tb.claims import networks, recorder
 from openkpu_tb.claims.claim import keep
 from openkpu_tb.claims.recorder import option
 from openkpu_tb.device.device import Device
+from openkpu_tb.handle import Handle
 
 
 @cocotb.test()
-async def ungated_operands_toggle(tb: cocotb.handle.SimHandleBase) -> None:
+async def ungated_operands_toggle(tb: Handle) -> None:
     """A build without the gate: operands toggle for nothing, the results are the same.
 
     The other half of C6: the counter that has to stay at 0 there can count.

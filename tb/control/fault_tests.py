@@ -172,6 +172,39 @@ async def list_in_order(dut) -> None:
 
 
 @cocotb.test()
+async def list_words_on_their_way(dut) -> None:
+    """A burst of the list is refused while words of the bursts before it are on the bus: the layers
+    whose words come are done, the first one that lacks some is told."""
+    n = await begin(dut)
+    for broken in (0, 1, 2, 3):
+        for turn in range(4):
+            n.log.clear()
+            n.list_bytes = 96 * broken + random.choice((0, 8, 50, 95))
+            Network(n, 4, 1)
+            n.array_time = 30
+            n.pulse("host_start")
+            await n.until(n.times("list_req", 1))
+            n.dut.traffic_reading.value = 1
+            left = random.randint(1, len(n.list.words)) if n.list.words else 0
+            await n.until(lambda left=left: len(n.list.words) <= left, limit=6000)
+            n.list_rate = 0.0
+            await n.steps(random.choice((0, 3, 40)))
+            address = n.fail(LIST, 0, 0, refused=1)
+            await n.steps(random.choice((1, 4, 60)))
+            assert not n.kinds("ev_err"), f"{broken} layers, {turn}: their words are to come"
+            n.list_rate = random.choice((0.05, 0.5, 1.0))
+            await n.until(lambda: not n.list.words and not n.list.on, limit=6000)
+            n.dut.traffic_reading.value = 0
+            await n.until(n.times("ev_err", 1), limit=6000)
+            await n.idle()
+            n.list_rate = 0.7
+            want = {"code": CODES[1], "layer": broken, "stream": LIST, "waits": 0}
+            assert the_error(n) == want | {"addr": address}
+            assert len(n.kinds("run")) == len(n.kinds("layer_done")) == broken
+            await whole(n)
+
+
+@cocotb.test()
 async def list_behind_a_layer(dut) -> None:
     """The list ends in an error behind a layer that still walks to the array: it is done."""
     n = await begin(dut)

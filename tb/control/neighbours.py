@@ -271,7 +271,7 @@ class Neighbours:
         for _ in range(count):
             await self.step()
 
-    async def until(self, done: Callable[[], bool], limit: int = 20000) -> None:
+    async def until(self, done: Callable[[], object], limit: int = 20000) -> None:
         for _ in range(limit):
             await self.step()
             if done():

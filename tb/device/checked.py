@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import cocotb
-from cocotb.handle import SimHandleBase
 
 from openkpu_tb.device.device import Device
+from openkpu_tb.handle import Handle
 
-Test = Callable[[SimHandleBase], Awaitable[None]]
+Test = Callable[[Handle], Awaitable[None]]
 
 
-def errors(tb: SimHandleBase) -> str:
+def errors(tb: Handle) -> str:
     """How often a rule was broken since the simulation began; a count with unknown bits is one."""
     return str(tb.assert_errors.value)
 
@@ -26,7 +26,7 @@ def checked(allowed: Collection[int] = ()) -> Callable[[Test], Any]:
 
     def wrap(test: Test) -> Any:
         @functools.wraps(test)
-        async def run(tb: SimHandleBase) -> None:
+        async def run(tb: Handle) -> None:
             before = errors(tb)
             await test(tb)
             if errors(tb) != before:

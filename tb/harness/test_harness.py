@@ -54,6 +54,24 @@ def test_hang(sim: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert time.monotonic() - began < 120
 
 
+@pytest.mark.check
+def test_waiting_for_a_core_is_no_overrun() -> None:
+    """A process that shares its core gets the whole of its limit."""
+    core = str(min(os.sched_getaffinity(0)))
+    burn = "import time\nwhile time.process_time() < {}: pass"
+    words = ["taskset", "-c", core, sys.executable, "-c"]
+    with (
+        subprocess.Popen([*words, burn.format(60)]) as other,
+        subprocess.Popen([*words, burn.format(1.5)]) as own,
+    ):
+        try:
+            assert watchdog._wait(own, 2.2) == 0
+            with pytest.raises(subprocess.TimeoutExpired):
+                watchdog._wait(other, 0.5)
+        finally:
+            other.kill()
+
+
 def test_a_simulation_without_a_test_fails() -> None:
     """What skips all its tests has shown nothing."""
     sources = ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]

@@ -16,6 +16,7 @@ import logging
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import zlib
@@ -67,7 +68,7 @@ def prepare_path() -> None:
     shim = str(ROOT / "scripts" / "bin")
     parts = os.environ["PATH"].split(os.pathsep)
     if parts[0] != shim:
-        python_bin = str(Path(os.sys.executable).parent)
+        python_bin = str(Path(sys.executable).parent)
         os.environ["PATH"] = os.pathsep.join([shim, python_bin, *parts])
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wall-clock limit for simulator processes: the net below the benches' own limits in cycles.
+"""A limit in time for simulator processes: the net below the benches' own limits in cycles.
 
 A bench counts cycles; that does not help when the simulator itself, or Python inside it, is stuck.
 OPENKPU_SIM_SECONDS is the limit of one simulation in seconds; unset or 0 means none. Tests set it
-(conftest.py); a command that a user started may take as long as it needs.
+(conftest.py); a command that a user started may take as long as it needs. Time in which the process
+was ready and other processes had the cores does not count: on a busy machine a simulation, or a
+mutant's, would fail for what is not its fault.
 """
 
 from __future__ import annotations
@@ -42,6 +44,27 @@ def seconds() -> float | None:
     return value or None
 
 
+def _kept_waiting(pid: int) -> float:
+    """Seconds that a process was ready and had no core; 0 where the system does not count them."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+def _wait(process: subprocess.Popen, limit: float | None) -> int:
+    """Its status; subprocess.TimeoutExpired after ``limit`` seconds of its own."""
+    if limit is None:
+        return process.wait()
+    began = time.monotonic()
+    while (left := limit + _kept_waiting(process.pid) - (time.monotonic() - began)) > 0:
+        try:
+            return process.wait(left)
+        except subprocess.TimeoutExpired:
+            continue
+    raise subprocess.TimeoutExpired(process.args, limit)
+
+
 def watched(runner: Runner, limit: float | None, gently: bool = False) -> Runner:
     """The runner, whose commands are killed with all their children after ``limit`` seconds.
 
@@ -60,7 +83,7 @@ def watched(runner: Runner, limit: float | None, gently: bool = False) -> Runner
                 process_group=0,
             )
             try:
-                status = process.wait(limit)
+                status = _wait(process, limit)
             except subprocess.TimeoutExpired:
                 raise Overrun(f"killed after {limit:g} s ({VARIABLE})") from None
             finally:

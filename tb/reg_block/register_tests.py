@@ -154,11 +154,13 @@ async def layer_fifo(dut) -> None:
         await bench.push_layer()
         await bench.push_word(3)
         if by_control:
+            await bench.write(CLEAR, 7)
             await bench.write(FIFO_CTRL, 0x1B)
             await ReadOnly()
             assert int(dut.arg_flush.value)
             await RisingEdge(dut.clk)
             await bench.write(FIFO_CTRL, 0x1F)
+            assert await bench.read(RAW) == 0, "raised by what the host did itself"
         else:
             await bench.write(CTRL, 2)
             await RisingEdge(dut.clk)

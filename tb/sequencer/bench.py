@@ -10,11 +10,11 @@ import random
 from collections import Counter, deque
 from dataclasses import dataclass
 
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.core.descriptor import Sizes, pack, split_fields
 from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.handle import Handle
 from tb.sequencer.layers import Layer
 from tb.sequencer.reference import PROW_BITS, Array, Issue
 
@@ -67,7 +67,7 @@ class Drought:
 class Bench:
     """The device with its environment; ``cycle`` passes one and checks all outputs."""
 
-    def __init__(self, dut: SimHandleBase) -> None:
+    def __init__(self, dut: Handle) -> None:
         self.dut = dut
         names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "TILE_W", "POST_SHARE", "SUM_PLANES")
         n_y, n_z, tile_rows, wbuf_rows, tile_w, self.share, planes = (
@@ -417,7 +417,7 @@ class Bench:
         self.met["two lines an issue"] += any(i.entries == 2 for i in layer.nest.issues)
 
 
-def _bits(handle: SimHandleBase) -> tuple[int, int]:
+def _bits(handle: Handle) -> tuple[int, int]:
     """(known bits, mask of the unknown ones) of a port."""
     text = str(handle.value)
     try:

@@ -11,6 +11,7 @@ from pyuvm import uvm_factory
 from openkpu_tb.core.registers import AI_RAM
 from openkpu_tb.uvm.agents import HostDriver, IdleDriver, Memory
 from openkpu_tb.uvm.base_test import DeviceTest
+from openkpu_tb.uvm.create import create
 from openkpu_tb.uvm.items import GappedItem, HostItem
 from openkpu_tb.uvm.scoreboard import Scoreboard, StrictScoreboard
 from openkpu_tb.uvm.sequences.faults import HardResetSequence, SoftResetSequence
@@ -28,7 +29,7 @@ class AnotherItem(DeviceTest):
         uvm_factory().set_type_override_by_type(HostItem, GappedItem)
 
     async def scenario(self) -> None:
-        item = HostItem.create("made by the factory")
+        item = create(HostItem, "made by the factory")
         assert type(item) is GappedItem and len({item.gap() for _ in range(100)}) > 3
         for sequence in (LayerSequence, BurstSequence, StreamSequence, MisbehaviourSequence):
             await self.run(sequence())

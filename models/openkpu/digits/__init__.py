@@ -20,6 +20,7 @@ DATA = FOLDER / "digits.npz"
 FLOAT = FOLDER / "float.npz"
 NETWORK = FOLDER / "network.npz"
 LARGE_NETWORK = FOLDER / "large_network.npz"
+MODELS = tuple(sorted(f.name for kind in ("*.tflite", "*.onnx") for f in FOLDER.glob(kind)))
 LARGE = 128  # lines and columns of the large network's input
 PIXEL_SCALE = 15  # a scan's 0..16 becomes a pixel byte 0..240
 

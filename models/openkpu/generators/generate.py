@@ -142,7 +142,7 @@ def random_layer(
 def random_network(
     rng: np.random.Generator,
     *,
-    shape: tuple[int, int, int] = (3, 12, 18),
+    shape: tuple[int, ...] = (3, 12, 18),
     layers: int = 4,
     fc_last: bool = True,
     eight_bit: bool = True,
@@ -199,7 +199,7 @@ def random_network(
 
 def _addresses(
     rng: np.random.Generator,
-    shape: tuple[int, int, int],
+    shape: tuple[int, ...],
     conv: tuple[int, int, int],
     fc: bool,
     pool: int,

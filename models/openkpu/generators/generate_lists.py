@@ -61,7 +61,7 @@ def every_pair(
 def random_list(
     rng: np.random.Generator,
     kinds: list[str],
-    shape: tuple[int, int, int],
+    shape: tuple[int, ...],
     *,
     limits: Limits | None = None,
     ram_rows: int = AI_RAM_ROWS,

@@ -104,10 +104,9 @@ def on_maps(
 
     Its output lies behind them, until ``Network.place`` gives all maps their places.
     """
-    at = {"src": 0, "src2": 0, "dst": Layout(*x.shape).rows}
-    return random_elementwise(
-        rng, x=x, x2=x2, signed_in=signed_in, eight_bit=eight_bit, pool=0, **at
-    )
+    place = Layout(*x.shape).rows
+    kind = {"signed_in": signed_in, "eight_bit": eight_bit}
+    return random_elementwise(rng, x=x, x2=x2, pool=0, src=0, src2=0, dst=place, **kind)
 
 
 def _places(rng: np.random.Generator, rows: list[int], ram_rows: int) -> list[int]:

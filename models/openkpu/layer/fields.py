@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+from typing import Any
 
 from openkpu.layer import regmap
 from openkpu.layer.layout import Layout
@@ -32,7 +33,7 @@ class LayerError(ValueError):
         self.number = ERROR_CODES[code]
 
 
-def whole_number(name: str, value: object) -> int:
+def whole_number(name: str, value: Any) -> int:
     """The value of a field; LayerError for what is no whole number."""
     try:
         return operator.index(value)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network image for the task-list mode: layer arguments, weights, biases; and its execution.
 
-The table addresses inside the arguments are offsets: ``para_start_addr`` into the weights, the
-batch-norm and activation addresses into the biases.  Both blobs are in the order of the layers,
-each table 8-byte aligned, so that a network image can lie anywhere in storage.
+Table addresses inside the arguments are offsets: ``para_start_addr`` into the weights, the others
+into the biases.  Both blobs are in the order of the layers, each table 8-byte aligned, so that a
+network image can lie anywhere in storage.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 import zipfile
 import zlib
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -110,9 +111,9 @@ class Network(TaskList):
 
         ``weights``: bytes (n,), ``bn``: (O,), ``act``: (18,), as ``tables`` gives them.
         ``second``: of an element-wise layer with two maps the layer whose output is the second map
-        (the first one is that of the layer before), -1 for the network's input.  ``narrow``: the
-        layer reads a part of the map that lies at its address.  NetworkError, and nothing is
-        appended, for tables that are not the layer's and a map that no layer before has.
+        (the first is that of the layer before), -1 for the input.  ``narrow``: it reads a part of
+        the map at its address.  NetworkError, and nothing is appended, for tables that are not the
+        layer's and a map that no layer before has.
         """
         number = len(self.layers)
         fault = network_rules.tables_fault(arg, self.eight_bit, weights, bn, act)
@@ -264,8 +265,8 @@ class Network(TaskList):
         ``x``: (C, H, W) bytes.  ``ram``: an AI RAM to work in (a fresh one by default), so that
         a layer with a wrong address reads here what it reads on the device.  ``bring``: first put
         kept weights there, as before the first inference of a stream.  Every layer reads its
-        whole input before its output is written, as in the vendor's simulator; LayerError for
-        one whose maps share rows so that the device could not do the same.
+        whole input before its output is written, as in the vendor's simulator; LayerError for one
+        whose maps share rows so that the device could not do the same.
         """
         ram = airam.new_ram(fill=UNWRITTEN) if ram is None else ram
         if fault := network_rules.maps_fault("input", x, np.shape(x), self.in_shape):
@@ -300,8 +301,7 @@ class Network(TaskList):
         return _bytes(np.concatenate([arg.encode() for arg in self.layers]))
 
     def with_moves(self, at: int, align: int) -> tuple[Network, npt.NDArray[np.uint8]]:
-        """The network with its maps in storage from address ``at`` on, its kept weights named by
-        their place in the AI RAM, and these maps."""
+        """With maps in storage from ``at`` on, kept weights named by their place; these maps."""
         layers, blobs = [], [np.zeros(0, np.uint8)]
         stored: dict[int, int] = {}
         for i, arg in enumerate(kept.moved(self)):
@@ -332,9 +332,8 @@ class Network(TaskList):
     ) -> Storage:
         """Lay out list, weights, biases, images and room for results from address ``base`` on.
 
-        ``images``: (n, C, H, W) bytes.  ``pixel_offset`` moves the pixels off their alignment.  The
-        registers are those of the first inference; in continuous mode AI_INF_LEFT tells how many
-        follow.
+        ``images``: (n, C, H, W) bytes.  ``pixel_offset`` moves them off their alignment.  Registers
+        are those of the first inference; AI_INF_LEFT says how many follow in continuous mode.
         """
         each = np.shape(images)[1:] if np.size(images) else ()
         if fault := network_rules.maps_fault("images", images, each, self.in_shape):
@@ -377,11 +376,11 @@ class Network(TaskList):
         return Storage(data, base, registers, results, self.out_shape, self.words, stored, bring)
 
     # ------------------------------------------------------------------- files
-    def save(self, path: str | Path) -> None:
-        """Write as .npz: words (n, 12) u64, weights u8, biases u8, eight_bit u8; loaded_<i> u8
-        (C, H, W) of a layer i with load_map, or relayed (n, 3), layer, the one that stored its map
-        and byte; kept (n, 2), layer and row, if weights are kept; narrow (n,), layers that read a
-        part of a map.  NetworkError, and no file, for what ``load`` would refuse."""
+    def save(self, path: str | Path | BinaryIO) -> None:
+        """Write as .npz: words (n, 12) u64, weights, biases, eight_bit u8; loaded_<i> u8 (C, H, W)
+        of a layer i with load_map, or relayed (n, 3), layer, the one that stored its map and byte;
+        kept (n, 2), layer and row, if weights are kept; narrow (n,), layers that read a part of a
+        map.  NetworkError, and no file, for what ``load`` would refuse."""
         self.validate()
         np.savez_compressed(
             path,
@@ -401,8 +400,13 @@ class Network(TaskList):
 
     @classmethod
     def load(cls, path: str | Path) -> Network:
-        """Read what ``save`` wrote; NetworkError with one line for anything else."""
-        packed = io.BytesIO(files.read_bytes(path, NetworkError))
+        """Read what ``save`` wrote; NetworkError for anything else."""
+        return cls.parse(files.read_bytes(path, NetworkError), path)
+
+    @classmethod
+    def parse(cls, content: bytes, path: str | Path) -> Network:
+        """The same of the bytes of an image; ``path`` is its name in errors."""
+        packed = io.BytesIO(content)
         try:
             if not zipfile.is_zipfile(packed):
                 raise ValueError("no .npz (zip) file, or not all of it")

@@ -37,11 +37,6 @@ class _Map:
         mine = self.layout
         return mine.base < other.base + other.rows and other.base < mine.base + mine.rows
 
-    def holds(self, part: Layout) -> bool:
-        """Are all rows of ``part`` rows of this map?"""
-        mine = self.layout
-        return mine.base <= part.base and part.base + part.rows <= mine.base + mine.rows
-
 
 def _wrong(name: str, array: npt.NDArray, dtype: type, shape: tuple[int, ...]) -> str | None:
     have = np.asarray(array)
@@ -194,6 +189,15 @@ def _written(live: list[_Map], new: _Map) -> list[_Map]:
     return [old for old in live if not old.meets(new.layout)] + [new]
 
 
+def _covered(there: list[_Map], part: Layout) -> bool:
+    """Is every row of ``part`` one of a map that is there?  Joined maps follow each other."""
+    at = part.base
+    for mine in sorted((m.layout for m in there), key=lambda layout: layout.base):
+        if mine.base <= at:
+            at = max(at, mine.base + mine.rows)
+    return at >= part.base + part.rows
+
+
 def _read_fault(live: list[_Map], layout: Layout, narrow: bool) -> str | None:
     at = f"reads {layout.channels, layout.height, layout.width} from row {layout.base} on"
     if _Map("", layout).shape in [m.shape for m in live if m.layout.base == layout.base]:
@@ -201,7 +205,7 @@ def _read_fault(live: list[_Map], layout: Layout, narrow: bool) -> str | None:
     there = [m for m in live if m.meets(layout)]
     if not there:
         return f"{at}, where no map lies"
-    if narrow and any(m.holds(layout) for m in there):
+    if narrow and _covered(there, layout):
         return None
     found = there[-1]
     return (

@@ -122,7 +122,7 @@ class Rows(Fill):
 
     def __init__(self, shape: Shape, start: int) -> None:
         super().__init__(shape, start)
-        self.channel = self.line = self.base = 0  # first channel, line, entry of the group
+        self.channel = self.row = self.base = 0  # first channel, line, entry of the group
         self.parts = ENTRY // shape.tile_word  # words of a row
         self.maps = 2 if shape.arg.two_maps else 1
         self.odd = shape.arg.image_src_addr % 2  # the group begins in the upper half of a word
@@ -133,9 +133,9 @@ class Rows(Fill):
         rows, height = shape.line_rows, arg.i_col_high
         slots = min(shape.row_channels, arg.i_ch_num - self.channel)
         words = up((slots - 1) * (16 << shape.in_pitch) + arg.i_row_wid, shape.tile_word)
-        two = shape.two_lines and (self.odd + self.line) % 2 == 0 and self.line < height - 1
-        last_line = self.line + 1 + int(two) >= height
-        entry = self.base + self.line * rows
+        two = shape.two_lines and (self.odd + self.row) % 2 == 0 and self.row < height - 1
+        last_line = self.row + 1 + int(two) >= height
+        entry = self.base + self.row * rows
         go, done = self.next, []
         for number in range(self.maps):
             for n in range(words):
@@ -145,7 +145,7 @@ class Rows(Fill):
                     if arg.elementwise:
                         done += [go] if number == self.maps - 1 else []
                     else:  # the row above has all its lines now; a word waits for the next one
-                        done += [go + int(not end)] if self.line else []
+                        done += [go + int(not end)] if self.row else []
                         done += [go] if two else []
                 go += 1
         if last_line and not arg.elementwise:
@@ -153,10 +153,10 @@ class Rows(Fill):
         self.next = go
         self.asked(words * self.maps)
         self.filled += [at + FILLED for at in done]
-        self.line += 1 + int(two)
+        self.row += 1 + int(two)
         if last_line:
             self.base += height * rows
-            self.channel, self.line = self.channel + shape.row_channels, 0
+            self.channel, self.row = self.channel + shape.row_channels, 0
             self.odd ^= rows * height % 2
 
 

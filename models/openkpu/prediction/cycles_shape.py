@@ -99,7 +99,7 @@ class Shape:
     @cached_property
     def bare(self) -> bool:
         """There are no tables: a pooling task, or a product of float16."""
-        return self.arg.pool_task or bool(self.arg.fp16)
+        return bool(self.arg.pool_task or self.arg.fp16)
 
     @cached_property
     def row_bytes(self) -> int:

@@ -4,9 +4,9 @@
 K210 rows, single layers, products, element-wise work and pools, the project's own networks and,
 where the folder of published models is there, those: cycles, roofline, efficiency of each. Writes
 figures, tables and pictures into reports; ``--record`` keeps the figures that need no published
-model in bench_baseline.json, all tables in the README, and the time line of the yolo in
-docs/images. ``--quick`` runs a part that takes some minutes. Exit status 1 when a run failed, or a
-figure is more than 1 % worse than its record.
+model in bench_baseline.json, all tables in docs/benchmarks.md, and the time line of the yolo in
+docs/images. ``--quick`` runs a part that takes some minutes. Exit status 1 when a run
+failed, or a figure is more than 1 % worse than its record.
 """
 
 import json
@@ -235,9 +235,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     own = {run.name: found[run.name] for run in reports if run.group != "models"}
     if args.record and not failed:
         BASELINE.write_text(json.dumps(own, indent=1) + "\n")
-        bench_tables.into_readme(found)
+        bench_tables.into_page(found)
         shutil.copyfile(args.reports / "bench_timeline_yolo20.png", TIME_LINE)
-        print(f"recorded: {BASELINE.relative_to(ROOT)}, README.md, {TIME_LINE.relative_to(ROOT)}")
+        written = (BASELINE, bench_tables.PAGE, TIME_LINE)
+        print("recorded:", ", ".join(str(path.relative_to(ROOT)) for path in written))
     record = json.loads(BASELINE.read_text()) if BASELINE.is_file() else {}
     lines = worse(own, record)
     (args.reports / "bench.json").write_text(json.dumps(found, indent=1) + "\n")

@@ -213,11 +213,10 @@ def table(case: Case, points: list[Point], save: Saving) -> list[str]:
         )
     lines += [
         "",
-        f"Of {save.macs} multiplications an inference the gate spares"
-        f" {save.by_sign / save.macs:.1%} for a negative pixel and {save.by_zero / save.macs:.1%}"
-        f" for a zero. Operand bits that toggle: {save.toggles}, without gating"
-        f" {save.toggles_ungated}"
-        f" ({1 - save.toggles / save.toggles_ungated:.1%} fewer).",
+        f"An inference needs {save.macs} multiplications. The gate skips"
+        f" {save.by_sign / save.macs:.1%} for a negative pixel and {save.by_zero / save.macs:.1%}",
+        f"for a zero. Toggles of operand bits: {save.toggles}, without the gate"
+        f" {save.toggles_ungated} ({1 - save.toggles / save.toggles_ungated:.1%} fewer).",
         "",
     ]
     return lines
@@ -228,19 +227,20 @@ HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 
 # Continuous inference, measured
 
-Cycles per inference on the RTL under Verilator, on real scans, every result compared with the
-golden model. Wait states are those of the first beat of every burst and of every write beat.
+Cycles per inference of the RTL under Verilator, on real scans; every result is compared with the
+golden model. Wait states apply to the first beat of every burst and to every write beat.
 
-- *discontinuous*: the host starts every image when the one before is done.
+- *discontinuous*: the host starts each image when the previous one is done.
 - *continuous*: steady state of a stream, without the first two and the last inference.
-- *on chip*: an inference without the cycles in which it waited for the bus: of the discontinuous
-  and the continuous one the smaller.
+- *on chip*: cycles of an inference minus its waits for the bus; the smaller figure of the
+  discontinuous and the continuous inference.
 - *bus*: cycles with a transfer on the bus, per inference of the steady state.
-- *bound*: the larger of the two. Target: continuous at most 1.03 times the bound at 0 wait states.
-- *transfers hidden*: share of the bus cycles in which the array did not wait.
+- *bound*: the larger of *on chip* and *bus*. Target: continuous at most 1.03 times the bound at 0
+  wait states.
+- *transfers hidden*: share of the bus cycles during which the array did not wait.
 
-Weights of the digits network fit the weight buffer and stay there during a stream; those of the
-large one do not, and are read for every inference.
+The weights of the digits network fit the weight buffer and stay there during a stream. The weights
+of the large network do not fit and are read for every inference.
 
 ![cycles per inference](images/continuous.png)
 
@@ -248,10 +248,10 @@ large one do not, and are read for every inference.
 
 TIMELINE = """## Time line
 
-The first two inferences of the digits stream on `small`, and what follows: which unit worked when
-(darker: more cycles of an interval). The first inference reads list, weights and biases while it
-computes; the pixels of the second come once the first is in its fully connected layers. The second
-needs no weights: only its list and its activation tables are read.
+Activity of each unit during the first three inferences of the digits stream on `small` (darker:
+more cycles of an interval). The first inference reads list, weights and biases while it computes;
+the pixels of the second arrive once the first has reached its fully connected layers. The second
+inference reads no weights, only its list and its activation tables.
 
 ![time line](images/timeline.png)
 """

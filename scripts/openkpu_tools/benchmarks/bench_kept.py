@@ -178,24 +178,25 @@ HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Weights that stay, measured
 
 Cycles of an inference in the steady state of a stream on `k210`, under Verilator, with the weights
-kept in the AI RAM (docs/kpu.md 1.14) and without; every result compared with the golden model. Wait
-states are those of the first beat of every burst and of every write beat.
+kept in the AI RAM (docs/kpu.md 1.14) and without; every result is compared with the golden model.
+Wait states apply to the first beat of every burst and to every write beat.
 
-- *large digits*: the network of docs/continuous.md. Its array is the bound, and its
-  weights arrive while it works.
-- *bus-bound*: six 3x3 convolutions of 128 channels on maps of 8x8, then ten outputs. A weight of
-  such a layer takes part in 64 multiplications, so the bus is the bound.
-- *predicted*: what `Network.place` went by, without wait states.
-- *bound by*: of an inference with kept weights the largest of: multiplications by multipliers;
-  nine weights or 16 bytes a cycle of the weight loader; transfers on the bus.
+- *large digits*: the network of docs/continuous.md. It is bound by the array; its weights arrive
+  while the array works.
+- *bus-bound*: six 3x3 convolutions of 128 channels on maps of 8x8, then ten outputs. Each weight
+  of such a layer is used in 64 multiplications, so the bus is the bound.
+- *predicted*: the estimate on which `Network.place` decided, without wait states.
+- *bound by*: the largest bound of an inference with kept weights, out of multiplications /
+  multipliers, the weight loader (nine weights or 16 bytes a cycle) and transfers on the bus.
 
 """
 
 TAIL = """
-The weight loader takes a word of nine weights a cycle. So on a bus of 64 bits, which brings eight
-bytes a cycle, kept weights of 8 bits are 9 : 8 faster where the bus is the bound, on one of 32 bits
-9 : 4, as far as the array goes along; with weights of 16 bits 2 : 1, for 16 bytes a cycle come from
-the AI RAM. With memory that waits they gain more, for the AI RAM does not.
+The weight loader accepts a word of nine weights a cycle. Where the bus is the bound, kept weights
+of 8 bits are therefore 9 : 8 faster than a 64-bit bus, which brings eight bytes a cycle, and 9 : 4
+faster than a 32-bit bus, up to the bound of the array. Weights of 16 bits are 2 : 1 faster,
+because the AI RAM delivers 16 bytes a cycle. The gain grows with the wait states of the storage,
+because the AI RAM has none.
 """
 
 

@@ -13,12 +13,14 @@ from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.network.network import Network
+from openkpu_tools import marked
 from openkpu_tools.benchmarks import bench_goals
 from openkpu_tools.benchmarks.bench_goals import END_TO_END, LAYERS, Figures, Found
 from openkpu_tools.commands import make_vectors
 from openkpu_tools.commands.stalls import COLOURS, WORK
 from openkpu_tools.report import STALLS
 
+PAGE = ROOT / "docs" / "benchmarks.md"
 PRODUCT = "512x512x512"  # int8
 SHAPE = "shape"  # of the array: lanes that have nothing to do
 FP16_PRODUCT = f"{PRODUCT} of float16"
@@ -232,16 +234,12 @@ def page(found: Found) -> str:
     return "\n".join(parts) + "\n"
 
 
-def into_readme(found: Found, path: Path = ROOT / "README.md") -> None:
-    """The tables between their marks, those of which something was measured."""
-    text = path.read_text(encoding="utf-8")
+def into_page(found: Found, path: Path = PAGE) -> None:
+    """The tables for which something was measured, in docs/benchmarks.md."""
     for name, table in TABLES.items():
-        begin, end = f"<!-- bench {name} -->\n", "<!-- /bench -->"
         lines = table(found)
-        if begin in text and len(lines) > 2:
-            before, _, rest = text.partition(begin)
-            text = before + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2]
-    path.write_text(text, encoding="utf-8")
+        if len(lines) > 2:
+            marked.fill(path, f"bench-{name}", "\n".join(lines))
 
 
 def draw(reports: Mapping[Run, dict[str, Any]], folder: Path) -> None:

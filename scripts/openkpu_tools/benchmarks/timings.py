@@ -17,10 +17,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from openkpu.checkout import ROOT
-from openkpu_tools import command, registry
+from openkpu_tools import command, marked, registry
 
 PAGE = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- timings -->\n", "<!-- /timings -->"
 DIGITS = ("make", "sim", "SIM=icarus")
 DEVICE = ("make", "sim", "SIM=verilator", "CONFIG=k210", "IMAGES=1")
 RESULT = re.compile(r"^ *image +0\b|  image +0 ")
@@ -135,9 +134,7 @@ def main(argv: list[str] | None = None) -> int:
             print("\n".join(tail), file=sys.stderr)
             return 1
     if args.record:
-        text = PAGE.read_text(encoding="utf-8")
-        before, rest = text.split(BEGIN)
-        PAGE.write_text(before + BEGIN + table(found) + END + rest.split(END, 1)[1], "utf-8")
+        marked.fill(PAGE, "timings", table(found))
     return 0
 
 

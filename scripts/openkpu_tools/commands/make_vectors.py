@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -163,7 +164,7 @@ def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
         for m, k, n in PRODUCTS:
             h, w = map_of(m, k, n)
             rng, case = np.random.default_rng(options.seed), f"product_{m}x{k}x{n}"
-            at = {"src": 0, "dst": Layout(k, h, w).rows}
+            at: dict[str, Any] = {"src": 0, "dst": Layout(k, h, w).rows}
             yield random_product(rng, c=k, h=h, w=w, o=m, kernel=1, exact=True, case=case, **at)
     elif options.set == "product_fp16":
         for m, k, n in PRODUCTS:

@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 from openkpu import configs
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.source import is_ours
 from openkpu.kmodel import KmodelError
 from openkpu.layer import vectors
 from openkpu.layer.argument import LayerError
@@ -25,7 +27,14 @@ from openkpu_tools.command import (
     complain,
     option,
 )
-from openkpu_tools.commands import run_digits, run_matmul, run_model, run_network, run_vectors
+from openkpu_tools.commands import (
+    run_compiled,
+    run_digits,
+    run_matmul,
+    run_model,
+    run_network,
+    run_vectors,
+)
 from openkpu_tools.commands.model_options import check_numbering, model_file
 
 FOR_MODELS = (
@@ -33,7 +42,7 @@ FOR_MODELS = (
     *("detector", "bgr", "scale", "bias", "fast"),
 )
 FOR_PICTURES = ("detector", "png", "bgr", "scale", "bias")
-ALONE = (run_digits, run_model, run_network)  # with GOLDEN: nothing to compare with
+ALONE = (run_digits, run_model, run_network, run_compiled)  # with GOLDEN: nothing to compare with
 SOURCES = ("model", "vectors", "network", "matmul")  # what runs; without any of them, digits
 
 
@@ -42,15 +51,16 @@ def check_source(args: argparse.Namespace) -> None:
     given = [option(name) for name in SOURCES if getattr(args, name)]
     if len(given) > 1:
         raise UsageError(f"{given[0]} and {given[1]} together, expected one of them")
-    if args.images and (args.model or args.vectors or args.matmul):
+    if args.images and not args.quantised and (args.model or args.vectors or args.matmul):
         hint = (
             f"a model takes {option('image')}" if args.model else "all layers of the files are run"
         )
         hint = "a product has two matrices" if args.matmul else hint
         raise UsageError(f"{option('images')} counts digits or maps of a network; {hint}")
     command.needs(args, "type", "matmul", "a product")
-    command.needs(args, "input", "network", "a network")
-    if args.output and not (args.network or args.matmul):
+    if not args.quantised:
+        command.needs(args, "input", "network", "a network")
+    if not (args.matmul or args.quantised):
         command.needs(args, "output", "network", "a network")
     if args.png and (args.vectors or args.matmul):
         raise UsageError(
@@ -79,7 +89,8 @@ def check_files(args: argparse.Namespace) -> None:
     if args.png:
         check_output(args.png, ".png")
     if args.output:
-        check_output(args.output, ".npy")
+        many = args.quantised and str(args.output).endswith(".npz")  # several outputs
+        check_output(args.output, ".npz" if many else ".npy")
     folders = [path for path in map(Path, args.vectors or ()) if path.is_dir()]
     inside = [file for folder in folders for file in folder.glob("*.npz")]
     many = [*(args.vectors or []), *inside, *(args.image or []), *(args.matmul or [])]
@@ -96,6 +107,9 @@ def check_model(args: argparse.Namespace) -> None:
         for name in given:
             command.needs(args, name, "model", "a model")
         return
+    if args.quantised:
+        check_quantised(args)
+        return
     check_numbering(args)
     if args.functions and args.image:
         command.apart(args, ("functions", "image"), why="functions run on random maps")
@@ -109,12 +123,24 @@ def check_model(args: argparse.Namespace) -> None:
         raise UsageError(f"{option('png')} shows one picture, expected one {option('image')}")
 
 
+def check_quantised(args: argparse.Namespace) -> None:
+    """UsageError for options that a quantised model does not have."""
+    plain = {"via": "burst", "maps": "dma", "rounding": "nncase"}
+    given = [n for n in (*FOR_MODELS, "png") if getattr(args, n) not in (None, False)]
+    given += [n for n, usual in plain.items() if getattr(args, n) != usual]
+    if given:
+        raise UsageError(
+            f"{option(given[0])} and {args.model} together, expected a kmodel to use it with"
+        )
+
+
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
     args = registry.parse("sim", argv)
     args.config = configs.load(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
+    args.quantised = bool(args.model) and is_ours(args.model)
     check_source(args)
     check_model(args)
     check_golden(args)
@@ -134,12 +160,14 @@ def main(argv: list[str] | None = None) -> int:
         jobs = {"model": run_model, "vectors": run_vectors, "network": run_network}
         jobs["matmul"] = run_matmul
         job = next((jobs[name] for name in jobs if getattr(args, name)), run_digits)
+        job = run_compiled if args.quantised else job
         good = job.run(args)
     except (
         UsageError,
         seeds.SeedError,
         configs.ConfigError,
         KmodelError,
+        CompileError,
         vectors.VectorError,
         NetworkError,
         LayerError,

@@ -18,17 +18,17 @@ PAGE = ROOT / "docs" / "claims.md"
 PASSES, FAILS = "passes", "FAILS"
 HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 <!-- written by `openkpu claim-table`; do not edit -->
-# The claims of the patent, and what shows each
+# The claims of the patent document and their tests
 
-Every test watches the whole device, configuration `{config}`, cycle by cycle: bus beats, FIFOs,
-AI RAM ports, registers. It asserts on order, time and place of what it sees, besides on exact
-results. The last column lists one-line changes of the Verilog that turn the test red;
+Every test monitors the whole device, configuration `{config}`, cycle by cycle: bus beats, FIFOs,
+AI RAM ports, registers. It asserts order, time and address of these events as well as exact
+results. The last column lists one-line changes of the Verilog that make the test fail;
 `openkpu claims` tries all of them on a copy of the tree.
 
-| claim | what is claimed | modules | test | {sims} | red when |
+| claim | text | modules | test | {sims} | fails when |
 |---|---|---|---|{rules}|---|
 """
-LOOKS = "\n## What the tests look at\n\n"
+LOOKS = "\n## Observations of each test\n\n"
 
 
 def link(path: str) -> str:

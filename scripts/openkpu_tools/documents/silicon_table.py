@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README's tables of area and clock, from the records of `make fpga`, `synth` and `asic`.
+"""Tables of area and clock, from the records of `make fpga`, `synth` and `asic`.
 
-``openkpu silicon`` prints them; a test compares the README with them.
+``openkpu silicon`` prints those of docs/silicon.md; ``summary`` is the table of the README, with
+the efficiency that `make bench` recorded. `openkpu page-tables` writes them.
 """
 
 import json
@@ -9,8 +10,11 @@ import sys
 
 from openkpu import configs
 from openkpu_tools import command, registry
+from openkpu_tools.benchmarks import bench, bench_tables
+from openkpu_tools.benchmarks.bench_goals import END_TO_END
 from openkpu_tools.flows import asic, fpga, silicon_record, synth
 
+NETWORK = "yolo20"  # whose efficiency stands in the README
 # what others published: name, MACs, part, LUT, DSP, block RAM, source
 PUBLISHED = [
     (
@@ -68,6 +72,33 @@ def asic_table() -> list[str]:
         found, macs = known[name], configs.load(name).macs
         gops = 2 * macs * found["mhz"] / 1000
         lines.append(f"| `{name}` | {macs} | {found['gates']:,} | {found['mhz']} | {gops:.1f} |")
+    return lines
+
+
+def summary() -> list[str]:
+    """A row for each configuration on which the network was measured as a task list."""
+    found = json.loads(bench.BASELINE.read_text())
+    mapped, cells = silicon_record.load(fpga.BASELINE), silicon_record.load(asic.BASELINE)
+    kept = json.loads(synth.RECORD.read_text())
+    lines = [
+        "| configuration | MACs | LUT, ECP5 | MHz, ECP5 | MHz, 0.18 um | efficiency |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in bench_tables.plain():
+        config = configs.load(name)
+        run = bench_tables.Run("networks", name, config.ahb_width, [], NETWORK).name
+        if run not in found:
+            continue
+        part = f"{name}_fpga"
+        area = mapped.get(part) or kept.get(name)
+        lut = f"{area['LUT']:,}" if area else ""
+        where = f" (`{part}`)" if part in mapped else ", hierarchy kept" if area else ""
+        mhz = mapped.get(part, {}).get("mhz", "")
+        cycles, roofline = found[run][END_TO_END][:2]
+        lines.append(
+            f"| `{name}` | {config.macs} | {lut}{where} | {mhz or 'not routed'} |"
+            f" {cells[name]['mhz'] if name in cells else ''} | {100 * roofline / cycles:.1f} % |"
+        )
     return lines
 
 

@@ -221,7 +221,7 @@ def picture(diagram: Diagram) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 1 with --check when a picture is stale."""
-    parser = command.Parser(prog="timing_diagrams", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="timing_diagrams", description=command.summary(__doc__))
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     args = parser.parse_args(argv)
     PICTURES.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,6 @@ def _compares(parser: Parser) -> None:
 @entry("openkpu_tools.documents.configs", checkout=False)
 def configs(parser: Parser) -> None:
     """Print the table of configurations."""
-    _compares(parser)
 
 
 @entry("openkpu_tools.documents.silicon_table")
@@ -29,6 +28,12 @@ def claim_table(parser: Parser) -> None:
 @entry("openkpu_tools.documents.write_table", "sim registers")
 def write_table(parser: Parser) -> None:
     """Write the table in docs/programming.md."""
+    _compares(parser)
+
+
+@entry("openkpu_tools.documents.page_tables", "sim flows plots")
+def page_tables(parser: Parser) -> None:
+    """Write the tables of the pages from records."""
     _compares(parser)
 
 

@@ -38,7 +38,7 @@ def synth(parser: Parser) -> None:
     parser.add_argument(
         "--report", "--json", type=command.path, help="write the table to this file (JSON), too"
     )
-    parser.add_argument("--record", action="store_true", help="keep the sums for the README")
+    parser.add_argument("--record", action="store_true", help="keep the sums for docs/silicon.md")
 
 
 @entry("openkpu_tools.flows.synth", "flows", words=("--check",), checkout=False)

@@ -45,6 +45,14 @@ def matrices(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{error}{sizes}") from None
 
 
+def shape(text: str) -> tuple[int, ...]:
+    """argparse type: sizes as 1x3x96x96."""
+    words = text.lower().split("x")
+    if not all(w.isascii() and w.isdigit() and 0 < int(w) < 1 << 20 for w in words):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a shape, for example 1x3x96x96")
+    return tuple(map(int, words))
+
+
 def layer_range(text: str) -> str:
     """argparse type: 3-7, 3- or 5; the model says later which layers it has."""
     if not re.fullmatch(r"\d+(-\d*)?", text, re.ASCII):
@@ -66,7 +74,8 @@ def _model(parser: Parser) -> None:
     parser.add_argument(
         "--model",
         type=model_there,
-        help="kmodel v0 (model.bin), v1, v3, v4 or v5, or file.kfpkg:name in a package",
+        help="quantised .tflite or .onnx, .okpu, kmodel v0 (model.bin), v1, v3, v4 or v5,"
+        " or file.kfpkg:name in a package",
     )
     parser.add_argument(
         "--numbering",
@@ -111,7 +120,12 @@ def seeded(parser: Parser) -> None:
 def _simulated(args: argparse.Namespace) -> str:
     """What `sim` needs."""
     tools = "" if args.golden else f"sim {args.sim}{' fst' * args.waves}"
-    return f"{tools}{' models' * bool(args.image or args.png)}"
+    return f"{tools} {'models' if args.image or args.png else _read(args.model)}"
+
+
+def _read(model: str | None) -> str:
+    """What reading a model needs."""
+    return "models" if Path(model or "").suffix.lower() in (".tflite", ".onnx") else ""
 
 
 @entry("openkpu_tools.commands.sim", _simulated, checkout=False)
@@ -162,7 +176,22 @@ def waves(parser: Parser) -> None:
     sim(parser)
 
 
-@entry("openkpu_tools.commands.predict", checkout=False)
+@entry("openkpu_tools.commands.compile", lambda args: _read(args.model), checkout=False)
+def compile_(parser: Parser) -> None:
+    """Make a program for the device of a quantised TFLite or ONNX model."""
+    parser.add_argument("model", type=command.there, help="a .tflite or .onnx file")
+    parser.add_argument("-o", "--output", type=command.path, help="program file to write (.okpu)")
+    parser.add_argument(
+        "--config",
+        type=command.config,
+        default="k210",
+        help="configuration whose cycles count; any runs it",
+    )
+    parser.add_argument("--shape", type=shape, help="of an ONNX input whose shape is open")
+    parser.add_argument("--print", action="store_true", dest="graph", help="print the graph")
+
+
+@entry("openkpu_tools.commands.predict", lambda args: _read(args.model), checkout=False)
 def predict(parser: Parser) -> None:
     """Cycles of a model, a network or a product, without a simulator."""
     _configuration(parser)

@@ -130,8 +130,7 @@ def soak(parser: Parser) -> None:
 def coverage(parser: Parser) -> None:
     """Device tests with coverage -> reports/coverage."""
     parser.add_argument("--share", action="store_true", help="the part that every push runs")
-    parser.add_argument("--record", action="store_true", help="take the figures as the record")
-    parser.add_argument("--check", action="store_true", help="only: is the README's table current")
+    parser.add_argument("--record", action="store_true", help="record the figures")
     _jobs(parser)
 
 
@@ -203,12 +202,20 @@ def mutate(parser: Parser) -> None:
     )
 
 
+@entry("openkpu_tools.verification.judge", "models test")
+def judge(parser: Parser) -> None:
+    """A TFLite or ONNX model, its runtime beside the reference."""
+    parser.add_argument("model", nargs="?", type=Path, help="a .tflite or .onnx file")
+    parser.add_argument("--table", action="store_true", help="the table of docs/judges.md")
+    parser.add_argument("--write", action="store_true", help="... written into that page")
+
+
 # ---- figures
 @entry("openkpu_tools.benchmarks.bench", "sim verilator models plots")
 def bench(parser: Parser) -> None:
     """Cycles of layers, networks and models on the RTL, beside their record -> reports."""
     parser.add_argument("--quick", action="store_true", help="a part, in some minutes")
-    parser.add_argument("--record", action="store_true", help="new record, tables of the README")
+    parser.add_argument("--record", action="store_true", help="new record and tables")
     parser.add_argument("--reports", type=Path, default=ROOT / "reports", help="where they go")
 
 

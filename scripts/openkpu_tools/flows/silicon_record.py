@@ -2,8 +2,8 @@
 """The figures that `make fpga` and `make asic` keep of each configuration.
 
 ``--record`` writes them, ``--baseline`` compares a run with them; ``openkpu silicon`` makes the
-README's tables of them. A request that could not be met is refused before the flow: it can take an
-hour.
+tables of docs/silicon.md. A request that could not be met is refused before the flow, which can
+take an hour.
 """
 
 import argparse

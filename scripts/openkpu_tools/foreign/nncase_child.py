@@ -12,7 +12,7 @@ import glob
 import os
 import sys
 
-import nncase
+import nncase  # pyright: ignore[reportMissingImports]
 import numpy as np
 
 

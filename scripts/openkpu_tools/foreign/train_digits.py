@@ -20,6 +20,7 @@ from openkpu import digits
 from openkpu.digits import float_model as fm
 from openkpu.digits.quantise import quantise
 from openkpu.network.network import Network
+from openkpu_tools import command
 
 SEED = 312
 TEST_IMAGES = 360
@@ -169,7 +170,7 @@ def train_large(training: digits.Digits, test: digits.Digits) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=command.summary(__doc__))
     parser.add_argument("--data", action="store_true", help="fetch the scans again first")
     parser.add_argument("--check", action="store_true", help="only report what is committed")
     parser.add_argument("--large", action="store_true", help="train the large network")

@@ -10,12 +10,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyslang import syntax
-
 from openkpu_tools.entries.verification import LOGIC as LOGIC
 from openkpu_tools.entries.verification import WIRING as WIRING
 from openkpu_tools.mutation import mutate_wiring
-from openkpu_tools.mutation.mutate_source import RESETS, SIGNS, SKIPPED, Source, bare, fold, kind_of
+from openkpu_tools.mutation.mutate_source import (
+    RESETS,
+    SIGNS,
+    SKIPPED,
+    Node,
+    Source,
+    bare,
+    fold,
+    is_node,
+    kind_of,
+)
 from openkpu_tools.mutation.mutate_wiring import Change
 
 KINDS = (*LOGIC, *WIRING)
@@ -127,12 +135,12 @@ class _Finder(Source):
         return self._members(self.module.members)
 
     # ---- members and statements
-    def _members(self, members: object) -> Iterator[tuple]:
+    def _members(self, members: Node) -> Iterator[tuple]:
         for node in members:
             yield from self._member(node)
 
-    def _member(self, node: object) -> Iterator[tuple]:
-        if not isinstance(node, syntax.SyntaxNode):
+    def _member(self, node: Node) -> Iterator[tuple]:
+        if not is_node(node):
             return
         kind = kind_of(node)
         if kind in SKIPPED:
@@ -155,7 +163,7 @@ class _Finder(Source):
                     yield from self._connection(connection)
         elif kind in ("NetDeclaration", "DataDeclaration"):
             for declarator in node.declarators:
-                if not isinstance(declarator, syntax.SyntaxNode):  # a comma
+                if not is_node(declarator):  # a comma
                     continue
                 value = getattr(declarator, "initializer", None)
                 # a net that takes what linters would call unused
@@ -164,7 +172,7 @@ class _Finder(Source):
                     yield from self._driven(value.expr)
         elif kind == "ContinuousAssign":
             for assignment in node.assignments:
-                if isinstance(assignment, syntax.SyntaxNode):
+                if is_node(assignment):
                     yield from self._driven(assignment.right)
         elif kind == "AlwaysBlock":
             timed = node.statement
@@ -174,23 +182,23 @@ class _Finder(Source):
             for item in node.items:
                 yield from self._statement(item, False, False)
 
-    def _connection(self, node: object) -> Iterator[tuple]:
+    def _connection(self, node: Node) -> Iterator[tuple]:
         expr = getattr(node, "expr", None)
-        if not isinstance(expr, syntax.SyntaxNode):
+        if not is_node(expr):
             return
         expr = bare(expr)
         if not self.written(expr):
             yield from self._expression(expr)
 
-    def _driven(self, value: syntax.SyntaxNode) -> Iterator[tuple]:
+    def _driven(self, value: Node) -> Iterator[tuple]:
         """The value of a net: stuck at 0, or changed inside. 1'sb0 keeps the sign either way."""
         place = self.range(value)
         if place and not kind_of(value).startswith("Integer"):
             yield "assignment", *place, "1'sb0", False
         yield from self._expression(value)
 
-    def _statement(self, node: object, clocked: bool, reset: bool) -> Iterator[tuple]:
-        if not isinstance(node, syntax.SyntaxNode):
+    def _statement(self, node: Node, clocked: bool, reset: bool) -> Iterator[tuple]:
+        if not is_node(node):
             return
         kind = kind_of(node)
         if kind == "SequentialBlockStatement":
@@ -212,7 +220,7 @@ class _Finder(Source):
         elif kind == "ExpressionStatement":
             yield from self._assignment(node, clocked, reset)
 
-    def _assignment(self, node: syntax.SyntaxNode, clocked: bool, reset: bool) -> Iterator[tuple]:
+    def _assignment(self, node: Node, clocked: bool, reset: bool) -> Iterator[tuple]:
         expr = node.expr
         if kind_of(expr) not in ("AssignmentExpression", "NonblockingAssignmentExpression"):
             return
@@ -234,7 +242,7 @@ class _Finder(Source):
             yield from self._keeps(value, fold(self.text(*target)))
         yield from self._expression(value)
 
-    def _keeps(self, node: syntax.SyntaxNode, target: str) -> Iterator[tuple]:
+    def _keeps(self, node: Node, target: str) -> Iterator[tuple]:
         """``c ? v : x`` as the next value of x: c is an enable."""
         arms = [self.range(node.left), self.range(node.right)]
         place = self.range(node.predicate)
@@ -244,13 +252,13 @@ class _Finder(Source):
             if arm and fold(self.text(*arm)) == target:
                 yield "enable", *place, stuck, False
 
-    def _resets(self, predicate: syntax.SyntaxNode) -> bool:
+    def _resets(self, predicate: Node) -> bool:
         place = self.range(predicate)
         words = self.text(*place).replace("(", " ").replace(")", " ") if place else ""
         return any(word in RESETS for word in words.replace("!", " ").split())
 
     # ---- expressions
-    def _condition(self, node: syntax.SyntaxNode, enable: str) -> Iterator[tuple]:
+    def _condition(self, node: Node, enable: str) -> Iterator[tuple]:
         """A predicate: negated, or stuck."""
         place, inner = self.range(node), node
         while kind_of(inner) == "ParenthesizedExpression":
@@ -262,7 +270,7 @@ class _Finder(Source):
                 yield "condition", *place, f"!({self.text(*place)})", False
         yield from self._expression(node)
 
-    def _literal(self, node: syntax.SyntaxNode) -> Iterator[tuple]:
+    def _literal(self, node: Node) -> Iterator[tuple]:
         """A number: one more, one less."""
         place = self.range(node)
         if place is None:
@@ -287,8 +295,8 @@ class _Finder(Source):
         for form in forms:
             yield "constant", *place, form, False
 
-    def _expression(self, node: object) -> Iterator[tuple]:
-        if not isinstance(node, syntax.SyntaxNode):
+    def _expression(self, node: Node) -> Iterator[tuple]:
+        if not is_node(node):
             return
         kind, place = kind_of(node), self.range(node)
         if kind in SKIPPED:
@@ -335,7 +343,7 @@ class _Finder(Source):
             for child in node:
                 yield from self._expression(child)
 
-    def _binary(self, node: syntax.SyntaxNode, place: tuple[int, int] | None) -> Iterator[tuple]:
+    def _binary(self, node: Node, place: tuple[int, int] | None) -> Iterator[tuple]:
         left, right = self.operand(node.left), self.operand(node.right)
         if place and left and right:
             for operator in BINARY[kind_of(node)]:

@@ -2,6 +2,7 @@
 """A Verilog file with one module as a syntax tree of pyslang, and where its nodes stand in it."""
 
 from pathlib import Path
+from typing import Any, TypeAlias, TypeGuard
 
 import pyslang
 from pyslang import parsing, syntax
@@ -25,13 +26,22 @@ SKIPPED = {
 }
 
 
+# Members of a node depend on its kind, which pyslang's types do not say.
+Node: TypeAlias = Any
+
+
 class SyntaxTrouble(ValueError):
     """The file is no Verilog that pyslang takes: one line."""
 
 
-def kind_of(node: object) -> str:
+def is_node(thing: Any) -> TypeGuard[Node]:
+    """Is it a node, and no token, comma or nothing?"""
+    return isinstance(thing, syntax.SyntaxNode)
+
+
+def kind_of(node: Node) -> str:
     """Its kind; nothing for what is no node."""
-    return node.kind.name if isinstance(node, syntax.SyntaxNode) else ""
+    return node.kind.name if is_node(node) else ""
 
 
 def fold(text: str) -> str:
@@ -39,16 +49,16 @@ def fold(text: str) -> str:
     return " ".join(text.split())
 
 
-def bare(node: object) -> object:
+def bare(node: Node) -> Node:
     """The expression of a connection or an argument, without the property around it."""
     while kind_of(node) in ("SimplePropertyExpr", "SimpleSequenceExpr"):
         node = node.expr
     return node
 
 
-def nodes(listed: object) -> list[syntax.SyntaxNode]:
+def nodes(listed: Node) -> list[Node]:
     """The nodes of a list that has commas as well."""
-    return [node for node in listed if isinstance(node, syntax.SyntaxNode)]
+    return [node for node in listed if is_node(node)]
 
 
 class Source:
@@ -71,19 +81,19 @@ class Source:
         if wrong:
             line = self.sources.getLineNumber(wrong[0].location)
             raise SyntaxTrouble(f"{name}:{line}: cannot be parsed")
-        root = self.tree.root
+        root: Node = self.tree.root
         members = [root] if kind_of(root) == "ModuleDeclaration" else list(root.members)
         modules = [node for node in members if kind_of(node) == "ModuleDeclaration"]
         if len(modules) != 1:
             raise SyntaxTrouble(f"{name}: {len(modules)} modules, expected one")
-        self.module = modules[0]
+        self.module: Node = modules[0]
         self.called = self.module.header.name.valueText
 
     def text(self, start: int, end: int) -> str:
         """What stands there."""
         return self.data[start:end].decode()
 
-    def range(self, node: syntax.SyntaxNode) -> tuple[int, int] | None:
+    def range(self, node: Node) -> tuple[int, int] | None:
         """Where a node stands in the file; None for one inside of a macro."""
         start, end = node.sourceRange.start, node.sourceRange.end
         ranges = []
@@ -100,7 +110,7 @@ class Source:
             return None
         return start.offset, end.offset
 
-    def operand(self, node: syntax.SyntaxNode) -> str | None:
+    def operand(self, node: Node) -> str | None:
         """An operand's text, in brackets unless it needs none."""
         place = self.range(node)
         if place is None:
@@ -113,17 +123,17 @@ class Source:
         text = self.text(*place)
         return text if simple or kind_of(node).startswith("Unary") else f"({text})"
 
-    def written(self, node: syntax.SyntaxNode) -> bool:
+    def written(self, node: Node) -> bool:
         """An output may be connected to it."""
         if kind_of(node) == "ConcatenationExpression":
             return all(self.written(part) for part in nodes(node.expressions))
         return kind_of(node) in PLAIN or kind_of(node) == "ScopedName"
 
-    def sink(self, declarator: syntax.SyntaxNode) -> bool:
+    def sink(self, declarator: Node) -> bool:
         """A net that takes what linters would call unused."""
         return declarator.name.valueText.lstrip("_").startswith("unused")
 
-    def ports(self) -> list[tuple[str, str, syntax.SyntaxNode]]:
+    def ports(self) -> list[tuple[str, str, Node]]:
         """(name, direction, type) of every port; one without a header has that of the last."""
         found, last = [], None
         for port in nodes(getattr(self.module.header.ports, "ports", ())):

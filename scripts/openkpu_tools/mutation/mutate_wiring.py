@@ -13,16 +13,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pyslang import syntax
-
 from openkpu_tools.mutation.mutate_source import (
     PLAIN,
     RESETS,
     SIGNS,
     SKIPPED,
+    Node,
     Source,
     bare,
     fold,
+    is_node,
     kind_of,
     nodes,
 )
@@ -75,7 +75,7 @@ class Use:
     text: str
     width: str
     signal: Signal
-    chain: object  # the operator that has it and whose operands commute
+    chain: Node  # the operator that has it and whose operands commute
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Wiring:
         yield from self._block(self.source.module.members, scope)
 
     # ---- what signals there are
-    def _signal(self, name: str, kind: syntax.SyntaxNode, at: int) -> Signal | None:
+    def _signal(self, name: str, kind: Node, at: int) -> Signal | None:
         if kind_of(kind) not in ("ImplicitType", "RegType", "LogicType"):
             return None
         ranges = nodes(kind.dimensions)
@@ -121,7 +121,7 @@ class Wiring:
         width = self._width(ranges[0].specifier.selector) if ranges else "1"
         return Signal(name, text, signed, f"{width}{' signed' * signed}", at)
 
-    def _width(self, select: syntax.SyntaxNode) -> str:
+    def _width(self, select: Node) -> str:
         """Bits of a select: a number where it can be said, else what stands there."""
         if kind_of(select) == "BitSelect":
             return "1"
@@ -132,7 +132,7 @@ class Wiring:
             return fold(str(select))
         return f"+:{fold(str(select.right))}"
 
-    def _declared(self, members: object, scope: Scope) -> dict[str, Signal]:
+    def _declared(self, members: Node, scope: Scope) -> dict[str, Signal]:
         """The scope with what is declared among these members."""
         found = dict(scope)
         for node in members:
@@ -149,12 +149,12 @@ class Wiring:
         return found
 
     # ---- members and statements
-    def _block(self, members: object, scope: Scope) -> Iterator[Change]:
+    def _block(self, members: Node, scope: Scope) -> Iterator[Change]:
         scope = self._declared(members, scope)
         for node in members:
             yield from self._member(node, scope)
 
-    def _member(self, node: object, scope: Scope) -> Iterator[Change]:
+    def _member(self, node: Node, scope: Scope) -> Iterator[Change]:
         kind = kind_of(node)
         if not kind or kind in SKIPPED:
             return
@@ -185,18 +185,18 @@ class Wiring:
             for item in node.items:
                 yield from self._statement(item, {})
 
-    def _instance(self, module: str, node: syntax.SyntaxNode, scope: Scope) -> Iterator[Change]:
+    def _instance(self, module: str, node: Node, scope: Scope) -> Iterator[Change]:
         known, values = self.inputs.get(module, frozenset()), []
         for connection in nodes(node.connections):
             expr = bare(getattr(connection, "expr", None))
-            if not isinstance(expr, syntax.SyntaxNode):
+            if not is_node(expr):
                 continue
             name = getattr(connection, "name", None)
             if not self.source.written(expr) or (name and name.valueText in known):
                 values.append(expr)
         yield from self._unit(values, scope)
 
-    def _statement(self, node: object, scope: Scope) -> Iterator[Change]:
+    def _statement(self, node: Node, scope: Scope) -> Iterator[Change]:
         kind = kind_of(node)
         if kind == "SequentialBlockStatement":
             for item in node.items:
@@ -219,7 +219,7 @@ class Wiring:
         ):
             yield from self._unit([node.expr.right], scope)
 
-    def _labels(self, node: syntax.SyntaxNode) -> Iterator[Change]:
+    def _labels(self, node: Node) -> Iterator[Change]:
         """Neighbouring items with one label each; casez would take z for a value here."""
         if node.caseKeyword.valueText != "case":
             return
@@ -242,7 +242,7 @@ class Wiring:
         return Change(kind, first[0], second[1], f"{texts[1]}, {texts[0]}", edits=edits)
 
     # ---- expressions
-    def _unit(self, values: list[syntax.SyntaxNode], scope: Scope) -> Iterator[Change]:
+    def _unit(self, values: list[Node], scope: Scope) -> Iterator[Change]:
         unit = Unit()
         for value in values:
             yield from self._expression(value, scope, unit, value)
@@ -271,9 +271,7 @@ class Wiring:
         after = f"{LATE}{use.text}"
         yield Change("late", use.start, use.end, after, declares=(s.at, f"\n  {copy}\n"))
 
-    def _expression(
-        self, node: object, scope: Scope, unit: Unit, chain: object
-    ) -> Iterator[Change]:
+    def _expression(self, node: Node, scope: Scope, unit: Unit, chain: Node) -> Iterator[Change]:
         """``chain``: the outermost of operators that commute, down to this node, else the node;
         with a negation in between, as operands that both have one may change places, too."""
         kind = kind_of(node)
@@ -310,7 +308,7 @@ class Wiring:
             for child in node:
                 yield from self._expression(child, scope, unit, child)
 
-    def _product(self, node: syntax.SyntaxNode, place: tuple[int, int] | None) -> Iterator[Change]:
+    def _product(self, node: Node, place: tuple[int, int] | None) -> Iterator[Change]:
         """Without one of the terms; those of a chain are met one by one."""
         if place is None or kind_of(node) not in PRODUCTS:
             return
@@ -322,11 +320,11 @@ class Wiring:
 
     def _name(
         self,
-        node: syntax.SyntaxNode,
+        node: Node,
         place: tuple[int, int] | None,
         scope: Scope,
         unit: Unit,
-        chain: object,
+        chain: Node,
     ) -> Iterator[Change]:
         """A signal: what may be mistaken for it is decided when all of the unit are known."""
         selects = nodes(node.selectors) if kind_of(node) == "IdentifierSelectName" else []
@@ -353,7 +351,7 @@ class Wiring:
         yield Change("bit", *place, f"({{{text} << 1}} >> 1)")
         yield Change("bit", *place, f"({{{text} >> 1}} << 1)")
 
-    def _part(self, node: syntax.SyntaxNode, scope: Scope) -> Iterator[Change]:
+    def _part(self, node: Node, scope: Scope) -> Iterator[Change]:
         """A part of a concatenation; slices are met as such."""
         place, kind = self.source.range(node), kind_of(node)
         if place is None or kind.startswith("Integer") or kind == "MultipleConcatenationExpression":
@@ -372,7 +370,7 @@ class Wiring:
             yield from self._less(place, "")
 
 
-def _value(node: object) -> int | None:
+def _value(node: Node) -> int | None:
     """A constant expression of numbers, + and -; None for others."""
     kind = kind_of(node)
     if kind == "ParenthesizedExpression":

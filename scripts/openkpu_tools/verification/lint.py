@@ -54,9 +54,9 @@ def checks() -> list[Check]:
     scripts = (
         ("files made of the register description are current", "documents.gen_regs", "--check"),
         ("header of the packed fields is current", "documents.gen_fields", "--check"),
-        ("README's table of configurations is current", "documents.configs", "--check"),
         ("links and citations resolve", "documents.check_links"),
-        ("README's table of coverage is current", "verification.coverage", "--check"),
+        ("tables of the pages are current", "documents.page_tables", "--check"),
+        ("pages are as short as they should be", "documents.check_pages"),
     )
     for title, name, *words in scripts:
         found.append(Check(title, [sys.executable, "-m", f"openkpu_tools.{name}", *words]))

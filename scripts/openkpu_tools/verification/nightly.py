@@ -2,10 +2,10 @@
 """Everything that is too long for every push, one command after the other: `make nightly`.
 
 Keeps of each command what it said at its end, its time, date and commit in tb/plan/nightly.json and
-writes docs/verification.md from that. ``--steps`` chooses some, the others keep what they had;
-``--page`` writes the page alone, ``--check`` compares it. The page tells which results are of an
-RTL that has changed since. Exit status 1 when a command failed or the page is not what the data
-makes.
+writes the table of docs/verification.md from that. ``--steps`` chooses some, the others keep what
+they had; ``--page`` writes the table alone, ``--check`` compares it. The table shows which results
+are of an RTL that has changed since. Exit status 1 when a command failed, or --check finds another
+table.
 """
 
 import hashlib
@@ -16,7 +16,6 @@ import shlex
 import subprocess
 import sys
 import time
-import tomllib
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -24,12 +23,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from openkpu.checkout import ROOT
-from openkpu_tools import command, registry
+from openkpu_tools import command, marked, registry
 
 DATA = ROOT / "tb" / "plan" / "nightly.json"
 PAGE = ROOT / "docs" / "verification.md"
-WAIVERS = ROOT / "tb" / "openkpu_tb" / "coverage" / "waivers.toml"
-EQUIVALENT = ROOT / "tb" / "mutation" / "equivalent.toml"
 # a figure of the table: reached, hit, of; without the record beside it
 COVERED = r"(?P<said>.*?\d+\.\d\d %) +\d+ +\d+ +\d+\.\d\d %"
 FORMAL = re.compile(r"`ifdef FORMAL.*?`endif", re.S)  # is no part of the design
@@ -224,27 +221,9 @@ def store(kept: dict[str, Outcome], path: Path = DATA) -> None:
     path.write_text(json.dumps(known, indent=1) + "\n")
 
 
-def _listed(path: Path, title: str) -> list[str]:
-    """A list of what a file of waivers leaves out, each with its reason."""
-    entries = []
-    if path.exists():
-        for kind, tables in tomllib.loads(path.read_text()).items():
-            for table in tables:
-                where = ", ".join(str(v) for k, v in table.items() if k != "reason")
-                entries.append(f"- {kind}: `{where}`: {table['reason']}")
-    return [f"## {title}: {len(entries)}", "", *(entries or ["None."]), ""]
-
-
-def page(kept: dict[str, Outcome]) -> str:
-    """The whole page."""
+def table(kept: dict[str, Outcome]) -> str:
+    """The table of the page."""
     lines = [
-        "# What was verified",
-        "",
-        "Written by `make nightly`, which runs the commands of this table one after the other;",
-        '`make nightly STEPS="name ..."` runs some of them, the others keep what they had.',
-        "",
-        "The last column tells whether the RTL is still the one that was tested, comments aside.",
-        "",
         "| step | what for | command | result | minutes | date | commit | RTL |",
         "|---|---|---|---|---|---|---|---|",
     ]
@@ -259,9 +238,7 @@ def page(kept: dict[str, Outcome]) -> str:
         verdict = said if o.status == 0 else f"**FAILED**: {said}"
         same = "as it is" if o.rtl == rtl else "changed since" if o.rtl else "not known"
         lines.append(f"{start} {verdict} | {o.seconds / 60:.1f} | {o.date} | {o.commit} | {same} |")
-    lines += ["", *_listed(WAIVERS, "Left out of the coverage")]
-    lines += _listed(EQUIVALENT, "Mutants that change nothing")
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join(lines)
 
 
 def chosen(names: Sequence[str]) -> list[Step]:
@@ -282,7 +259,7 @@ def main(argv: list[str] | None = None) -> int:
     command.apart(args, ("page", "check"), ("steps", "page"), ("steps", "check"))
     steps, kept = chosen(args.steps), load()
     if args.check:
-        good = PAGE.exists() and PAGE.read_text() == page(kept)
+        good = marked.part(PAGE, "nightly") == table(kept)
         if not good:
             print(f"{PAGE.relative_to(ROOT)} is not what {DATA.relative_to(ROOT)} makes of it")
         return int(not good)
@@ -292,8 +269,8 @@ def main(argv: list[str] | None = None) -> int:
         kept[step.name] = run(step)
         failed += [step.name] if kept[step.name].status else []
         store(kept)
-        PAGE.write_text(page(kept))
-    PAGE.write_text(page(kept))
+        marked.fill(PAGE, "nightly", table(kept))
+    marked.fill(PAGE, "nightly", table(kept))
     print(f"{PAGE.relative_to(ROOT)}: {len(kept)} of {len(STEPS)} steps")
     if failed:
         print(f"failed: {', '.join(failed)}")

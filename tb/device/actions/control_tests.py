@@ -18,6 +18,7 @@ from openkpu_tb.ahb.host_agent import Transfer
 from openkpu_tb.core.backdoor import Backdoor
 from openkpu_tb.core.registers import AI, INTERRUPT_CLEAR
 from openkpu_tb.device.device import Device
+from openkpu_tb.handle import Handle
 from openkpu_tb.runs.run_stream import DISTURBED
 from openkpu_tb.uvm.agents import Memory
 from openkpu_tb.uvm.sequences.transfers import TransferSequence
@@ -53,7 +54,7 @@ class ControlTest(uvm_test):
     """Random control: ACTIONS of them; counts by kind at the end."""
 
     def build_phase(self) -> None:
-        self.tb = cocotb.top
+        self.tb: Handle = cocotb.top
         self.rng = np.random.default_rng(cocotb.RANDOM_SEED)
         self.library = Library.draw(self.rng)
         ConfigDB().set(None, "*", "TB", self.tb)

@@ -155,6 +155,40 @@ async def a_block_outside(tb) -> None:
     found.verdict()
 
 
+@checked()
+async def list_ends_at_a_border(tb) -> None:
+    """The window ends behind a whole layer of the list, or within the next one: that layer is done,
+    the next one is named, however long its last words are on their way."""
+    device = await begin(tb)
+    job = await stream_job(device, 1, MIDDLE)
+    layers = len(job.network.layers)
+    own, size = job.registers["AI_LIST_ADR"], LIST_BYTES * layers
+    data = job.storage.data[own - job.base :][:size]
+    found = Findings("a list ends at a border")
+    border = HIGH + 4 * KIB
+    cases = product(range(1, layers), (0, 4, 16, LIST_BYTES - 8), (0, 1, 5, 20))
+    for whole_layers, more, waits in share(cases):
+        at = border - LIST_BYTES * whole_layers - more
+        await device.back.load_storage(at, data)
+        job.registers["AI_LIST_ADR"] = at
+        await device.write(AI["AI_READ_LAST"], border - KIB)
+        tb.cfg_rd_wait.value = waits
+        outcome = await job.trial({}, keep=True)
+        tb.cfg_rd_wait.value = 0
+        await device.write(AI["AI_READ_LAST"], TOP - KIB)
+        regs = outcome.regs
+        good = outcome.error == Err.BAD_ACCESS and not outcome.hung
+        good = good and regs["AI_ERR_INFO"] == LIST << 16 | whole_layers
+        good = good and regs["AI_ERR_ADDR"] == border and outcome.layers == whole_layers
+        await tidy(device, outcome.hung)
+        job.registers["AI_LIST_ADR"] = own
+        bad = await job.clean_run()
+        what = f"{whole_layers} layers and {more} bytes, {waits} wait states"
+        text = f"info {regs['AI_ERR_INFO']:#x}, {outcome.layers} layers done"
+        found.check(good and not bad, f"{what}: {outcome.brief}, {text}; {bad}")
+    found.verdict()
+
+
 async def apart(job: StreamJob) -> None:
     """Images in blocks of their own from HIGH on, results from HIGH + 64 KiB on."""
     device = job.device

@@ -7,13 +7,13 @@ from the states of the blocks.
 
 import cocotb
 import numpy as np
-from cocotb.handle import SimHandleBase
 
 from openkpu import digits
 from openkpu.checkout import ROOT
 from openkpu.layer import vectors
 from openkpu_tb.device.device import Device, Tables
 from openkpu_tb.device.inference_stream import run_stream
+from openkpu_tb.handle import Handle
 from openkpu_tb.runs.run_stream import DISTURBED
 from tb.device.checked import checked
 
@@ -25,7 +25,7 @@ COUNTED = ("total", "array_busy", *(f"stall_{cause}" for cause in CAUSES))
 SLOW = "icarus" in cocotb.SIM_NAME.lower()
 
 
-async def same(tb: SimHandleBase, device: Device, seen: set[str], what: str) -> None:
+async def same(tb: Handle, device: Device, seen: set[str], what: str) -> None:
     """The device is idle; its counters are the bench's."""
     found = await device.counters()
     spent = int(tb.spent.value)
@@ -36,7 +36,7 @@ async def same(tb: SimHandleBase, device: Device, seen: set[str], what: str) -> 
 
 
 @checked()
-async def where_cycles_went(tb: SimHandleBase) -> None:
+async def where_cycles_went(tb: Handle) -> None:
     """Layers that the host pushes and streams, with and without disturbance."""
     device = Device(tb, cocotb.RANDOM_SEED)
     await device.reset()

@@ -9,11 +9,11 @@ of the burst goes on.
 import random
 from dataclasses import dataclass
 
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.protocol import BUSY, ERROR, IDLE, NONSEQ, RETRY, SEQ, SPLIT
 from openkpu_tb.ahb.signals import Signals
+from openkpu_tb.handle import Handle
 
 PINS = ["hbusreq", "hlock", "hgrant", "haddr", "htrans", "hwrite", "hsize", "hburst", "hprot"]
 PINS += ["hwdata", "hready", "hresp", "hrdata"]
@@ -40,12 +40,12 @@ class BeatMaster:
 
     def __init__(
         self,
-        dut: SimHandleBase,
+        dut: Handle,
         rng: random.Random,
         busy: float = 0.0,
         *,
         signals: Signals | None = None,
-        clock: SimHandleBase | None = None,
+        clock: Handle | None = None,
     ) -> None:
         self.bus = (signals or Signals()).connect(dut, PINS)
         self.clock = dut.clk if clock is None else clock

@@ -9,12 +9,12 @@ import random
 from dataclasses import dataclass
 
 import cocotb
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge, ValueChange
 from cocotb_bus.drivers import BusDriver
 
 from openkpu_tb.ahb.protocol import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ
 from openkpu_tb.ahb.signals import Signals, Unconnected, named
+from openkpu_tb.handle import Handle
 
 __all__ = ["BUSY", "ERROR", "IDLE", "NONSEQ", "OKAY", "SEQ", "AhbHost", "Transfer"]
 PINS = ["hsel", "haddr", "htrans", "hwrite", "hsize", "hburst", "hprot", "hwdata"]
@@ -56,9 +56,9 @@ class AhbHost(BusDriver):
 
     def __init__(
         self,
-        entity: SimHandleBase,
+        entity: Handle,
         signals: Signals | str,
-        clock: SimHandleBase,
+        clock: Handle,
         *,
         feedback: bool = False,
     ) -> None:

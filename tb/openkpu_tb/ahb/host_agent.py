@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
 from cocotb.types import LogicArray
 from cocotb_bus.drivers import BusDriver
@@ -18,6 +17,7 @@ from cocotb_bus.monitors import BusMonitor
 
 from openkpu_tb.ahb.protocol import ERROR, IDLE, NONSEQ, OKAY, RETRY, SPLIT
 from openkpu_tb.ahb.signals import Signals, named
+from openkpu_tb.handle import Handle
 
 __all__ = ["ERROR", "OKAY", "RETRY", "SPLIT", "AhbHostDriver", "AhbHostMonitor", "AhbTimeout"]
 __all__ += ["Transfer"]
@@ -67,7 +67,7 @@ class AhbHostDriver(BusDriver):
 
     _signals = ()  # Signals finds them
 
-    def __init__(self, entity: SimHandleBase, signals: Signals | str, clock: SimHandleBase) -> None:
+    def __init__(self, entity: Handle, signals: Signals | str, clock: Handle) -> None:
         super().__init__(entity, None, clock)
         self.bus = named(signals).connect(entity, PINS)
         self.active = False
@@ -126,10 +126,10 @@ class AhbHostMonitor(BusMonitor):
 
     def __init__(
         self,
-        entity: SimHandleBase,
+        entity: Handle,
         signals: Signals | str,
-        clock: SimHandleBase,
-        busy: SimHandleBase | None,
+        clock: Handle,
+        busy: Handle | None,
         callback: Callable[[Transfer], None],
     ) -> None:
         self._busy = busy

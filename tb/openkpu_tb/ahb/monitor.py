@@ -9,12 +9,12 @@ Every finished beat becomes a transaction of the cocotb-bus monitor; every viola
 from collections import Counter
 from dataclasses import dataclass
 
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
 from cocotb_bus.monitors import BusMonitor
 
 from openkpu_tb.ahb.protocol import BUSY, ERROR, IDLE, NONSEQ, OKAY, RETRY, SEQ, SPLIT
 from openkpu_tb.ahb.signals import Signals, named
+from openkpu_tb.handle import Handle
 
 PINS = ["hbusreq", "hlock", "hgrant", "haddr", "htrans", "hwrite", "hsize", "hburst", "hprot"]
 PINS += ["hwdata", "hready", "hresp", "hrdata"]
@@ -44,11 +44,11 @@ class AhbMonitor(BusMonitor):
 
     def __init__(
         self,
-        entity: SimHandleBase,
+        entity: Handle,
         signals: Signals | str,
-        clock: SimHandleBase,
+        clock: Handle,
         *,
-        reset: SimHandleBase | None = None,
+        reset: Handle | None = None,
         reset_level: int = 1,
     ) -> None:
         self.reset_pin = entity.rst if reset is None else reset

@@ -10,12 +10,12 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
 from cocotb_bus.drivers import BusDriver
 
 from openkpu_tb.ahb.protocol import ERROR, OKAY, RETRY, SPLIT
 from openkpu_tb.ahb.signals import Signals, named
+from openkpu_tb.handle import Handle
 
 __all__ = ["ERROR", "OKAY", "RETRY", "SPLIT", "AhbResponder", "Faults"]
 PINS = ["hbusreq", "hlock", "hgrant", "haddr", "htrans", "hwrite", "hsize", "hburst", "hprot"]
@@ -59,9 +59,9 @@ class AhbResponder(BusDriver):
 
     def __init__(
         self,
-        entity: SimHandleBase,
+        entity: Handle,
         signals: Signals | str,
-        clock: SimHandleBase,
+        clock: Handle,
         rng: random.Random,
         faults: Faults | None = None,
     ) -> None:

@@ -4,8 +4,9 @@
 from collections.abc import Sequence
 from types import SimpleNamespace
 
-from cocotb.handle import SimHandleBase
 from cocotb.types import LogicArray
+
+from openkpu_tb.handle import Handle
 
 # signals that a bus may lack: (width, the constant that is read instead)
 OPTIONAL = {
@@ -51,12 +52,12 @@ class Signals:
                 raise ValueError(f"{signal} is None, but every bus has it")
         self.prefix, self.names = prefix, names
 
-    def connect(self, entity: SimHandleBase, wanted: Sequence[str]) -> SimpleNamespace:
+    def connect(self, entity: Handle, wanted: Sequence[str]) -> SimpleNamespace:
         """Handles of ``wanted`` by AHB's names. AttributeError names what ``entity`` lacks."""
         found = {signal: self._find(entity, signal) for signal in wanted}
         return SimpleNamespace(**found)
 
-    def _find(self, entity: SimHandleBase, signal: str) -> SimHandleBase | Unconnected:
+    def _find(self, entity: Handle, signal: str) -> Handle | Unconnected:
         name = self.names.get(signal, signal)
         if name is None:
             return Unconnected(*OPTIONAL[signal])

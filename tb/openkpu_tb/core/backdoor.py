@@ -11,10 +11,10 @@ from pathlib import Path
 import cocotb
 import numpy as np
 import numpy.typing as npt
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import Timer
 
 from openkpu_tb.core.registers import COUNTERS
+from openkpu_tb.handle import Handle
 
 LOAD_STORAGE, DUMP_STORAGE, LOAD_RAM, DUMP_RAM, DUMP_PERF, CLEAR_PERF, DUMP_BEATS = range(1, 8)
 CHANGES_STORAGE, CHANGES_RAM = 9, 10
@@ -114,7 +114,7 @@ class Backdoor:
     OutOfBounds when an access does not fit, before anything is written.
     """
 
-    def __init__(self, tb: SimHandleBase) -> None:
+    def __init__(self, tb: Handle) -> None:
         self.tb = tb
 
     async def command(self, command: int, low: int = 0, high: int = 0, hold: int = 1) -> None:

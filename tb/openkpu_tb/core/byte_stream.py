@@ -3,7 +3,7 @@
 
 import random
 
-from cocotb.handle import SimHandleBase
+from openkpu_tb.handle import Handle
 
 
 def bus_words(data: bytes, lanes: int, split: int) -> list[tuple[int, int, int]]:
@@ -23,7 +23,7 @@ def bus_words(data: bytes, lanes: int, split: int) -> list[tuple[int, int, int]]
 class ByteStream:
     """The sending side of a stream ``<prefix>_valid/ready/data/off/cnt``."""
 
-    def __init__(self, dut: SimHandleBase, prefix: str) -> None:
+    def __init__(self, dut: Handle, prefix: str) -> None:
         self.valid, self.ready, self.data, self.off, self.cnt = (
             getattr(dut, f"{prefix}_{name}") for name in ("valid", "ready", "data", "off", "cnt")
         )

@@ -3,8 +3,10 @@
 
 from typing import Any
 
-from cocotb.handle import LogicArrayObject, LogicObject, SimHandleBase
+from cocotb.handle import LogicArrayObject, LogicObject
 from cocotb.types import LogicArray
+
+from openkpu_tb.handle import Handle
 
 Layout = dict[str, tuple[int, int]]
 WAITED_FOR = ("clk", "rst")  # triggers take the simulator's own handles
@@ -81,7 +83,7 @@ class View:
 
     def __init__(
         self,
-        dut: SimHandleBase,
+        dut: Handle,
         packed: dict[str, tuple[Layout, str]],
         names: dict[str, str] | None = None,
         *,

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
+
+from openkpu_tb.handle import Handle
 
 Stages = Sequence[dict[str, int]]  # inputs of each stage of an item
 
@@ -32,7 +33,7 @@ def signed(value: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value
 
 
-async def reset(dut: SimHandleBase, *inputs: str, start_clock: bool = True) -> None:
+async def reset(dut: Handle, *inputs: str, start_clock: bool = True) -> None:
     """Start the clock, set ``inputs`` to 0 and reset for three cycles."""
     if start_clock:
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
@@ -46,7 +47,7 @@ async def reset(dut: SimHandleBase, *inputs: str, start_clock: bool = True) -> N
 
 
 async def run_stages(
-    dut: SimHandleBase,
+    dut: Handle,
     items: Sequence[Stages],
     output: str,
     *,

@@ -3,12 +3,12 @@
 
 import random
 
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.params import ActTable
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.pipeline_bench import signed
+from openkpu_tb.handle import Handle
 
 WIDTHS = {name: width for name, (_, width) in layout("segment").items()}
 STARTS = (4, 8, 12)  # entries that all lanes share
@@ -48,7 +48,7 @@ def scaled(arg_x: int, shr_x: int) -> int:
     return signed(arg_x, 24) << (15 - shr_x)
 
 
-async def write_table(dut: SimHandleBase, table: ActTable, p_write: float = 1.0) -> None:
+async def write_table(dut: Handle, table: ActTable, p_write: float = 1.0) -> None:
     """Write all entries, the last one first, as act_table does."""
     packed = [pack(e) for e in entries(table)]
     for i in reversed(range(16)):

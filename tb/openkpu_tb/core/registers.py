@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Byte offsets and bits that the bench uses, from the register description."""
 
-from enum import IntEnum, IntFlag
+from enum import IntFlag
 
-from openkpu.layer.regmap import AI_RAM, COUNTERS, ERROR_CODES, OFFSETS
+from openkpu.layer.regmap import AI_RAM, COUNTERS, OFFSETS, Err
 
-__all__ = ["AI_RAM", "COUNTERS"]
+__all__ = ["AI_RAM", "COUNTERS", "Err"]
 
 # KPU registers: 64 bits, low word first
 LAYER_ARGUMENT_FIFO = OFFSETS["layer_argument_fifo"]
@@ -44,6 +44,3 @@ class Int(IntFlag):
 
     DONE = 1
     ERROR = 2
-
-
-Err = IntEnum("Err", ERROR_CODES)  # AI_ERR_CODE

@@ -14,7 +14,7 @@ BASELINE = Path(__file__).with_name("baseline.toml")
 HEAD = """# SPDX-License-Identifier: Apache-2.0
 # Recorded coverage: hit and total of every figure. A figure that falls below its record is a
 # failure. `make coverage RECORD=1` writes the table `full`, `make coverage SHARE=1 RECORD=1` the
-# table `share`; both the README's table.
+# table `share`; both the table of docs/verification.md.
 """
 Figures = dict[str, Figure]  # kind -> figure, in the order of the summary
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cocotb
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
 
 from openkpu_tb.ahb.host_agent import OKAY, AhbHostMonitor, Transfer
@@ -25,6 +24,7 @@ from openkpu_tb.core.backdoor import LOOKS
 from openkpu_tb.core.registers import AI, AI_RAM, FIFO_DATA_OUT, LAYER_ARGUMENT_FIFO, Ctrl, Err
 from openkpu_tb.coverage.instrument import BINS
 from openkpu_tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, moves, task, words
+from openkpu_tb.handle import Handle
 
 if TYPE_CHECKING:  # needs cocotb-coverage, a simulation that nobody counts does not
     from openkpu_tb.coverage.sampler import Sampler
@@ -41,7 +41,7 @@ _sampler: "Sampler | None" = None
 _collector: "Collector | None" = None
 
 
-def attach(tb: SimHandleBase) -> None:
+def attach(tb: Handle) -> None:
     """Observe ``tb`` until the cocotb test ends; the bins are written when the process does."""
     global _collector
     if _collector is None:
@@ -74,9 +74,7 @@ class Collector:
     ``hardware_reset``.
     """
 
-    def __init__(
-        self, tb: SimHandleBase, sample: Callable[[str, Bin], None], listen: bool = True
-    ) -> None:
+    def __init__(self, tb: Handle, sample: Callable[[str, Bin], None], listen: bool = True) -> None:
         self.tb, self.sample = tb, sample
         self.words = words()
         self.mode = MODES[0]  # how the device was last started

@@ -3,12 +3,11 @@
 
 import os
 
-from cocotb.handle import SimHandleBase
-
 from openkpu_tb.coverage.instrument import BINS
+from openkpu_tb.handle import Handle
 
 
-def observe(tb: SimHandleBase) -> None:
+def observe(tb: Handle) -> None:
     """Fill the functional bins from what happens on ``tb``, if this simulation is to leave them."""
     if os.environ.get(BINS):
         from openkpu_tb.coverage import collector  # and with it the coverage library

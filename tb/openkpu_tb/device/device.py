@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, First, RisingEdge
 
 from openkpu.layer import airam
@@ -28,6 +27,7 @@ from openkpu_tb.core.registers import (
     Kpu,
 )
 from openkpu_tb.coverage.observe import observe
+from openkpu_tb.handle import Handle
 
 Bytes = npt.NDArray[np.uint8]
 RULES = 37
@@ -65,7 +65,7 @@ class Device:
 
     def __init__(
         self,
-        tb: SimHandleBase,
+        tb: Handle,
         seed: int = 0,
         send: Callable[[list[Transfer]], Awaitable[None]] | None = None,
     ) -> None:

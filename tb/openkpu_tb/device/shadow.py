@@ -8,11 +8,11 @@ a difference. A write past the end of a map's lines is one too: the device write
 
 import numpy as np
 import numpy.typing as npt
-from cocotb.handle import SimHandleBase
 
 from openkpu.layer import airam
 from openkpu.layer.layout import ROW_BYTES
 from openkpu_tb.core.backdoor import Backdoor, Bytes
+from openkpu_tb.handle import Handle
 
 SHOWN = 4  # differences that a message names
 
@@ -20,7 +20,7 @@ SHOWN = 4  # differences that a message names
 class Shadow(Backdoor):
     """A back door that keeps the expected content of both memories."""
 
-    def __init__(self, tb: SimHandleBase) -> None:
+    def __init__(self, tb: Handle) -> None:
         super().__init__(tb)
         self.ram = airam.new_ram(self.ram_rows)
         self.storage = np.zeros(self.storage_bytes, dtype=np.uint8)

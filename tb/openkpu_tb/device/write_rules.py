@@ -5,7 +5,10 @@ The sweeps (sweep_tests, sweep_model) take what they expect from the same table:
 with a text for readers, and the model acts by that name.
 """
 
+import textwrap
 from enum import Enum
+
+PROSE = 120  # characters of a line of the page
 
 
 class State(Enum):
@@ -53,11 +56,11 @@ class Rule(Enum):
 
 LEGEND = {
     Rule.STORED: "the register holds the value from the next cycle on; nothing else happens",
-    Rule.NEXT_START: "stored; what runs goes on with the values taken at its start",
+    Rule.NEXT_START: "stored; the current run continues with the values of its start",
     Rule.ALIGNED: "the same; a value that is no multiple of the bus word: BAD_CONFIG, not stored",
-    Rule.NEXT_IMAGE: "the first image whose address was not taken yet (AI_STATUS.npix_taken) "
-    "comes from there, those after it follow by AI_PIX_STRIDE; each write counts once",
-    Rule.NEXT_RESULT: "the result of the next inference goes there, those after it follow by "
+    Rule.NEXT_IMAGE: "the first image that is not yet being fetched (AI_STATUS.npix_taken) "
+    "comes from there, later images follow by AI_PIX_STRIDE; each write counts once",
+    Rule.NEXT_RESULT: "the result of the next inference goes there, later results follow by "
     "AI_RES_STRIDE; a value that is no multiple of the bus word: BAD_CONFIG, not stored",
     Rule.AT_CHANGE: "used from the next change of inference on; AI_RES_STRIDE that is no multiple "
     "of the bus word: BAD_CONFIG, not stored",
@@ -66,22 +69,22 @@ LEGEND = {
     "AI_INF_LEFT not 0; later it is stored",
     Rule.STARTS: "starts, or BAD_CONFIG",
     Rule.BUSY: "START_BUSY, nothing else",
-    Rule.LATER: "the start is kept and happens when the reset is over",
+    Rule.LATER: "the start is deferred to the end of the reset",
     Rule.LEAVES_HOLD: "starts; layers that wait in the FIFO are discarded",
     Rule.NOTHING: "no effect",
     Rule.SINGLE: "with a start in the same write: a single inference whatever the mode",
-    Rule.RESETS: "everything stops, FIFOs empty, done, errors and interrupts cleared; nothing of "
-    "before shows afterwards; configuration stays",
-    Rule.CANCELS: "the same, and a start that was kept does not happen",
-    Rule.CLEARS: "clears; an event in the same cycle wins",
+    Rule.RESETS: "everything stops, FIFOs empty, done, errors and interrupts cleared; no earlier "
+    "event shows afterwards; the configuration is preserved",
+    Rule.CANCELS: "the same, and a deferred start is cancelled",
+    Rule.CLEARS: "clears; an event in the same cycle has priority",
     Rule.ENDS_HOLD: "clears the error, and layers pushed from now on run",
     Rule.AT_ONCE: "stored, and acts on the interrupt line or the flags at once",
-    Rule.LAST_WORD: "a host's layer takes the value when its last word is pushed",
+    Rule.LAST_WORD: "a host's layer samples the value when its last word is pushed",
     Rule.RUNS: "a layer of 12 words runs behind those before it",
-    Rule.WAITS: "waits in the FIFO and runs when this is over",
+    Rule.WAITS: "waits in the FIFO and runs afterwards",
     Rule.DISCARDED: "dropped, layer by layer",
-    Rule.FLUSHES: "words in the FIFO and a layer of fewer than 12 words go; a layer of which all "
-    "words were taken, and a list, run to their end",
+    Rule.FLUSHES: "words in the FIFO and an incomplete layer are dropped; a layer whose words are "
+    "all read, and a list, run to their end",
     Rule.LOCKABLE: "for bursts from now on; once AI_LOCK is set: LOCKED, not stored",
 }
 
@@ -157,5 +160,9 @@ def table() -> str:
     for name, by_state in RULES.items():
         lines.append("| " + " | ".join([name, *(by_state[s].value for s in State)]) + " |")
     used = {rule for row in RULES.values() for rule in row.values()}
-    notes = [f"- *{rule.value}*: {text}." for rule, text in LEGEND.items() if rule in used]
+    notes = [
+        textwrap.fill(f"- *{rule.value}*: {text}.", PROSE, subsequent_indent="  ")
+        for rule, text in LEGEND.items()
+        if rule in used
+    ]
     return "\n".join([*lines, "", *notes]) + "\n"

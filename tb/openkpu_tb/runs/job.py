@@ -13,6 +13,7 @@ import cocotb
 
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.events import Events, Say
+from openkpu_tb.handle import Handle
 from openkpu_tb.runs import requests
 from openkpu_tb.runs.run_model import run_model
 from openkpu_tb.runs.run_network import run_network
@@ -36,7 +37,7 @@ async def run_request(device: Device, request: requests.Request, say: Say) -> No
 
 
 @cocotb.test()
-async def run_job(tb: cocotb.handle.SimHandleBase) -> None:
+async def run_job(tb: Handle) -> None:
     """Run the job; a bus rule that was broken fails the test."""
     request = pickle.loads(Path(os.environ["OKPU_JOB"]).read_bytes())
     say = Events()

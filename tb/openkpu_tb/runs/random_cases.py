@@ -145,7 +145,7 @@ def in_place(config: Config, seed: int, count: int, *, slow: bool = False) -> li
     return cases
 
 
-def images_of(rng: np.random.Generator, shape: tuple[int, int, int], count: int) -> np.ndarray:
+def images_of(rng: np.random.Generator, shape: tuple[int, ...], count: int) -> np.ndarray:
     return rng.integers(0, 256, (count, *shape), dtype=np.uint8)
 
 

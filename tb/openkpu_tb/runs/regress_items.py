@@ -417,15 +417,15 @@ def _list(rng: np.random.Generator, config: Config, budget: Budget) -> Network:
         raise TooMuch("AI RAM") from error
 
 
-def _add_product(rng: np.random.Generator, network: Network, shape: tuple[int, int, int]) -> None:
+def _add_product(rng: np.random.Generator, network: Network, shape: tuple[int, ...]) -> None:
     """One more layer, with sums of 32 bits, and maybe one behind it."""
     image = rng.integers(0, 256, shape, dtype=np.uint8)
     network.place()
     last = network.run(image).y
     if 4 * last.shape[0] > 1024 or not network.eight_bit:
         raise TooMuch("channels")
-    more = {"src": 0, "dst": Layout(*last.shape).rows}
-    layer = random_product(rng, x=last, o=int(rng.integers(1, 10)), **more)
+    place = Layout(*last.shape).rows
+    layer = random_product(rng, x=last, o=int(rng.integers(1, 10)), src=0, dst=place)
     network.add(layer.arg, layer.weights, layer.bn, layer.act)
     if rng.random() < 0.4:
         behind = random_layer(rng, x=layer.y, eight_bit=True, kernel=1, pool=0, fc=False)

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import cocotb
 import numpy as np
-from cocotb.handle import SimHandleBase
 
 from openkpu.generators.generate import Limits, random_layer, random_network
 from openkpu.layer.argument import LayerArg
 from openkpu_tb.device.device import Device, Tables
 from openkpu_tb.device.inference_stream import run_stream
+from openkpu_tb.handle import Handle
 from openkpu_tb.timing.recorder import Recorder, high
 
 LIMIT = 100_000
@@ -19,7 +19,7 @@ SHAPE = (2, 4, 16)  # of the layer: one full stripe
 
 
 @cocotb.test()
-async def fill_to_array(tb: SimHandleBase) -> None:
+async def fill_to_array(tb: Handle) -> None:
     """A 3x3 layer of two channels: rows into the tile buffer, issues, columns, sums, bytes."""
     device = Device(tb, 1)
     await device.reset()
@@ -69,7 +69,7 @@ def check_skew(recorder: Recorder, arg: LayerArg) -> None:
 
 
 @cocotb.test()
-async def overlap(tb: SimHandleBase) -> None:
+async def overlap(tb: Handle) -> None:
     """A stream of three inferences: which unit works when."""
     device = Device(tb, 1)
     await device.reset()

@@ -5,11 +5,11 @@ import random
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.monitor import AhbMonitor
 from openkpu_tb.ahb.responder import AhbResponder
+from openkpu_tb.handle import Handle
 from openkpu_tb.timing.recorder import Recorder, number
 
 BEATS, AWAY_AFTER, AWAY_FOR = 8, 3, 4
@@ -18,7 +18,7 @@ BURSTS = {0: "SINGLE", 1: "INCR", 3: "INCR4", 5: "INCR8", 7: "INCR16"}
 
 
 @cocotb.test()
-async def record(dut: SimHandleBase) -> None:
+async def record(dut: Handle) -> None:
     cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
     for name in ("cmd_valid", "cmd_write", "cmd_wpop", "cmd_tag", "wd_data", "mst_abandon"):
         getattr(dut, name).value = 0

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import cocotb
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge
+
+from openkpu_tb.handle import Handle
 
 Read = Callable[[], str]
 
@@ -19,7 +20,7 @@ class Recorder:
     ``signals``: name -> handle of a signal, or a function that gives the text of the cycle.
     """
 
-    def __init__(self, clock: SimHandleBase, signals: Mapping[str, SimHandleBase | Read]) -> None:
+    def __init__(self, clock: Handle, signals: Mapping[str, Handle | Read]) -> None:
         self.clock = clock
         self.signals = dict(signals)
         self.rows: dict[str, list[str]] = {name: [] for name in signals}
@@ -43,7 +44,7 @@ class Recorder:
         Path(os.environ["OKPU_RECORD"]).write_text(json.dumps(kept))
 
 
-def number(handle: SimHandleBase, when: Callable[[], bool], text: str = "{:#x}") -> Read:
+def number(handle: Handle, when: Callable[[], bool], text: str = "{:#x}") -> Read:
     """Text of a number in the cycles in which it counts, else nothing."""
 
     def read() -> str:
@@ -52,6 +53,6 @@ def number(handle: SimHandleBase, when: Callable[[], bool], text: str = "{:#x}")
     return read
 
 
-def high(handle: SimHandleBase) -> bool:
+def high(handle: Handle) -> bool:
     """A known 1."""
     return str(handle.value) == "1"

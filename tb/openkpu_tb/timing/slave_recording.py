@@ -3,17 +3,17 @@
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.host import ERROR, NONSEQ, OKAY, SEQ, AhbHost, Transfer
+from openkpu_tb.handle import Handle
 from openkpu_tb.timing.recorder import Recorder, number
 
 RAM = 0x200000
 WORD = 0x44332211
 
 
-async def serve(dut: SimHandleBase) -> None:
+async def serve(dut: Handle) -> None:
     """The AI RAM at rest: it acknowledges in the cycle after the request."""
     dut.window_ack.value = dut.window_rdata.value = 0
     while True:
@@ -23,7 +23,7 @@ async def serve(dut: SimHandleBase) -> None:
 
 
 @cocotb.test()
-async def record(dut: SimHandleBase) -> None:
+async def record(dut: Handle) -> None:
     cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
     host = AhbHost(dut, "s_ahb", dut.clk)
     dut.rst.value = 1

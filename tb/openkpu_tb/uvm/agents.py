@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import cocotb
 import numpy as np
 import numpy.typing as npt
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
 from pyuvm import (
     ConfigDB,
@@ -20,6 +19,8 @@ from pyuvm import (
 
 from openkpu_tb.ahb.host_agent import AhbHostDriver, AhbHostMonitor
 from openkpu_tb.core.backdoor import Backdoor
+from openkpu_tb.handle import Handle
+from openkpu_tb.uvm.create import create
 from openkpu_tb.uvm.items import BusItem, HostItem
 
 Bytes = npt.NDArray[np.uint8]
@@ -29,7 +30,7 @@ class HostDriver(uvm_driver):
     """Gives items to the cocotb-bus driver."""
 
     def build_phase(self) -> None:
-        self.tb = ConfigDB().get(self, "", "TB")
+        self.tb: Handle = ConfigDB().get(self, "", "TB")
         self.bus = AhbHostDriver(self.tb, "s", self.tb.clk)
 
     async def run_phase(self) -> None:
@@ -84,7 +85,7 @@ class HostMonitor(uvm_component):
         self.ap = uvm_analysis_port("ap", self)
 
     def start_of_simulation_phase(self) -> None:
-        tb = ConfigDB().get(self, "", "TB")
+        tb: Handle = ConfigDB().get(self, "", "TB")
         self.bus = AhbHostMonitor(tb, "s", tb.clk, tb.s_busy, self.ap.write)
 
 
@@ -93,8 +94,8 @@ class HostAgent(uvm_agent):
 
     def build_phase(self) -> None:
         self.sequencer = uvm_sequencer("sequencer", self)
-        self.driver = HostDriver.create("driver", self)
-        self.monitor = HostMonitor.create("monitor", self)
+        self.driver = create(HostDriver, "driver", self)
+        self.monitor = create(HostMonitor, "monitor", self)
 
     def connect_phase(self) -> None:
         self.driver.seq_item_port.connect(self.sequencer.seq_item_export)
@@ -105,7 +106,7 @@ class BusDriver(uvm_driver):
 
     def build_phase(self) -> None:
         super().build_phase()
-        self.tb = ConfigDB().get(self, "", "TB")
+        self.tb: Handle = ConfigDB().get(self, "", "TB")
         self.ap = uvm_analysis_port("ap", self)
 
     async def run_phase(self) -> None:
@@ -123,7 +124,7 @@ class BusAgent(uvm_agent):
 
     def build_phase(self) -> None:
         self.sequencer = uvm_sequencer("sequencer", self)
-        self.driver = BusDriver.create("driver", self)
+        self.driver = create(BusDriver, "driver", self)
 
     def connect_phase(self) -> None:
         self.driver.seq_item_port.connect(self.sequencer.seq_item_export)
@@ -136,7 +137,7 @@ class Memory:
     where: str  # "storage" or "ai_ram"
     addr: int
     data: Bytes
-    unknown: Bytes | None = None
+    unknown: npt.NDArray[np.bool_] | None = None
     written: bool = True
 
 
@@ -147,7 +148,7 @@ class StorageAgent(uvm_agent, Backdoor):
         uvm_agent.__init__(self, name, parent)
 
     def build_phase(self) -> None:
-        self.tb: SimHandleBase = ConfigDB().get(self, "", "TB")
+        self.tb: Handle = ConfigDB().get(self, "", "TB")
         self.ap = uvm_analysis_port("ap", self)
 
     async def load_storage(self, addr: int, data: Bytes) -> None:
@@ -187,7 +188,7 @@ class EdgeMonitor(uvm_component):
     signal = ""
 
     def build_phase(self) -> None:
-        self.tb: SimHandleBase = ConfigDB().get(self, "", "TB")
+        self.tb: Handle = ConfigDB().get(self, "", "TB")
         self.ap = uvm_analysis_port("ap", self)
 
     async def run_phase(self) -> None:

@@ -5,6 +5,8 @@ import cocotb
 from cocotb.triggers import FallingEdge
 from pyuvm import ConfigDB, uvm_test
 
+from openkpu_tb.handle import Handle
+from openkpu_tb.uvm.create import create
 from openkpu_tb.uvm.env import DeviceEnv
 from openkpu_tb.uvm.items import GappedItem
 from openkpu_tb.uvm.sequences.job import DeviceSequence
@@ -18,11 +20,11 @@ class DeviceTest(uvm_test):
     filled = False  # random bytes in both memories first, so that a stray write is seen
 
     def build_phase(self) -> None:
-        self.tb = cocotb.top
+        self.tb: Handle = cocotb.top
         ConfigDB().set(None, "*", "TB", self.tb)
         GappedItem.seed()
         self.overrides()
-        self.env = DeviceEnv.create("env", self)
+        self.env = create(DeviceEnv, "env", self)
 
     def overrides(self) -> None:
         """Factory overrides of this test, before anything is built."""

@@ -10,8 +10,10 @@ import cocotb
 import numpy as np
 from pyuvm import ConfigDB, uvm_analysis_port, uvm_env, uvm_sequencer
 
+from openkpu_tb.handle import Handle
 from openkpu_tb.uvm.agents import BusAgent, HostAgent, LayerMonitor, ResetMonitor, StorageAgent
 from openkpu_tb.uvm.coverage import CoverageCollector
+from openkpu_tb.uvm.create import create
 from openkpu_tb.uvm.predictor import Predictor
 from openkpu_tb.uvm.ral import Adapter, Registers
 from openkpu_tb.uvm.scoreboard import Scoreboard
@@ -20,6 +22,12 @@ from openkpu_tb.uvm.sequencer_device import SequencerDevice
 
 class VirtualSequencer(uvm_sequencer):
     """Where virtual sequences run: knows the sequencers of the agents, and what a job needs."""
+
+    host: uvm_sequencer
+    bus: uvm_sequencer
+    registers: Registers
+    storage: StorageAgent
+    device: SequencerDevice
 
     def build_phase(self) -> None:
         self.rng = np.random.default_rng(cocotb.RANDOM_SEED)
@@ -31,15 +39,15 @@ class DeviceEnv(uvm_env):
     """Agents, predictor, scoreboard, register model, coverage."""
 
     def build_phase(self) -> None:
-        self.host = HostAgent.create("host", self)
-        self.bus = BusAgent.create("bus", self)
-        self.storage = StorageAgent.create("storage", self)
-        self.resets = ResetMonitor.create("resets", self)
-        self.layers = LayerMonitor.create("layers", self)
-        self.predictor = Predictor.create("predictor", self)
-        self.scoreboard = Scoreboard.create("scoreboard", self)
-        self.coverage = CoverageCollector.create("coverage", self)
-        self.virtual = VirtualSequencer.create("virtual", self)
+        self.host = create(HostAgent, "host", self)
+        self.bus = create(BusAgent, "bus", self)
+        self.storage = create(StorageAgent, "storage", self)
+        self.resets = create(ResetMonitor, "resets", self)
+        self.layers = create(LayerMonitor, "layers", self)
+        self.predictor = create(Predictor, "predictor", self)
+        self.scoreboard = create(Scoreboard, "scoreboard", self)
+        self.coverage = create(CoverageCollector, "coverage", self)
+        self.virtual = create(VirtualSequencer, "virtual", self)
         self.registers = Registers()
 
     def connect_phase(self) -> None:
@@ -62,6 +70,6 @@ class DeviceEnv(uvm_env):
         virtual.registers, virtual.storage = self.registers, self.storage
 
     def start_of_simulation_phase(self) -> None:
-        tb = ConfigDB().get(self, "", "TB")
+        tb: Handle = ConfigDB().get(self, "", "TB")
         parts = self.host.sequencer, self.registers, self.storage
         self.virtual.device = SequencerDevice(tb, *parts)

@@ -30,6 +30,7 @@ from openkpu_tb.core.registers import (
     Err,
     Int,
 )
+from openkpu_tb.handle import Handle
 from openkpu_tb.uvm.agents import Bytes, Memory
 
 Mask = npt.NDArray[np.bool_]
@@ -68,7 +69,7 @@ class Predictor(uvm_subscriber):
     """
 
     def build_phase(self) -> None:
-        self.tb = ConfigDB().get(self, "", "TB")
+        self.tb: Handle = ConfigDB().get(self, "", "TB")
         self.products = uvm_analysis_port("products", self)
         self.doubtful: list[Write] = []  # where the doubt is from
         self.reset_export = self.uvm_AnalysisImp("reset_export", self, lambda _: self.reset())

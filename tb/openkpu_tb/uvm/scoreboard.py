@@ -14,7 +14,7 @@ class Scoreboard(uvm_subscriber):
     def build_phase(self) -> None:
         self.checked = self.doubted = 0
         self.wrong: list[str] = []
-        self.predictor: Predictor | None = None
+        self.predictor: Predictor  # the environment sets it when it connects
 
     def write(self, tt: Memory) -> None:
         predictor = self.predictor

@@ -2,12 +2,12 @@
 """The device as a sequence sees it: registers through the register model, maps through an agent."""
 
 import cocotb
-from cocotb.handle import SimHandleBase
 from pyuvm import uvm_sequencer, uvm_status_e
 
 from openkpu_tb.ahb.host_agent import Transfer
 from openkpu_tb.core.registers import AI
 from openkpu_tb.device.device import Device
+from openkpu_tb.handle import Handle
 from openkpu_tb.uvm.agents import StorageAgent
 from openkpu_tb.uvm.ral import Registers
 from openkpu_tb.uvm.sequences.transfers import TransferSequence
@@ -18,7 +18,7 @@ class SequencerDevice(Device):
 
     def __init__(
         self,
-        tb: SimHandleBase,
+        tb: Handle,
         host: uvm_sequencer,
         registers: Registers,
         storage: StorageAgent,

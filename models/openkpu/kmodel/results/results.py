@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -131,7 +131,7 @@ class Report(NamedTuple):
     """What a model says about a picture."""
 
     kind: str  # "boxes", "classes" or "tensor"
-    found: list[Box] | list[tuple[int, str, float]] | None
+    found: Any  # list[Box] of boxes, list[tuple[int, str, float]] of classes, None of a tensor
     notes: tuple[str, ...] = ()  # what was assumed
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 from openkpu.kmodel.operations import operations as ops
 from openkpu.kmodel.operations.products import Conv2d, MatMul
@@ -32,7 +33,7 @@ def unary_like(m: Machine, make: Callable[..., Operation], dtype: int, *register
     )
 
 
-def binary(m: Machine, dtype: int, *operands: float) -> None:
+def binary(m: Machine, dtype: int, *operands: Any) -> None:
     stated = None
     if m.dialect.binary_shape:
         stated, operands = m.shape(operands[4]), operands[:4] + operands[5:]
@@ -109,7 +110,7 @@ def _staged(m: Machine, view: View) -> View:
     return View("temp", start, view.shape, view.dtype)
 
 
-def conv2d(m: Machine, dtype: int, *operands: float) -> None:
+def conv2d(m: Machine, dtype: int, *operands: Any) -> None:
     shape, strides, kernel, kernel_strides, bias_strides, out_strides = operands[:6]
     groups, sh, sw, dh, dw, low, high = operands[6:]
     pad_w, pad_h = m.padding(), m.padding()
@@ -218,7 +219,7 @@ def lut1d(m: Machine, dtype: int, shape: int, strides: int, out_strides: int, le
     )
 
 
-def matmul(m: Machine, *operands: float) -> None:
+def matmul(m: Machine, *operands: Any) -> None:
     a_shape, a_strides, b_shape, b_strides, bias_strides, out_strides, low, high = operands
     m.shape(bias_strides)
     out, bias, b, a = (m.address() for _ in range(4))
@@ -283,7 +284,7 @@ def reduction(m: Machine, dtype: int, *registers: int) -> None:
     )
 
 
-def reduce_window(m: Machine, dtype: int, op: int, *operands: float) -> None:
+def reduce_window(m: Machine, dtype: int, op: int, *operands: Any) -> None:
     shape, strides, out_strides, kh, kw, sh, sw, dh, dw, low, high = operands
     pad_w, pad_h = m.padding(), m.padding()
     out, initial, src = m.address(), m.number(), m.address()
@@ -347,7 +348,7 @@ def strided_slice(m: Machine, dtype: int, *registers: int) -> None:
     )
 
 
-def softmax(m: Machine, dtype: int, *operands: float) -> None:
+def softmax(m: Machine, dtype: int, *operands: Any) -> None:
     shape, strides, out_strides, axis, beta = operands
     rank = len(m.shape(shape))
 

@@ -7,6 +7,7 @@ What is not given is drawn from the generator of the virtual sequencer, which th
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import cocotb
 import numpy as np
@@ -53,6 +54,7 @@ class DeviceSequence(uvm_sequence):
     """Base: what a sequence on the virtual sequencer has at hand."""
 
     compare = True
+    sequencer: Any  # a VirtualSequencer, which imports this
 
     @property
     def device(self):

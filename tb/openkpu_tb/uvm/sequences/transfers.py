@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pyuvm import uvm_sequence
 
 from openkpu_tb.ahb.host_agent import Transfer
+from openkpu_tb.uvm.create import create
 from openkpu_tb.uvm.items import HostItem
 
 
@@ -17,7 +18,7 @@ class TransferSequence(uvm_sequence):
         self.transfers = transfers
 
     async def body(self) -> None:
-        item = HostItem.create(self.get_name())
+        item = create(HostItem, self.get_name())
         item.transfers = list(self.transfers)
         await self.start_item(item)
         await self.finish_item(item)

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph becomes a program: nodes are lowered, and what the device cannot do is the host's.
+
+One device part after the other: every node whose inputs are there is lowered, until only nodes are
+left that wait for the host.  So a network without a host node in its middle is one task list.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from openkpu.compiler import (
+    lower_conv,
+    lower_dense,
+    lower_elementwise,
+    lower_move,
+    lower_pool,
+    lower_table,
+    overlap,
+    passes,
+    place,
+    turn,
+)
+from openkpu.compiler.check import check
+from openkpu.compiler.device import Held, Place, indices
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.graph import (
+    Conv,
+    Dense,
+    Elementwise,
+    Graph,
+    Host,
+    Move,
+    Node,
+    Pool,
+    Table,
+    Tensor,
+)
+from openkpu.compiler.lower import Disordered, Report, State, Unable, offset
+from openkpu.compiler.program import DevicePart, HostPart, Port, Program, Row
+from openkpu.configs import Config
+from openkpu.network.network import NetworkError
+
+LOWERINGS = {
+    Conv: lower_conv.lower,
+    Dense: lower_dense.lower,
+    Pool: lower_pool.lower,
+    Elementwise: lower_elementwise.lower,
+    Table: lower_table.lower,
+    Move: lower_move.lower,
+}
+MOST_RETRIES = 64
+
+
+def build(graph: Graph, config: Config) -> Program:
+    """The program of a graph; CompileError for a node that neither device nor host computes."""
+    builder = Builder(passes.simplified(check(graph)), config)
+    return builder.run()
+
+
+class Builder:
+    """A program in the making."""
+
+    def __init__(self, graph: Graph, config: Config) -> None:
+        self.graph, self.config = graph, config
+        self.turned = turn.choose(graph)
+        constants = {t.name for t in graph.tensors.values() if t.data is not None}
+        self.there = {*graph.inputs, *constants}  # on the host
+        self.constants = constants
+        self.left = list(graph.nodes)
+        self.hosted = {n.name for n in self.left if isinstance(n, Host)}
+        self.ordered: set[str] = set()  # tensors that the host has put in order for one node
+        self.parts: list[DevicePart | HostPart] = []
+        self.reports: dict[str, Report] = {}
+
+    def run(self) -> Program:
+        """All parts, in their order."""
+        while self.left:
+            before = len(self.left), len(self.hosted)
+            self._host()
+            if self.left:
+                self._device()
+            if (len(self.left), len(self.hosted)) == before:
+                node = self.left[0]
+                raise self._refuse(node, "it waits for a tensor that nothing computes")
+        if not any(isinstance(part, DevicePart) for part in self.parts):
+            raise CompileError("no node for the device", where=self.graph.name)
+        rows = [self._row(node) for node in self.graph.nodes]
+        return Program(self.graph, self.parts, self.reports, self.config.name, rows=rows)
+
+    def _row(self, node: Node) -> Row:
+        y = self.graph.tensors[node.outputs[0]]
+        macs = 0
+        if isinstance(node, (Conv, Dense)):
+            macs = node.weights[0].size * math.prod(y.shape)
+        what = " ".join(filter(None, (node.kind, node.describe())))
+        ends = list(node.inputs), list(node.outputs)
+        return Row(node.name, node.operator, what, *ends, list(y.shape), macs)
+
+    def _refuse(self, node: Node, text: str) -> CompileError:
+        return CompileError(text, node=node.name, operator=node.operator, where=self.graph.name)
+
+    # --------------------------------------------------------------------- host
+    def _host(self) -> None:
+        """Every node of the host whose inputs are there; moves of what is there as well."""
+        done: list[Node] = []
+        more = True
+        while more:
+            more = False
+            for node in list(self.left):
+                mine = node.name in self.hosted or isinstance(node, Move)
+                if mine and set(node.inputs) <= self.there:
+                    done.append(node)
+                    self.left.remove(node)
+                    self.there |= set(node.outputs)
+                    self.reports[node.name] = Report("host")
+                    more = True
+        if done:
+            self.parts.append(HostPart(done))
+
+    # ------------------------------------------------------------------- device
+    def _device(self) -> None:
+        """One task list of all nodes that can be lowered now."""
+        state = State(self.graph, self.config)
+        for node in self.left:
+            if isinstance(node, Move) and node.how == "concat":
+                lower_move.plan(self.graph, node, state)
+        lowered: list[Node] = []
+        for node in list(self.left):
+            ready = all(n in state.tensors or n in self.there for n in node.inputs)
+            if node.name in self.hosted or not ready:
+                continue
+            if self._lower(state, node):
+                lowered.append(node)
+        self.left = [n for n in self.left if all(n is not m for m in lowered)]
+        made = {n for node in lowered for n in node.outputs}
+        needed = {n for node in self.left for n in node.inputs} | set(self.graph.outputs)
+        wanted = [n for n in state.tensors if n in made & needed]
+        self.reports |= state.reports
+        if state.specs:
+            self.parts.append(self._part(state, wanted))
+        self.there |= set(wanted)
+
+    def _lower(self, state: State, node: Node) -> bool:
+        """Lower a node; False when it must wait for the host."""
+        mark = state.mark()
+        try:
+            for name in node.inputs:
+                if name not in state.tensors and name not in self.constants:
+                    state.stage(name, self._staged(state, name))
+            LOWERINGS[type(node)](state, node)
+        except Disordered as error:
+            state.back(mark)
+            self._order(node, error)
+            return False
+        except Unable as error:
+            state.back(mark)
+            if not isinstance(node, Table):
+                raise self._refuse(node, str(error)) from None
+            self.hosted.add(node.name)
+            return False
+        except NetworkError as error:
+            raise self._refuse(node, str(error)) from None
+        state.report(node)
+        return True
+
+    def _order(self, node: Node, error: Disordered) -> None:
+        """Have the host put a tensor in order, under another name, for one node."""
+        name = error.tensor
+        if name in self.ordered or len(self.ordered) >= MOST_RETRIES:
+            raise self._refuse(node, str(error)) from None
+        if isinstance(node, Move):  # which the host does itself
+            self.hosted.add(node.name)
+            return
+        like = self.graph.tensors[name]
+        made = dataclasses.replace(like, name=self.graph.fresh(name), data=None)
+        self.graph.add_tensor(made)
+        self.ordered.add(made.name)
+        move = Move(f"{node.name}/order", node.operator, (name,), (made.name,), how="reshape")
+        inputs = tuple(made.name if n == name else n for n in node.inputs)
+        new = dataclasses.replace(node, inputs=inputs)
+        for nodes in (self.graph.nodes, self.left):
+            at = next(i for i, n in enumerate(nodes) if n is node)
+            nodes[at : at + 1] = [move, new]
+        self.hosted.add(move.name)
+        self.turned[made.name] = self.turned.get(name, (False, False))
+
+    def _staged(self, state: State, name: str) -> Held:
+        """Where the host writes the elements of a tensor."""
+        tensor = self.graph.tensors[name]
+        zero = tensor.zero + offset(tensor)
+        shape = tensor.shape
+        if len(shape) == 4 and shape[0] == 1:
+            extra = self._margin(tensor)
+            h, w = shape[2] + extra[0], shape[3] + extra[1]
+            made = state.new((shape[1], h, w))
+            turned = self.turned.get(name, (False, False))
+            where = indices(made, np.arange(shape[1]), (0, 0), shape[2:], turned)
+            return Held(made, where, zero, margin=True)
+        last, pixels = (shape[-1], math.prod(shape[:-1])) if shape else (1, 1)
+        made = state.new((last, 1, pixels))
+        where = (np.arange(last) * pixels + np.arange(pixels)[:, None]).reshape(shape)
+        return Held(made, where, zero)
+
+    def _margin(self, tensor: Tensor) -> tuple[int, int]:
+        """Lines and columns behind the tensor that its convolutions need to have room."""
+        readers = self.graph.readers(tensor.name)
+        if not all(isinstance(r, Conv) for r in readers):
+            return 0, 0
+        extra = [0, 0]
+        for reader in readers:
+            assert isinstance(reader, Conv)
+            outputs = self.graph.tensors[reader.outputs[0]].shape[2:]
+            for i in (0, 1):
+                stride, size = reader.strides[i], tensor.shape[2 + i]
+                need = outputs[i] * stride if stride > 1 else outputs[i]
+                if need - size < size or need - size < 8:
+                    extra[i] = max(extra[i], need - size)
+        return extra[0], extra[1]
+
+    def _part(self, state: State, wanted: list[str]) -> DevicePart:
+        """The task list: outputs are stored, addresses given."""
+        node = next(n for n in self.graph.nodes if n.name == state.specs[-1].node)
+        state.specs = overlap.apart(state.specs, self.config)
+        outputs = []
+        last = len(state.specs) - 1
+        for name in wanted:
+            held = state.tensors[name]
+            outputs.append((name, held, self._writer(state, held.place, last)))
+        if not any(writer == last for _, _, writer in outputs):
+            # the list ends with a map that is wanted
+            name, held, _ = outputs.pop()
+            outputs.append((name, held, -1))
+        final = []
+        for name, held, writer in outputs:
+            if writer < 0:
+                state.copy(node, held.place, held.place)
+                writer = len(state.specs) - 1
+            final.append((name, held, writer))
+        last = len(state.specs) - 1
+        for name, _, writer in final:
+            if writer != last:
+                state.specs[writer].stores = name
+        try:
+            network = place.network_of(state.specs, [], self.config.ai_ram_rows)
+        except Unable as error:
+            raise self._refuse(node, str(error)) from None
+        ports = [self._port(name, held) for name, held in state.staged.items()]
+        inputs = []
+        for port in ports:
+            layers = [i for i, s in enumerate(state.specs) if s.loads == port.tensor]
+            if layers:
+                port.layer = layers[0] if layers[0] else -1
+                inputs.append(port)
+        inputs.sort(key=lambda p: p.layer)
+        for port in inputs[1:]:
+            network.loaded[port.layer] = np.full(port.shape, port.zero, np.uint8)
+        results = []
+        for name, held, writer in final:
+            port = self._port(name, held)
+            port.layer = -1 if writer == last else writer
+            results.append(port)
+        try:
+            network.validate(self.config.ai_ram_rows)
+        except NetworkError as error:
+            raise self._refuse(node, str(error)) from None
+        taps = []
+        for name, held in state.tensors.items():
+            writer = self._writer(state, held.place, last)
+            if writer >= 0 and name in self.graph.tensors:
+                taps.append(dataclasses.replace(self._port(name, held), layer=writer))
+        nodes = [s.node for s in state.specs]
+        return DevicePart(network, inputs, results, nodes, taps)
+
+    def _port(self, name: str, held: Held) -> Port:
+        tensor = self.graph.tensors[name]
+        return Port(name, held.place.shape, held.where, offset(tensor), held.zero)
+
+    @staticmethod
+    def _writer(state: State, wanted: Place, last: int) -> int:
+        """The layer whose output map it is; -1 when several wrote it or another did afterwards."""
+        end = wanted.row + wanted.rows
+        found = [
+            i
+            for i, spec in enumerate(state.specs)
+            if spec.dst.buffer == wanted.buffer
+            and spec.dst.row < end
+            and wanted.row < spec.dst.row + spec.dst.rows
+        ]
+        return found[0] if len(found) == 1 and state.specs[found[0]].dst == wanted else -1

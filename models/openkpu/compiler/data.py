@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user gives a compiled network, and gets from it: arrays in the model's types and order.
+
+Integers are taken as they are when they have the input's type; floats are scaled by the model's own
+scale and zero point, rounded once, a tie to even.  Maps of rank 4 have the model's order, NHWC or
+NCHW; the graph's is always (N, C, H, W).  A batch is one inference after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu import files
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.graph import Tensor
+from openkpu.compiler.program import Program
+from openkpu.compiler.reference import quantised
+
+TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
+FLOATS = ("float16", "float32", "float64")
+NAMES = {"int8": np.int8, "uint8": np.uint8, "int32": np.int32, "int64": np.int64}
+Values = dict[str, npt.NDArray]
+
+
+def model_shape(tensor: Tensor) -> tuple[int, ...]:
+    """The shape of a tensor in the model's order."""
+    if tensor.layout == "NHWC" and len(tensor.shape) == 4:
+        return tuple(tensor.shape[a] for a in TO_NHWC)
+    return tensor.shape
+
+
+def inferences(program: Program, given: Mapping[str, npt.NDArray], where: str) -> list[Values]:
+    """The inputs of each inference, in the graph's order; CompileError for another shape or type.
+
+    ``given``: an array for each input, of the model's shape, without its first axis, or with any
+    number of inferences there.
+    """
+    found: dict[str, list[npt.NDArray]] = {}
+    for tensor in program.inputs:
+        if tensor.name not in given:
+            raise CompileError(f"no array for the input {tensor.name!r}", where=where)
+        found[tensor.name] = _each(tensor, given[tensor.name], where)
+    counts = {len(v) for v in found.values()}
+    if len(counts) > 1:
+        raise CompileError(f"inputs of {sorted(counts)} inferences, expected as many", where=where)
+    (count,) = counts
+    return [{name: maps[i] for name, maps in found.items()} for i in range(count)]
+
+
+def _each(tensor: Tensor, array: npt.NDArray, where: str) -> list[npt.NDArray]:
+    shape = model_shape(tensor)
+    rest = shape[1:] if shape and shape[0] == 1 else shape
+    array = np.asarray(array)
+    if array.shape == rest:
+        array = array[None]
+    if array.shape[1:] != rest or array.ndim != len(rest) + 1 or not len(array):
+        raise CompileError(
+            f"{array.dtype}{array.shape} for the input {tensor.name!r}, expected {shape},"
+            f" or (n, {', '.join(map(str, rest))})",
+            where=where,
+        )
+    array = _typed(tensor, array, where)
+    maps = [one.reshape(shape) for one in array]
+    if tensor.layout == "NHWC" and len(shape) == 4:
+        maps = [np.ascontiguousarray(one.transpose(TO_NCHW)) for one in maps]
+    return maps
+
+
+def _typed(tensor: Tensor, array: npt.NDArray, where: str) -> npt.NDArray:
+    kind = array.dtype.name
+    if kind in FLOATS and (tensor.quantised or tensor.dtype == "float32"):
+        if not np.isfinite(array).all():
+            raise CompileError(f"the input {tensor.name!r} has a NaN or infinity", where=where)
+        return quantised(array, tensor) if tensor.quantised else array.astype(np.float32)
+    if kind != tensor.dtype:
+        floats = f"{tensor.dtype} or float32" if tensor.quantised else tensor.dtype
+        raise CompileError(
+            f"{kind}{array.shape} for the input {tensor.name!r}, expected {floats}", where=where
+        )
+    return array.astype(np.int64)
+
+
+def read_inputs(program: Program, path: str | Path) -> list[Values]:
+    """Inferences from a .npy file (one input) or a .npz file with an array for each."""
+    data = files.read_bytes(path, CompileError)
+    if data[:4] != b"PK\x03\x04":
+        names = [t.name for t in program.inputs]
+        if len(names) > 1:
+            raise CompileError(
+                f"one array, the model has inputs {', '.join(names)}: expected a .npz",
+                where=str(path),
+            )
+        array = files.read_array(path, CompileError)
+        return inferences(program, {names[0]: array}, str(path))
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            files.check_unpacked(path, archive.zip, CompileError)
+            given = {name: archive[name] for name in archive.files}
+    except CompileError:
+        raise
+    except Exception as error:  # whatever a damaged archive makes of numpy
+        raise CompileError(f"not a complete .npz file: {error}", where=str(path)) from None
+    short = {plain(t.name): t.name for t in program.inputs}
+    return inferences(program, {short.get(k, k): v for k, v in given.items()}, str(path))
+
+
+def random_inputs(program: Program, rng: np.random.Generator, count: int) -> list[Values]:
+    """Random bytes, or floats from 0 to 1."""
+    found = []
+    for _ in range(count):
+        one: Values = {}
+        for tensor in program.inputs:
+            if tensor.dtype == "float32":
+                one[tensor.name] = rng.random(tensor.shape).astype(np.float32)
+            elif tensor.dtype in ("int8", "uint8"):
+                one[tensor.name] = rng.integers(*tensor.limits, tensor.shape, endpoint=True)
+            else:
+                raise CompileError(f"random {tensor.dtype} for {tensor.name!r}: expected INPUT")
+        found.append(one)
+    return found
+
+
+def result(tensor: Tensor, value: npt.NDArray) -> npt.NDArray:
+    """An output in the model's type and order."""
+    if tensor.layout == "NHWC" and value.ndim == 4:
+        value = value.transpose(TO_NHWC)
+    return np.ascontiguousarray(value).astype(NAMES.get(tensor.dtype, np.float32))
+
+
+def real(tensor: Tensor, value: npt.NDArray) -> npt.NDArray:
+    """The real numbers that the integers of a tensor stand for; floats as they are."""
+    if tensor.scale is None:
+        return np.asarray(value)
+    return (np.asarray(value) - tensor.zero) * tensor.scale
+
+
+def plain(name: str) -> str:
+    """A tensor's name as that of an array in a .npz file, which is a file in an archive."""
+    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)

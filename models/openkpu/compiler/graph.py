@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The intermediate form of a quantised network: tensors, and nodes with integer semantics.
+
+docs/compiler.md describes it.  Readers make it, passes rewrite it, lowerings make layers of it, and
+``reference`` computes it exactly.
+
+*Tensors.*  Rank 4 is always (N, C, H, W), whatever the model has; ``layout`` of a graph's input or
+output says how the model itself orders it ("NHWC" or "NCHW"), and is used where data come and go.
+Tensors of another rank are as in the model.  Where a model of NHWC looks at the order of elements
+(a reshape of rank 4), its reader writes the transposition as a node.  A quantised tensor is int8 or
+uint8 and stands for real numbers: ``scale * (q - zero)``.  Float and int tensors have no scale.  A
+constant has ``data``.
+
+*Nodes.*  r(...) is a real number in units of the output's scale, computed exactly from the integers
+and the scales (each an exact binary fraction); then there is **one** rounding to nearest, a tie to
+even, the zero point is added, and the result is limited to ``clamp``.
+
+| node | r |
+|---|---|
+| Conv | (sum over c, ky, kx of (x - zx) * (w - zw[o]) + bias[o]) * sx * sw[o] / sy; padding is zx |
+| Dense | the same of the last axis: x (..., K), weights (O, K) |
+| Pool max | the largest x of the window inside the map, (x - zx) * sx / sy |
+| Pool average | sum of (x - zx) over n, times sx / sy; n as ``count_pads``; here a tie goes up |
+| Elementwise | add, sub, mul, max, min of both real numbers / sy; shapes broadcast as in numpy |
+| Table | no r: y = table[q - lowest q], any function of one byte |
+| Move | no r: bytes change places; input and output have the same scale and zero point |
+| Host | what the processor computes in float (``HOSTS``), then the rounding above |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler.errors import CompileError
+
+QUANTISED = ("int8", "uint8")
+DTYPES = (*QUANTISED, "int32", "int64", "float32", "bool")
+LAYOUTS = ("", "NHWC", "NCHW")
+RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
+POOLS = ("max", "average")
+ELEMENTWISE = ("add", "sub", "mul", "max", "min")
+MOVES = ("reshape", "transpose", "concat", "slice", "pad")
+# softmax (axis, beta), argmax and argmin (axis, keep, last), quantize, dequantize, table
+HOSTS = ("softmax", "argmax", "argmin", "quantize", "dequantize", "table")
+
+
+@dataclasses.dataclass
+class Tensor:
+    """A tensor of the graph."""
+
+    name: str
+    dtype: str  # one of DTYPES
+    shape: tuple[int, ...]
+    scale: float | None = None  # of a quantised tensor; a float32 or float64, taken exactly
+    zero: int = 0
+    layout: str = ""  # how the model orders it: "NHWC", "NCHW", or "" where there is no choice
+    data: npt.NDArray | None = None  # of a constant
+
+    @property
+    def quantised(self) -> bool:
+        return self.dtype in QUANTISED and self.scale is not None
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Least and largest integer of a quantised tensor."""
+        return RANGE[self.dtype]
+
+    @property
+    def exact(self) -> Fraction:
+        """The scale as an exact fraction."""
+        return Fraction(self.scale or 0)
+
+    def same_numbers(self, other: Tensor) -> bool:
+        """Does an integer of one stand for the same real number in the other?"""
+        mine, its = ((t.dtype, t.scale, t.zero) for t in (self, other))
+        return mine == its
+
+    def __str__(self) -> str:
+        shape = "x".join(map(str, self.shape)) or "scalar"
+        scale = "" if self.scale is None else f" scale {self.scale:.6g} zero {self.zero}"
+        const = " constant" if self.data is not None else ""
+        return f"{self.name}: {self.dtype}[{shape}]{scale}{const}"
+
+
+@dataclasses.dataclass
+class Node:
+    """What every node has: its own name, the model's name of the operator, its tensors."""
+
+    name: str
+    operator: str  # as the model calls it: CONV_2D, QLinearConv
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """What it is in this form, in a word."""
+        return type(self).__name__.lower()
+
+    def describe(self) -> str:
+        """Its parameters in a few words."""
+        return ""
+
+
+@dataclasses.dataclass
+class Conv(Node):
+    """Convolution (1, C, H, W) -> (1, O, oh, ow); depthwise is groups = C."""
+
+    weights: npt.NDArray[np.int64]  # (O, C / groups, kh, kw), the stored integers
+    w_scale: npt.NDArray[np.float64]  # (O,)
+    w_zero: npt.NDArray[np.int64]  # (O,)
+    bias: npt.NDArray[np.int64]  # (O,), in steps of sx * sw[o]
+    clamp: tuple[int, int]  # of the output's integers, inside its type
+    strides: tuple[int, int] = (1, 1)  # lines, columns
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)  # top, left, bottom, right
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+
+    @property
+    def kernel(self) -> tuple[int, int]:
+        return self.weights.shape[2], self.weights.shape[3]
+
+    @property
+    def depthwise(self) -> bool:
+        """One input channel for each group, and one output channel of each."""
+        return self.groups == len(self.weights) > 1 and self.weights.shape[1] == 1
+
+    def out_size(self, height: int, width: int) -> tuple[int, int]:
+        """(oh, ow)."""
+        return window_size((height, width), self.kernel, self.strides, self.pads, self.dilation)
+
+    def describe(self) -> str:
+        kh, kw = self.kernel
+        words = [f"{kh}x{kw}", f"stride {self.strides}", f"pads {self.pads}"]
+        words += [f"dilation {self.dilation}"] if self.dilation != (1, 1) else []
+        words += [f"groups {self.groups}"] if self.groups > 1 else []
+        return ", ".join([*words, f"clamp {self.clamp}"])
+
+
+@dataclasses.dataclass
+class Dense(Node):
+    """Fully connected: (..., K) -> (..., O)."""
+
+    weights: npt.NDArray[np.int64]  # (O, K)
+    w_scale: npt.NDArray[np.float64]  # (O,)
+    w_zero: npt.NDArray[np.int64]  # (O,)
+    bias: npt.NDArray[np.int64]  # (O,)
+    clamp: tuple[int, int]
+
+    def describe(self) -> str:
+        return f"{self.weights.shape[1]} to {self.weights.shape[0]}, clamp {self.clamp}"
+
+
+@dataclasses.dataclass
+class Pool(Node):
+    """Maximum or average of windows of (1, C, H, W)."""
+
+    how: str  # one of POOLS
+    kernel: tuple[int, int]
+    clamp: tuple[int, int]
+    strides: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    count_pads: bool = False  # an average divides by all places of the window; padding is zx
+
+    def out_size(self, height: int, width: int) -> tuple[int, int]:
+        return window_size((height, width), self.kernel, self.strides, self.pads)
+
+    def describe(self) -> str:
+        counted = ", padding counts" if self.count_pads else ""
+        return f"{self.how} {self.kernel}, stride {self.strides}, pads {self.pads}{counted}"
+
+
+@dataclasses.dataclass
+class Elementwise(Node):
+    """Two tensors, or one and a constant (a tensor with ``data``), element by element."""
+
+    how: str  # one of ELEMENTWISE
+    clamp: tuple[int, int]
+
+    def describe(self) -> str:
+        return f"{self.how}, clamp {self.clamp}"
+
+
+@dataclasses.dataclass
+class Table(Node):
+    """Any function of a byte; requantisation and clamps are tables as well."""
+
+    table: npt.NDArray[np.int64]  # (256,) integers of the output; entry 0 is of -128 or of 0
+    function: str = ""  # what it is, for the reader: "sigmoid"
+
+    def describe(self) -> str:
+        return self.function
+
+
+@dataclasses.dataclass
+class Move(Node):
+    """Elements change places, values stay: see ``MOVES``.
+
+    reshape: the output's shape, elements in order.  transpose: ``axes`` as numpy.  concat: along
+    ``axis``.  slice: ``starts``, ``steps`` for each axis (steps may be negative); the output's
+    shape says how many.  pad: ``before`` and ``after`` each axis with the integer ``value``.
+    """
+
+    how: str  # one of MOVES
+    axes: tuple[int, ...] = ()
+    axis: int = 0
+    starts: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    value: int = 0
+
+    def describe(self) -> str:
+        more = {
+            "transpose": f" {self.axes}",
+            "concat": f" along {self.axis}",
+            "slice": f" from {self.starts} step {self.steps}",
+            "pad": f" {self.before} {self.after} with {self.value}",
+        }
+        return self.how + more.get(self.how, "")
+
+
+@dataclasses.dataclass
+class Host(Node):
+    """What the processor computes: see ``HOSTS``."""
+
+    how: str  # one of HOSTS
+    axis: int = -1
+    beta: float = 1.0  # of softmax
+    keep: bool = False  # argmax keeps its axis
+    last: bool = False  # argmax: of equal ones the last
+    table: npt.NDArray | None = None  # of "table", as Table has it; 256 float32 where they come out
+
+    def describe(self) -> str:
+        return self.how
+
+
+def window_size(
+    size: tuple[int, int],
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    dilation: tuple[int, int] = (1, 1),
+) -> tuple[int, int]:
+    """(oh, ow): windows that fit the padded map; below 1 where none does."""
+    found = []
+    for i in (0, 1):
+        span = (kernel[i] - 1) * dilation[i] + 1
+        found.append((size[i] + pads[i] + pads[i + 2] - span) // strides[i] + 1)
+    return found[0], found[1]
+
+
+@dataclasses.dataclass
+class Graph:
+    """A network: nodes in an order in which they can be computed."""
+
+    name: str
+    tensors: dict[str, Tensor] = dataclasses.field(default_factory=dict)
+    nodes: list[Node] = dataclasses.field(default_factory=list)
+    inputs: list[str] = dataclasses.field(default_factory=list)
+    outputs: list[str] = dataclasses.field(default_factory=list)
+
+    def add_tensor(self, tensor: Tensor) -> Tensor:
+        """Put a tensor in; CompileError when its name is there already."""
+        if tensor.name in self.tensors:
+            raise CompileError(f"tensor {tensor.name!r} is there twice, expected once")
+        self.tensors[tensor.name] = tensor
+        return tensor
+
+    def fresh(self, like: str) -> str:
+        """A name that no tensor has."""
+        number = 0
+        while (name := f"{like}~{number}") in self.tensors:
+            number += 1
+        return name
+
+    def fresh_or(self, name: str) -> str:
+        """The name itself, or one like it where a tensor has it already."""
+        return self.fresh(name) if name in self.tensors else name
+
+    def of(self, names: tuple[str, ...]) -> list[Tensor]:
+        """The tensors of these names."""
+        return [self.tensors[name] for name in names]
+
+    def readers(self, name: str) -> list[Node]:
+        """Nodes that read a tensor."""
+        return [node for node in self.nodes if name in node.inputs]
+
+    def maker(self, name: str) -> Node | None:
+        """The node that writes a tensor; None of an input or a constant."""
+        return next((node for node in self.nodes if name in node.outputs), None)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> Iterator[str]:
+        """The graph, a line for each input, node and output."""
+        for name in self.inputs:
+            yield f"input  {self.tensors[name]} {self.tensors[name].layout}".rstrip()
+        for number, node in enumerate(self.nodes):
+            reads, writes = ", ".join(node.inputs), "; ".join(map(str, self.of(node.outputs)))
+            yield f"{number:>4}  {node.kind:<12} {node.operator}({reads}) -> {writes}"
+            if words := node.describe():
+                yield f"      {words}"
+        for name in self.outputs:
+            yield f"output {self.tensors[name]} {self.tensors[name].layout}".rstrip()

@@ -1,0 +1,515 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions: the rule is that an output lies at the place where the device's 3x3 window sees it.
+
+The device computes 3x3 and 1x1 windows around every pixel of a map.  Along each axis a tap k of the
+node reads pixel ``s * o + k * d - top``; with an anchor a the output o is computed at pixel
+``s * o + a``, so the tap is ``k * d - top - a`` away.  Taps at most one pixel away are the device's
+own.  For the others the map is copied, moved (``copies``), and the copies are further channels.
+Strides pick pixels: pools 5, 6 and 7 where anchor and size allow it, else a pooling task of 1x1
+windows behind the layer, or a copy moved by one pixel with such a pool.  Of all anchors the one is
+chosen that costs least.  Maps may lie turned around (``turn``): kernels are turned with them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler import copies, costs, requant
+from openkpu.compiler.device import Geometry, Held, Place, indices
+from openkpu.compiler.graph import Conv
+from openkpu.compiler.lower import (
+    Disordered,
+    State,
+    factors_of,
+    reach_of,
+    signed_weights,
+    stored,
+    zero_terms,
+)
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.pool_tasks import MAXIMUM
+
+Into = Callable[[tuple[int, int, int]], Place]  # a map of this shape for the output
+OVERHEAD = 70  # cycles of a layer, about
+MOST_3X3, MOST_1X1 = 1024, 9216
+# pools that pick, by stride and by the first pixel's rest
+PICKS = {((2, 2), (0, 0)): 5, ((2, 2), (0, 1)): 6, ((4, 4), (0, 0)): 7}
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """One axis of a convolution, as its map lies."""
+
+    taps: int
+    dilation: int
+    stride: int
+    top: int  # pixels in front of the tensor that the first window covers; negative: skipped
+    size: int  # of the tensor
+    start: int  # first pixel of the map that belongs to it
+    whole: int  # of the map
+    outputs: int
+
+    @classmethod
+    def of(cls, node: Conv, axis: int, geometry: Geometry, whole: int) -> Axis:
+        """Of axis 0 (lines) or 1; turned around where the map is."""
+        step, taps = geometry.step[axis], node.kernel[axis]
+        stride, dilation, top = node.strides[axis], node.dilation[axis], node.pads[axis]
+        outputs = node.out_size(*geometry.size)[axis]
+        size, stride, top = (geometry.size[axis] - 1) * step + 1, stride * step, top * step
+        if geometry.turned[axis]:
+            top = (outputs - 1) * stride + (taps - 1) * dilation + 1 - size - top
+        return cls(taps, dilation, stride, top, size, geometry.start[axis], whole, outputs)
+
+    @property
+    def reads(self) -> tuple[int, int]:
+        """First and last pixel that a tap reads, from the tensor's first one."""
+        last = (self.outputs - 1) * self.stride + (self.taps - 1) * self.dilation - self.top
+        return -self.top, last
+
+    @property
+    def outside(self) -> bool:
+        """Does a tap read outside of the tensor where the map goes on?"""
+        first, last = self.reads
+        return (first < 0 and self.start > 0) or (
+            last >= self.size and self.start + self.size < self.whole
+        )
+
+    def place(self, anchor: int) -> int:
+        """Pixel of the map at which output 0 is computed."""
+        return self.start + anchor
+
+    def anchors(self) -> list[int]:
+        """Those whose outputs all lie on the map."""
+        span = (self.taps - 1) * self.dilation
+        last = (self.outputs - 1) * self.stride
+        wanted = range(-self.top - 1, max(span - self.top, 0) + 2)
+        return [a for a in wanted if self.place(a) >= 0 and self.place(a) + last < self.whole]
+
+    def cover(self, anchor: int, reach: int) -> dict[int, dict[int, int]] | None:
+        """Copies that bring every tap into reach: moved by t, {t: {tap of the device: k}}."""
+        first = self.place(anchor)
+        last = first + (self.outputs - 1) * self.stride
+        left = {k * self.dilation - self.top - anchor: k for k in range(self.taps)}
+        found: dict[int, dict[int, int]] = {}
+
+        def sees(t: int, at: int) -> bool:
+            """Is what the device pads there what lies outside of the map?"""
+            if at == -1 and first == 0:
+                return t <= 0
+            if at == 1 and last == self.whole - 1:
+                return t >= 0
+            return True
+
+        while left:
+            least = min(left)
+            options = []
+            for t in range(least - reach, least + reach + 1):
+                taps = {e - t: left[e] for e in left if abs(e - t) <= reach and sees(t, e - t)}
+                if least - t in taps and t not in found:
+                    options.append((len(taps), -abs(t), t, taps))
+            if not options:
+                return None
+            _, _, t, taps = max(options, key=lambda o: o[:3])
+            found[t] = taps
+            for at in taps:
+                del left[t + at]
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A way to compute the node, and about how many cycles it takes."""
+
+    cost: float
+    rows: dict[int, dict[int, int]]
+    columns: dict[int, dict[int, int]]
+    kernel: int
+    pool: int
+    step: tuple[int, int]  # of a pooling task behind it
+    shift: tuple[int, int]  # of a copy before that
+    shift_pool: int
+    start: tuple[int, int]  # of the output in the last map
+
+    @property
+    def shifts(self) -> list[tuple[int, int]]:
+        return [(ty, tx) for ty in self.rows for tx in self.columns]
+
+
+def lower(state: State, node: Conv) -> None:
+    """Layers of a convolution, whatever its groups."""
+    node, held, geometry = _input(state, node)
+    held, geometry = _inside(state, node, held, geometry)
+    if node.depthwise:
+        plan = _plan(state, node, held, geometry, depthwise=True)
+        if plan is not None:
+            _depthwise(state, node, held, geometry, plan)
+            return
+    pieces = _pieces(state, node, held, geometry)
+    if pieces == 1:
+        _dense(state, node, held, geometry, _planned(state, node, held, geometry))
+        return
+    _grouped(state, node, held, geometry, pieces)
+
+
+def _pieces(state: State, node: Conv, held: Held, geometry: Geometry) -> int:
+    """Parts of the groups, each a layer of its own, so that all together take least."""
+    c, whole = held.place.shape[0], held.place.groups
+    outputs = len(node.weights)
+    plain = np.array_equal(geometry.channels, np.arange(c))
+    best, least = 1, None
+    for pieces in range(1, node.groups + 1 if plain else 2):
+        inner, outer = c // pieces, outputs // pieces
+        if node.groups % pieces or (pieces > 1 and (inner % whole or outer % 4)):
+            continue
+        if outer > MOST_3X3:
+            continue
+        part = Held(held.place.part(0, inner), held.where[:, :inner], held.zero, margin=held.margin)
+        some = dataclasses.replace(geometry, channels=geometry.channels[:inner])
+        plan = _plan(state, _piece(node, 0, pieces), part, some, depthwise=False)
+        if plan is not None and (least is None or plan.cost * pieces < least):
+            best, least = pieces, plan.cost * pieces
+    return best
+
+
+def _piece(node: Conv, number: int, pieces: int) -> Conv:
+    """The node's groups of one part."""
+    count = len(node.weights) // pieces
+    part = slice(number * count, (number + 1) * count)
+    names = ("weights", "w_scale", "w_zero", "bias")
+    arrays = {name: getattr(node, name)[part] for name in names}
+    return dataclasses.replace(node, groups=node.groups // pieces, **arrays)
+
+
+def _grouped(state: State, node: Conv, held: Held, geometry: Geometry, pieces: int) -> None:
+    """Each part of the groups from its own channels into its own channels."""
+    name, total = node.outputs[0], len(node.weights)
+    inner, outer = held.place.shape[0] // pieces, total // pieces
+    found: list[Place] = []
+    index = []
+
+    def into(shape: tuple[int, int, int]) -> Place:
+        if not found:
+            found.append(state.room(name, (total, *shape[1:])))
+        return found[0].part(len(index) * outer, outer)
+
+    for number in range(pieces):
+        place = held.place.part(number * inner, inner)
+        part = Held(place, held.where[:, :inner], held.zero, held.span, held.margin)
+        some = dataclasses.replace(geometry, channels=geometry.channels[:inner])
+        piece = _piece(node, number, pieces)
+        plan = _planned(state, piece, part, some)
+        _dense(state, piece, part, some, plan, into)
+        size = int(np.prod(found[0].shape[1:]))
+        index.append(state.tensors[name].where + number * outer * size)
+    last = state.tensors[name]
+    state.put(name, Held(found[0], np.concatenate(index, axis=1), last.zero, last.span))
+
+
+def _input(state: State, node: Conv) -> tuple[Conv, Held, Geometry]:
+    """The input where a window of the device can see what the node's window does."""
+    name = node.inputs[0]
+    held = state.held(name)
+    geometry = held.geometry()
+    if geometry is None:
+        raise Disordered(name, "its input's elements do not lie as a map does")
+    if node.kernel == (1, 1) and not any(node.pads):
+        # single pixels: those that it uses, picked first unless a pool of its own does it
+        where = held.where[:, :, :: node.strides[0], :: node.strides[1]]
+        thin = dataclasses.replace(held, where=where, margin=False)
+        geometry = thin.geometry()
+        assert geometry is not None
+        if geometry.step == (1, 1) or not _own_pool(held, geometry):
+            held = copies.on_grid(state, node, thin, geometry)
+            node = dataclasses.replace(node, strides=(1, 1))
+        else:
+            return dataclasses.replace(node, strides=(1, 1)), thin, geometry
+    elif geometry.step != (1, 1):
+        held = copies.on_grid(state, node, held, geometry)
+    geometry = held.geometry()
+    assert geometry is not None
+    return node, held, geometry
+
+
+def _own_pool(held: Held, geometry: Geometry) -> bool:
+    """Does a pool of the layer pick just these pixels?"""
+    if (
+        geometry.step,
+        tuple(p % s for p, s in zip(geometry.start, geometry.step, strict=True)),
+    ) not in PICKS:
+        return False
+    return all(
+        p // s + n <= whole // s
+        for p, s, n, whole in zip(
+            geometry.start, geometry.step, geometry.size, held.place.shape[1:], strict=True
+        )
+    )
+
+
+def _inside(state: State, node: Conv, held: Held, geometry: Geometry) -> tuple[Held, Geometry]:
+    """The input so that what its taps read outside of it is the zero point."""
+    axes = [Axis.of(node, i, geometry, held.place.shape[1 + i]) for i in (0, 1)]
+    if held.margin or not any(axis.outside for axis in axes):
+        return held, geometry
+    held = copies.cropped(state, node, node.inputs[0], held, geometry)
+    found = held.geometry()
+    assert found is not None
+    return held, found
+
+
+def _planned(state: State, node: Conv, held: Held, geometry: Geometry) -> Plan:
+    """The cheapest way; Disordered when there is none."""
+    plan = _plan(state, node, held, geometry, depthwise=False)
+    if plan is None:
+        size, whole = state.graph.tensors[node.outputs[0]].shape[2:], held.place.shape[1:]
+        raise Disordered(
+            node.inputs[0],
+            f"its outputs {size}, pads {node.pads}, do not lie on a map of {whole}, or it takes"
+            " too many copies of its input",
+        )
+    return plan
+
+
+def _plan(
+    state: State, node: Conv, held: Held, geometry: Geometry, *, depthwise: bool
+) -> Plan | None:
+    """The cheapest way."""
+    rows, columns = (Axis.of(node, i, geometry, held.place.shape[1 + i]) for i in (0, 1))
+    outputs = rows.outputs, columns.outputs
+    found = []
+    for reach in (1, 0):
+        lines = [(a, c) for a in rows.anchors() if (c := rows.cover(a, reach))]
+        across = [(a, c) for a in columns.anchors() if (c := columns.cover(a, reach))]
+        for (ay, ry), (ax, rx) in itertools.product(lines, across):
+            start = rows.place(ay), columns.place(ax)
+            strides = rows.stride, columns.stride
+            plan = _way(state, node, held, start, (ry, rx), depthwise, strides, outputs)
+            found += [plan] if plan else []
+    return min(found, key=lambda p: p.cost, default=None)
+
+
+def _way(
+    state: State,
+    node: Conv,
+    held: Held,
+    start: tuple[int, int],
+    covers: tuple[dict[int, dict[int, int]], dict[int, dict[int, int]]],
+    depthwise: bool,
+    strides: tuple[int, int],
+    outputs: tuple[int, int],
+) -> Plan | None:
+    """A plan with outputs from pixel ``start`` on; None for one that the device cannot do."""
+    c, height, width = held.place.shape
+    count = len(covers[0]) * len(covers[1])
+    kernel = 3 if any(d for cover in covers for taps in cover.values() for d in taps) else 1
+    channels = c * count if count > 1 else c
+    if channels > (MOST_3X3 if kernel == 3 else MOST_1X1):
+        return None
+    if depthwise and (count > 1 or (0 not in covers[0] or 0 not in covers[1])):
+        return None
+    moved = [max(abs(ty), abs(tx)) for ty in covers[0] for tx in covers[1]]
+    pool, step, shift, shift_pool = 0, (1, 1), (0, 0), 0
+    sizes = height, width
+    if strides != (1, 1):
+        rest = tuple(p % s for p, s in zip(start, strides, strict=True))
+        pool = PICKS.get((strides, rest), 0)
+        if pool:
+            start = start[0] // strides[0], start[1] // strides[1]
+            sizes = height // strides[0], width // strides[1]
+            if start[0] + outputs[0] > sizes[0] or start[1] + outputs[1] > sizes[1]:
+                pool, start = (
+                    0,
+                    tuple(p * s + r for p, s, r in zip(start, strides, rest, strict=True)),
+                )
+                sizes = height, width
+        if not pool:
+            last = [p + (n - 1) * s for p, n, s in zip(start, outputs, strides, strict=True)]
+            if strides == (2, 2) and rest == (1, 1) and last[0] < height and last[1] < width:
+                shift, shift_pool = (1, 1), 5
+                if last[0] // 2 >= height // 2 or last[1] // 2 >= width // 2:
+                    return None
+            else:
+                shift, step = (rest[0], rest[1]), strides
+            start = start[0] // strides[0], start[1] // strides[1]
+    o = len(node.weights)
+    lanes = state.config.macs
+    out_pixels = sizes[0] * sizes[1]
+    taps = 9 if kernel == 3 else 1
+    macs = (o if depthwise else o * channels) * taps * out_pixels
+    macs = macs if not depthwise else macs * (9 if kernel == 1 else 1)
+    bytes_ = (1 if depthwise else channels) * o * taps
+    cost = max(macs / lanes, bytes_ / state.config.bus_bytes) + OVERHEAD
+    layers = sum(max(m, 1) for m in moved) if count > 1 or moved != [0] else 0
+    near = max(moved) <= 1
+    if layers and near and c * count <= copies.FEW:
+        cost += OVERHEAD + 9 * c * c * count * height * width / lanes
+    else:
+        cost += layers * (OVERHEAD + 9 * c * height * width / lanes)
+    if shift != (0, 0):
+        far = max(shift)
+        cost += far * (OVERHEAD + 9 * o * out_pixels / lanes)
+    if step != (1, 1):
+        cost += OVERHEAD + o * out_pixels / state.config.path_bytes
+    return Plan(cost, *covers, kernel, pool, step, shift, shift_pool, (start[0], start[1]))
+
+
+# ------------------------------------------------------------------------- weights
+def turned_weights(node: Conv, geometry: Geometry) -> npt.NDArray[np.int64]:
+    """Weights without zero points, in the order in which the map lies."""
+    weights = node.weights - node.w_zero[:, None, None, None]
+    weights = weights[:, :, ::-1] if geometry.turned[0] else weights
+    return weights[:, :, :, ::-1] if geometry.turned[1] else weights
+
+
+def _taps(plan: Plan) -> list[tuple[int, int, int, int, int]]:
+    """(number of the copy, tap's line, column on the device, ky, kx)."""
+    at, found = 1 if plan.kernel == 3 else 0, []
+    for number, (ty, tx) in enumerate(plan.shifts):
+        for (dy, ky), (dx, kx) in itertools.product(
+            plan.rows[ty].items(), plan.columns[tx].items()
+        ):
+            found.append((number, at + dy, at + dx, ky, kx))
+    return found
+
+
+def _fit(state: State, node: Conv, held: Held, effective: npt.NDArray[np.int64]) -> requant.Fit:
+    """Tables of outputs in the node's order; ``effective`` (O, ...)."""
+    (x,), (y,) = state.graph.of(node.inputs), state.graph.of(node.outputs)
+    zero, clamp = stored(y, node.clamp)
+    reach = reach_of(effective, held.span, held.zero)
+    return requant.fit(factors_of(x, node.w_scale, y), node.bias.tolist(), zero, clamp, reach)
+
+
+def _spread(fit: requant.Fit, at: npt.NDArray[np.int64], count: int) -> requant.Fit:
+    """Tables for ``count`` channels, those of the node at ``at``; the others give any byte."""
+    bn = np.repeat(fit.bn[:1], count)
+    bn[at] = fit.bn
+    return dataclasses.replace(fit, bn=bn)
+
+
+# -------------------------------------------------------------------------- layers
+def _later(state: State, node: Conv, src: Place, plan: Plan) -> bool:
+    """Is it faster when a 1x1 convolution behind the layer picks the pixels?"""
+    y = state.graph.tensors[node.outputs[0]]
+    readers = state.graph.readers(y.name)
+    alone = len(readers) == 1 and y.name not in (*state.graph.outputs, *state.targets)
+    if not alone or plan.pool != 5 or plan.start != (0, 0):
+        return False
+    reader = readers[0]
+    if not isinstance(reader, Conv) or reader.kernel != (1, 1) or reader.groups > 1:
+        return False
+    if any(reader.pads) or reader.strides != (1, 1):
+        return False
+    _, height, width = src.shape
+    if y.shape[2:] != (height // 2, width // 2):
+        return False
+    o = len(reader.weights)
+    ways = []
+    for first, second in ((plan.pool, 0), (0, plan.pool)):
+        layer = LayerArg.make(*src.shape, kernel=plan.kernel, depthwise=True, pool=first)
+        ways.append([layer, LayerArg.make(*layer.out_shape, o, pool=second)])
+    now, later = (costs.cycles(state.config, way) for way in ways)
+    return later < now
+
+
+def _depthwise(state: State, node: Conv, held: Held, geometry: Geometry, plan: Plan) -> None:
+    src = held.place
+    step = 1
+    if _later(state, node, src, plan):
+        step, plan = 2, dataclasses.replace(plan, pool=0)
+    weights = turned_weights(node, geometry)
+    k = plan.kernel
+    effective = np.zeros((src.shape[0], k, k), dtype=np.int64)
+    for _, line, column, ky, kx in _taps(plan):
+        effective[geometry.channels, line, column] = weights[:, 0, ky, kx]
+    data, arg_x = signed_weights(effective)
+    fit = _fit(state, node, held, effective[geometry.channels])
+    fit = _spread(fit, geometry.channels, src.shape[0])
+    terms = {"kernel": k, "depthwise": True, **zero_terms(arg_x, held.zero, k * k)}
+    _finish(state, node, geometry, plan, src, geometry.channels, data, fit, terms, step)
+
+
+def _dense(
+    state: State,
+    node: Conv,
+    held: Held,
+    geometry: Geometry,
+    plan: Plan,
+    into: Into | None = None,
+) -> None:
+    src, zero = held.place, held.zero
+    channels = [np.arange(src.shape[0])]
+    if plan.shifts != [(0, 0)]:
+        src, channels = copies.stacked(state, node, src, zero, plan.shifts)
+    weights = turned_weights(node, geometry)
+    o, each = weights.shape[:2]
+    k = plan.kernel
+    effective = np.zeros((o, src.shape[0], k, k), dtype=np.int64)
+    outputs = np.arange(o)[:, None]
+    inputs = (outputs // (o // node.groups)) * each + np.arange(each)  # (O, C / groups)
+    for number, line, column, ky, kx in _taps(plan):
+        at = channels[number][geometry.channels]
+        effective[outputs, at[inputs], line, column] += weights[:, :, ky, kx]
+    data, arg_x = signed_weights(effective)
+    fit = _fit(state, node, held, effective)
+    full = o if into else _outputs(state, node, o)
+    if full != o:  # rows that a concatenation fills
+        data = np.concatenate([data, np.full((full - o, *data.shape[1:]), -arg_x)])
+        fit = _spread(fit, np.arange(o), full)
+    terms = {"kernel": k, **zero_terms(arg_x, zero, k * k)}
+    _finish(state, node, geometry, plan, src, np.arange(o), data, fit, terms, into=into)
+
+
+def _outputs(state: State, node: Conv, o: int) -> int:
+    """Output channels: where the output is part of a larger map, as many as fill its rows."""
+    if node.outputs[0] not in state.targets:
+        return o
+    return max(o, state.targets[node.outputs[0]][2])
+
+
+def _finish(
+    state: State,
+    node: Conv,
+    geometry: Geometry,
+    plan: Plan,
+    src: Place,
+    channels: npt.NDArray[np.int64],
+    data: npt.NDArray[np.int64],
+    fit: requant.Fit,
+    terms: dict[str, int],
+    step: int = 1,
+    into: Into | None = None,
+) -> None:
+    """The layer, what picks behind it, and where its output lies."""
+    y = state.graph.tensors[node.outputs[0]]
+    room = into or functools.partial(state.room, y.name)
+    zero, clamp = stored(y, node.clamp)
+    size = src.shape[1:]
+    stride = {0: 1, 5: 2, 6: 2, 7: 4}[plan.pool]
+    size = size[0] // stride, size[1] // stride
+    o = len(fit.bn)
+    ends = plan.shift == (0, 0) and plan.step == (1, 1)
+    dst = room((o, *size)) if ends else state.new((o, *size))
+    state.layer(node, src, dst, weights=data, fit=fit, pool=plan.pool, **terms)
+    if plan.shift != (0, 0):
+        shape = (o, size[0] // 2, size[1] // 2) if plan.shift_pool else (o, *size)
+        ends = plan.step == (1, 1)
+        moved = room(shape) if ends else state.new(shape)
+        if plan.shift_pool:
+            copies.picked(state, node, dst, zero, plan.shift, plan.shift_pool, moved)
+        else:
+            copies.moved(state, node, dst, zero, plan.shift, moved)
+        dst = moved
+    if plan.step != (1, 1):
+        shape = (o, *(math.ceil(n / s) for n, s in zip(dst.shape[1:], plan.step, strict=True)))
+        last = room(shape)
+        state.pool(node, dst, last, MAXIMUM, (1, 1), plan.step)
+        dst = last
+    where = indices(dst, channels, plan.start, y.shape[2:], geometry.turned, step)
+    state.put(y.name, Held(dst, where, zero, clamp))

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Program files, ``.okpu``: a compiled network as a zip archive.
+
+``okpu.json`` holds the version, tensors, parts, ports and host nodes by name; ``arrays.npz`` their
+arrays, by number; ``list<n>.npz`` the task list of each device part, as ``Network.save`` writes it.
+Everything is checked on load: the archive's checksums, the version, every field, every task list.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu import files
+from openkpu.compiler.check import check_tensors
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.graph import Graph, Host, Move, Node, Table, Tensor
+from openkpu.compiler.lower import Report
+from openkpu.compiler.program import DevicePart, HostPart, Port, Program, Row
+from openkpu.network.network import Network, NetworkError
+
+VERSION = 1
+FORMAT = "okpu"
+NAME, ARRAYS = "okpu.json", "arrays.npz"
+HOSTED: dict[str, type[Node]] = {c.__name__: c for c in (Host, Move, Table)}
+STAMP = (1980, 1, 1, 0, 0, 0)  # of every entry, so that a program has the same bytes each time
+DAMAGE = (
+    *(OSError, KeyError, ValueError, TypeError, EOFError, AttributeError, RuntimeError),
+    *(IndexError, NotImplementedError, MemoryError, OverflowError, SyntaxError, RecursionError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+
+
+def is_program(data: bytes) -> bool:
+    """Does a file begin as one, and name itself one?"""
+    return data[:4] == b"PK\x03\x04" and NAME.encode() in data[:64]
+
+
+# -------------------------------------------------------------------------- writing
+class _Arrays:
+    """Arrays by number."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, npt.NDArray] = {}
+
+    def add(self, array: npt.NDArray | None) -> str | None:
+        if array is None:
+            return None
+        name = f"a{len(self.held)}"
+        self.held[name] = np.ascontiguousarray(array)
+        return name
+
+
+def dumps(program: Program) -> bytes:
+    """The bytes of a program file."""
+    arrays = _Arrays()
+    used = {n for part in program.parts for n in _names(part)}
+    used |= {*program.graph.inputs, *program.graph.outputs}
+    parts, lists = [], []
+    for part in program.parts:
+        if isinstance(part, HostPart):
+            parts.append({"host": [_node(node, arrays) for node in part.nodes]})
+            continue
+        stream = io.BytesIO()
+        part.network.save(stream)
+        lists.append(stream.getvalue())
+        ports = {k: [_port(p, arrays) for p in getattr(part, k)] for k in ("inputs", "outputs")}
+        parts.append({"list": len(lists) - 1, **ports, "nodes": part.nodes})
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": program.graph.name,
+        "source": program.source,
+        "config": program.config,
+        "inputs": program.graph.inputs,
+        "outputs": program.graph.outputs,
+        "tensors": [_tensor(t, arrays) for t in program.graph.tensors.values() if t.name in used],
+        "parts": parts,
+        "rows": [dataclasses.asdict(row) for row in program.rows],
+        "reports": {name: dataclasses.asdict(r) for name, r in program.reports.items()},
+    }
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays.held)
+    entries = {NAME: json.dumps(content, indent=1).encode(), ARRAYS: packed.getvalue()}
+    entries |= {f"list{i}.npz": data for i, data in enumerate(lists)}
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, data in entries.items():
+            kind = zipfile.ZIP_DEFLATED if name == NAME else zipfile.ZIP_STORED
+            archive.writestr(zipfile.ZipInfo(name, STAMP), data, kind)
+    return stream.getvalue()
+
+
+def _names(part: DevicePart | HostPart) -> list[str]:
+    if isinstance(part, DevicePart):
+        return [p.tensor for p in (*part.inputs, *part.outputs)]
+    return [n for node in part.nodes for n in (*node.inputs, *node.outputs)]
+
+
+def _tensor(tensor: Tensor, arrays: _Arrays) -> dict[str, Any]:
+    fields = {**vars(tensor), "data": arrays.add(tensor.data), "shape": list(tensor.shape)}
+    # as text, for JSON's floats are read back by other tools as they like
+    return fields | {"scale": None if tensor.scale is None else float(tensor.scale).hex()}
+
+
+def _port(port: Port, arrays: _Arrays) -> dict[str, Any]:
+    return {**vars(port), "where": arrays.add(port.where), "shape": list(port.shape)}
+
+
+def _node(node: Node, arrays: _Arrays) -> dict[str, Any]:
+    fields = {
+        name: arrays.add(value) if isinstance(value, np.ndarray) else value
+        for name, value in vars(node).items()
+    }
+    return {"kind": type(node).__name__, **fields}
+
+
+# -------------------------------------------------------------------------- reading
+def load(path: str | Path) -> Program:
+    """Read a program file; CompileError with one line for anything else."""
+    return loads(files.read_bytes(path, CompileError), str(path))
+
+
+def loads(data: bytes, name: str) -> Program:
+    """The program of a file's bytes; CompileError for what is none, damaged, or of another
+    version."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            files.check_unpacked(name, archive, CompileError)
+            if archive.testzip() is not None:
+                raise ValueError("an entry's checksum is wrong")
+            content = json.loads(archive.read(NAME))
+            if content["format"] != FORMAT or content["version"] != VERSION:
+                raise CompileError(
+                    f"program file of version {content['version']}, expected {VERSION}", where=name
+                )
+            with np.load(io.BytesIO(archive.read(ARRAYS)), allow_pickle=False) as held:
+                files.check_unpacked(name, held.zip, CompileError)
+                arrays = {key: held[key] for key in held.files}
+            lists = {
+                i: Network.parse(archive.read(f"list{i}.npz"), name)
+                for i in {p["list"] for p in content["parts"] if "list" in p}
+            }
+        return _program(content, arrays, lists)
+    except NetworkError as error:
+        raise CompileError(str(error)) from None
+    except CompileError as error:
+        raise (error if error.where == name else error.within(name)) from None
+    except DAMAGE as error:
+        what = " ".join(str(error).split()) or type(error).__name__
+        raise CompileError(f"a damaged program file, or none: {what}", where=name) from None
+
+
+def _program(
+    content: dict[str, Any], arrays: dict[str, npt.NDArray], lists: dict[int, Network]
+) -> Program:
+    graph = Graph(str(content["name"]))
+    for fields in content["tensors"]:
+        scale, data = fields["scale"], fields["data"]
+        made = Tensor(**fields)
+        made.shape = tuple(int(n) for n in fields["shape"])
+        made.scale = None if scale is None else float.fromhex(scale)
+        made.data = None if data is None else arrays[data]
+        graph.add_tensor(made)
+    graph.inputs, graph.outputs = list(content["inputs"]), list(content["outputs"])
+    check_tensors(graph)
+    parts: list[DevicePart | HostPart] = []
+    for fields in content["parts"]:
+        if "host" in fields:
+            nodes = [_read_node(node, arrays) for node in fields["host"]]
+            graph.nodes += nodes
+            parts.append(HostPart(nodes))
+            continue
+        network = lists[fields["list"]]
+        inputs, outputs = (
+            [_read_port(p, arrays, graph, network) for p in fields[k]]
+            for k in ("inputs", "outputs")
+        )
+        if not inputs or inputs[0].shape != network.in_shape or not outputs:
+            raise ValueError("ports that are not those of the task list")
+        parts.append(DevicePart(network, inputs, outputs, [str(n) for n in fields["nodes"]]))
+    reports = {name: Report(**fields) for name, fields in content["reports"].items()}
+    rows = [Row(**fields) for fields in content["rows"]]
+    return Program(graph, parts, reports, content["config"], content["source"], rows)
+
+
+def _read_node(fields: dict[str, Any], arrays: dict[str, npt.NDArray]) -> Node:
+    kind = HOSTED[fields.pop("kind")]
+    for field in dataclasses.fields(kind):
+        if isinstance(fields.get(field.name), list):
+            fields[field.name] = tuple(fields[field.name])
+    if fields.get("table") is not None:
+        fields["table"] = arrays[fields["table"]]
+    return kind(**fields)
+
+
+def _read_port(
+    fields: dict[str, Any], arrays: dict[str, npt.NDArray], graph: Graph, network: Network
+) -> Port:
+    port = Port(**{**fields, "where": arrays[fields["where"]], "shape": tuple(fields["shape"])})
+    tensor = graph.tensors[port.tensor]
+    most = int(np.prod(port.shape))
+    if port.where.shape != tensor.shape or port.where.dtype.kind != "i":
+        raise ValueError(f"port of {port.tensor!r}: places of another shape")
+    if port.where.min(initial=0) < 0 or port.where.max(initial=0) >= most:
+        raise ValueError(f"port of {port.tensor!r}: a place outside of its map")
+    if not -1 <= port.layer < len(network.layers):
+        raise ValueError(f"port of {port.tensor!r}: layer {port.layer} is not there")
+    return port

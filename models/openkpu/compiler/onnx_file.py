@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An ONNX file's main graph in plain Python: nodes with their attributes, constants, inputs.
+
+The package ``onnx`` parses, checks, reads external data and inlines local functions. What it finds
+wrong, and what no node could make right (an unknown opset, control flow, a shape that is open),
+ends here in one CompileError.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler.errors import CompileError
+
+OPSETS = (11, 25)  # of ONNX's own domain: what the handlers were written for
+DOMAINS = ("", "ai.onnx", "com.microsoft")
+CONTROL = ("If", "Loop", "Scan", "SequenceMap")
+WEIGHTS = {"Conv": 1, "Gemm": 1, "QLinearConv": 3, "QLinearMatMul": 3, "QGemm": 3}  # input
+CARRIERS = ("DequantizeLinear", "QuantizeLinear", "Transpose", "Identity", "Clip")
+SHORT = {"double": "float64", "float": "float32"}
+MOST_SHAPE = 8  # axes of a tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class RawInput:
+    """An input of the model."""
+
+    name: str
+    dtype: str  # "float32", "int8"
+    shape: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class RawNode:
+    """A node: names of tensors, "" for one that is left out."""
+
+    name: str
+    operator: str
+    domain: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: dict[str, Any]
+    proto: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class RawFile:
+    """The main graph."""
+
+    opset: int
+    nodes: list[RawNode]
+    constants: dict[str, npt.NDArray]
+    faults: dict[str, str]  # constants that cannot be used, and why
+    inputs: list[RawInput]
+    outputs: list[str]
+
+
+def is_onnx(data: bytes) -> bool:
+    """Do these bytes parse as a model that has a graph?"""
+    import onnx
+
+    try:
+        return len(onnx.load_model_from_string(data).graph.node) > 0
+    except Exception:  # the parser's errors have no base class but this
+        return False
+
+
+def parse(
+    data: bytes, name: str, shape: Sequence[int] | None = None, folder: Path | None = None
+) -> RawFile:
+    """The parts of a file; CompileError for one that is none, damaged, or cannot be used.
+
+    ``shape`` replaces an open shape of the input. ``folder`` holds external data.
+    """
+    import onnx
+    from onnx import inliner
+
+    try:
+        model = onnx.load_model_from_string(data)
+    except Exception as error:
+        what = f"no ONNX model, or not all of it: {error}"
+        raise CompileError(what, where=name) from None
+    if not model.HasField("graph") or not model.graph.node:
+        raise CompileError("no ONNX model, or not all of it: it has no graph", where=name)
+    opset = _opset(model, name)
+    _external(model, name, folder)
+    for node in model.graph.node:
+        _known(node, {f.name for f in model.functions}, name)
+    try:
+        if model.functions:
+            model = inliner.inline_local_functions(model)
+        onnx.checker.check_model(model)
+    except Exception as error:
+        raise CompileError(f"not a valid ONNX model: {_first(error)}", where=name) from None
+    graph = model.graph
+    constants, faults = {}, {}
+    for tensor in graph.initializer:
+        constants[tensor.name], fault = _array(tensor)
+        if fault:
+            faults[tensor.name] = fault
+    for sparse in graph.sparse_initializer:
+        faults[sparse.values.name] = "sparse, expected a dense tensor"
+    inputs = [v for v in graph.input if v.name not in constants]
+    return RawFile(
+        opset,
+        [_node(node, i) for i, node in enumerate(graph.node)],
+        constants,
+        faults,
+        _inputs(inputs, shape, name, _weights(graph)),
+        [v.name for v in graph.output],
+    )
+
+
+def _first(error: Exception) -> str:
+    """The line of the checker's text that says what it is."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _opset(model: Any, name: str) -> int:
+    found = {entry.domain: entry.version for entry in model.opset_import}
+    version = found.get("", found.get("ai.onnx"))
+    if version is None:
+        raise CompileError("it names no opset of ONNX, or is not all there", where=name)
+    if not OPSETS[0] <= version <= OPSETS[1]:
+        raise CompileError(f"opset {version}, expected {OPSETS[0]} to {OPSETS[1]}", where=name)
+    return version
+
+
+def _external(model: Any, name: str, folder: Path | None) -> None:
+    """Put external data into the model."""
+    from onnx import external_data_helper
+
+    outside = [t for t in model.graph.initializer if external_data_helper.uses_external_data(t)]
+    if not outside:
+        return
+    where = {entry.key: entry.value for entry in outside[0].external_data}.get("location", "")
+    try:
+        if folder is None:
+            raise FileNotFoundError
+        external_data_helper.load_external_data_for_model(model, str(folder))
+    except Exception as error:
+        what = f"external data {where!r} of {outside[0].name!r}"
+        why = "cannot be read" if isinstance(error, OSError) else _first(error)
+        raise CompileError(f"{what}: {why}; expected beside the model", where=name) from None
+
+
+def _known(node: Any, functions: set[str], name: str) -> None:
+    """Refuse what the checker would describe less well."""
+    label = node.name or (node.output[0] if node.output else "")
+    where = {"node": label, "operator": node.op_type, "where": name}
+    if node.op_type in CONTROL and node.domain in ("", "ai.onnx"):
+        raise CompileError("control flow, expected a graph without it", **where)
+    if node.domain not in DOMAINS and node.op_type not in functions:
+        what = f"a custom operator of the domain {node.domain!r}, expected one of ONNX's own"
+        raise CompileError(what, **where)
+
+
+def type_name(kind: int) -> str:
+    """ONNX's name of a type, in small letters; of an unknown one its number."""
+    from onnx import TensorProto
+
+    known = kind in TensorProto.DataType.values()
+    return TensorProto.DataType.Name(kind).lower() if known else f"type {kind}"
+
+
+def _array(tensor: Any) -> tuple[npt.NDArray, str]:
+    """(values, what is wrong with them)."""
+    from onnx import numpy_helper
+
+    kind = type_name(tensor.data_type)
+    try:
+        array = numpy_helper.to_array(tensor)
+    except Exception as error:
+        return np.zeros(0), f"cannot be read: {_first(error)}"
+    if array.dtype.kind not in "iufb" or kind in ("bfloat16", "float16"):
+        return np.zeros(0), f"{kind}, expected int8 or uint8"
+    return array, ""
+
+
+def _node(node: Any, number: int) -> RawNode:
+    from onnx import helper
+
+    label = node.name or (node.output[0] if node.output else "") or f"{node.op_type}{number}"
+    fields = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    return RawNode(label, node.op_type, domain, tuple(node.input), tuple(node.output), fields, node)
+
+
+def _weights(graph: Any) -> dict[str, Any]:
+    """The nodes by the names of their weights, before quantisations and moves as well."""
+    found: dict[str, Any] = {}
+    for node in reversed(graph.node):
+        if (at := WEIGHTS.get(node.op_type)) is not None and at < len(node.input):
+            found[node.input[at]] = node
+        elif node.op_type in CARRIERS and node.output[0] in found:
+            found[node.input[0]] = found[node.output[0]]
+    return found
+
+
+def _inputs(
+    values: list[Any], shape: Sequence[int] | None, name: str, weights: dict[str, Any]
+) -> list[RawInput]:
+    """The model's inputs with fixed sizes; an open batch is 1."""
+    from onnx import helper
+
+    found, used = [], False
+    for value in values:
+        kind = value.type.tensor_type
+        if (node := weights.get(value.name)) is not None:
+            what = f"weights {value.name!r} are an input of the model, expected a constant"
+            raise CompileError(what, node=node.name, operator=node.op_type, where=name)
+        if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
+            raise CompileError(f"input {value.name!r} is no tensor with a shape", where=name)
+        try:
+            dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type).name
+        except Exception:
+            dtype = type_name(kind.elem_type)
+        sizes = [d.dim_value if d.HasField("dim_value") else 0 for d in kind.shape.dim]
+        words = "x".join(d.dim_param or str(d.dim_value or "?") for d in kind.shape.dim)
+        if shape is not None:
+            # a batch that the file fixes may become 1; any other size that it has stays
+            fits = len(shape) == len(sizes) and all(
+                n in (0, m) or (i == 0 and m == 1)
+                for i, (n, m) in enumerate(zip(sizes, shape, strict=True))
+            )
+            if not fits and len(values) == 1:
+                asked = "x".join(map(str, shape))
+                what = f"SHAPE={asked} does not fit input {value.name!r}, which is {words}"
+                raise CompileError(what, where=name)
+            if fits:
+                sizes, used = [int(n) for n in shape], True
+        if sizes and sizes[0] == 0:
+            sizes[0] = 1
+        if any(n < 1 for n in sizes) or len(sizes) > MOST_SHAPE or math.prod(sizes) > 1 << 31:
+            hint = "x".join(str(n or "N") for n in sizes)
+            what = f"input {value.name!r} is {words}, a dynamic shape; SHAPE={hint} fixes it"
+            raise CompileError(what, where=name)
+        if len(sizes) == 4 and sizes[0] != 1:
+            hint = "x".join(map(str, [1, *sizes[1:]]))
+            what = f"input {value.name!r} has a batch of {sizes[0]}, expected 1; SHAPE={hint} fixes"
+            raise CompileError(f"{what} it", where=name)
+        found.append(RawInput(value.name, SHORT.get(dtype, dtype), tuple(sizes)))
+    if not found:
+        raise CompileError("the model has no input", where=name)
+    if shape is not None and not used:
+        asked = "x".join(map(str, shape))
+        raise CompileError(f"SHAPE={asked} fits none of the model's inputs", where=name)
+    return found

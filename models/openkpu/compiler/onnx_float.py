@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ONNX's float operators between DequantizeLinear and QuantizeLinear become: the QDQ form.
+
+Also the table of all operators, ``HANDLERS``: by domain and name.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler import functions, onnx_linear, onnx_moves
+from openkpu.compiler.graph import QUANTISED, Elementwise, Host, Tensor
+from openkpu.compiler.onnx_file import RawNode, type_name
+from openkpu.compiler.onnx_reader import FLOAT_MODEL, Handler, Reader
+from openkpu.compiler.onnx_shared import Convolution, Product, Window
+from openkpu.compiler.onnx_values import Bytes, Clamp, Const, Curve, Number, Pending, Value, Weights
+
+INF = math.inf
+
+
+# ------------------------------------------------------------- convolutions and products
+def weights_at(r: Reader, node: RawNode, at: int) -> Weights:
+    """Weights behind their DequantizeLinear."""
+    value = r.value(node, at)
+    if isinstance(value, Weights):
+        return value
+    name = node.inputs[at]
+    if isinstance(value, Const):
+        what = f"weights {name!r} of {value.data.dtype}"
+        raise r.refuse(f"{what}: {FLOAT_MODEL}" if value.data.dtype.kind == "f" else what)
+    how = "an input of the model" if name in r.inputs else "computed"
+    raise r.refuse(f"weights {name!r} are {how}, expected a constant")
+
+
+def bias_at(r: Reader, node: RawNode, at: int) -> Weights | npt.NDArray | None:
+    """A bias, as integers or as floats."""
+    if not r.has(node, at):
+        return None
+    value = r.value(node, at)
+    return value if isinstance(value, Weights) else r.constant(node, at, "bias")
+
+
+def waiting(
+    r: Reader, made: Convolution | Product, bias: Weights | npt.NDArray | None, channels: int
+) -> Pending:
+    """A convolution or product, and a bias that may come from an Add behind it."""
+    node = r.at
+
+    def make(y: Tensor, clamp: Clamp) -> None:
+        at, r.at = r.at, node
+        made.emit(bias, y, clamp)
+        r.at = at
+
+    def biased(values: npt.NDArray[np.float64]) -> Pending:
+        return waiting(r, made, values, channels)
+
+    return Pending(made.shape, make, biased=biased if bias is None else None)
+
+
+def conv(r: Reader, node: RawNode) -> None:
+    made = Convolution(r, node, r.operand(node, 0), weights_at(r, node, 1))
+    r.put(node, waiting(r, made, bias_at(r, node, 2), 1))
+
+
+def gemm(r: Reader, node: RawNode) -> None:
+    fields = r.attributes(node, alpha=1.0, beta=1.0, transA=0, transB=0)
+    if fields["transA"] or fields["alpha"] != 1.0 or fields["beta"] != 1.0:
+        raise r.refuse("transA, alpha or beta, expected 0, 1 and 1")
+    x = r.operand(node, 0)
+    if len(x.shape) != 2:
+        raise r.refuse(f"input {x.shape}, expected two axes")
+    made = Product(r, x, weights_at(r, node, 1), bool(fields["transB"]))
+    r.put(node, waiting(r, made, bias_at(r, node, 2), -1))
+
+
+def matmul(r: Reader, node: RawNode) -> None:
+    r.attributes(node)
+    made = Product(r, r.operand(node, 0), weights_at(r, node, 1), turned=False)
+    r.put(node, waiting(r, made, None, -1))
+
+
+# ------------------------------------------------------------------------------- pools
+def pool(how: str) -> Handler:
+    def handler(r: Reader, node: RawNode) -> None:
+        if len(node.outputs) > 1 and node.outputs[1]:
+            raise r.refuse("the places are an output, expected the values only")
+        value = r.value(node, 0)
+        if raw := isinstance(value, Bytes) and value.tensor.dtype in QUANTISED:
+            x = value.tensor
+        else:
+            x = r.operand(node, 0)
+        if raw and how != "max":
+            raise r.refuse(f"its input {node.inputs[0]!r} is {x.dtype}, expected float")
+        made = Window(r, node, x.shape, how)
+        if how == "max":  # bytes of the input
+            y = r.between(x, made.shape, node.outputs[0])
+            made.emit(x, y, y.limits)
+            r.put(node, Bytes(y) if raw else Curve(y))
+            return
+        r.put(node, Pending(made.shape, _at(r, node, lambda y, c: made.emit(x, y, c))))
+
+    return handler
+
+
+def _at(r: Reader, node: RawNode, make: Callable[[Tensor, Clamp], None]) -> Callable:
+    """``make`` under the name of its own node."""
+
+    def later(y: Tensor, clamp: Clamp) -> None:
+        at, r.at = r.at, node
+        make(y, clamp)
+        r.at = at
+
+    return later
+
+
+def reduce_mean(r: Reader, node: RawNode) -> None:
+    """Over lines and columns of a map, as newer exporters write an average of all of it."""
+    fields = r.attributes(node, axes=None, keepdims=1, noop_with_empty_axes=0)
+    x = r.operand(node, 0)
+    axes = r.integers(node, 1, "axes") if r.has(node, 1) else fields["axes"]
+    if len(x.shape) != 4 or axes is None or sorted(a % 4 for a in axes) != [2, 3]:
+        raise r.refuse(f"mean over axes {axes} of {x.shape}, expected lines and columns")
+    whole = RawNode(node.name, "GlobalAveragePool", "", node.inputs, node.outputs, {}, None)
+    made = Window(r, whole, x.shape, "average")
+    value: Value = Pending(made.shape, _at(r, node, lambda y, c: made.emit(x, y, c)))
+    if not fields["keepdims"]:
+        value = onnx_moves.moved(r, value, made.shape[:2], node.outputs[0], how="reshape")
+    r.put(node, value)
+
+
+# ------------------------------------------------------------------ element by element
+def binary(how: str) -> Handler:
+    rules: dict[str, Callable[[Number, Number], Number]] = {
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "div": lambda a, b: a / b,
+        "max": max,
+        "min": min,
+        "pow": _power,
+    }
+    rule = rules[how]
+
+    def handler(r: Reader, node: RawNode) -> None:
+        r.attributes(node)
+        if len(node.inputs) != 2:
+            raise r.refuse(f"{len(node.inputs)} inputs, expected two")
+        a, b = r.value(node, 0), r.value(node, 1)
+        numbers = [_single(v) for v in (a, b)]
+        if isinstance(a, Curve) and numbers[1] is not None:
+            other = numbers[1]
+            r.put(node, a.then(lambda v: rule(v, other), how))
+        elif isinstance(b, Curve) and numbers[0] is not None:
+            other = numbers[0]
+            r.put(node, b.then(lambda v: rule(other, v), how))
+        elif isinstance(a, Curve) and isinstance(b, Curve) and a.source is b.source:
+            found = tuple(_safe(rule, v, w) for v, w in zip(a.reals(), b.reals(), strict=True))
+            words = ", ".join(dict.fromkeys(filter(None, (a.words, b.words, how))))
+            r.put(node, Curve(a.source, found, words))
+        elif how == "add" and (waits := _bias_of(a, b) or _bias_of(b, a)):
+            r.put(node, waits)
+        elif how in ("div", "pow"):
+            raise r.refuse("two results of the inputs, expected a constant as the second")
+        else:
+            _elementwise(r, node, how)
+
+    return handler
+
+
+def _power(a: Number, b: Number) -> Number:
+    if b == int(b) and 0 <= b <= 8:
+        return a ** int(b)
+    return math.pow(a, b)
+
+
+def _safe(rule: Callable[[Number, Number], Number], a: Number, b: Number) -> Number:
+    if any(isinstance(v, float) and math.isnan(v) for v in (a, b)):
+        return math.nan
+    try:
+        return rule(a, b)
+    except (ValueError, ZeroDivisionError):
+        return math.nan
+    except OverflowError:
+        return INF
+
+
+def _single(value: Value) -> Fraction | None:
+    """A constant of one number."""
+    if isinstance(value, Const) and value.data.size == 1 and value.data.dtype.kind == "f":
+        return Fraction(float(value.data.reshape(-1)[0]))
+    if isinstance(value, Weights) and value.data.size == 1:
+        step = int(value.data.reshape(-1)[0]) - int(value.zero[0])
+        return step * Fraction(float(value.scale[0]))
+    return None
+
+
+def _bias_of(a: Value, b: Value) -> Pending | None:
+    """``b`` as the bias of a product or convolution ``a``: one number for each channel."""
+    if not isinstance(a, Pending) or a.biased is None or not isinstance(b, (Const, Weights)):
+        return None
+    data = b.real() if isinstance(b, Weights) else np.asarray(b.data, np.float64)
+    axis = 1 if len(a.shape) == 4 else len(a.shape) - 1
+    full = (1,) * (len(a.shape) - data.ndim) + data.shape
+    if len(full) != len(a.shape) or full[axis] != a.shape[axis]:
+        return None
+    if any(n != 1 for i, n in enumerate(full) if i != axis):
+        return None
+    return a.biased(data.reshape(-1))
+
+
+def _elementwise(r: Reader, node: RawNode, how: str) -> None:
+    a, b = r.operand(node, 0), r.operand(node, 1)
+    shape = onnx_linear.broadcast(r, a, b)
+    fields = {"how": how}
+
+    def make(y: Tensor, clamp: Clamp) -> None:
+        r.emit(Elementwise, [a, b], y, clamp=clamp, **fields)
+
+    r.put(node, Pending(shape, _at(r, node, make)))
+
+
+def limit(low: float, high: float) -> Handler:
+    """Relu and what else limits numbers to low..high."""
+
+    def handler(r: Reader, node: RawNode) -> None:
+        r.attributes(node)
+        _limit(r, node, low, high)
+
+    return handler
+
+
+def clip(r: Reader, node: RawNode) -> None:
+    fields = r.attributes(node, min=-INF, max=INF)
+    value = r.value(node, 0)
+    if isinstance(value, Bytes) and value.tensor.dtype in QUANTISED:
+        onnx_linear.clip(r, node, value.tensor)
+        return
+    low = r.number(node, 1, "min", fields["min"])
+    high = r.number(node, 2, "max", fields["max"])
+    if low > high:
+        raise r.refuse(f"from {low} to {high}, expected the lower end first")
+    _limit(r, node, low, high)
+
+
+def _limit(r: Reader, node: RawNode, low: float, high: float) -> None:
+    value = r.value(node, 0)
+    if isinstance(value, Bytes) and value.tensor.dtype in QUANTISED:
+        onnx_linear.clip(r, node, value.tensor)
+    elif isinstance(value, Pending):
+        r.put(node, value.limited(low, high))
+    elif isinstance(value, Curve):
+        words = "relu" if (low, high) == (0, INF) else f"clamp {low:g}..{high:g}"
+        r.put(node, value.then(functions.between(low, high), words))
+    else:
+        r.operand(node, 0)  # says what is wrong
+
+
+def unary(function: Callable[..., Callable], **defaults: float | int | str) -> Handler:
+    """A function of one number, made from the attributes."""
+
+    def handler(r: Reader, node: RawNode) -> None:
+        fields = r.attributes(node, **defaults)  # pyright: ignore
+        value = r.value(node, 0)
+        if not isinstance(value, Curve):
+            value = Curve(r.operand(node, 0))
+        r.put(node, value.then(function(**fields), node.operator))
+
+    return handler
+
+
+def plain(function: Callable) -> Handler:
+    """A function without attributes."""
+    return unary(lambda: function)
+
+
+def prelu(r: Reader, node: RawNode) -> None:
+    """PRelu with one slope for all channels."""
+    value, slope = r.value(node, 0), _single(r.value(node, 1))
+    if slope is None:
+        raise r.refuse("a slope for each channel, expected one")
+    if not isinstance(value, Curve):
+        value = Curve(r.operand(node, 0))
+    r.put(node, value.then(lambda v: v if v >= 0 else slope * v, node.operator))
+
+
+def _gelu(approximate: str) -> Callable[[Number], Number]:
+    if approximate == "none":
+        return functions.gelu
+    share = math.sqrt(2 / math.pi)
+    return lambda v: 0.5 * float(v) * (1 + math.tanh(share * (float(v) + 0.044715 * float(v) ** 3)))
+
+
+def _selu(alpha: float, gamma: float) -> Callable[[Number], Number]:
+    return lambda v: gamma * (float(v) if v >= 0 else alpha * math.expm1(float(v)))
+
+
+def _mish(v: Number) -> float:
+    return float(v) * math.tanh(functions.softplus(Fraction(v)))
+
+
+def cast(r: Reader, node: RawNode) -> None:
+    """Bytes to float as they are; float to float32."""
+    from onnx import TensorProto
+
+    fields = r.attributes(node, to=0, saturate=1, round_mode="up")
+    value = r.value(node, 0)
+    if fields["to"] != TensorProto.FLOAT:
+        raise r.refuse(f"to {type_name(fields['to'])}, expected float")
+    if isinstance(value, Bytes) and value.tensor.dtype in QUANTISED:
+        value = Curve(r.carried(value.tensor, 1.0, 0))
+    r.put(node, value)
+
+
+# ---------------------------------------------------------------------- on the processor
+def softmax(r: Reader, node: RawNode) -> None:
+    axis = r.attributes(node, axis=-1 if r.opset >= 13 else 1)["axis"]
+    x = r.operand(node, 0)
+    axis = onnx_linear.softmax_axis(r, x.shape, axis, r.opset)
+    emit = functools.partial(r.emit, Host, [x], how="softmax", axis=axis)
+
+    def make(y: Tensor, clamp: Clamp) -> None:
+        if clamp != y.limits:
+            raise r.refuse("an activation behind it, expected none")
+        emit(y)
+
+    r.put(node, Pending(x.shape, _at(r, node, make), floats=emit))
+
+
+def argument(how: str) -> Handler:
+    def handler(r: Reader, node: RawNode) -> None:
+        fields = r.attributes(node, axis=0, keepdims=1, select_last_index=0)
+        value = r.value(node, 0)
+        if isinstance(value, Bytes) and value.tensor.dtype in QUANTISED:
+            x = value.tensor
+        else:
+            x = r.operand(node, 0)
+        rank = len(x.shape)
+        if not -rank <= fields["axis"] < rank:
+            raise r.refuse(f"axis {fields['axis']}, expected one of {rank}")
+        axis, keep = fields["axis"] % rank, bool(fields["keepdims"])
+        shape = [1 if i == axis else n for i, n in enumerate(x.shape) if keep or i != axis]
+        y = r.tensor(node.outputs[0], "int64", shape)
+        last = bool(fields["select_last_index"])
+        r.emit(Host, [x], y, how=how, axis=axis, keep=keep, last=last)
+        r.put(node, Bytes(y))
+
+    return handler
+
+
+def refused(text: str) -> Handler:
+    """An operator that is known, and why it is not read."""
+
+    def handler(r: Reader, node: RawNode) -> None:
+        raise r.refuse(text)
+
+    return handler
+
+
+DYNAMIC = "scales that are computed while the model runs, expected static quantisation"
+FLOAT: dict[str, Handler] = {
+    "QuantizeLinear": Reader.quantise,
+    "DequantizeLinear": Reader.dequantise,
+    "Conv": conv,
+    "Gemm": gemm,
+    "MatMul": matmul,
+    "MaxPool": pool("max"),
+    "AveragePool": pool("average"),
+    "GlobalMaxPool": pool("max"),
+    "GlobalAveragePool": pool("average"),
+    "ReduceMean": reduce_mean,
+    "Add": binary("add"),
+    "Sub": binary("sub"),
+    "Mul": binary("mul"),
+    "Div": binary("div"),
+    "Pow": binary("pow"),
+    "Max": binary("max"),
+    "Min": binary("min"),
+    "Relu": limit(0, INF),
+    "Clip": clip,
+    "PRelu": prelu,
+    "LeakyRelu": unary(functions.leaky, alpha=0.01),
+    "HardSigmoid": unary(functions.hard_sigmoid, alpha=0.2, beta=0.5),
+    "Elu": unary(functions.elu, alpha=1.0),
+    "Selu": unary(_selu, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),
+    "Gelu": unary(_gelu, approximate="none"),
+    "HardSwish": plain(functions.hard_swish),
+    "Sigmoid": plain(functions.sigmoid),
+    "Tanh": plain(functions.tanh),
+    "Softplus": plain(functions.softplus),
+    "Mish": plain(_mish),
+    "Exp": plain(functions.exp),
+    "Log": plain(math.log),
+    "Sqrt": plain(math.sqrt),
+    "Erf": plain(math.erf),
+    "Abs": plain(abs),
+    "Neg": plain(lambda v: -v),
+    "Reciprocal": plain(lambda v: 1 / v),
+    "Cast": cast,
+    "Softmax": softmax,
+    "ArgMax": argument("argmax"),
+    "ArgMin": argument("argmin"),
+    "ConvInteger": refused(DYNAMIC),
+    "MatMulInteger": refused(DYNAMIC),
+    "DynamicQuantizeLinear": refused(DYNAMIC),
+    **onnx_moves.HANDLERS,
+}
+HANDLERS: dict[tuple[str, str], Handler] = {
+    **{("", name): handler for name, handler in FLOAT.items()},
+    **onnx_linear.HANDLERS,
+}

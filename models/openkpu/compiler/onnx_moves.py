@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX operators that move elements; they move bytes, whether the model says floats or not."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from openkpu.compiler import functions
+from openkpu.compiler.graph import QUANTISED, Move, Table, Tensor
+from openkpu.compiler.onnx_file import RawNode
+from openkpu.compiler.onnx_reader import Reader
+from openkpu.compiler.onnx_values import Bytes, Clamp, Const, Curve, Pending, Value, Weights
+
+
+def moved(r: Reader, value: Value, shape: Sequence[int], label: str, /, **fields: Any) -> Value:
+    """The value with its elements in other places, as a Move of these fields does it."""
+    shape = tuple(int(n) for n in shape)
+    if isinstance(value, Pending):
+        return dataclasses.replace(
+            value,
+            shape=shape,
+            make=_behind(r, value, shape, label, fields),
+            biased=None,
+            floats=None,
+        )
+    if isinstance(value, (Const, Weights)):
+        raise r.refuse("moves a constant, expected a result of the inputs")
+    x = value.tensor if isinstance(value, Bytes) else value.source
+    y = r.between(x, shape, label)
+    r.emit(Move, [x], y, **fields)
+    return Bytes(y) if isinstance(value, Bytes) else dataclasses.replace(value, source=y)
+
+
+def _behind(
+    r: Reader, value: Pending, shape: tuple[int, ...], label: str, fields: dict[str, Any]
+) -> Callable[[Tensor, Clamp], None]:
+    """Numbers that wait are moved when they are bytes."""
+    node = r.at
+
+    def make(y: Tensor, clamp: Clamp) -> None:
+        middle = r.between(y, value.shape, label)
+        value.make(middle, clamp)
+        at, r.at = r.at, node
+        r.emit(Move, [middle], y, **fields)
+        r.at = at
+
+    return make
+
+
+def reshaped(r: Reader, node: RawNode, shape: Sequence[int]) -> None:
+    """The node's output is its input in that shape."""
+    value = r.value(node, 0)
+    old = r.shape_of(value)
+    if math.prod(old) != math.prod(shape):
+        raise r.refuse(f"{old} to {tuple(shape)}, another number of elements")
+    if tuple(shape) == old:
+        r.put(node, value)
+    elif isinstance(value, Weights) and value.scale.size == 1:
+        data = value.data.reshape([int(n) for n in shape])
+        r.put(node, dataclasses.replace(value, data=data, axis=0))
+    else:
+        r.put(node, moved(r, value, shape, node.outputs[0], how="reshape"))
+
+
+def reshape(r: Reader, node: RawNode) -> None:
+    """Reshape: 0 keeps a size, one -1 is what is left."""
+    fields = r.attributes(node, allowzero=0)
+    old, asked = r.shape_of(r.value(node, 0)), r.integers(node, 1, "shape")
+    shape = []
+    for i, n in enumerate(asked):
+        if n == 0 and not fields["allowzero"]:
+            if i >= len(old):
+                raise r.refuse(f"shape {asked}: a 0 beyond the input {old}")
+            n = old[i]
+        shape.append(n)
+    rest = math.prod(n for n in shape if n != -1)
+    if shape.count(-1) == 1 and rest and math.prod(old) % rest == 0:
+        shape[shape.index(-1)] = math.prod(old) // rest
+    if any(n < 1 for n in shape):
+        raise r.refuse(f"shape {asked} does not fit {old}")
+    reshaped(r, node, shape)
+
+
+def flatten(r: Reader, node: RawNode) -> None:
+    axis, old = r.attributes(node, axis=1)["axis"], r.shape_of(r.value(node, 0))
+    if not -len(old) <= axis <= len(old):
+        raise r.refuse(f"axis {axis}, expected one of {len(old)}")
+    axis = axis + len(old) if axis < 0 else axis
+    reshaped(r, node, [math.prod(old[:axis]), math.prod(old[axis:])])
+
+
+def _axes(r: Reader, node: RawNode, rank: int) -> list[int] | None:
+    """Axes of an attribute (until opset 12) or of input 1."""
+    fields = r.attributes(node, axes=None)
+    given = fields["axes"]
+    axes = r.integers(node, 1, "axes") if r.has(node, 1) else given
+    if axes is None:
+        return None
+    if any(not -rank <= a < rank for a in axes):
+        raise r.refuse(f"axes {list(axes)}, expected some of {rank}")
+    return sorted({a % rank for a in axes})
+
+
+def squeeze(r: Reader, node: RawNode) -> None:
+    old = r.shape_of(r.value(node, 0))
+    axes = _axes(r, node, len(old))
+    axes = [i for i, n in enumerate(old) if n == 1] if axes is None else axes
+    if any(old[a] != 1 for a in axes):
+        raise r.refuse(f"axes {axes} of {old}, expected sizes of 1")
+    reshaped(r, node, [n for i, n in enumerate(old) if i not in axes])
+
+
+def unsqueeze(r: Reader, node: RawNode) -> None:
+    old = list(r.shape_of(r.value(node, 0)))
+    count = len(r.integers(node, 1, "axes") if r.has(node, 1) else node.attributes.get("axes", ()))
+    for axis in _axes(r, node, len(old) + count) or ():
+        old.insert(axis, 1)
+    reshaped(r, node, old)
+
+
+def transpose(r: Reader, node: RawNode) -> None:
+    value = r.value(node, 0)
+    old = r.shape_of(value)
+    perm = [int(a) for a in r.attributes(node, perm=None)["perm"] or range(len(old))[::-1]]
+    if sorted(perm) != list(range(len(old))):
+        raise r.refuse(f"perm {perm} of {old}, expected each axis once")
+    if isinstance(value, Weights):
+        data, axis = value.data.transpose(perm), value.axis
+        axis = perm.index(axis) if axis in perm else axis
+        r.put(node, dataclasses.replace(value, data=data, axis=axis))
+        return
+    shape = [old[a] for a in perm]
+    r.put(node, moved(r, value, shape, node.outputs[0], how="transpose", axes=tuple(perm)))
+
+
+def _axis(r: Reader, axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise r.refuse(f"axis {axis}, expected one of {rank}")
+    return axis % rank
+
+
+def joined_shape(r: Reader, tensors: list[Tensor], axis: int) -> tuple[int, ...]:
+    """The shape of tensors along an axis."""
+    shapes = [t.shape for t in tensors]
+    axis = _axis(r, axis, len(shapes[0]))
+    rest = {(*s[:axis], *s[axis + 1 :]) for s in shapes}
+    if len(rest) > 1 or len({len(s) for s in shapes}) > 1:
+        raise r.refuse(f"shapes {shapes} do not go together along axis {axis}")
+    return tuple(sum(s[i] for s in shapes) if i == axis else n for i, n in enumerate(shapes[0]))
+
+
+def join(r: Reader, tensors: list[Tensor], axis: int, y: Tensor) -> None:
+    """Tensors of bytes along an axis, each requantised where its scale is another."""
+    parts = []
+    for x in tensors:
+        if not x.same_numbers(y):
+            other = r.between(y, x.shape, x.name)
+            table = functions.requantise(x, y)
+            r.emit(Table, [x], other, table=table, function="requantise")
+            x = other
+        parts.append(x)
+    r.emit(Move, parts, y, how="concat", axis=axis % len(y.shape))
+
+
+def concat(r: Reader, node: RawNode) -> None:
+    axis = r.attributes(node, axis=0)["axis"]
+    values = [r.value(node, i) for i in range(len(node.inputs))]
+    as_bytes = all(isinstance(v, Bytes) for v in values)
+    if as_bytes:
+        tensors = [v.tensor for v in values if isinstance(v, Bytes)]
+    else:
+        tensors = [r.operand(node, i) for i in range(len(node.inputs))]
+    first, shape = tensors[0], joined_shape(r, tensors, axis)
+    if first.scale is not None and all(t.same_numbers(first) for t in tensors):
+        y = r.between(first, shape, node.outputs[0])
+        join(r, tensors, axis, y)
+        r.put(node, Bytes(y) if as_bytes else Curve(y))
+        return
+    if as_bytes:
+        raise r.refuse("bytes of different scales, expected the same of all")
+
+    def make(y: Tensor, clamp: Clamp) -> None:
+        at, r.at = r.at, node
+        if clamp == y.limits:
+            join(r, tensors, axis, y)
+        else:
+            middle = r.between(y, shape, y.name)
+            join(r, tensors, axis, middle)
+            table = np.clip(np.arange(y.limits[0], y.limits[1] + 1), *clamp)
+            r.emit(Table, [middle], y, table=table, function="clamp")
+        r.at = at
+
+    r.put(node, Pending(shape, make))
+
+
+def split(r: Reader, node: RawNode) -> None:
+    fields = r.attributes(node, axis=0, split=None, num_outputs=0)
+    value = r.value(node, 0)
+    old = r.shape_of(value)
+    axis, count = _axis(r, fields["axis"], len(old)), len(node.outputs)
+    sizes = r.integers(node, 1, "split") if r.has(node, 1) else fields["split"]
+    if sizes is None:
+        each = -(-old[axis] // count)
+        sizes = [min(each, old[axis] - i * each) for i in range(count)]
+    if len(sizes) != count or sum(sizes) != old[axis] or min(sizes) < 1:
+        raise r.refuse(f"parts {list(sizes)} of {old[axis]} along axis {axis}")
+    start = 0
+    for i, n in enumerate(sizes):
+        if node.outputs[i]:
+            starts, shape = [0] * len(old), list(old)
+            starts[axis], shape[axis] = start, int(n)
+            r.put(node, sliced(r, node, value, shape, starts, [1] * len(old), i), i)
+        start += int(n)
+
+
+def sliced(
+    r: Reader,
+    node: RawNode,
+    value: Value,
+    shape: Sequence[int],
+    starts: Sequence[int],
+    steps: Sequence[int],
+    output: int = 0,
+) -> Value:
+    """A part of a value."""
+    fields = {"how": "slice", "starts": tuple(starts), "steps": tuple(steps)}
+    return moved(r, value, shape, node.outputs[output], **fields)
+
+
+def slice_(r: Reader, node: RawNode) -> None:
+    r.attributes(node)
+    value = r.value(node, 0)
+    old = r.shape_of(value)
+    begins, ends = r.integers(node, 1, "starts"), r.integers(node, 2, "ends")
+    axes = r.integers(node, 3, "axes") if r.has(node, 3) else list(range(len(begins)))
+    jumps = r.integers(node, 4, "steps") if r.has(node, 4) else [1] * len(begins)
+    if not len(begins) == len(ends) == len(axes) == len(jumps) or 0 in jumps:
+        raise r.refuse(f"starts {begins}, ends {ends}, axes {axes}, steps {jumps}")
+    starts, steps, shape = [0] * len(old), [1] * len(old), list(old)
+    for begin, end, axis, step in zip(begins, ends, axes, jumps, strict=True):
+        axis = _axis(r, axis, len(old))
+        found = range(old[axis])[slice(begin, end if end > -(1 << 62) else None, step)]
+        if not len(found):
+            raise r.refuse(f"nothing of axis {axis}: from {begin} to {end} step {step}")
+        starts[axis], steps[axis], shape[axis] = found[0], step, len(found)
+    r.put(node, sliced(r, node, value, shape, starts, steps))
+
+
+def pad(r: Reader, node: RawNode) -> None:
+    """Pad with a constant, which must be one of the bytes."""
+    mode = r.attributes(node, mode="constant")["mode"]
+    if mode != "constant":
+        raise r.refuse(f"mode {mode}, expected constant")
+    value = r.value(node, 0)
+    old, pads = r.shape_of(value), r.integers(node, 1, "pads")
+    axes = r.integers(node, 3, "axes") if r.has(node, 3) else list(range(len(old)))
+    if len(pads) != 2 * len(axes) or min(pads) < 0:
+        raise r.refuse(f"pads {pads}, expected {2 * len(axes)} numbers of 0 or more")
+    before, after = [0] * len(old), [0] * len(old)
+    for i, axis in enumerate(axes):
+        axis = _axis(r, axis, len(old))
+        before[axis], after[axis] = pads[i], pads[i + len(axes)]
+    fill = r.number(node, 2, "value", 0.0)
+    if isinstance(value, Curve):
+        value = Curve(r.grid(value, node.inputs[0]))
+        fill = fill / (value.source.scale or 1) + value.source.zero
+    elif not isinstance(value, Bytes) or value.tensor.dtype not in QUANTISED:
+        raise r.refuse(f"its input {node.inputs[0]!r} is float, expected bytes")
+    x = value.source if isinstance(value, Curve) else value.tensor
+    if abs(fill - round(fill)) > 1e-3 or not x.limits[0] <= round(fill) <= x.limits[1]:
+        raise r.refuse("pads with a number that is no step of the input")
+    shape = [b + n + a for b, n, a in zip(before, old, after, strict=True)]
+    fields = {"before": tuple(before), "after": tuple(after), "value": round(fill)}
+    r.put(node, moved(r, value, shape, node.outputs[0], how="pad", **fields))
+
+
+def same(r: Reader, node: RawNode) -> None:
+    """Identity, and Dropout, which does nothing when a network runs."""
+    if node.operator == "Dropout" and len(node.outputs) > 1 and node.outputs[1]:
+        raise r.refuse("the mask is an output, expected the values only")
+    r.put(node, r.value(node, 0))
+
+
+def shape_(r: Reader, node: RawNode) -> None:
+    """Shape: known when the model is read."""
+    fields = r.attributes(node, start=0, end=None)
+    found = np.array(r.shape_of(r.value(node, 0)), np.int64)
+    r.put(node, Const(found[fields["start"] : fields["end"]]))
+
+
+HANDLERS: dict[str, Callable[[Reader, RawNode], None]] = {
+    "Reshape": reshape,
+    "Flatten": flatten,
+    "Squeeze": squeeze,
+    "Unsqueeze": unsqueeze,
+    "Transpose": transpose,
+    "Concat": concat,
+    "Split": split,
+    "Slice": slice_,
+    "Pad": pad,
+    "Identity": same,
+    "Dropout": same,
+    "Shape": shape_,
+}

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What both forms of ONNX's convolutions, products and pools have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler.graph import QUANTISED, Conv, Dense, Pool, Tensor, window_size
+from openkpu.compiler.onnx_file import RawNode
+from openkpu.compiler.onnx_reader import NEAR, Reader
+from openkpu.compiler.onnx_values import Clamp, Weights
+
+Pads = tuple[int, int, int, int]
+WINDOW = {"auto_pad": "NOTSET", "pads": None, "strides": None, "kernel_shape": None}
+
+
+def two(r: Reader, values: Sequence[int] | None, what: str) -> tuple[int, int]:
+    """An attribute of two numbers, 1 where it is left out."""
+    values = [1, 1] if values is None else list(values)
+    if len(values) != 2 or min(values) < 1:
+        raise r.refuse(f"{what} {values}, expected two numbers of 1 or more")
+    return int(values[0]), int(values[1])
+
+
+def pads_of(
+    r: Reader,
+    fields: dict[str, Any],
+    size: tuple[int, ...],
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    dilation: tuple[int, int] = (1, 1),
+) -> Pads:
+    """Top, left, bottom, right of ``auto_pad`` or ``pads``."""
+    how = fields["auto_pad"]
+    if how == "NOTSET":
+        pads = [0, 0, 0, 0] if fields["pads"] is None else [int(n) for n in fields["pads"]]
+        if len(pads) != 4 or min(pads) < 0:
+            raise r.refuse(f"pads {pads}, expected four numbers of 0 or more")
+        return pads[0], pads[1], pads[2], pads[3]
+    if how == "VALID":
+        return 0, 0, 0, 0
+    if how not in ("SAME_UPPER", "SAME_LOWER"):
+        raise r.refuse(f"auto_pad {how}, expected NOTSET, VALID, SAME_UPPER or SAME_LOWER")
+    ends = []
+    for n, k, s, d in zip(size, kernel, strides, dilation, strict=True):
+        total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+        less = total // 2
+        ends.append((less, total - less) if how == "SAME_UPPER" else (total - less, less))
+    return ends[0][0], ends[1][0], ends[0][1], ends[1][1]
+
+
+def weights_of(r: Reader, weights: Weights, axis: int, count: int) -> dict[str, Any]:
+    """``w_scale`` and ``w_zero`` (O,) of weights whose outputs are along ``axis``."""
+    if weights.dtype not in QUANTISED:
+        raise r.refuse(f"weights of {weights.dtype}, expected int8 or uint8")
+    if weights.scale.size > 1 and weights.axis % weights.data.ndim != axis:
+        raise r.refuse(f"weights have their scales along axis {weights.axis}, expected {axis}")
+    scale, zero = (np.broadcast_to(v, count).copy() for v in (weights.scale, weights.zero))
+    return {"w_scale": scale, "w_zero": zero}
+
+
+def bias_steps(
+    r: Reader, bias: Weights | npt.NDArray | None, steps: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """Biases (O,) in ``steps`` of input scale times weights' scale.
+
+    Integers of int32 in these steps stay; others, and floats, are rounded to them.
+    """
+    if bias is None:
+        return np.zeros(steps.size, np.int64)
+    if isinstance(bias, Weights):
+        scale = np.broadcast_to(bias.scale, bias.data.size)
+        fits = bias.data.size == steps.size and not bias.zero.any()
+        if fits and (np.abs(scale / steps - 1) < NEAR).all():
+            return bias.data.reshape(-1)
+        bias = bias.real()
+    real = np.asarray(bias, np.float64).reshape(-1)
+    if real.size != steps.size:
+        raise r.refuse(f"bias of {real.size} values, expected {steps.size}")
+    found = np.rint(real / steps)
+    if np.abs(found).max(initial=0) >= 1 << 31:
+        raise r.refuse("a bias beyond 32 bits in steps of the input's scale times the weights'")
+    return found.astype(np.int64)
+
+
+class Convolution:
+    """A convolution whose output is still to come."""
+
+    def __init__(self, r: Reader, node: RawNode, x: Tensor, weights: Weights) -> None:
+        fields = r.attributes(node, **WINDOW, dilations=None, group=1)  # pyright: ignore
+        shape = weights.data.shape
+        if len(x.shape) != 4 or len(shape) != 4:
+            raise r.refuse(f"input {x.shape}, weights {shape}: expected lines and columns")
+        kernel = shape[2], shape[3]
+        if fields["kernel_shape"] is not None and tuple(fields["kernel_shape"]) != kernel:
+            raise r.refuse(f"kernel_shape {fields['kernel_shape']}, the weights are {shape}")
+        self.strides = two(r, fields["strides"], "strides")
+        self.dilation = two(r, fields["dilations"], "dilations")
+        self.pads = pads_of(r, fields, x.shape[2:], kernel, self.strides, self.dilation)
+        self.groups = int(fields["group"])
+        if self.groups < 1 or shape[1] * self.groups != x.shape[1] or shape[0] % self.groups:
+            raise r.refuse(f"weights {shape} in {self.groups} groups do not fit input {x.shape}")
+        self.r, self.x, self.weights = r, x, weights
+        self.numbers = weights_of(r, weights, 0, shape[0])
+        size = window_size(x.shape[2:], kernel, self.strides, self.pads, self.dilation)
+        if min(size) < 1:
+            raise r.refuse(f"weights {shape} are larger than the padded input {x.shape}")
+        self.shape = (1, shape[0], *size)
+
+    @property
+    def steps(self) -> npt.NDArray[np.float64]:
+        """Input scale times weights' scales (O,)."""
+        return self.numbers["w_scale"] * (self.x.scale or 0)
+
+    def emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None:
+        """Its node."""
+        self.r.emit(
+            Conv,
+            *([self.x], y),
+            weights=self.weights.data,
+            **self.numbers,
+            bias=bias_steps(self.r, bias, self.steps),
+            clamp=clamp,
+            strides=self.strides,
+            pads=self.pads,
+            dilation=self.dilation,
+            groups=self.groups,
+        )
+
+
+class Product:
+    """A fully connected node whose output is still to come: x (..., K), weights (K, O) or, turned,
+    (O, K)."""
+
+    def __init__(self, r: Reader, x: Tensor, weights: Weights, turned: bool) -> None:
+        shape = weights.data.shape
+        if len(shape) != 2 or not x.shape:
+            raise r.refuse(f"input {x.shape}, weights {shape}: expected weights of two axes")
+        inner, outer = shape[::-1] if turned else shape
+        if x.shape[-1] != inner:
+            raise r.refuse(f"weights {shape} do not fit input {x.shape}")
+        self.r, self.x = r, x
+        self.numbers = weights_of(r, weights, 0 if turned else 1, outer)
+        self.data = np.ascontiguousarray(weights.data if turned else weights.data.T)
+        self.shape = (*x.shape[:-1], outer)
+
+    @property
+    def steps(self) -> npt.NDArray[np.float64]:
+        """Input scale times weights' scales (O,)."""
+        return self.numbers["w_scale"] * (self.x.scale or 0)
+
+    def emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None:
+        """Its node."""
+        steps = bias_steps(self.r, bias, self.steps)
+        self.r.emit(Dense, [self.x], y, weights=self.data, **self.numbers, bias=steps, clamp=clamp)
+
+
+class Window:
+    """A pool whose output is still to come; ``whole``: over the whole map."""
+
+    def __init__(self, r: Reader, node: RawNode, x_shape: tuple[int, ...], how: str) -> None:
+        if len(x_shape) != 4:
+            raise r.refuse(f"input {x_shape}, expected lines and columns")
+        self.r, self.how, self.count = r, how, False
+        if node.operator.removeprefix("QLinear").startswith("Global"):
+            fields = r.attributes(node, channels_last=0)
+            self.kernel, self.strides = (x_shape[2], x_shape[3]), (1, 1)
+            self.pads: Pads = (0, 0, 0, 0)
+        else:
+            fields = r.attributes(
+                node,
+                **WINDOW,  # pyright: ignore
+                ceil_mode=0,
+                count_include_pad=0,
+                dilations=None,
+                storage_order=0,
+                channels_last=0,
+            )
+            self.kernel = two(r, fields["kernel_shape"], "kernel_shape")
+            self.strides = two(r, fields["strides"], "strides")
+            if two(r, fields["dilations"], "dilations") != (1, 1):
+                raise r.refuse(f"dilations {fields['dilations']}, expected none in a pool")
+            self.pads = pads_of(r, fields, x_shape[2:], self.kernel, self.strides)
+            self.count = bool(fields["count_include_pad"]) and any(self.pads)
+            if fields["ceil_mode"] and fields["auto_pad"] == "NOTSET":
+                self._ceil(x_shape[2:])
+        if fields["channels_last"]:
+            raise r.refuse("channels_last, expected (N, C, H, W)")
+        size = window_size(x_shape[2:], self.kernel, self.strides, self.pads)
+        if min(size) < 1:
+            raise r.refuse(f"kernel_shape {self.kernel} is larger than the padded input {x_shape}")
+        self.shape = (1, x_shape[1], *size)
+
+    def _ceil(self, size: tuple[int, ...]) -> None:
+        """ceil_mode: a last window that begins inside the map, or in the padding before it."""
+        pads = list(self.pads)
+        for i, (n, k, s) in enumerate(zip(size, self.kernel, self.strides, strict=True)):
+            whole = n + pads[i] + pads[i + 2]
+            over = -(whole - k) % s
+            begins = whole - k + over  # of the last window, in the padded map
+            if over and begins < n + pads[i]:
+                if self.count:
+                    raise self.r.refuse("ceil_mode with count_include_pad, expected one of them")
+                pads[i + 2] += over
+        self.pads = pads[0], pads[1], pads[2], pads[3]
+
+    def emit(self, x: Tensor, y: Tensor, clamp: Clamp) -> None:
+        """Its node."""
+        self.r.emit(
+            Pool,
+            *([x], y),
+            how=self.how,
+            kernel=self.kernel,
+            strides=self.strides,
+            pads=self.pads,
+            clamp=clamp,
+            count_pads=self.count,
+        )

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes over a graph before it is lowered: each is a function that rewrites the graph.
+
+``fold_pads``: zeros around a map that only convolutions read are their padding.  ``drop_unused``:
+nodes whose output nobody reads.  ``fuse_clamps``: a clamp of the same scale behind a node that has
+a clamp of its own.  ``straighten``: a reshape or transposition without effect passes its input on.
+``space_to_depth``: a strided convolution of an input, whose kernel is larger than 3x3, reads
+the input's phases as channels; the host writes the pixels in that order anyway.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from openkpu.compiler import turn
+from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Move, Node, Pool, Table, Tensor
+
+CLAMPED = (Conv, Dense, Elementwise, Pool)
+
+
+def simplified(graph: Graph) -> Graph:
+    """A copy of the graph after all passes."""
+    made = Graph(graph.name, dict(graph.tensors), list(graph.nodes), graph.inputs, graph.outputs)
+    for rule in (fold_pads, fuse_clamps, straighten, space_to_depth, drop_unused):
+        rule(made)
+    return made
+
+
+def fold_pads(graph: Graph) -> None:
+    """Pad with the zero point -> pads of the convolutions that read it."""
+    for node in [n for n in graph.nodes if isinstance(n, Move) and n.how == "pad"]:
+        x, name = graph.tensors[node.inputs[0]], node.outputs[0]
+        readers = graph.readers(name)
+        edges = node.before[2:], node.after[2:]
+        plain = len(x.shape) == 4 and not any((*node.before[:2], *node.after[:2]))
+        if not plain or node.value != x.zero or name in graph.outputs or not readers:
+            continue
+        if not all(isinstance(r, Conv) for r in readers):
+            continue
+        for reader in readers:
+            pads = tuple(a + b for a, b in zip(reader.pads, (*edges[0], *edges[1]), strict=True))
+            _swap(graph, reader, dataclasses.replace(reader, inputs=node.inputs, pads=pads))
+        graph.nodes.remove(node)
+
+
+def fuse_clamps(graph: Graph) -> None:
+    """A table that only limits the integers of a node with a clamp."""
+    for node in [n for n in graph.nodes if isinstance(n, Table)]:
+        name, y = node.inputs[0], graph.tensors[node.outputs[0]]
+        maker = graph.maker(name)
+        x = graph.tensors[name]
+        alone = len(graph.readers(name)) == 1 and name not in graph.outputs
+        if not alone or not isinstance(maker, CLAMPED) or not x.same_numbers(y):
+            continue
+        least, most = int(node.table.min()), int(node.table.max())
+        if not np.array_equal(node.table, np.clip(np.arange(256) + x.limits[0], least, most)):
+            continue
+        low, high = max(maker.clamp[0], least), min(maker.clamp[1], most)
+        if low > high:
+            continue
+        made = dataclasses.replace(maker, outputs=node.outputs, clamp=(low, high))
+        _swap(graph, maker, made)
+        graph.nodes.remove(node)
+
+
+def straighten(graph: Graph) -> None:
+    """Moves that leave shape and order as they are."""
+    for node in [n for n in graph.nodes if isinstance(n, Move)]:
+        x, y = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
+        same = node.how in ("reshape", "transpose") and x.shape == y.shape
+        if node.how == "transpose":
+            same = same and node.axes == tuple(range(len(x.shape)))
+        if not same or y.name in graph.outputs:
+            continue
+        for reader in graph.readers(y.name):
+            inputs = tuple(x.name if name == y.name else name for name in reader.inputs)
+            _swap(graph, reader, dataclasses.replace(reader, inputs=inputs))
+        graph.nodes.remove(node)
+
+
+def drop_unused(graph: Graph) -> None:
+    """Nodes whose outputs are read by nobody."""
+    used = set(graph.outputs)
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if used & set(node.outputs):
+            used |= set(node.inputs)
+            kept.append(node)
+    graph.nodes = kept[::-1]
+
+
+def space_to_depth(graph: Graph) -> None:
+    """Strided convolutions with large kernels of an input of the graph."""
+    for node in [n for n in graph.nodes if isinstance(n, Conv)]:
+        name = node.inputs[0]
+        if name not in graph.inputs or node.groups > 1 or node.dilation != (1, 1):
+            continue
+        if node.strides == (1, 1) or max(node.kernel) <= 3:
+            continue
+        _phases(graph, node, graph.tensors[name])
+
+
+def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
+    """Channels (c, line's rest, column's rest), lines and columns divided by the strides."""
+    (sy, sx), (_, c, height, width) = node.strides, x.shape
+    o, _, kh, kw = node.weights.shape
+    size = node.out_size(height, width)
+    ends = [
+        turn.phases(k, s, p)
+        for k, s, p in zip(node.kernel, node.strides, node.pads[:2], strict=True)
+    ]
+    (top, th), (left, tw) = ends
+    h, w = max(size[0], -(-height // sy)), max(size[1], -(-width // sx))
+    bottom, right = size[0] - 1 + th - top - h, size[1] - 1 + tw - left - w
+    if bottom < 0:
+        h, bottom = h, 0
+    if right < 0:
+        w, right = w, 0
+    weights = np.zeros((o, c, sy, sx, th, tw), dtype=np.int64)
+    weights += node.w_zero[:, None, None, None, None, None]
+    for ky in range(kh):
+        for kx in range(kw):
+            (qy, ry), (qx, rx) = divmod(ky - node.pads[0], sy), divmod(kx - node.pads[1], sx)
+            weights[:, :, ry, rx, qy + top, qx + left] = node.weights[:, :, ky, kx]
+    shapes = [
+        (1, c, h * sy, w * sx),
+        (1, c, h, sy, w, sx),
+        (1, c, sy, sx, h, w),
+        (1, c * sy * sx, h, w),
+    ]
+    names = [x.name]
+    for shape in shapes:
+        made = Tensor(graph.fresh(x.name), x.dtype, shape, x.scale, x.zero)
+        names.append(graph.add_tensor(made).name)
+    after = (0, 0, h * sy - height, w * sx - width)
+    hows = [
+        {"how": "pad", "before": (0, 0, 0, 0), "after": after, "value": x.zero},
+        {"how": "reshape"},
+        {"how": "transpose", "axes": (0, 1, 3, 5, 2, 4)},
+        {"how": "reshape"},
+    ]
+    moves = [
+        Move(f"{node.name}/phases{i}", node.operator, (names[i],), (names[i + 1],), **how)
+        for i, how in enumerate(hows)
+    ]
+    pads = (top, left, size[0] - 1 + th - top - h, size[1] - 1 + tw - left - w)
+    if min(pads) < 0:  # the phases have lines behind the last window
+        return
+    made = dataclasses.replace(
+        node,
+        inputs=(names[-1],),
+        weights=weights.reshape(o, c * sy * sx, th, tw),
+        strides=(1, 1),
+        pads=pads,
+    )
+    at = graph.nodes.index(node)
+    graph.nodes[at : at + 1] = [*moves, made]
+
+
+def _swap(graph: Graph, old: Node, new: Node) -> None:
+    graph.nodes[next(i for i, n in enumerate(graph.nodes) if n is old)] = new

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers get addresses: every buffer lies at the lowest rows that are free while it is needed.
+
+A buffer is needed from the first layer that writes or loads it to the last one that reads it.  The
+output of a layer that reads every row once, in order, lies on its input where that ends there.
+Where there is room the input's place is left to it, so that in a stream the next one may come while
+layers compute.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from openkpu.compiler.device import Place, Spec
+from openkpu.compiler.lower import Unable
+from openkpu.layer.layout import Layout
+from openkpu.network.network import Network, NetworkError
+
+
+@dataclasses.dataclass
+class Life:
+    """Rows of a buffer, the layers between which it is needed."""
+
+    rows: int = 0
+    first: int = 1 << 30
+    last: int = -1
+
+    def use(self, place: Place, layer: int) -> None:
+        self.rows = max(self.rows, place.row + place.rows)
+        self.first, self.last = min(self.first, layer), max(self.last, layer)
+
+
+def lives(specs: list[Spec], kept: list[Place]) -> dict[int, Life]:
+    """Of each buffer; ``kept`` are needed to the end."""
+    found: dict[int, Life] = {}
+    for number, spec in enumerate(specs):
+        for place in filter(None, (spec.src, spec.src2, spec.dst)):
+            found.setdefault(place.buffer, Life()).use(place, number)
+    found[specs[0].src.buffer].first = -1
+    for place in kept:
+        found[place.buffer].use(place, len(specs))
+    return found
+
+
+def rows_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> dict[int, int]:
+    """The first row of each buffer; Unable where they do not fit."""
+    alive = lives(specs, kept)
+    for held in (True, False):
+        found = _rows(specs, alive, held)
+        most = max(found[b] + life.rows for b, life in alive.items())
+        if most <= ram_rows:
+            return found
+    raise Unable(f"the maps that are needed at a time take {most} rows, the AI RAM has {ram_rows}")
+
+
+def _rows(specs: list[Spec], alive: dict[int, Life], hold: bool) -> dict[int, int]:
+    given = specs[0].src.buffer
+    ends = {b: life.last for b, life in alive.items()}
+    if hold:
+        ends[given] = len(specs)
+    found: dict[int, int] = {}
+    for buffer, life in sorted(alive.items(), key=lambda item: (item[1].first, item[0])):
+        if (on := _in_place(specs, alive, ends, buffer)) is not None:
+            found[buffer] = found[on]
+            continue
+        taken = sorted(
+            (found[other], found[other] + alive[other].rows)
+            for other in found
+            if ends[other] >= life.first and alive[other].first <= ends[buffer]
+        )
+        at = 0
+        for first, behind in taken:
+            if at + life.rows <= first:
+                break
+            at = max(at, behind)
+        found[buffer] = at
+    return found
+
+
+def _in_place(
+    specs: list[Spec], alive: dict[int, Life], ends: dict[int, int], buffer: int
+) -> int | None:
+    """The buffer on which this one may lie: its maker's input, which nobody reads afterwards."""
+    number = alive[buffer].first
+    if not 0 <= number < len(specs):
+        return None
+    spec = specs[number]
+    if spec.dst.buffer != buffer or not spec.in_order:
+        return None
+    for source in filter(None, (spec.src, spec.src2)):
+        same = source.row == spec.dst.row and alive[source.buffer].rows == alive[buffer].rows
+        if same and ends[source.buffer] == number and source.buffer != buffer:
+            return source.buffer
+    return None
+
+
+def network_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> Network:
+    """The task list; Unable where the maps do not fit, or a layer is not possible there."""
+    rows = rows_of(specs, kept, ram_rows)
+    network = Network()
+    live: list[Layout] = []
+    for number, spec in enumerate(specs):
+        arg = spec.arg.replace(
+            image_src_addr=rows[spec.src.buffer] + spec.src.row,
+            image_dst_addr=rows[spec.dst.buffer] + spec.dst.row,
+        )
+        if spec.src2 is not None:
+            arg = arg.replace(image_src2_addr=rows[spec.src2.buffer] + spec.src2.row)
+        loads = number > 0 and bool(spec.loads or spec.constant is not None)
+        arg = arg.replace(load_map=int(loads), store_map=int(bool(spec.stores)))
+        if number == 0 or loads:
+            live = _with(live, arg.in_layout)
+        narrow = any(layout not in live for layout in arg.in_layouts)
+        try:
+            network.add(arg, spec.weights, spec.bn, spec.act, narrow=narrow)
+        except NetworkError as error:
+            raise Unable(str(error)) from None
+        live = _with(live, arg.out_layout)
+        if spec.constant is not None:
+            network.loaded[number] = spec.constant
+    return network
+
+
+def _with(live: list[Layout], new: Layout) -> list[Layout]:
+    """Maps that are whole once ``new`` is written."""
+    end = new.base + new.rows
+    return [m for m in live if m.base >= end or m.base + m.rows <= new.base] + [new]

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled network: parts for the device and for the host, and what goes in and comes out.
+
+A device part is a task list (``Network``).  The host puts its input map into storage, each element
+of a tensor at its place, and the maps of further tensors, which layers load; it reads the result
+and maps that layers stored.  A host part is a list of nodes, computed by ``reference``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler.graph import Graph, Node, Tensor
+from openkpu.compiler.lower import Report
+from openkpu.network.network import Network
+
+
+@dataclasses.dataclass
+class Port:
+    """A tensor that goes into a device part, or comes out of it."""
+
+    tensor: str
+    shape: tuple[int, int, int]  # of the map
+    where: npt.NDArray[np.int64]  # of the tensor's shape: places in the map
+    offset: int  # stored byte less integer
+    zero: int  # byte of what lies between
+    layer: int = -1  # that loads or stores it; -1: the part's input, its result
+
+    def map_of(self, values: npt.NDArray) -> npt.NDArray[np.uint8]:
+        """The bytes of the map (C, H, W)."""
+        flat = np.full(int(np.prod(self.shape)), self.zero, dtype=np.uint8)
+        flat[self.where.reshape(-1)] = (np.asarray(values) + self.offset).reshape(-1)
+        return flat.reshape(self.shape)
+
+    def tensor_of(self, stored: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+        """The tensor's integers from the bytes of the map."""
+        return stored.reshape(-1).astype(np.int64)[self.where] - self.offset
+
+
+@dataclasses.dataclass
+class DevicePart:
+    """A task list."""
+
+    network: Network
+    inputs: list[Port]  # the first one is the list's input map
+    outputs: list[Port]
+    nodes: list[str]  # of each layer the node that it belongs to
+    # tensors that are the output map of one layer, for who compares nodes; not in program files
+    taps: list[Port] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class HostPart:
+    """Nodes for the processor."""
+
+    nodes: list[Node]
+
+
+@dataclasses.dataclass
+class Row:
+    """A node of the graph, for reports."""
+
+    name: str
+    operator: str
+    what: str  # its kind and parameters
+    inputs: list[str]
+    outputs: list[str]
+    shape: list[int]  # of its first output
+    macs: int  # multiplications that its definition has
+
+
+@dataclasses.dataclass
+class Program:
+    """A compiled network."""
+
+    graph: Graph  # after all passes; tensors, constants, scales, inputs and outputs
+    parts: list[DevicePart | HostPart]
+    reports: dict[str, Report]  # by node
+    config: str  # the configuration for which ways were chosen
+    source: str = ""  # the model's file
+    rows: list[Row] = dataclasses.field(default_factory=list)
+
+    @property
+    def device_parts(self) -> list[DevicePart]:
+        return [part for part in self.parts if isinstance(part, DevicePart)]
+
+    @property
+    def layers(self) -> int:
+        return sum(len(part.network.layers) for part in self.device_parts)
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        return [self.graph.tensors[name] for name in self.graph.inputs]
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        return [self.graph.tensors[name] for name in self.graph.outputs]

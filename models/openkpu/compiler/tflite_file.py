@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A TFLite file's parts in plain Python: tensors, constants, operators.
+
+The package ``tflite`` reads the flatbuffer.  A flatbuffer has no checksum, so whatever a damaged
+file makes that reader do ends in one CompileError.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler.errors import CompileError
+
+MAGIC = b"TFL3"
+VERSION = 3
+DAMAGE = (
+    *(struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError),
+    *(MemoryError, KeyError, UnicodeDecodeError),
+)
+NUMPY = {"float32": "<f4", "int32": "<i4", "int64": "<i8", "int8": "i1", "uint8": "u1", "bool": "?"}
+
+
+@dataclasses.dataclass
+class RawTensor:
+    """A tensor as it lies in the file, in the model's order of axes."""
+
+    name: str
+    dtype: str  # lower case: "int8", "float32", "int4"
+    shape: tuple[int, ...]
+    dynamic: bool  # another size than the first one is open
+    scale: npt.NDArray[np.float64]  # (n,), n = 0: none
+    zero: npt.NDArray[np.int64]  # (n,)
+    axis: int  # of the scales
+    data: npt.NDArray | None  # of a constant
+    fault: str = ""  # why nothing can be done with it
+
+
+@dataclasses.dataclass
+class RawOperator:
+    """An operator: tensor numbers, -1 for one that is left out."""
+
+    name: str
+    operator: str
+    version: int
+    inputs: list[int]
+    outputs: list[int]
+    options: Any  # the options' reader of the package, or None
+
+
+@dataclasses.dataclass
+class RawModel:
+    """The main graph of the file."""
+
+    tensors: list[RawTensor]
+    operators: list[RawOperator]
+    inputs: list[int]
+    outputs: list[int]
+
+
+class _Options:
+    """The options of an operator, all read at once: what is damaged shows here."""
+
+    def __init__(self, lazy: Any) -> None:
+        for name, method in vars(type(lazy)).items():
+            if callable(method) and method.__code__.co_argcount == 1:  # no vectors
+                value = method(lazy)
+                setattr(self, name, lambda value=value: value)
+
+    def __getattr__(self, name: str) -> Any:
+        raise CompileError(f"its options are those of another operator, without {name}")
+
+
+def is_tflite(data: bytes) -> bool:
+    """Does the file say that it is one?"""
+    return data[4:8] == MAGIC
+
+
+def parse(data: bytes, name: str) -> RawModel:
+    """The parts of a file; CompileError for one that is none, damaged, or of another version."""
+    if not is_tflite(data):
+        raise CompileError("no TFLite model: bytes 4 to 7 are not TFL3", where=name)
+    try:
+        return _model(data, name)
+    except CompileError:
+        raise
+    except DAMAGE as error:
+        what = str(error) or type(error).__name__
+        raise CompileError(
+            f"a damaged TFLite model, or not all of it: {what}", where=name
+        ) from None
+
+
+def _model(data: bytes, name: str) -> RawModel:
+    import tflite
+
+    model = tflite.Model.GetRootAs(data, 0)
+    if model.Version() != VERSION:
+        raise CompileError(f"schema version {model.Version()}, expected {VERSION}", where=name)
+    if not model.SubgraphsLength():
+        raise CompileError("no graph in the model, or not all of the file", where=name)
+    graph = model.Subgraphs(0)
+    counts = (graph.TensorsLength(), graph.OperatorsLength(), model.BuffersLength())
+    if max(counts) > len(data):
+        raise ValueError(f"{max(counts)} parts in {len(data)} bytes")
+    names = {v: k for k, v in vars(tflite.TensorType).items() if isinstance(v, int)}
+    tensors = [_tensor(data, model, graph.Tensors(i), names, i) for i in range(counts[0])]
+    operators = [_operator(model, graph, tensors, i) for i in range(counts[1])]
+    ends = [graph.Inputs(i) for i in range(graph.InputsLength())]
+    outputs = [graph.Outputs(i) for i in range(graph.OutputsLength())]
+    used = [n for op in operators for n in (*op.inputs, *op.outputs)]
+    if any(not -1 <= n < len(tensors) for n in used) or any(
+        not 0 <= n < len(tensors) for n in (*ends, *outputs)
+    ):
+        raise ValueError("a tensor that is not there")
+    return RawModel(tensors, operators, ends, outputs)
+
+
+def _tensor(data: bytes, model: Any, tensor: Any, names: dict[int, str], number: int) -> RawTensor:
+    kind = names.get(tensor.Type(), f"type {tensor.Type()}").lower()
+    shape = tuple(tensor.Shape(i) for i in range(tensor.ShapeLength()))
+    open_ = [tensor.ShapeSignature(i) for i in range(tensor.ShapeSignatureLength())]
+    scale, zero, axis, fault = np.zeros(0), np.zeros(0, np.int64), 0, ""
+    q = tensor.Quantization()
+    if q is not None and q.ScaleLength():
+        if max(q.ScaleLength(), q.ZeroPointLength()) > len(data):
+            raise ValueError(f"tensor {number}: more scales than the file has bytes")
+        scale = np.array([q.Scale(i) for i in range(q.ScaleLength())], dtype=np.float64)
+        zeros = [q.ZeroPoint(i) for i in range(q.ZeroPointLength())] or [0]
+        zero = np.broadcast_to(np.array(zeros, dtype=np.int64), scale.shape)
+        axis = q.QuantizedDimension()
+    if q is not None and q.DetailsType():
+        fault = "a quantisation of its own kind (details), expected scale and zero point"
+    if tensor.Sparsity() is not None:
+        fault = "sparse, expected a dense tensor"
+    if tensor.IsVariable():
+        fault = "a variable, expected a tensor without a state"
+    raw = _buffer(data, model, tensor.Buffer())
+    constant = None
+    if raw is not None and kind in NUMPY:
+        dtype = np.dtype(NUMPY[kind])
+        size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        if size != raw.size:
+            raise ValueError(f"tensor {number}: {raw.size} bytes, its shape takes {size}")
+        constant = np.frombuffer(raw.tobytes(), dtype=dtype).reshape(shape)
+    elif raw is not None:
+        constant = raw
+    label = (tensor.Name() or b"").decode(errors="replace") or f"tensor{number}"
+    dynamic = any(n == -1 for n in open_[1:])
+    return RawTensor(label, kind, shape, dynamic, scale, zero, axis, constant, fault)
+
+
+def _buffer(data: bytes, model: Any, number: int) -> npt.NDArray[np.uint8] | None:
+    """The bytes of a constant; None of a tensor that is none."""
+    if number >= model.BuffersLength():
+        raise ValueError(f"buffer {number}, there are {model.BuffersLength()}")
+    buffer = model.Buffers(number)
+    if buffer.Offset() > 1:  # behind the flatbuffer, in files above 2 GiB
+        start, size = buffer.Offset(), buffer.Size()
+        if start + size > len(data):
+            raise ValueError(f"buffer {number} ends at byte {start + size} of {len(data)}")
+        return np.frombuffer(data, np.uint8, size, start)
+    if not buffer.DataLength():
+        return None
+    found = buffer.DataAsNumpy()
+    if found.size != buffer.DataLength():
+        raise ValueError(f"buffer {number}: {buffer.DataLength()} bytes, {found.size} are there")
+    return found
+
+
+def _operator(model: Any, graph: Any, tensors: list[RawTensor], number: int) -> RawOperator:
+    import tflite
+
+    op = graph.Operators(number)
+    code = model.OperatorCodes(op.OpcodeIndex())
+    which = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+    names = {v: k for k, v in vars(tflite.BuiltinOperator).items() if isinstance(v, int)}
+    operator = names.get(which, f"operator {which}")
+    if operator == "CUSTOM":
+        operator = f"CUSTOM {(code.CustomCode() or b'').decode(errors='replace')}"
+    inputs = [op.Inputs(i) for i in range(op.InputsLength())]
+    outputs = [op.Outputs(i) for i in range(op.OutputsLength())]
+    label = f"{operator}{number}"
+    if outputs and 0 <= outputs[0] < len(tensors):
+        label = tensors[outputs[0]].name.split(";")[0]
+    table = op.BuiltinOptions()
+    options = None
+    if table is not None:
+        kinds = {v: k for k, v in vars(tflite.BuiltinOptions).items() if isinstance(v, int)}
+        reader = getattr(tflite, kinds.get(op.BuiltinOptionsType(), ""), None)
+        if isinstance(reader, type):
+            lazy = reader()
+            lazy.Init(table.Bytes, table.Pos)
+            options = _Options(lazy)
+    return RawOperator(label, operator, code.Version(), inputs, outputs, options)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TFLite operators that move elements: reshapes, transpositions, joins, parts, padding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from openkpu.compiler import functions
+from openkpu.compiler.graph import Move, Table, Tensor
+from openkpu.compiler.tflite import TO_NCHW, Reader
+from openkpu.compiler.tflite_file import RawOperator
+
+
+def reshape(r: Reader, op: RawOperator) -> None:
+    """RESHAPE, SQUEEZE, EXPAND_DIMS: the output's shape of the file, which is fixed."""
+    x, y = r.input(op, 0), r.output(op)
+    shape = r.model.tensors[op.outputs[0]].shape
+    if math.prod(x.shape) != math.prod(shape):
+        raise r.refuse(f"{r.raw(op, 0).shape} to {shape}, another number of elements")
+    r.reshaped(x, y, shape)
+
+
+def transpose(r: Reader, op: RawOperator) -> None:
+    x, axes = r.input(op, 0), r.integers(op, 1, "axes")
+    rank = len(x.shape)
+    if sorted(axes) != list(range(rank)):
+        raise r.refuse(f"axes {axes}, expected each of {rank} once")
+    if rank == 4:  # of the graph's axes
+        axes = [r.axis(4, axes[a]) for a in TO_NCHW]
+    r.node(Move, [x], r.output(op), how="transpose", axes=tuple(axes))
+
+
+def concatenation(r: Reader, op: RawOperator) -> None:
+    y = r.output(op)
+    if op.options is None:
+        raise r.refuse("its options are not in the file")
+    if op.options.FusedActivationFunction():
+        raise r.refuse("a fused activation, expected none")
+    inputs = [like(r, r.input(op, i), y) for i in range(len(op.inputs))]
+    axis = r.axis(len(y.shape), op.options.Axis())
+    r.node(Move, inputs, y, how="concat", axis=axis)
+
+
+def like(r: Reader, x: Tensor, y: Tensor) -> Tensor:
+    """``x`` in the numbers of ``y``."""
+    if x.same_numbers(y):
+        return x
+    if not (x.quantised and y.quantised):
+        raise r.refuse(f"{x.dtype} and {y.dtype}, expected bytes with a scale")
+    made = r.between(y, x.shape, x.name)
+    r.node(Table, [x], made, table=functions.requantise(x, y), function="requantise")
+    return made
+
+
+def _slice(
+    r: Reader, x: Tensor, y: Tensor, starts: list[int], steps: list[int] | None = None
+) -> None:
+    """Starts and steps in the model's order."""
+    steps = steps or [1] * len(starts)
+    if len(starts) == 4:
+        starts, steps = ([v[a] for a in TO_NCHW] for v in (starts, steps))
+    r.node(Move, [x], y, how="slice", starts=tuple(starts), steps=tuple(steps))
+
+
+def split(r: Reader, op: RawOperator) -> None:
+    axes, x = r.integers(op, 0, "axis"), r.input(op, 1)
+    _parts(r, op, x, axes[0])
+
+
+def split_v(r: Reader, op: RawOperator) -> None:
+    axes, x = r.integers(op, 2, "axis"), r.input(op, 0)
+    _parts(r, op, x, axes[0])
+
+
+def _parts(r: Reader, op: RawOperator, x: Tensor, axis: int) -> None:
+    """Each output is the next part along ``axis``."""
+    rank, at = len(x.shape), 0
+    where = r.axis(rank, axis)
+    for i in range(len(op.outputs)):
+        y = r.output(op, i)
+        if len(y.shape) != rank:
+            raise r.refuse(f"a part {y.shape} of {x.shape}, expected as many axes")
+        starts = [0] * rank
+        starts[where] = at
+        r.node(Move, [x], y, how="slice", starts=tuple(starts), steps=(1,) * rank)
+        at += y.shape[where]
+    if at != x.shape[where]:
+        raise r.refuse(f"parts of {at} elements, there are {x.shape[where]}")
+
+
+def slice_(r: Reader, op: RawOperator) -> None:
+    x, y = r.input(op, 0), r.output(op)
+    starts = r.integers(op, 1, "begin")
+    if len(starts) != len(x.shape):
+        raise r.refuse(f"begin {starts}, expected {len(x.shape)} numbers")
+    _slice(r, x, y, starts)
+
+
+def strided_slice(r: Reader, op: RawOperator) -> None:
+    x, y, o = r.input(op, 0), r.output(op), op.options
+    begin, end, steps = (r.integers(op, i, n) for i, n in enumerate(("begin", "end", "steps"), 1))
+    shape = r.raw(op, 0).shape
+    if o is None:
+        raise r.refuse("its options are not in the file")
+    for name in ("EllipsisMask", "NewAxisMask"):
+        if getattr(o, name)():
+            raise r.refuse(f"{name} {getattr(o, name)()}, expected 0")
+    if getattr(o, "Offset", bool)():
+        raise r.refuse("end as an offset, expected a place")
+    if not len(begin) == len(end) == len(steps) == len(shape) or 0 in steps:
+        raise r.refuse(f"begin {begin}, end {end}, steps {steps} of {shape}")
+    starts, sizes = [], []
+    for i, size in enumerate(shape):
+        first = None if o.BeginMask() >> i & 1 else begin[i]
+        stop = None if o.EndMask() >> i & 1 else end[i]
+        if o.ShrinkAxisMask() >> i & 1:
+            first, stop, steps[i] = begin[i] % size, begin[i] % size + 1, 1
+        places = range(size)[slice(first, stop, steps[i])]
+        if not places:
+            raise r.refuse(f"nothing of axis {i} is left")
+        starts.append(places[0])
+        sizes.append(len(places))
+    kept = [n for i, n in enumerate(sizes) if not o.ShrinkAxisMask() >> i & 1]
+    if tuple(kept) != r.model.tensors[op.outputs[0]].shape:
+        raise r.refuse(f"gives {kept}, the output is {r.model.tensors[op.outputs[0]].shape}")
+    if len(kept) == len(sizes):
+        _slice(r, x, y, starts, steps)
+        return
+    part = r.between(
+        x, tuple(sizes) if len(sizes) != 4 else tuple(sizes[a] for a in TO_NCHW), y.name
+    )
+    _slice(r, x, part, starts, steps)
+    r.reshaped(part, y, tuple(kept))
+
+
+def pad(r: Reader, op: RawOperator) -> None:
+    """PAD with real zeros, PADV2 with a number of its own."""
+    x, y = r.input(op, 0), r.output(op)
+    pads = np.reshape(r.integers(op, 1, "paddings"), (-1, 2)).tolist()
+    if len(pads) != len(x.shape):
+        raise r.refuse(f"paddings {pads}, expected a pair for each of {len(x.shape)} axes")
+    value = x.zero
+    if op.operator == "PADV2":
+        raw = r.constant(op, 2, "value")
+        if raw.dtype != x.dtype or raw.data.size != 1 or raw.scale.tolist() != [x.scale]:
+            raise r.refuse("a value in another scale than the input's, expected the same")
+        value = int(raw.data.reshape(-1)[0])
+    pads = [pads[a] for a in TO_NCHW] if len(pads) == 4 else pads
+    before, after = (tuple(p[i] for p in pads) for i in (0, 1))
+    r.node(Move, [x], y, how="pad", before=before, after=after, value=value)
+
+
+def pack(r: Reader, op: RawOperator) -> None:
+    """Several tensors along a new axis."""
+    y, shape = r.output(op), r.model.tensors[op.outputs[0]].shape
+    if op.options is None:
+        raise r.refuse("its options are not in the file")
+    axis = op.options.Axis() % len(shape)
+    one = (*shape[:axis], 1, *shape[axis + 1 :])
+    parts = []
+    for i in range(len(op.inputs)):
+        x = r.input(op, i)
+        wide = r.between(x, one if len(one) != 4 else tuple(one[a] for a in TO_NCHW), x.name)
+        r.reshaped(x, wide, one)
+        parts.append(wide)
+    r.node(Move, parts, y, how="concat", axis=r.axis(len(shape), axis))
+
+
+HANDLERS: dict[str, Callable[[Reader, RawOperator], None]] = {
+    "RESHAPE": reshape,
+    "SQUEEZE": reshape,
+    "EXPAND_DIMS": reshape,
+    "TRANSPOSE": transpose,
+    "CONCATENATION": concatenation,
+    "SPLIT": split,
+    "SPLIT_V": split_v,
+    "SLICE": slice_,
+    "STRIDED_SLICE": strided_slice,
+    "PAD": pad,
+    "PADV2": pad,
+    "PACK": pack,
+}

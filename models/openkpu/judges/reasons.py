@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a runtime's integer is not the exact one: other roundings, computed again.
+
+Every explanation is a computation that gives the runtime's integer, or a bound on the distance of
+the exact real number to a half. The first that fits counts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler import reference
+from openkpu.compiler import tflite_rounding as rounding
+from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Host, Node, Pool, Table
+
+Array = npt.NDArray
+Explained = dict[str, npt.NDArray[np.bool_]]
+FINE = 1 << 24  # parts of a step in which real numbers are seen
+NEAR = 2**-10
+
+
+def explain(
+    graph: Graph, node: Node, x: list[Array], mine: Array, theirs: Array, reasons: tuple[str, ...]
+) -> Explained:
+    """Places of the output where one of the reasons explains the difference; "none" are the others.
+
+    ``x``: values of the node's inputs, int64; ``mine`` and ``theirs``: its output.
+    """
+    left = mine != theirs
+    found: Explained = {}
+    for reason in reasons:
+        if not left.any():
+            break
+        fits = left & RULES[reason](graph, node, x, theirs)
+        found[reason] = fits
+        left = left & ~fits
+    found["none"] = left
+    return found
+
+
+def _two(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArray[np.bool_]:
+    """TFLite's reference kernels; of averages halves away from zero."""
+    if not isinstance(node, (Conv, Dense, Elementwise, Pool)):
+        return np.zeros(theirs.shape, bool)
+    if isinstance(node, Pool) and node.how == "average" and not any(node.pads):
+        (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
+        if not source.same_numbers(y):
+            return _two_mean(graph, node, x) == theirs
+    return reference.compute(graph, node, x, reference.TWO) == theirs
+
+
+def _two_mean(graph: Graph, node: Pool, x: list[Array]) -> Array:
+    """MEAN with another scale: the sum times one factor, which has the number of elements in it."""
+    (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
+    count = node.kernel[0] * node.kernel[1]
+    assert source.scale is not None and y.scale is not None
+    whole = dataclasses.replace(source, scale=float(count), zero=source.zero)
+    plain = {source.name: whole, y.name: dataclasses.replace(y, scale=1.0, zero=0)}
+    other = dataclasses.replace(graph, tensors={**graph.tensors, **plain})
+    wide = dataclasses.replace(node, clamp=(-(1 << 62), 1 << 62))
+    sums = reference.compute(other, wide, x)  # averages in steps of 1 / count
+    factor, exponent = rounding.mantissa(source.scale / y.scale)
+    shift = min(count.bit_length() - 1, 32, 31 + exponent)
+    found = rounding.scaled(sums, (factor << shift) // count, exponent - shift)
+    return np.clip(found + y.zero, *node.clamp)
+
+
+def _unlimited(graph: Graph, node: Node, x: list[Array]) -> Array:
+    """The exact number in steps of 1 / FINE of the output's, without zero point and clamp."""
+    (name,) = node.outputs
+    tensor = graph.tensors[name]
+    assert tensor.scale is not None
+    fine = dataclasses.replace(tensor, scale=tensor.scale / FINE, zero=0)
+    other = dataclasses.replace(graph, tensors={**graph.tensors, name: fine})
+    wide = dataclasses.replace(node, clamp=(-(1 << 62), 1 << 62))  # pyright: ignore
+    return reference.compute(other, wide, x)
+
+
+def _float32(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArray[np.bool_]:
+    """The sum as float32, times a factor of float32, rounded to even (XNNPACK, MLAS)."""
+    if not isinstance(node, (Conv, Dense)):
+        return np.zeros(theirs.shape, bool)
+    (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
+    assert source.scale is not None and y.scale is not None
+    # sums: the node with factors of 1
+    name = y.name
+    ones = dataclasses.replace(
+        node, w_scale=np.ones(len(node.weights)), clamp=(-(1 << 62), 1 << 62)
+    )
+    plain = {
+        source.name: dataclasses.replace(source, scale=1.0),
+        name: dataclasses.replace(y, scale=1.0, zero=0),
+    }
+    other = dataclasses.replace(graph, tensors={**graph.tensors, **plain})
+    sums = reference.compute(other, ones, x).astype(np.float32)
+    factors = np.float32(source.scale) * node.w_scale.astype(np.float32) / np.float32(y.scale)
+    spread = [1] * sums.ndim
+    spread[1 if isinstance(node, Conv) else -1] = len(factors)
+    steps = np.rint(sums * factors.astype(np.float32).reshape(spread)).astype(np.int64)
+    return np.clip(steps + y.zero, *node.clamp) == theirs
+
+
+def _fixed(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArray[np.bool_]:
+    """The optimised kernels cut the product before they shift and round it (ruy): off by less than
+    a unit of what is shifted out, a step's 2^-n for a factor of 2^-n. Their MEAN rounds the
+    zero point's share by itself."""
+    if isinstance(node, Pool) and node.how == "average" and not any(node.pads):
+        (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
+        assert source.scale is not None and y.scale is not None
+        bare = dataclasses.replace(source, zero=0)
+        other = dataclasses.replace(graph, tensors={**graph.tensors, source.name: bare})
+        wide = dataclasses.replace(node, clamp=(-(1 << 62), 1 << 62))
+        found = _two_mean(other, wide, x) - round(source.zero * source.scale / y.scale)
+        return np.clip(found, *node.clamp) == theirs
+    if not isinstance(node, (Conv, Dense)):
+        return np.zeros(theirs.shape, bool)
+    (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
+    assert source.scale is not None and y.scale is not None
+    factors = source.scale * node.w_scale / y.scale
+    spread = [1] * theirs.ndim
+    spread[1 if isinstance(node, Conv) else -1] = len(factors)
+    unit = np.minimum(np.exp2(np.ceil(np.log2(factors))), 0.25)  # more would explain any step
+    return _either(graph, node, x, theirs, unit.reshape(spread))
+
+
+def _half(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArray[np.bool_]:
+    """One of the two integers around a number that is nearly between them."""
+    if isinstance(node, Table) and node.function == "requantise":
+        return _table_half(graph, node, x, theirs)
+    if not isinstance(node, (Conv, Dense, Elementwise, Pool)):
+        return np.zeros(theirs.shape, bool)
+    return _either(graph, node, x, theirs, np.float64(NEAR))
+
+
+def _either(graph: Graph, node: Node, x: list[Array], theirs: Array, near: Array) -> Array:
+    """Is the exact number so close to a half, and theirs one of the two integers around it?"""
+    (y,) = graph.of(node.outputs)
+    real = _unlimited(graph, node, x) / FINE
+    low = np.floor(real)
+    clamp = node.clamp  # pyright: ignore
+    either = [np.clip(low + n + y.zero, *clamp) == theirs for n in (0, 1)]
+    return (np.abs(real - low - 0.5) < near) & (either[0] | either[1])
+
+
+def _table_half(graph: Graph, node: Table, x: list[Array], theirs: Array) -> Array:
+    (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
+    assert source.scale is not None and y.scale is not None
+    real = (x[0] - source.zero) * (source.scale / y.scale)
+    low = np.floor(real)
+    near = np.abs(real - low - 0.5) < NEAR
+    either = [np.clip(low + n + y.zero, *y.limits) == theirs for n in (0, 1)]
+    return near & (either[0] | either[1])
+
+
+def _function(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArray[np.bool_]:
+    """A step of a table or of what the processor computes in float."""
+    if not isinstance(node, (Table, Host)) or getattr(node, "how", "") in ("argmax", "argmin"):
+        return np.zeros(theirs.shape, bool)
+    return np.abs(reference.compute(graph, node, x) - theirs) <= 1
+
+
+RULES = {"two": _two, "float32": _float32, "half": _half, "fixed": _fixed, "function": _function}

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lowerings of everything but convolutions, against the exact reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from models.tests.compiled_graphs import Maker, alone, compiled, differs, equal, layers
+from openkpu.compiler import functions, segments
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.graph import Host, Tensor
+from openkpu.compiler.lower_elementwise import best_sum
+
+
+# ------------------------------------------------------------------ fully connected
+@pytest.mark.parametrize("k", [8, 640])
+def test_dense(k: int) -> None:
+    m = Maker(1)
+    graph = m.done(m.dense(m.dense(m.input(1, k), 24), 7))
+    program = compiled(graph)
+    assert alone(program) and len(layers(program)) == 2
+    equal(graph, program)
+
+
+def test_dense_of_rows() -> None:
+    """(1, T, K): a 1x1 convolution over T pixels."""
+    m = Maker(2)
+    graph = m.done(m.dense(m.dense(m.input(1, 15, 12), 24), 7))
+    program = compiled(graph)
+    assert alone(program) and layers(program) == ["1x1", "1x1"]
+    equal(graph, program)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 3, 1)])
+def test_flattened_map(order: tuple[int, ...]) -> None:
+    """A map in the order of ONNX or of TFLite: the weights change their places, no byte does."""
+    m = Maker(3)
+    x = m.conv(m.input(1, 6, 10, 10), 8, (3, 3), (2, 2))
+    shape = tuple(x.shape[a] for a in order)
+    flat = m.move([m.move([x], shape, "transpose", axes=order)], (1, 200), "reshape")
+    graph = m.done(m.dense(flat, 10))
+    program = compiled(graph)
+    assert alone(program) and layers(program) == ["3x3 p5", "1x1 fc"]
+    equal(graph, program)
+
+
+# ---------------------------------------------------------------------------- pools
+@pytest.mark.parametrize("how", ["max", "average"])
+@pytest.mark.parametrize(
+    ("kernel", "strides", "pads"),
+    [
+        ((2, 2), (2, 2), (0, 0, 0, 0)),
+        ((3, 3), (2, 2), (0, 0, 1, 1)),
+        ((3, 2), (1, 2), (1, 0, 1, 1)),
+        ((16, 16), (3, 2), (3, 4, 2, 1)),
+        ((20, 18), (1, 1), (0, 0, 0, 0)),
+    ],
+)
+def test_pools(
+    how: str, kernel: tuple[int, int], strides: tuple[int, int], pads: tuple[int, int, int, int]
+) -> None:
+    for counted in (False, True) if how == "average" and any(pads) else (False,):
+        m = Maker(4)
+        x = m.conv(m.input(1, 6, 20, 18), 6, (1, 1))
+        graph = m.done(m.pool(x, how, kernel, strides, pads, counted))
+        program = compiled(graph)
+        assert alone(program) and layers(program) == ["1x1", "pool"]
+        equal(graph, program)
+
+
+def test_pool_of_a_turned_map() -> None:
+    m = Maker(5)
+    x = m.conv(m.input(1, 6, 22, 18), 6, (3, 3), (2, 2))
+    graph = m.done(m.pool(x, "max", (3, 3), (2, 2), (0, 0, 1, 1)))
+    program = compiled(graph)
+    assert alone(program) and layers(program) == ["3x3 p5", "pool"]
+    equal(graph, program)
+
+
+def test_pool_with_another_scale() -> None:
+    """A maximum stays exact; an average is rounded twice, and the report says so."""
+    for how, exact in (("max", True), ("average", False)):
+        m = Maker(6)
+        x = m.input(1, 6, 12, 12, scale=0.05)
+        y = m.pool(x, how, (2, 2), (2, 2), same=False)
+        y.scale = 0.031
+        graph = m.done(y)
+        program = compiled(graph)
+        wrong, most = differs(graph, program)
+        assert program.reports["n0"].steps == (0 if exact else 1)
+        assert (wrong == 0) if exact else (wrong > 0 and most == 1)
+
+
+def test_windows_that_the_device_lacks() -> None:
+    m = Maker(7)
+    x = m.conv(m.input(1, 2, 40, 40), 2, (1, 1))
+    graph = m.done(m.pool(x, "average", (17, 17)))
+    with pytest.raises(CompileError, match=r"node 'n1' \(Pool\): a window of \(17, 17\)"):
+        compiled(graph)
+
+
+# ---------------------------------------------------------------- element by element
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("how", ["add", "sub", "mul", "max", "min"])
+def test_two_maps(how: str, dtype: str) -> None:
+    """Products, maxima and minima are exact; of sums no more pairs differ than the report says."""
+    m = Maker(8, dtype)
+    x = m.input(1, 6, 10, 9)
+    y = m.both(how, m.conv(x, 6, (3, 3)), m.conv(x, 6, (1, 1)), scale=0.07)
+    graph = m.done(y)
+    program = compiled(graph)
+    assert alone(program)
+    wrong, most = differs(graph, program)
+    missed = program.reports["n2"].missed
+    assert most <= 1 and wrong <= max(3, missed) and (how in ("add", "sub") or not missed + wrong)
+
+
+@pytest.mark.parametrize("how", ["add", "sub", "mul", "max", "min"])
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("kind", ["number", "channels", "map"])
+def test_constants(how: str, which: int, kind: str) -> None:
+    m = Maker(9)
+    x = m.input(1, 6, 10, 9)
+    shape = {"number": (1,), "channels": (1, 6, 1, 1), "map": (1, 6, 10, 9)}[kind]
+    constant = m.tensor(*shape, data=m.bytes(*shape))
+    pair = (constant, x) if which == 0 else (x, constant)
+    if how == "mul" and kind == "map":
+        constant.zero, x.zero = 3, -20  # the second factor's is not above the first one's
+        pair = (constant, x)
+    graph = m.done(m.both(how, *pair, scale=0.07 if how != "mul" else 0.03))
+    if how in ("max", "min") and kind != "number":
+        with pytest.raises(CompileError, match="with a constant of several numbers"):
+            compiled(graph)
+        return
+    program = compiled(graph)
+    assert alone(program)
+    wrong, most = differs(graph, program)
+    missed = sum(r.missed for r in program.reports.values())
+    assert most <= 1 and (wrong == 0 or missed)
+    assert kind != "number" or not missed
+
+
+def test_sum_of_inputs() -> None:
+    """Two inputs: the second one is a map that a layer loads from storage."""
+    m = Maker(10)
+    a, b = m.input(1, 6, 10, 9), m.input(1, 6, 10, 9)
+    graph = m.done(m.both("add", a, b, scale=0.07))
+    program = compiled(graph)
+    (part,) = program.device_parts
+    assert alone(program) and sum(arg.load_map for arg in part.network.layers) == 1
+    wrong, most = differs(graph, program)
+    assert most <= 1 and wrong <= max(3, program.reports["n0"].missed)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.001, 1.37, 2.645, 7.3, 30.0])
+def test_factors_of_sums(ratio: float) -> None:
+    """The ratio of both factors is off by less than 2^-14 of what moves the result by a range."""
+    small = functions.Fraction(float(np.float32(0.7 / ratio)))
+    factors = [functions.Fraction(float(np.float32(0.7))), small]
+    (weights, arg_x), fit = best_sum(factors, [128, 120], [(0, 255), (0, 255)], 128, (0, 255))
+    p, q = (w + arg_x for w in weights)
+    off = abs(p / q / ratio - 1) / ratio  # weighted as the smaller operand is
+    print(ratio, weights, arg_x, off, fit.missed)
+    assert off < 2**-14 and fit.missed < 400 and all(0 <= w < 256 for w in weights)
+
+
+# --------------------------------------------------------------------------- tables
+FUNCTIONS: dict[str, tuple[functions.Real, float, int]] = {
+    "leaky": (functions.leaky(0.1), 0.05, 0),
+    "sigmoid": (functions.sigmoid, 1 / 256, -128),
+    "tanh": (functions.tanh, 1 / 128, 0),
+    "hard-swish": (functions.hard_swish, 0.03, -110),
+    "hard-sigmoid": (functions.hard_sigmoid(1 / 6, 0.5), 1 / 256, -128),
+    "elu": (functions.elu(), 0.04, -90),
+    "silu": (functions.silu, 0.03, -110),
+    "gelu": (functions.gelu, 0.03, -110),
+    "exp": (functions.exp, 0.5, -128),
+    "softplus": (functions.softplus, 0.03, -128),
+    "abs": (abs, 0.03, -128),
+    "negative": (lambda r: -r, 0.05, 3),
+    "square": (lambda r: r * r, 0.2, -128),
+    "requantise": (lambda r: r, 0.031, 17),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("scale", [0.02, 0.047])
+def test_functions(name: str, scale: float) -> None:
+    """Every byte of the table, in one layer or two."""
+    function, step, zero = FUNCTIONS[name]
+    m = Maker(11)
+    x = m.input(1, 4, 8, 8, scale=scale, zero=-10)
+    like = Tensor("y", "int8", x.shape, step, zero)
+    y = m.table(x, functions.table_of(function, x, like))
+    y.scale, y.zero = step, zero
+    graph = m.done(y)
+    program = compiled(graph)
+    assert alone(program) and layers(program) in (["1x1 dw"], ["1x1 dw", "ew"]), layers(program)
+    (part,) = program.device_parts
+    port, out = part.inputs[0], part.outputs[0]
+    every = np.arange(256, dtype=np.uint8).reshape(port.shape)
+    found = part.network.run(every).y.reshape(-1)
+    assert np.array_equal(out.tensor_of(found).reshape(-1), graph.nodes[0].table)
+
+
+def test_any_table() -> None:
+    """A table without a shape is the host's, and still right."""
+    m = Maker(12)
+    x = m.conv(m.input(1, 4, 8, 8), 4, (1, 1))
+    graph = m.done(m.conv(m.table(x, m.bytes(256)), 4, (1, 1)))
+    program = compiled(graph)
+    assert program.reports["n1"].runs == "host" and len(program.device_parts) == 2
+    equal(graph, program)
+
+
+def test_segments() -> None:
+    """As few as are needed, never wrong: None rather than another byte."""
+    assert segments.fit(np.arange(256)) is not None
+    assert segments.fit(np.repeat(np.arange(16) * 9 % 100, 16)) is not None
+    assert segments.fit(np.repeat(np.arange(17) * 40 % 255, 15)) is None
+
+
+# ---------------------------------------------------------------------------- moves
+def test_concatenation_costs_nothing() -> None:
+    m = Maker(13)
+    x = m.input(1, 8, 10, 9)
+    parts = [m.conv(x, o, (3, 3)) for o in (8, 5, 3)]
+    for part in parts[1:]:
+        part.scale, part.zero = parts[0].scale, parts[0].zero
+    joined = m.move(parts, (1, 16, 10, 9), "concat", axis=1)
+    graph = m.done(m.conv(joined, 4, (1, 1)))
+    program = compiled(graph)
+    assert alone(program) and layers(program) == ["3x3", "3x3", "3x3", "1x1"]
+    equal(graph, program)
+
+
+def test_joined_twice() -> None:
+    """A tensor in two concatenations, and one that is joined with itself."""
+    m = Maker(14)
+    x = m.input(1, 8, 10, 9)
+    a = m.conv(x, 8, (3, 3))
+    one = m.move([a, a], (1, 16, 10, 9), "concat", axis=1)
+    two = m.move([one, a], (1, 24, 10, 9), "concat", axis=1)
+    graph = m.done(m.conv(two, 4, (1, 1)), one)
+    program = compiled(graph)
+    assert alone(program)
+    equal(graph, program)
+
+
+@pytest.mark.parametrize("first", [0, 3, 8])
+def test_slices_cost_nothing(first: int) -> None:
+    m = Maker(15)
+    x = m.conv(m.input(1, 8, 10, 9), 16, (3, 3))
+    where = {"starts": (0, first, 0, 0), "steps": (1, 1, 1, 1)}
+    part = m.move([x], (1, 8, 10, 9), "slice", **where)
+    graph = m.done(m.conv(part, 4, (3, 3)))
+    program = compiled(graph)
+    assert alone(program) and layers(program) == ["3x3", "3x3"]
+    equal(graph, program)
+
+
+def test_pad_becomes_padding() -> None:
+    m = Maker(16)
+    x = m.input(1, 8, 10, 9)
+    edges = {"before": (0, 0, 1, 1), "after": (0, 0, 1, 1), "value": x.zero}
+    padded = m.move([x], (1, 8, 12, 11), "pad", **edges)
+    graph = m.done(m.conv(padded, 4, (3, 3), pads="valid"))
+    program = compiled(graph)
+    assert alone(program) and layers(program) == ["3x3"]
+    equal(graph, program)
+
+
+@pytest.mark.parametrize("how", ["rows", "turn"])
+def test_moves_of_the_host(how: str) -> None:
+    """Elements that a layer cannot read where they lie are put in order by the host."""
+    m = Maker(17)
+    x = m.conv(m.input(1, 8, 6, 6), 6, (3, 3))
+    if how == "rows":
+        y = m.move([x], (1, 4, 9, 6), "reshape")
+    else:
+        y = m.move([x], (1, 6, 6, 6), "transpose", axes=(0, 2, 3, 1))
+    graph = m.done(m.conv(y, 4, (3, 3)))
+    program = compiled(graph)
+    assert len(program.device_parts) == 2
+    equal(graph, program)
+
+
+def test_nothing_for_the_device() -> None:
+    m = Maker(18)
+    x = m.input(1, 10)
+    y = m.tensor(1, 10)
+    m.node(Host, [x], y, how="softmax", axis=1)
+    with pytest.raises(CompileError, match="no node for the device"):
+        compiled(m.done(y))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_outputs_and_lifetimes(seed: int) -> None:
+    """Several outputs, read and not read again; results stay what they were."""
+    m = Maker(20 + seed)
+    maps = [m.conv(m.input(1, 4, 12, 12), 8, (3, 3))]
+    for _ in range(5):
+        x = maps[int(m.rng.integers(len(maps)))]
+        maps.append(m.conv(x, 8, (3, 3)))
+    graph = m.done(*(maps[i] for i in m.rng.permutation(6)[:3]), maps[-1])
+    graph.outputs = list(dict.fromkeys(graph.outputs))
+    program = compiled(graph)
+    assert alone(program)
+    equal(graph, program)

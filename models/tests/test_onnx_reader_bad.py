@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX models that cannot be read: one line that names the thing and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from models.tests.single_operators import build
+from openkpu.compiler import onnx_reader
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.onnx_file import is_onnx
+
+Change = Callable[[onnx.ModelProto], None]
+
+
+def model(case: str = "conv3x3", form: str = "qdq", **options: Any) -> onnx.ModelProto:
+    """A good model, to be spoiled."""
+    return onnx.load_model_from_string(build(case, form, **options))
+
+
+def refusal(data: bytes | onnx.ModelProto, **how: Any) -> str:
+    """The one line of the error."""
+    data = data if isinstance(data, bytes) else data.SerializeToString()
+    with pytest.raises(CompileError) as error:
+        onnx_reader.read(data, "net.onnx", **how)
+    text = str(error.value)
+    print(text)
+    assert text.startswith("net.onnx: ") and "\n" not in text and len(text) < 300
+    return text
+
+
+def initializer(m: onnx.ModelProto, start: str) -> onnx.TensorProto:
+    """The first constant whose name begins so."""
+    return next(t for t in m.graph.initializer if t.name.startswith(start))
+
+
+def replace(m: onnx.ModelProto, start: str, data: np.ndarray, kind: int | None = None) -> None:
+    """Other values of a constant, perhaps of a type that numpy lacks."""
+    tensor = initializer(m, start)
+    made = numpy_helper.from_array(data, tensor.name)
+    if kind is not None:
+        made = helper.make_tensor(tensor.name, kind, data.shape, data.reshape(-1).tolist())
+    tensor.CopyFrom(made)
+
+
+def test_good_ones_are_read() -> None:
+    """What the tests spoil is good before."""
+    for form in ("qdq", "qoperator"):
+        assert onnx_reader.read(model(form=form).SerializeToString(), "net.onnx").nodes
+    assert is_onnx(build("add", "qdq")) and not is_onnx(build("add", "tflite"))
+    assert not is_onnx(b"") and not is_onnx(b"not a model at all")
+
+
+@pytest.mark.parametrize("data", [b"", b"not a model", bytes(range(256)) * 20, b"\x00" * 100])
+def test_not_a_model(data: bytes) -> None:
+    assert "no ONNX model, or not all of it" in refusal(data)
+
+
+def test_truncated_anywhere() -> None:
+    data = build("conv3x3", "qdq")
+    for end in range(0, len(data), 13):
+        assert "not all of it" in refusal(data[:end]) or "not all there" in refusal(data[:end])
+
+
+@pytest.mark.parametrize("form", ["qdq", "qoperator"])
+def test_damaged_is_refused_or_read(form: str) -> None:
+    """Any byte changed: never another error, and nothing that runs away."""
+    data, rng, refused = build("conv3x3", form), np.random.default_rng(8), 0
+    for _ in range(400):
+        bad = bytearray(data)
+        for place in rng.integers(0, len(bad), rng.integers(1, 4)):
+            bad[place] = rng.integers(0, 256)
+        try:
+            onnx_reader.read(bytes(bad), "net.onnx")
+        except CompileError as error:
+            refused += 1
+            assert "\n" not in str(error)
+    assert refused > 50
+
+
+@pytest.mark.parametrize("version", [1, 10, 99])
+def test_opset(version: int) -> None:
+    m = model()
+    m.opset_import[0].version = version
+    assert f"opset {version}, expected 11 to" in refusal(m)
+
+
+def test_external_data(tmp_path: Path) -> None:
+    m = model()
+    onnx.external_data_helper.convert_model_to_external_data(
+        m, location="net.bin", size_threshold=0, convert_attribute=False
+    )
+    path = tmp_path / "net.onnx"
+    onnx.save_model(m, str(path))
+    good = onnx_reader.read(path.read_bytes(), "net.onnx", folder=tmp_path)
+    assert len(good.nodes) == 1
+    assert "external data 'net.bin'" in refusal(path.read_bytes())
+    (tmp_path / "net.bin").write_bytes(b"short")
+    refusal(path.read_bytes(), folder=tmp_path)
+    (tmp_path / "net.bin").unlink()
+    text = refusal(path.read_bytes(), folder=tmp_path)
+    assert "external data 'net.bin' of" in text and "expected beside the model" in text
+
+
+def test_external_data_stays_in_its_folder(tmp_path: Path) -> None:
+    m = model()
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "secret").write_bytes(bytes(4))
+    tensor = initializer(m, "scale")
+    where = {"location": "../secret", "offset": 0, "length": 4}
+    onnx.external_data_helper.set_external_data(tensor, **where)
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    assert "external data '../secret'" in refusal(m, folder=tmp_path / "inside")
+
+
+def test_dynamic_shape() -> None:
+    m = model()
+    m.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
+    assert "is 1x8xheightx7, a dynamic shape; SHAPE=1x8xNx7 fixes it" in refusal(m)
+    assert "does not fit input" in refusal(m, shape=(1, 8, 10))
+    onnx_reader.read(m.SerializeToString(), "net.onnx", shape=(1, 8, 10, 7))
+    m = model()
+    m.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 4
+    assert "a batch of 4, expected 1; SHAPE=1x8x10x7 fixes it" in refusal(m)
+
+
+def test_control_flow() -> None:
+    m = model()
+    branch = helper.make_graph([], "b", [], [])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
+    m.graph.node.insert(0, node)
+    assert "node 'y' (If): control flow, expected a graph without it" in refusal(m)
+
+
+def test_custom_operator() -> None:
+    m = model()
+    m.graph.node.append(helper.make_node("Magic", ["x1"], ["z"], domain="org.example"))
+    m.opset_import.append(helper.make_opsetid("org.example", 1))
+    text = refusal(m)
+    assert "node 'z' (Magic): a custom operator of the domain 'org.example'" in text
+
+
+def test_operator_that_is_not_there() -> None:
+    text = refusal(model("resize"))
+    assert "(Resize): no such operator here; docs/compiler.md has the table" in text
+
+
+@pytest.mark.parametrize("value", [0.0, -0.5, np.nan, np.inf])
+@pytest.mark.parametrize("form", ["qdq", "qoperator"])
+def test_scales(form: str, value: float) -> None:
+    m = model(form=form)
+    replace(m, "scale", np.float32(value))
+    text = refusal(m)
+    assert "scale" in text and "expected finite numbers" in text
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_none(value: float) -> None:
+    """Weights and biases of float."""
+    for start in ("w", "b"):
+        m = model()
+        tensor = initializer(m, start)
+        behind = next(n for n in m.graph.node if tensor.name in n.input)
+        data = np.zeros(tuple(tensor.dims), np.float32)
+        data.reshape(-1)[1] = value
+        if start == "w":
+            name = "floats"
+            m.graph.initializer.append(numpy_helper.from_array(data, name))
+            words = [name, *behind.input[1:]]
+            m.graph.node.insert(0, helper.make_node("QuantizeLinear", words, ["q"], axis=0))
+            behind.input[0] = "q"
+        else:
+            name = behind.output[0]
+            m.graph.node.remove(behind)
+            m.graph.initializer.append(numpy_helper.from_array(data, name))
+        assert f"{name!r}: it has a NaN or an infinity, expected finite numbers" in refusal(m)
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        (TensorProto.INT4, "int4"),
+        (TensorProto.UINT4, "uint4"),
+        (TensorProto.INT16, "int16"),
+        (TensorProto.FLOAT8E4M3FN, "float8e4m3fn"),
+    ],
+)
+def test_types_of_weights(kind: int, word: str) -> None:
+    """Also of zero points: that is where activations have their type."""
+    m = model(opset=21)
+    m.ir_version = 10
+    for start in ("w", "zero"):
+        tensor = initializer(m, start)
+        data = np.zeros(tuple(tensor.dims))
+        replace(m, start, data, kind)
+    text = refusal(m)
+    assert word in text and "expected" in text
+
+
+def test_types_of_activations() -> None:
+    for kind, word in ((TensorProto.INT16, "int16"), (TensorProto.BFLOAT16, "bfloat16")):
+        m = model()
+        m.graph.input[0].type.tensor_type.elem_type = kind
+        text = refusal(m)
+        assert f"is {word}, expected float32, int8 or uint8" in text or "not a valid" in text
+
+
+def test_float_model() -> None:
+    weights = numpy_helper.from_array(np.zeros((4, 3, 3, 3), np.float32), "w")
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 6, 6])
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [x], [y], [weights])
+    m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    text = refusal(m)
+    assert "a float model, expected one that is quantised" in text
+    assert "calibration is still to come" in text
+
+
+def test_partly_float_model() -> None:
+    """A float operator between quantised ones is not computed as something else."""
+    m = model("add-relu")
+    index, quantise = next(
+        (i, n) for i, n in enumerate(m.graph.node) if n.op_type == "QuantizeLinear"
+    )
+    softmax = helper.make_node("Softmax", [quantise.input[0]], ["soft"], name="soft")
+    product = helper.make_node("Mul", ["soft", quantise.input[0]], ["prod"], name="prod")
+    quantise.input[0] = "prod"
+    m.graph.node.insert(index, product)
+    m.graph.node.insert(index, softmax)
+    assert "node 'soft' (Softmax): its input" in refusal(m)
+
+
+@pytest.mark.parametrize("form", ["qdq", "qoperator"])
+def test_weight_that_is_an_input(form: str) -> None:
+    m = model(form=form)
+    tensor = initializer(m, "w")
+    value = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+    m.graph.initializer.remove(tensor)
+    m.graph.input.append(value)
+    text = refusal(m)
+    operator = "Conv" if form == "qdq" else "QLinearConv"
+    assert f"({operator}): weights {tensor.name!r} are an input of the model, expected a" in text
+
+
+def test_weight_that_is_an_old_input() -> None:
+    """Before IR version 4 initializers are listed as inputs; they are constants all the same."""
+    m = model()
+    for tensor in m.graph.initializer:
+        value = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        m.graph.input.append(value)
+    graph = onnx_reader.read(m.SerializeToString(), "net.onnx")
+    assert len(graph.inputs) == 1
+
+
+def test_numbers_of_constant_nodes() -> None:
+    """Constants as nodes, as PyTorch writes them, are looked at as well."""
+    m = model(opset=17)
+    behind = next(n for n in m.graph.node if initializer(m, "b").name in n.input)
+    data = np.zeros(5, np.float32)
+    data[2] = np.nan
+    constant = helper.make_node("Constant", [], ["k"], value=numpy_helper.from_array(data))
+    m.graph.node.insert(0, constant)
+    conv = next(n for n in m.graph.node if n.op_type == "Conv")
+    conv.input[2] = "k"
+    m.graph.node.remove(behind)
+    assert "'k': it has a NaN" in refusal(m)
+
+
+def test_dynamic_quantisation() -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8])
+    y = helper.make_tensor_value_info("y", TensorProto.UINT8, [1, 8])
+    node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "s", "z"], name="d")
+    m = helper.make_model(
+        helper.make_graph([node], "g", [x], [y]), opset_imports=[helper.make_opsetid("", 17)]
+    )
+    assert "node 'd' (DynamicQuantizeLinear): scales that are computed while" in refusal(m)
+
+
+@pytest.mark.parametrize(
+    ("case", "operator", "name", "value"),
+    [
+        ("conv3x3", "Conv", "auto_pad", "SOMEHOW"),
+        ("conv3x3", "Conv", "pads", [-1, 0, 0, 0]),
+        ("conv3x3", "Conv", "group", 3),
+        ("conv3x3", "Conv", "strides", [0, 1]),
+        ("max-2x2", "MaxPool", "dilations", [2, 2]),
+        ("fully", "Gemm", "alpha", 0.5),
+        ("concat", "Concat", "axis", 7),
+        ("argmax", "ArgMax", "axis", 9),
+    ],
+)
+def test_attributes(case: str, operator: str, name: str, value: Any) -> None:
+    """An attribute out of range, or one that is not implemented."""
+    m = model(case)
+    node = next(n for n in m.graph.node if n.op_type == operator)
+    for old in [a for a in node.attribute if a.name == name]:
+        node.attribute.remove(old)
+    node.attribute.append(helper.make_attribute(name, value))
+    assert f"({operator})" in refusal(m) or "not a valid" in refusal(m)
+
+
+def test_output_that_is_float() -> None:
+    """The last operator without QuantizeLinear."""
+    m = model("add", float_io=True)
+    node = next(n for n in m.graph.node if n.op_type == "Add")
+    m.graph.output[0].name = node.output[0]
+    assert "is float, expected QuantizeLinear behind it" in refusal(m)
+
+
+def test_names_are_one_line() -> None:
+    m = model("resize")
+    node = next(n for n in m.graph.node if n.op_type == "Resize")
+    node.name = "a\nb\x1b[31m"
+    refusal(m)

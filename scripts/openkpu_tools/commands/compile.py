@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""openkpu compile MODEL -o net.okpu: a quantised TFLite or ONNX model as a program for the device.
+
+Exit status: 0, or 2 when the model cannot be compiled; then nothing is written.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from openkpu import configs
+from openkpu.compiler import okpu
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.source import read_program
+from openkpu_tools import command, registry
+from openkpu_tools.command import check_output, check_outputs, complain, writing
+from openkpu_tools.commands import compiled_table
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """Arguments; UsageError names the word and what was expected."""
+    args = registry.parse("compile", argv)
+    args.config = configs.load(args.config)
+    if args.output:
+        check_output(args.output, ".okpu")
+    check_outputs([args.output], [args.model])
+    return args
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    try:
+        args = parse(argv)
+        program = read_program(args.model, args.config, args.shape)
+    except (command.UsageError, configs.ConfigError, CompileError) as error:
+        return complain(error)
+    if args.graph:
+        print(program.graph)
+    for line in compiled_table.lines(program, args.config):
+        print(line)
+    if args.output:
+        with writing(args.output) as stream:
+            stream.write(okpu.dumps(program))
+        print(f"program: {args.output}, {Path(args.output).stat().st_size} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

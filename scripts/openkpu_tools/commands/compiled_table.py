@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled network as a table: where each node runs, its shape, multiplications and cycles."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from openkpu.compiler.program import Program, Row
+from openkpu.configs import Config
+from openkpu.layer.layout import map_bytes
+from openkpu.prediction.cycles_model import predict_network
+from openkpu.prediction.roofline import layer_cycles
+
+
+@dataclasses.dataclass
+class Line:
+    """What a node takes."""
+
+    row: Row
+    runs: str  # device, host, or "index" where only the index of a tensor changes
+    layers: int
+    weights: int  # bytes
+    rows: int  # of the AI RAM, of its layers' outputs
+    cycles: int  # predicted
+    least: int  # roofline
+    exact: str  # "exact", "within n steps", or what the host computes
+
+    def record(self) -> dict[str, Any]:
+        """For a report."""
+        fields = {k: v for k, v in vars(self).items() if k != "row"}
+        fields["efficiency"] = round(self.least / self.cycles, 4) if self.cycles else None
+        return {**dataclasses.asdict(self.row), **fields}
+
+
+def table(program: Program, config: Config) -> list[Line]:
+    """A line for each node, in the graph's order."""
+    cycles: dict[str, int] = defaultdict(int)
+    least: dict[str, int] = defaultdict(int)
+    layers: dict[str, int] = defaultdict(int)
+    weights: dict[str, int] = defaultdict(int)
+    rows: dict[str, int] = defaultdict(int)
+    for part in program.device_parts:
+        predicted = predict_network(config, part.network).layers
+        for name, arg, one in zip(part.nodes, part.network.layers, predicted, strict=True):
+            layers[name] += 1
+            cycles[name] += one.cycles
+            least[name] += layer_cycles(config, arg, eight_bit=True)
+            weights[name] += arg.weight_count
+            rows[name] += arg.out_layout.rows
+    found = []
+    for row in program.rows:
+        report = program.reports.get(row.name)
+        runs = report.runs if report else "device"
+        if runs == "device" and not layers[row.name]:
+            runs = "index"
+        exact = "exact"
+        if report and report.steps:
+            plural = "step" if report.steps == 1 else "steps"
+            exact = f"within {report.steps} {plural}"
+            if report.missed:
+                exact += f" ({report.missed} of {report.edges} edges)"
+        sums = (t[row.name] for t in (layers, weights, rows, cycles, least))
+        found.append(Line(row, runs, *sums, exact))
+    return found
+
+
+def lines(program: Program, config: Config) -> Iterator[str]:
+    """The table as text."""
+    found = table(program, config)
+    parts = program.device_parts
+    hosts = sum(line.runs == "host" for line in found)
+    total = sum(predict_network(config, p.network).cycles for p in parts)
+    yield (
+        f"{program.graph.name}: {len(found)} nodes, {program.layers} layers in {len(parts)} task"
+        f" list{'s' * (len(parts) > 1)}, {hosts} nodes on the host"
+    )
+    yield ""
+    yield f"{'runs':<7} {'layers':>6} {'shape':<16} {'MACs':>11} {'cycles':>9}  node"
+    for line in found:
+        shape = "x".join(map(str, line.row.shape))
+        name = line.row.name if len(line.row.name) <= 40 else f"...{line.row.name[-37:]}"
+        exact = "" if line.exact == "exact" else f"  {line.exact}"
+        yield (
+            f"{line.runs:<7} {line.layers:>6} {shape:<16} {line.row.macs:>11} {line.cycles:>9}"
+            f"  {name} ({line.row.operator}){exact}"
+        )
+    moved = sum(map_bytes(p.shape) for part in parts for p in (*part.inputs, *part.outputs))
+    yield ""
+    yield (
+        f"predicted on {config.name}: {total} cycles end to end, {moved} bytes go in and come out"
+    )

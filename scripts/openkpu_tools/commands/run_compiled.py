@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A quantised model: each inference on the RTL, every layer against the golden model.
+
+The host's nodes are computed in numpy before, between and behind the task lists. docs/networks.md
+says what INPUT, OUTPUT and RAW hold.
+"""
+
+import argparse
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler import data
+from openkpu.compiler import run as execute
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.program import DevicePart, Program
+from openkpu.compiler.source import read_program
+from openkpu.network.network import Network, NetworkError
+from openkpu_tb import seeds
+from openkpu_tools import report
+from openkpu_tools.command import writing
+from openkpu_tools.commands import compiled_table, run_network
+
+TOP = 5  # classes that are printed
+SEED = 210
+
+
+class Device:
+    """Runs task lists in the simulator, and counts what comes of them."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.good = True
+        self.cycles = 0
+        self.records: list[report.LayerRecord] = []
+
+    def __call__(
+        self, part: DevicePart, network: Network, x: npt.NDArray[np.uint8]
+    ) -> execute.Maps:
+        """One inference of one list; NetworkError when it does not come to its end."""
+        found: execute.Maps = {}
+
+        def told(done: run_network.Inference) -> str:
+            found[-1] = done.y.reshape(network.out_shape)
+            found.update(
+                {
+                    i: bytes_.reshape(network.layers[i].out_shape)
+                    for i, bytes_ in done.stored.items()
+                }
+            )
+            self.cycles += done.cycles or 0
+            return f"list{run_network.verdict(done.cycles, done.wrong)}"
+
+        records, _, good = run_network.simulated(self.args, network, x[None], told)
+        self.records += records
+        self.good &= good
+        if -1 not in found:
+            raise NetworkError("the device did not come to the end of a task list")
+        return found
+
+
+def golden_runner(args: argparse.Namespace, records: list[report.LayerRecord]) -> execute.Runner:
+    """Runs task lists on the golden model; a record for each layer."""
+
+    def runner(part: DevicePart, network: Network, x: npt.NDArray[np.uint8]) -> execute.Maps:
+        done = network.run(x)
+        records.extend(run_network.golden_records(args, network, [done]))
+        return {-1: done.y, **{i: layer.y for i, layer in enumerate(done.layers)}}
+
+    return runner
+
+
+def run(args: argparse.Namespace) -> bool:
+    """Run the model; True when every byte of every layer matched."""
+    program = read_program(args.model, args.config)
+    for part in program.device_parts:
+        try:
+            run_network.check(part.network, args.config)
+        except NetworkError as error:
+            raise CompileError(str(error), where=args.model) from None
+    for line in compiled_table.lines(program, args.config):
+        print(line)
+    given, source = inputs_of(args, program)
+    print(f"\n{len(given)} inferences: {source}")
+    device = Device(args)
+    records: list[report.LayerRecord] = []
+    runner = golden_runner(args, records) if args.golden else device
+    results = []
+    for number, one in enumerate(given):
+        before = device.cycles
+        values = execute.run(program, one, runner)
+        results.append([values[t.name] for t in program.outputs])
+        cycles = "" if args.golden else f"  {device.cycles - before} cycles"
+        print(f"inference {number}{cycles}")
+        for tensor, value in zip(program.outputs, results[-1], strict=True):
+            print(f"  {describe(tensor, value)}")
+    if args.output:
+        write(args, program, results)
+    if args.report:
+        simulator = "golden" if args.golden else args.sim
+        nodes = [line.record() for line in compiled_table.table(program, args.config)]
+        every = records if args.golden else device.records
+        report.write(args.report, args.config, simulator, every, nodes=nodes)
+        print(f"report: {args.report}")
+    return device.good
+
+
+def inputs_of(args: argparse.Namespace, program: Program) -> tuple[list[data.Values], str]:
+    """The inferences, and where they come from."""
+    if args.input:
+        return data.read_inputs(program, args.input), str(args.input)
+    given = seeds.environment()
+    seed = SEED if given is None else given
+    rng = np.random.default_rng(seed)
+    return data.random_inputs(program, rng, args.images or 1), f"random, seed {seed}"
+
+
+def describe(tensor: Any, value: npt.NDArray) -> str:
+    """The largest classes of a vector, or the range of an output."""
+    real = data.real(tensor, value)
+    flat = np.reshape(real, -1)
+    if 2 <= flat.size <= 1024 and flat.size == np.shape(value)[-1]:
+        order = np.argsort(-flat, kind="stable")[:TOP]
+        return f"{tensor.name}: " + ", ".join(f"{i}: {flat[i]:.4g}" for i in order)
+    return (
+        f"{tensor.name}: {tensor.dtype}{np.shape(value)} from {flat.min():.4g} to {flat.max():.4g}"
+    )
+
+
+def write(args: argparse.Namespace, program: Program, results: list[list[npt.NDArray]]) -> None:
+    """Results in the model's own types and shapes, inferences along the first axis."""
+    arrays = {}
+    for i, tensor in enumerate(program.outputs):
+        each = [data.result(tensor, one[i]) for one in results]
+        batched = each[0].ndim > 0 and each[0].shape[0] == 1
+        arrays[data.plain(tensor.name)] = np.concatenate(each) if batched else np.stack(each)
+    with writing(args.output) as stream:
+        if str(args.output).endswith(".npz"):
+            np.savez(stream, **arrays)
+        elif len(arrays) > 1:
+            raise CompileError(f"{len(arrays)} outputs, expected OUTPUT=....npz", where=args.output)
+        else:
+            np.save(stream, next(iter(arrays.values())))
+    print(f"results: {args.output}")

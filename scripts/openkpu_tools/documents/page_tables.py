@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the tables that follow from records and parsers into their pages (--check: only look).
+
+Those of `make bench` whose figures need published models, of `make timings` and of `make nightly`
+are written by these commands. Exit status 1 when --check finds an old table.
+"""
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable
+
+from openkpu.checkout import ROOT
+from openkpu_tools import command, marked, registry
+from openkpu_tools.benchmarks import bench, bench_tables
+from openkpu_tools.documents import command_page, configs, silicon_table
+from openkpu_tools.verification import coverage
+
+WAIVERS = ROOT / "tb" / "openkpu_tb" / "coverage" / "waivers.toml"
+
+
+def waivers() -> str:
+    """What is left out of the code coverage, and why."""
+    lines = ["| kind | file | what | reason |", "|---|---|---|---|"]
+    for kind, entries in tomllib.loads(WAIVERS.read_text(encoding="utf-8")).items():
+        for entry in entries:
+            file, *what = (str(v) for k, v in entry.items() if k != "reason")
+            reason = entry["reason"]
+            lines.append(f"| {kind} | `{file}` | `{', '.join(what)}` | {reason} |")
+    return "\n".join(lines)
+
+
+def measured(name: str) -> Callable[[], str]:
+    """A table of `make bench`, made from its record."""
+    return lambda: "\n".join(bench_tables.TABLES[name](json.loads(bench.BASELINE.read_text())))
+
+
+def joined(lines: Callable[[], list[str]]) -> Callable[[], str]:
+    """A table that is made as lines."""
+    return lambda: "\n".join(lines())
+
+
+# page, name of its marks, what makes the table
+TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
+    ("README.md", "summary", joined(silicon_table.summary)),
+    ("docs/silicon.md", "configs", configs.table),
+    ("docs/silicon.md", "fpga", joined(silicon_table.fpga_table)),
+    ("docs/silicon.md", "asic", joined(silicon_table.asic_table)),
+    ("docs/verification.md", "coverage", coverage.table),
+    ("docs/verification.md", "waivers", waivers),
+    *(("docs/benchmarks.md", f"bench-{n}", measured(n)) for n in ("rows", "targets", "others")),
+    ("docs/command-line.md", "commands", command_page.overview),
+    ("docs/command-line.md", "options", command_page.options),
+)
+
+
+def old() -> list[str]:
+    """Tables that are not what the records give."""
+    return [
+        f"{page}, {name}"
+        for page, name, make in TABLES
+        if marked.part(ROOT / page, name) != make().rstrip()
+    ]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    if registry.parse("page-tables", argv).check:
+        for table in (found := old()):
+            print(f"{table}: not what `openkpu page-tables` writes")
+        return command.MISMATCH if found else 0
+    for page, name, make in TABLES:
+        marked.fill(ROOT / page, name, make())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

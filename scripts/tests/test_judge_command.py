@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`openkpu judge`: its exit status, and the table of docs/judges.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from openkpu import digits
+from openkpu.judges import litert, mlperf, ort
+from openkpu_tools import command
+from openkpu_tools.verification import judge
+
+pytest.importorskip("ai_edge_litert", reason="the test group has LiteRT")
+pytest.importorskip("onnxruntime", reason="the test group has onnxruntime")
+
+MODEL = digits.FOLDER / "residual_int8.tflite"
+
+
+def rows(lines: list[str]) -> list[list[str]]:
+    """The cells of a table without its head."""
+    return [[cell.strip() for cell in line.strip("|\n").split("|")] for line in lines[2:]]
+
+
+def test_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run(judge.main, [str(MODEL)]) == 0
+    out = capsys.readouterr().out
+    for kernels in litert.KERNELS:
+        assert f"{MODEL.name}: LiteRT, {kernels}" in out
+    assert "two roundings" in out and "not explained" not in out
+
+
+def test_not_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a reason a difference is a fault."""
+    monkeypatch.setattr(litert, "KERNELS", {"reference": ()})
+    assert command.run(judge.main, [str(MODEL)]) == command.MISMATCH
+    assert "not explained" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ([], "expected a model, or --table, or --write"),
+        ([str(MODEL), "--table"], "expected a model, or --table, or --write"),
+        (["nothing.onnx"], "nothing.onnx: no such file"),
+        ([str(digits.DATA)], "no model, expected one of .tflite, .onnx"),
+    ],
+)
+def test_bad_request(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run(judge.main, words) == command.BAD_REQUEST
+    err = capsys.readouterr().err
+    assert text in err and err.count("\n") == 1
+
+
+def test_write_needs_all_models(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OPENKPU_SHARED", str(tmp_path))
+    assert command.run(judge.main, ["--write"]) == command.BAD_REQUEST
+    assert "OPENKPU_SHARED names the folder" in capsys.readouterr().err
+
+
+def test_page_has_every_model() -> None:
+    """All rows are there and each difference is explained; the digits' have these very values.
+
+    How many values differ depends on the processor's kernels a little, how many there are does not.
+    """
+    page = judge.PAGE.read_text("utf-8")
+    assert page.count(judge.BEGIN) == page.count(judge.END) == 1
+    lines = page.split(judge.BEGIN)[1].split(judge.END)[0].strip().splitlines()
+    found = {(cells[0], cells[1]): cells for cells in rows(lines)}
+    want = {(name, f"LiteRT, {k}") for name in mlperf.MODELS for k in litert.KERNELS}
+    for name in digits.MODELS:
+        kinds = ort.WAYS if name.endswith(".onnx") else litert.KERNELS
+        runtime = "ONNX Runtime" if name.endswith(".onnx") else "LiteRT"
+        want |= {(name, f"{runtime}, {k}") for k in kinds}
+    assert set(found) == want
+    unexplained = lines[0].strip("| ").split(" | ").index("**not explained**")
+    assert {cells[unexplained] for cells in found.values()} == {"0"}
+    now = rows(judge.table([MODEL, digits.FOLDER / "separable_qdq.onnx"]))
+    assert len(now) == 6
+    for cells in now:
+        there = found[cells[0], cells[1]]
+        assert cells[2] == there[2] and cells[unexplained] == "0"
+        few = int(there[3].replace(",", "")) // 5 + 10
+        assert abs(int(cells[3].replace(",", "")) - int(there[3].replace(",", ""))) <= few

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables that commands write into pages, the page of all commands, and the size of pages."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from openkpu import configs
+from openkpu.checkout import ROOT
+from openkpu_tools import command, marked
+from openkpu_tools.benchmarks import bench
+from openkpu_tools.benchmarks.bench_goals import END_TO_END
+from openkpu_tools.documents import check_pages, command_page, page_tables, silicon_table
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    path = tmp_path / "page.md"
+    path.write_text("# Page\n\n<!-- a -->\n| 1 |\n<!-- /a -->\nbetween\n<!-- b -->\n<!-- /b -->\n")
+    return path
+
+
+def test_tables_are_current() -> None:
+    assert page_tables.old() == []
+
+
+def test_an_old_table_is_named(
+    page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(page_tables, "ROOT", page.parent)
+    tables = (("page.md", "a", lambda: "| 1 |"), ("page.md", "b", lambda: "| 2 |"))
+    monkeypatch.setattr(page_tables, "TABLES", tables)
+    assert page_tables.main(["--check"]) == 1
+    assert capsys.readouterr().out == f"{page.name}, b: not what `openkpu page-tables` writes\n"
+    assert page_tables.main([]) == 0 and page_tables.main(["--check"]) == 0
+    text = "# Page\n\n<!-- a -->\n| 1 |\n<!-- /a -->\nbetween\n<!-- b -->\n| 2 |\n<!-- /b -->\n"
+    assert page.read_text() == text
+
+
+@pytest.mark.parametrize("text", ["", "<!-- a -->\n", "<!-- a -->\n<!-- /a -->\n" * 2])
+def test_marks_stand_once(page: Path, text: str) -> None:
+    page.write_text(text)
+    for act in (lambda: marked.part(page, "a"), lambda: marked.fill(page, "a", "x")):
+        with pytest.raises(command.UsageError, match=r"page\.md: expected the marks <!-- a --> "):
+            act()
+    assert page.read_text() == text
+
+
+def test_summary_has_the_recorded_figures() -> None:
+    """Each row is of a configuration, its efficiency that of the network's recorded run."""
+    rows = [[c.strip() for c in row.strip("|").split("|")] for row in silicon_table.summary()[2:]]
+    assert [row[0] for row in rows] == ["`nano`", "`compact`", "`small`", "`k210`"]
+    record = json.loads(bench.BASELINE.read_text())
+    for name, macs, lut, _, _, efficiency in rows:
+        config = configs.load(name.strip("`"))
+        assert int(macs) == config.macs and int(re.sub(r"\D.*", "", lut.replace(",", ""))) > 10_000
+        run = record[f"networks: yolo20, {config.name}, {config.ahb_width} bits"]
+        cycles, roofline, _ = run[END_TO_END]
+        assert efficiency == f"{100 * roofline / cycles:.1f} %"
+
+
+def test_every_option_is_explained() -> None:
+    """Each command has a section; each of its options a row with a meaning."""
+    sections = command_page.options().split("### openkpu ")[1:]
+    assert [section.split("\n")[0] for section in sections] == list(COMMANDS)
+    for section in sections:
+        rows = [line for line in section.splitlines() if line.startswith("| `")]
+        name = section.split("\n")[0]
+        shown = [a for a in COMMANDS[name].parser().variables().values()]
+        assert len(rows) == sum(a.help != "==SUPPRESS==" for a in shown)
+        for row in rows:
+            assert row.replace("\\|", "").split("|")[3].strip(), f"{name}: {row}"
+        assert str(ROOT) not in section
+
+
+def test_sizes_of_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A README of too many lines or bytes, and a long line that is neither table nor code."""
+    long = "x" * 121
+    (tmp_path / "README.md").write_text("a\n" * 150)
+    page = tmp_path / "page.md"
+    page.write_text(f"| {long} |\n```\n{long}\n```\n{long[1:]}\n")
+    assert check_pages.main([], tmp_path) == 0
+    (tmp_path / "README.md").write_text("a\n" * 151)
+    page.write_text(f"```\n```\n- {long}\n")
+    assert check_pages.main([], tmp_path) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "README.md: 151 lines, expected at most 150: tables go to docs/",
+        f"{page.name}:3: 123 characters, expected at most 120",
+    ]
+    page.unlink()
+    (tmp_path / "README.md").write_text(("y" * 100 + "\n") * 92)
+    assert check_pages.main([], tmp_path) == 1
+    assert "README.md: 9292 bytes, expected at most 9216" in capsys.readouterr().out
+
+
+def test_pages_are_short() -> None:
+    assert check_pages.main([]) == 0
