@@ -28,6 +28,8 @@ GOOD = {  # what else a command needs to get to a file: by command and argument
     ("sim", "network"): ["--golden"],
     ("sim", "input"): ["--golden", "--network", "good.npz"],
     ("sim", "matmul"): ["--golden"],
+    ("compile", "model"): [],
+    ("judge", "model"): [],
     ("predict", "model"): [],
     ("predict", "network"): [],
     ("predict", "matmul"): [],
@@ -45,6 +47,7 @@ LARGE |= {("sim", "vectors"), ("gates", "netlist"), ("testplan", "results")}
 # files that are written, folders, and what is no file
 OTHERS = {
     *(("sim", name) for name in ("png", "report", "output")),
+    ("compile", "output"),
     *(("predict", "report"), ("stream", "report"), ("stalls", "png"), ("kmodel", "png")),
     *(("testplan", "out"), ("gates", "keep"), ("vectors", "out"), ("mutate", "reports")),
     *(("bench", "reports"), ("synth", "report")),

@@ -45,7 +45,7 @@ def refused(result: subprocess.CompletedProcess[str]) -> str:
         ("regress", "no N and no SEEDS, expected one of them"),
         ("soak", "no MINUTES, expected it"),
         ("lint bench TYPE=int8", "make lint bench takes no TYPE, expected some of QUICK"),
-        ("nope CONFIG=nano", "no target 'nope', 'make help' lists"),
+        ("xyzzy CONFIG=nano", "no target 'xyzzy', 'make help' lists"),
         ("configs tset", "no target 'tset', did you mean test?"),
     ],
 )

@@ -13,6 +13,7 @@ from openkpu_tools import command, marked
 from openkpu_tools.benchmarks import bench
 from openkpu_tools.benchmarks.bench_goals import END_TO_END
 from openkpu_tools.documents import check_pages, command_page, page_tables, silicon_table
+from openkpu_tools.registry import commands
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -66,11 +67,11 @@ def test_summary_has_the_recorded_figures() -> None:
 def test_every_option_is_explained() -> None:
     """Each command has a section; each of its options a row with a meaning."""
     sections = command_page.options().split("### openkpu ")[1:]
-    assert [section.split("\n")[0] for section in sections] == list(COMMANDS)
+    assert [section.split("\n")[0] for section in sections] == list(commands())
     for section in sections:
         rows = [line for line in section.splitlines() if line.startswith("| `")]
         name = section.split("\n")[0]
-        shown = [a for a in COMMANDS[name].parser().variables().values()]
+        shown = [*commands()[name].parser().variables().values()]
         assert len(rows) == sum(a.help != "==SUPPRESS==" for a in shown)
         for row in rows:
             assert row.replace("\\|", "").split("|")[3].strip(), f"{name}: {row}"

@@ -119,8 +119,6 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["predict", "--network=n.npz", "--report=n.npz"], "n.npz: would be read and written"),
         (["stream", "--network=n.npz", "--report=n.npz"], "n.npz: would be read and written"),
         (["formal", "--mutants", "--record"], "--mutants and --record together"),
-        (["coverage", "--check", "--record"], "--check and --record together"),
-        (["coverage", "--check", "--share"], "--check and --share together"),
         (["nightly", "--page", "--check"], "--page and --check together"),
         (["nightly", "--steps=lint", "--page"], "--steps and --page together"),
         (["nightly", "--steps=lint", "--check"], "--steps and --check together"),

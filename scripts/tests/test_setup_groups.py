@@ -136,7 +136,7 @@ def recipes() -> list[tuple[set[str], str]]:
     words = {
         **{"sim": ["--golden"], "waves": ["--golden"], "soak": ["--minutes=1"]},
         **{"regress": ["--n=1"], "stalls": ["README.md"], "kmodel": ["README.md"]},
-        **{"vectors": ["out"]},
+        **{"vectors": ["out"], "compile": ["README.md"]},
     }
     tests = {"sweep": tests_of_tier.HOSTILE, "control": tests_of_tier.RANDOM}
     found = []

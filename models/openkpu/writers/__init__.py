@@ -4,8 +4,7 @@
 ``TfliteModel`` and ``OnnxModel`` have the same methods: one for each operator, a value in and a
 value out. Shapes and weights are in one order for both, (N, C, H, W) and (O, C / groups, KH, KW);
 TFLite's own order is made at writing. A network is written once as a function of the writer. The
-tests' networks are made with it (``openkpu_tools.foreign.train_networks``), and their single
-operators.
+tests' networks (``openkpu_tools.foreign.train_networks``) and single operators are made with it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def write_table(parser: Parser) -> None:
     _compares(parser)
 
 
-@entry("openkpu_tools.documents.page_tables", "sim flows plots")
+@entry("openkpu_tools.documents.page_tables", "sim registers coverage flows plots")
 def page_tables(parser: Parser) -> None:
     """Write the tables of the pages from records."""
     _compares(parser)

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from openkpu import digits
+from openkpu import digits, files
 from openkpu.checkout import ROOT
 from openkpu.compiler import source
 from openkpu.compiler.errors import CompileError
@@ -171,10 +171,7 @@ def main(argv: list[str] | None = None) -> int:
         if options.write:
             PAGE.write_text(filled(PAGE.read_text("utf-8"), lines), "utf-8")
         return 0
-    if not options.model.is_file():
-        raise command.UsageError(
-            f"{options.model}: no such file, expected a .tflite or .onnx model"
-        )
+    files.read_bytes(options.model, command.UsageError, files.LIMIT)
     worst = 0
     for found in judge(options.model):
         show(found)
