@@ -10,6 +10,7 @@ _TOP = _PACKAGE.parents[1]
 IN_CHECKOUT = (_TOP / "pyproject.toml").is_file() and (_TOP / "configs.toml").is_file()
 # the top folder of the checkout; of an installed package a folder that holds the same names
 ROOT = _TOP if IN_CHECKOUT else _PACKAGE / "share"
+REPORTS = (ROOT if IN_CHECKOUT else Path.cwd()) / "reports"
 
 
 def source_roots(root: Path = ROOT) -> list[Path]:

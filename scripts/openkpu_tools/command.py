@@ -24,6 +24,7 @@ from types import FrameType
 from typing import BinaryIO, NoReturn
 
 from openkpu import configs
+from openkpu.checkout import IN_CHECKOUT
 from openkpu.terminal import any_text, one_line
 from openkpu_tb import seeds
 
@@ -376,6 +377,15 @@ def needs(args: argparse.Namespace, name: str, other: str, what: str) -> None:
     """UsageError for an option that is given without the one it goes with."""
     if getattr(args, name) not in (None, False) and not getattr(args, other):
         raise UsageError(f"{option(name)} without {option(other)}, expected {what} to use it with")
+
+
+def in_checkout(args: argparse.Namespace, *names: str) -> None:
+    """UsageError for an option that only works on a checkout, of an installed package."""
+    for name in names:
+        if getattr(args, name) and not IN_CHECKOUT:
+            raise UsageError(
+                f"{option(name)} works on a checkout of the project, which this is not"
+            )
 
 
 # ---- files that a command will write

@@ -41,9 +41,9 @@ def test_not_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ([], "expected a model, or --table, or --write"),
-        ([str(MODEL), "--table"], "expected a model, or --table, or --write"),
-        (["nothing.onnx"], "nothing.onnx: no such file"),
+        ([], "expected a model, --table or --write"),
+        ([str(MODEL), "--table"], "expected a model, --table or --write"),
+        (["nothing.onnx"], "nothing.onnx: No such file"),
         ([str(digits.DATA)], "no model, expected one of .tflite, .onnx"),
     ],
 )

@@ -9,7 +9,7 @@ def _compares(parser: Parser) -> None:
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
 
 
-@entry("openkpu_tools.documents.configs", checkout=False)
+@entry("openkpu_tools.documents.configs")
 def configs(parser: Parser) -> None:
     """Print the table of configurations."""
 

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from openkpu import configs
-from openkpu.checkout import ROOT
+from openkpu.checkout import REPORTS, ROOT
 from openkpu_tb.simrun import builds
 from openkpu_tools import command, registry
 from openkpu_tools.flows import asic_macros, asic_netlist, asic_timing, eda, silicon_record, synth
@@ -194,7 +194,7 @@ def main(argv: list[str] | None = None) -> int:
     silicon_record.expect(BASELINE, config.name, args.baseline)
     began = time.monotonic()
     print(f"{config.name} in standard cells ...", flush=True)
-    out = ROOT / "reports" / "asic"
+    out = REPORTS / "asic"
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="asic_", dir=builds()) as tmp:
         try:

@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from openkpu import configs
-from openkpu.checkout import ROOT
+from openkpu.checkout import REPORTS, ROOT
 from openkpu_tb.simrun import builds
 from openkpu_tools import command, registry
 from openkpu_tools.entries.flows import PARTS
@@ -323,7 +323,7 @@ def main(argv: list[str] | None = None) -> int:
     if end == "placed" and not args.place:
         hint = f"placed only, see {command.option('route', True)}"
         print(f"nextpnr's routers have found no end with {config.name}: {hint}")
-    out = ROOT / "reports" / "fpga"
+    out = REPORTS / "fpga"
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fpga_", dir=builds()) as tmp:
         try:

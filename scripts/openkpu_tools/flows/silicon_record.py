@@ -15,8 +15,10 @@ from openkpu_tools import command
 
 
 def checked(args: argparse.Namespace) -> argparse.Namespace:
-    """The arguments; UsageError for both of ``--baseline`` and ``--record``."""
+    """The arguments; UsageError for both of ``--baseline`` and ``--record``,
+    and for one of them without a checkout, which has the records."""
     command.apart(args, ("baseline", "record"))
+    command.in_checkout(args, "baseline", "record")
     return args
 
 

@@ -198,6 +198,7 @@ def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is clean, 1 when not, 2 for a bad request."""
     args = registry.parse("synth", argv)
     command.apart(args, ("check", "report"), ("check", "record"), why="nothing is mapped")
+    command.in_checkout(args, "record")
     command.check_outputs([args.report])
     names = configs.names() if args.config == ["all"] else args.config
     try:

@@ -41,7 +41,16 @@ def groups(root: Path = ROOT) -> dict[str, set[str]]:
     """Names of the packages of each group of pyproject.toml; "" has those that all need."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found = {"": project["dependencies"], **project.get("optional-dependencies", {})}
-    return {group: {re.split("[=<>!~ ]", word)[0] for word in own} for group, own in found.items()}
+
+    def packages(group: str) -> Iterator[str]:
+        for word in found[group]:
+            if others := re.match(r"openkpu\[(.*)\]", word):
+                for other in others[1].split(","):
+                    yield from packages(other.strip())
+            else:
+                yield re.split("[=<>!~ ]", word)[0]
+
+    return {group: set(packages(group)) for group in found}
 
 
 def pins(wanted: set[str], root: Path = ROOT) -> dict[str, str]:
