@@ -16,6 +16,11 @@ DETECTOR ?=
 PNG     ?=
 BGR     ?=
 SCALE   ?=
+MEAN    ?=
+LABELS  ?=
+RAW     ?=
+SHAPE   ?=
+HTML    ?=
 BIAS    ?=
 FAST    ?=
 GOLDEN  ?=
@@ -52,9 +57,9 @@ STEPS   ?=
 MHZ     ?=
 
 # What may stand on make's command line. The environment is not looked at: it is not this project's.
-FLAGS     := GOLDEN WAVES CHECK FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP PLACE ROUTE QUICK MUTANTS ALL
+FLAGS     := RAW GOLDEN WAVES CHECK FAST BGR FUNCTIONS DISTURB SHARE RECORD BASELINE MAP PLACE ROUTE QUICK MUTANTS ALL
 VARIABLES := $(FLAGS) SIM CONFIG BUS VECTORS MODEL NETWORK MATMUL TYPE KIND INPUT OUTPUT IMAGE IMAGES LAYERS VIA MAPS ROUNDING NUMBERING ACTIONS \
-  DETECTOR PNG SCALE BIAS REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS MHZ PART GROUPS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
+  DETECTOR PNG SCALE BIAS MEAN LABELS SHAPE HTML REPORT SEEDS SEED N MINUTES ITEM CLUSTER JOBS TESTS MODULE LEVEL STEPS MHZ PART GROUPS PYTHON OPENKPU_SIM_SECONDS OPENKPU_SHARED \
   OPENKPU_COVERAGE XDG_CACHE_HOME TMPDIR PATH SHELL
 given     = $(if $(filter command line,$(origin $(1))),$(1))
 UNKNOWN   := $(firstword $(filter-out $(VARIABLES) MAKE% .% -%,$(foreach v,$(.VARIABLES),$(call given,$(v)))))
@@ -71,10 +76,10 @@ TARGETS := help setup sim predict stream stalls waves test check testplan sweep 
 EVERYWHERE := JOBS PYTHON OPENKPU_% XDG_CACHE_HOME TMPDIR PATH SHELL
 TAKES_setup := GROUPS
 TAKES_sim := SIM CONFIG BUS VECTORS GOLDEN REPORT WAVES CHECK IMAGES MODEL IMAGE LAYERS VIA MAPS ROUNDING FUNCTIONS NUMBERING DETECTOR PNG BGR SCALE BIAS \
-  FAST MATMUL TYPE NETWORK INPUT OUTPUT SEED
+  MEAN LABELS RAW SHAPE HTML FAST MATMUL TYPE NETWORK INPUT OUTPUT SEED
 TAKES_waves       := $(TAKES_sim)
 TAKES_predict     := CONFIG BUS MHZ MODEL VIA MAPS FUNCTIONS NUMBERING NETWORK MATMUL TYPE REPORT SEED
-TAKES_stream      := CONFIG BUS IMAGES NETWORK INPUT DISTURB REPORT SEED
+TAKES_stream      := CONFIG BUS IMAGES NETWORK MODEL INPUT DISTURB REPORT SEED
 TAKES_stalls      := REPORT PNG
 TAKES_bench       := QUICK RECORD
 TAKES_test        := TESTS ALL SEED
@@ -139,6 +144,7 @@ SIM_ARGS = --sim=$(call quoted,$(SIM)) --config=$(call quoted,$(CONFIG)) $(call 
   $(call option,layers,LAYERS) $(call option,via,VIA) $(call option,maps,MAPS) $(call option,rounding,ROUNDING) \
   $(call flag,functions,FUNCTIONS) $(call option,numbering,NUMBERING) $(call option,detector,DETECTOR) $(call option,png,PNG) \
   $(call flag,bgr,BGR) $(call option,scale,SCALE) $(call option,bias,BIAS) $(call flag,fast,FAST) \
+  $(call option,mean,MEAN) $(call option,labels,LABELS) $(call flag,raw,RAW) $(call option,shape,SHAPE) $(call option,html,HTML) \
   $(call several,matmul,MATMUL) $(call option,type,TYPE) \
   $(call option,network,NETWORK) $(call option,input,INPUT) $(call option,output,OUTPUT)
 
@@ -158,6 +164,10 @@ help: ## this list
 	@echo "  NETWORK=net.npz a saved network (docs/networks.md)  INPUT=maps.npy  OUTPUT=results.npy  PNG=results.png"
 	@echo "  MATMUL=512x512x512 or MATMUL=\"a.npy b.npy\" matrix product  TYPE=int8|uint8|fp16|fp16to16  OUTPUT=c.npy"
 	@echo
+	@echo "  with MODEL=net.tflite, net.onnx or net.okpu (docs/compiler.md):"
+	@echo "  INPUT=x.npy  or IMAGE=\"picture ...\" with MEAN=, SCALE= (one number, or one,for,each), BGR=1   LABELS=names.txt"
+	@echo "  OUTPUT=y.npy  RAW=1 the device's bytes   SHAPE=1x3x96x96 of an ONNX input that is open  HTML=page.html the graph"
+	@echo
 	@echo "  with MODEL=file.kmodel, or MODEL=file.kfpkg:name of a package:"
 	@echo "  IMAGE=\"picture ...\"  LAYERS=3-7 those on the RTL, the others on the golden model"
 	@echo "  VIA=burst|layers|tasks  how layers are started   ROUNDING=nncase|v01|trunc"
@@ -172,21 +182,21 @@ setup: ## everything into .venv, and Icarus when it is missing (GROUPS="sim plot
 	@$(SETUP) $(call chosen,GROUPS,all icarus)
 
 sim: ## run a network or vectors on the RTL (see the variables below)
-	@$(SETUP) $(if $(call ON,$(GOLDEN)),,sim $(call quoted,$(SIM)) $(if $(call ON,$(WAVES)),fst)) $(if $(IMAGE)$(PNG),models)
+	@$(SETUP) $(if $(call ON,$(GOLDEN)),,sim $(call quoted,$(SIM)) $(if $(call ON,$(WAVES)),fst)) $(if $(IMAGE)$(PNG)$(MODEL),models)
 	@$(OPENKPU) sim $(SIM_ARGS)
 
 predict: ## cycles of every layer without a simulator (MODEL and NUMBERING, NETWORK or MATMUL and TYPE, CONFIG, BUS, VIA, MAPS, MHZ=100, REPORT)
-	@$(SETUP)
+	@$(SETUP) $(if $(MODEL),models)
 	@$(OPENKPU) predict --config=$(call quoted,$(CONFIG)) $(call option,bus,BUS) $(call option,mhz,MHZ) \
 	  $(call option,model,MODEL) $(call option,via,VIA) $(call option,maps,MAPS) $(call flag,functions,FUNCTIONS) \
 	  $(call option,numbering,NUMBERING) \
 	  $(call option,network,NETWORK) $(call several,matmul,MATMUL) $(call option,type,TYPE) \
 	  $(call option,report,REPORT)
 
-stream: ## digits, or maps of NETWORK=net.npz (INPUT=maps.npy), in one continuous run (IMAGES=1000 DISTURB=1 REPORT=file.json)
-	@$(SETUP) sim verilator
+stream: ## digits, or maps of NETWORK=net.npz or MODEL=net.tflite (INPUT=maps.npy), in one continuous run (IMAGES=1000 DISTURB=1 REPORT=file.json)
+	@$(SETUP) sim verilator $(if $(MODEL),models)
 	@$(OPENKPU) stream --sim=verilator --config=$(call quoted,$(CONFIG)) $(call option,images,IMAGES) $(call option,bus,BUS) \
-	  $(call option,network,NETWORK) $(call option,input,INPUT) $(call flag,disturb,DISTURB) $(call option,report,REPORT)
+	  $(call option,network,NETWORK) $(call option,model,MODEL) $(call option,input,INPUT) $(call flag,disturb,DISTURB) $(call option,report,REPORT)
 
 stalls: ## REPORT=report.json: draw where the cycles of each layer went (PNG=out.png)
 	@$(SETUP) plots

@@ -215,6 +215,25 @@ def factor(text: str) -> float:
     return value
 
 
+def reals(text: str) -> tuple[float, ...]:
+    """argparse type: numbers with commas between them."""
+    return tuple(real(word) for word in text.split(","))
+
+
+def factors(text: str) -> float | tuple[float, ...]:
+    """argparse type: a factor, or several with commas between them."""
+    found = tuple(factor(word) for word in text.split(","))
+    return found[0] if len(found) == 1 else found
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """argparse type: a shape as 1x3x96x96."""
+    words = text.lower().split("x")
+    if not all(w.isascii() and w.isdigit() and 0 < int(w) < 1 << 20 for w in words):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a shape, for example 1x3x96x96")
+    return tuple(map(int, words))
+
+
 def named(text: str) -> str:
     """argparse type: a name; an empty one would mean that none is given."""
     if not text:

@@ -13,17 +13,9 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.source import read_program
 from openkpu_tools import command
 from openkpu_tools.command import Parser, check_output, check_outputs, complain, writing
-from openkpu_tools.commands import compiled_table
+from openkpu_tools.commands import compiled_page, compiled_table
 
 from openkpu import configs
-
-
-def shape(text: str) -> tuple[int, ...]:
-    """argparse type: sizes as 1x3x96x96."""
-    words = text.lower().split("x")
-    if not all(w.isascii() and w.isdigit() and 0 < int(w) < 1 << 20 for w in words):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a shape, for example 1x3x96x96")
-    return tuple(map(int, words))
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -34,13 +26,16 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--config", default="k210", help="configuration whose cycles count (k210); any runs it"
     )
-    parser.add_argument("--shape", type=shape, help="of an ONNX input whose shape is open")
+    parser.add_argument("--shape", type=command.sizes, help="of an ONNX input whose shape is open")
+    parser.add_argument("--html", type=command.path, help="page with the graph and a table")
     parser.add_argument("--print", action="store_true", dest="graph", help="print the graph")
     args = parser.parse_args(argv)
     args.config = configs.load(args.config)
     if args.output:
         check_output(args.output, ".okpu")
-    check_outputs([args.output], [args.model])
+    if args.html:
+        check_output(args.html, ".html")
+    check_outputs([args.output, args.html], [args.model])
     return args
 
 
@@ -59,6 +54,10 @@ def main(argv: list[str] | None = None) -> int:
         with writing(args.output) as stream:
             stream.write(okpu.dumps(program))
         print(f"program: {args.output}, {Path(args.output).stat().st_size} bytes")
+    if args.html:
+        with writing(args.html) as stream:
+            stream.write(compiled_page.page(program, args.config).encode())
+        print(f"page: {args.html}")
     return 0
 
 

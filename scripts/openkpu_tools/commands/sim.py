@@ -27,8 +27,10 @@ from openkpu_tools.command import (
     check_output,
     check_outputs,
     complain,
-    factor,
+    factors,
     real,
+    reals,
+    sizes,
     whole,
 )
 from openkpu_tools.commands import (
@@ -55,6 +57,7 @@ FOR_MODELS = (
     *("image", "layers", "functions", "numbering"),
     *("detector", "bgr", "scale", "bias", "fast"),
 )
+FOR_QUANTISED = ("mean", "labels", "raw", "shape", "html")
 FOR_PICTURES = ("detector", "png", "bgr", "scale", "bias")
 ALONE = (run_digits, run_model, run_network, run_compiled)  # with GOLDEN: nothing to compare with
 SOURCES = ("model", "vectors", "network", "matmul")  # what runs; without any of them, digits
@@ -100,13 +103,15 @@ def check_files(args: argparse.Namespace) -> None:
     if args.png:
         check_output(args.png, ".png")
     if args.output:
-        many = args.quantised and str(args.output).endswith(".npz")  # several outputs
-        check_output(args.output, ".npz" if many else ".npy")
+        several = args.quantised and str(args.output).endswith(".npz")  # outputs
+        check_output(args.output, ".npz" if several else ".npy")
+    if args.html:
+        check_output(args.html, ".html")
     folders = [path for path in map(Path, args.vectors or ()) if path.is_dir()]
     inside = [file for folder in folders for file in folder.glob("*.npz")]
     many = [*(args.vectors or []), *inside, *(args.image or []), *(args.matmul or [])]
-    read = [model_file(args), args.network, args.input, args.detector, *many]
-    check_outputs([args.report, args.png, args.output], read)
+    read = [model_file(args), args.network, args.input, args.detector, args.labels, *many]
+    check_outputs([args.report, args.png, args.output, args.html], read)
 
 
 def check_model(args: argparse.Namespace) -> None:
@@ -119,6 +124,10 @@ def check_model(args: argparse.Namespace) -> None:
         raise UsageError(
             f"unknown rounding {args.rounding!r}, expected one of {', '.join(ROUNDINGS)}"
         )
+    if not args.quantised and (given := [n for n in FOR_QUANTISED if getattr(args, n)]):
+        raise UsageError(
+            f"{given[0].upper()} without a quantised MODEL, expected a .tflite, .onnx or .okpu file"
+        )
     if args.model is None:
         given = [n for n in FOR_MODELS if getattr(args, n) not in (None, False)]
         usual = (("via", "burst"), ("maps", "dma"), ("rounding", "nncase"))
@@ -129,6 +138,8 @@ def check_model(args: argparse.Namespace) -> None:
     if args.quantised:
         check_quantised(args)
         return
+    if isinstance(args.scale, tuple):
+        raise UsageError(f"SCALE has {len(args.scale)} numbers, a kmodel takes one")
     check_numbering(args)
     if args.functions and args.image:
         raise UsageError("FUNCTIONS runs on random maps, expected no IMAGE with it")
@@ -141,9 +152,17 @@ def check_model(args: argparse.Namespace) -> None:
 
 
 def check_quantised(args: argparse.Namespace) -> None:
-    """UsageError for options that a quantised model does not have."""
+    """UsageError for options that a quantised model does not have, or that exclude each other."""
+    pairs = [("image", "input"), ("image", "images")]
+    command.apart(args, *pairs, why="both say what comes in")
+    for name in ("mean", "scale", "bgr"):
+        if getattr(args, name) not in (None, False) and not args.image:
+            raise UsageError(f"{name.upper()} without IMAGE, expected a picture to use it with")
+    if args.raw and not args.output:
+        raise UsageError("RAW without OUTPUT, expected a file for the bytes")
     plain = {"via": "burst", "maps": "dma", "rounding": "nncase"}
-    given = [n for n in (*FOR_MODELS, "png") if getattr(args, n) not in (None, False)]
+    kmodels = [n for n in (*FOR_MODELS, "png") if n not in ("image", "bgr", "scale")]
+    given = [n for n in kmodels if getattr(args, n) not in (None, False)]
     given += [n for n, usual in plain.items() if getattr(args, n) != usual]
     if given:
         raise UsageError(
@@ -184,7 +203,16 @@ def parse(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--png", type=command.path, help="write a picture: boxes, classes, digits")
     parser.add_argument("--bgr", action="store_true", help="the model wants the blue plane first")
-    parser.add_argument("--scale", type=factor, help="float inputs: pixel * SCALE + BIAS (1/255)")
+    parser.add_argument(
+        "--scale",
+        type=factors,
+        help="float inputs: pixel * SCALE + BIAS (1/255); quantised models: (pixel - MEAN) * SCALE",
+    )
+    parser.add_argument("--mean", type=reals, help="of a quantised model's pictures, or of planes")
+    parser.add_argument("--labels", type=command.named, help="names of classes, a line each")
+    parser.add_argument("--raw", action="store_true", help="OUTPUT holds the device's bytes")
+    parser.add_argument("--html", type=command.path, help="page with a quantised model's graph")
+    parser.add_argument("--shape", type=sizes, help="of an ONNX model's input whose shape is open")
     parser.add_argument("--bias", type=real, help="float inputs: as above (0)")
     parser.add_argument("--fast", action="store_true", help="maps through the back door")
     parser.add_argument("--golden", action="store_true", help="golden model, no simulator")
