@@ -75,10 +75,10 @@ def test_golden(compiled: bool, tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--layers", "3-7"], "LAYERS and"),
-        (["--via", "tasks"], "VIA and"),
-        (["--rounding", "trunc"], "ROUNDING and"),
-        (["--input", "x.npy", "--images", "2"], "INPUT and IMAGES"),
+        (["--layers", "3-7"], "--layers and"),
+        (["--via", "tasks"], "--via and"),
+        (["--rounding", "trunc"], "--rounding and"),
+        (["--input", __file__, "--images", "2"], "--input and --images"),
     ],
 )
 def test_options_of_kmodels(
@@ -141,12 +141,13 @@ def test_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--mean", "1"], "MEAN without IMAGE"),
-        (["--raw"], "RAW without OUTPUT"),
-        (["--image", "x.png", "--input", "x.npy"], "IMAGE and INPUT"),
+        (["--mean", "1"], "--mean without --image"),
+        (["--raw"], "--raw without --output"),
+        (["--image", __file__, "--input", __file__], "--image and --input"),
         (["--image", "none.png"], "none.png"),
         (["--labels", "none.txt"], "none.txt"),
-        (["--shape", "1x8x8x1"], "SHAPE fixes"),
+        (["--labels", str(FOLDER / "README.md")], "names, expected 10"),
+        (["--shape", "1x8x8x1"], "a shape fixes"),
     ],
 )
 def test_bad_options(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,9 +158,9 @@ def test_bad_options(words: list[str], text: str, capsys: pytest.CaptureFixture[
 
 def test_options_of_quantised_models(capsys: pytest.CaptureFixture[str]) -> None:
     """With digits or a kmodel they are refused."""
-    for words in (["--labels", "x.txt"], ["--raw"], ["--mean", "1"], ["--shape", "1x2"]):
+    for words in (["--labels", __file__], ["--raw"], ["--mean", "1"], ["--shape", "1x2"]):
         assert sim.main(["--golden", *words]) == 2
-        assert "without a quantised MODEL" in capsys.readouterr().err
+        assert "without a quantised --model" in capsys.readouterr().err
 
 
 def test_predict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +175,7 @@ def test_predict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = predict_network(configs.load("small"), part.network).cycles
     assert found["totals"]["end_to_end_cycles"] == whole and "1 nodes on the host" in said
     assert predict.main(["--model", str(TFLITE), "--via", "layers"]) == 2
-    assert "VIA and" in capsys.readouterr().err
+    assert "--via and" in capsys.readouterr().err
 
 
 def test_report(tmp_path: Path) -> None:

@@ -77,6 +77,10 @@ def run(args: argparse.Namespace) -> bool:
     """Run the model; True when every byte of every layer matched."""
     program = read_program(args.model, args.config, args.shape)
     labels = pictures.read_labels(args.labels) if args.labels else []
+    classes = [tensor.shape[-1] if tensor.shape else 1 for tensor in program.outputs]
+    if labels and len(labels) not in classes:
+        expected = " or ".join(str(n) for n in dict.fromkeys(classes))
+        raise CompileError(f"{len(labels)} names, expected {expected}", where=args.labels)
     for part in program.device_parts:
         try:
             run_network.check(part.network, args.config)
