@@ -24,6 +24,7 @@ TREE = ("models", "tb", "scripts", "rtl", "include")
 FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "configs.toml")
 FILES = (*FILES, "LICENSE", "NOTICE", "README.md")
 OF_A_CHECKOUT = ("benchmarks", "documents", "foreign", "mutation", "setup", "verification")
+NUMPY = ("numpy==1.26.*", "numpy")
 OTHER = ("3.11", "3.12", "3.13")
 PYENV = Path.home() / ".pyenv" / "versions"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "-q"]
@@ -237,8 +238,14 @@ def test_an_extra_that_is_missing(
     assert line.startswith(f"error: {said}")
 
 
+def test_the_workflow_has_every_interpreter() -> None:
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    for name, words in (("python", OTHER), ("numpy", NUMPY)):
+        assert f"{name}: [{', '.join(f'{chr(34)}{word}{chr(34)}' for word in words)}]" in text
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize("numpy", ["numpy==1.26.*", "numpy"])
+@pytest.mark.parametrize("numpy", NUMPY)
 @pytest.mark.parametrize("version", OTHER)
 def test_other_interpreters(version: str, numpy: str, wheel: Path, tmp_path: Path) -> None:
     """The oldest and the newest Python and numpy that are named, in an empty environment."""
