@@ -163,12 +163,12 @@ def test_ctrl_c_in_the_first_second(words: list[str], tmp_path: Path) -> None:
 
 def test_ctrl_c_while_make_begins(tmp_path: Path) -> None:
     """The parser, the set-up's look at what is there, the first second of the command."""
-    for tenth in range(12):
+    for delay in [*(0.006 * n for n in range(40)), 0.3, 0.4, 0.5]:
         process = start(["make", "predict", "CONFIG=nano", "MATMUL=4x4x4"], tmp_path)
-        time.sleep(0.04 * tenth)
+        time.sleep(delay)
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60)
-        assert "Traceback" not in out + err, f"after {0.04 * tenth:.2f} s: {out + err}"
+        assert "Traceback" not in out + err, f"after {delay:.3f} s: {out + err}"
         assert process.returncode in (0, 2, -signal.SIGINT), err
     nothing_left(tmp_path)
 
