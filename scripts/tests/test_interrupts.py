@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from openkpu.checkout import ROOT, python_path
+from scripts.tests.checkouts import ENVIRONMENT, bare_python, copy, program
 
 pytestmark = pytest.mark.check
 
@@ -158,3 +159,43 @@ def test_ctrl_c_in_the_first_second(words: list[str], tmp_path: Path) -> None:
         assert said(err) in (["interrupted"], []), err
     assert statuses & {130, 2} and statuses <= {130, 2, 0}
     nothing_left(tmp_path)
+
+
+def test_ctrl_c_while_make_begins(tmp_path: Path) -> None:
+    """The parser, the set-up's look at what is there, the first second of the command."""
+    for delay in [*(0.006 * n for n in range(40)), 0.3, 0.4, 0.5]:
+        process = start(["make", "predict", "CONFIG=nano", "MATMUL=4x4x4"], tmp_path)
+        time.sleep(delay)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert "Traceback" not in out + err, f"after {delay:.3f} s: {out + err}"
+        assert process.returncode in (0, 2, -signal.SIGINT), err
+    nothing_left(tmp_path)
+
+
+def test_ctrl_c_while_make_installs(tmp_path: Path) -> None:
+    """One line, and nothing goes on."""
+    root, tools = copy(tmp_path / "kpu"), tmp_path / "bin"
+    folder, pid = tmp_path / "tmp", tmp_path / "pid"
+    folder.mkdir()
+    env = {**ENVIRONMENT, "PYTHON": bare_python(tools), "TMPDIR": str(folder)}
+    program(tools, "uv", f"echo $$ >{pid}; exec sleep 60")
+    env["PATH"] = os.pathsep.join([str(tools), env["PATH"]])
+    process = subprocess.Popen(
+        ["make", "predict", "CONFIG=nano"],
+        cwd=root,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+    end = time.monotonic() + 60
+    while not (pid.exists() and pid.read_text().strip()) and time.monotonic() < end:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert "Traceback" not in err
+    assert "setup: interrupted; the next run installs the rest" in err.splitlines()
+    assert not Path("/proc", pid.read_text().strip()).exists()

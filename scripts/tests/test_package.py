@@ -10,16 +10,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
 
 from models.tests.test_kmodel_containers import CONTAINERS, X
 from openkpu.checkout import ROOT
 from openkpu.kmodel import loads, run
+from openkpu_tools.registry import COMMANDS
 
 pytestmark = pytest.mark.check
 
 VECTOR = ROOT / "models" / "tests" / "data" / "vectors" / "raw_pool0.npz"
-TREE = ("models", "tb", "scripts", "rtl")
-FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "configs.toml", "LICENSE")
+TREE = ("models", "tb", "scripts", "rtl", "include")
+FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "configs.toml")
+FILES = (*FILES, "LICENSE", "NOTICE", "README.md")
+OF_A_CHECKOUT = ("benchmarks", "documents", "foreign", "mutation", "setup", "verification")
+NUMPY = ("numpy==1.26.*", "numpy")
+OTHER = ("3.11", "3.12", "3.13")
+PYENV = Path.home() / ".pyenv" / "versions"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "-q"]
 
 LAYER = """
@@ -105,22 +112,51 @@ def test_content(wheel: Path) -> None:
     """One package and its metadata; data files and sources are there, tests are not."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        metadata = archive.read("openkpu-0.2.0.dist-info/METADATA").decode()
-        commands = archive.read("openkpu-0.2.0.dist-info/entry_points.txt").decode()
+        metadata = archive.read("openkpu-0.3.0.dist-info/METADATA").decode()
+        file_list = archive.read("openkpu/share/rtl/openkpu.f").decode()
+        commands = archive.read("openkpu-0.3.0.dist-info/entry_points.txt").decode()
     packages = {"openkpu", "openkpu_tb", "openkpu_tools"}
-    assert {name.partition("/")[0] for name in names} == {*packages, "openkpu-0.2.0.dist-info"}
-    assert "Version: 0.2.0" in metadata and "Requires-Dist: numpy" in metadata
+    assert {name.partition("/")[0] for name in names} == {*packages, "openkpu-0.3.0.dist-info"}
+    assert "Version: 0.3.0" in metadata
+    needs = [
+        Requirement(line.partition(": ")[2])
+        for line in metadata.splitlines()
+        if line.startswith("Requires-Dist:")
+    ]
+    (always,) = (need for need in needs if need.marker is None)
+    assert (always.name, str(always.specifier)) == ("numpy", ">=1.26")
+    assert not [need for need in needs if "==" in str(need.specifier)], "ranges, not pins"
+    for word in ("Summary: A CNN", "License-Expression: Apache-2.0", "Requires-Python: >=3.11"):
+        assert f"\n{word}" in metadata
+    for version in OTHER:
+        assert f"\nClassifier: Programming Language :: Python :: {version}" in metadata
+    assert (ROOT / "README.md").read_text()[:500] in metadata
+    for extra in ("sim", "verilator", "models", "plots", "flows", "dev"):
+        assert f"\nProvides-Extra: {extra}\n" in metadata
     assert "openkpu = openkpu.__main__:main" in commands
-    for file in ("configs.toml", "rtl/host/openkpu.rdl", "rtl/include/fields.toml"):
+    listed = file_list.split()
+    assert [f for f in listed if f.endswith(".v")] == sorted(
+        str(f.relative_to(ROOT)) for f in ROOT.glob("rtl/**/*.v")
+    )
+    assert {f"openkpu/share/{f}" for f in listed if f[0] != "+"} <= names
+    assert "+incdir+rtl/include" in listed
+    more = ("rtl/include/fields.toml", "include/openkpu_regs.h")
+    for file in ("configs.toml", "rtl/host/openkpu.rdl", *more):
         assert f"openkpu/share/{file}" in names
     assert {"openkpu/digits/network.npz", "openkpu_tb/coverage/waivers.toml"} <= names
     for folder in ("rtl", "tb/openkpu_tb"):
         sources = [f for f in (ROOT / folder).rglob("*.v*") if f.suffix in (".v", ".vh", ".vlt")]
         assert {f"openkpu/share/{f.relative_to(ROOT)}" for f in sources} <= names
     roots = {"openkpu": "models", "openkpu_tb": "tb", "openkpu_tools": "scripts"}
+    left = {f"openkpu_tools/{room}" for room in OF_A_CHECKOUT}
+    flows = {f"openkpu_tools/flows/{name}.py" for name in ("formal", "proofs")}
     for package, root in roots.items():
-        modules = (ROOT / root / package).rglob("*.py")
-        assert {str(f.relative_to(ROOT / root)) for f in modules} <= names
+        modules = {str(f.relative_to(ROOT / root)) for f in (ROOT / root / package).rglob("*.py")}
+        there = {name for name in modules if "/".join(name.split("/")[:2]) not in left} - flows
+        assert there <= names and not (modules - there) & names
+    for name, each in COMMANDS.items():
+        module = each.module.partition(":")[0].replace(".", "/")
+        assert (f"{module}.py" in names) != each.checkout or name == "waves", name
     assert not [name for name in names if "/tests/" in name or "/test_" in name]
     assert not [name for name in names if "stale" in name or "__pycache__" in name]
 
@@ -142,6 +178,97 @@ def test_reader(installed: Path, numpy_only: Path, tmp_path: Path) -> None:
     with np.load(result) as found:
         assert expected and set(found.files) == set(expected)
         assert all((found[name] == value).all() for name, value in expected.items())
+
+
+def openkpu(*words: str, cwd: Path, path: list[Path]) -> subprocess.CompletedProcess[str]:
+    """The command with the packages of some folders alone."""
+    code = f"import sys; sys.path[:0] = {[str(p) for p in path]!r}; sys.argv[0] = 'openkpu'"
+    code += "; from openkpu.__main__ import main; sys.exit(main())"
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"PATH": "/usr/bin:/bin"}
+    run = [sys.executable, "-I", "-S", "-c", code, *words]
+    return subprocess.run(run, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
+
+
+def test_commands_with_numpy_alone(installed: Path, numpy_only: Path, tmp_path: Path) -> None:
+    both = [installed, numpy_only]
+    found = openkpu("predict", "--config=nano", "--matmul", "8x8x8", cwd=tmp_path, path=both)
+    assert found.returncode == 0 and "configuration nano" in found.stdout, found.stderr
+    found = openkpu("sim", "--golden", "--vectors", str(VECTOR), cwd=tmp_path, path=both)
+    assert found.returncode == 0 and "3 of 3 layers run, 0 mis" in found.stdout, found.stderr
+    model = tmp_path / "m.kmodel"
+    model.write_bytes(CONTAINERS["v3"])
+    found = openkpu("kmodel", str(model), cwd=tmp_path, path=both)
+    assert found.returncode == 0 and "conv" in found.stdout, found.stderr
+    listed = openkpu("--help", cwd=tmp_path, path=both).stdout
+    shown = {line.split()[0] for line in listed.splitlines() if line.startswith("  ")}
+    assert shown == {n for n, each in COMMANDS.items() if each.module and not each.checkout}
+    assert {"predict", "sim", "synth", "stalls"} <= shown and "registers" not in shown
+
+
+def lacks(name: str, extras: str) -> str:
+    return f"{name} needs more packages: pip install 'openkpu[{extras}]'"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("sim", lacks("sim", "sim")),
+        ("stream", lacks("stream", "sim,verilator")),
+        ("sim --golden --png=a.png", lacks("sim", "models")),
+        ("kmodel m.kmodel --image=p.png", lacks("kmodel", "models")),
+        ("compile net.tflite", lacks("compile", "models")),
+        ("stalls report.json", lacks("stalls", "plots")),
+        *((name, lacks(name, "flows")) for name in ("synth", "fpga", "asic", "equivalence")),
+        ("gates", lacks("gates", "sim,verilator,flows")),
+        ("fpga --config=none", "--config: unknown configuration 'none'"),
+        ("registers", "registers works on a checkout, which this is not"),
+        ("lint", "lint works on a checkout, which this is not"),
+        ("nonsense", "unknown command 'nonsense', expected one of sim, compile,"),
+    ],
+)
+def test_an_extra_that_is_missing(
+    words: str, said: str, installed: Path, numpy_only: Path, tmp_path: Path
+) -> None:
+    """One line, before anything is read or built."""
+    for name in ("report.json", "net.tflite", "m.kmodel", "p.png"):
+        (tmp_path / name).touch()
+    found = openkpu(*words.split(), cwd=tmp_path, path=[installed, numpy_only])
+    assert (found.returncode, found.stdout) == (2, "")
+    (line,) = found.stderr.splitlines()
+    assert line.startswith(f"error: {said}")
+
+
+def test_the_workflow_has_every_interpreter() -> None:
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    for name, words in (("python", OTHER), ("numpy", NUMPY)):
+        assert f"{name}: [{', '.join(f'{chr(34)}{word}{chr(34)}' for word in words)}]" in text
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("numpy", NUMPY)
+@pytest.mark.parametrize("version", OTHER)
+def test_other_interpreters(version: str, numpy: str, wheel: Path, tmp_path: Path) -> None:
+    """The oldest and the newest Python and numpy that are named, in an empty environment."""
+    if version == "3.13" and numpy != "numpy":
+        pytest.skip("numpy 1.26 is older than Python 3.13")
+    pyenv = [str(path) for path in PYENV.glob(f"{version}.*/bin/python3")]
+    interpreter = next(iter([*pyenv, *filter(None, [shutil.which(f"python{version}")])]), None)
+    if interpreter is None:
+        pytest.skip(f"no Python {version} here")
+    venv = tmp_path / "venv"
+    subprocess.run([interpreter, "-m", "venv", venv], check=True)
+    python = [venv / "bin" / "python", "-m", "pip", "-q", "install"]
+    subprocess.run([*python, numpy, wheel], check=True, capture_output=True)
+    model = tmp_path / "m.kmodel"
+    model.write_bytes(CONTAINERS["v3"])
+    for words in (
+        ["sim", "--golden", "--vectors", VECTOR],
+        ["predict", "--config=nano", "--matmul", "8x8x8"],
+        ["kmodel", model],
+    ):
+        run = [venv / "bin" / "openkpu", *words]
+        said = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+        assert said.returncode == 0, said.stderr
 
 
 def test_ahb_kit(installed: Path, tmp_path: Path) -> None:

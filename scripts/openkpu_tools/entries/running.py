@@ -201,7 +201,7 @@ def compile_(parser: Parser) -> None:
     parser.add_argument("--print", action="store_true", dest="graph", help="print the graph")
 
 
-@entry("openkpu_tools.commands.predict", lambda args: _read(args.model), checkout=False)
+@entry("openkpu_tools.commands.predict", checkout=False)
 def predict(parser: Parser) -> None:
     """Cycles of a model, a network or a product, without a simulator."""
     _configuration(parser)
