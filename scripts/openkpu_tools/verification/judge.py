@@ -25,7 +25,7 @@ from openkpu.compiler.tflite_file import is_tflite
 from openkpu.judges import Judgement, Row, litert, mlperf, ort
 from openkpu_tools import command
 
-from openkpu import digits
+from openkpu import digits, files
 
 PAGE = ROOT / "docs" / "judges.md"
 BEGIN = "<!-- written by `openkpu judge --write` -->\n"
@@ -51,7 +51,7 @@ def shared() -> Path:
 def read(path: Path) -> tuple[bytes, Graph]:
     """A TFLite or ONNX file, and its graph."""
     try:
-        return path.read_bytes(), source.read_graph(path)
+        return files.read_bytes(path, CompileError), source.read_graph(path)
     except CompileError as error:
         raise command.UsageError(str(error)) from None
 
