@@ -23,6 +23,8 @@ from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.layout import Layout
 from openkpu.layer.pool_layer import pool_layer
 
+MOST = 1024  # channels of a layer, but for the input of a 1x1 convolution
+
 
 class Unable(Exception):
     """The device cannot do a node like this; the text says why."""
@@ -115,6 +117,18 @@ class State:
         ``weights`` are stored bytes; ``constant`` a map that lies in storage and is brought to
         ``src`` first.
         """
+        if src.shape[0] > MOST and fields.get("depthwise"):
+            data = np.asarray(weights).reshape(src.shape[0], -1)
+            for first in range(0, src.shape[0], MOST):
+                part = slice(first, first + MOST)
+                count = min(MOST, src.shape[0] - first)
+                missed = (fit.missed, fit.edges) if not first else (0, 0)
+                some = requant.Fit(fit.bn[part], fit.act, *missed)
+                more = {} if src2 is None else {"src2": src2.part(first, count)}
+                more |= {} if constant is None else {"constant": constant[part]}
+                places = src.part(first, count), dst.part(first, count)
+                made = self.layer(node, *places, weights=data[part], fit=some, **more, **fields)
+            return made
         options = {k: fields.pop(k) for k in ("kernel", "pool", "depthwise", "fc") if k in fields}
         try:
             arg = LayerArg.make(*src.shape, dst.shape[0], **options, **fields)
@@ -151,6 +165,12 @@ class State:
         """Append a pooling task; ``kernel`` None: the whole map."""
         if not self.config.pool_lanes:
             raise Unable(f"configuration {self.config.name} has no pooling tasks (pool_lanes = 0)")
+        if src.shape[0] > MOST:
+            for first in range(0, src.shape[0], MOST):
+                count = min(MOST, src.shape[0] - first)
+                places = src.part(first, count), dst.part(first, count)
+                made = self.pool(node, *places, kind, kernel, strides, pads, pad_value)
+            return made
         try:
             arg = pool_layer(src.shape, kind, kernel, strides, pads, pad_value=pad_value)
         except LayerError as error:
@@ -173,6 +193,8 @@ class State:
         if (name := self.fresh.get(spec.src.buffer)) is not None and spec.constant is None:
             full = self.tensors[name].place
             if full != spec.src:
+                if full.shape[0] > MOST:
+                    raise Unable(f"an input {full.shape} of more than {MOST} channels")
                 self.copy(node, full, full)
             else:
                 spec.loads = name

@@ -184,6 +184,8 @@ def _program(
             [_read_port(p, arrays, graph, network) for p in fields[k]]
             for k in ("inputs", "outputs")
         )
+        if not all(port.layers for port in outputs):
+            raise ValueError("an output that no layer stores")
         if not inputs or inputs[0].shape != network.in_shape or not outputs:
             raise ValueError("ports that are not those of the task list")
         parts.append(DevicePart(network, inputs, outputs, [str(n) for n in fields["nodes"]]))
@@ -212,6 +214,10 @@ def _read_port(
         raise ValueError(f"port of {port.tensor!r}: places of another shape")
     if port.where.min(initial=0) < 0 or port.where.max(initial=0) >= most:
         raise ValueError(f"port of {port.tensor!r}: a place outside of its map")
-    if not -1 <= port.layer < len(network.layers):
-        raise ValueError(f"port of {port.tensor!r}: layer {port.layer} is not there")
+    count = len(network.layers)
+    if not all(-1 <= i < count for i in (port.layer, *port.layers)):
+        raise ValueError(f"port of {port.tensor!r}: a layer that is not there")
+    sizes = [int(np.prod(network.layers[i].out_shape)) for i in port.layers]
+    if sizes and sum(sizes) != most:
+        raise ValueError(f"port of {port.tensor!r}: maps of {sum(sizes)} bytes, expected {most}")
     return port

@@ -142,7 +142,7 @@ def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
         {"how": "reshape"},
     ]
     moves = [
-        Move(f"{node.name}/phases{i}", node.operator, (names[i],), (names[i + 1],), **how)
+        Move(f"{node.name}/phases{i}", "order of the input", (names[i],), (names[i + 1],), **how)
         for i, how in enumerate(hows)
     ]
     pads = (top, left, size[0] - 1 + th - top - h, size[1] - 1 + tw - left - w)

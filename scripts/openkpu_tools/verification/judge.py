@@ -51,7 +51,7 @@ def shared() -> Path:
 def read(path: Path) -> tuple[bytes, Graph]:
     """A TFLite or ONNX file, and its graph."""
     try:
-        return path.read_bytes(), source.read_graph(path)
+        return files.read_bytes(path, CompileError), source.read_graph(path)
     except CompileError as error:
         raise command.UsageError(str(error)) from None
 
