@@ -12,20 +12,8 @@ import math
 
 import numpy as np
 
-from openkpu.compiler import (
-    lower_conv,
-    lower_dense,
-    lower_elementwise,
-    lower_move,
-    lower_pool,
-    lower_table,
-    overlap,
-    passes,
-    place,
-    turn,
-)
+from openkpu.compiler import passes
 from openkpu.compiler.check import check
-from openkpu.compiler.device import Held, indices
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import (
     Conv,
@@ -39,7 +27,19 @@ from openkpu.compiler.graph import (
     Table,
     Tensor,
 )
-from openkpu.compiler.lower import MOST, Disordered, Report, State, Unable, offset
+from openkpu.compiler.lowering import (
+    lower_conv,
+    lower_dense,
+    lower_elementwise,
+    lower_move,
+    lower_pool,
+    lower_table,
+    overlap,
+    place,
+    turn,
+)
+from openkpu.compiler.lowering.device import Held, indices
+from openkpu.compiler.lowering.lower import MOST, Disordered, Report, State, Unable, offset
 from openkpu.compiler.program import DevicePart, HostPart, Port, Program, Row
 from openkpu.configs import Config
 from openkpu.network.network import NetworkError

@@ -23,7 +23,7 @@ from openkpu import files
 from openkpu.compiler.check import check_tensors
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph, Host, Move, Node, Table, Tensor
-from openkpu.compiler.lower import Report
+from openkpu.compiler.lowering.lower import Report
 from openkpu.compiler.program import DevicePart, HostPart, Port, Program, Row
 from openkpu.network.network import Network, NetworkError
 

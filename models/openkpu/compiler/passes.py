@@ -14,8 +14,8 @@ import dataclasses
 
 import numpy as np
 
-from openkpu.compiler import turn
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Move, Node, Pool, Table, Tensor
+from openkpu.compiler.lowering import turn
 
 CLAMPED = (Conv, Dense, Elementwise, Pool)
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.graph import Graph, Node, Tensor
-from openkpu.compiler.lower import Report
+from openkpu.compiler.lowering.lower import Report
 from openkpu.network.network import Network
 
 

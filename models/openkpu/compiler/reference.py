@@ -16,7 +16,6 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import tflite_rounding as two
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import (
     Conv,
@@ -30,6 +29,7 @@ from openkpu.compiler.graph import (
     Table,
     Tensor,
 )
+from openkpu.compiler.tflite import rounding as two
 
 ONE, TWO = "one", "two"
 Array = npt.NDArray

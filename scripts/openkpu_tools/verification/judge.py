@@ -23,7 +23,7 @@ from openkpu.checkout import ROOT
 from openkpu.compiler import source
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph
-from openkpu.compiler.tflite_file import is_tflite
+from openkpu.compiler.tflite.file import is_tflite
 from openkpu.judges import Judgement, Row, litert, mlperf, ort
 from openkpu_tools import command, registry
 

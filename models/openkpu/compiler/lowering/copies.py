@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.device import Geometry, Held, Place, indices
 from openkpu.compiler.graph import Node
-from openkpu.compiler.lower import Disordered, State, copy_fit, one_tap, zero_terms
+from openkpu.compiler.lowering.device import Geometry, Held, Place, indices
+from openkpu.compiler.lowering.lower import Disordered, State, copy_fit, one_tap, zero_terms
 from openkpu.layer.layout import Layout
 from openkpu.layer.pool_tasks import MAXIMUM
 

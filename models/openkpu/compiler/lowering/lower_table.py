@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.params import ActTable, BatchNorm
-from openkpu.compiler import requant, segments
-from openkpu.compiler.device import Held, Place
 from openkpu.compiler.graph import Node, Table
-from openkpu.compiler.lower import State, Unable, offset
+from openkpu.compiler.lowering import requant, segments
+from openkpu.compiler.lowering.device import Held, Place
+from openkpu.compiler.lowering.lower import State, Unable, offset
 
 STEP = segments.STEP
 FAR = 128  # weight of the first layer's result in the second one

@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.params import BatchNorm
-from openkpu.compiler import copies, functions, lower_table, reference, requant
-from openkpu.compiler.device import Held
+from openkpu.compiler import functions, reference
 from openkpu.compiler.graph import Elementwise, Tensor
-from openkpu.compiler.lower import Disordered, State, Unable, offset, stored
+from openkpu.compiler.lowering import copies, lower_table, requant
+from openkpu.compiler.lowering.device import Held
+from openkpu.compiler.lowering.lower import Disordered, State, Unable, offset, stored
 from openkpu.layer.elementwise import ADD, MAXIMUM, MINIMUM, MULTIPLY
 
 MOST_MUL = (1 << 23) - 1

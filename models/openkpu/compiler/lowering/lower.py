@@ -15,9 +15,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import requant
-from openkpu.compiler.device import Held, Place, Spec
 from openkpu.compiler.graph import Graph, Node, Tensor
+from openkpu.compiler.lowering import requant
+from openkpu.compiler.lowering.device import Held, Place, Spec
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.layout import Layout

@@ -21,11 +21,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import copies, costs, requant
-from openkpu.compiler.axes import Axis
-from openkpu.compiler.device import Geometry, Held, Place, indices
 from openkpu.compiler.graph import Conv
-from openkpu.compiler.lower import (
+from openkpu.compiler.lowering import copies, costs, requant
+from openkpu.compiler.lowering.axes import Axis
+from openkpu.compiler.lowering.device import Geometry, Held, Place, indices
+from openkpu.compiler.lowering.lower import (
     Disordered,
     State,
     Unable,

@@ -14,10 +14,10 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import requant
-from openkpu.compiler.device import Held
 from openkpu.compiler.graph import Dense
-from openkpu.compiler.lower import (
+from openkpu.compiler.lowering import requant
+from openkpu.compiler.lowering.device import Held
+from openkpu.compiler.lowering.lower import (
     Disordered,
     State,
     factors_of,
