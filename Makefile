@@ -263,7 +263,7 @@ timings: ## processor seconds and megabytes of the usual commands, from a fresh 
 	@$(OPENKPU) timings $(call flag,quick,QUICK) $(call flag,record,RECORD)
 
 lint: ## Verilog and Python linters; clean or fails
-	@$(SETUP) sim icarus verilator registers coverage lint
+	@$(SETUP) $(TESTING) lint
 	@$(OPENKPU) lint
 
 synth: ## CONFIG=name|all mapped to ECP5, hierarchy kept: LUT, flip-flops, DSP, RAM of every box (REPORT=file.json, RECORD=1)

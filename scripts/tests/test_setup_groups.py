@@ -142,7 +142,9 @@ def recipes() -> list[tuple[set[str], str]]:
         if command or file:
             assert names, f"{words[0]} names no groups"
             assert "test" in names[1] or not file, f"{words[0]} runs pytest"
-            module = COMMANDS[command[1]][0] if command else file[1].replace("/", ".")
+            module = COMMANDS[command[1]][0] if command else ""
+            if file and not command:
+                module = file[1].replace("/", ".")
             found.append((set(names[1].replace('"', "").split()), module))
     return found
 

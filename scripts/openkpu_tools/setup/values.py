@@ -24,8 +24,10 @@ def choices(file: str, name: str) -> list[str]:
     """The words of a constant, or its keys, read from a module that may need packages."""
     for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
-            own = node.value.keys if isinstance(node.value, ast.Dict) else node.value.elts
-            return [str(ast.literal_eval(each)) for each in own]
+            value = node.value
+            assert isinstance(value, ast.Dict | ast.Tuple), f"{name}: expected a dict or a tuple"
+            own = value.keys if isinstance(value, ast.Dict) else value.elts
+            return [str(ast.literal_eval(each)) for each in own if each is not None]
     raise LookupError(f"{file} has no {name}")
 
 

@@ -160,7 +160,7 @@ def record(result: summary.Result) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 when every test passed and no figure fell."""
-    parser = command.Parser(prog="coverage", description=__doc__.partition("\n")[0])
+    parser = command.Parser(prog="coverage", description=command.summary(__doc__))
     parser.add_argument("--share", action="store_true", help="the part that every push runs")
     parser.add_argument("--jobs", type=command.JOBS, default=2, help="simulations at a time")
     parser.add_argument("--record", action="store_true", help="record the figures")
