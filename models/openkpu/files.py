@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import stat
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -65,6 +66,17 @@ def read_array(path: str | Path, error: type[Exception]) -> npt.NDArray:
             raise error(f"{path}: {err.strerror or err}") from None
         except (ValueError, EOFError, MemoryError, OverflowError, SyntaxError, TypeError) as err:
             raise error(f"{path}: not a complete .npy file: {err}") from None
+
+
+def save_arrays(
+    path: str | Path, arrays: Mapping[str, npt.ArrayLike], *, packed: bool = False
+) -> None:
+    """Write arrays by their names as a .npz file; ``packed``: compressed."""
+    import numpy as np  # commands that lack numpy say so
+
+    save = np.savez_compressed if packed else np.savez
+    # numpy's stubs take any name for a flag of savez that has the name allow_pickle
+    save(path, **arrays)  # pyright: ignore[reportArgumentType]
 
 
 def check_unpacked(path: str | Path, archive: zipfile.ZipFile, error: type[Exception]) -> None:

@@ -42,7 +42,8 @@ def test_bytes_lie_where_the_formula_says(c: int, h: int, w: int, base: int, see
     assert airam.pack(ram, base, x) == layout
     want = np.full_like(ram, 0x5A)
     for at in np.ndindex(x.shape):
-        want[byte_address(base, *at, x.shape)] = x[at]
+        channel, line, column = at
+        want[byte_address(base, channel, line, column, x.shape)] = x[at]
     assert (ram == want).all()
     assert (airam.unpack(ram, base, x.shape) == x).all()
     groups = 4 if w <= 16 else 2 if w <= 32 else 1

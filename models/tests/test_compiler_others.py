@@ -69,10 +69,14 @@ def test_pools(
         equal(graph, program)
 
 
-def test_pool_of_a_turned_map() -> None:
+@pytest.mark.parametrize(
+    ("kernel", "pads"), [((3, 3), (0, 0, 1, 1)), ((2, 2), (0, 0, 0, 0)), ((3, 3), (2, 1, 0, 0))]
+)
+def test_pool_of_a_turned_map(kernel: tuple[int, int], pads: tuple[int, int, int, int]) -> None:
+    """Windows that leave a line at the end, or begin before the map."""
     m = Maker(5)
     x = m.conv(m.input(1, 6, 22, 18), 6, (3, 3), (2, 2))
-    graph = m.done(m.pool(x, "max", (3, 3), (2, 2), (0, 0, 1, 1)))
+    graph = m.done(m.pool(x, "max", kernel, (2, 2), pads))
     program = compiled(graph)
     assert alone(program) and layers(program) == ["3x3 p5", "pool"]
     equal(graph, program)

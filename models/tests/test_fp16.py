@@ -4,10 +4,12 @@
 import math
 from fractions import Fraction
 
-import gmpy2
 import numpy as np
 import numpy.typing as npt
 import pytest
+
+# gmpy2 says that it is typed, but brings no stubs of its compiled module
+from gmpy2 import context, mpfr  # pyright: ignore[reportAttributeAccessIssue]
 
 from openkpu.arithmetic import fp16
 from openkpu.configs import load
@@ -59,12 +61,12 @@ def by_fsum(row: npt.NDArray, column: npt.NDArray, wide: bool) -> np.floating:
 
 def by_gmpy2(row: npt.NDArray, column: npt.NDArray, wide: bool) -> float:
     """An exact sum of 200 bits, rounded by MPFR to the format, subnormals included."""
-    with gmpy2.context(precision=200):
-        total = gmpy2.mpfr(0)
+    with context(precision=200):
+        total = mpfr(0)
         for p, q in zip(row, column, strict=True):
-            total += gmpy2.mpfr(float(p)) * gmpy2.mpfr(float(q))
+            total += mpfr(float(p)) * mpfr(float(q))
     sizes = (24, -148, 128) if wide else (11, -23, 16)
-    with gmpy2.context(precision=sizes[0], emin=sizes[1], emax=sizes[2], subnormalize=True):
+    with context(precision=sizes[0], emin=sizes[1], emax=sizes[2], subnormalize=True):
         return float(+total) if total else 0.0
 
 

@@ -45,8 +45,21 @@ def test_same_seed_same_layer() -> None:
 
 def test_constraints_are_kept() -> None:
     rng = np.random.default_rng(1)
-    wish = {"c": 5, "h": 9, "w": 33, "o": 4, "kernel": 3, "pool": 6, "per_load": 2, "src": 7}
-    layer = random_layer(rng, **wish, depthwise=False, fc=False, signed_in=True, eight_bit=False)
+    layer = random_layer(
+        rng,
+        c=5,
+        h=9,
+        w=33,
+        o=4,
+        kernel=3,
+        pool=6,
+        per_load=2,
+        src=7,
+        depthwise=False,
+        fc=False,
+        signed_in=True,
+        eight_bit=False,
+    )
     arg = layer.arg
     assert arg.in_shape == (5, 9, 33) and arg.out_shape == (4, 4, 16)
     assert (arg.kernel, arg.pool_type, arg.loads, arg.image_src_addr) == (3, 6, 2, 7)

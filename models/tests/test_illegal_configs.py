@@ -93,6 +93,7 @@ def test_none_of_what_may_be_left_away(key: str, tmp_path: Path) -> None:
     for top in ("rtl/openkpu_top.v", "tb/openkpu_tb/device/tb_top.v"):
         text = (configs.CONFIGS.parent / top).read_text(encoding="utf-8")
         found = re.search(rf"parameter\s+{key.upper()}\s*=\s*(\d+)", text)
+        assert found, top
         assert config.parameters.get(key.upper(), int(found[1])) == 0, top
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -48,21 +49,25 @@ def both_ways() -> list[Operation]:
     return [*found, Quantize(offset=4, src=real, dst=joined, scale=22.0, bias=5.0)]
 
 
-def program(*more: Operation, at: int = 7, **changes: object) -> Program:
+def program(
+    *more: Operation,
+    at: int = 7,
+    middle: Sequence[Operation] | None = None,
+    base: int = THIRD,
+    last: KpuLayer | None = None,
+) -> Program:
     """input -> two layers, each downloaded -> joined, uploaded -> layer -> output; ``more`` goes
-    before ``at``.  ``changes``: "middle" operations, "base" of the upload, "last" layer."""
+    before ``at``.  ``middle``: what joins the maps; ``base`` of the upload; the ``last`` layer."""
     result = view(0, BOTH, "output0")
-    base = changes.get("base", THIRD)
-    last = changes.get("last", layer(3, BOTH, THIRD, LAST))
     operations = [
         Upload(offset=1, src=view(0, SHAPE, "input0"), base=0),
         layer(1, SHAPE, 0, FIRST),
         Download(offset=2, dst=view(RAW, SHAPE), base=FIRST),
         layer(2, SHAPE, 0, FIRST),  # the first map is gone
         Download(offset=2, dst=view(RAW + SIZE, SHAPE), base=FIRST),
-        *changes.get("middle", both_ways()),
+        *(both_ways() if middle is None else middle),
         Upload(offset=5, src=view(JOINED, BOTH), base=base),
-        last,
+        last or layer(3, BOTH, THIRD, LAST),
         Download(offset=7, dst=result, base=LAST),
     ]
     operations[at:at] = more

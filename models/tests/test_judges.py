@@ -191,7 +191,7 @@ def test_mlperf_samples(name: str) -> None:
 
 @pytest.mark.parametrize("kernels", litert.KERNELS)
 @pytest.mark.parametrize("name", mlperf.MODELS)
-@pytest.mark.tier(check=["*large*", "vww*-reference", "vww*-optimised"])
+@pytest.mark.tier(check=["*large*", "*-optimised", "vww*-reference"])
 def test_mlperf_in_litert(name: str, kernels: str) -> None:
     path = published(name)
     data = path.read_bytes()

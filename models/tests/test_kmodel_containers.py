@@ -23,6 +23,7 @@ from openkpu.kmodel import (
 )
 from openkpu.kmodel.build import (
     Assembler,
+    Range,
     build_v0,
     build_v1,
     build_v3,
@@ -66,7 +67,8 @@ def v3_bytes() -> bytes:
 def v4_bytes(input_space: int = 2) -> bytes:
     """Input in the AI RAM, or in main memory with an upload of its own."""
     none = (0, 0, 0, 0)
-    nodes = [(layer, none) for layer in LAYERS[:-1]] + [(LAYERS[-1], (1, 1, 64, LAST.size))]
+    nodes: list[tuple[int, bytes] | tuple[VectorLayer, Range]]
+    nodes = [*((layer, none) for layer in LAYERS[:-1]), (LAYERS[-1], (1, 1, 64, LAST.size))]
     layout = LAYERS[0].arg.in_layout
     place = (2, 1, 0, layout.bytes)
     if input_space == 1:
@@ -247,7 +249,9 @@ def test_wrong_executor_is_noticed_and_its_map_used() -> None:
     program = loads(CONTAINERS["v4"])
 
     def kpu(step: Step, ram: np.ndarray) -> Outcome:
-        y = golden_kpu(step, ram).y.copy()
+        y = golden_kpu(step, ram).y
+        assert y is not None
+        y = y.copy()
         if step.index == 1:
             y[0, 0, :2] ^= 1
         pack(ram, step.arg.image_dst_addr, y)

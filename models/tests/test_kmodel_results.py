@@ -269,7 +269,7 @@ def test_prior_files(tmp_path: Path) -> None:
     path = tmp_path / "d.json"
     path.write_text(json.dumps(SSD))
     found = load_detector(path)
-    assert found == PriorDetector(
+    assert isinstance(found, PriorDetector) and found == PriorDetector(
         (((10, 10), (16, 8)), ((32, 32),)), (8, 16), ("cat", "dog"), (0.5, 0.25), 0.6, 0.3
     )
     count = 2 * 2 * 2 + 1

@@ -11,6 +11,7 @@ import pytest
 from models.tests.test_kmodel_containers import LAYERS, X
 from openkpu.kmodel import Program, loads, run
 from openkpu.kmodel.build import build_v3, build_v4
+from openkpu.kmodel.operations.operations import Concat
 from openkpu.kmodel.readers.shapes import as_map, concatenated
 from openkpu.kmodel.results.results import hint, report
 
@@ -125,6 +126,7 @@ def test_float_maps_that_v4_concatenates() -> None:
 def test_concatenated_names_the_axis() -> None:
     program = model(floats(), (16, S("<3I4I", 1, OUT, 2, A, 8, A, 8)), size=16)
     op = program.operations[-1]
+    assert isinstance(op, Concat)
     assert concatenated(op, [(1, 2, 2, 2), (1, 2, 2, 2)]) == (1, 4, 2, 2)
     assert concatenated(op, [(1, 2, 1, 1), (1, 2, 1, 1)]) == (1, 4, 1, 1)  # of floats
     assert concatenated(op, [(1, 2, 2, 2), None]) is None

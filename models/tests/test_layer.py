@@ -287,6 +287,11 @@ def test_sixteen_bit_weights_are_little_endian() -> None:
     assert weights_from_bytes(raw, eight_bit=False).tolist() == [0x1234, 0xFF00]
 
 
+# as callers without a type checker see them
+MAKE: Callable[..., LayerArg] = LayerArg.make
+ARG: Callable[..., LayerArg] = LayerArg
+
+
 @pytest.mark.parametrize(
     ("make", "code", "said"),
     [
@@ -294,20 +299,20 @@ def test_sixteen_bit_weights_are_little_endian() -> None:
         (lambda: LayerArg.make(4, 8, 8, arg_q=2), "BAD_FLAGS", "no field 'arg_q', did you mean"),
         (lambda: LayerArg.make(4, 8, 8, q=2), "BAD_FLAGS", "no field 'q', expected one of"),
         (lambda: LayerArg().replace(colour=2), "BAD_FLAGS", "no field 'colour'"),
-        (lambda: LayerArg.make(4.0, 8, 8), "BAD_SIZE", "c = 4.0, expected a whole number"),
-        (lambda: LayerArg.make(4, 8, 8, "3"), "BAD_SIZE", "o = '3', expected a whole number"),
+        (lambda: MAKE(4.0, 8, 8), "BAD_SIZE", "c = 4.0, expected a whole number"),
+        (lambda: MAKE(4, 8, 8, "3"), "BAD_SIZE", "o = '3', expected a whole number"),
         (lambda: LayerArg.make(4, 8, 8, 0), "BAD_SIZE", "o = 0, expected 1 or more"),
         (lambda: LayerArg.make(4, 8, 8, src=-1), "BAD_SIZE", "src = -1, expected 0 or more"),
         (lambda: LayerArg.make(4, 8, 8, per_load=0), "BAD_SIZE", "per_load = 0, expected 1 or"),
-        (lambda: LayerArg.make(4, 8, 8, pool=[1]), "BAD_SIZE", "pool = [1], expected a whole"),
-        (lambda: LayerArg.make(4, 8, 8, arg_x=0.5), "BAD_SIZE", "arg_x = 0.5, expected a whole"),
+        (lambda: MAKE(4, 8, 8, pool=[1]), "BAD_SIZE", "pool = [1], expected a whole"),
+        (lambda: MAKE(4, 8, 8, arg_x=0.5), "BAD_SIZE", "arg_x = 0.5, expected a whole"),
         (lambda: LayerArg.make(4, 8, 8, 4, fp16=1, kernel=3), "BAD_KERNEL", ""),
         (lambda: LayerArg.make(4, 8, 8, eight_bit=2), "BAD_WEIGHTS", "eight_bit = 2, expected 0"),
         (lambda: LayerArg.make(4, 8, 8, eight_bit=-1), "BAD_WEIGHTS", "eight_bit = -1, expected"),
-        (lambda: LayerArg.make(4, 8, 8, eight_bit=None), "BAD_SIZE", "eight_bit = None, expected"),
-        (lambda: LayerArg.make(4, 8, 8, eight_bit=[1]), "BAD_SIZE", "eight_bit = [1], expected"),
+        (lambda: MAKE(4, 8, 8, eight_bit=None), "BAD_SIZE", "eight_bit = None, expected"),
+        (lambda: MAKE(4, 8, 8, eight_bit=[1]), "BAD_SIZE", "eight_bit = [1], expected"),
         (lambda: LayerArg.make(4, 8, 8).validate(eight_bit=7), "BAD_WEIGHTS", "eight_bit = 7, exp"),
-        (lambda: LayerArg(i_ch_num=None), "BAD_SIZE", "i_ch_num = None, expected a whole number"),
+        (lambda: ARG(i_ch_num=None), "BAD_SIZE", "i_ch_num = None, expected a whole number"),
     ],
 )
 def test_requests_that_cannot_be(make: Callable[[], object], code: str, said: str) -> None:
@@ -317,7 +322,7 @@ def test_requests_that_cannot_be(make: Callable[[], object], code: str, said: st
 
 
 @pytest.mark.parametrize("eight_bit", [1, True, np.True_, np.uint8(1)])
-def test_a_width_of_any_kind(eight_bit: object) -> None:
+def test_a_width_of_any_kind(eight_bit: bool | int) -> None:
     assert LayerArg.make(4, 8, 8, eight_bit=eight_bit) == LayerArg.make(4, 8, 8)
     LayerArg.make(4, 8, 8).validate(eight_bit=eight_bit)
 

@@ -2,11 +2,13 @@
 """Products whose K no layer holds: parts, and the sums of words that element-wise layers make."""
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from openkpu.layer.argument import LayerError
+from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.network.network import Network, NetworkError
 from openkpu.products import matmul_deep
 from openkpu.products.matmul_deep import COPY, DeepTile, append_sum, layers_of, plan, shape_of
@@ -49,7 +51,7 @@ def test_words(count: int) -> None:
     words += [rng.choice(corners, picks.size) for _ in range(count - 2)]
     network, x = storing(words)
     y = network.run(x).stored.view("<u4")[: picks.size]
-    want = sum(each.astype(np.uint64) for each in words).astype(np.uint32)
+    want = np.sum([each.astype(np.uint64) for each in words], axis=0).astype(np.uint32)
     assert (y == want).all()
     # neighbours do not disturb: a word that overflows is beside one that must stay 0
     lone = np.zeros(300, dtype=np.uint32)
@@ -71,7 +73,7 @@ def draw(
     return a, b, {"signed_a": signs[0], "signed_b": signs[1]}
 
 
-def on_the_model(lists: list[list[DeepTile]], a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def on_the_model(lists: Sequence[Sequence[DeepTile]], a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """C as the lists leave it; their storage takes no more than ``split`` reckons with."""
     c = np.zeros((len(a), b.shape[1]), dtype=np.int32)
     for tiles in lists:
@@ -115,16 +117,16 @@ def test_deepest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("k", "more", "says"),
+    ("k", "ram_rows", "says"),
     [
-        (131073, {}, "K = 131073, a product has 131072 at most"),
-        (9216, {}, "K = 9216, one layer holds 9216: there is nothing to add up"),
-        (20000, {"ram_rows": 64}, "no column of B fits an AI RAM of 64 rows"),
+        (131073, AI_RAM_ROWS, "K = 131073, a product has 131072 at most"),
+        (9216, AI_RAM_ROWS, "K = 9216, one layer holds 9216: there is nothing to add up"),
+        (20000, 64, "no column of B fits an AI RAM of 64 rows"),
     ],
 )
-def test_refusals(k: int, more: dict[str, int], says: str) -> None:
+def test_refusals(k: int, ram_rows: int, says: str) -> None:
     with pytest.raises(LayerError, match=says):
-        plan(4, k, 4, **more)
+        plan(4, k, 4, ram_rows=ram_rows)
 
 
 def test_a_file_keeps_relayed_maps(tmp_path) -> None:

@@ -171,7 +171,7 @@ def test_limits_of_a_list() -> None:
     for most in (30_000, 50_000, 70_000):
         lists = split(tiles, most_bytes=most)
         assert list(itertools.chain(*lists)) == tiles and len(lists) > 1
-        for part, following in itertools.pairwise([*lists, None]):
+        for part, following in zip(lists, [*lists[1:], []], strict=True):
             network = network_of(part, a, b)
             size = network.storage(input_of(part, a, b)[None], align=16).data.size
             assert size <= most

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def two_dimensions(network: Network) -> None:
     network.biases = network.biases.reshape(2, -1)
 
 
-def loaded_floats(network: Network) -> None:
+def loaded_floats(network: Any) -> None:
     network.layers[1] = network.layers[1].replace(load_map=1)
     network.loaded = {1: np.zeros((5, 5, 7))}
 
@@ -208,7 +209,7 @@ def test_tables_of_another_layer() -> None:
 
 
 # --------------------------------------------------------------------- networks made by hand
-def no_layer(network: Network) -> None:
+def no_layer(network: Any) -> None:
     network.layers.append("conv")
 
 
@@ -228,16 +229,16 @@ def loaded_below(network: Network) -> None:
     network.loaded = {-1: np.zeros((3, 5, 7), np.uint8)}
 
 
-def loaded_list(network: Network) -> None:
+def loaded_list(network: Any) -> None:
     network.layers[1] = network.layers[1].replace(load_map=1)
     network.loaded = {1: [1, 2]}
 
 
-def third_width(network: Network) -> None:
+def third_width(network: Any) -> None:
     network.eight_bit = 2
 
 
-def width_in_words(network: Network) -> None:
+def width_in_words(network: Any) -> None:
     network.eight_bit = "no"
 
 

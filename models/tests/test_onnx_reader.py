@@ -289,6 +289,35 @@ def test_average_with_ceil_and_counted_pads(count: int) -> None:
     agree(f.data(f.qdq(y, 0.04, 100), (1, 2, 10, 10), (1, 2, size, size)), "average")
 
 
+@pytest.mark.parametrize("late", [True, False])
+def test_signals(late: bool) -> None:
+    """(1, C, L): convolutions with a bias of their own or an Add, pools, means; reshapes around
+    maps of one line, which cost the device nothing between two of them."""
+    rng, f = np.random.default_rng(11), File(opset=18)
+    x = f.qdq("x", 0.05, 120)
+    words = f.put(rng.uniform(0.004, 0.01, 6)), f.put(np.zeros(6), np.int8)
+    w = f.node("DequantizeLinear", f.put(rng.integers(-127, 128, (6, 3, 5)), np.int8), *words)
+    f.nodes[-1].attribute.append(helper.make_attribute("axis", 0))
+    bias = rng.normal(0, 1, 6)
+    fields = {"pads": [2, 1], "strides": [2], "dilations": [1], "kernel_shape": [5]}
+    if late:
+        y = f.node("Add", f.node("Conv", x, w, **fields), f.put(bias.reshape(1, 6, 1)))
+    else:
+        y = f.node("Conv", x, w, f.put(bias), **fields)
+    y = f.qdq(f.node("Relu", y), 0.06, 0)
+    y = f.qdq(f.node("MaxPool", y, kernel_shape=[2], strides=[2]), 0.06, 0)
+    y = f.qdq(f.node("AveragePool", y, kernel_shape=[3], pads=[1, 1]), 0.05, 3)
+    w = f.node("DequantizeLinear", f.put(rng.integers(-127, 128, (6, 1, 3)), np.int8), f.put(0.01))
+    y = f.qdq(f.node("Conv", y, w, group=6, auto_pad="SAME_UPPER"), 0.06, 100)
+    kept = f.data(y, (1, 3, 40), (1, 6, 10))
+    graph = agree(kept, "signal")
+    assert graph.tensors[graph.outputs[0]].shape == (1, 6, 10)
+    kinds = [n.kind for n in graph.nodes if n.kind not in ("host", "move")]
+    assert kinds == ["conv", "pool", "pool", "conv"]
+    y = f.qdq(f.node("ReduceMean", y, f.put([-1], np.int64), keepdims=0), 0.05, 100)
+    agree(f.data(y, (1, 3, 40), (1, 6)), "signal")
+
+
 def test_softmax_at_the_end_stays_float() -> None:
     f = File()
     y = f.node("Softmax", f.qdq("x", 0.05, 120), axis=-1)
@@ -476,3 +505,12 @@ def test_other_turns_are_moves() -> None:
     y = f.qdq(f.node("MaxPool", x, kernel_shape=[2, 1]), 0.05, 120)
     graph = agree(f.data(y, (1, 2, 6, 5), (1, 2, 4, 6)), "turn")
     assert graph.tensors["x"].layout == "NCHW" and graph.tensors["x"].shape == (1, 2, 6, 5)
+
+
+def test_outputs_without_a_shape() -> None:
+    f = File()
+    y = f.qdq(f.node("MaxPool", f.qdq("x", 0.05, 120), kernel_shape=[2, 1]), 0.05, 120)
+    model = onnx.load_model_from_string(f.data(y, (1, 2, 6, 5), (1, 2, 5, 5)))
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    graph = agree(model.SerializeToString(), "open")
+    assert graph.tensors[y].shape == (1, 2, 5, 5)

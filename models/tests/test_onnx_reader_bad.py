@@ -132,6 +132,19 @@ def test_dynamic_shape() -> None:
     assert "a batch of 4, expected 1; SHAPE=1x8x10x7 fixes it" in refusal(m)
 
 
+def test_batch_of_signals() -> None:
+    """A batch in the middle, made by a Reshape."""
+    m = model("max-2x2")
+    node = next(n for n in m.graph.node if n.op_type == "MaxPool")
+    shape = numpy_helper.from_array(np.array([2, 4, 10, 7], np.int64), "two")
+    m.graph.initializer.append(shape)
+    made = helper.make_node("Reshape", [node.input[0], "two"], ["pairs"])
+    node.input[0] = "pairs"
+    m.graph.node.insert(list(m.graph.node).index(node), made)
+    m.graph.output[0].type.tensor_type.ClearField("shape")
+    assert "(MaxPool): a batch of 2, expected 1" in refusal(m)
+
+
 def test_control_flow() -> None:
     m = model()
     branch = helper.make_graph([], "b", [], [])
@@ -273,6 +286,15 @@ def test_numbers_of_constant_nodes() -> None:
     conv.input[2] = "k"
     m.graph.node.remove(behind)
     assert "'k': it has a NaN" in refusal(m)
+
+
+def test_constant_that_is_too_large() -> None:
+    """A hundred bytes that ask for a terabyte."""
+    m = model(opset=17)
+    size = numpy_helper.from_array(np.array([1 << 20, 1 << 20], np.int64), "size")
+    m.graph.initializer.append(size)
+    m.graph.node.insert(0, helper.make_node("ConstantOfShape", ["size"], ["huge"], name="huge"))
+    assert "node 'huge' (ConstantOfShape): a constant of shape [1048576, 1048576]" in refusal(m)
 
 
 def test_dynamic_quantisation() -> None:

@@ -19,6 +19,7 @@ from openkpu.layer.layout import Layout
 from openkpu.layer.pool_layer import pool_layer
 from openkpu.layer.pool_tasks import AVERAGE, AVERAGE_INSIDE, KINDS, MAXIMUM, MINIMUM, words_read
 from openkpu.layer.vectors import load_file, save_file
+from openkpu.products.matmul_fp16 import layer_of as fp16_layer
 
 NONE = np.zeros(0, np.uint8), np.zeros(0, np.uint64), np.zeros(0, np.uint64)
 
@@ -54,11 +55,12 @@ def onnx(arg: LayerArg, x: np.ndarray) -> np.ndarray:
         # a pad that is not 0 is a difference to all pixels: onnx pads with 0
         pad = np.array(arg.pad_value, np.uint8).view(x.dtype)
         shift = 0.0 if inside else float(pad)
-        return node.run(None, {"x": x[None].astype(np.float32) - np.float32(shift)})[0][0] + shift
+        y = node.run(None, {"x": x[None].astype(np.float32) - np.float32(shift)})[0]
+        return np.asarray(y)[0] + shift
     element = TensorProto.INT8 if x.dtype == np.int8 else TensorProto.UINT8
     node = session("MaxPool", element, *fixed, pads, False)
     turned = x if arg.pool_task == MAXIMUM else ~x  # the minimum is the maximum of complements
-    y = node.run(None, {"x": turned[None]})[0][0]
+    y = np.asarray(node.run(None, {"x": turned[None]})[0])[0]
     return y if arg.pool_task == MAXIMUM else ~y
 
 
@@ -111,10 +113,19 @@ def by_hand(arg: LayerArg, x: np.ndarray) -> np.ndarray:
 def test_against_fractions() -> None:
     """Every kind, both signs, negative pixels that count as 0, windows of the whole map."""
     rng = np.random.default_rng(3)
-    for kind, whole, signed_in, signed_out in itertools.product(KINDS, *[(False, True)] * 3):
+    for kind, signs in itertools.product(KINDS, itertools.product((False, True), repeat=3)):
+        whole, signed_in, signed_out = signs
         for _ in range(3):
-            fixed = {"whole": whole, "signed_in": signed_in, "signed_out": signed_out}
-            layer = random_pool(rng, kind=kind, c=2, h=9, w=int(rng.integers(1, 20)), **fixed)
+            layer = random_pool(
+                rng,
+                kind=kind,
+                c=2,
+                h=9,
+                w=int(rng.integers(1, 20)),
+                whole=whole,
+                signed_in=signed_in,
+                signed_out=signed_out,
+            )
             x = layer.x.view(np.int8) if signed_in or signed_out else layer.x
             assert (run(layer.arg, layer.x) == by_hand(layer.arg, x)).all(), layer.arg
 
@@ -232,3 +243,14 @@ def test_places_of_random_maps() -> None:
     arg = random_pool(np.random.default_rng(1), ram_rows=400, c=2, h=9, w=9).arg
     assert max(m.base + m.rows for m in (arg.in_layout, arg.out_layout)) <= 400
     assert arg.in_layout == Layout(2, 9, 9, base=arg.image_src_addr)
+
+
+@pytest.mark.parametrize("arg", [LEGAL, fp16_layer(2, 3, 4)])
+def test_debug_of_what_has_no_sums(arg: LayerArg) -> None:
+    """A task and a float16 product have no sums to give: an error, and no result without them."""
+    x = np.zeros(arg.in_shape, np.uint8)
+    weights = np.zeros(arg.weight_size(False) * arg.weight_count, np.uint8)
+    none = np.zeros(0, np.uint64)
+    assert run_layer(arg, x, weights, none, none, eight_bit=False).y.shape == arg.out_shape
+    with pytest.raises(ValueError, match="debug: a pooling task or float16 product has no sums"):
+        run_layer(arg, x, weights, none, none, eight_bit=False, debug=True)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random quantised graphs: reader, exact reference, golden model and foreign runtime agree.
 
-Each identifier is a block of ten seeds; the first block is quick, the others are of the nightly
-run. A failure names the seed and the format: ``random_graph(seed, form, dtype)`` is the model.
+Each identifier is a block of ten seeds; the first one is quick, the second of every push, the
+others of the nightly run. A failure names the seed and the format; the model then is
+``random_graph(seed, form, dtype)``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from openkpu.compiler.program import Program
 from openkpu.judges import Judgement, litert, ort
 
 BLOCKS = range(40)
+PUSH = [f"block1-{form}" for form in FORMATS]
 LATER = [f"block{b}-{form}" for b in BLOCKS if b >= 2 for form in FORMATS]
 
 
@@ -59,7 +61,7 @@ def judged(seed: int, form: str, kind: str) -> Judgement | None:
     return found
 
 
-@pytest.mark.tier(nightly=LATER)
+@pytest.mark.tier(check=PUSH, nightly=LATER)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda b: f"block{b}")
 def test_foreign_runtimes(block: int, form: str) -> None:
@@ -83,7 +85,7 @@ def is_exact(program: Program) -> bool:
     return not any(report.steps for report in program.reports.values())
 
 
-@pytest.mark.tier(nightly=LATER)
+@pytest.mark.tier(check=PUSH, nightly=LATER)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda b: f"block{b}")
 def test_golden(block: int, form: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from openkpu.files import save_arrays
 from openkpu.generators.generate import random_layer
 from openkpu.layer.vectors import VectorError, load_cases, load_file, save_file
 
@@ -48,14 +49,14 @@ def test_good_file_round_trips(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["words", "weights", "bn", "act", "x", "y"])
 def test_missing_key(tmp_path: Path, arrays: Arrays, key: str) -> None:
     del arrays[f"L00_{key}"]
-    np.savez(tmp_path / "bad.npz", **arrays)
+    save_arrays(tmp_path / "bad.npz", arrays)
     assert f"L00_{key}: expected in the file, but missing" in load_line(tmp_path / "bad.npz")
 
 
 @pytest.mark.parametrize("key", ["words", "weights", "bn", "act", "x", "y"])
 def test_wrong_type(tmp_path: Path, arrays: Arrays, key: str) -> None:
     arrays[f"L00_{key}"] = arrays[f"L00_{key}"].astype(np.int32)
-    np.savez(tmp_path / "bad.npz", **arrays)
+    save_arrays(tmp_path / "bad.npz", arrays)
     line = load_line(tmp_path / "bad.npz")
     assert f"L00_{key}: expected uint" in line and "found int32" in line
 
@@ -63,13 +64,13 @@ def test_wrong_type(tmp_path: Path, arrays: Arrays, key: str) -> None:
 @pytest.mark.parametrize("key", ["words", "weights", "bn", "act", "x", "y"])
 def test_wrong_shape(tmp_path: Path, arrays: Arrays, key: str) -> None:
     arrays[f"L00_{key}"] = arrays[f"L00_{key}"].reshape(-1)[:-1]
-    np.savez(tmp_path / "bad.npz", **arrays)
+    save_arrays(tmp_path / "bad.npz", arrays)
     assert f"L00_{key}: expected" in load_line(tmp_path / "bad.npz")
 
 
 def test_illegal_words(tmp_path: Path, arrays: Arrays) -> None:
     arrays["L00_words"] = LAYER.arg.replace(pool_type=12).encode()
-    np.savez(tmp_path / "bad.npz", **arrays)
+    save_arrays(tmp_path / "bad.npz", arrays)
     assert "L00_words: expected a legal layer argument, found BAD_POOL" in load_line(
         tmp_path / "bad.npz"
     )
@@ -87,7 +88,7 @@ def test_pickles_are_never_opened(tmp_path: Path, arrays: Arrays) -> None:
 
 def test_header_that_promises_too_much(tmp_path: Path, arrays: Arrays) -> None:
     """A huge shape is noticed before memory is taken for it."""
-    np.savez(tmp_path / "good.npz", **arrays)
+    save_arrays(tmp_path / "good.npz", arrays)
     with (
         zipfile.ZipFile(tmp_path / "good.npz") as old,
         zipfile.ZipFile(tmp_path / "bad.npz", "w") as new,

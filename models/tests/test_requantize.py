@@ -47,7 +47,7 @@ def test_scales_of_two_maps(rounding: str) -> None:
     rng = np.random.default_rng(14)
     for number in range(300):
         scale, to_scale = rng.uniform(0.003, 0.3, 2)
-        bias, zero = -scale * rng.integers(0, 256), rng.integers(0, 256)
+        bias, zero = -scale * rng.integers(0, 256), int(rng.integers(0, 256))
         if number % 10 == 0:
             bias, zero, scale = 0.0, 0, 2.0 ** -rng.integers(2, 8)  # halves are ties, and exact
             to_scale = scale * rng.choice([0.5, 1, 2, 4])

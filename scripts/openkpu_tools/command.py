@@ -321,6 +321,17 @@ def factor(text: str) -> float:
     return value
 
 
+def reals(text: str) -> tuple[float, ...]:
+    """argparse type: numbers with commas between them."""
+    return tuple(real(word) for word in text.split(","))
+
+
+def factors(text: str) -> float | tuple[float, ...]:
+    """argparse type: a factor, or several with commas between them."""
+    found = tuple(factor(word) for word in text.split(","))
+    return found[0] if len(found) == 1 else found
+
+
 def named(text: str) -> str:
     """argparse type: a name; an empty one would mean that none is given."""
     if not text:

@@ -28,12 +28,14 @@ GOOD = {  # what else a command needs to get to a file: by command and argument
     ("sim", "network"): ["--golden"],
     ("sim", "input"): ["--golden", "--network", "good.npz"],
     ("sim", "matmul"): ["--golden"],
+    ("sim", "labels"): ["--golden", "--model", "good.onnx"],
     ("compile", "model"): [],
     ("judge", "model"): [],
     ("predict", "model"): [],
     ("predict", "network"): [],
     ("predict", "matmul"): [],
     ("stream", "network"): [],
+    ("stream", "model"): [],
     ("stream", "input"): ["--network", "good.npz"],
     ("stalls", "report"): [],
     ("kmodel", "file"): [],
@@ -46,8 +48,8 @@ LARGE = {("sim", "matmul"), ("predict", "matmul"), ("sim", "input"), ("stream", 
 LARGE |= {("sim", "vectors"), ("gates", "netlist"), ("testplan", "results")}
 # files that are written, folders, and what is no file
 OTHERS = {
-    *(("sim", name) for name in ("png", "report", "output")),
-    ("compile", "output"),
+    *(("sim", name) for name in ("png", "report", "output", "html")),
+    *(("compile", name) for name in ("output", "html")),
     *(("predict", "report"), ("stream", "report"), ("stalls", "png"), ("kmodel", "png")),
     *(("testplan", "out"), ("gates", "keep"), ("vectors", "out"), ("mutate", "reports")),
     *(("bench", "reports"), ("synth", "report")),
@@ -85,6 +87,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "good.kmodel").write_bytes(CONTAINERS["v3"])
     Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(place / "good.png")
     digits.load_network().save(place / "good.npz")
+    (place / "good.onnx").write_bytes((digits.FOLDER / "residual_qdq.onnx").read_bytes())
     os.mkfifo(place / "pipe")
     (place / "folder").mkdir()
     (place / "device").symlink_to("/dev/null")

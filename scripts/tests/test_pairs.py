@@ -45,7 +45,14 @@ GOOD = {  # every option of sim with a value that is good by itself
     "config": ["nano"],
     "bus": ["64"],
     "sim": ["verilator"],
+    "mean": ["0.5"],
+    "labels": ["l.txt"],
+    "raw": [],
+    "html": ["p.html"],
+    "shape": ["1x1x8x8"],
 }
+QUANTISED = ["--model", "q.onnx"]
+OF_IMAGE = {"mean", "scale", "bgr"}
 ANYWHERE = {"report", "config", "bus", "sim"}
 OF_MODEL = {"image", "layers", "via", "maps", "rounding", "functions", "detector", "png"}
 OF_MODEL |= {"bgr", "scale", "bias", "fast", "golden", "waves", "check"} | ANYWHERE
@@ -55,12 +62,17 @@ MAY = {  # what each thing to run takes besides
     "network": {"golden", "waves", "check", "images", "input", "output", "png"} | ANYWHERE,
     "matmul": {"golden", "waves", "check", "output", "type"} | ANYWHERE,
     "model": OF_MODEL,
+    "quantised": {"golden", "waves", "check", "image", "images", "input", "output", "labels"}
+    | {"raw", "html", "shape"}
+    | OF_IMAGE
+    | ANYWHERE,
 }
 NEVER = {
     *(("golden", name) for name in ("waves", "check", "fast", "via")),
     *(("functions", name) for name in ("image", "detector", "png", "bgr", "scale", "bias")),
     ("input", "images"),
 }
+NOT_QUANTISED = {("image", "input"), ("image", "images")}
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +84,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(place / "i.npy", digits.load_data()[1].pixels[:2])
     (place / "v.npz").touch()
     (place / "d.json").touch()
+    (place / "l.txt").write_text("digit\n")
+    (place / "q.onnx").write_bytes((digits.FOLDER / "residual_qdq.onnx").read_bytes())
     return place
 
 
@@ -79,6 +93,11 @@ def cases() -> list[tuple[str | None, tuple[str, str]]]:
     """Every pair of options with every thing to run; whether it may be is MAY's and NEVER's."""
     others = [name for name in GOOD if name not in MAY]
     return [(what, pair) for what in MAY for pair in itertools.combinations(others, 2)]
+
+
+def given(name: str) -> list[str]:
+    """The words of an option, or of a thing to run."""
+    return QUANTISED if name == "quantised" else [f"--{name}", *GOOD[name]]
 
 
 def test_every_option_is_here() -> None:
@@ -94,15 +113,20 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for what, pair in cases():
         names = [*([what] if what else []), *pair]
         needs = what == "model" and not {"functions", "image"} & set(pair)
+        never = NEVER
+        if what == "quantised":
+            needs = bool(OF_IMAGE & set(pair)) and "image" not in pair
+            names += ["output"] * ("raw" in pair and "output" not in pair)
+            never = NEVER | NOT_QUANTISED
         names += ["image"] * needs
-        words = [word for name in names for word in (f"--{name}", *GOOD[name])]
+        words = [word for name in names for word in given(name)]
         fits = set(names) - {what} <= MAY[what]
-        fits &= not any(set(two) <= set(names) for two in NEVER)
+        fits &= not any(set(two) <= set(names) for two in never)
         try:
             sim.parse(words)
         except command.UsageError as error:
             assert not fits, f"{words}: {error}"
-            assert any(f"--{name}" in str(error) for name in names), f"{words}: {error}"
+            assert any(given(name)[0] in str(error) for name in names), f"{words}: {error}"
             assert "\n" not in str(error)
         else:
             assert fits, f"{words} was taken"

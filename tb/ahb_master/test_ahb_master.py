@@ -3,7 +3,7 @@
 
 import random
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import cocotb
 import pytest
@@ -332,7 +332,7 @@ def row(bench: Bench, lengths: list[int], kinds: list[bool], at: int = 0x4000) -
     return commands
 
 
-async def each_beat_fails(dut, lengths: tuple[int, ...], **options: float) -> Bench:
+async def each_beat_fails(dut, lengths: tuple[int, ...], faults: Faults) -> Bench:
     """ERROR on each beat of commands of these lengths, between others, as reads and as writes."""
     bench = Bench(dut, Faults())
     await bench.reset()
@@ -351,7 +351,7 @@ async def each_beat_fails(dut, lengths: tuple[int, ...], **options: float) -> Be
                 def answer(addr, write, bad=bad):
                     return ERROR if addr == bad else None
 
-                bench.bus.faults = Faults(answer=answer, **options)
+                bench.bus.faults = replace(faults, answer=answer)
                 bench.errors.clear()
                 await bench.run(commands)
                 assert bench.errors == [bad]
@@ -363,22 +363,23 @@ async def each_beat_fails(dut, lengths: tuple[int, ...], **options: float) -> Be
 @cocotb.test()
 async def error_ends_its_command(dut) -> None:
     """ERROR on each beat of each length: the rest of the command is dropped, nothing else is."""
-    await each_beat_fails(dut, (1, 2, 3, 4, 8, 11, 16))
+    await each_beat_fails(dut, (1, 2, 3, 4, 8, 11, 16), Faults())
 
 
 @cocotb.test()
 async def error_on_a_rough_bus(dut) -> None:
     """The same with wait states, lost grants, RETRY and SPLIT around it."""
-    rough = {"wait": 0.3, "lose": 0.2, "regain": 0.5, "retry": 0.1, "split": 0.05}
-    bench = await each_beat_fails(dut, (1, 2, 4, 5, 16), **rough)
+    rough = Faults(wait=0.3, lose=0.2, regain=0.5, retry=0.1, split=0.05)
+    bench = await each_beat_fails(dut, (1, 2, 4, 5, 16), rough)
     assert bench.bus.answers[RETRY] and bench.bus.answers[SPLIT] and bench.monitor.broken
 
 
 @cocotb.test()
 async def error_in_one_cycle(dut) -> None:
     """ERROR with HREADY high at once: a beat of another command behind it goes on."""
-    await each_beat_fails(dut, (1, 2, 3, 4, 8, 16), one_cycle=True)
-    await each_beat_fails(dut, (1, 2, 4), one_cycle=True, wait=0.4, lose=0.2, regain=0.5, retry=0.1)
+    await each_beat_fails(dut, (1, 2, 3, 4, 8, 16), Faults(one_cycle=True))
+    rough = Faults(one_cycle=True, wait=0.4, lose=0.2, regain=0.5, retry=0.1)
+    await each_beat_fails(dut, (1, 2, 4), rough)
 
 
 @cocotb.test()
@@ -501,6 +502,7 @@ async def what_it_waits_for(dut) -> None:
     bench.bus.stuck = bench.bus.granted = True
     await expect(2, 0)
     bench.bus.granted = False
+    assert bench.bus.beat is not None
     bench.bus.beat.answer, bench.bus.stuck = SPLIT, False
     await expect(3, 0)
     bench.bus.granted = True

@@ -90,7 +90,7 @@ async def c2_three_streams(device: Device) -> None:
             pushed = trace.at(f"{FLAGS[area]}_in") - 1  # the word arrives a cycle after its beat
             assert pushed.tolist() == run.beats(area).tolist(), f"FIFO of {area}: other words"
             assert getattr(trace, f"{FLAGS[area]}_out").sum() == pushed.size, f"{area}: words lost"
-        together = sum(getattr(trace, f"{name}_in") for name in FLAGS.values())
+        together = np.sum([getattr(trace, f"{name}_in") for name in FLAGS.values()], axis=0)
         assert together.max() == 1
         # streams are mixed on the bus, so that it takes a distributor to keep them apart
         owner = np.concatenate([np.full(run.beats(a).size, i) for i, a in enumerate(READS)])

@@ -91,7 +91,9 @@ def test_every_kind(name: str) -> None:
     cases = draw(config, SEED, layers=8, networks=2)
     for number in range(2):
         shape = int(rng.integers(1, 9)), 1, 2 * int(rng.integers(1, 20))
-        network, image = random_list(rng, ALL_KINDS, shape, limits=Limits(channels=12, size=30))
+        network, image = random_list(
+            rng, list(ALL_KINDS), shape, limits=Limits(channels=12, size=30)
+        )
         each = np.concatenate([image[None], images_of(rng, shape, 2)])
         cases.append(case_of(config, f"list {number}", "stream", network, each, rng))
     check("verilator", config, cases, SEED)

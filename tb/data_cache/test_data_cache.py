@@ -25,6 +25,8 @@ from tb.map_mover.test_map_mover import MAP, OWNER_BITS, a_shape, packed
 
 WAYS = ("to the storage", "to the host")
 LARGEST = 40  # rows of a map
+# address of bytes, and what they are: before the load, after it, and whether it writes them
+Snapshot = tuple[int, np.ndarray, np.ndarray, np.ndarray]
 INPUTS = ("stop", "fill_req", "fill_word", "writeback_req", "writeback", "window_req", "window")
 INPUTS += ("load_start", "load_map", "pixel_valid", "pixel_beat", "unload_start", "unload")
 INPUTS += ("kept_req_valid", "kept_req", "kept_ready")
@@ -81,18 +83,18 @@ class Bench:
         self.flux = np.zeros(self.size, bool)  # bytes that the load writes
         self.kept = np.zeros(self.size, bool)  # bytes that nobody else may write
         self.moves: dict[str, Move | None] = {"load": None, "unload": None}
-        self.read: tuple[int, np.ndarray, np.ndarray, np.ndarray] | None = None
-        self.host_old: np.ndarray | None = None  # what the host finds, if it is served now
+        self.read: Snapshot | None = None
+        self.host_old: Snapshot | None = None  # what the host finds, if it is served now
         self.acked = False
         self.held: dict[str, int] = {}
         self.met: Counter[str] = Counter()
 
     # ---- the array of bytes
-    def _snapshot(self, at: int, count: int) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+    def _snapshot(self, at: int, count: int) -> Snapshot:
         part = slice(at, at + count)
         return at, self.ram[part].copy(), self.new[part].copy(), self.flux[part].copy()
 
-    def _same(self, who: str, got: int, seen: tuple[int, np.ndarray, np.ndarray, np.ndarray]):
+    def _same(self, who: str, got: int, seen: Snapshot):
         at, old, new, flux = seen
         found = np.frombuffer(got.to_bytes(len(old), "little"), dtype=np.uint8)
         wrong = (found != old) & ~(flux & (found == new))
@@ -181,19 +183,19 @@ class Bench:
             if move is None and random.random() < self.ports[name].p * 0.05:
                 self.choose(name)
             move = self.moves[name]
-            go = move is not None and move.wait == 0
-            getattr(dut, f"{name}_start").value = int(go)
+            begun = move if move is not None and move.wait == 0 else None
+            getattr(dut, f"{name}_start").value = int(begun is not None)
             if name == "load":
                 some = random.getrandbits(len(dut.load_map))
-                dut.load_map.value = packed(move.base, move.shape) if go else some
+                dut.load_map.value = packed(begun.base, begun.shape) if begun else some
             elif move is None:
                 dut.unload_map.value = random.getrandbits(44)
                 dut.unload_store.value = random.getrandbits(1)
-            if go and name == "load":
-                self.flux = move.mask.copy()
-                airam.pack(self.new, move.base, move.data)
-            elif go:
-                move.data = airam.unpack(self.ram, move.base, move.shape).copy()
+            if begun and name == "load":
+                self.flux = begun.mask.copy()
+                airam.pack(self.new, begun.base, begun.data)
+            elif begun:
+                begun.data = airam.unpack(self.ram, begun.base, begun.shape).copy()
             if move is not None:
                 move.wait -= 1
         for name in ("result_ready", "store_req_ready", "store_ready"):
@@ -214,6 +216,7 @@ class Bench:
         if ack and we:  # written in the cycle before
             self._write(at, data, be, 4)
         elif ack:
+            assert self.host_old is not None, "window: served before it was asked"
             self._same("host", int(dut.window_rdata.value), self.host_old)
         self.met[f"host {'writes' if we else 'reads'}"] += ack
         if self.read:
@@ -243,15 +246,15 @@ class Bench:
             value = int(port.value) if valid else None
             before = self.held.pop(name, None)
             assert before in (None, value), f"{name}: {value}, was {before}, and was not taken"
-            if not valid:
+            if value is None:
                 continue
             assert unload is not None and unload.running, f"{name}: a word of no map"
             assert unload.store == (name != "result"), f"{name}: the map goes elsewhere"
             if not taken:
                 self.held[name] = value
             elif name == "store_req":
-                fields = dut.req_addr, dut.req_len, dut.req_owner
-                unload.requests.append(tuple(int(f.value) for f in fields))
+                addr, size, owner = dut.req_addr.value, dut.req_len.value, dut.req_owner.value
+                unload.requests.append((int(addr), int(size), int(owner)))
             else:
                 unload.out += value.to_bytes(width, "little")
         if unload is None or not unload.store or unload.due is not None:

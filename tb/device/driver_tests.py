@@ -63,6 +63,7 @@ def segments(program: Program, x: np.ndarray) -> list[tuple[Segment, list[np.nda
             request = walker.send(answer)
         except StopIteration:
             return found
+        assert isinstance(request, Segment), "the program reads no map back"
         ram, maps = request.ram.copy(), []
         for step in request.steps:
             maps.append(golden_kpu(step, ram).y)
@@ -91,7 +92,8 @@ async def layer_by_layer(tb: Any) -> None:
             mask = await device.read(INTERRUPT_MASK)
             assert await device.read(EIGHT_BIT_MODE) == eight_bit
             if step.to_main:
-                assert np.array_equal(found, y) and mask == ALL and driver.seen == []
+                assert found is not None and np.array_equal(found, y)
+                assert mask == ALL and driver.seen == []
             else:
                 assert found is None and mask == 0b110 and driver.seen == [Kpu.CALC_DONE]
             assert await device.read(INTERRUPT_RAW) & Kpu.CALC_DONE == 0
@@ -131,6 +133,7 @@ async def span_of_a_run(tb: Any) -> None:
         await device.wait_cycles(50)  # which do not count
         await driver.run(way, segment, LIMIT)
         watcher.cancel()
+        assert driver.began is not None
         cycles = driver.ended - driver.began
         last = device.woke if way == "tasks" else seen["last"]
         # registers are written before the device reads the input itself
@@ -150,7 +153,7 @@ async def bursts(tb: Any) -> None:
         ((segment, maps),) = segments(program, x)
         await driver.bring_up(segment)
         y = await driver.run_burst(segment.steps, LIMIT)
-        assert np.array_equal(y, maps[-1]), f"{count} layers"
+        assert y is not None and np.array_equal(y, maps[-1]), f"{count} layers"
         assert driver.seen == [Kpu.ALMOST_EMPTY] * served
         assert await device.read(FIFO_THRESHOLD) == 0x1C
         assert await device.read(INTERRUPT_MASK) == ALL

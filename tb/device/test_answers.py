@@ -3,8 +3,9 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def device_that_refuses(*addresses: int) -> Device:
 
 PLACES = ("device", "runs", "uvm", "claims")
 EVERYTHING = range(0x400)
-USES: dict[str, Callable[[Device], Awaitable[object]]] = {
+USES: dict[str, Callable[[Device], Coroutine[Any, Any, object]]] = {
     "transfer": lambda d: d.transfer(Transfer(0, False)),
     "write": lambda d: d.write(0, 1),
     "write_many": lambda d: d.write_many({0x10: 1, 0x18: 1}),

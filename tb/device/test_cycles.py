@@ -37,8 +37,12 @@ def test_stream(config: str) -> None:
 @pytest.mark.parametrize("via", WAYS)
 def test_model(via: str, tmp_path: Path) -> None:
     """A model of four layers: cycles of each, of the whole, and those of the host's copies."""
-    options = {"via": via, "config": "k210", "map_moves": "window"}
-    ran = device_run("verilator", CONTAINERS["v3"], [[[X]]], tmp_path, **options)
+    ran = device_run(
+        *("verilator", CONTAINERS["v3"], [[[X]]], tmp_path),
+        via=via,
+        config="k210",
+        map_moves="window",
+    )
     causes = [f"stall_{cause}" for cause in cycles.CAUSES]
     figures = {
         f"layer {number}": [event["counters"]["total"], *(event["counters"][c] for c in causes)]

@@ -235,6 +235,7 @@ def test_cpu_between(simulator: str, tmp_path: Path) -> None:
             )
         same(ran.maps, maps or ran.maps)
         maps = ran.maps
+    assert maps is not None
     assert not np.array_equal(maps["0/3/0"], maps["1/3/0"])
 
 

@@ -2,10 +2,14 @@
 """A request of a kind that nothing runs is refused, on both sides of the simulator."""
 
 import asyncio
+from typing import Any
 
+import numpy as np
 import pytest
 
 from openkpu import configs
+from openkpu.network.network import Network
+from openkpu_tb.device.device import Device
 from openkpu_tb.runs import job, launch, requests
 from openkpu_tb.runs.requests import NetworkRequest, RequestError
 
@@ -19,14 +23,16 @@ class Walk(NetworkRequest):
     """Looks like digits."""
 
 
-@pytest.mark.parametrize(("request_", "name"), [*UNKNOWN, (Walk(None, None, 1), "Walk")])
-def test_unknown_kind(request_: object, name: str) -> None:
+@pytest.mark.parametrize(
+    ("request_", "name"), [*UNKNOWN, (Walk(Network(), np.zeros(0), 1), "Walk")]
+)
+def test_unknown_kind(request_: Any, name: str) -> None:
     """Neither the command nor the simulator takes it for digits."""
     said = f"unknown request {name}, expected one of {KNOWN}"
     with pytest.raises(RequestError) as outside:
         launch.run_job("icarus", configs.load("nano"), request_, print)
     with pytest.raises(RequestError) as inside:
-        asyncio.run(job.run_request(None, request_, print))
+        asyncio.run(job.run_request(Device.__new__(Device), request_, print))
     assert str(outside.value) == str(inside.value) == said
 
 

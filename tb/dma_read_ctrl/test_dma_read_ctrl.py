@@ -80,8 +80,8 @@ class Reference:
             self.chosen = None
         if said["winner"]:
             self.chosen = said["winner"]
-            self.wrote_last = self.chosen.chan == STORE
-            self.short = self.chosen.beats == 1
+            self.wrote_last = said["winner"].chan == STORE
+            self.short = said["winner"].beats == 1
 
 
 class Bench:
@@ -154,7 +154,7 @@ class Bench:
 async def check(bench: Bench, cycles: int) -> dict[str, int]:
     """Compare every cycle from a reset on; how often each thing happened."""
     dut, model = bench.dut, Reference()
-    seen = dict.fromkeys(("given", "refused", "failed", "held", "behind"), 0)
+    seen: dict[str, int] = dict.fromkeys(("given", "refused", "failed", "held", "behind"), 0)
     bench.situation({"hold": 0, "refuse_hold": 0, "ready": 0, "fail": 0})
     bench.propose({"want": 0, "store": 0, "one": 0})
     dut.rst.value = 1

@@ -48,7 +48,7 @@ class Bench:
             getattr(dut, name).value = 0
         dut.window_rdata.value = 0
         self.host = AhbHost(dut, "s_ahb", dut.clk, feedback=True)
-        self.count = dict.fromkeys(NAMES, 0)
+        self.count: dict[str, int] = dict.fromkeys(NAMES, 0)
 
     async def reset(self) -> None:
         self.dut.rst.value = 1

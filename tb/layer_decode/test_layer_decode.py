@@ -51,10 +51,16 @@ class Case:
     def code(self, sizes: Sizes) -> int:
         """The refusal that is due, 0 for a legal layer."""
         eight_bit = bool(self.side["eight_bit"])
-        limits = {"ram_rows": sizes.ram_rows, "weight_bits": sizes.weight_bits}
-        limits |= {"bus_bytes": BUS_BYTES}
-        limits |= {name: bool(self.side[name]) for name in ("first", "last")}
-        code = self.arg.device_code(eight_bit=eight_bit, fp16_lanes=floats, keeps=keeps, **limits)
+        code = self.arg.device_code(
+            eight_bit=eight_bit,
+            fp16_lanes=floats,
+            keeps=keeps,
+            ram_rows=sizes.ram_rows,
+            weight_bits=sizes.weight_bits,
+            bus_bytes=BUS_BYTES,
+            first=bool(self.side["first"]),
+            last=bool(self.side["last"]),
+        )
         if code or self.arg.pool_task:
             return code
         d = self.fields(sizes)
@@ -121,16 +127,17 @@ def keeping(arg: LayerArg, eight_bit: bool, over: int = 0) -> LayerArg:
 def pooling(sizes: Sizes) -> LayerArg | None:
     """A pooling task of any size, if a window fits and the memory holds its maps."""
     pads = [random.choice((0, 7, random.randrange(8))) for _ in range(4)]
-    kernel = tuple(random.choice((1, 16, random.randint(1, 16))) for _ in range(2))
-    stride = tuple(random.choice((1, 16, random.randint(1, 16))) for _ in range(2))
+    kh, kw, sy, sx = (random.choice((1, 16, random.randint(1, 16))) for _ in range(4))
     shape = number(1024), number(512), number(960)
     whole = random.random() < 0.2
-    pads = [0] * 4 if whole else [min(n, kernel[i % 2] - 1) for i, n in enumerate(pads)]
+    top, left, bottom, right = (
+        0 if whole else min(n, size - 1) for n, size in zip(pads, (kh, kw) * 2, strict=True)
+    )
     src = random.choice((0, random.randrange(sizes.ram_rows)))
     try:
         arg = pool_layer(
-            *(shape, random.randint(1, 4), None if whole else kernel),
-            *((1, 1) if whole else stride, tuple(pads)),
+            *(shape, random.randint(1, 4), None if whole else (kh, kw)),
+            *((1, 1) if whole else (sy, sx), (top, left, bottom, right)),
             src=src,
             ram_rows=sizes.ram_rows,
         )

@@ -2,6 +2,7 @@
 """mac_array: the sums of every lane of skewed operand columns, against numpy, one a cycle."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cocotb
@@ -73,7 +74,7 @@ def issue(rng: np.random.Generator, shape: Shape, kind: int) -> Issue:
 
 
 async def stream(
-    dut, shape: Shape, issues: list[Issue | None], op: str = "", signed: bool = False
+    dut, shape: Shape, issues: Sequence[Issue | None], op: str = "", signed: bool = False
 ) -> None:
     """Column t gets an issue t cycles after column 0; gaps (None) are noise with valid low."""
     dut.sgn.value = signed
@@ -98,8 +99,8 @@ async def stream(
         dut.pixel.value = join(pixel, 8)
         dut.weight.value = join(weight, shape.wb)
         await RisingEdge(dut.clk)
-        if history[delay]:
-            psum, xsum = history[delay].sums(shape, op, signed)
+        if (done := history[delay]) is not None:
+            psum, xsum = done.sums(shape, op, signed)
             assert split(int(dut.psum.value), shape.wb + 12, shape.lanes) == psum
             assert split(int(dut.xsum.value), 12, shape.lanes) == xsum
             checked += 1

@@ -131,21 +131,25 @@ class Bench:
         await RisingEdge(self.dut.clk)
         self.check()
 
+    def _sums_at(self, cycles: int) -> tuple[Issue, int] | None:
+        """The issue whose sums are so far behind it, and their byte."""
+        made = self.history[cycles]
+        return self.later[cycles] or ((made[0], 0) if made is not None and made[1] else None)
+
     def check(self) -> None:
         """All outputs of this cycle."""
         dut, waits, later = self.dut, self.history, self.later
-        reads = later[READ] or (waits[READ] is not None and waits[READ][1])
-        leaves = later[LEAVE] or (waits[LEAVE] is not None and waits[LEAVE][1])
-        reads, leaves = bool(reads), bool(leaves)
+        read, leave = self._sums_at(READ), self._sums_at(LEAVE)
+        reads, leaves = read is not None, leave is not None
         assert int(dut.param_re.value) == int(reads), f"param_re is not {reads}"
         assert int(dut.out_valid.value) == int(leaves), f"out_valid is not {leaves}"
         idle = not leaves and not any(waits[1 : READ + 1]) and not any(later[1 : READ + 1])
         assert int(dut.idle.value) == int(idle), f"idle is not {idle}"
-        if reads:
-            row = self._meta((later[READ] or waits[READ])[0])["prow"] % (1 << len(dut.param_row))
+        if read is not None:
+            row = self._meta(read[0])["prow"] % (1 << len(dut.param_row))
             assert int(dut.param_row.value) == row, "parameters of another row"
-        if leaves:
-            self._check_sums(*(later[LEAVE] or (waits[LEAVE][0], 0)))
+        if leave is not None:
+            self._check_sums(*leave)
         counted = waits[COUNTED : COUNTED + N_X]
         self._check_counts([at[0] if at else None for at in counted])
         self.met["out"] += leaves

@@ -89,7 +89,7 @@ class Bench:
         self.held = self.held + 1 if int(dut.unload_held.value) else 0
         assert not granted or self.held < 2, "read although the map is held"
         self.reads += granted
-        if granted and self.path <= 64:
+        if self.read is not None and self.path <= 64:
             assert self.read * path // 64 not in self.unwritten, "a row is read that is written"
         if on["load_req"] and on["load_gnt"]:
             at, be = int(dut.load_word.value) * path, int(dut.load_be.value)
@@ -204,7 +204,7 @@ async def while_written(dut) -> None:
         data = random.randbytes(int(np.prod(planes)))
         x = np.frombuffer(data, dtype=np.uint8).reshape(planes)
         rows = airam.unpack(np.arange(bench.ram.size) // 64, base, planes)
-        bench.unwritten = set(rows.flat)
+        bench.unwritten = set(rows.ravel().tolist())
         bench.dut.unload_words.value = int(words)
         bench.dut.unload_apart.value = Layout(*planes).channel_rows
         bench.dut.unload_store.value, bench.dut.unload_whole.value = 1, 0
@@ -217,7 +217,7 @@ async def while_written(dut) -> None:
             part = slice(per * there, per * (there + count))
             bench.ram[places[part]] = x[part]
             there += count
-            bench.unwritten = set(rows[per * there :].flat)
+            bench.unwritten = set(rows[per * there :].ravel().tolist())
             held = random.random() < 0.2
             bench.dut.unload_held.value = int(held)
             bench.dut.unload_written.value = count

@@ -8,6 +8,7 @@ nightly=[...])`` only those of its parameters whose identifier fits one of the p
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from typing import Protocol
 
 import pytest
 
@@ -31,7 +32,16 @@ def settle(item: pytest.Item) -> str:
     return next((t for t in reversed(TIERS) if item.get_closest_marker(t)), "test")
 
 
-def stale(items: Iterable[pytest.Item]) -> list[str]:
+class Marked(Protocol):
+    """What ``stale`` wants of a test."""
+
+    @property
+    def nodeid(self) -> str: ...
+
+    def iter_markers(self, name: str) -> Iterable[pytest.Mark]: ...
+
+
+def stale(items: Iterable[Marked]) -> list[str]:
     """Patterns of marks that fit none of their test's parameters, and tiers that there are not."""
     marks: dict[int, tuple[pytest.Mark, str, list[str]]] = {}
     for item in items:

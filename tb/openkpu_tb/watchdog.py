@@ -15,6 +15,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -72,7 +73,9 @@ def watched(runner: Runner, limit: float | None, gently: bool = False) -> Runner
     as compilers do with their temporary files.
     """
 
-    def execute(cmds: Sequence[list[str]], cwd: str | Path, stdout: TextIO | None = None) -> None:
+    def execute(
+        cmds: Sequence[list[str]], cwd: PathLike[str] | str, stdout: TextIO | None = None
+    ) -> None:
         for cmd in cmds:
             process = subprocess.Popen(
                 cmd,

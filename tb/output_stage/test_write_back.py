@@ -290,21 +290,19 @@ class Bench:
         return cycles
 
 
-def make(
-    rng: random.Random, shape, pool: int, depthwise: bool, words: int | None = None
-) -> LayerArg:
+def make(shape, pool: int, depthwise: bool, words: int | None = None) -> LayerArg:
     """``words``: four planes a channel; None: maybe, where that is legal."""
     if words is None:
-        words = int(not pool and not depthwise and rng.random() < 0.5)
+        words = int(not pool and not depthwise and random.random() < 0.5)
     return LayerArg.make(
         *shape,
-        kernel=3 if pool in PICKS else rng.choice((1, 3)),
+        kernel=3 if pool in PICKS else random.choice((1, 3)),
         pool=pool,
         depthwise=depthwise,
         src=4 * RAM_ROWS,  # out of the way
-        dst=rng.randrange(RAM_ROWS // 2),
+        dst=random.randrange(RAM_ROWS // 2),
         out32=words,
-        signed_out=rng.getrandbits(1),
+        signed_out=random.getrandbits(1),
     )
 
 
@@ -314,7 +312,7 @@ async def chosen_maps(dut) -> None:
     bench = Bench(dut)
     await reset(dut, *INPUTS)
     for shape, pool, depthwise in CASES:
-        arg = make(random, shape, pool, depthwise)
+        arg = make(shape, pool, depthwise)
         await bench.check(arg, *random.choice(((1.0, 1.0), (1.0, 0.3), (0.5, 0.9))))
 
 
@@ -325,9 +323,9 @@ async def planes(dut) -> None:
     await reset(dut, *INPUTS)
     n_z = bench.sizes.n_z
     for o, h, w in ((1, 1, 1), (n_z + 1, 5, 7), (3, 3, 16), (n_z, 4, 17), (3, 3, 32), (2, 3, 33)):
-        await bench.check(make(random, (o, h, w), 0, False, 1), 1.0, random.choice((0.4, 1.0)))
+        await bench.check(make((o, h, w), 0, False, 1), 1.0, random.choice((0.4, 1.0)))
     for shape in ((n_z + 1, 2, 64), (1, 2, 150), (2 * n_z, 1, 70)):
-        await bench.check(make(random, shape, 0, False, 1), 1.0, 1.0)
+        await bench.check(make(shape, 0, False, 1), 1.0, 1.0)
 
 
 @cocotb.test()
@@ -339,7 +337,7 @@ async def flat_maps(dut) -> None:
     for w in range(1, 16):
         for h in (1, random.choice((2, 64 // w, 64 // w + 1, 150 // w))):
             shape = random.choice((1, n_z, n_z + 1)), h, w
-            arg = make(random, shape, 0, False, 0).replace(kernel_type=0)
+            arg = make(shape, 0, False, 0).replace(kernel_type=0)
             rates = random.choice((0.4, 1.0)), random.choice((0.3, 1.0))
             await bench.check(arg, *rates, flat=bench.sizes.flat)
 
@@ -351,7 +349,7 @@ async def keeps_pace(dut) -> None:
     await reset(dut, *INPUTS)
     for width, depthwise in ((64, False), (64, True), (32, False), (32, True), (16, True)):
         channels = 8 if depthwise else 2 * bench.sizes.n_z
-        arg = make(random, (channels, 4, width), 0, depthwise, 0)
+        arg = make((channels, 4, width), 0, depthwise, 0)
         groups = list(Layer(arg, bench.sizes, bench.rng, bench.pairs).groups())
         # 32 pixels of each of two lines: written line by line
         words = 64 // min(bench.path, 64, 64 if depthwise else width)
@@ -369,7 +367,7 @@ async def random_maps(dut) -> None:
     for _ in range(20):
         pool = random.randrange(10)
         shape = random.randint(1, 6), random.randint(4, 10), random.randint(4, 80)
-        arg = make(random, shape, pool, random.random() < 0.3)
+        arg = make(shape, pool, random.random() < 0.3)
         await bench.check(arg, random.choice((0.4, 1.0)), random.choice((0.2, 1.0)))
 
 

@@ -68,8 +68,10 @@ def run_as_tests(tree: ast.Module) -> Iterator[Function]:
         if isinstance(node, ast.ClassDef) and "pyuvm.test()" in decorators:
             functions = [item for item in node.body if isinstance(item, Function)]
             yield from (f for f in functions if f.name in METHODS)
-        by_name = isinstance(node, Function) and node.name.startswith("test_")
-        decorated = isinstance(node, Function) and any(d.startswith(RUN_BY) for d in decorators)
+        if not isinstance(node, Function):
+            continue
+        by_name = node.name.startswith("test_")
+        decorated = any(d.startswith(RUN_BY) for d in decorators)
         if (by_name or decorated) and not any("fixture" in d for d in decorators):
             yield node
 

@@ -190,10 +190,13 @@ async def corners(dut) -> None:
         ((5, 9, 18), (1, 2), (1, 1), (0, 0, 0, 0)),
         ((2, 9, 34), (1, 4), (1, 1), (0, 2, 0, 1)),
     ]
-    for shape, *window in tasks:
+    for shape, kernel, stride, pads in tasks:
         for kind in KINDS:
             arg = pool_layer(
-                shape, kind, *window, ram_rows=ROWS, pad_value=255, signed_out=kind & 1
+                *(shape, kind, kernel, stride, pads),
+                ram_rows=ROWS,
+                pad_value=255,
+                signed_out=kind & 1,
             )
             x = bench.noise.integers(0, 256, shape, dtype=np.uint8)
             if random.random() < 0.3:
@@ -228,7 +231,13 @@ async def rate(dut) -> None:
         for kind in (MAXIMUM, AVERAGE_INSIDE):
             shape = 4, 36, 64
             arg = pool_layer(
-                shape, kind, (kernel,) * 2, (stride,) * 2, (pad,) * 4, ram_rows=ROWS, dst=2000
+                shape,
+                kind,
+                (kernel, kernel),
+                (stride, stride),
+                (pad, pad, pad, pad),
+                ram_rows=ROWS,
+                dst=2000,
             )
             x = bench.noise.integers(0, 256, shape, dtype=np.uint8)
             work = await bench.task(map_layer(arg, x))

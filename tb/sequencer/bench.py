@@ -166,7 +166,7 @@ class Bench:
                     or (supply.act == "some" and random.random() < 0.05)
                 )
             )
-        wanted = "room" in self.lacks or (self.again and self.again[0])
+        wanted = "room" in self.lacks or bool(self.again and self.again[0])
         self.room = int(
             supply.room == "all"
             or (supply.room == "one" and wanted and random.random() < 0.3)
@@ -202,6 +202,7 @@ class Bench:
         self._check(issue, cause, take)
         self.done = False
         if issue is not None:
+            assert self.layer is not None, "an issue is of a layer"
             self.at += 1
             self.running = self.at < len(self.layer.nest.issues)
             self.again += ([True] + [False] * (issue.again - 1)) * 3 if issue.again else []
@@ -223,7 +224,7 @@ class Bench:
     def _decide(self) -> tuple[Issue | None, str]:
         """The issue of this cycle, or why there is none."""
         self.lacks = frozenset()
-        if not self.running:
+        if not self.running or self.layer is None:
             return None, ""
         issue = self.layer.nest.issues[self.at]
         dw = self.layer.d["dw"]

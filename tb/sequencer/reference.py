@@ -90,7 +90,7 @@ class Piece:
 
     def lanes(self, d: dict[str, int]) -> dict[str, int]:
         """The lanes that count, and those of them at each edge of the map."""
-        found = dict.fromkeys(("valid", *EDGES), 0)
+        found: dict[str, int] = dict.fromkeys(("valid", *EDGES), 0)
         for lane, pixel in enumerate(self.pixels):
             if pixel is None:
                 continue

@@ -3,6 +3,7 @@
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 import cocotb
 
@@ -10,7 +11,7 @@ from openkpu_tb.ahb.responder import ERROR, OKAY, RETRY, SPLIT, Faults
 from tb.storage_port.bench import CHANNELS, LAST_BLOCK, WRITE_CHANNEL, Bench, Fault, abort
 
 AREA = 0x10_0000  # each channel has addresses of its own: its number times this
-ROUGH = {"wait": 0.2, "lose": 0.1, "regain": 0.5, "retry": 0.05, "split": 0.02}
+ROUGH = Faults(wait=0.2, lose=0.1, regain=0.5, retry=0.05, split=0.02)
 Requests = list[tuple[int, int, int]]  # address, length, owner
 
 
@@ -61,17 +62,21 @@ def check_stored(bench: Bench) -> None:
 
 
 async def contained(
-    bench: Bench, bad: int, decide: Callable[[int], bool], rough: dict, own: Requests | None = None
+    bench: Bench,
+    bad: int,
+    decide: Callable[[int], bool],
+    rough: Faults,
+    own: Requests | None = None,
 ) -> None:
     """ERROR on beats of channel ``bad`` where ``decide(address)``: it alone stops, told once."""
     dut, rng = bench.dut, bench.rng
     area = range(AREA * (bad + 1), AREA * (bad + 2))
-    bench.bus.faults = Faults(
-        answer=lambda a, w: ERROR if a in area and decide(a) else None, **rough
+    bench.bus.faults = replace(
+        rough, answer=lambda a, w: ERROR if a in area and decide(a) else None
     )
     bench.anew()
     # with ERROR in one cycle the next beat of the command is on the bus already; nobody hears of it
-    bench.orphans = bench.orphans or bool(rough.get("one_cycle"))
+    bench.orphans = bench.orphans or rough.one_cycle
     requests = {c: random_requests(bench, c, rng.randint(1, 4)) for c in range(5) if c != bad}
     requests[bad] = own or random_requests(bench, bad, 4)
     if own:
@@ -122,7 +127,7 @@ async def errors_of_one_channel(dut) -> None:
     bench = Bench(dut)
     await bench.reset()
     for bad in range(5):
-        for rough in ({}, {"wait": 0.4}, ROUGH, {"one_cycle": True}):
+        for rough in (Faults(), Faults(wait=0.4), ROUGH, Faults(one_cycle=True)):
             for chance in (0.02, 0.3):
                 for r in bench.readers.values():
                     r.speed = bench.rng.choice([0.2, 0.6, 1.0])
@@ -146,7 +151,7 @@ async def error_at_each_word(dut) -> None:
     for bad in (2, 3, WRITE_CHANNEL):
         base, step = AREA * (bad + 1), bench.lanes
         for word in range(0, 28, 1 if bad == WRITE_CHANNEL else 3):
-            rough = bench.rng.choice([{}, {"wait": 0.3}, ROUGH])
+            rough = bench.rng.choice([Faults(), Faults(wait=0.3), ROUGH])
             own = [
                 (base + i * 0x1000, n * step - 1, bench.owner()) for i, n in enumerate((3, 19, 6))
             ]
@@ -169,7 +174,7 @@ async def refused_bursts(dut) -> None:
         write_last = write_first + bench.rng.randint(0, 1)
         bench.guard(read_first, read_last, write_first, write_last)
         inside = {False: (read_first, read_last), True: (write_first, write_last)}
-        bench.bus.faults = Faults(**bench.rng.choice([{}, ROUGH]))
+        bench.bus.faults = bench.rng.choice([Faults(), ROUGH])
         bench.anew()
         start = len(bench.bus.reads), len(bench.bus.writes)
         requests: dict[int, Requests] = {}
@@ -304,9 +309,9 @@ async def abort_among_errors(dut) -> None:
         for chan in range(5):
             random_requests(bench, chan, 3)
         chance = rng.choice([0.03, 0.3])
-        bench.bus.faults = Faults(
+        bench.bus.faults = replace(
+            rng.choice([Faults(), Faults(wait=0.4), ROUGH]),
             answer=lambda a, w, chance=chance: ERROR if rng.random() < chance else None,
-            **rng.choice([{}, {"wait": 0.4}, ROUGH]),
         )
         for _ in range(rng.randint(5, 90)):
             await bench.step()
@@ -388,6 +393,7 @@ async def what_it_waits_for(dut) -> None:
         await expect(1, addr, owner=owner)
         bus.stuck = bus.granted = True
         await expect(2, addr, owner=owner)
+        assert bus.beat is not None
         bus.granted, bus.stuck, bus.beat.answer = False, False, RETRY
         await expect(3, addr, owner=owner)
         bus.granted = True

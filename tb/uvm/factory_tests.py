@@ -94,7 +94,7 @@ class WrongByte(Corrupted):
         for where in ("ai_ram", "storage"):
             for _ in range(8):
                 data = self.env.predictor.mirror(where).copy()
-                clean = Memory(where, 0, data, np.zeros(data.size, np.uint8), written=False)
+                clean = Memory(where, 0, data, np.zeros(data.size, np.bool_), written=False)
                 assert not await self.seen(clean)
                 data[int(self.env.virtual.rng.integers(0, data.size))] ^= 1
                 assert await self.seen(clean), f"a wrong byte of {where} went unnoticed"
@@ -109,7 +109,7 @@ class WrongByteInDoubt(Corrupted):
 
     async def scenario(self) -> None:
         predictor, reset = self.env.predictor, SoftResetSequence()
-        reset.compare, reset.LATEST = False, 2
+        reset.compares, reset.latest = False, 2
         await self.run(reset)
         for where, doubt in predictor.doubt.items():
             if not doubt.any():
@@ -124,7 +124,7 @@ class WrongByteInDoubt(Corrupted):
             found = np.array([bad], dtype=np.uint8)
             strict, plain = self.env.scoreboard, Scoreboard.impossible
             span = slice(at, at + 1)
-            memory = Memory(where, at, found, np.zeros(1, np.uint8), written=False)
+            memory = Memory(where, at, found, np.zeros(1, np.bool_), written=False)
             assert strict.impossible(memory, span).all()
             assert not plain(strict, memory, span).any()
         assert any(doubt.any() for doubt in predictor.doubt.values()), "nothing was interrupted"
@@ -144,5 +144,5 @@ class WindowByte(Corrupted):
         missed[64 * 7] ^= 0xFF
         row = missed[64 * 7 : 64 * 8].copy()
         row[0] ^= 0xFF
-        assert await self.seen(Memory("ai_ram", 64 * 7, row, np.zeros(64, np.uint8), written=False))
+        assert await self.seen(Memory("ai_ram", 64 * 7, row, np.zeros(64, np.bool_), written=False))
         missed[64 * 7] ^= 0xFF

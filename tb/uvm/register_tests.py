@@ -2,7 +2,7 @@
 """pyuvm tests of the registers through the register model, volatile ones included."""
 
 import pyuvm
-from pyuvm import uvm_check_e, uvm_reg, uvm_status_e
+from pyuvm import uvm_check_e, uvm_reg, uvm_reg_data_t, uvm_status_e
 
 from openkpu.layer.regmap import OFFSETS
 from openkpu_tb.core.registers import Err
@@ -64,7 +64,7 @@ class ResetValues(RegisterTest):
                 wrong.append(f"{name}: {found:#x}, not {expected:#x}")
         assert not wrong, "; ".join(wrong)
         assert volatile > 30, f"{volatile} volatile words"
-        magic = await self.value(self.env.registers.AI_ID)
+        magic = await self.value(self.env.registers.by_offset[OFFSETS["AI_ID"]])
         assert magic.to_bytes(4, "big") == b"OKPU" or magic.to_bytes(4, "little") == b"OKPU"
         assert await self.device.look("AI_ERR_CODE") == 0
         for name in ("fifo_data_out", "fifo_data_out_hi"):
@@ -84,7 +84,7 @@ class WrittenValues(RegisterTest):
             mask = sum(f.get_mask() << f.get_lsb_pos() for f in register.get_fields())
             for _ in range(4):
                 value = int(rng.integers(0, 1 << 32)) & mask & MOVING.get(name, ~0)
-                assert await register.write(value) == uvm_status_e.UVM_IS_OK
+                assert await register.write(uvm_reg_data_t(value)) == uvm_status_e.UVM_IS_OK
                 assert register.get_mirrored_value() == value
                 found = await self.value(register)
                 assert found == value, f"{name}: {found:#x}, not {value:#x}"
@@ -93,7 +93,9 @@ class WrittenValues(RegisterTest):
         for name in constants:
             register = getattr(self.env.registers, name)
             before = await self.value(register)
-            assert await register.write(~before & 0xFFFFFFFF) == uvm_status_e.UVM_IS_OK
+            assert (
+                await register.write(uvm_reg_data_t(~before & 0xFFFFFFFF)) == uvm_status_e.UVM_IS_OK
+            )
             assert await self.value(register) == before, f"{name} was written"
 
 

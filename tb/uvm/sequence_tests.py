@@ -17,7 +17,13 @@ from openkpu_tb.uvm.sequences.faults import (
     SoftResetSequence,
     TransferErrorSequence,
 )
-from openkpu_tb.uvm.sequences.job import JOBS, LayerSequence, NetworkSequence, StreamSequence
+from openkpu_tb.uvm.sequences.job import (
+    JOBS,
+    DeviceSequence,
+    LayerSequence,
+    NetworkSequence,
+    StreamSequence,
+)
 from openkpu_tb.uvm.sequences.misbehaviour import (
     BusyMisbehaviourSequence,
     MisalignedSequence,
@@ -26,8 +32,10 @@ from openkpu_tb.uvm.sequences.misbehaviour import (
 from openkpu_tb.uvm.virtual import DisturbedSequence, LifeSequence
 
 MOST_AIMED = 60  # jobs until all bins are hit
-JOB_OF = dict(zip(MODES, (LayerSequence, NetworkSequence, StreamSequence), strict=True))
-KIND_OF = dict(zip(TRAFFIC, ("quiet", "waits", "everything"), strict=True))
+JOB_OF: dict[str, type[DeviceSequence]] = dict(
+    zip(MODES, (LayerSequence, NetworkSequence, StreamSequence), strict=True)
+)
+KIND_OF: dict[str, str] = dict(zip(TRAFFIC, ("quiet", "waits", "everything"), strict=True))
 
 
 def few(many: int, slow: int) -> int:

@@ -135,6 +135,7 @@ class Bench:
             desc = pack(item.weights.desc) if item.weights else random.getrandbits(TOTAL)
             self.just[name] = True
             if name == "weight":
+                assert item.weights is not None
                 self.started[name] += len(item.weights.rows)
             else:
                 self.started[name] += -(-len(item.norms) // self.n_z)

@@ -63,10 +63,12 @@ def make(rng: np.random.Generator, n_z: int, eight_bit: bool, kind: int) -> Laye
         shape = (o, 4, 4)
     elif kind == FC:
         shape = (int(rng.integers(1, 6)), int(rng.integers(1, 6)), int(rng.integers(1, 8)))
+    widest = 1 << 23
+    arg_w = int(rng.choice([int(rng.integers(-widest, widest)), -widest, widest - 1, -3]))
     arg = LayerArg.make(
         *shape, o, kernel=kernel, depthwise=kind == 2, fc=kind == FC, eight_bit=eight_bit
     ).replace(
-        arg_w=int(rng.choice([rng.integers(-(1 << 23), 1 << 23), -(1 << 23), (1 << 23) - 1, -3])),
+        arg_w=arg_w,
         shr_w=int(rng.integers(0, 16)),
         w_xor=int(eight_bit and rng.random() < 0.4),
         arg_add=int(rng.integers(-(1 << 39), 1 << 39)),

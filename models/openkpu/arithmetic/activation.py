@@ -31,11 +31,11 @@ def carry_shift(
     return _round(value, whole, _masks(shift), _halves(shift), rounding)
 
 
-def _masks(shift: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _masks(shift: npt.NDArray[np.int64] | int) -> npt.NDArray[np.int64]:
     return (np.int64(1) << np.asarray(shift, dtype=np.int64)) - 1
 
 
-def _halves(shift: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _halves(shift: npt.NDArray[np.int64] | int) -> npt.NDArray[np.int64]:
     """Half of the last place; 1 for shift 0, which no fraction (plus odd bit) ever exceeds."""
     return np.maximum((np.int64(1) << np.asarray(shift, dtype=np.int64)) >> 1, 1)
 

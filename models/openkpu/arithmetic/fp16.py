@@ -64,7 +64,7 @@ def _digits(x: npt.NDArray) -> list[npt.NDArray[np.float64]]:
     bits = np.ascontiguousarray(x).view(np.uint16).astype(np.int64)
     exponent, fraction = bits >> 10 & 31, bits & 1023
     value = np.where(exponent, fraction | 1024, fraction) << np.maximum(exponent - 1, 0)
-    sign = np.where(bits >> 15, -1.0, 1.0)
+    sign: npt.NDArray[np.float64] = np.where(bits >> 15, -1.0, 1.0)
     return [sign * (value >> (DIGIT * i) & MASK) for i in range(3)]
 
 
@@ -113,7 +113,7 @@ def _specials(a: npt.NDArray, b: npt.NDArray, c: npt.NDArray) -> npt.NDArray:
     bits_a, bits_b = a.view(np.uint16), b.view(np.uint16)
     inf_a, inf_b, zero_a, zero_b = np.isinf(a), np.isinf(b), a == 0, b == 0
     full_a, full_b = ~np.isnan(a) & ~zero_a, ~np.isnan(b) & ~zero_b
-    nan = np.isnan(a).any(1)[:, None] | np.isnan(b).any(0)
+    nan = np.isnan(a).any(axis=1, keepdims=True) | np.isnan(b).any(axis=0)
     nan |= meets(inf_a, zero_b) | meets(zero_a, inf_b)
     found = []
     for sign in (0, 1):

@@ -33,6 +33,7 @@ from openkpu.compiler.graph import (
 )
 
 MOST_BIAS = 1 << 31
+MOST_STEP = 1 << 14  # strides, dilation, pads, windows
 
 
 def check(graph: Graph) -> Graph:
@@ -132,9 +133,9 @@ def _clamp(clamp: tuple[int, int], output: Tensor) -> str | None:
 
 
 def _positive(name: str, values: tuple[int, ...], least: int = 1) -> str | None:
-    if all(isinstance(v, (int, np.integer)) and v >= least for v in values):
+    if all(isinstance(v, (int, np.integer)) and least <= v <= MOST_STEP for v in values):
         return None
-    return f"{name} {values}, expected whole numbers of {least} or more"
+    return f"{name} {values}, expected whole numbers from {least} to {MOST_STEP}"
 
 
 def _shape(output: Tensor, want: tuple[int, ...]) -> str | None:

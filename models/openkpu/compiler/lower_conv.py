@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler import copies, costs, requant
+from openkpu.compiler.axes import Axis
 from openkpu.compiler.device import Geometry, Held, Place, indices
 from openkpu.compiler.graph import Conv
 from openkpu.compiler.lower import (
@@ -39,88 +40,9 @@ from openkpu.layer.pool_tasks import MAXIMUM
 Into = Callable[[tuple[int, int, int]], Place]  # a map of this shape for the output
 OVERHEAD = 70  # cycles of a layer, about
 MOST_3X3, MOST_1X1 = 1024, 9216
+MOST_MOVED = 64  # pixels of a copy: a layer for each
 # pools that pick, by stride and by the first pixel's rest
 PICKS = {((2, 2), (0, 0)): 5, ((2, 2), (0, 1)): 6, ((4, 4), (0, 0)): 7}
-
-
-@dataclasses.dataclass(frozen=True)
-class Axis:
-    """One axis of a convolution, as its map lies."""
-
-    taps: int
-    dilation: int
-    stride: int
-    top: int  # pixels in front of the tensor that the first window covers; negative: skipped
-    size: int  # of the tensor
-    start: int  # first pixel of the map that belongs to it
-    whole: int  # of the map
-    outputs: int
-
-    @classmethod
-    def of(cls, node: Conv, axis: int, geometry: Geometry, whole: int) -> Axis:
-        """Of axis 0 (lines) or 1; turned around where the map is."""
-        step, taps = geometry.step[axis], node.kernel[axis]
-        stride, dilation, top = node.strides[axis], node.dilation[axis], node.pads[axis]
-        outputs = node.out_size(*geometry.size)[axis]
-        size, stride, top = (geometry.size[axis] - 1) * step + 1, stride * step, top * step
-        if geometry.turned[axis]:
-            top = (outputs - 1) * stride + (taps - 1) * dilation + 1 - size - top
-        return cls(taps, dilation, stride, top, size, geometry.start[axis], whole, outputs)
-
-    @property
-    def reads(self) -> tuple[int, int]:
-        """First and last pixel that a tap reads, from the tensor's first one."""
-        last = (self.outputs - 1) * self.stride + (self.taps - 1) * self.dilation - self.top
-        return -self.top, last
-
-    @property
-    def outside(self) -> bool:
-        """Does a tap read outside of the tensor where the map goes on?"""
-        first, last = self.reads
-        return (first < 0 and self.start > 0) or (
-            last >= self.size and self.start + self.size < self.whole
-        )
-
-    def place(self, anchor: int) -> int:
-        """Pixel of the map at which output 0 is computed."""
-        return self.start + anchor
-
-    def anchors(self) -> list[int]:
-        """Those whose outputs all lie on the map."""
-        span = (self.taps - 1) * self.dilation
-        last = (self.outputs - 1) * self.stride
-        wanted = range(-self.top - 1, max(span - self.top, 0) + 2)
-        return [a for a in wanted if self.place(a) >= 0 and self.place(a) + last < self.whole]
-
-    def cover(self, anchor: int, reach: int) -> dict[int, dict[int, int]] | None:
-        """Copies that bring every tap into reach: moved by t, {t: {tap of the device: k}}."""
-        first = self.place(anchor)
-        last = first + (self.outputs - 1) * self.stride
-        left = {k * self.dilation - self.top - anchor: k for k in range(self.taps)}
-        found: dict[int, dict[int, int]] = {}
-
-        def sees(t: int, at: int) -> bool:
-            """Is what the device pads there what lies outside of the map?"""
-            if at == -1 and first == 0:
-                return t <= 0
-            if at == 1 and last == self.whole - 1:
-                return t >= 0
-            return True
-
-        while left:
-            least = min(left)
-            options = []
-            for t in range(least - reach, least + reach + 1):
-                taps = {e - t: left[e] for e in left if abs(e - t) <= reach and sees(t, e - t)}
-                if least - t in taps and t not in found:
-                    options.append((len(taps), -abs(t), t, taps))
-            if not options:
-                return None
-            _, _, t, taps = max(options, key=lambda o: o[:3])
-            found[t] = taps
-            for at in taps:
-                del left[t + at]
-        return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -312,6 +234,8 @@ def _way(
     if channels > (MOST_3X3 if kernel == 3 else MOST_1X1):
         return None
     if depthwise and (count > 1 or (0 not in covers[0] or 0 not in covers[1])):
+        return None
+    if any(abs(t) > MOST_MOVED for cover in covers for t in cover):
         return None
     moved = [max(abs(ty), abs(tx)) for ty in covers[0] for tx in covers[1]]
     pool, step, shift, shift_pool = 0, (1, 1), (0, 0), 0

@@ -96,6 +96,8 @@ def parse(
     try:
         if model.functions:
             model = inliner.inline_local_functions(model)
+        for value in model.graph.output:  # a shape that is left out is computed here
+            value.type.tensor_type.shape.SetInParent()
         onnx.checker.check_model(model)
     except Exception as error:
         raise CompileError(f"not a valid ONNX model: {_first(error)}", where=name) from None

@@ -60,7 +60,8 @@ def waiting(
     def biased(values: npt.NDArray[np.float64]) -> Pending:
         return waiting(r, made, values, channels)
 
-    return Pending(made.shape, make, biased=biased if bias is None else None)
+    later = biased if bias is None else None
+    return Pending(made.shape, make, biased=later, channels=channels)
 
 
 def conv(r: Reader, node: RawNode) -> None:
@@ -120,11 +121,14 @@ def _at(r: Reader, node: RawNode, make: Callable[[Tensor, Clamp], None]) -> Call
 
 
 def reduce_mean(r: Reader, node: RawNode) -> None:
-    """Over lines and columns of a map, as newer exporters write an average of all of it."""
+    """Over lines and columns of a map, as newer exporters write an average of all of it; of a
+    signal over its length."""
     fields = r.attributes(node, axes=None, keepdims=1, noop_with_empty_axes=0)
     x = r.operand(node, 0)
     axes = r.integers(node, 1, "axes") if r.has(node, 1) else fields["axes"]
-    if len(x.shape) != 4 or axes is None or sorted(a % 4 for a in axes) != [2, 3]:
+    rank = len(x.shape)
+    inner = list(range(2, rank))
+    if rank not in (3, 4) or axes is None or sorted(a % rank for a in axes) != inner:
         raise r.refuse(f"mean over axes {axes} of {x.shape}, expected lines and columns")
     whole = RawNode(node.name, "GlobalAveragePool", "", node.inputs, node.outputs, {}, None)
     made = Window(r, whole, x.shape, "average")
@@ -205,7 +209,7 @@ def _bias_of(a: Value, b: Value) -> Pending | None:
     if not isinstance(a, Pending) or a.biased is None or not isinstance(b, (Const, Weights)):
         return None
     data = b.real() if isinstance(b, Weights) else np.asarray(b.data, np.float64)
-    axis = 1 if len(a.shape) == 4 else len(a.shape) - 1
+    axis = a.channels % len(a.shape)
     full = (1,) * (len(a.shape) - data.ndim) + data.shape
     if len(full) != len(a.shape) or full[axis] != a.shape[axis]:
         return None

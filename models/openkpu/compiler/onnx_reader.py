@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import functions
+from openkpu.compiler import functions, onnx_fold
 from openkpu.compiler.check import check
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import QUANTISED, Graph, Host, Move, Node, Table, Tensor
@@ -30,51 +30,9 @@ from openkpu.compiler.onnx_values import Bytes, Const, Curve, Pending, Value, We
 
 T = TypeVar("T")
 Handler = Callable[["Reader", RawNode], None]
-# computed here when all inputs are known; none of them makes much out of little
-FOLDED = frozenset(
-    (
-        "Add",
-        "And",
-        "Cast",
-        "Ceil",
-        "Clip",
-        "Concat",
-        "Constant",
-        "ConstantOfShape",
-        "Div",
-        "Equal",
-        "Flatten",
-        "Floor",
-        "Gather",
-        "Greater",
-        "Identity",
-        "Less",
-        "Max",
-        "Min",
-        "Mod",
-        "Mul",
-        "Neg",
-        "Not",
-        "Or",
-        "Pow",
-        "Reciprocal",
-        "ReduceProd",
-        "ReduceSum",
-        "Reshape",
-        "Slice",
-        "Split",
-        "Sqrt",
-        "Squeeze",
-        "Sub",
-        "Transpose",
-        "Unsqueeze",
-        "Where",
-    )
-)
 NEAR = 1e-6  # scales of float32 that are meant to be equal
 # what a damaged file makes numpy, or a handler's arithmetic, do
 DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, MemoryError)
-MOST_MADE = 1 << 20  # elements that ConstantOfShape may make
 LIMITS = ("min", "max")  # constants that may be infinite
 NOT_FINITE = "it has a NaN or an infinity, expected finite numbers"
 FLOAT_MODEL = (
@@ -146,8 +104,8 @@ class Reader:
             raise self.refuse(f"cannot be read, its parts do not go together: {what}") from None
 
     def _follow(self, node: RawNode, handlers: dict[tuple[str, str], Handler]) -> None:
-        if node.operator in FOLDED and self._known(node):
-            self._fold(node)
+        if onnx_fold.is_known(self, node):
+            onnx_fold.fold(self, node)
         elif (node.domain, node.operator) in handlers:
             handlers[node.domain, node.operator](self, node)
         elif ("", node.operator) in handlers and "Linear" in node.operator:
@@ -156,27 +114,6 @@ class Reader:
             raise self.refuse("no such operator here; docs/compiler.md has the table of operators")
 
     # ---------------------------------------------------------------------- constants
-    def _known(self, node: RawNode) -> bool:
-        return all(not name or isinstance(self.values.get(name), Const) for name in node.inputs)
-
-    def _fold(self, node: RawNode) -> None:
-        """Compute what is known."""
-        from onnx.reference import ReferenceEvaluator
-
-        feeds = {name: self.array(name, LIMITS[0]) for name in node.inputs if name}
-        if node.operator == "ConstantOfShape":
-            shape = next(iter(feeds.values())).reshape(-1)
-            if math.prod(int(n) for n in shape) > MOST_MADE:
-                raise self.refuse(f"a constant of shape {shape.tolist()[:8]}, expected a small one")
-        try:
-            evaluator = ReferenceEvaluator(node.proto, opsets={"": self.opset})
-            found = evaluator.run(None, feeds)
-        except Exception as error:
-            what = str(error).splitlines()[:1] or [type(error).__name__]
-            raise self.refuse(f"cannot be computed from its constants: {what[0]}") from None
-        for name, value in zip(node.outputs, found, strict=False):
-            self.values[name] = Const(np.asarray(value))
-
     def array(self, name: str, what: str) -> npt.NDArray:
         """A known array by name."""
         value = self.values.get(name)

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.graph import QUANTISED, Conv, Dense, Pool, Tensor, window_size
+from openkpu.compiler.graph import QUANTISED, Conv, Dense, Move, Pool, Tensor, window_size
 from openkpu.compiler.onnx_file import RawNode
 from openkpu.compiler.onnx_reader import NEAR, Reader
 from openkpu.compiler.onnx_values import Clamp, Weights
@@ -18,9 +19,36 @@ Pads = tuple[int, int, int, int]
 WINDOW = {"auto_pad": "NOTSET", "pads": None, "strides": None, "kernel_shape": None}
 
 
+def as_map(r: Reader, x: Tensor) -> Tensor:
+    """A signal (1, C, L) as a map of one line (1, C, 1, L); maps as they are."""
+    if x.shape[0] != 1:
+        raise r.refuse(f"a batch of {x.shape[0]}, expected 1")
+    if len(x.shape) != 3:
+        return x
+    y = r.between(x, lined(x.shape), x.name)
+    r.emit(Move, [x], y, how="reshape")
+    return y
+
+
+def lined(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a signal as that of a map."""
+    return (*shape[:2], 1, *shape[2:]) if len(shape) == 3 else shape
+
+
+def written(r: Reader, y: Tensor, emit: Callable[[Tensor], None]) -> None:
+    """``emit`` writes a map; a signal is made of it."""
+    if len(y.shape) != 3:
+        emit(y)
+        return
+    middle = r.between(y, lined(y.shape), y.name)
+    emit(middle)
+    r.emit(Move, [middle], y, how="reshape")
+
+
 def two(r: Reader, values: Sequence[int] | None, what: str) -> tuple[int, int]:
-    """An attribute of two numbers, 1 where it is left out."""
+    """An attribute of two numbers, or of one of a signal; 1 where it is left out."""
     values = [1, 1] if values is None else list(values)
+    values = [1, *values] if len(values) == 1 else values
     if len(values) != 2 or min(values) < 1:
         raise r.refuse(f"{what} {values}, expected two numbers of 1 or more")
     return int(values[0]), int(values[1])
@@ -38,6 +66,7 @@ def pads_of(
     how = fields["auto_pad"]
     if how == "NOTSET":
         pads = [0, 0, 0, 0] if fields["pads"] is None else [int(n) for n in fields["pads"]]
+        pads = [0, pads[0], 0, pads[1]] if len(pads) == 2 else pads
         if len(pads) != 4 or min(pads) < 0:
             raise r.refuse(f"pads {pads}, expected four numbers of 0 or more")
         return pads[0], pads[1], pads[2], pads[3]
@@ -93,11 +122,13 @@ class Convolution:
     def __init__(self, r: Reader, node: RawNode, x: Tensor, weights: Weights) -> None:
         fields = r.attributes(node, **WINDOW, dilations=None, group=1)  # pyright: ignore
         shape = weights.data.shape
-        if len(x.shape) != 4 or len(shape) != 4:
-            raise r.refuse(f"input {x.shape}, weights {shape}: expected lines and columns")
-        kernel = shape[2], shape[3]
-        if fields["kernel_shape"] is not None and tuple(fields["kernel_shape"]) != kernel:
+        if len(x.shape) not in (3, 4) or len(shape) != len(x.shape):
+            raise r.refuse(f"input {x.shape}, weights {shape}: expected lines and columns, or one")
+        if fields["kernel_shape"] is not None and tuple(fields["kernel_shape"]) != shape[2:]:
             raise r.refuse(f"kernel_shape {fields['kernel_shape']}, the weights are {shape}")
+        signal, shape = len(shape) == 3, lined(shape)
+        weights = dataclasses.replace(weights, data=weights.data.reshape(shape))
+        kernel, x = (shape[2], shape[3]), as_map(r, x)
         self.strides = two(r, fields["strides"], "strides")
         self.dilation = two(r, fields["dilations"], "dilations")
         self.pads = pads_of(r, fields, x.shape[2:], kernel, self.strides, self.dilation)
@@ -109,7 +140,7 @@ class Convolution:
         size = window_size(x.shape[2:], kernel, self.strides, self.pads, self.dilation)
         if min(size) < 1:
             raise r.refuse(f"weights {shape} are larger than the padded input {x.shape}")
-        self.shape = (1, shape[0], *size)
+        self.shape = (1, shape[0], *(size[1:] if signal else size))
 
     @property
     def steps(self) -> npt.NDArray[np.float64]:
@@ -118,6 +149,9 @@ class Convolution:
 
     def emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None:
         """Its node."""
+        written(self.r, y, lambda into: self._emit(bias, into, clamp))
+
+    def _emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None:
         self.r.emit(
             Conv,
             *([self.x], y),
@@ -163,8 +197,9 @@ class Window:
     """A pool whose output is still to come; ``whole``: over the whole map."""
 
     def __init__(self, r: Reader, node: RawNode, x_shape: tuple[int, ...], how: str) -> None:
-        if len(x_shape) != 4:
-            raise r.refuse(f"input {x_shape}, expected lines and columns")
+        if len(x_shape) not in (3, 4):
+            raise r.refuse(f"input {x_shape}, expected lines and columns, or one of them")
+        signal, x_shape = len(x_shape) == 3, lined(x_shape)
         self.r, self.how, self.count = r, how, False
         if node.operator.removeprefix("QLinear").startswith("Global"):
             fields = r.attributes(node, channels_last=0)
@@ -193,7 +228,7 @@ class Window:
         size = window_size(x_shape[2:], self.kernel, self.strides, self.pads)
         if min(size) < 1:
             raise r.refuse(f"kernel_shape {self.kernel} is larger than the padded input {x_shape}")
-        self.shape = (1, x_shape[1], *size)
+        self.shape = (1, x_shape[1], *(size[1:] if signal else size))
 
     def _ceil(self, size: tuple[int, ...]) -> None:
         """ceil_mode: a last window that begins inside the map, or in the padding before it."""
@@ -210,6 +245,10 @@ class Window:
 
     def emit(self, x: Tensor, y: Tensor, clamp: Clamp) -> None:
         """Its node."""
+        x = as_map(self.r, x)
+        written(self.r, y, lambda into: self._emit(x, into, clamp))
+
+    def _emit(self, x: Tensor, y: Tensor, clamp: Clamp) -> None:
         self.r.emit(
             Pool,
             *([x], y),

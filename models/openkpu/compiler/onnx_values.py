@@ -111,6 +111,7 @@ class Pending:
     low: float = -math.inf  # an activation behind it limits the numbers to low..high
     high: float = math.inf
     biased: Callable[[npt.NDArray[np.float64]], Pending] | None = None  # a bias may still come
+    channels: int = 1  # the axis of that bias
     floats: Callable[[Tensor], None] | None = None  # the node with an output of float32
 
     def limited(self, low: float, high: float) -> Pending:

@@ -43,7 +43,7 @@ def read_graph(path: str | Path, shape: Sequence[int] | None = None) -> Graph:
     kind = Path(path).suffix.lower()
     if is_tflite(data) or kind == ".tflite":
         if shape is not None:
-            raise CompileError("SHAPE fixes the input of an ONNX model, this is none", where=name)
+            raise CompileError("a shape fixes the input of an ONNX model, this is none", where=name)
         return tflite.read(data, name)
     if kind == ".onnx" or is_onnx(data):
         return onnx_reader.read(data, name, shape, Path(path).parent)

@@ -14,9 +14,9 @@ import math
 
 import numpy as np
 
+from openkpu.compiler.axes import Axis
 from openkpu.compiler.device import Geometry
 from openkpu.compiler.graph import Conv, Elementwise, Graph, Move, Pool, Table
-from openkpu.compiler.lower_conv import Axis
 
 Turned = tuple[bool, bool]
 

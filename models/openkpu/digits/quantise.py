@@ -52,7 +52,7 @@ def quantise(params: dict[str, npt.NDArray], images: npt.NDArray[np.uint8]) -> N
     """The network image; ``images`` (training scans) set the ranges of the outputs."""
     outputs = forward(params, images)
     network = Network()
-    shape = images.shape[1:]
+    c, h, w = images.shape[1:]
     step_in = 1 / (16 * PIXEL_SCALE)  # what one step of a pixel is worth
     names = layers(params)
     for i, name in enumerate(names):
@@ -67,8 +67,7 @@ def quantise(params: dict[str, npt.NDArray], images: npt.NDArray[np.uint8]) -> N
         step_v = step_out / (1 << FRACTION)
         is_conv = weight.ndim == 4
         arg = LayerArg.make(
-            *shape,
-            len(weight),
+            *(c, h, w, len(weight)),
             kernel=3 if is_conv else 1,
             pool=1 if is_conv else 0,
             fc=not is_conv,
@@ -78,7 +77,7 @@ def quantise(params: dict[str, npt.NDArray], images: npt.NDArray[np.uint8]) -> N
         )
         bn = batch_norm(step_in * step_w / step_v, bias / step_v)
         network.add(arg, bytes_.astype(np.uint8).reshape(-1), bn, straight_line())
-        shape, step_in = arg.out_shape, step_out
+        (c, h, w), step_in = arg.out_shape, step_out
     network.place()
     network.validate()
     return network

@@ -213,11 +213,12 @@ def _addresses(
     spare = max(0, ram_rows - need_in - need_out)
     gap = int(rng.integers(0, spare // 2 + 1))
     if src is None and dst is None:
-        src = int(rng.integers(0, spare // 2 + 1))
+        first = int(rng.integers(0, spare // 2 + 1))
         if rng.random() < 0.5:
-            return src, src + need_in + gap
-        return src + need_out + gap, src
+            return first, first + need_in + gap
+        return first + need_out + gap, first
     if src is None:
+        assert dst is not None
         src = dst + need_out if dst + need_out + need_in <= ram_rows else dst - need_in
     if dst is None:
         dst = src + need_in if src + need_in + need_out <= ram_rows else src - need_out

@@ -65,15 +65,15 @@ def random_fp16(
     m = draw(1, lim.channels) if m is None else m
     wide = bool(rng.random() < 0.5) if wide is None else wide
     if x is None:
-        k = draw(1, lim.channels) if k is None else k
+        depth = draw(1, lim.channels) if k is None else k
         n = (32 * draw(1, 3) if rng.random() < 0.4 else draw(1, 100)) if n is None else n
-        arg = layer_of(m, k, n, wide=wide, ram_rows=ram_rows)
-        x = numbers(rng, (k, n)).view(np.uint8).reshape(arg.in_shape)
+        arg = layer_of(m, depth, n, wide=wide, ram_rows=ram_rows)
+        x = numbers(rng, (depth, n)).view(np.uint8).reshape(arg.in_shape)
     else:
-        k, h, w = x.shape
+        depth, h, w = x.shape
         oh, ow = fp16.out_sizes(h, w, wide)[0 if w <= 480 else -1]
         arg = LayerArg.make(
-            *(k, h, w, m), eight_bit=False, ram_rows=ram_rows, src=0, dst=Layout(*x.shape).rows,
+            *(depth, h, w, m), eight_bit=False, ram_rows=ram_rows, src=0, dst=Layout(*x.shape).rows,
             fp16=1, fp32=int(wide), o_col_high=oh, o_row_wid=ow,
         )  # fmt: skip
     rows = arg.in_layout.rows, arg.out_layout.rows
@@ -86,7 +86,7 @@ def random_fp16(
         image_src_addr=places[0] if src is None else src,
         image_dst_addr=places[1] if dst is None else dst,
     )
-    a = numbers(rng, (m, k))
+    a = numbers(rng, (m, depth))
     weights = a.view(np.uint8).reshape(-1)
     y = fp16_tasks.task(arg, x, weights)
     return VectorLayer(case, name, arg.encode(), arg, weights, NONE, NONE, x, y, bool(eight_bit))

@@ -105,8 +105,17 @@ def on_maps(
     Its output lies behind them, until ``Network.place`` gives all maps their places.
     """
     place = Layout(*x.shape).rows
-    kind = {"signed_in": signed_in, "eight_bit": eight_bit}
-    return random_elementwise(rng, x=x, x2=x2, pool=0, src=0, src2=0, dst=place, **kind)
+    return random_elementwise(
+        rng,
+        x=x,
+        x2=x2,
+        pool=0,
+        src=0,
+        src2=0,
+        dst=place,
+        signed_in=signed_in,
+        eight_bit=eight_bit,
+    )
 
 
 def _places(rng: np.random.Generator, rows: list[int], ram_rows: int) -> list[int]:

@@ -45,27 +45,30 @@ def _two(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArray
     """TFLite's reference kernels; of averages halves away from zero."""
     if not isinstance(node, (Conv, Dense, Elementwise, Pool)):
         return np.zeros(theirs.shape, bool)
-    if isinstance(node, Pool) and node.how == "average" and not any(node.pads):
-        (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
-        if not source.same_numbers(y):
-            return _two_mean(graph, node, x) == theirs
+    if isinstance(node, Pool) and node.operator == "MEAN":
+        return _mean(graph, node, x) == theirs
     return reference.compute(graph, node, x, reference.TWO) == theirs
 
 
-def _two_mean(graph: Graph, node: Pool, x: list[Array]) -> Array:
-    """MEAN with another scale: the sum times one factor, which has the number of elements in it."""
+def _mean(graph: Graph, node: Pool, x: list[Array]) -> Array:
+    """MEAN: the sum times one factor, which has the number of elements in it."""
+    (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
+    return np.clip(_scaled(graph, node, _sums(x[0], source.zero)) + y.zero, *node.clamp)
+
+
+def _sums(x: Array, zero: int) -> Array:
+    """Of whole maps (1, C, 1, 1)."""
+    return (x - zero).sum(axis=(2, 3), keepdims=True)
+
+
+def _scaled(graph: Graph, node: Pool, sums: Array) -> Array:
+    """Averages by one factor of 31 bits, divided by the count, and two roundings."""
     (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
     count = node.kernel[0] * node.kernel[1]
     assert source.scale is not None and y.scale is not None
-    whole = dataclasses.replace(source, scale=float(count), zero=source.zero)
-    plain = {source.name: whole, y.name: dataclasses.replace(y, scale=1.0, zero=0)}
-    other = dataclasses.replace(graph, tensors={**graph.tensors, **plain})
-    wide = dataclasses.replace(node, clamp=(-(1 << 62), 1 << 62))
-    sums = reference.compute(other, wide, x)  # averages in steps of 1 / count
     factor, exponent = rounding.mantissa(source.scale / y.scale)
     shift = min(count.bit_length() - 1, 32, 31 + exponent)
-    found = rounding.scaled(sums, (factor << shift) // count, exponent - shift)
-    return np.clip(found + y.zero, *node.clamp)
+    return rounding.scaled(sums, (factor << shift) // count, exponent - shift)
 
 
 def _unlimited(graph: Graph, node: Node, x: list[Array]) -> Array:
@@ -107,13 +110,10 @@ def _fixed(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArr
     """The optimised kernels cut the product before they shift and round it (ruy): off by less than
     a unit of what is shifted out, a step's 2^-n for a factor of 2^-n. Their MEAN rounds the
     zero point's share by itself."""
-    if isinstance(node, Pool) and node.how == "average" and not any(node.pads):
+    if isinstance(node, Pool) and node.operator == "MEAN":
         (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
-        assert source.scale is not None and y.scale is not None
-        bare = dataclasses.replace(source, zero=0)
-        other = dataclasses.replace(graph, tensors={**graph.tensors, source.name: bare})
-        wide = dataclasses.replace(node, clamp=(-(1 << 62), 1 << 62))
-        found = _two_mean(other, wide, x) - round(source.zero * source.scale / y.scale)
+        share = round(source.zero * (source.scale or 0) / (y.scale or 1))
+        found = _scaled(graph, node, _sums(x[0], 0)) + y.zero - share
         return np.clip(found, *node.clamp) == theirs
     if not isinstance(node, (Conv, Dense)):
         return np.zeros(theirs.shape, bool)

@@ -113,11 +113,12 @@ def build_v3(
     head += b"".join(struct.pack("<2I", *o) for o in outputs)
     position = len(head) + 8 * len(items)
     headers, bodies = b"", b""
-    for first, second in items:
-        if isinstance(first, VectorLayer):
-            kind, body = 10240, _conv_body_v3(first, second, position + len(bodies))
-        else:
-            kind, body = first, second
+    for item in items:
+        match item:
+            case (VectorLayer() as layer, out):
+                kind, body = 10240, _conv_body_v3(layer, out, position + len(bodies))
+            case (kind, body):
+                pass
         headers += struct.pack("<2I", kind, len(body))
         bodies += body
     return head + headers + bodies
@@ -148,11 +149,12 @@ def build_v4(
     head += b"".join(struct.pack("<4I", *r) for r in outputs) + constants
     position = len(head) + 8 * len(items)
     headers, bodies = b"", b""
-    for first, second in items:
-        if isinstance(first, VectorLayer):
-            opcode, body = 0x2002, _conv_body_v4(first, second, position + len(bodies))
-        else:
-            opcode, body = first, second
+    for item in items:
+        match item:
+            case (VectorLayer() as layer, out):
+                opcode, body = 0x2002, _conv_body_v4(layer, out, position + len(bodies))
+            case (opcode, body):
+                pass
         headers += struct.pack("<2I", opcode, len(body))
         bodies += body
     return head + headers + bodies
@@ -237,10 +239,10 @@ def k210_module(layers: Sequence[VectorLayer], start: int = 0) -> bytes:
             places.append(len(rdata))
             rdata += part
         code = k210_text(layer, tuple(places))
-        parameters = [
+        source, result = (
             [((i, 4, 0, m.size), (1, *m.shape))] for i, m in enumerate((layer.x, layer.y))
-        ]
-        functions.append(function5(*parameters, len(text), len(code)))
+        )
+        functions.append(function5(source, result, len(text), len(code)))
         text += code
     return module5("k210", functions, {".rdata": rdata, ".text": text}, {64: 2 << 20}, 256, start)
 

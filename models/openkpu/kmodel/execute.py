@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Container, Generator
+from collections.abc import Callable, Container, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -245,12 +245,11 @@ def walk(
     index = 0
     runs = list(_runs(program.operations, layers, one_by_one))
     for number_of_run, run_of in enumerate(runs):
-        first = run_of[0]
-        if not isinstance(first, KpuLayer):
-            if isinstance(first, Download):
-                yield from _fetch(first, memory)
+        if isinstance(run_of, Operation):
+            if isinstance(run_of, Download):
+                yield from _fetch(run_of, memory)
             with np.errstate(all="ignore"):
-                first.run(memory)
+                run_of.run(memory)
             continue
         steps = [
             Step(index + i, batch, op, op.argument(batch), rounding)
@@ -267,7 +266,7 @@ def walk(
                 if outcomes is None or len(outcomes) != len(part):
                     raise ValueError(f"{part[0].name}: an outcome for each of {len(part)} expected")
             for number, step in enumerate(part):
-                event = _finish(step, memory, outcomes and outcomes[number], compare)
+                event = _finish(step, memory, outcomes[number] if outcomes else None, compare)
                 wrong += event.wrong
                 if hook is not None:
                     hook(event)
@@ -282,16 +281,16 @@ def walk(
 
 def _runs(
     operations: list[Operation], layers: Container[int] | None, one_by_one: bool
-) -> Generator[list[Operation], None, None]:
+) -> Iterator[Operation | list[KpuLayer]]:
     """Operations one by one, layers for the same executor together up to one that the CPU reads."""
-    found: list[Operation] = []
+    found: list[KpuLayer] = []
     index, was = 0, True
     for op in operations:
         if not isinstance(op, KpuLayer):
             if found:
                 yield found
             found = []
-            yield [op]
+            yield op
             continue
         mine = layers is None or index in layers
         if found and mine != was:
@@ -307,14 +306,14 @@ def _runs(
         yield found
 
 
-def _wanted(runs: list[list[Operation]]) -> tuple[Layout, ...]:
+def _wanted(runs: list[Operation | list[KpuLayer]]) -> tuple[Layout, ...]:
     """Maps that are downloaded before the next layer."""
     found: list[Layout] = []
-    for first, *_ in runs:
-        if isinstance(first, KpuLayer):
+    for run_of in runs:
+        if isinstance(run_of, list):
             break
-        if isinstance(first, Download):
-            found += first.layouts
+        if isinstance(run_of, Download):
+            found += run_of.layouts
     return tuple(found)
 
 
@@ -332,10 +331,13 @@ def _finish(step: Step, memory: Memory, outcome: Outcome | None, compare: bool) 
     """Leave a layer's map in the AI RAM as the CPU knows it; no outcome: by the golden model."""
     arg = step.arg
     x = unpack(memory["kpu"], arg.image_src_addr, arg.in_shape).copy()
-    golden = step.result(x) if compare or outcome is None else None
+    golden = None
     selected = outcome is not None
     if outcome is None:
+        golden = step.result(x)
         outcome = Outcome(golden.y)
+    elif compare:
+        golden = step.result(x)
     if outcome.ram is not None:
         if outcome.ram.shape != memory["kpu"].shape or outcome.ram.dtype != np.uint8:
             raise ValueError(f"{step.name}: AI RAM of {outcome.ram.dtype}{outcome.ram.shape}")

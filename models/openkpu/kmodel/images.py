@@ -117,7 +117,7 @@ def as_rgb(image: Image) -> tuple[Image, list[str]]:
     if mode not in CLEAR and "transparency" not in image.info:
         return image.convert("RGB"), []
     image = image.convert("LA").convert("RGBA") if mode == "La" else image.convert("RGBA")
-    if image.getextrema()[3][0] == 255:
+    if image.getchannel("A").getextrema()[0] == 255:
         return image.convert("RGB"), []
     white = pil.Image.new("RGBA", image.size, "white")
     return pil.Image.alpha_composite(white, image).convert("RGB"), [ON_WHITE]

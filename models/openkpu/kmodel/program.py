@@ -218,8 +218,9 @@ class Download(Operation):
     def run(self, memory: Memory) -> None:
         rows = self.layout.rows
         out = self.dst.of(memory)
-        for n in range(self.dst.shape[0]):
-            out[n] = unpack(memory["kpu"], self.base + n * rows, self.dst.shape[1:])
+        count, c, h, w = self.dst.shape
+        for n in range(count):
+            out[n] = unpack(memory["kpu"], self.base + n * rows, (c, h, w))
 
     def describe(self) -> str:
         return f"row {self.base} -> {self.dst}"

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
+
+Item = TypeVar("Item", bound=np.generic)
 
 
 def new_ram(rows: int = AI_RAM_ROWS, fill: int = 0) -> npt.NDArray[np.uint8]:
@@ -14,7 +18,7 @@ def new_ram(rows: int = AI_RAM_ROWS, fill: int = 0) -> npt.NDArray[np.uint8]:
     return np.full(rows * ROW_BYTES, fill, dtype=np.uint8)
 
 
-def _view(ram: npt.NDArray[np.uint8], layout: Layout) -> npt.NDArray[np.uint8]:
+def _view(ram: npt.NDArray[Item], layout: Layout) -> npt.NDArray[Item]:
     """The rows of a map as (channel group, channel in group, line, byte of the line)."""
     if layout.base < 0 or (layout.base + layout.rows) * ROW_BYTES > ram.size:
         raise ValueError(
@@ -39,10 +43,11 @@ def pack(ram: npt.NDArray[np.uint8], base: int, x: npt.NDArray) -> Layout:
     return layout
 
 
-def unpack(
-    ram: npt.NDArray[np.uint8], base: int, shape: tuple[int, int, int]
-) -> npt.NDArray[np.uint8]:
-    """Read a map of ``shape`` (C, H, W) at row ``base``; ValueError when it lies outside."""
+def unpack(ram: npt.NDArray[Item], base: int, shape: tuple[int, int, int]) -> npt.NDArray[Item]:
+    """Read a map of ``shape`` (C, H, W) at row ``base``; ValueError when it lies outside.
+
+    ``ram``: one item for each byte, which may be something else of the byte, as its address.
+    """
     layout = Layout(*shape, base=base)
     channel = np.arange(layout.channels)
     view = _view(ram, layout)

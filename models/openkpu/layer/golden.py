@@ -16,6 +16,7 @@ could leave int64; its low 64 bits still give the right 36 bits after a shift of
 from __future__ import annotations
 
 import dataclasses
+from typing import Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +41,14 @@ class LayerResult:
     y: npt.NDArray[np.uint8]
     macs: int  # multiplications that the layer needs (pools 5, 6, 7: of kept pixels only)
     macs_gated: int  # those of them whose pixel, padding included, is <= 0
-    alu: npt.NDArray[np.int64] | None = None  # (O, rows, columns) of kept pixels, when asked for
-    v: npt.NDArray[np.int64] | None = None  # the same after batch norm
+
+
+@dataclasses.dataclass
+class DebugResult(LayerResult):
+    """What a layer gives, with its sums."""
+
+    alu: npt.NDArray[np.int64]  # (O, rows, columns) of kept pixels
+    v: npt.NDArray[np.int64]  # the same after batch norm
 
 
 def wrap36(value: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -49,6 +56,36 @@ def wrap36(value: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     value <<= 64 - WRAP_BITS
     value >>= 64 - WRAP_BITS
     return value
+
+
+@overload
+def run_layer(
+    arg: LayerArg,
+    x: npt.NDArray,
+    weights: npt.NDArray,
+    bn: npt.NDArray[np.uint64],
+    act: npt.NDArray[np.uint64],
+    *,
+    x2: npt.NDArray | None = None,
+    eight_bit: bool = True,
+    rounding: str = "nncase",
+    debug: Literal[True],
+) -> DebugResult: ...
+
+
+@overload
+def run_layer(
+    arg: LayerArg,
+    x: npt.NDArray,
+    weights: npt.NDArray,
+    bn: npt.NDArray[np.uint64],
+    act: npt.NDArray[np.uint64],
+    *,
+    x2: npt.NDArray | None = None,
+    eight_bit: bool = True,
+    rounding: str = "nncase",
+    debug: Literal[False] = False,
+) -> LayerResult: ...
 
 
 def run_layer(
@@ -68,8 +105,9 @@ def run_layer(
     x: (C, H, W) bytes (uint8, or int8 for signed pixels), x2 the second map of an element-wise
     layer.  weights: bytes in memory order (uint8;
     a uint16 array is taken too in 16-bit mode).  bn: O words.  act: 18 words.  A pooling task
-    has empty tables and no multiplications, a product of float16 weights alone.  Raises LayerError
-    for an illegal argument, ValueError for tables or maps of the wrong size.
+    has empty tables and no multiplications, a product of float16 weights alone.  ``debug``: a
+    DebugResult, which has the sums.  Raises LayerError for an illegal argument, ValueError for
+    tables or maps of the wrong size, and for ``debug`` of a task or product, which has no sums.
     """
     arg.validate(strict=False, eight_bit=eight_bit)
     x = np.asarray(x)
@@ -95,6 +133,8 @@ def run_layer(
     bn = np.asarray(bn, dtype=np.uint64).reshape(-1)
     if bn.size != arg.table_words[0]:
         raise ValueError(f"{bn.size} batch-norm words for {arg.o_ch_num} output channels")
+    if debug and (arg.pool_task or arg.fp16):
+        raise ValueError("debug: a pooling task or float16 product has no sums, expected a layer")
     if arg.pool_task:
         return LayerResult(pool_task(arg, x), 0, 0)
     if arg.fp16:
@@ -111,7 +151,7 @@ def run_layer(
     shape = arg.o_ch_num, rows, columns
     a = np.empty(shape, dtype=np.int8 if arg.signed_out else np.uint8)
     words = np.empty(shape, dtype="<u4") if arg.out32 else None
-    alu_map, v_map = (np.empty(shape, dtype=np.int64) if debug else None for _ in range(2))
+    sums = [np.empty(shape, dtype=np.int64) for _ in range(2)] if debug else []
 
     for o, y, s, sx in window_blocks(arg, x, weights, x2):
         s += (sx * arg.arg_x) >> arg.shr_x
@@ -125,14 +165,14 @@ def run_layer(
             a[o, y] = activation(v)
         else:
             words[o, y] = v & 0xFFFFFFFF
-        if debug:
-            alu_map[o, y], v_map[o, y] = alu, v
+        for kept, part in zip(sums, (alu, v), strict=False):
+            kept[o, y] = part
 
     if words is not None:
         a = planes_of(words)
     pooled = a if arg.pool_type in PICKS else pool_map(arg.pool_type, a)
-    macs, gated = count_macs(arg, x, x2)
-    return LayerResult(np.ascontiguousarray(pooled).view(np.uint8), macs, gated, alu_map, v_map)
+    found = LayerResult(np.ascontiguousarray(pooled).view(np.uint8), *count_macs(arg, x, x2))
+    return DebugResult(found.y, found.macs, found.macs_gated, *sums) if debug else found
 
 
 def _offset(values: npt.NDArray) -> npt.NDArray[np.uint8]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from systemrdl import RDLCompiler
+from systemrdl.compiler import RDLCompiler
 from systemrdl.node import AddrmapNode, FieldNode, RegNode
 
 from openkpu.checkout import ROOT
@@ -49,6 +49,10 @@ def access(field: FieldNode) -> str:
 
 def reset(register: RegNode) -> int:
     """Value of the register after reset; fields that cannot be read count as 0."""
-    return sum(
-        (f.get_property("reset") or 0) << f.low for f in register.fields() if f.is_sw_readable
-    )
+    return sum(_reset(f) << f.low for f in register.fields() if f.is_sw_readable)
+
+
+def _reset(field: FieldNode) -> int:
+    value = field.get_property("reset")
+    assert value is None or isinstance(value, int), "the description has no resets by signals"
+    return value or 0

@@ -15,6 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -147,7 +148,7 @@ def _bytes(
     return array
 
 
-def _fail(path: Path, key: str, what: str) -> None:
+def _fail(path: Path, key: str, what: str) -> NoReturn:
     raise VectorError(f"{path}: {key}: {what}")
 
 
@@ -212,4 +213,4 @@ def save_file(
             arrays[f"L{i:02d}_{part}"] = np.asarray(getattr(layer, part), dtype=dtype)
         if layer.x2 is not None:
             arrays[f"L{i:02d}_x2"] = layer.x2
-    np.savez_compressed(path, **arrays)
+    files.save_arrays(path, arrays, packed=True)

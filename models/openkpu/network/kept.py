@@ -140,7 +140,7 @@ def scatter(
         if not fits or rng.random() >= share:
             continue
         first, count = part = fits[int(rng.integers(0, len(fits)))]
-        at = first + int(rng.choice([0, count - need, rng.integers(0, count - need + 1)]))
+        at = first + int(rng.choice([0, count - need, int(rng.integers(0, count - need + 1))]))
         free.remove(part)
         free += [(first, at - first), (at + need, first + count - at - need)]
         found[number] = at

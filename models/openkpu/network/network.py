@@ -382,21 +382,20 @@ class Network(TaskList):
         kept (n, 2), layer and row, if weights are kept; narrow (n,), layers that read a part of a
         map.  NetworkError, and no file, for what ``load`` would refuse."""
         self.validate()
-        np.savez_compressed(
-            path,
-            words=np.stack([arg.encode() for arg in self.layers]),
-            weights=self.weights,
-            biases=self.biases,
-            eight_bit=np.uint8(self.eight_bit),
-            **{f"loaded_{i}": x for i, x in self.loaded.items()},
-            **(
-                {"relayed": np.array([(i, *r) for i, r in sorted(self.relayed.items())])}
-                if self.relayed
-                else {}
-            ),
-            **({"kept": np.array(sorted(self.kept.items()))} if self.kept else {}),
-            **({"narrow": np.array(sorted(self.narrow))} if self.narrow else {}),
-        )
+        arrays: dict[str, npt.ArrayLike] = {
+            "words": np.stack([arg.encode() for arg in self.layers]),
+            "weights": self.weights,
+            "biases": self.biases,
+            "eight_bit": np.uint8(self.eight_bit),
+        }
+        arrays |= {f"loaded_{i}": x for i, x in self.loaded.items()}
+        if self.relayed:
+            arrays["relayed"] = [(i, *r) for i, r in sorted(self.relayed.items())]
+        if self.kept:
+            arrays["kept"] = sorted(self.kept.items())
+        if self.narrow:
+            arrays["narrow"] = sorted(self.narrow)
+        files.save_arrays(path, arrays, packed=True)
 
     @classmethod
     def load(cls, path: str | Path) -> Network:

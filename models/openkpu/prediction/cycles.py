@@ -107,7 +107,7 @@ def run(
             leaving = maps.Leaving(front, shape.arg, begin, address)
         elif shape.arg.store_map:
             leaving = maps.Leaving(front, shape.arg, begin, shape.arg.map_store_addr)
-        parts = dict.fromkeys(BOUNDS, 0)
+        parts: dict[str, int] = dict.fromkeys(BOUNDS, 0)
         if shape.mode == POOL:
             end = cycles_pool.run(config, shape.arg, begin, leaving.written if leaving else None)
             reads = cycles_pool.bound_by_reads(config, shape.arg)

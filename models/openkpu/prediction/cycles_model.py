@@ -349,12 +349,17 @@ def predict_model(
 
 
 def predict_network(
-    config: Config, network: Network, count: int = 1, *, align: int | None = None, **run: int
+    config: Config,
+    network: Network,
+    count: int = 1,
+    *,
+    align: int | None = None,
+    inferences: int = 1,
 ) -> Predicted:
     """A network as a task list: ``count`` input maps in storage, blobs at multiples of ``align``,
     by default as ``network.alignment`` has it.
 
-    ``run``: ``inferences`` in one continuous run, whose layers are all given; by default one.
+    ``inferences`` in one continuous run, whose layers are all given.
     """
     align = alignment(config) if align is None else align
     images = np.broadcast_to(np.uint8(0), (count, *network.in_shape))
@@ -375,6 +380,8 @@ def predict_network(
         pixels_stride=at["AI_PIX_STRIDE"],
         result_stride=at["AI_RES_STRIDE"],
     )
-    found = cycles.run(config, args, eight_bit=network.eight_bit, tasks=tasks, **run)
+    found = cycles.run(
+        config, args, eight_bit=network.eight_bit, tasks=tasks, inferences=inferences
+    )
     names = [f"L{number % len(args):02d}" for number in range(len(found.layers))]
     return Predicted(names, found.layers, other=1, sizes=[len(names)])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,17 +28,18 @@ from openkpu.products.matmul_fp16 import NONE
 
 STORAGE = 1 << 28  # bytes that a list takes at most: what a simulator holds with ease
 WIDEST = 16  # bytes of the widest bus word: maps that are stored are aligned to the bus
+AnyTile = TypeVar("AnyTile", bound=Tile)
 Rows = tuple[int, int]  # of A: the first one, and the one behind the last
 
 
 def split(
-    tiles: Sequence[Tile], *, most_layers: int = MOST_LAYERS, most_bytes: int = STORAGE
-) -> list[list[Tile]]:
+    tiles: Sequence[AnyTile], *, most_layers: int = MOST_LAYERS, most_bytes: int = STORAGE
+) -> list[list[AnyTile]]:
     """The tiles of each list, in their order: as few lists as layers and bytes of storage allow.
 
     A tile that needs more bytes than that has a list of its own.
     """
-    found: list[list[Tile]] = []
+    found: list[list[AnyTile]] = []
     used, rows = 0, set[Rows]()  # bytes of the list that is filled; rows of A that it has
     for tile in tiles:
         here = found[-1] if found else []

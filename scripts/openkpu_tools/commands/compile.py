@@ -14,7 +14,7 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.source import read_program
 from openkpu_tools import command, registry
 from openkpu_tools.command import check_output, check_outputs, complain, writing
-from openkpu_tools.commands import compiled_table
+from openkpu_tools.commands import compiled_page, compiled_table
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -23,7 +23,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     args.config = configs.load(args.config)
     if args.output:
         check_output(args.output, ".okpu")
-    check_outputs([args.output], [args.model])
+    if args.html:
+        check_output(args.html, ".html")
+    check_outputs([args.output, args.html], [args.model])
     return args
 
 
@@ -42,6 +44,10 @@ def main(argv: list[str] | None = None) -> int:
         with writing(args.output) as stream:
             stream.write(okpu.dumps(program))
         print(f"program: {args.output}, {Path(args.output).stat().st_size} bytes")
+    if args.html:
+        with writing(args.html) as stream:
+            stream.write(compiled_page.page(program, args.config).encode())
+        print(f"page: {args.html}")
     return 0
 
 

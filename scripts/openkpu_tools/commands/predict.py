@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from openkpu import configs, digits
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.source import is_ours, read_program
 from openkpu.configs import Config
 from openkpu.kmodel import KmodelError, loads, loads_functions, read_model
 from openkpu.layer import elementwise, pool_tasks
@@ -141,6 +143,18 @@ def of_model(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     return f"{said}, started by {args.via}, maps moved by {who}", [found]
 
 
+def of_compiled(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
+    """A quantised model: its task lists; CompileError, NetworkError."""
+    program = read_program(args.model, args.config)
+    found = []
+    for part in program.device_parts:
+        run_network.check(part.network, args.config)
+        found.append(predict_network(args.config, part.network))
+    hosts = sum(report.runs == "host" for report in program.reports.values())
+    lists = "a task list" if len(found) == 1 else f"{len(found)} task lists"
+    return f"{args.model}, {lists}, {hosts} nodes on the host", found
+
+
 def of_network(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """A saved network; NetworkError."""
     network = Network.load(args.network)
@@ -190,6 +204,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         if getattr(args, name) != default:
             command.needs(args, name, "model", "a model")
     check_numbering(args)
+    args.quantised = bool(args.model) and is_ours(args.model)
+    for name, default in usual.items() if args.quantised else ():
+        if getattr(args, name) != default:
+            raise UsageError(
+                f"{option(name)} and {args.model} together, expected a kmodel to use it with"
+            )
     command.needs(args, "type", "matmul", "a product")
     check_outputs([args.report], [model_file(args), args.network, *(args.matmul or [])])
     return args
@@ -199,6 +219,8 @@ def predicted(args: argparse.Namespace) -> None:
     """Predict, print the table, write the report."""
     jobs = {"model": of_model, "network": of_network, "matmul": of_product}
     job = next((jobs[name] for name in SOURCES if getattr(args, name)), of_digits)
+    job = of_compiled if args.quantised else job
+    kmodel = args.model and not args.quantised
     title, parts = job(args)
     config = args.config
     print(
@@ -212,7 +234,7 @@ def predicted(args: argparse.Namespace) -> None:
             records.append(record(prefix + name, layer))
             print(row(records[-1]))
     layers = sum(found["cycles"] for found in records)
-    if args.model:
+    if kmodel:
         least = roofline_of([layer for part in parts for layer in part.layers])
     else:
         least = roofline_of_lists(parts)
@@ -253,8 +275,8 @@ def predicted(args: argparse.Namespace) -> None:
             "config": config.name,
             "ahb_width": config.ahb_width,
             "mhz": args.mhz,
-            "via": args.via if args.model else "tasks",
-            "maps": args.maps if args.model else None,
+            "via": args.via if kmodel else "tasks",
+            "maps": args.maps if kmodel else None,
             "layers": records,
             "runs": [len(run) for part in parts for run in part.runs],
             "totals": {**sums, "parts": causes},
@@ -267,7 +289,14 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     try:
         predicted(parse(argv))
-    except (UsageError, configs.ConfigError, KmodelError, NetworkError, LayerError) as error:
+    except (
+        UsageError,
+        configs.ConfigError,
+        KmodelError,
+        CompileError,
+        NetworkError,
+        LayerError,
+    ) as error:
         return complain(error)
     return 0
 

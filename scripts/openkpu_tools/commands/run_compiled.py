@@ -6,13 +6,15 @@ says what INPUT, OUTPUT and RAW hold.
 """
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import data
+from openkpu.compiler import data, pictures
 from openkpu.compiler import run as execute
+from openkpu.compiler.data import Values
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.program import DevicePart, Program
 from openkpu.compiler.source import read_program
@@ -20,7 +22,7 @@ from openkpu.network.network import Network, NetworkError
 from openkpu_tb import seeds
 from openkpu_tools import report
 from openkpu_tools.command import writing
-from openkpu_tools.commands import compiled_table, run_network
+from openkpu_tools.commands import compiled_page, compiled_table, run_network
 
 TOP = 5  # classes that are printed
 SEED = 210
@@ -73,7 +75,12 @@ def golden_runner(args: argparse.Namespace, records: list[report.LayerRecord]) -
 
 def run(args: argparse.Namespace) -> bool:
     """Run the model; True when every byte of every layer matched."""
-    program = read_program(args.model, args.config)
+    program = read_program(args.model, args.config, args.shape)
+    labels = pictures.read_labels(args.labels) if args.labels else []
+    classes = [tensor.shape[-1] if tensor.shape else 1 for tensor in program.outputs]
+    if labels and len(labels) not in classes:
+        expected = " or ".join(str(n) for n in dict.fromkeys(classes))
+        raise CompileError(f"{len(labels)} names, expected {expected}", where=args.labels)
     for part in program.device_parts:
         try:
             run_network.check(part.network, args.config)
@@ -86,52 +93,78 @@ def run(args: argparse.Namespace) -> bool:
     device = Device(args)
     records: list[report.LayerRecord] = []
     runner = golden_runner(args, records) if args.golden else device
-    results = []
+    results, raw = [], []
     for number, one in enumerate(given):
         before = device.cycles
         values = execute.run(program, one, runner)
         results.append([values[t.name] for t in program.outputs])
+        raw.append(last_maps(program, values))
         cycles = "" if args.golden else f"  {device.cycles - before} cycles"
         print(f"inference {number}{cycles}")
         for tensor, value in zip(program.outputs, results[-1], strict=True):
-            print(f"  {describe(tensor, value)}")
+            print(f"  {describe(tensor, value, labels)}")
     if args.output:
-        write(args, program, results)
+        write(args, program, results, raw)
     if args.report:
         simulator = "golden" if args.golden else args.sim
         nodes = [line.record() for line in compiled_table.table(program, args.config)]
         every = records if args.golden else device.records
         report.write(args.report, args.config, simulator, every, nodes=nodes)
         print(f"report: {args.report}")
+    if args.html:
+        with writing(args.html) as stream:
+            stream.write(compiled_page.page(program, args.config).encode())
+        print(f"page: {args.html}")
     return device.good
 
 
-def inputs_of(args: argparse.Namespace, program: Program) -> tuple[list[data.Values], str]:
+def inputs_of(args: argparse.Namespace, program: Program) -> tuple[list[Values], str]:
     """The inferences, and where they come from."""
     if args.input:
         return data.read_inputs(program, args.input), str(args.input)
+    if args.image:
+        scale = (args.scale,) if isinstance(args.scale, float) else args.scale
+        how = {"mean": args.mean, "scale": scale, "bgr": args.bgr}
+        given = [pictures.values_of(program, path, **how) for path in args.image]
+        return given, ", ".join(map(str, args.image))
     given = seeds.environment()
     seed = SEED if given is None else given
     rng = np.random.default_rng(seed)
     return data.random_inputs(program, rng, args.images or 1), f"random, seed {seed}"
 
 
-def describe(tensor: Any, value: npt.NDArray) -> str:
+def describe(tensor: Any, value: npt.NDArray, labels: Sequence[str] = ()) -> str:
     """The largest classes of a vector, or the range of an output."""
     real = data.real(tensor, value)
     flat = np.reshape(real, -1)
     if 2 <= flat.size <= 1024 and flat.size == np.shape(value)[-1]:
         order = np.argsort(-flat, kind="stable")[:TOP]
-        return f"{tensor.name}: " + ", ".join(f"{i}: {flat[i]:.4g}" for i in order)
+        names = [labels[i] if i < len(labels) else str(i) for i in order]
+        found = (f"{n}: {flat[i]:.4g}" for n, i in zip(names, order, strict=True))
+        return f"{tensor.name}: " + ", ".join(found)
     return (
         f"{tensor.name}: {tensor.dtype}{np.shape(value)} from {flat.min():.4g} to {flat.max():.4g}"
     )
 
 
-def write(args: argparse.Namespace, program: Program, results: list[list[npt.NDArray]]) -> None:
-    """Results in the model's own types and shapes, inferences along the first axis."""
+def last_maps(program: Program, values: Values) -> Values:
+    """The bytes (C, H, W) of the last task list's outputs, as the device left them in storage."""
+    part = program.device_parts[-1]
+    return {p.tensor: p.map_of(values[p.tensor]) for p in part.outputs}
+
+
+def write(
+    args: argparse.Namespace,
+    program: Program,
+    results: list[list[npt.NDArray]],
+    raw: list[Values],
+) -> None:
+    """Results in the model's own types and shapes, inferences along the first axis; with RAW the
+    device's bytes instead."""
     arrays = {}
-    for i, tensor in enumerate(program.outputs):
+    for name in raw[0] if args.raw else ():
+        arrays[data.plain(name)] = np.stack([one[name] for one in raw])
+    for i, tensor in enumerate(() if args.raw else program.outputs):
         each = [data.result(tensor, one[i]) for one in results]
         batched = each[0].ndim > 0 and each[0].shape[0] == 1
         arrays[data.plain(tensor.name)] = np.concatenate(each) if batched else np.stack(each)

@@ -18,6 +18,10 @@ from typing import Any
 import numpy as np
 
 from openkpu import configs, digits
+from openkpu.compiler import data
+from openkpu.compiler import run as execute
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.source import read_program
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import array_macs, network_cycles
 from openkpu_tb import seeds, simrun
@@ -56,16 +60,20 @@ def scans(count: int) -> tuple[np.ndarray, np.ndarray]:
 def parse(argv: list[str]) -> argparse.Namespace:
     """Arguments; UsageError names what is wrong."""
     args = registry.parse("stream", argv)
-    command.needs(args, "input", "network", "a network")
+    command.apart(args, ("model", "network"), why="one of them runs")
+    if args.input and not (args.network or args.model):
+        command.needs(args, "input", "network", "a network")
     args.config = configs.load(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
-    command.check_outputs([args.report], [args.network, args.input])
+    command.check_outputs([args.report], [args.network, args.model, args.input])
     return args
 
 
 def work(args: argparse.Namespace) -> Work:
     """The digits, or what --network and --input name; NetworkError with one line."""
+    if args.model:
+        return of_model(args)
     if not args.network:
         network = digits.load_network(args.config.ai_ram_rows)
         run_network.check(network, args.config)
@@ -83,6 +91,30 @@ def work(args: argparse.Namespace) -> Work:
         size = (args.images or MAPS, *network.in_shape)
         images = np.random.default_rng(args.seed).integers(0, 256, size, dtype=np.uint8)
     return Work(f"maps through {args.network}", network, images)
+
+
+def of_model(args: argparse.Namespace) -> Work:
+    """A quantised model: its task list alone, the maps as the host would write them."""
+    program = read_program(args.model, args.config)
+    if len(program.device_parts) != 1 or len(program.device_parts[0].inputs) != 1:
+        raise CompileError(
+            "a stream is one task list with one input map;"
+            f" these are {len(program.device_parts)} lists",
+            where=args.model,
+        )
+    (part,) = program.device_parts
+    try:
+        run_network.check(part.network, args.config)
+    except NetworkError as error:
+        raise NetworkError(f"{args.model}: {error}") from None
+    if args.input:
+        given = data.read_inputs(program, args.input)
+    else:
+        rng = np.random.default_rng(args.seed)
+        given = data.random_inputs(program, rng, args.images or MAPS)
+    staged = [execute.staged(program, one) for one in given]
+    images = np.stack(staged)[np.arange(args.images or len(staged)) % len(staged)]
+    return Work(f"inferences of {args.model}, its task list", part.network, images)
 
 
 def figures(args: argparse.Namespace, network: Network, ends: np.ndarray) -> dict[str, Any]:
@@ -181,7 +213,7 @@ def main(argv: list[str] | None = None) -> int:
         simrun.builds()
         good = run(args, given)
     except (
-        *(UsageError, seeds.SeedError, configs.ConfigError, NetworkError),
+        *(UsageError, seeds.SeedError, configs.ConfigError, NetworkError, CompileError),
         simrun.ToolError,
     ) as error:
         return complain(error)

@@ -41,6 +41,7 @@ FOR_MODELS = (
     *("image", "layers", "functions", "numbering"),
     *("detector", "bgr", "scale", "bias", "fast"),
 )
+FOR_QUANTISED = ("mean", "labels", "raw", "shape", "html")
 FOR_PICTURES = ("detector", "png", "bgr", "scale", "bias")
 ALONE = (run_digits, run_model, run_network, run_compiled)  # with GOLDEN: nothing to compare with
 SOURCES = ("model", "vectors", "network", "matmul")  # what runs; without any of them, digits
@@ -89,17 +90,24 @@ def check_files(args: argparse.Namespace) -> None:
     if args.png:
         check_output(args.png, ".png")
     if args.output:
-        many = args.quantised and str(args.output).endswith(".npz")  # several outputs
-        check_output(args.output, ".npz" if many else ".npy")
+        several = args.quantised and str(args.output).endswith(".npz")  # outputs
+        check_output(args.output, ".npz" if several else ".npy")
+    if args.html:
+        check_output(args.html, ".html")
     folders = [path for path in map(Path, args.vectors or ()) if path.is_dir()]
     inside = [file for folder in folders for file in folder.glob("*.npz")]
     many = [*(args.vectors or []), *inside, *(args.image or []), *(args.matmul or [])]
-    read = [model_file(args), args.network, args.input, args.detector, *many]
-    check_outputs([args.report, args.png, args.output], read)
+    read = [model_file(args), args.network, args.input, args.detector, args.labels, *many]
+    check_outputs([args.report, args.png, args.output, args.html], read)
 
 
 def check_model(args: argparse.Namespace) -> None:
     """UsageError for options that do not go together."""
+    if not args.quantised and (given := [n for n in FOR_QUANTISED if getattr(args, n)]):
+        raise UsageError(
+            f"{option(given[0])} without a quantised {option('model')},"
+            " expected a .tflite, .onnx or .okpu file"
+        )
     if args.model is None:
         given = [n for n in FOR_MODELS if getattr(args, n) not in (None, False)]
         usual = (("via", "burst"), ("maps", "dma"), ("rounding", "nncase"))
@@ -110,6 +118,10 @@ def check_model(args: argparse.Namespace) -> None:
     if args.quantised:
         check_quantised(args)
         return
+    if isinstance(args.scale, tuple):
+        raise UsageError(
+            f"{option('scale')} has {len(args.scale)} numbers, expected one for a kmodel"
+        )
     check_numbering(args)
     if args.functions and args.image:
         command.apart(args, ("functions", "image"), why="functions run on random maps")
@@ -124,9 +136,15 @@ def check_model(args: argparse.Namespace) -> None:
 
 
 def check_quantised(args: argparse.Namespace) -> None:
-    """UsageError for options that a quantised model does not have."""
+    """UsageError for options that a quantised model does not have, or that exclude each other."""
+    pairs = [("image", "input"), ("image", "images")]
+    command.apart(args, *pairs, why="both say what comes in")
+    for name in ("mean", "scale", "bgr"):
+        command.needs(args, name, "image", "a picture")
+    command.needs(args, "raw", "output", "a file for the bytes")
     plain = {"via": "burst", "maps": "dma", "rounding": "nncase"}
-    given = [n for n in (*FOR_MODELS, "png") if getattr(args, n) not in (None, False)]
+    kmodels = [n for n in (*FOR_MODELS, "png") if n not in ("image", "bgr", "scale")]
+    given = [n for n in kmodels if getattr(args, n) not in (None, False)]
     given += [n for n, usual in plain.items() if getattr(args, n) != usual]
     if given:
         raise UsageError(

@@ -150,8 +150,17 @@ def sim(parser: Parser) -> None:
     parser.add_argument("--png", type=command.path, help="write a picture: boxes, classes, digits")
     parser.add_argument("--bgr", action="store_true", help="the model wants the blue plane first")
     parser.add_argument(
-        "--scale", type=command.factor, help="float inputs: pixel * SCALE + BIAS (1/255)"
+        "--scale",
+        type=command.factors,
+        help="float inputs: pixel * SCALE + BIAS (1/255); quantised models: (pixel - MEAN) * SCALE",
     )
+    parser.add_argument(
+        "--mean", type=command.reals, help="of a quantised model's pictures, or of their planes"
+    )
+    parser.add_argument("--labels", type=command.there, help="names of classes, a line each")
+    parser.add_argument("--raw", action="store_true", help="--output holds the device's bytes")
+    parser.add_argument("--html", type=command.path, help="page with a quantised model's graph")
+    parser.add_argument("--shape", type=shape, help="of an ONNX model's input whose shape is open")
     parser.add_argument("--bias", type=command.real, help="float inputs: as above (0)")
     parser.add_argument("--fast", action="store_true", help="maps through the back door")
     parser.add_argument("--golden", action="store_true", help="golden model, no simulator")
@@ -188,6 +197,7 @@ def compile_(parser: Parser) -> None:
         help="configuration whose cycles count; any runs it",
     )
     parser.add_argument("--shape", type=shape, help="of an ONNX input whose shape is open")
+    parser.add_argument("--html", type=command.path, help="page with the graph and a table")
     parser.add_argument("--print", action="store_true", dest="graph", help="print the graph")
 
 
@@ -203,12 +213,19 @@ def predict(parser: Parser) -> None:
     seeded(parser)
 
 
-@entry("openkpu_tools.commands.run_stream", lambda args: f"sim {args.sim}", checkout=False)
+@entry(
+    "openkpu_tools.commands.run_stream",
+    lambda args: f"sim {args.sim} {_read(args.model)}",
+    checkout=False,
+)
 def stream(parser: Parser) -> None:
-    """Digits, or maps of a network, in one continuous run."""
+    """Digits, or maps of a network or a quantised model, in one continuous run."""
     parser.add_argument("--sim", default="verilator", choices=SIMS, help="the simulator")
     _configuration(parser)
     _network(parser)
+    parser.add_argument(
+        "--model", type=command.there, help="a quantised model: .tflite, .onnx or .okpu"
+    )
     parser.add_argument("--input", type=command.there, help=".npy file of its maps")
     parser.add_argument(
         "--images", type=command.whole(1, MOST_STREAM), help="inferences of the stream"

@@ -16,17 +16,23 @@ from cocotb.types import LogicArray
 from openkpu_tb.simrun import SIMS, run
 
 Cycle = dict[str, int | str]
-IDLE, BUSY, NONSEQ, SEQ = ({"htrans": n} for n in range(4))
-WAIT, GO = {"hready": 0}, {"hready": 1}
+
+
+def pin(name: str, value: int) -> Cycle:
+    return {name: value}
+
+
+IDLE, BUSY, NONSEQ, SEQ = (pin("htrans", n) for n in range(4))
+WAIT, GO = pin("hready", 0), pin("hready", 1)
 LONG = 4100
 
 # ---------------------------------------------------------------- master
-SINGLE, INCR, WRAP4, INCR4 = ({"hburst": n} for n in range(4))
+SINGLE, INCR, WRAP4, INCR4 = (pin("hburst", n) for n in range(4))
 START: list[Cycle] = [{"hbusreq": 1, "hgrant": 1, **GO}, {}]
 
 
 def at(addr: int) -> Cycle:
-    return {"haddr": addr}
+    return pin("haddr", addr)
 
 
 def incr4(base: int = 0x100) -> list[Cycle]:

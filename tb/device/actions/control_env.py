@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -116,7 +117,7 @@ class ControlPredictor(uvm_subscriber):
     """Keeps the histories that explain what is seen on the host's bus."""
 
     def build_phase(self) -> None:
-        self.library: Library = ConfigDB().get(self, "", "LIBRARY")
+        self.library = cast(Library, ConfigDB().get(self, "", "LIBRARY"))
         self.numbers = {
             tuple(int(w) for w in arg.encode()): n for n, arg in enumerate(self.library.layers)
         }
@@ -171,7 +172,7 @@ class ControlScoreboard(uvm_component):
     """At the end of an episode: is there a history whose results are those in the memories?"""
 
     def build_phase(self) -> None:
-        self.library: Library = ConfigDB().get(self, "", "LIBRARY")
+        self.library = cast(Library, ConfigDB().get(self, "", "LIBRARY"))
         self.wrong: list[str] = []
         self.exact = {"inferences": 0, "layers": 0, "cut": 0}
 
@@ -181,6 +182,7 @@ class ControlScoreboard(uvm_component):
         ``empty``: what the result area and the maps (one behind the other) held before.
         """
         found = np.concatenate([results.data, maps.data])
+        assert results.unknown is not None and maps.unknown is not None, "both were read"
         unknown = np.concatenate([results.unknown, maps.unknown]).astype(bool)
 
         def explains(s: State) -> bool:

@@ -207,7 +207,8 @@ async def trial(jobs: Jobs, mode: str, bus: str, code: Err) -> str:
     if found != code:
         wrong.append(f"{error or 'no error'}")
     elif code in SPOILT or code == Err.LIST_CHANGED:
-        wrong += [] if error.layer == CHANGED else [f"layer {error.layer}, expected {CHANGED}"]
+        layer = error.layer if error else None
+        wrong += [] if layer == CHANGED else [f"layer {layer}, expected {CHANGED}"]
     if code in GOES_ON or not code:
         slots, clean = await job.slots(), getattr(job, "clean", [0, 1])
         wrong += [] if slots == clean else [f"results {slots}"]

@@ -33,7 +33,7 @@ KIB = 1024
 TOP = 1 << 32
 LOW, MIDDLE, HIGH = 0x4000, 0x10000, 0x20000  # places for what is read
 WINDOWS = ("AI_READ_FIRST", "AI_READ_LAST", "AI_WRITE_FIRST", "AI_WRITE_LAST")
-OPEN = dict(zip(WINDOWS, (0, TOP - KIB, 0, TOP - KIB), strict=True))
+OPEN: dict[str, int] = dict(zip(WINDOWS, (0, TOP - KIB, 0, TOP - KIB), strict=True))
 FLIGHT = 80  # cycles in which bursts that were given to the master before are through
 
 

@@ -114,13 +114,14 @@ class Case:
     def __init__(self, job: StreamJob | LayerJob) -> None:
         self.job, self.device = job, job.device
         self.stream = isinstance(job, StreamJob)
-        self.where = regions(job) if self.stream else layer_regions(job)
-        self.layers = len(job.network.layers if self.stream else job.layers)
+        self.where = regions(job) if isinstance(job, StreamJob) else layer_regions(job)
+        self.layers = len(job.network.layers if isinstance(job, StreamJob) else job.layers)
 
     async def launch(self) -> int:
         """Arm and start; cycle of the start, or of the first word."""
         await self.job.arm()
-        script = {0: START} if self.stream else burst(0, self.job.pushes())
+        job = self.job
+        script = {0: START} if isinstance(job, StreamJob) else burst(0, job.pushes())
         return await timeline.play(self.device, script)
 
     async def learn(self) -> None:
@@ -128,7 +129,7 @@ class Case:
         start = await self.launch()
         assert await at_rest(self.device)
         self.last_beat = int(self.device.tb.beat_cycle.value) - start
-        self.first = 2 if self.stream else len(self.job.pushes()) + 2
+        self.first = 2 if isinstance(self.job, StreamJob) else len(self.job.pushes()) + 2
         await tidy(self.device, False)
 
     def plausible(self, info: int, addr: int) -> str:
@@ -189,7 +190,7 @@ class Case:
                 code = await device.read(CODE)
                 texts.append("" if again and code == Err.WATCHDOG else f"then code {code}")
         await kill(device, ALIVE)
-        if self.stream:
+        if isinstance(job, StreamJob):
             slots = await job.slots()
             whole = [*range(finished)]
             if code and WRONG in slots and await job.begun(finished):
@@ -332,7 +333,7 @@ async def slow_bus_is_no_dead_bus(tb) -> None:
             waits += 1
         hung = not await at_rest(device, 60_000)
         slots, code = await job.slots(), await device.read(CODE)
-        want = job.clean if name == "stream" else list(range(len(job.layers)))
+        want = job.clean if isinstance(job, StreamJob) else list(range(len(job.layers)))
         good = not hung and not code and slots == want and waits > 3
         found.check(good, f"{name}, {kind_name}, {waits} waits: code {code}, slots {slots}")
         await tidy(device, hung)

@@ -10,8 +10,8 @@ from tb.device.layers import combinations
 from tb.device.layers.combinations import COUNT, VALUES, draw
 from tb.device.layers.test_random_layers import check
 
-SEED = seeds.environment()
-SEED = combinations.SEED if SEED is None else SEED
+GIVEN = seeds.environment()
+SEED = combinations.SEED if GIVEN is None else GIVEN
 USUAL = 16  # a small array, so that its build is quick; the others run at night
 
 

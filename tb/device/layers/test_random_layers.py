@@ -40,6 +40,7 @@ def check(
             events.append,
             storage_bytes=storage_bytes(cases),
             seed=seed,
+            waves=None,
             **more,
         )
     except SimError as error:

@@ -96,7 +96,7 @@ async def host_layers(tb) -> None:
         layer = random_layer(
             random, c=int(random.integers(1, 12)), h=6, w=int(random.integers(4, 40)),
             o=int(random.integers(2, 14)), eight_bit=eight_bit, fc=turn % 4 == 3,
-            **({"per_load": 3} if turn % 2 else {}),
+            per_load=3 if turn % 2 else None,
         )  # fmt: skip
         arg, x = layer.arg, layer.x.view(np.uint8)
         size = arg.replace(para_start_addr=0).weights_end(eight_bit)

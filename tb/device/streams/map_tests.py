@@ -6,6 +6,7 @@ All of AI RAM and storage is compared. Then what can go wrong: a map's transfer 
 refuses, one outside of the windows, arguments that are refused, a soft reset in any cycle.
 """
 
+import functools
 from dataclasses import dataclass
 
 import cocotb
@@ -23,7 +24,9 @@ from openkpu_tb.device.shadow import Shadow
 from tb.device.checked import checked
 from tb.device.hostile.timeline import Findings
 
-PLAIN = {"depthwise": False, "fc": False, "eight_bit": True, "signed_in": False}
+plain_layer = functools.partial(
+    random_layer, depthwise=False, fc=False, eight_bit=True, signed_in=False
+)
 LIMIT = 200_000  # cycles of all layers of a job
 PIXELS, RESULT = 3, 4  # AI_ERR_INFO.stream
 TASKS = (1, 4)  # of a job, least and most
@@ -193,8 +196,8 @@ async def lines_that_nobody_needs(tb) -> None:
         for pool, height in ((7, 8), (5, 6), (7, 16)):
             x = rng.integers(0, 256, (2, height, 70), dtype=np.uint8)
             rows = Layout(*x.shape).rows
-            first = random_layer(rng, x=x, o=1, kernel=3, pool=pool, **PLAIN)
-            second = random_layer(rng, x=first.y.view(np.uint8), o=2, kernel=1, pool=0, **PLAIN)
+            first = plain_layer(rng, x=x, o=1, kernel=3, pool=pool)
+            second = plain_layer(rng, x=first.y.view(np.uint8), o=2, kernel=1, pool=0)
             network = Network()
             tables = [(made.weights, made.bn, made.act) for made in (first, second)]
             behind = rows + 8

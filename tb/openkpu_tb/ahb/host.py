@@ -53,6 +53,8 @@ class AhbHost(BusDriver):
     """
 
     _signals = ()  # Signals finds them
+    entity: Handle  # cocotb-bus says what all handles have, and no more
+    clock: Handle
 
     def __init__(
         self,
@@ -106,7 +108,9 @@ class AhbHost(BusDriver):
 
         AssertionError when an answer breaks the protocol, or after ``limit`` cycles.
         """
-        queue, ap, dp, prior = list(transfers), None, None, (True, OKAY)
+        queue, prior = list(transfers), (True, OKAY)
+        ap: Transfer | None = None
+        dp: Transfer | None = None
         for _ in range(limit):
             if not queue and ap is None and dp is None:
                 break
@@ -117,7 +121,7 @@ class AhbHost(BusDriver):
                 ready_other = dp.foreign == 0
                 assert ready == ready_other
                 dp.foreign -= not ready_other
-            elif not mine or not dp.trans & 2:
+            elif dp is None or not dp.trans & 2:
                 assert ready and resp == OKAY, "IDLE or BUSY must be answered OKAY at once"
             elif resp == ERROR:
                 assert ready == (prior == (0, ERROR)), "ERROR takes two cycles"
@@ -136,13 +140,14 @@ class AhbHost(BusDriver):
                 self._address(ap)
                 self._data(dp)
             else:
+                assert dp is not None, "a cycle without a data phase has HREADY high"
                 dp.waits += 1
                 if resp == ERROR and cancel and ap is not None and ap.trans & 2:
                     queue.insert(0, ap)
                     ap = Transfer(ap.addr, trans=IDLE)
                     self._address(ap)
-            foreign = dp is not None and not dp.sel
-            self._other(foreign, not foreign or dp.foreign == 0)
+            other = dp if dp is not None and not dp.sel else None
+            self._other(other is not None, other is None or other.foreign == 0)
         else:
             raise AssertionError(f"transfers not finished after {limit} cycles")
 
@@ -150,6 +155,7 @@ class AhbHost(BusDriver):
         """One write; returns the response."""
         t = Transfer(addr, True, size, data)
         await self.run([t])
+        assert t.resp is not None
         return t.resp
 
     async def read(self, addr: int, size: int = 2) -> int:

@@ -66,6 +66,8 @@ class AhbHostDriver(BusDriver):
     """
 
     _signals = ()  # Signals finds them
+    entity: Handle  # cocotb-bus says what all handles have, and no more
+    clock: Handle
 
     def __init__(self, entity: Handle, signals: Signals | str, clock: Handle) -> None:
         super().__init__(entity, None, clock)

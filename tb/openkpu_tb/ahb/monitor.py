@@ -41,6 +41,8 @@ class AhbMonitor(BusMonitor):
     """
 
     _signals = ()  # Signals finds them
+    entity: Handle  # cocotb-bus says what all handles have, and no more
+    clock: Handle
 
     def __init__(
         self,
@@ -160,6 +162,7 @@ class AhbMonitor(BusMonitor):
                 self._fail(11, f"burst crosses 1 KB at {now['haddr']:#x}")
             if burst["left"] == 0:
                 self._fail(10, "more beats than HBURST says")
+            assert past is not None, "the burst began in a cycle before"
             if now["hburst"] == 1 and not past["hbusreq"]:
                 self._fail(17, "INCR went on without HBUSREQ")
         else:

@@ -56,6 +56,8 @@ class AhbResponder(BusDriver):
     """
 
     _signals = ()  # Signals finds them
+    entity: Handle  # cocotb-bus says what all handles have, and no more
+    clock: Handle
 
     def __init__(
         self,

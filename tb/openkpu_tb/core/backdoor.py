@@ -22,6 +22,7 @@ LOOKS = (DUMP_STORAGE, DUMP_RAM, CHANGES_STORAGE, CHANGES_RAM)  # into a memory
 CHANGES = {CHANGES_STORAGE: "storage_changes.hex", CHANGES_RAM: "ai_ram_changes.hex"}
 WIDTH = len(COUNTERS)
 Bytes = npt.NDArray[np.uint8]
+Known = tuple[Bytes, npt.NDArray[np.bool_]]  # bytes of a memory, and which are unknown
 _UNKNOWN, _NONE = 1 << 8, 1 << 9  # beside the 256 values of a byte
 
 
@@ -45,7 +46,7 @@ def encode(data: Bytes, width: int, first: int) -> str:
     return f"@{first:x}\n{words.tobytes().hex(chr(10), width)}\n"
 
 
-def decode(text: bytes, width: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+def decode(text: bytes, width: int) -> Known:
     """Bytes of a dump, and which of them hold an unknown (x or z) bit.
 
     A line holds a word; lines of another length, comments and addresses, are left out. ValueError
@@ -155,7 +156,7 @@ class Backdoor:
         give("storage_in.hex", encode(padded, 4, addr // 4))
         await self.command(LOAD_STORAGE)
 
-    async def read_storage(self, addr: int, size: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+    async def read_storage(self, addr: int, size: int) -> Known:
         """``size`` bytes from byte address ``addr`` on, and which are unknown."""
         self._fits("bytes of storage", addr, size, self.storage_bytes)
         first, last = addr // 4, (addr + size - 1) // 4
@@ -181,7 +182,7 @@ class Backdoor:
         give("ai_ram_in.hex", text)
         await self.command(LOAD_RAM)
 
-    async def read_ram(self, row: int, rows: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+    async def read_ram(self, row: int, rows: int) -> Known:
         """Whole rows of the AI RAM, and which bytes are unknown."""
         self._fits("rows of the AI RAM", row, rows, self.ram_rows)
         width = self.path_bytes
@@ -190,18 +191,18 @@ class Backdoor:
         skip = row * 64 - first * width
         return data[skip : skip + 64 * rows], unknown[skip : skip + 64 * rows]
 
-    async def _ram_words(self, first: int, last: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+    async def _ram_words(self, first: int, last: int) -> Known:
         """Words of the AI RAM as it is built."""
         await self.command(DUMP_RAM, first, last)
         return decode(take("ai_ram_out.hex"), self.path_bytes)
 
-    async def whole_storage(self) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+    async def whole_storage(self) -> Known:
         """``read_storage`` of all of it."""
         return await self._whole(
             CHANGES_STORAGE, 4, lambda: Backdoor.read_storage(self, 0, self.storage_bytes)
         )
 
-    async def whole_ram(self) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+    async def whole_ram(self) -> Known:
         """``read_ram`` of all rows."""
         width, size = self.path_bytes, 64 * self.ram_rows
         data, unknown = await self._whole(
@@ -210,8 +211,11 @@ class Backdoor:
         return data[:size], unknown[:size]  # the last word may be wider than the row in it
 
     async def _whole(
-        self, command: int, width: int, read: Callable[[], Awaitable[tuple[Bytes, Bytes]]]
-    ) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+        self,
+        command: int,
+        width: int,
+        read: Callable[[], Awaitable[Known]],
+    ) -> Known:
         """A memory; only words that have changed are written and read, but on Icarus, which
         compares them no faster than it writes them."""
         if "icarus" in cocotb.SIM_NAME.lower():

@@ -38,12 +38,12 @@ def values(a: npt.NDArray, b: npt.NDArray, wide: bool) -> dict[str, Mask]:
         return (left.astype(np.float32) @ right.astype(np.float32)) > 0
 
     c = fp16.multiply(a, b, wide)
-    finite = np.isfinite(a).all(1)[:, None] & np.isfinite(b).all(0)
+    finite = np.isfinite(a).all(axis=1, keepdims=True) & np.isfinite(b).all(axis=0)
     anything = meets(a != 0, b != 0)
     small = [(x != 0) & (np.abs(x) < 2.0**-14) for x in (a, b)]
     subnormal = meets(small[0], b != 0) | meets(a != 0, small[1])
     infinite = meets(np.isinf(a), b == b) | meets(a == a, np.isinf(b))
-    nan = np.isnan(a).any(1)[:, None] | np.isnan(b).any(0)
+    nan = np.isnan(a).any(axis=1, keepdims=True) | np.isnan(b).any(axis=0)
     zero, down, up = _rounding(*fp16.sums(a, b), wide)
     size = np.abs(c.astype(np.float64))
     found = {

@@ -210,14 +210,17 @@ def possible_elementwise(bin: Bin) -> bool:
 @functools.cache
 def words() -> dict[int, Word]:
     """Register words of rtl/host/openkpu.rdl by byte offset; upper halves end in ``_hi``."""
-    from openkpu.layer.regdesc import compile_map  # here: every simulation imports this module
+    from openkpu.layer.regdesc import (  # here: every simulation imports this module
+        compile_map,
+        field_reset,
+    )
 
     found = {}
     for node in compile_map("openkpu").registers():
         for word in range(node.get_property("regwidth") // 32):
             fields = [f for f in node.fields() if f.low < 32 * word + 32 and f.high >= 32 * word]
             readable = [f for f in fields if f.is_sw_readable]
-            reset = sum((f.get_property("reset") or 0) << f.low for f in readable)
+            reset = sum(field_reset(f) << f.low for f in readable)
             changes = any(f.is_sw_writable or f.is_hw_writable for f in readable)
             found[node.address_offset + 4 * word] = Word(
                 node.inst_name + ("_hi" if word else ""),

@@ -30,7 +30,7 @@ def _sampler(cross: Cross) -> Callable[..., None]:
     def sample(*_values: str) -> None: ...
 
     names = [f"{TOP}.{cross.name}.{point}" for point in cross.points]
-    every = [
+    every: list[CoverPoint | CoverCross] = [
         CoverPoint(name, xf=lambda *values, at=at: values[at], bins=list(values))
         for at, (name, values) in enumerate(zip(names, cross.points.values(), strict=True))
     ]
@@ -67,7 +67,8 @@ def read(path: Path) -> Hits:
     found: Hits = {}
     for cross in crosses():
         items = root.findall(f"./{TOP}/{cross.name}/cross/*")
-        found[cross.name] = {ast.literal_eval(i.get("bin")): int(i.get("hits")) for i in items}
+        counts = [(i.get("bin"), i.get("hits")) for i in items]
+        found[cross.name] = {ast.literal_eval(b): int(n) for b, n in counts if b and n}
         if list(found[cross.name]) != cross.bins:
             raise BinsError(f"{path.name}: its bins of {cross.name} are not those of the model")
     return found

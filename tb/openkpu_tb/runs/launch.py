@@ -130,11 +130,14 @@ def listener(pipe: Path, on_event: Callable[[Event], None]) -> Iterator[None]:
     failed: list[Exception] = []
     over = threading.Event()
 
+    main = threading.main_thread().ident
+    assert main is not None, "the main thread runs"
+
     def interrupt() -> None:
         # again and again: a KeyboardInterrupt in a destructor or in a callback of the garbage
         # collector is dropped by Python
         while not over.is_set():
-            signal.pthread_kill(threading.main_thread().ident, SIGNAL)
+            signal.pthread_kill(main, SIGNAL)
             over.wait(AGAIN)
 
     def listen() -> None:

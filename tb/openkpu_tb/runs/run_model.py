@@ -13,6 +13,7 @@ import numpy as np
 from cocotb.triggers import RisingEdge
 
 from openkpu.compare import difference
+from openkpu.files import save_arrays
 from openkpu.kmodel import (
     Fetch,
     LayerEvent,
@@ -150,6 +151,7 @@ class ModelRun:
         """A finished layer: compared with the golden model on the same input map."""
         if not event.selected:
             return
+        assert event.golden is not None and event.expected is not None, "walk compares"
         seen, unknown = event.info["seen"], event.info["unknown"].astype(bool)
         # as it lay in the AI RAM, and as the host was given it
         wrong, first = difference(seen, event.expected, unknown=unknown | (event.y != seen))
@@ -189,6 +191,6 @@ async def run_model(device: Device, request: ModelRequest, say: Say) -> None:
             say("run", run=model.run, cycles=cycles, **moved)
     except (DeviceError, DeviceTimeout) as error:
         say("failure", run=model.run, text=str(error))
-    np.savez(request.outputs, **outputs)
+    save_arrays(request.outputs, outputs)
     if request.maps:
-        np.savez(request.maps, **model.maps)
+        save_arrays(request.maps, model.maps)

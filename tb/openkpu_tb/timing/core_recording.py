@@ -63,7 +63,8 @@ def check_skew(recorder: Recorder, arg: LayerArg) -> None:
     for number in (0, 1, 8):
         reads = [i for i, v in enumerate(recorder.rows[f"column_re[{number}]"]) if v == "1"]
         assert reads == [i + number for i in issues]
-    n_y = int(cocotb.top.N_Y.value)
+    top: Handle = cocotb.top
+    n_y = int(top.N_Y.value)
     # the 64 pixels of the stripe in every step, for each group of n_z = 2 output channels
     assert len(issues) == 64 // n_y * arg.i_ch_num
 

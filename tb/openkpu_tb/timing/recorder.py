@@ -30,7 +30,7 @@ class Recorder:
         while True:
             await FallingEdge(self.clock)
             for name, signal in self.signals.items():
-                self.rows[name].append(signal() if callable(signal) else str(signal.value))
+                self.rows[name].append(str(signal() if callable(signal) else signal.value))
 
     def first(self, name: str, value: str = "1", start: int = 0) -> int:
         """First cycle from ``start`` on in which a signal has a value."""

@@ -9,13 +9,15 @@ from pyuvm import (
     uvm_endianness_e,
     uvm_reg,
     uvm_reg_adapter,
+    uvm_reg_addr_t,
     uvm_reg_block,
     uvm_reg_bus_op,
+    uvm_reg_data_t,
     uvm_reg_field,
     uvm_status_e,
 )
 
-from openkpu.layer.regdesc import access, compile_map
+from openkpu.layer.regdesc import access, compile_map, field_reset
 from openkpu_tb.ahb.host_agent import OKAY, Transfer
 from openkpu_tb.uvm.items import HostItem
 
@@ -36,7 +38,7 @@ class Adapter(uvm_reg_adapter):
 
     def bus2reg(self, bus_item: HostItem, rw: uvm_reg_bus_op) -> None:
         (transfer,) = bus_item.transfers
-        rw.data = transfer.data
+        rw.data = uvm_reg_data_t(transfer.data)
         good = transfer.resp == OKAY
         rw.status = uvm_status_e.UVM_IS_OK if good else uvm_status_e.UVM_NOT_OK
 
@@ -46,7 +48,7 @@ class Registers(uvm_reg_block):
 
     def __init__(self, name: str = "registers") -> None:
         super().__init__(name)
-        self.map = self.create_map("map", 0, 4, uvm_endianness_e.UVM_LITTLE_ENDIAN)
+        self.map = self.create_map("map", uvm_reg_addr_t(0), 4, uvm_endianness_e.UVM_LITTLE_ENDIAN)
         self.set_default_map(self.map)
         self.words: list[uvm_reg] = []
         self.by_offset: dict[int, uvm_reg] = {}
@@ -58,12 +60,12 @@ class Registers(uvm_reg_block):
     def _add(self, node, word: int) -> None:
         name = node.inst_name + ("_hi" if word else "")
         register = uvm_reg(name, 32)
-        register.configure(self, None, "")
+        register.configure(self)
         for f in node.fields():
             low, high = max(f.low, 32 * word), min(f.high, 32 * word + 31)
             if low > high:
                 continue
-            reset = (f.get_property("reset") or 0) >> (low - f.low)
+            reset = field_reset(f) >> (low - f.low)
             field = uvm_reg_field(f.inst_name)
             size = high - low + 1
             policy = POLICY[access(f)]

@@ -24,6 +24,7 @@ class Scoreboard(uvm_subscriber):
         span = slice(tt.addr, tt.addr + tt.data.size)
         expected = predictor.mirror(tt.where)[span]
         valid, doubt = predictor.valid[tt.where][span], predictor.doubt[tt.where][span]
+        assert tt.unknown is not None, "what was read says it"
         unknown = tt.unknown.astype(bool)
         bad = valid & ~doubt & ((tt.data != expected) | unknown)
         if doubt.any():

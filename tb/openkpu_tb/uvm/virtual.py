@@ -43,7 +43,7 @@ LIFE: dict[type[DeviceSequence], int] = {
 class DisturbedSequence(DeviceSequence):
     """A job, while the bus changes its manners at random moments until it is over."""
 
-    compare = False  # the job does
+    compares = False  # the job does
 
     def __init__(self, name: str = "disturbed", job: DeviceSequence | None = None) -> None:
         super().__init__(name)
@@ -69,7 +69,7 @@ class DisturbedSequence(DeviceSequence):
 class ItemSequence(DeviceSequence):
     """One draw of everything: a sequence of LIFE on a bus of some kind; clean work afterwards."""
 
-    compare = False
+    compares = False
 
     async def body(self) -> None:
         kinds, weights = list(LIFE), list(LIFE.values())
@@ -85,7 +85,7 @@ class ItemSequence(DeviceSequence):
 class LifeSequence(DeviceSequence):
     """``count`` items, one after the other on the same device."""
 
-    compare = False
+    compares = False
 
     def __init__(self, name: str = "life", count: int = 10) -> None:
         super().__init__(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import numpy.typing as npt
 F32 = np.float32
 Floats = npt.NDArray[np.float32]
 Padding = tuple[int, int]  # before, after
+PadMode = Literal["constant", "reflect", "symmetric", "edge"]
 
 
 def round_half_away(x: npt.NDArray) -> npt.NDArray:
@@ -212,6 +214,7 @@ def reduce_window(
         if total is None:
             total = np.full(pixels.shape, initial, F32)
         REDUCE[op](total, pixels, out=total)
+    assert total is not None, "a window has a tap"
     if op == "mean":
         ones = np.ones((1, 1, *x.shape[2:]), F32)
         total /= sum(p for *_, p in window_taps(ones, window, stride, dilation, pads, 0.0))
@@ -237,6 +240,7 @@ def conv2d(
     for ky, kx, pixels in window_taps(x, (kh, kw), stride, dilation, pads, 0.0):
         part = np.einsum("goi,ngihw->ngohw", w[..., ky, kx], pixels, optimize=True)
         total = part if total is None else total + part
+    assert total is not None, "a window has a tap"
     total = total.reshape(n, o, *total.shape[3:])
     return total + bias.astype(np.float64)[:, None, None]
 
@@ -278,7 +282,9 @@ def conv2d_transpose(
 
 
 # ---------------------------------------------------------------------------------- movement
-def pad(x: npt.NDArray, pads: tuple[Padding, ...], value: float, mode: str = "constant"):
+def pad(
+    x: npt.NDArray, pads: tuple[Padding, ...], value: npt.ArrayLike, mode: PadMode = "constant"
+) -> npt.NDArray:
     """Padding of every axis; negative amounts cut."""
     cut = tuple(
         slice(max(0, -before), n - max(0, -after))

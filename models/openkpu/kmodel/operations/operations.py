@@ -283,7 +283,7 @@ class Pad(Operation):
     dst: View
     pads: tuple[k.Padding, ...]
     value: float
-    mode: str = "constant"
+    mode: k.PadMode = "constant"
 
     def problem(self) -> str | None:
         want = tuple(n + b + a for n, (b, a) in zip(self.src.shape, self.pads, strict=True))

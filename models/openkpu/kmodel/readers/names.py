@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+from openkpu.kmodel.operations.kernels import PadMode
+
 
 def words(text: str, separator: str | None = None) -> tuple[str, ...]:
     """Names out of one string."""
@@ -16,5 +20,5 @@ BINARY_V5 = words(
     "logical_and logical_or logical_xor"
 )
 UNARY_V4 = words("abs ceil cos exp floor log neg rsqrt sin square")
-PAD_MODES = words("constant reflect symmetric edge")
+PAD_MODES: tuple[PadMode, ...] = get_args(PadMode)
 RESIZE_MODES = words("bilinear nearest")

@@ -77,7 +77,7 @@ class NnilUnary(Operation):
 
     def run(self, memory: Memory) -> None:
         x = self.src.of(memory).astype(np.float32)
-        stack: list[np.ndarray] = []
+        stack: list[np.ndarray | np.float32] = []
         with np.errstate(all="ignore"):
             for op, value in self.code:
                 if op == ARGUMENT:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TypeVar
 
 from openkpu.kmodel.program import View
 from openkpu.kmodel.readers.binary import Blob, Cursor
@@ -12,6 +13,7 @@ SPACES = {0: "const", 1: "main", 2: "kpu"}
 DTYPES = {0: "<f4", 1: "u1"}
 SHIFT_MAX = 63  # of a 64-bit product
 FLOAT, BYTES = "<f4", "u1"
+Name = TypeVar("Name", bound=str)
 
 
 @dataclasses.dataclass
@@ -74,7 +76,7 @@ class Node:
         offset, mul = self.c.read("2i", what)
         return offset, mul, self.shift(f"{what} shift")
 
-    def choice(self, names: tuple[str, ...], what: str) -> str:
+    def choice(self, names: tuple[Name, ...], what: str) -> Name:
         """The name of an enumerator."""
         at, value = self.c.position, self.c.u32(what)
         if value >= len(names):

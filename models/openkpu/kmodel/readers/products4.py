@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import TypedDict
 
 import numpy as np
 
 from openkpu.kmodel.operations import operations as ops
-from openkpu.kmodel.operations.products import Conv2d, Conv2dTranspose, MatMul, QuantMatMul
+from openkpu.kmodel.operations.products import FULL, Conv2d, Conv2dTranspose, MatMul, QuantMatMul
 from openkpu.kmodel.program import Operation, View
 from openkpu.kmodel.readers.names import REDUCE
 from openkpu.kmodel.readers.node4 import BYTES, FLOAT, Node
@@ -54,7 +55,14 @@ def _weights(n: Node, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     return n.c.array(dtype, int(np.prod(shape, dtype=object)), "weights").reshape(shape)
 
 
-def _scale(n: Node) -> dict:
+class Scale(TypedDict):
+    """Fields of a quantised product."""
+
+    offsets: tuple[int, int]
+    out_param: tuple[int, int, int]
+
+
+def _scale(n: Node) -> Scale:
     """Offsets of both factors, then factor, shift and offset of the result."""
     first, second, mul = n.c.read("3i", "scale")
     shift = n.shift("output shift")
@@ -193,12 +201,12 @@ def cpu_conv2d(depthwise: bool, quantised: bool) -> Callable[[Node], Operation]:
         window = Window.read(n)
         groups = c if depthwise else 1
         _channels(n, groups, c, o)
+        offsets, out_param, clamp = (0, 0), None, FULL
         if quantised:
             scale = _scale(n)
-            first, second = scale["offsets"]
-            how = {**scale, "offsets": (-first, -second)}
+            offsets, out_param = (-scale["offsets"][0], -scale["offsets"][1]), scale["out_param"]
         else:
-            how = {"clamp": n.clamp()}
+            clamp = n.clamp()
         weights = _weights(n, dtype, (o, *window.size, c // groups)).transpose(0, 3, 1, 2)
         oh, ow = window.output((h, w))
         return Conv2d(
@@ -211,7 +219,9 @@ def cpu_conv2d(depthwise: bool, quantised: bool) -> Callable[[Node], Operation]:
             stride=window.stride,
             dilation=window.dilation,
             pads=window.pads,
-            **how,
+            offsets=offsets,
+            out_param=out_param,
+            clamp=clamp,
         )
 
     return read

@@ -17,6 +17,10 @@ from openkpu.kmodel.program import (
 )
 from openkpu.kmodel.readers.binary import Blob
 from openkpu.kmodel.readers.layers import ACT_BYTES, make_layer, read_arg, table_bytes
+from openkpu.layer.argument import LayerArg
+
+# offset of its entry, argument, offsets of weights, batch norm and activation
+Layer = tuple[int, LayerArg, int, int, int]
 
 
 def read_v0(blob: Blob) -> Program:
@@ -56,7 +60,9 @@ def read_v1(blob: Blob) -> Program:
     head.u32("max_start_address")
     arguments = head.u32("layers_argument_start")
     eight_bit = bool(flags & 1)
-    layers, in_quant, out_quant = [], None, None
+    layers: list[Layer] = []
+    in_quant: Quant | None = None
+    out_quant = Quant(1.0, 0.0)  # a file without layers is refused below
     for index in range(count):
         at = head.position
         weights, bn, act = head.read("3I", f"layer {index}")
@@ -71,9 +77,9 @@ def _kpu_only(
     blob: Blob,
     version: int,
     eight_bit: bool,
-    layers: list[tuple],
+    layers: list[Layer],
     in_quant: Quant | None,
-    out_quant: Quant | None,
+    out_quant: Quant,
 ) -> Program:
     """Upload, all layers, and the last one's map as float."""
     if not layers:

@@ -72,7 +72,10 @@ def _add(b: Body) -> Operation:
 
 def _quant_add(b: Body) -> Operation:
     x, y, out, count = b.words("in_a in_b out count")
-    params = [tuple(b.ints("offset mul shift")) for _ in range(3)]
+    params = [
+        (offset, mul, shift)
+        for offset, mul, shift in (b.ints("offset mul shift") for _ in range(3))
+    ]
     return ops.QuantAdd(
         offset=b.offset,
         a=_bytes(x, count),

@@ -77,6 +77,7 @@ def keep_maps(
             first, second, task = found
             operations[at] = task
             download = operations[first]
+            assert isinstance(download, Download)
             del operations[second]
             if not read_later(program, operations, download.dst, first):
                 del operations[first]
@@ -120,13 +121,11 @@ def _slice_before(
     if not isinstance(upload, Upload) or upload.implicit:
         return None
     cut = _maker(operations, at, upload.src)
-    if cut is None or not isinstance(operations[cut], StridedSlice):
+    if cut is None or not isinstance(piece := operations[cut], StridedSlice):
         return None
-    piece = operations[cut]
     source = _maker(operations, cut, piece.src)
-    if source is None or not isinstance(operations[source], Download):
+    if source is None or not isinstance(download := operations[source], Download):
         return None
-    download = operations[source]
     arg = _task(piece, download, upload)
     if arg is None or read_later(program, operations, upload.src, at):
         return None
@@ -157,12 +156,12 @@ def _task(piece: StridedSlice, download: Download, upload: Upload) -> LayerArg |
     whole = all(end >= size for end, size in zip(piece.end, shape, strict=True))
     if not same or not whole or len(shape) != 4 or shape[0] != 1 or any(piece.begin):
         return None
-    if strides[:2] != (1, 1) or not all(1 <= n <= 16 for n in strides[2:]):
+    *others, sy, sx = strides
+    if others != [1, 1] or not (1 <= sy <= 16 and 1 <= sx <= 16):
         return None
+    _, c, h, w = shape
     try:
-        return pool_layer(
-            *(shape[1:], MAXIMUM, (1, 1), strides[2:]), src=download.base, dst=upload.base
-        )
+        return pool_layer((c, h, w), MAXIMUM, (1, 1), (sy, sx), src=download.base, dst=upload.base)
     except LayerError:  # the maps share rows
         return None
 

@@ -10,7 +10,7 @@ followed and is an error that names the instruction.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from openkpu.kmodel.errors import KmodelError, Unsupported
 from openkpu.kmodel.program import ELEMENTS_MAX, Operation, View
@@ -18,6 +18,7 @@ from openkpu.kmodel.version5.bytecode import Code, Dialect, Instruction, decode
 from openkpu.kmodel.version5.container5 import DTYPES, Function, Model5, Range
 from openkpu.kmodel.version5.k210 import function_operations
 
+Name = TypeVar("Name", bound=str)
 STEPS_MAX = 1_000_000
 OPERATIONS_MAX = 50_000
 DEPTH_MAX = 8
@@ -271,7 +272,7 @@ class Machine:
             self.doubt(f"{value} where 0 or 1 is expected")
         return bool(value)
 
-    def choice(self, names: tuple[str, ...], value: int, what: str) -> str:
+    def choice(self, names: tuple[Name, ...], value: int, what: str) -> Name:
         if value >= len(names):
             raise self.fail(f"{what} {value} is not supported")
         return names[value]

@@ -171,21 +171,20 @@ def scaled(m: Machine, kind: str, dtype: int, result: int, *registers: int) -> N
     bias, scale = m.number(), m.number()
     out, src = m.address(), m.address()
     extent = m.shape(shape)
-    views = {
-        "src": m.view(src, dtype, extent, strides),
-        "dst": m.result(out, result, extent, out_strides),
-    }
-    floats = [view.dtype[-2] == "f" for view in views.values()]
+    source = m.view(src, dtype, extent, strides)
+    target = m.result(out, result, extent, out_strides)
+    floats = [view.dtype[-2] == "f" for view in (source, target)]
     if floats != [kind == "quantize", kind == "dequantize"]:
-        raise m.fail(f"of {views['src']} to {views['dst']}")
+        raise m.fail(f"of {source} to {target}")
+    at = m.at.offset
     if kind == "quantize":
-        if views["dst"].item != 1:
-            raise m.fail(f"to {views['dst'].dtype} is not supported")
+        if target.item != 1:
+            raise m.fail(f"to {target.dtype} is not supported")
         m.trace.add(
-            ops.Quantize(offset=m.at.offset, scale=scale, bias=bias, half_even=True, **views)
+            ops.Quantize(offset=at, src=source, dst=target, scale=scale, bias=bias, half_even=True)
         )
     else:
-        m.trace.add(ops.Dequantize(offset=m.at.offset, scale=scale, bias=bias, **views))
+        m.trace.add(ops.Dequantize(offset=at, src=source, dst=target, scale=scale, bias=bias))
 
 
 def gather(m: Machine, dtype: int, *registers: int) -> None:
@@ -204,7 +203,8 @@ def gather(m: Machine, dtype: int, *registers: int) -> None:
 
 
 def lut1d(m: Machine, dtype: int, shape: int, strides: int, out_strides: int, length: int) -> None:
-    m.number(), m.number()
+    m.number()
+    m.number()
     out, table, src = m.address(), m.address(), m.address()
     if DTYPES.get(dtype) != "u1":
         raise m.fail(f"data type {dtype} is not supported")
@@ -352,8 +352,9 @@ def softmax(m: Machine, dtype: int, *operands: Any) -> None:
     shape, strides, out_strides, axis, beta = operands
     rank = len(m.shape(shape))
 
-    def make(**views: View) -> Operation:
-        return ops.Softmax(axis=axis + rank if axis < 0 else axis, beta=beta, **views)
+    def make(offset: int, src: View, dst: View) -> Operation:
+        place = axis + rank if axis < 0 else axis
+        return ops.Softmax(offset=offset, src=src, dst=dst, axis=place, beta=beta)
 
     unary_like(m, make, dtype, shape, strides, out_strides)
 
@@ -381,8 +382,8 @@ def unary(m: Machine, dtype: int, shape: int, strides: int, out_strides: int, op
     if name == "bitwise_not":
         raise m.fail("bitwise_not is not supported")
 
-    def make(**views: View) -> Operation:
-        return ops.Unary(op=name, **views)
+    def make(offset: int, src: View, dst: View) -> Operation:
+        return ops.Unary(offset=offset, src=src, dst=dst, op=name)
 
     unary_like(m, make, dtype, shape, strides, out_strides)
 

@@ -64,4 +64,4 @@ KINDS = {
 def disturbance(rng: np.random.Generator, kind: str | None = None) -> BusSequence:
     """A bus of this kind, by default of a random one."""
     kind = kind or list(KINDS)[int(rng.integers(0, len(KINDS)))]
-    return BusSequence(kind, **KINDS[kind](rng))
+    return BusSequence(kind, False, **KINDS[kind](rng))

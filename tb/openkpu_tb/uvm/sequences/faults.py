@@ -53,8 +53,8 @@ class TransferErrorSequence(StreamSequence):
     told; results of the inferences before are exact.
     """
 
-    def __init__(self, name: str = "error", kind: str | None = None, **given: object) -> None:
-        super().__init__(name, **given)
+    def __init__(self, name: str = "error", kind: str | None = None) -> None:
+        super().__init__(name)
         self.kinds = [kind] if kind else None
 
     async def body(self) -> None:
@@ -74,7 +74,7 @@ class TransferErrorSequence(StreamSequence):
             raise AssertionError(f"ERROR on {bad} went unnoticed")
         except DeviceError as error:
             found = error.code, error.stream, error.addr & ~3, error.inference
-            expected = {
+            expected: dict[tuple[int, int, int, int], BadWord] = {
                 (Err.BUS_ERROR, STREAM[word.kind], word.addr, word.inference): word
                 for word in first_to_count(bad)
             }
@@ -114,11 +114,11 @@ class TransferErrorSequence(StreamSequence):
 class SoftResetSequence(NetworkSequence):
     """A job, ended by a soft reset in any cycle: a layer, a list or a stream."""
 
-    LATEST = 6000  # cycles after the start
+    latest = 6000  # cycles after the start
 
     async def body(self) -> None:
         await self.begin()
-        await self.device.wait_at_most(self.n(1, self.LATEST))
+        await self.device.wait_at_most(self.n(1, self.latest))
         await self.end()
 
     async def begin(self) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sequences of the virtual sequencer: layers, networks, streams.
 
-Each one leaves the device idle and compares all of both memories (``compare`` False: it does not).
+Each one leaves the device idle and compares all of both memories (``compares`` False: it does not).
 What is not given is drawn from the generator of the virtual sequencer, which the seed begins.
 """
 
@@ -26,6 +26,7 @@ from openkpu_tb.ahb.host_agent import Transfer
 from openkpu_tb.core.registers import AI, FIFO_DATA_OUT, Ctrl
 from openkpu_tb.device.device import DeviceError, Tables
 from openkpu_tb.device.inference_stream import WIDEST, finish_stream
+from openkpu_tb.handle import Handle
 
 LIMIT = 2_000_000  # cycles of any single wait
 INFERENCES = "PERF_INFERENCES"
@@ -53,7 +54,7 @@ def sizes() -> Sizes:
 class DeviceSequence(uvm_sequence):
     """Base: what a sequence on the virtual sequencer has at hand."""
 
-    compare = True
+    compares = True
     sequencer: Any  # a VirtualSequencer, which imports this
 
     @property
@@ -81,7 +82,7 @@ class DeviceSequence(uvm_sequence):
         self.sequencer.ap.write(name)
 
     async def post_body(self) -> None:
-        if self.compare:
+        if self.compares:
             await self.sequencer.storage.read_all()
 
     async def run(self, sequence: uvm_sequence) -> None:
@@ -188,11 +189,12 @@ class ResultFifoSequence(LayerSequence):
     async def body(self) -> None:
         self.layer = layer = self.layer or self.draw_task()
         device, size = self.device, layer.y.size
+        top: Handle = cocotb.top
         words = await self.prepare(layer, int_en=1, send_data_out=1)
         await device.push(words)
-        got, start = bytearray(), int(cocotb.top.cycle.value)
+        got, start = bytearray(), int(top.cycle.value)
         while len(got) < size:
-            spent = int(cocotb.top.cycle.value) - start
+            spent = int(top.cycle.value) - start
             assert spent < LIMIT, f"{len(got)} of {size} results in {spent} cycles"
             held = await device.read(AI["AI_STATUS"]) >> 16 & 31
             reads = [Transfer(FIFO_DATA_OUT + 4 * (i % 2), False) for i in range(2 * held)]
@@ -233,6 +235,8 @@ class NetworkSequence(DeviceSequence):
     """Task lists: one inference after the other, each started by the host."""
 
     continuous = False
+    network: Network  # what is not given is there from ``prepare`` on
+    images: np.ndarray
 
     def __init__(
         self,
@@ -241,12 +245,15 @@ class NetworkSequence(DeviceSequence):
         images: np.ndarray | None = None,
     ) -> None:
         super().__init__(name)
-        self.network, self.images = network, images
+        self.draws = network is None or images is None
+        if network is not None and images is not None:
+            self.network, self.images = network, images
 
     async def prepare(self) -> Storage:
         """Network, images and registers in place."""
-        if self.network is None:
+        if self.draws:
             self.network, self.images = self.draw_network(self.n(1, sizes().images + 1))
+            self.draws = False
         await self.device.configure({"AI_INF_LEFT": 0})
         return await self.place(self.network, self.images, self.continuous)
 

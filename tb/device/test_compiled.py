@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled networks on the RTL: every layer's map and the results against the golden model.
+
+A list with several inputs, stored outputs, joined and narrow reads, maps in place, turned maps and
+moved copies; the results are the exact reference's.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.tests.compiled_graphs import Maker, compiled
+from openkpu import configs
+from openkpu.compiler import reference, run
+from openkpu.compiler.graph import Graph
+from openkpu.compiler.program import DevicePart
+from openkpu.network.network import Network, alignment
+from openkpu.prediction.roofline import network_cycles
+from openkpu_tb.runs import launch
+from openkpu_tb.runs.requests import NetworkRequest
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+
+
+def joined() -> Graph:
+    """Parts of a concatenation, a slice of it, a sum of two inputs, two outputs."""
+    m = Maker(30)
+    a, b = m.input(1, 4, 7, 6), m.input(1, 4, 7, 6)
+    total = m.both("add", a, b, scale=0.07)
+    parts = [m.conv(total, 4, (3, 3)), m.conv(total, 3, (1, 1))]
+    parts[1].scale, parts[1].zero = parts[0].scale, parts[0].zero
+    one = m.move(parts, (1, 7, 7, 6), "concat", axis=1)
+    some = m.move([one], (1, 4, 7, 6), "slice", starts=(0, 2, 0, 0), steps=(1, 1, 1, 1))
+    return m.done(m.conv(some, 5, (3, 3)), one)
+
+
+def turned() -> Graph:
+    """TensorFlow's stride of 2, a shortcut, a table of two layers, an average."""
+    m = Maker(31, "uint8")
+    x = m.conv(m.input(1, 3, 8, 10), 4, (3, 3))
+    y, z = m.conv(x, 6, (3, 3), (2, 2)), m.conv(x, 6, (1, 1), (2, 2))
+    total = m.both("mul", y, z, scale=0.2)
+    mean = m.pool(total, "average", (4, 5))
+    return m.done(m.dense(m.move([mean], (1, 6), "reshape"), 5))
+
+
+def copied() -> Graph:
+    """A kernel of 5x5 inside, a depthwise one of 5x1, groups."""
+    m = Maker(32)
+    x = m.conv(m.input(1, 2, 9, 5), 4, (5, 5), (2, 2))
+    y = m.conv(x, 4, (5, 1), groups=4)
+    return m.done(m.conv(m.conv(y, 8, (3, 3), groups=2), 3, (2, 2), pads="valid"))
+
+
+GRAPHS = {"joined": joined, "turned": turned, "copied": copied}
+
+
+@pytest.mark.tier(check=["verilator-*", "icarus-copied", "icarus-turned"])
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("simulator", ["icarus", "verilator"])
+def test_compiled(simulator: str, name: str) -> None:
+    """Every map of every layer, as the golden model has it; outputs as the reference has them."""
+    config = configs.load("nano")
+    graph = GRAPHS[name]()
+    program = compiled(graph, "nano")
+    assert len(program.device_parts) == 1
+
+    def device(part: DevicePart, network: Network, x: np.ndarray) -> run.Maps:
+        found: run.Maps = {}
+
+        def on_event(event: dict[str, Any]) -> None:
+            assert event["event"] != "rules", event
+            if event["event"] == "stored":
+                shape = network.layers[event["layer"]].out_shape
+                found[event["layer"]] = np.array(event["y"], np.uint8).reshape(shape)
+            elif event["event"] == "image":
+                assert not event["failure"], event["failure"]
+                wrong = {i["index"]: i["mismatching_bytes"] for i in event["layers"]}
+                assert len(wrong) == len(network.layers) and not any(wrong.values()), wrong
+                found[-1] = np.array(event["y"], np.uint8).reshape(network.out_shape)
+
+        limit = 50_000 + 60 * network_cycles(config, network.layers)
+        request = NetworkRequest(network, x[None], limit, alignment(config))
+        size = network.storage(x[None], align=request.align).data.size
+        launch.run_job(simulator, config, request, on_event, storage_bytes=size)
+        return found
+
+    rng = np.random.default_rng(5)
+    values = {
+        n: rng.integers(*graph.tensors[n].limits, graph.tensors[n].shape, endpoint=True)
+        for n in graph.inputs
+    }
+    found, want = run.run(program, values, device), reference.evaluate(graph, values)
+    missed = sum(r.missed for r in program.reports.values())
+    for output in graph.outputs:
+        apart = np.abs(found[output] - want[output])
+        print(
+            f"{simulator} {name}: {int((apart > 0).sum())} of {apart.size} differ, {missed} edges"
+        )
+        assert apart.max() <= (1 if missed else 0) and (apart > 0).sum() <= 2
