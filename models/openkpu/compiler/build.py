@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -44,7 +45,7 @@ from openkpu.compiler.program import DevicePart, HostPart, Port, Program, Row
 from openkpu.configs import Config
 from openkpu.network.network import NetworkError
 
-LOWERINGS = {
+LOWERINGS: dict[type[Node], Callable[..., None]] = {
     Conv: lower_conv.lower,
     Dense: lower_dense.lower,
     Pool: lower_pool.lower,

@@ -88,7 +88,7 @@ def dumps(program: Program) -> bytes:
         "reports": {name: dataclasses.asdict(r) for name, r in program.reports.items()},
     }
     packed = io.BytesIO()
-    np.savez_compressed(packed, **arrays.held)
+    np.savez_compressed(packed, allow_pickle=False, **arrays.held)
     entries = {NAME: json.dumps(content, indent=1).encode(), ARRAYS: packed.getvalue()}
     entries |= {f"list{i}.npz": data for i, data in enumerate(lists)}
     stream = io.BytesIO()
@@ -207,7 +207,8 @@ def _read_node(fields: dict[str, Any], arrays: dict[str, npt.NDArray]) -> Node:
 def _read_port(
     fields: dict[str, Any], arrays: dict[str, npt.NDArray], graph: Graph, network: Network
 ) -> Port:
-    port = Port(**{**fields, "where": arrays[fields["where"]], "shape": tuple(fields["shape"])})
+    made: dict[str, Any] = {**fields, "where": arrays[fields["where"]]}
+    port = Port(**{**made, "shape": tuple(fields["shape"])})
     tensor = graph.tensors[port.tensor]
     most = int(np.prod(port.shape))
     if port.where.shape != tensor.shape or port.where.dtype.kind != "i":

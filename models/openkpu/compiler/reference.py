@@ -10,7 +10,7 @@ averages by its halves away from zero, so that differences to that runtime can b
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -246,7 +246,7 @@ def quantised(values: Array, tensor: Tensor) -> npt.NDArray[np.int64]:
     return np.clip(np.nan_to_num(steps) + tensor.zero, *tensor.limits).astype(np.int64)
 
 
-RULES = {
+RULES: dict[type[Node], Callable[..., Array]] = {
     Conv: _conv,
     Dense: _dense,
     Pool: _pool,

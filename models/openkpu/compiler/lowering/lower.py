@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -110,7 +111,7 @@ class State:
         fit: requant.Fit,
         src2: Place | None = None,
         constant: npt.NDArray[np.uint8] | None = None,
-        **fields: int,
+        **fields: Any,
     ) -> Spec:
         """Append a layer from ``src`` to ``dst``; Unable where the device refuses it.
 
@@ -118,18 +119,21 @@ class State:
         ``src`` first.
         """
         if src.shape[0] > MOST and fields.get("depthwise"):
-            data = np.asarray(weights).reshape(src.shape[0], -1)
+            data, made = np.asarray(weights).reshape(src.shape[0], -1), None
             for first in range(0, src.shape[0], MOST):
                 part = slice(first, first + MOST)
                 count = min(MOST, src.shape[0] - first)
                 missed = (fit.missed, fit.edges) if not first else (0, 0)
                 some = requant.Fit(fit.bn[part], fit.act, *missed)
-                more = {} if src2 is None else {"src2": src2.part(first, count)}
+                more: dict[str, Any] = {} if src2 is None else {"src2": src2.part(first, count)}
                 more |= {} if constant is None else {"constant": constant[part]}
                 places = src.part(first, count), dst.part(first, count)
                 made = self.layer(node, *places, weights=data[part], fit=some, **more, **fields)
+            assert made is not None
             return made
-        options = {k: fields.pop(k) for k in ("kernel", "pool", "depthwise", "fc") if k in fields}
+        options: dict[str, Any] = {
+            k: fields.pop(k) for k in ("kernel", "pool", "depthwise", "fc") if k in fields
+        }
         try:
             arg = LayerArg.make(*src.shape, dst.shape[0], **options, **fields)
         except LayerError as error:
@@ -166,10 +170,12 @@ class State:
         if not self.config.pool_lanes:
             raise Unable(f"configuration {self.config.name} has no pooling tasks (pool_lanes = 0)")
         if src.shape[0] > MOST:
+            made = None
             for first in range(0, src.shape[0], MOST):
                 count = min(MOST, src.shape[0] - first)
                 places = src.part(first, count), dst.part(first, count)
                 made = self.pool(node, *places, kind, kernel, strides, pads, pad_value)
+            assert made is not None
             return made
         try:
             arg = pool_layer(src.shape, kind, kernel, strides, pads, pad_value=pad_value)
@@ -213,7 +219,7 @@ class State:
         """The node's line of the report."""
         return self.reports.setdefault(node.name, Report())
 
-    def mark(self) -> dict[str, object]:
+    def mark(self) -> dict[str, Any]:
         """What ``back`` needs to forget what a lowering that failed has begun."""
         return {
             "specs": list(self.specs),
@@ -223,7 +229,7 @@ class State:
             "reports": {k: dataclasses.replace(v) for k, v in self.reports.items()},
         }
 
-    def back(self, mark: dict[str, object]) -> None:
+    def back(self, mark: dict[str, Any]) -> None:
         """Forget all that came since ``mark``."""
         for spec in self.specs[len(mark["specs"]) :]:
             spec.loads = ""
@@ -258,7 +264,7 @@ def signed_weights(
     return effective - least, least
 
 
-def zero_terms(arg_x: int, zero: int, taps: int) -> dict[str, int]:
+def zero_terms(arg_x: int, zero: int, taps: int) -> dict[str, Any]:
     """Fields that make alu the sum of (x - zero) * weight; ``taps`` those that arg_add counts once:
     of one input channel, of a fully connected layer all."""
     return {"arg_x": arg_x, "arg_w": -zero, "arg_add": -arg_x * zero * taps, "pad_value": zero}

@@ -17,6 +17,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -433,7 +434,7 @@ def _finish(
     channels: npt.NDArray[np.int64],
     data: npt.NDArray[np.int64],
     fit: requant.Fit,
-    terms: dict[str, int],
+    terms: dict[str, Any],
     step: int = 1,
     into: Into | None = None,
 ) -> None:

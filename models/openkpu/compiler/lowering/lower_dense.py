@@ -10,6 +10,7 @@ between them has the weight 0.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +54,7 @@ def lower(state: State, node: Dense) -> None:
     else:
         raise Disordered(name, "its last axis does not lie along the channels of a map")
     data, arg_x = signed_weights(effective)
-    terms = zero_terms(arg_x, held.zero, effective.shape[1] if fields else 1)
+    terms: dict[str, Any] = zero_terms(arg_x, held.zero, effective.shape[1] if fields else 1)
     fit = _fit(state, node, held, effective)
     dst = state.room(y.name, shape)
     for first in range(0, o, MOST_OUTPUTS):

@@ -10,6 +10,8 @@ Decreasing ends are read from the top.  What neither way gives is the host's.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -122,5 +124,5 @@ def _maximum(state: State, node: Node, src: Place, other: Place, dst: Place, act
     weights = np.zeros((c, 9), dtype=np.int64)
     weights[:, 4], weights[:, 8] = 1, FAR
     fit = requant.Fit(BatchNorm.make(np.full(c, STEP), 0, 0).pack(), act.pack(), 0, 0)
-    fields = {"kernel": 3, "depthwise": True, "elementwise": 1, "ew_op": 2}
+    fields: dict[str, Any] = {"kernel": 3, "depthwise": True, "elementwise": 1, "ew_op": 2}
     state.layer(node, src, dst, weights=weights, fit=fit, src2=other, **fields)
