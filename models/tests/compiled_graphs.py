@@ -5,6 +5,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from openkpu.compiler.graph import (
     window_size,
 )
 from openkpu.compiler.program import DevicePart, Program
+from openkpu.writers import Pads, explicit_pads
 
 
 class Maker:
@@ -46,7 +48,7 @@ class Maker:
         made.data = None if data is None else np.asarray(data)
         return self.graph.add_tensor(made)
 
-    def input(self, *shape: int, **how: object) -> Tensor:
+    def input(self, *shape: int, **how: Any) -> Tensor:
         made = self.tensor(*shape, **how)
         made.layout = "NCHW" if len(shape) == 4 else ""
         self.graph.inputs.append(made.name)
@@ -64,6 +66,7 @@ class Maker:
 
     def _products(self, x: Tensor, o: int, taps: int, y: Tensor) -> dict[str, object]:
         """Scales that spread the sums over the output's bytes, and biases."""
+        assert x.scale is not None and y.scale is not None
         spread = np.sqrt(taps) * 74 * 60 * float(x.scale)
         scale = self.rng.uniform(0.7, 1.4, o) * float(y.scale) * 50 / spread
         bias = self.rng.integers(-5000, 5000, o)
@@ -76,24 +79,18 @@ class Maker:
         o: int,
         kernel: tuple[int, int],
         strides: tuple[int, int] = (1, 1),
-        pads: str | tuple[int, int, int, int] = "same",
+        pads: Pads = "same",
         dilation: tuple[int, int] = (1, 1),
         groups: int = 1,
         clamp: tuple[int, int] | None = None,
     ) -> Tensor:
         """A convolution; SAME as TensorFlow pads."""
-        size, edges = x.shape[2:], [0, 0, 0, 0]
-        if pads == "same":
-            for i in (0, 1):
-                span = (kernel[i] - 1) * dilation[i] + 1
-                total = max((-(-size[i] // strides[i]) - 1) * strides[i] + span - size[i], 0)
-                edges[i], edges[i + 2] = total // 2, total - total // 2
-        elif pads != "valid":
-            edges = list(pads)
-        out = window_size(size, kernel, strides, tuple(edges), dilation)
+        size = x.shape[2], x.shape[3]
+        edges = explicit_pads(size, kernel, strides, pads, dilation)
+        out = window_size(size, kernel, strides, edges, dilation)
         y = self.tensor(1, o, *out)
         weights = self.rng.integers(-127, 128, (o, x.shape[1] // groups, *kernel))
-        how = {"strides": strides, "pads": tuple(edges), "dilation": dilation, "groups": groups}
+        how = {"strides": strides, "pads": edges, "dilation": dilation, "groups": groups}
         how |= self._products(x, o, weights[0].size, y)
         return self.node(Conv, [x], y, weights=weights, clamp=clamp or y.limits, **how)
 
@@ -114,13 +111,13 @@ class Maker:
         count_pads: bool = False,
         same: bool = True,
     ) -> Tensor:
-        out = window_size(x.shape[2:], kernel, strides, pads)
+        out = window_size((x.shape[2], x.shape[3]), kernel, strides, pads)
         numbers = {"scale": x.scale, "zero": x.zero} if same else {}
         y = self.tensor(1, x.shape[1], *out, **numbers)
         fields = {"strides": strides, "pads": pads, "count_pads": count_pads}
         return self.node(Pool, [x], y, how=how, kernel=kernel, clamp=y.limits, **fields)
 
-    def both(self, how: str, a: Tensor, b: Tensor, **numbers: object) -> Tensor:
+    def both(self, how: str, a: Tensor, b: Tensor, **numbers: Any) -> Tensor:
         shape = np.broadcast_shapes(a.shape, b.shape)
         y = self.tensor(*shape, **numbers)
         return self.node(Elementwise, [a, b], y, how=how, clamp=y.limits)

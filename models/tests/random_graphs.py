@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from openkpu.writers import Quant, Value, Weights, Writer, window_shape
+from openkpu.writers import Pair, Quant, Value, Weights, Writer, window_shape
 from openkpu.writers.onnx_model import OnnxModel
 from openkpu.writers.tflite_model import TfliteModel
 
@@ -57,6 +57,11 @@ class RandomGraph:
             return Weights(data, float(scale[0]), bias), float(scale[0]) * grow
         return Weights(data, scale, bias), 0.01 * grow
 
+    def pair(self, low: int, high: int) -> Pair:
+        """Two numbers from ``low`` to below ``high``."""
+        first, second = self.rng.integers(low, high, 2)
+        return int(first), int(second)
+
     def windows(self, x: Value) -> dict:
         """Stride and padding of a window; None of those may leave nothing."""
         rng = self.rng
@@ -66,7 +71,7 @@ class RandomGraph:
 
     def conv(self) -> Value | None:
         x, rng = self.one(), self.rng
-        kernel = (1, 1) if rng.random() < 0.4 else tuple(int(n) for n in rng.integers(1, 6, 2))
+        kernel = (1, 1) if rng.random() < 0.4 else self.pair(1, 6)
         kernel = (3, 3) if rng.random() < 0.4 else kernel
         where = self.windows(x)
         if min(window_shape((x.shape[2], x.shape[3]), kernel, **where)) < 1:
@@ -87,8 +92,8 @@ class RandomGraph:
 
     def pool(self) -> Value | None:
         x, rng = self.one(), self.rng
-        kernel = tuple(int(n) for n in rng.integers(1, 4, 2))
-        stride = tuple(int(n) for n in rng.integers(1, 3, 2))
+        kernel = self.pair(1, 4)
+        stride = self.pair(1, 3)
         pads = str(rng.choice(["same", "valid"]))
         if min(window_shape((x.shape[2], x.shape[3]), kernel, stride, pads)) < 1:
             return None

@@ -65,6 +65,7 @@ def unary(kind: str, scale: float, zero: int, alpha: float = 0.0) -> Make:
 
 def with_constant(m: Writer, x: Value, rng: np.random.Generator, zero: int) -> list[Value]:
     """A product with a constant for each channel."""
+    assert isinstance(m, OnnxModel | TfliteModel)
     data = rng.integers(zero - 100, zero + 100, (1, 8, 1, 1))
     return [m.binary("mul", x, m.constant(data, Quant(0.02, zero)), Quant(0.05, zero))]
 

@@ -10,6 +10,7 @@ import pytest
 
 from models.tests.compiled_graphs import Maker, alone, compiled, differs, equal, layers
 from openkpu.compiler.errors import CompileError
+from openkpu.compiler.graph import Conv
 
 # (C, H, W), O, options of Maker.conv, the layers
 NATIVE = {
@@ -108,6 +109,7 @@ def test_weights_of_uint8(zero: int) -> None:
     x = m.input(1, 6, 9, 9)
     y = m.conv(x, 8, (3, 3))
     node = m.graph.nodes[0]
+    assert isinstance(node, Conv)
     weights = np.clip(zero + m.rng.integers(-90, 91, (8, 6, 3, 3)), 0, 255)
     x.zero = 128
     node.weights, node.w_zero = weights, np.full(8, zero)

@@ -7,6 +7,7 @@ import json
 import zipfile
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,6 +110,7 @@ def test_inputs_by_type_and_shape() -> None:
     found = data.inferences(program, {tensor.name: whole}, "x.npy")
     assert len(found) == 3 and found[1][tensor.name].shape == tensor.shape
     assert np.array_equal(found[1][tensor.name][0, 0], whole[1, :, :, 0])
+    assert tensor.scale is not None
     real = ((whole - float(tensor.zero)) * tensor.scale).astype(np.float32)
     again = data.inferences(program, {tensor.name: real}, "x.npy")
     assert all(
@@ -132,7 +134,7 @@ def test_several_inputs(tmp_path: Path) -> None:
     a, b = m.input(1, 4, 6, 6), m.input(1, 4, 6, 6)
     y, z = m.both("add", a, b), m.conv(a, 4, (3, 3))
     program = compiled(m.done(y, z))
-    arrays = {t.name: m.bytes(2, 4, 6, 6).astype(np.int8) for t in (a, b)}
+    arrays: dict[str, Any] = {t.name: m.bytes(2, 4, 6, 6).astype(np.int8) for t in (a, b)}
     np.savez(tmp_path / "x.npz", **arrays)
     found = data.read_inputs(program, tmp_path / "x.npz")
     assert len(found) == 2 and np.array_equal(found[1][b.name][0], arrays[b.name][1])

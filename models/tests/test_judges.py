@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ pytest.importorskip("onnxruntime", reason="the test group has onnxruntime")
 
 SHARED = Path(os.environ.get("OPENKPU_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 ALL = tuple(RULES)
+Way = Literal["plain", "optimised", "saturating"]
 
 
 def inputs_of(graph: Graph, seed: int) -> dict[str, np.ndarray]:
@@ -61,7 +63,7 @@ def test_digits_in_litert(name: str, kernels: str) -> None:
 
 @pytest.mark.parametrize("way", ort.WAYS)
 @pytest.mark.parametrize("name", [n for n in digits.MODELS if n.endswith(".onnx")])
-def test_digits_in_onnxruntime(name: str, way: str) -> None:
+def test_digits_in_onnxruntime(name: str, way: Way) -> None:
     data = (digits.FOLDER / name).read_bytes()
     graph = onnx_reader.read(data, name)
     found = Judgement(name, way, ort.WAYS[way])

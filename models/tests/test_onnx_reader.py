@@ -284,7 +284,7 @@ def test_joins_of_other_scales_are_requantised() -> None:
 def test_average_with_ceil_and_counted_pads(count: int) -> None:
     f = File()
     x = f.qdq("x", 0.05, 120)
-    fields = {"ceil_mode": 1 - count, "count_include_pad": count}
+    fields: dict[str, Any] = {"ceil_mode": 1 - count, "count_include_pad": count}
     y = f.node("AveragePool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], **fields)
     size = 5 if count else 6
     agree(f.data(f.qdq(y, 0.04, 100), (1, 2, 10, 10), (1, 2, size, size)), "average")
@@ -300,7 +300,7 @@ def test_signals(late: bool) -> None:
     w = f.node("DequantizeLinear", f.put(rng.integers(-127, 128, (6, 3, 5)), np.int8), *words)
     f.nodes[-1].attribute.append(helper.make_attribute("axis", 0))
     bias = rng.normal(0, 1, 6)
-    fields = {"pads": [2, 1], "strides": [2], "dilations": [1], "kernel_shape": [5]}
+    fields: dict[str, Any] = {"pads": [2, 1], "strides": [2], "dilations": [1], "kernel_shape": [5]}
     if late:
         y = f.node("Add", f.node("Conv", x, w, **fields), f.put(bias.reshape(1, 6, 1)))
     else:

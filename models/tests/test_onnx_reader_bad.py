@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 from models.tests.single_operators import build
 from openkpu.compiler.errors import CompileError
@@ -94,7 +94,7 @@ def test_opset(version: int) -> None:
 
 def test_external_data(tmp_path: Path) -> None:
     m = model()
-    onnx.external_data_helper.convert_model_to_external_data(
+    external_data_helper.convert_model_to_external_data(
         m, location="net.bin", size_threshold=0, convert_attribute=False
     )
     path = tmp_path / "net.onnx"
@@ -115,7 +115,7 @@ def test_external_data_stays_in_its_folder(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(bytes(4))
     tensor = initializer(m, "scale")
     where = {"location": "../secret", "offset": 0, "length": 4}
-    onnx.external_data_helper.set_external_data(tensor, **where)
+    external_data_helper.set_external_data(tensor, **where)
     tensor.ClearField("raw_data")
     tensor.data_location = TensorProto.EXTERNAL
     assert "external data '../secret'" in refusal(m, folder=tmp_path / "inside")
@@ -170,7 +170,7 @@ def test_operator_that_is_not_there() -> None:
 @pytest.mark.parametrize("form", ["qdq", "qoperator"])
 def test_scales(form: str, value: float) -> None:
     m = model(form=form)
-    replace(m, "scale", np.float32(value))
+    replace(m, "scale", np.array(value, np.float32))
     text = refusal(m)
     assert "scale" in text and "expected finite numbers" in text
 

@@ -49,7 +49,7 @@ def inputs_of(graph: Graph, seed: int) -> dict[str, np.ndarray]:
 def judged(seed: int, form: str, kind: str) -> Judgement | None:
     """The runtime's judgement; None of a kernel that it does not have."""
     data, graph = model(seed, form)
-    kinds = litert.KERNELS if form == "tflite" else ort.WAYS
+    kinds: dict[str, tuple[str, ...]] = {**litert.KERNELS} if form == "tflite" else {**ort.WAYS}
     found, values = Judgement(graph.name, kind, kinds[kind]), inputs_of(graph, seed)
     try:
         if form == "tflite":

@@ -62,6 +62,7 @@ def test_golden(compiled: bool, tmp_path: Path, capsys: pytest.CaptureFixture[st
     for i in range(2):
         if program is not None and i:
             (tensor,) = program.inputs
+            assert tensor.scale is not None
             whole = ((whole - float(tensor.zero)) * tensor.scale).astype(np.float32)
         np.save(tmp_path / "x.npy", whole)
         words = ["--model", str(model), "--golden", "--input", str(tmp_path / "x.npy")]
@@ -114,6 +115,7 @@ def test_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grey = picture(tmp_path / "x.png")
     (tensor,) = read_program(TFLITE, configs.load("small")).inputs
     (tmp_path / "names.txt").write_text("\n".join(f"digit {i}" for i in range(10)))
+    assert tensor.scale is not None
     real = (grey - 100.0) * 0.01
     quantised = np.clip(np.rint(real / tensor.scale) + tensor.zero, -128, 127)
     cases = [

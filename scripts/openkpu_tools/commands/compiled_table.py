@@ -62,8 +62,18 @@ def table(program: Program, config: Config) -> list[Line]:
             exact = f"within {report.steps} {plural}"
             if report.missed:
                 exact += f" ({report.missed} of {report.edges} edges)"
-        sums = (t[row.name] for t in (layers, weights, rows, cycles, least))
-        found.append(Line(row, runs, *sums, exact))
+        found.append(
+            Line(
+                row,
+                runs,
+                layers=layers[row.name],
+                weights=weights[row.name],
+                rows=rows[row.name],
+                cycles=cycles[row.name],
+                least=least[row.name],
+                exact=exact,
+            )
+        )
     return found
 
 

@@ -95,8 +95,10 @@ def _taps(layer: Layer, size: int) -> Iterator[tuple[int, int, slice, slice]]:
     kernel, out = layer.shape[2], -(-size // layer.stride)
     for ky in range(kernel):
         for kx in range(kernel):
-            spans = (slice(k, k + (out - 1) * layer.stride + 1, layer.stride) for k in (ky, kx))
-            yield ky, kx, *spans
+            lines, columns = (
+                slice(k, k + (out - 1) * layer.stride + 1, layer.stride) for k in (ky, kx)
+            )
+            yield ky, kx, lines, columns
 
 
 def _padded(layer: Layer, x: np.ndarray) -> tuple[np.ndarray, int]:

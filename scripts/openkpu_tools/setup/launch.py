@@ -44,6 +44,7 @@ def main(venv: str, target: str) -> int:
 
     def prepare(_argv: list[str] | None) -> int:
         words[:] = registry.words_of(target, goals, given)
+        assert entry is not None  # words_of has refused a target that is none
         args = entry.parser().parse_args([*entry.words, *words])
         try:
             watchdog.seconds()
@@ -54,7 +55,7 @@ def main(venv: str, target: str) -> int:
         return setup_env.main([venv, *entry.groups(args)])
 
     status = command.run(prepare)
-    if status or entry.bare or not entry.module:
+    if status or entry is None or entry.bare or not entry.module:
         return status
     sys.stdout.flush()
     os.environ[command.BY_MAKE] = "1"
