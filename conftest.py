@@ -45,7 +45,7 @@ class Recorder:
         """The call counts, and a setup that did not get to it."""
         for name, value in report.user_properties:
             if name == "tool":
-                self.tools[value] = self.tools.get(value, True) and not report.failed
+                self.tools[str(value)] = self.tools.get(str(value), True) and not report.failed
         if report.when == "setup" and report.passed:
             self.setup[report.nodeid] = report.duration
         elif report.when in ("setup", "call"):
@@ -105,7 +105,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     named = {str(word).partition("::")[2] for word in config.args}
     if wrong and not any(named):
         raise pytest.UsageError("; ".join(wrong))
-    taken = tiers.TAKEN["all" if config.getoption("--all") else config.getoption("--tier")]
+    taken = tiers.TAKEN["all" if config.getoption("--all") else str(config.getoption("--tier"))]
     tier = {item.nodeid: tiers.settle(item) for item in items}
     left_out = {
         node
@@ -120,8 +120,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 left_out.add(item.nodeid)
                 tier[item.nodeid] = f"tool {tool.args[0]}"
     config.stash[LEFT_OUT] = Counter(tier[node] for node in left_out)
-    if hasattr(config, "workeroutput"):
-        config.workeroutput["left_out"] = dict(config.stash[LEFT_OUT])
+    worker = getattr(config, "workeroutput", None)  # xdist adds it
+    if worker is not None:
+        worker["left_out"] = dict(config.stash[LEFT_OUT])
     number = config.getoption("--icarus-tenth")
     if number is not None:
         slow = sorted(item.nodeid for item in items if "icarus" in item.name)

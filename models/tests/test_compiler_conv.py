@@ -156,3 +156,19 @@ def test_passes_keep_the_graph() -> None:
     weights = [dataclasses.asdict(n) for n in graph.nodes]
     compiled(graph)
     assert str(graph) == before and len(weights) == len(graph.nodes)
+
+
+def test_many_channels() -> None:
+    """Over 1,024 channels: convolution, sum, table, pool, fully connected in parts."""
+    m = Maker(11)
+    x = m.conv(m.input(1, 8, 6, 5), 1100, (1, 1))
+    y = m.both("add", x, m.table(x, np.arange(-128, 128) // 2))
+    y = m.conv(y, 1100, (3, 3), groups=1100)
+    y = m.pool(y, "average", (6, 5))
+    graph = m.done(m.dense(m.move([y], (1, 1100), "reshape"), 1030))
+    program = compiled(graph)
+    expected = ["1x1", "1x1", "1x1 dw", "1x1 dw", "ew", "ew", "3x3 dw", "3x3 dw", "pool", "pool"]
+    assert layers(program) == [*expected, "1x1", "1x1"] and alone(program)
+    wrong, most = differs(graph, program)
+    missed = sum(r.missed for r in program.reports.values())
+    assert wrong <= missed and most <= 1

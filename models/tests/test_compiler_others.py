@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from models.tests.compiled_graphs import Maker, alone, compiled, differs, equal, layers
-from openkpu.compiler import functions, segments
+from openkpu.compiler import functions
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Host, Tensor
-from openkpu.compiler.lower_elementwise import best_sum
+from openkpu.compiler.lowering import segments
+from openkpu.compiler.lowering.lower_elementwise import best_sum
 
 
 # ------------------------------------------------------------------ fully connected
@@ -204,8 +205,8 @@ def test_functions(name: str, scale: float) -> None:
     (part,) = program.device_parts
     port, out = part.inputs[0], part.outputs[0]
     every = np.arange(256, dtype=np.uint8).reshape(port.shape)
-    found = part.network.run(every).y.reshape(-1)
-    assert np.array_equal(out.tensor_of(found).reshape(-1), graph.nodes[0].table)
+    found = out.tensor_of({-1: part.network.run(every).y})
+    assert np.array_equal(found.reshape(-1), graph.nodes[0].table)
 
 
 def test_any_table() -> None:

@@ -49,7 +49,7 @@ def node_by_node(graph: Graph, program: Program, seed: int) -> dict[str, tuple[i
 
     def runner(part: DevicePart, network: Network, first: np.ndarray) -> run.Maps:
         found = run.golden(part, network, first)
-        values.update({t.tensor: t.tensor_of(found[t.layer]) for t in part.taps})
+        values.update({t.tensor: t.tensor_of(found) for t in part.taps})
         return found
 
     x = {name: rng.integers(-128, 128, graph.tensors[name].shape)}

@@ -10,7 +10,8 @@ import pytest
 
 from openkpu.arithmetic.activation import Activation
 from openkpu.arithmetic.params import ActTable, BatchNorm
-from openkpu.compiler import reference, requant
+from openkpu.compiler import reference
+from openkpu.compiler.lowering import requant
 
 
 def bytes_of(fit: requant.Fit, sums: np.ndarray, channel: int = 0) -> np.ndarray:

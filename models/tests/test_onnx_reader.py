@@ -13,10 +13,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from models.tests.single_operators import CASES, SHAPE, build
 from openkpu import configs, digits
-from openkpu.compiler import okpu, onnx_reader, reference
+from openkpu.compiler import okpu, reference
 from openkpu.compiler.build import build as build_program
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Host, Pool, Table
+from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.run import run as run_program
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the test group has onnxruntime")

@@ -13,9 +13,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from models.tests.single_operators import build
-from openkpu.compiler import onnx_reader
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.onnx_file import is_onnx
+from openkpu.compiler.onnx import translate as onnx_reader
+from openkpu.compiler.onnx.file import is_onnx
 
 Change = Callable[[onnx.ModelProto], None]
 

@@ -14,10 +14,12 @@ import pytest
 from models.tests.random_graphs import random_graph
 from models.tests.single_operators import FORMATS
 from openkpu import configs
-from openkpu.compiler import build, onnx_reader, reference, run, tflite
+from openkpu.compiler import build, reference, run
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph
+from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.program import Program
+from openkpu.compiler.tflite import translate as tflite
 from openkpu.judges import Judgement, litert, ort
 
 BLOCKS = range(40)

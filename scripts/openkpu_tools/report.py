@@ -92,8 +92,8 @@ def record(
 
 def totals(layers: list[LayerRecord]) -> dict[str, Any]:
     """Sums over layers; cycle sums are None when any layer has none."""
-    measured = [layer.cycles for layer in layers]
-    cycles = sum(measured) if layers and None not in measured else None
+    measured = [layer.cycles for layer in layers if layer.cycles is not None]
+    cycles = sum(measured) if layers and len(measured) == len(layers) else None
     least = sum(layer.roofline_cycles for layer in layers)
     return {
         "layers": len(layers),

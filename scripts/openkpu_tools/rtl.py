@@ -126,7 +126,7 @@ def simulate(
     Icarus they are there with ``args.check`` alone.
     """
     more = {} if args.check or args.sim != "icarus" else {"CHECK": 0}
-    build(args.sim, args.config, storage_bytes, waves=args.waves, rounding=rounding, **more)
+    build(args.sim, args.config, storage_bytes, None, waves=args.waves, rounding=rounding, **more)
     waves = None
     if args.waves:
         kind = next((k for k in ("vectors", "model", "network") if getattr(args, k)), "digits")

@@ -158,13 +158,14 @@ def test_bounds_of_the_page_are_as_predicted(goal: Goal, cells: list[str], tmp_p
     """Those of the published models; the roofline does not matter here."""
     model = shared(f"real/{goal.source.partition(',')[0]}")
     name = f"predicted: {model.name}, {goal.config}, {goal.bus} bits"
-    found = {goal.run: {goal.figure: [1, 1]}}
-    found[name] = bench.predict(["--model", str(model)], goal.config, tmp_path / "report.json")
+    predicted = bench.predict(["--model", str(model)], goal.config, tmp_path / "report.json")
+    assert predicted is not None
+    found = {goal.run: {goal.figure: [1, 1]}, name: predicted}
     bounds = [cell.split(", ")[0] for cell in goal.least(found)]
     assert bounds == [cell.split(", ")[0] for cell in cells[6:]]
 
 
-def test_targets_are_of_runs(tmp_path: object) -> None:
+def test_targets_are_of_runs(tmp_path: Path) -> None:
     """Each is measured by a run of `make bench`."""
     for name in ("yolox_nano_224_v5.kmodel", "face_detect_v3_8bit.kmodel", "detect5_v3.kmodel"):
         (tmp_path / name).touch()
@@ -174,7 +175,7 @@ def test_targets_are_of_runs(tmp_path: object) -> None:
     assert len({run.name for run in runs}) == len(runs)
 
 
-def test_record_is_of_the_runs(tmp_path: object) -> None:
+def test_record_is_of_the_runs(tmp_path: Path) -> None:
     """Every run has its figures, and none is there that nothing measures."""
     assert [run.name for run in bench.own_runs(tmp_path)] == list(RECORD)
     assert all(run[bench_tables.LAYERS][0] > 0 for run in RECORD.values())
@@ -204,7 +205,7 @@ def test_a_worse_figure_is_told() -> None:
 
 @pytest.mark.check
 def test_command_compares_and_writes(
-    tmp_path: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run that is worse, and one that fails, with the pages that are left; no simulator."""
     run = Run("targets", "small", 32, ["--vectors", "targets"], source="targets")

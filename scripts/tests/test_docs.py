@@ -243,7 +243,7 @@ def test_worked_values() -> None:
     worked = {r[0]: r[1:] for r in rows if len(r) == len(values) + 1 and r[0] != "value"}
     assert set(worked) == set(ROUNDINGS)
     for name, cells in worked.items():
-        found = carry_shift(values.astype(np.int64), np.int64(2), name)
+        found = carry_shift(values.astype(np.int64), 2, name)
         assert [int(c) for c in cells] == found.tolist(), name
 
 

@@ -45,11 +45,11 @@ def test_roofline_has_the_reads_of_pooling_tasks() -> None:
     """As in a prediction: while a pooling task reads its map, the array rests."""
     config = configs.load("k210")
     arg = pool_layer((8, 12, 40), MAXIMUM, (1, 1), (2, 2))
-    tables = {"weights": np.zeros(0, np.uint8)} | dict.fromkeys(("bn", "act"), np.zeros(0, "u8"))
-    op = KpuLayer(offset=0, arg=arg, eight_bit=True, **tables)
+    weights, none = np.zeros(0, np.uint8), np.zeros(0, np.uint64)
+    op = KpuLayer(offset=0, arg=arg, eight_bit=True, weights=weights, bn=none, act=none)
     table = Table(config)
-    none = dict.fromkeys(("macs", "macs_gated", "mismatching_bytes"), 0)
-    table.add("", Layer(0, op, {}), 0, {**none, "counters": None})
+    counts = dict.fromkeys(("macs", "macs_gated", "mismatching_bytes"), 0)
+    table.add("", Layer(0, op, {}), 0, {**counts, "counters": None})
     reads = words_read(arg)
     assert table.figures()["model_roofline_cycles"] == table.whole == reads > 0
     assert roofline_of([LayerCycles(Shape(config, arg), cycles=1, parts={})]) == reads

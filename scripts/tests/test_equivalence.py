@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from openkpu_tools.flows import equivalence
+from openkpu_tools.flows.equivalence import Verdict
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("equivalence")]
 
@@ -83,7 +84,7 @@ endmodule
 """
 
 
-def beside(rtl: str, other: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list:
+def beside(rtl: str, other: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     """Verdict of RTL and of Verilog that stands for its netlist."""
     (folder / "rtl.v").write_text(HEAD + rtl)
     (folder / "other.v").write_text(HEAD + other)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.check
 SIM = ["sim", "--sim", "icarus", "--config", "nano", "--images", "300"]
 
 
-def start(words: list[str], folder: Path, **more: object) -> subprocess.Popen[str]:
+def start(words: list[str], folder: Path) -> subprocess.Popen[str]:
     """A command whose temporary files go to ``folder``, in a group of its own."""
     env = {k: v for k, v in os.environ.items() if k not in ("SEED", "MAKEFLAGS", "MAKELEVEL")}
     return subprocess.Popen(
@@ -29,7 +29,6 @@ def start(words: list[str], folder: Path, **more: object) -> subprocess.Popen[st
         stderr=subprocess.PIPE,
         text=True,
         process_group=0,
-        **more,
     )
 
 
@@ -49,6 +48,7 @@ def running(folder: Path) -> list[int]:
 
 def until(process: subprocess.Popen[str], word: str) -> None:
     """Read its output up to a line with ``word``."""
+    assert process.stdout is not None and process.stderr is not None
     for line in process.stdout:
         if word in line:
             return
@@ -101,6 +101,7 @@ def test_reader_of_a_simulation_goes_away(tmp_path: Path) -> None:
     """The next line finds no reader: the simulation ends with it, not 300 images later."""
     process = start([sys.executable, "-m", "openkpu", *SIM], tmp_path)
     until(process, "image   0")
+    assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
     err = process.stderr.read()
     assert process.wait(60) == 141 and said(err) == []

@@ -42,6 +42,7 @@ def test_every_number_has_a_type() -> None:
 @pytest.mark.parametrize(("name", "action"), FOUND, ids=[f"{n}-{a.dest}" for n, a in FOUND])
 def test_what_is_no_number(name: str, action: argparse.Action) -> None:
     convert = action.type
+    assert callable(convert)
     refused = NONE + ([] if action.dest in SIGNED else ["-1", "-0.5"])
     refused += [] if action.dest in ZERO or name == "kmodel" else ["0"]
     for text in refused:

@@ -4,6 +4,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_make_in_a_path_with_a_space(tmp_path: Path) -> None:
     shutil.copytree(ROOT, root, ignore=leave)
     venv = places.cache(root.resolve()) / "venv"
     venv.parent.mkdir(parents=True)
-    mine = Path(os.sys.prefix)
+    mine = Path(sys.prefix)
     venv.symlink_to(mine)
     vectors = "VECTORS=models/tests/data/vectors/raw_pool7.npz"
     env = {k: v for k, v in os.environ.items() if k not in ("SEED", "MAKEFLAGS", "MAKELEVEL")}

@@ -4,6 +4,7 @@
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ def test_products(capsys: Shown) -> None:
     assert "\nL00 " in said and "\nL01 " in said
 
 
-def totals_of(tmp_path: Path, *words: str) -> dict[str, int]:
+def totals_of(tmp_path: Path, *words: str) -> dict[str, Any]:
     """The sums of the report."""
     report = tmp_path / "report.json"
     assert predict.main([*words, f"--report={report}"]) == 0

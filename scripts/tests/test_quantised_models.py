@@ -12,8 +12,9 @@ import onnx
 import pytest
 
 from openkpu import configs, digits
-from openkpu.compiler import build, onnx_reader, reference, run
+from openkpu.compiler import build, reference, run
 from openkpu.compiler.errors import CompileError
+from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.judges import Judgement
 from openkpu.judges import ort as judge
 from openkpu_tools.foreign import onnx_net

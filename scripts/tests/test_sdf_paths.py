@@ -33,8 +33,8 @@ def register(name: str, pin: str = "DI", setup: int = 0) -> str:
 
 
 def lut(name: str, **ways: int) -> str:
-    ways = [f"(IOPATH {pin} F (1:2:{ps}) (1:2:{ps}))" for pin, ps in ways.items()]
-    return cell("TRELLIS_COMB", name, *ways)
+    paths = [f"(IOPATH {pin} F (1:2:{ps}) (1:2:{ps}))" for pin, ps in ways.items()]
+    return cell("TRELLIS_COMB", name, *paths)
 
 
 def written(folder: Path, *parts: str) -> Path:

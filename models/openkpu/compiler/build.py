@@ -9,23 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from openkpu.compiler import (
-    lower_conv,
-    lower_dense,
-    lower_elementwise,
-    lower_move,
-    lower_pool,
-    lower_table,
-    overlap,
-    passes,
-    place,
-    turn,
-)
+from openkpu.compiler import passes
 from openkpu.compiler.check import check
-from openkpu.compiler.device import Held, Place, indices
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import (
     Conv,
@@ -39,12 +28,24 @@ from openkpu.compiler.graph import (
     Table,
     Tensor,
 )
-from openkpu.compiler.lower import Disordered, Report, State, Unable, offset
+from openkpu.compiler.lowering import (
+    lower_conv,
+    lower_dense,
+    lower_elementwise,
+    lower_move,
+    lower_pool,
+    lower_table,
+    overlap,
+    place,
+    turn,
+)
+from openkpu.compiler.lowering.device import Held, indices
+from openkpu.compiler.lowering.lower import MOST, Disordered, Report, State, Unable, offset
 from openkpu.compiler.program import DevicePart, HostPart, Port, Program, Row
 from openkpu.configs import Config
 from openkpu.network.network import NetworkError
 
-LOWERINGS = {
+LOWERINGS: dict[type[Node], Callable[..., None]] = {
     Conv: lower_conv.lower,
     Dense: lower_dense.lower,
     Pool: lower_pool.lower,
@@ -179,7 +180,8 @@ class Builder:
         made = dataclasses.replace(like, name=self.graph.fresh(name), data=None)
         self.graph.add_tensor(made)
         self.ordered.add(made.name)
-        move = Move(f"{node.name}/order", node.operator, (name,), (made.name,), how="reshape")
+        label = f"{node.name}/order"
+        move = Move(label, "order of a map", (name,), (made.name,), how="reshape")
         inputs = tuple(made.name if n == name else n for n in node.inputs)
         new = dataclasses.replace(node, inputs=inputs)
         for nodes in (self.graph.nodes, self.left):
@@ -225,25 +227,25 @@ class Builder:
         """The task list: outputs are stored, addresses given."""
         node = next(n for n in self.graph.nodes if n.name == state.specs[-1].node)
         state.specs = overlap.apart(state.specs, self.config)
-        outputs = []
+        outputs = [(n, state.tensors[n], self._writers(state, n)) for n in wanted]
         last = len(state.specs) - 1
-        for name in wanted:
-            held = state.tensors[name]
-            outputs.append((name, held, self._writer(state, held.place, last)))
-        if not any(writer == last for _, _, writer in outputs):
+        if not any(last in writers for _, _, writers in outputs):
             # the list ends with a map that is wanted
             name, held, _ = outputs.pop()
-            outputs.append((name, held, -1))
+            outputs.append((name, held, []))
         final = []
-        for name, held, writer in outputs:
-            if writer < 0:
+        for name, held, writers in outputs:
+            if not writers:
+                if held.place.shape[0] > MOST:
+                    raise self._refuse(node, f"{name!r} has over {MOST} channels, as a result")
                 state.copy(node, held.place, held.place)
-                writer = len(state.specs) - 1
-            final.append((name, held, writer))
+                writers = [len(state.specs) - 1]
+            final.append((name, held, writers))
         last = len(state.specs) - 1
-        for name, _, writer in final:
-            if writer != last:
-                state.specs[writer].stores = name
+        for name, _, writers in final:
+            for writer in writers:
+                if writer != last:
+                    state.specs[writer].stores = name
         try:
             network = place.network_of(state.specs, [], self.config.ai_ram_rows)
         except Unable as error:
@@ -259,9 +261,9 @@ class Builder:
         for port in inputs[1:]:
             network.loaded[port.layer] = np.full(port.shape, port.zero, np.uint8)
         results = []
-        for name, held, writer in final:
+        for name, held, writers in final:
             port = self._port(name, held)
-            port.layer = -1 if writer == last else writer
+            port.layers = [-1 if w == last else w for w in writers]
             results.append(port)
         try:
             network.validate(self.config.ai_ram_rows)
@@ -269,9 +271,9 @@ class Builder:
             raise self._refuse(node, str(error)) from None
         taps = []
         for name, held in state.tensors.items():
-            writer = self._writer(state, held.place, last)
-            if writer >= 0 and name in self.graph.tensors:
-                taps.append(dataclasses.replace(self._port(name, held), layer=writer))
+            writers = self._writers(state, name)
+            if writers and name in self.graph.tensors:
+                taps.append(dataclasses.replace(self._port(name, held), layers=writers))
         nodes = [s.node for s in state.specs]
         return DevicePart(network, inputs, results, nodes, taps)
 
@@ -280,14 +282,24 @@ class Builder:
         return Port(name, held.place.shape, held.where, offset(tensor), held.zero)
 
     @staticmethod
-    def _writer(state: State, wanted: Place, last: int) -> int:
-        """The layer whose output map it is; -1 when several wrote it or another did afterwards."""
+    def _writers(state: State, name: str) -> list[int]:
+        """The layers whose output maps make up the tensor's map, channel after channel; none when
+        they do not, or another one wrote there afterwards."""
+        wanted = state.tensors[name].place
         end = wanted.row + wanted.rows
-        found = [
-            i
+        there = [
+            (spec.dst.row, i)
             for i, spec in enumerate(state.specs)
             if spec.dst.buffer == wanted.buffer
             and spec.dst.row < end
             and wanted.row < spec.dst.row + spec.dst.rows
         ]
-        return found[0] if len(found) == 1 and state.specs[found[0]].dst == wanted else -1
+        found, first, whole = [], 0, wanted.shape
+        for row, i in sorted(there):
+            dst = state.specs[i].dst
+            full = first % wanted.groups == 0 and first < whole[0]
+            if not full or dst.shape[1:] != whole[1:] or row != wanted.part(first, 1).row:
+                return []
+            found.append(i)
+            first += dst.shape[0]
+        return found if first == whole[0] else []

@@ -8,6 +8,7 @@ of one line with the node's name, its operator and what was expected.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -103,7 +104,7 @@ def _order(graph: Graph, node: Node, known: set[str]) -> str | None:
 
 def _node(graph: Graph, node: Node) -> str | None:
     """What is wrong with the node's own fields, types and shapes."""
-    rules = {
+    rules: dict[type[Node], tuple[int | None, Callable[..., str | None]]] = {
         Conv: (1, _conv),
         Dense: (1, _dense),
         Pool: (1, _pool),

@@ -23,7 +23,7 @@ from openkpu import files
 from openkpu.compiler.check import check_tensors
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph, Host, Move, Node, Table, Tensor
-from openkpu.compiler.lower import Report
+from openkpu.compiler.lowering.lower import Report
 from openkpu.compiler.program import DevicePart, HostPart, Port, Program, Row
 from openkpu.network.network import Network, NetworkError
 
@@ -88,7 +88,7 @@ def dumps(program: Program) -> bytes:
         "reports": {name: dataclasses.asdict(r) for name, r in program.reports.items()},
     }
     packed = io.BytesIO()
-    np.savez_compressed(packed, **arrays.held)
+    np.savez_compressed(packed, allow_pickle=False, **arrays.held)
     entries = {NAME: json.dumps(content, indent=1).encode(), ARRAYS: packed.getvalue()}
     entries |= {f"list{i}.npz": data for i, data in enumerate(lists)}
     stream = io.BytesIO()
@@ -184,6 +184,8 @@ def _program(
             [_read_port(p, arrays, graph, network) for p in fields[k]]
             for k in ("inputs", "outputs")
         )
+        if not all(port.layers for port in outputs):
+            raise ValueError("an output that no layer stores")
         if not inputs or inputs[0].shape != network.in_shape or not outputs:
             raise ValueError("ports that are not those of the task list")
         parts.append(DevicePart(network, inputs, outputs, [str(n) for n in fields["nodes"]]))
@@ -205,13 +207,18 @@ def _read_node(fields: dict[str, Any], arrays: dict[str, npt.NDArray]) -> Node:
 def _read_port(
     fields: dict[str, Any], arrays: dict[str, npt.NDArray], graph: Graph, network: Network
 ) -> Port:
-    port = Port(**{**fields, "where": arrays[fields["where"]], "shape": tuple(fields["shape"])})
+    made: dict[str, Any] = {**fields, "where": arrays[fields["where"]]}
+    port = Port(**{**made, "shape": tuple(fields["shape"])})
     tensor = graph.tensors[port.tensor]
     most = int(np.prod(port.shape))
     if port.where.shape != tensor.shape or port.where.dtype.kind != "i":
         raise ValueError(f"port of {port.tensor!r}: places of another shape")
     if port.where.min(initial=0) < 0 or port.where.max(initial=0) >= most:
         raise ValueError(f"port of {port.tensor!r}: a place outside of its map")
-    if not -1 <= port.layer < len(network.layers):
-        raise ValueError(f"port of {port.tensor!r}: layer {port.layer} is not there")
+    count = len(network.layers)
+    if not all(-1 <= i < count for i in (port.layer, *port.layers)):
+        raise ValueError(f"port of {port.tensor!r}: a layer that is not there")
+    sizes = [int(np.prod(network.layers[i].out_shape)) for i in port.layers]
+    if sizes and sum(sizes) != most:
+        raise ValueError(f"port of {port.tensor!r}: maps of {sum(sizes)} bytes, expected {most}")
     return port

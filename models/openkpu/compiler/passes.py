@@ -11,11 +11,12 @@ the input's phases as channels; the host writes the pixels in that order anyway.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
-from openkpu.compiler import turn
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Move, Node, Pool, Table, Tensor
+from openkpu.compiler.lowering import turn
 
 CLAMPED = (Conv, Dense, Elementwise, Pool)
 
@@ -37,9 +38,10 @@ def fold_pads(graph: Graph) -> None:
         plain = len(x.shape) == 4 and not any((*node.before[:2], *node.after[:2]))
         if not plain or node.value != x.zero or name in graph.outputs or not readers:
             continue
-        if not all(isinstance(r, Conv) for r in readers):
+        convs = [r for r in readers if isinstance(r, Conv)]
+        if len(convs) < len(readers):
             continue
-        for reader in readers:
+        for reader in convs:
             pads = tuple(a + b for a, b in zip(reader.pads, (*edges[0], *edges[1]), strict=True))
             _swap(graph, reader, dataclasses.replace(reader, inputs=node.inputs, pads=pads))
         graph.nodes.remove(node)
@@ -135,14 +137,14 @@ def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
         made = Tensor(graph.fresh(x.name), x.dtype, shape, x.scale, x.zero)
         names.append(graph.add_tensor(made).name)
     after = (0, 0, h * sy - height, w * sx - width)
-    hows = [
+    hows: list[dict[str, Any]] = [
         {"how": "pad", "before": (0, 0, 0, 0), "after": after, "value": x.zero},
         {"how": "reshape"},
         {"how": "transpose", "axes": (0, 1, 3, 5, 2, 4)},
         {"how": "reshape"},
     ]
     moves = [
-        Move(f"{node.name}/phases{i}", node.operator, (names[i],), (names[i + 1],), **how)
+        Move(f"{node.name}/phases{i}", "order of the input", (names[i],), (names[i + 1],), **how)
         for i, how in enumerate(hows)
     ]
     pads = (top, left, size[0] - 1 + th - top - h, size[1] - 1 + tw - left - w)

@@ -9,12 +9,13 @@ and maps that layers stored.  A host part is a list of nodes, computed by ``refe
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.graph import Graph, Node, Tensor
-from openkpu.compiler.lower import Report
+from openkpu.compiler.lowering.lower import Report
 from openkpu.network.network import Network
 
 
@@ -27,7 +28,9 @@ class Port:
     where: npt.NDArray[np.int64]  # of the tensor's shape: places in the map
     offset: int  # stored byte less integer
     zero: int  # byte of what lies between
-    layer: int = -1  # that loads or stores it; -1: the part's input, its result
+    layer: int = -1  # that loads it; -1: it is the part's input map
+    # of an output: the layers that store it, each some of its channels; -1: the part's result
+    layers: list[int] = dataclasses.field(default_factory=list)
 
     def map_of(self, values: npt.NDArray) -> npt.NDArray[np.uint8]:
         """The bytes of the map (C, H, W)."""
@@ -35,9 +38,10 @@ class Port:
         flat[self.where.reshape(-1)] = (np.asarray(values) + self.offset).reshape(-1)
         return flat.reshape(self.shape)
 
-    def tensor_of(self, stored: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-        """The tensor's integers from the bytes of the map."""
-        return stored.reshape(-1).astype(np.int64)[self.where] - self.offset
+    def tensor_of(self, maps: Mapping[int, npt.NDArray]) -> npt.NDArray[np.int64]:
+        """The tensor's integers from the maps (C, H, W) of its layers."""
+        parts = [np.ascontiguousarray(maps[i]).view(np.uint8).reshape(-1) for i in self.layers]
+        return np.concatenate(parts).astype(np.int64)[self.where] - self.offset
 
 
 @dataclasses.dataclass

@@ -10,13 +10,12 @@ averages by its halves away from zero, so that differences to that runtime can b
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import tflite_rounding as two
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import (
     Conv,
@@ -30,6 +29,7 @@ from openkpu.compiler.graph import (
     Table,
     Tensor,
 )
+from openkpu.compiler.tflite import rounding as two
 
 ONE, TWO = "one", "two"
 Array = npt.NDArray
@@ -246,7 +246,7 @@ def quantised(values: Array, tensor: Tensor) -> npt.NDArray[np.int64]:
     return np.clip(np.nan_to_num(steps) + tensor.zero, *tensor.limits).astype(np.int64)
 
 
-RULES = {
+RULES: dict[type[Node], Callable[..., Array]] = {
     Conv: _conv,
     Dense: _dense,
     Pool: _pool,

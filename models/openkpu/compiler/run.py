@@ -45,8 +45,7 @@ def run(
             part, bound(part, values), part.inputs[0].map_of(values[part.inputs[0].tensor])
         )
         for port in part.outputs:
-            stored = np.ascontiguousarray(maps[port.layer]).view(np.uint8)
-            values[port.tensor] = port.tensor_of(stored)
+            values[port.tensor] = port.tensor_of(maps)
     return values
 
 

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from openkpu import files
-from openkpu.compiler import okpu, onnx_reader, tflite
+from openkpu.compiler import okpu
 from openkpu.compiler.build import build
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph
-from openkpu.compiler.onnx_file import is_onnx
+from openkpu.compiler.onnx import translate as onnx_reader
+from openkpu.compiler.onnx.file import is_onnx
 from openkpu.compiler.program import Program
-from openkpu.compiler.tflite_file import is_tflite
+from openkpu.compiler.tflite import translate as tflite
+from openkpu.compiler.tflite.file import is_tflite
 from openkpu.configs import Config
 
 KINDS = (".tflite", ".onnx", ".okpu")

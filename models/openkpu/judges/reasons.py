@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler import reference
-from openkpu.compiler import tflite_rounding as rounding
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Host, Node, Pool, Table
+from openkpu.compiler.tflite import rounding
 
 Array = npt.NDArray
 Explained = dict[str, npt.NDArray[np.bool_]]

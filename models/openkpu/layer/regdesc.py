@@ -49,10 +49,11 @@ def access(field: FieldNode) -> str:
 
 def reset(register: RegNode) -> int:
     """Value of the register after reset; fields that cannot be read count as 0."""
-    return sum(_reset(f) << f.low for f in register.fields() if f.is_sw_readable)
+    return sum(field_reset(f) << f.low for f in register.fields() if f.is_sw_readable)
 
 
-def _reset(field: FieldNode) -> int:
+def field_reset(field: FieldNode) -> int:
+    """Value of a field after reset, 0 when the description has none."""
     value = field.get_property("reset")
     assert value is None or isinstance(value, int), "the description has no resets by signals"
     return value or 0

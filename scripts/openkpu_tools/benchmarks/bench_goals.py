@@ -140,12 +140,16 @@ def _tasks() -> list[Goal]:
 def _models() -> list[Goal]:
     """Whole models, end to end."""
 
-    def model(name: str, config: str, bus: int, **target: float) -> Goal:
+    def model(
+        name: str, config: str, bus: int, cycles: int | None = None, share: float | None = None
+    ) -> Goal:
         short = name.removesuffix(".kmodel").removesuffix(".model.bin")
-        return Goal(short, "models", f"{name}, burst", config, bus, END_TO_END, **target)
+        return Goal(short, "models", f"{name}, burst", config, bus, END_TO_END, cycles, share)
 
-    def network(name: str, config: str, bus: int, **target: float) -> Goal:
-        return Goal(name, "networks", name, config, bus, END_TO_END, **target)
+    def network(
+        name: str, config: str, bus: int, cycles: int | None = None, share: float | None = None
+    ) -> Goal:
+        return Goal(name, "networks", name, config, bus, END_TO_END, cycles, share)
 
     yolox, face = "yolox_nano_224_v5.kmodel", "face_detect_v3_8bit.kmodel"
     goals = [

@@ -136,9 +136,9 @@ def measure(case: Case) -> list[Row]:
             np.diff(np.array(event["ends"]), axis=0)[1:-1].mean(axis=0)
             for event in events[2 * number : 2 * number + 2]
         ]
-        cycles = [int(s[COUNTERS.index("total")]) for s in steady]
+        before, after = (int(s[COUNTERS.index("total")]) for s in steady)
         moved = [int(s[beats].sum()) for s in steady]
-        found.append(Row(case, wait, *cycles, (moved[0], moved[1])))
+        found.append(Row(case, wait, before, after, (moved[0], moved[1])))
     return found
 
 

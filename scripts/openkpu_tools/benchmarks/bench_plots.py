@@ -80,7 +80,7 @@ def timeline(trace: Trace, path: Path) -> None:
         axis.axvline(cycle - begin, color="tab:red", linewidth=1.2)
         axis.text(cycle - begin, -0.7, f"end of {number}", color="tab:red", ha="right", fontsize=8)
     fc = np.diff(trace.fc_reached.astype(int), prepend=0)
-    for cycle in np.nonzero(fc == 1)[0]:
+    for cycle in np.nonzero(fc == 1)[0].tolist():
         axis.axvline(cycle - begin, color="tab:green", linewidth=1.0, linestyle="--")
     axis.set_xlim(0, stop - begin)
     axis.set_yticks(range(len(UNITS)), list(UNITS))

@@ -162,7 +162,9 @@ def layers(options: argparse.Namespace) -> Iterator[VectorLayer]:
             yield random_elementwise(rng, c=c, h=h, w=w, op=op, case=case, **kind)
     elif options.set == "product":
         for m, k, n in PRODUCTS:
-            h, w = map_of(m, k, n)
+            shape = map_of(m, k, n)
+            assert shape is not None, "a layer holds each of PRODUCTS"
+            h, w = shape
             rng, case = np.random.default_rng(options.seed), f"product_{m}x{k}x{n}"
             at: dict[str, Any] = {"src": 0, "dst": Layout(k, h, w).rows}
             yield random_product(rng, c=k, h=h, w=w, o=m, kernel=1, exact=True, case=case, **at)

@@ -121,7 +121,7 @@ def row(record: report.LayerRecord, layer: Layer) -> str:
     """A row under ``HEAD``: stalls as shares of the layer's cycles."""
     maps = " -> ".join("x".join(map(str, s)) for s in (record.in_shape, record.out_shape))
     cells = [f"{record.name:<6} {layer.what:<9} {maps:<27}"]
-    if record.cycles is None:
+    if record.cycles is None or record.efficiency is None or record.stalls is None:
         cells.append(f"{'-':>8} {'-':>7} " + " ".join(f"{'-':>7}" for _ in report.STALLS))
     else:
         cells.append(f"{record.cycles:>8} {100 * record.efficiency:6.1f}%")

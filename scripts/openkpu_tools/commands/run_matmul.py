@@ -95,6 +95,7 @@ def tiles_of(
     ``wide``: float32 results of float16.
     """
     (m, k), n, rows = a.shape, b.shape[1], config.ai_ram_rows
+    tiles: list[Tile]
     if a.dtype == np.float16:
         tiles = matmul_fp16.plan(m, k, n, wide=wide, ram_rows=rows)
     else:

@@ -207,6 +207,7 @@ def golden(job: Job, table: Table) -> bool:
             def hook(event: LayerEvent, base: int = offset, which: int = number) -> None:
                 if base + event.index in job.chosen:
                     layer, found = job.layers[base + event.index], event.golden
+                    assert found is not None, "no other executor has run it"
                     values = {"macs": found.macs, "macs_gated": found.macs_gated}
                     values |= {"mismatching_bytes": 0, "counters": None}
                     print(table.add(job.prefix(which), layer, event.step.batch, values), flush=True)

@@ -175,6 +175,7 @@ def _python_spans(text: str) -> list[tuple[int, int]]:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                assert first.end_lineno is not None, "it was parsed"
                 spans.append((starts[first.lineno - 1], starts[first.end_lineno]))
     return spans
 

@@ -10,10 +10,10 @@ import sys
 import textwrap
 from pathlib import Path
 
-from systemrdl import RDLCompileError
-from systemrdl.node import FieldNode, RegNode
+from systemrdl.messages import RDLCompileError
+from systemrdl.node import AddrmapNode, FieldNode, RegNode
 
-from openkpu.layer.regdesc import ROOT, SOURCE, Map, access, compile_map, reset
+from openkpu.layer.regdesc import ROOT, SOURCE, Map, access, compile_map, field_reset, reset
 from openkpu_tools import command, registry
 
 DOCUMENT = ROOT / "docs" / "registers.md"
@@ -36,11 +36,13 @@ def bits(field: FieldNode) -> str:
 def errors(registers: Map) -> list[tuple[str, int, str]]:
     """Error codes: name, number, meaning."""
     (code,) = (r for r in registers.registers() if r.inst_name == "AI_ERR_CODE")
-    members = next(iter(code.fields())).get_property("encode").members.values()
+    encode = next(iter(code.fields())).get_property("encode")
+    assert encode is not None, "the description lists the codes"
+    members = encode.members.values()
     return [(m.name, m.value, " ".join((m.rdl_desc or "").split())) for m in members]
 
 
-def describe(node: RegNode | FieldNode) -> str:
+def describe(node: AddrmapNode | RegNode | FieldNode) -> str:
     return " ".join((node.get_property("desc") or "").split())
 
 
@@ -82,7 +84,7 @@ def document(registers: Map, layer: Map) -> str:
         ]
         lines += ["", "| bits | field | access | reset | what |", "|---|---|---|---|---|"]
         for f in r.fields():
-            value = f.get_property("reset") or 0
+            value = field_reset(f)
             lines.append(
                 f"| {bits(f)} | {f.inst_name} | {access(f)} | 0x{value:X} | {describe(f)} |"
             )

@@ -110,15 +110,16 @@ def waves(title: str, rows: Rows) -> str:
         head["tick"] = 0
     scale = 2 if len(kept) < WIDE else 1
     source = {"signal": signals, "head": head, "config": {"hscale": scale}}
-    head_of_svg, rest = wavedrom.render(json.dumps(source)).tostring().split(">", 1)
+    drawing = wavedrom.render(json.dumps(source))
+    assert drawing is not None, "a source with signals is drawn"
+    head_of_svg, rest = drawing.tostring().split(">", 1)
     # black on nothing could not be read on a dark page
     return f'{head_of_svg}><rect width="100%" height="100%" fill="white"/>{rest}\n'
 
 
 def gantt(title: str, rows: Rows) -> str:
     """SVG with a bar for the cycles in which each unit works."""
-    settings = {"svg.hashsalt": "openkpu", "svg.fonttype": "none"}
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context({"svg.hashsalt": "openkpu", "svg.fonttype": "none"}):
         figure, axis = pyplot.subplots(figsize=(10, 3.6))
         for place, signal in enumerate(UNITS.values()):
             axis.broken_barh(list(spans(rows[signal])), (place - 0.35, 0.7), color="tab:blue")

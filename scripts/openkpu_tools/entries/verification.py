@@ -164,7 +164,7 @@ def nightly(parser: Parser) -> None:
     )
 
 
-@entry("openkpu_tools.verification.lint", "sim icarus verilator registers coverage lint")
+@entry("openkpu_tools.verification.lint", f"{TESTING} lint")
 def lint(parser: Parser) -> None:
     """Linters of Verilog and Python, and pages that commands write; clean or fails."""
 

@@ -84,9 +84,11 @@ def name_registers(modules: Modules) -> None:
         module["cells"] = cells
 
 
-def contents(modules: Modules, name: str, areas: dict[str, float], bits: dict[str, int]) -> Counter:
+def contents(
+    modules: Modules, name: str, areas: dict[str, float], bits: dict[str, int]
+) -> defaultdict[str, float]:
     """Area, flip-flops and memory bits of a module, those of modules inside it included."""
-    found: Counter = Counter()
+    found: defaultdict[str, float] = defaultdict(int)
     for kind, count in Counter(c["type"] for c in modules[name]["cells"].values()).items():
         if kind in bits:
             found["memory bits"] += count * bits[kind]
@@ -94,8 +96,8 @@ def contents(modules: Modules, name: str, areas: dict[str, float], bits: dict[st
             found["area"] += count * areas[kind]
             found["flip-flops"] += count * kind.startswith("DFF")
         else:
-            inside = contents(modules, kind, areas, bits)
-            found.update({key: count * value for key, value in inside.items()})
+            for key, value in contents(modules, kind, areas, bits).items():
+                found[key] += count * value
     return found
 
 
@@ -170,6 +172,8 @@ def _module(name: str, module: dict, names: dict[str, str]) -> str:
                     declared.append(f"  wire n{bit};")
             joined = ", ".join(nets[bit] for bit in reversed(bits))
             pins.append(f".{_escaped(pin)}({joined if len(bits) == 1 else '{' + joined + '}'})")
-        kind = names.get(cell["type"], cell["type"])
-        body.append(f"  {_escaped(kind)} {_escaped(cell_name)} ({', '.join(pins)});")
+        kind: str = cell["type"]
+        body.append(
+            f"  {_escaped(names.get(kind, kind))} {_escaped(cell_name)} ({', '.join(pins)});"
+        )
     return "\n".join([head, *declared, *assigned, *body, "endmodule", ""])

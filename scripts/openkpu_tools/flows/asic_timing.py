@@ -2,7 +2,7 @@
 """OpenSTA's report of the worst paths, read."""
 
 import re
-from collections import Counter
+from collections import defaultdict
 
 STEP = re.compile(r"^\s+(-?[\d.]+)\s+(-?[\d.]+)\s+[v^]\s+(\S.*?)\s+\((\S+)\)")
 LEVELS = 3  # instances that make the name of a box
@@ -29,9 +29,10 @@ def paths(report: str) -> list[dict]:
     found: dict[tuple[str, ...], dict] = {}
     for block in report.split("Startpoint: ")[1:]:
         start = block.split()[0]
-        end = re.search(r"Endpoint: (\S+)", block)[1]
+        end = re.search(r"Endpoint: (\S+)", block)
+        assert end is not None, "a path has an end"
         setup = re.search(r"(-?[\d.]+)\s+-?[\d.]+\s+library setup time", block)
-        spent: Counter = Counter()
+        spent: defaultdict[str, float] = defaultdict(float)
         for line in block.splitlines():
             step = STEP.match(line)
             if step:
@@ -40,7 +41,7 @@ def paths(report: str) -> list[dict]:
         path = {
             "ns": round(total, 2),
             "from": plain(start),
-            "to": plain(end),
+            "to": plain(end[1]),
             "boxes": {name: round(ns, 2) for name, ns in spent.items() if round(ns, 2)},
         }
         way = tuple(path["boxes"])

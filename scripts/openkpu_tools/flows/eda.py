@@ -85,6 +85,7 @@ def run(
         net(process) as hung,
         Minutes(doing) as ticker,
     ):
+        assert process.stdout is not None
         for line in process.stdout:
             log.write(line)
             log.flush()

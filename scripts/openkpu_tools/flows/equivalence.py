@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -222,7 +223,7 @@ def compare(module: dict, name: str, number: int, folder: Path) -> Verdict:
     def left() -> float:
         return max(SECONDS - (time.monotonic() - began), 0.01)
 
-    def verdict(proven: int = 0, opened: set[str] = frozenset(), trouble: str = "") -> Verdict:
+    def verdict(proven: int = 0, opened: Collection[str] = (), trouble: str = "") -> Verdict:
         return Verdict(name, proven, tuple(sorted(opened)), time.monotonic() - began, trouble)
 
     attributes = {k: v for k, v in module["attributes"].items() if k == "src"}

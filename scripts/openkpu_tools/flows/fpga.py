@@ -113,7 +113,7 @@ def paths(report: dict) -> list[dict]:
 
 def told(first: str, last: str, hops: list[tuple[str, float]]) -> dict:
     """A path from a cell to another by boxes; ``hops``: cells on the way, each with its time."""
-    spent: Counter = Counter()
+    spent: defaultdict[str, float] = defaultdict(float)
     for cell, ns in hops:
         spent[short(box(cell), 3)] += ns
     return {
@@ -179,7 +179,10 @@ def placed(target: Target, seed: int, folder: Path, route: bool = True) -> dict:
     args += ["--freq", str(target.mhz), "--timing-allow-fail"]
     if not route:
         said = eda.run([*args, "--no-route", "--sdf", "placed.sdf"], folder, "placing", tell=STAGES)
-        used, there = SITES.search(said).groups()
+        sites = SITES.search(said)
+        if sites is None:
+            raise eda.ToolError(f"{Path(args[0]).name}: did not say how many sites it used")
+        used, there = sites.groups()
         return {
             "seed": seed,
             "sites": int(used),

@@ -162,6 +162,7 @@ def judge(case: Case, folder: Path, out: Path | None) -> tuple[int, int, list[st
         if y is None:
             said.append(f"{case.name}: {reason}")
         else:
+            assert case.x is not None, "a network has an input"
             bad = int((y != case.y).sum())
             wrong += bad
             if bad:

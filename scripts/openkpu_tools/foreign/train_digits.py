@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 import numpy as np
 
 from openkpu import digits
 from openkpu.digits import float_model as fm
 from openkpu.digits.quantise import quantise
+from openkpu.files import save_arrays
 from openkpu.network.network import Network
 from openkpu_tools import command
 
@@ -33,10 +35,11 @@ Params = dict[str, np.ndarray]
 def fetch_data() -> None:
     """Write digits.npz: scans, labels and the split, from scikit-learn."""
     try:
-        from sklearn.datasets import load_digits
+        # of the group train, which no other command sets up
+        from sklearn.datasets import load_digits  # pyright: ignore[reportMissingImports]
     except ImportError:
         sys.exit("scikit-learn is needed for --data: make setup GROUPS=train")
-    bunch = load_digits()
+    bunch: Any = load_digits()  # whose fields scikit-learn makes as it runs
     test = np.zeros(len(bunch.target), dtype=bool)
     test[np.random.default_rng(SEED).permutation(test.size)[:TEST_IMAGES]] = True
     np.savez_compressed(
@@ -184,7 +187,7 @@ def main() -> int:
         params, network = digits.load_float(), digits.load_network()
     else:
         params = {key: value.astype(np.float32) for key, value in train(training).items()}
-        np.savez_compressed(digits.FLOAT, **params)
+        save_arrays(digits.FLOAT, params, packed=True)
         params = digits.load_float()
         network = quantise(params, training.images)
         network.save(digits.NETWORK)

@@ -10,9 +10,10 @@ Exit status 1 when a mutant survives where none may, or the score is below the g
 """
 
 import argparse
+import functools
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -37,7 +38,7 @@ REPORTS = ROOT / "reports"
 GROUPS = {"logic": mutate_places.LOGIC, "wiring": mutate_places.WIRING}
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     return registry.parse("mutate", argv)
 
@@ -81,7 +82,9 @@ def judged(
     verdicts: dict[int, Verdict] = {}
     spent = dict.fromkeys(range(1, len(judge.mutants) + 1), 0.0)
     for level in LEVELS[: LEVELS.index(last) + 1]:
-        ask = judge.formal if level == "formal" else lambda n, x=level: judge.judge(n, x)
+        ask: Callable[[int], tuple[mutate_run.Answer | None, float]] = judge.formal
+        if level != "formal":
+            ask = functools.partial(judge.judge, level=level)
         # an equivalent one is asked of the quick benches too: none of them may tell it apart
         alive = [
             n

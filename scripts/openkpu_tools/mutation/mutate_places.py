@@ -18,6 +18,7 @@ from openkpu_tools.mutation.mutate_source import (
     SIGNS,
     SKIPPED,
     Node,
+    Readable,
     Source,
     bare,
     fold,
@@ -89,7 +90,7 @@ class Mutation:
 
 
 def find(
-    file: Path, name: str, includes: Path, inputs: Mapping[str, frozenset[str]] | None = None
+    file: Readable, name: str, includes: Path, inputs: Mapping[str, frozenset[str]] | None = None
 ) -> list[Mutation]:
     """All mutations of the module in ``file``, those of each place together.
 

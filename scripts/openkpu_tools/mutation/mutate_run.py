@@ -128,6 +128,7 @@ class Judge:
 
     def _ask(self, bench: Bench, number: int, limit: float) -> Answer:
         process = self.idle.get()
+        assert process.stdin is not None and process.stdout is not None
         own = bench.test, bench.choose, limit, bench.seed, bench.further
         request = Request(number, str(self.rtl), *own)
         try:

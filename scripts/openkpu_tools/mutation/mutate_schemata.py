@@ -8,7 +8,7 @@ holds the chosen mutant says so, so that a simulation without it cannot pass for
 
 import hashlib
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from openkpu_tools.mutation.mutate_places import LOGIC, Mutation
@@ -41,7 +41,7 @@ def order(
 
 
 def draw(
-    modules: dict[str, Sequence[Mutation]], count: int, seed: int, wanted: Sequence[str] = LOGIC
+    modules: Mapping[str, Sequence[Mutation]], count: int, seed: int, wanted: Sequence[str] = LOGIC
 ) -> list[Mutation]:
     """``count`` mutations of kinds ``wanted``: of each module as many, as far as it has them."""
     orders = {name: order(found, seed, wanted) for name, found in modules.items()}

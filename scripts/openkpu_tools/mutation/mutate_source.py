@@ -2,7 +2,7 @@
 """A Verilog file with one module as a syntax tree of pyslang, and where its nodes stand in it."""
 
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import pyslang
 from pyslang import parsing, syntax
@@ -61,6 +61,12 @@ def nodes(listed: Node) -> list[Node]:
     return [node for node in listed if is_node(node)]
 
 
+class Readable(Protocol):
+    """A file, as far as a source needs one."""
+
+    def read_bytes(self) -> bytes: ...
+
+
 class Source:
     """The one module of a file.
 
@@ -68,7 +74,7 @@ class Source:
     when the file does not parse or holds another number of modules than one.
     """
 
-    def __init__(self, file: Path, name: str, includes: Path) -> None:
+    def __init__(self, file: Readable, name: str, includes: Path) -> None:
         self.name, self.data = name, file.read_bytes()
         self.sources = pyslang.SourceManager()
         options = parsing.PreprocessorOptions()

@@ -77,7 +77,7 @@ def pins(wanted: set[str], root: Path = ROOT) -> dict[str, str]:
 
 
 # ---- programs
-def good(*words: object) -> bool:
+def good(*words: str | Path) -> bool:
     """The command is there and ends well."""
     with contextlib.suppress(OSError):
         quiet = subprocess.DEVNULL
@@ -133,7 +133,11 @@ class Setup:
 
     def tools(self) -> list[tuple[str, str, Callable[[], object]]]:
         """Tools that are missing."""
-        return [row for who, *row in TOOLS if set(who.split()) <= self.names and not row[2]()]
+        return [
+            (what, package, found)
+            for who, what, package, found in TOOLS
+            if set(who.split()) <= self.names and not found()
+        ]
 
     def ready(self) -> bool:
         """There is nothing to do."""
@@ -155,8 +159,10 @@ class Setup:
             if not self.library():
                 code = "import find_libpython as f, sys; sys.exit(not f.find_libpython())"
                 if not good(self.python, "-c", code):
-                    version = (self.venv / "pyvenv.cfg").read_text(encoding="utf-8")
-                    self.apt("cocotb", "libpython" + re.search(r"3\.\d+", version)[0])
+                    text = (self.venv / "pyvenv.cfg").read_text(encoding="utf-8")
+                    version = re.search(r"3\.\d+", text)
+                    assert version is not None, "venv writes its version there"
+                    self.apt("cocotb", f"libpython{version[0]}")
                 self.note({"libpython"})
 
     @contextlib.contextmanager
@@ -185,7 +191,7 @@ class Setup:
 
         It holds the lock for as long as it lives, whatever becomes of this process.
         """
-        began, said = time.monotonic(), []
+        began, said = time.monotonic(), list[str]()
         with subprocess.Popen(
             [str(word) for word in words],
             stdin=subprocess.DEVNULL,
@@ -196,7 +202,8 @@ class Setup:
             text=True,
             errors="replace",
         ) as process:
-            reader = threading.Thread(target=lambda: said.extend(process.stdout))
+            assert process.stdout is not None
+            reader = threading.Thread(target=said.extend, args=(process.stdout,))
             reader.start()
             try:
                 while reader.is_alive():
@@ -206,12 +213,12 @@ class Setup:
                     if reader.is_alive():
                         print(f"\r{text}\x1b[K" if TERMINAL else text, end="" if TERMINAL else "\n")
                         sys.stdout.flush()
-                process.wait()
+                status = process.wait()
             finally:
                 print("\r\x1b[K" if TERMINAL else "", end="", flush=True)
                 if process.returncode is None:
                     os.killpg(process.pid, signal.SIGTERM)
-        return process.returncode, "".join(said)
+        return status, "".join(said)
 
     # ---- the distribution's packages
     def apt(self, what: str, package: str) -> None:

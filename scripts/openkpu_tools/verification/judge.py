@@ -23,7 +23,7 @@ from openkpu.checkout import ROOT
 from openkpu.compiler import source
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph
-from openkpu.compiler.tflite_file import is_tflite
+from openkpu.compiler.tflite.file import is_tflite
 from openkpu.judges import Judgement, Row, litert, mlperf, ort
 from openkpu_tools import command, registry
 
@@ -51,7 +51,7 @@ def shared() -> Path:
 def read(path: Path) -> tuple[bytes, Graph]:
     """A TFLite or ONNX file, and its graph."""
     try:
-        return path.read_bytes(), source.read_graph(path)
+        return files.read_bytes(path, CompileError), source.read_graph(path)
     except CompileError as error:
         raise command.UsageError(str(error)) from None
 

@@ -50,6 +50,14 @@ def checks() -> list[Check]:
             "layers of the modules",
             [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
         ),
+        # with the packages of this Python, wherever its environment lies
+        Check(
+            "types of Python",
+            [
+                str(Path(sys.executable).parent / "basedpyright"),
+                *("--warnings", "--pythonpath", sys.executable),
+            ],
+        ),
     ]
     scripts = (
         ("files made of the register description are current", "documents.gen_regs", "--check"),

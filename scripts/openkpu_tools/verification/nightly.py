@@ -199,6 +199,7 @@ def run(step: Step) -> Outcome:
         step.words, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     with command.ending(process):
+        assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)
             last.append(line)

@@ -43,6 +43,7 @@ def run(seed: int, tests: list[str], jobs: str) -> tuple[int, list[str]]:
     )
     found = []
     with command.ending(process):
+        assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)
             found += [name for name in [failed(line)] if name]

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from openkpu.compiler.device import Spec
-from openkpu.compiler.lower import Unable
-from openkpu.compiler.place import network_of
+from openkpu.compiler.lowering.device import Spec
+from openkpu.compiler.lowering.lower import Unable
+from openkpu.compiler.lowering.place import network_of
 from openkpu.configs import Config
 from openkpu.prediction.cycles_model import predict_network
 

@@ -14,19 +14,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import functions, onnx_fold
+from openkpu.compiler import functions
 from openkpu.compiler.check import check
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import QUANTISED, Graph, Host, Move, Node, Table, Tensor
-from openkpu.compiler.onnx_file import RawFile, RawNode, parse
-from openkpu.compiler.onnx_layout import rename, told
-from openkpu.compiler.onnx_values import Bytes, Const, Curve, Pending, Value, Weights
+from openkpu.compiler.onnx.file import RawFile, RawNode
+from openkpu.compiler.onnx.layout import rename, told
+from openkpu.compiler.onnx.values import Bytes, Const, Curve, Pending, Value, Weights
 
 T = TypeVar("T")
 Handler = Callable[["Reader", RawNode], None]
@@ -39,19 +38,6 @@ FLOAT_MODEL = (
     "a float model, expected one that is quantised to int8 or uint8: calibration is still to come"
     " here, onnxruntime's quantize_static does it"
 )
-
-
-def read(
-    data: bytes, name: str, shape: Sequence[int] | None = None, folder: Path | None = None
-) -> Graph:
-    """The graph of an ONNX file; CompileError with one line for what cannot be read.
-
-    ``shape`` fixes an input's shape that is open (SHAPE=1x3x96x96); ``folder`` holds external data.
-    """
-    reader = Reader(parse(data, name, shape, folder), name)
-    for node in reader.file.nodes:
-        reader.follow(node)
-    return reader.finish()
 
 
 def finite(data: npt.NDArray) -> bool:
@@ -89,29 +75,6 @@ class Reader:
         """The error about the node at work."""
         node, operator = (self.at.name, self.at.operator) if self.at else ("", "")
         return CompileError(text, node=node, operator=operator, where=self.name)
-
-    def follow(self, node: RawNode) -> None:
-        """One node of the file."""
-        from openkpu.compiler.onnx_float import HANDLERS
-
-        self.at = node
-        try:
-            self._follow(node, HANDLERS)
-        except CompileError:
-            raise
-        except DAMAGE as error:
-            what = " ".join(str(error).split())[:100] or type(error).__name__
-            raise self.refuse(f"cannot be read, its parts do not go together: {what}") from None
-
-    def _follow(self, node: RawNode, handlers: dict[tuple[str, str], Handler]) -> None:
-        if onnx_fold.is_known(self, node):
-            onnx_fold.fold(self, node)
-        elif (node.domain, node.operator) in handlers:
-            handlers[node.domain, node.operator](self, node)
-        elif ("", node.operator) in handlers and "Linear" in node.operator:
-            handlers["", node.operator](self, node)  # ONNX Runtime has its own of these as well
-        else:
-            raise self.refuse("no such operator here; docs/compiler.md has the table of operators")
 
     # ---------------------------------------------------------------------- constants
     def array(self, name: str, what: str) -> npt.NDArray:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from openkpu.compiler import copies
-from openkpu.compiler.device import Held, Place
 from openkpu.compiler.graph import Graph, Move
-from openkpu.compiler.lower import Disordered, State
+from openkpu.compiler.lowering import copies
+from openkpu.compiler.lowering.device import Held, Place
+from openkpu.compiler.lowering.lower import Disordered, State
 
 
 def lower(state: State, node: Move) -> None:

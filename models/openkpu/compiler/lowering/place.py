@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from openkpu.compiler.device import Place, Spec
-from openkpu.compiler.lower import Unable
+from openkpu.compiler.lowering.device import Place, Spec
+from openkpu.compiler.lowering.lower import Unable
 from openkpu.layer.layout import Layout
 from openkpu.network.network import Network, NetworkError
 

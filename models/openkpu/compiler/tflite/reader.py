@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFLite models, quantised to int8 or uint8, as graphs of the intermediate form.
+"""A TFLite model as a graph in the making: its tensors, and what its operators ask of them.
 
-``read`` walks the operators in the file's order; what each becomes is in ``tflite_ops``.  Maps of
-rank 4 become (N, C, H, W); where the order of elements matters the transposition is a node.  What
-is not implemented is refused: an operator, an attribute, a type, each by name.
+Maps of rank 4 become (N, C, H, W); where the order of elements matters the transposition is a node.
 """
 
 from __future__ import annotations
@@ -16,30 +14,10 @@ import numpy.typing as npt
 from openkpu.compiler.check import check
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import QUANTISED, Graph, Move, Node, Tensor
-from openkpu.compiler.tflite_file import RawModel, RawOperator, RawTensor, parse
+from openkpu.compiler.tflite.file import RawModel, RawOperator, RawTensor
 
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 PLAIN = ("float32", "int32", "int64", "bool")
-CONTROL = ("IF", "WHILE", "CALL", "CALL_ONCE")
-
-
-def read(data: bytes, name: str) -> Graph:
-    """The graph of a TFLite file; CompileError with one line for what cannot be read."""
-    from openkpu.compiler.tflite_ops import HANDLERS
-
-    reader = Reader(parse(data, name), name)
-    for op in reader.model.operators:
-        reader.op = op
-        if op.operator not in HANDLERS:
-            if op.operator.startswith("CUSTOM"):
-                raise reader.refuse("a custom operator, expected one of TFLite's own")
-            what = "control flow" if op.operator in CONTROL else "no such operator here"
-            raise reader.refuse(f"{what}; docs/compiler.md has the table of operators")
-        try:
-            HANDLERS[op.operator](reader, op)
-        except CompileError as error:
-            raise (error if error.node else reader.refuse(error.reason)) from None
-    return reader.finish()
 
 
 class Reader:

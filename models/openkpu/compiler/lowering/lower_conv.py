@@ -17,17 +17,19 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import copies, costs, requant
-from openkpu.compiler.axes import Axis
-from openkpu.compiler.device import Geometry, Held, Place, indices
 from openkpu.compiler.graph import Conv
-from openkpu.compiler.lower import (
+from openkpu.compiler.lowering import copies, costs, requant
+from openkpu.compiler.lowering.axes import Axis
+from openkpu.compiler.lowering.device import Geometry, Held, Place, indices
+from openkpu.compiler.lowering.lower import (
     Disordered,
     State,
+    Unable,
     factors_of,
     reach_of,
     signed_weights,
@@ -35,11 +37,13 @@ from openkpu.compiler.lower import (
     zero_terms,
 )
 from openkpu.layer.argument import LayerArg
+from openkpu.layer.layout import Layout
 from openkpu.layer.pool_tasks import MAXIMUM
 
 Into = Callable[[tuple[int, int, int]], Place]  # a map of this shape for the output
 OVERHEAD = 70  # cycles of a layer, about
 MOST_3X3, MOST_1X1 = 1024, 9216
+MOST_OUTPUTS = 1024
 MOST_MOVED = 64  # pixels of a copy: a layer for each
 # pools that pick, by stride and by the first pixel's rest
 PICKS = {((2, 2), (0, 0)): 5, ((2, 2), (0, 1)): 6, ((4, 4), (0, 0)): 7}
@@ -74,10 +78,12 @@ def lower(state: State, node: Conv) -> None:
             _depthwise(state, node, held, geometry, plan)
             return
     pieces = _pieces(state, node, held, geometry)
-    if pieces == 1:
+    if pieces > 1:
+        _grouped(state, node, held, geometry, pieces)
+    elif len(node.weights) > MOST_OUTPUTS:
+        _wide(state, node, held, geometry)
+    else:
         _dense(state, node, held, geometry, _planned(state, node, held, geometry))
-        return
-    _grouped(state, node, held, geometry, pieces)
 
 
 def _pieces(state: State, node: Conv, held: Held, geometry: Geometry) -> int:
@@ -90,7 +96,7 @@ def _pieces(state: State, node: Conv, held: Held, geometry: Geometry) -> int:
         inner, outer = c // pieces, outputs // pieces
         if node.groups % pieces or (pieces > 1 and (inner % whole or outer % 4)):
             continue
-        if outer > MOST_3X3:
+        if outer > MOST_OUTPUTS:
             continue
         part = Held(held.place.part(0, inner), held.where[:, :inner], held.zero, margin=held.margin)
         some = dataclasses.replace(geometry, channels=geometry.channels[:inner])
@@ -111,25 +117,44 @@ def _piece(node: Conv, number: int, pieces: int) -> Conv:
 
 def _grouped(state: State, node: Conv, held: Held, geometry: Geometry, pieces: int) -> None:
     """Each part of the groups from its own channels into its own channels."""
+    inner = held.place.shape[0] // pieces
+    some = dataclasses.replace(geometry, channels=geometry.channels[:inner])
+    parts = []
+    for number in range(pieces):
+        place = held.place.part(number * inner, inner)
+        part = Held(place, held.where[:, :inner], held.zero, held.span, held.margin)
+        parts.append((_piece(node, number, pieces), part))
+    _parts(state, node, parts, some)
+
+
+def _wide(state: State, node: Conv, held: Held, geometry: Geometry) -> None:
+    """More output channels than a layer has: the first ones, the next ones, and so on."""
+    names = ("weights", "w_scale", "w_zero", "bias")
+    parts = []
+    for first in range(0, len(node.weights), MOST_OUTPUTS):
+        arrays = {n: getattr(node, n)[first : first + MOST_OUTPUTS] for n in names}
+        parts.append((dataclasses.replace(node, **arrays), held))
+    if node.groups > 1:
+        raise Unable(f"{len(node.weights)} output channels in {node.groups} groups")
+    _parts(state, node, parts, geometry)
+
+
+def _parts(state: State, node: Conv, parts: list[tuple[Conv, Held]], geometry: Geometry) -> None:
+    """Layers that write channels of the node's output one behind the other."""
     name, total = node.outputs[0], len(node.weights)
-    inner, outer = held.place.shape[0] // pieces, total // pieces
     found: list[Place] = []
-    index = []
+    index, first = [], 0
 
     def into(shape: tuple[int, int, int]) -> Place:
         if not found:
             found.append(state.room(name, (total, *shape[1:])))
-        return found[0].part(len(index) * outer, outer)
+        return found[0].part(first, shape[0])
 
-    for number in range(pieces):
-        place = held.place.part(number * inner, inner)
-        part = Held(place, held.where[:, :inner], held.zero, held.span, held.margin)
-        some = dataclasses.replace(geometry, channels=geometry.channels[:inner])
-        piece = _piece(node, number, pieces)
-        plan = _planned(state, piece, part, some)
-        _dense(state, piece, part, some, plan, into)
+    for piece, held in parts:
+        _dense(state, piece, held, geometry, _planned(state, piece, held, geometry), into)
         size = int(np.prod(found[0].shape[1:]))
-        index.append(state.tensors[name].where + number * outer * size)
+        index.append(state.tensors[name].where + first * size)
+        first += len(piece.weights)
     last = state.tensors[name]
     state.put(name, Held(found[0], np.concatenate(index, axis=1), last.zero, last.span))
 
@@ -231,9 +256,12 @@ def _way(
     count = len(covers[0]) * len(covers[1])
     kernel = 3 if any(d for cover in covers for taps in cover.values() for d in taps) else 1
     channels = c * count if count > 1 else c
-    if channels > (MOST_3X3 if kernel == 3 else MOST_1X1):
+    if not depthwise and channels > (MOST_3X3 if kernel == 3 else MOST_1X1):
         return None
     if depthwise and (count > 1 or (0 not in covers[0] or 0 not in covers[1])):
+        return None
+    rows = Layout(c, height, width).rows + Layout(c * count, height, width).rows
+    if count > 1 and rows > state.config.ai_ram_rows:
         return None
     if any(abs(t) > MOST_MOVED for cover in covers for t in cover):
         return None
@@ -406,7 +434,7 @@ def _finish(
     channels: npt.NDArray[np.int64],
     data: npt.NDArray[np.int64],
     fit: requant.Fit,
-    terms: dict[str, int],
+    terms: dict[str, Any],
     step: int = 1,
     into: Into | None = None,
 ) -> None:

@@ -158,23 +158,29 @@ def _edges(
     up: bool,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """(least acc that gives each byte above ``low``, least v for it) of bytes that are reached."""
-    acc, need = [], []
     step, half = 1 << bits, (1 << bits) >> 1
     # acc + bias >= (2 n - 1) / (2 M), and more than that where the tie goes down
     over, under = 2 * factor.numerator * bias.denominator, factor.denominator * bias.denominator
     offset = bias.numerator * 2 * factor.numerator
-    first = _byte_of(reach[0], factor, bias) + zero
-    last = _byte_of(reach[1], factor, bias) + zero
-    for byte in range(max(low + 1, first), min(high, last + 1) + 1):
-        n = byte - zero
-        top = (2 * n - 1) * under - offset
-        least, rest = -(-top // over), top % over
-        if rest == 0 and n % 2 and not up:  # exactly half, and the byte below is even
-            least += 1
-        if reach[0] < least <= reach[1]:
-            acc.append(least)
-            need.append((byte - low) * step - half + (n % 2))
-    return np.array(acc, dtype=np.int64), np.array(need, dtype=np.int64)
+    first = max(low + 1, _byte_of(reach[0], factor, bias) + zero)
+    last = min(high, _byte_of(reach[1], factor, bias) + zero + 1)
+    count = last - first + 1
+    if count < 1:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    n = np.arange(first - zero, last + 1 - zero, dtype=np.int64)
+    # ceil(top / over) = q and the rest of each, from those of the first one and of a step
+    at, rest = divmod((2 * (first - zero) - 1) * under - offset, over)
+    more, apart = divmod(2 * under, over)
+    exact = over < 1 << 53 and abs(at) + 256 * more < 1 << 62
+    kind = np.int64 if exact else object
+    rests = rest + np.arange(count).astype(kind) * apart
+    whole, left = rests // over, rests % over
+    acc = at + np.arange(count).astype(kind) * more + whole + (left > 0)
+    if not up:  # exactly half, and the byte below is even
+        acc = acc + ((left == 0) & (n % 2 == 1))
+    need = (n + zero - low) * step - half + n % 2
+    met = (acc > reach[0]) & (acc <= reach[1])
+    return acc[met].astype(np.int64), need[met]
 
 
 def _byte_of(acc: int, factor: Fraction, bias: Fraction) -> int:

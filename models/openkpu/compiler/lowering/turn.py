@@ -14,9 +14,9 @@ import math
 
 import numpy as np
 
-from openkpu.compiler.axes import Axis
-from openkpu.compiler.device import Geometry
 from openkpu.compiler.graph import Conv, Elementwise, Graph, Move, Pool, Table
+from openkpu.compiler.lowering.axes import Axis
+from openkpu.compiler.lowering.device import Geometry
 
 Turned = tuple[bool, bool]
 
@@ -43,7 +43,7 @@ def choose(graph: Graph) -> dict[str, Turned]:
 def _fits(graph: Graph, node: Conv, axis: int, turned: bool) -> bool:
     """Does a pool pick the node's outputs along an axis of a map that lies so?"""
     size = graph.tensors[node.inputs[0]].shape[2:]
-    geometry = Geometry(np.zeros(1), (0, 0), (turned, turned), (size[0], size[1]))
+    geometry = Geometry(np.zeros(1, np.int64), (0, 0), (turned, turned), (size[0], size[1]))
     found = Axis.of(node, axis, geometry, size[axis])
     room = found.whole // found.stride
     return any(

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openkpu.compiler.onnx_file import RawNode
-from openkpu.compiler.onnx_values import Const
+from openkpu.compiler.onnx.file import RawNode
+from openkpu.compiler.onnx.values import Const
 
 if TYPE_CHECKING:
-    from openkpu.compiler.onnx_reader import Reader
+    from openkpu.compiler.onnx.reader import Reader
 
 # operators that do not make much out of little
 FOLDED = frozenset(

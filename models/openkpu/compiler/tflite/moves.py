@@ -10,8 +10,8 @@ import numpy as np
 
 from openkpu.compiler import functions
 from openkpu.compiler.graph import Move, Table, Tensor
-from openkpu.compiler.tflite import TO_NCHW, Reader
-from openkpu.compiler.tflite_file import RawOperator
+from openkpu.compiler.tflite.file import RawOperator
+from openkpu.compiler.tflite.reader import TO_NCHW, Reader
 
 
 def reshape(r: Reader, op: RawOperator) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.graph import QUANTISED, Conv, Dense, Move, Pool, Tensor, window_size
-from openkpu.compiler.onnx_file import RawNode
-from openkpu.compiler.onnx_reader import NEAR, Reader
-from openkpu.compiler.onnx_values import Clamp, Weights
+from openkpu.compiler.onnx.file import RawNode
+from openkpu.compiler.onnx.reader import NEAR, Reader
+from openkpu.compiler.onnx.values import Clamp, Weights
 
 Pads = tuple[int, int, int, int]
 WINDOW = {"auto_pad": "NOTSET", "pads": None, "strides": None, "kernel_shape": None}

@@ -9,13 +9,16 @@ between them has the weight 0.
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import requant
-from openkpu.compiler.device import Held
 from openkpu.compiler.graph import Dense
-from openkpu.compiler.lower import (
+from openkpu.compiler.lowering import requant
+from openkpu.compiler.lowering.device import Held
+from openkpu.compiler.lowering.lower import (
     Disordered,
     State,
     factors_of,
@@ -25,7 +28,7 @@ from openkpu.compiler.lower import (
     zero_terms,
 )
 
-MOST_1X1 = 9216
+MOST_1X1, MOST_OUTPUTS = 9216, 1024
 
 
 def lower(state: State, node: Dense) -> None:
@@ -51,10 +54,16 @@ def lower(state: State, node: Dense) -> None:
     else:
         raise Disordered(name, "its last axis does not lie along the channels of a map")
     data, arg_x = signed_weights(effective)
-    terms = zero_terms(arg_x, held.zero, effective.shape[1] if fields else 1)
+    terms: dict[str, Any] = zero_terms(arg_x, held.zero, effective.shape[1] if fields else 1)
     fit = _fit(state, node, held, effective)
     dst = state.room(y.name, shape)
-    state.layer(node, held.place, dst, weights=data, fit=fit, **fields, **terms)
+    for first in range(0, o, MOST_OUTPUTS):
+        part = slice(first, first + MOST_OUTPUTS)
+        some = dataclasses.replace(fit, bn=fit.bn[part])
+        if first:  # counted once
+            some = dataclasses.replace(some, missed=0, edges=0)
+        into = dst.part(first, len(some.bn))
+        state.layer(node, held.place, into, weights=data[part], fit=some, **fields, **terms)
     zero, clamp = stored(y, node.clamp)
     state.put(y.name, Held(dst, index.reshape(y.shape), zero, clamp))
 

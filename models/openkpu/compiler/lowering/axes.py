@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from openkpu.compiler.device import Geometry
 from openkpu.compiler.graph import Conv
+from openkpu.compiler.lowering.device import Geometry
 
 
 @dataclasses.dataclass(frozen=True)

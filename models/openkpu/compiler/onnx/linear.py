@@ -9,11 +9,11 @@ import numpy as np
 
 from openkpu.compiler import functions
 from openkpu.compiler.graph import QUANTISED, Elementwise, Host, Table, Tensor
-from openkpu.compiler.onnx_file import RawNode
-from openkpu.compiler.onnx_moves import join, joined_shape
-from openkpu.compiler.onnx_reader import Reader
-from openkpu.compiler.onnx_shared import Convolution, Product, Window
-from openkpu.compiler.onnx_values import Bytes, Const, Weights
+from openkpu.compiler.onnx.file import RawNode
+from openkpu.compiler.onnx.moves import join, joined_shape
+from openkpu.compiler.onnx.reader import Reader
+from openkpu.compiler.onnx.shared import Convolution, Product, Window
+from openkpu.compiler.onnx.values import Bytes, Const, Weights
 
 RUNTIME = "com.microsoft"
 

@@ -14,12 +14,14 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import functions, onnx_linear, onnx_moves
+from openkpu.compiler import functions
 from openkpu.compiler.graph import QUANTISED, Elementwise, Host, Tensor
-from openkpu.compiler.onnx_file import RawNode, type_name
-from openkpu.compiler.onnx_reader import FLOAT_MODEL, Handler, Reader
-from openkpu.compiler.onnx_shared import Convolution, Product, Window
-from openkpu.compiler.onnx_values import Bytes, Clamp, Const, Curve, Number, Pending, Value, Weights
+from openkpu.compiler.onnx import linear as onnx_linear
+from openkpu.compiler.onnx import moves as onnx_moves
+from openkpu.compiler.onnx.file import RawNode, type_name
+from openkpu.compiler.onnx.reader import FLOAT_MODEL, Handler, Reader
+from openkpu.compiler.onnx.shared import Convolution, Product, Window
+from openkpu.compiler.onnx.values import Bytes, Clamp, Const, Curve, Number, Pending, Value, Weights
 
 INF = math.inf
 

@@ -10,12 +10,14 @@ because a group's lines follow each other.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.device import Geometry, Held, Place, indices
 from openkpu.compiler.graph import Node
-from openkpu.compiler.lower import Disordered, State, copy_fit, one_tap, zero_terms
+from openkpu.compiler.lowering.device import Geometry, Held, Place, indices
+from openkpu.compiler.lowering.lower import Disordered, State, copy_fit, one_tap, zero_terms
 from openkpu.layer.layout import Layout
 from openkpu.layer.pool_tasks import MAXIMUM
 
@@ -34,7 +36,7 @@ def moved(state: State, node: Node, src: Place, zero: int, by: Shift, dst: Place
     kernel = 1 if by == (0, 0) else 3
     weights = one_tap(c, *by) if kernel == 3 else np.ones(c, dtype=np.int64)
     terms = zero_terms(0, zero, kernel * kernel)
-    fields = {"kernel": kernel, "depthwise": True}
+    fields: dict[str, Any] = {"kernel": kernel, "depthwise": True}
     state.layer(node, src, dst, weights=weights, fit=copy_fit(zero, c), **fields, **terms)
 
 

@@ -11,17 +11,20 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import requant
-from openkpu.compiler.device import Held, Place, Spec
 from openkpu.compiler.graph import Graph, Node, Tensor
+from openkpu.compiler.lowering import requant
+from openkpu.compiler.lowering.device import Held, Place, Spec
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.layout import Layout
 from openkpu.layer.pool_layer import pool_layer
+
+MOST = 1024  # channels of a layer, but for the input of a 1x1 convolution
 
 
 class Unable(Exception):
@@ -108,14 +111,29 @@ class State:
         fit: requant.Fit,
         src2: Place | None = None,
         constant: npt.NDArray[np.uint8] | None = None,
-        **fields: int,
+        **fields: Any,
     ) -> Spec:
         """Append a layer from ``src`` to ``dst``; Unable where the device refuses it.
 
         ``weights`` are stored bytes; ``constant`` a map that lies in storage and is brought to
         ``src`` first.
         """
-        options = {k: fields.pop(k) for k in ("kernel", "pool", "depthwise", "fc") if k in fields}
+        if src.shape[0] > MOST and fields.get("depthwise"):
+            data, made = np.asarray(weights).reshape(src.shape[0], -1), None
+            for first in range(0, src.shape[0], MOST):
+                part = slice(first, first + MOST)
+                count = min(MOST, src.shape[0] - first)
+                missed = (fit.missed, fit.edges) if not first else (0, 0)
+                some = requant.Fit(fit.bn[part], fit.act, *missed)
+                more: dict[str, Any] = {} if src2 is None else {"src2": src2.part(first, count)}
+                more |= {} if constant is None else {"constant": constant[part]}
+                places = src.part(first, count), dst.part(first, count)
+                made = self.layer(node, *places, weights=data[part], fit=some, **more, **fields)
+            assert made is not None
+            return made
+        options: dict[str, Any] = {
+            k: fields.pop(k) for k in ("kernel", "pool", "depthwise", "fc") if k in fields
+        }
         try:
             arg = LayerArg.make(*src.shape, dst.shape[0], **options, **fields)
         except LayerError as error:
@@ -151,6 +169,14 @@ class State:
         """Append a pooling task; ``kernel`` None: the whole map."""
         if not self.config.pool_lanes:
             raise Unable(f"configuration {self.config.name} has no pooling tasks (pool_lanes = 0)")
+        if src.shape[0] > MOST:
+            made = None
+            for first in range(0, src.shape[0], MOST):
+                count = min(MOST, src.shape[0] - first)
+                places = src.part(first, count), dst.part(first, count)
+                made = self.pool(node, *places, kind, kernel, strides, pads, pad_value)
+            assert made is not None
+            return made
         try:
             arg = pool_layer(src.shape, kind, kernel, strides, pads, pad_value=pad_value)
         except LayerError as error:
@@ -173,6 +199,8 @@ class State:
         if (name := self.fresh.get(spec.src.buffer)) is not None and spec.constant is None:
             full = self.tensors[name].place
             if full != spec.src:
+                if full.shape[0] > MOST:
+                    raise Unable(f"an input {full.shape} of more than {MOST} channels")
                 self.copy(node, full, full)
             else:
                 spec.loads = name
@@ -191,7 +219,7 @@ class State:
         """The node's line of the report."""
         return self.reports.setdefault(node.name, Report())
 
-    def mark(self) -> dict[str, object]:
+    def mark(self) -> dict[str, Any]:
         """What ``back`` needs to forget what a lowering that failed has begun."""
         return {
             "specs": list(self.specs),
@@ -201,7 +229,7 @@ class State:
             "reports": {k: dataclasses.replace(v) for k, v in self.reports.items()},
         }
 
-    def back(self, mark: dict[str, object]) -> None:
+    def back(self, mark: dict[str, Any]) -> None:
         """Forget all that came since ``mark``."""
         for spec in self.specs[len(mark["specs"]) :]:
             spec.loads = ""
@@ -236,7 +264,7 @@ def signed_weights(
     return effective - least, least
 
 
-def zero_terms(arg_x: int, zero: int, taps: int) -> dict[str, int]:
+def zero_terms(arg_x: int, zero: int, taps: int) -> dict[str, Any]:
     """Fields that make alu the sum of (x - zero) * weight; ``taps`` those that arg_add counts once:
     of one input channel, of a fully connected layer all."""
     return {"arg_x": arg_x, "arg_w": -zero, "arg_add": -arg_x * zero * taps, "pad_value": zero}

@@ -10,14 +10,16 @@ Decreasing ends are read from the top.  What neither way gives is the host's.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.params import ActTable, BatchNorm
-from openkpu.compiler import requant, segments
-from openkpu.compiler.device import Held, Place
 from openkpu.compiler.graph import Node, Table
-from openkpu.compiler.lower import State, Unable, offset
+from openkpu.compiler.lowering import requant, segments
+from openkpu.compiler.lowering.device import Held, Place
+from openkpu.compiler.lowering.lower import State, Unable, offset
 
 STEP = segments.STEP
 FAR = 128  # weight of the first layer's result in the second one
@@ -122,5 +124,5 @@ def _maximum(state: State, node: Node, src: Place, other: Place, dst: Place, act
     weights = np.zeros((c, 9), dtype=np.int64)
     weights[:, 4], weights[:, 8] = 1, FAR
     fit = requant.Fit(BatchNorm.make(np.full(c, STEP), 0, 0).pack(), act.pack(), 0, 0)
-    fields = {"kernel": 3, "depthwise": True, "elementwise": 1, "ew_op": 2}
+    fields: dict[str, Any] = {"kernel": 3, "depthwise": True, "elementwise": 1, "ew_op": 2}
     state.layer(node, src, dst, weights=weights, fit=fit, src2=other, **fields)

@@ -12,9 +12,9 @@ import numpy as np
 
 from openkpu.compiler import functions
 from openkpu.compiler.graph import QUANTISED, Move, Table, Tensor
-from openkpu.compiler.onnx_file import RawNode
-from openkpu.compiler.onnx_reader import Reader
-from openkpu.compiler.onnx_values import Bytes, Clamp, Const, Curve, Pending, Value, Weights
+from openkpu.compiler.onnx.file import RawNode
+from openkpu.compiler.onnx.reader import Reader
+from openkpu.compiler.onnx.values import Bytes, Clamp, Const, Curve, Pending, Value, Weights
 
 
 def moved(r: Reader, value: Value, shape: Sequence[int], label: str, /, **fields: Any) -> Value:

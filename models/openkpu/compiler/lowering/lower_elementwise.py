@@ -14,15 +14,17 @@ map lies in storage, and the layer brings it into the AI RAM.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.params import BatchNorm
-from openkpu.compiler import copies, functions, lower_table, reference, requant
-from openkpu.compiler.device import Held
+from openkpu.compiler import functions, reference
 from openkpu.compiler.graph import Elementwise, Tensor
-from openkpu.compiler.lower import Disordered, State, Unable, offset, stored
+from openkpu.compiler.lowering import copies, lower_table, requant
+from openkpu.compiler.lowering.device import Held
+from openkpu.compiler.lowering.lower import Disordered, State, Unable, offset, stored
 from openkpu.layer.elementwise import ADD, MAXIMUM, MINIMUM, MULTIPLY
 
 MOST_MUL = (1 << 23) - 1
@@ -74,7 +76,7 @@ def _two(state: State, node: Elementwise, names: list[str], a: Held, b: Held) ->
         _extreme(state, node, (ta, tb), (a, b), y)
 
 
-def _fields(kind: int) -> dict[str, int]:
+def _fields(kind: int) -> dict[str, Any]:
     return {"kernel": 3, "depthwise": True, "elementwise": 1, "ew_op": kind}
 
 
@@ -85,7 +87,7 @@ def _end(
     y: Tensor,
     weights: tuple[int, int],
     fit: requant.Fit,
-    fields: dict[str, int],
+    fields: dict[str, Any],
     constant: npt.NDArray[np.uint8] | None = None,
 ) -> None:
     """The layer and where its output lies."""
@@ -96,7 +98,7 @@ def _end(
     bn = np.repeat(fit.bn[:1], c)
     fit = requant.Fit(bn, fit.act, fit.missed, fit.edges)
     dst = state.room(y.name, a.place.shape)
-    more = {"src2": b.place, "constant": constant}
+    more: dict[str, Any] = {"src2": b.place, "constant": constant}
     state.layer(node, a.place, dst, weights=nine, fit=fit, **more, **fields)
     zero, clamp = stored(y, node.clamp)
     state.put(y.name, Held(dst, b.where, zero, clamp))
@@ -402,7 +404,7 @@ def _channels(
     bn[geometry.channels] = fit.bn
     fit = requant.Fit(bn, fit.act, fit.missed, fit.edges)
     # alu = (x - zero) * (w - 1)
-    terms = {"arg_x": -1, "arg_w": -held.zero, "arg_add": held.zero}
+    terms: dict[str, Any] = {"arg_x": -1, "arg_w": -held.zero, "arg_add": held.zero}
     dst = state.room(y.name, held.place.shape)
     state.layer(node, held.place, dst, weights=weights, fit=fit, depthwise=True, **terms)
     state.put(y.name, Held(dst, held.where, zero, clamp))

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import functions, tflite_moves
+from openkpu.compiler import functions
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Host, Move, Pool, Table, Tensor
-from openkpu.compiler.tflite import TO_NCHW, Reader, integers
-from openkpu.compiler.tflite_file import RawOperator
+from openkpu.compiler.tflite import moves as tflite_moves
+from openkpu.compiler.tflite.file import RawOperator
+from openkpu.compiler.tflite.reader import TO_NCHW, Reader, integers
 
 INF = math.inf
 ACTIVATIONS = {0: (-INF, INF), 1: (0.0, INF), 2: (-1.0, 1.0), 3: (0.0, 6.0)}

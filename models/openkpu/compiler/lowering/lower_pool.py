@@ -8,10 +8,11 @@ of a maximum that is exact, of an average it rounds a second time.
 
 from __future__ import annotations
 
-from openkpu.compiler import copies, functions, lower_table
-from openkpu.compiler.device import Geometry, Held, indices
+from openkpu.compiler import functions
 from openkpu.compiler.graph import Pool, Tensor
-from openkpu.compiler.lower import Disordered, State, Unable, offset
+from openkpu.compiler.lowering import copies, lower_table
+from openkpu.compiler.lowering.device import Geometry, Held, indices
+from openkpu.compiler.lowering.lower import Disordered, State, Unable, offset
 from openkpu.layer.pool_tasks import (
     AVERAGE,
     AVERAGE_INSIDE,

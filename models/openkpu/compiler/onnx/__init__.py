@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reader of ONNX models: QDQ and QLinear operators."""
