@@ -148,7 +148,7 @@ def test_regress_says_it_once() -> None:
         env={**os.environ, "PYTHONPATH": python_path()},
     )
     said = found.stdout + found.stderr
-    assert found.returncode == 2 and said.count("nothere: no such file") == 1, said
+    assert found.returncode == 2 and said.count("nothere: No such file") == 1, said
     assert "to repeat" not in said and "seed 2" not in said
 
 
