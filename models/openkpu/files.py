@@ -69,7 +69,7 @@ def read_array(path: str | Path, error: type[Exception]) -> npt.NDArray:
 
 
 def save_arrays(
-    path: str | Path, arrays: Mapping[str, npt.ArrayLike], *, packed: bool = False
+    path: str | Path | BinaryIO, arrays: Mapping[str, npt.ArrayLike], *, packed: bool = False
 ) -> None:
     """Write arrays by their names as a .npz file; ``packed``: compressed."""
     import numpy as np  # commands that lack numpy say so

@@ -99,7 +99,7 @@ def read_inputs(program: Program, path: str | Path) -> list[Values]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             files.check_unpacked(path, archive.zip, CompileError)
-            given = {name: archive[name] for name in archive.files}
+            given: Values = {name: archive[name] for name in archive.files}
     except CompileError:
         raise
     except Exception as error:  # whatever a damaged archive makes of numpy

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from openkpu.compiler.graph import Tensor
 
-Real = Callable[[Fraction], Fraction | float]
+Number = Fraction | float
+Real = Callable[[Number], Number]
 
 
 def table_of(function: Real, x: Tensor, y: Tensor) -> npt.NDArray[np.int64]:
@@ -58,7 +59,7 @@ def between(low: float, high: float) -> Real:
     """x limited to low..high."""
     ends = [None if math.isinf(end) else Fraction(end) for end in (low, high)]
 
-    def limited(r: Fraction) -> Fraction:
+    def limited(r: Number) -> Number:
         r = r if ends[0] is None else max(r, ends[0])
         return r if ends[1] is None else min(r, ends[1])
 
@@ -71,17 +72,17 @@ def hard_sigmoid(alpha: float, beta: float) -> Real:
     return lambda r: min(max(a * r + b, Fraction(0)), Fraction(1))
 
 
-def hard_swish(r: Fraction) -> Fraction:
+def hard_swish(r: Number) -> Number:
     """x * (x + 3) / 6, the second factor limited to 0..6."""
     return r * min(max(r + 3, Fraction(0)), Fraction(6)) / 6
 
 
-def sigmoid(r: Fraction) -> float:
+def sigmoid(r: Number) -> float:
     """1 / (1 + exp(-x))."""
     return 1 / (1 + math.exp(-float(r))) if r > -700 else 0.0
 
 
-def tanh(r: Fraction) -> float:
+def tanh(r: Number) -> float:
     """The hyperbolic tangent."""
     return math.tanh(float(r))
 
@@ -91,22 +92,22 @@ def elu(alpha: float = 1.0) -> Real:
     return lambda r: r if r >= 0 else alpha * math.expm1(float(r))
 
 
-def gelu(r: Fraction) -> float:
+def gelu(r: Number) -> float:
     """x times the normal distribution's share below x."""
     return float(r) * 0.5 * math.erfc(-float(r) / math.sqrt(2))
 
 
-def silu(r: Fraction) -> float:
+def silu(r: Number) -> float:
     """x * sigmoid(x)."""
     return float(r) * sigmoid(r)
 
 
-def softplus(r: Fraction) -> float:
+def softplus(r: Number) -> float:
     """log(1 + exp(x))."""
     return max(float(r), 0.0) + math.log1p(math.exp(-abs(float(r))))
 
 
-def exp(r: Fraction) -> float:
+def exp(r: Number) -> float:
     """e to the power of x; beyond float64 an infinity."""
     return math.exp(float(r)) if r < 700 else math.inf
 

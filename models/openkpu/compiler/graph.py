@@ -71,6 +71,18 @@ class Tensor:
         return RANGE[self.dtype]
 
     @property
+    def step(self) -> float:
+        """The scale of a tensor that has one, which every quantised tensor does."""
+        assert self.scale is not None, f"tensor {self.name!r} has no scale"
+        return self.scale
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Lines and columns of a map (N, C, H, W)."""
+        _, _, height, width = self.shape
+        return height, width
+
+    @property
     def exact(self) -> Fraction:
         """The scale as an exact fraction."""
         return Fraction(self.scale or 0)

@@ -122,7 +122,7 @@ def _requantised(
     for o, line in enumerate(lines):
         factor = x.exact * Fraction(float(node.w_scale[o])) / y.exact
         if rounding == TWO:
-            found[o] = two.multiply(line, two.double_of(x.scale, node.w_scale[o], y.scale))
+            found[o] = two.multiply(line, two.double_of(x.step, node.w_scale[o], y.step))
         else:
             found[o] = scaled(line, factor)
     return np.moveaxis(found, 0, axis)
@@ -179,11 +179,11 @@ def _elementwise(
     if node.how == "mul":
         factor = inputs[0].exact * inputs[1].exact / y.exact
         if rounding == TWO:
-            whole = two.double_of(inputs[0].scale, inputs[1].scale, y.scale)
+            whole = two.double_of(inputs[0].step, inputs[1].step, y.step)
             return _limited(two.multiply(a * b, whole), y, node.clamp)
         return _limited(scaled(a * b, factor), y, node.clamp)
     if node.how in ("add", "sub") and rounding == TWO:
-        scales = inputs[0].scale, inputs[1].scale, y.scale
+        scales = inputs[0].step, inputs[1].step, y.step
         found = two.add(a, b if node.how == "add" else -b, *scales)
         return _limited(found, y, node.clamp)
     factors = [t.exact / y.exact for t in inputs]
@@ -242,7 +242,7 @@ def _host(node: Host, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
 
 def quantised(values: Array, tensor: Tensor) -> npt.NDArray[np.int64]:
     """Floats as integers of a tensor: float64, one rounding, a tie to even."""
-    steps = np.rint(np.asarray(values, dtype=np.float64) / tensor.scale)
+    steps = np.rint(np.asarray(values, dtype=np.float64) / tensor.step)
     return np.clip(np.nan_to_num(steps) + tensor.zero, *tensor.limits).astype(np.int64)
 
 

@@ -8,7 +8,7 @@ output of the model first.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,8 @@ def all_outputs(data: bytes) -> bytes:
     import flatbuffers
     from ai_edge_litert import schema_py_generated as schema
 
-    model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(data, 0))
+    # the package's classes begin with None in every field, which their types do not say
+    model = cast(Any, schema.ModelT.InitFromObj(schema.Model.GetRootAs(data, 0)))
     graph = model.subgraphs[0]
     graph.outputs = [n for op in graph.operators for n in op.outputs]
     for operator in graph.operators:  # a schema of the package's own age reads its own tables

@@ -135,7 +135,7 @@ def _half(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArra
     return _either(graph, node, x, theirs, np.float64(NEAR))
 
 
-def _either(graph: Graph, node: Node, x: list[Array], theirs: Array, near: Array) -> Array:
+def _either(graph: Graph, node: Node, x: list[Array], theirs: Array, near: Array | float) -> Array:
     """Is the exact number so close to a half, and theirs one of the two integers around it?"""
     (y,) = graph.of(node.outputs)
     real = _unlimited(graph, node, x) / FINE

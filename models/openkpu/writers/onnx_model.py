@@ -8,6 +8,7 @@ its like, those of ONNX Runtime's domain included; an operator that has none is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from openkpu.writers import Pads, Pair, Quant, Value, Weights, explicit_pads, wi
 
 RUNTIME = "com.microsoft"
 IR_VERSION = 8
+Fields = dict[str, Any]  # attributes of a node
 ELEMENTS = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "float32": TensorProto.FLOAT}
 BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "max": "Max", "min": "Min"}
 UNARY = {
@@ -71,7 +73,7 @@ class OnnxModel:
         return name
 
     def node(
-        self, kind: str, inputs: Sequence[str], count: int = 1, domain: str = "", **fields: object
+        self, kind: str, inputs: Sequence[str], count: int = 1, domain: str = "", **fields: Any
     ) -> list[str]:
         """A node with ``count`` results; their names."""
         outputs = [self.name() for _ in range(count)]
@@ -98,7 +100,7 @@ class OnnxModel:
         (out,) = self.node("QuantizeLinear", [name, *self._parameters(quant)])
         return Value(out, tuple(int(n) for n in shape), quant)
 
-    def _moved(self, kind: str, x: Value, shape: Sequence[int], *more: str, **fields: object):
+    def _moved(self, kind: str, x: Value, shape: Sequence[int], *more: str, **fields: Any):
         """An operator that moves bytes: on them as they are, or on floats in the QDQ form."""
         if self.operators:
             (out,) = self.node(kind, [x.name, *more], **fields)
@@ -119,7 +121,7 @@ class OnnxModel:
         """The fused activation on bytes."""
         if act is None:
             return value
-        limits = np.iinfo(self.dtype)
+        limits = np.iinfo(self.dtype.name)
         words = []
         for bound, default in zip(BOUNDS[act], (limits.min, limits.max), strict=True):
             step = (
@@ -156,20 +158,21 @@ class OnnxModel:
             found.append(self.array(weights.bias, np.int32, "b"))
         if self.operators:
             return found
-        where = {"axis": axis} if scale.ndim else {}
+        where: Fields = {"axis": axis} if scale.ndim else {}
         result = self.node("DequantizeLinear", found[:3], **where)
         if weights.bias is not None:
             steps = np.float32(x.quant.scale) * scale
             words = [found[3], self.array(steps, np.float32, "scale")]
             words.append(self.array(np.zeros(steps.shape), np.int32, "zero"))
-            result += self.node("DequantizeLinear", words, **({"axis": 0} if steps.ndim else {}))
+            where = {"axis": 0} if steps.ndim else {}
+            result += self.node("DequantizeLinear", words, **where)
         return result
 
     def _window(
         self, x: Value, kernel: Pair, stride: Pair, pads: Pads, dilation: Pair = (1, 1)
-    ) -> tuple[Pair, dict[str, object]]:
+    ) -> tuple[Pair, Fields]:
         size = x.shape[2], x.shape[3]
-        fields: dict[str, object] = {"kernel_shape": list(kernel), "strides": list(stride)}
+        fields: Fields = {"kernel_shape": list(kernel), "strides": list(stride)}
         if pads == "same" and self.auto_pad and dilation == (1, 1):
             fields["auto_pad"] = "SAME_UPPER"
         else:
@@ -240,7 +243,7 @@ class OnnxModel:
 
     def unary(self, kind: str, x: Value, out: Quant, alpha: float = 0.0) -> Value:
         """A function of one value; see UNARY. ``alpha`` is LeakyRelu's slope."""
-        fields = {"alpha": alpha} if kind == "leaky_relu" else {}
+        fields: Fields = {"alpha": alpha} if kind == "leaky_relu" else {}
         if self.operators and kind in QLINEAR_UNARY:
             every = [*self._triple(x), *self._parameters(out)]
             (y,) = self.node(QLINEAR_UNARY[kind], every, domain=RUNTIME, **fields)
@@ -268,10 +271,10 @@ class OnnxModel:
         shape = list(x.shape)
         shape[axis] //= parts
         name = x.name if self.operators else self.dequantised(x)
-        words, fields = [name], {"axis": axis}
+        words = [name]
         if self.opset >= 13:
             words.append(self.array([shape[axis]] * parts, np.int64))
-        found = self.node("Split", words, parts, **fields)
+        found = self.node("Split", words, parts, axis=axis)
         if self.operators:
             return [Value(y, tuple(shape), x.quant) for y in found]
         return [self.quantised(y, shape, x.quant) for y in found]
@@ -301,7 +304,7 @@ class OnnxModel:
             value = Value(y, shape, out)
         elif self.reduce_mean:
             axes = [self.array([2, 3], np.int64)] if self.opset >= 18 else []
-            fields = {} if axes else {"axes": [2, 3]}
+            fields: Fields = {} if axes else {"axes": [2, 3]}
             (y,) = self.node("ReduceMean", [self.dequantised(x), *axes], keepdims=1, **fields)
             value = self.quantised(y, shape, out)
         else:
@@ -315,7 +318,7 @@ class OnnxModel:
         words = ["", self.array([1, 1, factor, factor], np.float32)]
         if self.opset < 13:
             words[0] = self.array([], np.float32)
-        fields = {"mode": "nearest", "nearest_mode": "floor"}
+        fields: Fields = {"mode": "nearest", "nearest_mode": "floor"}
         how = "asymmetric"
         shape = (*x.shape[:2], *size)
         return self._moved("Resize", x, shape, *words, coordinate_transformation_mode=how, **fields)
@@ -326,11 +329,10 @@ class OnnxModel:
 
     def softmax(self, x: Value) -> Value:
         """Softmax over the channels, or QLinearSoftmax."""
-        out = Quant(1 / 256, int(np.iinfo(self.dtype).min))
+        out = Quant(1 / 256, int(np.iinfo(self.dtype.name).min))
         if self.operators:
             every = [*self._triple(x), *self._parameters(out)]
-            fields = {"axis": 1, "opset": self.opset}
-            (y,) = self.node("QLinearSoftmax", every, domain=RUNTIME, **fields)
+            (y,) = self.node("QLinearSoftmax", every, domain=RUNTIME, axis=1, opset=self.opset)
             return Value(y, x.shape, out)
         (y,) = self.node("Softmax", [self.dequantised(x)], axis=1)
         return self.quantised(y, x.shape, out)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,7 @@ class TfliteModel:
         self,
         shape: Sequence[int],
         quant: Quant,
-        dtype: npt.DTypeLike = None,
+        dtype: npt.DTypeLike | None = None,
         data: npt.NDArray | None = None,
     ) -> Value:
         """A new tensor; ``data`` (N, C, H, W) makes it a constant."""
@@ -75,7 +76,7 @@ class TfliteModel:
             Tensor(
                 name,
                 inside,
-                np.dtype(dtype or self.dtype),
+                self.dtype if dtype is None else np.dtype(dtype),
                 data,
                 [quant.scale],
                 [quant.zero_point],
@@ -83,7 +84,7 @@ class TfliteModel:
         )
         return Value(name, shape, quant)
 
-    def integers(self, values: Sequence[int] | npt.NDArray, dtype: type = np.int32) -> int:
+    def integers(self, values: npt.ArrayLike, dtype: type = np.int32) -> int:
         """A constant without parameters; its index."""
         data = np.asarray(values, dtype)
         return self.add_tensor(Tensor(f"c{len(self.tensors)}", data.shape, data.dtype, data))
@@ -153,7 +154,7 @@ class TfliteModel:
         size = window_shape((x.shape[2], x.shape[3]), kernel, stride, pads, dilation)
         y = self.value((x.shape[0], count, *size), out)
         depthwise = groups > 1 and groups == x.shape[1]
-        fields: dict[str, int] = {
+        fields: dict[str, Any] = {
             "padding": getattr(tflite.Padding, pads.upper()),
             "strideH": stride[0],
             "strideW": stride[1],
@@ -202,7 +203,9 @@ class TfliteModel:
         """ADD, SUB, MUL, MAXIMUM or MINIMUM, with broadcasting."""
         y = self.value(np.broadcast_shapes(a.shape, b.shape), out)
         name, options = BINARY[kind]
-        fields = {"fusedActivationFunction": _act(act)} if kind in ("add", "sub", "mul") else {}
+        fields: dict[str, Any] = (
+            {"fusedActivationFunction": _act(act)} if kind in ("add", "sub", "mul") else {}
+        )
         self.op(name, [a, b], [y], options, **fields)
         return y
 
@@ -210,7 +213,8 @@ class TfliteModel:
         """A function of one value; see UNARY. ``alpha`` is LEAKY_RELU's slope."""
         y = self.value(x.shape, out)
         name, options = UNARY[kind]
-        self.op(name, [x], [y], options, **({"alpha": alpha} if kind == "leaky_relu" else {}))
+        fields: dict[str, Any] = {"alpha": alpha} if kind == "leaky_relu" else {}
+        self.op(name, [x], [y], options, **fields)
         return y
 
     def concat(self, values: Sequence[Value], out: Quant, axis: int = 1) -> Value:

@@ -269,16 +269,14 @@ def _way(
     pool, step, shift, shift_pool = 0, (1, 1), (0, 0), 0
     sizes = height, width
     if strides != (1, 1):
-        rest = tuple(p % s for p, s in zip(start, strides, strict=True))
+        rest = start[0] % strides[0], start[1] % strides[1]
         pool = PICKS.get((strides, rest), 0)
         if pool:
             start = start[0] // strides[0], start[1] // strides[1]
             sizes = height // strides[0], width // strides[1]
             if start[0] + outputs[0] > sizes[0] or start[1] + outputs[1] > sizes[1]:
-                pool, start = (
-                    0,
-                    tuple(p * s + r for p, s, r in zip(start, strides, rest, strict=True)),
-                )
+                pool = 0
+                start = start[0] * strides[0] + rest[0], start[1] * strides[1] + rest[1]
                 sizes = height, width
         if not pool:
             last = [p + (n - 1) * s for p, n, s in zip(start, outputs, strides, strict=True)]
@@ -459,9 +457,10 @@ def _finish(
             copies.moved(state, node, dst, zero, plan.shift, moved)
         dst = moved
     if plan.step != (1, 1):
-        shape = (o, *(math.ceil(n / s) for n, s in zip(dst.shape[1:], plan.step, strict=True)))
+        (_, high, wide), (down, right) = dst.shape, plan.step
+        shape = o, math.ceil(high / down), math.ceil(wide / right)
         last = room(shape)
         state.pool(node, dst, last, MAXIMUM, (1, 1), plan.step)
         dst = last
-    where = indices(dst, channels, plan.start, y.shape[2:], geometry.turned, step)
+    where = indices(dst, channels, plan.start, y.size, geometry.turned, step)
     state.put(y.name, Held(dst, where, zero, clamp))

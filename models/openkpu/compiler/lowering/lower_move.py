@@ -81,7 +81,7 @@ def plan(graph: Graph, node: Move, state: State) -> None:
         return
     if len(set(node.inputs)) < len(node.inputs) or set(node.inputs) & set(state.targets):
         return
-    size = tensors[0].shape[2:]
+    size = tensors[0].size
     counts = [_full(Place(0, 0, (t.shape[1], *size))) for t in tensors]
     big = state.new((sum(counts), *size))
     first = 0

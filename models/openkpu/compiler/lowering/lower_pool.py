@@ -76,7 +76,7 @@ def _task(state: State, node: Pool, held: Held, geometry: Geometry, y: Tensor, n
     pads, start, size = found
     dst = state.room(name, (c, *size))
     state.pool(node, held.place, dst, kind, node.kernel, node.strides, pads, held.zero)
-    where = indices(dst, geometry.channels, start, y.shape[2:], geometry.turned)
+    where = indices(dst, geometry.channels, start, y.size, geometry.turned)
     return Held(dst, where, held.zero, held.span)
 
 

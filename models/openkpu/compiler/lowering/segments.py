@@ -56,7 +56,7 @@ def _runs(values: npt.NDArray[np.int64], near: float, rest: int | None) -> list[
     """The fewest runs, at most 16, whose lines stay ``near``; ``rest``: of their whole numbers,
     divided by 2."""
     n = len(values)
-    best: list[tuple[int, Run | None]] = [(0, None)] + [(n + 1, None)] * n
+    best: list[tuple[int, Run | None]] = [(0, None), *((n + 1, None) for _ in range(n))]
     for i in range(n):
         count = best[i][0] + 1
         if count > SEGMENTS:

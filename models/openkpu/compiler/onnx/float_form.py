@@ -91,11 +91,11 @@ def matmul(r: Reader, node: RawNode) -> None:
 # ------------------------------------------------------------------------------- pools
 def pool(how: str) -> Handler:
     def handler(r: Reader, node: RawNode) -> None:
-        if len(node.outputs) > 1 and node.outputs[1]:
+        if any(node.outputs[1:2]):
             raise r.refuse("the places are an output, expected the values only")
-        value = r.value(node, 0)
-        if raw := isinstance(value, Bytes) and value.tensor.dtype in QUANTISED:
-            x = value.tensor
+        value, raw = r.value(node, 0), False
+        if isinstance(value, Bytes) and value.tensor.dtype in QUANTISED:
+            x, raw = value.tensor, True
         else:
             x = r.operand(node, 0)
         if raw and how != "max":

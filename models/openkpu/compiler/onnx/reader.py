@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,6 @@ from openkpu.compiler.onnx.file import RawFile, RawNode
 from openkpu.compiler.onnx.layout import rename, told
 from openkpu.compiler.onnx.values import Bytes, Const, Curve, Pending, Value, Weights
 
-T = TypeVar("T")
 Handler = Callable[["Reader", RawNode], None]
 NEAR = 1e-6  # scales of float32 that are meant to be equal
 # what a damaged file makes numpy, or a handler's arithmetic, do
@@ -115,7 +114,7 @@ class Reader:
             raise self.refuse(f"{what} of {found.size} values, expected one number")
         return float(found.reshape(-1)[0])
 
-    def attributes(self, node: RawNode, **defaults: T) -> dict[str, Any]:
+    def attributes(self, node: RawNode, **defaults: object) -> dict[str, Any]:
         """All attributes; one that has no default here is refused."""
         for name in node.attributes:
             if name not in defaults:

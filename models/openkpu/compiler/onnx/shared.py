@@ -137,7 +137,7 @@ class Convolution:
             raise r.refuse(f"weights {shape} in {self.groups} groups do not fit input {x.shape}")
         self.r, self.x, self.weights = r, x, weights
         self.numbers = weights_of(r, weights, 0, shape[0])
-        size = window_size(x.shape[2:], kernel, self.strides, self.pads, self.dilation)
+        size = window_size(x.size, kernel, self.strides, self.pads, self.dilation)
         if min(size) < 1:
             raise r.refuse(f"weights {shape} are larger than the padded input {x.shape}")
         self.shape = (1, shape[0], *(size[1:] if signal else size))
@@ -225,7 +225,7 @@ class Window:
                 self._ceil(x_shape[2:])
         if fields["channels_last"]:
             raise r.refuse("channels_last, expected (N, C, H, W)")
-        size = window_size(x_shape[2:], self.kernel, self.strides, self.pads)
+        size = window_size((x_shape[2], x_shape[3]), self.kernel, self.strides, self.pads)
         if min(size) < 1:
             raise r.refuse(f"kernel_shape {self.kernel} is larger than the padded input {x_shape}")
         self.shape = (1, x_shape[1], *(size[1:] if signal else size))

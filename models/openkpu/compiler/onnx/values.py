@@ -23,10 +23,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.compiler.functions import Number
 from openkpu.compiler.graph import Tensor
 
 Clamp = tuple[int, int]
-Number = Fraction | float
 
 
 @dataclasses.dataclass(frozen=True)

@@ -39,6 +39,12 @@ class RawTensor:
     data: npt.NDArray | None  # of a constant
     fault: str = ""  # why nothing can be done with it
 
+    @property
+    def values(self) -> npt.NDArray:
+        """The data of a tensor that is known to be a constant."""
+        assert self.data is not None, f"tensor {self.name!r} is no constant"
+        return self.data
+
 
 @dataclasses.dataclass
 class RawOperator:
@@ -101,9 +107,9 @@ def _model(data: bytes, name: str) -> RawModel:
     model = tflite.Model.GetRootAs(data, 0)
     if model.Version() != VERSION:
         raise CompileError(f"schema version {model.Version()}, expected {VERSION}", where=name)
-    if not model.SubgraphsLength():
+    graph = model.Subgraphs(0) if model.SubgraphsLength() else None
+    if graph is None:
         raise CompileError("no graph in the model, or not all of the file", where=name)
-    graph = model.Subgraphs(0)
     counts = (graph.TensorsLength(), graph.OperatorsLength(), model.BuffersLength())
     if max(counts) > len(data):
         raise ValueError(f"{max(counts)} parts in {len(data)} bytes")

@@ -145,9 +145,9 @@ def pad(r: Reader, op: RawOperator) -> None:
     value = x.zero
     if op.operator == "PADV2":
         raw = r.constant(op, 2, "value")
-        if raw.dtype != x.dtype or raw.data.size != 1 or raw.scale.tolist() != [x.scale]:
+        if raw.dtype != x.dtype or raw.values.size != 1 or raw.scale.tolist() != [x.scale]:
             raise r.refuse("a value in another scale than the input's, expected the same")
-        value = int(raw.data.reshape(-1)[0])
+        value = int(raw.values.reshape(-1)[0])
     pads = [pads[a] for a in TO_NCHW] if len(pads) == 4 else pads
     before, after = (tuple(p[i] for p in pads) for i in (0, 1))
     r.node(Move, [x], y, how="pad", before=before, after=after, value=value)

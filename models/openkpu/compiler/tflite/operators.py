@@ -82,8 +82,9 @@ def weights_of(
         )
     if not (np.isfinite(raw.scale).all() and (raw.scale > 0).all()):
         raise r.refuse(f"weights {raw.name!r}: a scale that is no finite number above 0")
-    scale, zero = (np.broadcast_to(v, outputs).copy() for v in (raw.scale, raw.zero))
-    return integers(raw.data), scale, zero
+    scale = np.broadcast_to(raw.scale, outputs).copy()
+    zero = np.broadcast_to(raw.zero, outputs).copy()
+    return integers(raw.values), scale, zero
 
 
 def bias_of(
@@ -95,13 +96,13 @@ def bias_of(
     raw = r.constant(op, 2, "bias")
     if raw.dtype != "int32":
         raise r.refuse(f"bias {raw.name!r} of {raw.dtype}, expected int32")
-    if raw.data.size != scale.size:
-        raise r.refuse(f"bias {raw.name!r} of {raw.data.size} values, expected {scale.size}")
+    if raw.values.size != scale.size:
+        raise r.refuse(f"bias {raw.name!r} of {raw.values.size} values, expected {scale.size}")
     if raw.zero.any():
         raise r.refuse(f"bias {raw.name!r} with a zero point, expected none")
     if raw.scale.size and (np.abs(raw.scale - scale) / (y.scale or 1) > BIAS_OFF).any():
         raise r.refuse(f"bias {raw.name!r}: its scale is not input's times weights'")
-    return integers(raw.data).reshape(-1)
+    return integers(raw.values).reshape(-1)
 
 
 def conv_2d(r: Reader, op: RawOperator) -> None:
@@ -119,7 +120,7 @@ def conv_2d(r: Reader, op: RawOperator) -> None:
         weights=np.ascontiguousarray(weights.transpose(TO_NCHW)),
         w_scale=scale,
         w_zero=zero,
-        bias=bias_of(r, op, scale * x.scale, y),
+        bias=bias_of(r, op, scale * x.step, y),
         clamp=clamp_of(r, o.FusedActivationFunction(), y),
         strides=strides,
         pads=pads_of(r, o.Padding(), x.shape[2:], shape[1:3], strides, dilation),
@@ -141,7 +142,7 @@ def depthwise_conv_2d(r: Reader, op: RawOperator) -> None:
         weights=np.ascontiguousarray(weights.transpose(3, 0, 1, 2)),
         w_scale=scale,
         w_zero=zero,
-        bias=bias_of(r, op, scale * x.scale, y),
+        bias=bias_of(r, op, scale * x.step, y),
         clamp=clamp_of(r, o.FusedActivationFunction(), y),
         strides=strides,
         pads=pads_of(r, o.Padding(), x.shape[2:], shape[1:3], strides, dilation),
@@ -173,7 +174,7 @@ def fully_connected(r: Reader, op: RawOperator) -> None:
     inner = y
     if y.shape != (*lead, outputs):
         inner = r.between(y, (*lead, outputs), y.name)
-    fields = {"bias": bias_of(r, op, scale * x.scale, y)}
+    fields: dict[str, object] = {"bias": bias_of(r, op, scale * x.step, y)}
     fields["clamp"] = clamp_of(r, o.FusedActivationFunction(), y)
     r.node(Dense, [x], inner, weights=weights, w_scale=scale, w_zero=zero, **fields)
     if inner is not y:

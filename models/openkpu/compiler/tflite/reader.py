@@ -61,7 +61,7 @@ class Reader:
         raw = self.constant(op, at, what)
         if raw.dtype not in ("int32", "int64"):
             raise self.refuse(f"{what} of {raw.dtype}, expected int32 or int64")
-        return [int(v) for v in np.reshape(raw.data, -1)]
+        return [int(v) for v in raw.values.reshape(-1)]
 
     def _make(self, raw: RawTensor, shape: tuple[int, ...], name: str) -> Tensor:
         """A tensor of the graph like one of the file; the error of a type that is not possible."""
@@ -150,13 +150,14 @@ class Reader:
         self, kind: type[Node], inputs: list[Tensor], output: Tensor, **fields: object
     ) -> None:
         """Append a node of the operator at work."""
-        names = tuple(t.name for t in inputs)
+        op, names = self.op, tuple(t.name for t in inputs)
+        assert op is not None, "a node outside an operator"
         known = {n.name for n in self.graph.nodes}
-        label, number = self.op.name, 1
+        label, number = op.name, 1
         while label in known:
             number += 1
-            label = f"{self.op.name}.{number}"
-        made = kind(label, self.op.operator, names, (output.name,), **fields)
+            label = f"{op.name}.{number}"
+        made = kind(label, op.operator, names, (output.name,), **fields)
         self.graph.nodes.append(made)
 
     def model_order(self, x: Tensor) -> Tensor:
