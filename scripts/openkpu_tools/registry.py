@@ -9,7 +9,7 @@ import argparse
 import difflib
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 
 from openkpu import __version__
@@ -38,7 +38,7 @@ def commands() -> dict[str, Entry]:
     }
 
 
-def parse(name: str, argv: list[str] | None) -> argparse.Namespace:
+def parse(name: str, argv: Sequence[str] | None) -> argparse.Namespace:
     """The arguments of a command; UsageError names what is wrong."""
     return COMMANDS[name].parser().parse_args(argv)
 
