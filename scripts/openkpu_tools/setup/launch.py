@@ -38,13 +38,14 @@ def main(venv: str, target: str) -> int:
     goals = os.environ.pop("OPENKPU_GOALS", "").split() or [target]
     for name in (*registry.variables(), *MAKE):
         os.environ.pop(name, None)
-    entry = registry.COMMANDS.get(target)
     os.environ[command.BY_MAKE] = "1"
     words: list[str] = []
+    more = False  # another program goes on
 
     def prepare(_argv: list[str] | None) -> int:
+        nonlocal more
         words[:] = registry.words_of(target, goals, given)
-        assert entry is not None  # words_of has refused a target that is none
+        entry = registry.COMMANDS[target]
         args = entry.parser().parse_args([*entry.words, *words])
         try:
             watchdog.seconds()
@@ -52,10 +53,11 @@ def main(venv: str, target: str) -> int:
             raise command.UsageError(str(error)) from None
         if entry.bare:
             return entry.run(words)
+        more = bool(entry.module)
         return setup_env.main([venv, *entry.groups(args)])
 
     status = command.run(prepare)
-    if status or entry is None or entry.bare or not entry.module:
+    if status or not more:
         return status
     sys.stdout.flush()
     os.environ[command.BY_MAKE] = "1"
