@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout
@@ -47,9 +48,9 @@ def test_bytes_lie_where_the_formula_says(c: int, h: int, w: int, base: int, see
     assert (ram == want).all()
     assert (airam.unpack(ram, base, x.shape) == x).all()
     groups = 4 if w <= 16 else 2 if w <= 32 else 1
-    occupied = layout.row_len * h * -(-c // min(c, groups)) * 64
+    occupied = layout.row_len * h * ceil_div(c, min(c, groups)) * 64
     assert layout.bytes == occupied or c < groups  # a single short group takes the same rows
-    assert layout.bytes == layout.row_len * h * -(-c // groups) * 64
+    assert layout.bytes == layout.row_len * h * ceil_div(c, groups) * 64
 
 
 def test_signed_maps_are_bytes() -> None:

@@ -12,6 +12,7 @@ import pytest
 from models.tests.test_kmodel_containers import CONTAINERS
 from models.tests.test_kmodel_real import shared
 from openkpu import configs, digits
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.configs import Config
 from openkpu.generators.generate_lists import KINDS, random_list
@@ -146,7 +147,7 @@ def test_layers_on_k210(sizes: tuple, fields: dict, busy: int) -> None:
     maps = (0, 0) if arg_fc(fields) else (c * h * w, o * oh * ow)
     weights = arg.weight_count + ACT_BYTES + BN_BYTES * o
     assert (found.busy, found.reads, found.loads, found.stores) == (busy, weights, *maps)
-    words = -(-(weights + sum(maps)) // 8)
+    words = ceil_div(weights + sum(maps), 8)
     least, in_turn = bound.of_runs(K210, [[layer]])
     assert least == max(busy, words) and least <= in_turn <= layer.cycles
 

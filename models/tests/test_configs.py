@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from openkpu import configs
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import ConfigError
 from openkpu.digits import load_network
 from openkpu.layer.argument import LayerArg
@@ -104,4 +105,4 @@ def test_roofline_of_a_network() -> None:
     nano, layers = configs.load("nano"), load_network().layers
     macs = sum(roofline.needed_macs(arg) for arg in layers)
     size = sum(roofline.layer_bytes(arg, task_list=True) for arg in layers) + 64 + 10
-    assert roofline.network_cycles(nano, layers) == max(-(-macs // 36), -(-size // 4))
+    assert roofline.network_cycles(nano, layers) == max(ceil_div(macs, 36), ceil_div(size, 4))

@@ -10,6 +10,7 @@ import pytest
 
 from models.tests.test_kmodel_containers import CONTAINERS
 from openkpu import configs, digits
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import Config
 from openkpu.generators.generate_lists import random_list
 from openkpu.generators.generate_tasks import random_elementwise
@@ -284,7 +285,7 @@ def test_one_channel_uses_every_cycle_of_the_bus() -> None:
 )
 def test_groups_of_a_bus_of_32_bits(sizes: list[int], cycles_a_channel: float) -> None:
     gear, pieces = Groups(), sizes * 40
-    for word in range(-(-sum(pieces) // 4)):
+    for word in range(ceil_div(sum(pieces), 4)):
         gear.push(word, min(4, sum(pieces) - 4 * word))
     at = 0
     for number, size in enumerate(pieces):

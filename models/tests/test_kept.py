@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from openkpu import configs, digits
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.generators.generate import Limits, random_network
 from openkpu.generators.generate_lists import random_list
 from openkpu.layer import airam
@@ -201,7 +202,7 @@ def test_gain() -> None:
     keeping.keep_weights(network, k210)
     gain = keeping.gain(network, k210)
     sizes = [kept.size(network, i) for i in network.kept]
-    assert gain.bytes == sum(sizes) and gain.rows == sum(-(-n // 64) for n in sizes)
+    assert gain.bytes == sum(sizes) and gain.rows == sum(ceil_div(n, 64) for n in sizes)
     assert gain.saved == gain.before - gain.after > 0.05 * gain.before
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.kmodel import KmodelError, Program, loads, run
 from openkpu.kmodel.build import Assembler, build_v3, build_v4, build_v5
 from openkpu.kmodel.version5.bytecode import DIALECTS
@@ -86,7 +87,7 @@ def model_v4(opcode: int, body: Callable, inputs: list, out: np.ndarray) -> byte
     starts, at = [], 0
     for array in (*inputs, out):
         starts.append(at)
-        at += -(-array.nbytes // 8) * 8
+        at += round_up(array.nbytes, 8)
     ranges = [range4(s, a) for s, a in zip(starts, (*inputs, out), strict=True)]
     shapes = [(1,) * (4 - a.ndim) + a.shape for a in inputs]
     return build_v4(

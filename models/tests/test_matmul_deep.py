@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import LayerError
 from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.network.network import Network, NetworkError
@@ -93,7 +94,7 @@ def test_random_products(number: int) -> None:
     """Sizes that are no multiple of anything, two to five parts of K, one list and several."""
     rng = np.random.default_rng((SEED, number))
     m, k, n = (int(rng.integers(low, high)) for low, high in ((1, 60), (40, 200), (1, 400)))
-    part = -(-k // int(rng.integers(2, 6)))
+    part = ceil_div(k, int(rng.integers(2, 6)))
     print(f"seed {SEED}: {m}x{k}x{n}, {part} at a time")
     a, b, signs = draw(rng, m, k, n)
     tiles = plan(m, k, n, part=part, ram_rows=ROWS, **signs)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from openkpu.arithmetic import fp16
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import load
 from openkpu.layer.argument import LIST_BYTES, LayerError
 from openkpu.layer.layout import map_bytes
@@ -191,7 +192,7 @@ def test_roofline_and_prediction_count_maps() -> None:
     (m, k, n), columns = SIX, 3
     moved = 4 * m * n + k * n + LIST_BYTES * len(tiles)
     moved += columns * (m * k + 8 * (m + 18 * 2))  # A, and tables
-    assert network_cycles(config, network.layers) == -(-moved // config.bus_bytes)
+    assert network_cycles(config, network.layers) == ceil_div(moved, config.bus_bytes)
     found = predict_network(config, network)
     assert found.cycles > network_cycles(config, network.layers)
     assert [layer.shape.arg.store_map for layer in found.layers] == [1] * 5 + [0]

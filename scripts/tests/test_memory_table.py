@@ -81,7 +81,8 @@ def test_memory_sizes(given: dict[str, int], tmp_path: Path) -> None:
     known["their depth"] = known["PIX_FIFO_DEPTH"]
     found = elaborated(given, tmp_path)
     text = section(DOCS / "integration.md", "7 Memories")
-    entries = re.search(r"E is (\d+), (\d+) with fewer than (\d+) lanes, or (\d+) \* N_Z", text)
+    said = r"E is (\d+), (\d+) with fewer than (\d+) lanes, or (\d+) \* N_Z"
+    entries = re.search(said.replace(" ", r"\s+"), text)
     assert entries, "how many stripes the collector holds"
     usual, small, few, times = map(int, entries.groups())
     known["E"] = max(small if lanes < few else usual, times * known["N_Z"])

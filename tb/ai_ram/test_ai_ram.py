@@ -8,6 +8,7 @@ import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run
 
@@ -51,7 +52,7 @@ class Bench:
     def __init__(self, dut, rates: dict[str, float]) -> None:
         self.dut = dut
         self.path = int(dut.PATH.value)
-        self.words = -(-int(dut.ROWS.value) * 64 // self.path)
+        self.words = ceil_div(int(dut.ROWS.value) * 64, self.path)
         self.patience = int(dut.PATIENCE.value)
         self.ports = {n: Port(n, p) for n, p in rates.items()}
         self.memory = [0] * self.words

@@ -4,6 +4,7 @@
 import numpy as np
 from cocotb.triggers import FallingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.pooling import PICKS
 from openkpu.generators.generate import random_layer
 from openkpu.layer import airam
@@ -116,7 +117,7 @@ async def c7_pooled_before_the_cache(device: Device) -> None:
         assert set(trace.write_row[stores]) == set(range(out.base, out.base + out.rows))
         # every pooled line is written once, in as many pieces as leave the write-back together:
         # no stripe here begins inside a word, and no line is longer than a stripe
-        pieces = -(-out.width // piece(pool))
+        pieces = ceil_div(out.width, piece(pool))
         assert out.width <= 16
         writes = out.channels * out.height * pieces
         assert stores.size == writes, f"pool {pool}: {stores.size} writes, not {writes}"

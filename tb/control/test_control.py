@@ -6,6 +6,7 @@ import random
 import cocotb
 import pytest
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import ERROR_CODES, LayerArg
 from openkpu_tb.core.descriptor import touches
 from openkpu_tb.core.pipeline_bench import reset
@@ -65,7 +66,7 @@ def check_runs(n: Neighbours, layers: list[LayerArg], first: int = 0) -> None:
         # a stream releases nothing before it is known that it does not fit
         free = (base,) if kept else (row, base)
         assert got["freed"] in free, "parameters that stay, or are released"
-        row += 0 if arg.pool_task else -(-arg.o_ch_num // N_Z)  # that has no parameters
+        row += 0 if arg.pool_task else ceil_div(arg.o_ch_num, N_Z)  # that has no parameters
     told = n.kinds("fetch")[first:]
     passed = {"fetch": (), "weight_load": ("pools", "reuse"), "param_load": ("pools",)}
     for taker, without in passed.items():

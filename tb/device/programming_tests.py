@@ -14,6 +14,7 @@ import cocotb
 import numpy as np
 from cocotb.task import bridge, resume
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.generators.generate import Limits, random_network
 from openkpu.layer.layout import ROW_BYTES, map_bytes
 from openkpu.network.network import Network
@@ -168,7 +169,7 @@ async def moved_maps(tb: Any) -> None:
     at = storage.registers
     rows = words(network, at)
     places = [at["AI_PIX_ADR"], storage.results[0]]
-    places.append(places[1] + -(-golden.layers[0].y.size // RESULT_ALIGN) * RESULT_ALIGN)
+    places.append(places[1] + round_up(golden.layers[0].y.size, RESULT_ALIGN))
     for row, pixels, result, want in zip(rows, places, places[1:], golden.layers, strict=False):
         assert await code("run_layer_moved", buffer(row), 1, pixels, result) == Err.NONE
         y, unknown = await device.back.read_storage(result, want.y.size)

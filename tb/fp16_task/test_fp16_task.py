@@ -11,6 +11,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic import fp16
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.generators.generate_fp16 import numbers
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
@@ -39,8 +40,8 @@ class Ring:
 
     def __init__(self, bench: "Bench", arg: LayerArg, a: np.ndarray, pace: float) -> None:
         self.bench, self.pace = bench, pace
-        self.steps = -(-arg.i_ch_num // TAPS)
-        groups = -(-arg.o_ch_num // bench.n_z)
+        self.steps = ceil_div(arg.i_ch_num, TAPS)
+        groups = ceil_div(arg.o_ch_num, bench.n_z)
         full = bench.noise.integers(0, 1 << 16, (groups * bench.n_z, self.steps * TAPS))
         full[: arg.o_ch_num, : arg.i_ch_num] = a.view(np.uint16)
         split = full.reshape(groups, bench.n_z, self.steps, TAPS)
@@ -202,8 +203,8 @@ class Bench:
         airam.pack(want, dst, c.view(np.uint8).reshape(arg.out_shape))
         ring = Ring(self, arg, a, rates[2])
         await self.start(arg)
-        steps = -(-m // self.rows) * -(-n // self.cols) * k
-        drains = -(-m // self.rows) * -(-n // self.cols) * 90
+        steps = ceil_div(m, self.rows) * ceil_div(n, self.cols) * k
+        drains = ceil_div(m, self.rows) * ceil_div(n, self.cols) * 90
         work = await self.serve(
             int((2000 + steps + drains + 20 * k * m) / min(rates) ** 2), ring, *rates[:2]
         )
@@ -298,7 +299,7 @@ async def rate(dut) -> None:
         a, b = numbers(bench.noise, (m, k)), numbers(bench.noise, (k, n))
         work = await bench.product(a, b, wide)
         dut._log.info(f"{work}")
-        first = bench.n_z * 0 + 2 * -(-k // TAPS)  # rows of weights come one a cycle
+        first = bench.n_z * 0 + 2 * ceil_div(k, TAPS)  # rows of weights come one a cycle
         assert work.cycles <= work.steps + first + min(bench.lanes, 64) + 40, work
         assert "output" not in work.waits, work
 

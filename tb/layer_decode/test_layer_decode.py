@@ -9,6 +9,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic import fp16
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.layer.argument import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
 from openkpu.layer.layout import ROW_BYTES
@@ -64,7 +65,7 @@ class Case:
         if code or self.arg.pool_task:
             return code
         d = self.fields(sizes)
-        rows = -(-self.arg.i_ch_num // sizes.n_z) if d["dw"] else d["s"]
+        rows = ceil_div(self.arg.i_ch_num, sizes.n_z) if d["dw"] else d["s"]
         return ERROR_CODES["BAD_WEIGHTS"] if d["mode"] != FC and rows > sizes.wbuf_rows else 0
 
     def fields(self, sizes: Sizes, place: tuple[int, int] | None = None) -> dict[str, int]:
@@ -218,7 +219,7 @@ def legal(sizes: Sizes) -> Case:
                 depthwise=depthwise,
                 fc=fc,
                 eight_bit=bool(side["eight_bit"]),
-                per_load=random.choice((None, None, number(o), -(-o // 64))),
+                per_load=random.choice((None, None, number(o), ceil_div(o, 64))),
                 src=random.choice((0, random.randrange(sizes.ram_rows))),
                 ram_rows=sizes.ram_rows,
             )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div, round_up
 from openkpu.arithmetic.words import to_stored
 from openkpu.layer import airam
 from openkpu.layer.layout import Layout
@@ -179,7 +180,7 @@ async def unload(dut) -> None:
         data = b"".join(w.to_bytes(width, "little") for w in got)
         want = to_stored(airam.unpack(bench.ram, base, planes), words).tobytes()
         assert data[:size] == want and not any(data[size:]), f"{shape} at row {base}"
-        assert len(data) == -(-size // width) * width and len(bench.requests) == store
+        assert len(data) == round_up(size, width) and len(bench.requests) == store
         for _ in range(20):
             await bench.step()
         assert bench.done["unload"] == 1, "done comes once"
@@ -227,7 +228,7 @@ async def while_written(dut) -> None:
                 await bench.step()
             bench.dut.unload_held.value = 0
         size = len(data)
-        pieces = shape[0] * shape[1] * per * -(-shape[2] // bench.lanes)
+        pieces = shape[0] * shape[1] * per * ceil_div(shape[2], bench.lanes)
         for _ in range(60 + 6 * pieces if not told_late else 0):
             await bench.step()
         if not told_late and (words or shape[2] > 32):
@@ -291,7 +292,7 @@ async def stored_before_read(dut) -> None:
     await bench.step()
     assert not bench.done["unload"], "done although words are still to come"
     await bench.until("unload", 2000)
-    assert len(bench.words["store"]) == -(-96 // bench.lanes)
+    assert len(bench.words["store"]) == ceil_div(96, bench.lanes)
 
 
 @cocotb.test()

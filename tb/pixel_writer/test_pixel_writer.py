@@ -9,6 +9,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer import airam
 from openkpu_tb.simrun import run
 
@@ -144,7 +145,7 @@ async def full_rate(dut) -> None:
     for shape in ((1, 8, 64), (2, 3, 320), (5, 4, 17), (3, 2, 33), (2, 2, 100)):
         x = np.random.default_rng(1).integers(0, 256, shape, np.uint8)
         cycles = await bench.load(10, x, x.size, 1.0, 1.0)
-        pieces = shape[0] * shape[1] * -(-shape[2] // bench.lanes)
+        pieces = shape[0] * shape[1] * ceil_div(shape[2], bench.lanes)
         assert cycles <= pieces + 8, f"{shape}: {cycles} cycles for {pieces} pieces of lines"
 
 

@@ -10,6 +10,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.generators.generate import Limits
 from openkpu.generators.generate_pools import map_layer, random_pool
 from openkpu.layer import airam
@@ -134,7 +135,7 @@ def line_cycles(arg: LayerArg, lanes: int) -> int:
     ends = np.arange(ow) * w.sx + w.kw - 1 - w.left
     for piece in range(ends[-1] // 16 + 1):
         picks = int(np.count_nonzero(ends // 16 == piece))
-        cycles += max(w.kh, w.kw, -(-picks // lanes))
+        cycles += max(w.kh, w.kw, ceil_div(picks, lanes))
     return cycles
 
 
@@ -248,7 +249,7 @@ async def rate(dut) -> None:
         arg = pool_layer((16, h, w), MAXIMUM, ram_rows=ROWS)
         x = bench.noise.integers(0, 256, (16, h, w), dtype=np.uint8)
         work = await bench.task(map_layer(arg, x))
-        least = 16 * -(-w // 16) * max(h, min(w, 16))
+        least = 16 * ceil_div(w, 16) * max(h, min(w, 16))
         assert work.cycles <= least + 50, (h, w, work, least)
 
 

@@ -9,6 +9,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.words import to_stored
 from openkpu.layer import airam
 from openkpu.layer.layout import Layout
@@ -170,7 +171,7 @@ async def full_rate(dut) -> None:
         assert cycles == int(np.prod(shape)) // bench.lanes, f"{shape}: {cycles} cycles"
     for shape in ((5, 4, 17), (3, 2, 33), (2, 2, 100)):
         _, cycles = await bench.fetch(10, shape, 1, 1.0, 1.0)
-        pieces = shape[0] * shape[1] * -(-shape[2] // bench.lanes)
+        pieces = shape[0] * shape[1] * ceil_div(shape[2], bench.lanes)
         assert cycles <= pieces, f"{shape}: {cycles} cycles for {pieces} pieces of lines"
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from cocotb.triggers import RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu_tb.core.descriptor import Sizes, pack, split_fields
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.handle import Handle
@@ -410,7 +411,7 @@ class Bench:
         """Count what the layer was."""
         d = layer.d
         self.met[f"mode {d['mode']} pool {d['pool']} stride {d['stl']} dw {d['dw']}"] += 1
-        blocks = -(-d["g"] // d["b"])
+        blocks = ceil_div(d["g"], d["b"])
         self.met["several groups, held"] += d["held"] and d["b"] > 1
         self.met["several groups, read again"] += not d["held"] and d["b"] > 1
         self.met["several blocks"] += blocks > 1

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu_tb.core.descriptor import DWROW, FC, Sizes, describe, flattened, may_be_flat, stripes
@@ -31,9 +32,9 @@ def work(d: dict[str, int], array: Array) -> int:
     if d["mode"] == FC:
         return d["o"] * d["s"]
     if d["mode"] == DWROW:
-        rows = -(-d["c"] // (4 >> d["ip"])) * d["h"] * d["irl"]
+        rows = ceil_div(d["c"], 4 >> d["ip"]) * d["h"] * d["irl"]
         return rows * max(1, min(ROW, d["w"]) // array.row_lanes)
-    lines = sum(n * -(-width // array.n_y) for _, _, width, n in stripes(d))
+    lines = sum(n * ceil_div(width, array.n_y) for _, _, width, n in stripes(d))
     return d["s"] * lines * d["g"] if not d["dw"] else d["s"] * max(1, lines // array.n_z)
 
 
@@ -46,7 +47,7 @@ class Maker:
 
     def fits(self, d: dict[str, int]) -> bool:
         """The device has room for the weights that must be there at once."""
-        rows = -(-d["c"] // self.array.n_z) if d["dw"] else d["s"]
+        rows = ceil_div(d["c"], self.array.n_z) if d["dw"] else d["s"]
         return d["mode"] == FC or rows <= self.sizes.wbuf_rows
 
     def exact(

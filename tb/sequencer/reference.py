@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu_tb.core.descriptor import CHAN, DWROW, FC, TAPS, layout, origin, stripes
 
 ROW = 64  # positions of a stripe or of an AI RAM row, bytes of a tile entry
@@ -140,7 +141,7 @@ class Nest:
                 name = f"frees_{frees}"
                 setattr(self.issues[at], name, getattr(self.issues[at], name) + 1)
         self.entries, self.rows = len(self._entry_end), len(self._row_end)
-        self.prows = -(-d["o"] // array.n_z)
+        self.prows = ceil_div(d["o"], array.n_z)
 
     # ------------------------------------------------------------------ loops
     def _convolution(self) -> None:
@@ -237,7 +238,7 @@ class Nest:
     def _neurons(self) -> None:
         """Fully connected: neuron > step, 64 steps an entry, N_Z words a weight row."""
         d, n_z = self.d, self.array.n_z
-        whole = -(-d["s"] // ROW)
+        whole = ceil_div(d["s"], ROW)
         valid = {"valid": 1, "count": 1}
         for neuron in range(d["o"]):
             begin = 0 if d["held"] else neuron * whole

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import cocotb
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu_tb.ahb.responder import ERROR, OKAY, RETRY, SPLIT, Faults
 from tb.storage_port.bench import CHANNELS, LAST_BLOCK, WRITE_CHANNEL, Bench, Fault, abort
 
@@ -155,7 +156,7 @@ async def error_at_each_word(dut) -> None:
             own = [
                 (base + i * 0x1000, n * step - 1, bench.owner()) for i, n in enumerate((3, 19, 6))
             ]
-            words = [a + k * step for (a, n, _) in own for k in range(-(-n // step))]
+            words = [a + k * step for (a, n, _) in own for k in range(ceil_div(n, step))]
             fails = words[word]
             await contained(bench, bad, lambda a, at=fails, n=step: a // n == at // n, rough, own)
     await again(bench)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu_tb.core.descriptor import CHAN, DWROW, FC, TAPS, stripes
 
 ANY = -1  # a byte that does not count
@@ -107,9 +108,9 @@ def reads(d: dict[str, int], word: int = 64) -> int:
     pitch = 16 << d["ip"]
     groups = [min(64 // pitch, d["c"] - first) for first in range(0, d["c"], 64 // pitch)]
     if d["mode"] == DWROW:
-        return both * d["h"] * sum(-(-((chans - 1) * pitch + d["w"]) // word) for chans in groups)
+        return both * d["h"] * sum(ceil_div((chans - 1) * pitch + d["w"], word) for chans in groups)
     if d["mode"] == FC:
-        return (1 if d["held"] else d["g"]) * d["c"] * d["h"] * -(-d["w"] // word)
+        return (1 if d["held"] else d["g"]) * d["c"] * d["h"] * ceil_div(d["w"], word)
     reach = int(d["mode"] == TAPS and d["k3"] and not d["ew"])
     total = 0
     for gx, gy, width, lines in stripes(d):
@@ -124,7 +125,7 @@ def reads(d: dict[str, int], word: int = 64) -> int:
         low = max(0, (gx << d["stl"]) + d["ph"] - reach)
         high = min(d["w"] - 1, ((gx + width - 1) << d["stl"]) + d["ph"] + reach)
         total += len(ys) * (high // word - low // word + 1)
-    shared = sum(-(-chans // max(1, word // pitch)) for chans in groups)
+    shared = sum(ceil_div(chans, max(1, word // pitch)) for chans in groups)
     units = d["c"] if d["mode"] == TAPS else shared
     passes = 0
     for block in range(0, d["g"], d["b"]):

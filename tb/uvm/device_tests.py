@@ -12,6 +12,7 @@ import numpy as np
 import pyuvm
 
 from openkpu import digits
+from openkpu.arithmetic.integers import round_up
 from openkpu.generators.generate import Limits, random_layer
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.vectors import VectorLayer, load_cases
@@ -293,5 +294,5 @@ class StreamTest(JobTest):
                 break
         await device.finish(LIMIT)
         assert bytes(got[:size]) == layer.y.tobytes()
-        assert len(got) == -(-size // 8) * 8 and not any(got[size:])
+        assert len(got) == round_up(size, 8) and not any(got[size:])
         await device.read_map(arg.out_layout)

@@ -13,6 +13,7 @@ import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import ActTable
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import TOTAL, layout, pack
@@ -138,7 +139,7 @@ class Bench:
                 assert item.weights is not None
                 self.started[name] += len(item.weights.rows)
             else:
-                self.started[name] += -(-len(item.norms) // self.n_z)
+                self.started[name] += ceil_div(len(item.norms), self.n_z)
                 dut.table_only.value = int(item.weights is None)
                 self.met["kept"] += item.weights is None
         dut.desc.value = desc

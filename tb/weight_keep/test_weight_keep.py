@@ -13,6 +13,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu_tb.core.descriptor import pack
 from openkpu_tb.simrun import SIMS, run
 
@@ -66,7 +67,7 @@ class Bench:
             await self.cycle(seen=1, given=int(given))
             if counts:
                 self.counts[0] += rows
-                self.counts[1] += 0 if none else -(-chans // self.n_z)
+                self.counts[1] += 0 if none else ceil_div(chans, self.n_z)
                 over = self.counts[0] > self.rows or self.counts[1] > self.prows
                 self.keep = not over
             if given and last and self.keep:
@@ -85,7 +86,9 @@ class Bench:
                 layers.append((0, random.randint(1, 1024), kind))
                 continue
             rows = min(65535, random.choice((left[0], random.randint(0, left[0]))))
-            groups = random.choice((-(-chans // self.n_z), random.randint(0, chans // self.n_z)))
+            groups = random.choice(
+                (ceil_div(chans, self.n_z), random.randint(0, chans // self.n_z))
+            )
             # any number of channels that takes so many rows
             chans = max(0, groups * self.n_z - random.randrange(self.n_z)) if groups else 0
             if not groups and left[1]:
@@ -135,7 +138,7 @@ async def single_bits(dut) -> None:
     for rows, chans in [(1 << bit, 1) for bit in range(16)] + [(1, 1 << bit) for bit in range(11)]:
         await bench.start(True)
         await bench.layer(rows, chans, "conv", True)
-        held = rows <= bench.rows and -(-chans // bench.n_z) <= bench.prows
+        held = rows <= bench.rows and ceil_div(chans, bench.n_z) <= bench.prows
         assert bench.reuse == held, f"{rows} rows, {chans} channels"
         await bench.end("ends")
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import weights_to_bytes
 from openkpu.layer.argument import LayerArg
 from openkpu_tb.core.byte_stream import ByteStream
@@ -41,7 +42,7 @@ def buffer_rows(d: dict[str, int], w: np.ndarray, n_z: int) -> list[dict[int, li
     if d["dw"]:
         words = [nine(list(k)) if d["k3"] else [0] * 4 + [int(k[0])] + [0] * 4 for k in w]
     else:
-        words = [nine(list(k[9 * s : 9 * s + 9])) for k in w for s in range(-(-len(k) // 9))]
+        words = [nine(list(k[9 * s : 9 * s + 9])) for k in w for s in range(ceil_div(len(k), 9))]
     if d["dw"] or d["mode"] == FC:
         parts = [words[i : i + n_z] for i in range(0, len(words), n_z)]
         return [dict(enumerate(part)) for part in parts]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Move, Node, Pool, Table, Tensor
 from openkpu.compiler.lowering import turn
 
@@ -114,7 +115,7 @@ def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
         for k, s, p in zip(node.kernel, node.strides, node.pads[:2], strict=True)
     ]
     (top, th), (left, tw) = ends
-    h, w = max(size[0], -(-height // sy)), max(size[1], -(-width // sx))
+    h, w = max(size[0], ceil_div(height, sy)), max(size[1], ceil_div(width, sx))
     bottom, right = size[0] - 1 + th - top - h, size[1] - 1 + tw - left - w
     if bottom < 0:
         h, bottom = h, 0

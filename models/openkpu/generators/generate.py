@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import SEGMENTS, ActTable, BatchNorm, weights_to_bytes
 from openkpu.arithmetic.pooling import POOL_STRIDE, pooled_size
 from openkpu.layer.argument import PARA_SIZE_MAX, LayerArg
@@ -99,7 +100,7 @@ def random_layer(
     src, dst = _addresses(rng, (c, h, w), (o, h, w), fc, pool, src, dst, ram_rows)
     if per_load is None and not plain and not depthwise and rng.random() < 0.5:
         one = (c * h * w if fc else c * kernel * kernel) * (2 if sixteen else 1)
-        per_load = max(-(-o // 64), int(rng.integers(1, min(o, PARA_SIZE_MAX // one) + 1)))
+        per_load = max(ceil_div(o, 64), int(rng.integers(1, min(o, PARA_SIZE_MAX // one) + 1)))
 
     zero = 128 if not sixteen else 32768
     shr_x, shr_w = (0, 0) if plain else (int(rng.integers(0, 16)) for _ in range(2))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.pooling import POOL_STRIDE, pooled_size
 from openkpu.layer import fp16_tasks, pool_tasks
 from openkpu.layer.fields import ERROR_CODES, FIELDS, LayerError, LayerFields, whole_number
@@ -161,9 +162,9 @@ class LayerArg(LayerFields):
         if per_load is None:
             per_load = LOAD_LIMIT[eight_bit] // one
             # more loads than the field counts: larger chunks, as far as para_size reaches
-            per_load = max(per_load, min(-(-self.o_ch_num // MOST_LOADS), PARA_SIZE_MAX // one))
+            per_load = max(per_load, min(ceil_div(self.o_ch_num, MOST_LOADS), PARA_SIZE_MAX // one))
         per_load = max(1, min(self.o_ch_num, per_load))
-        loads = -(-self.o_ch_num // per_load)
+        loads = ceil_div(self.o_ch_num, per_load)
         return self.replace(o_ch_num_coef=per_load, load_time=loads, para_size=per_load * one)
 
     # ---------------------------------------------------------------- checking
@@ -256,8 +257,8 @@ class LayerArg(LayerFields):
         if self.fc or self.pool_task:
             return 0
         if self.depthwise:
-            return -(-self.o_ch_num // n_z)
-        return self.i_ch_num if self.kernel == 3 else -(-self.i_ch_num // 9)
+            return ceil_div(self.o_ch_num, n_z)
+        return self.i_ch_num if self.kernel == 3 else ceil_div(self.i_ch_num, 9)
 
     def device_code(
         self,

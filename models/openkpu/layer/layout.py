@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from openkpu.arithmetic.integers import ceil_div
+
 ROW_BYTES = 64
 AI_RAM_ROWS = 32768  # 2 MiB, what KPU addresses (15 bits) reach
 
@@ -31,7 +33,7 @@ class Layout:
     @property
     def row_len(self) -> int:
         """Rows that a line takes."""
-        return 1 if self.groups > 1 else -(-self.width // ROW_BYTES)
+        return 1 if self.groups > 1 else ceil_div(self.width, ROW_BYTES)
 
     @property
     def channel_rows(self) -> int:
@@ -41,7 +43,7 @@ class Layout:
     @property
     def rows(self) -> int:
         """Rows that the map occupies."""
-        return self.channel_rows * -(-self.channels // self.groups)
+        return self.channel_rows * ceil_div(self.channels, self.groups)
 
     def batches(self, count: int) -> list[Layout]:
         """This map and those behind it, ``count`` in all."""

@@ -14,6 +14,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.fields import LayerFields
 
 MAXIMUM, MINIMUM, AVERAGE, AVERAGE_INSIDE = 1, 2, 3, 4
@@ -124,4 +125,4 @@ def words_read(arg: LayerFields) -> int:
     w, (c, h, width), (_, oh, ow) = window_of(arg), arg.in_shape, arg.out_shape
     lines = [min(y * w.sy - w.top + w.kh, h) - max(y * w.sy - w.top, 0) for y in range(oh)]
     columns = min((ow - 1) * w.sx - w.left + w.kw, width)
-    return c * sum(lines) * -(-columns // 16)
+    return c * sum(lines) * ceil_div(columns, 16)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import ROW_BYTES
 from openkpu.layer.pool_layer import pool_layer
@@ -30,7 +31,7 @@ def size(network: TaskList, number: int) -> int:
 
 def rows(network: TaskList, number: int) -> int:
     """Rows of the AI RAM that they take."""
-    return -(-size(network, number) // ROW_BYTES)
+    return ceil_div(size(network, number), ROW_BYTES)
 
 
 def free_rows(layers: Sequence[LayerArg], ram_rows: int) -> list[tuple[int, int]]:

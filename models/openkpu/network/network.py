@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu import files
+from openkpu.arithmetic.integers import round_up
 from openkpu.arithmetic.params import BN_BYTES
 from openkpu.arithmetic.words import from_stored, to_stored
 from openkpu.configs import Config
@@ -341,8 +342,8 @@ class Network(TaskList):
         images = np.ascontiguousarray(images).view(np.uint8)
         count = len(images)
         pixels = images.reshape(count, -1)
-        pixel_stride = _up(pixels.shape[1], align)
-        result_stride = _up(map_bytes(self.out_shape), align)
+        pixel_stride = round_up(pixels.shape[1], align)
+        result_stride = round_up(map_bytes(self.out_shape), align)
         padded = np.zeros((count, pixel_stride), dtype=np.uint8)
         padded[:, : pixels.shape[1]] = pixels
         result = np.full(count * result_stride, UNWRITTEN, dtype=np.uint8)
@@ -439,12 +440,8 @@ class Network(TaskList):
         return network
 
 
-def _up(size: int, align: int) -> int:
-    return -(-size // align) * align
-
-
 def _aligned(blob: npt.NDArray[np.uint8], align: int) -> npt.NDArray[np.uint8]:
-    return np.pad(blob, (0, _up(blob.size, align) - blob.size))
+    return np.pad(blob, (0, round_up(blob.size, align) - blob.size))
 
 
 def _bytes(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.arithmetic.words import to_stored
 from openkpu.layer.golden import LayerResult
 from openkpu.layer.layout import map_bytes
@@ -49,7 +50,7 @@ def room(network: TaskList, i: int, align: int) -> tuple[int, npt.NDArray[np.uin
         for reader, (source, offset) in network.relayed.items()
         if source == i
     ]
-    gap = -(-GAP // align) * align if reach else 0
+    gap = round_up(GAP, align) if reach else 0
     place = np.zeros(gap + max([size, *reach]), dtype=np.uint8)
     place[gap : gap + size] = UNWRITTEN
     return gap, place

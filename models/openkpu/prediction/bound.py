@@ -23,12 +23,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import Config
 from openkpu.layer.pool_tasks import words_read
 from openkpu.prediction.cycles import NEXT, LayerCycles
 from openkpu.prediction.cycles_array import DRAIN, OUTPUT
 from openkpu.prediction.cycles_pool import WRITTEN
-from openkpu.prediction.cycles_shape import POOL, up
+from openkpu.prediction.cycles_shape import POOL
 
 WRITE = OUTPUT + 1 + DRAIN  # from the last issue of a layer to the end of its last word's write
 
@@ -91,18 +92,18 @@ def _run(word: int, run: Sequence[Work], begin: int, moved: int, *, turns: bool)
         loaded += layer.loads
         moved += layer.loads + layer.reads
         alone = done + (_alone(word, layer) if turns else layer.busy)
-        done = max(alone, begin + up(loaded, word), up(moved, word))
+        done = max(alone, begin + ceil_div(loaded, word), ceil_div(moved, word))
     end, stored = done, 0
     for start, layer in zip(reversed(starts), reversed(run), strict=True):
         stored += layer.stores
-        end = max(end, start + up(stored, word))
+        end = max(end, start + ceil_div(stored, word))
     moved += stored
-    return max(end, begin + up(loaded + stored, word), up(moved, word)), moved
+    return max(end, begin + ceil_div(loaded + stored, word), ceil_div(moved, word)), moved
 
 
 def _alone(word: int, layer: Work) -> int:
     """From a layer's start to that of the next one."""
-    load, store = up(layer.loads, word), up(layer.stores, word)
+    load, store = ceil_div(layer.loads, word), ceil_div(layer.stores, word)
     computed = layer.busy + layer.write
     if layer.by_lines:
         return max(computed, load + store) + NEXT

@@ -12,9 +12,10 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.prediction.cycles_fill import Fill, Rows, Stripes, Vector
 from openkpu.prediction.cycles_front import Front
-from openkpu.prediction.cycles_shape import DWROW, ENTRY, FC, TAPS, Shape, up
+from openkpu.prediction.cycles_shape import DWROW, ENTRY, FC, TAPS, Shape
 
 ROW_SEEN = 2  # from the last word of a row of weights to the issue that uses it
 ROW_SEEN_DW = 3  # ... of a depthwise layer
@@ -243,7 +244,7 @@ class Engine:
                     tile.free(last, lines)
                     entry += lines
                 line += lines
-            upto = up(channels, n_z) if first + group >= channels else (first + group) // n_z
+            upto = ceil_div(channels, n_z) if first + group >= channels else (first + group) // n_z
             self._free_rows(last, upto - freed_rows)
             freed_rows = upto
             odd ^= rows * height % 2

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from openkpu.prediction.cycles_shape import ENTRY, TAPS, Shape, Stripe, up
+from openkpu.arithmetic.integers import ceil_div
+from openkpu.prediction.cycles_shape import ENTRY, TAPS, Shape, Stripe
 
 FIRST_WORD = 4  # from the start of a layer to the walk: the first stripe is worked out
 STRIPE_SETUP = 4  # a stripe takes so long to work out; one from below line 0 a cycle more
@@ -132,7 +133,7 @@ class Rows(Fill):
         shape, arg = self.shape, self.shape.arg
         rows, height = shape.line_rows, arg.i_col_high
         slots = min(shape.row_channels, arg.i_ch_num - self.channel)
-        words = up((slots - 1) * (16 << shape.in_pitch) + arg.i_row_wid, shape.tile_word)
+        words = ceil_div((slots - 1) * (16 << shape.in_pitch) + arg.i_row_wid, shape.tile_word)
         two = shape.two_lines and (self.odd + self.row) % 2 == 0 and self.row < height - 1
         last_line = self.row + 1 + int(two) >= height
         entry = self.base + self.row * rows
@@ -179,7 +180,7 @@ class Vector(Fill):
             go = max(go, ends[-self.ahead] + 1)
         self.next = go + 1
         begin = max(go + FC_WORK, ends[-1] + 1 if ends else 0)
-        end = self.room(len(self.filled) + 1, begin) + up(size, NINE) - 1
+        end = self.room(len(self.filled) + 1, begin) + ceil_div(size, NINE) - 1
         ends.append(end)
         before, self.bytes = self.bytes, self.bytes + size
         self.word += 1

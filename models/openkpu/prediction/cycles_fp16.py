@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import Config
 from openkpu.prediction.cycles_front import Front
-from openkpu.prediction.cycles_shape import Shape, up
+from openkpu.prediction.cycles_shape import Shape
 
 FIRST = 5  # from run_start to the first step: start, request, answer, FIFO
 ROW_SEEN = 2  # from the last word of a row of weights to the step that uses it
@@ -46,7 +47,7 @@ def run(shape: Shape, front: Front, start: int) -> Floats:
     columns, rows = group(config)
     moves = min(config.fp16_lanes, ROUNDED)
     parts = config.n_z // rows  # groups of rows of A that share rows of weights
-    row_groups, column_groups = up(arg.o_ch_num, rows), up(shape.row_bytes, 2 * columns)
+    row_groups, column_groups = ceil_div(arg.o_ch_num, rows), ceil_div(shape.row_bytes, 2 * columns)
     deep = arg.i_ch_num
     found = Floats(0, row_groups * column_groups * deep)
     now = start + FIRST  # next step

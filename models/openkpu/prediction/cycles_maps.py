@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout, map_bytes
 from openkpu.prediction.cycles_bus import Store
 from openkpu.prediction.cycles_front import Front
 from openkpu.prediction.cycles_load import PATIENCE, pieces
-from openkpu.prediction.cycles_shape import ENTRY, up
+from openkpu.prediction.cycles_shape import ENTRY
 
 # from a map's last piece, or that of its first line, to the layer's being able to begin: word,
 # write, state
@@ -211,7 +212,7 @@ def host_moves(layout: Layout) -> int:
     as words, a half-word and a byte.
     """
     if layout.width % ENTRY == 0:
-        accesses = up(layout.channels * layout.height * layout.width, 4)
+        accesses = ceil_div(layout.channels * layout.height * layout.width, 4)
     else:
         rest = layout.width % 4
         line = layout.width // 4 + rest // 2 + rest % 2

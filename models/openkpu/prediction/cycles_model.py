@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.configs import Config
 from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
 from openkpu.kmodel.residence.resident import keep_all
@@ -24,7 +25,6 @@ from openkpu.network.network import Network, alignment
 from openkpu.prediction import cycles, cycles_maps
 from openkpu.prediction.cycles import LayerCycles
 from openkpu.prediction.cycles_front import Tasks
-from openkpu.prediction.cycles_shape import up
 from openkpu.words import MAPS, WAYS
 
 BURST = 12  # layers that a host pushes at a time
@@ -165,7 +165,7 @@ class _Places:
 
     def _room(self, layout: Layout) -> int:
         size = map_bytes((layout.channels, layout.height, layout.width))
-        at, self.at = self.at, self.at + up(size, ALIGN) * ALIGN
+        at, self.at = self.at, self.at + round_up(size, ALIGN)
         return at
 
 
@@ -277,7 +277,7 @@ class _Model:
         args = [arg for _, arg in steps]
         largest = max(map_bytes(s) for arg in args for s in (arg.in_shape, arg.out_shape))
         sizes = (FILE_AT + self.size, 8 * WORDS * len(args), largest, largest)
-        plan = _Places(sum(up(size, ALIGN) * ALIGN for size in sizes))
+        plan = _Places(sum(round_up(size, ALIGN) for size in sizes))
         to_main = [number for number, (op, _) in enumerate(steps) if op.main_out is not None]
         if self.via == "tasks":
             plan.store_wanted(args, wanted, [*to_main, len(args) - 1])
@@ -325,9 +325,9 @@ class _Model:
 
 def _tasks(size: int, args: Sequence[LayerArg]) -> Tasks:
     """Where list, input and result of a run lie, behind a file of ``size`` bytes."""
-    list_at = up(FILE_AT + size, ALIGN) * ALIGN
-    pixels = up(list_at + 8 * WORDS * len(args), ALIGN) * ALIGN
-    result = up(pixels + map_bytes(args[0].in_shape), RESULT_ALIGN) * RESULT_ALIGN
+    list_at = round_up(FILE_AT + size, ALIGN)
+    pixels = round_up(list_at + 8 * WORDS * len(args), ALIGN)
+    result = round_up(pixels + map_bytes(args[0].in_shape), RESULT_ALIGN)
     return Tasks(list_at, pixels, result)
 
 

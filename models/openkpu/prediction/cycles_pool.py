@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.pool_tasks import window_of
-from openkpu.prediction.cycles_shape import up
 
 PIECE = 16  # columns of a piece
 SETUP = 14  # from the start to the walk: pool_setup makes a product a bit a cycle
@@ -24,7 +24,7 @@ WRITTEN = 16  # from the last pick to the end of the task: twelve registers, a w
 def picks(arg: LayerArg, lanes: int) -> list[int]:
     """Windows that end in each piece of a line, as cycles of ``lanes`` windows."""
     if arg.pool_all:
-        return [1] * up(arg.i_row_wid, PIECE)
+        return [1] * ceil_div(arg.i_row_wid, PIECE)
     window = window_of(arg)
     end = window.kw - 1 - window.left
     last = end + (arg.o_row_wid - 1) * window.sx
@@ -33,7 +33,7 @@ def picks(arg: LayerArg, lanes: int) -> list[int]:
         count = 0
         while end // PIECE == piece and end <= last:
             count, end = count + 1, end + window.sx
-        found.append(max(1, up(count, lanes)))
+        found.append(max(1, ceil_div(count, lanes)))
     return found
 
 
@@ -46,7 +46,7 @@ def rest_behind(arg: LayerArg, lanes: int) -> bool:
     left = width
     while left:
         piece = end // PIECE
-        count = min(lanes, left, up(PIECE * (piece + 1) - end, window.sx))
+        count = min(lanes, left, ceil_div(PIECE * (piece + 1) - end, window.sx))
         left -= count
         if not left:
             return place % PIECE + count > PIECE

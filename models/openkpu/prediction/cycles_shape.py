@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from functools import cached_property
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.configs import Config
@@ -28,11 +29,6 @@ FLAT_AGAIN = 9  # ... and this wide where the input is read for each group
 FLAT_PARTS = 5  # of lines that do not begin or end with their stripe or a slot of it
 FLAT_PIXELS = 1024  # of a flat layer's map at most
 SHARES = (1, 2, 4, 8)  # groups that may share a reading of the input
-
-
-def up(value: int, by: int) -> int:
-    """ceil(value / by)."""
-    return -(-value // by)
 
 
 def pitch_code(width: int) -> int:
@@ -149,7 +145,7 @@ class Shape:
     @cached_property
     def line_rows(self) -> int:
         """Rows of the AI RAM of an input line."""
-        return up(self.arg.i_row_wid, ENTRY)
+        return ceil_div(self.arg.i_row_wid, ENTRY)
 
     @cached_property
     def stride_log2(self) -> int:
@@ -196,7 +192,7 @@ class Shape:
             return 1
         if self.mode == TAPS:
             return self.arg.i_ch_num
-        return up(self.arg.taps if self.arg.fc else self.arg.i_ch_num, 9)
+        return ceil_div(self.arg.taps if self.arg.fc else self.arg.i_ch_num, 9)
 
     @cached_property
     def channel_words(self) -> int:
@@ -217,20 +213,20 @@ class Shape:
         """Groups of n_z output channels; neurons of a fully connected layer."""
         if self.arg.fc:
             return self.arg.o_ch_num
-        return 1 if self.depthwise else up(self.arg.o_ch_num, self.config.n_z)
+        return 1 if self.depthwise else ceil_div(self.arg.o_ch_num, self.config.n_z)
 
     @cached_property
     def param_rows(self) -> int:
         """Rows of the parameter buffer: one for n_z channels."""
-        return 0 if self.bare else up(self.arg.o_ch_num, self.config.n_z)
+        return 0 if self.bare else ceil_div(self.arg.o_ch_num, self.config.n_z)
 
     @cached_property
     def weight_rows(self) -> int:
         """Rows of the weight buffer that the layer takes in all."""
         if self.depthwise:
-            return up(self.arg.o_ch_num, self.config.n_z)
+            return ceil_div(self.arg.o_ch_num, self.config.n_z)
         words = self.groups * self.steps
-        return up(words, self.config.n_z) if self.arg.fc else words
+        return ceil_div(words, self.config.n_z) if self.arg.fc else words
 
     @cached_property
     def bytes_a_weight(self) -> int:
@@ -249,8 +245,8 @@ class Shape:
         else:
             line = 1 << self.stripe_log2
             width = (self.grid[0] - 1) % line + 1
-            array = up(width, self.config.n_y) * (STRIPE // line)
-            words = up(width << self.stride_log2, self.tile_word)
+            array = ceil_div(width, self.config.n_y) * (STRIPE // line)
+            words = ceil_div(width << self.stride_log2, self.tile_word)
             fill = {4: 3, 2: 5}.get(packed, 9 * words) * (STRIPE // line)
         return next((n for n in SHARES[:3] if n * array >= fill), SHARES[3])
 
@@ -271,7 +267,7 @@ class Shape:
     @cached_property
     def held(self) -> bool:
         """A stripe's input fits the tile buffer: it is read once for a block."""
-        entries = up(self.steps, ENTRY) if self.arg.fc else self.steps
+        entries = ceil_div(self.steps, ENTRY) if self.arg.fc else self.steps
         return not self.depthwise and entries < self.config.tile_rows
 
     # ---------------------------------------------------------------- stripes
@@ -350,7 +346,7 @@ class Shape:
     def sweep(self, stripe: Stripe) -> int:
         """Issues over the pixels of a stripe."""
         if not self.depthwise:
-            return stripe.lines * up(stripe.width, self.config.n_y)
+            return stripe.lines * ceil_div(stripe.width, self.config.n_y)
         return self._lane_chunks(stripe.lines, stripe.width, 1 << self.stripe_log2)
 
     def row_sweep(self, slots: int, width: int) -> int:
@@ -360,13 +356,13 @@ class Shape:
     def _lane_chunks(self, slots: int, width: int, slot: int) -> int:
         """Chunks of a depthwise sweep: whole slots, or parts of one."""
         chunk = min(self.lanes, self.tile_word)
-        return up(slots * slot, chunk) if chunk >= slot else slots * up(width, chunk)
+        return ceil_div(slots * slot, chunk) if chunk >= slot else slots * ceil_div(width, chunk)
 
     # ----------------------------------------------------------------- output
     def row_words(self, width: int, slots: int) -> int:
         """Words of a depthwise row that leave: ``slots`` channels, ``width`` pixels of each."""
         per_word = max(1, self.out_word // (16 << self.in_pitch))
-        return up(slots, per_word) * max(1, up(width, self.out_word))
+        return ceil_div(slots, per_word) * max(1, ceil_div(width, self.out_word))
 
     def out_words(self, stripe: Stripe) -> int:
         """Words that leave for each channel of a stripe; a line that crosses a word counts twice.
@@ -377,7 +373,7 @@ class Shape:
         if self.flat:
             return stripe.pieces
         if not self.pooled:
-            return stripe.lines * up(stripe.width, word)
+            return stripe.lines * ceil_div(stripe.width, word)
         piece = 8 if word == 16 else 16
         if pool in STRIDE_1:
             lines = stripe.lines - int(not stripe.bottom)
@@ -387,13 +383,13 @@ class Shape:
                 count = min(piece, width - part)
                 crossing += int((stripe.left + part) % word + count > word)
             # with a narrow path both lines of a window are read
-            return lines * (up(width, piece) * (1 if word == 64 else 2) + crossing)
+            return lines * (ceil_div(width, piece) * (1 if word == 64 else 2) + crossing)
         if POOL_STRIDE[pool] == 2:
             both = word == 64 or (word == 32 and self.stripe_log2 == 4)
-            lines = up(stripe.lines, 2 if both else 1)
+            lines = ceil_div(stripe.lines, 2 if both else 1)
         else:
-            lines = up(stripe.lines, word // 16)
-        return lines * max(1, up(stripe.width // POOL_STRIDE[pool], piece))
+            lines = ceil_div(stripe.lines, word // 16)
+        return lines * max(1, ceil_div(stripe.width // POOL_STRIDE[pool], piece))
 
     # -------------------------------------------------------------------- bus
     @cached_property

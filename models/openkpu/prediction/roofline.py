@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import BN_BYTES
 from openkpu.configs import Config
 from openkpu.layer.argument import LIST_BYTES, LayerArg
@@ -48,13 +49,13 @@ def beside(config: Config, arg: LayerArg) -> int:
     """Cycles of what goes beside the array: pieces of 16 bytes that a pooling task reads, steps of
     the lanes in a product of float16; other layers: none."""
     if arg.fp16:
-        return -(-needed_macs(arg) // max(1, config.fp16_lanes))
+        return ceil_div(needed_macs(arg), max(1, config.fp16_lanes))
     return words_read(arg) if arg.pool_task else 0
 
 
 def cycles(config: Config, macs: int, bus_bytes: int, more: int = 0) -> int:
     """Roofline cycles of so much work, rounded up; ``more``: those of tasks beside the array."""
-    return max(-(-macs // config.macs) + more, -(-bus_bytes // config.bus_bytes))
+    return max(ceil_div(macs, config.macs) + more, ceil_div(bus_bytes, config.bus_bytes))
 
 
 def layer_cycles(config: Config, arg: LayerArg, **traffic: bool) -> int:

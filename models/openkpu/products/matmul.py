@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div, round_up
 from openkpu.arithmetic.params import ActTable, BatchNorm
 from openkpu.arithmetic.words import BYTES, words_of
 from openkpu.layer.argument import MANY_CHANNELS, MOST_LOADS, PARA_SIZE_MAX, LayerArg, LayerError
@@ -51,7 +52,7 @@ def map_of(m: int, k: int, n: int, ram_rows: int = AI_RAM_ROWS) -> tuple[int, in
             continue
         rows = Layout(k, h, w).rows + Layout(BYTES * m, h, w).rows
         lines = 4 if w <= 16 else 2 if w <= 32 else 1  # of a stripe
-        stripes = -(-h // lines) * (-(-w // 64))
+        stripes = ceil_div(h, lines) * ceil_div(w, 64)
         if rows <= ram_rows:
             fits.append((stripes, rows, h, w))
     return min(fits)[2:] if fits else None
@@ -210,5 +211,5 @@ def _fewer(columns: int) -> int | None:
     if columns == 1:
         return None
     half = (columns + 1) // 2
-    up = -(-half // 64) * 64
+    up = round_up(half, 64)
     return up if up < columns else half

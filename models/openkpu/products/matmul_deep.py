@@ -24,6 +24,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div, round_up
 from openkpu.arithmetic.params import ACT_WORDS, BN_BYTES, SEGMENTS, ActTable, BatchNorm
 from openkpu.arithmetic.words import BYTES
 from openkpu.layer.argument import LIST_BYTES, LayerArg, LayerError
@@ -79,9 +80,9 @@ MASK = (255, 255, 255, 0)
 
 def shape_of(words: int) -> tuple[int, int, int]:
     """(C, H, W) of the map of bytes that holds so many words; its end may lie behind them."""
-    lines = -(-words * BYTES // ROW_BYTES)
-    channels = -(-lines // HIGHEST)
-    return channels, -(-lines // channels), ROW_BYTES
+    lines = ceil_div(words * BYTES, ROW_BYTES)
+    channels = ceil_div(lines, HIGHEST)
+    return channels, ceil_div(lines, channels), ROW_BYTES
 
 
 def rows_of(words: int) -> int:
@@ -109,7 +110,7 @@ def plan(
         raise LayerError("BAD_SIZE", f"K = {k}, a product has {DEEPEST} at most")
     if k <= part:
         raise LayerError("BAD_SIZE", f"K = {k}, one layer holds {part}: there is nothing to add up")
-    most = -(-k // -(-k // part))
+    most = ceil_div(k, ceil_div(k, part))
     size = tile_size(
         m, most, n, ram_rows, lambda rows, columns: rows_of(rows * columns) <= ram_rows
     )
@@ -236,4 +237,4 @@ def storage_bytes(tile: DeepTile, align: int) -> int:
         blobs += [map_bytes(arg.in_shape), size + 2 * align, arg.weight_count]
         blobs.append(BN_BYTES * sum(arg.table_words))
     blobs += [BN_BYTES * (c + ACT_WORDS) + WEIGHTS * c + 2 * align] * 7
-    return sum(-(-blob // align) * align for blob in blobs)
+    return sum(round_up(blob, align) for blob in blobs)

@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.arithmetic.params import BN_BYTES
 from openkpu.arithmetic.words import to_stored
 from openkpu.layer.argument import LIST_BYTES
@@ -144,4 +145,4 @@ def _bytes(tile: Tile, before: Tile | None, new_rows: bool) -> int:
     if new_rows:
         weights = arg.weight_count * arg.weight_size(True)
         parts += [weights, BN_BYTES * sum(arg.table_words)]
-    return sum(-(-size // WIDEST) * WIDEST for size in parts)
+    return sum(round_up(size, WIDEST) for size in parts)

@@ -16,6 +16,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div
+
 Pair = tuple[int, int]
 Pads = str | tuple[int, int, int, int]  # "same", "valid", or top, left, bottom, right
 
@@ -50,7 +52,7 @@ class Weights:
 
 def same_pads(size: int, kernel: int, stride: int, dilation: int = 1) -> Pair:
     """TensorFlow's SAME padding of one axis: (before, after)."""
-    total = max((-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+    total = max((ceil_div(size, stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
     return total // 2, total - total // 2
 
 

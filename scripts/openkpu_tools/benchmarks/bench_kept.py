@@ -14,6 +14,7 @@ import sys
 import numpy as np
 
 from openkpu import configs, digits
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import Config
 from openkpu.digits.quantise import batch_norm, straight_line
 from openkpu.layer.argument import LayerArg
@@ -145,8 +146,8 @@ def measure(case: Case) -> list[Row]:
 def bounds(case: Case, beats: int) -> dict[str, int]:
     """Least cycles of an inference with kept weights: of the array, of the loader, of the bus."""
     layers = case.network.layers
-    array = sum(-(-needed_macs(arg) // case.config.macs) for arg in layers)
-    nines = sum(-(-arg.weight_count // 9) for arg in layers)
+    array = sum(ceil_div(needed_macs(arg), case.config.macs) for arg in layers)
+    nines = sum(ceil_div(arg.weight_count, 9) for arg in layers)
     pieces = sum(kept.size(case.network, i) for i in range(len(layers))) // 16
     return {"array": array, "weight loader": max(nines, pieces), "bus": beats}
 

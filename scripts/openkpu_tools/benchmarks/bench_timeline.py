@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from openkpu import configs
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.prediction.cycles import BOUNDS
-from openkpu.prediction.cycles_shape import up
 from openkpu_tools.benchmarks.bench_tables import SHAPE
 from openkpu_tools.commands.stalls import COLOURS, WORK
 
@@ -43,7 +43,7 @@ def moves(report: dict[str, Any]) -> dict[str, list[tuple[int, int]]]:
     for layer in report["layers"]:
         begin, end = end, end + layer["cycles"]
         for way, size in layer["map_bytes"].items():
-            cycles = up(8 * size, report["ahb_width"])
+            cycles = ceil_div(8 * size, report["ahb_width"])
             if cycles:
                 found[way].append((begin if way == LOADS else end - cycles, cycles))
     return found

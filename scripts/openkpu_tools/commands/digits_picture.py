@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu_tools.commands.stalls import COLOURS, WORK
 from openkpu_tools.report import STALLS, LayerRecord
 
@@ -39,7 +40,7 @@ def draw(
 
     count = min(len(found), DRAWN)
     cell = 8 * ZOOM
-    lines = -(-count // COLUMNS)
+    lines = ceil_div(count, COLUMNS)
     layers = len(records) // max(1, len(found))
     timed = bool(layers) and records[0].cycles is not None
     width = GAP + min(count, COLUMNS) * (cell + GAP) if count >= 6 else GAP + 6 * (cell + GAP)

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from openkpu.arithmetic.integers import ceil_div
+
 FLOAT = 1  # TensorProto.DataType
 A_FLOAT, A_INT, A_INTS = 1, 2, 7  # AttributeProto.AttributeType
 OPSET = 11
@@ -122,7 +124,7 @@ def _convolution(
     stride = 2 if k == 3 and min(h, w) >= 16 and rng.random() < 0.2 else 1
     inner = 1 if depthwise else c
     weights = rng.normal(0, 1.5 / np.sqrt(k * k * inner), (o, inner, k, k))
-    h, w = (-(-n // stride) for n in (h, w))
+    h, w = (ceil_div(n, stride) for n in (h, w))
     out = graph.node(
         "Conv",
         [value, graph.constant(weights), graph.constant(rng.normal(0, 0.2, o))],

@@ -26,6 +26,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from openkpu import digits
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.writers import Quant, Value, Weights, Writer, same_pads
 from openkpu.writers.tflite_model import TfliteModel
 from openkpu_tools.foreign.train_digits import Params, shifted
@@ -92,7 +93,7 @@ FILES = {  # name of the model: network, how
 
 def _taps(layer: Layer, size: int) -> Iterator[tuple[int, int, slice, slice]]:
     """(ky, kx, lines, columns of the padded map) of each tap; maps are square."""
-    kernel, out = layer.shape[2], -(-size // layer.stride)
+    kernel, out = layer.shape[2], ceil_div(size, layer.stride)
     for ky in range(kernel):
         for kx in range(kernel):
             lines, columns = (
@@ -273,7 +274,7 @@ def float_onnx(net: tuple[Layer, ...], params: Params) -> onnx.ModelProto:
     for layer in net:
         inputs, name = list(layer.inputs), layer.name
         target = f"{name}_linear" if layer.act else name
-        size[name] = -(-size[inputs[0]] // layer.stride)
+        size[name] = ceil_div(size[inputs[0]], layer.stride)
         if layer.shape:
             inputs += [f"{name}_w", f"{name}_b"]
         if layer.kind in ("conv", "depthwise"):

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pyuvm import ConfigDB, uvm_component, uvm_env, uvm_subscriber
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.generators.generate import Limits, random_layer
 from openkpu.layer import airam
 from openkpu.layer.argument import WORDS, LayerArg
@@ -88,7 +89,7 @@ class Library:
             for part in parts:
                 where.append(at)
                 self.storage.append((at, part))
-                at += -(-part.size // 8) * 8
+                at += round_up(part.size, 8)
             names = ("para_start_addr", "bwsx_base_addr", "active_addr")
             arg = arg.replace(image_dst_addr=row, **dict(zip(names, where, strict=True)))
             row += arg.out_layout.rows

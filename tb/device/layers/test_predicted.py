@@ -17,6 +17,7 @@ import pytest
 
 from models.tests.test_kmodel_containers import CONTAINERS
 from openkpu import configs, digits
+from openkpu.arithmetic.integers import round_up
 from openkpu.checkout import ROOT
 from openkpu.configs import Config
 from openkpu.generators.generate import Limits, random_layer, random_network
@@ -107,7 +108,7 @@ def placed(layer: VectorLayer) -> LayerArg:
     at, where = TABLES_AT, []
     for part in (layer.weights, layer.bn.view(np.uint8), layer.act.view(np.uint8)):
         where.append(at)
-        at += -(-part.size // 8) * 8
+        at += round_up(part.size, 8)
     return layer.arg.replace(
         para_start_addr=where[0], bwsx_base_addr=where[1], active_addr=where[2]
     )

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from cocotb.triggers import Timer
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.handle import Handle
 
@@ -170,7 +171,7 @@ class Backdoor:
         self._fits("rows of the AI RAM", row, data.size // 64, self.ram_rows)
         width = self.path_bytes
         each = max(1, width // 64)
-        first, last = row // each, -(-(row + data.size // 64) // each)
+        first, last = row // each, ceil_div(row + data.size // 64, each)
         text = encode(data, min(width, 64), row * 64 // min(width, 64))
         if each > 1:  # a word at either end may have a row that stays, known or not
             await self.command(DUMP_RAM, first, last - 1)

@@ -6,6 +6,7 @@ import operator
 import tomllib
 from dataclasses import dataclass
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.pooling import PICKS, POOL_STRIDE
 from openkpu.checkout import ROOT
 from openkpu.layer.argument import LayerArg
@@ -99,10 +100,6 @@ def _pitch(width: int) -> int:
     return 0 if width <= 16 else 1 if width <= 32 else 2
 
 
-def _ceil(value: int, unit: int) -> int:
-    return -(-value // unit)
-
-
 def stripe_log2(arg: LayerArg, kw: int) -> int:
     """log2 of the width of a stripe's lines."""
     stride = 1 if arg.pool_type in PICKS else POOL_STRIDE[arg.pool_type]
@@ -116,12 +113,12 @@ def _share(arg: LayerArg, mode: int, kw: int, swl: int, sizes: Sizes) -> int:
     """Groups that must share a reading of the input for the array to be the slower side."""
     lines = 64 >> swl
     narrowest = kw % (1 << swl) or 1 << swl
-    array = _ceil(narrowest, sizes.n_y) * lines  # cycles of a step
+    array = ceil_div(narrowest, sizes.n_y) * lines  # cycles of a step
     pitch = 16 << _pitch(arg.i_row_wid)
     stride = POOL_STRIDE[arg.pool_type] if arg.pool_type in PICKS else 1
     # words of nine channels' lines: several channels in a word, or several words a channel
     packed = {4: 3, 2: 5}.get(sizes.tile_word // pitch)
-    words = (packed or 9 * _ceil(narrowest * stride, sizes.tile_word)) * lines
+    words = (packed or 9 * ceil_div(narrowest * stride, sizes.tile_word)) * lines
     if mode != CHAN:
         return 1
     if is_flat(arg, sizes):  # a whole stripe, with parts of lines at both ends
@@ -174,9 +171,9 @@ def describe(
     flat = is_flat(arg, sizes)
     kw, kh, swl = (w * h, 1, 6) if flat else (kw, kh, swl)
     vector = c * h * w if fc else c
-    steps = {TAPS: c, CHAN: _ceil(c, 9), DWROW: 1, FC: _ceil(vector, 9)}[mode]
-    entries = _ceil(steps, 64) if fc else steps
-    groups = o if fc else 1 if dw else _ceil(o, sizes.n_z)
+    steps = {TAPS: c, CHAN: ceil_div(c, 9), DWROW: 1, FC: ceil_div(vector, 9)}[mode]
+    entries = ceil_div(steps, 64) if fc else steps
+    groups = o if fc else 1 if dw else ceil_div(o, sizes.n_z)
     block = min(groups, _share(arg, mode, kw, swl, sizes), sizes.wbuf_rows // 2 // steps)
     size = arg.taps * arg.weight_size(eight_bit)
     rest = (o - (arg.loads - 1) * arg.o_ch_num_coef) * size
@@ -275,8 +272,8 @@ def weight_rows(arg: LayerArg, steps: int, n_z: int) -> int:
     if arg.pool_task:
         return 0
     if arg.depthwise:
-        return _ceil(arg.o_ch_num, n_z)
-    return _ceil(steps * arg.o_ch_num, n_z) if arg.fc else steps * _ceil(arg.o_ch_num, n_z)
+        return ceil_div(arg.o_ch_num, n_z)
+    return ceil_div(steps * arg.o_ch_num, n_z) if arg.fc else steps * ceil_div(arg.o_ch_num, n_z)
 
 
 def may_be_flat(fields: dict[str, int]) -> bool:

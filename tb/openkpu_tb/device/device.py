@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from cocotb.triggers import FallingEdge, First, RisingEdge
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import ROW_BYTES, Layout
@@ -279,7 +280,7 @@ class Device:
         where, blob = [], []
         for part in parts:
             where.append(at)
-            size = -(-part.size // 8) * 8
+            size = round_up(part.size, 8)
             blob.append(np.pad(part, (0, size - part.size)))
             at += size
         if at > where[0]:  # a pooling task has none

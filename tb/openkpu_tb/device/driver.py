@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from cocotb.triggers import First, RisingEdge, Timer
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.kmodel import Segment, Step
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
@@ -54,15 +55,15 @@ POLL = 128  # cycles between two looks at AI_STATUS
 CLOCK = 10  # ns, as in tb_top
 
 
-def up(size: int, to: int) -> int:
-    """``size`` rounded up to a multiple."""
-    return -(-size // to) * to
-
-
 def storage_bytes(file_bytes: int, layers: int, largest_map: int, moved: int = 0) -> int:
     """Storage that a model needs: file, task list of a segment, its input and its result, and
     ``moved`` bytes of maps that its layers load and store."""
-    return up(FILE_AT + file_bytes, 64) + up(96 * layers, 64) + 2 * up(largest_map, 64) + moved
+    return (
+        round_up(FILE_AT + file_bytes, 64)
+        + round_up(96 * layers, 64)
+        + 2 * round_up(largest_map, 64)
+        + moved
+    )
 
 
 def parts(steps: Sequence[Step]) -> list[range]:
@@ -416,9 +417,9 @@ class Driver:
         args = [s.arg.replace(**own) for s, own in zip(steps, more, strict=True)]
         words = np.concatenate([arg.encode() for arg in args]).astype("<u8").view(np.uint8)
         size = map_bytes(last.out_shape)
-        at_list = up(FILE_AT + len(self.file), 64)
-        at_pixels = up(at_list + words.size, 64)
-        at_result = up(at_pixels + x.size, RESULT_ALIGN)
+        at_list = round_up(FILE_AT + len(self.file), 64)
+        at_pixels = round_up(at_list + words.size, 64)
+        at_result = round_up(at_pixels + x.size, RESULT_ALIGN)
         await device.back.load_storage(at_list, words)
         await device.back.load_storage(at_pixels, x.reshape(-1))
         await self._prepare(steps[0].eight_bit)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.kmodel import Segment
 from openkpu.layer.layout import Layout, map_bytes
 
@@ -51,5 +52,5 @@ class MapPlan:
                     break  # what lay there before is overwritten
 
     def _room(self, layout: Layout) -> int:
-        at, self.at = self.at, self.at + -(-size_of(layout) // ALIGN) * ALIGN
+        at, self.at = self.at, self.at + round_up(size_of(layout), ALIGN)
         return at

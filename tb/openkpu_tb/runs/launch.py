@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import Config
 from openkpu_tb import simrun
 from openkpu_tb.runs import requests
@@ -36,7 +37,7 @@ Event = dict[str, Any]
 
 def storage_depth(size: int) -> int:
     """Words of storage for ``size`` bytes: a power of two."""
-    return max(LEAST_DEPTH, 1 << (-(-size // 4) - 1).bit_length())
+    return max(LEAST_DEPTH, 1 << (ceil_div(size, 4) - 1).bit_length())
 
 
 def parameters(

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import SEGMENTS, ActTable, BatchNorm
 from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.configs import Config
@@ -317,7 +318,7 @@ def _plain(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLa
         raise TooMuch("weight load")
     if not choice["depthwise"] and o > 1 and rng.random() < 0.5:  # a last load that is not full
         most = min(o, PARA_SIZE_MAX // one)
-        choice["per_load"] = int(rng.integers(max(1, -(-o // 64)), max(2, most + 1)))
+        choice["per_load"] = int(rng.integers(max(1, ceil_div(o, 64)), max(2, most + 1)))
         if choice["per_load"] > most:
             raise TooMuch("weight load")
     layer = random_layer(

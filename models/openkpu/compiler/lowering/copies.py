@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div, round_up
 from openkpu.compiler.graph import Node
 from openkpu.compiler.lowering.device import Geometry, Held, Place, indices
 from openkpu.compiler.lowering.lower import Disordered, State, copy_fit, one_tap, zero_terms
@@ -80,7 +81,7 @@ def _toward(made: Shift, shift: Shift) -> bool:
 def filled(state: State, node: Node, src: Place, zero: int) -> Place:
     """The map with channels that fill its rows; further ones hold the zero point."""
     c = src.shape[0]
-    full = -(-c // src.groups) * src.groups
+    full = round_up(c, src.groups)
     if full == c:
         return src
     dst = state.new((full, *src.shape[1:]))
@@ -127,7 +128,7 @@ def on_grid(state: State, node: Node, held: Held, geometry: Geometry) -> Held:
             middle = state.new(src.shape)
             moved(state, node, src, held.zero, rest, middle)
             src = middle
-        dst = state.new((c, -(-height // sy), -(-width // sx)))
+        dst = state.new((c, ceil_div(height, sy), ceil_div(width, sx)))
         state.pool(node, src, dst, MAXIMUM, (1, 1), (sy, sx))
     where = indices(dst, geometry.channels, start, size, geometry.turned)
     return Held(dst, where, held.zero, held.span)

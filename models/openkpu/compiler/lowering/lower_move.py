@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.compiler.graph import Graph, Move
 from openkpu.compiler.lowering import copies
 from openkpu.compiler.lowering.device import Held, Place
@@ -71,7 +72,7 @@ def _concat(state: State, node: Move) -> None:
 
 def _full(place: Place) -> int:
     """Channels, filled up to whole rows."""
-    return -(-place.shape[0] // place.groups) * place.groups
+    return round_up(place.shape[0], place.groups)
 
 
 def plan(graph: Graph, node: Move, state: State) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler import functions
 from openkpu.compiler.graph import QUANTISED, Move, Table, Tensor
 from openkpu.compiler.onnx.file import RawNode
@@ -205,7 +206,7 @@ def split(r: Reader, node: RawNode) -> None:
     axis, count = _axis(r, fields["axis"], len(old)), len(node.outputs)
     sizes = r.integers(node, 1, "split") if r.has(node, 1) else fields["split"]
     if sizes is None:
-        each = -(-old[axis] // count)
+        each = ceil_div(old[axis], count)
         sizes = [min(each, old[axis] - i * each) for i in range(count)]
     if len(sizes) != count or sum(sizes) != old[axis] or min(sizes) < 1:
         raise r.refuse(f"parts {list(sizes)} of {old[axis]} along axis {axis}")

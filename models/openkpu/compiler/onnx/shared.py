@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler.graph import QUANTISED, Conv, Dense, Move, Pool, Tensor, window_size
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.reader import NEAR, Reader
@@ -76,7 +77,7 @@ def pads_of(
         raise r.refuse(f"auto_pad {how}, expected NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     ends = []
     for n, k, s, d in zip(size, kernel, strides, dilation, strict=True):
-        total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+        total = max((ceil_div(n, s) - 1) * s + (k - 1) * d + 1 - n, 0)
         less = total // 2
         ends.append((less, total - less) if how == "SAME_UPPER" else (total - less, less))
     return ends[0][0], ends[1][0], ends[0][1], ends[1][1]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler import functions
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Host, Move, Pool, Table, Tensor
 from openkpu.compiler.tflite import moves as tflite_moves
@@ -44,7 +45,7 @@ def clamp_of(r: Reader, code: int, y: Tensor) -> tuple[int, int]:
 def same_pads(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
     """(before, after) of SAME."""
     span = (kernel - 1) * dilation + 1
-    total = max((-(-size // stride) - 1) * stride + span - size, 0)
+    total = max((ceil_div(size, stride) - 1) * stride + span - size, 0)
     return total // 2, total - total // 2
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.kmodel.errors import KmodelError
 from openkpu.kmodel.results.boxes import Box, Floats, number, select, settings
 
@@ -57,7 +58,7 @@ class PriorDetector:
 
     def cells(self, width: int, height: int) -> list[tuple[int, int]]:
         """Columns and rows of each step for an input of this size; cells at the edge count."""
-        return [(-(-width // step), -(-height // step)) for step in self.steps]
+        return [(ceil_div(width, step), ceil_div(height, step)) for step in self.steps]
 
     def count(self, width: int, height: int) -> int:
         """Priors of a network with this input size."""

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.kmodel.operations import operations as ops
 from openkpu.kmodel.operations.products import Conv2d, MatMul
 from openkpu.kmodel.program import Operation, View
@@ -105,7 +106,7 @@ def _staged(m: Machine, view: View) -> View:
     """The tensor itself, or a temporary place for it when it has gaps."""
     if view.dense:
         return view
-    start = -(-m.trace.temporary // 8) * 8
+    start = round_up(m.trace.temporary, 8)
     m.trace.temporary = start + view.count * view.item
     return View("temp", start, view.shape, view.dtype)
 

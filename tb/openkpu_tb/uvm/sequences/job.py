@@ -13,6 +13,7 @@ import cocotb
 import numpy as np
 from pyuvm import uvm_sequence
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.arithmetic.words import to_stored
 from openkpu.generators.generate import Limits, random_layer, random_network
 from openkpu.generators.generate_lists import KINDS, random_list
@@ -217,7 +218,7 @@ class BurstSequence(LayerSequence):
         for number, layer in enumerate(layers):
             tables = Tables(layer.weights, layer.bn, layer.act)
             arg = await device.place_tables(layer.arg, tables, at)
-            at = arg.active_addr + -(-layer.act.nbytes // 8) * 8
+            at = arg.active_addr + round_up(layer.act.nbytes, 8)
             arg = arg.replace(image_src_addr=row, int_en=int(number == len(layers) - 1))
             row += arg.in_layout.rows
             arg = arg.replace(image_dst_addr=row)

@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import round_up
 from openkpu.generators.generate import Limits
 from openkpu.generators.generate_fp16 import LEAST, random_fp16
 from openkpu.generators.generate_lists import KINDS, random_list
@@ -123,7 +124,7 @@ def scattered(rng: np.random.Generator, network: Network, storage: Storage) -> S
                 continue
             unit = max(int(rng.choice((1, BUS_WORD, ROOM // 2))), BUS_WORD * (what == "store"))
             end = storage.base + len(data)
-            at = -(-(end + int(rng.integers(ROOM))) // unit) * unit
+            at = round_up(end + int(rng.integers(ROOM)), unit)
             data += rng.integers(0, 256, at - end, dtype=np.uint8).tobytes()
             stale = rng.integers(0, 256, map_bytes(shape), dtype=np.uint8)
             data += (network.loaded[number] if what == "load" else stale).tobytes()
