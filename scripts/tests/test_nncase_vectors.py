@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.check, pytest.mark.tool("vectors")]
 ROOT = Path(__file__).resolve().parents[2]
 FAKE = """
 import os, sys
-sys.path.insert(0, {root!r})
+sys.path.insert(0, os.path.join({root!r}, "models"))
 import numpy as np
 from openkpu.kmodel import loads, run
 class CompileOptions: pass

@@ -253,10 +253,14 @@ class NetworkSequence(DeviceSequence):
     async def prepare(self) -> Storage:
         """Network, images and registers in place."""
         if self.draws:
-            self.network, self.images = self.draw_network(self.n(1, sizes().images + 1))
+            self.network, self.images = self.draw()
             self.draws = False
         await self.device.configure({"AI_INF_LEFT": 0})
         return await self.place(self.network, self.images, self.continuous)
+
+    def draw(self) -> tuple[Network, np.ndarray]:
+        """A random network and its images, where none are given."""
+        return self.draw_network(self.n(1, sizes().images + 1))
 
     async def body(self) -> None:
         storage = await self.prepare()

@@ -92,12 +92,11 @@ class Float16NetworkSequence(NetworkSequence):
         super().__init__(name)
         self.value, self.wide = value, wide
 
-    async def prepare(self) -> Storage:
+    def draw(self) -> tuple[Network, np.ndarray]:
         layer = product(self.rng, self.device.back.ram_rows, self.value, self.wide)
-        self.network, image = Network.single(layer), layer.x.view(np.uint8)
+        image = layer.x.view(np.uint8)
         more = self.rng.integers(0, 256, (self.n(0, sizes().images), *image.shape), dtype=np.uint8)
-        self.images = np.concatenate([image[None], more])
-        return await super().prepare()
+        return Network.single(layer), np.concatenate([image[None], more])
 
 
 class Float16StreamSequence(Float16NetworkSequence, StreamSequence):
@@ -144,11 +143,10 @@ class MovedNetworkSequence(NetworkSequence):
         super().__init__(name)
         self.kinds = kinds
 
-    async def prepare(self) -> Storage:
-        self.network, image = self.draw_moves()
+    def draw(self) -> tuple[Network, np.ndarray]:
+        network, image = self.draw_moves()
         more = self.rng.integers(0, 256, (self.n(0, sizes().images), *image.shape), dtype=np.uint8)
-        self.images = np.concatenate([image[None], more])
-        return await super().prepare()
+        return network, np.concatenate([image[None], more])
 
     def draw_moves(self) -> tuple[Network, npt.NDArray[np.uint8]]:
         """A list of tasks most of which move a map, and an image; wide ones go line by line."""
