@@ -33,7 +33,7 @@ EVERYTHING = dataclasses.replace(configs.load("small"), sum_planes=1, fp16_lanes
 
 def test_random_layers() -> None:
     """By the host, as lists and in streams, on a quiet and on a disturbed bus."""
-    check("verilator", EVERYTHING, draw(EVERYTHING, SEED, layers=12, networks=4), SEED)
+    check("verilator", EVERYTHING, draw(EVERYTHING, SEED, layers=14, networks=5), SEED)
 
 
 def test_layers_alone() -> None:
