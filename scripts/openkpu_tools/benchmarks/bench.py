@@ -114,6 +114,16 @@ def model_runs(folder: Path) -> list[Run]:
     return runs
 
 
+def quantised_runs(folder: Path) -> list[Run]:
+    """The int8 models of MLPerf Tiny, one task list each, on three configurations."""
+    return [
+        Run("quantised", name, bus, ["--model", str(folder / file)], source=file)
+        for file in bench_tables.QUANTISED
+        if (folder / file).is_file()
+        for name, bus in (("k210", 64), ("small", 32), ("nano_fpga", 32))
+    ]
+
+
 def prepare(folder: Path, runs: Iterable[Run]) -> None:
     """Vectors and networks that the runs name."""
     for name in sorted({Path(run.words[1]).name for run in runs if run.words[0] == "--vectors"}):
@@ -211,7 +221,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="openkpu_bench_") as temporary:
         folder = Path(temporary)
         runs = own_runs(folder)
-        runs = quick(runs) if args.quick else runs + model_runs(SHARED / "real")
+        if args.quick:
+            runs = quick(runs)
+        else:
+            runs += model_runs(SHARED / "real") + quantised_runs(SHARED / "real" / "mlperf_tiny")
         if not args.quick and not (SHARED / "real").is_dir():
             print(f"no published models: {SHARED / 'real'} is not there (OPENKPU_SHARED names it)")
         prepare(folder, runs)
@@ -232,7 +245,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     failed += [name for name, figures in guesses.items() if figures is None]
     found = {run.name: bench_tables.figures(report) for run, report in reports.items()}
     found |= {name: figures for name, figures in guesses.items() if figures}
-    own = {run.name: found[run.name] for run in reports if run.group != "models"}
+    own = {run.name: found[run.name] for run in reports if run.group not in ("models", "quantised")}
     if args.record and not failed:
         BASELINE.write_text(json.dumps(own, indent=1) + "\n")
         bench_tables.into_page(found)

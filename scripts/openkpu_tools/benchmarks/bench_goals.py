@@ -167,6 +167,15 @@ def _models() -> list[Goal]:
     # 10 to 100 million, maps of 16 columns and narrower
     goals.append(model("detect5_v3.kmodel", "k210", 64, share=80))
     goals.append(model("mobilenet025_v4.kmodel", "k210", 64, share=80))
+    # quantised models of MLPerf Tiny, as one task list
+    for name, cycles in (
+        ("pretrainedResnet_quant", 28_500),
+        ("kws_ref_model", 15_000),
+        ("vww_96_int8", 38_500),
+        ("ad01_int8", 36_300),
+    ):
+        file = f"{name}.tflite"
+        goals.append(Goal(name, "quantised", file, "k210", 64, END_TO_END, cycles=cycles))
     return goals
 
 

@@ -18,6 +18,7 @@ from openkpu_tools.benchmarks import bench_goals
 from openkpu_tools.benchmarks.bench_goals import END_TO_END, LAYERS, Figures, Found
 from openkpu_tools.commands import make_vectors
 from openkpu_tools.commands.stalls import COLOURS, WORK
+from openkpu_tools.flows import asic, fpga, silicon_record
 from openkpu_tools.report import STALLS
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -28,6 +29,14 @@ FP16_PRODUCT = f"{PRODUCT} of float16"
 SILICON = {
     **{"4x4": 101_700, "16x4": 101_700, "16x16": 125_100, "32x16": 207_600, "32x32": 341_400},
     **{"64x32": 637_500, "64x64": 1_167_300, "128x64": 2_312_700},
+}
+# int8 models of MLPerf Tiny: file, task, inferences a second that others published: Syntiant's
+# NDP9120 at 98 MHz and Plumerai on a Cortex-M4 (MLPerf Tiny, mlcommons.org)
+QUANTISED = {
+    "pretrainedResnet_quant.tflite": ("image classification, ResNet8", 195, 5.8),
+    "kws_ref_model.tflite": ("keyword spotting, DS-CNN", 675, 14),
+    "vww_96_int8.tflite": ("visual wake words, MobileNet 0.25", 244, 4.8),
+    "ad01_int8.tflite": ("anomaly detection, autoencoder", None, 179),
 }
 TARGETS = {
     "3x3": "conv3x3_64_64_64x64",
@@ -192,6 +201,37 @@ def models(found: Found) -> list[str]:
     return lines
 
 
+def clocks() -> dict[str, float]:
+    """MHz of the configurations that the models of MLPerf Tiny are computed for."""
+    routed, cells = silicon_record.load(fpga.BASELINE), silicon_record.load(asic.BASELINE)
+    return {"nano_fpga": routed["nano_fpga"]["mhz"], "k210": cells["k210"]["mhz"]}
+
+
+def quantised(found: Found) -> list[str]:
+    """Models of MLPerf Tiny: cycles, and inferences a second at two clocks, beside others'."""
+    mhz = clocks()
+    lines = [
+        f"| model | `k210`, cycles | efficiency | at {mhz['k210']} MHz | `small`, cycles"
+        f" | `nano_fpga`, cycles | at {mhz['nano_fpga']} MHz | NDP9120 | Cortex-M4 |",
+        "|---" * 9 + "|",
+    ]
+    for file, (task, *others) in QUANTISED.items():
+        runs = {
+            name: _run(found, "quantised", file, name, bus).get(END_TO_END)
+            for name, bus in (("k210", 64), ("small", 32), ("nano_fpga", 32))
+        }
+        if not all(runs.values()):
+            continue
+        cycles = {name: figure[0] for name, figure in runs.items() if figure}
+        rate = {name: f"{1e6 * mhz[name] / cycles[name]:,.0f}" for name in mhz}
+        there = ["" if n is None else f"{n:g}" for n in others]
+        k210 = _cells(runs["k210"]).strip("| ")
+        cells = [task, k210, rate["k210"], f"{cycles['small']:,}"]
+        cells += [f"{cycles['nano_fpga']:,}", rate["nano_fpga"], *there]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
 def predicted(found: Found) -> list[str]:
     """Published models and the project's networks on every configuration, end to end."""
     lines = [
@@ -216,6 +256,7 @@ TABLES = {
     "targets": targets,
     "others": others,
     "models": models,
+    "quantised": quantised,
     "predicted": predicted,
 }
 

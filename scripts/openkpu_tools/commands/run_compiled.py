@@ -19,10 +19,12 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.program import DevicePart, Program
 from openkpu.compiler.source import read_program
 from openkpu.network.network import Network, NetworkError
+from openkpu.prediction.roofline import network_cycles
 from openkpu_tb import seeds
 from openkpu_tools import report
 from openkpu_tools.command import writing
 from openkpu_tools.commands import compiled_page, compiled_table, run_network
+from openkpu_tools.commands.end_to_end import PERF, START, EndToEnd, unmeasured
 
 TOP = 5  # classes that are printed
 SEED = 210
@@ -109,13 +111,31 @@ def run(args: argparse.Namespace) -> bool:
         simulator = "golden" if args.golden else args.sim
         nodes = [line.record() for line in compiled_table.table(program, args.config)]
         every = records if args.golden else device.records
-        report.write(args.report, args.config, simulator, every, nodes=nodes)
+        end = end_to_end(args, program, device, len(given))
+        report.write(args.report, args.config, simulator, every, nodes=nodes, end_to_end=end)
         print(f"report: {args.report}")
     if args.html:
         with writing(args.html) as stream:
             stream.write(compiled_page.page(program, args.config).encode())
         print(f"page: {args.html}")
     return device.good
+
+
+def end_to_end(
+    args: argparse.Namespace, program: Program, device: Device, runs: int
+) -> dict[str, Any]:
+    """Cycles of all task lists of all inferences, each from its start to the last byte."""
+    if args.golden:
+        return unmeasured("no simulator ran")
+    least = sum(
+        network_cycles(args.config, part.network.layers, eight_bit=part.network.eight_bit)
+        for part in program.device_parts
+    )
+    layers = sum(record.cycles or 0 for record in device.records)
+    end = EndToEnd(
+        cycles=device.cycles, layers=layers, host_maps=0, what=f"each task list {START}", clock=PERF
+    )
+    return end.report(runs * least)
 
 
 def inputs_of(args: argparse.Namespace, program: Program) -> tuple[list[Values], str]:
