@@ -2,9 +2,10 @@
 """Images in one continuous run: `make stream IMAGES=1000 DISTURB=1`.
 
 The digits: scans of test and training set, as many as asked for and from the beginning again when
-they are used up. With --network a saved network: the maps of --input in turn, or random ones. Every
-result is compared with the golden model's. With --disturb the storage inserts wait states at
-random, grants are taken away, and RETRY and SPLIT are answered. docs/continuous.md has figures.
+they are used up. With --network a saved network, with --model a model whose layers are one task
+list: the maps of --input in turn, or random ones. Every result is compared with the golden model's.
+With --disturb the storage inserts wait states at random, grants are taken away, and RETRY and SPLIT
+are answered. docs/continuous.md has figures.
 
 Exit status: 0 every byte matched and nothing was lost, 1 otherwise, 2 bad request.
 """
@@ -21,7 +22,9 @@ from openkpu import configs, digits
 from openkpu.compiler import data
 from openkpu.compiler import run as execute
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.source import read_program
+from openkpu.compiler.source import is_ours, read_program
+from openkpu.kmodel.errors import KmodelError
+from openkpu.kmodel.residence.one_list import read_task_list
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import array_macs, network_cycles
 from openkpu_tb import seeds, simrun
@@ -72,25 +75,26 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 def work(args: argparse.Namespace) -> Work:
     """The digits, or what --network and --input name; NetworkError with one line."""
-    if args.model:
+    if args.model and is_ours(args.model):
         return of_model(args)
-    if not args.network:
+    if not args.model and not args.network:
         network = digits.load_network(args.config.ai_ram_rows)
         run_network.check(network, args.config)
         images, labels = scans(args.images or DIGITS)
         return Work("digits", network, images, labels)
-    network = Network.load(args.network)
+    name = args.model or args.network
+    network = read_task_list(name, args.config) if args.model else Network.load(name)
     try:
         run_network.check(network, args.config)
     except NetworkError as error:
-        raise NetworkError(f"{args.network}: {error}") from None
+        raise NetworkError(f"{name}: {error}") from None
     if args.input:
         maps = run_network.load_maps(args.input, network.in_shape)
         images = maps[np.arange(args.images or len(maps)) % len(maps)]
     else:
         size = (args.images or MAPS, *network.in_shape)
         images = np.random.default_rng(args.seed).integers(0, 256, size, dtype=np.uint8)
-    return Work(f"maps through {args.network}", network, images)
+    return Work(f"maps through {name}", network, images)
 
 
 def of_model(args: argparse.Namespace) -> Work:
@@ -213,7 +217,8 @@ def main(argv: list[str] | None = None) -> int:
         simrun.builds()
         good = run(args, given)
     except (
-        *(UsageError, seeds.SeedError, configs.ConfigError, NetworkError, CompileError),
+        *(UsageError, seeds.SeedError, configs.ConfigError),
+        *(NetworkError, CompileError, KmodelError),
         simrun.ToolError,
     ) as error:
         return complain(error)

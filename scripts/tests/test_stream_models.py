@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make stream MODEL=`: K210 models and quantised ones; every inference is the whole model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.tests import test_kmodel_containers as containers
+from openkpu.kmodel import load, run
+from openkpu_tools.commands import run_stream
+
+
+def words(model: Path, *more: str) -> list[str]:
+    return ["--config", "nano", "--sim", "verilator", "--model", str(model), *more]
+
+
+@pytest.fixture
+def kmodel(tmp_path: Path) -> Path:
+    path = tmp_path / "net.kmodel"
+    path.write_bytes(containers.CONTAINERS["v4"])
+    return path
+
+
+def test_stream_of_a_kmodel(
+    kmodel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given maps in turn, more often than there are, on the RTL."""
+    maps = np.random.default_rng(4).integers(0, 256, (2, *containers.X.shape), dtype=np.uint8)
+    np.save(tmp_path / "maps.npy", maps)
+    args = run_stream.parse(words(kmodel, "--input", str(tmp_path / "maps.npy"), "--images", "3"))
+    given = run_stream.work(args)
+    np.testing.assert_array_equal(given.images, maps[[0, 1, 0]])
+    program = load(kmodel)
+    for x in maps:
+        (expected,) = run(program, [x.reshape(program.inputs[0].shape)]).outputs.values()
+        got = given.network.run(x).y
+        np.testing.assert_array_equal(got.ravel(), np.frombuffer(expected.tobytes(), np.uint8))
+    assert run_stream.run(args, given)
+    assert "results stored    3, wrong 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("bad", ["middle", "shape", "kind", "cut"])
+def test_models_that_are_no_stream(
+    bad: str, kmodel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line, status 2."""
+    more: list[str] = []
+    says = ""
+    if bad == "middle":
+        kmodel.write_bytes(containers.v3_bytes())
+        says = "2 runs of layers"
+    elif bad == "shape":
+        np.save(tmp_path / "x.npy", np.zeros((1, 3, 3, 3), np.uint8))
+        more, says = ["--input", str(tmp_path / "x.npy")], "expected"
+    elif bad == "kind":
+        kmodel.write_text("no model")
+        says = "magic"
+    else:
+        kmodel.write_bytes(kmodel.read_bytes()[:100])
+        says = "net.kmodel"
+    assert run_stream.main(words(kmodel, *more)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
