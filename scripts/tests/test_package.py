@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 from models.tests.test_kmodel_containers import CONTAINERS, X
 from openkpu.checkout import ROOT
-from openkpu.kmodel import loads, run
+from openkpu.kmodel import loads_kmodel, run_kmodel
 from openkpu_tools.registry import COMMANDS
 
 pytestmark = pytest.mark.check
@@ -38,8 +38,8 @@ print(golden.__file__)
 """
 MODEL = """
 import numpy as np
-from openkpu.kmodel import load, run
-np.savez({result!r}, **run(load({model!r}), np.load({x!r})).outputs)
+from openkpu.kmodel import load_kmodel, run_kmodel
+np.savez({result!r}, **run_kmodel(load_kmodel({model!r}), np.load({x!r})).outputs)
 """
 KIT = """
 from openkpu_tb.ahb import beat_master, host, host_agent, monitor, responder, signals
@@ -174,7 +174,7 @@ def test_reader(installed: Path, numpy_only: Path, tmp_path: Path) -> None:
     np.save(x, X)
     code = MODEL.format(model=str(model), x=str(x), result=str(result))
     python(code, tmp_path, installed, numpy_only)
-    expected = run(loads(CONTAINERS["v3"], "m"), X).outputs
+    expected = run_kmodel(loads_kmodel(CONTAINERS["v3"], "m"), X).outputs
     with np.load(result) as found:
         assert expected and set(found.files) == set(expected)
         assert all((found[name] == value).all() for name, value in expected.items())

@@ -11,8 +11,17 @@ import cocotb
 import numpy as np
 from cocotb.triggers import FallingEdge, Timer
 
-from openkpu.kmodel import Outcome, Program, Segment, Step, View, golden_kpu, loads, walk
-from openkpu.kmodel.build import build_v0, build_v1, chain
+from openkpu.kmodel import (
+    KpuOutcome,
+    KpuStep,
+    Program,
+    Segment,
+    View,
+    golden_kpu,
+    loads_kmodel,
+    walk,
+)
+from openkpu.kmodel.build import build_v0, build_v1, chain_layers
 from openkpu.layer import airam
 from openkpu.layer.layout import Layout
 from openkpu_tb.core.registers import (
@@ -42,7 +51,7 @@ def tiny(layers: int, seed: int, eight_bit: bool = True) -> tuple[np.ndarray, by
     x = rng.integers(0, 256, (3, 5, 9), dtype=np.uint8)
     first = {"o": 5, "kernel": 3, "pool": 9, "depthwise": False}
     shapes = [first, *({"o": 3 + i % 3, **POINT} for i in range(layers - 1))]
-    built = chain(rng, shapes[:layers], x, eight_bit=eight_bit)
+    built = chain_layers(rng, shapes[:layers], x, eight_bit=eight_bit)
     return x, (build_v1 if eight_bit else build_v0)(built)
 
 
@@ -52,7 +61,7 @@ async def ready(file: bytes, **options: Any) -> tuple[Device, Driver, Program]:
     await device.reset()
     driver = Driver(device, file, **options)
     await driver.load_file()
-    return device, driver, loads(file)
+    return device, driver, loads_kmodel(file)
 
 
 def segments(program: Program, x: np.ndarray) -> list[tuple[Segment, list[np.ndarray]]]:
@@ -67,12 +76,12 @@ def segments(program: Program, x: np.ndarray) -> list[tuple[Segment, list[np.nda
         ram, maps = request.ram.copy(), []
         for step in request.steps:
             maps.append(golden_kpu(step, ram).y)
-            airam.pack(ram, step.arg.image_dst_addr, maps[-1])
+            airam.pack_map(ram, step.arg.image_dst_addr, maps[-1])
         found.append((request, maps))
-        answer = [Outcome(y) for y in maps]
+        answer = [KpuOutcome(y) for y in maps]
 
 
-async def same(driver: Driver, step: Step, y: np.ndarray) -> None:
+async def same(driver: Driver, step: KpuStep, y: np.ndarray) -> None:
     """The map in the AI RAM, read through the window, is the golden one."""
     found = await driver.download(step.arg.out_layout)
     assert np.array_equal(found, y), f"{step.name}: {int((found != y).sum())} bytes differ"
@@ -247,11 +256,11 @@ async def lists_of_a_segment(tb: Any) -> None:
             if from_cpu:
                 arg = steps[2].arg.replace(image_src_addr=5000)
                 steps[2] = dataclasses.replace(steps[2], arg=arg)
-                airam.pack(ram, 5000, rng.integers(0, 256, arg.in_shape, dtype=np.uint8))
+                airam.pack_map(ram, 5000, rng.integers(0, 256, arg.in_shape, dtype=np.uint8))
             golden, memory = [], ram.copy()
             for step in steps:
                 golden.append(golden_kpu(step, memory).y)
-                airam.pack(memory, step.arg.image_dst_addr, golden[-1])
+                airam.pack_map(memory, step.arg.image_dst_addr, golden[-1])
             for way in Driver.WAYS:
                 driver.known[:] = False
                 found = await driver.run(way, Segment(steps, ram), LIMIT)
@@ -363,7 +372,7 @@ async def window(tb: Any) -> None:
         await device.back.load_ram(layout.base, before)
         x = rng.integers(0, 256, (c, h, w), dtype=np.uint8)
         await driver.upload(layout, x)
-        airam.pack(before, 0, x)
+        airam.pack_map(before, 0, x)
         after, unknown = await device.back.read_ram(layout.base, layout.rows)
         assert not unknown.any() and np.array_equal(after, before), (c, h, w)
         assert np.array_equal(await driver.download(layout), x)
@@ -379,7 +388,7 @@ async def refused_layer(tb: Any) -> None:
     await driver.bring_up(segment)
     bad = list(segment.steps)
     arg = bad[3].arg.replace(pool_type=11)
-    bad[3] = Step(3, 0, bad[3].layer, arg, "nncase")
+    bad[3] = KpuStep(3, 0, bad[3].layer, arg, "nncase")
     try:
         await driver.run_burst(bad, LIMIT)
         raise AssertionError("the layer was not refused")

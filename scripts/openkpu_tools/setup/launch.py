@@ -56,7 +56,7 @@ def main(venv: str, target: str) -> int:
         more = bool(entry.module)
         return setup_env.main([venv, *entry.groups(args)])
 
-    status = command.run(prepare)
+    status = command.run_command(prepare)
     if status or not more:
         return status
     sys.stdout.flush()
