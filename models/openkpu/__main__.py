@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     if found := registry.commands().get(words[0] if words else ""):
         with contextlib.suppress(ModuleNotFoundError):  # dispatch says what is missing
             importlib.import_module(found.module.partition(":")[0])
-    return command.run(registry.dispatch, words)
+    return command.run_command(registry.dispatch, words)
 
 
 if __name__ == "__main__":
