@@ -133,7 +133,7 @@ def test_content(wheel: Path) -> None:
     assert (ROOT / "README.md").read_text()[:500] in metadata
     for extra in ("sim", "verilator", "models", "plots", "flows", "dev"):
         assert f"\nProvides-Extra: {extra}\n" in metadata
-    assert "openkpu = openkpu.__main__:main" in commands
+    assert "openkpu = openkpu_tools.__main__:main" in commands
     listed = file_list.split()
     assert [f for f in listed if f.endswith(".v")] == sorted(
         str(f.relative_to(ROOT)) for f in ROOT.glob("rtl/**/*.v")
@@ -183,7 +183,7 @@ def test_reader(installed: Path, numpy_only: Path, tmp_path: Path) -> None:
 def openkpu(*words: str, cwd: Path, path: list[Path]) -> subprocess.CompletedProcess[str]:
     """The command with the packages of some folders alone."""
     code = f"import sys; sys.path[:0] = {[str(p) for p in path]!r}; sys.argv[0] = 'openkpu'"
-    code += "; from openkpu.__main__ import main; sys.exit(main())"
+    code += "; from openkpu_tools.__main__ import main; sys.exit(main())"
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"PATH": "/usr/bin:/bin"}
     run = [sys.executable, "-I", "-S", "-c", code, *words]
     return subprocess.run(run, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)

@@ -24,6 +24,7 @@ from openkpu.kmodel import (
 from openkpu.kmodel.build import build_v0, build_v1, chain_layers
 from openkpu.layer import airam
 from openkpu.layer.layout import Layout
+from openkpu.words import MAPS, WAYS
 from openkpu_tb.core.registers import (
     AI,
     AI_RAM,
@@ -134,7 +135,7 @@ async def watch_bus(tb: Any, seen: dict[str, int]) -> None:
 async def span_of_a_run(tb: Any) -> None:
     """From the first byte of the input to the last one of the result, as the pins show it."""
     x, file = tiny(4, 21)
-    for way in Driver.WAYS:
+    for way in WAYS:
         device, driver, program = await ready(file)
         ((segment, _),) = segments(program, x)
         seen: dict[str, int] = {}
@@ -190,7 +191,7 @@ async def three_ways(tb: Any) -> None:
     x, file = tiny(14, 4)
     _, driver, program = await ready(file)
     ((segment, maps),) = segments(program, x)
-    for way in (*Driver.WAYS, "burst"):
+    for way in (*WAYS, "burst"):
         poison = np.full(maps[-1].shape, 0x5A, dtype=np.uint8)
         await driver.upload(segment.steps[-1].arg.out_layout, poison)
         driver.known[:] = False  # the first map goes up again
@@ -216,7 +217,7 @@ async def moved_by_the_device(tb: Any) -> None:
         a.base < layouts[0].base + layouts[0].rows and layouts[0].base < a.base + a.rows
         for a in after
     )
-    for way in (*Driver.WAYS, "burst"):
+    for way in (*WAYS, "burst"):
         driver.known[:] = False
         driver.forget()
         seen: dict[str, int] = {}
@@ -244,7 +245,7 @@ async def lists_of_a_segment(tb: Any) -> None:
     with one of the device's."""
     rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
     x, file = tiny(4, 23)
-    for maps in Driver.MAPS:
+    for maps in MAPS:
         for from_cpu in (True, False):
             _, driver, program = await ready(file, maps=maps)
             ((segment, _),) = segments(program, x)
@@ -261,7 +262,7 @@ async def lists_of_a_segment(tb: Any) -> None:
             for step in steps:
                 golden.append(golden_kpu(step, memory).y)
                 airam.pack_map(memory, step.arg.image_dst_addr, golden[-1])
-            for way in Driver.WAYS:
+            for way in WAYS:
                 driver.known[:] = False
                 found = await driver.run(way, Segment(steps, ram), LIMIT)
                 assert list(found) == [1, 3], f"{maps}, {way}: {list(found)}"

@@ -62,7 +62,7 @@ def main(venv: str, target: str) -> int:
     sys.stdout.flush()
     os.environ[command.BY_MAKE] = "1"
     run = str(ROOT / "scripts" / "run.sh")
-    os.execv(run, [run, "-m", "openkpu", target, *words])
+    os.execv(run, [run, "-m", "openkpu_tools", target, *words])
 
 
 if __name__ == "__main__":

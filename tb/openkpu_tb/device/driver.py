@@ -16,7 +16,6 @@ line.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +26,7 @@ from openkpu.kmodel import KpuStep, Segment
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout, map_bytes
+from openkpu.words import MAPS
 from openkpu_tb.core.registers import (
     AI,
     EIGHT_BIT_MODE,
@@ -76,14 +76,11 @@ def parts(steps: Sequence[KpuStep]) -> list[range]:
 class Driver:
     """Runs segments of a model's layers; tracks which AI RAM bytes are known."""
 
-    WAYS: ClassVar = ("layers", "burst", "tasks")
-    MAPS: ClassVar = ("dma", "window")
-
     def __init__(
         self, device: Device, file: bytes, *, fast: bool = False, maps: str = "window"
     ) -> None:
         """``fast``: maps go through the back door instead of the host's window or the DMA."""
-        assert maps in self.MAPS, maps
+        assert maps in MAPS, maps
         self.device, self.file, self.fast = device, file, fast
         self.dma = maps == "dma" and not fast
         self.stored: dict[Layout, Bytes] = {}  # maps that the last segment left in storage

@@ -49,12 +49,12 @@ class ModelRequest:
     outputs: str  # .npz file to write: "run/program/name"
     maps: str | None = None  # .npz file for the map of every layer: "run/layer/batch"
     layers: tuple[int, int] | None = None  # first and last that the device runs; None: all
-    via: str = "burst"  # a way of Driver
+    via: str = "burst"  # one of openkpu.words.WAYS
     rounding: str = "nncase"
     functions: bool = False
     numbering: str | None = None  # of a v5 model's byte code; None: found out
     fast: bool = False  # maps through the back door
-    map_moves: str = "dma"  # one of Driver.MAPS: who moves maps
+    map_moves: str = "dma"  # one of openkpu.words.MAPS: who moves maps
     resident: bool = False  # maps stay in the AI RAM where they can (openkpu.kmodel.keep_maps)
 
 
