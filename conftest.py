@@ -50,7 +50,9 @@ class Recorder:
             self.setup[report.nodeid] = report.duration
         elif report.when in ("setup", "call"):
             seconds = round(self.setup.pop(report.nodeid, 0.0) + report.duration, 2)
-            results.keep([results.Result(report.nodeid, report.outcome, seconds=seconds)])
+            results.keep_results(
+                [results.RunResult(report.nodeid, report.outcome, seconds=seconds)]
+            )
 
 
 RECORDER = pytest.StashKey[Recorder]()
@@ -70,7 +72,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     recorder = session.config.stash.get(RECORDER, None)
     whole = session.config.args_source is not pytest.Config.ArgsSource.ARGS
     if recorder and whole and session.config.getoption("--record-tools"):
-        tool_tests.record(name for name, passed in recorder.tools.items() if passed)
+        tool_tests.record_passed(name for name, passed in recorder.tools.items() if passed)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -179,7 +181,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_report_header() -> str:
     """The seeds of the random layers."""
-    found, source = seeds.chosen()
+    found, source = seeds.chosen_seeds()
     return f"random layers: seeds {', '.join(map(str, found))} ({source}); SEED=n repeats one"
 
 

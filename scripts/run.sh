@@ -19,7 +19,7 @@ export PATH PYTHONPATH
 # A signal before Python can answer it would show where Python was: it waits until the command, or
 # conftest.py, looks.
 case "$1 ${2-}" in
-"-m openkpu" | "-m pytest")
+"-m openkpu" | "-m openkpu_tools" | "-m pytest")
   signals=--block-signal=INT,TERM,HUP
   env $signals true 2>/dev/null && exec env $signals "$venv/bin/python" "$@"
   ;;

@@ -1,46 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openkpu COMMAND ...: every command of the project under one name; `make` runs the same.
+"""python -m openkpu COMMAND ...: the program openkpu_tools, named as the installed command is."""
 
-Exit status: 0 good, 1 a mismatch or a failure, 2 a request that cannot be met, 130 after Ctrl-C,
-143 after SIGTERM.
-"""
-
-import contextlib
-import importlib
-import os
-import signal
+import importlib.util
+import runpy
 import sys
-from types import FrameType
-from typing import NoReturn
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-def _quit(number: int, _frame: FrameType | None) -> NoReturn:
-    """End at once: modules are being imported, and there is nothing to clean up yet."""
-    os.write(2, b"\ninterrupted\n" if number == signal.SIGINT else b"\nterminated\n")
-    os._exit(128 + number)
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Run a command; returns its exit status."""
-    words = sys.argv[1:] if argv is None else argv
-    for number in SIGNALS:
-        signal.signal(number, _quit)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # scripts/run.sh blocks them until now
-    try:
-        registry = importlib.import_module("openkpu_tools.registry")
-        command = importlib.import_module("openkpu_tools.command")
-    except ModuleNotFoundError as error:
-        if error.name != "openkpu_tools":
-            raise
-        print("error: no package openkpu_tools, expected it beside openkpu", file=sys.stderr)
-        return 2
-    if found := registry.commands().get(words[0] if words else ""):
-        with contextlib.suppress(ModuleNotFoundError):  # dispatch says what is missing
-            importlib.import_module(found.module.partition(":")[0])
-    return command.run(registry.dispatch, words)
-
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if importlib.util.find_spec("openkpu_tools") is None:
+        print("error: no package openkpu_tools, expected it beside openkpu", file=sys.stderr)
+        sys.exit(2)
+    runpy.run_module("openkpu_tools", run_name="__main__", alter_sys=True)

@@ -39,7 +39,7 @@ def difference(
     return int(wrong.sum()), First(at=list(at), got=clear, expected=value)
 
 
-def describe(count: int, first: First | None) -> str:
+def describe_difference(count: int, first: First | None) -> str:
     """One line for a reader."""
     if first is None:
         return f"{count} bytes differ"

@@ -151,7 +151,7 @@ def names(path: Path = CONFIGS) -> list[str]:
     return [name for name in _tables(path) if name != "defaults"]
 
 
-def load(name: str, path: Path = CONFIGS) -> Config:
+def load_config(name: str, path: Path = CONFIGS) -> Config:
     """The configuration ``name``; ConfigError with one line when there is none."""
     tables = _tables(path)
     if name not in names(path):

@@ -20,7 +20,7 @@ def number(text: str) -> float:
     return value
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_kmodel_options(parser: argparse.ArgumentParser) -> None:
     """Show what is in a K210 model."""
     parser.add_argument(
         "file", help="kmodel v0 (model.bin), v1, v3, v4 or v5; of a package: file.kfpkg:name"

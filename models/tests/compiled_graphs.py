@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from openkpu import configs
 from openkpu.compiler import build, reference, run
-from openkpu.compiler.check import check
+from openkpu.compiler.check import check_graph
 from openkpu.compiler.graph import (
     RANGE,
     Conv,
@@ -134,12 +134,12 @@ class Maker:
 
     def done(self, *outputs: Tensor) -> Graph:
         self.graph.outputs = [t.name for t in outputs]
-        return check(self.graph)
+        return check_graph(self.graph)
 
 
 def compiled(graph: Graph, config: str = "k210") -> Program:
     """The program for a configuration."""
-    return build.build(graph, configs.load(config))
+    return build.build_program(graph, configs.load_config(config))
 
 
 def layers(program: Program) -> list[str]:
@@ -169,7 +169,7 @@ def differs(graph: Graph, program: Program, inferences: int = 2) -> tuple[int, i
         for name in graph.inputs:
             tensor = graph.tensors[name]
             values[name] = rng.integers(*tensor.limits, tensor.shape, endpoint=True)
-        want, found = reference.evaluate(graph, values), run.run(program, values)
+        want, found = reference.evaluate(graph, values), run.run_program(program, values)
         for name in graph.outputs:
             apart = np.abs(want[name] - found[name])
             wrong, most = wrong + int((apart > 0).sum()), max(most, int(apart.max()))

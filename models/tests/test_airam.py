@@ -40,13 +40,13 @@ def test_bytes_lie_where_the_formula_says(c: int, h: int, w: int, base: int, see
     x = rng.integers(0, 256, (c, h, w)).astype(np.uint8)
     layout = Layout(c, h, w, base=base)
     ram = airam.new_ram(base + layout.rows, fill=0x5A)  # exactly as many rows as needed
-    assert airam.pack(ram, base, x) == layout
+    assert airam.pack_map(ram, base, x) == layout
     want = np.full_like(ram, 0x5A)
     for at in np.ndindex(x.shape):
         channel, line, column = at
         want[byte_address(base, channel, line, column, x.shape)] = x[at]
     assert (ram == want).all()
-    assert (airam.unpack(ram, base, x.shape) == x).all()
+    assert (airam.unpack_map(ram, base, x.shape) == x).all()
     groups = 4 if w <= 16 else 2 if w <= 32 else 1
     occupied = layout.row_len * h * ceil_div(c, min(c, groups)) * 64
     assert layout.bytes == occupied or c < groups  # a single short group takes the same rows
@@ -55,16 +55,16 @@ def test_bytes_lie_where_the_formula_says(c: int, h: int, w: int, base: int, see
 
 def test_signed_maps_are_bytes() -> None:
     ram = airam.new_ram(4)
-    airam.pack(ram, 0, np.array([[[-1, -128, 127]]], dtype=np.int8))
+    airam.pack_map(ram, 0, np.array([[[-1, -128, 127]]], dtype=np.int8))
     assert ram[:3].tolist() == [255, 128, 127]
 
 
 def test_maps_outside_are_refused() -> None:
     ram = airam.new_ram(8)
     with pytest.raises(ValueError, match=r"rows 1\.\.8, the AI RAM has 8"):
-        airam.unpack(ram, 1, (1, 8, 40))
+        airam.unpack_map(ram, 1, (1, 8, 40))
     with pytest.raises(ValueError):
-        airam.pack(ram, -1, np.zeros((1, 1, 1), np.uint8))
+        airam.pack_map(ram, -1, np.zeros((1, 1, 1), np.uint8))
 
 
 def test_layout_fields_of_an_argument() -> None:

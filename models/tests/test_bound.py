@@ -16,7 +16,7 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.configs import Config
 from openkpu.generators.generate_lists import KINDS, random_list
-from openkpu.kmodel import loads, read_file
+from openkpu.kmodel import loads_kmodel, read_file
 from openkpu.layer.argument import WORDS, LayerArg
 from openkpu.network.network import NetworkError
 from openkpu.prediction import bound, cycles
@@ -26,7 +26,7 @@ from openkpu.prediction.cycles_array import DRAIN, OUTPUT
 from openkpu.prediction.cycles_model import Predicted, predict_model, predict_network
 from openkpu.words import MAPS, WAYS
 
-K210 = configs.load("k210")
+K210 = configs.load_config("k210")
 ROOT = Path(__file__).resolve().parents[2]
 RTL = json.loads((ROOT / "tb" / "device" / "model_cycles.json").read_text())
 PUBLISHED = [
@@ -141,8 +141,8 @@ def test_layers_on_k210(sizes: tuple, fields: dict, busy: int) -> None:
     """Issues and bytes of a layer whose maps the device moves; the bound is at least either."""
     moves = {"load_map": 1, "map_load_addr": 0x50000, "store_map": 1, "map_store_addr": 0x90000}
     arg = LayerArg.make(*sizes, **fields).replace(**({} if arg_fc(fields) else moves))
-    (layer,) = cycles.run(K210, [arg]).layers
-    found = bound.work(layer)
+    (layer,) = cycles.predict_layers(K210, [arg]).layers
+    found = bound.layer_work(layer)
     (c, h, w), (o, oh, ow) = arg.in_shape, arg.out_shape
     maps = (0, 0) if arg_fc(fields) else (c * h * w, o * oh * ow)
     weights = arg.weight_count + ACT_BYTES + BN_BYTES * o
@@ -162,8 +162,8 @@ def test_a_pooling_task() -> None:
     arg = LayerArg(
         i_ch_num=16, i_col_high=16, i_row_wid=64, o_ch_num=16, o_col_high=8, o_row_wid=32, **POOL
     )
-    (layer,) = cycles.run(K210, [arg]).layers
-    found = bound.work(layer)
+    (layer,) = cycles.predict_layers(K210, [arg]).layers
+    found = bound.layer_work(layer)
     assert (found.busy, found.reads, found.write) == (16 * 8 * 2 * 4, 0, 16)
     assert bound.of_runs(K210, [[layer]])[1] <= layer.cycles
 
@@ -171,7 +171,7 @@ def test_a_pooling_task() -> None:
 def test_words_of_a_list_and_what_stays() -> None:
     """A list has its words on the bus; in a stream weights that fit are read once."""
     (first, *_), *_ = predict_network(K210, digits.load_network()).runs
-    (alone,) = cycles.run(K210, [first.shape.arg]).layers
+    (alone,) = cycles.predict_layers(K210, [first.shape.arg]).layers
     assert first.reads - alone.reads == 8 * WORDS
     layers = predict_network(K210, digits.load_network(), 3, inferences=3).layers
     reads = [sum(layer.reads for layer in layers[at : at + 4]) for at in (0, 4, 8)]
@@ -198,7 +198,7 @@ def test_random_lists(name: str, seed: int) -> None:
     """Layers of all kinds in any order, half of which load or store maps; every bus."""
     rng = np.random.default_rng(seed)
     for bus in configs.BUSES:
-        config = dataclasses.replace(configs.load(name), ahb_width=bus)
+        config = dataclasses.replace(configs.load_config(name), ahb_width=bus)
         kinds = [str(kind) for kind in rng.choice(KINDS, 6)]
         shape = tuple(int(n) for n in rng.integers(1, 40, 3))
         try:
@@ -213,7 +213,9 @@ def test_random_lists(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("name", configs.names())
 def test_networks_of_the_project(name: str) -> None:
-    below(configs.load(name), predict_network(configs.load(name), digits.load_network()))
+    below(
+        configs.load_config(name), predict_network(configs.load_config(name), digits.load_network())
+    )
 
 
 @pytest.mark.parametrize("maps", MAPS)
@@ -221,7 +223,7 @@ def test_networks_of_the_project(name: str) -> None:
 def test_a_model(via: str, maps: str) -> None:
     """Runs are layers of their own, or those between which the CPU works."""
     file = CONTAINERS["v3"]
-    found = predict_model(K210, [loads(file)], len(file), via, maps)
+    found = predict_model(K210, [loads_kmodel(file)], len(file), via, maps)
     below(K210, found)
     assert found.sizes == [1, 1, 1, 1] if via == "layers" else len(found.sizes) < 4
 
@@ -237,7 +239,7 @@ def test_published_models(model: str, via: str) -> None:
     """In every way; the RTL takes no fewer cycles either."""
     file = read_file(shared(f"real/{model}"))
     for maps in MAPS:
-        found = predict_model(K210, [loads(file, model)], len(file), via, maps)
+        found = predict_model(K210, [loads_kmodel(file, model)], len(file), via, maps)
         _, in_turn = below(K210, found)
         record = RTL.get(f"{model}, {via}, k210, {maps}")
         assert record is None or in_turn <= record["end to end"][0]
@@ -247,8 +249,8 @@ def test_published_models(model: str, via: str) -> None:
 @pytest.mark.parametrize("name", ["medium", "large"])
 @pytest.mark.parametrize("model", PUBLISHED)
 def test_published_models_on_others(model: str, name: str) -> None:
-    file, config = read_file(shared(f"real/{model}")), configs.load(name)
-    below(config, predict_model(config, [loads(file, model)], len(file)))
+    file, config = read_file(shared(f"real/{model}")), configs.load_config(name)
+    below(config, predict_model(config, [loads_kmodel(file, model)], len(file)))
 
 
 def test_published_models_have_records() -> None:

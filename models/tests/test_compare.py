@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from openkpu.compare import describe, difference
+from openkpu.compare import describe_difference, difference
 
 Y = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 
@@ -18,7 +18,7 @@ def test_first_of_several() -> None:
     count, first = difference(got, Y)
     assert count == 3
     assert first == {"at": [1, 0, 1], "got": 0xFF, "expected": 13}
-    assert describe(count, first) == (
+    assert describe_difference(count, first) == (
         "3 bytes differ, first at c=1 y=0 x=1: got 0xff, expected 0x0d"
     )
 
@@ -34,4 +34,4 @@ def test_unknown_byte() -> None:
     unknown[0, 2, 0] = 1
     count, first = difference(Y, Y, unknown=unknown)
     assert (count, first) == (1, {"at": [0, 2, 0], "got": None, "expected": 8})
-    assert "c=0 y=2 x=0: got unknown, expected 0x08" in describe(count, first)
+    assert "c=0 y=2 x=0: got unknown, expected 0x08" in describe_difference(count, first)

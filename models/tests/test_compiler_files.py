@@ -23,7 +23,7 @@ MODELS = ("residual_int8.tflite", "separable_qdq.onnx", "separable_uint8.tflite"
 
 
 def program_of(name: str) -> Program:
-    return source.read_program(FOLDER / name, configs.load("small"))
+    return source.read_program(FOLDER / name, configs.load_config("small"))
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -35,16 +35,16 @@ def test_file_holds_the_program(program: Program, tmp_path: Path) -> None:
     """What is read gives the same results, and the same file again."""
     path = tmp_path / "net.okpu"
     path.write_bytes(okpu.dumps(program))
-    again = okpu.load(path)
+    again = okpu.load_okpu(path)
     assert okpu.dumps(again) == path.read_bytes()
     assert okpu.is_program(path.read_bytes()) and source.is_ours(path)
     assert [r.name for r in again.rows] == [r.name for r in program.rows]
     given = data.random_inputs(program, np.random.default_rng(1), 2)
     for one in given:
         for tensor in program.outputs:
-            want, found = (run.run(p, one)[tensor.name] for p in (program, again))
+            want, found = (run.run_program(p, one)[tensor.name] for p in (program, again))
             assert np.array_equal(want, found)
-    by_name = source.read_program(path, configs.load("k210"))
+    by_name = source.read_program(path, configs.load_config("k210"))
     assert by_name.layers == program.layers
 
 
@@ -63,7 +63,7 @@ def changed(program: Program, **fields: object) -> bytes:
 
 def refusal(content: bytes) -> str:
     with pytest.raises(CompileError) as error:
-        okpu.loads(content, "net.okpu")
+        okpu.loads_okpu(content, "net.okpu")
     text = str(error.value)
     assert text.startswith("net.okpu") and "\n" not in text
     return text
@@ -86,7 +86,7 @@ def test_damage() -> None:
         bad = bytearray(good)
         bad[int(rng.integers(len(bad)))] ^= int(rng.integers(1, 256))
         try:
-            okpu.loads(bytes(bad), "net.okpu")
+            okpu.loads_okpu(bytes(bad), "net.okpu")
         except CompileError:
             noticed += 1
     assert noticed > 50  # some bytes of a zip archive nobody reads
@@ -155,7 +155,7 @@ def test_results_in_the_models_order() -> None:
     y.layout = "NHWC"
     program = compiled(m.done(y))
     (one,) = data.random_inputs(program, np.random.default_rng(1), 1)
-    value = run.run(program, one)[y.name]
+    value = run.run_program(program, one)[y.name]
     found = data.result(y, value)
     assert found.shape == (1, 6, 5, 3) and found.dtype == np.int8
     assert found[0, 2, 1, 0] == value[0, 0, 2, 1]

@@ -48,12 +48,12 @@ def node_by_node(graph: Graph, program: Program, seed: int) -> dict[str, tuple[i
     (name,) = graph.inputs
 
     def runner(part: DevicePart, network: Network, first: np.ndarray) -> run.Maps:
-        found = run.golden(part, network, first)
+        found = run.golden_maps(part, network, first)
         values.update({t.tensor: t.tensor_of(found) for t in part.taps})
         return found
 
     x = {name: rng.integers(-128, 128, graph.tensors[name].shape)}
-    values |= run.run(program, x, runner)
+    values |= run.run_program(program, x, runner)
     found = {}
     for node in graph.nodes:
         (output,) = node.outputs
@@ -68,7 +68,7 @@ def node_by_node(graph: Graph, program: Program, seed: int) -> dict[str, tuple[i
 @pytest.mark.parametrize("name", MODELS)
 def test_cycles_and_bytes(name: str) -> None:
     """One task list, as fast as it was, the result exact where all nodes are."""
-    path, config = model(name), configs.load("k210")
+    path, config = model(name), configs.load_config("k210")
     began = time.process_time()
     program = source.read_program(path, config)
     took = time.process_time() - began

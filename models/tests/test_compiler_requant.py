@@ -22,7 +22,7 @@ def bytes_of(fit: requant.Fit, sums: np.ndarray, channel: int = 0) -> np.ndarray
 
 
 def exact(sums: np.ndarray, factor: Fraction, bias: int, zero: int, clamp: tuple[int, int]):
-    return np.clip(reference.scaled(sums + bias, factor) + zero, *clamp)
+    return np.clip(reference.scaled_once(sums + bias, factor) + zero, *clamp)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -18,9 +18,9 @@ from openkpu.prediction import roofline
 
 def test_named_configurations() -> None:
     known = {"nano": 36, "compact": 72, "small": 144, "medium": 288, "k210": 576, "large": 1152}
-    assert {name: configs.load(name).macs for name in known} == known
+    assert {name: configs.load_config(name).macs for name in known} == known
     assert set(known) <= set(configs.names())  # whoever adds one need not change this
-    k210 = configs.load("k210")
+    k210 = configs.load_config("k210")
     assert k210.ai_ram_rows * 64 == 2 << 20 and k210.bus_bytes == 8 and k210.use
     assert k210.parameters["N_Z"] == 16 and k210.parameters["AHB_W"] == 64
     assert set(k210.parameters) == {
@@ -29,10 +29,10 @@ def test_named_configurations() -> None:
         "SUM_PLANES",
         "PIX_FIFO_DEPTH", "WGT_FIFO_DEPTH", "BIAS_FIFO_DEPTH",
     }  # fmt: skip
-    lanes = configs.load("k210_fp16").parameters
+    lanes = configs.load_config("k210_fp16").parameters
     assert lanes == k210.parameters | {"FP16_LANES": 256}
     without = {"KEEP_WEIGHTS", "FLAT_MAPS", "SUM_PLANES"}
-    assert not without & set(configs.load("nano").parameters)
+    assert not without & set(configs.load_config("nano").parameters)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_named_configurations() -> None:
 )
 def test_lanes_for_float16(change: dict[str, int], most: int) -> None:
     """Two multipliers and a row of weights for each lane; a power of two."""
-    values = dataclasses.asdict(configs.load("k210_fp16")) | change
+    values = dataclasses.asdict(configs.load_config("k210_fp16")) | change
     values = {key: value for key, value in values.items() if key not in ("name", "use")}
     assert configs.fp16_most(values) == most
     for lanes in (0, 4, most):
@@ -57,9 +57,9 @@ def test_unknown_configuration() -> None:
     with pytest.raises(
         ConfigError, match="unknown configuration 'tiny', expected one of nano, compact, sm"
     ):
-        configs.load("tiny")
+        configs.load_config("tiny")
     with pytest.raises(ConfigError):
-        configs.load("defaults")
+        configs.load_config("defaults")
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_damaged_file(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "configs.toml"
     path.write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
-        configs.load("nano", path)
+        configs.load_config("nano", path)
     assert message in str(caught.value)
 
 
 def test_roofline_of_layers() -> None:
-    k210 = configs.load("k210")
+    k210 = configs.load_config("k210")
     conv = LayerArg.make(64, 64, 64, 64, kernel=3)
     assert roofline.layer_cycles(k210, conv) == 64 * 64 * 64 * 64 * 9 // 576
     # kept pixels only for a picking pool: a quarter
@@ -102,7 +102,7 @@ def test_roofline_of_layers() -> None:
 
 def test_roofline_of_a_network() -> None:
     """Sums first, then the maximum."""
-    nano, layers = configs.load("nano"), load_network().layers
+    nano, layers = configs.load_config("nano"), load_network().layers
     macs = sum(roofline.needed_macs(arg) for arg in layers)
     size = sum(roofline.layer_bytes(arg, task_list=True) for arg in layers) + 64 + 10
     assert roofline.network_cycles(nano, layers) == max(ceil_div(macs, 36), ceil_div(size, 4))

@@ -14,7 +14,7 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import Config
 from openkpu.generators.generate_lists import random_list
 from openkpu.generators.generate_tasks import random_elementwise
-from openkpu.kmodel import loads
+from openkpu.kmodel import loads_kmodel
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.conv import needed_macs
 from openkpu.layer.layout import Layout
@@ -25,10 +25,10 @@ from openkpu.prediction.cycles_front import Tasks
 from openkpu.prediction.cycles_model import predict_model, predict_network
 from openkpu.prediction.cycles_shape import DWROW, Shape
 from openkpu.prediction.roofline import layer_cycles
-from openkpu.products.matmul import plan
+from openkpu.products.matmul import plan_matmul
 from openkpu.products.matmul_lists import network_of
 
-K210 = configs.load("k210")
+K210 = configs.load_config("k210")
 TASKS = Tasks(0x1000, 0x2000, 0x40000)
 
 
@@ -36,7 +36,7 @@ def one(config: Config, *sizes: int, eight_bit: bool = True, **fields: int) -> L
     """A layer alone, started by the host."""
     arg = LayerArg.make(*sizes, eight_bit=eight_bit, **fields)
     arg = arg.replace(para_start_addr=0x100, bwsx_base_addr=0x80000, active_addr=0x90000)
-    return cycles.run(config, [arg], eight_bit=eight_bit).layers[0]
+    return cycles.predict_layers(config, [arg], eight_bit=eight_bit).layers[0]
 
 
 @pytest.mark.parametrize("name", configs.names())
@@ -54,7 +54,7 @@ def one(config: Config, *sizes: int, eight_bit: bool = True, **fields: int) -> L
 )
 def test_no_faster_than_the_array(name: str, sizes: tuple, fields: dict) -> None:
     """The parts make up the cycles; issues and cycles are never below what the array needs."""
-    config = configs.load(name)
+    config = configs.load_config(name)
     found = one(config, *sizes, **fields)
     assert sum(found.parts.values()) == found.cycles
     assert min(found.parts.values()) >= 0 and found.bound in BOUNDS
@@ -85,15 +85,15 @@ def test_what_bounds() -> None:
     wide = dataclasses.replace(K210, path_bytes=16)
     assert one(wide, 3, 64, 64, 64).bound == "output"
     pool = LayerArg.make(16, 32, 32, depthwise=True, kernel=3, pool=7)
-    assert cycles.run(K210, [pool]).layers[0].parts["input"] > 0
+    assert cycles.predict_layers(K210, [pool]).layers[0].parts["input"] > 0
 
 
 def test_a_layer_behind_another_starts_sooner() -> None:
     """Words, decoder, table and weights of the second one come while the first one computes."""
     first = LayerArg.make(16, 40, 40, 32, kernel=3)
     second = first.replace(para_start_addr=20_000, active_addr=60_000, bwsx_base_addr=70_000)
-    alone = cycles.run(K210, [first]).layers[0].cycles
-    both = [layer.cycles for layer in cycles.run(K210, [first, second]).layers]
+    alone = cycles.predict_layers(K210, [first]).layers[0].cycles
+    both = [layer.cycles for layer in cycles.predict_layers(K210, [first, second]).layers]
     # its table and batch-norm words go before the first one's weights
     assert both[0] - alone == (144 + 8 * 32) // K210.bus_bytes and both[1] < alone
     assert alone - both[1] > 24 + 25  # a layer's words, the decoder
@@ -102,15 +102,15 @@ def test_a_layer_behind_another_starts_sooner() -> None:
 def test_layers_beyond_the_fifo_of_the_host() -> None:
     """Thirty layers in three bursts: all of them, each as long as the ones before."""
     arg = LayerArg.make(8, 16, 16, 16, kernel=3)
-    found = [layer.cycles for layer in cycles.run(K210, [arg] * 30).layers]
+    found = [layer.cycles for layer in cycles.predict_layers(K210, [arg] * 30).layers]
     assert len(found) == 30 and len(set(found[3:])) <= 2
 
 
 def test_task_list_and_result_in_storage() -> None:
     """The pixels are read before the first layer, the result is written in the last one."""
     arg = LayerArg.make(8, 64, 48, 8, kernel=3)
-    by_host = cycles.run(K210, [arg]).layers[0].cycles
-    listed = cycles.run(K210, [arg], tasks=TASKS).layers[0].cycles
+    by_host = cycles.predict_layers(K210, [arg]).layers[0].cycles
+    listed = cycles.predict_layers(K210, [arg], tasks=TASKS).layers[0].cycles
     words = 2 * 8 * 64 * 48 // 8
     assert words < listed - by_host < words + 200
 
@@ -119,8 +119,8 @@ def test_maps_from_and_to_storage() -> None:
     """A layer of a list that loads and stores its maps; the others take what they took."""
     arg = LayerArg.make(8, 32, 32, 8, kernel=3)
     moves = {"load_map": 1, "map_load_addr": 0x50000, "store_map": 1, "map_store_addr": 0x60000}
-    plain = [layer.cycles for layer in cycles.run(K210, [arg] * 3, tasks=TASKS).layers]
-    moved = cycles.run(K210, [arg, arg.replace(**moves), arg], tasks=TASKS).layers
+    plain = [layer.cycles for layer in cycles.predict_layers(K210, [arg] * 3, tasks=TASKS).layers]
+    moved = cycles.predict_layers(K210, [arg, arg.replace(**moves), arg], tasks=TASKS).layers
     words = 8 * 32 * 32 // 8
     assert 2 * words < moved[1].cycles - plain[1] < 2 * words + 100
     assert moved[1].bound == "bus"
@@ -131,13 +131,13 @@ def test_maps_from_and_to_storage() -> None:
 def test_a_wide_map_comes_line_by_line() -> None:
     """A layer of 3x3 begins with the first line; neither is faster than the bus, or the array."""
     arg = LayerArg.make(8, 64, 64, 32, kernel=3)
-    alone = cycles.run(K210, [arg]).layers[0].parts["array"]
+    alone = cycles.predict_layers(K210, [arg]).layers[0].parts["array"]
     load = {"load_map": 1, "map_load_addr": 0x50000}
-    (found,) = cycles.run(K210, [arg.replace(**load)]).layers
+    (found,) = cycles.predict_layers(K210, [arg.replace(**load)]).layers
     words = 8 * 64 * 64 // 8
     assert max(words, alone) < found.cycles < max(words, alone) + 1000
     whole_map = LayerArg.make(8, 64, 64, 32).replace(**load)
-    (whole,) = cycles.run(K210, [whole_map]).layers
+    (whole,) = cycles.predict_layers(K210, [whole_map]).layers
     assert whole.parts["bus"] > words
 
 
@@ -165,7 +165,7 @@ def test_ring_of_weights_is_waited_for() -> None:
 @pytest.mark.parametrize("name", configs.names())
 def test_digits(name: str) -> None:
     """Every configuration runs the project's network, in less than a second."""
-    began, config = time.monotonic(), configs.load(name)
+    began, config = time.monotonic(), configs.load_config(name)
     network = digits.load_network(config.ai_ram_rows)
     network.validate(config.ai_ram_rows)
     found = predict_network(config, network)
@@ -177,9 +177,9 @@ def test_digits(name: str) -> None:
 
 def test_elementwise_and_products() -> None:
     two = random_elementwise(np.random.default_rng(1), c=16, h=20, w=20, one=False).arg
-    found = cycles.run(K210, [two]).layers[0]
+    found = cycles.predict_layers(K210, [two]).layers[0]
     assert found.shape.mode == DWROW and found.cycles > 2 * 20 * 4  # two maps of 80 rows
-    (tile,) = plan(64, 64, 64)
+    (tile,) = plan_matmul(64, 64, 64)
     zeros = np.zeros((64, 64), np.int8)
     product = predict_network(K210, network_of([tile], zeros, zeros))
     assert product.cycles > 64 * 64 * 4 // 8  # sums of 32 bits over the bus
@@ -206,7 +206,7 @@ def test_pooling_tasks(window: dict, cycles_a_piece: int) -> None:
         pool_task=1,
         **window,
     )
-    took = cycles_pool.run(K210, arg, 0)
+    took = cycles_pool.predict_pool_task(K210, arg, 0)
     pieces = 64 * height * len(cycles_pool.picks(arg, K210.pool_lanes))
     assert abs(took - pieces * cycles_a_piece) < 0.02 * took + 60
 
@@ -224,7 +224,7 @@ def test_streams_with_pooling_tasks(length: int) -> None:
 
 def test_stream_whose_first_layer_does_not_fit() -> None:
     """Its weights for the next inference are never all asked for before its pixels are there."""
-    rng, small = np.random.default_rng(60), configs.load("small")
+    rng, small = np.random.default_rng(60), configs.load_config("small")
     network, _ = random_list(rng, ["fully connected"], (19, 8, 86))
     assert Shape(small, network.layers[0]).weight_rows > small.wbuf_rows
     layers = predict_network(small, network, 4, inferences=4).layers
@@ -236,17 +236,17 @@ def test_stream_whose_first_layer_does_not_fit() -> None:
 def test_a_model_in_three_ways() -> None:
     file = CONTAINERS["v3"]
     found = {
-        via: predict_model(K210, [loads(file)], len(file), via, "window")
+        via: predict_model(K210, [loads_kmodel(file)], len(file), via, "window")
         for via in ("burst", "tasks")
     }
-    moved = predict_model(K210, [loads(file)], len(file))
+    moved = predict_model(K210, [loads_kmodel(file)], len(file))
     assert moved.host_maps == 0 and moved.cycles < found["burst"].cycles
     assert found["tasks"].host_maps == 0 < found["burst"].host_maps
     assert [len(one.layers) for one in found.values()] == [4, 4]
     with pytest.raises(ValueError, match="unknown way 'fast', expected one of burst"):
-        predict_model(K210, [loads(file)], len(file), "fast")
+        predict_model(K210, [loads_kmodel(file)], len(file), "fast")
     with pytest.raises(ValueError, match="unknown maps 'cpu', expected one of dma, window"):
-        predict_model(K210, [loads(file)], len(file), "burst", "cpu")
+        predict_model(K210, [loads_kmodel(file)], len(file), "burst", "cpu")
 
 
 # ------------------------------------------------------------------------------ parts

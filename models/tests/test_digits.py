@@ -14,7 +14,7 @@ from openkpu.digits import float_model, quantise
 def accuracies() -> tuple[float, float]:
     """(float, golden) over the whole held-out set."""
     _, test = digits.load_data()
-    exact = np.equal(float_model.predict(digits.load_float(), test.images), test.labels)
+    exact = np.equal(float_model.predict_classes(digits.load_float(), test.images), test.labels)
     network = digits.load_network()
     fixed = np.equal([digits.classify(network.run(x).y) for x in test.pixels], test.labels)
     print(f"float {exact.mean():.2%}, golden {fixed.mean():.2%} of {len(test)}")

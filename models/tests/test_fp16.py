@@ -12,12 +12,19 @@ import pytest
 from gmpy2 import context, mpfr  # pyright: ignore[reportAttributeAccessIssue]
 
 from openkpu.arithmetic import fp16
-from openkpu.configs import load
+from openkpu.configs import load_config
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.golden import run_layer
 from openkpu.layer.layout import Layout
 from openkpu.prediction.roofline import layer_cycles, network_cycles
-from openkpu.products.matmul_fp16 import NONE, layer_of, operands, plan, product, shapes_of
+from openkpu.products.matmul_fp16 import (
+    NONE,
+    fp16_operands,
+    fp16_product,
+    layer_of,
+    plan_fp16,
+    shapes_of,
+)
 from openkpu.products.matmul_lists import network_of
 
 LEAST = 2.0**-24  # the smallest float16 above 0
@@ -207,7 +214,7 @@ def test_products_as_layers(seed: int, wide: bool) -> None:
     m, k, n = (max(1, int(np.exp(rng.uniform(0, np.log(most))))) for most in (300, 300, 900))
     a, b = any_half(rng, (m, k), 3), any_half(rng, (k, n), seed % 5)
     for rows in (32768, 1024):
-        assert same(product(a, b, wide=wide, ram_rows=rows), fp16.multiply(a, b, wide))
+        assert same(fp16_product(a, b, wide=wide, ram_rows=rows), fp16.multiply(a, b, wide))
 
 
 def test_tiles() -> None:
@@ -219,16 +226,16 @@ def test_tiles() -> None:
         (2000, 700, 2500, 32768, None),
         (500, 9216, 3, 32768, 2),  # 448 rows of A are 64 loads
     ):
-        tiles = plan(m, k, n, ram_rows=rows)
+        tiles = plan_fp16(m, k, n, ram_rows=rows)
         seen = np.zeros((m, n), dtype=np.uint8)
         for tile in tiles:
             seen[tile.m, tile.n] += 1
             tile.arg.validate(eight_bit=True, ram_rows=rows)
         assert (seen == 1).all() and count in (None, len(tiles))
-    tile = plan(3, 4, 5)[0]
+    tile = plan_fp16(3, 4, 5)[0]
     a, b = np.ones((3, 4), np.float16), np.ones((4, 5), np.float16)
     network = network_of([tile], a, b)
-    assert (network.run(operands(tile, a, b)[1]).stored.view("<f4") == 4).all()
+    assert (network.run(fp16_operands(tile, a, b)[1]).stored.view("<f4") == 4).all()
 
 
 @pytest.mark.parametrize(
@@ -241,7 +248,7 @@ def test_tiles() -> None:
 )
 def test_refused_products(m: int, k: int, n: int, rows: int, text: str) -> None:
     with pytest.raises(LayerError, match=text) as caught:
-        plan(m, k, n, ram_rows=rows)
+        plan_fp16(m, k, n, ram_rows=rows)
     assert caught.value.code == "BAD_SIZE"
 
 
@@ -296,9 +303,9 @@ def test_shapes() -> None:
 
 def test_roofline() -> None:
     """The lanes of the build, or the bus."""
-    config = load("k210_fp16")
-    arg = plan(512, 512, 512)[0].arg
+    config = load_config("k210_fp16")
+    arg = plan_fp16(512, 512, 512)[0].arg
     assert layer_cycles(config, arg) == 512**3 // 256
     assert network_cycles(config, [arg]) == 512**3 // 256
-    thin = plan(512, 512, 1)[0].arg
+    thin = plan_fp16(512, 512, 1)[0].arg
     assert layer_cycles(config, thin) == 512 * 512 * 2 // 8

@@ -58,7 +58,7 @@ def write(folder: Path, **values: object) -> Path:
 )
 def test_refused(values: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        configs.load("mine", write(tmp_path, **values))
+        configs.load_config("mine", write(tmp_path, **values))
     assert str(caught.value).startswith(f"configs.toml: [mine] {message}"), caught.value
 
 
@@ -66,12 +66,12 @@ def test_a_key_that_is_no_table(tmp_path: Path) -> None:
     path = tmp_path / "configs.toml"
     path.write_text("mine = 3\n" + TEXT, encoding="utf-8")
     with pytest.raises(ConfigError, match="mine is no table"):
-        configs.load("mine", path)
+        configs.load_config("mine", path)
 
 
 def test_one_more_is_fine(tmp_path: Path) -> None:
     path = write(tmp_path, n_y=8, n_z=16, ahb_width=128, ai_ram_rows=16, wbuf_rows=64)
-    assert configs.names(path)[-1] == "mine" and configs.load("mine", path).macs == 1152
+    assert configs.names(path)[-1] == "mine" and configs.load_config("mine", path).macs == 1152
 
 
 def optional() -> list[str]:
@@ -88,7 +88,7 @@ def test_the_keys_that_may_be_0() -> None:
 @pytest.mark.parametrize("key", optional())
 def test_none_of_what_may_be_left_away(key: str, tmp_path: Path) -> None:
     """0 is legal, and is what the device is built with: given, or the default in Verilog."""
-    config = configs.load("mine", write(tmp_path, **{"flat_maps": 0, key: 0}))
+    config = configs.load_config("mine", write(tmp_path, **{"flat_maps": 0, key: 0}))
     assert getattr(config, key) == 0
     for top in ("rtl/openkpu_top.v", "tb/openkpu_tb/device/tb_top.v"):
         text = (configs.CONFIGS.parent / top).read_text(encoding="utf-8")

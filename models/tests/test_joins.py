@@ -12,7 +12,7 @@ import pytest
 
 from models.tests.test_resident import kinds, layer
 from openkpu import configs
-from openkpu.kmodel import KpuLayer, Program, Tensor, View, keep_all, keep_maps, run
+from openkpu.kmodel import KpuLayer, ModelTensor, Program, View, keep_all, keep_maps, run_kmodel
 from openkpu.kmodel.operations.operations import (
     Concat,
     Copy,
@@ -77,15 +77,15 @@ def program(
         version=5,
         eight_bit=True,
         sizes=sizes,
-        inputs=[Tensor("input0", view(0, SHAPE, "input0"))],
-        outputs=[Tensor("output0", result)],
+        inputs=[ModelTensor("input0", view(0, SHAPE, "input0"))],
+        outputs=[ModelTensor("output0", result)],
         operations=operations,
     ).check()
 
 
 def same(one: Program, other: Program, rounding: str = "nncase") -> bool:
     x = np.random.default_rng(5).integers(0, 256, (1, *SHAPE), dtype=np.uint8)
-    outputs = [run(p, [x], rounding=rounding).outputs for p in (one, other)]
+    outputs = [run_kmodel(p, [x], rounding=rounding).outputs for p in (one, other)]
     assert len(np.unique(outputs[0]["output0"])) > 5, "outputs that say nothing"
     return all(np.array_equal(outputs[0][name], outputs[1][name]) for name in outputs[0])
 
@@ -111,7 +111,7 @@ def test_maps_are_joined(rounding: str) -> None:
 def test_tables_lie_behind_the_file() -> None:
     """Of each new layer, from a multiple of 64 on; the same table once; those of several programs
     one behind the other."""
-    programs, tail = keep_all([program(), program()], 1001, configs.load("nano"))
+    programs, tail = keep_all([program(), program()], 1001, configs.load_config("nano"))
     assert [p.tail for p in programs] != [b"", b""]
     storage = bytes(1001) + tail
     for kept in programs:

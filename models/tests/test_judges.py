@@ -42,7 +42,7 @@ def inputs_of(graph: Graph, seed: int) -> dict[str, np.ndarray]:
 
 def lite(data: bytes, name: str, kernels: str, graph: Graph | None = None) -> Judgement:
     """A TFLite model in one set of kernels; another graph than its own is a plant."""
-    graph = graph or tflite.read(data, name)
+    graph = graph or tflite.read_tflite(data, name)
     found = Judgement(name, kernels, litert.KERNELS[kernels])
     runner = litert.Runner(data, kernels)
     for seed in (1, 2):
@@ -65,7 +65,7 @@ def test_digits_in_litert(name: str, kernels: str) -> None:
 @pytest.mark.parametrize("name", [n for n in digits.MODELS if n.endswith(".onnx")])
 def test_digits_in_onnxruntime(name: str, way: Way) -> None:
     data = (digits.FOLDER / name).read_bytes()
-    graph = onnx_reader.read(data, name)
+    graph = onnx_reader.read_onnx(data, name)
     found = Judgement(name, way, ort.WAYS[way])
     runner = ort.Runner(data, way, graph)
     for seed in (1, 2):
@@ -92,7 +92,7 @@ def test_wrong_weight_is_seen() -> None:
     """One weight another, one step: nothing explains it."""
     name = "residual_int8.tflite"
     data = (digits.FOLDER / name).read_bytes()
-    graph = tflite.read(data, name)
+    graph = tflite.read_tflite(data, name)
     assert lite(data, name, "reference", graph).total.reasons["none"] == 0
     node = next(n for n in graph.nodes if isinstance(n, Conv))
     at = graph.nodes.index(node)
@@ -106,7 +106,7 @@ def test_wrong_weight_is_seen() -> None:
 
 def test_wrong_table_is_seen() -> None:
     data = build("logistic", "tflite")
-    graph = tflite.read(data, "logistic")
+    graph = tflite.read_tflite(data, "logistic")
     (node,) = graph.nodes
     graph.nodes[0] = dataclasses.replace(node, table=np.roll(node.table, 4))  # pyright: ignore
     assert lite(data, "logistic", "xnnpack", graph).total.reasons["none"] > 0
@@ -114,7 +114,7 @@ def test_wrong_table_is_seen() -> None:
 
 def planted(shift: int) -> tuple[Graph, Conv, list[np.ndarray], np.ndarray]:
     """A convolution, its inputs, its exact outputs; scales so that ties come."""
-    graph = tflite.read(build("conv3x3", "tflite"), "c")
+    graph = tflite.read_tflite(build("conv3x3", "tflite"), "c")
     (node,) = graph.nodes
     assert isinstance(node, Conv)
     node = dataclasses.replace(node, w_scale=np.full(5, 2.0**-shift))
@@ -155,7 +155,7 @@ def test_ties_are_near_a_half() -> None:
 def test_all_outputs_changes_nothing() -> None:
     name = "separable_int8.tflite"
     data = (digits.FOLDER / name).read_bytes()
-    graph = tflite.read(data, name)
+    graph = tflite.read_tflite(data, name)
     values = inputs_of(graph, 9)
     whole = litert.Runner(litert.all_outputs(data), "optimised").run(graph, values)
     plain = litert.Runner(data, "optimised").run(graph, values)
@@ -184,7 +184,7 @@ def published(name: str) -> Path:
 @pytest.mark.parametrize("name", mlperf.MODELS)
 def test_mlperf_samples(name: str) -> None:
     path = published(name)
-    graph = tflite.read(path.read_bytes(), name)
+    graph = tflite.read_tflite(path.read_bytes(), name)
     found = mlperf.samples(name, graph, path.parent)
     assert found.dtype == np.int8 and found.shape[1:] == graph.tensors[graph.inputs[0]].shape
     counts = {"ad01_int8.tflite": 40, "str_ww_ref_model.tflite": 45, "vww_96_int8.tflite": 2}
@@ -199,7 +199,7 @@ def test_mlperf_samples(name: str) -> None:
 def test_mlperf_in_litert(name: str, kernels: str) -> None:
     path = published(name)
     data = path.read_bytes()
-    graph = tflite.read(data, name)
+    graph = tflite.read_tflite(data, name)
     found = Judgement(name, kernels, litert.KERNELS[kernels])
     runner = litert.Runner(data, kernels)
     real = {graph.inputs[0]: mlperf.samples(name, graph, path.parent)[0]}

@@ -21,7 +21,7 @@ from openkpu.network.network import UNWRITTEN, Network, NetworkError
 from openkpu.prediction import keeping
 from openkpu.prediction.cycles_shape import Shape
 
-SMALL = configs.load("small")
+SMALL = configs.load_config("small")
 
 
 def chain(seed: int = 3, eight_bit: bool = True) -> Network:
@@ -40,14 +40,14 @@ def test_weights_come_from_the_ai_ram(eight_bit: bool) -> None:
     network = chain(eight_bit=eight_bit)
     want = network.run(image(network)).y
     first, count = kept.free_rows(network.layers, 32768)[0]
-    network.kept = {1: first, 4: first + count - kept.rows(network, 4)}
+    network.kept = {1: first, 4: first + count - kept.kept_rows(network, 4)}
     network.validate()
     ram = airam.new_ram(fill=UNWRITTEN)
     assert (network.run(image(network), ram=ram).y == want).all()
     for number, row in network.kept.items():
         data = network.tables(network.layers[number])[0]
         assert (ram[64 * row :][: data.size] == data).all()
-        behind = ram[64 * row + data.size : 64 * (row + kept.rows(network, number))]
+        behind = ram[64 * row + data.size : 64 * (row + kept.kept_rows(network, number))]
         assert (behind == UNWRITTEN).all()
     network.kept[1] = network.layers[1].image_src_addr  # its own input
     assert (network.run(image(network)).y != want).any()
@@ -69,9 +69,9 @@ def test_tasks_bring_them() -> None:
         start = task.map_load_addr - at
         count = int(np.prod(task.in_shape))
         x = network.weights[start : start + count].reshape(task.in_shape)
-        airam.pack(found, task.image_src_addr, x)
+        airam.pack_map(found, task.image_src_addr, x)
         y = run_layer(task, x, np.zeros(0, np.uint8), nothing, nothing).y
-        airam.pack(found, task.image_dst_addr, y)
+        airam.pack_map(found, task.image_dst_addr, y)
     assert (found == want).all()
     for number in network.kept:
         data = network.tables(network.layers[number])[0]
@@ -86,7 +86,7 @@ def test_tasks_bring_them() -> None:
 
 def test_places_that_cannot_be() -> None:
     network = chain()
-    layer, rows = network.layers[2], kept.rows(network, 2)
+    layer, rows = network.layers[2], kept.kept_rows(network, 2)
     first = kept.free_rows(network.layers, 32768)[0][0]
     for places, message in (
         (
@@ -132,7 +132,7 @@ def test_free_rows() -> None:
 def test_files(tmp_path: Path) -> None:
     network = heavy()
     network.place()
-    keeping.keep_weights(network, configs.load("k210"))
+    keeping.keep_weights(network, configs.load_config("k210"))
     assert network.kept
     network.save(tmp_path / "net.npz")
     again = Network.load(tmp_path / "net.npz")
@@ -150,7 +150,7 @@ def test_who_stays() -> None:
     network.place()
     keeping.keep_weights(network, SMALL)
     assert network.kept == {}
-    k210, network = configs.load("k210"), heavy()
+    k210, network = configs.load_config("k210"), heavy()
     network.place()
     keeping.keep_weights(network, dataclasses.replace(k210, keep_weights=0))
     assert network.kept == {}
@@ -158,7 +158,7 @@ def test_who_stays() -> None:
     keeping.keep_weights(network, k210)
     assert set(network.kept) == {0, 1, 2, 3}
     network.validate()
-    need = {i: kept.rows(network, i) for i in range(4)}
+    need = {i: kept.kept_rows(network, i) for i in range(4)}
     first = next(iter(network.kept))
     ram_rows = sum(count for _, count in _used(network)) + need[first] + 1
     network.place(ram_rows)
@@ -171,13 +171,16 @@ def test_who_stays() -> None:
 def test_who_stays_beside_float16(config: str) -> None:
     """A product of float16 is weighed as other layers; without lanes for it nothing is predicted,
     and all that fits stays."""
-    rng, chosen = np.random.default_rng(5), dataclasses.replace(configs.load(config), wbuf_rows=64)
+    rng, chosen = (
+        np.random.default_rng(5),
+        dataclasses.replace(configs.load_config(config), wbuf_rows=64),
+    )
     kinds = ["convolution", "float16", "convolution", "float16"]
     needed = 0
     while needed <= chosen.wbuf_rows:
         network, _ = random_list(rng, kinds, (60, 8, 64), limits=Limits(channels=200))
         needed = sum(Shape(chosen, arg).weight_rows for arg in network.layers)
-    network.kept = keeping.choose(network, chosen, chosen.ai_ram_rows)
+    network.kept = keeping.choose_kept(network, chosen, chosen.ai_ram_rows)
     network.validate()
     assert set(network.kept) == {0, 1, 2, 3}
 
@@ -197,7 +200,7 @@ def heavy() -> Network:
 
 def test_gain() -> None:
     """A network that waits for the bus gains; what is kept is told in bytes and rows."""
-    network, k210 = heavy(), configs.load("k210")
+    network, k210 = heavy(), configs.load_config("k210")
     network.place()
     keeping.keep_weights(network, k210)
     gain = keeping.gain(network, k210)

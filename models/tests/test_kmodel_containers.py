@@ -11,15 +11,15 @@ import pytest
 
 from openkpu.kmodel import (
     KmodelError,
+    KpuOutcome,
+    KpuStep,
     LayerEvent,
-    Outcome,
-    Step,
     golden_kpu,
-    load,
     load_functions,
-    loads,
+    load_kmodel,
+    loads_kmodel,
     parse_layers,
-    run,
+    run_kmodel,
 )
 from openkpu.kmodel.build import (
     Assembler,
@@ -30,9 +30,9 @@ from openkpu.kmodel.build import (
     build_v4,
     build_v5,
     build_v5_alone,
-    chain,
+    chain_layers,
 )
-from openkpu.layer.airam import pack, unpack
+from openkpu.layer.airam import pack_map, unpack_map
 from openkpu.layer.vectors import VectorLayer
 
 SHAPES = [
@@ -50,7 +50,7 @@ def network(
     """An input and four layers that feed each other."""
     rng = np.random.default_rng(5 + eight_bit)
     x = rng.integers(0, 256, (c, 16, w), dtype=np.uint8)
-    return x, chain(rng, SHAPES, x, eight_bit=eight_bit)
+    return x, chain_layers(rng, SHAPES, x, eight_bit=eight_bit)
 
 
 X, LAYERS = network()
@@ -116,9 +116,9 @@ CONTAINERS = {
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_network_gives_the_golden_result(name: str) -> None:
     x, layers = network(name != "v0_16bit")
-    program = loads(CONTAINERS[name], name)
+    program = loads_kmodel(CONTAINERS[name], name)
     events: list[LayerEvent] = []
-    result = run(program, x, hook=events.append, compare=True)
+    result = run_kmodel(program, x, hook=events.append, compare=True)
     assert [e.name for e in events] == ["L00", "L01", "L02", "L03"]
     assert result.layers == len(program.kpu_layers) == 4 and result.wrong == 0
     for event, layer in zip(events, layers, strict=True):
@@ -129,29 +129,29 @@ def test_network_gives_the_golden_result(name: str) -> None:
     last = layers[-1].y
     want = last[None] if name.startswith("v4") else last[None] * np.float32(0.5) - np.float32(3)
     assert result.output.shape == want.shape and np.array_equal(result.output, want)
-    ram = unpack(result.memory["kpu"], layers[-1].arg.image_dst_addr, last.shape)
+    ram = unpack_map(result.memory["kpu"], layers[-1].arg.image_dst_addr, last.shape)
     assert np.array_equal(ram, last)
 
 
 def test_versions_and_fields() -> None:
-    versions = [loads(data).version for data in CONTAINERS.values()]
+    versions = [loads_kmodel(data).version for data in CONTAINERS.values()]
     assert versions == [0, 0, 1, 3, 4, 4, 5]
-    assert not loads(CONTAINERS["v0_16bit"]).eight_bit
-    v3 = loads(CONTAINERS["v3"])
+    assert not loads_kmodel(CONTAINERS["v0_16bit"]).eight_bit
+    v3 = loads_kmodel(CONTAINERS["v3"])
     assert [len(part) for part in v3.segments()] == [2, 2]
     assert [t.shape for t in v3.outputs] == [(1, *LAST.shape), (1, *LAYERS[1].y.shape)]
-    result = run(v3, X)
+    result = run_kmodel(v3, X)
     assert np.array_equal(result.outputs["output1"], LAYERS[1].y[None])
     for name in ("v0", "v1", "v4"):
-        assert [len(part) for part in loads(CONTAINERS[name]).segments()] == [4]
-    assert "nncase 1.9" in loads(CONTAINERS["v5"]).detail
+        assert [len(part) for part in loads_kmodel(CONTAINERS[name]).segments()] == [4]
+    assert "nncase 1.9" in loads_kmodel(CONTAINERS["v5"]).detail
 
 
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_tables_lie_where_the_addresses_say(name: str) -> None:
     """An image of the file in memory makes every layer runnable."""
     data = CONTAINERS[name]
-    for op in loads(data).kpu_layers:
+    for op in loads_kmodel(data).kpu_layers:
         for offset, table in (
             (op.arg.para_start_addr, op.weights),
             (op.arg.bwsx_base_addr, op.bn),
@@ -164,10 +164,10 @@ def test_functions_of_v5() -> None:
     functions = load_functions_from(CONTAINERS["v5"])
     assert len(functions) == 4
     for program, layer in zip(functions, LAYERS, strict=True):
-        assert np.array_equal(run(program, layer.x).output, layer.y[None])
+        assert np.array_equal(run_kmodel(program, layer.x).output, layer.y[None])
     broken = CONTAINERS["v5"].replace(b"\x5e\x03\x00", b"\x5e\x0e\x00")  # calls become hardmax
     with pytest.raises(KmodelError, match="is not supported"):
-        loads(broken)
+        loads_kmodel(broken)
     assert len(load_functions_from(broken)) == 4
 
 
@@ -179,7 +179,7 @@ def load_functions_from(data: bytes) -> list:
 
 
 def test_lone_k210_module() -> None:
-    result = run(loads(build_v5_alone(LAYERS[:1])), X)
+    result = run_kmodel(loads_kmodel(build_v5_alone(LAYERS[:1])), X)
     assert np.array_equal(result.output, LAYERS[0].y[None])
 
 
@@ -197,10 +197,10 @@ def test_call_with_gaps_goes_through_a_copy() -> None:
         [((1, 4, 0, layer.y.size), (1, *layer.y.shape))],
         [layer],
     )
-    program = loads(data)
+    program = loads_kmodel(data)
     assert program.sizes["temp"] == layer.x.size
-    want = run(load_functions_from(data)[0], wide[..., :w].copy()).output
-    assert np.array_equal(run(program, wide).output, want)
+    want = run_kmodel(load_functions_from(data)[0], wide[..., :w].copy()).output
+    assert np.array_equal(run_kmodel(program, wide).output, want)
 
 
 def test_batches_of_v4() -> None:
@@ -221,51 +221,53 @@ def test_batches_of_v4() -> None:
     data = data[:at] + S("<i", 2) + data[at + 4 :]
     other = X[:, ::-1].copy()
     events: list[LayerEvent] = []
-    result = run(loads(data), np.stack([X, other]), hook=events.append)
+    result = run_kmodel(loads_kmodel(data), np.stack([X, other]), hook=events.append)
     assert [e.name for e in events] == ["L00", "L00.1"]
     assert events[1].arg.image_src_addr == rows
     assert events[1].arg.image_dst_addr == 4 * rows + layer.arg.out_layout.rows
-    flipped = run(loads(build_v5_alone([layer])), other).output
+    flipped = run_kmodel(loads_kmodel(build_v5_alone([layer])), other).output
     assert np.array_equal(result.output.reshape(2, -1)[0], layer.y.reshape(-1))
     assert np.array_equal(result.output.reshape(2, -1)[1], flipped.reshape(-1))
 
 
 # ----------------------------------------------------------------------------- other executors
 def test_executor_sees_layers_in_range_only() -> None:
-    program, seen = loads(CONTAINERS["v1"]), []
+    program, seen = loads_kmodel(CONTAINERS["v1"]), []
 
-    def kpu(step: Step, ram: np.ndarray) -> Outcome:
+    def kpu(step: KpuStep, ram: np.ndarray) -> KpuOutcome:
         seen.append(step.index)
-        before = unpack(ram, step.arg.image_src_addr, step.arg.in_shape)
+        before = unpack_map(ram, step.arg.image_src_addr, step.arg.in_shape)
         assert np.array_equal(before, LAYERS[step.index].x)
-        return Outcome(golden_kpu(step, ram).y, info=step.name)
+        return KpuOutcome(golden_kpu(step, ram).y, info=step.name)
 
     infos = []
-    run(program, X, kpu=kpu, layers=parse_layers("1-2", 4), hook=lambda e: infos.append(e.info))
+    run_kmodel(
+        program, X, kpu=kpu, layers=parse_layers("1-2", 4), hook=lambda e: infos.append(e.info)
+    )
     assert seen == [1, 2] and infos == [None, "L01", "L02", None]
 
 
 def test_wrong_executor_is_noticed_and_its_map_used() -> None:
-    program = loads(CONTAINERS["v4"])
+    program = loads_kmodel(CONTAINERS["v4"])
 
-    def kpu(step: Step, ram: np.ndarray) -> Outcome:
+    def kpu(step: KpuStep, ram: np.ndarray) -> KpuOutcome:
         y = golden_kpu(step, ram).y
         assert y is not None
         y = y.copy()
         if step.index == 1:
             y[0, 0, :2] ^= 1
-        pack(ram, step.arg.image_dst_addr, y)
-        return Outcome(None, ram)  # the map is read from the AI RAM
+        pack_map(ram, step.arg.image_dst_addr, y)
+        return KpuOutcome(None, ram)  # the map is read from the AI RAM
 
     events: list[LayerEvent] = []
-    result = run(program, X, kpu=kpu, compare=True, hook=events.append)
+    result = run_kmodel(program, X, kpu=kpu, compare=True, hook=events.append)
     assert [e.wrong for e in events] == [0, 2, 0, 0] and result.wrong == 2
     assert np.count_nonzero(events[2].x != LAYERS[2].x) == 2
 
 
 def test_rounding_reaches_the_layers() -> None:
-    program = loads(CONTAINERS["v1"])
-    outputs = [run(program, X, rounding=r).memory["kpu"] for r in ("nncase", "trunc")]
+    program = loads_kmodel(CONTAINERS["v1"])
+    outputs = [run_kmodel(program, X, rounding=r).memory["kpu"] for r in ("nncase", "trunc")]
     assert np.count_nonzero(outputs[0] != outputs[1])
 
 
@@ -284,16 +286,16 @@ def test_bad_layer_ranges(text: str) -> None:
 
 
 def test_inputs_are_checked() -> None:
-    program = loads(CONTAINERS["v1"])
+    program = loads_kmodel(CONTAINERS["v1"])
     for value in (X[:2], X.astype(np.float32), [X, X], {"other": X}):
         with pytest.raises(KmodelError, match="input"):
-            run(program, value)
+            run_kmodel(program, value)
     with pytest.raises(KmodelError, match="steps to run"):
-        run(program, X, work_max=1000)
+        run_kmodel(program, X, work_max=1000)
 
 
 def test_device_limits() -> None:
-    program = loads(CONTAINERS["v0_16bit"])
+    program = loads_kmodel(CONTAINERS["v0_16bit"])
     program.check_device(weight_rows=3, n_z=4)
     for limits, text in (
         ({"ram_rows": 100}, "BAD_ADDR"),
@@ -309,7 +311,7 @@ def test_device_limits() -> None:
 def complaint(data: bytes) -> str:
     """The one line for a file that cannot be used."""
     with pytest.raises(KmodelError) as caught:
-        loads(data, "bad.kmodel")
+        loads_kmodel(data, "bad.kmodel")
     line = str(caught.value)
     assert line.startswith("bad.kmodel:") and "\n" not in line
     return line
@@ -323,7 +325,7 @@ def patched(name: str, offset: int, value: bytes) -> bytes:
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_truncated_anywhere(name: str) -> None:
     data = CONTAINERS[name]
-    whole = loads(data)
+    whole = loads_kmodel(data)
     assert whole.operations
     spare = 7 if name == "v5" else 0  # the last module may miss its padding
     for length in [*range(0, 80), *range(80, len(data) - 1 - spare, 61), len(data) - 1 - spare]:
@@ -381,11 +383,11 @@ def test_illegal_layer_argument() -> None:
 
 def test_files(tmp_path: Path) -> None:
     with pytest.raises(KmodelError, match="No such file"):
-        load(tmp_path / "absent")
+        load_kmodel(tmp_path / "absent")
     with pytest.raises(KmodelError, match="folder"):
-        load(tmp_path)
+        load_kmodel(tmp_path)
     (tmp_path / "v1").write_bytes(CONTAINERS["v1"])
-    assert load(tmp_path / "v1").version == 1
+    assert load_kmodel(tmp_path / "v1").version == 1
     with pytest.raises(KmodelError, match="version 1 has no functions"):
         load_functions(tmp_path / "v1")
     (tmp_path / "v5").write_bytes(CONTAINERS["v5"])

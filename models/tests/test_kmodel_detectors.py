@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from models.tests.test_kmodel_real import shared
-from openkpu.kmodel import KmodelError, Program, load, loads, run
+from openkpu.kmodel import KmodelError, Program, load_kmodel, loads_kmodel, run_kmodel
 from openkpu.kmodel.__main__ import main
-from openkpu.kmodel.build import build_v0, build_v3, chain
+from openkpu.kmodel.build import build_v0, build_v3, chain_layers
 from openkpu.kmodel.operations.operations import Dequantize, Unary
 from openkpu.kmodel.results.guess import FACE, VOC, ends_as_region, guess
 from openkpu.kmodel.results.results import (
@@ -237,8 +237,8 @@ def test_side_files(tmp_path: Path) -> None:
 def one_layer(c: int, size: tuple[int, int], o: int, **shape) -> Program:
     """A layer and a dequantisation to both signs."""
     x = RNG.integers(0, 256, (c, *size), dtype=np.uint8)
-    layers = chain(RNG, [{"o": o, "kernel": 1, "pool": 0, "depthwise": False, **shape}], x)
-    return loads(build_v0(layers, 0.1, -5.0))
+    layers = chain_layers(RNG, [{"o": o, "kernel": 1, "pool": 0, "depthwise": False, **shape}], x)
+    return loads_kmodel(build_v0(layers, 0.1, -5.0))
 
 
 def test_a_guess_wants_input_and_last_layers_too() -> None:
@@ -267,15 +267,15 @@ def test_a_map_that_is_dequantised_by_channel() -> None:
     half = {"o": 4, "kernel": 1, "pool": 5, "depthwise": False}
     shapes = [half] * 4 + [{"o": 4, "kernel": 3, "pool": 0, "depthwise": False}]
     shapes += [half, {"o": 125, "kernel": 1, "pool": 0, "depthwise": False}]
-    layers = chain(RNG, shapes, x)
+    layers = chain_layers(RNG, shapes, x)
     last = layers[-1].y
     assert last.shape == (125, 7, 10)
     pairs = [v for i in range(125) for v in (0.05 + i / 1000, -6.0)]
     body = struct.pack("<5I250f", 1, 0, 65536, 125, 70, *pairs)
     operations = [*((layer, None) for layer in layers[:-1]), (layers[-1], 0), (24, body)]
-    program = loads(build_v3(operations, [(65536, 4 * last.size)], 1 << 18))
+    program = loads_kmodel(build_v3(operations, [(65536, 4 * last.size)], 1 << 18))
     assert program.outputs[0].shape == (1, 125, 7, 10)
-    outputs = list(run(program, x).outputs.values())
+    outputs = list(run_kmodel(program, x).outputs.values())
     kind, boxes, notes = report(outputs, 320, 240, program=program)
     assert kind == "boxes" and boxes == decode_region(outputs[0], VOC)
     assert notes == (
@@ -333,7 +333,7 @@ def test_no_guess_is_silent() -> None:
     ],
 )
 def test_published_detectors_are_known(name: str, text: str) -> None:
-    program = load(shared(f"real/{name}"))
+    program = load_kmodel(shared(f"real/{name}"))
     _, _, height, width = program.inputs[0].shape
     outputs = [np.zeros(t.shape, t.dtype) for t in program.outputs]
     found = guess(outputs, width, height, program)
@@ -348,7 +348,7 @@ def two_outputs(tmp_path: Path) -> Path:
         {"o": 12, "kernel": 1, "pool": 0, "depthwise": False},
         {"o": 12, "kernel": 1, "pool": 1, "depthwise": False},
     ]
-    first, second = chain(RNG, shapes, x)
+    first, second = chain_layers(RNG, shapes, x)
     deq = [
         (12, struct.pack("<4I2f", 1, at, out, layer.y.size, 0.02, -2.0))
         for at, out, layer in ((0, 16384, first), (4096, 32768, second))
@@ -362,7 +362,7 @@ def two_outputs(tmp_path: Path) -> Path:
 def test_command_shows_boxes_of_both(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     image = pytest.importorskip("PIL.Image")
     path, photo, side = two_outputs(tmp_path), tmp_path / "p.png", tmp_path / "d.json"
-    program = load(path)
+    program = load_kmodel(path)
     assert [t.shape for t in program.outputs] == [(1, 12, 16, 16), (1, 12, 8, 8)]
     image.fromarray(RNG.integers(0, 256, (16, 16, 3), dtype=np.uint8)).save(photo)
     anchors = {"classes": ["thing"], "threshold": 0.0, "nms": 1, "unit": "cells"}

@@ -21,7 +21,7 @@ from models.tests.test_kmodel_containers import CONTAINERS
 from models.tests.test_kmodel_opcodes_v3 import samples as samples_v3
 from models.tests.test_kmodel_opcodes_v4 import samples as samples_v4
 from models.tests.test_kmodel_operations import all_containers
-from openkpu.kmodel import KmodelError, loads, run
+from openkpu.kmodel import KmodelError, loads_kmodel, run_kmodel
 from openkpu.kmodel.readers.binary import Blob
 from openkpu.kmodel.version5.v5 import read_functions
 
@@ -90,10 +90,10 @@ def feed(data: bytes, work: int | None) -> str:
     start = time.monotonic()
     outcome = "loaded"
     try:
-        program = loads(data, "fuzz")
+        program = loads_kmodel(data, "fuzz")
         if work is not None:
             inputs = [np.zeros(t.shape, t.dtype) for t in program.inputs]
-            run(program, inputs, work_max=work)
+            run_kmodel(program, inputs, work_max=work)
             outcome = "ran"
     except KmodelError as err:
         assert "\n" not in str(err) and len(str(err)) < 2000

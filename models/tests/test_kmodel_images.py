@@ -12,7 +12,7 @@ import pytest
 
 from openkpu.kmodel import KmodelError
 from openkpu.kmodel.images import CLEAR, NUMBERS, PLAIN, as_rgb, image_input, open_image
-from openkpu.kmodel.program import Tensor, View
+from openkpu.kmodel.program import ModelTensor, View
 
 PIL = pytest.importorskip("PIL.Image", reason="pictures need Pillow")
 PNG = pytest.importorskip("PIL.PngImagePlugin")
@@ -28,7 +28,7 @@ def opened(path: Path) -> tuple[np.ndarray, str]:
         warnings.simplefilter("error")  # a second line on the terminal
         image = open_image(path)
     assert image.mode == "RGB"
-    tensor = Tensor("input0", View("input0", 0, (1, 3, image.height, image.width)))
+    tensor = ModelTensor("input0", View("input0", 0, (1, 3, image.height, image.width)))
     array, note = image_input(image, tensor)
     assert np.array_equal(array[0].transpose(1, 2, 0), np.asarray(image))
     return np.asarray(image).astype(int), note
@@ -163,7 +163,7 @@ def test_sixteen_bits_with_a_value_that_is_clear(tmp_path: Path) -> None:
 
 
 def test_blue_first_wants_three_planes() -> None:
-    tensor = Tensor("input0", View("input0", 0, (1, 1, 4, 4)))
+    tensor = ModelTensor("input0", View("input0", 0, (1, 1, 4, 4)))
     with pytest.raises(KmodelError, match="BGR: input0 has 1 plane, expected 3"):
         image_input(PIL.new("RGB", (4, 4)), tensor, bgr=True)
 

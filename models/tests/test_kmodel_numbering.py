@@ -13,11 +13,11 @@ import pytest
 from models.tests.test_kmodel_containers import CONTAINERS, LAYERS
 from models.tests.test_kmodel_operations import SHP, V5, F, X, Y, v5_model
 from models.tests.test_kmodel_real import shared
-from openkpu.kmodel import KmodelError, Program, load, loads, run
+from openkpu.kmodel import KmodelError, Program, load_kmodel, loads_kmodel, run_kmodel
 from openkpu.kmodel.__main__ import main
 from openkpu.kmodel.build import Assembler, build_v3, build_v5, build_v5_alone
 from openkpu.kmodel.version5.bytecode import DIALECTS, RELEASES, Dialect, dialect_of
-from openkpu.kmodel.version5.numbering import Attempt, choose
+from openkpu.kmodel.version5.numbering import Attempt, choose_numbering
 
 F32, U8 = 9, 4
 # read off the published headers: how many functions there are, and the numbers of some
@@ -168,7 +168,7 @@ def test_the_numbering_of_a_program_is_found(dialect: Dialect) -> None:
     """By whatever numbering it is read, it is the program that was written."""
     for seed in range(60):
         data, names = random_program(seed, dialect)
-        program, asked = loads(data, "m"), loads(data, "m", dialect.name)
+        program, asked = loads_kmodel(data, "m"), loads_kmodel(data, "m", dialect.name)
         print(seed, names, program.detail)
         assert steps(program) == steps(asked) and len(program.operations) == len(names.split())
         taken, _, rest = program.detail.partition(" (")
@@ -192,12 +192,12 @@ def added(dialect: Dialect, low: float = -np.inf, high: float = np.inf) -> bytes
 
 def test_an_addition_at_the_end_is_read_by_its_registers() -> None:
     for dialect in DIALECTS:
-        program = loads(added(dialect), "m")
+        program = loads_kmodel(added(dialect), "m")
         long = "by 1.4.0" in program.detail or "1.4.0" in program.detail
         assert long == dialect.binary_shape, (dialect.name, program.detail)
-        assert np.array_equal(run(program, [X, Y]).output, X + Y)
+        assert np.array_equal(run_kmodel(program, [X, Y]).output, X + Y)
     with pytest.raises(KmodelError, match=r"the code says \[105, 35, 7, 1\] .*1\.4\.0, as asked"):
-        loads(added(dialect_of("1.3.0")), "m", "1.4.0")
+        loads_kmodel(added(dialect_of("1.3.0")), "m", "1.4.0")
 
 
 def softmax_of_nothing() -> bytes:
@@ -211,10 +211,10 @@ def softmax_of_nothing() -> bytes:
 
 def test_of_two_programs_the_one_without_doubts_is_taken() -> None:
     data = softmax_of_nothing()
-    assert steps(loads(data, "m", "1.1.0"))[0].startswith("softmax")
-    assert steps(loads(data, "m", "1.2.0"))[0].startswith("unary sigmoid")
-    program = loads(data, "m")
-    assert steps(program) == steps(loads(data, "m", "1.1.0"))
+    assert steps(loads_kmodel(data, "m", "1.1.0"))[0].startswith("softmax")
+    assert steps(loads_kmodel(data, "m", "1.2.0"))[0].startswith("unary sigmoid")
+    program = loads_kmodel(data, "m")
+    assert steps(program) == steps(loads_kmodel(data, "m", "1.1.0"))
     assert program.detail == (
         "byte code of nncase 1.1.0 (by 1.2.0 it would be another program; NUMBERING decides)"
     )
@@ -223,13 +223,15 @@ def test_of_two_programs_the_one_without_doubts_is_taken() -> None:
 def test_of_two_equals_the_newest_is_taken_and_both_are_said() -> None:
     data = softmax_of_nothing()
     pair = [
-        Attempt((dialect_of(name),), loads(data, "m", name), None, "m", 9, [])
+        Attempt((dialect_of(name),), loads_kmodel(data, "m", name), None, "m", 9, [])
         for name in ("1.1.0", "1.2.0")
     ]
-    assert choose(pair).detail.startswith("byte code of nncase 1.2.0 (by 1.1.0 it would be another")
+    assert choose_numbering(pair).detail.startswith(
+        "byte code of nncase 1.2.0 (by 1.1.0 it would be another"
+    )
     worse = [pair[0], dataclasses.replace(pair[1], doubts=["offset 0x1: something"])]
-    assert choose(worse).detail.startswith("byte code of nncase 1.1.0 (by 1.2.0")
-    assert choose(worse[1:]).detail.endswith("1.2.0 (doubtful: offset 0x1: something)")
+    assert choose_numbering(worse).detail.startswith("byte code of nncase 1.1.0 (by 1.2.0")
+    assert choose_numbering(worse[1:]).detail.endswith("1.2.0 (doubtful: offset 0x1: something)")
 
 
 @pytest.mark.parametrize(
@@ -247,7 +249,7 @@ def test_doubts_are_said(name: str, write: Callable) -> None:
         if "stack" in name:
             a.op("POP")
 
-    program = loads(v5_model(DIALECTS[-1], [X], X, code), "m")
+    program = loads_kmodel(v5_model(DIALECTS[-1], [X], X, code), "m")
     assert "(doubtful: offset 0x" in program.detail and name in program.detail
 
 
@@ -256,7 +258,7 @@ def test_elements_that_lie_over_each_other_are_doubtful() -> None:
         a.at(0, 0).at(1, 0).strided(0, *SHP).shape(2, 105, 15, 3, 1)
         a.tensor("COPY", F32, 0, 1, 2)
 
-    assert "lie over each other" in loads(v5_model(DIALECTS[-1], [X], X, code), "m").detail
+    assert "lie over each other" in loads_kmodel(v5_model(DIALECTS[-1], [X], X, code), "m").detail
 
 
 # ----------------------------------------------------------------------------------- what fits none
@@ -285,7 +287,7 @@ def test_what_no_type_allows_does_not_fit() -> None:
         ([X], X, into_input, "copy: writes to f32"),
     ):
         with pytest.raises(KmodelError, match="offset 0x") as caught:
-            loads(v5_model(DIALECTS[-1], inputs, want, write), "m", "1.9.0")
+            loads_kmodel(v5_model(DIALECTS[-1], inputs, want, write), "m", "1.9.0")
         assert text in str(caught.value)
 
 
@@ -300,19 +302,19 @@ def test_the_nearest_is_named(dialect: Dialect) -> None:
 
     data = v5_model(dialect, [X], X, write)
     with pytest.raises(KmodelError, match=r"m: offset 0x.*ecall: is not supported") as caught:
-        loads(data, "m")
+        loads_kmodel(data, "m")
     text = str(caught.value).split("(byte code of nncase ")[1]
     names, _, rest = text.partition(", the nearest numbering)")
     assert dialect.name in names.replace(" or", ",").split(", ") and not rest
     with pytest.raises(KmodelError, match=rf"ecall.*nncase {dialect.name}, as asked"):
-        loads(data, "m", dialect.name)
+        loads_kmodel(data, "m", dialect.name)
 
 
 def test_of_two_that_are_as_near_both_are_named() -> None:
     """Number 13 after nothing that tells them apart: whose operation it is, nobody knows."""
     code = Assembler(dialect_of("1.1.0")).at(0, 0).code + b"\x5e\x0d\0" + bytes(20)
     with pytest.raises(KmodelError) as caught:
-        loads(build_v5(code, [((0, F32, 0, 4), (1,))], []), "m")
+        loads_kmodel(build_v5(code, [((0, F32, 0, 4), (1,))], []), "m")
     for text in (
         "m: offset 0x",
         ": operation gather_nd is not supported (byte code of nncase 1.9.0, 1.8.0, 1.7.1, 1.7.0, "
@@ -327,7 +329,7 @@ def test_of_two_that_are_as_near_both_are_named() -> None:
 def test_what_is_the_same_in_all_names_none() -> None:
     data = build_v5(Assembler().op("THROW").code, [], [])
     with pytest.raises(KmodelError, match=r"throw: is not supported$"):
-        loads(data, "m")
+        loads_kmodel(data, "m")
 
 
 def test_an_operation_that_is_known_but_not_followed_is_named() -> None:
@@ -336,7 +338,7 @@ def test_an_operation_that_is_known_but_not_followed_is_named() -> None:
             number = dialect.functions.index(function)
             code = b"\x5e" + number.to_bytes(2, "little") + bytes(40)
             with pytest.raises(KmodelError, match=f"operation {function.lower()} is not supported"):
-                loads(build_v5(code, [], []), "m", dialect.name)
+                loads_kmodel(build_v5(code, [], []), "m", dialect.name)
 
 
 def test_numbering_of_what_has_none() -> None:
@@ -347,9 +349,9 @@ def test_numbering_of_what_has_none() -> None:
         (build_v3([], [], 64), "version 3 has no numbering"),
     ):
         with pytest.raises(KmodelError, match=text):
-            loads(data, "m", "1.3.0")
+            loads_kmodel(data, "m", "1.3.0")
     with pytest.raises(KmodelError, match=r"numbering '1\.33'"):
-        loads(CONTAINERS["v5"], "m", "1.33")
+        loads_kmodel(CONTAINERS["v5"], "m", "1.33")
 
 
 def test_command(tmp_path, capsys: pytest.CaptureFixture) -> None:
@@ -372,15 +374,15 @@ def test_command(tmp_path, capsys: pytest.CaptureFixture) -> None:
 @pytest.mark.parametrize("release", ["1.1.0", "1.3.0", "1.6.0"])
 def test_a_published_file_of_each_release(release: str) -> None:
     path = shared(f"real/nncase_releases/mini_{release}.kmodel")
-    program = load(path)
+    program = load_kmodel(path)
     assert release in program.detail and "doubtful" not in program.detail
     x = np.random.default_rng(1).integers(0, 256, (1, 3, 16, 16), dtype=np.uint8)
-    output = run(program, x).output
+    output = run_kmodel(program, x).output
     assert output.shape == (1, 4, 16, 16) and output.dtype == F and output.std() > 0
-    assert np.array_equal(run(load(path, release), x).output, output)
+    assert np.array_equal(run_kmodel(load_kmodel(path, release), x).output, output)
     other = "1.6.0" if release != "1.6.0" else "1.3.0"
     with pytest.raises(KmodelError, match=f"nncase {other}, as asked"):
-        load(path, other)
+        load_kmodel(path, other)
 
 
 # ---------------------------------------------------------------------- what the compilers write
@@ -398,12 +400,12 @@ def test_what_each_compiler_made_of_one_network(release: str, target: str) -> No
         want, x = data[f"{release}/{target}/output"], data["input"]
     if target == "cpu":
         x = x.astype(F) / F(255)
-    program = loads(kmodel, "m")
+    program = loads_kmodel(kmodel, "m")
     taken, _, rest = program.detail.partition(" (")
     assert release in taken and not rest
     names = {op.name for op in program.operations}
     assert names >= {"pad", "binary", "reduce_window2d", "resize_image", "reduce"}
     assert ("unary" in names) == (target == "cpu") != ("kpu_conv2d" in names)
-    for asked in (program, loads(kmodel, "m", release)):
-        got = run(asked, x).output
+    for asked in (program, loads_kmodel(kmodel, "m", release)):
+        got = run_kmodel(asked, x).output
         assert got.shape == want.shape and np.abs(got - want).max() < 1e-5

@@ -22,7 +22,7 @@ from models.tests.kmodel_bytes import (
     floats,
     words,
 )
-from openkpu.kmodel import KmodelError, Result, loads, run
+from openkpu.kmodel import KmodelError, ModelResult, loads_kmodel, run_kmodel
 
 BYTES, OUT, MAIN = 512, 1024, 2048  # places in main memory; the floats are at 0
 
@@ -42,8 +42,8 @@ class Case:
         layers = [(11, quantize), (self.kind, words(1) + self.body)]
         return file3(layers, [(OUT, len(self.want))], MAIN, size)
 
-    def run(self) -> Result:
-        return run(loads(self.file(), "case"), np.array([self.x], np.float32))
+    def run(self) -> ModelResult:
+        return run_kmodel(loads_kmodel(self.file(), "case"), np.array([self.x], np.float32))
 
 
 # scale and offset of both sides and of the sum, for the two ways of the driver
@@ -159,7 +159,7 @@ def conv_file() -> bytes:
 
 def test_k210_conv() -> None:
     """2 x + 3, and nothing for a pixel that is 0."""
-    result = run(loads(conv_file()), np.array([PIXELS], np.float32))
+    result = run_kmodel(loads_kmodel(conv_file()), np.array([PIXELS], np.float32))
     want = [0 if x == 0 else min(255, 2 * x + 3) for x in PIXELS]
     assert result.output.reshape(-1).tolist() == want and result.layers == 1
     for line in range(4):
@@ -185,7 +185,7 @@ def test_k210_conv() -> None:
 def test_types_without_code_in_the_driver(kind: int, name: str) -> None:
     """The enumeration names them; no published driver runs them and no compiler writes them."""
     with pytest.raises(KmodelError, match=rf"operation {name} \(type {kind}\) is not supported"):
-        loads(Case(kind, bytes(60), (1, 2), b"").file())
+        loads_kmodel(Case(kind, bytes(60), (1, 2), b"").file())
 
 
 def test_last_body_without_its_alignment() -> None:
@@ -195,26 +195,26 @@ def test_last_body_without_its_alignment() -> None:
         data, spare = case.file(), -(4 + len(case.body)) % 8
         spares.add(spare)
         for missing in range(1, spare + 1):
-            short = loads(data[:-missing], name)
+            short = loads_kmodel(data[:-missing], name)
             assert [op.describe() for op in short.operations] == [
-                op.describe() for op in loads(data).operations
+                op.describe() for op in loads_kmodel(data).operations
             ]
         with pytest.raises(KmodelError):
-            loads(data[: len(data) - spare - 1], name)
+            loads_kmodel(data[: len(data) - spare - 1], name)
     assert spares == {0, 4}
     data = conv_file()
-    assert len(loads(data).kpu_layers) == 1
+    assert len(loads_kmodel(data).kpu_layers) == 1
     with pytest.raises(KmodelError, match="activation table takes 144 bytes"):
-        loads(data[:-1])
+        loads_kmodel(data[:-1])
 
 
 def test_other_bodies_must_be_whole() -> None:
     """Eight bytes are no alignment, and a layer before the last must be there."""
     data = CASES["requantize"].file()
     with pytest.raises(KmodelError, match=r"body of layer 2 \(requantize, type 13\)"):
-        loads(data[:-256])
+        loads_kmodel(data[:-256])
     with pytest.raises(KmodelError, match=r"body of layer 1 \(quantize, type 11\)"):
-        loads(data[: -(4 + 12 + 256) - 4])
+        loads_kmodel(data[: -(4 + 12 + 256) - 4])
 
 
 def samples() -> list[bytes]:

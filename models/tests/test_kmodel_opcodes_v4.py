@@ -29,7 +29,7 @@ from models.tests.kmodel_bytes import (
     floats,
     words,
 )
-from openkpu.kmodel import KmodelError, loads, run
+from openkpu.kmodel import KmodelError, loads_kmodel, run_kmodel
 
 A, B, OUT = 0, 256, 512  # places in main memory
 NAN, INF = math.nan, math.inf
@@ -63,13 +63,13 @@ class Case:
         return file4([(self.opcode, body)], inputs, [out], 768)
 
     def run(self) -> bytes:
-        program = loads(self.file(), "case")
+        program = loads_kmodel(self.file(), "case")
         data = [self.a] if self.b is None else [self.a, self.b]
         inputs = [
             np.frombuffer(d, t.dtype).reshape(t.shape)
             for d, t in zip(data, program.inputs, strict=True)
         ]
-        return run(program, inputs).memory["main"][OUT : OUT + len(self.want)].tobytes()
+        return run_kmodel(program, inputs).memory["main"][OUT : OUT + len(self.want)].tobytes()
 
 
 def binary(op: int, a: tuple, b: tuple, want: tuple, clamp: tuple[float, float] = FREE) -> Case:
@@ -471,7 +471,7 @@ def test_shapes_of_outputs() -> None:
         "cpu_reduce_window2d mean": (1, 1, 2, 2),
         "transpose": (1, 1, 3, 2),
     }.items():
-        (output,) = loads(CASES[name].file()).outputs
+        (output,) = loads_kmodel(CASES[name].file()).outputs
         assert output.shape == shape, name
 
 
@@ -480,10 +480,19 @@ def test_memory_copy_takes_what_the_input_has() -> None:
     src, out = words(MAIN, U8, A, 6), words(MAIN, F32, OUT, 8)
     data = file4([(0x09, src + out)], [(src, (1, 1, 1, 6))], [words(MAIN, U8, OUT, 8)], 768)
     x = np.array([1, 2, 3, 4, 5, 6], np.uint8)
-    assert run(loads(data), x.reshape(1, 1, 1, 6)).output.tolist() == [1, 2, 3, 4, 5, 6, 0, 0]
+    assert run_kmodel(loads_kmodel(data), x.reshape(1, 1, 1, 6)).output.tolist() == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        0,
+        0,
+    ]
     data = file4([(0x09, out + src)], [(out, (1, 1, 1, 2))], [src], 768)
     with pytest.raises(KmodelError, match="8 bytes into 6"):
-        loads(data)
+        loads_kmodel(data)
 
 
 def upload_and_layer(dst_main: int = OUT) -> list[tuple[int, bytes]]:
@@ -507,8 +516,8 @@ def kpu_file() -> bytes:
 
 def test_kpu_upload_and_conv2d() -> None:
     """2 x + 3, and nothing for a pixel that is 0; lines lie 64 bytes apart in the AI RAM."""
-    program = loads(kpu_file(), "kpu")
-    result = run(program, np.frombuffer(PIXELS, np.uint8).reshape(1, 1, 4, 4))
+    program = loads_kmodel(kpu_file(), "kpu")
+    result = run_kmodel(program, np.frombuffer(PIXELS, np.uint8).reshape(1, 1, 4, 4))
     want = [0 if x == 0 else min(255, 2 * x + 3) for x in PIXELS]
     assert result.output.reshape(-1).tolist() == want
     ram = result.memory["kpu"]
@@ -523,7 +532,7 @@ def test_constants() -> None:
     body = src + words(CONST, U8, 2, 256) + out
     constants = b"\7\7" + bytes(range(255, -1, -1)) + b"\0\0"
     data = file4([(0x12, body)], [(src, (1, 1, 1, 3))], [out], 768, constants)
-    output = run(loads(data), np.array([[[[1, 2, 3]]]], np.uint8)).output
+    output = run_kmodel(loads_kmodel(data), np.array([[[[1, 2, 3]]]], np.uint8)).output
     assert output.reshape(-1).tolist() == [254, 253, 252]
 
 
@@ -562,7 +571,7 @@ def test_refusals(opcode: int, tail: bytes, text: str) -> None:
     size = 1 if types[0] == U8 else 4
     data = Case(opcode, tail, one[:size], one[:size], one[:size] if two else None, types).file()
     with pytest.raises(KmodelError) as caught:
-        loads(data, "some.kmodel")
+        loads_kmodel(data, "some.kmodel")
     message = str(caught.value)
     assert message.startswith("some.kmodel: offset 0x") and "\n" not in message
     assert text in message
@@ -577,20 +586,20 @@ def test_last_body_without_its_alignment() -> None:
         spare = -own % 8
         for missing in range(1, spare + 1):
             cut = data[:-missing]
-            same_program = loads(cut, name)
+            same_program = loads_kmodel(cut, name)
             assert [op.describe() for op in same_program.operations] == [
-                op.describe() for op in loads(data).operations
+                op.describe() for op in loads_kmodel(data).operations
             ]
         if case.opcode not in (0x0A, 0x14):  # these end with bytes that say nothing
             with pytest.raises(KmodelError):
-                loads(data[: len(data) - spare - 1], name)
+                loads_kmodel(data[: len(data) - spare - 1], name)
     data = kpu_file()
     spare = -(24 + 96 + 3 + 8 + 5 + 144 + 9 + 1) % 8
-    assert spare == 6 and len(loads(data[:-6]).kpu_layers) == 1
+    assert spare == 6 and len(loads_kmodel(data[:-6]).kpu_layers) == 1
     with pytest.raises(KmodelError, match="weights takes 1 bytes"):
-        loads(data[:-7])
+        loads_kmodel(data[:-7])
     with pytest.raises(KmodelError, match=r"body of node 1 \(kpu_conv2d, opcode 0x2002\)"):
-        loads(data[:-8])
+        loads_kmodel(data[:-8])
 
 
 def test_alignment_of_other_bodies_must_be_there() -> None:
@@ -598,12 +607,12 @@ def test_alignment_of_other_bodies_must_be_there() -> None:
     body = src + mid + words(1, 1, 2, 2, 0, 1, 3, 2)
     pair = [(0x0C, body), (0x0C, mid + out + words(1, 1, 2, 2, 0, 1, 3, 2))]
     data = file4(pair, [(src, (1, 1, 1, 4))], [out], 768)
-    assert len(loads(data).operations) == 3
+    assert len(loads_kmodel(data).operations) == 3
     head = struct.pack("<2I", 0x0C, len(body))
     at = data.index(head)
     longer = data[:at] + struct.pack("<2I", 0x0C, len(body) + 4) + data[at + 8 :]
     with pytest.raises(KmodelError):
-        loads(longer)
+        loads_kmodel(longer)
 
 
 def samples() -> list[bytes]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from openkpu.arithmetic.integers import round_up
-from openkpu.kmodel import KmodelError, Program, loads, run
+from openkpu.kmodel import KmodelError, Program, loads_kmodel, run_kmodel
 from openkpu.kmodel.build import Assembler, build_v3, build_v4, build_v5
 from openkpu.kmodel.version5.bytecode import DIALECTS
 from openkpu.kmodel.version5.tensor5 import TENSOR
@@ -330,8 +330,10 @@ V4["resize_bilinear"] = (*V4["resize_bilinear"][:3], bilinear(X, 9, 13))
 def test_v4(name: str) -> None:
     opcode, body, inputs, want = V4[name]
     want = np.asarray(want, np.uint8 if np.asarray(want).dtype == np.uint8 else F)
-    program = loads(model_v4(opcode, body, inputs, want), name)
-    got = run(program, [a.reshape(t.shape) for a, t in zip(inputs, program.inputs, strict=True)])
+    program = loads_kmodel(model_v4(opcode, body, inputs, want), name)
+    got = run_kmodel(
+        program, [a.reshape(t.shape) for a, t in zip(inputs, program.inputs, strict=True)]
+    )
     close(got.output.reshape(want.shape), want)
 
 
@@ -343,11 +345,13 @@ def test_ties_of_quantize() -> None:
     want = np.array([1, 2, 3, 4, 0, 255, 255, 255, 0, 0], np.uint8)
     even = np.array([0, 2, 2, 4, 0, 254, 255, 255, 0, 0], np.uint8)
     data = model_v4(6, lambda x, o: x + o + S("<if", 0, 1.0), [HALVES], want)
-    assert np.array_equal(run(loads(data), HALVES.reshape(1, 1, 1, -1)).output.reshape(-1), want)
+    assert np.array_equal(
+        run_kmodel(loads_kmodel(data), HALVES.reshape(1, 1, 1, -1)).output.reshape(-1), want
+    )
     for bias in (0.0, -2.0):
         body = S("<4I2f", 1, 0, 2048, HALVES.size, 0.5, bias)
-        program = loads(build_v3([(11, body)], [(2048, HALVES.size)], 4096))
-        assert np.array_equal(run(program, HALVES * F(0.5) + F(bias)).output, want)
+        program = loads_kmodel(build_v3([(11, body)], [(2048, HALVES.size)], 4096))
+        assert np.array_equal(run_kmodel(program, HALVES * F(0.5) + F(bias)).output, want)
 
     def write(a: Assembler) -> None:
         a.at(0, 0).at(1, 0).strided(0, HALVES.size).push(1.0, 0.0)
@@ -355,7 +359,7 @@ def test_ties_of_quantize() -> None:
 
     for dialect in DIALECTS:
         assert np.array_equal(
-            run(loads(v5_model(dialect, [HALVES], even, write)), HALVES).output, even
+            run_kmodel(loads_kmodel(v5_model(dialect, [HALVES], even, write)), HALVES).output, even
         )
 
 
@@ -370,7 +374,7 @@ def test_v4_constants() -> None:
         at + B.nbytes,
         b"\0" * 8 + TABLE.tobytes(),
     )
-    assert np.array_equal(run(loads(data), B).output.reshape(B.shape), TABLE[B])
+    assert np.array_equal(run_kmodel(loads_kmodel(data), B).output.reshape(B.shape), TABLE[B])
 
 
 # ------------------------------------------------------------------------------------------- v5
@@ -609,14 +613,14 @@ V5_CASES = v5_cases()
 def test_v5(name: str, dialect: str) -> None:
     """The numbering is found, or another by which the program is the same; or it is asked for."""
     data, inputs, want = v5_case(name, dialect)
-    program = loads(data, name)
-    close(run(program, inputs).output, want)
+    program = loads_kmodel(data, name)
+    close(run_kmodel(program, inputs).output, want)
     taken, _, rest = program.detail.partition(" (")
     assert dialect in taken.split(" nncase ")[1].replace(" or", ",").split(", "), rest
     assert not rest or name == "arithmetic"
     for release in LOCAL[dialect].releases:
-        asked = loads(data, name, release)
-        close(run(asked, inputs).output, want)
+        asked = loads_kmodel(data, name, release)
+        close(run_kmodel(asked, inputs).output, want)
         assert asked.detail == f"byte code of nncase {release} (as asked)"
 
 
@@ -733,9 +737,9 @@ V3 = {
 @pytest.mark.parametrize("name", V3)
 def test_v3(name: str) -> None:
     kind, body, out, want = V3[name]
-    program = loads(v3_model(kind, body, 64, out), name)
+    program = loads_kmodel(v3_model(kind, body, 64, out), name)
     # operations on floats read the model input where the driver puts it, at 0
-    got = run(program, V3_X).output
+    got = run_kmodel(program, V3_X).output
     want = np.asarray(want)
     close(got.reshape(-1), want.astype(np.uint8 if want.dtype == np.uint8 else F).reshape(-1))
 
@@ -746,7 +750,7 @@ def test_v3_upload_and_add_padding() -> None:
         (10243, S("<5I", 2048, 5, 3, 2, 2), {0: 0, 2: 2, 3: 64, 6: 16, 11: 64 + 16 + 2}),
         (10241, S("<3I", 2048, 5, 6), {0: 0, 1: 16, 3: 48, 4: 256, 5: 272}),
     ):
-        ram = run(loads(v3_model(kind, body, 64, (2048, 64))), V3_X).memory["kpu"]
+        ram = run_kmodel(loads_kmodel(v3_model(kind, body, 64, (2048, 64))), V3_X).memory["kpu"]
         for index, place in places.items():
             assert ram[5 * 64 + place] == V3_B[index]
 
@@ -769,7 +773,7 @@ def test_v3_upload_and_add_padding() -> None:
 )
 def test_unsupported_names_operation_and_offset(data: bytes, text: str) -> None:
     with pytest.raises(KmodelError, match="offset 0x") as caught:
-        loads(data, "some.kmodel")
+        loads_kmodel(data, "some.kmodel")
     assert text in str(caught.value) and str(caught.value).startswith("some.kmodel: offset 0x")
 
 
@@ -785,11 +789,11 @@ def all_containers() -> list[bytes]:
 
 
 def test_programs_describe_themselves() -> None:
-    from openkpu.kmodel.describe import as_dict, table
+    from openkpu.kmodel.describe import as_dict, describe_program
 
     for data in all_containers():
-        program: Program = loads(data)
-        assert len(table(program).splitlines()) == len(program.operations) + 3 + len(
+        program: Program = loads_kmodel(data)
+        assert len(describe_program(program).splitlines()) == len(program.operations) + 3 + len(
             program.inputs + program.outputs
         )
         assert len(as_dict(program)["operations"]) == len(program.operations)

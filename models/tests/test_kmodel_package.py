@@ -16,7 +16,14 @@ import pytest
 
 from models.tests.test_kmodel_containers import CONTAINERS, network
 from openkpu import files
-from openkpu.kmodel import KmodelError, load, load_functions, loads, read_model, run
+from openkpu.kmodel import (
+    KmodelError,
+    load_functions,
+    load_kmodel,
+    loads_kmodel,
+    read_model,
+    run_kmodel,
+)
 from openkpu.kmodel import package as package_module
 from openkpu.kmodel.__main__ import main
 
@@ -56,7 +63,7 @@ def package(
 def complaint(path: Path | str) -> str:
     """The one line for a file that cannot be used."""
     with pytest.raises(KmodelError) as caught:
-        load(path)
+        load_kmodel(path)
     line = str(caught.value)
     assert line.isprintable() and len(line) < 2000
     return line
@@ -78,14 +85,14 @@ def test_every_version_in_a_package_and_byte_swapped(
         assert model.name == str(path) + (":model" if path.suffix else "")
         assert model.data[: len(CONTAINERS[name])] == CONTAINERS[name]
         assert model.note == ("byte-swapped words" if turned else "")
-        program = load(path)
+        program = load_kmodel(path)
         assert ("byte-swapped words" in program.detail) == turned and program.file == model.name
-        want = run(loads(CONTAINERS[name]), x).output
-        assert np.array_equal(run(program, x).output, want)
+        want = run_kmodel(loads_kmodel(CONTAINERS[name]), x).output
+        assert np.array_equal(run_kmodel(program, x).output, want)
         for op, layer in zip(program.kpu_layers, layers, strict=True):
             at = op.arg.para_start_addr
             assert model.data[at : at + len(op.weights)] == layer.weights.tobytes()
-    assert ("byte-swapped" in loads(data).detail) == turned
+    assert ("byte-swapped" in loads_kmodel(data).detail) == turned
     if name == "v5":
         assert len(load_functions(tmp_path / "a.kfpkg")) == len(layers)
 
@@ -100,7 +107,7 @@ def test_a_name_chooses_among_several(tmp_path: Path) -> None:
     assert "m/face.kmodel, m/digits.kmodel, expected one: " in complaint(path)
     assert "app.bin" not in complaint(path)
     for name, version in (("m/face.kmodel", 3), ("digits.kmodel", 4), ("m/digits.kmodel", 4)):
-        assert load(f"{path}:{name}").version == version
+        assert load_kmodel(f"{path}:{name}").version == version
     assert "no 'x' in the package, expected one of m/face.kmodel" in complaint(f"{path}:x")
     assert "app.bin: offset 0x0: magic 0x00000297" in complaint(f"{path}:app.bin")
     assert "No such file" in complaint(f"{tmp_path}/none.kfpkg:face.kmodel")
@@ -108,7 +115,7 @@ def test_a_name_chooses_among_several(tmp_path: Path) -> None:
 
 def test_a_name_with_a_colon_is_a_file_if_there_is_one(tmp_path: Path) -> None:
     (tmp_path / "a:b").write_bytes(CONTAINERS["v1"])
-    assert load(tmp_path / "a:b").version == 1
+    assert load_kmodel(tmp_path / "a:b").version == 1
     (tmp_path / "plain").write_bytes(CONTAINERS["v1"])
     assert "no package (zip), expected no 'b' behind its name" in complaint(f"{tmp_path}/plain:b")
 
@@ -127,13 +134,13 @@ def test_a_name_with_a_colon_is_a_file_if_there_is_one(tmp_path: Path) -> None:
 def test_nested_names(place: str, listed: str, inside: str, tmp_path: Path) -> None:
     path = tmp_path / "a.kfpkg"
     package(path, {inside: CONTAINERS["v3"]}, flash_list(listed), place)
-    assert load(path).version == 3
-    assert load(f"{path}:{listed}").version == load(f"{path}:{inside}").version == 3
+    assert load_kmodel(path).version == 3
+    assert load_kmodel(f"{path}:{listed}").version == load_kmodel(f"{path}:{inside}").version == 3
 
 
 def test_a_zip_without_a_list(tmp_path: Path) -> None:
     entries = {"readme": b"hello, reader", "n.kmodel": CONTAINERS["v4"]}
-    assert load(package(tmp_path / "a.zip", entries, None)).version == 4
+    assert load_kmodel(package(tmp_path / "a.zip", entries, None)).version == 4
 
 
 # ---------------------------------------------------------------------------------------- damage
@@ -183,14 +190,14 @@ def test_names_and_lists_that_are_there_twice(tmp_path: Path) -> None:
     line = complaint(package(path, entries, None))
     assert "a/flash-list.json, b/flash-list.json, expected one flash-list.json" in line
     entries |= {"flash-list.json": flash_list("b/n.kmodel").encode()}
-    assert load(package(path, entries, None)).version == 4
+    assert load_kmodel(package(path, entries, None)).version == 4
 
 
 def test_what_is_missing_does_not_hide_what_is_there(tmp_path: Path) -> None:
     path = package(
         tmp_path / "a.kfpkg", {"n.kmodel": CONTAINERS["v3"]}, flash_list("n.kmodel", "o.kmodel")
     )
-    assert load(f"{path}:n.kmodel").version == 3
+    assert load_kmodel(f"{path}:n.kmodel").version == 3
 
 
 def test_truncated_packages(tmp_path: Path) -> None:
@@ -206,7 +213,11 @@ def test_damaged_packages(method: int, tmp_path: Path) -> None:
     """Any bytes changed: a package that is read, or one line."""
     entries = {"n.kmodel": CONTAINERS["v3"], "app.bin": FIRMWARE}
     data = package(tmp_path / "a.kfpkg", entries, method=method).read_bytes()
-    want, rng, path = loads(CONTAINERS["v3"]), np.random.default_rng(8), tmp_path / "bad.kfpkg"
+    want, rng, path = (
+        loads_kmodel(CONTAINERS["v3"]),
+        np.random.default_rng(8),
+        tmp_path / "bad.kfpkg",
+    )
     hot = data.index(b"PK\1\2")  # of the directory
     read = 0
     for _ in range(600):
@@ -216,7 +227,7 @@ def test_damaged_packages(method: int, tmp_path: Path) -> None:
             changed[at] = int(rng.integers(0, 256))
         path.write_bytes(changed)
         try:
-            program = load(path)
+            program = load_kmodel(path)
         except KmodelError as err:
             assert str(err).isprintable() and "bad.kfpkg" in str(err)
         else:
@@ -295,9 +306,9 @@ def test_names_that_a_terminal_would_obey(tmp_path: Path, capsys: pytest.Capture
 def test_byte_swapped_words_must_be_whole(tmp_path: Path) -> None:
     data = swapped(CONTAINERS["v3"])
     with pytest.raises(KmodelError, match=r"byte-swapped words, but .* bytes are no whole words"):
-        loads(data + b"x", "m")
+        loads_kmodel(data + b"x", "m")
     with pytest.raises(KmodelError, match="magic"):
-        loads(bytes(range(64)), "m")
+        loads_kmodel(bytes(range(64)), "m")
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

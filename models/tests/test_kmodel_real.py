@@ -12,16 +12,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openkpu.kmodel import LayerEvent, Program, load, load_functions, loads, run
+from openkpu.kmodel import (
+    LayerEvent,
+    Program,
+    load_functions,
+    load_kmodel,
+    loads_kmodel,
+    run_kmodel,
+)
 from openkpu.kmodel.images import image_input, open_image
 from openkpu.kmodel.results.results import (
     COCO_CLASSES,
     FACE,
     Box,
+    box_overlap,
     decode_region,
     decode_yolox,
     hint,
-    overlap,
     report,
     top_classes,
 )
@@ -54,8 +61,8 @@ def picture(program: Program, name: str, bgr: bool = False) -> np.ndarray:
     ],
 )
 def test_faces_are_found(model: str, layers: int, low: float, high: float, face: str) -> None:
-    program = load(shared(f"real/{model}"))
-    result = run(program, picture(program, f"{face}.jpg"))
+    program = load_kmodel(shared(f"real/{model}"))
+    result = run_kmodel(program, picture(program, f"{face}.jpg"))
     assert result.layers == layers
     (box,) = decode_region(result.output, FACE)
     print(model, face, box)
@@ -74,8 +81,8 @@ RFB = {
 
 @pytest.mark.parametrize("name", RFB)
 def test_rfb_finds_the_portrait(name: str) -> None:
-    program = load(shared("real/face_rfb320_v4.kmodel"))
-    result = run(program, picture(program, name))
+    program = load_kmodel(shared("real/face_rfb320_v4.kmodel"))
+    result = run_kmodel(program, picture(program, name))
     assert result.layers == 52
     kind, boxes, notes = report(list(result.outputs.values()), 320, 240, program=program)
     assert notes == (
@@ -84,18 +91,18 @@ def test_rfb_finds_the_portrait(name: str) -> None:
     print(name, *boxes)
     assert kind == "boxes" and len(boxes) == 1
     assert boxes[0].score == pytest.approx(RFB[name].score, abs=0.05)
-    assert overlap(boxes[0], RFB[name]) > 0.9
+    assert box_overlap(boxes[0], RFB[name]) > 0.9
 
 
 def test_rfb_finds_the_crowd() -> None:
-    program = load(shared("real/face_rfb320_v4.kmodel"))
-    result = run(program, picture(program, "nncase_face.jpg"))
+    program = load_kmodel(shared("real/face_rfb320_v4.kmodel"))
+    result = run_kmodel(program, picture(program, "nncase_face.jpg"))
     boxes = report(list(result.outputs.values()), 320, 240, program=program).found
     print(len(boxes), "faces, best", boxes[0])
     assert 76 <= len(boxes) <= 80 and boxes[0].score > 0.985
     # heads of a crowd that stands in rows: small, and not one over the other
     assert all(0.01 < b.x1 - b.x0 < 0.05 and 0.02 < b.y1 - b.y0 < 0.07 for b in boxes)
-    assert max(overlap(a, b) for a in boxes for b in boxes if a is not b) <= 0.3
+    assert max(box_overlap(a, b) for a in boxes for b in boxes if a is not b) <= 0.3
     # the quantised softmax: probabilities of both classes make about 1
     scores = result.outputs["output1"].reshape(-1, 2)
     assert np.abs(scores.sum(axis=1) - 1).max() < 0.03
@@ -103,8 +110,8 @@ def test_rfb_finds_the_crowd() -> None:
 
 def test_five_class_detector_runs() -> None:
     """Its anchors are not published: the map is there, and how to have it read."""
-    program = load(shared("real/detect5_v3.kmodel"))
-    result = run(program, picture(program, "nncase_face.jpg"))
+    program = load_kmodel(shared("real/detect5_v3.kmodel"))
+    result = run_kmodel(program, picture(program, "nncase_face.jpg"))
     assert result.layers == 30 and result.output.shape == (1, 35, 8, 10)
     assert np.isfinite(result.output).all() and result.output.std() > 1
     assert report(result.output, 320, 256, program=program) == ("tensor", None, ())
@@ -113,9 +120,9 @@ def test_five_class_detector_runs() -> None:
 
 
 def test_digits_are_read() -> None:
-    program = load(shared("real/mnist_sipeed_v3.kmodel"))
+    program = load_kmodel(shared("real/mnist_sipeed_v3.kmodel"))
     found = [
-        top_classes(run(program, picture(program, f"mnist_train_{i}.jpg")).output)[0][0]
+        top_classes(run_kmodel(program, picture(program, f"mnist_train_{i}.jpg")).output)[0][0]
         for i in range(10)
     ]
     assert found == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
@@ -123,10 +130,10 @@ def test_digits_are_read() -> None:
 
 def test_digit_layers_equal_the_recorded_ones() -> None:
     """Maps between the layers, as recorded with a real digit."""
-    program = load(shared("real/mnist_sipeed_v3.kmodel"))
+    program = load_kmodel(shared("real/mnist_sipeed_v3.kmodel"))
     recorded = load_file(shared("real/real_mnist_v3_digit5.npz"))
     events: list[LayerEvent] = []
-    run(program, recorded[0].x[None], hook=events.append)
+    run_kmodel(program, recorded[0].x[None], hook=events.append)
     for event, layer in zip(events, recorded, strict=True):
         assert (
             np.array_equal(event.x, layer.x) or event.index == 2
@@ -137,7 +144,7 @@ def test_digit_layers_equal_the_recorded_ones() -> None:
 
 def test_face_layers_equal_the_recorded_ones() -> None:
     """16-bit weights: the tables that are read are those that were recorded."""
-    program = load(shared("real/face_detect_v0_16bit.model.bin"))
+    program = load_kmodel(shared("real/face_detect_v0_16bit.model.bin"))
     recorded = load_file(shared("real/real16_face_layers_6_7_8_15.npz"))
     for index, layer in zip((6, 7, 8, 15), recorded, strict=True):
         op = program.kpu_layers[index]
@@ -146,17 +153,17 @@ def test_face_layers_equal_the_recorded_ones() -> None:
 
 
 def test_mobilenet_runs() -> None:
-    program = load(shared("real/mobilenet025_v4.kmodel"))
-    result = run(program, picture(program, "nncase_dog.bmp"))
+    program = load_kmodel(shared("real/mobilenet025_v4.kmodel"))
+    result = run_kmodel(program, picture(program, "nncase_dog.bmp"))
     assert result.layers == 25 and result.output.shape == (1, 256, 1, 1)
     assert np.isfinite(result.output).all() and result.output.std() > 0.1
-    other = run(program, picture(program, "nncase_face.jpg")).output
+    other = run_kmodel(program, picture(program, "nncase_face.jpg")).output
     assert np.abs(result.output - other).max() > 0.1
 
 
 def test_yolox_sees_the_dog() -> None:
-    program = load(shared("real/yolox_nano_224_v5.kmodel"))
-    result = run(program, picture(program, "nncase_dog.bmp", bgr=True))
+    program = load_kmodel(shared("real/yolox_nano_224_v5.kmodel"))
+    result = run_kmodel(program, picture(program, "nncase_dog.bmp", bgr=True))
     assert result.layers == 120
     boxes = decode_yolox(result.output, 224, 224, COCO_CLASSES)
     print(*boxes, sep="\n")
@@ -169,14 +176,14 @@ def test_yolox_functions_run_alone() -> None:
     rng = np.random.default_rng(0)
     for program in programs:
         inputs = [rng.integers(0, 256, t.shape, dtype=np.uint8) for t in program.inputs]
-        result = run(program, inputs)
+        result = run_kmodel(program, inputs)
         assert all(value.std() > 0 for value in result.outputs.values())
 
 
 def test_whole_program_is_its_functions() -> None:
     """Layers of the whole program and of the functions are the same, in order of the calls."""
     path = shared("real/yolox_nano_224_v5.kmodel")
-    whole = sorted(op.offset for op in load(path).kpu_layers)
+    whole = sorted(op.offset for op in load_kmodel(path).kpu_layers)
     parts = sorted(op.offset for program in load_functions(path) for op in program.kpu_layers)
     assert whole == parts
 
@@ -188,8 +195,8 @@ def test_compiled_networks_equal_the_simulator() -> None:
         with np.load(path) as data:
             if "kmodel" not in data:
                 continue
-            program = loads(data["kmodel"].tobytes(), path.name)
-            got, want = run(program, data["net_input"]).output, data["net_output"]
+            program = loads_kmodel(data["kmodel"].tobytes(), path.name)
+            got, want = run_kmodel(program, data["net_input"]).output, data["net_output"]
         assert got.shape == want.shape and got.dtype == want.dtype, path.name
         if any(op.name == "softmax" for op in program.operations):
             assert np.abs(got - want).max() < 1e-6, path.name

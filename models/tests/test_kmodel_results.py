@@ -11,22 +11,22 @@ import pytest
 
 from openkpu.kmodel import KmodelError
 from openkpu.kmodel.__main__ import main
-from openkpu.kmodel.build import build_v0, build_v1, build_v5, chain
+from openkpu.kmodel.build import build_v0, build_v1, build_v5, chain_layers
 from openkpu.kmodel.images import image_input, open_image
-from openkpu.kmodel.program import Tensor, View
+from openkpu.kmodel.program import ModelTensor, View
 from openkpu.kmodel.results.results import (
     FACE,
     FACE_PRIORS,
     Box,
     Detector,
     PriorDetector,
+    box_overlap,
     decode_priors,
     decode_region,
     decode_yolox,
-    draw,
+    draw_boxes,
     hint,
     load_detector,
-    overlap,
     report,
     top_classes,
 )
@@ -45,8 +45,8 @@ def photo(tmp_path: Path) -> Path:
     return tmp_path / "photo.png"
 
 
-def tensor(*shape: int, dtype: str = "u1") -> Tensor:
-    return Tensor("input0", View("input0", 0, shape, dtype))
+def tensor(*shape: int, dtype: str = "u1") -> ModelTensor:
+    return ModelTensor("input0", View("input0", 0, shape, dtype))
 
 
 def test_picture_becomes_planes(photo: Path) -> None:
@@ -217,8 +217,10 @@ def test_hints_say_what_is_there() -> None:
 
 def test_overlap() -> None:
     a = Box("x", 1, 0, 0, 2, 2)
-    assert overlap(a, a) == 1 and overlap(a, Box("x", 1, 1, 0, 3, 2)) == pytest.approx(1 / 3)
-    assert overlap(a, Box("x", 1, 2, 2, 3, 3)) == 0
+    assert box_overlap(a, a) == 1 and box_overlap(a, Box("x", 1, 1, 0, 3, 2)) == pytest.approx(
+        1 / 3
+    )
+    assert box_overlap(a, Box("x", 1, 2, 2, 3, 3)) == 0
 
 
 def test_top_classes_and_shapes() -> None:
@@ -231,7 +233,9 @@ def test_top_classes_and_shapes() -> None:
 
 def test_drawing_marks_the_picture(photo: Path) -> None:
     image = open_image(photo)
-    marked = draw(image, [Box("face", 0.9, 0.25, 0.25, 0.75, 0.75), Box("far", 1, -3, 2, -1, 9)])
+    marked = draw_boxes(
+        image, [Box("face", 0.9, 0.25, 0.25, 0.75, 0.75), Box("far", 1, -3, 2, -1, 9)]
+    )
     before, after = np.asarray(image), np.asarray(marked)
     assert not np.array_equal(before, after) and np.array_equal(before, np.asarray(image))
     assert np.array_equal(before[50:, 65:79], after[50:, 65:79])  # nothing outside the boxes
@@ -329,7 +333,7 @@ def models(tmp_path: Path) -> dict[str, Path]:
         ("classes", 1, 1, 7, build_v1),
     ):
         x = RNG.integers(0, 256, (c, size, size), dtype=np.uint8)
-        layers = chain(RNG, [{"o": o, "kernel": 1, "pool": 0, "depthwise": False}], x)
+        layers = chain_layers(RNG, [{"o": o, "kernel": 1, "pool": 0, "depthwise": False}], x)
         found[name] = tmp_path / name
         found[name].write_bytes(build(layers, 0.1, -5.0))
     found["v5"] = tmp_path / "v5"

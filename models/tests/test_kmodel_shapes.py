@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from models.tests.test_kmodel_containers import LAYERS, X
-from openkpu.kmodel import Program, loads, run
+from openkpu.kmodel import Program, loads_kmodel, run_kmodel
 from openkpu.kmodel.build import build_v3, build_v4
 from openkpu.kmodel.operations.operations import Concat
-from openkpu.kmodel.readers.shapes import as_map, concatenated
+from openkpu.kmodel.readers.shapes import concatenated, output_map
 from openkpu.kmodel.results.results import hint, report
 
 S = struct.pack
@@ -35,7 +35,7 @@ def channelwise(out: int, channels: int = C, src: int = 0) -> tuple[int, bytes]:
 
 
 def model(*operations: tuple[int, bytes], size: int = 4 * COUNT) -> Program:
-    return loads(build_v3([(LAYER, 0), *operations], [(OUT, size)], MAIN), "m")
+    return loads_kmodel(build_v3([(LAYER, 0), *operations], [(OUT, size)], MAIN), "m")
 
 
 KEPT = {
@@ -61,19 +61,19 @@ def test_what_keeps_the_layout_keeps_the_shape(name: str) -> None:
     operations, item = KEPT[name]
     program = model(*operations, size=item * COUNT)
     assert program.outputs[0].shape == SHAPE
-    assert run(program, X).output.shape == SHAPE
+    assert run_kmodel(program, X).output.shape == SHAPE
 
 
 def test_the_map_that_it_was_made_of_counts_not_the_last_one() -> None:
     layers = [(LAYER, 0), (LAYERS[1], None), (LAYERS[2], None), (LAYERS[3], A)]
     for operation in (floats(OUT), channelwise(OUT)):
-        program = loads(build_v3([*layers, operation], [(OUT, 4 * COUNT)], MAIN), "m")
+        program = loads_kmodel(build_v3([*layers, operation], [(OUT, 4 * COUNT)], MAIN), "m")
         assert program.outputs[0].shape == SHAPE
 
 
 def test_values_of_channelwise_dequantize() -> None:
     scale = np.arange(C, dtype=np.float32)[:, None, None] + np.float32(0.5)
-    got = run(model(channelwise(OUT)), X).output
+    got = run_kmodel(model(channelwise(OUT)), X).output
     assert np.array_equal(got, (MAP * scale - np.float32(3))[None])
 
 
@@ -88,7 +88,7 @@ def test_channels_of_a_concatenation_are_summed() -> None:
     assert program.outputs[0].view.size == 8 * COUNT
     again = 12, S("<4I2f", 1, OUT, B, 2 * COUNT, 1.0, 0.0)
     data = build_v3([(LAYER, 0), other, concat, again], [(B, 8 * COUNT)], MAIN)
-    assert loads(data).outputs[0].shape == shape
+    assert loads_kmodel(data).outputs[0].shape == shape
     part = 17, S("<3I4I", 1, OUT, 2, 0, COUNT, A, COUNT // 2)
     assert model(other, part, size=COUNT + COUNT // 2).outputs[0].shape == (1, COUNT * 3 // 2)
 
@@ -117,9 +117,9 @@ def test_float_maps_that_v4_concatenates() -> None:
         [struct.unpack("<4I", total)],
         MAIN,
     )
-    program = loads(data)
+    program = loads_kmodel(data)
     assert program.outputs[0].shape == (1, 2 * C, *MAP.shape[1:])
-    got = run(program, X).output
+    got = run_kmodel(program, X).output
     assert np.array_equal(got, np.concatenate([MAP, MAP])[None] * np.float32(0.5))
 
 
@@ -138,9 +138,9 @@ def test_flat_outputs_are_offered_as_the_kpus_map() -> None:
     program = model(floats(OUT))
     flat = np.arange(COUNT, dtype=np.float32)
     for shape in ((C, SIZE), (1, C, SIZE), (COUNT,), (1, COUNT)):
-        assert np.array_equal(as_map(flat.reshape(shape), program), flat.reshape(SHAPE))
+        assert np.array_equal(output_map(flat.reshape(shape), program), flat.reshape(SHAPE))
     for shape in ((SIZE, C), (C, SIZE // 2), (1, 1, C, SIZE), (7,)):
-        assert as_map(np.zeros(shape), program).shape == shape
+        assert output_map(np.zeros(shape), program).shape == shape
     text = hint([flat.reshape(C, SIZE)], program=program)
     assert text is not None and f"{C} channels, {MAP.shape[1]} x {MAP.shape[2]} cells" in text
     assert hint([flat.reshape(C, SIZE)]) is None

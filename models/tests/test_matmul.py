@@ -11,7 +11,15 @@ from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.golden import run_layer
 from openkpu.layer.layout import Layout
-from openkpu.products.matmul import layer_of, m_max, map_of, operands, plan, product, tables
+from openkpu.products.matmul import (
+    layer_of,
+    m_max,
+    map_of,
+    matmul_operands,
+    matmul_product,
+    plan_matmul,
+    tables,
+)
 from openkpu.products.matmul_lists import network_of
 
 TYPES = (np.int8, np.uint8)
@@ -34,7 +42,7 @@ def exact(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def test_published_product(dtype: type) -> None:
     a, b, c = published_product.matrices()
     assert (a.shape, b.shape) == ((4, 36), (36, 16))
-    assert (product(a.astype(dtype), b.astype(dtype)) == c).all()
+    assert (matmul_product(a.astype(dtype), b.astype(dtype)) == c).all()
 
 
 def test_every_k() -> None:
@@ -44,7 +52,7 @@ def test_every_k() -> None:
         types = rng.integers(0, 2, 2)
         a = matrix(rng, (int(rng.integers(1, 4)), k), TYPES[types[0]])
         b = matrix(rng, (k, int(rng.integers(1, 6))), TYPES[types[1]])
-        assert (product(a, b) == exact(a, b)).all(), f"K = {k}, types {types}"
+        assert (matmul_product(a, b) == exact(a, b)).all(), f"K = {k}, types {types}"
 
 
 def test_extremes() -> None:
@@ -52,9 +60,9 @@ def test_extremes() -> None:
     for left in (-128, 127):
         for right in (-128, 127):
             a, b = np.full((2, 9216), left, np.int8), np.full((9216, 3), right, np.int8)
-            assert (product(a, b) == left * right * 9216).all()
+            assert (matmul_product(a, b) == left * right * 9216).all()
     a, b = np.full((2, 9216), 255, np.uint8), np.full((9216, 3), 255, np.uint8)
-    assert (product(a, b) == 255 * 255 * 9216).all()
+    assert (matmul_product(a, b) == 255 * 255 * 9216).all()
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -66,7 +74,7 @@ def test_random_products(seed: int) -> None:
     b = matrix(rng, (k, n), TYPES[seed >> 1 & 1])
     for rows in (32768, 1024):
         try:
-            found = product(a, b, ram_rows=rows)
+            found = matmul_product(a, b, ram_rows=rows)
         except LayerError as err:
             assert rows == 1024 and k > 500 and err.code == "BAD_SIZE", err
             continue
@@ -84,7 +92,7 @@ def test_tiles_cover_the_product() -> None:
         (1000, 9216, 50, 32768),
         (897, 9216, 300, 32768),
     ):
-        tiles = plan(m, k, n, ram_rows=rows)
+        tiles = plan_matmul(m, k, n, ram_rows=rows)
         seen = np.zeros((m, n), dtype=int)
         for tile in tiles:
             seen[tile.m, tile.n] += 1
@@ -92,9 +100,9 @@ def test_tiles_cover_the_product() -> None:
         assert (seen == 1).all()
         alone = m <= m_max(k) and map_of(m, k, n, rows) is not None
         assert alone == (len(tiles) == 1), (m, k, n)
-    assert len(plan(512, 512, 512)) == 1
+    assert len(plan_matmul(512, 512, 512)) == 1
     # the maps of this one are dense: B takes 256 KiB, C a MiB
-    arg = plan(512, 512, 512)[0].arg
+    arg = plan_matmul(512, 512, 512)[0].arg
     assert (arg.in_layout.bytes, arg.out_layout.bytes) == (512 * 512, 4 * 512 * 512)
 
 
@@ -102,8 +110,8 @@ def test_network_leaves_rows_of_c() -> None:
     """The result area of a run holds C as numpy has it."""
     rng = np.random.default_rng(5)
     a, b = matrix(rng, (5, 20), np.int8), matrix(rng, (20, 21), np.int8)
-    tile = plan(5, 20, 21)[0]
-    network, (_, x) = network_of([tile], a, b), operands(tile, a, b)
+    tile = plan_matmul(5, 20, 21)[0]
+    network, (_, x) = network_of([tile], a, b), matmul_operands(tile, a, b)
     y = network.run(x).y
     assert (to_stored(y, True).view("<i4").reshape(5, 21) == exact(a, b)).all()
     storage = network.storage(x[None])
@@ -196,7 +204,7 @@ def test_weights_of_16_bits() -> None:
 )
 def test_refused_products(sizes: tuple[int, int, int], says: str) -> None:
     with pytest.raises(LayerError, match=says):
-        plan(*sizes)
+        plan_matmul(*sizes)
     m, k, n = sizes
     with pytest.raises(LayerError, match=says):
         layer_of(m, k, n)
@@ -205,9 +213,9 @@ def test_refused_products(sizes: tuple[int, int, int], says: str) -> None:
 def test_refused_operands() -> None:
     a = np.zeros((2, 3), np.int8)
     with pytest.raises(ValueError, match=r"B is int16\(3, 2\), expected a matrix of int8 or uint8"):
-        product(a, np.zeros((3, 2), np.int16))
+        matmul_product(a, np.zeros((3, 2), np.int16))
     with pytest.raises(ValueError, match="the inner sizes differ"):
-        product(a, np.zeros((4, 2), np.int8))
+        matmul_product(a, np.zeros((4, 2), np.int8))
     with pytest.raises(LayerError, match="M = 1025"):
         layer_of(1025, 3, 4)
     assert layer_of(896, 9216, 4).device_code() == 0
@@ -216,7 +224,7 @@ def test_refused_operands() -> None:
     with pytest.raises(LayerError, match="no map of 1021 pixels"):
         layer_of(4, 3, 1021)
     with pytest.raises(LayerError, match="no column of B"):
-        plan(4, 1024, 4, ram_rows=64)
+        plan_matmul(4, 1024, 4, ram_rows=64)
 
 
 def test_maps_in_the_ai_ram() -> None:
@@ -225,6 +233,6 @@ def test_maps_in_the_ai_ram() -> None:
     assert arg.out_shape[0] == 12
     ram = airam.new_ram()
     y = np.arange(12 * 40, dtype=np.uint32).astype(np.uint8).reshape(arg.out_shape)
-    airam.pack(ram, arg.image_dst_addr, y)
-    assert (airam.unpack(ram, arg.image_dst_addr, arg.out_shape) == y).all()
+    airam.pack_map(ram, arg.image_dst_addr, y)
+    assert (airam.unpack_map(ram, arg.image_dst_addr, arg.out_shape) == y).all()
     assert arg.out_layout.rows == Layout(*arg.out_shape).rows

@@ -12,8 +12,15 @@ from openkpu.layer.argument import LayerError
 from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.network.network import Network, NetworkError
 from openkpu.products import matmul_deep
-from openkpu.products.matmul_deep import COPY, DeepTile, append_sum, layers_of, plan, shape_of
-from openkpu.products.matmul_lists import input_of, maps_of, network_of, put, results_of, split
+from openkpu.products.matmul_deep import COPY, DeepTile, append_sum, layers_of, plan_deep, shape_of
+from openkpu.products.matmul_lists import (
+    input_of,
+    maps_of,
+    network_of,
+    put,
+    results_of,
+    split_tiles,
+)
 
 SEED = 1
 ROWS = 2048  # of the AI RAM
@@ -65,7 +72,7 @@ def test_words(count: int) -> None:
 def draw(
     rng: np.random.Generator, m: int, k: int, n: int
 ) -> tuple[np.ndarray, np.ndarray, dict[str, bool]]:
-    """A, B of int8 or uint8, and the signs for ``plan``."""
+    """A, B of int8 or uint8, and the signs for ``plan_deep``."""
     signs = [bool(s) for s in rng.integers(0, 2, 2)]
     a, b = (
         rng.integers(-128 if s else 0, 128 if s else 256, shape).astype(np.int8 if s else np.uint8)
@@ -75,7 +82,7 @@ def draw(
 
 
 def on_the_model(lists: Sequence[Sequence[DeepTile]], a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """C as the lists leave it; their storage takes no more than ``split`` reckons with."""
+    """C as the lists leave it; their storage takes no more than ``split_tiles`` reckons with."""
     c = np.zeros((len(a), b.shape[1]), dtype=np.int32)
     for tiles in lists:
         network = network_of(tiles, a, b)
@@ -84,7 +91,7 @@ def on_the_model(lists: Sequence[Sequence[DeepTile]], a: np.ndarray, b: np.ndarr
         x = input_of(tiles, a, b)
         run = network.run(x)
         put(c, tiles, maps_of(run, network), run.stored)
-        least = sum(matmul_deep.storage_bytes(tile, 16) for tile in tiles)
+        least = sum(matmul_deep.tile_storage_bytes(tile, 16) for tile in tiles)
         assert network.storage(x[None], align=16).data.size <= least + 64
     return c
 
@@ -97,19 +104,19 @@ def test_random_products(number: int) -> None:
     part = ceil_div(k, int(rng.integers(2, 6)))
     print(f"seed {SEED}: {m}x{k}x{n}, {part} at a time")
     a, b, signs = draw(rng, m, k, n)
-    tiles = plan(m, k, n, part=part, ram_rows=ROWS, **signs)
+    tiles = plan_deep(m, k, n, part=part, ram_rows=ROWS, **signs)
     want = a.astype(np.int64) @ b.astype(np.int64)
     assert (on_the_model([tiles], a, b) == want).all()
-    lists = split(tiles, most_layers=layers_of(tiles[0]))
+    lists = split_tiles(tiles, most_layers=layers_of(tiles[0]))
     assert len(lists) == len(tiles)
     assert (on_the_model(lists, a, b) == want).all()
 
 
 def test_deepest() -> None:
-    """K above what one layer has, as ``plan`` cuts it by itself."""
+    """K above what one layer has, as ``plan_deep`` cuts it by itself."""
     rng = np.random.default_rng(SEED)
     a, b, signs = draw(rng, 2, 20000, 3)
-    tiles = plan(2, 20000, 3, ram_rows=ROWS * 4, **signs)
+    tiles = plan_deep(2, 20000, 3, ram_rows=ROWS * 4, **signs)
     assert [k.stop - k.start for k in tiles[0].ks] == [6667, 6667, 6666]
     network = network_of(tiles, a, b)
     network.validate(ROWS * 4)
@@ -127,7 +134,7 @@ def test_deepest() -> None:
 )
 def test_refusals(k: int, ram_rows: int, says: str) -> None:
     with pytest.raises(LayerError, match=says):
-        plan(4, k, 4, ram_rows=ram_rows)
+        plan_deep(4, k, 4, ram_rows=ram_rows)
 
 
 def test_a_file_keeps_relayed_maps(tmp_path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from openkpu.arithmetic import fp16
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.configs import load
+from openkpu.configs import load_config
 from openkpu.layer.argument import LIST_BYTES, LayerError
 from openkpu.layer.layout import map_bytes
 from openkpu.network.network import MOST_LAYERS, Network, alignment
@@ -17,7 +17,7 @@ from openkpu.prediction.cycles_model import predict_network
 from openkpu.prediction.roofline import network_cycles
 from openkpu.products import matmul, matmul_fp16
 from openkpu.products.matmul import Tile
-from openkpu.products.matmul_lists import input_of, maps_of, network_of, put, split
+from openkpu.products.matmul_lists import input_of, maps_of, network_of, put, split_tiles
 
 SEED = 1
 FEW_ROWS = 512  # of the AI RAM: small products have several tiles
@@ -37,9 +37,9 @@ def integers(rng: np.random.Generator, m: int, k: int, n: int) -> tuple[np.ndarr
 def tiles_of(a: np.ndarray, b: np.ndarray, rows: int = FEW_ROWS) -> list[Tile]:
     (m, k), n = a.shape, b.shape[1]
     if a.dtype == np.float16:
-        return matmul_fp16.plan(m, k, n, ram_rows=rows)
+        return matmul_fp16.plan_fp16(m, k, n, ram_rows=rows)
     signs = {"signed_a": a.dtype == np.int8, "signed_b": b.dtype == np.int8}
-    return matmul.plan(m, k, n, ram_rows=rows, **signs)
+    return matmul.plan_matmul(m, k, n, ram_rows=rows, **signs)
 
 
 def on_the_model(lists: list[list[Tile]], a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -79,7 +79,7 @@ def test_random_products(number: int) -> None:
     want = a.astype(np.int64) @ b.astype(np.int64)
     assert (on_the_model([tiles], a, b) == want).all()
     most = int(rng.integers(1, len(tiles)))
-    assert (on_the_model(split(tiles, most_layers=most), a, b) == want).all()
+    assert (on_the_model(split_tiles(tiles, most_layers=most), a, b) == want).all()
 
 
 @pytest.mark.parametrize("sizes", [(70, 9, 288), (186, 3, 278)])
@@ -120,12 +120,12 @@ def test_columns_as_a_map_of_another_shape() -> None:
 
 
 def test_one_tile() -> None:
-    """A product that one layer holds is that layer alone, as ``plan`` has it."""
+    """A product that one layer holds is that layer alone, as ``plan_matmul`` has it."""
     rng = np.random.default_rng(SEED)
     for m, k, n in ((1, 1, 1), (5, 20, 21), (64, 128, 256)):
         a, b = integers(rng, m, k, n)
         (tile,) = tiles_of(a, b, 32768)
-        assert split([tile]) == [[tile]]
+        assert split_tiles([tile]) == [[tile]]
         network = network_of([tile], a, b)
         (arg,) = network.layers
         assert arg == tile.arg.replace(active_addr=8 * m)
@@ -165,12 +165,12 @@ def test_limits_of_a_list() -> None:
     a, b = integers(rng, *SIX)
     tiles = tiles_of(a, b)
     assert MOST_LAYERS == 1023
-    assert [len(p) for p in split(tiles, most_layers=4)] == [4, 2]
-    assert [len(p) for p in split(tiles, most_layers=3)] == [3, 3]
-    assert [len(p) for p in split(tiles, most_bytes=1)] == [1] * 6
-    assert [len(p) for p in split(tiles * 300)] == [1023, 777]
+    assert [len(p) for p in split_tiles(tiles, most_layers=4)] == [4, 2]
+    assert [len(p) for p in split_tiles(tiles, most_layers=3)] == [3, 3]
+    assert [len(p) for p in split_tiles(tiles, most_bytes=1)] == [1] * 6
+    assert [len(p) for p in split_tiles(tiles * 300)] == [1023, 777]
     for most in (30_000, 50_000, 70_000):
-        lists = split(tiles, most_bytes=most)
+        lists = split_tiles(tiles, most_bytes=most)
         assert list(itertools.chain(*lists)) == tiles and len(lists) > 1
         for part, following in zip(lists, [*lists[1:], []], strict=True):
             network = network_of(part, a, b)
@@ -187,7 +187,7 @@ def test_roofline_and_prediction_count_maps() -> None:
     """Bytes of B and C that the list moves are in its roofline, and in its predicted cycles."""
     rng = np.random.default_rng(SEED)
     a, b = integers(rng, *SIX)
-    tiles, config = tiles_of(a, b), load("nano")
+    tiles, config = tiles_of(a, b), load_config("nano")
     network = network_of(tiles, a, b)
     (m, k, n), columns = SIX, 3
     moved = 4 * m * n + k * n + LIST_BYTES * len(tiles)

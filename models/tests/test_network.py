@@ -72,7 +72,7 @@ def test_maps_that_share_rows() -> None:
             ram = airam.new_ram()
             run = network.run(layer.x.view(np.uint8), ram=ram)
             assert (run.y == layer.y.view(np.uint8)).all(), f"kernel {kernel}, {before} rows before"
-            assert (airam.unpack(ram, 59 - before, layer.arg.out_shape) == run.y).all()
+            assert (airam.unpack_map(ram, 59 - before, layer.arg.out_shape) == run.y).all()
 
 
 def test_run_works_in_a_given_ram() -> None:
@@ -80,7 +80,7 @@ def test_run_works_in_a_given_ram() -> None:
     ram = airam.new_ram()
     y = network.run(image(network), ram=ram).y
     last = network.layers[-1]
-    assert (airam.unpack(ram, last.image_dst_addr, last.out_shape) == y).all()
+    assert (airam.unpack_map(ram, last.image_dst_addr, last.out_shape) == y).all()
 
 
 def test_files_round_trip(tmp_path: Path) -> None:

@@ -49,6 +49,46 @@ def test_old_name(name: str) -> None:
     assert module.__name__ == today and module.__spec__ is spec
 
 
+def test_contents() -> None:
+    """What programs of 0.2.0 import from the modules, by the names that it had there."""
+    code = """
+from openkpu.models.airam import pack, unpack
+from openkpu.models.compare import describe
+from openkpu.models.configs import load as load_config
+from openkpu.models.cycles import run as predict
+from openkpu.models.kept import fault, moved, rows
+from openkpu.models.kmodel import Outcome, Result, Step, Tensor, load, loads, run
+from openkpu.models.kmodel.results import draw, overlap
+from openkpu.models.matmul import operands, plan, product
+from openkpu.models.matmul_fp16 import product as product_fp16
+from openkpu.models.roofline import beside, cycles
+assert product.__module__ == "openkpu.products.matmul" != product_fp16.__module__
+print(load_config("nano").name, run.__name__, run.__module__)
+"""
+    said = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env={"PYTHONPATH": python_path()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.stdout.endswith(" run_kmodel openkpu.kmodel.execute\n"), said.stderr
+
+
+def test_names_of_contents() -> None:
+    """Each old name is free, so that it hides nothing that the module has."""
+    code = """
+import importlib
+from openkpu.models import CONTENTS
+for today, pairs in CONTENTS.items():
+    there = vars(importlib.import_module(f"openkpu.{today}"))
+    for pair in pairs.split():
+        old, now = pair.split("=")
+        assert now in there and old not in there, (today, pair)
+"""
+    subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": python_path()}, check=True)
+
+
 def test_what_is_not_there() -> None:
     name = "openkpu.models.nothing"
     with pytest.raises(ModuleNotFoundError, match=name):

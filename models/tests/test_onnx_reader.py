@@ -14,11 +14,11 @@ from onnx import TensorProto, helper, numpy_helper
 from models.tests.single_operators import CASES, SHAPE, build
 from openkpu import configs, digits
 from openkpu.compiler import okpu, reference
-from openkpu.compiler.build import build as build_program
+from openkpu.compiler.build import build_program
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Host, Pool, Table
 from openkpu.compiler.onnx import translate as onnx_reader
-from openkpu.compiler.run import run as run_program
+from openkpu.compiler.run import run_program
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the test group has onnxruntime")
 
@@ -72,7 +72,7 @@ def half(graph: Graph, name: str, values: dict[str, np.ndarray]) -> np.ndarray:
 
 def agree(data: bytes, name: str, seed: int = 3) -> Graph:
     """The graph; its outputs equal onnxruntime's but a step, where the exact number is a tie."""
-    graph = onnx_reader.read(data, name)
+    graph = onnx_reader.read_onnx(data, name)
     feeds = feeds_of(graph, seed)
     values = reference.evaluate(graph, feeds)
     for out, theirs in zip(graph.outputs, run(data, feeds), strict=True):
@@ -116,9 +116,9 @@ def test_one_node_for_each_operator() -> None:
         for act in ("conv3x3", "conv3x3-relu", "conv3x3-relu6"):
             if form == "qoperator" and act != "conv3x3":
                 continue
-            graph = onnx_reader.read(build(act, form), act)
+            graph = onnx_reader.read_onnx(build(act, form), act)
             assert [type(n) for n in graph.nodes] == [Conv]
-    graph = onnx_reader.read(build("conv3x3-relu6", "qdq"), "x")
+    graph = onnx_reader.read_onnx(build("conv3x3-relu6", "qdq"), "x")
     (node,) = graph.nodes
     assert isinstance(node, Conv)
     # zero point -7, scale 0.06: from 0 to 6 are bytes -7 to 93
@@ -129,7 +129,7 @@ def test_one_node_for_each_operator() -> None:
 def test_digits(name: str) -> None:
     """The committed models: every result of 60 scans, the batch being open in the file."""
     data = (digits.FOLDER / name).read_bytes()
-    graph = onnx_reader.read(data, name)
+    graph = onnx_reader.read_onnx(data, name)
     assert graph.tensors["x"].shape == (1, 1, 8, 8) and graph.outputs == ["logits"]
     test = digits.load_data()[1]
     images = test.images[:60, None].astype(np.float32) / 16
@@ -236,7 +236,7 @@ def test_bias_that_torch_quantises() -> None:
     made = f.node("QuantizeLinear", f.put(bias), scale, zeros, axis=0)
     made = f.node("DequantizeLinear", made, scale, zeros, axis=0)
     y = f.qdq(f.node("Conv", x, w, made), 0.07, 100)
-    graph = onnx_reader.read(f.data(y, (1, 3, 8, 8), (1, 4, 8, 8)), "torch")
+    graph = onnx_reader.read_onnx(f.data(y, (1, 3, 8, 8), (1, 4, 8, 8)), "torch")
     (node,) = [n for n in graph.nodes if isinstance(n, Conv)]
     steps = node.w_scale * graph.tensors[node.inputs[0]].scale  # pyright: ignore
     assert np.abs(node.bias * steps - bias).max() <= steps.max() / 2 * 1.0001
@@ -323,7 +323,7 @@ def test_softmax_at_the_end_stays_float() -> None:
     f = File()
     y = f.node("Softmax", f.qdq("x", 0.05, 120), axis=-1)
     data = f.data(y, (1, 10), (1, 10))
-    graph = onnx_reader.read(data, "softmax")
+    graph = onnx_reader.read_onnx(data, "softmax")
     assert graph.nodes[-1].outputs == (y,)
     feeds = feeds_of(graph, 1)
     found = reference.evaluate(graph, feeds)[y]
@@ -336,13 +336,13 @@ def test_function_at_the_end_stays_float() -> None:
     x = f.qdq("x", 0.05, 120)
     y = f.node("Tanh", f.qdq(f.node("MaxPool", x, kernel_shape=[2, 2]), 0.05, 120))
     data = f.data(y, (1, 2, 9, 9), (1, 2, 8, 8))
-    graph = onnx_reader.read(data, "tanh")
+    graph = onnx_reader.read_onnx(data, "tanh")
     assert [n.kind for n in graph.nodes] == ["host", "pool", "host"]
     feeds = feeds_of(graph, 1)
     found = reference.evaluate(graph, feeds)[y]
     assert found.dtype == np.float32 and np.allclose(found, run(data, feeds)[0], atol=1e-6)
-    program = build_program(graph, configs.load("small"))
-    again = okpu.loads(okpu.dumps(program), "net.okpu")
+    program = build_program(graph, configs.load_config("small"))
+    again = okpu.loads_okpu(okpu.dumps(program), "net.okpu")
     assert np.array_equal(run_program(again, feeds)[y], found)
 
 
@@ -350,14 +350,14 @@ def test_shape_fixes_an_open_one() -> None:
     f = File()
     y = f.qdq(f.node("MaxPool", f.qdq("x", 0.05, 120), kernel_shape=[2, 2], strides=[2, 2]), 0.05)
     data = f.data(y, ("N", 3, "H", "W"), ("N", 3, "h", "w"))
-    graph = onnx_reader.read(data, "m", shape=(1, 3, 10, 8))
+    graph = onnx_reader.read_onnx(data, "m", shape=(1, 3, 10, 8))
     assert graph.tensors["x"].shape == (1, 3, 10, 8)
     assert graph.tensors[graph.outputs[0]].shape == (1, 3, 5, 4)
     with pytest.raises(CompileError) as error:
-        onnx_reader.read(data, "m")
+        onnx_reader.read_onnx(data, "m")
     assert str(error.value) == ("m: input 'x' is Nx3xHxW, a dynamic shape; SHAPE=1x3xNxN fixes it")
     with pytest.raises(CompileError, match="SHAPE=1x4x10x8 does not fit input 'x'"):
-        onnx_reader.read(data, "m", shape=(1, 4, 10, 8))
+        onnx_reader.read_onnx(data, "m", shape=(1, 4, 10, 8))
 
 
 @pytest.mark.parametrize("early", [True, False])
@@ -381,7 +381,7 @@ def test_layout_of_tensorflow(early: bool, back: str) -> None:
         y = f.node("Transpose", y, perm=[0, 2, 3, 1])
     out = (1, 4, 6, 5) if back == "none" else (1, 6, 5, 4)
     data = f.data(y, (1, 8, 7, 3), out)
-    graph = onnx_reader.read(data, "tf")
+    graph = onnx_reader.read_onnx(data, "tf")
     assert [n.kind for n in graph.nodes] == ["host", "conv", "host"]
     first, last = graph.tensors["x"], graph.tensors[y]
     assert (first.shape, first.layout) == ((1, 3, 8, 7), "NHWC")
@@ -395,7 +395,7 @@ def test_layout_of_tensorflow(early: bool, back: str) -> None:
 
 
 def test_layout_of_the_input() -> None:
-    graph = onnx_reader.read(build("conv3x3", "qdq"), "x")
+    graph = onnx_reader.read_onnx(build("conv3x3", "qdq"), "x")
     assert graph.tensors[graph.inputs[0]].layout == "NCHW"
     assert graph.tensors[graph.inputs[0]].shape == SHAPE
 
@@ -407,7 +407,7 @@ def test_float_biases_are_rounded() -> None:
     w = f.node("DequantizeLinear", f.put(np.ones((3, 2, 1, 1)), np.int8), f.put(0.25))
     bias = f.put([0.125 * 3.4, 0.125 * 3.6, -0.125 * 2.7])
     y = f.qdq(f.node("Conv", x, w, bias), 0.7, 100)
-    graph = onnx_reader.read(f.data(y, (1, 2, 4, 4), (1, 3, 4, 4)), "bias")
+    graph = onnx_reader.read_onnx(f.data(y, (1, 2, 4, 4), (1, 3, 4, 4)), "bias")
     (node,) = [n for n in graph.nodes if isinstance(n, Conv)]
     assert node.bias.tolist() == [3, 4, -3]
 
@@ -429,7 +429,7 @@ def test_constants_on_either_side(kind: str, first: bool) -> None:
     data = f.data(y, (1, 2, 16, 16), (1, 2, 16, 16))
     if kind == "Div" and first:
         with pytest.raises(CompileError, match="has no value for some bytes"):
-            onnx_reader.read(data, "div")
+            onnx_reader.read_onnx(data, "div")
     else:
         agree(data, kind)
 

@@ -29,7 +29,7 @@ def refusal(data: bytes | onnx.ModelProto, **how: Any) -> str:
     """The one line of the error."""
     data = data if isinstance(data, bytes) else data.SerializeToString()
     with pytest.raises(CompileError) as error:
-        onnx_reader.read(data, "net.onnx", **how)
+        onnx_reader.read_onnx(data, "net.onnx", **how)
     text = str(error.value)
     print(text)
     assert text.startswith("net.onnx: ") and "\n" not in text and len(text) < 300
@@ -53,7 +53,7 @@ def replace(m: onnx.ModelProto, start: str, data: np.ndarray, kind: int | None =
 def test_good_ones_are_read() -> None:
     """What the tests spoil is good before."""
     for form in ("qdq", "qoperator"):
-        assert onnx_reader.read(model(form=form).SerializeToString(), "net.onnx").nodes
+        assert onnx_reader.read_onnx(model(form=form).SerializeToString(), "net.onnx").nodes
     assert is_onnx(build("add", "qdq")) and not is_onnx(build("add", "tflite"))
     assert not is_onnx(b"") and not is_onnx(b"not a model at all")
 
@@ -78,7 +78,7 @@ def test_damaged_is_refused_or_read(form: str) -> None:
         for place in rng.integers(0, len(bad), rng.integers(1, 4)):
             bad[place] = rng.integers(0, 256)
         try:
-            onnx_reader.read(bytes(bad), "net.onnx")
+            onnx_reader.read_onnx(bytes(bad), "net.onnx")
         except CompileError as error:
             refused += 1
             assert "\n" not in str(error)
@@ -99,7 +99,7 @@ def test_external_data(tmp_path: Path) -> None:
     )
     path = tmp_path / "net.onnx"
     onnx.save_model(m, str(path))
-    good = onnx_reader.read(path.read_bytes(), "net.onnx", folder=tmp_path)
+    good = onnx_reader.read_onnx(path.read_bytes(), "net.onnx", folder=tmp_path)
     assert len(good.nodes) == 1
     assert "external data 'net.bin'" in refusal(path.read_bytes())
     (tmp_path / "net.bin").write_bytes(b"short")
@@ -126,7 +126,7 @@ def test_dynamic_shape() -> None:
     m.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
     assert "is 1x8xheightx7, a dynamic shape; SHAPE=1x8xNx7 fixes it" in refusal(m)
     assert "does not fit input" in refusal(m, shape=(1, 8, 10))
-    onnx_reader.read(m.SerializeToString(), "net.onnx", shape=(1, 8, 10, 7))
+    onnx_reader.read_onnx(m.SerializeToString(), "net.onnx", shape=(1, 8, 10, 7))
     m = model()
     m.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 4
     assert "a batch of 4, expected 1; SHAPE=1x8x10x7 fixes it" in refusal(m)
@@ -270,7 +270,7 @@ def test_weight_that_is_an_old_input() -> None:
     for tensor in m.graph.initializer:
         value = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
         m.graph.input.append(value)
-    graph = onnx_reader.read(m.SerializeToString(), "net.onnx")
+    graph = onnx_reader.read_onnx(m.SerializeToString(), "net.onnx")
     assert len(graph.inputs) == 1
 
 

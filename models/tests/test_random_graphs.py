@@ -35,7 +35,7 @@ def dtype_of(seed: int) -> type:
 def model(seed: int, form: str) -> tuple[bytes, Graph]:
     """The file and its graph."""
     data, name = random_graph(seed, form, dtype_of(seed)), f"seed {seed} {form}"
-    read = tflite.read if form == "tflite" else onnx_reader.read
+    read = tflite.read_tflite if form == "tflite" else onnx_reader.read_onnx
     return data, read(data, name)
 
 
@@ -98,12 +98,14 @@ def test_golden(block: int, form: str) -> None:
         _, graph = model(seed, form)
         values = inputs_of(graph, seed)
         try:
-            program = build.build(graph, configs.load(("k210", "small", "nano")[seed % 3]))
+            program = build.build_program(
+                graph, configs.load_config(("k210", "small", "nano")[seed % 3])
+            )
         except CompileError as error:
             refused += 1
             assert "\n" not in str(error)
             continue
-        want, found = reference.evaluate(graph, values), run.run(program, values)
+        want, found = reference.evaluate(graph, values), run.run_program(program, values)
         for name in graph.outputs:
             assert found[name].shape == want[name].shape, graph.name
             if is_exact(program):

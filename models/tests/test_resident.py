@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from openkpu.generators.generate import random_layer
-from openkpu.kmodel import KpuLayer, Program, Tensor, View, keep_maps, run
+from openkpu.kmodel import KpuLayer, ModelTensor, Program, View, keep_maps, run_kmodel
 from openkpu.kmodel.operations.operations import Copy, PadPixels, StridedSlice
 from openkpu.kmodel.program import RAM_BYTES, Download, Operation, Upload
 from openkpu.layer.layout import Layout
@@ -88,8 +88,8 @@ def program(
         version=5,
         eight_bit=True,
         sizes=sizes | {"main": MAIN, "kpu": RAM_BYTES},
-        inputs=[Tensor("input0", source)],
-        outputs=[Tensor("output0", result)],
+        inputs=[ModelTensor("input0", source)],
+        outputs=[ModelTensor("output0", result)],
         operations=operations,
     ).check()
 
@@ -100,7 +100,7 @@ def kinds(found: Program) -> list[str]:
 
 def same(one: Program, other: Program) -> bool:
     x = np.random.default_rng(5).integers(0, 256, (1, *SHAPE), dtype=np.uint8)
-    outputs = [run(p, [x]).outputs for p in (one, other)]
+    outputs = [run_kmodel(p, [x]).outputs for p in (one, other)]
     return all(np.array_equal(outputs[0][name], outputs[1][name]) for name in outputs[0])
 
 

@@ -14,7 +14,7 @@ from openkpu import configs
 from openkpu.compiler import source
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.tflite import translate as tflite
-from openkpu.compiler.tflite.file import RawModel, RawTensor, parse
+from openkpu.compiler.tflite.file import RawModel, RawTensor, parse_tflite
 
 pytest.importorskip("tflite")
 from models.tests.single_operators import build
@@ -25,11 +25,11 @@ Change = Callable[[RawModel], None]
 def refusal(data: bytes, change: Change | None, monkeypatch: pytest.MonkeyPatch) -> str:
     """The line of the error for a model, or for one that was changed after parsing."""
     if change:
-        raw = parse(data, "net.tflite")
+        raw = parse_tflite(data, "net.tflite")
         change(raw)
-        monkeypatch.setattr(tflite, "parse", lambda *_: raw)
+        monkeypatch.setattr(tflite, "parse_tflite", lambda *_: raw)
     with pytest.raises(CompileError) as error:
-        tflite.read(data, "net.tflite")
+        tflite.read_tflite(data, "net.tflite")
     text = str(error.value)
     print(text)
     assert text.startswith("net.tflite: ") and "\n" not in text and len(text) < 300
@@ -134,7 +134,7 @@ def test_what_is_no_model(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for at in rng.integers(8, len(bad), 3):
             bad[at] = int(rng.integers(256))
         try:
-            tflite.read(bytes(bad), "net.tflite")
+            tflite.read_tflite(bytes(bad), "net.tflite")
         except CompileError as error:
             assert "\n" not in str(error)
 
@@ -146,7 +146,7 @@ def test_operators_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_files(tmp_path: Path) -> None:
     """A path that is none, an empty file, another kind, a shape for a model that has one."""
-    config = configs.load("k210")
+    config = configs.load_config("k210")
     (tmp_path / "empty.tflite").write_bytes(b"")
     (tmp_path / "other.tflite").write_bytes(b"nothing of that kind")
     (tmp_path / "good.tflite").write_bytes(build("conv1x1", "tflite"))

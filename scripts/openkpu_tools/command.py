@@ -38,7 +38,7 @@ Main = Callable[[list[str] | None], int]
 by_make = False  # options are called as make's variables
 
 
-def summary(document: str | None) -> str:
+def first_line(document: str | None) -> str:
     """The first line of a module's docstring."""
     return (document or "").partition("\n")[0]
 
@@ -193,7 +193,7 @@ def _stop(number: int, _frame: FrameType | None) -> NoReturn:
     raise Stopped(number)
 
 
-def run(main: Main, argv: list[str] | None = None) -> int:
+def run_command(main: Main, argv: list[str] | None = None) -> int:
     """The exit status of ``main(argv)``, whatever ends it.
 
     While it runs, SIGINT, SIGTERM and SIGHUP raise Stopped in the main thread, so that simulators
@@ -281,7 +281,7 @@ def ending(process: subprocess.Popen) -> Iterator[None]:
 
 
 # ---- argument types: each names what it got and what it takes
-def whole(least: int, most: int, what: str = "a whole number") -> Callable[[str], int]:
+def integer_in(least: int, most: int, what: str = "a whole number") -> Callable[[str], int]:
     """argparse type: an integer from ``least`` to ``most``."""
 
     def convert(text: str) -> int:
@@ -332,7 +332,7 @@ def factors(text: str) -> float | tuple[float, ...]:
     return found[0] if len(found) == 1 else found
 
 
-def named(text: str) -> str:
+def given_name(text: str) -> str:
     """argparse type: a name; an empty one would mean that none is given."""
     if not text:
         raise argparse.ArgumentTypeError("'': expected a name")
@@ -341,7 +341,7 @@ def named(text: str) -> str:
 
 def path(text: str) -> Path:
     """argparse type: the name of a file that is written, in a folder that is there."""
-    found = Path(named(text))
+    found = Path(given_name(text))
     if not found.resolve().parent.is_dir():
         raise argparse.ArgumentTypeError(f"{text}: the folder does not exist")
     return found
@@ -350,7 +350,7 @@ def path(text: str) -> Path:
 def there(text: str) -> str:
     """argparse type: a file or folder that is read."""
     try:
-        os.stat(named(text))
+        os.stat(given_name(text))
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else error
         raise argparse.ArgumentTypeError(f"{text}: {said}") from None
@@ -360,7 +360,7 @@ def there(text: str) -> str:
 def config(text: str) -> str:
     """argparse type: the name of a configuration."""
     try:
-        configs.load(text)
+        configs.load_config(text)
     except configs.ConfigError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
@@ -373,8 +373,8 @@ def bus(text: str) -> int:
     return int(text)
 
 
-SEED = whole(0, seeds.LIMIT - 1)
-JOBS = whole(1, 256)
+SEED = integer_in(0, seeds.LIMIT - 1)
+JOBS = integer_in(1, 256)
 
 
 def apart(args: argparse.Namespace, *pairs: tuple[str, str], why: str = "") -> None:

@@ -38,7 +38,7 @@ def commands() -> dict[str, Entry]:
     }
 
 
-def parse(name: str, argv: Sequence[str] | None) -> argparse.Namespace:
+def parse_command(name: str, argv: Sequence[str] | None) -> argparse.Namespace:
     """The arguments of a command; UsageError names what is wrong."""
     return COMMANDS[name].parser().parse_args(argv)
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg
-from openkpu.prediction.roofline import beside, layer_bytes
-from openkpu.prediction.roofline import cycles as roofline
+from openkpu.prediction.roofline import cycles_beside, layer_bytes, roofline_cycles
 from openkpu_tools.command import write_json
 
 # pools whose windows overlap: the device may compute a line twice, and its counter counts it twice
@@ -55,7 +54,7 @@ class LayerRecord:
         return f"{self.name:<30} {shape:<26} {cycles} {share}  {verdict}"
 
 
-def record(
+def layer_record(
     config: Config,
     name: str,
     arg: LayerArg,
@@ -72,7 +71,7 @@ def record(
     the golden model's; what was gated is taken from the device's counter.
     """
     moved = layer_bytes(arg, eight_bit=eight_bit)
-    least = roofline(config, 0 if arg.fp16 else macs, moved, beside(config, arg))
+    least = roofline_cycles(config, 0 if arg.fp16 else macs, moved, cycles_beside(config, arg))
     cycles = counters["total"] if counters else None
     if counters and arg.pool_type not in OVERLAPPING:
         macs_gated = counters["macs_gated"]
@@ -109,7 +108,7 @@ def totals(layers: list[LayerRecord]) -> dict[str, Any]:
     }
 
 
-def write(
+def write_report(
     path: Path, config: Config, simulator: str, layers: list[LayerRecord], **more: Any
 ) -> None:
     """Write the report; ``more`` goes into totals."""

@@ -102,18 +102,18 @@ class Ticker:
         self.thread.join()
 
 
-def build(
+def build_reported(
     sim: str, config: Config, storage_bytes: int = 0, progress: Progress | None = None, **more: Any
 ) -> None:
-    """Build the bench unless it is there, and say so; ``more`` as for ``launch.build``."""
+    """Build the bench unless it is there, and say so; ``more`` as for ``launch.build_device``."""
     progress = progress or Progress()
     progress.line(f"building the bench for {sim}, configuration {config.name} ...")
     with Ticker("building", progress) as ticker:
-        launch.build(sim, config, storage_bytes, **more)
+        launch.build_device(sim, config, storage_bytes, **more)
     progress.line(f"ready after {ticker.seconds:.0f} s; simulating")
 
 
-def simulate(
+def simulate_request(
     args: argparse.Namespace,
     request: Request,
     on_event: Callable[[launch.Event], None],
@@ -126,7 +126,9 @@ def simulate(
     Icarus they are there with ``args.check`` alone.
     """
     more = {} if args.check or args.sim != "icarus" else {"CHECK": 0}
-    build(args.sim, args.config, storage_bytes, None, waves=args.waves, rounding=rounding, **more)
+    build_reported(
+        args.sim, args.config, storage_bytes, None, waves=args.waves, rounding=rounding, **more
+    )
     waves = None
     if args.waves:
         kind = next((k for k in ("vectors", "model", "network") if getattr(args, k)), "digits")

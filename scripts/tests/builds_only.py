@@ -36,4 +36,4 @@ def _say(
 
 def pytest_configure() -> None:
     """Not with the import, which tests do that only need the name of the variable."""
-    simrun.build = _say
+    simrun.build_bench = _say

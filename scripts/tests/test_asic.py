@@ -103,7 +103,7 @@ def test_verilog_that_opensta_reads() -> None:
     modules = {"top": module(ports, cells), "$paramod$1\\part": module({}, {})}
     names = asic_netlist.short_names(modules)
     assert names == {"top": "top", "$paramod$1\\part": "part"}
-    text = asic_netlist.verilog(modules, names, {"$paramod$1\\part"})
+    text = asic_netlist.asic_verilog(modules, names, {"$paramod$1\\part"})
     assert "input [1:0] a;" in text and "assign c = a[1];" in text
     assert "part \\$odd[1]  (.d({1'b0, a[0]}), .q(b));" in text
     assert "signed" not in text and "module part" not in text
@@ -162,7 +162,7 @@ Path Type: max
 def test_paths_of_a_report() -> None:
     """Ends, time with setup, time by box; one path for each way."""
     other = REPORT.replace("flat[5]", "flat[6]").replace("2.000 ", "2.500 ")
-    (path,) = asic_timing.paths(REPORT + other)
+    (path,) = asic_timing.timing_paths(REPORT + other)
     assert path == {
         "ns": 4.25,
         "from": "u_core/u_seq/count[3]",
@@ -175,18 +175,18 @@ def test_what_is_recorded(monkeypatch, tmp_path, capsys) -> None:
     """3 % more gates or less clock fail."""
     monkeypatch.setattr(asic, "BASELINE", tmp_path / "baseline.json")
     found = {"config": "nano", "gates": 100_000, "mhz": 100.0}
-    record, compare = (asic.arguments([flag]) for flag in ("--record", "--baseline"))
-    assert asic.judged(found, record) == 0
-    assert asic.judged(found | {"gates": 102_900, "mhz": 97.2}, compare) == 0
-    assert asic.judged(found | {"gates": 103_100}, compare) == 1
-    assert asic.judged(found | {"mhz": 97.0}, compare) == 1
+    record, compare = (asic.asic_arguments([flag]) for flag in ("--record", "--baseline"))
+    assert asic.asic_judged(found, record) == 0
+    assert asic.asic_judged(found | {"gates": 102_900, "mhz": 97.2}, compare) == 0
+    assert asic.asic_judged(found | {"gates": 103_100}, compare) == 1
+    assert asic.asic_judged(found | {"mhz": 97.0}, compare) == 1
     assert re.search(r"97.0 MHz, recorded 100000 at 100.0", capsys.readouterr().out)
-    assert asic.judged(found | {"mhz": 9.0}, asic.arguments([])) == 0
+    assert asic.asic_judged(found | {"mhz": 9.0}, asic.asic_arguments([])) == 0
 
 
 @pytest.mark.parametrize("name", ["asic", "fpga", "gates", "equivalence"])
 def test_unknown_configuration(name: str, capsys) -> None:
     """One line that names it."""
-    assert command.run(registry.dispatch, [name, "--config=giant"]) == 2
+    assert command.run_command(registry.dispatch, [name, "--config=giant"]) == 2
     said = capsys.readouterr().err
     assert "giant" in said and said.count("\n") == 1

@@ -13,7 +13,7 @@ from openkpu.checkout import ROOT
 from openkpu_tools import command, marked
 from openkpu_tools.benchmarks import bench, bench_goals, bench_tables
 from openkpu_tools.benchmarks.bench_goals import Goal
-from openkpu_tools.benchmarks.bench_tables import Run
+from openkpu_tools.benchmarks.bench_tables import BenchRun
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -75,7 +75,7 @@ def test_tables_go_to_the_page(tmp_path: Path) -> None:
 def test_page_has_the_targets() -> None:
     """Rows of the record, among those that need published models."""
     lines = marked.part(bench_tables.PAGE, "bench-goals").splitlines()
-    own = bench_goals.table(RECORD)
+    own = bench_goals.goals_table(RECORD)
     assert len(own) > 20 and [line for line in lines if line in own] == own
     assert len(lines) - 2 == len(bench_goals.GOALS)
 
@@ -90,7 +90,7 @@ def test_targets_can_be_missed() -> None:
     assert most.row(found).endswith(f"| <= 100 | 101 | no | {causes} |  |  |")
     assert least.row(found).endswith(f"| >= 90 % | 89.1 % | no | {causes} |  |  |")
     assert least.row([100, 90]).endswith("| >= 90 % | 90.0 % | yes |  |  |  |")
-    assert bench_goals.table({}) == bench_goals.HEAD
+    assert bench_goals.goals_table({}) == bench_goals.HEAD
 
 
 def test_missed_targets_have_bounds() -> None:
@@ -158,7 +158,7 @@ def test_bounds_of_the_page_are_as_predicted(goal: Goal, cells: list[str], tmp_p
     """Those of the published models; the roofline does not matter here."""
     model = shared(f"real/{goal.source.partition(',')[0]}")
     name = f"predicted: {model.name}, {goal.config}, {goal.bus} bits"
-    predicted = bench.predict(["--model", str(model)], goal.config, tmp_path / "report.json")
+    predicted = bench.predict_run(["--model", str(model)], goal.config, tmp_path / "report.json")
     assert predicted is not None
     found = {goal.run: {goal.figure: [1, 1]}, name: predicted}
     bounds = [cell.split(", ")[0] for cell in goal.least(found)]
@@ -170,7 +170,11 @@ def test_targets_are_of_runs(tmp_path: Path) -> None:
     for name in ("yolox_nano_224_v5.kmodel", "face_detect_v3_8bit.kmodel", "detect5_v3.kmodel"):
         (tmp_path / name).touch()
     (tmp_path / "mobilenet025_v4.kmodel").touch()
-    runs = [*bench.own_runs(tmp_path), *bench.model_runs(tmp_path)]
+    tiny = tmp_path / "mlperf_tiny"
+    tiny.mkdir()
+    for name in bench_tables.QUANTISED:
+        (tiny / name).touch()
+    runs = [*bench.own_runs(tmp_path), *bench.model_runs(tmp_path), *bench.quantised_runs(tiny)]
     assert {goal.run for goal in bench_goals.GOALS} <= {run.name for run in runs}
     assert len({run.name for run in runs}) == len(runs)
 
@@ -208,20 +212,20 @@ def test_command_compares_and_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run that is worse, and one that fails, with the pages that are left; no simulator."""
-    run = Run("targets", "small", 32, ["--vectors", "targets"], source="targets")
-    lost = Run("networks", "small", 32, ["--images", "1"], source="digits")
+    run = BenchRun("targets", "small", 32, ["--vectors", "targets"], source="targets")
+    lost = BenchRun("networks", "small", 32, ["--images", "1"], source="digits")
     monkeypatch.setattr(bench, "own_runs", lambda _: [run, lost])
     monkeypatch.setattr(bench, "prepare", lambda *_: None)
     monkeypatch.setattr(bench, "BASELINE", tmp_path / "record.json")
     bench.BASELINE.write_text(json.dumps({run.name: bench_tables.figures(report(100))}))
-    predicted, predict = tmp_path / "yolo20.json", bench.predict
+    predicted, predict = tmp_path / "yolo20.json", bench.predict_run
 
     def once(words: list[str], config: str, report: Path) -> dict | None:
         found = {} if predicted.exists() else predict(words, config, predicted)
         report.write_bytes(predicted.read_bytes())
         return found
 
-    monkeypatch.setattr(bench, "predict", once)
+    monkeypatch.setattr(bench, "predict_run", once)
     given = {run: report(100), lost: None}
     monkeypatch.setattr(bench, "measure", lambda run, _: given[run])
     words = ["--quick", "--reports", str(tmp_path / "out")]
@@ -241,18 +245,18 @@ def test_command_compares_and_writes(
     totals = json.loads(predicted.read_text())["totals"]
     figures = [totals[f"{name}_cycles"] for name in ("roofline", "least", "in_turn", "end_to_end")]
     assert figures[0] > 0 and sorted(figures) == figures
-    monkeypatch.setattr(bench, "predict", lambda *_: None)
+    monkeypatch.setattr(bench, "predict_run", lambda *_: None)
     assert bench.main(words) == 1 and "failed: time line: yolo20" in capsys.readouterr().out
 
 
 def test_rows_of_the_k210() -> None:
     """Both widths of the bus; every row takes fewer cycles than silicon."""
     for bus in configs.BUSES[:2]:
-        name = Run("k210_rows", "k210", bus, [], source="k210_rows").name
+        name = BenchRun("k210_rows", "k210", bus, [], source="k210_rows").name
         for size, silicon in bench_tables.SILICON.items():
             assert RECORD[name][f"k210_{size}"][0] < silicon
 
 
 def test_bad_words(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.run(bench.main, ["--quick", "--record"]) == command.BAD_REQUEST
+    assert command.run_command(bench.main, ["--quick", "--record"]) == command.BAD_REQUEST
     assert capsys.readouterr().err.count("\n") == 1

@@ -39,17 +39,17 @@ REPORT = {
 
 def test_maps_lie_at_the_ends_of_their_layers() -> None:
     """What comes at the start, what goes at the end; as long as it takes the bus."""
-    assert bench_timeline.moves(REPORT) == {
+    assert bench_timeline.map_moves(REPORT) == {
         "loads": [(0, 51), (200, 10)],
         "stores": [(280, 20), (320, 30)],
     }
-    wide = bench_timeline.moves({**REPORT, "ahb_width": 128})
+    wide = bench_timeline.map_moves({**REPORT, "ahb_width": 128})
     assert wide["stores"] == [(290, 10), (335, 15)]
 
 
 def test_cycles_by_cause() -> None:
     """Issues are split: those that the multiplications need, and lanes without work."""
-    found = bench_timeline.causes(REPORT)
+    found = bench_timeline.stall_causes(REPORT)
     assert found["array"] == [30, 50, 0] and found["shape"] == [10, 0, 0]
     assert found["bus"] == [60, 0, 0] and found["control"] == [0, 0, 20]
     for shares in zip(*found.values(), strict=True):
@@ -61,6 +61,6 @@ def test_picture(tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.png" for number in range(3)]
     other = {**REPORT, "layers": [*REPORT["layers"][:2], layer(50, 0, bus=50)]}
     for path, drawn in zip(paths, (REPORT, REPORT, other), strict=True):
-        bench_timeline.draw(drawn, "a model", path)
+        bench_timeline.draw_timeline(drawn, "a model", path)
     first, second, third = (path.read_bytes() for path in paths)
     assert first.startswith(b"\x89PNG") and first == second != third

@@ -50,7 +50,7 @@ def told(root: Path) -> list[str]:
     check_links.titles.cache_clear()
     check_links.anchors.cache_clear()
     check_links.sections.cache_clear()
-    return [str(b) for f in check_links.texts(root) for b in check_links.check(root, f)]
+    return [str(b) for f in check_links.texts(root) for b in check_links.check_citations(root, f)]
 
 
 def test_everything_resolves(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,9 +34,9 @@ endmodule
 def found(tmp_path: Path, here: str, verilog: str = VERILOG) -> list[tuple[str, str]]:
     (tmp_path / "top.v").write_text(verilog.replace("HERE", here))
     words = ["read_verilog top.v", "proc", "flatten", "opt_clean", "write_json top.json"]
-    equivalence.yosys(words, tmp_path, "read")
+    equivalence.yosys_log(words, tmp_path, "read")
     top = json.loads((tmp_path / "top.json").read_text())["modules"]["top"]
-    return comb_paths.paths(top, "a_", "q_")
+    return comb_paths.joined_paths(top, "a_", "q_")
 
 
 def test_registers_end_paths(tmp_path: Path) -> None:

@@ -98,13 +98,21 @@ def test_missing_simulator(tmp_path: Path) -> None:
     complains(sim("--sim", "icarus", PATH=str(tmp_path)), "iverilog")
 
 
+def test_core_alone() -> None:
+    """The core's package without the one of the commands has no commands to run."""
+    env = {"PYTHONPATH": str(ROOT / "models")}
+    words = [sys.executable, "-m", "openkpu", "sim"]
+    result = subprocess.run(words, cwd=ROOT / "models", env=env, capture_output=True, text=True)
+    complains(result, "no package openkpu_tools")
+
+
 def test_missing_package(tmp_path: Path) -> None:
     """A package of a group that is not installed is named; a module of the project's own is not
     mistaken for one."""
     code = """
 import sys
 sys.modules[sys.argv[1]] = None
-from openkpu.__main__ import main
+from openkpu_tools.__main__ import main
 sys.exit(main(["stalls", "--help"]))
 """
     for name, status in (("numpy", 2), ("openkpu_tools.commands.stalls", 1)):

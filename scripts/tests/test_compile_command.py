@@ -27,7 +27,7 @@ def test_program_file(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     path = tmp_path / "net.okpu"
     assert command.main([str(model), "-o", str(path)]) == 0
     said = capsys.readouterr().out
-    program = okpu.load(path)
+    program = okpu.load_okpu(path)
     assert all(row.name[-30:] in said for row in program.rows)
     assert f"{program.layers} layers in 1 task list" in said and "predicted on k210" in said
 
@@ -56,7 +56,7 @@ def test_golden(compiled: bool, tmp_path: Path, capsys: pytest.CaptureFixture[st
     if compiled:
         model = tmp_path / "net.okpu"
         assert command.main([str(TFLITE), "-o", str(model)]) == 0
-    program = okpu.loads(model.read_bytes(), "net") if compiled else None
+    program = okpu.loads_okpu(model.read_bytes(), "net") if compiled else None
     whole = np.random.default_rng(1).integers(-128, 128, (3, 8, 8, 1)).astype(np.int8)
     results = []
     for i in range(2):
@@ -113,7 +113,7 @@ def picture(path: Path, size: tuple[int, int] = (8, 8)) -> np.ndarray:
 def test_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The pixels as bytes, or as numbers by MEAN and SCALE; names of classes; RAW bytes."""
     grey = picture(tmp_path / "x.png")
-    (tensor,) = read_program(TFLITE, configs.load("small")).inputs
+    (tensor,) = read_program(TFLITE, configs.load_config("small")).inputs
     (tmp_path / "names.txt").write_text("\n".join(f"digit {i}" for i in range(10)))
     assert tensor.scale is not None
     real = (grey - 100.0) * 0.01
@@ -170,11 +170,11 @@ def test_predict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "r.json"
     assert predict.main(["--model", str(TFLITE), "--report", str(report)]) == 0
     said = capsys.readouterr().out
-    program = read_program(TFLITE, configs.load("small"))
+    program = read_program(TFLITE, configs.load_config("small"))
     found = json.loads(report.read_text())
     assert len(found["layers"]) == program.layers and found["via"] == "tasks"
     (part,) = program.device_parts
-    whole = predict_network(configs.load("small"), part.network).cycles
+    whole = predict_network(configs.load_config("small"), part.network).cycles
     assert found["totals"]["end_to_end_cycles"] == whole and "1 nodes on the host" in said
     assert predict.main(["--model", str(TFLITE), "--via", "layers"]) == 2
     assert "--via and" in capsys.readouterr().err
@@ -186,7 +186,9 @@ def test_report(tmp_path: Path) -> None:
     assert sim.main(["--model", str(ONNX), "--golden", "--report", str(report)]) == 0
     nodes = json.loads(report.read_text())["totals"]["nodes"]
     assert {n["runs"] for n in nodes} == {"device", "host", "index"}
-    assert sum(n["layers"] for n in nodes) == read_program(ONNX, configs.load("small")).layers
+    assert (
+        sum(n["layers"] for n in nodes) == read_program(ONNX, configs.load_config("small")).layers
+    )
     assert all(n["cycles"] > 0 and n["weights"] > 0 for n in nodes if n["macs"])
 
 
@@ -194,12 +196,12 @@ def test_page(tmp_path: Path) -> None:
     """Well-formed, with a box and a row for each node, and names that are no markup."""
     page = tmp_path / "page.html"
     assert command.main([str(TFLITE), "--html", str(page)]) == 0
-    program = read_program(TFLITE, configs.load("k210"))
+    program = read_program(TFLITE, configs.load_config("k210"))
     text = page.read_text()
     drawn = text[text.index("<svg") : text.index("</svg>") + 6]
     boxes = ElementTree.fromstring(drawn).findall("rect")
     assert len(boxes) == len(program.rows) + 1 and text.count("<tr") == len(program.rows) + 1
     program.rows[0].name = "<b>&"
-    assert "<b>&" not in compiled_page.page(program, configs.load("k210"))
+    assert "<b>&" not in compiled_page.program_page(program, configs.load_config("k210"))
     assert sim.main(["--model", str(TFLITE), "--golden", "--html", str(page)]) == 0
     assert "on small" in page.read_text()

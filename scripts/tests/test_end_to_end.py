@@ -43,7 +43,7 @@ def test_no_figure() -> None:
 
 def test_roofline_has_the_reads_of_pooling_tasks() -> None:
     """As in a prediction: while a pooling task reads its map, the array rests."""
-    config = configs.load("k210")
+    config = configs.load_config("k210")
     arg = pool_layer((8, 12, 40), MAXIMUM, (1, 1), (2, 2))
     weights, none = np.zeros(0, np.uint8), np.zeros(0, np.uint64)
     op = KpuLayer(offset=0, arg=arg, eight_bit=True, weights=weights, bn=none, act=none)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from openkpu_tools.flows import equivalence
-from openkpu_tools.flows.equivalence import Verdict
+from openkpu_tools.flows.equivalence import ModuleVerdict
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("equivalence")]
 
@@ -28,7 +28,7 @@ endmodule
 def module(tmp_path: Path) -> dict:
     (tmp_path / "top.v").write_text(VERILOG)
     words = ["read_verilog top.v", "hierarchy -top top", "proc", "write_json device.json"]
-    equivalence.yosys(words, tmp_path, "read")
+    equivalence.yosys_log(words, tmp_path, "read")
     modules = json.loads((tmp_path / "device.json").read_text())["modules"]
     return equivalence.opened(modules["top"], modules)
 
@@ -47,7 +47,7 @@ def test_what_is_cut_out(module: dict) -> None:
 
 
 def test_proven(module: dict, tmp_path: Path) -> None:
-    found = equivalence.compare(module, "top", 0, tmp_path)
+    found = equivalence.compare_module(module, "top", 0, tmp_path)
     assert found.good and found.proven > 8, found
 
 
@@ -57,13 +57,13 @@ def test_a_changed_netlist_is_open(
     """Every and-gate an or-gate."""
     changed = [*equivalence.SYNTH, "chtype -set $_OR_ t:$_AND_ t:$_ANDNOT_"]
     monkeypatch.setattr(equivalence, "SYNTH", changed)
-    found = equivalence.compare(module, "top", 0, tmp_path)
+    found = equivalence.compare_module(module, "top", 0, tmp_path)
     assert not found.good and "sum" in found.open, found
 
 
 def test_no_time_is_no_proof(module: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equivalence, "SECONDS", 0.01)
-    found = equivalence.compare(module, "top", 0, tmp_path)
+    found = equivalence.compare_module(module, "top", 0, tmp_path)
     assert not found.good and "not within" in found.trouble
 
 
@@ -84,15 +84,15 @@ endmodule
 """
 
 
-def beside(rtl: str, other: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
+def beside(rtl: str, other: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleVerdict:
     """Verdict of RTL and of Verilog that stands for its netlist."""
     (folder / "rtl.v").write_text(HEAD + rtl)
     (folder / "other.v").write_text(HEAD + other)
-    equivalence.yosys(["read_verilog rtl.v", "proc", "write_json rtl.json"], folder, "read")
+    equivalence.yosys_log(["read_verilog rtl.v", "proc", "write_json rtl.json"], folder, "read")
     found = json.loads((folder / "rtl.json").read_text())["modules"]["compared"]
     words = ["design -reset", "read_verilog other.v", "synth -nofsm -top compared"]
     monkeypatch.setattr(equivalence, "SYNTH", words)
-    return equivalence.compare(found, "compared", 0, folder)
+    return equivalence.compare_module(found, "compared", 0, folder)
 
 
 NARROW = RTL.replace("reg [5:0] kept, wait_q", "reg [3:0] kept, wait_q").replace("6'd", "4'd")

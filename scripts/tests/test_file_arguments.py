@@ -133,7 +133,7 @@ def test_one_line(
     words = [name, *option, *files] if option else [name, *files]
     good = GOOD[name, argument]
     words = [name, *good, *words[1:]]
-    assert command.run(dispatch, words) == 2
+    assert command.run_command(dispatch, words) == 2
     out, err = capfd.readouterr()
     lines = [text for text in err.splitlines() if "builds go to" not in text]
     assert len(lines) == 1 and f"{wrong}: " in lines[0], (out, err)

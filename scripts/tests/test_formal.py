@@ -57,7 +57,7 @@ def design(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_holds_is_proven(design: Path, capsys: pytest.CaptureFixture) -> None:
-    assert command.run(formal.main, ["counter"]) == 0
+    assert command.run_command(formal.main, ["counter"]) == 0
     assert "ok   counter: 1 proven, 1 reached" in capsys.readouterr().out
     found = {row["name"]: row for row in json.loads((design / "reports/formal.json").read_text())}
     assert found["digit"]["state"] == "proven" and found["nine"]["state"] == "reached"
@@ -70,7 +70,7 @@ def test_what_holds_is_proven(design: Path, capsys: pytest.CaptureFixture) -> No
 def test_a_property_that_fails_is_named(design: Path, capsys: pytest.CaptureFixture) -> None:
     (design / "rtl" / "counter_props.vh").write_text(PROPERTIES.replace("LIMIT", "1"))
     (design / proofs.LIST).write_text(LIST.replace("module =", "depth = 8\nmodule ="))
-    assert command.run(formal.main, ["counter"]) == 1
+    assert command.run_command(formal.main, ["counter"]) == 1
     assert re.search(r"digit: FAILED in cycle \d+\. The count is a digit", capsys.readouterr().out)
     assert list((design / "reports/formal").glob("counter_*.vcd")), "the trace is kept"
 
@@ -78,24 +78,24 @@ def test_a_property_that_fails_is_named(design: Path, capsys: pytest.CaptureFixt
 def test_what_is_not_decided_is_no_proof(design: Path, capsys: pytest.CaptureFixture) -> None:
     """Eight is not reached within four cycles, and a count of four to eight leads to it."""
     (design / "rtl" / "counter_props.vh").write_text(PROPERTIES.replace("n <= LIMIT", "n != 4'd8"))
-    assert command.run(formal.main, ["counter"]) == 1
+    assert command.run_command(formal.main, ["counter"]) == 1
     assert "digit: UNDECIDED: induction stops at digit" in capsys.readouterr().out
 
 
 def test_what_cannot_be_reached_is_told(design: Path, capsys: pytest.CaptureFixture) -> None:
     (design / proofs.LIST).write_text(LIST.replace("cover_depth = 15", "cover_depth = 5"))
-    assert command.run(formal.main, ["counter"]) == 1
+    assert command.run_command(formal.main, ["counter"]) == 1
     assert "nine: UNREACHED: not within 5 cycles" in capsys.readouterr().out
 
 
 def test_a_fault_is_seen(design: Path, capsys: pytest.CaptureFixture) -> None:
-    assert command.run(formal.main, ["--mutants", "counter"]) == 0
+    assert command.run_command(formal.main, ["--mutants", "counter"]) == 0
     assert "1 of 1 faults seen" in capsys.readouterr().out
 
 
 def test_a_fault_that_nothing_sees(design: Path, capsys: pytest.CaptureFixture) -> None:
     (design / proofs.LIST).write_text(LIST.replace("4'd10", "4'd7"))
-    assert command.run(formal.main, ["--mutants", "counter"]) == 1
+    assert command.run_command(formal.main, ["--mutants", "counter"]) == 1
     assert "NOT SEEN" in capsys.readouterr().out
 
 
@@ -103,7 +103,7 @@ def test_a_fault_of_what_fails_anyway(design: Path, capsys: pytest.CaptureFixtur
     """It is not seen by a property that fails without it."""
     (design / proofs.LIST).write_text(LIST.replace("module =", "depth = 8\nmodule ="))
     (design / "rtl" / "counter_props.vh").write_text(PROPERTIES.replace("LIMIT", "1"))
-    assert command.run(formal.main, ["--mutants", "counter"]) == 1
+    assert command.run_command(formal.main, ["--mutants", "counter"]) == 1
     said = capsys.readouterr().out
     assert re.search(r"counter: without a fault: FAILED in cycle \d+", said)
     assert "SO WITHOUT IT" in said and "0 of 1 faults seen" in said
@@ -114,7 +114,7 @@ def test_long_proofs_are_of_what_stands_there(design: Path, capsys: pytest.Captu
     (design / proofs.LIST).write_text(LIST.replace("module =", "quick = false\nmodule ="))
 
     def status(*words: str) -> int:
-        return command.run(formal.main, [*words])
+        return command.run_command(formal.main, [*words])
 
     assert status("--quick") == 1
     said = capsys.readouterr().out
@@ -135,7 +135,7 @@ def test_long_proofs_are_of_what_stands_there(design: Path, capsys: pytest.Captu
 
 def refused(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
     """The one line that a bad request gets."""
-    assert command.run(formal.main, arguments) == command.BAD_REQUEST
+    assert command.run_command(formal.main, arguments) == command.BAD_REQUEST
     said = capsys.readouterr()
     assert said.out == "" and said.err.count("\n") == 1
     return said.err
@@ -163,7 +163,7 @@ def test_bad_requests_are_one_line(
 
 def test_every_proof_is_well_formed() -> None:
     """Properties parse, faults find their place, and each module has one."""
-    every, files = proofs.load(), proofs.sources()
+    every, files = proofs.load_proofs(), proofs.sources()
     for proof in every:
         kinds = [each.kind for each in proofs.properties(proof.module, files)]
         assert "assert" in kinds and "assume" in kinds, proof.name

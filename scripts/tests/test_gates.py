@@ -219,8 +219,8 @@ def instances(module: dict) -> str:
         f"module models(input clk, input [{INPUTS - 1}:0] d,"
         f" output [{len(module['ports']['q']['bits']) - 1}:0] q);",
         *(f"wire n{bit};" for bit in sorted(b for b in wires if isinstance(b, int))),
-        f"assign n2 = clk; assign {netlist.whole(module['ports']['d']['bits'])} = d;",
-        f"assign q = {netlist.whole(module['ports']['q']['bits'])};",
+        f"assign n2 = clk; assign {netlist.whole_value(module['ports']['d']['bits'])} = d;",
+        f"assign q = {netlist.whole_value(module['ports']['q']['bits'])};",
     ]
     for name, cell in module["cells"].items():
         told = [
@@ -239,7 +239,7 @@ def cell_run(module: dict, lowered: dict, folder: Path) -> str:
     models = gates.cell_models(("LUT4", "LUT2", "CCU2C", "TRELLIS_FF"))
     texts = {
         "models.v": models + instances(module),
-        "lowered.v": netlist.verilog(lowered, "lowered"),
+        "lowered.v": netlist.ecp5_verilog(lowered, "lowered"),
         "bench.v": bench.replace("UNKNOWN", str(UNKNOWN)),
     }
     for name, text in texts.items():
@@ -294,7 +294,7 @@ def test_what_is_not_known_is_refused(kind: str, parameters: dict, word: str) ->
     pins = {pin: [2] for pin in ("A", "B", "C", "D", "Z", "CLK", "Q", "DI", "LSR")}
     cell = {"type": kind, "parameters": parameters, "connections": pins}
     with pytest.raises(netlist.NetlistError, match=word):
-        netlist.verilog({"ports": {}, "cells": {"one": cell}}, "top")
+        netlist.ecp5_verilog({"ports": {}, "cells": {"one": cell}}, "top")
 
 
 # ---- a box, mapped
@@ -328,7 +328,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
     (folder / "bench.v").write_text(bench.replace("CYCLES", str(CYCLES)))
     (folder / "box.v").write_text(BOX.replace("RAMS", "\n".join(rams)))
     flow = fpga.MAP.replace("openkpu_top", "box")
-    equivalence.yosys(["read_verilog box.v", flow, "write_json box.json"], folder, "map")
+    equivalence.yosys_log(["read_verilog box.v", flow, "write_json box.json"], folder, "map")
     return folder, json.loads((folder / "box.json").read_text())["modules"]["box"]
 
 
@@ -336,7 +336,7 @@ def box_run(box: tuple[Path, dict], folder: Path, module: dict) -> dict[str, int
     """What the bench counted, with ``module`` as the netlist."""
     for name in ("bench.v", "box.v"):
         shutil.copy(box[0] / name, folder)
-    (folder / "cells.v").write_text(netlist.verilog(module, "box_cells") + gates.cell_models())
+    (folder / "cells.v").write_text(netlist.ecp5_verilog(module, "box_cells") + gates.cell_models())
     models = sorted((simrun.ROOT / "tb" / "openkpu_tb" / "gates").glob("*.v"))
     files = [*(folder / name for name in ("bench.v", "box.v", "cells.v")), *models]
     said = simulated(folder, files)
@@ -395,7 +395,7 @@ def test_registers_in_multipliers(box: tuple[Path, dict], tmp_path: Path) -> Non
     """Those that may move do, and the box is its RTL still, cycle by cycle."""
     module = json.loads(json.dumps(box[1]))
     before = len(module["cells"])
-    saved = dsp_registers.fold(module)
+    saved = dsp_registers.fold_registers(module)
     for output, parts in OWN.items():
         cell = registers_of(module, output)
         assert {part for part in PARTS if f"REG_{part}_CLK" in cell["parameters"]} == parts, output
@@ -403,14 +403,14 @@ def test_registers_in_multipliers(box: tuple[Path, dict], tmp_path: Path) -> Non
     assert saved == before - len(module["cells"]) == 36 + 29 + 24 + (36 + 36) + 24 + (24 + 16) + 22
     found = box_run(box, tmp_path, module)
     assert found["wrong"] == 0 and found["missed"] == 0, found
-    assert dsp_registers.fold(module) == 0
+    assert dsp_registers.fold_registers(module) == 0
 
 
 def test_order_of_cells(box: tuple[Path, dict]) -> None:
     """A product that something else reads, too, keeps its register outside, whoever comes first."""
     module = json.loads(json.dumps(box[1]))
     module["cells"] = dict(reversed(module["cells"].items()))
-    dsp_registers.fold(module)
+    dsp_registers.fold_registers(module)
     for output, parts in OWN.items():
         told = registers_of(module, output)["parameters"]
         assert {part for part in PARTS if f"REG_{part}_CLK" in told} == parts, output
@@ -419,7 +419,7 @@ def test_order_of_cells(box: tuple[Path, dict]) -> None:
 @pytest.mark.parametrize("key", [f"REG_{part}_CLK" for part in PARTS])
 def test_a_lost_register_is_seen(key: str, box: tuple[Path, dict], tmp_path: Path) -> None:
     module = json.loads(json.dumps(box[1]))
-    dsp_registers.fold(module)
+    dsp_registers.fold_registers(module)
     del registers_of(module, "p3")["parameters"][key]
     assert box_run(box, tmp_path, module)["wrong"] > 0
 
@@ -430,7 +430,7 @@ def test_a_lost_control_is_seen(
 ) -> None:
     """An enable that always holds back or never does, a reset that never comes."""
     module = json.loads(json.dumps(box[1]))
-    dsp_registers.fold(module)
+    dsp_registers.fold_registers(module)
     pins = registers_of(module, output)["connections"]
     pins[pin] = ["0" if pins[pin] == ["1"] or pin == "RST0" else "1"]
     assert box_run(box, tmp_path, module)["wrong"] > 0

@@ -122,9 +122,10 @@ def test_sigterm_to_tests_ends_their_simulations(
     folder, file = tmp_path / "tmp", tmp_path / "test_one.py"
     folder.mkdir()
     file.write_text(
-        "from openkpu_tb.simrun import run\n"
+        "from openkpu_tb.simrun import run_bench\n"
         "def test_it():\n"
-        "    run('icarus', 'fifo_sync', ['rtl/lib/fifo_sync.v', 'rtl/lib/ram_1r1w_async.v'],\n"
+        "    run_bench('icarus', 'fifo_sync',\n"
+        "        ['rtl/lib/fifo_sync.v', 'rtl/lib/ram_1r1w_async.v'],\n"
         "        'tb.harness.hang_tests', testcase='waits_for_ever',\n"
         f"        env={{'OKPU_PIDS': {str(tmp_path / 'pids')!r}}})\n"
     )

@@ -24,7 +24,7 @@ def rows(lines: list[str]) -> list[list[str]]:
 
 
 def test_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.run(judge.main, [str(MODEL)]) == 0
+    assert command.run_command(judge.main, [str(MODEL)]) == 0
     out = capsys.readouterr().out
     for kernels in litert.KERNELS:
         assert f"{MODEL.name}: LiteRT, {kernels}" in out
@@ -34,7 +34,7 @@ def test_explained(capsys: pytest.CaptureFixture[str]) -> None:
 def test_not_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a reason a difference is a fault."""
     monkeypatch.setattr(litert, "KERNELS", {"reference": ()})
-    assert command.run(judge.main, [str(MODEL)]) == command.MISMATCH
+    assert command.run_command(judge.main, [str(MODEL)]) == command.MISMATCH
     assert "not explained" in capsys.readouterr().out
 
 
@@ -48,7 +48,7 @@ def test_not_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     ],
 )
 def test_bad_request(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.run(judge.main, words) == command.BAD_REQUEST
+    assert command.run_command(judge.main, words) == command.BAD_REQUEST
     err = capsys.readouterr().err
     assert text in err and err.count("\n") == 1
 
@@ -57,7 +57,7 @@ def test_write_needs_all_models(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OPENKPU_SHARED", str(tmp_path))
-    assert command.run(judge.main, ["--write"]) == command.BAD_REQUEST
+    assert command.run_command(judge.main, ["--write"]) == command.BAD_REQUEST
     assert "OPENKPU_SHARED names the folder" in capsys.readouterr().err
 
 
@@ -78,7 +78,7 @@ def test_page_has_every_model() -> None:
     assert set(found) == want
     unexplained = lines[0].strip("| ").split(" | ").index("**not explained**")
     assert {cells[unexplained] for cells in found.values()} == {"0"}
-    now = rows(judge.table([MODEL, digits.FOLDER / "separable_qdq.onnx"]))
+    now = rows(judge.judge_table([MODEL, digits.FOLDER / "separable_qdq.onnx"]))
     assert len(now) == 6
     for cells in now:
         there = found[cells[0], cells[1]]

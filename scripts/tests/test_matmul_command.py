@@ -78,8 +78,8 @@ def test_several_lists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """More tiles than a list may have: as few lists as that takes, and it is said."""
-    split = matmul_lists.split
-    monkeypatch.setattr(matmul_lists, "split", lambda tiles: split(tiles, most_layers=4))
+    split = matmul_lists.split_tiles
+    monkeypatch.setattr(matmul_lists, "split_tiles", lambda tiles: split(tiles, most_layers=4))
     report = tmp_path / "report.json"
     words = ["--golden", "--matmul", "1030x2x1009", f"--report={report}"]
     assert sim.main(words) == 0
@@ -135,7 +135,7 @@ def test_stored_maps_are_compared(
         for event in told_by_the_device(request.network, request.images[0], at):
             on_event(event)
 
-    monkeypatch.setattr(launch, "build", lambda *_a, **_k: None)
+    monkeypatch.setattr(launch, "build_device", lambda *_a, **_k: None)
     monkeypatch.setattr(launch, "run_job", run_job)
     monkeypatch.setattr(simrun, "check_tool", lambda _sim: None)
     assert sim.main(["--matmul", "1030x2x1009", "--config=nano"]) == (at is not None)

@@ -18,7 +18,7 @@ from models.tests.test_kmodel_real import shared
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu.kmodel import KmodelError
-from openkpu.kmodel.build import build_v0, build_v1, build_v3, chain
+from openkpu.kmodel.build import build_v0, build_v1, build_v3, chain_layers
 from openkpu.words import WAYS
 from openkpu_tb.runs import requests
 from openkpu_tb.runs.run_model import read_programs
@@ -116,8 +116,8 @@ def test_layers_that_do_not_fit(
     """A device with less memory than the model needs."""
     path = tmp_path / "wide.bin"
     path.write_bytes(CONTAINERS["v0_16bit"])
-    less = dataclasses.replace(configs.load("nano"), **change)
-    monkeypatch.setattr(configs, "load", lambda name: less)
+    less = dataclasses.replace(configs.load_config("nano"), **change)
+    monkeypatch.setattr(configs, "load_config", lambda name: less)
     assert command.main(["--golden", "--model", str(path), "--image", image]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     for word in ("wide.bin", "does not fit the device", *words):
@@ -208,7 +208,7 @@ def test_bytes_of_the_roofline(model: str, image: str) -> None:
     """What has to cross the bus does not depend on the way."""
     found = []
     for via in WAYS:
-        args = command.parse(["--model", model, "--image", image, "--via", via])
+        args = command.parse_sim(["--model", model, "--image", image, "--via", via])
         found.append([layer.traffic for layer in run_model.Job(args).layers])
     assert found[0] == found[1] == found[2] and len(found[0]) == len(LAYERS)
     assert all(t["task_list"] for t in found[0])
@@ -317,7 +317,7 @@ def test_the_simulation_reads_by_the_same_numbering(
         found.append(request)
         raise KmodelError("seen")
 
-    monkeypatch.setattr(run_model.rtl, "simulate", simulate)
+    monkeypatch.setattr(run_model.rtl, "simulate_request", simulate)
     words = ["--sim", "icarus", "--model", str(path), "--image", image, "--numbering", "1.7.1"]
     assert command.main(words) == 2
     (request,) = found
@@ -405,7 +405,7 @@ def test_a_guess_is_said(known: bool, tmp_path: Path) -> None:
     shapes = [half] * 4 + [{"o": 30, "kernel": 1, "pool": 0, "depthwise": False}]
     photo, path = tmp_path / "p.png", tmp_path / "m.bin"
     Image.fromarray(np.ascontiguousarray(x.transpose(1, 2, 0))).save(photo)
-    path.write_bytes(build_v0(chain(rng, shapes, x), 0.05, -6.0))
+    path.write_bytes(build_v0(chain_layers(rng, shapes, x), 0.05, -6.0))
     result = sim("--golden", "--model", str(path), "--image", str(photo))
     assert result.returncode == 0, result.stderr
     said = "anchors of the 1-class face detector assumed; --detector=side.json gives yours"

@@ -50,7 +50,7 @@ def plan(folder: Path, change: tuple[str, str] = ("", ""), more: str = "") -> st
 
 
 def run(folder: Path, *words: str, plan: str = f"{EXAMPLE}/benches.toml") -> int:
-    return command.run(mutate.main, ["--plan", plan, "--reports", str(folder), *words])
+    return command.run_command(mutate.main, ["--plan", plan, "--reports", str(folder), *words])
 
 
 @pytest.fixture(scope="module")
@@ -168,9 +168,9 @@ def test_bad_equivalents(
 
 def test_equivalents_of_the_rtl() -> None:
     """Every entry names a place of the RTL as it is: a stale one would stop every campaign."""
-    plan = mutate_benches.load(ROOT, mutate.PLAN)
+    plan = mutate_benches.load_benches(ROOT, mutate.PLAN)
     everything = [m for own in mutate.places(plan).values() for m in own]
-    listed = mutate_equivalent.load(ROOT / plan.equivalent, plan.equivalent, everything)
+    listed = mutate_equivalent.load_equivalents(ROOT / plan.equivalent, plan.equivalent, everything)
     assert set(listed) <= set(everything)
 
 
@@ -197,7 +197,7 @@ def modules_of(build: dict[str, Any]) -> set[str]:
 
 def test_every_bench_holds_its_modules(tmp_path: Path) -> None:
     """In tests of the usual run: what is in the nightly run's alone is judged by nobody."""
-    plan = mutate_benches.load(ROOT, "tb/mutation/benches.toml")
+    plan = mutate_benches.load_benches(ROOT, "tb/mutation/benches.toml")
     benches = [bench for bench in plan.benches if bench.modules and not bench.further]
     builds: dict[str, list[dict[str, Any]]] = {}
     for number, choose in enumerate({bench.choose for bench in benches}):
@@ -239,9 +239,9 @@ reason = "None, this is a test."
     file = tmp_path / "list.toml"
     file.write_text(entry)
     with pytest.raises(command.UsageError, match="2 places look like this"):
-        mutate_equivalent.load(file, "list.toml", found())
+        mutate_equivalent.load_equivalents(file, "list.toml", found())
     file.write_text(entry + "which = 2\n")
-    assert list(mutate_equivalent.load(file, "list.toml", found())) == [twins[1]]
+    assert list(mutate_equivalent.load_equivalents(file, "list.toml", found())) == [twins[1]]
 
 
 @pytest.mark.parametrize(
@@ -383,29 +383,31 @@ class _Text:
 
 def test_each_kind_is_drawn() -> None:
     mutations = found()
-    drawn = mutate_schemata.draw({"step_counter": mutations}, 6, 7)
+    drawn = mutate_schemata.draw_mutations({"step_counter": mutations}, 6, 7)
     assert {m.kind for m in drawn} == set(mutate_places.LOGIC)
-    assert drawn == mutate_schemata.draw({"step_counter": mutations}, 6, 7)
-    assert drawn != mutate_schemata.draw({"step_counter": mutations}, 6, 8)
-    assert set(drawn) < set(mutate_schemata.draw({"step_counter": mutations}, 9, 7))
+    assert drawn == mutate_schemata.draw_mutations({"step_counter": mutations}, 6, 7)
+    assert drawn != mutate_schemata.draw_mutations({"step_counter": mutations}, 6, 8)
+    assert set(drawn) < set(mutate_schemata.draw_mutations({"step_counter": mutations}, 9, 7))
 
 
 def test_equal_shares() -> None:
     """A module that has too few gives what it has."""
     mutations = found()
-    drawn = mutate_schemata.draw({"a": mutations, "b": mutations[:2], "c": mutations}, 21, 7)
+    drawn = mutate_schemata.draw_mutations(
+        {"a": mutations, "b": mutations[:2], "c": mutations}, 21, 7
+    )
     count = sum(drawn.count(m) == 1 for m in mutations[:2])
     assert len(drawn) == 21 and count <= 2
     for kinds in (mutate_places.LOGIC, mutate_places.WIRING, mutate_places.KINDS):
         wanted = [m for m in mutations if set(m.kinds) & set(kinds)]
-        assert len(mutate_schemata.draw({"a": mutations}, 9999, 7, kinds)) == len(wanted)
+        assert len(mutate_schemata.draw_mutations({"a": mutations}, 9999, 7, kinds)) == len(wanted)
 
 
 def test_plain_mutant_is_what_the_choice_gives() -> None:
     """For tools that take no plusarg: one mutation, no choice."""
     data = FILE.read_bytes()
     for mutation in found():
-        text = mutate_schemata.plain(data, mutation).decode()
+        text = mutate_schemata.plain_mutant(data, mutation).decode()
         assert mutate_schemata.REGISTER not in text and text != data.decode()
     both = mutate_schemata.schemata(data, enumerate(found(), 1)).decode()
     numbers = set(map(int, re.findall(r"16'd(\d+)", both))) - {0}

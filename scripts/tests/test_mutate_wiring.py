@@ -41,7 +41,7 @@ def shown(body: str, kind: str, inputs: dict[str, frozenset[str]] | None = None)
 
 def mutated(body: str, mutation: Mutation) -> str:
     """The body with this mutation alone, space folded, what only groups it aside."""
-    text = mutate_schemata.plain(module(body).encode(), mutation).decode()
+    text = mutate_schemata.plain_mutant(module(body).encode(), mutation).decode()
     inner = text.partition(");\n")[2].rpartition("\nendmodule")[0]
     return " ".join(inner.split())
 
@@ -137,9 +137,9 @@ def test_terms_count_as_what_they_were() -> None:
     terms = found("assign y = c && d;", "term")
     assert {m.kind for m in terms} == {"enable"} and len(terms) == 2
     every = found("assign y = (c && d) ? a & b : 8'd0;", "term")
-    drawn = mutate_schemata.draw({"m": every}, 99, 1, mutate_places.WIRING)
+    drawn = mutate_schemata.draw_mutations({"m": every}, 99, 1, mutate_places.WIRING)
     assert len(drawn) == len(every) == 4
-    assert len(mutate_schemata.draw({"m": every}, 99, 1)) == 2
+    assert len(mutate_schemata.draw_mutations({"m": every}, 99, 1)) == 2
 
 
 # ---- a cycle late

@@ -71,7 +71,7 @@ def test_the_device_is_compared(
         for event in told_by_the_device(request.network, request.images[0], None):
             on_event(event)
 
-    monkeypatch.setattr(launch, "build", lambda *_a, **_k: None)
+    monkeypatch.setattr(launch, "build_device", lambda *_a, **_k: None)
     monkeypatch.setattr(launch, "run_job", run_job)
     monkeypatch.setattr(simrun, "check_tool", lambda _sim: None)
     picture = folder / "device.png"
@@ -87,8 +87,10 @@ def test_picture_of_classes(folder: Path) -> None:
     """A line for each map: the map in its colours, bars whose length is the value's."""
     network = digits.load_network()
     images = np.load(folder / "maps.npy")[:3]
-    results = [network_results.values(network, network.run(image).stored) for image in images]
-    picture = network_results.draw(images, results)
+    results = [
+        network_results.result_values(network, network.run(image).stored) for image in images
+    ]
+    picture = network_results.draw_results(images, results)
     cell, gap = network_results.CELL, network_results.GAP
     assert picture.size == (cell + 3 * gap + network_results.BAR, 3 * (cell + gap) + gap)
     pixels = np.asarray(picture)
@@ -110,7 +112,7 @@ def test_picture_of_a_map(folder: Path) -> None:
     x = np.zeros((1, 3, 4, 4), np.uint8)
     x[0, 0] = 255  # red
     y = np.stack([np.full((2, 2), v, np.uint8) for v in (0, 100, 255)])
-    pixels = np.asarray(network_results.draw(x, [y]))
+    pixels = np.asarray(network_results.draw_results(x, [y]))
     cell, gap = network_results.CELL, network_results.GAP
     assert tuple(pixels[gap + 5, gap + 5]) == (255, 0, 0)
     middle = [pixels[gap + 50, cell + 2 * gap + n * (cell + gap) + 50] for n in range(3)]
@@ -122,8 +124,8 @@ def test_words_of_32_bits() -> None:
     arg = LayerArg.make(2, 1, 1, 3, in_xor=1, w_xor=1, out32=1)
     network = Network([arg])
     sums = np.array([5, -70000, 90000], "<i4")
-    y = network_results.values(network, sums.view(np.uint8))
-    assert network_results.line(y) == "classes 2: 90000, 0: 5, 1: -70000"
+    y = network_results.result_values(network, sums.view(np.uint8))
+    assert network_results.result_line(y) == "classes 2: 90000, 0: 5, 1: -70000"
 
 
 def test_command_writes_the_picture(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

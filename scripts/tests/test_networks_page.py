@@ -16,7 +16,7 @@ import pytest
 
 from openkpu import configs
 from openkpu.checkout import ROOT, python_path
-from openkpu.digits.float_model import conv, max_pool
+from openkpu.digits.float_model import conv3x3, max_pool
 from openkpu.files import save_arrays
 from openkpu.generators.generate import random_network
 from openkpu.generators.generate_pools import random_pool
@@ -59,7 +59,7 @@ def test_program_computes_the_float_network(
     conv_w, conv_b = rng.normal(0, 0.3, (8, 3, 3, 3)), rng.normal(0, 0.1, 8)
     fc_w, fc_b = rng.normal(0, 0.1, (10, 512)), rng.normal(0, 0.1, 10)
     x = np.load(folder / "maps.npy") / 255
-    hidden = np.maximum(max_pool(conv(x, conv_w, conv_b)), 0)
+    hidden = np.maximum(max_pool(conv3x3(x, conv_w, conv_b)), 0)
     wanted = hidden.reshape(4, -1) @ fc_w.T + fc_b
     error = np.abs(found.reshape(4, 10) * (8 / 127) - wanted)
     assert np.abs(wanted).max() > 1 and error.max() < 3 * 8 / 127, error.max()
@@ -75,9 +75,9 @@ def test_weights_that_stay(folder: Path, tmp_path: Path) -> None:
     network = Network.load(folder / "kept.npz")
     assert network.kept == {}
     network.kept = kept.scatter(np.random.default_rng(1), network, 32768)
-    run_network.check(network, configs.load("small"))
+    run_network.check_network(network, configs.load_config("small"))
     with pytest.raises(NetworkError, match="kept weights, configuration nano has keep_weights = 0"):
-        run_network.check(network, configs.load("nano"))
+        run_network.check_network(network, configs.load_config("nano"))
 
 
 def test_residual_computes_the_float_block(
@@ -91,8 +91,8 @@ def test_residual_computes_the_float_block(
     assert "3 layers, 8x16x16 -> 8x16x16" in capsys.readouterr().out
     weights = np.random.default_rng(2).normal(0, 0.1, (2, 8, 8, 3, 3))  # as the program draws them
     x = np.load(tmp_path / "x.npy")[None] / 128
-    inner = np.maximum(conv(x, weights[0], np.zeros(8)), 0)
-    wanted = np.maximum(x + conv(inner, weights[1], np.zeros(8)), 0)
+    inner = np.maximum(conv3x3(x, weights[0], np.zeros(8)), 0)
+    wanted = np.maximum(x + conv3x3(inner, weights[1], np.zeros(8)), 0)
     found = np.maximum(np.load(tmp_path / "results.npy").view(np.int8), 0) / 16
     error = np.abs(found - np.minimum(wanted, 127 / 16))
     assert wanted.max() > 2 and wanted.std() > 0.4 and error.max() < 2 / 16, error.max()
@@ -129,7 +129,7 @@ def test_on_the_rtl_then_drawn(folder: Path, capsys: pytest.CaptureFixture[str])
     assert sim.main([*words, f"--report={report}"]) == 0
     content = json.loads(report.read_text())
     assert content["totals"]["inferences"] == 1 and len(content["layers"]) == 2
-    _, bars = stalls.load(report)
+    _, bars = stalls.load_bars(report)
     assert [bar.name for bar in bars] == ["L00", "L01"]
     sums = [sum(bar.cycles.values()) for bar in bars]
     assert sums == [layer["cycles"] for layer in content["layers"]]
@@ -147,8 +147,8 @@ def test_mismatch_of_a_network_is_placed(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An RTL that truncates: every layer that differs says where, and the status is 1."""
-    truncates = functools.partial(rtl.simulate, rounding=2)
-    monkeypatch.setattr(run_network.rtl, "simulate", truncates)
+    truncates = functools.partial(rtl.simulate_request, rounding=2)
+    monkeypatch.setattr(run_network.rtl, "simulate_request", truncates)
     words = ["--sim=icarus", "--config=nano", f"--network={folder}/net.npz", "--images=1"]
     assert sim.main(words) == 1
     said = capsys.readouterr().out
@@ -221,20 +221,20 @@ def test_input_maps(maps: np.ndarray, message: str, tmp_path: Path) -> None:
 
 
 def test_network_that_does_not_fit(folder: Path) -> None:
-    network, nano = Network.load(folder / "net.npz"), configs.load("nano")
-    run_network.check(network, nano)
+    network, nano = Network.load(folder / "net.npz"), configs.load_config("nano")
+    run_network.check_network(network, nano)
     for change, words in (
         ({"ai_ram_rows": 16}, "layer 0: BAD_ADDR"),
         ({"wbuf_rows": 1}, "rows of weights at once"),
     ):
         with pytest.raises(NetworkError, match=words):
-            run_network.check(network, dataclasses.replace(nano, **change))
+            run_network.check_network(network, dataclasses.replace(nano, **change))
     pooled = Network.single(random_pool(np.random.default_rng(1), c=2, h=4, w=4))
     with pytest.raises(NetworkError, match="layer 0: a pooling task"):
-        run_network.check(pooled, dataclasses.replace(nano, pool_lanes=0))
+        run_network.check_network(pooled, dataclasses.replace(nano, pool_lanes=0))
     wide, _ = random_network(np.random.default_rng(1), eight_bit=False)
     with pytest.raises(NetworkError, match="8-bit"):
-        run_network.check(wide, dataclasses.replace(nano, weight_bits=8))
+        run_network.check_network(wide, dataclasses.replace(nano, weight_bits=8))
 
 
 @pytest.mark.parametrize(
@@ -256,4 +256,4 @@ def test_reports_that_are_none(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     path.write_text(text)
     with pytest.raises(UsageError, match=message):
-        stalls.load(path)
+        stalls.load_bars(path)

@@ -15,18 +15,20 @@ from openkpu_tools.verification import nightly
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     steps = (
-        nightly.Step(
+        nightly.NightlyStep(
             "good", "printf 'noise\\n== 3 passed in 2 s ==\\nbye\\n'", "passes", r"\d+ passed.*"
         ),
-        nightly.Step("bad", "sh -c 'echo 1 failed; exit 3'", "fails", r"\d+ (passed|failed).*"),
-        nightly.Step("mute", "true", "says nothing", r"x"),
+        nightly.NightlyStep(
+            "bad", "sh -c 'echo 1 failed; exit 3'", "fails", r"\d+ (passed|failed).*"
+        ),
+        nightly.NightlyStep("mute", "true", "says nothing", r"x"),
     )
     monkeypatch.setattr(nightly, "STEPS", steps)
     monkeypatch.setattr(nightly, "ROOT", tmp_path)
     monkeypatch.setattr(nightly, "DATA", tmp_path / "nightly.json")
     monkeypatch.setattr(nightly, "PAGE", tmp_path / "page.md")
     (tmp_path / "page.md").write_text("# Page\n\n<!-- nightly -->\n<!-- /nightly -->\n\nEnd.\n")
-    monkeypatch.setattr(nightly.load, "__defaults__", (tmp_path / "nightly.json",))
+    monkeypatch.setattr(nightly.load_outcomes, "__defaults__", (tmp_path / "nightly.json",))
     monkeypatch.setattr(nightly.store, "__defaults__", (tmp_path / "nightly.json",))
     monkeypatch.setattr(nightly, "commit", lambda: "c0ffee")
     return tmp_path

@@ -23,7 +23,7 @@ FAKE = """
 import os, sys
 sys.path.insert(0, os.path.join({root!r}, "models"))
 import numpy as np
-from openkpu.kmodel import loads, run
+from openkpu.kmodel import loads_kmodel, run_kmodel
 class CompileOptions: pass
 class ImportOptions: pass
 class PTQTensorOptions:
@@ -40,11 +40,11 @@ class RuntimeTensor:
     def from_numpy(cls, data): return cls(data)
     def to_numpy(self): return self.data
 class Simulator:
-    def load_model(self, data): self.program = loads(data)
+    def load_model(self, data): self.program = loads_kmodel(data)
     def set_input_tensor(self, number, tensor): self.x = tensor.data
     def run(self):
         if {mode!r} == "crash" and self.x.size % 2: os._exit(139)
-        self.y = run(self.program, self.x).output
+        self.y = run_kmodel(self.program, self.x).output
         if {mode!r} == "wrong": self.y.flat[-1] ^= 4
     def get_output_tensor(self, number): return RuntimeTensor(self.y)
 """

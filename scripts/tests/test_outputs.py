@@ -63,7 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def refused(words: list[str], capfd: pytest.CaptureFixture[str]) -> str:
     """The one line of a command that ends with status 2."""
-    assert command.run(dispatch, words) == 2
+    assert command.run_command(dispatch, words) == 2
     lines = [line for line in capfd.readouterr().err.splitlines() if "builds go to" not in line]
     assert len(lines) == 1
     return lines[0]
@@ -94,7 +94,10 @@ def test_two_names_of_one_output(folder: Path, capfd: pytest.CaptureFixture[str]
 
 
 def test_a_report_beside_vectors(folder: Path) -> None:
-    assert command.run(dispatch, ["sim", "--golden", "--vectors", "v", "--report", "v/r.json"]) == 0
+    assert (
+        command.run_command(dispatch, ["sim", "--golden", "--vectors", "v", "--report", "v/r.json"])
+        == 0
+    )
 
 
 @pytest.mark.parametrize("source", [["--matmul", "2x2x2"], ["--network", "n.npz"]])
@@ -102,7 +105,7 @@ def test_results_lie_under_the_name_that_was_given(source: list[str], folder: Pa
     """numpy would make C.NPY.npy of C.NPY, and of a file of that name that is there already."""
     kept = Path("C.NPY.npy")
     kept.write_text("of somebody else")
-    assert command.run(dispatch, ["sim", "--golden", *source, "--output", "C.NPY"]) == 0
+    assert command.run_command(dispatch, ["sim", "--golden", *source, "--output", "C.NPY"]) == 0
     assert kept.read_text() == "of somebody else"
     assert np.load("C.NPY").ndim in (2, 4)
 
@@ -154,7 +157,7 @@ def test_an_option_given_twice(
 
 def test_an_option_may_come_again_in_the_next_run(folder: Path) -> None:
     for _ in range(2):
-        assert command.run(dispatch, ["predict", "--model", "m.kmodel"]) == 0
+        assert command.run_command(dispatch, ["predict", "--model", "m.kmodel"]) == 0
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

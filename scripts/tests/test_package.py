@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 from models.tests.test_kmodel_containers import CONTAINERS, X
 from openkpu.checkout import ROOT
-from openkpu.kmodel import loads, run
+from openkpu.kmodel import loads_kmodel, run_kmodel
 from openkpu_tools.registry import COMMANDS
 
 pytestmark = pytest.mark.check
@@ -38,8 +38,8 @@ print(golden.__file__)
 """
 MODEL = """
 import numpy as np
-from openkpu.kmodel import load, run
-np.savez({result!r}, **run(load({model!r}), np.load({x!r})).outputs)
+from openkpu.kmodel import load_kmodel, run_kmodel
+np.savez({result!r}, **run_kmodel(load_kmodel({model!r}), np.load({x!r})).outputs)
 """
 KIT = """
 from openkpu_tb.ahb import beat_master, host, host_agent, monitor, responder, signals
@@ -133,7 +133,7 @@ def test_content(wheel: Path) -> None:
     assert (ROOT / "README.md").read_text()[:500] in metadata
     for extra in ("sim", "verilator", "models", "plots", "flows", "dev"):
         assert f"\nProvides-Extra: {extra}\n" in metadata
-    assert "openkpu = openkpu.__main__:main" in commands
+    assert "openkpu = openkpu_tools.__main__:main" in commands
     listed = file_list.split()
     assert [f for f in listed if f.endswith(".v")] == sorted(
         str(f.relative_to(ROOT)) for f in ROOT.glob("rtl/**/*.v")
@@ -174,7 +174,7 @@ def test_reader(installed: Path, numpy_only: Path, tmp_path: Path) -> None:
     np.save(x, X)
     code = MODEL.format(model=str(model), x=str(x), result=str(result))
     python(code, tmp_path, installed, numpy_only)
-    expected = run(loads(CONTAINERS["v3"], "m"), X).outputs
+    expected = run_kmodel(loads_kmodel(CONTAINERS["v3"], "m"), X).outputs
     with np.load(result) as found:
         assert expected and set(found.files) == set(expected)
         assert all((found[name] == value).all() for name, value in expected.items())
@@ -183,7 +183,7 @@ def test_reader(installed: Path, numpy_only: Path, tmp_path: Path) -> None:
 def openkpu(*words: str, cwd: Path, path: list[Path]) -> subprocess.CompletedProcess[str]:
     """The command with the packages of some folders alone."""
     code = f"import sys; sys.path[:0] = {[str(p) for p in path]!r}; sys.argv[0] = 'openkpu'"
-    code += "; from openkpu.__main__ import main; sys.exit(main())"
+    code += "; from openkpu_tools.__main__ import main; sys.exit(main())"
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"PATH": "/usr/bin:/bin"}
     run = [sys.executable, "-I", "-S", "-c", code, *words]
     return subprocess.run(run, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)

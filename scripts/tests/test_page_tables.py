@@ -53,11 +53,14 @@ def test_marks_stand_once(page: Path, text: str) -> None:
 
 def test_summary_has_the_recorded_figures() -> None:
     """Each row is of a configuration, its efficiency that of the network's recorded run."""
-    rows = [[c.strip() for c in row.strip("|").split("|")] for row in silicon_table.summary()[2:]]
+    rows = [
+        [c.strip() for c in row.strip("|").split("|")]
+        for row in silicon_table.silicon_summary()[2:]
+    ]
     assert [row[0] for row in rows] == ["`nano`", "`compact`", "`small`", "`k210`"]
     record = json.loads(bench.BASELINE.read_text())
     for name, macs, lut, _, _, efficiency in rows:
-        config = configs.load(name.strip("`"))
+        config = configs.load_config(name.strip("`"))
         assert int(macs) == config.macs and int(re.sub(r"\D.*", "", lut.replace(",", ""))) > 10_000
         run = record[f"networks: yolo20, {config.name}, {config.ahb_width} bits"]
         cycles, roofline, _ = run[END_TO_END]

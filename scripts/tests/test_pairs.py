@@ -123,7 +123,7 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         fits = set(names) - {what} <= MAY[what]
         fits &= not any(set(two) <= set(names) for two in never)
         try:
-            sim.parse(words)
+            sim.parse_sim(words)
         except command.UsageError as error:
             assert not fits, f"{words}: {error}"
             assert any(given(name)[0] in str(error) for name in names), f"{words}: {error}"
@@ -185,6 +185,6 @@ def test_pairs_of_commands(
 ) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setattr(simrun, "check_tool", lambda _sim: None)
-    assert command.run(dispatch, words) == 2
+    assert command.run_command(dispatch, words) == 2
     out, err = capsys.readouterr()
     assert said in err and err.count("\n") == 1 and not out

@@ -29,8 +29,8 @@ def test_slow_build_is_told(
 ) -> None:
     """A line every so often until it is ready, none after that."""
     monkeypatch.setattr(rtl.Ticker, "EVERY", 0.05)
-    monkeypatch.setattr(launch, "build", lambda *_a, **_k: time.sleep(0.3))
-    rtl.build("verilator", configs.load("nano"))
+    monkeypatch.setattr(launch, "build_device", lambda *_a, **_k: time.sleep(0.3))
+    rtl.build_reported("verilator", configs.load_config("nano"))
     time.sleep(0.15)
     first, *middle, last = capsys.readouterr().out.splitlines()
     assert first == "building the bench for verilator, configuration nano ..."
@@ -42,10 +42,10 @@ def test_failed_build_ends_the_ticker(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_a: object, **_k: object) -> None:
         raise ValueError("no")
 
-    monkeypatch.setattr(launch, "build", fail)
+    monkeypatch.setattr(launch, "build_device", fail)
     before = {t.name for t in threading.enumerate()}
     with pytest.raises(ValueError, match="no"):
-        rtl.build("verilator", configs.load("nano"))
+        rtl.build_reported("verilator", configs.load_config("nano"))
     assert {t.name for t in threading.enumerate()} <= before
 
 
@@ -54,7 +54,7 @@ def test_stream_says_how_far_it_is(
 ) -> None:
     """Between hundreds too, when they take their time; the build first."""
     monkeypatch.setattr(run_stream, "EVERY", 0.05)
-    monkeypatch.setattr(launch, "build", lambda *_a, **_k: None)
+    monkeypatch.setattr(launch, "build_device", lambda *_a, **_k: None)
 
     def run_job(
         _sim: str, _config: Any, request: StreamRequest, on_event: Any, **_more: object
@@ -77,8 +77,8 @@ def test_stream_says_how_far_it_is(
         )
 
     monkeypatch.setattr(launch, "run_job", run_job)
-    args = run_stream.parse(["--images", "12", "--config", "nano", "--sim", "icarus"])
-    assert run_stream.run(args, run_stream.work(args))
+    args = run_stream.parse_stream(["--images", "12", "--config", "nano", "--sim", "icarus"])
+    assert run_stream.run_stream(args, run_stream.stream_work(args))
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("building the bench for icarus") and lines[2].startswith("ready")
     told = [line for line in lines if "inferences done" in line]
@@ -89,8 +89,8 @@ def test_stream_says_how_far_it_is(
     network.save(tmp_path / "net.npz")
     np.save(maps, digits.load_data()[1].pixels[:2])
     words = ["--network", str(tmp_path / "net.npz"), "--input", str(maps), "--images", "3"]
-    args = run_stream.parse([*words, "--report", str(tmp_path / "report.json")])
-    assert run_stream.run(args, run_stream.work(args))
+    args = run_stream.parse_stream([*words, "--report", str(tmp_path / "report.json")])
+    assert run_stream.run_stream(args, run_stream.stream_work(args))
     totals = json.loads((tmp_path / "report.json").read_text())["totals"]
     assert (totals["inferences"], totals["first_cycles"], totals["cycles"]) == (3, 1, 1)
     assert totals["roofline_cycles"] == network_cycles(args.config, network.layers)
@@ -151,10 +151,10 @@ def test_signal_during_a_build(number: signal.Signals, tmp_path: Path) -> None:
         "from openkpu_tb import simrun\n"
         f"simrun.builds = lambda: __import__('pathlib').Path({str(tmp_path / 'builds')!r})\n"
         "def main(argv):\n"
-        "    simrun.build('verilator', 'fifo_sync',\n"
+        "    simrun.build_bench('verilator', 'fifo_sync',\n"
         "        ['rtl/lib/fifo_sync.v', 'rtl/lib/ram_1r1w_async.v'])\n"
         "    return 0\n"
-        "sys.exit(command.run(main))\n"
+        "sys.exit(command.run_command(main))\n"
     )
     folder = tmp_path / "tmp"
     folder.mkdir()

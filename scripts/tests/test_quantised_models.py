@@ -73,7 +73,7 @@ def quantised(network: str, form: Any, path: Path, options: dict[str, Any]) -> b
 @pytest.mark.tier(check=["separable-*", "residual-qoperator-*"])
 def test_read_and_equal(network: str, form: Any, option: str, tmp_path: Path) -> None:
     data = quantised(network, form, tmp_path / "net.onnx", OPTIONS[option])
-    graph = onnx_reader.read(data, "net.onnx")
+    graph = onnx_reader.read_onnx(data, "net.onnx")
     settings = ort.SessionOptions()
     settings.log_severity_level = 3
     settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -119,7 +119,7 @@ def test_random_networks(block: int, tmp_path: Path) -> None:
         name = f"seed {seed}"
         data = (tmp_path / "net.onnx").read_bytes()
         try:
-            graph = onnx_reader.read(data, name)
+            graph = onnx_reader.read_onnx(data, name)
         except CompileError as error:
             assert FLOAT in str(error)
             continue
@@ -128,9 +128,9 @@ def test_random_networks(block: int, tmp_path: Path) -> None:
             found = Judgement(name, way, judge.WAYS[way])
             found.take(graph, values, judge.Runner(data, way, graph).run(graph, values))
             assert found.total.reasons["none"] == 0, (name, way)
-        program = build.build(graph, configs.load("k210"))
+        program = build.build_program(graph, configs.load_config("k210"))
         if not any(report.steps for report in program.reports.values()):
-            want, mine = reference.evaluate(graph, values), run.run(program, values)
+            want, mine = reference.evaluate(graph, values), run.run_program(program, values)
             for output in graph.outputs:
                 assert np.array_equal(mine[output], want[output]), name
     assert read >= 3

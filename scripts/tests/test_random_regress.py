@@ -17,7 +17,7 @@ from openkpu.layer.argument import LayerArg
 from openkpu_tb.runs import regress_items
 from openkpu_tools import command
 from openkpu_tools.verification import random_regress, regress
-from openkpu_tools.verification.regress_batch import Batch, Outcome
+from openkpu_tools.verification.regress_batch import Batch, ItemOutcome
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("regress")]
 
@@ -43,7 +43,7 @@ ENV = {**os.environ, "PYTHONPATH": python_path()}
 )
 def test_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """One line, status 2."""
-    assert command.run(regress.main, words) == command.BAD_REQUEST
+    assert command.run_command(regress.main, words) == command.BAD_REQUEST
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and said in err, err
 
@@ -57,14 +57,14 @@ def test_seeds() -> None:
 
 def test_items_are_what_their_seed_says() -> None:
     """The same twice; legal on the configuration; corners and all ways occur."""
-    config = configs.load("small")
-    first = regress_items.draw(config, "icarus", 5)
-    again = regress_items.draw(config, "icarus", 5)
+    config = configs.load_config("small")
+    first = regress_items.draw_item(config, "icarus", 5)
+    again = regress_items.draw_item(config, "icarus", 5)
     assert first.case.title == again.case.title
     assert (first.case.images == again.case.images).all()
     ways, shapes, rules = set(), set(), set()
     for number in range(300):
-        item = regress_items.draw(config, "icarus", regress_items.seed_of(1, number))
+        item = regress_items.draw_item(config, "icarus", regress_items.seed_of(1, number))
         ways.add((item.case.way, item.case.disturb))
         rules |= set(item.redrawn)
         for arg in item.case.network.layers:
@@ -90,8 +90,8 @@ def kind_of(arg: LayerArg) -> str:
 @pytest.mark.parametrize("kind", regress_items.ITEM_KINDS)
 def test_items_of_a_kind(kind: str) -> None:
     """Of the kind that is asked for, by every way, products of every pair of types."""
-    config = configs.load("nano_fp16")
-    items = [regress_items.draw(config, "icarus", seed, kind) for seed in range(100, 140)]
+    config = configs.load_config("nano_fp16")
+    items = [regress_items.draw_item(config, "icarus", seed, kind) for seed in range(100, 140)]
     several = kind in regress_items.LISTS
     assert {i.case.way for i in items} == set(regress_items.WAYS[several:])
     args = [arg for item in items for arg in item.case.network.layers]
@@ -114,17 +114,17 @@ def test_too_big_is_drawn_again() -> None:
     """An AI RAM that hardly holds anything: no item is left out, and the rule is told."""
     import dataclasses
 
-    config = dataclasses.replace(configs.load("nano"), ai_ram_rows=64)
-    items = [regress_items.draw(config, "icarus", seed) for seed in range(12)]
+    config = dataclasses.replace(configs.load_config("nano"), ai_ram_rows=64)
+    items = [regress_items.draw_item(config, "icarus", seed) for seed in range(12)]
     assert any("AI RAM" in item.redrawn or "BAD_ADDR" in item.redrawn for item in items)
     for item in items:
         for arg in item.case.network.layers:
             arg.validate(ram_rows=64, eight_bit=item.case.network.eight_bit)
 
 
-def outcome(number: int, *wrong: str) -> Outcome:
+def outcome(number: int, *wrong: str) -> ItemOutcome:
     seed = regress_items.seed_of(3, number)
-    return Outcome(number, seed, f"title <{number}>", list(wrong), {"cycles": 2}, 100, 0.5)
+    return ItemOutcome(number, seed, f"title <{number}>", list(wrong), {"cycles": 2}, 100, 0.5)
 
 
 def test_failure_is_told_and_repeated(
@@ -133,7 +133,7 @@ def test_failure_is_told_and_repeated(
     """Output, JUnit and page name the item, its seed and the commands that repeat it."""
     pieces: list[Batch] = []
 
-    def here(batches: list[Batch], jobs: int) -> Iterator[list[Outcome]]:
+    def here(batches: list[Batch], jobs: int) -> Iterator[list[ItemOutcome]]:
         pieces.extend(batches)
         for piece in reversed(batches):
             numbers = range(piece.number, piece.number + piece.count)
@@ -141,7 +141,7 @@ def test_failure_is_told_and_repeated(
 
     monkeypatch.setattr(random_regress, "here", here)
     monkeypatch.setattr(random_regress, "REPORTS", tmp_path)
-    monkeypatch.setattr(random_regress.launch, "build", lambda *_: None)
+    monkeypatch.setattr(random_regress.launch, "build_device", lambda *_: None)
     monkeypatch.setattr(random_regress.simrun, "check_tool", lambda _: None)
     assert regress.main(["--n=20", "--seed=3", "--kind=pool"]) == 1
     assert {piece.kind for piece in pieces} == {"pool"}
@@ -219,7 +219,7 @@ def test_cluster(
     monkeypatch.setattr(random_regress, "REPORTS", tmp_path)
     monkeypatch.setattr(random_regress, "BATCH", 1)
     words = ["--n=2", "--seed=11", "--sim=icarus", "--config=nano"]
-    found: list[list[Outcome]] = []
+    found: list[list[ItemOutcome]] = []
     monkeypatch.setattr(random_regress, "page", lambda args, some, path: found.append(some))
     for more in ([], [f"--cluster={scheduler}"]):
         assert regress.main([*words, *more]) == 0, capsys.readouterr().out

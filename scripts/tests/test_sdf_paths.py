@@ -64,7 +64,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_longest(file: Path) -> None:
     """By picoseconds with the setup, the later of rise and fall; a path begins at a register."""
-    first, second = sdf_paths.longest(sdf_paths.read(file))
+    first, second = sdf_paths.longest(sdf_paths.read_sdf(file))
     assert first.ps == 525 + 3000 + 424
     assert first.pins == [("u_b.y/Q", 525), ("u_c.w/LSR", 3525)]
     assert second.ps == 525 + 800 + 236 + 1000
@@ -95,4 +95,4 @@ def test_loop(tmp_path: Path) -> None:
     loop = [wire("u_a.x/F", "u_a.y/A", 1), wire("u_a.y/F", "u_a.x/A", 1)]
     file = written(tmp_path, *loop, lut("u_a.x", A=1), lut("u_a.y", A=1))
     with pytest.raises(graphlib.CycleError):
-        next(sdf_paths.longest(sdf_paths.read(file)))
+        next(sdf_paths.longest(sdf_paths.read_sdf(file)))

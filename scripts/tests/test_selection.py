@@ -86,17 +86,20 @@ def test_a_pattern_that_fits_nothing_is_an_error(
 def test_a_tool_that_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its digest follows names and contents; recorded, it has not changed until a file does."""
     monkeypatch.setattr(tool_tests, "ROOT", tmp_path)
-    digest = functools.partial(tool_tests.digest, root=tmp_path)
+    digest = functools.partial(tool_tests.tool_digest, root=tmp_path)
     source, table = tmp_path / "tool.py", tmp_path / "tools.toml"
     source.write_text("a = 1\n")
     table.write_text(
         '[one]\ninputs = ["tool*.py"]\ngreen = ""\n\n[two]\ninputs = ["x"]\ngreen = ""\n'
     )
     monkeypatch.setattr(tool_tests, "TABLE", table)
-    monkeypatch.setattr(tool_tests, "digest", digest)
+    monkeypatch.setattr(tool_tests, "tool_digest", digest)
     first = digest(["tool*.py"])
-    tool_tests.record(["one"])
-    assert tool_tests.table()["one"]["green"] == first and not tool_tests.table()["two"]["green"]
+    tool_tests.record_passed(["one"])
+    assert (
+        tool_tests.tools_table()["one"]["green"] == first
+        and not tool_tests.tools_table()["two"]["green"]
+    )
     (tmp_path / "x").touch()
     assert tool_tests.unchanged() == {"one"}
     source.write_text("a = 2\n")

@@ -33,7 +33,7 @@ def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("flow", [fpga, asic])
 def test_no_record(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Said before the flow, not after the hour that it takes."""
-    assert command.run(flow.main, ["--config=k210", "--baseline"]) == 2
+    assert command.run_command(flow.main, ["--config=k210", "--baseline"]) == 2
     said = capsys.readouterr().err
     assert "no figures are recorded for k210, expected one of nano_fpga" in said
     assert said.count("\n") == 1
@@ -42,7 +42,7 @@ def test_no_record(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize("flow", [fpga, asic])
 def test_either(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Who records does not compare."""
-    assert command.run(flow.main, ["--baseline", "--record"]) == 2
+    assert command.run_command(flow.main, ["--baseline", "--record"]) == 2
     assert "--baseline and --record together" in capsys.readouterr().err
 
 
@@ -50,7 +50,7 @@ def test_either(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_other_part(what: str, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A record is of one part; its own may be named."""
     before = record.read_text()
-    assert command.run(fpga.main, ["--config=nano_fpga", "--part=45k", f"--{what}"]) == 2
+    assert command.run_command(fpga.main, ["--config=nano_fpga", "--part=45k", f"--{what}"]) == 2
     assert "the record of nano_fpga is of LFE5U-85F" in capsys.readouterr().err
     assert record.read_text() == before
     with pytest.raises(AssertionError, match="the flow began"):
@@ -60,16 +60,16 @@ def test_other_part(what: str, record: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize("words", [["--config=nano_fpga", "--map-only"], ["--config=k210"]])
 def test_seed_of_nothing(words: list[str], record: Path, capsys) -> None:
     """What is only mapped has no placement."""
-    assert command.run(fpga.main, [*words, "--seed=2"]) == 2
+    assert command.run_command(fpga.main, [*words, "--seed=2"]) == 2
     assert "a seed is of the placement" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("word", ["--place-only", "--route"])
 def test_no_part(word: str, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What no ECP5 holds is not placed; how far it gets is one of three."""
-    assert command.run(fpga.main, ["--config=k210", word]) == 2
+    assert command.run_command(fpga.main, ["--config=k210", word]) == 2
     assert "k210 has no part, expected neither --place nor --route" in capsys.readouterr().err
-    assert command.run(fpga.main, ["--config=nano_fpga", "--map-only", word]) == 2
+    assert command.run_command(fpga.main, ["--config=nano_fpga", "--map-only", word]) == 2
     assert f"--map and {word.removesuffix('-only')} together" in capsys.readouterr().err
 
 
@@ -99,8 +99,8 @@ def test_how_far(words: list[str], end: str, record: Path, monkeypatch: pytest.M
 
 def test_mapping_keeps_the_clock(record: Path) -> None:
     """A run that places nothing leaves the MHz of one that did."""
-    asked = fpga.arguments(["--record", "--map-only"])
-    assert fpga.judged({"config": "nano_fpga"} | FIGURES | {"LUT": 900}, asked) == 0
+    asked = fpga.fpga_arguments(["--record", "--map-only"])
+    assert fpga.fpga_judged({"config": "nano_fpga"} | FIGURES | {"LUT": 900}, asked) == 0
     assert json.loads(record.read_text())["nano_fpga"] == FIGURES | {
         "LUT": 900,
         "mhz": 60.0,
@@ -110,10 +110,10 @@ def test_mapping_keeps_the_clock(record: Path) -> None:
 
 def test_worse(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """3 % more LUTs or less clock, one DSP or block RAM more."""
-    asked, found = fpga.arguments(["--baseline"]), {"config": "nano_fpga"} | FIGURES
-    assert fpga.judged(found | {"LUT": 1030, "mhz": 58.3}, asked) == 0
+    asked, found = fpga.fpga_arguments(["--baseline"]), {"config": "nano_fpga"} | FIGURES
+    assert fpga.fpga_judged(found | {"LUT": 1030, "mhz": 58.3}, asked) == 0
     for more in ({"LUT": 1031}, {"DSP": 8}, {"block RAM": 10}, {"mhz": 58.2}):
-        assert fpga.judged(found | more, asked) == 1
+        assert fpga.fpga_judged(found | more, asked) == 1
         (title,) = more
         assert f"worse than recorded: {title}: ".lower() in capsys.readouterr().out.lower()
 
@@ -121,12 +121,12 @@ def test_worse(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_not_routed(record: Path, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
     """An estimate is recorded, compared and shown as one, and gives way to a routed clock."""
     found = {"config": "compact_fpga", "mhz_placed": 41.7} | FIGURES
-    assert fpga.judged(found, fpga.arguments(["--record"])) == 0
-    asked = fpga.arguments(["--baseline"])
-    assert fpga.judged(found | {"mhz_placed": 40.5}, asked) == 0
-    assert fpga.judged(found | {"mhz_placed": 40.4}, asked) == 1
+    assert fpga.fpga_judged(found, fpga.fpga_arguments(["--record"])) == 0
+    asked = fpga.fpga_arguments(["--baseline"])
+    assert fpga.fpga_judged(found | {"mhz_placed": 40.5}, asked) == 0
+    assert fpga.fpga_judged(found | {"mhz_placed": 40.4}, asked) == 1
     assert "worse than recorded: MHz before routing: 40.4, rec" in capsys.readouterr().out
     monkeypatch.setattr(fpga, "BASELINE", record)
     assert any("| 41.7, not routed | 6.0 | 6.00 |" in row for row in silicon_table.fpga_table())
-    assert fpga.judged(found | {"mhz": 40.0}, fpga.arguments(["--record"])) == 0
+    assert fpga.fpga_judged(found | {"mhz": 40.0}, fpga.fpga_arguments(["--record"])) == 0
     assert any("| 40.0 | 5.8 | 5.76 |" in row for row in silicon_table.fpga_table())

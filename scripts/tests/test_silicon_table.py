@@ -12,7 +12,7 @@ from openkpu_tools.documents import silicon_table
 from openkpu_tools.flows import eda, fpga, gates, silicon_record
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-RECORDED = silicon_record.load(fpga.BASELINE)
+RECORDED = silicon_record.load_figures(fpga.BASELINE)
 
 
 @pytest.mark.parametrize("name", ["fpga", "asic"])
@@ -33,7 +33,7 @@ def test_what_is_mapped_is_what_is_simulated(name: str, flow, monkeypatch) -> No
 
     monkeypatch.setattr(fpga, "mapped", mapped)
     assert flow.main([f"--config={name}"]) == 1
-    assert asked == [configs.load(name)]
+    assert asked == [configs.load_config(name)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])

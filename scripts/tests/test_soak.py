@@ -22,7 +22,7 @@ SHORT = ["--minutes=0.1", "--seed=3", "--config=nano"]
     ],
 )
 def test_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.run(soak.main, words) == command.BAD_REQUEST
+    assert command.run_command(soak.main, words) == command.BAD_REQUEST
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and said in err, err
 

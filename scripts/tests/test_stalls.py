@@ -36,7 +36,7 @@ TWENTY = [
 def test_twenty_maps_of_four_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Four bars: each has the cycles of twenty images, by cause, and what they differ by."""
     path = report(tmp_path / "report.json", TWENTY, inferences=20)
-    title, bars = stalls.load(path)
+    title, bars = stalls.load_bars(path)
     assert title == "small on icarus" and [bar.name for bar in bars] == ["L00", "L01", "L02", "L03"]
     for number, bar in enumerate(bars):
         each = [100 * (number + 1) + image * number for image in range(20)]
@@ -63,8 +63,8 @@ def test_what_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(axes.Axes, "bar", of_bars)
     monkeypatch.setattr(axes.Axes, "errorbar", of_spread)
-    _, bars = stalls.load(report(tmp_path / "report.json", TWENTY))
-    stalls.draw("x", bars, tmp_path / "out.png")
+    _, bars = stalls.load_bars(report(tmp_path / "report.json", TWENTY))
+    stalls.draw_stalls("x", bars, tmp_path / "out.png")
     *columns, (_, tops, (below, above)) = drawn
     assert len(columns) == len(stalls.COLOURS)
     heights = np.array([height for _, height, _ in columns]).sum(axis=0)
@@ -75,7 +75,9 @@ def test_what_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Image.open(tmp_path / "out.png") as picture:
         assert picture.width < 1000
     drawn.clear()
-    stalls.draw("x", stalls.load(report(tmp_path / "one.json", TWENTY[:4]))[1], tmp_path / "o.png")
+    stalls.draw_stalls(
+        "x", stalls.load_bars(report(tmp_path / "one.json", TWENTY[:4]))[1], tmp_path / "o.png"
+    )
     assert [what for what, *_ in drawn] == ["bar"] * len(stalls.COLOURS), "one image has no spread"
 
 
@@ -92,4 +94,4 @@ def test_what_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_names(names: list[str], totals: dict, expected: list[str], tmp_path: Path) -> None:
     path = report(tmp_path / "report.json", [layer(name, 7) for name in names], **totals)
-    assert [bar.name for bar in stalls.load(path)[1]] == expected
+    assert [bar.name for bar in stalls.load_bars(path)[1]] == expected

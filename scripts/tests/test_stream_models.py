@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from models.tests import test_kmodel_containers as containers
-from openkpu.kmodel import load, run
+from openkpu.kmodel import load_kmodel, run_kmodel
 from openkpu_tools.commands import run_stream
 
 
@@ -30,15 +30,17 @@ def test_stream_of_a_kmodel(
     """Given maps in turn, more often than there are, on the RTL."""
     maps = np.random.default_rng(4).integers(0, 256, (2, *containers.X.shape), dtype=np.uint8)
     np.save(tmp_path / "maps.npy", maps)
-    args = run_stream.parse(words(kmodel, "--input", str(tmp_path / "maps.npy"), "--images", "3"))
-    given = run_stream.work(args)
+    args = run_stream.parse_stream(
+        words(kmodel, "--input", str(tmp_path / "maps.npy"), "--images", "3")
+    )
+    given = run_stream.stream_work(args)
     np.testing.assert_array_equal(given.images, maps[[0, 1, 0]])
-    program = load(kmodel)
+    program = load_kmodel(kmodel)
     for x in maps:
-        (expected,) = run(program, [x.reshape(program.inputs[0].shape)]).outputs.values()
+        (expected,) = run_kmodel(program, [x.reshape(program.inputs[0].shape)]).outputs.values()
         got = given.network.run(x).y
         np.testing.assert_array_equal(got.ravel(), np.frombuffer(expected.tobytes(), np.uint8))
-    assert run_stream.run(args, given)
+    assert run_stream.run_stream(args, given)
     assert "results stored    3, wrong 0" in capsys.readouterr().out
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from openkpu_tb import tool_tests
 from openkpu_tb.plan import plan
-from openkpu_tb.results import Result
+from openkpu_tb.results import RunResult
 from openkpu_tools import command
 from openkpu_tools.verification import testplan
 
@@ -22,12 +22,12 @@ def test_page() -> None:
     file = "models/tests/test_airam.py"
     found = {
         f"{fifo}.random_traffic": {
-            "icarus": Result("", "passed"),
-            "verilator": Result("", "failed"),
+            "icarus": RunResult("", "passed"),
+            "verilator": RunResult("", "failed"),
         },
-        f"{fifo}.one_word_per_cycle": {"icarus": Result("", "passed")},
-        f"{unit}.cascade": {"icarus": Result("", "passed")},
-        f"{file}::test_a[1]": {"": Result("", "passed")},
+        f"{fifo}.one_word_per_cycle": {"icarus": RunResult("", "passed")},
+        f"{unit}.cascade": {"icarus": RunResult("", "passed")},
+        f"{file}::test_a[1]": {"": RunResult("", "passed")},
     }
     entries = [
         entry("whole", f"{unit}.cascade", file),
@@ -35,14 +35,14 @@ def test_page() -> None:
         entry("broken", f"{fifo}.random_traffic", f"{fifo}.one_word_per_cycle"),
         entry("never", f"{fifo}.reset_empties"),
     ]
-    made = testplan.rows(entries, found)
+    made = testplan.testplan_rows(entries, found)
     assert [(row.entry.id, row.state) for row in made] == [
         ("never", "no passing test"),
         ("broken", "failed"),
         ("part", "partly run"),
         ("whole", "passed"),
     ]
-    text = testplan.page(made)
+    text = testplan.testplan_page(made)
     assert "4 entries: 1 no passing test, 1 failed, 1 partly run, 1 passed." in text
     assert f"- {fifo}.random_traffic: failed" in text and "| 2 of 2 | layer |" in text
     assert text.index("title of never") < text.index("title of whole")
@@ -54,14 +54,14 @@ def test_unchanged_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     tools = {
         "equivalence": {"inputs": ["scripts/openkpu_tools/flows/equivalence.py", file], "green": ""}
     }
-    monkeypatch.setattr(tool_tests, "table", lambda: tools)
+    monkeypatch.setattr(tool_tests, "tools_table", lambda: tools)
     for unchanged, state in ({"equivalence"}, "passed"), (set(), "no passing test"):
         monkeypatch.setattr(tool_tests, "unchanged", lambda now=unchanged: now)
-        (row,) = testplan.rows([entry("netlists", file)], {})
+        (row,) = testplan.testplan_rows([entry("netlists", file)], {})
         assert row.state == state
     monkeypatch.setattr(tool_tests, "unchanged", lambda: {"equivalence"})
-    failed = {f"{file}::test_a": {"": Result("", "failed")}}
-    (row,) = testplan.rows([entry("netlists", file)], failed)
+    failed = {f"{file}::test_a": {"": RunResult("", "failed")}}
+    (row,) = testplan.testplan_rows([entry("netlists", file)], failed)
     assert row.state == "no passing test"
 
 

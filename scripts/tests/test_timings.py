@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from openkpu_tools.benchmarks import timings
-from openkpu_tools.benchmarks.timings import Step, Taken
+from openkpu_tools.benchmarks.timings import Taken, TimedStep
 
 BURN = "import time; t = time.process_time()\nwhile time.process_time() - t < 0.5: pass"
 CHILD = f"""
@@ -21,21 +21,26 @@ def test_children_count(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     (clone / ".venv").mkdir(parents=True)
     (clone / ".venv" / "file").write_bytes(bytes(3_000_000))
-    taken = timings.measure((sys.executable, "-c", CHILD), clone, tmp_path)
+    taken = timings.measure_command((sys.executable, "-c", CHILD), clone, tmp_path)
     assert taken.status == 0 and 0.5 <= taken.processor < 10
     assert taken.first is not None and 0.5 <= taken.first <= taken.clock - 0.2
     assert taken.megabytes == 3.0
     assert (
-        timings.measure((sys.executable, "-c", "raise SystemExit(3)"), clone, tmp_path).status == 3
+        timings.measure_command(
+            (sys.executable, "-c", "raise SystemExit(3)"), clone, tmp_path
+        ).status
+        == 3
     )
 
 
 def test_goals() -> None:
-    step = Step("digits", ("true",), seconds=30, megabytes=160)
-    assert "30 s, 160 MB: met" in timings.row(step, Taken(0, 29.9, 40, 7.6, 150))
-    assert timings.row(step, Taken(0, 29.9, 40, 7.6, 161)).endswith(
+    step = TimedStep("digits", ("true",), seconds=30, megabytes=160)
+    assert "30 s, 160 MB: met" in timings.timing_row(step, Taken(0, 29.9, 40, 7.6, 150))
+    assert timings.timing_row(step, Taken(0, 29.9, 40, 7.6, 161)).endswith(
         "| 161 | 30 s, 160 MB: missed |"
     )
-    assert "missed" in timings.row(step, Taken(0, 31, 40, None, 1))
-    assert "failed" in timings.row(step, Taken(2, 1, 1, None, 1))
-    assert timings.row(Step("x", ("true",)), Taken(0, 99, 99, None, 0)).endswith("| 0 |  |")
+    assert "missed" in timings.timing_row(step, Taken(0, 31, 40, None, 1))
+    assert "failed" in timings.timing_row(step, Taken(2, 1, 1, None, 1))
+    assert timings.timing_row(TimedStep("x", ("true",)), Taken(0, 99, 99, None, 0)).endswith(
+        "| 0 |  |"
+    )

@@ -28,4 +28,4 @@ def test_every_state_has_a_rule_that_is_explained() -> None:
 
 def test_a_page_with_another_table_is_found() -> None:
     page = write_table.PAGE.read_text(encoding="utf-8")
-    assert write_table.filled(page.replace("| AI_PIX_ADR |", "| AI_PIX_ADR | x |")) == page
+    assert write_table.page_filled(page.replace("| AI_PIX_ADR |", "| AI_PIX_ADR | x |")) == page

@@ -9,8 +9,8 @@ from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.params import ActTable
 from openkpu_tb.core.pipeline_bench import reset
-from openkpu_tb.core.post_tables import entries, pack
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.core.post_tables import entries, pack_entry
+from openkpu_tb.simrun import SIMS, run_bench
 
 COPY = 20  # cycles from a load to the last entry
 EARLY = 12  # of them after ready
@@ -105,7 +105,7 @@ async def copies(dut) -> None:
             waiting = len(bench.tables) > number and int(dut.there.value)
             cycles, written = await bench.copy()
             assert not waiting or cycles == COPY, f"{cycles} cycles"
-            want = [(i, pack(e)) for i, e in enumerate(entries(bench.tables[number]))]
+            want = [(i, pack_entry(e)) for i, e in enumerate(entries(bench.tables[number]))]
             assert written == want[::-1], f"table {number} of {p_word}"
             bench.freed = number + 1
             assert int(dut.tables_freed.value) == bench.freed % 16
@@ -121,7 +121,7 @@ async def arrives_at_the_end(dut) -> None:
         filler = cocotb.start_soon(bench.fill(3, 1.0, pause))
         for number in range(3):
             _, written = await bench.copy()
-            want = [(i, pack(e)) for i, e in enumerate(entries(bench.tables[number]))]
+            want = [(i, pack_entry(e)) for i, e in enumerate(entries(bench.tables[number]))]
             assert written == want[::-1], f"table {number} with a pause of {pause} cycles"
             bench.freed = number + 1
         await filler
@@ -131,4 +131,4 @@ async def arrives_at_the_end(dut) -> None:
 @pytest.mark.parametrize("sim", SIMS)
 def test_act_table(sim: str) -> None:
     sources = ["rtl/weight/act_table.v", "rtl/lib/ram_1r1w.v"]
-    run(sim, "act_table", sources, "tb.act_table.test_act_table")
+    run_bench(sim, "act_table", sources, "tb.act_table.test_act_table")

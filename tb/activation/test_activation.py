@@ -14,7 +14,7 @@ from openkpu.arithmetic.activation import ROUNDINGS, Activation
 from openkpu.arithmetic.params import ActTable
 from openkpu_tb.core.pipeline_bench import run_stages, signed
 from openkpu_tb.core.post_tables import STARTS, entries, write_table
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 LOW, HIGH = -(1 << 35), (1 << 35) - 1
 # docs/kpu.md 1.2 and 1.3: shift 2, values -8..8
@@ -235,4 +235,4 @@ def test_activation(sim: str, rounding: int) -> None:
     test = "tb.activation.test_activation"
     sources = [f"rtl/post/{name}.v" for name in ("activation", "segment_search", "above")]
     sources.append("rtl/lib/ram_1r1w_async.v")
-    run(sim, "activation", sources, test, params={"ROUNDING": rounding})
+    run_bench(sim, "activation", sources, test, params={"ROUNDING": rounding})

@@ -12,7 +12,7 @@ from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.monitor import AhbMonitor
 from openkpu_tb.ahb.responder import ERROR, OKAY, RETRY, SPLIT, AhbResponder, Faults
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 
 @dataclass
@@ -517,4 +517,4 @@ async def what_it_waits_for(dut) -> None:
 )
 def test_ahb_master(sim: str, width: int) -> None:
     sources = ["rtl/storage/ahb_master.v", "rtl/lib/fifo_regs.v"]
-    run(sim, "ahb_master", sources, "tb.ahb_master.test_ahb_master", params={"AHB_W": width})
+    run_bench(sim, "ahb_master", sources, "tb.ahb_master.test_ahb_master", params={"AHB_W": width})

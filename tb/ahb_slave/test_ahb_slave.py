@@ -9,7 +9,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.host import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ, AhbHost, Transfer
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run_bench
 
 RAM = 0x200000
 WINDOW = 0x400000  # behind the AI RAM's part
@@ -188,4 +188,4 @@ def test_ahb_slave(sim: str, privileged: int, rows: int) -> None:
     sources = ["tb/ahb_slave/ahb_slave_bench.v", "rtl/host/ahb_slave.v"]
     test = "tb.ahb_slave.test_ahb_slave"
     params = {"PRIVILEGED": privileged, "AI_RAM_ROWS": rows}
-    run(sim, "ahb_slave_bench", sources, test, params=params)
+    run_bench(sim, "ahb_slave_bench", sources, test, params=params)

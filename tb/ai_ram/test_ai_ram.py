@@ -10,7 +10,7 @@ from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu_tb.core.pipeline_bench import reset
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 REQUESTS = ("fill_req", "unload_req", "kept_req", "writeback_req", "load_req", "window_req")
 OTHERS = (
@@ -253,4 +253,4 @@ async def reset_while_waiting(dut) -> None:
 def test_ai_ram(sim: str, path: int, rows: int, patience: int) -> None:
     sources = ["tb/ai_ram/ai_ram_bench.v", "rtl/cache/ai_ram.v", "rtl/cache/ai_ram_arb.v"]
     params = {"ROWS": rows, "PATIENCE": patience, "PATH": path}
-    run(sim, "ai_ram_bench", sources, "tb.ai_ram.test_ai_ram", params=params)
+    run_bench(sim, "ai_ram_bench", sources, "tb.ai_ram.test_ai_ram", params=params)

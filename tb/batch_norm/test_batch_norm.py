@@ -9,7 +9,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.core.pipeline_bench import run_stages
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run_bench
 
 ALU = (-(1 << 35), (1 << 35) - 1, -1, 0, 1)
 MUL = (-(1 << 23), (1 << 23) - 1, -1, 0, 1)
@@ -52,4 +52,4 @@ async def exact(dut) -> None:
 @pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_batch_norm(sim: str) -> None:
-    run(sim, "batch_norm", ["rtl/post/batch_norm.v"], "tb.batch_norm.test_batch_norm")
+    run_bench(sim, "batch_norm", ["rtl/post/batch_norm.v"], "tb.batch_norm.test_batch_norm")

@@ -8,7 +8,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 
 async def reset(dut) -> None:
@@ -121,4 +121,4 @@ def test_byte_gearbox(sim: str, n_in: int, n_out: int, unit: int) -> None:
     params = {"IN_BYTES": n_in, "OUT_BYTES": n_out, "UNIT": unit}
     sources = [f"rtl/lib/byte_{name}.v" for name in ("gearbox", "ring", "pairs")]
     sources.append("rtl/lib/ram_1r1w_async.v")
-    run(sim, "byte_gearbox", sources, "tb.byte_gearbox.test_byte_gearbox", params=params)
+    run_bench(sim, "byte_gearbox", sources, "tb.byte_gearbox.test_byte_gearbox", params=params)

@@ -36,7 +36,7 @@ async def c6_gated_array(device: Device) -> None:
     shape = await device.read(AI_CONFIG)
     assert [shape >> s & 255 for s in (0, 8, 16)] == [9, option("N_Y", 0), option("N_Z", 0)]
     assert option("GATE", 1) == 1
-    runs = [await recorder.small(device)]
+    runs = [await recorder.run_small(device)]
     if not slow():  # real scans
         runs.append((await recorder.stream(device, networks.real(6))).exact())
     for run in runs:
@@ -99,7 +99,7 @@ async def c7_pooled_before_the_cache(device: Device) -> None:
             fc=False, eight_bit=True, src=3, dst=70,
         )  # fmt: skip
         before = random.integers(0, 256, ROWS * ROW_BYTES, dtype=np.uint8)
-        airam.pack(before, layer.arg.image_src_addr, layer.x)
+        airam.pack_map(before, layer.arg.image_src_addr, layer.x)
         arg = await device.place_tables(layer.arg, Tables(layer.weights, layer.bn, layer.act))
         arg = arg.replace(int_en=1, send_data_out=0)
         await device.back.load_ram(0, before)
@@ -126,7 +126,7 @@ async def c7_pooled_before_the_cache(device: Device) -> None:
 
         after, unknown = await device.back.read_ram(0, ROWS)
         want = before.copy()
-        airam.pack(want, out.base, layer.y)
+        airam.pack_map(want, out.base, layer.y)
         assert not unknown.any()
         wrong = np.nonzero(after != want)[0]
         assert not wrong.size, f"pool {pool}: {wrong.size} bytes wrong, first {wrong[0]}"

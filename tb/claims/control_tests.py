@@ -8,7 +8,7 @@ import numpy as np
 from openkpu.network.network import UNWRITTEN, Storage
 from openkpu_tb.claims import networks, recorder
 from openkpu_tb.claims.claim import claim
-from openkpu_tb.claims.networks import Case
+from openkpu_tb.claims.networks import ClaimCase
 from openkpu_tb.claims.recording import Recording
 from openkpu_tb.core.registers import AI, Ctrl, Int
 from openkpu_tb.device.device import Device
@@ -31,9 +31,9 @@ IDLE = 1500  # cycles in which nothing may happen after a stop
 )
 async def c9_registers_move_on(device: Device) -> None:
     """AI registers cycle by cycle over a stream; a host that changes or stops it."""
-    moves_on(await recorder.small(device))
+    moves_on(await recorder.run_small(device))
     moves_on(await recorder.large(device))
-    case = networks.small(5)
+    case = networks.small_case(5)
     for host, images in ((redirect_early, [0, 3, 4]), (redirect_late, [0, 1, 3])):
         run = (await recorder.stream(device, case, meanwhile=host, images=images)).exact()
         assert run.trace.npix_taken.any()
@@ -95,10 +95,10 @@ def image(storage: Storage, number: int) -> int:
     return storage.registers["AI_PIX_ADR"] + number * storage.registers["AI_PIX_STRIDE"]
 
 
-async def stopped(device: Device, case: Case, name: str, value: int) -> None:
+async def stopped(device: Device, case: ClaimCase, name: str, value: int) -> None:
     """A host that ends the stream during its first inference: that one is finished, no more."""
     case = replace(case, images=case.images[:2])
-    storage = await recorder.prepare(device, case)
+    storage = await recorder.prepare_case(device, case)
     await recorder.begin(device)
     await device.start()
     await device.wait_cycles(100)
@@ -114,5 +114,5 @@ async def stopped(device: Device, case: Case, name: str, value: int) -> None:
     run = (await recorder.view(device, case, storage, images=[0])).exact()
     assert run.ends.size == 1 and not run.trace.data_phase[run.ends[0] + 1 :].any()
     after = storage.results[1] - storage.base
-    data = await recorder.contents(device, storage)
+    data = await recorder.storage_contents(device, storage)
     assert (data[after : after + run.results.shape[1]] == UNWRITTEN).all(), f"{name}: went on"

@@ -30,7 +30,7 @@ DEPTHS = {"weight": "WGT_FIFO_DEPTH", "bias": "BIAS_FIFO_DEPTH", "pixel": "PIX_F
 async def c4_distributor_fifos_and_read_order(device: Device) -> None:
     """Full flags against the words in the FIFOs, each FIFO full by itself, order of the reads."""
     jam = (await recorder.stream(device, networks.jam(2))).exact()
-    for run in (jam, await recorder.large(device), await recorder.small(device)):
+    for run in (jam, await recorder.large(device), await recorder.run_small(device)):
         trace = run.trace
         both = trace.weight_full & trace.bias_full
         assert (trace.wb_fifo_full == both).all(), "WB_FIFO_FULL is not the AND of the two flags"
@@ -44,7 +44,7 @@ async def c4_distributor_fifos_and_read_order(device: Device) -> None:
         (jam, "weight", "bias"),
         (jam, "bias", "weight"),
         (jam, "bias", "pixel"),
-        (await recorder.small(device), "pixel", "list"),
+        (await recorder.run_small(device), "pixel", "list"),
     ):
         assert goes_on(run, full, other), f"no word for {other} while the {full} FIFO is full"
 
@@ -94,7 +94,7 @@ def goes_on(run: Recording, full: str, other: str) -> bool:
 )
 async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:
     """Reads before and after FC_layer: weights that stay, weights that do not, no FC layer."""
-    small, large = await recorder.small(device), await recorder.large(device)
+    small, large = await recorder.run_small(device), await recorder.large(device)
     for run in (small, large):
         for now, after in pairwise(range(run.count)):
             # from its first layer on: at its start the flag may still be that of the one before

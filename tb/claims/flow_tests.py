@@ -8,7 +8,7 @@ import numpy as np
 from openkpu.layer.layout import Layout
 from openkpu_tb.claims import networks, recorder
 from openkpu_tb.claims.claim import claim
-from openkpu_tb.claims.recording import FLAGS, READS, Recording, words
+from openkpu_tb.claims.recording import FLAGS, READS, Recording, word_addresses
 from openkpu_tb.device.device import Device
 
 
@@ -27,7 +27,7 @@ from openkpu_tb.device.device import Device
 )
 async def c1_both_modes(device: Device) -> None:
     """Bus beats of both modes: whose data are read when, and what is written."""
-    case = networks.small(2)
+    case = networks.small_case(2)
     single = (await recorder.one_by_one(device, case)).exact()
     assert set(single.trace.mode) == {1} and len(single.trace.at("start")) == 2
     for area in READS:  # nothing is read ahead
@@ -37,7 +37,7 @@ async def c1_both_modes(device: Device) -> None:
     assert idle.stop - idle.start > recorder.GAP and not single.trace.data_phase[idle].any()
     stores_last_map_only(single)
 
-    for run in (await recorder.small(device), await recorder.large(device)):
+    for run in (await recorder.run_small(device), await recorder.large(device)):
         stores_last_map_only(run)
         for now, after in pairwise(range(run.count)):
             own = [run.reads(area)[now] for area in READS if run.reads(area)[now].size]
@@ -61,7 +61,9 @@ def stores_last_map_only(run: Recording) -> None:
         mine = writes[(writes > begin) & (writes <= run.ends[number])]
         found = run.trace.beat_addr[mine] // 4 * 4
         steps = [a for i, a in enumerate(found) if i == 0 or found[i - 1] != a]
-        assert steps == words(start, size), f"result {number} is not written once, in order"
+        assert steps == word_addresses(start, size), (
+            f"result {number} is not written once, in order"
+        )
         computed = run.within("write_back", run.computing(number, run.layers - 1))
         assert mine[0] > computed[-1], "written before it was computed"
         begin = int(run.ends[number])
@@ -80,7 +82,7 @@ def stores_last_map_only(run: Recording) -> None:
 async def c2_three_streams(device: Device) -> None:
     """Every word that is read goes into the FIFO of its area and no other, whatever the order."""
     for run in (
-        await recorder.small(device),
+        await recorder.run_small(device),
         await recorder.large(device),
         await disturbed(device),
     ):
@@ -105,7 +107,7 @@ async def disturbed(device: Device) -> Recording:
     tb.cfg_wait_prob.value, tb.cfg_loss_prob.value = 50, 30
     tb.cfg_retry_prob.value, tb.cfg_split_prob.value = 12, 8
     try:
-        run = (await recorder.stream(device, networks.small(1))).exact()
+        run = (await recorder.stream(device, networks.small_case(1))).exact()
     finally:
         for name in ("wait", "loss", "retry", "split"):
             getattr(tb, f"cfg_{name}_prob").value = 0
@@ -126,7 +128,7 @@ async def disturbed(device: Device) -> Recording:
 )
 async def c3_middle_layers_stay_on_chip(device: Device) -> None:
     """No beat outside the areas; a layer reads the rows that the one before wrote, and after it."""
-    for run in (await recorder.small(device), await recorder.convolutions(device)):
+    for run in (await recorder.run_small(device), await recorder.convolutions(device)):
         trace = run.trace
         known = sum(run.beats(area).size for area in run.areas)
         assert known == int(trace.beat.sum()), f"{int(trace.beat.sum()) - known} other beats"

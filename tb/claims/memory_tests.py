@@ -9,7 +9,7 @@ import numpy as np
 from openkpu.network.network import Storage
 from openkpu_tb.claims import networks, recorder
 from openkpu_tb.claims.claim import claim
-from openkpu_tb.claims.networks import Case, rng
+from openkpu_tb.claims.networks import ClaimCase, rng
 from openkpu_tb.claims.recording import READS, Recording
 from openkpu_tb.core.registers import AI
 from openkpu_tb.device.device import Device
@@ -25,7 +25,7 @@ READ, NEXT, WRITE = 5, 2, 9  # wait states: first read of a burst, later ones, w
 )
 async def c8_stt_mram(device: Device) -> None:
     """Wait states of every beat, and contents after a reset of everything."""
-    tb, case = device.tb, networks.small(1)
+    tb, case = device.tb, networks.small_case(1)
     fast = (await recorder.stream(device, case)).exact()
     assert set(waits(fast.trace).values()) == {0}
     tb.cfg_rd_wait.value, tb.cfg_seq_wait.value, tb.cfg_wr_wait.value = READ, NEXT, WRITE
@@ -45,10 +45,10 @@ async def c8_stt_mram(device: Device) -> None:
     assert 0 < longer <= waited, f"{longer} cycles longer with {waited} wait states"
 
     # non-volatile: power and reset of device and bench do not touch it
-    before = await recorder.contents(device, slow.storage)
+    before = await recorder.storage_contents(device, slow.storage)
     await device.reset(cycles=50)
     assert await device.read(AI["AI_PIX_ADR"]) == 0, "the device was not reset"
-    assert (await recorder.contents(device, slow.storage) == before).all()
+    assert (await recorder.storage_contents(device, slow.storage) == before).all()
     await device.configure(slow.storage.registers)
     await recorder.begin(device)
     await device.start()
@@ -82,12 +82,12 @@ def waits(trace: Trace) -> dict[int, int]:
 )
 async def c10_base_addresses_and_order(device: Device) -> None:
     """Sequence of addresses of each stream, with the network at several places in storage."""
-    case = networks.small(2)
+    case = networks.small_case(2)
     places = [scattered(case, rng().permutation(5)), scattered(case, rng().permutation(5)[::-1])]
     runs = [(await recorder.stream(device, case, storage=storage)).exact() for storage in places]
     bases = [[r.storage.registers[f"AI_{n}_ADR"] for n in ("PIX", "WGT", "BIAS")] for r in runs]
     assert not set(bases[0]) & set(bases[1])
-    for run in (*runs, await recorder.small(device), await recorder.large(device)):
+    for run in (*runs, await recorder.run_small(device), await recorder.large(device)):
         for area in READS:
             once_and_in_order(run, area)
 
@@ -116,7 +116,7 @@ def once_and_in_order(run: Recording, area: str) -> None:
             assert end <= start < end + 8, f"{area}: layers do not follow one another"
 
 
-def scattered(case: Case, order: np.ndarray) -> Storage:
+def scattered(case: ClaimCase, order: np.ndarray) -> Storage:
     """The case's storage with its areas in another order, with gaps, at another base."""
     plain = case.network.storage(case.images, continuous=True)
     names = ["AI_LIST_ADR", "AI_WGT_ADR", "AI_BIAS_ADR", "AI_PIX_ADR", "AI_RES_ADR"]

@@ -13,7 +13,7 @@ from openkpu_tb.claims.mutations import MUTATIONS
 @pytest.mark.parametrize("sim", [pytest.param("icarus", marks=pytest.mark.nightly), "verilator"])
 def test_claims(sim: str, subtests: pytest.Subtests) -> None:
     """One simulation runs all ten; each claim is reported by itself."""
-    verdicts = run_claims.run(sim)
+    verdicts = run_claims.run_claim_tests(sim)
     assert tuple(verdicts) == IDS
     for claim in run_claims.claims():
         with subtests.test(msg=f"{claim.id} {claim.test}"):

@@ -10,7 +10,7 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import ERROR_CODES, LayerArg
 from openkpu_tb.core.descriptor import touches
 from openkpu_tb.core.pipeline_bench import reset
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 from tb.control.neighbours import INPUTS, Neighbours
 
 N_Z = 2
@@ -474,4 +474,4 @@ def test_control(sim: str) -> None:
     params = {"N_Y": 2, "N_Z": N_Z, "WBUF_ROWS": 64}
     names = ("test_control", "fault_tests", "several_tests", "move_tests", "leftover_tests")
     for module in (*names, "long_tests"):
-        run(sim, "control", sources, f"tb.control.{module}", params=params)
+        run_bench(sim, "control", sources, f"tb.control.{module}", params=params)

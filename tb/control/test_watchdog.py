@@ -12,7 +12,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
 from openkpu_tb.core.descriptor import join_fields, layout
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run_bench
 
 LEAST, OFF = 256, 65536  # cycles: the shortest limit, that of a flush when the watchdog is off
 LATE = 3  # cycles that it may take beyond the limit
@@ -177,4 +177,4 @@ async def bus_given_up(dut) -> None:
 
 @pytest.mark.parametrize("sim", SIMS)
 def test_watchdog(sim: str) -> None:
-    run(sim, "watchdog", ["rtl/control/watchdog.v"], "tb.control.test_watchdog")
+    run_bench(sim, "watchdog", ["rtl/control/watchdog.v"], "tb.control.test_watchdog")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from openkpu.generators.generate_fp16 import numbers
+from openkpu.generators.generate_fp16 import fp16_numbers
 from openkpu_tb.coverage import float16
 from openkpu_tb.uvm.sequences.special import aimed
 
@@ -18,7 +18,7 @@ def half(values: list[list[float]]) -> np.ndarray:
 
 def found(a: np.ndarray, b: np.ndarray, wide: bool) -> set[str]:
     """What an element is said to be."""
-    return {name for name, mask in float16.values(a, b, wide).items() if mask[0, 0]}
+    return {name for name, mask in float16.value_kinds(a, b, wide).items() if mask[0, 0]}
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_ties_and_zeros_against_fractions() -> None:
     rng = np.random.default_rng(4)
     seen = set()
     for turn in range(300):
-        a, b = numbers(rng, (3, 2)), numbers(rng, (2, 4))
+        a, b = fp16_numbers(rng, (3, 2)), fp16_numbers(rng, (2, 4))
         wide = bool(turn % 2)
-        said = float16.values(a, b, wide)
+        said = float16.value_kinds(a, b, wide)
         target = np.float32 if wide else np.float16
         for i, j in np.ndindex(3, 4):
             terms = [(a[i, k], b[k, j]) for k in range(2)]

@@ -18,9 +18,9 @@ from openkpu_tb.coverage.model import (
     Bin,
     classify,
     crosses,
-    moves,
+    move_bins,
+    register_words,
     task,
-    words,
 )
 
 SIZES = descriptor.Sizes()
@@ -66,7 +66,9 @@ def test_float16_and_moves_by_count() -> None:
 def test_float16_has_its_bin(h: int, n: int, k: int, wide: int) -> None:
     """The descriptor of a product says its bin."""
     arg = layer_of(3, k, n * h, wide=bool(wide))
-    found = classify(descriptor.unpack(descriptor.pack(descriptor.describe(arg, SIZES))))
+    found = classify(
+        descriptor.unpack(descriptor.pack_descriptor(descriptor.describe_layer(arg, SIZES)))
+    )
     assert task(*found) == "float16" and found in {("float16", b) for b in cross("float16")}
     rest = {1: "one", 9: "whole nines", 10: "part of nine"}[k]
     line = ("one line", "2-16") if h == 1 else ("several lines", "33-64")
@@ -85,14 +87,16 @@ def test_moves_have_their_bins() -> None:
         ({}, []),
     ]
     for fields, expected in cases:
-        found = moves(descriptor.describe(plain.replace(**fields), SIZES), "convolution", "list")
+        found = move_bins(
+            descriptor.describe_layer(plain.replace(**fields), SIZES), "convolution", "list"
+        )
         assert found == [("convolution", m, "list", a) for m, a in expected]
         assert set(found) <= set(cross("moves"))
     for other in (LayerArg.make(2, 4, 63, 3, kernel=3), LayerArg.make(2, 4, 70, 3, kernel=1)):
-        fields = descriptor.describe(other.replace(load_map=1), SIZES)
-        assert [move for _, move, *_ in moves(fields, "convolution", "host")] == ["load"]
+        fields = descriptor.describe_layer(other.replace(load_map=1), SIZES)
+        assert [move for _, move, *_ in move_bins(fields, "convolution", "host")] == ["load"]
     deep = LayerArg.make(2, 4, 70, 2, kernel=3, depthwise=True, load_map=1)
-    assert moves(descriptor.describe(deep, SIZES), "convolution", "host")[0][1] == "load"
+    assert move_bins(descriptor.describe_layer(deep, SIZES), "convolution", "host")[0][1] == "load"
 
 
 def test_rules() -> None:
@@ -112,8 +116,8 @@ def test_every_random_layer_has_its_bin() -> None:
         except LayerError:
             continue
         arg = layer.arg
-        fields = descriptor.describe(arg, descriptor.Sizes(), eight_bit=layer.eight_bit)
-        name, found = classify(descriptor.unpack(descriptor.pack(fields)))
+        fields = descriptor.describe_layer(arg, descriptor.Sizes(), eight_bit=layer.eight_bit)
+        name, found = classify(descriptor.unpack(descriptor.pack_descriptor(fields)))
         assert name == "layer"
         kernel = "fc" if arg.fc else f"{arg.kernel}x{arg.kernel}" + " dw" * arg.depthwise
         low, _, high = found[2].partition("-")
@@ -126,7 +130,7 @@ def test_every_random_layer_has_its_bin() -> None:
 
 
 def test_words_are_the_register_map() -> None:
-    found = words()
+    found = register_words()
     assert {offset: found[offset].name for offset in AI.values()} == {v: k for k, v in AI.items()}
     assert found[PERF + 4].name == "PERF_TOTAL_hi" and len(found) == 74
     assert found[0x38].reset == 0x1F and found[0x3C].reset == 0

@@ -137,4 +137,6 @@ def test_percentages_are_rounded_down() -> None:
     assert str(Figure(99999, 100000)) == "99.99 % (99999 of 100000)"
     assert Figure(2801, 10000).percent == "28.01 %" and Figure(0, 0).percent == "-"
     assert str(Figure(5, 5)) == "100.00 % (5 of 5)"
-    assert points.add([Figure(1, 2), Figure(3, 4)]) == (4, 6) and points.add([]) == (0, 0)
+    assert points.add_figures([Figure(1, 2), Figure(3, 4)]) == (4, 6) and points.add_figures(
+        []
+    ) == (0, 0)

@@ -17,46 +17,46 @@ RECORD |= {f"functional-{c.name}": Figure(1, len(c.bins)) for c in crosses()}
 
 
 @pytest.fixture
-def result(tmp_path: Path) -> summary.Result:
+def result(tmp_path: Path) -> summary.CoverageResult:
     return small_result(tmp_path)
 
 
-def small_result(tmp_path: Path) -> summary.Result:
+def small_result(tmp_path: Path) -> summary.CoverageResult:
     """Three quarters of the lines, and the first bin of every cross."""
     sources = points.merge([dat(tmp_path / "a.dat", SMALL)], ROOT)
     hits = {c.name: {bin: int(not i) for i, bin in enumerate(c.bins)} for c in crosses()}
     waived = [waivers.Waiver("rtl/a/x.v", "mem", "words of a memory", 3)]
-    return summary.Result("share", 2, sources, hits, waived, RECORD, [])
+    return summary.CoverageResult("share", 2, sources, hits, waived, RECORD, [])
 
 
 def test_a_figure_that_fell() -> None:
-    assert baseline.compare(RECORD, dict(RECORD)) == []
-    assert baseline.compare(RECORD, RECORD | {"line": Figure(4, 4)}) == []
-    (said,) = baseline.compare(RECORD, RECORD | {"line": Figure(2, 4)})
+    assert baseline.compare_records(RECORD, dict(RECORD)) == []
+    assert baseline.compare_records(RECORD, RECORD | {"line": Figure(4, 4)}) == []
+    (said,) = baseline.compare_records(RECORD, RECORD | {"line": Figure(2, 4)})
     assert said == "line: 50.00 % (2 of 4), recorded 75.00 % (3 of 4)"
-    (said,) = baseline.compare(RECORD, RECORD | {"line": Figure(29999, 40000)})
+    (said,) = baseline.compare_records(RECORD, RECORD | {"line": Figure(29999, 40000)})
     assert "74.99 %" in said, "however little it is"
 
 
 def test_a_kind_that_is_missing() -> None:
-    (said,) = baseline.compare(RECORD, {k: f for k, f in RECORD.items() if k != "toggle"})
+    (said,) = baseline.compare_records(RECORD, {k: f for k, f in RECORD.items() if k != "toggle"})
     assert said == "toggle: not measured, recorded 60.00 % (3 of 5)"
-    (said,) = baseline.compare({k: f for k, f in RECORD.items() if k != "toggle"}, RECORD)
+    (said,) = baseline.compare_records({k: f for k, f in RECORD.items() if k != "toggle"}, RECORD)
     assert said == "toggle: 60.00 % (3 of 5), but nothing is recorded"
-    (said,) = baseline.compare(RECORD, RECORD | {"branch": Figure(0, 0)})
+    (said,) = baseline.compare_records(RECORD, RECORD | {"branch": Figure(0, 0)})
     assert said.startswith("branch: nothing to cover")
-    assert len(baseline.compare({}, RECORD)) == len(RECORD)
+    assert len(baseline.compare_records({}, RECORD)) == len(RECORD)
 
 
 def test_records_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "baseline.toml"
-    assert baseline.load(path) == {}
+    assert baseline.load_baseline(path) == {}
     baseline.save({"share": RECORD, "full": {"line": Figure(1, 1)}}, path)
-    assert baseline.load(path) == {"share": RECORD, "full": {"line": Figure(1, 1)}}
+    assert baseline.load_baseline(path) == {"share": RECORD, "full": {"line": Figure(1, 1)}}
     for bad in ("[share", "line = 3", "[share]\nline = 3", "[share]\nline = [1, 2, 3]"):
         path.write_text(bad)
         with pytest.raises(baseline.BaselineError, match=r"baseline\.toml"):
-            baseline.load(path)
+            baseline.load_baseline(path)
 
 
 def test_records_of_both_suites() -> None:
@@ -71,8 +71,8 @@ def test_records_of_both_suites() -> None:
     assert summary.records_table(None, None)[1:] == []
 
 
-def test_summary(result: summary.Result) -> None:
-    text, page = summary.text(result), summary.markdown(result)
+def test_summary(result: summary.CoverageResult) -> None:
+    text, page = summary.text(result), summary.coverage_markdown(result)
     assert "2 files of rtl/, configuration nano, 2 simulations" in text and "PASS" in text
     assert "line" in text and "75.00 %" in text
     assert "| line | 75.00 % | 3 | 4 | 75.00 % |" in page
@@ -81,16 +81,18 @@ def test_summary(result: summary.Result) -> None:
     assert "1x1 1/258" in page, "bins of each kernel"
     assert "words of a memory" in text and "`mem` of `rtl/a/x.v`: words of a memory" in page
     result.fallen = ["line: too little"]
-    assert "FAIL" in summary.text(result) and "- line: too little" in summary.markdown(result)
+    assert "FAIL" in summary.text(result) and "- line: too little" in summary.coverage_markdown(
+        result
+    )
 
 
-def test_report(result: summary.Result, tmp_path: Path) -> None:
+def test_report(result: summary.CoverageResult, tmp_path: Path) -> None:
     source = tmp_path / "root/rtl/a/x.v"
     for name in ("rtl/a/x.v", "rtl/b/y.v"):
         source = tmp_path / "root" / name
         source.parent.mkdir(parents=True)
         source.write_text("".join(f"line <{n}>\n" for n in range(1, 15)))
-    report.write(result, tmp_path / "out", tmp_path / "root")
+    report.write_coverage_report(result, tmp_path / "out", tmp_path / "root")
     index = (tmp_path / "out/index.html").read_text()
     assert '<a href="rtl_a_x.v.html">x.v</a>' in index and "75.00 % (3 of 4)" in index
     rows = (tmp_path / "out/rtl_a_x.v.html").read_text().split("\n")
@@ -108,12 +110,12 @@ def test_report(result: summary.Result, tmp_path: Path) -> None:
 
 
 def test_waivers(tmp_path: Path) -> None:
-    assert all(w.reason for w in waivers.load()) and len(waivers.load()) == 3
+    assert all(w.reason for w in waivers.load_waivers()) and len(waivers.load_waivers()) == 3
     (tmp_path / "x.v").write_text("// reg mem\n  reg [7:0] mem [0:3];\n")
     path = tmp_path / "waivers.toml"
     entry = '[[toggle]]\nfile = "x.v"\nsignal = "mem"\n'
     path.write_text(entry + 'reason = "words"\n')
-    assert waivers.load(path, tmp_path) == [waivers.Waiver("x.v", "mem", "words", 2)]
+    assert waivers.load_waivers(path, tmp_path) == [waivers.Waiver("x.v", "mem", "words", 2)]
     for text, said in (
         (entry, "lacks reason"),
         (entry.replace("x.v", "y.v") + 'reason = "words"', r"y\.v does not exist"),
@@ -122,4 +124,4 @@ def test_waivers(tmp_path: Path) -> None:
     ):
         path.write_text(text)
         with pytest.raises(waivers.WaiverError, match=said):
-            waivers.load(path, tmp_path)
+            waivers.load_waivers(path, tmp_path)

@@ -29,8 +29,8 @@ from openkpu_tb.core import descriptor
 from openkpu_tb.coverage.float16 import TARGETS
 from openkpu_tb.coverage.model import LINES, NINES, WIDTHS, Bin, classify, crosses
 from openkpu_tb.runs import launch
-from openkpu_tb.runs.random_cases import case_of, draw, images_of
-from openkpu_tb.simrun import run
+from openkpu_tb.runs.random_cases import case_of, draw_cases, images_of
+from openkpu_tb.simrun import run_bench
 from tb.coverage import test_share
 from tb.device.layers.test_paths import replay, rows
 from tb.device.layers.test_random_layers import check
@@ -46,7 +46,7 @@ EVERYTHING = {"sum_planes": 1, "keep_weights": 1, "flat_maps": 1, "fp16_lanes": 
 def build(n_y: int, n_z: int, path: int, share: int) -> Config:
     """Pixels of a stripe, output channels, bytes of the path, sums that share a post lane."""
     sizes = {"n_y": n_y, "n_z": n_z, "path_bytes": path, "post_share": share}
-    return dataclasses.replace(configs.load("small"), **sizes, **EVERYTHING)
+    return dataclasses.replace(configs.load_config("small"), **sizes, **EVERYTHING)
 
 
 BUILDS = {
@@ -88,7 +88,7 @@ def test_every_kind(name: str) -> None:
     kinds = (random_layer, random_product, random_pool, random_elementwise, random_fp16)
     alone = [kind(rng, limits=limits) for kind in kinds for _ in range(8)]
     replay(config, rows() + alone + flat_layers(rng, config))
-    cases = draw(config, SEED, layers=8, networks=2)
+    cases = draw_cases(config, SEED, layers=8, networks=2)
     for number in range(2):
         shape = int(rng.integers(1, 9)), 1, 2 * int(rng.integers(1, 20))
         network, image = random_list(
@@ -100,8 +100,8 @@ def test_every_kind(name: str) -> None:
 
 
 def cocotb_tests(module: str, config: Config, **more: Any) -> None:
-    """Tests of a module on this build; ``more`` as of ``run``."""
-    run(
+    """Tests of a module on this build; ``more`` as of ``run_bench``."""
+    run_bench(
         "verilator",
         "tb_top",
         launch.SOURCES,
@@ -138,7 +138,7 @@ def test_uvm(module: str, test: str) -> None:
     simulate("verilator", test_share.EVERYTHING, f"tb.uvm.{module}", test, SEED)
 
 
-NANO = configs.load("nano")
+NANO = configs.load_config("nano")
 # few rows of weights: a layer of a hundred channels is too deep; float16 rows of A by twos
 FEW_ROWS = dataclasses.replace(NANO, wbuf_rows=64, tile_rows=32, fp16_lanes=16)
 # few rows of pixels: a layer of sixty channels reads them anew for each group of outputs
@@ -187,7 +187,7 @@ def float16_layer(rng: np.random.Generator, bin: Bin) -> VectorLayer:
             continue
         x = rng.integers(0, 256, (k, h, w), dtype=np.uint8)
         layer = random_fp16(rng, x=x, m=int(rng.integers(1, 14)), wide=wide, case=" ".join(bin))
-        if classify(descriptor.describe(layer.arg, descriptor.Sizes())) == ("float16", bin):
+        if classify(descriptor.describe_layer(layer.arg, descriptor.Sizes())) == ("float16", bin):
             return layer
     raise AssertionError(f"no product in a thousand draws falls into {bin}")
 

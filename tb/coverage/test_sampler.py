@@ -10,7 +10,7 @@ from openkpu_tb.coverage import sampler
 from openkpu_tb.coverage.instrument import BINS
 from openkpu_tb.coverage.model import crosses
 from openkpu_tb.runs import launch
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 LAYERS = {
     ("3x3", "max 2/2", "17-32", "8", "2"): 1,
@@ -35,12 +35,12 @@ RUNS = {
 def found(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Bins of tb.coverage.sampler_tests, on an ordinary build."""
     path = tmp_path_factory.mktemp("bins") / "bins.xml"
-    run(
+    run_bench(
         "verilator",
         "tb_top",
         launch.SOURCES,
         "tb.coverage.sampler_tests",
-        params=launch.parameters(configs.load("nano")),
+        params=launch.parameters(configs.load_config("nano")),
         public=launch.PUBLIC,
         random_start=False,
         env={BINS: str(path)},
@@ -49,7 +49,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def hit(path: Path, cross: str) -> dict:
-    return {bin: count for bin, count in sampler.read(path)[cross].items() if count}
+    return {bin: count for bin, count in sampler.read_bins(path)[cross].items() if count}
 
 
 @pytest.mark.check
@@ -84,7 +84,7 @@ def test_register_accesses(found: Path) -> None:
 def test_merge_adds(found: Path, tmp_path: Path) -> None:
     twice = sampler.merge([found, found], tmp_path / "sum.xml")
     for cross in crosses():
-        once = sampler.read(found)[cross.name]
+        once = sampler.read_bins(found)[cross.name]
         assert twice[cross.name] == {bin: 2 * count for bin, count in once.items()}
         missing = set(sampler.missing(once))
         assert missing and missing == {bin for bin, count in once.items() if count == 0}

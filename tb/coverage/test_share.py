@@ -19,8 +19,8 @@ from openkpu.generators.generate_pools import random_pool
 from openkpu.generators.generate_products import random_product
 from openkpu.generators.generate_tasks import random_elementwise
 from openkpu_tb.runs import launch
-from openkpu_tb.runs.random_cases import case_of, draw, images_of
-from openkpu_tb.simrun import run
+from openkpu_tb.runs.random_cases import case_of, draw_cases, images_of
+from openkpu_tb.simrun import run_bench
 from tb.device.layers.test_paths import replay
 from tb.device.layers.test_random_layers import check
 from tb.uvm.test_uvm import simulate
@@ -28,12 +28,12 @@ from tb.uvm.test_uvm import simulate
 pytestmark = pytest.mark.nightly  # every part is tested elsewhere on every push
 
 SEED = 1
-EVERYTHING = dataclasses.replace(configs.load("small"), sum_planes=1, fp16_lanes=4)
+EVERYTHING = dataclasses.replace(configs.load_config("small"), sum_planes=1, fp16_lanes=4)
 
 
 def test_random_layers() -> None:
     """By the host, as lists and in streams, on a quiet and on a disturbed bus."""
-    check("verilator", EVERYTHING, draw(EVERYTHING, SEED, layers=14, networks=5), SEED)
+    check("verilator", EVERYTHING, draw_cases(EVERYTHING, SEED, layers=14, networks=5), SEED)
 
 
 def test_layers_alone() -> None:
@@ -59,7 +59,7 @@ def test_lists() -> None:
 @pytest.mark.parametrize("module", ["access_tests", "error_tests"])
 def test_module(module: str) -> None:
     """Every access, every error."""
-    run(
+    run_bench(
         "verilator",
         "tb_top",
         launch.SOURCES,

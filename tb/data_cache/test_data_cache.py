@@ -19,7 +19,7 @@ from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.packed_ports import View
 from openkpu_tb.core.pipeline_bench import reset
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 from tb.data_cache.requesters import LEAD, Move, Port, Weights, check_weights, drive_weights
 from tb.map_mover.test_map_mover import MAP, OWNER_BITS, a_shape, packed
 
@@ -157,7 +157,7 @@ class Bench:
             x = self.rng.integers(0, 256, shape, dtype=np.uint8)
             probe, rows = np.zeros(self.size, np.uint8), random.randrange(self.rows)
             try:
-                used = airam.pack(probe, rows, np.full(shape, 255, np.uint8))
+                used = airam.pack_map(probe, rows, np.full(shape, 255, np.uint8))
             except ValueError:
                 continue
             mask = probe > 0
@@ -193,9 +193,9 @@ class Bench:
                 dut.unload_store.value = random.getrandbits(1)
             if begun and name == "load":
                 self.flux = begun.mask.copy()
-                airam.pack(self.new, begun.base, begun.data)
+                airam.pack_map(self.new, begun.base, begun.data)
             elif begun:
-                begun.data = airam.unpack(self.ram, begun.base, begun.shape).copy()
+                begun.data = airam.unpack_map(self.ram, begun.base, begun.shape).copy()
             if move is not None:
                 move.wait -= 1
         for name in ("result_ready", "store_req_ready", "store_ready"):
@@ -444,4 +444,4 @@ def test_data_cache(sim: str, bus: int, path: int, rows: int, patience: int, kee
     sources = ["rtl/cache/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v", "rtl/lib/fifo_sync.v"]
     params = {"AHB_W": bus, "PATH": path, "ROWS": rows, "PATIENCE": patience}
     params |= {"KEEP": 1} if keep else {}
-    run(sim, "data_cache", sources, "tb.data_cache.test_data_cache", params=params)
+    run_bench(sim, "data_cache", sources, "tb.data_cache.test_data_cache", params=params)

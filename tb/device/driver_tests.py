@@ -11,10 +11,20 @@ import cocotb
 import numpy as np
 from cocotb.triggers import FallingEdge, Timer
 
-from openkpu.kmodel import Outcome, Program, Segment, Step, View, golden_kpu, loads, walk
-from openkpu.kmodel.build import build_v0, build_v1, chain
+from openkpu.kmodel import (
+    KpuOutcome,
+    KpuStep,
+    Program,
+    Segment,
+    View,
+    golden_kpu,
+    loads_kmodel,
+    walk,
+)
+from openkpu.kmodel.build import build_v0, build_v1, chain_layers
 from openkpu.layer import airam
 from openkpu.layer.layout import Layout
+from openkpu.words import MAPS, WAYS
 from openkpu_tb.core.registers import (
     AI,
     AI_RAM,
@@ -42,7 +52,7 @@ def tiny(layers: int, seed: int, eight_bit: bool = True) -> tuple[np.ndarray, by
     x = rng.integers(0, 256, (3, 5, 9), dtype=np.uint8)
     first = {"o": 5, "kernel": 3, "pool": 9, "depthwise": False}
     shapes = [first, *({"o": 3 + i % 3, **POINT} for i in range(layers - 1))]
-    built = chain(rng, shapes[:layers], x, eight_bit=eight_bit)
+    built = chain_layers(rng, shapes[:layers], x, eight_bit=eight_bit)
     return x, (build_v1 if eight_bit else build_v0)(built)
 
 
@@ -52,7 +62,7 @@ async def ready(file: bytes, **options: Any) -> tuple[Device, Driver, Program]:
     await device.reset()
     driver = Driver(device, file, **options)
     await driver.load_file()
-    return device, driver, loads(file)
+    return device, driver, loads_kmodel(file)
 
 
 def segments(program: Program, x: np.ndarray) -> list[tuple[Segment, list[np.ndarray]]]:
@@ -67,12 +77,12 @@ def segments(program: Program, x: np.ndarray) -> list[tuple[Segment, list[np.nda
         ram, maps = request.ram.copy(), []
         for step in request.steps:
             maps.append(golden_kpu(step, ram).y)
-            airam.pack(ram, step.arg.image_dst_addr, maps[-1])
+            airam.pack_map(ram, step.arg.image_dst_addr, maps[-1])
         found.append((request, maps))
-        answer = [Outcome(y) for y in maps]
+        answer = [KpuOutcome(y) for y in maps]
 
 
-async def same(driver: Driver, step: Step, y: np.ndarray) -> None:
+async def same(driver: Driver, step: KpuStep, y: np.ndarray) -> None:
     """The map in the AI RAM, read through the window, is the golden one."""
     found = await driver.download(step.arg.out_layout)
     assert np.array_equal(found, y), f"{step.name}: {int((found != y).sum())} bytes differ"
@@ -125,7 +135,7 @@ async def watch_bus(tb: Any, seen: dict[str, int]) -> None:
 async def span_of_a_run(tb: Any) -> None:
     """From the first byte of the input to the last one of the result, as the pins show it."""
     x, file = tiny(4, 21)
-    for way in Driver.WAYS:
+    for way in WAYS:
         device, driver, program = await ready(file)
         ((segment, _),) = segments(program, x)
         seen: dict[str, int] = {}
@@ -181,7 +191,7 @@ async def three_ways(tb: Any) -> None:
     x, file = tiny(14, 4)
     _, driver, program = await ready(file)
     ((segment, maps),) = segments(program, x)
-    for way in (*Driver.WAYS, "burst"):
+    for way in (*WAYS, "burst"):
         poison = np.full(maps[-1].shape, 0x5A, dtype=np.uint8)
         await driver.upload(segment.steps[-1].arg.out_layout, poison)
         driver.known[:] = False  # the first map goes up again
@@ -207,7 +217,7 @@ async def moved_by_the_device(tb: Any) -> None:
         a.base < layouts[0].base + layouts[0].rows and layouts[0].base < a.base + a.rows
         for a in after
     )
-    for way in (*Driver.WAYS, "burst"):
+    for way in (*WAYS, "burst"):
         driver.known[:] = False
         driver.forget()
         seen: dict[str, int] = {}
@@ -235,7 +245,7 @@ async def lists_of_a_segment(tb: Any) -> None:
     with one of the device's."""
     rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
     x, file = tiny(4, 23)
-    for maps in Driver.MAPS:
+    for maps in MAPS:
         for from_cpu in (True, False):
             _, driver, program = await ready(file, maps=maps)
             ((segment, _),) = segments(program, x)
@@ -247,12 +257,12 @@ async def lists_of_a_segment(tb: Any) -> None:
             if from_cpu:
                 arg = steps[2].arg.replace(image_src_addr=5000)
                 steps[2] = dataclasses.replace(steps[2], arg=arg)
-                airam.pack(ram, 5000, rng.integers(0, 256, arg.in_shape, dtype=np.uint8))
+                airam.pack_map(ram, 5000, rng.integers(0, 256, arg.in_shape, dtype=np.uint8))
             golden, memory = [], ram.copy()
             for step in steps:
                 golden.append(golden_kpu(step, memory).y)
-                airam.pack(memory, step.arg.image_dst_addr, golden[-1])
-            for way in Driver.WAYS:
+                airam.pack_map(memory, step.arg.image_dst_addr, golden[-1])
+            for way in WAYS:
                 driver.known[:] = False
                 found = await driver.run(way, Segment(steps, ram), LIMIT)
                 assert list(found) == [1, 3], f"{maps}, {way}: {list(found)}"
@@ -363,7 +373,7 @@ async def window(tb: Any) -> None:
         await device.back.load_ram(layout.base, before)
         x = rng.integers(0, 256, (c, h, w), dtype=np.uint8)
         await driver.upload(layout, x)
-        airam.pack(before, 0, x)
+        airam.pack_map(before, 0, x)
         after, unknown = await device.back.read_ram(layout.base, layout.rows)
         assert not unknown.any() and np.array_equal(after, before), (c, h, w)
         assert np.array_equal(await driver.download(layout), x)
@@ -379,7 +389,7 @@ async def refused_layer(tb: Any) -> None:
     await driver.bring_up(segment)
     bad = list(segment.steps)
     arg = bad[3].arg.replace(pool_type=11)
-    bad[3] = Step(3, 0, bad[3].layer, arg, "nncase")
+    bad[3] = KpuStep(3, 0, bad[3].layer, arg, "nncase")
     try:
         await driver.run_burst(bad, LIMIT)
         raise AssertionError("the layer was not refused")

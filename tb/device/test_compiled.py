@@ -61,7 +61,7 @@ GRAPHS = {"joined": joined, "turned": turned, "copied": copied}
 @pytest.mark.parametrize("simulator", ["icarus", "verilator"])
 def test_compiled(simulator: str, name: str) -> None:
     """Every map of every layer, as the golden model has it; outputs as the reference has them."""
-    config = configs.load("nano")
+    config = configs.load_config("nano")
     graph = GRAPHS[name]()
     program = compiled(graph, "nano")
     assert len(program.device_parts) == 1
@@ -91,7 +91,7 @@ def test_compiled(simulator: str, name: str) -> None:
         n: rng.integers(*graph.tensors[n].limits, graph.tensors[n].shape, endpoint=True)
         for n in graph.inputs
     }
-    found, want = run.run(program, values, device), reference.evaluate(graph, values)
+    found, want = run.run_program(program, values, device), reference.evaluate(graph, values)
     missed = sum(r.missed for r in program.reports.values())
     for output in graph.outputs:
         apart = np.abs(found[output] - want[output])

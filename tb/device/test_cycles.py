@@ -11,8 +11,8 @@ from openkpu import configs, digits
 from openkpu_tb.claims import run_claims
 from openkpu_tb.device import cycles
 from openkpu_tb.runs import launch
-from openkpu_tb.runs.requests import Run, StreamRequest
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.runs.requests import RequestedRun, StreamRequest
+from openkpu_tb.simrun import SIMS, run_bench
 from tb.device.test_models import WAYS, device_run
 
 pytestmark = pytest.mark.fixed  # the same with every seed
@@ -24,12 +24,12 @@ def test_stream(config: str) -> None:
     """Ten digits in one continuous run: the cycle in which each result was complete."""
     events: list[dict] = []
     images = digits.load_data()[1].pixels[:10]
-    request = StreamRequest([Run(digits.load_network(), images)], limit=50_000, seed=1)
-    launch.run_job("verilator", configs.load(config), request, events.append)
+    request = StreamRequest([RequestedRun(digits.load_network(), images)], limit=50_000, seed=1)
+    launch.run_job("verilator", configs.load_config(config), request, events.append)
     (found,) = [event for event in events if event["event"] == "stream"]
     assert not found["failure"] and not np.any(found["wrong"])
     ends = {f"result {number}": [int(end[0])] for number, end in enumerate(found["ends"])}
-    cycles.check(f"stream of digits on {config}", ends)
+    cycles.check_cycles(f"stream of digits on {config}", ends)
 
 
 @pytest.mark.check
@@ -50,25 +50,25 @@ def test_model(via: str, tmp_path: Path) -> None:
     }
     figures["run"] = [ran.runs[0]["cycles"]]
     figures["host"] = [ran.runs[0]["host_cycles"]]
-    cycles.check(f"model v3 on k210, {via}", figures)
+    cycles.check_cycles(f"model v3 on k210, {via}", figures)
 
 
 def test_a_difference_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(cycles.RECORD, raising=False)
     file = tmp_path / "cycles.json"
     kept = {"one": [10, 1, 2, 3, 0, 0], "two": [20]}
-    cycles.record("a", kept, file)
-    cycles.record("b", {"three": [30]}, file)
-    cycles.check("a", kept, file)
-    cycles.check("b", {"three": [30]}, file)
+    cycles.record_cycles("a", kept, file)
+    cycles.record_cycles("b", {"three": [30]}, file)
+    cycles.check_cycles("a", kept, file)
+    cycles.check_cycles("b", {"three": [30]}, file)
     with pytest.raises(AssertionError, match=r"one: \[10, 2, 1, 3, 0, 0\], recorded \[10, 1, 2"):
-        cycles.check("a", {**kept, "one": [10, 2, 1, 3, 0, 0]}, file)
+        cycles.check_cycles("a", {**kept, "one": [10, 2, 1, 3, 0, 0]}, file)
     with pytest.raises(AssertionError, match="two: not measured"):
-        cycles.check("a", {"one": kept["one"]}, file)
+        cycles.check_cycles("a", {"one": kept["one"]}, file)
     with pytest.raises(AssertionError, match=r"four: \[1\], recorded nothing"):
-        cycles.check("a", {**kept, "four": [1]}, file)
+        cycles.check_cycles("a", {**kept, "four": [1]}, file)
     with pytest.raises(AssertionError, match="make cycles RECORD=1"):
-        cycles.check("of no group", {"one": [1]}, file)
+        cycles.check_cycles("of no group", {"one": [1]}, file)
 
 
 @pytest.mark.check
@@ -76,12 +76,12 @@ def test_a_difference_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("sim", SIMS)
 def test_stalls(sim: str) -> None:
     """The device's counters of stalls are those of the bench, in the build of the claims."""
-    run(
+    run_bench(
         sim,
         "tb_top",
         launch.SOURCES,
         "tb.device.streams.stall_tests",
-        params={**launch.parameters(configs.load("nano")), **run_claims.PARAMS},
+        params={**launch.parameters(configs.load_config("nano")), **run_claims.PARAMS},
         public=launch.PUBLIC,
         random_start=False,
     )

@@ -57,7 +57,7 @@ def test_vectors_verilator(config: str, tmp_path: Path) -> None:
     for layer, want in zip(content["layers"], expected, strict=True):
         assert (layer["name"], layer["macs"]) == (want["name"], want["macs"])
         assert layer["macs_gated"] == want["macs_gated"], layer["name"]
-    cycles.check(f"vectors on {config}", cycles.of_report(content["layers"]))
+    cycles.check_cycles(f"vectors on {config}", cycles.of_report(content["layers"]))
 
 
 @pytest.mark.tier(check=["icarus"])
@@ -79,7 +79,7 @@ def test_digits_verilator(tmp_path: Path) -> None:
     end = content["totals"]["end_to_end"]
     figures["end to end"] = [end["cycles"]]
     figures["an inference"] = [content["totals"]["cycles_per_inference"]]
-    cycles.check("digits on small", figures)
+    cycles.check_cycles("digits on small", figures)
 
 
 def test_digits_icarus(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_counter_is_the_time_that_passes() -> None:
     events: list[dict] = []
     images = digits.load_data()[1].pixels[:2]
     request = NetworkRequest(network, images, limit=100_000)
-    launch.run_job("verilator", configs.load("nano"), request, events.append)
+    launch.run_job("verilator", configs.load_config("nano"), request, events.append)
     found = [event for event in events if event["event"] == "image"]
     assert len(found) == 2
     for event in found:

@@ -12,8 +12,8 @@ import pytest
 from models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
 from openkpu import configs
 from openkpu.arithmetic.activation import ROUNDINGS
-from openkpu.kmodel import loads, loads_functions, run
-from openkpu.kmodel.build import build_v1, build_v3, build_v4, build_v5_alone, chain
+from openkpu.kmodel import loads_functions, loads_kmodel, run_kmodel
+from openkpu.kmodel.build import build_v1, build_v3, build_v4, build_v5_alone, chain_layers
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import ModelRequest
 from openkpu_tb.simrun import SIMS
@@ -57,7 +57,7 @@ def device_run(
 ) -> Ran:
     """Run a model file on tb_top; every failure that is reported fails the test."""
     events: list[dict[str, Any]] = []
-    chosen = configs.load(config)
+    chosen = configs.load_config(config)
     outputs, maps = tmp_path / f"{via}_outputs.npz", tmp_path / f"{via}_maps.npz"
     request = ModelRequest(
         file=file,
@@ -112,7 +112,7 @@ def same(a: Arrays, b: Arrays) -> None:
 
 
 def golden_outputs(file: bytes, x: np.ndarray, rounding: str = "nncase") -> Arrays:
-    result = run(loads(file), x, rounding=rounding)
+    result = run_kmodel(loads_kmodel(file), x, rounding=rounding)
     return {f"0/0/{name}": value for name, value in result.outputs.items()}
 
 
@@ -121,10 +121,12 @@ def between() -> tuple[np.ndarray, bytes]:
     rng = np.random.default_rng(11)
     x = rng.integers(0, 256, (3, 12, 20), dtype=np.uint8)
     point = {"kernel": 1, "pool": 0, "depthwise": False}
-    front = chain(rng, [{"o": 5, "kernel": 3, "pool": 1, "depthwise": False}, {"o": 4, **point}], x)
+    front = chain_layers(
+        rng, [{"o": 5, "kernel": 3, "pool": 1, "depthwise": False}, {"o": 4, **point}], x
+    )
     table = rng.permutation(256).astype(np.uint8)
     middle = table[front[-1].y]
-    back = chain(rng, [{"o": 6, **point}, {"o": 3, **point}], middle)
+    back = chain_layers(rng, [{"o": 6, **point}, {"o": 3, **point}], middle)
     size, (c, h, w) = middle.size, middle.shape
     row = back[0].arg.image_src_addr
     operations = [
@@ -145,14 +147,14 @@ def apart(eight_bit: bool = True) -> tuple[np.ndarray, bytes]:
     x = rng.integers(0, 256, (3, 12, 20), dtype=np.uint8)
     point = {"kernel": 1, "pool": 0, "depthwise": False}
     rows = 1000  # of the AI RAM, where the maps lie one behind the other
-    makers = [chain(rng, [{"o": o, **point}], x, eight_bit=eight_bit)[0] for o in (4, 6)]
+    makers = [chain_layers(rng, [{"o": o, **point}], x, eight_bit=eight_bit)[0] for o in (4, 6)]
     makers = [
         dataclasses.replace(layer, arg=layer.arg.replace(image_dst_addr=rows * (1 + n)))
         for n, layer in enumerate(makers)
     ]
     table = np.clip(np.arange(256) * 3 // 4 + 11, 0, 255).astype(np.uint8)
     joined = np.concatenate([table[makers[0].y], makers[1].y])
-    last = chain(rng, [{"o": 5, **point}], joined, eight_bit=eight_bit)[0]
+    last = chain_layers(rng, [{"o": 5, **point}], joined, eight_bit=eight_bit)[0]
     arg = last.arg.replace(image_src_addr=3 * rows, image_dst_addr=4 * rows)
     last = dataclasses.replace(last, arg=arg)
     first, second = (layer.y.size for layer in makers)
@@ -294,13 +296,13 @@ def test_functions_one_by_one(tmp_path: Path) -> None:
         {"o": 4, "kernel": 3, "pool": 1, "depthwise": False},
         {"kernel": 3, "pool": 0, "depthwise": True},
     ]
-    file = build_v5_alone(chain(rng, shapes, x))
+    file = build_v5_alone(chain_layers(rng, shapes, x))
     programs = loads_functions(file)
     inputs = [[rng.integers(0, 256, t.shape, dtype=np.uint8) for t in p.inputs] for p in programs]
     ran = device_run("verilator", file, [inputs], tmp_path, functions=True)
     assert [e["index"] for e in ran.layers] == [0, 1] and len(ran.outputs) == 2
     for part, (program, values) in enumerate(zip(programs, inputs, strict=True)):
-        for name, value in run(program, values).outputs.items():
+        for name, value in run_kmodel(program, values).outputs.items():
             assert np.array_equal(ran.outputs[f"0/{part}/{name}"], value)
 
 
@@ -308,7 +310,7 @@ def check_rounding(simulator: str, rounding: str, tmp_path: Path) -> None:
     """One of the other roundings of docs/kpu.md 1.3, a build of its own; it does differ."""
     rng = np.random.default_rng(9)
     x = rng.integers(0, 256, (4, 10, 14), dtype=np.uint8)
-    layers = chain(rng, [{"o": 6, "kernel": 1, "pool": 0, "depthwise": False}], x)
+    layers = chain_layers(rng, [{"o": 6, "kernel": 1, "pool": 0, "depthwise": False}], x)
     act = layers[0].act.copy()
     # shifts of 1 with odd factors: half of all products are ties
     act[:16] = act[:16] & ~np.uint64(0xFFFFFF) | np.uint64(1 | 1 << 8)

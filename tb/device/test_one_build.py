@@ -14,7 +14,7 @@ ROOM = {"icarus": 4 << 20, "verilator": 64 << 20}  # bytes
 
 @pytest.mark.parametrize("sim", SIMS)
 def test_size_of_the_storage_changes_no_build(sim: str) -> None:
-    config = configs.load("small")
+    config = configs.load_config("small")
     least = launch.parameters(config, 1, sim=sim)
     assert launch.parameters(config, ROOM[sim], sim=sim) == least
     assert launch.parameters(config, ROOM[sim] + 1, sim=sim) != least

@@ -10,7 +10,7 @@ import pytest
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tb.runs import launch
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 PAGE = ROOT / "docs" / "programming.md"
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror"]
@@ -45,8 +45,8 @@ def test_code_of_the_page_runs_the_device(tmp_path: Path) -> None:
     command = ["gcc", *FLAGS, "-shared", "-fPIC", f"-I{ROOT / 'include'}"]
     built = subprocess.run([*command, "-o", library, source], capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
-    config = configs.load("nano")
-    run(
+    config = configs.load_config("nano")
+    run_bench(
         "icarus",
         "tb_top",
         launch.SOURCES,

@@ -30,7 +30,7 @@ def test_unknown_kind(request_: Any, name: str) -> None:
     """Neither the command nor the simulator takes it for digits."""
     said = f"unknown request {name}, expected one of {KNOWN}"
     with pytest.raises(RequestError) as outside:
-        launch.run_job("icarus", configs.load("nano"), request_, print)
+        launch.run_job("icarus", configs.load_config("nano"), request_, print)
     with pytest.raises(RequestError) as inside:
         asyncio.run(job.run_request(Device.__new__(Device), request_, print))
     assert str(outside.value) == str(inside.value) == said

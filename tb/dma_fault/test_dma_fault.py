@@ -9,7 +9,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
 from openkpu_tb.core.descriptor import layout
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run_bench
 
 OWNER = 11  # bits
 
@@ -101,4 +101,4 @@ async def every_cycle(dut) -> None:
 @pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_dma_fault(sim: str) -> None:
-    run(sim, "dma_fault", ["rtl/storage/dma_fault.v"], "tb.dma_fault.test_dma_fault")
+    run_bench(sim, "dma_fault", ["rtl/storage/dma_fault.v"], "tb.dma_fault.test_dma_fault")

@@ -16,8 +16,8 @@ from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
 from openkpu_tb.core.descriptor import layout
-from openkpu_tb.core.pipeline_bench import join
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.core.pipeline_bench import join_words
+from openkpu_tb.simrun import SIMS, run_bench
 
 ORDER = (0, 3, 1, 2)  # list, pixel, bias, weight
 STORE = 4
@@ -115,15 +115,15 @@ class Bench:
         """Drive the proposals of all channels, noise where there is none; those that there are."""
         dut, all_reads = self.dut, [self.burst(chan, chance["one"]) for chan in range(4)]
         want = [random.random() < chance["want"] for _ in range(4)]
-        dut.rd_want.value = join(want, 1)
-        dut.rd_addr.value = join([b.addr for b, _ in all_reads], 32)
-        dut.rd_wrap.value = join([b.wrap for b, _ in all_reads], 1)
-        dut.rd_beats.value = join([b.beats for b, _ in all_reads], 5)
-        dut.rd_first.value = join([f["first"] for _, f in all_reads], 1)
-        dut.rd_last.value = join([f["last"] for _, f in all_reads], 1)
-        dut.rd_off.value = join([f["off"] for _, f in all_reads], self.ow)
-        dut.rd_end.value = join([f["stop"] for _, f in all_reads], self.ow + 1)
-        dut.rd_owner.value = join([f["owner"] for _, f in all_reads], OWNER)
+        dut.rd_want.value = join_words(want, 1)
+        dut.rd_addr.value = join_words([b.addr for b, _ in all_reads], 32)
+        dut.rd_wrap.value = join_words([b.wrap for b, _ in all_reads], 1)
+        dut.rd_beats.value = join_words([b.beats for b, _ in all_reads], 5)
+        dut.rd_first.value = join_words([f["first"] for _, f in all_reads], 1)
+        dut.rd_last.value = join_words([f["last"] for _, f in all_reads], 1)
+        dut.rd_off.value = join_words([f["off"] for _, f in all_reads], self.ow)
+        dut.rd_end.value = join_words([f["stop"] for _, f in all_reads], self.ow + 1)
+        dut.rd_owner.value = join_words([f["owner"] for _, f in all_reads], OWNER)
         store, fields = self.burst(STORE, chance["one"])
         stores = random.random() < chance["store"]
         dut.store_want.value, dut.store_addr.value = int(stores), store.addr
@@ -209,4 +209,4 @@ async def every_cycle(dut) -> None:
 def test_dma_read_ctrl(sim: str, width: int) -> None:
     sources = ["rtl/storage/dma_read_ctrl.v"]
     test = "tb.dma_read_ctrl.test_dma_read_ctrl"
-    run(sim, "dma_read_ctrl", sources, test, params={"AHB_W": width})
+    run_bench(sim, "dma_read_ctrl", sources, test, params={"AHB_W": width})

@@ -7,10 +7,10 @@ import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 
-from openkpu_tb.core.descriptor import join_fields, layout, pack
+from openkpu_tb.core.descriptor import join_fields, layout, pack_descriptor
 from openkpu_tb.core.packed_ports import View
 from openkpu_tb.core.pipeline_bench import reset
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run_bench
 
 INPUTS = (
     "start",
@@ -114,7 +114,7 @@ async def play(dut: View, inferences: int) -> None:
             first, inference = layers.pop(0)
             reuse = inference % 3 == 2  # kept weights now and then
             fields = layer(first)
-            dut.desc.value, dut.reuse.value = pack(fields), int(reuse)
+            dut.desc.value, dut.reuse.value = pack_descriptor(fields), int(reuse)
             more_w, more_b = requests(fields, reuse)
             asked = len(weights.seen) + len(biases.seen)
             assert asked == len(due_w) + len(due_b), "a layer before the one before is asked for"
@@ -158,7 +158,7 @@ async def dropped(dut) -> None:
     for turn in range(40):
         channels = Channel(view, "weight"), Channel(view, "bias")
         fields = layer(first=bool(turn % 2)) | {"loads": 7}
-        dut.desc.value, dut.reuse.value, dut.start.value = pack(fields), 0, 1
+        dut.desc.value, dut.reuse.value, dut.start.value = pack_descriptor(fields), 0, 1
         for _ in range(random.randint(1, 25)):
             for channel in channels:
                 channel.drive()
@@ -181,4 +181,4 @@ async def dropped(dut) -> None:
 @pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_fetch_ctrl(sim: str) -> None:
-    run(sim, "fetch_ctrl", ["rtl/control/fetch_ctrl.v"], "tb.fetch_ctrl.test_fetch_ctrl")
+    run_bench(sim, "fetch_ctrl", ["rtl/control/fetch_ctrl.v"], "tb.fetch_ctrl.test_fetch_ctrl")

@@ -9,7 +9,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 
 async def reset(dut) -> None:
@@ -119,7 +119,7 @@ async def reset_empties(dut) -> None:
 def test_fifo_sync(sim: str, depth: int) -> None:
     sources = ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
     params = {"DEPTH": depth, "WIDTH": 19}
-    run(sim, "fifo_sync", sources, "tb.fifo.test_fifo", params=params)
+    run_bench(sim, "fifo_sync", sources, "tb.fifo.test_fifo", params=params)
 
 
 @pytest.mark.tier(check=["icarus-24", "verilator-3"])
@@ -127,7 +127,7 @@ def test_fifo_sync(sim: str, depth: int) -> None:
 def test_fifo_ram(sim: str, depth: int) -> None:
     sources = ["rtl/lib/fifo_ram.v", "rtl/lib/ram_1r1w.v"]
     params = {"DEPTH": depth, "WIDTH": 33}
-    run(sim, "fifo_ram", sources, "tb.fifo.test_fifo", params=params)
+    run_bench(sim, "fifo_ram", sources, "tb.fifo.test_fifo", params=params)
 
 
 @pytest.mark.tier(
@@ -142,4 +142,4 @@ def test_fifo_ram(sim: str, depth: int) -> None:
 )
 def test_fifo_regs(sim: str, depth: int, bypass: int) -> None:
     params = {"DEPTH": depth, "WIDTH": 33, "BYPASS": bypass}
-    run(sim, "fifo_regs", ["rtl/lib/fifo_regs.v"], "tb.fifo.test_fifo", params=params)
+    run_bench(sim, "fifo_regs", ["rtl/lib/fifo_regs.v"], "tb.fifo.test_fifo", params=params)

@@ -5,7 +5,7 @@ import cocotb
 import pytest
 from cocotb.triggers import Timer
 
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 STRIPE = 64  # pixels
 
@@ -22,4 +22,4 @@ async def every_width(dut) -> None:
 
 @pytest.mark.fixed  # every value there is
 def test_flat_lines() -> None:
-    run("verilator", "flat_lines", ["rtl/lib/flat_lines.v"], "tb.flat_lines.test_flat_lines")
+    run_bench("verilator", "flat_lines", ["rtl/lib/flat_lines.v"], "tb.flat_lines.test_flat_lines")

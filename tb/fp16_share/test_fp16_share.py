@@ -7,7 +7,7 @@ import cocotb
 import pytest
 from cocotb.triggers import Timer
 
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 TAPS, MANTISSA, PIXEL, WEIGHT, PRODUCT = 9, 11, 8, 16, 19  # units of a cascade; widths in bits
 LOW = 8  # bits of B's mantissa that the first unit of a lane has
@@ -95,4 +95,4 @@ async def lends_and_passes(dut) -> None:
 def test_fp16_share(sim: str, lanes: int, cols: int, n_y: int, n_z: int) -> None:
     params = {"LANES": lanes, "COLS": cols, "ROWS": lanes // cols, "N_Y": n_y, "N_Z": n_z}
     sources = ["rtl/fp16/fp16_share.v"]
-    run(sim, "fp16_share", sources, "tb.fp16_share.test_fp16_share", params=params)
+    run_bench(sim, "fp16_share", sources, "tb.fp16_share.test_fp16_share", params=params)

@@ -12,12 +12,12 @@ from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic import fp16
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.generators.generate_fp16 import numbers
+from openkpu.generators.generate_fp16 import fp16_numbers
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.products.matmul_fp16 import layer_of
-from openkpu_tb.core.descriptor import Sizes, describe, layout, pack
-from openkpu_tb.simrun import run
+from openkpu_tb.core.descriptor import Sizes, describe_layer, layout, pack_descriptor
+from openkpu_tb.simrun import run_bench
 
 ROWS = 4096  # of the AI RAM
 TAPS = 9
@@ -102,7 +102,7 @@ class Bench:
 
     async def start(self, arg: LayerArg) -> None:
         sizes = Sizes(n_y=self.n_y, n_z=self.n_z, wbuf_rows=self.wbuf_rows)
-        self.dut.desc.value = pack(describe(arg, sizes))
+        self.dut.desc.value = pack_descriptor(describe_layer(arg, sizes))
         self.dut.ring_row.value = self.ring_row
         self.dut.wrow_filled.value = self.ring_row
         self.dut.start.value = 1
@@ -197,10 +197,10 @@ class Bench:
         src = random.randrange(spare + 1)
         dst = arg.image_dst_addr + random.randrange(src, spare + 1)
         arg = arg.replace(image_src_addr=src, image_dst_addr=dst)
-        airam.pack(self.ram, src, b.view(np.uint8).reshape(arg.in_shape))
+        airam.pack_map(self.ram, src, b.view(np.uint8).reshape(arg.in_shape))
         c = fp16.multiply(a, b, wide)
         want = self.ram.copy()
-        airam.pack(want, dst, c.view(np.uint8).reshape(arg.out_shape))
+        airam.pack_map(want, dst, c.view(np.uint8).reshape(arg.out_shape))
         ring = Ring(self, arg, a, rates[2])
         await self.start(arg)
         steps = ceil_div(m, self.rows) * ceil_div(n, self.cols) * k
@@ -235,7 +235,7 @@ async def any_product(dut) -> None:
         m, k = random.randrange(1, 3 * bench.n_z + 2), random.randrange(1, 40)
         if turn % 6 == 5:
             m, k = 1, random.randrange(1, 4)
-        a, b = numbers(bench.noise, (m, k)), numbers(bench.noise, (k, n))
+        a, b = fp16_numbers(bench.noise, (m, k)), fp16_numbers(bench.noise, (k, n))
         rates = random.choice(((1, 1, 1), (1, 1, 1), (0.5, 1, 1), (1, 0.2, 1), (1, 1, 0.1)))
         await bench.product(a, b, bool(turn & 1), rates)
 
@@ -285,7 +285,10 @@ async def long_sums(dut) -> None:
     bench = await begin(dut)
     most = TAPS * bench.wbuf_rows
     for k in (most, most - random.randrange(1, 60)):
-        a, b = numbers(bench.noise, (1, k)), numbers(bench.noise, (k, random.randrange(1, 8)))
+        a, b = (
+            fp16_numbers(bench.noise, (1, k)),
+            fp16_numbers(bench.noise, (k, random.randrange(1, 8))),
+        )
         await bench.product(a, b, bool(k & 1))
 
 
@@ -296,7 +299,7 @@ async def rate(dut) -> None:
     k = 120
     m, n = 2 * bench.n_z, 4 * bench.cols
     for wide in (True, False):
-        a, b = numbers(bench.noise, (m, k)), numbers(bench.noise, (k, n))
+        a, b = fp16_numbers(bench.noise, (m, k)), fp16_numbers(bench.noise, (k, n))
         work = await bench.product(a, b, wide)
         dut._log.info(f"{work}")
         first = bench.n_z * 0 + 2 * ceil_div(k, TAPS)  # rows of weights come one a cycle
@@ -309,9 +312,9 @@ async def ended_and_begun(dut) -> None:
     """A reset in the middle of a product: nothing is written any more, the next one is right."""
     bench = await begin(dut)
     for _ in range(6):
-        a, b = numbers(bench.noise, (bench.n_z, 20)), numbers(bench.noise, (20, 24))
+        a, b = fp16_numbers(bench.noise, (bench.n_z, 20)), fp16_numbers(bench.noise, (20, 24))
         arg = layer_of(bench.n_z, 20, 24, ram_rows=ROWS)
-        airam.pack(bench.ram, 0, b.view(np.uint8).reshape(arg.in_shape))
+        airam.pack_map(bench.ram, 0, b.view(np.uint8).reshape(arg.in_shape))
         ring = Ring(bench, arg, a, 1)
         await bench.start(arg)
         dut.fill_gnt.value = dut.writeback_gnt.value = 1
@@ -345,7 +348,7 @@ async def ended_and_begun(dut) -> None:
 )
 def test_fp16_task(sim: str, lanes: int, path: int, n_y: int, n_z: int, wbuf_rows: int) -> None:
     sources = [*(f"rtl/fp16/fp16_{part}.v" for part in PARTS), *LIBRARY]
-    run(sim, "fp16_task", sources, "tb.fp16_task.test_fp16_task", params={
+    run_bench(sim, "fp16_task", sources, "tb.fp16_task.test_fp16_task", params={
         "LANES": lanes, "PATH": path, "N_Y": n_y, "N_Z": n_z, "WBUF_ROWS": wbuf_rows,
     })  # fmt: skip
 

@@ -11,7 +11,7 @@ import pytest
 
 from openkpu.checkout import ROOT, python_path
 from openkpu_tb import seeds, simrun, watchdog
-from openkpu_tb.simrun import SIMS, SimError, ToolError, check_tool, run
+from openkpu_tb.simrun import SIMS, SimError, ToolError, check_tool, run_bench
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -35,7 +35,7 @@ def test_hang(sim: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     pids = tmp_path / "pids"
     began = time.monotonic()
     with pytest.raises(SimError) as caught:
-        run(
+        run_bench(
             sim,
             "fifo_sync",
             sources,
@@ -76,7 +76,7 @@ def test_a_simulation_without_a_test_fails() -> None:
     """What skips all its tests has shown nothing."""
     sources = ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
     with pytest.raises(SimError, match="0 of 1 failed, 1 skipped"):
-        run("icarus", "fifo_sync", sources, "tb.harness.skipped_tests")
+        run_bench("icarus", "fifo_sync", sources, "tb.harness.skipped_tests")
 
 
 @pytest.mark.nightly
@@ -87,7 +87,7 @@ def test_objects_of_verilator_are_made_once(
     monkeypatch.setattr(simrun, "builds", lambda: tmp_path)
     logs = []
     for top, more in (("fifo_regs", []), ("fifo_sync", ["rtl/lib/ram_1r1w_async.v"])):
-        folder = simrun.build("verilator", top, [f"rtl/lib/{top}.v", *more])
+        folder = simrun.build_bench("verilator", top, [f"rtl/lib/{top}.v", *more])
         logs.append((folder / "build.log").read_text())
     assert [log.count("verilated_vpi.cpp") for log in logs] == [1, 0], "\n".join(logs)
 
@@ -133,9 +133,9 @@ def test_seeds_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     """One, the same for every commit, unless SEED names another."""
     monkeypatch.delenv("SEED", raising=False)
     monkeypatch.setenv(seeds.COVERAGE, "somewhere")
-    assert seeds.chosen()[0] == seeds.FALLBACK[:1]
+    assert seeds.chosen_seeds()[0] == seeds.FALLBACK[:1]
     monkeypatch.setenv("SEED", "9")
-    assert seeds.chosen() == ((9,), "SEED")
+    assert seeds.chosen_seeds() == ((9,), "SEED")
 
 
 @pytest.mark.check

@@ -15,8 +15,8 @@ from cocotb.triggers import RisingEdge
 from openkpu_tb.ahb.host import OKAY, AhbHost, Transfer
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.packed_ports import View
-from openkpu_tb.core.pipeline_bench import join
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.core.pipeline_bench import join_words
+from openkpu_tb.simrun import SIMS, run_bench
 from tb.perf.test_perf import NAMES, STALLS
 from tb.reg_block.bench import CTRL, DONE, INT_STATUS, LIST_LEN, MODE, PERF
 
@@ -83,8 +83,8 @@ class Bench:
             gated = [random.randint(0, n) for n in issued]
             for name, value in now.items():
                 getattr(dut, name).value = value
-            dut.work_macs_issued.value = join(issued, 8)
-            dut.work_macs_gated.value = join(gated, 8)
+            dut.work_macs_issued.value = join_words(issued, 8)
+            dut.work_macs_gated.value = join_words(gated, 8)
             await RisingEdge(dut.clk)
             count["total"] += now["status_busy"]
             count["array_busy"] += now["status_busy"] and now["work_issued"]
@@ -139,4 +139,4 @@ def test_host_port(sim: str, n_y: int, n_z: int) -> None:
     sources = ["rtl/host/*.v", *(f"rtl/lib/{n}.v" for n in ("fifo_sync", "fifo_ram"))]
     sources += ["rtl/lib/ram_1r1w.v", "rtl/lib/ram_1r1w_async.v"]
     params = {"N_Y": n_y, "N_Z": n_z}
-    run(sim, "host_port", sources, "tb.host_port.test_host_port", params=params)
+    run_bench(sim, "host_port", sources, "tb.host_port.test_host_port", params=params)

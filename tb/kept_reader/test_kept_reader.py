@@ -11,7 +11,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.packed_ports import View
 from openkpu_tb.core.pipeline_bench import reset
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 RAM = 1 << 16  # bytes of it that are looked at, at both ends of the address range
 PIECE = 16
@@ -147,4 +147,4 @@ async def dropped(dut) -> None:
 )
 def test_kept_reader(sim: str, path: int) -> None:
     sources = ["rtl/cache/kept_reader.v", "rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
-    run(sim, "kept_reader", sources, "tb.kept_reader.test_kept_reader", params={"PATH": path})
+    run_bench(sim, "kept_reader", sources, "tb.kept_reader.test_kept_reader", params={"PATH": path})

@@ -14,9 +14,9 @@ from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.layer.argument import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
 from openkpu.layer.layout import ROW_BYTES
 from openkpu.layer.pool_layer import pool_layer
-from openkpu_tb.core.descriptor import FC, Sizes, describe, unpack
+from openkpu_tb.core.descriptor import FC, Sizes, describe_layer, unpack
 from openkpu_tb.core.pipeline_bench import reset
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 # taken with the last word, but for the table offsets, which are there all the time
 BASES = ("wgt_base", "bias_base")
@@ -70,7 +70,7 @@ class Case:
 
     def fields(self, sizes: Sizes, place: tuple[int, int] | None = None) -> dict[str, int]:
         side = {**self.side, "eight_bit": bool(self.side["eight_bit"])}
-        return describe(self.arg, sizes, place=place, **side)
+        return describe_layer(self.arg, sizes, place=place, **side)
 
     def words(self) -> list[int]:
         """The twelve words, with noise where the KPU keeps bits to itself."""
@@ -568,4 +568,4 @@ def test_layer_decode(sim: str, sizes: Sizes, lanes: int, keep: int) -> None:
         *(f"rtl/control/layer_{name}.v" for name in PARTS),
     ]
     for module in ("test_layer_decode", "load_tests"):
-        run(sim, "layer_decode", sources, f"tb.layer_decode.{module}", params=params)
+        run_bench(sim, "layer_decode", sources, f"tb.layer_decode.{module}", params=params)

@@ -8,7 +8,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run_bench
 
 BITS = 22  # of the dividend
 MOST = 1 << 21  # the dividend at most
@@ -97,4 +97,4 @@ async def resets(dut) -> None:
 @pytest.mark.parametrize("sim", SIMS)
 def test_layer_serial(sim: str) -> None:
     source = "rtl/control/layer_serial.v"
-    run(sim, "layer_serial", [source], "tb.layer_serial.test_layer_serial")
+    run_bench(sim, "layer_serial", [source], "tb.layer_serial.test_layer_serial")

@@ -8,7 +8,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.core.pipeline_bench import reset
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run_bench
 
 WORDS = 12  # of a layer
 INPUTS = ("start", "take", "word", "collected", "index", "last")
@@ -165,4 +165,4 @@ async def begun_anew(dut) -> None:
 @pytest.mark.parametrize("sim", SIMS)
 def test_list_check(sim: str) -> None:
     sources = ["rtl/control/list_check.v", "rtl/lib/ram_1r1w.v"]
-    run(sim, "list_check", sources, "tb.list_check.test_list_check")
+    run_bench(sim, "list_check", sources, "tb.list_check.test_list_check")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
 
-from openkpu_tb.core.pipeline_bench import join, reset, split
-from openkpu_tb.simrun import run
+from openkpu_tb.core.pipeline_bench import join_words, reset, split_words
+from openkpu_tb.simrun import run_bench
 
 N_X = 9  # columns of the array
 OWN = 6  # the unit that takes an operand of each lane in a multiplication
@@ -94,15 +94,15 @@ async def stream(
             pixel += list((at or noise).pixel[t])
             weight += list((at or noise).weight[t])
             if t == OWN:
-                dut.own.value = join([int(n) for n in (at or noise).own], 8)
-        dut.valid.value = join(valid, 1)
-        dut.pixel.value = join(pixel, 8)
-        dut.weight.value = join(weight, shape.wb)
+                dut.own.value = join_words([int(n) for n in (at or noise).own], 8)
+        dut.valid.value = join_words(valid, 1)
+        dut.pixel.value = join_words(pixel, 8)
+        dut.weight.value = join_words(weight, shape.wb)
         await RisingEdge(dut.clk)
         if (done := history[delay]) is not None:
             psum, xsum = done.sums(shape, op, signed)
-            assert split(int(dut.psum.value), shape.wb + 12, shape.lanes) == psum
-            assert split(int(dut.xsum.value), 12, shape.lanes) == xsum
+            assert split_words(int(dut.psum.value), shape.wb + 12, shape.lanes) == psum
+            assert split_words(int(dut.xsum.value), 12, shape.lanes) == xsum
             checked += 1
     assert checked == sum(i is not None for i in issues)
 
@@ -166,4 +166,4 @@ async def one_unit_at_a_time(dut) -> None:
 def test_mac_array(sim: str, n_y: int, n_z: int, wb: int) -> None:
     sources = ["rtl/mac/mac_array.v", "rtl/mac/mac_unit.v"]
     params = {"N_Y": n_y, "N_Z": n_z, "WEIGHT_BITS": wb}
-    run(sim, "mac_array", sources, "tb.mac_array.test_mac_array", params=params)
+    run_bench(sim, "mac_array", sources, "tb.mac_array.test_mac_array", params=params)

@@ -8,8 +8,8 @@ import numpy as np
 from cocotb.triggers import RisingEdge
 
 from openkpu.layer.elementwise import OPERATIONS
-from openkpu_tb.core.descriptor import join_fields, layout, pack, split_fields
-from openkpu_tb.core.pipeline_bench import join, split
+from openkpu_tb.core.descriptor import join_fields, layout, pack_descriptor, split_fields
+from openkpu_tb.core.pipeline_bench import join_words, split_words
 from tb.mac_stage.expected import N_X, Accumulators, Issue, Layer, Shape, operands, positions
 
 READ, LEAVE = 12, 13  # cycles from an issue to param_re and to out_valid
@@ -72,7 +72,7 @@ class Bench:
         known["out32"] = layer.words
         known |= {"ew": layer.ewop is not None, "ewop": layer.ewop or 0}
         rest = {"k3": noise(1), "sout": noise(1), "wide": noise(1), "c": noise(11), "s": noise(18)}
-        self.dut.desc.value = pack({**rest, **{k: int(v) for k, v in known.items()}})
+        self.dut.desc.value = pack_descriptor({**rest, **{k: int(v) for k, v in known.items()}})
 
     async def drain(self) -> None:
         for _ in range(LEAVE + COUNTED):
@@ -88,7 +88,7 @@ class Bench:
         """Control of an issue without its taps; fields that do not matter are noise."""
         upper = noise(6) // self.shape.entry * self.shape.entry
         flags = {n: issue.valid if n == "valid" else issue.edges[n] for n in LANES}
-        fields = {name: join(flag, 1) for name, flag in flags.items()}
+        fields = {name: join_words(flag, 1) for name, flag in flags.items()}
         width = self.column["wsel"][1]
         used = self.layer.kind in ("row", "stripe", "vector")
         fields["wsel"] = issue.bank if used else noise(width)
@@ -116,8 +116,8 @@ class Bench:
                 control.append((lanes & ~(255 << low) & ~511) | taps | noise(1) << t)
                 self.rows[t].value = noise(8 * shape.tile)
                 weights.append(noise(shape.n_z * shape.wb))
-        dut.control.value = join(control, width)
-        dut.weights.value = join(weights, shape.n_z * shape.wb)
+        dut.control.value = join_words(control, width)
+        dut.weights.value = join_words(weights, shape.n_z * shape.wb)
 
     async def cycle(self, new: Issue | None, again: bool = False) -> None:
         """One cycle, in which ``new`` is issued; ``again``: and the next of the kept sums."""
@@ -163,12 +163,12 @@ class Bench:
         dut, count = self.dut, self.shape.lanes
         for name, width, want in (("out_sum", 36, issue.out[0]), ("out_xsum", 29, issue.out[1])):
             got = int(getattr(dut, name).value)
-            if got != join(want, width):
-                wrong = [n for n in range(count) if split(got, width, count)[n] != want[n]]
+            if got != join_words(want, width):
+                wrong = [n for n in range(count) if split_words(got, width, count)[n] != want[n]]
                 n = wrong[0]
                 raise AssertionError(
                     f"{self.layer}: {name} of lanes {wrong}; lane {n} is "
-                    f"{split(got, width, count)[n]:#x}, expected {want[n]:#x}"
+                    f"{split_words(got, width, count)[n]:#x}, expected {want[n]:#x}"
                 )
         meta = self._meta(issue)
         job = split_fields(self.job, meta["job"])
@@ -183,8 +183,8 @@ class Bench:
         self.met["beside an issue"] += int(plane > 0 and self.history[LEAVE] is not None)
 
     def _check_counts(self, issues: list[Issue | None]) -> None:
-        issued = split(int(self.dut.macs_issued.value), 8, N_X)
-        gated = split(int(self.dut.macs_gated.value), 8, N_X)
+        issued = split_words(int(self.dut.macs_issued.value), 8, N_X)
+        gated = split_words(int(self.dut.macs_gated.value), 8, N_X)
         for t, issue in enumerate(issues):
             want = (issue.issued[t], issue.gated[t]) if issue else (0, 0)
             got = issued[t], gated[t]

@@ -15,7 +15,7 @@ from cocotb.triggers import RisingEdge, Timer
 from openkpu.layer.elementwise import OPERATIONS
 from openkpu_tb.core.elaborated import parameter, simulator
 from openkpu_tb.core.pipeline_bench import reset
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 from tb.mac_stage.bench import INPUTS, LANES, LEAVE, Bench, noise
 from tb.mac_stage.expected import MODES, N_X, Layer, positions
 
@@ -213,4 +213,4 @@ async def reset_in_between(dut) -> None:
 def test_mac_stage(sim: str, n_y: int, n_z: int, wb: int, tile: int, more: dict[str, int]) -> None:
     sources = ["rtl/mac/*.v", "rtl/lib/ram_1r1w_async.v"]
     params = {"N_Y": n_y, "N_Z": n_z, "WEIGHT_BITS": wb, "TILE_W": tile, **more}
-    run(sim, "mac_stage", sources, "tb.mac_stage.test_mac_stage", params=params)
+    run_bench(sim, "mac_stage", sources, "tb.mac_stage.test_mac_stage", params=params)

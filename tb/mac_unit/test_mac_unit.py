@@ -8,7 +8,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.core.pipeline_bench import reset
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 PIXELS = (0, 1, 127, 128, 129, 254, 255)
 INPUTS = (
@@ -133,4 +133,4 @@ async def choice(dut) -> None:
 def test_mac_unit(sim: str, wb: int, gate: int) -> None:
     sources = ["tb/mac_unit/mac_unit_bench.v", "rtl/mac/mac_unit.v"]
     test = "tb.mac_unit.test_mac_unit"
-    run(sim, "mac_unit_bench", sources, test, params={"WEIGHT_BITS": wb, "GATE": gate})
+    run_bench(sim, "mac_unit_bench", sources, test, params={"WEIGHT_BITS": wb, "GATE": gate})

@@ -16,7 +16,7 @@ from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import join_fields, layout
 from openkpu_tb.core.packed_ports import View
 from openkpu_tb.core.pipeline_bench import reset
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 ROWS = 1024
 MAP = layout("map")
@@ -141,7 +141,7 @@ async def load(dut) -> None:
         shape, base = a_shape(), random.randrange(ROWS // 2)
         x = np.frombuffer(random.randbytes(int(np.prod(shape))), dtype=np.uint8).reshape(shape)
         want = bench.ram.copy()
-        airam.pack(want, base, x)
+        airam.pack_map(want, base, x)
         await bench.start("load", base, shape)
         bench.pixels.add(x.tobytes(), random.choice((x.size, 7)))
         await bench.until("load", 200 + 10 * x.size)
@@ -178,7 +178,7 @@ async def unload(dut) -> None:
         assert not bench.words["result" if store else "store"], "words on the other way"
         width = bench.lanes if store else 8
         data = b"".join(w.to_bytes(width, "little") for w in got)
-        want = to_stored(airam.unpack(bench.ram, base, planes), words).tobytes()
+        want = to_stored(airam.unpack_map(bench.ram, base, planes), words).tobytes()
         assert data[:size] == want and not any(data[size:]), f"{shape} at row {base}"
         assert len(data) == round_up(size, width) and len(bench.requests) == store
         for _ in range(20):
@@ -204,7 +204,7 @@ async def while_written(dut) -> None:
         base, per = random.randrange(ROWS // 4), 4 if words else 1
         data = random.randbytes(int(np.prod(planes)))
         x = np.frombuffer(data, dtype=np.uint8).reshape(planes)
-        rows = airam.unpack(np.arange(bench.ram.size) // 64, base, planes)
+        rows = airam.unpack_map(np.arange(bench.ram.size) // 64, base, planes)
         bench.unwritten = set(rows.ravel().tolist())
         bench.dut.unload_words.value = int(words)
         bench.dut.unload_apart.value = Layout(*planes).channel_rows
@@ -214,7 +214,7 @@ async def while_written(dut) -> None:
         there = 0
         while there < shape[0] - 2 * told_late:
             count = min(random.choice((1, 1, 2, 4, 16)), shape[0] - there)
-            places = airam.unpack(np.arange(bench.ram.size), base, planes)
+            places = airam.unpack_map(np.arange(bench.ram.size), base, planes)
             part = slice(per * there, per * (there + count))
             bench.ram[places[part]] = x[part]
             there += count
@@ -233,7 +233,7 @@ async def while_written(dut) -> None:
             await bench.step()
         if not told_late and (words or shape[2] > 32):
             assert len(bench.words["store"]) >= size // bench.lanes, "channels that are there stay"
-        bench.ram[airam.unpack(np.arange(bench.ram.size), base, planes)] = x
+        bench.ram[airam.unpack_map(np.arange(bench.ram.size), base, planes)] = x
         bench.unwritten = set()
         bench.dut.unload_whole.value = 1
         bench.store_due = 30 + 8 * pieces
@@ -273,7 +273,7 @@ async def channel_after_channel(dut) -> None:
         cycles.append(took)
         data = b"".join(w.to_bytes(8, "little") for w in bench.words["result"])
         size = int(np.prod(shape))
-        assert data[:size] == airam.unpack(bench.ram, 9, shape).tobytes()
+        assert data[:size] == airam.unpack_map(bench.ram, 9, shape).tobytes()
     # a read a cycle; on a narrow bus the way of the words to the host takes longer, and words of 64
     # bytes and more have two places on their way to the gearbox, which are used for three cycles
     most = {16: 31 if bench.path < 64 else 42, 8: 42, 4: 55}[bench.lanes]
@@ -318,7 +318,7 @@ async def stop(dut) -> None:
         await bench.start("unload", 10, shape)
         await bench.until("unload", 8000)
         data = b"".join(w.to_bytes(8, "little") for w in bench.words["result"])
-        assert data[:640] == airam.unpack(bench.ram, 10, shape).tobytes()
+        assert data[:640] == airam.unpack_map(bench.ram, 10, shape).tobytes()
 
 
 @pytest.mark.tier(
@@ -337,4 +337,4 @@ def test_map_mover(sim: str, bus: int, path: int) -> None:
     sources += ["rtl/cache/row_sequencer.v", "rtl/cache/plane_sequencer.v", "rtl/lib/byte_*.v"]
     sources += ["rtl/lib/ram_1r1w_async.v", "rtl/cache/unload_gate.v"]
     params = {"AHB_W": bus, "PATH": path}
-    run(sim, "map_mover", sources, "tb.map_mover.test_map_mover", params=params)
+    run_bench(sim, "map_mover", sources, "tb.map_mover.test_map_mover", params=params)

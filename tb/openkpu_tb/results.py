@@ -33,7 +33,7 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
 @dataclass(frozen=True)
-class Result:
+class RunResult:
     """One run of a test: ``module.test`` for cocotb's, pytest's node otherwise."""
 
     test: str
@@ -43,7 +43,7 @@ class Result:
     seconds: float = 0.0  # on the wall clock; of pytest's tests with what their fixtures took
 
 
-def of_simulation(xml: Path, sim: str, seed: int) -> list[Result]:
+def of_simulation(xml: Path, sim: str, seed: int) -> list[RunResult]:
     """The tests in a results.xml of cocotb."""
     found = []
     for case in ElementTree.parse(xml).iter("testcase"):
@@ -52,11 +52,11 @@ def of_simulation(xml: Path, sim: str, seed: int) -> list[Result]:
         name = f"{case.get('classname', '')}.{case.get('name', '')}"
         outcome = FAILED if bad else SKIPPED if skipped else PASSED
         seconds = round(float(case.get("time", 0)), 2)
-        found.append(Result(name, outcome, sim, seed, seconds))
+        found.append(RunResult(name, outcome, sim, seed, seconds))
     return found
 
 
-def keep(results: Iterable[Result]) -> None:
+def keep_results(results: Iterable[RunResult]) -> None:
     """Add to the file, if there is one; a line is one write, so that processes do not mix."""
     path = target()
     if not path:
@@ -70,16 +70,16 @@ def keep(results: Iterable[Result]) -> None:
             os.close(out)
 
 
-def last(path: Path) -> dict[str, dict[str, Result]]:
+def last(path: Path) -> dict[str, dict[str, RunResult]]:
     """test -> simulator (or "") -> its last result that was not skipped; a test that runs in
     several builds counts as failed when one of them failed since it began to be kept.
 
     A line that is no result, as a killed process leaves it, is left out.
     """
-    found: dict[str, dict[str, Result]] = {}
+    found: dict[str, dict[str, RunResult]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
-            result = Result(**json.loads(line))
+            result = RunResult(**json.loads(line))
         except (json.JSONDecodeError, TypeError):
             continue
         of_test = found.setdefault(result.test, {})

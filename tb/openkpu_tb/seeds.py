@@ -19,7 +19,7 @@ class SeedError(ValueError):
     """A variable that should hold a number does not: one line with its name and what it holds."""
 
 
-def number(name: str, text: str, least: int, limit: int = LIMIT) -> int:
+def seed_number(name: str, text: str, least: int, limit: int = LIMIT) -> int:
     """The decimal number ``text`` of variable ``name``; SeedError unless least <= it < limit."""
     if not (is_whole(text) and least <= int(text) < limit):
         raise SeedError(
@@ -41,7 +41,7 @@ def shown(text: str) -> str:
 def environment() -> int | None:
     """The variable SEED; None when it is not set, SeedError when it is no seed."""
     text = os.environ.get("SEED")
-    return None if text is None else number("SEED", text, 0)
+    return None if text is None else seed_number("SEED", text, 0)
 
 
 def of_commit(root: Path = ROOT) -> tuple[tuple[int, ...], str]:
@@ -61,7 +61,7 @@ def of_commit(root: Path = ROOT) -> tuple[tuple[int, ...], str]:
     return tuple(int(commit[at : at + 6], 16) for at in (0, 6, 12)), f"commit {commit[:12]}"
 
 
-def chosen() -> tuple[tuple[int, ...], str]:
+def chosen_seeds() -> tuple[tuple[int, ...], str]:
     """(seeds of this run, where they are from): SEED alone when it is set, else the commit's.
 
     Runs for coverage always have the same one: figures of two commits are compared.

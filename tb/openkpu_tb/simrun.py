@@ -107,7 +107,7 @@ def expand(sources: Sequence[str | Path]) -> list[Path]:
     return [mutants.instead(path, ROOT) for path in found]
 
 
-def build(
+def build_bench(
     sim: str,
     top: str,
     sources: Sequence[str | Path],
@@ -142,7 +142,7 @@ def build(
         )
     if covered:
         args += instrument.ARGS
-        control += waivers.control()
+        control += waivers.coverage_control()
     runtime_key = repr((_version(sim), waves, MAKEFLAGS, covered))
     runtime_key = hashlib.sha256(runtime_key.encode()).hexdigest()[:8]
     runtime = place / f"runtime_{runtime_key}"
@@ -206,7 +206,7 @@ def _keep_runtime(folder: Path, runtime: Path) -> None:
             ready.rename(runtime)
 
 
-def run(
+def run_bench(
     sim: str,
     top: str,
     sources: Sequence[str | Path],
@@ -235,7 +235,7 @@ def run(
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
 
-    folder = build(
+    folder = build_bench(
         sim,
         top,
         sources,
@@ -297,7 +297,9 @@ def run(
             raise SimError(f"{test_module} on {sim} (seed {seed}) failed:\n{_tail(log)}") from error
         finally:
             mutants.note(log, time.monotonic() - began)
-            record.keep(record.of_simulation(results, sim, seed) if results.exists() else ())
+            record.keep_results(
+                record.of_simulation(results, sim, seed) if results.exists() else ()
+            )
         if failed or tests == skipped:
             raise SimError(
                 f"{test_module} on {sim} (seed {seed}): {failed} of {tests} failed,"

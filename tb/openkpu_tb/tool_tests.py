@@ -12,12 +12,12 @@ from openkpu.checkout import ROOT
 TABLE = ROOT / "tb" / "plan" / "tools.toml"
 
 
-def table() -> dict[str, dict]:
+def tools_table() -> dict[str, dict]:
     """Inputs and recorded digest of every tool."""
     return tomllib.loads(TABLE.read_text(encoding="utf-8"))
 
 
-def digest(patterns: Iterable[str], root: Path = ROOT) -> str:
+def tool_digest(patterns: Iterable[str], root: Path = ROOT) -> str:
     """Of names and contents of all files that match; ValueError for a pattern without a file."""
     found = hashlib.sha256()
     for pattern in patterns:
@@ -31,14 +31,16 @@ def digest(patterns: Iterable[str], root: Path = ROOT) -> str:
 
 def unchanged() -> set[str]:
     """Tools whose inputs are those of the last passing run."""
-    return {name for name, tool in table().items() if digest(tool["inputs"]) == tool["green"]}
+    return {
+        name for name, tool in tools_table().items() if tool_digest(tool["inputs"]) == tool["green"]
+    }
 
 
-def record(passed: Iterable[str]) -> None:
+def record_passed(passed: Iterable[str]) -> None:
     """Write the digests of tools whose tests have passed."""
-    text, tools = TABLE.read_text(encoding="utf-8"), table()
+    text, tools = TABLE.read_text(encoding="utf-8"), tools_table()
     for name in passed:
-        now = digest(tools[name]["inputs"])
+        now = tool_digest(tools[name]["inputs"])
         text = re.sub(
             rf'(?ms)(^\[{re.escape(name)}\]$.*?^green = )"[^"]*"', rf'\g<1>"{now}"', text, count=1
         )

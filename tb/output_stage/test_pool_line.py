@@ -13,8 +13,8 @@ from cocotb.triggers import FallingEdge
 
 from openkpu.arithmetic.pooling import POOL_STRIDE, pool_map
 from openkpu_tb.core.descriptor import POOL_CODE
-from openkpu_tb.core.pipeline_bench import join, split
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.core.pipeline_bench import join_words, split_words
+from openkpu_tb.simrun import SIMS, run_bench
 
 
 def stripe(rng: np.random.Generator, swl: int) -> np.ndarray:
@@ -111,13 +111,13 @@ async def check(dut, rng: np.random.Generator, path: int, pool: int, swl: int, s
             dut.word.value = random.getrandbits(8 * path)
             await FallingEdge(dut.clk)
         dut.en.value = 1
-        dut.word.value = join(step.word, 8)
+        dut.word.value = join_words(step.word, 8)
         dut.width.value, dut.below.value = step.width, step.below
         dut.last.value = int(step.pixels is not None)
         await FallingEdge(dut.clk)
         done = [*done[1:], step]
         if done[0] and done[0].pixels:
-            got = split(int(dut.pooled.value), 8, len(dut.pooled) // 8)
+            got = split_words(int(dut.pooled.value), 8, len(dut.pooled) // 8)
             want = done[0].pixels
             assert got[: len(want)] == want, f"pool {pool}, lines of {1 << swl}: {done[0]}"
 
@@ -128,7 +128,7 @@ async def check(dut, rng: np.random.Generator, path: int, pool: int, swl: int, s
 @pytest.mark.parametrize("path", [16, 32, 64])
 @pytest.mark.parametrize("sim", SIMS)
 def test_pool_line(sim: str, path: int) -> None:
-    run(
+    run_bench(
         sim,
         "pool_line",
         ["rtl/output/pool_line.v"],

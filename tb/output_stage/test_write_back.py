@@ -16,17 +16,17 @@ from openkpu.layer.argument import LayerArg
 from openkpu_tb.core.descriptor import (
     DWROW,
     Sizes,
-    describe,
+    describe_layer,
     flattened,
     join_fields,
     layout,
     origin,
-    pack,
+    pack_descriptor,
     stripes,
 )
 from openkpu_tb.core.packed_ports import View
-from openkpu_tb.core.pipeline_bench import join, reset
-from openkpu_tb.simrun import run
+from openkpu_tb.core.pipeline_bench import join_words, reset
+from openkpu_tb.simrun import run_bench
 
 RAM_ROWS = 4096
 INPUTS = ("start", "desc", "in_valid", "in_byte", "in_pos", "in_end", "take", "writeback_gnt")
@@ -85,7 +85,7 @@ class Layer:
         flat: bool = False,
     ) -> None:
         self.arg, self.sizes, self.pairs = arg, sizes, pairs
-        desc = describe(arg, sizes)
+        desc = describe_layer(arg, sizes)
         self.desc = flattened(desc) if flat else desc
         shape = arg.out_shape[0], self.desc["kh"], self.desc["kw"]
         self.a = rng.integers(0, 256, shape).astype(np.uint8)
@@ -233,7 +233,7 @@ class Bench:
     async def play(self, layer: Layer, p_in: float, p_gnt: float) -> int:
         """Deliver the layer; groups are taken only when there is room. Bounded; its cycles."""
         dut = self.dut
-        dut.desc.value = pack(layer.desc)
+        dut.desc.value = pack_descriptor(layer.desc)
         dut.start.value = 1
         await RisingEdge(dut.clk)
         dut.start.value = 0
@@ -251,7 +251,7 @@ class Bench:
             elif group and random.random() < p_in:
                 write = group.pop(0)
                 dut.in_valid.value, dut.in_pos.value = 1, write.pos
-                dut.in_byte.value, dut.in_end.value = join(write.values, 8), int(write.end)
+                dut.in_byte.value, dut.in_end.value = join_words(write.values, 8), int(write.end)
                 dut.in_job.value = join_fields(self.job, write.job)
             await RisingEdge(dut.clk)
             taken = int(dut.take.value)
@@ -270,18 +270,18 @@ class Bench:
         """The map comes out right, and nothing else changes; cycles it took."""
         layer = Layer(arg, self.sizes, self.rng, self.pairs, flat)
         want = self.ram.copy()
-        airam.pack(want, arg.image_dst_addr, layer.result())
+        airam.pack_map(want, arg.image_dst_addr, layer.result())
         before = self.ram.copy()
         self.writes = np.zeros(self.ram.size, dtype=int)
         # channels of the map (of four planes) that are told to be there; bytes of each of them
-        places = airam.unpack(np.arange(self.ram.size), arg.image_dst_addr, arg.out_shape)
+        places = airam.unpack_map(np.arange(self.ram.size), arg.image_dst_addr, arg.out_shape)
         self.last_write = places.reshape(arg.o_ch_num, -1)
         self.whole = self.told = 0
         cycles = await self.play(layer, p_in, p_gnt)
         assert self.whole >= arg.o_ch_num, f"{self.whole} of {arg.o_ch_num} channels told"
         wrong = np.flatnonzero(self.ram != want)
         if wrong.size:
-            y = airam.unpack(self.ram, arg.image_dst_addr, arg.out_shape)
+            y = airam.unpack_map(self.ram, arg.image_dst_addr, arg.out_shape)
             bad = np.argwhere(y != layer.result())
             text = f"pixels (c, y, x) {bad[:4].tolist()}" if bad.size else "bytes beside the map"
             raise AssertionError(f"{arg.in_shape} pool {arg.pool_type}: {wrong.size}, {text}")
@@ -409,4 +409,4 @@ def test_write_back(sim: str, n_y: int, n_z: int, path: int) -> None:
     test = "tb.output_stage.test_write_back"
     params = {"N_Y": n_y, "N_Z": n_z, "PATH": path}
     params |= {"FLAT": 1} if n_y * n_z >= 16 else {}
-    run(sim, "output_stage", sources, test, params=params)
+    run_bench(sim, "output_stage", sources, test, params=params)

@@ -8,9 +8,9 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.core.byte_stream import ByteStream
-from openkpu_tb.core.descriptor import pack
+from openkpu_tb.core.descriptor import pack_descriptor
 from openkpu_tb.core.pipeline_bench import reset
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 INPUTS = ("start", "desc", "bias_data", "bias_off", "bias_cnt", "prow_freed", "tables_freed")
 INPUTS += ("table_only",)
@@ -74,7 +74,7 @@ class Bench:
             dut.start.value = int(started)
             o = waiting.pop(0) if started else random.randint(0, 1024)
             dut.table_only.value = int(o == 0)
-            dut.desc.value = pack({"o": o or random.randint(1, 1024)})
+            dut.desc.value = pack_descriptor({"o": o or random.randint(1, 1024)})
             self.stream.drive(p_in)
             await RisingEdge(dut.clk)
             self.stream.sample()
@@ -124,4 +124,4 @@ def test_param_loader(sim: str, n_z: int, bus: int) -> None:
     sources = ["rtl/weight/param_loader.v", "rtl/lib/byte_*.v"]
     sources += ["rtl/lib/ram_1r1w_async.v"]
     params = {"AHB_W": bus, "N_Z": n_z, "PAR_ROWS": 8}
-    run(sim, "param_loader", sources, "tb.param_loader.test_param_loader", params=params)
+    run_bench(sim, "param_loader", sources, "tb.param_loader.test_param_loader", params=params)

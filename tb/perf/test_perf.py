@@ -7,8 +7,8 @@ import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 
-from openkpu_tb.core.pipeline_bench import join, reset
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.core.pipeline_bench import join_words, reset
+from openkpu_tb.simrun import SIMS, run_bench
 
 CAUSES = ("wait_input", "wait_weight", "wait_output", "wait_bus", "bus_reading")
 EVENTS = ("layer_done", "inf_done", "read_beat", "write_beat", "inf_kept")
@@ -67,7 +67,7 @@ async def count_all(
         gated = [random.randint(0, n) for n in issued]
         for name, value in now.items():
             getattr(dut, name).value = value
-        dut.macs_issued.value, dut.macs_gated.value = join(issued, 8), join(gated, 8)
+        dut.macs_issued.value, dut.macs_gated.value = join_words(issued, 8), join_words(gated, 8)
         index = random.randrange(len(NAMES))
         dut.index.value = index
         await RisingEdge(dut.clk)
@@ -122,4 +122,4 @@ async def carries_far(dut) -> None:
 def test_perf(sim: str, lanes: int) -> None:
     sources = ["rtl/host/perf.v", "rtl/lib/ram_1r1w_async.v"]
     public = "tb/perf/public.vlt"  # the memories, which carries_far fills
-    run(sim, "perf", sources, "tb.perf.test_perf", params={"LANES": lanes}, public=public)
+    run_bench(sim, "perf", sources, "tb.perf.test_perf", params={"LANES": lanes}, public=public)

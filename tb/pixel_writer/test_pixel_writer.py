@@ -11,7 +11,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer import airam
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 ROWS = 4096
 SHAPES = [  # channels, height, width: every layout, and the borders between them
@@ -130,7 +130,7 @@ async def layouts(dut) -> None:
             x = np.random.default_rng(random.getrandbits(32)).integers(0, 256, shape, np.uint8)
             base = random.randrange(ROWS // 2)
             want = bench.ram.copy()
-            airam.pack(want, base, x)
+            airam.pack_map(want, base, x)
             split = random.choice([x.size, 7, 64, 50])
             await bench.load(base, x, split, p_in, p_gnt)
             wrong = np.flatnonzero(bench.ram != want)
@@ -168,7 +168,7 @@ async def stop_any_time(dut) -> None:
         assert not int(dut.busy.value) and not int(dut.load_req.value)
         x = np.random.default_rng(random.getrandbits(32)).integers(0, 256, (3, 4, 20), np.uint8)
         want = bench.ram.copy()
-        airam.pack(want, 7, x)
+        airam.pack_map(want, 7, x)
         await bench.load(7, x, x.size, 1.0, 1.0)
         assert (bench.ram == want).all()
 
@@ -201,7 +201,7 @@ async def stop_at_the_end(dut) -> None:
         await bench.rests()
         x = np.random.default_rng(random.getrandbits(32)).integers(0, 256, (2, 2, 20), np.uint8)
         want = bench.ram.copy()
-        airam.pack(want, 5, x)
+        airam.pack_map(want, 5, x)
         await bench.load(5, x, x.size, 1.0, 1.0)
         assert (bench.ram == want).all()
 
@@ -233,4 +233,4 @@ def test_pixel_writer(sim: str, width: int, path: int) -> None:
     sources = ["rtl/cache/pixel_writer.v", "rtl/cache/row_sequencer.v"]
     sources += ["rtl/lib/byte_*.v", "rtl/lib/ram_1r1w_async.v"]
     test = "tb.pixel_writer.test_pixel_writer"
-    run(sim, "pixel_writer", sources, test, params={"AHB_W": width, "PATH": path})
+    run_bench(sim, "pixel_writer", sources, test, params={"AHB_W": width, "PATH": path})

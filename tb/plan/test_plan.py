@@ -7,7 +7,7 @@ import pytest
 
 from openkpu_tb import results
 from openkpu_tb.plan import plan
-from openkpu_tb.results import Result
+from openkpu_tb.results import RunResult
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -21,7 +21,7 @@ XML = """<testsuites><testsuite>
 
 def test_the_plan_is_whole() -> None:
     """Every register, error, argument, host write, claim, configuration and checker is in it."""
-    entries = plan.load()
+    entries = plan.load_testplan()
     assert len(entries) > 30
     kinds = {item.partition(":")[0] for item in plan.items()}
     assert kinds == {"register", "error", "argument", "write", "claim", "configuration", "bus"}
@@ -47,7 +47,7 @@ def test_a_damaged_plan(tmp_path: Path, old: str, new: str, said: str) -> None:
     path = tmp_path / "testplan.toml"
     path.write_text(TEXT.replace(old, new), encoding="utf-8")
     with pytest.raises(plan.PlanError) as caught:
-        plan.load(path)
+        plan.load_testplan(path)
     assert said in str(caught.value)
 
 
@@ -62,11 +62,11 @@ def test_results_of_a_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("none", "skipped"),
     ]
     monkeypatch.setattr(results, "_of_session", None)  # not the file that this very test is kept in
-    results.keep(found)
+    results.keep_results(found)
     assert not kept.exists()
     monkeypatch.setenv(results.VARIABLE, str(kept))
-    results.keep(found)
-    results.keep([Result("tb.fifo.test_fifo.bad", "passed", "icarus", 8)])
+    results.keep_results(found)
+    results.keep_results([RunResult("tb.fifo.test_fifo.bad", "passed", "icarus", 8)])
     with kept.open("a", encoding="utf-8") as out:
         out.write('{"test": "cut o')
     last = results.last(kept)

@@ -26,8 +26,8 @@ from openkpu.layer.pool_tasks import (
     words_read,
 )
 from openkpu.layer.vectors import VectorLayer
-from openkpu_tb.core.descriptor import Sizes, describe, layout, pack
-from openkpu_tb.simrun import run
+from openkpu_tb.core.descriptor import Sizes, describe_layer, layout, pack_descriptor
+from openkpu_tb.simrun import run_bench
 
 ROWS = 4096
 WIDTHS = (1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 80, 128, 129, 200)
@@ -62,7 +62,7 @@ class Bench:
         await RisingEdge(self.dut.clk)
 
     async def start(self, arg: LayerArg) -> None:
-        self.dut.desc.value = pack(describe(arg, Sizes()))
+        self.dut.desc.value = pack_descriptor(describe_layer(arg, Sizes()))
         self.dut.start.value = 1
         await RisingEdge(self.dut.clk)
         self.dut.start.value = 0
@@ -108,10 +108,10 @@ class Bench:
     async def task(self, layer: VectorLayer, p_read: float = 1.0, p_write: float = 1.0) -> Work:
         """Run a task; the whole AI RAM is compared."""
         arg = layer.arg
-        airam.pack(self.ram, arg.image_src_addr, layer.x)
+        airam.pack_map(self.ram, arg.image_src_addr, layer.x)
         want = self.ram.copy()
-        airam.pack(want, arg.image_dst_addr, layer.y)
-        places = airam.unpack(np.arange(want.size), arg.image_dst_addr, arg.out_shape)
+        airam.pack_map(want, arg.image_dst_addr, layer.y)
+        places = airam.unpack_map(np.arange(want.size), arg.image_dst_addr, arg.out_shape)
         self.places = places.reshape(arg.o_ch_num, -1)
         self.want, self.whole = want[self.places], 0
         await self.start(arg)
@@ -259,7 +259,7 @@ async def ended_and_begun(dut) -> None:
     bench = await begin(dut)
     for turn in range(40):
         layer = draw(h=9)
-        airam.pack(bench.ram, layer.arg.image_src_addr, layer.x)
+        airam.pack_map(bench.ram, layer.arg.image_src_addr, layer.x)
         await bench.start(layer.arg)
         dut.fill_gnt.value = dut.writeback_gnt.value = 1
         for _ in range(random.randrange(3, 90)):
@@ -288,7 +288,7 @@ async def ended_and_begun(dut) -> None:
 )
 def test_pool_task(sim: str, lanes: int, path: int) -> None:
     sources = [*(f"rtl/pool/pool_{part}.v" for part in PARTS), *LIBRARY]
-    run(sim, "pool_task", sources, "tb.pool_task.test_pool_task", params={
+    run_bench(sim, "pool_task", sources, "tb.pool_task.test_pool_task", params={
         "LANES": lanes, "PATH": path,
     })  # fmt: skip
 

@@ -14,9 +14,9 @@ from openkpu.arithmetic.params import ActTable, BatchNorm
 from openkpu.checkout import ROOT
 from openkpu.layer.golden import wrap36
 from openkpu_tb.core.descriptor import layout
-from openkpu_tb.core.pipeline_bench import join, reset, signed, split
+from openkpu_tb.core.pipeline_bench import join_words, reset, signed, split_words
 from openkpu_tb.core.post_tables import write_table
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 CYCLES = 12  # from sums to bytes of their first part
 
@@ -107,17 +107,17 @@ def make_issue(mode: str, n_y: int, n_z: int, meta_width: int) -> Issue:
 
 
 def drive(dut, layer: Layer, issue: Issue) -> None:
-    dut.in_sum.value = join(issue.sums, 36)
-    dut.in_xsum.value = join(issue.xsums, int(dut.XW.value))
+    dut.in_sum.value = join_words(issue.sums, 36)
+    dut.in_xsum.value = join_words(issue.xsums, int(dut.XW.value))
     dut.in_bank.value = issue.bank
-    dut.in_bn.value = join(
+    dut.in_bn.value = join_words(
         (
             (int(add) & 0xFFFFFFFF) << 39 | int(mul) << (15 - int(shift)) & ((1 << 39) - 1)
             for mul, shift, add in zip(issue.bn.mul, issue.bn.shift, issue.bn.add, strict=True)
         ),
         71,
     )
-    dut.in_kc.value = join(issue.kc, 36)
+    dut.in_kc.value = join_words(issue.kc, 36)
     dut.in_meta.value = issue.meta
 
 
@@ -175,7 +175,7 @@ async def banks_and_gaps(dut) -> None:
                 assert int(dut.out_valid.value) == int(done is not None)
                 assert int(dut.idle.value) == int(not any(history[1:]))
             if done:
-                assert split(int(dut.out_byte.value), 8, n_y * n_z) == done.want, mode
+                assert split_words(int(dut.out_byte.value), 8, n_y * n_z) == done.want, mode
                 assert int(dut.out_meta.value) == done.meta
                 seen |= set(done.want)
             if not issues and not any(history):
@@ -211,4 +211,4 @@ def test_post_lanes(sim: str, n_y: int, n_z: int, share: int) -> None:
     params = {"N_Y": n_y, "N_Z": n_z, "MW": 50, "SHARE": share}
     sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "rtl" / "post").glob("*.v"))
     sources.append("rtl/lib/ram_1r1w_async.v")
-    run(sim, "post_lanes", sources, "tb.post_lanes.test_post_lanes", params=params)
+    run_bench(sim, "post_lanes", sources, "tb.post_lanes.test_post_lanes", params=params)

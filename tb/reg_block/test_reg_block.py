@@ -3,7 +3,7 @@
 
 import pytest
 
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 HOST = ("reg_block", "kpu_regs", "ai_cfg", "command", "inference_cfg", "guard_regs", "perf_regs")
 LIB = ("fifo_sync", "fifo_ram", "ram_1r1w_async", "ram_1r1w")
@@ -29,4 +29,4 @@ SOURCES = [*(f"rtl/host/{n}.v" for n in HOST), *(f"rtl/lib/{n}.v" for n in LIB)]
     ],
 )
 def test_reg_block(sim: str, width: int, tests: str) -> None:
-    run(sim, "reg_block", SOURCES, f"tb.reg_block.{tests}", params={"AHB_W": width})
+    run_bench(sim, "reg_block", SOURCES, f"tb.reg_block.{tests}", params={"AHB_W": width})

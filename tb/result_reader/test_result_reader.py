@@ -13,7 +13,7 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.words import to_stored
 from openkpu.layer import airam
 from openkpu.layer.layout import Layout
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 ROWS = 4096
 SHAPES = [
@@ -120,7 +120,7 @@ async def layouts(dut) -> None:
     for shape in SHAPES:
         for dest, p_gnt, p_out in ((0, 1, 1), (1, 1, 1), (0, 0.5, 0.7), (1, 0.3, 1), (1, 1, 0.3)):
             base = random.randrange(ROWS // 2)
-            want = airam.unpack(bench.ram, base, shape).tobytes()
+            want = airam.unpack_map(bench.ram, base, shape).tobytes()
             size = bench.lanes if dest else 8
             want += bytes(-len(want) % size)
             got, _ = await bench.fetch(base, shape, dest, p_gnt, p_out)
@@ -135,7 +135,7 @@ async def words_of_planes(dut) -> None:
     for shape in SHAPES:
         for dest, p_gnt, p_out in ((0, 1, 1), (1, 1, 1), (0, 0.5, 0.7), (1, 0.3, 1), (1, 1, 0.3)):
             base = random.randrange(ROWS // 2)
-            planes = airam.unpack(bench.ram, base, (4 * shape[0], *shape[1:]))
+            planes = airam.unpack_map(bench.ram, base, (4 * shape[0], *shape[1:]))
             want = to_stored(planes, True).tobytes()
             size = bench.lanes if dest else 8
             want += bytes(-len(want) % size)
@@ -143,7 +143,7 @@ async def words_of_planes(dut) -> None:
             assert got == want, f"{shape} to {dest}"
             if random.random() < 0.2:
                 got, _ = await bench.fetch(base, shape, dest, 1.0, 1.0)
-                assert got.startswith(airam.unpack(bench.ram, base, shape).tobytes())
+                assert got.startswith(airam.unpack_map(bench.ram, base, shape).tobytes())
 
 
 @cocotb.test()
@@ -193,7 +193,7 @@ async def stop_any_time(dut) -> None:
         await RisingEdge(dut.clk)
         assert not int(dut.busy.value) and not int(dut.unload_req.value)
         assert not int(dut.store_valid.value) and not int(dut.result_valid.value)
-        want = airam.unpack(bench.ram, 7, (3, 4, 20)).tobytes()
+        want = airam.unpack_map(bench.ram, 7, (3, 4, 20)).tobytes()
         got, _ = await bench.fetch(7, (3, 4, 20), 1, 1.0, 1.0)
         assert got == want
 
@@ -228,4 +228,4 @@ def test_result_reader(sim: str, width: int, path: int) -> None:
     sources = [f"rtl/cache/{n}.v" for n in ("result_reader", "row_sequencer", "plane_sequencer")]
     sources += ["rtl/lib/byte_*.v", "rtl/lib/ram_1r1w_async.v"]
     test = "tb.result_reader.test_result_reader"
-    run(sim, "result_reader", sources, test, params={"AHB_W": width, "PATH": path})
+    run_bench(sim, "result_reader", sources, test, params={"AHB_W": width, "PATH": path})

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu_tb.core.descriptor import Sizes, pack, split_fields
+from openkpu_tb.core.descriptor import Sizes, pack_descriptor, split_fields
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.handle import Handle
 from tb.sequencer.layers import Layer
@@ -185,7 +185,7 @@ class Bench:
         """Pass a cycle; was an issue made?"""
         self._drive(start=int(start is not None))
         if start is not None:
-            self._drive(desc=pack(start.d), prow_base=self.base["prow"])
+            self._drive(desc=pack_descriptor(start.d), prow_base=self.base["prow"])
         self._supply(supply)
         await RisingEdge(self.dut.clk)
         self.was_again = bool(self.again)

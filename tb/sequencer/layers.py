@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.layer.argument import LayerArg, LayerError
-from openkpu_tb.core.descriptor import DWROW, FC, Sizes, describe, flattened, may_be_flat, stripes
+from openkpu_tb.core.descriptor import (
+    DWROW,
+    FC,
+    Sizes,
+    describe_layer,
+    flattened,
+    may_be_flat,
+    stripes,
+)
 from tb.sequencer.reference import ROW, Array, Nest
 
 KINDS = ("taps", "chan", "rows", "stripes", "fc")
@@ -70,7 +78,7 @@ class Maker:
         arg = LayerArg.make(c, h, w, o, **flags)
         # where the output lies matters to pairs of lines; it need not be apart from the input here
         arg = arg.replace(image_dst_addr=random.randrange(1000) if dst is None else dst)
-        d = {**describe(arg, self.sizes, first=first), **changes}
+        d = {**describe_layer(arg, self.sizes, first=first), **changes}
         assert self.fits(d), f"{arg.in_shape} -> {arg.out_shape} does not fit"
         return self._layer(arg, d)
 
@@ -103,7 +111,7 @@ class Maker:
             arg = arg.replace(ew_op=random.randrange(4), ew_one=random.getrandbits(1))
             if flags["depthwise"] and kernel == 3:
                 arg = arg.replace(elementwise=int(random.random() < 0.4))
-            d = describe(arg, self.sizes, first=first)
+            d = describe_layer(arg, self.sizes, first=first)
             if self.sizes.flat and may_be_flat(d) and random.getrandbits(1):
                 d = flattened(d)
             if work(d, self.array) > self.budget or not self.fits(d):

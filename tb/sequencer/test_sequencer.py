@@ -12,7 +12,7 @@ import cocotb
 import pytest
 
 from openkpu_tb.core.descriptor import DWROW, FC, TAPS
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 from tb.sequencer.bench import RESOURCES, Bench, Supply
 from tb.sequencer.layers import EVERY, Layer, Maker
 
@@ -279,4 +279,4 @@ def test_sequencer(
     params |= {"WBUF_ROWS": wbuf_rows, "POST_SHARE": share}
     params |= {"FLAT": 1} if n_y * n_z >= 16 and tile_w >= 16 else {}
     params |= {"SUM_PLANES": planes} if planes else {}
-    run(sim, "sequencer", FILES, "tb.sequencer.test_sequencer", params=params)
+    run_bench(sim, "sequencer", FILES, "tb.sequencer.test_sequencer", params=params)

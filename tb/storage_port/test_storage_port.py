@@ -6,7 +6,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.responder import Faults
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 from tb.storage_port.bench import CHANNELS, Bench, abort
 
 
@@ -205,4 +205,4 @@ def test_storage_port(sim: str, width: int, depths: tuple[int, int, int]) -> Non
     sources += [f"rtl/lib/{n}.v" for n in ("fifo_sync", "fifo_ram", "fifo_regs", "ram_1r1w")]
     sources += ["rtl/lib/ram_1r1w_async.v"]
     for module in ("test_storage_port", "fault_tests"):
-        run(sim, "storage_port", sources, f"tb.storage_port.{module}", params=params)
+        run_bench(sim, "storage_port", sources, f"tb.storage_port.{module}", params=params)

@@ -15,9 +15,9 @@ from cocotb.triggers import RisingEdge
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout
-from openkpu_tb.core.descriptor import DWROW, FC, Sizes, describe, flattened, pack
-from openkpu_tb.core.pipeline_bench import join, reset
-from openkpu_tb.simrun import run
+from openkpu_tb.core.descriptor import DWROW, FC, Sizes, describe_layer, flattened, pack_descriptor
+from openkpu_tb.core.pipeline_bench import join_words, reset
+from openkpu_tb.simrun import run_bench
 from tb.tile.expected import ANY, entries, reads
 
 RAM_ROWS = 2048
@@ -107,7 +107,7 @@ class Bench:
         self.dut.re.value = 0x1FF
         address = entry % self.sizes.tile_rows * self.words + word
         width = (self.sizes.tile_rows * self.words).bit_length() - 1
-        self.dut.entry.value = join([address] * 9, width)
+        self.dut.entry.value = join_words([address] * 9, width)
 
     async def play(
         self,
@@ -125,19 +125,19 @@ class Bench:
         """
         dut, rng = self.dut, np.random.default_rng(random.getrandbits(32))
         arg = arg.replace(in_xor=random.getrandbits(1))
-        d = describe(arg, self.sizes)
+        d = describe_layer(arg, self.sizes)
         d = flattened(d) if flat else d
         ram = rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
         maps = []
         for place in arg.in_layouts:
             maps.append(rng.integers(0, 256, arg.in_shape).astype(np.uint8))
-            airam.pack(ram, place.base, maps[-1] ^ np.uint8(0x80 * arg.in_xor))
+            airam.pack_map(ram, place.base, maps[-1] ^ np.uint8(0x80 * arg.in_xor))
         want = list(entries(maps, d))
         whole, there = ram, LINES
         if p_line:
             ram, there = rng.integers(0, 256, ram.size, dtype=np.uint8), 0
         dut.lines_there.value = there
-        dut.desc.value, dut.start.value = pack(d), 1
+        dut.desc.value, dut.start.value = pack_descriptor(d), 1
         await RisingEdge(dut.clk)
         dut.start.value = 0
         begin = self.freed
@@ -369,4 +369,4 @@ def test_tile(sim: str, path: int, word: int, rows: int, flat: int) -> None:
     sources.append("rtl/tile/*.v")
     params = {"PATH": path, "TILE_W": word, "TILE_ROWS": rows}
     params |= {"FLAT": 1} if flat else {}
-    run(sim, "tile_buffer", sources, "tb.tile.test_tile", params=params)
+    run_bench(sim, "tile_buffer", sources, "tb.tile.test_tile", params=params)

@@ -7,7 +7,7 @@ from openkpu import configs
 from openkpu.configs import Config
 from openkpu_tb import seeds
 from openkpu_tb.runs import launch
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run_bench
 
 TESTS = {
     "device_tests": (
@@ -42,7 +42,7 @@ ALL = [
 
 def simulate(sim: str, config: Config, module: str, test: str, seed: int | None = None) -> None:
     """One pyuvm test of a module in a simulation of its own; ``seed`` None: by name or SEED."""
-    run(
+    run_bench(
         sim,
         "tb_top",
         launch.SOURCES,
@@ -101,8 +101,8 @@ def simulate(sim: str, config: Config, module: str, test: str, seed: int | None 
 )
 @pytest.mark.parametrize(("sim", "module", "test"), ALL)
 def test_uvm(sim: str, module: str, test: str) -> None:
-    seed = None if module == "device_tests" else seeds.chosen()[0][0]
-    simulate(sim, configs.load("nano"), f"tb.uvm.{module}", test, seed)
+    seed = None if module == "device_tests" else seeds.chosen_seeds()[0][0]
+    simulate(sim, configs.load_config("nano"), f"tb.uvm.{module}", test, seed)
 
 
 @pytest.mark.tier(nightly=["VirtualSequences", "CoverageClosure"])
@@ -110,7 +110,11 @@ def test_uvm(sim: str, module: str, test: str) -> None:
 def test_uvm_small(test: str) -> None:
     """Another shape of the array, where layers take fewer cycles."""
     simulate(
-        "verilator", configs.load("small"), "tb.uvm.sequence_tests", test, seeds.chosen()[0][0]
+        "verilator",
+        configs.load_config("small"),
+        "tb.uvm.sequence_tests",
+        test,
+        seeds.chosen_seeds()[0][0],
     )
 
 
@@ -126,4 +130,10 @@ def test_uvm_small(test: str) -> None:
 )
 def test_uvm_float16(sim: str, test: str) -> None:
     """A build with lanes for products of float16."""
-    simulate(sim, configs.load("nano_fp16"), "tb.uvm.special_tests", test, seeds.chosen()[0][0])
+    simulate(
+        sim,
+        configs.load_config("nano_fp16"),
+        "tb.uvm.special_tests",
+        test,
+        seeds.chosen_seeds()[0][0],
+    )

@@ -16,12 +16,11 @@ from cocotb.triggers import RisingEdge
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import ActTable
 from openkpu_tb.core.byte_stream import ByteStream
-from openkpu_tb.core.descriptor import TOTAL, layout, pack
+from openkpu_tb.core.descriptor import TOTAL, layout, pack_descriptor
 from openkpu_tb.core.packed_ports import View
-from openkpu_tb.core.pipeline_bench import join, reset
-from openkpu_tb.core.post_tables import entries
-from openkpu_tb.core.post_tables import pack as pack_entry
-from openkpu_tb.simrun import run
+from openkpu_tb.core.pipeline_bench import join_words, reset
+from openkpu_tb.core.post_tables import entries, pack_entry
+from openkpu_tb.simrun import run_bench
 from tb.act_table.test_act_table import EARLY
 from tb.weight_buffer.expected import Work, layers, param_rows, wide_layer
 
@@ -133,7 +132,7 @@ class Bench:
             getattr(dut, f"{name}_load_start").value = int(name in ready)
         for name in ready:
             item = self.waiting[name].pop(0)
-            desc = pack(item.weights.desc) if item.weights else random.getrandbits(TOTAL)
+            desc = pack_descriptor(item.weights.desc) if item.weights else random.getrandbits(TOTAL)
             self.just[name] = True
             if name == "weight":
                 assert item.weights is not None
@@ -162,7 +161,7 @@ class Bench:
             rows.append(random.getrandbits(width) if row is None else row % self.ring.size)
             re |= (row is not None) << t
             self.reads[t] = row
-        self.dut.re.value, self.dut.wrow.value = re, join(rows, width)
+        self.dut.re.value, self.dut.wrow.value = re, join_words(rows, width)
         row = self.par_ring.pick(self.param_seen) if random.random() < 0.8 else None
         now = self.at_once.pop(self.cycle, -1)
         row = now if self.par_ring.freed <= now < self.par_ring.filled else row
@@ -400,4 +399,4 @@ def test_weight_buffer(sim: str, n_z: int, bus: int, wb: int, chans: int) -> Non
     sources = ["rtl/weight/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v"]
     params = {"N_Z": n_z, "AHB_W": bus, "WEIGHT_BITS": wb, "WBUF_ROWS": 64}
     params["PAR_ROWS"] = chans // n_z
-    run(sim, "weight_buffer", sources, "tb.weight_buffer.test_weight_buffer", params=params)
+    run_bench(sim, "weight_buffer", sources, "tb.weight_buffer.test_weight_buffer", params=params)

@@ -8,7 +8,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.core.pipeline_bench import reset, signed
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 INPUTS = ("start", "arg_w", "shr_w", "addc", "above_17", "above_34", "valid", "sum", "row", "bank")
 LAYERS, CHANNELS = 150, 12
@@ -113,4 +113,4 @@ async def resets(dut) -> None:
 def test_weight_constant(sim: str, serial: int) -> None:
     sources = ["rtl/weight/weight_constant.v"]
     test = "tb.weight_constant.test_weight_constant"
-    run(sim, "weight_constant", sources, test, params={"SERIAL": serial})
+    run_bench(sim, "weight_constant", sources, test, params={"SERIAL": serial})

@@ -14,8 +14,8 @@ from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu_tb.core.descriptor import pack
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.core.descriptor import pack_descriptor
+from openkpu_tb.simrun import SIMS, run_bench
 
 SOURCES = ["rtl/control/weight_keep.v"]
 
@@ -58,7 +58,7 @@ class Bench:
         """A descriptor that waits for some cycles and is given in the last one."""
         none = kind in ("pools", "fp16")
         values = {"wrows": rows, "o": chans, "last": int(last)}
-        self.dut.desc.value = pack(values | ({kind: 1} if none else {}))
+        self.dut.desc.value = pack_descriptor(values | ({kind: 1} if none else {}))
         cycles = random.choice((1, 1, 2, 5))
         over = False
         for cycle in range(cycles):
@@ -148,4 +148,4 @@ async def single_bits(dut) -> None:
 @pytest.mark.parametrize(("n_z", "wbuf_rows"), [(2, 512), (16, 1024)])
 def test_weight_keep(sim: str, n_z: int, wbuf_rows: int) -> None:
     params = {"N_Z": n_z, "WBUF_ROWS": wbuf_rows, "PAR_ROWS": 2048 // n_z}
-    run(sim, "weight_keep", SOURCES, "tb.weight_keep.test_weight_keep", params=params)
+    run_bench(sim, "weight_keep", SOURCES, "tb.weight_keep.test_weight_keep", params=params)

@@ -13,10 +13,18 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import weights_to_bytes
 from openkpu.layer.argument import LayerArg
 from openkpu_tb.core.byte_stream import ByteStream
-from openkpu_tb.core.descriptor import CHAN, FC, TAPS, Sizes, describe, layout, pack
+from openkpu_tb.core.descriptor import (
+    CHAN,
+    FC,
+    TAPS,
+    Sizes,
+    describe_layer,
+    layout,
+    pack_descriptor,
+)
 from openkpu_tb.core.packed_ports import View
-from openkpu_tb.core.pipeline_bench import reset, split
-from openkpu_tb.simrun import run
+from openkpu_tb.core.pipeline_bench import reset, split_words
+from openkpu_tb.simrun import run_bench
 
 MASK36 = (1 << 36) - 1
 INPUTS = ("start", "desc", "weight_data", "weight_off", "weight_cnt", "wrow_freed", "prow_freed")
@@ -83,7 +91,7 @@ def make(rng: np.random.Generator, n_z: int, eight_bit: bool, kind: int) -> Laye
 
 def layer_of(arg: LayerArg, weights: np.ndarray, n_z: int, eight_bit: bool) -> Layer:
     """What the loader makes of weights (O, taps of a channel)."""
-    d = describe(arg, Sizes(n_z=n_z), eight_bit=eight_bit)
+    d = describe_layer(arg, Sizes(n_z=n_z), eight_bit=eight_bit)
     added = arg.arg_add * arg.add_count
     constants = [(((arg.arg_w * int(w.sum())) >> arg.shr_w) + added) & MASK36 for w in weights]
     raw = weights_to_bytes(weights, eight_bit)
@@ -114,7 +122,7 @@ class Bench:
         if int(dut.w_we.value):
             assert not self.starved, "a word came although the loader said it has no bytes"
             at = int(dut.w_row.value), int(dut.w_bank.value)
-            self.memory[at] = split(int(dut.w_data.value), self.wb, 9)
+            self.memory[at] = split_words(int(dut.w_data.value), self.wb, 9)
         if int(dut.kc_we.value):
             at = int(dut.kc_row.value), int(dut.kc_bank.value)
             self.constants[at] = int(dut.kc_data.value)
@@ -143,7 +151,9 @@ class Bench:
             ready = waiting and not started and not int(dut.busy.value)
             started = bool(ready) and random.random() < 0.5
             dut.start.value = int(started)
-            dut.desc.value = pack(waiting.pop(0).desc) if started else random.getrandbits(500)
+            dut.desc.value = (
+                pack_descriptor(waiting.pop(0).desc) if started else random.getrandbits(500)
+            )
             self.stream.drive(p_in)
             self.kept.drive(p_in)
             await RisingEdge(dut.clk)
@@ -242,7 +252,7 @@ async def at_full_rate(dut, layer: Layer, way: str, eight_bit: bool) -> None:
     stream = bench.kept if way == "kept" else bench.stream
     stream.add(layer.stream, len(layer.stream))
     layer.desc["kept"] = int(way == "kept")
-    dut.desc.value, dut.start.value = pack(layer.desc), 1
+    dut.desc.value, dut.start.value = pack_descriptor(layer.desc), 1
     for cycle in range(2000):
         stream.drive(1.0)
         await RisingEdge(dut.clk)
@@ -268,7 +278,7 @@ async def resets(dut) -> None:
         layer = make(rng, bench.n_z, not wide or turn % 3 > 0, (TAPS, CHAN, 2, FC)[turn % 4])
         bench.stream.add(layer.stream, len(layer.stream))
         layer.desc["kept"] = 0
-        dut.desc.value, dut.start.value = pack(layer.desc), 1
+        dut.desc.value, dut.start.value = pack_descriptor(layer.desc), 1
         strobe = (dut.w_we, dut.kc_we)[turn // 4 % 2]
         for cycle in range(300):
             bench.stream.drive(1.0)
@@ -323,4 +333,4 @@ def test_weight_loader(sim: str, n_z: int, bus: int, wb: int, keep: int) -> None
     params = {"AHB_W": bus, "N_Z": n_z, "WEIGHT_BITS": wb, "WBUF_ROWS": 64, "PAR_ROWS": 8}
     params |= {"KEEP": 1} if keep else {}
     test = "tb.weight_loader.test_weight_loader"
-    run(sim, "weight_loader", sources, test, params=params)
+    run_bench(sim, "weight_loader", sources, test, params=params)

@@ -15,7 +15,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
 from openkpu_tb.core.descriptor import join_fields, layout
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run_bench
 
 SOURCES = ["rtl/control/word_source.v"]
 WORDS = 12  # of a layer
@@ -170,4 +170,4 @@ async def turns(dut) -> None:
 @pytest.mark.tier(check=["verilator"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_word_source(sim: str) -> None:
-    run(sim, "word_source", SOURCES, "tb.word_source.test_word_source")
+    run_bench(sim, "word_source", SOURCES, "tb.word_source.test_word_source")

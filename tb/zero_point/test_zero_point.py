@@ -9,8 +9,8 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.core.pipeline_bench import run_stages
-from openkpu_tb.core.post_tables import scaled
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.core.post_tables import scaled_to_15
+from openkpu_tb.simrun import SIMS, run_bench
 
 ARG_X = (-(1 << 23), (1 << 23) - 1, -128, -1, 0, 1)
 
@@ -29,7 +29,7 @@ async def exact(dut) -> None:
     width = 29
     for shr in range(16):
         for arg in (*ARG_X, random.randrange(-(1 << 23), 1 << 23)):
-            wide = scaled(arg, shr)
+            wide = scaled_to_15(arg, shr)
             for i in range(16):
                 dut.table_we.value, dut.table_addr.value = 1, i
                 dut.table_data.value = wide * i & ((1 << 43) - 1)
@@ -51,4 +51,4 @@ async def exact(dut) -> None:
 @pytest.mark.parametrize("sim", SIMS)
 def test_zero_point(sim: str) -> None:
     sources = ["rtl/post/zero_point.v", "rtl/lib/ram_1r1w_async.v"]
-    run(sim, "zero_point", sources, "tb.zero_point.test_zero_point")
+    run_bench(sim, "zero_point", sources, "tb.zero_point.test_zero_point")

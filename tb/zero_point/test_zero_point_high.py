@@ -9,8 +9,8 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.core.pipeline_bench import run_stages
-from openkpu_tb.core.post_tables import scaled
-from openkpu_tb.simrun import run
+from openkpu_tb.core.post_tables import scaled_to_15
+from openkpu_tb.simrun import run_bench
 
 ARG_X = (-(1 << 23), (1 << 23) - 1, -128, -1, 0, 1)
 
@@ -24,7 +24,7 @@ async def product(dut) -> None:
     width = int(dut.HW.value)
     for shr in range(16):
         for arg in (*ARG_X, random.randrange(-(1 << 23), 1 << 23)):
-            wide = scaled(arg, shr)
+            wide = scaled_to_15(arg, shr)
             dut.scaled.value = wide & ((1 << 39) - 1)
             values = [0, 1, 7, (1 << width) - 1, *(random.getrandbits(width) for _ in range(20))]
             got = await run_stages(dut, [[{"x": x}, {}] for x in values], "high", p_item=0.8)
@@ -35,4 +35,4 @@ async def product(dut) -> None:
 @pytest.mark.parametrize(("sim", "width"), [("icarus", 17), ("icarus", 3), ("verilator", 17)])
 def test_zero_point_high(sim: str, width: int) -> None:
     test = "tb.zero_point.test_zero_point_high"
-    run(sim, "zero_point_high", ["rtl/post/zero_point_high.v"], test, params={"HW": width})
+    run_bench(sim, "zero_point_high", ["rtl/post/zero_point_high.v"], test, params={"HW": width})

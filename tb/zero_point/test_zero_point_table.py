@@ -8,8 +8,8 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
-from openkpu_tb.core.post_tables import scaled
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.core.post_tables import scaled_to_15
+from openkpu_tb.simrun import SIMS, run_bench
 
 ARG_X = (-(1 << 23), (1 << 23) - 1, -128, -1, 0, 1)
 
@@ -21,7 +21,7 @@ async def multiples(dut) -> None:
     dut.load.value, dut.step.value = 0, 0
     for shr in range(16):
         for arg in (*ARG_X, random.randrange(-(1 << 23), 1 << 23)):
-            wide = scaled(arg, shr)
+            wide = scaled_to_15(arg, shr)
             dut.arg_x.value, dut.shr_x.value = arg & 0xFFFFFF, shr
             dut.load.value = 1
             await RisingEdge(dut.clk)
@@ -46,4 +46,4 @@ async def multiples(dut) -> None:
 @pytest.mark.parametrize("sim", SIMS)
 def test_zero_point_table(sim: str) -> None:
     test = "tb.zero_point.test_zero_point_table"
-    run(sim, "zero_point_table", ["rtl/post/zero_point_table.v"], test)
+    run_bench(sim, "zero_point_table", ["rtl/post/zero_point_table.v"], test)

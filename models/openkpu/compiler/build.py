@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from openkpu.compiler import passes
-from openkpu.compiler.check import check
+from openkpu.compiler.check import check_graph
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import (
     Conv,
@@ -41,24 +41,24 @@ from openkpu.compiler.lowering import (
 )
 from openkpu.compiler.lowering.device import Held, indices
 from openkpu.compiler.lowering.lower import MOST, Disordered, Report, State, Unable, offset
-from openkpu.compiler.program import DevicePart, HostPart, Port, Program, Row
+from openkpu.compiler.program import DevicePart, HostPart, NodeRow, Port, Program
 from openkpu.configs import Config
 from openkpu.network.network import NetworkError
 
 LOWERINGS: dict[type[Node], Callable[..., None]] = {
-    Conv: lower_conv.lower,
-    Dense: lower_dense.lower,
-    Pool: lower_pool.lower,
-    Elementwise: lower_elementwise.lower,
-    Table: lower_table.lower,
-    Move: lower_move.lower,
+    Conv: lower_conv.lower_conv_node,
+    Dense: lower_dense.lower_dense_node,
+    Pool: lower_pool.lower_pool_node,
+    Elementwise: lower_elementwise.lower_elementwise_node,
+    Table: lower_table.lower_table_node,
+    Move: lower_move.lower_move_node,
 }
 MOST_RETRIES = 64
 
 
-def build(graph: Graph, config: Config) -> Program:
+def build_program(graph: Graph, config: Config) -> Program:
     """The program of a graph; CompileError for a node that neither device nor host computes."""
-    builder = Builder(passes.simplified(check(graph)), config)
+    builder = Builder(passes.simplified(check_graph(graph)), config)
     return builder.run()
 
 
@@ -67,7 +67,7 @@ class Builder:
 
     def __init__(self, graph: Graph, config: Config) -> None:
         self.graph, self.config = graph, config
-        self.turned = turn.choose(graph)
+        self.turned = turn.choose_turned(graph)
         constants = {t.name for t in graph.tensors.values() if t.data is not None}
         self.there = {*graph.inputs, *constants}  # on the host
         self.constants = constants
@@ -92,14 +92,14 @@ class Builder:
         rows = [self._row(node) for node in self.graph.nodes]
         return Program(self.graph, self.parts, self.reports, self.config.name, rows=rows)
 
-    def _row(self, node: Node) -> Row:
+    def _row(self, node: Node) -> NodeRow:
         y = self.graph.tensors[node.outputs[0]]
         macs = 0
         if isinstance(node, (Conv, Dense)):
             macs = node.weights[0].size * math.prod(y.shape)
         what = " ".join(filter(None, (node.kind, node.describe())))
         ends = list(node.inputs), list(node.outputs)
-        return Row(node.name, node.operator, what, *ends, list(y.shape), macs)
+        return NodeRow(node.name, node.operator, what, *ends, list(y.shape), macs)
 
     def _refuse(self, node: Node, text: str) -> CompileError:
         return CompileError(text, node=node.name, operator=node.operator, where=self.graph.name)
@@ -128,7 +128,7 @@ class Builder:
         state = State(self.graph, self.config)
         for node in self.left:
             if isinstance(node, Move) and node.how == "concat":
-                lower_move.plan(self.graph, node, state)
+                lower_move.plan_concat(self.graph, node, state)
         lowered: list[Node] = []
         for node in list(self.left):
             ready = all(n in state.tensors or n in self.there for n in node.inputs)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a graph must be before a pass or a lowering looks at it (docs/compiler.md).
 
-Every reader ends with ``check``; passes may be checked by it as well.  Each fault is a CompileError
-of one line with the node's name, its operator and what was expected.
+Every reader ends with ``check_graph``; passes may be checked by it as well.  Each fault is a
+CompileError of one line with the node's name, its operator and what was expected.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_BIAS = 1 << 31
 MOST_STEP = 1 << 14  # strides, dilation, pads, windows
 
 
-def check(graph: Graph) -> Graph:
+def check_graph(graph: Graph) -> Graph:
     """The same graph; CompileError for the first thing that is wrong with it."""
     check_tensors(graph)
     names = [node.name for node in graph.nodes]

@@ -104,7 +104,7 @@ def read_inputs(program: Program, path: str | Path) -> list[Values]:
         raise
     except Exception as error:  # whatever a damaged archive makes of numpy
         raise CompileError(f"not a complete .npz file: {error}", where=str(path)) from None
-    short = {plain(t.name): t.name for t in program.inputs}
+    short = {array_name(t.name): t.name for t in program.inputs}
     return inferences(program, {short.get(k, k): v for k, v in given.items()}, str(path))
 
 
@@ -138,6 +138,6 @@ def real(tensor: Tensor, value: npt.NDArray) -> npt.NDArray:
     return (np.asarray(value) - tensor.zero) * tensor.scale
 
 
-def plain(name: str) -> str:
+def array_name(name: str) -> str:
     """A tensor's name as that of an array in a .npz file, which is a file in an archive."""
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)

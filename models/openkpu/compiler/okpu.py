@@ -24,7 +24,7 @@ from openkpu.compiler.check import check_tensors
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph, Host, Move, Node, Table, Tensor
 from openkpu.compiler.lowering.lower import Report
-from openkpu.compiler.program import DevicePart, HostPart, Port, Program, Row
+from openkpu.compiler.program import DevicePart, HostPart, NodeRow, Port, Program
 from openkpu.network.network import Network, NetworkError
 
 VERSION = 1
@@ -124,12 +124,12 @@ def _node(node: Node, arrays: _Arrays) -> dict[str, Any]:
 
 
 # -------------------------------------------------------------------------- reading
-def load(path: str | Path) -> Program:
+def load_okpu(path: str | Path) -> Program:
     """Read a program file; CompileError with one line for anything else."""
-    return loads(files.read_bytes(path, CompileError), str(path))
+    return loads_okpu(files.read_bytes(path, CompileError), str(path))
 
 
-def loads(data: bytes, name: str) -> Program:
+def loads_okpu(data: bytes, name: str) -> Program:
     """The program of a file's bytes; CompileError for what is none, damaged, or of another
     version."""
     try:
@@ -190,7 +190,7 @@ def _program(
             raise ValueError("ports that are not those of the task list")
         parts.append(DevicePart(network, inputs, outputs, [str(n) for n in fields["nodes"]]))
     reports = {name: Report(**fields) for name, fields in content["reports"].items()}
-    rows = [Row(**fields) for fields in content["rows"]]
+    rows = [NodeRow(**fields) for fields in content["rows"]]
     return Program(graph, parts, reports, content["config"], content["source"], rows)
 
 

@@ -64,7 +64,7 @@ class HostPart:
 
 
 @dataclasses.dataclass
-class Row:
+class NodeRow:
     """A node of the graph, for reports."""
 
     name: str
@@ -85,7 +85,7 @@ class Program:
     reports: dict[str, Report]  # by node
     config: str  # the configuration for which ways were chosen
     source: str = ""  # the model's file
-    rows: list[Row] = dataclasses.field(default_factory=list)
+    rows: list[NodeRow] = dataclasses.field(default_factory=list)
 
     @property
     def device_parts(self) -> list[DevicePart]:

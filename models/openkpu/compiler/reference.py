@@ -81,7 +81,7 @@ def nearest(numerator: Array, denominator: int) -> Array:
     return (found - (tie & (found % 2 == 1))).astype(np.int64)
 
 
-def scaled(values: Array, factor: Fraction) -> Array:
+def scaled_once(values: Array, factor: Fraction) -> Array:
     """values * factor rounded once; int64."""
     return nearest(np.asarray(values).astype(object) * factor.numerator, factor.denominator)
 
@@ -124,7 +124,7 @@ def _requantised(
         if rounding == TWO:
             found[o] = two.multiply(line, two.double_of(x.step, node.w_scale[o], y.step))
         else:
-            found[o] = scaled(line, factor)
+            found[o] = scaled_once(line, factor)
     return np.moveaxis(found, 0, axis)
 
 
@@ -153,7 +153,7 @@ def _pool(node: Pool, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
             y0, x0 = i * sy - top, j * sx - left
             part = values[:, max(y0, 0) : y0 + kh, max(x0, 0) : x0 + kw].reshape(c, -1)
             if node.how == "max":
-                found[0, :, i, j] = scaled(part.max(axis=1) - source.zero, factor)
+                found[0, :, i, j] = scaled_once(part.max(axis=1) - source.zero, factor)
                 continue
             count = kh * kw if node.count_pads else part.shape[1]
             sums = (part - source.zero).sum(axis=1)
@@ -181,10 +181,10 @@ def _elementwise(
         if rounding == TWO:
             whole = two.double_of(inputs[0].step, inputs[1].step, y.step)
             return _limited(two.multiply(a * b, whole), y, node.clamp)
-        return _limited(scaled(a * b, factor), y, node.clamp)
+        return _limited(scaled_once(a * b, factor), y, node.clamp)
     if node.how in ("add", "sub") and rounding == TWO:
         scales = inputs[0].step, inputs[1].step, y.step
-        found = two.add(a, b if node.how == "add" else -b, *scales)
+        found = two.add_scaled(a, b if node.how == "add" else -b, *scales)
         return _limited(found, y, node.clamp)
     factors = [t.exact / y.exact for t in inputs]
     common = math.lcm(*(f.denominator for f in factors))

@@ -19,14 +19,14 @@ Maps = dict[int, npt.NDArray[np.uint8]]  # by layer; -1 is the result
 Runner = Callable[[DevicePart, Network, npt.NDArray[np.uint8]], Maps]
 
 
-def golden(part: DevicePart, network: Network, x: npt.NDArray[np.uint8]) -> Maps:
+def golden_maps(part: DevicePart, network: Network, x: npt.NDArray[np.uint8]) -> Maps:
     """On the golden model; all maps."""
     done = network.run(x)
     return {-1: done.y, **{i: layer.y for i, layer in enumerate(done.layers)}}
 
 
-def run(
-    program: Program, inputs: Mapping[str, npt.NDArray], runner: Runner = golden
+def run_program(
+    program: Program, inputs: Mapping[str, npt.NDArray], runner: Runner = golden_maps
 ) -> dict[str, npt.NDArray]:
     """All tensors that are computed on the host or cross the bus, by name; outputs among them."""
     graph = program.graph
@@ -58,7 +58,7 @@ def staged(program: Program, inputs: Mapping[str, npt.NDArray]) -> npt.NDArray[n
         raise StopIteration
 
     with contextlib.suppress(StopIteration):
-        run(program, inputs, first)
+        run_program(program, inputs, first)
     return found[0]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from openkpu import files
 from openkpu.compiler import okpu
-from openkpu.compiler.build import build
+from openkpu.compiler.build import build_program
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph
 from openkpu.compiler.onnx import translate as onnx_reader
@@ -46,9 +46,9 @@ def read_graph(path: str | Path, shape: Sequence[int] | None = None) -> Graph:
     if is_tflite(data) or kind == ".tflite":
         if shape is not None:
             raise CompileError("a shape fixes the input of an ONNX model, this is none", where=name)
-        return tflite.read(data, name)
+        return tflite.read_tflite(data, name)
     if kind == ".onnx" or is_onnx(data):
-        return onnx_reader.read(data, name, shape, Path(path).parent)
+        return onnx_reader.read_onnx(data, name, shape, Path(path).parent)
     raise CompileError(f"no model that is compiled, expected one of {', '.join(KINDS)}", where=name)
 
 
@@ -62,7 +62,7 @@ def read_program(path: str | Path, config: Config, shape: Sequence[int] | None =
     if okpu.is_program(head) or Path(path).suffix.lower() == ".okpu":
         if shape is not None:
             raise CompileError("SHAPE is of a model's input, this is compiled", where=str(path))
-        return okpu.loads(head, Path(path).name)
-    program = build(read_graph(path, shape), config)
+        return okpu.loads_okpu(head, Path(path).name)
+    program = build_program(read_graph(path, shape), config)
     program.source = Path(path).name
     return program

@@ -40,7 +40,7 @@ def windows(x: Array) -> Array:
     return view.transpose(0, 2, 3, 1, 4, 5).reshape(n, h, w, c * 9)
 
 
-def conv(x: Array, weight: Array, bias: Array) -> Array:
+def conv3x3(x: Array, weight: Array, bias: Array) -> Array:
     """Same-size 3x3 convolution: (n, C, H, W) -> (n, O, H, W)."""
     y = windows(x) @ weight.reshape(len(weight), -1).T + bias
     return y.transpose(0, 3, 1, 2)
@@ -63,13 +63,15 @@ def forward(params: dict[str, Array], images: npt.NDArray[np.uint8]) -> dict[str
     for name in layers(params):
         weight, bias = params[f"{name}_w"], params[f"{name}_b"]
         if weight.ndim == 4:
-            out[name] = max_pool(conv(x, weight, bias))
+            out[name] = max_pool(conv3x3(x, weight, bias))
         else:
             out[name] = x.reshape(len(x), -1) @ weight.T + bias
         x = np.maximum(out[name], 0)
     return out
 
 
-def predict(params: dict[str, Array], images: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
+def predict_classes(
+    params: dict[str, Array], images: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.intp]:
     """Classes (n,)."""
     return forward(params, images)[layers(params)[-1]].argmax(axis=1)

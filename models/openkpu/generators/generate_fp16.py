@@ -17,7 +17,7 @@ from openkpu.products.matmul_fp16 import NONE, layer_of
 LEAST = 2.0**-24
 
 
-def numbers(rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.float16]:
+def fp16_numbers(rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.float16]:
     """float16 of a kind: near one, any bits, finite bits, subnormals, near the top, few values."""
     kind = int(rng.integers(0, 6))
     if kind == 0:
@@ -68,7 +68,7 @@ def random_fp16(
         depth = draw(1, lim.channels) if k is None else k
         n = (32 * draw(1, 3) if rng.random() < 0.4 else draw(1, 100)) if n is None else n
         arg = layer_of(m, depth, n, wide=wide, ram_rows=ram_rows)
-        x = numbers(rng, (depth, n)).view(np.uint8).reshape(arg.in_shape)
+        x = fp16_numbers(rng, (depth, n)).view(np.uint8).reshape(arg.in_shape)
     else:
         depth, h, w = x.shape
         oh, ow = fp16.out_sizes(h, w, wide)[0 if w <= 480 else -1]
@@ -86,7 +86,7 @@ def random_fp16(
         image_src_addr=places[0] if src is None else src,
         image_dst_addr=places[1] if dst is None else dst,
     )
-    a = numbers(rng, (m, depth))
+    a = fp16_numbers(rng, (m, depth))
     weights = a.view(np.uint8).reshape(-1)
     y = fp16_tasks.task(arg, x, weights)
     return VectorLayer(case, name, arg.encode(), arg, weights, NONE, NONE, x, y, bool(eight_bit))

@@ -11,7 +11,7 @@ from openkpu.layer.argument import LayerArg
 from openkpu.layer.golden import run_layer
 from openkpu.layer.layout import AI_RAM_ROWS, Layout
 from openkpu.layer.pool_layer import pool_layer
-from openkpu.layer.pool_tasks import KINDS, MOST_KERNEL, MOST_PAD, MOST_STRIDE, Window
+from openkpu.layer.pool_tasks import KINDS, MOST_KERNEL, MOST_PAD, MOST_STRIDE, PoolWindow
 from openkpu.layer.vectors import VectorLayer
 
 KERNELS = (1, 2, 2, 3, 3, 3, 4, 5, 7, 15, 16)
@@ -63,7 +63,7 @@ def random_pool(
     else:
         window = (kh, kw), (sy, sx), (top, left, bottom, right)
     rows = Layout(c, h, w).rows
-    out = Layout(c, *Window(*(window[0] or (h, w)), *window[1], *window[2]).out_size(h, w)).rows
+    out = Layout(c, *PoolWindow(*(window[0] or (h, w)), *window[1], *window[2]).out_size(h, w)).rows
     if src is None or dst is None:
         spare = max(0, ram_rows - rows - out)
         gap, before = n(0, spare // 2), n(0, spare // 2)

@@ -31,7 +31,7 @@ REASONS = {
 
 
 @dataclasses.dataclass
-class Row:
+class JudgedNode:
     """One node: how many of its values differ from the exact ones, and why."""
 
     node: str
@@ -78,13 +78,15 @@ class Judgement:
     model: str
     runtime: str
     reasons: tuple[str, ...]  # of REASONS: what this runtime may do
-    rows: dict[str, Row] = dataclasses.field(default_factory=dict)
-    ends: Row = dataclasses.field(default_factory=lambda: Row("outputs", "end to end"))
+    rows: dict[str, JudgedNode] = dataclasses.field(default_factory=dict)
+    ends: JudgedNode = dataclasses.field(
+        default_factory=lambda: JudgedNode("outputs", "end to end")
+    )
 
     @property
-    def total(self) -> Row:
+    def total(self) -> JudgedNode:
         """All rows together."""
-        found = Row("all nodes", "")
+        found = JudgedNode("all nodes", "")
         for row in self.rows.values():
             found.values += row.values
             found.differ += row.differ
@@ -105,7 +107,7 @@ class Judgement:
             if name not in theirs or graph.tensors[name].dtype == "float32":
                 continue
             found = np.asarray(theirs[name]).reshape(mine.shape).astype(np.int64)
-            row = self.rows.setdefault(node.name, Row(node.name, node.operator))
+            row = self.rows.setdefault(node.name, JudgedNode(node.name, node.operator))
             row.add(mine, found, explain(graph, node, x, mine, found, self.reasons))
             values[name] = found
         exact = reference.evaluate(graph, inputs)

@@ -68,7 +68,7 @@ def _scaled(graph: Graph, node: Pool, sums: Array) -> Array:
     assert source.scale is not None and y.scale is not None
     factor, exponent = rounding.mantissa(source.scale / y.scale)
     shift = min(count.bit_length() - 1, 32, 31 + exponent)
-    return rounding.scaled(sums, (factor << shift) // count, exponent - shift)
+    return rounding.scaled_twice(sums, (factor << shift) // count, exponent - shift)
 
 
 def _unlimited(graph: Graph, node: Node, x: list[Array]) -> Array:

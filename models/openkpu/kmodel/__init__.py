@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unmodified K210 models: kmodel v0, v1, v3, v4 and v5 (docs/kpu.md 4).
 
-``load`` reads a file into a ``Program``; ``run`` executes it on input arrays, with the golden
-model or another executor for the KPU layers; ``load_functions`` gives the KPU functions of a v5
-file one by one.  Everything wrong with a file is one ``KmodelError`` of one line.
+``load_kmodel`` reads a file into a ``Program``; ``run_kmodel`` executes it on input arrays, with
+the golden model or another executor for the KPU layers; ``load_functions`` gives the KPU functions
+of a v5 file one by one.  Everything wrong with a file is one ``KmodelError`` of one line.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from openkpu.kmodel.errors import KmodelError
 from openkpu.kmodel.execute import (
     Fetch,
     Kpu,
+    KpuOutcome,
+    KpuStep,
     LayerEvent,
-    Outcome,
-    Result,
+    ModelResult,
     Segment,
-    Step,
     golden_kpu,
     parse_layers,
-    run,
+    run_kmodel,
     walk,
 )
 from openkpu.kmodel.package import (
@@ -33,7 +33,7 @@ from openkpu.kmodel.package import (
     read_model,
     version_of,
 )
-from openkpu.kmodel.program import KpuLayer, Operation, Program, Tensor, View
+from openkpu.kmodel.program import KpuLayer, ModelTensor, Operation, Program, View
 from openkpu.kmodel.readers.binary import Blob
 from openkpu.kmodel.readers.v0 import read_v0, read_v1
 from openkpu.kmodel.readers.v3 import read_v3
@@ -46,33 +46,33 @@ __all__ = [
     "KmodelError",
     "Kpu",
     "KpuLayer",
+    "KpuOutcome",
+    "KpuStep",
     "LayerEvent",
     "ModelFile",
+    "ModelResult",
+    "ModelTensor",
     "Operation",
-    "Outcome",
     "Program",
-    "Result",
     "Segment",
-    "Step",
-    "Tensor",
     "View",
     "golden_kpu",
     "keep_all",
     "keep_maps",
-    "load",
     "load_functions",
-    "loads",
+    "load_kmodel",
     "loads_functions",
+    "loads_kmodel",
     "parse_layers",
     "read_file",
     "read_model",
-    "run",
+    "run_kmodel",
     "walk",
 ]
 
 
-def loads(data: bytes, name: str = "model", numbering: str | None = None) -> Program:
-    """The program in a file image; ``name`` is for messages.  KmodelError as in ``load``.
+def loads_kmodel(data: bytes, name: str = "model", numbering: str | None = None) -> Program:
+    """The program in a file image; ``name`` is for messages.  KmodelError as in ``load_kmodel``.
 
     Offsets of layers' tables count from the image with its words in order (``package.in_order``).
     """
@@ -88,7 +88,7 @@ def loads(data: bytes, name: str = "model", numbering: str | None = None) -> Pro
     return _noted(program, SWAPPED if swapped else "")
 
 
-def load(path: str | Path, numbering: str | None = None) -> Program:
+def load_kmodel(path: str | Path, numbering: str | None = None) -> Program:
     """The program in a model file, or in a package ("file.kfpkg:name", ``read_model``).
 
     ``numbering``: the release of nncase whose numbers a v5 model's byte code has ("1.3.0"); None:
@@ -98,7 +98,7 @@ def load(path: str | Path, numbering: str | None = None) -> Program:
     impossible sizes, an operation that is not supported, byte code that no numbering fits.
     """
     file = read_model(path)
-    return _noted(loads(file.data, file.name, numbering), file.note)
+    return _noted(loads_kmodel(file.data, file.name, numbering), file.note)
 
 
 def loads_functions(data: bytes, name: str = "model") -> list[Program]:

@@ -13,12 +13,12 @@ from typing import NoReturn
 import numpy as np
 
 from openkpu import kmodel_options
-from openkpu.kmodel import KmodelError, load, load_functions, run
-from openkpu.kmodel.describe import as_dict, table
+from openkpu.kmodel import KmodelError, load_functions, load_kmodel, run_kmodel
+from openkpu.kmodel.describe import as_dict, describe_program
 from openkpu.kmodel.images import image_input, input_shape, open_image
 from openkpu.kmodel.package import parted
 from openkpu.kmodel.program import Program
-from openkpu.kmodel.results.results import Box, draw, hint, load_detector, report, span
+from openkpu.kmodel.results.results import Box, draw_boxes, hint, load_detector, report, span
 from openkpu.terminal import any_text
 
 FOR_IMAGES = ("image", "bgr", "scale", "bias", "detector", "png")
@@ -27,7 +27,7 @@ FOR_IMAGES = ("image", "bgr", "scale", "bias", "detector", "png")
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0, or 2 with one line on stderr for bad input."""
     parser = Parser(prog="python -m openkpu.kmodel", description=__doc__)
-    kmodel_options.add(parser)
+    kmodel_options.add_kmodel_options(parser)
     any_text()
     try:
         options = parser.parse_args(arguments)
@@ -36,10 +36,10 @@ def main(arguments: list[str] | None = None) -> int:
             if options.numbering is not None:
                 raise KmodelError("--numbering is of the CPU's code, --functions leaves it out")
             programs = load_functions(options.file)
-            _print(options.json, [as_dict(p) for p in programs], map(table, programs))
+            _print(options.json, [as_dict(p) for p in programs], map(describe_program, programs))
             return 0
-        program = load(options.file, options.numbering)
-        info, lines = as_dict(program), [table(program)]
+        program = load_kmodel(options.file, options.numbering)
+        info, lines = as_dict(program), [describe_program(program)]
         if options.image:
             info["result"], more = _run(program, options)
             lines += more
@@ -107,7 +107,7 @@ def _run(program: Program, options: argparse.Namespace) -> tuple[dict, list[str]
     how = {} if options.scale is None else {"scale": options.scale}
     array, note = image_input(image, tensor, bias=options.bias or 0.0, bgr=options.bgr, **how)
     detector = load_detector(options.detector) if options.detector else None
-    result = run(program, array)
+    result = run_kmodel(program, array)
     _, height, width = input_shape(tensor)
     outputs = list(result.outputs.values())
     kind, found, assumed = report(outputs, width, height, detector, program, "--detector ")
@@ -130,7 +130,7 @@ def _run(program: Program, options: argparse.Namespace) -> tuple[dict, list[str]
         info["boxes"] = [vars(box) for box in found]
     if options.png:
         boxes = [box for box in found or [] if isinstance(box, Box)]
-        _save(draw(image, boxes), options.png)
+        _save(draw_boxes(image, boxes), options.png)
         lines.append(f"wrote {options.png}")
     return info, lines
 

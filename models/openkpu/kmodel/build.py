@@ -19,7 +19,7 @@ from openkpu.layer.vectors import VectorLayer
 Range = tuple[int, int, int, int]  # v5: location, dtype, start, size; v4: type, dtype, start, size
 
 
-def chain(
+def chain_layers(
     rng: np.random.Generator, shapes: Sequence[dict], x: np.ndarray, *, eight_bit: bool = True
 ) -> list[VectorLayer]:
     """Layers that feed each other through the AI RAM, ping-pong as the old compiler places them.

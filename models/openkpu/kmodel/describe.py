@@ -61,7 +61,7 @@ def _macs(op: KpuLayer) -> int:
     return op.arg.weight_count * h * w
 
 
-def table(program: Program) -> str:
+def describe_program(program: Program) -> str:
     """The text that the command prints."""
     info = as_dict(program)
     detail = f", {program.detail}" if program.detail else ""

@@ -2,8 +2,8 @@
 """Running a program: CPU operations here, KPU layers by a callable on an emulated AI RAM.
 
 ``walk`` is a generator: it stops at the KPU layers that somebody else is to run, and at the maps
-that the CPU reads back from there, and goes on with what it is given.  ``run`` is the plain call:
-the golden model, or a callable for each layer.
+that the CPU reads back from there, and goes on with what it is given.  ``run_kmodel`` is the plain
+call: the golden model, or a callable for each layer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from openkpu.kmodel.errors import KmodelError
 from openkpu.kmodel.program import Download, KpuLayer, Memory, Operation, Program
-from openkpu.layer.airam import pack, unpack
+from openkpu.layer.airam import pack_map, unpack_map
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.golden import LayerResult, run_layer
 from openkpu.layer.layout import Layout
@@ -28,7 +28,7 @@ DIGITS = 18  # of a number that is read
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Step:
+class KpuStep:
     """One run of the KPU: a layer for one batch."""
 
     index: int  # number of the layer in the model
@@ -81,7 +81,7 @@ class Step:
 
 
 @dataclasses.dataclass(eq=False)
-class Outcome:
+class KpuOutcome:
     """What an executor gives back for a step."""
 
     y: npt.NDArray[np.uint8] | None  # (O, oh, ow); None: read it from ``ram``
@@ -96,7 +96,7 @@ class Segment:
     Only the last one's map may go to main memory.
     """
 
-    steps: list[Step]
+    steps: list[KpuStep]
     ram: npt.NDArray[np.uint8]  # AI RAM before the first, as the CPU knows it
     wanted: tuple[Layout, ...] = ()  # maps in the AI RAM that the CPU reads before the next segment
 
@@ -114,7 +114,7 @@ class Fetch:
 class LayerEvent:
     """A finished layer, for the hook."""
 
-    step: Step
+    step: KpuStep
     x: npt.NDArray[np.uint8]
     y: npt.NDArray[np.uint8]
     expected: npt.NDArray[np.uint8] | None  # the golden model's map when it was compared
@@ -140,13 +140,13 @@ class LayerEvent:
         return 0 if self.expected is None else int(np.count_nonzero(self.y != self.expected))
 
 
-Kpu = Callable[[Step, npt.NDArray[np.uint8]], Outcome]
+Kpu = Callable[[KpuStep, npt.NDArray[np.uint8]], KpuOutcome]
 Hook = Callable[[LayerEvent], None]
 Inputs = dict[str, npt.NDArray] | list[npt.NDArray] | npt.NDArray
 
 
 @dataclasses.dataclass(eq=False)
-class Result:
+class ModelResult:
     """Outputs by name, and the memory as it was at the end."""
 
     outputs: dict[str, npt.NDArray]
@@ -160,9 +160,9 @@ class Result:
         return next(iter(self.outputs.values()))
 
 
-def golden_kpu(step: Step, ram: npt.NDArray[np.uint8]) -> Outcome:
+def golden_kpu(step: KpuStep, ram: npt.NDArray[np.uint8]) -> KpuOutcome:
     """The default executor."""
-    return Outcome(step.golden(unpack(ram, step.arg.image_src_addr, step.arg.in_shape)))
+    return KpuOutcome(step.golden(unpack_map(ram, step.arg.image_src_addr, step.arg.in_shape)))
 
 
 def parse_layers(text: str, count: int) -> range:
@@ -180,7 +180,7 @@ def parse_layers(text: str, count: int) -> range:
     return range(first, last + 1)
 
 
-def run(
+def run_kmodel(
     program: Program,
     inputs: Inputs,
     *,
@@ -190,7 +190,7 @@ def run(
     compare: bool = False,
     rounding: str = "nncase",
     work_max: int = WORK_MAX,
-) -> Result:
+) -> ModelResult:
     """Run the program on its inputs (NCHW arrays, by name or in order).
 
     ``kpu`` runs the layers in ``layers`` (default: all), the golden model the others.  ``compare``
@@ -208,7 +208,7 @@ def run(
         work_max=work_max,
         one_by_one=True,
     )
-    answer: list[Outcome] | None = None
+    answer: list[KpuOutcome] | None = None
     while True:
         try:
             request = walker.send(answer)
@@ -229,8 +229,8 @@ def walk(
     rounding: str = "nncase",
     work_max: int = WORK_MAX,
     one_by_one: bool = False,
-) -> Generator[Segment | Fetch, Any, Result]:
-    """The program as a generator of what the KPU is to do; arguments as in ``run``.
+) -> Generator[Segment | Fetch, Any, ModelResult]:
+    """The program as a generator of what the KPU is to do; arguments as in ``run_kmodel``.
 
     Layers outside of ``layers`` run on the golden model and are not asked for.  ``one_by_one``:
     segments of a single layer.
@@ -252,7 +252,7 @@ def walk(
                 run_of.run(memory)
             continue
         steps = [
-            Step(index + i, batch, op, op.argument(batch), rounding)
+            KpuStep(index + i, batch, op, op.argument(batch), rounding)
             for i, op in enumerate(run_of)
             for batch in range(op.batches)
         ]
@@ -260,7 +260,7 @@ def walk(
         wanted = _wanted(runs[number_of_run + 1 :])
         maps: list[npt.NDArray[np.uint8]] = []
         for part in [[step] for step in steps] if one_by_one else [steps]:
-            outcomes: list[Outcome] | None = None
+            outcomes: list[KpuOutcome] | None = None
             if mine:
                 outcomes = yield Segment(part, memory["kpu"].copy(), wanted)
                 if outcomes is None or len(outcomes) != len(part):
@@ -276,7 +276,7 @@ def walk(
             out.of(memory)[...] = np.stack(maps).reshape(out.shape)
         index += len(run_of)
     outputs = {t.name: t.view.of(memory).copy() for t in program.outputs}
-    return Result(outputs, memory, index, wrong)
+    return ModelResult(outputs, memory, index, wrong)
 
 
 def _runs(
@@ -324,18 +324,18 @@ def _fetch(op: Download, memory: Memory) -> Generator[Fetch, Any, None]:
     for number, y in enumerate(maps or []):
         if y.shape != shape:
             raise ValueError(f"download at 0x{op.offset:x}: a map {y.shape}, expected {shape}")
-        pack(memory["kpu"], op.base + number * rows, y)
+        pack_map(memory["kpu"], op.base + number * rows, y)
 
 
-def _finish(step: Step, memory: Memory, outcome: Outcome | None, compare: bool) -> LayerEvent:
+def _finish(step: KpuStep, memory: Memory, outcome: KpuOutcome | None, compare: bool) -> LayerEvent:
     """Leave a layer's map in the AI RAM as the CPU knows it; no outcome: by the golden model."""
     arg = step.arg
-    x = unpack(memory["kpu"], arg.image_src_addr, arg.in_shape).copy()
+    x = unpack_map(memory["kpu"], arg.image_src_addr, arg.in_shape).copy()
     golden = None
     selected = outcome is not None
     if outcome is None:
         golden = step.result(x)
-        outcome = Outcome(golden.y)
+        outcome = KpuOutcome(golden.y)
     elif compare:
         golden = step.result(x)
     if outcome.ram is not None:
@@ -344,12 +344,12 @@ def _finish(step: Step, memory: Memory, outcome: Outcome | None, compare: bool) 
         memory["kpu"][...] = outcome.ram
     y = outcome.y
     if y is None:
-        y = unpack(memory["kpu"], arg.image_dst_addr, arg.out_shape).copy()
+        y = unpack_map(memory["kpu"], arg.image_dst_addr, arg.out_shape).copy()
     y = np.asarray(y, dtype=np.uint8)
     if y.shape != arg.out_shape:
         raise ValueError(f"{step.name}: a map {y.shape}, the layer gives {arg.out_shape}")
     if outcome.ram is None:
-        pack(memory["kpu"], arg.image_dst_addr, y)
+        pack_map(memory["kpu"], arg.image_dst_addr, y)
     expected = golden.y if golden is not None and compare else None
     return LayerEvent(step, x, y, expected, selected, outcome.info, golden)
 

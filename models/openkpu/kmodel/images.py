@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from openkpu import files
 from openkpu.kmodel.errors import KmodelError
-from openkpu.kmodel.program import Tensor
+from openkpu.kmodel.program import ModelTensor
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -139,7 +139,7 @@ def _bytes_of(values: npt.NDArray, mode: str) -> tuple[npt.NDArray[np.uint8], st
     return (values.astype(np.uint16) >> 8).astype(np.uint8), f"{mode} of 0..65535 as 0..255"
 
 
-def input_shape(tensor: Tensor) -> tuple[int, int, int]:
+def input_shape(tensor: ModelTensor) -> tuple[int, int, int]:
     """(C, H, W) of an image input; KmodelError when the tensor is none."""
     shape = tensor.shape[1:] if len(tensor.shape) == 4 else tensor.shape
     batch = tensor.shape[0] if len(tensor.shape) == 4 else 1
@@ -150,7 +150,7 @@ def input_shape(tensor: Tensor) -> tuple[int, int, int]:
 
 def image_input(
     image: Image,
-    tensor: Tensor,
+    tensor: ModelTensor,
     *,
     scale: float = FLOAT_SCALE,
     bias: float = 0.0,

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.kmodel.errors import KmodelError, bad
-from openkpu.layer.airam import pack, unpack
+from openkpu.layer.airam import pack_map, unpack_map
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
 
@@ -118,7 +118,7 @@ class Quant:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tensor:
+class ModelTensor:
     """An input or output of the model."""
 
     name: str
@@ -189,7 +189,7 @@ class Upload(Operation):
 
     def run(self, memory: Memory) -> None:
         for n, image in enumerate(self.src.of(memory)):
-            pack(memory["kpu"], self.base + n * self.layout.rows, image)
+            pack_map(memory["kpu"], self.base + n * self.layout.rows, image)
 
     def describe(self) -> str:
         return f"{self.src} -> row {self.base}" + (" (model input)" if self.implicit else "")
@@ -220,7 +220,7 @@ class Download(Operation):
         out = self.dst.of(memory)
         count, c, h, w = self.dst.shape
         for n in range(count):
-            out[n] = unpack(memory["kpu"], self.base + n * rows, (c, h, w))
+            out[n] = unpack_map(memory["kpu"], self.base + n * rows, (c, h, w))
 
     def describe(self) -> str:
         return f"row {self.base} -> {self.dst}"
@@ -291,8 +291,8 @@ class Program:
     version: int
     eight_bit: bool
     sizes: dict[str, int]  # bytes of every space
-    inputs: list[Tensor]
-    outputs: list[Tensor]
+    inputs: list[ModelTensor]
+    outputs: list[ModelTensor]
     operations: list[Operation]
     constants: Memory = dataclasses.field(default_factory=dict)  # initial content of spaces
     detail: str = ""  # e.g. which release of the compiler the byte code is of

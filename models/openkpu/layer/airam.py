@@ -30,7 +30,7 @@ def _view(ram: npt.NDArray[Item], layout: Layout) -> npt.NDArray[Item]:
     return rows.reshape(shape).transpose(0, 2, 1, 3)
 
 
-def pack(ram: npt.NDArray[np.uint8], base: int, x: npt.NDArray) -> Layout:
+def pack_map(ram: npt.NDArray[np.uint8], base: int, x: npt.NDArray) -> Layout:
     """Write map ``x`` (C, H, W) of bytes at row ``base``; other bytes of its rows stay as they are.
 
     Returns the layout, which tells rows and bytes used.  ValueError when it does not fit.
@@ -43,7 +43,7 @@ def pack(ram: npt.NDArray[np.uint8], base: int, x: npt.NDArray) -> Layout:
     return layout
 
 
-def unpack(ram: npt.NDArray[Item], base: int, shape: tuple[int, int, int]) -> npt.NDArray[Item]:
+def unpack_map(ram: npt.NDArray[Item], base: int, shape: tuple[int, int, int]) -> npt.NDArray[Item]:
     """Read a map of ``shape`` (C, H, W) at row ``base``; ValueError when it lies outside.
 
     ``ram``: one item for each byte, which may be something else of the byte, as its address.

@@ -191,9 +191,9 @@ class LayerArg(LayerFields):
             raise LayerError("BAD_FLAGS", "store_map and send_data_out exclude each other")
         if self.kept_weights and self.pool_task:
             raise LayerError("BAD_FLAGS", "a pooling task has no weights that could be kept")
-        if self.fp16 and (fault := fp16_tasks.fault(self)):
+        if self.fp16 and (fault := fp16_tasks.fp16_fault(self)):
             raise LayerError(*fault)
-        if self.pool_task and (fault := pool_tasks.fault(self)):
+        if self.pool_task and (fault := pool_tasks.pool_fault(self)):
             raise LayerError(*fault)
         if self.depthwise and self.fc:
             raise LayerError("BAD_FLAGS", "depthwise and fully connected exclude each other")

@@ -10,7 +10,7 @@ from openkpu.arithmetic.fp16 import HALF, multiply, out_sizes
 from openkpu.layer.fields import LayerFields
 
 
-def fault(arg: LayerFields) -> tuple[str, str] | None:
+def fp16_fault(arg: LayerFields) -> tuple[str, str] | None:
     """(error code, what is wrong) with the flags and sizes of a product; None: nothing.
 
     What holds for every layer (lines that are too long, places of the maps) is not looked at.

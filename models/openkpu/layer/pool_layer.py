@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.layout import AI_RAM_ROWS, Layout
-from openkpu.layer.pool_tasks import Window
+from openkpu.layer.pool_tasks import PoolWindow
 
 SIDES = ("top", "left", "bottom", "right")
 
@@ -29,7 +29,7 @@ def pool_layer(
     LayerError for what the device would refuse.
     """
     c, h, w = shape
-    oh, ow = Window(*(kernel or (h, w)), *stride, *pads).out_size(h, w)
+    oh, ow = PoolWindow(*(kernel or (h, w)), *stride, *pads).out_size(h, w)
     if min(oh, ow) < 1:
         raise LayerError("BAD_SIZE", f"a window of {kernel} is larger than the padded {h} x {w}")
     source, result = Layout(c, h, w, base=src), Layout(c, oh, ow)

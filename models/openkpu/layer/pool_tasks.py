@@ -24,7 +24,7 @@ MOST_PAD = 7
 
 
 @dataclasses.dataclass(frozen=True)
-class Window:
+class PoolWindow:
     """Size, steps and padding of a task's windows, in lines and columns."""
 
     kh: int
@@ -44,14 +44,14 @@ class Window:
         )
 
 
-def window_of(arg: LayerFields) -> Window:
+def window_of(arg: LayerFields) -> PoolWindow:
     """The windows of a pooling task; with ``pool_all`` the one that is the whole map."""
     kernel = arg.in_shape[1:] if arg.pool_all else (arg.pool_kh, arg.pool_kw)
     pads = arg.pool_top, arg.pool_left, arg.pool_bottom, arg.pool_right
-    return Window(*kernel, arg.pool_sy, arg.pool_sx, *pads)
+    return PoolWindow(*kernel, arg.pool_sy, arg.pool_sx, *pads)
 
 
-def fault(arg: LayerFields) -> tuple[str, str] | None:
+def pool_fault(arg: LayerFields) -> tuple[str, str] | None:
     """(error code, what is wrong) with a task's flags, kinds, window and channels; None: nothing.
 
     What holds for every layer (lines that are too long, places of the maps) is not looked at.

@@ -29,7 +29,7 @@ def size(network: TaskList, number: int) -> int:
     return arg.weights_end(network.eight_bit and not arg.fp16) - arg.para_start_addr
 
 
-def rows(network: TaskList, number: int) -> int:
+def kept_rows(network: TaskList, number: int) -> int:
     """Rows of the AI RAM that they take."""
     return ceil_div(size(network, number), ROW_BYTES)
 
@@ -45,7 +45,7 @@ def free_rows(layers: Sequence[LayerArg], ram_rows: int) -> list[tuple[int, int]
     return [*found, (at, ram_rows - at)] if at < ram_rows else found
 
 
-def fault(network: TaskList, ram_rows: int) -> str | None:
+def kept_fault(network: TaskList, ram_rows: int) -> str | None:
     """What is wrong with the places of kept weights; None: nothing."""
     taken = [
         (m.base, m.base + m.rows, f"a map of layer {i}")
@@ -57,7 +57,7 @@ def fault(network: TaskList, ram_rows: int) -> str | None:
             return f"kept weights of layer {number}, there are {len(network.layers)} layers"
         if not size(network, number):
             return f"layer {number}: kept weights, but it has none"
-        behind = row + rows(network, number)
+        behind = row + kept_rows(network, number)
         if row < 0 or behind > ram_rows:
             return f"layer {number}: kept weights in rows {row}..{behind - 1} of {ram_rows}"
         for first, end, what in taken:
@@ -69,7 +69,7 @@ def fault(network: TaskList, ram_rows: int) -> str | None:
     return None
 
 
-def moved(network: TaskList) -> list[LayerArg]:
+def moved_weights(network: TaskList) -> list[LayerArg]:
     """The layers as the device gets them: kept weights named by their place in the AI RAM."""
     return [
         arg.replace(kept_weights=1, para_start_addr=network.kept[i] * ROW_BYTES)
@@ -136,7 +136,7 @@ def scatter(
     found: dict[int, int] = {}
     free = free_rows(network.layers, ram_rows)
     for number in (int(n) for n in rng.permutation(len(network.layers))):
-        need = rows(network, number)
+        need = kept_rows(network, number)
         fits = [part for part in free if part[1] >= need > 0]
         if not fits or rng.random() >= share:
             continue

@@ -249,7 +249,7 @@ class Network(TaskList):
                     raise NetworkError(fault)
             except (LayerError, NetworkError) as err:
                 raise NetworkError(f"layer {i}: {err}") from None
-        if fault := network_rules.reads_fault(self) or kept.fault(self, ram_rows):
+        if fault := network_rules.reads_fault(self) or kept.kept_fault(self, ram_rows):
             raise NetworkError(fault)
 
     # ----------------------------------------------------------------- running
@@ -275,25 +275,25 @@ class Network(TaskList):
         first = self.layers[0]
         if bring:
             kept.put(self, ram)
-        airam.pack(ram, first.image_src_addr, x)
+        airam.pack_map(ram, first.image_src_addr, x)
         results = []
         for i, arg in enumerate(self.layers):
             weights, bn, act = self.tables(arg)
             weights = kept.weights(self, i, ram) if i in self.kept else weights
             if arg.load_map:
                 own = self.loaded[i] if i in self.loaded else relay.map_of(self, i, results)
-                airam.pack(ram, arg.image_src_addr, own)
-            pixels, *second = (airam.unpack(ram, m.base, arg.in_shape) for m in arg.in_layouts)
+                airam.pack_map(ram, arg.image_src_addr, own)
+            pixels, *second = (airam.unpack_map(ram, m.base, arg.in_shape) for m in arg.in_layouts)
             result = run_layer(
                 *(arg, pixels, weights, bn, act),
                 x2=second[0] if second else None,
                 eight_bit=self.eight_bit,
                 rounding=rounding,
             )
-            airam.pack(ram, arg.image_dst_addr, result.y)
+            airam.pack_map(ram, arg.image_dst_addr, result.y)
             results.append(result)
         last = self.layers[-1]
-        y = airam.unpack(ram, last.image_dst_addr, last.out_shape)
+        y = airam.unpack_map(ram, last.image_dst_addr, last.out_shape)
         return NetworkRun(y, results, self.words)
 
     # ----------------------------------------------------------------- storage
@@ -305,7 +305,7 @@ class Network(TaskList):
         """With maps in storage from ``at`` on, kept weights named by their place; these maps."""
         layers, blobs = [], [np.zeros(0, np.uint8)]
         stored: dict[int, int] = {}
-        for i, arg in enumerate(kept.moved(self)):
+        for i, arg in enumerate(kept.moved_weights(self)):
             if arg.load_map and i in self.relayed:
                 source, offset = self.relayed[i]
                 arg = arg.replace(map_load_addr=stored[source] + offset)
@@ -416,7 +416,7 @@ class Network(TaskList):
                 eight_bit = network_rules.width(data["eight_bit"])
                 found = [name for name in data.files if re.fullmatch(r"loaded_\d+", name)]
                 loaded = {int(name.removeprefix("loaded_")): data[name] for name in found}
-                stays, relayed, narrow = network_rules.numbers(data)
+                stays, relayed, narrow = network_rules.layer_numbers(data)
         except NetworkError:
             raise
         except (

@@ -83,7 +83,7 @@ def width(value: object) -> bool:
     raise ValueError(f"eight_bit: {value!r}, expected 0 or 1")
 
 
-def numbers(data: Mapping[str, npt.NDArray]) -> Iterator[list]:
+def layer_numbers(data: Mapping[str, npt.NDArray]) -> Iterator[list]:
     """Rows of ``kept``, ``relayed`` and ``narrow`` of an image: numbers of ``narrow``, else tuples.
 
     ValueError for what are no whole numbers, or a layer that is there twice.
@@ -140,7 +140,7 @@ def moves_fault(network: TaskList, i: int) -> str | None:
     if i in network.relayed:
         if given is not None:
             return "load_map: two maps, one of an earlier layer and one of its own"
-        if fault := relay.fault(network, i):
+        if fault := relay.relay_fault(network, i):
             return f"load_map: {fault}"
         given = arg.in_shape
     if given != (arg.in_shape if arg.load_map else None):

@@ -23,7 +23,7 @@ GAP = 16  # zeros in front
 UNWRITTEN = 0xA5  # what the place of a stored map holds before
 
 
-def fault(network: TaskList, i: int) -> str | None:
+def relay_fault(network: TaskList, i: int) -> str | None:
     """What is wrong with the relayed map of layer ``i``; None: nothing."""
     source, offset = network.relayed[i]
     if not (0 <= source < i and network.layers[source].store_map):

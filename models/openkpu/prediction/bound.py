@@ -46,7 +46,7 @@ class Work:
     by_lines: bool = False  # starts with the first line of the map that it loads
 
 
-def work(layer: LayerCycles) -> Work:
+def layer_work(layer: LayerCycles) -> Work:
     """Of a layer of a prediction."""
     shape = layer.shape
     pool = shape.mode == POOL
@@ -79,7 +79,7 @@ def in_turn(word: int, runs: Iterable[Sequence[Work]]) -> int:
 
 def of_runs(config: Config, runs: Iterable[Sequence[LayerCycles]]) -> tuple[int, int]:
     """``least`` and ``in_turn`` of the runs of a prediction, of one inference."""
-    works = [[work(layer) for layer in run] for run in runs]
+    works = [[layer_work(layer) for layer in run] for run in runs]
     return least(config.bus_bytes, works), in_turn(config.bus_bytes, works)
 
 

@@ -63,7 +63,7 @@ class Run:
     after: int = 0
 
 
-def run(
+def predict_layers(
     config: Config,
     layers: Sequence[LayerArg],
     *,
@@ -109,11 +109,13 @@ def run(
             leaving = maps.Leaving(front, shape.arg, begin, shape.arg.map_store_addr)
         parts: dict[str, int] = dict.fromkeys(BOUNDS, 0)
         if shape.mode == POOL:
-            end = cycles_pool.run(config, shape.arg, begin, leaving.written if leaving else None)
+            end = cycles_pool.predict_pool_task(
+                config, shape.arg, begin, leaving.written if leaving else None
+            )
             reads = cycles_pool.bound_by_reads(config, shape.arg)
             parts["input" if reads else "output"] = end - begin
         elif shape.arg.fp16:
-            floats = cycles_fp16.run(shape, front, begin)
+            floats = cycles_fp16.predict_fp16_layer(shape, front, begin)
             end = floats.end
             parts["array"], parts["bus"] = floats.steps, floats.weights
             parts["output"] = floats.output

@@ -41,7 +41,7 @@ def group(config: Config) -> tuple[int, int]:
     return columns, config.fp16_lanes // columns
 
 
-def run(shape: Shape, front: Front, start: int) -> Floats:
+def predict_fp16_layer(shape: Shape, front: Front, start: int) -> Floats:
     """One layer; ``start``: cycle of run_start."""
     config, arg = shape.config, shape.arg
     columns, rows = group(config)

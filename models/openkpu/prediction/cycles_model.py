@@ -76,7 +76,7 @@ class MapMoves:
 
     def _bytes(self, layout: Layout) -> npt.NDArray[np.int32]:
         shape = layout.channels, layout.height, layout.width
-        return airam.unpack(self.index, layout.base, shape)
+        return airam.unpack_map(self.index, layout.base, shape)
 
     def upload(self, op: Upload) -> None:
         """The CPU's work gives maps of the AI RAM their values."""
@@ -296,7 +296,7 @@ class _Model:
                 args[0] = args[0].replace(load_map=0, map_load_addr=0)
             elif not first:
                 self.moves.download(args[0].in_layout)
-            found = cycles.run(
+            found = cycles.predict_layers(
                 self.config, args, eight_bit=eight_bit, tasks=_tasks(self.size, args)
             )
             if self.dma:
@@ -307,7 +307,7 @@ class _Model:
         alone = self.via == "layers"
         for number, chosen in enumerate([[arg] for arg in args] if alone else [args]):
             out = to_main and not self.dma and (not alone or number == len(args) - 1)
-            found = cycles.run(
+            found = cycles.predict_layers(
                 self.config,
                 chosen,
                 eight_bit=eight_bit,
@@ -380,7 +380,7 @@ def predict_network(
         pixels_stride=at["AI_PIX_STRIDE"],
         result_stride=at["AI_RES_STRIDE"],
     )
-    found = cycles.run(
+    found = cycles.predict_layers(
         config, args, eight_bit=network.eight_bit, tasks=tasks, inferences=inferences
     )
     names = [f"L{number % len(args):02d}" for number in range(len(found.layers))]

@@ -62,7 +62,7 @@ def bound_by_reads(config: Config, arg: LayerArg) -> bool:
     return window.kh >= max(columns, sum(line) / len(line))
 
 
-def run(
+def predict_pool_task(
     config: Config,
     arg: LayerArg,
     start: int,

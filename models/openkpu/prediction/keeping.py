@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from openkpu.configs import Config
 from openkpu.layer.layout import AI_RAM_ROWS
-from openkpu.network.kept import free_rows, rows, size
+from openkpu.network.kept import free_rows, kept_rows, size
 from openkpu.network.network import Network
 from openkpu.prediction.cycles import LayerCycles
 from openkpu.prediction.cycles_front import DeadlockError, Keeping
@@ -60,7 +60,7 @@ def _predicted(network: Network, config: Config) -> list[LayerCycles]:
         return []
 
 
-def choose(network: Network, config: Config, ram_rows: int) -> dict[int, int]:
+def choose_kept(network: Network, config: Config, ram_rows: int) -> dict[int, int]:
     """Which layers' weights stay, and from which row on: those first for which the array waits
     most, then the largest, as far as there are free rows.
 
@@ -74,7 +74,7 @@ def choose(network: Network, config: Config, ram_rows: int) -> dict[int, int]:
     waits = {i: layers[i].parts["bus"] if layers else 0 for i in range(len(shapes))}
     free, kept = free_rows(network.layers, ram_rows), {}
     for number in sorted(waits, key=lambda i: (waits[i], size(network, i)), reverse=True):
-        need = rows(network, number)
+        need = kept_rows(network, number)
         fits = [part for part in free if part[1] >= need > 0]
         if fits:
             part = min(fits, key=lambda part: part[1])
@@ -92,7 +92,7 @@ def keep_weights(network: Network, config: Config, ram_rows: int = AI_RAM_ROWS) 
 
     ``ram_rows``: of the AI RAM, as ``Network.place`` had them.
     """
-    network.kept = choose(network, config, ram_rows)
+    network.kept = choose_kept(network, config, ram_rows)
 
 
 def gain(network: Network, config: Config) -> Gain:
@@ -102,7 +102,7 @@ def gain(network: Network, config: Config) -> Gain:
     numbers = network.kept
     return Gain(
         sum(size(network, i) for i in numbers),
-        sum(rows(network, i) for i in numbers),
+        sum(kept_rows(network, i) for i in numbers),
         before,
         after,
     )

@@ -45,7 +45,7 @@ def array_macs(arg: LayerArg) -> int:
     return 0 if arg.fp16 else needed_macs(arg)
 
 
-def beside(config: Config, arg: LayerArg) -> int:
+def cycles_beside(config: Config, arg: LayerArg) -> int:
     """Cycles of what goes beside the array: pieces of 16 bytes that a pooling task reads, steps of
     the lanes in a product of float16; other layers: none."""
     if arg.fp16:
@@ -53,14 +53,16 @@ def beside(config: Config, arg: LayerArg) -> int:
     return words_read(arg) if arg.pool_task else 0
 
 
-def cycles(config: Config, macs: int, bus_bytes: int, more: int = 0) -> int:
+def roofline_cycles(config: Config, macs: int, bus_bytes: int, more: int = 0) -> int:
     """Roofline cycles of so much work, rounded up; ``more``: those of tasks beside the array."""
     return max(ceil_div(macs, config.macs) + more, ceil_div(bus_bytes, config.bus_bytes))
 
 
 def layer_cycles(config: Config, arg: LayerArg, **traffic: bool) -> int:
     """Roofline cycles of one layer; ``traffic`` as in ``layer_bytes``."""
-    return cycles(config, array_macs(arg), layer_bytes(arg, **traffic), beside(config, arg))
+    return roofline_cycles(
+        config, array_macs(arg), layer_bytes(arg, **traffic), cycles_beside(config, arg)
+    )
 
 
 def network_cycles(
@@ -80,7 +82,7 @@ def network_cycles(
         for arg in layers
     )
     total += map_bytes(layers[0].in_shape) + map_bytes(layers[-1].out_shape)
-    return cycles(config, macs, total, sum(beside(config, arg) for arg in layers))
+    return roofline_cycles(config, macs, total, sum(cycles_beside(config, arg) for arg in layers))
 
 
 def efficiency(roofline: int, measured: int) -> float:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Integer matrix products C[M,N] = A[M,K] B[K,N] as 1x1 convolutions with 32-bit results.
 
-docs/kpu.md 1.10: B is the input map, K channels of h x w pixels with h * w = N; A holds the
-weights of M output channels; C are the sums.  All three lie in storage row by row, as numpy has
-them.  Signed operands are taken XOR 0x80 (``in_xor``, ``w_xor``), which adds 128, and the
-zero-point terms take the 128 away again.  ``plan`` cuts a product that one layer does not hold into
-tiles: rows of A and C are whole ranges of storage; columns of B and C are not, so they are copied.
+docs/kpu.md 1.10: B is the input map, K channels of h x w pixels with h * w = N; A holds the weights
+of M output channels; C are the sums.  All three lie in storage row by row, as numpy has them.
+Signed operands are taken XOR 0x80 (``in_xor``, ``w_xor``), which adds 128, and the zero-point terms
+take the 128 away again.  ``plan_matmul`` cuts a product that one layer does not hold into tiles:
+rows of A and C are whole ranges of storage; columns of B and C are not, so they are copied.
 ``matmul_lists`` makes task lists of tiles.
 """
 
@@ -106,7 +106,7 @@ def tables(m: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     return BatchNorm.make(np.ones(m), 0, 0).pack(), ActTable.make(-(1 << 35), 0, 0, 0).pack()
 
 
-def plan(
+def plan_matmul(
     m: int,
     k: int,
     n: int,
@@ -129,7 +129,7 @@ def plan(
     ]
 
 
-def operands(
+def matmul_operands(
     tile: Tile, a: npt.NDArray, b: npt.NDArray
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """(weight bytes, input map) of a tile: bytes of A and B as they lie in storage."""
@@ -137,13 +137,13 @@ def operands(
     return weights, np.ascontiguousarray(b[:, tile.n]).view(np.uint8).reshape(tile.arg.in_shape)
 
 
-def product(
+def matmul_product(
     a: npt.NDArray, b: npt.NDArray, *, ram_rows: int = AI_RAM_ROWS
 ) -> npt.NDArray[np.int32]:
     """A B on the golden model, exact modulo 2^32.
 
     A (M, K) and B (K, N) of int8 or uint8, each of its own; ValueError for anything else,
-    LayerError as ``plan``.
+    LayerError as ``plan_matmul``.
     """
     signed = []
     for name, matrix in (("A", a), ("B", b)):
@@ -155,8 +155,8 @@ def product(
         raise ValueError(f"A is {a.shape}, B is {b.shape}: the inner sizes differ")
     (m, k), n = a.shape, b.shape[1]
     c = np.empty((m, n), dtype=np.int32)
-    for tile in plan(m, k, n, signed_a=signed[0], signed_b=signed[1], ram_rows=ram_rows):
-        weights, x = operands(tile, a, b)
+    for tile in plan_matmul(m, k, n, signed_a=signed[0], signed_b=signed[1], ram_rows=ram_rows):
+        weights, x = matmul_operands(tile, a, b)
         y = run_layer(tile.arg, x, weights, *tables(tile.arg.o_ch_num)).y
         c[tile.m, tile.n] = words_of(y).reshape(tile.arg.o_ch_num, -1)
     return c

@@ -13,7 +13,7 @@ its beginning brings to each byte what belongs to the one below it:
     triples the same of three, which is all that a word has below its highest byte
     words   low, and 1 more where the triple below is 2: the new sums
 
-``plan`` makes the tiles, ``append`` the layers of one.
+``plan_deep`` makes the tiles, ``append`` the layers of one.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def rows_of(words: int) -> int:
     return MAPS * c * h
 
 
-def plan(
+def plan_deep(
     m: int,
     k: int,
     n: int,
@@ -125,7 +125,7 @@ def plan(
     return tiles
 
 
-def operands(
+def deep_operands(
     tile: DeepTile, number: int, a: npt.NDArray, b: npt.NDArray
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """(weight bytes, input map) of a product of a tile."""
@@ -147,7 +147,7 @@ def append(network: Network, tile: DeepTile, a: npt.NDArray, b: npt.NDArray, *, 
     """
     sums = []
     for number, arg in enumerate(tile.products):
-        weights, x = operands(tile, number, a, b)
+        weights, x = deep_operands(tile, number, a, b)
         at = len(network.layers)
         if at:
             network.loaded[at] = x
@@ -228,7 +228,7 @@ def _tables(
     return weights.reshape(-1), BatchNorm.make(np.ones(channels), 0, 0).pack(), act.pack()
 
 
-def storage_bytes(tile: DeepTile, align: int) -> int:
+def tile_storage_bytes(tile: DeepTile, align: int) -> int:
     """Bytes of storage that a tile takes at most, each part aligned."""
     c, h, w = shape_of((tile.m.stop - tile.m.start) * (tile.n.stop - tile.n.start))
     size, adds = c * h * w, len(tile.ks) - 1

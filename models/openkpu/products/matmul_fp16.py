@@ -2,8 +2,8 @@
 """Products C[M,N] = A[M,K] B[K,N] of float16 matrices as layers with ``fp16`` (docs/kpu.md 1.12).
 
 B is the input map, K channels whose lines hold rows of B as they lie in storage; A holds the
-weights; C comes back row by row.  ``plan`` cuts what one layer does not hold: rows of A and C are
-ranges of storage, of columns of B and C copies are made.  K is never cut, for a sum is rounded
+weights; C comes back row by row.  ``plan_fp16`` cuts what one layer does not hold: rows of A and C
+are ranges of storage, of columns of B and C copies are made.  K is never cut, for a sum is rounded
 once.
 """
 
@@ -85,7 +85,9 @@ def check(m: int, k: int, n: int) -> None:
         )
 
 
-def plan(m: int, k: int, n: int, *, wide: bool = True, ram_rows: int = AI_RAM_ROWS) -> list[Tile]:
+def plan_fp16(
+    m: int, k: int, n: int, *, wide: bool = True, ram_rows: int = AI_RAM_ROWS
+) -> list[Tile]:
     """Tiles of a product, rows of A before columns of B; one where one layer holds it."""
     check(m, k, n)
     if shapes_of(n, wide) and n <= 240:
@@ -130,7 +132,7 @@ def _tile(m: int, k: int, n: int, wide: bool, ram_rows: int) -> tuple[int, int] 
             return None
 
 
-def operands(
+def fp16_operands(
     tile: Tile, a: npt.NDArray, b: npt.NDArray
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """(weight bytes, input map) of a tile: bytes of A and B as they lie in storage."""
@@ -138,14 +140,14 @@ def operands(
     return weights, np.ascontiguousarray(b[:, tile.n]).view(np.uint8).reshape(tile.arg.in_shape)
 
 
-def product(
+def fp16_product(
     a: npt.NDArray, b: npt.NDArray, *, wide: bool = True, ram_rows: int = AI_RAM_ROWS
 ) -> npt.NDArray:
     """A B of float16 on the golden model, layer by layer; float32 (``wide``) or float16."""
     (m, k), n = a.shape, b.shape[1]
     c = np.empty((m, n), dtype=np.float32 if wide else np.float16)
-    for tile in plan(m, k, n, wide=wide, ram_rows=ram_rows):
-        weights, x = operands(tile, a, b)
+    for tile in plan_fp16(m, k, n, wide=wide, ram_rows=ram_rows):
+        weights, x = fp16_operands(tile, a, b)
         y = run_layer(tile.arg, x, weights, NONE, NONE).y
         c[tile.m, tile.n] = y.view(c.dtype).reshape(tile.arg.o_ch_num, -1)
     return c

@@ -3,8 +3,8 @@
 
 docs/kpu.md 1.10, 1.12, 1.13: the first tile's columns of B are the network's input, the last tile's
 C is its result.  The others read B from storage (``load_map``), unless the map of the tile before
-is the one that they need, and write C there (``store_map``).  ``split`` cuts tiles that one list
-does not hold, ``network_of`` makes a list of tiles, ``maps_of`` finds their C after a run.
+is the one that they need, and write C there (``store_map``).  ``split_tiles`` cuts tiles that one
+list does not hold, ``network_of`` makes a list of tiles, ``maps_of`` finds their C after a run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from openkpu.layer.argument import LIST_BYTES
 from openkpu.layer.layout import map_bytes
 from openkpu.network.network import MOST_LAYERS, Network, NetworkRun
 from openkpu.products import matmul_deep
-from openkpu.products.matmul import Tile, operands, tables
+from openkpu.products.matmul import Tile, matmul_operands, tables
 from openkpu.products.matmul_deep import DeepTile
 from openkpu.products.matmul_fp16 import NONE
 
@@ -33,7 +33,7 @@ AnyTile = TypeVar("AnyTile", bound=Tile)
 Rows = tuple[int, int]  # of A: the first one, and the one behind the last
 
 
-def split(
+def split_tiles(
     tiles: Sequence[AnyTile], *, most_layers: int = MOST_LAYERS, most_bytes: int = STORAGE
 ) -> list[list[AnyTile]]:
     """The tiles of each list, in their order: as few lists as layers and bytes of storage allow.
@@ -59,7 +59,7 @@ def split(
 def network_of(tiles: Sequence[Tile], a: npt.NDArray, b: npt.NDArray) -> Network:
     """The task list of tiles of A B; its input is that of ``input_of``.
 
-    A (M, K) and B (K, N) as ``plan`` had them.  The same rows of A are in storage once.
+    A (M, K) and B (K, N) as ``plan_matmul`` had them.  The same rows of A are in storage once.
     """
     network = Network()
     first: dict[Rows, int] = {}  # the layer that brought these rows of A
@@ -67,7 +67,7 @@ def network_of(tiles: Sequence[Tile], a: npt.NDArray, b: npt.NDArray) -> Network
         if isinstance(tile, DeepTile):
             matmul_deep.append(network, tile, a, b, last=number == len(tiles) - 1)
             continue
-        weights, x = operands(tile, a, b)
+        weights, x = matmul_operands(tile, a, b)
         load = number > 0 and not _in_place(tiles[number - 1], tile)
         arg = tile.arg.replace(load_map=int(load), store_map=int(number < len(tiles) - 1))
         if load:
@@ -85,8 +85,8 @@ def input_of(tiles: Sequence[Tile], a: npt.NDArray, b: npt.NDArray) -> npt.NDArr
     """(K, h, w) bytes: the input map of ``network_of``."""
     first = tiles[0]
     if isinstance(first, DeepTile):
-        return matmul_deep.operands(first, 0, a, b)[1]
-    return operands(first, a, b)[1]
+        return matmul_deep.deep_operands(first, 0, a, b)[1]
+    return matmul_operands(first, a, b)[1]
 
 
 def maps_of(run: NetworkRun, network: Network) -> dict[int, npt.NDArray[np.uint8]]:
@@ -137,7 +137,7 @@ def _in_place(before: Tile, tile: Tile) -> bool:
 def _bytes(tile: Tile, before: Tile | None, new_rows: bool) -> int:
     """Bytes of storage of a tile behind another one (None: first of a list), each part aligned."""
     if isinstance(tile, DeepTile):
-        return matmul_deep.storage_bytes(tile, WIDEST)
+        return matmul_deep.tile_storage_bytes(tile, WIDEST)
     arg = tile.arg
     parts = [LIST_BYTES, map_bytes(arg.out_shape)]
     if before is None or not _in_place(before, tile):

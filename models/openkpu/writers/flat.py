@@ -23,7 +23,7 @@ TYPES = {
 
 
 @dataclasses.dataclass
-class Tensor:
+class FlatTensor:
     """One tensor of the file, in the file's order of axes."""
 
     name: str
@@ -67,7 +67,7 @@ def _numbers(builder: flatbuffers.Builder, values: Sequence[int | float], dtype:
     return builder.CreateNumpyVector(np.asarray(values, dtype))
 
 
-def _tensor(builder: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
+def _tensor(builder: flatbuffers.Builder, tensor: FlatTensor, buffer: int) -> int:
     name = builder.CreateString(tensor.name)
     shape = _numbers(builder, tensor.shape, np.int32)
     quantization = None
@@ -110,8 +110,8 @@ def _operator(builder: flatbuffers.Builder, operator: Operator, code: int) -> in
     )
 
 
-def write(
-    tensors: Sequence[Tensor],
+def write_tflite(
+    tensors: Sequence[FlatTensor],
     operators: Sequence[Operator],
     inputs: Sequence[int],
     outputs: Sequence[int],

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import tflite
 
 from openkpu.writers import Pads, Pair, Quant, Value, Weights, explicit_pads, window_shape
-from openkpu.writers.flat import Operator, Tensor, write
+from openkpu.writers.flat import FlatTensor, Operator, write_tflite
 
 ACTS = {None: "NONE", "relu": "RELU", "relu6": "RELU6", "relu_n1_to_1": "RELU_N1_TO_1"}
 TO_FILE = (0, 2, 3, 1)  # (N, C, H, W) -> (N, H, W, C)
@@ -49,12 +49,12 @@ class TfliteModel:
 
     def __init__(self, dtype: npt.DTypeLike = np.int8) -> None:
         self.dtype = np.dtype(dtype)
-        self.tensors: list[Tensor] = []
+        self.tensors: list[FlatTensor] = []
         self.operators: list[Operator] = []
         self.inputs: list[int] = []
         self._index: dict[str, int] = {}
 
-    def add_tensor(self, tensor: Tensor) -> int:
+    def add_tensor(self, tensor: FlatTensor) -> int:
         """Put a tensor into the file; its index."""
         self._index[tensor.name] = len(self.tensors)
         self.tensors.append(tensor)
@@ -73,7 +73,7 @@ class TfliteModel:
         if data is not None and data.ndim == 4:
             data = data.transpose(TO_FILE)
         self.add_tensor(
-            Tensor(
+            FlatTensor(
                 name,
                 inside,
                 self.dtype if dtype is None else np.dtype(dtype),
@@ -87,7 +87,7 @@ class TfliteModel:
     def integers(self, values: npt.ArrayLike, dtype: type = np.int32) -> int:
         """A constant without parameters; its index."""
         data = np.asarray(values, dtype)
-        return self.add_tensor(Tensor(f"c{len(self.tensors)}", data.shape, data.dtype, data))
+        return self.add_tensor(FlatTensor(f"c{len(self.tensors)}", data.shape, data.dtype, data))
 
     def op(
         self,
@@ -120,7 +120,7 @@ class TfliteModel:
         if weights.bias is None and data.ndim == 4:  # LiteRT's convolutions ask for one
             bias = np.zeros(len(weights.data), np.int32)
             weights = dataclasses.replace(weights, bias=bias)
-        kind = Tensor(
+        kind = FlatTensor(
             f"w{len(self.tensors)}", data.shape, data.dtype, data, scales.tolist(), zeros, axis
         )
         found = [self.add_tensor(kind)]
@@ -128,7 +128,7 @@ class TfliteModel:
             bias = np.asarray(weights.bias, np.int32)
             steps = (np.float32(x.quant.scale) * scales.astype(np.float32)).tolist()
             name = f"b{len(self.tensors)}"
-            kind = Tensor(name, bias.shape, bias.dtype, bias, steps, [0] * len(steps))
+            kind = FlatTensor(name, bias.shape, bias.dtype, bias, steps, [0] * len(steps))
             found.append(self.add_tensor(kind))
         return found
 
@@ -291,4 +291,4 @@ class TfliteModel:
     def finish(self, outputs: Sequence[Value]) -> bytes:
         """The file."""
         found = [self._index[v.name] for v in outputs]
-        return write(self.tensors, self.operators, self.inputs, found)
+        return write_tflite(self.tensors, self.operators, self.inputs, found)

@@ -25,7 +25,7 @@ from openkpu.checkout import ROOT
 from openkpu_tools import command, registry
 from openkpu_tools.benchmarks import bench_tables, bench_timeline
 from openkpu_tools.benchmarks.bench_goals import END_TO_END, GOALS, IN_TURN, LEAST
-from openkpu_tools.benchmarks.bench_tables import FP16_PRODUCT, PRODUCT, Run
+from openkpu_tools.benchmarks.bench_tables import FP16_PRODUCT, PRODUCT, BenchRun
 
 BASELINE = ROOT / "scripts" / "openkpu_tools" / "benchmarks" / "bench_baseline.json"
 TIME_LINE = ROOT / "docs" / "images" / "model_timeline.png"
@@ -41,34 +41,36 @@ NETWORKS = ("yolo20", "mobilenet075")  # task lists of layers that make_vectors 
 WIDE_1X1 = {"face_detect_v0_16bit.model.bin", "detect5_v3.kmodel"}
 
 
-def own_runs(folder: Path) -> list[Run]:
+def own_runs(folder: Path) -> list[BenchRun]:
     """Runs that need nothing but the checkout; ``folder`` gets their vectors."""
 
-    def vectors(group: str, config: str, bus: int, name: str = "") -> Run:
+    def vectors(group: str, config: str, bus: int, name: str = "") -> BenchRun:
         words = ["--vectors", str(folder / (name or group))]
-        return Run(group, config, bus, words, source=name or group)
+        return BenchRun(group, config, bus, words, source=name or group)
 
     runs = [vectors("k210_rows", "k210", bus) for bus in configs.BUSES[:2]]
-    for name in bench_tables.plain():
-        runs.append(vectors("targets", name, configs.load(name).ahb_width))
+    for name in bench_tables.plain_configs():
+        runs.append(vectors("targets", name, configs.load_config(name).ahb_width))
     for name in ("elementwise", "pools", "product"):
         runs.append(vectors("tasks", "k210", 64, name))
     for bus in configs.BUSES:
-        runs.append(Run("tasks", "k210", bus, ["--matmul", PRODUCT], source=PRODUCT))
+        runs.append(BenchRun("tasks", "k210", bus, ["--matmul", PRODUCT], source=PRODUCT))
     runs += [vectors("tasks", "k210", bus, "product") for bus in configs.BUSES if bus != 64]
     runs.append(vectors("tasks", "k210_fp16", 64, "product_fp16"))
     words = ["--matmul", PRODUCT, "--type", "fp16"]
-    runs.append(Run("tasks", "k210_fp16", 64, words, source=FP16_PRODUCT))
+    runs.append(BenchRun("tasks", "k210_fp16", 64, words, source=FP16_PRODUCT))
     for name in ("small", "k210", *bench_tables.mapped()):
         words = ["--images", "1"]
-        runs.append(Run("networks", name, configs.load(name).ahb_width, words, source="digits"))
+        runs.append(
+            BenchRun("networks", name, configs.load_config(name).ahb_width, words, source="digits")
+        )
     whole = {("small", 32): NETWORKS, ("k210", 64): NETWORKS}
     for name, bus in (("nano", 32), ("compact", 32), ("small", 32), ("k210", 32), ("k210", 64)):
         for source in whole.get((name, bus), ("yolo20",)):
             words = ["--network", network(folder, source)]
-            runs.append(Run("networks", name, bus, words, source=source))
+            runs.append(BenchRun("networks", name, bus, words, source=source))
     words = ["--network", network(folder, "yolo20"), "--images", "4"]
-    runs.append(Run("streams", "k210", 64, words, source="yolo20", command="stream"))
+    runs.append(BenchRun("streams", "k210", 64, words, source="yolo20", command="stream"))
     return runs
 
 
@@ -77,14 +79,14 @@ def network(folder: Path, name: str) -> str:
     return str(folder / f"{name}.npz")
 
 
-def quick(runs: Iterable[Run]) -> list[Run]:
+def quick(runs: Iterable[BenchRun]) -> list[BenchRun]:
     """Those of the usual bus that take a few seconds each once their bench is built."""
     chosen = {("targets", "small"), ("targets", "k210"), ("tasks", "k210"), ("networks", "small")}
     return [
         run
         for run in runs
         if (run.group, run.config) in chosen
-        and run.bus == configs.load(run.config).ahb_width
+        and run.bus == configs.load_config(run.config).ahb_width
         and run.source not in (PRODUCT, "product", "mobilenet075")
     ]
 
@@ -94,7 +96,7 @@ def published(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.kmodel")) + sorted(folder.glob("*model.bin"))
 
 
-def model_runs(folder: Path) -> list[Run]:
+def model_runs(folder: Path) -> list[BenchRun]:
     """The published models on ``k210``: by the host, as task lists, with the host moving maps.
 
     Those of which a target speaks on ``small`` too, and two on the least arrays, by the host.
@@ -108,23 +110,23 @@ def model_runs(folder: Path) -> list[Run]:
             words = ["--model", str(model), "--image", str(folder / "images" / picture)]
             words += ["--via", via, "--maps", maps]
             way = via if maps == "dma" else f"{via}, maps by the host"
-            runs.append(Run("models", "k210", 64, words, source=f"{model.name}, {way}"))
+            runs.append(BenchRun("models", "k210", 64, words, source=f"{model.name}, {way}"))
             for name in [name for name in more if model.name in more[name] and way == "burst"]:
-                runs.append(Run("models", name, 32, words, source=f"{model.name}, {way}"))
+                runs.append(BenchRun("models", name, 32, words, source=f"{model.name}, {way}"))
     return runs
 
 
-def quantised_runs(folder: Path) -> list[Run]:
+def quantised_runs(folder: Path) -> list[BenchRun]:
     """The int8 models of MLPerf Tiny, one task list each, on three configurations."""
     return [
-        Run("quantised", name, bus, ["--model", str(folder / file)], source=file)
+        BenchRun("quantised", name, bus, ["--model", str(folder / file)], source=file)
         for file in bench_tables.QUANTISED
         if (folder / file).is_file()
         for name, bus in (("k210", 64), ("small", 32), ("nano_fpga", 32))
     ]
 
 
-def prepare(folder: Path, runs: Iterable[Run]) -> None:
+def prepare(folder: Path, runs: Iterable[BenchRun]) -> None:
     """Vectors and networks that the runs name."""
     for name in sorted({Path(run.words[1]).name for run in runs if run.words[0] == "--vectors"}):
         words = ["vectors", str(folder / name), "--set", name]
@@ -135,7 +137,7 @@ def prepare(folder: Path, runs: Iterable[Run]) -> None:
         bench_tables.network(name).save(network(folder, name))
 
 
-def measure(run: Run, folder: Path) -> dict[str, Any] | None:
+def measure(run: BenchRun, folder: Path) -> dict[str, Any] | None:
     """The report of a run on Verilator; None when it failed, whose last lines are then shown."""
     report = folder / "report.json"
     report.unlink(missing_ok=True)
@@ -150,7 +152,7 @@ def measure(run: Run, folder: Path) -> dict[str, Any] | None:
     return json.loads(report.read_text())
 
 
-def predict(words: Sequence[str], config: str, report: Path) -> bench_tables.Figures | None:
+def predict_run(words: Sequence[str], config: str, report: Path) -> bench_tables.Figures | None:
     """End to end without a simulator (docs/architecture.md 15), and its bounds."""
     report.unlink(missing_ok=True)
     words = ["predict", *words, "--config", config, "--report", str(report)]
@@ -173,9 +175,11 @@ def predictions(folder: Path, models: Path) -> dict[str, bench_tables.Figures | 
         sources[model.name] = ["--model", str(model)]
     found = {}
     for source, words in sources.items():
-        for name in bench_tables.plain():
-            run = Run("predicted", name, configs.load(name).ahb_width, [], source=source)
-            found[run.name] = predict(words, name, folder / "predicted.json")
+        for name in bench_tables.plain_configs():
+            run = BenchRun(
+                "predicted", name, configs.load_config(name).ahb_width, [], source=source
+            )
+            found[run.name] = predict_run(words, name, folder / "predicted.json")
         print(f"predicted: {source}", flush=True)
     return found
 
@@ -189,12 +193,12 @@ def time_lines(folder: Path, models: Iterable[Path], reports: Path) -> list[str]
     sources |= {model.name: ["--model", str(model)] for model in models}
     for source, words in sources.items():
         report, picture = folder / "predicted.json", source.partition(".")[0]
-        if predict(words, "k210", report) is None:
+        if predict_run(words, "k210", report) is None:
             failed.append(f"time line: {source}")
             continue
         title = f"{source} on k210, predicted"
         path = reports / f"bench_timeline_{picture}.png"
-        bench_timeline.draw(json.loads(report.read_text()), title, path)
+        bench_timeline.draw_timeline(json.loads(report.read_text()), title, path)
     return failed
 
 
@@ -213,7 +217,7 @@ def worse(found: dict[str, Any], record: dict[str, Any]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    args = registry.parse("bench", argv)
+    args = registry.parse_command("bench", argv)
     if args.quick and args.record:
         one, other = command.option("record"), command.option("quick")
         raise command.UsageError(f"{one} records all figures, expected no {other}")
@@ -255,12 +259,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     record = json.loads(BASELINE.read_text()) if BASELINE.is_file() else {}
     lines = worse(own, record)
     (args.reports / "bench.json").write_text(json.dumps(found, indent=1) + "\n")
-    (args.reports / "bench.md").write_text(bench_tables.page(found))
-    bench_tables.draw(reports, args.reports)
+    (args.reports / "bench.md").write_text(bench_tables.bench_page(found))
+    bench_tables.draw_bench_plots(reports, args.reports)
     print("\n".join([f"worse: {line}" for line in lines] + [f"failed: {name}" for name in failed]))
     print(f"{len(found)} runs, {len(lines)} figures worse, {len(failed)} failed: {args.reports}")
     return int(bool(failed or lines))
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

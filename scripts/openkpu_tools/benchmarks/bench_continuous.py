@@ -25,7 +25,7 @@ from openkpu_tb import simrun
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.device.trace import Trace
 from openkpu_tb.runs import launch
-from openkpu_tb.runs.requests import Run, StreamRequest
+from openkpu_tb.runs.requests import RequestedRun, StreamRequest
 from openkpu_tools import command, registry, rtl
 from openkpu_tools.benchmarks import bench_plots
 
@@ -90,17 +90,17 @@ def cases() -> list[Case]:
     """The digits network on small, the large one on k210."""
     scans = digits.load_data()[1].pixels
     return [
-        Case("digits", configs.load("small"), digits.load_network(), scans[:STREAM]),
+        Case("digits", configs.load_config("small"), digits.load_network(), scans[:STREAM]),
         Case(
             "large digits",
-            configs.load("k210"),
+            configs.load_config("k210"),
             digits.load_large(),
             digits.enlarge(scans[:STREAM]),
         ),
     ]
 
 
-def simulate(case: Case, runs: list[Run], gate: int = 1) -> list[launch.Event]:
+def simulate(case: Case, runs: list[RequestedRun], gate: int = 1) -> list[launch.Event]:
     """The runs in one process; an event each. SystemExit when anything differs or fails."""
     events: list[launch.Event] = []
     progress = rtl.Progress()
@@ -184,12 +184,12 @@ def measure(case: Case, folder: Path) -> tuple[list[Point], Saving, Path]:
     trace = folder / f"{case.config.name}.trace"
     runs = []
     for wait in WAITS:
-        runs.append(Run(case.network, case.images[:SINGLE], continuous=False, wait=wait))
-        runs.append(Run(case.network, case.images, wait=wait))
-    runs.append(Run(case.network, case.images[:3], trace=str(trace)))
+        runs.append(RequestedRun(case.network, case.images[:SINGLE], continuous=False, wait=wait))
+        runs.append(RequestedRun(case.network, case.images, wait=wait))
+    runs.append(RequestedRun(case.network, case.images[:3], trace=str(trace)))
     events = simulate(case, runs)
     points = [point(w, events[2 * i], events[2 * i + 1]) for i, w in enumerate(WAITS)]
-    (plain,) = simulate(case, [Run(case.network, case.images)], gate=0)
+    (plain,) = simulate(case, [RequestedRun(case.network, case.images)], gate=0)
     return points, saving(case, events[1], plain), trace
 
 
@@ -259,7 +259,7 @@ inference reads no weights, only its list and its activation tables.
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print, write page and pictures."""
-    registry.parse("bench-continuous", argv)
+    registry.parse_command("bench-continuous", argv)
     try:
         simrun.check_tool("verilator")
     except simrun.ToolError as error:
@@ -275,7 +275,7 @@ def main(argv: list[str] | None = None) -> int:
             good &= points[0].stream <= TOLERANCE * points[0].bound
             if number == 0:
                 bench_plots.timeline(Trace.load(trace), PICTURES / "timeline.png")
-    bench_plots.cycles(curves, PICTURES / "continuous.png")
+    bench_plots.plot_cycles(curves, PICTURES / "continuous.png")
     PAGE.write_text(HEAD + "\n".join(lines) + "\n" + TIMELINE)
     print("\n".join(lines))
     print(f"wrote {PAGE.relative_to(simrun.ROOT)} and its pictures")
@@ -284,4 +284,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

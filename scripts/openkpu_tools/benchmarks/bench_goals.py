@@ -182,7 +182,7 @@ def _models() -> list[Goal]:
 GOALS = (*_layers(), *_tasks(), *_models())
 
 
-def table(found: Found) -> list[str]:
+def goals_table(found: Found) -> list[str]:
     """A row for each target whose figure was measured."""
     rows = [
         goal.row(found[goal.run][goal.figure], goal.least(found))

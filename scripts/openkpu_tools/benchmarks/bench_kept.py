@@ -25,7 +25,7 @@ from openkpu.prediction.roofline import needed_macs
 from openkpu_tb import simrun
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.runs import launch
-from openkpu_tb.runs.requests import Run, StreamRequest
+from openkpu_tb.runs.requests import RequestedRun, StreamRequest
 from openkpu_tools import command, registry, rtl
 
 WAITS = (0, 16)
@@ -88,7 +88,7 @@ def cases() -> list[Case]:
     )
     found = []
     for bus in (64, 32):
-        config = dataclasses.replace(configs.load("k210"), ahb_width=bus)
+        config = dataclasses.replace(configs.load_config("k210"), ahb_width=bus)
         found.append(Case("large digits", config, digits.load_large(), scans))
         found.append(Case("bus-bound", config, bus_bound(), noise))
         if bus == 64:
@@ -100,7 +100,7 @@ def cases() -> list[Case]:
     return found
 
 
-def simulate(case: Case, runs: list[Run]) -> list[launch.Event]:
+def simulate(case: Case, runs: list[RequestedRun]) -> list[launch.Event]:
     """The runs in one process; an event each. SystemExit when anything differs or fails."""
     events: list[launch.Event] = []
     progress = rtl.Progress()
@@ -129,7 +129,7 @@ def measure(case: Case) -> list[Row]:
     """Both ways at every latency."""
     plain = dataclasses.replace(case.network, kept={})
     ways = (plain, case.network)
-    runs = [Run(network, case.images, wait=wait) for wait in WAITS for network in ways]
+    runs = [RequestedRun(network, case.images, wait=wait) for wait in WAITS for network in ways]
     events, found = simulate(case, runs), []
     beats = [COUNTERS.index("bus_rd_beats"), COUNTERS.index("bus_wr_beats")]
     for number, wait in enumerate(WAITS):
@@ -203,7 +203,7 @@ because the AI RAM has none.
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print, write the page."""
-    registry.parse("bench-kept", argv)
+    registry.parse_command("bench-kept", argv)
     try:
         simrun.check_tool("verilator")
     except simrun.ToolError as error:
@@ -220,4 +220,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

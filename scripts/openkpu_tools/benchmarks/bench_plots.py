@@ -39,7 +39,7 @@ class Figures(Protocol):
     def bound(self) -> float: ...
 
 
-def cycles(curves: Mapping[str, Sequence[Figures]], path: Path) -> None:
+def plot_cycles(curves: Mapping[str, Sequence[Figures]], path: Path) -> None:
     """Cycles per inference over wait states, a panel for each network."""
     figure, axes = pyplot.subplots(1, len(curves), figsize=(5 * len(curves), 3.6))
     for axis, (name, points) in zip(np.atleast_1d(axes), curves.items(), strict=True):

@@ -46,7 +46,7 @@ TARGETS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class BenchRun:
     """A run of `openkpu sim`, or of another command, on Verilator."""
 
     group: str
@@ -95,7 +95,7 @@ def causes(report: dict[str, Any], layer: dict[str, Any]) -> dict[str, float]:
     Cycles in which the array worked are split: as many as its multiplications need with every
     multiplier at work, and those that its shape costs (docs/performance.md 4).
     """
-    config = configs.load(report["config"])
+    config = configs.load_config(report["config"])
     busy = _share(layer, WORK)
     work = min(busy, layer["macs"] / config.macs / layer["cycles"])
     shares = {WORK: work, SHAPE: busy - work} | {cause: _share(layer, cause) for cause in STALLS}
@@ -124,7 +124,7 @@ def _parts(name: str) -> tuple[str, str, str, str]:
 
 
 def _run(found: Found, group: str, source: str, config: str, bus: int) -> Figures:
-    return found.get(Run(group, config, bus, [], source).name, {})
+    return found.get(BenchRun(group, config, bus, [], source).name, {})
 
 
 def rows(found: Found) -> list[str]:
@@ -143,24 +143,24 @@ def rows(found: Found) -> list[str]:
     return lines
 
 
-def plain() -> list[str]:
+def plain_configs() -> list[str]:
     """Configurations that hold every map of a K210, but those that only add lanes for float16,
     which do other work alike."""
-    known = map(configs.load, configs.names())
+    known = map(configs.load_config, configs.names())
     return [c.name for c in known if c.ai_ram_rows == AI_RAM_ROWS and not c.fp16_lanes]
 
 
 def mapped() -> list[str]:
     """Configurations with the memories of an FPGA."""
-    known = map(configs.load, configs.names())
+    known = map(configs.load_config, configs.names())
     return [config.name for config in known if config.ai_ram_rows < AI_RAM_ROWS]
 
 
 def targets(found: Found) -> list[str]:
     """Three layers on every configuration."""
     lines = [f"| | {' | '.join(TARGETS)} |", "|---" * (1 + len(TARGETS)) + "|"]
-    for name in plain():
-        run = _run(found, "targets", "targets", name, configs.load(name).ahb_width)
+    for name in plain_configs():
+        run = _run(found, "targets", "targets", name, configs.load_config(name).ahb_width)
         known = [run.get(key) for key in TARGETS.values()]
         shares = [f"{100 * at[1] / at[0]:.1f} %" if at else "" for at in known]
         lines.append(f"| `{name}` | {' | '.join(shares)} |")
@@ -203,7 +203,10 @@ def models(found: Found) -> list[str]:
 
 def clocks() -> dict[str, float]:
     """MHz of the configurations that the models of MLPerf Tiny are computed for."""
-    routed, cells = silicon_record.load(fpga.BASELINE), silicon_record.load(asic.BASELINE)
+    routed, cells = (
+        silicon_record.load_figures(fpga.BASELINE),
+        silicon_record.load_figures(asic.BASELINE),
+    )
     return {"nano_fpga": routed["nano_fpga"]["mhz"], "k210": cells["k210"]["mhz"]}
 
 
@@ -235,8 +238,8 @@ def quantised(found: Found) -> list[str]:
 def predicted(found: Found) -> list[str]:
     """Published models and the project's networks on every configuration, end to end."""
     lines = [
-        f"| | {' | '.join(f'`{name}`' for name in plain())} |",
-        "|---" * (1 + len(plain())) + "|",
+        f"| | {' | '.join(f'`{name}`' for name in plain_configs())} |",
+        "|---" * (1 + len(plain_configs())) + "|",
     ]
     by_source: dict[str, dict[str, str]] = {}
     for name, run in found.items():
@@ -246,12 +249,14 @@ def predicted(found: Found) -> list[str]:
             cell = f"{cycles:,} ({100 * least / cycles:.0f} %)"
             by_source.setdefault(source, {})[config] = cell
     for source, cells in by_source.items():
-        lines.append(f"| {source} | {' | '.join(cells.get(name, '') for name in plain())} |")
+        lines.append(
+            f"| {source} | {' | '.join(cells.get(name, '') for name in plain_configs())} |"
+        )
     return lines
 
 
 TABLES = {
-    "goals": bench_goals.table,
+    "goals": bench_goals.goals_table,
     "rows": rows,
     "targets": targets,
     "others": others,
@@ -261,7 +266,7 @@ TABLES = {
 }
 
 
-def page(found: Found) -> str:
+def bench_page(found: Found) -> str:
     """All tables."""
     parts = [
         "# What was measured",
@@ -283,7 +288,7 @@ def into_page(found: Found, path: Path = PAGE) -> None:
             marked.fill(path, f"bench-{name}", "\n".join(lines))
 
 
-def draw(reports: Mapping[Run, dict[str, Any]], folder: Path) -> None:
+def draw_bench_plots(reports: Mapping[BenchRun, dict[str, Any]], folder: Path) -> None:
     """bench_roofline.png: layers by what they need; bench_stalls.png: where cycles go, by run."""
     import matplotlib
 
@@ -295,7 +300,7 @@ def draw(reports: Mapping[Run, dict[str, Any]], folder: Path) -> None:
         layers = [
             layer
             for run, report in reports.items()
-            if run.config == config and run.bus == configs.load(config).ahb_width
+            if run.config == config and run.bus == configs.load_config(config).ahb_width
             for layer in report["layers"]
             if layer["cycles"]
         ]

@@ -22,9 +22,9 @@ LOADS, STORES = "loads", "stores"
 MAPS = {LOADS: "map in", STORES: "map out"}
 
 
-def causes(report: dict[str, Any]) -> dict[str, list[float]]:
+def stall_causes(report: dict[str, Any]) -> dict[str, list[float]]:
     """Percent of the cycles of each layer by cause, as in the table of targets."""
-    most = configs.load(report["config"]).macs
+    most = configs.load_config(report["config"]).macs
     found: dict[str, list[float]] = {cause: [] for cause in (WORK, SHAPE, *BOUNDS[1:])}
     for layer in report["layers"]:
         parts, whole = layer["parts"], layer["cycles"]
@@ -35,7 +35,7 @@ def causes(report: dict[str, Any]) -> dict[str, list[float]]:
     return found
 
 
-def moves(report: dict[str, Any]) -> dict[str, list[tuple[int, int]]]:
+def map_moves(report: dict[str, Any]) -> dict[str, list[tuple[int, int]]]:
     """(first cycle, cycles) of the bus for each map: a load from the start of its layer on, a store
     up to the end."""
     found: dict[str, list[tuple[int, int]]] = {LOADS: [], STORES: []}
@@ -49,7 +49,7 @@ def moves(report: dict[str, Any]) -> dict[str, list[tuple[int, int]]]:
     return found
 
 
-def draw(report: dict[str, Any], title: str, path: Path) -> None:
+def draw_timeline(report: dict[str, Any], title: str, path: Path) -> None:
     """The picture, as PNG."""
     import matplotlib
 
@@ -65,7 +65,7 @@ def draw(report: dict[str, Any], title: str, path: Path) -> None:
     )
     base = [0.0] * len(layers)
     colours = {**COLOURS, SHAPE: LIGHT}
-    for cause, heights in causes(report).items():
+    for cause, heights in stall_causes(report).items():
         looks = {"color": colours[cause], "label": cause, "edgecolor": "white", "linewidth": 0.4}
         axis.bar(starts, heights, widths, base, align="edge", **looks)
         base = [below + height for below, height in zip(base, heights, strict=True)]
@@ -79,7 +79,7 @@ def draw(report: dict[str, Any], title: str, path: Path) -> None:
             axis.text(place, 20, f"{layer['name']} {layer['kind']}", **looks)
     for last in list(itertools.accumulate(report["runs"]))[:-1]:  # the host goes on
         axis.axvline(ends[last - 1], color="black", linewidth=0.7)
-    for row, (way, spans) in enumerate(moves(report).items()):
+    for row, (way, spans) in enumerate(map_moves(report).items()):
         bus.broken_barh(spans, (row - 0.35, 0.7), color=COLOURS["bus"])
         bus.text(0, row, f"{MAPS[way]} ", ha="right", va="center", fontsize=8)
     axis.set(xlim=(0, ends[-1]), ylim=(0, 100), ylabel="% of a layer's cycles", title=title)

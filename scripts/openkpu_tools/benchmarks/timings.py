@@ -26,7 +26,7 @@ RESULT = re.compile(r"^ *image +0\b|  image +0 ")
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class TimedStep:
     """A command, the most processor seconds and megabytes of .venv that are its goal (0: none)."""
 
     name: str
@@ -48,12 +48,12 @@ class Taken:
 
 
 STEPS = (
-    Step("digits on Icarus, the first time", DIGITS, megabytes=160),
-    Step("digits on Icarus", DIGITS, seconds=30),
-    Step("`k210` on Verilator, the first time", DEVICE),
-    Step("`k210` on Verilator", DEVICE),
-    Step("`make test`", ("make", "test"), seconds=480, long=True),
-    Step("`make check`", ("make", "check"), long=True),
+    TimedStep("digits on Icarus, the first time", DIGITS, megabytes=160),
+    TimedStep("digits on Icarus", DIGITS, seconds=30),
+    TimedStep("`k210` on Verilator, the first time", DEVICE),
+    TimedStep("`k210` on Verilator", DEVICE),
+    TimedStep("`make test`", ("make", "test"), seconds=480, long=True),
+    TimedStep("`make check`", ("make", "check"), long=True),
 )
 
 
@@ -63,7 +63,7 @@ def megabytes(folder: Path) -> float:
     return sum(path.stat().st_size for path in files) / 1e6
 
 
-def measure(words: tuple[str, ...], clone: Path, home: Path) -> Taken:
+def measure_command(words: tuple[str, ...], clone: Path, home: Path) -> Taken:
     """Run a command in the clone; what it starts and waits for counts."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
     began, first = time.monotonic(), None
@@ -84,7 +84,7 @@ def measure(words: tuple[str, ...], clone: Path, home: Path) -> Taken:
     return Taken(process.returncode, took, clock, first, megabytes(clone / ".venv"))
 
 
-def row(step: Step, taken: Taken) -> str:
+def timing_row(step: TimedStep, taken: Taken) -> str:
     """A line of the table."""
     missed = []
     if step.seconds and taken.processor > step.seconds:
@@ -110,15 +110,15 @@ HEAD = (
 )
 
 
-def table(found: Iterable[tuple[Step, Taken]]) -> str:
+def table(found: Iterable[tuple[TimedStep, Taken]]) -> str:
     """The table of all steps."""
-    return "\n".join([*HEAD, *(row(step, taken) for step, taken in found)]) + "\n"
+    return "\n".join([*HEAD, *(timing_row(step, taken) for step, taken in found)]) + "\n"
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    args = registry.parse("timings", argv)
-    found: list[tuple[Step, Taken]] = []
+    args = registry.parse_command("timings", argv)
+    found: list[tuple[TimedStep, Taken]] = []
     with tempfile.TemporaryDirectory(prefix="openkpu_timings_") as tmp:
         clone, home = Path(tmp) / "clone", Path(tmp) / "home"
         home.mkdir()
@@ -127,8 +127,8 @@ def main(argv: list[str] | None = None) -> int:
         for step in STEPS:
             if step.long and args.quick:
                 continue
-            found.append((step, measure(step.words, clone, home)))
-            print(row(*found[-1]), flush=True)
+            found.append((step, measure_command(step.words, clone, home)))
+            print(timing_row(*found[-1]), flush=True)
         if any(taken.status for _, taken in found):
             tail = (clone.parent / "log").read_text(encoding="utf-8").splitlines()[-40:]
             print("\n".join(tail), file=sys.stderr)
@@ -139,4 +139,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

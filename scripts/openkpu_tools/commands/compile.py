@@ -19,8 +19,8 @@ from openkpu_tools.commands import compiled_page, compiled_table
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
-    args = registry.parse("compile", argv)
-    args.config = configs.load(args.config)
+    args = registry.parse_command("compile", argv)
+    args.config = configs.load_config(args.config)
     if args.output:
         check_output(args.output, ".okpu")
     if args.html:
@@ -46,10 +46,10 @@ def main(argv: list[str] | None = None) -> int:
         print(f"program: {args.output}, {Path(args.output).stat().st_size} bytes")
     if args.html:
         with writing(args.html) as stream:
-            stream.write(compiled_page.page(program, args.config).encode())
+            stream.write(compiled_page.program_page(program, args.config).encode())
         print(f"page: {args.html}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

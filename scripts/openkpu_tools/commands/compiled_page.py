@@ -7,7 +7,7 @@ import html
 
 from openkpu.compiler.program import Program
 from openkpu.configs import Config
-from openkpu_tools.commands.compiled_table import Line, table
+from openkpu_tools.commands.compiled_table import Line, node_table
 
 WIDTH, HEIGHT, GAP, LANE = 320, 34, 18, 22  # of a node's box, between boxes, between side lines
 SHORT = 40  # letters of a node's name
@@ -22,9 +22,9 @@ svg text { font: 12px sans-serif }
 COLUMNS = ("runs", "layers", "MACs", "AI RAM rows", "weights", "cycles", "efficiency", "result")
 
 
-def page(program: Program, config: Config) -> str:
+def program_page(program: Program, config: Config) -> str:
     """The page as text."""
-    lines = table(program, config)
+    lines = node_table(program, config)
     title = html.escape(f"{program.graph.name} on {config.name}")
     cycles = sum(line.cycles for line in lines)
     head = (

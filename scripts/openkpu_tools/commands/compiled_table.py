@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from openkpu.compiler.program import Program, Row
+from openkpu.compiler.program import NodeRow, Program
 from openkpu.configs import Config
 from openkpu.layer.layout import map_bytes
 from openkpu.prediction.cycles_model import predict_network
@@ -19,7 +19,7 @@ from openkpu.prediction.roofline import layer_cycles
 class Line:
     """What a node takes."""
 
-    row: Row
+    row: NodeRow
     runs: str  # device, host, or "index" where only the index of a tensor changes
     layers: int
     weights: int  # bytes
@@ -35,7 +35,7 @@ class Line:
         return {**dataclasses.asdict(self.row), **fields}
 
 
-def table(program: Program, config: Config) -> list[Line]:
+def node_table(program: Program, config: Config) -> list[Line]:
     """A line for each node, in the graph's order."""
     cycles: dict[str, int] = defaultdict(int)
     least: dict[str, int] = defaultdict(int)
@@ -79,7 +79,7 @@ def table(program: Program, config: Config) -> list[Line]:
 
 def lines(program: Program, config: Config) -> Iterator[str]:
     """The table as text."""
-    found = table(program, config)
+    found = node_table(program, config)
     parts = program.device_parts
     hosts = sum(line.runs == "host" for line in found)
     total = sum(predict_network(config, p.network).cycles for p in parts)

@@ -26,7 +26,7 @@ def causes(records: Sequence[LayerRecord]) -> dict[str, int]:
     return {WORK: sum(r.cycles or 0 for r in records) - sum(stalls.values()), **stalls}
 
 
-def draw(
+def draw_digits(
     images: npt.NDArray[np.uint8],
     found: npt.NDArray,
     labels: npt.NDArray,

@@ -196,7 +196,7 @@ def check_fits(options: argparse.Namespace) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    options = registry.parse("vectors", argv)
+    options = registry.parse_command("vectors", argv)
     for name, usual in (("count", 10), ("channels", 24), ("size", 40)):
         if getattr(options, name) is None:
             setattr(options, name, usual)
@@ -221,4 +221,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -7,8 +7,7 @@ from typing import Any
 from openkpu.configs import Config
 from openkpu.kmodel.program import KpuLayer
 from openkpu.layer.argument import LIST_BYTES
-from openkpu.prediction.roofline import beside, layer_bytes
-from openkpu.prediction.roofline import cycles as roofline
+from openkpu.prediction.roofline import cycles_beside, layer_bytes, roofline_cycles
 from openkpu_tools import report
 from openkpu_tools.commands.end_to_end import EndToEnd, unmeasured
 
@@ -55,7 +54,7 @@ class Table:
     def add(self, prefix: str, layer: Layer, batch: int, event: dict[str, Any]) -> str:
         """Take a finished layer; its row."""
         arg = layer.op.arg
-        record = report.record(
+        record = report.layer_record(
             self.config,
             f"{prefix}L{layer.index:02d}" + (f".{batch}" if batch else ""),
             arg,
@@ -66,7 +65,7 @@ class Table:
             eight_bit=layer.op.eight_bit,
         )
         self.records.append(record)
-        self.beside += beside(self.config, arg)
+        self.beside += cycles_beside(self.config, arg)
         self.table_bytes += layer_bytes(arg, eight_bit=layer.op.eight_bit)
         self.bus_bytes += layer_bytes(arg, **layer.traffic)
         self.list_bytes += LIST_BYTES
@@ -77,7 +76,7 @@ class Table:
         """Rooflines and efficiencies of it all: multiplications and bytes are summed first."""
         sums = report.totals(self.records)
         total = self.table_bytes + (self.moved or 0)
-        least = roofline(self.config, sums["macs"], total, self.beside)
+        least = roofline_cycles(self.config, sums["macs"], total, self.beside)
         share = round(least / sums["cycles"], 4) if sums["cycles"] else None
         end = unmeasured(self.end) if isinstance(self.end, str) else self.end.report(self.whole)
         return {"model_roofline_cycles": least, "model_efficiency": share, "end_to_end": end}
@@ -88,7 +87,7 @@ class Table:
         total = self.bus_bytes
         if self.moved is not None:
             total = self.table_bytes + self.list_bytes + self.moved + self.moved_by_host
-        return roofline(self.config, sum(r.macs for r in self.records), total, self.beside)
+        return roofline_cycles(self.config, sum(r.macs for r in self.records), total, self.beside)
 
     def summary(self) -> list[str]:
         """Lines under the table."""

@@ -24,7 +24,7 @@ TILES = 8  # channels of a map that are drawn
 CELL, GAP, BAR = 96, 8, 240  # pixels of the picture
 
 
-def values(network: Network, stored: npt.NDArray[np.uint8]) -> npt.NDArray:
+def result_values(network: Network, stored: npt.NDArray[np.uint8]) -> npt.NDArray:
     """(C, h, w) of int8, uint8 or int32 from the bytes (n,) of a result in storage."""
     c, h, w = network.out_shape
     found = np.ascontiguousarray(stored.reshape(-1)).astype(np.uint8)
@@ -46,14 +46,14 @@ def top(y: npt.NDArray) -> list[tuple[int, int]]:
     return [(int(number), int(flat[number])) for number in order]
 
 
-def line(y: npt.NDArray) -> str:
+def result_line(y: npt.NDArray) -> str:
     """A result in a few words."""
     if is_classes(y):
         return "classes " + ", ".join(f"{number}: {value}" for number, value in top(y))
     return f"{y.dtype} {list(y.shape)}: {y.min()} .. {y.max()}"
 
 
-def draw(images: npt.NDArray[np.uint8], results: Sequence[npt.NDArray]) -> Image:
+def draw_results(images: npt.NDArray[np.uint8], results: Sequence[npt.NDArray]) -> Image:
     """The picture of the first input maps (n, C, H, W) and their results."""
     from PIL import Image, ImageDraw
 

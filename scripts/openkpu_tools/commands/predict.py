@@ -14,7 +14,7 @@ from openkpu import configs, digits
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.source import is_ours, read_program
 from openkpu.configs import Config
-from openkpu.kmodel import KmodelError, loads, loads_functions, read_model
+from openkpu.kmodel import KmodelError, loads_functions, loads_kmodel, read_model
 from openkpu.layer import elementwise, pool_tasks
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.network.network import Network, NetworkError
@@ -23,12 +23,12 @@ from openkpu.prediction.cycles import BOUNDS, LayerCycles
 from openkpu.prediction.cycles_model import Predicted, predict_model, predict_network
 from openkpu.prediction.roofline import (
     array_macs,
-    beside,
+    cycles_beside,
     layer_bytes,
     layer_cycles,
     network_cycles,
+    roofline_cycles,
 )
-from openkpu.prediction.roofline import cycles as roofline_cycles
 from openkpu.products import matmul_lists
 from openkpu_tools import command, registry
 from openkpu_tools.command import UsageError, check_outputs, complain, option
@@ -97,7 +97,7 @@ def roofline_of(layers: Sequence[LayerCycles]) -> int:
     for layer in layers:
         arg = layer.shape.arg
         macs += array_macs(arg)
-        more += beside(config, arg)
+        more += cycles_beside(config, arg)
         total += layer_bytes(
             arg,
             eight_bit=layer.shape.eight_bit,
@@ -126,7 +126,7 @@ def of_model(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     if args.functions:
         programs = loads_functions(data, name)
     else:
-        programs = [loads(data, name, args.numbering)]
+        programs = [loads_kmodel(data, name, args.numbering)]
     config: Config = args.config
     for program in programs:
         program.check_device(
@@ -148,7 +148,7 @@ def of_compiled(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     program = read_program(args.model, args.config)
     found = []
     for part in program.device_parts:
-        run_network.check(part.network, args.config)
+        run_network.check_network(part.network, args.config)
         found.append(predict_network(args.config, part.network))
     hosts = sum(report.runs == "host" for report in program.reports.values())
     lists = "a task list" if len(found) == 1 else f"{len(found)} task lists"
@@ -159,7 +159,7 @@ def of_network(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """A saved network; NetworkError."""
     network = Network.load(args.network)
     try:
-        run_network.check(network, args.config)
+        run_network.check_network(network, args.config)
     except NetworkError as error:
         raise NetworkError(f"{args.network}: {error}") from None
     return f"{args.network}, a task list", [predict_network(args.config, network)]
@@ -167,13 +167,13 @@ def of_network(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
 
 def of_product(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """A product of matrices: a task list of its tiles, or several."""
-    a, b, _ = run_matmul.matrices(args.matmul, args.type)
+    a, b, _ = run_matmul.given_matrices(args.matmul, args.type)
     (m, k), n = a.shape, b.shape[1]
     tiles, lists = run_matmul.tiles_of(a, b, args.config, wide=args.type != "fp16to16")
     found = []
     for part in lists:
         network = matmul_lists.network_of(part, a, b)
-        run_network.check(network, args.config)
+        run_network.check_network(network, args.config)
         found.append(predict_network(args.config, network))
     kind = args.type or str(a.dtype)
     return f"{m}x{k} by {k}x{n}, {kind}, {run_matmul.amount(tiles, lists)}", found
@@ -182,15 +182,15 @@ def of_product(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
 def of_digits(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """The project's digits network."""
     network = digits.load_network(args.config.ai_ram_rows)
-    run_network.check(network, args.config)
+    run_network.check_network(network, args.config)
     return "handwritten digits, a task list", [predict_network(args.config, network)]
 
 
 # ------------------------------------------------------------------------------ command
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
-    args = registry.parse("predict", argv)
-    args.config = configs.load(args.config)
+    args = registry.parse_command("predict", argv)
+    args.config = configs.load_config(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
         values = {k: v for k, v in vars(args.config).items() if k not in ("name", "use")}
@@ -302,4 +302,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

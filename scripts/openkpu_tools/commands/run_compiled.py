@@ -56,7 +56,7 @@ class Device:
             self.cycles += done.cycles or 0
             return f"list{run_network.verdict(done.cycles, done.wrong)}"
 
-        records, _, good = run_network.simulated(self.args, network, x[None], told)
+        records, _, good = run_network.simulate_network(self.args, network, x[None], told)
         self.records += records
         self.good &= good
         if -1 not in found:
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> bool:
         raise CompileError(f"{len(labels)} names, expected {expected}", where=args.labels)
     for part in program.device_parts:
         try:
-            run_network.check(part.network, args.config)
+            run_network.check_network(part.network, args.config)
         except NetworkError as error:
             raise CompileError(str(error), where=args.model) from None
     for line in compiled_table.lines(program, args.config):
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> bool:
     results, raw = [], []
     for number, one in enumerate(given):
         before = device.cycles
-        values = execute.run(program, one, runner)
+        values = execute.run_program(program, one, runner)
         results.append([values[t.name] for t in program.outputs])
         raw.append(last_maps(program, values))
         cycles = "" if args.golden else f"  {device.cycles - before} cycles"
@@ -109,14 +109,14 @@ def run(args: argparse.Namespace) -> bool:
         write(args, program, results, raw)
     if args.report:
         simulator = "golden" if args.golden else args.sim
-        nodes = [line.record() for line in compiled_table.table(program, args.config)]
+        nodes = [line.record() for line in compiled_table.node_table(program, args.config)]
         every = records if args.golden else device.records
         end = end_to_end(args, program, device, len(given))
-        report.write(args.report, args.config, simulator, every, nodes=nodes, end_to_end=end)
+        report.write_report(args.report, args.config, simulator, every, nodes=nodes, end_to_end=end)
         print(f"report: {args.report}")
     if args.html:
         with writing(args.html) as stream:
-            stream.write(compiled_page.page(program, args.config).encode())
+            stream.write(compiled_page.program_page(program, args.config).encode())
         print(f"page: {args.html}")
     return device.good
 
@@ -183,11 +183,11 @@ def write(
     device's bytes instead."""
     arrays = {}
     for name in raw[0] if args.raw else ():
-        arrays[data.plain(name)] = np.stack([one[name] for one in raw])
+        arrays[data.array_name(name)] = np.stack([one[name] for one in raw])
     for i, tensor in enumerate(() if args.raw else program.outputs):
         each = [data.result(tensor, one[i]) for one in results]
         batched = each[0].ndim > 0 and each[0].shape[0] == 1
-        arrays[data.plain(tensor.name)] = np.concatenate(each) if batched else np.stack(each)
+        arrays[data.array_name(tensor.name)] = np.concatenate(each) if batched else np.stack(each)
     with writing(args.output) as stream:
         if str(args.output).endswith(".npz"):
             np.savez(stream, **arrays)

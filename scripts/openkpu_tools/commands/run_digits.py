@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> bool:
     network = digits.load_network(args.config.ai_ram_rows)
     test = digits.load_data()[1]
     assert len(test) == SCANS
-    run_network.check(network, args.config)
+    run_network.check_network(network, args.config)
     count = args.images or IMAGES["golden" if args.golden else args.sim]
     print(
         f"handwritten digits: {count} of {len(test)} held-out scans, {len(network.layers)} layers,"
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> bool:
     else:
         records, shown, per_inference, good = simulated(args, network, test, count)
     labels = test.labels
-    exact = float_model.predict(digits.load_float(), test.images)
+    exact = float_model.predict_classes(digits.load_float(), test.images)
     print("\naccuracy")
     if not args.golden:
         print(f"  RTL     {share(shown, labels[: len(shown)])} on the {len(shown)} images it ran")
@@ -52,13 +52,13 @@ def run(args: argparse.Namespace) -> bool:
     print(f"  float   {share(exact, labels)} on all {len(test)} held-out scans")
     more: dict[str, Any] = {"end_to_end": unmeasured("no simulator ran or nothing finished")}
     if per_inference and len(records) == len(per_inference) * len(network.layers):
-        more = run_network.summary(args, network, records, per_inference)
+        more = run_network.network_summary(args, network, records, per_inference)
     if args.report:
         simulator = "golden" if args.golden else args.sim
-        report.write(args.report, args.config, simulator, records, **more)
+        report.write_report(args.report, args.config, simulator, records, **more)
         print(f"report: {args.report}")
     if args.png:
-        picture = digits_picture.draw(test.images, shown, labels, records)
+        picture = digits_picture.draw_digits(test.images, shown, labels, records)
         with writing(args.png) as stream:
             picture.save(stream, "PNG")
         print(f"picture: {args.png}")
@@ -117,5 +117,7 @@ def simulated(
         said = line(done.number, classes[-1], true, done.cycles, done.wrong)
         return shown_with(test.images[done.number, 0], said)
 
-    records, per_inference, good = run_network.simulated(args, network, test.pixels[:count], told)
+    records, per_inference, good = run_network.simulate_network(
+        args, network, test.pixels[:count], told
+    )
     return records, np.array(classes), per_inference, good

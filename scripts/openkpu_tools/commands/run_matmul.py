@@ -27,10 +27,10 @@ from openkpu_tools.commands.run_network import (
     SEED,
     Counters,
     Inference,
-    check,
+    check_network,
     golden_records,
-    simulated,
-    summary,
+    network_summary,
+    simulate_network,
     verdict,
 )
 
@@ -51,7 +51,7 @@ def load(path: str) -> Matrix:
     return np.ascontiguousarray(found)
 
 
-def matrices(given: list[str], kind: str | None) -> tuple[Matrix, Matrix, str]:
+def given_matrices(given: list[str], kind: str | None) -> tuple[Matrix, Matrix, str]:
     """(A, B, where they are from): two files, or random numbers of sizes MxKxN."""
     if len(given) == 2:
         if kind and TYPES[kind] != np.float16:
@@ -90,23 +90,23 @@ def matrices(given: list[str], kind: str | None) -> tuple[Matrix, Matrix, str]:
 def tiles_of(
     a: Matrix, b: Matrix, config: Config, *, wide: bool = True
 ) -> tuple[list[Tile], list[list[Tile]]]:
-    """(all tiles of A B, the same by task lists) on a configuration; LayerError as ``plan``.
+    """(all tiles of A B, the same by task lists) on a configuration; LayerError as ``plan_matmul``.
 
     ``wide``: float32 results of float16.
     """
     (m, k), n, rows = a.shape, b.shape[1], config.ai_ram_rows
     tiles: list[Tile]
     if a.dtype == np.float16:
-        tiles = matmul_fp16.plan(m, k, n, wide=wide, ram_rows=rows)
+        tiles = matmul_fp16.plan_fp16(m, k, n, wide=wide, ram_rows=rows)
     else:
         signs = {"signed_a": a.dtype == np.int8, "signed_b": b.dtype == np.int8}
         # a row of the weight buffer holds nine weights of a row of A
         part = min(matmul.K_MAX, 9 * config.wbuf_rows)
         if k > part:
-            tiles = list(matmul_deep.plan(m, k, n, part=part, ram_rows=rows, **signs))
+            tiles = list(matmul_deep.plan_deep(m, k, n, part=part, ram_rows=rows, **signs))
         else:
-            tiles = matmul.plan(m, k, n, ram_rows=rows, **signs)
-    return tiles, matmul_lists.split(tiles)
+            tiles = matmul.plan_matmul(m, k, n, ram_rows=rows, **signs)
+    return tiles, matmul_lists.split_tiles(tiles)
 
 
 def amount(tiles: list[Tile], lists: list[list[Tile]]) -> str:
@@ -122,7 +122,7 @@ def amount(tiles: list[Tile], lists: list[list[Tile]]) -> str:
 
 def run(args: argparse.Namespace) -> bool:
     """Multiply; True when C, and every byte on the way, is right."""
-    a, b, source = matrices(args.matmul, args.type)
+    a, b, source = given_matrices(args.matmul, args.type)
     (m, k), n = a.shape, b.shape[1]
     floats, wide = a.dtype == np.float16, args.type != "fp16to16"
     tiles, lists = tiles_of(a, b, args.config, wide=wide)
@@ -156,7 +156,7 @@ def run(args: argparse.Namespace) -> bool:
         print(f"results: {args.output}")
     if args.report:
         simulator = "golden" if args.golden else args.sim
-        report.write(args.report, args.config, simulator, records, **figures)
+        report.write_report(args.report, args.config, simulator, records, **figures)
         print(f"report: {args.report}")
     return good and not wrong
 
@@ -176,7 +176,7 @@ def _list(
 ) -> tuple[list[report.LayerRecord], Counters, bool, dict[str, Any]]:
     """Run a list and put its sums into ``c``: records, counters, everything matched, figures."""
     network = matmul_lists.network_of(tiles, a, b)
-    check(network, args.config)
+    check_network(network, args.config)
     image = matmul_lists.input_of(tiles, a, b)
 
     def told(done: Inference) -> str:
@@ -189,8 +189,8 @@ def _list(
         stored = matmul_lists.maps_of(one, network)
         print(told(Inference(0, one.stored, None, 0, found, stored)))
         return found, [], True, {}
-    found, counters, right = simulated(args, network, image[None], told)
-    more = summary(args, network, found, counters) if counters else {}
+    found, counters, right = simulate_network(args, network, image[None], told)
+    more = network_summary(args, network, found, counters) if counters else {}
     return found, counters, right, more
 
 

@@ -16,14 +16,14 @@ from openkpu.kmodel import (
     LayerEvent,
     Program,
     keep_all,
-    loads,
     loads_functions,
+    loads_kmodel,
     parse_layers,
     read_model,
+    run_kmodel,
 )
-from openkpu.kmodel import run as run_program
 from openkpu.kmodel.images import FLOAT_SCALE, image_input, input_shape, open_image
-from openkpu.kmodel.results.results import Box, draw, hint, load_detector, span
+from openkpu.kmodel.results.results import Box, draw_boxes, hint, load_detector, span
 from openkpu.kmodel.results.results import report as look
 from openkpu.layer.layout import map_bytes
 from openkpu_tb.device.map_plan import ALIGN
@@ -82,7 +82,7 @@ class Job:
         if self.args.functions:
             return loads_functions(self.file, self.name)
         try:
-            return [loads(self.file, self.name, self.args.numbering)]
+            return [loads_kmodel(self.file, self.name, self.args.numbering)]
         except KmodelError as err:
             if self.file[:8] == b"LDMK\x05\0\0\0":
                 hint = f"; {option('functions', True)} runs its KPU functions one by one"
@@ -193,7 +193,7 @@ def run(args: argparse.Namespace) -> bool:
     if args.report:
         simulator = "golden" if args.golden else args.sim
         more = {"runs": len(job.runs), **ways(args), **figures}
-        report.write(args.report, args.config, simulator, table.records, **more)
+        report.write_report(args.report, args.config, simulator, table.records, **more)
         print(f"report: {args.report}")
     return good
 
@@ -212,7 +212,7 @@ def golden(job: Job, table: Table) -> bool:
                     values |= {"mismatching_bytes": 0, "counters": None}
                     print(table.add(job.prefix(which), layer, event.step.batch, values), flush=True)
 
-            result = run_program(program, inputs, kpu=None, hook=hook, rounding=job.args.rounding)
+            result = run_kmodel(program, inputs, kpu=None, hook=hook, rounding=job.args.rounding)
             one.outputs |= {f"{part}/{name}": value for name, value in result.outputs.items()}
             offset += len(program.kpu_layers)
     return True
@@ -234,7 +234,9 @@ def simulated(job: Job, table: Table) -> bool:
             layer = job.layers[event["index"]]
             progress.line(table.add(job.prefix(event["run"]), layer, event["batch"], event))
             if event["first"]:
-                progress.line(f"  {compare.describe(event['mismatching_bytes'], event['first'])}")
+                progress.line(
+                    f"  {compare.describe_difference(event['mismatching_bytes'], event['first'])}"
+                )
         elif kind == "fetch":
             progress.line(f"map at row {event['row']}: {event['mismatching_bytes']} bytes differ")
             state["good"] = False
@@ -261,7 +263,9 @@ def simulated(job: Job, table: Table) -> bool:
             config=args.config,
             outputs=str(outputs),
         )
-        rtl.simulate(args, request, on_event, job.storage_bytes, ROUNDINGS.index(args.rounding))
+        rtl.simulate_request(
+            args, request, on_event, job.storage_bytes, ROUNDINGS.index(args.rounding)
+        )
         with np.load(outputs) as found:
             for name in found.files:
                 number, _, rest = name.partition("/")
@@ -326,7 +330,7 @@ def show(job: Job, one: Run) -> None:
     if args.png:
         boxes = [box for box in found or [] if isinstance(box, Box)]
         with writing(args.png) as stream:
-            draw(one.picture, boxes).save(stream, "PNG")
+            draw_boxes(one.picture, boxes).save(stream, "PNG")
         print(f"picture: {args.png}")
 
 

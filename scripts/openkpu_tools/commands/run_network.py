@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu import files
-from openkpu.compare import describe
+from openkpu.compare import describe_difference
 from openkpu.configs import Config
 from openkpu.network.network import Network, NetworkError, NetworkRun, alignment
 from openkpu.prediction.roofline import network_cycles
@@ -46,7 +46,7 @@ class Inference:
 Told = Callable[[Inference], str]  # the lines that the reader sees
 
 
-def check(network: Network, config: Config) -> None:
+def check_network(network: Network, config: Config) -> None:
     """NetworkError for the first layer that a device of this configuration refuses."""
     network.validate(config.ai_ram_rows)
     if not network.eight_bit and config.weight_bits < 16:
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> bool:
     """Run the network; True when every byte of every layer matched."""
     network = Network.load(args.network)
     try:
-        check(network, args.config)
+        check_network(network, args.config)
     except NetworkError as error:
         raise NetworkError(f"{args.network}: {error}") from None
     if args.input:
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> bool:
 
     def told(done: Inference) -> str:
         results.append(done.y)
-        said = network_results.line(network_results.values(network, done.y))
+        said = network_results.result_line(network_results.result_values(network, done.y))
         return f"map {done.number:>3}{verdict(done.cycles, done.wrong)}  {said}"
 
     if args.golden:
@@ -118,22 +118,22 @@ def run(args: argparse.Namespace) -> bool:
         for number, one in enumerate(runs):
             print(told(Inference(number, one.stored, None, 0, [], {})))
     else:
-        records, per_inference, good = simulated(args, network, images, told)
+        records, per_inference, good = simulate_network(args, network, images, told)
     more: dict[str, Any] = {"end_to_end": unmeasured("no simulator ran or nothing finished")}
     if per_inference and len(records) == len(per_inference) * len(network.layers):
-        more = summary(args, network, records, per_inference)
+        more = network_summary(args, network, records, per_inference)
     if args.output and results:
         with writing(args.output) as stream:
             np.save(stream, stacked(network, results))
         print(f"results: {args.output}")
     if args.png and results:
-        shown = [network_results.values(network, y) for y in results]
+        shown = [network_results.result_values(network, y) for y in results]
         with writing(args.png) as stream:
-            network_results.draw(images, shown).save(stream, "PNG")
+            network_results.draw_results(images, shown).save(stream, "PNG")
         print(f"picture: {args.png}")
     if args.report:
         simulator = "golden" if args.golden else args.sim
-        report.write(args.report, args.config, simulator, records, **more)
+        report.write_report(args.report, args.config, simulator, records, **more)
         print(f"report: {args.report}")
     return good
 
@@ -159,7 +159,7 @@ def golden_records(
 ) -> list[report.LayerRecord]:
     """Records of the golden model alone."""
     return [
-        report.record(
+        report.layer_record(
             args.config,
             f"image{number}/L{i:02d}",
             arg,
@@ -174,7 +174,7 @@ def golden_records(
     ]
 
 
-def simulated(
+def simulate_network(
     args: argparse.Namespace, network: Network, images: npt.NDArray[np.uint8], told: Told
 ) -> tuple[list[report.LayerRecord], Counters, bool]:
     """(records, counters per inference, everything matched); ``told`` gives each map's lines.
@@ -211,7 +211,7 @@ def simulated(
             i = layer["index"]
             in_storage = maps[i]["mismatching_bytes"] if i in maps else 0
             here.append(
-                report.record(
+                report.layer_record(
                     args.config,
                     f"image{number}/L{i:02d}",
                     network.layers[i],
@@ -240,7 +240,7 @@ def simulated(
     limit = 50_000 + LIMIT * network_cycles(args.config, network.layers)
     request = NetworkRequest(network, images, limit, alignment(args.config))
     size = network.storage(images, align=request.align).data.size
-    rtl.simulate(args, request, on_event, size)
+    rtl.simulate_request(args, request, on_event, size)
     return records, per_inference, state["good"] and len(per_inference) == len(images)
 
 
@@ -252,13 +252,13 @@ def differences(event: launch.Event, maps: dict[int, launch.Event]) -> list[str]
         ("result in storage", event),
     ]
     return [
-        f"{what}: {describe(found['mismatching_bytes'], found['first'])}"
+        f"{what}: {describe_difference(found['mismatching_bytes'], found['first'])}"
         for what, found in places
         if found["first"]
     ]
 
 
-def summary(
+def network_summary(
     args: argparse.Namespace,
     network: Network,
     records: list[report.LayerRecord],

@@ -30,7 +30,7 @@ from openkpu.prediction.roofline import array_macs, network_cycles
 from openkpu_tb import seeds, simrun
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.runs import launch
-from openkpu_tb.runs.requests import Run, StreamRequest
+from openkpu_tb.runs.requests import RequestedRun, StreamRequest
 from openkpu_tools import command, registry, report, rtl
 from openkpu_tools.command import UsageError, complain
 from openkpu_tools.commands import run_network
@@ -60,32 +60,32 @@ def scans(count: int) -> tuple[np.ndarray, np.ndarray]:
     return pixels[order], labels[order]
 
 
-def parse(argv: list[str]) -> argparse.Namespace:
+def parse_stream(argv: list[str]) -> argparse.Namespace:
     """Arguments; UsageError names what is wrong."""
-    args = registry.parse("stream", argv)
+    args = registry.parse_command("stream", argv)
     command.apart(args, ("model", "network"), why="one of them runs")
     if args.input and not (args.network or args.model):
         command.needs(args, "input", "network", "a network")
-    args.config = configs.load(args.config)
+    args.config = configs.load_config(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
     command.check_outputs([args.report], [args.network, args.model, args.input])
     return args
 
 
-def work(args: argparse.Namespace) -> Work:
+def stream_work(args: argparse.Namespace) -> Work:
     """The digits, or what --network and --input name; NetworkError with one line."""
     if args.model and is_ours(args.model):
         return of_model(args)
     if not args.model and not args.network:
         network = digits.load_network(args.config.ai_ram_rows)
-        run_network.check(network, args.config)
+        run_network.check_network(network, args.config)
         images, labels = scans(args.images or DIGITS)
         return Work("digits", network, images, labels)
     name = args.model or args.network
     network = read_task_list(name, args.config) if args.model else Network.load(name)
     try:
-        run_network.check(network, args.config)
+        run_network.check_network(network, args.config)
     except NetworkError as error:
         raise NetworkError(f"{name}: {error}") from None
     if args.input:
@@ -108,7 +108,7 @@ def of_model(args: argparse.Namespace) -> Work:
         )
     (part,) = program.device_parts
     try:
-        run_network.check(part.network, args.config)
+        run_network.check_network(part.network, args.config)
     except NetworkError as error:
         raise NetworkError(f"{args.model}: {error}") from None
     if args.input:
@@ -140,7 +140,7 @@ def figures(args: argparse.Namespace, network: Network, ends: np.ndarray) -> dic
     }
 
 
-def run(args: argparse.Namespace, given: Work) -> bool:
+def run_stream(args: argparse.Namespace, given: Work) -> bool:
     """Run the stream; True when every result is right and there."""
     network, images, count = given.network, given.images, len(given.images)
     print(
@@ -165,12 +165,12 @@ def run(args: argparse.Namespace, given: Work) -> bool:
         elif event["event"] == "rules":
             progress.line(event["text"])
 
-    runs = [Run(network, images, disturb=args.disturb)]
+    runs = [RequestedRun(network, images, disturb=args.disturb)]
     limit = LIMIT + run_network.LIMIT * network_cycles(args.config, network.layers)
     request = StreamRequest(runs, limit=limit, seed=args.seed)
     size = network.storage(images, continuous=True).data.size
     layers = len(network.layers) * count
-    rtl.build(args.sim, args.config, size, progress, layers=layers)
+    rtl.build_reported(args.sim, args.config, size, progress, layers=layers)
     began = said = time.monotonic()
     launch.run_job(
         args.sim,
@@ -210,12 +210,12 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     began = time.monotonic()
     try:
-        args = parse(sys.argv[1:] if argv is None else argv)
+        args = parse_stream(sys.argv[1:] if argv is None else argv)
         seeds.environment()
         simrun.check_tool(args.sim)
-        given = work(args)
+        given = stream_work(args)
         simrun.builds()
-        good = run(args, given)
+        good = run_stream(args, given)
     except (
         *(UsageError, seeds.SeedError, configs.ConfigError),
         *(NetworkError, CompileError, KmodelError),
@@ -230,4 +230,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

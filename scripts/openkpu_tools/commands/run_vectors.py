@@ -3,7 +3,7 @@
 
 import argparse
 
-from openkpu.compare import describe, difference
+from openkpu.compare import describe_difference, difference
 from openkpu.layer import vectors
 from openkpu.layer.golden import run_layer
 from openkpu.layer.vectors import VectorLayer
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> bool:
     if args.report:
         simulator = "golden" if args.golden else args.sim
         end = unmeasured(NO_END if not args.golden else "no simulator ran")
-        report.write(args.report, args.config, simulator, records, end_to_end=end)
+        report.write_report(args.report, args.config, simulator, records, end_to_end=end)
         print(f"report: {args.report}")
     return good
 
@@ -58,7 +58,7 @@ def golden(args: argparse.Namespace, layers: list[VectorLayer]) -> list[report.L
         )
         count, first = difference(result.y, layer.y)
         records.append(
-            report.record(
+            report.layer_record(
                 args.config,
                 layer.title,
                 layer.arg,
@@ -71,7 +71,7 @@ def golden(args: argparse.Namespace, layers: list[VectorLayer]) -> list[report.L
         )
         print(records[-1].note, flush=True)
         if first:
-            print(f"  {describe(count, first)}", flush=True)
+            print(f"  {describe_difference(count, first)}", flush=True)
     return records
 
 
@@ -86,7 +86,7 @@ def simulated(args: argparse.Namespace, layers: list[VectorLayer]) -> list[repor
         elif event["event"] == "layer":
             layer = layers[event["index"]]
             records.append(
-                report.record(
+                report.layer_record(
                     args.config,
                     layer.title,
                     layer.arg,
@@ -99,7 +99,9 @@ def simulated(args: argparse.Namespace, layers: list[VectorLayer]) -> list[repor
             )
             progress.line(records[-1].note)
             if event["first"]:
-                progress.line(f"  {describe(event['mismatching_bytes'], event['first'])}")
+                progress.line(
+                    f"  {describe_difference(event['mismatching_bytes'], event['first'])}"
+                )
             if event["failure"]:
                 progress.line(f"  {event['failure']}")
             if event["golden_differs"]:
@@ -110,5 +112,5 @@ def simulated(args: argparse.Namespace, layers: list[VectorLayer]) -> list[repor
     limits = [
         50_000 + LIMIT * layer_cycles(args.config, v.arg, eight_bit=v.eight_bit) for v in layers
     ]
-    rtl.simulate(args, VectorsRequest(layers, limits), on_event, storage_bytes(layers))
+    rtl.simulate_request(args, VectorsRequest(layers, limits), on_event, storage_bytes(layers))
     return records

@@ -152,10 +152,10 @@ def check_quantised(args: argparse.Namespace) -> None:
         )
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
+def parse_sim(argv: list[str] | None) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
-    args = registry.parse("sim", argv)
-    args.config = configs.load(args.config)
+    args = registry.parse_command("sim", argv)
+    args.config = configs.load_config(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
     args.quantised = bool(args.model) and is_ours(args.model)
@@ -170,7 +170,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     began = time.monotonic()
     try:
-        args = parse(argv)
+        args = parse_sim(argv)
         seeds.environment()
         if not args.golden:
             simrun.check_tool(args.sim)
@@ -204,4 +204,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

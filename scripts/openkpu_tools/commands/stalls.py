@@ -49,7 +49,7 @@ class Bar:
         return (max(self.each) - min(self.each)) / max(1, min(self.each))
 
 
-def load(path: Path) -> tuple[str, list[Bar]]:
+def load_bars(path: Path) -> tuple[str, list[Bar]]:
     """(title, a bar for each layer); UsageError with one line."""
     try:
         content = json.loads(files.read_bytes(path, UsageError))
@@ -91,7 +91,7 @@ def _causes(layer: dict[str, Any]) -> dict[str, int]:
     return {WORK: max(0, int(layer["cycles"]) - sum(stalls.values())), **stalls}
 
 
-def draw(title: str, bars: list[Bar], png: Path) -> None:
+def draw_stalls(title: str, bars: list[Bar], png: Path) -> None:
     """One stacked bar a layer, in PNG file ``png``; a line for the spread of several images."""
     import matplotlib
 
@@ -125,13 +125,13 @@ def draw(title: str, bars: list[Bar], png: Path) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    args = registry.parse("stalls", argv)
+    args = registry.parse_command("stalls", argv)
     report = Path(args.report)
-    title, bars = load(report)
+    title, bars = load_bars(report)
     png = args.png or report.with_suffix(".png")
     command.check_output(png, ".png")
     command.check_outputs([png], [report])
-    draw(title, bars, png)
+    draw_stalls(title, bars, png)
     sums = {cause: sum(bar.cycles[cause] for bar in bars) for cause in COLOURS}
     total = sum(sums.values()) or 1
     print(", ".join(f"{cause} {100 * value / total:.1f} %" for cause, value in sums.items()))
@@ -147,4 +147,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

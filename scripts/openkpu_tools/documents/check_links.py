@@ -194,7 +194,7 @@ def _files(root: Path, file: Path, text: str) -> Iterator[Broken]:
             yield Broken(file, _line(remarks, match.start()), f"{name}: no such file")
 
 
-def check(root: Path, file: Path) -> list[Broken]:
+def check_citations(root: Path, file: Path) -> list[Broken]:
     """What does not resolve in one file, named relative to ``root``."""
     text = (root / file).read_text(encoding="utf-8")
     broken = [*_documents(root, file, text), *_files(root, file, text)]
@@ -220,7 +220,7 @@ def texts(root: Path) -> list[Path]:
 def main(root: Path = ROOT) -> int:
     """Check every text; exit status 1 when something does not resolve."""
     files = texts(root)
-    broken = [item for file in files for item in check(root, file)]
+    broken = [item for file in files for item in check_citations(root, file)]
     for item in broken:
         print(item)
     if not files:

@@ -52,4 +52,4 @@ def main(argv: list[str] | None = None, root: Path = check_links.ROOT) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

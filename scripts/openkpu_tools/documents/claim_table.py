@@ -70,7 +70,7 @@ def current() -> bool:
 
 def main(argv: list[str] | None = None) -> int:
     """See above."""
-    if registry.parse("claim-table", argv).check:
+    if registry.parse_command("claim-table", argv).check:
         if current():
             return 0
         print("docs/claims.md is not what `openkpu claim-table` writes")
@@ -78,7 +78,7 @@ def main(argv: list[str] | None = None) -> int:
     status: dict[str, dict[str, str]] = {}
     good = True
     for sim in SIMS:
-        found = run_claims.run(sim)
+        found = run_claims.run_claim_tests(sim)
         if sim == "icarus" and found["C6"] is None:
             found |= run_claims.run_ungated(sim)
         status[sim] = {id: FAILS if text else PASSES for id, text in found.items()}
@@ -90,4 +90,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -8,13 +8,13 @@ from openkpu.layer.layout import ROW_BYTES
 from openkpu_tools import command, registry
 
 
-def table() -> str:
+def configs_table() -> str:
     """Markdown table of configs.toml."""
     titles = "name", "(n_x, n_y, n_z)", "MACs", "post lanes", "path", "bus"
     titles += "AI RAM, KiB", "weight rows", "tile entries", "for"
     lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for name in configs.names():
-        c = configs.load(name)
+        c = configs.load_config(name)
         size = f"({configs.N_X},{c.n_y},{c.n_z})"
         lanes = c.macs // 9 // c.post_share
         cells = f"`{name}`", size, c.macs, lanes, c.path_bytes, c.ahb_width
@@ -25,10 +25,10 @@ def table() -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    registry.parse("configs", argv)
-    print(table())
+    registry.parse_command("configs", argv)
+    print(configs_table())
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -85,7 +85,7 @@ def header() -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 1 with --check when the header is stale."""
-    args = registry.parse("fields", argv)
+    args = registry.parse_command("fields", argv)
     if not args.check:
         HEADER.write_text(header())
         return 0
@@ -96,4 +96,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -222,7 +222,7 @@ def outputs() -> dict[Path, str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    check = registry.parse("registers", argv).check
+    check = registry.parse_command("registers", argv).check
     try:
         wanted = outputs()
     except (RDLCompileError, OSError) as error:
@@ -241,4 +241,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

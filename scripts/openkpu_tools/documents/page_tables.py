@@ -42,11 +42,11 @@ def joined(lines: Callable[[], list[str]]) -> Callable[[], str]:
 
 # page, name of its marks, what makes the table
 TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
-    ("README.md", "summary", joined(silicon_table.summary)),
-    ("docs/silicon.md", "configs", configs.table),
+    ("README.md", "summary", joined(silicon_table.silicon_summary)),
+    ("docs/silicon.md", "configs", configs.configs_table),
     ("docs/silicon.md", "fpga", joined(silicon_table.fpga_table)),
     ("docs/silicon.md", "asic", joined(silicon_table.asic_table)),
-    ("docs/verification.md", "coverage", coverage.table),
+    ("docs/verification.md", "coverage", coverage.coverage_table),
     ("docs/verification.md", "waivers", waivers),
     *(("docs/benchmarks.md", f"bench-{n}", measured(n)) for n in ("rows", "targets", "others")),
     ("docs/command-line.md", "commands", command_page.overview),
@@ -65,7 +65,7 @@ def old() -> list[str]:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    if registry.parse("page-tables", argv).check:
+    if registry.parse_command("page-tables", argv).check:
         for table in (found := old()):
             print(f"{table}: not what `openkpu page-tables` writes")
         return command.MISMATCH if found else 0
@@ -75,4 +75,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of area and clock, from the records of `make fpga`, `synth` and `asic`.
 
-``openkpu silicon`` prints those of docs/silicon.md; ``summary`` is the table of the README, with
-the efficiency that `make bench` recorded. `openkpu page-tables` writes them.
+``openkpu silicon`` prints those of docs/silicon.md; ``silicon_summary`` is the table of the README,
+with the efficiency that `make bench` recorded. `openkpu page-tables` writes them.
 """
 
 import json
@@ -32,13 +32,13 @@ PUBLISHED = [
 def fpga_table() -> list[str]:
     """A row for each configuration that was mapped whole, those counted box by box, then what
     others published."""
-    known = silicon_record.load(fpga.BASELINE)
+    known = silicon_record.load_figures(fpga.BASELINE)
     lines = [
         "| | MACs | part | LUT | DSP | block RAM | MHz | GOPS | GOPS per kLUT | at 100 MHz |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name in sorted(known, key=lambda name: configs.load(name).macs):
-        found, macs = known[name], configs.load(name).macs
+    for name in sorted(known, key=lambda name: configs.load_config(name).macs):
+        found, macs = known[name], configs.load_config(name).macs
         lut, part = found["LUT"], fpga.TARGETS[name].part
         clock = f"{'not yet' if part else ''} | |"
         if mhz := found.get("mhz", found.get("mhz_placed")):
@@ -50,7 +50,7 @@ def fpga_table() -> list[str]:
             f"{found['DSP']} | {found['block RAM']} | {clock} | {200 * macs / lut:.2f} |"
         )
     for name, found in json.loads(synth.RECORD.read_text()).items():
-        lut, macs = found["LUT"], configs.load(name).macs
+        lut, macs = found["LUT"], configs.load_config(name).macs
         title = f"`{name}`, hierarchy kept, {synth.SMALL_RAM * 64 // 1024} KiB AI RAM"
         lines.append(
             f"| {title} | {macs} | {fpga.PARTS['']} | {lut:,} | "
@@ -66,27 +66,30 @@ def fpga_table() -> list[str]:
 
 def asic_table() -> list[str]:
     """A row for each configuration that was mapped to standard cells."""
-    known = silicon_record.load(asic.BASELINE)
+    known = silicon_record.load_figures(asic.BASELINE)
     lines = ["| | MACs | NAND2 equivalents | MHz | GOPS |", "|---|---|---|---|---|"]
-    for name in sorted(known, key=lambda name: configs.load(name).macs):
-        found, macs = known[name], configs.load(name).macs
+    for name in sorted(known, key=lambda name: configs.load_config(name).macs):
+        found, macs = known[name], configs.load_config(name).macs
         gops = 2 * macs * found["mhz"] / 1000
         lines.append(f"| `{name}` | {macs} | {found['gates']:,} | {found['mhz']} | {gops:.1f} |")
     return lines
 
 
-def summary() -> list[str]:
+def silicon_summary() -> list[str]:
     """A row for each configuration on which the network was measured as a task list."""
     found = json.loads(bench.BASELINE.read_text())
-    mapped, cells = silicon_record.load(fpga.BASELINE), silicon_record.load(asic.BASELINE)
+    mapped, cells = (
+        silicon_record.load_figures(fpga.BASELINE),
+        silicon_record.load_figures(asic.BASELINE),
+    )
     kept = json.loads(synth.RECORD.read_text())
     lines = [
         "| configuration | MACs | LUT, ECP5 | MHz, ECP5 | MHz, 0.18 um | efficiency |",
         "|---|---|---|---|---|---|",
     ]
-    for name in bench_tables.plain():
-        config = configs.load(name)
-        run = bench_tables.Run("networks", name, config.ahb_width, [], NETWORK).name
+    for name in bench_tables.plain_configs():
+        config = configs.load_config(name)
+        run = bench_tables.BenchRun("networks", name, config.ahb_width, [], NETWORK).name
         if run not in found:
             continue
         part = f"{name}_fpga"
@@ -104,10 +107,10 @@ def summary() -> list[str]:
 
 def main(argv: list[str] | None = None) -> int:
     """Print both tables; returns the exit status."""
-    registry.parse("silicon", argv)
+    registry.parse_command("silicon", argv)
     print("\n".join([*fpga_table(), "", *asic_table()]))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -29,7 +29,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 PICTURES = simrun.ROOT / "docs" / "images" / "timing"
-NANO = launch.parameters(configs.load("nano"), 1 << 20)
+NANO = launch.parameters(configs.load_config("nano"), 1 << 20)
 Rows = Mapping[str, Sequence[str]]
 TRANS = {"0": "IDLE", "1": "BUSY", "2": "NONSEQ", "3": "SEQ"}
 RESP = {"0": "OKAY", "1": "ERROR", "2": "RETRY", "3": "SPLIT"}
@@ -203,7 +203,7 @@ def record(diagram: Diagram) -> Rows:
     more = {"params": NANO, "public": launch.PUBLIC, "random_start": False}
     with tempfile.TemporaryDirectory(prefix="openkpu_timing_") as tmp:
         file = Path(tmp) / "rows.json"
-        simrun.run(
+        simrun.run_bench(
             "icarus",
             diagram.top,
             diagram.sources,
@@ -222,7 +222,7 @@ def picture(diagram: Diagram) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 1 with --check when a picture is stale."""
-    parser = command.Parser(prog="timing_diagrams", description=command.summary(__doc__))
+    parser = command.Parser(prog="timing_diagrams", description=command.first_line(__doc__))
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     args = parser.parse_args(argv)
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -242,4 +242,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

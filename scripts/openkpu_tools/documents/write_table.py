@@ -17,25 +17,25 @@ BEGIN = "<!-- written by `openkpu write-table` from openkpu_tb/device/write_rule
 END = "<!-- end of the written table -->\n"
 
 
-def filled(page: str) -> str:
+def page_filled(page: str) -> str:
     """The page with the table in its place."""
     if page.count(BEGIN) != 1 or page.count(END) != 1:
         raise command.UsageError(f"{PAGE.name}: expected the two lines that enclose the table once")
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{write_rules.table()}\n{END}{after}"
+    return f"{before}{BEGIN}\n{write_rules.write_rules_table()}\n{END}{after}"
 
 
 def current() -> bool:
     """docs/programming.md holds the table that the rules give."""
     page = PAGE.read_text(encoding="utf-8")
-    return page == filled(page)
+    return page == page_filled(page)
 
 
 def main(argv: list[str] | None = None) -> int:
     """See above."""
-    if not registry.parse("write-table", argv).check:
-        PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    if not registry.parse_command("write-table", argv).check:
+        PAGE.write_text(page_filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     elif not current():
         print("docs/programming.md is not what `openkpu write-table` writes")
         return command.MISMATCH
@@ -43,4 +43,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

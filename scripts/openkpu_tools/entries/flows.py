@@ -53,7 +53,7 @@ def fpga(parser: Parser) -> None:
     _config(parser, "nano_fpga")
     parser.add_argument("--part", choices=[part for part in PARTS if part], help="another ECP5")
     parser.add_argument(
-        "--seed", type=command.whole(0, (1 << 31) - 1), help="of the placement; default: 1"
+        "--seed", type=command.integer_in(0, (1 << 31) - 1), help="of the placement; default: 1"
     )
     parser.add_argument(
         "--map", "--map-only", action="store_true", help="neither placed nor routed"

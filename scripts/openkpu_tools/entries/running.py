@@ -79,7 +79,7 @@ def _model(parser: Parser) -> None:
     )
     parser.add_argument(
         "--numbering",
-        type=command.named,
+        type=command.given_name,
         help="release of nncase whose byte code a v5 model has, as 1.3.0; default: found out",
     )
     parser.add_argument(
@@ -168,7 +168,7 @@ def sim(parser: Parser) -> None:
     parser.add_argument("--check", action="store_true", help="bus rules checked on Icarus as well")
     parser.add_argument("--waves", action="store_true", help="record an FST file")
     parser.add_argument(
-        "--images", type=command.whole(1, SCANS), help="digits to classify; maps of a network"
+        "--images", type=command.integer_in(1, SCANS), help="digits to classify; maps of a network"
     )
     _network(parser)
     parser.add_argument(
@@ -228,7 +228,7 @@ def stream(parser: Parser) -> None:
     )
     parser.add_argument("--input", type=command.there, help=".npy file of its maps")
     parser.add_argument(
-        "--images", type=command.whole(1, MOST_STREAM), help="inferences of the stream"
+        "--images", type=command.integer_in(1, MOST_STREAM), help="inferences of the stream"
     )
     parser.add_argument(
         "--disturb", action="store_true", help="random wait states and grants, RETRY and SPLIT"
@@ -251,7 +251,7 @@ def stalls(parser: Parser) -> None:
 )
 def kmodel(parser: Parser) -> None:
     """Show what is in a K210 model."""
-    kmodel_options.add(parser)
+    kmodel_options.add_kmodel_options(parser)
 
 
 @entry("openkpu_tools.commands.make_vectors", checkout=False)
@@ -262,10 +262,10 @@ def vectors(parser: Parser) -> None:
         "--set", choices=(*SHAPES, *TASKS, *RANDOM), default="targets", help="which layers"
     )
     parser.add_argument("--seed", type=command.SEED, default=1, help="of random layers")
-    parser.add_argument("--count", type=command.whole(1, 1_000_000), help="random layers (10)")
+    parser.add_argument("--count", type=command.integer_in(1, 1_000_000), help="random layers (10)")
     parser.add_argument(
-        "--channels", type=command.whole(1, 1024), help="most, of random layers (24)"
+        "--channels", type=command.integer_in(1, 1024), help="most, of random layers (24)"
     )
     parser.add_argument(
-        "--size", type=command.whole(MOST_STRIDE, 512), help="largest, of random layers (40)"
+        "--size", type=command.integer_in(MOST_STRIDE, 512), help="largest, of random layers (40)"
     )

@@ -85,7 +85,7 @@ def sweep(parser: Parser) -> None:
 def control(parser: Parser) -> None:
     """A host that does anything at any time."""
     parser.add_argument(
-        "--actions", type=command.whole(1, MOST_ACTIONS), default=10_000, help="of the host"
+        "--actions", type=command.integer_in(1, MOST_ACTIONS), default=10_000, help="of the host"
     )
     seeded(parser)
 
@@ -98,7 +98,7 @@ def _regressed(args: argparse.Namespace) -> str:
 @entry("openkpu_tools.verification.regress", _regressed)
 def regress(parser: Parser) -> None:
     """Random items (N), or every test seed after seed (SEEDS)."""
-    parser.add_argument("--n", type=command.whole(1, MOST_ITEMS), help="random items")
+    parser.add_argument("--n", type=command.integer_in(1, MOST_ITEMS), help="random items")
     parser.add_argument("--seed", type=command.SEED, help="of the first item")
     parser.add_argument("--sim", choices=SIMS, help="of the items; default: verilator")
     parser.add_argument(
@@ -107,7 +107,7 @@ def regress(parser: Parser) -> None:
     parser.add_argument("--kind", choices=ITEM_KINDS, help="of all items")
     parser.add_argument("--cluster", help="address of a dask scheduler: tcp://host:port")
     parser.add_argument(
-        "--seeds", type=command.whole(1, MOST_SEEDS), help="every test with seeds 1 to SEEDS"
+        "--seeds", type=command.integer_in(1, MOST_SEEDS), help="every test with seeds 1 to SEEDS"
     )
     _jobs(parser, None, "processes at a time; default: 2, of items one on each core")
     parser.add_argument("tests", nargs="*", action=_Tests, help="with SEEDS, these tests alone")
@@ -122,7 +122,7 @@ def soak(parser: Parser) -> None:
     parser.add_argument(
         "--config", type=command.config, default="small", help="a table of configs.toml"
     )
-    parser.add_argument("--item", type=command.whole(0, 1 << 31), help="this item alone")
+    parser.add_argument("--item", type=command.integer_in(0, 1 << 31), help="this item alone")
     parser.add_argument("--plant", default="", choices=("", "leak", "byte"), help=argparse.SUPPRESS)
 
 
@@ -179,7 +179,7 @@ def claims(parser: Parser) -> None:
 def mutate(parser: Parser) -> None:
     """The RTL changed in N places, one at a time: tests must fail -> reports."""
     parser.add_argument(
-        "--n", type=command.whole(1, MOST_MUTANTS), default=400, help="number of mutants"
+        "--n", type=command.integer_in(1, MOST_MUTANTS), default=400, help="number of mutants"
     )
     parser.add_argument("--seed", type=command.SEED, default=7, help="of the places")
     _jobs(parser)

@@ -66,7 +66,7 @@ def synthesize(config: configs.Config, folder: Path) -> dict[str, dict]:
     """Modules of the device mapped to the library; files in ``folder``."""
     synth.stage(folder)
     shutil.copy(LIBRARY, folder)
-    eda.yosys(synth.script(config, commands(), rows=None), folder)
+    eda.run_yosys(synth.script(config, commands(), rows=None), folder)
     return json.loads((folder / "netlist.json").read_text())["modules"]
 
 
@@ -90,8 +90,8 @@ def timing(folder: Path) -> list[dict]:
         "exit",
     ]
     (folder / "sta.tcl").write_text("\n".join(script) + "\n")
-    said = eda.run(["sta", "-exit", "sta.tcl"], folder, "timing")
-    return asic_timing.paths(said)[:PATHS]
+    said = eda.run_tool(["sta", "-exit", "sta.tcl"], folder, "timing")
+    return asic_timing.timing_paths(said)[:PATHS]
 
 
 def measure(config: configs.Config, folder: Path) -> dict:
@@ -100,12 +100,12 @@ def measure(config: configs.Config, folder: Path) -> dict:
     macros = {
         name: asic_macros.Memory.of(module)
         for name, module in modules.items()
-        if synth.plain(name) in MACROS
+        if synth.plain_module_name(name) in MACROS
     }
     asic_netlist.name_registers(modules)
     asic_netlist.buffer_nets(modules)
     names = asic_netlist.short_names(modules)
-    (folder / "netlist.v").write_text(asic_netlist.verilog(modules, names, set(macros)))
+    (folder / "netlist.v").write_text(asic_netlist.asic_verilog(modules, names, set(macros)))
     memories = {names[name]: memory for name, memory in macros.items()}
     (folder / "macros.lib").write_text(asic_macros.liberty(memories))
     areas = cell_areas()
@@ -155,15 +155,15 @@ def markdown(found: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def judged(found: dict, args: argparse.Namespace) -> int:
+def asic_judged(found: dict, args: argparse.Namespace) -> int:
     """Exit status: compare with what is recorded, or record it."""
     name = found["config"]
     if args.record:
         figures = {title: found[title] for title in ("gates", "mhz")}
-        silicon_record.keep(BASELINE, name, figures)
+        silicon_record.keep_figures(BASELINE, name, figures)
     if not args.baseline:
         return 0
-    known = silicon_record.load(BASELINE)[name]
+    known = silicon_record.load_figures(BASELINE)[name]
     bad = found["gates"] > known["gates"] * WORSE or found["mhz"] * WORSE < known["mhz"]
     if bad:
         print(
@@ -173,16 +173,16 @@ def judged(found: dict, args: argparse.Namespace) -> int:
     return int(bad)
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
+def asic_arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    return silicon_record.checked(registry.parse("asic", argv))
+    return silicon_record.checked(registry.parse_command("asic", argv))
 
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0, 1 when a tool fails or a figure is worse, 2 for a bad request."""
-    args = arguments(argv)
+    args = asic_arguments(argv)
     try:
-        config = configs.load(args.config)
+        config = configs.load_config(args.config)
     except configs.ConfigError as error:
         print(f"asic: {error}", file=sys.stderr)
         return 2
@@ -208,8 +208,8 @@ def main(argv: list[str] | None = None) -> int:
     print(page, end="")
     print(f"reached: {found['gates']:,} NAND2 equivalents, {found['mhz']} MHz")
     print(f"after {time.monotonic() - began:.0f} s")
-    return judged(found, args)
+    return asic_judged(found, args)
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

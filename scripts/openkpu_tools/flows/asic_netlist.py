@@ -18,7 +18,7 @@ Modules = dict[str, dict]
 
 def short_names(modules: Modules) -> dict[str, str]:
     """Module -> name without Yosys's decoration, numbered where several sets of parameters are."""
-    plain = {name: synth.plain(name) for name in modules}
+    plain = {name: synth.plain_module_name(name) for name in modules}
     many = Counter(plain.values())
     seen: Counter = Counter()
     found = {}
@@ -109,7 +109,7 @@ def boxes(
     def rows(name: str, count: int, level: int) -> list[dict]:
         held = contents(modules, name, areas, bits)
         row = {
-            "box": synth.plain(name),
+            "box": synth.plain_module_name(name),
             "level": level,
             "instances": count,
             "gates": round(count * held["area"] / unit),
@@ -125,7 +125,7 @@ def boxes(
         parts = sorted(inside, key=lambda part: -part[0]["gates"])
         return [row, *(row for part in parts for row in part)]
 
-    (top,) = (name for name in modules if synth.plain(name) == "openkpu_top")
+    (top,) = (name for name in modules if synth.plain_module_name(name) == "openkpu_top")
     return rows(top, 1, 0)
 
 
@@ -134,7 +134,7 @@ def _escaped(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"\\{name} "
 
 
-def verilog(modules: Modules, names: dict[str, str], left_out: set[str]) -> str:
+def asic_verilog(modules: Modules, names: dict[str, str], left_out: set[str]) -> str:
     """The modules as plain structural Verilog, under their new names.
 
     OpenSTA of 2019 reads neither everything that Yosys's own writer makes nor the word signed.

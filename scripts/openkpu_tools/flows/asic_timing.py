@@ -20,7 +20,7 @@ def plain(cell: str) -> str:
     return cell.replace("\\", "").removesuffix("_ff")
 
 
-def paths(report: str) -> list[dict]:
+def timing_paths(report: str) -> list[dict]:
     """Paths of report_checks, the longest first, one for each way through the boxes.
 
     A path: ``ns`` from clock edge to clock edge (setup included), ``from``, ``to``, and ``boxes``:

@@ -47,7 +47,7 @@ def edges(cell: dict) -> list[tuple[int, int]]:
     return [(bit, out) for bit, out in found if isinstance(out, int)]
 
 
-def paths(top: dict, start: str, end: str) -> list[tuple[str, str]]:
+def joined_paths(top: dict, start: str, end: str) -> list[tuple[str, str]]:
     """(input, output) of each pair that a combinational path joins; one pair for an output.
 
     ``top``: a module of write_json. ``start``, ``end``: regular expressions that the names of the

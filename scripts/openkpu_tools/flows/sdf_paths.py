@@ -47,7 +47,7 @@ def plain(name: str) -> str:
     return ESCAPED.sub(r"\1", name.strip())
 
 
-def read(file: Path) -> Delays:
+def read_sdf(file: Path) -> Delays:
     """The delays of an SDF file as nextpnr writes it: one to a line."""
     found, cell = Delays(), ""
     with open(file) as lines:

@@ -22,14 +22,14 @@ def checked(args: argparse.Namespace) -> argparse.Namespace:
     return args
 
 
-def load(file: Path) -> dict[str, dict[str, Any]]:
+def load_figures(file: Path) -> dict[str, dict[str, Any]]:
     """Figures by configuration; none when nothing is recorded yet."""
     return json.loads(file.read_text()) if file.exists() else {}
 
 
 def expect(file: Path, name: str, baseline: bool) -> None:
     """Raises UsageError when ``baseline`` is asked and ``file`` knows nothing of ``name``."""
-    known = sorted(load(file))
+    known = sorted(load_figures(file))
     if baseline and name not in known:
         raise command.UsageError(
             f"no figures are recorded for {name}, expected one of {', '.join(known)},"
@@ -37,8 +37,8 @@ def expect(file: Path, name: str, baseline: bool) -> None:
         )
 
 
-def keep(file: Path, name: str, figures: dict[str, Any]) -> None:
+def keep_figures(file: Path, name: str, figures: dict[str, Any]) -> None:
     """Record ``figures`` of a configuration; what they do not tell stays as it is."""
-    known = load(file)
+    known = load_figures(file)
     known[name] = known.get(name, {}) | figures
     file.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")

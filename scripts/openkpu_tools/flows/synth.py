@@ -89,7 +89,7 @@ def yosys(
         stage(folder)
         text = script(config, [*commands, "tee -q -o stat.json stat -json"])
         try:
-            eda.yosys(text, folder, doing)
+            eda.run_yosys(text, folder, doing)
         except eda.ToolError as error:
             raise SynthError(str(error)) from error
         log = (folder / "log").read_text().splitlines()
@@ -113,12 +113,12 @@ def check(config: configs.Config) -> tuple[configs.Config, str]:
         (top,) = json.loads(netlist.read_text())["modules"].values()
     kinds = stat["design"]["num_cells_by_type"]
     trouble = [f"cell that must not be there: {k}" for k in kinds if k.startswith(LEFT_OVER)]
-    for source, target in comb_paths.paths(top, *AHB):
+    for source, target in comb_paths.joined_paths(top, *AHB):
         trouble.append(f"combinational path from {source} to {target}")
     return config, "\n".join(trouble)
 
 
-def plain(name: str) -> str:
+def plain_module_name(name: str) -> str:
     """Module name without Yosys's decoration of parameters."""
     name = name.lstrip("\\")
     match = re.match(r"\$paramod(?:\$[0-9a-f]+)?\\(\w+)", name)
@@ -145,7 +145,7 @@ def totals(modules: dict[str, dict], name: str) -> Counter:
 def rows(modules: dict[str, dict], name: str, count: int = 1, level: int = 0) -> list:
     """(level, module, instances, cells of all of them), a module before those inside it."""
     cells = {k: n * count for k, n in totals(modules, name).items()}
-    found = [(level, plain(name), count, cells)]
+    found = [(level, plain_module_name(name), count, cells)]
     if level < DEPTH:
         inside = []
         for kind, number in modules[name]["num_cells_by_type"].items():
@@ -160,7 +160,7 @@ def rows(modules: dict[str, dict], name: str, count: int = 1, level: int = 0) ->
 def table(stat: dict) -> list[dict]:
     """A row for every box: name, level, instances, the columns."""
     modules = stat["modules"]
-    (top,) = (name for name in modules if plain(name) == "openkpu_top")
+    (top,) = (name for name in modules if plain_module_name(name) == "openkpu_top")
     return [
         {
             "box": name,
@@ -185,7 +185,7 @@ def check_all(names: list[str]) -> int:
     """Exit status 0 when every configuration is clean."""
     began, bad = time.monotonic(), 0
     with ThreadPoolExecutor(2) as pool:
-        for config, trouble in pool.map(check, [configs.load(name) for name in names]):
+        for config, trouble in pool.map(check, [configs.load_config(name) for name in names]):
             bad += bool(trouble)
             verdict = "FAIL" if trouble else "ok  "
             print(f"{verdict} {config.name:<7} after {time.monotonic() - began:.0f} s", flush=True)
@@ -196,19 +196,19 @@ def check_all(names: list[str]) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is clean, 1 when not, 2 for a bad request."""
-    args = registry.parse("synth", argv)
+    args = registry.parse_command("synth", argv)
     command.apart(args, ("check", "report"), ("check", "record"), why="nothing is mapped")
     command.in_checkout(args, "record")
     command.check_outputs([args.report])
     names = configs.names() if args.config == ["all"] else args.config
     try:
-        chosen = [configs.load(name) for name in names]
+        chosen = [configs.load_config(name) for name in names]
     except configs.ConfigError as error:
         return command.complain(error)
     if args.check:
         return check_all([config.name for config in chosen] or configs.names())
     tables = {}
-    for config in chosen or [configs.load("nano")]:
+    for config in chosen or [configs.load_config("nano")]:
         began = time.monotonic()
         size = SMALL_RAM * 64 // 1024
         print(f"{config.name}, {size} KiB AI RAM, synth_ecp5 with its hierarchy ...", flush=True)
@@ -230,4 +230,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from openkpu.generators.generate import Limits, random_layer
-from openkpu.kmodel import LayerEvent, loads, run
+from openkpu.kmodel import LayerEvent, loads_kmodel, run_kmodel
 from openkpu.kmodel.build import build_v5_alone
 from openkpu.layer.vectors import VectorLayer, save_file
 from openkpu_tools.foreign.onnx_net import random_network
@@ -110,7 +110,7 @@ def read_network(name: str, folder: Path) -> Case:
     kmodel = (folder / f"{name}.kmodel").read_bytes()
     x = np.load(folder / f"{name}.in.npy")
     events: list[LayerEvent] = []
-    result = run(loads(kmodel, name), x, hook=events.append)
+    result = run_kmodel(loads_kmodel(kmodel, name), x, hook=events.append)
     layers = [vector(name, i, event) for i, event in enumerate(events)]
     return Case(name, layers, kmodel, x, result.output)
 

@@ -66,7 +66,7 @@ def gradients(params: Params, images: np.ndarray, labels: np.ndarray) -> tuple[f
     for name in fm.layers(params):
         weight, bias = params[f"{name}_w"], params[f"{name}_b"]
         if weight.ndim == 4:
-            full = fm.conv(x, weight, bias)
+            full = fm.conv3x3(x, weight, bias)
             y = fm.max_pool(full)
         else:
             full = None
@@ -94,7 +94,7 @@ def gradients(params: Params, images: np.ndarray, labels: np.ndarray) -> tuple[f
             grads[f"{name}_b"] = flat.sum(axis=0)
             turned = weight[:, :, ::-1, ::-1].transpose(1, 0, 2, 3)
             if name != "conv1":  # nobody asks for the gradient at the image
-                back = fm.conv(back, turned, np.zeros(len(turned), back.dtype)) * (x > 0)
+                back = fm.conv3x3(back, turned, np.zeros(len(turned), back.dtype)) * (x > 0)
         else:
             grads[f"{name}_w"] = back.T @ x.reshape(len(x), -1)
             grads[f"{name}_b"] = back.sum(axis=0)
@@ -154,7 +154,7 @@ def train(data: digits.Digits, large: bool = False) -> Params:
 
 def accuracy(params: Params, network: Network, data: digits.Digits) -> tuple[float, float]:
     """(float, quantised on the golden model)."""
-    exact = (fm.predict(params, data.images) == data.labels).mean()
+    exact = (fm.predict_classes(params, data.images) == data.labels).mean()
     found = [digits.classify(network.run(x).y) for x in data.pixels]
     return float(exact), float(np.mean(found == data.labels))
 
@@ -165,7 +165,7 @@ def train_large(training: digits.Digits, test: digits.Digits) -> int:
     network = quantise(params, enlarged(training.images[:64]))
     network.save(digits.LARGE_NETWORK)
     images, labels = test.images[:100], test.labels[:100]
-    exact = (fm.predict(params, enlarged(images)) == labels).mean()
+    exact = (fm.predict_classes(params, enlarged(images)) == labels).mean()
     pixels = digits.enlarge(test.pixels[:100])
     found = [digits.classify(network.run(x).y) for x in pixels]
     print(f"float model     {exact:8.2%}\nquantised model {np.mean(found == labels):8.2%}")
@@ -173,7 +173,7 @@ def train_large(training: digits.Digits, test: digits.Digits) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=command.summary(__doc__))
+    parser = argparse.ArgumentParser(description=command.first_line(__doc__))
     parser.add_argument("--data", action="store_true", help="fetch the scans again first")
     parser.add_argument("--check", action="store_true", help="only report what is committed")
     parser.add_argument("--large", action="store_true", help="train the large network")

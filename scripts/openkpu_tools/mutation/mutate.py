@@ -30,7 +30,7 @@ from openkpu_tools.mutation import (
     mutate_schemata,
     mutate_source,
 )
-from openkpu_tools.mutation.mutate_page import Verdict
+from openkpu_tools.mutation.mutate_page import MutantVerdict
 from openkpu_tools.mutation.mutate_places import Mutation
 
 PLAN = "tb/mutation/benches.toml"
@@ -40,7 +40,7 @@ GROUPS = {"logic": mutate_places.LOGIC, "wiring": mutate_places.WIRING}
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
-    return registry.parse("mutate", argv)
+    return registry.parse_command("mutate", argv)
 
 
 def places(plan: mutate_benches.Plan) -> dict[str, list[Mutation]]:
@@ -77,9 +77,9 @@ def chosen(
 
 def judged(
     judge: mutate_run.Judge, equivalent: dict[Mutation, str], last: str, jobs: int
-) -> list[Verdict]:
+) -> list[MutantVerdict]:
     """The verdict on every mutant, printed as it comes; UsageError for a wrong equivalent."""
-    verdicts: dict[int, Verdict] = {}
+    verdicts: dict[int, MutantVerdict] = {}
     spent = dict.fromkeys(range(1, len(judge.mutants) + 1), 0.0)
     for level in LEVELS[: LEVELS.index(last) + 1]:
         ask: Callable[[int], tuple[mutate_run.Answer | None, float]] = judge.formal
@@ -104,12 +104,12 @@ def judged(
                         continue
                     mutation = judge.mutants[number - 1]
                     hang = answer.outcome == "hang"
-                    verdict = Verdict(number, mutation, level, answer.by, hang, spent[number])
+                    verdict = MutantVerdict(number, mutation, level, answer.by, hang, spent[number])
                     if mutation in equivalent:
                         said = f"listed as equivalent, but killed by {answer.by}"
                         raise command.UsageError(f"{mutation.file}:{mutation.line}: {said}")
                     verdicts[number] = verdict
-                    print(f"[{done}/{len(alive)}] {mutate_page.line(verdict)}", flush=True)
+                    print(f"[{done}/{len(alive)}] {mutate_page.verdict_line(verdict)}", flush=True)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 judge.stop()
@@ -118,19 +118,21 @@ def judged(
         if number not in verdicts:
             reason = equivalent.get(mutation, "")
             status = "equivalent" if reason else "survived"
-            verdicts[number] = Verdict(number, mutation, status, reason, False, spent[number])
+            verdicts[number] = MutantVerdict(number, mutation, status, reason, False, spent[number])
     return [verdicts[n] for n in sorted(verdicts)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0 when the goal is met, 1 when not, 2 for a bad request."""
     args = arguments(argv)
-    plan = mutate_benches.load(ROOT, args.plan)
+    plan = mutate_benches.load_benches(ROOT, args.plan)
     found = places(plan)
     everything = [m for own in found.values() for m in own]
-    equivalent = mutate_equivalent.load(ROOT / plan.equivalent, plan.equivalent, everything)
+    equivalent = mutate_equivalent.load_equivalents(
+        ROOT / plan.equivalent, plan.equivalent, everything
+    )
     kinds = GROUPS.get(args.kind, (args.kind,))
-    mutants = mutate_schemata.draw(chosen(found, args.module), args.n, args.seed, kinds)
+    mutants = mutate_schemata.draw_mutations(chosen(found, args.module), args.n, args.seed, kinds)
     print(f"{len(mutants)} mutants of {len(everything)} places, seed {args.seed}", flush=True)
     recorded = ROOT / plan.verdicts
     if set(kinds) <= set(mutate_places.WIRING):  # a whole run keeps its own alone
@@ -150,12 +152,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     failed = mutate_page.failures(verdicts, plan.strict, plan.goal)
     asked = f"MODULE='{' '.join(args.module)}' " if args.module else ""
     title = f"`make mutate {asked}N={args.n} SEED={args.seed}`: {len(mutants)} mutants"
-    page = mutate_page.markdown(verdicts, title, failed)
+    page = mutate_page.mutation_markdown(verdicts, title, failed)
     more = {"n": args.n, "seed": args.seed, "module": args.module}
-    mutate_page.write(args.reports, page, mutate_page.data(verdicts, failed, **more))
+    mutate_page.write_mutation_page(args.reports, page, mutate_page.data(verdicts, failed, **more))
     for verdict in verdicts:
         if verdict.status == "survived":
-            print(mutate_page.line(verdict))
+            print(mutate_page.verdict_line(verdict))
     alive = sum(v.status == "survived" for v in verdicts)
     print(
         f"score {mutate_page.score(verdicts):.1f} %, {alive} survived, "
@@ -167,4 +169,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -53,7 +53,7 @@ class Plan:
         return [b for b in own if not b.modules or module in b.modules]
 
 
-def load(root: Path, name: str) -> Plan:
+def load_benches(root: Path, name: str) -> Plan:
     """Read a plan; UsageError, one line, for one that does not hold together."""
     try:
         data = tomllib.loads(files.read_bytes(root / name, UsageError).decode())
@@ -101,7 +101,7 @@ def load(root: Path, name: str) -> Plan:
 
 
 @cache
-def contents(root: Path, pattern: str) -> str:
+def sources_digest(root: Path, pattern: str) -> str:
     """A digest of the sources that match, or that lie in a folder."""
     digest = hashlib.sha256()
     found = root / pattern
@@ -112,9 +112,9 @@ def contents(root: Path, pattern: str) -> str:
     return digest.hexdigest()
 
 
-def digest(root: Path, plan: Plan, bench: Bench) -> str:
+def bench_digest(root: Path, plan: Plan, bench: Bench) -> str:
     """What the verdict of a bench depends on, the mutated folder aside."""
-    parts = [bench.test, bench.choose, str(bench.seed), contents(root, bench.folder)]
-    parts += [contents(root, pattern) for pattern in plan.shared]
+    parts = [bench.test, bench.choose, str(bench.seed), sources_digest(root, bench.folder)]
+    parts += [sources_digest(root, pattern) for pattern in plan.shared]
     parts += ["further"] if bench.further else []
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -15,7 +15,7 @@ from openkpu_tools.mutation.mutate_places import Mutation
 FIELDS = {"file", "line", "before", "after", "reason", "which"}
 
 
-def load(path: Path, name: str, mutations: Sequence[Mutation]) -> dict[Mutation, str]:
+def load_equivalents(path: Path, name: str, mutations: Sequence[Mutation]) -> dict[Mutation, str]:
     """{mutation: why it is equivalent}; ``mutations``: all there are, drawn or not.
 
     An entry has ``file``, ``line`` (its text), ``before``, ``after``, ``reason``, and ``which`` of

@@ -13,7 +13,7 @@ KILLED = ("block", "formal", "sizes", "device")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class MutantVerdict:
     """A mutant, and what became of it."""
 
     number: int
@@ -29,13 +29,13 @@ class Verdict:
         return str(Path(self.mutation.file).parent)
 
 
-def score(verdicts: Sequence[Verdict]) -> float:
+def score(verdicts: Sequence[MutantVerdict]) -> float:
     """Percent of the mutants that are not equivalent and were killed; 100 without any."""
     asked = [v for v in verdicts if v.status != "equivalent"]
     return 100 * sum(v.status in KILLED for v in asked) / len(asked) if asked else 100.0
 
 
-def failures(verdicts: Sequence[Verdict], strict: Sequence[str], goal: float) -> list[str]:
+def failures(verdicts: Sequence[MutantVerdict], strict: Sequence[str], goal: float) -> list[str]:
     """Why the run has failed, a line each."""
     lines = []
     for folder in strict:
@@ -47,7 +47,7 @@ def failures(verdicts: Sequence[Verdict], strict: Sequence[str], goal: float) ->
     return lines
 
 
-def line(verdict: Verdict) -> str:
+def verdict_line(verdict: MutantVerdict) -> str:
     """A verdict as one line of text."""
     m = verdict.mutation
     end = f"{verdict.status}{' (hang)' if verdict.hang else ''}"
@@ -58,13 +58,13 @@ def _cell(text: str) -> str:
     return "`" + text.replace("|", "\\|").replace("`", "'") + "`"
 
 
-def _counts(verdicts: Sequence[Verdict]) -> str:
+def _counts(verdicts: Sequence[MutantVerdict]) -> str:
     counted = Counter(v.status for v in verdicts)
     columns = [counted[status] for status in (*KILLED, "survived", "equivalent")]
     return " | ".join([str(len(verdicts)), *map(str, columns), f"{score(verdicts):.1f} %"])
 
 
-def markdown(verdicts: Sequence[Verdict], title: str, failed: Sequence[str]) -> str:
+def mutation_markdown(verdicts: Sequence[MutantVerdict], title: str, failed: Sequence[str]) -> str:
     """The page: result, survivors, modules, kinds, equivalents, all mutants."""
     out = ["# Mutation", "", title, "", f"**{'FAIL' if failed else 'PASS'}**"]
     out += [f"- {reason}" for reason in failed]
@@ -99,7 +99,7 @@ def markdown(verdicts: Sequence[Verdict], title: str, failed: Sequence[str]) -> 
     return "\n".join(out) + "\n"
 
 
-def data(verdicts: Sequence[Verdict], failed: Sequence[str], **more: object) -> str:
+def data(verdicts: Sequence[MutantVerdict], failed: Sequence[str], **more: object) -> str:
     """The same as JSON."""
     rows = [
         {
@@ -123,7 +123,7 @@ def data(verdicts: Sequence[Verdict], failed: Sequence[str], **more: object) -> 
     )
 
 
-def write(folder: Path, page: str, content: str) -> None:
+def write_mutation_page(folder: Path, page: str, content: str) -> None:
     """Both files into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "mutation.md").write_text(page, encoding="utf-8")

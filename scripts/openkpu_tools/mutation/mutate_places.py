@@ -21,7 +21,7 @@ from openkpu_tools.mutation.mutate_source import (
     Readable,
     Source,
     bare,
-    fold,
+    fold_spaces,
     is_node,
     kind_of,
 )
@@ -118,12 +118,12 @@ def _mutation(source: Source, change: Change) -> Mutation:
         source.called,
         source.name,
         source.data.count(b"\n", 0, change.start) + 1,
-        fold(source.data[first:last].decode()),
+        fold_spaces(source.data[first:last].decode()),
         change.kind,
         change.start,
         change.end,
-        ", ".join(fold(source.text(start, end)) for start, end, _ in edits),
-        fold(change.after),
+        ", ".join(fold_spaces(source.text(start, end)) for start, end, _ in edits),
+        fold_spaces(change.after),
         change.statement,
         change.edits,
         change.declares,
@@ -229,7 +229,7 @@ class _Finder(Source):
         at = self.range(value)
         stays = kind_of(expr) == "NonblockingAssignmentExpression"
         target = self.range(expr.left)
-        same = at and target and fold(self.text(*at)) == fold(self.text(*target))
+        same = at and target and fold_spaces(self.text(*at)) == fold_spaces(self.text(*target))
         if stays and place:
             if not same:  # `x <= x` says that a register stays, as it does without it
                 yield "reset" if reset else "assignment", *place, "(dropped)", True
@@ -240,7 +240,7 @@ class _Finder(Source):
             yield "reset", *at, changed[0][3] if changed else f"~({self.text(*at)})", False
             return
         if stays and at and target and kind_of(value) == "ConditionalExpression":
-            yield from self._keeps(value, fold(self.text(*target)))
+            yield from self._keeps(value, fold_spaces(self.text(*target)))
         yield from self._expression(value)
 
     def _keeps(self, node: Node, target: str) -> Iterator[tuple]:
@@ -250,7 +250,7 @@ class _Finder(Source):
         if not place:
             return
         for arm, stuck in zip(arms, ("1'b0", "1'b1"), strict=True):
-            if arm and fold(self.text(*arm)) == target:
+            if arm and fold_spaces(self.text(*arm)) == target:
                 yield "enable", *place, stuck, False
 
     def _resets(self, predicate: Node) -> bool:

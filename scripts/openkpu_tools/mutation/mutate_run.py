@@ -102,7 +102,7 @@ class Judge:
     @contextlib.contextmanager
     def working(self, folder: Path, jobs: int) -> Iterator[None]:
         """Mutated sources in ``folder`` and ``jobs`` workers, ended with the block."""
-        self.rtl = mutate_schemata.write(self.root, folder, self.mutants)
+        self.rtl = mutate_schemata.write_mutants(self.root, folder, self.mutants)
         environment = {k: v for k, v in os.environ.items() if k not in ("SEED", "OPENKPU_RESULTS")}
         words = [sys.executable, "-m", "openkpu_tools.mutation.mutate_worker"]
         with contextlib.ExitStack() as stack:
@@ -168,9 +168,9 @@ class Judge:
         """What an answer is kept by: the mutation, its folder of the RTL, the bench."""
         folder = str(Path(mutation.file).parent)
         parts = [
-            mutate_benches.contents(self.root, folder),
-            mutate_benches.contents(self.root, self.plan.includes),
-            mutate_benches.digest(self.root, self.plan, bench),
+            mutate_benches.sources_digest(self.root, folder),
+            mutate_benches.sources_digest(self.root, self.plan.includes),
+            mutate_benches.bench_digest(self.root, self.plan, bench),
             *map(str, (mutation.file, mutation.start, mutation.end, mutation.after)),
             *map(str, mutation.edits),
         ]
@@ -212,7 +212,7 @@ class Judge:
             copy = Path(tmp) / mutation.file
             copy.parent.mkdir(parents=True)
             copy.write_bytes(
-                mutate_schemata.plain((self.root / mutation.file).read_bytes(), mutation)
+                mutate_schemata.plain_mutant((self.root / mutation.file).read_bytes(), mutation)
             )
             environment = {**os.environ, "OPENKPU_RTL": tmp}
             done = subprocess.run(words, cwd=self.root, env=environment, capture_output=True)

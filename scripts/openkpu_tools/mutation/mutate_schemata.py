@@ -40,7 +40,7 @@ def order(
     return drawn
 
 
-def draw(
+def draw_mutations(
     modules: Mapping[str, Sequence[Mutation]], count: int, seed: int, wanted: Sequence[str] = LOGIC
 ) -> list[Mutation]:
     """``count`` mutations of kinds ``wanted``: of each module as many, as far as it has them."""
@@ -58,7 +58,7 @@ def draw(
     return sorted(drawn, key=lambda m: (m.file, m.start, m.end, m.after))
 
 
-def plain(data: bytes, mutation: Mutation) -> bytes:
+def plain_mutant(data: bytes, mutation: Mutation) -> bytes:
     """The file with this one mutation and no choice, for tools that take no plusarg."""
     edits = [(start, end, f"({after})") for start, end, after in _edits(mutation)]
     if mutation.statement:
@@ -146,7 +146,7 @@ def _header_end(data: bytes) -> int:
         at += 1
 
 
-def write(root: Path, folder: Path, mutants: Sequence[Mutation]) -> Path:
+def write_mutants(root: Path, folder: Path, mutants: Sequence[Mutation]) -> Path:
     """Mutated copies of the files that hold them, numbered from 1 in this order; their folder.
 
     The folder is ``folder``/<hash of all of it>, laid out like ``root``.

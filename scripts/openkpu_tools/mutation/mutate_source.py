@@ -44,7 +44,7 @@ def kind_of(node: Node) -> str:
     return node.kind.name if is_node(node) else ""
 
 
-def fold(text: str) -> str:
+def fold_spaces(text: str) -> str:
     """The text with single spaces."""
     return " ".join(text.split())
 

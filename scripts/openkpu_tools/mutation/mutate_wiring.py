@@ -21,7 +21,7 @@ from openkpu_tools.mutation.mutate_source import (
     Node,
     Source,
     bare,
-    fold,
+    fold_spaces,
     is_node,
     kind_of,
     nodes,
@@ -129,8 +129,8 @@ class Wiring:
             high, low = _value(select.left), _value(select.right)
             if high is not None and low is not None:
                 return str(high - low + 1)
-            return fold(str(select))
-        return f"+:{fold(str(select.right))}"
+            return fold_spaces(str(select))
+        return f"+:{fold_spaces(str(select.right))}"
 
     def _declared(self, members: Node, scope: Scope) -> dict[str, Signal]:
         """The scope with what is declared among these members."""

@@ -12,7 +12,7 @@ MADE = ("sim_build", "waves", "reports", ".pytest_cache", ".ruff_cache", ".hypot
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    registry.parse("clean", argv)
+    registry.parse_command("clean", argv)
     for name in MADE:
         shutil.rmtree(ROOT / name, ignore_errors=True)
     for folder, names, _ in os.walk(ROOT):

@@ -27,7 +27,7 @@ def of_variable(name: str, action: argparse.Action) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    wanted = registry.parse("help", argv).command
+    wanted = registry.parse_command("help", argv).command
     if wanted:
         if wanted not in COMMANDS:
             hint = registry.near(wanted, COMMANDS, "'make help' lists them")

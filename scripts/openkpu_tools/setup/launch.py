@@ -56,13 +56,13 @@ def main(venv: str, target: str) -> int:
         more = bool(entry.module)
         return setup_env.main([venv, *entry.groups(args)])
 
-    status = command.run(prepare)
+    status = command.run_command(prepare)
     if status or not more:
         return status
     sys.stdout.flush()
     os.environ[command.BY_MAKE] = "1"
     run = str(ROOT / "scripts" / "run.sh")
-    os.execv(run, [run, "-m", "openkpu", target, *words])
+    os.execv(run, [run, "-m", "openkpu_tools", target, *words])
 
 
 if __name__ == "__main__":

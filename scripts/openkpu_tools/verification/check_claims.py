@@ -61,7 +61,7 @@ def verdicts(tree: Path, *words: str) -> dict[str, str | None]:
 
 def main(argv: list[str] | None = None) -> int:
     """Try the mutations of the claims that are named, of all by default."""
-    wanted = registry.parse("claims", argv).claims or list(IDS)
+    wanted = registry.parse_command("claims", argv).claims or list(IDS)
     unknown = [word for word in wanted if word not in IDS]
     if unknown:
         raise command.UsageError(f"{unknown[0]!r} is no claim, they are {IDS[0]} to {IDS[-1]}")
@@ -92,4 +92,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -20,7 +20,7 @@ from pathlib import Path
 from openkpu.checkout import ROOT
 from openkpu_tb.coverage import baseline, instrument, points, report, sampler, summary, waivers
 from openkpu_tools import command, marked, registry
-from openkpu_tools.mutation.mutate_benches import contents
+from openkpu_tools.mutation.mutate_benches import sources_digest
 
 OUT = ROOT / "reports" / "coverage"
 DATA = ROOT / "reports" / "coverage_data"  # of a run under way, or interrupted
@@ -34,7 +34,7 @@ REST = "tb/coverage/test_rest.py"
 
 
 @dataclass(frozen=True)
-class Step:
+class CoverageStep:
     """A command of a suite; ``code``: its code is covered, not its functional bins alone."""
 
     title: str
@@ -59,9 +59,9 @@ def pytest(choice: str, jobs: int, *more: str) -> tuple[str, ...]:
     return (*workers(jobs), *more, *found, "-k", choice)
 
 
-def suite(name: str, jobs: int) -> list[Step]:
+def suite(name: str, jobs: int) -> list[CoverageStep]:
     """What a suite runs, always with the same seeds."""
-    share = Step("one build with every option", (*workers(jobs), "--all", SHARE))
+    share = CoverageStep("one build with every option", (*workers(jobs), "--all", SHARE))
     if name == "share":
         return [share]
     device = (
@@ -71,11 +71,11 @@ def suite(name: str, jobs: int) -> list[Step]:
     rest = "(test_hostile and not guard and not watchdog) or test_programming or test_control"
     return [
         share,
-        Step("the other builds", (*workers(jobs), "--all", REST)),
-        Step("device tests", pytest(device, jobs, "--all")),
-        Step("hosts", pytest(rest, jobs, "--all")),
-        Step("a layer for each bin", pytest("test_bins", jobs, "--all"), code=False),
-        Step("every move of a map", pytest("EveryMove", jobs, "--all"), code=False),
+        CoverageStep("the other builds", (*workers(jobs), "--all", REST)),
+        CoverageStep("device tests", pytest(device, jobs, "--all")),
+        CoverageStep("hosts", pytest(rest, jobs, "--all")),
+        CoverageStep("a layer for each bin", pytest("test_bins", jobs, "--all"), code=False),
+        CoverageStep("every move of a map", pytest("EveryMove", jobs, "--all"), code=False),
     ]
 
 
@@ -83,7 +83,7 @@ def opened() -> Path:
     """Folder for what steps leave, with what an interrupted run of the same sources left."""
     state = hashlib.sha256()
     for place in SOURCES:
-        state.update(contents(ROOT, place).encode())
+        state.update(sources_digest(ROOT, place).encode())
     data = DATA / state.hexdigest()[:16]
     for other in DATA.glob("*"):
         if other != data:
@@ -92,7 +92,7 @@ def opened() -> Path:
     return data
 
 
-def run(steps: Sequence[Step], data: Path) -> list[str]:
+def run_steps(steps: Sequence[CoverageStep], data: Path) -> list[str]:
     """Run all steps with coverage, each into a folder in ``data``; titles of those that failed."""
     failed = []
     for number, step in enumerate(steps, 1):
@@ -119,7 +119,7 @@ def run(steps: Sequence[Step], data: Path) -> list[str]:
     return failed
 
 
-def collect(name: str, data: Path, out: Path) -> summary.Result:
+def collect(name: str, data: Path, out: Path) -> summary.CoverageResult:
     """Merge what the runs left in ``data``; errors as the merges raise them."""
     code = sorted(data.glob(f"*/*{instrument.DAT}"))
     bins = sorted(data.glob(f"*/*{instrument.XML}"))
@@ -127,46 +127,48 @@ def collect(name: str, data: Path, out: Path) -> summary.Result:
     sources = points.merge(code, ROOT)
     points.require(sources, (str(f.relative_to(ROOT)) for f in ROOT.glob("rtl/**/*.v")))
     hits = sampler.merge(bins, out / "functional.xml")
-    record = baseline.load().get(name, {})
-    result = summary.Result(name, len(code), sources, hits, waivers.load(), record, [])
-    result.fallen = baseline.compare(record, result.figures)
+    record = baseline.load_baseline().get(name, {})
+    result = summary.CoverageResult(
+        name, len(code), sources, hits, waivers.load_waivers(), record, []
+    )
+    result.fallen = baseline.compare_records(record, result.figures)
     return result
 
 
-def write(result: summary.Result, out: Path) -> None:
+def write(result: summary.CoverageResult, out: Path) -> None:
     """The report and both short pages."""
-    report.write(result, out, ROOT)
+    report.write_coverage_report(result, out, ROOT)
     (out / "summary.txt").write_text(summary.text(result), encoding="utf-8")
-    (out / "summary.md").write_text(summary.markdown(result), encoding="utf-8")
+    (out / "summary.md").write_text(summary.coverage_markdown(result), encoding="utf-8")
     page = os.environ.get("GITHUB_STEP_SUMMARY")
     if page:
         with open(page, "a", encoding="utf-8") as stream:
-            stream.write(summary.markdown(result))
+            stream.write(summary.coverage_markdown(result))
 
 
-def table() -> str:
+def coverage_table() -> str:
     """The table of docs/verification.md: the records of the whole run and of CI's share."""
-    suites = baseline.load()
+    suites = baseline.load_baseline()
     return summary.markdown_table(summary.records_table(suites.get("full"), suites.get("share")))
 
 
-def record(result: summary.Result) -> None:
+def record(result: summary.CoverageResult) -> None:
     """Keep the figures of a run as the record, and write them into docs/verification.md."""
-    suites = baseline.load()
+    suites = baseline.load_baseline()
     suites[result.suite] = result.figures
     baseline.save(suites)
-    marked.fill(PAGE, "coverage", table())
+    marked.fill(PAGE, "coverage", coverage_table())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 when every test passed and no figure fell."""
-    args = registry.parse("coverage", arguments)
+    args = registry.parse_command("coverage", arguments)
     name = "share" if args.share else "full"
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
     data = opened()
     began = time.monotonic()
-    failed = run(suite(name, args.jobs), data)
+    failed = run_steps(suite(name, args.jobs), data)
     try:
         result = collect(name, data, OUT)
         if args.record and not failed:
@@ -190,4 +192,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -18,7 +18,7 @@ CHOICE = "test_cycles or test_vectors_verilator or test_digits_verilator"
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    args = registry.parse("cycles", argv)
+    args = registry.parse_command("cycles", argv)
     if args.record:
         cycles.FILE.unlink(missing_ok=True)  # what is measured no more goes
     words = [sys.executable, "-m", "pytest", "-q", "-n", str(args.jobs), *TESTS, "-k", CHOICE]
@@ -30,4 +30,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -24,7 +24,7 @@ from openkpu.compiler import source
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph
 from openkpu.compiler.tflite.file import is_tflite
-from openkpu.judges import Judgement, Row, litert, mlperf, ort
+from openkpu.judges import JudgedNode, Judgement, litert, mlperf, ort
 from openkpu_tools import command, registry
 
 PAGE = ROOT / "docs" / "judges.md"
@@ -100,7 +100,7 @@ def judge(path: Path) -> Iterator[Judgement]:
         yield found
 
 
-def table(paths: list[Path], say: Callable[[str], None] = lambda line: None) -> list[str]:
+def judge_table(paths: list[Path], say: Callable[[str], None] = lambda line: None) -> list[str]:
     """Lines of the table in docs/judges.md; ``say`` gets each as it is made."""
     head = ["model", "runtime, kernels", "values", "differ", *SHORT.values(), "outputs"]
     lines = [_line(head), _line(["---"] * 2 + ["---:"] * (len(head) - 2))]
@@ -131,12 +131,12 @@ def show(found: Judgement) -> None:
     print(f" by up to {ends.worst} steps" if ends.differ else "")
 
 
-def _name(row: Row) -> str:
+def _name(row: JudgedNode) -> str:
     name = f"{row.operator} {row.node[-40:]}" if row.operator else row.node
     return name[:44]
 
 
-def _why(row: Row) -> str:
+def _why(row: JudgedNode) -> str:
     """Reasons and their counts."""
     words = [f"{n} {SHORT[k].strip('*')}" for k, n in row.reasons.items() if n]
     return f": {', '.join(words)}" if words else ""
@@ -157,7 +157,7 @@ def filled(page: str, lines: list[str]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """See above."""
-    options = registry.parse("judge", argv)
+    options = registry.parse_command("judge", argv)
     if (options.model is None) == (not options.table and not options.write):
         others = command.any_of(command.option(name, True) for name in ("table", "write"))
         raise command.UsageError(f"expected a model, {others}")
@@ -167,7 +167,7 @@ def main(argv: list[str] | None = None) -> int:
             raise command.UsageError(
                 f"{shared() / missing[0]} is not there; OPENKPU_SHARED names the folder"
             )
-        lines = table(models(), print)
+        lines = judge_table(models(), print)
         if options.write:
             PAGE.write_text(filled(PAGE.read_text("utf-8"), lines), "utf-8")
         return 0
@@ -181,4 +181,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -15,7 +15,7 @@ from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tb.simrun import prepare_path
 from openkpu_tools import registry
-from openkpu_tools.command import run as guarded
+from openkpu_tools.command import run_command
 from openkpu_tools.flows.eda import rtl_sources
 
 WAIVERS = "lint/waivers.vlt"
@@ -33,7 +33,7 @@ def checks() -> list[Check]:
     """All of them; none needs what another one does."""
     found = []
     for name in configs.names():
-        values = configs.load(name).parameters
+        values = configs.load_config(name).parameters
         words = ["verilator", "--lint-only", "-Wall", "-Irtl/include", "--top-module"]
         words += ["openkpu_top", *(f"-G{k}={v}" for k, v in values.items())]
         found.append(Check(f"verilator -Wall, {name}", [*words, WAIVERS, *rtl_sources()]))
@@ -80,7 +80,7 @@ def run(check: Check) -> tuple[bool, str]:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is clean."""
-    registry.parse("lint", argv)
+    registry.parse_command("lint", argv)
     prepare_path()
     worst, every = 0, checks()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -93,4 +93,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(guarded(main))
+    sys.exit(run_command(main))

@@ -35,7 +35,7 @@ TAIL = 200  # lines at the end of a command among which its result is looked for
 
 
 @dataclass(frozen=True)
-class Step:
+class NightlyStep:
     """A command; what it is for; which of its last lines are its result."""
 
     name: str
@@ -57,29 +57,29 @@ OF_A_KIND = (
     ("list", "lists", 100, "random lists of all kinds"),
 )
 STEPS = (
-    Step(
+    NightlyStep(
         "tests", "make test ALL=1", "every test on both simulators", r"=* ?(\d+ (passed|failed).*)"
     ),
-    Step(
+    NightlyStep(
         "seeds",
         "make regress SEEDS=10",
         "the simulations with ten seeds",
         r"\d+ seeds? passed.*|seed .* failed.*",
     ),
-    Step(
+    NightlyStep(
         "random",
         "make regress N=500 SEED=1 SIM=verilator",
         "random layers, three ways, disturbed",
         r"\d+ of \d+ items passed.*",
     ),
-    Step(
+    NightlyStep(
         "random-icarus",
         "make regress N=50 SEED=1 SIM=icarus",
         "the same with unknown values",
         r"\d+ of \d+ items passed.*",
     ),
     *(
-        Step(
+        NightlyStep(
             f"{name}-{config}",
             f"make regress N={count} SEED=1 KIND={kind} CONFIG={config} SIM=verilator",
             what,
@@ -89,7 +89,7 @@ STEPS = (
         for config in ("small", "k210")
     ),
     *(
-        Step(
+        NightlyStep(
             f"{name}-icarus",
             f"make regress N={count // 10} SEED=1 KIND={kind} CONFIG={config} SIM=icarus",
             f"{what}, with unknown values",
@@ -98,37 +98,41 @@ STEPS = (
         for kind, name, count, what in OF_A_KIND
         for config in ("nano_fp16" if kind in ("product", "list") else "nano",)
     ),
-    Step(
+    NightlyStep(
         "float16",
         "make regress N=300 SEED=1 KIND=float16 CONFIG=k210_fp16 SIM=verilator",
         "random products of float16",
         r"\d+ of \d+ items passed.*",
     ),
-    Step("coverage", "make coverage", "of code and function", COVERED),
-    Step("formal", "make formal", "properties proven", r"\d+ of \d+ properties.*"),
-    Step("formal-faults", "make formal MUTANTS=1", "proofs can fail", r"\d+ of \d+ faults.*"),
-    Step(
+    NightlyStep("coverage", "make coverage", "of code and function", COVERED),
+    NightlyStep("formal", "make formal", "properties proven", r"\d+ of \d+ properties.*"),
+    NightlyStep(
+        "formal-faults", "make formal MUTANTS=1", "proofs can fail", r"\d+ of \d+ faults.*"
+    ),
+    NightlyStep(
         "mutation",
         "make mutate N=400 SEED=7",
         "faults that the tests find",
         SCORE,
     ),
-    Step(
+    NightlyStep(
         "wiring",
         "make mutate N=200 SEED=1 KIND=wiring MODULE='host control storage'",
         "signals mistaken for others that the tests find",
         SCORE,
     ),
-    Step(
+    NightlyStep(
         "soak",
         "make soak MINUTES=60",
         "an hour in one simulation",
         r"every byte.*|memory:.*|FAIL.*",
     ),
-    Step("sweep", "make sweep", "host writes in every cycle", r"=* ?(\d+ (passed|failed).*)"),
-    Step("control", "make control", "random host actions", r"=* ?(\d+ (passed|failed).*)"),
+    NightlyStep(
+        "sweep", "make sweep", "host writes in every cycle", r"=* ?(\d+ (passed|failed).*)"
+    ),
+    NightlyStep("control", "make control", "random host actions", r"=* ?(\d+ (passed|failed).*)"),
     *(
-        Step(
+        NightlyStep(
             f"asic-{config}",
             f"make asic CONFIG={config} BASELINE=1",
             "area and clock in standard cells, not 3 % worse",
@@ -137,7 +141,7 @@ STEPS = (
         for config in ("small", "k210")
     ),
     *(
-        Step(
+        NightlyStep(
             f"fpga-{config}",
             f"make fpga CONFIG={config}_fpga MAP=1 BASELINE=1",
             "area on an ECP5, not 3 % worse",
@@ -145,8 +149,10 @@ STEPS = (
         )
         for config in ("compact", "small")
     ),
-    Step("equivalence", "make equivalence", "synthesis kept the RTL", r"\d+ of \d+ modules.*"),
-    Step("gates", "make gates", "the netlist computes", r"the netlist is exact.*|FAIL.*"),
+    NightlyStep(
+        "equivalence", "make equivalence", "synthesis kept the RTL", r"\d+ of \d+ modules.*"
+    ),
+    NightlyStep("gates", "make gates", "the netlist computes", r"the netlist is exact.*|FAIL.*"),
 )
 
 
@@ -190,7 +196,7 @@ def results(lines: Sequence[str], pattern: str) -> list[str]:
     return said or [line.strip() for line in lines if line.strip()][-1:] or ["nothing"]
 
 
-def run(step: Step) -> Outcome:
+def run(step: NightlyStep) -> Outcome:
     """Run a command; its output passes through."""
     began, of, rtl = time.monotonic(), commit(), rtl_digest(ROOT)
     last: deque[str] = deque(maxlen=TAIL)
@@ -209,7 +215,7 @@ def run(step: Step) -> Outcome:
     return Outcome(results(list(last), step.result), status, seconds, today, of, rtl)
 
 
-def load(path: Path = DATA) -> dict[str, Outcome]:
+def load_outcomes(path: Path = DATA) -> dict[str, Outcome]:
     """The outcomes that are kept."""
     if not path.exists():
         return {}
@@ -242,7 +248,7 @@ def table(kept: dict[str, Outcome]) -> str:
     return "\n".join(lines)
 
 
-def chosen(names: Sequence[str]) -> list[Step]:
+def chosen(names: Sequence[str]) -> list[NightlyStep]:
     """The steps of these names; UsageError for one that is not there."""
     known = {step.name: step for step in STEPS}
     words = [*names] or list(known)
@@ -256,9 +262,9 @@ def chosen(names: Sequence[str]) -> list[Step]:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    args = registry.parse("nightly", argv)
+    args = registry.parse_command("nightly", argv)
     command.apart(args, ("page", "check"), ("steps", "page"), ("steps", "check"))
-    steps, kept = chosen(args.steps), load()
+    steps, kept = chosen(args.steps), load_outcomes()
     if args.check:
         good = marked.part(PAGE, "nightly") == table(kept)
         if not good:
@@ -279,4 +285,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -26,7 +26,7 @@ from openkpu_tb.runs import launch, regress_items
 from openkpu_tools import command
 from openkpu_tools.command import option
 from openkpu_tools.verification import regress_batch
-from openkpu_tools.verification.regress_batch import Batch, Outcome
+from openkpu_tools.verification.regress_batch import Batch, ItemOutcome
 
 BATCH = 8  # items of a simulation
 REPORTS = simrun.ROOT / "reports" / "regress"
@@ -43,10 +43,10 @@ def batches(args: argparse.Namespace) -> list[Batch]:
     ]
 
 
-def here(pieces: list[Batch], jobs: int) -> Iterator[list[Outcome]]:
+def here(pieces: list[Batch], jobs: int) -> Iterator[list[ItemOutcome]]:
     """Outcomes of the pieces as they come, ``jobs`` simulations at a time on this machine."""
     with futures.ThreadPoolExecutor(jobs) as pool:
-        running = [pool.submit(regress_batch.run, piece) for piece in pieces]
+        running = [pool.submit(regress_batch.run_batch, piece) for piece in pieces]
         try:
             for done in futures.as_completed(running):
                 yield done.result()
@@ -56,7 +56,7 @@ def here(pieces: list[Batch], jobs: int) -> Iterator[list[Outcome]]:
             raise
 
 
-def cluster(pieces: list[Batch], address: str) -> Iterator[list[Outcome]]:
+def cluster(pieces: list[Batch], address: str) -> Iterator[list[ItemOutcome]]:
     """The same on the workers of a dask scheduler; a piece whose worker is lost goes to another."""
     import distributed
 
@@ -67,14 +67,16 @@ def cluster(pieces: list[Batch], address: str) -> Iterator[list[Outcome]]:
     with client:
         if not client.scheduler_info()["workers"]:
             raise command.UsageError(f"{option('cluster', address)}: the scheduler has no workers")
-        sent = {client.submit(regress_batch.run, piece, pure=False): piece for piece in pieces}
+        sent = {
+            client.submit(regress_batch.run_batch, piece, pure=False): piece for piece in pieces
+        }
         for future in distributed.as_completed(sent, loop=client.loop):
             piece = sent[future]
             if future.status == "finished":
                 yield future.result()
             else:
                 yield [
-                    Outcome(
+                    ItemOutcome(
                         *(n, regress_items.seed_of(piece.seed, n), "not run"),
                         *([f"not run: {future.exception()!r}"], {}),
                     )
@@ -88,7 +90,7 @@ def _of(args: argparse.Namespace) -> str:
     return f"SIM={args.sim} CONFIG={args.config}{kind}"
 
 
-def repeat(args: argparse.Namespace, outcome: Outcome) -> list[str]:
+def repeat(args: argparse.Namespace, outcome: ItemOutcome) -> list[str]:
     """Commands that repeat an item: alone, and behind the items before it in its simulation."""
     first = outcome.number - outcome.number % BATCH
     end = _of(args)
@@ -99,7 +101,7 @@ def repeat(args: argparse.Namespace, outcome: Outcome) -> list[str]:
     return [alone, f"make regress N={outcome.number - first + 1} SEED={seed} {end}"]
 
 
-def show(args: argparse.Namespace, pieces: Iterable[list[Outcome]]) -> list[Outcome]:
+def show(args: argparse.Namespace, pieces: Iterable[list[ItemOutcome]]) -> list[ItemOutcome]:
     """Print progress; all outcomes in order."""
     began, found, failed = time.monotonic(), [], 0
     for some in pieces:
@@ -118,7 +120,7 @@ def show(args: argparse.Namespace, pieces: Iterable[list[Outcome]]) -> list[Outc
     return sorted(found, key=lambda outcome: outcome.number)
 
 
-def junit(args: argparse.Namespace, found: list[Outcome], path: Path) -> None:
+def junit(args: argparse.Namespace, found: list[ItemOutcome], path: Path) -> None:
     """The outcomes as JUnit XML."""
     failed = sum(bool(outcome.wrong) for outcome in found)
     suite = ElementTree.Element(
@@ -138,7 +140,7 @@ def junit(args: argparse.Namespace, found: list[Outcome], path: Path) -> None:
     ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
 
 
-def page(args: argparse.Namespace, found: list[Outcome], path: Path) -> None:
+def page(args: argparse.Namespace, found: list[ItemOutcome], path: Path) -> None:
     """The outcomes as one HTML page, failed ones first."""
     rows = []
     for outcome in sorted(found, key=lambda outcome: not outcome.wrong):
@@ -166,7 +168,7 @@ def page(args: argparse.Namespace, found: list[Outcome], path: Path) -> None:
     )
 
 
-def redrawn(found: list[Outcome]) -> str:
+def redrawn(found: list[ItemOutcome]) -> str:
     """How many draws were given up, by rule."""
     rules: Counter[str] = Counter()
     for outcome in found:
@@ -175,7 +177,7 @@ def redrawn(found: list[Outcome]) -> str:
     return f"draws that broke a rule and were drawn again: {listed}"
 
 
-def run(args: argparse.Namespace) -> int:
+def run_random_items(args: argparse.Namespace) -> int:
     """Run the items; returns the exit status."""
     if args.seed is None:
         raise command.UsageError(f"no {option('seed')}, expected that of the first item")
@@ -189,12 +191,16 @@ def run(args: argparse.Namespace) -> int:
         )
     args.config = args.config or CONFIG[args.sim]
     try:
-        config = configs.load(args.config)
+        config = configs.load_config(args.config)
         simrun.check_tool(args.sim)
     except (configs.ConfigError, simrun.ToolError) as error:
         raise command.UsageError(str(error)) from None
     if args.kind and args.kind not in regress_items.kinds_of(config):
-        known = [n for n in configs.names() if args.kind in regress_items.kinds_of(configs.load(n))]
+        known = [
+            n
+            for n in configs.names()
+            if args.kind in regress_items.kinds_of(configs.load_config(n))
+        ]
         said = f"{option('kind', args.kind)}: {args.config} has no lanes for it, expected "
         said += option("config", "")
         raise command.UsageError(said + ", ".join(known))
@@ -202,7 +208,7 @@ def run(args: argparse.Namespace) -> int:
     if args.cluster:
         source = cluster(pieces, args.cluster)
     else:  # one build for all
-        launch.build(args.sim, config, regress_items.MOST_STORAGE)
+        launch.build_device(args.sim, config, regress_items.MOST_STORAGE)
         source = here(pieces, args.jobs or os.cpu_count() or 1)
     what = f"{args.n} items" + (f" of kind {args.kind}" if args.kind else "")
     print(f"{what} from seed {args.seed} on, {args.config} on {args.sim}", flush=True)

@@ -52,9 +52,9 @@ def run(seed: int, tests: list[str], jobs: str) -> tuple[int, list[str]]:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    args = registry.parse("regress", argv)
+    args = registry.parse_command("regress", argv)
     if args.n and not args.seeds:
-        return random_regress.run(args)
+        return random_regress.run_random_items(args)
     for name in ("seed", "sim", "config", "kind", "cluster"):
         command.needs(args, name, "n", "a number of random items")
     n, seeds_option = option("n"), option("seeds")
@@ -84,4 +84,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A piece of `make regress N=...`: some items in one simulation, or more when one of them ends it.
 
-``run`` is what a thread of this machine and a worker of dask call alike: it starts this module as a
-process of its own, which prints a line of JSON for each item.
+``run_batch`` is what a thread of this machine and a worker of dask call alike: it starts this
+module as a process of its own, which prints a line of JSON for each item.
 """
 
 import json
@@ -42,7 +42,7 @@ class Batch:
 
 
 @dataclass
-class Outcome:
+class ItemOutcome:
     """What came of an item; ``wrong`` is empty when all bytes are right."""
 
     number: int
@@ -55,7 +55,7 @@ class Outcome:
 
 
 class Processes:
-    """The processes that ``run`` has started, so that whoever is interrupted can end them."""
+    """The processes that ``run_batch`` has started, so that whoever is interrupted can end them."""
 
     def __init__(self) -> None:
         self.lock, self.alive, self.over = threading.Lock(), set(), False
@@ -82,7 +82,7 @@ class Processes:
 PROCESSES = Processes()
 
 
-def run(batch: Batch) -> list[Outcome]:
+def run_batch(batch: Batch) -> list[ItemOutcome]:
     """All items of a batch; one that was not reached is an outcome that says so."""
     words = [
         sys.executable,
@@ -94,21 +94,21 @@ def run(batch: Batch) -> list[Outcome]:
     process = PROCESSES.start(words, env)
     out, err = process.communicate()
     PROCESSES.alive.discard(process)
-    found = [Outcome(**json.loads(line)) for line in out.splitlines() if line.startswith("{")]
+    found = [ItemOutcome(**json.loads(line)) for line in out.splitlines() if line.startswith("{")]
     done = {outcome.number for outcome in found}
     why = err.strip().splitlines()[-1:] or [f"its process ended with {process.returncode}"]
     for number in range(batch.number, batch.number + batch.count):
         if number not in done:
             seed = regress_items.seed_of(batch.seed, number)
-            found.append(Outcome(number, seed, "not run", [f"not run: {why[0]}"], {}))
+            found.append(ItemOutcome(number, seed, "not run", [f"not run: {why[0]}"], {}))
     return found
 
 
 def simulate(batch: Batch) -> None:
     """Draw the items and run them; prints an outcome each as it is known."""
-    config = configs.load(batch.config)
+    config = configs.load_config(batch.config)
     items = [
-        regress_items.draw(config, batch.sim, regress_items.seed_of(batch.seed, n), batch.kind)
+        regress_items.draw_item(config, batch.sim, regress_items.seed_of(batch.seed, n), batch.kind)
         for n in range(batch.number, batch.number + batch.count)
     ]
     at = 0  # items with an outcome
@@ -124,7 +124,7 @@ def _simulation(batch: Batch, config: configs.Config, items: list[Any], at: int)
         nonlocal done, began
         item = items[at + done]
         now = time.monotonic()
-        outcome = Outcome(
+        outcome = ItemOutcome(
             *(batch.number + at + done, item.seed, item.case.title, wrong, dict(item.redrawn)),
             *(cycles, round(now - began, 2)),
         )

@@ -74,9 +74,9 @@ class Watch:
 
 def soak(args: argparse.Namespace, seed: int) -> Watch:
     """Run the simulation; SimError when it fails, with what it told until then in the watch."""
-    config = configs.load(args.config)
+    config = configs.load_config(args.config)
     seconds = 60 * args.minutes
-    launch.build("verilator", config)
+    launch.build_device("verilator", config)
     watch = Watch(seconds)
     os.environ.pop("SEED", None)  # it would go before the seed that is given
     os.environ[watchdog.VARIABLE] = str(int(seconds) + SPARE)
@@ -87,7 +87,7 @@ def soak(args: argparse.Namespace, seed: int) -> Watch:
             env["SOAK_ITEM"] = str(args.item)
         with launch.listener(pipe, watch.event):
             try:
-                simrun.run(
+                simrun.run_bench(
                     "verilator",
                     "tb_top",
                     launch.SOURCES,
@@ -106,9 +106,9 @@ def soak(args: argparse.Namespace, seed: int) -> Watch:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    args = registry.parse("soak", argv)
+    args = registry.parse_command("soak", argv)
     try:
-        configs.load(args.config)
+        configs.load_config(args.config)
         simrun.check_tool("verilator")
     except (configs.ConfigError, simrun.ToolError) as error:
         raise command.UsageError(str(error)) from None

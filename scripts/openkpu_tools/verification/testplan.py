@@ -42,12 +42,12 @@ class Row:
 
 def recorded() -> set[str]:
     """Files of tests that `make check` leaves out: they passed with the tool as it is."""
-    tools = tool_tests.table()
+    tools = tool_tests.tools_table()
     return {name for tool in tool_tests.unchanged() for name in tools[tool]["inputs"]}
 
 
 def outcome(
-    test: str, found: dict[str, dict[str, results.Result]], unchanged: Collection[str] = ()
+    test: str, found: dict[str, dict[str, results.RunResult]], unchanged: Collection[str] = ()
 ) -> str:
     """Of a test of the plan: a pytest file counts all of its tests."""
     path, _, name = test.partition("::")
@@ -67,7 +67,9 @@ def outcome(
     return "passed" if chosen else RECORDED if path in unchanged else "not run"
 
 
-def rows(entries: list[plan.Entry], found: dict[str, dict[str, results.Result]]) -> list[Row]:
+def testplan_rows(
+    entries: list[plan.Entry], found: dict[str, dict[str, results.RunResult]]
+) -> list[Row]:
     """Entries with outcomes, those without a passing test first."""
     unchanged = recorded()
     made = [
@@ -77,7 +79,7 @@ def rows(entries: list[plan.Entry], found: dict[str, dict[str, results.Result]])
     return sorted(made, key=lambda row: STATES.index(row.state))
 
 
-def page(made: list[Row]) -> str:
+def testplan_page(made: list[Row]) -> str:
     """The whole page."""
     count = Counter(row.state for row in made)
     told = ", ".join(f"{count[state]} {state}" for state in STATES if count[state])
@@ -107,9 +109,9 @@ def page(made: list[Row]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """See above."""
-    args = registry.parse("testplan", argv)
+    args = registry.parse_command("testplan", argv)
     try:
-        entries = plan.load()
+        entries = plan.load_testplan()
     except plan.PlanError as error:
         print(error, file=sys.stderr)
         return 2
@@ -121,12 +123,12 @@ def main(argv: list[str] | None = None) -> int:
     files.open_file(args.results, command.UsageError).close()
     args.out.parent.mkdir(parents=True, exist_ok=True)
     command.check_outputs([args.out], [args.results])
-    made = rows(entries, results.last(args.results))
-    args.out.write_text(page(made), encoding="utf-8")
-    print("\n".join(page(made).split("\n## ")[0].splitlines()))
+    made = testplan_rows(entries, results.last(args.results))
+    args.out.write_text(testplan_page(made), encoding="utf-8")
+    print("\n".join(testplan_page(made).split("\n## ")[0].splitlines()))
     print(f"page: {args.out}")
     return int(any(row.state in STATES[:2] for row in made))
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(command.run_command(main))

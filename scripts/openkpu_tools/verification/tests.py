@@ -30,7 +30,7 @@ def _pytest(*words: str) -> NoReturn:
 
 def main(argv: list[str] | None = None) -> int:
     """The first tier, every tier, or the tests that are named; a whole run keeps its results."""
-    args = registry.parse("test", argv)
+    args = registry.parse_command("test", argv)
     reports = ROOT / "reports"
     if not args.tests and writable(ROOT):
         reports.mkdir(exist_ok=True)
@@ -43,14 +43,14 @@ def main(argv: list[str] | None = None) -> int:
 
 def check(argv: list[str] | None = None) -> int:
     """The second tier: tests and what else every push runs."""
-    args = registry.parse("check", argv)
+    args = registry.parse_command("check", argv)
     more = ["--record-tools"] if args.record else []
     _replaced([str(ROOT / "scripts" / "check.sh")], str(args.jobs), *more)
 
 
 def sweep(argv: list[str] | None = None) -> int:
     """The sweep of writes in whole, on Verilator."""
-    args = registry.parse("sweep", argv)
+    args = registry.parse_command("sweep", argv)
     os.environ["OKPU_SWEEP"] = "whole"
     os.environ.setdefault("OPENKPU_SIM_SECONDS", SWEEP_SECONDS)
     _pytest("-n", str(args.jobs), HOSTILE, "-k", "test_sweep and verilator")
@@ -58,5 +58,5 @@ def sweep(argv: list[str] | None = None) -> int:
 
 def control(argv: list[str] | None = None) -> int:
     """Random actions of a host, on Verilator."""
-    os.environ["ACTIONS"] = str(registry.parse("control", argv).actions)
+    os.environ["ACTIONS"] = str(registry.parse_command("control", argv).actions)
     _pytest(RANDOM, "-k", "verilator")

@@ -13,7 +13,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 from cocotb.types import LogicArray
 
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run_bench
 
 Cycle = dict[str, int | str]
 
@@ -278,7 +278,7 @@ async def broken_rules(dut):
 @pytest.mark.parametrize("sim", SIMS)
 def test_ahb_checker(sim: str, kind: str) -> None:
     top = BENCH[kind][0]
-    run(
+    run_bench(
         sim,
         top,
         [f"tb/openkpu_tb/ahb/checkers/{top}.v"],

@@ -13,7 +13,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge
 
 from openkpu_tb.ahb.beat_master import Beat, BeatMaster
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run_bench
 
 SOURCES = ["tb/openkpu_tb/ahb/fabric/*.v", "tb/openkpu_tb/ahb/checkers/*.v"]
 DEPTH = 1024  # words
@@ -171,7 +171,7 @@ async def reset_keeps_contents(dut):
 def test_fabric(sim: str, mode: str, width: int) -> None:
     tests = None if mode == "quiet" else "random_bursts"
     params = {"AHB_W": width, "DEPTH": DEPTH}
-    run(
+    run_bench(
         sim,
         "ahb_fabric",
         SOURCES,

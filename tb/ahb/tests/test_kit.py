@@ -6,7 +6,7 @@ import re
 import pytest
 
 from openkpu.checkout import ROOT
-from openkpu_tb.simrun import SIMS, run
+from openkpu_tb.simrun import SIMS, run_bench
 
 SLAVE = ["tb/ahb/tests/mailbox.v"]
 
@@ -17,14 +17,14 @@ SLAVE = ["tb/ahb/tests/mailbox.v"]
 def test_foreign_slave(sim: str, waits: int) -> None:
     """Data, wait states and answers, on both simulators."""
     env = {"WAITS": str(waits)}
-    run(sim, "mailbox", SLAVE, "tb.ahb.tests.kit_tests", params={"WAITS": waits}, env=env)
+    run_bench(sim, "mailbox", SLAVE, "tb.ahb.tests.kit_tests", params={"WAITS": waits}, env=env)
 
 
 def test_broken_slave() -> None:
     """An answer that breaks the protocol fails."""
     params = {"WAITS": 0, "BROKEN": 1}
     env = {"BROKEN": "1"}
-    run("icarus", "mailbox", SLAVE, "tb.ahb.tests.kit_tests", params=params, env=env)
+    run_bench("icarus", "mailbox", SLAVE, "tb.ahb.tests.kit_tests", params=params, env=env)
 
 
 def test_example_of_the_readme() -> None:
@@ -33,4 +33,4 @@ def test_example_of_the_readme() -> None:
     (shown,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     code = (ROOT / "tb" / "ahb" / "tests" / "example.py").read_text()
     assert code.endswith('"""\n\n' + shown)
-    run("icarus", "mailbox", SLAVE, "tb.ahb.tests.example", params={"WAITS": 2})
+    run_bench("icarus", "mailbox", SLAVE, "tb.ahb.tests.example", params={"WAITS": 2})

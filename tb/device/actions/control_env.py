@@ -94,7 +94,7 @@ class Library:
             arg = arg.replace(image_dst_addr=row, **dict(zip(names, where, strict=True)))
             row += arg.out_layout.rows
             ram = airam.new_ram(arg.in_layout.rows)
-            airam.pack(ram, 0, layer.x)
+            airam.pack_map(ram, 0, layer.x)
             self.ram.append((arg.image_src_addr, ram))
             self.layers.append(arg)
             self.eight_bit.append(layer.eight_bit)
@@ -222,9 +222,9 @@ class ControlScoreboard(uvm_component):
         for number, kept in s.layers:
             arg, touched = self.library.layers[number], np.zeros(ram.size, dtype=np.uint8)
             row = arg.image_dst_addr - LAYER_ROWS
-            airam.pack(touched, row, np.ones(arg.out_shape, dtype=np.uint8))
+            airam.pack_map(touched, row, np.ones(arg.out_shape, dtype=np.uint8))
             if kept:
-                airam.pack(ram, row, self.library.golden[number].view(np.uint8))
+                airam.pack_map(ram, row, self.library.golden[number].view(np.uint8))
             loose[SLOT * SLOTS :][touched.astype(bool)] = not kept
         return want, loose
 

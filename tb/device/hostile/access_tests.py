@@ -10,7 +10,7 @@ import numpy as np
 from cocotb.triggers import FallingEdge
 
 from openkpu_tb.core.registers import AI, FIFO_CTRL, FIFO_DATA_OUT, PERF, Ctrl
-from openkpu_tb.coverage.model import Word, words
+from openkpu_tb.coverage.model import Word, register_words
 from openkpu_tb.device.device import Device
 from tb.device.checked import checked
 from tb.device.hostile.tiny_jobs import FLUSH_LAYERS, FLUSH_OFF, StreamJob, at_rest, tidy
@@ -40,7 +40,7 @@ PUSH = ("layer_argument_fifo", "layer_argument_fifo_hi")
 async def everything(device: Device, found: list[str], rng: np.random.Generator) -> None:
     """Read and write every word; what was wrong goes to ``found``."""
     # a pushed word makes the device busy: last
-    for addr, word in sorted(words().items(), key=lambda entry: entry[1].name in PUSH):
+    for addr, word in sorted(register_words().items(), key=lambda entry: entry[1].name in PUSH):
         before = await device.read(addr)
         await write(device, addr, word, before, found, rng)
     await device.write(FIFO_CTRL, FLUSH_LAYERS)  # the word that was pushed
@@ -84,7 +84,7 @@ async def every_access(tb) -> None:
         await FallingEdge(tb.clk)
     tb.rst.value = 0
     await FallingEdge(tb.clk)
-    for addr, word in words().items():
+    for addr, word in register_words().items():
         if addr & ~7 == FIFO_DATA_OUT:
             continue  # its read is an error: last
         value = await device.read(addr)

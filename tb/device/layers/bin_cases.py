@@ -20,7 +20,7 @@ from openkpu_tb.coverage.model import (
     crosses,
 )
 from openkpu_tb.runs.random_cases import case_of, draw_layer, images_of
-from openkpu_tb.runs.requests import Case
+from openkpu_tb.runs.requests import RandomCase
 
 CROSSES = ("layer", "elementwise", "pooling", "product")
 WAYS = ("host", "tasks", "stream")
@@ -32,7 +32,7 @@ def layer_bins() -> list[tuple[str, Bin]]:
     return [(name, bin) for name in CROSSES for bin in found[name]]
 
 
-def bin_case(config: Config, cross: str, bin: Bin, seed: int, way: str) -> Case:
+def bin_case(config: Config, cross: str, bin: Bin, seed: int, way: str) -> RandomCase:
     """A random layer that falls into ``bin``, as a case.
 
     Sizes within the class of the width are drawn; what else a layer has is as in random_layer.
@@ -99,7 +99,7 @@ def bin_case(config: Config, cross: str, bin: Bin, seed: int, way: str) -> Case:
     return case_of(config, "/".join(bin), way, Network.single(layer), images, rng)
 
 
-def bin_cases(config: Config, seed: int, part: int, parts: int) -> list[Case]:
+def bin_cases(config: Config, seed: int, part: int, parts: int) -> list[RandomCase]:
     """Every ``parts``-th bin from number ``part`` on, the ways of running in turn."""
     bins = list(enumerate(layer_bins()))[part::parts]
     return [

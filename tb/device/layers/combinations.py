@@ -18,7 +18,7 @@ from openkpu import configs
 from openkpu.configs import Config
 from openkpu_tb.runs import regress_items
 from openkpu_tb.runs.regress_items import Budget
-from openkpu_tb.runs.requests import Case
+from openkpu_tb.runs.requests import RandomCase
 
 SEED, COUNT = 1, 40  # of the tests
 ITEMS = 20  # of each kind
@@ -79,7 +79,7 @@ def draw(seed: int, number: int) -> Combination:
             return Combination(Config(name=f"combination {number} of {seed}", **found), gate)
 
 
-def cases(config: Config, seed: int) -> list[Case]:
+def cases(config: Config, seed: int) -> list[RandomCase]:
     """ITEMS of every kind that the build runs, then a stream."""
     kinds = [kind for kind in regress_items.kinds_of(config) for _ in range(ITEMS)]
     found = [item(config, seed, number, kind) for number, kind in enumerate(kinds)]
@@ -87,10 +87,10 @@ def cases(config: Config, seed: int) -> list[Case]:
     return [*found, next(case for case in more if case.way == "stream")]
 
 
-def item(config: Config, seed: int, number: int, kind: str) -> Case:
+def item(config: Config, seed: int, number: int, kind: str) -> RandomCase:
     """Item ``number``, of a kind."""
     seed = regress_items.seed_of(seed, number)
-    return regress_items.draw(config, "verilator", seed, kind, BUDGET).case
+    return regress_items.draw_item(config, "verilator", seed, kind, BUDGET).case
 
 
 if __name__ == "__main__":

@@ -10,20 +10,22 @@ from openkpu_tb.coverage.model import classify
 from tb.device.layers.bin_cases import bin_cases, layer_bins
 from tb.device.layers.test_random_layers import check
 
-SEED = seeds.chosen()[0][0]
+SEED = seeds.chosen_seeds()[0][0]
 PARTS = 12
 
 
 @pytest.mark.check
 def test_cases_fall_into_their_bins() -> None:
     """What is drawn for a bin is in it, whatever the seed; the parts are all of them."""
-    config = configs.load("nano")
+    config = configs.load_config("nano")
     for part in (0, 5, PARTS - 1):
         bins = layer_bins()[part::PARTS]
         cases = bin_cases(config, SEED, part, PARTS)
         for bin, case in zip(bins, cases, strict=True):
             (arg,) = case.network.layers
-            found = descriptor.describe(arg, descriptor.Sizes(), eight_bit=case.network.eight_bit)
+            found = descriptor.describe_layer(
+                arg, descriptor.Sizes(), eight_bit=case.network.eight_bit
+            )
             assert classify(found) == bin, f"seed {SEED}: {case.title}: {arg}"
     assert sum(len(layer_bins()[part::PARTS]) for part in range(PARTS)) == len(layer_bins())
 
@@ -35,5 +37,5 @@ def test_cases_fall_into_their_bins() -> None:
 def test_bins(part: int) -> None:
     """A twelfth of the bins, by all three ways, on a quiet and on a disturbed bus."""
     part = (part + SEED) % PARTS
-    nano = configs.load("nano")
+    nano = configs.load_config("nano")
     check("verilator", nano, bin_cases(nano, SEED, part, PARTS), SEED)

@@ -38,7 +38,7 @@ def test_forty_meet_everything() -> None:
     assert {each.gate for each in found} == {0, 1}
     assert {each.config.n_y for each in found} == {2, 4, 8, 16}
     assert {each.config.n_z for each in found} == {2, 4, 8, 16, 32, 64}
-    named = {str(configs.load(name).parameters) for name in configs.names()}
+    named = {str(configs.load_config(name).parameters) for name in configs.names()}
     assert not named & {str(each.config.parameters) for each in found}
     pairs = [each.config for each in found if each.config.path_bytes == 128]
     assert any(c.n_y * c.n_z == 128 and c.post_share > 1 for c in pairs)

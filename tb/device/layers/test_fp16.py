@@ -18,16 +18,16 @@ from openkpu.network.network import NetworkError
 from openkpu_tb import seeds
 from openkpu_tb.core.registers import Err
 from openkpu_tb.runs import launch
-from openkpu_tb.runs.random_cases import case_of, draw, images_of
-from openkpu_tb.runs.requests import Case, VectorsRequest
-from openkpu_tb.simrun import run
+from openkpu_tb.runs.random_cases import case_of, draw_cases, images_of
+from openkpu_tb.runs.requests import RandomCase, VectorsRequest
+from openkpu_tb.simrun import run_bench
 from tb.device.layers.test_random_layers import check
 from tb.device.test_device import replay
 
-SEED = seeds.chosen()[0][0]
+SEED = seeds.chosen_seeds()[0][0]
 STORAGE = 1 << 20
 IMAGES = {"tasks": 1, "stream": 3}
-FP16 = configs.load("nano_fp16")
+FP16 = configs.load_config("nano_fp16")
 
 
 @pytest.mark.check
@@ -69,17 +69,17 @@ def test_product_of_files(tmp_path: Path) -> None:
 def test_random_products(sim: str, layers: int, networks: int) -> None:
     """By the host, as lists and in streams, quiet and disturbed; streams keep their weights."""
     slow = sim == "icarus"
-    cases = draw(FP16, SEED, layers, networks, slow=slow)
+    cases = draw_cases(FP16, SEED, layers, networks, slow=slow)
     events = check(sim, FP16, cases, SEED)
     kept = [event["kept"] for event in events if event["event"] == "case"]
     floats = [any(arg.fp16 for arg in case.network.layers) for case in cases]
     assert slow or max(k for k, fp in zip(kept, floats, strict=True) if fp) == 2
 
 
-def lists(name: str, count: int, *, slow: bool = False) -> list[Case]:
+def lists(name: str, count: int, *, slow: bool = False) -> list[RandomCase]:
     """Lists in which each kind follows each, those with few rows of the AI RAM among them."""
-    config, rng = configs.load(name), np.random.default_rng(SEED)
-    cases: list[Case] = []
+    config, rng = configs.load_config(name), np.random.default_rng(SEED)
+    cases: list[RandomCase] = []
     while len(cases) < count * len(IMAGES):
         number = len(cases) // len(IMAGES)
         most = (4, 5) if slow else (9, 20)
@@ -120,7 +120,7 @@ def test_beginnings() -> None:
     """
     rng = np.random.default_rng(SEED)
     shape, limits = (3, 1, 8), Limits(channels=6, size=12)
-    cases: list[Case] = []
+    cases: list[RandomCase] = []
     for kinds in itertools.product(ALL_KINDS, repeat=2):
         network, image = random_list(rng, [*kinds, "convolution"], shape, limits=limits)
         each = np.concatenate([image[None], images_of(rng, shape, 2)])
@@ -139,7 +139,9 @@ def test_build_without_lanes() -> None:
     layers.append(random_layer(rng, limits=limits))
     events: list[dict[str, Any]] = []
     request = VectorsRequest(layers, [200_000] * len(layers))
-    launch.run_job("verilator", configs.load("nano"), request, events.append, storage_bytes=STORAGE)
+    launch.run_job(
+        "verilator", configs.load_config("nano"), request, events.append, storage_bytes=STORAGE
+    )
     done = [event for event in events if event["event"] == "layer"]
     assert len(done) == len(layers)
     for layer, event in zip(layers, done, strict=True):
@@ -152,12 +154,12 @@ def test_build_without_lanes() -> None:
 @pytest.mark.check
 def test_faults_in_lists() -> None:
     """A task of each kind that is refused: its number is told, it writes nothing, lists go on."""
-    run(
+    run_bench(
         "verilator",
         "tb_top",
         launch.SOURCES,
         "tb.device.streams.list_fp16_tests",
-        params=launch.parameters(configs.load("nano_fp16"), 1 << 20),
+        params=launch.parameters(configs.load_config("nano_fp16"), 1 << 20),
         public=launch.PUBLIC,
         random_start=False,
     )

@@ -59,7 +59,9 @@ def rows() -> list[VectorLayer]:
 def odd(n_y: int, n_z: int, path: int, share: int, lanes: int) -> configs.Config:
     """A build whose path does not match its array."""
     sizes = {"n_y": n_y, "n_z": n_z, "path_bytes": path, "tile_rows": 32}
-    return dataclasses.replace(configs.load("nano"), post_share=share, pool_lanes=lanes, **sizes)
+    return dataclasses.replace(
+        configs.load_config("nano"), post_share=share, pool_lanes=lanes, **sizes
+    )
 
 
 # a path far wider than the array, and one that is half of it with a post lane for four
@@ -78,7 +80,7 @@ def test_odd_pairs(config: configs.Config) -> None:
 @pytest.mark.nightly
 def test_two_rows() -> None:
     """Depthwise layers of 64 pixels a line, two lines a cycle wherever source and target begin."""
-    replay(configs.load("large"), rows())
+    replay(configs.load_config("large"), rows())
 
 
 @pytest.mark.check
@@ -141,7 +143,7 @@ def test_lanes_of_pools(config: configs.Config) -> None:
 @pytest.mark.nightly
 def test_build_without_pools() -> None:
     """It refuses a pooling task, and only that; what comes behind it is exact."""
-    config = dataclasses.replace(configs.load("nano"), pool_lanes=0)
+    config = dataclasses.replace(configs.load_config("nano"), pool_lanes=0)
     rng, limits = np.random.default_rng(5), Limits(channels=6, size=20)
     layers: list[VectorLayer] = []
     for _ in range(3):

@@ -26,7 +26,7 @@ from openkpu.generators.generate_lists import KINDS, random_list
 from openkpu.generators.generate_pools import on_map
 from openkpu.generators.generate_products import random_product
 from openkpu.generators.generate_tasks import on_maps
-from openkpu.kmodel import loads, read_file
+from openkpu.kmodel import loads_kmodel, read_file
 from openkpu.layer import vectors
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.layout import map_bytes
@@ -41,7 +41,7 @@ from openkpu_tb.runs import launch, random_cases
 from openkpu_tb.runs.requests import (
     ModelRequest,
     NetworkRequest,
-    Run,
+    RequestedRun,
     StreamRequest,
     VectorsRequest,
 )
@@ -100,7 +100,7 @@ def near(found: int, measured: int) -> None:
 def changed(name: str) -> Config:
     """A named configuration, or one of ODD."""
     base, values = ODD.get(name, (name, {}))
-    return dataclasses.replace(configs.load(base), **values)
+    return dataclasses.replace(configs.load_config(base), **values)
 
 
 def placed(layer: VectorLayer) -> LayerArg:
@@ -117,7 +117,7 @@ def placed(layer: VectorLayer) -> LayerArg:
 def alone(config: Config, layers: Sequence[VectorLayer]) -> list[int]:
     """Predicted cycles of layers that the host starts one by one."""
     return [
-        cycles.run(config, [placed(layer)], eight_bit=layer.eight_bit).layers[0].cycles
+        cycles.predict_layers(config, [placed(layer)], eight_bit=layer.eight_bit).layers[0].cycles
         for layer in layers
     ]
 
@@ -134,13 +134,13 @@ def test_bundled_vectors(config: str) -> None:
     layers = vectors.load_cases([VECTORS])
     record = RECORD[f"vectors on {config}"]
     measured = [figures[0] for figures in record.values()]
-    contract(list(record), alone(configs.load(config), layers), measured)
+    contract(list(record), alone(configs.load_config(config), layers), measured)
 
 
 @pytest.mark.check
 def test_digits_of_the_record() -> None:
     record = RECORD["digits on small"]
-    found = predict_network(configs.load("small"), digits.load_network(), count=10)
+    found = predict_network(configs.load_config("small"), digits.load_network(), count=10)
     measured = [record[f"image0/L0{number}"][0] for number in range(4)]
     contract(found.names, of_layers(found), measured)
     near(found.cycles, record["an inference"][0])
@@ -151,7 +151,9 @@ def test_digits_of_the_record() -> None:
 def test_model_of_the_record(via: str) -> None:
     """A model of four layers in each of the ways that start them, maps by the host as well."""
     file, record = CONTAINERS["v3"], RECORD[f"model v3 on k210, {via}"]
-    found = predict_model(configs.load("k210"), [loads(file)], len(file), via, "window")
+    found = predict_model(
+        configs.load_config("k210"), [loads_kmodel(file)], len(file), via, "window"
+    )
     measured = [record[f"layer {number}"][0] for number in range(4)]
     contract(found.names, of_layers(found), measured)
     near(found.cycles, record["run"][0])
@@ -165,7 +167,7 @@ def published(key: str) -> tuple[bytes, str, str, str, Config]:
     path = SHARED / "real" / name
     if not path.exists():
         pytest.skip(f"{path} is not there; OPENKPU_SHARED names another place")
-    return read_file(path), name, via, maps, configs.load(config)
+    return read_file(path), name, via, maps, configs.load_config(config)
 
 
 @pytest.mark.check
@@ -174,7 +176,7 @@ def test_published_models(key: str) -> None:
     """Every layer of a published model, and its end-to-end cycles, as the RTL took them."""
     file, name, via, maps, config = published(key)
     record = MODELS[key]
-    found = predict_model(config, [loads(file, name)], len(file), via, maps)
+    found = predict_model(config, [loads_kmodel(file, name)], len(file), via, maps)
     leaving = [layer.leaves for layer in found.layers]
     contract(found.names, of_layers(found), record["layers"], leaving)
     near(found.cycles, record["end to end"][0])
@@ -198,8 +200,8 @@ def on_the_rtl(config: Config, network: Network) -> tuple[list[int], int]:
 @pytest.mark.parametrize("config", ["nano", "k210"])
 def test_digits(config: str) -> None:
     network = digits.load_network()
-    found = predict_network(configs.load(config), network)
-    measured, whole = on_the_rtl(configs.load(config), network)
+    found = predict_network(configs.load_config(config), network)
+    measured, whole = on_the_rtl(configs.load_config(config), network)
     contract(found.names, of_layers(found), measured)
     near(found.cycles, whole)
 
@@ -217,7 +219,7 @@ def test_stream_of_the_record(config: str) -> None:
     """Ten digits in one continuous run: from each result to the next."""
     ends = [end for (end,) in RECORD[f"stream of digits on {config}"].values()]
     measured = np.diff(ends, prepend=0).tolist()
-    found = in_a_stream(configs.load(config), digits.load_network(), len(ends))
+    found = in_a_stream(configs.load_config(config), digits.load_network(), len(ends))
     contract(list(map(str, range(len(ends)))), found, measured)
 
 
@@ -226,7 +228,7 @@ def test_stream_of_the_record(config: str) -> None:
 def test_stream(config: str) -> None:
     """The same where the record has none; a network whose weights do not all fit, read for every
     inference or kept in the AI RAM; short ones, whose first layer or last has no weights."""
-    chosen, events = configs.load(config), []
+    chosen, events = configs.load_config(config), []
     network, images = random_stream(chosen)
     keeps = dataclasses.replace(network, kept={})
     keeps.place()
@@ -238,7 +240,9 @@ def test_stream(config: str) -> None:
         (keeps, images),
         *(of_kinds(*kinds) for kinds in (["convolution"], ["convolution", "pool"], ["pool"])),
     ]
-    request = StreamRequest([Run(network, images) for network, images in runs], LIMIT, seed=1)
+    request = StreamRequest(
+        [RequestedRun(network, images) for network, images in runs], LIMIT, seed=1
+    )
     launch.run_job("verilator", chosen, request, events.append)
     streams = [event for event in events if event["event"] == "stream"]
     for (network, images), event in zip(runs, streams, strict=True):
@@ -325,15 +329,15 @@ def compare_lists(
 @pytest.mark.tier(nightly=["k210"])
 @pytest.mark.parametrize("config", ["k210", pytest.param("large", marks=pytest.mark.nightly)])
 def test_lists_with_maps_of_storage(config: str) -> None:
-    compare_lists(configs.load(config), 6, 2)
+    compare_lists(configs.load_config(config), 6, 2)
 
 
 @pytest.mark.check
 @pytest.mark.parametrize("config", ["nano", "small"])
 def test_random_layers(config: str) -> None:
     """A dozen layers of all kinds, each alone, and a network."""
-    compare_layers(configs.load(config), random_layers(configs.load(config), 12, 14))
-    compare_networks(configs.load(config), 5, 1)
+    compare_layers(configs.load_config(config), random_layers(configs.load_config(config), 12, 14))
+    compare_networks(configs.load_config(config), 5, 1)
 
 
 def narrow_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
@@ -378,7 +382,7 @@ def test_flat_maps(config: str) -> None:
 @pytest.mark.parametrize("config", ["small", pytest.param("k210", marks=pytest.mark.nightly)])
 def test_long_reductions(config: str) -> None:
     """1x1 layers with more channels than a map has elsewhere: exact, and as fast as predicted."""
-    rng, chosen, layers = np.random.default_rng(31), configs.load(config), []
+    rng, chosen, layers = np.random.default_rng(31), configs.load_config(config), []
     sizes = (
         (1025, 1, 1, 20),
         (9216, 2, 3, 5),
@@ -405,7 +409,7 @@ DEEP_FLOATS = (5, 9216, 8)  # M is more than n_z of ``nano_fp16``: rows of weigh
 )
 def test_products_of_float16(config: str) -> None:
     """Each alone; in lists with other tasks, half of which load or store their maps."""
-    rng, chosen = np.random.default_rng(41), configs.load(config)
+    rng, chosen = np.random.default_rng(41), configs.load_config(config)
     layers = [
         random_fp16(rng, m=m, k=k, n=n, wide=wide)
         for m, k, n in (*FLOATS, DEEP_FLOATS)
@@ -419,14 +423,17 @@ def test_products_of_float16(config: str) -> None:
 @pytest.mark.parametrize("rows", [1024, 64])
 def test_stream_with_float16(rows: int) -> None:
     """A product in a continuous run, whose weights stay, or are read for every inference."""
-    chosen, events = dataclasses.replace(configs.load("nano_fp16"), wbuf_rows=rows), []
+    chosen, events = dataclasses.replace(configs.load_config("nano_fp16"), wbuf_rows=rows), []
     rng, needed, kinds = np.random.default_rng(44), 0, ["convolution", "float16", "float16"]
     while not 64 < needed <= 1024:
         network, _ = random_list(rng, kinds, (40, 8, 64), limits=Limits(channels=60))
         needed = sum(Shape(chosen, arg, network.eight_bit).weight_rows for arg in network.layers)
     images = rng.integers(0, 256, (4, *network.in_shape), dtype=np.uint8)
     launch.run_job(
-        "verilator", chosen, StreamRequest([Run(network, images)], LIMIT, seed=1), events.append
+        "verilator",
+        chosen,
+        StreamRequest([RequestedRun(network, images)], LIMIT, seed=1),
+        events.append,
     )
     (event,) = [event for event in events if event["event"] == "stream"]
     assert not event["failure"]
@@ -450,7 +457,7 @@ def test_many_random_layers(config: str) -> None:
 def test_published_models_on_the_rtl(key: str, tmp_path: Path) -> None:
     """The record of the published models, to the cycle; their maps are random ones."""
     file, name, via, maps, config = published(key)
-    program, rng = loads(file, name), np.random.default_rng(210)
+    program, rng = loads_kmodel(file, name), np.random.default_rng(210)
     inputs = [
         rng.integers(0, 256, tensor.shape, dtype=np.uint8).view(tensor.dtype)
         if np.dtype(tensor.dtype).itemsize == 1
@@ -478,4 +485,4 @@ def test_published_models_on_the_rtl(key: str, tmp_path: Path) -> None:
     (ran,) = [event for event in events if event["event"] == "run"]
     layers = [event["counters"]["total"] for event in events if event["event"] == "layer"]
     figures = {"layers": layers, "end to end": [ran["cycles"]], "host maps": [ran["host_cycles"]]}
-    records.check(key, figures, MODELS_FILE)
+    records.check_cycles(key, figures, MODELS_FILE)

@@ -25,7 +25,7 @@ from openkpu_tb.runs.requests import NetworkRequest, VectorsRequest
 from tb.device.layers.test_predicted import alone, contract, near, of_layers
 from tb.device.test_device import replay, sim
 
-SEED = seeds.chosen()[0][0]
+SEED = seeds.chosen_seeds()[0][0]
 LIMIT = 500_000  # cycles of a list
 
 
@@ -110,7 +110,7 @@ def run_tiles(
     """Run a list into C: cycles of its layers, and of the whole."""
     network, events = network_of(tiles, a, b), list[dict[str, Any]]()
     request = NetworkRequest(network, input_of(tiles, a, b)[None], LIMIT)
-    launch.run_job(simulator, configs.load(config), request, events.append)
+    launch.run_job(simulator, configs.load_config(config), request, events.append)
     (ended,) = [event for event in events if event["event"] == "image"]
     assert not ended["failure"] and not ended["mismatching_bytes"], ended["failure"]
     assert [layer["mismatching_bytes"] for layer in ended["layers"]] == [0] * len(network.layers)
@@ -130,7 +130,7 @@ def exact_as_predicted(
     measured, whole = run_tiles("nano", tiles, a, b, c, simulator)
     assert (c == a.astype(int) @ b.astype(int)).all()
     network = network_of(tiles, a, b)
-    found = predict_network(configs.load("nano"), network)
+    found = predict_network(configs.load_config("nano"), network)
     leaving = [bool(arg.store_map) for arg in network.layers]
     contract(found.names, of_layers(found), measured, leaving)
     near(found.cycles, whole)
@@ -151,7 +151,7 @@ def test_tiles_of_integers(sizes: tuple[int, int, int], rows: int, parts: tuple[
     print(f"seed {SEED}")
     a = rng.integers(-128, 128, (m, k)).astype(np.int8)
     b = rng.integers(0, 256, (k, n)).astype(np.uint8)
-    tiles = matmul.plan(m, k, n, signed_b=False, ram_rows=rows)
+    tiles = matmul.plan_matmul(m, k, n, signed_b=False, ram_rows=rows)
     assert (len({t.m.start for t in tiles}), len({t.n.start for t in tiles})) == parts
     exact_as_predicted(tiles, a, b)
 
@@ -167,7 +167,7 @@ def test_parts_of_k(simulator: str, sizes: tuple[int, int, int], rows: int) -> N
     print(f"seed {SEED}")
     a = rng.integers(-128, 128, (m, k)).astype(np.int8)
     b = rng.integers(-128, 128, (k, n)).astype(np.int8)
-    tiles = matmul_deep.plan(m, k, n, part=k // 2 - 1, ram_rows=rows)
+    tiles = matmul_deep.plan_deep(m, k, n, part=k // 2 - 1, ram_rows=rows)
     assert len(tiles[0].ks) > 2 and (len(tiles) > 1) == (simulator == "verilator")
     exact_as_predicted(tiles, a, b, simulator)
 
@@ -179,7 +179,7 @@ def test_tiles_of_float16(wide: bool) -> None:
     (m, k, n), rng = (100, 9, 288), np.random.default_rng(SEED)
     print(f"seed {SEED}")
     a, b = (rng.normal(0, 1, s).astype(np.float16) for s in ((m, k), (k, n)))
-    tiles = matmul_fp16.plan(m, k, n, wide=wide, ram_rows=256)
+    tiles = matmul_fp16.plan_fp16(m, k, n, wide=wide, ram_rows=256)
     assert min(len({t.m.start for t in tiles}), len({t.n.start for t in tiles})) > 1
     c = np.zeros((m, n), dtype=np.float32 if wide else np.float16)
     run_tiles("nano_fp16", tiles, a, b, c)
@@ -214,7 +214,7 @@ def shapes(n_y: int, n_z: int) -> list[tuple[int, int, int, int]]:
 def test_bytes_beside_the_array(sim: str, base: str, changes: dict[str, int]) -> None:
     """Three bytes of the sums leave while the array goes on: exact, as predicted, and never slower
     than a last step that is made four times; another layer's sums leave once behind it."""
-    config = dataclasses.replace(configs.load(base), **changes, sum_planes=1)
+    config = dataclasses.replace(configs.load_config(base), **changes, sum_planes=1)
     rng, layers = np.random.default_rng(6), []
     for number, (c, h, w, o) in enumerate(shapes(config.n_y, config.n_z)):
         kernel = 3 if number % 4 == 3 else 1

@@ -16,15 +16,15 @@ from openkpu.generators.generate import random_layer
 from openkpu.network.network import Network
 from openkpu_tb import seeds
 from openkpu_tb.runs import launch
-from openkpu_tb.runs.random_cases import SLACK, draw, in_place, storage_bytes
-from openkpu_tb.runs.requests import Case, RandomRequest
-from openkpu_tb.simrun import SimError, run
+from openkpu_tb.runs.random_cases import SLACK, cases_storage_bytes, draw_cases, in_place
+from openkpu_tb.runs.requests import RandomCase, RandomRequest
+from openkpu_tb.simrun import SimError, run_bench
 
-SEEDS = seeds.chosen()[0]
+SEEDS = seeds.chosen_seeds()[0]
 
 
 def check(
-    sim: str, config: Config, cases: list[Case], seed: int, **more: int
+    sim: str, config: Config, cases: list[RandomCase], seed: int, **more: int
 ) -> list[dict[str, Any]]:
     """Run the cases one after the other; the events, when nothing is wrong with any of them.
 
@@ -38,7 +38,7 @@ def check(
             config,
             RandomRequest(cases),
             events.append,
-            storage_bytes=storage_bytes(cases),
+            storage_bytes=cases_storage_bytes(cases),
             seed=seed,
             waves=None,
             **more,
@@ -65,8 +65,8 @@ def check(
     "seed", [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.nightly) for seed in SEEDS[1:])]
 )
 def test_random_layers(config: str, seed: int) -> None:
-    built = configs.load(config)
-    cases = draw(built, seed, layers=60, networks=12)
+    built = configs.load_config(config)
+    cases = draw_cases(built, seed, layers=60, networks=12)
     events = check("verilator", built, cases, seed)
     # what the draw is for did happen: 16-bit weights kept in a stream, and a disturbed bus
     kept = [e["kept"] for e in events if e["event"] == "case"]
@@ -80,7 +80,7 @@ def test_random_layers(config: str, seed: int) -> None:
 @pytest.mark.parametrize("sim", ["icarus", "verilator"])
 def test_in_place(sim: str) -> None:
     """Depthwise layers that overwrite the rows they read: exact, and not a byte beside the map."""
-    slow, config = sim == "icarus", configs.load("nano" if sim == "icarus" else "small")
+    slow, config = sim == "icarus", configs.load_config("nano" if sim == "icarus" else "small")
     cases = in_place(config, SEEDS[0], 8 if slow else 72, slow=slow)
     assert all(case.network.layers[0].maps_meet for case in cases)
     check(sim, config, cases, SEEDS[0])
@@ -90,26 +90,26 @@ def test_in_place(sim: str) -> None:
 def test_random_layers_icarus() -> None:
     """A few small ones where an unknown bit is seen."""
     seed = SEEDS[0]
-    nano = configs.load("nano")
-    check("icarus", nano, draw(nano, seed, 4, 2, slow=True), seed)
+    nano = configs.load_config("nano")
+    check("icarus", nano, draw_cases(nano, seed, 4, 2, slow=True), seed)
 
 
 def test_vector_of_a_hundred_thousand() -> None:
     """The sum of pixels of a fully connected layer outgrows that of a convolution."""
     rng = np.random.default_rng(3)
     layer = random_layer(rng, fc=True, eight_bit=True, c=387, h=9, w=28, o=2, case="fc", name="w")
-    case = Case("long", "host", Network.single(layer), layer.x[None], False, 100 * SLACK)
-    check("verilator", configs.load("nano"), [case], 3)
+    case = RandomCase("long", "host", Network.single(layer), layer.x[None], False, 100 * SLACK)
+    check("verilator", configs.load_config("nano"), [case], 3)
 
 
 def test_shadow() -> None:
     """A single stray byte anywhere in the memories is seen, and named."""
-    run(
+    run_bench(
         "verilator",
         "tb_top",
         launch.SOURCES,
         "tb.device.shadow_tests",
-        params=launch.parameters(configs.load("nano")),
+        params=launch.parameters(configs.load_config("nano")),
         public=launch.PUBLIC,
         random_start=False,
     )

@@ -18,7 +18,7 @@ from openkpu_tb.device.device import DeviceError, Tables
 from openkpu_tb.device.inference_stream import (
     BRING,
     finish_stream,
-    prepare,
+    prepare_stream,
     run_one_by_one,
     run_stream,
     steady,
@@ -127,7 +127,7 @@ async def refused(tb) -> None:
     last = max(network.kept)
     end = RAM_ROWS * ROW_BYTES
     for over in (1, 64, 1 << 21, 1 << 31):
-        storage = await prepare(device, network, images)
+        storage = await prepare_stream(device, network, images)
         words = network.layers[last]
         at = end - kept.size(network, last) + over
         moved = words.replace(kept_weights=1, para_start_addr=at)
@@ -158,7 +158,7 @@ async def resets(tb) -> None:
     network = keeping(a_network(rng(2), dense=True))
     images = pictures(network, 3)
     for _ in range(2 if SLOW else 8):
-        await prepare(device, network, images)
+        await prepare_stream(device, network, images)
         await device.start()
         await device.wait_at_most(int(random.integers(1, 2500 if SLOW else 9000)))
         await device.soft_reset()

@@ -14,7 +14,12 @@ from openkpu.generators.generate_lists import KINDS, random_list
 from openkpu.layer.argument import LayerArg
 from openkpu.network.network import Network
 from openkpu_tb.device.device import Device, DeviceError
-from openkpu_tb.device.inference_stream import finish_stream, prepare, run_one_by_one, run_stream
+from openkpu_tb.device.inference_stream import (
+    finish_stream,
+    prepare_stream,
+    run_one_by_one,
+    run_stream,
+)
 from openkpu_tb.device.shadow import Shadow
 from tb.device.checked import checked
 from tb.device.hostile.timeline import Findings
@@ -34,7 +39,7 @@ ANY = ({"image_dst_addr": 32767}, {"o_row_wid": 1000})  # of every kind
 
 def refused(arg: LayerArg, ram_rows: int, wbuf_rows: int) -> int:
     """The code that the golden model gives for an argument, 0 for a legal one."""
-    config = configs.load("nano_fp16")  # for arrays alike
+    config = configs.load_config("nano_fp16")  # for arrays alike
     return arg.device_code(
         eight_bit=True,
         ram_rows=ram_rows,
@@ -54,7 +59,7 @@ async def trial(
     tasks = [*network.layers[:at], arg, *network.layers[at + 1 :]]
     broken = Network(tasks, network.weights, network.biases, network.eight_bit)
     stream = len(images) > 1
-    await prepare(device, broken, images, continuous=stream)
+    await prepare_stream(device, broken, images, continuous=stream)
     await device.start()
     wrong: list[str] = []
     try:
@@ -97,7 +102,7 @@ async def trials(tb, kinds: tuple[str, ...]) -> None:
     await device.reset()
     device.back = shadow = Shadow(tb)
     await shadow.fill(rng)
-    rows, wbuf = shadow.ram_rows, configs.load("nano").wbuf_rows
+    rows, wbuf = shadow.ram_rows, configs.load_config("nano").wbuf_rows
     found, number = Findings("faults of tasks"), 0
     for kind in kinds:
         for fault in (*SPOILT[kind], *ANY):

@@ -13,9 +13,9 @@ from openkpu_tb.core.registers import AI, Ctrl, Err
 from openkpu_tb.device.device import Device, DeviceError
 from openkpu_tb.device.inference_stream import (
     INFERENCES,
-    collect,
+    collect_results,
     finish_stream,
-    prepare,
+    prepare_stream,
     run_one_by_one,
     run_stream,
 )
@@ -81,7 +81,7 @@ async def stream(device: Device, network: Network, count: int, **more) -> None:
 
 async def results(device: Device, network: Network, images: np.ndarray, storage: Storage) -> None:
     """What is stored now is exact."""
-    run = await collect(device, network, images, storage, 0)
+    run = await collect_results(device, network, images, storage, 0)
     assert not run.wrong.any(), f"bytes that differ, by inference: {run.wrong}"
 
 
@@ -133,7 +133,7 @@ async def addresses_on_the_fly(tb) -> None:
     (network,) = networks(1)
     images = pictures(network, 6)
     order = [0, *(1 + rng().permutation(5))]
-    storage = await prepare(device, network, images)
+    storage = await prepare_stream(device, network, images)
     first, stride = storage.registers["AI_PIX_ADR"], storage.registers["AI_PIX_STRIDE"]
     at = [first + int(i) * stride for i in order]
     await device.write_many({AI["AI_PIX_ADR"]: at[0], AI["AI_NPIX_ADR"]: at[1]})
@@ -164,7 +164,7 @@ async def ended_early(tb) -> None:
     images = pictures(network, 12)
     ends = ((AI["AI_CTRL"], Ctrl.STOP), (AI["AI_INF_LEFT"], 0), (AI["AI_CNN_MODE"], 1))
     for address, value in ends:
-        storage = await prepare(device, network, images)
+        storage = await prepare_stream(device, network, images)
         await device.start()
         await device.read_until(INFERENCES, lambda n: n >= 2, LIMIT, "inferences")
         await device.write(address, int(value))
@@ -188,7 +188,7 @@ async def error_in_a_stream(tb) -> None:
     device = await begin(tb)
     (network,) = networks(1)
     images = pictures(network, 5)
-    storage = await prepare(device, network, images)
+    storage = await prepare_stream(device, network, images)
     hurt = storage.registers["AI_PIX_ADR"] + 3 * storage.registers["AI_PIX_STRIDE"]
     tb.cfg_err_lo.value, tb.cfg_err_hi.value = hurt, hurt + 4
     await device.start()
@@ -217,7 +217,7 @@ async def reset_in_a_stream(tb) -> None:
     random = rng()
     for network in networks(2):
         for _ in range(3 if SLOW else 8):
-            await prepare(device, network, pictures(network, 4))
+            await prepare_stream(device, network, pictures(network, 4))
             await device.start()
             wait = int(random.integers(1, 3000 if SLOW else 12000))
             await device.wait_at_most(wait)

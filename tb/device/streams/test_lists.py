@@ -17,11 +17,11 @@ from openkpu.generators.generate_lists import KINDS, every_pair, random_list
 from openkpu_tb import seeds
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.random_cases import case_of, images_of
-from openkpu_tb.runs.requests import Case
-from openkpu_tb.simrun import run
+from openkpu_tb.runs.requests import RandomCase
+from openkpu_tb.simrun import run_bench
 from tb.device.layers.test_random_layers import check
 
-SEED = seeds.chosen()[0][0]
+SEED = seeds.chosen_seeds()[0][0]
 IMAGES = {"tasks": 1, "stream": 3}
 FEW_ROWS = 2048
 SMALL = Limits(channels=4, size=8)
@@ -29,9 +29,9 @@ SMALL = Limits(channels=4, size=8)
 SMALL_RAM, SMALL_STORE = 2048, 1 << 15  # rows, words
 
 
-def lists(name: str, count: int, *, slow: bool = False, moves: float = 0.0) -> list[Case]:
+def lists(name: str, count: int, *, slow: bool = False, moves: float = 0.0) -> list[RandomCase]:
     """Lists, each as one and as a stream; ``moves`` as of ``random_list``."""
-    config, rng = configs.load(name), np.random.default_rng(SEED)
+    config, rng = configs.load_config(name), np.random.default_rng(SEED)
     most = (4, 6, 10) if slow else (9, 13, 150 if moves else 41)
     limits = SMALL if slow else Limits(channels=12, size=30)
     cases = []
@@ -64,7 +64,7 @@ def test_order_of_tasks() -> None:
 )
 def test_mixed_lists(sim: str, config: str, count: int) -> None:
     """All ordered pairs of kinds, as a list and in a stream, quiet and disturbed."""
-    check(sim, configs.load(config), lists(config, count, slow=sim == "icarus"), SEED)
+    check(sim, configs.load_config(config), lists(config, count, slow=sim == "icarus"), SEED)
 
 
 @pytest.mark.tier(nightly=["icarus-nano-1", "verilator-nano-6"])
@@ -78,18 +78,23 @@ def test_mixed_lists(sim: str, config: str, count: int) -> None:
 )
 def test_maps_of_storage(sim: str, config: str, count: int) -> None:
     """The same, with maps that come from storage and go there on the way."""
-    check(sim, configs.load(config), lists(config, count, slow=sim == "icarus", moves=0.4), SEED)
+    check(
+        sim,
+        configs.load_config(config),
+        lists(config, count, slow=sim == "icarus", moves=0.4),
+        SEED,
+    )
 
 
 @pytest.mark.check
 def test_faults_in_lists() -> None:
     """A task of each kind that is refused: its number is told, it writes nothing, lists go on."""
-    run(
+    run_bench(
         "verilator",
         "tb_top",
         launch.SOURCES,
         "tb.device.streams.list_tests",
-        params=launch.parameters(configs.load("nano"), 1 << 20),
+        params=launch.parameters(configs.load_config("nano"), 1 << 20),
         public=launch.PUBLIC,
         random_start=False,
     )
@@ -106,8 +111,8 @@ def test_faults_in_lists() -> None:
 )
 def test_maps_of_host_layers(sim: str, config: str) -> None:
     """Layers that the host pushes, with maps in storage; refusals, failed transfers, resets."""
-    params, slow = launch.parameters(configs.load(config), 1 << 20), sim == "icarus"
-    run(
+    params, slow = launch.parameters(configs.load_config(config), 1 << 20), sim == "icarus"
+    run_bench(
         sim,
         "tb_top",
         launch.SOURCES,

@@ -9,21 +9,21 @@ import pytest
 from openkpu import configs
 from openkpu_tb.coverage import instrument
 from openkpu_tb.runs import launch
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
-SMALL, K210 = configs.load("small"), configs.load("k210")
+SMALL, K210 = configs.load_config("small"), configs.load_config("k210")
 # networks that do not fit the weight buffer, wide words and bus; test_paths has its pools
 FEW_WEIGHTS = dataclasses.replace(
     SMALL, wbuf_rows=64, ahb_width=64, path_bytes=64, tile_rows=32, pool_lanes=2
 )
 CASES = {
-    "icarus-nano": ("icarus", configs.load("nano")),
+    "icarus-nano": ("icarus", configs.load_config("nano")),
     "verilator-small": ("verilator", SMALL),
     "verilator-few-weights": ("verilator", FEW_WEIGHTS),
     "verilator-k210-128-bit": ("verilator", dataclasses.replace(K210, ahb_width=128)),
 }
 if os.environ.get(instrument.FOLDER):  # coverage is counted on nano; the others are enough without
-    CASES["verilator-nano"] = ("verilator", configs.load("nano"))
+    CASES["verilator-nano"] = ("verilator", configs.load_config("nano"))
 
 
 def cases(found: dict[str, tuple[str, configs.Config]], nightly: set[str]) -> list:
@@ -38,7 +38,7 @@ def cases(found: dict[str, tuple[str, configs.Config]], nightly: set[str]) -> li
 @pytest.mark.parametrize(("sim", "config"), cases(CASES, {"verilator-k210-128-bit"}))
 def test_streams(sim: str, config: configs.Config) -> None:
     params = launch.parameters(config, 1 << 20)
-    run(
+    run_bench(
         sim,
         "tb_top",
         launch.SOURCES,
@@ -55,7 +55,7 @@ KEPT = {
     "verilator-few-weights": ("verilator", FEW_WEIGHTS),
     "verilator-small-few-weights": ("verilator", dataclasses.replace(SMALL, wbuf_rows=64)),
     "verilator-k210": ("verilator", dataclasses.replace(K210, wbuf_rows=64)),
-    "verilator-nano": ("verilator", configs.load("nano")),
+    "verilator-nano": ("verilator", configs.load_config("nano")),
 }
 
 
@@ -66,7 +66,7 @@ KEPT = {
 )
 def test_kept_weights(sim: str, config: configs.Config) -> None:
     params = {**launch.parameters(config, 1 << 20), "KEEP_WEIGHTS": 1}
-    run(
+    run_bench(
         sim,
         "tb_top",
         launch.SOURCES,

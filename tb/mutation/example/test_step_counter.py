@@ -6,7 +6,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 
-from openkpu_tb.simrun import run
+from openkpu_tb.simrun import run_bench
 
 SOURCES = ["tb/mutation/example/step_counter.v"]
 
@@ -45,7 +45,7 @@ async def counts(dut) -> None:
 
 def simulate(testcase: str) -> None:
     module = "tb.mutation.example.test_step_counter"
-    run("icarus", "step_counter", SOURCES, module, testcase=testcase)
+    run_bench("icarus", "step_counter", SOURCES, module, testcase=testcase)
 
 
 def test_step_counter() -> None:

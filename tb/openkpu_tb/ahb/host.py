@@ -13,7 +13,7 @@ from cocotb.triggers import RisingEdge, ValueChange
 from cocotb_bus.drivers import BusDriver
 
 from openkpu_tb.ahb.protocol import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ
-from openkpu_tb.ahb.signals import Signals, Unconnected, named
+from openkpu_tb.ahb.signals import Signals, Unconnected, named_signals
 from openkpu_tb.handle import Handle
 
 __all__ = ["BUSY", "ERROR", "IDLE", "NONSEQ", "OKAY", "SEQ", "AhbHost", "Transfer"]
@@ -65,7 +65,7 @@ class AhbHost(BusDriver):
         feedback: bool = False,
     ) -> None:
         super().__init__(entity, None, clock)
-        self.bus = named(signals).connect(entity, PINS)
+        self.bus = named_signals(signals).connect(entity, PINS)
         if isinstance(self.bus.hready_in, Unconnected):
             self.bus.hready_in = self.bus.hready_out
         elif feedback:

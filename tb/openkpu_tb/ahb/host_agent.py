@@ -16,7 +16,7 @@ from cocotb_bus.drivers import BusDriver
 from cocotb_bus.monitors import BusMonitor
 
 from openkpu_tb.ahb.protocol import ERROR, IDLE, NONSEQ, OKAY, RETRY, SPLIT
-from openkpu_tb.ahb.signals import Signals, named
+from openkpu_tb.ahb.signals import Signals, named_signals
 from openkpu_tb.handle import Handle
 
 __all__ = ["ERROR", "OKAY", "RETRY", "SPLIT", "AhbHostDriver", "AhbHostMonitor", "AhbTimeout"]
@@ -71,7 +71,7 @@ class AhbHostDriver(BusDriver):
 
     def __init__(self, entity: Handle, signals: Signals | str, clock: Handle) -> None:
         super().__init__(entity, None, clock)
-        self.bus = named(signals).connect(entity, PINS)
+        self.bus = named_signals(signals).connect(entity, PINS)
         self.active = False
 
     async def _driver_send(self, transaction: Sequence[Transfer], sync: bool = True) -> None:
@@ -136,7 +136,7 @@ class AhbHostMonitor(BusMonitor):
     ) -> None:
         self._busy = busy
         super().__init__(entity, None, clock, callback=callback)
-        self.bus = named(signals).connect(entity, PINS)
+        self.bus = named_signals(signals).connect(entity, PINS)
 
     async def _monitor_recv(self) -> None:
         bus = self.bus

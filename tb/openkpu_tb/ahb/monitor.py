@@ -13,7 +13,7 @@ from cocotb.triggers import RisingEdge
 from cocotb_bus.monitors import BusMonitor
 
 from openkpu_tb.ahb.protocol import BUSY, ERROR, IDLE, NONSEQ, OKAY, RETRY, SEQ, SPLIT
-from openkpu_tb.ahb.signals import Signals, named
+from openkpu_tb.ahb.signals import Signals, named_signals
 from openkpu_tb.handle import Handle
 
 PINS = ["hbusreq", "hlock", "hgrant", "haddr", "htrans", "hwrite", "hsize", "hburst", "hprot"]
@@ -61,7 +61,7 @@ class AhbMonitor(BusMonitor):
         self.cycle = 0
         self.done: list[DoneBeat] = []
         super().__init__(entity, None, clock)
-        self.bus = named(signals).connect(entity, PINS)
+        self.bus = named_signals(signals).connect(entity, PINS)
 
     def _fail(self, rule: int, text: str) -> None:
         self.violations.append(f"cycle {self.cycle}: rule {rule}: {text}")

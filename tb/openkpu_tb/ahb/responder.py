@@ -14,7 +14,7 @@ from cocotb.triggers import RisingEdge
 from cocotb_bus.drivers import BusDriver
 
 from openkpu_tb.ahb.protocol import ERROR, OKAY, RETRY, SPLIT
-from openkpu_tb.ahb.signals import Signals, named
+from openkpu_tb.ahb.signals import Signals, named_signals
 from openkpu_tb.handle import Handle
 
 __all__ = ["ERROR", "OKAY", "RETRY", "SPLIT", "AhbResponder", "Faults"]
@@ -68,7 +68,7 @@ class AhbResponder(BusDriver):
         faults: Faults | None = None,
     ) -> None:
         super().__init__(entity, None, clock)
-        self.bus = named(signals).connect(entity, PINS)
+        self.bus = named_signals(signals).connect(entity, PINS)
         self.rng, self.faults = rng, faults or Faults()
         self.lanes = len(self.bus.hwdata) // 8
         self.memory: dict[int, int] = {}

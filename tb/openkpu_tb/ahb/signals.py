@@ -74,6 +74,6 @@ class Signals:
         )
 
 
-def named(signals: Signals | str) -> Signals:
+def named_signals(signals: Signals | str) -> Signals:
     """``signals`` as they are; a string is a bus name as cocotb-bus has it, without the '_'."""
     return signals if isinstance(signals, Signals) else Signals(f"{signals}_")

@@ -57,15 +57,15 @@ def _recorded(id: str, function: Any) -> Any:
             await function(device)
             device.check_rules()
         except BaseException as error:
-            keep(id, str(error).strip().partition("\n")[0] or type(error).__name__)
+            keep_verdict(id, str(error).strip().partition("\n")[0] or type(error).__name__)
             raise
-        keep(id, None)
+        keep_verdict(id, None)
 
     del test.__wrapped__  # cocotb looks at the signature
     return test
 
 
-def keep(id: str, failure: str | None) -> None:
+def keep_verdict(id: str, failure: str | None) -> None:
     """Append the verdict on a claim (or part of one) to the file of the run, if there is one."""
     path = os.environ.get(VERDICTS)
     if path:

@@ -20,7 +20,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass
-class Case:
+class ClaimCase:
     """A network with its images (n, C, H, W)."""
 
     name: str
@@ -57,7 +57,7 @@ def chain(
     *,
     kept: bool = True,
     apart: bool = False,
-) -> Case:
+) -> ClaimCase:
     """Layers one after the other, each made for what the one before gives.
 
     ``apart``: every map has rows of the AI RAM for itself; otherwise maps lie in turn at the bottom
@@ -79,28 +79,28 @@ def chain(
             row = after
         network.layers = placed
     network.validate()
-    return Case(name, network, images, kept)
+    return ClaimCase(name, network, images, kept)
 
 
-def small(count: int) -> Case:
+def small_case(count: int) -> ClaimCase:
     """Weights fit the buffer; ends in fully connected layers."""
     layers = [conv(4, pool=1, signed_out=True), conv(6, signed_out=True), dense(5), dense(4)]
     return chain("small", (2, 8, 8), layers, count)
 
 
-def large(count: int) -> Case:
+def large(count: int) -> ClaimCase:
     """Weights do not fit the buffer of 64 rows; ends in fully connected layers."""
     layers = [conv(4, pool=1), conv(10), dense(8), dense(20)]
     return chain("large", (2, 6, 6), layers, count, kept=False)
 
 
-def convolutions(count: int) -> Case:
+def convolutions(count: int) -> ClaimCase:
     """No fully connected layer; images larger than the pixel FIFO, in a place of their own."""
     layers = [conv(4, pool=1), conv(6), conv(3, kernel=1)]
     return chain("convolutions", (2, 6, 20), layers, count, apart=True)
 
 
-def jam(count: int) -> Case:
+def jam(count: int) -> ClaimCase:
     """Images that take long to come, more layers than there are tables, one of many weights.
 
     While the array waits for the pixels of the second image the loaders stand still: both FIFOs
@@ -113,11 +113,11 @@ def jam(count: int) -> Case:
     return chain("jam", (2, 20, 48), layers, count, kept=False)
 
 
-def tail(count: int) -> Case:
+def tail(count: int) -> ClaimCase:
     """Ends in a layer whose weights fill buffer and FIFO, and then some."""
     return chain("tail", (2, 6, 6), [conv(4, pool=1), dense(50)], count, kept=False)
 
 
-def real(count: int) -> Case:
+def real(count: int) -> ClaimCase:
     """The digits network with real scans; its weights do not fit."""
-    return Case("digits", digits.load_network(), digits.load_data()[1].pixels[:count], False)
+    return ClaimCase("digits", digits.load_network(), digits.load_data()[1].pixels[:count], False)

@@ -9,7 +9,7 @@ from cocotb.triggers import FallingEdge
 
 from openkpu.network.network import Storage
 from openkpu_tb.claims import networks
-from openkpu_tb.claims.networks import Case
+from openkpu_tb.claims.networks import ClaimCase
 from openkpu_tb.claims.recording import Recording
 from openkpu_tb.core.registers import AI
 from openkpu_tb.device.device import Device
@@ -27,8 +27,8 @@ def option(name: str, default: int) -> int:
     return int(os.environ.get(f"OKPU_{name}", default))
 
 
-async def prepare(
-    device: Device, case: Case, *, storage: Storage | None = None, continuous: bool = True
+async def prepare_case(
+    device: Device, case: ClaimCase, *, storage: Storage | None = None, continuous: bool = True
 ) -> Storage:
     """Network and images into storage, registers written."""
     storage = storage or case.network.storage(case.images, continuous=continuous)
@@ -51,7 +51,7 @@ async def end(device: Device) -> Trace:
     return trace
 
 
-async def contents(device: Device, storage: Storage) -> np.ndarray:
+async def storage_contents(device: Device, storage: Storage) -> np.ndarray:
     """Bytes of the storage from its base on; an unknown one is a failure."""
     data, unknown = await device.back.read_storage(storage.base, storage.data.size)
     assert not unknown.any(), "unknown bytes in the storage"
@@ -59,7 +59,7 @@ async def contents(device: Device, storage: Storage) -> np.ndarray:
 
 
 async def view(
-    device: Device, case: Case, storage: Storage, images: list[int] | None = None
+    device: Device, case: ClaimCase, storage: Storage, images: list[int] | None = None
 ) -> Recording:
     """End the recording of a run that is over; ``images``: what each inference was to take."""
     await device.wait_cycles(AFTER)
@@ -71,7 +71,7 @@ async def view(
     golden = np.stack(
         [case.network.run(case.images[i]).y.view(np.uint8).reshape(-1) for i in images]
     )
-    data = await contents(device, storage)
+    data = await storage_contents(device, storage)
     at = [address - storage.base for address in storage.results[: len(images)]]
     results = np.stack([data[a : a + golden.shape[1]] for a in at])
     want = storage.data.copy()
@@ -87,14 +87,14 @@ async def view(
 
 async def stream(
     device: Device,
-    case: Case,
+    case: ClaimCase,
     *,
     storage: Storage | None = None,
     meanwhile: Meanwhile | None = None,
     images: list[int] | None = None,
 ) -> Recording:
     """A continuous run; ``meanwhile`` is what the host does after the start."""
-    storage = await prepare(device, case, storage=storage)
+    storage = await prepare_case(device, case, storage=storage)
     await begin(device)
     await device.start()
     if meanwhile:
@@ -103,9 +103,9 @@ async def stream(
     return await view(device, case, storage, images)
 
 
-async def one_by_one(device: Device, case: Case) -> Recording:
+async def one_by_one(device: Device, case: ClaimCase) -> Recording:
     """The images as single inferences, each started by the host."""
-    storage = await prepare(device, case, continuous=False)
+    storage = await prepare_case(device, case, continuous=False)
     await begin(device)
     for number in range(len(case.images)):
         pixels = storage.registers["AI_PIX_ADR"] + number * storage.registers["AI_PIX_STRIDE"]
@@ -120,9 +120,9 @@ async def one_by_one(device: Device, case: Case) -> Recording:
 _RECORDINGS: dict[str, Recording] = {}
 
 
-async def small(device: Device) -> Recording:
+async def run_small(device: Device) -> Recording:
     """Stream of three; weights fit the buffer."""
-    return await _once("small", lambda: stream(device, networks.small(3)))
+    return await _once("small", lambda: stream(device, networks.small_case(3)))
 
 
 async def large(device: Device) -> Recording:

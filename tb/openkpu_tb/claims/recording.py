@@ -17,7 +17,7 @@ READS = ("list", "biases", "weights", "pixels")
 FLAGS = {"list": "list", "biases": "bias", "weights": "weight", "pixels": "pixel"}  # in a Trace
 
 
-def words(address: int, size: int) -> list[int]:
+def word_addresses(address: int, size: int) -> list[int]:
     """Addresses of the bus words (32 bits) that hold ``size`` bytes from ``address`` on."""
     return list(range(address // 4 * 4, address + size, 4))
 
@@ -85,13 +85,13 @@ class Recording:
         """Addresses that inference ``number`` has to read in an area, in order."""
         r = self.storage.registers
         if area == "list":
-            return words(r["AI_LIST_ADR"], 96 * self.layers)
+            return word_addresses(r["AI_LIST_ADR"], 96 * self.layers)
         if area == "pixels":
             at = r["AI_PIX_ADR"] + self.images[number] * r["AI_PIX_STRIDE"]
-            return words(at, map_bytes(self.network.in_shape))
+            return word_addresses(at, map_bytes(self.network.in_shape))
         first = number == 0 or not self.streamed
         tables = [t for arg in self.network.layers for t in self.table(arg, area, first)]
-        return [a for at, size in tables for a in words(at, size)]
+        return [a for at, size in tables for a in word_addresses(at, size)]
 
     @property
     def streamed(self) -> bool:
@@ -122,7 +122,7 @@ class Recording:
 
     def read_of(self, tables: list[Span], number: int) -> Values:
         """Cycles in which inference ``number`` reads the words of some tables."""
-        wanted = {a for at, size in tables for a in words(at, size)}
+        wanted = {a for at, size in tables for a in word_addresses(at, size)}
         cycles = np.concatenate([self.reads(area)[number] for area in ("biases", "weights")])
         hit = [c for c in cycles if int(self.trace.beat_addr[c]) in wanted]
         return np.array(sorted(hit), dtype=np.int64)

@@ -32,7 +32,7 @@ def claims() -> list[Claim]:
     return [CLAIMS[id] for id in IDS]
 
 
-def run(sim: str, wanted: Sequence[str] | None = None) -> Verdicts:
+def run_claim_tests(sim: str, wanted: Sequence[str] | None = None) -> Verdicts:
     """Run the tests of some claims (all by default) in one simulation."""
     found = [c for c in claims() if wanted is None or c.id in wanted]
     modules = [m for m in MODULES if any(c.module == m for c in found)]
@@ -49,13 +49,13 @@ def _simulate(
     sim: str, modules: list[str], names: list[str] | None, ids: list[str], more: dict[str, int]
 ) -> Verdicts:
     """Verdicts on ``ids``; a claim that left none failed with the simulation."""
-    params = {**launch.parameters(configs.load(CONFIG)), **more}
+    params = {**launch.parameters(configs.load_config(CONFIG)), **more}
     with tempfile.TemporaryDirectory(prefix="openkpu_claims_") as tmp:
         path = Path(tmp) / "verdicts"
         path.touch()
         trouble = "the simulation ended before it"
         try:
-            simrun.run(
+            simrun.run_bench(
                 sim,
                 "tb_top",
                 launch.SOURCES,
@@ -76,4 +76,4 @@ def _simulate(
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the simulation too
     what, *ids = sys.argv[1:]
-    print(json.dumps(run_ungated() if what == "ungated" else run(what, ids or None)))
+    print(json.dumps(run_ungated() if what == "ungated" else run_claim_tests(what, ids or None)))

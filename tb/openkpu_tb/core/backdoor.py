@@ -47,7 +47,7 @@ def encode(data: Bytes, width: int, first: int) -> str:
     return f"@{first:x}\n{words.tobytes().hex(chr(10), width)}\n"
 
 
-def decode(text: bytes, width: int) -> Known:
+def decode_dump(text: bytes, width: int) -> Known:
     """Bytes of a dump, and which of them hold an unknown (x or z) bit.
 
     A line holds a word; lines of another length, comments and addresses, are left out. ValueError
@@ -162,7 +162,7 @@ class Backdoor:
         self._fits("bytes of storage", addr, size, self.storage_bytes)
         first, last = addr // 4, (addr + size - 1) // 4
         await self.command(DUMP_STORAGE, first, last)
-        data, unknown = decode(take("storage_out.hex"), 4)
+        data, unknown = decode_dump(take("storage_out.hex"), 4)
         skip = addr - 4 * first
         return data[skip : skip + size], unknown[skip : skip + size]
 
@@ -195,7 +195,7 @@ class Backdoor:
     async def _ram_words(self, first: int, last: int) -> Known:
         """Words of the AI RAM as it is built."""
         await self.command(DUMP_RAM, first, last)
-        return decode(take("ai_ram_out.hex"), self.path_bytes)
+        return decode_dump(take("ai_ram_out.hex"), self.path_bytes)
 
     async def whole_storage(self) -> Known:
         """``read_storage`` of all of it."""
@@ -239,7 +239,7 @@ class Backdoor:
         if not count:
             return np.zeros((0, WIDTH), dtype=np.uint64)
         await self.command(DUMP_PERF)
-        data, unknown = decode(take("perf_out.hex"), 8)
+        data, unknown = decode_dump(take("perf_out.hex"), 8)
         if unknown.any():
             which = sorted(set(np.nonzero(unknown)[0] // 8 % WIDTH))
             raise AssertionError(f"performance counters {which} are unknown (x)")

@@ -71,7 +71,7 @@ FIELDS = layout("desc", MOVES_BITS=sum(width for _, width in MOVES.values()))
 TOTAL = sum(width for _, width in FIELDS.values())  # bits of a descriptor
 
 
-def pack(fields: dict[str, int]) -> int:
+def pack_descriptor(fields: dict[str, int]) -> int:
     """Descriptor of the named fields; the others 0."""
     return join_fields(FIELDS, fields)
 
@@ -141,7 +141,7 @@ def is_flat(arg: LayerArg, sizes: Sizes) -> bool:
     return once or (width >= 9 and sizes.tile_word == 64 and sizes.n_y <= 4)
 
 
-def describe(
+def describe_layer(
     arg: LayerArg,
     sizes: Sizes,
     *,

@@ -13,7 +13,7 @@ from openkpu_tb.handle import Handle
 Stages = Sequence[dict[str, int]]  # inputs of each stage of an item
 
 
-def join(values: Iterable[int], width: int) -> int:
+def join_words(values: Iterable[int], width: int) -> int:
     """Fields of ``width`` bits, the first lowest, in one number."""
     total = 0
     for i, value in enumerate(values):
@@ -21,8 +21,8 @@ def join(values: Iterable[int], width: int) -> int:
     return total
 
 
-def split(value: int, width: int, count: int) -> list[int]:
-    """The inverse of ``join``: unsigned fields."""
+def split_words(value: int, width: int, count: int) -> list[int]:
+    """The inverse of ``join_words``: unsigned fields."""
     mask = (1 << width) - 1
     return [value >> (i * width) & mask for i in range(count)]
 

@@ -34,7 +34,7 @@ def entries(table: ActTable) -> list[dict[str, int]]:
     return found
 
 
-def pack(entry: dict[str, int]) -> int:
+def pack_entry(entry: dict[str, int]) -> int:
     """An entry as a number."""
     total, low = 0, 0
     for name, width in WIDTHS.items():
@@ -43,14 +43,14 @@ def pack(entry: dict[str, int]) -> int:
     return total
 
 
-def scaled(arg_x: int, shr_x: int) -> int:
+def scaled_to_15(arg_x: int, shr_x: int) -> int:
     """arg_x moved up, so that the shift is 15."""
     return signed(arg_x, 24) << (15 - shr_x)
 
 
 async def write_table(dut: Handle, table: ActTable, p_write: float = 1.0) -> None:
     """Write all entries, the last one first, as act_table does."""
-    packed = [pack(e) for e in entries(table)]
+    packed = [pack_entry(e) for e in entries(table)]
     for i in reversed(range(16)):
         while random.random() >= p_write:
             dut.table_we.value = 0

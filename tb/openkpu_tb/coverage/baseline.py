@@ -23,7 +23,7 @@ class BaselineError(ValueError):
     """A file of records that cannot be used."""
 
 
-def load(path: Path = BASELINE) -> dict[str, Figures]:
+def load_baseline(path: Path = BASELINE) -> dict[str, Figures]:
     """Records by suite; an absent file holds none. BaselineError names what is wrong."""
     if not path.exists():
         return {}
@@ -46,7 +46,7 @@ def save(suites: Mapping[str, Figures], path: Path = BASELINE) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def compare(record: Figures, now: Figures) -> list[str]:
+def compare_records(record: Figures, now: Figures) -> list[str]:
     """One sentence for every kind that fell below its record, is missing or was never recorded."""
     said = []
     for kind in sorted({*record, *now}, key=[*record, *now].index):

@@ -23,7 +23,16 @@ from openkpu_tb.core import descriptor
 from openkpu_tb.core.backdoor import LOOKS
 from openkpu_tb.core.registers import AI, AI_RAM, FIFO_DATA_OUT, LAYER_ARGUMENT_FIFO, Ctrl, Err
 from openkpu_tb.coverage.instrument import BINS
-from openkpu_tb.coverage.model import ACCESSES, MODES, TRAFFIC, Bin, classify, moves, task, words
+from openkpu_tb.coverage.model import (
+    ACCESSES,
+    MODES,
+    TRAFFIC,
+    Bin,
+    classify,
+    move_bins,
+    register_words,
+    task,
+)
 from openkpu_tb.handle import Handle
 
 if TYPE_CHECKING:  # needs cocotb-coverage, a simulation that nobody counts does not
@@ -76,7 +85,7 @@ class Collector:
 
     def __init__(self, tb: Handle, sample: Callable[[str, Bin], None], listen: bool = True) -> None:
         self.tb, self.sample = tb, sample
-        self.words = words()
+        self.words = register_words()
         self.mode = MODES[0]  # how the device was last started
         self.written: set[int] = set()  # words since the hardware reset
         self.worked = False  # since then
@@ -115,7 +124,7 @@ class Collector:
         if found[0] == "float16":
             self.pending += self._product((fields["src"], fields["dst"]))
         last, self.before = self.before, task(*found)
-        self.pending += [("moves", bin) for bin in moves(fields, self.before, mode)]
+        self.pending += [("moves", bin) for bin in move_bins(fields, self.before, mode)]
         if last and mode != MODES[0]:
             self.pending.append(("order", (self.before, last, mode)))
 

@@ -28,7 +28,7 @@ def impossible() -> frozenset[tuple[str, ...]]:
     return frozenset(itertools.product(TARGETS[1:], NARROW, PLACES))
 
 
-def values(a: npt.NDArray, b: npt.NDArray, wide: bool) -> dict[str, Mask]:
+def value_kinds(a: npt.NDArray, b: npt.NDArray, wide: bool) -> dict[str, Mask]:
     """Which elements (M, N) of A (M, K) by B (K, N) are of each of VALUES.
 
     ``a``, ``b``: float16; ``wide``: the result is float32.
@@ -83,7 +83,7 @@ def _rounding(
 def bins(a: npt.NDArray, b: npt.NDArray, wide: bool) -> set[tuple[str, str, str]]:
     """(target, value, place) of all elements of a product; the last row and column are edges."""
     found = set()
-    for value, mask in values(a, b, wide).items():
+    for value, mask in value_kinds(a, b, wide).items():
         parts = {PLACES[1]: mask[-1, :], PLACES[2]: mask[:, -1], PLACES[0]: mask[:-1, :-1]}
         found |= {(TARGETS[wide], value, place) for place, part in parts.items() if part.any()}
     return found

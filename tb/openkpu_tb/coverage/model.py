@@ -129,7 +129,7 @@ def task(cross: str, bin: Bin) -> str:
     return {"elementwise": "element-wise", "pooling": "pool"}.get(cross, cross)
 
 
-def moves(fields: dict[str, int], kind: str, mode: str) -> list[Bin]:
+def move_bins(fields: dict[str, int], kind: str, mode: str) -> list[Bin]:
     """Bins of the cross ``moves``: what a layer of a kind has loaded and stored by itself."""
     moved = descriptor.split_fields(descriptor.MOVES, fields["moves"])
     lines = fields["mode"] == descriptor.TAPS and not fields["dw"] and fields["w"] >= BY_LINES
@@ -162,7 +162,7 @@ def possible_float16(bin: Bin) -> bool:
                 arg = LayerArg.make(k, h, w, 1, o_col_high=oh, o_row_wid=ow, **sizes)
             except LayerError:
                 continue
-            if classify(descriptor.describe(arg, descriptor.Sizes())) == ("float16", bin):
+            if classify(descriptor.describe_layer(arg, descriptor.Sizes())) == ("float16", bin):
                 return True
     return False
 
@@ -184,7 +184,7 @@ def possible(bin: Bin) -> bool:
         )
     except LayerError:
         return False
-    fields = descriptor.describe(arg, descriptor.Sizes(), eight_bit=eight_bit)
+    fields = descriptor.describe_layer(arg, descriptor.Sizes(), eight_bit=eight_bit)
     return classify(fields) == ("layer", bin)
 
 
@@ -204,11 +204,11 @@ def possible_elementwise(bin: Bin) -> bool:
         )
     except LayerError:
         return False
-    return classify(descriptor.describe(arg, descriptor.Sizes())) == ("elementwise", bin)
+    return classify(descriptor.describe_layer(arg, descriptor.Sizes())) == ("elementwise", bin)
 
 
 @functools.cache
-def words() -> dict[int, Word]:
+def register_words() -> dict[int, Word]:
     """Register words of rtl/host/openkpu.rdl by byte offset; upper halves end in ``_hi``."""
     from openkpu.layer.regdesc import (  # here: every simulation imports this module
         compile_map,
@@ -239,7 +239,7 @@ def crosses() -> tuple[Cross, ...]:
     shapes = {"target": float16.TARGETS, "lines": LINES, "width": tuple(WIDTHS)}
     shapes |= {"end": ENDS, "rows": NINES}
     moved = {"task": ALL_KINDS, "move": MOVES, "mode": MODES, "address": ADDRESSES}
-    constant = {word.name for word in words().values() if not word.has_reset}
+    constant = {word.name for word in register_words().values() if not word.has_reset}
     return (
         Cross(
             "layer",
@@ -302,7 +302,7 @@ def crosses() -> tuple[Cross, ...]:
         Cross(
             "register",
             "register word x access",
-            {"word": tuple(word.name for word in words().values()), "access": ACCESSES},
+            {"word": tuple(word.name for word in register_words().values()), "access": ACCESSES},
             frozenset((name, "read reset value") for name in constant),
         ),
     )

@@ -45,7 +45,7 @@ class Figure(NamedTuple):
         return f"{self.percent} ({self.hit} of {self.total})"
 
 
-def add(figures: Iterable[Figure]) -> Figure:
+def add_figures(figures: Iterable[Figure]) -> Figure:
     """The sum of several."""
     hits, totals = zip(*figures, strict=True) if figures else ((), ())
     return Figure(sum(hits), sum(totals))

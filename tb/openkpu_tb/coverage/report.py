@@ -6,8 +6,14 @@ from html import escape
 from pathlib import Path
 
 from openkpu_tb.coverage.model import crosses
-from openkpu_tb.coverage.points import KINDS, Arm, SourceFile, add, by_folder
-from openkpu_tb.coverage.summary import Result, Table, figures_table, folder_table, functional
+from openkpu_tb.coverage.points import KINDS, Arm, SourceFile, add_figures, by_folder
+from openkpu_tb.coverage.summary import (
+    CoverageResult,
+    Table,
+    figures_table,
+    folder_table,
+    functional,
+)
 
 STYLE = """
 body { font: 14px sans-serif; margin: 1.5em; color: #222 }
@@ -21,7 +27,7 @@ th, td { padding: 1px 10px; text-align: left; border-bottom: 1px solid #ddd }
 """
 
 
-def write(result: Result, folder: Path, root: Path) -> None:
+def write_coverage_report(result: CoverageResult, folder: Path, root: Path) -> None:
     """Write the report into ``folder``; sources are read below ``root``."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, source in result.sources.items():
@@ -56,7 +62,7 @@ def rows(table: Table) -> str:
     return "<table>" + "\n".join(lines) + "</table>"
 
 
-def index_page(result: Result) -> str:
+def index_page(result: CoverageResult) -> str:
     """Figures, folders, files, crosses, waivers."""
     body = [f"<p>Suite {escape(result.suite)}, {result.simulations} simulations, nano.</p>"]
     body += [f'<p class="fail">{escape(line)}</p>' for line in result.fallen]
@@ -80,7 +86,7 @@ def index_page(result: Result) -> str:
 def _file_row(label: str, files: list[SourceFile]) -> str:
     cells = []
     for kind in KINDS:
-        figure = add([f.figure(kind) for f in files])
+        figure = add_figures([f.figure(kind) for f in files])
         cells.append(f'<td class="{_colour(figure.hit, figure.total)}">{figure}</td>')
     return f"<tr><td>{label}</td>{''.join(cells)}</tr>"
 

@@ -58,7 +58,7 @@ class Sampler:
         coverage_db.export_to_xml(str(path))
 
 
-def read(path: Path) -> Hits:
+def read_bins(path: Path) -> Hits:
     """Counts of every bin in a file; BinsError when they are not the model's."""
     try:
         root = ElementTree.parse(path).getroot()
@@ -82,10 +82,10 @@ def merge(paths: Sequence[Path], target: Path) -> Hits:
     if not paths:
         raise BinsError("no simulation has left functional coverage")
     for path in paths:
-        read(path)
+        read_bins(path)
     with open(os.devnull, "w") as silent, contextlib.redirect_stdout(silent):
         merge_coverage(lambda _: None, str(target), *map(str, paths))
-    return read(target)
+    return read_bins(target)
 
 
 def missing(hits: dict[Bin, int]) -> Iterable[Bin]:

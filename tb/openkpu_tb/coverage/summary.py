@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from openkpu_tb.coverage.baseline import Figures
 from openkpu_tb.coverage.model import crosses
-from openkpu_tb.coverage.points import KINDS, Figure, Sources, add, by_folder
+from openkpu_tb.coverage.points import KINDS, Figure, Sources, add_figures, by_folder
 from openkpu_tb.coverage.sampler import Hits
 from openkpu_tb.coverage.waivers import Waiver
 
@@ -14,7 +14,7 @@ Table = list[Sequence[str]]  # heading, then rows
 
 
 @dataclass
-class Result:
+class CoverageResult:
     """What a coverage run gave."""
 
     suite: str
@@ -23,12 +23,14 @@ class Result:
     hits: Hits
     waivers: list[Waiver]
     record: Figures
-    fallen: list[str]  # sentences of baseline.compare
+    fallen: list[str]  # sentences of baseline.compare_records
 
     @property
     def figures(self) -> Figures:
         """Every figure that is recorded."""
-        found = {kind: add([f.figure(kind) for f in self.sources.values()]) for kind in KINDS}
+        found = {
+            kind: add_figures([f.figure(kind) for f in self.sources.values()]) for kind in KINDS
+        }
         for name, bins in self.hits.items():
             found[f"functional-{name}"] = functional(bins)
         return found
@@ -67,7 +69,7 @@ def folder_table(sources: Sources) -> Table:
     """Code coverage of every folder of rtl/."""
     rows: Table = [("folder", "files", *KINDS)]
     for folder, files in by_folder(sources).items():
-        parts = (add([f.figure(kind) for f in files]).percent for kind in KINDS)
+        parts = (add_figures([f.figure(kind) for f in files]).percent for kind in KINDS)
         rows.append((folder, str(len(files)), *parts))
     return rows
 
@@ -87,7 +89,7 @@ def cross_table(hits: Hits) -> Table:
     return rows
 
 
-def markdown(result: Result) -> str:
+def coverage_markdown(result: CoverageResult) -> str:
     """The page in Markdown."""
     parts = [f"# Coverage ({result.suite})", _about(result), _verdict(result)]
     for table in (
@@ -102,7 +104,7 @@ def markdown(result: Result) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def text(result: Result) -> str:
+def text(result: CoverageResult) -> str:
     """The page as plain text."""
     parts = [f"coverage ({result.suite})", _about(result), _verdict(result)]
     for table in (
@@ -116,14 +118,14 @@ def text(result: Result) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _about(result: Result) -> str:
+def _about(result: CoverageResult) -> str:
     return (
         f"{len(result.sources)} files of rtl/, configuration nano, {result.simulations} "
         "simulations on Verilator, added up."
     )
 
 
-def _verdict(result: Result) -> str:
+def _verdict(result: CoverageResult) -> str:
     if result.fallen:
         return "FAIL, below the record:\n" + "\n".join(f"- {line}" for line in result.fallen)
     return "PASS: no figure is below its record."

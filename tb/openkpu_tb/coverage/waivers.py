@@ -25,7 +25,7 @@ class Waiver:
     line: int  # of its declaration
 
 
-def load(path: Path = WAIVERS, root: Path = ROOT) -> list[Waiver]:
+def load_waivers(path: Path = WAIVERS, root: Path = ROOT) -> list[Waiver]:
     """Every waiver; WaiverError for one without a reason or a signal that is not declared."""
     try:
         entries = tomllib.loads(path.read_text(encoding="utf-8")).get("toggle", [])
@@ -51,8 +51,8 @@ def _waiver(name: str, entry: dict[str, str], root: Path) -> Waiver:
     return Waiver(entry["file"], entry["signal"], entry["reason"], found[0])
 
 
-def control() -> str:
+def coverage_control() -> str:
     """Lines for a Verilator control file: the benches and the waived signals are not counted."""
     lines = ['coverage_off -file "*/tb/*"']
-    lines += [f'coverage_off -file "*/{w.file}" -lines {w.line}' for w in load()]
+    lines += [f'coverage_off -file "*/{w.file}" -lines {w.line}' for w in load_waivers()]
     return "\n".join(lines) + "\n"

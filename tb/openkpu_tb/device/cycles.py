@@ -41,10 +41,10 @@ def differences(recorded: Figures, found: Figures) -> list[str]:
     return lines
 
 
-def check(group: str, found: Figures, file: Path = FILE) -> None:
+def check_cycles(group: str, found: Figures, file: Path = FILE) -> None:
     """AssertionError unless the figures of this group are those recorded, exactly."""
     if RECORD in os.environ:
-        record(group, found, file)
+        record_cycles(group, found, file)
         return
     content = json.loads(file.read_text()) if file.exists() else {}
     lines = differences(content.get(group, {}), found)
@@ -59,7 +59,7 @@ def check(group: str, found: Figures, file: Path = FILE) -> None:
     )
 
 
-def record(group: str, found: Figures, file: Path = FILE) -> None:
+def record_cycles(group: str, found: Figures, file: Path = FILE) -> None:
     """Replace the figures of a group; other workers may record theirs at the same time."""
     with open(file, "a+") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

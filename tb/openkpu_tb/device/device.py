@@ -257,14 +257,14 @@ class Device:
     async def load_map(self, layout: Layout, x: Bytes) -> None:
         """Put a dense map (C, H, W) into the AI RAM; the bytes around it become random ones."""
         ram = self.rng.integers(0, 256, layout.rows * ROW_BYTES, dtype=np.uint8)
-        airam.pack(ram, 0, x)
+        airam.pack_map(ram, 0, x)
         await self.back.load_ram(layout.base, ram)
 
     async def read_map(self, layout: Layout) -> tuple[Bytes, Bytes]:
         """A dense map out of the AI RAM, and 1 where a byte of it is unknown."""
         data, unknown = await self.back.read_ram(layout.base, layout.rows)
         shape = layout.channels, layout.height, layout.width
-        return airam.unpack(data, 0, shape), airam.unpack(unknown.view(np.uint8), 0, shape)
+        return airam.unpack_map(data, 0, shape), airam.unpack_map(unknown.view(np.uint8), 0, shape)
 
     def window(self, byte: int) -> int:
         """Bus address of a byte of the AI RAM in the host's window."""

@@ -16,17 +16,17 @@ line.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from cocotb.triggers import First, RisingEdge, Timer
 
 from openkpu.arithmetic.integers import round_up
-from openkpu.kmodel import Segment, Step
+from openkpu.kmodel import KpuStep, Segment
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout, map_bytes
+from openkpu.words import MAPS
 from openkpu_tb.core.registers import (
     AI,
     EIGHT_BIT_MODE,
@@ -66,7 +66,7 @@ def storage_bytes(file_bytes: int, layers: int, largest_map: int, moved: int = 0
     )
 
 
-def parts(steps: Sequence[Step]) -> list[range]:
+def parts(steps: Sequence[KpuStep]) -> list[range]:
     """Places of a segment's layers, cut behind every one whose map goes to main memory."""
     ends = [i + 1 for i, step in enumerate(steps) if step.to_main]
     ends += [len(steps)] if not ends or ends[-1] < len(steps) else []
@@ -76,14 +76,11 @@ def parts(steps: Sequence[Step]) -> list[range]:
 class Driver:
     """Runs segments of a model's layers; tracks which AI RAM bytes are known."""
 
-    WAYS: ClassVar = ("layers", "burst", "tasks")
-    MAPS: ClassVar = ("dma", "window")
-
     def __init__(
         self, device: Device, file: bytes, *, fast: bool = False, maps: str = "window"
     ) -> None:
         """``fast``: maps go through the back door instead of the host's window or the DMA."""
-        assert maps in self.MAPS, maps
+        assert maps in MAPS, maps
         self.device, self.file, self.fast = device, file, fast
         self.dma = maps == "dma" and not fast
         self.stored: dict[Layout, Bytes] = {}  # maps that the last segment left in storage
@@ -116,7 +113,7 @@ class Driver:
 
     async def upload(self, layout: Layout, x: Bytes) -> None:
         """A dense map (C, H, W) into the AI RAM."""
-        airam.pack(self.ram, layout.base, x)
+        airam.pack_map(self.ram, layout.base, x)
         self.known[self._bytes_of(layout)] = True
         if self.fast:
             rows = slice(layout.base * ROW_BYTES, (layout.base + layout.rows) * ROW_BYTES)
@@ -136,7 +133,9 @@ class Driver:
             transfers = ram_window.reads(ram_window.spans(layout))
             await self._send(transfers)
             self.moved_by_host += size_of(layout)
-            y = ram_window.collect(transfers).reshape(layout.channels, layout.height, layout.width)
+            y = ram_window.collect_bytes(transfers).reshape(
+                layout.channels, layout.height, layout.width
+            )
         return y
 
     def holds(self, layout: Layout) -> bool:
@@ -149,13 +148,13 @@ class Driver:
 
     def learn(self, layout: Layout, y: Bytes) -> None:
         """A map that the device has written."""
-        airam.pack(self.ram, layout.base, y)
+        airam.pack_map(self.ram, layout.base, y)
         self.known[self._bytes_of(layout)] = True
 
     def _bytes_of(self, layout: Layout) -> npt.NDArray[np.int32]:
         """Where the bytes of a map lie, in its dense order."""
         shape = layout.channels, layout.height, layout.width
-        return airam.unpack(self.index, layout.base, shape)
+        return airam.unpack_map(self.index, layout.base, shape)
 
     async def bring_up(
         self, segment: Segment, plan: MapPlan | None = None, heads: Collection[int] = ()
@@ -202,7 +201,7 @@ class Driver:
             await self._send(ram_window.writes([(int(i), 1) for i in at], ram[at]))
 
     # ------------------------------------------------------------------ layers
-    def argument(self, step: Step, **fields: int) -> list[int]:
+    def argument(self, step: KpuStep, **fields: int) -> list[int]:
         """A layer's words with the addresses of its tables in storage."""
         arg = step.arg
         placed = arg.replace(
@@ -306,7 +305,11 @@ class Driver:
             raise error
 
     async def run_layer(
-        self, step: Step, limit: int, beat: Beat | None = None, more: dict[str, int] | None = None
+        self,
+        step: KpuStep,
+        limit: int,
+        beat: Beat | None = None,
+        more: dict[str, int] | None = None,
     ) -> Bytes | None:
         """Sequence 2: one layer and its calc_done, or its map through the FIFO.
 
@@ -326,7 +329,7 @@ class Driver:
 
     async def run_burst(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[KpuStep],
         limit: int,
         beat: Beat | None = None,
         fields: Sequence[dict[str, int]] = (),
@@ -402,7 +405,7 @@ class Driver:
     # --------------------------------------------------------------- task list
     async def run_tasks(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[KpuStep],
         x: Bytes,
         limit: int,
         beat: Beat | None = None,

@@ -34,7 +34,7 @@ class StreamRun:
         return np.diff(self.ends[:, 0].astype(np.int64), prepend=0)
 
 
-async def prepare(
+async def prepare_stream(
     device: Device, network: Network, images: np.ndarray, *, base: int = 0, continuous: bool = True
 ) -> Storage:
     """Network and images into storage, kept weights into the AI RAM, registers written."""
@@ -91,17 +91,17 @@ async def run_stream(
     on_inference: Callable[[int], None] | None = None,
 ) -> StreamRun:
     """The images in one continuous run; results compared with the golden model's."""
-    storage = await prepare(device, network, images, base=base)
+    storage = await prepare_stream(device, network, images, base=base)
     busy, began = int(device.tb.bus_cycles.value), int(device.tb.cycle.value)
     await device.start()
     await finish_stream(device, len(images), limit, on_inference)
     busy, span = int(device.tb.bus_cycles.value) - busy, device.woke - began
-    run = await collect(device, network, images, storage, busy, golden)
+    run = await collect_results(device, network, images, storage, busy, golden)
     run.span = span
     return run
 
 
-async def collect(
+async def collect_results(
     device: Device,
     network: Network,
     images: np.ndarray,
@@ -136,7 +136,7 @@ async def run_one_by_one(
     """The same images, each started by the host when the one before is done."""
     if golden is None:
         golden = await golden_results(network, images)
-    storage = await prepare(device, network, images, base=base, continuous=False)
+    storage = await prepare_stream(device, network, images, base=base, continuous=False)
     ends, busy = [], int(device.tb.bus_cycles.value)
     total = np.zeros(len(COUNTERS), dtype=np.uint64)
     for number in range(len(images)):
@@ -149,7 +149,7 @@ async def run_one_by_one(
         counters = list((await device.counters()).values())  # a start empties them
         total = total + np.array(counters, dtype=np.uint64)
         ends.append(total)
-    run = await collect(
+    run = await collect_results(
         device, network, images, storage, int(device.tb.bus_cycles.value) - busy, golden
     )
     run.ends = np.stack(ends)

@@ -58,7 +58,7 @@ def reads(pieces: Sequence[Span] | Iterator[Span]) -> list[Transfer]:
     return [Transfer(AI_RAM + at, False, 0, size) for span in pieces for at, size in accesses(span)]
 
 
-def collect(transfers: Sequence[Transfer]) -> Bytes:
+def collect_bytes(transfers: Sequence[Transfer]) -> Bytes:
     """The bytes that answered ``reads``."""
     raw = b"".join(t.data.to_bytes(1 << t.size, "little") for t in transfers)
     return np.frombuffer(raw, dtype=np.uint8).copy()

@@ -153,7 +153,7 @@ def rule(name: str, state: State) -> Rule:
     return RULES[name][state]
 
 
-def table() -> str:
+def write_rules_table() -> str:
     """The table and its legend, Markdown."""
     heads = ["register", *(state.value for state in State)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]

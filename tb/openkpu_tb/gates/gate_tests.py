@@ -8,7 +8,7 @@ from openkpu import digits
 from openkpu.generators.generate import Limits, random_network
 from openkpu.network.network import Network
 from openkpu_tb.device.device import Device
-from openkpu_tb.device.inference_stream import finish_stream, golden_results, prepare
+from openkpu_tb.device.inference_stream import finish_stream, golden_results, prepare_stream
 
 LIMIT = 200_000  # cycles of an inference
 
@@ -18,7 +18,7 @@ async def run(tb, network: Network, images: np.ndarray) -> None:
     device = Device(tb, cocotb.RANDOM_SEED)
     await device.reset()
     network.place(device.back.ram_rows)
-    storage = await prepare(device, network, images)
+    storage = await prepare_stream(device, network, images)
     began = int(tb.cycle.value)
     await device.start()
     await finish_stream(device, len(images), LIMIT)

@@ -103,7 +103,7 @@ def _entry(id: str, table: dict) -> Entry:
     return Entry(id, table["title"], table["source"], table["stage"], **lists)
 
 
-def load(path: Path = PLAN) -> list[Entry]:
+def load_testplan(path: Path = PLAN) -> list[Entry]:
     """The entries, in the order of the file; PlanError with all that is wrong with them.
 
     Every test, every coverage cross and every covered item exists, and every item is covered.

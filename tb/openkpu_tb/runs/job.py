@@ -32,7 +32,7 @@ RUNNERS: dict[type, Callable[..., Awaitable[None]]] = {
 
 async def run_request(device: Device, request: requests.Request, say: Say) -> None:
     """Run a request; RequestError when it is of an unknown kind."""
-    requests.check(request)
+    requests.check_request(request)
     await RUNNERS[type(request)](device, request, say)
 
 

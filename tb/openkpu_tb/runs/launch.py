@@ -62,7 +62,7 @@ def parameters(
     return found
 
 
-def build(
+def build_device(
     sim: str,
     config: Config,
     storage_bytes: int = 0,
@@ -71,7 +71,7 @@ def build(
     **more: int,
 ) -> Path:
     """Build the bench unless it is there; ``rounding`` as the RTL's parameter ROUNDING."""
-    return simrun.build(
+    return simrun.build_bench(
         sim,
         "tb_top",
         SOURCES,
@@ -98,12 +98,12 @@ def run_job(
 
     SimError when it fails, RequestError for a request of an unknown kind.
     """
-    requests.check(request)
+    requests.check_request(request)
     with tempfile.TemporaryDirectory(prefix="openkpu_job_") as tmp:
         work = Path(tmp)
         (work / "job.pickle").write_bytes(pickle.dumps(request))
         with listener(work / "events", on_event):
-            simrun.run(
+            simrun.run_bench(
                 sim,
                 "tb_top",
                 SOURCES,

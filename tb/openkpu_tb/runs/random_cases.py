@@ -16,7 +16,7 @@ from openkpu.layer.layout import Layout
 from openkpu.layer.vectors import VectorLayer
 from openkpu.network.network import Network
 from openkpu.prediction.roofline import network_cycles
-from openkpu_tb.runs.requests import Case
+from openkpu_tb.runs.requests import RandomCase
 
 SLACK = 50_000  # cycles of an inference besides a multiple of its roofline
 TIMES = 60
@@ -71,14 +71,16 @@ def draw_layer(rng: np.random.Generator, shape: Any, **fixed: Any) -> VectorLaye
     raise AssertionError("no legal layer in a thousand draws")
 
 
-def draw(config: Config, seed: int, layers: int, networks: int, *, slow: bool = False) -> list:
+def draw_cases(
+    config: Config, seed: int, layers: int, networks: int, *, slow: bool = False
+) -> list:
     """``layers`` cases of one layer and ``networks`` of several: every way, quiet and disturbed.
 
     ``slow``: small maps only. Half of the networks have 16-bit weights.
     """
     rng = np.random.default_rng(seed)
     limits = Limits(channels=6, size=12) if slow else Limits()
-    cases: list[Case] = []
+    cases: list[RandomCase] = []
     for number in range(layers):
         way = ("host", "tasks", "host", "stream")[number % 4]
         if config.fp16_lanes and number % 3 != 1:  # of builds with lanes, most are for these
@@ -113,7 +115,7 @@ def draw(config: Config, seed: int, layers: int, networks: int, *, slow: bool = 
     return cases
 
 
-def in_place(config: Config, seed: int, count: int, *, slow: bool = False) -> list[Case]:
+def in_place(config: Config, seed: int, count: int, *, slow: bool = False) -> list[RandomCase]:
     """Depthwise layers whose output lies on rows of their input: the same ones, or some before; and
     element-wise ones, whose second map may lie there too.
 
@@ -122,7 +124,7 @@ def in_place(config: Config, seed: int, count: int, *, slow: bool = False) -> li
     """
     rng = np.random.default_rng(seed)
     n = lambda least, most: int(rng.integers(least, most))  # noqa: E731
-    cases: list[Case] = []
+    cases: list[RandomCase] = []
     for number in range(count):
         width = (n(1, 17), n(17, 33), n(33, 65), n(65, 140) if slow else n(65, 400))[number % 4]
         shape = n(1, 4 if slow else 12), n(1, 4 if slow else 12), width
@@ -156,14 +158,14 @@ def case_of(
     network: Network,
     images: np.ndarray,
     rng: np.random.Generator,
-) -> Case:
+) -> RandomCase:
     disturb = bool(rng.random() < 0.5)
     roof = network_cycles(config, network.layers, eight_bit=network.eight_bit)
     title = f"{name}, {way}" + (", disturbed" if disturb else "")
-    return Case(title, way, network, images, disturb, SLACK + TIMES * roof)
+    return RandomCase(title, way, network, images, disturb, SLACK + TIMES * roof)
 
 
-def storage_bytes(cases: list[Case]) -> int:
+def cases_storage_bytes(cases: list[RandomCase]) -> int:
     """Storage that the largest of the cases needs, wherever it is put."""
     place = 16 * 1000 + 1024  # the highest base, and room for alignment
     return place + max(

@@ -42,7 +42,7 @@ from openkpu.network import kept
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import network_cycles
 from openkpu_tb.runs.random_cases import IMAGES, SLACK, TIMES
-from openkpu_tb.runs.requests import Case
+from openkpu_tb.runs.requests import RandomCase
 from openkpu_tb.words import ITEM_KINDS
 
 STEP = 0x9E3779B1  # between the seeds of two items: odd, so that 2^32 items differ
@@ -93,7 +93,7 @@ class Item:
     """A case, its seed, and the rules by which draws before it were given up."""
 
     seed: int
-    case: Case
+    case: RandomCase
     redrawn: Counter[str] = field(default_factory=Counter)
 
 
@@ -112,7 +112,7 @@ def kinds_of(config: Config) -> list[str]:
     return [kind for kind in ITEM_KINDS if not absent.get(kind)]
 
 
-def draw(
+def draw_item(
     config: Config, sim: str, seed: int, kind: str | None = None, budget: Budget | None = None
 ) -> Item:
     """The item of a seed, on a configuration and a simulator ("verilator" or "icarus").
@@ -132,7 +132,7 @@ def draw(
 
 def _case(
     rng: np.random.Generator, config: Config, budget: Budget, seed: int, kind: str | None
-) -> Case:
+) -> RandomCase:
     ways = WAYS[1:] if kind in LISTS else WAYS
     way = ways[int(rng.integers(0, len(ways)))]
     disturb = bool(rng.random() < 0.6)
@@ -172,7 +172,7 @@ def _case(
     shown = "; ".join(describe(arg, network.eight_bit) for arg in network.layers)
     shown += f"; weights of {sorted(network.kept)} kept" if network.kept else ""
     title = f"{title} {shown}, {way}" + (", disturbed" if disturb else "")
-    return Case(title, way, network, images, disturb, SLACK + TIMES * roof, seed)
+    return RandomCase(title, way, network, images, disturb, SLACK + TIMES * roof, seed)
 
 
 def _any_kind(rng: np.random.Generator, way: str) -> str:

@@ -49,17 +49,17 @@ class ModelRequest:
     outputs: str  # .npz file to write: "run/program/name"
     maps: str | None = None  # .npz file for the map of every layer: "run/layer/batch"
     layers: tuple[int, int] | None = None  # first and last that the device runs; None: all
-    via: str = "burst"  # a way of Driver
+    via: str = "burst"  # one of openkpu.words.WAYS
     rounding: str = "nncase"
     functions: bool = False
     numbering: str | None = None  # of a v5 model's byte code; None: found out
     fast: bool = False  # maps through the back door
-    map_moves: str = "dma"  # one of Driver.MAPS: who moves maps
+    map_moves: str = "dma"  # one of openkpu.words.MAPS: who moves maps
     resident: bool = False  # maps stay in the AI RAM where they can (openkpu.kmodel.keep_maps)
 
 
 @dataclass
-class Run:
+class RequestedRun:
     """Images through a network, in a stream or one by one."""
 
     network: Network
@@ -75,13 +75,13 @@ class Run:
 class StreamRequest:
     """Streams, one after the other."""
 
-    runs: list[Run]
+    runs: list[RequestedRun]
     limit: int  # cycles from one inference to the next, undisturbed
     seed: int = 1  # of the disturbance
 
 
 @dataclass
-class Case:
+class RandomCase:
     """Images through a network; by the host it is a network of one layer, with one image."""
 
     title: str
@@ -97,14 +97,14 @@ class Case:
 class RandomRequest:
     """Cases, each by its way, with both memories compared after every one."""
 
-    cases: list[Case]
+    cases: list[RandomCase]
 
 
 Request = NetworkRequest | VectorsRequest | ModelRequest | StreamRequest | RandomRequest
 KINDS = (NetworkRequest, VectorsRequest, ModelRequest, StreamRequest, RandomRequest)
 
 
-def check(request: object) -> None:
+def check_request(request: object) -> None:
     """RequestError unless ``request`` is of a kind that the device's bench runs."""
     if type(request) not in KINDS:
         known = ", ".join(kind.__name__ for kind in KINDS)

@@ -16,13 +16,13 @@ from openkpu.compare import difference
 from openkpu.files import save_arrays
 from openkpu.kmodel import (
     Fetch,
+    KpuOutcome,
     LayerEvent,
-    Outcome,
     Program,
     Segment,
     keep_all,
-    loads,
     loads_functions,
+    loads_kmodel,
     walk,
 )
 from openkpu.layer.argument import LayerArg
@@ -44,7 +44,7 @@ def read_programs(request: ModelRequest) -> tuple[list[Program], bytes]:
     if functions:
         programs = loads_functions(file, request.name)
     else:
-        programs = [loads(file, request.name, request.numbering)]
+        programs = [loads_kmodel(file, request.name, request.numbering)]
     if not request.resident:
         return programs, file
     programs, tail = keep_all(programs, len(file), request.config, request.rounding)
@@ -96,7 +96,7 @@ class ModelRun:
             else:
                 answer = await self.fetch(asked)
 
-    async def segment(self, segment: Segment) -> list[Outcome]:
+    async def segment(self, segment: Segment) -> list[KpuOutcome]:
         """Layers on the device; outcomes hold maps as they lay in the AI RAM, and counters."""
         device, steps = self.device, segment.steps
         eight_bit = steps[0].eight_bit
@@ -129,7 +129,7 @@ class ModelRun:
             info = {"counters": counts(row, before), "seen": seen, "unknown": unknown}
             self.before = row
             self.driver.learn(step.arg.out_layout, seen)
-            outcomes.append(Outcome(told.get(i, seen), info=info))
+            outcomes.append(KpuOutcome(told.get(i, seen), info=info))
         return outcomes
 
     async def fetch(self, fetch: Fetch) -> list[np.ndarray] | None:

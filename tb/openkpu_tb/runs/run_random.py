@@ -11,7 +11,7 @@ from openkpu_tb.device.device import Device, DeviceError, DeviceTimeout, Tables
 from openkpu_tb.device.events import Say
 from openkpu_tb.device.inference_stream import StreamRun, run_one_by_one, run_stream
 from openkpu_tb.device.shadow import Shadow
-from openkpu_tb.runs.requests import Case, RandomRequest
+from openkpu_tb.runs.requests import RandomCase, RandomRequest
 from openkpu_tb.runs.run_stream import DISTURBED
 
 RECOMPUTED = (8, 9)  # pools whose stripes overlap: the array does some pixels twice
@@ -28,7 +28,7 @@ class RandomRun:
         self.broken = int(device.tb.assert_errors.value)
         device.back = self.shadow
 
-    async def case(self, case: Case) -> tuple[list[str], dict[str, int]]:
+    async def case(self, case: RandomCase) -> tuple[list[str], dict[str, int]]:
         """What is wrong with a case, and the counters at its end."""
         if case.seed is not None:
             self.rng = np.random.default_rng(case.seed)
@@ -76,7 +76,7 @@ class RandomRun:
         for name in ("rd", "seq", "wr"):
             getattr(tb, f"cfg_{name}_wait").value = int(rng.integers(0, 3)) if on else 0
 
-    async def _host(self, case: Case, limit: int, runs: list[NetworkRun]) -> None:
+    async def _host(self, case: RandomCase, limit: int, runs: list[NetworkRun]) -> None:
         (arg,), network = case.network.layers, case.network
         tables = Tables(*network.tables(arg))
         device = self.device
@@ -86,7 +86,7 @@ class RandomRun:
         runs.append(network.run(case.images[0], ram=self.shadow.ram))
         await device.back.forget_perf()
 
-    async def _network(self, case: Case, limit: int, runs: list[NetworkRun]) -> StreamRun:
+    async def _network(self, case: RandomCase, limit: int, runs: list[NetworkRun]) -> StreamRun:
         network, images = case.network, case.images
         base = 16 * int(self.rng.integers(0, 1000))
         storage = network.storage(images, base=base, continuous=True, align=16)
@@ -102,7 +102,7 @@ class RandomRun:
         return found
 
 
-def _note(case: Case) -> None:
+def _note(case: RandomCase) -> None:
     """Tell the functional coverage what numbers a product of float16 has met."""
     (arg, *more), network = case.network.layers, case.network
     for image in case.images if arg.fp16 and not more else ():
@@ -110,7 +110,7 @@ def _note(case: Case) -> None:
         collector.note(float16.sample(weights, image, arg.o_ch_num, bool(arg.fp32)))
 
 
-def _counters(case: Case, runs: list[NetworkRun], counters: dict[str, int]) -> list[str]:
+def _counters(case: RandomCase, runs: list[NetworkRun], counters: dict[str, int]) -> list[str]:
     """What the counters do not add up to."""
     wrong = []
     busy = counters["array_busy"] + sum(v for k, v in counters.items() if k.startswith("stall_"))

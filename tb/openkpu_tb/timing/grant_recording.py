@@ -10,7 +10,7 @@ from cocotb.triggers import RisingEdge
 from openkpu_tb.ahb.monitor import AhbMonitor
 from openkpu_tb.ahb.responder import AhbResponder
 from openkpu_tb.handle import Handle
-from openkpu_tb.timing.recorder import Recorder, number
+from openkpu_tb.timing.recorder import Recorder, number_text
 
 BEATS, AWAY_AFTER, AWAY_FOR = 8, 3, 4
 BASE = 0x100
@@ -41,8 +41,8 @@ async def record(dut: Handle) -> None:
             "cmd_valid": dut.cmd_valid,
             "hbusreq": dut.m_ahb_hbusreq,
             "hgrant": dut.m_ahb_hgrant,
-            "htrans": number(dut.m_ahb_htrans, lambda: True, "{}"),
-            "haddr": number(dut.m_ahb_haddr, on_bus),
+            "htrans": number_text(dut.m_ahb_htrans, lambda: True, "{}"),
+            "haddr": number_text(dut.m_ahb_haddr, on_bus),
             "hburst": lambda: BURSTS[int(dut.m_ahb_hburst.value)] if on_bus() else "",
             "hready": dut.m_ahb_hready,
             "rsp_valid": dut.rsp_valid,

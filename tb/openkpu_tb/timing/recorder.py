@@ -44,7 +44,7 @@ class Recorder:
         Path(os.environ["OKPU_RECORD"]).write_text(json.dumps(kept))
 
 
-def number(handle: Handle, when: Callable[[], bool], text: str = "{:#x}") -> Read:
+def number_text(handle: Handle, when: Callable[[], bool], text: str = "{:#x}") -> Read:
     """Text of a number in the cycles in which it counts, else nothing."""
 
     def read() -> str:

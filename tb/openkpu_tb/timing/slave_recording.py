@@ -7,7 +7,7 @@ from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.host import ERROR, NONSEQ, OKAY, SEQ, AhbHost, Transfer
 from openkpu_tb.handle import Handle
-from openkpu_tb.timing.recorder import Recorder, number
+from openkpu_tb.timing.recorder import Recorder, number_text
 
 RAM = 0x200000
 WORD = 0x44332211
@@ -51,13 +51,13 @@ async def record(dut: Handle) -> None:
     recorder = Recorder(
         dut.clk,
         {
-            "htrans": number(dut.s_ahb_htrans, lambda: True, "{}"),
-            "haddr": number(dut.s_ahb_haddr, addressed),
-            "hwrite": number(dut.s_ahb_hwrite, addressed, "{}"),
-            "hwdata": number(dut.s_ahb_hwdata, lambda: data["write"] is True),
+            "htrans": number_text(dut.s_ahb_htrans, lambda: True, "{}"),
+            "haddr": number_text(dut.s_ahb_haddr, addressed),
+            "hwrite": number_text(dut.s_ahb_hwrite, addressed, "{}"),
+            "hwdata": number_text(dut.s_ahb_hwdata, lambda: data["write"] is True),
             "hready": dut.s_ahb_hready_out,
-            "hresp": number(dut.s_ahb_hresp, lambda: data["write"] is not None, "{}"),
-            "hrdata": number(
+            "hresp": number_text(dut.s_ahb_hresp, lambda: data["write"] is not None, "{}"),
+            "hrdata": number_text(
                 dut.s_ahb_hrdata, lambda: answers() and int(dut.s_ahb_hresp.value) == OKAY
             ),
             "reg_wr": dut.u_slave.reg_wr,

@@ -224,7 +224,7 @@ class Predictor(uvm_subscriber):
         if arg.load_map:
             pixels = self._at(arg.map_load_addr, int(np.prod(arg.in_shape)))
             self._map(arg.image_src_addr, pixels.reshape(arg.in_shape), inference)
-        x, *second = (airam.unpack(self.ram, m.base, arg.in_shape) for m in arg.in_layouts)
+        x, *second = (airam.unpack_map(self.ram, m.base, arg.in_shape) for m in arg.in_layouts)
         x2 = second[0] if second else None
         if arg.fp16:
             self.products.write(Product(arg, weights, x))
@@ -244,8 +244,8 @@ class Predictor(uvm_subscriber):
         """A map into the AI RAM."""
         layout = airam.Layout(*y.shape, base=row)
         after, mask = airam.new_ram(layout.rows), airam.new_ram(layout.rows)
-        airam.pack(after, 0, y)
-        airam.pack(mask, 0, np.ones(y.shape, dtype=np.uint8))
+        airam.pack_map(after, 0, y)
+        airam.pack_map(mask, 0, np.ones(y.shape, dtype=np.uint8))
         self._put("ai_ram", 64 * row, after, mask.astype(bool), inference)
 
     def _put(self, where: str, at: int, after: Bytes, mask: Mask, inference: int) -> None:
@@ -280,7 +280,7 @@ class Predictor(uvm_subscriber):
             place = {"first": i == 0, "last": i == len(args) - 1}
             if not self._layer(arg, r["AI_WGT_ADR"], r["AI_BIAS_ADR"], number, **place):
                 return False
-        y = airam.unpack(self.ram, last.image_dst_addr, last.out_shape)
+        y = airam.unpack_map(self.ram, last.image_dst_addr, last.out_shape)
         self._result(result, y, bool(last.out32), number)
         self.inferences += 1
         return True

@@ -26,12 +26,12 @@ Shift = tuple[int, int]
 FEW = 64  # output channels up to which one full convolution makes all copies
 
 
-def moved(state: State, node: Node, src: Place, zero: int, by: Shift, dst: Place) -> None:
+def moved_map(state: State, node: Node, src: Place, zero: int, by: Shift, dst: Place) -> None:
     """dst[y][x] = src[y + dy][x + dx], the zero point outside; any distance."""
     while max(map(abs, by)) > 1:
         step = tuple(int(np.sign(n)) for n in by)
         middle = state.new(src.shape)
-        moved(state, node, src, zero, (step[0], step[1]), middle)
+        moved_map(state, node, src, zero, (step[0], step[1]), middle)
         src, by = middle, (by[0] - step[0], by[1] - step[1])
     c = src.shape[0]
     kernel = 1 if by == (0, 0) else 3
@@ -66,7 +66,7 @@ def stacked(
         start = min(made, key=lambda m: max(abs(shift[0] - m[0]), abs(shift[1] - m[1])))
         inward = [m for m in made if _toward(m, shift)]
         start = min(inward, key=lambda m: max(abs(shift[0] - m[0]), abs(shift[1] - m[1])))
-        moved(state, node, made[start], zero, (shift[0] - start[0], shift[1] - start[1]), part)
+        moved_map(state, node, made[start], zero, (shift[0] - start[0], shift[1] - start[1]), part)
         made[shift] = part
     return dst, [np.arange(c) + c * n for n in range(len(shifts))]
 
@@ -91,7 +91,7 @@ def filled(state: State, node: Node, src: Place, zero: int) -> Place:
     return dst
 
 
-def chosen(
+def chosen_channels(
     state: State, node: Node, src: Place, zero: int, channels: npt.NDArray[np.int64], dst: Place
 ) -> None:
     """``channels`` of a map in this order, by a convolution with one weight for each."""
@@ -126,7 +126,7 @@ def on_grid(state: State, node: Node, held: Held, geometry: Geometry) -> Held:
     else:
         if rest != (0, 0):
             middle = state.new(src.shape)
-            moved(state, node, src, held.zero, rest, middle)
+            moved_map(state, node, src, held.zero, rest, middle)
             src = middle
         dst = state.new((c, ceil_div(height, sy), ceil_div(width, sx)))
         state.pool(node, src, dst, MAXIMUM, (1, 1), (sy, sx))
@@ -144,7 +144,7 @@ def cropped(state: State, node: Node, name: str, held: Held, geometry: Geometry)
         return held
     if x0:
         dst = state.new(src.shape)
-        moved(state, node, src, held.zero, (0, x0), dst)
+        moved_map(state, node, src, held.zero, (0, x0), dst)
         src = dst
     c, _, wide = src.shape
     layout, part = Layout(*src.shape), Layout(c, h, w)
@@ -155,12 +155,12 @@ def cropped(state: State, node: Node, name: str, held: Held, geometry: Geometry)
         count = min(layout.groups, c - first)
         row = src.row + first // layout.groups * layout.channel_rows + y0 * layout.row_len
         lines = Place(src.buffer, row, (count, h, w))
-        moved(state, node, lines, held.zero, (0, 0), dst.part(first, count))
+        moved_map(state, node, lines, held.zero, (0, 0), dst.part(first, count))
     where = indices(dst, geometry.channels, (0, 0), (h, w), geometry.turned)
     return Held(dst, where, held.zero, held.span)
 
 
-def plain(state: State, node: Node, name: str, held: Held) -> Held:
+def plain_map(state: State, node: Node, name: str, held: Held) -> Held:
     """The tensor in a map of its own size, its channels in their order; as it is where it lies so,
     or where it does not lie as a map does."""
     geometry = held.geometry()
@@ -173,6 +173,6 @@ def plain(state: State, node: Node, name: str, held: Held) -> Held:
     if np.array_equal(geometry.channels, np.arange(src.shape[0])):
         return held
     dst = state.new((count, *src.shape[1:]))
-    chosen(state, node, src, held.zero, geometry.channels, dst)
+    chosen_channels(state, node, src, held.zero, geometry.channels, dst)
     where = indices(dst, np.arange(count), geometry.start, geometry.size, geometry.turned)
     return Held(dst, where, held.zero, held.span)

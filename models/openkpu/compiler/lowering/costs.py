@@ -15,7 +15,7 @@ from openkpu.prediction.cycles_model import predict_network
 UNABLE = 1 << 60
 
 
-def cycles(config: Config, args: Sequence[LayerArg]) -> int:
+def list_cycles(config: Config, args: Sequence[LayerArg]) -> int:
     """Cycles of these layers in one list, input and result included; UNABLE for what is none."""
     network = Network()
     try:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of a compilation while nodes become layers, and what all lowerings use.
 
-A lowering is a function ``lower(state, node)`` in a file of its own.  It asks for its inputs with
-``held``, for a map for its output with ``room``, appends layers with ``layer``, and says where the
-output's elements lie with ``put``.  ``Unable`` means that the device cannot do a node in this way;
-its text is the reason that the reader sees.
+A lowering is a function ``lower_NAME_node(state, node)`` in a file of its own.  It asks for its
+inputs with ``held``, for a map for its output with ``room``, appends layers with ``layer``, and
+says where the output's elements lie with ``put``.  ``Unable`` means that the device cannot do a
+node in this way; its text is the reason that the reader sees.
 """
 
 from __future__ import annotations

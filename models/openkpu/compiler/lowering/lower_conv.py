@@ -68,7 +68,7 @@ class Plan:
         return [(ty, tx) for ty in self.rows for tx in self.columns]
 
 
-def lower(state: State, node: Conv) -> None:
+def lower_conv_node(state: State, node: Conv) -> None:
     """Layers of a convolution, whatever its groups."""
     node, held, geometry = _input(state, node)
     held, geometry = _inside(state, node, held, geometry)
@@ -364,7 +364,7 @@ def _later(state: State, node: Conv, src: Place, plan: Plan) -> bool:
     for first, second in ((plan.pool, 0), (0, plan.pool)):
         layer = LayerArg.make(*src.shape, kernel=plan.kernel, depthwise=True, pool=first)
         ways.append([layer, LayerArg.make(*layer.out_shape, o, pool=second)])
-    now, later = (costs.cycles(state.config, way) for way in ways)
+    now, later = (costs.list_cycles(state.config, way) for way in ways)
     return later < now
 
 
@@ -454,7 +454,7 @@ def _finish(
         if plan.shift_pool:
             copies.picked(state, node, dst, zero, plan.shift, plan.shift_pool, moved)
         else:
-            copies.moved(state, node, dst, zero, plan.shift, moved)
+            copies.moved_map(state, node, dst, zero, plan.shift, moved)
         dst = moved
     if plan.step != (1, 1):
         (_, high, wide), (down, right) = dst.shape, plan.step

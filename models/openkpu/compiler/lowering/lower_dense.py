@@ -31,7 +31,7 @@ from openkpu.compiler.lowering.lower import (
 MOST_1X1, MOST_OUTPUTS = 9216, 1024
 
 
-def lower(state: State, node: Dense) -> None:
+def lower_dense_node(state: State, node: Dense) -> None:
     """A layer of a fully connected node."""
     name = node.inputs[0]
     held, y = state.held(name), state.graph.tensors[node.outputs[0]]

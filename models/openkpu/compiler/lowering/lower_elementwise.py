@@ -33,7 +33,7 @@ NEAR = (0, -1, 1)  # factors that are tried around the exact one
 ONE_SIDED = 255  # the most that two weights of 8 bits differ
 
 
-def lower(state: State, node: Elementwise) -> None:
+def lower_elementwise_node(state: State, node: Elementwise) -> None:
     """Layers of a sum, difference, product, maximum or minimum."""
     names = list(node.inputs)
     constants = [state.graph.tensors[n].data is not None for n in names]
@@ -44,7 +44,7 @@ def lower(state: State, node: Elementwise) -> None:
     if state.graph.tensors[names[0]].shape != state.graph.tensors[names[1]].shape:
         raise Unable("one operand is spread over the other, expected a constant or equal shapes")
     if not _alike(a, b):
-        a, b = (copies.plain(state, node, n, m) for n, m in zip(names, (a, b), strict=True))
+        a, b = (copies.plain_map(state, node, n, m) for n, m in zip(names, (a, b), strict=True))
     if not _alike(a, b):
         # the one that lies otherwise than a map of its own does
         plain = np.array_equal(a.where.reshape(-1), np.arange(a.where.size))
@@ -214,7 +214,7 @@ def _sum_fit(
     while shift < 15 and factor * (1 << bits) * (2 << shift) <= MOST_MUL:
         shift += 1
     alu = a.astype(np.int64)[:, None] * p + b.astype(np.int64)[None] * q
-    act = requant.line(bits, low, high, zero)
+    act = requant.requant_line(bits, low, high, zero)
     # v below which the result is less, and from which on it is more, than the exact one
     byte = np.arange(256, dtype=np.int64)
     half, odd = (1 << bits) >> 1, (byte - zero) % 2

@@ -18,7 +18,7 @@ from openkpu.compiler.lowering.device import Held, Place
 from openkpu.compiler.lowering.lower import Disordered, State
 
 
-def lower(state: State, node: Move) -> None:
+def lower_move_node(state: State, node: Move) -> None:
     """The output's index."""
     name, y = node.inputs[0], state.graph.tensors[node.outputs[0]]
     if node.how == "concat":
@@ -44,7 +44,7 @@ def _concat(state: State, node: Move) -> None:
     maps = [state.held(n) for n in node.inputs]
     sizes = {m.place.shape[1:] for m in maps}
     if len(sizes) > 1:
-        maps = [copies.plain(state, node, n, m) for n, m in zip(node.inputs, maps, strict=True)]
+        maps = [copies.plain_map(state, node, n, m) for n, m in zip(node.inputs, maps, strict=True)]
         sizes = {m.place.shape[1:] for m in maps}
     if len(sizes) > 1:
         raise Disordered(node.inputs[-1], "its inputs lie in maps of different sizes")
@@ -62,7 +62,9 @@ def _concat(state: State, node: Move) -> None:
             if source.shape[0] == count:
                 state.copy(node, source, part, held.zero)
             else:
-                copies.chosen(state, node, source, held.zero, np.arange(source.shape[0]), part)
+                copies.chosen_channels(
+                    state, node, source, held.zero, np.arange(source.shape[0]), part
+                )
         index.append(held.where + first * pixels)
         first += count
     spans = [m.span for m in maps]
@@ -75,7 +77,7 @@ def _full(place: Place) -> int:
     return round_up(place.shape[0], place.groups)
 
 
-def plan(graph: Graph, node: Move, state: State) -> None:
+def plan_concat(graph: Graph, node: Move, state: State) -> None:
     """Before anything is lowered: a map for the inputs of a concatenation of channels."""
     tensors = [graph.tensors[n] for n in node.inputs]
     if any(len(t.shape) != 4 or t.data is not None for t in tensors) or node.axis != 1:

@@ -23,7 +23,7 @@ from openkpu.layer.pool_tasks import (
 )
 
 
-def lower(state: State, node: Pool) -> None:
+def lower_pool_node(state: State, node: Pool) -> None:
     """A pooling task, and a table where one is needed."""
     (x,), (y,) = state.graph.of(node.inputs), state.graph.of(node.outputs)
     held = state.held(x.name)

@@ -25,7 +25,7 @@ STEP = segments.STEP
 FAR = 128  # weight of the first layer's result in the second one
 
 
-def lower(state: State, node: Table) -> None:
+def lower_table_node(state: State, node: Table) -> None:
     """One layer, or two."""
     (x,), (y,) = state.graph.of(node.inputs), state.graph.of(node.outputs)
     held = state.held(x.name)

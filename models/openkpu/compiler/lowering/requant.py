@@ -59,7 +59,7 @@ def fit(
     bias = [Fraction(b) for b in bias]
     most = max(max(abs(int(a)), abs(int(b))) for a, b in zip(*reach, strict=True))
     bits = _fraction_bits(factors, bias, most)
-    act = line(bits, low, high, zero)
+    act = requant_line(bits, low, high, zero)
     mul, shift, add = [], [], []
     missed = edges = 0
     for o, factor in enumerate(factors):
@@ -73,7 +73,7 @@ def fit(
     return Fit(BatchNorm.make(mul, shift, add).pack(), act.pack(), missed, edges)
 
 
-def line(bits: int, low: int, high: int, zero: int) -> ActTable:
+def requant_line(bits: int, low: int, high: int, zero: int) -> ActTable:
     """byte = v / 2^bits + low, limited to low..high; of ties those go to even whose distance from
     ``zero`` is even.  v = 0 is the byte ``low``."""
     step, half = 1 << bits, (1 << bits) >> 1

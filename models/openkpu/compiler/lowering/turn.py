@@ -21,7 +21,7 @@ from openkpu.compiler.lowering.device import Geometry
 Turned = tuple[bool, bool]
 
 
-def choose(graph: Graph) -> dict[str, Turned]:
+def choose_turned(graph: Graph) -> dict[str, Turned]:
     """For each tensor of rank 4 whether its lines and its columns lie in reverse order."""
     sets = _sets(graph)
     costs: dict[str, list[list[float]]] = {}

@@ -72,7 +72,7 @@ def is_onnx(data: bytes) -> bool:
         return False
 
 
-def parse(
+def parse_onnx(
     data: bytes, name: str, shape: Sequence[int] | None = None, folder: Path | None = None
 ) -> RawFile:
     """The parts of a file; CompileError for one that is none, damaged, or cannot be used.

@@ -19,15 +19,15 @@ from openkpu.compiler.graph import QUANTISED, Elementwise, Host, Tensor
 from openkpu.compiler.onnx import linear as onnx_linear
 from openkpu.compiler.onnx import moves as onnx_moves
 from openkpu.compiler.onnx.file import RawNode, type_name
-from openkpu.compiler.onnx.reader import FLOAT_MODEL, Handler, Reader
-from openkpu.compiler.onnx.shared import Convolution, Product, Window
+from openkpu.compiler.onnx.reader import FLOAT_MODEL, Handler, OnnxReader
+from openkpu.compiler.onnx.shared import Convolution, PendingPool, Product
 from openkpu.compiler.onnx.values import Bytes, Clamp, Const, Curve, Number, Pending, Value, Weights
 
 INF = math.inf
 
 
 # ------------------------------------------------------------- convolutions and products
-def weights_at(r: Reader, node: RawNode, at: int) -> Weights:
+def weights_at(r: OnnxReader, node: RawNode, at: int) -> Weights:
     """Weights behind their DequantizeLinear."""
     value = r.value(node, at)
     if isinstance(value, Weights):
@@ -40,7 +40,7 @@ def weights_at(r: Reader, node: RawNode, at: int) -> Weights:
     raise r.refuse(f"weights {name!r} are {how}, expected a constant")
 
 
-def bias_at(r: Reader, node: RawNode, at: int) -> Weights | npt.NDArray | None:
+def bias_at(r: OnnxReader, node: RawNode, at: int) -> Weights | npt.NDArray | None:
     """A bias, as integers or as floats."""
     if not r.has(node, at):
         return None
@@ -49,7 +49,7 @@ def bias_at(r: Reader, node: RawNode, at: int) -> Weights | npt.NDArray | None:
 
 
 def waiting(
-    r: Reader, made: Convolution | Product, bias: Weights | npt.NDArray | None, channels: int
+    r: OnnxReader, made: Convolution | Product, bias: Weights | npt.NDArray | None, channels: int
 ) -> Pending:
     """A convolution or product, and a bias that may come from an Add behind it."""
     node = r.at
@@ -66,12 +66,12 @@ def waiting(
     return Pending(made.shape, make, biased=later, channels=channels)
 
 
-def conv(r: Reader, node: RawNode) -> None:
+def conv(r: OnnxReader, node: RawNode) -> None:
     made = Convolution(r, node, r.operand(node, 0), weights_at(r, node, 1))
     r.put(node, waiting(r, made, bias_at(r, node, 2), 1))
 
 
-def gemm(r: Reader, node: RawNode) -> None:
+def gemm(r: OnnxReader, node: RawNode) -> None:
     fields = r.attributes(node, alpha=1.0, beta=1.0, transA=0, transB=0)
     if fields["transA"] or fields["alpha"] != 1.0 or fields["beta"] != 1.0:
         raise r.refuse("transA, alpha or beta, expected 0, 1 and 1")
@@ -82,7 +82,7 @@ def gemm(r: Reader, node: RawNode) -> None:
     r.put(node, waiting(r, made, bias_at(r, node, 2), -1))
 
 
-def matmul(r: Reader, node: RawNode) -> None:
+def matmul(r: OnnxReader, node: RawNode) -> None:
     r.attributes(node)
     made = Product(r, r.operand(node, 0), weights_at(r, node, 1), turned=False)
     r.put(node, waiting(r, made, None, -1))
@@ -90,7 +90,7 @@ def matmul(r: Reader, node: RawNode) -> None:
 
 # ------------------------------------------------------------------------------- pools
 def pool(how: str) -> Handler:
-    def handler(r: Reader, node: RawNode) -> None:
+    def handler(r: OnnxReader, node: RawNode) -> None:
         if any(node.outputs[1:2]):
             raise r.refuse("the places are an output, expected the values only")
         value, raw = r.value(node, 0), False
@@ -100,7 +100,7 @@ def pool(how: str) -> Handler:
             x = r.operand(node, 0)
         if raw and how != "max":
             raise r.refuse(f"its input {node.inputs[0]!r} is {x.dtype}, expected float")
-        made = Window(r, node, x.shape, how)
+        made = PendingPool(r, node, x.shape, how)
         if how == "max":  # bytes of the input
             y = r.between(x, made.shape, node.outputs[0])
             made.emit(x, y, y.limits)
@@ -111,7 +111,7 @@ def pool(how: str) -> Handler:
     return handler
 
 
-def _at(r: Reader, node: RawNode, make: Callable[[Tensor, Clamp], None]) -> Callable:
+def _at(r: OnnxReader, node: RawNode, make: Callable[[Tensor, Clamp], None]) -> Callable:
     """``make`` under the name of its own node."""
 
     def later(y: Tensor, clamp: Clamp) -> None:
@@ -122,7 +122,7 @@ def _at(r: Reader, node: RawNode, make: Callable[[Tensor, Clamp], None]) -> Call
     return later
 
 
-def reduce_mean(r: Reader, node: RawNode) -> None:
+def reduce_mean(r: OnnxReader, node: RawNode) -> None:
     """Over lines and columns of a map, as newer exporters write an average of all of it; of a
     signal over its length."""
     fields = r.attributes(node, axes=None, keepdims=1, noop_with_empty_axes=0)
@@ -133,10 +133,10 @@ def reduce_mean(r: Reader, node: RawNode) -> None:
     if rank not in (3, 4) or axes is None or sorted(a % rank for a in axes) != inner:
         raise r.refuse(f"mean over axes {axes} of {x.shape}, expected lines and columns")
     whole = RawNode(node.name, "GlobalAveragePool", "", node.inputs, node.outputs, {}, None)
-    made = Window(r, whole, x.shape, "average")
+    made = PendingPool(r, whole, x.shape, "average")
     value: Value = Pending(made.shape, _at(r, node, lambda y, c: made.emit(x, y, c)))
     if not fields["keepdims"]:
-        value = onnx_moves.moved(r, value, made.shape[:2], node.outputs[0], how="reshape")
+        value = onnx_moves.moved_value(r, value, made.shape[:2], node.outputs[0], how="reshape")
     r.put(node, value)
 
 
@@ -153,7 +153,7 @@ def binary(how: str) -> Handler:
     }
     rule = rules[how]
 
-    def handler(r: Reader, node: RawNode) -> None:
+    def handler(r: OnnxReader, node: RawNode) -> None:
         r.attributes(node)
         if len(node.inputs) != 2:
             raise r.refuse(f"{len(node.inputs)} inputs, expected two")
@@ -220,7 +220,7 @@ def _bias_of(a: Value, b: Value) -> Pending | None:
     return a.biased(data.reshape(-1))
 
 
-def _elementwise(r: Reader, node: RawNode, how: str) -> None:
+def _elementwise(r: OnnxReader, node: RawNode, how: str) -> None:
     a, b = r.operand(node, 0), r.operand(node, 1)
     shape = onnx_linear.broadcast(r, a, b)
     fields = {"how": how}
@@ -234,14 +234,14 @@ def _elementwise(r: Reader, node: RawNode, how: str) -> None:
 def limit(low: float, high: float) -> Handler:
     """Relu and what else limits numbers to low..high."""
 
-    def handler(r: Reader, node: RawNode) -> None:
+    def handler(r: OnnxReader, node: RawNode) -> None:
         r.attributes(node)
         _limit(r, node, low, high)
 
     return handler
 
 
-def clip(r: Reader, node: RawNode) -> None:
+def clip(r: OnnxReader, node: RawNode) -> None:
     fields = r.attributes(node, min=-INF, max=INF)
     value = r.value(node, 0)
     if isinstance(value, Bytes) and value.tensor.dtype in QUANTISED:
@@ -254,7 +254,7 @@ def clip(r: Reader, node: RawNode) -> None:
     _limit(r, node, low, high)
 
 
-def _limit(r: Reader, node: RawNode, low: float, high: float) -> None:
+def _limit(r: OnnxReader, node: RawNode, low: float, high: float) -> None:
     value = r.value(node, 0)
     if isinstance(value, Bytes) and value.tensor.dtype in QUANTISED:
         onnx_linear.clip(r, node, value.tensor)
@@ -270,7 +270,7 @@ def _limit(r: Reader, node: RawNode, low: float, high: float) -> None:
 def unary(function: Callable[..., Callable], **defaults: float | int | str) -> Handler:
     """A function of one number, made from the attributes."""
 
-    def handler(r: Reader, node: RawNode) -> None:
+    def handler(r: OnnxReader, node: RawNode) -> None:
         fields = r.attributes(node, **defaults)  # pyright: ignore
         value = r.value(node, 0)
         if not isinstance(value, Curve):
@@ -285,7 +285,7 @@ def plain(function: Callable) -> Handler:
     return unary(lambda: function)
 
 
-def prelu(r: Reader, node: RawNode) -> None:
+def prelu(r: OnnxReader, node: RawNode) -> None:
     """PRelu with one slope for all channels."""
     value, slope = r.value(node, 0), _single(r.value(node, 1))
     if slope is None:
@@ -310,7 +310,7 @@ def _mish(v: Number) -> float:
     return float(v) * math.tanh(functions.softplus(Fraction(v)))
 
 
-def cast(r: Reader, node: RawNode) -> None:
+def cast(r: OnnxReader, node: RawNode) -> None:
     """Bytes to float as they are; float to float32."""
     from onnx import TensorProto
 
@@ -324,7 +324,7 @@ def cast(r: Reader, node: RawNode) -> None:
 
 
 # ---------------------------------------------------------------------- on the processor
-def softmax(r: Reader, node: RawNode) -> None:
+def softmax(r: OnnxReader, node: RawNode) -> None:
     axis = r.attributes(node, axis=-1 if r.opset >= 13 else 1)["axis"]
     x = r.operand(node, 0)
     axis = onnx_linear.softmax_axis(r, x.shape, axis, r.opset)
@@ -339,7 +339,7 @@ def softmax(r: Reader, node: RawNode) -> None:
 
 
 def argument(how: str) -> Handler:
-    def handler(r: Reader, node: RawNode) -> None:
+    def handler(r: OnnxReader, node: RawNode) -> None:
         fields = r.attributes(node, axis=0, keepdims=1, select_last_index=0)
         value = r.value(node, 0)
         if isinstance(value, Bytes) and value.tensor.dtype in QUANTISED:
@@ -362,7 +362,7 @@ def argument(how: str) -> Handler:
 def refused(text: str) -> Handler:
     """An operator that is known, and why it is not read."""
 
-    def handler(r: Reader, node: RawNode) -> None:
+    def handler(r: OnnxReader, node: RawNode) -> None:
         raise r.refuse(text)
 
     return handler
@@ -370,8 +370,8 @@ def refused(text: str) -> Handler:
 
 DYNAMIC = "scales that are computed while the model runs, expected static quantisation"
 FLOAT: dict[str, Handler] = {
-    "QuantizeLinear": Reader.quantise,
-    "DequantizeLinear": Reader.dequantise,
+    "QuantizeLinear": OnnxReader.quantise,
+    "DequantizeLinear": OnnxReader.dequantise,
     "Conv": conv,
     "Gemm": gemm,
     "MatMul": matmul,

@@ -17,7 +17,7 @@ from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.values import Const
 
 if TYPE_CHECKING:
-    from openkpu.compiler.onnx.reader import Reader
+    from openkpu.compiler.onnx.reader import OnnxReader
 
 # operators that do not make much out of little
 FOLDED = frozenset(
@@ -63,13 +63,13 @@ FOLDED = frozenset(
 MOST_MADE = 1 << 20  # elements that ConstantOfShape may make
 
 
-def is_known(reader: Reader, node: RawNode) -> bool:
+def is_known(reader: OnnxReader, node: RawNode) -> bool:
     """Is the node one that is computed here, and are all of its inputs known?"""
     values = (reader.values.get(name) for name in node.inputs if name)
     return node.operator in FOLDED and all(isinstance(value, Const) for value in values)
 
 
-def fold(reader: Reader, node: RawNode) -> None:
+def fold_node(reader: OnnxReader, node: RawNode) -> None:
     """Compute it; the reader's error for what cannot be."""
     from onnx.reference import ReferenceEvaluator
 

@@ -24,7 +24,7 @@ def rename(graph: Graph, tensor: Tensor, name: str) -> None:
     graph.add_tensor(tensor)
 
 
-def told(graph: Graph) -> Graph:
+def with_layouts(graph: Graph) -> Graph:
     """The graph with the layouts of its inputs and outputs."""
     for name in graph.inputs:
         _input(graph, graph.tensors[name])

@@ -11,14 +11,14 @@ from openkpu.compiler import functions
 from openkpu.compiler.graph import QUANTISED, Elementwise, Host, Table, Tensor
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.moves import join, joined_shape
-from openkpu.compiler.onnx.reader import Reader
-from openkpu.compiler.onnx.shared import Convolution, Product, Window
+from openkpu.compiler.onnx.reader import OnnxReader
+from openkpu.compiler.onnx.shared import Convolution, PendingPool, Product
 from openkpu.compiler.onnx.values import Bytes, Const, Weights
 
 RUNTIME = "com.microsoft"
 
 
-def bytes_at(r: Reader, node: RawNode, at: int) -> Tensor:
+def bytes_at(r: OnnxReader, node: RawNode, at: int) -> Tensor:
     """The operand of inputs ``at`` (bytes), ``at`` + 1 (scale) and ``at`` + 2 (zero point)."""
     value = r.value(node, at)
     if isinstance(value, Const):
@@ -34,7 +34,7 @@ def bytes_at(r: Reader, node: RawNode, at: int) -> Tensor:
     return r.carried(value.tensor, scale, zero)
 
 
-def weights_at(r: Reader, node: RawNode, at: int, axis: int) -> Weights:
+def weights_at(r: OnnxReader, node: RawNode, at: int, axis: int) -> Weights:
     """Weights of inputs ``at``, ``at`` + 1 and ``at`` + 2, their scales along ``axis``."""
     data = r.constant(node, at, "weights")
     kind = data.dtype.name
@@ -46,7 +46,7 @@ def weights_at(r: Reader, node: RawNode, at: int, axis: int) -> Weights:
     return Weights(data.astype(np.int64), kind, scale, zero, axis)
 
 
-def bias_at(r: Reader, node: RawNode, at: int, steps: np.ndarray) -> Weights | None:
+def bias_at(r: OnnxReader, node: RawNode, at: int, steps: np.ndarray) -> Weights | None:
     """An int32 bias in these steps."""
     if not r.has(node, at):
         return None
@@ -58,21 +58,21 @@ def bias_at(r: Reader, node: RawNode, at: int, steps: np.ndarray) -> Weights | N
     return Weights(data.astype(np.int64).reshape(-1), "int32", steps, zeros, 0)
 
 
-def result(r: Reader, node: RawNode, shape: tuple[int, ...], at: int, like: Tensor) -> Tensor:
+def result(r: OnnxReader, node: RawNode, shape: tuple[int, ...], at: int, like: Tensor) -> Tensor:
     """The output, with the scale of input ``at`` and the zero point behind it."""
     y = r.quantised(node.outputs[0], r.one_quant(node, at, at + 1, like.dtype), shape)
     r.put(node, Bytes(y))
     return y
 
 
-def conv(r: Reader, node: RawNode) -> None:
+def conv(r: OnnxReader, node: RawNode) -> None:
     x = bytes_at(r, node, 0)
     made = Convolution(r, node, x, weights_at(r, node, 3, 0))
     y = result(r, node, made.shape, 6, x)
     made.emit(bias_at(r, node, 8, made.steps), y, y.limits)
 
 
-def matmul(r: Reader, node: RawNode) -> None:
+def matmul(r: OnnxReader, node: RawNode) -> None:
     r.attributes(node)
     x = bytes_at(r, node, 0)
     made = Product(r, x, weights_at(r, node, 3, 1), turned=False)
@@ -80,7 +80,7 @@ def matmul(r: Reader, node: RawNode) -> None:
     made.emit(None, y, y.limits)
 
 
-def gemm(r: Reader, node: RawNode) -> None:
+def gemm(r: OnnxReader, node: RawNode) -> None:
     """ONNX Runtime's QGemm; without an output scale it gives floats, which are refused."""
     fields = r.attributes(node, transA=0, transB=0, alpha=1.0)
     if fields["transA"] or fields["alpha"] != 1.0:
@@ -95,8 +95,8 @@ def gemm(r: Reader, node: RawNode) -> None:
     made.emit(bias_at(r, node, 6, made.steps), y, y.limits)
 
 
-def elementwise(how: str) -> Callable[[Reader, RawNode], None]:
-    def handler(r: Reader, node: RawNode) -> None:
+def elementwise(how: str) -> Callable[[OnnxReader, RawNode], None]:
+    def handler(r: OnnxReader, node: RawNode) -> None:
         r.attributes(node)
         a, b = bytes_at(r, node, 0), bytes_at(r, node, 3)
         y = result(r, node, broadcast(r, a, b), 6, a)
@@ -105,7 +105,7 @@ def elementwise(how: str) -> Callable[[Reader, RawNode], None]:
     return handler
 
 
-def broadcast(r: Reader, a: Tensor, b: Tensor) -> tuple[int, ...]:
+def broadcast(r: OnnxReader, a: Tensor, b: Tensor) -> tuple[int, ...]:
     """The shape of both together."""
     try:
         return np.broadcast_shapes(a.shape, b.shape)
@@ -113,14 +113,14 @@ def broadcast(r: Reader, a: Tensor, b: Tensor) -> tuple[int, ...]:
         raise r.refuse(f"shapes {a.shape} and {b.shape} do not go together") from None
 
 
-def pool(r: Reader, node: RawNode) -> None:
+def pool(r: OnnxReader, node: RawNode) -> None:
     x = bytes_at(r, node, 0)
-    made = Window(r, node, x.shape, "average")
+    made = PendingPool(r, node, x.shape, "average")
     y = result(r, node, made.shape, 3, x)
     made.emit(x, y, y.limits)
 
 
-def concat(r: Reader, node: RawNode) -> None:
+def concat(r: OnnxReader, node: RawNode) -> None:
     axis = r.attributes(node, axis=0)["axis"]
     count = len(node.inputs) - 2
     if count < 3 or count % 3:
@@ -131,7 +131,7 @@ def concat(r: Reader, node: RawNode) -> None:
 
 
 def unary(words: str, function: Callable[[RawNode], functions.Real]) -> Callable:
-    def handler(r: Reader, node: RawNode) -> None:
+    def handler(r: OnnxReader, node: RawNode) -> None:
         r.attributes(node, **({"alpha": 0.01} if "leaky" in words else {}))  # pyright: ignore
         x = bytes_at(r, node, 0)
         y = result(r, node, x.shape, 3, x)
@@ -141,7 +141,7 @@ def unary(words: str, function: Callable[[RawNode], functions.Real]) -> Callable
     return handler
 
 
-def softmax(r: Reader, node: RawNode) -> None:
+def softmax(r: OnnxReader, node: RawNode) -> None:
     """QLinearSoftmax; before opset 13 over all axes from ``axis`` on."""
     fields = r.attributes(node, axis=-1, opset=13)
     x = bytes_at(r, node, 0)
@@ -149,7 +149,7 @@ def softmax(r: Reader, node: RawNode) -> None:
     r.emit(Host, [x], y, how="softmax", axis=softmax_axis(r, x.shape, **fields))
 
 
-def softmax_axis(r: Reader, shape: tuple[int, ...], axis: int, opset: int) -> int:
+def softmax_axis(r: OnnxReader, shape: tuple[int, ...], axis: int, opset: int) -> int:
     """The one axis of a softmax."""
     if not -len(shape) <= axis < len(shape):
         raise r.refuse(f"axis {axis}, expected one of {len(shape)}")
@@ -159,7 +159,7 @@ def softmax_axis(r: Reader, shape: tuple[int, ...], axis: int, opset: int) -> in
     return axis
 
 
-def clip(r: Reader, node: RawNode, x: Tensor) -> None:
+def clip(r: OnnxReader, node: RawNode, x: Tensor) -> None:
     """Clip and Relu of bytes: limits are bytes as well, whatever the scale."""
     low, high = x.limits
     low = int(r.number(node, 1, "min", low)) if node.operator == "Clip" else max(0, low)
@@ -170,7 +170,7 @@ def clip(r: Reader, node: RawNode, x: Tensor) -> None:
     r.put(node, Bytes(y))
 
 
-HANDLERS: dict[tuple[str, str], Callable[[Reader, RawNode], None]] = {
+HANDLERS: dict[tuple[str, str], Callable[[OnnxReader, RawNode], None]] = {
     ("", "QLinearConv"): conv,
     ("", "QLinearMatMul"): matmul,
     (RUNTIME, "QGemm"): gemm,

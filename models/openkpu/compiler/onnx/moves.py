@@ -14,11 +14,13 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler import functions
 from openkpu.compiler.graph import QUANTISED, Move, Table, Tensor
 from openkpu.compiler.onnx.file import RawNode
-from openkpu.compiler.onnx.reader import Reader
+from openkpu.compiler.onnx.reader import OnnxReader
 from openkpu.compiler.onnx.values import Bytes, Clamp, Const, Curve, Pending, Value, Weights
 
 
-def moved(r: Reader, value: Value, shape: Sequence[int], label: str, /, **fields: Any) -> Value:
+def moved_value(
+    r: OnnxReader, value: Value, shape: Sequence[int], label: str, /, **fields: Any
+) -> Value:
     """The value with its elements in other places, as a Move of these fields does it."""
     shape = tuple(int(n) for n in shape)
     if isinstance(value, Pending):
@@ -38,7 +40,7 @@ def moved(r: Reader, value: Value, shape: Sequence[int], label: str, /, **fields
 
 
 def _behind(
-    r: Reader, value: Pending, shape: tuple[int, ...], label: str, fields: dict[str, Any]
+    r: OnnxReader, value: Pending, shape: tuple[int, ...], label: str, fields: dict[str, Any]
 ) -> Callable[[Tensor, Clamp], None]:
     """Numbers that wait are moved when they are bytes."""
     node = r.at
@@ -53,7 +55,7 @@ def _behind(
     return make
 
 
-def reshaped(r: Reader, node: RawNode, shape: Sequence[int]) -> None:
+def reshaped(r: OnnxReader, node: RawNode, shape: Sequence[int]) -> None:
     """The node's output is its input in that shape."""
     value = r.value(node, 0)
     old = r.shape_of(value)
@@ -65,10 +67,10 @@ def reshaped(r: Reader, node: RawNode, shape: Sequence[int]) -> None:
         data = value.data.reshape([int(n) for n in shape])
         r.put(node, dataclasses.replace(value, data=data, axis=0))
     else:
-        r.put(node, moved(r, value, shape, node.outputs[0], how="reshape"))
+        r.put(node, moved_value(r, value, shape, node.outputs[0], how="reshape"))
 
 
-def reshape(r: Reader, node: RawNode) -> None:
+def reshape(r: OnnxReader, node: RawNode) -> None:
     """Reshape: 0 keeps a size, one -1 is what is left."""
     fields = r.attributes(node, allowzero=0)
     old, asked = r.shape_of(r.value(node, 0)), r.integers(node, 1, "shape")
@@ -87,7 +89,7 @@ def reshape(r: Reader, node: RawNode) -> None:
     reshaped(r, node, shape)
 
 
-def flatten(r: Reader, node: RawNode) -> None:
+def flatten(r: OnnxReader, node: RawNode) -> None:
     axis, old = r.attributes(node, axis=1)["axis"], r.shape_of(r.value(node, 0))
     if not -len(old) <= axis <= len(old):
         raise r.refuse(f"axis {axis}, expected one of {len(old)}")
@@ -95,7 +97,7 @@ def flatten(r: Reader, node: RawNode) -> None:
     reshaped(r, node, [math.prod(old[:axis]), math.prod(old[axis:])])
 
 
-def _axes(r: Reader, node: RawNode, rank: int) -> list[int] | None:
+def _axes(r: OnnxReader, node: RawNode, rank: int) -> list[int] | None:
     """Axes of an attribute (until opset 12) or of input 1."""
     fields = r.attributes(node, axes=None)
     given = fields["axes"]
@@ -107,7 +109,7 @@ def _axes(r: Reader, node: RawNode, rank: int) -> list[int] | None:
     return sorted({a % rank for a in axes})
 
 
-def squeeze(r: Reader, node: RawNode) -> None:
+def squeeze(r: OnnxReader, node: RawNode) -> None:
     old = r.shape_of(r.value(node, 0))
     axes = _axes(r, node, len(old))
     axes = [i for i, n in enumerate(old) if n == 1] if axes is None else axes
@@ -116,7 +118,7 @@ def squeeze(r: Reader, node: RawNode) -> None:
     reshaped(r, node, [n for i, n in enumerate(old) if i not in axes])
 
 
-def unsqueeze(r: Reader, node: RawNode) -> None:
+def unsqueeze(r: OnnxReader, node: RawNode) -> None:
     old = list(r.shape_of(r.value(node, 0)))
     count = len(r.integers(node, 1, "axes") if r.has(node, 1) else node.attributes.get("axes", ()))
     for axis in _axes(r, node, len(old) + count) or ():
@@ -124,7 +126,7 @@ def unsqueeze(r: Reader, node: RawNode) -> None:
     reshaped(r, node, old)
 
 
-def transpose(r: Reader, node: RawNode) -> None:
+def transpose(r: OnnxReader, node: RawNode) -> None:
     value = r.value(node, 0)
     old = r.shape_of(value)
     perm = [int(a) for a in r.attributes(node, perm=None)["perm"] or range(len(old))[::-1]]
@@ -136,16 +138,16 @@ def transpose(r: Reader, node: RawNode) -> None:
         r.put(node, dataclasses.replace(value, data=data, axis=axis))
         return
     shape = [old[a] for a in perm]
-    r.put(node, moved(r, value, shape, node.outputs[0], how="transpose", axes=tuple(perm)))
+    r.put(node, moved_value(r, value, shape, node.outputs[0], how="transpose", axes=tuple(perm)))
 
 
-def _axis(r: Reader, axis: int, rank: int) -> int:
+def _axis(r: OnnxReader, axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise r.refuse(f"axis {axis}, expected one of {rank}")
     return axis % rank
 
 
-def joined_shape(r: Reader, tensors: list[Tensor], axis: int) -> tuple[int, ...]:
+def joined_shape(r: OnnxReader, tensors: list[Tensor], axis: int) -> tuple[int, ...]:
     """The shape of tensors along an axis."""
     shapes = [t.shape for t in tensors]
     axis = _axis(r, axis, len(shapes[0]))
@@ -155,7 +157,7 @@ def joined_shape(r: Reader, tensors: list[Tensor], axis: int) -> tuple[int, ...]
     return tuple(sum(s[i] for s in shapes) if i == axis else n for i, n in enumerate(shapes[0]))
 
 
-def join(r: Reader, tensors: list[Tensor], axis: int, y: Tensor) -> None:
+def join(r: OnnxReader, tensors: list[Tensor], axis: int, y: Tensor) -> None:
     """Tensors of bytes along an axis, each requantised where its scale is another."""
     parts = []
     for x in tensors:
@@ -168,7 +170,7 @@ def join(r: Reader, tensors: list[Tensor], axis: int, y: Tensor) -> None:
     r.emit(Move, parts, y, how="concat", axis=axis % len(y.shape))
 
 
-def concat(r: Reader, node: RawNode) -> None:
+def concat(r: OnnxReader, node: RawNode) -> None:
     axis = r.attributes(node, axis=0)["axis"]
     values = [r.value(node, i) for i in range(len(node.inputs))]
     as_bytes = all(isinstance(v, Bytes) for v in values)
@@ -199,7 +201,7 @@ def concat(r: Reader, node: RawNode) -> None:
     r.put(node, Pending(shape, make))
 
 
-def split(r: Reader, node: RawNode) -> None:
+def split(r: OnnxReader, node: RawNode) -> None:
     fields = r.attributes(node, axis=0, split=None, num_outputs=0)
     value = r.value(node, 0)
     old = r.shape_of(value)
@@ -220,7 +222,7 @@ def split(r: Reader, node: RawNode) -> None:
 
 
 def sliced(
-    r: Reader,
+    r: OnnxReader,
     node: RawNode,
     value: Value,
     shape: Sequence[int],
@@ -230,10 +232,10 @@ def sliced(
 ) -> Value:
     """A part of a value."""
     fields = {"how": "slice", "starts": tuple(starts), "steps": tuple(steps)}
-    return moved(r, value, shape, node.outputs[output], **fields)
+    return moved_value(r, value, shape, node.outputs[output], **fields)
 
 
-def slice_(r: Reader, node: RawNode) -> None:
+def slice_(r: OnnxReader, node: RawNode) -> None:
     r.attributes(node)
     value = r.value(node, 0)
     old = r.shape_of(value)
@@ -252,7 +254,7 @@ def slice_(r: Reader, node: RawNode) -> None:
     r.put(node, sliced(r, node, value, shape, starts, steps))
 
 
-def pad(r: Reader, node: RawNode) -> None:
+def pad(r: OnnxReader, node: RawNode) -> None:
     """Pad with a constant, which must be one of the bytes."""
     mode = r.attributes(node, mode="constant")["mode"]
     if mode != "constant":
@@ -277,24 +279,24 @@ def pad(r: Reader, node: RawNode) -> None:
         raise r.refuse("pads with a number that is no step of the input")
     shape = [b + n + a for b, n, a in zip(before, old, after, strict=True)]
     fields = {"before": tuple(before), "after": tuple(after), "value": round(fill)}
-    r.put(node, moved(r, value, shape, node.outputs[0], how="pad", **fields))
+    r.put(node, moved_value(r, value, shape, node.outputs[0], how="pad", **fields))
 
 
-def same(r: Reader, node: RawNode) -> None:
+def same(r: OnnxReader, node: RawNode) -> None:
     """Identity, and Dropout, which does nothing when a network runs."""
     if node.operator == "Dropout" and len(node.outputs) > 1 and node.outputs[1]:
         raise r.refuse("the mask is an output, expected the values only")
     r.put(node, r.value(node, 0))
 
 
-def shape_(r: Reader, node: RawNode) -> None:
+def shape_(r: OnnxReader, node: RawNode) -> None:
     """Shape: known when the model is read."""
     fields = r.attributes(node, start=0, end=None)
     found = np.array(r.shape_of(r.value(node, 0)), np.int64)
     r.put(node, Const(found[fields["start"] : fields["end"]]))
 
 
-HANDLERS: dict[str, Callable[[Reader, RawNode], None]] = {
+HANDLERS: dict[str, Callable[[OnnxReader, RawNode], None]] = {
     "Reshape": reshape,
     "Flatten": flatten,
     "Squeeze": squeeze,

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX models, quantised to int8 or uint8, as graphs of the intermediate form.
 
-``read`` walks the nodes in the file's order and gives every name a value (``onnx_values``). Both
-forms are read, also in one file: QDQ, float operators between DequantizeLinear and QuantizeLinear,
-and QOperator, QLinearConv and its like. What is known when the model is read is computed by the
-package ``onnx`` (shapes that exporters compute, weights that a training quantises). What operators
-become is in ``onnx_float``, ``onnx_linear`` and ``onnx_moves``; every attribute that is not
-implemented is refused.
+``read_onnx`` walks the nodes in the file's order and gives every name a value (``onnx_values``).
+Both forms are read, also in one file: QDQ, float operators between DequantizeLinear and
+QuantizeLinear, and QOperator, QLinearConv and its like. What is known when the model is read is
+computed by the package ``onnx`` (shapes that exporters compute, weights that a training quantises).
+What operators become is in ``onnx_float``, ``onnx_linear`` and ``onnx_moves``; every attribute that
+is not implemented is refused.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler import functions
-from openkpu.compiler.check import check
+from openkpu.compiler.check import check_graph
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import QUANTISED, Graph, Host, Move, Node, Table, Tensor
 from openkpu.compiler.onnx.file import RawFile, RawNode
-from openkpu.compiler.onnx.layout import rename, told
+from openkpu.compiler.onnx.layout import rename, with_layouts
 from openkpu.compiler.onnx.values import Bytes, Const, Curve, Pending, Value, Weights
 
-Handler = Callable[["Reader", RawNode], None]
+Handler = Callable[["OnnxReader", RawNode], None]
 NEAR = 1e-6  # scales of float32 that are meant to be equal
 # what a damaged file makes numpy, or a handler's arithmetic, do
 DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, MemoryError)
@@ -44,7 +44,7 @@ def finite(data: npt.NDArray) -> bool:
     return data.dtype.kind != "f" or bool(np.isfinite(data).all())
 
 
-class Reader:
+class OnnxReader:
     """A graph in the making."""
 
     def __init__(self, file: RawFile, name: str) -> None:
@@ -354,7 +354,7 @@ class Reader:
         for tensor in self.graph.tensors.values():
             if tensor.dtype in QUANTISED and tensor.scale is None:
                 tensor.scale = 1.0  # the model says nothing of it, and no node asks
-        return check(told(self.graph))
+        return check_graph(with_layouts(self.graph))
 
     def _maker(self, name: str) -> RawNode | None:
         return next((node for node in self.file.nodes if name in node.outputs), None)

@@ -13,14 +13,14 @@ import numpy.typing as npt
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler.graph import QUANTISED, Conv, Dense, Move, Pool, Tensor, window_size
 from openkpu.compiler.onnx.file import RawNode
-from openkpu.compiler.onnx.reader import NEAR, Reader
+from openkpu.compiler.onnx.reader import NEAR, OnnxReader
 from openkpu.compiler.onnx.values import Clamp, Weights
 
 Pads = tuple[int, int, int, int]
 WINDOW = {"auto_pad": "NOTSET", "pads": None, "strides": None, "kernel_shape": None}
 
 
-def as_map(r: Reader, x: Tensor) -> Tensor:
+def as_map(r: OnnxReader, x: Tensor) -> Tensor:
     """A signal (1, C, L) as a map of one line (1, C, 1, L); maps as they are."""
     if x.shape[0] != 1:
         raise r.refuse(f"a batch of {x.shape[0]}, expected 1")
@@ -36,7 +36,7 @@ def lined(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:2], 1, *shape[2:]) if len(shape) == 3 else shape
 
 
-def written(r: Reader, y: Tensor, emit: Callable[[Tensor], None]) -> None:
+def written(r: OnnxReader, y: Tensor, emit: Callable[[Tensor], None]) -> None:
     """``emit`` writes a map; a signal is made of it."""
     if len(y.shape) != 3:
         emit(y)
@@ -46,7 +46,7 @@ def written(r: Reader, y: Tensor, emit: Callable[[Tensor], None]) -> None:
     r.emit(Move, [middle], y, how="reshape")
 
 
-def two(r: Reader, values: Sequence[int] | None, what: str) -> tuple[int, int]:
+def two(r: OnnxReader, values: Sequence[int] | None, what: str) -> tuple[int, int]:
     """An attribute of two numbers, or of one of a signal; 1 where it is left out."""
     values = [1, 1] if values is None else list(values)
     values = [1, *values] if len(values) == 1 else values
@@ -56,7 +56,7 @@ def two(r: Reader, values: Sequence[int] | None, what: str) -> tuple[int, int]:
 
 
 def pads_of(
-    r: Reader,
+    r: OnnxReader,
     fields: dict[str, Any],
     size: tuple[int, ...],
     kernel: tuple[int, int],
@@ -83,7 +83,7 @@ def pads_of(
     return ends[0][0], ends[1][0], ends[0][1], ends[1][1]
 
 
-def weights_of(r: Reader, weights: Weights, axis: int, count: int) -> dict[str, Any]:
+def weights_of(r: OnnxReader, weights: Weights, axis: int, count: int) -> dict[str, Any]:
     """``w_scale`` and ``w_zero`` (O,) of weights whose outputs are along ``axis``."""
     if weights.dtype not in QUANTISED:
         raise r.refuse(f"weights of {weights.dtype}, expected int8 or uint8")
@@ -94,7 +94,7 @@ def weights_of(r: Reader, weights: Weights, axis: int, count: int) -> dict[str, 
 
 
 def bias_steps(
-    r: Reader, bias: Weights | npt.NDArray | None, steps: npt.NDArray[np.float64]
+    r: OnnxReader, bias: Weights | npt.NDArray | None, steps: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
     """Biases (O,) in ``steps`` of input scale times weights' scale.
 
@@ -120,7 +120,7 @@ def bias_steps(
 class Convolution:
     """A convolution whose output is still to come."""
 
-    def __init__(self, r: Reader, node: RawNode, x: Tensor, weights: Weights) -> None:
+    def __init__(self, r: OnnxReader, node: RawNode, x: Tensor, weights: Weights) -> None:
         fields = r.attributes(node, **WINDOW, dilations=None, group=1)  # pyright: ignore
         shape = weights.data.shape
         if len(x.shape) not in (3, 4) or len(shape) != len(x.shape):
@@ -171,7 +171,7 @@ class Product:
     """A fully connected node whose output is still to come: x (..., K), weights (K, O) or, turned,
     (O, K)."""
 
-    def __init__(self, r: Reader, x: Tensor, weights: Weights, turned: bool) -> None:
+    def __init__(self, r: OnnxReader, x: Tensor, weights: Weights, turned: bool) -> None:
         shape = weights.data.shape
         if len(shape) != 2 or not x.shape:
             raise r.refuse(f"input {x.shape}, weights {shape}: expected weights of two axes")
@@ -194,10 +194,10 @@ class Product:
         self.r.emit(Dense, [self.x], y, weights=self.data, **self.numbers, bias=steps, clamp=clamp)
 
 
-class Window:
+class PendingPool:
     """A pool whose output is still to come; ``whole``: over the whole map."""
 
-    def __init__(self, r: Reader, node: RawNode, x_shape: tuple[int, ...], how: str) -> None:
+    def __init__(self, r: OnnxReader, node: RawNode, x_shape: tuple[int, ...], how: str) -> None:
         if len(x_shape) not in (3, 4):
             raise r.refuse(f"input {x_shape}, expected lines and columns, or one of them")
         signal, x_shape = len(x_shape) == 3, lined(x_shape)

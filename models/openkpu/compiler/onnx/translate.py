@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX models, quantised to int8 or uint8, as graphs of the intermediate form.
 
-``read`` walks the nodes in the file's order: those whose inputs are known are folded, the others
-become what ``float_form`` and the handlers that it collects say.
+``read_onnx`` walks the nodes in the file's order: those whose inputs are known are folded, the
+others become what ``float_form`` and the handlers that it collects say.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from pathlib import Path
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph
 from openkpu.compiler.onnx import fold
-from openkpu.compiler.onnx.file import RawNode, parse
+from openkpu.compiler.onnx.file import RawNode, parse_onnx
 from openkpu.compiler.onnx.float_form import HANDLERS
-from openkpu.compiler.onnx.reader import DAMAGE, Reader
+from openkpu.compiler.onnx.reader import DAMAGE, OnnxReader
 
 
-def read(
+def read_onnx(
     data: bytes, name: str, shape: Sequence[int] | None = None, folder: Path | None = None
 ) -> Graph:
     """The graph of an ONNX file; CompileError with one line for what cannot be read.
 
     ``shape`` fixes an input's shape that is open (SHAPE=1x3x96x96); ``folder`` holds external data.
     """
-    reader = Reader(parse(data, name, shape, folder), name)
+    reader = OnnxReader(parse_onnx(data, name, shape, folder), name)
     for node in reader.file.nodes:
         follow(reader, node)
     return reader.finish()
 
 
-def follow(reader: Reader, node: RawNode) -> None:
+def follow(reader: OnnxReader, node: RawNode) -> None:
     """One node of the file."""
     reader.at = node
     try:
@@ -43,9 +43,9 @@ def follow(reader: Reader, node: RawNode) -> None:
         raise reader.refuse(f"cannot be read, its parts do not go together: {what}") from None
 
 
-def _follow(reader: Reader, node: RawNode) -> None:
+def _follow(reader: OnnxReader, node: RawNode) -> None:
     if fold.is_known(reader, node):
-        fold.fold(reader, node)
+        fold.fold_node(reader, node)
     elif (node.domain, node.operator) in HANDLERS:
         HANDLERS[node.domain, node.operator](reader, node)
     elif ("", node.operator) in HANDLERS and "Linear" in node.operator:

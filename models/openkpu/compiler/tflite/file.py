@@ -86,7 +86,7 @@ def is_tflite(data: bytes) -> bool:
     return data[4:8] == MAGIC
 
 
-def parse(data: bytes, name: str) -> RawModel:
+def parse_tflite(data: bytes, name: str) -> RawModel:
     """The parts of a file; CompileError for one that is none, damaged, or of another version."""
     if not is_tflite(data):
         raise CompileError("no TFLite model: bytes 4 to 7 are not TFL3", where=name)

@@ -11,10 +11,10 @@ import numpy as np
 from openkpu.compiler import functions
 from openkpu.compiler.graph import Move, Table, Tensor
 from openkpu.compiler.tflite.file import RawOperator
-from openkpu.compiler.tflite.reader import TO_NCHW, Reader
+from openkpu.compiler.tflite.reader import TO_NCHW, TfliteReader
 
 
-def reshape(r: Reader, op: RawOperator) -> None:
+def reshape(r: TfliteReader, op: RawOperator) -> None:
     """RESHAPE, SQUEEZE, EXPAND_DIMS: the output's shape of the file, which is fixed."""
     x, y = r.input(op, 0), r.output(op)
     shape = r.model.tensors[op.outputs[0]].shape
@@ -23,7 +23,7 @@ def reshape(r: Reader, op: RawOperator) -> None:
     r.reshaped(x, y, shape)
 
 
-def transpose(r: Reader, op: RawOperator) -> None:
+def transpose(r: TfliteReader, op: RawOperator) -> None:
     x, axes = r.input(op, 0), r.integers(op, 1, "axes")
     rank = len(x.shape)
     if sorted(axes) != list(range(rank)):
@@ -33,7 +33,7 @@ def transpose(r: Reader, op: RawOperator) -> None:
     r.node(Move, [x], r.output(op), how="transpose", axes=tuple(axes))
 
 
-def concatenation(r: Reader, op: RawOperator) -> None:
+def concatenation(r: TfliteReader, op: RawOperator) -> None:
     y = r.output(op)
     if op.options is None:
         raise r.refuse("its options are not in the file")
@@ -44,7 +44,7 @@ def concatenation(r: Reader, op: RawOperator) -> None:
     r.node(Move, inputs, y, how="concat", axis=axis)
 
 
-def like(r: Reader, x: Tensor, y: Tensor) -> Tensor:
+def like(r: TfliteReader, x: Tensor, y: Tensor) -> Tensor:
     """``x`` in the numbers of ``y``."""
     if x.same_numbers(y):
         return x
@@ -56,7 +56,7 @@ def like(r: Reader, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _slice(
-    r: Reader, x: Tensor, y: Tensor, starts: list[int], steps: list[int] | None = None
+    r: TfliteReader, x: Tensor, y: Tensor, starts: list[int], steps: list[int] | None = None
 ) -> None:
     """Starts and steps in the model's order."""
     steps = steps or [1] * len(starts)
@@ -65,17 +65,17 @@ def _slice(
     r.node(Move, [x], y, how="slice", starts=tuple(starts), steps=tuple(steps))
 
 
-def split(r: Reader, op: RawOperator) -> None:
+def split(r: TfliteReader, op: RawOperator) -> None:
     axes, x = r.integers(op, 0, "axis"), r.input(op, 1)
     _parts(r, op, x, axes[0])
 
 
-def split_v(r: Reader, op: RawOperator) -> None:
+def split_v(r: TfliteReader, op: RawOperator) -> None:
     axes, x = r.integers(op, 2, "axis"), r.input(op, 0)
     _parts(r, op, x, axes[0])
 
 
-def _parts(r: Reader, op: RawOperator, x: Tensor, axis: int) -> None:
+def _parts(r: TfliteReader, op: RawOperator, x: Tensor, axis: int) -> None:
     """Each output is the next part along ``axis``."""
     rank, at = len(x.shape), 0
     where = r.axis(rank, axis)
@@ -91,7 +91,7 @@ def _parts(r: Reader, op: RawOperator, x: Tensor, axis: int) -> None:
         raise r.refuse(f"parts of {at} elements, there are {x.shape[where]}")
 
 
-def slice_(r: Reader, op: RawOperator) -> None:
+def slice_(r: TfliteReader, op: RawOperator) -> None:
     x, y = r.input(op, 0), r.output(op)
     starts = r.integers(op, 1, "begin")
     if len(starts) != len(x.shape):
@@ -99,7 +99,7 @@ def slice_(r: Reader, op: RawOperator) -> None:
     _slice(r, x, y, starts)
 
 
-def strided_slice(r: Reader, op: RawOperator) -> None:
+def strided_slice(r: TfliteReader, op: RawOperator) -> None:
     x, y, o = r.input(op, 0), r.output(op), op.options
     begin, end, steps = (r.integers(op, i, n) for i, n in enumerate(("begin", "end", "steps"), 1))
     shape = r.raw(op, 0).shape
@@ -136,7 +136,7 @@ def strided_slice(r: Reader, op: RawOperator) -> None:
     r.reshaped(part, y, tuple(kept))
 
 
-def pad(r: Reader, op: RawOperator) -> None:
+def pad(r: TfliteReader, op: RawOperator) -> None:
     """PAD with real zeros, PADV2 with a number of its own."""
     x, y = r.input(op, 0), r.output(op)
     pads = np.reshape(r.integers(op, 1, "paddings"), (-1, 2)).tolist()
@@ -153,7 +153,7 @@ def pad(r: Reader, op: RawOperator) -> None:
     r.node(Move, [x], y, how="pad", before=before, after=after, value=value)
 
 
-def pack(r: Reader, op: RawOperator) -> None:
+def pack(r: TfliteReader, op: RawOperator) -> None:
     """Several tensors along a new axis."""
     y, shape = r.output(op), r.model.tensors[op.outputs[0]].shape
     if op.options is None:
@@ -169,7 +169,7 @@ def pack(r: Reader, op: RawOperator) -> None:
     r.node(Move, parts, y, how="concat", axis=r.axis(len(shape), axis))
 
 
-HANDLERS: dict[str, Callable[[Reader, RawOperator], None]] = {
+HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "RESHAPE": reshape,
     "SQUEEZE": reshape,
     "EXPAND_DIMS": reshape,

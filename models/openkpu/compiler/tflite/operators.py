@@ -18,7 +18,7 @@ from openkpu.compiler import functions
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Host, Move, Pool, Table, Tensor
 from openkpu.compiler.tflite import moves as tflite_moves
 from openkpu.compiler.tflite.file import RawOperator
-from openkpu.compiler.tflite.reader import TO_NCHW, Reader, integers
+from openkpu.compiler.tflite.reader import TO_NCHW, TfliteReader, integers
 
 INF = math.inf
 ACTIVATIONS = {0: (-INF, INF), 1: (0.0, INF), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
@@ -27,14 +27,14 @@ SAME, VALID = 0, 1
 BIAS_OFF = 0.02  # of the output's step: what TFLite tolerates between bias scale and product
 
 
-def options(r: Reader, op: RawOperator) -> Any:
+def options(r: TfliteReader, op: RawOperator) -> Any:
     """The options' reader; an error when the file has none."""
     if op.options is None:
         raise r.refuse("its options are not in the file")
     return op.options
 
 
-def clamp_of(r: Reader, code: int, y: Tensor) -> tuple[int, int]:
+def clamp_of(r: TfliteReader, code: int, y: Tensor) -> tuple[int, int]:
     """The fused activation as a clamp of the output's integers."""
     if code not in ACTIVATIONS:
         name = ACTIVATION_NAMES.get(code, code)
@@ -50,7 +50,7 @@ def same_pads(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, 
 
 
 def pads_of(
-    r: Reader,
+    r: TfliteReader,
     code: int,
     size: tuple[int, ...],
     kernel: tuple[int, int],
@@ -70,7 +70,7 @@ def pads_of(
 
 # ------------------------------------------------------------------- convolutions
 def weights_of(
-    r: Reader, op: RawOperator, axis: int, outputs: int
+    r: TfliteReader, op: RawOperator, axis: int, outputs: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """(weights, scales (O,), zero points (O,)) of input 1."""
     raw = r.constant(op, 1, "weights")
@@ -89,7 +89,7 @@ def weights_of(
 
 
 def bias_of(
-    r: Reader, op: RawOperator, scale: npt.NDArray[np.float64], y: Tensor
+    r: TfliteReader, op: RawOperator, scale: npt.NDArray[np.float64], y: Tensor
 ) -> npt.NDArray[np.int64]:
     """Biases (O,) in steps of ``scale``, the input's times the weights'."""
     if not r.has(op, 2):
@@ -106,7 +106,7 @@ def bias_of(
     return integers(raw.values).reshape(-1)
 
 
-def conv_2d(r: Reader, op: RawOperator) -> None:
+def conv_2d(r: TfliteReader, op: RawOperator) -> None:
     x, y, o = r.quantised(op, 0), r.quantised_output(op), options(r, op)
     shape = r.constant(op, 1, "weights").shape
     if len(shape) != 4 or len(x.shape) != 4:
@@ -130,7 +130,7 @@ def conv_2d(r: Reader, op: RawOperator) -> None:
     )
 
 
-def depthwise_conv_2d(r: Reader, op: RawOperator) -> None:
+def depthwise_conv_2d(r: TfliteReader, op: RawOperator) -> None:
     x, y, o = r.quantised(op, 0), r.quantised_output(op), options(r, op)
     shape = r.constant(op, 1, "weights").shape
     if len(shape) != 4 or len(x.shape) != 4 or shape[0] != 1 or shape[3] % x.shape[1]:
@@ -152,7 +152,7 @@ def depthwise_conv_2d(r: Reader, op: RawOperator) -> None:
     )
 
 
-def fully_connected(r: Reader, op: RawOperator) -> None:
+def fully_connected(r: TfliteReader, op: RawOperator) -> None:
     x, o = r.quantised(op, 0), options(r, op)
     raw = r.constant(op, 1, "weights")
     if len(raw.shape) != 2:
@@ -184,8 +184,8 @@ def fully_connected(r: Reader, op: RawOperator) -> None:
 
 
 # -------------------------------------------------------------------------- pools
-def pool(how: str) -> Callable[[Reader, RawOperator], None]:
-    def handler(r: Reader, op: RawOperator) -> None:
+def pool(how: str) -> Callable[[TfliteReader, RawOperator], None]:
+    def handler(r: TfliteReader, op: RawOperator) -> None:
         x, y, o = r.quantised(op, 0), r.quantised_output(op), options(r, op)
         if len(x.shape) != 4:
             raise r.refuse(f"input {x.shape}, expected rank 4")
@@ -203,7 +203,7 @@ def pool(how: str) -> Callable[[Reader, RawOperator], None]:
     return handler
 
 
-def mean(r: Reader, op: RawOperator) -> None:
+def mean(r: TfliteReader, op: RawOperator) -> None:
     """Over lines and columns of a map: an average of all of it."""
     x, raw = r.quantised(op, 0), r.raw(op, 0)
     rank = len(raw.shape)
@@ -220,8 +220,8 @@ def mean(r: Reader, op: RawOperator) -> None:
 
 
 # --------------------------------------------------------------- element by element
-def elementwise(how: str, fused: bool) -> Callable[[Reader, RawOperator], None]:
-    def handler(r: Reader, op: RawOperator) -> None:
+def elementwise(how: str, fused: bool) -> Callable[[TfliteReader, RawOperator], None]:
+    def handler(r: TfliteReader, op: RawOperator) -> None:
         inputs, y = [r.quantised(op, 0), r.quantised(op, 1)], r.quantised_output(op)
         clamp = y.limits
         if fused and op.options is not None:
@@ -233,7 +233,7 @@ def elementwise(how: str, fused: bool) -> Callable[[Reader, RawOperator], None]:
     return handler
 
 
-def as_map(r: Reader, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+def as_map(r: TfliteReader, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """An operand of rank 4, whatever it was: sizes of 1 in front, as numpy broadcasts."""
     if len(shape) == 4:
         return x
@@ -248,7 +248,7 @@ def as_map(r: Reader, x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def unary(name: str, function: Callable[[RawOperator], functions.Real]) -> Any:
-    def handler(r: Reader, op: RawOperator) -> None:
+    def handler(r: TfliteReader, op: RawOperator) -> None:
         x, y = r.quantised(op, 0), r.quantised_output(op)
         try:
             table = functions.table_of(function(op), x, y)
@@ -260,7 +260,7 @@ def unary(name: str, function: Callable[[RawOperator], functions.Real]) -> Any:
 
 
 def relu(low: float, high: float) -> Any:
-    def handler(r: Reader, op: RawOperator) -> None:
+    def handler(r: TfliteReader, op: RawOperator) -> None:
         x, y = r.quantised(op, 0), r.quantised_output(op)
         table = functions.clamp_table(x, y, functions.fused(y, low, high))
         r.node(Table, [x], y, table=table, function=f"clamp {low:g}..{high:g}")
@@ -268,7 +268,7 @@ def relu(low: float, high: float) -> Any:
     return handler
 
 
-def quantize(r: Reader, op: RawOperator) -> None:
+def quantize(r: TfliteReader, op: RawOperator) -> None:
     if r.raw(op, 0).dtype == "float32":
         r.node(Host, [r.input(op, 0)], r.output(op), how="quantize")
         return
@@ -278,19 +278,19 @@ def quantize(r: Reader, op: RawOperator) -> None:
     r.node(Table, [x], y, table=functions.requantise(x, y), function="requantise")
 
 
-def dequantize(r: Reader, op: RawOperator) -> None:
+def dequantize(r: TfliteReader, op: RawOperator) -> None:
     x, y = r.quantised(op, 0), r.output(op)
     r.node(Host, [x], y, how="dequantize")
 
 
-def softmax(r: Reader, op: RawOperator) -> None:
+def softmax(r: TfliteReader, op: RawOperator) -> None:
     x, y = r.input(op, 0), r.output(op)
     axis = r.axis(len(x.shape), -1)
     r.node(Host, [x], y, how="softmax", axis=axis, beta=float(options(r, op).Beta()))
 
 
-def arg(how: str) -> Callable[[Reader, RawOperator], None]:
-    def handler(r: Reader, op: RawOperator) -> None:
+def arg(how: str) -> Callable[[TfliteReader, RawOperator], None]:
+    def handler(r: TfliteReader, op: RawOperator) -> None:
         x, axes = r.model_order(r.input(op, 0)), r.integers(op, 1, "axis")
         rank = len(x.shape)
         if len(axes) != 1 or not -rank <= axes[0] < rank:
@@ -300,14 +300,14 @@ def arg(how: str) -> Callable[[Reader, RawOperator], None]:
     return handler
 
 
-def leaky_relu(r: Reader, op: RawOperator) -> None:
+def leaky_relu(r: TfliteReader, op: RawOperator) -> None:
     alpha = float(options(r, op).Alpha())
     if not math.isfinite(alpha):
         raise r.refuse(f"alpha {alpha}, expected a finite number")
     unary("leaky relu", lambda op: functions.leaky(alpha))(r, op)
 
 
-HANDLERS: dict[str, Callable[[Reader, RawOperator], None]] = {
+HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "CONV_2D": conv_2d,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
     "FULLY_CONNECTED": fully_connected,

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.check import check
+from openkpu.compiler.check import check_graph
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import QUANTISED, Graph, Move, Node, Tensor
 from openkpu.compiler.tflite.file import RawModel, RawOperator, RawTensor
@@ -20,7 +20,7 @@ TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 PLAIN = ("float32", "int32", "int64", "bool")
 
 
-class Reader:
+class TfliteReader:
     """A graph in the making."""
 
     def __init__(self, model: RawModel, name: str) -> None:
@@ -197,7 +197,7 @@ class Reader:
             if number not in self.names:
                 raise self.refuse(f"output {self.model.tensors[number].name!r} is not computed")
             self.graph.outputs.append(self.names[number])
-        return check(self.graph)
+        return check_graph(self.graph)
 
 
 def nchw(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -33,10 +33,10 @@ def mantissa(factor: float) -> tuple[int, int]:
 
 def multiply(values: Array, factor: float) -> Array:
     """values * factor with both roundings."""
-    return scaled(values, *mantissa(factor))
+    return scaled_twice(values, *mantissa(factor))
 
 
-def scaled(values: Array, whole: int, exponent: int) -> Array:
+def scaled_twice(values: Array, whole: int, exponent: int) -> Array:
     """values * whole / 2^31 * 2^exponent with both roundings."""
     left, right = max(exponent, 0), max(-exponent, 0)
     product = (np.asarray(values, dtype=np.int64) << left) * whole
@@ -53,7 +53,7 @@ def _shifted(values: Array, right: int) -> Array:
     return (values >> right) + above
 
 
-def add(a: Array, b: Array, scale_a: float, scale_b: float, scale: float) -> Array:
+def add_scaled(a: Array, b: Array, scale_a: float, scale_b: float, scale: float) -> Array:
     """Operands without zero points, the sum without its own."""
     twice = 2 * max(float(scale_a), float(scale_b))
     parts = [multiply(v << ADD_SHIFT, float(s) / twice) for v, s in ((a, scale_a), (b, scale_b))]

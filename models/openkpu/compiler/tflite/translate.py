@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """TFLite models, quantised to int8 or uint8, as graphs of the intermediate form.
 
-``read`` walks the operators in the file's order; ``operators`` has what each becomes.  What is not
-implemented is refused: an operator, an attribute, a type, each by name.
+``read_tflite`` walks the operators in the file's order; ``operators`` has what each becomes.  What
+is not implemented is refused: an operator, an attribute, a type, each by name.
 """
 
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph
-from openkpu.compiler.tflite.file import parse
+from openkpu.compiler.tflite.file import parse_tflite
 from openkpu.compiler.tflite.operators import HANDLERS
-from openkpu.compiler.tflite.reader import Reader
+from openkpu.compiler.tflite.reader import TfliteReader
 
 CONTROL = ("IF", "WHILE", "CALL", "CALL_ONCE")
 
 
-def read(data: bytes, name: str) -> Graph:
+def read_tflite(data: bytes, name: str) -> Graph:
     """The graph of a TFLite file; CompileError with one line for what cannot be read."""
-    reader = Reader(parse(data, name), name)
+    reader = TfliteReader(parse_tflite(data, name), name)
     for op in reader.model.operators:
         reader.op = op
         if op.operator not in HANDLERS:

@@ -117,7 +117,7 @@ UNARY = {
 }
 
 
-def softmax(x: Floats, axis: int, beta: float, floor: float = -math.inf) -> Floats:
+def softmax_floats(x: Floats, axis: int, beta: float, floor: float = -math.inf) -> Floats:
     """exp(beta * (x - max)) / sum; ``floor`` is the least maximum (the v3 driver's is FLT_MIN)."""
     top = np.maximum(x.max(axis=axis, keepdims=True), F32(floor))
     e = np.exp((x - top) * F32(beta))
@@ -183,7 +183,7 @@ def window_taps(
         out_size(n, k, s, d, p)
         for n, k, s, d, p in zip(x.shape[-2:], window, stride, dilation, pads, strict=True)
     )
-    padded = pad(x, ((0, 0),) * (x.ndim - 2) + pads, fill)
+    padded = pad_axes(x, ((0, 0),) * (x.ndim - 2) + pads, fill)
     for ky in range(window[0]):
         for kx in range(window[1]):
             top, left = ky * dilation[0], kx * dilation[1]
@@ -222,7 +222,7 @@ def reduce_window(
 
 
 # ---------------------------------------------------------------------------------- products
-def conv2d(
+def conv2d_float64(
     x: npt.NDArray,
     weights: npt.NDArray,
     bias: npt.NDArray,
@@ -282,7 +282,7 @@ def conv2d_transpose(
 
 
 # ---------------------------------------------------------------------------------- movement
-def pad(
+def pad_axes(
     x: npt.NDArray, pads: tuple[Padding, ...], value: npt.ArrayLike, mode: PadMode = "constant"
 ) -> npt.NDArray:
     """Padding of every axis; negative amounts cut."""

@@ -296,7 +296,9 @@ class Pad(Operation):
 
     def run(self, memory: Memory) -> None:
         x = self.src.of(memory)
-        self.dst.of(memory)[...] = k.pad(x, self.pads, np.array(self.value, x.dtype), self.mode)
+        self.dst.of(memory)[...] = k.pad_axes(
+            x, self.pads, np.array(self.value, x.dtype), self.mode
+        )
 
     def describe(self) -> str:
         return f"{super().describe()}, by {list(self.pads)} with {self.value:g}"
@@ -485,7 +487,7 @@ class Softmax(Operation):
 
     def run(self, memory: Memory) -> None:
         with np.errstate(all="ignore"):
-            self.dst.of(memory)[...] = k.softmax(
+            self.dst.of(memory)[...] = k.softmax_floats(
                 self.src.of(memory), self.axis, self.beta, self.floor
             )
 

@@ -137,7 +137,9 @@ class Conv2d(Operation):
             x = x.astype(np.float64) + self.offsets[0]
             weights = weights.astype(np.float64) + self.offsets[1]
         with np.errstate(all="ignore"):
-            out = k.conv2d(x, weights, bias, self.groups, self.stride, self.dilation, self.pads)
+            out = k.conv2d_float64(
+                x, weights, bias, self.groups, self.stride, self.dilation, self.pads
+            )
             if self.out_param is None:
                 self.dst.of(memory)[...] = np.clip(out, *self.clamp).astype(F32)
             else:

@@ -26,19 +26,19 @@ def _operands(n: Node, dtype: str) -> dict:
     return {"offset": n.offset, "op": op, "a": a, "b": b, "dst": out}
 
 
-def binary(n: Node) -> Operation:
+def read_binary(n: Node) -> Operation:
     """0x00."""
     return ops.Binary(**_operands(n, FLOAT), clamp=n.clamp())
 
 
-def quantized_binary(n: Node) -> Operation:
+def read_quantized_binary(n: Node) -> Operation:
     """0x11."""
     views = _operands(n, BYTES)
     a, b, out = (n.fixed(what) for what in ("input a", "input b", "output"))
     return ops.QuantBinary(**views, a_param=a, b_param=b, out_param=out)
 
 
-def concat(n: Node) -> Operation:
+def read_concat(n: Node) -> Operation:
     """0x01; inner size in bytes."""
     out = n.range("output", BYTES)
     inner, outer = n.c.u32("inner size"), n.c.u32("outer size")
@@ -53,7 +53,7 @@ def concat(n: Node) -> Operation:
     return ops.Concat(offset=n.offset, sources=tuple(sources), dst=dst)
 
 
-def dequantize(n: Node) -> Operation:
+def read_dequantize(n: Node) -> Operation:
     """0x03: (x - zero point) * (1 / scale)."""
     src, dst = n.range("input", BYTES), n.range("output", FLOAT)
     zero, scale = n.c.i32("zero point"), n.c.f32("scale")
@@ -62,14 +62,14 @@ def dequantize(n: Node) -> Operation:
     return ops.Dequantize(offset=n.offset, src=src, dst=dst, scale=step, zero=zero)
 
 
-def quantize(n: Node) -> Operation:
+def read_quantize(n: Node) -> Operation:
     """0x06: x * scale + zero point, halves away from zero."""
     src, dst = n.range("input", FLOAT), n.range("output", BYTES)
     zero, scale = n.c.i32("zero point"), n.c.f32("scale")
     return ops.Quantize(offset=n.offset, src=src, dst=dst, scale=scale, bias=float(zero))
 
 
-def pad(n: Node) -> Operation:
+def read_pad(n: Node) -> Operation:
     """0x05; elements of the input's type, whatever the pad value says of its own."""
     src, dst = n.range("input"), n.range("output")
     shape = n.shape("input shape")
@@ -87,7 +87,7 @@ def pad(n: Node) -> Operation:
     )
 
 
-def reduce(n: Node) -> Operation:
+def read_reduce(n: Node) -> Operation:
     """0x07; the mean multiplies the sum by 1 / count."""
     src, dst = n.range("input", FLOAT), n.range("output", FLOAT)
     op = n.choice(REDUCE, "reduce operator")
@@ -105,7 +105,7 @@ def reduce(n: Node) -> Operation:
     )
 
 
-def memory_copy(n: Node) -> Operation:
+def read_memory_copy(n: Node) -> Operation:
     """0x09: what the input has, as it is.
 
     The runtime copies whole words of four bytes; here up to three bytes after them come too.
@@ -119,7 +119,7 @@ def memory_copy(n: Node) -> Operation:
     return ops.Copy(offset=n.offset, src=src, dst=dst)
 
 
-def resize_image(n: Node) -> Operation:
+def read_resize_image(n: Node) -> Operation:
     """0x0A; align_corners counts for bilinear only."""
     src, dst = n.range("input"), n.range("output")
     shape = n.shape("input shape")
@@ -135,7 +135,7 @@ def resize_image(n: Node) -> Operation:
     )
 
 
-def softmax(n: Node) -> Operation:
+def read_softmax(n: Node) -> Operation:
     """0x0B."""
     src, dst = n.range("input", FLOAT), n.range("output", FLOAT)
     inner, outer, beta = n.c.i32("inner size"), n.c.i32("outer size"), n.c.f32("beta")
@@ -148,7 +148,7 @@ def softmax(n: Node) -> Operation:
     )
 
 
-def transpose(n: Node) -> Operation:
+def read_transpose(n: Node) -> Operation:
     """0x0C."""
     src, dst = n.range("input"), n.range("output")
     shape, perm = n.shape("input shape"), n.shape("permutation")
@@ -162,7 +162,7 @@ def transpose(n: Node) -> Operation:
     )
 
 
-def strided_slice(n: Node) -> Operation:
+def read_strided_slice(n: Node) -> Operation:
     """0x0D; the compiler has worked the masks into begin and end, the runtime passes them over."""
     src, dst = n.range("input"), n.range("output")
     shape = n.shape("input shape")
@@ -182,14 +182,14 @@ def strided_slice(n: Node) -> Operation:
     )
 
 
-def unary(n: Node) -> Operation:
+def read_unary(n: Node) -> Operation:
     """0x0E."""
     src, dst = n.range("input", FLOAT), n.range("output", FLOAT)
     op = n.choice(UNARY_V4, "unary operator")
     return ops.Unary(offset=n.offset, op=op, src=src, dst=dst)
 
 
-def table_lookup1d(n: Node) -> Operation:
+def read_table_lookup1d(n: Node) -> Operation:
     """0x12."""
     at = n.c.position
     src, table, dst = n.range("input"), n.range("table", BYTES), n.range("output", BYTES)
@@ -198,11 +198,11 @@ def table_lookup1d(n: Node) -> Operation:
     return ops.TableLookup(offset=n.offset, src=src, dst=dst, table=table)
 
 
-def nnil_unary_method(n: Node) -> Operation:
+def read_nnil_unary_method(n: Node) -> Operation:
     """0x14."""
     src, dst = n.range("input", FLOAT), n.range("output", FLOAT)
     at = n.c.position
-    code = nnil.decode(bytes(n.c.array("u1", n.c.left, "code")))
+    code = nnil.decode_nnil(bytes(n.c.array("u1", n.c.left, "code")))
     if isinstance(code, str):
         raise n.c.blob.error(at, f"nnil_unary_method: {code}")
     return nnil.NnilUnary(offset=n.offset, src=src, dst=dst, code=code)

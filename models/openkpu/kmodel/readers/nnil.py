@@ -20,7 +20,7 @@ DUP, POP, ARGUMENT, LITERAL, CLAMP, RETURN = 1, 2, 3, 6, 0x80, 0xA0
 Code = tuple[tuple[int, float], ...]
 
 
-def decode(body: bytes) -> Code | str:
+def decode_nnil(body: bytes) -> Code | str:
     """(opcode, literal) pairs, or what is wrong; the stack is checked."""
     code, depth, at = [], 0, 0
     while at < len(body):

@@ -92,7 +92,7 @@ def _result(n: Node, fields: dict, window: Window, out: View, channels: int) -> 
     return n.shaped(out, (src.shape[0], channels, *window.output(src.shape[2:])), "output")
 
 
-def conv2d(n: Node) -> Operation:
+def read_conv2d(n: Node) -> Operation:
     """0x02: fused activation, weights, bias."""
     fields, window, out, kernel = _conv(n, FLOAT)
     clamp = n.clamp()
@@ -102,7 +102,7 @@ def conv2d(n: Node) -> Operation:
     return Conv2d(**fields, dst=dst, weights=weights, bias=bias, clamp=clamp)
 
 
-def quantized_conv2d(n: Node) -> Operation:
+def read_quantized_conv2d(n: Node) -> Operation:
     """0x0F: scale, bias, weights."""
     fields, window, out, kernel = _conv(n, BYTES)
     scale = _scale(n)
@@ -112,7 +112,7 @@ def quantized_conv2d(n: Node) -> Operation:
     return Conv2d(**fields, dst=dst, weights=weights, bias=bias, **scale)
 
 
-def conv2d_transpose(n: Node) -> Operation:
+def read_conv2d_transpose(n: Node) -> Operation:
     """0x13.  The bias is stored, but the vendor's kernel does not add it."""
     src, out = n.range("input", FLOAT), n.range("output", FLOAT)
     shape, out_shape = n.shape("input shape"), n.shape("output shape")
@@ -147,19 +147,19 @@ def _matrices(n: Node, dtype: str) -> tuple[dict, int]:
     return fields, columns
 
 
-def matmul(n: Node) -> Operation:
+def read_matmul(n: Node) -> Operation:
     """0x04."""
     fields, columns = _matrices(n, FLOAT)
     return MatMul(**fields, clamp=n.clamp(), bias=n.c.array(FLOAT, columns, "bias"))
 
 
-def quantized_matmul(n: Node) -> Operation:
+def read_quantized_matmul(n: Node) -> Operation:
     """0x10."""
     fields, columns = _matrices(n, BYTES)
     return QuantMatMul(**fields, **_scale(n), bias=n.c.array("<i4", columns, "bias"))
 
 
-def reduce_window2d(n: Node) -> Operation:
+def read_reduce_window2d(n: Node) -> Operation:
     """0x08."""
     src, dst = n.range("input", FLOAT), n.range("output", FLOAT)
     op = n.choice(REDUCE, "reduce operator")
@@ -187,7 +187,7 @@ def _planes(n: Node, view: View, shape: tuple[int, ...], what: str) -> View:
     return dataclasses.replace(view, shape=(batch, c, h, w), strides=(h * w * c, 1, w * c, c))
 
 
-def cpu_conv2d(depthwise: bool, quantised: bool) -> Callable[[Node], Operation]:
+def read_cpu_conv2d(depthwise: bool, quantised: bool) -> Callable[[Node], Operation]:
     """0x1001, 0x1002, 0x1004, 0x1005: weights (O, kh, kw, C), or (C, kh, kw) depthwise, then bias.
 
     Quantised: the offsets are taken away, not added as in 0x0F.
@@ -227,7 +227,7 @@ def cpu_conv2d(depthwise: bool, quantised: bool) -> Callable[[Node], Operation]:
     return read
 
 
-def cpu_reduce_window2d(n: Node) -> Operation:
+def read_cpu_reduce_window2d(n: Node) -> Operation:
     """0x1003; without the sum."""
     src, dst = n.range("input", FLOAT), n.range("output", FLOAT)
     op = n.choice(REDUCE[:3], "reduce operator")

@@ -36,7 +36,7 @@ def concatenated(op: Concat, parts: Sequence[Shape | None]) -> Shape | None:
     return None
 
 
-def as_map(output: npt.NDArray, program: Program) -> npt.NDArray:
+def output_map(output: npt.NDArray, program: Program) -> npt.NDArray:
     """An output of C x HW elements as (1, C, H, W) of the KPU's last map of that size, else as it
     is."""
     if output.ndim >= 4:

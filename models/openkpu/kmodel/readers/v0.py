@@ -8,10 +8,10 @@ from openkpu.kmodel.operations.operations import Dequantize
 from openkpu.kmodel.program import (
     RAM_BYTES,
     KpuLayer,
+    ModelTensor,
     Operation,
     Program,
     Quant,
-    Tensor,
     Upload,
     View,
 )
@@ -120,7 +120,7 @@ def _kpu_only(
         version=version,
         eight_bit=eight_bit,
         sizes=sizes,
-        inputs=[Tensor("input0", source, in_quant)],
-        outputs=[Tensor("output0", result, out_quant)],
+        inputs=[ModelTensor("input0", source, in_quant)],
+        outputs=[ModelTensor("output0", result, out_quant)],
         operations=operations,
     )

@@ -12,7 +12,15 @@ from openkpu.kmodel.errors import KmodelError
 from openkpu.kmodel.operations import operations as ops
 from openkpu.kmodel.operations.operations import FULL
 from openkpu.kmodel.operations.products import FullyConnected
-from openkpu.kmodel.program import RAM_BYTES, KpuLayer, Operation, Program, Tensor, Upload, View
+from openkpu.kmodel.program import (
+    RAM_BYTES,
+    KpuLayer,
+    ModelTensor,
+    Operation,
+    Program,
+    Upload,
+    View,
+)
 from openkpu.kmodel.readers.binary import Blob, Cursor
 from openkpu.kmodel.readers.layers import make_layer, read_arg
 from openkpu.kmodel.readers.shapes import concatenated
@@ -306,9 +314,9 @@ def read_v3(blob: Blob) -> Program:
         version=3,
         eight_bit=bool(flags & 1),
         sizes={"input0": source.size, "main": main_size, "kpu": RAM_BYTES},
-        inputs=[Tensor("input0", source)],
+        inputs=[ModelTensor("input0", source)],
         outputs=[
-            Tensor(f"output{i}", _output(operations, start, size))
+            ModelTensor(f"output{i}", _output(operations, start, size))
             for i, (start, size) in enumerate(outputs)
         ],
         operations=operations,

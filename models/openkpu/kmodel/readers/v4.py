@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from openkpu.kmodel.operations import operations as ops
-from openkpu.kmodel.program import RAM_BYTES, Operation, Program, Tensor, Upload, View
+from openkpu.kmodel.program import RAM_BYTES, ModelTensor, Operation, Program, Upload, View
 from openkpu.kmodel.readers import neutral4 as neutral
 from openkpu.kmodel.readers import products4 as products
 from openkpu.kmodel.readers.binary import Blob
@@ -53,32 +53,32 @@ def _kpu_conv2d(n: Node) -> Operation:
 
 
 READERS: dict[int, tuple[str, Callable[[Node], Operation]]] = {
-    0x00: ("binary", neutral.binary),
-    0x01: ("concat", neutral.concat),
-    0x02: ("conv2d", products.conv2d),
-    0x03: ("dequantize", neutral.dequantize),
-    0x04: ("matmul", products.matmul),
-    0x05: ("pad", neutral.pad),
-    0x06: ("quantize", neutral.quantize),
-    0x07: ("reduce", neutral.reduce),
-    0x08: ("reduce_window2d", products.reduce_window2d),
-    0x09: ("memory_copy", neutral.memory_copy),
-    0x0A: ("resize_image", neutral.resize_image),
-    0x0B: ("softmax", neutral.softmax),
-    0x0C: ("transpose", neutral.transpose),
-    0x0D: ("strided_slice", neutral.strided_slice),
-    0x0E: ("unary", neutral.unary),
-    0x0F: ("quantized_conv2d", products.quantized_conv2d),
-    0x10: ("quantized_matmul", products.quantized_matmul),
-    0x11: ("quantized_binary", neutral.quantized_binary),
-    0x12: ("table_lookup1d", neutral.table_lookup1d),
-    0x13: ("conv2d_transpose", products.conv2d_transpose),
-    0x14: ("nnil_unary_method", neutral.nnil_unary_method),
-    0x1001: ("cpu_conv2d", products.cpu_conv2d(False, False)),
-    0x1002: ("cpu_depthwise_conv2d", products.cpu_conv2d(True, False)),
-    0x1003: ("cpu_reduce_window2d", products.cpu_reduce_window2d),
-    0x1004: ("cpu_quantized_conv2d", products.cpu_conv2d(False, True)),
-    0x1005: ("cpu_quantized_depthwise_conv2d", products.cpu_conv2d(True, True)),
+    0x00: ("binary", neutral.read_binary),
+    0x01: ("concat", neutral.read_concat),
+    0x02: ("conv2d", products.read_conv2d),
+    0x03: ("dequantize", neutral.read_dequantize),
+    0x04: ("matmul", products.read_matmul),
+    0x05: ("pad", neutral.read_pad),
+    0x06: ("quantize", neutral.read_quantize),
+    0x07: ("reduce", neutral.read_reduce),
+    0x08: ("reduce_window2d", products.read_reduce_window2d),
+    0x09: ("memory_copy", neutral.read_memory_copy),
+    0x0A: ("resize_image", neutral.read_resize_image),
+    0x0B: ("softmax", neutral.read_softmax),
+    0x0C: ("transpose", neutral.read_transpose),
+    0x0D: ("strided_slice", neutral.read_strided_slice),
+    0x0E: ("unary", neutral.read_unary),
+    0x0F: ("quantized_conv2d", products.read_quantized_conv2d),
+    0x10: ("quantized_matmul", products.read_quantized_matmul),
+    0x11: ("quantized_binary", neutral.read_quantized_binary),
+    0x12: ("table_lookup1d", neutral.read_table_lookup1d),
+    0x13: ("conv2d_transpose", products.read_conv2d_transpose),
+    0x14: ("nnil_unary_method", neutral.read_nnil_unary_method),
+    0x1001: ("cpu_conv2d", products.read_cpu_conv2d(False, False)),
+    0x1002: ("cpu_depthwise_conv2d", products.read_cpu_conv2d(True, False)),
+    0x1003: ("cpu_reduce_window2d", products.read_cpu_reduce_window2d),
+    0x1004: ("cpu_quantized_conv2d", products.read_cpu_conv2d(False, True)),
+    0x1005: ("cpu_quantized_depthwise_conv2d", products.read_cpu_conv2d(True, True)),
     0x2001: ("kpu_upload", _upload),
     0x2002: ("kpu_conv2d", _kpu_conv2d),
 }
@@ -104,7 +104,7 @@ def read_v4(blob: Blob) -> Program:
     for i, (view, shape) in enumerate(zip(ranges, shapes, strict=True)):
         op = _input(blob, i, view, shape)
         operations.append(op)
-        inputs.append(Tensor(f"input{i}", op.src))
+        inputs.append(ModelTensor(f"input{i}", op.src))
         sizes[f"input{i}"] = op.src.size
     for index, (opcode, size) in enumerate(headers):
         name, reader = READERS.get(opcode, ("unknown", None))
@@ -121,7 +121,9 @@ def read_v4(blob: Blob) -> Program:
         eight_bit=True,
         sizes=sizes,
         inputs=inputs,
-        outputs=[Tensor(f"output{i}", _shape_of(operations, v)) for i, v in enumerate(outputs)],
+        outputs=[
+            ModelTensor(f"output{i}", _shape_of(operations, v)) for i, v in enumerate(outputs)
+        ],
         operations=operations,
         constants={"const": data},
         detail=f"flags {flags}" if flags else "",

@@ -41,7 +41,7 @@ def equal(one: View, other: View) -> bool:
     )
 
 
-def overlap(one: View, other: View) -> bool:
+def bytes_overlap(one: View, other: View) -> bool:
     """Do two tensors have bytes in common? Those between strided elements count."""
     return (
         one.space == other.space
@@ -52,7 +52,7 @@ def overlap(one: View, other: View) -> bool:
 
 def touches(op: Operation, view: View) -> bool:
     """Does an operation read or write bytes of a tensor?"""
-    return any(overlap(view, other) for other in op.views)
+    return any(bytes_overlap(view, other) for other in op.views)
 
 
 def read_later(program: Program, operations: Sequence[Operation], view: View, at: int) -> bool:
@@ -77,7 +77,7 @@ def read_later(program: Program, operations: Sequence[Operation], view: View, at
 
 def _shared(view: View, other: View) -> slice:
     """Bytes of ``view`` from the first to the last one that lies in another tensor as well."""
-    if not overlap(view, other):
+    if not bytes_overlap(view, other):
         return slice(0, 0)
     first = other.start - view.start
     return slice(max(0, first), min(view.size, first + other.size))

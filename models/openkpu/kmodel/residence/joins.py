@@ -19,7 +19,7 @@ from openkpu.kmodel.operations.operations import Concat, Copy, Dequantize, Quant
 from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
 from openkpu.kmodel.residence.flow import (
     busy_rows,
-    overlap,
+    bytes_overlap,
     read_later,
     rows_read,
     rows_written,
@@ -140,7 +140,7 @@ def _uploads(
         slots[at].append(dataclasses.replace(upload, src=view, base=beside))
         beside += piece.source.rows
     maker = next(
-        n for n in reversed(range(at)) if any(overlap(src, v) for v in written(operations[n]))
+        n for n in reversed(range(at)) if any(bytes_overlap(src, v) for v in written(operations[n]))
     )
     op = operations[maker]
     if not isinstance(op, ELEMENTWISE) or not op.src.dense or not op.dst.dense:
@@ -190,7 +190,7 @@ def _trace(
     wanted = _part(view, first, (count,))
     for place in reversed(range(before)):
         for made in written(operations[place]):
-            if not overlap(made, wanted):
+            if not bytes_overlap(made, wanted):
                 continue
             if not made.dense or made.dtype != view.dtype or (made.start - view.start) % view.item:
                 return [_Run(count)]

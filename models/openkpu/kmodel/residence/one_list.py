@@ -26,7 +26,7 @@ def read_task_list(path: str | Path, config: Config) -> Network:
     between two layers; it names the number of runs.
     """
     file = kmodel.read_model(path)
-    program = kmodel.loads(file.data, file.name)
+    program = kmodel.loads_kmodel(file.data, file.name)
     return task_list_of(keep_all([program], len(file.data), config)[0][0])
 
 

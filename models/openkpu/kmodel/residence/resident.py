@@ -19,8 +19,8 @@ from openkpu.configs import Config
 from openkpu.kmodel.operations.operations import StridedSlice
 from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
 from openkpu.kmodel.residence.flow import (
+    bytes_overlap,
     equal,
-    overlap,
     read_later,
     rows_written,
     share_rows,
@@ -170,6 +170,6 @@ def _maker(operations: list[Operation], before: int, view: View) -> int | None:
     """Place of the operation that wrote ``view``, all of it; None when several did, or none."""
     for place in reversed(range(before)):
         op = operations[place]
-        if any(overlap(view, other) for other in written(op)):
+        if any(bytes_overlap(view, other) for other in written(op)):
             return place if all(equal(view, other) for other in written(op)) else None
     return None

@@ -44,7 +44,7 @@ def select(
         name = names[kind] if kind < len(names) else f"class {kind}"
         box = Box(name, float(top[i]), x - w / 2, y - h / 2, x + w / 2, y + h / 2)
         if np.isfinite([x, y, w, h]).all() and all(
-            other != kind or overlap(box, seen) <= nms for other, seen in kept
+            other != kind or box_overlap(box, seen) <= nms for other, seen in kept
         ):
             kept.append((kind, box))
     return [box for _, box in kept]
@@ -65,7 +65,7 @@ def settings(data: dict, threshold: float, nms: float, others: tuple[str, ...]) 
         raise ValueError("classes are a list of at least one name")
     limits = {"threshold": data.get("threshold", threshold), "nms": data.get("nms", nms)}
     for key, value in limits.items():
-        if not 0 <= number(value) <= 1:
+        if not 0 <= side_file_number(value) <= 1:
             raise ValueError(f"{key} {value:g}, expected a finite number from 0 to 1")
     return {"classes": tuple(map(str, names)), **{k: float(v) for k, v in limits.items()}}
 
@@ -81,14 +81,14 @@ def _name(value: object) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
-def number(value: object) -> float:
+def side_file_number(value: object) -> float:
     """A number of a side file; ValueError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{str(value)[:40]!r}, expected a number")
     return float(value)
 
 
-def overlap(a: Box, b: Box) -> float:
+def box_overlap(a: Box, b: Box) -> float:
     """Intersection over union."""
     w = min(a.x1, b.x1) - max(a.x0, b.x0)
     h = min(a.y1, b.y1) - max(a.y0, b.y0)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from openkpu.kmodel.operations.operations import ChannelwiseDequantize, Dequantize
 from openkpu.kmodel.program import KpuLayer, Program
-from openkpu.kmodel.readers.names import words
+from openkpu.kmodel.readers.names import split_names
 from openkpu.kmodel.results.boxes import Box
 from openkpu.kmodel.results.ssd import FACE_PRIORS, decode_priors
 from openkpu.kmodel.results.yolo import (
@@ -41,7 +41,7 @@ FACE_ANCHORS = (
     9.01025,
 )
 VOC_ANCHORS = (1.08, 1.19, 3.42, 4.41, 6.63, 11.38, 9.42, 5.11, 16.62, 10.52)
-VOC_CLASSES = words(
+VOC_CLASSES = split_names(
     "aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike "
     "person pottedplant sheep sofa train tvmonitor"
 )

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from openkpu import files
 from openkpu.kmodel.errors import KmodelError
 from openkpu.kmodel.program import Program
-from openkpu.kmodel.readers.shapes import as_map
-from openkpu.kmodel.results.boxes import Box, overlap
+from openkpu.kmodel.readers.shapes import output_map
+from openkpu.kmodel.results.boxes import Box, box_overlap
 from openkpu.kmodel.results.guess import FACE, VOC, guess
 from openkpu.kmodel.results.ssd import FACE_PRIORS, PriorDetector, decode_priors
 from openkpu.kmodel.results.yolo import (
@@ -41,14 +41,14 @@ __all__ = [
     "Detector",
     "PriorDetector",
     "Report",
+    "box_overlap",
     "decode_maps",
     "decode_priors",
     "decode_region",
     "decode_yolox",
-    "draw",
+    "draw_boxes",
     "hint",
     "load_detector",
-    "overlap",
     "report",
     "span",
     "top_classes",
@@ -87,7 +87,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def draw(image: Image, boxes: list[Box]) -> Image:
+def draw_boxes(image: Image, boxes: list[Box]) -> Image:
     """A copy of the picture with the boxes; labels where the box is as wide as its label."""
     from PIL import ImageDraw
 
@@ -168,7 +168,7 @@ def _maps(
 ) -> list[npt.NDArray]:
     """The outputs; one of C x HW as the KPU's map of that size."""
     outputs = [outputs] if isinstance(outputs, np.ndarray) else list(outputs)
-    return outputs if program is None else [as_map(output, program) for output in outputs]
+    return outputs if program is None else [output_map(output, program) for output in outputs]
 
 
 def hint(

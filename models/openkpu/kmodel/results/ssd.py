@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.kmodel.errors import KmodelError
-from openkpu.kmodel.results.boxes import Box, Floats, number, select, settings
+from openkpu.kmodel.results.boxes import Box, Floats, select, settings, side_file_number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ class PriorDetector:
         return cls(
             tuple(tuple(_size(size) for size in sizes) for sizes in data["priors"]),
             tuple(_whole(step) for step in data["steps"]),
-            variances=(number(first), number(second)),
+            variances=(side_file_number(first), side_file_number(second)),
             **settings(data, 0.6, 0.3, ("priors", "steps", "variances")),
         )
 
@@ -101,11 +101,11 @@ def _size(size: float | Sequence[float]) -> tuple[float, float]:
     if isinstance(size, str):
         raise ValueError(f"a prior of {size!r} pixels")
     w, h = (size, size) if isinstance(size, int | float) else size
-    return number(w), number(h)
+    return side_file_number(w), side_file_number(h)
 
 
 def _whole(step: float) -> int:
-    if int(number(step)) != step:
+    if int(side_file_number(step)) != step:
         raise ValueError(f"a step of {step} pixels")
     return int(step)
 

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.kmodel.errors import KmodelError
-from openkpu.kmodel.readers.names import words
-from openkpu.kmodel.results.boxes import Box, Floats, number, only, select, settings
+from openkpu.kmodel.readers.names import split_names
+from openkpu.kmodel.results.boxes import Box, Floats, only, select, settings, side_file_number
 
-COCO_CLASSES = words(
+COCO_CLASSES = split_names(
     "person,bicycle,car,motorcycle,airplane,bus,train,truck,boat,traffic light,fire hydrant,"
     "stop sign,parking meter,bench,bird,cat,dog,horse,sheep,cow,elephant,bear,zebra,giraffe,"
     "backpack,umbrella,handbag,tie,suitcase,frisbee,skis,snowboard,sports ball,kite,baseball bat,"
@@ -105,7 +105,7 @@ class _Map:
 
 
 def _numbers(values: Sequence[float]) -> tuple[float, ...]:
-    return tuple(number(value) for value in values)
+    return tuple(side_file_number(value) for value in values)
 
 
 def sigmoid(x: Floats) -> Floats:

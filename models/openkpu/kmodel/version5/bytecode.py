@@ -12,7 +12,7 @@ import struct
 
 from openkpu.kmodel.errors import KmodelError, Unsupported, bad
 from openkpu.kmodel.readers.binary import Cursor
-from openkpu.kmodel.readers.names import words
+from openkpu.kmodel.readers.names import split_names
 
 INSTRUCTIONS_MAX = 200_000  # of a function: forty times what a large model has
 
@@ -58,14 +58,14 @@ _FORMATS = {
     "TRANSPOSE": "5B",
     "UNARY": "5B",
 }
-_UNARY_DEV = words(
+_UNARY_DEV = split_names(
     "abs ceil cos exp floor log neg round rsqrt sin sqrt square tanh bitwise_not logical_not"
 )
-_UNARY_1_0 = words(  # seen in what the compiler 1.0.0 writes: it has no sign
+_UNARY_1_0 = split_names(  # seen in what the compiler 1.0.0 writes: it has no sign
     "abs acos asin ceil cos exp floor log neg round rsqrt sin sqrt square tanh bitwise_not "
     "logical_not"
 )
-_UNARY = words(
+_UNARY = split_names(
     "abs acos asin ceil cos exp floor log neg round rsqrt sign sin sqrt square tanh bitwise_not "
     "logical_not erf"
 )
@@ -96,11 +96,11 @@ def _behind(functions: tuple[str, ...], **more: str) -> tuple[str, ...]:
     """The list with further names behind some of it."""
     found: list[str] = []
     for name in functions:
-        found += [name, *words(more.get(name, ""))]
+        found += [name, *split_names(more.get(name, ""))]
     return tuple(found)
 
 
-_DEV = words(
+_DEV = split_names(
     "BATCH_TO_SPACE BINARY BROADCAST CALL CLAMP CONV2D CONV2D_TRANSPOSE CONVERT COPY DEQUANTIZE "
     "GATHER GATHER_ND LOGISTIC LUT1D MATMUL ONEHOT PAD QUANTIZE REDUCE REDUCE_WINDOW2D "
     "RESIZE_IMAGE SLICE SOFTMAX SPACE_TO_BATCH TAKE TRANSPOSE UNARY"
@@ -161,7 +161,7 @@ class Code:
     problem: KmodelError | None  # what ended it early
 
 
-def decode(text: Cursor, dialect: Dialect) -> Code:
+def decode_function(text: Cursor, dialect: Dialect) -> Code:
     """A function's code."""
     found: list[Instruction] = []
     blob, end = text.blob, text.end

@@ -14,7 +14,7 @@ import dataclasses
 
 from openkpu.kmodel.errors import KmodelError, Unsupported
 from openkpu.kmodel.program import KpuLayer, Operation, Program
-from openkpu.kmodel.version5.bytecode import DIALECTS, Code, Dialect, decode
+from openkpu.kmodel.version5.bytecode import DIALECTS, Code, Dialect, decode_function
 from openkpu.kmodel.version5.container5 import Function, Model5
 
 CODE_MAX = 4 << 20  # bytes of code that are compared
@@ -65,7 +65,7 @@ def alternatives(model: Model5) -> list[tuple[Dialect, ...]]:
 
 def _decoded(model: Model5, function: Function, dialect: Dialect) -> Code:
     try:
-        return decode(model.text(function), dialect)
+        return decode_function(model.text(function), dialect)
     except KmodelError as err:  # it lies nowhere; an error if it is called
         return Code((), err)
 
@@ -79,7 +79,7 @@ def _meaning(code: list[Code], dialect: Dialect) -> tuple:
     return ends, interior, unary
 
 
-def choose(attempts: list[Attempt]) -> Program:
+def choose_numbering(attempts: list[Attempt]) -> Program:
     """The program of the numbering that fits best, with ``detail`` set.
 
     ``attempts``: oldest first.  KmodelError when none fits: what is wrong by the one that followed

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from openkpu.kmodel.errors import KmodelError, Unsupported
 from openkpu.kmodel.program import ELEMENTS_MAX, Operation, View
-from openkpu.kmodel.version5.bytecode import Code, Dialect, Instruction, decode
+from openkpu.kmodel.version5.bytecode import Code, Dialect, Instruction, decode_function
 from openkpu.kmodel.version5.container5 import DTYPES, Function, Model5, Range
 from openkpu.kmodel.version5.k210 import function_operations
 
@@ -61,7 +61,7 @@ class Trace:
     def code(self, function: Function) -> Code:
         """A function's instructions."""
         if function.offset not in self.decoded:
-            self.decoded[function.offset] = decode(self.model.text(function), self.dialect)
+            self.decoded[function.offset] = decode_function(self.model.text(function), self.dialect)
         return self.decoded[function.offset]
 
     def doubt(self, offset: int, text: str) -> None:

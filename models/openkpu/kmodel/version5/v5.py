@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from openkpu.kmodel.errors import KmodelError
-from openkpu.kmodel.program import RAM_BYTES, Program, Tensor, View
+from openkpu.kmodel.program import RAM_BYTES, ModelTensor, Program, View
 from openkpu.kmodel.readers.binary import Blob
 from openkpu.kmodel.version5.bytecode import DIALECTS, Dialect, dialect_of
 from openkpu.kmodel.version5.container5 import Function, Model5, parameter_view, read_container
-from openkpu.kmodel.version5.numbering import Attempt, alternatives, choose
+from openkpu.kmodel.version5.numbering import Attempt, alternatives, choose_numbering
 from openkpu.kmodel.version5.stackvm import Trace
 from openkpu.kmodel.version5.tensor5 import TENSOR
 
@@ -16,8 +16,8 @@ from openkpu.kmodel.version5.tensor5 import TENSOR
 def read_v5(blob: Blob, numbering: str | None = None) -> Program:
     """The model from its entry function on; KmodelError names what cannot be followed.
 
-    ``numbering``: the release whose numbering the CPU's code has; None: ``choose`` finds out, and
-    ``detail`` of the program says which it is.
+    ``numbering``: the release whose numbering the CPU's code has; None: ``choose_numbering`` finds
+    out, and ``detail`` of the program says which it is.
     """
     wanted = None if numbering is None else dialect_of(numbering)
     model = read_container(blob)
@@ -35,7 +35,7 @@ def read_v5(blob: Blob, numbering: str | None = None) -> Program:
         attempt.program.detail = f"byte code of nncase {numbering} (as asked)"
         return attempt.program
     attempts = [_attempt(model, function, *group) for group in alternatives(model)]
-    return choose(attempts)
+    return choose_numbering(attempts)
 
 
 def read_functions(blob: Blob) -> list[Program]:
@@ -66,13 +66,13 @@ def _attempt(model: Model5, function: Function, *dialects: Dialect) -> Attempt:
 
 def _program(model: Model5, function: Function, trace: Trace) -> Program:
     sizes, constants = model.spaces()
-    tensors: list[list[Tensor]] = []
+    tensors: list[list[ModelTensor]] = []
     for kind, parameters in (("input", function.inputs), ("output", function.outputs)):
         tensors.append([])
         for index, parameter in enumerate(parameters):
             view = parameter_view(model.blob, function, parameter, f"{kind}{index}")
             sizes[view.space] = view.size
-            tensors[-1].append(Tensor(view.space, view))
+            tensors[-1].append(ModelTensor(view.space, view))
     inputs, outputs = ([t.view for t in group] for group in tensors)
     trace.run(function, inputs, outputs)
     sizes |= {"kpu": RAM_BYTES, "temp": trace.temporary}
