@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from models.tests.operation_data import F, X, Y
 from models.tests.test_kmodel_containers import CONTAINERS, LAYERS
-from models.tests.test_kmodel_operations import SHP, V5, F, X, Y, v5_model
+from models.tests.test_kmodel_functions_v5 import SHP, V5, v5_model
 from models.tests.test_kmodel_real import shared
 from openkpu.kmodel import KmodelError, Program, load_kmodel, loads_kmodel, run_kmodel
 from openkpu.kmodel.__main__ import main

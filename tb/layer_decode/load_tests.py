@@ -7,7 +7,7 @@ from cocotb.triggers import RisingEdge
 
 from openkpu.layer.argument import ERROR_CODES, LayerArg
 from openkpu_tb.core.descriptor import unpack
-from tb.layer_decode.test_layer_decode import LATENCY, SIDE, begin
+from tb.layer_decode.bench import LATENCY, SIDE, begin
 
 
 async def decoded(dut, arg: LayerArg) -> int | dict[str, int]:
