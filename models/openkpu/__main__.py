@@ -28,6 +28,11 @@ def main(argv: list[str] | None = None) -> int:
     for number in SIGNALS:
         signal.signal(number, _quit)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # scripts/run.sh blocks them until now
+    if sys.flags.optimize:  # checks would be left out, and a wrong answer would pass
+        print(
+            "error: -O or PYTHONOPTIMIZE is set, expected Python with assertions", file=sys.stderr
+        )
+        return 2
     try:
         registry = importlib.import_module("openkpu_tools.registry")
         command = importlib.import_module("openkpu_tools.command")
