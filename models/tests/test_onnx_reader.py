@@ -20,7 +20,7 @@ from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Host, Pool, 
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.run import run as run_program
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="the test group has onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings onnxruntime")
 
 TIE = 2**-10  # of a step: float32 of onnxruntime may fall to the other side so close to a half
 LEFT = ("resize",)  # not read
