@@ -22,16 +22,14 @@ pytestmark = pytest.mark.check
 ESCAPE, HALF = "\N{ESCAPE}", "\N{UPPER HALF BLOCK}"
 
 
-def on_terminal(
-    *words: str | Path, columns: int = 80, cwd: Path = ROOT, **env: str
-) -> tuple[int, str]:
+def on_terminal(*words: str | Path, columns: int = 80, **env: str) -> tuple[int, str]:
     """Status and output of a program on a terminal of so many columns (0: it does not say)."""
     ours, its = os.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     kept = {k: v for k, v in ENV.items() if k not in ("TERM", "NO_COLOR", "COLUMNS", "LINES")}
     kept |= {"PYTHONPATH": python_path(), "LC_ALL": "C.UTF-8"}
     with subprocess.Popen(
-        words, cwd=cwd, env={**kept, **env}, stdin=its, stdout=its, stderr=its
+        words, cwd=ROOT, env={**kept, **env}, stdin=its, stdout=its, stderr=its
     ) as process:
         os.close(its)
         said = b""
