@@ -135,6 +135,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a bad environment before any test; every worker and command inherits the limit."""
+    if sys.flags.optimize:
+        raise pytest.UsageError("-O or PYTHONOPTIMIZE is set, expected Python with assertions")
     given = getattr(config, "workerinput", os.environ)
     if given.get(results.VARIABLE):
         results.adopt(given[results.VARIABLE])

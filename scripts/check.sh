@@ -47,5 +47,7 @@ step lint make lint
 step "asic and fpga, begun before coverage" flowed
 
 printf '%s\n' "${said[@]}"
+# what pytest said before all the other steps: what did not run, and which command runs it
+grep -E '^[0-9]+ (skipped: |of (another tier|a tool))' "$kept/tests"
 grep -E '^(FAILED|ERROR) ' "$kept/tests"
 exit $worst

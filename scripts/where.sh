@@ -15,6 +15,9 @@ if [ "$elsewhere" ]; then
   venv=$base/openkpu/$(printf %s "$root" | sha256sum | cut -c1-12)/venv
 fi
 
+# a caller's Python is not this one, and its optimization would leave out assertions, which benches are made of
+unset PYTHONHOME PYTHONOPTIMIZE PYTHONINSPECT PYTHONPLATLIBDIR
+
 # the roots of pyproject.toml; a test compares
 PYTHONPATH=$root:$root/models:$root/tb:$root/scripts${PYTHONPATH:+:$PYTHONPATH}
 

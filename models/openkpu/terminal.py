@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
 import sys
 
 
@@ -19,3 +21,10 @@ def one_line(text: object) -> str:
     """A text of several lines as one; a single line keeps its spaces, of which a name has some."""
     lines = str(text).splitlines()
     return lines[0] if len(lines) == 1 else " ".join(" ".join(lines).split())
+
+
+def columns() -> int:
+    """Columns of a terminal whose lines can be overwritten; 0 where the output goes elsewhere."""
+    if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") in ("", "dumb"):
+        return 0
+    return shutil.get_terminal_size().columns

@@ -20,8 +20,8 @@ from openkpu.compiler.tflite import translate as tflite
 from openkpu.judges import Judgement, litert, mlperf, ort
 from openkpu.judges.reasons import RULES, explain
 
-pytest.importorskip("ai_edge_litert", reason="the test group has LiteRT")
-pytest.importorskip("onnxruntime", reason="the test group has onnxruntime")
+pytest.importorskip("ai_edge_litert", reason="make setup GROUPS=test brings LiteRT")
+pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings onnxruntime")
 
 SHARED = Path(os.environ.get("OPENKPU_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 ALL = tuple(RULES)

@@ -360,7 +360,7 @@ def two_outputs(tmp_path: Path) -> Path:
 
 
 def test_command_shows_boxes_of_both(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    image = pytest.importorskip("PIL.Image")
+    image = pytest.importorskip("PIL.Image", reason="make setup GROUPS=models brings Pillow")
     path, photo, side = two_outputs(tmp_path), tmp_path / "p.png", tmp_path / "d.json"
     program = load_kmodel(path)
     assert [t.shape for t in program.outputs] == [(1, 12, 16, 16), (1, 12, 8, 8)]

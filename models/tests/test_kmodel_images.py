@@ -14,9 +14,9 @@ from openkpu.kmodel import KmodelError
 from openkpu.kmodel.images import CLEAR, NUMBERS, PLAIN, as_rgb, image_input, open_image
 from openkpu.kmodel.program import ModelTensor, View
 
-PIL = pytest.importorskip("PIL.Image", reason="pictures need Pillow")
-PNG = pytest.importorskip("PIL.PngImagePlugin")
-CMS = pytest.importorskip("PIL.ImageCms")
+PIL = pytest.importorskip("PIL.Image", reason="make setup GROUPS=models brings Pillow")
+PNG = pytest.importorskip("PIL.PngImagePlugin", reason="make setup GROUPS=models brings Pillow")
+CMS = pytest.importorskip("PIL.ImageCms", reason="make setup GROUPS=models brings Pillow")
 GREY = np.add.outer(np.arange(0, 240, 16), np.arange(16)).astype(np.uint8)  # 15 x 16, 0 .. 239
 SOFT = GREY // 4  # LAB and HSV have few steps for strong colours
 COLOUR = np.stack([80 + SOFT, 160 - SOFT, 90 + SOFT[:, ::-1]], axis=-1)

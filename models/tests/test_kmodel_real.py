@@ -47,7 +47,7 @@ def shared(name: str) -> Path:
 
 
 def picture(program: Program, name: str, bgr: bool = False) -> np.ndarray:
-    pytest.importorskip("PIL", reason="pictures need Pillow")
+    pytest.importorskip("PIL", reason="make setup GROUPS=models brings Pillow")
     image = open_image(shared(f"real/images/{name}"))
     return image_input(image, program.inputs[0], bgr=bgr)[0]
 

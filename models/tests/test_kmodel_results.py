@@ -31,7 +31,7 @@ from openkpu.kmodel.results.results import (
     top_classes,
 )
 
-PIL = pytest.importorskip("PIL.Image", reason="pictures need Pillow")
+PIL = pytest.importorskip("PIL.Image", reason="make setup GROUPS=models brings Pillow")
 RNG = np.random.default_rng(3)
 
 

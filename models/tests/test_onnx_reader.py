@@ -15,7 +15,7 @@ from openkpu.compiler import reference
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Host, Pool, Table
 from openkpu.compiler.onnx import translate as onnx_reader
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="the test group has onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings onnxruntime")
 
 TIE = 2**-10  # of a step: float32 of onnxruntime may fall to the other side so close to a half
 LEFT = ("resize",)  # not read

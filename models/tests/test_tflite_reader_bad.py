@@ -16,7 +16,7 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.tflite import translate as tflite
 from openkpu.compiler.tflite.file import RawModel, RawTensor, parse_tflite
 
-pytest.importorskip("tflite")
+pytest.importorskip("tflite", reason="make setup GROUPS=models brings tflite")
 from models.tests.single_operators import build
 
 Change = Callable[[RawModel], None]

@@ -9,8 +9,10 @@ import pytest
 from models.tests.single_operators import CASES, build
 from openkpu.writers import same_pads, window_shape
 
-litert = pytest.importorskip("ai_edge_litert.interpreter", reason="the test group has LiteRT")
-onnxruntime = pytest.importorskip("onnxruntime", reason="the test group has onnxruntime")
+litert = pytest.importorskip(
+    "ai_edge_litert.interpreter", reason="make setup GROUPS=test brings LiteRT"
+)
+onnxruntime = pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings onnxruntime")
 
 # LiteRT's kernels round at other places than onnxruntime: a step, of what approximates two
 STEPS = {"hard-swish": 2}

@@ -30,6 +30,11 @@ def main(argv: list[str] | None = None) -> int:
     for number in SIGNALS:
         signal.signal(number, _quit)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # scripts/run.sh blocks them until now
+    if sys.flags.optimize:  # checks would be left out, and a wrong answer would pass
+        print(
+            "error: -O or PYTHONOPTIMIZE is set, expected Python with assertions", file=sys.stderr
+        )
+        return 2
     from openkpu_tools import command, registry
 
     if found := registry.commands().get(words[0] if words else ""):

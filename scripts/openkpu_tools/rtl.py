@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Self
 
+from openkpu import terminal
 from openkpu.configs import Config
 from openkpu_tb import simrun
 from openkpu_tb.runs import launch
@@ -18,12 +19,13 @@ class Progress:
     """Lines that stay, and on a terminal one that is overwritten."""
 
     def __init__(self) -> None:
-        self.live = sys.stdout.isatty()
+        self.live = terminal.columns() > 0
         self.length = 0
 
     def show(self, text: str) -> None:
         """A sign of life; only on a terminal."""
         if self.live:
+            text = text[: terminal.columns() - 1]  # a line that wraps cannot be overwritten
             sys.stdout.write("\r" + text.ljust(self.length))
             sys.stdout.flush()
             self.length = len(text)

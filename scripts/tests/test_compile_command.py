@@ -103,7 +103,7 @@ def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def picture(path: Path, size: tuple[int, int] = (8, 8)) -> np.ndarray:
     """A picture in colours, and its grey bytes."""
-    image_module = pytest.importorskip("PIL.Image", reason="pictures need Pillow")
+    image_module = pytest.importorskip("PIL.Image", reason="make setup GROUPS=models brings Pillow")
     pixels = np.random.default_rng(4).integers(0, 256, (*size, 3), dtype=np.uint8)
     image = image_module.fromarray(pixels)
     image.save(path)

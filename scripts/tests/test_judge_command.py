@@ -12,8 +12,8 @@ from openkpu.judges import litert, mlperf, ort
 from openkpu_tools import command
 from openkpu_tools.verification import judge
 
-pytest.importorskip("ai_edge_litert", reason="the test group has LiteRT")
-pytest.importorskip("onnxruntime", reason="the test group has onnxruntime")
+pytest.importorskip("ai_edge_litert", reason="make setup GROUPS=test brings LiteRT")
+pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings onnxruntime")
 
 MODEL = digits.FOLDER / "residual_int8.tflite"
 

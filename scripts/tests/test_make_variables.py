@@ -148,6 +148,10 @@ EXPORTED = {
     "GOLDEN": "1", "IMAGE": "x", "IMAGES": "0", "CONFIG": "y", "TYPE": "z", "OUTPUT": "/proc/o",
     "MODEL": "m", "NETWORK": "n", "VECTORS": "v", "SEED": "abc", "BUS": "1", "REPORT": "r",
     "MATMUL": "2x2x2", "MHZ": "fast", "JOBS": "-1", "ACTIONS": "none", "TESTS": "t", "N": "0",
+    "PYTHONHOME": "/none", "PYTHONOPTIMIZE": "2", "PYTHONPATH": "/none", "VIRTUAL_ENV": "/none",
+    "COCOTB_TESTCASE": "none", "COCOTB_TEST_FILTER": "none", "COCOTB_LOG_LEVEL": "none",
+    "COCOTB_TEST_MODULES": "none", "COCOTB_RANDOM_SEED": "none", "COCOTB_TOPLEVEL": "none",
+    "GPI_USERS": "none", "GPI_EXTRA": "none", "PYGPI_USERS": "none,none", "SIM_CMD_PREFIX": "false",
     "OPENKPU_GIVEN": "GOLDEN", "OPENKPU_GOALS": "nope", "OPENKPU_BY_MAKE": "",
 }  # fmt: skip
 

@@ -45,6 +45,21 @@ def test_outcomes_are_kept(place: Path, capsys: pytest.CaptureFixture) -> None:
     assert "failed: bad" in capsys.readouterr().out
 
 
+def test_the_end_says_what_did_not_run(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """Tests that were skipped, with their reason, and the commands of steps that were left out."""
+    tests = nightly.NightlyStep(
+        "tests", "printf '2 skipped: no gold\\n3 passed\\nbye\\n'", "", r"\d+ passed"
+    )
+    monkeypatch.setattr(nightly, "STEPS", (tests, nightly.NightlyStep("mute", "true", "", "x")))
+    assert nightly.main(["--steps=tests"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-2:] == ["tests: 2 skipped: no gold", "not run: true"]
+    assert nightly.main(["--page"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
 def test_a_result_of_another_rtl_is_told(place: Path) -> None:
     """Its last column; comments and properties are no part of the RTL."""
     rtl = place / "rtl" / "lib" / "one.v"

@@ -51,6 +51,22 @@ def test_version_and_help() -> None:
         assert f"\n  {name} " in shown.stdout
 
 
+@pytest.mark.parametrize("level", ["1", "2"])
+def test_python_without_assertions(level: str) -> None:
+    """What they check would pass unseen."""
+    for words in (["-m", "openkpu", "configs"], ["-m", "pytest", "tb/fifo", "--collect-only"]):
+        found = subprocess.run(
+            [sys.executable, *words],
+            cwd=ROOT,
+            env={**ENV, "PYTHONPATH": python_path(), "PYTHONOPTIMIZE": level},
+            capture_output=True,
+            text=True,
+        )
+        assert found.returncode in (2, 4) and not found.stdout, found.stdout
+        (line,) = found.stderr.strip().splitlines()
+        assert "-O or PYTHONOPTIMIZE is set, expected Python with assertions" in line
+
+
 @pytest.mark.parametrize("name", sorted(registry.commands()))
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

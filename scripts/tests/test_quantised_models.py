@@ -20,8 +20,10 @@ from openkpu.judges import ort as judge
 from openkpu_tools.foreign import onnx_net
 from openkpu_tools.foreign import train_networks as script
 
-ort = pytest.importorskip("onnxruntime", reason="the test group has onnxruntime")
-quantization = pytest.importorskip("onnxruntime.quantization")
+ort = pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings onnxruntime")
+quantization = pytest.importorskip(
+    "onnxruntime.quantization", reason="make setup GROUPS=test brings onnxruntime"
+)
 Type, Format = quantization.QuantType, quantization.QuantFormat
 
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which tests run: further sizes at night or when named; the part that a flow is given."""
 
+import ast
 import functools
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from openkpu.checkout import ROOT, python_path
-from openkpu_tb import tiers, tool_tests
+from openkpu_tb import results, tiers, tool_tests
 from openkpu_tools.flows import eda, fpga
+from openkpu_tools.setup import setup_env
+from scripts.tests.checkouts import program
 
 PATHS = "tb/device/layers/test_paths.py"
 NIGHT, SECOND, FIRST = "::test_two_rows", "::test_lanes_of_pools[2]", "::test_driver[verilator]"
@@ -51,6 +55,67 @@ def test_the_end_names_the_command_of_another_tier() -> None:
     said = collected(PATHS, "--tier=test").partition("not run")[2]
     for tier in ("check", "nightly"):
         assert re.search(rf"^[1-9]\d* of another tier: make {tier}$", said, re.M), said
+
+
+def test_a_skip_names_the_command_that_runs_it() -> None:
+    """Packages that may be missing belong to a group, which the reason names."""
+    groups, found = setup_env.groups(), 0
+    for path in (
+        file for root in ("models", "scripts", "tb") for file in (ROOT / root).rglob("*.py")
+    ):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = call.func if isinstance(call, ast.Call) else None
+            if not isinstance(name, ast.Attribute) or name.attr != "importorskip":
+                continue
+            assert isinstance(call, ast.Call)
+            reason = next(
+                (ast.literal_eval(k.value) for k in call.keywords if k.arg == "reason"), ""
+            )
+            said = re.fullmatch(r"make setup GROUPS=(\w+) brings .+", reason)
+            assert said and said[1] in groups, f"{path}:{call.lineno}: {reason!r}"
+            found += 1
+    assert found > 10
+
+
+def test_check_ends_with_what_did_not_run(tmp_path: Path) -> None:
+    """Tests are the first of its steps: what pytest says of them is repeated behind the last."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "check.sh", tmp_path / "scripts")
+    lines = ["2 skipped: make setup GROUPS=lint brings it", "7 of another tier: make test"]
+    lines.append("1 of a tool that has not changed, asic: make check RECORD=1")
+    said = "\\n".join(["== not run ==", *lines, "3 passed"])
+    program(tmp_path / "scripts", "run.sh", f"printf '{said}\\n'")
+    program(tmp_path, "make", 'echo "ran $*"')
+    env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    words = [tmp_path / "scripts" / "check.sh", "1"]
+    done = subprocess.run(words, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-3:] == lines
+
+
+INNER = "import pytest\n\ndef test_inner():\n    pytest.skip('a run of its own')\n"
+OUTER = """
+import subprocess, sys
+
+def test_outer():
+    words = [sys.executable, "-m", "pytest", "-p", "conftest", {inner!r}]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert "1 skipped" in done.stdout, done.stdout + done.stderr
+"""
+
+
+@pytest.mark.check
+def test_results_are_those_of_the_session_alone(tmp_path: Path) -> None:
+    """A pytest that a test starts keeps none, although the variable was exported."""
+    kept, inner, outer = (tmp_path / n for n in ("kept.jsonl", "test_in.py", "test_out.py"))
+    inner.write_text(INNER)
+    outer.write_text(OUTER.format(inner=str(inner)))
+    words = [sys.executable, "-m", "pytest", "-p", "conftest", "-n1", str(outer)]
+    env = {**os.environ, "PYTHONPATH": python_path(), results.VARIABLE: str(kept)}
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (line,) = kept.read_text().splitlines()
+    assert "test_outer" in line and '"passed"' in line
 
 
 class Made:

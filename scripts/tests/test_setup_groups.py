@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from openkpu.checkout import ROOT, python_path
@@ -117,6 +118,22 @@ def test_what_a_group_needs_comes_with_it(group: str) -> None:
         for need in needs:
             if need.marker is None or need.marker.evaluate({"extra": ""}):
                 assert canonicalize_name(need.name) in found, f"{name} needs {need.name}"
+
+
+def test_pins_take_this_python() -> None:
+    """pip installs no version whose own range of Pythons leaves this one out; uv does."""
+    text, here = (ROOT / "constraints.txt").read_text(), ".".join(map(str, sys.version_info[:3]))
+    seen = 0
+    for name, version in re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE):
+        try:
+            found = metadata.metadata(name)
+        except metadata.PackageNotFoundError:
+            continue
+        pythons = found.get("Requires-Python") if found["Version"] == version else None
+        if pythons:
+            seen += 1
+            assert SpecifierSet(pythons).contains(here), f"{name} {version}: Python {pythons}"
+    assert seen > 10
 
 
 BLOCKED = """

@@ -19,13 +19,14 @@ def test_every_model_is_committed() -> None:
 @pytest.mark.parametrize("name", script.FILES)
 def test_model_is_what_the_script_writes(name: str) -> None:
     if name.endswith(".onnx"):
-        pytest.importorskip("onnxruntime", reason="the test group has onnxruntime")
+        pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings onnxruntime")
     assert script.model(name, script.load_params()) == (digits.FOLDER / name).read_bytes()
 
 
 @pytest.mark.parametrize("name", script.FILES)
 def test_runtime_reads_digits(name: str) -> None:
-    pytest.importorskip("onnxruntime" if name.endswith(".onnx") else "ai_edge_litert")
+    package = "onnxruntime" if name.endswith(".onnx") else "ai_edge_litert"
+    pytest.importorskip(package, reason="make setup GROUPS=test brings LiteRT and onnxruntime")
     test = digits.load_data()[1]
     found = script.classes(name, test.images[:FEW])
     assert (found == test.labels[:FEW]).mean() > 0.95

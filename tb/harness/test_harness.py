@@ -79,6 +79,31 @@ def test_a_simulation_without_a_test_fails() -> None:
         run_bench("icarus", "fifo_sync", sources, "tb.harness.skipped_tests")
 
 
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PYTHONOPTIMIZE", "1"),  # leaves out assertions
+        ("COCOTB_TEST_FILTER", "passes"),
+        ("COCOTB_TESTCASE", "passes"),
+        ("COCOTB_LOG_LEVEL", "none"),
+        ("GPI_EXTRA", "none"),
+        ("GPI_USERS", "none"),
+        ("PYGPI_USERS", "none"),
+        ("SIM_CMD_PREFIX", "true"),
+    ],
+)
+def test_exported_variables_change_no_verdict(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of cocotb and Python that a shell has for others: both tests run, one fails."""
+    monkeypatch.setenv(name, value)
+    sources = ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
+    with pytest.raises(SimError, match="TESTS=2 PASS=1 FAIL=1 SKIP=0"):
+        run_bench("icarus", "fifo_sync", sources, "tb.harness.failing_tests")
+    assert os.environ[name] == value
+
+
 @pytest.mark.nightly
 def test_objects_of_verilator_are_made_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

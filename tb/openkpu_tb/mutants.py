@@ -38,6 +38,11 @@ def plusargs() -> list[str]:
     return [f"+mutant={number()}"] if os.environ.get(FOLDER) else []
 
 
+def environment() -> dict[str, str]:
+    """What cocotb gets: a mutant is seen with the first test that fails."""
+    return {"COCOTB_MAX_FAILURES": "1"} if os.environ.get(FOLDER) else {}
+
+
 def note(log: Path, seconds: float) -> None:
     """Leave a line about a simulation that has ended, if asked for."""
     place = os.environ.get(LOG)

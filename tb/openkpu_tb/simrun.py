@@ -14,6 +14,7 @@ import hashlib
 import importlib.metadata
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,11 @@ SIM_ENV = {
     "PYTHONUNBUFFERED": "1",
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
 }
+# What cocotb, its runner, make and Python would obey: with a filter of tests or without assertions
+# a bench could pass that tests nothing.
+FOREIGN = re.compile(
+    "(COCOTB|GPI|PYGPI|SIM_CMD)_.*|WAVES|GUI|MAKEFLAGS|MAKELEVEL|MFLAGS|PYTHON(HOME|OPTIMIZE|INSPECT)"
+)
 # The C++ of a whole device goes into one file for each level of optimization: with fifty of them
 # half of g++'s time goes into headers. A block is one file anyway, which this would make two.
 ONE_FILE, MANY_SOURCES = ["--output-groups", "1"], 100
@@ -164,7 +170,7 @@ def build_bench(
             log = folder / "build.log"
             if sim == "verilator" and runtime.exists():
                 _take_runtime(runtime, folder)
-            with _makeflags(MAKEFLAGS), _quiet():
+            with _environment(MAKEFLAGS=MAKEFLAGS), _quiet():
                 try:
                     watchdog.watched(get_runner(sim), None, gently=True).build(
                         sources=[named(file) for file in files],
@@ -272,7 +278,7 @@ def run_bench(
         path = os.pathsep.join(filter(None, [python_path(), os.environ.get("PYTHONPATH")]))
         began = time.monotonic()
         try:
-            with _quiet(), _pythonpath(path):
+            with _quiet(), _environment(PYTHONPATH=path):
                 watchdog.watched(get_runner(sim), watchdog.seconds()).test(
                     hdl_toplevel=top,
                     hdl_toplevel_lang="verilog",
@@ -284,7 +290,7 @@ def run_bench(
                     plusargs=extra,
                     test_args=test_args,
                     waves=waves is not None and sim == "icarus",
-                    extra_env={**SIM_ENV, **(env or {})},
+                    extra_env={**SIM_ENV, **mutants.environment(), **(env or {})},
                     results_xml=str(results),
                     log_file=None if show else log,
                 )
@@ -339,27 +345,18 @@ def _version_on(sim: str, path: str) -> str:
 
 
 @contextlib.contextmanager
-def _makeflags(flags: str) -> Iterator[None]:
-    """MAKEFLAGS of a Verilator build, whatever a surrounding make has put there."""
-    saved = {k: os.environ.pop(k, None) for k in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "WAVES")}
-    os.environ["MAKEFLAGS"] = flags
+def _environment(**own: str) -> Iterator[None]:
+    """Variables of a build or a run, without those that a caller's shell or make has for others."""
+    saved = {k: v for k, v in os.environ.items() if k in own or FOREIGN.fullmatch(k)}
+    for name in saved:
+        del os.environ[name]
+    os.environ.update(own)
     try:
         yield
     finally:
-        del os.environ["MAKEFLAGS"]
-        os.environ.update({k: v for k, v in saved.items() if v is not None})
-
-
-@contextlib.contextmanager
-def _pythonpath(path: str) -> Iterator[None]:
-    """PYTHONPATH for the simulator's interpreter; WAVES of the command line must not reach it."""
-    saved = {k: os.environ.pop(k, None) for k in ("PYTHONPATH", "WAVES", "GUI")}
-    os.environ["PYTHONPATH"] = path
-    try:
-        yield
-    finally:
-        del os.environ["PYTHONPATH"]
-        os.environ.update({k: v for k, v in saved.items() if v is not None})
+        for name in own:
+            del os.environ[name]
+        os.environ.update(saved)
 
 
 @contextlib.contextmanager

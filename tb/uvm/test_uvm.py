@@ -10,10 +10,7 @@ from openkpu_tb.runs import launch
 from openkpu_tb.simrun import SIMS, run_bench
 
 TESTS = {
-    "device_tests": (
-        *("LayersTest", "NetworksTest", "ErrorsTest", "SoftResetTest", "DisturbedTest"),
-        *("WindowTest", "StreamTest"),
-    ),
+    "device_tests": ("LayersTest", "NetworksTest", "ErrorsTest", "WindowTest", "StreamTest"),
     "register_tests": ("ResetValues", "WrittenValues", "VolatileValues"),
     "sequence_tests": (
         *("JobSequences", "BusSequences", "ErrorSequences", "ResetSequences"),
@@ -29,7 +26,8 @@ TESTS = {
 ICARUS = {
     *TESTS["device_tests"],
     *TESTS["register_tests"],
-    *("MovedMaps", "JobSequences", "ResetSequences", "MisbehaviourSequences", "MisalignedAccesses"),
+    *("MovedMaps", "JobSequences", "BusSequences", "ResetSequences", "MisbehaviourSequences"),
+    "MisalignedAccesses",
 }
 ALL = [
     (sim, module, test)
@@ -63,8 +61,7 @@ def simulate(sim: str, config: Config, module: str, test: str, seed: int | None 
         "icarus-special_tests-MovedMaps",
         "icarus-device_tests-NetworksTest",
         "icarus-sequence_tests-MisbehaviourSequences",
-        "icarus-device_tests-DisturbedTest",
-        "icarus-device_tests-SoftResetTest",
+        "icarus-sequence_tests-BusSequences",
         "icarus-register_tests-WrittenValues",
         "icarus-sequence_tests-JobSequences",
         "verilator-factory_tests-AnotherItem",
@@ -80,10 +77,8 @@ def simulate(sim: str, config: Config, module: str, test: str, seed: int | None 
     check=[
         "icarus-device_tests-WindowTest",
         "icarus-register_tests-ResetValues",
-        "verilator-device_tests-DisturbedTest",
         "verilator-device_tests-ErrorsTest",
         "verilator-device_tests-LayersTest",
-        "verilator-device_tests-SoftResetTest",
         "verilator-device_tests-StreamTest",
         "verilator-device_tests-WindowTest",
         "verilator-factory_tests-WindowByte",

@@ -49,7 +49,7 @@ def read_graph(path: str | Path, shape: Sequence[int] | None = None) -> Graph:
         return tflite.read_tflite(data, name)
     if kind == ".onnx" or is_onnx(data):
         return onnx_reader.read_onnx(data, name, shape, Path(path).parent)
-    raise CompileError(f"no model that is compiled, expected one of {', '.join(KINDS)}", where=name)
+    raise CompileError(f"no model, expected one of {', '.join(KINDS)}", where=name)
 
 
 def read_program(path: str | Path, config: Config, shape: Sequence[int] | None = None) -> Program:

@@ -210,7 +210,7 @@ def clocks() -> dict[str, float]:
     return {"nano_fpga": routed["nano_fpga"]["mhz"], "k210": cells["k210"]["mhz"]}
 
 
-def quantised(found: Found) -> list[str]:
+def quantised_table(found: Found) -> list[str]:
     """Models of MLPerf Tiny: cycles, and inferences a second at two clocks, beside others'."""
     mhz = clocks()
     lines = [
@@ -261,7 +261,7 @@ TABLES = {
     "targets": targets,
     "others": others,
     "models": models,
-    "quantised": quantised,
+    "quantised": quantised_table,
     "predicted": predicted,
 }
 

@@ -2,13 +2,14 @@
 """The main job: handwritten digits that training never saw, classified by the RTL."""
 
 import argparse
+import os
 import sys
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from openkpu import digits
+from openkpu import digits, terminal
 from openkpu.digits import float_model
 from openkpu.network.network import Network
 from openkpu_tools import report
@@ -46,7 +47,8 @@ def run(args: argparse.Namespace) -> bool:
     exact = float_model.predict_classes(digits.load_float(), test.images)
     print("\naccuracy")
     if not args.golden:
-        print(f"  RTL     {share(shown, labels[: len(shown)])} on the {len(shown)} images it ran")
+        images = "1 image" if len(shown) == 1 else f"{len(shown)} images"
+        print(f"  RTL     {share(shown, labels[: len(shown)])} on the {images} it ran")
         print(f"  golden  {share(answers[:count], labels[:count])} on the same")
     print(f"  golden  {share(answers, labels)} on all {len(test)} held-out scans")
     print(f"  float   {share(exact, labels)} on all {len(test)} held-out scans")
@@ -74,6 +76,7 @@ def share(found: npt.NDArray, labels: npt.NDArray) -> str:
 
 # two lines of pixels in one of characters: the upper one is drawn, the lower one is its background
 HALF, END = "\N{UPPER HALF BLOCK}", "\N{ESCAPE}[0m"
+BESIDE = 2 + 8 + 2  # characters left of the text
 DARKEST, LIGHTEST = 232, 255  # of a terminal's 256 colours, the greys
 
 
@@ -89,9 +92,10 @@ def picture(image: npt.NDArray[np.uint8]) -> list[str]:
 
 
 def shown_with(image: npt.NDArray[np.uint8], text: str) -> str:
-    """The line about a scan, on a terminal that can print it with its picture at the left."""
+    """The line about a scan, its picture at the left on a terminal that has room and colours."""
     encoding = sys.stdout.encoding or "ascii"
-    if not sys.stdout.isatty() or not encoding.lower().startswith("utf"):
+    room = terminal.columns() > len(text) + BESIDE and not os.environ.get("NO_COLOR")
+    if not room or not encoding.lower().startswith("utf"):
         return text
     beside = ["", text, "", ""]
     return "\n".join(f"  {row}  {words}" for row, words in zip(picture(image), beside, strict=True))

@@ -74,7 +74,6 @@ def run(request: Request) -> Answer:
             mutants.NUMBER: str(request.number),
             mutants.LOG: str(log),
             watchdog.VARIABLE: f"{request.limit:g}",
-            "COCOTB_MAX_FAILURES": "1",
         }
         os.environ.pop("SEED", None)
         if request.seed is not None:

@@ -26,7 +26,8 @@ ROOT = Path(__file__).resolve().parents[3]
 NOT_ALL = ("setup", "train")  # groups that ``all`` does not bring
 PIP = importlib.util.find_spec("pip")  # this Python's own
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-TERMINAL = sys.stdout.isatty()
+# lines can be overwritten
+TERMINAL = sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
 OFFLINE = re.compile(r"connection|dns error|name resolution|timed? ?out|unreachable", re.IGNORECASE)
 STEP = re.compile(r" ?(Collecting|Download\w+|Prepar\w+|Building|Install\w+|Unpacking|Setting)\b.*")
 CELLS = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")
@@ -192,6 +193,7 @@ class Setup:
         It holds the lock for as long as it lives, whatever becomes of this process.
         """
         began, said = time.monotonic(), list[str]()
+        columns = (shutil.get_terminal_size().columns if TERMINAL else 80) - 1
         with subprocess.Popen(
             [str(word) for word in words],
             stdin=subprocess.DEVNULL,
@@ -209,7 +211,7 @@ class Setup:
                 while reader.is_alive():
                     reader.join(1 if TERMINAL else 5)
                     step = next((line for line in reversed(said) if STEP.match(line)), "").strip()
-                    text = f"setup: {what}, {time.monotonic() - began:.0f} s  {step}"[:79]
+                    text = f"setup: {what}, {time.monotonic() - began:.0f} s  {step}"[:columns]
                     if reader.is_alive():
                         print(f"\r{text}\x1b[K" if TERMINAL else text, end="" if TERMINAL else "\n")
                         sys.stdout.flush()

@@ -31,6 +31,7 @@ PAGE = ROOT / "docs" / "verification.md"
 COVERED = r"(?P<said>.*?\d+\.\d\d %) +\d+ +\d+ +\d+\.\d\d %"
 FORMAL = re.compile(r"`ifdef FORMAL.*?`endif", re.S)  # is no part of the design
 SCORE = r"(?P<said>score.* survived).*|FAIL.*"  # behind it stands a file of reports
+SKIPPED = re.compile(r"\d+ skipped: .*")  # in pytest's summary: why
 TAIL = 200  # lines at the end of a command among which its result is looked for
 
 
@@ -196,8 +197,8 @@ def results(lines: Sequence[str], pattern: str) -> list[str]:
     return said or [line.strip() for line in lines if line.strip()][-1:] or ["nothing"]
 
 
-def run(step: NightlyStep) -> Outcome:
-    """Run a command; its output passes through."""
+def run(step: NightlyStep, skipped: list[str]) -> Outcome:
+    """Run a command; its output passes through, and ``skipped`` gets reasons of skipped tests."""
     began, of, rtl = time.monotonic(), commit(), rtl_digest(ROOT)
     last: deque[str] = deque(maxlen=TAIL)
     env = {k: v for k, v in os.environ.items() if k not in ("SEED", "MAKEFLAGS", "MAKELEVEL")}
@@ -209,6 +210,8 @@ def run(step: NightlyStep) -> Outcome:
         for line in process.stdout:
             print(line, end="", flush=True)
             last.append(line)
+            if SKIPPED.fullmatch(line.rstrip()):
+                skipped.append(f"{step.name}: {line.rstrip()}")
         status = process.wait()
     seconds = round(time.monotonic() - began)
     today = datetime.now(UTC).date().isoformat()
@@ -270,15 +273,17 @@ def main(argv: list[str] | None = None) -> int:
         if not good:
             print(f"{PAGE.relative_to(ROOT)} is not what {DATA.relative_to(ROOT)} makes of it")
         return int(not good)
-    failed = []
+    failed, skipped = [], list[str]()
     for step in [] if args.page else steps:
         print(f"nightly: {step.command}", flush=True)
-        kept[step.name] = run(step)
+        kept[step.name] = run(step, skipped)
         failed += [step.name] if kept[step.name].status else []
         store(kept)
         marked.fill(PAGE, "nightly", table(kept))
     marked.fill(PAGE, "nightly", table(kept))
     print(f"{PAGE.relative_to(ROOT)}: {len(kept)} of {len(STEPS)} steps")
+    for line in [*skipped, *(f"not run: {s.command}" for s in STEPS if s not in steps)]:
+        print(line)
     if failed:
         print(f"failed: {', '.join(failed)}")
     return int(bool(failed))

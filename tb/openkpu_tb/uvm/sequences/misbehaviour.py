@@ -67,27 +67,32 @@ class MisbehaviourSequence(LayerSequence):
         assert [await self.device.look(name) for name in names] == before
 
     # ----------------------------------------------------------- recorded errors
+    async def told(self, code: int) -> None:
+        """An interrupt, and this error behind it, which is cleared."""
+        await self.device.wait(LIMIT)
+        await self.error(code)
+
     async def empty_results(self) -> None:
         """A read of the empty result FIFO."""
         await self.device.transfer(Transfer(FIFO_DATA_OUT + 4, False))
-        await self.error(Err.FIFO_UNDERRUN)
+        await self.told(Err.FIFO_UNDERRUN)
 
     async def empty_list(self) -> None:
         await self.device.configure({"AI_CNN_MODE": 1, "AI_LIST_LEN": 0})
         await self.device.start()
-        await self.error(Err.BAD_CONFIG)
+        await self.told(Err.BAD_CONFIG)
 
     async def no_mode(self) -> None:
         await self.device.configure({"AI_CNN_MODE": 0, "AI_LIST_LEN": 1})
         await self.device.start()
-        await self.error(Err.BAD_CONFIG)
+        await self.told(Err.BAD_CONFIG)
 
     async def unaligned_result(self) -> None:
         """A start whose result has no place of its own; then one that has."""
         registers = {"AI_CNN_MODE": 1, "AI_LIST_LEN": 1, "AI_RES_ADR": 4 * self.n(0, 64) + 2}
         await self.device.configure(registers)
         await self.device.start()
-        await self.error(Err.BAD_CONFIG)
+        await self.told(Err.BAD_CONFIG)
         await self.device.configure({"AI_RES_ADR": 0})
 
     async def cut_layer(self) -> None:
@@ -116,8 +121,7 @@ class MisbehaviourSequence(LayerSequence):
         code = code or bad.device_code(eight_bit=layer.eight_bit)
         await self.device.configure({"eight_bit_mode": int(layer.eight_bit)})
         await self.device.push([int(word) for word in bad.encode()])
-        await self.device.wait(LIMIT)
-        await self.error(code)
+        await self.told(code)
         await self.idle()
 
     async def start_behind_words(self) -> None:
@@ -126,7 +130,7 @@ class MisbehaviourSequence(LayerSequence):
         await self.device.push(words[: self.n(1, 12)])
         await self.device.configure({"AI_CNN_MODE": 1, "AI_LIST_LEN": 1})
         await self.device.start()
-        await self.error(Err.START_BUSY)
+        await self.told(Err.START_BUSY)
         await self.device.soft_reset()
 
 
@@ -159,6 +163,7 @@ class BusyMisbehaviourSequence(NetworkSequence):
         await device.configure({"AI_INF_LEFT": 0, "AI_CNN_MODE": 1})
         await device.start()
         await device.start()  # at once: the device is at work for sure
+        await device.wait(LIMIT)
         error = await device.error()
         assert error and error.code == Err.START_BUSY, f"{error}, expected START_BUSY"
         await device.write(AI["AI_ERR_CODE"], 0)
