@@ -129,7 +129,7 @@ def test_pins_take_this_python() -> None:
             found = metadata.metadata(name)
         except metadata.PackageNotFoundError:
             continue
-        pythons = found.get("Requires-Python") if found["Version"] == version else None
+        pythons = found["Requires-Python"] if found["Version"] == version else None
         if pythons:
             seen += 1
             assert SpecifierSet(pythons).contains(here), f"{name} {version}: Python {pythons}"
