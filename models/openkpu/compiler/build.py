@@ -37,6 +37,7 @@ from openkpu.compiler.lowering import (
     lower_table,
     overlap,
     place,
+    requant,
     turn,
 )
 from openkpu.compiler.lowering.device import Held, indices
@@ -163,7 +164,7 @@ class Builder:
                 raise self._refuse(node, str(error)) from None
             self.hosted.add(node.name)
             return False
-        except NetworkError as error:
+        except (requant.Apart, NetworkError) as error:
             raise self._refuse(node, str(error)) from None
         state.report(node)
         return True

@@ -27,6 +27,7 @@ def moved(r: Reader, value: Value, shape: Sequence[int], label: str, /, **fields
             shape=shape,
             make=_behind(r, value, shape, label, fields),
             biased=None,
+            scaled=None,
             floats=None,
         )
     if isinstance(value, (Const, Weights)):
@@ -270,10 +271,13 @@ def pad(r: Reader, node: RawNode) -> None:
     if isinstance(value, Curve):
         value = Curve(r.grid(value, node.inputs[0]))
         fill = fill / (value.source.scale or 1) + value.source.zero
-    elif not isinstance(value, Bytes) or value.tensor.dtype not in QUANTISED:
-        raise r.refuse(f"its input {node.inputs[0]!r} is float, expected bytes")
+    elif not isinstance(value, Bytes):
+        raise r.refuse(f"its input {node.inputs[0]!r} is float, expected it behind QuantizeLinear")
     x = value.source if isinstance(value, Curve) else value.tensor
-    if abs(fill - round(fill)) > 1e-3 or not x.limits[0] <= round(fill) <= x.limits[1]:
+    steps = x.dtype in QUANTISED
+    if math.isinf(fill) or abs(fill - round(fill)) > 1e-3 * steps:
+        raise r.refuse(f"pads with {fill:g}, which is no step of the input")
+    if steps and not x.limits[0] <= round(fill) <= x.limits[1]:
         raise r.refuse("pads with a number that is no step of the input")
     shape = [b + n + a for b, n, a in zip(before, old, after, strict=True)]
     fields = {"before": tuple(before), "after": tuple(after), "value": round(fill)}
