@@ -277,6 +277,7 @@ class Graph:
     nodes: list[Node] = dataclasses.field(default_factory=list)
     inputs: list[str] = dataclasses.field(default_factory=list)
     outputs: list[str] = dataclasses.field(default_factory=list)
+    batch: int = 1  # inferences that the model takes at once; the graph has one
 
     def add_tensor(self, tensor: Tensor) -> Tensor:
         """Put a tensor in; CompileError when its name is there already."""

@@ -24,6 +24,7 @@ from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.layout import Layout
 from openkpu.layer.pool_layer import pool_layer
 
+MOST_LINES = 512
 MOST = 1024  # channels of a layer, but for the input of a 1x1 convolution
 
 
@@ -82,8 +83,9 @@ class State:
             layout = Layout(*shape)
         except ValueError as error:
             raise Unable(str(error)) from None
-        if layout.row_len > 15 or shape[0] > 9216:
-            raise Unable(f"a map {shape} is wider than 960 pixels or has over 9216 channels")
+        if layout.row_len > 15 or shape[0] > 9216 or shape[1] > MOST_LINES:
+            sizes = f"960 pixels, {MOST_LINES} lines and 9216 channels"
+            raise Unable(f"a map {shape}, the device has up to {sizes}")
         if layout.rows > self.config.ai_ram_rows:
             raise Unable(
                 f"a map {shape} takes {layout.rows} rows, the AI RAM of configuration"

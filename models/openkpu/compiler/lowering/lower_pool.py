@@ -17,7 +17,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from openkpu.arithmetic.integers import round_up
 from openkpu.compiler import functions
 from openkpu.compiler.graph import Pool, Tensor
 from openkpu.compiler.lowering import copies, lower_conv, lower_table, requant
@@ -41,7 +40,7 @@ from openkpu.layer.pool_tasks import (
 )
 
 SUMMED = 3  # largest window whose sum costs no more than a pooling task and a table
-WEIGHTS = 4096  # bytes of a fully connected layer that sums a few channels
+OVERHEAD = 100  # cycles of a layer beside those in which it reads its weights, about
 
 
 def lower(state: State, node: Pool) -> None:
@@ -115,7 +114,9 @@ def _whole(state: State, node: Pool, held: Held, geometry: Geometry) -> None:
     pixels = math.prod(size)
     dst = state.room(y.name, (c, 1, 1))
     both = math.lcm(held.place.groups, dst.groups)
-    each = max(both, round_up(math.isqrt(WEIGHTS // pixels), both))
+    # the channels of a layer for which its weights take as long as its overhead
+    each = math.sqrt(OVERHEAD * state.config.bus_bytes / pixels)
+    each = max(1, round(each / both)) * both
     seen = np.zeros(c * pixels, np.int64)
     seen[held.where.reshape(-1)] = 1
     seen = seen.reshape(c, pixels)

@@ -87,5 +87,3 @@ def _grown(state: State, node: Node, src: Place, size: tuple[int, int], zero: in
     pads = (add[0], add[1], add[0], add[1])
     state.pool(node, src, dst, MAXIMUM, (add[0] + 1, add[1] + 1), (1, 1), pads, zero)
     return dst
-
-

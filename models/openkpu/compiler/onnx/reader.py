@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import functions
+from openkpu.compiler import batch, functions
 from openkpu.compiler.check import check
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import QUANTISED, Graph, Host, Move, Node, Table, Tensor
@@ -369,7 +369,7 @@ class Reader:
         for tensor in self.graph.tensors.values():
             if tensor.dtype in QUANTISED and tensor.scale is None:
                 tensor.scale = 1.0  # the model says nothing of it, and no node asks
-        return check(told(self.graph))
+        return batch.check(check(told(self.graph)), self.file.batch)
 
     def _maker(self, name: str) -> RawNode | None:
         return next((node for node in self.file.nodes if name in node.outputs), None)
