@@ -125,6 +125,17 @@ def test_average_is_rounded_once(
         assert wrong == 0 == report.steps - report.missed
 
 
+@pytest.mark.parametrize("kernel", [(4, 4), (2, 2)])
+def test_ties_of_averages(kernel: tuple[int, int]) -> None:
+    """Scales that are powers of two: a tenth of the averages lies at a half, and goes up."""
+    m = Maker(7)
+    x = m.input(1, 64, 4, 4, scale=1 / 16)
+    y = m.pool(x, "average", kernel, kernel, same=False)
+    y.scale = 1 / 8
+    graph = m.done(y)
+    equal(graph, compiled(graph))
+
+
 def test_average_that_is_rounded_twice_says_so() -> None:
     """Windows at the edge divide by fewer pixels: the report has as many steps as may be."""
     m = Maker(8)
@@ -463,4 +474,14 @@ def test_constant_that_the_host_requantises(dtype: str) -> None:
     table = functions.requantise(constant, like)
     same = m.node(Table, [constant], like, table=table)
     graph = m.done(m.move([x, same], (1, 8, 6, 5), "concat", axis=1))
+    equal(graph, compiled(graph))
+
+
+@pytest.mark.parametrize("scales", [(0.5, 1.0, 1.0), (0.25, 0.75, 1.0), (1.5, 1.0, 2.0)])
+@pytest.mark.parametrize("how", ["add", "sub"])
+def test_ties_of_sums(scales: tuple[float, float, float], how: str) -> None:
+    """Scales whose ratio is a simple fraction: half of the sums are ties, and go to even."""
+    m = Maker(23)
+    x, y = (m.input(1, 4, 9, 8, scale=scale) for scale in scales[:2])
+    graph = m.done(m.both(how, x, y, scale=scales[2], zero=3))
     equal(graph, compiled(graph))

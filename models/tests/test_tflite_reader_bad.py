@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -171,8 +172,7 @@ def mixed(how: str) -> bytes:
     elif how == "other":
         y = m.binary("add", x, m.input((1, 4, 6, 5), Quant(0.05, 3)), Quant(0.1, 0))
     else:
-        y = m.value((3, 6, 5, 4), x.quant)
-        y = m.value((6, 3, 5, 4), x.quant) if how == "transpose" else y
+        y = m.value((6, 4, 3, 5) if how == "transpose" else x.shape, x.quant)
         axes = m.integers([1, 0, 2, 3] if how == "transpose" else [0, 1, 2, 3])
         m.op("TRANSPOSE", [x, axes], [y], "TransposeOptions")
     return m.finish([y])
@@ -184,3 +184,38 @@ def test_batch_that_is_mixed(how: str) -> None:
     with pytest.raises(CompileError, match="batch of 3"):
         tflite.read(mixed(how), "net.tflite")
     assert tflite.read(mixed("none"), "net.tflite").batch == 3
+
+
+def moved(operator: str, shape: tuple[int, ...], numbers: list[int], **fields: int) -> bytes:
+    """An operator that moves the elements of a vector (1, 6) or of (6, 4)."""
+    m = TfliteModel(np.int8)
+    x = m.input((6, 4), Quant(0.05, 3))
+    y = m.value(shape, x.quant)
+    extra, options = [m.integers(numbers)], f"{operator.title().replace('_', '')}Options"
+    if operator == "STRIDED_SLICE":
+        extra = [m.integers(v) for v in (numbers, [n + 1 for n in numbers], [1, 1])]
+    m.op(operator, [x, *extra] if operator != "SQUEEZE" else [x], [y], options, **fields)
+    return m.finish([m.unary("requantise", y, Quant(0.08, 0))])
+
+
+@pytest.mark.parametrize(
+    ("operator", "shape", "numbers", "text"),
+    [
+        ("RESHAPE", (4, 6), [3, 8], "shape [3, 8], the output is [4, 6]"),
+        ("RESHAPE", (4, 6), [-1, -1], "shape [-1, -1]"),
+        ("RESHAPE", (4, 6), [24], "shape [24]"),
+        ("SQUEEZE", (4, 6), [], "expected the same sizes but for those of 1"),
+        ("EXPAND_DIMS", (1, 4, 6), [0], "expected the same sizes but for those of 1"),
+        ("STRIDED_SLICE", (1,), [9, 0], "begin 9 of axis 0, which has 6"),
+    ],
+)
+def test_shapes_that_contradict(
+    operator: str, shape: tuple[int, ...], numbers: list[int], text: str
+) -> None:
+    """What an operator says, and the shape of its output in the file."""
+    fields = {"shrinkAxisMask": 3} if operator == "STRIDED_SLICE" else {}
+    with pytest.raises(CompileError, match=re.escape(text)):
+        tflite.read(moved(operator, shape, numbers, **fields), "net.tflite")
+    if operator == "RESHAPE":
+        for good in ([4, 6], [-1, 6], [4, -1]):
+            assert tflite.read(moved(operator, (4, 6), good), "net.tflite").nodes

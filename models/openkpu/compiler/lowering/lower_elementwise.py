@@ -204,7 +204,8 @@ def _ratios(factors: list[Fraction]) -> list[tuple[tuple[int, int], int]]:
         if 0 < q < 1 << 22:
             found.append((abs(float(Fraction(apart, q) - over) / float(1 + over)), apart, q))
     found.append((float(low / high), 1, 0))  # the smaller one counts for nothing
-    found.sort(key=lambda f: (f[0], -f[1]))
+    # of exact ratios the smallest numbers, whose factor is the likeliest to be exact as well
+    found.sort(key=lambda f: (f[0], -f[1] if f[0] else f[1]))
     chosen = []
     for _, apart, q in found[:CANDIDATES]:
         weights = (0, apart) if swap else (apart, 0)
