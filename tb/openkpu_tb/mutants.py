@@ -38,7 +38,7 @@ def plusargs() -> list[str]:
     return [f"+mutant={number()}"] if os.environ.get(FOLDER) else []
 
 
-def environment() -> dict[str, str]:
+def mutant_variables() -> dict[str, str]:
     """What cocotb gets: a mutant is seen with the first test that fails."""
     return {"COCOTB_MAX_FAILURES": "1"} if os.environ.get(FOLDER) else {}
 

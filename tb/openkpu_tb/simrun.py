@@ -290,7 +290,7 @@ def run_bench(
                     plusargs=extra,
                     test_args=test_args,
                     waves=waves is not None and sim == "icarus",
-                    extra_env={**SIM_ENV, **mutants.environment(), **(env or {})},
+                    extra_env={**SIM_ENV, **mutants.mutant_variables(), **(env or {})},
                     results_xml=str(results),
                     log_file=None if show else log,
                 )

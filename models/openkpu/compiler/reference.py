@@ -32,6 +32,7 @@ from openkpu.compiler.graph import (
 from openkpu.compiler.tflite import rounding as two
 
 ONE, TWO = "one", "two"
+MOST = 1 << 62
 Array = npt.NDArray
 
 
@@ -45,14 +46,14 @@ def evaluate(
     of another shape.
     """
     values: dict[str, Array] = {
-        t.name: _held(t.data, t) for t in graph.tensors.values() if t.data is not None
+        t.name: held(t.data, t) for t in graph.tensors.values() if t.data is not None
     }
     for name in graph.inputs:
         tensor = graph.tensors[name]
         found = np.asarray(inputs[name])
         if found.shape != tensor.shape:
             raise CompileError(f"input {name!r}: {found.shape}, expected {tensor.shape}")
-        values[name] = _held(found, tensor)
+        values[name] = held(found, tensor)
     for node in graph.nodes:
         x = [values[name] for name in node.inputs]
         values[node.outputs[0]] = compute(graph, node, x, rounding)
@@ -68,7 +69,8 @@ def compute(graph: Graph, node: Node, x: list[Array], rounding: str = ONE) -> Ar
     return rule(node, inputs, output, x, rounding)
 
 
-def _held(values: Array, tensor: Tensor) -> Array:
+def held(values: Array, tensor: Tensor) -> Array:
+    """Values of a tensor as rules take them: int64, or float32."""
     return np.asarray(values, dtype=np.float32 if tensor.dtype == "float32" else np.int64)
 
 
@@ -78,7 +80,12 @@ def nearest(numerator: Array, denominator: int) -> Array:
     top = np.asarray(numerator).astype(object)
     found = (2 * top + denominator) // (2 * denominator)
     tie = (2 * top + denominator) % (2 * denominator) == 0
-    return (found - (tie & (found % 2 == 1))).astype(np.int64)
+    return _whole(found - (tie & (found % 2 == 1)))
+
+
+def _whole(values: Array) -> Array:
+    """Python integers as int64; those beyond it are beyond any clamp as well."""
+    return np.clip(values, -MOST, MOST).astype(np.int64)
 
 
 def scaled_once(values: Array, factor: Fraction) -> Array:
@@ -168,7 +175,7 @@ def _pool(node: Pool, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
 def half_up(values: Array, factor: Fraction) -> Array:
     """values * factor to the nearest integer, a tie up."""
     top = np.asarray(values).astype(object) * (2 * factor.numerator) + factor.denominator
-    return (top // (2 * factor.denominator)).astype(np.int64)
+    return _whole(top // (2 * factor.denominator))
 
 
 def _elementwise(
@@ -232,6 +239,8 @@ def _host(node: Host, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
         return np.asarray(node.table, dtype=kind)[values - source.limits[0]]
     if node.how == "quantize":
         return quantised(values, y)
+    if node.how == "cast":
+        return held(values, y)
     real = values if source.scale is None else (values - source.zero) * source.scale
     if node.how == "softmax":
         real = np.asarray(real, dtype=np.float64) * node.beta

@@ -66,6 +66,7 @@ def parse_stream(argv: list[str]) -> argparse.Namespace:
     command.apart(args, ("model", "network"), why="one of them runs")
     if args.input and not (args.network or args.model):
         command.needs(args, "input", "network", "a network")
+    command.needs(args, "shape", "model", "a quantised model")
     args.config = configs.load_config(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
@@ -99,7 +100,7 @@ def stream_work(args: argparse.Namespace) -> Work:
 
 def of_model(args: argparse.Namespace) -> Work:
     """A quantised model: its task list alone, the maps as the host would write them."""
-    program = read_program(args.model, args.config)
+    program = read_program(args.model, args.config, args.shape)
     if len(program.device_parts) != 1 or len(program.device_parts[0].inputs) != 1:
         raise CompileError(
             "a stream is one task list with one input map;"
