@@ -22,7 +22,15 @@ DAMAGE = (
     *(struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError),
     *(MemoryError, KeyError, UnicodeDecodeError),
 )
-NUMPY = {"float32": "<f4", "int32": "<i4", "int64": "<i8", "int8": "i1", "uint8": "u1", "bool": "?"}
+NUMPY = {
+    "float32": "<f4",
+    "float16": "<f2",
+    "int32": "<i4",
+    "int64": "<i8",
+    "int8": "i1",
+    "uint8": "u1",
+    "bool": "?",
+}
 
 
 @dataclasses.dataclass

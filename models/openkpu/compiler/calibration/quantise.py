@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A float network in the QDQ form, by ONNX Runtime's calibrators and its ``quantize_static``.
+
+What is the device's own: operators that move bytes, or average them, keep the scale of what they
+read; all parts of a concatenation have one scale, so that it costs nothing; functions of one tensor
+stay float inside (``curves``), so that each becomes one table; a softmax at the end is float.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler.calibration import curves
+from openkpu.compiler.calibration.net import Net
+from openkpu.compiler.errors import CompileError
+
+Feeds = dict[str, npt.NDArray[np.float32]]  # a batch of one for each input
+METHODS = {"minmax": "MinMax", "percentile": "Percentile", "entropy": "Entropy"}
+CHUNK = 16  # samples whose tensors are in memory at a time
+# operators whose outputs have the numbers of their inputs, or averages of them
+SAME = frozenset(
+    (
+        *("AveragePool", "Concat", "Flatten", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"),
+        *("Pad", "ReduceMean", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"),
+    )
+)
+FLOAT_RESULTS = ("Softmax",)  # their results are bytes only where another node wants bytes
+
+
+class _Reader:
+    """Samples for ONNX Runtime's calibrators."""
+
+    def __init__(self, samples: Sequence[Feeds]) -> None:
+        self.left = iter(samples)
+
+    def get_next(self) -> Feeds | None:
+        """The next one; None behind the last."""
+        return next(self.left, None)
+
+
+def quantised(net: Net, samples: Sequence[Feeds], method: str, name: str) -> bytes:
+    """The network as an ONNX file in the QDQ form, int8, weights with a scale per channel.
+
+    ``method``: one of METHODS. CompileError for a network that ONNX Runtime cannot quantise.
+    """
+    import onnx
+    from onnxruntime import quantization
+
+    within = curves.inside(net)
+    model = net.done()
+    kinds = sorted({n.op_type for n in net.nodes})
+    extra = {"ForceQuantizeNoInputCheck": True, "OpTypesToExcludeOutputQuantization": FLOAT_RESULTS}
+    with tempfile.TemporaryDirectory() as place, _quiet():
+        folder = Path(place)
+        onnx.save_model(model, folder / "float.onnx")
+        try:
+            ranges = _ranges(folder, kinds, samples, method)
+            _joined(net, ranges)
+            _saved(ranges, folder / "ranges.json")
+            quantization.quantize_static(
+                str(folder / "float.onnx"),
+                str(folder / "quantised.onnx"),
+                None,
+                quant_format=quantization.QuantFormat.QDQ,
+                op_types_to_quantize=kinds,
+                per_channel=True,
+                activation_type=quantization.QuantType.QInt8,
+                weight_type=quantization.QuantType.QInt8,
+                nodes_to_exclude=sorted(within),
+                calibrate_method=getattr(quantization.CalibrationMethod, METHODS[method]),
+                extra_options=extra,
+                calibration_cache_path=str(folder / "ranges.json"),
+            )
+        except CompileError:
+            raise
+        except Exception as error:  # ONNX Runtime's errors have no base class but this
+            what = " ".join(str(error).split())[:160] or type(error).__name__
+            raise CompileError(f"ONNX Runtime cannot quantise it: {what}", where=name) from None
+        return (folder / "quantised.onnx").read_bytes()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the advice that ONNX Runtime logs, and what its calibrators print."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _ranges(folder: Path, kinds: list[str], samples: Sequence[Feeds], method: str) -> Any:
+    """The range of every tensor (``TensorsData``)."""
+    from onnxruntime import quantization
+    from onnxruntime.quantization.calibrate import create_calibrator
+
+    calibrator = create_calibrator(
+        folder / "float.onnx",
+        kinds,
+        augmented_model_path=str(folder / "augmented.onnx"),
+        calibrate_method=getattr(quantization.CalibrationMethod, METHODS[method]),
+        extra_options={"symmetric": False},
+    )
+    for first in range(0, len(samples), CHUNK):
+        calibrator.collect_data(_Reader(samples[first : first + CHUNK]))  # pyright: ignore
+    return calibrator.compute_data()
+
+
+def _saved(ranges: Any, path: Path) -> None:
+    from onnxruntime.quantization import calibrate
+
+    calibrate.save_tensors_data(ranges, path)
+
+
+def _joined(net: Net, ranges: Any) -> None:
+    """One range for all tensors that have the same numbers."""
+    heads: dict[str, str] = {}
+
+    def head(name: str) -> str:
+        while heads.get(name, name) != name:
+            name = heads[name]
+        return name
+
+    for node in net.nodes:
+        if node.op_type in SAME:
+            ends = [n for n in (*_parts(node), *node.output) if n in ranges]
+            for one in ends[1:]:
+                heads[head(one)] = head(ends[0])
+    families: dict[str, list[str]] = {}
+    for name in ranges:
+        families.setdefault(head(name), []).append(name)
+    for names in families.values():
+        low = min(float(np.min(ranges[n].lowest)) for n in names)
+        high = max(float(np.max(ranges[n].highest)) for n in names)
+        for name in names:
+            ranges[name].lowest = np.array(low, np.float32)
+            ranges[name].highest = np.array(high, np.float32)
+
+
+def _parts(node: Any) -> list[str]:
+    """The inputs with numbers; others are axes and sizes."""
+    return list(node.input) if node.op_type == "Concat" else list(node.input[:1])
