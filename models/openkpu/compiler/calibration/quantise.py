@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A float network in the QDQ form, by ONNX Runtime's calibrators and its ``quantize_static``.
 
-What is the device's own: operators that move bytes, or average them, keep the scale of what they
-read; all parts of a concatenation have one scale, so that it costs nothing; functions of one tensor
+What is the device's own: scales that it computes with exactly (``scales``); functions of one tensor
 stay float inside (``curves``), so that each becomes one table; a softmax at the end is float.
 """
 
@@ -19,20 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.calibration import curves
+from openkpu.compiler.calibration import curves, scales
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.errors import CompileError
 
 Feeds = dict[str, npt.NDArray[np.float32]]  # a batch of one for each input
 METHODS = {"minmax": "MinMax", "percentile": "Percentile", "entropy": "Entropy"}
 CHUNK = 16  # samples whose tensors are in memory at a time
-# operators whose outputs have the numbers of their inputs, or averages of them
-SAME = frozenset(
-    (
-        *("AveragePool", "Concat", "Flatten", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"),
-        *("Pad", "ReduceMean", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"),
-    )
-)
 FLOAT_RESULTS = ("Softmax",)  # their results are bytes only where another node wants bytes
 
 
@@ -58,13 +50,16 @@ def quantised(net: Net, samples: Sequence[Feeds], method: str, name: str) -> byt
     within = curves.inside(net)
     model = net.done()
     kinds = sorted({n.op_type for n in net.nodes})
-    extra = {"ForceQuantizeNoInputCheck": True, "OpTypesToExcludeOutputQuantization": FLOAT_RESULTS}
+    extra: dict[str, Any] = {
+        "ForceQuantizeNoInputCheck": True,
+        "OpTypesToExcludeOutputQuantization": FLOAT_RESULTS,
+    }
     with tempfile.TemporaryDirectory() as place, _quiet():
         folder = Path(place)
         onnx.save_model(model, folder / "float.onnx")
         try:
             ranges = _ranges(folder, kinds, samples, method)
-            _joined(net, ranges)
+            extra["TensorQuantOverrides"] = scales.chosen(net, ranges, within)
             _saved(ranges, folder / "ranges.json")
             quantization.quantize_static(
                 str(folder / "float.onnx"),
@@ -121,33 +116,3 @@ def _saved(ranges: Any, path: Path) -> None:
     from onnxruntime.quantization import calibrate
 
     calibrate.save_tensors_data(ranges, path)
-
-
-def _joined(net: Net, ranges: Any) -> None:
-    """One range for all tensors that have the same numbers."""
-    heads: dict[str, str] = {}
-
-    def head(name: str) -> str:
-        while heads.get(name, name) != name:
-            name = heads[name]
-        return name
-
-    for node in net.nodes:
-        if node.op_type in SAME:
-            ends = [n for n in (*_parts(node), *node.output) if n in ranges]
-            for one in ends[1:]:
-                heads[head(one)] = head(ends[0])
-    families: dict[str, list[str]] = {}
-    for name in ranges:
-        families.setdefault(head(name), []).append(name)
-    for names in families.values():
-        low = min(float(np.min(ranges[n].lowest)) for n in names)
-        high = max(float(np.max(ranges[n].highest)) for n in names)
-        for name in names:
-            ranges[name].lowest = np.array(low, np.float32)
-            ranges[name].highest = np.array(high, np.float32)
-
-
-def _parts(node: Any) -> list[str]:
-    """The inputs with numbers; others are axes and sizes."""
-    return list(node.input) if node.op_type == "Concat" else list(node.input[:1])
