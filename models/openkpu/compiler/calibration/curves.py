@@ -34,6 +34,25 @@ def inside(net: Net) -> dict[str, str]:
     return found
 
 
+def rooted(net: Net) -> None:
+    """Put an Identity behind inputs that are only read as numbers of such functions: it is what is
+    quantised then."""
+    from onnx import helper
+
+    found = inside(net)
+    for value in net.inputs:
+        name = value.name
+        readers = [n for n in net.readers(name) if n.name in found]
+        if not readers:
+            continue
+        copy = f"{name}/identity"
+        net.shapes[copy] = net.shapes[name]
+        net.floats.add(copy)
+        for node in readers:
+            node.input[:] = [copy if n == name else n for n in node.input]
+        net.nodes.insert(0, helper.make_node("Identity", [name], [copy], copy))
+
+
 def _root(net: Net, node: Any, roots: dict[str, str]) -> str | None:
     """The tensor that a node's result is a function of; None: it is none, or of several."""
     if node.op_type in LIMITS:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from openkpu.compiler.calibration import affine
+from openkpu.compiler.calibration import affine, curves
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.onnx import file
@@ -62,6 +62,11 @@ def prepared(
     _fixed(model, {v.name: v.shape for v in parsed.inputs})
     net = Net(_optimised(_newer(model, name), name))
     affine.fold(net)
+    for node in net.nodes:
+        value = net.constant(node, 2)
+        if node.op_type == "Pad" and len(node.input) == 3 and value is not None and not value.any():
+            del node.input[2:]  # zeros are the input's own zero point, not a constant with a scale
+    curves.rooted(net)
     return Net(net.done())
 
 
@@ -109,6 +114,7 @@ def _optimised(model: Any, name: str) -> Any:
     import onnx
     import onnxruntime as ort
 
+    data = model.SerializeToString()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         options = ort.SessionOptions()
@@ -116,7 +122,9 @@ def _optimised(model: Any, name: str) -> Any:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = str(path)
         try:
-            ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+            # it moves the turn of an input of (N, H, W, C) to where no reader sees what it is
+            off = {"disabled_optimizers": ["TransposeOptimizer"]}
+            ort.InferenceSession(data, options, ["CPUExecutionProvider"], **off)
         except Exception as error:  # as above
             what = " ".join(str(error).split())[:160]
             raise CompileError(f"ONNX Runtime cannot run it: {what}", where=name) from None

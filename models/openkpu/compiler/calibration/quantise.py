@@ -21,9 +21,10 @@ import numpy.typing as npt
 from openkpu.compiler.calibration import curves, scales
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.errors import CompileError
+from openkpu.words import METHODS
 
 Feeds = dict[str, npt.NDArray[np.float32]]  # a batch of one for each input
-METHODS = {"minmax": "MinMax", "percentile": "Percentile", "entropy": "Entropy"}
+KINDS = dict(zip(METHODS, ("MinMax", "Percentile", "Entropy"), strict=True))
 CHUNK = 16  # samples whose tensors are in memory at a time
 FLOAT_RESULTS = ("Softmax",)  # their results are bytes only where another node wants bytes
 
@@ -71,7 +72,7 @@ def quantised(net: Net, samples: Sequence[Feeds], method: str, name: str) -> byt
                 activation_type=quantization.QuantType.QInt8,
                 weight_type=quantization.QuantType.QInt8,
                 nodes_to_exclude=sorted(within),
-                calibrate_method=getattr(quantization.CalibrationMethod, METHODS[method]),
+                calibrate_method=getattr(quantization.CalibrationMethod, KINDS[method]),
                 extra_options=extra,
                 calibration_cache_path=str(folder / "ranges.json"),
             )
@@ -104,7 +105,7 @@ def _ranges(folder: Path, kinds: list[str], samples: Sequence[Feeds], method: st
         folder / "float.onnx",
         kinds,
         augmented_model_path=str(folder / "augmented.onnx"),
-        calibrate_method=getattr(quantization.CalibrationMethod, METHODS[method]),
+        calibrate_method=getattr(quantization.CalibrationMethod, KINDS[method]),
         extra_options={"symmetric": False},
     )
     for first in range(0, len(samples), CHUNK):

@@ -26,7 +26,8 @@ from openkpu.compiler.calibration.net import Net, attribute
 # operators whose outputs have the numbers of their inputs, or averages of them
 SAME = frozenset(
     (
-        *("AveragePool", "Concat", "Flatten", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"),
+        *("AveragePool", "Concat", "Flatten", "GlobalAveragePool", "GlobalMaxPool"),
+        *("Identity", "MaxPool"),
         *("Pad", "ReduceMean", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"),
     )
 )
