@@ -29,10 +29,14 @@ FOLDED = frozenset((*SIZES, "GatherElements", "Range", "Size", "Tile", "Where"))
 
 def is_float(data: bytes, name: str, folder: Path | None = None) -> bool:
     """Is an ONNX model a float one: no quantisation in it, and an input of float32?"""
+    import onnx
+
     model = file.load(data, name, folder)
     if any("Linear" in n.op_type or n.op_type == "QGemm" for n in model.graph.node):
         return False
-    return any(v.dtype == "float32" for v in file.parse(data, name, None, folder).inputs)
+    constants = {t.name for t in model.graph.initializer}
+    kinds = {v.type.tensor_type.elem_type for v in model.graph.input if v.name not in constants}
+    return onnx.TensorProto.FLOAT in kinds
 
 
 def prepared(

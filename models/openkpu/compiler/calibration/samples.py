@@ -101,6 +101,6 @@ def _pictures(folder: Path) -> list[Path]:
         raise CompileError(f"{error.strerror}", where=str(folder)) from None
     found = [p for p in names if p.is_file() and not p.name.startswith(".")]
     if not found:
-        what = "no picture in the folder, expected files that Pillow reads (.png, .jpg, ...)"
+        what = "no picture in it, expected a folder of files that Pillow reads (.png, .jpg, ...)"
         raise CompileError(what, where=str(folder))
     return found

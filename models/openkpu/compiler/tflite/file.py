@@ -155,7 +155,7 @@ def _tensor(data: bytes, model: Any, tensor: Any, names: dict[int, str], number:
         fault = "a variable, expected a tensor without a state"
     raw = _buffer(data, model, tensor.Buffer())
     constant = None
-    if raw is not None and kind in NUMPY:
+    if raw is not None and kind in NUMPY and not fault:
         dtype = np.dtype(NUMPY[kind])
         size = int(np.prod(shape, dtype=object)) * dtype.itemsize
         if size != raw.size:
