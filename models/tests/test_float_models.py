@@ -13,7 +13,8 @@ from models.tests import exported
 from models.tests.exported import ACTIVATIONS, BLOCKS, DYNAMO, OLD, Exported
 from openkpu import configs
 from openkpu.compiler import build, reference, run
-from openkpu.compiler.calibration import affine, prepare, quantise, samples
+from openkpu.compiler.calibration import affine, equalise, prepare, quantise, samples
+from openkpu.compiler.calibration.runner import Runner
 from openkpu.compiler.graph import Conv, Elementwise, Graph, Host, Move, Pool, Table
 from openkpu.compiler.onnx import translate
 from openkpu.compiler.program import HostPart, Program
@@ -230,3 +231,29 @@ def test_rounding_of_64_bits() -> None:
         values = rng.integers(-(1 << 24), 1 << 24, 50)
         want = [round(int(v) * factor) for v in values]
         assert reference.scaled(values, factor).tolist() == want
+
+
+def test_channels_become_alike() -> None:
+    """Channels of ranges far apart: in front of a depthwise convolution they get one range, and the
+    result keeps its precision. What the network computes stays."""
+    m = Exported()
+    x = m.node("Relu", m.conv(m.input(1, 3, 8, 8), 3, 8))
+    for name in ("val_0", "val_1"):
+        spread = 1.8 ** -np.arange(8.0)
+        data = m.constants[name]
+        m.constants[name] = (data * spread.reshape(-1, *[1] * (data.ndim - 1))).astype(np.float32)
+    y = m.node("Relu", m.conv(x, 8, 8, group=8))
+    data = m.constants["val_2"]
+    m.constants["val_2"] = (data * (1.8 ** np.arange(8.0)).reshape(-1, 1, 1, 1)).astype(np.float32)
+    data = m.done(m.conv(y, 8, 4, 1))
+    net = prepare.prepared(data, "net")
+    rng = np.random.default_rng(6)
+    feeds = [{"x": rng.normal(0, 1, (1, 3, 8, 8)).astype(np.float32)} for _ in range(8)]
+    peaks = equalise.peaks_of(Runner(net, net.floats).run(one) for one in feeds)
+    changed = equalise.equalise(net, peaks)
+    assert len(changed) == 2
+    after = equalise.peaks_of(Runner(net, net.floats).run(one) for one in feeds)
+    np.testing.assert_allclose(after[changed[0]], peaks[changed[0]].max(), rtol=1e-4)
+    mine = exported.run(net.done().SerializeToString(), feeds[0])
+    np.testing.assert_allclose(mine[0], exported.run(data, feeds[0])[0], rtol=1e-4, atol=1e-5)
+    assert made(data).decibels() > 30

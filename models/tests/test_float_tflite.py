@@ -22,7 +22,14 @@ ort = pytest.importorskip("onnxruntime", reason="the group quantise has onnxrunt
 LATER = {"resize"}  # operators that are refused
 WITHOUT = {"requantise"}  # ... that no float model has
 FUNCTIONS = {"leaky-relu", "logistic", "tanh", "hard-swish", "relu"}
-NOTHING = {"argmax", "concat", "split", "slice", "pad", *FUNCTIONS}  # alone they leave nothing for the device
+NOTHING = {
+    "argmax",
+    "concat",
+    "split",
+    "slice",
+    "pad",
+    *FUNCTIONS,
+}  # alone they leave nothing for the device
 FORMS = ("float32", "float16", "int8")  # of constants
 
 
@@ -93,10 +100,10 @@ def test_same_numbers(case: str, form: str) -> None:
         mine = session.run(None, dict(zip(names, arrays, strict=True)))
         theirs = litert(data, arrays)
         assert len(mine) == len(theirs)
-        near = {"rtol": 0.1, "atol": 0.1} if form == "int8" else {"rtol": 1e-4, "atol": 1e-4}
+        near = 0.1 if form == "int8" else 1e-4
         for one, other in zip(mine, theirs, strict=True):
             assert one.shape == other.shape
-            np.testing.assert_allclose(one, other, **near)
+            np.testing.assert_allclose(one, other, rtol=near, atol=near)
     net = prepare.prepared(made, case)
     feeds = [dict(zip(names, arrays, strict=True)) for arrays in given]
     graph = translate.read(quantise.quantised(net, feeds, "minmax", case), case)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from openkpu.compiler import data, reference
 from openkpu.compiler.calibration import samples
 from openkpu.compiler.calibration.calibrate import Calibrated
 from openkpu.compiler.calibration.net import Net
+from openkpu.compiler.calibration.runner import Runner
 from openkpu.compiler.graph import Conv, Dense, Graph, Host, Move, Node, Table, Tensor
 
 USUAL = 32  # samples that are looked at, spread over those of the calibration
@@ -114,32 +114,6 @@ def _row(node: Node) -> Row:
     if isinstance(node, Table) and node.function:
         return Row(node.name.removesuffix("_QuantizeLinear"), node.function)
     return Row(node.name, node.operator)
-
-
-class Runner:
-    """The float network with all of its tensors as outputs."""
-
-    def __init__(self, net: Net, wanted: list[str]) -> None:
-        import onnx
-        import onnxruntime as ort
-
-        model = net.done()
-        made = {name for node in net.nodes for name in node.output} & net.floats
-        there = {value.name for value in model.graph.output}
-        for name in sorted((made & set(wanted)) - there):
-            value = onnx.ValueInfoProto()
-            value.name = name
-            model.graph.output.append(value)
-        options = ort.SessionOptions()
-        options.log_severity_level = 3
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        data_, providers = model.SerializeToString(), ["CPUExecutionProvider"]
-        self.session: Any = ort.InferenceSession(data_, options, providers)
-        self.names = [value.name for value in self.session.get_outputs()]
-
-    def run(self, feeds: data.Values) -> data.Values:
-        """All tensors by name, the inputs among them."""
-        return {**feeds, **dict(zip(self.names, self.session.run(None, feeds), strict=True))}
 
 
 def _floats(quantised: bytes) -> dict[str, str]:
@@ -265,7 +239,7 @@ def warnings(found: Precision) -> Iterator[str]:
         own, wide = row.decibels(row.own), row.decibels(row.wide)
         text = f"warning: layer {row.node!r} loses precision, {own:.1f} dB"
         if wide is not None and own is not None and wide - own >= GAIN:
-            yield f"{text}: weights of 16 bits would give {wide:.1f} dB, WIDE={row.node}"
+            yield f"{text}: its weights are too coarse, with 16 bits it would have {wide:.1f} dB"
         elif row.clipped * 1000 > row.values:
             share = 100 * row.clipped / row.values
             yield f"{text}: {share:.1f} % of its values are cut off, METHOD=minmax keeps them"

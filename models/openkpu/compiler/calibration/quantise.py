@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.calibration import curves, scales
+from openkpu.compiler.calibration import curves, equalise, scales
 from openkpu.compiler.calibration.net import Net
+from openkpu.compiler.calibration.runner import Runner
 from openkpu.compiler.errors import CompileError
 from openkpu.words import METHODS
 
@@ -43,11 +44,14 @@ class _Reader:
 def quantised(net: Net, samples: Sequence[Feeds], method: str, name: str) -> bytes:
     """The network as an ONNX file in the QDQ form, int8, weights with a scale per channel.
 
-    ``method``: one of METHODS. CompileError for a network that ONNX Runtime cannot quantise.
+    Channels of the network itself are equalised (``equalise``); its results stay. ``method``: one
+    of METHODS. CompileError for a network that ONNX Runtime cannot quantise.
     """
     import onnx
     from onnxruntime import quantization
 
+    runner = Runner(net, net.floats)
+    equalise.equalise(net, equalise.peaks_of(runner.run(feeds) for feeds in samples))
     within = curves.inside(net)
     model = net.done()
     kinds = sorted({n.op_type for n in net.nodes})

@@ -26,12 +26,11 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What a user asks for: CALIBRATION, SAMPLES, METHOD, WIDE; MEAN, SCALE, BGR of pictures."""
+    """What a user asks for: CALIBRATION, SAMPLES, METHOD; MEAN, SCALE, BGR of pictures."""
 
     path: str
     samples: int | None = None
     method: str = "minmax"
-    wide: tuple[str, ...] = ()
     mean: Sequence[float] | None = None
     scale: Sequence[float] | None = None
     bgr: bool = False

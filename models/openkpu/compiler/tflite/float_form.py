@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.tflite import float_moves
-from openkpu.compiler.tflite.file import RawOperator, parse
+from openkpu.compiler.tflite.file import RawModel, RawOperator, parse
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
 from openkpu.compiler.tflite.operators import options, pads_of
 from openkpu.compiler.tflite.reader import TO_NCHW
@@ -33,7 +33,12 @@ def is_float(data: bytes, name: str) -> bool:
 
 def converted(data: bytes, name: str) -> bytes:
     """The ONNX file; CompileError with one line for what cannot be read."""
-    writer = Writer(parse(data, name), name)
+    return written(parse(data, name), name)
+
+
+def written(model: RawModel, name: str) -> bytes:
+    """The same of a file's parts."""
+    writer = Writer(model, name)
     for op in writer.model.operators:
         writer.op = op
         handler = HANDLERS.get(op.operator)
