@@ -255,7 +255,9 @@ def run(data: bytes, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
     """What ONNX Runtime makes of it in float."""
     import onnxruntime as ort
 
-    session = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     return list(session.run(None, feeds))
 
 

@@ -41,8 +41,8 @@ def test_not_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ([], "expected a model, --table or --write"),
-        ([str(MODEL), "--table"], "expected a model, --table or --write"),
+        ([], "expected a model, --table, --floats or --write"),
+        ([str(MODEL), "--table"], "expected a model, --table, --floats or --write"),
         (["nothing.onnx"], "nothing.onnx: No such file"),
         ([str(digits.DATA)], "no model, expected one of .tflite, .onnx"),
     ],

@@ -67,7 +67,7 @@ class Match:
 
 @dataclasses.dataclass
 class Agreement:
-    """Of one model; ``hosted`` nodes between the ends of the network are the processor's."""
+    """Of one model."""
 
     model: str
     calibrated: Match

@@ -25,7 +25,7 @@ from openkpu.compiler.errors import CompileError
 from openkpu.words import METHODS
 
 Feeds = dict[str, npt.NDArray[np.float32]]  # a batch of one for each input
-KINDS = dict(zip(METHODS, ("MinMax", "Percentile", "Entropy"), strict=True))
+KINDS: dict[str, str] = dict(zip(METHODS, ("MinMax", "Percentile", "Entropy"), strict=True))
 CHUNK = 16  # samples whose tensors are in memory at a time
 FLOAT_RESULTS = ("Softmax",)  # their results are bytes only where another node wants bytes
 
