@@ -4,7 +4,7 @@
 A ReLU passes a factor above 0 on. So each channel between two convolutions may be divided by a
 factor in the first one, whose weights have a scale for each channel, and multiplied by it in the
 second. In front of a depthwise convolution that is free; another one, whose weights have one scale
-for all channels of its input, loses steps there, so that its factors are roots (``SHARE``).
+for all channels of its input, loses steps there, so that its factors are roots.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from openkpu.compiler.calibration.net import Net, attribute
 from openkpu.compiler.data import Values
 
-SHARE = 0.5  # of the exponent in front of a convolution that joins channels
+JOINED, APART = 0.5, 1.0  # exponents in front of a convolution that joins channels, or does not
 MOST = 64.0  # a factor, and one by it
 PASSED = frozenset(("LeakyRelu", "MaxPool", "Relu"))  # f(a x) = a f(x) for a above 0
 
@@ -39,7 +39,7 @@ def equalise(net: Net, peaks: dict[str, npt.NDArray]) -> list[str]:
         each = peaks[name]
         if not each.any():
             continue
-        factors = np.where(each > 0, each / each.max(), 1.0) ** (SHARE if whole else 1.0)
+        factors = np.where(each > 0, each / each.max(), 1.0) ** (JOINED if whole else APART)
         factors = np.clip(factors, 1 / MOST, 1.0)
         _divide(net, first, factors)
         _multiply(net, second, factors, whole)

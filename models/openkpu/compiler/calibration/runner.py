@@ -26,7 +26,7 @@ class Runner:
             model.graph.output.append(value)
         options = ort.SessionOptions()
         options.log_severity_level = 3
-        options.intra_op_num_threads = 1  # threads that wait for small nodes take more than they give
+        options.intra_op_num_threads = 1  # others would only wait
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         data_, providers = model.SerializeToString(), ["CPUExecutionProvider"]
         self.session: Any = ort.InferenceSession(data_, options, providers)
