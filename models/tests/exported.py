@@ -251,6 +251,21 @@ def network(how: str, block: str, opset: int | None = None) -> bytes:
     return m.done(m.node("Softmax", y, axis=-1))
 
 
+def pytorch(how: str) -> bytes:
+    """The classifier of docs/compiler.md 6, of 10 classes, without its training."""
+    m = Exported(how, opset=17 if how == OLD else 20)
+
+    def block(x: str, c: int, o: int, stride: int) -> str:
+        x = m.node("Relu", m.norm(m.conv(x, c, c, stride=stride, group=c, bias=False), c))
+        return silu(m, m.norm(m.conv(x, c, o, 1, bias=False), o))
+
+    x = m.node("Relu", m.norm(m.conv(m.input(1, 3, 32, 32), 3, 16, stride=2), 16))
+    x = block(block(x, 16, 32, 1), 32, 64, 2)
+    if how == OLD:  # x.mean((2, 3)) has its axes as an attribute there
+        return m.done(m.linear(m.node("ReduceMean", x, axes=[2, 3], keepdims=0), 64, 10))
+    return m.done(m.linear(m.mean(x, keep=False), 64, 10))
+
+
 def run(data: bytes, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
     """What ONNX Runtime makes of it in float."""
     import onnxruntime as ort

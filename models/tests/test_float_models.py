@@ -4,6 +4,7 @@ the reference has it, and near the float model."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from models.tests import exported
 from models.tests.exported import ACTIVATIONS, BLOCKS, DYNAMO, OLD, Exported
 from openkpu import configs
+from openkpu.checkout import ROOT
 from openkpu.compiler import build, reference, run
 from openkpu.compiler.calibration import affine, equalise, prepare, quantise, samples
 from openkpu.compiler.calibration.runner import Runner
@@ -234,8 +236,8 @@ def test_rounding_of_64_bits() -> None:
 
 
 def test_channels_become_alike() -> None:
-    """Channels of ranges far apart: in front of a depthwise convolution they get one range, and the
-    result keeps its precision. What the network computes stays."""
+    """Channels of ranges far apart come nearer to each other, and the result keeps its precision.
+    What the network computes stays."""
     m = Exported()
     x = m.node("Relu", m.conv(m.input(1, 3, 8, 8), 3, 8))
     for name in ("val_0", "val_1"):
@@ -253,7 +255,37 @@ def test_channels_become_alike() -> None:
     changed = equalise.equalise(net, peaks)
     assert len(changed) == 2
     after = equalise.peaks_of(Runner(net, net.floats).run(one) for one in feeds)
-    np.testing.assert_allclose(after[changed[0]], peaks[changed[0]].max(), rtol=1e-4)
+    for name, exponent in zip(changed, (equalise.APART, equalise.JOINED), strict=True):
+        before = peaks[name] / peaks[name].max()
+        found = after[name] / after[name].max()
+        np.testing.assert_allclose(found, before ** (1 - exponent), rtol=1e-3)
     mine = exported.run(net.done().SerializeToString(), feeds[0])
     np.testing.assert_allclose(mine[0], exported.run(data, feeds[0])[0], rtol=1e-4, atol=1e-5)
     assert made(data).decibels() > 30
+
+
+@pytest.mark.parametrize("how", [OLD, DYNAMO])
+def test_page(how: str) -> None:
+    """The classifier of the page: its layers, two of them functions, and nothing for the host."""
+    found = made(exported.pytorch(how))
+    on_the_device(found)
+    assert found.hosted == ["quantize", "dequantize"]
+    kinds = [type(n).__name__ for n in found.graph.nodes if not isinstance(n, (Move, Host))]
+    assert kinds == ["Conv", "Conv", "Conv", "Table", "Conv", "Conv", "Table", "Pool", "Dense"]
+    assert found.decibels() > 24
+
+
+def test_page_is_of_these_layers() -> None:
+    """The page's program is one that the imitation imitates: Python, with the same numbers."""
+    page = (ROOT / "docs" / "compiler.md").read_text(encoding="utf-8")
+    code = page.split("```python\nimport numpy as np\nimport torch")[1].split("```")[0]
+    tree = ast.parse("import torch" + code)
+    names = {n.name for n in ast.walk(tree) if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
+    assert {"block", "Net", "fit"} <= names
+    assert len([line for line in code.splitlines() if line.strip()]) <= 33
+    for part in (
+        "Conv2d(3, 16, 3, 2, 1)",
+        "block(16, 32, 1), block(32, 64, 2)",
+        "Linear(64, classes)",
+    ):
+        assert part in code

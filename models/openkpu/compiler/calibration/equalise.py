@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Channels of a map brought to one range, so that all of them use the steps of its one scale.
+"""Channels of a map brought nearer to one range, so that all of them use steps of its one scale.
 
 A ReLU passes a factor above 0 on. So each channel between two convolutions may be divided by a
 factor in the first one, whose weights have a scale for each channel, and multiplied by it in the
 second. In front of a depthwise convolution that is free; another one, whose weights have one scale
-for all channels of its input, loses steps there, so that its factors are roots.
+for all channels of its input, loses steps there, so that its factors are nearer to 1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import numpy.typing as npt
 from openkpu.compiler.calibration.net import Net, attribute
 from openkpu.compiler.data import Values
 
-JOINED, APART = 0.5, 1.0  # exponents in front of a convolution that joins channels, or does not
+# exponents in front of a convolution that joins channels, and of a depthwise one: with whole ones
+# every channel would fill the range, and inputs beyond the samples be cut off in each of them
+JOINED, APART = 0.25, 0.5
 MOST = 64.0  # a factor, and one by it
 PASSED = frozenset(("LeakyRelu", "MaxPool", "Relu"))  # f(a x) = a f(x) for a above 0
 

@@ -102,6 +102,7 @@ def _quiet() -> Iterator[None]:
 
 def _ranges(folder: Path, kinds: list[str], samples: Sequence[Feeds], method: str) -> Any:
     """The range of every tensor (``TensorsData``)."""
+    import onnxruntime as ort
     from onnxruntime import quantization
     from onnxruntime.quantization.calibrate import create_calibrator
 
@@ -111,6 +112,13 @@ def _ranges(folder: Path, kinds: list[str], samples: Sequence[Feeds], method: st
         augmented_model_path=str(folder / "augmented.onnx"),
         calibrate_method=getattr(quantization.CalibrationMethod, KINDS[method]),
         extra_options={"symmetric": False},
+    )
+    options = ort.SessionOptions()  # as the calibrator's own, but for threads that wait busily
+    options.log_severity_level = 3
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    calibrator.infer_session = ort.InferenceSession(
+        str(folder / "augmented.onnx"), options, ["CPUExecutionProvider"]
     )
     for first in range(0, len(samples), CHUNK):
         calibrator.collect_data(_Reader(samples[first : first + CHUNK]))  # pyright: ignore
