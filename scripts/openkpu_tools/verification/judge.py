@@ -178,7 +178,8 @@ def main(argv: list[str] | None = None) -> int:
         others = command.any_of(command.option(name, True) for name in given)
         raise command.UsageError(f"expected a model, {others}")
     if options.model is None:
-        missing = [n for n in mlperf.MODELS if not (shared() / n).exists()]
+        wanted = [*mlperf.MODELS, *(n for n in agreement.PAIRS.values() if n)]
+        missing = [n for n in wanted if not (shared() / n).exists()]
         if missing and options.write:
             raise command.UsageError(
                 f"{shared() / missing[0]} is not there; OPENKPU_SHARED names the folder"

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from openkpu.compiler.calibration.net import Net, attribute
 
 Array = npt.NDArray[np.float64]
-TINY = 2.0**-20  # a weight of a channel without any, in units of its bias
 
 
 @dataclasses.dataclass
@@ -41,7 +40,7 @@ def fold(net: Net) -> None:
         elif node.op_type == "BatchNormalization":
             _pair(net, node, found)
     for node in net.nodes:
-        _scaled(net, node)
+        _own(net, node)
 
 
 def _affine(net: Net, node: Any) -> Affine | None:
@@ -172,19 +171,7 @@ def _pair(net: Net, node: Any, found: Affine) -> None:
     ]
 
 
-def _scaled(net: Net, node: Any) -> None:
-    """A channel without weights that has a bias gets a tiny weight: its scale, which the bias is
-    counted in, would otherwise be 1."""
-    if (axis := _weights_axis(net, node)) is None or len(node.input) < 3:
-        return
-    weights = np.array(net.constant(node, 1), np.float64)
-    rows = np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)
-    bias = _bias(net, node, len(rows))
-    dead = ~rows.any(axis=1) & (bias != 0)
-    if not dead.any():
-        return
-    inner = np.moveaxis(weights, axis, 0)
-    first = (0,) * (weights.ndim - 1)
-    for o in np.flatnonzero(dead):
-        inner[(o, *first)] = abs(bias[o]) * TINY
-    _put(net, node, np.moveaxis(inner, 0, axis), bias)
+def _own(net: Net, node: Any) -> None:
+    """Weights that several nodes read are copied: each has scales of its own."""
+    if _weights_axis(net, node) is not None and len(net.readers(node.input[1])) > 1:
+        node.input[1] = net.put(f"{node.name}.weights", net.constants[node.input[1]])

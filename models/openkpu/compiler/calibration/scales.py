@@ -157,8 +157,9 @@ def _weights(
     axis = axes[node.op_type] % data.ndim
     rows = np.abs(np.moveaxis(data, axis, 0).reshape(data.shape[axis], -1)).max(axis=1)
     most, (m, _), channels = (1 << (BITS - 1)) - 1, steps[y], []
+    usual = float(rows.max()) or 1.0  # of a channel without weights: its bias is counted in it
     for size in rows:
-        j, unit = _grid((float(size) or 1.0) / most / m, MOST_J)
+        j, unit = _grid((float(size) or usual) / most / m, MOST_J)
         channels.append(_quant(m * j * unit, 0))
     channels[0]["axis"] = axis
     return {node.input[1]: channels}
