@@ -273,7 +273,7 @@ def run(data: bytes, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    return list(session.run(None, feeds))
+    return [np.asarray(value) for value in session.run(None, feeds)]
 
 
 def checked(data: bytes) -> bytes:

@@ -331,7 +331,7 @@ def test_strided_kernel_of_the_input() -> None:
 
 
 def test_convolutions_meet_their_edges() -> None:
-    """Their factors fit the device's: of some 50,000 edges of four layers next to none is missed."""
+    """Their factors fit the device's: of a hundred thousand edges next to none is missed."""
     missed = edges = 0
     for seed in range(4):
         m = Exported(seed=seed)

@@ -127,8 +127,8 @@ def _optimised(model: Any, name: str) -> Any:
         options.optimized_model_filepath = str(path)
         try:
             # it moves the turn of an input of (N, H, W, C) to where no reader sees what it is
-            off = {"disabled_optimizers": ["TransposeOptimizer"]}
-            ort.InferenceSession(data, options, ["CPUExecutionProvider"], **off)
+            off = ["TransposeOptimizer"]
+            ort.InferenceSession(data, options, ["CPUExecutionProvider"], disabled_optimizers=off)
         except Exception as error:  # as above
             what = " ".join(str(error).split())[:160]
             raise CompileError(f"ONNX Runtime cannot run it: {what}", where=name) from None
