@@ -164,7 +164,7 @@ def test_options_of_quantised_models(capsys: pytest.CaptureFixture[str]) -> None
     """With digits or a kmodel they are refused."""
     for words in (["--labels", __file__], ["--raw"], ["--mean", "1"], ["--shape", "1x2"]):
         assert sim.main(["--golden", *words]) == 2
-        assert "without a quantised --model" in capsys.readouterr().err
+        assert "without a TFLite or ONNX --model" in capsys.readouterr().err
 
 
 def test_predict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

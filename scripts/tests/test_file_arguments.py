@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from models.tests import exported
 from models.tests.test_kmodel_containers import CONTAINERS, X
 from openkpu import digits
 from openkpu_tools import command
@@ -30,7 +31,11 @@ GOOD = {  # what else a command needs to get to a file: by command and argument
     ("sim", "input"): ["--golden", "--network", "good.npz"],
     ("sim", "matmul"): ["--golden"],
     ("sim", "labels"): ["--golden", "--model", "good.onnx"],
+    ("sim", "calibration"): ["--golden", "--model", "float.onnx"],
     ("compile", "model"): [],
+    ("compile", "calibration"): ["float.onnx"],
+    ("quantise", "model"): ["--calibration", "good.png"],
+    ("quantise", "calibration"): ["float.onnx"],
     ("judge", "model"): [],
     ("predict", "model"): [],
     ("predict", "network"): [],
@@ -51,6 +56,7 @@ LARGE |= {("sim", "vectors"), ("gates", "netlist"), ("testplan", "results")}
 OTHERS = {
     *(("sim", name) for name in ("png", "report", "output", "html")),
     *(("compile", name) for name in ("output", "html")),
+    *(("quantise", name) for name in ("output", "report")),
     *(("predict", "report"), ("stream", "report"), ("stalls", "png"), ("kmodel", "png")),
     *(("testplan", "out"), ("gates", "keep"), ("vectors", "out"), ("mutate", "reports")),
     *(("bench", "reports"), ("synth", "report")),
@@ -89,6 +95,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(place / "good.png")
     digits.load_network().save(place / "good.npz")
     (place / "good.onnx").write_bytes((digits.FOLDER / "residual_qdq.onnx").read_bytes())
+    (place / "float.onnx").write_bytes(exported.classifier(exported.OLD, "relu"))
     os.mkfifo(place / "pipe")
     (place / "folder").mkdir()
     (place / "device").symlink_to("/dev/null")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from openkpu import digits
-from openkpu.judges import litert, mlperf, ort
+from openkpu.judges import agreement, litert, mlperf, ort
 from openkpu_tools import command
 from openkpu_tools.verification import judge
 
@@ -41,8 +41,8 @@ def test_not_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ([], "expected a model, --table or --write"),
-        ([str(MODEL), "--table"], "expected a model, --table or --write"),
+        ([], "expected a model, --table, --floats or --write"),
+        ([str(MODEL), "--table"], "expected a model, --table, --floats or --write"),
         (["nothing.onnx"], "nothing.onnx: No such file"),
         ([str(digits.DATA)], "no model, expected one of .tflite, .onnx"),
     ],
@@ -85,3 +85,27 @@ def test_page_has_every_model() -> None:
         assert cells[2] == there[2] and cells[unexplained] == "0"
         few = int(there[3].replace(",", "")) // 5 + 10
         assert abs(int(cells[3].replace(",", "")) - int(there[3].replace(",", ""))) <= few
+
+
+def test_table_of_float_models() -> None:
+    """The page has every pair; quantised here a model is on average as near to float as its
+    published file."""
+    _, rest = judge.PAGE.read_text("utf-8").split(judge.FLOATS)
+    found = rows(rest.split(judge.FLOATS_END)[0].strip().splitlines())
+    assert len(found) == len(agreement.PAIRS)
+    for (name, *cells), (published, kept) in zip(found, agreement.PAIRS.items(), strict=True):
+        assert name.startswith(kept or published)
+        assert float(cells[3]) <= float(cells[7]), name
+
+
+def test_floats_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Models that are not there have no row; written, the table is in its place."""
+    monkeypatch.setenv("OPENKPU_SHARED", str(tmp_path))
+    assert command.run_command(judge.main, ["--floats"]) == 0
+    assert "|" not in capsys.readouterr().out
+    page = f"before\n{judge.FLOATS}\nold\n{judge.FLOATS_END}behind\n"
+    made = judge.filled(page, judge.floats(), judge.FLOATS, judge.FLOATS_END)
+    assert made.startswith("before") and made.endswith("behind\n") and "old" not in made
+    assert "| float model |" in made

@@ -217,6 +217,8 @@ def lacks(name: str, extras: str) -> str:
         ("sim --golden --png=a.png", lacks("sim", "models")),
         ("kmodel m.kmodel --image=p.png", lacks("kmodel", "models")),
         ("compile net.tflite", lacks("compile", "models")),
+        ("compile net.tflite --calibration=p.png", lacks("compile", "models,quantise")),
+        ("quantise net.tflite --calibration=p.png", lacks("quantise", "models,quantise")),
         ("stalls report.json", lacks("stalls", "plots")),
         *((name, lacks(name, "flows")) for name in ("synth", "fpga", "asic", "equivalence")),
         ("gates", lacks("gates", "sim,verilator,flows")),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +18,19 @@ import numpy.typing as npt
 from openkpu import files
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Tensor
-from openkpu.compiler.program import Program
 from openkpu.compiler.reference import quantised
 
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 FLOATS = ("float16", "float32", "float64")
 NAMES = {"int8": np.int8, "uint8": np.uint8, "int32": np.int32, "int64": np.int64}
 Values = dict[str, npt.NDArray]
+
+
+class Takes(Protocol):
+    """A program, or whatever else has inputs."""
+
+    @property
+    def inputs(self) -> list[Tensor]: ...
 
 
 def model_shape(tensor: Tensor) -> tuple[int, ...]:
@@ -33,7 +40,7 @@ def model_shape(tensor: Tensor) -> tuple[int, ...]:
     return tensor.shape
 
 
-def inferences(program: Program, given: Mapping[str, npt.NDArray], where: str) -> list[Values]:
+def inferences(program: Takes, given: Mapping[str, npt.NDArray], where: str) -> list[Values]:
     """The inputs of each inference, in the graph's order; CompileError for another shape,
     type or name.
 
@@ -89,7 +96,7 @@ def _typed(tensor: Tensor, array: npt.NDArray, where: str) -> npt.NDArray:
     return array.astype(np.int64)
 
 
-def read_inputs(program: Program, path: str | Path) -> list[Values]:
+def read_inputs(program: Takes, path: str | Path) -> list[Values]:
     """Inferences from a .npy file (one input) or a .npz file with an array for each."""
     data = files.read_bytes(path, CompileError)
     if data[:4] != b"PK\x03\x04":
@@ -113,7 +120,7 @@ def read_inputs(program: Program, path: str | Path) -> list[Values]:
     return inferences(program, {short.get(k, k): v for k, v in given.items()}, str(path))
 
 
-def random_inputs(program: Program, rng: np.random.Generator, count: int) -> list[Values]:
+def random_inputs(program: Takes, rng: np.random.Generator, count: int) -> list[Values]:
     """Random bytes, or floats from 0 to 1."""
     found = []
     for _ in range(count):

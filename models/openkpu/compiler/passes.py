@@ -16,7 +16,18 @@ from typing import Any
 import numpy as np
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Move, Node, Pool, Table, Tensor
+from openkpu.compiler.graph import (
+    Conv,
+    Dense,
+    Elementwise,
+    Graph,
+    Host,
+    Move,
+    Node,
+    Pool,
+    Table,
+    Tensor,
+)
 from openkpu.compiler.lowering import turn
 
 CLAMPED = (Conv, Dense, Elementwise, Pool)
@@ -98,11 +109,14 @@ def space_to_depth(graph: Graph) -> None:
     """Strided convolutions with large kernels of an input of the graph."""
     for node in [n for n in graph.nodes if isinstance(n, Conv)]:
         name = node.inputs[0]
+        maker = graph.maker(name)
+        if isinstance(maker, Host) and maker.how == "quantize":  # of a float input
+            name = maker.inputs[0]
         if name not in graph.inputs or node.groups > 1 or node.dilation != (1, 1):
             continue
         if node.strides == (1, 1) or max(node.kernel) <= 3:
             continue
-        _phases(graph, node, graph.tensors[name])
+        _phases(graph, node, graph.tensors[node.inputs[0]])
 
 
 def _phases(graph: Graph, node: Conv, x: Tensor) -> None:

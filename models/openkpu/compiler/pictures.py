@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu import files
-from openkpu.compiler.data import Values
+from openkpu.compiler.data import Takes, Values
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Tensor
-from openkpu.compiler.program import Program
 from openkpu.compiler.reference import quantised
 from openkpu.kmodel import KmodelError
 from openkpu.kmodel.images import open_image
@@ -31,7 +30,7 @@ CHANNELS = {1: "L", 3: "RGB"}
 
 
 def values_of(
-    program: Program,
+    program: Takes,
     path: str | Path,
     mean: Sequence[float] | None = None,
     scale: Sequence[float] | None = None,

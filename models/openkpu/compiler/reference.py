@@ -32,7 +32,7 @@ from openkpu.compiler.graph import (
 from openkpu.compiler.tflite import rounding as two
 
 ONE, TWO = "one", "two"
-MOST = 1 << 62
+ROOM = 1 << 62  # of numbers of 64 bits
 Array = npt.NDArray
 
 
@@ -76,8 +76,11 @@ def held(values: Array, tensor: Tensor) -> Array:
 
 # ----------------------------------------------------------------------- rounding
 def nearest(numerator: Array, denominator: int) -> Array:
-    """numerator / denominator to the nearest integer, a tie to even; Python integers inside."""
-    top = np.asarray(numerator).astype(object)
+    """numerator / denominator to the nearest integer, a tie to even; int64.
+
+    ``numerator``: int64 where twice of it and of the denominator fit as well, else Python integers.
+    """
+    top = np.asarray(numerator)
     found = (2 * top + denominator) // (2 * denominator)
     tie = (2 * top + denominator) % (2 * denominator) == 0
     return _whole(found - (tie & (found % 2 == 1)))
@@ -85,12 +88,15 @@ def nearest(numerator: Array, denominator: int) -> Array:
 
 def _whole(values: Array) -> Array:
     """Python integers as int64; those beyond it are beyond any clamp as well."""
-    return np.clip(values, -MOST, MOST).astype(np.int64)
+    return np.clip(values, -ROOM, ROOM).astype(np.int64)
 
 
 def scaled_once(values: Array, factor: Fraction) -> Array:
     """values * factor rounded once; int64."""
-    return nearest(np.asarray(values).astype(object) * factor.numerator, factor.denominator)
+    whole = np.asarray(values)
+    most = int(np.abs(whole).max(initial=0)) * factor.numerator + factor.denominator
+    kind = np.int64 if 2 * most < ROOM else object
+    return nearest(whole.astype(kind) * factor.numerator, factor.denominator)
 
 
 def _limited(values: Array, output: Tensor, clamp: tuple[int, int]) -> Array:
@@ -195,7 +201,9 @@ def _elementwise(
         return _limited(found, y, node.clamp)
     factors = [t.exact / y.exact for t in inputs]
     common = math.lcm(*(f.denominator for f in factors))
-    a, b = (v.astype(object) * int(f * common) for v, f in zip((a, b), factors, strict=True))
+    most = sum(256 * int(f * common) for f in factors) + common
+    kind = np.int64 if 2 * most < ROOM else object
+    a, b = (v.astype(kind) * int(f * common) for v, f in zip((a, b), factors, strict=True))
     rule = {
         "add": lambda: a + b,
         "sub": lambda: a - b,

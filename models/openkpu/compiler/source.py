@@ -9,11 +9,16 @@ from pathlib import Path
 from openkpu import files
 from openkpu.compiler import okpu
 from openkpu.compiler.build import build_program
+from openkpu.compiler.calibration import calibrate
+from openkpu.compiler.calibration.calibrate import Calibrated
+from openkpu.compiler.calibration.prepare import is_float
+from openkpu.compiler.calibration.samples import Request
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.onnx.file import is_onnx
 from openkpu.compiler.program import Program
+from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite import translate as tflite
 from openkpu.compiler.tflite.file import is_tflite
 from openkpu.configs import Config
@@ -37,35 +42,79 @@ def is_ours(path: str | Path) -> bool:
 
 
 def read_graph(path: str | Path, shape: Sequence[int] | None = None) -> Graph:
-    """The graph of a TFLite or ONNX file; CompileError with one line.
+    """The graph of a quantised TFLite or ONNX file; CompileError with one line.
 
     ``shape`` fixes an open shape of an ONNX model's input; of a TFLite model it is the input's own,
     or that with a batch of 1.
     """
-    data, name = files.read_bytes(path, CompileError), Path(path).name
-    kind = Path(path).suffix.lower()
-    if is_tflite(data) or kind == ".tflite":
-        graph = tflite.read_tflite(data, name, shape)
-    elif kind == ".onnx" or is_onnx(data):
-        graph = onnx_reader.read_onnx(data, name, shape, Path(path).parent)
-    else:
-        raise CompileError(f"no model, expected one of {', '.join(KINDS)}", where=name)
-    if shape is not None and shape[0] == 1:
-        graph.batch = 1  # as asked for
+    graph, _ = _graph(path, shape, None)
     return graph
 
 
-def read_program(path: str | Path, config: Config, shape: Sequence[int] | None = None) -> Program:
-    """The program of a model, compiled for a configuration, or of a program file.
+def _graph(
+    path: str | Path, shape: Sequence[int] | None, request: Request | None
+) -> tuple[Graph, Calibrated | None]:
+    data, name = files.read_bytes(path, CompileError), Path(path).name
+    kind = Path(path).suffix.lower()
+    tflite_file = is_tflite(data) or kind == ".tflite"
+    if not tflite_file and kind != ".onnx" and not is_onnx(data):
+        raise CompileError(f"no model, expected one of {', '.join(KINDS)}", where=name)
+    folder = Path(path).parent
+    floats = float_form.is_float(data, name) if tflite_file else is_float(data, name, folder)
+    if floats:
+        if request is None:
+            raise CompileError(calibrate.NEEDED, where=name)
+        found = calibrate.calibrated(data, name, request, shape, folder)
+        return found.graph, found
+    if request is not None:
+        raise CompileError(calibrate.QUANTISED, where=name)
+    if tflite_file:
+        graph = tflite.read_tflite(data, name, shape)
+    else:
+        graph = onnx_reader.read_onnx(data, name, shape, folder)
+    if shape is not None and shape[0] == 1:
+        graph.batch = 1  # as asked for
+    return graph, None
+
+
+def quantised(path: str | Path, request: Request, shape: Sequence[int] | None = None) -> Calibrated:
+    """A float TFLite or ONNX model, quantised; CompileError with one line."""
+    _, found = _graph(path, shape, request)
+    assert found is not None, "a request is met, or refused"
+    return found
+
+
+def read(
+    path: str | Path,
+    config: Config,
+    shape: Sequence[int] | None = None,
+    request: Request | None = None,
+) -> tuple[Program, Calibrated | None]:
+    """The program of a model, compiled for a configuration, or of a program file; of a float model
+    also what it was quantised from.
 
     CompileError with one line: what no reader reads, a node that nothing computes, a program
-    whose maps or weights do not fit the configuration.
+    whose maps or weights do not fit the configuration, a float model without a ``request``.
     """
     head = files.read_bytes(path, CompileError)
     if okpu.is_program(head) or Path(path).suffix.lower() == ".okpu":
         if shape is not None:
             raise CompileError("SHAPE is of a model's input, this is compiled", where=str(path))
-        return okpu.loads_okpu(head, Path(path).name)
-    program = build_program(read_graph(path, shape), config)
+        if request is not None:
+            raise CompileError(calibrate.QUANTISED, where=str(path))
+        return okpu.loads_okpu(head, Path(path).name), None
+    graph, found = _graph(path, shape, request)
+    program = build_program(graph, config)
     program.source = Path(path).name
+    return program, found
+
+
+def read_program(
+    path: str | Path,
+    config: Config,
+    shape: Sequence[int] | None = None,
+    request: Request | None = None,
+) -> Program:
+    """As ``read``, the program alone."""
+    program, _ = read(path, config, shape, request)
     return program

@@ -14,6 +14,7 @@ import tflite
 
 TYPES = {
     np.dtype(np.float32): tflite.TensorType.FLOAT32,
+    np.dtype(np.float16): tflite.TensorType.FLOAT16,
     np.dtype(np.int32): tflite.TensorType.INT32,
     np.dtype(np.int64): tflite.TensorType.INT64,
     np.dtype(np.uint8): tflite.TensorType.UINT8,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openkpu compile MODEL -o net.okpu: a quantised TFLite or ONNX model as a program for the device.
+"""openkpu compile MODEL -o net.okpu: a TFLite or ONNX model as a program for the device.
 
+A float model is quantised with --calibration, and the report says what that costs.
 Exit status: 0, or 2 when the model cannot be compiled; then nothing is written.
 """
 
@@ -10,11 +11,13 @@ from pathlib import Path
 
 from openkpu import configs
 from openkpu.compiler import okpu
+from openkpu.compiler.calibration import precision
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.source import read_program
+from openkpu.compiler.source import read
 from openkpu_tools import command, registry
 from openkpu_tools.command import check_output, check_outputs, complain, writing
 from openkpu_tools.commands import compiled_page, compiled_table
+from openkpu_tools.commands.model_options import request_of
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -25,7 +28,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         check_output(args.output, ".okpu")
     if args.html:
         check_output(args.html, ".html")
-    check_outputs([args.output, args.html], [args.model])
+    check_outputs([args.output, args.html], [args.model, args.calibration])
+    args.request = request_of(args)
+    if not args.request:
+        for name in ("mean", "scale", "bgr"):
+            command.needs(args, name, "calibration", "pictures")
     return args
 
 
@@ -33,13 +40,18 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     try:
         args = parse(argv)
-        program = read_program(args.model, args.config, args.shape)
+        program, calibrated = read(args.model, args.config, args.shape, args.request)
+        costs = precision.measure(calibrated) if calibrated else None
     except (command.UsageError, configs.ConfigError, CompileError) as error:
         return complain(error)
     if args.graph:
         print(program.graph)
     for line in compiled_table.lines(program, args.config):
         print(line)
+    if costs:
+        print()
+        for line in precision.lines(costs):
+            print(line)
     if args.output:
         with writing(args.output) as stream:
             stream.write(okpu.dumps(program))

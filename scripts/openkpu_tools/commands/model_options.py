@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the options of the commands that read a K210 model have to be."""
+"""What the options of the commands that read a model have to be."""
 
 import argparse
 
+from openkpu.compiler.calibration.samples import Request
 from openkpu.kmodel import KmodelError
 from openkpu.kmodel.package import parted
 from openkpu.kmodel.version5.bytecode import dialect_of
+from openkpu_tools import command
 from openkpu_tools.command import UsageError, option
+
+OF_CALIBRATION = ("samples", "method")
 
 
 def model_file(args: argparse.Namespace) -> str | None:
@@ -25,3 +29,15 @@ def check_numbering(args: argparse.Namespace) -> None:
     if args.functions:
         one, other = option("numbering"), option("functions")
         raise UsageError(f"{one} is of the CPU's code, expected no {other} with it")
+
+
+def request_of(args: argparse.Namespace) -> Request | None:
+    """The calibration that is asked for; UsageError for its options without it."""
+    for name in OF_CALIBRATION:
+        command.needs(args, name, "calibration", "samples of a float model's inputs")
+    if args.calibration is None:
+        return None
+    scale = (args.scale,) if isinstance(args.scale, float) else args.scale
+    pictures = {"mean": args.mean, "scale": scale, "bgr": args.bgr}
+    method = args.method or "minmax"
+    return Request(args.calibration, args.samples, method, **pictures)

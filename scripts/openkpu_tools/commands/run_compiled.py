@@ -18,7 +18,7 @@ from openkpu.compiler import run as execute
 from openkpu.compiler.data import Values
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.program import DevicePart, Program
-from openkpu.compiler.source import read_program
+from openkpu.compiler.source import read
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import network_cycles
 from openkpu_tb import seeds
@@ -26,6 +26,7 @@ from openkpu_tools import report
 from openkpu_tools.command import writing
 from openkpu_tools.commands import compiled_page, compiled_table, run_network
 from openkpu_tools.commands.end_to_end import PERF, START, EndToEnd, unmeasured
+from openkpu_tools.commands.model_options import request_of
 
 TOP = 5  # classes that are printed
 SEED = 210
@@ -78,7 +79,10 @@ def golden_runner(args: argparse.Namespace, records: list[report.LayerRecord]) -
 
 def run(args: argparse.Namespace) -> bool:
     """Run the model; True when every byte of every layer matched."""
-    program = read_program(args.model, args.config, args.shape)
+    program, calibrated = read(args.model, args.config, args.shape, request_of(args))
+    if calibrated:
+        taken, method = len(calibrated.samples), calibrated.request.method
+        print(f"{calibrated.name}: quantised with {taken} samples, {method}")
     labels = pictures.read_labels(args.labels) if args.labels else []
     classes = [tensor.shape[-1] if tensor.shape else 1 for tensor in program.outputs]
     if labels and len(labels) not in classes:

@@ -41,7 +41,7 @@ FOR_MODELS = (
     *("image", "layers", "functions", "numbering"),
     *("detector", "bgr", "scale", "bias", "fast"),
 )
-FOR_QUANTISED = ("mean", "labels", "raw", "shape", "html")
+FOR_QUANTISED = ("mean", "labels", "raw", "shape", "html", "calibration", "samples", "method")
 FOR_PICTURES = ("detector", "png", "bgr", "scale", "bias")
 ALONE = (run_digits, run_model, run_network, run_compiled)  # with GOLDEN: nothing to compare with
 SOURCES = ("model", "vectors", "network", "matmul")  # what runs; without any of them, digits
@@ -97,6 +97,7 @@ def check_files(args: argparse.Namespace) -> None:
     folders = [path for path in map(Path, args.vectors or ()) if path.is_dir()]
     inside = [file for folder in folders for file in folder.glob("*.npz")]
     many = [*(args.vectors or []), *inside, *(args.image or []), *(args.matmul or [])]
+    many.append(args.calibration)
     read = [model_file(args), args.network, args.input, args.detector, args.labels, *many]
     check_outputs([args.report, args.png, args.output, args.html], read)
 
@@ -105,7 +106,7 @@ def check_model(args: argparse.Namespace) -> None:
     """UsageError for options that do not go together."""
     if not args.quantised and (given := [n for n in FOR_QUANTISED if getattr(args, n)]):
         raise UsageError(
-            f"{option(given[0])} without a quantised {option('model')},"
+            f"{option(given[0])} without a TFLite or ONNX {option('model')},"
             " expected a .tflite, .onnx or .okpu file"
         )
     if args.model is None:
@@ -139,8 +140,9 @@ def check_quantised(args: argparse.Namespace) -> None:
     """UsageError for options that a quantised model does not have, or that exclude each other."""
     pairs = [("image", "input"), ("image", "images")]
     command.apart(args, *pairs, why="both say what comes in")
-    for name in ("mean", "scale", "bgr"):
-        command.needs(args, name, "image", "a picture")
+    if not args.calibration:
+        for name in ("mean", "scale", "bgr"):
+            command.needs(args, name, "image", "a picture")
     command.needs(args, "raw", "output", "a file for the bytes")
     plain = {"via": "burst", "maps": "dma", "rounding": "nncase"}
     kmodels = [n for n in (*FOR_MODELS, "png") if n not in ("image", "bgr", "scale")]

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from openkpu import kmodel_options
-from openkpu.words import MAPS, PRODUCTS, ROUNDINGS, WAYS
+from openkpu.words import MAPS, METHODS, PRODUCTS, ROUNDINGS, WAYS
 from openkpu_tb.words import SIMS
 from openkpu_tools import command
 from openkpu_tools.command import Parser
@@ -14,6 +14,7 @@ from openkpu_tools.entry import entry
 
 SCANS = 360  # handwritten digits that are held out, and so the most that can be asked for
 MOST_STREAM = 100_000  # images of a run: their maps and counters lie in the simulator's memory
+MOST_SAMPLES = 10_000  # of a calibration
 MOST_STRIDE = 4  # of a pool of random layers: a smaller map leaves nothing
 MHZ = 100.0
 SHAPES = ("targets", "k210_rows", "yolo20", "mobilenet075")  # sets of layers of known shapes
@@ -122,16 +123,47 @@ def seeded(parser: Parser) -> None:
     parser.add_argument("--seed", type=command.SEED, action=command.Seed, help="of random values")
 
 
+def _calibration(parser: Parser) -> None:
+    parser.add_argument(
+        "--calibration",
+        type=command.there,
+        help="samples of a float model's inputs: folder of pictures, .npy, or .npz of several",
+    )
+    parser.add_argument(
+        "--samples",
+        type=command.integer_in(1, MOST_SAMPLES),
+        help="of the calibration, spread over all (200)",
+    )
+    parser.add_argument(
+        "--method", choices=METHODS, help="how the calibration finds ranges (minmax)"
+    )
+
+
+def _pictures(parser: Parser) -> None:
+    parser.add_argument("--bgr", action="store_true", help="the model wants the blue plane first")
+    parser.add_argument(
+        "--scale",
+        type=command.factors,
+        help="of the calibration's pictures: (pixel - MEAN) * SCALE",
+    )
+    parser.add_argument("--mean", type=command.reals, help="of them, or of their planes")
+
+
 # ---- commands
 def _simulated(args: argparse.Namespace) -> str:
     """What `sim` needs."""
     tools = "" if args.golden else f"sim {args.sim}{' fst' * args.waves}"
-    return f"{tools} {'models' if args.image or args.png else _read(args.model)}"
+    return f"{tools} {'models' if args.image or args.png else ''} {_compiled(args)}"
 
 
 def _read(model: str | None) -> str:
     """What reading a model needs."""
     return "models" if Path(model or "").suffix.lower() in (".tflite", ".onnx") else ""
+
+
+def _compiled(args: argparse.Namespace) -> str:
+    """What compiling a model needs."""
+    return f"{_read(args.model)} {'models quantise' if args.calibration else ''}"
 
 
 @entry("openkpu_tools.commands.sim", _simulated, checkout=False)
@@ -164,6 +196,7 @@ def sim(parser: Parser) -> None:
         "--mean", type=command.reals, help="of a quantised model's pictures, or of their planes"
     )
     parser.add_argument("--labels", type=command.there, help="names of classes, a line each")
+    _calibration(parser)
     parser.add_argument("--raw", action="store_true", help="--output holds the device's bytes")
     parser.add_argument("--html", type=command.path, help="page with a quantised model's graph")
     _shape(parser)
@@ -191,9 +224,9 @@ def waves(parser: Parser) -> None:
     sim(parser)
 
 
-@entry("openkpu_tools.commands.compile", lambda args: _read(args.model), checkout=False)
+@entry("openkpu_tools.commands.compile", _compiled, checkout=False)
 def compile_(parser: Parser) -> None:
-    """Make a program for the device of a quantised TFLite or ONNX model."""
+    """Make a program for the device of a TFLite or ONNX model."""
     parser.add_argument("model", type=command.there, help="a .tflite or .onnx file")
     parser.add_argument("-o", "--output", type=command.path, help="program file to write (.okpu)")
     parser.add_argument(
@@ -205,6 +238,19 @@ def compile_(parser: Parser) -> None:
     _shape(parser)
     parser.add_argument("--html", type=command.path, help="page with the graph and a table")
     parser.add_argument("--print", action="store_true", dest="graph", help="print the graph")
+    _calibration(parser)
+    _pictures(parser)
+
+
+@entry("openkpu_tools.commands.quantise", "models quantise", checkout=False)
+def quantise(parser: Parser) -> None:
+    """Quantise a float TFLite or ONNX model, and say what that costs."""
+    parser.add_argument("model", type=command.there, help="a .tflite or .onnx file")
+    parser.add_argument("-o", "--output", type=command.path, help="QDQ model to write (.onnx)")
+    parser.add_argument("--shape", type=shape, help="of an ONNX input whose shape is open")
+    _calibration(parser)
+    _pictures(parser)
+    _report(parser)
 
 
 @entry("openkpu_tools.commands.predict", checkout=False)

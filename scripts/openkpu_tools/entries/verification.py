@@ -202,11 +202,12 @@ def mutate(parser: Parser) -> None:
     )
 
 
-@entry("openkpu_tools.verification.judge", "models test")
+@entry("openkpu_tools.verification.judge", "models quantise test")
 def judge(parser: Parser) -> None:
     """A TFLite or ONNX model, its runtime beside the reference."""
     parser.add_argument("model", nargs="?", type=Path, help="a .tflite or .onnx file")
     parser.add_argument("--table", action="store_true", help="the table of docs/judges.md")
+    parser.add_argument("--floats", action="store_true", help="its table of float models")
     parser.add_argument("--write", action="store_true", help="... written into that page")
 
 

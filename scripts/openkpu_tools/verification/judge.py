@@ -3,6 +3,7 @@
 
     openkpu judge net.tflite            nodes that differ, how often, and why
     openkpu judge --table               the table of docs/judges.md, of the models that are there
+    openkpu judge --floats              float models that are quantised here beside published ones
 
 The inputs are random bytes, for the models of MLPerf Tiny and the digits also real ones. Exit
 status 1 when a difference has no explanation (docs/judges.md).
@@ -24,12 +25,14 @@ from openkpu.compiler import source
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph
 from openkpu.compiler.tflite.file import is_tflite
-from openkpu.judges import JudgedNode, Judgement, litert, mlperf, ort
+from openkpu.judges import JudgedNode, Judgement, agreement, litert, mlperf, ort
 from openkpu_tools import command, registry
 
 PAGE = ROOT / "docs" / "judges.md"
 BEGIN = "<!-- written by `openkpu judge --write` -->\n"
 END = "<!-- end of the written table -->\n"
+FLOATS = "<!-- written by `openkpu judge --floats --write` -->\n"
+FLOATS_END = "<!-- end of the table of float models -->\n"
 RANDOM, REAL = 3, 8  # inputs of each kind
 SEED = 5
 SHORT = {
@@ -148,28 +151,43 @@ def models() -> list[Path]:
     return [p for p in published if p.exists()] + [digits.FOLDER / name for name in digits.MODELS]
 
 
-def filled(page: str, lines: list[str]) -> str:
+def filled(page: str, lines: list[str], begin: str = BEGIN, end: str = END) -> str:
     """The page with the table in its place."""
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n\n{END}{after}"
+    before, rest = page.split(begin)
+    _, after = rest.split(end)
+    return f"{before}{begin}\n" + "\n".join(lines) + f"\n\n{end}{after}"
+
+
+def floats(say: Callable[[str], None] = lambda line: None) -> list[str]:
+    """Lines of the table of float models; ``say`` gets each as it is made."""
+    measures = ["same class", "signal to noise", "at most", "mean"]
+    head = ["float model", *measures, *(f"int8 file: {m}" for m in measures)]
+    lines = [_line(head), _line(["---"] + ["---:"] * (len(head) - 1))]
+    for cells in agreement.table(shared()):
+        lines.append(_line(cells))
+        say(lines[-1])
+    return lines
 
 
 def main(argv: list[str] | None = None) -> int:
     """See above."""
     options = registry.parse_command("judge", argv)
-    if (options.model is None) == (not options.table and not options.write):
-        others = command.any_of(command.option(name, True) for name in ("table", "write"))
+    tables = options.table or options.write or options.floats
+    if (options.model is None) == (not tables):
+        given = ("table", "floats", "write")
+        others = command.any_of(command.option(name, True) for name in given)
         raise command.UsageError(f"expected a model, {others}")
     if options.model is None:
-        missing = [n for n in mlperf.MODELS if not (shared() / n).exists()]
+        wanted = [*mlperf.MODELS, *(n for n in agreement.PAIRS.values() if n)]
+        missing = [n for n in wanted if not (shared() / n).exists()]
         if missing and options.write:
             raise command.UsageError(
                 f"{shared() / missing[0]} is not there; OPENKPU_SHARED names the folder"
             )
-        lines = judge_table(models(), print)
+        ends = (FLOATS, FLOATS_END) if options.floats else (BEGIN, END)
+        lines = floats(print) if options.floats else judge_table(models(), print)
         if options.write:
-            PAGE.write_text(filled(PAGE.read_text("utf-8"), lines), "utf-8")
+            PAGE.write_text(filled(PAGE.read_text("utf-8"), lines, *ends), "utf-8")
         return 0
     files.read_bytes(options.model, command.UsageError, files.LIMIT)
     worst = 0

@@ -74,12 +74,10 @@ def is_onnx(data: bytes) -> bool:
         return False
 
 
-def parse_onnx(
-    data: bytes, name: str, shape: Sequence[int] | None = None, folder: Path | None = None
-) -> RawFile:
-    """The parts of a file; CompileError for one that is none, damaged, or cannot be used.
+def load(data: bytes, name: str, folder: Path | None = None) -> Any:
+    """The model (``onnx.ModelProto``), checked, with its external data, its functions inlined.
 
-    ``shape`` replaces an open shape of the input. ``folder`` holds external data.
+    CompileError for a file that is none, damaged, or cannot be used.
     """
     import onnx
     from onnx import inliner
@@ -91,7 +89,7 @@ def parse_onnx(
         raise CompileError(what, where=name) from None
     if not model.HasField("graph") or not model.graph.node:
         raise CompileError("no ONNX model, or not all of it: it has no graph", where=name)
-    opset = _opset(model, name)
+    _opset(model, name)
     _external(model, name, folder)
     for node in model.graph.node:
         _known(node, {f.name for f in model.functions}, name)
@@ -103,8 +101,17 @@ def parse_onnx(
         onnx.checker.check_model(model)
     except Exception as error:
         raise CompileError(f"not a valid ONNX model: {_first(error)}", where=name) from None
-    if opset < READ:
-        model, opset = _converted(model, name), READ
+    return _converted(model, name) if _opset(model, name) < READ else model
+
+
+def parse_onnx(
+    data: bytes, name: str, shape: Sequence[int] | None = None, folder: Path | None = None
+) -> RawFile:
+    """The parts of a file; CompileError for one that is none, damaged, or cannot be used.
+
+    ``shape`` replaces an open shape of the input. ``folder`` holds external data.
+    """
+    model = load(data, name, folder)
     graph = model.graph
     constants, faults = {}, {}
     for tensor in graph.initializer:
@@ -117,7 +124,7 @@ def parse_onnx(
     found = _inputs(inputs, shape, name, _weights(graph))
     batch = max((v.shape[0] for v in found if len(v.shape) == 4), default=1)
     return RawFile(
-        opset,
+        _opset(model, name),
         [_node(node, i) for i, node in enumerate(graph.node)],
         constants,
         faults,

@@ -34,8 +34,8 @@ DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, Arithmeti
 LIMITS = ("min", "max")  # constants that may be infinite
 NOT_FINITE = "it has a NaN or an infinity, expected finite numbers"
 FLOAT_MODEL = (
-    "a float model, expected one that is quantised to int8 or uint8: calibration is still to come"
-    " here, onnxruntime's quantize_static does it"
+    "a float model, expected one that is quantised to int8 or uint8: openkpu quantise does it,"
+    " with samples of its inputs"
 )
 
 

@@ -23,7 +23,15 @@ DAMAGE = (
     *(struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError),
     *(MemoryError, KeyError, UnicodeDecodeError),
 )
-NUMPY = {"float32": "<f4", "int32": "<i4", "int64": "<i8", "int8": "i1", "uint8": "u1", "bool": "?"}
+NUMPY = {
+    "float32": "<f4",
+    "float16": "<f2",
+    "int32": "<i4",
+    "int64": "<i8",
+    "int8": "i1",
+    "uint8": "u1",
+    "bool": "?",
+}
 
 
 @dataclasses.dataclass
@@ -181,7 +189,7 @@ def _tensor(data: bytes, model: Any, tensor: Any, names: dict[int, str], number:
         fault = "a variable, expected a tensor without a state"
     raw = _buffer(data, model, tensor.Buffer())
     constant = None
-    if raw is not None and kind in NUMPY:
+    if raw is not None and kind in NUMPY and not fault:
         dtype = np.dtype(NUMPY[kind])
         size = int(np.prod(shape, dtype=object)) * dtype.itemsize
         if size != raw.size:

@@ -18,7 +18,7 @@ from openkpu.compiler import functions
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Host, Move, Pool, Table, Tensor
 from openkpu.compiler.tflite import moves as tflite_moves
 from openkpu.compiler.tflite.file import RawOperator
-from openkpu.compiler.tflite.reader import TO_NCHW, TfliteReader, integers
+from openkpu.compiler.tflite.reader import TO_NCHW, Operands, TfliteReader, integers
 
 INF = math.inf
 ACTIVATIONS = {0: (-INF, INF), 1: (0.0, INF), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
@@ -27,7 +27,7 @@ SAME, VALID = 0, 1
 BIAS_OFF = 0.02  # of the output's step: what TFLite tolerates between bias scale and product
 
 
-def options(r: TfliteReader, op: RawOperator) -> Any:
+def options(r: Operands, op: RawOperator) -> Any:
     """The options' reader; an error when the file has none."""
     if op.options is None:
         raise r.refuse("its options are not in the file")
@@ -50,7 +50,7 @@ def same_pads(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, 
 
 
 def pads_of(
-    r: TfliteReader,
+    r: Operands,
     code: int,
     size: tuple[int, ...],
     kernel: tuple[int, int],

@@ -21,23 +21,18 @@ TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 PLAIN = ("float32", "int32", "int64", "bool")
 
 
-class TfliteReader:
-    """A graph in the making."""
+class Operands:
+    """A model, the operator at work, and what its inputs are."""
 
     def __init__(self, model: RawModel, name: str) -> None:
         self.model, self.name = model, name
-        self.graph = Graph(name)
-        self.names: dict[int, str] = {}  # of the graph's tensors, by the file's number
         self.op: RawOperator | None = None
-        for number in model.inputs:
-            self._input(number)
 
     def refuse(self, text: str) -> CompileError:
         """The error about the operator at work."""
         node, operator = (self.op.name, self.op.operator) if self.op else ("", "")
         return CompileError(text, node=node, operator=operator, where=self.name)
 
-    # ------------------------------------------------------------------ tensors
     def raw(self, op: RawOperator, at: int, what: str = "input") -> RawTensor:
         """Input ``at`` of an operator."""
         if at >= len(op.inputs) or op.inputs[at] < 0:
@@ -64,6 +59,25 @@ class TfliteReader:
             raise self.refuse(f"{what} of {raw.dtype}, expected int32 or int64")
         return [int(v) for v in raw.values.reshape(-1)]
 
+    def axis(self, rank: int, axis: int) -> int:
+        """An axis of the model as one of the graph's tensor."""
+        if not -rank <= axis < rank:
+            raise self.refuse(f"axis {axis}, expected one of {rank}")
+        axis %= rank
+        return TO_NHWC[axis] if rank == 4 else axis
+
+
+class TfliteReader(Operands):
+    """A graph in the making."""
+
+    def __init__(self, model: RawModel, name: str) -> None:
+        super().__init__(model, name)
+        self.graph = Graph(name)
+        self.names: dict[int, str] = {}  # of the graph's tensors, by the file's number
+        for number in model.inputs:
+            self._input(number)
+
+    # ------------------------------------------------------------------ tensors
     def _make(self, raw: RawTensor, shape: tuple[int, ...], name: str) -> Tensor:
         """A tensor of the graph like one of the file; the error of a type that is not possible."""
         if raw.fault:
@@ -177,13 +191,6 @@ class TfliteReader:
         middle = self.between(x, shape, into.name)
         self.node(Move, [x], middle, how="reshape")
         self.transposed(middle, TO_NCHW, into)
-
-    def axis(self, rank: int, axis: int) -> int:
-        """An axis of the model as one of the graph's tensor."""
-        if not -rank <= axis < rank:
-            raise self.refuse(f"axis {axis}, expected one of {rank}")
-        axis %= rank
-        return TO_NHWC[axis] if rank == 4 else axis
 
     def finish(self) -> Graph:
         """The graph with its outputs, checked."""

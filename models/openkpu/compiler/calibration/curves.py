@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of one tensor, however many nodes an exporter writes for them.
+
+x * sigmoid(x), GELU with its Erf or its tanh, x * clip(x + 3, 0, 6) / 6: each number of the result
+is a function of one number of x, so of one byte, and becomes one table. What lies inside stays
+float: a quantisation there would cost precision and a layer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openkpu.compiler.calibration.net import Net
+
+UNARY = frozenset(
+    (
+        *("Abs", "Cast", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"),
+        *("Log", "Mish", "Neg", "QuickGelu", "Reciprocal", "Selu", "Sigmoid", "Softplus", "Sqrt"),
+        *("Tanh", "Swish"),
+    )
+)
+BINARY = frozenset(("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "PRelu"))
+LIMITS = frozenset(("Clip", "Relu"))
+
+
+def inside(net: Net) -> dict[str, str]:
+    """For each node of such a function: the tensor that it is a function of, by the node's name."""
+    roots: dict[str, str] = {}  # of tensors that are functions of another one
+    found: dict[str, str] = {}
+    for node in net.nodes:
+        if (root := _root(net, node, roots)) is not None:
+            roots[node.output[0]] = root
+            found[node.name] = root
+    return found
+
+
+def rooted(net: Net) -> None:
+    """Put an Identity behind inputs that are only read as numbers of such functions: it is what is
+    quantised then."""
+    from onnx import helper
+
+    found = inside(net)
+    for value in net.inputs:
+        name = value.name
+        readers = [n for n in net.readers(name) if n.name in found]
+        if not readers:
+            continue
+        copy = f"{name}/identity"
+        net.shapes[copy] = net.shapes[name]
+        net.floats.add(copy)
+        for node in readers:
+            node.input[:] = [copy if n == name else n for n in node.input]
+        net.nodes.insert(0, helper.make_node("Identity", [name], [copy], copy))
+
+
+def _root(net: Net, node: Any, roots: dict[str, str]) -> str | None:
+    """The tensor that a node's result is a function of; None: it is none, or of several."""
+    if node.op_type in LIMITS:
+        x = node.input[0]
+        # alone behind a convolution it is that node's own clamp
+        return roots.get(x, x) if x in roots or not net.alone(x) else None
+    if node.op_type in UNARY:
+        return _of(net, node.input[0], roots)
+    if node.op_type not in BINARY or len(node.input) != 2:
+        return None
+    if node.op_type == "PRelu":
+        single = net.constants.get(node.input[1])
+        return None if single is None or single.size > 1 else _of(net, node.input[0], roots)
+    ends = []
+    for name in node.input:
+        if name in net.constants:
+            if net.constants[name].size > 1:
+                return None
+            continue
+        ends.append(_of(net, name, roots))
+    if len(ends) == 1 or (len(ends) == 2 and ends[0] == ends[1]):
+        return ends[0]
+    return None
+
+
+def _of(net: Net, name: str, roots: dict[str, str]) -> str | None:
+    return roots.get(name, name) if name in net.floats else None

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Channels of a map brought nearer to one range, so that all of them use steps of its one scale.
+
+A ReLU passes a factor above 0 on. So each channel between two convolutions may be divided by a
+factor in the first one, whose weights have a scale for each channel, and multiplied by it in the
+second. In front of a depthwise convolution that is free; another one, whose weights have one scale
+for all channels of its input, loses steps there, so that its factors are nearer to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler.calibration.net import Net, attribute
+from openkpu.compiler.data import Values
+
+# exponents in front of a convolution that joins channels, and of a depthwise one: with whole ones
+# every channel would fill the range, and inputs beyond the samples be cut off in each of them
+JOINED, APART = 0.25, 0.5
+MOST = 64.0  # a factor, and one by it
+PASSED = frozenset(("LeakyRelu", "MaxPool", "Relu"))  # f(a x) = a f(x) for a above 0
+
+
+def equalise(net: Net, peaks: dict[str, npt.NDArray]) -> list[str]:
+    """Change weights and biases; ``peaks``: the largest magnitude of each channel of a tensor.
+
+    The names of the tensors whose channels have other ranges now.
+    """
+    found = []
+    for first in net.nodes:
+        if not _changeable(net, first):
+            continue
+        name, second = _second(net, first)
+        if second is None or name not in peaks:
+            continue
+        whole = _whole(second)
+        each = peaks[name]
+        if not each.any():
+            continue
+        factors = np.where(each > 0, each / each.max(), 1.0) ** (JOINED if whole else APART)
+        factors = np.clip(factors, 1 / MOST, 1.0)
+        _divide(net, first, factors)
+        _multiply(net, second, factors, whole)
+        found.append(name)
+    return found
+
+
+def peaks_of(runs: Iterable[Values]) -> dict[str, npt.NDArray]:
+    """The largest magnitude of each channel (axis 1), of maps and vectors of these runs."""
+    found: dict[str, npt.NDArray] = {}
+    for run in runs:
+        for name, value in run.items():
+            if value.dtype.kind == "f" and value.ndim >= 2:
+                axes = tuple(i for i in range(value.ndim) if i != 1)
+                most = np.abs(value).max(axis=axes).astype(np.float64)
+                found[name] = np.maximum(found[name], most) if name in found else most
+    return found
+
+
+def _changeable(net: Net, node: Any) -> bool:
+    """A convolution with constants that no other node reads."""
+    if node.op_type != "Conv":
+        return False
+    names = [n for n in node.input[1:] if n]
+    return all(n in net.constants and len(net.readers(n)) == 1 for n in names)
+
+
+def _second(net: Net, first: Any) -> tuple[str, Any]:
+    """(the tensor that is read, the convolution that alone reads it) behind what passes factors."""
+    name = first.output[0]
+    while net.alone(name):
+        (reader,) = net.readers(name)
+        if reader.op_type in PASSED and reader.input[0] == name and len(reader.output) == 1:
+            name = reader.output[0]
+            continue
+        joins = reader.op_type == "Conv" and reader.input[0] == name and _changeable(net, reader)
+        channels = len(net.constants[first.input[1]])
+        groups = attribute(reader, "group", 1) if joins else 0
+        return name, reader if groups in (1, channels) else None
+    return name, None
+
+
+def _whole(node: Any) -> bool:
+    """Does a convolution join channels?"""
+    return attribute(node, "group", 1) == 1
+
+
+def _divide(net: Net, node: Any, factors: npt.NDArray) -> None:
+    weights = net.constants[node.input[1]]
+    spread = (-1, *[1] * (weights.ndim - 1))
+    net.constants[node.input[1]] = (weights / factors.reshape(spread)).astype(np.float32)
+    if len(node.input) > 2 and node.input[2]:
+        bias = net.constants[node.input[2]] / factors
+        net.constants[node.input[2]] = bias.astype(np.float32)
+
+
+def _multiply(net: Net, node: Any, factors: npt.NDArray, whole: bool) -> None:
+    weights = net.constants[node.input[1]]
+    ones = [1] * (weights.ndim - 2)
+    if not whole and len(weights) != len(factors):  # several outputs of each channel
+        factors = np.repeat(factors, len(weights) // len(factors))
+    spread = (1, -1, *ones) if whole else (-1, 1, *ones)
+    net.constants[node.input[1]] = (weights * factors.reshape(spread)).astype(np.float32)

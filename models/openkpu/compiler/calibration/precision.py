@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What quantisation costs: each layer, and the result, beside the float model's own run.
+
+The quantised values are those of the exact reference (docs/compiler.md), which are the device's.
+*Through*: signal to noise of a layer's output when everything before it is quantised as well.
+*Own*: when its inputs are the float model's, rounded to their scales: what the layer itself loses.
+*Wide*: the same with weights of 16 bits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler import data, reference
+from openkpu.compiler.calibration import samples
+from openkpu.compiler.calibration.calibrate import Calibrated
+from openkpu.compiler.calibration.net import Net
+from openkpu.compiler.calibration.runner import Runner
+from openkpu.compiler.graph import Conv, Dense, Graph, Host, Move, Node, Table, Tensor
+
+USUAL = 32  # samples that are looked at, spread over those of the calibration
+POOR = 20.0  # dB: a layer that loses more than this names itself
+GAIN = 3.0  # dB that weights of 16 bits must bring to be worth a word
+MOST_DB = 99.9
+Array = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass
+class Row:
+    """A node: energies of its output and of its errors, over all samples."""
+
+    node: str
+    operator: str
+    signal: float = 0.0
+    through: float = 0.0
+    own: float = 0.0
+    wide: float | None = None
+    rounding: float = 0.0  # of the float model's output to this output's scale
+    clipped: int = 0  # values of the float model beyond the output's range
+    values: int = 0
+
+    def decibels(self, noise: float | None) -> float | None:
+        """Signal to noise; None where there is no such noise to speak of."""
+        if noise is None:
+            return None
+        if not self.signal:
+            return MOST_DB if not noise else 0.0
+        return min(10 * math.log10(self.signal / noise), MOST_DB) if noise else MOST_DB
+
+
+@dataclasses.dataclass
+class Output:
+    """An output of the model: its numbers beside those of the float model."""
+
+    name: str
+    size: int  # of the last axis
+    samples: int = 0
+    same: int = 0  # samples whose largest number is at the same place
+    largest: float = 0.0
+    total: float = 0.0  # of absolute differences
+    values: int = 0
+    reach: float = 0.0  # the largest number of the float model
+
+    @property
+    def mean(self) -> float:
+        """The mean absolute difference."""
+        return self.total / max(self.values, 1)
+
+
+@dataclasses.dataclass
+class Precision:
+    """Of a quantised model."""
+
+    rows: list[Row]
+    outputs: list[Output]
+    samples: int
+
+
+def measure(found: Calibrated, most: int = USUAL) -> Precision:
+    """Compare on samples of the calibration."""
+    graph, net = found.graph, found.net
+    names = _floats(found.data)
+    nodes = [n for n in graph.nodes if not isinstance(n, Move)]
+    nodes = [n for n in nodes if not (isinstance(n, Host) and n.how in ("quantize", "dequantize"))]
+    rows = {n.name: _row(n) for n in nodes}
+    wide = {n.name: made for n in nodes if (made := _wider(net, n)) is not None}
+    ends = []
+    for name in graph.outputs:
+        shape = graph.tensors[name].shape
+        ends.append(Output(name, shape[-1] if shape else 1))
+    chosen = found.samples
+    if len(chosen) > most:
+        chosen = [chosen[i * len(chosen) // most] for i in range(most)]
+    runner = Runner(net, [*(names.get(t, t) for t in graph.tensors), *net.outputs])
+    for sample in chosen:
+        clean = runner.run(samples.fed(found.taken, sample))
+        values = reference.evaluate(graph, sample)
+        real = {n: _like(clean, names.get(n, n), t) for n, t in graph.tensors.items()}
+        for node in nodes:
+            _add(graph, node, rows[node.name], wide.get(node.name), values, real)
+        for end in ends:
+            _compare(end, data.real(graph.tensors[end.name], values[end.name]), real[end.name])
+    kept = [row for row in rows.values() if row.values]
+    return Precision(kept, ends, len(chosen))
+
+
+def _row(node: Node) -> Row:
+    """A function that has become one table is called by what it is made of."""
+    if isinstance(node, Table) and node.function:
+        return Row(node.name.removesuffix("_QuantizeLinear"), node.function)
+    return Row(node.name, node.operator)
+
+
+def _floats(quantised: bytes) -> dict[str, str]:
+    """The float tensor that a tensor of bytes stands for, by the names of both."""
+    import onnx
+
+    found = {}
+    for node in onnx.load_model_from_string(quantised).graph.node:
+        if node.op_type == "QuantizeLinear":
+            found[node.output[0]] = node.input[0].removesuffix("_QuantizeLinear_Input")
+    return found
+
+
+def _like(clean: data.Values, name: str, tensor: Tensor) -> Array | None:
+    """The float model's numbers of a tensor, in the graph's order of axes."""
+    value = clean.get(name)
+    if value is None or value.dtype.kind != "f":
+        return None
+    if tensor.layout == "NHWC" and value.ndim == 4:
+        value = value.transpose(data.TO_NCHW)
+    return np.asarray(value, np.float64) if value.shape == tensor.shape else None
+
+
+def _add(
+    graph: Graph,
+    node: Node,
+    row: Row,
+    wide: Node | None,
+    values: data.Values,
+    real: dict[str, Array | None],
+) -> None:
+    """Count one sample of a node whose numbers the float model has as well."""
+    (output,) = graph.of(node.outputs)
+    want, inputs = real[output.name], []
+    if want is None or output.dtype not in ("int8", "uint8", "float32"):
+        return
+    row.signal += float((want**2).sum())
+    row.through += _noise(want, data.real(output, values[output.name]))
+    row.values += want.size
+    for tensor in graph.of(node.inputs):
+        given = real[tensor.name]
+        if tensor.data is not None:
+            inputs.append(tensor.data)
+        elif given is None or not tensor.quantised:
+            inputs.append(values[tensor.name])
+        else:
+            inputs.append(reference.quantised(given, tensor))
+    row.own += _noise(want, data.real(output, reference.compute(graph, node, inputs)))
+    if wide is not None:
+        made = reference.compute(graph, wide, inputs)
+        row.wide = (row.wide or 0.0) + _noise(want, data.real(output, made))
+    if output.quantised:
+        steps = reference.quantised(want, output)
+        row.rounding += _noise(want, data.real(output, steps))
+        low, high = (data.real(output, np.array(v)) for v in output.limits)
+        step = output.step
+        row.clipped += int(((want < low - step) | (want > high + step)).sum())
+
+
+def _noise(want: Array, found: Array) -> float:
+    return float(((want - found) ** 2).sum())
+
+
+def _compare(end: Output, found: Array, want: Array | None) -> None:
+    if want is None:
+        return
+    found = np.asarray(found, np.float64).reshape(want.shape)
+    end.samples += 1
+    end.same += int(found.argmax() == want.argmax())
+    apart = np.abs(found - want)
+    end.largest = max(end.largest, float(apart.max(initial=0)))
+    end.reach = max(end.reach, float(np.abs(want).max(initial=0)))
+    end.total += float(apart.sum())
+    end.values += want.size
+
+
+def _wider(net: Net, node: Node) -> Node | None:
+    """A convolution or product with weights of 16 bits, of the float network's own weights."""
+    if not isinstance(node, (Conv, Dense)):
+        return None
+    made = next((n for n in net.nodes if n.name == node.name), None)
+    weights = None if made is None else net.constant(made, 1)
+    if weights is None:
+        return None
+    fine, whole = node.w_scale / 256, np.asarray(weights, np.float64)
+    if isinstance(node, Dense):
+        whole = whole if whole.shape == node.weights.shape else whole.T
+    if whole.size != node.weights.size:
+        return None
+    spread = (-1, *[1] * (node.weights.ndim - 1))
+    steps = np.rint(whole.reshape(node.weights.shape) / fine.reshape(spread)).astype(np.int64)
+    steps = np.clip(steps, -32768, 32767)
+    zero = np.zeros_like(node.w_zero)
+    return dataclasses.replace(node, weights=steps, w_scale=fine, w_zero=zero, bias=node.bias * 256)
+
+
+# ------------------------------------------------------------------------------ as text
+def lines(found: Precision) -> Iterator[str]:
+    """The report."""
+    yield f"precision on {found.samples} samples, signal to noise in dB against the float model"
+    yield ""
+    yield f"{'through':>8} {'own':>6} {'16 bits':>8}  layer"
+    for row in found.rows:
+        through, own, wide = (row.decibels(v) for v in (row.through, row.own, row.wide))
+        words = "" if wide is None else f"{wide:.1f}"
+        yield f"{through:>8.1f} {own:>6.1f} {words:>8}  {row.node} ({row.operator})"
+    yield ""
+    for end in found.outputs:
+        if not end.samples:
+            continue
+        same = f"same class in {end.same} of {end.samples}, " if end.size > 1 else ""
+        yield (
+            f"output {end.name}: {same}differences at most {end.largest:.3g},"
+            f" mean {end.mean:.3g}, of numbers up to {end.reach:.3g}"
+        )
+    yield from warnings(found)
+
+
+def warnings(found: Precision) -> Iterator[str]:
+    """A line for each layer that loses much, the worst one first, with what would help."""
+    poor = [row for row in found.rows if (row.decibels(row.own) or 0.0) < POOR and row.signal]
+    for row in sorted(poor, key=lambda r: r.decibels(r.own) or 0.0):
+        own, wide = row.decibels(row.own), row.decibels(row.wide)
+        text = f"warning: layer {row.node!r} loses precision, {own:.1f} dB"
+        if wide is not None and own is not None and wide - own >= GAIN:
+            yield f"{text}: its weights are too coarse, with 16 bits it would have {wide:.1f} dB"
+        elif row.clipped * 1000 > row.values:
+            share = 100 * row.clipped / row.values
+            yield f"{text}: {share:.1f} % of its values are cut off, METHOD=minmax keeps them"
+        elif row.rounding > row.own / 2:
+            yield f"{text}: few of its values are large, METHOD=percentile or entropy cuts those"
+        else:
+            yield f"{text}: the scale of what it reads is too coarse for it"

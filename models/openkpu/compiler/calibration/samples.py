@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of a float model's inputs: a folder of pictures, an array, or an array for each input.
+
+They become what the model's inputs become when it runs: pictures by the rules of IMAGE, arrays by
+those of INPUT. Of more samples than are asked for, that many are taken, spread over all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from openkpu.compiler import data, pictures
+from openkpu.compiler.calibration.net import Net, attribute
+from openkpu.compiler.data import TO_NCHW, TO_NHWC
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.graph import Tensor
+
+USUAL = 200  # samples, where nothing else is asked for
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a user asks for: CALIBRATION, SAMPLES, METHOD; MEAN, SCALE, BGR of pictures."""
+
+    path: str
+    samples: int | None = None
+    method: str = "minmax"
+    mean: Sequence[float] | None = None
+    scale: Sequence[float] | None = None
+    bgr: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Taken:
+    """The inputs of a network as a program has them: maps (1, C, H, W) with a layout."""
+
+    inputs: list[Tensor]
+
+
+def inputs_of(net: Net) -> Taken:
+    """The inputs; one that every node turns to (N, C, H, W) is NHWC in the model."""
+    found = []
+    for value in net.inputs:
+        shape, readers = net.shapes[value.name], net.readers(value.name)
+        turns = [tuple(attribute(n, "perm", ())) for n in readers if n.op_type == "Transpose"]
+        layout = "NCHW" if len(shape) == 4 else ""
+        if layout and turns and len(turns) == len(readers) and set(turns) == {TO_NCHW}:
+            layout, shape = "NHWC", tuple(shape[a] for a in TO_NCHW)
+        found.append(Tensor(value.name, "float32", shape, layout=layout))
+    return Taken(found)
+
+
+def read(request: Request, taken: Taken) -> list[data.Values]:
+    """Values of each sample by the inputs' names, maps (1, C, H, W); CompileError with one line."""
+    path = Path(request.path)
+    most = USUAL if request.samples is None else request.samples
+    if path.is_dir():
+        chosen = _spread(_pictures(path), most)
+        how = {"mean": request.mean, "scale": request.scale, "bgr": request.bgr}
+        return [pictures.values_of(taken, one, **how)[0] for one in chosen]
+    if request.mean is not None or request.scale is not None or request.bgr:
+        what = "MEAN, SCALE and BGR are of pictures, the calibration is an array"
+        raise CompileError(f"{what}: expected a folder of pictures with them", where=str(path))
+    return _spread(data.read_inputs(taken, path), most)
+
+
+def fed(taken: Taken, sample: data.Values) -> data.Values:
+    """A sample in the model's own order of axes."""
+    found = {}
+    for tensor in taken.inputs:
+        value = np.asarray(sample[tensor.name], np.float32)
+        turned = tensor.layout == "NHWC"
+        found[tensor.name] = np.ascontiguousarray(value.transpose(TO_NHWC)) if turned else value
+    return found
+
+
+def _spread(items: Sequence[T], most: int) -> list[T]:
+    """At most so many, spread over all."""
+    if len(items) <= most:
+        return list(items)
+    return [items[i * len(items) // most] for i in range(most)]
+
+
+def _pictures(folder: Path) -> list[Path]:
+    """The pictures of a folder and of those in it, by their names."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise CompileError("pictures need Pillow (pip install pillow)") from None
+    Image.init()
+    try:
+        names = sorted(p for p in folder.rglob("*") if p.suffix.lower() in Image.EXTENSION)
+    except OSError as error:
+        raise CompileError(f"{error.strerror}", where=str(folder)) from None
+    found = [p for p in names if p.is_file() and not p.name.startswith(".")]
+    if not found:
+        what = "no picture in it, expected a folder of files that Pillow reads (.png, .jpg, ...)"
+        raise CompileError(what, where=str(folder))
+    return found

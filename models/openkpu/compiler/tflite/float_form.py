@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A float TFLite model as a float ONNX model, which is then quantised like any other.
+
+Maps of rank 4 are (N, C, H, W) inside; inputs and outputs stay as the model has them, behind and in
+front of a Transpose, which the ONNX reader recognises. Weights of float16 behind DEQUANTIZE, and
+weights of int8 in a model whose maps are float, become float32.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openkpu.compiler.tflite import float_moves
+from openkpu.compiler.tflite.file import RawModel, RawOperator, parse_tflite
+from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
+from openkpu.compiler.tflite.operators import options, pads_of
+from openkpu.compiler.tflite.reader import TO_NCHW
+
+
+def is_float(data: bytes, name: str) -> bool:
+    """Is it a float model: an input of float32, and nothing computed that is of bytes?"""
+    model = parse_tflite(data, name)
+    made = [model.tensors[n] for op in model.operators for n in op.outputs if n >= 0]
+    ends = [model.tensors[n] for n in model.inputs]
+    return any(t.dtype == "float32" for t in ends) and not any(
+        t.dtype in ("int8", "uint8", "int16") for t in (*made, *ends)
+    )
+
+
+def converted(data: bytes, name: str) -> bytes:
+    """The ONNX file; CompileError with one line for what cannot be read."""
+    return written(parse_tflite(data, name), name)
+
+
+def written(model: RawModel, name: str) -> bytes:
+    """The same of a file's parts."""
+    writer = Writer(model, name)
+    for op in writer.model.operators:
+        writer.op = op
+        handler = HANDLERS.get(op.operator)
+        if handler is None:
+            raise writer.refuse(
+                "no such operator here; docs/compiler.md has the table of operators"
+            )
+        handler(writer, op)
+    return writer.finish()
+
+
+# ------------------------------------------------------------------------- operators
+def _convolution(w: Writer, op: RawOperator, weights: npt.NDArray, groups: int) -> None:
+    """``weights``: (O, C / groups, kh, kw)."""
+    o, shape = options(w, op), w.shape(op, 0)
+    if len(shape) != 4 or weights.shape[1] * groups != shape[3]:
+        raise w.refuse(f"weights {weights.shape} do not fit the input {shape}")
+    strides, dilation = (o.StrideH(), o.StrideW()), (o.DilationHFactor(), o.DilationWFactor())
+    kernel = (weights.shape[2], weights.shape[3])
+    pads = pads_of(w, o.Padding(), shape[1:3], kernel, strides, dilation)
+    inputs = [w.input(op, 0), w.const(weights, w.raw(op, 1).name)]
+    if w.has(op, 2):
+        inputs.append(w.const(w.weights(op, 2, "bias").reshape(-1), w.raw(op, 2).name))
+    fields = {"strides": strides, "pads": pads, "dilations": dilation, "group": groups}
+    made = w.emit("Conv", inputs, kernel_shape=kernel, **fields)
+    w.activated(op, made, o.FusedActivationFunction())
+
+
+def conv_2d(w: Writer, op: RawOperator) -> None:
+    weights, channels = w.weights(op, 1, "weights"), w.shape(op, 0)[-1]
+    if weights.ndim != 4 or channels % weights.shape[3]:
+        raise w.refuse(f"weights {weights.shape} do not fit the input {w.shape(op, 0)}")
+    _convolution(w, op, weights.transpose(TO_NCHW), channels // weights.shape[3])
+
+
+def depthwise_conv_2d(w: Writer, op: RawOperator) -> None:
+    weights = w.weights(op, 1, "weights")
+    if weights.ndim != 4 or weights.shape[0] != 1:
+        raise w.refuse(f"weights {weights.shape} do not fit the input {w.shape(op, 0)}")
+    _convolution(w, op, weights.transpose(3, 0, 1, 2), w.shape(op, 0)[-1])
+
+
+def fully_connected(w: Writer, op: RawOperator) -> None:
+    weights, o, shape = w.weights(op, 1, "weights"), options(w, op), w.shape(op, 0)
+    if weights.ndim != 2 or math.prod(shape) % weights.shape[1]:
+        raise w.refuse(f"weights {weights.shape} do not fit the input {shape}")
+    if o.WeightsFormat():
+        raise w.refuse("shuffled weights, expected the default format")
+    rows, x = (math.prod(shape) // weights.shape[1], weights.shape[1]), w.input(op, 0)
+    if shape != rows:
+        x = w.reshaped(x, len(shape), rows)
+    inputs = [x, w.const(weights, w.raw(op, 1).name)]
+    if w.has(op, 2):
+        inputs.append(w.const(w.weights(op, 2, "bias").reshape(-1), w.raw(op, 2).name))
+    made = w.emit("Gemm", inputs, transB=1)
+    w.activated(op, made, o.FusedActivationFunction())
+    if (out := w.out_shape(op)) != (rows[0], len(weights)):
+        w.put(op, w.reshaped(w.names[op.outputs[0]], 2, out))
+
+
+def pool(kind: str) -> Handler:
+    def handler(w: Writer, op: RawOperator) -> None:
+        o, shape = options(w, op), w.shape(op, 0)
+        kernel, strides = (o.FilterHeight(), o.FilterWidth()), (o.StrideH(), o.StrideW())
+        if len(shape) != 4:
+            raise w.refuse(f"input {shape}, expected rank 4")
+        pads = pads_of(w, o.Padding(), shape[1:3], kernel, strides)
+        fields = {"kernel_shape": kernel, "strides": strides, "pads": pads}
+        w.activated(op, w.emit(kind, [w.input(op, 0)], **fields), o.FusedActivationFunction())
+
+    return handler
+
+
+def mean(w: Writer, op: RawOperator) -> None:
+    shape = w.shape(op, 0)
+    axes = sorted(w.axis(len(shape), a) for a in w.integers(op, 1, "axes"))
+    if len(shape) != 4 or axes != [2, 3]:
+        raise w.refuse(f"mean over axes {axes} of {shape}, expected lines and columns")
+    made = w.emit("GlobalAveragePool", [w.input(op, 0)])
+    out = w.out_shape(op)
+    w.put(op, made if len(out) == 4 else w.reshaped(made, 4, out))
+
+
+def elementwise(kind: str) -> Handler:
+    def handler(w: Writer, op: RawOperator) -> None:
+        rank = len(w.out_shape(op))
+        made = w.emit(kind, [operand(w, op, i, rank) for i in (0, 1)])
+        plain = op.options is None or kind in ("Max", "Min")
+        w.activated(op, made, 0 if plain else options(w, op).FusedActivationFunction())
+
+    return handler
+
+
+def unary(kind: str, **fields: Any) -> Handler:
+    def handler(w: Writer, op: RawOperator) -> None:
+        w.put(op, w.emit(kind, [w.input(op, 0)], **fields))
+
+    return handler
+
+
+def relu(low: float, high: float) -> Handler:
+    return lambda w, op: w.put(op, w.limited(w.input(op, 0), low, high))
+
+
+def leaky_relu(w: Writer, op: RawOperator) -> None:
+    alpha = float(options(w, op).Alpha())
+    if not math.isfinite(alpha):
+        raise w.refuse(f"alpha {alpha}, expected a finite number")
+    w.put(op, w.emit("LeakyRelu", [w.input(op, 0)], alpha=alpha))
+
+
+def prelu(w: Writer, op: RawOperator) -> None:
+    """Slopes (1, 1, C), or (C,): one a channel."""
+    slopes, rank = w.weights(op, 1, "slopes").reshape(-1), len(w.shape(op, 0))
+    channels = w.shape(op, 0)[-1]
+    if slopes.size not in (1, channels):
+        raise w.refuse(f"{slopes.size} slopes, expected 1, or {channels}, one a channel")
+    if slopes.size > 1 and (slopes == slopes[0]).all():
+        slopes = slopes[:1]
+    spread = (slopes.size, 1, 1) if rank == 4 else (slopes.size,)
+    w.put(op, w.emit("PRelu", [w.input(op, 0), w.const(slopes.reshape(spread), "slopes")]))
+
+
+def gelu(w: Writer, op: RawOperator) -> None:
+    """As the product that ONNX had before it had a Gelu."""
+    if options(w, op).Approximate():
+        raise w.refuse("the approximation with tanh, expected the exact function")
+    x = w.input(op, 0)
+    root, one, half = (w.const(np.array(v, np.float32)) for v in (math.sqrt(2), 1, 0.5))
+    inner = w.emit("Add", [w.emit("Erf", [w.emit("Div", [x, root])]), one])
+    w.put(op, w.emit("Mul", [w.emit("Mul", [x, inner]), half]))
+
+
+def square(w: Writer, op: RawOperator) -> None:
+    x = w.input(op, 0)
+    w.put(op, w.emit("Mul", [x, x]))
+
+
+def softmax(w: Writer, op: RawOperator) -> None:
+    x, beta = w.input(op, 0), float(options(w, op).Beta())
+    if beta != 1.0:
+        x = w.emit("Mul", [x, w.const(np.array(beta, np.float32))])
+    w.put(op, w.emit("Softmax", [x], axis=w.axis(len(w.shape(op, 0)), -1)))
+
+
+def arg(kind: str) -> Handler:
+    def handler(w: Writer, op: RawOperator) -> None:
+        rank, axes = len(w.shape(op, 0)), w.integers(op, 1, "axis")
+        if len(axes) != 1 or not -rank <= axes[0] < rank:
+            raise w.refuse(f"axis {axes}, expected one of {rank}")
+        x = w.model_order(w.input(op, 0), rank)
+        w.put(op, w.emit(kind, [x], axis=axes[0] % rank, keepdims=0))
+
+    return handler
+
+
+def dequantize(w: Writer, op: RawOperator) -> None:
+    """Of constants, float16 or int8; of nothing else in a float model."""
+    w.known[op.outputs[0]] = w.weights(op, 0, "input")
+
+
+HANDLERS: dict[str, Handler] = {
+    "CONV_2D": conv_2d,
+    "DEPTHWISE_CONV_2D": depthwise_conv_2d,
+    "FULLY_CONNECTED": fully_connected,
+    "AVERAGE_POOL_2D": pool("AveragePool"),
+    "MAX_POOL_2D": pool("MaxPool"),
+    "MEAN": mean,
+    "ADD": elementwise("Add"),
+    "SUB": elementwise("Sub"),
+    "MUL": elementwise("Mul"),
+    "MAXIMUM": elementwise("Max"),
+    "MINIMUM": elementwise("Min"),
+    "RELU": relu(0.0, math.inf),
+    "RELU6": relu(0.0, 6.0),
+    "RELU_N1_TO_1": relu(-1.0, 1.0),
+    "RELU_0_TO_1": relu(0.0, 1.0),
+    "LEAKY_RELU": leaky_relu,
+    "PRELU": prelu,
+    "LOGISTIC": unary("Sigmoid"),
+    "TANH": unary("Tanh"),
+    "HARD_SWISH": unary("HardSwish"),
+    "ELU": unary("Elu"),
+    "GELU": gelu,
+    "EXP": unary("Exp"),
+    "ABS": unary("Abs"),
+    "NEG": unary("Neg"),
+    "SQUARE": square,
+    "SOFTMAX": softmax,
+    "ARG_MAX": arg("ArgMax"),
+    "ARG_MIN": arg("ArgMin"),
+    "DEQUANTIZE": dequantize,
+    **float_moves.HANDLERS,
+}

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TFLite operators of a float model that move elements, as ONNX has them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from openkpu.compiler.tflite.file import RawOperator
+from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
+from openkpu.compiler.tflite.reader import TO_NCHW
+
+
+def reshape(w: Writer, op: RawOperator) -> None:
+    """RESHAPE, SQUEEZE, EXPAND_DIMS: the output's shape of the file, which is fixed."""
+    shape, out = w.shape(op, 0), w.out_shape(op)
+    if math.prod(shape) != math.prod(out):
+        raise w.refuse(f"{shape} to {out}, another number of elements")
+    w.put(op, w.reshaped(w.input(op, 0), len(shape), out))
+
+
+def transpose(w: Writer, op: RawOperator) -> None:
+    axes, rank = w.integers(op, 1, "axes"), len(w.shape(op, 0))
+    if sorted(axes) != list(range(rank)):
+        raise w.refuse(f"axes {axes}, expected each of {rank} once")
+    if rank == 4:  # of the axes of (N, C, H, W)
+        axes = [w.axis(4, axes[a]) for a in TO_NCHW]
+    w.put(op, w.emit("Transpose", [w.input(op, 0)], perm=axes))
+
+
+def concatenation(w: Writer, op: RawOperator) -> None:
+    if op.options is None:
+        raise w.refuse("its options are not in the file")
+    rank = len(w.out_shape(op))
+    parts = [operand(w, op, i, rank) for i in range(len(op.inputs))]
+    made = w.emit("Concat", parts, axis=w.axis(rank, op.options.Axis()))
+    w.activated(op, made, op.options.FusedActivationFunction())
+
+
+def pack(w: Writer, op: RawOperator) -> None:
+    """Several tensors along a new axis."""
+    if op.options is None:
+        raise w.refuse("its options are not in the file")
+    shape = w.out_shape(op)
+    axis = op.options.Axis() % len(shape)
+    one = (*shape[:axis], 1, *shape[axis + 1 :])
+    ranks = [len(w.shape(op, i)) for i in range(len(op.inputs))]
+    parts = [w.reshaped(w.input(op, i), rank, one) for i, rank in enumerate(ranks)]
+    w.put(op, w.emit("Concat", parts, axis=w.axis(len(shape), axis)))
+
+
+def split(w: Writer, op: RawOperator) -> None:
+    """SPLIT has its axis in front, SPLIT_V behind the sizes."""
+    at, axes = (1, 0) if op.operator == "SPLIT" else (0, 2)
+    rank, first = len(w.shape(op, at)), 0
+    axis, x = w.integers(op, axes, "axis")[0], w.input(op, at)
+    where = w.axis(rank, axis)
+    for i in range(len(op.outputs)):
+        size = w.out_shape(op, i)[axis]
+        ends = [w.whole(n) for n in (first, first + size, where)]
+        w.put(op, w.emit("Slice", [x, *ends]), i)
+        first += size
+
+
+def slice_(w: Writer, op: RawOperator) -> None:
+    starts, out = w.integers(op, 1, "begin"), w.out_shape(op)
+    if len(starts) != len(w.shape(op, 0)):
+        raise w.refuse(f"begin {starts}, expected {len(w.shape(op, 0))} numbers")
+    ends = [a + n for a, n in zip(starts, out, strict=True)]
+    w.put(op, _cut(w, w.input(op, 0), starts, ends, [1] * len(starts)))
+
+
+def _cut(w: Writer, x: str, starts: list[int], ends: list[int], steps: list[int]) -> str:
+    """Numbers in the model's order of axes."""
+    rank = len(starts)
+    axes = [w.axis(rank, a) for a in range(rank)]
+    return w.emit("Slice", [x, *(w.whole(*v) for v in (starts, ends, axes, steps))])
+
+
+def strided_slice(w: Writer, op: RawOperator) -> None:
+    begin, end, steps = (w.integers(op, i, n) for i, n in enumerate(("begin", "end", "steps"), 1))
+    shape, o = w.shape(op, 0), op.options
+    if o is None:
+        raise w.refuse("its options are not in the file")
+    for name in ("EllipsisMask", "NewAxisMask"):
+        if getattr(o, name)():
+            raise w.refuse(f"{name} {getattr(o, name)()}, expected 0")
+    if getattr(o, "Offset", bool)():
+        raise w.refuse("end as an offset, expected a place")
+    if not len(begin) == len(end) == len(steps) == len(shape) or 0 in steps:
+        raise w.refuse(f"begin {begin}, end {end}, steps {steps} of {shape}")
+    starts, ends, sizes = [], [], []
+    for i, size in enumerate(shape):
+        first = None if o.BeginMask() >> i & 1 else begin[i]
+        stop = None if o.EndMask() >> i & 1 else end[i]
+        if o.ShrinkAxisMask() >> i & 1:
+            first, stop, steps[i] = begin[i] % size, begin[i] % size + 1, 1
+        places = range(size)[slice(first, stop, steps[i])]
+        if not places:
+            raise w.refuse(f"nothing of axis {i} is left")
+        last = places[-1] + (1 if steps[i] > 0 else -1)
+        starts.append(places[0])
+        ends.append(last if last >= 0 else -(1 << 31))
+        sizes.append(len(places))
+    part, out = _cut(w, w.input(op, 0), starts, ends, steps), w.out_shape(op)
+    if math.prod(sizes) != math.prod(out):
+        raise w.refuse(f"gives {sizes}, the output is {out}")
+    w.put(op, part if tuple(sizes) == out else w.reshaped(part, len(sizes), out))
+
+
+def pad(w: Writer, op: RawOperator) -> None:
+    """PAD with zeros, PADV2 with a number of its own."""
+    rank = len(w.shape(op, 0))
+    pads = np.reshape(w.integers(op, 1, "paddings"), (-1, 2)).tolist()
+    if len(pads) != rank:
+        raise w.refuse(f"paddings {pads}, expected a pair for each of {rank} axes")
+    value = np.zeros(1, np.float32)
+    if op.operator == "PADV2":
+        value = w.weights(op, 2, "value").reshape(-1)
+    pads = [pads[a] for a in TO_NCHW] if rank == 4 else pads
+    edges = w.whole(*(p[0] for p in pads), *(p[1] for p in pads))
+    number = w.const(value.reshape(()).astype(np.float32), "value")
+    w.put(op, w.emit("Pad", [w.input(op, 0), edges, number]))
+
+
+HANDLERS: dict[str, Handler] = {
+    "RESHAPE": reshape,
+    "SQUEEZE": reshape,
+    "EXPAND_DIMS": reshape,
+    "TRANSPOSE": transpose,
+    "CONCATENATION": concatenation,
+    "SPLIT": split,
+    "SPLIT_V": split,
+    "SLICE": slice_,
+    "STRIDED_SLICE": strided_slice,
+    "PAD": pad,
+    "PADV2": pad,
+    "PACK": pack,
+}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""openkpu quantise MODEL --calibration X -o net.onnx: a float model in ONNX's QDQ form.
+
+The file is what `openkpu compile` makes of the float model before it compiles it, for who wants to
+look at it or run it elsewhere. Exit status: 0, or 2 when the model cannot be quantised; then
+nothing is written.
+"""
+
+import argparse
+import dataclasses
+import sys
+from pathlib import Path
+
+from openkpu.compiler.calibration import precision
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.source import quantised
+from openkpu_tools import command, registry
+from openkpu_tools.command import (
+    UsageError,
+    check_output,
+    check_outputs,
+    complain,
+    option,
+    write_json,
+    writing,
+)
+from openkpu_tools.commands.model_options import request_of
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """Arguments; UsageError names the word and what was expected."""
+    args = registry.parse_command("quantise", argv)
+    args.request = request_of(args)
+    if not args.request:
+        how = "expected a folder of pictures, x.npy or x.npz with samples of the model's inputs"
+        raise UsageError(f"no {option('calibration')}, {how}")
+    if args.output:
+        check_output(args.output, ".onnx")
+    check_outputs([args.output, args.report], [args.model, args.calibration])
+    return args
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    try:
+        args = parse(argv)
+        found = quantised(args.model, args.request, args.shape)
+        costs = precision.measure(found)
+    except (UsageError, CompileError) as error:
+        return complain(error)
+    print(f"{found.name}: quantised with {len(found.samples)} samples, {found.request.method}")
+    print()
+    for line in precision.lines(costs):
+        print(line)
+    if args.output:
+        with writing(args.output) as stream:
+            stream.write(found.data)
+        print(f"model: {args.output}, {Path(args.output).stat().st_size} bytes")
+    if args.report:
+        write_json(args.report, record(costs))
+        print(f"report: {args.report}")
+    return 0
+
+
+def record(costs: precision.Precision) -> dict[str, object]:
+    """The report as JSON has it."""
+    rows = []
+    for row in costs.rows:
+        noises = {"through": row.through, "own": row.own, "wide": row.wide}
+        decibels = {name: row.decibels(noise) for name, noise in noises.items()}
+        rows.append({"layer": row.node, "operator": row.operator, **decibels})
+    outputs = [{**dataclasses.asdict(end), "mean": end.mean} for end in costs.outputs]
+    return {"samples": costs.samples, "layers": rows, "outputs": outputs}
+
+
+if __name__ == "__main__":
+    sys.exit(command.run_command(main))
