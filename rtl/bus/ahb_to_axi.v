@@ -253,7 +253,7 @@ module ahb_to_axi #(
   end
 
   assign m_axi_wvalid = filling || (writing && !cut_open && !w_done);
-  assign m_axi_wdata  = s_ahb_hwdata;
+  assign m_axi_wdata  = filling ? {AHB_W{1'b0}} : s_ahb_hwdata;
   assign m_axi_wstrb  = filling ? {LANES{1'b0}} : lanes;
   assign m_axi_wlast  = filling ? rest == 5'd1 : last;
   assign m_axi_bready = cut_open ? !filling : (writing && last && w_done && !aw_todo);

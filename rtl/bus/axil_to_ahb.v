@@ -119,12 +119,12 @@ module axil_to_ahb (
       write <= (state == IDLE && some) ? take_write : write;
       if (state == TAKE) begin
         word <= write ? s_axil_awaddr[31:2] : s_axil_araddr[31:2];
-        data <= s_axil_wdata;
+        data <= write ? s_axil_wdata : data;
         // privileged, data
         prot <= write ? {s_axil_awprot[0], !s_axil_awprot[2]}
                       : {s_axil_arprot[0], !s_axil_arprot[2]};
         error <= 1'b0;
-        strobes <= s_axil_wstrb;
+        strobes <= write ? s_axil_wstrb : 4'd0;
       end else begin
         data <= (state == DATA && m_ahb_hready && !write) ? m_ahb_hrdata : data;
         error <= (state == DATA) ? fails : error;
