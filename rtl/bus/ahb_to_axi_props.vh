@@ -17,6 +17,7 @@
   reg [1:0] f_b_now;
   always @(posedge clk) begin
     f_past   <= !rst;
+    f_drop   <= drop;
     f_ready  <= s_ahb_hready;
     f_error1 <= !s_ahb_hready && s_ahb_hresp == RESP_ERROR;
     f_trans1 <= s_ahb_htrans[1];
@@ -86,6 +87,8 @@
       most_open : assert (open <= MOST && f_reads <= open);
       //: While a write burst has begun and is not responded to, no read is requested but those that are ignored.
       if (write_open) no_read_before : assert (open == ignored);
+      //: Behind a drop no read that was requested before it is looked at.
+      if (f_past && f_drop) dropped : assert (open == ignored);
       //: A new write burst does not begin on AXI before the response to the one before.
       if (m_axi_awvalid) one_write : assert (!f_awed);
       //: B is taken only behind address and last word.
@@ -112,7 +115,7 @@
       //: (invariant) Every open burst is on AR or with the other side, and no more are ignored than are open.
       counts : assert (open == f_reads + {3'd0, ar_valid} && ignored <= open);
       //: (invariant) A write burst that was begun and not cut is in the data phase.
-      if (aw_todo) todo : assert (dp_valid && dp_write && !dp_dead && !second && write_open && !f_awed);
+      if (aw_todo) todo : assert (dp_valid && dp_write && !dp_dead && !second && write_open && (!f_awed || cut_open));
       //: (invariant) As above.
       if (dp_valid && dp_write && !dp_dead) begun : assert (left != 0 && left <= 16 && (second || write_open));
       //: (invariant) Address and last word are with the other side as the registers say.
@@ -122,7 +125,7 @@
       //: (invariant) A burst is cut once, and only what is left of it is filled, before another one begins.
       fills : assert ((rest == 0 || cut_open) && rest <= 15 && !(cut_open && w_done) && (!cut_open || !write_open || aw_todo));
       //: (invariant) What is written belongs to a burst in the data phase.
-      opened : assert ((!write_open || (dp_valid && dp_write && !dp_dead && !second)) && (!w_done || write_open) && (!second || dp_valid));
+      opened : assert ((!write_open || (dp_valid && dp_write && !dp_dead && !second)) && (!w_done || write_open || second) && (!second || dp_valid));
       //: (invariant) Right behind the reset nothing is open.
       if (!f_past) fresh : assert (!dp_valid && !second && !ap_dead && open == 0 && f_reads == 0 && ignored == 0 && !ar_valid &&
                  !aw_todo && !w_done && rest == 0 && !cut_open && !write_open && !f_awed && !f_wed);

@@ -108,7 +108,7 @@
       //: (invariant) What TAKE accepts is there.
       if (state == TAKE) taken : assert (write ? s_axil_awvalid && s_axil_wvalid : s_axil_arvalid);
       //: (invariant) The lanes that are left.
-      if (state > TAKE) left_lanes : assert (write ? strobes == (f_wanted & ~f_lanes) && (state != ADDRESS || strobes != 0)
+      if (state > TAKE) left_lanes : assert (write ? strobes == (f_wanted & ~f_lanes) && (f_lanes & ~f_wanted) == 0 && (state != ADDRESS || strobes != 0)
                  : f_wanted == 15 && f_lanes == ((state == ADDRESS) ? 4'd0 : 4'd15));
       //: (invariant) An error is remembered, and nothing follows it.
       if (state > TAKE) remembered : assert (f_failed == error && !(state == ADDRESS && error) &&
