@@ -49,6 +49,12 @@ def fields(parser: Parser) -> None:
     _compares(parser)
 
 
+@entry("openkpu_tools.documents.integration_files")
+def integration(parser: Parser) -> None:
+    """Write the files that integrators' tools read."""
+    _compares(parser)
+
+
 @entry("", lambda args: " ".join(args.groups or ["all", "icarus"]))
 def setup(parser: Parser) -> None:
     """Everything into .venv, and Icarus when it is missing."""
