@@ -204,6 +204,22 @@ async def random_commands(dut) -> None:
 
 
 @cocotb.test()
+async def reads_behind_writes(dut) -> None:
+    """What was written right before is read, however slow the channels of writes are."""
+    bench = AxiBench(dut)
+    await bench.reset()
+    for slow in (("w",), ("aw",), ("b",), ()):
+        for name in CHANNELS:
+            bench.bus.hold((name,), False)
+        bench.bus.pause(0.8, bench.rng, slow)
+        for beats in (1, 4, 16):
+            writes = row(bench, [beats] * 4, [True] * 4)
+            pairs = [(w, Command(False, w.addr, w.beats, w.size)) for w in writes]
+            await bench.run([command for pair in pairs for command in pair])
+        await bench.settle()
+
+
+@cocotb.test()
 async def addresses_and_data_apart(dut) -> None:
     """Data are taken long before their address, the address before the data, the response late."""
     bench = AxiBench(dut)
