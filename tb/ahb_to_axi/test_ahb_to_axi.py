@@ -5,6 +5,7 @@ import logging
 import random
 from collections import Counter
 from types import SimpleNamespace
+from typing import Any
 
 import cocotb
 import pytest
@@ -27,7 +28,7 @@ class Memory:
     """
 
     def __init__(self, dut, rng: random.Random) -> None:
-        self.ram = AxiRam(AxiBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, size=SIZE)
+        self.ram: Any = AxiRam(AxiBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, size=SIZE)
         self.first = rng.randbytes(SIZE)
         self.ram.write(0, self.first)
         self.faults = SimpleNamespace(one_cycle=False)

@@ -3,6 +3,7 @@
 
 import logging
 import random
+from typing import Any
 
 import cocotb
 import pytest
@@ -16,7 +17,7 @@ logging.getLogger("cocotb.apb_to_ahb_bench").setLevel(logging.ERROR)
 LIMIT = 200  # cycles of an access
 
 
-async def started(dut) -> tuple[ApbMaster, HostSide]:
+async def started(dut) -> tuple[Any, HostSide]:
     master = ApbMaster(ApbBus.from_prefix(dut, "s_apb"), dut.clk, dut.rst)
     side = HostSide(dut, random.Random(random.getrandbits(32)))
     await side.reset()

@@ -3,6 +3,7 @@
 
 import logging
 import random
+from typing import Any
 
 import cocotb
 import pytest
@@ -26,7 +27,7 @@ class Raw:
 
     def __init__(self, dut) -> None:
         self.rng = fresh()
-        self.channel = {}
+        self.channel: dict[str, Any] = {}
         for kind in KINDS:
             name = f"AxiLite{kind.upper()}"
             bus = getattr(channels, f"{name}Bus").from_prefix(dut, "s_axil")
@@ -159,7 +160,7 @@ async def protection(dut) -> None:
 @cocotb.test()
 async def somebody_elses_master(dut) -> None:
     """Blocks of bytes of any length and place, by the master of cocotbext-axi."""
-    master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
+    master: Any = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
     side = await started(dut)
     prot = AxiProt.PRIVILEGED
     for _ in range(30):

@@ -16,7 +16,7 @@ from openkpu.layer import airam
 from openkpu.layer.layout import ROW_BYTES
 from openkpu_tb.core.registers import AI, AI_RAM, EIGHT_BIT_MODE, INTERRUPT_MASK, Kpu
 from openkpu_tools import command, registry
-from openkpu_tools.flows.eda import rtl_sources
+from openkpu_tools.flows.eda import bridge_sources, rtl_sources
 
 FIRST = "tb/first_layer"
 TABLES = 0x100  # where the layer's tables lie in the storage
@@ -105,9 +105,7 @@ def core() -> str:
     """openkpu.core, CAPI2 of FuseSoC."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     values = parameters()
-    bridges = [
-        file for file in rtl_sources() if "/bus/" in file or "_axi" in file or "_apb" in file
-    ]
+    bridges = bridge_sources()
     device = [file for file in rtl_sources() if file not in bridges]
     headers = [
         str(path.relative_to(ROOT))
