@@ -48,7 +48,7 @@ async def random_accesses(dut) -> None:
 
 @pytest.mark.parametrize("rows", [16384])
 def test_ahb_lite(rows: int) -> None:
-    """On Verilator: Icarus does not evaluate what depends on the pins that the master sets first."""
+    """On Verilator: Icarus does not evaluate what depends on pins that the master sets first."""
     sources = ["tb/ahb_slave/ahb_lite_bench.v", "tb/ahb_slave/ahb_slave_bench.v"]
     sources += ["rtl/host/ahb_slave.v"]
     test = "tb.ahb_slave.test_ahb_lite"
