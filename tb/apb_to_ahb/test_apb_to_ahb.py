@@ -47,6 +47,8 @@ async def random_accesses(dut) -> None:
             assert bool(answer.resp) is not good, hex(addr)
             for _ in range(side.rng.choice([0, 0, 1, 3])):
                 await RisingEdge(dut.clk)
+    await RisingEdge(dut.clk)  # the counters follow a cycle later
+    await RisingEdge(dut.clk)
     assert (int(dut.reg_writes.value), int(dut.reg_reads.value)) == (writes, reads)
     side.check()
 

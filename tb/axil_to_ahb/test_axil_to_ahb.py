@@ -81,6 +81,7 @@ async def every_strobe(dut) -> None:
                     writes += addr < RAM and strobes == 15
                 resp, found = await raw.read(addr)
                 assert (resp, found) == (AxiResp.OKAY, side.word(addr)), (addr, strobes)
+    await RisingEdge(dut.clk)
     assert int(dut.reg_writes.value) == writes
     side.check()
 
