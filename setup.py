@@ -19,23 +19,15 @@ SHARED = (  # patterns of files
     "rtl/**/*.vh",
     "rtl/**/*.rdl",
     "rtl/**/*.toml",
+    "rtl/openkpu.f",
+    "rtl/openkpu.sdc",
     "tb/openkpu_tb/**/*.v",
     "tb/openkpu_tb/**/*.vlt",
     "scripts/*.sh",
     "scripts/bin/*",
 )
 
-
-FILE_LIST = "rtl/openkpu.f"
 LEFT_OUT = ("openkpu_tools/flows/formal.py", "openkpu_tools/flows/proofs.py")  # of a checkout
-
-
-def file_list() -> str:
-    """The RTL as simulators and synthesis read a list of files, relative to its root's parent."""
-    folders = sorted({path.parent for path in ROOT.glob("rtl/**/*.vh")})
-    lines = [f"+incdir+{folder.relative_to(ROOT)}" for folder in folders]
-    lines += [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("rtl/**/*.v"))]
-    return "\n".join(lines) + "\n"
 
 
 class BuildWithShare(build_py):
@@ -53,7 +45,6 @@ class BuildWithShare(build_py):
             target = share / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
-        (share / FILE_LIST).write_text(file_list(), encoding="utf-8")
         for name in LEFT_OUT:
             (Path(self.build_lib) / name).unlink()
 

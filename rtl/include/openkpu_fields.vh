@@ -162,6 +162,16 @@
 `define DMA_TAG_OWNER (5+CW+OW)+:(`OWNER_BITS)  // who wants it
 `define DMA_TAG_BITS (5+CW+OW+`OWNER_BITS)
 
+// Announcement of a burst command in the cycle in which the AHB master takes it: a bridge
+// requests its read early and learns the length of an INCR burst.
+`define AHEAD_VALID 0  // a command enters the queue of the AHB master
+`define AHEAD_DROP 1  // the AHB master drops all commands whose transfers are not on the bus
+`define AHEAD_WRITE 2  // direction
+`define AHEAD_ADDR 34:3  // first byte
+`define AHEAD_BEATS 39:35  // 1..16
+`define AHEAD_SIZE 42:40  // as HSIZE
+`define AHEAD_BITS 43
+
 // Burst command to the AHB master. Uses TAG_W.
 `define CMD_WRITE (0)  // direction
 `define CMD_ADDR (1)+:(32)  // first byte

@@ -45,6 +45,8 @@ module storage_port #(
     input  wire                     m_ahb_hready,
     input  wire [              1:0] m_ahb_hresp,
     input  wire [        AHB_W-1:0] m_ahb_hrdata,
+    // burst commands in advance, for a bridge behind the AHB master
+    output wire [  `AHEAD_BITS-1:0] m_ahb_ahead,
     // list channel: requests, stream
     input  wire                     list_req_valid,
     output wire                     list_req_ready,
@@ -100,7 +102,14 @@ module storage_port #(
   wire [ 4:0] mst_err_beats;
   wire mst_err_valid, mst_abandon, mst_idle;
 
-  assign waiting[`WAITING_CHAN]  = wait_tag[`DMA_TAG_CHAN];
+  assign m_ahb_ahead[`AHEAD_VALID] = cmd_valid && cmd_ready;
+  assign m_ahb_ahead[`AHEAD_DROP] = mst_abandon;
+  assign m_ahb_ahead[`AHEAD_WRITE] = cmd[`CMD_WRITE];
+  assign m_ahb_ahead[`AHEAD_ADDR] = cmd[`CMD_ADDR];
+  assign m_ahb_ahead[`AHEAD_BEATS] = cmd[`CMD_BEATS];
+  assign m_ahb_ahead[`AHEAD_SIZE] = cmd[`CMD_SIZE];
+
+  assign waiting[`WAITING_CHAN] = wait_tag[`DMA_TAG_CHAN];
   assign waiting[`WAITING_OWNER] = wait_tag[`DMA_TAG_OWNER];
 
   dmac #(

@@ -135,7 +135,7 @@ def build_bench(
     prepare_path()
     files, place = expand(sources), builds()
     args = list(BUILD_ARGS[sim])
-    covered = instrument.wanted(sim, top)
+    covered = instrument.wanted(sim, top) and not defines  # another top around the device
     control = ""
     if sim == "verilator":
         args += ONE_FILE if len(files) > MANY_SOURCES else []
@@ -265,7 +265,7 @@ def run_bench(
         extra: list[str] = [*plusargs, *mutants.plusargs()]
         test_args: list[str] = []
         recording = None
-        if instrument.wanted(sim, top):
+        if instrument.wanted(sim, top) and not defines:
             recording = instrument.Recording(work, f"{test_module} {testcase or ''}")
             extra += recording.plusargs
             env = {**(env or {}), **recording.env}

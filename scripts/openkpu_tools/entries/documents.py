@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that write pages and files of the checkout, set it up and clean it."""
 
+from openkpu_tools import command
 from openkpu_tools.command import Parser
 from openkpu_tools.entry import entry
 
@@ -47,6 +48,18 @@ def registers(parser: Parser) -> None:
 def fields(parser: Parser) -> None:
     """Write the Verilog header of fields."""
     _compares(parser)
+
+
+@entry("openkpu_tools.documents.integration_files")
+def integration(parser: Parser) -> None:
+    """Write the files that integrators' tools read."""
+    _compares(parser)
+
+
+@entry("openkpu_tools.documents.register_formats", "registers integration")
+def register_formats(parser: Parser) -> None:
+    """Write the registers as IP-XACT and as pages of HTML."""
+    parser.add_argument("out", type=command.path, help="folder, which may exist")
 
 
 @entry("", lambda args: " ".join(args.groups or ["all", "icarus"]))

@@ -40,6 +40,12 @@ def rtl_sources() -> list[str]:
     return [str(f.relative_to(ROOT)) for f in sorted(ROOT.glob("rtl/**/*.v"))]
 
 
+def bridge_sources() -> list[str]:
+    """Those of them that are around openkpu_top: bridges, and the tops with other buses."""
+    tops = ("rtl/openkpu_axi.v", "rtl/openkpu_apb.v")
+    return [name for name in rtl_sources() if name.startswith("rtl/bus/") or name in tops]
+
+
 def program_beside(name: str) -> str:
     """Path of a program that came with the project's Python packages."""
     return str(Path(sys.executable).parent / name)

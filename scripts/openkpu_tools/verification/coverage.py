@@ -20,6 +20,7 @@ from pathlib import Path
 from openkpu.checkout import ROOT
 from openkpu_tb.coverage import baseline, instrument, points, report, sampler, summary, waivers
 from openkpu_tools import command, marked, registry
+from openkpu_tools.flows.eda import bridge_sources, rtl_sources
 from openkpu_tools.mutation.mutate_benches import sources_digest
 
 OUT = ROOT / "reports" / "coverage"
@@ -125,7 +126,7 @@ def collect(name: str, data: Path, out: Path) -> summary.CoverageResult:
     bins = sorted(data.glob(f"*/*{instrument.XML}"))
     print(f"coverage: merging {len(code)} simulations", flush=True)
     sources = points.merge(code, ROOT)
-    points.require(sources, (str(f.relative_to(ROOT)) for f in ROOT.glob("rtl/**/*.v")))
+    points.require(sources, set(rtl_sources()) - set(bridge_sources()))
     hits = sampler.merge(bins, out / "functional.xml")
     record = baseline.load_baseline().get(name, {})
     result = summary.CoverageResult(

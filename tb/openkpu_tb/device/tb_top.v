@@ -15,11 +15,19 @@
 //
 // With NETLIST defined the device is a netlist of its cells: no back door to the AI RAM, no counters.
 //
+// With AXI defined the device is openkpu_axi, host and storage are behind its buses (axi_fabric); the
+// fabric's waits, errors and silence work as on AHB, cfg_rd_wait is the latency.
+//
 // Host pins change on the falling edge of clk and are looked at there too (a register seen at the
 // rising edge is old on one simulator and new on the other).
 `resetall
 `timescale 1ns/1ps
 `default_nettype none
+`ifdef AXI
+  `define DUT u_axi.u_openkpu
+`else
+  `define DUT dut
+`endif
 `include "openkpu_fields.vh"
 
 module tb_top #(
@@ -54,6 +62,12 @@ module tb_top #(
   parameter HALF = 5
 );
   localparam COUNTERS = 14;
+  // wait states that a transfer of the host may have: a bus of channels that stall adds its own
+`ifdef AXI
+  localparam HOST_WAIT = 400;
+`else
+  localparam HOST_WAIT = 16;
+`endif
   // room for what any model needs, so that all share a build: pages that nobody writes cost nothing
   // with Verilator, and on Icarus a build costs less than they do
 `ifdef VERILATOR
@@ -105,6 +119,110 @@ module tb_top #(
   wire [3:0]  m_hprot;
   wire [AHB_W-1:0] m_hwdata, m_hrdata;
 
+  wire [36:0] rules_m, rules_hm, rules_hs;
+  wire [31:0] errors_m, errors_hm, errors_hs;
+  wire [31:0] rd_beats, wr_beats, refusals, error_answers, bursts, losses, wr_lo, wr_hi;
+
+`ifdef AXI
+  wire [31:0] l_awaddr;
+  wire [2:0] l_awprot;
+  wire l_awvalid;
+  wire l_awready;
+  wire [31:0] l_wdata;
+  wire [3:0] l_wstrb;
+  wire l_wvalid;
+  wire l_wready;
+  wire l_bvalid;
+  wire l_bready;
+  wire [1:0] l_bresp;
+  wire [31:0] l_araddr;
+  wire [2:0] l_arprot;
+  wire l_arvalid;
+  wire l_arready;
+  wire [31:0] l_rdata;
+  wire [1:0] l_rresp;
+  wire l_rvalid;
+  wire l_rready;
+  wire [31:0] f_awaddr;
+  wire [7:0] f_awlen;
+  wire [2:0] f_awsize;
+  wire f_awvalid;
+  wire f_awready;
+  wire [AHB_W-1:0] f_wdata;
+  wire [AHB_W/8-1:0] f_wstrb;
+  wire f_wlast;
+  wire f_wvalid;
+  wire f_wready;
+  wire [1:0] f_bresp;
+  wire f_bvalid;
+  wire f_bready;
+  wire [31:0] f_araddr;
+  wire [7:0] f_arlen;
+  wire [2:0] f_arsize;
+  wire f_arvalid;
+  wire f_arready;
+  wire [AHB_W-1:0] f_rdata;
+  wire [1:0] f_rresp;
+  wire f_rlast;
+  wire f_rvalid;
+  wire f_rready;
+  wire [31:0] rnd;
+  // what a bus of one master has not
+  assign {m_hbusreq, m_hlock, m_hgrant, m_hready, m_hresp, m_hsize, m_hburst, m_hprot} = 16'd0;
+  assign {m_hwdata, m_hrdata} = {2*AHB_W{1'b0}};
+  assign rules_m = 37'd0;
+  assign {refusals, losses} = 64'd0;
+  // addresses for `strays`
+  assign m_htrans = {f_arvalid | f_awvalid, 1'b0};
+  assign m_hwrite = f_awvalid;
+  assign m_haddr  = f_awvalid ? f_awaddr : f_araddr;
+
+  ahb_to_axil u_host (
+    .clk(clk), .rst(rst), .rnd(rnd), .cfg_wait_prob(cfg_wait_prob), .haddr(s_haddr),
+    .htrans(s_hsel ? s_htrans : 2'b00), .hwrite(s_hwrite), .hsize(s_hsize), .hprot(s_hprot), .hwdata(s_hwdata),
+    .hready(s_hready), .hresp(s_hresp), .hrdata(s_hrdata),
+    .awaddr(l_awaddr), .awprot(l_awprot), .awvalid(l_awvalid), .awready(l_awready),
+    .wdata(l_wdata), .wstrb(l_wstrb), .wvalid(l_wvalid), .wready(l_wready),
+    .bvalid(l_bvalid), .bready(l_bready), .bresp(l_bresp), .araddr(l_araddr),
+    .arprot(l_arprot), .arvalid(l_arvalid), .arready(l_arready), .rdata(l_rdata),
+    .rresp(l_rresp), .rvalid(l_rvalid), .rready(l_rready)
+  );
+
+  openkpu_axi #(
+    .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
+    .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS), .PATH(PATH),
+    .PARAM_CHANS(PARAM_CHANS), .POST_SHARE(POST_SHARE), .POOL_LANES(POOL_LANES), .FP16_LANES(FP16_LANES),
+    .KEEP_WEIGHTS(KEEP_WEIGHTS), .FLAT_MAPS(FLAT_MAPS), .SUM_PLANES(SUM_PLANES), .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH),
+    .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH), .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE)
+  ) u_axi (
+    .clk(clk), .rst(rst), .irq(irq), .m_axi_bid(1'b0), .m_axi_rid(1'b0), .m_axi_awid(), .m_axi_arid(),
+    .m_axi_awburst(), .m_axi_awcache(), .m_axi_awprot(), .m_axi_arburst(), .m_axi_arcache(), .m_axi_arprot(),
+    .s_axil_awaddr(l_awaddr), .s_axil_awprot(l_awprot), .s_axil_awvalid(l_awvalid), .s_axil_awready(l_awready),
+    .s_axil_wdata(l_wdata), .s_axil_wstrb(l_wstrb), .s_axil_wvalid(l_wvalid), .s_axil_wready(l_wready),
+    .s_axil_bvalid(l_bvalid), .s_axil_bready(l_bready), .s_axil_bresp(l_bresp), .s_axil_araddr(l_araddr),
+    .s_axil_arprot(l_arprot), .s_axil_arvalid(l_arvalid), .s_axil_arready(l_arready), .s_axil_rdata(l_rdata),
+    .s_axil_rresp(l_rresp), .s_axil_rvalid(l_rvalid), .s_axil_rready(l_rready),
+    .m_axi_awaddr(f_awaddr), .m_axi_awlen(f_awlen), .m_axi_awsize(f_awsize), .m_axi_awvalid(f_awvalid),
+    .m_axi_awready(f_awready), .m_axi_wdata(f_wdata), .m_axi_wstrb(f_wstrb), .m_axi_wlast(f_wlast),
+    .m_axi_wvalid(f_wvalid), .m_axi_wready(f_wready), .m_axi_bresp(f_bresp), .m_axi_bvalid(f_bvalid),
+    .m_axi_bready(f_bready), .m_axi_araddr(f_araddr), .m_axi_arlen(f_arlen), .m_axi_arsize(f_arsize),
+    .m_axi_arvalid(f_arvalid), .m_axi_arready(f_arready), .m_axi_rdata(f_rdata), .m_axi_rresp(f_rresp),
+    .m_axi_rlast(f_rlast), .m_axi_rvalid(f_rvalid), .m_axi_rready(f_rready)
+  );
+
+  axi_fabric #(.AHB_W(AHB_W), .DEPTH(MOST_STORE), .USUAL(STORE_DEPTH), .CHECK(CHECK)) u_fabric (
+    .clk(clk), .rst(rst), .cfg_seed(cfg_seed), .cfg_wait_prob(cfg_wait_prob), .cfg_latency(cfg_rd_wait),
+    .cfg_err_lo(cfg_err_lo), .cfg_err_hi(cfg_err_hi), .cfg_mute(cfg_dead[1]), .rnd_out(rnd), .errors(errors_m),
+    .rd_beats(rd_beats), .wr_beats(wr_beats), .error_answers(error_answers), .bursts(bursts),
+    .wr_lo(wr_lo), .wr_hi(wr_hi),
+    .awaddr(f_awaddr), .awlen(f_awlen), .awsize(f_awsize), .awvalid(f_awvalid),
+    .awready(f_awready), .wdata(f_wdata), .wstrb(f_wstrb), .wlast(f_wlast),
+    .wvalid(f_wvalid), .wready(f_wready), .bresp(f_bresp), .bvalid(f_bvalid),
+    .bready(f_bready), .araddr(f_araddr), .arlen(f_arlen), .arsize(f_arsize),
+    .arvalid(f_arvalid), .arready(f_arready), .rdata(f_rdata), .rresp(f_rresp),
+    .rlast(f_rlast), .rvalid(f_rvalid), .rready(f_rready)
+  );
+`else
 `ifdef NETLIST
   openkpu_top dut (
 `else
@@ -126,12 +244,9 @@ module tb_top #(
     .m_ahb_haddr(m_haddr), .m_ahb_htrans(m_htrans), .m_ahb_hwrite(m_hwrite),
     .m_ahb_hsize(m_hsize), .m_ahb_hburst(m_hburst), .m_ahb_hprot(m_hprot),
     .m_ahb_hwdata(m_hwdata), .m_ahb_hready(m_hready), .m_ahb_hresp(m_hresp),
-    .m_ahb_hrdata(m_hrdata), .irq(irq)
+    .m_ahb_hrdata(m_hrdata), .m_ahb_ahead(), .irq(irq)
   );
 
-  wire [36:0] rules_m, rules_hm, rules_hs;
-  wire [31:0] errors_m, errors_hm, errors_hs;
-  wire [31:0] rd_beats, wr_beats, refusals, error_answers, bursts, losses, wr_lo, wr_hi;
 
   ahb_fabric #(.AHB_W(AHB_W), .DEPTH(MOST_STORE), .USUAL(STORE_DEPTH), .CHECK(CHECK)) u_fabric (
     .clk(clk), .rst(rst), .cfg_seed(cfg_seed), .cfg_loss_prob(cfg_loss_prob),
@@ -146,6 +261,7 @@ module tb_top #(
     .refusals(refusals), .error_answers(error_answers), .bursts(bursts), .losses(losses),
     .wr_lo(wr_lo), .wr_hi(wr_hi)
   );
+`endif
 
   // the host's side of the slave port: the bench's own master, and the device as a slave
   generate
@@ -155,7 +271,7 @@ module tb_top #(
         .htrans(s_htrans), .hwrite(s_hwrite), .hsize(s_hsize), .hburst(s_hburst), .hprot(s_hprot),
         .hwdata(s_hwdata), .hready(s_hready), .hresp(s_hresp), .rule(rules_hm), .errors(errors_hm)
       );
-      ahb_slave_checker u_check_slave (
+      ahb_slave_checker #(.MAX_WAIT(HOST_WAIT)) u_check_slave (
         .clk(clk), .rst(rst), .hsel(s_hsel), .haddr(s_haddr), .htrans(s_htrans), .hwrite(s_hwrite),
         .hsize(s_hsize), .hready_in(s_hready), .hready_out(s_hready), .hresp(s_hresp),
         .hrdata(s_hrdata), .rule(rules_hs), .errors(errors_hs)
@@ -242,7 +358,7 @@ module tb_top #(
 `ifdef NETLIST
   wire        layer_done = 1'b0; // a netlist has pins only
 `else
-  wire        layer_done = dut.u_control.layer_done & ~rst; // at power-up it may be anything
+  wire        layer_done = `DUT.u_control.layer_done & ~rst; // at power-up it may be anything
 `endif
   reg  [63:0] perf_rec [0:RECORDS*COUNTERS-1];
   reg  [31:0] perf_count = 32'd0;
@@ -253,11 +369,11 @@ module tb_top #(
   always @(posedge clk) begin
     if (layer_done === 1'b1 && perf_count < RECORDS) begin
       for (k = 0; k < COUNTERS; k = k + 1) begin
-        perf_upper = (dut.u_host.u_perf.held[k] ? dut.u_host.u_perf.u_copy.mem[k] : 59'd0)
-            + {58'd0, dut.u_host.u_perf.owed[k]};
+        perf_upper = (`DUT.u_host.u_perf.held[k] ? `DUT.u_host.u_perf.u_copy.mem[k] : 59'd0)
+            + {58'd0, `DUT.u_host.u_perf.owed[k]};
         perf_rec[perf_count * COUNTERS + k] <= (k == 2 || k == 3)
-            ? {perf_upper[63-MACS_W:0], dut.u_host.u_perf.low_macs[MACS_W*(k-2) +: MACS_W]}
-            : {perf_upper, dut.u_host.u_perf.low_16[5*k +: 5]};
+            ? {perf_upper[63-MACS_W:0], `DUT.u_host.u_perf.low_macs[MACS_W*(k-2) +: MACS_W]}
+            : {perf_upper, `DUT.u_host.u_perf.low_16[5*k +: 5]};
       end
     end
     if (bd_go && bd_cmd == 4'd6)                    perf_count <= 32'd0;
@@ -271,10 +387,10 @@ module tb_top #(
   wire [1:0] cnn_mode    = 2'd0;
   wire       device_busy = 1'b0;
 `else
-  wire [1:0] cnn_mode    = dut.u_host.u_regs.u_ai.u_inference.mode;
-  wire       device_busy = dut.u_control.busy;
+  wire [1:0] cnn_mode    = `DUT.u_host.u_regs.u_ai.u_inference.mode;
+  wire       device_busy = `DUT.u_control.busy;
   always @(posedge clk)
-    layer_ran <= (layer_done === 1'b1) ? {dut.u_control.list_mode, dut.desc} : layer_ran;
+    layer_ran <= (layer_done === 1'b1) ? {`DUT.u_control.list_mode, `DUT.desc} : layer_ran;
 `endif
 
 `ifdef VERILATOR
@@ -290,8 +406,8 @@ module tb_top #(
       4'd1: $readmemh("storage_in.hex", u_fabric.u_storage.mem);
       4'd2: $writememh("storage_out.hex", u_fabric.u_storage.mem, bd_lo, bd_hi);
 `ifndef NETLIST
-      4'd3: $readmemh("ai_ram_in.hex", dut.u_cache.u_ai_ram.mem);
-      4'd4: $writememh("ai_ram_out.hex", dut.u_cache.u_ai_ram.mem, bd_lo, bd_hi);
+      4'd3: $readmemh("ai_ram_in.hex", `DUT.u_cache.u_ai_ram.mem);
+      4'd4: $writememh("ai_ram_out.hex", `DUT.u_cache.u_ai_ram.mem, bd_lo, bd_hi);
 `endif
       4'd5: $writememh("perf_out.hex", perf_rec, 0, perf_count * COUNTERS - 1);
       4'd7: $writememh("beats_out.hex", u_fabric.rec, bd_lo, bd_hi);
@@ -309,8 +425,8 @@ module tb_top #(
       4'd10: begin
         found_file = $fopen("ai_ram_changes.hex", "w");
         for (n = 0; n < RAM_WORDS; n = n + 1)
-          if (dut.u_cache.u_ai_ram.mem[n] !== ram_found[n]) begin
-            ram_found[n] = dut.u_cache.u_ai_ram.mem[n];
+          if (`DUT.u_cache.u_ai_ram.mem[n] !== ram_found[n]) begin
+            ram_found[n] = `DUT.u_cache.u_ai_ram.mem[n];
             $fwrite(found_file, "%h %h\n", n, ram_found[n]);
           end
         $fclose(found_file);

@@ -6,6 +6,11 @@
 `resetall
 `timescale 1ns/1ps
 `default_nettype none
+`ifdef AXI
+  `define DUT u_axi.u_openkpu
+`else
+  `define DUT dut
+`endif
 `include "openkpu_fields.vh"
 
 module tb_work (
@@ -14,12 +19,12 @@ module tb_work (
   input  wire        rst,
   output reg  [31:0] errors
 );
-  wire work  = tb_top.dut.u_host.u_regs.u_ai.u_command.work;
-  wire words = tb_top.dut.u_host.u_regs.u_ai.u_command.words;
-  wire hold  = tb_top.dut.u_host.u_regs.u_ai.u_command.hold;
-  wire start = tb_top.dut.u_host.u_regs.u_ai.u_command.start;
-  wire drop  = tb_top.dut.u_host.u_regs.u_ai.u_command.muted &&
-      (tb_top.dut.u_host.u_regs.u_ai.u_command.soft_reset || tb_top.dut.flush);
+  wire work  = tb_top.`DUT.u_host.u_regs.u_ai.u_command.work;
+  wire words = tb_top.`DUT.u_host.u_regs.u_ai.u_command.words;
+  wire hold  = tb_top.`DUT.u_host.u_regs.u_ai.u_command.hold;
+  wire start = tb_top.`DUT.u_host.u_regs.u_ai.u_command.start;
+  wire drop  = tb_top.`DUT.u_host.u_regs.u_ai.u_command.muted &&
+      (tb_top.`DUT.u_host.u_regs.u_ai.u_command.soft_reset || tb_top.`DUT.flush);
 
   reg begins;
   initial {begins, errors} = {1'b1, 32'd0};

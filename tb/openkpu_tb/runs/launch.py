@@ -24,6 +24,9 @@ SOURCES = [
     "tb/openkpu_tb/ahb/fabric/*.v",
     "tb/openkpu_tb/ahb/checkers/*.v",
 ]
+# the device behind AXI4-Lite and AXI4: tb_top with AXI defined
+AXI_SOURCES = [*SOURCES, "tb/openkpu_tb/axi/*.v"]
+AXI_DEFINES = {"AXI": 1}
 PUBLIC = "tb/openkpu_tb/device/public.vlt"
 LEAST_DEPTH = 1 << 18  # words of storage: 1 MiB
 # what every build has room for (tb_top's ROOM and LAYERS), so that all work shares one: words of
@@ -68,13 +71,18 @@ def build_device(
     storage_bytes: int = 0,
     waves: bool = False,
     rounding: int = 0,
+    axi: bool = False,
     **more: int,
 ) -> Path:
-    """Build the bench unless it is there; ``rounding`` as the RTL's parameter ROUNDING."""
+    """Build the bench unless it is there; ``rounding`` as the RTL's parameter ROUNDING.
+
+    ``axi``: the device is openkpu_axi, behind its buses.
+    """
     return simrun.build_bench(
         sim,
         "tb_top",
-        SOURCES,
+        AXI_SOURCES if axi else SOURCES,
+        defines=AXI_DEFINES if axi else None,
         params=parameters(config, storage_bytes, rounding, sim=sim, **more),
         public=PUBLIC,
         random_start=False,
@@ -92,9 +100,10 @@ def run_job(
     waves: Path | None = None,
     seed: int = 1,
     rounding: int = 0,
+    axi: bool = False,
     **more: int,
 ) -> None:
-    """Run a request in one simulator process (openkpu_tb.runs.job).
+    """Run a request in one simulator process (openkpu_tb.runs.job); ``axi`` as in ``build``.
 
     SimError when it fails, RequestError for a request of an unknown kind.
     """
@@ -106,9 +115,10 @@ def run_job(
             simrun.run_bench(
                 sim,
                 "tb_top",
-                SOURCES,
+                AXI_SOURCES if axi else SOURCES,
                 "openkpu_tb.runs.job",
                 params=parameters(config, storage_bytes, rounding, sim=sim, **more),
+                defines=AXI_DEFINES if axi else None,
                 public=PUBLIC,
                 random_start=False,
                 waves=waves,

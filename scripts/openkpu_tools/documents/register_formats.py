@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The register description as IP-XACT and HTML, by the exporters of PeakRDL.
+
+``openkpu register-formats OUT`` writes OUT/openkpu.xml (IEEE 1685-2014) and OUT/html/index.html.
+"""
+
+import sys
+
+from peakrdl_html import HTMLExporter
+from peakrdl_ipxact import IPXACTExporter
+
+from openkpu.layer.regdesc import compile_map
+from openkpu_tools import command, registry
+
+MAP = "openkpu"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit status 2 when the folder cannot be written."""
+    args = registry.parse_command("register-formats", argv)
+    node = compile_map(MAP).node
+    try:
+        args.out.mkdir(parents=True, exist_ok=True)
+        exporter = IPXACTExporter(vendor="openkpu", library="ip", version="1.0")
+        exporter.export(node, str(args.out / "openkpu.xml"), component_name="openkpu")
+        HTMLExporter().export(node, str(args.out / "html"))
+    except OSError as error:
+        return command.complain(f"{args.out}: {error.strerror}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run_command(main))
