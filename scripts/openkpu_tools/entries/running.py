@@ -7,6 +7,7 @@ from pathlib import Path
 
 from openkpu import kmodel_options
 from openkpu.words import MAPS, PRODUCTS, ROUNDINGS, WAYS
+from openkpu_tb import seeds
 from openkpu_tb.words import SIMS
 from openkpu_tools import command
 from openkpu_tools.command import Parser
@@ -199,6 +200,49 @@ def compile_(parser: Parser) -> None:
     parser.add_argument("--shape", type=shape, help="of an ONNX input whose shape is open")
     parser.add_argument("--html", type=command.path, help="page with the graph and a table")
     parser.add_argument("--print", action="store_true", dest="graph", help="print the graph")
+
+
+def address(text: str) -> int:
+    """argparse type: an address of 32 bits, as 0x80000000 or a decimal number."""
+    if not re.fullmatch(r"0[xX][0-9a-fA-F]{1,8}|\d{1,10}", text, re.ASCII) or int(text, 0) >> 32:
+        raise argparse.ArgumentTypeError(
+            f"{seeds.shown(text)}: expected an address, for example 0x80000000"
+        )
+    return int(text, 0)
+
+
+def model_or_digits(text: str) -> str:
+    """argparse type: a file, or the name of the network that comes with the project."""
+    if text == "digits":
+        return text
+    try:
+        return command.there(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, expected a file, or digits") from None
+
+
+@entry("openkpu_tools.commands.export", lambda args: _read(args.model), checkout=False)
+def export(parser: Parser) -> None:
+    """Write a network as bytes in memory, for firmware: binary, hex, C and linker script."""
+    parser.add_argument(
+        "--model",
+        type=model_or_digits,
+        required=True,
+        help=".tflite, .onnx, .okpu, kmodel or network image (.npz), or digits",
+    )
+    parser.add_argument("--base", type=address, required=True, help="address, as 0x80000000")
+    parser.add_argument(
+        "--output", type=command.path, required=True, help="first part of the names of the files"
+    )
+    parser.add_argument(
+        "--config", type=command.config, default="small", help="configuration of the device"
+    )
+    parser.add_argument(
+        "--images", type=command.whole(1, 1 << 16), help="inputs that there is room for (1)"
+    )
+    parser.add_argument(
+        "--memory", type=command.whole(1, 1 << 32), help="bytes of memory that there are"
+    )
 
 
 @entry("openkpu_tools.commands.predict", checkout=False)
