@@ -21,6 +21,7 @@ SHAPES = ("targets", "k210_rows", "yolo20", "mobilenet075")  # sets of layers of
 TASKS = ("elementwise", "product", "product_fp16", "pools")
 RANDOM = ("random", "random_elementwise", "random_product", "random_offset", "random_pool")
 RANDOM = (*RANDOM, "random_fp16")
+PROGRAMS = ("run", "stream", "recovery", "k210")  # of soc/firmware
 
 
 def model_there(text: str) -> str:
@@ -243,6 +244,35 @@ def export(parser: Parser) -> None:
     parser.add_argument(
         "--memory", type=command.whole(1, 1 << 32), help="bytes of memory that there are"
     )
+
+
+def _on_chip(args: argparse.Namespace) -> str:
+    """What `soc` needs."""
+    return f"soc verilator {' '.join(_read(model) for model in args.model or ())}"
+
+
+@entry("openkpu_tools.flows.soc", _on_chip)
+def soc(parser: Parser) -> None:
+    """Run the driver in C on a RISC-V processor beside the device, on the RTL."""
+    parser.add_argument(
+        "--model",
+        type=model_or_digits,
+        nargs="+",
+        help="one for each device, as export reads it; default: digits",
+    )
+    parser.add_argument(
+        "--program", default="run", choices=PROGRAMS, help="of soc/firmware; default: run"
+    )
+    parser.add_argument(
+        "--config", type=command.config, default="nano", help="configuration of the devices"
+    )
+    parser.add_argument("--bus", type=command.bus, help="bits of the bus; default: its own")
+    parser.add_argument("--devices", type=command.whole(1, 3), default=1, help="on the bus")
+    parser.add_argument("--images", type=command.whole(1, 1000), help="inferences (4)")
+    parser.add_argument(
+        "--quiet", action="store_true", help="the processor sleeps while a stream runs"
+    )
+    seeded(parser)
 
 
 @entry("openkpu_tools.commands.predict", checkout=False)
