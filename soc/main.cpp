@@ -109,15 +109,15 @@ int main(int argc, char **argv) {
 
   uint64_t cycle = 0, processor = 0, code = 12;
   for (; cycle < limit; cycle++) {
-    if (soc.transfer) (soc.master ? devices[soc.master - 1].transfers : processor)++;
+    if (!soc.rst && soc.transfer) (soc.master ? devices[soc.master - 1].transfers : processor)++;
     for (size_t d = 0; d < devices.size(); d++) {
       Device &device = devices[d];
       if (device.due) compare(device, d);
       device.due = !soc.rst && *device.done;
       if (!soc.rst && *device.accept) device.at -= device.at % device.layers;
     }
-    if (soc.put) std::putchar((int)(soc.value & 0xFF));
-    if (soc.finish) {
+    if (!soc.rst && soc.put) std::putchar((int)(soc.value & 0xFF));
+    if (!soc.rst && soc.finish) {
       code = soc.value;
       break;
     }

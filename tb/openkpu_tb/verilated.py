@@ -59,8 +59,14 @@ def model(
             words += ["-Mdir", str(folder), str(folder / "control.vlt")]
             words += [f"-I{simrun.named(d)}" for d in folders]
             words += [f"-G{name}={value}" for name, value in params.items()]
+            same = hashlib.sha256(repr((version, simrun.MAKEFLAGS)).encode()).hexdigest()[:8]
+            runtime = simrun.builds() / f"runtime_native_{same}"
+            if runtime.exists():
+                simrun._take_runtime(runtime, folder)
             with simrun._makeflags(simrun.MAKEFLAGS):
                 _run([*words, *(str(simrun.named(f)) for f in files)], f"Verilator of {top}")
+            if not runtime.exists():
+                simrun._keep_runtime(folder, runtime)
             (folder / ".done").touch()
     return folder
 
@@ -69,6 +75,7 @@ def program(
     folder: Path, top: str, sources: Sequence[str | Path], name: str, flags: Sequence[str] = ()
 ) -> Path:
     """Compile C (as C99, all warnings are errors) and C++ sources and link them with a model."""
+    simrun.prepare_path()
     include = Path(_root()) / "include"
     digest = hashlib.sha256(repr([str(s) for s in sources] + list(flags)).encode())
     own = [ROOT / "sw", ROOT / "include"]

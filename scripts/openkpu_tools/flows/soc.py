@@ -10,6 +10,7 @@ import argparse
 import dataclasses
 import importlib.util
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -43,7 +44,7 @@ MACHINE = ["-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+c", "-m
 FLAGS = ["-std=c99", "-Os", "-ffunction-sections", "-fdata-sections", "-ffreestanding"]
 FLAGS += ["-fno-builtin", "-Wall", "-Wextra", "-Werror", '-DOPENKPU_PORT="board.h"']
 RAM_BYTES, MOST_STORE = 1 << 17, 1 << 28
-SEED = 44
+SEED, MOST_DEVICES = 44, 3
 CYCLES = 2_000_000  # of a run, besides those of its layers
 PER_MAC = 2  # cycles that bound a run
 BAD = (UsageError, configs.ConfigError, CompileError, ExportError, KmodelError, NetworkError)
@@ -114,19 +115,29 @@ def firmware(program: str, made: Job, folder: Path, *, disturb: bool = True) -> 
     if importlib.util.find_spec("ziglang") is None:
         raise UsageError("the package ziglang is missing, expected make setup GROUPS=soc")
     (folder / "job.h").write_text(header(made))
-    elf, flat = folder / "firmware.elf", folder / "firmware.bin"
+    elf = folder / "firmware.elf"
     includes = [f"-I{p}" for p in (folder, ROOT / "soc/firmware", ROOT / "sw", ROOT / "include")]
     files = [str(ROOT / f) for f in (*BOARD, f"soc/firmware/{program}.c", *DRIVER)]
     words = [sys.executable, "-m", "ziglang", "cc", *MACHINE, *FLAGS, *includes, *files]
     words += [f"-DJOB_DISTURB={int(disturb)}", "-nostdlib", "-Wl,--gc-sections"]
     words += ["-T", str(ROOT / "soc/firmware/soc.ld"), "-o", str(elf)]
     _step(words, "the firmware")
-    copy = [sys.executable, "-m", "ziglang", "objcopy", "-O", "binary", str(elf), str(flat)]
-    _step(copy, "the firmware's bytes")
-    data = flat.read_bytes()
+    data = _flat(elf.read_bytes())
     if len(data) > RAM_BYTES:
         raise UsageError(f"{len(data)} bytes of firmware, expected {RAM_BYTES} at most")
     return data
+
+
+def _flat(elf: bytes) -> bytes:
+    """What an ELF file of 32 bits loads, from address 0 on."""
+    (at,), (size, count) = struct.unpack_from("<I", elf, 28), struct.unpack_from("<2H", elf, 42)
+    found = bytearray()
+    for i in range(count):
+        kind, offset, _, place, stored = struct.unpack_from("<5I", elf, at + i * size)
+        if kind == 1 and stored:  # PT_LOAD
+            found.extend(bytes(max(0, place + stored - len(found))))
+            found[place : place + stored] = elf[offset : offset + stored]
+    return bytes(found)
 
 
 def _step(words: list[str], what: str) -> None:
@@ -137,7 +148,8 @@ def _step(words: list[str], what: str) -> None:
 
 
 def simulator(config: configs.Config, devices: int, store_bytes: int) -> Path:
-    """The program that runs the computer."""
+    """The program that runs the computer; one of three devices serves for two."""
+    devices = 1 if devices == 1 else MOST_DEVICES
     params = {**config.parameters, "DEVICES": devices, "STORE_BYTES": store_bytes}
     params["RAM_BYTES"] = RAM_BYTES
     sources = [*SOURCES, processor()]

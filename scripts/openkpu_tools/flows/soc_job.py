@@ -16,7 +16,7 @@ from openkpu.layer.layout import ROW_BYTES, Layout
 from openkpu.network.network import NetworkRun
 
 STORE = 0x8000_0000
-LEAST_STORE = 1 << 16
+LEAST_STORE = 1 << 20  # one simulator serves all that fits
 PLACE = 4096  # images of further networks begin at multiples
 CHECKED = 1 << 15  # bytes of an image whose checksum the processor computes in reasonable time
 LIMIT = 100_000  # passes of a wait
