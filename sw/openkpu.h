@@ -61,6 +61,7 @@ struct openkpu_error {
   uint32_t state;                           /* AI_STATUS before the reset */
 };
 
+/* page: network */
 /* a network in memory: from openkpu_open, or filled in by hand */
 struct openkpu_network {
   uint32_t list, layers;    /* bus address of the list, number of its layers */
@@ -69,6 +70,7 @@ struct openkpu_network {
   uint32_t input, input_bytes, input_stride;
   uint32_t result, result_bytes, result_stride;
 };
+/* page end */
 
 struct openkpu {
   void *port;

@@ -18,10 +18,12 @@ enum { OPENKPU_STATE_NONE, OPENKPU_STATE_IDLE, OPENKPU_STATE_RUN };
               OPENKPU_INTERRUPT_MASK_LAYER_CFG_ALMOST_FULL_INT_MASK))
 
 static inline uint32_t openkpu_rd(const struct openkpu *dev, uint32_t offset) {
+  (void)dev; /* a port for one device may not need it */
   return OPENKPU_READ32(dev->port, offset);
 }
 
 static inline void openkpu_wr(const struct openkpu *dev, uint32_t offset, uint32_t value) {
+  (void)dev;
   OPENKPU_WRITE32(dev->port, offset, value);
 }
 

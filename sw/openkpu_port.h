@@ -13,6 +13,7 @@ struct openkpu;
 #include OPENKPU_PORT
 #endif
 
+/* page: port */
 /* 32-bit accesses at the base of the device plus an offset, in program order */
 #ifndef OPENKPU_READ32
 #define OPENKPU_READ32(port, offset) (*(volatile const uint32_t *)((uintptr_t)(port) + (offset)))
@@ -41,5 +42,6 @@ struct openkpu;
 #ifndef OPENKPU_PAUSE
 #define OPENKPU_PAUSE(dev) ((void)(dev))
 #endif
+/* page end */
 
 #endif
