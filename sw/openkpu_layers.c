@@ -22,7 +22,7 @@ static uint32_t line_offset(uint32_t row, uint32_t height, uint32_t width, uint3
   return OPENKPU_AI_RAM + 64 * line + (c % groups) * (64 / groups);
 }
 
-/* a dense map (c, y, x order) into the AI RAM by words; bytes behind the end of a line keep their values */
+/* a dense map (c, y, x order) into the AI RAM by words; the last one of a line is filled with 0 */
 enum openkpu_status openkpu_upload(struct openkpu *dev, uint32_t row, uint32_t channels, uint32_t height,
                                    uint32_t width, const uint8_t *map) {
   enum openkpu_status code = check_map(dev, row, channels, height, width);
@@ -31,11 +31,8 @@ enum openkpu_status openkpu_upload(struct openkpu *dev, uint32_t row, uint32_t c
     for (uint32_t y = 0; y < height; y++) {
       uint32_t at = line_offset(row, height, width, c, y);
       for (uint32_t x = 0; x < width; x += 4) {
-        uint32_t bytes = width - x < 4 ? width - x : 4;
-        uint32_t word = bytes < 4 ? openkpu_rd(dev, at + x) : 0;
-        for (uint32_t i = 0; i < bytes; i++) {
-          word = (word & ~((uint32_t)0xFF << 8 * i)) | (uint32_t)*map++ << 8 * i;
-        }
+        uint32_t word = 0;
+        for (uint32_t i = 0; i < 4 && x + i < width; i++) word |= (uint32_t)*map++ << 8 * i;
         openkpu_wr(dev, at + x, word);
       }
     }
