@@ -480,6 +480,10 @@ static void lost_interrupt(struct bench *b) {
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &b->net, b->net.input, b->net.result, 3), OPENKPU_TIMEOUT);
   CHECK(b->dev.error.state & OPENKPU_AI_STATUS_BUSY_MASK);
   usable(b);
+  forget_results(b);
+  CHECK_CODE(&b->dev, openkpu_run(&b->dev, &b->net, b->net.input, b->net.result, 1), OPENKPU_TIMEOUT);
+  hw_run(b->hw, 20000);
+  CHECK(!right(b, 0, 0)); /* the reset has ended it */
   CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &b->net, IMAGES, b->net.input, b->net.input_stride, b->net.result,
                                      b->net.result_stride), OPENKPU_OK);
   CHECK_CODE(&b->dev, openkpu_stop(&b->dev, &finished, 1), OPENKPU_TIMEOUT);

@@ -56,7 +56,7 @@ struct hardware {
     if (top.irq && !irq) rose = cycle;
     irq = top.irq;
     cycle++;
-    if (cycle > 200000000) std::fprintf(stderr, "200 million cycles\n"), std::exit(3);
+    if (cycle > 5000000) std::fprintf(stderr, "5 million cycles\n"), std::exit(3);
     if (dead) {
       top.m_ahb_hready = 0;
       top.eval();

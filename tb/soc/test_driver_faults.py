@@ -17,9 +17,7 @@ pytestmark = pytest.mark.nightly
 # name: file, what it has, what it gets, the test that must fail
 FAULTS = {
     "no_busy": (
-        "openkpu.c",
-        "OPENKPU_STATE_RUN ? OPENKPU_BUSY : OPENKPU",
-        "9 ? OPENKPU",
+        *("openkpu.c", "if (dev->state == OPENKPU_STATE_IDLE) return", "if (dev->state) return"),
         "two_runs",
     ),
     "no_reset": (

@@ -2,8 +2,12 @@
 """The C code of docs/driver.md compiles, and its tables are those of the sources."""
 
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from openkpu.checkout import ROOT
 from openkpu.export import image
@@ -55,6 +59,22 @@ def test_driver_calls_nothing_of_a_library(tmp_path: Path) -> None:
         for kind, name in re.findall(r"^[0-9a-f ]{16} (\w) (\S+)$", said, re.MULTILINE):
             (needed if kind == "U" else defined).add(name)
     assert needed - defined <= {"memcpy", "memset"}, needed - defined
+
+
+def test_cppcheck_finds_nothing() -> None:
+    """All checks over the driver and its native tests, but those for a whole program."""
+    tool = shutil.which("cppcheck", path=str(Path(sys.executable).parent))
+    if tool is None:
+        pytest.skip("make setup GROUPS=lint")
+    left_out = ["missingIncludeSystem", "unusedFunction", "staticFunction", "checkersReport"]
+    left_out += ["normalCheckLevelMaxBranches", "missingInclude"]
+    words = [tool, "--std=c99", "--enable=all", "--quiet", "--error-exitcode=1", "--inline-suppr"]
+    words += [f"--suppress={name}" for name in left_out]
+    files = map(str, [*DRIVER, ROOT / "tb" / "soc" / "driver_tests.c"])
+    done = subprocess.run(
+        [*words, *INCLUDES, f"-I{ROOT / 'tb' / 'soc'}", *files], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_function_is_declared_and_defined() -> None:

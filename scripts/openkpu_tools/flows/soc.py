@@ -45,7 +45,7 @@ FLAGS = ["-std=c99", "-Os", "-ffunction-sections", "-fdata-sections", "-ffreesta
 FLAGS += ["-fno-builtin", "-Wall", "-Wextra", "-Werror", '-DOPENKPU_PORT="board.h"']
 RAM_BYTES, MOST_STORE = 1 << 17, 1 << 28
 SEED, MOST_DEVICES = 44, 3
-CYCLES = 2_000_000  # of a run, besides those of its layers
+CYCLES = 20_000_000  # of a run, besides those of its layers
 PER_MAC = 2  # cycles that bound a run
 BAD = (UsageError, configs.ConfigError, CompileError, ExportError, KmodelError, NetworkError)
 
