@@ -281,14 +281,14 @@ static void refused_layers(struct bench *b) {
 }
 
 static void bus_error(struct bench *b) {
-  uint32_t at[] = {b->net.list, b->net.biases, b->net.weights, b->net.input, b->net.result};
-  for (uint32_t stream = 0; stream < 5; stream++) {
+  const uint32_t at[] = {b->net.list, b->net.biases, b->net.weights, b->net.input, b->net.result};
+  for (uint32_t from = 0; from < 5; from++) {
     for (int irq = 0; irq < 2; irq++) {
       openkpu_use_irq(&b->dev, irq);
-      hw_bus_error(b->hw, at[stream], at[stream] + 3, 0);
+      hw_bus_error(b->hw, at[from], at[from] + 3, 0);
       CHECK_CODE(&b->dev, openkpu_run(&b->dev, &b->net, b->net.input, b->net.result, LIMIT), OPENKPU_BUS_ERROR);
-      CHECK(b->dev.error.stream == stream && b->dev.error.address == at[stream]);
-      CHECK(strcmp(openkpu_stream_text(stream), openkpu_stream_text(7)) != 0);
+      CHECK(b->dev.error.stream == from && b->dev.error.address == at[from]);
+      CHECK(strcmp(openkpu_stream_text(from), openkpu_stream_text(7)) != 0);
       hw_bus_error(b->hw, 1, 0, 0);
       usable(b);
     }
