@@ -6,6 +6,7 @@
 // the AI RAM and its value. Inferences come in this order; one that is cut off by an error is begun anew by the next start.
 // Exit status: that of the firmware; 10 maps differ, 11 a fault of the processor, 12 too many cycles, 2 a bad call.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +31,8 @@ struct Device {
   size_t at = 0;
   bool due = false;
   uint64_t bytes = 0, wrong = 0, transfers = 0;
+  bool irq = false;
+  uint64_t rose = 0, turnaround = 0;  // cycle in which its line rose; from there to the next start, the longest
 };
 
 const uint8_t *find(const VerilatedContext &context, const std::string &scope, const char *name) {
@@ -114,7 +117,11 @@ int main(int argc, char **argv) {
       Device &device = devices[d];
       if (device.due) compare(device, d);
       device.due = !soc.rst && *device.done;
-      if (!soc.rst && *device.accept) device.at -= device.at % device.layers;
+      if (soc.rst) continue;
+      if (*device.accept) device.at -= device.at % device.layers;
+      if (*device.accept && device.rose) device.turnaround = std::max(device.turnaround, cycle - device.rose);
+      if (!device.irq && (soc.irq >> d & 1)) device.rose = cycle;
+      device.irq = soc.irq >> d & 1;
     }
     if (!soc.rst && soc.put) std::putchar((int)(soc.value & 0xFF));
     if (!soc.rst && soc.finish) {
@@ -144,6 +151,9 @@ int main(int argc, char **argv) {
     const bool whole = device.at == device.expected.size();
     std::printf("device %zu: %zu of %zu maps compared, %llu bytes, %llu differ\n", d, device.at, device.expected.size(),
                 (unsigned long long)device.bytes, (unsigned long long)device.wrong);
+    if (device.turnaround) {
+      std::printf("device %zu: interrupt to next start %llu cycles\n", d, (unsigned long long)device.turnaround);
+    }
     if (code == 0 && (device.wrong || !whole)) code = 10;
   }
   soc.final();
