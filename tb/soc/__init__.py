@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver (sw/) and the computer around the device (soc/), on the RTL."""
+"""The driver (sw/), natively on the RTL."""

@@ -14,10 +14,10 @@ from openkpu.compiler.errors import CompileError
 from openkpu.export import source, texts
 from openkpu.export.image import ExportError, Image, image
 from openkpu.kmodel import KmodelError
+from openkpu.network import device_rules
 from openkpu.network.network import NetworkError
 from openkpu_tools import command, registry
 from openkpu_tools.command import check_outputs, complain, writing
-from openkpu_tools.commands import run_network
 
 ERRORS = (command.UsageError, configs.ConfigError, CompileError)
 ERRORS = (*ERRORS, ExportError, KmodelError, NetworkError)
@@ -36,7 +36,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def exported(args: argparse.Namespace) -> Image:
     """The image; an error of ``ERRORS`` for what cannot be exported."""
     found = source.read(args.model, args.config)
-    run_network.check(found.network, args.config)
+    device_rules.check(found.network, args.config)
     made = image(found.network, args.config, args.base, found.tensors, args.images or 1)
     made.before, made.after = found.before, found.after
     if args.memory is not None and made.memory > args.memory:

@@ -25,11 +25,11 @@ from openkpu.compiler.errors import CompileError
 from openkpu.export import source, texts
 from openkpu.export.image import ExportError
 from openkpu.kmodel import KmodelError
+from openkpu.network import device_rules
 from openkpu.network.network import NetworkError
 from openkpu_tb import seeds, simrun, verilated
 from openkpu_tools import command, registry
 from openkpu_tools.command import UsageError, complain, option
-from openkpu_tools.commands import run_network
 from openkpu_tools.flows.soc_job import Job, header, job, maps
 
 SOURCES = ["soc/*.v", "rtl/**/*.v"]
@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
             )
         sources = [source.read(models[d % len(models)], args.config) for d in range(args.devices)]
         for one in sources:
-            run_network.check(one.network, args.config)
+            device_rules.check(one.network, args.config)
         made = _job(args, sources)
     except BAD as error:
         return complain(error)

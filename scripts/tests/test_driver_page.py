@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C code of docs/driver.md compiles, and its tables are those of the sources."""
+"""The C code of docs/driver.md and docs/programming.md: it compiles, and it is the driver's."""
 
 import re
 import shutil
@@ -12,6 +12,7 @@ import pytest
 from openkpu.checkout import ROOT
 from openkpu.export import image
 from openkpu_tools.commands import export
+from openkpu_tools.documents import driver_code
 
 PAGE = (ROOT / "docs" / "driver.md").read_text()
 FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
@@ -98,3 +99,10 @@ def test_layout_of_the_page_is_that_of_the_image() -> None:
     assert words == list(range(23))
     assert rows[-1][0] == f"{image.FIELDS} and on"
     assert f"{image.TENSOR_FIELDS} words for each tensor" in rows[-1][1]
+
+
+def test_code_of_the_page_is_the_drivers() -> None:
+    """Every block of C is one that `openkpu page-tables` copies out of sw/."""
+    page = (ROOT / "docs" / "programming.md").read_text()
+    blocks = re.findall(r"^```c\n.*?^```$", page, re.MULTILINE | re.DOTALL)
+    assert blocks == [driver_code.block(name) for name in driver_code.PARTS]
