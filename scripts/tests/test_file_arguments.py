@@ -30,6 +30,8 @@ GOOD = {  # what else a command needs to get to a file: by command and argument
     ("sim", "matmul"): ["--golden"],
     ("sim", "labels"): ["--golden", "--model", "good.onnx"],
     ("compile", "model"): [],
+    ("export", "model"): [],
+    ("soc", "model"): [],
     ("judge", "model"): [],
     ("predict", "model"): [],
     ("predict", "network"): [],
@@ -50,6 +52,7 @@ LARGE |= {("sim", "vectors"), ("gates", "netlist"), ("testplan", "results")}
 OTHERS = {
     *(("sim", name) for name in ("png", "report", "output", "html")),
     *(("compile", name) for name in ("output", "html")),
+    ("export", "output"),
     *(("predict", "report"), ("stream", "report"), ("stalls", "png"), ("kmodel", "png")),
     *(("testplan", "out"), ("gates", "keep"), ("vectors", "out"), ("mutate", "reports")),
     *(("bench", "reports"), ("synth", "report")),

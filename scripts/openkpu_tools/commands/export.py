@@ -27,6 +27,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
     args = registry.parse("export", argv)
     args.config = configs.load(args.config)
+    args.output = args.output or Path(Path(args.model).stem)
     args.name = texts.identifier(args.output.name)
     args.paths = {s: args.output.parent / f"{args.name}{s}" for s in texts.SUFFIXES}
     check_outputs(list(args.paths.values()), [args.model])

@@ -228,12 +228,14 @@ def export(parser: Parser) -> None:
     parser.add_argument(
         "--model",
         type=model_or_digits,
-        required=True,
-        help=".tflite, .onnx, .okpu, kmodel or network image (.npz), or digits",
+        default="digits",
+        help=".tflite, .onnx, .okpu, kmodel or network image (.npz); default: digits",
     )
-    parser.add_argument("--base", type=address, required=True, help="address, as 0x80000000")
     parser.add_argument(
-        "--output", type=command.path, required=True, help="first part of the names of the files"
+        "--base", type=address, default=0x8000_0000, help="address; default: 0x80000000"
+    )
+    parser.add_argument(
+        "--output", type=command.path, help="first part of the files' names; default: the model's"
     )
     parser.add_argument(
         "--config", type=command.config, default="small", help="configuration of the device"
