@@ -27,7 +27,7 @@ SHARED = (  # patterns of files
 
 
 FILE_LIST = "rtl/openkpu.f"
-LEFT_OUT = ("openkpu_tools/flows/formal.py", "openkpu_tools/flows/proofs.py")  # of a checkout
+LEFT_OUT = ("formal", "proofs", "soc", "soc_job")  # flows of a checkout
 
 
 def file_list() -> str:
@@ -55,7 +55,7 @@ class BuildWithShare(build_py):
             shutil.copy(path, target)
         (share / FILE_LIST).write_text(file_list(), encoding="utf-8")
         for name in LEFT_OUT:
-            (Path(self.build_lib) / name).unlink()
+            (Path(self.build_lib) / "openkpu_tools" / "flows" / f"{name}.py").unlink()
 
 
 setup(cmdclass={"build_py": BuildWithShare})

@@ -14,6 +14,7 @@ from openkpu.export.image import image
 from openkpu.generators.generate import Limits, random_network
 from openkpu_tb import firmware, seeds, verilated
 
+pytestmark = pytest.mark.check
 BASE = 0x80000000
 DRIVER = [f"sw/openkpu{part}.c" for part in ("", "_image", "_layers", "_text")]
 BENCH = ["tb/soc/driver_tests.c", "tb/soc/hardware.cpp"]
