@@ -27,7 +27,7 @@ SHARED = (  # patterns of files
     "scripts/bin/*",
 )
 
-LEFT_OUT = ("openkpu_tools/flows/formal.py", "openkpu_tools/flows/proofs.py")  # of a checkout
+LEFT_OUT = ("formal", "proofs", "soc", "soc_job")  # flows of a checkout
 
 
 class BuildWithShare(build_py):
@@ -46,7 +46,7 @@ class BuildWithShare(build_py):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
         for name in LEFT_OUT:
-            (Path(self.build_lib) / name).unlink()
+            (Path(self.build_lib) / "openkpu_tools" / "flows" / f"{name}.py").unlink()
 
 
 setup(cmdclass={"build_py": BuildWithShare})

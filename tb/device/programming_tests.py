@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C code of docs/programming.md drives the device: its bus accesses become real ones.
+"""The driver in sw/, the code of docs/programming.md, access by access.
 
 Every C function runs in a thread of its own; an access of it blocks until the host driver of the
 bench has performed it.
@@ -33,10 +33,10 @@ U32, POINTER = ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32)
 
 
 class NetworkC(ctypes.Structure):
-    """``struct network``."""
+    """``struct openkpu_network``."""
 
-    _fields_ = [(n, U32) for n in ("list", "layers", "weights", "biases")]
-    _fields_ += [("eight_bit", ctypes.c_int)]
+    _fields_ = [(n, U32) for n in ("list", "layers", "weights", "biases", "eight_bit")]
+    _fields_ += [(f"{n}{m}", U32) for n in ("input", "result") for m in ("", "_bytes", "_stride")]
 
 
 class Code:
@@ -50,7 +50,6 @@ class Code:
         self.library = ctypes.CDLL(os.environ["OKPU_CODE"])
         one, two = ctypes.CFUNCTYPE(U32, U32), ctypes.CFUNCTYPE(None, U32, U32)
         hooks = [one(self._hook(self._read, 2)), two(self._hook(self._write, 2))]
-        hooks += [one(self._hook(self._read, 0)), two(self._hook(self._write, 0))]
         hooks += [ctypes.CFUNCTYPE(None)(self._hook(self._wait))]
         self.hooks = hooks  # ctypes does not keep them
         self.library.platform(*hooks)
@@ -105,11 +104,16 @@ async def ready(layers: int, fc_last: bool = False) -> tuple[Device, Code, Netwo
     """Device after reset, the code, a network of small layers, an image for it."""
     device = Device(cocotb.top, cocotb.RANDOM_SEED)
     await device.reset()
+    code = Code(device)
+    assert await code("begin", where=False) == Err.NONE
     rng = np.random.default_rng(cocotb.RANDOM_SEED)
     network, x = random_network(
         rng, shape=(2, 5, 9), layers=layers, fc_last=fc_last, limits=SMALL, eight_bit=True
     )
-    return device, Code(device), network, x
+    for layout in (network.layers[0].in_layout, *(arg.out_layout for arg in network.layers)):
+        # the driver reads whole words, where the device leaves bytes between lines as they are
+        await device.back.load_ram(layout.base, np.zeros(layout.rows * ROW_BYTES, np.uint8))
+    return device, code, network, x
 
 
 async def place(device: Device, network: Network, images: np.ndarray) -> tuple[Any, NetworkC]:
@@ -231,8 +235,8 @@ async def task_list_and_stream(tb: Any) -> None:
     await device.write(AI["AI_PIX_ADR"], pixels)
     await device.start()
     await device.wait(LIMIT)
-    assert await code("waited_for", where=False) == 1
     assert await code("check_error") == Err.WATCHDOG
+    assert await code("waited_for", where=False) == 1
     tb.cfg_dead.value = 0
 
     told: list[int] = []

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from openkpu.checkout import ROOT
 from openkpu_tools import command, marked, registry
 from openkpu_tools.benchmarks import bench, bench_tables
-from openkpu_tools.documents import command_page, configs, silicon_table
+from openkpu_tools.documents import command_page, configs, driver_code, silicon_table
 from openkpu_tools.verification import coverage
 
 WAIVERS = ROOT / "tb" / "openkpu_tb" / "coverage" / "waivers.toml"
@@ -40,6 +40,11 @@ def joined(lines: Callable[[], list[str]]) -> Callable[[], str]:
     return lambda: "\n".join(lines())
 
 
+def code(name: str) -> Callable[[], str]:
+    """A block of the driver's code."""
+    return lambda: driver_code.block(name)
+
+
 # page, name of its marks, what makes the table
 TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "summary", joined(silicon_table.silicon_summary)),
@@ -51,6 +56,7 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     *(("docs/benchmarks.md", f"bench-{n}", measured(n)) for n in ("rows", "targets", "others")),
     ("docs/command-line.md", "commands", command_page.overview),
     ("docs/command-line.md", "options", command_page.options),
+    *(("docs/programming.md", f"code-{n}", code(n)) for n in driver_code.PARTS),
 )
 
 

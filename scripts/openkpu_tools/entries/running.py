@@ -7,6 +7,7 @@ from pathlib import Path
 
 from openkpu import kmodel_options
 from openkpu.words import MAPS, METHODS, PRODUCTS, ROUNDINGS, WAYS
+from openkpu_tb import seeds
 from openkpu_tb.words import SIMS
 from openkpu_tools import command
 from openkpu_tools.command import Parser
@@ -21,6 +22,7 @@ SHAPES = ("targets", "k210_rows", "yolo20", "mobilenet075")  # sets of layers of
 TASKS = ("elementwise", "product", "product_fp16", "pools")
 RANDOM = ("random", "random_elementwise", "random_product", "random_offset", "random_pool")
 RANDOM = (*RANDOM, "random_fp16")
+PROGRAMS = ("run", "stream", "recovery", "k210")  # of soc/firmware
 
 
 def model_there(text: str) -> str:
@@ -251,6 +253,80 @@ def quantise(parser: Parser) -> None:
     _calibration(parser)
     _pictures(parser)
     _report(parser)
+
+
+def address(text: str) -> int:
+    """argparse type: an address of 32 bits, as 0x80000000 or a decimal number."""
+    if not re.fullmatch(r"0[xX][0-9a-fA-F]{1,8}|\d{1,10}", text, re.ASCII) or int(text, 0) >> 32:
+        raise argparse.ArgumentTypeError(
+            f"{seeds.shown(text)}: expected an address, for example 0x80000000"
+        )
+    return int(text, 0)
+
+
+def model_or_digits(text: str) -> str:
+    """argparse type: a file, or the name of the network that comes with the project."""
+    if text == "digits":
+        return text
+    try:
+        return command.there(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, expected a file, or digits") from None
+
+
+@entry("openkpu_tools.commands.export", lambda args: _read(args.model), checkout=False)
+def export(parser: Parser) -> None:
+    """Write a network as bytes in memory, for firmware: binary, hex, C and linker script."""
+    parser.add_argument(
+        "--model",
+        type=model_or_digits,
+        default="digits",
+        help=".tflite, .onnx, .okpu, kmodel or network image (.npz); default: digits",
+    )
+    parser.add_argument(
+        "--base", type=address, default=0x8000_0000, help="address; default: 0x80000000"
+    )
+    parser.add_argument(
+        "--output", type=command.path, help="first part of the files' names; default: the model's"
+    )
+    parser.add_argument(
+        "--config", type=command.config, default="small", help="configuration of the device"
+    )
+    parser.add_argument(
+        "--images", type=command.integer_in(1, 1 << 16), help="inputs that there is room for (1)"
+    )
+    parser.add_argument(
+        "--memory", type=command.integer_in(1, 1 << 32), help="bytes of memory that there are"
+    )
+
+
+def _on_chip(args: argparse.Namespace) -> str:
+    """What `soc` needs."""
+    return f"soc verilator {' '.join(_read(model) for model in args.model or ())}"
+
+
+@entry("openkpu_tools.flows.soc", _on_chip)
+def soc(parser: Parser) -> None:
+    """Run the driver in C on a RISC-V processor beside the device, on the RTL."""
+    parser.add_argument(
+        "--model",
+        type=model_or_digits,
+        nargs="+",
+        help="one for each device, as export reads it; default: digits",
+    )
+    parser.add_argument(
+        "--program", default="run", choices=PROGRAMS, help="of soc/firmware; default: run"
+    )
+    parser.add_argument(
+        "--config", type=command.config, default="nano", help="configuration of the devices"
+    )
+    parser.add_argument("--bus", type=command.bus, help="bits of the bus; default: its own")
+    parser.add_argument("--devices", type=command.integer_in(1, 3), default=1, help="on the bus")
+    parser.add_argument("--images", type=command.integer_in(1, 1000), help="inferences (4)")
+    parser.add_argument(
+        "--quiet", action="store_true", help="the processor sleeps while a stream runs"
+    )
+    seeded(parser)
 
 
 @entry("openkpu_tools.commands.predict", checkout=False)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""openkpu export: a network as bytes in memory, for firmware.
+
+Writes net.bin, net.hex and net_64.hex ($readmemh), net.h, net.c and net.ld (docs/driver.md). Exit
+status: 0, or 2 when the model cannot be exported; then nothing is written.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from openkpu import configs
+from openkpu.compiler.errors import CompileError
+from openkpu.export import source, texts
+from openkpu.export.image import ExportError, Image, image
+from openkpu.kmodel import KmodelError
+from openkpu.network import device_rules
+from openkpu.network.network import NetworkError
+from openkpu_tools import command, registry
+from openkpu_tools.command import check_outputs, complain, writing
+
+ERRORS = (command.UsageError, configs.ConfigError, CompileError)
+ERRORS = (*ERRORS, ExportError, KmodelError, NetworkError)
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """Arguments; UsageError names the word and what was expected."""
+    args = registry.parse_command("export", argv)
+    args.config = configs.load_config(args.config)
+    args.output = args.output or Path(Path(args.model).stem)
+    args.name = texts.identifier(args.output.name)
+    args.paths = {s: args.output.parent / f"{args.name}{s}" for s in texts.SUFFIXES}
+    check_outputs(list(args.paths.values()), [args.model])
+    return args
+
+
+def exported(args: argparse.Namespace) -> Image:
+    """The image; an error of ``ERRORS`` for what cannot be exported."""
+    found = source.read(args.model, args.config)
+    device_rules.check_network(found.network, args.config)
+    made = image(found.network, args.config, args.base, found.tensors, args.images or 1)
+    made.before, made.after = found.before, found.after
+    if args.memory is not None and made.memory > args.memory:
+        raise ExportError(
+            f"{made.memory} bytes of memory, expected {args.memory} at most"
+            f" ({made.data.size} of them are the network)"
+        )
+    return made
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    try:
+        args = parse(argv)
+        made = exported(args)
+    except ERRORS as error:
+        return complain(error)
+    for suffix, content in texts.files(made, args.name, Path(args.model).name).items():
+        with writing(args.paths[suffix]) as stream:
+            stream.write(content)
+    for line in lines(made):
+        print(line)
+    print(f"files: {', '.join(str(path) for path in args.paths.values())}")
+    return 0
+
+
+def lines(made: Image) -> list[str]:
+    """What is where."""
+    free = ", or any aligned address" if made.relocatable else ""
+    found = [
+        f"{len(made.network.layers)} layers for configuration {made.config.name}",
+        f"image   {made.base:#010x}{free}: {made.data.size} bytes",
+        f"memory  {made.memory} bytes with inputs and results",
+    ]
+    for tensor in made.tensors:
+        what = "output" if tensor.output else "input "
+        shape = "x".join(map(str, tensor.shape))
+        found.append(
+            f"{what}  {made.base + tensor.offset:#010x}: {tensor.name}, {tensor.dtype} {shape},"
+            f" {tensor.size} bytes"
+            + (", by the image's table" if tensor.places is not None else "")
+        )
+    if made.before:
+        found.append(f"before it the processor computes {', '.join(made.before)}")
+    if made.after:
+        found.append(f"after it the processor computes {', '.join(made.after)}")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(command.run_command(main))

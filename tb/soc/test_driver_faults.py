@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults planted in the driver, one at a time: the tests of driver_tests.c see each of them."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from openkpu import configs
+from openkpu.checkout import ROOT
+from openkpu_tb import verilated
+from tb.soc.test_driver import BENCH, PORT, SECONDS
+from tb.soc.test_driver import data as data
+
+pytestmark = pytest.mark.nightly
+# name: file, what it has, what it gets, the test that must fail
+FAULTS = {
+    "no_busy": (
+        *("openkpu.c", "if (dev->state == OPENKPU_STATE_IDLE) return", "if (dev->state) return"),
+        "two_runs",
+    ),
+    "no_reset": (
+        *("openkpu.c", "OPENKPU_AI_CTRL, OPENKPU_AI_CTRL_SOFT_RESET_MASK", "OPENKPU_AI_CTRL, 0"),
+        "lost_interrupt",
+    ),
+    "old_events": ("openkpu.c", "dev->events = 0; /* before", "/* before", "by_interrupt"),
+    "any_config": ("openkpu_image.c", "!= dev->config", "== 0", "other_configuration"),
+    "no_crc": ("openkpu_image.c", "!= field(bytes, BODY_CRC)", "== 0", "corrupted"),
+    "any_place": ("openkpu_image.c", "address != field(bytes, BASE)", "!address", "misplaced"),
+    "word_order": (
+        *("openkpu_layers.c", "OPENKPU_LAYER_ARGUMENT_FIFO + 4,", "OPENKPU_LAYER_ARGUMENT_FIFO,"),
+        "layers",
+    ),
+    "no_stride": ("openkpu.c", "AI_RES_STRIDE, result_stride", "AI_RES_STRIDE, 0", "stream"),
+    "no_limit": ("openkpu.c", "address + bytes <= end", "address < end", "no_room"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault(name: str, data: Path, tmp_path: Path) -> None:
+    """The driver with the fault fails the test that is named."""
+    file, old, new, test = FAULTS[name]
+    driver = tmp_path / f"sw_{name}"
+    shutil.copytree(ROOT / "sw", driver)
+    text = (driver / file).read_text()
+    assert text.count(old) >= 1, f"{file} has no {old!r}"
+    (driver / file).write_text(text.replace(old, new))
+    folder = verilated.model("openkpu_top", ["rtl/**/*.v"], configs.load_config("nano").parameters)
+    sources = [*sorted(driver.glob("*.c")), *BENCH]
+    flags = [*verilated.SANITIZE, *PORT, "-Wno-error"]
+    program = verilated.program(folder, "openkpu_top", sources, f"fault_{name}", flags)
+    try:
+        done = subprocess.run(
+            [program, data, test], capture_output=True, text=True, timeout=SECONDS
+        )
+        assert done.returncode != 0, f"{test} passes"
+    finally:
+        program.unlink()
