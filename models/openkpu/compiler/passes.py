@@ -6,6 +6,7 @@ nodes whose output nobody reads.  ``fuse_clamps``: a clamp of the same scale beh
 a clamp of its own.  ``straighten``: a reshape or transposition without effect passes its input on.
 ``space_to_depth``: a strided convolution of an input, whose kernel is larger than 3x3, reads
 the input's phases as channels; the host writes the pixels in that order anyway.
+``lying`` has the pass that lays signals down.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Move, Node, Pool, Table, Tensor
 from openkpu.compiler.lowering import turn
+from openkpu.compiler.lying import lay_down
 
 CLAMPED = (Conv, Dense, Elementwise, Pool)
 
@@ -25,7 +27,7 @@ CLAMPED = (Conv, Dense, Elementwise, Pool)
 def simplified(graph: Graph) -> Graph:
     """A copy of the graph after all passes."""
     made = Graph(graph.name, dict(graph.tensors), list(graph.nodes), graph.inputs, graph.outputs)
-    for rule in (fold_pads, fuse_clamps, straighten, space_to_depth, drop_unused):
+    for rule in RULES:
         rule(made)
     return made
 
@@ -160,6 +162,9 @@ def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
     )
     at = graph.nodes.index(node)
     graph.nodes[at : at + 1] = [*moves, made]
+
+
+RULES = (fold_pads, fuse_clamps, lay_down, straighten, space_to_depth, drop_unused)
 
 
 def _swap(graph: Graph, old: Node, new: Node) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.graph import Conv
-from openkpu.compiler.lowering import copies, costs, requant
+from openkpu.compiler.lowering import copies, costs, lower_whole, requant
 from openkpu.compiler.lowering.axes import Axis
 from openkpu.compiler.lowering.device import Geometry, Held, Place, indices
 from openkpu.compiler.lowering.lower import (
@@ -69,7 +69,15 @@ class Plan:
 
 
 def lower(state: State, node: Conv) -> None:
-    """Layers of a convolution, whatever its groups."""
+    """Layers of a convolution: of a single output pixel what takes fewer cycles."""
+    if lower_whole.possible(state, node):
+        costs.fewest(state, node, (lower_whole.lower, _windows))
+    else:
+        _windows(state, node)
+
+
+def _windows(state: State, node: Conv) -> None:
+    """Layers of windows, whatever the groups."""
     node, held, geometry = _input(state, node)
     held, geometry = _inside(state, node, held, geometry)
     if node.depthwise:
