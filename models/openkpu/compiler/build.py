@@ -34,6 +34,8 @@ from openkpu.compiler.lowering import (
     lower_elementwise,
     lower_move,
     lower_pool,
+    lower_prelu,
+    lower_product,
     lower_table,
     overlap,
     place,
@@ -42,6 +44,7 @@ from openkpu.compiler.lowering import (
 from openkpu.compiler.lowering.device import Held, indices
 from openkpu.compiler.lowering.lower import MOST, Disordered, Report, State, Unable, offset
 from openkpu.compiler.program import DevicePart, HostPart, Port, Program, Row
+from openkpu.compiler.rarer import Prelu, Product
 from openkpu.configs import Config
 from openkpu.network.network import NetworkError
 
@@ -52,6 +55,8 @@ LOWERINGS: dict[type[Node], Callable[..., None]] = {
     Elementwise: lower_elementwise.lower,
     Table: lower_table.lower,
     Move: lower_move.lower,
+    Prelu: lower_prelu.lower,
+    Product: lower_product.lower,
 }
 MOST_RETRIES = 64
 
@@ -97,6 +102,8 @@ class Builder:
         macs = 0
         if isinstance(node, (Conv, Dense)):
             macs = node.weights[0].size * math.prod(y.shape)
+        if isinstance(node, Product):
+            macs = self.graph.tensors[node.inputs[0]].shape[-1] * math.prod(y.shape)
         what = " ".join(filter(None, (node.kind, node.describe())))
         ends = list(node.inputs), list(node.outputs)
         return Row(node.name, node.operator, what, *ends, list(y.shape), macs)
@@ -133,6 +140,7 @@ class Builder:
         lowered: list[Node] = []
         for node in list(self.left):
             ready = all(n in state.tensors or n in self.there for n in node.inputs)
+            ready = ready and not lower_product.waits(node, self.there)
             if node.name in self.hosted or not ready:
                 continue
             if self._lower(state, node):
@@ -150,9 +158,9 @@ class Builder:
         """Lower a node; False when it must wait for the host."""
         mark = state.mark()
         try:
-            for name in node.inputs:
+            for name in lower_product.maps(node):
                 if name not in state.tensors and name not in self.constants:
-                    state.stage(name, self._staged(state, name))
+                    state.stage(name, self._staged(state, node, name))
             LOWERINGS[type(node)](state, node)
         except Disordered as error:
             state.back(mark)
@@ -191,8 +199,10 @@ class Builder:
         self.hosted.add(move.name)
         self.turned[made.name] = self.turned.get(name, (False, False))
 
-    def _staged(self, state: State, name: str) -> Held:
-        """Where the host writes the elements of a tensor."""
+    def _staged(self, state: State, node: Node, name: str) -> Held:
+        """Where the host writes the elements of a tensor, for the node that reads it first."""
+        if isinstance(node, Product):
+            return lower_product.staged(state, self.graph, name)
         tensor = self.graph.tensors[name]
         zero = tensor.zero + offset(tensor)
         shape = tensor.shape
@@ -280,7 +290,9 @@ class Builder:
             if writers and name in self.graph.tensors:
                 taps.append(dataclasses.replace(self._port(name, held), layers=writers))
         nodes = [s.node for s in state.specs]
-        return DevicePart(network, inputs, results, nodes, taps)
+        found = enumerate(s.given for s in state.specs)
+        weights = [dataclasses.replace(g, layer=i) for i, g in found if g]
+        return DevicePart(network, inputs, results, nodes, weights, taps)
 
     def _port(self, name: str, held: Held) -> Port:
         tensor = self.graph.tensors[name]

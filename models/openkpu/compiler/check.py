@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from openkpu.compiler import rarer_rules
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import (
     DTYPES,
@@ -32,6 +33,7 @@ from openkpu.compiler.graph import (
     Table,
     Tensor,
 )
+from openkpu.compiler.rarer import Deconv, Product
 
 MOST_BIAS = 1 << 31
 MOST_STEP = 1 << 14  # strides, dilation, pads, windows
@@ -112,6 +114,7 @@ def _node(graph: Graph, node: Node) -> str | None:
         Table: (1, _table),
         Move: (None, _move),
         Host: (1, _host),
+        **rarer_rules.CHECKS,
     }
     if type(node) not in rules:
         return f"{type(node).__name__} is no kind of node"
@@ -123,6 +126,10 @@ def _node(graph: Graph, node: Node) -> str | None:
         for tensor in (*inputs, output):
             if not tensor.quantised:
                 return f"{tensor.name!r} is {tensor.dtype} without a scale, expected int8 or uint8"
+    if isinstance(node, (Deconv, Product)) and (fault := _clamp(node.clamp, output)):
+        return fault
+    if isinstance(node, Deconv) and (fault := _scales(node)):
+        return fault
     return rule(node, inputs, output)
 
 
@@ -143,7 +150,7 @@ def _shape(output: Tensor, want: tuple[int, ...]) -> str | None:
     return None if output.shape == want else f"output {output.shape}, expected {want}"
 
 
-def _scales(node: Conv | Dense) -> str | None:
+def _scales(node: Conv | Dense | Deconv) -> str | None:
     """Weights, their scales and zero points, biases."""
     o = len(node.weights)
     for name in ("w_scale", "w_zero", "bias"):
@@ -258,6 +265,8 @@ def _move(node: Move, inputs: list[Tensor], output: Tensor) -> str | None:
             if not step or not 0 <= start < size or not 0 <= start + (n - 1) * step < size:
                 return f"from {start} step {step}, {n} elements of {size}"
         return None
+    if node.how == "take":
+        return rarer_rules.check_take(node, x, output)
     if not rank == len(node.before) == len(node.after):
         return f"pads {node.before} and {node.after}, expected {rank} of each"
     if fault := _positive("pads", (*node.before, *node.after), 0):
@@ -274,7 +283,9 @@ def _host(node: Host, inputs: list[Tensor], output: Tensor) -> str | None:
         return f"{x.dtype} to {output.dtype}, expected float32 to int8 or uint8"
     if node.how == "dequantize" and not (x.quantised and output.dtype == "float32"):
         return f"{x.dtype} to {output.dtype}, expected int8 or uint8 to float32"
-    if node.how in ("softmax", "argmax", "argmin") and not 0 <= node.axis < len(x.shape):
+    if node.how in ("softmax", "argmax", "argmin", "layernorm") and not 0 <= node.axis < len(
+        x.shape
+    ):
         return f"axis {node.axis}, expected one of {len(x.shape)}"
     if node.how in ("argmax", "argmin"):
         kept = (1,) if node.keep else ()

@@ -44,9 +44,10 @@ LAYOUTS = ("", "NHWC", "NCHW")
 RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
 POOLS = ("max", "average")
 ELEMENTWISE = ("add", "sub", "mul", "max", "min")
-MOVES = ("reshape", "transpose", "concat", "slice", "pad")
-# softmax (axis, beta), argmax and argmin (axis, keep, last), quantize, dequantize, table
-HOSTS = ("softmax", "argmax", "argmin", "quantize", "dequantize", "table")
+MOVES = ("reshape", "transpose", "concat", "slice", "pad", "take")
+# softmax (axis, beta), argmax and argmin (axis, keep, last), quantize, dequantize, table,
+# layernorm (axis, epsilon, gain, offset)
+HOSTS = ("softmax", "argmax", "argmin", "quantize", "dequantize", "table", "layernorm")
 
 
 @dataclasses.dataclass
@@ -215,6 +216,7 @@ class Move(Node):
     reshape: the output's shape, elements in order.  transpose: ``axes`` as numpy.  concat: along
     ``axis``.  slice: ``starts``, ``steps`` for each axis (steps may be negative); the output's
     shape says how many.  pad: ``before`` and ``after`` each axis with the integer ``value``.
+    take: of each axis the elements at ``places``, in this order, some of them more than once.
     """
 
     how: str  # one of MOVES
@@ -225,6 +227,7 @@ class Move(Node):
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
     value: int = 0
+    places: tuple[tuple[int, ...], ...] = ()
 
     def describe(self) -> str:
         more = {
@@ -246,6 +249,9 @@ class Host(Node):
     keep: bool = False  # argmax keeps its axis
     last: bool = False  # argmax: of equal ones the last
     table: npt.NDArray | None = None  # of "table", as Table has it; 256 float32 where they come out
+    epsilon: float = 0.0  # of layernorm, as are the next two: shapes that go with the last axes
+    gain: npt.NDArray[np.float64] | None = None
+    offset: npt.NDArray[np.float64] | None = None
 
     def describe(self) -> str:
         return self.how

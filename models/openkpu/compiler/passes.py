@@ -6,7 +6,7 @@ nodes whose output nobody reads.  ``fuse_clamps``: a clamp of the same scale beh
 a clamp of its own.  ``straighten``: a reshape or transposition without effect passes its input on.
 ``space_to_depth``: a strided convolution of an input, whose kernel is larger than 3x3, reads
 the input's phases as channels; the host writes the pixels in that order anyway.
-``lying`` has the pass that lays signals down.
+``lying`` has the pass that lays signals down, ``transposed`` that of transposed convolutions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Move, Node, Pool, Table, Tensor
 from openkpu.compiler.lowering import turn
 from openkpu.compiler.lying import lay_down
+from openkpu.compiler.transposed import phases
 
 CLAMPED = (Conv, Dense, Elementwise, Pool)
 
@@ -164,7 +165,7 @@ def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
     graph.nodes[at : at + 1] = [*moves, made]
 
 
-RULES = (fold_pads, fuse_clamps, lay_down, straighten, space_to_depth, drop_unused)
+RULES = (phases, fold_pads, fuse_clamps, lay_down, straighten, space_to_depth, drop_unused)
 
 
 def _swap(graph: Graph, old: Node, new: Node) -> None:

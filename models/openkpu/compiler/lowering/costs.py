@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from openkpu.configs import Config
+from openkpu.compiler.graph import Node
 from openkpu.compiler.lowering import place
 from openkpu.compiler.lowering.device import Spec
 from openkpu.compiler.lowering.lower import State, Unable
-from openkpu.compiler.graph import Node
+from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.cycles_model import predict_network

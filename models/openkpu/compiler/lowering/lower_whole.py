@@ -112,7 +112,8 @@ def _layer(state: State, node: Conv, held: Held, piece: Piece, dst: Place) -> No
             )
             if 0 <= line < x.size[0] and 0 <= column < x.size[1]:
                 at = held.where[0, channels, line, column] - piece.low * pixels
-                effective[np.arange(piece.count)[:, None], at] = weights[:, :, ky, kx]
+                outputs = np.arange(piece.count)[:, None]
+                np.add.at(effective, (outputs, at), weights[:, :, ky, kx])
     data, arg_x = signed_weights(effective)
     zero, clamp = stored(y, node.clamp)
     reach = reach_of(effective, held.span, held.zero)
