@@ -18,6 +18,7 @@ from openkpu.compiler import functions
 from openkpu.compiler.graph import QUANTISED, Elementwise, Host, Tensor
 from openkpu.compiler.onnx import linear as onnx_linear
 from openkpu.compiler.onnx import moves as onnx_moves
+from openkpu.compiler.onnx import rarer
 from openkpu.compiler.onnx.file import RawNode, type_name
 from openkpu.compiler.onnx.reader import FLOAT_MODEL, Handler, Reader
 from openkpu.compiler.onnx.shared import Convolution, Product, Window
@@ -49,7 +50,10 @@ def bias_at(r: Reader, node: RawNode, at: int) -> Weights | npt.NDArray | None:
 
 
 def waiting(
-    r: Reader, made: Convolution | Product, bias: Weights | npt.NDArray | None, channels: int
+    r: Reader,
+    made: Convolution | Product | rarer.Transposed,
+    bias: Weights | npt.NDArray | None,
+    channels: int,
 ) -> Pending:
     """A convolution or product, and a bias that may come from an Add behind it."""
     node = r.at
@@ -71,6 +75,11 @@ def conv(r: Reader, node: RawNode) -> None:
     r.put(node, waiting(r, made, bias_at(r, node, 2), 1))
 
 
+def conv_transpose(r: Reader, node: RawNode) -> None:
+    made = rarer.Transposed(r, node, r.operand(node, 0), weights_at(r, node, 1))
+    r.put(node, waiting(r, made, bias_at(r, node, 2), 1))
+
+
 def gemm(r: Reader, node: RawNode) -> None:
     fields = r.attributes(node, alpha=1.0, beta=1.0, transA=0, transB=0)
     if fields["transA"] or fields["alpha"] != 1.0 or fields["beta"] != 1.0:
@@ -84,6 +93,9 @@ def gemm(r: Reader, node: RawNode) -> None:
 
 def matmul(r: Reader, node: RawNode) -> None:
     r.attributes(node)
+    if not isinstance(r.value(node, 1), (Const, Weights)):
+        rarer.product(r, node)
+        return
     made = Product(r, r.operand(node, 0), weights_at(r, node, 1), turned=False)
     r.put(node, waiting(r, made, None, -1))
 
@@ -286,10 +298,11 @@ def plain(function: Callable) -> Handler:
 
 
 def prelu(r: Reader, node: RawNode) -> None:
-    """PRelu with one slope for all channels."""
+    """PRelu; with one slope for all channels it is a function of one number."""
     value, slope = r.value(node, 0), _single(r.value(node, 1))
     if slope is None:
-        raise r.refuse("a slope for each channel, expected one")
+        rarer.prelu(r, node)
+        return
     if not isinstance(value, Curve):
         value = Curve(r.operand(node, 0))
     r.put(node, value.then(lambda v: v if v >= 0 else slope * v, node.operator))
@@ -373,6 +386,7 @@ FLOAT: dict[str, Handler] = {
     "QuantizeLinear": Reader.quantise,
     "DequantizeLinear": Reader.dequantise,
     "Conv": conv,
+    "ConvTranspose": conv_transpose,
     "Gemm": gemm,
     "MatMul": matmul,
     "MaxPool": pool("max"),
@@ -415,6 +429,7 @@ FLOAT: dict[str, Handler] = {
     "MatMulInteger": refused(DYNAMIC),
     "DynamicQuantizeLinear": refused(DYNAMIC),
     **onnx_moves.HANDLERS,
+    **rarer.HANDLERS,
 }
 HANDLERS: dict[tuple[str, str], Handler] = {
     **{("", name): handler for name, handler in FLOAT.items()},
