@@ -119,8 +119,8 @@ class Builder:
         while more:
             more = False
             for node in list(self.left):
-                mine = node.name in self.hosted or isinstance(node, Move)
-                mine = mine and not lying.lies(self.graph, node)
+                move = isinstance(node, Move) and not lying.lies(self.graph, node)
+                mine = node.name in self.hosted or move
                 if mine and set(node.inputs) <= self.there:
                     done.append(node)
                     self.left.remove(node)
@@ -145,13 +145,15 @@ class Builder:
                 continue
             if self._lower(state, node):
                 lowered.append(node)
+        if not state.specs:  # what moves no byte for any layer is the host's
+            self.hosted |= {node.name for node in lowered}
+            return
         self.left = [n for n in self.left if all(n is not m for m in lowered)]
         made = {n for node in lowered for n in node.outputs}
         needed = {n for node in self.left for n in node.inputs} | set(self.graph.outputs)
         wanted = [n for n in state.tensors if n in made & needed]
         self.reports |= state.reports
-        if state.specs:
-            self.parts.append(self._part(state, wanted))
+        self.parts.append(self._part(state, wanted))
         self.there |= set(wanted)
 
     def _lower(self, state: State, node: Node) -> bool:
