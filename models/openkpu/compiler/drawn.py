@@ -87,6 +87,8 @@ class Drawing:
         self.choose, self.sizes = choose, sizes
         self.graph = Graph(name)
         self.dtype = choose.of(("int8", "int8", "uint8"))
+        # scales of powers of two make sums of exactly half a step, which others hardly do
+        self.plain = choose.of((False, False, True))
         self.rng = np.random.default_rng(choose.number(0, (1 << 32) - 1))  # of data, not of shape
         self.maps: list[Tensor] = []
         self.steps: list[Callable[[], Tensor | None]] = [
@@ -104,8 +106,12 @@ class Drawing:
             some = (low, low, high, high - 1, low + 1, (low + high + 1) // 2)
             zero = self.choose.of((*some, self.choose.number(low, high)))
         name = f"t{len(self.graph.tensors)}"
-        made = Tensor(name, self.dtype, tuple(shape), float(np.float32(scale)), zero)
+        made = Tensor(name, self.dtype, tuple(shape), self.rounded(scale), zero)
         return self.graph.add_tensor(made)
+
+    def rounded(self, scale: float) -> float:
+        """A scale as models have it: a float32, in some graphs a power of two."""
+        return 2.0 ** round(math.log2(scale)) if self.plain else float(np.float32(scale))
 
     def like(self, x: Tensor, shape: Sequence[int]) -> Tensor:
         """A tensor with the numbers of another."""
@@ -152,7 +158,7 @@ class Drawing:
         out = x.step * 0.01 * DEVIATION**2 * math.sqrt(max(fan_in, 1)) / SPREAD
         how = {
             "weights": data.astype(np.int64),
-            "w_scale": scale.astype(np.float32).astype(np.float64),
+            "w_scale": np.array([self.rounded(float(s)) for s in scale]),
             "w_zero": np.full(o, zero, np.int64),
             "bias": rng.integers(-4000, 4001, o),
         }
@@ -261,7 +267,7 @@ class Drawing:
             return None
         y = self.like(x, (1, x.shape[1], 1, 1))
         if self.choose.of((False, True)):
-            y.scale = float(np.float32(x.step * 0.5))
+            y.scale = self.rounded(x.step * 0.5)
         return self.node(Pool, [x], y, how="average", kernel=x.size, clamp=y.limits)
 
     # -------------------------------------------------------------- element by element
