@@ -10,7 +10,7 @@ import pytest
 
 from models.tests.compiled_graphs import Maker, alone, compiled, differs, equal, layers
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Conv
+from openkpu.compiler.graph import Conv, Dense
 
 # (C, H, W), O, options of Maker.conv, the layers
 NATIVE = {
@@ -104,7 +104,8 @@ def test_first(name: str) -> None:
 
 @pytest.mark.parametrize("zero", [0, 3, 100, 128, 255])
 def test_weights_of_uint8(zero: int) -> None:
-    """Weights with a zero point of their own; what spans over 8 bits is refused."""
+    """Weights with a zero point of their own; where those of channels differ so much that weights
+    span over 8 bits, the input stands there twice, or three times."""
     m = Maker(5, "uint8")
     x = m.input(1, 6, 9, 9)
     y = m.conv(x, 8, (3, 3))
@@ -119,9 +120,27 @@ def test_weights_of_uint8(zero: int) -> None:
     node.weights = weights.copy()
     node.weights[0, 0], node.w_zero = 255, np.array([0] + [zero] * 7)
     node.weights[1, 0] = 0
-    if zero > 0:
-        with pytest.raises(CompileError, match="over 8 bits"):
-            compiled(m.graph)
+    program = compiled(m.graph)
+    assert layers(program) == (["3x3", "3x3"] if zero else ["3x3"])
+    equal(m.graph, program)
+
+
+@pytest.mark.parametrize("kind", ["3x3", "1x1", "depthwise", "dense"])
+def test_a_zero_point_for_each_channel(kind: str) -> None:
+    """uint8 with zero points from 0 to 255, as per_channel=True of onnxruntime writes them."""
+    m = Maker(6, "uint8")
+    if kind == "dense":
+        y = m.dense(m.input(1, 24), 8)
+    else:
+        size, groups = (1, 1) if kind == "1x1" else (3, 3), 8 if kind == "depthwise" else 1
+        y = m.conv(m.input(1, 8, 9, 9), 8, size, groups=groups)
+    node = m.graph.nodes[0]
+    assert isinstance(node, (Conv, Dense))
+    node.weights = m.rng.integers(0, 256, node.weights.shape)
+    node.w_zero = np.array([0, 255, 3, 200, 128, 77, 250, 5])
+    node.weights.reshape(8, -1)[:, :2] = 0, 255
+    graph = m.done(y)
+    equal(graph, compiled(graph))
 
 
 def test_turned_maps_stay_turned() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from openkpu.compiler.tflite.file import RawModel, RawTensor, parse
 
 pytest.importorskip("tflite")
 from models.tests.single_operators import build
+from openkpu.writers import Quant
+from openkpu.writers.tflite_model import TfliteModel
 
 Change = Callable[[RawModel], None]
 
@@ -87,7 +90,7 @@ BAD: dict[str, tuple[Change, str]] = {
     "control-flow": (operator(operator="WHILE"), "(WHILE): control flow"),
     "unknown": (operator(operator="LSTM"), "(LSTM): no such operator here"),
     "dynamic": (of(given, dynamic=True), "its shape is dynamic"),
-    "batch": (of(given, shape=(4, 12, 14, 8)), "a batch of 4, expected 1"),
+    "batch": (of(given, shape=(4, 12, 14, 8)), "is (4, 8, 12, 14), expected (1, C, H, W)"),
     "scale-zero": (of(given, scale=np.zeros(1)), "scale 0.0, expected one above 0"),
     "scale-negative": (of(given, scale=np.array([-1.0])), "scale -1.0"),
     "scale-nan": (of(weights, scale=NAN), "no finite number above 0"),
@@ -156,6 +159,66 @@ def test_files(tmp_path: Path) -> None:
     for name, text in (("none", "No such file"), ("empty", "is empty"), ("other", "no TFLite")):
         with pytest.raises(CompileError, match=text):
             source.read_program(tmp_path / f"{name}.tflite", config)
-    with pytest.raises(CompileError, match="a shape fixes"):
-        source.read_program(tmp_path / "good.tflite", config, (1, 8, 12, 14))
+    with pytest.raises(CompileError, match="SHAPE=1x8x10x7, the model's input is 1x10x7x8"):
+        source.read_program(tmp_path / "good.tflite", config, (1, 8, 10, 7))
     assert source.read_program(tmp_path / "good.tflite", config).layers == 1
+
+
+def mixed(how: str) -> bytes:
+    """A batch of three, and an operator that puts inferences together."""
+    m = TfliteModel(np.int8)
+    x = m.input((3, 4, 6, 5), Quant(0.05, 3))
+    if how == "concat":
+        y = m.concat([x, x], x.quant, axis=0)
+    elif how == "reshape":
+        y = m.reshape(m.mean(x, x.quant, keep=False), (1, 12))
+    elif how == "other":
+        y = m.binary("add", x, m.input((1, 4, 6, 5), Quant(0.05, 3)), Quant(0.1, 0))
+    else:
+        y = m.value((6, 4, 3, 5) if how == "transpose" else x.shape, x.quant)
+        axes = m.integers([1, 0, 2, 3] if how == "transpose" else [0, 1, 2, 3])
+        m.op("TRANSPOSE", [x, axes], [y], "TransposeOptions")
+    return m.finish([y])
+
+
+@pytest.mark.parametrize("how", ["concat", "reshape", "other", "transpose"])
+def test_batch_that_is_mixed(how: str) -> None:
+    """One inference at a time would be another result."""
+    with pytest.raises(CompileError, match="batch of 3"):
+        tflite.read(mixed(how), "net.tflite")
+    assert tflite.read(mixed("none"), "net.tflite").batch == 3
+
+
+def moved(operator: str, shape: tuple[int, ...], numbers: list[int], **fields: int) -> bytes:
+    """An operator that moves the elements of a vector (1, 6) or of (6, 4)."""
+    m = TfliteModel(np.int8)
+    x = m.input((6, 4), Quant(0.05, 3))
+    y = m.value(shape, x.quant)
+    extra, options = [m.integers(numbers)], f"{operator.title().replace('_', '')}Options"
+    if operator == "STRIDED_SLICE":
+        extra = [m.integers(v) for v in (numbers, [n + 1 for n in numbers], [1, 1])]
+    m.op(operator, [x, *extra] if operator != "SQUEEZE" else [x], [y], options, **fields)
+    return m.finish([m.unary("requantise", y, Quant(0.08, 0))])
+
+
+@pytest.mark.parametrize(
+    ("operator", "shape", "numbers", "text"),
+    [
+        ("RESHAPE", (4, 6), [3, 8], "shape [3, 8], the output is [4, 6]"),
+        ("RESHAPE", (4, 6), [-1, -1], "shape [-1, -1]"),
+        ("RESHAPE", (4, 6), [24], "shape [24]"),
+        ("SQUEEZE", (4, 6), [], "expected the same sizes but for those of 1"),
+        ("EXPAND_DIMS", (1, 4, 6), [0], "expected the same sizes but for those of 1"),
+        ("STRIDED_SLICE", (1,), [9, 0], "begin 9 of axis 0, which has 6"),
+    ],
+)
+def test_shapes_that_contradict(
+    operator: str, shape: tuple[int, ...], numbers: list[int], text: str
+) -> None:
+    """What an operator says, and the shape of its output in the file."""
+    fields = {"shrinkAxisMask": 3} if operator == "STRIDED_SLICE" else {}
+    with pytest.raises(CompileError, match=re.escape(text)):
+        tflite.read(moved(operator, shape, numbers, **fields), "net.tflite")
+    if operator == "RESHAPE":
+        for good in ([4, 6], [-1, 6], [4, -1]):
+            assert tflite.read(moved(operator, (4, 6), good), "net.tflite").nodes

@@ -14,8 +14,10 @@ from openkpu import configs, digits
 from openkpu.compiler import okpu
 from openkpu.compiler.source import read_program
 from openkpu.prediction.cycles_model import predict_network
+from openkpu.writers import Quant, Weights
+from openkpu.writers.tflite_model import TfliteModel
 from openkpu_tools.commands import compile as command
-from openkpu_tools.commands import compiled_page, predict, sim
+from openkpu_tools.commands import compiled_page, predict, run_stream, sim
 
 FOLDER = Path(digits.__file__).parent
 TFLITE, ONNX = FOLDER / "residual_int8.tflite", FOLDER / "separable_qdq.onnx"
@@ -149,7 +151,7 @@ def test_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--image", "none.png"], "none.png"),
         (["--labels", "none.txt"], "none.txt"),
         (["--labels", str(FOLDER / "README.md")], "names, expected 10"),
-        (["--shape", "1x8x8x1"], "a shape fixes"),
+        (["--shape", "1x1x8x8"], "sizes of a TFLite model are fixed"),
     ],
 )
 def test_bad_options(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,3 +205,131 @@ def test_page(tmp_path: Path) -> None:
     assert "<b>&" not in compiled_page.page(program, configs.load("k210"))
     assert sim.main(["--model", str(TFLITE), "--golden", "--html", str(page)]) == 0
     assert "on small" in page.read_text()
+
+
+def two_ended(path: Path) -> tuple[np.ndarray, list[str]]:
+    """A model of two inputs and two outputs; an array for either input, and their names."""
+    m = TfliteModel(np.int8)
+    a, b = (m.input((1, 3, 6, 5), Quant(scale, 3)) for scale in (0.05, 0.07))
+    y = m.binary("add", a, b, Quant(0.1, 0))
+    path.write_bytes(m.finish([y, m.pool("max", y, (2, 2), (2, 2))]))
+    x = np.random.default_rng(2).integers(-128, 128, (1, 6, 5, 3)).astype(np.int8)
+    return x, [a.name, b.name]
+
+
+def test_several_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A .npz has all of them; .npy is refused before anything runs or is written."""
+    model, given = tmp_path / "net.tflite", tmp_path / "x.npz"
+    x, names = two_ended(model)
+    np.savez(given, **dict.fromkeys(names, x))  # pyright: ignore
+    words = ["--model", str(model), "--golden", "--input", str(given), "--output"]
+    assert sim.main([*words, str(tmp_path / "y.npz")]) == 0
+    with np.load(tmp_path / "y.npz") as found:
+        assert sorted(v.shape for v in found.values()) == [(1, 3, 2, 3), (1, 6, 5, 3)]
+    capsys.readouterr()
+    for more in ([], ["--raw"]):
+        assert sim.main([*words, str(tmp_path / "y.npy"), *more]) == 2
+        said = capsys.readouterr()
+        assert "2 results (t2, t3), expected a name that ends in .npz" in said.err
+        assert said.err.count("\n") == 1 and "inference 0" not in said.out
+        assert not (tmp_path / "y.npy").exists()
+
+
+def test_arrays_that_are_no_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name that is misspelt is not left out."""
+    model, given = tmp_path / "net.tflite", tmp_path / "x.npz"
+    x, names = two_ended(model)
+    words = ["--model", str(model), "--golden", "--input", str(given)]
+    for arrays, text in (
+        ({names[0]: x, "t9": x}, "an array 't9', the model has inputs t0, t1"),
+        ({names[0]: x, names[1]: x, "more": x}, "an array 'more'"),
+        ({names[0]: x}, "no array for the input 't1'"),
+    ):
+        np.savez(given, **arrays)  # pyright: ignore
+        assert sim.main(words) == 2
+        assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        (b"\xef\xbb\xbf" + b"a\r\n" * 10, True),
+        (b"a\n" * 10 + b"\n \n", True),  # nothing but empty lines at the end
+        (b"a\r" * 10, True),
+        ("a\u2028b\n".encode() * 10, True),  # no end of a line
+        (b"\n" * 9 + b"a", True),
+        (b"a\n" * 9, False),
+        (b"a\n" * 11, False),
+    ],
+)
+def test_labels(
+    text: bytes, good: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line each, however lines end."""
+    path = tmp_path / "names.txt"
+    path.write_bytes(text)
+    status = sim.main(["--model", str(TFLITE), "--golden", "--labels", str(path)])
+    assert status == (0 if good else 2)
+    assert good or "names, expected 10" in capsys.readouterr().err
+
+
+def test_what_was_done_to_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another size, and what a photo says of itself: in the line of the inferences."""
+    image_module = pytest.importorskip("PIL.Image", reason="pictures need Pillow")
+    exif = image_module.Exif()
+    exif[0x0112] = 6
+    image_module.new("RGB", (20, 10)).save(tmp_path / "x.jpg", exif=exif)
+    words = ["--model", str(TFLITE), "--golden", "--image", str(tmp_path / "x.jpg")]
+    assert sim.main(words) == 0
+    said = capsys.readouterr().out
+    assert "x.jpg (turned (EXIF orientation 6); resized from 10 x 20 to 8 x 8)" in said
+
+
+def batched(path: Path, count: int) -> None:
+    """A classifier that is written for a batch."""
+    rng, m = np.random.default_rng(3), TfliteModel(np.int8)
+    x = m.input((count, 3, 6, 5), Quant(0.05, 3))
+    scale = np.full(4, 0.01)
+    w = Weights(rng.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8), scale)
+    y = m.mean(m.conv(x, w, Quant(0.2, 0)), Quant(0.02, 0), keep=False)
+    y = m.reshape(y, (count, 4))
+    dense = Weights(rng.integers(-127, 128, (4, 4)).astype(np.int8), scale, np.zeros(4, np.int32))
+    path.write_bytes(m.finish([m.fully(y, dense, Quant(0.01, 0))]))
+
+
+def test_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model of a batch runs inference by inference, with as many as are given."""
+    x = np.random.default_rng(4).integers(-128, 128, (3, 6, 5, 3)).astype(np.int8)
+    np.save(tmp_path / "x.npy", x)
+    found = []
+    for count in (1, 3):
+        batched(tmp_path / "net.tflite", count)
+        words = ["--model", str(tmp_path / "net.tflite"), "--golden"]
+        y = str(tmp_path / "y.npy")
+        assert sim.main([*words, "--input", str(tmp_path / "x.npy"), "--output", y]) == 0
+        found.append(np.load(y))
+    assert np.array_equal(*found) and found[0].shape == (3, 4) and found[0].std() > 20
+    assert "its batch of 3 runs as one inference after another" in capsys.readouterr().out
+    for shape, count in (("3x6x5x3", 3), ("1x6x5x3", 1)):
+        assert sim.main([*words, "--shape", shape]) == 0
+        assert f"{count} inferences: random" in capsys.readouterr().out
+    assert sim.main([*words, "--shape", "2x6x5x3"]) == 2
+    assert "only its batch may become 1" in capsys.readouterr().err
+
+
+def test_open_shape_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """SHAPE fixes an open shape in predictions and streams as well."""
+    onnx = pytest.importorskip("onnx")
+    m = onnx.load(ONNX)
+    m.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
+    path = tmp_path / "open.onnx"
+    onnx.save(m, path)
+    assert predict.main(["--model", str(path)]) == 2
+    assert "SHAPE=1x1xNx8 fixes it" in capsys.readouterr().err
+    assert predict.main(["--model", str(path), "--shape", "1x1x8x8"]) == 0
+    args = run_stream.parse(["--model", str(path), "--shape", "1x1x8x8", "--images", "2"])
+    assert run_stream.work(args).images.shape[0] == 2
+    capsys.readouterr()
+    for other in (predict, run_stream):
+        assert other.main(["--shape", "1x1x8x8"]) == 2
+        assert "--shape without" in capsys.readouterr().err

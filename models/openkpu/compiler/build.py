@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler import lying, passes
 from openkpu.compiler.check import check
 from openkpu.compiler.errors import CompileError
@@ -39,6 +40,7 @@ from openkpu.compiler.lowering import (
     lower_table,
     overlap,
     place,
+    requant,
     turn,
 )
 from openkpu.compiler.lowering.device import Held, indices
@@ -59,6 +61,7 @@ LOWERINGS: dict[type[Node], Callable[..., None]] = {
     Product: lower_product.lower,
 }
 MOST_RETRIES = 64
+MOST_CHANNELS, LINE = 9216, 64  # of a map; pixels of a line that fills a row
 
 
 def build(graph: Graph, config: Config) -> Program:
@@ -174,7 +177,7 @@ class Builder:
                 raise self._refuse(node, str(error)) from None
             self.hosted.add(node.name)
             return False
-        except NetworkError as error:
+        except (requant.Apart, NetworkError) as error:
             raise self._refuse(node, str(error)) from None
         state.report(node)
         return True
@@ -220,6 +223,9 @@ class Builder:
             where = indices(made, np.arange(shape[1]), (0, 0), shape[2:], turned)
             return Held(made, where, zero, margin=True)
         last, pixels = (shape[-1], math.prod(shape[:-1])) if shape else (1, 1)
+        if pixels == 1 and last > MOST_CHANNELS:  # a vector that a fully connected layer reads
+            made = state.new((ceil_div(last, LINE), 1, LINE))
+            return Held(made, np.arange(last).reshape(shape), zero)
         made = state.new((last, 1, pixels))
         where = (np.arange(last) * pixels + np.arange(pixels)[:, None]).reshape(shape)
         return Held(made, where, zero)

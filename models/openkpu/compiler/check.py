@@ -18,6 +18,7 @@ from openkpu.compiler.graph import (
     DTYPES,
     ELEMENTWISE,
     HOSTS,
+    INTEGERS,
     LAYOUTS,
     MOVES,
     POOLS,
@@ -283,6 +284,8 @@ def _host(node: Host, inputs: list[Tensor], output: Tensor) -> str | None:
         return f"{x.dtype} to {output.dtype}, expected float32 to int8 or uint8"
     if node.how == "dequantize" and not (x.quantised and output.dtype == "float32"):
         return f"{x.dtype} to {output.dtype}, expected int8 or uint8 to float32"
+    if node.how == "cast" and (x.dtype not in INTEGERS or output.dtype in QUANTISED):
+        return f"{x.dtype} to {output.dtype}, expected int32 or int64 to another or float32"
     if node.how in ("softmax", "argmax", "argmin", "layernorm") and not 0 <= node.axis < len(
         x.shape
     ):

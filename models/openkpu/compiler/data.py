@@ -34,12 +34,17 @@ def model_shape(tensor: Tensor) -> tuple[int, ...]:
 
 
 def inferences(program: Program, given: Mapping[str, npt.NDArray], where: str) -> list[Values]:
-    """The inputs of each inference, in the graph's order; CompileError for another shape or type.
+    """The inputs of each inference, in the graph's order; CompileError for another shape,
+    type or name.
 
     ``given``: an array for each input, of the model's shape, without its first axis, or with any
     number of inferences there.
     """
     found: dict[str, list[npt.NDArray]] = {}
+    names = [tensor.name for tensor in program.inputs]
+    if other := [name for name in given if name not in names]:
+        what = f"an array {other[0]!r}, the model has inputs {', '.join(names)}"
+        raise CompileError(f"{what}: expected these alone", where=where)
     for tensor in program.inputs:
         if tensor.name not in given:
             raise CompileError(f"no array for the input {tensor.name!r}", where=where)

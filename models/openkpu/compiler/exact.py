@@ -9,6 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray
+MOST = 1 << 62  # what is beyond is beyond any clamp as well
+
+
+def _whole(values: Array) -> npt.NDArray[np.int64]:
+    """Python integers as int64."""
+    return np.clip(values, -MOST, MOST).astype(np.int64)
 
 
 def nearest(numerator: Array, denominator: int) -> npt.NDArray[np.int64]:
@@ -16,7 +22,7 @@ def nearest(numerator: Array, denominator: int) -> npt.NDArray[np.int64]:
     top = np.asarray(numerator).astype(object)
     found = (2 * top + denominator) // (2 * denominator)
     tie = (2 * top + denominator) % (2 * denominator) == 0
-    return (found - (tie & (found % 2 == 1))).astype(np.int64)
+    return _whole(found - (tie & (found % 2 == 1)))
 
 
 def scaled(values: Array, factor: Fraction) -> npt.NDArray[np.int64]:
@@ -27,4 +33,4 @@ def scaled(values: Array, factor: Fraction) -> npt.NDArray[np.int64]:
 def half_up(values: Array, factor: Fraction) -> npt.NDArray[np.int64]:
     """values * factor to the nearest integer, a tie up."""
     top = np.asarray(values).astype(object) * (2 * factor.numerator) + factor.denominator
-    return (top // (2 * factor.denominator)).astype(np.int64)
+    return _whole(top // (2 * factor.denominator))

@@ -39,15 +39,16 @@ import numpy.typing as npt
 from openkpu.compiler.errors import CompileError
 
 QUANTISED = ("int8", "uint8")
-DTYPES = (*QUANTISED, "int32", "int64", "float32", "bool")
+INTEGERS = ("int32", "int64")  # places, of argmax
+DTYPES = (*QUANTISED, *INTEGERS, "float32", "bool")
 LAYOUTS = ("", "NHWC", "NCHW")
 RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
 POOLS = ("max", "average")
 ELEMENTWISE = ("add", "sub", "mul", "max", "min")
 MOVES = ("reshape", "transpose", "concat", "slice", "pad", "take")
-# softmax (axis, beta), argmax and argmin (axis, keep, last), quantize, dequantize, table,
-# layernorm (axis, epsilon, gain, offset)
-HOSTS = ("softmax", "argmax", "argmin", "quantize", "dequantize", "table", "layernorm")
+# softmax (axis, beta), argmax and argmin (axis, keep, last), quantize, dequantize, table; cast: an
+# integer in another type; layernorm (axis, epsilon, gain, offset)
+HOSTS = ("softmax", "argmax", "argmin", "quantize", "dequantize", "table", "cast", "layernorm")
 
 
 @dataclasses.dataclass
@@ -281,6 +282,7 @@ class Graph:
     nodes: list[Node] = dataclasses.field(default_factory=list)
     inputs: list[str] = dataclasses.field(default_factory=list)
     outputs: list[str] = dataclasses.field(default_factory=list)
+    batch: int = 1  # inferences that the model takes at once; the graph has one
 
     def add_tensor(self, tensor: Tensor) -> Tensor:
         """Put a tensor in; CompileError when its name is there already."""

@@ -27,7 +27,7 @@ CLAMPED = (Conv, Dense, Elementwise, Pool)
 
 def simplified(graph: Graph) -> Graph:
     """A copy of the graph after all passes."""
-    made = Graph(graph.name, dict(graph.tensors), list(graph.nodes), graph.inputs, graph.outputs)
+    made = dataclasses.replace(graph, tensors=dict(graph.tensors), nodes=list(graph.nodes))
     for rule in RULES:
         rule(made)
     return made

@@ -9,6 +9,7 @@ own parameters make integers of it.  A float input gets pixel / 255 unless told 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,9 @@ def values_of(
     mean: Sequence[float] | None = None,
     scale: Sequence[float] | None = None,
     bgr: bool = False,
-) -> Values:
-    """The input of an inference; CompileError for a file that is no picture, or a model that takes
-    none."""
+) -> tuple[Values, str]:
+    """(the input of an inference, what was done to the picture); CompileError for a file that is no
+    picture, or a model that takes none."""
     if len(program.inputs) != 1 or len(program.inputs[0].shape) != 4:
         raise CompileError(f"a picture cannot be {len(program.inputs)} inputs or a vector")
     (tensor,) = program.inputs
@@ -50,12 +51,14 @@ def values_of(
         raise CompileError(str(error)) from None
     from PIL.Image import Resampling
 
+    notes = list(picture.info.get("notes", ()))
     picture = picture.convert(CHANNELS[channels])
     if picture.size != (width, height):
+        notes.append(f"resized from {picture.width} x {picture.height} to {width} x {height}")
         picture = picture.resize((width, height), Resampling.BILINEAR)
     pixels = np.asarray(picture, np.uint8).reshape(height, width, channels).transpose(2, 0, 1)
     pixels = (pixels[::-1] if bgr else pixels)[None].astype(np.int64)
-    return {tensor.name: _numbers(tensor, pixels, mean, scale)}
+    return {tensor.name: _numbers(tensor, pixels, mean, scale)}, "; ".join(notes)
 
 
 def _numbers(
@@ -86,10 +89,11 @@ def _numbers(
 
 
 def read_labels(path: str | Path) -> list[str]:
-    """Names of classes, a line each; CompileError for a file that is no text."""
+    """Names of classes, a line each; empty lines at the end are none.  CompileError for a file that
+    is no text."""
     data = files.read_bytes(path, CompileError)
     try:
-        lines = data.decode("utf-8-sig").splitlines()
+        lines = io.StringIO(data.decode("utf-8-sig"), newline=None).read().rstrip().split("\n")
     except UnicodeDecodeError:
         raise CompileError(
             "no text of UTF-8, expected a line for each class", where=str(path)

@@ -47,14 +47,14 @@ def evaluate(
     of another shape.
     """
     values: dict[str, Array] = {
-        t.name: _held(t.data, t) for t in graph.tensors.values() if t.data is not None
+        t.name: held(t.data, t) for t in graph.tensors.values() if t.data is not None
     }
     for name in graph.inputs:
         tensor = graph.tensors[name]
         found = np.asarray(inputs[name])
         if found.shape != tensor.shape:
             raise CompileError(f"input {name!r}: {found.shape}, expected {tensor.shape}")
-        values[name] = _held(found, tensor)
+        values[name] = held(found, tensor)
     for node in graph.nodes:
         x = [values[name] for name in node.inputs]
         values[node.outputs[0]] = compute(graph, node, x, rounding)
@@ -72,7 +72,8 @@ def compute(graph: Graph, node: Node, x: list[Array], rounding: str = ONE) -> Ar
     return rule(node, inputs, output, x, rounding)
 
 
-def _held(values: Array, tensor: Tensor) -> Array:
+def held(values: Array, tensor: Tensor) -> Array:
+    """Values of a tensor as rules take them: int64, or float32."""
     return np.asarray(values, dtype=np.float32 if tensor.dtype == "float32" else np.int64)
 
 
@@ -218,6 +219,8 @@ def _host(node: Host, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
         return np.asarray(node.table, dtype=kind)[values - source.limits[0]]
     if node.how == "quantize":
         return quantised(values, y)
+    if node.how == "cast":
+        return held(values, y)
     real = values if source.scale is None else (values - source.zero) * source.scale
     if node.how == "softmax":
         real = np.asarray(real, dtype=np.float64) * node.beta

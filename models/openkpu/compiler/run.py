@@ -31,7 +31,7 @@ def run(
     """All tensors that are computed on the host or cross the bus, by name; outputs among them."""
     graph = program.graph
     values: dict[str, npt.NDArray] = {
-        t.name: t.data for t in graph.tensors.values() if t.data is not None
+        t.name: reference.held(t.data, t) for t in graph.tensors.values() if t.data is not None
     }
     for name in graph.inputs:
         values[name] = np.asarray(inputs[name])

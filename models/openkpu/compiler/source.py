@@ -39,17 +39,20 @@ def is_ours(path: str | Path) -> bool:
 def read_graph(path: str | Path, shape: Sequence[int] | None = None) -> Graph:
     """The graph of a TFLite or ONNX file; CompileError with one line.
 
-    ``shape`` fixes an open shape of an ONNX model's input.
+    ``shape`` fixes an open shape of an ONNX model's input; of a TFLite model it is the input's own,
+    or that with a batch of 1.
     """
     data, name = files.read_bytes(path, CompileError), Path(path).name
     kind = Path(path).suffix.lower()
     if is_tflite(data) or kind == ".tflite":
-        if shape is not None:
-            raise CompileError("a shape fixes the input of an ONNX model, this is none", where=name)
-        return tflite.read(data, name)
-    if kind == ".onnx" or is_onnx(data):
-        return onnx_reader.read(data, name, shape, Path(path).parent)
-    raise CompileError(f"no model, expected one of {', '.join(KINDS)}", where=name)
+        graph = tflite.read(data, name, shape)
+    elif kind == ".onnx" or is_onnx(data):
+        graph = onnx_reader.read(data, name, shape, Path(path).parent)
+    else:
+        raise CompileError(f"no model, expected one of {', '.join(KINDS)}", where=name)
+    if shape is not None and shape[0] == 1:
+        graph.batch = 1  # as asked for
+    return graph
 
 
 def read_program(path: str | Path, config: Config, shape: Sequence[int] | None = None) -> Program:

@@ -87,6 +87,8 @@ def lines(program: Program, config: Config) -> Iterator[str]:
         f"{program.graph.name}: {len(found)} nodes, {program.layers} layers in {len(parts)} task"
         f" list{'s' * (len(parts) > 1)}, {hosts} nodes on the host"
     )
+    if program.graph.batch > 1:
+        yield f"its batch of {program.graph.batch} runs as one inference after another"
     yield ""
     yield f"{'runs':<7} {'layers':>6} {'shape':<16} {'MACs':>11} {'cycles':>9}  node"
     for line in found:

@@ -145,7 +145,7 @@ def of_model(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
 
 def of_compiled(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """A quantised model: its task lists; CompileError, NetworkError."""
-    program = read_program(args.model, args.config)
+    program = read_program(args.model, args.config, args.shape)
     found = []
     for part in program.device_parts:
         run_network.check(part.network, args.config)
@@ -210,6 +210,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
             raise UsageError(
                 f"{option(name)} and {args.model} together, expected a kmodel to use it with"
             )
+    if args.shape and not args.quantised:
+        raise UsageError(f"{option('shape')} without a quantised model, which it is for")
     command.needs(args, "type", "matmul", "a product")
     check_outputs([args.report], [model_file(args), args.network, *(args.matmul or [])])
     return args

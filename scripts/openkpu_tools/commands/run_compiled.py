@@ -7,6 +7,7 @@ says what INPUT, OUTPUT and RAW hold.
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,11 @@ def run(args: argparse.Namespace) -> bool:
     if labels and len(labels) not in classes:
         expected = " or ".join(str(n) for n in dict.fromkeys(classes))
         raise CompileError(f"{len(labels)} names, expected {expected}", where=args.labels)
+    results_there = last_names(program) if args.raw else [t.name for t in program.outputs]
+    if args.output and len(results_there) > 1 and Path(args.output).suffix.lower() != ".npz":
+        found = ", ".join(results_there)
+        what = f"{len(results_there)} results ({found}), expected a name that ends in .npz"
+        raise CompileError(what, where=str(args.output))
     for part in program.device_parts:
         try:
             run_network.check(part.network, args.config)
@@ -145,12 +151,17 @@ def inputs_of(args: argparse.Namespace, program: Program) -> tuple[list[Values],
     if args.image:
         scale = (args.scale,) if isinstance(args.scale, float) else args.scale
         how = {"mean": args.mean, "scale": scale, "bgr": args.bgr}
-        given = [pictures.values_of(program, path, **how) for path in args.image]
-        return given, ", ".join(map(str, args.image))
+        given, words = [], []
+        for path in args.image:
+            values, note = pictures.values_of(program, path, **how)
+            given.append(values)
+            words.append(f"{path} ({note})" if note else str(path))
+        return given, ", ".join(words)
     given = seeds.environment()
     seed = SEED if given is None else given
     rng = np.random.default_rng(seed)
-    return data.random_inputs(program, rng, args.images or 1), f"random, seed {seed}"
+    count = args.images or program.graph.batch
+    return data.random_inputs(program, rng, count), f"random, seed {seed}"
 
 
 def describe(tensor: Any, value: npt.NDArray, labels: Sequence[str] = ()) -> str:
@@ -165,6 +176,11 @@ def describe(tensor: Any, value: npt.NDArray, labels: Sequence[str] = ()) -> str
     return (
         f"{tensor.name}: {tensor.dtype}{np.shape(value)} from {flat.min():.4g} to {flat.max():.4g}"
     )
+
+
+def last_names(program: Program) -> list[str]:
+    """The tensors of ``last_maps``."""
+    return [port.tensor for port in program.device_parts[-1].outputs]
 
 
 def last_maps(program: Program, values: Values) -> Values:
@@ -189,10 +205,8 @@ def write(
         batched = each[0].ndim > 0 and each[0].shape[0] == 1
         arrays[data.plain(tensor.name)] = np.concatenate(each) if batched else np.stack(each)
     with writing(args.output) as stream:
-        if str(args.output).endswith(".npz"):
+        if Path(args.output).suffix.lower() == ".npz":
             np.savez(stream, **arrays)
-        elif len(arrays) > 1:
-            raise CompileError(f"{len(arrays)} outputs, expected OUTPUT=....npz", where=args.output)
         else:
             np.save(stream, next(iter(arrays.values())))
     print(f"results: {args.output}")

@@ -63,6 +63,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     command.apart(args, ("model", "network"), why="one of them runs")
     if args.input and not (args.network or args.model):
         command.needs(args, "input", "network", "a network")
+    command.needs(args, "shape", "model", "a quantised model")
     args.config = configs.load(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
@@ -95,7 +96,7 @@ def work(args: argparse.Namespace) -> Work:
 
 def of_model(args: argparse.Namespace) -> Work:
     """A quantised model: its task list alone, the maps as the host would write them."""
-    program = read_program(args.model, args.config)
+    program = read_program(args.model, args.config, args.shape)
     if len(program.device_parts) != 1 or len(program.device_parts[0].inputs) != 1:
         raise CompileError(
             "a stream is one task list with one input map;"

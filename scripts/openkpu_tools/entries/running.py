@@ -94,6 +94,12 @@ def _model(parser: Parser) -> None:
     parser.add_argument("--functions", action="store_true", help="KPU functions of a v5 model")
 
 
+def _shape(parser: Parser) -> None:
+    parser.add_argument(
+        "--shape", type=shape, help="of a quantised model's input whose shape is open, or its batch"
+    )
+
+
 def _network(parser: Parser) -> None:
     parser.add_argument(
         "--network", type=command.there, help="a network image (.npz, docs/networks.md)"
@@ -160,7 +166,7 @@ def sim(parser: Parser) -> None:
     parser.add_argument("--labels", type=command.there, help="names of classes, a line each")
     parser.add_argument("--raw", action="store_true", help="--output holds the device's bytes")
     parser.add_argument("--html", type=command.path, help="page with a quantised model's graph")
-    parser.add_argument("--shape", type=shape, help="of an ONNX model's input whose shape is open")
+    _shape(parser)
     parser.add_argument("--bias", type=command.real, help="float inputs: as above (0)")
     parser.add_argument("--fast", action="store_true", help="maps through the back door")
     parser.add_argument("--golden", action="store_true", help="golden model, no simulator")
@@ -196,7 +202,7 @@ def compile_(parser: Parser) -> None:
         default="k210",
         help="configuration whose cycles count; any runs it",
     )
-    parser.add_argument("--shape", type=shape, help="of an ONNX input whose shape is open")
+    _shape(parser)
     parser.add_argument("--html", type=command.path, help="page with the graph and a table")
     parser.add_argument("--print", action="store_true", dest="graph", help="print the graph")
 
@@ -207,6 +213,7 @@ def predict(parser: Parser) -> None:
     _configuration(parser)
     parser.add_argument("--mhz", type=command.between(0.001, 1e6), default=MHZ, help="clock in MHz")
     _model(parser)
+    _shape(parser)
     _network(parser)
     _product(parser)
     _report(parser)
@@ -226,6 +233,7 @@ def stream(parser: Parser) -> None:
     parser.add_argument(
         "--model", type=command.there, help="a quantised model: .tflite, .onnx or .okpu"
     )
+    _shape(parser)
     parser.add_argument("--input", type=command.there, help=".npy file of its maps")
     parser.add_argument(
         "--images", type=command.whole(1, MOST_STREAM), help="inferences of the stream"

@@ -24,6 +24,7 @@ from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.layout import Layout
 from openkpu.layer.pool_layer import pool_layer
 
+MOST_LINES = 512
 MOST = 1024  # channels of a layer, but for the input of a 1x1 convolution
 
 
@@ -82,8 +83,9 @@ class State:
             layout = Layout(*shape)
         except ValueError as error:
             raise Unable(str(error)) from None
-        if layout.row_len > 15 or shape[0] > 9216:
-            raise Unable(f"a map {shape} is wider than 960 pixels or has over 9216 channels")
+        if layout.row_len > 15 or shape[0] > 9216 or shape[1] > MOST_LINES:
+            sizes = f"960 pixels, {MOST_LINES} lines and 9216 channels"
+            raise Unable(f"a map {shape}, the device has up to {sizes}")
         if layout.rows > self.config.ai_ram_rows:
             raise Unable(
                 f"a map {shape} takes {layout.rows} rows, the AI RAM of configuration"
@@ -152,7 +154,7 @@ class State:
         report = self.report(node)
         report.missed += fit.missed
         report.edges += fit.edges
-        report.steps += bool(fit.missed)
+        report.steps += fit.steps if fit.missed else 0
         return self._append(node, spec)
 
     def pool(
@@ -264,6 +266,26 @@ def signed_weights(
     return effective - least, least
 
 
+def is_wide(effective: npt.NDArray[np.int64]) -> bool:
+    """Do weights without their zero points take more than 8 bits, as those whose channels have zero
+    points of their own may?"""
+    return max(int(effective.max()), 0) - min(int(effective.min()), 0) > 255
+
+
+def shares(effective: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    """Arrays whose sum is ``effective``, each 0 where it is, all of them together of 8 bits: for a
+    map that stands in the input as many times."""
+    count = 2
+    while effective.max() > count * (effective.min() // count + 255):
+        count += 1
+    least = min(int(effective.min()), 0) // count
+    found, rest = [], effective
+    for _ in range(count):
+        found.append(np.clip(rest, least, least + 255))
+        rest = rest - found[-1]
+    return found
+
+
 def zero_terms(arg_x: int, zero: int, taps: int) -> dict[str, Any]:
     """Fields that make alu the sum of (x - zero) * weight; ``taps`` those that arg_add counts once:
     of one input channel, of a fully connected layer all."""
@@ -280,9 +302,9 @@ def reach_of(
     return up * low + down * high, up * high + down * low
 
 
-def factors_of(x: Tensor, w_scale: npt.NDArray[np.float64], y: Tensor) -> list[Fraction]:
-    """Steps of the output that one step of a channel's sum is."""
-    return [x.exact * Fraction(float(s)) / y.exact for s in w_scale]
+def factors_of(x: Tensor, w_scale: npt.NDArray, y: Tensor) -> list[Fraction]:
+    """Steps of the output that one step of a channel's sum is; scales are floats or fractions."""
+    return [x.exact * Fraction(s) / y.exact for s in w_scale]
 
 
 def copy_fit(zero: int, channels: int) -> requant.Fit:

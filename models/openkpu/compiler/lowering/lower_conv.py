@@ -31,7 +31,9 @@ from openkpu.compiler.lowering.lower import (
     State,
     Unable,
     factors_of,
+    is_wide,
     reach_of,
+    shares,
     signed_weights,
     stored,
     zero_terms,
@@ -47,6 +49,10 @@ MOST_OUTPUTS = 1024
 MOST_MOVED = 64  # pixels of a copy: a layer for each
 # pools that pick, by stride and by the first pixel's rest
 PICKS = {((2, 2), (0, 0)): 5, ((2, 2), (0, 1)): 6, ((4, 4), (0, 0)): 7}
+
+
+class Average(Conv):
+    """A sum of windows that stands for their average, whose ties go up."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +86,7 @@ def _windows(state: State, node: Conv) -> None:
     """Layers of windows, whatever the groups."""
     node, held, geometry = _input(state, node)
     held, geometry = _inside(state, node, held, geometry)
-    if node.depthwise:
+    if node.depthwise and not is_wide(turned_weights(node, geometry)):
         plan = _plan(state, node, held, geometry, depthwise=True)
         if plan is not None:
             _depthwise(state, node, held, geometry, plan)
@@ -341,7 +347,9 @@ def _fit(state: State, node: Conv, held: Held, effective: npt.NDArray[np.int64])
     (x,), (y,) = state.graph.of(node.inputs), state.graph.of(node.outputs)
     zero, clamp = stored(y, node.clamp)
     reach = reach_of(effective, held.span, held.zero)
-    return requant.fit(factors_of(x, node.w_scale, y), node.bias.tolist(), zero, clamp, reach)
+    factors = factors_of(x, node.w_scale, y)
+    up = isinstance(node, Average)
+    return requant.fit(factors, node.bias.tolist(), zero, clamp, reach, up)
 
 
 def _spread(fit: requant.Fit, at: npt.NDArray[np.int64], count: int) -> requant.Fit:
@@ -414,8 +422,14 @@ def _dense(
     for number, line, column, ky, kx in _taps(plan):
         at = channels[number][geometry.channels]
         effective[outputs, at[inputs], line, column] += weights[:, :, ky, kx]
-    data, arg_x = signed_weights(effective)
     fit = _fit(state, node, held, effective)
+    if is_wide(effective):
+        parts = shares(effective)
+        src, copied = copies.stacked(state, node, src, zero, [(0, 0)] * len(parts))
+        effective = np.zeros((o, src.shape[0], k, k), dtype=np.int64)
+        for at, part in zip(copied, parts, strict=True):
+            effective[:, at] = part
+    data, arg_x = signed_weights(effective)
     full = o if into else _outputs(state, node, o)
     if full != o:  # rows that a concatenation fills
         data = np.concatenate([data, np.full((full - o, *data.shape[1:]), -arg_x)])

@@ -16,13 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.graph import Dense
-from openkpu.compiler.lowering import requant
+from openkpu.compiler.lowering import copies, requant
 from openkpu.compiler.lowering.device import Held
 from openkpu.compiler.lowering.lower import (
     Disordered,
     State,
     factors_of,
+    is_wide,
     reach_of,
+    shares,
     signed_weights,
     stored,
     zero_terms,
@@ -55,9 +57,17 @@ def lower(state: State, node: Dense) -> None:
         fields = {"fc": True}
     else:
         raise Disordered(name, "its last axis does not lie along the channels of a map")
+    fit = _fit(state, node, held, effective)
+    src = held.place
+    if is_wide(effective):
+        parts = shares(effective.reshape(o, c, -1))
+        src, copied = copies.stacked(state, node, src, held.zero, [(0, 0)] * len(parts))
+        effective = np.zeros((o, src.shape[0], parts[0].shape[2]), np.int64)
+        for at, part in zip(copied, parts, strict=True):
+            effective[:, at] = part
+        effective = effective.reshape(o, -1)
     data, arg_x = signed_weights(effective)
     terms: dict[str, Any] = zero_terms(arg_x, held.zero, effective.shape[1] if fields else 1)
-    fit = _fit(state, node, held, effective)
     dst = state.room(y.name, shape)
     for first in range(0, o, MOST_OUTPUTS):
         part = slice(first, first + MOST_OUTPUTS)
@@ -65,7 +75,7 @@ def lower(state: State, node: Dense) -> None:
         if first:  # counted once
             some = dataclasses.replace(some, missed=0, edges=0)
         into = dst.part(first, len(some.bn))
-        state.layer(node, held.place, into, weights=data[part], fit=some, **fields, **terms)
+        state.layer(node, src, into, weights=data[part], fit=some, **fields, **terms)
     zero, clamp = stored(y, node.clamp)
     state.put(y.name, Held(dst, index.reshape(y.shape), zero, clamp))
 

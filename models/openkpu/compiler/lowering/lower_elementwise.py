@@ -13,6 +13,7 @@ map lies in storage, and the layer brings it into the AI RAM.
 
 from __future__ import annotations
 
+import dataclasses
 from fractions import Fraction
 from typing import Any
 
@@ -22,9 +23,17 @@ import numpy.typing as npt
 from openkpu.arithmetic.params import BatchNorm
 from openkpu.compiler import functions, reference
 from openkpu.compiler.graph import Elementwise, Tensor
-from openkpu.compiler.lowering import copies, lower_table, requant
+from openkpu.compiler.lowering import copies, lower_table, requant, spread
 from openkpu.compiler.lowering.device import Held
-from openkpu.compiler.lowering.lower import Disordered, State, Unable, offset, stored
+from openkpu.compiler.lowering.lower import (
+    Disordered,
+    State,
+    Unable,
+    copy_fit,
+    offset,
+    stored,
+    zero_terms,
+)
 from openkpu.layer.elementwise import ADD, MAXIMUM, MINIMUM, MULTIPLY
 
 MOST_MUL = (1 << 23) - 1
@@ -41,8 +50,14 @@ def lower(state: State, node: Elementwise) -> None:
         _constant(state, node, constants.index(True))
         return
     a, b = (state.held(n) for n in names)
-    if state.graph.tensors[names[0]].shape != state.graph.tensors[names[1]].shape:
-        raise Unable("one operand is spread over the other, expected a constant or equal shapes")
+    y = state.graph.tensors[node.outputs[0]]
+    if a.where.shape != b.where.shape:
+        if a.where.shape == y.shape:
+            a, b = spread.over(state, node, (names[0], names[1]), a, b)
+        elif b.where.shape == y.shape:
+            b, a = spread.over(state, node, (names[1], names[0]), b, a)
+        else:
+            raise Unable(f"operands {a.where.shape} and {b.where.shape}: both are spread")
     if not _alike(a, b):
         a, b = (copies.plain(state, node, n, m) for n, m in zip(names, (a, b), strict=True))
     if not _alike(a, b):
@@ -156,6 +171,12 @@ def best_sum(
         if not fit.missed:
             break
     assert best is not None
+    if best[1].missed and best[1].steps > 1:
+        high, low = max(factors), min(factors)
+        raise Unable(
+            f"one operand's scale is {float(high / low):.4g} times the other's, and no pair of"
+            f" weights comes nearer than {best[1].steps} steps; expected scales that are nearer"
+        )
     return best
 
 
@@ -182,7 +203,9 @@ def _ratios(factors: list[Fraction]) -> list[tuple[tuple[int, int], int]]:
         q = round(apart / over)
         if 0 < q < 1 << 22:
             found.append((abs(float(Fraction(apart, q) - over) / float(1 + over)), apart, q))
-    found.sort(key=lambda f: (f[0], -f[1]))
+    found.append((float(low / high), 1, 0))  # the smaller one counts for nothing
+    # of exact ratios the smallest numbers, whose factor is the likeliest to be exact as well
+    found.sort(key=lambda f: (f[0], -f[1] if f[0] else f[1]))
     chosen = []
     for _, apart, q in found[:CANDIDATES]:
         weights = (0, apart) if swap else (apart, 0)
@@ -205,9 +228,13 @@ def _sum_fit(
     low, high = clamp
     # the factor that suits both, by how much each moves the result
     share = Fraction(int(max(abs(a))) + 1) * factors[0], Fraction(int(max(abs(b))) + 1) * factors[1]
-    factor = (factors[0] / p * share[0] + factors[1] / q * share[1]) / (share[0] + share[1])
+    ratios = [f / w if w else Fraction(0) for f, w in zip(factors, (p, q), strict=True)]
+    share = tuple(s if w else Fraction(0) for s, w in zip(share, (p, q), strict=True))
+    factor = (ratios[0] * share[0] + ratios[1] * share[1]) / (share[0] + share[1])
     most = int(max(abs(a))) * p + int(max(abs(b))) * q
     bits = requant.MOST_F
+    if factor > MOST_MUL or factor * most + 600 > requant.ADD_ROOM:
+        raise requant.Apart(factor * most)
     while factor * (1 << bits) > MOST_MUL or (factor * most + 600) * (1 << bits) > requant.ADD_ROOM:
         bits -= 1
     shift = 0
@@ -234,8 +261,11 @@ def _sum_fit(
             break
     assert best is not None
     missed, mul, add = best
+    if abs(add) >= requant.ADD_ROOM:
+        raise requant.Apart(factor * int(np.abs(alu).max()))
     norm = BatchNorm.make([mul], [shift], [add]).pack()
-    return requant.Fit(norm, act.pack(), missed, exact.size)
+    given = low + np.searchsorted(edges[low + 1 : high + 1], ((alu * mul) >> shift) + add, "right")
+    return requant.Fit(norm, act.pack(), missed, exact.size, int(np.abs(given - exact).max()))
 
 
 def _meet(least: npt.NDArray[np.int64], most: npt.NDArray[np.int64], ideal: int) -> tuple[int, int]:
@@ -260,7 +290,7 @@ def _product(
     y: Tensor,
     constant: npt.NDArray[np.uint8] | None = None,
 ) -> None:
-    (za, zb), swapped = (maps[0].zero, maps[1].zero), False
+    za, zb = maps[0].zero, maps[1].zero
     zero, clamp = stored(y, node.clamp)
     factor = tensors[0].exact * tensors[1].exact / y.exact
     ends = [
@@ -273,34 +303,24 @@ def _product(
     fit = requant.fit([factor], [0], zero, clamp, reach)
     # (a - za) * (b - zb) with zb <= za; else a is the one that is there twice, which src2 is
     if zb > za:
-        swapped = True
-        if constant is not None or maps[0].place.buffer in state.fresh:
-            _both_turned(state, node, tensors, maps, y, constant)
-            return
+        for held in maps:  # a layer brings its first map only
+            if held.place.buffer in state.fresh:
+                state.copy(node, held.place, held.place)
+        if constant is not None:
+            constant = _brought(state, node, maps[0], constant)
         maps, (za, zb) = (maps[1], maps[0]), (zb, za)
-        if maps[1].place.buffer in state.fresh:
-            raise Unable("its second map is not in the AI RAM yet")
-    del swapped
     n = max(zb, (za + 1) // 2)
     weights = n - zb, 2 * n - za
     fields = {**_fields(MULTIPLY), "arg_x": -n, "arg_add": za * zb}
     _end(state, node, maps, y, weights, fit, fields, constant)
 
 
-def _both_turned(
-    state: State,
-    node: Elementwise,
-    tensors: tuple[Tensor, Tensor],
-    maps: tuple[Held, Held],
-    y: Tensor,
-    constant: npt.NDArray[np.uint8] | None,
-) -> None:
-    """The product of both maps turned around, 255 - byte, which is the same: then the larger zero
-    point is the first one's."""
-    a, b = maps
-    first = _opposite(a) if constant is not None else _negative(state, node, a)
-    second = first if b is a else _negative(state, node, b)
-    _product(state, node, tensors, (first, second), y, None if constant is None else 255 - constant)
+def _brought(state: State, node: Elementwise, held: Held, constant: npt.NDArray[np.uint8]) -> None:
+    """A constant map in the AI RAM, by a layer of its own."""
+    c, place = held.place.shape[0], held.place
+    terms: dict[str, Any] = {"depthwise": True, **zero_terms(0, held.zero, 1)}
+    fit = copy_fit(held.zero, c)
+    state.layer(node, place, place, weights=np.ones(c), fit=fit, constant=constant, **terms)
 
 
 def _opposite(held: Held) -> Held:
@@ -316,7 +336,9 @@ def _extreme(
     tensors: tuple[Tensor, Tensor],
     maps: tuple[Held, Held],
     y: Tensor,
+    constant: npt.NDArray[np.uint8] | None = None,
 ) -> None:
+    """Both in the numbers of the output; ``constant`` is the first one's map."""
     ready = []
     for tensor, held in zip(tensors, maps, strict=True):
         if tensor.same_numbers(y):
@@ -332,7 +354,7 @@ def _extreme(
     fit = requant.fit([Fraction(1)], [0], zero, clamp, reach)
     kind = MAXIMUM if node.how == "max" else MINIMUM
     fields = {**_fields(kind), "arg_add": -zero}
-    _end(state, node, (ready[0], ready[1]), y, (1, 1), fit, fields)
+    _end(state, node, (ready[0], ready[1]), y, (1, 1), fit, fields, constant)
 
 
 # ----------------------------------------------------------------------- constants
@@ -354,10 +376,16 @@ def _constant(state: State, node: Elementwise, which: int) -> None:
         if (each == each[:, :1]).all() and held.geometry() is not None:
             _channels(state, node, which, held, each[:, 0], (x, constant, y))
             return
-    if node.how not in ("add", "sub", "mul"):
-        raise Unable(f"{node.how} with a constant of several numbers")
+    numbers = constant.data.astype(np.int64)
+    if node.how == "mul":
+        constant = _raised(constant, held)
+        numbers = real + constant.zero
+    elif node.how in ("max", "min"):  # rounding keeps an order, so it may come first
+        table = functions.requantise(constant, y)
+        numbers = table[numbers - constant.limits[0]]
+        constant = dataclasses.replace(y, name=constant.name)
     stored_map = np.full(int(np.prod(held.place.shape)), 0, dtype=np.uint8)
-    bytes_ = np.broadcast_to(constant.data, y.shape).astype(np.int64) + offset(constant)
+    bytes_ = np.broadcast_to(numbers, y.shape) + offset(constant)
     stored_map[held.where.reshape(-1)] = bytes_.reshape(-1)
     stored_map = stored_map.reshape(held.place.shape)
     place = state.new(held.place.shape)
@@ -368,6 +396,9 @@ def _constant(state: State, node: Elementwise, which: int) -> None:
     if node.how == "mul":
         _product(state, node, (constant, x), (other, held), y, stored_map)
         return
+    if node.how in ("max", "min"):
+        _extreme(state, node, (constant, x), (other, held), y, stored_map)
+        return
     if node.how == "sub" and which == 1:  # the constant itself turns around
         stored_map = 255 - stored_map
         other = _opposite(other)
@@ -375,6 +406,16 @@ def _constant(state: State, node: Elementwise, which: int) -> None:
         return
     signs = [1, -1 if node.how == "sub" else 1]
     _sum(state, node, (constant, x), (other, held), signs, y, stored_map)
+
+
+def _raised(constant: Tensor, held: Held) -> Tensor:
+    """A constant factor whose bytes lie as high as they may: its zero point is then not below that
+    of the map, which a product asks for; as low as they may where it would be below even so."""
+    assert constant.data is not None
+    real = constant.data.astype(np.int64) - constant.zero
+    highest, lowest = 255 - max(int(real.max()), 0), max(-int(real.min()), 0)
+    zero = highest if highest >= held.zero else lowest
+    return dataclasses.replace(constant, zero=zero - offset(constant))
 
 
 def _table(

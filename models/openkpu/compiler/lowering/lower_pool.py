@@ -3,16 +3,33 @@
 
 The task sees all of a map, so a tensor with something around it is cut out first, unless its
 windows never see that.  What the output's scale or a clamp changes is a table behind it:
-of a maximum that is exact, of an average it rounds a second time.
+of a maximum that is exact.  An average would be rounded twice, so one with another scale is a sum
+instead: of windows, a depthwise convolution whose weights are 1; of a whole map, fully connected
+layers of a few channels each.  Windows that count the pixels inside the map alone divide by several
+numbers, and there, as where the sum does not fit, the average is rounded and then its scale
+changes; the report says how many steps that may be.
 """
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
+import numpy as np
+
 from openkpu.compiler import functions
 from openkpu.compiler.graph import Pool, Tensor
-from openkpu.compiler.lowering import copies, lower_table
+from openkpu.compiler.lowering import copies, lower_conv, lower_table, requant
 from openkpu.compiler.lowering.device import Geometry, Held, indices
-from openkpu.compiler.lowering.lower import Disordered, State, Unable, offset
+from openkpu.compiler.lowering.lower import (
+    Disordered,
+    State,
+    Unable,
+    offset,
+    reach_of,
+    stored,
+    zero_terms,
+)
 from openkpu.layer.pool_tasks import (
     AVERAGE,
     AVERAGE_INSIDE,
@@ -22,9 +39,12 @@ from openkpu.layer.pool_tasks import (
     MOST_STRIDE,
 )
 
+SUMMED = 3  # largest window whose sum costs no more than a pooling task and a table
+OVERHEAD = 100  # cycles of a layer beside those in which it reads its weights, about
+
 
 def lower(state: State, node: Pool) -> None:
-    """A pooling task, and a table where one is needed."""
+    """A pooling task, and a table where one is needed; or an exact sum."""
     (x,), (y,) = state.graph.of(node.inputs), state.graph.of(node.outputs)
     held = state.held(x.name)
     geometry = held.geometry()
@@ -34,6 +54,8 @@ def lower(state: State, node: Pool) -> None:
         held = copies.on_grid(state, node, held, geometry)
         geometry = _geometry(held)
     plain = x.same_numbers(y) and node.clamp == y.limits
+    if node.how == "average" and x.exact != y.exact and _summed(state, node, held, geometry):
+        return
     name = y.name if plain else state.graph.fresh(y.name)
     pooled = _task(state, node, held, geometry, y, name)
     if plain:
@@ -46,8 +68,76 @@ def lower(state: State, node: Pool) -> None:
     span = tuple(int(n) + offset(y) for n in node.clamp)
     state.put(y.name, Held(found.place, pooled.where, y.zero + offset(y), (span[0], span[1])))
     if node.how == "average" and x.exact != y.exact:
-        state.report(node).steps += 1
+        # half a step of the input, and half a step of the output where it is rounded again
+        state.report(node).steps += math.floor(x.exact / y.exact / 2 + 1)
         state.report(node).note = "the average is rounded, then its scale changes"
+
+
+def _summed(state: State, node: Pool, held: Held, geometry: Geometry) -> bool:
+    """An exact average by a sum; False where there is none."""
+    (x,), (y,) = state.graph.of(node.inputs), state.graph.of(node.outputs)
+    everything = node.kernel == geometry.size and y.shape[2:] == (1, 1) and not any(node.pads)
+    if any(node.pads) and not node.count_pads:
+        return False
+    if not everything and max(node.kernel) > SUMMED and x.exact <= y.exact:
+        return False  # a step at most, and faster
+    mark = state.mark()
+    try:
+        if everything and max(node.kernel) > SUMMED:
+            _whole(state, node, held, geometry)
+        else:
+            lower_conv.lower(state, _convolution(node, x.shape[1]))
+    except Unable:
+        state.back(mark)
+        return False
+    return True
+
+
+def _convolution(node: Pool, channels: int) -> lower_conv.Average:
+    """The average as a depthwise convolution."""
+    share = Fraction(1, math.prod(node.kernel))
+    zeros = np.zeros(channels, np.int64)
+    return lower_conv.Average(
+        *(node.name, node.operator, node.inputs, node.outputs),
+        weights=np.ones((channels, 1, *node.kernel), np.int64),
+        w_scale=np.full(channels, share, object),
+        w_zero=zeros,
+        bias=zeros,
+        clamp=node.clamp,
+        strides=node.strides,
+        pads=node.pads,
+        groups=channels,
+    )
+
+
+def _whole(state: State, node: Pool, held: Held, geometry: Geometry) -> None:
+    """The average of all pixels: channels that share rows, a fully connected layer for each."""
+    (x,), (y,) = state.graph.of(node.inputs), state.graph.of(node.outputs)
+    c, *size = held.place.shape
+    pixels = math.prod(size)
+    dst = state.room(y.name, (c, 1, 1))
+    both = math.lcm(held.place.groups, dst.groups)
+    # the channels of a layer for which its weights take as long as its overhead
+    each = math.sqrt(OVERHEAD * state.config.bus_bytes / pixels)
+    each = max(1, round(each / both)) * both
+    seen = np.zeros(c * pixels, np.int64)
+    seen[held.where.reshape(-1)] = 1
+    seen = seen.reshape(c, pixels)
+    zero, clamp = stored(y, node.clamp)
+    factor = x.exact / y.exact / math.prod(node.kernel)
+    low, high = reach_of(seen[geometry.channels[:1]], held.span, held.zero)
+    one = requant.fit([factor], [0], zero, clamp, (low, high), up=True)
+    for first in range(0, c, each):
+        count = min(each, c - first)
+        weights = np.zeros((count, count, pixels), np.int64)
+        weights[np.arange(count), np.arange(count)] = seen[first : first + count]
+        missed = 0 if first else one.missed, 0 if first else one.edges
+        fit = requant.Fit(np.repeat(one.bn, count), one.act, *missed)
+        terms = zero_terms(0, held.zero, count * pixels)
+        places = held.place.part(first, count), dst.part(first, count)
+        state.layer(node, *places, weights=weights, fit=fit, fc=True, **terms)
+    where = indices(dst, geometry.channels, (0, 0), (1, 1))
+    state.put(y.name, Held(dst, where, zero, clamp))
 
 
 def _task(state: State, node: Pool, held: Held, geometry: Geometry, y: Tensor, name: str) -> Held:

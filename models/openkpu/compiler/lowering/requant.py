@@ -28,6 +28,13 @@ ADD_ROOM = 1 << 31
 NEAR = (0, -1, 1, -2, 2, -3, 3)  # mul is searched around its exact value
 
 
+class Apart(ValueError):
+    """Scales so far apart that the fields of a layer do not hold their ratio."""
+
+    def __init__(self, most: Fraction) -> None:
+        super().__init__(f"scales too far apart: terms of up to {float(most):.3g} output steps")
+
+
 @dataclasses.dataclass(frozen=True)
 class Fit:
     """Tables of a layer, and what they miss."""
@@ -36,6 +43,7 @@ class Fit:
     act: npt.NDArray[np.uint64]  # (18,)
     missed: int  # edges that lie at another sum, of all channels
     edges: int  # edges that sums reach
+    steps: int = 1  # by which a byte is off beside an edge that is missed
 
     @property
     def exact(self) -> bool:
@@ -53,7 +61,8 @@ def fit(
     """Tables for channels of ``factors`` M > 0 and ``bias`` (in steps of acc, or fractions).
 
     ``zero`` and ``clamp`` are bytes as they are stored, 0..255.  ``reach``: least and largest acc
-    of each channel, int64 (O,).  ``up``: a tie goes up.
+    of each channel, int64 (O,).  ``up``: a tie goes up.  Apart for factors, or biases in steps of
+    the output, that no fields hold.
     """
     low, high = clamp
     bias = [Fraction(b) for b in bias]
@@ -94,7 +103,7 @@ def line(bits: int, low: int, high: int, zero: int) -> ActTable:
 
 def _fraction_bits(factors: Sequence[Fraction], bias: Sequence[Fraction], most: int) -> int:
     """The largest F that keeps mul, add and v in their fields."""
-    for bits in range(MOST_F, 0, -1):
+    for bits in range(MOST_F, -1, -1):
         step = 1 << bits
         fits = all(
             m * step <= MUL
@@ -104,7 +113,7 @@ def _fraction_bits(factors: Sequence[Fraction], bias: Sequence[Fraction], most: 
         )
         if fits:
             return bits
-    return 0
+    raise Apart(max(m * max(1, abs(b), most) for m, b in zip(factors, bias, strict=True)))
 
 
 def _channel(

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from openkpu.compiler.errors import CompileError
 
-OPSETS = (11, 25)  # of ONNX's own domain: what the handlers were written for
+OPSETS = (10, 25)  # of ONNX's own domain; quantisation begins with 10
+READ = 11  # the first one that the handlers were written for; the package converts to it
 DOMAINS = ("", "ai.onnx", "com.microsoft")
 CONTROL = ("If", "Loop", "Scan", "SequenceMap")
 # the input that must be a constant; of QLinearMatMul it may be computed
@@ -61,6 +62,7 @@ class RawFile:
     faults: dict[str, str]  # constants that cannot be used, and why
     inputs: list[RawInput]
     outputs: list[str]
+    batch: int = 1  # of the file's inputs; theirs here is 1
 
 
 def is_onnx(data: bytes) -> bool:
@@ -102,6 +104,8 @@ def parse(
         onnx.checker.check_model(model)
     except Exception as error:
         raise CompileError(f"not a valid ONNX model: {_first(error)}", where=name) from None
+    if opset < READ:
+        model, opset = _converted(model, name), READ
     graph = model.graph
     constants, faults = {}, {}
     for tensor in graph.initializer:
@@ -111,14 +115,38 @@ def parse(
     for sparse in graph.sparse_initializer:
         faults[sparse.values.name] = "sparse, expected a dense tensor"
     inputs = [v for v in graph.input if v.name not in constants]
+    found = _inputs(inputs, shape, name, _weights(graph))
+    batch = max((v.shape[0] for v in found if len(v.shape) == 4), default=1)
     return RawFile(
         opset,
         [_node(node, i) for i, node in enumerate(graph.node)],
         constants,
         faults,
-        _inputs(inputs, shape, name, _weights(graph)),
+        [_single(value, batch, name) for value in found],
         [v.name for v in graph.output],
+        batch,
     )
+
+
+def _single(value: RawInput, batch: int, name: str) -> RawInput:
+    """An input of one inference instead of a batch."""
+    if batch == 1:
+        return value
+    if not value.shape or value.shape[0] != batch:
+        what = f"input {value.name!r} is {value.shape}, another one has a batch of {batch}"
+        raise CompileError(f"{what}; expected as many of each", where=name)
+    return dataclasses.replace(value, shape=(1, *value.shape[1:]))
+
+
+def _converted(model: Any, name: str) -> Any:
+    """The model in the first opset that is read."""
+    from onnx import version_converter
+
+    try:
+        return version_converter.convert_version(model, READ)
+    except Exception as error:
+        what = f"it cannot be brought from an older opset to {READ}: {_first(error)}"
+        raise CompileError(what, where=name) from None
 
 
 def _first(error: Exception) -> str:
@@ -239,17 +267,13 @@ def _inputs(
                 what = f"SHAPE={asked} does not fit input {value.name!r}, which is {words}"
                 raise CompileError(what, where=name)
             if fits:
-                sizes, used = [int(n) for n in shape], True
+                sizes, used = [n or int(m) for n, m in zip(sizes, shape, strict=True)], True
         if sizes and sizes[0] == 0:
             sizes[0] = 1
         if any(n < 1 for n in sizes) or len(sizes) > MOST_SHAPE or math.prod(sizes) > 1 << 31:
             hint = "x".join(str(n or "N") for n in sizes)
             what = f"input {value.name!r} is {words}, a dynamic shape; SHAPE={hint} fixes it"
             raise CompileError(what, where=name)
-        if len(sizes) == 4 and sizes[0] != 1:
-            hint = "x".join(map(str, [1, *sizes[1:]]))
-            what = f"input {value.name!r} has a batch of {sizes[0]}, expected 1; SHAPE={hint} fixes"
-            raise CompileError(f"{what} it", where=name)
         found.append(RawInput(value.name, SHORT.get(dtype, dtype), tuple(sizes)))
     if not found:
         raise CompileError("the model has no input", where=name)

@@ -11,17 +11,17 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler import functions
-from openkpu.compiler.graph import QUANTISED, Elementwise, Host, Tensor
+from openkpu.compiler.graph import INTEGERS, QUANTISED, Host, Tensor
+from openkpu.compiler.onnx import element as onnx_element
 from openkpu.compiler.onnx import linear as onnx_linear
 from openkpu.compiler.onnx import moves as onnx_moves
 from openkpu.compiler.onnx import rarer
 from openkpu.compiler.onnx.file import RawNode, type_name
 from openkpu.compiler.onnx.reader import FLOAT_MODEL, Handler, Reader
-from openkpu.compiler.onnx.shared import Convolution, Product, Window
+from openkpu.compiler.onnx.shared import Convolution, Product, Window, waiting
 from openkpu.compiler.onnx.values import Bytes, Clamp, Const, Curve, Number, Pending, Value, Weights
 
 INF = math.inf
@@ -47,27 +47,6 @@ def bias_at(r: Reader, node: RawNode, at: int) -> Weights | npt.NDArray | None:
         return None
     value = r.value(node, at)
     return value if isinstance(value, Weights) else r.constant(node, at, "bias")
-
-
-def waiting(
-    r: Reader,
-    made: Convolution | Product | rarer.Transposed,
-    bias: Weights | npt.NDArray | None,
-    channels: int,
-) -> Pending:
-    """A convolution or product, and a bias that may come from an Add behind it."""
-    node = r.at
-
-    def make(y: Tensor, clamp: Clamp) -> None:
-        at, r.at = r.at, node
-        made.emit(bias, y, clamp)
-        r.at = at
-
-    def biased(values: npt.NDArray[np.float64]) -> Pending:
-        return waiting(r, made, values, channels)
-
-    later = biased if bias is None else None
-    return Pending(made.shape, make, biased=later, channels=channels)
 
 
 def conv(r: Reader, node: RawNode) -> None:
@@ -152,97 +131,6 @@ def reduce_mean(r: Reader, node: RawNode) -> None:
     r.put(node, value)
 
 
-# ------------------------------------------------------------------ element by element
-def binary(how: str) -> Handler:
-    rules: dict[str, Callable[[Number, Number], Number]] = {
-        "add": lambda a, b: a + b,
-        "sub": lambda a, b: a - b,
-        "mul": lambda a, b: a * b,
-        "div": lambda a, b: a / b,
-        "max": max,
-        "min": min,
-        "pow": _power,
-    }
-    rule = rules[how]
-
-    def handler(r: Reader, node: RawNode) -> None:
-        r.attributes(node)
-        if len(node.inputs) != 2:
-            raise r.refuse(f"{len(node.inputs)} inputs, expected two")
-        a, b = r.value(node, 0), r.value(node, 1)
-        numbers = [_single(v) for v in (a, b)]
-        if isinstance(a, Curve) and numbers[1] is not None:
-            other = numbers[1]
-            r.put(node, a.then(lambda v: rule(v, other), how))
-        elif isinstance(b, Curve) and numbers[0] is not None:
-            other = numbers[0]
-            r.put(node, b.then(lambda v: rule(other, v), how))
-        elif isinstance(a, Curve) and isinstance(b, Curve) and a.source is b.source:
-            found = tuple(_safe(rule, v, w) for v, w in zip(a.reals(), b.reals(), strict=True))
-            words = ", ".join(dict.fromkeys(filter(None, (a.words, b.words, how))))
-            r.put(node, Curve(a.source, found, words))
-        elif how == "add" and (waits := _bias_of(a, b) or _bias_of(b, a)):
-            r.put(node, waits)
-        elif how in ("div", "pow"):
-            raise r.refuse("two results of the inputs, expected a constant as the second")
-        else:
-            _elementwise(r, node, how)
-
-    return handler
-
-
-def _power(a: Number, b: Number) -> Number:
-    if b == int(b) and 0 <= b <= 8:
-        return a ** int(b)
-    return math.pow(a, b)
-
-
-def _safe(rule: Callable[[Number, Number], Number], a: Number, b: Number) -> Number:
-    if any(isinstance(v, float) and math.isnan(v) for v in (a, b)):
-        return math.nan
-    try:
-        return rule(a, b)
-    except (ValueError, ZeroDivisionError):
-        return math.nan
-    except OverflowError:
-        return INF
-
-
-def _single(value: Value) -> Fraction | None:
-    """A constant of one number."""
-    if isinstance(value, Const) and value.data.size == 1 and value.data.dtype.kind == "f":
-        return Fraction(float(value.data.reshape(-1)[0]))
-    if isinstance(value, Weights) and value.data.size == 1:
-        step = int(value.data.reshape(-1)[0]) - int(value.zero[0])
-        return step * Fraction(float(value.scale[0]))
-    return None
-
-
-def _bias_of(a: Value, b: Value) -> Pending | None:
-    """``b`` as the bias of a product or convolution ``a``: one number for each channel."""
-    if not isinstance(a, Pending) or a.biased is None or not isinstance(b, (Const, Weights)):
-        return None
-    data = b.real() if isinstance(b, Weights) else np.asarray(b.data, np.float64)
-    axis = a.channels % len(a.shape)
-    full = (1,) * (len(a.shape) - data.ndim) + data.shape
-    if len(full) != len(a.shape) or full[axis] != a.shape[axis]:
-        return None
-    if any(n != 1 for i, n in enumerate(full) if i != axis):
-        return None
-    return a.biased(data.reshape(-1))
-
-
-def _elementwise(r: Reader, node: RawNode, how: str) -> None:
-    a, b = r.operand(node, 0), r.operand(node, 1)
-    shape = onnx_linear.broadcast(r, a, b)
-    fields = {"how": how}
-
-    def make(y: Tensor, clamp: Clamp) -> None:
-        r.emit(Elementwise, [a, b], y, clamp=clamp, **fields)
-
-    r.put(node, Pending(shape, _at(r, node, make)))
-
-
 def limit(low: float, high: float) -> Handler:
     """Relu and what else limits numbers to low..high."""
 
@@ -299,7 +187,7 @@ def plain(function: Callable) -> Handler:
 
 def prelu(r: Reader, node: RawNode) -> None:
     """PRelu; with one slope for all channels it is a function of one number."""
-    value, slope = r.value(node, 0), _single(r.value(node, 1))
+    value, slope = r.value(node, 0), onnx_element.single(r.value(node, 1))
     if slope is None:
         rarer.prelu(r, node)
         return
@@ -324,14 +212,20 @@ def _mish(v: Number) -> float:
 
 
 def cast(r: Reader, node: RawNode) -> None:
-    """Bytes to float as they are; float to float32."""
-    from onnx import TensorProto
-
+    """Bytes to float as they are; float to float32; the integers that the processor computes."""
     fields = r.attributes(node, to=0, saturate=1, round_mode="up")
-    value = r.value(node, 0)
-    if fields["to"] != TensorProto.FLOAT:
-        raise r.refuse(f"to {type_name(fields['to'])}, expected float")
-    if isinstance(value, Bytes) and value.tensor.dtype in QUANTISED:
+    value, kind = r.value(node, 0), type_name(fields["to"])
+    kind = "float32" if kind == "float" else kind
+    if isinstance(value, Bytes) and value.tensor.dtype in INTEGERS:
+        if kind not in ("float32", *INTEGERS):
+            raise r.refuse(f"{value.tensor.dtype} to {kind}, expected float, int32 or int64")
+        if kind != value.tensor.dtype:
+            y = r.tensor(node.outputs[0], kind, value.shape)
+            r.emit(Host, [value.tensor], y, how="cast")
+            value = Bytes(y)
+    elif kind != "float32":
+        raise r.refuse(f"to {kind}, expected float")
+    elif isinstance(value, Bytes) and value.tensor.dtype in QUANTISED:
         value = Curve(r.carried(value.tensor, 1.0, 0))
     r.put(node, value)
 
@@ -381,7 +275,10 @@ def refused(text: str) -> Handler:
     return handler
 
 
-DYNAMIC = "scales that are computed while the model runs, expected static quantisation"
+DYNAMIC = (
+    "scales that are computed while the model runs, as quantize_dynamic writes them; expected"
+    " static quantisation: onnxruntime's quantize_static writes it from the float model"
+)
 FLOAT: dict[str, Handler] = {
     "QuantizeLinear": Reader.quantise,
     "DequantizeLinear": Reader.dequantise,
@@ -394,13 +291,6 @@ FLOAT: dict[str, Handler] = {
     "GlobalMaxPool": pool("max"),
     "GlobalAveragePool": pool("average"),
     "ReduceMean": reduce_mean,
-    "Add": binary("add"),
-    "Sub": binary("sub"),
-    "Mul": binary("mul"),
-    "Div": binary("div"),
-    "Pow": binary("pow"),
-    "Max": binary("max"),
-    "Min": binary("min"),
     "Relu": limit(0, INF),
     "Clip": clip,
     "PRelu": prelu,
@@ -428,6 +318,7 @@ FLOAT: dict[str, Handler] = {
     "ConvInteger": refused(DYNAMIC),
     "MatMulInteger": refused(DYNAMIC),
     "DynamicQuantizeLinear": refused(DYNAMIC),
+    **onnx_element.HANDLERS,
     **onnx_moves.HANDLERS,
     **rarer.HANDLERS,
 }

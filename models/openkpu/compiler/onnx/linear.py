@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -52,8 +53,8 @@ def bias_at(r: Reader, node: RawNode, at: int, steps: np.ndarray) -> Weights | N
     if not r.has(node, at):
         return None
     data = r.constant(node, at, "bias")
-    if data.dtype != np.int32 or data.size != steps.size:
-        found = f"{data.dtype}, {data.size} values"
+    if data.dtype != np.int32 or data.size != steps.size or math.prod(data.shape[:-1]) > 1:
+        found = f"{data.dtype}, shape {data.shape}"
         raise r.refuse(f"bias {node.inputs[at]!r} of {found}, expected int32, {steps.size}")
     zeros = np.zeros(steps.size, np.int64)
     return Weights(data.astype(np.int64).reshape(-1), "int32", steps, zeros, 0)
@@ -105,18 +106,18 @@ def elementwise(how: str) -> Callable[[Reader, RawNode], None]:
     def handler(r: Reader, node: RawNode) -> None:
         r.attributes(node)
         a, b = bytes_at(r, node, 0), bytes_at(r, node, 3)
-        y = result(r, node, broadcast(r, a, b), 6, a)
+        y = result(r, node, broadcast(r, a.shape, b.shape), 6, a)
         r.emit(Elementwise, [a, b], y, how=how, clamp=y.limits)
 
     return handler
 
 
-def broadcast(r: Reader, a: Tensor, b: Tensor) -> tuple[int, ...]:
-    """The shape of both together."""
+def broadcast(r: Reader, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """Two shapes together."""
     try:
-        return np.broadcast_shapes(a.shape, b.shape)
+        return np.broadcast_shapes(a, b)
     except ValueError:
-        raise r.refuse(f"shapes {a.shape} and {b.shape} do not go together") from None
+        raise r.refuse(f"shapes {a} and {b} do not go together") from None
 
 
 def pool(r: Reader, node: RawNode) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler import functions
+from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import QUANTISED, Move, Table, Tensor
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.reader import Reader
@@ -27,6 +28,7 @@ def moved(r: Reader, value: Value, shape: Sequence[int], label: str, /, **fields
             shape=shape,
             make=_behind(r, value, shape, label, fields),
             biased=None,
+            scaled=None,
             floats=None,
         )
     if isinstance(value, (Const, Weights)):
@@ -72,6 +74,7 @@ def reshape(r: Reader, node: RawNode) -> None:
     """Reshape: 0 keeps a size, one -1 is what is left."""
     fields = r.attributes(node, allowzero=0)
     old, asked = r.shape_of(r.value(node, 0)), r.integers(node, 1, "shape")
+    old = (old[0] * r.file.batch, *old[1:]) if old else old  # as the file has it
     shape = []
     for i, n in enumerate(asked):
         if n == 0 and not fields["allowzero"]:
@@ -84,7 +87,18 @@ def reshape(r: Reader, node: RawNode) -> None:
         shape[shape.index(-1)] = math.prod(old) // rest
     if any(n < 1 for n in shape):
         raise r.refuse(f"shape {asked} does not fit {old}")
+    if r.file.batch > 1:
+        if shape[0] != r.file.batch:
+            raise _apart(r)
+        shape[0] = 1
     reshaped(r, node, shape)
+
+
+def _apart(r: Reader) -> CompileError:
+    return r.refuse(
+        f"it mixes the {r.file.batch} inferences of a batch, expected one that keeps them apart; a"
+        " model with a batch of 1 runs"
+    )
 
 
 def flatten(r: Reader, node: RawNode) -> None:
@@ -92,6 +106,8 @@ def flatten(r: Reader, node: RawNode) -> None:
     if not -len(old) <= axis <= len(old):
         raise r.refuse(f"axis {axis}, expected one of {len(old)}")
     axis = axis + len(old) if axis < 0 else axis
+    if r.file.batch > 1 and axis == 0:
+        raise _apart(r)
     reshaped(r, node, [math.prod(old[:axis]), math.prod(old[axis:])])
 
 
@@ -110,7 +126,10 @@ def _axes(r: Reader, node: RawNode, rank: int) -> list[int] | None:
 def squeeze(r: Reader, node: RawNode) -> None:
     old = r.shape_of(r.value(node, 0))
     axes = _axes(r, node, len(old))
-    axes = [i for i, n in enumerate(old) if n == 1] if axes is None else axes
+    first = int(r.file.batch > 1)
+    axes = [i for i, n in enumerate(old) if n == 1 and i >= first] if axes is None else axes
+    if first and 0 in axes:
+        raise _apart(r)
     if any(old[a] != 1 for a in axes):
         raise r.refuse(f"axes {axes} of {old}, expected sizes of 1")
     reshaped(r, node, [n for i, n in enumerate(old) if i not in axes])
@@ -119,7 +138,10 @@ def squeeze(r: Reader, node: RawNode) -> None:
 def unsqueeze(r: Reader, node: RawNode) -> None:
     old = list(r.shape_of(r.value(node, 0)))
     count = len(r.integers(node, 1, "axes") if r.has(node, 1) else node.attributes.get("axes", ()))
-    for axis in _axes(r, node, len(old) + count) or ():
+    axes = _axes(r, node, len(old) + count) or ()
+    if r.file.batch > 1 and 0 in axes:
+        raise _apart(r)
+    for axis in axes:
         old.insert(axis, 1)
     reshaped(r, node, old)
 
@@ -245,6 +267,8 @@ def slice_(r: Reader, node: RawNode) -> None:
     starts, steps, shape = [0] * len(old), [1] * len(old), list(old)
     for begin, end, axis, step in zip(begins, ends, axes, jumps, strict=True):
         axis = _axis(r, axis, len(old))
+        if axis == 0 and r.file.batch > 1:
+            raise _apart(r)
         found = range(old[axis])[slice(begin, end if end > -(1 << 62) else None, step)]
         if not len(found):
             raise r.refuse(f"nothing of axis {axis}: from {begin} to {end} step {step}")
@@ -270,10 +294,13 @@ def pad(r: Reader, node: RawNode) -> None:
     if isinstance(value, Curve):
         value = Curve(r.grid(value, node.inputs[0]))
         fill = fill / (value.source.scale or 1) + value.source.zero
-    elif not isinstance(value, Bytes) or value.tensor.dtype not in QUANTISED:
-        raise r.refuse(f"its input {node.inputs[0]!r} is float, expected bytes")
+    elif not isinstance(value, Bytes):
+        raise r.refuse(f"its input {node.inputs[0]!r} is float, expected it behind QuantizeLinear")
     x = value.source if isinstance(value, Curve) else value.tensor
-    if abs(fill - round(fill)) > 1e-3 or not x.limits[0] <= round(fill) <= x.limits[1]:
+    steps = x.dtype in QUANTISED
+    if math.isinf(fill) or abs(fill - round(fill)) > 1e-3 * steps:
+        raise r.refuse(f"pads with {fill:g}, which is no step of the input")
+    if steps and not x.limits[0] <= round(fill) <= x.limits[1]:
         raise r.refuse("pads with a number that is no step of the input")
     shape = [b + n + a for b, n, a in zip(before, old, after, strict=True)]
     fields = {"before": tuple(before), "after": tuple(after), "value": round(fill)}
@@ -291,6 +318,7 @@ def shape_(r: Reader, node: RawNode) -> None:
     """Shape: known when the model is read."""
     fields = r.attributes(node, start=0, end=None)
     found = np.array(r.shape_of(r.value(node, 0)), np.int64)
+    found[:1] *= r.file.batch
     r.put(node, Const(found[fields["start"] : fields["end"]]))
 
 

@@ -4,6 +4,7 @@ DepthToSpace, SpaceToDepth, products of two computed tensors, LayerNormalization
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from openkpu.compiler.graph import Host, Tensor
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.moves import moved
 from openkpu.compiler.onnx.reader import Handler, Reader
-from openkpu.compiler.onnx.shared import as_map, bias_steps, lined, two, weights_of, written
+from openkpu.compiler.onnx.shared import as_map, bias_steps, lined, scaled, two, weights_of, written
 from openkpu.compiler.onnx.values import Clamp, Const, Pending, Value, Weights
 from openkpu.compiler.rarer import Deconv, Prelu, Product
 
@@ -142,6 +143,12 @@ class Transposed:
     def steps(self) -> npt.NDArray[np.float64]:
         """Input scale times weights' scales (O,)."""
         return self.numbers["w_scale"] * (self.x.scale or 0)
+
+    def scaled(self, factor: npt.NDArray[np.float64]) -> Transposed:
+        """The same with each channel times ``factor`` (O,)."""
+        made = copy.copy(self)
+        made.data, made.numbers = scaled(self.data, self.numbers, factor)
+        return made
 
     def emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None:
         """Its node."""

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import functions
+from openkpu.compiler import batch, functions
 from openkpu.compiler.check import check
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import QUANTISED, Graph, Host, Move, Node, Table, Tensor
-from openkpu.compiler.onnx.file import RawFile, RawNode
+from openkpu.compiler.onnx.file import RawFile, RawNode, type_name
 from openkpu.compiler.onnx.layout import rename, told
 from openkpu.compiler.onnx.values import Bytes, Const, Curve, Pending, Value, Weights
 
@@ -109,7 +109,8 @@ class Reader:
         """Input ``at`` as one number; the default where it is left out."""
         if not self.has(node, at):
             return default
-        found = self.constant(node, at, what)
+        known = self.values.get(node.inputs[at])
+        found = known.real() if isinstance(known, Weights) else self.constant(node, at, what)
         if found.size != 1 or np.isnan(found).any():
             raise self.refuse(f"{what} of {found.size} values, expected one number")
         return float(found.reshape(-1)[0])
@@ -267,11 +268,11 @@ class Reader:
         """QuantizeLinear."""
         self.attributes(node, axis=1, saturate=1, block_size=0, output_dtype=0, precision=0)
         self._plain(node)
-        value = self.value(node, 0)
+        value, asked = self.value(node, 0), self._asked(node)
         if isinstance(value, (Const, Weights)):
-            self._quantise_constant(node, value)
+            self._quantise_constant(node, value, asked)
             return
-        quant = self.one_quant(node, 1, 2)
+        quant = self.one_quant(node, 1, 2, asked)
         if isinstance(value, Curve) and value.values is None:
             x = value.source
             if (x.dtype, x.scale, x.zero) == quant:
@@ -298,9 +299,20 @@ class Reader:
         if node.attributes.get("block_size", 0):
             raise self.refuse("scales of blocks, expected one scale, or one a channel")
 
-    def _quantise_constant(self, node: RawNode, value: Const | Weights) -> None:
+    def _asked(self, node: RawNode) -> str:
+        """The type of a QuantizeLinear that ``output_dtype`` names, "" where it does not; a zero
+        point of another type is refused."""
+        kind = node.attributes.get("output_dtype", 0)
+        dtype = type_name(kind) if kind else ""
+        if dtype and self.has(node, 2):
+            given = self.constant(node, 2, "zero point").dtype.name
+            if given != dtype:
+                raise self.refuse(f"output_dtype {dtype}, its zero point is {given}")
+        return dtype
+
+    def _quantise_constant(self, node: RawNode, value: Const | Weights, asked: str) -> None:
         """Weights that the model has as floats; the rounding is ONNX's, to even."""
-        dtype, scale, zero = self.quant(node, 1, 2)
+        dtype, scale, zero = self.quant(node, 1, 2, asked)
         if dtype not in (*QUANTISED, "int32"):
             raise self.refuse(f"quantised to {dtype}, expected int8 or uint8")
         data = value.real() if isinstance(value, Weights) else value.data.astype(np.float64)
@@ -324,6 +336,9 @@ class Reader:
         """DequantizeLinear."""
         self.attributes(node, axis=1, block_size=0, output_dtype=0)
         self._plain(node)
+        kind = node.attributes.get("output_dtype", 0)
+        if kind and type_name(kind) != "float":
+            raise self.refuse(f"output_dtype {type_name(kind)}, expected float")
         value = self.value(node, 0)
         if isinstance(value, Const):
             kind = value.data.dtype.name
@@ -354,7 +369,7 @@ class Reader:
         for tensor in self.graph.tensors.values():
             if tensor.dtype in QUANTISED and tensor.scale is None:
                 tensor.scale = 1.0  # the model says nothing of it, and no node asks
-        return check(told(self.graph))
+        return batch.check(check(told(self.graph)), self.file.batch)
 
     def _maker(self, name: str) -> RawNode | None:
         return next((node for node in self.file.nodes if name in node.outputs), None)

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +16,7 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler.graph import QUANTISED, Conv, Dense, Move, Pool, Tensor, window_size
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.reader import NEAR, Reader
-from openkpu.compiler.onnx.values import Clamp, Weights
+from openkpu.compiler.onnx.values import Clamp, Floats, Pending, Weights
 
 Pads = tuple[int, int, int, int]
 WINDOW = {"auto_pad": "NOTSET", "pads": None, "strides": None, "kernel_shape": None}
@@ -102,19 +104,43 @@ def bias_steps(
     """
     if bias is None:
         return np.zeros(steps.size, np.int64)
+    shape = (bias.data if isinstance(bias, Weights) else np.asarray(bias)).shape
+    if math.prod(shape) not in (1, steps.size) or math.prod(shape[:-1]) > 1:
+        raise r.refuse(f"bias of shape {shape}, expected ({steps.size},), a number a channel")
     if isinstance(bias, Weights):
         scale = np.broadcast_to(bias.scale, bias.data.size)
         fits = bias.data.size == steps.size and not bias.zero.any()
         if fits and (np.abs(scale / steps - 1) < NEAR).all():
             return bias.data.reshape(-1)
         bias = bias.real()
-    real = np.asarray(bias, np.float64).reshape(-1)
-    if real.size != steps.size:
-        raise r.refuse(f"bias of {real.size} values, expected {steps.size}")
+    real = np.broadcast_to(np.asarray(bias, np.float64).reshape(-1), steps.size)
     found = np.rint(real / steps)
     if np.abs(found).max(initial=0) >= 1 << 31:
         raise r.refuse("a bias beyond 32 bits in steps of the input's scale times the weights'")
     return found.astype(np.int64)
+
+
+def scaled(
+    data: npt.NDArray[np.int64], numbers: dict[str, Any], factor: Floats
+) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
+    """(weights (O, ...), ``w_scale`` and ``w_zero``) times a factor for each output channel.
+
+    Its size goes into the scale; its sign turns the weights around their zero point, and with a
+    factor of 0 each weight is the zero point.
+    """
+    zero = numbers["w_zero"].reshape(-1, *[1] * (data.ndim - 1))
+    sign = np.sign(factor).astype(np.int64).reshape(zero.shape)
+    size = np.where(factor == 0, 1.0, np.abs(factor))
+    return zero + sign * (data - zero), {**numbers, "w_scale": numbers["w_scale"] * size}
+
+
+class Made(Protocol):
+    """A node whose output is still to come: weights, and a bias that may come."""
+
+    shape: tuple[int, ...]
+
+    def scaled(self, factor: Floats) -> Made: ...
+    def emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None: ...
 
 
 class Convolution:
@@ -147,6 +173,13 @@ class Convolution:
     def steps(self) -> npt.NDArray[np.float64]:
         """Input scale times weights' scales (O,)."""
         return self.numbers["w_scale"] * (self.x.scale or 0)
+
+    def scaled(self, factor: Floats) -> Convolution:
+        """The same with each channel times ``factor`` (O,)."""
+        made = copy.copy(self)
+        data, made.numbers = scaled(self.weights.data, self.numbers, factor)
+        made.weights = dataclasses.replace(self.weights, data=data)
+        return made
 
     def emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None:
         """Its node."""
@@ -187,6 +220,12 @@ class Product:
     def steps(self) -> npt.NDArray[np.float64]:
         """Input scale times weights' scales (O,)."""
         return self.numbers["w_scale"] * (self.x.scale or 0)
+
+    def scaled(self, factor: Floats) -> Product:
+        """The same with each channel times ``factor`` (O,)."""
+        made = copy.copy(self)
+        made.data, made.numbers = scaled(self.data, self.numbers, factor)
+        return made
 
     def emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None:
         """Its node."""
@@ -260,3 +299,24 @@ class Window:
             clamp=clamp,
             count_pads=self.count,
         )
+
+
+def waiting(r: Reader, made: Made, bias: Weights | npt.NDArray | None, channels: int) -> Pending:
+    """A convolution or product, and a bias that may come from an Add behind it."""
+    node = r.at
+
+    def make(y: Tensor, clamp: Clamp) -> None:
+        at, r.at = r.at, node
+        made.emit(bias, y, clamp)
+        r.at = at
+
+    def biased(values: npt.NDArray[np.float64]) -> Pending:
+        return waiting(r, made, values, channels)
+
+    def scaled(factor: Floats, shift: Floats) -> Pending:
+        real = 0.0 if bias is None else bias.real() if isinstance(bias, Weights) else bias
+        total = np.broadcast_to(np.reshape(real, -1) * factor + shift, factor.shape)
+        return waiting(r, made.scaled(factor), total, channels)
+
+    later = biased if bias is None else None
+    return Pending(made.shape, make, biased=later, channels=channels, scaled=scaled)

@@ -27,6 +27,7 @@ from openkpu.compiler.functions import Number
 from openkpu.compiler.graph import Tensor
 
 Clamp = tuple[int, int]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,13 +113,16 @@ class Pending:
     high: float = math.inf
     biased: Callable[[npt.NDArray[np.float64]], Pending] | None = None  # a bias may still come
     channels: int = 1  # the axis of that bias
+    # numbers for each channel may still come, y -> y * factor + shift
+    scaled: Callable[[Floats, Floats], Pending] | None = None
     floats: Callable[[Tensor], None] | None = None  # the node with an output of float32
 
     def limited(self, low: float, high: float) -> Pending:
         """With a further activation low..high behind it."""
         ends = (min(max(end, low), high) for end in (self.low, self.high))
         low, high = ends
-        return dataclasses.replace(self, low=low, high=high, biased=None, floats=None)
+        more = {"biased": None, "scaled": None, "floats": None}
+        return dataclasses.replace(self, low=low, high=high, **more)
 
     def clamp(self, y: Tensor) -> Clamp:
         """low..high in integers of the output: rounding keeps an order, so it may come first."""

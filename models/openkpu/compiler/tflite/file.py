@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,7 @@ class RawModel:
     operators: list[RawOperator]
     inputs: list[int]
     outputs: list[int]
+    batch: int = 1  # of the file's inputs and results; theirs here is 1
 
 
 class _Options:
@@ -86,12 +88,15 @@ def is_tflite(data: bytes) -> bool:
     return data[4:8] == MAGIC
 
 
-def parse(data: bytes, name: str) -> RawModel:
-    """The parts of a file; CompileError for one that is none, damaged, or of another version."""
+def parse(data: bytes, name: str, shape: Sequence[int] | None = None) -> RawModel:
+    """The parts of a file, of one inference; CompileError for one that is none, damaged, or of
+    another version, and for a ``shape`` that is not the input's but for the batch."""
     if not is_tflite(data):
         raise CompileError("no TFLite model: bytes 4 to 7 are not TFL3", where=name)
     try:
-        return _model(data, name)
+        model = _model(data, name)
+        _shaped(model, shape, name)
+        return _single(model, name)
     except CompileError:
         raise
     except DAMAGE as error:
@@ -99,6 +104,35 @@ def parse(data: bytes, name: str) -> RawModel:
         raise CompileError(
             f"a damaged TFLite model, or not all of it: {what}", where=name
         ) from None
+
+
+def _shaped(model: RawModel, shape: Sequence[int] | None, name: str) -> None:
+    """CompileError for a shape that no input has; of a batch one inference may be asked for."""
+    if shape is None:
+        return
+    inputs = [model.tensors[n].shape for n in model.inputs]
+    if any(t[1:] == tuple(shape[1:]) and shape[0] in (1, *t[:1]) for t in inputs):
+        return
+    asked, words = "x".join(map(str, shape)), ", ".join("x".join(map(str, t)) for t in inputs)
+    what = f"SHAPE={asked}, the model's input is {words}: sizes of a TFLite model are fixed"
+    raise CompileError(f"{what}, only its batch may become 1", where=name)
+
+
+def _single(model: RawModel, name: str) -> RawModel:
+    """The model of one inference instead of a batch: all that operators compute begins with it."""
+    made = {n for op in model.operators for n in op.outputs if n >= 0}
+    shapes = [model.tensors[n].shape for n in model.inputs]
+    batch = max((shape[0] for shape in shapes if len(shape) == 4), default=1)
+    if batch < 2:
+        return model
+    tensors = list(model.tensors)
+    for number in sorted({*model.inputs, *made}):
+        raw = tensors[number]
+        if not raw.shape or raw.shape[0] != batch:
+            what = f"tensor {raw.name!r} is {raw.shape}, the input has a batch of {batch}"
+            raise CompileError(f"{what}: expected as many of each", where=name)
+        tensors[number] = dataclasses.replace(raw, shape=(1, *raw.shape[1:]))
+    return dataclasses.replace(model, tensors=tensors, batch=batch)
 
 
 def _model(data: bytes, name: str) -> RawModel:

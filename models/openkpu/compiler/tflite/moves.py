@@ -17,9 +17,17 @@ from openkpu.compiler.tflite.reader import TO_NCHW, Reader
 def reshape(r: Reader, op: RawOperator) -> None:
     """RESHAPE, SQUEEZE, EXPAND_DIMS: the output's shape of the file, which is fixed."""
     x, y = r.input(op, 0), r.output(op)
-    shape = r.model.tensors[op.outputs[0]].shape
+    old, shape = r.raw(op, 0).shape, r.model.tensors[op.outputs[0]].shape
     if math.prod(x.shape) != math.prod(shape):
-        raise r.refuse(f"{r.raw(op, 0).shape} to {shape}, another number of elements")
+        raise r.refuse(f"{old} to {shape}, another number of elements")
+    if op.operator != "RESHAPE" and [n for n in old if n > 1] != [n for n in shape if n > 1]:
+        raise r.refuse(f"{old} to {shape}, expected the same sizes but for those of 1")
+    if op.operator == "RESHAPE" and r.has(op, 1):
+        asked, given = r.integers(op, 1, "shape"), list(shape)
+        given[:1] = [n * r.model.batch for n in given[:1]]
+        fits = len(asked) == len(given) and asked.count(-1) < 2
+        if not fits or any(n not in (-1, m) for n, m in zip(asked, given, strict=True)):
+            raise r.refuse(f"shape {asked}, the output is {given}")
     r.reshaped(x, y, shape)
 
 
@@ -117,6 +125,8 @@ def strided_slice(r: Reader, op: RawOperator) -> None:
         first = None if o.BeginMask() >> i & 1 else begin[i]
         stop = None if o.EndMask() >> i & 1 else end[i]
         if o.ShrinkAxisMask() >> i & 1:
+            if not -size <= begin[i] < size:
+                raise r.refuse(f"begin {begin[i]} of axis {i}, which has {size}")
             first, stop, steps[i] = begin[i] % size, begin[i] % size + 1, 1
         places = range(size)[slice(first, stop, steps[i])]
         if not places:

@@ -11,6 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.compiler import batch
 from openkpu.compiler.check import check
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import QUANTISED, Graph, Move, Node, Tensor
@@ -85,16 +86,10 @@ class Reader:
 
     def _input(self, number: int) -> None:
         raw = self.model.tensors[number]
-        if len(raw.shape) == 4:
-            self._batch(raw)
         tensor = self._make(raw, nchw(raw.shape), self.graph.fresh_or(raw.name))
         self.graph.add_tensor(tensor)
         self.graph.inputs.append(tensor.name)
         self.names[number] = tensor.name
-
-    def _batch(self, raw: RawTensor) -> None:
-        if raw.shape[0] != 1:
-            raise self.refuse(f"tensor {raw.name!r} has a batch of {raw.shape[0]}, expected 1")
 
     def input(self, op: RawOperator, at: int) -> Tensor:
         """Input ``at`` as a tensor of the graph, constants included."""
@@ -197,7 +192,7 @@ class Reader:
             if number not in self.names:
                 raise self.refuse(f"output {self.model.tensors[number].name!r} is not computed")
             self.graph.outputs.append(self.names[number])
-        return check(self.graph)
+        return batch.check(check(self.graph), self.model.batch)
 
 
 def nchw(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -5,6 +5,8 @@
 implemented is refused: an operator, an attribute, a type, each by name.
 """
 
+from collections.abc import Sequence
+
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph
 from openkpu.compiler.tflite.file import parse
@@ -14,9 +16,12 @@ from openkpu.compiler.tflite.reader import Reader
 CONTROL = ("IF", "WHILE", "CALL", "CALL_ONCE")
 
 
-def read(data: bytes, name: str) -> Graph:
-    """The graph of a TFLite file; CompileError with one line for what cannot be read."""
-    reader = Reader(parse(data, name), name)
+def read(data: bytes, name: str, shape: Sequence[int] | None = None) -> Graph:
+    """The graph of a TFLite file; CompileError with one line for what cannot be read.
+
+    ``shape``: the input's, of which the batch alone may be another (SHAPE=1x96x96x3).
+    """
+    reader = Reader(parse(data, name, shape), name)
     for op in reader.model.operators:
         reader.op = op
         if op.operator not in HANDLERS:

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX's float operators of two operands, and of numbers for each channel.
+
+Rules, the first one that fits: a function of one byte and one number, or of the same byte twice, is
+a curve; a constant behind a convolution or product is its bias; floats for each channel become
+weights (``affine``); everything else is an element-wise node of two tensors of bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from openkpu.compiler.functions import Number
+from openkpu.compiler.graph import Elementwise, Tensor
+from openkpu.compiler.onnx import linear as onnx_linear
+from openkpu.compiler.onnx import moves as onnx_moves
+from openkpu.compiler.onnx.file import RawNode
+from openkpu.compiler.onnx.reader import Handler, Reader
+from openkpu.compiler.onnx.shared import Convolution, waiting
+from openkpu.compiler.onnx.values import (
+    Bytes,
+    Clamp,
+    Const,
+    Curve,
+    Floats,
+    Pending,
+    Value,
+    Weights,
+)
+
+MOST_WEIGHT = 127  # of a layer that is one number for each channel: its bias has fine steps
+
+
+def _power(a: Number, b: Number) -> Number:
+    if b == int(b) and 0 <= b <= 8:
+        return a ** int(b)
+    return math.pow(a, b)
+
+
+RULES: dict[str, Callable[[Number, Number], Number]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "max": max,
+    "min": min,
+    "pow": _power,
+}
+
+
+def binary(how: str) -> Handler:
+    """An operator of two operands; of maximum and minimum one or more."""
+    rule = RULES[how]
+
+    def handler(r: Reader, node: RawNode) -> None:
+        r.attributes(node)
+        if len(node.inputs) == 1 and how in ("max", "min", "add"):
+            r.put(node, r.value(node, 0))
+            return
+        if len(node.inputs) != 2:
+            if how not in ("max", "min"):
+                raise r.refuse(f"{len(node.inputs)} inputs, expected two")
+            _elementwise(r, node, how)
+            return
+        a, b = r.value(node, 0), r.value(node, 1)
+        numbers = [single(v) for v in (a, b)]
+        if isinstance(a, Curve) and numbers[1] is not None:
+            other = numbers[1]
+            r.put(node, _ranked(r, node, a.then(lambda v: rule(v, other), how), b))
+        elif isinstance(b, Curve) and numbers[0] is not None:
+            other = numbers[0]
+            r.put(node, _ranked(r, node, b.then(lambda v: rule(other, v), how), a))
+        elif isinstance(a, Curve) and isinstance(b, Curve) and a.source is b.source:
+            found = tuple(_safe(rule, v, w) for v, w in zip(a.reals(), b.reals(), strict=True))
+            words = ", ".join(dict.fromkeys(filter(None, (a.words, b.words, how))))
+            r.put(node, Curve(a.source, found, words))
+        elif how == "add" and (waits := _bias_of(a, b) or _bias_of(b, a)):
+            r.put(node, waits)
+        elif (made := _each(r, node, how, a, b)) is not None:
+            r.put(node, made)
+        elif how in ("div", "pow"):
+            raise r.refuse(
+                "two results of the inputs, or a constant of several numbers, expected one number"
+                " or one for each channel as the second"
+            )
+        else:
+            _elementwise(r, node, how)
+
+    return handler
+
+
+def _ranked(r: Reader, node: RawNode, value: Curve, number: Value) -> Value:
+    """The value with the axes that a number of more axes than it gives it."""
+    rank = len(r.shape_of(number))
+    if rank <= len(value.shape):
+        return value
+    shape = (1,) * (rank - len(value.shape)) + value.shape
+    return onnx_moves.moved(r, value, shape, node.outputs[0], how="reshape")
+
+
+def _safe(rule: Callable[[Number, Number], Number], a: Number, b: Number) -> Number:
+    if any(isinstance(v, float) and math.isnan(v) for v in (a, b)):
+        return math.nan
+    try:
+        return rule(a, b)
+    except (ValueError, ZeroDivisionError):
+        return math.nan
+    except OverflowError:
+        return math.inf
+
+
+def single(value: Value) -> Fraction | None:
+    """A constant of one number."""
+    if isinstance(value, Const) and value.data.size == 1 and value.data.dtype.kind == "f":
+        return Fraction(float(value.data.reshape(-1)[0]))
+    if isinstance(value, Weights) and value.data.size == 1:
+        step = int(value.data.reshape(-1)[0]) - int(value.zero[0])
+        return step * Fraction(float(value.scale[0]))
+    return None
+
+
+def reals(value: Value) -> Floats | None:
+    """The numbers of a constant."""
+    if isinstance(value, Weights):
+        return value.real()
+    if isinstance(value, Const) and value.data.dtype.kind == "f":
+        return value.data.astype(np.float64)
+    return None
+
+
+def _channels(data: Floats, shape: tuple[int, ...], axis: int) -> Floats | None:
+    """Numbers for each channel of a value of ``shape``; None of a constant that is no such."""
+    full = (1,) * (len(shape) - data.ndim) + data.shape
+    if len(full) != len(shape) or full[axis] not in (1, shape[axis]):
+        return None
+    if any(n != 1 for i, n in enumerate(full) if i != axis % len(shape)):
+        return None
+    return np.broadcast_to(data.reshape(-1), shape[axis])
+
+
+def _bias_of(a: Value, b: Value) -> Pending | None:
+    """``b`` as the bias of a product or convolution ``a``."""
+    data = reals(b)
+    if not isinstance(a, Pending) or a.biased is None or data is None:
+        return None
+    found = _channels(data, a.shape, a.channels)
+    return None if found is None else a.biased(found)
+
+
+def _each(r: Reader, node: RawNode, how: str, a: Value, b: Value) -> Value | None:
+    """A constant of floats, a number for each channel, beside bytes or what waits for a scale."""
+    which = 1 if isinstance(a, (Curve, Pending)) else 0
+    value, constant = (a, b) if which else (b, a)
+    waits = isinstance(value, Pending) and value.scaled is not None
+    if not waits and not (isinstance(value, Curve) and isinstance(constant, Const)):
+        return None  # bytes and a constant of bytes are an element-wise node
+    assert isinstance(value, (Curve, Pending))
+    data = reals(constant)
+    axis = value.channels if isinstance(value, Pending) else 1
+    if data is None or len(value.shape) <= axis or (how == "div" and not which):
+        return None
+    numbers = _channels(data, value.shape, axis)
+    if numbers is None or how not in ("add", "sub", "mul", "div"):
+        return None
+    if how == "div" and not numbers.all():
+        raise r.refuse("divides by 0, expected other numbers")
+    one, none = np.ones(numbers.size), np.zeros(numbers.size)
+    factor, shift = {
+        "add": (one, numbers),
+        "sub": (one, -numbers) if which else (-one, numbers),
+        "mul": (numbers, none),
+        "div": (1 / numbers if how == "div" else one, none),
+    }[how]
+    return affine(r, node, value, factor, shift)
+
+
+def affine(r: Reader, node: RawNode, value: Value, factor: Floats, shift: Floats) -> Value:
+    """value * factor + shift, a number of each for every channel (C,).
+
+    Of a convolution or product that waits for its scale these go into weights and bias; of bytes
+    they are a depthwise convolution of one weight.
+    """
+    if isinstance(value, Pending):
+        if value.scaled is None:
+            raise r.refuse(
+                f"its input {node.inputs[0]!r} is float, expected QuantizeLinear and"
+                " DequantizeLinear between an activation and this"
+            )
+        return value.scaled(factor, shift)
+    x = r.operand(node, 0 if value is r.value(node, 0) else 1)
+    if len(x.shape) < 2 or x.shape[0] != 1 or x.shape[1] != factor.size:
+        raise r.refuse(f"{factor.size} channels of an input {x.shape}, expected as many")
+    shape = (1, x.shape[1], 1, math.prod(x.shape[2:]))
+    source, mapped = x, len(x.shape) == 4
+    if not mapped:
+        flat = onnx_moves.moved(r, Bytes(x), shape, x.name, how="reshape")
+        assert isinstance(flat, Bytes)
+        source = flat.tensor
+    weights = (np.sign(factor) * MOST_WEIGHT).astype(np.int64).reshape(-1, 1, 1, 1)
+    scale = np.where(factor == 0, 1.0, np.abs(factor)) / MOST_WEIGHT
+    each = Weights(weights, "int8", scale, np.zeros(factor.size, np.int64), 0)
+    conv = dataclasses.replace(node, attributes={"group": factor.size})
+    found = waiting(r, Convolution(r, conv, source, each), shift, 1)
+    if mapped:
+        return found
+    return onnx_moves.moved(r, found, x.shape, node.outputs[0], how="reshape")
+
+
+def batch_normalization(r: Reader, node: RawNode) -> None:
+    """Scale, shift, mean and variance of each channel: weights and bias."""
+    fields = r.attributes(node, epsilon=1e-5, momentum=0.9, training_mode=0, spatial=1)
+    if fields["training_mode"] or any(node.outputs[1:]) or not fields["spatial"]:
+        raise r.refuse("a batch norm in training, expected one with fixed mean and variance")
+    numbers = []
+    for at, what in enumerate(("scale", "shift", "mean", "variance"), 1):
+        found = reals(r.value(node, at))
+        if found is None:
+            raise r.refuse(f"{what} {node.inputs[at]!r} is computed, expected a constant")
+        numbers.append(found.reshape(-1))
+    value = r.value(node, 0)
+    axis = value.channels if isinstance(value, Pending) else 1
+    shape = r.shape_of(value)
+    count = shape[axis] if len(shape) > axis else 0
+    if any(n.size != count for n in numbers):
+        raise r.refuse(f"{[n.size for n in numbers]} numbers, expected {count}, one a channel")
+    scale, shift, mean, variance = numbers
+    if (variance + fields["epsilon"] <= 0).any():
+        raise r.refuse("a variance below 0, expected 0 or more")
+    factor = scale / np.sqrt(variance + fields["epsilon"])
+    r.put(node, affine(r, node, value, factor, shift - mean * factor))
+
+
+def _elementwise(r: Reader, node: RawNode, how: str) -> None:
+    """Two tensors of bytes; of maxima and minima one after the other, which rounds once as well
+    because rounding keeps an order."""
+    operands = [r.operand(node, i) for i in range(len(node.inputs))]
+    shapes = [operands[0].shape]
+    for other in operands[1:]:
+        shapes.append(onnx_linear.broadcast(r, shapes[-1], other.shape))
+    node_at = r.at
+
+    def make(y: Tensor, clamp: Clamp) -> None:
+        at, r.at = r.at, node_at
+        x = operands[0]
+        for i, other in enumerate(operands[1:], 1):
+            last = i == len(operands) - 1
+            into = y if last else r.between(y, shapes[i], y.name)
+            limits = clamp if last else y.limits
+            r.emit(Elementwise, [x, other], into, how=how, clamp=limits)
+            x = into
+        r.at = at
+
+    r.put(node, Pending(shapes[-1], make))
+
+
+HANDLERS: dict[str, Handler] = {
+    "Add": binary("add"),
+    "Sum": binary("add"),
+    "Sub": binary("sub"),
+    "Mul": binary("mul"),
+    "Div": binary("div"),
+    "Pow": binary("pow"),
+    "Max": binary("max"),
+    "Min": binary("min"),
+    "BatchNormalization": batch_normalization,
+}
