@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random graphs of the intermediate form over all nodes, for tests and campaigns.
 
-``draw`` makes one of a ``Chooser``: ``Numbers`` chooses by a numpy generator, and tests have one of
-hypothesis, so that a failure shrinks.  Kernels, strides, pads, dilation, groups, sizes, scales of
+``draw`` makes one of a ``Chooser`` (``choices``): ``Numbers`` chooses by a numpy generator, and
+tests have one of hypothesis, so that a failure shrinks.  Kernels, strides, pads, dilation, groups, sizes, scales of
 channels, zero points at both ends, branches and joins are drawn freely; what the graph's own rules
 forbid (``check``) is never made.  Scales are such that outputs spread over their bytes.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler import functions
 from openkpu.compiler.check import check
+from openkpu.compiler.choices import Chooser, Sizes
 from openkpu.compiler.graph import (
     RANGE,
     Conv,
@@ -35,44 +35,8 @@ from openkpu.compiler.graph import (
 )
 from openkpu.compiler.rarer import Deconv, Prelu, Product
 
-T = TypeVar("T")
 DEVIATION = 74  # of a random byte
 SPREAD = 50  # steps that an output deviates, about
-
-
-class Chooser(Protocol):
-    """Where choices come from."""
-
-    def number(self, least: int, most: int) -> int: ...
-    def of(self, options: Sequence[T]) -> T: ...
-
-
-@dataclasses.dataclass
-class Numbers:
-    """Choices of a numpy generator."""
-
-    rng: np.random.Generator
-
-    def number(self, least: int, most: int) -> int:
-        return int(self.rng.integers(least, most, endpoint=True))
-
-    def of(self, options: Sequence[T]) -> T:
-        return options[int(self.rng.integers(len(options)))]
-
-
-@dataclasses.dataclass(frozen=True)
-class Sizes:
-    """How large graphs become."""
-
-    channels: int = 24
-    side: int = 14
-    steps: int = 7
-    kernel: int = 7
-    elements: int = 6000  # of a tensor
-    tokens: bool = True  # attention may be there
-
-
-SMALL = Sizes(channels=5, side=6, steps=2, kernel=3, elements=160, tokens=False)
 
 
 def draw(choose: Chooser, sizes: Sizes | None = None, name: str = "drawn") -> Graph:
@@ -95,7 +59,7 @@ class Drawing:
             *(self.conv, self.conv, self.conv, self.pointwise, self.depthwise, self.depthwise),
             *(self.grouped, self.deconv, self.pool, self.whole, self.both, self.both),
             *(self.constant, self.table, self.prelu, self.concat, self.slice, self.pad),
-            *(self.resize, self.blocks, self.turn, self.softmax),
+            *(self.resize, self.blocks, self.turn, self.softmax, self.excite),
         ]
 
     # ----------------------------------------------------------------------- tensors
@@ -284,6 +248,27 @@ class Drawing:
         y = self.like(a, a.shape) if same else self.tensor(a.shape, scale)
         inputs = self.choose.of(([a, b], [b, a]))
         return self.node(Elementwise, inputs, y, how=how, clamp=self.clamp(y))
+
+    def excite(self) -> Tensor | None:
+        """Squeeze and excite: a number for each channel, computed from the map, and its product
+        with the map; or one channel for all."""
+        x = self.one()
+        if math.prod(x.size) < 2 or len(self.maps) < 3:
+            return None
+        mean = self.like(x, (1, x.shape[1], 1, 1))
+        self.node(Pool, [x], mean, how="average", kernel=x.size, clamp=mean.limits)
+        plain = {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilation": (1, 1)}
+        few = self.convolution(mean, self.choose.number(1, 4), (1, 1), 1, **plain)
+        assert few is not None
+        gate = self.convolution(few, x.shape[1], (1, 1), 1, **plain)
+        if self.choose.of((False, False, True)):
+            gate = self.convolution(x, 1, (1, 1), 1, **plain)
+        if gate is None:
+            return None
+        how = self.choose.of(("mul", "mul", "add"))
+        scale = x.step * gate.step * 40 if how == "mul" else max(x.step, gate.step) * 1.2
+        y = self.tensor(x.shape, scale)
+        return self.node(Elementwise, [x, gate], y, how=how, clamp=y.limits)
 
     def constant(self) -> Tensor | None:
         """With a number, a number for each channel, or a map of constants."""
@@ -506,15 +491,3 @@ class Drawing:
         graph.nodes = kept[::-1]
         used |= set(graph.inputs)
         graph.tensors = {name: t for name, t in graph.tensors.items() if name in used}
-
-
-def inputs_of(graph: Graph, rng: np.random.Generator) -> dict[str, npt.NDArray[np.int64]]:
-    """Random bytes; now and then the ends and the zero point only."""
-    found = {}
-    for name in graph.inputs:
-        tensor = graph.tensors[name]
-        values = rng.integers(*tensor.limits, tensor.shape, endpoint=True)
-        if rng.random() < 0.2:
-            values = rng.choice([*tensor.limits, tensor.zero], tensor.shape)
-        found[name] = values
-    return found

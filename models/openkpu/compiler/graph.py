@@ -25,6 +25,8 @@ even, the zero point is added, and the result is limited to ``clamp``.
 | Table | no r: y = table[q - lowest q], any function of one byte |
 | Move | no r: bytes change places; input and output have the same scale and zero point |
 | Host | what the processor computes in float (``HOSTS``), then the rounding above |
+
+``rarer`` has further nodes.
 """
 
 from __future__ import annotations

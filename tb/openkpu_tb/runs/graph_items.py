@@ -13,7 +13,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import agree, build, drawn, run
+from openkpu.compiler import agree, build, choices, drawn, run
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph
 from openkpu.compiler.program import DevicePart, Program
@@ -40,12 +40,12 @@ def draw(rng: np.random.Generator, config: Config, *, small: bool) -> Found:
 
     AssertionError where the golden model is not what the reference computes, with the graph.
     """
-    graph = drawn.draw(drawn.Numbers(rng), drawn.SMALL if small else drawn.Sizes())
+    graph = drawn.draw(choices.Numbers(rng), choices.SMALL if small else choices.Sizes())
     try:
         program = build.build(graph, config)
     except CompileError as error:
         raise Refused(str(error)) from None
-    values = drawn.inputs_of(graph, rng)
+    values = choices.inputs_of(graph, rng)
     lists = _lists(program, values)
     number = int(rng.integers(len(lists)))
     network, image = lists[number]
