@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the choices of random graphs come from (``drawn``), how large these become, their inputs."""
+"""Where choices of random graphs (``drawn``) come from, how large these become, their inputs."""
 
 from __future__ import annotations
 
