@@ -197,7 +197,7 @@ def moved(operator: str, shape: tuple[int, ...], numbers: list[int], **fields: i
     extra, options = [m.integers(numbers)], f"{operator.title().replace('_', '')}Options"
     if operator == "STRIDED_SLICE":
         extra = [m.integers(v) for v in (numbers, [n + 1 for n in numbers], [1, 1])]
-    m.op(operator, [x, *extra] if operator != "SQUEEZE" else [x], [y], options, **fields)
+    m.op(operator, [x, *extra] if operator != "SQUEEZE" else [x], [y], options, "", **fields)
     return m.finish([m.unary("requantise", y, Quant(0.08, 0))])
 
 
