@@ -7,6 +7,7 @@ As everywhere, shapes are (N, C, H, W) and weights (O, C / groups, KH, KW).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,7 @@ def transposed(
         data = weights.data.transpose(0, 2, 3, 1)
         extra = m._weights(weights, x, data, 0)
         kind = tflite.Padding.SAME if any(pads) else tflite.Padding.VALID
-        fields = {"padding": kind, "strideH": stride[0], "strideW": stride[1]}
+        fields: dict[str, Any] = {"padding": kind, "strideH": stride[0], "strideW": stride[1]}
         words = [shape, extra[0], x, *extra[1:]]
         m.op("TRANSPOSE_CONV", words, [y], "TransposeConvOptions", **fields)
         return y
@@ -73,7 +74,7 @@ def transposed(
     scale = np.asarray(weights.scale, np.float32)
     assert groups == 1 or scale.ndim == 0, "one scale, where there are groups"
     zero = m.array(np.full(scale.shape, weights.zero_point), data.dtype)
-    where = {"axis": 1} if scale.ndim else {}
+    where: dict[str, Any] = {"axis": 1} if scale.ndim else {}
     words = [m.array(data, data.dtype, "w"), m.array(scale, np.float32, "scale"), zero]
     (w,) = m.node("DequantizeLinear", words, **where)
     inputs = [m.dequantised(x), w]
@@ -81,7 +82,8 @@ def transposed(
         steps = np.float32(x.quant.scale) * scale
         words = [m.array(weights.bias, np.int32, "b"), m.array(steps, np.float32, "scale")]
         words.append(m.array(np.zeros(steps.shape), np.int32, "zero"))
-        inputs += m.node("DequantizeLinear", words, **({"axis": 0} if steps.ndim else {}))
+        where = {"axis": 0} if steps.ndim else {}
+        inputs += m.node("DequantizeLinear", words, **where)
     fields = {"strides": list(stride), "pads": list(pads), "group": groups}
     fields |= {"dilations": list(dilation), "output_padding": list(rest)}
     (y,) = m.node("ConvTranspose", inputs, kernel_shape=kernel, **fields)
@@ -145,7 +147,10 @@ def resized(m: Model, x: Value, size: Pair, how: str = "asymmetric") -> Value:
     shape = (*x.shape[:2], *size)
     if isinstance(m, TfliteModel):
         y = m.value(shape, x.quant)
-        fields = {"alignCorners": how == "align_corners", "halfPixelCenters": how == "half_pixel"}
+        fields: dict[str, Any] = {
+            "alignCorners": how == "align_corners",
+            "halfPixelCenters": how == "half_pixel",
+        }
         options = "ResizeNearestNeighborOptions"
         m.op("RESIZE_NEAREST_NEIGHBOR", [x, m.integers(size)], [y], options, **fields)
         return y
