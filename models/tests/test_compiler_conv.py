@@ -179,6 +179,19 @@ def test_passes_keep_the_graph() -> None:
     assert str(graph) == before and len(weights) == len(graph.nodes)
 
 
+@pytest.mark.parametrize("groups", [2, 7, 11])
+def test_many_channels_in_groups(groups: int) -> None:
+    """Over 1,024 outputs in groups that fill no rows of the AI RAM."""
+    m = Maker(11)
+    x = m.conv(m.input(1, groups * 3, 4, 5), groups * 3, (1, 1))
+    graph = m.done(m.conv(x, groups * (1100 // groups + 1), (1, 1), groups=groups))
+    program = compiled(graph)
+    assert alone(program)
+    wrong, most = differs(graph, program)
+    missed = sum(r.missed for r in program.reports.values())
+    assert most <= 1 and wrong <= 20 * missed
+
+
 def test_many_channels() -> None:
     """Over 1,024 channels: convolution, sum, table, pool, fully connected in parts."""
     m = Maker(11)

@@ -76,11 +76,8 @@ def test_digits_in_onnxruntime(name: str, way: Way) -> None:
         assert found.total.reasons["none"] == 0 and found.total.worst <= 1
 
 
-UNREAD = ("resize",)
-
-
 @pytest.mark.parametrize("kernels", litert.KERNELS)
-@pytest.mark.parametrize("case", [c for c in CASES if c not in UNREAD])
+@pytest.mark.parametrize("case", CASES)
 def test_operator_in_litert(case: str, kernels: str) -> None:
     """Among the operators what TFLite's own definitions leave open; hard-swish is off by two."""
     found = lite(build(case, "tflite"), case, kernels)

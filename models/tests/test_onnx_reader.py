@@ -18,7 +18,6 @@ from openkpu.compiler.onnx import translate as onnx_reader
 onnxruntime = pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings onnxruntime")
 
 TIE = 2**-10  # of a step: float32 of onnxruntime may fall to the other side so close to a half
-LEFT = ("resize",)  # not read
 # as in single_operators, and: what exporters write instead
 OTHER: dict[str, Any] = {"float_io": True, "auto_pad": True, "reduce_mean": True, "opset": 18}
 
@@ -88,7 +87,7 @@ def agree(data: bytes, name: str, seed: int = 3) -> Graph:
 @pytest.mark.parametrize("options", [{}, OTHER], ids=["plain", "other"])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 @pytest.mark.parametrize("form", ["qdq", "qoperator"])
-@pytest.mark.parametrize("case", [case for case in CASES if case not in LEFT])
+@pytest.mark.parametrize("case", CASES)
 def test_operator(case: str, form: str, dtype: type, options: dict[str, Any]) -> None:
     agree(build(case, form, dtype, **options), case)
 

@@ -143,8 +143,11 @@ def test_what_is_no_model(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_operators_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = refusal(build("resize", "tflite"), None, monkeypatch)
-    assert "(RESIZE_NEAREST_NEIGHBOR): no such operator here" in line
+    def other(raw: RawModel) -> None:
+        raw.operators[0].operator = "UNIQUE"
+
+    line = refusal(build("tanh", "tflite"), other, monkeypatch)
+    assert "(UNIQUE): no such operator here" in line
 
 
 def test_files(tmp_path: Path) -> None:

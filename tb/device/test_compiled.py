@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.tests.attention_graph import attention
 from models.tests.compiled_graphs import Maker, compiled
 from openkpu import configs
 from openkpu.compiler import reference, run
 from openkpu.compiler.graph import Graph
 from openkpu.compiler.program import DevicePart
+from openkpu.compiler.rarer import Deconv, Prelu
 from openkpu.network.network import Network, alignment
 from openkpu.prediction.roofline import network_cycles
 from openkpu_tb.runs import launch
@@ -53,7 +55,33 @@ def copied() -> Graph:
     return m.done(m.conv(m.conv(y, 8, (3, 3), groups=2), 3, (2, 2), pads="valid"))
 
 
-GRAPHS = {"joined": joined, "turned": turned, "copied": copied}
+def rarer() -> Graph:
+    """Slopes of channels, a transposed convolution with its pixels put in order, a signal."""
+    m = Maker(33)
+    x = m.conv(m.input(1, 3, 4, 5), 4, (3, 3))
+    y = m.node(Prelu, [x], m.tensor(*x.shape), slopes=np.array([0.25, 0.9, 0.0, 0.5]))
+    z = m.tensor(1, 4, 8, 10)
+    weights = m.rng.integers(-127, 128, (4, 4, 3, 3))
+    how = m._products(y, 4, 9, z)
+    z = m.node(Deconv, [y], z, weights=weights, clamp=z.limits, strides=(2, 2), pads=(0, 0), **how)
+    z = m.conv(z, 4, (8, 1), (1, 10), groups=4, pads="valid")
+    signal = m.move([y], (1, 4, 20, 1), "reshape")
+    return m.done(z, m.conv(signal, 4, (5, 1), groups=4))
+
+
+def attended() -> Graph:
+    """Two products of computed tensors: their weights are what the host writes."""
+    return attention(tokens=5, width=8, heads=2)
+
+
+GRAPHS = {
+    "joined": joined,
+    "turned": turned,
+    "copied": copied,
+    "rarer": rarer,
+    "attended": attended,
+}
+LISTS = {"rarer": 2, "attended": 4}
 
 
 @pytest.mark.tier(check=["verilator-*", "icarus-copied", "icarus-turned"])
@@ -64,7 +92,7 @@ def test_compiled(simulator: str, name: str) -> None:
     config = configs.load_config("nano")
     graph = GRAPHS[name]()
     program = compiled(graph, "nano")
-    assert len(program.device_parts) == 1
+    assert len(program.device_parts) == LISTS.get(name, 1)
 
     def device(part: DevicePart, network: Network, x: np.ndarray) -> run.Maps:
         found: run.Maps = {}

@@ -2,4 +2,5 @@
 """Words that the kit accepts, for code that runs before there is any package."""
 
 SIMS = ("icarus", "verilator")
-ITEM_KINDS = ("layer", "product", "elementwise", "pool", "float16", "network", "list")  # random
+# of random items
+ITEM_KINDS = ("layer", "product", "elementwise", "pool", "float16", "network", "list", "graph")

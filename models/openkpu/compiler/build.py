@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.compiler import passes
+from openkpu.compiler import lying, passes
 from openkpu.compiler.check import check_graph
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import (
@@ -35,6 +35,8 @@ from openkpu.compiler.lowering import (
     lower_elementwise,
     lower_move,
     lower_pool,
+    lower_prelu,
+    lower_product,
     lower_table,
     overlap,
     place,
@@ -44,6 +46,7 @@ from openkpu.compiler.lowering import (
 from openkpu.compiler.lowering.device import Held, indices
 from openkpu.compiler.lowering.lower import MOST, Disordered, Report, State, Unable, offset
 from openkpu.compiler.program import DevicePart, HostPart, NodeRow, Port, Program
+from openkpu.compiler.rarer import Prelu, Product
 from openkpu.configs import Config
 from openkpu.network.network import NetworkError
 
@@ -54,6 +57,8 @@ LOWERINGS: dict[type[Node], Callable[..., None]] = {
     Elementwise: lower_elementwise.lower_elementwise_node,
     Table: lower_table.lower_table_node,
     Move: lower_move.lower_move_node,
+    Prelu: lower_prelu.lower,
+    Product: lower_product.lower,
 }
 MOST_RETRIES = 64
 MOST_CHANNELS, LINE = 9216, 64  # of a map; pixels of a line that fills a row
@@ -100,6 +105,8 @@ class Builder:
         macs = 0
         if isinstance(node, (Conv, Dense)):
             macs = node.weights[0].size * math.prod(y.shape)
+        if isinstance(node, Product):
+            macs = self.graph.tensors[node.inputs[0]].shape[-1] * math.prod(y.shape)
         what = " ".join(filter(None, (node.kind, node.describe())))
         ends = list(node.inputs), list(node.outputs)
         return NodeRow(node.name, node.operator, what, *ends, list(y.shape), macs)
@@ -115,7 +122,8 @@ class Builder:
         while more:
             more = False
             for node in list(self.left):
-                mine = node.name in self.hosted or isinstance(node, Move)
+                move = isinstance(node, Move) and not lying.lies(self.graph, node)
+                mine = node.name in self.hosted or move
                 if mine and set(node.inputs) <= self.there:
                     done.append(node)
                     self.left.remove(node)
@@ -135,26 +143,29 @@ class Builder:
         lowered: list[Node] = []
         for node in list(self.left):
             ready = all(n in state.tensors or n in self.there for n in node.inputs)
+            ready = ready and not lower_product.waits(node, self.there)
             if node.name in self.hosted or not ready:
                 continue
             if self._lower(state, node):
                 lowered.append(node)
+        if not state.specs:  # what moves no byte for any layer is the host's
+            self.hosted |= {node.name for node in lowered}
+            return
         self.left = [n for n in self.left if all(n is not m for m in lowered)]
         made = {n for node in lowered for n in node.outputs}
         needed = {n for node in self.left for n in node.inputs} | set(self.graph.outputs)
         wanted = [n for n in state.tensors if n in made & needed]
         self.reports |= state.reports
-        if state.specs:
-            self.parts.append(self._part(state, wanted))
+        self.parts.append(self._part(state, wanted))
         self.there |= set(wanted)
 
     def _lower(self, state: State, node: Node) -> bool:
         """Lower a node; False when it must wait for the host."""
         mark = state.mark()
         try:
-            for name in node.inputs:
+            for name in lower_product.maps(node):
                 if name not in state.tensors and name not in self.constants:
-                    state.stage(name, self._staged(state, name))
+                    state.stage(name, self._staged(state, node, name))
             LOWERINGS[type(node)](state, node)
         except Disordered as error:
             state.back(mark)
@@ -193,14 +204,20 @@ class Builder:
         self.hosted.add(move.name)
         self.turned[made.name] = self.turned.get(name, (False, False))
 
-    def _staged(self, state: State, name: str) -> Held:
-        """Where the host writes the elements of a tensor."""
+    def _staged(self, state: State, node: Node, name: str) -> Held:
+        """Where the host writes the elements of a tensor, for the node that reads it first."""
+        if isinstance(node, Product):
+            return lower_product.staged(state, self.graph, name)
         tensor = self.graph.tensors[name]
         zero = tensor.zero + offset(tensor)
         shape = tensor.shape
         if len(shape) == 4 and shape[0] == 1:
             extra = self._margin(tensor)
             h, w = shape[2] + extra[0], shape[3] + extra[1]
+            if lying.lies(self.graph, self.graph.readers(name)[0]):
+                made = state.new((shape[1], w, h))
+                where = np.arange(math.prod(made.shape)).reshape(made.shape)
+                return Held(made, where.transpose(0, 2, 1)[None], zero)
             made = state.new((shape[1], h, w))
             turned = self.turned.get(name, (False, False))
             where = indices(made, np.arange(shape[1]), (0, 0), shape[2:], turned)
@@ -281,7 +298,9 @@ class Builder:
             if writers and name in self.graph.tensors:
                 taps.append(dataclasses.replace(self._port(name, held), layers=writers))
         nodes = [s.node for s in state.specs]
-        return DevicePart(network, inputs, results, nodes, taps)
+        found = enumerate(s.given for s in state.specs)
+        weights = [dataclasses.replace(g, layer=i) for i, g in found if g]
+        return DevicePart(network, inputs, results, nodes, weights, taps)
 
     def _port(self, name: str, held: Held) -> Port:
         tensor = self.graph.tensors[name]

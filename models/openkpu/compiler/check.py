@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from openkpu.compiler import rarer_rules
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import (
     DTYPES,
@@ -33,6 +34,7 @@ from openkpu.compiler.graph import (
     Table,
     Tensor,
 )
+from openkpu.compiler.rarer import Deconv, Product
 
 MOST_BIAS = 1 << 31
 MOST_STEP = 1 << 14  # strides, dilation, pads, windows
@@ -113,6 +115,7 @@ def _node(graph: Graph, node: Node) -> str | None:
         Table: (1, _table),
         Move: (None, _move),
         Host: (1, _host),
+        **rarer_rules.CHECKS,
     }
     if type(node) not in rules:
         return f"{type(node).__name__} is no kind of node"
@@ -124,6 +127,10 @@ def _node(graph: Graph, node: Node) -> str | None:
         for tensor in (*inputs, output):
             if not tensor.quantised:
                 return f"{tensor.name!r} is {tensor.dtype} without a scale, expected int8 or uint8"
+    if isinstance(node, (Deconv, Product)) and (fault := _clamp(node.clamp, output)):
+        return fault
+    if isinstance(node, Deconv) and (fault := _scales(node)):
+        return fault
     return rule(node, inputs, output)
 
 
@@ -144,7 +151,7 @@ def _shape(output: Tensor, want: tuple[int, ...]) -> str | None:
     return None if output.shape == want else f"output {output.shape}, expected {want}"
 
 
-def _scales(node: Conv | Dense) -> str | None:
+def _scales(node: Conv | Dense | Deconv) -> str | None:
     """Weights, their scales and zero points, biases."""
     o = len(node.weights)
     for name in ("w_scale", "w_zero", "bias"):
@@ -259,6 +266,8 @@ def _move(node: Move, inputs: list[Tensor], output: Tensor) -> str | None:
             if not step or not 0 <= start < size or not 0 <= start + (n - 1) * step < size:
                 return f"from {start} step {step}, {n} elements of {size}"
         return None
+    if node.how == "take":
+        return rarer_rules.check_take(node, x, output)
     if not rank == len(node.before) == len(node.after):
         return f"pads {node.before} and {node.after}, expected {rank} of each"
     if fault := _positive("pads", (*node.before, *node.after), 0):
@@ -277,7 +286,9 @@ def _host(node: Host, inputs: list[Tensor], output: Tensor) -> str | None:
         return f"{x.dtype} to {output.dtype}, expected int8 or uint8 to float32"
     if node.how == "cast" and (x.dtype not in INTEGERS or output.dtype in QUANTISED):
         return f"{x.dtype} to {output.dtype}, expected int32 or int64 to another or float32"
-    if node.how in ("softmax", "argmax", "argmin") and not 0 <= node.axis < len(x.shape):
+    if node.how in ("softmax", "argmax", "argmin", "layernorm") and not 0 <= node.axis < len(
+        x.shape
+    ):
         return f"axis {node.axis}, expected one of {len(x.shape)}"
     if node.how in ("argmax", "argmin"):
         kept = (1,) if node.keep else ()

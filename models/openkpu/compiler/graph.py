@@ -25,6 +25,8 @@ even, the zero point is added, and the result is limited to ``clamp``.
 | Table | no r: y = table[q - lowest q], any function of one byte |
 | Move | no r: bytes change places; input and output have the same scale and zero point |
 | Host | what the processor computes in float (``HOSTS``), then the rounding above |
+
+``rarer`` has further nodes.
 """
 
 from __future__ import annotations
@@ -45,10 +47,10 @@ LAYOUTS = ("", "NHWC", "NCHW")
 RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
 POOLS = ("max", "average")
 ELEMENTWISE = ("add", "sub", "mul", "max", "min")
-MOVES = ("reshape", "transpose", "concat", "slice", "pad")
+MOVES = ("reshape", "transpose", "concat", "slice", "pad", "take")
 # softmax (axis, beta), argmax and argmin (axis, keep, last), quantize, dequantize, table; cast: an
-# integer in another type
-HOSTS = ("softmax", "argmax", "argmin", "quantize", "dequantize", "table", "cast")
+# integer in another type; layernorm (axis, epsilon, gain, offset)
+HOSTS = ("softmax", "argmax", "argmin", "quantize", "dequantize", "table", "cast", "layernorm")
 
 
 @dataclasses.dataclass
@@ -217,6 +219,7 @@ class Move(Node):
     reshape: the output's shape, elements in order.  transpose: ``axes`` as numpy.  concat: along
     ``axis``.  slice: ``starts``, ``steps`` for each axis (steps may be negative); the output's
     shape says how many.  pad: ``before`` and ``after`` each axis with the integer ``value``.
+    take: of each axis the elements at ``places``, in this order, some of them more than once.
     """
 
     how: str  # one of MOVES
@@ -227,6 +230,7 @@ class Move(Node):
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
     value: int = 0
+    places: tuple[tuple[int, ...], ...] = ()
 
     def describe(self) -> str:
         more = {
@@ -248,6 +252,9 @@ class Host(Node):
     keep: bool = False  # argmax keeps its axis
     last: bool = False  # argmax: of equal ones the last
     table: npt.NDArray | None = None  # of "table", as Table has it; 256 float32 where they come out
+    epsilon: float = 0.0  # of layernorm, as are the next two: shapes that go with the last axes
+    gain: npt.NDArray[np.float64] | None = None
+    offset: npt.NDArray[np.float64] | None = None
 
     def describe(self) -> str:
         return self.how

@@ -23,6 +23,7 @@ from openkpu import files
 from openkpu.compiler.check import check_tensors
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Graph, Host, Move, Node, Table, Tensor
+from openkpu.compiler.lowering.device import Given
 from openkpu.compiler.lowering.lower import Report
 from openkpu.compiler.program import DevicePart, HostPart, NodeRow, Port, Program
 from openkpu.network.network import Network, NetworkError
@@ -74,6 +75,8 @@ def dumps(program: Program) -> bytes:
         lists.append(stream.getvalue())
         ports = {k: [_port(p, arrays) for p in getattr(part, k)] for k in ("inputs", "outputs")}
         parts.append({"list": len(lists) - 1, **ports, "nodes": part.nodes})
+        if part.weights:
+            parts[-1]["weights"] = [_given(g, arrays) for g in part.weights]
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -101,7 +104,7 @@ def dumps(program: Program) -> bytes:
 
 def _names(part: DevicePart | HostPart) -> list[str]:
     if isinstance(part, DevicePart):
-        return [p.tensor for p in (*part.inputs, *part.outputs)]
+        return [p.tensor for p in (*part.inputs, *part.outputs, *part.weights)]
     return [n for node in part.nodes for n in (*node.inputs, *node.outputs)]
 
 
@@ -113,6 +116,10 @@ def _tensor(tensor: Tensor, arrays: _Arrays) -> dict[str, Any]:
 
 def _port(port: Port, arrays: _Arrays) -> dict[str, Any]:
     return {**vars(port), "where": arrays.add(port.where), "shape": list(port.shape)}
+
+
+def _given(given: Given, arrays: _Arrays) -> dict[str, Any]:
+    return {**vars(given), "where": arrays.add(given.where)}
 
 
 def _node(node: Node, arrays: _Arrays) -> dict[str, Any]:
@@ -188,7 +195,9 @@ def _program(
             raise ValueError("an output that no layer stores")
         if not inputs or inputs[0].shape != network.in_shape or not outputs:
             raise ValueError("ports that are not those of the task list")
-        parts.append(DevicePart(network, inputs, outputs, [str(n) for n in fields["nodes"]]))
+        weights = [_read_given(g, arrays, graph, network) for g in fields.get("weights", [])]
+        nodes = [str(n) for n in fields["nodes"]]
+        parts.append(DevicePart(network, inputs, outputs, nodes, weights))
     reports = {name: Report(**fields) for name, fields in content["reports"].items()}
     rows = [NodeRow(**fields) for fields in content["rows"]]
     return Program(graph, parts, reports, content["config"], content["source"], rows)
@@ -199,9 +208,24 @@ def _read_node(fields: dict[str, Any], arrays: dict[str, npt.NDArray]) -> Node:
     for field in dataclasses.fields(kind):
         if isinstance(fields.get(field.name), list):
             fields[field.name] = tuple(fields[field.name])
-    if fields.get("table") is not None:
-        fields["table"] = arrays[fields["table"]]
+    for name in ("table", "gain", "offset"):
+        if fields.get(name) is not None:
+            fields[name] = arrays[fields[name]]
     return kind(**fields)
+
+
+def _read_given(
+    fields: dict[str, Any], arrays: dict[str, npt.NDArray], graph: Graph, network: Network
+) -> Given:
+    given = Given(**{**fields, "where": arrays[fields["where"]]})
+    if given.where.shape != graph.tensors[given.tensor].shape or given.where.dtype.kind != "i":
+        raise ValueError(f"weights {given.tensor!r}: places of another shape")
+    if not 0 <= given.layer < len(network.layers):
+        raise ValueError(f"weights {given.tensor!r}: a layer that is not there")
+    size = network.layers[given.layer].weight_count
+    if given.size != size or not -1 <= given.where.min() <= given.where.max() < size:
+        raise ValueError(f"weights {given.tensor!r}: places beyond {size} weights")
+    return given
 
 
 def _read_port(

@@ -6,6 +6,7 @@ nodes whose output nobody reads.  ``fuse_clamps``: a clamp of the same scale beh
 a clamp of its own.  ``straighten``: a reshape or transposition without effect passes its input on.
 ``space_to_depth``: a strided convolution of an input, whose kernel is larger than 3x3, reads
 the input's phases as channels; the host writes the pixels in that order anyway.
+``lying`` has the pass that lays signals down, ``transposed`` that of transposed convolutions.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from openkpu.compiler.graph import (
     Tensor,
 )
 from openkpu.compiler.lowering import turn
+from openkpu.compiler.lying import lay_down
+from openkpu.compiler.transposed import phases
 
 CLAMPED = (Conv, Dense, Elementwise, Pool)
 
@@ -36,7 +39,7 @@ CLAMPED = (Conv, Dense, Elementwise, Pool)
 def simplified(graph: Graph) -> Graph:
     """A copy of the graph after all passes."""
     made = dataclasses.replace(graph, tensors=dict(graph.tensors), nodes=list(graph.nodes))
-    for rule in (fold_pads, fuse_clamps, straighten, space_to_depth, drop_unused):
+    for rule in RULES:
         rule(made)
     return made
 
@@ -174,6 +177,9 @@ def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
     )
     at = graph.nodes.index(node)
     graph.nodes[at : at + 1] = [*moves, made]
+
+
+RULES = (phases, fold_pads, fuse_clamps, lay_down, straighten, space_to_depth, drop_unused)
 
 
 def _swap(graph: Graph, old: Node, new: Node) -> None:

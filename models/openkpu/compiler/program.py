@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.graph import Graph, Node, Tensor
+from openkpu.compiler.lowering.device import Given
 from openkpu.compiler.lowering.lower import Report
 from openkpu.network.network import Network
 
@@ -52,6 +53,7 @@ class DevicePart:
     inputs: list[Port]  # the first one is the list's input map
     outputs: list[Port]
     nodes: list[str]  # of each layer the node that it belongs to
+    weights: list[Given] = dataclasses.field(default_factory=list)  # that the host writes
     # tensors that are the output map of one layer, for who compares nodes; not in program files
     taps: list[Port] = dataclasses.field(default_factory=list)
 

@@ -16,7 +16,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.compiler import rarer_rules
 from openkpu.compiler.errors import CompileError
+from openkpu.compiler.exact import ROOM, half_up, nearest, scaled_once
 from openkpu.compiler.graph import (
     Conv,
     Dense,
@@ -32,7 +34,6 @@ from openkpu.compiler.graph import (
 from openkpu.compiler.tflite import rounding as two
 
 ONE, TWO = "one", "two"
-ROOM = 1 << 62  # of numbers of 64 bits
 Array = npt.NDArray
 
 
@@ -65,6 +66,8 @@ def evaluate(
 def compute(graph: Graph, node: Node, x: list[Array], rounding: str = ONE) -> Array:
     """The output of one node from its inputs' values."""
     inputs, (output,) = graph.of(node.inputs), graph.of(node.outputs)
+    if type(node) in rarer_rules.RULES:
+        return rarer_rules.RULES[type(node)](node, inputs, output, x)
     rule = RULES[type(node)]
     return rule(node, inputs, output, x, rounding)
 
@@ -72,31 +75,6 @@ def compute(graph: Graph, node: Node, x: list[Array], rounding: str = ONE) -> Ar
 def held(values: Array, tensor: Tensor) -> Array:
     """Values of a tensor as rules take them: int64, or float32."""
     return np.asarray(values, dtype=np.float32 if tensor.dtype == "float32" else np.int64)
-
-
-# ----------------------------------------------------------------------- rounding
-def nearest(numerator: Array, denominator: int) -> Array:
-    """numerator / denominator to the nearest integer, a tie to even; int64.
-
-    ``numerator``: int64 where twice of it and of the denominator fit as well, else Python integers.
-    """
-    top = np.asarray(numerator)
-    found = (2 * top + denominator) // (2 * denominator)
-    tie = (2 * top + denominator) % (2 * denominator) == 0
-    return _whole(found - (tie & (found % 2 == 1)))
-
-
-def _whole(values: Array) -> Array:
-    """Python integers as int64; those beyond it are beyond any clamp as well."""
-    return np.clip(values, -ROOM, ROOM).astype(np.int64)
-
-
-def scaled_once(values: Array, factor: Fraction) -> Array:
-    """values * factor rounded once; int64."""
-    whole = np.asarray(values)
-    most = int(np.abs(whole).max(initial=0)) * factor.numerator + factor.denominator
-    kind = np.int64 if 2 * most < ROOM else object
-    return nearest(whole.astype(kind) * factor.numerator, factor.denominator)
 
 
 def _limited(values: Array, output: Tensor, clamp: tuple[int, int]) -> Array:
@@ -178,12 +156,6 @@ def _pool(node: Pool, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
     return _limited(found, y, node.clamp)
 
 
-def half_up(values: Array, factor: Fraction) -> Array:
-    """values * factor to the nearest integer, a tie up."""
-    top = np.asarray(values).astype(object) * (2 * factor.numerator) + factor.denominator
-    return _whole(top // (2 * factor.denominator))
-
-
 def _elementwise(
     node: Elementwise, inputs: list[Tensor], y: Tensor, x: list[Array], rounding: str
 ) -> Array:
@@ -229,6 +201,8 @@ def _move(node: Move, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
         parts = zip(node.starts, node.steps, y.shape, strict=True)
         places = [start + step * np.arange(n) for start, step, n in parts]
         return values[np.ix_(*places)] if places else values
+    if node.how == "take":
+        return rarer_rules.take(node, values)
     pads = list(zip(node.before, node.after, strict=True))
     return np.pad(values, pads, constant_values=node.value)
 
@@ -254,6 +228,8 @@ def _host(node: Host, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
         real = np.asarray(real, dtype=np.float64) * node.beta
         powers = np.exp(real - real.max(axis=node.axis, keepdims=True))
         real = powers / powers.sum(axis=node.axis, keepdims=True)
+    if node.how == "layernorm":
+        real = rarer_rules.layernorm(node, real)
     return quantised(real, y) if y.quantised else real.astype(np.float32)
 
 

@@ -63,6 +63,11 @@ def staged(program: Program, inputs: Mapping[str, npt.NDArray]) -> npt.NDArray[n
 
 
 def bound(part: DevicePart, values: Mapping[str, npt.NDArray]) -> Network:
-    """The task list with the maps of its further inputs in storage."""
+    """The task list with the maps of its further inputs and its given weights in storage."""
     more = {p.layer: p.map_of(values[p.tensor]) for p in part.inputs[1:]}
-    return dataclasses.replace(part.network, loaded={**part.network.loaded, **more})
+    weights = part.network.weights.copy() if part.weights else part.network.weights
+    for given in part.weights:
+        at = part.network.layers[given.layer].para_start_addr
+        weights[at : at + given.size] = given.bytes_of(values[given.tensor])
+    loaded = {**part.network.loaded, **more}
+    return dataclasses.replace(part.network, loaded=loaded, weights=weights)

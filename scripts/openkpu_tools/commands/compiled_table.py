@@ -100,6 +100,7 @@ def lines(program: Program, config: Config) -> Iterator[str]:
             f"  {name} ({line.row.operator}){exact}"
         )
     moved = sum(map_bytes(p.shape) for part in parts for p in (*part.inputs, *part.outputs))
+    moved += sum(given.size for part in parts for given in part.weights)
     yield ""
     yield (
         f"predicted on {config.name}: {total} cycles end to end, {moved} bytes go in and come out"

@@ -56,6 +56,7 @@ OF_A_KIND = (
     ("elementwise", "element-wise", 300, "random element-wise layers"),
     ("pool", "pools", 300, "random pooling tasks"),
     ("list", "lists", 100, "random lists of all kinds"),
+    ("graph", "graphs", 100, "random graphs, compiled"),
 )
 STEPS = (
     NightlyStep(

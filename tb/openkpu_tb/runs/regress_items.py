@@ -41,15 +41,17 @@ from openkpu.layer.vectors import VectorLayer
 from openkpu.network import kept
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import network_cycles
+from openkpu_tb.runs import graph_items
 from openkpu_tb.runs.random_cases import IMAGES, SLACK, TIMES
 from openkpu_tb.runs.requests import RandomCase
 from openkpu_tb.words import ITEM_KINDS
 
 STEP = 0x9E3779B1  # between the seeds of two items: odd, so that 2^32 items differ
 WAYS = ("host", "tasks", "stream")
-LISTS = ("network", "list")  # of several layers: never by the host
+LISTS = ("network", "list", "graph")  # of several layers: never by the host
 MOST_STORAGE = 1 << 20  # bytes of storage of an item: the bench that nearly all tests share
 MOST_DRAWS = 400
+SHOWN = 12  # layers that a title describes
 FEW_ROWS = 1024  # of the AI RAM that a list uses
 CHANNELS = (1, 2, 3, 4, 5, 8, 9, 10, 15, 16, 17, 18, 31, 32, 33, 63, 64, 65, 127, 128, 1023, 1024)
 WIDTHS = (1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 192, 193, 320, 960)
@@ -108,7 +110,8 @@ def seed_of(first: int, number: int) -> int:
 
 def kinds_of(config: Config) -> list[str]:
     """Those of ITEM_KINDS that a configuration runs."""
-    absent = {"float16": not config.fp16_lanes, "pool": not config.pool_lanes}
+    absent = {"float16": not config.fp16_lanes}
+    absent |= dict.fromkeys(("pool", "graph"), not config.pool_lanes)
     return [kind for kind in ITEM_KINDS if not absent.get(kind)]
 
 
@@ -137,7 +140,13 @@ def _case(
     way = ways[int(rng.integers(0, len(ways)))]
     disturb = bool(rng.random() < 0.6)
     title = kind or _any_kind(rng, way)
-    if title in LISTS:
+    if title == "graph":
+        try:
+            drawn = graph_items.draw(rng, config, small=budget.cycles < 10_000)
+        except graph_items.Refused:
+            raise TooMuch("refused graph") from None
+        network, image, title = drawn.network, drawn.image, drawn.words
+    elif title in LISTS:
         network = (_list if title == "list" else _network)(rng, config, budget)
         image = rng.integers(0, 256, network.in_shape, dtype=np.uint8)
     else:
@@ -169,7 +178,8 @@ def _case(
         )
         if code:
             raise TooMuch(f"refused {code}")
-    shown = "; ".join(describe(arg, network.eight_bit) for arg in network.layers)
+    shown = "; ".join(describe(arg, network.eight_bit) for arg in network.layers[:SHOWN])
+    shown += f"; and {len(network.layers) - SHOWN} more" * (len(network.layers) > SHOWN)
     shown += f"; weights of {sorted(network.kept)} kept" if network.kept else ""
     title = f"{title} {shown}, {way}" + (", disturbed" if disturb else "")
     return RandomCase(title, way, network, images, disturb, SLACK + TIMES * roof, seed)

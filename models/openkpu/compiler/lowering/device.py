@@ -46,6 +46,24 @@ class Place:
 
 
 @dataclasses.dataclass
+class Given:
+    """A tensor whose bytes the host writes as the weights of a layer before the list begins."""
+
+    tensor: str
+    where: npt.NDArray[np.int64]  # of the tensor's shape: the weight that each element is, or -1
+    offset: int  # stored byte less integer
+    zero: int  # byte of all other weights
+    size: int  # weights of the layer
+    layer: int = -1
+
+    def bytes_of(self, values: npt.NDArray) -> npt.NDArray[np.uint8]:
+        """The layer's weights (size,)."""
+        found, used = np.full(self.size, self.zero, dtype=np.uint8), self.where >= 0
+        found[self.where[used]] = (np.asarray(values) + self.offset)[used]
+        return found
+
+
+@dataclasses.dataclass
 class Spec:
     """A layer whose addresses are still to come."""
 
@@ -60,6 +78,7 @@ class Spec:
     loads: str = ""  # tensor whose staged bytes the layer brings from storage first
     stores: str = ""  # tensor whose map goes to storage as well
     constant: npt.NDArray[np.uint8] | None = None  # a map that it brings from storage first
+    given: Given | None = None  # weights that the host writes
 
     @property
     def in_order(self) -> bool:

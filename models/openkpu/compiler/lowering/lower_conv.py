@@ -23,13 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.graph import Conv
-from openkpu.compiler.lowering import copies, costs, requant
+from openkpu.compiler.lowering import copies, costs, lower_whole, requant
 from openkpu.compiler.lowering.axes import Axis
 from openkpu.compiler.lowering.device import Geometry, Held, Place, indices
 from openkpu.compiler.lowering.lower import (
     Disordered,
     State,
-    Unable,
     factors_of,
     is_wide,
     reach_of,
@@ -75,7 +74,15 @@ class Plan:
 
 
 def lower_conv_node(state: State, node: Conv) -> None:
-    """Layers of a convolution, whatever its groups."""
+    """Layers of a convolution: of a single output pixel what takes fewer cycles."""
+    if lower_whole.possible(state, node):
+        costs.fewest(state, node, (lower_whole.lower, _windows))
+    else:
+        _windows(state, node)
+
+
+def _windows(state: State, node: Conv) -> None:
+    """Layers of windows, whatever the groups."""
     node, held, geometry = _input(state, node)
     held, geometry = _inside(state, node, held, geometry)
     if node.depthwise and not is_wide(turned_weights(node, geometry)):
@@ -136,13 +143,23 @@ def _grouped(state: State, node: Conv, held: Held, geometry: Geometry, pieces: i
 def _wide(state: State, node: Conv, held: Held, geometry: Geometry) -> None:
     """More output channels than a layer has: the first ones, the next ones, and so on."""
     names = ("weights", "w_scale", "w_zero", "bias")
-    parts = []
+    node, parts = _ungrouped(node), []
     for first in range(0, len(node.weights), MOST_OUTPUTS):
         arrays = {n: getattr(node, n)[first : first + MOST_OUTPUTS] for n in names}
         parts.append((dataclasses.replace(node, **arrays), held))
-    if node.groups > 1:
-        raise Unable(f"{len(node.weights)} output channels in {node.groups} groups")
     _parts(state, node, parts, geometry)
+
+
+def _ungrouped(node: Conv) -> Conv:
+    """The same without groups: weights of other groups are the zero point."""
+    if node.groups == 1:
+        return node
+    o, each = node.weights.shape[:2]
+    weights = np.zeros((o, each * node.groups, *node.kernel), dtype=np.int64)
+    weights += node.w_zero[:, None, None, None]
+    channels = (np.arange(o) // (o // node.groups))[:, None] * each + np.arange(each)
+    weights[np.arange(o)[:, None], channels] = node.weights
+    return dataclasses.replace(node, weights=weights, groups=1)
 
 
 def _parts(state: State, node: Conv, parts: list[tuple[Conv, Held]], geometry: Geometry) -> None:

@@ -39,6 +39,8 @@ def lower_dense_node(state: State, node: Dense) -> None:
     held, y = state.held(name), state.graph.tensors[node.outputs[0]]
     at = held.where.reshape(-1, held.where.shape[-1])  # (pixels, K)
     c, height, width = held.place.shape
+    if len(np.unique(at[0])) < at.shape[1]:
+        raise Disordered(name, "some of its input's elements are there twice")
     pixels, channels = at[:, 0] % (height * width), at[0] // (height * width)
     rows = (channels * height * width) + pixels[:, None]
     weights = node.weights - node.w_zero[:, None]

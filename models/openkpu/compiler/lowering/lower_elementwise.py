@@ -147,9 +147,9 @@ def _negative(state: State, node: Elementwise, held: Held) -> Held:
     """255 - byte, whose zero point is 255 - zero."""
     name = state.graph.fresh(node.outputs[0] + "~negative")
     lower_table.bytes_of(state, node, held, 255 - np.arange(256), name)
-    found = state.tensors.pop(name)
-    span = 255 - held.span[1], 255 - held.span[0]
-    return Held(found.place, held.where, 255 - held.zero, span)
+    turned = _opposite(held)
+    turned.place = state.tensors.pop(name).place
+    return turned
 
 
 def best_sum(
@@ -253,7 +253,8 @@ def _sum_fit(
     for near in NEAR:
         mul = round(factor * (1 << (bits + shift))) + near
         found = ((alu * mul) >> shift).reshape(-1)
-        add, missed = _meet(least.reshape(-1) - found, most.reshape(-1) - found)
+        ideal = (zero - low) << bits
+        add, missed = _meet(least.reshape(-1) - found, most.reshape(-1) - found, ideal)
         if best is None or missed < best[0]:
             best = missed, mul, add
         if not missed:
@@ -267,15 +268,16 @@ def _sum_fit(
     return requant.Fit(norm, act.pack(), missed, exact.size, int(np.abs(given - exact).max()))
 
 
-def _meet(least: npt.NDArray[np.int64], most: npt.NDArray[np.int64]) -> tuple[int, int]:
-    """(a number inside as many of the ranges as possible, in how many it is not)."""
+def _meet(least: npt.NDArray[np.int64], most: npt.NDArray[np.int64], ideal: int) -> tuple[int, int]:
+    """(a number inside as many of the ranges as possible, as near to ``ideal`` as it may be; in how
+    many it is not)."""
     begins, ends = np.sort(least), np.sort(most)
     inside = np.arange(1, begins.size + 1) - np.searchsorted(ends, begins, side="left")
     at = int(np.argmax(inside))
-    # in the middle of the place where so many meet
+    # where so many meet
     behind = int(ends[np.searchsorted(ends, begins[at], side="left")])
     following = int(begins[at + 1]) - 1 if at + 1 < begins.size else behind
-    add = (int(begins[at]) + min(behind, max(following, int(begins[at])))) // 2
+    add = min(max(ideal, int(begins[at])), min(behind, max(following, int(begins[at]))))
     return add, begins.size - int(inside[at])
 
 
@@ -319,6 +321,12 @@ def _brought(state: State, node: Elementwise, held: Held, constant: npt.NDArray[
     terms: dict[str, Any] = {"depthwise": True, **zero_terms(0, held.zero, 1)}
     fit = copy_fit(held.zero, c)
     state.layer(node, place, place, weights=np.ones(c), fit=fit, constant=constant, **terms)
+
+
+def _opposite(held: Held) -> Held:
+    """A map as it is when its bytes become 255 - byte."""
+    span = 255 - held.span[1], 255 - held.span[0]
+    return Held(held.place, held.where, 255 - held.zero, span)
 
 
 # ----------------------------------------------------------------- maxima and minima
@@ -393,7 +401,7 @@ def _constant(state: State, node: Elementwise, which: int) -> None:
         return
     if node.how == "sub" and which == 1:  # the constant itself turns around
         stored_map = 255 - stored_map
-        other = Held(place, held.where, 255 - other.zero, (255 - span[1], 255 - span[0]))
+        other = _opposite(other)
         _sum(state, node, (constant, x), (other, held), [1, 1], y, stored_map)
         return
     signs = [1, -1 if node.how == "sub" else 1]

@@ -34,6 +34,8 @@ def lower_move_node(state: State, node: Move) -> None:
         parts = zip(node.starts, node.steps, y.shape, strict=True)
         places = [start + step * np.arange(n) for start, step, n in parts]
         where = where[np.ix_(*places)]
+    elif node.how == "take":
+        where = where[np.ix_(*node.places)]
     else:
         raise Disordered(name, "padding of its own")
     state.put(y.name, Held(held.place, np.ascontiguousarray(where), held.zero, held.span))

@@ -50,6 +50,9 @@ def lower_pool_node(state: State, node: Pool) -> None:
     geometry = held.geometry()
     if geometry is None:
         raise Disordered(x.name, "its input's elements do not lie as a map does")
+    if geometry.step != (1, 1):
+        held = copies.on_grid(state, node, held, geometry)
+        geometry = _geometry(held)
     plain = x.same_numbers(y) and node.clamp == y.limits
     if node.how == "average" and x.exact != y.exact and _summed(state, node, held, geometry):
         return
@@ -159,6 +162,9 @@ def _task(state: State, node: Pool, held: Held, geometry: Geometry, y: Tensor, n
         )
     found = _windows(node, geometry, held, y)
     if found is None:
+        used = _used(node, held, y)
+        if used.where.shape != held.where.shape:
+            return _task(state, node, used, _geometry(used), y, name)
         if geometry.size == held.place.shape[1:]:
             raise Disordered(node.inputs[0], f"windows with pads {node.pads} do not fit the map")
         held = copies.cropped(state, node, node.inputs[0], held, geometry)
@@ -168,6 +174,16 @@ def _task(state: State, node: Pool, held: Held, geometry: Geometry, y: Tensor, n
     state.pool(node, held.place, dst, kind, node.kernel, node.strides, pads, held.zero)
     where = indices(dst, geometry.channels, start, y.size, geometry.turned)
     return Held(dst, where, held.zero, held.span)
+
+
+def _used(node: Pool, held: Held, y: Tensor) -> Held:
+    """The pixels up to the last one that a window sees."""
+    ends = [
+        (n - 1) * s + k - top
+        for n, s, k, top in zip(y.size, node.strides, node.kernel, node.pads[:2], strict=True)
+    ]
+    where = held.where[:, :, : max(ends[0], 1), : max(ends[1], 1)]
+    return Held(held.place, where, held.zero, held.span)
 
 
 def _geometry(held: Held) -> Geometry:

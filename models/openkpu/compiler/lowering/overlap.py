@@ -50,7 +50,7 @@ def _fits(specs: list[Spec], number: int, config: Config) -> bool:
     arg = conv.arg
     whole = pool.arg.pool_all and pool.src == conv.dst and not conv.stores
     readers = [s for s in specs if conv.dst.buffer in (s.src.buffer, s.src2 and s.src2.buffer)]
-    if not whole or arg.depthwise or arg.fc or arg.pool_task or len(readers) > 1:
+    if not whole or conv.given or arg.depthwise or arg.fc or arg.pool_task or len(readers) > 1:
         return False
     work = arg.weight_count * arg.o_col_high * arg.o_row_wid / config.macs
     return arg.weight_count / config.bus_bytes > work

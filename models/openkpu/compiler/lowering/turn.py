@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from openkpu.compiler.graph import Conv, Elementwise, Graph, Move, Pool, Table
+from openkpu.compiler.graph import Conv, Elementwise, Graph, Move, Node, Pool, Table
 from openkpu.compiler.lowering.axes import Axis
 from openkpu.compiler.lowering.device import Geometry
 
@@ -23,7 +23,7 @@ Turned = tuple[bool, bool]
 
 def choose_turned(graph: Graph) -> dict[str, Turned]:
     """For each tensor of rank 4 whether its lines and its columns lie in reverse order."""
-    sets = _sets(graph)
+    sets = sets_of(graph)
     costs: dict[str, list[list[float]]] = {}
     for node in graph.nodes:
         if not isinstance(node, Conv) or node.strides == (1, 1):
@@ -54,7 +54,14 @@ def _fits(graph: Graph, node: Conv, axis: int, turned: bool) -> bool:
     )
 
 
-def _sets(graph: Graph) -> dict[str, str]:
+def together(node: Node) -> bool:
+    """Do the node's maps lie alike?"""
+    if isinstance(node, Move):
+        return node.how in ("concat", "slice", "pad")
+    return isinstance(node, (Conv, Pool, Elementwise, Table))
+
+
+def sets_of(graph: Graph) -> dict[str, str]:
     """The representative of each tensor's set."""
     parent = {t.name: t.name for t in graph.tensors.values() if len(t.shape) == 4}
 
@@ -64,10 +71,8 @@ def _sets(graph: Graph) -> dict[str, str]:
         return name
 
     for node in graph.nodes:
-        together = isinstance(node, (Conv, Pool, Elementwise, Table))
-        together = together or (isinstance(node, Move) and node.how in ("concat", "slice", "pad"))
         names = [n for n in (*node.inputs, *node.outputs) if n in parent]
-        for name in names[1:] if together else ():
+        for name in names[1:] if together(node) else ():
             parent[root(name)] = root(names[0])
     return {name: root(name) for name in parent}
 

@@ -23,7 +23,8 @@ OPSETS = (10, 25)  # of ONNX's own domain; quantisation begins with 10
 READ = 11  # the first one that the handlers were written for; the package converts to it
 DOMAINS = ("", "ai.onnx", "com.microsoft")
 CONTROL = ("If", "Loop", "Scan", "SequenceMap")
-WEIGHTS = {"Conv": 1, "Gemm": 1, "QLinearConv": 3, "QLinearMatMul": 3, "QGemm": 3}  # input
+# the input that must be a constant; of QLinearMatMul it may be computed
+WEIGHTS = {"Conv": 1, "ConvTranspose": 1, "Gemm": 1, "QLinearConv": 3, "QGemm": 3}
 CARRIERS = ("DequantizeLinear", "QuantizeLinear", "Transpose", "Identity", "Clip")
 SHORT = {"double": "float64", "float": "float32"}
 MOST_SHAPE = 8  # axes of a tensor

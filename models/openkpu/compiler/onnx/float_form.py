@@ -18,6 +18,7 @@ from openkpu.compiler.graph import INTEGERS, QUANTISED, Host, Tensor
 from openkpu.compiler.onnx import element as onnx_element
 from openkpu.compiler.onnx import linear as onnx_linear
 from openkpu.compiler.onnx import moves as onnx_moves
+from openkpu.compiler.onnx import rarer
 from openkpu.compiler.onnx.file import RawNode, type_name
 from openkpu.compiler.onnx.reader import FLOAT_MODEL, Handler, OnnxReader
 from openkpu.compiler.onnx.shared import Convolution, PendingPool, Product, waiting
@@ -53,6 +54,11 @@ def conv(r: OnnxReader, node: RawNode) -> None:
     r.put(node, waiting(r, made, bias_at(r, node, 2), 1))
 
 
+def conv_transpose(r: OnnxReader, node: RawNode) -> None:
+    made = rarer.Transposed(r, node, r.operand(node, 0), weights_at(r, node, 1))
+    r.put(node, waiting(r, made, bias_at(r, node, 2), 1))
+
+
 def gemm(r: OnnxReader, node: RawNode) -> None:
     fields = r.attributes(node, alpha=1.0, beta=1.0, transA=0, transB=0)
     if fields["transA"] or fields["alpha"] != 1.0 or fields["beta"] != 1.0:
@@ -66,6 +72,9 @@ def gemm(r: OnnxReader, node: RawNode) -> None:
 
 def matmul(r: OnnxReader, node: RawNode) -> None:
     r.attributes(node)
+    if not isinstance(r.value(node, 1), (Const, Weights)):
+        rarer.product(r, node)
+        return
     made = Product(r, r.operand(node, 0), weights_at(r, node, 1), turned=False)
     r.put(node, waiting(r, made, None, -1))
 
@@ -177,10 +186,11 @@ def plain(function: Callable) -> Handler:
 
 
 def prelu(r: OnnxReader, node: RawNode) -> None:
-    """PRelu with one slope for all channels."""
+    """PRelu; with one slope for all channels it is a function of one number."""
     value, slope = r.value(node, 0), onnx_element.single(r.value(node, 1))
     if slope is None:
-        raise r.refuse("a slope for each channel, expected one")
+        rarer.prelu(r, node)
+        return
     if not isinstance(value, Curve):
         value = Curve(r.operand(node, 0))
     r.put(node, value.then(lambda v: v if v >= 0 else slope * v, node.operator))
@@ -273,6 +283,7 @@ FLOAT: dict[str, Handler] = {
     "QuantizeLinear": OnnxReader.quantise,
     "DequantizeLinear": OnnxReader.dequantise,
     "Conv": conv,
+    "ConvTranspose": conv_transpose,
     "Gemm": gemm,
     "MatMul": matmul,
     "MaxPool": pool("max"),
@@ -309,6 +320,7 @@ FLOAT: dict[str, Handler] = {
     "DynamicQuantizeLinear": refused(DYNAMIC),
     **onnx_element.HANDLERS,
     **onnx_moves.HANDLERS,
+    **rarer.HANDLERS,
 }
 HANDLERS: dict[tuple[str, str], Handler] = {
     **{("", name): handler for name, handler in FLOAT.items()},

@@ -10,6 +10,7 @@ import numpy as np
 
 from openkpu.compiler import functions
 from openkpu.compiler.graph import QUANTISED, Elementwise, Host, Table, Tensor
+from openkpu.compiler.onnx import rarer
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.moves import join, joined_shape
 from openkpu.compiler.onnx.reader import OnnxReader
@@ -76,6 +77,11 @@ def conv(r: OnnxReader, node: RawNode) -> None:
 def matmul(r: OnnxReader, node: RawNode) -> None:
     r.attributes(node)
     x = bytes_at(r, node, 0)
+    if not isinstance(r.value(node, 3), Const):
+        b = bytes_at(r, node, 3)
+        y = result(r, node, rarer.product_shape(r, x, b), 6, x)
+        rarer.emit_product(r, x, b, y, y.limits)
+        return
     made = Product(r, x, weights_at(r, node, 3, 1), turned=False)
     y = result(r, node, made.shape, 6, x)
     made.emit(None, y, y.limits)

@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -132,6 +132,15 @@ def scaled(
     sign = np.sign(factor).astype(np.int64).reshape(zero.shape)
     size = np.where(factor == 0, 1.0, np.abs(factor))
     return zero + sign * (data - zero), {**numbers, "w_scale": numbers["w_scale"] * size}
+
+
+class Made(Protocol):
+    """A node whose output is still to come: weights, and a bias that may come."""
+
+    shape: tuple[int, ...]
+
+    def scaled(self, factor: Floats) -> Made: ...
+    def emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None: ...
 
 
 class Convolution:
@@ -293,7 +302,7 @@ class PendingPool:
 
 
 def waiting(
-    r: OnnxReader, made: Convolution | Product, bias: Weights | npt.NDArray | None, channels: int
+    r: OnnxReader, made: Made, bias: Weights | npt.NDArray | None, channels: int
 ) -> Pending:
     """A convolution or product, and a bias that may come from an Add behind it."""
     node = r.at

@@ -17,6 +17,7 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler import functions
 from openkpu.compiler.graph import Conv, Dense, Elementwise, Host, Move, Pool, Table, Tensor
 from openkpu.compiler.tflite import moves as tflite_moves
+from openkpu.compiler.tflite import rarer
 from openkpu.compiler.tflite.file import RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW, Operands, TfliteReader, integers
 
@@ -89,12 +90,12 @@ def weights_of(
 
 
 def bias_of(
-    r: TfliteReader, op: RawOperator, scale: npt.NDArray[np.float64], y: Tensor
+    r: TfliteReader, op: RawOperator, scale: npt.NDArray[np.float64], y: Tensor, at: int = 2
 ) -> npt.NDArray[np.int64]:
-    """Biases (O,) in steps of ``scale``, the input's times the weights'."""
-    if not r.has(op, 2):
+    """Biases (O,) of input ``at`` in steps of ``scale``, the input's times the weights'."""
+    if not r.has(op, at):
         return np.zeros(scale.size, dtype=np.int64)
-    raw = r.constant(op, 2, "bias")
+    raw = r.constant(op, at, "bias")
     if raw.dtype != "int32":
         raise r.refuse(f"bias {raw.name!r} of {raw.dtype}, expected int32")
     if raw.values.size != scale.size:
@@ -337,5 +338,7 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "SOFTMAX": softmax,
     "ARG_MAX": arg("argmax"),
     "ARG_MIN": arg("argmin"),
+    "TRANSPOSE_CONV": rarer.transpose_conv(weights_of, bias_of, clamp_of),
     **tflite_moves.HANDLERS,
+    **rarer.HANDLERS,
 }

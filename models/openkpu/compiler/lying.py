@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pass that lays signals down: maps of one column become maps of one line.
+
+A row of the AI RAM holds up to 64 pixels of one line, or lines of four channels of up to 16 pixels.
+A signal (1, C, T, 1), as models of sound and of wake words have them, uses one byte in sixteen of
+it and T lines of a stripe; the same signal as (1, C, 1, T) fills the rows, and all of the array's
+columns.  The pass swaps lines and columns of whole sets of tensors that depend on each other
+(``turn.sets_of``), where every map of a set has one column.  At the ends of a set a transposition
+stays, which is an index (``lower_move``), or the host's where it writes the input.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from openkpu.compiler.graph import Conv, Elementwise, Graph, Move, Node, Pool, Tensor
+from openkpu.compiler.lowering import turn
+
+SWAP = (0, 1, 3, 2)
+LONGEST = 960  # pixels of a line
+
+
+def lay_down(graph: Graph) -> None:
+    """Maps (1, C, T, 1) become (1, C, 1, T), and their nodes work along lines."""
+    sets = turn.sets_of(graph)
+    roots = [root for root in dict.fromkeys(sets.values()) if _upright(graph, sets, root)]
+    for root in roots:
+        _swap(graph, {name for name, its in sets.items() if its == root})
+
+
+def _upright(graph: Graph, sets: dict[str, str], root: str) -> bool:
+    """Has every map of the set one column, and a convolution or pool something to gain?"""
+    tensors = [graph.tensors[name] for name, its in sets.items() if its == root]
+    heights = [t.shape[2] for t in tensors]
+    inside = [n for n in graph.nodes if sets.get(n.outputs[0]) == root and turn.together(n)]
+    flat = [n for n in inside if isinstance(n, Elementwise) and not _mapped(graph, n)]
+    gains = any(isinstance(n, (Conv, Pool)) for n in inside)
+    narrow = all(t.shape[3] == 1 for t in tensors)
+    return gains and not flat and narrow and 1 < max(heights) <= LONGEST
+
+
+def _mapped(graph: Graph, node: Elementwise) -> bool:
+    """Are both operands maps, or single numbers?"""
+    return all(len(t.shape) == 4 or int(np.prod(t.shape)) == 1 for t in graph.of(node.inputs))
+
+
+def _swap(graph: Graph, names: set[str]) -> None:
+    """Lay the tensors of a set down; nodes outside of it see them upright, by their own names."""
+    inner = [n for n in graph.nodes if n.outputs[0] in names and turn.together(n)]
+    made = {name: graph.add_tensor(_lying(graph, name)).name for name in sorted(names)}
+    written = {n.outputs[0] for n in inner}
+    seen = {name for n in graph.nodes if all(n is not m for m in inner) for name in n.inputs}
+    wanted = written & (seen | set(graph.outputs))
+    there = [n for n in graph.inputs if n in names]
+    nodes: list[Node] = [_turn(name, name, made[name]) for name in there]
+    for node in graph.nodes:
+        name = node.outputs[0]
+        if name in written:
+            nodes.append(_along(node, made))
+            if name in wanted:
+                nodes.append(_turn(name, made[name], name))
+        else:
+            nodes.append(node)
+            nodes += [_turn(name, name, made[name])] if name in names else []
+    graph.nodes = nodes
+    for name in written - wanted:
+        del graph.tensors[name]
+
+
+def lies(graph: Graph, node: Node) -> bool:
+    """Does the node lay an input down?  Then the host writes it lying, and nothing is computed."""
+    name = node.inputs[0]
+    return name in graph.inputs and all(
+        isinstance(n, Move) and n.axes == SWAP and n.outputs[0] not in graph.outputs
+        for n in graph.readers(name)
+    )
+
+
+def _lying(graph: Graph, name: str) -> Tensor:
+    """The tensor with lines and columns swapped."""
+    tensor = graph.tensors[name]
+    shape = tuple(tensor.shape[a] for a in SWAP)
+    data = None if tensor.data is None else np.ascontiguousarray(tensor.data.transpose(SWAP))
+    fields = {"name": graph.fresh(name), "shape": shape, "layout": "", "data": data}
+    return dataclasses.replace(tensor, **fields)
+
+
+def _turn(name: str, source: str, into: str) -> Move:
+    label = f"{name}/{'down' if source == name else 'up'}"
+    return Move(label, "lines along columns", (source,), (into,), how="transpose", axes=SWAP)
+
+
+def _along(node: Node, made: dict[str, str]) -> Node:
+    """The node on tensors that lie."""
+    names: dict[str, Any] = {
+        "inputs": tuple(made.get(n, n) for n in node.inputs),
+        "outputs": tuple(made[n] for n in node.outputs),
+    }
+    if isinstance(node, Conv):
+        names["weights"] = np.ascontiguousarray(node.weights.transpose(SWAP))
+        names["dilation"] = node.dilation[::-1]
+    if isinstance(node, Pool):
+        names["kernel"] = node.kernel[::-1]
+    if isinstance(node, (Conv, Pool)):
+        top, left, bottom, right = node.pads
+        names |= {"strides": node.strides[::-1], "pads": (left, top, right, bottom)}
+    if isinstance(node, Move):
+        names["axis"] = SWAP[node.axis]
+        for field in ("starts", "steps", "before", "after"):
+            values = getattr(node, field)
+            names[field] = tuple(values[a] for a in SWAP) if values else values
+    return dataclasses.replace(node, **names)
