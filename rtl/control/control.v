@@ -151,10 +151,10 @@ module control #(
   assign keeping = {reuse, keep, prow_freed, prow_base};
 
   // ---- state
-  wire busy = list_mode || !idle || !q_empty || q_pop || !dec_idle || d_valid || fetch_busy ||
+  wire busy = list_mode || !idle || !q_empty || !dec_idle || d_valid || fetch_busy ||
       weight_load_busy || param_load_busy || dec_err || refused || (arg_valid && !hold);
-  wire fc_now = q_valid && desc[`DESC_MODE] == `MODE_FC && runs;
-  wire [9:0] layer = q_valid ? desc[`DESC_IDX] : 10'd0;
+  wire fc_now = desc[`DESC_MODE] == `MODE_FC && runs;
+  wire [9:0] layer = desc[`DESC_IDX];  // 0 when there is none
   assign status = {
     waits_pixels || waits_output || pix_loading,
     runs,
@@ -254,7 +254,7 @@ module control #(
       .stuck_waits(stuck_waits),
       .waiting(waiting),
       .layer(layer),
-      .drained(idle && q_empty && !d_valid && !q_pop && dec_word_ready),
+      .drained(idle && q_empty && !d_valid && dec_word_ready),
       .refuse(refuse),
       .trouble(trouble),
       .refused(refused),
@@ -378,7 +378,6 @@ module control #(
       .list_given(given && list_mode),
       .d_desc(load_desc),
       .first_out(first_out),
-      .layer_valid(q_valid && !q_pop),
       .layer_runs(runs && list_mode),
       .desc(desc),
       .pix_ready(pix_ready),

@@ -159,6 +159,8 @@
       prompt_host : assume (!f_owes_host || f_owed_host < 3);
       //: No deadlock: an occupied device stands still for a few cycles only.
       no_deadlock : assert (f_still < F_BOUND);
+      //: What runs, and what is taken from the queue, stands at its head; without a layer the head is all zeros.
+      head : assert (q_valid || (!q_pop && !runs && desc == 0));
     end
     //: A stream goes on to its next inference.
     second : cover (!rst && layer_done && f_inferences == 1);

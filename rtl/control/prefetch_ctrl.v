@@ -28,8 +28,7 @@ module prefetch_ctrl (
     input  wire [`DESC_BITS-1:0] d_desc,
     // reads of a first layer are sent out
     input  wire                  first_out,
-    // layer at the head of the queue, and whether it runs
-    input  wire                  layer_valid,
+    // whether the layer at the head of the queue runs; this layer, zeros when there is none
     input  wire                  layer_runs,
     input  wire [`DESC_BITS-1:0] desc,
     // pixels of the inference at work: in the AI RAM, taken by its first layer; the layer at the head
@@ -66,7 +65,8 @@ module prefetch_ctrl (
   wire load_given = d_moves[`MOVES_LOAD];
   wire load_now = load_given || (load_any && !d_desc[`DESC_FIRST]);
   wire [9:0] touch_now = (load_given || d_desc[`DESC_TOUCH]) ? d_desc[`DESC_IDX] : touch_idx;
-  wire place_free = !inf_on || (layer_valid && desc[`DESC_IDX] > free_after);
+  // a layer behind the last user of the place is at the head, and stands there until it is done
+  wire place_free = !inf_on || desc[`DESC_IDX] > free_after;
   wire       ask_ok = inf_on && follows && reads == 2'd2 && (has_fc && !has_load ? fc_reached : place_free);
 
   always @(posedge clk) begin

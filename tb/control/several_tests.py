@@ -23,6 +23,7 @@ LAYERS = 3
 LAYER_BYTES = 96
 HANG = 6000  # cycles in which an error is reported
 NEAR = range(-3, 4)  # cycles around an event
+REPORT = 2  # cycles from the end of the layers before a refused one to its error: leave, report
 
 
 @dataclass(frozen=True)
@@ -370,3 +371,22 @@ async def around_a_reset(dut) -> None:
             assert error == want | {"waits": 0}
             n.pulse("host_ack")
             await whole(n)
+
+
+@cocotb.test()
+async def refusal_at_the_drain(dut) -> None:
+    """A refused layer that waits is reported as soon as the layers before it are done."""
+    n = await begin(dut)
+    for good in (1, 2, 3):
+        n.log.clear()
+        n.silent = {"seq_done"}
+        n.push(*(layer() for _ in range(good)), bad_layer()[0])
+        await n.until(lambda: int(n.dut.refused.value))
+        assert not n.kinds("layer_done", "ev_err")
+        n.silent = set()
+        await n.until(n.times("ev_err", 1))
+        done = n.kinds("layer_done")
+        assert len(done) == good
+        assert n.kinds("ev_err")[0].cycle - done[-1].cycle == REPORT
+        n.pulse("host_ack")
+        await n.idle()

@@ -345,6 +345,25 @@ async def prefetch(dut) -> None:
 
 
 @cocotb.test()
+async def mode_at_the_start(dut) -> None:
+    """The mode in the cycle of the start decides whether weights are kept, not the one after it."""
+    n = await begin(dut)
+    for more in (1, 0):
+        n.log.clear()
+        net = Network(n, 2, 2, [LayerArg.make(2, 3, 3, 2, kernel=1) for _ in range(2)])
+        began, n.dut.cfg_more.value = n.cycle + 1, more
+
+        def write(began: int = began, more: int = more) -> None:
+            written = {began: 1 - more, began + 5: 1}.get(n.cycle)
+            if written is not None:  # from the next cycle on
+                n.dut.cfg_more.value = written
+
+        n.watch = write
+        await net.stream(3, limit=20000)
+        assert [e.info["reuse"] for e in n.kinds("fetch")] == [0, 0, *[more] * 4]
+
+
+@cocotb.test()
 async def refused_layer(dut) -> None:
     """Layers before the illegal one finish; then the error; words are dropped until told."""
     n = await begin(dut)

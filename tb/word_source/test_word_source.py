@@ -38,9 +38,15 @@ class Bench:
         self.met: Counter[str] = Counter()
 
     async def cycle(
-        self, *, ends: bool = False, ack: bool = False, refused: bool = False, flush: bool = False
+        self,
+        *,
+        ends: bool = False,
+        ack: bool = False,
+        refused: bool = False,
+        flush: bool = False,
+        empties: bool = False,
     ) -> None:
-        """A cycle, its transfers and outputs as they must be."""
+        """A cycle, its transfers and outputs as they must be; ``empties``: of the host's FIFO."""
         dut, list_mode = self.dut, self.list_left > 0
         ready = random.random() < 0.7
         offered = bool(self.queue) and random.random() < 0.8
@@ -49,7 +55,7 @@ class Bench:
         commands = {"ack": int(ack), "pending": int(pending)}
         dut.host.value = join_fields(self.host, commands)
         dut.flush.value, dut.refused.value, dut.ends.value = int(flush), int(refused), int(ends)
-        dut.error.value = int(self.reported)
+        dut.error.value, dut.arg_flush.value = int(self.reported), int(empties)
         dut.arg_valid.value = int(offered)
         dut.arg_data.value = self.queue[0] if offered else random.getrandbits(64)
         dut.list_mode.value, dut.list_valid.value = int(list_mode), int(list_mode and listed)
@@ -88,6 +94,12 @@ class Bench:
         if given:
             self.decoded = (self.decoded + 1) % WORDS
             self.list_left -= list_mode
+        if empties:  # what has left of an unfinished layer is forgotten with what waits
+            self.met["emptied inside a discarded layer"] += self.hold and self.at > 0 and self.acked
+            self.met["emptied inside a decoded layer"] += self.decoded > 0 and not list_mode
+            self.queue.clear()
+            self.at = 0
+            self.decoded *= list_mode
         self.index = 0 if not busy else self.index + (last and not list_mode)
         self.met["discarded"] += discards
         self.met["late acknowledgement"] += leaves and not ack
@@ -119,7 +131,7 @@ class Bench:
         while self.hold:
             if not self.queue:
                 self.queue.extend(random.getrandbits(64) for _ in range(WORDS))
-            await self.cycle()
+            await self.cycle(empties=random.random() < 0.1)
 
 
 @cocotb.test()
@@ -160,7 +172,7 @@ async def turns(dut) -> None:
             # an error of a list leaves the host's words alone
             ends = bench.list_left > 0 and random.random() < 0.02
             bench.met["error of a list"] += ends
-            await bench.cycle(refused=refused, ends=ends)
+            await bench.cycle(refused=refused, ends=ends, empties=random.random() < 0.01)
         for _ in range(random.randrange(9)):
             await bench.cycle()
     lacks = [name for name, count in bench.met.items() if not count]
