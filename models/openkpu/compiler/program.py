@@ -25,7 +25,8 @@ class Port:
 
     tensor: str
     shape: tuple[int, int, int]  # of the map
-    where: npt.NDArray[np.int64]  # of the tensor's shape: places in the map
+    # of the tensor's shape: places in the map; -1 of an input: in the map of another port
+    where: npt.NDArray[np.int64]
     offset: int  # stored byte less integer
     zero: int  # byte of what lies between
     layer: int = -1  # that loads it; -1: it is the part's input map
@@ -35,7 +36,9 @@ class Port:
     def map_of(self, values: npt.NDArray) -> npt.NDArray[np.uint8]:
         """The bytes of the map (C, H, W)."""
         flat = np.full(int(np.prod(self.shape)), self.zero, dtype=np.uint8)
-        flat[self.where.reshape(-1)] = (np.asarray(values) + self.offset).reshape(-1)
+        where = self.where.reshape(-1)
+        stored = (np.asarray(values) + self.offset).reshape(-1)
+        flat[where[where >= 0]] = stored[where >= 0]
         return flat.reshape(self.shape)
 
     def tensor_of(self, maps: Mapping[int, npt.NDArray]) -> npt.NDArray[np.int64]:

@@ -138,13 +138,14 @@ class Network(TaskList):
         self.layers.append(arg)
         return arg
 
-    def add_like(self, arg: LayerArg, layer: int) -> LayerArg:
+    def add_like(self, arg: LayerArg, layer: int, *, narrow: bool = False) -> LayerArg:
         """Append a layer that has the tables of an earlier one; the layer with their addresses.
 
-        NetworkError as for ``add``.
+        ``narrow`` and NetworkError as for ``add``.
         """
-        if fault := network_rules.like_fault(self, arg, layer):
+        if fault := network_rules.like_fault(self, arg, layer, narrow):
             raise NetworkError(f"layer {len(self.layers)}: {fault}")
+        self.narrow |= {len(self.layers)} if narrow else set()
         names = ("para_start_addr", "bwsx_base_addr", "active_addr")
         arg = arg.replace(**{name: getattr(self.layers[layer], name) for name in names})
         self.layers.append(arg)

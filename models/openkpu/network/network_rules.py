@@ -158,14 +158,14 @@ def shape_fault(network: TaskList, arg: LayerArg) -> str | None:
     )
 
 
-def like_fault(network: TaskList, arg: LayerArg, layer: int) -> str | None:
+def like_fault(network: TaskList, arg: LayerArg, layer: int, narrow: bool = False) -> str | None:
     """A layer to be added whose tables are not those of an earlier one."""
     if not 0 <= layer < len(network.layers):
         return f"has the tables of layer {layer}, expected one of {len(network.layers)} layers"
     own, given = ((a.weight_count, a.fp16, a.table_words) for a in (arg, network.layers[layer]))
     if own != given:
         return f"has {own[0]} weights, the tables of layer {layer} have {given[0]}"
-    return shape_fault(network, arg)
+    return None if narrow else shape_fault(network, arg)
 
 
 def reads_fault(network: TaskList) -> str | None:
