@@ -17,27 +17,27 @@ FIRST, LAST = 32, 1280
 def mobilenet_v2(size: int = 224, classes: int = 1000, seed: int = 61) -> Graph:
     """The graph: residual sums, ReLU6 as clamps of 8-bit numbers, global average, classes."""
     m = Maker(seed)
-    x = _relu6(m, m.input(1, 3, size, size), FIRST, (3, 3), (2, 2))
+    x = relu6(m, m.input(1, 3, size, size), FIRST, (3, 3), (2, 2))
     for expansion, outputs, repeats, stride in BLOCKS:
         for number in range(repeats):
-            x = _block(m, x, expansion, outputs, 1 if number else stride)
-    x = _relu6(m, x, LAST, (1, 1))
+            x = block(m, x, expansion, outputs, 1 if number else stride)
+    x = relu6(m, x, LAST, (1, 1))
     x = m.pool(x, "average", (x.shape[2], x.shape[3]))
     return m.done(m.dense(m.move([x], (1, LAST), "reshape"), classes))
 
 
-def _block(m: Maker, x: Tensor, expansion: int, outputs: int, stride: int) -> Tensor:
+def block(m: Maker, x: Tensor, expansion: int, outputs: int, stride: int) -> Tensor:
     inner, channels = x, x.shape[1] * expansion
     if expansion > 1:
-        inner = _relu6(m, inner, channels, (1, 1))
-    inner = _relu6(m, inner, channels, (3, 3), (stride, stride), channels)
+        inner = relu6(m, inner, channels, (1, 1))
+    inner = relu6(m, inner, channels, (3, 3), (stride, stride), channels)
     y = m.conv(inner, outputs, (1, 1))
     if y.shape != x.shape:
         return y
     return m.both("add", x, y, scale=float(x.scale or 1) * 1.5)
 
 
-def _relu6(
+def relu6(
     m: Maker,
     x: Tensor,
     outputs: int,

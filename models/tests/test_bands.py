@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks whose maps do not fit the AI RAM, in bands of lines: every byte as without bands
-(docs/compiler.md 4)."""
+(docs/compiler.md 6)."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def wide(m: Maker) -> list[Tensor]:
         (
             dense,
             r"'n2' \(Dense\).* bytes, the AI RAM of configuration nano_fpga has 12,800, and it"
-            r" needs all of its input at a time: expected a configuration with a larger ai_ram_rows",
+            r" needs all of its input at a time: expected a configuration with a larger ai_ram",
         ),
         (wide, "wider than 960 pixels"),
     ],

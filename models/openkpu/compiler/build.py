@@ -7,6 +7,7 @@ left that wait for the host.  So a network without a host node in its middle is 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable
@@ -44,6 +45,7 @@ from openkpu.compiler.lowering.device import Held, indices
 from openkpu.compiler.lowering.lower import MOST, Disordered, Report, State, Unable, offset
 from openkpu.compiler.program import DevicePart, HostPart, Port, Program, Row
 from openkpu.configs import Config
+from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.network.network import NetworkError
 
 LOWERINGS: dict[type[Node], Callable[..., None]] = {
@@ -272,7 +274,11 @@ class Builder:
             made_by = self._writers(state, name)
             if made_by and name in self.graph.tensors:
                 taps.append(dataclasses.replace(self._port(name, held), layers=made_by))
-        return DevicePart(network, inputs, results, [s.node for s in specs], taps)
+        whole = None
+        if banded.plan is not None:
+            with contextlib.suppress(Unable):
+                whole = place.network_of(state.specs, [], AI_RAM_ROWS)
+        return DevicePart(network, inputs, results, [s.node for s in specs], taps, whole)
 
     def _port(self, name: str, held: Held) -> Port:
         tensor = self.graph.tensors[name]

@@ -57,6 +57,8 @@ class DevicePart:
     nodes: list[str]  # of each layer the node that it belongs to
     # tensors that are the output map of one layer, for who compares nodes; not in program files
     taps: list[Port] = dataclasses.field(default_factory=list)
+    # where it is computed in bands: the list that 2 MiB of AI RAM allow; not in program files
+    whole: Network | None = None
 
 
 @dataclasses.dataclass

@@ -56,7 +56,7 @@ def _banded(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
     planner = Planner(layers, config, config.ai_ram_rows)
     plan: Plan | int = 0
     for _ in range(ATTEMPTS):
-        plan = planner.found()
+        plan = planner.found(plan if isinstance(plan, Plan) else None)
         if isinstance(plan, int):
             break
         emitter = Emitter(planner, plan)

@@ -369,8 +369,14 @@ class Planner:
         self.extra[key] = self.extra.get(key, 0) + rows
         self.known = {k: v for k, v in self.known.items() if k[:2] != key}
 
-    def found(self) -> Plan | int:
-        """The cheapest plan, whatever lies in storage; the first layer that no chain holds."""
+    def found(self, before: Plan | None = None) -> Plan | int:
+        """The cheapest plan, whatever lies in storage; the first layer that no chain holds.
+
+        ``before``: a plan of a time when less was known of what chains need; its maps stay where
+        they are.
+        """
+        if before is not None and isinstance(again := self.plan(before.stored), Plan):
+            return again
         able = [b for b, m in self.layers.maps.items() if m.even and m.shape[0] <= MOST_MOVED]
         rows = {b: self.layers.maps[b].rows for b in able}
         best: Plan | int = 0
