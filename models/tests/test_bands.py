@@ -47,6 +47,13 @@ def residual(m: Maker) -> list[Tensor]:
     return [x]
 
 
+def tiny(m: Maker) -> list[Tensor]:
+    """A block with a sum, small enough for a slow simulator."""
+    x = m.input(1, 3, 9, 34)
+    y = m.conv(m.conv(x, 6, (1, 1)), 6, (3, 3), groups=6)
+    return [m.both("add", x, m.conv(y, 3, (1, 1)), scale=0.06)]
+
+
 def pooled(m: Maker) -> list[Tensor]:
     """Pooling tasks with padding, a concatenation, a global average at the end."""
     x = m.conv(m.input(1, 3, 26, 40), 8, (3, 3))
@@ -80,6 +87,7 @@ GRAPHS: dict[str, tuple[Callable[[Maker], list[Tensor]], int]] = {
     "chain": (chain, 200),
     "strided": (strided, 256),
     "residual": (residual, 420),
+    "tiny": (tiny, 80),
     "pooled": (pooled, 192),
     "two_results": (two_results, 160),
     "with_constant": (with_constant, 240),

@@ -68,12 +68,17 @@ def compare(simulator: str, config: Config, graph: Graph, rows: int) -> None:
         assert apart.max() <= (1 if missed else 0), (apart > 0).sum()
 
 
-@pytest.mark.tier(check=["icarus-residual", "verilator-*"])
-@pytest.mark.parametrize("name", ["residual", "strided", "pooled", "two_results"])
-@pytest.mark.parametrize("simulator", ["icarus", "verilator"])
-def test_small(simulator: str, name: str) -> None:
-    """Networks of a few kilobytes on part of the AI RAM of ``nano``."""
-    compare(simulator, configs.load("nano"), graph_of(name), GRAPHS[name][1])
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("simulator", "config", "name"),
+    [
+        ("icarus", "nano", "tiny"),
+        *(("verilator", "nano_fpga", n) for n in ("residual", "strided", "pooled", "two_results")),
+    ],
+)
+def test_small(simulator: str, config: str, name: str) -> None:
+    """Networks of a few kilobytes on part of the AI RAM."""
+    compare(simulator, configs.load(config), graph_of(name), GRAPHS[name][1])
 
 
 def two_layers() -> Graph:

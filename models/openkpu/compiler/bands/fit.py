@@ -16,8 +16,9 @@ from openkpu.configs import Config
 from openkpu.layer.layout import ROW_BYTES
 from openkpu.network.network import MOST_LAYERS
 
-ATTEMPTS = 24  # plans that are tried, each with what chains of the one before needed besides
+ATTEMPTS = 60  # plans that are tried, each with what chains of the one before needed besides
 LEAST = 8  # rows more at least
+FINEST = 7  # counts of bands passed over, at most about
 
 
 class TooLarge(Unable):
@@ -58,7 +59,10 @@ def _banded(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
     for _ in range(ATTEMPTS):
         plan = planner.found(plan if isinstance(plan, Plan) else None)
         if isinstance(plan, int):
-            break
+            if planner.finer > FINEST or not planner.extra:
+                break
+            planner.refine()
+            continue
         emitter = Emitter(planner, plan)
         made = emitter.run()
         rows = place.tightest(made, config.ai_ram_rows)

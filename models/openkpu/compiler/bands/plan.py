@@ -86,6 +86,7 @@ class Planner:
         self.bandable = [layers.bandable(n) for n in range(len(layers.specs))]
         self.fixed = [self._bytes(spec.arg) / config.bus_bytes for spec in layers.specs]
         self.in_place = [s.in_order and s.src2 is None and s.constant is None for s in layers.specs]
+        self.finer = 0  # counts of bands that are passed over, for smaller pieces in storage
         self.extra: dict[Range, int] = {}  # rows that chains turned out to need besides
         self.uses: dict[tuple[int, int, frozenset[int]], tuple[int, list[_Use]]] = {}
         self.windows: dict[tuple[int, int, int], Window] = {}
@@ -303,6 +304,8 @@ class Planner:
             fits = functools.partial(self._fits, stored)
             if fits(chains[-1]):
                 at = bisect.bisect_left(chains, True, key=fits)
+                if chains[at].bands > 1:
+                    at = min(len(chains) - 1, at + self.finer)
                 found.append((self.cost(chains[at], stored), chains[at]))
             if found and found[-1][1].bands == 1:
                 break
@@ -368,6 +371,12 @@ class Planner:
         key = chain.first, chain.behind
         self.extra[key] = self.extra.get(key, 0) + rows
         self.known = {k: v for k, v in self.known.items() if k[:2] != key}
+
+    def refine(self) -> None:
+        """Start again, with more bands than the rows ask for."""
+        self.finer = 2 * self.finer + 1
+        self.extra.clear()
+        self.known.clear()
 
     def found(self, before: Plan | None = None) -> Plan | int:
         """The cheapest plan, whatever lies in storage; the first layer that no chain holds.
