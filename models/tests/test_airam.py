@@ -72,3 +72,22 @@ def test_layout_fields_of_an_argument() -> None:
     assert (arg.row_switch_addr, arg.channel_switch_addr, arg.coef_group) == (2, 12, 1)
     assert (arg.wb_row_switch_addr, arg.wb_channel_switch_addr, arg.wb_group) == (1, 3, 1)
     assert arg.in_layout.rows == 60 and arg.out_layout.rows == 21
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 12), (3, 2, 20), (2, 4, 70)])
+def test_lines_of_a_larger_map(shape: tuple[int, int, int]) -> None:
+    """A map with rows between its channel groups is some lines of one that has more."""
+    c, h, w = shape
+    rng = np.random.default_rng(3)
+    ram, x = airam.new_ram(400), rng.integers(1, 256, (c, h + 4, w)).astype(np.uint8)
+    whole = airam.pack_map(ram, 7, x)
+    part = Layout(c, h, w, base=7 + 3 * whole.row_len, stride=whole.channel_rows)
+    assert (airam.read(ram, part) == x[:, 3 : 3 + h]).all()
+    y = rng.integers(0, 256, shape).astype(np.uint8)
+    airam.write(ram, part, y)
+    x[:, 3 : 3 + h] = y
+    assert (airam.unpack_map(ram, 7, x.shape) == x).all()
+    assert part.rows == whole.rows - 4 * whole.row_len
+    beside = Layout(c, 4, w, base=7 + (3 + h) * whole.row_len, stride=whole.channel_rows)
+    assert not part.meets(Layout(c, 3, w, base=7, stride=whole.channel_rows))
+    assert part.meets(whole) and part.meets(part) and not part.meets(beside)

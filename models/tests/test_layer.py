@@ -51,6 +51,7 @@ def test_every_field_has_its_place() -> None:
         signed_in 0 8 8, signed_out 0 9 9, fc 0 10 10, elementwise 0 11 11, ew_op 0 12 13,
         ew_one 0 14 14, in_xor 0 15 15, w_xor 0 16 16, out32 0 17 17, fp16 0 18 18,
         fp32 0 19 19, load_map 0 24 24, store_map 0 25 25, kept_weights 0 26 26,
+        in_strided 0 27 27, out_strided 0 28 28,
         map_load_addr 0 32 63,
         image_src_addr 1 0 14, image_src2_addr 1 16 30, image_dst_addr 1 32 46,
         i_ch_num 2 0 13, o_ch_num 2 32 41, o_ch_num_coef 2 48 57,
@@ -347,3 +348,37 @@ def test_whatever_is_asked_for(sizes: tuple, options: dict) -> None:
         assert "\n" not in str(error)
     else:
         assert LayerArg.decode(arg.encode()) == arg
+
+
+@pytest.mark.parametrize(
+    ("code", "fields"),
+    [
+        ("", {"in_strided": 1, "channel_switch_addr": 5}),
+        ("", {"out_strided": 1, "wb_channel_switch_addr": 900, "image_dst_addr": 26463}),
+        ("BAD_ADDR", {"in_strided": 1, "channel_switch_addr": 4}),
+        ("BAD_ADDR", {"out_strided": 1, "wb_channel_switch_addr": 4}),
+        ("BAD_ADDR", {"in_strided": 1, "channel_switch_addr": 16384}),
+        ("BAD_ADDR", {"out_strided": 1, "wb_channel_switch_addr": 900, "image_dst_addr": 26464}),
+        ("BAD_FLAGS", {"in_strided": 1, "channel_switch_addr": 5, "load_map": 1}),
+        ("BAD_FLAGS", {"out_strided": 1, "wb_channel_switch_addr": 5, "store_map": 1}),
+        ("BAD_FLAGS", {"out_strided": 1, "wb_channel_switch_addr": 5, "send_data_out": 1}),
+        ("BAD_FLAGS", {"in_strided": 1, "channel_switch_addr": 5, "out32": 1}),
+    ],
+)
+def test_rows_between_channel_groups(code: str, fields: dict[str, int]) -> None:
+    """What docs/kpu.md 1.15 allows, and refuses."""
+    arg = LayerArg.make(8, 5, 40).replace(**fields)
+    if not code:
+        arg.validate()
+        return
+    with pytest.raises(LayerError, match=code):
+        arg.validate()
+
+
+def test_in_place_with_groups_apart() -> None:
+    """An output on its input is in order while its groups are no farther apart."""
+    arg = LayerArg.make(8, 5, 40, depthwise=True, dst=0, src=0)
+    near = {"in_strided": 1, "channel_switch_addr": 9, "out_strided": 1}
+    assert arg.replace(**near, wb_channel_switch_addr=9).in_order
+    assert arg.replace(**near, wb_channel_switch_addr=7).in_order
+    assert not arg.replace(**near, wb_channel_switch_addr=10).in_order

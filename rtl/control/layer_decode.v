@@ -10,8 +10,7 @@
 // (layout, totals) are derived, not read, as the vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
-// layer_place checks rows of maps, layer_sizes derives widths, groups and how many of them share a
-// reading, layer_serial divides, layer_flags holds word 0 and checks it.
+// layer_place checks rows of maps, layer_sizes derives widths and groups, layer_flags holds word 0.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -136,13 +135,14 @@ module layer_decode #(
           {f_first, f_last, f_inf} <= {first, last, parity};
           f_index <= index;
         end
-        default: f_send <= f_send;  // word 0: layer_flags; words 6 and 8 follow from the sizes
+        default: f_send <= f_send;  // word 0: layer_flags; word 6: layer_sizes
       endcase
     end
   end
 
-  wire [1:0] f_ewop, float;  // product of float16 matrices, of float32 results
+  wire [1:0] f_ewop, float, apart;  // product of float16 matrices, of float32 results; rows between groups
   wire [7:0] bad_flags;
+  wire word_8 = w_valid && w_ready && word == `ARG_WORD_WRITE_BACK_CFG;
   wire pools, bad_window, bad_store, bad_place, touch, pick, flat, bad_size, serial_busy;
   wire [`MOVES_BITS-1:0] moves;
   layer_flags #(
@@ -156,7 +156,7 @@ module layer_decode #(
       .w_data     (w_data),
       .kernel_type(f_kernel),
       .pool_type  (f_pool),
-      .load_8     (w_valid && w_ready && word == `ARG_WORD_WRITE_BACK_CFG),
+      .load_8     (word_8),
       .ends       ({f_send, f_last, f_first}),
       .moves      (moves),
       .bad_store  (bad_store),
@@ -175,6 +175,7 @@ module layer_decode #(
       .out32      (f_out32),
       .fp16       (float),
       .kept       (f_kept),
+      .apart      (apart),
       .bad        (bad_flags)
   );
 
@@ -238,7 +239,8 @@ module layer_decode #(
              (f_dw || taps) ? `MODE_TAPS : `MODE_CHAN;
 
   // ---- results of the multiplier
-  reg [13:0] ics, ocs;
+  wire [13:0] ics, ocs;
+  wire [17:0] group_rows;  // from a channel group, or out32's channel, to the next
   reg  [21:0] in_bytes;
   reg  [15:0] wrows;
   wire [35:0] addc;
@@ -257,9 +259,9 @@ module layer_decode #(
   always @* begin
     case (state)
       S_ICS: {mul_a, mul_b} = {8'd0, n_h, 9'd0, irl};
-      S_IROWS: {mul_a, mul_b} = {4'd0, product[13:0], in_groups};
+      S_IROWS: {mul_a, mul_b} = {group_rows, in_groups - 14'd1};
       S_OCS: {mul_a, mul_b} = {8'd0, n_oh, 9'd0, orl};
-      S_OROWS: {mul_a, mul_b} = {{4'd0, product[13:0]} << (f_out32 ? op : 2'd0), 3'd0, out_groups};
+      S_OROWS: {mul_a, mul_b} = {group_rows, 3'd0, out_groups - 11'd1};
       S_CH: {mul_a, mul_b} = {4'd0, n_c, 4'd0, n_h};
       S_CHW: {mul_a, mul_b} = {product[17:0], 3'd0, n_w};
       S_WLEN: {mul_a, mul_b} = {per_out, 3'd0, n_coef};
@@ -309,22 +311,28 @@ module layer_decode #(
   layer_place #(
       .AI_RAM_ROWS(AI_RAM_ROWS)
   ) u_place (
-      .clk     (clk),
-      .rst     (rst),
-      .in_step (state == S_OCS),
-      .out_step(state == S_CH),
-      .rows    (product),
-      .src     (f_src),
-      .two     (f_ew && !f_one),
-      .src2    (f_src2),
-      .dst     (f_dst),
-      .first   (f_first),
-      .in_order(mode == `MODE_DWROW),
-      .bad     (bad_place),
-      .touch   (touch)
+      .clk       (clk),
+      .rst       (rst),
+      .words     ({word_8, w_valid && w_ready && word == `ARG_WORD_KERNEL_CALC_TYPE_CFG}),
+      .w_data    (w_data),
+      .apart     (apart),
+      .step      ({state == S_CH, state == S_OROWS, state == S_OCS, state == S_IROWS}),
+      .product   (product),
+      .planes    (f_out32 ? op : 2'd0),
+      .group_rows(group_rows),
+      .ics       (ics),
+      .ocs       (ocs),
+      .src       (f_src),
+      .two       (f_ew && !f_one),
+      .src2      (f_src2),
+      .dst       (f_dst),
+      .first     (f_first),
+      .in_order  (mode == `MODE_DWROW),
+      .bad       (bad_place),
+      .touch     (touch)
   );
 
-  // kept weights end in the AI RAM: the loads before the last one are multiplied during the division
+  // kept weights end in the AI RAM: loads before the last one are multiplied during the division
   localparam [32:0] AI_RAM_BYTES = AI_RAM_ROWS * 64;
   wire [32:0] kept_end = {1'b0, f_par} + {10'd0, product[22:0]} + {16'd0, wlast};
 
@@ -385,22 +393,14 @@ module layer_decode #(
     last_there <= state == S_REST;
     product    <= mul_a * mul_b;
     case (state)
-      S_IROWS: ics <= product[13:0];
-      S_OROWS: ocs <= product[13:0];
-      S_FULL: begin
-        in_bytes <= product[21:0];
-        per_out  <= per_now;
-        huge     <= f_fc && product[21:18] != 4'd0;
-      end
-      S_WLEN:  rest <= rest_now;
-      S_REST:  wlen <= wlen_now[16:0];
-      S_DIV:   if (last_there) wlast <= wlen_now[16:0];
+      S_FULL: {in_bytes, per_out, huge} <= {product[21:0], per_now, f_fc && product[21:18] != 4'd0};
+      S_WLEN: rest <= rest_now;
+      S_REST: wlen <= wlen_now[16:0];
+      S_DIV: if (last_there) wlast <= wlen_now[16:0];
       S_FIT: begin
         // steps of a group: channels, nines of channels or elements, one
-        lastn         <= (rem == 4'd0) ? 4'd9 : rem;
-        steps         <= steps_all;
-        rows_in_block <= steps_all[RW-1:0];
-        block         <= 11'd1;
+        lastn <= (rem == 4'd0) ? 4'd9 : rem;
+        {steps, rows_in_block, block} <= {steps_all, steps_all[RW-1:0], 11'd1};
       end
       S_BLOCK: begin
         if (rows_there) wrows <= pools ? 16'd0 : rows_many ? 16'hffff : rows_all[15:0];

@@ -52,6 +52,8 @@ module layer_flags #(
     output reg                    out32,
     output wire [            1:0] fp16,
     output wire                   kept,
+    // rows between the channel groups of the output, of the input, as words 8 and 7 say
+    output reg  [            1:0] apart,
     // error code, 0: none
     output reg  [            7:0] bad
 );
@@ -72,6 +74,7 @@ module layer_flags #(
       in_xor           <= w_data[`ARG_IN_XOR];
       w_xor            <= w_data[`ARG_W_XOR];
       out32            <= w_data[`ARG_OUT32];
+      apart            <= {w_data[`ARG_OUT_STRIDED], w_data[`ARG_IN_STRIDED]};
     end
   end
 
@@ -111,8 +114,13 @@ module layer_flags #(
   // a pooling task has no weights
   assign kept = (KEEP != 0) && kept_q;
   wire bad_kept = kept_q && (KEEP == 0 || pools);
+  // maps that come from the storage or leave have no rows between their channel groups
+  wire load_any = moves[`MOVES_LOAD] || ends[0];
+  wire store_any = moves[`MOVES_STORE] || ends[1] || ends[2];
+  wire bad_apart = (apart[0] && load_any) || (apart[1] && store_any) ||
+      (apart != 2'b00 && (fc || out32 || fp16_q));
   always @* begin
-    if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc)) || bad_task || bad_fp16 || bad_moves || bad_kept)
+    if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc)) || bad_task || bad_fp16 || bad_moves || bad_kept || bad_apart)
       bad = `ERROR_BAD_FLAGS;
     else if (kernel_type > 3'd1 || ((fc || pools || fp16[0]) && taps) || (ew && !taps))
       bad = `ERROR_BAD_KERNEL;

@@ -108,7 +108,28 @@ def moving(arg: LayerArg, side: dict[str, int]) -> LayerArg:
     arg = arg.replace(
         load_map=int(load), store_map=int(store), map_store_addr=at, send_data_out=send
     )
-    return keeping(arg, bool(side["eight_bit"])) if random.random() < 0.3 else arg
+    arg = keeping(arg, bool(side["eight_bit"])) if random.random() < 0.3 else arg
+    return striding(arg, side)
+
+
+def striding(arg: LayerArg, side: dict[str, int]) -> LayerArg:
+    """Often rows between the channel groups of a map that does not move, as far as it has room."""
+    if arg.fc or arg.out32 or arg.fp16:
+        return arg
+    stays_in = not (arg.load_map or side["first"])
+    stays_out = not (arg.store_map or side["last"] or arg.send_data_out)
+    for name, field, layout, may in (
+        ("in_strided", "channel_switch_addr", arg.in_layout, stays_in),
+        ("out_strided", "wb_channel_switch_addr", arg.out_layout, stays_out),
+    ):
+        groups = ceil_div(layout.channels, layout.groups)
+        room = case_rows - layout.base - layout.own_rows
+        most = min((1 << 14) - 1, room // (groups - 1) if groups > 1 else 1 << 14)
+        if may and random.getrandbits(1) and most >= layout.own_rows:
+            near = min(most, layout.own_rows + random.choice((0, 1, 2, 20)))
+            apart = random.choice((near, near, most, random.randint(layout.own_rows, most)))
+            arg = arg.replace(**{name: 1, field: apart})
+    return arg
 
 
 def keeping(arg: LayerArg, eight_bit: bool, over: int = 0) -> LayerArg:
@@ -260,6 +281,18 @@ def spoil(case: Case) -> Case:
             sizes["o_col_high"] = arg.o_col_high * 2 % 512 + 1
             name, value = random.choice((*((n, 1) for n in names), *sizes.items()))
             arg = arg.replace(**{name: value})
+            continue
+        if (
+            random.random() < 0.1
+        ):  # channel groups on each other, too far apart, or of a map that moves
+            name, field, own = random.choice(
+                (
+                    ("in_strided", "channel_switch_addr", arg.in_layout.own_rows),
+                    ("out_strided", "wb_channel_switch_addr", arg.out_layout.own_rows),
+                )
+            )
+            apart = random.choice((own - 1, own, own + 1, (1 << 14) - 1, 1 << 14))
+            arg = arg.replace(**{name: 1, field: min(32767, max(0, apart))})
             continue
         change = random.randrange(30)
         if (

@@ -106,7 +106,8 @@ async def overlaps(dut) -> None:
         moved = Case(arg, case.side)
         code = await bench.decode(moved, 1.0, 0)
         apart = not set(range(src, src + source)) & set(range(dst, dst + result))
-        fine = apart or (once and dst <= src)
+        near = arg.out_layout.channel_rows <= arg.in_layout.channel_rows
+        fine = apart or (once and near and dst <= src)
         assert code == (0 if fine else ERROR_CODES["BAD_ADDR"]), f"{name}: {moved.arg}"
         seen[name, once, code] = seen.get((name, once, code), 0) + 1
         turn += 1

@@ -7,6 +7,7 @@ left that wait for the host.  So a network without a host node in its middle is 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import numpy as np
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler import lying, passes
+from openkpu.compiler.bands import fit, ports
 from openkpu.compiler.check import check_graph
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import (
@@ -48,6 +50,7 @@ from openkpu.compiler.lowering.lower import MOST, Disordered, Report, State, Una
 from openkpu.compiler.program import DevicePart, HostPart, NodeRow, Port, Program
 from openkpu.compiler.rarer import Prelu, Product
 from openkpu.configs import Config
+from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.network.network import NetworkError
 
 LOWERINGS: dict[type[Node], Callable[..., None]] = {
@@ -264,43 +267,44 @@ class Builder:
                 state.copy(node, held.place, held.place)
                 writers = [len(state.specs) - 1]
             final.append((name, held, writers))
-        last = len(state.specs) - 1
-        for name, _, writers in final:
-            for writer in writers:
-                if writer != last:
-                    state.specs[writer].stores = name
+        writers = {w for _, _, found in final for w in found}
         try:
-            network = place.network_of(state.specs, [], self.config.ai_ram_rows)
+            banded = fit.fitted(state.specs, writers, self.config)
+            specs, last = banded.specs, len(banded.specs) - 1
+            for number in (n for pieces in banded.results.values() for n, _ in pieces):
+                specs[number].stores = specs[number].stores or "result"
+            specs[last].stores = ""
+            network = place.network_of(specs, [], self.config.ai_ram_rows)
+        except fit.TooLarge as error:
+            node = next(n for n in self.graph.nodes if n.name == error.node)
+            raise self._refuse(node, str(error)) from None
         except Unable as error:
             raise self._refuse(node, str(error)) from None
-        ports = [self._port(name, held) for name, held in state.staged.items()]
-        inputs = []
-        for port in ports:
-            layers = [i for i, s in enumerate(state.specs) if s.loads == port.tensor]
-            if layers:
-                port.layer = layers[0] if layers[0] else -1
-                inputs.append(port)
-        inputs.sort(key=lambda p: p.layer)
+        staged = [self._port(name, held) for name, held in state.staged.items()]
+        inputs = ports.inputs(specs, staged)
         for port in inputs[1:]:
             network.loaded[port.layer] = np.full(port.shape, port.zero, np.uint8)
         results = []
-        for name, held, writers in final:
-            port = self._port(name, held)
-            port.layers = [-1 if w == last else w for w in writers]
-            results.append(port)
+        for name, held, found in final:
+            made = [(state.specs[w].dst.shape, banded.results[w]) for w in found]
+            results.append(ports.results(self._port(name, held), made, last))
         try:
             network.validate(self.config.ai_ram_rows)
         except NetworkError as error:
             raise self._refuse(node, str(error)) from None
         taps = []
-        for name, held in state.tensors.items():
-            writers = self._writers(state, name)
-            if writers and name in self.graph.tensors:
-                taps.append(dataclasses.replace(self._port(name, held), layers=writers))
-        nodes = [s.node for s in state.specs]
-        found = enumerate(s.given for s in state.specs)
-        weights = [dataclasses.replace(g, layer=i) for i, g in found if g]
-        return DevicePart(network, inputs, results, nodes, weights, taps)
+        for name, held in state.tensors.items() if banded.plan is None else ():
+            made_by = self._writers(state, name)
+            if made_by and name in self.graph.tensors:
+                taps.append(dataclasses.replace(self._port(name, held), layers=made_by))
+        whole = None
+        if banded.plan is not None:
+            with contextlib.suppress(Unable):
+                whole = place.network_of(state.specs, [], AI_RAM_ROWS)
+        nodes = [s.node for s in specs]
+        given = enumerate(s.given for s in specs)
+        weights = [dataclasses.replace(g, layer=i) for i, g in given if g]
+        return DevicePart(network, inputs, results, nodes, weights, taps, whole)
 
     def _port(self, name: str, held: Held) -> Port:
         tensor = self.graph.tensors[name]

@@ -237,7 +237,11 @@ def _read_port(
     most = int(np.prod(port.shape))
     if port.where.shape != tensor.shape or port.where.dtype.kind != "i":
         raise ValueError(f"port of {port.tensor!r}: places of another shape")
-    if port.where.min(initial=0) < 0 or port.where.max(initial=0) >= most:
+    # of lines that another port of the tensor has the place is -1
+    if (
+        port.where.min(initial=0) < (-1 if port.layers == [] else 0)
+        or port.where.max(initial=0) >= most
+    ):
         raise ValueError(f"port of {port.tensor!r}: a place outside of its map")
     count = len(network.layers)
     if not all(-1 <= i < count for i in (port.layer, *port.layers)):

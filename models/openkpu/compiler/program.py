@@ -26,7 +26,8 @@ class Port:
 
     tensor: str
     shape: tuple[int, int, int]  # of the map
-    where: npt.NDArray[np.int64]  # of the tensor's shape: places in the map
+    # of the tensor's shape: places in the map; -1 of an input: in the map of another port
+    where: npt.NDArray[np.int64]
     offset: int  # stored byte less integer
     zero: int  # byte of what lies between
     layer: int = -1  # that loads it; -1: it is the part's input map
@@ -36,7 +37,9 @@ class Port:
     def map_of(self, values: npt.NDArray) -> npt.NDArray[np.uint8]:
         """The bytes of the map (C, H, W)."""
         flat = np.full(int(np.prod(self.shape)), self.zero, dtype=np.uint8)
-        flat[self.where.reshape(-1)] = (np.asarray(values) + self.offset).reshape(-1)
+        where = self.where.reshape(-1)
+        stored = (np.asarray(values) + self.offset).reshape(-1)
+        flat[where[where >= 0]] = stored[where >= 0]
         return flat.reshape(self.shape)
 
     def tensor_of(self, maps: Mapping[int, npt.NDArray]) -> npt.NDArray[np.int64]:
@@ -56,6 +59,8 @@ class DevicePart:
     weights: list[Given] = dataclasses.field(default_factory=list)  # that the host writes
     # tensors that are the output map of one layer, for who compares nodes; not in program files
     taps: list[Port] = dataclasses.field(default_factory=list)
+    # where it is computed in bands: the list that 2 MiB of AI RAM allow; not in program files
+    whole: Network | None = None
 
 
 @dataclasses.dataclass

@@ -31,10 +31,23 @@ class _Map:
     pixels: npt.NDArray[np.uint8]
     signed: bool
     base: int
+    stride: int = 0  # rows from a channel group to the next; 0: they follow each other
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(*self.pixels.shape, base=self.base, stride=self.stride)
 
     @property
     def rows(self) -> int:
-        return Layout(*self.pixels.shape).rows
+        return self.layout.rows
+
+    def lines(self, rng: np.random.Generator) -> _Map:
+        """Some lines of it, as a map whose channel groups lie apart."""
+        height, layout = self.pixels.shape[1], self.layout
+        first = int(rng.integers(0, height))
+        behind = int(rng.integers(first, height)) + 1
+        base = self.base + first * layout.row_len
+        return _Map(self.pixels[:, first:behind], self.signed, base, layout.channel_rows)
 
     def meets(self, base: int, rows: int) -> bool:
         return base < self.base + self.rows and self.base < base + rows
@@ -66,10 +79,13 @@ def random_list(
     limits: Limits | None = None,
     ram_rows: int = AI_RAM_ROWS,
     moves: float = 0.0,
+    strides: float = 0.0,
 ) -> tuple[Network, npt.NDArray[np.uint8]]:
     """A network of 8-bit weights with a task of each of ``kinds``, and an image.
 
     ``moves``: share of the tasks that read their map from storage, and of those that store theirs.
+    ``strides``: share of the tasks that read some lines of a map, and of those whose output has
+    rows between its channel groups, where they may.
 
     A task reads the map of the task before, or any other one that still lies in the AI RAM, the
     image among them; outputs go to the rows behind the last output, from row 0 on again where they
@@ -97,19 +113,41 @@ def random_list(
         if moves:
             load, store = rng.random(2) < moves
             load, store = bool(load and number), bool(store and number < len(kinds) - 1)
+        compact = kind in ("fully connected", "product", "float16") or not number or load
+        if compact and source.stride:
+            plain = [m for m in maps if not m.stride]
+            if not plain:
+                raise NetworkError("no map whose channel groups follow each other")
+            source = second = plain[-1]
+            if kind == "float16" and not takes(source.pixels.shape):
+                raise NetworkError("no map has the shape of a matrix of float16")
+        elif strides and not compact and rng.random() < strides:
+            source = second = source.lines(rng)
+        elif second.stride != source.stride:
+            second = source
         if load:
             source.pixels = rng.integers(0, 256, source.pixels.shape, dtype=np.uint8)
             network.loaded[number] = source.pixels
         layer = _task(rng, kind, source, second, lim)
         used = [source, second] if layer.arg.two_maps else [source]
-        base, rows = _place(free, Layout(*layer.arg.out_shape).rows, used, ram_rows)
+        out = Layout(*layer.arg.out_shape)
+        stays = not ((compact and number) or store or number == len(kinds) - 1)
+        if strides and stays and rng.random() < strides:
+            apart = out.own_rows + int(rng.integers(0, 4))
+            out = dataclasses.replace(out, stride=apart)
+        base, rows = _place(free, out.rows, used, ram_rows)
         fields = {"image_src_addr": source.base, "image_dst_addr": base}
         if layer.arg.two_maps:
             fields["image_src2_addr"] = second.base
         fields |= {"load_map": int(load), "store_map": int(store)}
-        network.add(layer.arg.replace(**fields), layer.weights, layer.bn, layer.act)
+        if source.stride:
+            fields |= {"in_strided": 1, "channel_switch_addr": source.stride}
+        if out.stride:
+            fields |= {"out_strided": 1, "wb_channel_switch_addr": out.stride}
+        narrow = {"narrow": True} if strides else {}
+        network.add(layer.arg.replace(**fields), layer.weights, layer.bn, layer.act, **narrow)
         maps = [m for m in maps if not m.meets(base, rows)]
-        maps.append(_Map(layer.y.view(np.uint8), bool(layer.arg.signed_out), base))
+        maps.append(_Map(layer.y.view(np.uint8), bool(layer.arg.signed_out), base, out.stride))
         free = base + rows
     network.validate(ram_rows)
     return network, image

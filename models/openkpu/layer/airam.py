@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
 
 Item = TypeVar("Item", bound=np.generic)
@@ -26,8 +27,19 @@ def _view(ram: npt.NDArray[Item], layout: Layout) -> npt.NDArray[Item]:
             f"the AI RAM has {ram.size // ROW_BYTES}"
         )
     rows = ram[layout.base * ROW_BYTES : (layout.base + layout.rows) * ROW_BYTES]
-    shape = -1, layout.height, layout.groups, layout.row_len * layout.pitch
-    return rows.reshape(shape).transpose(0, 2, 1, 3)
+    line = layout.row_len * ROW_BYTES
+    return np.lib.stride_tricks.as_strided(
+        rows,
+        (
+            ceil_div(layout.channels, layout.groups),
+            layout.groups,
+            layout.height,
+            line // layout.groups,
+        ),
+        tuple(
+            n * rows.strides[0] for n in (layout.channel_rows * ROW_BYTES, layout.pitch, line, 1)
+        ),
+    )
 
 
 def pack_map(ram: npt.NDArray[np.uint8], base: int, x: npt.NDArray) -> Layout:
@@ -35,8 +47,13 @@ def pack_map(ram: npt.NDArray[np.uint8], base: int, x: npt.NDArray) -> Layout:
 
     Returns the layout, which tells rows and bytes used.  ValueError when it does not fit.
     """
+    x = np.asarray(x)
+    return write(ram, Layout(*x.shape, base=base), x)
+
+
+def write(ram: npt.NDArray[np.uint8], layout: Layout, x: npt.NDArray) -> Layout:
+    """Write map ``x`` (C, H, W) of bytes where ``layout`` says; ValueError as ``pack``."""
     x = np.ascontiguousarray(x).view(np.uint8)
-    layout = Layout(*x.shape, base=base)
     channel = np.arange(layout.channels)
     view = _view(ram, layout)
     view[channel // layout.groups, channel % layout.groups, :, : layout.width] = x
@@ -48,7 +65,11 @@ def unpack_map(ram: npt.NDArray[Item], base: int, shape: tuple[int, int, int]) -
 
     ``ram``: one item for each byte, which may be something else of the byte, as its address.
     """
-    layout = Layout(*shape, base=base)
+    return read(ram, Layout(*shape, base=base))
+
+
+def read(ram: npt.NDArray[Item], layout: Layout) -> npt.NDArray[Item]:
+    """Read the map (C, H, W) that lies where ``layout`` says; ValueError as ``unpack``."""
     channel = np.arange(layout.channels)
     view = _view(ram, layout)
     return view[channel // layout.groups, channel % layout.groups, :, : layout.width]

@@ -27,6 +27,7 @@ MANY_CHANNELS = 9216  # of the input of a 1x1 convolution: nine a row of a ring 
 LOAD_LIMIT = {True: 30 * 1024, False: 60 * 1024}
 PARA_SIZE_MAX = (1 << 17) - 1  # bytes of a load that the field can name
 MOST_LOADS = 64
+MOST_APART = (1 << 14) - 1  # rows from a channel group to the next
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +190,8 @@ class LayerArg(LayerFields):
         eight_bit = None if eight_bit is None else _width(eight_bit)
         if self.store_map and self.send_data_out:
             raise LayerError("BAD_FLAGS", "store_map and send_data_out exclude each other")
+        if fault := self._stride_fault():
+            raise LayerError("BAD_FLAGS", fault)
         if self.kept_weights and self.pool_task:
             raise LayerError("BAD_FLAGS", "a pooling task has no weights that could be kept")
         if self.fp16 and (fault := fp16_tasks.fp16_fault(self)):
@@ -214,6 +217,7 @@ class LayerArg(LayerFields):
         if self.out32 and self.pool_type:
             raise LayerError("BAD_POOL", "32-bit sums are not pooled: out32 has pool_type 0")
         self._check_sizes(strict)
+        self._check_strides()
         names = ("input", "second input") if self.two_maps else ("input",)
         maps = [*zip(names, self.in_layouts, strict=True), ("output", self.out_layout)]
         for name, layout in maps:
@@ -284,7 +288,8 @@ class LayerArg(LayerFields):
         for products of float16, ``keeps``: a way for weights from the AI RAM.  ``first``, ``last``:
         place in a task list; the maps of those two layers come and go by the registers.
         """
-        if (self.load_map and first) or (self.store_map and last):
+        moves_in, moves_out = self.load_map or self.in_strided, self.store_map or self.out_strided
+        if (moves_in and first) or (moves_out and last):
             return ERROR_CODES["BAD_FLAGS"]
         if self.kept_weights and not keeps:
             return ERROR_CODES["BAD_FLAGS"]
@@ -311,6 +316,30 @@ class LayerArg(LayerFields):
     @staticmethod
     def _rows(layout: Layout) -> str:
         return f"{layout.base}..{layout.base + layout.rows - 1}"
+
+    def _stride_fault(self) -> str | None:
+        """A map with rows between its channel groups that the device cannot move or compute."""
+        if (self.in_strided or self.out_strided) and (self.fc or self.out32 or self.fp16):
+            return "in_strided and out_strided exclude fc, out32 and fp16"
+        if self.in_strided and self.load_map:
+            return "a map that is loaded has no rows between its channel groups (in_strided)"
+        if self.out_strided and (self.store_map or self.send_data_out):
+            return "a map that leaves has no rows between its channel groups (out_strided)"
+        return None
+
+    def _check_strides(self) -> None:
+        """Channel groups that would lie on each other, or too far apart: BAD_ADDR."""
+        for name, strided, layout in (
+            ("channel_switch_addr", self.in_strided, self.in_layout),
+            ("wb_channel_switch_addr", self.out_strided, self.out_layout),
+        ):
+            found = getattr(self, name)
+            if strided and not layout.own_rows <= found <= MOST_APART:
+                raise LayerError(
+                    "BAD_ADDR",
+                    f"{name} {found}, expected {layout.own_rows}..{MOST_APART} rows of a map"
+                    " whose channel groups lie apart",
+                )
 
     def _check_sizes(self, strict: bool) -> None:
         """Sizes that cannot be: each BAD_SIZE."""

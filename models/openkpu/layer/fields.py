@@ -6,7 +6,8 @@ Fields carry the names of the vendor's structures and hold *true* values: where 
 Bits that the KPU leaves reserved extend it (docs/kpu.md 1.8): ``signed_in``, ``signed_out``,
 ``fc``, ``elementwise`` and ``pool_task`` with what belongs to them, ``in_xor``, ``w_xor``,
 ``out32`` of products, ``fp16`` and ``fp32`` of float16 ones, ``load_map`` and ``store_map`` with
-their addresses, ``kept_weights``. Words, construction and rules are in argument.py.
+their addresses, ``kept_weights``, ``in_strided`` and ``out_strided``. Words, construction and rules
+are in argument.py.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ class LayerFields:
     load_map: int = 0
     store_map: int = 0
     kept_weights: int = 0
+    in_strided: int = 0
+    out_strided: int = 0
     map_load_addr: int = 0
     map_store_addr: int = 0
     image_src2_addr: int = 0
@@ -200,18 +203,29 @@ class LayerFields:
     @property
     def in_layout(self) -> Layout:
         """Where the input map lies in AI RAM, by the widths (docs/kpu.md 2.2)."""
-        return Layout(*self.in_shape, base=self.image_src_addr)
+        return Layout(*self.in_shape, base=self.image_src_addr, stride=self.in_stride)
 
     @property
     def in_layouts(self) -> list[Layout]:
         """Where the input maps lie: one, or the two of an element-wise layer."""
-        second = [Layout(*self.in_shape, base=self.image_src2_addr)] if self.two_maps else []
-        return [self.in_layout, *second]
+        first = self.in_layout
+        second = [dataclasses.replace(first, base=self.image_src2_addr)] if self.two_maps else []
+        return [first, *second]
 
     @property
     def out_layout(self) -> Layout:
         """Where the output map lies in AI RAM."""
-        return Layout(*self.out_shape, base=self.image_dst_addr)
+        return Layout(*self.out_shape, base=self.image_dst_addr, stride=self.out_stride)
+
+    @property
+    def in_stride(self) -> int:
+        """Rows from a channel group of the input to the next; 0: they follow each other."""
+        return self.channel_switch_addr if self.in_strided else 0
+
+    @property
+    def out_stride(self) -> int:
+        """The same of the output."""
+        return self.wb_channel_switch_addr if self.out_strided else 0
 
     @property
     def maps_meet(self) -> bool:
@@ -227,8 +241,9 @@ class LayerFields:
         """Is every row that the output map overwrites read before, and never again?
 
         So it is in a depthwise layer without a pool whose output begins at the input that it meets
-        or before it.
+        or before it, and whose channel groups are no farther apart.
         """
         rows_once = self.depthwise and self.pool_type == 0
+        rows_once = rows_once and self.out_layout.channel_rows <= self.in_layout.channel_rows
         met = [source for source in self.in_layouts if self._meets(source)]
         return rows_once and all(self.image_dst_addr <= source.base for source in met)

@@ -138,6 +138,8 @@ LAYER_FIELDS: dict[str, tuple[int, int, int, bool, int]] = {
     "load_map": (0, 24, 1, False, 0),
     "store_map": (0, 25, 1, False, 0),
     "kept_weights": (0, 26, 1, False, 0),
+    "in_strided": (0, 27, 1, False, 0),
+    "out_strided": (0, 28, 1, False, 0),
     "map_load_addr": (0, 32, 32, False, 0),
     "image_src_addr": (1, 0, 15, False, 0),
     "image_src2_addr": (1, 16, 15, False, 0),

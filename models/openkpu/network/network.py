@@ -138,13 +138,14 @@ class Network(TaskList):
         self.layers.append(arg)
         return arg
 
-    def add_like(self, arg: LayerArg, layer: int) -> LayerArg:
+    def add_like(self, arg: LayerArg, layer: int, *, narrow: bool = False) -> LayerArg:
         """Append a layer that has the tables of an earlier one; the layer with their addresses.
 
-        NetworkError as for ``add``.
+        ``narrow`` and NetworkError as for ``add``.
         """
-        if fault := network_rules.like_fault(self, arg, layer):
+        if fault := network_rules.like_fault(self, arg, layer, narrow):
             raise NetworkError(f"layer {len(self.layers)}: {fault}")
+        self.narrow |= {len(self.layers)} if narrow else set()
         names = ("para_start_addr", "bwsx_base_addr", "active_addr")
         arg = arg.replace(**{name: getattr(self.layers[layer], name) for name in names})
         self.layers.append(arg)
@@ -283,14 +284,14 @@ class Network(TaskList):
             if arg.load_map:
                 own = self.loaded[i] if i in self.loaded else relay.map_of(self, i, results)
                 airam.pack_map(ram, arg.image_src_addr, own)
-            pixels, *second = (airam.unpack_map(ram, m.base, arg.in_shape) for m in arg.in_layouts)
+            pixels, *second = (airam.read(ram, m) for m in arg.in_layouts)
             result = run_layer(
                 *(arg, pixels, weights, bn, act),
                 x2=second[0] if second else None,
                 eight_bit=self.eight_bit,
                 rounding=rounding,
             )
-            airam.pack_map(ram, arg.image_dst_addr, result.y)
+            airam.write(ram, arg.out_layout, result.y)
             results.append(result)
         last = self.layers[-1]
         y = airam.unpack_map(ram, last.image_dst_addr, last.out_shape)

@@ -34,8 +34,7 @@ class _Map:
         return self.layout.channels, self.layout.height, self.layout.width
 
     def meets(self, other: Layout) -> bool:
-        mine = self.layout
-        return mine.base < other.base + other.rows and other.base < mine.base + mine.rows
+        return self.layout.meets(other)
 
 
 def _wrong(name: str, array: npt.NDArray, dtype: type, shape: tuple[int, ...]) -> str | None:
@@ -159,14 +158,14 @@ def shape_fault(network: TaskList, arg: LayerArg) -> str | None:
     )
 
 
-def like_fault(network: TaskList, arg: LayerArg, layer: int) -> str | None:
+def like_fault(network: TaskList, arg: LayerArg, layer: int, narrow: bool = False) -> str | None:
     """A layer to be added whose tables are not those of an earlier one."""
     if not 0 <= layer < len(network.layers):
         return f"has the tables of layer {layer}, expected one of {len(network.layers)} layers"
     own, given = ((a.weight_count, a.fp16, a.table_words) for a in (arg, network.layers[layer]))
     if own != given:
         return f"has {own[0]} weights, the tables of layer {layer} have {given[0]}"
-    return shape_fault(network, arg)
+    return None if narrow else shape_fault(network, arg)
 
 
 def reads_fault(network: TaskList) -> str | None:
@@ -190,17 +189,14 @@ def _written(live: list[_Map], new: _Map) -> list[_Map]:
 
 
 def _covered(there: list[_Map], part: Layout) -> bool:
-    """Is every row of ``part`` one of a map that is there?  Joined maps follow each other."""
-    at = part.base
-    for mine in sorted((m.layout for m in there), key=lambda layout: layout.base):
-        if mine.base <= at:
-            at = max(at, mine.base + mine.rows)
-    return at >= part.base + part.rows
+    """Is every row of ``part`` one of a map that is there?"""
+    rows = [mine.layout.row_numbers() for mine in there]
+    return bool(np.isin(part.row_numbers(), np.concatenate(rows)).all())
 
 
 def _read_fault(live: list[_Map], layout: Layout, narrow: bool) -> str | None:
     at = f"reads {layout.channels, layout.height, layout.width} from row {layout.base} on"
-    if _Map("", layout).shape in [m.shape for m in live if m.layout.base == layout.base]:
+    if any(m.layout == layout for m in live):
         return None
     there = [m for m in live if m.meets(layout)]
     if not there:

@@ -75,8 +75,7 @@ class MapMoves:
         self.cycles = 0
 
     def _bytes(self, layout: Layout) -> npt.NDArray[np.int32]:
-        shape = layout.channels, layout.height, layout.width
-        return airam.unpack_map(self.index, layout.base, shape)
+        return airam.read(self.index, layout)
 
     def upload(self, op: Upload) -> None:
         """The CPU's work gives maps of the AI RAM their values."""

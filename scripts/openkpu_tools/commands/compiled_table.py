@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from openkpu.compiler.program import NodeRow, Program
+from openkpu.compiler.program import DevicePart, NodeRow, Program
 from openkpu.configs import Config
 from openkpu.layer.layout import map_bytes
+from openkpu.network.network import Network
 from openkpu.prediction.cycles_model import predict_network
 from openkpu.prediction.roofline import layer_cycles
 
@@ -105,3 +107,33 @@ def lines(program: Program, config: Config) -> Iterator[str]:
     yield (
         f"predicted on {config.name}: {total} cycles end to end, {moved} bytes go in and come out"
     )
+    yield from map(functools.partial(_bands, config), filter(_in_bands, parts))
+
+
+def _in_bands(part: DevicePart) -> bool:
+    return part.whole is not None
+
+
+def _bands(config: Config, part: DevicePart) -> str:
+    """What it costs that the maps of a list do not fit the AI RAM."""
+    assert part.whole is not None
+    more = {
+        name: value(part.network) - value(part.whole)
+        for name, value in (
+            ("bytes", _storage_bytes),
+            ("cycles", lambda network: predict_network(config, network).cycles),
+        )
+    }
+    return (
+        f"bands: {len(part.network.layers)} layers for {len(part.whole.layers)}, {more['bytes']}"
+        f" bytes and {more['cycles']} cycles more than with 2 MiB of AI RAM"
+    )
+
+
+def _storage_bytes(network: Network) -> int:
+    """Bytes of maps, weights and tables that the layers move from and to storage."""
+    found = 0
+    for arg in network.layers:
+        found += map_bytes(arg.in_shape) * arg.load_map + map_bytes(arg.out_shape) * arg.store_map
+        found += arg.weight_count + 8 * sum(arg.table_words)
+    return found

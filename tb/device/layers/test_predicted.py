@@ -310,16 +310,23 @@ def compare_networks(config: Config, seed: int, count: int) -> None:
 
 
 def compare_lists(
-    config: Config, seed: int, count: int, kinds: Sequence[str] = KINDS, width: int | None = None
+    config: Config,
+    seed: int,
+    count: int,
+    kinds: Sequence[str] = KINDS,
+    width: int | None = None,
+    strides: float = 0.0,
 ) -> None:
     """Lists of tasks of these kinds, half of which load or store their maps; ``width`` of the
-    first map, None: drawn."""
+    first map, None: drawn; ``strides``: share of maps whose channel groups lie apart."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         order = [str(kind) for kind in rng.permutation(kinds)]
         sizes = (int(rng.integers(3, 20)), int(rng.integers(8, 30)), int(rng.integers(60, 90)))
         shape = (*sizes[:2], width or sizes[2])
-        network, _ = random_list(rng, order, shape, ram_rows=config.ai_ram_rows, moves=0.5)
+        network, _ = random_list(
+            rng, order, shape, ram_rows=config.ai_ram_rows, moves=0.5, strides=strides
+        )
         found = predict_network(config, network)
         measured, whole = on_the_rtl(config, network)
         contract(found.names, of_layers(found), measured)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a host and a bench do with the device: registers, layers, networks; Python per layer."""
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -263,8 +264,8 @@ class Device:
     async def read_map(self, layout: Layout) -> tuple[Bytes, Bytes]:
         """A dense map out of the AI RAM, and 1 where a byte of it is unknown."""
         data, unknown = await self.back.read_ram(layout.base, layout.rows)
-        shape = layout.channels, layout.height, layout.width
-        return airam.unpack_map(data, 0, shape), airam.unpack_map(unknown.view(np.uint8), 0, shape)
+        own = dataclasses.replace(layout, base=0)
+        return airam.read(data, own), airam.read(unknown.view(np.uint8), own)
 
     def window(self, byte: int) -> int:
         """Bus address of a byte of the AI RAM in the host's window."""

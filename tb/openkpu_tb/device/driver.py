@@ -148,13 +148,12 @@ class Driver:
 
     def learn(self, layout: Layout, y: Bytes) -> None:
         """A map that the device has written."""
-        airam.pack_map(self.ram, layout.base, y)
+        airam.write(self.ram, layout, y)
         self.known[self._bytes_of(layout)] = True
 
     def _bytes_of(self, layout: Layout) -> npt.NDArray[np.int32]:
         """Where the bytes of a map lie, in its dense order."""
-        shape = layout.channels, layout.height, layout.width
-        return airam.unpack_map(self.index, layout.base, shape)
+        return airam.read(self.index, layout)
 
     async def bring_up(
         self, segment: Segment, plan: MapPlan | None = None, heads: Collection[int] = ()

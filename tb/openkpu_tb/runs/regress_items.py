@@ -423,7 +423,8 @@ def _list(rng: np.random.Generator, config: Config, budget: Budget) -> Network:
     try:
         limits = Limits(channels=4, size=8) if small else Limits(channels=12)
         moves = float(rng.choice((0.0, 0.4)))
-        return random_list(rng, kinds, shape, limits=limits, ram_rows=rows, moves=moves)[0]
+        shares = {"moves": moves, "strides": float(rng.choice((0.0, 0.4)))}
+        return random_list(rng, kinds, shape, limits=limits, ram_rows=rows, **shares)[0]
     except NetworkError as error:
         raise TooMuch("AI RAM") from error
 

@@ -7,6 +7,7 @@ once. Every byte that the job writes is remembered until the device is known to 
 reset or an error before leaves these bytes in doubt, each with the few values that it may have.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -223,13 +224,13 @@ class Predictor(uvm_subscriber):
         )
         if arg.load_map:
             pixels = self._at(arg.map_load_addr, int(np.prod(arg.in_shape)))
-            self._map(arg.image_src_addr, pixels.reshape(arg.in_shape), inference)
-        x, *second = (airam.unpack_map(self.ram, m.base, arg.in_shape) for m in arg.in_layouts)
+            self._map(arg.in_layout, pixels.reshape(arg.in_shape), inference)
+        x, *second = (airam.read(self.ram, m) for m in arg.in_layouts)
         x2 = second[0] if second else None
         if arg.fp16:
             self.products.write(Product(arg, weights, x))
         y = run_layer(arg, x, weights, *tables, x2=x2, eight_bit=eight_bit).y
-        self._map(arg.image_dst_addr, y, inference)
+        self._map(arg.out_layout, y, inference)
         if arg.store_map:
             self._result(arg.map_store_addr, y.view(np.uint8), bool(arg.out32), inference)
         self.layers += 1
@@ -240,13 +241,13 @@ class Predictor(uvm_subscriber):
         stored = to_stored(y, words)
         self._put("storage", at, stored, np.ones(stored.size, dtype=bool), inference)
 
-    def _map(self, row: int, y: Bytes, inference: int) -> None:
+    def _map(self, layout: airam.Layout, y: Bytes, inference: int) -> None:
         """A map into the AI RAM."""
-        layout = airam.Layout(*y.shape, base=row)
         after, mask = airam.new_ram(layout.rows), airam.new_ram(layout.rows)
-        airam.pack_map(after, 0, y)
-        airam.pack_map(mask, 0, np.ones(y.shape, dtype=np.uint8))
-        self._put("ai_ram", 64 * row, after, mask.astype(bool), inference)
+        own = dataclasses.replace(layout, base=0)
+        airam.write(after, own, y)
+        airam.write(mask, own, np.ones(y.shape, dtype=np.uint8))
+        self._put("ai_ram", 64 * layout.base, after, mask.astype(bool), inference)
 
     def _put(self, where: str, at: int, after: Bytes, mask: Mask, inference: int) -> None:
         span = slice(at, at + after.size)
@@ -275,7 +276,7 @@ class Predictor(uvm_subscriber):
         args = [LayerArg.decode(row) for row in words]
         first, last = args[0], args[-1]
         image = self._at(pixels, int(np.prod(first.in_shape)))
-        self._map(first.image_src_addr, image.reshape(first.in_shape), number)
+        self._map(first.in_layout, image.reshape(first.in_shape), number)
         for i, arg in enumerate(args):
             place = {"first": i == 0, "last": i == len(args) - 1}
             if not self._layer(arg, r["AI_WGT_ADR"], r["AI_BIAS_ADR"], number, **place):

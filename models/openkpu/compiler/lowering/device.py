@@ -22,15 +22,21 @@ Shape = tuple[int, int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """A map (C, H, W) at a row of a buffer."""
+    """A map (C, H, W) at a row of a buffer; ``stride``: rows between its channel groups, where they
+    do not follow each other."""
 
     buffer: int
     row: int
     shape: Shape
+    stride: int = 0
 
     @property
     def rows(self) -> int:
-        return Layout(*self.shape).rows
+        return self.layout.rows
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(*self.shape, stride=self.stride)
 
     @property
     def groups(self) -> int:
@@ -79,11 +85,14 @@ class Spec:
     stores: str = ""  # tensor whose map goes to storage as well
     constant: npt.NDArray[np.uint8] | None = None  # a map that it brings from storage first
     given: Given | None = None  # weights that the host writes
+    relayed: Spec | None = None  # the layer that stored the map which it brings from storage first
+    lines: tuple[int, int] | None = None  # of the tensor that it loads, where not all
 
     @property
     def in_order(self) -> bool:
         """May the output lie on the input?"""
-        return self.arg.depthwise and self.arg.pool_type == 0
+        alike = self.src.layout.channel_rows == self.dst.layout.channel_rows
+        return self.arg.depthwise and self.arg.pool_type == 0 and alike
 
 
 @dataclasses.dataclass

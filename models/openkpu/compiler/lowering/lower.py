@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.compiler.graph import Graph, Node, Tensor
 from openkpu.compiler.lowering import requant
 from openkpu.compiler.lowering.device import Held, Place, Spec
@@ -86,11 +87,6 @@ class State:
         if layout.row_len > 15 or shape[0] > 9216 or shape[1] > MOST_LINES:
             sizes = f"960 pixels, {MOST_LINES} lines and 9216 channels"
             raise Unable(f"a map {shape}, the device has up to {sizes}")
-        if layout.rows > self.config.ai_ram_rows:
-            raise Unable(
-                f"a map {shape} takes {layout.rows} rows, the AI RAM of configuration"
-                f" {self.config.name} has {self.config.ai_ram_rows}"
-            )
         self.buffers += 1
         return Place(self.buffers - 1, 0, shape)
 
@@ -137,7 +133,7 @@ class State:
             k: fields.pop(k) for k in ("kernel", "pool", "depthwise", "fc") if k in fields
         }
         try:
-            arg = LayerArg.make(*src.shape, dst.shape[0], **options, **fields)
+            arg = tall(src.shape, dst.shape[0], **options, **fields)
         except LayerError as error:
             raise Unable(str(error)) from None
         need = arg.weight_rows(self.config.n_z)
@@ -237,6 +233,34 @@ class State:
             spec.loads = ""
         for name, value in mark.items():
             setattr(self, name, value)
+
+
+def tall(shape: tuple[int, int, int], o: int, **fields: Any) -> LayerArg:
+    """``LayerArg.make`` for maps of any height: where they do not fit they are cut into bands."""
+    c, height, width = shape
+    try:
+        return LayerArg.make(c, height, width, o, **fields)
+    except LayerError as error:
+        stride = POOL_STRIDE.get(fields.get("pool", 0), 1)
+        if error.code != "BAD_ADDR" or height // stride <= 1:
+            raise
+    arg = tall((c, height // 2, width), o, **fields)
+    return with_lines(arg, height, height // stride)
+
+
+def with_lines(arg: LayerArg, height: int, out_height: int) -> LayerArg:
+    """The same layer on maps of other heights; places of its maps are still to come."""
+    c, _, width = arg.in_shape
+    o, _, out_width = arg.out_shape
+    source, result = Layout(c, height, width), Layout(o, out_height, out_width)
+    return arg.replace(
+        i_col_high=height,
+        o_col_high=out_height,
+        channel_switch_addr=source.own_rows,
+        wb_channel_switch_addr=result.own_rows,
+        channel_byte_num=min(out_height * out_width, 1 << 16),
+        dma_total_byte=o * out_height * out_width,
+    )
 
 
 # ------------------------------------------------------------------------- numbers

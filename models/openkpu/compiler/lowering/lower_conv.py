@@ -45,6 +45,7 @@ Into = Callable[[tuple[int, int, int]], Place]  # a map of this shape for the ou
 OVERHEAD = 70  # cycles of a layer, about
 MOST_3X3, MOST_1X1 = 1024, 9216
 MOST_OUTPUTS = 1024
+FEW_LINES = 16  # of a map on which two ways are compared
 MOST_MOVED = 64  # pixels of a copy: a layer for each
 # pools that pick, by stride and by the first pixel's rest
 PICKS = {((2, 2), (0, 0)): 5, ((2, 2), (0, 1)): 6, ((4, 4), (0, 0)): 7}
@@ -381,13 +382,13 @@ def _later(state: State, node: Conv, src: Place, plan: Plan) -> bool:
         return False
     if any(reader.pads) or reader.strides != (1, 1):
         return False
-    _, height, width = src.shape
+    c, height, width = src.shape
     if y.shape[2:] != (height // 2, width // 2):
         return False
-    o = len(reader.weights)
+    o, lines = len(reader.weights), min(height, FEW_LINES)
     ways = []
     for first, second in ((plan.pool, 0), (0, plan.pool)):
-        layer = LayerArg.make(*src.shape, kernel=plan.kernel, depthwise=True, pool=first)
+        layer = LayerArg.make(c, lines, width, kernel=plan.kernel, depthwise=True, pool=first)
         ways.append([layer, LayerArg.make(*layer.out_shape, o, pool=second)])
     now, later = (costs.list_cycles(state.config, way) for way in ways)
     return later < now

@@ -16,6 +16,8 @@ from openkpu.compiler.lowering.lower import Unable
 from openkpu.layer.layout import Layout
 from openkpu.network.network import Network, NetworkError
 
+ATTEMPTS = 40  # orders in which buffers are placed
+
 
 @dataclasses.dataclass
 class Life:
@@ -50,7 +52,25 @@ def rows_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> dict[int, in
         most = max(found[b] + life.rows for b, life in alive.items())
         if most <= ram_rows:
             return found
+    found = _packed(specs, alive, ram_rows)
+    most = min(most, tall := max(found[b] + life.rows for b, life in alive.items()))
+    if tall <= ram_rows:
+        return found
     raise Unable(f"the maps that are needed at a time take {most} rows, the AI RAM has {ram_rows}")
+
+
+def tightest(specs: list[Spec], ram_rows: int) -> dict[int, int]:
+    """The first row of each buffer, within ``ram_rows`` where that is found."""
+    try:
+        return rows_of(specs, [], ram_rows)
+    except Unable:
+        return _packed(specs, lives(specs, []), ram_rows)
+
+
+def reach(specs: list[Spec], rows: dict[int, int]) -> int:
+    """The row behind the last one that these layers use."""
+    places = [p for s in specs for p in (s.src, s.src2, s.dst) if p is not None]
+    return max(rows[p.buffer] + p.row + p.rows for p in places)
 
 
 def _rows(specs: list[Spec], alive: dict[int, Life], hold: bool) -> dict[int, int]:
@@ -60,7 +80,8 @@ def _rows(specs: list[Spec], alive: dict[int, Life], hold: bool) -> dict[int, in
         ends[given] = len(specs)
     found: dict[int, int] = {}
     for buffer, life in sorted(alive.items(), key=lambda item: (item[1].first, item[0])):
-        if (on := _in_place(specs, alive, ends, buffer)) is not None:
+        on = _in_place(specs, alive, ends, buffer)
+        if on is not None and on in found:
             found[buffer] = found[on]
             continue
         taken = sorted(
@@ -70,6 +91,52 @@ def _rows(specs: list[Spec], alive: dict[int, Life], hold: bool) -> dict[int, in
         )
         at = 0
         for first, behind in taken:
+            if at + life.rows <= first:
+                break
+            at = max(at, behind)
+        found[buffer] = at
+    return found
+
+
+def _packed(specs: list[Spec], alive: dict[int, Life], ram_rows: int) -> dict[int, int]:
+    """Large buffers first, each at the lowest rows that are free while it is needed; one that does
+    not fit then is the first one of the next attempt."""
+    ends = {b: life.last for b, life in alive.items()}
+    root: dict[int, int] = {}
+    for buffer in sorted(alive, key=lambda b: (alive[b].first, b)):
+        on = _in_place(specs, alive, ends, buffer)
+        root[buffer] = root.get(on, buffer) if on is not None else buffer
+    joined: dict[int, Life] = {}
+    for buffer, on in root.items():
+        life, own = joined.setdefault(on, Life()), alive[buffer]
+        life.rows, life.first = max(life.rows, own.rows), min(life.first, own.first)
+        life.last = max(life.last, own.last)
+    order = sorted(joined, key=lambda b: (-joined[b].rows, joined[b].first, b))
+    best, least = {}, None
+    for _ in range(ATTEMPTS):
+        found = _stacked(order, joined)
+        worst = max(order, key=lambda b: found[b] + joined[b].rows)
+        most = found[worst] + joined[worst].rows
+        if least is None or most < least:
+            best, least = found, most
+        if most <= ram_rows:
+            break
+        order.remove(worst)
+        order.insert(0, worst)
+    return {buffer: best[on] for buffer, on in root.items()}
+
+
+def _stacked(order: list[int], alive: dict[int, Life]) -> dict[int, int]:
+    """The lowest free rows for each buffer, one after the other."""
+    found: dict[int, int] = {}
+    for buffer in order:
+        life = alive[buffer]
+        at = 0
+        for first, behind in sorted(
+            (found[b], found[b] + alive[b].rows)
+            for b in found
+            if alive[b].last >= life.first and alive[b].first <= life.last
+        ):
             if at + life.rows <= first:
                 break
             at = max(at, behind)
@@ -99,6 +166,8 @@ def network_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> Network:
     rows = rows_of(specs, kept, ram_rows)
     network = Network()
     live: list[Layout] = []
+    shared: dict[tuple[int, int, int], int] = {}  # the first layer with these tables
+    numbers = {id(spec): number for number, spec in enumerate(specs)}
     for number, spec in enumerate(specs):
         arg = spec.arg.replace(
             image_src_addr=rows[spec.src.buffer] + spec.src.row,
@@ -106,22 +175,28 @@ def network_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> Network:
         )
         if spec.src2 is not None:
             arg = arg.replace(image_src2_addr=rows[spec.src2.buffer] + spec.src2.row)
-        loads = number > 0 and bool(spec.loads or spec.constant is not None)
+        brings = spec.loads or spec.relayed is not None or spec.constant is not None
+        loads = number > 0 and bool(brings)
         arg = arg.replace(load_map=int(loads), store_map=int(bool(spec.stores)))
         if number == 0 or loads:
             live = _with(live, arg.in_layout)
         narrow = any(layout not in live for layout in arg.in_layouts)
         try:
-            network.add(arg, spec.weights, spec.bn, spec.act, narrow=narrow)
+            tables = id(spec.weights), id(spec.bn), id(spec.act)
+            if (like := shared.setdefault(tables, number)) < number and spec.arg.weight_count:
+                network.add_like(arg, like, narrow=narrow)
+            else:
+                network.add(arg, spec.weights, spec.bn, spec.act, narrow=narrow)
         except NetworkError as error:
             raise Unable(str(error)) from None
         live = _with(live, arg.out_layout)
         if spec.constant is not None:
             network.loaded[number] = spec.constant
+        if spec.relayed is not None:
+            network.relayed[number] = (numbers[id(spec.relayed)], 0)
     return network
 
 
 def _with(live: list[Layout], new: Layout) -> list[Layout]:
     """Maps that are whole once ``new`` is written."""
-    end = new.base + new.rows
-    return [m for m in live if m.base >= end or m.base + m.rows <= new.base] + [new]
+    return [m for m in live if not m.meets(new)] + [new]

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which lines of its input a layer reads for some lines of its output: the halo of a band.
+
+A 3x3 layer that reads a part of a map takes what lies beyond the part for padding.  So its window
+has a line more on each side where the map goes on, and the lines of the output that saw the false
+padding are computed in vain: they lie beside the lines that were asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from openkpu.arithmetic.pooling import PICKS, POOL_STRIDE
+from openkpu.layer.argument import LayerArg
+
+OVERLAPPING = (8, 9)  # pools of stride 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """Lines of the input that are read, and of the output that come of them."""
+
+    low: int
+    high: int
+    first: int
+    behind: int
+    pads: tuple[int, int] = (0, 0)  # above and below, of a pooling task
+
+
+def bandable(arg: LayerArg) -> bool:
+    """Can the layer compute some lines of its output from some of its input?"""
+    return not (arg.fc or arg.pool_all or arg.pool_type in OVERLAPPING)
+
+
+def window(arg: LayerArg, first: int, behind: int) -> Window:
+    """For lines ``first`` to ``behind`` (excluded) of the output of a layer on whole maps."""
+    height, outputs = arg.i_col_high, arg.o_col_high
+    if (first, behind) == (0, outputs):
+        return Window(0, height, 0, outputs, (arg.pool_top, arg.pool_bottom))
+    if arg.pool_task:
+        low, high = first * arg.pool_sy - arg.pool_top, (behind - 1) * arg.pool_sy - arg.pool_top
+        high += arg.pool_kh
+        pads = max(0, -low), max(0, high - height)
+        return Window(max(0, low), min(high, height), first, behind, pads)
+    stride = POOL_STRIDE[arg.pool_type]
+    halo = int(arg.kernel == 3 and not arg.elementwise)
+    above = halo if first else 0
+    # a pool that picks sees the line below its last pixel in the window anyway
+    below = halo if behind < outputs and not (arg.pool_type in PICKS and stride > 1) else 0
+    high = height if behind == outputs else stride * (behind + below)
+    return Window(stride * (first - above), high, first - above, behind + below)

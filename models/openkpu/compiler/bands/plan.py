@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which layers form a chain that is computed in bands, how many bands, and which maps between
+chains lie in storage.
+
+A chain of layers ``first`` to ``behind`` computes its outputs band by band; what lies between its
+layers exists for one band at a time.  A convolution and the layers that follow it channel by
+channel may do so in parts of the channels as well.  Costs are cycles of the array or of the bus,
+whichever is more, halo included; the chains of least cost are found by dynamic programming, and
+maps change between AI RAM and storage as long as that makes the whole cheaper.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator
+
+from openkpu.arithmetic.integers import ceil_div, round_up
+from openkpu.arithmetic.params import BN_BYTES
+from openkpu.compiler.bands.graph import Layers, Map
+from openkpu.compiler.bands.lines import Window, window
+from openkpu.configs import Config
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.layout import Layout
+
+LONGEST = 12  # layers of a chain
+PARTS = (1, 2, 4, 8, 16, 32)  # of the channels of a segment
+CHANNELS = 8  # of a part a multiple of this
+OVERHEAD = 90  # cycles of a layer, about
+ACTIVATION = 144 + 96  # bytes of a layer besides weights and batch norm: its table and its words
+MOST_MOVED = 1024  # channels of a map that one layer moves
+SHARES = (1, 0.5, 0.25, 0.1, 0)  # of the AI RAM: larger maps lie in storage, at first
+NEVER = math.inf
+Range = tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Chain:
+    """Layers ``first`` to ``behind``, in ``bands``, channels of their segments in ``parts``."""
+
+    first: int
+    behind: int
+    bands: int = 1
+    parts: int = 1
+
+
+@dataclasses.dataclass
+class Plan:
+    """All chains, and the buffers that lie in storage between them."""
+
+    chains: list[Chain]
+    stored: frozenset[int]
+    cost: float
+
+
+@dataclasses.dataclass(frozen=True)
+class _Use:
+    """A map that a chain uses: it is made in it, it leaves it, lies in storage; first and last
+    layer that reads or writes it."""
+
+    buffer: int
+    found: Map
+    here: bool
+    leaves: bool
+    stored: bool
+    first: int
+    last: int
+
+
+def part_channels(outputs: int, parts: int) -> int:
+    """Channels of all parts but the last one."""
+    return round_up(ceil_div(outputs, parts), CHANNELS)
+
+
+def hull(a: Range | None, b: Range) -> Range:
+    return b if a is None else (min(a[0], b[0]), max(a[1], b[1]))
+
+
+class Planner:
+    """Plans for one list on one configuration."""
+
+    def __init__(self, layers: Layers, config: Config, ram_rows: int) -> None:
+        self.layers, self.config, self.ram_rows = layers, config, ram_rows
+        self.bandable = [layers.bandable(n) for n in range(len(layers.specs))]
+        self.fixed = [self._bytes(spec.arg) / config.bus_bytes for spec in layers.specs]
+        self.in_place = [s.in_order and s.src2 is None and s.constant is None for s in layers.specs]
+        self.finer = 0  # counts of bands that are passed over, for smaller pieces in storage
+        self.extra: dict[Range, int] = {}  # rows that chains turned out to need besides
+        self.uses: dict[tuple[int, int, frozenset[int]], tuple[int, list[_Use]]] = {}
+        self.windows: dict[tuple[int, int, int], Window] = {}
+        self.known: dict[tuple[int, int, frozenset[int]], tuple[float, Chain] | None] = {}
+
+    # -------------------------------------------------------------------- lines
+    def ranges(self, chain: Chain, band: int) -> tuple[dict[int, Range], dict[int, Window]]:
+        """(lines of each map that the band needs, what each layer reads and computes)."""
+        wanted: dict[int, Range] = {}
+        windows: dict[int, Window] = {}
+        inside = range(chain.first, chain.behind)
+        for number in inside:
+            place = self.layers.specs[number].dst
+            found = self.layers.of(place)
+            if self.leaves(found, chain):
+                height = found.shape[1]
+                wanted[place.buffer] = (
+                    height * band // chain.bands,
+                    height * (band + 1) // chain.bands,
+                )
+        for number in reversed(inside):
+            spec = self.layers.specs[number]
+            need = wanted.get(spec.dst.buffer, (0, spec.dst.shape[1]))
+            key = number, *need
+            if key not in self.windows:
+                self.windows[key] = window(spec.arg, *need)
+            windows[number] = seen = self.windows[key]
+            for place in self.layers.sources(number):
+                wanted[place.buffer] = hull(wanted.get(place.buffer), (seen.low, seen.high))
+        return wanted, windows
+
+    def leaves(self, found: Map, chain: Chain) -> bool:
+        """Is a map that the chain writes needed behind it?"""
+        return found.wanted or found.last >= chain.behind
+
+    # -------------------------------------------------------------------- costs
+    def _bytes(self, arg: LayerArg) -> int:
+        bn = BN_BYTES * arg.table_words[0]
+        return arg.weight_count + bn + (ACTIVATION if not arg.pool_task else 96)
+
+    def _work(self, number: int, seen: Window) -> float:
+        """Cycles of the array for the lines of a window."""
+        arg, config = self.layers.specs[number].arg, self.config
+        lines, width = seen.behind - seen.first, arg.o_row_wid
+        if arg.pool_task:
+            bytes_ = arg.i_ch_num * (seen.high - seen.low) * round_up(arg.i_row_wid, 16)
+            return bytes_ / min(16, config.path_bytes)
+        if arg.fc:
+            return arg.weight_count / 9 / config.n_z
+        if arg.depthwise:
+            maps = 2 if arg.two_maps else 1
+            lanes = config.n_y * (1 if arg.pool_type else config.n_z)
+            return maps * arg.o_ch_num * lines * width / min(lanes, config.path_bytes)
+        steps = arg.i_ch_num if arg.kernel == 3 else ceil_div(arg.i_ch_num, 9)
+        groups = ceil_div(arg.o_ch_num, config.n_z)
+        reads = arg.i_ch_num * (seen.high - seen.low) * round_up(arg.i_row_wid, 16)
+        return max(steps * groups * lines * ceil_div(width, config.n_y), reads / config.path_bytes)
+
+    def _moved(self, found: Map) -> float:
+        return found.bytes / self.config.bus_bytes + OVERHEAD
+
+    # -------------------------------------------------------------------- rows
+    def _around(self, chain: Chain, stored: frozenset[int]) -> tuple[int, list[_Use]]:
+        """(rows of maps that only wait meanwhile, the maps that the chain uses)."""
+        key = chain.first, chain.behind, self._near(chain.first, chain.behind, stored)
+        if key not in self.uses:
+            held, uses = 0, []
+            for buffer, found in self.layers.maps.items():
+                if found.first >= chain.behind or found.last < chain.first:
+                    continue
+                inside = [n for n in found.all if chain.first <= n < chain.behind]
+                if inside:
+                    here, leaves = found.first >= chain.first, self.leaves(found, chain)
+                    low, high = min(inside), max(inside)
+                    uses.append(_Use(buffer, found, here, leaves, buffer in stored, low, high))
+                elif buffer not in stored:
+                    held += found.rows
+            self.uses[key] = held, uses
+        return self.uses[key]
+
+    def rows(self, chain: Chain, stored: frozenset[int]) -> int:
+        """Rows of the AI RAM that the chain needs at a time, about."""
+        held, uses = self._around(chain, stored)
+        wanted, windows = self.ranges(chain, chain.bands // 2)
+        spread = self._spread(chain)
+        inner: dict[int, tuple[int, int, int]] = {}  # rows, first, last layer, by buffer
+        for use in uses:
+            buffer, found, since, until = use.buffer, use.found, use.first, use.last
+            if (use.here and not use.leaves) or use.stored:
+                lines = wanted.get(buffer)
+                for number in found.writers if use.here else ():
+                    lines = hull(lines, (windows[number].first, windows[number].behind))
+                assert lines is not None
+                rows = self._lines(found, lines)
+                if buffer in spread:
+                    channels = part_channels(found.shape[0], chain.parts)
+                    rows = Layout(channels, lines[1] - lines[0], found.shape[2]).rows
+                elif use.stored and not use.here:  # what arrives stays for the next band
+                    since = chain.first
+                    until = until if chain.bands == 1 else chain.behind
+            else:
+                alone = chain.bands == 1 and not use.here and not use.leaves
+                until = until if alone else chain.behind
+                since = since if use.here and chain.bands == 1 else chain.first
+                rows = found.rows
+                if use.here and self._vain(found, windows):
+                    held += self._lines(found, wanted[buffer])
+            inner[buffer] = rows, since, until
+        for start, end in self.segments(chain) if chain.parts > 1 else ():
+            for buffer, (rows, first, last) in inner.items():
+                if buffer not in spread and first < end and last >= start:
+                    inner[buffer] = rows, min(first, start), max(last, end - 1)
+        most = 0
+        for number in range(chain.first, chain.behind):
+            now = sum(r for r, first, last in inner.values() if first <= number <= last)
+            spec = self.layers.specs[number]
+            if self.in_place[number]:
+                a, b = inner.get(spec.src.buffer), inner.get(spec.dst.buffer)
+                free = spec.src.buffer not in spread and spec.dst.buffer not in spread
+                if free and a and b and a[0] == b[0] and a[2] == number and b[1] == number:
+                    now -= a[0]
+            if spec.constant is not None:
+                seen = windows[number]
+                now += Layout(spec.src.shape[0], seen.high - seen.low, spec.src.shape[2]).rows
+            most = max(most, now)
+        return held + most + self.extra.get((chain.first, chain.behind), 0)
+
+    def _vain(self, found: Map, windows: dict[int, Window]) -> bool:
+        """Does a layer compute lines beside those that are asked for?"""
+        return any(
+            self.layers.specs[n].arg.kernel == 3 and not self.layers.specs[n].arg.elementwise
+            for n in found.writers
+            if n in windows and (windows[n].first, windows[n].behind) != (0, found.shape[1])
+        )
+
+    @staticmethod
+    def _lines(found: Map, lines: Range) -> int:
+        groups, row_len = found.line_rows
+        return groups * row_len * (lines[1] - lines[0])
+
+    def _spread(self, chain: Chain) -> set[int]:
+        """Buffers that exist for a part of the channels at a time."""
+        if chain.parts == 1:
+            return set()
+        found = set()
+        for start, end in self.segments(chain):
+            found |= {self.layers.specs[n].dst.buffer for n in range(start, end - 1)}
+        return found
+
+    def segments(self, chain: Chain) -> Iterator[Range]:
+        """Segments of more than one layer in a chain."""
+        number = chain.first
+        while number < chain.behind:
+            end = min(self.layers.segments[number], chain.behind)
+            if end > number + 1:
+                yield number, end
+            number = end
+
+    # -------------------------------------------------------------------- chains
+    def cost(self, chain: Chain, stored: frozenset[int]) -> float:
+        """Cycles of a chain, maps that it loads and stores included."""
+        total, bands = 0.0, chain.bands
+        parts = dict(self.segments(chain)) if chain.parts > 1 else {}
+        many = {n for start, end in parts.items() for n in range(start, end)}
+        samples = (
+            {0: 1, 1: bands - 2, bands - 1: 1} if bands > 2 else dict.fromkeys(range(bands), 1)
+        )
+        for band, times in samples.items():
+            _, windows = self.ranges(chain, band)
+            for number, seen in windows.items():
+                layers = chain.parts if number in many else 1
+                work = self._work(number, seen) + OVERHEAD * layers
+                total += times * max(work, self.fixed[number])
+        inside = range(chain.first, chain.behind)
+        for buffer in stored:
+            found = self.layers.maps[buffer]
+            reads = any(n in inside for n in found.readers) and found.first < chain.first
+            writes = any(n in inside for n in found.writers)
+            if reads or writes:
+                total += self._moved(found) + bands * OVERHEAD * (3 if reads else 1)
+        return total
+
+    def best(self, first: int, behind: int, stored: frozenset[int]) -> tuple[float, Chain] | None:
+        """The cheapest way for these layers; None where they do not fit."""
+        key = first, behind, self._near(first, behind, stored)
+        if key not in self.known:
+            self.known[key] = self._best(first, behind, stored)
+        return self.known[key]
+
+    def _near(self, first: int, behind: int, stored: frozenset[int]) -> frozenset[int]:
+        maps = self.layers.maps
+        return frozenset(b for b in stored if maps[b].first < behind and maps[b].last >= first)
+
+    def _best(self, first: int, behind: int, stored: frozenset[int]) -> tuple[float, Chain] | None:
+        found: list[tuple[float, Chain]] = []
+        if self._torn(first, behind, stored):
+            return None
+        outputs = [
+            self.layers.maps[b].shape[1]
+            for n in range(first, behind)
+            if self.leaves(
+                self.layers.maps[b := self.layers.specs[n].dst.buffer], Chain(first, behind)
+            )
+        ]
+        most = min(outputs, default=1)
+        spread = any(True for _ in self.segments(Chain(first, behind)))
+        for parts in PARTS if spread else (1,):
+            if any(
+                self.layers.specs[start].arg.o_ch_num < parts * CHANNELS
+                for start, _ in self.segments(Chain(first, behind))
+            ):
+                break
+            counts = list(self._counts(first, behind, most, stored))
+            chains = [Chain(first, behind, bands, parts) for bands in counts]
+            fits = functools.partial(self._fits, stored)
+            if fits(chains[-1]):
+                at = bisect.bisect_left(chains, True, key=fits)
+                if chains[at].bands > 1:
+                    at = min(len(chains) - 1, at + self.finer)
+                found.append((self.cost(chains[at], stored), chains[at]))
+            if found and found[-1][1].bands == 1:
+                break
+        return min(found, key=lambda f: f[0], default=None)
+
+    def _fits(self, stored: frozenset[int], chain: Chain) -> bool:
+        return self.rows(chain, stored) <= self.ram_rows
+
+    def _torn(self, first: int, behind: int, stored: frozenset[int]) -> bool:
+        """Is a map of storage written by this chain and by another one?"""
+        inside = range(first, behind)
+        for number in inside:
+            buffer = self.layers.specs[number].dst.buffer
+            writers = self.layers.maps[buffer].writers
+            if buffer in stored and any(n not in inside for n in writers):
+                return True
+        return False
+
+    def _counts(self, first: int, behind: int, most: int, stored: frozenset[int]) -> Iterator[int]:
+        """Numbers of bands that are tried; results that leave in bands lie in storage."""
+        yield 1
+        results = {s.dst.buffer for s in self.layers.specs[first:behind]}
+        whole = any(self.layers.maps[b].wanted and b not in stored for b in results)
+        if not whole and all(self.bandable[first:behind]):
+            count = 2
+            while count <= most:
+                yield count
+                count += 1 if count < 16 else count // 8
+
+    # -------------------------------------------------------------------- plans
+    def plan(self, stored: frozenset[int]) -> Plan | int:
+        """The cheapest chains with these maps in storage; the first layer that does not fit."""
+        count = len(self.layers.specs)
+        costs: list[tuple[float, Chain | None]] = [(0.0, None), *((NEVER, None),) * count]
+        reached = 0
+        for first in range(count):
+            if costs[first][0] == NEVER:
+                continue
+            for behind in range(first + 1, min(count, first + LONGEST) + 1):
+                if behind > first + 1 and not self._joined(first, behind):
+                    break
+                way = self.best(first, behind, stored)
+                if way is not None and costs[first][0] + way[0] < costs[behind][0]:
+                    costs[behind] = costs[first][0] + way[0], way[1]
+                    reached = max(reached, behind)
+        if costs[count][0] == NEVER:
+            return reached
+        chains, at = [], count
+        while at:
+            chain = costs[at][1]
+            assert chain is not None
+            chains.append(chain)
+            at = chain.first
+        return Plan(chains[::-1], stored, costs[count][0])
+
+    def _joined(self, first: int, behind: int) -> bool:
+        """May these layers form a chain: in bands, or as a segment?"""
+        whole = self.layers.segments[first] >= behind
+        return whole or all(self.bandable[first:behind])
+
+    def needs(self, chain: Chain, rows: int) -> None:
+        """A chain takes more rows than ``rows`` says."""
+        key = chain.first, chain.behind
+        self.extra[key] = self.extra.get(key, 0) + rows
+        self.known = {k: v for k, v in self.known.items() if k[:2] != key}
+
+    def refine(self) -> None:
+        """Start again, with more bands than the rows ask for."""
+        self.finer = 2 * self.finer + 1
+        self.extra.clear()
+        self.known.clear()
+
+    def found(self, before: Plan | None = None) -> Plan | int:
+        """The cheapest plan, whatever lies in storage; the first layer that no chain holds.
+
+        ``before``: a plan of a time when less was known of what chains need; its maps stay where
+        they are.
+        """
+        if before is not None and isinstance(again := self.plan(before.stored), Plan):
+            return again
+        able = [b for b, m in self.layers.maps.items() if m.even and m.shape[0] <= MOST_MOVED]
+        rows = {b: self.layers.maps[b].rows for b in able}
+        best: Plan | int = 0
+        for share in SHARES:
+            stored = frozenset(b for b in able if rows[b] > self.ram_rows * share)
+            best = _better(best, self.plan(stored))
+        if isinstance(best, int):
+            return best
+        more = True
+        while more:
+            more = False
+            for buffer in self._between(best, able):
+                changed = self.plan(best.stored ^ {buffer})
+                if _better(best, changed) is changed:
+                    assert isinstance(changed, Plan)
+                    best, more = changed, True
+        return best
+
+    def _between(self, plan: Plan, able: list[int]) -> list[int]:
+        """Maps between chains."""
+        inner = set()
+        for chain in plan.chains:
+            for number in range(chain.first, chain.behind):
+                buffer = self.layers.specs[number].dst.buffer
+                if not self.leaves(self.layers.maps[buffer], chain):
+                    inner.add(buffer)
+        return [b for b in able if b not in inner]
+
+
+def _better(old: Plan | int, new: Plan | int) -> Plan | int:
+    """The cheaper plan; of two failures the later one."""
+    if isinstance(new, int):
+        return max(old, new) if isinstance(old, int) else old
+    if isinstance(old, int):
+        return new
+    return new if new.cost < old.cost else old

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the host puts into storage and reads there where a map goes or comes in bands."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from openkpu.compiler.bands.plan import Range
+from openkpu.compiler.lowering.device import Shape, Spec
+from openkpu.compiler.program import Port
+
+
+def inputs(specs: list[Spec], ports: list[Port]) -> list[Port]:
+    """A port for each layer that loads a tensor, or lines of one; the list's own input first."""
+    named, found = {port.tensor: port for port in ports}, []
+    for number, spec in enumerate(specs):
+        if spec.loads:
+            port = named[spec.loads]
+            whole = spec.lines is None or spec.lines == (0, port.shape[1])
+            made = port if whole else _lines(port, spec.lines or (0, 0))
+            found.append(dataclasses.replace(made, layer=number or -1))
+    return found
+
+
+def _lines(port: Port, lines: Range) -> Port:
+    """Some lines of the map; elements that lie elsewhere have the place -1."""
+    (c, height, width), (first, behind) = port.shape, lines
+    channel, rest = np.divmod(port.where, height * width)
+    line, column = np.divmod(rest, width)
+    at = (channel * (behind - first) + line - first) * width + column
+    there = (line >= first) & (line < behind)
+    shape = c, behind - first, width
+    return dataclasses.replace(port, shape=shape, where=np.where(there, at, -1))
+
+
+def results(port: Port, writers: list[tuple[Shape, list[tuple[int, Range]]]], last: int) -> Port:
+    """A result whose map is made by ``writers``: for each its shape, and the layers that write
+    lines of it; layer ``last`` is the list's last one."""
+    layers: list[int] = []
+    places, at = [], 0
+    for (c, height, width), pieces in writers:
+        place = np.empty((c, height, width), np.int64)
+        for number, (first, behind) in pieces:
+            shape = c, behind - first, width
+            place[:, first:behind] = at + np.arange(np.prod(shape)).reshape(shape)
+            at += int(np.prod(shape))
+            layers.append(-1 if number == last else number)
+        places.append(place.reshape(-1))
+    return dataclasses.replace(port, where=np.concatenate(places)[port.where], layers=layers)

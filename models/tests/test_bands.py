@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks whose maps do not fit the AI RAM, in bands of lines: every byte as without bands
+(docs/compiler.md 6)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from models.tests.compiled_graphs import Maker
+from models.tests.mobilenet import mobilenet_v2
+from openkpu import configs
+from openkpu.compiler import build, okpu, reference, run
+from openkpu.compiler.bands.lines import window
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.graph import Graph, Tensor
+from openkpu.compiler.program import Program
+from openkpu.layer.argument import LayerArg
+
+pytestmark = pytest.mark.fixed  # the same with every seed
+WHOLE = 32768
+
+
+def chain(m: Maker) -> list[Tensor]:
+    """Two 3x3 convolutions and a 1x1 one, of odd height."""
+    x = m.conv(m.input(1, 3, 29, 40), 8, (3, 3))
+    return [m.conv(m.conv(x, 8, (3, 3)), 5, (1, 1))]
+
+
+def strided(m: Maker) -> list[Tensor]:
+    """Strides of 2 at odd and even heights, with a halo, of maps turned or not."""
+    x = m.conv(m.input(1, 4, 37, 34), 12, (3, 3), (2, 2))
+    x = m.conv(x, 12, (3, 3), groups=12)
+    x = m.conv(x, 24, (1, 1))
+    return [m.conv(m.conv(x, 24, (3, 3), (2, 2), groups=24), 6, (1, 1))]
+
+
+def residual(m: Maker) -> list[Tensor]:
+    """Sums whose maps come from other bands, twice behind each other."""
+    x = m.input(1, 8, 24, 36)
+    for _ in range(2):
+        y = m.conv(m.conv(x, 24, (1, 1)), 24, (3, 3), groups=24)
+        x = m.both("add", x, m.conv(y, 8, (1, 1)), scale=0.06)
+    return [x]
+
+
+def tiny(m: Maker) -> list[Tensor]:
+    """A block with a sum, small enough for a slow simulator."""
+    x = m.input(1, 3, 9, 34)
+    y = m.conv(m.conv(x, 6, (1, 1)), 6, (3, 3), groups=6)
+    return [m.both("add", x, m.conv(y, 3, (1, 1)), scale=0.06)]
+
+
+def pooled(m: Maker) -> list[Tensor]:
+    """Pooling tasks with padding, a concatenation, a global average at the end."""
+    x = m.conv(m.input(1, 3, 26, 40), 8, (3, 3))
+    a = m.pool(x, "max", (3, 3), (2, 2), (1, 1, 1, 1))
+    b, c = m.conv(a, 8, (3, 3)), m.conv(a, 4, (1, 1))
+    c.scale, c.zero = b.scale, b.zero
+    y = m.conv(m.move([b, c], (1, 12, 13, 20), "concat", axis=1), 40, (1, 1))
+    return [m.pool(y, "average", (13, 20))]
+
+
+def two_results(m: Maker) -> list[Tensor]:
+    """A result in the middle that does not fit, and is read on."""
+    x = m.conv(m.input(1, 3, 30, 40), 12, (3, 3))
+    return [x, m.conv(x, 4, (3, 3), (2, 2))]
+
+
+def with_constant(m: Maker) -> list[Tensor]:
+    """A constant map is added, line by line."""
+    x = m.conv(m.input(1, 3, 30, 40), 8, (3, 3))
+    y = m.both("add", x, m.tensor(1, 8, 30, 40, data=m.bytes(1, 8, 30, 40)), scale=0.07)
+    return [m.conv(y, 4, (3, 3))]
+
+
+def one_line(m: Maker) -> list[Tensor]:
+    """A map of one line does not take less in bands, but in parts of its channels."""
+    x = m.conv(m.input(1, 8, 1, 60), 200, (1, 1))
+    return [m.pool(m.conv(x, 200, (3, 3), groups=200), "average", (1, 60))]
+
+
+GRAPHS: dict[str, tuple[Callable[[Maker], list[Tensor]], int]] = {
+    "chain": (chain, 200),
+    "strided": (strided, 256),
+    "residual": (residual, 420),
+    "tiny": (tiny, 80),
+    "pooled": (pooled, 192),
+    "two_results": (two_results, 160),
+    "with_constant": (with_constant, 240),
+    "one_line": (one_line, 100),
+}
+
+
+def graph_of(name: str, dtype: str = "int8") -> Graph:
+    m = Maker(41, dtype)
+    return m.done(*GRAPHS[name][0](m))
+
+
+def on(graph: Graph, rows: int, name: str = "nano_fpga") -> Program:
+    return build.build_program(
+        graph, dataclasses.replace(configs.load_config(name), ai_ram_rows=rows)
+    )
+
+
+def values(graph: Graph) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(7)
+    return {
+        n: rng.integers(*graph.tensors[n].limits, graph.tensors[n].shape, endpoint=True)
+        for n in graph.inputs
+    }
+
+
+def most_rows(program: Program) -> int:
+    """Rows of the AI RAM that the layers reach."""
+    layers = [arg for part in program.device_parts for arg in part.network.layers]
+    maps = [m for arg in layers for m in (*arg.in_layouts, arg.out_layout)]
+    return max(m.base + m.rows for m in maps)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_byte(name: str, dtype: str) -> None:
+    """In one list, within the rows, as the reference and the list without bands have it."""
+    rows = GRAPHS[name][1]
+    banded, whole = on(graph_of(name, dtype), rows), on(graph_of(name, dtype), WHOLE)
+    assert len(banded.device_parts) == 1 and banded.layers > whole.layers
+    assert most_rows(banded) <= rows < most_rows(whole)
+    graph = graph_of(name, dtype)
+    given = values(graph)
+    found, plain = run.run_program(banded, given), run.run_program(whole, given)
+    want = reference.evaluate(graph, given)
+    missed = sum(r.missed + r.steps for r in whole.reports.values())
+    for output in graph.outputs:
+        assert np.array_equal(found[output], plain[output])
+        assert np.abs(found[output] - want[output]).max() <= (1 if missed else 0)
+
+
+def test_program_file() -> None:
+    """A banded program is the same after a file."""
+    program = on(graph_of("residual"), GRAPHS["residual"][1])
+    again = okpu.loads_okpu(okpu.dumps(program), "net.okpu")
+    given = values(program.graph)
+    for name in program.graph.outputs:
+        assert np.array_equal(
+            run.run_program(again, given)[name], run.run_program(program, given)[name]
+        )
+
+
+def test_halo() -> None:
+    """Lines of the input that lines of the output need, by the definition of each layer."""
+    conv = LayerArg.make(4, 20, 30, kernel=3)
+    for (first, behind), lines, computed in (
+        ((5, 9), (4, 10), (4, 10)),
+        ((0, 9), (0, 10), (0, 10)),
+        ((5, 20), (4, 20), (4, 20)),
+        ((0, 20), (0, 20), (0, 20)),
+    ):
+        seen = window(conv, first, behind)
+        assert ((seen.low, seen.high), (seen.first, seen.behind)) == (lines, computed)
+    halves = LayerArg.make(4, 21, 30, kernel=3, pool=5)  # of pairs the first: 2y - 1 to 2y + 1
+    for (first, behind), lines, computed in (
+        ((3, 5), (4, 10), (2, 5)),
+        ((0, 5), (0, 10), (0, 5)),
+        ((3, 10), (4, 21), (2, 10)),
+    ):
+        seen = window(halves, first, behind)
+        assert ((seen.low, seen.high), (seen.first, seen.behind)) == (lines, computed)
+
+
+def test_shared_tables() -> None:
+    """Bands of a layer read the same weights: they are in the image once."""
+    banded = on(graph_of("chain"), GRAPHS["chain"][1])
+    whole = on(graph_of("chain"), WHOLE)
+    sizes = [p.device_parts[0].network.weights.size for p in (banded, whole)]
+    assert sizes[0] <= sizes[1] + 200  # copies have a few
+
+
+def dense(m: Maker) -> list[Tensor]:
+    x = m.conv(m.input(1, 2, 40, 40), 8, (3, 3))
+    return [m.dense(m.move([x], (1, 8 * 1600), "reshape"), 10)]
+
+
+def wide(m: Maker) -> list[Tensor]:
+    return [m.conv(m.input(1, 2, 4, 961), 2, (3, 3))]
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (
+            dense,
+            r"'n2' \(Dense\).* bytes, the AI RAM of configuration nano_fpga has 12,800, and it"
+            r" needs all of its input at a time: expected a configuration with a larger ai_ram",
+        ),
+        (wide, "wider than 960 pixels"),
+    ],
+)
+def test_refused(make: Callable[[Maker], list[Tensor]], text: str) -> None:
+    """The layer, its bytes, and what would help."""
+    m = Maker(3)
+    with pytest.raises(CompileError, match=text):
+        on(m.done(*make(m)), 200)
+
+
+@pytest.mark.check
+def test_mobilenet() -> None:
+    """A small MobileNetV2 on half of the AI RAM, as on 2 MiB."""
+    given = values(mobilenet_v2(96, 10))
+    small, large = (on(mobilenet_v2(96, 10), rows) for rows in (1024, WHOLE))
+    assert most_rows(small) <= 1024 and len(small.device_parts) == 1
+    (name,) = small.graph.outputs
+    assert np.array_equal(run.run_program(small, given)[name], run.run_program(large, given)[name])
