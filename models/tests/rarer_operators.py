@@ -21,7 +21,7 @@ def slopes(low: float, high: float) -> Make:
     """Slopes from ``low`` to ``high``."""
 
     def make(m: Model, x: Value, rng: np.random.Generator, zero: int) -> list[Value]:
-        return [rarer.prelu(m, x, rng.uniform(low, high, 8), Quant(0.0437, zero + 5))]
+        return [rarer.write_prelu(m, x, rng.uniform(low, high, 8), Quant(0.0437, zero + 5))]
 
     return make
 
@@ -44,7 +44,7 @@ def product(a: Sequence[int], b: Sequence[int], turned: bool = False) -> Make:
     def make(m: Model, x: Value, rng: np.random.Generator, zero: int) -> list[Value]:
         one = rarer.matrix(m, a, Quant(0.04, zero - 5))
         two = rarer.matrix(m, b, Quant(0.03, zero + 9))
-        y = rarer.product(m, one, two, Quant(0.15 * float(np.sqrt(a[-1] / 8)), zero), turned)
+        y = rarer.write_product(m, one, two, Quant(0.15 * float(np.sqrt(a[-1] / 8)), zero), turned)
         return [y, m.pool("max", x, (2, 2), (2, 2))]
 
     return make

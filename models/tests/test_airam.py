@@ -82,9 +82,9 @@ def test_lines_of_a_larger_map(shape: tuple[int, int, int]) -> None:
     ram, x = airam.new_ram(400), rng.integers(1, 256, (c, h + 4, w)).astype(np.uint8)
     whole = airam.pack_map(ram, 7, x)
     part = Layout(c, h, w, base=7 + 3 * whole.row_len, stride=whole.channel_rows)
-    assert (airam.read(ram, part) == x[:, 3 : 3 + h]).all()
+    assert (airam.read_rows(ram, part) == x[:, 3 : 3 + h]).all()
     y = rng.integers(0, 256, shape).astype(np.uint8)
-    airam.write(ram, part, y)
+    airam.write_rows(ram, part, y)
     x[:, 3 : 3 + h] = y
     assert (airam.unpack_map(ram, 7, x.shape) == x).all()
     assert part.rows == whole.rows - 4 * whole.row_len

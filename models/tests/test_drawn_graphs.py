@@ -41,7 +41,7 @@ class Hypothesis:
 
 
 @st.composite
-def graphs(draw: Any, sizes: choices.Sizes | None = None) -> Graph:
+def graphs(draw: Any, sizes: choices.GraphSizes | None = None) -> Graph:
     """Graphs over all nodes."""
     return drawn.draw(Hypothesis(draw), sizes)
 
@@ -53,7 +53,7 @@ def judged(graph: Graph, seed: int) -> list[str] | None:
     except CompileError as error:
         assert "\n" not in str(error)
         return None
-    values = choices.inputs_of(graph, np.random.default_rng(seed))
+    values = choices.chosen_inputs(graph, np.random.default_rng(seed))
     return agree.faults(graph, program, values)
 
 
@@ -180,7 +180,7 @@ def test_sums_with_nothing_left(zero: int, clamp: tuple[int, int]) -> None:
     m.graph.nodes[0].clamp = clamp  # pyright: ignore
     graph = m.done(y)
     program = compiled(graph)
-    wrong = agree.faults(graph, program, choices.inputs_of(graph, np.random.default_rng(1)))
+    wrong = agree.faults(graph, program, choices.chosen_inputs(graph, np.random.default_rng(1)))
     assert not wrong
 
 

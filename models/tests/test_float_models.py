@@ -18,7 +18,7 @@ from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu.compiler import build, reference, run
 from openkpu.compiler.calibration import equalise, prepare, quantise, samples, scales
-from openkpu.compiler.calibration.runner import Runner
+from openkpu.compiler.calibration.runner import FloatRunner
 from openkpu.compiler.graph import Conv, Elementwise, Graph, Host, Move, Pool, Table
 from openkpu.compiler.lowering import lower_elementwise
 from openkpu.compiler.onnx import translate
@@ -69,7 +69,7 @@ def made(data: bytes, seed: int = 1, method: str = "minmax", spread: float = 1.0
         {v.name: rng.normal(0, spread, net.shapes[v.name]).astype(np.float32) for v in net.inputs}
         for _ in range(28)
     ]
-    graph = translate.read_onnx(quantise.quantised(net, given[:24], method, "net"), "net")
+    graph = translate.read_onnx(quantise.quantised_net(net, given[:24], method, "net"), "net")
     return Made(data, graph, build.build_program(graph, configs.load_config("k210")), given[24:])
 
 
@@ -193,7 +193,7 @@ def test_sums_are_exact(seed: int) -> None:
         n: SimpleNamespace(lowest=-rng.uniform(0, 4), highest=rng.uniform(2, 9))
         for n in sorted(ends)
     }
-    found = scales.chosen(net, ranges, {})
+    found = scales.chosen_scales(net, ranges, {})
     step = {n: Fraction(float(found[n][0]["scale"])) for n in ranges}
     for n, span in ranges.items():
         assert (span.highest - span.lowest) / 255 <= step[n] * (1 + 1e-6)
@@ -248,11 +248,11 @@ def test_input_of_tensorflow() -> None:
     m = Exported()
     x = m.node("Transpose", m.input(1, 10, 12, 3), perm=[0, 3, 1, 2])
     data = m.done(m.conv(x, 3, 4))
-    (tensor,) = samples.inputs_of(prepare.prepared(data, "net")).inputs
+    (tensor,) = samples.taken_inputs(prepare.prepared(data, "net")).inputs
     assert tensor.layout == "NHWC" and tensor.shape == (1, 3, 10, 12)
     net = prepare.prepared(data, "net")
     given = [{"x": np.ones((1, 10, 12, 3), np.float32)}]
-    graph = translate.read_onnx(quantise.quantised(net, given, "minmax", "net"), "net")
+    graph = translate.read_onnx(quantise.quantised_net(net, given, "minmax", "net"), "net")
     assert graph.tensors[graph.inputs[0]].layout == "NHWC"
 
 
@@ -284,10 +284,10 @@ def test_channels_become_alike() -> None:
     net = prepare.prepared(data, "net")
     rng = np.random.default_rng(6)
     feeds = [{"x": rng.normal(0, 1, (1, 3, 8, 8)).astype(np.float32)} for _ in range(8)]
-    peaks = equalise.peaks_of(Runner(net, net.floats).run(one) for one in feeds)
+    peaks = equalise.peaks_of(FloatRunner(net, net.floats).run(one) for one in feeds)
     changed = equalise.equalise(net, peaks)
     assert len(changed) == 2
-    after = equalise.peaks_of(Runner(net, net.floats).run(one) for one in feeds)
+    after = equalise.peaks_of(FloatRunner(net, net.floats).run(one) for one in feeds)
     for name, exponent in zip(changed, (equalise.APART, equalise.JOINED), strict=True):
         before = peaks[name] / peaks[name].max()
         found = after[name] / after[name].max()

@@ -106,11 +106,11 @@ def test_same_numbers(case: str, form: str) -> None:
             np.testing.assert_allclose(one, other, rtol=near, atol=near)
     net = prepare.prepared(made, case)
     feeds = [dict(zip(names, arrays, strict=True)) for arrays in given]
-    graph = translate.read_onnx(quantise.quantised(net, feeds, "minmax", case), case)
+    graph = translate.read_onnx(quantise.quantised_net(net, feeds, "minmax", case), case)
     if case in NOTHING:
         return
     program = build.build_program(graph, configs.load_config("k210"))
-    taken = samples.inputs_of(net)
+    taken = samples.taken_inputs(net)
     inside = {t.name: v for t, v in zip(taken.inputs, _turned(given[0]), strict=True)}
     want, found = reference.evaluate(graph, inside), run.run_program(program, inside)
     for name in graph.outputs:

@@ -44,7 +44,7 @@ def lite(data: bytes, name: str, kernels: str, graph: Graph | None = None) -> Ju
     """A TFLite model in one set of kernels; another graph than its own is a plant."""
     graph = graph or tflite.read_tflite(data, name)
     found = Judgement(name, kernels, litert.KERNELS[kernels])
-    runner = litert.Runner(data, kernels)
+    runner = litert.LitertRunner(data, kernels)
     for seed in (1, 2):
         values = inputs_of(graph, seed)
         found.take(graph, values, runner.run(graph, values))
@@ -67,7 +67,7 @@ def test_digits_in_onnxruntime(name: str, way: Way) -> None:
     data = (digits.FOLDER / name).read_bytes()
     graph = onnx_reader.read_onnx(data, name)
     found = Judgement(name, way, ort.WAYS[way])
-    runner = ort.Runner(data, way, graph)
+    runner = ort.OrtRunner(data, way, graph)
     for seed in (1, 2):
         values = inputs_of(graph, seed)
         found.take(graph, values, runner.run(graph, values))
@@ -154,8 +154,8 @@ def test_all_outputs_changes_nothing() -> None:
     data = (digits.FOLDER / name).read_bytes()
     graph = tflite.read_tflite(data, name)
     values = inputs_of(graph, 9)
-    whole = litert.Runner(litert.all_outputs(data), "optimised").run(graph, values)
-    plain = litert.Runner(data, "optimised").run(graph, values)
+    whole = litert.LitertRunner(litert.all_outputs(data), "optimised").run(graph, values)
+    plain = litert.LitertRunner(data, "optimised").run(graph, values)
     assert set(whole) == set(plain) and len(whole) > 10
     assert all(np.array_equal(whole[k], plain[k]) for k in whole)
 
@@ -198,7 +198,7 @@ def test_mlperf_in_litert(name: str, kernels: str) -> None:
     data = path.read_bytes()
     graph = tflite.read_tflite(data, name)
     found = Judgement(name, kernels, litert.KERNELS[kernels])
-    runner = litert.Runner(data, kernels)
+    runner = litert.LitertRunner(data, kernels)
     real = {graph.inputs[0]: mlperf.samples(name, graph, path.parent)[0]}
     for values in (real, inputs_of(graph, 1)):
         found.take(graph, values, runner.run(graph, values))

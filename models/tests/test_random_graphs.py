@@ -53,9 +53,9 @@ def judged(seed: int, form: str, kind: str) -> Judgement | None:
     found, values = Judgement(graph.name, kind, kinds[kind]), inputs_of(graph, seed)
     try:
         if form == "tflite":
-            theirs = litert.Runner(data, kind).run(graph, values)
+            theirs = litert.LitertRunner(data, kind).run(graph, values)
         else:
-            theirs = ort.Runner(data, kind, graph).run(graph, values)
+            theirs = ort.OrtRunner(data, kind, graph).run(graph, values)
     except Exception as error:  # of onnxruntime, which has no common base
         assert "NOT_IMPLEMENTED" in str(error), graph.name  # some QLinear kernels of int8
         return None

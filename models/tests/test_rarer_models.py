@@ -60,11 +60,11 @@ def test_foreign(name: str) -> None:
     values = {t.name: rng.integers(*t.limits, t.shape, endpoint=True) for t in tensors}
     if form == "tflite":
         pytest.importorskip("ai_edge_litert")
-        theirs = litert.Runner(data, "reference").run(graph, values)
+        theirs = litert.LitertRunner(data, "reference").run(graph, values)
     else:
         pytest.importorskip("onnxruntime")
         try:
-            theirs = ort.Runner(data, "plain", graph).run(graph, values)
+            theirs = ort.OrtRunner(data, "plain", graph).run(graph, values)
         except Exception as error:  # of onnxruntime, which has no common base
             assert "NOT_IMPLEMENTED" in str(error) and form == "qoperator", case
             pytest.skip("onnxruntime has no such kernel")

@@ -124,5 +124,5 @@ def test_names_and_comments_are_safe() -> None:
     network = source.of_network(digits.load_network())
     made = image(network.network, configs.load_config("nano"), BASE, network.tensors)
     made.after = ["x */ evil /*", "\u00e9"]
-    text = texts.header(made, "net", "a*/b")
+    text = texts.c_header(made, "net", "a*/b")
     assert text.count("/*") == text.count("*/")

@@ -128,7 +128,7 @@ def test_random_networks(block: int, tmp_path: Path) -> None:
         read, values = read + 1, {"x": arrays[3:]}
         for way in ("plain", "optimised"):
             found = Judgement(name, way, judge.WAYS[way])
-            found.take(graph, values, judge.Runner(data, way, graph).run(graph, values))
+            found.take(graph, values, judge.OrtRunner(data, way, graph).run(graph, values))
             assert found.total.reasons["none"] == 0, (name, way)
         program = build.build_program(graph, configs.load_config("k210"))
         if not any(report.steps for report in program.reports.values()):

@@ -10,7 +10,7 @@ from cocotb.triggers import RisingEdge
 from openkpu.layer.argument import LayerArg
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import join_fields, layout, split_fields, unpack
-from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.packed_ports import PackedView
 
 INPUTS = ("cfg", "host", "arg_valid", "arg_data", "arg_flush", "list_req_ready", "list_valid")
 INPUTS += ("list_beat", "weight_req_ready", "bias_req_ready", "weight_load_busy", "param_load_busy")
@@ -37,7 +37,7 @@ class Event:
     info: dict[str, int]
 
 
-def fields(dut) -> View:
+def fields(dut) -> PackedView:
     """The controller's bundles field by field."""
     lanes = int(dut.AHB_W.value) // 8
     sizes = {"AHB_W": 8 * lanes, "OW": lanes.bit_length() - 1, "CW": lanes.bit_length()}
@@ -47,7 +47,7 @@ def fields(dut) -> View:
     for port, prefix in PORTS.items():
         name = "req" if port.endswith("_req") else LAYOUTS.get(port, port)
         packed[port] = layout(name, **sizes), prefix
-    return View(dut, packed, sole=True)
+    return PackedView(dut, packed, sole=True)
 
 
 class Channel:

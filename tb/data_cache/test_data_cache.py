@@ -17,7 +17,7 @@ from cocotb.triggers import RisingEdge
 from openkpu.layer import airam
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import layout
-from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
 from tb.data_cache.requesters import LEAD, Move, Port, Weights, check_weights, drive_weights
@@ -57,7 +57,7 @@ class Bench:
             "kept_req": (layout("req", OWNER_BITS=OWNER_BITS), "weights_"),
             "kept": (layout("kept"), "kept_"),
         }
-        self.dut = View(dut, ports)
+        self.dut = PackedView(dut, ports)
         self.lanes, self.path = lanes, path
         self.rows, self.patience = int(dut.ROWS.value), int(dut.PATIENCE.value)
         self.size = 64 * self.rows

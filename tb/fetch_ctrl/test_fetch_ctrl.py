@@ -8,7 +8,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.core.descriptor import join_fields, layout, pack_descriptor
-from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import SIMS, run_bench
 
@@ -92,13 +92,13 @@ class Channel:
         return accepted
 
 
-def packed(dut) -> View:
+def packed(dut) -> PackedView:
     """The module with its requests field by field."""
     req = layout("req", OWNER_BITS=sum(width for _, width in OWNER.values()))
-    return View(dut, {f"{c}_req": (req, f"{c}_req_") for c in ("weight", "bias")})
+    return PackedView(dut, {f"{c}_req": (req, f"{c}_req_") for c in ("weight", "bias")})
 
 
-async def play(dut: View, inferences: int) -> None:
+async def play(dut: PackedView, inferences: int) -> None:
     """Layers of so many inferences; borders only when all before them is sent out."""
     weights, biases = Channel(dut, "weight"), Channel(dut, "bias")
     due_w: list[Request] = []

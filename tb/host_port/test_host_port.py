@@ -14,7 +14,7 @@ from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.host import OKAY, AhbHost, Transfer
 from openkpu_tb.core.descriptor import layout
-from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import join_words
 from openkpu_tb.simrun import SIMS, run_bench
 from tb.perf.test_perf import NAMES, STALLS
@@ -43,7 +43,7 @@ def cause(now: dict[str, int]) -> str:
 class Bench:
     def __init__(self, dut) -> None:
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        self.dut = View(dut, {p: (layout(name), f"{p}_") for p, name in PORTS.items()})
+        self.dut = PackedView(dut, {p: (layout(name), f"{p}_") for p, name in PORTS.items()})
         for name in (*PORTS, "err", "arg_ready", "result_valid", "result_data", "window_ack"):
             getattr(dut, name).value = 0
         dut.window_rdata.value = 0

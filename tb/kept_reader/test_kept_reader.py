@@ -9,7 +9,7 @@ import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 
 from openkpu_tb.core.descriptor import layout
-from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
 
@@ -27,7 +27,7 @@ class Bench:
             "req": (layout("req", OWNER_BITS=OWNER_BITS), "req_"),
             "kept": (layout("kept"), "kept_"),
         }
-        self.dut = View(dut, ports)
+        self.dut = PackedView(dut, ports)
         self.path = int(dut.PATH.value)
         rng = np.random.default_rng(random.getrandbits(32))
         self.ram = rng.integers(0, 256, RAM, dtype=np.uint8)

@@ -14,7 +14,7 @@ from openkpu.layer import airam
 from openkpu.layer.layout import Layout
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import join_fields, layout
-from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
 
@@ -53,7 +53,7 @@ class Bench:
         beat = {k: v for k, v in layout("beat", **sizes).items() if k != "last"}
         req = layout("req", OWNER_BITS=OWNER_BITS)
         ports = {"pixel_beat": (beat, "pixel_"), "store_req": (req, "store_req_")}
-        self.dut = View(dut, ports)
+        self.dut = PackedView(dut, ports)
         self.lanes, self.path = lanes, int(dut.PATH.value)
         self.pixels = ByteStream(self.dut, "pixel")
         rng = np.random.default_rng(random.getrandbits(32))

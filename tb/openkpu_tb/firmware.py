@@ -31,7 +31,9 @@ def words(made: Image) -> np.ndarray:
     )
 
 
-def write(folder: Path, network: Network, config: Config, inputs: np.ndarray, base: int) -> None:
+def write_firmware(
+    folder: Path, network: Network, config: Config, inputs: np.ndarray, base: int
+) -> None:
     """Image, inputs, golden results, layer words, golden maps of the first input, and row,
     channels, height, width of each map."""
     found = source.of_network(network)

@@ -24,7 +24,7 @@ from openkpu_tb.core.descriptor import (
     pack_descriptor,
     stripes,
 )
-from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import join_words, reset
 from openkpu_tb.simrun import run_bench
 
@@ -207,7 +207,7 @@ class Bench:
     def __init__(self, dut) -> None:
         self.path = int(dut.PATH.value)
         port = layout("rowwrite", PATH=self.path, PB=int(dut.PB.value))
-        self.dut = View(dut, {"writeback": (port, "writeback_")})
+        self.dut = PackedView(dut, {"writeback": (port, "writeback_")})
         self.job = layout("job", ZW=int(dut.ZW.value))
         self.rng = np.random.default_rng(random.getrandbits(32))
         n_y, n_z, flat = (int(getattr(dut, name).value) for name in ("N_Y", "N_Z", "FLAT"))

@@ -8,7 +8,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
 from openkpu_tb.core.descriptor import layout
-from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.packed_ports import PackedView
 
 INPUTS = ("reg_wr", "reg_rd", "reg_addr", "reg_wdata", "arg_ready", "result_valid", "result_data")
 INPUTS += ("state", "events", "err", "perf_value", "perf_carry", "weight_bias_full")
@@ -27,9 +27,9 @@ CALC, EMPTY, FULL = 1, 2, 4
 
 class Bench:
     def __init__(self, dut) -> None:
-        dut = dut.dut if isinstance(dut, View) else dut
+        dut = dut.dut if isinstance(dut, PackedView) else dut
         packed = {p: (layout(LAYOUTS.get(p, p)), prefix) for p, prefix in PORTS.items()}
-        self.dut = View(dut, packed, NAMES)
+        self.dut = PackedView(dut, packed, NAMES)
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
         for n in INPUTS:
             getattr(dut, n).value = 0

@@ -49,7 +49,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rng, shape=(2, 5, 9), layers=14, fc_last=True, limits=limits, eight_bit=True
     )
     inputs = np.stack([np.roll(x, i, axis=2) for i in range(firmware.IMAGES)])
-    firmware.write(folder, network, config, inputs, BASE)
+    firmware.write_firmware(folder, network, config, inputs, BASE)
     network.layers[0] = network.layers[0].replace(store_map=1)
     fixed = image(network, config, BASE, source.of_network(network).tensors)
     assert not fixed.relocatable

@@ -12,7 +12,7 @@ from cocotb.triggers import RisingEdge
 from openkpu_tb.ahb.monitor import AhbMonitor
 from openkpu_tb.ahb.responder import AhbResponder, Faults
 from openkpu_tb.core.descriptor import layout
-from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.packed_ports import PackedView
 
 CHANNELS = ("list", "bias", "weight", "pixel")  # err_chan 0..3
 WRITE_CHANNEL = 4
@@ -46,21 +46,21 @@ class Reader:
     last_word: int = 0
 
 
-def fields(dut, lanes: int) -> View:
+def fields(dut, lanes: int) -> PackedView:
     """The port's bundles field by field."""
     sizes = {"AHB_W": 8 * lanes, "OW": lanes.bit_length() - 1, "CW": lanes.bit_length()}
     packed = {f"{c}_req": (layout("req", **OWNER), f"{c}_req_") for c in (*CHANNELS, "store")}
     packed |= {f"{c}_beat": (layout("beat", **sizes), f"{c}_") for c in CHANNELS}
     packed |= {"bus_fault": (layout("fault", **OWNER), "err_"), "traffic": (layout("traffic"), "")}
     packed |= {"waiting": (layout("waiting", **OWNER), "wait_"), "guard": (layout("guard"), "")}
-    return View(dut, packed, {"err_valid": "bus_err", "dma_idle": "idle"})
+    return PackedView(dut, packed, {"err_valid": "bus_err", "dma_idle": "idle"})
 
 
 class Bench:
     """Runs requests on all channels at once and checks every word."""
 
     def __init__(self, dut, faults: Faults | None = None) -> None:
-        dut = dut.dut if isinstance(dut, View) else dut
+        dut = dut.dut if isinstance(dut, PackedView) else dut
         self.lanes = int(dut.AHB_W.value) // 8
         self.dut, self.rng = fields(dut, self.lanes), random.Random(random.getrandbits(32))
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())

@@ -17,7 +17,7 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import ActTable
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import TOTAL, layout, pack_descriptor
-from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import join_words, reset
 from openkpu_tb.core.post_tables import entries, pack_entry
 from openkpu_tb.simrun import run_bench
@@ -77,7 +77,7 @@ class Bench:
         lanes = int(dut.AHB_W.value) // 8
         sizes = {"AHB_W": 8 * lanes, "OW": lanes.bit_length() - 1, "CW": lanes.bit_length()}
         beat = layout("beat", **sizes)
-        self.dut = View(dut, {"weight_beat": (beat, "weight_"), "bias_beat": (beat, "bias_")})
+        self.dut = PackedView(dut, {"weight_beat": (beat, "weight_"), "bias_beat": (beat, "bias_")})
         self.n_z, self.wb = int(dut.N_Z.value), int(dut.WEIGHT_BITS.value)
         self.streams = [ByteStream(self.dut, "weight"), ByteStream(self.dut, "bias")]
         self.p_in, self.p_free, self.p_load = rates

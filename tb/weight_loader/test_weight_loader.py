@@ -22,7 +22,7 @@ from openkpu_tb.core.descriptor import (
     layout,
     pack_descriptor,
 )
-from openkpu_tb.core.packed_ports import View
+from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import reset, split_words
 from openkpu_tb.simrun import run_bench
 
@@ -108,7 +108,7 @@ class Bench:
         self.ring, self.par_ring = int(dut.WBUF_ROWS.value), int(dut.PAR_ROWS.value)
         self.stream = ByteStream(dut, "weight")
         self.keep = bool(int(dut.KEEP.value))
-        self.kept = ByteStream(View(dut, {"kept": (layout("kept"), "kept_")}), "kept")
+        self.kept = ByteStream(PackedView(dut, {"kept": (layout("kept"), "kept_")}), "kept")
         self.memory: dict[tuple[int, int], list[int]] = {}
         self.constants: dict[tuple[int, int], int] = {}
         self.starved = 0

@@ -60,8 +60,8 @@ LOWERINGS: dict[type[Node], Callable[..., None]] = {
     Elementwise: lower_elementwise.lower_elementwise_node,
     Table: lower_table.lower_table_node,
     Move: lower_move.lower_move_node,
-    Prelu: lower_prelu.lower,
-    Product: lower_product.lower,
+    Prelu: lower_prelu.lower_prelu_node,
+    Product: lower_product.lower_product_node,
 }
 MOST_RETRIES = 64
 MOST_CHANNELS, LINE = 9216, 64  # of a map; pixels of a line that fills a row
@@ -252,7 +252,7 @@ class Builder:
     def _part(self, state: State, wanted: list[str]) -> DevicePart:
         """The task list: outputs are stored, addresses given."""
         node = next(n for n in self.graph.nodes if n.name == state.specs[-1].node)
-        state.specs = overlap.apart(state.specs, self.config)
+        state.specs = overlap.moved_apart(state.specs, self.config)
         outputs = [(n, state.tensors[n], self._writers(state, n)) for n in wanted]
         last = len(state.specs) - 1
         if not any(last in writers for _, _, writers in outputs):
@@ -281,7 +281,7 @@ class Builder:
         except Unable as error:
             raise self._refuse(node, str(error)) from None
         staged = [self._port(name, held) for name, held in state.staged.items()]
-        inputs = ports.inputs(specs, staged)
+        inputs = ports.band_inputs(specs, staged)
         for port in inputs[1:]:
             network.loaded[port.layer] = np.full(port.shape, port.zero, np.uint8)
         results = []

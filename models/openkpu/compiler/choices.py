@@ -36,7 +36,7 @@ class Numbers:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sizes:
+class GraphSizes:
     """How large graphs become."""
 
     channels: int = 24
@@ -47,10 +47,10 @@ class Sizes:
     tokens: bool = True  # attention may be there
 
 
-SMALL = Sizes(channels=5, side=6, steps=2, kernel=3, elements=160, tokens=False)
+SMALL = GraphSizes(channels=5, side=6, steps=2, kernel=3, elements=160, tokens=False)
 
 
-def inputs_of(graph: Graph, rng: np.random.Generator) -> dict[str, npt.NDArray[np.int64]]:
+def chosen_inputs(graph: Graph, rng: np.random.Generator) -> dict[str, npt.NDArray[np.int64]]:
     """Random bytes; now and then the ends and the zero point only."""
     found = {}
     for name in graph.inputs:

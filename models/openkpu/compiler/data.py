@@ -18,7 +18,7 @@ import numpy.typing as npt
 from openkpu import files
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Tensor
-from openkpu.compiler.reference import quantised
+from openkpu.compiler.reference import quantised_values
 
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 FLOATS = ("float16", "float32", "float64")
@@ -87,7 +87,7 @@ def _typed(tensor: Tensor, array: npt.NDArray, where: str) -> npt.NDArray:
     if kind in FLOATS and (tensor.quantised or tensor.dtype == "float32"):
         if not np.isfinite(array).all():
             raise CompileError(f"the input {tensor.name!r} has a NaN or infinity", where=where)
-        return quantised(array, tensor) if tensor.quantised else array.astype(np.float32)
+        return quantised_values(array, tensor) if tensor.quantised else array.astype(np.float32)
     if kind != tensor.dtype:
         floats = f"{tensor.dtype} or float32" if tensor.quantised else tensor.dtype
         raise CompileError(

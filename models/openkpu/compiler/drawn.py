@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from openkpu.compiler import functions
 from openkpu.compiler.check import check_graph
-from openkpu.compiler.choices import Chooser, Sizes
+from openkpu.compiler.choices import Chooser, GraphSizes
 from openkpu.compiler.graph import (
     RANGE,
     Conv,
@@ -40,15 +40,15 @@ DEVIATION = 74  # of a random byte
 SPREAD = 50  # steps that an output deviates, about
 
 
-def draw(choose: Chooser, sizes: Sizes | None = None, name: str = "drawn") -> Graph:
+def draw(choose: Chooser, sizes: GraphSizes | None = None, name: str = "drawn") -> Graph:
     """A graph that ``check`` lets pass."""
-    return Drawing(choose, sizes or Sizes(), name).make()
+    return Drawing(choose, sizes or GraphSizes(), name).make()
 
 
 class Drawing:
     """A graph in the making."""
 
-    def __init__(self, choose: Chooser, sizes: Sizes, name: str) -> None:
+    def __init__(self, choose: Chooser, sizes: GraphSizes, name: str) -> None:
         self.choose, self.sizes = choose, sizes
         self.graph = Graph(name)
         self.dtype = choose.of(("int8", "int8", "uint8"))

@@ -25,7 +25,7 @@ def _product(values: Array, numerator: int, denominator: int) -> Array:
     return whole.astype(np.int64 if fits else object) * numerator
 
 
-def nearest(numerator: Array, denominator: int) -> npt.NDArray[np.int64]:
+def nearest_even(numerator: Array, denominator: int) -> npt.NDArray[np.int64]:
     """numerator / denominator to the nearest integer, a tie to even.
 
     ``numerator``: int64 where twice of it and of the denominator fit as well, else Python integers.
@@ -39,7 +39,7 @@ def nearest(numerator: Array, denominator: int) -> npt.NDArray[np.int64]:
 def scaled_once(values: Array, factor: Fraction) -> npt.NDArray[np.int64]:
     """values * factor to the nearest integer, a tie to even."""
     top = _product(values, factor.numerator, factor.denominator)
-    return nearest(top, factor.denominator)
+    return nearest_even(top, factor.denominator)
 
 
 def half_up(values: Array, factor: Fraction) -> npt.NDArray[np.int64]:

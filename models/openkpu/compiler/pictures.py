@@ -21,7 +21,7 @@ from openkpu import files
 from openkpu.compiler.data import Takes, Values
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.graph import Tensor
-from openkpu.compiler.reference import quantised
+from openkpu.compiler.reference import quantised_values
 from openkpu.kmodel import KmodelError
 from openkpu.kmodel.images import open_image
 
@@ -84,7 +84,7 @@ def _numbers(
         return real.astype(np.float32)
     if not tensor.quantised:
         raise CompileError(f"a picture for an input of {tensor.dtype}, expected bytes or float32")
-    return quantised(real, tensor)
+    return quantised_values(real, tensor)
 
 
 def read_labels(path: str | Path) -> list[str]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from openkpu.compiler import rarer_rules
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.exact import ROOM, half_up, nearest, scaled_once
+from openkpu.compiler.exact import ROOM, half_up, nearest_even, scaled_once
 from openkpu.compiler.graph import (
     Conv,
     Dense,
@@ -182,7 +182,7 @@ def _elementwise(
         "max": lambda: np.maximum(a, b),
         "min": lambda: np.minimum(a, b),
     }
-    return _limited(nearest(rule[node.how](), common), y, node.clamp)
+    return _limited(nearest_even(rule[node.how](), common), y, node.clamp)
 
 
 def _table(node: Table, inputs: list[Tensor], y: Tensor, x: list[Array], rounding: str) -> Array:
@@ -220,7 +220,7 @@ def _host(node: Host, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
         kind = np.float32 if y.dtype == "float32" else np.int64
         return np.asarray(node.table, dtype=kind)[values - source.limits[0]]
     if node.how == "quantize":
-        return quantised(values, y)
+        return quantised_values(values, y)
     if node.how == "cast":
         return held(values, y)
     real = values if source.scale is None else (values - source.zero) * source.scale
@@ -230,10 +230,10 @@ def _host(node: Host, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
         real = powers / powers.sum(axis=node.axis, keepdims=True)
     if node.how == "layernorm":
         real = rarer_rules.layernorm(node, real)
-    return quantised(real, y) if y.quantised else real.astype(np.float32)
+    return quantised_values(real, y) if y.quantised else real.astype(np.float32)
 
 
-def quantised(values: Array, tensor: Tensor) -> npt.NDArray[np.int64]:
+def quantised_values(values: Array, tensor: Tensor) -> npt.NDArray[np.int64]:
     """Floats as integers of a tensor: float64, one rounding, a tie to even."""
     steps = np.rint(np.asarray(values, dtype=np.float64) / tensor.step)
     return np.clip(np.nan_to_num(steps) + tensor.zero, *tensor.limits).astype(np.int64)

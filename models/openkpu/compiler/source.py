@@ -77,14 +77,16 @@ def _graph(
     return graph, None
 
 
-def quantised(path: str | Path, request: Request, shape: Sequence[int] | None = None) -> Calibrated:
+def quantised_model(
+    path: str | Path, request: Request, shape: Sequence[int] | None = None
+) -> Calibrated:
     """A float TFLite or ONNX model, quantised; CompileError with one line."""
     _, found = _graph(path, shape, request)
     assert found is not None, "a request is met, or refused"
     return found
 
 
-def read(
+def read_model_program(
     path: str | Path,
     config: Config,
     shape: Sequence[int] | None = None,
@@ -116,5 +118,5 @@ def read_program(
     request: Request | None = None,
 ) -> Program:
     """As ``read``, the program alone."""
-    program, _ = read(path, config, shape, request)
+    program, _ = read_model_program(path, config, shape, request)
     return program

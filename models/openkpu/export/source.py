@@ -39,7 +39,7 @@ class Source:
     name: str = ""
 
 
-def read(path: str, config: Config) -> Source:
+def read_export_model(path: str, config: Config) -> Source:
     """Read a model for a configuration.
 
     ExportError, CompileError, KmodelError or NetworkError with one line.

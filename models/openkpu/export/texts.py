@@ -29,7 +29,7 @@ def hexadecimal(data: npt.NDArray[np.uint8], bits: int) -> str:
     return "\n".join(row.tobytes().hex() for row in padded) + "\n"
 
 
-def header(image: Image, name: str, source: str) -> str:
+def c_header(image: Image, name: str, source: str) -> str:
     """The C header: where everything lies."""
     upper, lines = name.upper(), [LICENCE, MADE]
     lines += [f"/* {_plain(source)} for configuration {image.config.name} */"]
@@ -120,7 +120,7 @@ def files(image: Image, name: str, origin: str) -> dict[str, bytes]:
     contents = [
         image.data.tobytes(),
         *(hexadecimal(image.data, bits).encode() for bits in (32, 64)),
-        *(header(image, name, origin).encode(), source(image, name).encode()),
+        *(c_header(image, name, origin).encode(), source(image, name).encode()),
         linker(image, name).encode(),
     ]
     return dict(zip(SUFFIXES, contents, strict=True))

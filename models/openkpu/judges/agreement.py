@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from openkpu.compiler import data, reference, source
 from openkpu.compiler.calibration import prepare, quantise, samples
-from openkpu.compiler.calibration.runner import Runner
+from openkpu.compiler.calibration.runner import FloatRunner
 from openkpu.compiler.graph import Graph
 from openkpu.compiler.onnx import translate
 from openkpu.compiler.tflite import float_form
@@ -132,22 +132,22 @@ def agreement(name: str, folder: Path, method: str = "minmax") -> Agreement:
     if kept:
         converted = float_form.converted((folder / kept).read_bytes(), kept)
     else:
-        converted = float_form.written(
+        converted = float_form.write_float_onnx(
             floated(parse_tflite((folder / name).read_bytes(), name)), name
         )
     net = prepare.prepared(converted, name)
-    taken = samples.inputs_of(net)
+    taken = samples.taken_inputs(net)
     (into,) = taken.inputs
     feeds = [samples.fed(taken, {into.name: x}) for x in given]
-    made = translate.read_onnx(quantise.quantised(net, feeds, method, name), name)
-    runner = Runner(net, net.outputs)
+    made = translate.read_onnx(quantise.quantised_net(net, feeds, method, name), name)
+    runner = FloatRunner(net, net.outputs)
     found = Agreement(kept or name, Match(), Match())
     published = graph.tensors[graph.inputs[0]]
     for x in left:
         want = runner.run(samples.fed(taken, {into.name: x}))[net.outputs[0]]
         mine = reference.evaluate(made, {into.name: x})
         found.calibrated.add(_result(made, mine), want)
-        steps = reference.quantised(x, published)
+        steps = reference.quantised_values(x, published)
         found.published.add(
             _result(graph, reference.evaluate(graph, {published.name: steps})), want
         )
@@ -160,7 +160,7 @@ def _result(graph: Graph, values: data.Values) -> npt.NDArray:
     return data.real(graph.tensors[name], values[name])
 
 
-def table(folder: Path) -> Iterator[list[str]]:
+def agreement_table(folder: Path) -> Iterator[list[str]]:
     """The cells of a row for each model whose files are there."""
     for name in PAIRS:
         if (folder / name).exists() and (folder / (PAIRS[name] or name)).exists():

@@ -38,7 +38,7 @@ def all_outputs(data: bytes) -> bytes:
     return bytes(builder.Output())
 
 
-class Runner:
+class LitertRunner:
     """A model in one set of kernels."""
 
     def __init__(self, data: bytes, kernels: str) -> None:

@@ -33,7 +33,7 @@ def all_outputs(data: bytes, graph: Graph) -> bytes:
     return model.SerializeToString()
 
 
-class Runner:
+class OrtRunner:
     """A model in one way; "saturating": optimised, without asking for precision."""
 
     def __init__(self, data: bytes, way: str, graph: Graph) -> None:

@@ -48,10 +48,10 @@ def pack_map(ram: npt.NDArray[np.uint8], base: int, x: npt.NDArray) -> Layout:
     Returns the layout, which tells rows and bytes used.  ValueError when it does not fit.
     """
     x = np.asarray(x)
-    return write(ram, Layout(*x.shape, base=base), x)
+    return write_rows(ram, Layout(*x.shape, base=base), x)
 
 
-def write(ram: npt.NDArray[np.uint8], layout: Layout, x: npt.NDArray) -> Layout:
+def write_rows(ram: npt.NDArray[np.uint8], layout: Layout, x: npt.NDArray) -> Layout:
     """Write map ``x`` (C, H, W) of bytes where ``layout`` says; ValueError as ``pack``."""
     x = np.ascontiguousarray(x).view(np.uint8)
     channel = np.arange(layout.channels)
@@ -65,10 +65,10 @@ def unpack_map(ram: npt.NDArray[Item], base: int, shape: tuple[int, int, int]) -
 
     ``ram``: one item for each byte, which may be something else of the byte, as its address.
     """
-    return read(ram, Layout(*shape, base=base))
+    return read_rows(ram, Layout(*shape, base=base))
 
 
-def read(ram: npt.NDArray[Item], layout: Layout) -> npt.NDArray[Item]:
+def read_rows(ram: npt.NDArray[Item], layout: Layout) -> npt.NDArray[Item]:
     """Read the map (C, H, W) that lies where ``layout`` says; ValueError as ``unpack``."""
     channel = np.arange(layout.channels)
     view = _view(ram, layout)

@@ -284,14 +284,14 @@ class Network(TaskList):
             if arg.load_map:
                 own = self.loaded[i] if i in self.loaded else relay.map_of(self, i, results)
                 airam.pack_map(ram, arg.image_src_addr, own)
-            pixels, *second = (airam.read(ram, m) for m in arg.in_layouts)
+            pixels, *second = (airam.read_rows(ram, m) for m in arg.in_layouts)
             result = run_layer(
                 *(arg, pixels, weights, bn, act),
                 x2=second[0] if second else None,
                 eight_bit=self.eight_bit,
                 rounding=rounding,
             )
-            airam.write(ram, arg.out_layout, result.y)
+            airam.write_rows(ram, arg.out_layout, result.y)
             results.append(result)
         last = self.layers[-1]
         y = airam.unpack_map(ram, last.image_dst_addr, last.out_shape)

@@ -75,7 +75,7 @@ class MapMoves:
         self.cycles = 0
 
     def _bytes(self, layout: Layout) -> npt.NDArray[np.int32]:
-        return airam.read(self.index, layout)
+        return airam.read_rows(self.index, layout)
 
     def upload(self, op: Upload) -> None:
         """The CPU's work gives maps of the AI RAM their values."""

@@ -124,8 +124,8 @@ def plan_matmul(
     size = tile_size(m, k, n, ram_rows)
     return [
         Tile(slice(i, i + rows), slice(j, j + columns), layer_of(rows, k, columns, **kind))
-        for j, columns in parts(n, size[1])
-        for i, rows in parts(m, size[0])
+        for j, columns in product_parts(n, size[1])
+        for i, rows in product_parts(m, size[0])
     ]
 
 
@@ -169,7 +169,7 @@ def _check(m: int, k: int, n: int) -> None:
         raise LayerError("BAD_SIZE", f"K = {k}, a layer has at most {K_MAX} input channels")
 
 
-def parts(size: int, part: int) -> Iterator[tuple[int, int]]:
+def product_parts(size: int, part: int) -> Iterator[tuple[int, int]]:
     """(first, count) of the parts of ``size`` things, ``part`` in each but the last."""
     for at in range(0, size, part):
         yield at, min(part, size - at)

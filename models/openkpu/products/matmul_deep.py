@@ -31,7 +31,7 @@ from openkpu.layer.argument import LIST_BYTES, LayerArg, LayerError
 from openkpu.layer.elementwise import ADD, MINIMUM, WEIGHTS, A, B
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, map_bytes
 from openkpu.network.network import Network
-from openkpu.products.matmul import K_MAX, Tile, layer_of, parts, tables, tile_size
+from openkpu.products.matmul import K_MAX, Tile, layer_of, product_parts, tables, tile_size
 
 DEEPEST = 1 << 17  # of K: up to there a sum of int8 fits its word
 MAPS = 5  # of one size in the AI RAM while words are added
@@ -114,11 +114,11 @@ def plan_deep(
     size = tile_size(
         m, most, n, ram_rows, lambda rows, columns: rows_of(rows * columns) <= ram_rows
     )
-    ks = tuple(slice(at, at + count) for at, count in parts(k, most))
+    ks = tuple(slice(at, at + count) for at, count in product_parts(k, most))
     kind = {"signed_a": signed_a, "signed_b": signed_b, "ram_rows": ram_rows}
     tiles = []
-    for j, columns in parts(n, size[1]):
-        for i, rows in parts(m, size[0]):
+    for j, columns in product_parts(n, size[1]):
+        for i, rows in product_parts(m, size[0]):
             layers = tuple(layer_of(rows, k.stop - k.start, columns, **kind) for k in ks)
             place = slice(i, i + rows), slice(j, j + columns)
             tiles.append(DeepTile(*place, layers[0], ks, layers, ram_rows))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from openkpu.layer.argument import MANY_CHANNELS, MOST_LOADS, PARA_SIZE_MAX, LayerArg, LayerError
 from openkpu.layer.golden import run_layer
 from openkpu.layer.layout import AI_RAM_ROWS, Layout
-from openkpu.products.matmul import HIGHEST, LONGEST, M_LEAST, M_MAX, Tile, parts
+from openkpu.products.matmul import HIGHEST, LONGEST, M_LEAST, M_MAX, Tile, product_parts
 
 K_MAX = MANY_CHANNELS
 BYTES = 2  # of a number
@@ -103,8 +103,8 @@ def plan_fp16(
                 "BAD_SIZE",
                 f"K = {k}: no column of B fits an AI RAM of {ram_rows} rows with its sums",
             )
-        for j, here in parts(columns, size[1]):
-            for i, rows in parts(m, size[0]):
+        for j, here in product_parts(columns, size[1]):
+            for i, rows in product_parts(m, size[0]):
                 arg = layer_of(rows, k, here, wide=wide, ram_rows=ram_rows)
                 j0 = first + j
                 tiles.append(Tile(slice(i, i + rows), slice(j0, j0 + here), arg))

@@ -20,7 +20,7 @@ from openkpu.writers.tflite_model import AXES, TfliteModel
 Model = TfliteModel | OnnxModel
 
 
-def prelu(m: Model, x: Value, slopes: npt.ArrayLike, out: Quant) -> Value:
+def write_prelu(m: Model, x: Value, slopes: npt.ArrayLike, out: Quant) -> Value:
     """PRELU or PRelu with a slope (C,) for each channel, in steps of 1 / 64."""
     steps = np.rint(np.asarray(slopes) * 64).astype(np.int64)
     zero = 0 if m.dtype == np.int8 else 128
@@ -90,7 +90,7 @@ def transposed(
     return m.quantised(m._clipped(y, act), (1, o, *size), out)
 
 
-def product(m: Model, a: Value, b: Value, out: Quant, turned: bool = False) -> Value:
+def write_product(m: Model, a: Value, b: Value, out: Quant, turned: bool = False) -> Value:
     """BATCH_MATMUL, MatMul or QLinearMatMul of two computed tensors, their axes as in the file.
 
     ``turned``: the second one is (..., N, K); ONNX has a Transpose for it.

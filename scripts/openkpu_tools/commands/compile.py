@@ -13,7 +13,7 @@ from openkpu import configs
 from openkpu.compiler import okpu
 from openkpu.compiler.calibration import precision
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.source import read
+from openkpu.compiler.source import read_model_program
 from openkpu_tools import command, registry
 from openkpu_tools.command import check_output, check_outputs, complain, writing
 from openkpu_tools.commands import compiled_page, compiled_table
@@ -40,17 +40,17 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     try:
         args = parse(argv)
-        program, calibrated = read(args.model, args.config, args.shape, args.request)
-        costs = precision.measure(calibrated) if calibrated else None
+        program, calibrated = read_model_program(args.model, args.config, args.shape, args.request)
+        costs = precision.measure_precision(calibrated) if calibrated else None
     except (command.UsageError, configs.ConfigError, CompileError) as error:
         return complain(error)
     if args.graph:
         print(program.graph)
-    for line in compiled_table.lines(program, args.config):
+    for line in compiled_table.node_lines(program, args.config):
         print(line)
     if costs:
         print()
-        for line in precision.lines(costs):
+        for line in precision.precision_lines(costs):
             print(line)
     if args.output:
         with writing(args.output) as stream:

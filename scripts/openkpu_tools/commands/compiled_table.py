@@ -79,7 +79,7 @@ def node_table(program: Program, config: Config) -> list[Line]:
     return found
 
 
-def lines(program: Program, config: Config) -> Iterator[str]:
+def node_lines(program: Program, config: Config) -> Iterator[str]:
     """The table as text."""
     found = node_table(program, config)
     parts = program.device_parts

@@ -36,7 +36,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def exported(args: argparse.Namespace) -> Image:
     """The image; an error of ``ERRORS`` for what cannot be exported."""
-    found = source.read(args.model, args.config)
+    found = source.read_export_model(args.model, args.config)
     device_rules.check_network(found.network, args.config)
     made = image(found.network, args.config, args.base, found.tensors, args.images or 1)
     made.before, made.after = found.before, found.after

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from openkpu.compiler.calibration import precision
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.source import quantised
+from openkpu.compiler.source import quantised_model
 from openkpu_tools import command, registry
 from openkpu_tools.command import (
     UsageError,
@@ -44,13 +44,13 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     try:
         args = parse(argv)
-        found = quantised(args.model, args.request, args.shape)
-        costs = precision.measure(found)
+        found = quantised_model(args.model, args.request, args.shape)
+        costs = precision.measure_precision(found)
     except (UsageError, CompileError) as error:
         return complain(error)
     print(f"{found.name}: quantised with {len(found.samples)} samples, {found.request.method}")
     print()
-    for line in precision.lines(costs):
+    for line in precision.precision_lines(costs):
         print(line)
     if args.output:
         with writing(args.output) as stream:

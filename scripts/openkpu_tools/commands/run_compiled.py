@@ -18,7 +18,7 @@ from openkpu.compiler import run as execute
 from openkpu.compiler.data import Values
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.program import DevicePart, Program
-from openkpu.compiler.source import read
+from openkpu.compiler.source import read_model_program
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import network_cycles
 from openkpu_tb import seeds
@@ -79,7 +79,7 @@ def golden_runner(args: argparse.Namespace, records: list[report.LayerRecord]) -
 
 def run(args: argparse.Namespace) -> bool:
     """Run the model; True when every byte of every layer matched."""
-    program, calibrated = read(args.model, args.config, args.shape, request_of(args))
+    program, calibrated = read_model_program(args.model, args.config, args.shape, request_of(args))
     if calibrated:
         taken, method = len(calibrated.samples), calibrated.request.method
         print(f"{calibrated.name}: quantised with {taken} samples, {method}")
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> bool:
             run_network.check_network(part.network, args.config)
         except NetworkError as error:
             raise CompileError(str(error), where=args.model) from None
-    for line in compiled_table.lines(program, args.config):
+    for line in compiled_table.node_lines(program, args.config):
         print(line)
     given, source = inputs_of(args, program)
     print(f"\n{len(given)} inferences: {source}")

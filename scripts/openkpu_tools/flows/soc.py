@@ -30,7 +30,7 @@ from openkpu.network.network import NetworkError
 from openkpu_tb import seeds, simrun, verilated
 from openkpu_tools import command, registry
 from openkpu_tools.command import UsageError, complain, option
-from openkpu_tools.flows.soc_job import Job, header, job, maps
+from openkpu_tools.flows.soc_job import Job, job, maps, soc_header
 
 SOURCES = ["soc/*.v", "rtl/**/*.v"]
 DRIVER = [f"sw/openkpu{part}.c" for part in ("", "_image", "_layers", "_text")]
@@ -67,7 +67,10 @@ def main(argv: list[str] | None = None) -> int:
                 f"{option('devices', args.devices)} with {option('program', args.program)},"
                 f" expected {option('program', 'stream')}"
             )
-        sources = [source.read(models[d % len(models)], args.config) for d in range(args.devices)]
+        sources = [
+            source.read_export_model(models[d % len(models)], args.config)
+            for d in range(args.devices)
+        ]
         for one in sources:
             device_rules.check_network(one.network, args.config)
         made = _job(args, sources)
@@ -114,7 +117,7 @@ def firmware(program: str, made: Job, folder: Path, *, disturb: bool = True) -> 
     """Compile a program of soc/firmware with the driver; its bytes from address 0 on."""
     if importlib.util.find_spec("ziglang") is None:
         raise UsageError("the package ziglang is missing, expected make setup GROUPS=soc")
-    (folder / "job.h").write_text(header(made))
+    (folder / "job.h").write_text(soc_header(made))
     elf = folder / "firmware.elf"
     includes = [f"-I{p}" for p in (folder, ROOT / "soc/firmware", ROOT / "sw", ROOT / "include")]
     files = [str(ROOT / f) for f in (*BOARD, f"soc/firmware/{program}.c", *DRIVER)]

@@ -68,7 +68,7 @@ def job(
     return Job(images, golden, order, store)
 
 
-def header(made: Job) -> str:
+def soc_header(made: Job) -> str:
     """job.h: what the firmware is compiled with."""
     first, bases = made.images[0], [f"{i.base:#x}u" for i in made.images]
     layout = first.network.layers[0].in_layout

@@ -43,13 +43,15 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return registry.parse_command("mutate", argv)
 
 
-def places(plan: mutate_benches.Plan) -> dict[str, list[Mutation]]:
+def places(plan: mutate_benches.MutantPlan) -> dict[str, list[Mutation]]:
     """{module: its mutations}; UsageError for a file that does not parse."""
     files, includes = sorted(ROOT.glob(plan.rtl)), ROOT / plan.includes
     names = {file: str(file.relative_to(ROOT)) for file in files}
     try:
         ports = {
-            file.stem: mutate_source.inputs(mutate_source.Source(file, names[file], includes))
+            file.stem: mutate_source.module_inputs(
+                mutate_source.Source(file, names[file], includes)
+            )
             for file in files
         }
         return {f.stem: mutate_places.find(f, names[f], includes, ports) for f in files}

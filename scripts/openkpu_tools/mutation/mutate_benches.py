@@ -34,7 +34,7 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MutantPlan:
     """What is mutated, and what judges it."""
 
     rtl: str  # pattern of the sources, relative to the root
@@ -53,7 +53,7 @@ class Plan:
         return [b for b in own if not b.modules or module in b.modules]
 
 
-def load_benches(root: Path, name: str) -> Plan:
+def load_benches(root: Path, name: str) -> MutantPlan:
     """Read a plan; UsageError, one line, for one that does not hold together."""
     try:
         data = tomllib.loads(files.read_bytes(root / name, UsageError).decode())
@@ -74,7 +74,7 @@ def load_benches(root: Path, name: str) -> Plan:
                     if level == "block" and sim == "verilator":  # on Icarus they take hours
                         more = {"name": f"{title}, further sizes", "level": SIZES, "further": True}
                         benches.append(replace(bench, **more))
-        plan = Plan(
+        plan = MutantPlan(
             data["rtl"],
             data["includes"],
             data["equivalent"],
@@ -112,7 +112,7 @@ def sources_digest(root: Path, pattern: str) -> str:
     return digest.hexdigest()
 
 
-def bench_digest(root: Path, plan: Plan, bench: Bench) -> str:
+def bench_digest(root: Path, plan: MutantPlan, bench: Bench) -> str:
     """What the verdict of a bench depends on, the mutated folder aside."""
     parts = [bench.test, bench.choose, str(bench.seed), sources_digest(root, bench.folder)]
     parts += [sources_digest(root, pattern) for pattern in plan.shared]

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 
 from openkpu_tools import command
 from openkpu_tools.mutation import mutate_benches, mutate_schemata
-from openkpu_tools.mutation.mutate_benches import Bench, Plan
+from openkpu_tools.mutation.mutate_benches import Bench, MutantPlan
 from openkpu_tools.mutation.mutate_places import Mutation
 from openkpu_tools.mutation.mutate_worker import Answer, Request
 
@@ -90,7 +90,9 @@ class Original:
 class Judge:
     """Asks benches about mutants of one set of mutated sources."""
 
-    def __init__(self, root: Path, plan: Plan, mutants: Sequence[Mutation], store: Store) -> None:
+    def __init__(
+        self, root: Path, plan: MutantPlan, mutants: Sequence[Mutation], store: Store
+    ) -> None:
         """``mutants`` in the order of their numbers, from 1 on."""
         self.root, self.plan, self.mutants, self.store = root, plan, mutants, store
         self.rtl: Path | None = None

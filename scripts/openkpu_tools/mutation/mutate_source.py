@@ -148,6 +148,6 @@ class Source:
         return found
 
 
-def inputs(source: Source) -> frozenset[str]:
+def module_inputs(source: Source) -> frozenset[str]:
     """Names of a module's input ports."""
     return frozenset(name for name, direction, _ in source.ports() if direction == "input")

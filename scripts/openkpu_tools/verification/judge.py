@@ -96,7 +96,7 @@ def judge(path: Path) -> Iterator[Judgement]:
     runtime = "LiteRT" if is_tflite(data) else "ONNX Runtime"
     for kind, reasons in kinds.items():
         lite = is_tflite(data)
-        runner = litert.Runner(data, kind) if lite else ort.Runner(data, kind, graph)
+        runner = litert.LitertRunner(data, kind) if lite else ort.OrtRunner(data, kind, graph)
         found = Judgement(path.name, f"{runtime}, {kind}", reasons)
         for values in inputs:
             found.take(graph, values, runner.run(graph, values))
@@ -163,7 +163,7 @@ def floats(say: Callable[[str], None] = lambda line: None) -> list[str]:
     measures = ["same class", "signal to noise", "at most", "mean"]
     head = ["float model", *measures, *(f"int8 file: {m}" for m in measures)]
     lines = [_line(head), _line(["---"] + ["---:"] * (len(head) - 1))]
-    for cells in agreement.table(shared()):
+    for cells in agreement.agreement_table(shared()):
         lines.append(_line(cells))
         say(lines[-1])
     return lines

@@ -42,7 +42,7 @@ class Field:
     Writes of several fields in one cycle add up: the port's value is kept here.
     """
 
-    def __init__(self, view: "View", port: str, low: int, width: int) -> None:
+    def __init__(self, view: "PackedView", port: str, low: int, width: int) -> None:
         self._view, self._port, self._low, self._width = view, port, low, width
         self._handle = getattr(view.dut, port)
         self._seen, self._array = "", LogicArray(0, width)
@@ -73,7 +73,7 @@ class Field:
             self._handle.value = driven[self._port] = new
 
 
-class View:
+class PackedView:
     """A module whose packed ports look like one port a field.
 
     ``packed``: port -> (layout, prefix of its fields' names); ``names``: other names for them.

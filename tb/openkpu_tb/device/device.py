@@ -265,7 +265,7 @@ class Device:
         """A dense map out of the AI RAM, and 1 where a byte of it is unknown."""
         data, unknown = await self.back.read_ram(layout.base, layout.rows)
         own = dataclasses.replace(layout, base=0)
-        return airam.read(data, own), airam.read(unknown.view(np.uint8), own)
+        return airam.read_rows(data, own), airam.read_rows(unknown.view(np.uint8), own)
 
     def window(self, byte: int) -> int:
         """Bus address of a byte of the AI RAM in the host's window."""

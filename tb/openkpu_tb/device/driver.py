@@ -66,7 +66,7 @@ def storage_bytes(file_bytes: int, layers: int, largest_map: int, moved: int = 0
     )
 
 
-def parts(steps: Sequence[KpuStep]) -> list[range]:
+def segment_parts(steps: Sequence[KpuStep]) -> list[range]:
     """Places of a segment's layers, cut behind every one whose map goes to main memory."""
     ends = [i + 1 for i, step in enumerate(steps) if step.to_main]
     ends += [len(steps)] if not ends or ends[-1] < len(steps) else []
@@ -148,12 +148,12 @@ class Driver:
 
     def learn(self, layout: Layout, y: Bytes) -> None:
         """A map that the device has written."""
-        airam.write(self.ram, layout, y)
+        airam.write_rows(self.ram, layout, y)
         self.known[self._bytes_of(layout)] = True
 
     def _bytes_of(self, layout: Layout) -> npt.NDArray[np.int32]:
         """Where the bytes of a map lie, in its dense order."""
-        return airam.read(self.index, layout)
+        return airam.read_rows(self.index, layout)
 
     async def bring_up(
         self, segment: Segment, plan: MapPlan | None = None, heads: Collection[int] = ()
@@ -225,10 +225,10 @@ class Driver:
             self.learn(first, segment.ram[self._bytes_of(first)])
         self.stored = {}
         plan = self._plan(way, segment) if self.dma else MapPlan(0)
-        heads = [part[0] for part in parts(segment.steps)] if way == "tasks" else []
+        heads = [part[0] for part in segment_parts(segment.steps)] if way == "tasks" else []
         brought = await self.bring_up(segment, plan if self.dma else None, heads)
         found: dict[int, Bytes] = {}
-        for part in parts(segment.steps):
+        for part in segment_parts(segment.steps):
             steps = [segment.steps[i] for i in part]
             fields = [plan.fields(i) for i in part]
             if way == "layers":
@@ -261,7 +261,7 @@ class Driver:
             map_bytes(s) for step in steps for s in (step.arg.in_shape, step.arg.out_shape)
         )
         plan = MapPlan(storage_bytes(len(self.file), len(steps), largest))
-        ends = [part[-1] for part in parts(steps)]
+        ends = [part[-1] for part in segment_parts(steps)]
         if way == "tasks":
             plan.store_wanted(segment, frozenset(ends))
             return plan

@@ -40,12 +40,12 @@ def draw(rng: np.random.Generator, config: Config, *, small: bool) -> Found:
 
     AssertionError where the golden model is not what the reference computes, with the graph.
     """
-    graph = drawn.draw(choices.Numbers(rng), choices.SMALL if small else choices.Sizes())
+    graph = drawn.draw(choices.Numbers(rng), choices.SMALL if small else choices.GraphSizes())
     try:
         program = build.build_program(graph, config)
     except CompileError as error:
         raise Refused(str(error)) from None
-    values = choices.inputs_of(graph, rng)
+    values = choices.chosen_inputs(graph, rng)
     lists = _lists(program, values)
     number = int(rng.integers(len(lists)))
     network, image = lists[number]

@@ -100,7 +100,7 @@ def run_job(
     waves: Path | None = None,
     seed: int = 1,
     rounding: int = 0,
-    axi: bool = False,
+    axi: bool | int = False,
     **more: int,
 ) -> None:
     """Run a request in one simulator process (openkpu_tb.runs.job); ``axi`` as in ``build``.

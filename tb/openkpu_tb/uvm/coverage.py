@@ -10,7 +10,7 @@ from openkpu_tb.coverage import collector, float16
 from openkpu_tb.coverage.model import Bin, crosses
 from openkpu_tb.coverage.sampler import Sampler
 from openkpu_tb.uvm.agents import Memory
-from openkpu_tb.uvm.predictor import Product
+from openkpu_tb.uvm.predictor import PredictedProduct
 
 
 class CoverageCollector(uvm_subscriber):
@@ -38,7 +38,7 @@ class CoverageCollector(uvm_subscriber):
         """A transfer of the host."""
         self.model.transfer(tt)
 
-    def product(self, tt: Product) -> None:
+    def product(self, tt: PredictedProduct) -> None:
         """A product that the host has asked for; it counts when its layer has ended."""
         found = float16.sample(tt.weights, tt.x, tt.arg.o_ch_num, bool(tt.arg.fp32))
         self.model.expect((tt.arg.image_src_addr, tt.arg.image_dst_addr), found)

@@ -55,7 +55,7 @@ class Write:
 
 
 @dataclass
-class Product:
+class PredictedProduct:
     """A product of float16 that the device is to compute: its operands as bytes."""
 
     arg: LayerArg
@@ -225,10 +225,10 @@ class Predictor(uvm_subscriber):
         if arg.load_map:
             pixels = self._at(arg.map_load_addr, int(np.prod(arg.in_shape)))
             self._map(arg.in_layout, pixels.reshape(arg.in_shape), inference)
-        x, *second = (airam.read(self.ram, m) for m in arg.in_layouts)
+        x, *second = (airam.read_rows(self.ram, m) for m in arg.in_layouts)
         x2 = second[0] if second else None
         if arg.fp16:
-            self.products.write(Product(arg, weights, x))
+            self.products.write(PredictedProduct(arg, weights, x))
         y = run_layer(arg, x, weights, *tables, x2=x2, eight_bit=eight_bit).y
         self._map(arg.out_layout, y, inference)
         if arg.store_map:
@@ -245,8 +245,8 @@ class Predictor(uvm_subscriber):
         """A map into the AI RAM."""
         after, mask = airam.new_ram(layout.rows), airam.new_ram(layout.rows)
         own = dataclasses.replace(layout, base=0)
-        airam.write(after, own, y)
-        airam.write(mask, own, np.ones(y.shape, dtype=np.uint8))
+        airam.write_rows(after, own, y)
+        airam.write_rows(mask, own, np.ones(y.shape, dtype=np.uint8))
         self._put("ai_ram", 64 * layout.base, after, mask.astype(bool), inference)
 
     def _put(self, where: str, at: int, after: Bytes, mask: Mask, inference: int) -> None:

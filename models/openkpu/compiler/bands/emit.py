@@ -17,7 +17,15 @@ import numpy as np
 
 from openkpu.compiler.bands.graph import Map
 from openkpu.compiler.bands.lines import Window
-from openkpu.compiler.bands.plan import MOST_MOVED, Chain, Plan, Planner, Range, hull, part_channels
+from openkpu.compiler.bands.plan import (
+    MOST_MOVED,
+    BandPlan,
+    Chain,
+    Planner,
+    Range,
+    hull,
+    part_channels,
+)
 from openkpu.compiler.lowering import requant
 from openkpu.compiler.lowering.device import Place, Shape, Spec
 from openkpu.compiler.lowering.lower import copy_fit, tall, with_lines, zero_terms
@@ -29,7 +37,7 @@ Pieces = list[tuple[Range, Spec]]
 
 
 @dataclasses.dataclass
-class View:
+class BandView:
     """Lines of a map in a buffer."""
 
     buffer: int
@@ -55,25 +63,25 @@ class View:
 class Cache:
     """Lines of a map of storage that a chain holds from band to band."""
 
-    view: View
+    view: BandView
     behind: int  # line behind the last one that is there
 
 
 class Emitter:
     """The layers of a plan in the making."""
 
-    def __init__(self, planner: Planner, plan: Plan) -> None:
+    def __init__(self, planner: Planner, plan: BandPlan) -> None:
         self.planner, self.layers, self.plan = planner, planner.layers, plan
         self.config = planner.config
         self.made: list[Spec] = []
         self.ends: list[int] = []  # of each chain: layers made by then
         self.buffers = 0
-        self.resident: dict[int, View] = {}
+        self.resident: dict[int, BandView] = {}
         self.pieces: dict[int, Pieces] = {}
         self.results: dict[int, Pieces] = {}  # by layer: what it writes
         self.tables: dict[tuple[int, int, int], dict[str, Any]] = {}
         # of the chain and band at work
-        self.views: dict[int, View] = {}
+        self.views: dict[int, BandView] = {}
         self.caches: dict[int, Cache] = {}
 
     def run(self) -> list[Spec]:
@@ -85,9 +93,9 @@ class Emitter:
             self.ends.append(len(self.made))
         return self.made
 
-    def _new(self, shape: Shape, first: int = 0) -> View:
+    def _new(self, shape: Shape, first: int = 0) -> BandView:
         self.buffers += 1
-        return View(self.buffers - 1, shape, first)
+        return BandView(self.buffers - 1, shape, first)
 
     # --------------------------------------------------------------------- band
     def _band(self, chain: Chain, band: int) -> None:
@@ -152,7 +160,7 @@ class Emitter:
             low = next(a for (a, b), _ in pieces if b > lines[0])
         elif low > old:
             kept = view.part(0, c, (low, cache.behind))
-            moved = View(view.buffer, view.shape, low).part(0, c, (low, cache.behind))
+            moved = BandView(view.buffer, view.shape, low).part(0, c, (low, cache.behind))
             self._copy(node, kept, moved, in_order=True)
         view.first = low
         cache.behind = max(cache.behind, low)
@@ -248,7 +256,7 @@ class Emitter:
                 self._copy(spec, view.whole(), view.whole(), in_order=True)
                 self._loads(self.made[-1], view, load, relayed)
 
-    def _loads(self, spec: Spec, view: View, load: str, relayed: Spec | None) -> None:
+    def _loads(self, spec: Spec, view: BandView, load: str, relayed: Spec | None) -> None:
         spec.loads, spec.relayed = load, relayed
         spec.lines = (view.first, view.first + view.shape[1]) if load else None
 
@@ -309,7 +317,7 @@ class Emitter:
             src = self._place(spec.src, (seen.low, seen.high))
         else:
             before = self.made[-1].dst
-            view = View(before.buffer, before.shape, self.first)
+            view = BandView(before.buffer, before.shape, self.first)
             src = view.part(0, size, (seen.low, seen.high))
         if number == end - 1:
             found, view = self.layers.of(spec.dst), self.views[spec.dst.buffer]

@@ -8,7 +8,7 @@ import dataclasses
 from openkpu.compiler.bands import split
 from openkpu.compiler.bands.emit import Emitter
 from openkpu.compiler.bands.graph import Layers
-from openkpu.compiler.bands.plan import Plan, Planner, Range
+from openkpu.compiler.bands.plan import BandPlan, Planner, Range
 from openkpu.compiler.lowering import place
 from openkpu.compiler.lowering.device import Spec
 from openkpu.compiler.lowering.lower import Unable
@@ -35,7 +35,7 @@ class Banded:
 
     specs: list[Spec]
     results: dict[int, list[tuple[int, Range]]]
-    plan: Plan | None = None
+    plan: BandPlan | None = None
 
 
 def fitted(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
@@ -44,20 +44,20 @@ def fitted(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
     ``wanted``: layers whose output maps the host reads.
     """
     try:
-        place.rows_of(specs, [], config.ai_ram_rows)
+        place.placed_rows(specs, [], config.ai_ram_rows)
     except Unable:
         return _banded(specs, wanted, config)
     return Banded(specs, {n: [(n, (0, specs[n].dst.shape[1]))] for n in wanted})
 
 
 def _banded(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
-    ordered = split.apart(specs, wanted)
+    ordered = split.split_order(specs, wanted)
     old = [number for number, _ in ordered]
     layers = Layers([spec for _, spec in ordered], {old.index(n) for n in wanted})
     planner = Planner(layers, config, config.ai_ram_rows)
-    plan: Plan | int = 0
+    plan: BandPlan | int = 0
     for _ in range(ATTEMPTS):
-        plan = planner.found(plan if isinstance(plan, Plan) else None)
+        plan = planner.found(plan if isinstance(plan, BandPlan) else None)
         if isinstance(plan, int):
             if planner.finer > FINEST or not planner.extra:
                 break

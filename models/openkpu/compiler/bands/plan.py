@@ -47,7 +47,7 @@ class Chain:
 
 
 @dataclasses.dataclass
-class Plan:
+class BandPlan:
     """All chains, and the buffers that lie in storage between them."""
 
     chains: list[Chain]
@@ -336,7 +336,7 @@ class Planner:
                 count += 1 if count < 16 else count // 8
 
     # -------------------------------------------------------------------- plans
-    def plan(self, stored: frozenset[int]) -> Plan | int:
+    def plan(self, stored: frozenset[int]) -> BandPlan | int:
         """The cheapest chains with these maps in storage; the first layer that does not fit."""
         count = len(self.layers.specs)
         costs: list[tuple[float, Chain | None]] = [(0.0, None), *((NEVER, None),) * count]
@@ -359,7 +359,7 @@ class Planner:
             assert chain is not None
             chains.append(chain)
             at = chain.first
-        return Plan(chains[::-1], stored, costs[count][0])
+        return BandPlan(chains[::-1], stored, costs[count][0])
 
     def _joined(self, first: int, behind: int) -> bool:
         """May these layers form a chain: in bands, or as a segment?"""
@@ -378,17 +378,17 @@ class Planner:
         self.extra.clear()
         self.known.clear()
 
-    def found(self, before: Plan | None = None) -> Plan | int:
+    def found(self, before: BandPlan | None = None) -> BandPlan | int:
         """The cheapest plan, whatever lies in storage; the first layer that no chain holds.
 
         ``before``: a plan of a time when less was known of what chains need; its maps stay where
         they are.
         """
-        if before is not None and isinstance(again := self.plan(before.stored), Plan):
+        if before is not None and isinstance(again := self.plan(before.stored), BandPlan):
             return again
         able = [b for b, m in self.layers.maps.items() if m.even and m.shape[0] <= MOST_MOVED]
         rows = {b: self.layers.maps[b].rows for b in able}
-        best: Plan | int = 0
+        best: BandPlan | int = 0
         for share in SHARES:
             stored = frozenset(b for b in able if rows[b] > self.ram_rows * share)
             best = _better(best, self.plan(stored))
@@ -400,11 +400,11 @@ class Planner:
             for buffer in self._between(best, able):
                 changed = self.plan(best.stored ^ {buffer})
                 if _better(best, changed) is changed:
-                    assert isinstance(changed, Plan)
+                    assert isinstance(changed, BandPlan)
                     best, more = changed, True
         return best
 
-    def _between(self, plan: Plan, able: list[int]) -> list[int]:
+    def _between(self, plan: BandPlan, able: list[int]) -> list[int]:
         """Maps between chains."""
         inner = set()
         for chain in plan.chains:
@@ -415,7 +415,7 @@ class Planner:
         return [b for b in able if b not in inner]
 
 
-def _better(old: Plan | int, new: Plan | int) -> Plan | int:
+def _better(old: BandPlan | int, new: BandPlan | int) -> BandPlan | int:
     """The cheaper plan; of two failures the later one."""
     if isinstance(new, int):
         return max(old, new) if isinstance(old, int) else old

@@ -12,7 +12,7 @@ from openkpu.compiler.lowering.device import Shape, Spec
 from openkpu.compiler.program import Port
 
 
-def inputs(specs: list[Spec], ports: list[Port]) -> list[Port]:
+def band_inputs(specs: list[Spec], ports: list[Port]) -> list[Port]:
     """A port for each layer that loads a tensor, or lines of one; the list's own input first."""
     named, found = {port.tensor: port for port in ports}, []
     for number, spec in enumerate(specs):

@@ -9,7 +9,7 @@ import dataclasses
 from openkpu.compiler.lowering.device import Place, Spec
 
 
-def apart(specs: list[Spec], wanted: set[int]) -> list[tuple[int, Spec]]:
+def split_order(specs: list[Spec], wanted: set[int]) -> list[tuple[int, Spec]]:
     """(number, layer) in an order in which fewer maps are needed at a time."""
     used: dict[int, list[tuple[int, str, Place]]] = {}
     for number, spec in enumerate(specs):

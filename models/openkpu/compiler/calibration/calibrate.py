@@ -52,8 +52,8 @@ def calibrated(
     if is_tflite(data):
         data, folder = float_form.converted(data, name), None
     net = prepare.prepared(data, name, shape, folder)
-    taken = samples.inputs_of(net)
-    given = samples.read(request, taken)
+    taken = samples.taken_inputs(net)
+    given = samples.read_samples(request, taken)
     feeds = [samples.fed(taken, one) for one in given]
-    made = quantise.quantised(net, feeds, request.method, name)
+    made = quantise.quantised_net(net, feeds, request.method, name)
     return Calibrated(name, made, translate.read_onnx(made, name), net, taken, given, request)

@@ -20,7 +20,7 @@ from openkpu.compiler import data, reference
 from openkpu.compiler.calibration import samples
 from openkpu.compiler.calibration.calibrate import Calibrated
 from openkpu.compiler.calibration.net import Net
-from openkpu.compiler.calibration.runner import Runner
+from openkpu.compiler.calibration.runner import FloatRunner
 from openkpu.compiler.graph import Conv, Dense, Graph, Host, Move, Node, Table, Tensor
 
 USUAL = 32  # samples that are looked at, spread over those of the calibration
@@ -81,7 +81,7 @@ class Precision:
     samples: int
 
 
-def measure(found: Calibrated, most: int = USUAL) -> Precision:
+def measure_precision(found: Calibrated, most: int = USUAL) -> Precision:
     """Compare on samples of the calibration."""
     graph, net = found.graph, found.net
     names = _floats(found.data)
@@ -96,7 +96,7 @@ def measure(found: Calibrated, most: int = USUAL) -> Precision:
     chosen = found.samples
     if len(chosen) > most:
         chosen = [chosen[i * len(chosen) // most] for i in range(most)]
-    runner = Runner(net, [*(names.get(t, t) for t in graph.tensors), *net.outputs])
+    runner = FloatRunner(net, [*(names.get(t, t) for t in graph.tensors), *net.outputs])
     for sample in chosen:
         clean = runner.run(samples.fed(found.taken, sample))
         values = reference.evaluate(graph, sample)
@@ -160,13 +160,13 @@ def _add(
         elif given is None or not tensor.quantised:
             inputs.append(values[tensor.name])
         else:
-            inputs.append(reference.quantised(given, tensor))
+            inputs.append(reference.quantised_values(given, tensor))
     row.own += _noise(want, data.real(output, reference.compute(graph, node, inputs)))
     if wide is not None:
         made = reference.compute(graph, wide, inputs)
         row.wide = (row.wide or 0.0) + _noise(want, data.real(output, made))
     if output.quantised:
-        steps = reference.quantised(want, output)
+        steps = reference.quantised_values(want, output)
         row.rounding += _noise(want, data.real(output, steps))
         low, high = (data.real(output, np.array(v)) for v in output.limits)
         step = output.step
@@ -211,7 +211,7 @@ def _wider(net: Net, node: Node) -> Node | None:
 
 
 # ------------------------------------------------------------------------------ as text
-def lines(found: Precision) -> Iterator[str]:
+def precision_lines(found: Precision) -> Iterator[str]:
     """The report."""
     yield f"precision on {found.samples} samples, signal to noise in dB against the float model"
     yield ""

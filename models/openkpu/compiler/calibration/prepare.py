@@ -31,7 +31,7 @@ def is_float(data: bytes, name: str, folder: Path | None = None) -> bool:
     """Is an ONNX model a float one: no quantisation in it, and an input of float32?"""
     import onnx
 
-    model = file.load(data, name, folder)
+    model = file.load_onnx(data, name, folder)
     if any("Linear" in n.op_type or n.op_type == "QGemm" for n in model.graph.node):
         return False
     constants = {t.name for t in model.graph.initializer}
@@ -49,7 +49,7 @@ def prepared(
     from onnx import numpy_helper
 
     parsed = file.parse_onnx(data, name, shape, folder)
-    model = file.load(data, name, folder)
+    model = file.load_onnx(data, name, folder)
     for tensor in model.graph.initializer:
         fault = parsed.faults.get(tensor.name, "")
         if not fault and not np.isfinite(numpy_helper.to_array(tensor)).all():

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from openkpu.compiler.calibration import curves, equalise, scales
 from openkpu.compiler.calibration.net import Net
-from openkpu.compiler.calibration.runner import Runner
+from openkpu.compiler.calibration.runner import FloatRunner
 from openkpu.compiler.errors import CompileError
 from openkpu.words import METHODS
 
@@ -41,7 +41,7 @@ class _Reader:
         return next(self.left, None)
 
 
-def quantised(net: Net, samples: Sequence[Feeds], method: str, name: str) -> bytes:
+def quantised_net(net: Net, samples: Sequence[Feeds], method: str, name: str) -> bytes:
     """The network as an ONNX file in the QDQ form, int8, weights with a scale per channel.
 
     Channels of the network itself are equalised (``equalise``); its results stay. ``method``: one
@@ -50,7 +50,7 @@ def quantised(net: Net, samples: Sequence[Feeds], method: str, name: str) -> byt
     import onnx
     from onnxruntime import quantization
 
-    runner = Runner(net, net.floats)
+    runner = FloatRunner(net, net.floats)
     equalise.equalise(net, equalise.peaks_of(runner.run(feeds) for feeds in samples))
     within = curves.inside(net)
     model = net.done()
@@ -64,7 +64,7 @@ def quantised(net: Net, samples: Sequence[Feeds], method: str, name: str) -> byt
         onnx.save_model(model, folder / "float.onnx")
         try:
             ranges = _ranges(folder, kinds, samples, method)
-            extra["TensorQuantOverrides"] = scales.chosen(net, ranges, within)
+            extra["TensorQuantOverrides"] = scales.chosen_scales(net, ranges, within)
             _saved(ranges, folder / "ranges.json")
             quantization.quantize_static(
                 str(folder / "float.onnx"),

@@ -10,7 +10,7 @@ from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.data import Values
 
 
-class Runner:
+class FloatRunner:
     """The network with the tensors that are wanted as outputs, besides its own."""
 
     def __init__(self, net: Net, wanted: Iterable[str]) -> None:

@@ -43,7 +43,7 @@ class Taken:
     inputs: list[Tensor]
 
 
-def inputs_of(net: Net) -> Taken:
+def taken_inputs(net: Net) -> Taken:
     """The inputs; one that every node turns to (N, C, H, W) is NHWC in the model."""
     found = []
     for value in net.inputs:
@@ -56,7 +56,7 @@ def inputs_of(net: Net) -> Taken:
     return Taken(found)
 
 
-def read(request: Request, taken: Taken) -> list[data.Values]:
+def read_samples(request: Request, taken: Taken) -> list[data.Values]:
     """Values of each sample by the inputs' names, maps (1, C, H, W); CompileError with one line."""
     path = Path(request.path)
     most = USUAL if request.samples is None else request.samples

@@ -54,7 +54,7 @@ class Families:
         self.heads[self.head(one)] = self.head(other)
 
 
-def chosen(net: Net, ranges: Any, within: Mapping[str, str]) -> dict[str, Any]:
+def chosen_scales(net: Net, ranges: Any, within: Mapping[str, str]) -> dict[str, Any]:
     """``TensorQuantOverrides`` of all tensors and weights; ``within``: nodes that stay float."""
     families = Families({})
     for node in net.nodes:

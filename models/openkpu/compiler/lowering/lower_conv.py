@@ -77,7 +77,7 @@ class Plan:
 def lower_conv_node(state: State, node: Conv) -> None:
     """Layers of a convolution: of a single output pixel what takes fewer cycles."""
     if lower_whole.possible(state, node):
-        costs.fewest(state, node, (lower_whole.lower, _windows))
+        costs.fewest(state, node, (lower_whole.lower_whole_node, _windows))
     else:
         _windows(state, node)
 

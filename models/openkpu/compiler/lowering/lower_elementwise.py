@@ -186,7 +186,7 @@ def _exact_sums(
     common = factors[0].denominator * factors[1].denominator
     one, two = (int(f * common) for f in factors)
     sums = a.astype(object)[:, None] * one + b.astype(object)[None] * two
-    return np.clip(reference.nearest(sums, common) + zero, *clamp)
+    return np.clip(reference.nearest_even(sums, common) + zero, *clamp)
 
 
 def _ratios(factors: list[Fraction]) -> list[tuple[tuple[int, int], int]]:

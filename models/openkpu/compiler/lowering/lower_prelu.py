@@ -35,7 +35,7 @@ TINY = Fraction(1, 1 << 10)  # a factor that gives 0 of every byte, for slopes o
 Ints = npt.NDArray[np.int64]
 
 
-def lower(state: State, node: Prelu) -> None:
+def lower_prelu_node(state: State, node: Prelu) -> None:
     """Layers of a leaky ReLU whose slopes belong to channels."""
     held = state.held(node.inputs[0])
     if held.span[0] >= held.zero:  # nothing is below zero

@@ -60,7 +60,7 @@ def _pixels(m: int) -> tuple[int, int]:
     return m // wide, wide
 
 
-def lower(state: State, node: Product) -> None:
+def lower_product_node(state: State, node: Product) -> None:
     """Layers of a product; its second operand is written as weights."""
     costs.fewest(state, node, (functools.partial(_layers, together=False), _layers))
 

@@ -49,7 +49,7 @@ def possible(state: State, node: Conv) -> bool:
     return y.size == (1, 1) and x.size != (1, 1)
 
 
-def lower(state: State, node: Conv) -> None:
+def lower_whole_node(state: State, node: Conv) -> None:
     """Fully connected layers; Unable where no number of them has room."""
     held, o = state.held(node.inputs[0]), len(node.weights)
     ways = [n for n in range(1, node.groups + 1) if node.groups % n == 0]

@@ -20,7 +20,7 @@ PARTS = (1 / 2, 3 / 4, 7 / 8)  # of the channels, in the first layer
 GROUP = 16  # channels that both parts are multiples of
 
 
-def apart(specs: list[Spec], config: Config) -> list[Spec]:
+def moved_apart(specs: list[Spec], config: Config) -> list[Spec]:
     """The same layers, or with a convolution and its pool in two parts."""
     best, least = specs, None
     for number in range(len(specs) - 1):

@@ -44,7 +44,7 @@ def lives(specs: list[Spec], kept: list[Place]) -> dict[int, Life]:
     return found
 
 
-def rows_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> dict[int, int]:
+def placed_rows(specs: list[Spec], kept: list[Place], ram_rows: int) -> dict[int, int]:
     """The first row of each buffer; Unable where they do not fit."""
     alive = lives(specs, kept)
     for held in (True, False):
@@ -62,7 +62,7 @@ def rows_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> dict[int, in
 def tightest(specs: list[Spec], ram_rows: int) -> dict[int, int]:
     """The first row of each buffer, within ``ram_rows`` where that is found."""
     try:
-        return rows_of(specs, [], ram_rows)
+        return placed_rows(specs, [], ram_rows)
     except Unable:
         return _packed(specs, lives(specs, []), ram_rows)
 
@@ -163,7 +163,7 @@ def _in_place(
 
 def network_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> Network:
     """The task list; Unable where the maps do not fit, or a layer is not possible there."""
-    rows = rows_of(specs, kept, ram_rows)
+    rows = placed_rows(specs, kept, ram_rows)
     network = Network()
     live: list[Layout] = []
     shared: dict[tuple[int, int, int], int] = {}  # the first layer with these tables

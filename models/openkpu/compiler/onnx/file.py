@@ -75,7 +75,7 @@ def is_onnx(data: bytes) -> bool:
         return False
 
 
-def load(data: bytes, name: str, folder: Path | None = None) -> Any:
+def load_onnx(data: bytes, name: str, folder: Path | None = None) -> Any:
     """The model (``onnx.ModelProto``), checked, with its external data, its functions inlined.
 
     CompileError for a file that is none, damaged, or cannot be used.
@@ -112,7 +112,7 @@ def parse_onnx(
 
     ``shape`` replaces an open shape of the input. ``folder`` holds external data.
     """
-    model = load(data, name, folder)
+    model = load_onnx(data, name, folder)
     graph = model.graph
     constants, faults = {}, {}
     for tensor in graph.initializer:

@@ -21,7 +21,7 @@ from openkpu.compiler.onnx import moves as onnx_moves
 from openkpu.compiler.onnx import rarer
 from openkpu.compiler.onnx.file import RawNode, type_name
 from openkpu.compiler.onnx.reader import FLOAT_MODEL, Handler, OnnxReader
-from openkpu.compiler.onnx.shared import Convolution, PendingPool, Product, waiting
+from openkpu.compiler.onnx.shared import Convolution, PendingPool, PendingProduct, waiting
 from openkpu.compiler.onnx.values import Bytes, Clamp, Const, Curve, Number, Pending, Value, Weights
 
 INF = math.inf
@@ -66,16 +66,16 @@ def gemm(r: OnnxReader, node: RawNode) -> None:
     x = r.operand(node, 0)
     if len(x.shape) != 2:
         raise r.refuse(f"input {x.shape}, expected two axes")
-    made = Product(r, x, weights_at(r, node, 1), bool(fields["transB"]))
+    made = PendingProduct(r, x, weights_at(r, node, 1), bool(fields["transB"]))
     r.put(node, waiting(r, made, bias_at(r, node, 2), -1))
 
 
 def matmul(r: OnnxReader, node: RawNode) -> None:
     r.attributes(node)
     if not isinstance(r.value(node, 1), (Const, Weights)):
-        rarer.product(r, node)
+        rarer.onnx_product(r, node)
         return
-    made = Product(r, r.operand(node, 0), weights_at(r, node, 1), turned=False)
+    made = PendingProduct(r, r.operand(node, 0), weights_at(r, node, 1), turned=False)
     r.put(node, waiting(r, made, None, -1))
 
 
@@ -189,7 +189,7 @@ def prelu(r: OnnxReader, node: RawNode) -> None:
     """PRelu; with one slope for all channels it is a function of one number."""
     value, slope = r.value(node, 0), onnx_element.single(r.value(node, 1))
     if slope is None:
-        rarer.prelu(r, node)
+        rarer.onnx_prelu(r, node)
         return
     if not isinstance(value, Curve):
         value = Curve(r.operand(node, 0))

@@ -14,7 +14,7 @@ from openkpu.compiler.onnx import rarer
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.moves import join, joined_shape
 from openkpu.compiler.onnx.reader import OnnxReader
-from openkpu.compiler.onnx.shared import Convolution, PendingPool, Product
+from openkpu.compiler.onnx.shared import Convolution, PendingPool, PendingProduct
 from openkpu.compiler.onnx.values import Bytes, Const, Weights
 
 RUNTIME = "com.microsoft"
@@ -82,7 +82,7 @@ def matmul(r: OnnxReader, node: RawNode) -> None:
         y = result(r, node, rarer.product_shape(r, x, b), 6, x)
         rarer.emit_product(r, x, b, y, y.limits)
         return
-    made = Product(r, x, weights_at(r, node, 3, 1), turned=False)
+    made = PendingProduct(r, x, weights_at(r, node, 3, 1), turned=False)
     y = result(r, node, made.shape, 6, x)
     made.emit(None, y, y.limits)
 
@@ -97,7 +97,7 @@ def gemm(r: OnnxReader, node: RawNode) -> None:
     x, turned = bytes_at(r, node, 0), bool(fields["transB"])
     if len(x.shape) != 2:
         raise r.refuse(f"input {x.shape}, expected two axes")
-    made = Product(r, x, weights_at(r, node, 3, 0 if turned else 1), turned)
+    made = PendingProduct(r, x, weights_at(r, node, 3, 0 if turned else 1), turned)
     y = result(r, node, made.shape, 7, x)
     made.emit(bias_at(r, node, 6, made.steps), y, y.limits)
 

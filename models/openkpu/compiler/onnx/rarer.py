@@ -15,7 +15,15 @@ from openkpu.compiler.graph import Host, Tensor
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.moves import moved_value
 from openkpu.compiler.onnx.reader import Handler, OnnxReader
-from openkpu.compiler.onnx.shared import as_map, bias_steps, lined, scaled, two, weights_of, written
+from openkpu.compiler.onnx.shared import (
+    as_map,
+    bias_steps,
+    lined,
+    onnx_written,
+    scaled_value,
+    two,
+    weights_of,
+)
 from openkpu.compiler.onnx.values import Clamp, Const, Pending, Value, Weights
 from openkpu.compiler.rarer import Deconv, Prelu, Product
 
@@ -55,7 +63,7 @@ def slopes_of(r: OnnxReader, node: RawNode, x: tuple[int, ...]) -> npt.NDArray[n
     return np.broadcast_to(data.reshape(-1), count).copy()
 
 
-def prelu(r: OnnxReader, node: RawNode) -> None:
+def onnx_prelu(r: OnnxReader, node: RawNode) -> None:
     """PRelu with a slope for each channel."""
     r.attributes(node)
     x = r.operand(node, 0)
@@ -147,12 +155,12 @@ class Transposed:
     def scaled(self, factor: npt.NDArray[np.float64]) -> Transposed:
         """The same with each channel times ``factor`` (O,)."""
         made = copy.copy(self)
-        made.data, made.numbers = scaled(self.data, self.numbers, factor)
+        made.data, made.numbers = scaled_value(self.data, self.numbers, factor)
         return made
 
     def emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None:
         """Its node."""
-        written(self.r, y, lambda into: self._emit(bias, into, clamp))
+        onnx_written(self.r, y, lambda into: self._emit(bias, into, clamp))
 
     def _emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None:
         self.r.emit(
@@ -331,7 +339,7 @@ def emit_product(r: OnnxReader, a: Tensor, b: Tensor, y: Tensor, clamp: Clamp) -
     r.emit(Product, [a, b], y, clamp=clamp)
 
 
-def product(r: OnnxReader, node: RawNode) -> None:
+def onnx_product(r: OnnxReader, node: RawNode) -> None:
     """MatMul of two computed tensors."""
     a, b = r.operand(node, 0), r.operand(node, 1)
     if a.data is not None or b.data is not None:

@@ -38,7 +38,7 @@ def lined(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:2], 1, *shape[2:]) if len(shape) == 3 else shape
 
 
-def written(r: OnnxReader, y: Tensor, emit: Callable[[Tensor], None]) -> None:
+def onnx_written(r: OnnxReader, y: Tensor, emit: Callable[[Tensor], None]) -> None:
     """``emit`` writes a map; a signal is made of it."""
     if len(y.shape) != 3:
         emit(y)
@@ -120,7 +120,7 @@ def bias_steps(
     return found.astype(np.int64)
 
 
-def scaled(
+def scaled_value(
     data: npt.NDArray[np.int64], numbers: dict[str, Any], factor: Floats
 ) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
     """(weights (O, ...), ``w_scale`` and ``w_zero``) times a factor for each output channel.
@@ -177,13 +177,13 @@ class Convolution:
     def scaled(self, factor: Floats) -> Convolution:
         """The same with each channel times ``factor`` (O,)."""
         made = copy.copy(self)
-        data, made.numbers = scaled(self.weights.data, self.numbers, factor)
+        data, made.numbers = scaled_value(self.weights.data, self.numbers, factor)
         made.weights = dataclasses.replace(self.weights, data=data)
         return made
 
     def emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None:
         """Its node."""
-        written(self.r, y, lambda into: self._emit(bias, into, clamp))
+        onnx_written(self.r, y, lambda into: self._emit(bias, into, clamp))
 
     def _emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None:
         self.r.emit(
@@ -200,7 +200,7 @@ class Convolution:
         )
 
 
-class Product:
+class PendingProduct:
     """A fully connected node whose output is still to come: x (..., K), weights (K, O) or, turned,
     (O, K)."""
 
@@ -221,10 +221,10 @@ class Product:
         """Input scale times weights' scales (O,)."""
         return self.numbers["w_scale"] * (self.x.scale or 0)
 
-    def scaled(self, factor: Floats) -> Product:
+    def scaled(self, factor: Floats) -> PendingProduct:
         """The same with each channel times ``factor`` (O,)."""
         made = copy.copy(self)
-        made.data, made.numbers = scaled(self.data, self.numbers, factor)
+        made.data, made.numbers = scaled_value(self.data, self.numbers, factor)
         return made
 
     def emit(self, bias: Weights | npt.NDArray | None, y: Tensor, clamp: Clamp) -> None:
@@ -286,7 +286,7 @@ class PendingPool:
     def emit(self, x: Tensor, y: Tensor, clamp: Clamp) -> None:
         """Its node."""
         x = as_map(self.r, x)
-        written(self.r, y, lambda into: self._emit(x, into, clamp))
+        onnx_written(self.r, y, lambda into: self._emit(x, into, clamp))
 
     def _emit(self, x: Tensor, y: Tensor, clamp: Clamp) -> None:
         self.r.emit(

@@ -33,10 +33,10 @@ def is_float(data: bytes, name: str) -> bool:
 
 def converted(data: bytes, name: str) -> bytes:
     """The ONNX file; CompileError with one line for what cannot be read."""
-    return written(parse_tflite(data, name), name)
+    return write_float_onnx(parse_tflite(data, name), name)
 
 
-def written(model: RawModel, name: str) -> bytes:
+def write_float_onnx(model: RawModel, name: str) -> bytes:
     """The same of a file's parts."""
     writer = Writer(model, name)
     for op in writer.model.operators:

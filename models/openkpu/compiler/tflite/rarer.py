@@ -23,7 +23,7 @@ def _options(r: TfliteReader, op: RawOperator) -> Any:
     return op.options
 
 
-def prelu(r: TfliteReader, op: RawOperator) -> None:
+def tflite_prelu(r: TfliteReader, op: RawOperator) -> None:
     """One slope, or one for each channel."""
     x, y, raw = r.quantised(op, 0), r.quantised_output(op), r.constant(op, 1, "alpha")
     if raw.dtype not in ("int8", "uint8") or raw.scale.size != 1:
@@ -145,7 +145,7 @@ def batch_matmul(r: TfliteReader, op: RawOperator) -> None:
 
 
 HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
-    "PRELU": prelu,
+    "PRELU": tflite_prelu,
     "RESIZE_NEAREST_NEIGHBOR": resize,
     "DEPTH_TO_SPACE": depth_to_space,
     "SPACE_TO_DEPTH": space_to_depth,

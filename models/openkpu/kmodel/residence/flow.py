@@ -16,7 +16,7 @@ WRITTEN = ("dst", "main_out")  # fields of what operations write; they read all 
 ALL_ROWS = Layout(AI_RAM_ROWS, 1, 64)
 
 
-def written(op: Operation) -> tuple[View, ...]:
+def written_view(op: Operation) -> tuple[View, ...]:
     """What an operation writes in main memory, as far as its fields tell."""
     views = (getattr(op, name, None) for name in WRITTEN)
     return tuple(view for view in views if isinstance(view, View))
@@ -67,7 +67,7 @@ def read_later(program: Program, operations: Sequence[Operation], view: View, at
     for op in operations[at + 1 :]:
         if any(seen(other) for other in read(op)):
             return True
-        for other in written(op):
+        for other in written_view(op):
             part = _shared(view, other)
             if part.start < part.stop:
                 begin = part.start + view.start - other.start
@@ -100,7 +100,7 @@ def rows_written(op: Operation) -> list[Layout]:
         return op.layout.batches(op.src.shape[0])
     if isinstance(op, KpuLayer):
         return [op.argument(batch).out_layout for batch in range(op.batches)]
-    return [] if written(op) else [ALL_ROWS]
+    return [] if written_view(op) else [ALL_ROWS]
 
 
 def rows_read(op: Operation) -> list[Layout]:
@@ -112,7 +112,7 @@ def rows_read(op: Operation) -> list[Layout]:
     if isinstance(op, KpuLayer):
         runs = map(op.argument, range(op.batches))
         return [layout for arg in runs for layout in arg.in_layouts]
-    return [] if written(op) else [ALL_ROWS]
+    return [] if written_view(op) else [ALL_ROWS]
 
 
 def share_rows(one: Layout, other: Layout) -> bool:

@@ -24,7 +24,7 @@ from openkpu.kmodel.residence.flow import (
     rows_read,
     rows_written,
     share_rows,
-    written,
+    written_view,
 )
 from openkpu.kmodel.residence.requantize import Line, find_line, requantize_layer
 from openkpu.layer.layout import Layout
@@ -140,7 +140,9 @@ def _uploads(
         slots[at].append(dataclasses.replace(upload, src=view, base=beside))
         beside += piece.source.rows
     maker = next(
-        n for n in reversed(range(at)) if any(bytes_overlap(src, v) for v in written(operations[n]))
+        n
+        for n in reversed(range(at))
+        if any(bytes_overlap(src, v) for v in written_view(operations[n]))
     )
     op = operations[maker]
     if not isinstance(op, ELEMENTWISE) or not op.src.dense or not op.dst.dense:
@@ -173,7 +175,7 @@ def _clean(program: Program, slots: list[list[Operation]], runs: Sequence[_Run])
         behind = [op for slot in slots[number + 1 :] for op in slot]
         kept: list[Operation] = []
         for op in slots[number]:
-            if any(read_later(program, behind, view, -1) for view in written(op)):
+            if any(read_later(program, behind, view, -1) for view in written_view(op)):
                 kept.append(op)
             elif isinstance(op, KpuLayer):
                 kept.append(dataclasses.replace(op, main_out=None))
@@ -189,7 +191,7 @@ def _trace(
         return []
     wanted = _part(view, first, (count,))
     for place in reversed(range(before)):
-        for made in written(operations[place]):
+        for made in written_view(operations[place]):
             if not bytes_overlap(made, wanted):
                 continue
             if not made.dense or made.dtype != view.dtype or (made.start - view.start) % view.item:

@@ -25,7 +25,7 @@ from openkpu.kmodel.residence.flow import (
     rows_written,
     share_rows,
     touches,
-    written,
+    written_view,
 )
 from openkpu.kmodel.residence.joins import REQUANTIZE, join_next
 from openkpu.layer.argument import LayerArg, LayerError
@@ -170,6 +170,6 @@ def _maker(operations: list[Operation], before: int, view: View) -> int | None:
     """Place of the operation that wrote ``view``, all of it; None when several did, or none."""
     for place in reversed(range(before)):
         op = operations[place]
-        if any(bytes_overlap(view, other) for other in written(op)):
-            return place if all(equal(view, other) for other in written(op)) else None
+        if any(bytes_overlap(view, other) for other in written_view(op)):
+            return place if all(equal(view, other) for other in written_view(op)) else None
     return None
