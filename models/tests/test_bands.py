@@ -196,7 +196,7 @@ def wide(m: Maker) -> list[Tensor]:
             r"'n2' \(Dense\).* bytes, the AI RAM of configuration nano_fpga has 12,800, and it"
             r" needs all of its input at a time: expected a configuration with a larger ai_ram",
         ),
-        (wide, "wider than 960 pixels"),
+        (wide, "up to 960 pixels"),
     ],
 )
 def test_refused(make: Callable[[Maker], list[Tensor]], text: str) -> None:

@@ -191,7 +191,7 @@ def test_product(name: str, dtype: str) -> None:
     m = Maker(2, dtype)
     x, w = m.input(*a), m.input(*b)
     y = m.tensor(
-        *np.matmul(np.empty(a), np.empty(b).swapaxes(-1, -2) if turned else np.empty(b)).shape
+        *np.matmul(np.zeros(a), np.zeros(b).swapaxes(-1, -2) if turned else np.zeros(b)).shape
     )
     y.scale = float(np.float32(x.step * w.step * 74 * 74 * np.sqrt(a[-1]) / 60))
     graph = m.done(m.node(Product, [x, w], y, clamp=y.limits, turned=turned))

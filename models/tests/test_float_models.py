@@ -25,7 +25,7 @@ from openkpu.compiler.onnx import translate
 from openkpu.compiler.program import HostPart, Program
 from openkpu.words import METHODS
 
-pytest.importorskip("onnxruntime", reason="the group quantise has onnxruntime")
+pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
 
 ENDS = {"quantize", "dequantize", "softmax", "table"}  # what the host may do, at both ends
 

@@ -368,10 +368,10 @@ def test_whatever_is_asked_for(sizes: tuple, options: dict) -> None:
 def test_rows_between_channel_groups(code: str, fields: dict[str, int]) -> None:
     """What docs/kpu.md 1.15 allows, and refuses."""
     arg = LayerArg.make(8, 5, 40).replace(**fields)
-    if not code:
-        arg.validate()
-        return
-    with pytest.raises(LayerError, match=code):
+    if code:
+        with pytest.raises(LayerError, match=code):
+            arg.validate()
+    else:
         arg.validate()
 
 

@@ -59,10 +59,10 @@ def test_foreign(name: str) -> None:
     tensors = [graph.tensors[n] for n in graph.inputs]
     values = {t.name: rng.integers(*t.limits, t.shape, endpoint=True) for t in tensors}
     if form == "tflite":
-        pytest.importorskip("ai_edge_litert")
+        pytest.importorskip("ai_edge_litert", reason="make setup GROUPS=test brings LiteRT")
         theirs = litert.LitertRunner(data, "reference").run(graph, values)
     else:
-        pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings it")
         try:
             theirs = ort.OrtRunner(data, "plain", graph).run(graph, values)
         except Exception as error:  # of onnxruntime, which has no common base

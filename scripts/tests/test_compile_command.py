@@ -277,7 +277,7 @@ def test_labels(
 
 def test_what_was_done_to_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Another size, and what a photo says of itself: in the line of the inferences."""
-    image_module = pytest.importorskip("PIL.Image", reason="pictures need Pillow")
+    image_module = pytest.importorskip("PIL.Image", reason="make setup GROUPS=models brings Pillow")
     exif = image_module.Exif()
     exif[0x0112] = 6
     image_module.new("RGB", (20, 10)).save(tmp_path / "x.jpg", exif=exif)
@@ -321,7 +321,7 @@ def test_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_open_shape_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """SHAPE fixes an open shape in predictions and streams as well."""
-    onnx = pytest.importorskip("onnx")
+    onnx = pytest.importorskip("onnx", reason="make setup GROUPS=models brings onnx")
     m = onnx.load(ONNX)
     m.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
     path = tmp_path / "open.onnx"

@@ -59,7 +59,7 @@ OTHERS = {
     *(("sim", name) for name in ("png", "report", "output", "html")),
     *(("compile", name) for name in ("output", "html")),
     *(("quantise", name) for name in ("output", "report")),
-    ("export", "output"),
+    *(("export", "output"), ("register-formats", "out")),
     *(("predict", "report"), ("stream", "report"), ("stalls", "png"), ("kmodel", "png")),
     *(("testplan", "out"), ("gates", "keep"), ("vectors", "out"), ("mutate", "reports")),
     *(("bench", "reports"), ("synth", "report")),

@@ -18,7 +18,7 @@ from openkpu.compiler.program import HostPart
 from openkpu.judges import agreement, mlperf
 from openkpu_tools.foreign import train_networks as script
 
-ort = pytest.importorskip("onnxruntime", reason="the group quantise has onnxruntime")
+ort = pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
 
 SHARED = Path(os.environ.get("OPENKPU_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 POINTS = 0.5

@@ -50,6 +50,9 @@ GOOD = {  # every option of sim with a value that is good by itself
     "raw": [],
     "html": ["p.html"],
     "shape": ["1x1x8x8"],
+    "calibration": ["i.npy"],
+    "samples": ["1"],
+    "method": ["minmax"],
 }
 QUANTISED = ["--model", "q.onnx"]
 OF_IMAGE = {"mean", "scale", "bgr"}
@@ -63,7 +66,7 @@ MAY = {  # what each thing to run takes besides
     "matmul": {"golden", "waves", "check", "output", "type"} | ANYWHERE,
     "model": OF_MODEL,
     "quantised": {"golden", "waves", "check", "image", "images", "input", "output", "labels"}
-    | {"raw", "html", "shape"}
+    | {"raw", "html", "shape", "calibration", "samples", "method"}
     | OF_IMAGE
     | ANYWHERE,
 }
@@ -117,6 +120,8 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if what == "quantised":
             needs = bool(OF_IMAGE & set(pair)) and "image" not in pair
             names += ["output"] * ("raw" in pair and "output" not in pair)
+            of_samples = {"samples", "method"} & set(pair)
+            names += ["calibration"] * bool(of_samples and "calibration" not in pair)
             never = NEVER | NOT_QUANTISED
         names += ["image"] * needs
         words = [word for name in names for word in given(name)]

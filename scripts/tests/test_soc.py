@@ -11,7 +11,9 @@ from openkpu.checkout import ROOT
 from openkpu_tb import simrun
 from openkpu_tools.flows import soc
 
-picorv32 = pytest.importorskip("pythondata_cpu_picorv32", reason="make setup GROUPS=soc")
+picorv32 = pytest.importorskip(
+    "pythondata_cpu_picorv32", reason="make setup GROUPS=soc brings them"
+)
 PASS = "PASS: every map and result as in the golden model"
 
 

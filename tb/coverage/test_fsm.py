@@ -21,11 +21,12 @@ def test_bench_is_current() -> None:
 
 
 def test_every_machine_is_listed() -> None:
-    """Each `case (state)` of the RTL has a table with all of its states."""
+    """Each `case (state)` of the device has a table with all of its states; the bridges, which are
+    not in it, have benches of their own."""
     listed = {each.file: each for each in fsm.machines()}
     for path in ROOT.glob("rtl/**/*.v"):
         text = path.read_text()
-        if "case (state)" in text:
+        if "case (state)" in text and path.parent.name != "bus":
             each = listed.pop(str(path.relative_to(ROOT)))
             assert len(set(each.states.values())) == len(each.states)
             arms = text.split("case (state)")[-2 if "decode" in each.name else -1]

@@ -21,7 +21,7 @@ def _product(values: Array, numerator: int, denominator: int) -> Array:
     """values * numerator, as numbers that hold twice of it and of the denominator."""
     whole = np.asarray(values)
     most = max((abs(int(n)) for n in (whole.min(initial=0), whole.max(initial=0))), default=0)
-    fits = 2 * (most * numerator + denominator) < ROOM
+    fits = 2 * (most * abs(numerator) + denominator) < ROOM
     return whole.astype(np.int64 if fits else object) * numerator
 
 

@@ -10,7 +10,7 @@ from openkpu import configs, digits
 from openkpu.checkout import ROOT
 from openkpu.layer import vectors
 from openkpu.prediction.roofline import layer_cycles
-from openkpu_tb.ahb.host_agent import Transfer
+from openkpu_tb.ahb.host_agent import ERROR, Transfer
 from openkpu_tb.core.registers import AI, AI_RAM, Err
 from openkpu_tb.device.device import Device, DeviceError, Tables
 from openkpu_tb.device.events import mismatches
@@ -164,5 +164,5 @@ async def window(tb) -> None:
     assert [t.data for t in got] == [int(w) for w in held.view("<u4")]
     refused = [Transfer(0x1000, False), Transfer(AI["AI_ID"] + 1, True, 0, size=0)]
     await device.attempt(*refused)
-    assert all(t.resp for t in refused)
+    assert all(t.resp == ERROR for t in refused)
     assert await device.read(AI["AI_ID"]) == 0x55504B4F

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from openkpu import configs, digits
-from openkpu.layer.vectors import VectorLayer
+from openkpu.generators.generate import random_layer
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import NetworkRequest, VectorsRequest
 from openkpu_tb.simrun import run_bench
-from openkpu_tools.commands.make_vectors import SETS, benchmark
 
 NANO, K210 = configs.load_config("nano"), configs.load_config("k210")
 CASES = {
@@ -69,8 +68,9 @@ def cycles(request, *, axi: bool) -> list[int]:
 @pytest.mark.check
 def test_cycles_of_ahb() -> None:
     """A 3x3 layer of 64 channels and digits from a list take within 2 % what they take on AHB."""
-    shape = next(shape for shape in SETS["targets"] if shape[0].startswith("conv3x3_64_64"))
-    small: VectorLayer = benchmark((*shape[:2], 16, 16, *shape[4:]))
+    kind = {"kernel": 3, "depthwise": False, "pool": 0, "eight_bit": True, "fc": False}
+    kind |= {"signed_in": False, "signed_out": False, "src": 0, "plain": True}
+    small = random_layer(np.random.default_rng(1), c=64, h=16, w=16, o=64, **kind)
     requests = [
         VectorsRequest([small], [5_000_000]),
         NetworkRequest(digits.load_network(), digits.load_data()[1].pixels[:3], 200_000),

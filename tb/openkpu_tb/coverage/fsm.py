@@ -92,7 +92,7 @@ def _verilog(each: Machine) -> list[str]:
     was, now, top = f"{each.name}_was", f"{each.name}_now", each.width - 1
     lines = [
         f"  // {each.file}",
-        f"  wire [{top}:0] {now} = tb_top.dut.{each.instance}.state;",
+        f"  wire [{top}:0] {now} = tb_top.`DUT.{each.instance}.state;",
         f"  reg  [{top}:0] {was};",
         f"  always @(posedge clk) {was} <= {now};",
         f"  reg {each.name}_may;",
@@ -136,6 +136,11 @@ def bench() -> str:
             "`resetall",
             "`timescale 1ns/1ps",
             "`default_nettype none",
+            "`ifdef AXI",  # the device is behind its bridges
+            "  `define DUT u_axi.u_openkpu",
+            "`else",
+            "  `define DUT dut",
+            "`endif",
             "",
             "module tb_fsm (",
             "  // clock and reset of the device; transitions that may not be",
