@@ -94,13 +94,16 @@ def test_pins() -> None:
     own = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert [Requirement(word).name for word in own["dependencies"]] == ["numpy"]
     extra = own["optional-dependencies"]
-    for words in (own["dependencies"], *extra.values()):
+    others = {name: set[str]() for name in extra}
+    for name, words in {"": own["dependencies"], **extra}.items():
         for need in map(Requirement, words):
             if need.name == "openkpu":  # other extras
-                assert need.extras == set(extra) - {"dev", "train"}
+                others[name] |= need.extras
                 continue
             pinned = re.search(rf"^{re.escape(need.name)}==(\S+) .*\\$", text, re.MULTILINE)
             assert pinned and need.specifier.contains(pinned[1]), need
+    assert others["dev"] == set(extra) - {"dev", "train"}
+    assert set().union(*others.values()) <= set(extra)
     assert setup_env.groups()["dev"] >= setup_env.groups()["sim"]
     for head, entry in setup_env.pins(set().union(*setup_env.groups().values())).items():
         assert "--hash=sha256:" in entry, head
@@ -160,7 +163,8 @@ def recipes() -> list[tuple[set[str], str]]:
     words = {
         **{"sim": ["--golden"], "waves": ["--golden"], "soak": ["--minutes=1"]},
         **{"regress": ["--n=1"], "stalls": ["README.md"], "kmodel": ["README.md"]},
-        **{"vectors": ["out"], "compile": ["README.md"]},
+        **{"vectors": ["out"], "compile": ["README.md"], "quantise": ["README.md"]},
+        **{"register-formats": ["out"]},
     }
     tests = {"sweep": tests_of_tier.HOSTILE, "control": tests_of_tier.RANDOM}
     found = []
