@@ -81,13 +81,13 @@ def test_every_file_argument_is_here() -> None:
         "keep",
         "json",
     }
+    kinds = (Path, there, path, folder_type)
     found = {
         (name, action.dest)
         for name, entry in COMMANDS.items()
         if entry.options.__name__ not in ("waves", "synth_check")  # the same again
         for action in entry.parser()._actions
-        if action.nargs != 0
-        and (action.type in (Path, there, path, folder_type) or action.dest in words)
+        if action.nargs != 0 and (action.type in kinds or action.dest in words)
     }
     assert found == {*GOOD, *OTHERS}
 

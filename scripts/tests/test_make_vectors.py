@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from openkpu.generators.shapes import K210_ROWS, SETS, TARGETS, benchmark
 from openkpu.layer.conv import needed_macs
 from openkpu.layer.golden import run_layer
 from openkpu.layer.vectors import load_cases
-from openkpu_tools.commands.make_vectors import K210_ROWS, SETS, TARGETS, benchmark, main
+from openkpu_tools.commands.make_vectors import main
 
 
 def test_random_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from openkpu import configs, digits
+from openkpu.generators.shapes import SETS, benchmark
 from openkpu.layer.vectors import VectorLayer
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import NetworkRequest, VectorsRequest
 from openkpu_tb.simrun import run_bench
-from openkpu_tools.commands.make_vectors import SETS, benchmark
 
 NANO, K210 = configs.load_config("nano"), configs.load_config("k210")
 CASES = {
