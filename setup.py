@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parent
 SHARED = (  # patterns of files
     "configs.toml",
     "include/*.h",
+    "sw/*.c",
+    "sw/*.h",
     "rtl/**/*.v",
     "rtl/**/*.vh",
     "rtl/**/*.rdl",

@@ -13,15 +13,8 @@ import pytest
 from models.tests.test_resident import kinds, layer
 from openkpu import configs
 from openkpu.kmodel import KpuLayer, ModelTensor, Program, View, keep_all, keep_maps, run_kmodel
-from openkpu.kmodel.operations.operations import (
-    Concat,
-    Copy,
-    Dequantize,
-    PadPixels,
-    Quantize,
-    Resize,
-    TableLookup,
-)
+from openkpu.kmodel.operations.moves import Concat, PadPixels
+from openkpu.kmodel.operations.operations import Copy, Dequantize, Quantize, Resize, TableLookup
 from openkpu.kmodel.program import RAM_BYTES, Download, Operation, Upload
 from openkpu.layer.layout import Layout
 

@@ -11,7 +11,7 @@ import pytest
 from models.tests.test_kmodel_containers import LAYERS, X
 from openkpu.kmodel import Program, loads_kmodel, run_kmodel
 from openkpu.kmodel.build import build_v3, build_v4
-from openkpu.kmodel.operations.operations import Concat
+from openkpu.kmodel.operations.moves import Concat
 from openkpu.kmodel.readers.shapes import concatenated, output_map
 from openkpu.kmodel.results.results import hint, report
 

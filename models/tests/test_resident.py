@@ -13,7 +13,8 @@ import pytest
 
 from openkpu.generators.generate import random_layer
 from openkpu.kmodel import KpuLayer, ModelTensor, Program, View, keep_maps, run_kmodel
-from openkpu.kmodel.operations.operations import Copy, PadPixels, StridedSlice
+from openkpu.kmodel.operations.moves import PadPixels, StridedSlice
+from openkpu.kmodel.operations.operations import Copy
 from openkpu.kmodel.program import RAM_BYTES, Download, Operation, Upload
 from openkpu.layer.layout import Layout
 

@@ -347,6 +347,15 @@ def path(text: str) -> Path:
     return found
 
 
+def folder(text: str) -> Path:
+    """argparse type: the name of a folder that is written, or will be made."""
+    found = Path(given_name(text))
+    for each in (found, *found.parents):
+        if os.path.lexists(each) and not each.is_dir():
+            raise argparse.ArgumentTypeError(f"{text}: {each} is a file, expected a folder")
+    return found
+
+
 def there(text: str) -> str:
     """argparse type: a file or folder that is read."""
     try:

@@ -46,7 +46,7 @@ def parse_command(name: str, argv: Sequence[str] | None) -> argparse.Namespace:
 def usage() -> str:
     """The list of commands."""
     lines = [f"  {name:<17} {each.text}" for name, each in commands().items()]
-    head = f"openkpu {__version__}\nusage: openkpu COMMAND ... (openkpu COMMAND --help tells more)"
+    head = f"openkpu {__version__}\nusage: openkpu COMMAND ... (openkpu COMMAND --help: options)"
     return "\n".join([head, "", *lines])
 
 

@@ -70,9 +70,16 @@ def test_files_hold_the_same_image(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--base", "0x80000004"), "base 0x80000004, expected a multiple of 8"),
+        (("--base", "0x80000004"), "--base=0x80000004: expected a multiple of 8"),
         (("--base", "0xfffff000"), "expected them to end below 4 GiB"),
-        (("--memory", "1000"), "expected 1000 at most"),
+        (
+            ("--memory", "1000"),
+            "--memory=1000: expected 13568 bytes or more, 13440 of them for the",
+        ),
+        (
+            ("--output", "FOLDER"),
+            "FOLDER: is a folder, expected the first part of the files' names",
+        ),
         (("--config", "nano_fpga", "--model", "EMPTY"), "EMPTY"),
     ],
 )
@@ -82,11 +89,13 @@ def test_bad_requests(
     """One line, exit status 2, and no file."""
     empty = tmp_path / "EMPTY"
     empty.write_bytes(b"")
-    given = tuple(str(empty) if word == "EMPTY" else word for word in given)
+    (tmp_path / "FOLDER").mkdir()
+    made = {"EMPTY": str(empty), "FOLDER": str(tmp_path / "FOLDER")}
+    given = tuple(made.get(word, word) for word in given)
     assert run(tmp_path, *given) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
-    assert not list(tmp_path.glob("net*"))
+    assert {path.name for path in tmp_path.iterdir()} == {"EMPTY", "FOLDER"}
 
 
 def test_a_host_in_the_middle_is_refused() -> None:

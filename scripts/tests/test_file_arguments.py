@@ -15,6 +15,7 @@ from models.tests import exported
 from models.tests.test_kmodel_containers import CONTAINERS, X
 from openkpu import digits
 from openkpu_tools import command
+from openkpu_tools.command import folder as folder_type
 from openkpu_tools.command import path, there
 from openkpu_tools.registry import COMMANDS, dispatch
 
@@ -62,7 +63,7 @@ OTHERS = {
     *(("export", "output"), ("register-formats", "out")),
     *(("predict", "report"), ("stream", "report"), ("stalls", "png"), ("kmodel", "png")),
     *(("testplan", "out"), ("gates", "keep"), ("vectors", "out"), ("mutate", "reports")),
-    *(("bench", "reports"), ("synth", "report")),
+    *(("bench", "reports"), ("synth", "report"), ("register-formats", "out")),
 }
 WRONG = ("pipe", "folder", "device", "zeros", "empty", "missing", "unreadable", "text", "large")
 
@@ -80,12 +81,13 @@ def test_every_file_argument_is_here() -> None:
         "keep",
         "json",
     }
+    kinds = (Path, there, path, folder_type)
     found = {
         (name, action.dest)
         for name, entry in COMMANDS.items()
         if entry.options.__name__ not in ("waves", "synth_check")  # the same again
         for action in entry.parser()._actions
-        if action.nargs != 0 and (action.type in (Path, there, path) or action.dest in words)
+        if action.nargs != 0 and (action.type in kinds or action.dest in words)
     }
     assert found == {*GOOD, *OTHERS}
 

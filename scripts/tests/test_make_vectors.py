@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from openkpu.generators.shapes import K210_ROWS, SETS, TARGETS, benchmark
 from openkpu.layer.conv import needed_macs
 from openkpu.layer.golden import run_layer
 from openkpu.layer.vectors import load_cases
-from openkpu_tools.commands.make_vectors import K210_ROWS, SETS, TARGETS, benchmark, main
+from openkpu_tools import command
+from openkpu_tools.commands.make_vectors import main
 
 
 def test_random_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,7 +55,7 @@ def test_mobilenet_halves_maps_in_1x1_layers() -> None:
 
 def test_bad_folder_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    assert main([str(tmp_path / "file" / "out")]) == 2
+    assert command.run_command(main, [str(tmp_path / "file" / "out")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -264,3 +264,14 @@ def test_outputs_that_are_no_files(tmp_path: Path) -> None:
     with pytest.raises(command.UsageError, match=r"pipe\.json: expected a file, or a name that"):
         command.check_output(tmp_path / "pipe.json")
     command.check_output(Path("/dev/null"))
+
+
+@pytest.mark.parametrize("name", ["vectors", "register-formats"])
+def test_a_folder_that_cannot_be_one(name: str, tmp_path: Path) -> None:
+    """Nor lie below a file; one that is there, or is made with those above it, is accepted."""
+    (tmp_path / "file").touch()
+    for given in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(command.UsageError, match=r"out: .*file is a file, expected a folder"):
+            registry.parse_command(name, [str(given)])
+    for given in (tmp_path, tmp_path / "new" / "er"):
+        assert registry.parse_command(name, [str(given)]).out == given

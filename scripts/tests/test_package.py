@@ -20,7 +20,7 @@ from openkpu_tools.registry import COMMANDS
 pytestmark = pytest.mark.check
 
 VECTOR = ROOT / "models" / "tests" / "data" / "vectors" / "raw_pool0.npz"
-TREE = ("models", "tb", "scripts", "rtl", "include")
+TREE = ("models", "tb", "scripts", "rtl", "include", "sw")
 FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "configs.toml")
 FILES = (*FILES, "LICENSE", "NOTICE", "README.md")
 OF_A_CHECKOUT = ("benchmarks", "documents", "foreign", "mutation", "setup", "verification")
@@ -144,6 +144,8 @@ def test_content(wheel: Path) -> None:
     for file in ("configs.toml", "rtl/host/openkpu.rdl", *more):
         assert f"openkpu/share/{file}" in names
     assert {"openkpu/digits/network.npz", "openkpu_tb/coverage/waivers.toml"} <= names
+    driver = {f"openkpu/share/{f.relative_to(ROOT)}" for f in (ROOT / "sw").glob("*.[ch]")}
+    assert driver and driver <= names, "what `openkpu export` writes is compiled with the driver"
     for folder in ("rtl", "tb/openkpu_tb"):
         sources = [f for f in (ROOT / folder).rglob("*.v*") if f.suffix in (".v", ".vh", ".vlt")]
         assert {f"openkpu/share/{f.relative_to(ROOT)}" for f in sources} <= names

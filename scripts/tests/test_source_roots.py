@@ -14,6 +14,7 @@ from openkpu.checkout import ROOT, source_roots
 
 TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 ROOTS = TOOLS["pytest"]["ini_options"]["pythonpath"]
+SIZES = [("rtl", ".v", 450), *((name, ".py", 500) for name in ("models", "tb", "scripts"))]
 
 
 def test_every_list_is_the_same() -> None:
@@ -56,3 +57,16 @@ def test_a_module_from_anywhere(name: str) -> None:
     said = subprocess.run(words, cwd="/", capture_output=True, text=True, check=True)
     file = f"{name.replace('.', '/')}.py"
     assert said.stdout.strip() in {str(root / file) for root in source_roots()}
+
+
+@pytest.mark.parametrize(("folder", "suffix", "most"), SIZES)
+def test_sizes_of_files(folder: str, suffix: str, most: int) -> None:
+    """As CONTRIBUTING.md has them."""
+    text = " ".join((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    assert f"No module above {most} lines" in text
+    lines = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in (ROOT / folder).rglob(f"*{suffix}")
+    }
+    assert len(lines) > 50
+    assert not {name: n for name, n in lines.items() if n > most}

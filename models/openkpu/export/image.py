@@ -92,6 +92,11 @@ def config_word(config: Config) -> int:
     return N_X | config.n_y << 8 | config.n_z << 16 | log2 << 24
 
 
+def alignment(config: Config) -> int:
+    """Bytes that the base of an image is a multiple of."""
+    return max(ALIGN, config.bus_bytes)
+
+
 def image(
     network: Network, config: Config, base: int, tensors: list[Tensor], count: int = 1
 ) -> Image:
@@ -100,7 +105,7 @@ def image(
     ExportError for a base that is not aligned, and what would not lie below 4 GiB.  The network
     fits the configuration (``check`` of whoever runs it).
     """
-    align = max(ALIGN, config.bus_bytes)
+    align = alignment(config)
     if base % align:
         raise ExportError(f"base {base:#x}, expected a multiple of {align}")
     if not COUNTS[0] <= count <= COUNTS[1]:

@@ -11,12 +11,12 @@ from typing import Any
 
 from openkpu import configs
 from openkpu.checkout import ROOT
+from openkpu.generators import shapes
 from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.network.network import Network
 from openkpu_tools import marked
 from openkpu_tools.benchmarks import bench_goals
 from openkpu_tools.benchmarks.bench_goals import END_TO_END, LAYERS, Figures, Found
-from openkpu_tools.commands import make_vectors
 from openkpu_tools.commands.stalls import COLOURS, WORK
 from openkpu_tools.flows import asic, fpga, silicon_record
 from openkpu_tools.report import STALLS
@@ -63,10 +63,10 @@ class BenchRun:
 
 
 def network(name: str) -> Network:
-    """A task list: layers of the shapes of ``make_vectors --set name``."""
+    """A task list: layers of the shapes of ``openkpu vectors --set name``."""
     network = Network()
-    for shape in make_vectors.SETS[name]:
-        layer = make_vectors.benchmark(shape)
+    for shape in shapes.SETS[name]:
+        layer = shapes.benchmark(shape)
         network.add(layer.arg, layer.weights, layer.bn, layer.act)
     network.place()
     return network

@@ -12,21 +12,28 @@ from pathlib import Path
 from openkpu import configs
 from openkpu.compiler.errors import CompileError
 from openkpu.export import source, texts
-from openkpu.export.image import ExportError, Image, image
+from openkpu.export.image import ExportError, Image, alignment, image
 from openkpu.kmodel import KmodelError
 from openkpu.network import device_rules
 from openkpu.network.network import NetworkError
 from openkpu_tools import command, registry
-from openkpu_tools.command import check_outputs, complain, writing
+from openkpu_tools.command import UsageError, check_outputs, complain, option, writing
 
-ERRORS = (command.UsageError, configs.ConfigError, CompileError)
+ERRORS = (UsageError, configs.ConfigError, CompileError)
 ERRORS = (*ERRORS, ExportError, KmodelError, NetworkError)
+BASE = 0x8000_0000
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
     args = registry.parse_command("export", argv)
     args.config = configs.load_config(args.config)
+    args.base = BASE if args.base is None else args.base
+    if args.base % (align := alignment(args.config)):
+        raise UsageError(f"{option('base', hex(args.base))}: expected a multiple of {align}")
+    if args.output and args.output.is_dir():
+        given = option("output", args.output)
+        raise UsageError(f"{given}: is a folder, expected the first part of the files' names")
     args.output = args.output or Path(Path(args.model).stem)
     args.name = texts.identifier(args.output.name)
     args.paths = {s: args.output.parent / f"{args.name}{s}" for s in texts.SUFFIXES}
@@ -41,9 +48,9 @@ def exported(args: argparse.Namespace) -> Image:
     made = image(found.network, args.config, args.base, found.tensors, args.images or 1)
     made.before, made.after = found.before, found.after
     if args.memory is not None and made.memory > args.memory:
-        raise ExportError(
-            f"{made.memory} bytes of memory, expected {args.memory} at most"
-            f" ({made.data.size} of them are the network)"
+        raise UsageError(
+            f"{option('memory', args.memory)}: expected {made.memory} bytes or more,"
+            f" {made.data.size} of them for the network"
         )
     return made
 

@@ -99,7 +99,9 @@ def _model(parser: Parser) -> None:
 
 def _shape(parser: Parser) -> None:
     parser.add_argument(
-        "--shape", type=shape, help="of a quantised model's input whose shape is open, or its batch"
+        "--shape",
+        type=shape,
+        help="shape of a quantised model's input that is open, or of its batch",
     )
 
 
@@ -134,7 +136,7 @@ def _calibration(parser: Parser) -> None:
     parser.add_argument(
         "--samples",
         type=command.integer_in(1, MOST_SAMPLES),
-        help="of the calibration, spread over all (200)",
+        help="number of samples that calibrate, spread over all (200)",
     )
     parser.add_argument(
         "--method", choices=METHODS, help="how the calibration finds ranges (minmax)"
@@ -146,9 +148,11 @@ def _pictures(parser: Parser) -> None:
     parser.add_argument(
         "--scale",
         type=command.factors,
-        help="of the calibration's pictures: (pixel - MEAN) * SCALE",
+        help="factor of the calibration's pictures: (pixel - MEAN) * SCALE",
     )
-    parser.add_argument("--mean", type=command.reals, help="of them, or of their planes")
+    parser.add_argument(
+        "--mean", type=command.reals, help="mean of these pictures, or of each plane"
+    )
 
 
 # ---- commands
@@ -170,7 +174,7 @@ def _compiled(args: argparse.Namespace) -> str:
 
 @entry("openkpu_tools.commands.sim", _simulated, checkout=False)
 def sim(parser: Parser) -> None:
-    """Digits, vectors, a network or a K210 model on the RTL."""
+    """Digits, vectors, a network, a product or a model on the RTL."""
     parser.add_argument("--sim", default="icarus", choices=SIMS, help="the simulator")
     _configuration(parser)
     parser.add_argument(
@@ -195,7 +199,7 @@ def sim(parser: Parser) -> None:
         help="float inputs: pixel * SCALE + BIAS (1/255); quantised models: (pixel - MEAN) * SCALE",
     )
     parser.add_argument(
-        "--mean", type=command.reals, help="of a quantised model's pictures, or of their planes"
+        "--mean", type=command.reals, help="mean of a quantised model's pictures, or of each plane"
     )
     parser.add_argument("--labels", type=command.there, help="names of classes, a line each")
     _calibration(parser)
@@ -249,7 +253,7 @@ def quantise(parser: Parser) -> None:
     """Quantise a float TFLite or ONNX model, and say what that costs."""
     parser.add_argument("model", type=command.there, help="a .tflite or .onnx file")
     parser.add_argument("-o", "--output", type=command.path, help="QDQ model to write (.onnx)")
-    parser.add_argument("--shape", type=shape, help="of an ONNX input whose shape is open")
+    parser.add_argument("--shape", type=shape, help="shape of an input that the model leaves open")
     _calibration(parser)
     _pictures(parser)
     _report(parser)
@@ -281,22 +285,26 @@ def export(parser: Parser) -> None:
         "--model",
         type=model_or_digits,
         default="digits",
-        help=".tflite, .onnx, .okpu, kmodel or network image (.npz); default: digits",
+        help=".tflite, .onnx, .okpu, kmodel, network image (.npz), or digits",
     )
+    parser.add_argument("--base", type=address, help="address of the image (0x80000000)")
     parser.add_argument(
-        "--base", type=address, default=0x8000_0000, help="address; default: 0x80000000"
-    )
-    parser.add_argument(
-        "--output", type=command.path, help="first part of the files' names; default: the model's"
+        "--output",
+        type=command.path,
+        help="first part of the files' names, which becomes a C name; default: the model's",
     )
     parser.add_argument(
         "--config", type=command.config, default="small", help="configuration of the device"
     )
     parser.add_argument(
-        "--images", type=command.integer_in(1, 1 << 16), help="inputs that there is room for (1)"
+        "--images",
+        type=command.integer_in(1, 1 << 16),
+        help="inputs and results that the memory holds (1)",
     )
     parser.add_argument(
-        "--memory", type=command.integer_in(1, 1 << 32), help="bytes of memory that there are"
+        "--memory",
+        type=command.integer_in(1, 1 << 32),
+        help="bytes of the memory; a network that needs more is refused",
     )
 
 
@@ -312,17 +320,23 @@ def soc(parser: Parser) -> None:
         "--model",
         type=model_or_digits,
         nargs="+",
-        help="one for each device, as export reads it; default: digits",
+        help="a model for each device, as export reads them; default: digits",
     )
     parser.add_argument(
-        "--program", default="run", choices=PROGRAMS, help="of soc/firmware; default: run"
+        "--program", default="run", choices=PROGRAMS, help="firmware to run (docs/driver.md 6)"
     )
     parser.add_argument(
         "--config", type=command.config, default="nano", help="configuration of the devices"
     )
-    parser.add_argument("--bus", type=command.bus, help="bits of the bus; default: its own")
-    parser.add_argument("--devices", type=command.integer_in(1, 3), default=1, help="on the bus")
-    parser.add_argument("--images", type=command.integer_in(1, 1000), help="inferences (4)")
+    parser.add_argument(
+        "--bus", type=command.bus, help="bits of the bus; default: the configuration's"
+    )
+    parser.add_argument(
+        "--devices", type=command.integer_in(1, 3), default=1, help="devices on the bus"
+    )
+    parser.add_argument(
+        "--images", type=command.integer_in(1, 1000), help="inferences of each device (4)"
+    )
     parser.add_argument(
         "--quiet", action="store_true", help="the processor sleeps while a stream runs"
     )
@@ -387,7 +401,7 @@ def kmodel(parser: Parser) -> None:
 @entry("openkpu_tools.commands.make_vectors", checkout=False)
 def vectors(parser: Parser) -> None:
     """Write layer vectors."""
-    parser.add_argument("out", type=Path, help="folder for the .npz files")
+    parser.add_argument("out", type=command.folder, help="folder for the .npz files")
     parser.add_argument(
         "--set", choices=(*SHAPES, *TASKS, *RANDOM), default="targets", help="which layers"
     )

@@ -22,7 +22,7 @@ def of_variable(name: str, action: argparse.Action) -> str:
     value = "=1" if action.nargs == 0 else f"={'|'.join(action.choices or ())}".rstrip("=")
     usual = action.default if action.default not in (None, False, "", []) else ""
     text = (action.help or "").replace("%%", "%") + (f" ({usual})" if str(usual) else "")
-    return f"  {name + value:<28} {text}"
+    return f"  {name + value:<28}  {text}"
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that run on the CPU, common to all containers."""
+"""Operations that compute on the CPU, common to all containers; moves.py has those that move."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from typing import ClassVar
 import numpy as np
 
 from openkpu.kmodel.operations import kernels as k
-from openkpu.kmodel.program import ELEMENTS_MAX, Memory, Operation, View, kpu_problem
-from openkpu.layer.layout import ROW_BYTES
+from openkpu.kmodel.program import ELEMENTS_MAX, Memory, Operation, View
 
 FULL = (-math.inf, math.inf)
 WINDOW_MAX = 4096  # taps, stride, dilation, padding of a window along one axis
 F32 = np.float32
 
 
-def _same(*views: View) -> str | None:
+def same_shapes(*views: View) -> str | None:
     """Complaint when shapes differ."""
     if len({v.shape for v in views}) > 1:
         return "shapes differ: " + ", ".join(map(str, views))
     return None
 
 
-def _shape(view: View, want: tuple[int, ...]) -> str | None:
+def shape_problem(view: View, want: tuple[int, ...]) -> str | None:
     if view.shape != tuple(want):
         return f"result {view}, expected shape {list(want)}"
     return None
@@ -47,7 +46,7 @@ class Quantize(Operation):
     inverse: bool = False
 
     def problem(self) -> str | None:
-        return _same(self.src, self.dst)
+        return same_shapes(self.src, self.dst)
 
     def run(self, memory: Memory) -> None:
         x = self.src.of(memory).astype(F32)
@@ -77,7 +76,7 @@ class Dequantize(Operation):
     zero: int = 0
 
     def problem(self) -> str | None:
-        return _same(self.src, self.dst)
+        return same_shapes(self.src, self.dst)
 
     def run(self, memory: Memory) -> None:
         x = (self.src.of(memory).astype(np.int64) - self.zero).astype(F32)
@@ -98,7 +97,7 @@ class ChannelwiseDequantize(Operation):
     biases: tuple[float, ...]
 
     def problem(self) -> str | None:
-        return _same(self.src, self.dst)
+        return same_shapes(self.src, self.dst)
 
     def run(self, memory: Memory) -> None:
         scale, bias = (np.array(v, F32)[:, None] for v in (self.scales, self.biases))
@@ -117,7 +116,9 @@ class TableLookup(Operation):
     def problem(self) -> str | None:
         length = self.table.size if isinstance(self.table, View) else len(self.table)
         return (
-            f"table of {length} bytes, expected 256" if length < 256 else _same(self.src, self.dst)
+            f"table of {length} bytes, expected 256"
+            if length < 256
+            else same_shapes(self.src, self.dst)
         )
 
     def run(self, memory: Memory) -> None:
@@ -137,7 +138,7 @@ class Copy(Operation):
     dst: View
 
     def problem(self) -> str | None:
-        return _same(self.src, self.dst)
+        return same_shapes(self.src, self.dst)
 
     def run(self, memory: Memory) -> None:
         with np.errstate(invalid="ignore"):
@@ -160,7 +161,7 @@ class Binary(Operation):
             want = np.broadcast_shapes(self.a.shape, self.b.shape)
         except ValueError:
             return f"{self.a} and {self.b} do not broadcast"
-        return _shape(self.dst, want)
+        return shape_problem(self.dst, want)
 
     def run(self, memory: Memory) -> None:
         with np.errstate(all="ignore"):
@@ -194,7 +195,7 @@ class QuantAdd(Operation):
     def problem(self) -> str | None:
         if not all(0 <= p[2] < 64 for p in (self.a_param, self.b_param, self.out_param)):
             return "a shift is not in 0..63"
-        return _same(self.a, self.b, self.dst)
+        return same_shapes(self.a, self.b, self.dst)
 
     def run(self, memory: Memory) -> None:
         def side(view: View, param: tuple[int, int, int]) -> np.ndarray:
@@ -246,7 +247,7 @@ class Unary(Operation):
     dst: View
 
     def problem(self) -> str | None:
-        return _same(self.src, self.dst)
+        return same_shapes(self.src, self.dst)
 
     def run(self, memory: Memory) -> None:
         with np.errstate(all="ignore"):
@@ -254,74 +255,6 @@ class Unary(Operation):
 
     def describe(self) -> str:
         return f"{self.op} {super().describe()}"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Concat(Operation):
-    """Inputs (outer, size of each) one after the other along the second axis, bytes."""
-
-    name: ClassVar[str] = "concat"
-    sources: tuple[View, ...]
-    dst: View
-
-    def problem(self) -> str | None:
-        if not self.sources:
-            return "nothing to concatenate"
-        want = self.dst.shape[0], sum(v.shape[1] for v in self.sources)
-        return _shape(self.dst, want)
-
-    def run(self, memory: Memory) -> None:
-        self.dst.of(memory)[...] = np.concatenate([v.of(memory) for v in self.sources], axis=1)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Pad(Operation):
-    """Padding before and after on every axis; negative amounts cut."""
-
-    name: ClassVar[str] = "pad"
-    src: View
-    dst: View
-    pads: tuple[k.Padding, ...]
-    value: float
-    mode: k.PadMode = "constant"
-
-    def problem(self) -> str | None:
-        want = tuple(n + b + a for n, (b, a) in zip(self.src.shape, self.pads, strict=True))
-        for n, (before, after) in zip(self.src.shape, self.pads, strict=True):
-            if max(0, -before) + max(0, -after) > n:
-                return f"cuts {before}, {after} off an axis of {n}"
-            if self.mode != "constant" and max(before, after) >= max(1, n):
-                return f"{self.mode} padding {before}, {after} of an axis of {n}"
-        return _shape(self.dst, want)
-
-    def run(self, memory: Memory) -> None:
-        x = self.src.of(memory)
-        self.dst.of(memory)[...] = k.pad_axes(
-            x, self.pads, np.array(self.value, x.dtype), self.mode
-        )
-
-    def describe(self) -> str:
-        return f"{super().describe()}, by {list(self.pads)} with {self.value:g}"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PadPixels(Operation):
-    """v3 add_padding: channel k becomes the 4 x 4 map whose pixel (0, 0) is byte k."""
-
-    name: ClassVar[str] = "add_padding"
-    src: View  # (C,)
-    base: int  # AI RAM row
-
-    def problem(self) -> str | None:
-        return kpu_problem(self.src.flat(1, self.src.count, 4, 4), self.base)
-
-    def run(self, memory: Memory) -> None:
-        group, place = np.divmod(np.arange(self.src.count), 4)
-        first = self.base * ROW_BYTES + group * 4 * ROW_BYTES + place * 16
-        memory["kpu"][first] = self.src.of(memory)
-
-    def describe(self) -> str:
-        return f"{self.src} -> row {self.base}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -346,7 +279,7 @@ class Reduce(Operation):
         kept = [1 if i in self.axes else n for i, n in enumerate(self.src.shape)]
         if not self.keep:
             kept = [n for i, n in enumerate(self.src.shape) if i not in self.axes]
-        return _shape(self.dst, tuple(kept))
+        return shape_problem(self.dst, tuple(kept))
 
     def run(self, memory: Memory) -> None:
         with np.errstate(all="ignore"):
@@ -435,7 +368,7 @@ def window_problem(
     grown = [n + max(0, b) + max(0, a) for n, (b, a) in zip(src.shape[2:], pads, strict=True)]
     if math.prod(src.shape[:2]) * math.prod(grown) > ELEMENTS_MAX:
         return f"padding {pads} makes {src} too large"
-    return _shape(dst, (src.shape[0], *channels, *sizes))
+    return shape_problem(dst, (src.shape[0], *channels, *sizes))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -453,7 +386,7 @@ class Resize(Operation):
     def problem(self) -> str | None:
         if len(self.src.shape) != 4 or min(self.src.shape) < 1 or min(self.dst.shape) < 1:
             return f"expected maps (N, C, H, W), found {self.src}, {self.dst}"
-        return _shape(self.dst, (*self.src.shape[:2], *self.dst.shape[2:]))
+        return shape_problem(self.dst, (*self.src.shape[:2], *self.dst.shape[2:]))
 
     def run(self, memory: Memory) -> None:
         x, (oh, ow) = self.src.of(memory), self.dst.shape[2:]
@@ -483,7 +416,7 @@ class Softmax(Operation):
         rank = len(self.src.shape)
         if not 0 <= self.axis < rank or self.src.count == 0:
             return f"axis {self.axis} of {self.src}"
-        return _same(self.src, self.dst)
+        return same_shapes(self.src, self.dst)
 
     def run(self, memory: Memory) -> None:
         with np.errstate(all="ignore"):
@@ -501,81 +434,8 @@ class L2Norm(Operation):
     dst: View
 
     def problem(self) -> str | None:
-        return _same(self.src, self.dst)
+        return same_shapes(self.src, self.dst)
 
     def run(self, memory: Memory) -> None:
         with np.errstate(all="ignore"):
             self.dst.of(memory)[...] = k.l2_normalise(self.src.of(memory))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Transpose(Operation):
-    """Axis i of the result is axis perm[i] of the source."""
-
-    name: ClassVar[str] = "transpose"
-    src: View
-    dst: View
-    perm: tuple[int, ...]
-
-    def problem(self) -> str | None:
-        if sorted(self.perm) != list(range(len(self.src.shape))):
-            return f"permutation {list(self.perm)} of {self.src}"
-        return _shape(self.dst, tuple(self.src.shape[p] for p in self.perm))
-
-    def run(self, memory: Memory) -> None:
-        self.dst.of(memory)[...] = self.src.of(memory).transpose(self.perm).copy()
-
-    def describe(self) -> str:
-        return f"{super().describe()}, axes {list(self.perm)}"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class StridedSlice(Operation):
-    """Elements begin, begin + stride ... before end on every axis."""
-
-    name: ClassVar[str] = "strided_slice"
-    src: View
-    dst: View
-    begin: tuple[int, ...]
-    end: tuple[int, ...]
-    stride: tuple[int, ...]
-
-    def _slices(self) -> tuple[slice, ...]:
-        return tuple(map(k.slice_axis, self.begin, self.end, self.stride))
-
-    def problem(self) -> str | None:
-        rank = len(self.src.shape)
-        if {len(self.begin), len(self.end), len(self.stride)} != {rank} or 0 in self.stride:
-            return f"begin {self.begin}, end {self.end}, stride {self.stride} of {self.src}"
-        if any(not 0 <= b < max(1, n) for b, n in zip(self.begin, self.src.shape, strict=True)):
-            return f"begin {list(self.begin)} of {self.src}"
-        want = [len(range(n)[part]) for n, part in zip(self.src.shape, self._slices(), strict=True)]
-        return _shape(self.dst, tuple(want))
-
-    def run(self, memory: Memory) -> None:
-        self.dst.of(memory)[...] = self.src.of(memory)[self._slices()].copy()
-
-    def describe(self) -> str:
-        return f"{super().describe()}, {self.begin} to {self.end} by {self.stride}"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Gather(Operation):
-    """np.take along an axis."""
-
-    name: ClassVar[str] = "gather"
-    src: View
-    indices: View
-    dst: View
-    axis: int
-
-    def problem(self) -> str | None:
-        if not 0 <= self.axis < len(self.src.shape) or self.src.shape[self.axis] < 1:
-            return f"axis {self.axis} of {self.src}"
-        shape = self.src.shape
-        return _shape(self.dst, (*shape[: self.axis], *self.indices.shape, *shape[self.axis + 1 :]))
-
-    def run(self, memory: Memory) -> None:
-        self.dst.of(memory)[...] = np.take(
-            self.src.of(memory), self.indices.of(memory), self.axis, mode="wrap"
-        )

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.kmodel.operations import kernels as k
-from openkpu.kmodel.operations.operations import FULL, WINDOW_MAX, _shape, window_problem
+from openkpu.kmodel.operations.operations import FULL, WINDOW_MAX, shape_problem, window_problem
 from openkpu.kmodel.program import Memory, Operation, View
 
 F32 = np.float32
@@ -37,7 +37,7 @@ class MatMul(Operation):
         inside, columns = (second, first) if self.transposed else (first, second)
         if inner != inside or self.bias.shape != (columns,):
             return f"{self.a} by {self.b.shape} plus {self.bias.shape}"
-        return _shape(self.dst, (rows, columns))
+        return shape_problem(self.dst, (rows, columns))
 
     def run(self, memory: Memory) -> None:
         def value(x: View | npt.NDArray) -> npt.NDArray:
@@ -75,7 +75,7 @@ class QuantMatMul(Operation):
         (rows, inner), (inside, columns) = self.a.shape, self.b.shape
         if inner != inside or self.bias.shape != (columns,):
             return f"{self.a} by {self.b} plus {self.bias.shape}"
-        return _shape(self.dst, (rows, columns))
+        return shape_problem(self.dst, (rows, columns))
 
     def run(self, memory: Memory) -> None:
         a = self.a.of(memory).astype(np.float64) + self.offsets[0]

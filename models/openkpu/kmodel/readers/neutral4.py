@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 
+from openkpu.kmodel.operations import moves
 from openkpu.kmodel.operations import operations as ops
 from openkpu.kmodel.program import Operation, View
 from openkpu.kmodel.readers import nnil
@@ -50,7 +51,7 @@ def read_concat(n: Node) -> Operation:
         for view, dim in zip(inputs, dims, strict=True)
     ]
     dst = View(out.space, out.start, (outer, inner * sum(dims)))
-    return ops.Concat(offset=n.offset, sources=tuple(sources), dst=dst)
+    return moves.Concat(offset=n.offset, sources=tuple(sources), dst=dst)
 
 
 def read_dequantize(n: Node) -> Operation:
@@ -78,7 +79,7 @@ def read_pad(n: Node) -> Operation:
     raw = bytes(n.c.array("u1", 4, "pad value"))
     value = struct.unpack("<f", raw)[0] if src.dtype == FLOAT else raw[0]
     out = tuple(size + sum(p) for size, p in zip(shape, pads, strict=True))
-    return ops.Pad(
+    return moves.Pad(
         offset=n.offset,
         src=n.shaped(src, shape, "input"),
         dst=n.shaped(dst, out, "output"),
@@ -154,7 +155,7 @@ def read_transpose(n: Node) -> Operation:
     shape, perm = n.shape("input shape"), n.shape("permutation")
     if sorted(perm) != [0, 1, 2, 3]:
         raise n.c.error(f"permutation {list(perm)}")
-    return ops.Transpose(
+    return moves.Transpose(
         offset=n.offset,
         src=n.shaped(src, shape, "input"),
         dst=n.shaped(dst, tuple(shape[p] for p in perm), "output"),
@@ -172,7 +173,7 @@ def read_strided_slice(n: Node) -> Operation:
         raise n.c.error(f"strides {list(stride)} to {list(end)}")
     parts = map(ops.k.slice_axis, begin, end, stride)
     out = tuple(len(range(max(0, size))[part]) for size, part in zip(shape, parts, strict=True))
-    return ops.StridedSlice(
+    return moves.StridedSlice(
         offset=n.offset,
         src=n.shaped(src, shape, "input"),
         dst=n.shaped(dst, out, "output"),

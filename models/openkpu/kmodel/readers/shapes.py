@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy.typing as npt
 
-from openkpu.kmodel.operations.operations import Concat
+from openkpu.kmodel.operations.moves import Concat
 from openkpu.kmodel.program import Program
 
 Shape = tuple[int, ...]

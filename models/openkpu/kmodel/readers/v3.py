@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from openkpu.kmodel.errors import KmodelError
+from openkpu.kmodel.operations import moves
 from openkpu.kmodel.operations import operations as ops
 from openkpu.kmodel.operations.operations import FULL
 from openkpu.kmodel.operations.products import FullyConnected
@@ -179,7 +180,7 @@ def _concat(b: Body) -> Operation:
     ranges = [b.words("start size") for _ in range(b.cursor.count("inputs", 8))]
     sources = tuple(_bytes(start, 1, size) for start, size in ranges)
     total = sum(size for _, size in ranges)
-    return ops.Concat(offset=b.offset, sources=sources, dst=_bytes(out, 1, total))
+    return moves.Concat(offset=b.offset, sources=sources, dst=_bytes(out, 1, total))
 
 
 def _fully_connected(b: Body) -> Operation:
@@ -202,7 +203,7 @@ def _flatten(b: Body) -> Operation:
     src, out = b.words("in out")
     shape = b.shape("shape")
     dst = main(out, shape[0], shape[2], shape[3], shape[1])
-    return ops.Transpose(offset=b.offset, src=main(src, *shape), dst=dst, perm=(0, 2, 3, 1))
+    return moves.Transpose(offset=b.offset, src=main(src, *shape), dst=dst, perm=(0, 2, 3, 1))
 
 
 def _resize(view: Callable[..., View]) -> Callable[[Body], Operation]:
@@ -245,7 +246,7 @@ def _conv(b: Body) -> Operation:
 
 def _add_padding(b: Body) -> Operation:
     src, row, channels = b.words("in kpu_address channels")
-    return ops.PadPixels(offset=b.offset, src=_bytes(src, channels), base=row)
+    return moves.PadPixels(offset=b.offset, src=_bytes(src, channels), base=row)
 
 
 def _remove_padding(b: Body) -> Operation:
@@ -344,7 +345,7 @@ def _input(blob: Blob, operations: list[Operation]) -> View:
         return source
     target = getattr(first, "a", None) or getattr(first, "src", None)
     if not isinstance(target, View) or not isinstance(
-        first, (FullyConnected, ops.Quantize, Upload, ops.PadPixels)
+        first, (FullyConnected, ops.Quantize, Upload, moves.PadPixels)
     ):
         raise blob.error(first.offset, f"a model cannot begin with {first.name}")
     source = dataclasses.replace(target, space="input0", start=0)
@@ -392,7 +393,7 @@ def _output(operations: list[Operation], start: int, size: int) -> View:
 def _shape_kept(op: Operation, shapes: dict[int, tuple[int, ...]]) -> tuple[int, ...] | None:
     """The shape that the result has because its sources have it, by where those begin; None when
     the operation changes the layout or nothing is known of them."""
-    if isinstance(op, ops.Concat):
+    if isinstance(op, moves.Concat):
         return concatenated(op, [shapes.get(view.start) for view in op.sources])
     if not isinstance(op, KEEPING):
         return None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from openkpu.kmodel.operations import moves
 from openkpu.kmodel.operations import operations as ops
 from openkpu.kmodel.program import RAM_BYTES, ModelTensor, Operation, Program, Upload, View
 from openkpu.kmodel.readers import neutral4 as neutral
@@ -155,7 +156,7 @@ def _shape_of(operations: list[Operation], view: View) -> View:
             src, shape = getattr(op, "src", None), _stored(dst)
             if isinstance(src, View) and len(shape) == 1:
                 shape = shapes.get((src.space, src.start), shape)
-            if isinstance(op, ops.Concat):  # in bytes, whatever the elements are
+            if isinstance(op, moves.Concat):  # in bytes, whatever the elements are
                 parts = [shapes.get((part.space, part.start)) for part in op.sources]
                 if (joined := concatenated(op, parts)) is not None:
                     shapes[dst.space, dst.start] = joined

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.kmodel.operations.operations import Concat, Copy, Dequantize, Quantize, TableLookup
+from openkpu.kmodel.operations.moves import Concat
+from openkpu.kmodel.operations.operations import Copy, Dequantize, Quantize, TableLookup
 from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
 from openkpu.kmodel.residence.flow import (
     busy_rows,

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.configs import Config
-from openkpu.kmodel.operations.operations import StridedSlice
+from openkpu.kmodel.operations.moves import StridedSlice
 from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
 from openkpu.kmodel.residence.flow import (
     bytes_overlap,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from openkpu.arithmetic.integers import round_up
+from openkpu.kmodel.operations import moves
 from openkpu.kmodel.operations import operations as ops
 from openkpu.kmodel.operations.products import Conv2d, MatMul
 from openkpu.kmodel.program import Operation, View
@@ -193,7 +194,7 @@ def gather(m: Machine, dtype: int, *registers: int) -> None:
     indices, out, src = m.address(), m.address(), m.address()
     extent = m.shape(indices_shape)
     m.trace.add(
-        ops.Gather(
+        moves.Gather(
             offset=m.at.offset,
             src=m.view(src, dtype, m.shape(shape), strides),
             indices=View(indices.space, indices.offset, extent, "<i4"),
@@ -251,7 +252,7 @@ def padding(m: Machine, dtype: int, *registers: int) -> None:
         raise m.fail(f"{len(pads)} paddings for {source}")
     result = tuple(n + sum(p) for n, p in zip(source.shape, pads, strict=True))
     m.trace.add(
-        ops.Pad(
+        moves.Pad(
             offset=m.at.offset,
             src=source,
             dst=m.result(out, dtype, result, out_strides),
@@ -338,7 +339,7 @@ def strided_slice(m: Machine, dtype: int, *registers: int) -> None:
     parts = map(ops.k.slice_axis, begin, end, step)
     result = tuple(len(range(n)[part]) for n, part in zip(source.shape, parts, strict=True))
     m.trace.add(
-        ops.StridedSlice(
+        moves.StridedSlice(
             offset=m.at.offset,
             src=source,
             dst=m.result(out, dtype, result, out_strides),
@@ -369,7 +370,7 @@ def transpose(m: Machine, dtype: int, *registers: int) -> None:
         raise m.fail(f"permutation {list(perm)} of {source}")
     result = tuple(source.shape[p] for p in perm)
     m.trace.add(
-        ops.Transpose(
+        moves.Transpose(
             offset=m.at.offset,
             src=source,
             dst=m.result(out, dtype, result, out_strides),
