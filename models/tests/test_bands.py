@@ -77,6 +77,34 @@ def with_constant(m: Maker) -> list[Tensor]:
     return [m.conv(y, 4, (3, 3))]
 
 
+def constant_first(m: Maker) -> list[Tensor]:
+    """A constant map is added to the input, which no other layer loads."""
+    x = m.input(1, 16, 14, 33)
+    y = m.both("add", x, m.tensor(1, 16, 14, 33, data=m.bytes(1, 16, 14, 33)), scale=0.07)
+    return [m.conv(y, 8, (3, 3))]
+
+
+def joined_result(m: Maker) -> list[Tensor]:
+    """A result that does not fit is a concatenation: two layers write a part each."""
+    x = m.input(1, 3, 44, 65)
+    a, b, c = m.conv(x, 8, (3, 3)), m.conv(x, 5, (1, 1)), m.conv(x, 4, (1, 1))
+    for y in (b, c):
+        y.scale, y.zero = a.scale, a.zero
+    y = m.move([a, b], (1, 13, 44, 65), "concat", axis=1)
+    return [y, m.conv(y, 4, (3, 3)), c]
+
+
+def two_chains(m: Maker) -> list[Tensor]:
+    """A concatenation whose parts are written by two chains, the second one reads it on."""
+    m.rng = np.random.default_rng(47)
+    x = m.conv(m.input(1, 1, 28, 63), 1, (5, 5))
+    a, b = m.conv(x, 8, (3, 3)), m.conv(x, 5, (1, 1))
+    b.scale, b.zero = a.scale, a.zero
+    y = m.move([a, b], (1, 13, 28, 63), "concat", axis=1)
+    y = m.both("add", y, m.tensor(1, 13, 28, 63, data=m.bytes(1, 13, 28, 63)), scale=0.07)
+    return [m.pool(y, "average", (2, 2), (2, 2))]
+
+
 def one_line(m: Maker) -> list[Tensor]:
     """A map of one line does not take less in bands, but in parts of its channels."""
     x = m.conv(m.input(1, 8, 1, 60), 200, (1, 1))
@@ -91,6 +119,9 @@ GRAPHS: dict[str, tuple[Callable[[Maker], list[Tensor]], int]] = {
     "pooled": (pooled, 192),
     "two_results": (two_results, 160),
     "with_constant": (with_constant, 240),
+    "constant_first": (constant_first, 280),
+    "joined_result": (joined_result, 836),
+    "two_chains": (two_chains, 518),
     "one_line": (one_line, 100),
 }
 
@@ -196,7 +227,7 @@ def wide(m: Maker) -> list[Tensor]:
             r"'n2' \(Dense\).* bytes, the AI RAM of configuration nano_fpga has 12,800, and it"
             r" needs all of its input at a time: expected a configuration with a larger ai_ram",
         ),
-        (wide, "up to 960 pixels"),
+        (wide, r"a map \(2, 4, 961\), the device has up to 960 pixels"),
     ],
 )
 def test_refused(make: Callable[[Maker], list[Tensor]], text: str) -> None:

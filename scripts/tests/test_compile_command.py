@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,14 +11,15 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from models.tests.compiled_graphs import Maker
 from openkpu import configs, digits
-from openkpu.compiler import okpu
+from openkpu.compiler import build, okpu
 from openkpu.compiler.source import read_program
 from openkpu.prediction.cycles_model import predict_network
 from openkpu.writers import Quant, Weights
 from openkpu.writers.tflite_model import TfliteModel
 from openkpu_tools.commands import compile as command
-from openkpu_tools.commands import compiled_page, predict, run_stream, sim
+from openkpu_tools.commands import compiled_page, compiled_table, predict, run_stream, sim
 
 FOLDER = Path(digits.__file__).parent
 TFLITE, ONNX = FOLDER / "residual_int8.tflite", FOLDER / "separable_qdq.onnx"
@@ -32,6 +34,30 @@ def test_program_file(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     program = okpu.load_okpu(path)
     assert all(row.name[-30:] in said for row in program.rows)
     assert f"{program.layers} layers in 1 task list" in said and "predicted on k210" in said
+
+
+def test_cost_of_bands() -> None:
+    """One line: what bands of a 1x1 convolution cost. Every byte of its maps goes in once and comes
+    out once, as without bands; each band has the weights and tables of its own."""
+    m = Maker(5)
+    m.done(m.conv(m.input(1, 8, 40, 64), 8, (1, 1)))
+    nano = configs.load_config("nano_fpga")
+    config = dataclasses.replace(nano, ai_ram_rows=300)  # a map takes 8 * 40 rows of a line each
+    program = build.build_program(m.graph, config)
+    (part,) = program.device_parts
+    layers, whole = part.network.layers, build.build_program(m.graph, nano).device_parts[0].network
+    assert len(layers) > 2 and len(whole.layers) == 1
+    own = whole.layers[0].weight_count + 8 * sum(whole.layers[0].table_words)
+    more = predict_network(config, part.network).cycles - predict_network(config, whole).cycles
+    line = (
+        f"bands: {len(layers)} layers for 1, {own * (len(layers) - 1)} bytes and {more} cycles"
+        " more than with 2 MiB of AI RAM"
+    )
+    assert [x for x in compiled_table.node_lines(program, config) if "bands" in x] == [line]
+    fits = build.build_program(m.graph, nano)
+    assert not any("bands" in x for x in compiled_table.node_lines(fits, nano))
+    again = okpu.loads_okpu(okpu.dumps(program), "net.okpu")
+    assert not any("bands" in x for x in compiled_table.node_lines(again, config))
 
 
 def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -271,7 +271,7 @@ class Builder:
         try:
             banded = fit.fitted(state.specs, writers, self.config)
             specs, last = banded.specs, len(banded.specs) - 1
-            for number in (n for pieces in banded.results.values() for n, _ in pieces):
+            for number in (piece.layer for pieces in banded.results.values() for piece in pieces):
                 specs[number].stores = specs[number].stores or "result"
             specs[last].stores = ""
             network = place.network_of(specs, [], self.config.ai_ram_rows)

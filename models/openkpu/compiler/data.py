@@ -87,6 +87,9 @@ def _typed(tensor: Tensor, array: npt.NDArray, where: str) -> npt.NDArray:
     if kind in FLOATS and (tensor.quantised or tensor.dtype == "float32"):
         if not np.isfinite(array).all():
             raise CompileError(f"the input {tensor.name!r} has a NaN or infinity", where=where)
+        if tensor.dtype == "float32" and np.abs(array).max(initial=0) > np.finfo(np.float32).max:
+            what = f"the input {tensor.name!r} has numbers of {np.abs(array).max():.3g}"
+            raise CompileError(f"{what}, expected numbers that float32 holds", where=where)
         return quantised_values(array, tensor) if tensor.quantised else array.astype(np.float32)
     if kind != tensor.dtype:
         floats = f"{tensor.dtype} or float32" if tensor.quantised else tensor.dtype

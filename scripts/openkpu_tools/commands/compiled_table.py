@@ -131,8 +131,9 @@ def _bands(config: Config, part: DevicePart) -> str:
 
 
 def _storage_bytes(network: Network) -> int:
-    """Bytes of maps, weights and tables that the layers move from and to storage."""
-    found = 0
+    """Bytes of maps, weights and tables that the layers move from and to storage, the list's own
+    input and result among them: in bands these are many maps."""
+    found = map_bytes(network.layers[0].in_shape) + map_bytes(network.layers[-1].out_shape)
     for arg in network.layers:
         found += map_bytes(arg.in_shape) * arg.load_map + map_bytes(arg.out_shape) * arg.store_map
         found += arg.weight_count + 8 * sum(arg.table_words)

@@ -78,7 +78,8 @@ class Emitter:
         self.buffers = 0
         self.resident: dict[int, BandView] = {}
         self.pieces: dict[int, Pieces] = {}
-        self.results: dict[int, Pieces] = {}  # by layer: what it writes
+        # by layer: lines that it writes, where they are stored, its first channel there
+        self.results: dict[int, list[tuple[Range, Spec, int]]] = {}
         self.tables: dict[tuple[int, int, int], dict[str, Any]] = {}
         # of the chain and band at work
         self.views: dict[int, BandView] = {}
@@ -372,7 +373,7 @@ class Emitter:
                 self._copy(spec, *moved)
             elif found.wanted and self.made[-1].dst != (whole := self._place(spec.dst, own)):
                 self._copy(spec, whole, whole, in_order=True)  # parts of its channels
-            self.results.setdefault(number, []).append((own, self.made[-1]))
+            self.results.setdefault(number, []).append((own, self.made[-1], 0))
             return
         if number != max(n for n in found.writers if n in windows):
             return
@@ -383,7 +384,9 @@ class Emitter:
             out = self._new((found.shape[0], own[1] - own[0], found.shape[2])).whole()
             last = self._copy(spec, view.part(0, found.shape[0], own), out, stores="piece")
         self.pieces.setdefault(buffer, []).append((own, last))
-        self.results.setdefault(number, []).append((own, last))
+        for writer in found.writers:
+            channel = found.channel(self.layers.specs[writer].dst)
+            self.results.setdefault(writer, []).append((own, last, channel))
 
 
 @functools.lru_cache(maxsize=64)

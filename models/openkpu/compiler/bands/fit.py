@@ -8,7 +8,8 @@ import dataclasses
 from openkpu.compiler.bands import split
 from openkpu.compiler.bands.emit import Emitter
 from openkpu.compiler.bands.graph import Layers
-from openkpu.compiler.bands.plan import BandPlan, Planner, Range
+from openkpu.compiler.bands.plan import BandPlan, Planner
+from openkpu.compiler.bands.ports import Piece
 from openkpu.compiler.lowering import place
 from openkpu.compiler.lowering.device import Spec
 from openkpu.compiler.lowering.lower import Unable
@@ -34,7 +35,7 @@ class Banded:
     """Layers that fit, and for each old layer that the host wants the lines that new ones write."""
 
     specs: list[Spec]
-    results: dict[int, list[tuple[int, Range]]]
+    results: dict[int, list[Piece]]
     plan: BandPlan | None = None
 
 
@@ -47,13 +48,18 @@ def fitted(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
         place.placed_rows(specs, [], config.ai_ram_rows)
     except Unable:
         return _banded(specs, wanted, config)
-    return Banded(specs, {n: [(n, (0, specs[n].dst.shape[1]))] for n in wanted})
+    whole = {n: specs[n].dst.shape for n in wanted}
+    return Banded(specs, {n: [Piece(n, (0, h), 0, c)] for n, (c, h, _) in whole.items()})
 
 
 def _banded(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
     ordered = split.split_order(specs, wanted)
+    # what only brings a map of the host's: each band brings its own lines of it
+    brings = {n for n, s in ordered if s.loads and s.src == s.dst and n not in wanted}
+    staged = {spec.src.buffer: spec.loads for n, spec in ordered if n in brings}
+    ordered = [(n, spec) for n, spec in ordered if n not in brings]
     old = [number for number, _ in ordered]
-    layers = Layers([spec for _, spec in ordered], {old.index(n) for n in wanted})
+    layers = Layers([spec for _, spec in ordered], {old.index(n) for n in wanted}, staged)
     planner = Planner(layers, config, config.ai_ram_rows)
     plan: BandPlan | int = 0
     for _ in range(ATTEMPTS):
@@ -83,7 +89,10 @@ def _banded(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
             )
         numbers = {id(spec): n for n, spec in enumerate(made)}
         results = {
-            old[number]: [(numbers[id(spec)], lines) for lines, spec in pieces]
+            old[number]: [
+                Piece(numbers[id(spec)], lines, channel, spec.dst.shape[0])
+                for lines, spec, channel in pieces
+            ]
             for number, pieces in emitter.results.items()
             if old[number] in wanted
         }

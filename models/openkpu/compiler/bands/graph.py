@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler.bands.lines import bandable
@@ -57,8 +58,9 @@ class Map:
 class Layers:
     """Specs of a list, and their maps by buffer."""
 
-    def __init__(self, specs: list[Spec], wanted: set[int]) -> None:
-        """``wanted``: layers whose output maps the host reads."""
+    def __init__(self, specs: list[Spec], wanted: set[int], staged: Mapping[int, str]) -> None:
+        """``wanted``: layers whose output maps the host reads; ``staged``: tensors that the host
+        writes, by their buffers, besides those that layers load."""
         self.specs = specs
         self.maps: dict[int, Map] = {}
         for number, spec in enumerate(specs):
@@ -69,6 +71,8 @@ class Layers:
             self._use(spec.dst).writers.append(number)
             if number in wanted:
                 self.maps[spec.dst.buffer].wanted = True
+        for buffer, tensor in staged.items():
+            self.maps[buffer].staged = tensor
         self.segments = [self._segment(number) for number in range(len(specs))]
 
     def _use(self, place: Place) -> Map:

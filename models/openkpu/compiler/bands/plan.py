@@ -119,8 +119,9 @@ class Planner:
         return wanted, windows
 
     def leaves(self, found: Map, chain: Chain) -> bool:
-        """Is a map that the chain writes needed behind it?"""
-        return found.wanted or found.last >= chain.behind
+        """Is a map that the chain writes needed behind it, or written by one before as well?"""
+        split = found.writers and found.first < chain.first <= found.writers[-1]
+        return found.wanted or found.last >= chain.behind or bool(split)
 
     # -------------------------------------------------------------------- costs
     def _bytes(self, arg: LayerArg) -> int:

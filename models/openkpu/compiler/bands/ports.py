@@ -4,12 +4,22 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
 from openkpu.compiler.bands.plan import Range
 from openkpu.compiler.lowering.device import Shape, Spec
 from openkpu.compiler.program import Port
+
+
+class Piece(NamedTuple):
+    """What a layer of a list leaves of a result in storage."""
+
+    layer: int
+    lines: Range
+    channel: int  # the first of the result's in the map that it stores
+    channels: int  # of that map
 
 
 def band_inputs(specs: list[Spec], ports: list[Port]) -> list[Port]:
@@ -35,17 +45,20 @@ def _lines(port: Port, lines: Range) -> Port:
     return dataclasses.replace(port, shape=shape, where=np.where(there, at, -1))
 
 
-def results(port: Port, writers: list[tuple[Shape, list[tuple[int, Range]]]], last: int) -> Port:
-    """A result whose map is made by ``writers``: for each its shape, and the layers that write
-    lines of it; layer ``last`` is the list's last one."""
+def results(port: Port, writers: list[tuple[Shape, list[Piece]]], last: int) -> Port:
+    """A result whose map is made by ``writers``: for each its shape, and the pieces in which lines
+    of it are stored, by themselves or among others; layer ``last`` is the list's last one."""
+    starts: dict[int, int] = {}  # of each layer's bytes
     layers: list[int] = []
     places, at = [], 0
     for (c, height, width), pieces in writers:
         place = np.empty((c, height, width), np.int64)
-        for number, (first, behind) in pieces:
-            shape = c, behind - first, width
-            place[:, first:behind] = at + np.arange(np.prod(shape)).reshape(shape)
-            at += int(np.prod(shape))
-            layers.append(-1 if number == last else number)
+        for number, (first, behind), channel, channels in pieces:
+            shape = channels, behind - first, width
+            if number not in starts:
+                starts[number], at = at, at + int(np.prod(shape))
+                layers.append(-1 if number == last else number)
+            there = starts[number] + np.arange(np.prod(shape)).reshape(shape)
+            place[:, first:behind] = there[channel : channel + c]
         places.append(place.reshape(-1))
     return dataclasses.replace(port, where=np.concatenate(places)[port.where], layers=layers)

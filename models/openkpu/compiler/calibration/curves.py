@@ -58,7 +58,8 @@ def _root(net: Net, node: Any, roots: dict[str, str]) -> str | None:
     if node.op_type in LIMITS:
         x = node.input[0]
         # alone behind a convolution it is that node's own clamp
-        return roots.get(x, x) if x in roots or not net.alone(x) else None
+        own = net.alone(x) and net.maker(x) is not None
+        return roots.get(x, x) if x in roots or not own else None
     if node.op_type in UNARY:
         return _of(net, node.input[0], roots)
     if node.op_type not in BINARY or len(node.input) != 2:

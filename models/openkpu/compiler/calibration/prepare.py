@@ -63,6 +63,11 @@ def prepared(
             what = f"input {value.name!r} is {value.dtype}, expected float32"
             raise CompileError(what, where=name)
     _known(model, parsed, name)
+    there = {v.name for v in parsed.inputs} | {t.name for t in model.graph.initializer}
+    for value in model.graph.output:
+        if value.name in there:
+            what = f"output {value.name!r} is an input or a constant, expected a node's result"
+            raise CompileError(what, where=name)
     _fixed(model, {v.name: v.shape for v in parsed.inputs})
     net = Net(_optimised(_newer(model, name), name))
     affine.fold(net)

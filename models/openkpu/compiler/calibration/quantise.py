@@ -11,7 +11,7 @@ import contextlib
 import io
 import logging
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from openkpu.compiler.calibration import curves, equalise, scales
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.calibration.runner import FloatRunner
+from openkpu.compiler.data import Values
 from openkpu.compiler.errors import CompileError
 from openkpu.words import METHODS
 
@@ -51,8 +52,10 @@ def quantised_net(net: Net, samples: Sequence[Feeds], method: str, name: str) ->
     from onnxruntime import quantization
 
     runner = FloatRunner(net, net.floats)
-    equalise.equalise(net, equalise.peaks_of(runner.run(feeds) for feeds in samples))
     within = curves.inside(net)
+    inner = {t for n in net.nodes if n.name in within for t in n.output if _hidden(net, t, within)}
+    runs = (_finite(runner.run(feeds), at, name, inner) for at, feeds in enumerate(samples, 1))
+    equalise.equalise(net, equalise.peaks_of(runs))
     model = net.done()
     kinds = sorted({n.op_type for n in net.nodes})
     extra: dict[str, Any] = {
@@ -64,6 +67,8 @@ def quantised_net(net: Net, samples: Sequence[Feeds], method: str, name: str) ->
         onnx.save_model(model, folder / "float.onnx")
         try:
             ranges = _ranges(folder, kinds, samples, method)
+            for tensor in inner & set(ranges.data):
+                del ranges.data[tensor]  # stays float
             extra["TensorQuantOverrides"] = scales.chosen_scales(net, ranges, within)
             _saved(ranges, folder / "ranges.json")
             quantization.quantize_static(
@@ -85,7 +90,50 @@ def quantised_net(net: Net, samples: Sequence[Feeds], method: str, name: str) ->
         except Exception as error:  # ONNX Runtime's errors have no base class but this
             what = " ".join(str(error).split())[:160] or type(error).__name__
             raise CompileError(f"ONNX Runtime cannot quantise it: {what}", where=name) from None
-        return (folder / "quantised.onnx").read_bytes()
+        made = onnx.load(folder / "quantised.onnx")
+    _limited(made, net, within)
+    return made.SerializeToString()
+
+
+def _hidden(net: Net, tensor: str, within: Mapping[str, str]) -> bool:
+    """Does a tensor lie inside a function? There an infinity may be on the way to a number."""
+    return tensor not in net.outputs and all(n.name in within for n in net.readers(tensor))
+
+
+def _finite(values: Values, at: int, name: str, inner: Collection[str]) -> Values:
+    """The tensors of a sample; CompileError where float32 does not hold one."""
+    for tensor, value in values.items():
+        if tensor not in inner and value.dtype.kind == "f" and not np.isfinite(value).all():
+            what = f"sample {at} of the calibration makes a NaN or an infinity of {tensor!r}"
+            raise CompileError(f"{what}, expected finite numbers", where=name)
+    return values
+
+
+def _limited(made: Any, net: Net, within: Mapping[str, str]) -> None:
+    """Put a ReLU or clip back in front of the quantisation that took its place.
+
+    ONNX Runtime drops it, since the range of its result ends where it does. A scale that other
+    tensors have as well may reach further, and so does a range that has 0 in it beside the limits.
+    """
+    from onnx import helper, numpy_helper
+
+    nodes = list(made.graph.node)
+    there = {n.name for n in nodes}
+    known = {t.name for t in made.graph.initializer}
+    for node in reversed(net.nodes):
+        if node.op_type not in curves.LIMITS or node.name in within or node.name in there:
+            continue
+        (before, after), limits = (node.input[0], node.output[0]), list(node.input[1:])
+        at = next(i for i, n in enumerate(nodes) if after in n.output)
+        nodes[at].output[:] = [before if n == after else n for n in nodes[at].output]
+        nodes.insert(at + 1, helper.make_node(node.op_type, [before, *limits], [after], node.name))
+        for limit in filter(None, limits):
+            if limit not in known:
+                tensor = numpy_helper.from_array(net.constants[limit], limit)
+                made.graph.initializer.append(tensor)
+                known.add(limit)
+    del made.graph.node[:]
+    made.graph.node.extend(nodes)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Float models and samples that exporters and users have besides the usual ones: near the float
+model in ONNX Runtime, or refused in one line that names the cause (docs/compiler.md 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.tests.exported import DYNAMO, Exported, window
+from models.tests.test_float_models import made
+from openkpu import configs
+from openkpu.compiler import source
+from openkpu.compiler.calibration import prepare, quantise
+from openkpu.compiler.calibration.samples import Request
+from openkpu.compiler.errors import CompileError
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime", reason="the group quantise has onnxruntime")
+
+
+def start(m: Exported) -> str:
+    return m.conv(m.input(1, 3, 9, 12), 3, 6)
+
+
+def joined(m: Exported, x: str, y: str) -> bytes:
+    """A concatenation gives both one scale, which has negative numbers; 12 channels behind it."""
+    return m.done(m.conv(m.node("Concat", x, y, axis=1), 12, 4))
+
+
+def relu_joined(m: Exported) -> bytes:
+    x = start(m)
+    return joined(m, m.node("Relu", m.conv(x, 6, 6)), x)
+
+
+def sum_joined(m: Exported) -> bytes:
+    x = start(m)
+    return joined(m, m.node("Relu", m.node("Add", m.conv(x, 6, 6), x)), x)
+
+
+def pool_joined(m: Exported) -> bytes:
+    x = start(m)
+    return joined(m, m.node("MaxPool", m.node("Relu", m.conv(x, 6, 6)), **window(3, 1)), x)
+
+
+def relu_of_pool(m: Exported) -> bytes:
+    x = start(m)
+    return joined(m, m.node("Relu", m.node("MaxPool", x, **window(3, 1))), x)
+
+
+def clips(m: Exported) -> bytes:
+    """The range of each has 0 in it, which lies beside the limits."""
+    x = start(m)
+    high = m.node("Clip", m.conv(x, 6, 6), m.const(0.5), m.const(1.5))
+    low = m.node("Clip", m.conv(x, 6, 6), m.const(-1.5), m.const(-0.5))
+    return joined(m, high, low)
+
+
+def two_limits(m: Exported) -> bytes:
+    x = start(m)
+    return joined(m, m.node("Clip", m.node("Relu", m.conv(x, 6, 6)), m.const(0.3)), x)
+
+
+LIMITED: list[Callable[[Exported], bytes]] = [
+    relu_joined,
+    sum_joined,
+    pool_joined,
+    relu_of_pool,
+    clips,
+    two_limits,
+]
+
+
+@pytest.mark.parametrize("make", LIMITED)
+def test_limits_stay(make: Callable[[Exported], bytes]) -> None:
+    """A ReLU or clip limits its numbers, however far the scale of its result reaches."""
+    assert made(make(Exported(DYNAMO))).decibels() > 30
+
+
+@pytest.mark.parametrize("limits", [("Relu",), ("Clip", -0.5, 0.5)])
+def test_limit_of_an_input(limits: tuple) -> None:
+    """What comes first may be a limit."""
+    m = Exported(DYNAMO)
+    kind, *ends = limits
+    x = m.node(kind, m.input(1, 4, 8, 8), *(m.const(v) for v in ends))
+    assert made(m.done(m.conv(x, 4, 8))).decibels() > 30
+
+
+def test_infinity_inside_a_function() -> None:
+    """1 / (1 + exp(-100 x)) has infinities on the way to 0 and 1."""
+    m = Exported(DYNAMO)
+    y = m.node("Exp", m.node("Neg", m.node("Mul", start(m), m.const(100.0))))
+    y = m.node("Div", m.const(1.0), m.node("Add", y, m.const(1.0)))
+    assert made(m.done(m.conv(y, 6, 4))).decibels() > 20
+
+
+def test_output_that_is_an_input() -> None:
+    m = Exported(DYNAMO)
+    x = m.input(1, 3, 8, 8)
+    with pytest.raises(CompileError, match="output 'x' is an input or a constant, expected"):
+        prepare.prepared(m.done(m.conv(x, 3, 4), x), "net")
+
+
+def test_numbers_that_float32_does_not_hold(tmp_path: Path) -> None:
+    """In the samples, and in what the float model makes of them."""
+    m = Exported(DYNAMO)
+    data = m.done(m.node("Relu", m.conv(m.input(1, 3, 8, 8), 3, 4)))
+    (tmp_path / "net.onnx").write_bytes(data)
+    np.save(tmp_path / "x.npy", np.full((2, 3, 8, 8), 1e300))
+    request = Request(str(tmp_path / "x.npy"))
+    with pytest.raises(CompileError, match=r"input 'x' has numbers of 1e[+]300, expected numbers"):
+        source.read_program(tmp_path / "net.onnx", configs.load_config("k210"), None, request)
+    feeds = {"x": np.ones((1, 3, 8, 8), np.float32)}
+    many = [feeds, {"x": np.full((1, 3, 8, 8), 3e38, np.float32)}]
+    with pytest.raises(CompileError, match=r"sample 2 of the calibration makes .* 'conv_0_0'"):
+        quantise.quantised_net(prepare.prepared(data, "net"), many, "minmax", "net")
