@@ -23,8 +23,9 @@ enum openkpu_status openkpu_idle(struct openkpu *dev) {
 }
 
 enum openkpu_status openkpu_inside(struct openkpu *dev, uint32_t address, uint64_t bytes) {
-  uint64_t first = dev->memory, end = dev->size ? first + dev->size : (uint64_t)1 << 32;
-  if (!dev->size) first = 0;
+  const uint64_t space = (uint64_t)1 << 32;
+  uint64_t first = dev->size ? dev->memory : 0, end = dev->size ? first + dev->size : space;
+  if (end > space) end = space; /* addresses of the device do not wrap */
   if (address >= first && address + bytes <= end) return OPENKPU_OK;
   return openkpu_fail(dev, OPENKPU_NO_ROOM, address);
 }
@@ -53,6 +54,7 @@ int openkpu_pending(const struct openkpu *dev) { return dev->events != 0; }
 /* page: interrupts */
 /* serve the interrupt line: note what it says and silence it; 0 when it says nothing */
 int openkpu_irq(struct openkpu *dev) {
+  if (dev->state == OPENKPU_STATE_NONE) return 0; /* of another device on the line, before openkpu_init */
   uint32_t ai = openkpu_rd(dev, OPENKPU_AI_INT_STATUS), kpu = openkpu_rd(dev, OPENKPU_INTERRUPT_STATUS);
   if (ai) openkpu_wr(dev, OPENKPU_AI_INT_STATUS, ai);
   if (kpu) openkpu_wr(dev, OPENKPU_INTERRUPT_CLEAR, kpu);
@@ -105,6 +107,7 @@ enum openkpu_status openkpu_reset(struct openkpu *dev) {
 
 /* the first error of the device, described in dev->error, after recovery; OPENKPU_OK when there is none */
 enum openkpu_status openkpu_check(struct openkpu *dev) {
+  if (dev->state == OPENKPU_STATE_NONE) return openkpu_fail(dev, OPENKPU_WRONG_ORDER, 0);
   uint32_t code = openkpu_rd(dev, OPENKPU_AI_ERR_CODE);
   if (code == OPENKPU_ERR_NONE) return OPENKPU_OK;
   uint32_t info = openkpu_rd(dev, OPENKPU_AI_ERR_INFO);
@@ -149,6 +152,9 @@ enum openkpu_status openkpu_confine(struct openkpu *dev, uint32_t read_base, uin
     return openkpu_fail(dev, OPENKPU_MISALIGNED, read_base);
   }
   if (!read_size || !write_size) return openkpu_fail(dev, OPENKPU_BAD_COUNT, 0);
+  /* a window that passed 4 GiB would end before it begins */
+  if (read_base > read_base + (read_size - 1)) return openkpu_fail(dev, OPENKPU_NO_ROOM, read_base);
+  if (write_base > write_base + (write_size - 1)) return openkpu_fail(dev, OPENKPU_NO_ROOM, write_base);
   openkpu_wr(dev, OPENKPU_AI_READ_FIRST, read_base);
   openkpu_wr(dev, OPENKPU_AI_READ_LAST, read_base + read_size - 1);
   openkpu_wr(dev, OPENKPU_AI_WRITE_FIRST, write_base);
@@ -253,7 +259,8 @@ enum openkpu_status openkpu_wait(struct openkpu *dev, uint32_t *finished, uint32
 /* page end */
 
 int openkpu_taken(const struct openkpu *dev) {
-  return (openkpu_rd(dev, OPENKPU_AI_STATUS) & OPENKPU_AI_STATUS_NPIX_TAKEN_MASK) != 0;
+  return dev->state == OPENKPU_STATE_RUN &&
+         (openkpu_rd(dev, OPENKPU_AI_STATUS) & OPENKPU_AI_STATUS_NPIX_TAKEN_MASK) != 0;
 }
 
 enum openkpu_status openkpu_next(struct openkpu *dev, uint32_t pixels) {
@@ -270,9 +277,11 @@ enum openkpu_status openkpu_next(struct openkpu *dev, uint32_t pixels) {
 /* end a stream after the inference at work; `finished`: results that are stored. The device is idle afterwards */
 enum openkpu_status openkpu_stop(struct openkpu *dev, uint32_t *finished, uint32_t limit) {
   if (dev->state != OPENKPU_STATE_RUN) return openkpu_fail(dev, OPENKPU_WRONG_ORDER, 0);
+  dev->events = 0; /* of results so far: a port does not sleep while one is pending */
   openkpu_wr(dev, OPENKPU_AI_CTRL, OPENKPU_AI_CTRL_STOP_MASK);
   while (openkpu_rd(dev, OPENKPU_AI_STATUS) & OPENKPU_AI_STATUS_BUSY_MASK) {
     if (!limit--) return openkpu_timeout(dev);
+    OPENKPU_PAUSE(dev);
   }
   (void)openkpu_irq(dev); /* a done that nobody waits for */
   dev->events = 0;

@@ -124,7 +124,8 @@ enum { OPENKPU_CHECK_HEAD, OPENKPU_CHECK_ALL }; /* checksums: of the header alon
 /* `image`: where the processor sees it, `address`: where the device does */
 enum openkpu_status openkpu_open(struct openkpu *dev, struct openkpu_network *net, const void *image, uint32_t address,
                                  int check);
-/* tensor `number` of the image, inputs first, between the model's order and its map's bytes, `map`; 0 or BAD_COUNT */
+/* tensor `number` of the image, inputs first, between the model's order and its map's bytes, `map`; 0, BAD_COUNT, or
+   DAMAGED for a table that openkpu_open would have refused with CHECK_ALL */
 enum openkpu_status openkpu_pack(const void *image, uint32_t number, const void *tensor, uint8_t *map);
 enum openkpu_status openkpu_unpack(const void *image, uint32_t number, const uint8_t *map, void *tensor);
 

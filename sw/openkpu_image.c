@@ -10,8 +10,9 @@ enum {
 };
 /* of a tensor, behind the header */
 enum { TENSOR_FIELDS = 16 };
-enum { MAP_BYTES = 2, ADD = 6, FILL = 7, ELEMENTS = 8, TABLE = 9, SHAPE = 10 };
+enum { OUTPUT = 0, MAP_BYTES = 2, ADD = 6, FILL = 7, ELEMENTS = 8, TABLE = 9, SHAPE = 10 };
 enum { CRC_FROM = 12 }; /* bytes of the header that its checksum leaves out: itself and what is before it */
+static const uint32_t NOWHERE = 0xFFFFFFFF; /* of a table: no element */
 
 static uint32_t field(const uint8_t *image, uint32_t number) {
   const uint8_t *at = image + 4 * number;
@@ -58,6 +59,7 @@ enum openkpu_status openkpu_open(struct openkpu *dev, struct openkpu_network *ne
   if (check == OPENKPU_CHECK_ALL && crc32(bytes + list, size - list) != field(bytes, BODY_CRC)) {
     return openkpu_fail(dev, OPENKPU_DAMAGED, address + list);
   }
+  OPENKPU_CLEAN(dev->port, address, size); /* the processor may have copied it there */
   net->list = address + list;
   net->layers = field(bytes, LAYERS);
   net->weights = address + field(bytes, WEIGHTS);
@@ -77,17 +79,28 @@ static const uint8_t *tensor_of(const uint8_t *image, uint32_t number) {
   return number < field(image, TENSORS) ? image + 4 * (FIELDS + TENSOR_FIELDS * number) : 0;
 }
 
-/* place in its map of element `i` of a tensor, from a table of the image */
-static uint32_t place_of(const uint8_t *image, const uint8_t *tensor, uint32_t i) {
-  return field(image + field(tensor, TABLE), i);
+/* pair `k` of a tensor: an element and the byte of the map that holds it. The table of an input has the element of each
+   byte, that of an output the byte of each element. 1: there is one; 0: the byte holds a filler; -1: a damaged table */
+static int pair_of(const uint8_t *image, const uint8_t *tensor, uint32_t k, uint32_t *element, uint32_t *byte) {
+  uint32_t table = field(tensor, TABLE), other = table ? field(image + table, k) : k;
+  int output = field(tensor, OUTPUT) != 0;
+  *element = output ? k : other;
+  *byte = output ? other : k;
+  if (*element < field(tensor, ELEMENTS) && *byte < field(tensor, MAP_BYTES)) return 1;
+  return table && (output || other != NOWHERE) ? -1 : 0;
 }
+
+static uint32_t pairs_of(const uint8_t *tensor) { return field(tensor, field(tensor, OUTPUT) ? ELEMENTS : MAP_BYTES); }
 
 enum openkpu_status openkpu_pack(const void *image, uint32_t number, const void *tensor, uint8_t *map) {
   const uint8_t *bytes = (const uint8_t *)image, *values = (const uint8_t *)tensor, *of = tensor_of(bytes, number);
+  uint32_t element, byte;
   if (!of) return OPENKPU_BAD_COUNT;
   for (uint32_t i = 0; i < field(of, MAP_BYTES); i++) map[i] = (uint8_t)field(of, FILL);
-  for (uint32_t i = 0; i < field(of, ELEMENTS); i++) {
-    map[field(of, TABLE) ? place_of(bytes, of, i) : i] = (uint8_t)(values[i] + field(of, ADD));
+  for (uint32_t k = 0; k < pairs_of(of); k++) {
+    int found = pair_of(bytes, of, k, &element, &byte);
+    if (found < 0) return OPENKPU_DAMAGED;
+    if (found) map[byte] = (uint8_t)(values[element] + field(of, ADD));
   }
   return OPENKPU_OK;
 }
@@ -95,9 +108,12 @@ enum openkpu_status openkpu_pack(const void *image, uint32_t number, const void 
 enum openkpu_status openkpu_unpack(const void *image, uint32_t number, const uint8_t *map, void *tensor) {
   const uint8_t *bytes = (const uint8_t *)image, *of = tensor_of(bytes, number);
   uint8_t *values = (uint8_t *)tensor;
+  uint32_t element, byte;
   if (!of) return OPENKPU_BAD_COUNT;
-  for (uint32_t i = 0; i < field(of, ELEMENTS); i++) {
-    values[i] = (uint8_t)(map[field(of, TABLE) ? place_of(bytes, of, i) : i] - field(of, ADD));
+  for (uint32_t k = 0; k < pairs_of(of); k++) {
+    int found = pair_of(bytes, of, k, &element, &byte);
+    if (found < 0) return OPENKPU_DAMAGED;
+    if (found) values[element] = (uint8_t)(map[byte] - field(of, ADD));
   }
   return OPENKPU_OK;
 }

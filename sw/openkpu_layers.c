@@ -3,6 +3,7 @@
 #include "openkpu_internal.h"
 
 enum { AI_RAM_ROWS = 32768, ROW_BYTES = 64 };
+enum { LOOKS = 64 }; /* at the result FIFO in a pass */
 
 static const uint32_t CALC_DONE = OPENKPU_INTERRUPT_MASK_CALC_DONE_INT_MASK;
 static const uint32_t ALMOST_EMPTY = OPENKPU_INTERRUPT_MASK_LAYER_CFG_ALMOST_EMPTY_INT_MASK;
@@ -10,6 +11,22 @@ static const uint32_t ALMOST_EMPTY = OPENKPU_INTERRUPT_MASK_LAYER_CFG_ALMOST_EMP
 /* the map fits the AI RAM that addresses reach, and no run is at work */
 static enum openkpu_status check_map(struct openkpu *dev, uint32_t row, uint32_t channels, uint32_t height,
                                      uint32_t width);
+
+/* field NAME of an argument word, whose register is WORD */
+#define FIELD(words, WORD, NAME)                                    \
+  ((uint32_t)(((words)[OPENKPU_LAYER_##WORD] & OPENKPU_LAYER_##WORD##_##NAME##_MASK) >> \
+              OPENKPU_LAYER_##WORD##_##NAME##_SHIFT))
+
+/* bytes of a layer's dense input map, and of its output map */
+static uint64_t bytes_in(const uint64_t *words) {
+  return (FIELD(words, IMAGE_CHANNEL_NUM, I_CH_NUM_M1) + (uint64_t)1) * (FIELD(words, IMAGE_SIZE, I_COL_HIGH_M1) + 1) *
+         (FIELD(words, IMAGE_SIZE, I_ROW_WID_M1) + 1);
+}
+
+static uint64_t bytes_out(const uint64_t *words) {
+  return (FIELD(words, IMAGE_CHANNEL_NUM, O_CH_NUM_M1) + (uint64_t)1) * (FIELD(words, IMAGE_SIZE, O_COL_HIGH_M1) + 1) *
+         (FIELD(words, IMAGE_SIZE, O_ROW_WID_M1) + 1) * (FIELD(words, INTERRUPT_ENABE, OUT32) ? 4 : 1);
+}
 
 /* page: maps */
 /* groups of channels that share a row of the AI RAM */
@@ -94,12 +111,17 @@ enum openkpu_status openkpu_layer(struct openkpu *dev, const uint64_t *words, in
 /* page: layer out */
 /* `size` bytes of the map of a layer with send_data_out */
 static enum openkpu_status receive(struct openkpu *dev, uint8_t *map, uint32_t size, uint32_t limit) {
-  for (uint32_t done = 0, passes = 0; done < size; passes++) {
+  for (uint32_t done = 0, passes = 0, looks = 0; done < size; looks++) {
     uint32_t status = openkpu_rd(dev, OPENKPU_AI_STATUS);
     if (status & OPENKPU_AI_STATUS_ERROR_MASK) return openkpu_check(dev);
     uint32_t held = (status & OPENKPU_AI_STATUS_RESULTS_MASK) >> OPENKPU_AI_STATUS_RESULTS_SHIFT;
-    if (held) passes = 0;
+    if (held) passes = looks = 0;
     if (passes >= limit) return openkpu_timeout(dev);
+    if (looks >= LOOKS) { /* a pause may be longer than the device needs to fill the FIFO */
+      OPENKPU_PAUSE(dev);
+      looks = 0;
+      passes++;
+    }
     for (; held && done < size; held--) {
       uint64_t word = openkpu_rd(dev, OPENKPU_FIFO_DATA_OUT);
       word |= (uint64_t)openkpu_rd(dev, OPENKPU_FIFO_DATA_OUT + 4) << 32;
@@ -109,11 +131,12 @@ static enum openkpu_status receive(struct openkpu *dev, uint8_t *map, uint32_t s
   return OPENKPU_OK;
 }
 
-/* one layer whose map comes through the FIFO */
+/* one layer whose map comes through the FIFO; `size` is that of the map: what is left there would be the next one's */
 enum openkpu_status openkpu_layer_out(struct openkpu *dev, const uint64_t *words, int eight_bit, uint8_t *map,
                                       uint32_t size, uint32_t limit) {
   enum openkpu_status code = openkpu_idle(dev);
   if (code) return code;
+  if (size != bytes_out(words)) return openkpu_fail(dev, OPENKPU_BAD_COUNT, 0);
   OPENKPU_BARRIER(dev->port);
   openkpu_prepare(dev, eight_bit);
   push(dev, words, 0, OPENKPU_LAYER_DMA_PARAMETER_SEND_DATA_OUT_MASK);
@@ -125,14 +148,25 @@ enum openkpu_status openkpu_layer_out(struct openkpu *dev, const uint64_t *words
 /* one layer; its input map lies at `from` in storage, its output map goes to `to`, a multiple of the bus word */
 enum openkpu_status openkpu_layer_moved(struct openkpu *dev, const uint64_t *words, int eight_bit, uint32_t from,
                                         uint32_t to, uint32_t limit) {
-  uint64_t moved[OPENKPU_WORDS];
-  for (uint32_t i = 0; i < OPENKPU_WORDS; i++) moved[i] = words[i];
+  uint64_t moved[OPENKPU_WORDS], in = bytes_in(words), out = bytes_out(words);
+  enum openkpu_status code = openkpu_idle(dev);
+  if (code) return code;
   if (to & (openkpu_word(dev) - 1)) return openkpu_fail(dev, OPENKPU_MISALIGNED, to);
+  code = openkpu_inside(dev, from, in);
+  if (!code) code = openkpu_inside(dev, to, out);
+  if (code) return code;
+  for (uint32_t i = 0; i < OPENKPU_WORDS; i++) moved[i] = words[i];
+  moved[OPENKPU_LAYER_INTERRUPT_ENABE] &= ~OPENKPU_LAYER_INTERRUPT_ENABE_MAP_LOAD_ADDR_MASK;
   moved[OPENKPU_LAYER_INTERRUPT_ENABE] |=
       OPENKPU_LAYER_INTERRUPT_ENABE_LOAD_MAP_MASK | OPENKPU_LAYER_INTERRUPT_ENABE_STORE_MAP_MASK |
       (uint64_t)from << OPENKPU_LAYER_INTERRUPT_ENABE_MAP_LOAD_ADDR_SHIFT;
+  moved[OPENKPU_LAYER_WRITE_BACK_CFG] &= ~OPENKPU_LAYER_WRITE_BACK_CFG_MAP_STORE_ADDR_MASK;
   moved[OPENKPU_LAYER_WRITE_BACK_CFG] |= (uint64_t)to << OPENKPU_LAYER_WRITE_BACK_CFG_MAP_STORE_ADDR_SHIFT;
-  return openkpu_layer(dev, moved, eight_bit, limit);
+  OPENKPU_CLEAN(dev->port, from, (uint32_t)in);
+  OPENKPU_INVALIDATE(dev->port, to, (uint32_t)out);
+  code = openkpu_layer(dev, moved, eight_bit, limit);
+  OPENKPU_INVALIDATE(dev->port, to, (uint32_t)out);
+  return code;
 }
 /* page end */
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """openkpu export: the files of a network, which a C compiler takes, and what it refuses."""
 
+import ctypes
+import dataclasses
 import subprocess
 import zlib
 from pathlib import Path
@@ -127,6 +129,21 @@ def test_tensors_reach_their_maps() -> None:
         assert np.array_equal(made, port.map_of(order.reshape(graph_shape)).reshape(-1))
 
 
+def test_elements_that_the_map_leaves_out() -> None:
+    """Pixels that the first layer steps over are in no byte of its map."""
+    program = read_program(TFLITE, configs.load_config("nano"))
+    port = program.device_parts[0].inputs[0]
+    port.where = port.where.copy()
+    port.where.reshape(-1)[[0, 9, 63]] = -1
+    (tensor,) = (t for t in source.of_program(program, "digits.tflite").tensors if not t.output)
+    values = np.arange(tensor.elements) - 60
+    stored = np.append(values + tensor.add, tensor.fill)
+    assert tensor.places is not None
+    made = stored[np.where(tensor.places == NOWHERE, -1, tensor.places.astype(np.int64))]
+    shape = program.graph.tensors[port.tensor].shape
+    assert np.array_equal(made, port.map_of(values.reshape(shape)).reshape(-1))
+
+
 def test_names_and_comments_are_safe() -> None:
     """A file's name becomes one of C; text of a model ends no comment."""
     assert texts.identifier("3 nets-v2") == "n3_nets_v2" and texts.identifier("--") == "network"
@@ -135,3 +152,81 @@ def test_names_and_comments_are_safe() -> None:
     made.after = ["x */ evil /*", "\u00e9"]
     text = texts.c_header(made, "net", "a*/b")
     assert text.count("/*") == text.count("*/")
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The driver's image functions as a library of this machine."""
+    made = tmp_path_factory.mktemp("driver") / "image.so"
+    files = [str(ROOT / "sw" / f"openkpu{part}.c") for part in ("", "_image")]
+    flags = ["-std=c99", "-shared", "-fPIC", f"-I{ROOT / 'sw'}", f"-I{ROOT / 'include'}"]
+    subprocess.run(["gcc", *flags, "-o", str(made), *files], check=True)
+    return ctypes.CDLL(str(made))
+
+
+DAMAGED = 34  # OPENKPU_DAMAGED
+MODELS = [TFLITE, TFLITE.with_name("residual_int8.tflite"), TFLITE.with_name("separable_qdq.onnx")]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda path: path.name)
+def test_driver_packs_and_unpacks_tensors(model: Path, driver: ctypes.CDLL) -> None:
+    """openkpu_pack fills a map as Port.map_of does, with padding; openkpu_unpack brings it back."""
+    config = configs.load_config("nano")
+    program = read_program(str(model), config)
+    found = source.of_program(program, model.name)
+    made = image(found.network, config, BASE, found.tensors)
+    data = made.data.tobytes()
+    rng = np.random.default_rng(2)
+    (part,) = program.device_parts
+    assert any(t.places is not None for t in made.tensors)
+    for number, tensor in enumerate(made.tensors):
+        values = rng.integers(0, 256, tensor.elements, dtype=np.uint8)
+        filled, back = np.full(tensor.size + 8, 0xEE, np.uint8), np.zeros(tensor.elements, np.uint8)
+        assert driver.openkpu_pack(data, number, values.ctypes, filled.ctypes) == 0
+        assert (filled[tensor.size :] == 0xEE).all()
+        assert driver.openkpu_unpack(data, number, filled.ctypes, back.ctypes) == 0
+        assert np.array_equal(back, values)
+        if not tensor.output and not found.before:
+            port = next(p for p in part.inputs if p.layer == tensor.layer)
+            x = values.view(tensor.dtype).astype(np.int64).reshape(tensor.shape)
+            if program.graph.tensors[tensor.name].layout == "NHWC" and x.ndim == 4:
+                x = x.transpose(0, 3, 1, 2)
+            wanted = port.map_of(x.reshape(program.graph.tensors[port.tensor].shape))
+            assert np.array_equal(filled[: tensor.size], wanted.reshape(-1))
+
+
+def test_driver_refuses_a_damaged_table(driver: ctypes.CDLL) -> None:
+    """An entry beyond the tensor is an error and reaches no memory outside of it."""
+    config = configs.load_config("nano")
+    found = source.of_program(read_program(str(TFLITE), config), "digits.tflite")
+    data = image(found.network, config, BASE, found.tensors).data.copy()
+    head = data.view("<u4")
+    table = int(head[32 + 9])
+    assert table and table % 4 == 0
+    head[table // 4 + 3] = 1 << 30
+    values, filled = np.zeros(4096, np.uint8), np.zeros(4096, np.uint8)
+    assert driver.openkpu_pack(data.ctypes, 0, values.ctypes, filled.ctypes) == DAMAGED
+    assert driver.openkpu_unpack(data.ctypes, 0, filled.ctypes, values.ctypes) == DAMAGED
+
+
+def test_driver_uses_both_kinds_of_table(driver: ctypes.CDLL) -> None:
+    """Of an input, the element of each byte, some of them fillers; of an output, the byte of each
+    element (docs/driver.md, section 5)."""
+    network = source.of_network(digits.load_network())
+    rng = np.random.default_rng(3)
+    places = np.full(64, NOWHERE, dtype=np.uint32)
+    places[rng.permutation(64)[:60]] = rng.permutation(60)
+    outs = rng.permutation(10)[:7].astype(np.uint32)
+    first, last = network.tensors
+    tensors = [
+        dataclasses.replace(first, shape=(60,), places=places, add=128, fill=7),
+        dataclasses.replace(last, shape=(7,), places=outs, add=3),
+    ]
+    data = image(network.network, configs.load_config("nano"), BASE, tensors).data
+    values, filled = rng.integers(0, 256, 60, dtype=np.uint8), np.zeros(64, np.uint8)
+    assert driver.openkpu_pack(data.ctypes, 0, values.ctypes, filled.ctypes) == 0
+    wanted = [7 if at == NOWHERE else (int(values[at]) + 128) % 256 for at in places]
+    assert filled.tolist() == wanted
+    result, back = rng.integers(0, 256, 10, dtype=np.uint8), np.zeros(7, np.uint8)
+    assert driver.openkpu_unpack(data.ctypes, 1, result.ctypes, back.ctypes) == 0
+    assert back.tolist() == [(int(result[at]) - 3) % 256 for at in outs]

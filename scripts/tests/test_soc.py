@@ -4,9 +4,10 @@
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from openkpu import configs
+from openkpu import configs, digits
 from openkpu.checkout import ROOT
 from openkpu_tb import simrun
 from openkpu_tools.flows import soc
@@ -79,6 +80,10 @@ def test_a_wrong_result_is_seen(
         (("--devices", "2"), "expected --program=stream"),
         (("--model", "digits", "digits"), "2 models, expected at most --devices=1"),
         (("--model", "nothing.npz"), "nothing.npz"),
+        (("--images", "2", "--program", "k210"), "--images=2 with --program=k210, expected"),
+        (("--images", "2", "--program", "recovery"), "expected --program=run or stream"),
+        (("--quiet",), "--quiet=1 with --program=run, expected --program=stream"),
+        (("--images", "1000"), "--images=1000 with --model=digits, expected"),
     ],
 )
 def test_bad_requests(
@@ -90,6 +95,31 @@ def test_bad_requests(
     except soc.UsageError as usage:
         error = f"{usage}\n"
     assert said in error and error.count("\n") == 1
+
+
+def test_inputs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """SEED chooses the digits; a file that is called digits has random bytes of its own shape."""
+    seen: list[tuple] = []
+
+    def refused(_: object, config: configs.Config, inputs: list, order: list) -> soc.Job:
+        seen.append((inputs[0], order))
+        raise soc.UsageError("seen")
+
+    monkeypatch.setattr(soc, "job", refused)
+    monkeypatch.delenv("SEED", raising=False)
+    for seed in (None, "5", "5", "6"):
+        if seed:
+            monkeypatch.setenv("SEED", seed)
+        assert soc.main([]) == 2
+    plain, five, again, six = (inputs for inputs, _ in seen)
+    pixels = digits.load_data()[1].pixels
+    assert np.array_equal(plain, pixels[:4]) and np.array_equal(five, again)
+    assert not np.array_equal(five, plain) and not np.array_equal(five, six)
+    large = ROOT / "models" / "openkpu" / "digits" / "large_network.npz"
+    link = tmp_path / "digits.npz"
+    link.write_bytes(large.read_bytes())
+    assert soc.main(["--model", str(link)]) == 2
+    assert seen[-1][0].shape == (4, 1, 128, 128)
 
 
 @pytest.mark.check

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from openkpu.checkout import ROOT, python_path
-from openkpu_tb import seeds, simrun, watchdog
+from openkpu_tb import seeds, simrun, verilated, watchdog
 from openkpu_tb.simrun import SIMS, SimError, ToolError, check_tool, run_bench
 
 pytestmark = pytest.mark.fixed  # the same with every seed
@@ -235,3 +235,26 @@ def test_regress_says_what_failed(tmp_path: Path) -> None:
     ), lines[-1]
     good = python("openkpu_tools.verification.regress", "--seeds=1", "--jobs=1", str(file))
     assert good.returncode == 0 and good.stdout.splitlines()[-1].startswith("1 seeds passed in")
+
+
+def test_a_build_that_was_ended_is_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A native model leaves nothing of a build that was interrupted to the next one."""
+    found: list[list[str]] = []
+
+    def ended(words: list[str], _: str) -> None:
+        folder = Path(words[words.index("-Mdir") + 1])
+        found.append(sorted(path.name for path in folder.iterdir()))
+        (folder / "half.gch").touch()
+        (folder / "half").mkdir()
+        if len(found) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(simrun, "builds", lambda: tmp_path)
+    monkeypatch.setattr(simrun, "_keep_runtime", lambda *_: None)
+    monkeypatch.setattr(verilated, "_run", ended)
+    with pytest.raises(KeyboardInterrupt):
+        verilated.model("openkpu_top", ["rtl/openkpu_top.v"], {})
+    verilated.model("openkpu_top", ["rtl/openkpu_top.v"], {})
+    assert found == [[".lock", "control.vlt"]] * 2

@@ -54,6 +54,7 @@ def model(
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / ".done").exists():
+            _empty(folder)  # a build that was ended leaves files that make takes for finished
             (folder / "control.vlt").write_text(CONTROL + control)
             words = ["verilator", *ARGS, *flags, "--top-module", top, "--prefix", f"V{top}"]
             words += ["-Mdir", str(folder), str(folder / "control.vlt")]
@@ -69,6 +70,14 @@ def model(
                 simrun._keep_runtime(folder, runtime)
             (folder / ".done").touch()
     return folder
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != ".lock":
+            path.unlink()
 
 
 def program(

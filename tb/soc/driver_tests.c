@@ -8,6 +8,7 @@
 #include "hardware.h"
 #include "openkpu.h"
 
+enum { PASSES = 300 }; /* of 100 cycles each: an inference is over in fewer */
 enum { LIMIT = 20000, IMAGES = 4, MOST = 1 << 20 };
 
 #define CHECK(what)                                                     \
@@ -85,6 +86,7 @@ static void set_up(struct bench *b) {
   put_image(b);
   CHECK_CODE(&b->dev, openkpu_init(&b->dev, b->hw, HW_BASE, HW_MEMORY), OPENKPU_OK);
   CHECK_CODE(&b->dev, openkpu_open(&b->dev, &b->net, hw_memory(b->hw, HW_BASE), HW_BASE, OPENKPU_CHECK_ALL), OPENKPU_OK);
+  CHECK(hw_cleaned(b->hw) == b->image.size); /* the device reads what the processor has copied */
   CHECK(b->inputs.size == IMAGES * b->net.input_bytes && b->results.size == IMAGES * b->net.result_bytes);
   for (uint32_t i = 0; i < IMAGES; i++) {
     memcpy(hw_memory(b->hw, b->net.input + i * b->net.input_stride), b->inputs.data + i * b->net.input_bytes,
@@ -125,6 +127,7 @@ static enum openkpu_status run_stream(struct bench *b, uint32_t count, uint32_t 
 
 /* ---- what works */
 static void single(struct bench *b) {
+  uint64_t before = hw_cleaned(b->hw);
   for (uint32_t i = 0; i < IMAGES; i++) {
     forget_results(b);
     CHECK_CODE(&b->dev, openkpu_run(&b->dev, &b->net, b->net.input + i * b->net.input_stride, b->net.result, LIMIT),
@@ -132,7 +135,7 @@ static void single(struct bench *b) {
     CHECK(right(b, 0, i));
     CHECK(!hw_irq(b->hw));
   }
-  CHECK(hw_cleaned(b->hw) == IMAGES * b->net.input_bytes);
+  CHECK(hw_cleaned(b->hw) - before == IMAGES * b->net.input_bytes);
   CHECK(hw_invalidated(b->hw) >= IMAGES * b->net.result_bytes);
   CHECK(openkpu_version() == OPENKPU_DRIVER_VERSION);
 }
@@ -185,7 +188,7 @@ static void stop(struct bench *b) {
     CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &b->net, IMAGES, b->net.input, b->net.input_stride, b->net.result,
                                        b->net.result_stride), OPENKPU_OK);
     hw_run(b->hw, wait);
-    CHECK_CODE(&b->dev, openkpu_stop(&b->dev, &finished, LIMIT), OPENKPU_OK);
+    CHECK_CODE(&b->dev, openkpu_stop(&b->dev, &finished, PASSES), OPENKPU_OK);
     CHECK(finished >= 1 && finished <= IMAGES);
     for (uint32_t i = 0; i < finished; i++) CHECK(right(b, i, i));
     usable(b);
@@ -215,6 +218,9 @@ static void layer_maps(struct bench *b, int burst) {
   CHECK_CODE(&b->dev, openkpu_layer_out(&b->dev, words_of(b, layers - 1), 1, map, size_of(place(b, layers)), LIMIT),
              OPENKPU_OK);
   CHECK(!memcmp(map, want, size_of(place(b, layers))));
+  /* a part of the map would leave the rest to the next layer */
+  CHECK_CODE(&b->dev, openkpu_layer_out(&b->dev, words_of(b, layers - 1), 1, map, size_of(place(b, layers)) - 1, LIMIT),
+             OPENKPU_BAD_COUNT);
   free(map);
 }
 
@@ -233,9 +239,17 @@ static void burst(struct bench *b) {
 
 static void moved(struct bench *b) {
   uint32_t to = HW_BASE + HW_MEMORY / 2;
-  CHECK_CODE(&b->dev, openkpu_layer_moved(&b->dev, words_of(b, 0), 1, b->net.input, to, LIMIT), OPENKPU_OK);
+  uint64_t words[OPENKPU_WORDS], cleaned = hw_cleaned(b->hw), invalidated = hw_invalidated(b->hw);
+  memcpy(words, words_of(b, 0), sizeof words);
+  words[OPENKPU_LAYER_INTERRUPT_ENABE] |= OPENKPU_LAYER_INTERRUPT_ENABE_MAP_LOAD_ADDR_MASK; /* of an earlier use */
+  words[OPENKPU_LAYER_WRITE_BACK_CFG] |= OPENKPU_LAYER_WRITE_BACK_CFG_MAP_STORE_ADDR_MASK;
+  CHECK_CODE(&b->dev, openkpu_layer_moved(&b->dev, words, 1, b->net.input, to, LIMIT), OPENKPU_OK);
+  CHECK(hw_cleaned(b->hw) - cleaned == size_of(place(b, 0)));
+  CHECK(hw_invalidated(b->hw) - invalidated >= size_of(place(b, 1)));
   CHECK(!memcmp(hw_memory(b->hw, to), b->maps.data, size_of(place(b, 1))));
   CHECK_CODE(&b->dev, openkpu_layer_moved(&b->dev, words_of(b, 0), 1, b->net.input, to + 2, LIMIT), OPENKPU_MISALIGNED);
+  CHECK_CODE(&b->dev, openkpu_layer_moved(&b->dev, words, 1, HW_BASE - 8, to, LIMIT), OPENKPU_NO_ROOM);
+  CHECK_CODE(&b->dev, openkpu_layer_moved(&b->dev, words, 1, b->net.input, HW_BASE + HW_MEMORY - 4, LIMIT), OPENKPU_NO_ROOM);
   CHECK_CODE(&b->dev, openkpu_layer(&b->dev, words_of(b, 0), 1, LIMIT), OPENKPU_OK);
 }
 
@@ -375,6 +389,9 @@ static void windows(struct bench *b) {
   uint32_t half = HW_MEMORY / 2, far = HW_BASE + half;
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE + 8, half, HW_BASE, half, 0), OPENKPU_MISALIGNED);
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, 0, HW_BASE, half, 0), OPENKPU_BAD_COUNT);
+  CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, HW_BASE + 1024, HW_BASE, half, 0), OPENKPU_NO_ROOM);
+  CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, half, HW_BASE + half, HW_BASE, 0), OPENKPU_NO_ROOM);
+  CHECK(b->dev.error.address == far);
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, half, HW_BASE, half, 0), OPENKPU_OK);
   usable(b);
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &b->net, far, b->net.result, LIMIT), OPENKPU_BAD_ACCESS);
@@ -465,6 +482,12 @@ static void no_room(struct bench *b) {
   CHECK_CODE(&b->dev, openkpu_upload(&b->dev, 32767, 8, 2, 8, b->inputs.data), OPENKPU_NO_ROOM);
   CHECK_CODE(&b->dev, openkpu_download(&b->dev, 0xFFFFFFFF, 4, 1, 8, b->image.data), OPENKPU_NO_ROOM);
   usable(b);
+  /* memory ends at 4 GiB, whatever openkpu_init was given */
+  struct openkpu_network net = b->net;
+  net.input_bytes = 256;
+  CHECK_CODE(&b->dev, openkpu_init(&b->dev, b->hw, HW_BASE, 0xC0000000u), OPENKPU_OK);
+  CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, 0xFFFFFF80u, net.result, LIMIT), OPENKPU_NO_ROOM);
+  usable(b);
 }
 
 static void lost_interrupt(struct bench *b) {
@@ -487,8 +510,9 @@ static void lost_interrupt(struct bench *b) {
   CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &b->net, IMAGES, b->net.input, b->net.input_stride, b->net.result,
                                      b->net.result_stride), OPENKPU_OK);
   CHECK_CODE(&b->dev, openkpu_stop(&b->dev, &finished, 1), OPENKPU_TIMEOUT);
-  uint8_t byte;
-  CHECK_CODE(&b->dev, openkpu_layer_out(&b->dev, words_of(b, 0), 1, &byte, 1, 1), OPENKPU_TIMEOUT);
+  uint8_t *map = malloc(MOST);
+  CHECK_CODE(&b->dev, openkpu_layer_out(&b->dev, words_of(b, 0), 1, map, size_of(place(b, 1)), 0), OPENKPU_TIMEOUT);
+  free(map);
   usable(b);
 }
 
@@ -511,6 +535,7 @@ static void two_runs(struct bench *b) {
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &b->net, b->net.input, b->net.result, LIMIT), OPENKPU_BUSY);
   CHECK_CODE(&b->dev, openkpu_open(&b->dev, &net, b->image.data, HW_BASE, OPENKPU_CHECK_ALL), OPENKPU_BUSY);
   CHECK_CODE(&b->dev, openkpu_layer(&b->dev, words_of(b, 0), 1, LIMIT), OPENKPU_BUSY);
+  CHECK_CODE(&b->dev, openkpu_layer_moved(&b->dev, words_of(b, 0), 1, 2, 2, LIMIT), OPENKPU_BUSY);
   CHECK_CODE(&b->dev, openkpu_layers(&b->dev, words_of(b, 0), 2, 1, LIMIT), OPENKPU_BUSY);
   CHECK_CODE(&b->dev, openkpu_layer_out(&b->dev, words_of(b, 0), 1, &byte, 1, LIMIT), OPENKPU_BUSY);
   CHECK_CODE(&b->dev, openkpu_upload(&b->dev, 0, 1, 1, 1, &byte), OPENKPU_BUSY);
@@ -534,6 +559,9 @@ static void wrong_order(struct bench *b) {
   CHECK_CODE(&fresh, openkpu_upload(&fresh, 0, 1, 1, 1, &byte), OPENKPU_WRONG_ORDER);
   CHECK_CODE(&fresh, openkpu_reset(&fresh), OPENKPU_WRONG_ORDER);
   CHECK_CODE(&fresh, openkpu_watchdog(&fresh, 1), OPENKPU_WRONG_ORDER);
+  CHECK_CODE(&fresh, openkpu_layer_moved(&fresh, words_of(b, 0), 1, 2, 2, LIMIT), OPENKPU_WRONG_ORDER);
+  CHECK_CODE(&fresh, openkpu_check(&fresh), OPENKPU_WRONG_ORDER);
+  CHECK(!openkpu_irq(&fresh) && !openkpu_taken(&fresh)); /* of another device on the line */
   CHECK_CODE(&b->dev, openkpu_wait(&b->dev, &finished, LIMIT), OPENKPU_WRONG_ORDER);
   CHECK_CODE(&b->dev, openkpu_stop(&b->dev, &finished, LIMIT), OPENKPU_WRONG_ORDER);
   CHECK_CODE(&b->dev, openkpu_next(&b->dev, net.input), OPENKPU_WRONG_ORDER);

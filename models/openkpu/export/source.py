@@ -138,14 +138,15 @@ def _order(program: Program, name: str) -> npt.NDArray[np.int64]:
 def _gather(port: Port, order: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32] | None:
     """For each byte of an input map the element that it holds; None: in order."""
     found = np.full(int(np.prod(port.shape)), NOWHERE, dtype=np.uint32)
-    flat = order.reshape(-1)
+    where = port.where.reshape(-1)
+    held = where >= 0  # a layer that steps over pixels has a map without them
+    flat, where = order.reshape(-1)[held], where[held]
     constant = flat < ELEMENT // 2
     if ((flat[constant] + port.offset) % 256 != port.zero).any():
         raise ExportError(
             f"input {port.tensor!r}: elements that are neither the input's nor padding"
         )
-    held = np.where(constant, NOWHERE, flat - ELEMENT)
-    found[port.where.reshape(-1)] = held
+    found[where] = np.where(constant, NOWHERE, flat - ELEMENT)
     return None if np.array_equal(found, np.arange(found.size)) else found
 
 

@@ -46,6 +46,7 @@ FLAGS += ["-fno-builtin", "-Wall", "-Wextra", "-Werror", '-DOPENKPU_PORT="board.
 RAM_BYTES, MOST_STORE = 1 << 17, 1 << 28
 SEED, MOST_DEVICES = 44, 3
 CYCLES = 20_000_000  # of a run, besides those of its layers
+USERS = {"images": ("run", "stream"), "quiet": ("stream",)}  # programs that an option is of
 PER_MAC = 2  # cycles that bound a run
 BAD = (UsageError, configs.ConfigError, CompileError, ExportError, KmodelError, NetworkError)
 
@@ -67,13 +68,21 @@ def main(argv: list[str] | None = None) -> int:
                 f"{option('devices', args.devices)} with {option('program', args.program)},"
                 f" expected {option('program', 'stream')}"
             )
+        for name, given in (("images", args.images), ("quiet", args.quiet or None)):
+            expected = USERS[name]
+            if given is not None and args.program not in expected:
+                raise UsageError(
+                    f"{option(name, int(given))} with {option('program', args.program)}, expected"
+                    f" {option('program', ' or '.join(expected))}"
+                )
         sources = [
             source.read_export_model(models[d % len(models)], args.config)
             for d in range(args.devices)
         ]
         for one in sources:
             device_rules.check_network(one.network, args.config)
-        made = _job(args, sources)
+        own = [models[d % len(models)] == source.DIGITS for d in range(args.devices)]
+        made = _job(args, sources, own)
     except BAD as error:
         return complain(error)
     try:
@@ -82,23 +91,29 @@ def main(argv: list[str] | None = None) -> int:
         return complain(error)
 
 
-def _job(args: argparse.Namespace, sources: list[source.Source]) -> Job:
-    """Inputs, and in which order they are run."""
+def _job(args: argparse.Namespace, sources: list[source.Source], own: list[bool]) -> Job:
+    """Inputs, and in which order they are run; ``own``: is it the network of digits?"""
     count = {"k210": 1, "recovery": 1}.get(args.program, args.images or 4)
     repeated = [0] * 3 if args.program == "recovery" else list(range(count))
     given = seeds.environment()
-    rng = np.random.default_rng(SEED if given is None else given)
-    inputs = [_inputs(one, count, rng) for one in sources]
+    inputs = [_inputs(*pair, count, given) for pair in zip(sources, own, strict=True)]
     made = job(sources, args.config, inputs, [repeated for _ in sources])
     if made.store_bytes > MOST_STORE:
         raise ExportError(f"{made.store_bytes} bytes of storage, expected {MOST_STORE} at most")
     return made
 
 
-def _inputs(one: source.Source, count: int, rng: np.random.Generator) -> npt.NDArray:
-    """Maps (n, C, H, W): held-out digits, or random bytes."""
-    if one.name == source.DIGITS:
-        return digits.load_data()[1].pixels[:count]
+def _inputs(one: source.Source, own: bool, count: int, seed: int | None) -> npt.NDArray:
+    """Maps (n, C, H, W): held-out digits, the first ones or those of a seed, or random bytes."""
+    rng = np.random.default_rng(SEED if seed is None else seed)
+    if own:
+        pixels = digits.load_data()[1].pixels
+        if count > len(pixels):
+            raise UsageError(
+                f"{option('images', count)} with {option('model', source.DIGITS)}, expected"
+                f" {len(pixels)} at most"
+            )
+        return pixels[:count] if seed is None else rng.permutation(pixels)[:count]
     return rng.integers(0, 256, (count, *one.network.in_shape), dtype=np.uint8)
 
 
