@@ -360,6 +360,7 @@ def test_functions(name: str, scale: float) -> None:
     assert isinstance(node, Table) and np.array_equal(found.reshape(-1), node.table)
 
 
+@pytest.mark.check
 def test_any_table() -> None:
     """A table without a shape is the host's, and still right."""
     m = Maker(12)

@@ -18,8 +18,8 @@ from openkpu.compiler.calibration import prepare, quantise
 from openkpu.compiler.calibration.samples import Request
 from openkpu.compiler.errors import CompileError
 
-onnx = pytest.importorskip("onnx")
-pytest.importorskip("onnxruntime", reason="the group quantise has onnxruntime")
+onnx = pytest.importorskip("onnx", reason="make setup GROUPS=models brings onnx")
+pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
 
 
 def start(m: Exported) -> str:
@@ -115,5 +115,5 @@ def test_numbers_that_float32_does_not_hold(tmp_path: Path) -> None:
         source.read_program(tmp_path / "net.onnx", configs.load_config("k210"), None, request)
     feeds = {"x": np.ones((1, 3, 8, 8), np.float32)}
     many = [feeds, {"x": np.full((1, 3, 8, 8), 3e38, np.float32)}]
-    with pytest.raises(CompileError, match=r"sample 2 of the calibration makes .* 'conv_0_0'"):
+    with pytest.raises(CompileError, match=r"sample 2 of the calibration makes .* of '\w+'"):
         quantise.quantised_net(prepare.prepared(data, "net"), many, "minmax", "net")

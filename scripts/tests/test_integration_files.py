@@ -14,6 +14,7 @@ import pytest
 from openkpu.checkout import ROOT
 from openkpu.layer.regmap import OFFSETS
 from openkpu_tb.simrun import prepare_path
+from openkpu_tools.command import run_command
 from openkpu_tools.documents import integration_files, register_formats
 from scripts.tests.test_docs import DOCS, blocks, ports, section
 
@@ -140,5 +141,5 @@ def test_register_formats(tmp_path: Path) -> None:
 def test_register_formats_refuse_a_file(tmp_path: Path, capsys) -> None:
     file = tmp_path / "out"
     file.touch()
-    assert register_formats.main([str(file)]) == 2
+    assert run_command(register_formats.main, [str(file)]) == 2
     assert str(file) in capsys.readouterr().err

@@ -80,10 +80,12 @@ def shared(root: Path, allowed: Set[str] = ALLOWED) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.check
 def test_names_say_what_they_are() -> None:
     assert not shared(ROOT), "give the ones that other modules use a name of their own"
 
 
+@pytest.mark.check
 def test_allowed_names_are_shared() -> None:
     """Without the list exactly these are found."""
     assert set(shared(ROOT, set())) == ALLOWED

@@ -109,6 +109,7 @@ def test_every_option_is_here() -> None:
     assert found == set(GOOD) | {"numbering", "seed"} and len(cases()) > 1000
 
 
+@pytest.mark.check
 def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parsed only: what fits is taken, the rest is refused with a word of the pair."""
     monkeypatch.chdir(folder)

@@ -175,6 +175,7 @@ async def bus_given_up(dut) -> None:
         dut.limit.value = 0
 
 
+@pytest.mark.tier(check=["icarus"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_watchdog(sim: str) -> None:
     run_bench(sim, "watchdog", ["rtl/control/watchdog.v"], "tb.control.test_watchdog")

@@ -84,7 +84,9 @@ GRAPHS = {
 LISTS = {"rarer": 2, "attended": 4}
 
 
-@pytest.mark.tier(check=["verilator-*", "icarus-copied", "icarus-turned"])
+@pytest.mark.tier(
+    check=["verilator-*", "icarus-copied", "icarus-turned", "icarus-attended", "icarus-rarer"]
+)
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("simulator", ["icarus", "verilator"])
 def test_compiled(simulator: str, name: str) -> None:

@@ -38,7 +38,7 @@ def lists(config: configs.Config, count: int) -> list[tuple[Any, np.ndarray]]:
     return found
 
 
-@pytest.mark.tier(check=["*-k210"])
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("simulator", "name"), [("icarus", "nano"), ("verilator", "nano_fpga"), ("verilator", "k210")]
 )

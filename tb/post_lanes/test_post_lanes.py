@@ -189,7 +189,7 @@ async def banks_and_gaps(dut) -> None:
 
 @pytest.mark.tier(
     nightly=["icarus-8-4-1", "verilator-4-16-1", "verilator-8-8-2"],
-    check=["icarus-2-2-2", "icarus-4-4-4", "verilator-8-4-1"],
+    check=["icarus-2-2-2", "icarus-4-4-4", "icarus-2-64-4", "verilator-8-4-1", "verilator-8-16-2"],
 )
 @pytest.mark.parametrize(
     ("sim", "n_y", "n_z", "share"),

@@ -238,7 +238,8 @@ PARAMETERS = ("n_y", "n_z", "tile_w", "tile_rows", "wbuf_rows", "share", "planes
         "verilator-8-16-16-32-64-1-0",
         "verilator-8-16-128-64-64-1-1",
         "icarus-2-2-16-32-64-1-0",
-    ]
+    ],
+    check=["verilator-4-8-32-32-128-4-0"],
 )
 @pytest.mark.parametrize(
     ("sim", *PARAMETERS),

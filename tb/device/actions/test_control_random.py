@@ -16,7 +16,7 @@ from openkpu_tb.simrun import run_bench
 SHARE = {"verilator": 300, "icarus": 60}  # actions
 
 
-@pytest.mark.tier(nightly=["icarus"])
+@pytest.mark.tier(check=["verilator"], nightly=["icarus"])
 @pytest.mark.parametrize("sim", ["verilator", "icarus"])
 def test_control_random(sim: str) -> None:
     actions = SHARE[sim]
