@@ -5,6 +5,7 @@ Every C function runs in a thread of its own; an access of it blocks until the h
 bench has performed it.
 """
 
+import contextlib
 import ctypes
 import os
 from collections.abc import Callable
@@ -20,10 +21,11 @@ from openkpu.layer.layout import ROW_BYTES, map_bytes
 from openkpu.network.network import Network
 from openkpu_tb.ahb.host_agent import Transfer
 from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, INTERRUPT_MASK, INTERRUPT_RAW, Err, Kpu
-from openkpu_tb.device.device import Device
+from openkpu_tb.device.device import Device, DeviceTimeout
 from tb.device.checked import checked
 
 LIMIT = 200_000  # cycles of any single wait
+PAUSE = 2_000  # cycles of a pause without an interrupt
 ACCESSES = 50_000  # of the host in a test
 GIVE_UP = 0xFFFF_FFFE  # idle, error, many inferences
 SMALL = Limits(channels=6, size=12, sixteen_bit=False)
@@ -78,9 +80,11 @@ class Code:
         await self.device.transfer(Transfer(offset, True, value, size))
 
     async def _wait(self) -> None:
-        self.waits += 1
+        """Until an interrupt, or a short time has passed (OPENKPU_PAUSE, docs/driver.md 4)."""
         if not int(self.device.tb.irq.value):
-            await self.device.wait(LIMIT)
+            with contextlib.suppress(DeviceTimeout):
+                await self.device.wait(PAUSE)
+        self.waits += int(self.device.tb.irq.value)  # interrupts
 
     async def __call__(self, function: str, *arguments: Any, where: bool = True) -> int:
         """Call a C function; ``where``: it takes pointers for layer and address at its end."""
