@@ -258,3 +258,13 @@ def test_from_nothing(tool: str, tmp_path: Path) -> None:
     words = [root / "scripts/setup.sh", "sim", "icarus"]
     again = subprocess.run(words, env=env, capture_output=True, text=True)
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", ["sim", "predict", "stream", "export", "soc"])
+@pytest.mark.parametrize("model", ["net.tflite", "net.onnx"])
+def test_models_bring_their_readers(name: str, model: str, tmp_path: Path) -> None:
+    """Whoever runs a TFLite or ONNX model gets what reads it."""
+    (tmp_path / model).touch()
+    entry = COMMANDS[name]
+    args = entry.parser().parse_args([*entry.words, "--model", str(tmp_path / model)])
+    assert "models" in entry.groups(args)

@@ -343,7 +343,7 @@ def soc(parser: Parser) -> None:
     seeded(parser)
 
 
-@entry("openkpu_tools.commands.predict", checkout=False)
+@entry("openkpu_tools.commands.predict", lambda args: _read(args.model), checkout=False)
 def predict(parser: Parser) -> None:
     """Cycles of a model, a network or a product, without a simulator."""
     _configuration(parser)
