@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from models.tests.compiled_graphs import Maker
-from openkpu.compiler.graph import Graph, Host, Tensor
-from openkpu.compiler.rarer import Product
+from openkpu.compiler.form.graph import Graph, Host, Tensor
+from openkpu.compiler.form.rarer import Product
 
 
 def attention(tokens: int = 10, width: int = 24, heads: int = 3) -> Graph:

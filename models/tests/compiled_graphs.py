@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu import configs
-from openkpu.compiler import build, reference, run
-from openkpu.compiler.check import check_graph
-from openkpu.compiler.graph import (
+from openkpu.compiler import build, run
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.check import check_graph
+from openkpu.compiler.form.graph import (
     RANGE,
     Conv,
     Dense,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from models.tests.compiled_graphs import Maker
-from openkpu.compiler.graph import Graph, Tensor
+from openkpu.compiler.form.graph import Graph, Tensor
 
 # expansion, output channels, repeats, stride of the first: the published table
 BLOCKS = (

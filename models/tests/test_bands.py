@@ -13,10 +13,11 @@ import pytest
 from models.tests.compiled_graphs import Maker
 from models.tests.mobilenet import mobilenet_v2
 from openkpu import configs
-from openkpu.compiler import build, okpu, reference, run
+from openkpu.compiler import build, okpu, run
 from openkpu.compiler.bands.lines import window
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Graph, Tensor
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Graph, Tensor
 from openkpu.compiler.program import Program
 from openkpu.layer.argument import LayerArg
 

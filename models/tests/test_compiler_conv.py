@@ -10,7 +10,7 @@ import pytest
 
 from models.tests.compiled_graphs import Maker, alone, compiled, differs, equal, layers
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Conv, Dense
+from openkpu.compiler.form.graph import Conv, Dense
 
 # (C, H, W), O, options of Maker.conv, the layers
 NATIVE = {

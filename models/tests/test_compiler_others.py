@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from models.tests.compiled_graphs import Maker, alone, compiled, differs, equal, layers
-from openkpu.compiler import functions
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Graph, Host, Table, Tensor
+from openkpu.compiler.form import functions
+from openkpu.compiler.form.graph import Graph, Host, Table, Tensor
 from openkpu.compiler.lowering import segments
-from openkpu.compiler.lowering.lower_elementwise import best_sum
+from openkpu.compiler.lowering.nodes.lower_elementwise import best_sum
 
 
 # ------------------------------------------------------------------ fully connected

@@ -11,10 +11,11 @@ import pytest
 from models.tests.attention_graph import attention
 from models.tests.compiled_graphs import Maker, alone, compiled, equal, layers
 from openkpu import configs
-from openkpu.compiler import okpu, reference, run
-from openkpu.compiler.graph import Graph, Host
+from openkpu.compiler import okpu, run
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Graph, Host
+from openkpu.compiler.form.rarer import Deconv, Prelu, Product
 from openkpu.compiler.program import DevicePart
-from openkpu.compiler.rarer import Deconv, Prelu, Product
 
 SLOPES = {
     "plain": lambda rng, c: rng.uniform(0, 1, c),

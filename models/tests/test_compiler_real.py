@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from openkpu import configs
-from openkpu.compiler import reference, run, source
-from openkpu.compiler.graph import Graph
+from openkpu.compiler import run, source
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.program import DevicePart, Program
 from openkpu.network.network import Network
 from openkpu.prediction.cycles_model import predict_network

@@ -10,7 +10,7 @@ import pytest
 
 from openkpu.arithmetic.activation import Activation
 from openkpu.arithmetic.params import ActTable, BatchNorm
-from openkpu.compiler import reference
+from openkpu.compiler.form import reference
 from openkpu.compiler.lowering import requant
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from models.tests.compiled_graphs import Maker, alone, compiled, equal, layers
 from openkpu import configs
-from openkpu.compiler.graph import Graph
-from openkpu.compiler.lowering import lower_whole
-from openkpu.compiler.passes import simplified
+from openkpu.compiler.form.graph import Graph
+from openkpu.compiler.lowering.nodes import lower_whole
+from openkpu.compiler.passes.rewrites import simplified
 from openkpu.compiler.program import Program
 from openkpu.prediction.cycles_model import predict_network
 

@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 
 from models.tests.compiled_graphs import Maker, compiled, equal
 from openkpu import configs
-from openkpu.compiler import agree, build, choices, drawn, transposed
+from openkpu.compiler import agree, build
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Conv, Graph
-from openkpu.compiler.lowering import lower_conv, lower_prelu, lower_product, requant
+from openkpu.compiler.form.graph import Conv, Graph
+from openkpu.compiler.lowering import requant
 from openkpu.compiler.lowering.device import Geometry
+from openkpu.compiler.lowering.nodes import lower_conv, lower_prelu, lower_product
+from openkpu.compiler.passes import transposed
+from openkpu.compiler.random_graphs import choices, drawn
 
 T = TypeVar("T")
 CONFIGS = ("k210", "small", "nano")

@@ -16,11 +16,12 @@ from models.tests import exported
 from models.tests.exported import ACTIVATIONS, BLOCKS, DYNAMO, OLD, Exported
 from openkpu import configs
 from openkpu.checkout import ROOT
-from openkpu.compiler import build, reference, run
+from openkpu.compiler import build, run
 from openkpu.compiler.calibration import equalise, prepare, quantise, samples, scales
 from openkpu.compiler.calibration.runner import FloatRunner
-from openkpu.compiler.graph import Conv, Elementwise, Graph, Host, Move, Pool, Table
-from openkpu.compiler.lowering import lower_elementwise
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Conv, Elementwise, Graph, Host, Move, Pool, Table
+from openkpu.compiler.lowering.nodes import lower_elementwise
 from openkpu.compiler.onnx import translate
 from openkpu.compiler.program import HostPart, Program
 from openkpu.words import METHODS

@@ -8,9 +8,10 @@ import pytest
 
 from models.tests.single_operators import CASES, SHAPE
 from openkpu import configs
-from openkpu.compiler import build, reference, run
+from openkpu.compiler import build, run
 from openkpu.compiler.calibration import prepare, quantise, samples
 from openkpu.compiler.errors import CompileError
+from openkpu.compiler.form import reference
 from openkpu.compiler.onnx import translate
 from openkpu.compiler.tflite import float_form
 from openkpu.writers import Quant

@@ -13,8 +13,8 @@ import pytest
 
 from models.tests.single_operators import CASES, build
 from openkpu import digits
-from openkpu.compiler import reference
-from openkpu.compiler.graph import Conv, Graph
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Conv, Graph
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.tflite import translate as tflite
 from openkpu.judges import Judgement, litert, mlperf, ort

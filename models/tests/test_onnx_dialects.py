@@ -15,11 +15,12 @@ from onnx import TensorProto, helper
 from models.tests.test_onnx_exporters import File
 from models.tests.test_onnx_reader import agree, run
 from openkpu import configs
-from openkpu.compiler import build, reference
+from openkpu.compiler import build
 from openkpu.compiler import run as execute
 from openkpu.compiler.data import result
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Conv, Graph
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Conv, Graph
 from openkpu.compiler.onnx import translate as onnx_reader
 
 SHAPE = (1, 4, 9, 8)

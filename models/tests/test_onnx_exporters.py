@@ -13,10 +13,11 @@ from onnx import TensorProto, helper, numpy_helper
 from models.tests.single_operators import SHAPE, build
 from models.tests.test_onnx_reader import agree, feeds_of, run
 from openkpu import configs
-from openkpu.compiler import okpu, reference
+from openkpu.compiler import okpu
 from openkpu.compiler.build import build_program
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Conv
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Conv
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.run import run_program
 

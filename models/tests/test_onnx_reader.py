@@ -11,8 +11,8 @@ import pytest
 
 from models.tests.single_operators import CASES, build
 from openkpu import digits
-from openkpu.compiler import reference
-from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Host, Pool, Table
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Conv, Dense, Elementwise, Graph, Host, Pool, Table
 from openkpu.compiler.onnx import translate as onnx_reader
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings onnxruntime")

@@ -14,9 +14,10 @@ import pytest
 from models.tests.random_graphs import random_graph
 from models.tests.single_operators import FORMATS
 from openkpu import configs
-from openkpu.compiler import build, reference, run
+from openkpu.compiler import build, run
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Graph
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.program import Program
 from openkpu.compiler.tflite import translate as tflite

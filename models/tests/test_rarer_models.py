@@ -8,8 +8,8 @@ import pytest
 
 from models.tests.compiled_graphs import compiled, equal
 from models.tests.rarer_operators import CASES, EVERY, build
-from openkpu.compiler import reference
-from openkpu.compiler.graph import Graph
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.tflite import translate as tflite
 from openkpu.judges import litert, ort

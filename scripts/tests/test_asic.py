@@ -6,7 +6,10 @@ import re
 import pytest
 
 from openkpu_tools import command, registry
-from openkpu_tools.flows import asic, asic_macros, asic_netlist, asic_timing
+from openkpu_tools.flows.asic import flow as asic
+from openkpu_tools.flows.asic import macros as asic_macros
+from openkpu_tools.flows.asic import netlist as asic_netlist
+from openkpu_tools.flows.asic import timing as asic_timing
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("asic")]
 

@@ -18,8 +18,9 @@ from openkpu.compiler.source import read_program
 from openkpu.prediction.cycles_model import predict_network
 from openkpu.writers import Quant, Weights
 from openkpu.writers.tflite_model import TfliteModel
-from openkpu_tools.commands import compile as command
-from openkpu_tools.commands import compiled_page, compiled_table, predict, run_stream, sim
+from openkpu_tools.commands import predict, run_stream, sim
+from openkpu_tools.commands.compiled import compile as command
+from openkpu_tools.commands.compiled import compiled_page, compiled_table
 
 FOLDER = Path(digits.__file__).parent
 TFLITE, ONNX = FOLDER / "residual_int8.tflite", FOLDER / "separable_qdq.onnx"

@@ -11,7 +11,7 @@ import pytest
 
 from openkpu.checkout import ROOT
 from openkpu.export import image
-from openkpu_tools.commands import export
+from openkpu_tools.commands.compiled import export
 from openkpu_tools.documents import driver_code
 
 PAGE = (ROOT / "docs" / "driver.md").read_text()

@@ -16,7 +16,7 @@ from openkpu.compiler.program import HostPart
 from openkpu.compiler.source import read_program
 from openkpu.export import source, texts
 from openkpu.export.image import NOWHERE, ExportError, config_word, image
-from openkpu_tools.commands import export
+from openkpu_tools.commands.compiled import export
 
 BASE = 0x80000000
 TFLITE = ROOT / "models" / "openkpu" / "digits" / "separable_int8.tflite"

@@ -13,7 +13,7 @@ import pytest
 from openkpu import configs, digits
 from openkpu.compiler import run, source
 from openkpu.compiler.calibration.samples import Request
-from openkpu.compiler.graph import Host
+from openkpu.compiler.form.graph import Host
 from openkpu.compiler.program import HostPart
 from openkpu.judges import agreement, mlperf
 from openkpu_tools.foreign import train_networks as script

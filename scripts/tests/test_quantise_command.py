@@ -15,8 +15,9 @@ from models.tests import exported
 from models.tests.exported import ACTIVATIONS, DYNAMO, OLD, Exported
 from openkpu import files
 from openkpu.compiler import okpu
-from openkpu_tools.commands import compile as compile_command
-from openkpu_tools.commands import quantise, sim
+from openkpu_tools.commands import sim
+from openkpu_tools.commands.compiled import compile as compile_command
+from openkpu_tools.commands.compiled import quantise
 
 pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
 

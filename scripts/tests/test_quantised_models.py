@@ -12,8 +12,9 @@ import onnx
 import pytest
 
 from openkpu import configs, digits
-from openkpu.compiler import build, reference, run
+from openkpu.compiler import build, run
 from openkpu.compiler.errors import CompileError
+from openkpu.compiler.form import reference
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.judges import Judgement
 from openkpu.judges import ort as judge

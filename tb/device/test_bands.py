@@ -14,8 +14,9 @@ from models.tests.compiled_graphs import Maker
 from models.tests.mobilenet import block, relu6
 from models.tests.test_bands import GRAPHS, graph_of, values
 from openkpu import configs
-from openkpu.compiler import build, reference, run
-from openkpu.compiler.graph import Graph
+from openkpu.compiler import build, run
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.program import DevicePart, Program
 from openkpu.configs import Config
 from openkpu.network.network import Network, alignment

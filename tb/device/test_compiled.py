@@ -13,10 +13,11 @@ import pytest
 from models.tests.attention_graph import attention
 from models.tests.compiled_graphs import Maker, compiled
 from openkpu import configs
-from openkpu.compiler import reference, run
-from openkpu.compiler.graph import Graph
+from openkpu.compiler import run
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Graph
+from openkpu.compiler.form.rarer import Deconv, Prelu
 from openkpu.compiler.program import DevicePart
-from openkpu.compiler.rarer import Deconv, Prelu
 from openkpu.network.network import Network, alignment
 from openkpu.prediction.roofline import network_cycles
 from openkpu_tb.runs import launch

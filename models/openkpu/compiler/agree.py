@@ -14,8 +14,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import reference, run
-from openkpu.compiler.graph import Graph
+from openkpu.compiler import run
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.program import DevicePart, Program
 from openkpu.network.network import Network
 

@@ -15,11 +15,10 @@ from collections.abc import Callable
 import numpy as np
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.compiler import lying, passes
 from openkpu.compiler.bands import fit, ports
-from openkpu.compiler.check import check_graph
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import (
+from openkpu.compiler.form.check import check_graph
+from openkpu.compiler.form.graph import (
     Conv,
     Dense,
     Elementwise,
@@ -31,7 +30,11 @@ from openkpu.compiler.graph import (
     Table,
     Tensor,
 )
-from openkpu.compiler.lowering import (
+from openkpu.compiler.form.rarer import Prelu, Product
+from openkpu.compiler.lowering import overlap, place, requant, turn
+from openkpu.compiler.lowering.device import Held, indices
+from openkpu.compiler.lowering.lower import MOST, Disordered, Report, State, Unable, offset
+from openkpu.compiler.lowering.nodes import (
     lower_conv,
     lower_dense,
     lower_elementwise,
@@ -40,15 +43,10 @@ from openkpu.compiler.lowering import (
     lower_prelu,
     lower_product,
     lower_table,
-    overlap,
-    place,
-    requant,
-    turn,
 )
-from openkpu.compiler.lowering.device import Held, indices
-from openkpu.compiler.lowering.lower import MOST, Disordered, Report, State, Unable, offset
+from openkpu.compiler.passes import lying
+from openkpu.compiler.passes import rewrites as passes
 from openkpu.compiler.program import DevicePart, HostPart, NodeRow, Port, Program
-from openkpu.compiler.rarer import Prelu, Product
 from openkpu.configs import Config
 from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.network.network import NetworkError

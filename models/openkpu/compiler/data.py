@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from openkpu import files
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Tensor
-from openkpu.compiler.reference import quantised_values
+from openkpu.compiler.form.graph import Tensor
+from openkpu.compiler.form.reference import quantised_values
 
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 FLOATS = ("float16", "float32", "float64")

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu import files
-from openkpu.compiler.check import check_tensors
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Graph, Host, Move, Node, Table, Tensor
+from openkpu.compiler.form.check import check_tensors
+from openkpu.compiler.form.graph import Graph, Host, Move, Node, Table, Tensor
 from openkpu.compiler.lowering.device import Given
 from openkpu.compiler.lowering.lower import Report
 from openkpu.compiler.program import DevicePart, HostPart, NodeRow, Port, Program

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from openkpu import files
 from openkpu.compiler.data import Takes, Values
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Tensor
-from openkpu.compiler.reference import quantised_values
+from openkpu.compiler.form.graph import Tensor
+from openkpu.compiler.form.reference import quantised_values
 from openkpu.kmodel import KmodelError
 from openkpu.kmodel.images import open_image
 

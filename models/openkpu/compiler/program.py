@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.graph import Graph, Node, Tensor
+from openkpu.compiler.form.graph import Graph, Node, Tensor
 from openkpu.compiler.lowering.device import Given
 from openkpu.compiler.lowering.lower import Report
 from openkpu.network.network import Network

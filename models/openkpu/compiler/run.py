@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import reference
+from openkpu.compiler.form import reference
 from openkpu.compiler.program import DevicePart, Program
 from openkpu.network.network import Network
 

@@ -14,7 +14,7 @@ from openkpu.compiler.calibration.calibrate import Calibrated
 from openkpu.compiler.calibration.prepare import is_float
 from openkpu.compiler.calibration.samples import Request
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Graph
+from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.onnx.file import is_onnx
 from openkpu.compiler.program import Program

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu import digits, files, kmodel
-from openkpu.compiler import data, reference
-from openkpu.compiler.graph import Move, Node
+from openkpu.compiler import data
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Move, Node
 from openkpu.compiler.program import DevicePart, HostPart, Port, Program
 from openkpu.compiler.source import is_ours, read_program
 from openkpu.configs import Config

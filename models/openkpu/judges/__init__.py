@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import reference
-from openkpu.compiler.graph import Graph, Host, Move
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Graph, Host, Move
 from openkpu.judges.reasons import Explained, explain
 
 Values = Mapping[str, npt.NDArray]

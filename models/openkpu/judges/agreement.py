@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import data, reference, source
+from openkpu.compiler import data, source
 from openkpu.compiler.calibration import prepare, quantise, samples
 from openkpu.compiler.calibration.runner import FloatRunner
-from openkpu.compiler.graph import Graph
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import translate
 from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite.file import RawModel, parse_tflite

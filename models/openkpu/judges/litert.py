@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.graph import Graph
+from openkpu.compiler.form.graph import Graph
 
 KERNELS = {  # what each may do, see REASONS; XNNPACK leaves some nodes to the optimised kernels
     "reference": ("two", "half", "function"),

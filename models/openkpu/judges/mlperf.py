@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Graph
+from openkpu.compiler.form.graph import Graph
 
 FOLDER = "real/mlperf_tiny"
 MODELS = {  # file: what it does, the file of its inputs

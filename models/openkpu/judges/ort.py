@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.graph import QUANTISED, Graph
+from openkpu.compiler.form.graph import QUANTISED, Graph
 
 WAYS = dict.fromkeys(("plain", "optimised", "saturating"), ("float32", "half", "function"))
 

@@ -12,9 +12,8 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import reference
-from openkpu.compiler.graph import Conv, Dense, Elementwise, Graph, Host, Node, Pool, Table
-from openkpu.compiler.tflite import rounding
+from openkpu.compiler.form import reference, rounding
+from openkpu.compiler.form.graph import Conv, Dense, Elementwise, Graph, Host, Node, Pool, Table
 
 Array = npt.NDArray
 Explained = dict[str, npt.NDArray[np.bool_]]

@@ -27,14 +27,8 @@ from openkpu_tools.command import (
     complain,
     option,
 )
-from openkpu_tools.commands import (
-    run_compiled,
-    run_digits,
-    run_matmul,
-    run_model,
-    run_network,
-    run_vectors,
-)
+from openkpu_tools.commands import run_digits, run_matmul, run_model, run_network, run_vectors
+from openkpu_tools.commands.compiled import run_compiled
 from openkpu_tools.commands.model_options import check_numbering, model_file
 
 FOR_MODELS = (

@@ -63,7 +63,7 @@ def fpga(parser: Parser) -> None:
     _figures(parser)
 
 
-@entry("openkpu_tools.flows.asic", "flows asic", checkout=False)
+@entry("openkpu_tools.flows.asic.flow", "flows asic", checkout=False)
 def asic(parser: Parser) -> None:
     """A configuration mapped to standard cells and timed -> reports/asic."""
     _config(parser, "nano")

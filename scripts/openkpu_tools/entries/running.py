@@ -230,7 +230,7 @@ def waves(parser: Parser) -> None:
     sim(parser)
 
 
-@entry("openkpu_tools.commands.compile", _compiled, checkout=False)
+@entry("openkpu_tools.commands.compiled.compile", _compiled, checkout=False)
 def compile_(parser: Parser) -> None:
     """Make a program for the device of a TFLite or ONNX model."""
     parser.add_argument("model", type=command.there, help="a .tflite or .onnx file")
@@ -248,7 +248,7 @@ def compile_(parser: Parser) -> None:
     _pictures(parser)
 
 
-@entry("openkpu_tools.commands.quantise", "models quantise", checkout=False)
+@entry("openkpu_tools.commands.compiled.quantise", "models quantise", checkout=False)
 def quantise(parser: Parser) -> None:
     """Quantise a float TFLite or ONNX model, and say what that costs."""
     parser.add_argument("model", type=command.there, help="a .tflite or .onnx file")
@@ -278,7 +278,7 @@ def model_or_digits(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{error}, expected a file, or digits") from None
 
 
-@entry("openkpu_tools.commands.export", lambda args: _read(args.model), checkout=False)
+@entry("openkpu_tools.commands.compiled.export", lambda args: _read(args.model), checkout=False)
 def export(parser: Parser) -> None:
     """Write a network as bytes in memory, for firmware: binary, hex, C and linker script."""
     parser.add_argument(

@@ -24,7 +24,8 @@ from pathlib import Path
 from openkpu import configs
 from openkpu_tb.simrun import builds
 from openkpu_tools import command, registry
-from openkpu_tools.flows import asic, eda, synth
+from openkpu_tools.flows import eda, synth
+from openkpu_tools.flows.asic import flow as asic
 
 FROM = {True: "input", False: "output"}  # port in place of a pin that drives its net or does not
 SYNTH = ["synth -nofsm -top compared"]

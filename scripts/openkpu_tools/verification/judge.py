@@ -23,7 +23,7 @@ from openkpu import digits, files
 from openkpu.checkout import ROOT
 from openkpu.compiler import source
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Graph
+from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.tflite.file import is_tflite
 from openkpu.judges import JudgedNode, Judgement, agreement, litert, mlperf, ort
 from openkpu_tools import command, registry

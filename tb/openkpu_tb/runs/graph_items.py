@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Items of the regression that are compiled graphs: `make regress N=60 SEED=1 KIND=graph`.
 
-A random graph over all nodes (``openkpu.compiler.drawn``) is compiled for the configuration.  Its
-bytes are judged first, the golden model against the exact reference (``openkpu.compiler.agree``);
-the item is one of its task lists, with the input that reaches it, for the device to compute.
+A random graph over all nodes (``openkpu.compiler.random_graphs.drawn``) is compiled for the
+configuration.  Its bytes are judged first, the golden model against the exact reference
+(``openkpu.compiler.agree``); the item is one of its task lists, with the input that reaches it, for
+the device to compute.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import agree, build, choices, drawn, run
+from openkpu.compiler import agree, build, run
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Graph
+from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.program import DevicePart, Program
+from openkpu.compiler.random_graphs import choices, drawn
 from openkpu.configs import Config
 from openkpu.network.network import Network
 

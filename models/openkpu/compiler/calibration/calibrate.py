@@ -11,7 +11,7 @@ from openkpu.compiler.calibration import prepare, quantise, samples
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.data import Values
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Graph
+from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import translate
 from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite.file import is_tflite

@@ -16,12 +16,13 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import data, reference
+from openkpu.compiler import data
 from openkpu.compiler.calibration import samples
 from openkpu.compiler.calibration.calibrate import Calibrated
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.calibration.runner import FloatRunner
-from openkpu.compiler.graph import Conv, Dense, Graph, Host, Move, Node, Table, Tensor
+from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Conv, Dense, Graph, Host, Move, Node, Table, Tensor
 
 USUAL = 32  # samples that are looked at, spread over those of the calibration
 POOR = 20.0  # dB: a layer that loses more than this names itself

@@ -18,7 +18,7 @@ from openkpu.compiler import data, pictures
 from openkpu.compiler.calibration.net import Net, attribute
 from openkpu.compiler.data import TO_NCHW, TO_NHWC
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Tensor
+from openkpu.compiler.form.graph import Tensor
 
 USUAL = 200  # samples, where nothing else is asked for
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from openkpu.compiler.graph import Conv
+from openkpu.compiler.form.graph import Conv
 from openkpu.compiler.lowering.device import Geometry
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.integers import ceil_div, round_up
-from openkpu.compiler.graph import Node
+from openkpu.compiler.form.graph import Node
 from openkpu.compiler.lowering.device import Geometry, Held, Place, indices
 from openkpu.compiler.lowering.lower import Disordered, State, copy_fit, one_tap, zero_terms
 from openkpu.layer.layout import Layout

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from openkpu.compiler.graph import Node
+from openkpu.compiler.form.graph import Node
 from openkpu.compiler.lowering import place
 from openkpu.compiler.lowering.device import Spec
 from openkpu.compiler.lowering.lower import State, Unable

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.pooling import POOL_STRIDE
-from openkpu.compiler.graph import Graph, Node, Tensor
+from openkpu.compiler.form.graph import Graph, Node, Tensor
 from openkpu.compiler.lowering import requant
 from openkpu.compiler.lowering.device import Held, Place, Spec
 from openkpu.configs import Config

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from openkpu.compiler.graph import Node
+from openkpu.compiler.form.graph import Node
 from openkpu.compiler.lowering import copies
 from openkpu.compiler.lowering.device import Geometry, Held, Place
 from openkpu.compiler.lowering.lower import State, Unable, copy_fit, zero_terms

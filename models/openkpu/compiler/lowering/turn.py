@@ -14,7 +14,8 @@ import math
 
 import numpy as np
 
-from openkpu.compiler.graph import Conv, Elementwise, Graph, Move, Node, Pool, Table
+from openkpu.compiler.form.alike import sets_of
+from openkpu.compiler.form.graph import Conv, Graph
 from openkpu.compiler.lowering.axes import Axis
 from openkpu.compiler.lowering.device import Geometry
 
@@ -52,32 +53,3 @@ def _fits(graph: Graph, node: Conv, axis: int, turned: bool) -> bool:
         and list(found.cover(a, 1) or {}) == [0]
         for a in found.anchors()
     )
-
-
-def together(node: Node) -> bool:
-    """Do the node's maps lie alike?"""
-    if isinstance(node, Move):
-        return node.how in ("concat", "slice", "pad")
-    return isinstance(node, (Conv, Pool, Elementwise, Table))
-
-
-def sets_of(graph: Graph) -> dict[str, str]:
-    """The representative of each tensor's set."""
-    parent = {t.name: t.name for t in graph.tensors.values() if len(t.shape) == 4}
-
-    def root(name: str) -> str:
-        while parent[name] != name:
-            name = parent[name]
-        return name
-
-    for node in graph.nodes:
-        names = [n for n in (*node.inputs, *node.outputs) if n in parent]
-        for name in names[1:] if together(node) else ():
-            parent[root(name)] = root(names[0])
-    return {name: root(name) for name in parent}
-
-
-def phases(kernel: int, stride: int, top: int) -> tuple[int, int]:
-    """(padding in front, taps) of a kernel over the phases of a map."""
-    first, last = (-top) // stride, (kernel - 1 - top) // stride
-    return -first, last - first + 1

@@ -15,8 +15,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from openkpu.compiler.functions import Number
-from openkpu.compiler.graph import Elementwise, Tensor
+from openkpu.compiler.form.functions import Number
+from openkpu.compiler.form.graph import Elementwise, Tensor
 from openkpu.compiler.onnx import linear as onnx_linear
 from openkpu.compiler.onnx import moves as onnx_moves
 from openkpu.compiler.onnx.file import RawNode

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import numpy.typing as npt
 
-from openkpu.compiler import functions
-from openkpu.compiler.graph import INTEGERS, QUANTISED, Host, Tensor
+from openkpu.compiler.form import functions
+from openkpu.compiler.form.graph import INTEGERS, QUANTISED, Host, Tensor
 from openkpu.compiler.onnx import element as onnx_element
 from openkpu.compiler.onnx import linear as onnx_linear
 from openkpu.compiler.onnx import moves as onnx_moves

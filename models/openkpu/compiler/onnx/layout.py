@@ -7,7 +7,7 @@ Such a model turns its input to (N, C, H, W) first, and its output back. The ten
 
 from __future__ import annotations
 
-from openkpu.compiler.graph import Graph, Host, Move, Tensor
+from openkpu.compiler.form.graph import Graph, Host, Move, Tensor
 
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from openkpu.compiler import functions
-from openkpu.compiler.graph import QUANTISED, Elementwise, Host, Table, Tensor
+from openkpu.compiler.form import functions
+from openkpu.compiler.form.graph import QUANTISED, Elementwise, Host, Table, Tensor
 from openkpu.compiler.onnx import rarer
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.moves import join, joined_shape

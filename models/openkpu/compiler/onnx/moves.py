@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.compiler import functions
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import QUANTISED, Move, Table, Tensor
+from openkpu.compiler.form import functions
+from openkpu.compiler.form.graph import QUANTISED, Move, Table, Tensor
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.reader import OnnxReader
 from openkpu.compiler.onnx.values import Bytes, Clamp, Const, Curve, Pending, Value, Weights

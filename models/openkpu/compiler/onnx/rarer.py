@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.graph import Host, Tensor
+from openkpu.compiler.form.graph import Host, Tensor
+from openkpu.compiler.form.rarer import Deconv, Prelu, Product
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.moves import moved_value
 from openkpu.compiler.onnx.reader import Handler, OnnxReader
@@ -25,7 +26,6 @@ from openkpu.compiler.onnx.shared import (
     weights_of,
 )
 from openkpu.compiler.onnx.values import Clamp, Const, Pending, Value, Weights
-from openkpu.compiler.rarer import Deconv, Prelu, Product
 
 WINDOW = {"auto_pad": "NOTSET", "pads": None, "strides": None, "kernel_shape": None}
 

@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import batch, functions
-from openkpu.compiler.check import check_graph
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import QUANTISED, Graph, Host, Move, Node, Table, Tensor
+from openkpu.compiler.form import functions
+from openkpu.compiler.form.check import check_graph
+from openkpu.compiler.form.graph import QUANTISED, Graph, Host, Move, Node, Table, Tensor
 from openkpu.compiler.onnx.file import RawFile, RawNode, type_name
 from openkpu.compiler.onnx.layout import rename, with_layouts
 from openkpu.compiler.onnx.values import Bytes, Const, Curve, Pending, Value, Weights
+from openkpu.compiler.passes import batch
 
 Handler = Callable[["OnnxReader", RawNode], None]
 NEAR = 1e-6  # scales of float32 that are meant to be equal

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.compiler.graph import QUANTISED, Conv, Dense, Move, Pool, Tensor, window_size
+from openkpu.compiler.form.graph import QUANTISED, Conv, Dense, Move, Pool, Tensor, window_size
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.reader import NEAR, OnnxReader
 from openkpu.compiler.onnx.values import Clamp, Floats, Pending, Weights

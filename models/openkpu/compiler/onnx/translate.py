@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Graph
+from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import fold
 from openkpu.compiler.onnx.file import RawNode, parse_onnx
 from openkpu.compiler.onnx.float_form import HANDLERS

@@ -23,8 +23,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.functions import Number
-from openkpu.compiler.graph import Tensor
+from openkpu.compiler.form.functions import Number
+from openkpu.compiler.form.graph import Tensor
 
 Clamp = tuple[int, int]
 Floats = npt.NDArray[np.float64]

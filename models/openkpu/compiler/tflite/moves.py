@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from openkpu.compiler import functions
-from openkpu.compiler.graph import Move, Table, Tensor
+from openkpu.compiler.form import functions
+from openkpu.compiler.form.graph import Move, Table, Tensor
 from openkpu.compiler.tflite.file import RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW, TfliteReader
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.compiler import functions
-from openkpu.compiler.graph import Conv, Dense, Elementwise, Host, Move, Pool, Table, Tensor
+from openkpu.compiler.form import functions
+from openkpu.compiler.form.graph import Conv, Dense, Elementwise, Host, Move, Pool, Table, Tensor
 from openkpu.compiler.tflite import moves as tflite_moves
 from openkpu.compiler.tflite import rarer
 from openkpu.compiler.tflite.file import RawOperator

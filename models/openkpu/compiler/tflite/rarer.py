@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from openkpu.compiler.graph import Move, Tensor
-from openkpu.compiler.rarer import Deconv, Prelu, Product
+from openkpu.compiler.form.graph import Move, Tensor
+from openkpu.compiler.form.rarer import Deconv, Prelu, Product
 from openkpu.compiler.tflite.file import RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW, TfliteReader, nchw
 

@@ -11,10 +11,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import batch
-from openkpu.compiler.check import check_graph
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import QUANTISED, Graph, Move, Node, Tensor
+from openkpu.compiler.form.check import check_graph
+from openkpu.compiler.form.graph import QUANTISED, Graph, Move, Node, Tensor
+from openkpu.compiler.passes import batch
 from openkpu.compiler.tflite.file import RawModel, RawOperator, RawTensor
 
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)

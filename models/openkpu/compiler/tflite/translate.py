@@ -8,7 +8,7 @@ is not implemented is refused: an operator, an attribute, a type, each by name.
 from collections.abc import Sequence
 
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Graph
+from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.tflite.file import parse_tflite
 from openkpu.compiler.tflite.operators import HANDLERS
 from openkpu.compiler.tflite.reader import TfliteReader

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.params import BatchNorm
-from openkpu.compiler import functions, reference
-from openkpu.compiler.graph import Elementwise, Tensor
-from openkpu.compiler.lowering import copies, lower_table, requant, spread
+from openkpu.compiler.form import functions, reference
+from openkpu.compiler.form.graph import Elementwise, Tensor
+from openkpu.compiler.lowering import copies, requant, spread
 from openkpu.compiler.lowering.device import Held
 from openkpu.compiler.lowering.lower import (
     Disordered,
@@ -34,6 +34,7 @@ from openkpu.compiler.lowering.lower import (
     stored,
     zero_terms,
 )
+from openkpu.compiler.lowering.nodes import lower_table
 from openkpu.layer.elementwise import ADD, MAXIMUM, MINIMUM, MULTIPLY
 
 MOST_MUL = (1 << 23) - 1

@@ -16,7 +16,7 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.source import read_model_program
 from openkpu_tools import command, registry
 from openkpu_tools.command import check_output, check_outputs, complain, writing
-from openkpu_tools.commands import compiled_page, compiled_table
+from openkpu_tools.commands.compiled import compiled_page, compiled_table
 from openkpu_tools.commands.model_options import request_of
 
 

@@ -9,7 +9,7 @@ inferences along it, and so does OUTPUT.
 from __future__ import annotations
 
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import Graph, Host, Move, Node
+from openkpu.compiler.form.graph import Graph, Host, Move, Node
 
 
 def check_batch(graph: Graph, batch: int) -> Graph:

@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.exact import scaled_once
-from openkpu.compiler.graph import Host, Move, Node, Tensor
-from openkpu.compiler.rarer import Deconv, Prelu, Product
+from openkpu.compiler.form.exact import scaled_once
+from openkpu.compiler.form.graph import Host, Move, Node, Tensor
+from openkpu.compiler.form.rarer import Deconv, Prelu, Product
 
 Array = npt.NDArray
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from openkpu.compiler import rarer_rules
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.graph import (
+from openkpu.compiler.form import rarer_rules
+from openkpu.compiler.form.graph import (
     DTYPES,
     ELEMENTWISE,
     HOSTS,
@@ -34,7 +34,7 @@ from openkpu.compiler.graph import (
     Table,
     Tensor,
 )
-from openkpu.compiler.rarer import Deconv, Product
+from openkpu.compiler.form.rarer import Deconv, Product
 
 MOST_BIAS = 1 << 31
 MOST_STEP = 1 << 14  # strides, dilation, pads, windows

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.params import ActTable, BatchNorm
-from openkpu.compiler.graph import Node, Table
+from openkpu.compiler.form.graph import Node, Table
 from openkpu.compiler.lowering import requant, segments
 from openkpu.compiler.lowering.device import Held, Place
 from openkpu.compiler.lowering.lower import State, Unable, offset

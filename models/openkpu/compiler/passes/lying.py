@@ -5,7 +5,7 @@ A row of the AI RAM holds up to 64 pixels of one line, or lines of four channels
 A signal (1, C, T, 1), as models of sound and of wake words have them, uses one byte in sixteen of
 it and T lines of a stripe; the same signal as (1, C, 1, T) fills the rows, and all of the array's
 columns.  The pass swaps lines and columns of whole sets of tensors that depend on each other
-(``turn.sets_of``), where every map of a set has one column.  At the ends of a set a transposition
+(``alike.sets_of``), where every map of a set has one column.  At the ends of a set a transposition
 stays, which is an index (``lower_move``), or the host's where it writes the input.
 """
 
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from openkpu.compiler.graph import Conv, Elementwise, Graph, Move, Node, Pool, Tensor
-from openkpu.compiler.lowering import turn
+from openkpu.compiler.form import alike
+from openkpu.compiler.form.graph import Conv, Elementwise, Graph, Move, Node, Pool, Tensor
 
 SWAP = (0, 1, 3, 2)
 LONGEST = 960  # pixels of a line
@@ -25,7 +25,7 @@ LONGEST = 960  # pixels of a line
 
 def lay_down(graph: Graph) -> None:
     """Maps (1, C, T, 1) become (1, C, 1, T), and their nodes work along lines."""
-    sets = turn.sets_of(graph)
+    sets = alike.sets_of(graph)
     roots = [root for root in dict.fromkeys(sets.values()) if _upright(graph, sets, root)]
     for root in roots:
         _swap(graph, {name for name, its in sets.items() if its == root})
@@ -35,7 +35,7 @@ def _upright(graph: Graph, sets: dict[str, str], root: str) -> bool:
     """Has every map of the set one column, and a convolution or pool something to gain?"""
     tensors = [graph.tensors[name] for name, its in sets.items() if its == root]
     heights = [t.shape[2] for t in tensors]
-    inside = [n for n in graph.nodes if sets.get(n.outputs[0]) == root and turn.together(n)]
+    inside = [n for n in graph.nodes if sets.get(n.outputs[0]) == root and alike.together(n)]
     flat = [n for n in inside if isinstance(n, Elementwise) and not _mapped(graph, n)]
     gains = any(isinstance(n, (Conv, Pool)) for n in inside)
     narrow = all(t.shape[3] == 1 for t in tensors)
@@ -49,7 +49,7 @@ def _mapped(graph: Graph, node: Elementwise) -> bool:
 
 def _swap(graph: Graph, names: set[str]) -> None:
     """Lay the tensors of a set down; nodes outside of it see them upright, by their own names."""
-    inner = [n for n in graph.nodes if n.outputs[0] in names and turn.together(n)]
+    inner = [n for n in graph.nodes if n.outputs[0] in names and alike.together(n)]
     made = {name: graph.add_tensor(_lying(graph, name)).name for name in sorted(names)}
     written = {n.outputs[0] for n in inner}
     seen = {name for n in graph.nodes if all(n is not m for m in inner) for name in n.inputs}

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.graph import Tensor
+from openkpu.compiler.form.graph import Tensor
 
 Number = Fraction | float
 Real = Callable[[Number], Number]

@@ -17,9 +17,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from openkpu.compiler import functions
-from openkpu.compiler.graph import Pool, Tensor
-from openkpu.compiler.lowering import copies, lower_conv, lower_table, requant
+from openkpu.compiler.form import functions
+from openkpu.compiler.form.graph import Pool, Tensor
+from openkpu.compiler.lowering import copies, requant
 from openkpu.compiler.lowering.device import Geometry, Held, indices
 from openkpu.compiler.lowering.lower import (
     Disordered,
@@ -30,6 +30,7 @@ from openkpu.compiler.lowering.lower import (
     stored,
     zero_terms,
 )
+from openkpu.compiler.lowering.nodes import lower_conv, lower_table
 from openkpu.layer.pool_tasks import (
     AVERAGE,
     AVERAGE_INSIDE,

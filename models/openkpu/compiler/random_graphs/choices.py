@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.graph import Graph
+from openkpu.compiler.form.graph import Graph
 
 T = TypeVar("T")
 

@@ -16,10 +16,11 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import rarer_rules
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.exact import ROOM, half_up, nearest_even, scaled_once
-from openkpu.compiler.graph import (
+from openkpu.compiler.form import rarer_rules
+from openkpu.compiler.form import rounding as two
+from openkpu.compiler.form.exact import ROOM, half_up, nearest_even, scaled_once
+from openkpu.compiler.form.graph import (
     Conv,
     Dense,
     Elementwise,
@@ -31,7 +32,6 @@ from openkpu.compiler.graph import (
     Table,
     Tensor,
 )
-from openkpu.compiler.tflite import rounding as two
 
 ONE, TWO = "one", "two"
 Array = npt.NDArray

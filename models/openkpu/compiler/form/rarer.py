@@ -15,7 +15,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.graph import Node
+from openkpu.compiler.form.graph import Node
 
 
 @dataclasses.dataclass

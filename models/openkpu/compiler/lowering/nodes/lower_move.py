@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from openkpu.arithmetic.integers import round_up
-from openkpu.compiler.graph import Graph, Move
+from openkpu.compiler.form.graph import Graph, Move
 from openkpu.compiler.lowering import copies
 from openkpu.compiler.lowering.device import Held, Place
 from openkpu.compiler.lowering.lower import Disordered, State

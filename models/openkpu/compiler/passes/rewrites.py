@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.compiler.graph import (
+from openkpu.compiler.form.graph import (
     Conv,
     Dense,
     Elementwise,
@@ -29,9 +29,8 @@ from openkpu.compiler.graph import (
     Table,
     Tensor,
 )
-from openkpu.compiler.lowering import turn
-from openkpu.compiler.lying import lay_down
-from openkpu.compiler.transposed import phases
+from openkpu.compiler.passes.lying import lay_down
+from openkpu.compiler.passes.transposed import phases
 
 CLAMPED = (Conv, Dense, Elementwise, Pool)
 
@@ -128,7 +127,7 @@ def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
     o, _, kh, kw = node.weights.shape
     size = node.out_size(height, width)
     ends = [
-        turn.phases(k, s, p)
+        _taps_over_phases(k, s, p)
         for k, s, p in zip(node.kernel, node.strides, node.pads[:2], strict=True)
     ]
     (top, th), (left, tw) = ends
@@ -184,3 +183,9 @@ RULES = (phases, fold_pads, fuse_clamps, lay_down, straighten, space_to_depth, d
 
 def _swap(graph: Graph, old: Node, new: Node) -> None:
     graph.nodes[next(i for i, n in enumerate(graph.nodes) if n is old)] = new
+
+
+def _taps_over_phases(kernel: int, stride: int, top: int) -> tuple[int, int]:
+    """(padding in front, taps) of a kernel over the phases of a map."""
+    first, last = (-top) // stride, (kernel - 1 - top) // stride
+    return -first, last - first + 1

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.compiler.graph import Conv, Graph, Move, Node, Tensor
-from openkpu.compiler.rarer import Deconv
+from openkpu.compiler.form.graph import Conv, Graph, Move, Node, Tensor
+from openkpu.compiler.form.rarer import Deconv
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,11 +23,12 @@ import numpy.typing as npt
 
 from openkpu.arithmetic.activation import Activation
 from openkpu.arithmetic.params import ActTable, BatchNorm
-from openkpu.compiler import functions
-from openkpu.compiler.lowering import costs, lower_table, requant, segments
+from openkpu.compiler.form import functions
+from openkpu.compiler.form.rarer import Prelu
+from openkpu.compiler.lowering import costs, requant, segments
 from openkpu.compiler.lowering.device import Held, Place
 from openkpu.compiler.lowering.lower import Disordered, State, Unable, offset
-from openkpu.compiler.rarer import Prelu
+from openkpu.compiler.lowering.nodes import lower_table
 from openkpu.layer.elementwise import ADD
 
 FAR = 254  # weights that differ by no more than 255: 1 and -FAR

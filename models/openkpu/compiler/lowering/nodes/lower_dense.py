@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.graph import Dense
+from openkpu.compiler.form.graph import Dense
 from openkpu.compiler.lowering import copies, requant
 from openkpu.compiler.lowering.device import Held
 from openkpu.compiler.lowering.lower import (

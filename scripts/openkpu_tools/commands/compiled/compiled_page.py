@@ -7,7 +7,7 @@ import html
 
 from openkpu.compiler.program import Program
 from openkpu.configs import Config
-from openkpu_tools.commands.compiled_table import Line, node_table
+from openkpu_tools.commands.compiled.compiled_table import Line, node_table
 
 WIDTH, HEIGHT, GAP, LANE = 320, 34, 18, 22  # of a node's box, between boxes, between side lines
 SHORT = 40  # letters of a node's name

@@ -15,7 +15,7 @@ import dataclasses
 import numpy as np
 
 from openkpu.arithmetic.integers import round_up
-from openkpu.compiler.graph import Conv
+from openkpu.compiler.form.graph import Conv
 from openkpu.compiler.lowering import costs, requant
 from openkpu.compiler.lowering.device import Held, Place
 from openkpu.compiler.lowering.lower import (

@@ -20,10 +20,13 @@ from openkpu import configs
 from openkpu.checkout import REPORTS, ROOT
 from openkpu_tb.simrun import builds
 from openkpu_tools import command, registry
-from openkpu_tools.flows import asic_macros, asic_netlist, asic_timing, eda, silicon_record, synth
+from openkpu_tools.flows import eda, silicon_record, synth
+from openkpu_tools.flows.asic import macros as asic_macros
+from openkpu_tools.flows.asic import netlist as asic_netlist
+from openkpu_tools.flows.asic import timing as asic_timing
 
 LIBRARY = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")  # Debian: qflow-tech-osu018
-BASELINE = ROOT / "scripts" / "openkpu_tools" / "flows" / "asic_baseline.json"
+BASELINE = ROOT / "scripts" / "openkpu_tools" / "flows" / "baseline.json"
 WORSE = 1.03  # of a recorded figure
 AIM = 6000  # ps that the mapper aims at
 # of ABC: first for delay, then cells of other sizes

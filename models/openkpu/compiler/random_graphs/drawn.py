@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler import functions
-from openkpu.compiler.check import check_graph
-from openkpu.compiler.choices import Chooser, GraphSizes
-from openkpu.compiler.graph import (
+from openkpu.compiler.form import functions
+from openkpu.compiler.form.check import check_graph
+from openkpu.compiler.form.graph import (
     RANGE,
     Conv,
     Dense,
@@ -34,7 +33,8 @@ from openkpu.compiler.graph import (
     Tensor,
     window_size,
 )
-from openkpu.compiler.rarer import Deconv, Prelu, Product
+from openkpu.compiler.form.rarer import Deconv, Prelu, Product
+from openkpu.compiler.random_graphs.choices import Chooser, GraphSizes
 
 DEVIATION = 74  # of a random byte
 SPREAD = 50  # steps that an output deviates, about

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.integers import round_up
-from openkpu.compiler.graph import Graph, Node
+from openkpu.compiler.form.graph import Graph, Node
+from openkpu.compiler.form.rarer import Product
 from openkpu.compiler.lowering import costs, requant
 from openkpu.compiler.lowering.device import Given, Held, Place
 from openkpu.compiler.lowering.lower import Disordered, State, Unable, offset, stored, zero_terms
-from openkpu.compiler.rarer import Product
 from openkpu.layer.layout import Layout
 
 MOST_OUTPUTS, MOST_1X1 = 1024, 9216

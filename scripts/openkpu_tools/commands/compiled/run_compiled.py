@@ -24,7 +24,8 @@ from openkpu.prediction.roofline import network_cycles
 from openkpu_tb import seeds
 from openkpu_tools import report
 from openkpu_tools.command import writing
-from openkpu_tools.commands import compiled_page, compiled_table, run_network
+from openkpu_tools.commands import run_network
+from openkpu_tools.commands.compiled import compiled_page, compiled_table
 from openkpu_tools.commands.end_to_end import PERF, START, EndToEnd, unmeasured
 from openkpu_tools.commands.model_options import request_of
 

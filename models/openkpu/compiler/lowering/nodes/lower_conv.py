@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.graph import Conv
-from openkpu.compiler.lowering import copies, costs, lower_whole, requant
+from openkpu.compiler.form.graph import Conv
+from openkpu.compiler.lowering import copies, costs, requant
 from openkpu.compiler.lowering.axes import Axis
 from openkpu.compiler.lowering.device import Geometry, Held, Place, indices
 from openkpu.compiler.lowering.lower import (
@@ -37,6 +37,7 @@ from openkpu.compiler.lowering.lower import (
     stored,
     zero_terms,
 )
+from openkpu.compiler.lowering.nodes import lower_whole
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout
 from openkpu.layer.pool_tasks import MAXIMUM
