@@ -14,7 +14,6 @@ import pytest
 
 from models.tests import exported
 from models.tests.exported import ACTIVATIONS, OLD, Exported
-from openkpu.compiler import okpu
 from openkpu.compiler.calibration import widening
 from openkpu.compiler.form.graph import Graph
 from openkpu_tools.commands import predict, run_stream, sim
@@ -27,6 +26,7 @@ Main = Callable[[list[str] | None], int]
 RNG = np.random.default_rng(6)
 COARSE, FINE = "/net/Conv_0", "/net/Conv_2"
 NAMES = (COARSE, FINE)
+MAINS = (quantise.main, compile_command.main, predict.main, run_stream.main, sim.main)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def report(words: list[str], folder: Path) -> dict:
 def kinds(path: Path) -> dict[str, str]:
     """The types of the weights in a QDQ file, by their nodes."""
     graph = onnx.load(path).graph
-    data = {t.name: onnx.helper.tensor_dtype_to_np_dtype(t.data_type).name for t in graph.initializer}
+    data = {t.name: onnx.numpy_helper.to_array(t).dtype.name for t in graph.initializer}
     made = {n.output[0]: n.input[0] for n in graph.node if n.op_type == "DequantizeLinear"}
     return {n.name: data[made[n.input[1]]] for n in graph.node if n.op_type == "Conv"}
 
@@ -92,7 +92,8 @@ def test_result_in_onnx_runtime(words: list[str], tmp_path: Path) -> None:
     assert quantise.main([*words, "--wide", ",".join(NAMES), "-o", str(out)]) == 0
     given = ["--model", str(out), "--input", some, "--golden", "--output", str(y)]
     assert sim.main(given) == 0
-    want = np.concatenate([exported.run(out.read_bytes(), {"x": x[None]})[0] for x in np.load(some)])
+    feeds = [{"x": x[None]} for x in np.load(some)]
+    want = np.concatenate([exported.run(out.read_bytes(), one)[0] for one in feeds])
     step = np.diff(np.unique(want)).min()
     assert np.abs(np.load(y) - want).max() < 1.01 * step
 
@@ -182,8 +183,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("main", [quantise.main, compile_command.main, predict.main, run_stream.main, sim.main])
-@pytest.mark.tier(check=["main[1-4]-*"])
+@pytest.mark.parametrize("main", MAINS, ids=lambda m: m.__module__.rpartition(".")[2])
+@pytest.mark.tier(check=["compile-*", "predict-*", "run_stream-*", "sim-*"])
 def test_refused(
     case: str, main: Main, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -193,7 +194,7 @@ def test_refused(
     assert text in error and error.count("\n") == 1
 
 
-@pytest.mark.parametrize("main", [compile_command.main, predict.main, run_stream.main, sim.main])
+@pytest.mark.parametrize("main", MAINS[1:], ids=lambda m: m.__module__.rpartition(".")[2])
 def test_needs_a_float_model(
     main: Main, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,8 +214,7 @@ def test_needs_a_float_model(
 
 def _model(main: Main, words: list[str]) -> list[str]:
     """A model as the command names it."""
-    named = main in (predict.main, run_stream.main, sim.main)
-    return ["--model", *words] if named else list(words)
+    return ["--model", *words] if main in MAINS[2:] else list(words)
 
 
 # ------------------------------------------------------------------- predict and stream
@@ -248,7 +248,7 @@ def test_stream(wide: list[str], words: list[str], capsys: pytest.CaptureFixture
     assert len(np.unique(work.images)) > 50
 
 
-@pytest.mark.parametrize("main", [predict.main, run_stream.main])
+@pytest.mark.parametrize("main", MAINS[2:4], ids=lambda m: m.__module__.rpartition(".")[2])
 def test_calibration_of_what(
     main: Main, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
