@@ -159,8 +159,8 @@ def _calibration(parser: Parser) -> None:
     parser.add_argument(
         "--wide",
         type=wide,
-        help="layers whose weights get 16 bits: conv1,conv2; or 10%%, where these pay best within"
-        " so many more cycles",
+        help="layers whose weights get 16 bits: conv1,conv2; or how many percent more cycles these"
+        " may take, with the sign",
     )
 
 

@@ -74,7 +74,7 @@ def calibrated(
     if is_tflite(data):
         data, folder = float_form.converted(data, name), None
     net = prepare.prepared(data, name, shape, folder)
-    names = weighted.layers_of(net, request.wide, name)
+    names = weighted.named_layers(net, request.wide, name)
     taken = samples.taken_inputs(net)
     given = samples.read_samples(request, taken)
     feeds = [samples.fed(taken, one) for one in given]

@@ -163,9 +163,13 @@ def _weights(
     net: Net, node: Any, steps: Mapping[str, tuple[int, float]], within: Mapping[str, str]
 ) -> dict[str, Any]:
     """Scales of the weights of a convolution or product, one for each output."""
+    from onnxruntime.quantization import QuantType
+
     data, axis = net.constant(node, 1), weights_axis(node)
     y = _result(net, node, within)
     own = len(net.readers(node.input[1])) == 1 if data is not None else False
+    if node.op_type == "ConvTranspose" and own and attribute(node, "group", 1) > 1:
+        return {node.input[1]: [{"quant_type": QuantType.QInt8}]}  # one scale: groups share an axis
     if axis is None or data is None or not own or node.op_type == "ConvTranspose" or y not in steps:
         return {}
     rows = np.abs(np.moveaxis(data, axis, 0).reshape(data.shape[axis], -1)).max(axis=1)

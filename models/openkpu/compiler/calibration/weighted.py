@@ -12,7 +12,7 @@ from openkpu.compiler.errors import CompileError
 SHOWN = 8  # layers that an error names
 
 
-def layers_of(net: Net, wide: tuple[str, ...] | float, name: str) -> tuple[str, ...]:
+def named_layers(net: Net, wide: tuple[str, ...] | float, name: str) -> tuple[str, ...]:
     """The nodes with these names, each once; CompileError for one that has no weights.
 
     None of a budget, whose layers are chosen later.
