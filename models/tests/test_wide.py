@@ -9,12 +9,14 @@ import dataclasses
 import numpy as np
 import pytest
 
+from models.tests import test_bands
 from models.tests.attention_graph import attention
 from models.tests.compiled_graphs import Maker, differs
 from models.tests.wide_graphs import chain, mixed, on_grid, parted
 from openkpu import configs
 from openkpu.compiler import agree, build, okpu, run
 from openkpu.compiler.errors import CompileError
+from openkpu.compiler.form import reference
 from openkpu.compiler.form.graph import Conv, Dense, Graph
 from openkpu.compiler.lowering.costs import lists_cycles
 from openkpu.compiler.program import Program
@@ -119,6 +121,24 @@ def test_weights_of_17_bits() -> None:
     program = build.build_program(graph, K210)
     assert program.layers > 1
     assert differs(graph, program) == (0, 0)
+
+
+@pytest.mark.parametrize("name", test_bands.GRAPHS)
+@pytest.mark.tier(check=[name for name in test_bands.GRAPHS if name not in ("residual", "pooled")])
+def test_in_bands(name: str) -> None:
+    """Maps that do not fit: the bands of a layer share its weights of 16 bits as well."""
+    graph, rows = test_bands.graph_of(name), test_bands.GRAPHS[name][1]
+    graph = wide.widened(graph, wide.weighted_nodes(graph), np.random.default_rng(3))
+    banded, whole = (test_bands.on(graph, n) for n in (rows, test_bands.WHOLE))
+    assert banded.layers > whole.layers and widths(banded) == widths(whole) == [16]
+    sizes = [p.device_parts[0].network.weights.size for p in (banded, whole)]
+    assert sizes[0] <= sizes[1] + 400  # copies have a few
+    given = test_bands.values(graph)
+    found, plain = run.run_program(banded, given), run.run_program(whole, given)
+    want = reference.evaluate(graph, given)
+    for output in graph.outputs:
+        assert np.array_equal(found[output], plain[output])
+        assert np.abs(found[output] - want[output]).max() <= 1
 
 
 BLOCKS = 8
