@@ -41,10 +41,10 @@ def product() -> bytes:
 
 
 def long_sums() -> bytes:
-    """8,000 weights of one size, which with all 16 bits would take sums beyond 36."""
+    """12,000 weights of one size, which with all 16 bits would take sums beyond 36."""
     m = Exported(OLD)
-    x = m.flat(m.input(1, 20, 20, 20))
-    weights = m.const(m.rng.uniform(0.9, 1, (5, 8000)) * m.rng.choice([-1, 1], (5, 1)))
+    x = m.flat(m.input(1, 30, 20, 20))
+    weights = m.const(m.rng.uniform(0.9, 1, (5, 12000)) * m.rng.choice([-1, 1], (5, 1)))
     return m.done(m.node("Gemm", x, weights, m.const(np.zeros(5)), transB=1))
 
 
@@ -112,3 +112,28 @@ def test_every_layer(name: str) -> None:
         assert all(f.numerator < 1 << 23 for f in factors), (node.name, factors)
     narrow = decibels(data, quantised(data, wide=False)[0], left)
     assert decibels(data, graph, left) > min(narrow - 1, 30)
+
+
+def test_unsigned_weights() -> None:
+    """A file whose weights are uint16 around 32768: the same as int16 around 0."""
+    import onnx
+    from onnx import numpy_helper
+
+    net = prepare.prepared(exported.classifier(OLD, "relu"), "net")
+    names = [n.name for n in net.nodes if weighted.has_weights(net, n)]
+    rng = np.random.default_rng(1)
+    feeds = [{"x": rng.normal(0, 1, (1, 3, 16, 16)).astype(np.float32)} for _ in range(3)]
+    signed = quantise.quantised_net(net, feeds, "minmax", "net", names)
+    model, found = onnx.load_model_from_string(signed), 0
+    for tensor in model.graph.initializer:
+        if (value := numpy_helper.to_array(tensor)).dtype == np.int16:
+            moved = (value.astype(np.int32) + 32768).astype(np.uint16)
+            tensor.CopyFrom(numpy_helper.from_array(moved, tensor.name))
+            found += 1
+    assert found == 2 * len(names), "weights and zero points"
+    graphs = [translate.read_onnx(m, "net") for m in (signed, model.SerializeToString())]
+    assert {int(n.w_zero[0]) for n in graphs[1].nodes if isinstance(n, (Conv, Dense))} == {32768}
+    programs = [build.build_program(g, configs.load_config("small")) for g in graphs]
+    for feed in feeds:
+        first, second = (run.run_program(program, feed) for program in programs)
+        assert all(np.array_equal(first[name], second[name]) for name in graphs[0].outputs)
