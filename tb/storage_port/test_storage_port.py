@@ -6,6 +6,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.responder import Faults
+from openkpu_tb.core.descriptor import layout, split_fields
 from openkpu_tb.simrun import run_bench
 from tb.storage_port.bench import CHANNELS, Bench, abort
 
@@ -51,6 +52,34 @@ async def every_alignment(dut) -> None:
     await bench.settle()
     lengths = sum(range(1, 3 * lanes + 1))
     assert len(bench.bus.writes) == len(set(bench.bus.writes)) == lengths, "a neighbour was touched"
+
+
+@cocotb.test()
+async def announced(dut) -> None:
+    """Every burst is announced once, in order and before it begins: m_ahb_ahead (fields.toml)."""
+    bench = Bench(dut, Faults(wait=0.3, lose=0.2, regain=0.5))
+    told: dict[bool, list[int]] = {False: [], True: []}
+    ahead = layout("ahead")
+
+    async def listen() -> None:
+        while True:
+            await RisingEdge(dut.clk)
+            word = split_fields(ahead, int(dut.m_ahb_ahead.value))
+            if word["valid"]:
+                beats = word["beats"] << word["size"]
+                told[bool(word["write"])] += range(word["addr"], word["addr"] + beats)
+            done = {False: bench.bus.reads, True: bench.bus.writes}
+            assert all(len(done[way]) <= len(told[way]) for way in told), "not announced"
+
+    await bench.reset()
+    listener = cocotb.start_soon(listen())
+    for _ in range(3):
+        bench.anew()
+        bench.random_work(reads=8, writes=6)
+        await bench.run()
+    await bench.settle()
+    listener.cancel()
+    assert told == {False: bench.bus.reads, True: bench.bus.writes}
 
 
 @cocotb.test()
