@@ -10,8 +10,12 @@ root=$(cd "$(dirname "$0")/.." && pwd -P)
 }
 PATH=$root/scripts/bin:$venv/bin:$PATH
 export PATH PYTHONPATH
-# nothing of Python's own belongs into a checkout that cannot be written
-[ -w "$root" ] || export PYTHONDONTWRITEBYTECODE=1
+# Packages are installed without compiled code, and a run of the tests starts hundreds of interpreters, each of which
+# would compile numpy and cocotb again: where nothing may be written beside sources, it goes into the environment.
+if [ "${PYTHONDONTWRITEBYTECODE:-}" ] || ! [ -w "$root" ]; then
+  export PYTHONDONTWRITEBYTECODE=1
+  [ -w "$venv" ] && unset PYTHONDONTWRITEBYTECODE && export PYTHONPYCACHEPREFIX="$venv/bytecode"
+fi
 ( : 3>&1 ) 2>/dev/null || {
   echo "error: the standard output is closed, expected it open (> /dev/null drops it)" >&2
   exit 2
