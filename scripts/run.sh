@@ -8,6 +8,8 @@ root=$(cd "$(dirname "$0")/.." && pwd -P)
   echo "error: $venv is not set up; run 'make setup'" >&2
   exit 2
 }
+# flags that a caller exports for programs of its own would reach the makefiles of Verilator's builds
+unset CFLAGS CPPFLAGS CXXFLAGS LDFLAGS LDLIBS OPT OPT_FAST OPT_GLOBAL OPT_SLOW
 PATH=$root/scripts/bin:$venv/bin:$PATH
 export PATH PYTHONPATH
 # Packages are installed without compiled code, and a run of the tests starts hundreds of interpreters, each of which

@@ -48,6 +48,19 @@ def test_run_script() -> None:
     assert found == [*(str(ROOT / name).removesuffix("/.") for name in ROOTS), "/elsewhere"]
 
 
+def test_flags_for_other_programs() -> None:
+    """Flags that a caller has exported do not reach what compiles a bench; its compiler does."""
+    flags = dict.fromkeys(("CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS", "LDLIBS", "OPT"), "-m32")
+    said = subprocess.run(
+        [ROOT / "scripts" / "run.sh", "-c", "import os; print(*os.environ)"],
+        env={**os.environ, **flags, "CXX": "c++"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not set(flags) & set(said.stdout.split()) and "CXX" in said.stdout.split()
+
+
 @pytest.mark.parametrize("forbidden", ["", "1"])
 def test_compiled_code_is_kept(forbidden: str) -> None:
     """Beside the sources, or in the environment for a caller who wants none there."""
