@@ -210,7 +210,8 @@ async def abort_any_time(dut) -> None:
     await bench.settle()
 
 
-@pytest.mark.tier(nightly=["icarus-64-depths1"])
+@pytest.mark.tier(check=["verilator-32-depths5-fault_tests"], nightly=["icarus-64-depths1-*"])
+@pytest.mark.parametrize("module", ["test_storage_port", "fault_tests"])
 @pytest.mark.parametrize(
     ("sim", "width", "depths"),
     [
@@ -222,7 +223,7 @@ async def abort_any_time(dut) -> None:
         ("verilator", 32, (16, 20, 3)),
     ],
 )
-def test_storage_port(sim: str, width: int, depths: tuple[int, int, int]) -> None:
+def test_storage_port(sim: str, width: int, depths: tuple[int, int, int], module: str) -> None:
     pix, wgt, bias = depths
     params = {
         "AHB_W": width,
@@ -233,5 +234,4 @@ def test_storage_port(sim: str, width: int, depths: tuple[int, int, int]) -> Non
     sources = ["rtl/storage/*.v"]
     sources += [f"rtl/lib/{n}.v" for n in ("fifo_sync", "fifo_ram", "fifo_regs", "ram_1r1w")]
     sources += ["rtl/lib/ram_1r1w_async.v"]
-    for module in ("test_storage_port", "fault_tests"):
-        run_bench(sim, "storage_port", sources, f"tb.storage_port.{module}", params=params)
+    run_bench(sim, "storage_port", sources, f"tb.storage_port.{module}", params=params)
