@@ -11,8 +11,8 @@ from openkpu.checkout import ROOT
 from openkpu.layer import vectors
 from openkpu.prediction.roofline import layer_cycles
 from openkpu_tb.ahb.host_agent import ERROR, OKAY, Transfer
-from openkpu_tb.axi.apb_host import ApbHost
 from openkpu_tb.core.registers import AI, AI_RAM, EIGHT_BIT_MODE, PERF, Err
+from openkpu_tb.device.apb_host import ApbHost
 from openkpu_tb.device.device import Device, DeviceError, Tables
 from openkpu_tb.device.events import mismatches
 from openkpu_tb.device.inference_stream import finish_stream, prepare_stream, run_stream
