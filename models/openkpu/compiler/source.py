@@ -13,7 +13,7 @@ from openkpu.compiler.calibration import calibrate, widening
 from openkpu.compiler.calibration.calibrate import Calibrated
 from openkpu.compiler.calibration.prepare import is_float
 from openkpu.compiler.calibration.samples import Request
-from openkpu.compiler.errors import CompileError
+from openkpu.compiler.errors import CompileError, FloatModelError
 from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.onnx.file import is_onnx
@@ -63,7 +63,7 @@ def _graph(
     floats = float_form.is_float(data, name) if tflite_file else is_float(data, name, folder)
     if floats:
         if request is None:
-            raise CompileError(calibrate.NEEDED, where=name)
+            raise FloatModelError(calibrate.NEEDED, where=name)
         found = calibrate.calibrated(data, name, request, shape, folder)
         return found.graph, found
     if request is not None:

@@ -362,6 +362,9 @@ def soc(parser: Parser) -> None:
         "--devices", type=command.integer_in(1, 3), default=1, help="devices on the bus"
     )
     parser.add_argument(
+        "--axi", action="store_true", help="devices with AXI ports (openkpu_axi), behind adapters"
+    )
+    parser.add_argument(
         "--images", type=command.integer_in(1, 1000), help="inferences of each device (4)"
     )
     parser.add_argument(
