@@ -152,6 +152,7 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["nightly", "--page", "--check"], "--page and --check together"),
         (["nightly", "--steps=lint", "--page"], "--steps and --page together"),
         (["nightly", "--steps=lint", "--check"], "--steps and --check together"),
+        (["nightly", "--record", "--release"], "--record and --release together"),
         (["synth", "--check", "--record"], "--check and --record together: nothing is mapped"),
         (["synth", "--check", "--json=x.json"], "--check and --report together: nothing is mapped"),
         (["vectors", "out", "--count=3"], "--count is of random layers, expected --set random"),
