@@ -164,11 +164,11 @@ def test_the_row_of_mutation_names_no_report() -> None:
 def test_the_row_of_coverage_has_every_figure() -> None:
     """Each figure of the table, without hits and the record; nothing of the other tables."""
     table = [
-        "coverage                       reached   hit     of      recorded",
-        "line                           99.70 %   3358    3368    99.70 %",
-        "kind x window x width          100.00 %  60      60      100.00 %",
-        "rtl/mac  8  100.00 %  100.00 %  87.79 %  81.99 %  -",
-        "layer           pool       none 110/110, max 2/2 64/64",
+        "| coverage | reached | hit | of | recorded |",
+        "| line | 99.70 % | 3358 | 3368 | 99.70 % |",
+        "| kind x window x width | 100.00 % | 60 | 60 | 100.00 % |",
+        "| rtl/mac | 8 | 100.00 % | 100.00 % | 87.79 % | 81.99 % | - |",
+        "| layer | pool | none 110/110, max 2/2 64/64 |",
     ]
     assert nightly.results(table, nightly.COVERED) == [
         "line 99.70 %",

@@ -34,7 +34,7 @@ REPORTS = ROOT / "reports"  # of runs between releases
 DATA = ROOT / "tb" / "plan" / "nightly.json"
 PAGE = ROOT / "docs" / "verification.md"
 # a figure of the table: reached, hit, of; without the record beside it
-COVERED = r"(?P<said>.*?\d+\.\d\d %) +\d+ +\d+ +\d+\.\d\d %"
+COVERED = r"\| (?P<said>[^|]+) \| (?P<share>\d+\.\d\d %) \| \d+ \| \d+ \| \d+\.\d\d % \|"
 FORMAL = re.compile(r"`ifdef FORMAL.*?`endif", re.S)  # is no part of the design
 SCORE = r"(?P<said>score.* survived).*|FAIL.*"  # behind it stands a file of reports
 SKIPPED = re.compile(r"\d+ skipped: .*")  # in pytest's summary: why
@@ -157,9 +157,10 @@ def commit() -> str:
 
 
 def results(lines: Sequence[str], pattern: str) -> list[str]:
-    """The lines that tell the result, or the ``said`` of a pattern; else the last line."""
+    """The lines that tell the result, or the named groups of a pattern; else the last line."""
     found = [match for line in lines if (match := re.fullmatch(pattern, line.strip(" =\n")))]
-    said = [" ".join((match.groupdict().get("said") or match[0]).split()) for match in found]
+    named = [" ".join(filter(None, match.groupdict().values())) or match[0] for match in found]
+    said = [" ".join(text.split()) for text in named]
     return said or [line.strip() for line in lines if line.strip()][-1:] or ["nothing"]
 
 

@@ -15,12 +15,14 @@ from typing import Any
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import Config
 from openkpu_tb import simrun
+from openkpu_tb.coverage import fsm
 from openkpu_tb.runs import requests
 from openkpu_tb.runs.requests import Request
 
 SOURCES = [
     "rtl/**/*.v",
     "tb/openkpu_tb/device/tb_*.v",
+    fsm.BENCH,
     "tb/openkpu_tb/ahb/fabric/*.v",
     "tb/openkpu_tb/ahb/checkers/*.v",
 ]
