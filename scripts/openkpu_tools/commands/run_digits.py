@@ -55,10 +55,7 @@ def run(args: argparse.Namespace) -> bool:
     more: dict[str, Any] = {"end_to_end": unmeasured("no simulator ran or nothing finished")}
     if per_inference and len(records) == len(per_inference) * len(network.layers):
         more = run_network.network_summary(args, network, records, per_inference)
-    if args.report:
-        simulator = "golden" if args.golden else args.sim
-        report.write_report(args.report, args.config, simulator, records, **more)
-        print(f"report: {args.report}")
+    report.write_asked(args, records, **more)
     if args.png:
         picture = digits_picture.draw_digits(test.images, shown, labels, records)
         with writing(args.png) as stream:

@@ -154,10 +154,7 @@ def run(args: argparse.Namespace) -> bool:
         with writing(args.output) as stream:
             np.save(stream, c)
         print(f"results: {args.output}")
-    if args.report:
-        simulator = "golden" if args.golden else args.sim
-        report.write_report(args.report, args.config, simulator, records, **figures)
-        print(f"report: {args.report}")
+    report.write_asked(args, records, **figures)
     return good and not wrong
 
 

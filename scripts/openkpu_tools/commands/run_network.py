@@ -104,10 +104,7 @@ def run(args: argparse.Namespace) -> bool:
         with writing(args.png) as stream:
             network_results.draw_results(images, shown).save(stream, "PNG")
         print(f"picture: {args.png}")
-    if args.report:
-        simulator = "golden" if args.golden else args.sim
-        report.write_report(args.report, args.config, simulator, records, **more)
-        print(f"report: {args.report}")
+    report.write_asked(args, records, **more)
     return good
 
 
@@ -133,14 +130,7 @@ def golden_records(
     """Records of the golden model alone."""
     return [
         report.layer_record(
-            args.config,
-            f"image{number}/L{i:02d}",
-            arg,
-            macs=result.macs,
-            macs_gated=result.macs_gated,
-            mismatching_bytes=0,
-            counters=None,
-            eight_bit=network.eight_bit,
+            args.config, f"image{number}/L{i:02d}", arg, result, eight_bit=network.eight_bit
         )
         for number, one in enumerate(runs)
         for i, (arg, result) in enumerate(zip(network.layers, one.layers, strict=True))
@@ -188,12 +178,9 @@ def simulate_network(
                     args.config,
                     f"image{number}/L{i:02d}",
                     network.layers[i],
-                    macs=layer["macs"],
-                    macs_gated=layer["macs_gated"],
-                    # the same bytes, seen in two places
-                    mismatching_bytes=max(layer["mismatching_bytes"], in_storage),
-                    counters=layer["counters"],
+                    layer,
                     eight_bit=network.eight_bit,
+                    wrong=in_storage,  # the same bytes, seen in two places
                 )
             )
         records.extend(here)
