@@ -27,7 +27,6 @@ from openkpu_tb.coverage.float16 import TARGETS
 from openkpu_tb.coverage.model import LINES, NINES, WIDTHS, Bin, classify, crosses
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.random_cases import draw_cases
-from openkpu_tb.simrun import run_bench
 from tb.coverage import test_share
 from tb.coverage.test_share import list_case, of_every_kind
 from tb.device.layers.test_paths import replay, rows
@@ -91,17 +90,7 @@ def test_every_kind(name: str) -> None:
 
 def cocotb_tests(module: str, config: Config, **more: Any) -> None:
     """Tests of a module on this build; ``more`` as of ``run_bench``."""
-    run_bench(
-        "verilator",
-        "tb_top",
-        launch.SOURCES,
-        module,
-        params=launch.parameters(config, 1 << 20),
-        public=launch.PUBLIC,
-        random_start=False,
-        seed=SEED,
-        **more,
-    )
+    launch.run_device("verilator", module, launch.parameters(config, 1 << 20), seed=SEED, **more)
 
 
 def test_kept_weights() -> None:

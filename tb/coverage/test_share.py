@@ -23,7 +23,6 @@ from openkpu.layer.vectors import VectorLayer
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.random_cases import case_of, draw_cases, images_of
 from openkpu_tb.runs.requests import RandomCase
-from openkpu_tb.simrun import run_bench
 from tb.device.layers.test_paths import replay
 from tb.device.layers.test_random_layers import check
 from tb.uvm.test_uvm import simulate
@@ -72,14 +71,10 @@ def test_lists() -> None:
 @pytest.mark.parametrize("module", ["access_tests", "error_tests"])
 def test_module(module: str) -> None:
     """Every access, every error."""
-    run_bench(
+    launch.run_device(
         "verilator",
-        "tb_top",
-        launch.SOURCES,
         f"tb.device.hostile.{module}",
-        params=launch.parameters(EVERYTHING, 1 << 20),
-        public=launch.PUBLIC,
-        random_start=False,
+        launch.parameters(EVERYTHING, 1 << 20),
         seed=SEED,
     )
 
