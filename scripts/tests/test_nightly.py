@@ -70,7 +70,7 @@ def test_a_release_is_complete(
         capsys.readouterr()
         assert nightly.main(["--release"]) == bool(lacks)
         said = capsys.readouterr().out
-        assert f"{lacks}: " in said if lacks else said == "page.md: complete\n"
+        assert f"{lacks}: " in said if lacks else said == f"{nightly.PAGE.name}: complete\n"
     rtl.write_text("module two;\n")
     assert nightly.main(["--release"]) == 1
     assert "mute: changed since: true" in capsys.readouterr().out

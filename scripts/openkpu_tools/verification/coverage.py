@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     finally:
         shutil.rmtree(DATA, ignore_errors=True)
-    print(f"\n{(OUT / 'summary.md').read_text(encoding='utf-8')}")
+    print(f"\n{summary.coverage_markdown(result)}")
     where = (OUT / "index.html").relative_to(ROOT)
     print(f"report: {where} ({time.monotonic() - began:.0f} s)")
     for title in failed:
