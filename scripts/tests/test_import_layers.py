@@ -6,6 +6,7 @@ runs; here is what holds for the tests around them. That every import is a file 
 """
 
 import ast
+import functools
 import os
 import shutil
 import subprocess
@@ -16,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from openkpu.checkout import ROOT, python_path, source_roots
+
+pytestmark = pytest.mark.check
 
 FORBIDDEN = {
     "models": {"openkpu_tb", "openkpu_tools", "tb", "scripts"},
@@ -29,10 +32,22 @@ FOLDERS = {  # importable by accident, for a source root holds more than its pac
 } - {*PACKAGES, *FORBIDDEN}
 
 
-def imports(text: str) -> Iterator[str]:
+@functools.cache
+def nodes(text: str) -> tuple[ast.AST, ...]:
+    """Of Python text, those that can import or change where Python looks."""
+    kinds = ast.Import, ast.ImportFrom, ast.Call, ast.Name, ast.Attribute
+    return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds))
+
+
+@functools.cache
+def imports(text: str) -> tuple[str, ...]:
     """Dotted names that Python text imports, wherever in it: by statement, by import_module or run
     by run_module."""
-    for node in ast.walk(ast.parse(text)):
+    return tuple(_imports(text))
+
+
+def _imports(text: str) -> Iterator[str]:
+    for node in nodes(text):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -104,10 +119,12 @@ def test_nothing_patches_paths() -> None:
         for folder in FORBIDDEN
         for file in files(folder)
         if file != Path(__file__).resolve()
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in nodes(file.read_text())
         if (isinstance(node, ast.Name) and node.id == "__path__")
         or (
-            isinstance(node, ast.Attribute) and ast.unparse(node) in ("sys.path", "site.addsitedir")
+            isinstance(node, ast.Attribute)
+            and node.attr in ("path", "addsitedir")
+            and ast.unparse(node) in ("sys.path", "site.addsitedir")
         )
     }
     assert not patched
