@@ -221,6 +221,7 @@ def lacks(name: str, extras: str) -> str:
         ("compile net.tflite", lacks("compile", "models")),
         ("compile net.tflite --calibration=p.png", lacks("compile", "models,quantise")),
         ("quantise net.tflite --calibration=p.png", lacks("quantise", "models,quantise")),
+        ("predict --model=n.onnx --calibration=p.png", lacks("predict", "models,quantise")),
         ("stalls report.json", lacks("stalls", "plots")),
         *((name, lacks(name, "flows")) for name in ("synth", "fpga", "asic", "equivalence")),
         ("gates", lacks("gates", "sim,verilator,flows")),

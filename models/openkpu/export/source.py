@@ -50,7 +50,7 @@ def read_export_model(path: str, config: Config) -> Source:
     elif Path(path).suffix.lower() == ".npz":
         found = of_network(Network.load(path))
     elif is_ours(path):
-        found = of_program(read_program(path, config), path)
+        found = of_program(read_program(path, config, one_list=True), path)
     else:
         content = files.read_bytes(path, ExportError)
         program = kmodel.loads_kmodel(content, Path(path).name)
