@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run is summarised in: one record per layer, totals, and their JSON file."""
 
+import argparse
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg
+from openkpu.layer.golden import LayerResult
 from openkpu.prediction.roofline import cycles_beside, layer_bytes, roofline_cycles
 from openkpu_tools.command import write_json
 
@@ -58,18 +61,20 @@ def layer_record(
     config: Config,
     name: str,
     arg: LayerArg,
+    found: Mapping[str, Any] | LayerResult,
     *,
-    macs: int,
-    macs_gated: int,
-    mismatching_bytes: int,
-    counters: dict[str, int] | None,
     eight_bit: bool,
+    wrong: int = 0,
 ) -> LayerRecord:
-    """A record from the device's counters of one layer (None: no simulator ran).
+    """A record from the event of a layer, or from what the golden model alone found.
 
-    The roofline is of the layer alone, the same however it is started. ``macs``, ``macs_gated``:
-    the golden model's; what was gated is taken from the device's counter.
+    The roofline is of the layer alone, the same however it is started. ``macs``, ``macs_gated`` of
+    an event: the golden model's; what was gated is taken from the device's counter. ``wrong``:
+    bytes that differ by another comparison; the larger number counts.
     """
+    if isinstance(found, LayerResult):  # no simulator ran
+        found = {"macs": found.macs, "macs_gated": found.macs_gated}
+    macs, macs_gated, counters = found["macs"], found["macs_gated"], found.get("counters")
     moved = layer_bytes(arg, eight_bit=eight_bit)
     least = roofline_cycles(config, 0 if arg.fp16 else macs, moved, cycles_beside(config, arg))
     cycles = counters["total"] if counters else None
@@ -85,7 +90,7 @@ def layer_record(
         stalls={s: counters[f"stall_{s}"] for s in STALLS} if counters else None,
         roofline_cycles=least,
         efficiency=round(least / cycles, 4) if cycles else None,
-        mismatching_bytes=mismatching_bytes,
+        mismatching_bytes=max(found.get("mismatching_bytes", 0), wrong),
     )
 
 
@@ -106,6 +111,14 @@ def totals(layers: list[LayerRecord]) -> dict[str, Any]:
         "efficiency": round(least / cycles, 4) if cycles else None,
         "mismatching_bytes": sum(layer.mismatching_bytes for layer in layers),
     }
+
+
+def write_asked(args: argparse.Namespace, layers: list[LayerRecord], **more: Any) -> None:
+    """Write the report that ``args`` ask for, if any, and say so; ``more`` as ``write_report``."""
+    if args.report:
+        simulator = "golden" if args.golden else args.sim
+        write_report(args.report, args.config, simulator, layers, **more)
+        print(f"report: {args.report}")
 
 
 def write_report(

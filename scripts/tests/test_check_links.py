@@ -36,6 +36,7 @@ def root(tmp_path: Path) -> Path:
     )
     (tmp_path / "scripts/run.py").write_text(
         f'"""Follows {CITED} 1.2 and 2; 3 times."""\nPAGE = "{SPEC_MD}"\n# rtl/mac/*.v\n'
+        f"# reports/{SPEC_MD}\n"
     )
     (tmp_path / MORE).write_text(
         f"# More\n[spec]({SPEC_MD}#12-the-formula) [twice]({SPEC_MD}#twice-1) [me](#more)\n"

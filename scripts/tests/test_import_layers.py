@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may import whom, tests included; every import is a file, by one name.
+"""Who may import whom, tests included; every module has one name.
 
 The layers inside the packages are import-linter's contracts (pyproject.toml), which `make lint`
-runs; here is what holds for the tests around them.
+runs; here is what holds for the tests around them. That every import is a file says basedpyright.
 """
 
 import ast
@@ -110,34 +110,6 @@ def test_no_arrow_upwards(folder: str) -> None:
 )
 def test_an_arrow_is_seen(folder: str, text: str, names: list[str]) -> None:
     assert wrong(folder, text) == names
-
-
-@functools.cache
-def is_file(name: str) -> bool:
-    """Is there a file or a folder of this dotted name?"""
-    paths = [root.joinpath(*name.split(".")) for root in source_roots()]
-    return any(path.with_suffix(".py").is_file() or path.is_dir() for path in paths)
-
-
-def resolves(name: str) -> bool:
-    """Is there a file for the module, or for the one that the last part is a name of?"""
-    module = name.rpartition(".")[0]
-    return (bool(module) and is_file(module)) or is_file(name)
-
-
-@pytest.mark.parametrize("folder", FORBIDDEN)
-def test_every_import_is_a_file(folder: str) -> None:
-    """What begins with a package of the project, or a folder of tests, is in the checkout."""
-    own = {*PACKAGES, *FORBIDDEN}
-    names = {name for file in files(folder) for name in imports(file.read_text())}
-    mine = {name for name in names if name.partition(".")[0] in own}
-    mine -= {name for _, text, found in CASES for name in found}
-    assert len(mine) > 100 and not [name for name in sorted(mine) if not resolves(name)]
-    assert not resolves("openkpu.nothing.at_all")
-
-
-CHANGES = ("sys.path", "site.addsitedir")
-CASES = test_an_arrow_is_seen.pytestmark[0].args[1]  # their imports are in strings
 
 
 def test_nothing_patches_paths() -> None:

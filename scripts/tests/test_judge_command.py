@@ -9,7 +9,7 @@ import pytest
 
 from openkpu import digits
 from openkpu.judges import agreement, litert, mlperf, ort
-from openkpu_tools import command
+from openkpu_tools import command, marked
 from openkpu_tools.verification import judge
 
 pytest.importorskip("ai_edge_litert", reason="make setup GROUPS=test brings LiteRT")
@@ -66,9 +66,7 @@ def test_page_has_every_model() -> None:
 
     How many values differ depends on the processor's kernels a little, how many there are does not.
     """
-    page = judge.PAGE.read_text("utf-8")
-    assert page.count(judge.BEGIN) == page.count(judge.END) == 1
-    lines = page.split(judge.BEGIN)[1].split(judge.END)[0].strip().splitlines()
+    lines = marked.part(judge.PAGE, judge.TABLE).splitlines()
     found = {(cells[0], cells[1]): cells for cells in rows(lines)}
     want = {(name, f"LiteRT, {k}") for name in mlperf.MODELS for k in litert.KERNELS}
     for name in digits.MODELS:
@@ -90,8 +88,7 @@ def test_page_has_every_model() -> None:
 def test_table_of_float_models() -> None:
     """The page has every pair; quantised here a model is on average as near to float as its
     published file."""
-    _, rest = judge.PAGE.read_text("utf-8").split(judge.FLOATS)
-    found = rows(rest.split(judge.FLOATS_END)[0].strip().splitlines())
+    found = rows(marked.part(judge.PAGE, judge.FLOATS).splitlines())
     assert len(found) == len(agreement.PAIRS)
     for (name, *cells), (published, kept) in zip(found, agreement.PAIRS.items(), strict=True):
         assert name.startswith(kept or published)
@@ -102,10 +99,14 @@ def test_floats_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Models that are not there have no row; written, the table is in its place."""
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- float-models -->\nold\n<!-- /float-models -->\nbehind\n")
+    monkeypatch.setattr(judge, "PAGE", page)
     monkeypatch.setenv("OPENKPU_SHARED", str(tmp_path))
     assert command.run_command(judge.main, ["--floats"]) == 0
     assert "|" not in capsys.readouterr().out
-    page = f"before\n{judge.FLOATS}\nold\n{judge.FLOATS_END}behind\n"
-    made = judge.filled(page, judge.floats(), judge.FLOATS, judge.FLOATS_END)
-    assert made.startswith("before") and made.endswith("behind\n") and "old" not in made
-    assert "| float model |" in made
+    lines = judge.floats()
+    monkeypatch.setattr(judge.mlperf, "MODELS", {})
+    monkeypatch.setattr(judge.agreement, "PAIRS", {})
+    assert command.run_command(judge.main, ["--floats", "--write"]) == 0
+    assert marked.part(page, judge.FLOATS).splitlines() == lines and "| float model |" in lines[0]

@@ -57,18 +57,13 @@ def image(tmp_path: Path) -> str:
         (["--model", "MODEL", "--image", "IMAGE", "--layers", "a-b"], ["'a-b'", "3-7"]),
         (["--model", "MODEL", "--image", "IMAGE", "--layers", "2-9"], ["'2-9'", "0-3"]),
         (["--model", "MODEL", "--image", "IMAGE", "--rounding", "up"], ["'up'", "nncase", "trunc"]),
-        (["--model", "MODEL", "--image", "IMAGE", "--via", "dma"], ["'dma'", "burst", "tasks"]),
-        (["--model", "MODEL", "--image", "IMAGE", "--scale", "big"], ["'big'"]),
         (["--model", "MODEL", "--image", "IMAGE", "--png", "out.jpg"], ["out.jpg", ".png"]),
         (["--model", "MODEL", "--image", "IMAGE", "--png", "no/o.png"], ["no/o.png", "folder"]),
         (["--model", "MODEL", "--image", "IMAGE", "IMAGE", "--png", "o.png"], ["one --image"]),
         (["--model", "MODEL", "--functions"], ["version 3", "version 5"]),
         (["--model", "MODEL", "--functions", "--image", "IMAGE"], ["--functions and --image"]),
-        (["--model", "none.kmodel", "--image", "IMAGE"], ["none.kmodel", "No such file"]),
         (["--model", "IMAGE", "--image", "IMAGE"], ["picture.png", "magic"]),
         (["--model", "MODEL", "--image", "MODEL"], ["small.kmodel", "picture"]),
-        (["--model", "MODEL", "--image", "none.png"], ["none.png", "No such file"]),
-        (["--model", "MODEL", "--image", "IMAGE", "--detector", "no.json"], ["no.json"]),
     ],
 )
 def test_bad_requests(args: list[str], words: list[str], model: str, image: str) -> None:

@@ -14,50 +14,66 @@ from openkpu_tools.verification import nightly
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    passed = r"\d+ (passed|failed).*"
     steps = (
-        nightly.NightlyStep(
-            "good", "printf 'noise\\n== 3 passed in 2 s ==\\nbye\\n'", "passes", r"\d+ passed.*"
-        ),
-        nightly.NightlyStep(
-            "bad", "sh -c 'echo 1 failed; exit 3'", "fails", r"\d+ (passed|failed).*"
-        ),
-        nightly.NightlyStep("mute", "true", "says nothing", r"x"),
+        ("good", "printf '2 skipped: no gold\\n== 3 passed in 2 s ==\\nbye\\n'", "passes", passed),
+        ("bad", "sh -c 'echo 1 failed; exit 3'", "fails", passed),
+        ("mute", "true", "says nothing", r"x"),
     )
-    monkeypatch.setattr(nightly, "STEPS", steps)
-    monkeypatch.setattr(nightly, "ROOT", tmp_path)
-    monkeypatch.setattr(nightly, "DATA", tmp_path / "nightly.json")
-    monkeypatch.setattr(nightly, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(nightly, "STEPS", tuple(nightly.NightlyStep(*step) for step in steps))
+    places = {"ROOT": "", "REPORTS": "reports", "DATA": "nightly.json", "PAGE": "page.md"}
+    for name, where in places.items():
+        monkeypatch.setattr(nightly, name, tmp_path / where)
     (tmp_path / "page.md").write_text("# Page\n\n<!-- nightly -->\n<!-- /nightly -->\n\nEnd.\n")
-    monkeypatch.setattr(nightly.load_outcomes, "__defaults__", (tmp_path / "nightly.json",))
-    monkeypatch.setattr(nightly.store, "__defaults__", (tmp_path / "nightly.json",))
     monkeypatch.setattr(nightly, "commit", lambda: "c0ffee")
     return tmp_path
 
 
-def test_outcomes_are_kept(place: Path, capsys: pytest.CaptureFixture) -> None:
-    assert nightly.main(["--steps", "good", "mute"]) == 0
-    page = (place / "page.md").read_text()
-    assert "| good | passes | `printf" in page and "| 3 passed in 2 s | 0.0 | 20" in page
-    assert "| bad | fails |" in page and "| not run |" in page and "| nothing |" in page
-    assert nightly.main(["--steps=bad"]) == 1
-    page = (place / "page.md").read_text()
-    assert "**FAILED**: 1 failed" in page and "3 passed in 2 s" in page
+@pytest.mark.parametrize("record", [True, False])
+def test_outcomes_are_kept(record: bool, place: Path, capsys: pytest.CaptureFixture) -> None:
+    """In the page of a release, or in reports, which leaves that alone; the end says what did not
+    run: tests that were skipped, with their reason, and the commands of other steps."""
+    before, more = (place / "page.md").read_text(), ["--record"] * record
+    page = place / ("page.md" if record else "reports/nightly.md")
+    assert nightly.main(["--steps", "good", "mute", *more]) == 0
+    said = capsys.readouterr().out.splitlines()[-3:]
+    assert said[:2] == ["good: 2 skipped: no gold", f"bad: not run: {nightly.STEPS[1].command}"]
+    assert said[2] == f"{page.relative_to(place)}: 1 of 3 steps missing for a release"
+    text = page.read_text()
+    assert "| good | passes | `printf" in text and "| 3 passed in 2 s | 0.0 | 20" in text
+    assert "| bad | fails |" in text and "| not run |" in text and "| nothing |" in text
+    assert nightly.main(["--steps=bad", *more]) == 1
+    text = page.read_text()
+    assert "**FAILED**: 1 failed" in text and "3 passed in 2 s" in text
     assert "failed: bad" in capsys.readouterr().out
+    assert record or (place / "page.md").read_text() == before
+    assert (place / "nightly.json").exists() == record
 
 
-def test_the_end_says_what_did_not_run(
+def test_a_release_is_complete(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    """Tests that were skipped, with their reason, and the commands of steps that were left out."""
-    tests = nightly.NightlyStep(
-        "tests", "printf '2 skipped: no gold\\n3 passed\\nbye\\n'", "", r"\d+ passed"
-    )
-    monkeypatch.setattr(nightly, "STEPS", (tests, nightly.NightlyStep("mute", "true", "", "x")))
-    assert nightly.main(["--steps=tests"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[-2:] == ["tests: 2 skipped: no gold", "not run: true"]
-    assert nightly.main(["--page"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 1
+    """It fails for a step that did not run, failed, or ran on another RTL; reports do not count."""
+    rtl = place / "rtl" / "one.v"
+    rtl.parent.mkdir()
+    rtl.write_text("module one;\n")
+    for words, lacks in (
+        ([], "good: not run"),
+        (["--record"], "bad: failed"),
+        (["--record"], ""),
+    ):
+        if not lacks:
+            bad = nightly.NightlyStep("bad", "true", "", "x")
+            steps = (nightly.STEPS[0], bad, nightly.STEPS[2])
+            monkeypatch.setattr(nightly, "STEPS", steps)
+        nightly.main(words)
+        capsys.readouterr()
+        assert nightly.main(["--release"]) == bool(lacks)
+        said = capsys.readouterr().out
+        assert f"{lacks}: " in said if lacks else said == f"{nightly.PAGE.name}: complete\n"
+    rtl.write_text("module two;\n")
+    assert nightly.main(["--release"]) == 1
+    assert "mute: changed since: true" in capsys.readouterr().out
 
 
 def test_a_result_of_another_rtl_is_told(place: Path) -> None:
@@ -66,7 +82,7 @@ def test_a_result_of_another_rtl_is_told(place: Path) -> None:
     rtl.parent.mkdir(parents=True)
     design = "module one(input wire a, output wire b);\n  assign b = a;{}\nendmodule\n"
     rtl.write_text(design.format(""))
-    assert nightly.main(["--steps=good"]) == 0
+    assert nightly.main(["--record", "--steps=good"]) == 0
 
     def told() -> str:
         assert nightly.main(["--page"]) == 0
@@ -148,11 +164,11 @@ def test_the_row_of_mutation_names_no_report() -> None:
 def test_the_row_of_coverage_has_every_figure() -> None:
     """Each figure of the table, without hits and the record; nothing of the other tables."""
     table = [
-        "coverage                       reached   hit     of      recorded",
-        "line                           99.70 %   3358    3368    99.70 %",
-        "kind x window x width          100.00 %  60      60      100.00 %",
-        "rtl/mac  8  100.00 %  100.00 %  87.79 %  81.99 %  -",
-        "layer           pool       none 110/110, max 2/2 64/64",
+        "| coverage | reached | hit | of | recorded |",
+        "| line | 99.70 % | 3358 | 3368 | 99.70 % |",
+        "| kind x window x width | 100.00 % | 60 | 60 | 100.00 % |",
+        "| rtl/mac | 8 | 100.00 % | 100.00 % | 87.79 % | 81.99 % | - |",
+        "| layer | pool | none 110/110, max 2/2 64/64 |",
     ]
     assert nightly.results(table, nightly.COVERED) == [
         "line 99.70 %",

@@ -194,14 +194,6 @@ def test_killed_installer_holds_the_lock(root: Path, tools: Path) -> None:
     assert installed(tools) == ["begun", "ended", "next"]
 
 
-def test_progress(root: Path, tools: Path) -> None:
-    """A line every few seconds with the step that the installer names."""
-    program(tools, "uv", 'echo "Downloading b (1.2MiB)"; sleep 6')
-    status, out, err = setup(root)
-    assert status == 0 and err == ""
-    assert re.search(r"setup: installing 1 package with uv, 5 s  Downloading b \(1.2MiB\)\n", out)
-
-
 def test_quiet_unless_it_fails(root: Path, tools: Path) -> None:
     """A warning of the installer's own is not shown; a failure is one line, and a file has all."""
     warning = "WARNING: Location '/opt/x' is ignored"

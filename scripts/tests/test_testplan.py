@@ -13,7 +13,7 @@ from openkpu_tools.verification import testplan
 
 
 def entry(id: str, *tests: str) -> plan.Entry:
-    return plan.Entry(id, f"title of {id}", "README.md", 1, (), tests, ("layer",))
+    return plan.Entry(id, f"title of {id}", "README.md", (), tests, ("layer",))
 
 
 def test_page() -> None:

@@ -3,15 +3,10 @@
 
 from openkpu.layer.regmap import OFFSETS
 from openkpu_tb.device.write_rules import LEGEND, RULES, State
-from openkpu_tools.documents import write_table
 
 # what a host cannot write, or writes as something else
 READ_ONLY = {"interrupt_status", "interrupt_raw", "fifo_data_out", "AI_STATUS", "AI_ERR_INFO"}
 READ_ONLY |= {"AI_ERR_ADDR", "AI_TAKEN_ADR", "AI_ID", "AI_CONFIG"}
-
-
-def test_table_is_current() -> None:
-    assert write_table.current(), "docs/programming.md: run openkpu write-table"
 
 
 def test_every_register_is_in_the_table() -> None:
@@ -24,8 +19,3 @@ def test_every_state_has_a_rule_that_is_explained() -> None:
     for name, row in RULES.items():
         assert set(row) == set(State), name
         assert set(row.values()) <= set(LEGEND), name
-
-
-def test_a_page_with_another_table_is_found() -> None:
-    page = write_table.PAGE.read_text(encoding="utf-8")
-    assert write_table.page_filled(page.replace("| AI_PIX_ADR |", "| AI_PIX_ADR | x |")) == page

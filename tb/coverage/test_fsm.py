@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """State machines of fsm.toml: as the RTL has them, and the bench as the table has them."""
 
+from pathlib import Path
+
 import pytest
 
 from openkpu.checkout import ROOT
@@ -16,8 +18,15 @@ SLAVE = {
 }
 
 
-def test_bench_is_current() -> None:
-    assert fsm.BENCH.read_text() == fsm.bench(), "python -m openkpu_tb.coverage.fsm writes it"
+def test_bench_is_written(tmp_path: Path) -> None:
+    """Once, and again when the table has changed; it names every point."""
+    path = fsm.bench_file(tmp_path)
+    first = path.stat().st_mtime_ns
+    assert fsm.bench_file(tmp_path).stat().st_mtime_ns == first
+    text = path.read_text()
+    assert all(f"  {point}: cover property" in text for m in fsm.machines() for point in m.points)
+    path.write_text("old")
+    assert fsm.bench_file(tmp_path).read_text() == text and [*tmp_path.iterdir()] == [path]
 
 
 def test_every_machine_is_listed() -> None:

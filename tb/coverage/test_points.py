@@ -72,16 +72,8 @@ def test_sinks(tmp_path: Path) -> None:
 def test_machines(tmp_path: Path) -> None:
     """Cover properties of the bench count for the file of the machine."""
     lines = [
-        point(
-            "user",
-            9,
-            1,
-            "slave__FAULT__FAULT2",
-            2,
-            file="tb/openkpu_tb/device/tb_fsm.v",
-            module="tb_fsm",
-        ),
-        point("user", 9, 2, "slave__RAM", 0, file="tb/openkpu_tb/device/tb_fsm.v", module="tb_fsm"),
+        point("user", 9, 1, "slave__FAULT__FAULT2", 2, file="sim_build/tb_fsm.v", module="tb_fsm"),
+        point("user", 9, 2, "slave__RAM", 0, file="sim_build/tb_fsm.v", module="tb_fsm"),
     ]
     sources = points.merge([dat(tmp_path / "a.dat", lines)], ROOT)
     assert list(sources) == ["rtl/host/ahb_slave.v"]

@@ -63,27 +63,26 @@ def test_records_of_both_suites() -> None:
     """A kind that one suite lacks has no figure of it; a cross has its title."""
     cross = crosses()[0]
     full = {"line": Figure(3, 4), f"functional-{cross.name}": Figure(1, 2)}
-    assert summary.records_table(full, {"line": Figure(1, 4), "fsm": Figure(1, 1)})[1:] == [
+    share = {"line": Figure(1, 4), "fsm": Figure(1, 1)}
+    assert summary.figures_table(full, share, "by the share")[1:] == [
         ("line", "75.00 %", "3", "4", "25.00 %"),
         (cross.title, "50.00 %", "1", "2", "-"),
         ("fsm", "-", "-", "-", "100.00 %"),
     ]
-    assert summary.records_table(None, None)[1:] == []
+    assert summary.figures_table({}, {}, "")[1:] == []
 
 
 def test_summary(result: summary.CoverageResult) -> None:
-    text, page = summary.text(result), summary.coverage_markdown(result)
-    assert "2 files of rtl/, configuration nano, 2 simulations" in text and "PASS" in text
-    assert "line" in text and "75.00 %" in text
+    page = summary.coverage_markdown(result)
+    assert "2 files of rtl/, configuration nano, 2 simulations" in page and "PASS" in page
     assert "| line | 75.00 % | 3 | 4 | 75.00 % |" in page
     assert "| rtl/a | 1 | 75.00 % | 50.00 % | 50.00 % | 50.00 % | - |" in page
     assert "| rtl/b | 1 | - | - | - | 100.00 % | - |" in page
     assert "1x1 1/258" in page, "bins of each kernel"
-    assert "words of a memory" in text and "`mem` of `rtl/a/x.v`: words of a memory" in page
+    assert "`mem` of `rtl/a/x.v`: words of a memory" in page
     result.fallen = ["line: too little"]
-    assert "FAIL" in summary.text(result) and "- line: too little" in summary.coverage_markdown(
-        result
-    )
+    page = summary.coverage_markdown(result)
+    assert "FAIL" in page and "- line: too little" in page
 
 
 def test_report(result: summary.CoverageResult, tmp_path: Path) -> None:

@@ -18,10 +18,7 @@ from openkpu.arithmetic import fp16
 from openkpu.configs import Config
 from openkpu.generators.generate import Limits, random_layer
 from openkpu.generators.generate_fp16 import random_fp16, takes
-from openkpu.generators.generate_lists import ALL_KINDS, random_list
-from openkpu.generators.generate_pools import map_layer, random_pool
-from openkpu.generators.generate_products import random_product
-from openkpu.generators.generate_tasks import random_elementwise
+from openkpu.generators.generate_pools import map_layer
 from openkpu.layer.pool_layer import pool_layer
 from openkpu.layer.pool_tasks import KINDS
 from openkpu.layer.vectors import VectorLayer
@@ -29,9 +26,9 @@ from openkpu_tb.core import descriptor
 from openkpu_tb.coverage.float16 import TARGETS
 from openkpu_tb.coverage.model import LINES, NINES, WIDTHS, Bin, classify, crosses
 from openkpu_tb.runs import launch
-from openkpu_tb.runs.random_cases import case_of, draw_cases, images_of
-from openkpu_tb.simrun import run_bench
+from openkpu_tb.runs.random_cases import draw_cases
 from tb.coverage import test_share
+from tb.coverage.test_share import list_case, of_every_kind
 from tb.device.layers.test_paths import replay, rows
 from tb.device.layers.test_random_layers import check
 from tb.device.test_models import check_rounding
@@ -76,8 +73,7 @@ def test_whole_entries() -> None:
         random_layer(rng, c=20, h=5, w=w, o=20, kernel=k, pool=pool, depthwise=dw, fc=False)
         for w, k, pool, dw in shapes
     ]
-    kinds = (random_layer, random_product, random_pool, random_elementwise, random_fp16)
-    layers += [kind(rng, limits=limits) for kind in kinds for _ in range(6)]
+    layers += of_every_kind(rng, limits, 6)
     replay(WHOLE_ENTRIES, rows() + layers + flat_layers(rng, WHOLE_ENTRIES))
 
 
@@ -85,33 +81,16 @@ def test_whole_entries() -> None:
 def test_every_kind(name: str) -> None:
     """Layers alone, random layers three ways on both kinds of bus, lists of all kinds."""
     config, rng, limits = BUILDS[name], np.random.default_rng(SEED), Limits(channels=40, size=70)
-    kinds = (random_layer, random_product, random_pool, random_elementwise, random_fp16)
-    alone = [kind(rng, limits=limits) for kind in kinds for _ in range(8)]
+    alone = of_every_kind(rng, limits, 8)
     replay(config, rows() + alone + flat_layers(rng, config))
     cases = draw_cases(config, SEED, layers=8, networks=2)
-    for number in range(2):
-        shape = int(rng.integers(1, 9)), 1, 2 * int(rng.integers(1, 20))
-        network, image = random_list(
-            rng, list(ALL_KINDS), shape, limits=Limits(channels=12, size=30)
-        )
-        each = np.concatenate([image[None], images_of(rng, shape, 2)])
-        cases.append(case_of(config, f"list {number}", "stream", network, each, rng))
+    cases += [list_case(rng, config, number, pairs=False) for number in range(2)]
     check("verilator", config, cases, SEED)
 
 
 def cocotb_tests(module: str, config: Config, **more: Any) -> None:
     """Tests of a module on this build; ``more`` as of ``run_bench``."""
-    run_bench(
-        "verilator",
-        "tb_top",
-        launch.SOURCES,
-        module,
-        params=launch.parameters(config, 1 << 20),
-        public=launch.PUBLIC,
-        random_start=False,
-        seed=SEED,
-        **more,
-    )
+    launch.run_device("verilator", module, launch.parameters(config, 1 << 20), seed=SEED, **more)
 
 
 def test_kept_weights() -> None:

@@ -10,7 +10,6 @@ from openkpu_tb.coverage import sampler
 from openkpu_tb.coverage.instrument import BINS
 from openkpu_tb.coverage.model import crosses
 from openkpu_tb.runs import launch
-from openkpu_tb.simrun import run_bench
 
 LAYERS = {
     ("3x3", "max 2/2", "17-32", "8", "2"): 1,
@@ -35,14 +34,10 @@ RUNS = {
 def found(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Bins of tb.coverage.sampler_tests, on an ordinary build."""
     path = tmp_path_factory.mktemp("bins") / "bins.xml"
-    run_bench(
+    launch.run_device(
         "verilator",
-        "tb_top",
-        launch.SOURCES,
         "tb.coverage.sampler_tests",
-        params=launch.parameters(configs.load_config("nano")),
-        public=launch.PUBLIC,
-        random_start=False,
+        launch.parameters(configs.load_config("nano")),
         env={BINS: str(path)},
     )
     return path

@@ -12,7 +12,7 @@ from openkpu_tb.claims import run_claims
 from openkpu_tb.device import cycles
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import RequestedRun, StreamRequest
-from openkpu_tb.simrun import SIMS, run_bench
+from openkpu_tb.simrun import SIMS
 from tb.device.test_models import WAYS, device_run
 
 pytestmark = pytest.mark.fixed  # the same with every seed
@@ -76,12 +76,8 @@ def test_a_difference_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("sim", SIMS)
 def test_stalls(sim: str) -> None:
     """The device's counters of stalls are those of the bench, in the build of the claims."""
-    run_bench(
+    launch.run_device(
         sim,
-        "tb_top",
-        launch.SOURCES,
         "tb.device.streams.stall_tests",
-        params={**launch.parameters(configs.load_config("nano")), **run_claims.PARAMS},
-        public=launch.PUBLIC,
-        random_start=False,
+        {**launch.parameters(configs.load_config("nano")), **run_claims.PARAMS},
     )

@@ -9,7 +9,6 @@ import pytest
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tb.runs import launch
-from openkpu_tb.simrun import run_bench
 
 DRIVER = [ROOT / "sw" / f"openkpu{part}.c" for part in ("", "_layers")]
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
@@ -26,13 +25,9 @@ def test_code_of_the_page_runs_the_device(tmp_path: Path) -> None:
     built = subprocess.run(command, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     config = configs.load_config("nano")
-    run_bench(
+    launch.run_device(
         "icarus",
-        "tb_top",
-        launch.SOURCES,
         "tb.device.programming_tests",
-        params=launch.parameters(config, 1 << 20),
-        public=launch.PUBLIC,
-        random_start=False,
+        launch.parameters(config, 1 << 20),
         env={"OKPU_CODE": str(library)},
     )

@@ -27,7 +27,7 @@ from pathlib import Path
 from openkpu.checkout import ROOT, python_path
 from openkpu_tb import mutants, places, seeds, watchdog
 from openkpu_tb import results as record
-from openkpu_tb.coverage import instrument, waivers
+from openkpu_tb.coverage import fsm, instrument, waivers
 from openkpu_tb.words import SIMS as SIMS
 
 RUNTIME_AHEAD = 3600  # seconds: longer than Verilator works on a design
@@ -103,9 +103,15 @@ def called(path: Path) -> str:
 
 
 def expand(sources: Sequence[str | Path]) -> list[Path]:
-    """Files named relative to the root; ``*`` patterns are expanded in sorted order."""
+    """Files named relative to the root; ``*`` patterns are expanded in sorted order.
+
+    The one that is written for the build is named alone (fsm.BENCH).
+    """
     found: list[Path] = []
     for source in sources:
+        if source == fsm.BENCH:
+            found.append(fsm.bench_file(builds()))
+            continue
         matches = sorted(glob.glob(str(ROOT / source), recursive=True))
         if not matches:
             raise FileNotFoundError(f"no source matches {source}")

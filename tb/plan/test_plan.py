@@ -12,6 +12,7 @@ from openkpu_tb.results import RunResult
 pytestmark = pytest.mark.fixed  # the same with every seed
 
 TEXT = plan.PLAN.read_text(encoding="utf-8")
+FORMULA = '"models/tests/test_vectors.py", "models/tests/test_ranges.py"'  # its first tests
 XML = """<testsuites><testsuite>
 <testcase name="good" classname="tb.fifo.test_fifo"/>
 <testcase name="bad" classname="tb.fifo.test_fifo"><failure message="no"/></testcase>
@@ -36,8 +37,8 @@ def test_the_plan_is_whole() -> None:
         ("tb.fifo.test_fifo.*", "tb.fifo.test_ofif.*", "fifos: no module tb.fifo.test_ofif"),
         ("test_layer.py", "test_layers.py", "sizes: no file models/tests/test_layers.py"),
         ('points = ["layer"]', 'points = ["lair"]', "operands: no cross lair"),
-        ("stage = 1", "stage = 4", "formula: expected a stage of 1 to 3 and a test"),
-        ("stage = 1", "step = 1", "formula: expected title, source, stage and tests, got"),
+        (f"tests = [{FORMULA}", f"test = [{FORMULA}", "formula: expected title, source and tests"),
+        (f"tests = [{FORMULA}", f"tests = [] # {FORMULA}", "formula: expected a test"),
         ("docs/registers", "docs/registry", "reset_values: no document docs/registry"),
         ("[fifos]", "[fifos", "testplan.toml: "),
     ],

@@ -378,7 +378,8 @@ async def a_dead_bus_is_given_up(dut) -> None:
 
 @cocotb.test()
 async def given_up_in_an_abort(dut) -> None:
-    """An abort that waits for a dead bus ends two cycles behind dma_abandon (architecture.md 4)."""
+    """An abort that waits for a dead bus ends two cycles behind dma_abandon (docs/architecture.md
+    4)."""
     bench = Bench(dut)
     dut, bus, rng = bench.dut, bench.bus, bench.rng
     await bench.reset()

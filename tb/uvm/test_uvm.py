@@ -7,7 +7,7 @@ from openkpu import configs
 from openkpu.configs import Config
 from openkpu_tb import seeds
 from openkpu_tb.runs import launch
-from openkpu_tb.simrun import SIMS, run_bench
+from openkpu_tb.simrun import SIMS
 
 TESTS = {
     "device_tests": ("LayersTest", "NetworksTest", "ErrorsTest", "WindowTest", "StreamTest"),
@@ -40,17 +40,7 @@ ALL = [
 
 def simulate(sim: str, config: Config, module: str, test: str, seed: int | None = None) -> None:
     """One pyuvm test of a module in a simulation of its own; ``seed`` None: by name or SEED."""
-    run_bench(
-        sim,
-        "tb_top",
-        launch.SOURCES,
-        module,
-        params=launch.parameters(config),
-        public=launch.PUBLIC,
-        random_start=False,
-        testcase=test,
-        seed=seed,
-    )
+    launch.run_device(sim, module, launch.parameters(config), testcase=test, seed=seed)
 
 
 @pytest.mark.tier(

@@ -3,7 +3,7 @@
 
 K210 rows, single layers, products, element-wise work and pools, the project's own networks and,
 where the folder of published models is there, those: cycles, roofline, efficiency of each. Writes
-figures, tables and pictures into reports; ``--record`` keeps the figures that need no published
+figures, tables and time lines into reports; ``--record`` keeps the figures that need no published
 model in bench_baseline.json, all tables in docs/benchmarks.md, and the time line of the yolo in
 docs/images. ``--quick`` runs a part that takes some minutes. Exit status 1 when a run
 failed, or a figure is more than 1 % worse than its record.
@@ -137,32 +137,29 @@ def prepare(folder: Path, runs: Iterable[BenchRun]) -> None:
         bench_tables.network(name).save(network(folder, name))
 
 
-def measure(run: BenchRun, folder: Path) -> dict[str, Any] | None:
-    """The report of a run on Verilator; None when it failed, whose last lines are then shown."""
-    report = folder / "report.json"
+def reported(words: Sequence[str], report: Path) -> dict[str, Any] | None:
+    """The report of a command; None when it failed, whose last lines are then shown."""
     report.unlink(missing_ok=True)
-    words = [run.command, "--sim", "verilator", "--config", run.config, "--bus", str(run.bus)]
-    words += [*run.words, "--report", str(report)]
-    done = subprocess.run(
-        [sys.executable, "-m", "openkpu", *words], capture_output=True, text=True, cwd=ROOT
-    )
+    words = [sys.executable, "-m", "openkpu", *words, "--report", str(report)]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
     if done.returncode or not report.is_file():
         print((done.stdout + done.stderr)[-2000:])
         return None
     return json.loads(report.read_text())
 
 
+def measure(run: BenchRun, folder: Path) -> dict[str, Any] | None:
+    """The report of a run on Verilator, as ``reported``."""
+    words = [run.command, "--sim", "verilator", "--config", run.config, "--bus", str(run.bus)]
+    return reported([*words, *run.words], folder / "report.json")
+
+
 def predict_run(words: Sequence[str], config: str, report: Path) -> bench_tables.Figures | None:
     """End to end without a simulator (docs/architecture.md 15), and its bounds."""
-    report.unlink(missing_ok=True)
-    words = ["predict", *words, "--config", config, "--report", str(report)]
-    done = subprocess.run(
-        [sys.executable, "-m", "openkpu", *words], capture_output=True, text=True, cwd=ROOT
-    )
-    if done.returncode or not report.is_file():
-        print((done.stdout + done.stderr)[-2000:])
+    content = reported(["predict", *words, "--config", config], report)
+    if content is None:
         return None
-    totals = json.loads(report.read_text())["totals"]
+    totals = content["totals"]
     found = {END_TO_END: "end_to_end_cycles", LEAST: "least_cycles", IN_TURN: "in_turn_cycles"}
     return {name: [totals[key], totals["roofline_cycles"]] for name, key in found.items()}
 
@@ -260,7 +257,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     lines = worse(own, record)
     (args.reports / "bench.json").write_text(json.dumps(found, indent=1) + "\n")
     (args.reports / "bench.md").write_text(bench_tables.bench_page(found))
-    bench_tables.draw_bench_plots(reports, args.reports)
     print("\n".join([f"worse: {line}" for line in lines] + [f"failed: {name}" for name in failed]))
     print(f"{len(found)} runs, {len(lines)} figures worse, {len(failed)} failed: {args.reports}")
     return int(bool(failed or lines))

@@ -58,10 +58,7 @@ class Table:
             self.config,
             f"{prefix}L{layer.index:02d}" + (f".{batch}" if batch else ""),
             arg,
-            macs=event["macs"],
-            macs_gated=event["macs_gated"],
-            mismatching_bytes=event["mismatching_bytes"],
-            counters=event["counters"],
+            event,
             eight_bit=layer.op.eight_bit,
         )
         self.records.append(record)

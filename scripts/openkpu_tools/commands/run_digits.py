@@ -4,18 +4,15 @@
 import argparse
 import os
 import sys
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from openkpu import digits, terminal
 from openkpu.digits import float_model
-from openkpu.network.network import Network
 from openkpu_tools import report
 from openkpu_tools.command import writing
 from openkpu_tools.commands import digits_picture, run_network
-from openkpu_tools.commands.end_to_end import unmeasured
 
 # on Icarus as many as half a minute of processor time holds
 IMAGES = {"icarus": 4, "verilator": 100, "golden": 360}
@@ -33,17 +30,18 @@ def run(args: argparse.Namespace) -> bool:
         f"handwritten digits: {count} of {len(test)} held-out scans, {len(network.layers)} layers,"
         f" configuration {args.config.name} ({args.config.macs} MACs)"
     )
-    golden = [network.run(image) for image in test.pixels]
-    answers = np.array([digits.classify(g.y) for g in golden])
-    if args.golden:
-        records, good = run_network.golden_records(args, network, golden[:count]), True
-        shown, per_inference = answers[:count], []
-        for number in range(count):
-            said = line(number, int(shown[number]), int(test.labels[number]), None, 0)
-            print(shown_with(test.images[number, 0], said))
-    else:
-        records, shown, per_inference, good = simulated(args, network, test, count)
-    labels = test.labels
+    answers = np.array([digits.classify(network.run(image).y) for image in test.pixels])
+    labels, classes = test.labels, list[int]()
+
+    def told(done: run_network.Inference) -> str:
+        classes.append(digits.classify(done.y))
+        true = int(labels[done.number])
+        said = line(done.number, classes[-1], true, done.cycles, done.wrong)
+        return shown_with(test.images[done.number, 0], said)
+
+    pixels = test.pixels[:count]
+    records, per_inference, good = run_network.run_inferences(args, network, pixels, told)
+    shown = np.array(classes)
     exact = float_model.predict_classes(digits.load_float(), test.images)
     print("\naccuracy")
     if not args.golden:
@@ -52,13 +50,8 @@ def run(args: argparse.Namespace) -> bool:
         print(f"  golden  {share(answers[:count], labels[:count])} on the same")
     print(f"  golden  {share(answers, labels)} on all {len(test)} held-out scans")
     print(f"  float   {share(exact, labels)} on all {len(test)} held-out scans")
-    more: dict[str, Any] = {"end_to_end": unmeasured("no simulator ran or nothing finished")}
-    if per_inference and len(records) == len(per_inference) * len(network.layers):
-        more = run_network.network_summary(args, network, records, per_inference)
-    if args.report:
-        simulator = "golden" if args.golden else args.sim
-        report.write_report(args.report, args.config, simulator, records, **more)
-        print(f"report: {args.report}")
+    more = run_network.network_summary(args, network, records, per_inference)
+    report.write_asked(args, records, **more)
     if args.png:
         picture = digits_picture.draw_digits(test.images, shown, labels, records)
         with writing(args.png) as stream:
@@ -107,21 +100,3 @@ def line(number: int, found: int, true: int, cycles: int | None, wrong: int) -> 
     verdict += f"  {wrong} bytes differ from the golden model" if wrong else ""
     took = f"  {cycles:>8} cycles" if cycles is not None else ""
     return f"image {number:>3}  predicted {found}  true {true}{took}{verdict}"
-
-
-def simulated(
-    args: argparse.Namespace, network: Network, test: digits.Digits, count: int
-) -> tuple[list[report.LayerRecord], npt.NDArray, list[dict[str, int]], bool]:
-    """(records, classes, counters per inference, everything matched)."""
-    classes: list[int] = []
-
-    def told(done: run_network.Inference) -> str:
-        classes.append(digits.classify(done.y))
-        true = int(test.labels[done.number])
-        said = line(done.number, classes[-1], true, done.cycles, done.wrong)
-        return shown_with(test.images[done.number, 0], said)
-
-    records, per_inference, good = run_network.simulate_network(
-        args, network, test.pixels[:count], told
-    )
-    return records, np.array(classes), per_inference, good

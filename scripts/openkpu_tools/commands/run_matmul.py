@@ -28,9 +28,8 @@ from openkpu_tools.commands.run_network import (
     Counters,
     Inference,
     check_network,
-    golden_records,
     network_summary,
-    simulate_network,
+    run_inferences,
     verdict,
 )
 
@@ -154,10 +153,7 @@ def run(args: argparse.Namespace) -> bool:
         with writing(args.output) as stream:
             np.save(stream, c)
         print(f"results: {args.output}")
-    if args.report:
-        simulator = "golden" if args.golden else args.sim
-        report.write_report(args.report, args.config, simulator, records, **figures)
-        print(f"report: {args.report}")
+    report.write_asked(args, records, **figures)
     return good and not wrong
 
 
@@ -183,13 +179,7 @@ def _list(
         matmul_lists.put(c, tiles, done.stored, done.y)
         return "\n".join(lines(tiles, done))
 
-    if args.golden:
-        one = network.run(image)
-        found = golden_records(args, network, [one])
-        stored = matmul_lists.maps_of(one, network)
-        print(told(Inference(0, one.stored, None, 0, found, stored)))
-        return found, [], True, {}
-    found, counters, right = simulate_network(args, network, image[None], told)
+    found, counters, right = run_inferences(args, network, image[None], told)
     more = network_summary(args, network, found, counters) if counters else {}
     return found, counters, right, more
 

@@ -190,11 +190,7 @@ def run(args: argparse.Namespace) -> bool:
     for one in job.runs:
         if one.outputs:
             show(job, one)
-    if args.report:
-        simulator = "golden" if args.golden else args.sim
-        more = {"runs": len(job.runs), **ways(args), **figures}
-        report.write_report(args.report, args.config, simulator, table.records, **more)
-        print(f"report: {args.report}")
+    report.write_asked(args, table.records, runs=len(job.runs), **ways(args), **figures)
     return good
 
 

@@ -18,6 +18,7 @@ from openkpu.compare import describe_difference
 from openkpu.network.device_rules import check_network
 from openkpu.network.network import Network, NetworkError, NetworkRun, alignment
 from openkpu.prediction.roofline import network_cycles
+from openkpu.products import matmul_lists
 from openkpu_tb import seeds
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import NetworkRequest
@@ -85,16 +86,8 @@ def run(args: argparse.Namespace) -> bool:
         said = network_results.result_line(network_results.result_values(network, done.y))
         return f"map {done.number:>3}{verdict(done.cycles, done.wrong)}  {said}"
 
-    if args.golden:
-        runs = [network.run(image) for image in images]
-        records, per_inference, good = golden_records(args, network, runs), [], True
-        for number, one in enumerate(runs):
-            print(told(Inference(number, one.stored, None, 0, [], {})))
-    else:
-        records, per_inference, good = simulate_network(args, network, images, told)
-    more: dict[str, Any] = {"end_to_end": unmeasured("no simulator ran or nothing finished")}
-    if per_inference and len(records) == len(per_inference) * len(network.layers):
-        more = network_summary(args, network, records, per_inference)
+    records, per_inference, good = run_inferences(args, network, images, told)
+    more = network_summary(args, network, records, per_inference)
     if args.output and results:
         with writing(args.output) as stream:
             np.save(stream, stacked(network, results))
@@ -104,10 +97,7 @@ def run(args: argparse.Namespace) -> bool:
         with writing(args.png) as stream:
             network_results.draw_results(images, shown).save(stream, "PNG")
         print(f"picture: {args.png}")
-    if args.report:
-        simulator = "golden" if args.golden else args.sim
-        report.write_report(args.report, args.config, simulator, records, **more)
-        print(f"report: {args.report}")
+    report.write_asked(args, records, **more)
     return good
 
 
@@ -133,24 +123,35 @@ def golden_records(
     """Records of the golden model alone."""
     return [
         report.layer_record(
-            args.config,
-            f"image{number}/L{i:02d}",
-            arg,
-            macs=result.macs,
-            macs_gated=result.macs_gated,
-            mismatching_bytes=0,
-            counters=None,
-            eight_bit=network.eight_bit,
+            args.config, f"image{number}/L{i:02d}", arg, result, eight_bit=network.eight_bit
         )
         for number, one in enumerate(runs)
         for i, (arg, result) in enumerate(zip(network.layers, one.layers, strict=True))
     ]
 
 
-def simulate_network(
+def run_inferences(
     args: argparse.Namespace, network: Network, images: npt.NDArray[np.uint8], told: Told
 ) -> tuple[list[report.LayerRecord], Counters, bool]:
     """(records, counters per inference, everything matched); ``told`` gives each map's lines.
+
+    On the simulator, or with ``args.golden`` on the golden model, which counts nothing.
+    """
+    if not args.golden:
+        return simulate_network(args, network, images, told)
+    runs, many = [network.run(image) for image in images], len(network.layers)
+    records = golden_records(args, network, runs)
+    for number, one in enumerate(runs):
+        here = records[many * number : many * (number + 1)]
+        stored = matmul_lists.maps_of(one, network)
+        print(told(Inference(number, one.stored, None, 0, here, stored)))
+    return records, [], True
+
+
+def simulate_network(
+    args: argparse.Namespace, network: Network, images: npt.NDArray[np.uint8], told: Told
+) -> tuple[list[report.LayerRecord], Counters, bool]:
+    """As ``run_inferences``, on the simulator.
 
     Compared are the map of each layer in the AI RAM, maps that layers store, and the results.
     """
@@ -188,12 +189,9 @@ def simulate_network(
                     args.config,
                     f"image{number}/L{i:02d}",
                     network.layers[i],
-                    macs=layer["macs"],
-                    macs_gated=layer["macs_gated"],
-                    # the same bytes, seen in two places
-                    mismatching_bytes=max(layer["mismatching_bytes"], in_storage),
-                    counters=layer["counters"],
+                    layer,
                     eight_bit=network.eight_bit,
+                    wrong=in_storage,  # the same bytes, seen in two places
                 )
             )
         records.extend(here)
@@ -238,7 +236,10 @@ def network_summary(
     records: list[report.LayerRecord],
     per_inference: list[dict[str, int]],
 ) -> dict[str, Any]:
-    """Print and return the figures of docs/performance.md."""
+    """Print and return the figures of docs/performance.md; of a run that did not end why there are
+    none."""
+    if not per_inference or len(records) != len(per_inference) * len(network.layers):
+        return {"end_to_end": unmeasured("no simulator ran or nothing finished")}
     runs = len(per_inference)
     cycles = sum(c["total"] for c in per_inference) / runs
     needed = sum(r.macs for r in records) / runs

@@ -39,11 +39,8 @@ def run(args: argparse.Namespace) -> bool:
         )
         print(f"\nend to end: not measured, {NO_END}", end="")
     print()
-    if args.report:
-        simulator = "golden" if args.golden else args.sim
-        end = unmeasured(NO_END if not args.golden else "no simulator ran")
-        report.write_report(args.report, args.config, simulator, records, end_to_end=end)
-        print(f"report: {args.report}")
+    end = unmeasured(NO_END if not args.golden else "no simulator ran")
+    report.write_asked(args, records, end_to_end=end)
     return good
 
 
@@ -57,18 +54,8 @@ def golden(args: argparse.Namespace, layers: list[VectorLayer]) -> list[report.L
             eight_bit=layer.eight_bit,
         )
         count, first = difference(result.y, layer.y)
-        records.append(
-            report.layer_record(
-                args.config,
-                layer.title,
-                layer.arg,
-                macs=result.macs,
-                macs_gated=result.macs_gated,
-                mismatching_bytes=count,
-                counters=None,
-                eight_bit=layer.eight_bit,
-            )
-        )
+        more = {"eight_bit": layer.eight_bit, "wrong": count}
+        records.append(report.layer_record(args.config, layer.title, layer.arg, result, **more))
         print(records[-1].note, flush=True)
         if first:
             print(f"  {describe_difference(count, first)}", flush=True)
@@ -85,18 +72,8 @@ def simulated(args: argparse.Namespace, layers: list[VectorLayer]) -> list[repor
             progress.show(f"{layers[event['index']].title}: {event['cycles']} cycles ...")
         elif event["event"] == "layer":
             layer = layers[event["index"]]
-            records.append(
-                report.layer_record(
-                    args.config,
-                    layer.title,
-                    layer.arg,
-                    macs=event["macs"],
-                    macs_gated=event["macs_gated"],
-                    mismatching_bytes=event["mismatching_bytes"],
-                    counters=event["counters"],
-                    eight_bit=layer.eight_bit,
-                )
-            )
+            more = {"eight_bit": layer.eight_bit}
+            records.append(report.layer_record(args.config, layer.title, layer.arg, event, **more))
             progress.line(records[-1].note)
             if event["first"]:
                 progress.line(

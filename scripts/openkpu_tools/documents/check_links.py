@@ -4,7 +4,7 @@
 * Markdown links and pictures: the file exists, and so does the heading behind a ``#``.
 * Documents (``.md``) named anywhere, in code, comments, help texts, by their path from the root of
   the repository or from the folder of the citing file: the file exists. A string that is a bare
-  file name, a part of a path, does not count.
+  file name, a part of a path, does not count, nor does what commands write below reports/.
 * Sections (a document's name, then a number, or the word section and a number): it has a heading
   with that number. Lists and ranges count, each number of them.
 * Source files named in Markdown, in comments and in docstrings, by their path from the root: they
@@ -127,7 +127,8 @@ def _documents(root: Path, file: Path, text: str) -> Iterator[Broken]:
     if file.suffix == ".md":  # what a link leads to is looked at as a link
         text = LINK_TARGET.sub(lambda match: "]" + " " * (len(match[0]) - 1), text)
     for match in DOCUMENT.finditer(text):
-        if text[match.start() - 1 : match.end() + 1] == f'"{match[1]}"' and "/" not in match[1]:
+        bare = text[match.start() - 1 : match.end() + 1] == f'"{match[1]}"' and "/" not in match[1]
+        if bare or match[1].startswith("reports/"):
             continue
         name, line = match[1], _line(text, match.start())
         places = [(root / file).parent / name, root / name]

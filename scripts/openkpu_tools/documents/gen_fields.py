@@ -12,6 +12,7 @@ from pathlib import Path
 
 from openkpu.checkout import ROOT
 from openkpu_tools import command, registry
+from openkpu_tools.documents import generated
 
 SOURCE = ROOT / "rtl" / "include" / "fields.toml"
 HEADER = ROOT / "rtl" / "include" / "openkpu_fields.vh"
@@ -85,14 +86,8 @@ def header() -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 1 with --check when the header is stale."""
-    args = registry.parse_command("fields", argv)
-    if not args.check:
-        HEADER.write_text(header())
-        return 0
-    if not HEADER.exists() or HEADER.read_text() != header():
-        print(f"{HEADER.relative_to(ROOT)} is stale; run openkpu fields")
-        return 1
-    return 0
+    check = registry.parse_command("fields", argv).check
+    return generated.write_or_compare("fields", {HEADER: header()}, check)
 
 
 if __name__ == "__main__":

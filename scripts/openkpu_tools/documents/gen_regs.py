@@ -15,6 +15,7 @@ from systemrdl.node import AddrmapNode, FieldNode, RegNode
 
 from openkpu.layer.regdesc import ROOT, SOURCE, Map, access, compile_map, field_reset, reset
 from openkpu_tools import command, registry
+from openkpu_tools.documents import generated
 
 DOCUMENT = ROOT / "docs" / "registers.md"
 HEADER = ROOT / "include" / "openkpu_regs.h"
@@ -228,16 +229,7 @@ def main(argv: list[str] | None = None) -> int:
     except (RDLCompileError, OSError) as error:
         print(f"gen_regs: {SOURCE}: {error}", file=sys.stderr)
         return 2
-    stale = [p for p, text in wanted.items() if not p.exists() or p.read_text() != text]
-    if check:
-        for path in stale:
-            print(f"{path.relative_to(ROOT)} is not current: run `openkpu registers`")
-        return int(bool(stale))
-    for path in stale:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(wanted[path])
-        print(f"wrote {path.relative_to(ROOT)}")
-    return 0
+    return generated.write_or_compare("registers", wanted, check)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from openkpu.layer import airam
 from openkpu.layer.layout import ROW_BYTES
 from openkpu_tb.core.registers import AI, AI_RAM, EIGHT_BIT_MODE, INTERRUPT_MASK, Kpu
 from openkpu_tools import command, registry
+from openkpu_tools.documents import generated
 from openkpu_tools.flows.eda import bridge_sources, rtl_sources
 
 FIRST = "tb/first_layer"
@@ -169,16 +170,9 @@ def files() -> dict[str, str]:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 1 with --check when a file is stale."""
-    args = registry.parse_command("integration", argv)
-    status = 0
-    for name, text in files().items():
-        path = ROOT / name
-        if not args.check:
-            path.write_text(text)
-        elif not path.exists() or path.read_text() != text:
-            print(f"{name} is stale; run openkpu integration")
-            status = 1
-    return status
+    check = registry.parse_command("integration", argv).check
+    texts = {ROOT / name: text for name, text in files().items()}
+    return generated.write_or_compare("integration", texts, check)
 
 
 if __name__ == "__main__":

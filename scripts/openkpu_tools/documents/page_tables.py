@@ -7,26 +7,21 @@ are written by these commands. Exit status 1 when --check finds an old table.
 
 import json
 import sys
-import tomllib
 from collections.abc import Callable
 
 from openkpu.checkout import ROOT
+from openkpu_tb.coverage.waivers import load_waivers
+from openkpu_tb.device import write_rules
 from openkpu_tools import command, marked, registry
 from openkpu_tools.benchmarks import bench, bench_tables
 from openkpu_tools.documents import command_page, configs, driver_code, silicon_table
 from openkpu_tools.verification import coverage
 
-WAIVERS = ROOT / "tb" / "openkpu_tb" / "coverage" / "waivers.toml"
-
 
 def waivers() -> str:
     """What is left out of the code coverage, and why."""
     lines = ["| kind | file | what | reason |", "|---|---|---|---|"]
-    for kind, entries in tomllib.loads(WAIVERS.read_text(encoding="utf-8")).items():
-        for entry in entries:
-            file, *what = (str(v) for k, v in entry.items() if k != "reason")
-            reason = entry["reason"]
-            lines.append(f"| {kind} | `{file}` | `{', '.join(what)}` | {reason} |")
+    lines += [f"| toggle | `{w.file}` | `{w.signal}` | {w.reason} |" for w in load_waivers()]
     return "\n".join(lines)
 
 
@@ -57,6 +52,7 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/command-line.md", "commands", command_page.overview),
     ("docs/command-line.md", "options", command_page.options),
     *(("docs/programming.md", f"code-{n}", code(n)) for n in driver_code.PARTS),
+    ("docs/programming.md", "host-writes", write_rules.write_rules_table),
 )
 
 

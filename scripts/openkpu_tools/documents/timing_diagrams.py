@@ -7,26 +7,21 @@
 Exit status 1 with --check when a picture is not what the simulation gives.
 """
 
-import io
 import itertools
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import wavedrom
 
 from openkpu import configs
 from openkpu_tb import simrun
 from openkpu_tb.runs import launch
 from openkpu_tools import command
-
-matplotlib.use("Agg")
-from matplotlib import pyplot
 
 PICTURES = simrun.ROOT / "docs" / "images" / "timing"
 NANO = launch.parameters(configs.load_config("nano"), 1 << 20)
@@ -36,22 +31,11 @@ RESP = {"0": "OKAY", "1": "ERROR", "2": "RETRY", "3": "SPLIT"}
 WIDE = 24  # cycles that are drawn at normal width
 QUIET = 3  # cycles without a change that are drawn
 NAMES = {"htrans": TRANS, "hresp": RESP}
-UNITS = {  # label -> recorded signal, from top to bottom
-    "list read": "list",
-    "weights read": "weight",
-    "biases read": "bias",
-    "pixels read": "pixel",
-    "pixels to AI RAM": "load_gnt",
-    "tile fill": "fill_gnt",
-    "MAC array": "issued",
-    "write-back": "writeback_gnt",
-    "result written": "store",
-}
 
 
 @dataclass(frozen=True)
 class Diagram:
-    """A picture: the simulation behind it and who draws it."""
+    """A picture, and the simulation behind it."""
 
     name: str
     title: str
@@ -59,7 +43,6 @@ class Diagram:
     sources: Sequence[str]
     module: str
     test: str
-    draw: Callable[[str, Rows], str]
     device: bool = False  # the whole device: its parameters and its public signals
 
 
@@ -117,47 +100,6 @@ def waves(title: str, rows: Rows) -> str:
     return f'{head_of_svg}><rect width="100%" height="100%" fill="white"/>{rest}\n'
 
 
-def gantt(title: str, rows: Rows) -> str:
-    """SVG with a bar for the cycles in which each unit works."""
-    with matplotlib.rc_context({"svg.hashsalt": "openkpu", "svg.fonttype": "none"}):
-        figure, axis = pyplot.subplots(figsize=(10, 3.6))
-        for place, signal in enumerate(UNITS.values()):
-            axis.broken_barh(list(spans(rows[signal])), (place - 0.35, 0.7), color="tab:blue")
-        for cycle in marks(rows["layer_done"]):
-            axis.axvline(cycle, color="0.7", linewidth=0.8)
-        for number, cycle in enumerate(marks(rows["inf_done"])):
-            axis.axvline(cycle, color="tab:red", linewidth=1.4)
-            axis.text(cycle, -0.8, f"end of {number}", color="tab:red", ha="right", fontsize=8)
-        for begin, length in spans(rows["fc_reached"]):
-            axis.axvspan(begin, begin + length, color="tab:green", alpha=0.12)
-        axis.set_yticks(range(len(UNITS)), list(UNITS))
-        axis.set_ylim(len(UNITS) - 0.5, -0.5)
-        axis.set_xlim(0, len(rows["busy"]))
-        axis.set_xlabel("cycle (grey: a layer ends; red: an inference ends; green: FC_layer)")
-        axis.set_title(title, fontsize=10, pad=16)
-        figure.tight_layout()
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-        pyplot.close(figure)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
-
-
-def marks(row: Sequence[str]) -> list[int]:
-    """Cycles in which a signal is high."""
-    return [i for i, value in enumerate(row) if value == "1"]
-
-
-def spans(row: Sequence[str]) -> list[tuple[int, int]]:
-    """(first cycle, cycles) of every stretch in which a signal is high."""
-    found, at = [], 0
-    for value, group in itertools.groupby(row):
-        length = len(list(group))
-        if value == "1":
-            found.append((at, length))
-        at += length
-    return found
-
-
 DEVICE = ("tb_top", launch.SOURCES, "openkpu_tb.timing.core_recording")
 DIAGRAMS = [
     Diagram(
@@ -168,7 +110,6 @@ DIAGRAMS = [
         ["tb/ahb_slave/ahb_slave_bench.v", "rtl/host/ahb_slave.v"],
         "openkpu_tb.timing.slave_recording",
         "record",
-        waves,
     ),
     Diagram(
         "lost_grant",
@@ -177,22 +118,12 @@ DIAGRAMS = [
         ["rtl/storage/ahb_master.v", "rtl/lib/fifo_*.v", "rtl/lib/ram_1r1w*.v"],
         "openkpu_tb.timing.grant_recording",
         "record",
-        waves,
     ),
     Diagram(
         "fill_to_array",
         "Core: a 3x3 layer of two channels of 4 x 16, configuration nano",
         *DEVICE,
         "fill_to_array",
-        waves,
-        device=True,
-    ),
-    Diagram(
-        "overlap",
-        "Two inferences of a stream, configuration nano",
-        *DEVICE,
-        "overlap",
-        gantt,
         device=True,
     ),
 ]
@@ -217,7 +148,7 @@ def record(diagram: Diagram) -> Rows:
 
 def picture(diagram: Diagram) -> str:
     """SVG of a diagram, from a run."""
-    return diagram.draw(diagram.title, record(diagram))
+    return waves(diagram.title, record(diagram))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

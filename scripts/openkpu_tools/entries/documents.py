@@ -26,12 +26,6 @@ def claim_table(parser: Parser) -> None:
     _compares(parser)
 
 
-@entry("openkpu_tools.documents.write_table", "sim registers")
-def write_table(parser: Parser) -> None:
-    """Write the table in docs/programming.md."""
-    _compares(parser)
-
-
 @entry("openkpu_tools.documents.page_tables", "sim registers coverage flows plots")
 def page_tables(parser: Parser) -> None:
     """Write the tables of the pages from records."""

@@ -160,11 +160,14 @@ def nightly(parser: Parser) -> None:
     """All long runs one after the other, and the page of their results."""
     parser.add_argument("--steps", nargs="+", default=[], help="names of steps; default: all")
     parser.add_argument(
-        "--page", action="store_true", help="run nothing, write the page from kept results"
+        "--record", action="store_true", help="keep results in the page of a release, not reports"
     )
-    parser.add_argument(
-        "--check", action="store_true", help="run nothing, compare the page with kept results"
-    )
+    for name, what in (
+        ("page", "write that page from kept results"),
+        ("check", "compare the page with kept results"),
+        ("release", "fail unless the page is complete and of the RTL as it is"),
+    ):
+        parser.add_argument(f"--{name}", action="store_true", help=f"run nothing, {what}")
 
 
 @entry("openkpu_tools.verification.lint", f"{TESTING} lint")
@@ -223,12 +226,12 @@ def bench(parser: Parser) -> None:
     parser.add_argument("--reports", type=Path, default=ROOT / "reports", help="where they go")
 
 
-@entry("openkpu_tools.benchmarks.bench_continuous", "sim verilator plots")
+@entry("openkpu_tools.benchmarks.bench_streams:continuous", "sim verilator plots")
 def bench_continuous(parser: Parser) -> None:
     """What continuous inference saves; writes docs/continuous.md."""
 
 
-@entry("openkpu_tools.benchmarks.bench_kept", "sim verilator")
+@entry("openkpu_tools.benchmarks.bench_streams:kept_weights", "sim verilator")
 def bench_kept(parser: Parser) -> None:
     """What weights that stay in the AI RAM save; writes docs/kept.md."""
 

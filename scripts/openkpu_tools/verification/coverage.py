@@ -3,7 +3,7 @@
 
 ``--share`` runs the part that every push runs. Steps that an interrupted run has finished are not
 run again while no source has changed. The report goes to reports/coverage/index.html, its
-summary beside it as text and as Markdown, and to $GITHUB_STEP_SUMMARY where that is set. Exit
+summary beside it as Markdown, and to $GITHUB_STEP_SUMMARY where that is set. Exit
 status 1 when a test failed or a figure fell below its record, 2 when the coverage cannot be used.
 """
 
@@ -137,9 +137,8 @@ def collect(name: str, data: Path, out: Path) -> summary.CoverageResult:
 
 
 def write(result: summary.CoverageResult, out: Path) -> None:
-    """The report and both short pages."""
+    """The report and the summary."""
     report.write_coverage_report(result, out, ROOT)
-    (out / "summary.txt").write_text(summary.text(result), encoding="utf-8")
     (out / "summary.md").write_text(summary.coverage_markdown(result), encoding="utf-8")
     page = os.environ.get("GITHUB_STEP_SUMMARY")
     if page:
@@ -150,7 +149,8 @@ def write(result: summary.CoverageResult, out: Path) -> None:
 def coverage_table() -> str:
     """The table of docs/verification.md: the records of the whole run and of CI's share."""
     suites = baseline.load_baseline()
-    return summary.markdown_table(summary.records_table(suites.get("full"), suites.get("share")))
+    full, share = suites.get("full", {}), suites.get("share", {})
+    return summary.markdown_table(summary.figures_table(full, share, "by the share"))
 
 
 def record(result: summary.CoverageResult) -> None:
@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     finally:
         shutil.rmtree(DATA, ignore_errors=True)
-    print(f"\n{(OUT / 'summary.txt').read_text(encoding='utf-8')}")
+    print(f"\n{summary.coverage_markdown(result)}")
     where = (OUT / "index.html").relative_to(ROOT)
     print(f"report: {where} ({time.monotonic() - began:.0f} s)")
     for title in failed:

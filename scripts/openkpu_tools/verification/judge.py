@@ -26,13 +26,10 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.tflite.file import is_tflite
 from openkpu.judges import JudgedNode, Judgement, agreement, litert, mlperf, ort
-from openkpu_tools import command, registry
+from openkpu_tools import command, marked, registry
 
 PAGE = ROOT / "docs" / "judges.md"
-BEGIN = "<!-- written by `openkpu judge --write` -->\n"
-END = "<!-- end of the written table -->\n"
-FLOATS = "<!-- written by `openkpu judge --floats --write` -->\n"
-FLOATS_END = "<!-- end of the table of float models -->\n"
+TABLE, FLOATS = "judged", "float-models"  # marks of the page's tables
 RANDOM, REAL = 3, 8  # inputs of each kind
 SEED = 5
 SHORT = {
@@ -151,13 +148,6 @@ def models() -> list[Path]:
     return [p for p in published if p.exists()] + [digits.FOLDER / name for name in digits.MODELS]
 
 
-def filled(page: str, lines: list[str], begin: str = BEGIN, end: str = END) -> str:
-    """The page with the table in its place."""
-    before, rest = page.split(begin)
-    _, after = rest.split(end)
-    return f"{before}{begin}\n" + "\n".join(lines) + f"\n\n{end}{after}"
-
-
 def floats(say: Callable[[str], None] = lambda line: None) -> list[str]:
     """Lines of the table of float models; ``say`` gets each as it is made."""
     measures = ["same class", "signal to noise", "at most", "mean"]
@@ -184,10 +174,9 @@ def main(argv: list[str] | None = None) -> int:
             raise command.UsageError(
                 f"{shared() / missing[0]} is not there; OPENKPU_SHARED names the folder"
             )
-        ends = (FLOATS, FLOATS_END) if options.floats else (BEGIN, END)
         lines = floats(print) if options.floats else judge_table(models(), print)
         if options.write:
-            PAGE.write_text(filled(PAGE.read_text("utf-8"), lines, *ends), "utf-8")
+            marked.fill(PAGE, FLOATS if options.floats else TABLE, "\n".join(lines))
         return 0
     files.read_bytes(options.model, command.UsageError, files.LIMIT)
     worst = 0

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that is too long for every push, one command after the other: `make nightly`.
 
-Keeps of each command what it said at its end, its time, date and commit in tb/plan/nightly.json and
-writes the table of docs/verification.md from that. ``--steps`` chooses some, the others keep what
-they had; ``--page`` writes the table alone, ``--check`` compares it. The table shows which results
-are of an RTL that has changed since. Exit status 1 when a command failed, or --check finds another
-table.
+Keeps of each command what it said at its end, its time, date and commit, in reports/nightly.json
+and, as a table, in reports/nightly.md; ``--steps`` chooses some commands, the others keep what they
+had. ``--record`` keeps them in tb/plan/nightly.json and in the table of docs/verification.md
+instead, the page of a release; ``--page`` writes that table alone, ``--check`` compares it. The
+table shows which results are of an RTL that has changed since. At the end stands what a release
+would lack, or "complete"; ``--release`` says just that.
+
+Exit status 1 when a command failed, --check finds another table, or --release one that is not
+complete: a step that did not run, failed, or ran on another RTL.
 """
 
 import hashlib
@@ -17,18 +21,20 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import combinations, product
 from pathlib import Path
 
 from openkpu.checkout import ROOT
 from openkpu_tools import command, marked, registry
 
+REPORTS = ROOT / "reports"  # of runs between releases
 DATA = ROOT / "tb" / "plan" / "nightly.json"
 PAGE = ROOT / "docs" / "verification.md"
 # a figure of the table: reached, hit, of; without the record beside it
-COVERED = r"(?P<said>.*?\d+\.\d\d %) +\d+ +\d+ +\d+\.\d\d %"
+COVERED = r"\| (?P<said>[^|]+) \| (?P<share>\d+\.\d\d %) \| \d+ \| \d+ \| \d+\.\d\d % \|"
 FORMAL = re.compile(r"`ifdef FORMAL.*?`endif", re.S)  # is no part of the design
 SCORE = r"(?P<said>score.* survived).*|FAIL.*"  # behind it stands a file of reports
 SKIPPED = re.compile(r"\d+ skipped: .*")  # in pytest's summary: why
@@ -50,111 +56,70 @@ class NightlyStep:
         return shlex.split(self.command)
 
 
-# kind of random items, name of the step, how many, what for
+PYTEST = r"=* ?(\d+ (passed|failed).*)"
+RESULTS = {  # of a target of make
+    **dict.fromkeys(("test", "sweep", "control"), PYTEST),
+    "regress": r"\d+ of \d+ items passed.*|\d+ seeds? passed.*|seed .* failed.*",
+    "coverage": COVERED,
+    "formal": r"\d+ of \d+ (properties|faults).*",
+    "mutate": SCORE,
+    "soak": r"every byte.*|memory:.*|FAIL.*",
+    "asic": r"reached.*|worse than.*|FAIL.*",
+    "fpga": r"mapped.*|worse than.*|FAIL.*",
+    "equivalence": r"\d+ of \d+ modules.*",
+    "gates": r"the netlist is exact.*|FAIL.*",
+}
+# kind of random items, name of the step, how many, what for, configuration on Icarus
 OF_A_KIND = (
-    ("product", "products", 300, "random products"),
-    ("elementwise", "element-wise", 300, "random element-wise layers"),
-    ("pool", "pools", 300, "random pooling tasks"),
-    ("list", "lists", 100, "random lists of all kinds"),
-    ("graph", "graphs", 100, "random graphs, compiled"),
+    ("product", "products", 300, "random products", "nano_fp16"),
+    ("elementwise", "element-wise", 300, "random element-wise layers", "nano"),
+    ("pool", "pools", 300, "random pooling tasks", "nano"),
+    ("list", "lists", 100, "random lists of all kinds", "nano_fp16"),
+    ("graph", "graphs", 100, "random graphs, compiled", "nano"),
 )
-STEPS = (
-    NightlyStep(
-        "tests", "make test ALL=1", "every test on both simulators", r"=* ?(\d+ (passed|failed).*)"
-    ),
-    NightlyStep(
-        "seeds",
-        "make regress SEEDS=10",
-        "the simulations with ten seeds",
-        r"\d+ seeds? passed.*|seed .* failed.*",
-    ),
-    NightlyStep(
-        "random",
-        "make regress N=500 SEED=1 SIM=verilator",
-        "random layers, three ways, disturbed",
-        r"\d+ of \d+ items passed.*",
-    ),
-    NightlyStep(
-        "random-icarus",
-        "make regress N=50 SEED=1 SIM=icarus",
-        "the same with unknown values",
-        r"\d+ of \d+ items passed.*",
-    ),
-    *(
-        NightlyStep(
-            f"{name}-{config}",
-            f"make regress N={count} SEED=1 KIND={kind} CONFIG={config} SIM=verilator",
-            what,
-            r"\d+ of \d+ items passed.*",
-        )
-        for kind, name, count, what in OF_A_KIND
-        for config in ("small", "k210")
-    ),
-    *(
-        NightlyStep(
-            f"{name}-icarus",
-            f"make regress N={count // 10} SEED=1 KIND={kind} CONFIG={config} SIM=icarus",
-            f"{what}, with unknown values",
-            r"\d+ of \d+ items passed.*",
-        )
-        for kind, name, count, what in OF_A_KIND
-        for config in ("nano_fp16" if kind in ("product", "list") else "nano",)
-    ),
-    NightlyStep(
-        "float16",
-        "make regress N=300 SEED=1 KIND=float16 CONFIG=k210_fp16 SIM=verilator",
-        "random products of float16",
-        r"\d+ of \d+ items passed.*",
-    ),
-    NightlyStep("coverage", "make coverage", "of code and function", COVERED),
-    NightlyStep("formal", "make formal", "properties proven", r"\d+ of \d+ properties.*"),
-    NightlyStep(
-        "formal-faults", "make formal MUTANTS=1", "proofs can fail", r"\d+ of \d+ faults.*"
-    ),
-    NightlyStep(
-        "mutation",
-        "make mutate N=400 SEED=7",
-        "faults that the tests find",
-        SCORE,
-    ),
-    NightlyStep(
-        "wiring",
-        "make mutate N=200 SEED=1 KIND=wiring MODULE='host control storage'",
-        "signals mistaken for others that the tests find",
-        SCORE,
-    ),
-    NightlyStep(
-        "soak",
-        "make soak MINUTES=60",
-        "an hour in one simulation",
-        r"every byte.*|memory:.*|FAIL.*",
-    ),
-    NightlyStep(
-        "sweep", "make sweep", "host writes in every cycle", r"=* ?(\d+ (passed|failed).*)"
-    ),
-    NightlyStep("control", "make control", "random host actions", r"=* ?(\d+ (passed|failed).*)"),
-    *(
-        NightlyStep(
-            f"asic-{config}",
-            f"make asic CONFIG={config} BASELINE=1",
-            "area and clock in standard cells, not 3 % worse",
-            r"reached.*|worse than.*|FAIL.*",
-        )
-        for config in ("small", "k210")
-    ),
-    *(
-        NightlyStep(
-            f"fpga-{config}",
-            f"make fpga CONFIG={config}_fpga MAP=1 BASELINE=1",
-            "area on an ECP5, not 3 % worse",
-            r"mapped.*|worse than.*|FAIL.*",
-        )
-        for config in ("compact", "small")
-    ),
-    NightlyStep(
-        "equivalence", "make equivalence", "synthesis kept the RTL", r"\d+ of \d+ modules.*"
-    ),
-    NightlyStep("gates", "make gates", "the netlist computes", r"the netlist is exact.*|FAIL.*"),
+
+
+def of_a_kind(count: int, kind: str, config: str, sim: str = "verilator") -> str:
+    """Random items of a kind."""
+    return f"regress N={count} SEED=1 KIND={kind} CONFIG={config} SIM={sim}"
+
+
+def steps() -> Iterator[tuple[str, str, str]]:
+    """Name, words of make and purpose of each step."""
+    yield "tests", "test ALL=1", "every test on both simulators"
+    yield "seeds", "regress SEEDS=10", "the simulations with ten seeds"
+    yield "random", "regress N=500 SEED=1 SIM=verilator", "random layers, three ways, disturbed"
+    yield "random-icarus", "regress N=50 SEED=1 SIM=icarus", "the same with unknown values"
+    for kind, name, count, what, _ in OF_A_KIND:
+        for config in ("small", "k210"):
+            yield f"{name}-{config}", of_a_kind(count, kind, config), what
+    for kind, name, count, what, config in OF_A_KIND:
+        words = of_a_kind(count // 10, kind, config, "icarus")
+        yield f"{name}-icarus", words, f"{what}, with unknown values"
+    yield "float16", of_a_kind(300, "float16", "k210_fp16"), "random products of float16"
+    yield "coverage", "coverage", "of code and function"
+    yield "formal", "formal", "properties proven"
+    yield "formal-faults", "formal MUTANTS=1", "proofs can fail"
+    yield "mutation", "mutate N=400 SEED=7", "faults that the tests find"
+    wiring = "mutate N=200 SEED=1 KIND=wiring MODULE='host control storage'"
+    yield "wiring", wiring, "signals mistaken for others that the tests find"
+    yield "soak", "soak MINUTES=60", "an hour in one simulation"
+    yield "sweep", "sweep", "host writes in every cycle"
+    yield "control", "control", "random host actions"
+    worse = "not 3 % worse"
+    for config in ("small", "k210"):
+        words = f"asic CONFIG={config} BASELINE=1"
+        yield f"asic-{config}", words, f"area and clock in standard cells, {worse}"
+    for config in ("compact", "small"):
+        words = f"fpga CONFIG={config}_fpga MAP=1 BASELINE=1"
+        yield f"fpga-{config}", words, f"area on an ECP5, {worse}"
+    yield "equivalence", "equivalence", "synthesis kept the RTL"
+    yield "gates", "gates", "the netlist computes"
+
+
+STEPS = tuple(
+    NightlyStep(name, f"make {words}", what, RESULTS[words.split()[0]])
+    for name, words, what in steps()
 )
 
 
@@ -192,9 +157,10 @@ def commit() -> str:
 
 
 def results(lines: Sequence[str], pattern: str) -> list[str]:
-    """The lines that tell the result, or the ``said`` of a pattern; else the last line."""
+    """The lines that tell the result, or the named groups of a pattern; else the last line."""
     found = [match for line in lines if (match := re.fullmatch(pattern, line.strip(" =\n")))]
-    said = [" ".join((match.groupdict().get("said") or match[0]).split()) for match in found]
+    named = [" ".join(filter(None, match.groupdict().values())) or match[0] for match in found]
+    said = [" ".join(text.split()) for text in named]
     return said or [line.strip() for line in lines if line.strip()][-1:] or ["nothing"]
 
 
@@ -219,17 +185,39 @@ def run(step: NightlyStep, skipped: list[str]) -> Outcome:
     return Outcome(results(list(last), step.result), status, seconds, today, of, rtl)
 
 
-def load_outcomes(path: Path = DATA) -> dict[str, Outcome]:
+def load_outcomes(path: Path) -> dict[str, Outcome]:
     """The outcomes that are kept."""
     if not path.exists():
         return {}
     return {name: Outcome(**values) for name, values in json.loads(path.read_text()).items()}
 
 
-def store(kept: dict[str, Outcome], path: Path = DATA) -> None:
-    """Keep outcomes, in the order of the steps."""
+def store(kept: dict[str, Outcome], record: bool) -> None:
+    """Keep outcomes, in the order of the steps, and write their table."""
+    data = DATA if record else REPORTS / DATA.name
+    data.parent.mkdir(parents=True, exist_ok=True)
     known = {step.name: asdict(kept[step.name]) for step in STEPS if step.name in kept}
-    path.write_text(json.dumps(known, indent=1) + "\n")
+    data.write_text(json.dumps(known, indent=1) + "\n")
+    if record:
+        marked.fill(PAGE, "nightly", table(kept))
+    else:
+        data.with_suffix(".md").write_text(f"{table(kept)}\n")
+
+
+def of_rtl(outcome: Outcome, rtl: str) -> str:
+    """Whether a result is of the RTL with this digest, in words."""
+    return "as it is" if outcome.rtl == rtl else "changed since" if outcome.rtl else "not known"
+
+
+def lacking(kept: dict[str, Outcome]) -> list[str]:
+    """A line for each step whose result a release cannot have."""
+    rtl, lines = rtl_digest(ROOT), []
+    for step in STEPS:
+        o = kept.get(step.name)
+        why = "not run" if o is None else "failed" if o.status else of_rtl(o, rtl)
+        if why != "as it is":
+            lines.append(f"{step.name}: {why}: {step.command}")
+    return lines
 
 
 def table(kept: dict[str, Outcome]) -> str:
@@ -247,8 +235,8 @@ def table(kept: dict[str, Outcome]) -> str:
         o = kept[step.name]
         said = "<br>".join(text.replace("|", "\\|") for text in o.said)
         verdict = said if o.status == 0 else f"**FAILED**: {said}"
-        same = "as it is" if o.rtl == rtl else "changed since" if o.rtl else "not known"
-        lines.append(f"{start} {verdict} | {o.seconds / 60:.1f} | {o.date} | {o.commit} | {same} |")
+        end = f"{o.seconds / 60:.1f} | {o.date} | {o.commit} | {of_rtl(o, rtl)} |"
+        lines.append(f"{start} {verdict} | {end}")
     return "\n".join(lines)
 
 
@@ -267,27 +255,33 @@ def chosen(names: Sequence[str]) -> list[NightlyStep]:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     args = registry.parse_command("nightly", argv)
-    command.apart(args, ("page", "check"), ("steps", "page"), ("steps", "check"))
-    steps, kept = chosen(args.steps), load_outcomes()
+    alone = ("page", "check", "release")  # run nothing
+    command.apart(args, *combinations(alone, 2), *product(("steps", "record"), alone))
+    due, looks = chosen(args.steps), any(getattr(args, name) for name in alone)
+    record = args.record or looks
+    kept = load_outcomes(DATA if record else REPORTS / DATA.name)
     if args.check:
         good = marked.part(PAGE, "nightly") == table(kept)
         if not good:
             print(f"{PAGE.relative_to(ROOT)} is not what {DATA.relative_to(ROOT)} makes of it")
         return int(not good)
     failed, skipped = [], list[str]()
-    for step in [] if args.page else steps:
+    for step in [] if looks else due:
         print(f"nightly: {step.command}", flush=True)
         kept[step.name] = run(step, skipped)
         failed += [step.name] if kept[step.name].status else []
-        store(kept)
-        marked.fill(PAGE, "nightly", table(kept))
-    marked.fill(PAGE, "nightly", table(kept))
-    print(f"{PAGE.relative_to(ROOT)}: {len(kept)} of {len(STEPS)} steps")
-    for line in [*skipped, *(f"not run: {s.command}" for s in STEPS if s not in steps)]:
+        store(kept, record)
+    if args.page:
+        store(kept, record)
+    lines = lacking(kept)
+    for line in [*skipped, *lines]:
         print(line)
+    where = PAGE if record else REPORTS / "nightly.md"
+    said = f"{len(lines)} of {len(STEPS)} steps missing for a release" if lines else "complete"
+    print(f"{where.relative_to(ROOT)}: {said}")
     if failed:
         print(f"failed: {', '.join(failed)}")
-    return int(bool(failed))
+    return int(bool(failed or (args.release and lines)))
 
 
 if __name__ == "__main__":

@@ -5,12 +5,11 @@ N items (openkpu_tb/runs/regress_items.py), each from a seed of its own that fol
 some of them in each simulation, a simulation on every core, or on the workers of a dask scheduler
 (CLUSTER=tcp://host:port). KIND=product makes all of them products; other kinds: regress_items.
 Item 0 has SEED itself, so that a failed item is repeated by N=1 and its seed; what is printed says
-so. Reports: reports/regress/junit.xml and index.html. Exit status: 0 all passed, 1 an item failed,
+so. Report: reports/regress/junit.xml. Exit status: 0 all passed, 1 an item failed,
 2 bad request.
 """
 
 import argparse
-import html
 import os
 import re
 import time
@@ -140,34 +139,6 @@ def junit(args: argparse.Namespace, found: list[ItemOutcome], path: Path) -> Non
     ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
 
 
-def page(args: argparse.Namespace, found: list[ItemOutcome], path: Path) -> None:
-    """The outcomes as one HTML page, failed ones first."""
-    rows = []
-    for outcome in sorted(found, key=lambda outcome: not outcome.wrong):
-        verdict = "; ".join(outcome.wrong) or "passed"
-        cells = [
-            *(outcome.number, outcome.seed, outcome.title, verdict, outcome.cycles),
-            *(outcome.seconds, repeat(args, outcome)[0]),
-        ]
-        row = "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells)
-        rows.append(f"<tr{' class=bad' if outcome.wrong else ''}>{row}</tr>")
-    failed = sum(bool(outcome.wrong) for outcome in found)
-    heads = ("item", "seed", "what", "verdict", "cycles", "seconds", "to repeat")
-    path.write_text(
-        "<!doctype html><meta charset=utf-8><title>Random regression</title>"
-        "<style>body{font:14px sans-serif}td,th{padding:2px 8px;text-align:left}"
-        ".bad{background:#fcc}</style>"
-        f"<h1>Random regression: {len(found)} items, {failed} failed</h1>"
-        f"<p>make regress N={args.n} SEED={args.seed} {_of(args)}</p>"
-        f"<p>{html.escape(redrawn(found))}</p><table><tr>"
-        + "".join(f"<th>{head}</th>" for head in heads)
-        + "</tr>"
-        + "\n".join(rows)
-        + "</table>\n",
-        encoding="utf-8",
-    )
-
-
 def redrawn(found: list[ItemOutcome]) -> str:
     """How many draws were given up, by rule."""
     rules: Counter[str] = Counter()
@@ -215,7 +186,6 @@ def run_random_items(args: argparse.Namespace) -> int:
     found = show(args, source)
     REPORTS.mkdir(parents=True, exist_ok=True)
     junit(args, found, REPORTS / "junit.xml")
-    page(args, found, REPORTS / "index.html")
     failed = sum(bool(outcome.wrong) for outcome in found)
     print(redrawn(found))
     print(f"{len(found) - failed} of {args.n} items passed in {time.monotonic() - began:.0f} s")

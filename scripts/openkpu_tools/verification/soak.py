@@ -87,14 +87,10 @@ def soak(args: argparse.Namespace, seed: int) -> Watch:
             env["SOAK_ITEM"] = str(args.item)
         with launch.listener(pipe, watch.event):
             try:
-                simrun.run_bench(
+                launch.run_device(
                     "verilator",
-                    "tb_top",
-                    launch.SOURCES,
                     "openkpu_tb.uvm.soak_run",
-                    params=launch.parameters(config),
-                    public=launch.PUBLIC,
-                    random_start=False,
+                    launch.parameters(config),
                     seed=seed,
                     env=env,
                 )

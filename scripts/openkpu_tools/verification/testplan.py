@@ -87,17 +87,16 @@ def testplan_page(made: list[Row]) -> str:
         "# Test plan",
         "",
         f"{len(made)} entries: {told}.",
-        "Stage 1: a block works; 2: the device does; 3: nothing breaks it.",
         "",
-        "| entry | stage | state | tests that passed | coverage |",
-        "|---|---|---|---|---|",
+        "| entry | state | tests that passed | coverage |",
+        "|---|---|---|---|",
     ]
     for row in made:
         e = row.entry
         good = sum(o in ("passed", RECORDED) for o in row.outcomes.values())
         source = f"[{e.title}](../{e.source})"
         points = ", ".join(e.points)
-        cells = source, e.stage, row.state, f"{good} of {len(row.outcomes)}", points
+        cells = source, row.state, f"{good} of {len(row.outcomes)}", points
         lines.append(f"| {' | '.join(map(str, cells))} |")
     for row in made:
         lines += ["", f"## {row.entry.id}", "", row.entry.title, ""]

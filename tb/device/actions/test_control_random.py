@@ -11,7 +11,6 @@ import pytest
 from openkpu import configs
 from openkpu_tb import seeds
 from openkpu_tb.runs import launch
-from openkpu_tb.simrun import run_bench
 
 SHARE = {"verilator": 300, "icarus": 60}  # actions
 
@@ -22,14 +21,10 @@ def test_control_random(sim: str) -> None:
     actions = SHARE[sim]
     if sim == "verilator" and "ACTIONS" in os.environ:
         actions = seeds.seed_number("ACTIONS", os.environ["ACTIONS"], 1)
-    run_bench(
+    launch.run_device(
         sim,
-        "tb_top",
-        launch.SOURCES,
         "tb.device.actions.control_tests",
-        params=launch.parameters(configs.load_config("nano")),
-        public=launch.PUBLIC,
-        random_start=False,
+        launch.parameters(configs.load_config("nano")),
         env={"ACTIONS": str(actions)},
         seed=seeds.chosen_seeds()[0][0],
     )

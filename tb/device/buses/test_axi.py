@@ -10,7 +10,6 @@ from openkpu import configs, digits
 from openkpu.generators.generate import random_layer
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import NetworkRequest, VectorsRequest
-from openkpu_tb.simrun import run_bench
 
 NANO, K210 = configs.load_config("nano"), configs.load_config("k210")
 CASES = {
@@ -26,15 +25,11 @@ def device(sim: str, name: str, width: int, module: str, case: list[str] | None 
     """A module of cocotb tests on openkpu_axi."""
     config = dataclasses.replace(configs.load_config(name), ahb_width=width)
     params = launch.parameters(config, 1 << 20)
-    run_bench(
+    launch.run_device(
         sim,
-        "tb_top",
-        launch.AXI_SOURCES,
         module,
-        params=params,
-        defines=launch.AXI_DEFINES,
-        public=launch.PUBLIC,
-        random_start=False,
+        params,
+        axi=True,
         env={"OKPU_WBUF": str(params["WBUF_ROWS"]), "OKPU_CONFIG": name},
         testcase=case,
     )

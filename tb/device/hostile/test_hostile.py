@@ -10,7 +10,7 @@ import pytest
 
 from openkpu import configs
 from openkpu_tb.runs import launch
-from openkpu_tb.simrun import SIMS, run_bench
+from openkpu_tb.simrun import SIMS
 
 MODULES = ["habit_tests", "hostile_tests", "hostile_stream_tests", "guard_tests", "watchdog_tests"]
 SWEEPS = ["stream", "single", "reset", "host_layers", "error_hold", "pushes"]
@@ -18,14 +18,10 @@ SWEEPS = ["stream", "single", "reset", "host_layers", "error_hold", "pushes"]
 
 def bench(sim: str, module: str, case: str | None = None, **other: int) -> None:
     """One module of cocotb tests on nano, or on one with ``other`` fields of the configuration."""
-    run_bench(
+    launch.run_device(
         sim,
-        "tb_top",
-        launch.SOURCES,
         f"tb.device.hostile.{module}",
-        params=launch.parameters(dataclasses.replace(configs.load_config("nano"), **other)),
-        public=launch.PUBLIC,
-        random_start=False,
+        launch.parameters(dataclasses.replace(configs.load_config("nano"), **other)),
         testcase=case,
     )
 

@@ -20,7 +20,6 @@ from openkpu_tb.core.registers import Err
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.random_cases import case_of, draw_cases, images_of
 from openkpu_tb.runs.requests import RandomCase, VectorsRequest
-from openkpu_tb.simrun import run_bench
 from tb.device.layers.test_random_layers import check
 from tb.device.test_device import replay
 
@@ -154,12 +153,8 @@ def test_build_without_lanes() -> None:
 @pytest.mark.check
 def test_faults_in_lists() -> None:
     """A task of each kind that is refused: its number is told, it writes nothing, lists go on."""
-    run_bench(
+    launch.run_device(
         "verilator",
-        "tb_top",
-        launch.SOURCES,
         "tb.device.streams.list_fp16_tests",
-        params=launch.parameters(configs.load_config("nano_fp16"), 1 << 20),
-        public=launch.PUBLIC,
-        random_start=False,
+        launch.parameters(configs.load_config("nano_fp16"), 1 << 20),
     )

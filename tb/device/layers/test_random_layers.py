@@ -18,7 +18,7 @@ from openkpu_tb import seeds
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.random_cases import SLACK, cases_storage_bytes, draw_cases, in_place
 from openkpu_tb.runs.requests import RandomCase, RandomRequest
-from openkpu_tb.simrun import SimError, run_bench
+from openkpu_tb.simrun import SimError
 
 SEEDS = seeds.chosen_seeds()[0]
 
@@ -104,12 +104,6 @@ def test_vector_of_a_hundred_thousand() -> None:
 
 def test_shadow() -> None:
     """A single stray byte anywhere in the memories is seen, and named."""
-    run_bench(
-        "verilator",
-        "tb_top",
-        launch.SOURCES,
-        "tb.device.shadow_tests",
-        params=launch.parameters(configs.load_config("nano")),
-        public=launch.PUBLIC,
-        random_start=False,
+    launch.run_device(
+        "verilator", "tb.device.shadow_tests", launch.parameters(configs.load_config("nano"))
     )

@@ -18,7 +18,6 @@ from openkpu_tb import seeds
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.random_cases import case_of, images_of
 from openkpu_tb.runs.requests import RandomCase
-from openkpu_tb.simrun import run_bench
 from tb.device.layers.test_random_layers import check
 
 SEED = seeds.chosen_seeds()[0][0]
@@ -89,14 +88,10 @@ def test_maps_of_storage(sim: str, config: str, count: int) -> None:
 @pytest.mark.check
 def test_faults_in_lists() -> None:
     """A task of each kind that is refused: its number is told, it writes nothing, lists go on."""
-    run_bench(
+    launch.run_device(
         "verilator",
-        "tb_top",
-        launch.SOURCES,
         "tb.device.streams.list_tests",
-        params=launch.parameters(configs.load_config("nano"), 1 << 20),
-        public=launch.PUBLIC,
-        random_start=False,
+        launch.parameters(configs.load_config("nano"), 1 << 20),
     )
 
 
@@ -112,13 +107,9 @@ def test_faults_in_lists() -> None:
 def test_maps_of_host_layers(sim: str, config: str) -> None:
     """Layers that the host pushes, with maps in storage; refusals, failed transfers, resets."""
     params, slow = launch.parameters(configs.load_config(config), 1 << 20), sim == "icarus"
-    run_bench(
+    launch.run_device(
         sim,
-        "tb_top",
-        launch.SOURCES,
         "tb.device.streams.map_tests",
-        params={**params, "AI_RAM_ROWS": SMALL_RAM} if slow else params,
-        public=launch.PUBLIC,
-        random_start=False,
+        {**params, "AI_RAM_ROWS": SMALL_RAM} if slow else params,
         plusargs=[f"+store_words={SMALL_STORE}"] if slow else [],
     )

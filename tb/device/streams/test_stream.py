@@ -9,7 +9,6 @@ import pytest
 from openkpu import configs
 from openkpu_tb.coverage import instrument
 from openkpu_tb.runs import launch
-from openkpu_tb.simrun import run_bench
 
 SMALL, K210 = configs.load_config("small"), configs.load_config("k210")
 # networks that do not fit the weight buffer, wide words and bus; test_paths has its pools
@@ -38,15 +37,8 @@ def cases(found: dict[str, tuple[str, configs.Config]], nightly: set[str]) -> li
 @pytest.mark.parametrize(("sim", "config"), cases(CASES, {"verilator-k210-128-bit"}))
 def test_streams(sim: str, config: configs.Config) -> None:
     params = launch.parameters(config, 1 << 20)
-    run_bench(
-        sim,
-        "tb_top",
-        launch.SOURCES,
-        "tb.device.streams.stream_tests",
-        params=params,
-        public=launch.PUBLIC,
-        random_start=False,
-        env={"OKPU_WBUF": str(params["WBUF_ROWS"])},
+    launch.run_device(
+        sim, "tb.device.streams.stream_tests", params, env={"OKPU_WBUF": str(params["WBUF_ROWS"])}
     )
 
 
@@ -66,13 +58,6 @@ KEPT = {
 )
 def test_kept_weights(sim: str, config: configs.Config) -> None:
     params = {**launch.parameters(config, 1 << 20), "KEEP_WEIGHTS": 1}
-    run_bench(
-        sim,
-        "tb_top",
-        launch.SOURCES,
-        "tb.device.streams.kept_tests",
-        params=params,
-        public=launch.PUBLIC,
-        random_start=False,
-        env={"OKPU_BUS": str(params["AHB_W"])},
+    launch.run_device(
+        sim, "tb.device.streams.kept_tests", params, env={"OKPU_BUS": str(params["AHB_W"])}
     )

@@ -55,14 +55,10 @@ def _simulate(
         path.touch()
         trouble = "the simulation ended before it"
         try:
-            simrun.run_bench(
+            launch.run_device(
                 sim,
-                "tb_top",
-                launch.SOURCES,
                 ",".join(modules),
-                params=params,
-                public=launch.PUBLIC,
-                random_start=False,
+                params,
                 testcase=names,
                 env={VERDICTS: str(path), **{f"OKPU_{k}": str(v) for k, v in params.items()}},
             )

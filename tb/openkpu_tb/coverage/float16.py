@@ -4,8 +4,6 @@
 Each element of C is looked at by itself, from the exact sum of its products (docs/kpu.md 1.12).
 """
 
-import itertools
-
 import numpy as np
 import numpy.typing as npt
 
@@ -23,9 +21,10 @@ PLACES = ("inside", "last row", "last column")
 Mask = npt.NDArray[np.bool_]
 
 
-def impossible() -> frozenset[tuple[str, ...]]:
-    """Bins of target x value x place that cannot be: results that only float16 has."""
-    return frozenset(itertools.product(TARGETS[1:], NARROW, PLACES))
+def possible_value(bin: tuple[str, ...]) -> bool:
+    """A bin of target x value x place that can be: float16 alone has the results of NARROW."""
+    target, value, _ = bin
+    return target == TARGETS[0] or value not in NARROW
 
 
 def value_kinds(a: npt.NDArray, b: npt.NDArray, wide: bool) -> dict[str, Mask]:

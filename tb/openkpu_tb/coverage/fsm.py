@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Coverage of state machines: tb_fsm.v out of fsm.toml, and what its points say.
 
+The module is written into the folder of builds (simrun.py), so that the table is its only source.
 Verilator's own coverage of state machines wants transitions to constants only, and leaves out
 machines with nested conditions. So every state and transition is a cover property of the bench.
 """
 
+import os
 import re
 import tomllib
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from pathlib import Path
 from openkpu.checkout import ROOT
 
 DATA = Path(__file__).with_name("fsm.toml")
-BENCH = ROOT / "tb" / "openkpu_tb" / "device" / "tb_fsm.v"
+BENCH = "tb_fsm.v"
 SPLIT = "__"  # between the parts of a point's name
 
 
@@ -177,5 +179,11 @@ def bench() -> str:
     )
 
 
-if __name__ == "__main__":
-    BENCH.write_text(bench(), encoding="utf-8")
+def bench_file(folder: Path) -> Path:
+    """tb_fsm.v in a folder, into which other processes may write it too."""
+    path, text = folder / BENCH, bench()
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        part = folder / f"{BENCH}.{os.getpid()}"
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    return path

@@ -26,6 +26,7 @@ Bins that the specification makes impossible are left out by rule, never by name
 import dataclasses
 import functools
 import itertools
+from collections.abc import Callable
 
 from openkpu.arithmetic import fp16
 from openkpu.generators.generate_lists import ALL_KINDS
@@ -68,17 +69,22 @@ _POOL_OF_PICK = {(1, 0): 5, (1, 1): 6, (2, 0): 7}  # log2 of the stride, column 
 
 @dataclasses.dataclass(frozen=True)
 class Cross:
-    """Named points, their values in order, and the bins that the specification rules out."""
+    """Named points, their values in order, and the bins that the specification allows."""
 
     name: str
     title: str
     points: dict[str, tuple[str, ...]]
-    excluded: frozenset[Bin] = frozenset()
+    possible: Callable[[Bin], bool] = lambda bin: True
 
-    @property
+    @functools.cached_property
     def bins(self) -> list[Bin]:
         """The bins that count, in order."""
-        return [b for b in itertools.product(*self.points.values()) if b not in self.excluded]
+        return [bin for bin in itertools.product(*self.points.values()) if self.possible(bin)]
+
+    @functools.cached_property
+    def excluded(self) -> frozenset[Bin]:
+        """Those that the specification rules out."""
+        return frozenset(itertools.product(*self.points.values())) - frozenset(self.bins)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,54 +163,52 @@ def possible_float16(bin: Bin) -> bool:
     k = {NINES[0]: 1, NINES[1]: 5, NINES[2]: 9}[nine]
     for w in range(narrowest, WIDTHS[width] + 1):
         for oh, ow in fp16.out_sizes(h, w, target == float16.TARGETS[1]):
-            sizes = {"fp16": 1, "fp32": float16.TARGETS.index(target)}
-            try:
-                arg = LayerArg.make(k, h, w, 1, o_col_high=oh, o_row_wid=ow, **sizes)
-            except LayerError:
-                continue
-            if classify(descriptor.describe_layer(arg, descriptor.Sizes())) == ("float16", bin):
+            fields = {"o_col_high": oh, "o_row_wid": ow, "fp16": 1}
+            fields["fp32"] = float16.TARGETS.index(target)
+            if in_bin("float16", bin, k, h, w, 1, **fields):
                 return True
     return False
 
 
-def possible(bin: Bin) -> bool:
-    """A legal layer argument falls into this bin of the cross ``layer``."""
-    kernel, pool, width, bits, loads = bin
-    eight_bit = bits == "8"
-    channels = 1 + LOADS.index(loads)
+def in_bin(cross: str, bin: Bin, *sizes: int, **fields: int) -> bool:
+    """``LayerArg.make`` builds a layer that falls into this bin."""
     try:
-        arg = LayerArg.make(
-            *(channels, 4, WIDTHS[width], channels),
-            kernel=3 if kernel.startswith("3x3") else 1,
-            pool=POOLS.index(pool),
-            depthwise=kernel.endswith("dw"),
-            fc=kernel == "fc",
-            eight_bit=eight_bit,
-            per_load=1,
-        )
+        arg = LayerArg.make(*sizes, **fields)
     except LayerError:
         return False
-    fields = descriptor.describe_layer(arg, descriptor.Sizes(), eight_bit=eight_bit)
-    return classify(fields) == ("layer", bin)
+    eight_bit = bool(fields.get("eight_bit", True))
+    described = descriptor.describe_layer(arg, descriptor.Sizes(), eight_bit=eight_bit)
+    return classify(described) == (cross, bin)
+
+
+def possible_layer(bin: Bin) -> bool:
+    """A legal layer argument falls into this bin of the cross ``layer``."""
+    kernel, pool, width, bits, loads = bin
+    channels = 1 + LOADS.index(loads)
+    return in_bin(
+        *("layer", bin, channels, 4, WIDTHS[width], channels),
+        kernel=3 if kernel.startswith("3x3") else 1,
+        pool=POOLS.index(pool),
+        depthwise=kernel.endswith("dw"),
+        fc=kernel == "fc",
+        eight_bit=bits == "8",
+        per_load=1,
+    )
 
 
 def possible_elementwise(bin: Bin) -> bool:
     """The same for the cross ``elementwise``."""
     op, maps, pool, width = bin
-    try:
-        arg = LayerArg.make(
-            *(1, 4, WIDTHS[width]),
-            kernel=3,
-            pool=POOLS.index(pool),
-            depthwise=True,
-            elementwise=1,
-            ew_op=OPERATIONS.index(op),
-            ew_one=1 - MAPS.index(maps),
-            src=1000,
-        )
-    except LayerError:
-        return False
-    return classify(descriptor.describe_layer(arg, descriptor.Sizes())) == ("elementwise", bin)
+    return in_bin(
+        *("elementwise", bin, 1, 4, WIDTHS[width]),
+        kernel=3,
+        pool=POOLS.index(pool),
+        depthwise=True,
+        elementwise=1,
+        ew_op=OPERATIONS.index(op),
+        ew_one=1 - MAPS.index(maps),
+        src=1000,
+    )
 
 
 @functools.cache
@@ -230,58 +234,61 @@ def register_words() -> dict[int, Word]:
     return found
 
 
+def possible_run(bin: Bin) -> bool:
+    """A list is compared with itself: only in a stream is it read more than once."""
+    mode, _, error = bin
+    return mode == "stream" or error != Err.LIST_CHANGED.name
+
+
 @functools.cache
 def crosses() -> tuple[Cross, ...]:
     """The model."""
-    layer = {"kernel": KERNELS, "pool": POOLS, "width": tuple(WIDTHS)}
-    layer |= {"bits": BITS, "loads": LOADS}
-    elementwise = {"operation": OPERATIONS, "maps": MAPS, "pool": POOLS, "width": tuple(WIDTHS)}
-    shapes = {"target": float16.TARGETS, "lines": LINES, "width": tuple(WIDTHS)}
-    shapes |= {"end": ENDS, "rows": NINES}
-    moved = {"task": ALL_KINDS, "move": MOVES, "mode": MODES, "address": ADDRESSES}
-    constant = {word.name for word in register_words().values() if not word.has_reset}
+    widths, words = tuple(WIDTHS), register_words().values()
+    pools = {"pool": POOLS, "width": widths}
+    constant = {word.name for word in words if not word.has_reset}
     return (
         Cross(
             "layer",
             "kernel x pool x width x bits x weight loads",
-            layer,
-            frozenset(b for b in itertools.product(*layer.values()) if not possible(b)),
+            {"kernel": KERNELS, **pools, "bits": BITS, "loads": LOADS},
+            possible_layer,
         ),
         Cross(
             "elementwise",
             "operation x maps x pool x width",
-            elementwise,
-            frozenset(
-                b for b in itertools.product(*elementwise.values()) if not possible_elementwise(b)
-            ),
+            {"operation": OPERATIONS, "maps": MAPS, **pools},
+            possible_elementwise,
         ),
         Cross(
             "pooling",
             "kind x window x width",
-            {"kind": tuple(KINDS.values()), "window": WINDOWS, "width": tuple(WIDTHS)},
+            {"kind": tuple(KINDS.values()), "window": WINDOWS, "width": widths},
         ),
         Cross(
             "product",
             "kernel x operands x width",
-            {"kernel": ("1x1", "3x3"), "operands": OPERANDS, "width": tuple(WIDTHS)},
+            {"kernel": ("1x1", "3x3"), "operands": OPERANDS, "width": widths},
         ),
         Cross(
             "float16",
             "target x lines x width x last piece x rows of B",
-            shapes,
-            frozenset(b for b in itertools.product(*shapes.values()) if not possible_float16(b)),
+            {
+                **{"target": float16.TARGETS, "lines": LINES, "width": widths},
+                **{"end": ENDS, "rows": NINES},
+            },
+            possible_float16,
         ),
         Cross(
             "float16_values",
             "target x value of an element x place in C",
             {"target": float16.TARGETS, "value": float16.VALUES, "place": float16.PLACES},
-            float16.impossible(),
+            float16.possible_value,
         ),
         Cross(
             "moves",
             "task x move of a map x mode x address",
-            moved,
-            frozenset(b for b in itertools.product(*moved.values()) if not possible_move(b)),
+            {"task": ALL_KINDS, "move": MOVES, "mode": MODES, "address": ADDRESSES},
+            possible_move,
         ),
         Cross(
             "order",
@@ -292,17 +299,12 @@ def crosses() -> tuple[Cross, ...]:
             "run",
             "mode x bus x error",
             {"mode": MODES, "bus": TRAFFIC, "error": ERRORS},
-            # a list is compared with itself: only in a stream is it read more than once
-            frozenset(
-                (mode, bus, Err.LIST_CHANGED.name)
-                for mode, bus in itertools.product(MODES, TRAFFIC)
-                if mode != "stream"
-            ),
+            possible_run,
         ),
         Cross(
             "register",
             "register word x access",
-            {"word": tuple(word.name for word in register_words().values()), "access": ACCESSES},
-            frozenset((name, "read reset value") for name in constant),
+            {"word": tuple(word.name for word in words), "access": ACCESSES},
+            lambda bin: bin[1] != ACCESSES[2] or bin[0] not in constant,
         ),
     )

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The coverage report: an index, a page per source file, a page per functional cross."""
+"""The coverage report: an index, a page per source file, a page per functional cross.
+
+Not by genhtml: lcov's files have neither the names of branch arms, nor terms, nor bits of signals.
+"""
 
 from collections.abc import Iterable
 from html import escape
@@ -66,7 +69,10 @@ def index_page(result: CoverageResult) -> str:
     """Figures, folders, files, crosses, waivers."""
     body = [f"<p>Suite {escape(result.suite)}, {result.simulations} simulations, nano.</p>"]
     body += [f'<p class="fail">{escape(line)}</p>' for line in result.fallen]
-    body += [rows(figures_table(result.figures, result.record)), rows(folder_table(result.sources))]
+    body += [
+        rows(figures_table(result.figures, result.record, "recorded")),
+        rows(folder_table(result.sources)),
+    ]
     links = ", ".join(f'<a href="{c.name}.html">{escape(c.title)}</a>' for c in crosses())
     body += [f"<p>Functional coverage: {links}</p>"]
     heads = "".join(f"<th>{head}</th>" for head in ("file", *KINDS))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One page about a coverage run, as text and as Markdown."""
+"""One page about a coverage run, in Markdown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,27 +41,15 @@ def functional(bins: dict) -> Figure:
     return Figure(sum(count > 0 for count in bins.values()), len(bins))
 
 
-def figures_table(figures: Figures, record: Figures) -> Table:
-    """Kind, what was reached, what is recorded."""
-    rows: Table = [("coverage", "reached", "hit", "of", "recorded")]
+def figures_table(figures: Figures, beside: Figures, title: str) -> Table:
+    """Kind, what was reached, and beside it another suite's or a record's; "-" where nothing is."""
+    rows: Table = [("coverage", "reached", "hit", "of", title)]
     titles = {f"functional-{c.name}": c.title for c in crosses()}
-    for kind, figure in figures.items():
-        recorded = record[kind].percent if kind in record else "-"
-        name = titles.get(kind, kind)
-        rows.append((name, figure.percent, str(figure.hit), str(figure.total), recorded))
-    return rows
-
-
-def records_table(full: Figures | None, share: Figures | None) -> Table:
-    """Kind, what is recorded of the whole run, and of the share; "-" where nothing is."""
-    full, share = full or {}, share or {}
-    rows: Table = [("coverage", "reached", "hit", "of", "by the share")]
-    titles = {f"functional-{c.name}": c.title for c in crosses()}
-    for kind in sorted({*full, *share}, key=[*full, *share].index):
-        whole = full.get(kind)
-        figures = (whole.percent, str(whole.hit), str(whole.total)) if whole else ("-", "-", "-")
-        part = share[kind].percent if kind in share else "-"
-        rows.append((titles.get(kind, kind), *figures, part))
+    for kind in {**figures, **beside}:
+        whole = figures.get(kind)
+        cells = (whole.percent, str(whole.hit), str(whole.total)) if whole else ("-", "-", "-")
+        other = beside[kind].percent if kind in beside else "-"
+        rows.append((titles.get(kind, kind), *cells, other))
     return rows
 
 
@@ -93,7 +81,7 @@ def coverage_markdown(result: CoverageResult) -> str:
     """The page in Markdown."""
     parts = [f"# Coverage ({result.suite})", _about(result), _verdict(result)]
     for table in (
-        figures_table(result.figures, result.record),
+        figures_table(result.figures, result.record, "recorded"),
         folder_table(result.sources),
         cross_table(result.hits),
     ):
@@ -101,20 +89,6 @@ def coverage_markdown(result: CoverageResult) -> str:
     parts += [f"Left out of the toggles ({len(result.waivers)}):"]
     parts += ["\n".join(f"- `{w.signal}` of `{w.file}`: {w.reason}" for w in result.waivers)]
     parts += [_rule()]
-    return "\n\n".join(parts) + "\n"
-
-
-def text(result: CoverageResult) -> str:
-    """The page as plain text."""
-    parts = [f"coverage ({result.suite})", _about(result), _verdict(result)]
-    for table in (
-        figures_table(result.figures, result.record),
-        folder_table(result.sources),
-        cross_table(result.hits),
-    ):
-        parts.append(text_table(table))
-    waived = [f"  {w.file}: {w.signal}: {w.reason}" for w in result.waivers]
-    parts += [f"left out of the toggles ({len(result.waivers)}):\n" + "\n".join(waived), _rule()]
     return "\n\n".join(parts) + "\n"
 
 
@@ -144,10 +118,3 @@ def markdown_table(table: Table) -> str:
     """A Markdown table."""
     lines = ["| " + " | ".join(row) + " |" for row in table]
     return "\n".join([lines[0], "|" + "---|" * len(table[0]), *lines[1:]])
-
-
-def text_table(table: Table) -> str:
-    """Columns of equal width, the last one as it is."""
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    rows = ["  ".join(v.ljust(w) for v, w in zip(row, widths, strict=True)) for row in table]
-    return "\n".join(row.rstrip() for row in rows)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from openkpu.checkout import ROOT
+from openkpu_tb.coverage import fsm
 
 WAIVERS = Path(__file__).with_name("waivers.toml")
 
@@ -53,6 +54,6 @@ def _waiver(name: str, entry: dict[str, str], root: Path) -> Waiver:
 
 def coverage_control() -> str:
     """Lines for a Verilator control file: the benches and the waived signals are not counted."""
-    lines = ['coverage_off -file "*/tb/*"']
+    lines = [f'coverage_off -file "*/{name}"' for name in ("tb/*", fsm.BENCH)]
     lines += [f'coverage_off -file "*/{w.file}" -lines {w.line}' for w in load_waivers()]
     return "\n".join(lines) + "\n"

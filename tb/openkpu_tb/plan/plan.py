@@ -21,7 +21,7 @@ from openkpu_tb.coverage.model import crosses
 from openkpu_tb.device.write_rules import RULES
 
 PLAN = ROOT / "tb" / "plan" / "testplan.toml"
-KEYS = {"title", "source", "stage", "covers", "tests", "points"}
+KEYS = {"title", "source", "covers", "tests", "points"}
 CHECKERS = ("slave", "master", "arbiter")
 DECORATORS = ("cocotb.test", "checked", "pyuvm.test", "claim")
 
@@ -37,7 +37,6 @@ class Entry:
     id: str
     title: str
     source: str
-    stage: int
     covers: tuple[str, ...]
     tests: tuple[str, ...]
     points: tuple[str, ...]
@@ -95,12 +94,12 @@ def expanded(test: str) -> list[str]:
 
 def _entry(id: str, table: dict) -> Entry:
     unknown = table.keys() - KEYS
-    if unknown or not {"title", "source", "stage", "tests"} <= table.keys():
-        raise PlanError(f"{id}: expected title, source, stage and tests, got {', '.join(table)}")
+    if unknown or not {"title", "source", "tests"} <= table.keys():
+        raise PlanError(f"{id}: expected title, source and tests, got {', '.join(table)}")
     lists = {key: tuple(table.get(key, ())) for key in ("covers", "tests", "points")}
-    if table["stage"] not in (1, 2, 3) or not lists["tests"]:
-        raise PlanError(f"{id}: expected a stage of 1 to 3 and a test")
-    return Entry(id, table["title"], table["source"], table["stage"], **lists)
+    if not lists["tests"]:
+        raise PlanError(f"{id}: expected a test")
+    return Entry(id, table["title"], table["source"], **lists)
 
 
 def load_testplan(path: Path = PLAN) -> list[Entry]:

@@ -8,19 +8,21 @@ import pickle
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import Config
 from openkpu_tb import simrun
+from openkpu_tb.coverage import fsm
 from openkpu_tb.runs import requests
 from openkpu_tb.runs.requests import Request
 
 SOURCES = [
     "rtl/**/*.v",
     "tb/openkpu_tb/device/tb_*.v",
+    fsm.BENCH,
     "tb/openkpu_tb/ahb/fabric/*.v",
     "tb/openkpu_tb/ahb/checkers/*.v",
 ]
@@ -90,6 +92,26 @@ def build_device(
     )
 
 
+def run_device(
+    sim: str, module: str, params: Mapping[str, int], *, axi: bool = False, **more: Any
+) -> None:
+    """Cocotb tests of a module on the device with these parameters of tb_top.
+
+    ``axi`` as of ``build_device``, ``more`` and SimError as of ``simrun.run_bench``.
+    """
+    simrun.run_bench(
+        sim,
+        "tb_top",
+        AXI_SOURCES if axi else SOURCES,
+        module,
+        params=params,
+        defines=AXI_DEFINES if axi else None,
+        public=PUBLIC,
+        random_start=False,
+        **more,
+    )
+
+
 def run_job(
     sim: str,
     config: Config,
@@ -112,15 +134,11 @@ def run_job(
         work = Path(tmp)
         (work / "job.pickle").write_bytes(pickle.dumps(request))
         with listener(work / "events", on_event):
-            simrun.run_bench(
+            run_device(
                 sim,
-                "tb_top",
-                AXI_SOURCES if axi else SOURCES,
                 "openkpu_tb.runs.job",
-                params=parameters(config, storage_bytes, rounding, sim=sim, **more),
-                defines=AXI_DEFINES if axi else None,
-                public=PUBLIC,
-                random_start=False,
+                parameters(config, storage_bytes, rounding, sim=sim, **more),
+                axi=bool(axi),
                 waves=waves,
                 seed=seed,
                 plusargs=[f"+store_words={storage_depth(storage_bytes)}"],

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inside the device, for the diagrams: from the fill to the array; inferences that overlap."""
+"""Inside the device, for the diagrams: from the fill to the array."""
 
 from collections.abc import Callable
 
 import cocotb
 import numpy as np
 
-from openkpu.generators.generate import Limits, random_layer, random_network
+from openkpu.generators.generate import Limits, random_layer
 from openkpu.layer.argument import LayerArg
 from openkpu_tb.device.device import Device, Tables
-from openkpu_tb.device.inference_stream import run_stream
 from openkpu_tb.handle import Handle
-from openkpu_tb.timing.recorder import Recorder, high
+from openkpu_tb.timing.recorder import Recorder
 
 LIMIT = 100_000
 BEHIND = 3  # cycles shown behind the write-back
@@ -67,46 +66,3 @@ def check_skew(recorder: Recorder, arg: LayerArg) -> None:
     n_y = int(top.N_Y.value)
     # the 64 pixels of the stripe in every step, for each group of n_z = 2 output channels
     assert len(issues) == 64 // n_y * arg.i_ch_num
-
-
-@cocotb.test()
-async def overlap(tb: Handle) -> None:
-    """A stream of three inferences: which unit works when."""
-    device = Device(tb, 1)
-    await device.reset()
-    rng = np.random.default_rng(5)
-    network, x = random_network(
-        rng, shape=(2, 8, 16), layers=3, limits=Limits(channels=6, pools=(1, 2))
-    )
-    images = np.stack([np.roll(x, i, axis=2) for i in range(3)])
-    dut = tb.dut
-
-    def stream(name: str) -> Callable[[], str]:
-        valid, ready = (getattr(dut, f"{name}_{part}") for part in ("valid", "ready"))
-        return lambda: str(int(high(valid) and high(ready)))
-
-    recorder = Recorder(
-        tb.clk,
-        {
-            "list": stream("list"),
-            "weight": stream("weight"),
-            "bias": stream("bias"),
-            "pixel": stream("pixel"),
-            "load_gnt": dut.u_cache.load_gnt,
-            "fill_gnt": dut.fill_gnt,
-            "issued": dut.u_core.u_seq.issued,
-            "writeback_gnt": dut.writeback_gnt,
-            "store": stream("store"),
-            "layer_done": dut.u_control.layer_done,
-            "inf_done": dut.u_control.inf_done,
-            "fc_reached": dut.u_control.fc_reached,
-            "busy": dut.u_control.busy,
-        },
-    )
-    run = await run_stream(device, network, images, limit=LIMIT)
-    assert not run.wrong.any()
-    busy, done = recorder.first("busy"), recorder.first("inf_done")
-    again = recorder.first("inf_done", start=done + 1)
-    ahead = recorder.rows["pixel"].index("1", recorder.first("fc_reached"))
-    assert busy < recorder.first("fc_reached") < ahead < done < again
-    recorder.save(busy, again)
