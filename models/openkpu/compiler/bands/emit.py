@@ -23,7 +23,6 @@ from openkpu.compiler.bands.plan import (
     Chain,
     Planner,
     Range,
-    hull,
     part_channels,
 )
 from openkpu.compiler.lowering import requant
@@ -100,7 +99,7 @@ class Emitter:
 
     # --------------------------------------------------------------------- band
     def _band(self, chain: Chain, band: int) -> None:
-        wanted, windows = self.planner.ranges(chain, band)
+        wanted, windows, there = self.planner.ranges(chain, band)
         self.views = {}
         for number in range(chain.first, chain.behind):
             for place in self.layers.sources(number):
@@ -108,7 +107,7 @@ class Emitter:
                     self._source(chain, band, place.buffer, wanted[place.buffer], number)
             buffer = self.layers.specs[number].dst.buffer
             if buffer not in self.views:
-                self._target(chain, buffer, wanted.get(buffer), windows)
+                self._target(chain, buffer, there[buffer], windows)
         parts = dict(self.planner.segments(chain)) if chain.parts > 1 else {}
         number = chain.first
         while number < chain.behind:
@@ -135,7 +134,7 @@ class Emitter:
             self.views[buffer].load = found.staged
         else:
             exact = dict(self.pieces[buffer])
-            spans = [self.planner.ranges(chain, k)[0][buffer] for k in range(chain.bands)]
+            spans = [self.planner.ranges(chain, k).wanted[buffer] for k in range(chain.bands)]
             if all(span in exact for span in spans):
                 self.views[buffer] = self._new((c, lines[1] - lines[0], width), lines[0])
                 self.views[buffer].relayed = exact[lines]
@@ -173,16 +172,10 @@ class Emitter:
                 cache.behind = behind
         self.views[buffer] = view
 
-    def _target(
-        self, chain: Chain, buffer: int, lines: Range | None, windows: dict[int, Window]
-    ) -> None:
+    def _target(self, chain: Chain, buffer: int, lines: Range, windows: dict[int, Window]) -> None:
         """Where the layers of the band write a map."""
         found = self.layers.maps[buffer]
         c, _, width = found.shape
-        for number in found.writers:
-            if number in windows:
-                lines = hull(lines, (windows[number].first, windows[number].behind))
-        assert lines is not None
         leaves = self.planner.leaves(found, chain)
         whole = leaves and buffer not in self.plan.stored
         if whole and buffer not in self.resident:

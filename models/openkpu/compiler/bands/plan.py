@@ -14,8 +14,10 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from openkpu.arithmetic.integers import ceil_div, round_up
 from openkpu.arithmetic.params import BN_BYTES
@@ -55,6 +57,14 @@ class BandPlan:
     cost: float
 
 
+class Lines(NamedTuple):
+    """Of a band of a chain."""
+
+    wanted: dict[int, Range]  # lines of each map that it needs
+    windows: dict[int, Window]  # what each layer reads and computes
+    there: dict[int, Range]  # lines of each map that it needs or computes
+
+
 @dataclasses.dataclass(frozen=True)
 class _Use:
     """A map that a chain uses: it is made in it, it leaves it, lies in storage; first and last
@@ -91,10 +101,19 @@ class Planner:
         self.uses: dict[tuple[int, int, frozenset[int]], tuple[int, list[_Use]]] = {}
         self.windows: dict[tuple[int, int, int], Window] = {}
         self.known: dict[tuple[int, int, frozenset[int]], tuple[float, Chain] | None] = {}
+        self.lines: dict[tuple[int, int, int, int], Lines] = {}
+        self.works: dict[Chain, float] = {}
+        self.split: dict[Range, list[Range]] = {}
 
     # -------------------------------------------------------------------- lines
-    def ranges(self, chain: Chain, band: int) -> tuple[dict[int, Range], dict[int, Window]]:
-        """(lines of each map that the band needs, what each layer reads and computes)."""
+    def ranges(self, chain: Chain, band: int) -> Lines:
+        """What is read and computed for a band."""
+        key = chain.first, chain.behind, chain.bands, band
+        if key not in self.lines:
+            self.lines[key] = self._ranges(chain, band)
+        return self.lines[key]
+
+    def _ranges(self, chain: Chain, band: int) -> Lines:
         wanted: dict[int, Range] = {}
         windows: dict[int, Window] = {}
         inside = range(chain.first, chain.behind)
@@ -116,7 +135,11 @@ class Planner:
             windows[number] = seen = self.windows[key]
             for place in self.layers.sources(number):
                 wanted[place.buffer] = hull(wanted.get(place.buffer), (seen.low, seen.high))
-        return wanted, windows
+        there = dict(wanted)
+        for number, seen in windows.items():
+            buffer = self.layers.specs[number].dst.buffer
+            there[buffer] = hull(there.get(buffer), (seen.first, seen.behind))
+        return Lines(wanted, windows, there)
 
     def leaves(self, found: Map, chain: Chain) -> bool:
         """Is a map that the chain writes needed behind it, or written by one before as well?"""
@@ -152,7 +175,7 @@ class Planner:
     # -------------------------------------------------------------------- rows
     def _around(self, chain: Chain, stored: frozenset[int]) -> tuple[int, list[_Use]]:
         """(rows of maps that only wait meanwhile, the maps that the chain uses)."""
-        key = chain.first, chain.behind, self._near(chain.first, chain.behind, stored)
+        key = chain.first, chain.behind, stored
         if key not in self.uses:
             held, uses = 0, []
             for buffer, found in self.layers.maps.items():
@@ -171,16 +194,13 @@ class Planner:
     def rows(self, chain: Chain, stored: frozenset[int]) -> int:
         """Rows of the AI RAM that the chain needs at a time, about."""
         held, uses = self._around(chain, stored)
-        wanted, windows = self.ranges(chain, chain.bands // 2)
+        wanted, windows, there = self.ranges(chain, chain.bands // 2)
         spread = self._spread(chain)
         inner: dict[int, tuple[int, int, int]] = {}  # rows, first, last layer, by buffer
         for use in uses:
             buffer, found, since, until = use.buffer, use.found, use.first, use.last
             if (use.here and not use.leaves) or use.stored:
-                lines = wanted.get(buffer)
-                for number in found.writers if use.here else ():
-                    lines = hull(lines, (windows[number].first, windows[number].behind))
-                assert lines is not None
+                lines = there[buffer] if use.here else wanted[buffer]
                 rows = self._lines(found, lines)
                 if buffer in spread:
                     channels = part_channels(found.shape[0], chain.parts)
@@ -200,9 +220,14 @@ class Planner:
             for buffer, (rows, first, last) in inner.items():
                 if buffer not in spread and first < end and last >= start:
                     inner[buffer] = rows, min(first, start), max(last, end - 1)
+        steps = [0] * (chain.behind - chain.first + 1)  # rows more than for the layer before
+        for rows, first, last in inner.values():
+            steps[first - chain.first] += rows
+            if last < chain.behind:
+                steps[last + 1 - chain.first] -= rows
         most = 0
-        for number in range(chain.first, chain.behind):
-            now = sum(r for r, first, last in inner.values() if first <= number <= last)
+        waiting = itertools.accumulate(steps)
+        for number, now in zip(range(chain.first, chain.behind), waiting, strict=False):
             spec = self.layers.specs[number]
             if self.in_place[number]:
                 a, b = inner.get(spec.src.buffer), inner.get(spec.dst.buffer)
@@ -232,35 +257,30 @@ class Planner:
         """Buffers that exist for a part of the channels at a time."""
         if chain.parts == 1:
             return set()
-        found = set()
-        for start, end in self.segments(chain):
-            found |= {self.layers.specs[n].dst.buffer for n in range(start, end - 1)}
-        return found
+        return {
+            self.layers.specs[n].dst.buffer
+            for start, end in self.segments(chain)
+            for n in range(start, end - 1)
+        }
 
-    def segments(self, chain: Chain) -> Iterator[Range]:
+    def segments(self, chain: Chain) -> list[Range]:
         """Segments of more than one layer in a chain."""
-        number = chain.first
-        while number < chain.behind:
-            end = min(self.layers.segments[number], chain.behind)
-            if end > number + 1:
-                yield number, end
-            number = end
+        key = chain.first, chain.behind
+        if key not in self.split:
+            found, number = [], chain.first
+            while number < chain.behind:
+                end = min(self.layers.segments[number], chain.behind)
+                found.append((number, end))
+                number = end
+            self.split[key] = [(start, end) for start, end in found if end > start + 1]
+        return self.split[key]
 
     # -------------------------------------------------------------------- chains
     def cost(self, chain: Chain, stored: frozenset[int]) -> float:
-        """Cycles of a chain, maps that it loads and stores included."""
-        total, bands = 0.0, chain.bands
-        parts = dict(self.segments(chain)) if chain.parts > 1 else {}
-        many = {n for start, end in parts.items() for n in range(start, end)}
-        samples = (
-            {0: 1, 1: bands - 2, bands - 1: 1} if bands > 2 else dict.fromkeys(range(bands), 1)
-        )
-        for band, times in samples.items():
-            _, windows = self.ranges(chain, band)
-            for number, seen in windows.items():
-                layers = chain.parts if number in many else 1
-                work = self._work(number, seen) + OVERHEAD * layers
-                total += times * max(work, self.fixed[number])
+        """Cycles of a chain, maps of ``stored`` near to it that it loads and stores included."""
+        if chain not in self.works:
+            self.works[chain] = self._cycles(chain)
+        total, bands = self.works[chain], chain.bands
         inside = range(chain.first, chain.behind)
         for buffer in stored:
             found = self.layers.maps[buffer]
@@ -270,11 +290,27 @@ class Planner:
                 total += self._moved(found) + bands * OVERHEAD * (3 if reads else 1)
         return total
 
+    def _cycles(self, chain: Chain) -> float:
+        """... without what storage takes."""
+        total, bands = 0.0, chain.bands
+        parts = dict(self.segments(chain)) if chain.parts > 1 else {}
+        many = {n for start, end in parts.items() for n in range(start, end)}
+        samples = (
+            {0: 1, 1: bands - 2, bands - 1: 1} if bands > 2 else dict.fromkeys(range(bands), 1)
+        )
+        for band, times in samples.items():
+            for number, seen in self.ranges(chain, band).windows.items():
+                layers = chain.parts if number in many else 1
+                work = self._work(number, seen) + OVERHEAD * layers
+                total += times * max(work, self.fixed[number])
+        return total
+
     def best(self, first: int, behind: int, stored: frozenset[int]) -> tuple[float, Chain] | None:
         """The cheapest way for these layers; None where they do not fit."""
-        key = first, behind, self._near(first, behind, stored)
+        near = self._near(first, behind, stored)
+        key = first, behind, near
         if key not in self.known:
-            self.known[key] = self._best(first, behind, stored)
+            self.known[key] = self._best(first, behind, near)
         return self.known[key]
 
     def _near(self, first: int, behind: int, stored: frozenset[int]) -> frozenset[int]:
@@ -293,14 +329,12 @@ class Planner:
             )
         ]
         most = min(outputs, default=1)
-        spread = any(True for _ in self.segments(Chain(first, behind)))
-        for parts in PARTS if spread else (1,):
-            if any(
-                self.layers.specs[start].arg.o_ch_num < parts * CHANNELS
-                for start, _ in self.segments(Chain(first, behind))
-            ):
+        segments = self.segments(Chain(first, behind))
+        least = min((self.layers.specs[start].arg.o_ch_num for start, _ in segments), default=0)
+        counts = list(self._counts(first, behind, most, stored))
+        for parts in PARTS if segments else (1,):
+            if segments and least < parts * CHANNELS:
                 break
-            counts = list(self._counts(first, behind, most, stored))
             chains = [Chain(first, behind, bands, parts) for bands in counts]
             fits = functools.partial(self._fits, stored)
             if fits(chains[-1]):

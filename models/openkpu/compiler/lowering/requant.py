@@ -103,15 +103,12 @@ def requant_line(bits: int, low: int, high: int, zero: int) -> ActTable:
 
 def _fraction_bits(factors: Sequence[Fraction], bias: Sequence[Fraction], most: int) -> int:
     """The largest F that keeps mul, add and v in their fields."""
+    terms = [abs(b) * m for m, b in zip(factors, bias, strict=True)]
+    mul, add = max(factors), max(terms) + 512
+    v = max(t + most * m for m, t in zip(factors, terms, strict=True))
     for bits in range(MOST_F, -1, -1):
         step = 1 << bits
-        fits = all(
-            m * step <= MUL
-            and (abs(b) * m + 512) * step < ADD_ROOM
-            and (abs(b) + most) * m * step < V_ROOM
-            for m, b in zip(factors, bias, strict=True)
-        )
-        if fits:
+        if mul * step <= MUL and add * step < ADD_ROOM and v * step < V_ROOM:
             return bits
     raise Apart(max(m * max(1, abs(b), most) for m, b in zip(factors, bias, strict=True)))
 
@@ -127,12 +124,13 @@ def _channel(
 ) -> tuple[int, int, int, int, int]:
     """(mul, shift, add, edges missed, edges reached) of a channel."""
     low, high = clamp
-    scaled = factor * (1 << bits)
+    top, bottom, under = factor.numerator, factor.denominator, bias.denominator
     shift = 0
-    while shift < 15 and scaled * (2 << shift) <= MUL:
+    while shift < 15 and top << (bits + shift + 1) <= MUL * bottom:
         shift += 1
-    best = round(scaled * (1 << shift))
-    plain = round((bias * factor + zero - low) * (1 << bits))
+    best = _nearest(top << (bits + shift), bottom)
+    middle = bias.numerator * top + (zero - low) * bottom * under
+    plain = _nearest(middle << bits, bottom * under)
     acc, need = _edges(factor, bias, zero, low, high, reach, bits, up)
     if not acc.size:
         return best, shift, plain, 0, 0
@@ -193,4 +191,11 @@ def _edges(
 
 
 def _byte_of(acc: int, factor: Fraction, bias: Fraction) -> int:
-    return round((acc + bias) * factor)
+    top = (acc * bias.denominator + bias.numerator) * factor.numerator
+    return _nearest(top, bias.denominator * factor.denominator)
+
+
+def _nearest(top: int, bottom: int) -> int:
+    """top / bottom, rounded; a tie to even."""
+    whole, rest = divmod(top, bottom)
+    return whole + (2 * rest > bottom or (2 * rest == bottom and whole % 2 == 1))
