@@ -101,10 +101,11 @@ def stream_work(args: argparse.Namespace) -> Work:
 def of_model(args: argparse.Namespace) -> Work:
     """A quantised model: its task list alone, the maps as the host would write them."""
     program = read_program(args.model, args.config, args.shape)
-    if len(program.device_parts) != 1 or len(program.device_parts[0].inputs) != 1:
+    lists, maps = len(program.device_parts), len(program.device_parts[0].inputs)
+    if (lists, maps) != (1, 1):
         raise CompileError(
             "a stream is one task list with one input map;"
-            f" these are {len(program.device_parts)} lists",
+            f" lists: {lists}, input maps of the first one: {maps}",
             where=args.model,
         )
     (part,) = program.device_parts

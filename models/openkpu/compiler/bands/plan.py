@@ -329,12 +329,8 @@ class Planner:
             )
         ]
         most = min(outputs, default=1)
-        segments = self.segments(Chain(first, behind))
-        least = min((self.layers.specs[start].arg.o_ch_num for start, _ in segments), default=0)
         counts = list(self._counts(first, behind, most, stored))
-        for parts in PARTS if segments else (1,):
-            if segments and least < parts * CHANNELS:
-                break
+        for parts in self._parts(first, behind):
             chains = [Chain(first, behind, bands, parts) for bands in counts]
             fits = functools.partial(self._fits, stored)
             if fits(chains[-1]):
@@ -345,6 +341,12 @@ class Planner:
             if found and found[-1][1].bands == 1:
                 break
         return min(found, key=lambda f: f[0], default=None)
+
+    def _parts(self, first: int, behind: int) -> list[int]:
+        """Numbers of parts of the channels that are tried."""
+        segments = self.segments(Chain(first, behind))
+        outputs = min((self.layers.specs[start].arg.o_ch_num for start, _ in segments), default=0)
+        return [parts for parts in PARTS if parts == 1 or parts * CHANNELS <= outputs]
 
     def _fits(self, stored: frozenset[int], chain: Chain) -> bool:
         return self.rows(chain, stored) <= self.ram_rows
@@ -369,6 +371,27 @@ class Planner:
             while count <= most:
                 yield count
                 count += 1 if count < 16 else count // 8
+
+    def least(self, number: int, *, waiting: bool = False) -> int:
+        """Rows that a layer takes in the chain that needs fewest, or in one that fits; ``waiting``:
+        together with the maps that only wait meanwhile."""
+        best = -1
+        for first in range(number, max(-1, number - LONGEST), -1):
+            for behind in range(number + 1, min(len(self.bandable), first + LONGEST) + 1):
+                if behind > first + 1 and not self._joined(first, behind):
+                    break
+                for stored in self._starts():
+                    near = self._near(first, behind, stored)
+                    most = self.layers.specs[behind - 1].dst.shape[1]
+                    *_, bands = self._counts(first, behind, most, near)
+                    for parts, count in itertools.product(self._parts(first, behind), (bands, 1)):
+                        chain = Chain(first, behind, count, parts)
+                        held = 0 if waiting else self._around(chain, near)[0]
+                        rows = self.rows(chain, near) - held
+                        best = rows if best < 0 else min(best, rows)
+                        if best <= self.ram_rows:
+                            return best
+        return best
 
     # -------------------------------------------------------------------- plans
     def plan(self, stored: frozenset[int]) -> BandPlan | int:
@@ -421,11 +444,9 @@ class Planner:
         """
         if before is not None and isinstance(again := self.plan(before.stored), BandPlan):
             return again
-        able = [b for b, m in self.layers.maps.items() if m.even and m.shape[0] <= MOST_MOVED]
-        rows = {b: self.layers.maps[b].rows for b in able}
+        able = self._able()
         best: BandPlan | int = 0
-        for share in SHARES:
-            stored = frozenset(b for b in able if rows[b] > self.ram_rows * share)
+        for stored in self._starts():
             best = _better(best, self.plan(stored))
         if isinstance(best, int):
             return best
@@ -438,6 +459,16 @@ class Planner:
                     assert isinstance(changed, BandPlan)
                     best, more = changed, True
         return best
+
+    def _able(self) -> list[int]:
+        """Maps that may lie in storage."""
+        return [b for b, m in self.layers.maps.items() if m.even and m.shape[0] <= MOST_MOVED]
+
+    def _starts(self) -> list[frozenset[int]]:
+        """Maps of storage that are tried first."""
+        rows = {b: self.layers.maps[b].rows for b in self._able()}
+        shares = [self.ram_rows * share for share in SHARES]
+        return [frozenset(b for b in rows if rows[b] > share) for share in shares]
 
     def _between(self, plan: BandPlan, able: list[int]) -> list[int]:
         """Maps between chains."""
