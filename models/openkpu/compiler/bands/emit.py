@@ -15,16 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from openkpu.compiler.bands.chains import BandPlan, Chain, Range, part_channels
 from openkpu.compiler.bands.graph import Map
 from openkpu.compiler.bands.lines import Window
-from openkpu.compiler.bands.plan import (
-    MOST_MOVED,
-    BandPlan,
-    Chain,
-    Planner,
-    Range,
-    part_channels,
-)
+from openkpu.compiler.bands.plan import MOST_MOVED, Planner
 from openkpu.compiler.lowering import requant
 from openkpu.compiler.lowering.device import Place, Shape, Spec
 from openkpu.compiler.lowering.lower import copy_fit, tall, with_lines, zero_terms
@@ -99,7 +93,7 @@ class Emitter:
 
     # --------------------------------------------------------------------- band
     def _band(self, chain: Chain, band: int) -> None:
-        wanted, windows, there = self.planner.ranges(chain, band)
+        wanted, windows, there, needs = self.planner.ranges(chain, band)
         self.views = {}
         for number in range(chain.first, chain.behind):
             for place in self.layers.sources(number):
@@ -117,7 +111,7 @@ class Emitter:
             else:
                 self._layer(number, windows[number])
             for done in range(number, end):
-                self._leave(chain, band, done, windows, wanted)
+                self._leave(chain, band, done, windows, needs[done])
             number = end
 
     def _source(self, chain: Chain, band: int, buffer: int, lines: Range, number: int) -> None:
@@ -348,7 +342,7 @@ class Emitter:
         band: int,
         number: int,
         windows: dict[int, Window],
-        wanted: dict[int, Range],
+        need: Range,
     ) -> None:
         """Lines that a layer has written go to where the map lies."""
         spec = self.layers.specs[number]
@@ -359,7 +353,6 @@ class Emitter:
         own = height * band // chain.bands, height * (band + 1) // chain.bands
         if buffer not in self.plan.stored:
             if view is not self.resident.get(buffer):
-                need = wanted[buffer]
                 kept, channels = self.resident[buffer], spec.dst.shape[0]
                 first = found.channel(spec.dst)
                 moved = (v.part(first, channels, need) for v in (view, kept))

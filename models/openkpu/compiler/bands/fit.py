@@ -7,9 +7,10 @@ import dataclasses
 import itertools
 
 from openkpu.compiler.bands import split
+from openkpu.compiler.bands.chains import BandPlan, Chain
 from openkpu.compiler.bands.emit import Emitter
 from openkpu.compiler.bands.graph import Layers
-from openkpu.compiler.bands.plan import BandPlan, Chain, Planner
+from openkpu.compiler.bands.plan import Planner
 from openkpu.compiler.bands.ports import Piece
 from openkpu.compiler.lowering import place
 from openkpu.compiler.lowering.device import Spec
@@ -136,11 +137,11 @@ def _refusal(planner: Planner, reached: int, over: dict[Chain, int]) -> TooLarge
     elif over and max(over.values()) > 0:
         chain = max(over, key=lambda c: over[c])
         number = max(range(chain.first, chain.behind), key=lambda n: alone[n])
-        need, why = have + over[chain], "besides maps that wait for later layers"
+        need, why = have + over[chain], "in bands, together with maps that wait for later layers"
     else:
         number = max(reached, 0)
         need = max(planner.least(number, waiting=True), have + 1)
-        why = "besides maps that wait for later layers"
+        why = "in bands of one line, together with maps that wait for later layers"
     return TooLarge(
         layers.specs[number].node,
         f"its maps take {need * ROW_BYTES:,} bytes, the AI RAM of configuration {config.name} has"

@@ -12,80 +12,37 @@ maps change between AI RAM and storage as long as that makes the whole cheaper.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import functools
 import itertools
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from openkpu.arithmetic.integers import ceil_div, round_up
 from openkpu.arithmetic.params import BN_BYTES
+from openkpu.compiler.bands.chains import (
+    CHANNELS,
+    BandPlan,
+    Chain,
+    Lines,
+    Range,
+    Use,
+    hull,
+    part_channels,
+)
 from openkpu.compiler.bands.graph import Layers, Map
 from openkpu.compiler.bands.lines import Window, window
+from openkpu.compiler.lowering.device import Place
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout
 
-LONGEST = 12  # layers of a chain
+LONGEST = 12  # maps that a chain writes
 PARTS = (1, 2, 4, 8, 16, 32)  # of the channels of a segment
-CHANNELS = 8  # of a part a multiple of this
 OVERHEAD = 90  # cycles of a layer, about
 ACTIVATION = 144 + 96  # bytes of a layer besides weights and batch norm: its table and its words
 MOST_MOVED = 1024  # channels of a map that one layer moves
 SHARES = (1, 0.5, 0.25, 0.1, 0)  # of the AI RAM: larger maps lie in storage, at first
 NEVER = math.inf
-Range = tuple[int, int]
-
-
-@dataclasses.dataclass(frozen=True)
-class Chain:
-    """Layers ``first`` to ``behind``, in ``bands``, channels of their segments in ``parts``."""
-
-    first: int
-    behind: int
-    bands: int = 1
-    parts: int = 1
-
-
-@dataclasses.dataclass
-class BandPlan:
-    """All chains, and the buffers that lie in storage between them."""
-
-    chains: list[Chain]
-    stored: frozenset[int]
-    cost: float
-
-
-class Lines(NamedTuple):
-    """Of a band of a chain."""
-
-    wanted: dict[int, Range]  # lines of each map that it needs
-    windows: dict[int, Window]  # what each layer reads and computes
-    there: dict[int, Range]  # lines of each map that it needs or computes
-
-
-@dataclasses.dataclass(frozen=True)
-class _Use:
-    """A map that a chain uses: it is made in it, it leaves it, lies in storage; first and last
-    layer that reads or writes it."""
-
-    buffer: int
-    found: Map
-    here: bool
-    leaves: bool
-    stored: bool
-    first: int
-    last: int
-
-
-def part_channels(outputs: int, parts: int) -> int:
-    """Channels of all parts but the last one."""
-    return round_up(ceil_div(outputs, parts), CHANNELS)
-
-
-def hull(a: Range | None, b: Range) -> Range:
-    return b if a is None else (min(a[0], b[0]), max(a[1], b[1]))
 
 
 class Planner:
@@ -98,7 +55,7 @@ class Planner:
         self.in_place = [s.in_order and s.src2 is None and s.constant is None for s in layers.specs]
         self.finer = 0  # counts of bands that are passed over, for smaller pieces in storage
         self.extra: dict[Range, int] = {}  # rows that chains turned out to need besides
-        self.uses: dict[tuple[int, int, frozenset[int]], tuple[int, list[_Use]]] = {}
+        self.uses: dict[tuple[int, int, frozenset[int]], tuple[int, list[Use]]] = {}
         self.windows: dict[tuple[int, int, int], Window] = {}
         self.known: dict[tuple[int, int, frozenset[int]], tuple[float, Chain] | None] = {}
         self.lines: dict[tuple[int, int, int, int], Lines] = {}
@@ -126,20 +83,32 @@ class Planner:
                     height * band // chain.bands,
                     height * (band + 1) // chain.bands,
                 )
+        own = dict(wanted)
+        needs: dict[int, Range] = {}
+        reads: dict[int, list[tuple[Place, Range]]] = {}
         for number in reversed(inside):
             spec = self.layers.specs[number]
-            need = wanted.get(spec.dst.buffer, (0, spec.dst.shape[1]))
+            buffer, need = spec.dst.buffer, own.get(spec.dst.buffer)
+            for place, lines in reads.get(buffer, ()):
+                if (
+                    place.row < spec.dst.row + spec.dst.rows
+                    and spec.dst.row < place.row + place.rows
+                ):
+                    need = hull(need, lines)
+            needs[number] = need = need or wanted.get(buffer, (0, spec.dst.shape[1]))
             key = number, *need
             if key not in self.windows:
                 self.windows[key] = window(spec.arg, *need)
             windows[number] = seen = self.windows[key]
             for place in self.layers.sources(number):
-                wanted[place.buffer] = hull(wanted.get(place.buffer), (seen.low, seen.high))
+                lines = seen.low, seen.high
+                wanted[place.buffer] = hull(wanted.get(place.buffer), lines)
+                reads.setdefault(place.buffer, []).append((place, lines))
         there = dict(wanted)
         for number, seen in windows.items():
             buffer = self.layers.specs[number].dst.buffer
             there[buffer] = hull(there.get(buffer), (seen.first, seen.behind))
-        return Lines(wanted, windows, there)
+        return Lines(wanted, windows, there, needs)
 
     def leaves(self, found: Map, chain: Chain) -> bool:
         """Is a map that the chain writes needed behind it, or written by one before as well?"""
@@ -173,7 +142,7 @@ class Planner:
         return found.bytes / self.config.bus_bytes + OVERHEAD
 
     # -------------------------------------------------------------------- rows
-    def _around(self, chain: Chain, stored: frozenset[int]) -> tuple[int, list[_Use]]:
+    def _around(self, chain: Chain, stored: frozenset[int]) -> tuple[int, list[Use]]:
         """(rows of maps that only wait meanwhile, the maps that the chain uses)."""
         key = chain.first, chain.behind, stored
         if key not in self.uses:
@@ -185,7 +154,7 @@ class Planner:
                 if inside:
                     here, leaves = found.first >= chain.first, self.leaves(found, chain)
                     low, high = min(inside), max(inside)
-                    uses.append(_Use(buffer, found, here, leaves, buffer in stored, low, high))
+                    uses.append(Use(buffer, found, here, leaves, buffer in stored, low, high))
                 elif buffer not in stored:
                     held += found.rows
             self.uses[key] = held, uses
@@ -194,7 +163,7 @@ class Planner:
     def rows(self, chain: Chain, stored: frozenset[int]) -> int:
         """Rows of the AI RAM that the chain needs at a time, about."""
         held, uses = self._around(chain, stored)
-        wanted, windows, there = self.ranges(chain, chain.bands // 2)
+        wanted, windows, there, _ = self.ranges(chain, chain.bands // 2)
         spread = self._spread(chain)
         inner: dict[int, tuple[int, int, int]] = {}  # rows, first, last layer, by buffer
         for use in uses:
@@ -373,25 +342,26 @@ class Planner:
                 count += 1 if count < 16 else count // 8
 
     def least(self, number: int, *, waiting: bool = False) -> int:
-        """Rows that a layer takes in the chain that needs fewest, or in one that fits; ``waiting``:
-        together with the maps that only wait meanwhile."""
-        best = -1
-        for first in range(number, max(-1, number - LONGEST), -1):
-            for behind in range(number + 1, min(len(self.bandable), first + LONGEST) + 1):
-                if behind > first + 1 and not self._joined(first, behind):
-                    break
-                for stored in self._starts():
-                    near = self._near(first, behind, stored)
-                    most = self.layers.specs[behind - 1].dst.shape[1]
-                    *_, bands = self._counts(first, behind, most, near)
-                    for parts, count in itertools.product(self._parts(first, behind), (bands, 1)):
-                        chain = Chain(first, behind, count, parts)
-                        held = 0 if waiting else self._around(chain, near)[0]
-                        rows = self.rows(chain, near) - held
-                        best = rows if best < 0 else min(best, rows)
-                        if best <= self.ram_rows:
-                            return best
-        return best
+        """Rows of the chain with a layer that takes fewest, or of one that fits; 0 where there is
+        none.  ``waiting``: it begins with the layer, and what only waits meanwhile counts."""
+        found = [0]
+        for first in range(number, -1 if not waiting else number - 1, -1):
+            if number - first >= LONGEST:
+                break
+            ends = [behind for behind in self._ends(first) if behind > number]
+            for behind, stored in itertools.product(ends, self._starts()):
+                near = self._near(first, behind, stored)
+                if self._torn(first, behind, near):
+                    continue
+                height = self.layers.specs[behind - 1].dst.shape[1]
+                *_, bands = self._counts(first, behind, height, near)
+                for parts, count in itertools.product(self._parts(first, behind), (bands, 1)):
+                    chain = Chain(first, behind, count, parts)
+                    held = 0 if waiting else self._around(chain, near)[0]
+                    found.append(self.rows(chain, near) - held)
+                    if found[-1] <= self.ram_rows:
+                        return found[-1]
+        return min(found[1:], default=0)
 
     # -------------------------------------------------------------------- plans
     def plan(self, stored: frozenset[int]) -> BandPlan | int:
@@ -402,9 +372,7 @@ class Planner:
         for first in range(count):
             if costs[first][0] == NEVER:
                 continue
-            for behind in range(first + 1, min(count, first + LONGEST) + 1):
-                if behind > first + 1 and not self._joined(first, behind):
-                    break
+            for behind in self._ends(first):
                 way = self.best(first, behind, stored)
                 if way is not None and costs[first][0] + way[0] < costs[behind][0]:
                     costs[behind] = costs[first][0] + way[0], way[1]
@@ -418,6 +386,16 @@ class Planner:
             chains.append(chain)
             at = chain.first
         return BandPlan(chains[::-1], stored, costs[count][0])
+
+    def _ends(self, first: int) -> Iterator[int]:
+        """Behind the chains that begin with a layer; all that write one map count as one."""
+        written: set[int] = set()
+        for behind, spec in enumerate(self.layers.specs[first:], first + 1):
+            written.add(spec.dst.buffer)
+            more = behind == first + 1 or self._joined(first, behind)
+            if len(written) > LONGEST or not more:
+                break
+            yield behind
 
     def _joined(self, first: int, behind: int) -> bool:
         """May these layers form a chain: in bands, or as a segment?"""
