@@ -51,7 +51,7 @@ def quantised_net(net: Net, samples: Sequence[Feeds], method: str, name: str) ->
     import onnx
     from onnxruntime import quantization
 
-    runner = FloatRunner(net, net.floats)
+    runner = FloatRunner(net, net.floats, name)
     within = curves.inside(net)
     inner = {t for n in net.nodes if n.name in within for t in n.output if _hidden(net, t, within)}
     runs = (_finite(runner.run(feeds), at, name, inner) for at, feeds in enumerate(samples, 1))
