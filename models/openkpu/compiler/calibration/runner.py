@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.data import Values
 from openkpu.compiler.errors import CompileError
+
+NODE = re.compile(r"Name:'([^']*)' Status Message: (.*)")
+MOST_TEXT = 160  # characters of a message, whose end says what is wrong
 
 
 class FloatRunner:
@@ -50,5 +54,8 @@ def _one_line(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # they have no base class but this
-        what = " ".join(str(error).split())[:240]
+        what = " ".join(str(error).split())
+        if found := NODE.search(what):
+            text = found[2] if len(found[2]) <= MOST_TEXT else f"...{found[2][-MOST_TEXT:]}"
+            what = f"node {found[1]!r}: {text}"
         raise CompileError(f"ONNX Runtime cannot run it: {what}", where=name) from None
