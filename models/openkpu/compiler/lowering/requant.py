@@ -134,24 +134,32 @@ def _channel(
     acc, need = _edges(factor, bias, zero, low, high, reach, bits, up)
     if not acc.size:
         return best, shift, plain, 0, 0
+    # beside the sums that are reached an edge has one side: it must not come nearer
+    above, below = acc <= reach[1], acc > reach[0]
+    inner = int((above & below).sum())
     kept = None
     for near in NEAR:
         mul = best + near
         if not 0 < mul <= MUL:
             continue
         at = need - ((acc * mul) >> shift)  # add must not be below
+        at[~above] = -V_ROOM
         before = need - (((acc - 1) * mul) >> shift) - 1  # ... nor above
+        before[~below] = V_ROOM
         least, most = int(at.max()), int(before.min())
         if least <= most:
             # as near to the true one as it may be: what lies between edges stays as it is
-            add = min(max(plain, least), most) if near == 0 else (least + most) // 2
+            open_ = least == -V_ROOM or most == V_ROOM
+            nearest = min(max(plain, least), most)
+            add = nearest if near == 0 or open_ else (least + most) // 2
             if abs(add) < ADD_ROOM:
-                return mul, shift, add, 0, acc.size
+                return mul, shift, add, 0, inner
         for add in (plain, (least + most) // 2):
             missed = int(((add < at) | (add > before)).sum())
             if (kept is None or missed < kept[3]) and abs(add) < ADD_ROOM:
                 kept = (mul, shift, add, missed)
-    return (*(kept or (best, shift, plain, acc.size)), acc.size)
+    found = kept or (best, shift, plain, acc.size)
+    return (*found, max(inner, found[3]))
 
 
 def _edges(
@@ -164,13 +172,14 @@ def _edges(
     bits: int,
     up: bool,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(least acc that gives each byte above ``low``, least v for it) of bytes that are reached."""
+    """(least acc that gives each byte above ``low``, least v for it) of bytes that are reached, and
+    of the one behind them; acc is within ``reach``, or one more."""
     step, half = 1 << bits, (1 << bits) >> 1
     # acc + bias >= (2 n - 1) / (2 M), and more than that where the tie goes down
     over, under = 2 * factor.numerator * bias.denominator, factor.denominator * bias.denominator
     offset = bias.numerator * 2 * factor.numerator
-    first = max(low + 1, _byte_of(reach[0], factor, bias) + zero)
-    last = min(high, _byte_of(reach[1], factor, bias) + zero + 1)
+    first = min(max(low + 1, _byte_of(reach[0], factor, bias) + zero), high)
+    last = max(min(high, _byte_of(reach[1], factor, bias) + zero + 1), low + 1)
     count = last - first + 1
     if count < 1:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -186,8 +195,8 @@ def _edges(
     if not up:  # exactly half, and the byte below is even
         acc = acc + ((left == 0) & (n % 2 == 1))
     need = (n + zero - low) * step - half + n % 2
-    met = (acc > reach[0]) & (acc <= reach[1])
-    return acc[met].astype(np.int64), need[met]
+    within = np.minimum(np.maximum(acc, reach[0]), reach[1] + 1)
+    return within.astype(np.int64), need
 
 
 def _byte_of(acc: int, factor: Fraction, bias: Fraction) -> int:
