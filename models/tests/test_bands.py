@@ -13,12 +13,15 @@ import pytest
 from models.tests.compiled_graphs import Maker
 from models.tests.mobilenet import mobilenet_v2
 from openkpu import configs
-from openkpu.compiler import build, okpu, run
+from openkpu.compiler import agree, build, okpu, run
+from openkpu.compiler.bands import fit
 from openkpu.compiler.bands.lines import window
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import reference
 from openkpu.compiler.form.graph import Graph, Tensor
 from openkpu.compiler.program import Program
+from openkpu.export import source
+from openkpu.export.image import ExportError
 from openkpu.layer.argument import LayerArg
 
 pytestmark = pytest.mark.fixed  # the same with every seed
@@ -112,6 +115,24 @@ def one_line(m: Maker) -> list[Tensor]:
     return [m.pool(m.conv(x, 200, (3, 3), groups=200), "average", (1, 60))]
 
 
+def dilated(m: Maker) -> list[Tensor]:
+    """Moved copies of the input, which are channels of one map: more layers than a chain's maps."""
+    x = m.conv(m.input(1, 4, 30, 40), 4, (3, 3), dilation=(2, 2))
+    return [m.conv(x, 6, (3, 3))]
+
+
+def large_kernels(m: Maker) -> list[Tensor]:
+    """25 copies, some of them made of others."""
+    x = m.conv(m.input(1, 2, 24, 20), 4, (1, 1))
+    return [m.conv(m.conv(x, 4, (5, 5), groups=4), 3, (1, 1))]
+
+
+def copies_first(m: Maker) -> list[Tensor]:
+    """All copies at a time take more rows than there are, in the first convolution."""
+    x = m.conv(m.input(1, 1, 28, 63), 2, (5, 5))
+    return [m.conv(x, 8, (3, 3))]
+
+
 GRAPHS: dict[str, tuple[Callable[[Maker], list[Tensor]], int]] = {
     "chain": (chain, 200),
     "strided": (strided, 256),
@@ -124,6 +145,9 @@ GRAPHS: dict[str, tuple[Callable[[Maker], list[Tensor]], int]] = {
     "joined_result": (joined_result, 836),
     "two_chains": (two_chains, 518),
     "one_line": (one_line, 100),
+    "dilated": (dilated, 300),
+    "large_kernels": (large_kernels, 400),
+    "copies_first": (copies_first, 200),
 }
 
 
@@ -169,6 +193,77 @@ def test_every_byte(name: str, dtype: str) -> None:
     for output in graph.outputs:
         assert np.array_equal(found[output], plain[output])
         assert np.abs(found[output] - want[output]).max() <= (1 if missed else 0)
+
+
+def long(m: Maker) -> list[Tensor]:
+    """Many 3x3 layers, of bands with few lines."""
+    x = m.input(1, 4, 30, 20)
+    for number in range(44):
+        x = m.conv(x, 4, (3, 3) if number % 2 else (1, 1))
+    return [x]
+
+
+@pytest.mark.check
+def test_several_lists() -> None:
+    """More layers than a list has, in bands: lists one behind the other."""
+    m = Maker(41)
+    program = on(m.done(*long(m)), 30)
+    sizes = [len(part.network.layers) for part in program.device_parts]
+    assert len(sizes) == 2 and sum(sizes) > 1023 >= max(sizes) and most_rows(program) <= 30
+    given = values(program.graph)
+    (name,) = program.graph.outputs
+    want = reference.evaluate(program.graph, given)[name]
+    found = run.run_program(program, given)[name]
+    missed = sum(r.missed for r in program.reports.values())
+    assert np.abs(found - want).max() <= (1 if missed else 0)
+    again = okpu.loads_okpu(okpu.dumps(program), "net.okpu")
+    assert np.array_equal(run.run_program(again, given)[name], found)
+    with pytest.raises(ExportError, match=r"2 task lists, expected one; one has at most 1,023 lay"):
+        source.of_program(program, "net.tflite")
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "most", "lists"),
+    [
+        *(("residual", 420, 18, 2), ("residual", 840, 8, 3), ("residual", 840, 4, 4)),
+        *(("pooled", 192, 8, 3), ("pooled", 384, 4, 2), ("joined_result", 1672, 4, 2)),
+        *(("strided", 256, 12, 2), ("with_constant", 240, 18, 2), ("chain", 200, 18, 2)),
+    ],
+)
+def test_cut_anywhere(
+    name: str, rows: int, most: int, lists: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists of a few layers: sums, results and concatenations whose parts are made in others."""
+    monkeypatch.setattr(fit, "MOST_LAYERS", most)
+    monkeypatch.setattr(fit, "ROOM", most - 1)
+    program = on(graph_of(name), rows)
+    sizes = [len(part.network.layers) for part in program.device_parts]
+    assert len(sizes) == len(program.parts) == lists and max(sizes) <= most
+    assert most_rows(program) <= rows
+    graph = graph_of(name)
+    assert not agree.faults(graph, program, values(graph))
+
+
+def test_layers_of_one_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that needs more layers than a list has is named."""
+    monkeypatch.setattr(fit, "MOST_LAYERS", 20)
+    monkeypatch.setattr(fit, "ROOM", 19)
+    with pytest.raises(CompileError, match=r"'n1' \(Conv\): \d+ layers, a task list has 20: exp"):
+        on(graph_of("two_results"), 160)
+
+
+@pytest.mark.check
+def test_several_lists_of_whole_maps() -> None:
+    """The same without bands, with a branch over the end of the first list."""
+    m = Maker(5)
+    x = early = m.conv(m.input(1, 2, 1, 1), 2, (1, 1))
+    for _ in range(1060):
+        x = m.conv(x, 2, (1, 1))
+    graph = m.done(m.both("add", x, early, scale=0.1))
+    program = on(graph, WHOLE)
+    sizes = [len(part.network.layers) for part in program.device_parts]
+    assert len(sizes) == 2 and sum(sizes) >= 1062 and max(sizes) <= 1023
+    assert not agree.faults(graph, program, values(graph))
 
 
 def test_program_file() -> None:
@@ -225,8 +320,10 @@ def wide(m: Maker) -> list[Tensor]:
     [
         (
             dense,
-            r"'n2' \(Dense\).* bytes, the AI RAM of configuration nano_fpga has 12,800, and it"
-            r" needs all of its input at a time: expected a configuration with a larger ai_ram",
+            # 12,800 bytes of map are 320 rows of 40 pixels; ten numbers take three more
+            r"'n2' \(Dense\): its maps take 20,672 bytes, the AI RAM of configuration nano_fpga has"
+            r" 12,800, and it needs all of its input at a time: expected a configuration with"
+            r" ai_ram_rows of 323 or more, not 200",
         ),
         (wide, r"a map \(2, 4, 961\), the device has up to 960 pixels"),
     ],
@@ -236,6 +333,56 @@ def test_refused(make: Callable[[Maker], list[Tensor]], text: str) -> None:
     m = Maker(3)
     with pytest.raises(CompileError, match=text):
         on(m.done(*make(m)), 200)
+
+
+def thick(m: Maker) -> list[Tensor]:
+    """The middle one of three maps is too thick, though the first layers have more pixels."""
+    x = m.conv(m.input(1, 4, 8, 8), 4, (3, 3))
+    return [m.conv(m.conv(m.conv(x, 512, (1, 1)), 4, (1, 1)), 4, (3, 3))]
+
+
+def broad(m: Maker) -> list[Tensor]:
+    x = m.conv(m.input(1, 4, 6, 300), 4, (1, 1))
+    return [m.conv(m.conv(x, 64, (3, 3)), 4, (1, 1))]
+
+
+def averaged(m: Maker) -> list[Tensor]:
+    x = m.conv(m.input(1, 4, 30, 30), 300, (1, 1))
+    return [m.conv(m.pool(x, "average", (30, 30)), 4, (1, 1))]
+
+
+def late(m: Maker) -> list[Tensor]:
+    """Everything fits in bands but the fully connected layer at the end."""
+    x = m.pool(m.conv(m.input(1, 2, 40, 40), 8, (3, 3)), "max", (2, 2), (2, 2))
+    return [m.dense(m.move([m.conv(x, 8, (3, 3))], (1, 3200), "reshape"), 4)]
+
+
+@pytest.mark.parametrize(
+    ("make", "node", "rows"),
+    # rows of what it reads and writes at least: groups of channels times rows of a line
+    [
+        (thick, "n1", 1 + 128),  # a line of 4 and one of 512 channels, 4 of them in a row
+        (broad, "n1", 5 * 4 * 3 + 5 * 64 * 3),  # three lines of 5 rows for each channel
+        (averaged, "n1", 300 + 75),  # a part of the channels of 30 lines, and their averages
+        (late, "n4", 80 + 1),  # 400 rows in which four lines lie, and a row of results
+        (dilated, "n0", 220),
+    ],
+)
+def test_refusal_names_the_layer(
+    make: Callable[[Maker], list[Tensor]], node: str, rows: int
+) -> None:
+    """On any size below, the same layer and the same need; with some more it compiles."""
+    for there in (rows - 1, rows // 2, 16):
+        m = Maker(3)
+        with pytest.raises(CompileError, match=rf"'{node}'.* take .*not {there:,}, or a") as error:
+            on(m.done(*make(m)), there)
+        need = int(
+            str(error.value).split("ai_ram_rows of ")[1].split(" or more")[0].replace(",", "")
+        )
+        assert there < need <= rows, str(error.value)
+        assert f"its maps take {need * 64:,} bytes" in str(error.value)
+    m = Maker(3)
+    assert on(m.done(*make(m)), rows + rows // 4).layers
 
 
 @pytest.mark.check

@@ -53,6 +53,21 @@ def test_ties_go_to_even(factor: Fraction, low: int, zero: int) -> None:
     assert np.array_equal(bytes_of(fit, sums), exact(sums, factor, 3, zero, (low, 250)))
 
 
+@pytest.mark.parametrize("factor", [Fraction(1, 4), Fraction(3, 8), Fraction(1, 2)])
+@pytest.mark.parametrize("width", [0, 1, 3, 20])
+def test_edge_beside_the_sums(factor: Fraction, width: int) -> None:
+    """A factor a little beside a simple one, whose ties it must not meet: also where the only edge
+    lies beside the sums that occur."""
+    for apart in (Fraction(1, 1 << 27), Fraction(-1, 1 << 27)):
+        for start in range(-90, 90):
+            sums = np.arange(start, start + width + 1)
+            reach = sums[:1], sums[-1:]
+            fit = requant.fit([factor + apart], [0], 128, (0, 255), reach)
+            want = exact(sums, factor + apart, 0, 128, (0, 255))
+            wrong = int((bytes_of(fit, sums) != want).sum())
+            assert wrong == 0 or (wrong <= fit.missed <= fit.edges), (start, apart)
+
+
 def test_ties_up() -> None:
     """As pooling tasks round."""
     reach = np.array([-600]), np.array([600])

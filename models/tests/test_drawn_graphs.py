@@ -16,7 +16,7 @@ from models.tests.compiled_graphs import Maker, compiled, equal
 from openkpu import configs
 from openkpu.compiler import agree, build
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.form.graph import Conv, Graph
+from openkpu.compiler.form.graph import Conv, Graph, Tensor
 from openkpu.compiler.lowering import requant
 from openkpu.compiler.lowering.device import Geometry
 from openkpu.compiler.lowering.nodes import lower_conv, lower_prelu, lower_product
@@ -195,3 +195,39 @@ def test_a_signal_for_the_host() -> None:
     how = {"before": (0, 0, 2, 0), "after": (0, 0, 1, 0), "value": x.zero + 1}
     graph = m.done(m.conv(m.move([part], (1, 4, 9, 1), "pad", **how), 6, (3, 1)))
     equal(graph, compiled(graph))
+
+
+def _repeated(m: Maker, axis: int, places: tuple[int, ...]) -> Tensor:
+    """A map of the device, of one axis these places, some of them more than once."""
+    x = m.conv(m.input(1, 4, 4, 4), 4, (1, 1))
+    every = [tuple(range(n)) for n in x.shape]
+    every[axis] = places
+    return m.move([x], [len(p) for p in every], "take", places=tuple(every))
+
+
+def _constant(m: Maker, x: Tensor, *shape: int) -> Tensor:
+    return m.both("add", x, m.tensor(*shape, data=m.bytes(*shape)), scale=0.08)
+
+
+READERS: dict[str, Callable[[Maker, Tensor], Tensor]] = {
+    "map": lambda m, x: _constant(m, x, *x.shape),
+    "by-channel": lambda m, x: _constant(m, x, 1, x.shape[1], 1, 1),
+    "3x3": lambda m, x: m.conv(x, 4, (3, 3)),
+    "depthwise": lambda m, x: m.conv(x, x.shape[1], (3, 3), groups=x.shape[1]),
+    "dense": lambda m, x: m.dense(m.move([x], (1, int(np.prod(x.shape))), "reshape"), 5),
+    "average": lambda m, x: m.pool(x, "average", (x.shape[2], x.shape[3]), same=False),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    ("axis", "places"), [(1, (0, 0, 1, 2, 2, 3)), (1, (3, 1, 1, 0)), (3, (0, 1, 1, 3))]
+)
+def test_elements_that_lie_at_one_place(reader: str, axis: int, places: tuple[int, ...]) -> None:
+    """Repeated pixels and channels are an index; weights and constants differ for each of them."""
+    m = Maker(3)
+    graph = m.done(READERS[reader](m, _repeated(m, axis, places)))
+    wrong = agree.faults(
+        graph, compiled(graph), choices.chosen_inputs(graph, np.random.default_rng(1))
+    )
+    assert not wrong

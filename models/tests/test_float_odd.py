@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from models.tests.exported import DYNAMO, Exported, window
+from models.tests.exported import DYNAMO, OLD, Exported, window
 from models.tests.test_float_models import made
 from openkpu import configs
 from openkpu.compiler import source
@@ -117,3 +118,71 @@ def test_numbers_that_float32_does_not_hold(tmp_path: Path) -> None:
     many = [feeds, {"x": np.full((1, 3, 8, 8), 3e38, np.float32)}]
     with pytest.raises(CompileError, match=r"sample 2 of the calibration makes .* of '\w+'"):
         quantise.quantised_net(prepare.prepared(data, "net"), many, "minmax", "net")
+
+
+# ------------------------------------------------------------------- what comes to nothing
+def one_conv(m: Exported, x: str, **fields: Any) -> str:
+    return m.node("Conv", x, m.const(m.rng.normal(0, 0.3, (4, 3, 3, 3))), **fields)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda m, x: one_conv(m, x, pads=[1 << 31] * 4), r"run it: .*'node_conv_0'.*[Oo]verflow"),
+        (lambda m, x: m.conv(x, 5, 4), r"run it: .*'node_conv_0'.* C: 3 kernel channels: 5"),
+        (
+            lambda m, x: m.node("Reshape", m.conv(x, 3, 4), m.const([1, 7], np.int64)),
+            r"run it: .*'node_reshape_1'.* cannot be reshaped",
+        ),
+        (lambda m, x: m.node("Relu", m.const(np.ones((1, 4)))), r"'relu_0_0' is constant, exp"),
+        (
+            lambda m, x: m.node("Gather", x, m.const([1], np.int64), axis=1),
+            r"'node_gather_0' \(Gather\): no such operator",
+        ),
+    ],
+)
+def test_refused_in_one_line(
+    make: Callable[[Exported, str], str], text: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where ONNX Runtime fails its error is one line, with the node."""
+    m = Exported(DYNAMO)
+    data = m.done(make(m, m.input(1, 3, 8, 8)))
+    feeds = [{"x": np.ones((1, 3, 8, 8), np.float32)}]
+    with pytest.raises(CompileError, match=text) as error:
+        quantise.quantised_net(prepare.prepared(data, "net"), feeds, "minmax", "net")
+    assert "\n" not in str(error.value) and str(error.value).startswith("net: ")
+    assert not capfd.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT16", "UINT8"])
+def test_type_of_the_input(kind: str, tmp_path: Path) -> None:
+    """No quantised model for that: the type is named."""
+    m = Exported(OLD)
+    model = onnx.load_from_string(m.done(m.node("Cast", m.input(1, 3, 8, 8), to=1)))
+    model.graph.input[0].type.tensor_type.elem_type = getattr(onnx.TensorProto, kind)
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    np.save(tmp_path / "x.npy", np.ones((2, 3, 8, 8), np.float32))
+    given = configs.load_config("k210"), None, Request(str(tmp_path / "x.npy"))
+    word = {"DOUBLE": "float64"}.get(kind, kind.lower())
+    with pytest.raises(CompileError, match=rf"input 'x' is {word}, expected float32"):
+        source.read_program(tmp_path / "net.onnx", *given)
+
+
+def flattened(m: Exported, y: str) -> str:
+    """x.view(x.size(0), -1), as the older exporter writes it."""
+    size = m.node("Gather", m.node("Shape", y), m.const(0, np.int64))
+    sizes = m.node("Unsqueeze", size, m.const([0], np.int64)), m.const([-1], np.int64)
+    return m.linear(m.node("Reshape", y, m.node("Concat", *sizes, axis=0)), 4 * 64, 5)
+
+
+def half_weights(m: Exported, y: str) -> str:
+    """Weights of float16 in the file, and one that nothing reads."""
+    m.const(np.full(7, np.nan))
+    weights = m.const(m.rng.normal(0, 0.3, (4, 4, 3, 3)), np.float16)
+    return m.node("Conv", y, m.node("Cast", weights, to=1), pads=[1] * 4)
+
+
+@pytest.mark.parametrize("make", [flattened, half_weights])
+def test_what_is_computed_beforehand(make: Callable[[Exported, str], str]) -> None:
+    m = Exported(OLD)
+    assert made(m.done(make(m, m.conv(m.input(1, 3, 8, 8), 3, 4)))).decibels() > 30

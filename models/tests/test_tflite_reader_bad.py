@@ -20,6 +20,7 @@ from openkpu.compiler.tflite.file import RawModel, RawTensor, parse_tflite
 pytest.importorskip("tflite", reason="make setup GROUPS=models brings tflite")
 from models.tests.single_operators import build
 from openkpu.writers import Quant
+from openkpu.writers.flat import Operator
 from openkpu.writers.tflite_model import TfliteModel
 
 Change = Callable[[RawModel], None]
@@ -148,6 +149,18 @@ def test_operators_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
     line = refusal(build("tanh", "tflite"), other, monkeypatch)
     assert "(UNIQUE): no such operator here" in line
+
+
+@pytest.mark.parametrize("outputs", [[], [-1]])
+def test_operator_without_an_output(outputs: list[int]) -> None:
+    """Neither reader gets it: of a quantised model, of a float one."""
+    for dtype in (np.int8, np.float32):
+        m = TfliteModel(np.int8)
+        x = m.input((1, 4, 4, 2), Quant(0.05, 3))
+        m.tensors[0].dtype = np.dtype(dtype)
+        m.operators.append(Operator("TANH", [0], outputs, "", {}))
+        with pytest.raises(CompileError, match=r"TANH without an output|tensor that is not there"):
+            parse_tflite(m.finish([x]), "net")
 
 
 def test_files(tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ class Builder:
         self.ordered: set[str] = set()  # tensors that the host has put in order for one node
         self.parts: list[DevicePart | HostPart] = []
         self.reports: dict[str, Report] = {}
+        self.lists: list[set[str]] = []  # nodes of the next lists, where one cannot hold all
 
     def run(self) -> Program:
         """All parts, in their order."""
@@ -156,13 +157,39 @@ class Builder:
 
     # ------------------------------------------------------------------- device
     def _device(self) -> None:
-        """One task list of all nodes that can be lowered now."""
-        state = State(self.graph, self.config, bits=self._bits())
-        for node in self.left:
+        """One task list of all nodes that can be lowered now, or of as many as one holds."""
+        while True:
+            waiting = {node.name for node in self.left} - self.hosted
+            while self.lists and not self.lists[0] & waiting:
+                del self.lists[0]
+            nodes = [n for n in self.left if not self.lists or n.name in self.lists[0]]
+            state, lowered = self._lowered(nodes)
+            if not state.specs:  # what moves no byte for any layer is the host's
+                self.hosted |= {node.name for node in lowered}
+                return
+            left = [n for n in self.left if all(n is not m for m in lowered)]
+            made = {n for node in lowered for n in node.outputs}
+            needed = {n for node in left for n in node.inputs} | set(self.graph.outputs)
+            wanted = [n for n in state.tensors if n in made & needed]
+            try:
+                part = self._part(state, wanted)
+            except fit.TooLong as error:
+                self._cut(lowered, error)
+                continue
+            self.left = left
+            self.reports |= state.reports
+            self.parts.append(part)
+            self.there |= set(wanted)
+            return
+
+    def _lowered(self, nodes: list[Node]) -> tuple[State, list[Node]]:
+        """The layers of those of the nodes that can be lowered now."""
+        state = State(self.graph, self.config, bits=self._bits(nodes))
+        for node in nodes:
             if isinstance(node, Move) and node.how == "concat":
                 lower_move.plan_concat(self.graph, node, state)
         lowered: list[Node] = []
-        for node in list(self.left):
+        for node in nodes:
             ready = all(n in state.tensors or n in self.there for n in node.inputs)
             ready = ready and not lower_product.waits(node, self.there)
             if node.name in self.hosted or not ready:
@@ -171,21 +198,25 @@ class Builder:
                 continue
             if self._lower(state, node):
                 lowered.append(node)
-        if not state.specs:  # what moves no byte for any layer is the host's
-            self.hosted |= {node.name for node in lowered}
-            return
-        self.left = [n for n in self.left if all(n is not m for m in lowered)]
-        made = {n for node in lowered for n in node.outputs}
-        needed = {n for node in self.left for n in node.inputs} | set(self.graph.outputs)
-        wanted = [n for n in state.tensors if n in made & needed]
-        self.reports |= state.reports
-        self.parts.append(self._part(state, wanted))
-        self.there |= set(wanted)
+        return state, lowered
 
-    def _bits(self) -> int:
+    def _cut(self, lowered: list[Node], error: fit.TooLong) -> None:
+        """Several lists for these nodes, each behind what makes its inputs."""
+        found: dict[str, int] = {}  # by node and by tensor
+        for node in lowered:
+            before = [found.get(name, 0) for name in node.inputs]
+            number = max(error.lists.get(node.name, 0), *before)
+            found |= dict.fromkeys((node.name, *node.outputs), number)
+        numbers = sorted({found[node.name] for node in lowered})
+        if len(numbers) < 2:
+            node = next(n for n in lowered if n.name == error.node)
+            raise self._refuse(node, str(error))
+        self.lists[:1] = [{n.name for n in lowered if found[n.name] == i} for i in numbers]
+
+    def _bits(self, nodes: list[Node]) -> int:
         """Of the weights of the next list: 16 where a layer in it, or the first one, has them."""
         there, found = set(self.there), []
-        for node in self.left:
+        for node in nodes:
             ready = set(node.inputs) <= there and not lower_product.waits(node, self.there)
             if ready and node.name not in self.hosted:
                 there |= set(node.outputs)
@@ -311,6 +342,8 @@ class Builder:
                 specs[number].stores = specs[number].stores or "result"
             specs[last].stores = ""
             network = place.network_of(specs, [], self.config.ai_ram_rows)
+        except fit.TooLong:
+            raise
         except fit.TooLarge as error:
             node = next(n for n in self.graph.nodes if n.name == error.node)
             raise self._refuse(node, str(error)) from None

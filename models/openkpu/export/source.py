@@ -25,7 +25,7 @@ from openkpu.compiler.source import is_ours, read_program
 from openkpu.configs import Config
 from openkpu.export.image import NOWHERE, ExportError, Tensor
 from openkpu.export.kmodel_list import of_kmodel
-from openkpu.network.network import Network
+from openkpu.network.network import MOST_LAYERS, Network
 
 DIGITS = "digits"  # the network that comes with the project
 FLOAT = (
@@ -88,10 +88,14 @@ def of_program(program: Program, path: str) -> Source:
         between = [
             n for part in program.parts[1:-1] if isinstance(part, HostPart) for n in part.nodes
         ]
-        names = ", ".join(_named(node) for node in between) or "none"
-        raise ExportError(
-            f"{path}: {len(parts)} task lists, expected one; between them the host computes {names}"
+        names = ", ".join(_named(node) for node in between)
+        why = (
+            f"between them the host computes {names}"
+            if names
+            else f"one has at most {MOST_LAYERS:,} layers, the model takes {program.layers:,} with"
+            f" the AI RAM of {program.config}"
         )
+        raise ExportError(f"{path}: {len(parts)} task lists, expected one; {why}")
     (part,) = parts
     at = program.parts.index(part)
     front = [n for p in program.parts[:at] if isinstance(p, HostPart) for n in p.nodes]

@@ -112,10 +112,11 @@ def of_model(args: argparse.Namespace) -> Work:
     )
     if calibrated:
         print(calibrated.summary)
-    if len(program.device_parts) != 1 or len(program.device_parts[0].inputs) != 1:
+    lists, maps = len(program.device_parts), len(program.device_parts[0].inputs)
+    if (lists, maps) != (1, 1):
         raise CompileError(
             "a stream is one task list with one input map;"
-            f" these are {len(program.device_parts)} lists",
+            f" lists: {lists}, input maps of the first one: {maps}",
             where=args.model,
         )
     (part,) = program.device_parts

@@ -15,17 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from openkpu.compiler.bands.chains import BandPlan, Chain, Range, part_channels
 from openkpu.compiler.bands.graph import Map
 from openkpu.compiler.bands.lines import Window
-from openkpu.compiler.bands.plan import (
-    MOST_MOVED,
-    BandPlan,
-    Chain,
-    Planner,
-    Range,
-    hull,
-    part_channels,
-)
+from openkpu.compiler.bands.plan import MOST_MOVED, Planner
 from openkpu.compiler.lowering import requant
 from openkpu.compiler.lowering.device import Place, Shape, Spec
 from openkpu.compiler.lowering.lower import copy_fit, tall, with_lines, zero_terms
@@ -100,7 +93,7 @@ class Emitter:
 
     # --------------------------------------------------------------------- band
     def _band(self, chain: Chain, band: int) -> None:
-        wanted, windows = self.planner.ranges(chain, band)
+        wanted, windows, there, needs = self.planner.ranges(chain, band)
         self.views = {}
         for number in range(chain.first, chain.behind):
             for place in self.layers.sources(number):
@@ -108,7 +101,7 @@ class Emitter:
                     self._source(chain, band, place.buffer, wanted[place.buffer], number)
             buffer = self.layers.specs[number].dst.buffer
             if buffer not in self.views:
-                self._target(chain, buffer, wanted.get(buffer), windows)
+                self._target(chain, buffer, there[buffer], windows)
         parts = dict(self.planner.segments(chain)) if chain.parts > 1 else {}
         number = chain.first
         while number < chain.behind:
@@ -118,7 +111,7 @@ class Emitter:
             else:
                 self._layer(number, windows[number])
             for done in range(number, end):
-                self._leave(chain, band, done, windows, wanted)
+                self._leave(chain, band, done, windows, needs[done])
             number = end
 
     def _source(self, chain: Chain, band: int, buffer: int, lines: Range, number: int) -> None:
@@ -135,7 +128,7 @@ class Emitter:
             self.views[buffer].load = found.staged
         else:
             exact = dict(self.pieces[buffer])
-            spans = [self.planner.ranges(chain, k)[0][buffer] for k in range(chain.bands)]
+            spans = [self.planner.ranges(chain, k).wanted[buffer] for k in range(chain.bands)]
             if all(span in exact for span in spans):
                 self.views[buffer] = self._new((c, lines[1] - lines[0], width), lines[0])
                 self.views[buffer].relayed = exact[lines]
@@ -173,16 +166,10 @@ class Emitter:
                 cache.behind = behind
         self.views[buffer] = view
 
-    def _target(
-        self, chain: Chain, buffer: int, lines: Range | None, windows: dict[int, Window]
-    ) -> None:
+    def _target(self, chain: Chain, buffer: int, lines: Range, windows: dict[int, Window]) -> None:
         """Where the layers of the band write a map."""
         found = self.layers.maps[buffer]
         c, _, width = found.shape
-        for number in found.writers:
-            if number in windows:
-                lines = hull(lines, (windows[number].first, windows[number].behind))
-        assert lines is not None
         leaves = self.planner.leaves(found, chain)
         whole = leaves and buffer not in self.plan.stored
         if whole and buffer not in self.resident:
@@ -355,7 +342,7 @@ class Emitter:
         band: int,
         number: int,
         windows: dict[int, Window],
-        wanted: dict[int, Range],
+        need: Range,
     ) -> None:
         """Lines that a layer has written go to where the map lies."""
         spec = self.layers.specs[number]
@@ -366,7 +353,6 @@ class Emitter:
         own = height * band // chain.bands, height * (band + 1) // chain.bands
         if buffer not in self.plan.stored:
             if view is not self.resident.get(buffer):
-                need = wanted[buffer]
                 kept, channels = self.resident[buffer], spec.dst.shape[0]
                 first = found.channel(spec.dst)
                 moved = (v.part(first, channels, need) for v in (view, kept))

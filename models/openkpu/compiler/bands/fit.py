@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 from openkpu.compiler.bands import split
+from openkpu.compiler.bands.chains import BandPlan, Chain
 from openkpu.compiler.bands.emit import Emitter
 from openkpu.compiler.bands.graph import Layers
-from openkpu.compiler.bands.plan import BandPlan, Planner
+from openkpu.compiler.bands.plan import Planner
 from openkpu.compiler.bands.ports import Piece
 from openkpu.compiler.lowering import place
 from openkpu.compiler.lowering.device import Spec
@@ -18,6 +20,7 @@ from openkpu.layer.layout import ROW_BYTES
 from openkpu.network.network import MOST_LAYERS
 
 ATTEMPTS = 60  # plans that are tried, each with what chains of the one before needed besides
+ROOM = MOST_LAYERS - 23  # layers of a list that is planned as one of several
 LEAST = 8  # rows more at least
 FINEST = 7  # counts of bands passed over, at most about
 
@@ -30,6 +33,24 @@ class TooLarge(Unable):
         self.node = node
 
 
+class TooLong(TooLarge):
+    """Layers for more than one list; ``lists`` has for each node the list that it ends in."""
+
+    def __init__(self, specs: list[Spec], ends: list[tuple[int, int]], config: Config) -> None:
+        """``ends``: (layers of ``specs``, layers made of them) by places where a list may end."""
+        self.lists: dict[str, int] = {}
+        number, begun = 0, 0
+        for (first, before), (behind, after) in itertools.pairwise([(0, 0), *ends]):
+            if after - begun > ROOM and before > begun:
+                number, begun = number + 1, before
+            self.lists |= dict.fromkeys((s.node for s in specs[first:behind]), number)
+        super().__init__(
+            specs[-1].node,
+            f"{ends[-1][1]:,} layers, a task list has {MOST_LAYERS:,}: expected a configuration"
+            f" with more AI RAM than {config.name}, or a smaller input",
+        )
+
+
 @dataclasses.dataclass
 class Banded:
     """Layers that fit, and for each old layer that the host wants the lines that new ones write."""
@@ -40,7 +61,8 @@ class Banded:
 
 
 def fitted(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
-    """The layers as they are where their maps fit, else in bands; TooLarge where that is no way.
+    """The layers as they are where their maps fit, else in bands; TooLarge where that is no way,
+    TooLong where it needs more than one list.
 
     ``wanted``: layers whose output maps the host reads.
     """
@@ -48,6 +70,8 @@ def fitted(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
         place.placed_rows(specs, [], config.ai_ram_rows)
     except Unable:
         return _banded(specs, wanted, config)
+    if len(specs) > MOST_LAYERS:
+        raise TooLong(specs, [(n, n) for n in range(1, len(specs) + 1)], config)
     whole = {n: specs[n].dst.shape for n in wanted}
     return Banded(specs, {n: [Piece(n, (0, h), 0, c)] for n, (c, h, _) in whole.items()})
 
@@ -62,6 +86,7 @@ def _banded(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
     layers = Layers([spec for _, spec in ordered], {old.index(n) for n in wanted}, staged)
     planner = Planner(layers, config, config.ai_ram_rows)
     plan: BandPlan | int = 0
+    over: dict[Chain, int] = {}  # rows that chains of a plan took beyond those that there are
     for _ in range(ATTEMPTS):
         plan = planner.found(plan if isinstance(plan, BandPlan) else None)
         if isinstance(plan, int):
@@ -73,20 +98,16 @@ def _banded(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
         made = emitter.run()
         rows = place.tightest(made, config.ai_ram_rows)
         starts = [0, *emitter.ends]
-        fits = True
+        over = {}
         for chain, first, behind in zip(plan.chains, starts, emitter.ends, strict=False):
-            over = place.reach(made[first:behind], rows) - config.ai_ram_rows
-            if over > 0:
-                planner.needs(chain, max(LEAST, min(over, config.ai_ram_rows // 8)))
-                fits = False
-        if not fits:
+            over[chain] = place.reach(made[first:behind], rows) - config.ai_ram_rows
+            if over[chain] > 0:
+                planner.needs(chain, max(LEAST, min(over[chain], config.ai_ram_rows // 8)))
+        if max(over.values()) > 0:
             continue
         if len(made) > MOST_LAYERS:
-            raise TooLarge(
-                made[-1].node,
-                f"{len(made)} layers in bands, a task list has {MOST_LAYERS}: expected a"
-                f" configuration with more AI RAM than {config.name}",
-            )
+            behind = [chain.behind for chain in plan.chains]
+            raise TooLong(layers.specs, list(zip(behind, emitter.ends, strict=True)), config)
         numbers = {id(spec): n for n, spec in enumerate(made)}
         results = {
             old[number]: [
@@ -97,21 +118,33 @@ def _banded(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
             if old[number] in wanted
         }
         return Banded(made, results, plan)
-    raise _refusal(layers, plan if isinstance(plan, int) else len(layers.specs) - 1, config)
+    raise _refusal(planner, plan if isinstance(plan, int) else -1, over)
 
 
-def _refusal(layers: Layers, number: int, config: Config) -> TooLarge:
-    """Which layer, how large its maps are, and what would help."""
-    spec = layers.specs[number]
-    maps = {p.buffer: layers.of(p).rows for p in (*layers.sources(number), spec.dst)}
-    need, have = (rows * ROW_BYTES for rows in (sum(maps.values()), config.ai_ram_rows))
-    why = (
-        "and a band of one line does not fit either"
-        if layers.bandable(number)
-        else "and it needs all of its input at a time"
-    )
+def _refusal(planner: Planner, reached: int, over: dict[Chain, int]) -> TooLarge:
+    """Which layer does not fit, how much it needs, and what would help.
+
+    ``reached``: the first layer that no chain held, or -1; ``over``: rows that chains of the last
+    plan took beyond those that there are.
+    """
+    layers, config, have = planner.layers, planner.config, planner.ram_rows
+    alone = [planner.least(n) for n in range(len(layers.specs))]
+    number = max(range(len(alone)), key=lambda n: alone[n])
+    if (need := alone[number]) > have:
+        why = "and a band of one line does not fit either"
+        if not layers.bandable(number):
+            why = "and it needs all of its input at a time"
+    elif over and max(over.values()) > 0:
+        chain = max(over, key=lambda c: over[c])
+        number = max(range(chain.first, chain.behind), key=lambda n: alone[n])
+        need, why = have + over[chain], "in bands, together with maps that wait for later layers"
+    else:
+        number = max(reached, 0)
+        need = max(planner.least(number, waiting=True), have + 1)
+        why = "in bands of one line, together with maps that wait for later layers"
     return TooLarge(
-        spec.node,
-        f"its maps take {need:,} bytes, the AI RAM of configuration {config.name} has {have:,},"
-        f" {why}: expected a configuration with a larger ai_ram_rows, or a smaller input",
+        layers.specs[number].node,
+        f"its maps take {need * ROW_BYTES:,} bytes, the AI RAM of configuration {config.name} has"
+        f" {have * ROW_BYTES:,}, {why}: expected a configuration with ai_ram_rows of {need:,} or"
+        f" more, not {have:,}, or a smaller input",
     )

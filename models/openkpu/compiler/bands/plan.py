@@ -12,70 +12,37 @@ maps change between AI RAM and storage as long as that makes the whole cheaper.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 
 from openkpu.arithmetic.integers import ceil_div, round_up
 from openkpu.arithmetic.params import BN_BYTES
+from openkpu.compiler.bands.chains import (
+    CHANNELS,
+    BandPlan,
+    Chain,
+    Lines,
+    Range,
+    Use,
+    hull,
+    part_channels,
+)
 from openkpu.compiler.bands.graph import Layers, Map
 from openkpu.compiler.bands.lines import Window, window
+from openkpu.compiler.lowering.device import Place
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout
 
-LONGEST = 12  # layers of a chain
+LONGEST = 12  # maps that a chain writes
 PARTS = (1, 2, 4, 8, 16, 32)  # of the channels of a segment
-CHANNELS = 8  # of a part a multiple of this
 OVERHEAD = 90  # cycles of a layer, about
 ACTIVATION = 144 + 96  # bytes of a layer besides weights and batch norm: its table and its words
 MOST_MOVED = 1024  # channels of a map that one layer moves
 SHARES = (1, 0.5, 0.25, 0.1, 0)  # of the AI RAM: larger maps lie in storage, at first
 NEVER = math.inf
-Range = tuple[int, int]
-
-
-@dataclasses.dataclass(frozen=True)
-class Chain:
-    """Layers ``first`` to ``behind``, in ``bands``, channels of their segments in ``parts``."""
-
-    first: int
-    behind: int
-    bands: int = 1
-    parts: int = 1
-
-
-@dataclasses.dataclass
-class BandPlan:
-    """All chains, and the buffers that lie in storage between them."""
-
-    chains: list[Chain]
-    stored: frozenset[int]
-    cost: float
-
-
-@dataclasses.dataclass(frozen=True)
-class _Use:
-    """A map that a chain uses: it is made in it, it leaves it, lies in storage; first and last
-    layer that reads or writes it."""
-
-    buffer: int
-    found: Map
-    here: bool
-    leaves: bool
-    stored: bool
-    first: int
-    last: int
-
-
-def part_channels(outputs: int, parts: int) -> int:
-    """Channels of all parts but the last one."""
-    return round_up(ceil_div(outputs, parts), CHANNELS)
-
-
-def hull(a: Range | None, b: Range) -> Range:
-    return b if a is None else (min(a[0], b[0]), max(a[1], b[1]))
 
 
 class Planner:
@@ -88,13 +55,22 @@ class Planner:
         self.in_place = [s.in_order and s.src2 is None and s.constant is None for s in layers.specs]
         self.finer = 0  # counts of bands that are passed over, for smaller pieces in storage
         self.extra: dict[Range, int] = {}  # rows that chains turned out to need besides
-        self.uses: dict[tuple[int, int, frozenset[int]], tuple[int, list[_Use]]] = {}
+        self.uses: dict[tuple[int, int, frozenset[int]], tuple[int, list[Use]]] = {}
         self.windows: dict[tuple[int, int, int], Window] = {}
         self.known: dict[tuple[int, int, frozenset[int]], tuple[float, Chain] | None] = {}
+        self.lines: dict[tuple[int, int, int, int], Lines] = {}
+        self.works: dict[Chain, float] = {}
+        self.split: dict[Range, list[Range]] = {}
 
     # -------------------------------------------------------------------- lines
-    def ranges(self, chain: Chain, band: int) -> tuple[dict[int, Range], dict[int, Window]]:
-        """(lines of each map that the band needs, what each layer reads and computes)."""
+    def ranges(self, chain: Chain, band: int) -> Lines:
+        """What is read and computed for a band."""
+        key = chain.first, chain.behind, chain.bands, band
+        if key not in self.lines:
+            self.lines[key] = self._ranges(chain, band)
+        return self.lines[key]
+
+    def _ranges(self, chain: Chain, band: int) -> Lines:
         wanted: dict[int, Range] = {}
         windows: dict[int, Window] = {}
         inside = range(chain.first, chain.behind)
@@ -107,16 +83,32 @@ class Planner:
                     height * band // chain.bands,
                     height * (band + 1) // chain.bands,
                 )
+        own = dict(wanted)
+        needs: dict[int, Range] = {}
+        reads: dict[int, list[tuple[Place, Range]]] = {}
         for number in reversed(inside):
             spec = self.layers.specs[number]
-            need = wanted.get(spec.dst.buffer, (0, spec.dst.shape[1]))
+            buffer, need = spec.dst.buffer, own.get(spec.dst.buffer)
+            for place, lines in reads.get(buffer, ()):
+                if (
+                    place.row < spec.dst.row + spec.dst.rows
+                    and spec.dst.row < place.row + place.rows
+                ):
+                    need = hull(need, lines)
+            needs[number] = need = need or wanted.get(buffer, (0, spec.dst.shape[1]))
             key = number, *need
             if key not in self.windows:
                 self.windows[key] = window(spec.arg, *need)
             windows[number] = seen = self.windows[key]
             for place in self.layers.sources(number):
-                wanted[place.buffer] = hull(wanted.get(place.buffer), (seen.low, seen.high))
-        return wanted, windows
+                lines = seen.low, seen.high
+                wanted[place.buffer] = hull(wanted.get(place.buffer), lines)
+                reads.setdefault(place.buffer, []).append((place, lines))
+        there = dict(wanted)
+        for number, seen in windows.items():
+            buffer = self.layers.specs[number].dst.buffer
+            there[buffer] = hull(there.get(buffer), (seen.first, seen.behind))
+        return Lines(wanted, windows, there, needs)
 
     def leaves(self, found: Map, chain: Chain) -> bool:
         """Is a map that the chain writes needed behind it, or written by one before as well?"""
@@ -150,9 +142,9 @@ class Planner:
         return found.bytes / self.config.bus_bytes + OVERHEAD
 
     # -------------------------------------------------------------------- rows
-    def _around(self, chain: Chain, stored: frozenset[int]) -> tuple[int, list[_Use]]:
+    def _around(self, chain: Chain, stored: frozenset[int]) -> tuple[int, list[Use]]:
         """(rows of maps that only wait meanwhile, the maps that the chain uses)."""
-        key = chain.first, chain.behind, self._near(chain.first, chain.behind, stored)
+        key = chain.first, chain.behind, stored
         if key not in self.uses:
             held, uses = 0, []
             for buffer, found in self.layers.maps.items():
@@ -162,7 +154,7 @@ class Planner:
                 if inside:
                     here, leaves = found.first >= chain.first, self.leaves(found, chain)
                     low, high = min(inside), max(inside)
-                    uses.append(_Use(buffer, found, here, leaves, buffer in stored, low, high))
+                    uses.append(Use(buffer, found, here, leaves, buffer in stored, low, high))
                 elif buffer not in stored:
                     held += found.rows
             self.uses[key] = held, uses
@@ -171,16 +163,13 @@ class Planner:
     def rows(self, chain: Chain, stored: frozenset[int]) -> int:
         """Rows of the AI RAM that the chain needs at a time, about."""
         held, uses = self._around(chain, stored)
-        wanted, windows = self.ranges(chain, chain.bands // 2)
+        wanted, windows, there, _ = self.ranges(chain, chain.bands // 2)
         spread = self._spread(chain)
         inner: dict[int, tuple[int, int, int]] = {}  # rows, first, last layer, by buffer
         for use in uses:
             buffer, found, since, until = use.buffer, use.found, use.first, use.last
             if (use.here and not use.leaves) or use.stored:
-                lines = wanted.get(buffer)
-                for number in found.writers if use.here else ():
-                    lines = hull(lines, (windows[number].first, windows[number].behind))
-                assert lines is not None
+                lines = there[buffer] if use.here else wanted[buffer]
                 rows = self._lines(found, lines)
                 if buffer in spread:
                     channels = part_channels(found.shape[0], chain.parts)
@@ -200,9 +189,14 @@ class Planner:
             for buffer, (rows, first, last) in inner.items():
                 if buffer not in spread and first < end and last >= start:
                     inner[buffer] = rows, min(first, start), max(last, end - 1)
+        steps = [0] * (chain.behind - chain.first + 1)  # rows more than for the layer before
+        for rows, first, last in inner.values():
+            steps[first - chain.first] += rows
+            if last < chain.behind:
+                steps[last + 1 - chain.first] -= rows
         most = 0
-        for number in range(chain.first, chain.behind):
-            now = sum(r for r, first, last in inner.values() if first <= number <= last)
+        waiting = itertools.accumulate(steps)
+        for number, now in zip(range(chain.first, chain.behind), waiting, strict=False):
             spec = self.layers.specs[number]
             if self.in_place[number]:
                 a, b = inner.get(spec.src.buffer), inner.get(spec.dst.buffer)
@@ -232,35 +226,30 @@ class Planner:
         """Buffers that exist for a part of the channels at a time."""
         if chain.parts == 1:
             return set()
-        found = set()
-        for start, end in self.segments(chain):
-            found |= {self.layers.specs[n].dst.buffer for n in range(start, end - 1)}
-        return found
+        return {
+            self.layers.specs[n].dst.buffer
+            for start, end in self.segments(chain)
+            for n in range(start, end - 1)
+        }
 
-    def segments(self, chain: Chain) -> Iterator[Range]:
+    def segments(self, chain: Chain) -> list[Range]:
         """Segments of more than one layer in a chain."""
-        number = chain.first
-        while number < chain.behind:
-            end = min(self.layers.segments[number], chain.behind)
-            if end > number + 1:
-                yield number, end
-            number = end
+        key = chain.first, chain.behind
+        if key not in self.split:
+            found, number = [], chain.first
+            while number < chain.behind:
+                end = min(self.layers.segments[number], chain.behind)
+                found.append((number, end))
+                number = end
+            self.split[key] = [(start, end) for start, end in found if end > start + 1]
+        return self.split[key]
 
     # -------------------------------------------------------------------- chains
     def cost(self, chain: Chain, stored: frozenset[int]) -> float:
-        """Cycles of a chain, maps that it loads and stores included."""
-        total, bands = 0.0, chain.bands
-        parts = dict(self.segments(chain)) if chain.parts > 1 else {}
-        many = {n for start, end in parts.items() for n in range(start, end)}
-        samples = (
-            {0: 1, 1: bands - 2, bands - 1: 1} if bands > 2 else dict.fromkeys(range(bands), 1)
-        )
-        for band, times in samples.items():
-            _, windows = self.ranges(chain, band)
-            for number, seen in windows.items():
-                layers = chain.parts if number in many else 1
-                work = self._work(number, seen) + OVERHEAD * layers
-                total += times * max(work, self.fixed[number])
+        """Cycles of a chain, maps of ``stored`` near to it that it loads and stores included."""
+        if chain not in self.works:
+            self.works[chain] = self._cycles(chain)
+        total, bands = self.works[chain], chain.bands
         inside = range(chain.first, chain.behind)
         for buffer in stored:
             found = self.layers.maps[buffer]
@@ -270,11 +259,27 @@ class Planner:
                 total += self._moved(found) + bands * OVERHEAD * (3 if reads else 1)
         return total
 
+    def _cycles(self, chain: Chain) -> float:
+        """... without what storage takes."""
+        total, bands = 0.0, chain.bands
+        parts = dict(self.segments(chain)) if chain.parts > 1 else {}
+        many = {n for start, end in parts.items() for n in range(start, end)}
+        samples = (
+            {0: 1, 1: bands - 2, bands - 1: 1} if bands > 2 else dict.fromkeys(range(bands), 1)
+        )
+        for band, times in samples.items():
+            for number, seen in self.ranges(chain, band).windows.items():
+                layers = chain.parts if number in many else 1
+                work = self._work(number, seen) + OVERHEAD * layers
+                total += times * max(work, self.fixed[number])
+        return total
+
     def best(self, first: int, behind: int, stored: frozenset[int]) -> tuple[float, Chain] | None:
         """The cheapest way for these layers; None where they do not fit."""
-        key = first, behind, self._near(first, behind, stored)
+        near = self._near(first, behind, stored)
+        key = first, behind, near
         if key not in self.known:
-            self.known[key] = self._best(first, behind, stored)
+            self.known[key] = self._best(first, behind, near)
         return self.known[key]
 
     def _near(self, first: int, behind: int, stored: frozenset[int]) -> frozenset[int]:
@@ -293,14 +298,8 @@ class Planner:
             )
         ]
         most = min(outputs, default=1)
-        spread = any(True for _ in self.segments(Chain(first, behind)))
-        for parts in PARTS if spread else (1,):
-            if any(
-                self.layers.specs[start].arg.o_ch_num < parts * CHANNELS
-                for start, _ in self.segments(Chain(first, behind))
-            ):
-                break
-            counts = list(self._counts(first, behind, most, stored))
+        counts = list(self._counts(first, behind, most, stored))
+        for parts in self._parts(first, behind):
             chains = [Chain(first, behind, bands, parts) for bands in counts]
             fits = functools.partial(self._fits, stored)
             if fits(chains[-1]):
@@ -311,6 +310,12 @@ class Planner:
             if found and found[-1][1].bands == 1:
                 break
         return min(found, key=lambda f: f[0], default=None)
+
+    def _parts(self, first: int, behind: int) -> list[int]:
+        """Numbers of parts of the channels that are tried."""
+        segments = self.segments(Chain(first, behind))
+        outputs = min((self.layers.specs[start].arg.o_ch_num for start, _ in segments), default=0)
+        return [parts for parts in PARTS if parts == 1 or parts * CHANNELS <= outputs]
 
     def _fits(self, stored: frozenset[int], chain: Chain) -> bool:
         return self.rows(chain, stored) <= self.ram_rows
@@ -336,6 +341,28 @@ class Planner:
                 yield count
                 count += 1 if count < 16 else count // 8
 
+    def least(self, number: int, *, waiting: bool = False) -> int:
+        """Rows of the chain with a layer that takes fewest, or of one that fits; 0 where there is
+        none.  ``waiting``: it begins with the layer, and what only waits meanwhile counts."""
+        found = [0]
+        for first in range(number, -1 if not waiting else number - 1, -1):
+            if number - first >= LONGEST:
+                break
+            ends = [behind for behind in self._ends(first) if behind > number]
+            for behind, stored in itertools.product(ends, self._starts()):
+                near = self._near(first, behind, stored)
+                if self._torn(first, behind, near):
+                    continue
+                height = self.layers.specs[behind - 1].dst.shape[1]
+                *_, bands = self._counts(first, behind, height, near)
+                for parts, count in itertools.product(self._parts(first, behind), (bands, 1)):
+                    chain = Chain(first, behind, count, parts)
+                    held = 0 if waiting else self._around(chain, near)[0]
+                    found.append(self.rows(chain, near) - held)
+                    if found[-1] <= self.ram_rows:
+                        return found[-1]
+        return min(found[1:], default=0)
+
     # -------------------------------------------------------------------- plans
     def plan(self, stored: frozenset[int]) -> BandPlan | int:
         """The cheapest chains with these maps in storage; the first layer that does not fit."""
@@ -345,9 +372,7 @@ class Planner:
         for first in range(count):
             if costs[first][0] == NEVER:
                 continue
-            for behind in range(first + 1, min(count, first + LONGEST) + 1):
-                if behind > first + 1 and not self._joined(first, behind):
-                    break
+            for behind in self._ends(first):
                 way = self.best(first, behind, stored)
                 if way is not None and costs[first][0] + way[0] < costs[behind][0]:
                     costs[behind] = costs[first][0] + way[0], way[1]
@@ -361,6 +386,16 @@ class Planner:
             chains.append(chain)
             at = chain.first
         return BandPlan(chains[::-1], stored, costs[count][0])
+
+    def _ends(self, first: int) -> Iterator[int]:
+        """Behind the chains that begin with a layer; all that write one map count as one."""
+        written: set[int] = set()
+        for behind, spec in enumerate(self.layers.specs[first:], first + 1):
+            written.add(spec.dst.buffer)
+            more = behind == first + 1 or self._joined(first, behind)
+            if len(written) > LONGEST or not more:
+                break
+            yield behind
 
     def _joined(self, first: int, behind: int) -> bool:
         """May these layers form a chain: in bands, or as a segment?"""
@@ -387,11 +422,9 @@ class Planner:
         """
         if before is not None and isinstance(again := self.plan(before.stored), BandPlan):
             return again
-        able = [b for b, m in self.layers.maps.items() if m.even and m.shape[0] <= MOST_MOVED]
-        rows = {b: self.layers.maps[b].rows for b in able}
+        able = self._able()
         best: BandPlan | int = 0
-        for share in SHARES:
-            stored = frozenset(b for b in able if rows[b] > self.ram_rows * share)
+        for stored in self._starts():
             best = _better(best, self.plan(stored))
         if isinstance(best, int):
             return best
@@ -404,6 +437,16 @@ class Planner:
                     assert isinstance(changed, BandPlan)
                     best, more = changed, True
         return best
+
+    def _able(self) -> list[int]:
+        """Maps that may lie in storage."""
+        return [b for b, m in self.layers.maps.items() if m.even and m.shape[0] <= MOST_MOVED]
+
+    def _starts(self) -> list[frozenset[int]]:
+        """Maps of storage that are tried first."""
+        rows = {b: self.layers.maps[b].rows for b in self._able()}
+        shares = [self.ram_rows * share for share in SHARES]
+        return [frozenset(b for b in rows if rows[b] > share) for share in shares]
 
     def _between(self, plan: BandPlan, able: list[int]) -> list[int]:
         """Maps between chains."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from openkpu.compiler.bands.plan import Range
+from openkpu.compiler.bands.chains import Range
 from openkpu.compiler.lowering.device import Shape, Spec
 from openkpu.compiler.program import Port
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from openkpu.compiler.calibration import affine, curves
 from openkpu.compiler.calibration.net import Net
@@ -28,15 +29,9 @@ FOLDED = frozenset((*SIZES, "GatherElements", "Range", "Size", "Tile", "Where"))
 
 
 def is_float(data: bytes, name: str, folder: Path | None = None) -> bool:
-    """Is an ONNX model a float one: no quantisation in it, and an input of float32?"""
-    import onnx
-
-    model = file.load_onnx(data, name, folder)
-    if any("Linear" in n.op_type or n.op_type == "QGemm" for n in model.graph.node):
-        return False
-    constants = {t.name for t in model.graph.initializer}
-    kinds = {v.type.tensor_type.elem_type for v in model.graph.input if v.name not in constants}
-    return onnx.TensorProto.FLOAT in kinds
+    """Is an ONNX model a float one: no quantisation in it?"""
+    kinds = {node.op_type for node in file.load_onnx(data, name, folder).graph.node}
+    return not any("Linear" in k or k == "QGemm" or k.endswith("Integer") for k in kinds)
 
 
 def prepared(
@@ -50,18 +45,21 @@ def prepared(
 
     parsed = file.parse_onnx(data, name, shape, folder)
     model = file.load_onnx(data, name, folder)
-    for tensor in model.graph.initializer:
-        fault = parsed.faults.get(tensor.name, "")
-        if not fault and not np.isfinite(numpy_helper.to_array(tensor)).all():
-            reader = next((n for n in model.graph.node if tensor.name in n.input), None)
-            limits = reader is not None and reader.op_type == "Clip"
-            fault = "" if limits else "it has a NaN or an infinity, expected finite numbers"
-        if fault:
-            raise CompileError(f"constant {tensor.name!r}: {fault}", where=name)
     for value in parsed.inputs:
         if value.dtype != "float32":
             what = f"input {value.name!r} is {value.dtype}, expected float32"
             raise CompileError(what, where=name)
+    readers = {tensor: node for node in reversed(model.graph.node) for tensor in node.input}
+    for tensor in model.graph.initializer:
+        if (reader := readers.get(tensor.name)) is None:  # the optimisation drops it
+            continue
+        # a Cast of a constant is computed, and what comes of it checked when it is read
+        fault = "" if reader.op_type == "Cast" else parsed.faults.get(tensor.name, "")
+        limits = reader.op_type == "Clip"
+        if not fault and not limits and not _finite(numpy_helper.to_array(tensor)):
+            fault = "it has a NaN or an infinity, expected finite numbers"
+        if fault:
+            raise CompileError(f"constant {tensor.name!r}: {fault}", where=name)
     _known(model, parsed, name)
     there = {v.name for v in parsed.inputs} | {t.name for t in model.graph.initializer}
     for value in model.graph.output:
@@ -71,6 +69,11 @@ def prepared(
     _fixed(model, {v.name: v.shape for v in parsed.inputs})
     net = Net(_optimised(_newer(model, name), name))
     affine.fold(net)
+    made = {tensor for node in net.nodes for tensor in node.output}
+    for tensor in net.outputs:
+        if tensor not in made:
+            what = f"output {tensor!r} is constant, expected a result of the inputs"
+            raise CompileError(what, where=name)
     for node in net.nodes:
         value = net.constant(node, 2)
         if node.op_type == "Pad" and len(node.input) == 3 and value is not None and not value.any():
@@ -79,9 +82,18 @@ def prepared(
     return Net(net.done())
 
 
+def _finite(data: npt.NDArray) -> bool:
+    return data.dtype.kind != "f" or bool(np.isfinite(data).all())
+
+
 def _known(model: Any, parsed: file.RawFile, name: str) -> None:
-    """Refuse an operator that no reader has, before a long calibration."""
+    """Refuse an operator that no reader has, before a long calibration; not one that the
+    optimisation computes, from constants or shapes."""
+    constant = {"", *(t.name for t in model.graph.initializer)}
     for node in parsed.nodes:
+        if node.operator in ("Shape", "Size") or set(node.inputs) <= constant:
+            constant |= set(node.outputs)
+            continue
         there = (node.domain, node.operator) in HANDLERS or node.operator in FOLDED
         if not there:
             what = "no such operator here; docs/compiler.md has the table of operators"

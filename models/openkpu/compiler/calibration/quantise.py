@@ -70,7 +70,7 @@ def ranged_net(net: Net, samples: Sequence[Feeds], method: str, name: str) -> Ra
     """The ranges on samples; the rest as for ``quantised_net``."""
     import onnx
 
-    runner = FloatRunner(net, net.floats)
+    runner = FloatRunner(net, net.floats, name)
     within = curves.inside(net)
     inner = {t for n in net.nodes if n.name in within for t in n.output if _hidden(net, t, within)}
     runs = (_finite(runner.run(feeds), at, name, inner) for at, feeds in enumerate(samples, 1))

@@ -130,6 +130,8 @@ class Held:
         _, height, width = self.place.shape
         at = self.where[0]
         channels = at[:, 0, 0] // (height * width)
+        if np.unique(channels).size < channels.size:  # weights are for one element each
+            return None
         lines = at[0, :, 0] // width % height
         columns = at[0, 0, :] % width
         steps = []

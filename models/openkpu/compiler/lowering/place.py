@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
+
 from openkpu.compiler.lowering.device import Place, Spec, stored_weights
 from openkpu.compiler.lowering.lower import Unable
 from openkpu.layer.layout import Layout
@@ -89,12 +91,7 @@ def _rows(specs: list[Spec], alive: dict[int, Life], hold: bool) -> dict[int, in
             for other in found
             if ends[other] >= life.first and alive[other].first <= ends[buffer]
         )
-        at = 0
-        for first, behind in taken:
-            if at + life.rows <= first:
-                break
-            at = max(at, behind)
-        found[buffer] = at
+        found[buffer] = _lowest(taken, life.rows)
     return found
 
 
@@ -128,20 +125,24 @@ def _packed(specs: list[Spec], alive: dict[int, Life], ram_rows: int) -> dict[in
 
 def _stacked(order: list[int], alive: dict[int, Life]) -> dict[int, int]:
     """The lowest free rows for each buffer, one after the other."""
-    found: dict[int, int] = {}
-    for buffer in order:
-        life = alive[buffer]
-        at = 0
-        for first, behind in sorted(
-            (found[b], found[b] + alive[b].rows)
-            for b in found
-            if alive[b].last >= life.first and alive[b].first <= life.last
-        ):
-            if at + life.rows <= first:
-                break
-            at = max(at, behind)
-        found[buffer] = at
-    return found
+    lives = [alive[b] for b in order]
+    first, last = np.array([v.first for v in lives]), np.array([v.last for v in lives])
+    found: list[int] = []
+    for number, life in enumerate(lives):
+        there = (last[:number] >= life.first) & (first[:number] <= life.last)
+        taken = sorted((found[n], found[n] + lives[n].rows) for n in np.flatnonzero(there))
+        found.append(_lowest(taken, life.rows))
+    return dict(zip(order, found, strict=True))
+
+
+def _lowest(taken: list[tuple[int, int]], rows: int) -> int:
+    """The lowest place for ``rows`` beside what is taken, in its order."""
+    at = 0
+    for first, behind in taken:
+        if at + rows <= first:
+            break
+        at = max(at, behind)
+    return at
 
 
 def _in_place(

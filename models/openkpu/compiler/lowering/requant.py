@@ -112,15 +112,12 @@ def requant_line(bits: int, low: int, high: int, zero: int) -> ActTable:
 
 def _fraction_bits(factors: Sequence[Fraction], bias: Sequence[Fraction], most: int) -> int:
     """The largest F that keeps mul, add and v in their fields."""
+    terms = [abs(b) * m for m, b in zip(factors, bias, strict=True)]
+    mul, add = max(factors), max(terms) + 512
+    v = max(t + most * m for m, t in zip(factors, terms, strict=True))
     for bits in range(MOST_F, -1, -1):
         step = 1 << bits
-        fits = all(
-            m * step <= MUL
-            and (abs(b) * m + 512) * step < ADD_ROOM
-            and (abs(b) + most) * m * step < V_ROOM
-            for m, b in zip(factors, bias, strict=True)
-        )
-        if fits:
+        if mul * step <= MUL and add * step < ADD_ROOM and v * step < V_ROOM:
             return bits
     raise Apart(max(m * max(1, abs(b), most) for m, b in zip(factors, bias, strict=True)))
 
@@ -136,33 +133,42 @@ def _channel(
 ) -> tuple[int, int, int, int, int]:
     """(mul, shift, add, edges missed, edges reached) of a channel."""
     low, high = clamp
-    scaled = factor * (1 << bits)
+    top, bottom, under = factor.numerator, factor.denominator, bias.denominator
     shift = 0
-    while shift < 15 and scaled * (2 << shift) <= MUL:
+    while shift < 15 and top << (bits + shift + 1) <= MUL * bottom:
         shift += 1
-    best = round(scaled * (1 << shift))
-    plain = round((bias * factor + zero - low) * (1 << bits))
+    best = _nearest(top << (bits + shift), bottom)
+    middle = bias.numerator * top + (zero - low) * bottom * under
+    plain = _nearest(middle << bits, bottom * under)
     acc, need = _edges(factor, bias, zero, low, high, reach, bits, up)
     if not acc.size:
         return best, shift, plain, 0, 0
+    # beside the sums that are reached an edge has one side: it must not come nearer
+    above, below = acc <= reach[1], acc > reach[0]
+    inner = int((above & below).sum())
     kept = None
     for near in NEAR:
         mul = best + near
         if not 0 < mul <= MUL:
             continue
         at = need - ((acc * mul) >> shift)  # add must not be below
+        at[~above] = -V_ROOM
         before = need - (((acc - 1) * mul) >> shift) - 1  # ... nor above
+        before[~below] = V_ROOM
         least, most = int(at.max()), int(before.min())
         if least <= most:
             # as near to the true one as it may be: what lies between edges stays as it is
-            add = min(max(plain, least), most) if near == 0 else (least + most) // 2
+            open_ = least == -V_ROOM or most == V_ROOM
+            nearest = min(max(plain, least), most)
+            add = nearest if near == 0 or open_ else (least + most) // 2
             if abs(add) < ADD_ROOM:
-                return mul, shift, add, 0, acc.size
+                return mul, shift, add, 0, inner
         for add in (plain, (least + most) // 2):
             missed = int(((add < at) | (add > before)).sum())
             if (kept is None or missed < kept[3]) and abs(add) < ADD_ROOM:
                 kept = (mul, shift, add, missed)
-    return (*(kept or (best, shift, plain, acc.size)), acc.size)
+    found = kept or (best, shift, plain, acc.size)
+    return (*found, max(inner, found[3]))
 
 
 def _edges(
@@ -175,13 +181,14 @@ def _edges(
     bits: int,
     up: bool,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(least acc that gives each byte above ``low``, least v for it) of bytes that are reached."""
+    """(least acc that gives each byte above ``low``, least v for it) of bytes that are reached, and
+    of the one behind them; acc is within ``reach``, or one more."""
     step, half = 1 << bits, (1 << bits) >> 1
     # acc + bias >= (2 n - 1) / (2 M), and more than that where the tie goes down
     over, under = 2 * factor.numerator * bias.denominator, factor.denominator * bias.denominator
     offset = bias.numerator * 2 * factor.numerator
-    first = max(low + 1, _byte_of(reach[0], factor, bias) + zero)
-    last = min(high, _byte_of(reach[1], factor, bias) + zero + 1)
+    first = min(max(low + 1, _byte_of(reach[0], factor, bias) + zero), high)
+    last = max(min(high, _byte_of(reach[1], factor, bias) + zero + 1), low + 1)
     count = last - first + 1
     if count < 1:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -197,9 +204,16 @@ def _edges(
     if not up:  # exactly half, and the byte below is even
         acc = acc + ((left == 0) & (n % 2 == 1))
     need = (n + zero - low) * step - half + n % 2
-    met = (acc > reach[0]) & (acc <= reach[1])
-    return acc[met].astype(np.int64), need[met]
+    within = np.minimum(np.maximum(acc, reach[0]), reach[1] + 1)
+    return within.astype(np.int64), need
 
 
 def _byte_of(acc: int, factor: Fraction, bias: Fraction) -> int:
-    return round((acc + bias) * factor)
+    top = (acc * bias.denominator + bias.numerator) * factor.numerator
+    return _nearest(top, bias.denominator * factor.denominator)
+
+
+def _nearest(top: int, bottom: int) -> int:
+    """top / bottom, rounded; a tie to even."""
+    whole, rest = divmod(top, bottom)
+    return whole + (2 * rest > bottom or (2 * rest == bottom and whole % 2 == 1))

@@ -24,6 +24,7 @@ from openkpu.arithmetic.params import SEGMENTS, ActTable
 STEP_BITS = 10  # bits of v below one byte
 STEP = 1 << STEP_BITS
 THETA = np.arange(1, 17) / 16  # of a byte that the line's whole number lies in front of the run
+BELOW = (0, 1, 2, 4)  # the line's whole number lies below the run's first value
 NEAR = 0.49  # a line stays so near to each value
 TOLERANCE = 1e-9
 SIMPLE = 8  # bits of the fraction of a slope that meets halves
@@ -42,6 +43,8 @@ def fit(values: npt.NDArray[np.int64], first: int = 0) -> ActTable | None:
 def _fit(values: tuple[int, ...], first: int) -> ActTable | None:
     wanted = np.array(values, dtype=np.int64)
     v = (first + np.arange(len(values), dtype=np.int64)) * STEP
+    if _runs(wanted, 0.5, None) is None:  # no other way is freer
+        return None
     for near, rest in ((NEAR, None), (0.5, 0), (0.5, 1)):
         runs = _runs(wanted, near, rest)
         if runs is None:
@@ -56,59 +59,69 @@ def _runs(values: npt.NDArray[np.int64], near: float, rest: int | None) -> list[
     """The fewest runs, at most 16, whose lines stay ``near``; ``rest``: of their whole numbers,
     divided by 2."""
     n = len(values)
-    best: list[tuple[int, Run | None]] = [(0, None), *((n + 1, None) for _ in range(n))]
+    ends, low, high = _longest(values, near, rest)
+    best: list[tuple[int, int]] = [(0, 0), *((n + 1, 0) for _ in range(n))]  # runs, the last one
     for i in range(n):
         count = best[i][0] + 1
         if count > SEGMENTS:
             continue
-        for end, run in _longest(values, i, near, rest):
-            # shorter runs of the same beginning are as good
-            for j in range(end, i, -1):
-                if best[j][0] <= count:
-                    break
-                best[j] = count, (i, j, *run)
+        # shorter runs of the same beginning are as good
+        for j in range(int(ends[i]), i, -1):
+            if best[j][0] <= count:
+                break
+            best[j] = count, i
     if best[n][0] > SEGMENTS:
         return None
     runs, at = [], n
     while at:
-        run = best[at][1]
-        assert run is not None
-        runs.append(run)
-        at = run[0]
+        i = best[at][1]
+        runs.append((i, at, *_line(int(values[i]), low[i], high[i], near)))
+        at = i
     return runs[::-1]
 
 
 def _longest(
-    values: npt.NDArray[np.int64], i: int, near: float, rest: int | None
-) -> list[tuple[int, tuple[float, int, float]]]:
-    """(behind its last, its line) of the longest run that begins at ``i``."""
-    adds = np.array([values[i], values[i] - 1, values[i] - 2, values[i] - 4])
-    theta, add = np.meshgrid(THETA, adds, indexing="ij")
-    low, high = np.zeros(theta.shape), np.full(theta.shape, 1e9)
+    values: npt.NDArray[np.int64], near: float, rest: int | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray, npt.NDArray]:
+    """For each place: what is behind the longest run that begins there, and its least and largest
+    slope for each theta and whole number (n, 64)."""
+    n = len(values)
+    theta, below = (v.reshape(-1) for v in np.meshgrid(THETA, BELOW, indexing="ij"))
+    add = values[:, None] - below
+    low, high = np.zeros(add.shape), np.full(add.shape, 1e9)
     low[add < 0] = 1e9
     if rest is not None:
         low[add % 2 != rest] = 1e9
-    end, kept = i, (low, high)
-    for k in range(i, len(values)):
-        x = k - i + theta
-        down, up = (values[k] - add - near) / x, (values[k] - add + near) / x
-        low, high = np.maximum(low, down), np.minimum(high, up)
-        if not (low <= high + (near > NEAR) * 1e-12).any():
+    ends, going = np.arange(n), np.arange(n)
+    for step in range(n):
+        going = going[going + step < n]
+        wanted, x = values[going + step, None] - add[going], step + theta
+        least = np.maximum(low[going], (wanted - near) / x)
+        most = np.minimum(high[going], (wanted + near) / x)
+        fits = (least <= most + (near > NEAR) * 1e-12).any(axis=1)
+        going = going[fits]
+        if not going.size:
             break
-        end, kept = k + 1, (low, high)
-    low, high = kept
-    which = np.unravel_index(np.argmax(high - low), low.shape)
+        low[going], high[going], ends[going] = least[fits], most[fits], going + step + 1
+    return ends, low, high
+
+
+def _line(value: int, low: npt.NDArray, high: npt.NDArray, near: float) -> tuple[float, int, float]:
+    """(theta, whole number, slope) of a run that begins with ``value``, of those possible."""
+    which = int(np.argmax(high - low))
     if near > NEAR:  # a simple slope before others
         for bits in range(SIMPLE + 1):
             found = np.rint((low + high) / 2 * (1 << bits)) / (1 << bits)
             fits = (found >= low - TOLERANCE) & (found <= high + TOLERANCE)
             if fits.any():
-                which = np.unravel_index(np.argmax(fits), fits.shape)
-                return [(end, (float(theta[which]), int(add[which]), float(found[which])))]
+                which = int(np.argmax(fits))
+                theta, below = divmod(which, len(BELOW))
+                return float(THETA[theta]), value - BELOW[below], float(found[which])
     slope = (low[which] + min(high[which], low[which] + 1e6)) / 2
     if low[which] <= 0 <= high[which]:
         slope = 0.0
-    return [(end, (float(theta[which]), int(add[which]), float(slope)))]
+    theta, below = divmod(which, len(BELOW))
+    return float(THETA[theta]), value - BELOW[below], float(slope)
 
 
 def _table(runs: list[Run], first: int) -> ActTable:

@@ -262,7 +262,10 @@ def _inputs(
         except Exception:
             dtype = type_name(kind.elem_type)
         sizes = [d.dim_value if d.HasField("dim_value") else 0 for d in kind.shape.dim]
-        words = "x".join(d.dim_param or str(d.dim_value or "?") for d in kind.shape.dim)
+        words = "x".join(
+            d.dim_param or (str(d.dim_value) if d.HasField("dim_value") else "?")
+            for d in kind.shape.dim
+        )
         if shape is not None:
             # a batch that the file fixes may become 1; any other size that it has stays
             fits = len(shape) == len(sizes) and all(

@@ -160,11 +160,14 @@ def _model(data: bytes, name: str) -> RawModel:
     operators = [_operator(model, graph, tensors, i) for i in range(counts[1])]
     ends = [graph.Inputs(i) for i in range(graph.InputsLength())]
     outputs = [graph.Outputs(i) for i in range(graph.OutputsLength())]
-    used = [n for op in operators for n in (*op.inputs, *op.outputs)]
+    used = [n for op in operators for n in op.inputs]
+    made = [n for op in operators for n in op.outputs]
     if any(not -1 <= n < len(tensors) for n in used) or any(
-        not 0 <= n < len(tensors) for n in (*ends, *outputs)
+        not 0 <= n < len(tensors) for n in (*ends, *made, *outputs)
     ):
         raise ValueError("a tensor that is not there")
+    if without := [op.operator for op in operators if not op.outputs]:
+        raise ValueError(f"{without[0]} without an output")
     return RawModel(tensors, operators, ends, outputs)
 
 

@@ -69,6 +69,7 @@ class Plan:
     shift: tuple[int, int]  # of a copy before that
     shift_pool: int
     start: tuple[int, int]  # of the output in the last map
+    banded: bool  # its copies do not fit the AI RAM at a time
 
     @property
     def shifts(self) -> list[tuple[int, int]]:
@@ -251,7 +252,7 @@ def _planned(state: State, node: Conv, held: Held, geometry: Geometry) -> Plan:
 def _plan(
     state: State, node: Conv, held: Held, geometry: Geometry, *, depthwise: bool
 ) -> Plan | None:
-    """The cheapest way."""
+    """The cheapest way, of those whose copies fit the AI RAM if there are any."""
     rows, columns = (Axis.of(node, i, geometry, held.place.shape[1 + i]) for i in (0, 1))
     outputs = rows.outputs, columns.outputs
     found = []
@@ -263,7 +264,7 @@ def _plan(
             strides = rows.stride, columns.stride
             plan = _way(state, node, held, start, (ry, rx), depthwise, strides, outputs)
             found += [plan] if plan else []
-    return min(found, key=lambda p: p.cost, default=None)
+    return min(found, key=lambda p: (p.banded, p.cost), default=None)
 
 
 def _way(
@@ -286,8 +287,7 @@ def _way(
     if depthwise and (count > 1 or (0 not in covers[0] or 0 not in covers[1])):
         return None
     rows = Layout(c, height, width).rows + Layout(c * count, height, width).rows
-    if count > 1 and rows > state.config.ai_ram_rows:
-        return None
+    banded = count > 1 and rows > state.config.ai_ram_rows
     if any(abs(t) > MOST_MOVED for cover in covers for t in cover):
         return None
     moved = [max(abs(ty), abs(tx)) for ty in covers[0] for tx in covers[1]]
@@ -331,7 +331,7 @@ def _way(
         cost += far * (OVERHEAD + 9 * o * out_pixels / lanes)
     if step != (1, 1):
         cost += OVERHEAD + o * out_pixels / state.config.path_bytes
-    return Plan(cost, *covers, kernel, pool, step, shift, shift_pool, (start[0], start[1]))
+    return Plan(cost, *covers, kernel, pool, step, shift, shift_pool, start, banded)
 
 
 # ------------------------------------------------------------------------- weights

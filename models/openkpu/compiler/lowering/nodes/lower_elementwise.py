@@ -377,6 +377,8 @@ def _constant(state: State, node: Elementwise, which: int) -> None:
         if (each == each[:, :1]).all() and held.geometry() is not None:
             _channels(state, node, which, held, each[:, 0], (x, constant, y))
             return
+    if np.unique(held.where).size < held.where.size:
+        raise Disordered(x.name, "elements with a constant each lie at the same place")
     numbers = constant.data.astype(np.int64)
     if node.how == "mul":
         constant = _raised(constant, held)
