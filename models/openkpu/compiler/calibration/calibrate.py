@@ -35,6 +35,12 @@ class Calibrated:
     samples: list[Values]
     request: samples.Request
 
+    def words(self) -> list[str]:
+        """What it was quantised with, and what of a folder was not."""
+        count, method = len(self.samples), self.request.method
+        said = f"{self.name}: quantised with {count} samples, {method}"
+        return [line for line in (said, samples.passed_over(self.request)) if line]
+
 
 def calibrated(
     data: bytes,

@@ -48,7 +48,9 @@ def boxes_of(
     lines = list(found.notes)
     if found.kind == "boxes":
         lines += [str(box) for box in boxes] or ["nothing found"]
-    elif text := hint([data.real(t, values[t.name]) for t in program.outputs], option("detector", "")):
+    elif text := hint(
+        [data.real(t, values[t.name]) for t in program.outputs], option("detector", "")
+    ):
         lines.append(text)
     if args.png:
         with writing(args.png) as stream:

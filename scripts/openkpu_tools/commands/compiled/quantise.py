@@ -48,7 +48,8 @@ def main(argv: list[str] | None = None) -> int:
         costs = precision.measure_precision(found)
     except (UsageError, CompileError) as error:
         return complain(error)
-    print(f"{found.name}: quantised with {len(found.samples)} samples, {found.request.method}")
+    for line in found.words():
+        print(line)
     print()
     for line in precision.precision_lines(costs):
         print(line)
