@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Something to look at: boxes of detectors, the best classes of a classifier.
 
-``yolo``, ``ssd`` and ``anchors`` decode outputs by a description, ``guess`` has those of a few published models.
+``yolo``, ``ssd`` and ``anchors`` decode outputs by a description, ``guess`` has those of a few
+published models.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def load_detector(path: str | Path) -> AnyDetector:
     "classes": [...]} with the anchors by output, both with "unit" and "scores" as in ``Detector``;
     {"priors": [[size or [w, h], ...] of each step], "steps": [...], "variances": [a, b], "classes":
     [...]} for an SSD detector; {"strides": [...], "per_cell": [...], "keypoints": n, "classes":
-    [...]} for anchors without a size, with "scale" and "order" as in ``AnchorDetector``.  All may have "threshold" and "nms".
+    [...]} for anchors without a size, with "scale" and "order" as in ``AnchorDetector``.  All may
+    have "threshold" and "nms".
     """
     try:
         data = json.loads(files.read_bytes(path, KmodelError), object_pairs_hook=_once)

@@ -5,6 +5,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from openkpu.compiler import data
 from openkpu.compiler.data import Values
@@ -27,16 +28,19 @@ def detector_of(args: argparse.Namespace, program: Program) -> AnyDetector | Non
     if not args.detector:
         return None
     detector = load_detector(args.detector)
-    zeros = {t.name: np.full(t.shape, t.zero) for t in program.outputs}
-    look(program, zeros, detector)
+    look(program, {t.name: np.full(t.shape, t.zero) for t in program.outputs}, detector)
     return detector
 
 
 def look(program: Program, values: Values, detector: AnyDetector | None) -> Report:
     """What the outputs of an inference mean; maps (1, C, H, W), as detectors are described."""
     _, _, height, width = program.inputs[0].shape
-    outputs = [data.real(t, values[t.name]) for t in program.outputs]
-    return report(outputs, width, height, detector, None, option("detector", ""))
+    return report(reals(program, values), width, height, detector, None, option("detector", ""))
+
+
+def reals(program: Program, values: Values) -> list[npt.NDArray]:
+    """The outputs as real numbers."""
+    return [data.real(t, values[t.name]) for t in program.outputs]
 
 
 def boxes_of(
