@@ -140,5 +140,6 @@ def decode_anchors(
     points = np.delete(places, 1, axis=1) + middles[:, None]
     points /= size
     boxes = np.concatenate([points[:, 0], places[:, 1] / size], axis=1)
+    scores[~(boxes[:, 2:] > 0).all(axis=1)] = 0  # a box without a size is none
     classes, keypoints = detector.classes, points[:, 1:]
     return select(boxes, scores, classes, detector.threshold, detector.nms, keypoints)

@@ -183,6 +183,18 @@ def _maps(
     return outputs if program is None else [output_map(output, program) for output in outputs]
 
 
+def _anchors(places: npt.NDArray, scores: npt.NDArray) -> str | None:
+    """What outputs may be with a line for each anchor, and with keypoints."""
+    shapes = places.shape[-2:], scores.shape[-2:]
+    if places.ndim != 3 or scores.ndim != 3 or shapes[0][0] != shapes[1][0]:
+        return None
+    (count, numbers), classes = shapes[0], shapes[1][1]
+    if numbers < 6 or numbers % 2 or classes >= numbers:
+        return None
+    points = numbers // 2 - 2
+    return f"perhaps {count} anchors with {points} keypoint(s) and {classes} class(es)"
+
+
 def hint(
     outputs: npt.NDArray | Sequence[npt.NDArray],
     option: str = "DETECTOR=",
@@ -197,6 +209,8 @@ def hint(
     alike = len(maps) == 2 and maps[0].shape[-3] == maps[1].shape[-3]
     if len(outputs) == 2 and not alike:
         for places, scores in (outputs, outputs[::-1]):
+            if anchors := _anchors(places, scores):
+                return f"{anchors}: {option}side.json with strides, per_cell, keypoints and classes"
             count = places.size // 4
             if (
                 count > 1
