@@ -101,9 +101,9 @@ def test_boxes(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_rtl(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every layer on the RTL, byte for byte; the boxes of the golden model."""
     more = ["--detector", str(place / "side.json"), "--png", str(place / "rtl.png")]
-    assert sim.main(words(place, "--golden", *more)) == 0
+    assert sim.main(words(place, "--golden", *more, config="nano")) == 0
     golden = boxes(capsys.readouterr().out)
-    assert sim.main(words(place, "--sim", "verilator", *more)) == 0
+    assert sim.main(words(place, "--sim", "verilator", *more, config="nano")) == 0
     said = capsys.readouterr().out
     assert boxes(said) == golden and golden and "PASS" in said and "cycles  ok" in said
 
