@@ -63,7 +63,7 @@ def conv_transpose(r: OnnxReader, node: RawNode) -> None:
 def gemm(r: OnnxReader, node: RawNode) -> None:
     """alpha and transB become part of the weights, beta of the bias."""
     fields = r.attributes(node, alpha=1.0, beta=1.0, transA=0, transB=0)
-    x = onnx_linear.rows_of(r, r.operand(node, 0), bool(fields["transA"]))
+    x = onnx_linear.first_operand(r, r.operand(node, 0), bool(fields["transA"]))
     made = PendingProduct(r, x, weights_at(r, node, 1), bool(fields["transB"]))
     bias = bias_at(r, node, 2)
     alpha, beta = (onnx_linear.finite(r, fields, name) for name in ("alpha", "beta"))

@@ -95,7 +95,7 @@ def finite(r: OnnxReader, fields: dict[str, Any], name: str) -> float:
     return float(fields[name])
 
 
-def rows_of(r: OnnxReader, x: Tensor, turned: bool) -> Tensor:
+def first_operand(r: OnnxReader, x: Tensor, turned: bool) -> Tensor:
     """The first operand (M, K) of a product, which ``turned`` has as (K, M)."""
     if len(x.shape) != 2:
         raise r.refuse(f"input {x.shape}, expected two axes")
@@ -112,7 +112,10 @@ def gemm(r: OnnxReader, node: RawNode) -> None:
     fields = r.attributes(node, transA=0, transB=0, alpha=1.0)
     if not r.has(node, 7):
         raise r.refuse("its output is float, expected an output scale")
-    x, turned = rows_of(r, bytes_at(r, node, 0), bool(fields["transA"])), bool(fields["transB"])
+    x, turned = (
+        first_operand(r, bytes_at(r, node, 0), bool(fields["transA"])),
+        bool(fields["transB"]),
+    )
     made = PendingProduct(r, x, weights_at(r, node, 3, 0 if turned else 1), turned)
     bias, alpha = bias_at(r, node, 6, made.steps), finite(r, fields, "alpha")
     if alpha != 1.0:

@@ -35,10 +35,12 @@ def detector_of(args: argparse.Namespace, program: Program) -> AnyDetector | Non
 def look(program: Program, values: Values, detector: AnyDetector | None) -> Report:
     """What the outputs of an inference mean; maps (1, C, H, W), as detectors are described."""
     _, _, height, width = program.inputs[0].shape
-    return report(reals(program, values), width, height, detector, None, option("detector", ""))
+    return report(
+        output_numbers(program, values), width, height, detector, None, option("detector", "")
+    )
 
 
-def reals(program: Program, values: Values) -> list[npt.NDArray]:
+def output_numbers(program: Program, values: Values) -> list[npt.NDArray]:
     """The outputs as real numbers."""
     return [data.real(t, values[t.name]) for t in program.outputs]
 
