@@ -186,3 +186,35 @@ def half_weights(m: Exported, y: str) -> str:
 def test_what_is_computed_beforehand(make: Callable[[Exported, str], str]) -> None:
     m = Exported(OLD)
     assert made(m.done(make(m, m.conv(m.input(1, 3, 8, 8), 3, 4)))).decibels() > 30
+
+
+def factors(m: Exported, turned: bool) -> bytes:
+    """Gemm with a factor for the product and one for the bias, of a row or of a column."""
+    x = m.input(12, 1) if turned else m.input(1, 12)
+    weights, bias = (m.const(m.rng.normal(0, 0.4, shape)) for shape in ((9, 12), (9,)))
+    how = {"alpha": -0.7, "beta": 3.0, "transA": int(turned), "transB": 1}
+    y = m.node("Relu", m.node("Gemm", x, weights, bias, **how))
+    return m.done(m.linear(y, 9, 4))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_factors_of_a_product(turned: bool) -> None:
+    found = made(factors(Exported(DYNAMO), turned))
+    assert found.decibels() > 30
+    assert not [n for n in found.graph.nodes if getattr(n, "how", "") == "table"]
+
+
+def padded(m: Exported, mode: str, value: float | None) -> bytes:
+    x = start(m)
+    words = [m.const([0, 0, 2, 1, 0, 0, 0, 3], np.int64)]
+    words += [] if value is None else [m.const(value)]
+    return m.done(m.conv(m.node("Pad", x, *words, mode=mode), 6, 4))
+
+
+@pytest.mark.parametrize(
+    ("mode", "value"),
+    [("constant", 0.77), ("constant", -3.1), ("reflect", None), ("edge", None), ("constant", 0.0)],
+)
+def test_padding(mode: str, value: float | None) -> None:
+    """With a number, which becomes one of the input's steps, and with the map's own elements."""
+    assert made(padded(Exported(DYNAMO), mode, value)).decibels() > 28

@@ -12,6 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from models.tests.single_operators import build as build_case
 from models.tests.test_onnx_exporters import File
 from models.tests.test_onnx_reader import agree, run
 from openkpu import configs
@@ -20,7 +21,7 @@ from openkpu.compiler import run as execute
 from openkpu.compiler.data import result
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import reference
-from openkpu.compiler.form.graph import Conv, Graph
+from openkpu.compiler.form.graph import Conv, Graph, Move
 from openkpu.compiler.onnx import translate as onnx_reader
 
 SHAPE = (1, 4, 9, 8)
@@ -224,6 +225,94 @@ def test_padding_with_a_number(late: bool) -> None:
     y = y if late else f.qdq(y, 0.05, 128)
     y = f.qdq(conv(f, y), 0.3, 120)
     agree(f.data(y, SHAPE, (1, 8, 12, 10)), "pad")
+
+
+@pytest.mark.parametrize(
+    "number", [0.52, -1.27, 40.0, float("-inf"), float("inf")], ids=lambda v: f"{v:g}"
+)
+def test_padding_with_a_number_between_steps(number: float) -> None:
+    """No step of the input: one of the output, which has a scale of its own."""
+    f = File()
+    words = f.put([0, 2, 1, 1, 0, 0, 2, 1], np.int64), f.put(number)
+    y = f.qdq(f.node("Pad", f.qdq("x", 0.05, 128), *words), 0.037, 90)
+    graph = agree(f.data(y, SHAPE, (1, 6, 12, 10)), "pad")
+    assert {n.how for n in graph.nodes if isinstance(n, Move)} == {"pad"}
+    data = f.data(f.qdq(conv(f, y, 8, 6), 0.3, 120), SHAPE, (1, 8, 12, 10))
+    device(onnx_reader.read_onnx(data, "pad"))
+
+
+@pytest.mark.parametrize("kind", ["Relu", "HardSwish"])
+def test_padding_behind_a_function(kind: str) -> None:
+    """One table, then the number in the output's steps."""
+    f = File()
+    words = f.put([0, 0, 1, 1, 0, 0, 2, 1], np.int64), f.put(0.33)
+    y = f.qdq(f.node("Pad", f.node(kind, f.qdq("x", 0.05, 128)), *words), 0.0297, 20)
+    data = f.data(y, SHAPE, (1, 4, 12, 10))
+    x = {"x": RNG.uniform(-7, 7, SHAPE).astype(np.float32)}
+    graph = onnx_reader.read_onnx(data, kind)
+    steps = np.abs(reference.evaluate(graph, x)[graph.outputs[0]] - run(data, x)[0]) / 0.0297
+    assert steps.max() < 1.01 and (steps > 0.5).mean() < 0.02  # float32 may lie beyond a tie
+    data = f.data(f.qdq(conv(f, y), 0.3, 120), SHAPE, (1, 8, 12, 10))
+    device(onnx_reader.read_onnx(data, kind))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+@pytest.mark.parametrize("late", [True, False])
+def test_padding_with_the_map(mode: str, late: bool) -> None:
+    """The map's own elements once more, of bytes or of floats."""
+    f = File(19)
+    x = f.qdq("x", 0.05, 128) if late else "x"
+    y = f.node("Pad", x, f.put([0, 1, 3, 1, 0, 0, 2, 4], np.int64), mode=mode)
+    y = f.qdq(y, 0.05, 128)
+    agree(f.data(y, SHAPE, (1, 5, 14, 13)), mode)
+    data = f.data(f.qdq(conv(f, y, 8, 5), 0.3, 120), SHAPE, (1, 8, 14, 13))
+    device(onnx_reader.read_onnx(data, mode))
+
+
+def test_padding_that_is_refused() -> None:
+    for pads, mode, text in (
+        ([0, 0, 9, 0, 0, 0, 0, 0], "reflect", "reflect with pads"),
+        ([0, 0, 1, 0, 0, 0, 0, 0], "mirror", "mode mirror, expected constant, reflect"),
+        ([0, 0, -1, 0, 0, 0, 0, 0], "edge", "numbers of 0 or more"),
+    ):
+        f = File()
+        y = f.node("Pad", f.qdq("x", 0.05, 128), f.put(pads, np.int64), mode=mode)
+        m = onnx.load_model_from_string(f.data(f.qdq(y, 0.05, 128), SHAPE, (None,)))
+        m.graph.output[0].type.tensor_type.ClearField("shape")
+        with pytest.raises(CompileError, match=text):
+            onnx_reader.read_onnx(m.SerializeToString(), "net.onnx")
+
+
+FACTORS = [(0.37, 1.0, 0), (1.0, -2.5, 0), (-1.5, 0.25, 1), (2.0, 0.0, 1), (0.0, 1.0, 0)]
+
+
+@pytest.mark.parametrize(("alpha", "beta", "turned"), FACTORS)
+@pytest.mark.parametrize("integers", [True, False])
+def test_product_with_factors(alpha: float, beta: float, turned: int, integers: bool) -> None:
+    """Gemm with alpha, beta and transA: the bias as floats, or as bytes of 32 bits."""
+    f = File()
+    real = numbers(-3, 3, 5)
+    bias = f.put(real)
+    if integers:
+        bias = f.node(
+            "DequantizeLinear", f.put(np.rint(real / 1e-3), np.int32), f.put(1e-3), axis=0
+        )
+    how = {"alpha": alpha, "beta": beta, "transA": turned, "transB": 1}
+    y = f.node("Gemm", f.qdq("x", 0.05, 128), weights(f, 5, 20), bias, **how)
+    shape = (20, 1) if turned else (1, 20)
+    graph = agree(f.data(f.qdq(y, 0.1, 100), shape, (1, 5)), "factors")
+    device(graph)
+
+
+@pytest.mark.parametrize("alpha", [0.37, -2.0])
+def test_quantised_product_with_a_factor(alpha: float) -> None:
+    """QGemm: alpha is of the bias as well."""
+    m = onnx.load_model_from_string(build_case("fully", "qoperator"))
+    (node,) = [n for n in m.graph.node if n.op_type == "QGemm"]
+    for old in [a for a in node.attribute if a.name == "alpha"]:
+        node.attribute.remove(old)
+    node.attribute.append(helper.make_attribute("alpha", alpha))
+    agree(m.SerializeToString(), "QGemm")
 
 
 def test_oldest_opset() -> None:

@@ -314,7 +314,7 @@ def test_dynamic_quantisation() -> None:
         ("conv3x3", "Conv", "group", 3),
         ("conv3x3", "Conv", "strides", [0, 1]),
         ("max-2x2", "MaxPool", "dilations", [2, 2]),
-        ("fully", "Gemm", "alpha", 0.5),
+        ("fully", "Gemm", "alpha", float("nan")),
         ("concat", "Concat", "axis", 7),
         ("argmax", "ArgMax", "axis", 9),
     ],

@@ -57,6 +57,7 @@ GOOD = {  # every option of sim with a value that is good by itself
 }
 QUANTISED = ["--model", "q.onnx"]
 OF_IMAGE = {"mean", "scale", "bgr"}
+OF_FOUND = {"detector", "png"}  # of a picture, not of the calibration's
 ANYWHERE = {"report", "config", "bus", "sim"}
 OF_MODEL = {"image", "layers", "via", "maps", "rounding", "functions", "detector", "png"}
 OF_MODEL |= {"bgr", "scale", "bias", "fast", "golden", "waves", "check"} | ANYWHERE
@@ -67,7 +68,7 @@ MAY = {  # what each thing to run takes besides
     "matmul": {"golden", "waves", "check", "output", "type"} | ANYWHERE,
     "model": OF_MODEL,
     "quantised": {"golden", "waves", "check", "image", "images", "input", "output", "labels"}
-    | {"raw", "html", "shape", "calibration", "samples", "method", "wide"}
+    | {"raw", "html", "shape", "calibration", "samples", "method", "wide", "detector", "png"}
     | OF_IMAGE
     | ANYWHERE,
 }
@@ -120,7 +121,7 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         needs = what == "model" and not {"functions", "image"} & set(pair)
         never = NEVER
         if what == "quantised":
-            needs = bool(OF_IMAGE & set(pair)) and "image" not in pair
+            needs = bool((OF_IMAGE | OF_FOUND) & set(pair)) and "image" not in pair
             names += ["output"] * ("raw" in pair and "output" not in pair)
             of_samples = {"samples", "method", "wide"} & set(pair)
             names += ["calibration"] * bool(of_samples and "calibration" not in pair)

@@ -76,6 +76,20 @@ def attended() -> Graph:
     return attention(tokens=5, width=8, heads=2)
 
 
+def padded() -> Graph:
+    """Channels of zeros: before a sum, with rows that others share, and written."""
+    m = Maker(34)
+    x = m.conv(m.input(1, 3, 5, 6), 6, (1, 1))
+    fields = {"before": (0, 0, 0, 0), "value": x.zero}
+    wide = m.move([x], (1, 9, 5, 6), "pad", after=(0, 3, 0, 0), **fields)
+    y = m.both("add", wide, m.conv(x, 9, (1, 1)), scale=0.08)
+    z = m.conv(y, 4, (1, 1))
+    fields["value"] = z.zero
+    return m.done(
+        y, m.conv(m.move([z], (1, 8, 5, 6), "pad", after=(0, 4, 0, 0), **fields), 2, (3, 3))
+    )
+
+
 GRAPHS = {
     "mixed": mixed,
     "parted": parted,
@@ -84,6 +98,7 @@ GRAPHS = {
     "copied": copied,
     "rarer": rarer,
     "attended": attended,
+    "padded": padded,
 }
 LISTS = {"rarer": 2, "attended": 4, "parted": 2}
 WIDE = {"mixed": 1, "parted": 1}  # lists whose weights have 16 bits

@@ -126,6 +126,11 @@ def check_model(args: argparse.Namespace) -> None:
         raise UsageError(
             f"{option('model')} without {option('image')}, expected a picture for {args.model}"
         )
+    check_one_picture(args)
+
+
+def check_one_picture(args: argparse.Namespace) -> None:
+    """UsageError for several pictures in one."""
     if args.png and len(args.image or ()) > 1:
         raise UsageError(f"{option('png')} shows one picture, expected one {option('image')}")
 
@@ -138,8 +143,12 @@ def check_quantised(args: argparse.Namespace) -> None:
         for name in ("mean", "scale", "bgr"):
             command.needs(args, name, "image", "a picture")
     command.needs(args, "raw", "output", "a file for the bytes")
+    for name in ("detector", "png"):
+        command.needs(args, name, "image", "a picture")
+    check_one_picture(args)
     plain = {"via": "burst", "maps": "dma", "rounding": "nncase"}
-    kmodels = [n for n in (*FOR_MODELS, "png") if n not in ("image", "bgr", "scale")]
+    shared = ("image", "bgr", "scale", "detector")
+    kmodels = [n for n in FOR_MODELS if n not in shared]
     given = [n for n in kmodels if getattr(args, n) not in (None, False)]
     given += [n for n, usual in plain.items() if getattr(args, n) != usual]
     if given:

@@ -210,7 +210,7 @@ def sim(parser: Parser) -> None:
         "--rounding", default="nncase", choices=ROUNDINGS, help="of activations (docs/kpu.md 1.3)"
     )
     parser.add_argument(
-        "--detector", type=command.there, help="JSON: anchors, classes, threshold, nms"
+        "--detector", type=command.there, help="JSON: anchors, classes, ... (docs/models.md 3)"
     )
     parser.add_argument("--png", type=command.path, help="write a picture: boxes, classes, digits")
     parser.add_argument("--bgr", action="store_true", help="the model wants the blue plane first")

@@ -31,6 +31,8 @@ class Affine:
 
 def fold(net: Net) -> None:
     """Fold all of them, in the order of the graph."""
+    for node in [n for n in net.nodes if n.op_type == "Gemm"]:
+        _plain_product(net, node)
     for node in list(net.nodes):
         found = _affine(net, node)
         if found is None or _behind(net, node, found) or _before(net, node, found):
@@ -41,6 +43,38 @@ def fold(net: Net) -> None:
             _pair(net, node, found)
     for node in net.nodes:
         _own(net, node)
+
+
+def _plain_product(net: Net, node: Any) -> None:
+    """Gemm with alpha, beta and transA as one without, where its weights and bias are constants."""
+    from onnx import helper
+
+    alpha, beta = (float(attribute(node, name, 1.0)) for name in ("alpha", "beta"))
+    known = net.constant(node, 1) is not None
+    known = known and (len(node.input) < 3 or net.constant(node, 2) is not None)
+    if known and (alpha, beta) != (1.0, 1.0):
+        weights = np.asarray(net.constant(node, 1), np.float64) * alpha
+        node.input[1] = net.put(f"{node.name}.weights", weights)
+        if len(node.input) > 2:
+            bias = np.asarray(net.constant(node, 2), np.float64) * beta
+            node.input[2] = net.put(f"{node.name}.bias", bias)
+        _without(node, "alpha", "beta")
+    shape = net.shapes.get(node.input[0], ())
+    if attribute(node, "transA", 0) and len(shape) == 2:
+        turned = f"{node.name}.turned"
+        net.shapes[turned] = shape[::-1]
+        net.floats.add(turned)
+        made = helper.make_node("Transpose", [node.input[0]], [turned], turned, perm=[1, 0])
+        net.nodes.insert(net.nodes.index(node), made)
+        node.input[0] = turned
+        _without(node, "transA")
+
+
+def _without(node: Any, *names: str) -> None:
+    """Attributes that have their usual value from now on."""
+    kept = [a for a in node.attribute if a.name not in names]
+    del node.attribute[:]
+    node.attribute.extend(kept)
 
 
 def _affine(net: Net, node: Any) -> Affine | None:

@@ -39,10 +39,11 @@ class Calibrated:
 
     @property
     def summary(self) -> str:
-        """How it was quantised, in a line."""
+        """How it was quantised, in a line; what of a folder was passed over, in another."""
         words = f"{self.name}: quantised with {len(self.samples)} samples, {self.request.method}"
         words += f", weights of 16 bits in {', '.join(self.wide)}" if self.wide else ""
-        return words + (f"; {self.chosen}" if self.chosen else "")
+        words += f"; {self.chosen}" if self.chosen else ""
+        return "\n".join(filter(None, (words, samples.passed_over(self.request))))
 
     @property
     def net(self) -> Net:

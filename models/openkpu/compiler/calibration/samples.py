@@ -20,6 +20,7 @@ from openkpu.compiler.data import TO_NCHW, TO_NHWC
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.graph import Tensor
 
+NAMED = 4  # files that are passed over and stand in the line about them
 USUAL = 200  # samples, where nothing else is asked for
 T = TypeVar("T")
 
@@ -63,7 +64,7 @@ def read_samples(request: Request, taken: Taken) -> list[data.Values]:
     path = Path(request.path)
     most = USUAL if request.samples is None else request.samples
     if path.is_dir():
-        chosen = _spread(_pictures(path), most)
+        chosen = _spread(_pictures(path)[0], most)
         how = {"mean": request.mean, "scale": request.scale, "bgr": request.bgr}
         return [pictures.values_of(taken, one, **how)[0] for one in chosen]
     if request.mean is not None or request.scale is not None or request.bgr:
@@ -89,19 +90,33 @@ def _spread(items: Sequence[T], most: int) -> list[T]:
     return [items[i * len(items) // most] for i in range(most)]
 
 
-def _pictures(folder: Path) -> list[Path]:
-    """The pictures of a folder and of those in it, by their names."""
+def passed_over(request: Request) -> str:
+    """A line about the files of a folder that are no pictures, which nothing reads; "" for none."""
+    path = Path(request.path)
+    others = _pictures(path)[1] if path.is_dir() else []
+    if not others:
+        return ""
+    names = [p.relative_to(path).as_posix() for p in others[:NAMED]]
+    names = ["".join(c if c.isprintable() else "?" for c in name)[:60] for name in names]
+    rest = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+    return f"{path}: passed over, by their names no pictures: {', '.join(names)}{rest}"
+
+
+def _pictures(folder: Path) -> tuple[list[Path], list[Path]]:
+    """(the pictures of a folder and of those in it, by their names; its other files)."""
     try:
         from PIL import Image
     except ImportError:
         raise CompileError("pictures need Pillow (pip install pillow)") from None
     Image.init()
+    # Pillow writes some formats that it cannot read, as PDF
+    known = {suffix for suffix, kind in Image.EXTENSION.items() if kind in Image.OPEN}
     try:
-        names = sorted(p for p in folder.rglob("*") if p.suffix.lower() in Image.EXTENSION)
+        files = [p for p in sorted(folder.rglob("*")) if not p.name.startswith(".") and p.is_file()]
     except OSError as error:
         raise CompileError(f"{error.strerror}", where=str(folder)) from None
-    found = [p for p in names if p.is_file() and not p.name.startswith(".")]
+    found = [p for p in files if p.suffix.lower() in known]
     if not found:
         what = "no picture in it, expected a folder of files that Pillow reads (.png, .jpg, ...)"
         raise CompileError(what, where=str(folder))
-    return found
+    return found, [p for p in files if p.suffix.lower() not in known]

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.form import functions
@@ -60,14 +61,17 @@ def conv_transpose(r: OnnxReader, node: RawNode) -> None:
 
 
 def gemm(r: OnnxReader, node: RawNode) -> None:
+    """alpha and transB become part of the weights, beta of the bias."""
     fields = r.attributes(node, alpha=1.0, beta=1.0, transA=0, transB=0)
-    if fields["transA"] or fields["alpha"] != 1.0 or fields["beta"] != 1.0:
-        raise r.refuse("transA, alpha or beta, expected 0, 1 and 1")
-    x = r.operand(node, 0)
-    if len(x.shape) != 2:
-        raise r.refuse(f"input {x.shape}, expected two axes")
+    x = onnx_linear.first_operand(r, r.operand(node, 0), bool(fields["transA"]))
     made = PendingProduct(r, x, weights_at(r, node, 1), bool(fields["transB"]))
-    r.put(node, waiting(r, made, bias_at(r, node, 2), -1))
+    bias = bias_at(r, node, 2)
+    alpha, beta = (onnx_linear.finite(r, fields, name) for name in ("alpha", "beta"))
+    if bias is not None and beta != 1.0:
+        bias = np.asarray(bias.real() if isinstance(bias, Weights) else bias, np.float64) * beta
+    if alpha != 1.0:
+        made = made.scaled(np.full(made.shape[-1], alpha))
+    r.put(node, waiting(r, made, bias, -1))
 
 
 def matmul(r: OnnxReader, node: RawNode) -> None:

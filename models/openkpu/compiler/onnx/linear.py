@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from openkpu.compiler.form import functions
-from openkpu.compiler.form.graph import QUANTISED, Elementwise, Host, Table, Tensor
+from openkpu.compiler.form.graph import QUANTISED, Elementwise, Host, Move, Table, Tensor
 from openkpu.compiler.onnx import rarer
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.moves import join, joined_shape
@@ -87,19 +88,41 @@ def matmul(r: OnnxReader, node: RawNode) -> None:
     made.emit(None, y, y.limits)
 
 
-def gemm(r: OnnxReader, node: RawNode) -> None:
-    """ONNX Runtime's QGemm; without an output scale it gives floats, which are refused."""
-    fields = r.attributes(node, transA=0, transB=0, alpha=1.0)
-    if fields["transA"] or fields["alpha"] != 1.0:
-        raise r.refuse(f"transA {fields['transA']}, alpha {fields['alpha']}, expected 0 and 1")
-    if not r.has(node, 7):
-        raise r.refuse("its output is float, expected an output scale")
-    x, turned = bytes_at(r, node, 0), bool(fields["transB"])
+def finite(r: OnnxReader, fields: dict[str, Any], name: str) -> float:
+    """A factor among the attributes of a product."""
+    if not math.isfinite(fields[name]):
+        raise r.refuse(f"{name} {fields[name]}, expected a finite number")
+    return float(fields[name])
+
+
+def first_operand(r: OnnxReader, x: Tensor, turned: bool) -> Tensor:
+    """The first operand (M, K) of a product, which ``turned`` has as (K, M)."""
     if len(x.shape) != 2:
         raise r.refuse(f"input {x.shape}, expected two axes")
+    if not turned:
+        return x
+    y = r.between(x, x.shape[::-1], x.name)
+    r.emit(Move, [x], y, how="transpose", axes=(1, 0))
+    return y
+
+
+def gemm(r: OnnxReader, node: RawNode) -> None:
+    """ONNX Runtime's QGemm, alpha * (A * B + C); without an output scale it gives floats, which are
+    refused."""
+    fields = r.attributes(node, transA=0, transB=0, alpha=1.0)
+    if not r.has(node, 7):
+        raise r.refuse("its output is float, expected an output scale")
+    x, turned = (
+        first_operand(r, bytes_at(r, node, 0), bool(fields["transA"])),
+        bool(fields["transB"]),
+    )
     made = PendingProduct(r, x, weights_at(r, node, 3, 0 if turned else 1), turned)
+    bias, alpha = bias_at(r, node, 6, made.steps), finite(r, fields, "alpha")
+    if alpha != 1.0:
+        made = made.scaled(np.full(made.shape[-1], alpha))
+        bias = None if bias is None else bias.real() * alpha
     y = result(r, node, made.shape, 7, x)
-    made.emit(bias_at(r, node, 6, made.steps), y, y.limits)
+    made.emit(bias, y, y.limits)
 
 
 def elementwise(how: str) -> Callable[[OnnxReader, RawNode], None]:

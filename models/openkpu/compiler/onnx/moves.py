@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -278,11 +279,14 @@ def slice_(r: OnnxReader, node: RawNode) -> None:
     r.put(node, sliced(r, node, value, shape, starts, steps))
 
 
+PAD_MODES = ("reflect", "edge", "wrap")  # elements of the input once more
+
+
 def pad(r: OnnxReader, node: RawNode) -> None:
-    """Pad with a constant, which must be one of the bytes."""
+    """Pad with a constant; with elements of the input, by their places."""
     mode = r.attributes(node, mode="constant")["mode"]
-    if mode != "constant":
-        raise r.refuse(f"mode {mode}, expected constant")
+    if mode != "constant" and mode not in PAD_MODES:
+        raise r.refuse(f"mode {mode}, expected constant, {', '.join(PAD_MODES)}")
     value = r.value(node, 0)
     old, pads = r.shape_of(value), r.integers(node, 1, "pads")
     axes = r.integers(node, 3, "axes") if r.has(node, 3) else list(range(len(old)))
@@ -292,21 +296,63 @@ def pad(r: OnnxReader, node: RawNode) -> None:
     for i, axis in enumerate(axes):
         axis = _axis(r, axis, len(old))
         before[axis], after[axis] = pads[i], pads[i + len(axes)]
-    fill = r.number(node, 2, "value", 0.0)
-    if isinstance(value, Curve):
-        value = Curve(r.grid(value, node.inputs[0]))
-        fill = fill / (value.source.scale or 1) + value.source.zero
-    elif not isinstance(value, Bytes):
-        raise r.refuse(f"its input {node.inputs[0]!r} is float, expected it behind QuantizeLinear")
-    x = value.source if isinstance(value, Curve) else value.tensor
-    steps = x.dtype in QUANTISED
-    if math.isinf(fill) or abs(fill - round(fill)) > 1e-3 * steps:
-        raise r.refuse(f"pads with {fill:g}, which is no step of the input")
-    if steps and not x.limits[0] <= round(fill) <= x.limits[1]:
-        raise r.refuse("pads with a number that is no step of the input")
     shape = [b + n + a for b, n, a in zip(before, old, after, strict=True)]
-    fields = {"before": tuple(before), "after": tuple(after), "value": round(fill)}
-    r.put(node, moved_value(r, value, shape, node.outputs[0], how="pad", **fields))
+    if mode != "constant":
+        places = []
+        for edges in zip(before, old, after, strict=True):
+            if mode == "reflect" and max(edges[0], edges[2]) >= edges[1]:
+                raise r.refuse(f"mode reflect with pads {pads}, expected fewer than {old}")
+            ends = np.pad(np.arange(edges[1]), (edges[0], edges[2]), mode=mode)
+            places.append(tuple(ends.tolist()))
+        how = {"how": "take", "places": tuple(places)}
+        r.put(node, moved_value(r, value, shape, node.outputs[0], **how))
+        return
+    fill = r.number(node, 2, "fill", 0.0)
+    fields = {"how": "pad", "before": tuple(before), "after": tuple(after)}
+    if isinstance(value, Curve):
+        r.put(node, _padded_curve(r, node, value, fill, shape, fields))
+        return
+    if not isinstance(value, Bytes):
+        raise r.refuse(f"its input {node.inputs[0]!r} is float, expected it behind QuantizeLinear")
+    x, steps = value.tensor, value.tensor.dtype in QUANTISED
+    if math.isinf(fill) or (steps and not x.limits[0] <= round(fill) <= x.limits[1]):
+        raise r.refuse(f"pads with {fill:g}, which is no number of {x.dtype}")
+    if fill != round(fill):
+        raise r.refuse(f"pads with {fill:g}, expected a whole number")
+    r.put(node, moved_value(r, value, shape, node.outputs[0], **fields, value=round(fill)))
+
+
+def _padded_curve(
+    r: OnnxReader,
+    node: RawNode,
+    value: Curve,
+    fill: float,
+    shape: Sequence[int],
+    fields: dict[str, Any],
+) -> Value:
+    """Bytes of the input's scale, where ``fill`` is a step of it; else those of the output's."""
+    x = value.source
+    if value.values is None and not math.isinf(fill):
+        step = fill / (x.scale or 1) + x.zero
+        if abs(step - round(step)) <= 1e-3 and x.limits[0] <= round(step) <= x.limits[1]:
+            return moved_value(r, value, shape, node.outputs[0], **fields, value=round(step))
+
+    def make(y: Tensor, clamp: Clamp) -> None:
+        at, r.at = r.at, node
+        left = iter(value.reals())
+        table = np.clip(functions.table_of(lambda _: next(left), x, y), *clamp)
+        if y.same_numbers(x) and np.array_equal(table, np.arange(x.limits[0], x.limits[1] + 1)):
+            middle = x
+        else:
+            middle = r.between(y, value.shape, y.name)
+            words = value.words or "requantise"
+            r.emit(Table, [x], middle, table=table, function=words)
+        ends = (clamp[0] if fill < 0 else clamp[1]) if math.isinf(fill) else None
+        number = round(Fraction(fill) / y.exact) + y.zero if ends is None else ends
+        r.emit(Move, [middle], y, **fields, value=min(max(number, clamp[0]), clamp[1]))
+        r.at = at
+
+    return Pending(tuple(shape), make)
 
 
 def same(r: OnnxReader, node: RawNode) -> None:

@@ -41,7 +41,7 @@ Handler = Callable[["OnnxReader", RawNode], None]
 NEAR = 1e-6  # scales of float32 that are meant to be equal
 # what a damaged file makes numpy, or a handler's arithmetic, do
 DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, MemoryError)
-LIMITS = ("min", "max")  # constants that may be infinite
+LIMITS = ("min", "max", "fill")  # constants that may be infinite
 NOT_FINITE = "it has a NaN or an infinity, expected finite numbers"
 FLOAT_MODEL = (
     "a float model, expected one that is quantised to int8 or uint8: openkpu quantise does it,"

@@ -6,7 +6,8 @@ nodes whose output nobody reads.  ``fuse_clamps``: a clamp of the same scale beh
 a clamp of its own.  ``straighten``: a reshape or transposition without effect passes its input on.
 ``space_to_depth``: a strided convolution of an input, whose kernel is larger than 3x3, reads
 the input's phases as channels; the host writes the pixels in that order anyway.
-``lying`` has the pass that lays signals down, ``transposed`` that of transposed convolutions.
+``lying`` has the pass that lays signals down, ``transposed`` that of transposed convolutions,
+``padded`` that of sums with a map that is padded with channels.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from openkpu.compiler.form.graph import (
     Tensor,
 )
 from openkpu.compiler.passes.lying import lay_down
+from openkpu.compiler.passes.padded import split_padded
 from openkpu.compiler.passes.transposed import phases
 
 CLAMPED = (Conv, Dense, Elementwise, Pool)
@@ -178,7 +180,10 @@ def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
     graph.nodes[at : at + 1] = [*moves, made]
 
 
-RULES = (phases, fold_pads, fuse_clamps, lay_down, straighten, space_to_depth, drop_unused)
+RULES = (
+    *(phases, fold_pads, fuse_clamps, lay_down, straighten),
+    *(split_padded, space_to_depth, drop_unused),
+)
 
 
 def _swap(graph: Graph, old: Node, new: Node) -> None:

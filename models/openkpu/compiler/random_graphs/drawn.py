@@ -38,6 +38,7 @@ from openkpu.compiler.random_graphs.choices import Chooser, GraphSizes
 
 DEVIATION = 74  # of a random byte
 SPREAD = 50  # steps that an output deviates, about
+PLAIN: dict[str, Any] = {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilation": (1, 1)}
 
 
 def draw(choose: Chooser, sizes: GraphSizes | None = None, name: str = "drawn") -> Graph:
@@ -258,12 +259,11 @@ class Drawing:
             return None
         mean = self.like(x, (1, x.shape[1], 1, 1))
         self.node(Pool, [x], mean, how="average", kernel=x.size, clamp=mean.limits)
-        plain = {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilation": (1, 1)}
-        few = self.convolution(mean, self.choose.number(1, 4), (1, 1), 1, **plain)
+        few = self.convolution(mean, self.choose.number(1, 4), (1, 1), 1, **PLAIN)
         assert few is not None
-        gate = self.convolution(few, x.shape[1], (1, 1), 1, **plain)
+        gate = self.convolution(few, x.shape[1], (1, 1), 1, **PLAIN)
         if self.choose.of((False, False, True)):
-            gate = self.convolution(x, 1, (1, 1), 1, **plain)
+            gate = self.convolution(x, 1, (1, 1), 1, **PLAIN)
         if gate is None:
             return None
         how = self.choose.of(("mul", "mul", "add"))
@@ -341,13 +341,19 @@ class Drawing:
         return self.node(Move, [x], y, how="slice", starts=tuple(starts), steps=tuple(steps))
 
     def pad(self) -> Tensor | None:
-        x, number = self.one(), self.choose.number
-        before, after = (0, 0, number(0, 2), number(0, 2)), (0, 0, number(0, 2), number(0, 2))
+        """With lines and columns; or with channels, as the shortcut of a block that widens x."""
+        x, most = self.one(), self.choose.of(((0, 2, 2), (0, 2, 2), (6, 0, 0)))
+        before, after = ((0, *(self.choose.number(0, n) for n in most)) for _ in "ab")
         shape = [b + n + a for b, n, a in zip(before, x.shape, after, strict=True)]
         if math.prod(shape) > self.sizes.elements:
             return None
         y = self.like(x, shape)
-        return self.node(Move, [x], y, how="pad", before=before, after=after, value=x.zero)
+        y = self.node(Move, [x], y, how="pad", before=before, after=after, value=x.zero)
+        wide = self.convolution(x, y.shape[1], (1, 1), 1, **PLAIN) if most[0] else None
+        if wide is None:
+            return y
+        total = self.tensor(y.shape, max(y.step, wide.step) * 1.2)
+        return self.node(Elementwise, [y, wide], total, how="add", clamp=self.clamp(total))
 
     def resize(self) -> Tensor | None:
         """Nearest upsampling, by a whole factor or to any size."""

@@ -124,6 +124,19 @@ def pad(w: Writer, op: RawOperator) -> None:
     w.put(op, w.emit("Pad", [w.input(op, 0), edges, number]))
 
 
+def mirror_pad(w: Writer, op: RawOperator) -> None:
+    """MIRROR_PAD without the edge once more; ONNX has no mode for SYMMETRIC."""
+    rank = len(w.shape(op, 0))
+    pads = np.reshape(w.integers(op, 1, "paddings"), (-1, 2)).tolist()
+    if op.options is None or op.options.Mode() != 0:
+        raise w.refuse("mode SYMMETRIC of a float model, expected REFLECT")
+    if len(pads) != rank:
+        raise w.refuse(f"paddings {pads}, expected a pair for each of {rank} axes")
+    pads = [pads[a] for a in TO_NCHW] if rank == 4 else pads
+    edges = w.whole(*(p[0] for p in pads), *(p[1] for p in pads))
+    w.put(op, w.emit("Pad", [w.input(op, 0), edges], mode="reflect"))
+
+
 HANDLERS: dict[str, Handler] = {
     "RESHAPE": reshape,
     "SQUEEZE": reshape,
@@ -136,5 +149,6 @@ HANDLERS: dict[str, Handler] = {
     "STRIDED_SLICE": strided_slice,
     "PAD": pad,
     "PADV2": pad,
+    "MIRROR_PAD": mirror_pad,
     "PACK": pack,
 }

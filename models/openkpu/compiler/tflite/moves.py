@@ -163,6 +163,26 @@ def pad(r: TfliteReader, op: RawOperator) -> None:
     r.node(Move, [x], y, how="pad", before=before, after=after, value=value)
 
 
+def mirror_pad(r: TfliteReader, op: RawOperator) -> None:
+    """MIRROR_PAD, with the edge once more (SYMMETRIC) or without it (REFLECT), by places."""
+    x, y, shape = r.input(op, 0), r.output(op), r.raw(op, 0).shape
+    pads = np.reshape(r.integers(op, 1, "paddings"), (-1, 2)).tolist()
+    if len(pads) != len(shape):
+        raise r.refuse(f"paddings {pads}, expected a pair for each of {len(shape)} axes")
+    if op.options is None:
+        raise r.refuse("its options are not in the file")
+    code = op.options.Mode()
+    if code not in (0, 1):
+        raise r.refuse(f"mode {code}, expected REFLECT or SYMMETRIC")
+    for edges, size in zip(pads, shape, strict=True):
+        if min(edges) < 0 or max(edges) > size - (code == 0):
+            raise r.refuse(f"paddings {pads} of {tuple(shape)}: more than can be mirrored")
+    sides = zip(shape, pads, strict=True)
+    places = [np.pad(np.arange(n), p, mode="symmetric" if code else "reflect") for n, p in sides]
+    order = TO_NCHW if len(places) == 4 else range(len(places))
+    r.node(Move, [x], y, how="take", places=tuple(tuple(places[a].tolist()) for a in order))
+
+
 def pack(r: TfliteReader, op: RawOperator) -> None:
     """Several tensors along a new axis."""
     y, shape = r.output(op), r.model.tensors[op.outputs[0]].shape
@@ -191,5 +211,6 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "STRIDED_SLICE": strided_slice,
     "PAD": pad,
     "PADV2": pad,
+    "MIRROR_PAD": mirror_pad,
     "PACK": pack,
 }

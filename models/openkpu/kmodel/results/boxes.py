@@ -21,18 +21,29 @@ class Box:
     y0: float
     x1: float
     y1: float
+    points: tuple[tuple[float, float], ...] = ()  # keypoints, as fractions too
 
     def __str__(self) -> str:
+        points = " ".join(f"{x:.3f},{y:.3f}" for x, y in self.points)
         return (
             f"{self.name} {self.score:.2f} at "
             f"{self.x0:.3f},{self.y0:.3f} .. {self.x1:.3f},{self.y1:.3f}"
+            f"{', points ' if points else ''}{points}"
         )
 
 
 def select(
-    boxes: Floats, scores: Floats, names: tuple[str, ...], threshold: float, nms: float
+    boxes: Floats,
+    scores: Floats,
+    names: tuple[str, ...],
+    threshold: float,
+    nms: float,
+    points: Floats | None = None,
 ) -> list[Box]:
-    """Boxes (centre, size) above the threshold; of overlapping ones of a class, the best."""
+    """Boxes (centre, size) above the threshold; of overlapping ones of a class, the best.
+
+    ``points``: keypoints (count, k, 2) of the boxes.
+    """
     kept: list[tuple[int, Box]] = []
     best = scores.argmax(axis=1)
     top = np.nan_to_num(scores.max(axis=1))
@@ -42,7 +53,8 @@ def select(
         x, y, w, h = boxes[i]
         kind = int(best[i])
         name = names[kind] if kind < len(names) else f"class {kind}"
-        box = Box(name, float(top[i]), x - w / 2, y - h / 2, x + w / 2, y + h / 2)
+        marks = () if points is None else tuple((float(px), float(py)) for px, py in points[i])
+        box = Box(name, float(top[i]), x - w / 2, y - h / 2, x + w / 2, y + h / 2, marks)
         if np.isfinite([x, y, w, h]).all() and all(
             other != kind or box_overlap(box, seen) <= nms for other, seen in kept
         ):

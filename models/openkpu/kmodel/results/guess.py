@@ -17,6 +17,7 @@ import numpy.typing as npt
 from openkpu.kmodel.operations.operations import ChannelwiseDequantize, Dequantize
 from openkpu.kmodel.program import KpuLayer, Program
 from openkpu.kmodel.readers.names import split_names
+from openkpu.kmodel.results.anchors import FACE_GRIDS, decode_anchors
 from openkpu.kmodel.results.boxes import Box
 from openkpu.kmodel.results.ssd import FACE_PRIORS, decode_priors
 from openkpu.kmodel.results.yolo import (
@@ -91,6 +92,12 @@ def guess(
         return Guess(
             "priors of the RFB and slim face detectors",
             functools.partial(decode_priors, outputs, FACE_PRIORS, width, height),
+        )
+    grid = FACE_GRIDS.get((height, width))
+    if grid is not None and grid.pair(outputs, width, height) is not None:
+        return Guess(
+            f"anchors of MediaPipe's face detector of {width} x {height} pixels of -1 .. 1",
+            functools.partial(decode_anchors, outputs, grid, width, height),
         )
     if len(outputs) == 1 and output.ndim == 3 and is_yolox(output, width, height):
         named = output.shape[-1] - 5 == len(COCO_CLASSES)

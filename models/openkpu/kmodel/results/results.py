@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Something to look at: boxes of detectors, the best classes of a classifier.
 
-``yolo`` and ``ssd`` decode outputs by a description, ``guess`` has those of a few published models.
+``yolo``, ``ssd`` and ``anchors`` decode outputs by a description, ``guess`` has those of a few
+published models.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from openkpu import files
 from openkpu.kmodel.errors import KmodelError
 from openkpu.kmodel.program import Program
 from openkpu.kmodel.readers.shapes import output_map
+from openkpu.kmodel.results.anchors import AnchorDetector, decode_anchors
 from openkpu.kmodel.results.boxes import Box, box_overlap
 from openkpu.kmodel.results.guess import FACE, VOC, guess
 from openkpu.kmodel.results.ssd import FACE_PRIORS, PriorDetector, decode_priors
@@ -37,6 +39,7 @@ __all__ = [
     "FACE",
     "FACE_PRIORS",
     "VOC",
+    "AnyDetector",
     "Box",
     "Detector",
     "PriorDetector",
@@ -53,22 +56,26 @@ __all__ = [
     "span",
     "top_classes",
 ]
+AnyDetector = Detector | PriorDetector | AnchorDetector
 COLOURS = ((230, 40, 40), (40, 160, 40), (50, 90, 230), (230, 160, 0), (160, 40, 200))
 
 
-def load_detector(path: str | Path) -> Detector | PriorDetector:
+def load_detector(path: str | Path) -> AnyDetector:
     """A description from a JSON side file; KmodelError says what is wrong with it.
 
     {"anchors": [w, h, ...], "classes": [...]} for a yolo, or {"outputs": [{"anchors": [...]}, ...],
     "classes": [...]} with the anchors by output, both with "unit" and "scores" as in ``Detector``;
     {"priors": [[size or [w, h], ...] of each step], "steps": [...], "variances": [a, b], "classes":
-    [...]} for an SSD detector.  All may have "threshold" and "nms".
+    [...]} for an SSD detector; {"strides": [...], "per_cell": [...], "keypoints": n, "classes":
+    [...]} for anchors without a size, with "scale" and "order" as in ``AnchorDetector``.  All may
+    have "threshold" and "nms".
     """
     try:
         data = json.loads(files.read_bytes(path, KmodelError), object_pairs_hook=_once)
         if not isinstance(data, dict):
-            raise ValueError("expected an object with anchors, outputs or priors")
-        kind = PriorDetector if "priors" in data else Detector
+            raise ValueError("expected an object with anchors, outputs, priors or strides")
+        grid = AnchorDetector if "strides" in data else Detector
+        kind = PriorDetector if "priors" in data else grid
         return kind.of(data).check(str(path))
     except KeyError as err:
         raise KmodelError(f"{path}: {err.args[0]!r} is missing") from None
@@ -104,6 +111,9 @@ def draw_boxes(image: Image, boxes: list[Box]) -> Image:
         # a thick line would cover what a small box shows
         thin = min(line, max(1, min(x1 - x0, y1 - y0) // 12))
         pen.rectangle((x0, y0, max(x0, x1), max(y0, y1)), outline=colour, width=thin)
+        for x, y in np.clip(np.array(box.points).reshape(-1, 2), 0, 1):
+            at = round(float(x) * (image.width - 1)), round(float(y) * (image.height - 1))
+            pen.rectangle((at[0] - thin, at[1] - thin, at[0] + thin, at[1] + thin), fill=colour)
         label, corner = f"{box.name} {box.score:.2f}", (x0 + line + 1, y0 + line)
         place = pen.textbbox(corner, label)
         if place[2] - place[0] <= max(x1 - x0, image.width // 8):
@@ -139,7 +149,7 @@ def report(
     outputs: npt.NDArray | Sequence[npt.NDArray],
     width: int,
     height: int,
-    detector: Detector | PriorDetector | None = None,
+    detector: AnyDetector | None = None,
     program: Program | None = None,
     option: str = "DETECTOR=",
 ) -> Report:
@@ -152,6 +162,8 @@ def report(
     outputs = _maps(outputs, program)
     if isinstance(detector, PriorDetector):
         return Report("boxes", decode_priors(outputs, detector, width, height))
+    if isinstance(detector, AnchorDetector):
+        return Report("boxes", decode_anchors(outputs, detector, width, height))
     if detector is not None:
         boxes, notes = decode_maps(outputs, detector, width, height)
         return Report("boxes", boxes, tuple(notes))
@@ -171,6 +183,18 @@ def _maps(
     return outputs if program is None else [output_map(output, program) for output in outputs]
 
 
+def _anchors(places: npt.NDArray, scores: npt.NDArray) -> str | None:
+    """What outputs may be with a line for each anchor, and with keypoints."""
+    shapes = places.shape[-2:], scores.shape[-2:]
+    if places.ndim != 3 or scores.ndim != 3 or shapes[0][0] != shapes[1][0]:
+        return None
+    (count, numbers), classes = shapes[0], shapes[1][1]
+    if numbers < 6 or numbers % 2 or classes >= numbers:
+        return None
+    points = numbers // 2 - 2
+    return f"perhaps {count} anchors with {points} keypoint(s) and {classes} class(es)"
+
+
 def hint(
     outputs: npt.NDArray | Sequence[npt.NDArray],
     option: str = "DETECTOR=",
@@ -185,6 +209,8 @@ def hint(
     alike = len(maps) == 2 and maps[0].shape[-3] == maps[1].shape[-3]
     if len(outputs) == 2 and not alike:
         for places, scores in (outputs, outputs[::-1]):
+            if anchors := _anchors(places, scores):
+                return f"{anchors}: {option}side.json with strides, per_cell, keypoints and classes"
             count = places.size // 4
             if (
                 count > 1

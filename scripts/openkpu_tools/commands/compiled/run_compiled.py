@@ -26,6 +26,7 @@ from openkpu_tools import report
 from openkpu_tools.command import writing
 from openkpu_tools.commands import run_network
 from openkpu_tools.commands.compiled import compiled_page, compiled_table
+from openkpu_tools.commands.compiled.found import boxes_of, detector_of
 from openkpu_tools.commands.end_to_end import PERF, START, EndToEnd, unmeasured
 from openkpu_tools.commands.model_options import request_of
 
@@ -98,9 +99,10 @@ def run(args: argparse.Namespace) -> bool:
             run_network.check_network(part.network, args.config)
         except NetworkError as error:
             raise CompileError(str(error), where=args.model) from None
+    given, source = inputs_of(args, program)
+    detector = detector_of(args, program)
     for line in compiled_table.node_lines(program, args.config):
         print(line)
-    given, source = inputs_of(args, program)
     print(f"\n{len(given)} inferences: {source}")
     device = Device(args)
     records: list[report.LayerRecord] = []
@@ -115,6 +117,8 @@ def run(args: argparse.Namespace) -> bool:
         print(f"inference {number}{cycles}")
         for tensor, value in zip(program.outputs, results[-1], strict=True):
             print(f"  {describe(tensor, value, labels)}")
+        for line in boxes_of(args, program, values, detector) if args.image else ():
+            print(f"  {line}")
     if args.output:
         write(args, program, results, raw)
     if args.report:

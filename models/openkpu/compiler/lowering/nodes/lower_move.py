@@ -2,6 +2,7 @@
 """Elements that change places: the rule is that only the index of the tensor changes.
 
 Reshapes, transpositions and slices read the index of their input in another order; no byte moves.
+A Pad of channels is a copy of its input and of zeros, or a convolution.
 A concatenation has its inputs written into one map from the start (``State.targets``), each behind
 the other; an input that lies elsewhere is copied there.  A later node that cannot read elements
 where they lie says so, and the host puts them in order.
@@ -9,13 +10,16 @@ where they lie says so, and the host puts them in order.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from openkpu.arithmetic.integers import round_up
 from openkpu.compiler.form.graph import Graph, Move
-from openkpu.compiler.lowering import copies
-from openkpu.compiler.lowering.device import Held, Place
-from openkpu.compiler.lowering.lower import Disordered, State
+from openkpu.compiler.lowering import copies, costs
+from openkpu.compiler.lowering.device import Geometry, Held, Place, indices
+from openkpu.compiler.lowering.lower import Disordered, State, Unable, copy_fit, zero_terms
+from openkpu.compiler.passes.padded import pads_channels
 
 
 def lower_move_node(state: State, node: Move) -> None:
@@ -36,9 +40,80 @@ def lower_move_node(state: State, node: Move) -> None:
         where = where[np.ix_(*places)]
     elif node.how == "take":
         where = where[np.ix_(*node.places)]
+    elif pads_channels(state.graph, node):
+        costs.fewest(state, node, (_pad_by_copies, _pad_by_channels))
+        return
     else:
         raise Disordered(name, "padding of its own")
-    state.put(y.name, Held(held.place, np.ascontiguousarray(where), held.zero, held.span))
+    found = Held(held.place, np.ascontiguousarray(where), held.zero, held.span)
+    state.put(y.name, _narrowed(state, found) if node.how == "slice" else found)
+
+
+def _narrowed(state: State, held: Held) -> Held:
+    """A part of the channels as a map of its own, where it fills rows and has been written."""
+    geometry, place = held.geometry(), held.place
+    if geometry is None or place.buffer in state.fresh:
+        return held
+    first, count = int(geometry.channels[0]), len(geometry.channels)
+    full = count % place.groups == 0 or first + count == place.shape[0]
+    in_order = np.array_equal(geometry.channels, first + np.arange(count))
+    if not in_order or first % place.groups or not full or count == place.shape[0]:
+        return held
+    where = held.where - first * place.shape[1] * place.shape[2]
+    return Held(place.part(first, count), where, held.zero, held.span, held.margin)
+
+
+def _pad_by_channels(state: State, node: Move) -> None:
+    """One convolution with a weight for each channel, and none for those of zeros."""
+    y = state.graph.tensors[node.outputs[0]]
+    held, geometry, first = *_map_to_pad(state, node), node.before[1]
+    src = held.place
+    dst = state.room(y.name, (y.shape[1], *src.shape[1:]))
+    weights = np.zeros((y.shape[1], src.shape[0]), dtype=np.int64)
+    weights[first + np.arange(len(geometry.channels)), geometry.channels] = 1
+    terms, fit = zero_terms(0, held.zero, 1), copy_fit(held.zero, y.shape[1])
+    state.layer(node, src, dst, weights=weights, fit=fit, **terms)
+    _put_padded(state, y.name, dst, held, geometry)
+
+
+def _pad_by_copies(state: State, node: Move) -> None:
+    """A copy of the channels, and copies that are multiplied by 0, where rows are full."""
+    y = state.graph.tensors[node.outputs[0]]
+    held, geometry, first = *_map_to_pad(state, node), node.before[1]
+    src = held.place
+    count, groups = src.shape[0], src.groups
+    plain = np.array_equal(geometry.channels, np.arange(count))
+    if not plain or first % groups or (count % groups and node.after[1]):
+        raise Unable("channels of zeros share rows with others")
+    dst = state.room(y.name, (y.shape[1], *src.shape[1:]))
+    state.copy(node, src, dst.part(first, count), held.zero)
+    spans = (0, first), (first + count, y.shape[1])
+    for start in (n for low, end in spans for n in range(low, end, count)):
+        end = min(start + count, next(e for low, e in spans if low <= start < e))
+        part = dst.part(start, end - start)
+        terms: dict[str, Any] = {"depthwise": True, **zero_terms(0, held.zero, 1)}
+        fit = copy_fit(held.zero, end - start)
+        few = dst.part(first, end - start)
+        state.layer(node, few, part, weights=np.zeros(end - start), fit=fit, **terms)
+    _put_padded(state, y.name, dst, held, geometry)
+
+
+def _map_to_pad(state: State, node: Move) -> tuple[Held, Geometry]:
+    held = state.held(node.inputs[0])
+    geometry = held.geometry()
+    if geometry is None:
+        raise Disordered(node.inputs[0], "it does not lie as a map does")
+    held = copies.on_grid(state, node, held, geometry)
+    geometry = held.geometry()
+    assert geometry is not None, "on_grid gives a map"
+    return held, geometry
+
+
+def _put_padded(state: State, name: str, dst: Place, held: Held, geometry: Geometry) -> None:
+    channels = np.arange(dst.shape[0])
+    where = indices(dst, channels, geometry.start, geometry.size, geometry.turned)
+    span = min(held.span[0], held.zero), max(held.span[1], held.zero)
+    state.put(name, Held(dst, where, held.zero, span))
 
 
 def _concat(state: State, node: Move) -> None:
