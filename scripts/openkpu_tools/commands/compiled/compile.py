@@ -43,8 +43,6 @@ def main(argv: list[str] | None = None) -> int:
         return complain(error)
     if args.graph:
         print(program.graph)
-    for line in calibrated.words() if calibrated else ():
-        print(line)
     for line in compiled_table.node_lines(program, args.config):
         print(line)
     if costs and calibrated:
