@@ -4,9 +4,14 @@ nothing is written for the zeros (docs/compiler.md 3)."""
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from models.tests.compiled_graphs import Maker, alone, compiled, equal, layers
+from openkpu import configs
+from openkpu.compiler import build
+from openkpu.compiler.bands import fit
 from openkpu.compiler.form.graph import Elementwise, Graph, Tensor
 from openkpu.compiler.program import HostPart
 
@@ -161,3 +166,41 @@ def test_the_choice_is_by_cycles() -> None:
     x = narrow.conv(narrow.input(1, 3, 9, 6), 5, (1, 1))
     graph = narrow.done(narrow.conv(padded(narrow, x, 0, 8), 4, (1, 1)))
     assert layers(compiled(graph)) == ["1x1", "1x1", "1x1"]
+
+
+PARTS = {
+    "behind each other": ([(0, 4), (4, 12), (12, 13)], 10, 2048),
+    "each in rows of its own": ([(0, 6), (6, 13)], 40, 2048),
+    "overlapping": ([(0, 8), (4, 13)], 10, 2048),
+    "in bands": ([(0, 4), (4, 12), (12, 13)], 10, 20),
+    "overlapping, in bands": ([(0, 8), (4, 13)], 10, 20),
+}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("name", PARTS)
+def test_results_that_are_parts_of_one_map(name: str, whole: bool) -> None:
+    """Channels of one map are several results, with or without the map itself."""
+    cuts, width, rows = PARTS[name]
+    m = Maker(3)
+    x = m.conv(m.input(1, 9, 4, width), 13, (1, 1))
+    numbers = [((0, a, 0, 0), (1, b - a, 4, width)) for a, b in cuts]
+    outputs = [m.move([x], s, "slice", starts=a, steps=(1, 1, 1, 1)) for a, s in numbers]
+    graph = m.done(*outputs, *([x] if whole else []))
+    config = dataclasses.replace(configs.load_config("nano_fpga"), ai_ram_rows=rows)
+    program = build.build_program(graph, config)
+    assert len(program.device_parts) == 1
+    equal(graph, program)
+
+
+def test_lists_cut_between_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list ends between the parts of a map whose shortcut is padded."""
+    monkeypatch.setattr(fit, "MOST_LAYERS", 5)
+    monkeypatch.setattr(fit, "ROOM", 4)
+    m = Maker(24)
+    x = m.conv(m.input(1, 9, 2, 10), 9, (1, 1))
+    y = m.conv(x, 13, (1, 1))
+    graph = m.done(m.both("add", padded(m, x, 4, 0), y, scale=0.1))
+    program = compiled(graph, "nano_fpga")
+    assert len(program.device_parts) > 1
+    equal(graph, program)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -327,11 +328,15 @@ class Builder:
             name, held, _ = outputs.pop()
             outputs.append((name, held, []))
         final = []
+        copied = Counter(held.place.buffer for _, held, writers in outputs if not writers)
         for name, held, writers in outputs:
             if not writers:
                 if held.place.shape[0] > MOST:
                     raise self._refuse(node, f"{name!r} has over {MOST} channels, as a result")
-                state.copy(node, held.place, held.place)
+                source = held.place
+                if copied[source.buffer] > 1:  # a part over itself: the next copy reads the map
+                    held = dataclasses.replace(held, place=state.new(source.shape))
+                state.copy(node, source, held.place)
                 writers = [len(state.specs) - 1]
             final.append((name, held, writers))
         writers = {w for _, _, found in final for w in found}
