@@ -206,9 +206,12 @@ def test_other_files_are_named(place: Path, capsys: pytest.CaptureFixture[str]) 
         assert command.main(arguments) == 0
         assert said in capsys.readouterr().out
     (folder / "b.jpg").write_bytes(b"\xff\xd8\xff no picture")
-    assert quantise.main(arguments) == 2
-    error = capsys.readouterr().err
-    assert "b.jpg: no picture that can be read" in error and error.count("\n") == 1
+    (folder / "c.jpg").symlink_to("moved.jpg")
+    for name, text in (("b.jpg", "no picture that can be read"), ("c.jpg", "No such file")):
+        assert quantise.main(arguments) == 2
+        error = capsys.readouterr().err
+        assert f"{name}: {text}" in error and error.count("\n") == 1
+        (folder / name).unlink()
 
 
 def test_folder_without_pictures(tmp_path: Path) -> None:

@@ -112,7 +112,8 @@ def _pictures(folder: Path) -> tuple[list[Path], list[Path]]:
     # Pillow writes some formats that it cannot read, as PDF
     known = {suffix for suffix, kind in Image.EXTENSION.items() if kind in Image.OPEN}
     try:
-        files = [p for p in sorted(folder.rglob("*")) if not p.name.startswith(".") and p.is_file()]
+        named = [p for p in sorted(folder.rglob("*")) if not p.name.startswith(".")]
+        files = [p for p in named if not p.is_dir()]  # a link to nothing is refused when it is read
     except OSError as error:
         raise CompileError(f"{error.strerror}", where=str(folder)) from None
     found = [p for p in files if p.suffix.lower() in known]
