@@ -115,6 +115,11 @@ def one_line(m: Maker) -> list[Tensor]:
     return [m.pool(m.conv(x, 200, (3, 3), groups=200), "average", (1, 60))]
 
 
+def one_result(m: Maker) -> list[Tensor]:
+    """A result that is stored in bands."""
+    return [m.conv(m.input(1, 3, 24, 20), 8, (3, 3))]
+
+
 def dilated(m: Maker) -> list[Tensor]:
     """Moved copies of the input, which are channels of one map: more layers than a chain's maps."""
     x = m.conv(m.input(1, 4, 30, 40), 4, (3, 3), dilation=(2, 2))
@@ -145,6 +150,7 @@ GRAPHS: dict[str, tuple[Callable[[Maker], list[Tensor]], int]] = {
     "joined_result": (joined_result, 836),
     "two_chains": (two_chains, 518),
     "one_line": (one_line, 100),
+    "one_result": (one_result, 80),
     "dilated": (dilated, 300),
     "large_kernels": (large_kernels, 400),
     "copies_first": (copies_first, 200),
@@ -275,6 +281,14 @@ def test_program_file() -> None:
         assert np.array_equal(
             run.run_program(again, given)[name], run.run_program(program, given)[name]
         )
+
+
+def test_a_result_in_bands_is_not_exported() -> None:
+    """The file, the output, and why its map is in pieces; parts of channels are no bands."""
+    with pytest.raises(ExportError, match=r"^net.okpu: output 't1': stored .* map: it is .* bands"):
+        source.of_program(on(graph_of("one_result"), 80), "net.okpu")
+    with pytest.raises(ExportError, match=r"^net.okpu: output 't\d+': stored .* expected one map$"):
+        source.of_program(on(graph_of("joined_result"), WHOLE), "net.okpu")
 
 
 def test_halo() -> None:

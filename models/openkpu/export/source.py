@@ -101,7 +101,7 @@ def of_program(program: Program, path: str) -> Source:
     front = [n for p in program.parts[:at] if isinstance(p, HostPart) for n in p.nodes]
     back = [n for p in program.parts[at + 1 :] if isinstance(p, HostPart) for n in p.nodes]
     tensors, before = _inputs(program, part, front)
-    tensors += [_output(program, port, part) for port in part.outputs]
+    tensors += [_output(program, port, part, path) for port in part.outputs]
     more = {p.layer: np.full(p.shape, p.zero, np.uint8) for p in part.inputs[1:]}
     network = dataclasses.replace(part.network, loaded={**part.network.loaded, **more})
     return Source(network, tensors, before, [_named(node) for node in back])
@@ -167,13 +167,14 @@ def _gather(port: Port, order: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32] 
     return None if np.array_equal(found, np.arange(found.size)) else found
 
 
-def _output(program: Program, port: Port, part: DevicePart) -> Tensor:
+def _output(program: Program, port: Port, part: DevicePart, path: str) -> Tensor:
     """An output: its map, and the place in it of each element in the model's order."""
     tensor = program.graph.tensors[port.tensor]
     if len(port.layers) != 1:
-        raise ExportError(
-            f"output {port.tensor!r}: stored by {len(port.layers)} layers, expected one map"
-        )
+        what = f"stored by {len(port.layers)} layers, expected one map"
+        if len({part.nodes[number] for number in port.layers}) == 1:
+            what += f": it is computed in bands, for the AI RAM of {program.config}"
+        raise ExportError(f"{path}: output {port.tensor!r}: {what}")
     places = np.zeros(int(np.prod(tensor.shape)), dtype=np.uint32)
     places[_order(program, port.tensor).reshape(-1)] = port.where.reshape(-1)
     same = np.array_equal(places, np.arange(places.size)) and places.size == np.prod(port.shape)
