@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from models.tests import test_bands
 from models.tests import test_kmodel_containers as containers
+from models.tests.compiled_graphs import Maker
+from openkpu.compiler import okpu
 from openkpu.kmodel import load_kmodel, run_kmodel
 from openkpu_tools.commands import run_stream
 
@@ -66,3 +69,16 @@ def test_models_that_are_no_stream(
     assert run_stream.main(words(kmodel, *more)) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert says in line
+
+
+def test_an_input_in_bands_is_no_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line that says why there are several maps of one input."""
+    path = tmp_path / "net.okpu"
+    m = Maker(3)
+    x = m.conv(m.input(1, 16, 40, 20), 4, (3, 3))
+    program = test_bands.on(m.done(m.pool(x, "max", (2, 2), (2, 2))), 100)
+    path.write_bytes(okpu.dumps(program))
+    assert run_stream.main(words(path)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{path}: a stream is" in line
+    assert line.endswith("which are bands for the AI RAM of nano_fpga")

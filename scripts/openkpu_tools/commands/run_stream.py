@@ -114,11 +114,13 @@ def of_model(args: argparse.Namespace) -> Work:
         print(calibrated.summary)
     lists, maps = len(program.device_parts), len(program.device_parts[0].inputs)
     if (lists, maps) != (1, 1):
-        raise CompileError(
+        what = (
             "a stream is one task list with one input map;"
-            f" lists: {lists}, input maps of the first one: {maps}",
-            where=args.model,
+            f" lists: {lists}, input maps of the first one: {maps}"
         )
+        if len({port.tensor for port in program.device_parts[0].inputs}) < maps:
+            what += f", which are bands for the AI RAM of {program.config}"
+        raise CompileError(what, where=args.model)
     (part,) = program.device_parts
     try:
         run_network.check_network(part.network, args.config)
