@@ -34,8 +34,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     if args.output and args.output.is_dir():
         given = option("output", args.output)
         raise UsageError(f"{given}: is a folder, expected the first part of the files' names")
+    named = option("output", args.output) if args.output else option("model", args.model)
     args.output = args.output or Path(Path(args.model).stem)
     args.name = texts.identifier(args.output.name)
+    if why := texts.taken(args.name):
+        raise UsageError(f"{named}: {why}, expected another name by {option('output')}")
     args.paths = {s: args.output.parent / f"{args.name}{s}" for s in texts.SUFFIXES}
     check_outputs(list(args.paths.values()), [args.model])
     return args
