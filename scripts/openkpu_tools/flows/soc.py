@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
             expected = USERS[name]
             if given is not None and args.program not in expected:
                 raise UsageError(
-                    f"{option(name, int(given))} with {option('program', args.program)}, expected"
+                    f"{option(name, given)} with {option('program', args.program)}, expected"
                     f" {option('program', ' or '.join(expected))}"
                 )
         sources = [
