@@ -388,6 +388,9 @@ static void watchdog(struct bench *b) {
 static void windows(struct bench *b) {
   uint32_t half = HW_MEMORY / 2, far = HW_BASE + half;
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE + 8, half, HW_BASE, half, 0), OPENKPU_MISALIGNED);
+  CHECK(b->dev.error.address == HW_BASE + 8); /* of the window that is not aligned */
+  CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, half, far, half + 8, 0), OPENKPU_MISALIGNED);
+  CHECK(b->dev.error.address == far);
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, 0, HW_BASE, half, 0), OPENKPU_BAD_COUNT);
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, HW_BASE + 1024, HW_BASE, half, 0), OPENKPU_NO_ROOM);
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, half, HW_BASE + half, HW_BASE, 0), OPENKPU_NO_ROOM);
@@ -450,7 +453,7 @@ static void addresses(struct bench *b) {
   CHECK_CODE(&b->dev, openkpu_open(&b->dev, &net, b->image.data, HW_BASE + 4, OPENKPU_CHECK_ALL), OPENKPU_MISALIGNED);
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, net.result + 2, LIMIT), OPENKPU_MISALIGNED);
   CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &net, 2, net.input, net.input_stride, net.result, 6), OPENKPU_MISALIGNED);
-  CHECK(b->dev.error.address == net.result);
+  CHECK(b->dev.error.address == net.result + 6);
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, HW_BASE - 4, net.result, LIMIT), OPENKPU_NO_ROOM);
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, HW_BASE + HW_MEMORY, LIMIT), OPENKPU_NO_ROOM);
   CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &net, 1u << 31, net.input, 64, net.result, 64), OPENKPU_NO_ROOM);
