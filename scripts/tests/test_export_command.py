@@ -150,6 +150,10 @@ def words_of_header(folder: Path) -> dict[str, str]:
         (("--output", "OpenKPU_AI"), "the driver's begin with openkpu, expected another name by"),
         (("--output", "string"), "--output=string: string.h is a header of C, expected another"),
         (("--config", "nano_fpga", "--model", "EMPTY"), "EMPTY"),
+        (
+            ("--config", "nano_fpga", "--model", "WHOLE_RAM"),
+            "network.npz: layer 0: BAD_ADDR: output",
+        ),
     ],
 )
 def test_bad_requests(
@@ -160,6 +164,7 @@ def test_bad_requests(
     empty.write_bytes(b"")
     (tmp_path / "FOLDER").mkdir()
     made = {"EMPTY": str(empty), "FOLDER": str(tmp_path / "FOLDER")}
+    made["WHOLE_RAM"] = str(TFLITE.with_name("network.npz"))
     given = tuple(made.get(word, word) for word in given)
     try:
         assert run(tmp_path, *given) == 2

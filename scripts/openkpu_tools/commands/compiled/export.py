@@ -14,7 +14,6 @@ from openkpu.compiler.errors import CompileError
 from openkpu.export import source, texts
 from openkpu.export.image import ExportError, Image, alignment, image
 from openkpu.kmodel import KmodelError
-from openkpu.network import device_rules
 from openkpu.network.network import NetworkError
 from openkpu_tools import command, registry
 from openkpu_tools.command import UsageError, check_outputs, complain, option, writing
@@ -47,7 +46,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def exported(args: argparse.Namespace) -> Image:
     """The image; an error of ``ERRORS`` for what cannot be exported."""
     found = source.read_export_model(args.model, args.config)
-    device_rules.check_network(found.network, args.config)
     made = image(found.network, args.config, args.base, found.tensors, args.images or 1)
     made.before, made.after = found.before, found.after
     if args.memory is not None and made.memory > args.memory:
