@@ -74,6 +74,9 @@ static uint32_t size_of(const uint32_t *p) { return p[1] * p[2] * p[3]; }
 
 static void put_image(struct bench *b) { memcpy(hw_memory(b->hw, HW_BASE), b->image.data, b->image.size); }
 
+/* after a test has changed it where the device reads it */
+static void restore_image(struct bench *b) { memcpy(hw_uncached(b->hw, HW_BASE), b->image.data, b->image.size); }
+
 static void set_up(struct bench *b) {
   memset(b, 0, sizeof *b);
   b->hw = hw_new();
@@ -102,6 +105,7 @@ static void tear_down(struct bench *b) {
 
 static void forget_results(struct bench *b) {
   memset(hw_memory(b->hw, b->net.result), 0x5A, IMAGES * b->net.result_stride);
+  memset(hw_uncached(b->hw, b->net.result), 0x5A, IMAGES * b->net.result_stride);
 }
 
 /* result `at` is that of image `image` */
@@ -268,7 +272,7 @@ static void tensors(struct bench *b) {
 
 /* ---- every code of docs/programming.md section 3 */
 static uint32_t *list_word(struct bench *b, uint32_t layer, uint32_t word) {
-  return (uint32_t *)(void *)hw_memory(b->hw, b->net.list + 96 * layer + 8 * word);
+  return (uint32_t *)(void *)hw_uncached(b->hw, b->net.list + 96 * layer + 8 * word);
 }
 
 static void refused_layers(struct bench *b) {
@@ -289,7 +293,7 @@ static void refused_layers(struct bench *b) {
     net.eight_bit = faults[i].code != OPENKPU_BAD_WEIGHTS;
     CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, b->net.input, b->net.result, LIMIT), faults[i].code);
     CHECK(b->dev.error.layer == faults[i].layer && b->dev.error.stream == 7 && !b->dev.error.address);
-    put_image(b);
+    restore_image(b);
     usable(b);
   }
 }
@@ -362,7 +366,7 @@ static void list_changed(struct bench *b) {
   *list_word(b, 9, OPENKPU_LAYER_KERNEL_CALC_TYPE_CFG) ^= 1u << 20; /* of inferences whose list is read from now on */
   while (!b->dev.error.code) (void)openkpu_wait(&b->dev, &finished, LIMIT);
   CHECK(b->dev.error.code == OPENKPU_LIST_CHANGED && b->dev.error.layer == 9);
-  put_image(b);
+  restore_image(b);
   b->dev.error.code = OPENKPU_OK;
   usable(b);
 }
