@@ -168,7 +168,8 @@ void hw_write32(void *port, uint32_t offset, uint32_t value) {
 
 void hw_pause(struct openkpu *dev) {
   hardware *hw = static_cast<hardware *>(dev->port);
-  for (int i = 0; i < 100 && !hw->irq; i++) hw->step();
+  // as openkpu_port.h says: until an event; the line of a device that is polled wakes nobody
+  for (int i = 0; i < 100 && !(dev->by_irq && (hw->irq || openkpu_pending(dev))); i++) hw->step();
   if (dev->by_irq && hw->irq && !hw->lost) (void)openkpu_irq(dev);
 }
 }
