@@ -150,9 +150,8 @@ enum openkpu_status openkpu_confine(struct openkpu *dev, uint32_t read_base, uin
                                     uint32_t write_size, int lock) {
   enum openkpu_status code = openkpu_idle(dev);
   if (code) return code;
-  if ((read_base | read_size | write_base | write_size) & 1023) {
-    return openkpu_fail(dev, OPENKPU_MISALIGNED, read_base);
-  }
+  if ((read_base | read_size) & 1023) return openkpu_fail(dev, OPENKPU_MISALIGNED, read_base);
+  if ((write_base | write_size) & 1023) return openkpu_fail(dev, OPENKPU_MISALIGNED, write_base);
   if (!read_size || !write_size) return openkpu_fail(dev, OPENKPU_BAD_COUNT, 0);
   /* a window that passed 4 GiB would end before it begins */
   if (read_base > read_base + (read_size - 1)) return openkpu_fail(dev, OPENKPU_NO_ROOM, read_base);
@@ -187,8 +186,9 @@ static enum openkpu_status check_run(struct openkpu *dev, const struct openkpu_n
   if (!count || !net->layers || net->layers > OPENKPU_AI_LIST_LEN_LAYERS_MASK) {
     return openkpu_fail(dev, OPENKPU_BAD_COUNT, 0);
   }
-  if ((results | (count > 1 ? result_stride : 0)) & (openkpu_word(dev) - 1)) {
-    return openkpu_fail(dev, OPENKPU_MISALIGNED, results);
+  if (results & (openkpu_word(dev) - 1)) return openkpu_fail(dev, OPENKPU_MISALIGNED, results);
+  if (count > 1 && result_stride & (openkpu_word(dev) - 1)) { /* the second result is */
+    return openkpu_fail(dev, OPENKPU_MISALIGNED, results + result_stride);
   }
   code = openkpu_inside(dev, pixels, (uint64_t)(count - 1) * pixel_stride + net->input_bytes);
   if (code) return code;

@@ -7,7 +7,8 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
 _TOP = _PACKAGE.parents[1]
-IN_CHECKOUT = (_TOP / "pyproject.toml").is_file() and (_TOP / "configs.toml").is_file()
+# installed into a folder of a checkout (pip install --target) it is no part of that checkout
+IN_CHECKOUT = _PACKAGE.parent.name == "models" and (_TOP / "configs.toml").is_file()
 # the top folder of the checkout; of an installed package a folder that holds the same names
 ROOT = _TOP if IN_CHECKOUT else _PACKAGE / "share"
 REPORTS = (ROOT if IN_CHECKOUT else Path.cwd()) / "reports"

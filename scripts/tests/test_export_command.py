@@ -19,6 +19,7 @@ from openkpu.export import source, texts
 from openkpu.export.image import NOWHERE, ExportError, config_word, image
 from openkpu.generators.generate_products import random_product
 from openkpu.network.network import Network
+from openkpu_tools.command import UsageError
 from openkpu_tools.commands.compiled import compile as compile_command
 from openkpu_tools.commands.compiled import export
 from openkpu_tools.foreign import train_networks
@@ -74,10 +75,65 @@ def test_files_hold_the_same_image(tmp_path: Path, capsys: pytest.CaptureFixture
     assert subprocess.run([tmp_path / "check"], capture_output=True, check=True).stdout == data
 
 
+SECTIONS = (
+    ".text : { *(.text*) }%s _etext = .; .data : { *(.data*) }%s .bss : { *(.bss*) }%s _end = .;"
+)
+CHIPS = {  # scripts of a chip, all with text at 0x1000
+    "flat": f"SECTIONS {{ . = 0x1000; {SECTIONS % ('', '', '')} }}",
+    "regions": "MEMORY { ram : ORIGIN = 0x1000, LENGTH = 64k }"
+    f" SECTIONS {{ {SECTIONS % (('> ram',) * 3)} }}",
+    "copied": "MEMORY { ram : ORIGIN = 0x1000, LENGTH = 64k\n"
+    " rom : ORIGIN = 0x20000, LENGTH = 64k }"
+    f" SECTIONS {{ {SECTIONS % ('> ram AT> rom', '> ram AT> rom', '> ram')} }}",
+}
+FIRMWARE = """#include "net.h"
+void _start(void);
+int data = 3, bss[4];
+void _start(void) { data = (int)net_image[bss[1]]; }
+"""
+
+
+@pytest.mark.parametrize("base", [0x80000000, 0x90000008, 0xA0000010])
+@pytest.mark.parametrize("chip", CHIPS)
+def test_linker_places_the_image(chip: str, base: int, tmp_path: Path) -> None:
+    """At its base, with the room behind it, loaded there; what is the chip's stays together."""
+    words = ["--base", hex(base), "--config", "nano", "--images", "3"]
+    assert run(tmp_path, *words) == 0
+    (tmp_path / "chip.ld").write_text(CHIPS[chip])
+    (tmp_path / "main.c").write_text(FIRMWARE)
+    flags = ["-Os", "-mcmodel=large", "-fno-pie", "-fno-asynchronous-unwind-tables", "-c"]
+    elf = tmp_path / "elf"
+    link = ["ld", "--gc-sections", "-static", "-e", "_start", "-T", "net.ld", "-T", "chip.ld"]
+    for command in (["gcc", *flags, "main.c", "net.c"], [*link, "-o", elf, "main.o", "net.o"]):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    said = subprocess.run(["nm", elf], capture_output=True, text=True, check=True).stdout
+    symbols = {line.split()[-1]: int(line.split()[0], 16) for line in said.splitlines()}
+    assert symbols["net_image"] == base
+    assert 0x1000 < symbols["_etext"] <= symbols["data"] < symbols["bss"] < symbols["_end"] < 0x2000
+    said = subprocess.run(["objdump", "-h", elf], capture_output=True, text=True, check=True).stdout
+    found = {
+        w[1]: [int(n, 16) for n in w[2:5]]
+        for w in map(str.split, said.splitlines())
+        if w[2:] and w[0].isdigit()
+    }  # size, address, address of loading
+    size = (tmp_path / "net.bin").stat().st_size
+    memory = int(words_of_header(tmp_path)["NET_MEMORY_BYTES"], 0)
+    assert found[".openkpu.net"] == [size, base, base]
+    assert found[".openkpu_room.net"] == [memory - size, base + size, base + size]
+
+
+def words_of_header(folder: Path) -> dict[str, str]:
+    """The macros of net.h."""
+    lines = (folder / "net.h").read_text().splitlines()
+    return {w[1]: w[2].rstrip("u") for w in map(str.split, lines) if w[:1] == ["#define"] and w[2:]}
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         (("--base", "0x80000004"), "--base=0x80000004: expected a multiple of 8"),
+        (("--base", "08"), "--base='08': expected an address, for example 0x80000000"),
         (("--base", "0xfffff000"), "expected them to end below 4 GiB"),
         (
             ("--memory", "1000"),
@@ -87,7 +143,17 @@ def test_files_hold_the_same_image(tmp_path: Path, capsys: pytest.CaptureFixture
             ("--output", "FOLDER"),
             "FOLDER: is a folder, expected the first part of the files' names",
         ),
+        (
+            ("--output", "openkpu"),
+            "openkpu: the driver's begin with openkpu, expected another name",
+        ),
+        (("--output", "OpenKPU_AI"), "the driver's begin with openkpu, expected another name by"),
+        (("--output", "string"), "--output=string: string.h is a header of C, expected another"),
         (("--config", "nano_fpga", "--model", "EMPTY"), "EMPTY"),
+        (
+            ("--config", "nano_fpga", "--model", "WHOLE_RAM"),
+            "network.npz: layer 0: BAD_ADDR: output",
+        ),
     ],
 )
 def test_bad_requests(
@@ -98,9 +164,13 @@ def test_bad_requests(
     empty.write_bytes(b"")
     (tmp_path / "FOLDER").mkdir()
     made = {"EMPTY": str(empty), "FOLDER": str(tmp_path / "FOLDER")}
+    made["WHOLE_RAM"] = str(TFLITE.with_name("network.npz"))
     given = tuple(made.get(word, word) for word in given)
-    assert run(tmp_path, *given) == 2
-    error = capsys.readouterr().err
+    try:
+        assert run(tmp_path, *given) == 2
+        error = capsys.readouterr().err
+    except UsageError as usage:  # of the command line, which run_command prints
+        error = f"{usage}\n"
     assert said in error and error.count("\n") == 1
     assert {path.name for path in tmp_path.iterdir()} == {"EMPTY", "FOLDER"}
 

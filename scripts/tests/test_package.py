@@ -235,7 +235,7 @@ def test_an_extra_that_is_missing(
     words: str, said: str, installed: Path, numpy_only: Path, tmp_path: Path
 ) -> None:
     """One line, before anything is read or built."""
-    for name in ("report.json", "net.tflite", "m.kmodel", "p.png"):
+    for name in ("report.json", "net.tflite", "n.onnx", "m.kmodel", "p.png"):
         (tmp_path / name).touch()
     found = openkpu(*words.split(), cwd=tmp_path, path=[installed, numpy_only])
     assert (found.returncode, found.stdout) == (2, "")
@@ -291,3 +291,23 @@ def test_simulation(installed: Path, tmp_path: Path) -> None:
     assert list((tmp_path / "cache" / "openkpu").glob("*/sim_build/icarus_tb_top_*"))
     after = {p for p in installed.rglob("*") if p.suffix != ".pyc" and p.name != "__pycache__"}
     assert after == before
+
+
+def test_a_folder_of_a_checkout_is_no_checkout(tmp_path: Path) -> None:
+    """Of a package that pip install --target put below a checkout, ROOT is its own share."""
+    package = tmp_path / "deps" / "openkpu"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    shutil.copy(ROOT / "models" / "openkpu" / "checkout.py", package)
+    for name in ("pyproject.toml", "configs.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    code = "from openkpu.checkout import IN_CHECKOUT, ROOT; print(IN_CHECKOUT, ROOT)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=package.parent,
+        env={},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["False", str(package / "share")]

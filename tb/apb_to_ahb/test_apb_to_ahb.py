@@ -15,6 +15,7 @@ from openkpu_tb.simrun import run_bench
 
 logging.getLogger("cocotb.apb_to_ahb_bench").setLevel(logging.ERROR)
 LIMIT = 200  # cycles of an access
+PRIVILEGED_DATA = 0b0011  # HPROT
 
 
 async def started(dut) -> tuple[Any, HostSide]:
@@ -60,6 +61,7 @@ async def access(dut, addr: int, write: bool, data: int = 0) -> tuple[int, int, 
     dut.s_apb_pwdata.value = data
     await FallingEdge(dut.clk)
     assert not int(dut.s_apb_pslverr.value), "PSLVERR in the setup phase"
+    assert int(dut.hprot.value) == PRIVILEGED_DATA
     dut.s_apb_penable.value = 1
     for cycle in range(2, LIMIT):
         await RisingEdge(dut.clk)
@@ -106,5 +108,5 @@ SOURCES = [
 
 @pytest.mark.parametrize("rows", [16384])
 def test_apb_to_ahb(rows: int) -> None:
-    params = {"AI_RAM_ROWS": rows}
+    params = {"AI_RAM_ROWS": rows, "PRIVILEGED": 1}  # which refuses writes of others
     run_bench("icarus", "apb_to_ahb_bench", SOURCES, "tb.apb_to_ahb.test_apb_to_ahb", params=params)

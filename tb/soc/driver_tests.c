@@ -74,6 +74,9 @@ static uint32_t size_of(const uint32_t *p) { return p[1] * p[2] * p[3]; }
 
 static void put_image(struct bench *b) { memcpy(hw_memory(b->hw, HW_BASE), b->image.data, b->image.size); }
 
+/* after a test has changed it where the device reads it */
+static void restore_image(struct bench *b) { memcpy(hw_uncached(b->hw, HW_BASE), b->image.data, b->image.size); }
+
 static void set_up(struct bench *b) {
   memset(b, 0, sizeof *b);
   b->hw = hw_new();
@@ -102,6 +105,7 @@ static void tear_down(struct bench *b) {
 
 static void forget_results(struct bench *b) {
   memset(hw_memory(b->hw, b->net.result), 0x5A, IMAGES * b->net.result_stride);
+  memset(hw_uncached(b->hw, b->net.result), 0x5A, IMAGES * b->net.result_stride);
 }
 
 /* result `at` is that of image `image` */
@@ -182,12 +186,16 @@ static void next_pixels(struct bench *b) {
 }
 
 static void stop(struct bench *b) {
-  for (uint32_t wait = 1; wait < 20000; wait = wait * 5 + 3) {
+  for (uint32_t wait = 1, number = 0; wait < 20000; wait = wait * 3 / 2 + 3, number++) {
     uint32_t finished;
+    openkpu_use_irq(&b->dev, number & 1);
     forget_results(b);
     CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &b->net, IMAGES, b->net.input, b->net.input_stride, b->net.result,
                                        b->net.result_stride), OPENKPU_OK);
-    hw_run(b->hw, wait);
+    for (uint32_t i = 0; i < wait; i++) {
+      hw_run(b->hw, 1);
+      if (number & 1 && hw_irq(b->hw)) (void)openkpu_irq(&b->dev); /* the handler; nobody waits for its event */
+    }
     CHECK_CODE(&b->dev, openkpu_stop(&b->dev, &finished, PASSES), OPENKPU_OK);
     CHECK(finished >= 1 && finished <= IMAGES);
     for (uint32_t i = 0; i < finished; i++) CHECK(right(b, i, i));
@@ -268,7 +276,7 @@ static void tensors(struct bench *b) {
 
 /* ---- every code of docs/programming.md section 3 */
 static uint32_t *list_word(struct bench *b, uint32_t layer, uint32_t word) {
-  return (uint32_t *)(void *)hw_memory(b->hw, b->net.list + 96 * layer + 8 * word);
+  return (uint32_t *)(void *)hw_uncached(b->hw, b->net.list + 96 * layer + 8 * word);
 }
 
 static void refused_layers(struct bench *b) {
@@ -289,7 +297,7 @@ static void refused_layers(struct bench *b) {
     net.eight_bit = faults[i].code != OPENKPU_BAD_WEIGHTS;
     CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, b->net.input, b->net.result, LIMIT), faults[i].code);
     CHECK(b->dev.error.layer == faults[i].layer && b->dev.error.stream == 7 && !b->dev.error.address);
-    put_image(b);
+    restore_image(b);
     usable(b);
   }
 }
@@ -362,7 +370,7 @@ static void list_changed(struct bench *b) {
   *list_word(b, 9, OPENKPU_LAYER_KERNEL_CALC_TYPE_CFG) ^= 1u << 20; /* of inferences whose list is read from now on */
   while (!b->dev.error.code) (void)openkpu_wait(&b->dev, &finished, LIMIT);
   CHECK(b->dev.error.code == OPENKPU_LIST_CHANGED && b->dev.error.layer == 9);
-  put_image(b);
+  restore_image(b);
   b->dev.error.code = OPENKPU_OK;
   usable(b);
 }
@@ -388,6 +396,9 @@ static void watchdog(struct bench *b) {
 static void windows(struct bench *b) {
   uint32_t half = HW_MEMORY / 2, far = HW_BASE + half;
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE + 8, half, HW_BASE, half, 0), OPENKPU_MISALIGNED);
+  CHECK(b->dev.error.address == HW_BASE + 8); /* of the window that is not aligned */
+  CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, half, far, half + 8, 0), OPENKPU_MISALIGNED);
+  CHECK(b->dev.error.address == far);
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, 0, HW_BASE, half, 0), OPENKPU_BAD_COUNT);
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, HW_BASE + 1024, HW_BASE, half, 0), OPENKPU_NO_ROOM);
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, half, HW_BASE + half, HW_BASE, 0), OPENKPU_NO_ROOM);
@@ -450,7 +461,7 @@ static void addresses(struct bench *b) {
   CHECK_CODE(&b->dev, openkpu_open(&b->dev, &net, b->image.data, HW_BASE + 4, OPENKPU_CHECK_ALL), OPENKPU_MISALIGNED);
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, net.result + 2, LIMIT), OPENKPU_MISALIGNED);
   CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &net, 2, net.input, net.input_stride, net.result, 6), OPENKPU_MISALIGNED);
-  CHECK(b->dev.error.address == net.result);
+  CHECK(b->dev.error.address == net.result + 6);
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, HW_BASE - 4, net.result, LIMIT), OPENKPU_NO_ROOM);
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, HW_BASE + HW_MEMORY, LIMIT), OPENKPU_NO_ROOM);
   CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &net, 1u << 31, net.input, 64, net.result, 64), OPENKPU_NO_ROOM);

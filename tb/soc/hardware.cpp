@@ -2,7 +2,8 @@
 // The verilated device behind an AHB host and a memory, for the driver's native tests.
 //
 // How it works: `step` is a clock cycle. Outputs are sampled before the rising edge, inputs change behind it. The memory
-// answers without wait states; an error is the two-cycle ERROR of AMBA.
+// answers without wait states; an error is the two-cycle ERROR of AMBA. The processor has a cache in front of it that
+// writes nothing back and reads nothing again by itself.
 
 #include "hardware.h"
 
@@ -18,14 +19,14 @@
 struct hardware {
   VerilatedContext context;
   Vopenkpu_top top;
-  std::vector<uint8_t> memory;
+  std::vector<uint8_t> memory, cache;  // what the device sees, what the processor does
   uint64_t cycle = 0, cleaned = 0, invalidated = 0;
   bool dead = false, lost = false, data = false, write = false, failing = false, irq = false;
   uint32_t address = 0, size = 0, error_first = 1, error_last = 0, error_skip = 0;
   uint32_t fake_offset = ~0u, fake_value = 0, turnaround = 0;
   uint64_t rose = 0;
 
-  hardware() : top(&context), memory(HW_MEMORY, 0xA5) {
+  hardware() : top(&context), memory(HW_MEMORY, 0xA5), cache(memory) {
     context.randReset(2);
     context.randSeed(1);
     std::memset(&top.clk, 0, 1);
@@ -124,7 +125,8 @@ void hw_reset(struct hardware *hw) { hw->reset(); }
 uint64_t hw_cycle(const struct hardware *hw) { return hw->cycle; }
 int hw_irq(const struct hardware *hw) { return hw->irq; }
 
-uint8_t *hw_memory(struct hardware *hw, uint32_t address) { return &hw->memory.at(address - HW_BASE); }
+uint8_t *hw_memory(struct hardware *hw, uint32_t address) { return &hw->cache.at(address - HW_BASE); }
+uint8_t *hw_uncached(struct hardware *hw, uint32_t address) { return &hw->memory.at(address - HW_BASE); }
 
 void hw_run(struct hardware *hw, uint32_t cycles) {
   while (cycles--) hw->step();
@@ -138,8 +140,18 @@ void hw_dead(struct hardware *hw, int on) { hw->dead = on; }
 void hw_lose_irq(struct hardware *hw, int on) { hw->lost = on; }
 void hw_fake(struct hardware *hw, uint32_t offset, uint32_t value) { hw->fake_offset = offset, hw->fake_value = value; }
 uint32_t hw_turnaround(const struct hardware *hw) { return hw->turnaround; }
-void hw_clean(void *hw, uint32_t, uint32_t bytes) { static_cast<hardware *>(hw)->cleaned += bytes; }
-void hw_invalidate(void *hw, uint32_t, uint32_t bytes) { static_cast<hardware *>(hw)->invalidated += bytes; }
+void hw_clean(void *port, uint32_t address, uint32_t bytes) {
+  hardware *hw = static_cast<hardware *>(port);
+  hw->cleaned += bytes;
+  for (uint32_t i = 0; i < bytes; i++) *hw_uncached(hw, address + i) = *hw_memory(hw, address + i);
+}
+
+void hw_invalidate(void *port, uint32_t address, uint32_t bytes) {
+  hardware *hw = static_cast<hardware *>(port);
+  hw->invalidated += bytes;
+  for (uint32_t i = 0; i < bytes; i++) *hw_memory(hw, address + i) = *hw_uncached(hw, address + i);
+}
+
 uint64_t hw_cleaned(const struct hardware *hw) { return hw->cleaned; }
 uint64_t hw_invalidated(const struct hardware *hw) { return hw->invalidated; }
 
@@ -156,7 +168,8 @@ void hw_write32(void *port, uint32_t offset, uint32_t value) {
 
 void hw_pause(struct openkpu *dev) {
   hardware *hw = static_cast<hardware *>(dev->port);
-  for (int i = 0; i < 100 && !hw->irq; i++) hw->step();
+  // as openkpu_port.h says: until an event; the line of a device that is polled wakes nobody
+  for (int i = 0; i < 100 && !(dev->by_irq && (hw->irq || openkpu_pending(dev))); i++) hw->step();
   if (dev->by_irq && hw->irq && !hw->lost) (void)openkpu_irq(dev);
 }
 }

@@ -18,7 +18,9 @@ static const uint32_t HW_BASE = 0x80000000u;
 struct hardware *hw_new(void);
 void hw_delete(struct hardware *hw);
 void hw_reset(struct hardware *hw);
+/* as the processor sees it through its cache, and as the device does */
 uint8_t *hw_memory(struct hardware *hw, uint32_t address);
+uint8_t *hw_uncached(struct hardware *hw, uint32_t address);
 uint64_t hw_cycle(const struct hardware *hw);
 void hw_run(struct hardware *hw, uint32_t cycles);
 int hw_irq(const struct hardware *hw);
@@ -39,7 +41,7 @@ void hw_pause(struct openkpu *dev);
 #define OPENKPU_READ32(port, offset) hw_read32((port), (offset))
 #define OPENKPU_WRITE32(port, offset, value) hw_write32((port), (offset), (value))
 #define OPENKPU_PAUSE(dev) hw_pause(dev)
-/* the harness notes what the driver asks of caches */
+/* a cache that does what the driver asks of it and nothing else; bytes so far */
 void hw_clean(void *hw, uint32_t address, uint32_t bytes);
 void hw_invalidate(void *hw, uint32_t address, uint32_t bytes);
 uint64_t hw_cleaned(const struct hardware *hw);

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openkpu import configs
+from openkpu import configs, digits
 from openkpu.checkout import ROOT
 from openkpu.export import source
 from openkpu.export.image import image
@@ -74,6 +74,26 @@ def test_driver(name: str, program: Path, data: Path) -> None:
     """One test of driver_tests.c: values, error codes, and no complaint of a sanitizer."""
     done = subprocess.run([program, data, name], capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Digits, whose results differ: those of a random network hardly depend on its input."""
+    folder = tmp_path_factory.mktemp("digits")
+    config, network = configs.load_config("nano"), digits.load_network()
+    inputs = digits.load_data()[1].pixels[: firmware.IMAGES]
+    for blank in (0x5A, 0xA5):  # what the tests leave where nothing was written
+        inputs = np.concatenate([inputs, np.full_like(inputs[:1], blank)])
+    results = {network.run(x).stored.tobytes() for x in inputs}
+    assert len(results) == len(inputs)
+    firmware.write_firmware(folder, network, config, inputs[: firmware.IMAGES], BASE)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["single", "by_interrupt", "stream", "next_pixels", "stop"])
+def test_each_image_is_the_right_one(name: str, program: Path, pictures: Path) -> None:
+    """Places, strides and cache maintenance of inputs, seen in results that differ."""
+    test_driver(name, program, pictures)
 
 
 @pytest.mark.nightly

@@ -25,7 +25,8 @@ from openkpu.compiler.source import is_ours, read_program
 from openkpu.configs import Config
 from openkpu.export.image import NOWHERE, ExportError, Tensor
 from openkpu.export.kmodel_list import of_kmodel
-from openkpu.network.network import MOST_LAYERS, Network
+from openkpu.network import device_rules
+from openkpu.network.network import MOST_LAYERS, Network, NetworkError
 
 DIGITS = "digits"  # the network that comes with the project
 FLOAT = (
@@ -47,9 +48,9 @@ class Source:
 
 
 def read_export_model(path: str, config: Config) -> Source:
-    """Read a model for a configuration.
+    """Read a model that a device of the configuration runs.
 
-    ExportError, CompileError, KmodelError or NetworkError with one line.
+    ExportError, CompileError, KmodelError or NetworkError with one line that names the model.
     """
     if path == DIGITS:
         found = of_network(digits.load_network(config.ai_ram_rows))
@@ -67,6 +68,10 @@ def read_export_model(path: str, config: Config) -> Source:
         network, tensors, before, after = of_kmodel(program, content, config)
         found = Source(network, tensors, before, after)
     found.name = Path(path).stem
+    try:
+        device_rules.check_network(found.network, config)
+    except NetworkError as error:
+        raise ExportError(f"{path}: {error}") from None
     return found
 
 

@@ -13,7 +13,21 @@ from openkpu.export.image import NOWHERE, Image, Tensor, config_word
 LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
 MADE = "/* written by `openkpu export`: do not edit */"
 WORDS_OF_A_LINE = 8
+MOST_ALIGNED = 64  # bytes: a line of a cache
 SUFFIXES = (".bin", ".hex", "_64.hex", ".h", ".c", ".ld")
+
+DRIVER = "openkpu"  # how names of the driver's files and macros begin
+HEADERS = (  # of C
+    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdarg"
+    " stdbool stddef stdint stdio stdlib string tgmath time uchar wchar wctype"
+)
+
+
+def taken(name: str) -> str:
+    """Whose files or macros those of a network of this name would hide; empty: nobody's."""
+    if name.startswith(DRIVER):
+        return f"the driver's begin with {DRIVER}"
+    return f"{name}.h is a header of C" if name in HEADERS.split() else ""
 
 
 def identifier(name: str) -> str:
@@ -84,7 +98,8 @@ def _plain(text: str) -> str:
 
 
 def source(image: Image, name: str) -> str:
-    """The C file: the image as words, in a section of its own."""
+    """The C file: the image as words, in a section of its own, aligned as the base is."""
+    align = min(MOST_ALIGNED, image.base & -image.base or MOST_ALIGNED)
     words = image.data.view("<u4")
     rows = [words[i : i + WORDS_OF_A_LINE] for i in range(0, words.size, WORDS_OF_A_LINE)]
     body = "\n".join("    " + ", ".join(f"0x{int(w):08X}" for w in row) + "," for row in rows)
@@ -93,7 +108,7 @@ def source(image: Image, name: str) -> str:
 #include "{name}.h"
 
 #ifdef __GNUC__
-__attribute__((section(".openkpu.{name}"), aligned(64)))
+__attribute__((section(".openkpu.{name}"), aligned({align})))
 #endif
 const uint32_t {name}_image[{name.upper()}_IMAGE_BYTES / 4] = {{
 {body}
@@ -102,14 +117,22 @@ const uint32_t {name}_image[{name.upper()}_IMAGE_BYTES / 4] = {{
 
 
 def linker(image: Image, name: str) -> str:
-    """The linker script: the section at its address, and room behind it that nothing loads."""
+    """The linker script: the section at its address, and room behind it that nothing loads.
+
+    Both have an address each, for which a chip's script with MEMORY needs no region; the chip's
+    own sections go on where they were.
+    """
+    base, end = f"{image.base:#x}", f"{image.base + image.data.size:#x}"
+    room = f"{image.memory - image.data.size:#x}"
     return f"""{LICENCE}
 {MADE}
-/* give it to the linker beside the script of the chip: -T {name}.ld */
+/* for GNU ld, before the chip's own script, which has a .text: -T {name}.ld -T chip.ld */
 SECTIONS
 {{
-  .openkpu.{name} {image.base:#x} : {{ KEEP(*(.openkpu.{name})) }}
-  .openkpu_room.{name} (NOLOAD) : {{ . = . + {image.memory - image.data.size:#x}; }}
+  openkpu_resume.{name} = .;
+  .openkpu.{name} {base} : AT({base}) {{ KEEP(*(.openkpu.{name})) }}
+  .openkpu_room.{name} {end} (NOLOAD) : AT({end}) {{ . = . + {room}; }}
+  . = openkpu_resume.{name};
 }}
 INSERT AFTER .text;
 """

@@ -288,7 +288,8 @@ def quantise(parser: Parser) -> None:
 
 def address(text: str) -> int:
     """argparse type: an address of 32 bits, as 0x80000000 or a decimal number."""
-    if not re.fullmatch(r"0[xX][0-9a-fA-F]{1,8}|\d{1,10}", text, re.ASCII) or int(text, 0) >> 32:
+    number = r"0[xX][0-9a-fA-F]{1,8}|0|[1-9]\d{0,9}"  # 010 is 8 in C, 10 elsewhere
+    if not re.fullmatch(number, text, re.ASCII) or int(text, 0) >> 32:
         raise argparse.ArgumentTypeError(
             f"{seeds.shown(text)}: expected an address, for example 0x80000000"
         )

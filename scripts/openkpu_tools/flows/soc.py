@@ -25,7 +25,6 @@ from openkpu.compiler.errors import CompileError
 from openkpu.export import source, texts
 from openkpu.export.image import ExportError
 from openkpu.kmodel import KmodelError
-from openkpu.network import device_rules
 from openkpu.network.network import NetworkError
 from openkpu_tb import seeds, simrun, verilated
 from openkpu_tools import command, registry
@@ -72,15 +71,13 @@ def main(argv: list[str] | None = None) -> int:
             expected = USERS[name]
             if given is not None and args.program not in expected:
                 raise UsageError(
-                    f"{option(name, int(given))} with {option('program', args.program)}, expected"
+                    f"{option(name, given)} with {option('program', args.program)}, expected"
                     f" {option('program', ' or '.join(expected))}"
                 )
         sources = [
             source.read_export_model(models[d % len(models)], args.config)
             for d in range(args.devices)
         ]
-        for one in sources:
-            device_rules.check_network(one.network, args.config)
         own = [models[d % len(models)] == source.DIGITS for d in range(args.devices)]
         made = _job(args, sources, own)
     except BAD as error:

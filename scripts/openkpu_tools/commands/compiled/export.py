@@ -14,7 +14,6 @@ from openkpu.compiler.errors import CompileError
 from openkpu.export import source, texts
 from openkpu.export.image import ExportError, Image, alignment, image
 from openkpu.kmodel import KmodelError
-from openkpu.network import device_rules
 from openkpu.network.network import NetworkError
 from openkpu_tools import command, registry
 from openkpu_tools.command import UsageError, check_outputs, complain, option, writing
@@ -34,8 +33,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     if args.output and args.output.is_dir():
         given = option("output", args.output)
         raise UsageError(f"{given}: is a folder, expected the first part of the files' names")
+    named = option("output", args.output) if args.output else option("model", args.model)
     args.output = args.output or Path(Path(args.model).stem)
     args.name = texts.identifier(args.output.name)
+    if why := texts.taken(args.name):
+        raise UsageError(f"{named}: {why}, expected another name by {option('output')}")
     args.paths = {s: args.output.parent / f"{args.name}{s}" for s in texts.SUFFIXES}
     check_outputs(list(args.paths.values()), [args.model])
     return args
@@ -44,7 +46,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def exported(args: argparse.Namespace) -> Image:
     """The image; an error of ``ERRORS`` for what cannot be exported."""
     found = source.read_export_model(args.model, args.config)
-    device_rules.check_network(found.network, args.config)
     made = image(found.network, args.config, args.base, found.tensors, args.images or 1)
     made.before, made.after = found.before, found.after
     if args.memory is not None and made.memory > args.memory:
