@@ -13,10 +13,10 @@ from typing import NoReturn
 import numpy as np
 
 from openkpu import kmodel_options
+from openkpu.files import parted
 from openkpu.kmodel import KmodelError, load_functions, load_kmodel, run_kmodel
 from openkpu.kmodel.describe import as_dict, describe_program
 from openkpu.kmodel.images import image_input, input_shape, open_image
-from openkpu.kmodel.package import parted
 from openkpu.kmodel.program import Program
 from openkpu.kmodel.results.results import Box, draw_boxes, hint, load_detector, report, span
 from openkpu.terminal import any_text
