@@ -260,6 +260,12 @@ def test_output_that_takes_nothing(words: str) -> None:
     assert (result.returncode, result.stderr) == (2, "error: No space left on device\n")
 
 
+@pytest.mark.parametrize("words", ["nothing", "predict --config=none", "kmodel nothing", "sim --x"])
+def test_messages_that_get_lost(words: str) -> None:
+    """The status says the same."""
+    assert in_shell(f"{RUNNERS[0]} {words} 2>/dev/full").returncode == 2
+
+
 def test_outputs_that_are_no_files(tmp_path: Path) -> None:
     """A pipe would wait for a reader."""
     os.mkfifo(tmp_path / "pipe.json")
