@@ -171,6 +171,7 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["regress", "--n=2", "--seed=1", str(ROOT / "tb")], "--n and tests together"),
         (["kmodel", "m.kmodel", "--image="], "argument --image: '': expected a name"),
         (["kmodel", ""], "argument file: '': expected a name"),
+        (["kmodel", "m.kmodel", "--image=i", "--png=/dev/tty"], "/dev/tty: expected a file, or a"),
         (["kmodel", "m.kmodel", "--png=o.png"], "--png without --image"),
         (["kmodel", "m.kmodel", "--scale=1"], "--scale without --image"),
         (["kmodel", "m.kmodel", "--functions", "--image=p.png"], "--image and --functions"),

@@ -82,6 +82,8 @@ def check(options: argparse.Namespace) -> None:
     read = [parted(options.file)[0], options.image, options.detector]
     if options.png and any(name and _same(options.png, name) for name in read):
         raise KmodelError(f"{options.png}: would be read and written")
+    if options.png and os.path.exists(options.png) and not os.path.isfile(options.png):
+        raise KmodelError(f"{options.png}: expected a file, or a name that is free")
 
 
 def _same(one: str, other: str) -> bool:
