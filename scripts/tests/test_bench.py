@@ -240,7 +240,8 @@ def test_command_compares_and_writes(
     given[run] = report(50)
     assert bench.main(words) == 0
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert names == ["bench.json", "bench.md", "bench_timeline_yolo20.png"]
+    pictures = ["bench_roofline.png", "bench_stalls.png", "bench_timeline_yolo20.png"]
+    assert names == ["bench.json", "bench.md", *pictures]
     totals = json.loads(predicted.read_text())["totals"]
     figures = [totals[f"{name}_cycles"] for name in ("roofline", "least", "in_turn", "end_to_end")]
     assert figures[0] > 0 and sorted(figures) == figures

@@ -214,7 +214,9 @@ def test_register_formats(tmp_path: Path) -> None:
 
 def test_svd(tmp_path: Path) -> None:
     """The file satisfies ARM's schema; another package reads the registers and fields from it."""
-    parser = pytest.importorskip("cmsis_svd.parser", reason="make setup GROUPS=integration")
+    parser = pytest.importorskip(
+        "cmsis_svd.parser", reason="make setup GROUPS=integration brings cmsis-svd"
+    )
     described = compile_map("openkpu")
     text = svd(described, "1.2.3")
     assert parser.SVDParser.validate_xml_str(text.encode(), "1.3.9", False) == (True, "")

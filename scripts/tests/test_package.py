@@ -235,7 +235,7 @@ def test_an_extra_that_is_missing(
     words: str, said: str, installed: Path, numpy_only: Path, tmp_path: Path
 ) -> None:
     """One line, before anything is read or built."""
-    for name in ("report.json", "net.tflite", "m.kmodel", "p.png"):
+    for name in ("report.json", "net.tflite", "n.onnx", "m.kmodel", "p.png"):
         (tmp_path / name).touch()
     found = openkpu(*words.split(), cwd=tmp_path, path=[installed, numpy_only])
     assert (found.returncode, found.stdout) == (2, "")

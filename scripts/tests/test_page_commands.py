@@ -20,7 +20,8 @@ SHOWN = re.compile(r"(?:[A-Z_]+=\S+ )?(make|(?:\S+ -m )?openkpu) ([a-z].*)")
 
 def shown(text: str) -> Iterator[tuple[bool, list[str]]]:
     """(by make, words) of each command in a page's code."""
-    lines = [line.strip() for block in FENCE.findall(text) for line in block.splitlines()]
+    blocks = [block.replace("\\\n", " ") for block in FENCE.findall(text)]
+    lines = [line.strip() for block in blocks for line in block.splitlines()]
     plain = FENCE.sub("", text)
     lines += [" ".join(word.split()) for word in re.findall(r"`([^`]+)`", plain)]
     for line in lines:

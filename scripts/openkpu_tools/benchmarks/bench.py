@@ -3,7 +3,7 @@
 
 K210 rows, single layers, products, element-wise work and pools, the project's own networks and,
 where the folder of published models is there, those: cycles, roofline, efficiency of each. Writes
-figures, tables and time lines into reports; ``--record`` keeps the figures that need no published
+figures, tables and pictures into reports; ``--record`` keeps the figures that need no published
 model in bench_baseline.json, all tables in docs/benchmarks.md, and the time line of the yolo in
 docs/images. ``--quick`` runs a part that takes some minutes. Exit status 1 when a run
 failed, or a figure is more than 1 % worse than its record.
@@ -23,7 +23,7 @@ from typing import Any
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tools import command, registry
-from openkpu_tools.benchmarks import bench_tables, bench_timeline
+from openkpu_tools.benchmarks import bench_plots, bench_tables, bench_timeline
 from openkpu_tools.benchmarks.bench_goals import END_TO_END, GOALS, IN_TURN, LEAST
 from openkpu_tools.benchmarks.bench_tables import FP16_PRODUCT, PRODUCT, BenchRun
 
@@ -257,6 +257,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     lines = worse(own, record)
     (args.reports / "bench.json").write_text(json.dumps(found, indent=1) + "\n")
     (args.reports / "bench.md").write_text(bench_tables.bench_page(found))
+    bench_plots.draw_bench_plots(reports, args.reports)
     print("\n".join([f"worse: {line}" for line in lines] + [f"failed: {name}" for name in failed]))
     print(f"{len(found)} runs, {len(lines)} figures worse, {len(failed)} failed: {args.reports}")
     return int(bool(failed or lines))

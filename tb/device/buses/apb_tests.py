@@ -71,7 +71,7 @@ async def registers(tb) -> None:
     host.took.clear()
     bad = [Transfer(at, write, 0xFFFFFFFF) for at in HOLES for write in (False, True)]
     await device.attempt(*bad)
-    assert [t.addr for t in bad if t.resp != ERROR] == []
+    assert all(t.resp == ERROR for t in bad), [t.addr for t in bad if t.resp == OKAY]
     assert set(host.took) == {REFUSED}
     read_only = [AI["AI_ID"], AI["AI_CONFIG"], PERF]
     before = [await device.read(at) for at in read_only]
@@ -138,10 +138,9 @@ async def streams(tb) -> None:
     waited = 0
     while not int(tb.irq.value):
         value = int(rng(waited).integers(0, 1 << 32))
-        (written, found, ident) = await device.attempt(
+        (_, found, ident) = await device.transfer(
             Transfer(free, True, value), Transfer(free, False), Transfer(AI["AI_ID"], False)
         )
-        assert (written.resp, found.resp, ident.resp) == (OKAY, OKAY, OKAY)
         assert (found.data, ident.data) == (value, ID)
         waited += 1
     assert waited > 50 and set(host.took[2::3]) == {REGISTER}
