@@ -18,10 +18,7 @@ if [ "${PYTHONDONTWRITEBYTECODE:-}" ] || ! [ -w "$root" ]; then
   export PYTHONDONTWRITEBYTECODE=1
   [ -w "$venv" ] && unset PYTHONDONTWRITEBYTECODE && export PYTHONPYCACHEPREFIX="$venv/bytecode"
 fi
-( : 3>&1 ) 2>/dev/null || {
-  echo "error: the standard output is closed, expected it open (> /dev/null drops it)" >&2
-  exit 2
-}
+open_output
 # A signal before Python can answer it would show where Python was: it waits until the command, or
 # conftest.py, looks.
 case "$1 ${2-}" in

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Read by the scripts beside it after $root is set: $venv, the virtual environment of this checkout, and what two of
+# Read by the scripts beside it after $root is set: $venv, the virtual environment of this checkout, and what some of
 # them do.
 # Verilator's makefiles take no path with a space, and cocotb's libraries lie in the environment: for
 # such a checkout, and for one that cannot be written, it is in the cache (tb/openkpu_tb/places.py has the same
@@ -21,9 +21,18 @@ unset PYTHONHOME PYTHONOPTIMIZE PYTHONINSPECT PYTHONPLATLIBDIR
 # the roots of pyproject.toml; a test compares
 PYTHONPATH=$root:$root/models:$root/tb:$root/scripts${PYTHONPATH:+:$PYTHONPATH}
 
+# Nothing starts whose output nobody can see, and no file gets the output's number.
+open_output() {
+  ( : 3>&1 ) 2>/dev/null || {
+    echo "error: the standard output is closed, expected it open (> /dev/null drops it)" >&2
+    exit 2
+  }
+}
+
 # MODULE WORD...: go on as a module of the set-up, run by this machine's own Python. A signal before Python can answer
 # it would show where Python was: it waits until the module looks.
 bootstrap() {
+  open_output
   module=$root/scripts/openkpu_tools/setup/$1.py
   shift
   [ -w "$root" ] || export PYTHONDONTWRITEBYTECODE=1

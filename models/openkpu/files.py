@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import zipfile
 from collections.abc import Mapping
@@ -21,6 +22,22 @@ KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a soc
 def no_file(mode: int) -> str:
     """What ``st_mode`` says a path is when that is no regular file, else ""."""
     return "" if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "a device")
+
+
+def parted(text: str) -> tuple[str, str]:
+    """(file, name in it): the text itself if there is such a file, else parted at a colon."""
+    if not _exists(text):
+        for match in re.finditer(":", text):
+            if _exists(text[: match.start()]):
+                return text[: match.start()], text[match.end() :]
+    return text, ""
+
+
+def _exists(text: str) -> bool:
+    try:
+        return bool(text) and Path(text).exists()
+    except (OSError, ValueError):  # a name that is too long, a zero in it
+        return False
 
 
 def open_file(path: str | Path, error: type[Exception]) -> BinaryIO:

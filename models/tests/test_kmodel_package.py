@@ -248,6 +248,21 @@ def test_encrypted_and_packed_otherwise(tmp_path: Path) -> None:
     assert "n.kmodel in the package: damaged" in complaint(path)
 
 
+@pytest.mark.parametrize(("field", "value"), [("flags", 1), ("method", 99)])
+def test_a_model_that_cannot_be_read_counts(field: str, value: int, tmp_path: Path) -> None:
+    """The other one is not taken without a word."""
+    entries = {"a.kmodel": CONTAINERS["v3"], "b.kmodel": CONTAINERS["v4"]}
+    path = package(tmp_path / "two.kfpkg", entries)
+    with zipfile.ZipFile(path) as archive:
+        local = archive.getinfo("a.kmodel").header_offset
+    data = bytearray(path.read_bytes())
+    at = {"flags": 6, "method": 8}[field]
+    data[local + at] = data[data.rindex(b"a.kmodel") - 46 + at + 2] = value
+    path.write_bytes(data)
+    assert "a.kmodel, b.kmodel, expected one:" in complaint(path)
+    assert load_kmodel(f"{path}:b.kmodel").version == 4
+
+
 def bomb(path: Path, size: int) -> Path:
     """An entry of so many zeros."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

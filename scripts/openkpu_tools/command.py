@@ -21,10 +21,11 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn, TextIO
 
 from openkpu import configs
 from openkpu.checkout import IN_CHECKOUT
+from openkpu.kmodel_options import given_name
 from openkpu.terminal import any_text, one_line
 from openkpu_tb import seeds
 
@@ -250,9 +251,9 @@ def closed() -> bool:
     return sys.stdout is None
 
 
-def _drop_output() -> None:
+def _drop_output(stream: TextIO | None = None) -> None:
     """What is still in the buffer has no reader; Python would complain when it flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def complain(error: object) -> int:
@@ -262,7 +263,10 @@ def complain(error: object) -> int:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:  # the message is lost, the status is not
+        _drop_output(sys.stderr)
 
 
 @contextlib.contextmanager
@@ -330,13 +334,6 @@ def factors(text: str) -> float | tuple[float, ...]:
     """argparse type: a factor, or several with commas between them."""
     found = tuple(factor(word) for word in text.split(","))
     return found[0] if len(found) == 1 else found
-
-
-def given_name(text: str) -> str:
-    """argparse type: a name; an empty one would mean that none is given."""
-    if not text:
-        raise argparse.ArgumentTypeError("'': expected a name")
-    return text
 
 
 def path(text: str) -> Path:

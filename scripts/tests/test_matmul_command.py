@@ -164,6 +164,7 @@ def test_stored_maps_are_compared(
         (["--matmul", "4x5"], "4x5: No such file or directory, nor is it MxKxN"),
         (["--matmul", "a.npy", "a.npy", "a.npy"], "expected MxKxN, for example 4x36x16, or two"),
         (["--matmul", "4x16385x3"], "--matmul=4x16385x3: expected sizes of 1 to 16384"),
+        (["--matmul", "4x123456789x3"], "4x123456789x3: expected sizes of 1 to 16384"),
         (["--matmul", "m.npy", "n.npy"], "K = 131073, a product has 131072 at most"),
         (["--matmul", "4x9217x3", "--type=fp16"], "expected sizes of 1 to 16384, K to 9216"),
         (["--matmul", "no.npy", "b.npy"], "no.npy: No such file or directory"),

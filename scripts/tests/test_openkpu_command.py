@@ -238,6 +238,15 @@ def test_closed_output(runner: str, words: str) -> None:
     assert (result.returncode, result.stderr) == (2, f"{CLOSED}\n")
 
 
+@pytest.mark.parametrize("line", ["make help", "make predict", "scripts/setup.sh", "make nothing"])
+def test_closed_output_of_what_sets_up(line: str) -> None:
+    """Targets and the set-up go through Python that is not the environment's."""
+    result = in_shell(f"{line} >&-")
+    said = result.stderr.splitlines()
+    assert (result.returncode, said[0]) == (2, CLOSED)
+    assert all(more.startswith("make: ***") for more in said[1:])
+
+
 def test_other_streams_closed() -> None:
     """Input and messages are not needed; a bad request has its status."""
     good = in_shell(f"{RUNNERS[0]} configs <&- 2>&-")
@@ -249,6 +258,12 @@ def test_other_streams_closed() -> None:
 def test_output_that_takes_nothing(words: str) -> None:
     result = in_shell(f"{RUNNERS[0]} {words} >/dev/full")
     assert (result.returncode, result.stderr) == (2, "error: No space left on device\n")
+
+
+@pytest.mark.parametrize("words", ["nothing", "predict --config=none", "kmodel nothing", "sim --x"])
+def test_messages_that_get_lost(words: str) -> None:
+    """The status says the same."""
+    assert in_shell(f"{RUNNERS[0]} {words} 2>/dev/full").returncode == 2
 
 
 def test_outputs_that_are_no_files(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from PIL import Image
 
 from models.tests.test_kmodel_containers import CONTAINERS, X
 from openkpu import digits
+from openkpu.checkout import ROOT
 from openkpu_tb import simrun
 from openkpu_tools import command
 from openkpu_tools.commands import sim
@@ -167,7 +168,10 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["predict", "--model="], "--model='': expected a name"),
         (["stream", "--input="], "--input='': expected a name"),
         (["regress", "--seeds=2", "--seed=1"], "--seed without --n"),
-        (["regress", "--n=2", "--seed=1", "n.npz"], "--n and tests together"),
+        (["regress", "--n=2", "--seed=1", str(ROOT / "tb")], "--n and tests together"),
+        (["kmodel", "m.kmodel", "--image="], "argument --image: '': expected a name"),
+        (["kmodel", ""], "argument file: '': expected a name"),
+        (["kmodel", "m.kmodel", "--image=i", "--png=/dev/tty"], "/dev/tty: expected a file, or a"),
         (["kmodel", "m.kmodel", "--png=o.png"], "--png without --image"),
         (["kmodel", "m.kmodel", "--scale=1"], "--scale without --image"),
         (["kmodel", "m.kmodel", "--functions", "--image=p.png"], "--image and --functions"),

@@ -73,6 +73,18 @@ def test_models_by_every_way(tmp_path: Path, capsys: Shown) -> None:
     assert capsys.readouterr().out == said["burst", "dma"]
 
 
+def test_names_with_colons(tmp_path: Path, capsys: Shown) -> None:
+    """A name in a package may have one; what is not there is named in whole."""
+    file = tmp_path / "one.kfpkg"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a:b.kmodel", CONTAINERS["v3"])
+    assert predict.main([f"--model={file}:a:b.kmodel"]) == 0
+    assert f"{file}:a:b.kmodel, started by burst" in capsys.readouterr().out
+    for name in ("https://host/a.kmodel", f"{tmp_path}/no.kfpkg:a"):
+        assert predict.main([f"--model={name}"]) == 2
+        assert capsys.readouterr().err == f"error: --model: {name}: No such file or directory\n"
+
+
 def test_numbering_and_packages(tmp_path: Path, capsys: Shown) -> None:
     """The numbering that was taken is said, one may be asked for; a model of a package."""
     file = tmp_path / "two.kfpkg"

@@ -39,6 +39,8 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "sim OUTPUT=not/there.npy NETWORK=README.md",
         "sim GOLDEN=maybe",
         "test TESTS=nothere",
+        "test TESTS=/dev/zero",
+        "test TESTS=..",
         "test SEED=-1",
         "control ACTIONS=-3",
         "soak MINUTES=long",

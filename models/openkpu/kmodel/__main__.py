@@ -13,10 +13,10 @@ from typing import NoReturn
 import numpy as np
 
 from openkpu import kmodel_options
+from openkpu.files import parted
 from openkpu.kmodel import KmodelError, load_functions, load_kmodel, run_kmodel
 from openkpu.kmodel.describe import as_dict, describe_program
 from openkpu.kmodel.images import image_input, input_shape, open_image
-from openkpu.kmodel.package import parted
 from openkpu.kmodel.program import Program
 from openkpu.kmodel.results.results import Box, draw_boxes, hint, load_detector, report, span
 from openkpu.terminal import any_text
@@ -82,6 +82,8 @@ def check(options: argparse.Namespace) -> None:
     read = [parted(options.file)[0], options.image, options.detector]
     if options.png and any(name and _same(options.png, name) for name in read):
         raise KmodelError(f"{options.png}: would be read and written")
+    if options.png and os.path.exists(options.png) and not os.path.isfile(options.png):
+        raise KmodelError(f"{options.png}: expected a file, or a name that is free")
 
 
 def _same(one: str, other: str) -> bool:

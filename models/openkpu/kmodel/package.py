@@ -55,7 +55,7 @@ def read_model(path: str | Path) -> ModelFile:
     KmodelError: no such file, none that is regular, above 256 MiB (in the package as well), a
     damaged package, none or several models in it.
     """
-    file, entry = parted(str(path))
+    file, entry = files.parted(str(path))
     data = files.read_bytes(file, KmodelError, files.LIMIT)
     name = file
     if data[:2] == b"PK":
@@ -90,22 +90,6 @@ def version_of(data: bytes) -> int | None:
 
 def _swapped(data: bytes) -> bytes:
     return np.frombuffer(data, "<u4", len(data) // 4).byteswap().tobytes()
-
-
-def parted(text: str) -> tuple[str, str]:
-    """(file, name in it): the text itself if there is such a file, else parted at a colon."""
-    if not _exists(text):
-        for match in re.finditer(":", text):
-            if _exists(text[: match.start()]):
-                return text[: match.start()], text[match.end() :]
-    return text, ""
-
-
-def _exists(text: str) -> bool:
-    try:
-        return bool(text) and Path(text).exists()
-    except (OSError, ValueError):  # a name that is too long, a zero in it
-        return False
 
 
 class _Package:
@@ -175,7 +159,12 @@ class _Package:
         if wanted:
             return self._named(wanted)
         heads = {name: self._read(info, HEAD, head=True) for name, info in self.names.items()}
-        models = [name for name, head in heads.items() if _looks_like_model(head)]
+        # one that cannot be read may be the one that is wanted
+        models = [
+            name
+            for name, head in heads.items()
+            if _looks_like_model(head) or (not head and name.endswith(".kmodel"))
+        ]
         if not models:  # a damaged one says itself what is wrong
             models = [name for name in self.names if name.endswith(".kmodel")]
         if len(models) == 1 and not self.missing:

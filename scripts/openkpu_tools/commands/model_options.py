@@ -4,8 +4,8 @@
 import argparse
 
 from openkpu.compiler.calibration.samples import Request
+from openkpu.files import parted
 from openkpu.kmodel import KmodelError
-from openkpu.kmodel.package import parted
 from openkpu.kmodel.version5.bytecode import dialect_of
 from openkpu_tools import command
 from openkpu_tools.command import UsageError, option

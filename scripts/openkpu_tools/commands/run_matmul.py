@@ -63,7 +63,7 @@ def given_matrices(given: list[str], kind: str | None) -> tuple[Matrix, Matrix, 
         if a.shape[1] != b.shape[0]:
             raise NetworkError(f"{given[0]} is {a.shape}, {given[1]} is {b.shape}")
         return a, b, f"{given[0]} and {given[1]}"
-    sizes = re.fullmatch(r"(\d{1,5})x(\d{1,5})x(\d{1,5})", given[0], re.ASCII)
+    sizes = re.fullmatch(r"(\d{1,99})x(\d{1,99})x(\d{1,99})", given[0], re.ASCII)
     if len(given) > 2 or not sizes:
         text = " ".join(given)
         raise UsageError(

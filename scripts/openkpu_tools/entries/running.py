@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from openkpu import kmodel_options
+from openkpu.files import parted
 from openkpu.words import MAPS, METHODS, PRODUCTS, ROUNDINGS, WAYS
 from openkpu_tb import seeds
 from openkpu_tb.words import SIMS
@@ -28,13 +29,7 @@ PROGRAMS = ("run", "stream", "recovery", "k210")  # of soc/firmware
 
 def model_there(text: str) -> str:
     """argparse type: a model, or file.kfpkg:name in a package."""
-    file, colon, _ = text.rpartition(":")
-    try:
-        command.there(text)
-    except argparse.ArgumentTypeError:
-        if not colon:
-            raise
-        command.there(file)
+    command.there(parted(text)[0])
     return text
 
 

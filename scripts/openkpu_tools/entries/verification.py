@@ -28,14 +28,20 @@ DEVICE_TESTS = "sim verilator test registers coverage"
 
 
 class _Tests(argparse.Action):
-    """Paths and options of pytest, the first of which is a file or folder that is there."""
+    """Paths and options of pytest, the first of which is a file or folder of this checkout."""
 
     def __call__(self, parser, namespace, values, option_string=None) -> None:
         if values and not values[0].startswith("-"):
+            path = values[0].partition("::")[0]
             try:
-                command.there(values[0].partition("::")[0])
+                command.there(path)
             except argparse.ArgumentTypeError as error:
                 raise argparse.ArgumentError(self, str(error)) from None
+            # elsewhere conftest.py is not read, neither are tiers nor seeds
+            if not Path(path).resolve().is_relative_to(ROOT):
+                raise argparse.ArgumentError(
+                    self, f"{path}: expected a file or folder of this checkout, {ROOT}"
+                )
         setattr(namespace, self.dest, values)
 
 
