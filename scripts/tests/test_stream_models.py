@@ -12,6 +12,8 @@ from models.tests import test_bands
 from models.tests import test_kmodel_containers as containers
 from models.tests.compiled_graphs import Maker
 from openkpu.compiler import okpu
+from openkpu.compiler.build import build_program
+from openkpu.configs import load_config
 from openkpu.kmodel import load_kmodel, run_kmodel
 from openkpu_tools.commands import run_stream
 
@@ -82,3 +84,16 @@ def test_an_input_in_bands_is_no_stream(tmp_path: Path, capsys: pytest.CaptureFi
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{path}: a stream is" in line
     assert line.endswith("which are bands for the AI RAM of nano_fpga")
+
+
+def test_results_that_are_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of several results a stream compares the last one, and says so."""
+    path = tmp_path / "net.okpu"
+    m = Maker(3)
+    x = m.conv(m.input(1, 3, 8, 8), 4, (3, 3))
+    path.write_bytes(
+        okpu.dumps(build_program(m.done(x, m.conv(x, 2, (1, 1))), load_config("nano")))
+    )
+    args = run_stream.parse_stream(words(path))
+    run_stream.stream_work(args)
+    assert "compared: maps of the last layer; not 1 results" in capsys.readouterr().out

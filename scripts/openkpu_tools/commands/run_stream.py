@@ -122,6 +122,8 @@ def of_model(args: argparse.Namespace) -> Work:
             what += f", which are bands for the AI RAM of {program.config}"
         raise CompileError(what, where=args.model)
     (part,) = program.device_parts
+    if others := len(part.outputs) - 1:
+        print(f"compared: maps of the last layer; not {others} results that every image overwrites")
     try:
         run_network.check_network(part.network, args.config)
     except NetworkError as error:
