@@ -23,7 +23,7 @@ from typing import Any
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tools import command, registry
-from openkpu_tools.benchmarks import bench_plots, bench_tables, bench_timeline
+from openkpu_tools.benchmarks import bench_tables, bench_timeline
 from openkpu_tools.benchmarks.bench_goals import END_TO_END, GOALS, IN_TURN, LEAST
 from openkpu_tools.benchmarks.bench_tables import FP16_PRODUCT, PRODUCT, BenchRun
 
@@ -257,7 +257,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     lines = worse(own, record)
     (args.reports / "bench.json").write_text(json.dumps(found, indent=1) + "\n")
     (args.reports / "bench.md").write_text(bench_tables.bench_page(found))
-    bench_plots.draw_bench_plots(reports, args.reports)
+    bench_tables.draw_bench_plots(reports, args.reports)
     print("\n".join([f"worse: {line}" for line in lines] + [f"failed: {name}" for name in failed]))
     print(f"{len(found)} runs, {len(lines)} figures worse, {len(failed)} failed: {args.reports}")
     return int(bool(failed or lines))

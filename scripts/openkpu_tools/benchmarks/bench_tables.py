@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of `make bench` (bench.py), from the reports of its runs."""
+"""Tables and pictures of `make bench` (bench.py), from the reports of its runs."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from openkpu.network.network import Network
 from openkpu_tools import marked
 from openkpu_tools.benchmarks import bench_goals
 from openkpu_tools.benchmarks.bench_goals import END_TO_END, LAYERS, Figures, Found
-from openkpu_tools.commands.stalls import WORK
+from openkpu_tools.commands.stalls import COLOURS, WORK
 from openkpu_tools.flows import fpga, silicon_record
 from openkpu_tools.flows.asic import flow as asic
 from openkpu_tools.report import STALLS
@@ -286,6 +287,58 @@ def into_page(found: Found, path: Path = PAGE) -> None:
         lines = table(found)
         if len(lines) > 2:
             marked.fill(path, f"bench-{name}", "\n".join(lines))
+
+
+def _share(totals: dict[str, Any], cause: str) -> float:
+    """Of the cycles of all layers."""
+    stalls = {name: totals["stalls"][name] for name in STALLS}
+    cycles = totals["cycles"]
+    return (cycles - sum(stalls.values()) if cause == WORK else stalls[cause]) / cycles
+
+
+def draw_bench_plots(reports: Mapping[BenchRun, dict[str, Any]], folder: Path) -> None:
+    """bench_roofline.png: layers by what they need; bench_stalls.png: where cycles go, by run."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(7, 4.5))
+    for config in configs.names():
+        layers = [
+            layer
+            for run, report in reports.items()
+            if run.config == config and run.bus == configs.load_config(config).ahb_width
+            for layer in report["layers"]
+            if layer["cycles"]
+        ]
+        needs = [layer["macs"] / layer["roofline_cycles"] for layer in layers]
+        reached = [layer["macs"] / layer["cycles"] for layer in layers]
+        if layers:
+            axis.scatter(needs, reached, s=10, alpha=0.6, label=config)
+    most = 9 * configs.MOST_LANES
+    axis.plot([1, most], [1, most], color="grey", linewidth=0.8)
+    axis.set(xscale="log", yscale="log", xlabel="MACs a cycle that the roofline allows")
+    axis.set_ylabel("MACs a cycle reached")
+    axis.legend()
+    figure.tight_layout()
+    figure.savefig(folder / "bench_roofline.png", dpi=90, metadata={"Software": None})
+    pyplot.close(figure)
+
+    figure, axis = pyplot.subplots(figsize=(9, 1 + 0.22 * len(reports)))
+    names = [run.name for run in reports]
+    left = [0.0] * len(names)
+    for cause in (WORK, *STALLS):
+        shares = [_share(report["totals"], cause) for report in reports.values()]
+        axis.barh(names, shares, left=left, label=cause, color=COLOURS[cause])
+        left = [a + b for a, b in zip(left, shares, strict=True)]
+    axis.invert_yaxis()
+    axis.set_xlabel("share of the cycles of layers")
+    axis.legend(ncols=6, fontsize=7, loc="lower center", bbox_to_anchor=(0.4, 1.0))
+    axis.tick_params(labelsize=6)
+    figure.tight_layout()
+    figure.savefig(folder / "bench_stalls.png", dpi=90, metadata={"Software": None})
+    pyplot.close(figure)
 
 
 def _share(totals: dict[str, Any], cause: str) -> float:
