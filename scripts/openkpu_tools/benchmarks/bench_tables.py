@@ -339,10 +339,3 @@ def draw_bench_plots(reports: Mapping[BenchRun, dict[str, Any]], folder: Path) -
     figure.tight_layout()
     figure.savefig(folder / "bench_stalls.png", dpi=90, metadata={"Software": None})
     pyplot.close(figure)
-
-
-def _share(totals: dict[str, Any], cause: str) -> float:
-    """Of the cycles of all layers."""
-    stalls = {name: totals["stalls"][name] for name in STALLS}
-    cycles = totals["cycles"]
-    return (cycles - sum(stalls.values()) if cause == WORK else stalls[cause]) / cycles
