@@ -20,7 +20,29 @@ def test_every_model_is_committed() -> None:
 def test_model_is_what_the_script_writes(name: str) -> None:
     if name.endswith(".onnx"):
         pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings onnxruntime")
-    assert script.model(name, script.load_params()) == (digits.FOLDER / name).read_bytes()
+    made = script.model(name, script.load_params())
+    assert alike(made, (digits.FOLDER / name).read_bytes())
+
+
+def alike(made: bytes, kept: bytes) -> bool:
+    """The same file, but for what follows ranges of floats, whose last bits are the BLAS's: words
+    of 32 bits that are numbers next to each other, floats or integers (scales, biases)."""
+    if made == kept or len(made) != len(kept):
+        return made == kept
+    size = len(made) // 4 * 4
+    words = [np.frombuffer(text[:size], "<i4").astype(np.int64) for text in (made, kept)]
+    # neighbours among floats of one sign are neighbours as integers; 25 of 3,852 were seen
+    apart = np.abs(words[0] - words[1])
+    few = np.count_nonzero(apart) <= len(apart) // 100
+    return bool(few and apart.max() <= 4) and made[size:] == kept[size:]
+
+
+@pytest.mark.parametrize("place", [8, 200, 1340])
+def test_other_models_are_not_alike(place: int) -> None:
+    kept = (digits.FOLDER / "residual_int8.tflite").read_bytes()
+    other = bytearray(kept)
+    other[place + 1] ^= 1
+    assert alike(kept, kept) and not alike(bytes(other), kept) and not alike(kept[:-4], kept)
 
 
 @pytest.mark.parametrize("name", script.FILES)

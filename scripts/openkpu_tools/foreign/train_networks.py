@@ -7,8 +7,8 @@
 
 A residual network and a depthwise-separable one. TFLite: int8 with a scale per channel and, of the
 separable one, uint8 with one per tensor, written here. ONNX: QDQ of int8 and QOperator of uint8, by
-onnxruntime's ``quantize_static``. The models are the same wherever the packages are; the training
-is deterministic for a given numpy and BLAS.
+onnxruntime's ``quantize_static``. The models are the same wherever the packages are, but for last
+bits of scales, which follow the BLAS; the training is deterministic for a given numpy and BLAS.
 """
 
 from __future__ import annotations
