@@ -40,7 +40,6 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "sim GOLDEN=maybe",
         "test TESTS=nothere",
         "test TESTS=/dev/zero",
-        "test TESTS=..",
         "test SEED=-1",
         "control ACTIONS=-3",
         "soak MINUTES=long",
