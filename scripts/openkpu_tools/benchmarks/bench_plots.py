@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of the benchmarks: layers against the roofline, causes of stalls, streams."""
+"""Pictures of the continuous benchmark."""
 
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import matplotlib
 import numpy as np
 
-from openkpu import configs
 from openkpu_tb.device.trace import Trace
-from openkpu_tools.benchmarks.bench_tables import BenchRun
-from openkpu_tools.commands.stalls import COLOURS, WORK
-from openkpu_tools.report import STALLS
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -92,50 +88,3 @@ def timeline(trace: Trace, path: Path) -> None:
     figure.subplots_adjust(left=0.14, right=0.98, top=0.88, bottom=0.17)
     figure.savefig(path, dpi=90, metadata={"Software": None})
     pyplot.close(figure)
-
-
-def draw_bench_plots(reports: Mapping[BenchRun, dict[str, Any]], folder: Path) -> None:
-    """bench_roofline.png: layers by what they need; bench_stalls.png: where cycles go, by run."""
-    figure, axis = pyplot.subplots(figsize=(7, 4.5))
-    for config in configs.names():
-        layers = [
-            layer
-            for run, report in reports.items()
-            if run.config == config and run.bus == configs.load_config(config).ahb_width
-            for layer in report["layers"]
-            if layer["cycles"]
-        ]
-        needs = [layer["macs"] / layer["roofline_cycles"] for layer in layers]
-        reached = [layer["macs"] / layer["cycles"] for layer in layers]
-        if layers:
-            axis.scatter(needs, reached, s=10, alpha=0.6, label=config)
-    most = 9 * configs.MOST_LANES
-    axis.plot([1, most], [1, most], color="grey", linewidth=0.8)
-    axis.set(xscale="log", yscale="log", xlabel="MACs a cycle that the roofline allows")
-    axis.set_ylabel("MACs a cycle reached")
-    axis.legend()
-    figure.tight_layout()
-    figure.savefig(folder / "bench_roofline.png", dpi=90, metadata={"Software": None})
-    pyplot.close(figure)
-
-    figure, axis = pyplot.subplots(figsize=(9, 1 + 0.22 * len(reports)))
-    names = [run.name for run in reports]
-    left = [0.0] * len(names)
-    for cause in (WORK, *STALLS):
-        shares = [_share(report["totals"], cause) for report in reports.values()]
-        axis.barh(names, shares, left=left, label=cause, color=COLOURS[cause])
-        left = [a + b for a, b in zip(left, shares, strict=True)]
-    axis.invert_yaxis()
-    axis.set_xlabel("share of the cycles of layers")
-    axis.legend(ncols=6, fontsize=7, loc="lower center", bbox_to_anchor=(0.4, 1.0))
-    axis.tick_params(labelsize=6)
-    figure.tight_layout()
-    figure.savefig(folder / "bench_stalls.png", dpi=90, metadata={"Software": None})
-    pyplot.close(figure)
-
-
-def _share(totals: dict[str, Any], cause: str) -> float:
-    """Of the cycles of all layers."""
-    stalls = {name: totals["stalls"][name] for name in STALLS}
-    cycles = totals["cycles"]
-    return (cycles - sum(stalls.values()) if cause == WORK else stalls[cause]) / cycles
