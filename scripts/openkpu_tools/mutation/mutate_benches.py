@@ -4,7 +4,7 @@
 import hashlib
 import os
 import tomllib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -45,7 +45,6 @@ class MutantPlan:
     goal: float  # percent that must be killed
     shared: tuple[str, ...]  # what all benches use
     benches: tuple[Bench, ...]
-    formal: dict[str, list[str]] = field(default_factory=dict)  # module: command
 
     def judges(self, module: str, level: str) -> list[Bench]:
         """Benches of a level for a module, in the order in which they are asked."""
@@ -83,7 +82,6 @@ def load_benches(root: Path, name: str) -> MutantPlan:
             float(data["goal"]),
             tuple(data["shared"]),
             tuple(benches),
-            data.get("formal", {}),
         )
     except UsageError:
         raise
