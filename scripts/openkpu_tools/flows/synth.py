@@ -46,6 +46,7 @@ COLUMNS = {
     "block RAM": {"DP16KD": 1, "PDPW16KD": 1},
 }
 DEPTH = 3  # levels of the hierarchy in the table
+Cells = Mapping[str, Mapping[str, int]]  # module -> kind of cell -> how many
 
 
 class SynthError(RuntimeError):
@@ -125,51 +126,52 @@ def plain_module_name(name: str) -> str:
     return match[1] if match else name
 
 
-def column(cells: Mapping[str, int], weights: dict[str, int]) -> int:
+def column(cells: Mapping[str, int], weights: Mapping[str, float]) -> float:
     """Weighted sum of some kinds of cells."""
     return sum(weight * cells.get(kind, 0) for kind, weight in weights.items())
 
 
-def totals(modules: dict[str, dict], name: str) -> Counter:
+def totals(modules: Cells, name: str) -> Counter:
     """Library cells of a module, those of the modules inside it included."""
     cells: Counter = Counter()
-    for kind, count in modules[name]["num_cells_by_type"].items():
-        if kind in modules or "\\" + kind in modules:
-            inside = totals(modules, kind if kind in modules else "\\" + kind)
-            cells.update({k: n * count for k, n in inside.items()})
-        else:
-            cells[kind] += count
+    for kind, count in modules[name].items():
+        inside = totals(modules, kind) if kind in modules else {kind: 1}
+        cells.update({k: n * count for k, n in inside.items()})
     return cells
 
 
-def rows(modules: dict[str, dict], name: str, count: int = 1, level: int = 0) -> list:
-    """(level, module, instances, cells of all of them), a module before those inside it."""
-    cells = {k: n * count for k, n in totals(modules, name).items()}
-    found = [(level, plain_module_name(name), count, cells)]
-    if level < DEPTH:
-        inside = []
-        for kind, number in modules[name]["num_cells_by_type"].items():
-            known = kind if kind in modules else "\\" + kind
-            if known in modules:
-                inside.append(rows(modules, known, number * count, level + 1))
-        for part in sorted(inside, key=lambda part: -column(part[0][3], LUTS)):
-            found += part
-    return found
+def box_table(
+    modules: Cells, columns: Mapping[str, Mapping[str, float]], depth: int = DEPTH
+) -> list[dict]:
+    """A row for every box: name, level, instances, the columns; a module before those inside it.
+
+    ``modules``: cells of each module by kind, without those of modules inside it. Boxes lie in the
+    order of the first column.
+    """
+
+    def rows(name: str, count: int, level: int) -> list[dict]:
+        cells = totals(modules, name)
+        row = {"box": plain_module_name(name), "level": level, "instances": count}
+        row |= {title: round(count * column(cells, columns[title])) for title in columns}
+        inside = [
+            rows(kind, number * count, level + 1)
+            for kind, number in modules[name].items()
+            if level < depth and kind in modules
+        ]
+        parts = sorted(inside, key=lambda part: -part[0][next(iter(columns))])
+        return [row, *(row for part in parts for row in part)]
+
+    (top,) = (name for name in modules if plain_module_name(name) == "openkpu_top")
+    return rows(top, 1, 0)
 
 
 def table(stat: dict) -> list[dict]:
-    """A row for every box: name, level, instances, the columns."""
-    modules = stat["modules"]
-    (top,) = (name for name in modules if plain_module_name(name) == "openkpu_top")
-    return [
-        {
-            "box": name,
-            "level": level,
-            "instances": count,
-            **{title: column(cells, weights) for title, weights in COLUMNS.items()},
-        }
-        for level, name, count, cells in rows(modules, top)
-    ]
+    """The boxes of what ``stat`` counted."""
+    modules = {
+        name.lstrip("\\"): {k.lstrip("\\"): n for k, n in found["num_cells_by_type"].items()}
+        for name, found in stat["modules"].items()
+    }
+    return box_table(modules, COLUMNS)
 
 
 def print_table(found: list[dict]) -> None:

@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from openkpu import configs
@@ -73,6 +74,20 @@ def synthesize(config: configs.Config, folder: Path) -> dict[str, dict]:
     return json.loads((folder / "netlist.json").read_text())["modules"]
 
 
+def write_netlist(modules: dict[str, dict], folder: Path) -> None:
+    """The modules as netlist.v, flip-flops by the net that they drive; memories are left out."""
+    (folder / "buffered.json").write_text(json.dumps({"modules": modules}))
+    script = [
+        "read_json buffered.json",
+        f"read_liberty -lib -ignore_miss_func {LIBRARY.name}",
+        "rename -wire -suffix _ff t:DFF*",
+        "write_verilog -noattr -noexpr -simple-lhs netlist.v",
+    ]
+    eda.run_yosys("\n".join(script), folder)
+    netlist = folder / "netlist.v"  # OpenSTA of 2019 reads no word signed
+    netlist.write_text(netlist.read_text().replace(" signed ", " "))
+
+
 def cell_areas() -> dict[str, float]:
     """Cell of the library -> its area."""
     found = re.findall(
@@ -99,21 +114,30 @@ def timing(folder: Path) -> list[dict]:
 
 def measure(config: configs.Config, folder: Path) -> dict:
     """Figures of a configuration: boxes, clock, worst paths."""
-    modules = synthesize(config, folder)
+    synthesized = synthesize(config, folder)
+    modules = asic_netlist.renamed(synthesized)
     macros = {
-        name: asic_macros.Memory.of(module)
-        for name, module in modules.items()
-        if synth.plain_module_name(name) in MACROS
+        new: asic_macros.Memory.of(modules[new])
+        for new, old in zip(modules, synthesized, strict=True)
+        if synth.plain_module_name(old) in MACROS
     }
-    asic_netlist.name_registers(modules)
     asic_netlist.buffer_nets(modules)
-    names = asic_netlist.short_names(modules)
-    (folder / "netlist.v").write_text(asic_netlist.asic_verilog(modules, names, set(macros)))
-    memories = {names[name]: memory for name, memory in macros.items()}
-    (folder / "macros.lib").write_text(asic_macros.liberty(memories))
+    write_netlist(modules, folder)
+    (folder / "macros.lib").write_text(asic_macros.liberty(macros))
     areas = cell_areas()
-    bits = {name: memory.bits for name, memory in macros.items()}
-    found = asic_netlist.boxes(modules, areas, bits, areas["NAND2X1"], DEPTH)
+    found = synth.box_table(
+        {
+            name: Counter(cell["type"] for cell in module["cells"].values())
+            for name, module in modules.items()
+            if name not in macros
+        },
+        {
+            "gates": {name: area / areas["NAND2X1"] for name, area in areas.items()},
+            "flip-flops": {name: 1 for name in areas if name.startswith("DFF")},
+            "memory bits": {name: memory.bits for name, memory in macros.items()},
+        },
+        DEPTH,
+    )
     print(f"mapped: {found[0]['gates']:,} NAND2 equivalents", flush=True)
     worst = timing(folder)
     return {
