@@ -313,14 +313,9 @@ def last_step(args: argparse.Namespace, name: str, target: Target) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0, 1 when it does not fit or is worse than recorded, 2 for a bad request."""
     args = fpga_arguments(argv)
-    try:
-        config = configs.load_config(args.config)
-    except configs.ConfigError as error:
-        print(f"fpga: {error}", file=sys.stderr)
-        return 2
+    config = configs.load_config(args.config)
     if config.name not in TARGETS:
-        print(f"fpga: {config.name} has no part, expected {' or '.join(TARGETS)}", file=sys.stderr)
-        return 2
+        raise command.UsageError(f"{config.name} has no part, expected {command.any_of(TARGETS)}")
     target = requested(args, config.name)
     end = last_step(args, config.name, target)
     seed, began = 1 if args.seed is None else args.seed, time.monotonic()

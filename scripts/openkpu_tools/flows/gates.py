@@ -108,18 +108,12 @@ def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is exact, 1 when not, 2 for a bad request."""
     args = arguments(argv)
     command.check_outputs([args.keep])
-    try:
-        config = configs.load_config(args.config)
-    except configs.ConfigError as error:
-        print(f"gates: {error}", file=sys.stderr)
-        return 2
+    config = configs.load_config(args.config)
     if args.netlist:
         files.open_file(args.netlist, command.UsageError).close()
     parts = [name for name, target in fpga.TARGETS.items() if target.part]
     if config.name not in parts:
-        known = " or ".join(parts)
-        print(f"gates: {config.name} has no part, expected {known}", file=sys.stderr)
-        return 2
+        raise command.UsageError(f"{config.name} has no part, expected {command.any_of(parts)}")
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gates_", dir=simrun.builds()) as tmp:
         folder = Path(tmp)

@@ -203,10 +203,7 @@ def main(argv: list[str] | None = None) -> int:
     command.in_checkout(args, "record")
     command.check_outputs([args.report])
     names = configs.names() if args.config == ["all"] else args.config
-    try:
-        chosen = [configs.load_config(name) for name in names]
-    except configs.ConfigError as error:
-        return command.complain(error)
+    chosen = [configs.load_config(name) for name in names]
     if args.check:
         return check_all([config.name for config in chosen] or configs.names())
     tables = {}

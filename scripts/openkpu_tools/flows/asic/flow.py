@@ -208,16 +208,11 @@ def asic_arguments(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0, 1 when a tool fails or a figure is worse, 2 for a bad request."""
     args = asic_arguments(argv)
-    try:
-        config = configs.load_config(args.config)
-    except configs.ConfigError as error:
-        print(f"asic: {error}", file=sys.stderr)
-        return 2
+    config = configs.load_config(args.config)
     for what, there in (("sta", shutil.which("sta")), (LIBRARY, LIBRARY.exists())):
         if not there:
             hint = "expected Debian's packages opensta and qflow-tech-osu018"
-            print(f"asic: {what} is not there, {hint}", file=sys.stderr)
-            return 2
+            raise command.UsageError(f"{what} is not there, {hint}")
     silicon_record.expect(BASELINE, config.name, args.baseline)
     began = time.monotonic()
     print(f"{config.name} in standard cells ...", flush=True)
