@@ -144,11 +144,10 @@ def test_listed_as_equivalent_but_killed(
 ) -> None:
     """The list cannot hide a mutant that a bench tells apart."""
     shutil.copytree(reports / "mutation", tmp_path / "mutation")
-    more = """[[equivalent]]
-file = "tb/mutation/example/step_counter.v"
+    more = """[["tb/mutation/example/step_counter.v"]]
 line = "count <= 4'd0;"
-before = "count <= 4'd0;"
-after = "(dropped)"
+find = "count <= 4'd0;"
+put = "(dropped)"
 reason = "It only starts somewhere else."
 """
     assert run(tmp_path, *DRAW, plan=plan(tmp_path, more=more)) == 2
@@ -159,10 +158,10 @@ reason = "It only starts somewhere else."
     ("change", "said"),
     [
         (("count == 4'd0) && !(count > 4'd0);", "count == 4'd1);"), "stale"),
-        (("after = \"1'b1 && (count", "after = \"1'b0 && (count"), "stale"),
-        (('reason = "A count that is 0 is never above 0."', 'reason = " "'), "expected file"),
-        (("reason", "why"), "expected file"),
-        (("[[equivalent]]", "[[equivalent]]\nwhich = 2"), "1 places look like this"),
+        (("put = \"1'b1 && (count", "put = \"1'b0 && (count"), "stale"),
+        (('reason = "A count that is 0 is never above 0."', 'reason = " "'), "expected line, find"),
+        (("reason", "why"), "expected line, find"),
+        (('.v"]]', '.v"]]\nwhich = 2'), "1 places look like this"),
     ],
 )
 def test_bad_equivalents(
@@ -236,11 +235,10 @@ def test_equivalent_among_several(tmp_path: Path) -> None:
     """Places that look the same are told apart by their order, or refused."""
     twins = [m for m in found() if (m.before, m.after, m.line) == ("4'd0", "4'd1", 18)]
     assert len(twins) == 2
-    entry = f"""[[equivalent]]
-file = "{twins[0].file}"
+    entry = f"""[["{twins[0].file}"]]
 line = "{twins[0].text}"
-before = "4'd0"
-after = "4'd1"
+find = "4'd0"
+put = "4'd1"
 reason = "None, this is a test."
 """
     file = tmp_path / "list.toml"

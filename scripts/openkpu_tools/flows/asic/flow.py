@@ -8,18 +8,16 @@ cells are as strong as Yosys made them for the clock that is aimed at.
 """
 
 import argparse
+import functools
 import json
 import re
 import shutil
 import sys
-import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
 from openkpu import configs
-from openkpu.checkout import REPORTS, ROOT
-from openkpu_tb.simrun import builds
+from openkpu.checkout import ROOT
 from openkpu_tools import command, registry
 from openkpu_tools.flows import eda, silicon_record, synth
 from openkpu_tools.flows.asic import macros as asic_macros
@@ -155,31 +153,26 @@ def measure(config: configs.Config, folder: Path) -> dict:
 def markdown(found: dict) -> str:
     """The figures as a page."""
     gops = 2 * found["macs"] * found["mhz"] / 1000
+    counted = ("gates", "flip-flops", "memory bits")
+    titles = ("NAND2 equivalents", *counted[1:])
+    boxes = [
+        ("&nbsp;" * 4 * row["level"] + row["box"], *(row[key] for key in ("instances", *counted)))
+        for row in found["boxes"]
+    ]
     lines = [
         f"# {found['config']} in standard cells (OSU 0.18 um)",
         "",
         f"`make asic CONFIG={found['config']}`: {found['macs']} MACs. Memories are macros without "
         "area and time; wires take no time.",
         "",
-        "| NAND2 equivalents | flip-flops | memory bits | MHz | GOPS |",
-        "|---|---|---|---|---|",
-        f"| {found['gates']:,} | {found['flip-flops']:,} | {found['memory bits']:,} | "
-        f"{found['mhz']} | {gops:.1f} |",
-        "",
-        "| box | instances | NAND2 equivalents | flip-flops | memory bits |",
-        "|---|---|---|---|---|",
+        *silicon_record.page_rows(
+            (*titles, "MHz", "GOPS"),
+            [(*(found[key] for key in counted), found["mhz"], f"{gops:.1f}")],
+        ),
+        *silicon_record.page_rows(("box", "instances", *titles), boxes),
+        *silicon_record.path_rows(found["paths"]),
     ]
-    for row in found["boxes"]:
-        name = "&nbsp;" * 4 * row["level"] + row["box"]
-        lines.append(
-            f"| {name} | {row['instances']} | {row['gates']:,} | {row['flip-flops']:,} | "
-            f"{row['memory bits']:,} |"
-        )
-    lines += ["", "| ns | from | to | boxes on the way (ns) |", "|---|---|---|---|"]
-    for path in found["paths"]:
-        way = ", ".join(f"{name} {ns}" for name, ns in path["boxes"].items())
-        lines.append(f"| {path['ns']} | {path['from']} | {path['to']} | {way} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def asic_judged(found: dict, args: argparse.Namespace) -> int:
@@ -214,22 +207,15 @@ def main(argv: list[str] | None = None) -> int:
             hint = "expected Debian's packages opensta and qflow-tech-osu018"
             raise command.UsageError(f"{what} is not there, {hint}")
     silicon_record.expect(BASELINE, config.name, args.baseline)
-    began = time.monotonic()
     print(f"{config.name} in standard cells ...", flush=True)
-    out = REPORTS / "asic"
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="asic_", dir=builds()) as tmp:
-        try:
-            found = measure(config, Path(tmp))
-        except eda.ToolError as error:
-            print(f"FAIL {error}")
-            return 1
-    (out / f"{config.name}.json").write_text(json.dumps(found, indent=1) + "\n")
-    page = markdown(found)
-    (out / f"{config.name}.md").write_text(page)
-    print(page, end="")
+    try:
+        found = silicon_record.measured(
+            "asic", config.name, functools.partial(measure, config), markdown
+        )
+    except eda.ToolError as error:
+        print(f"FAIL {error}")
+        return 1
     print(f"reached: {found['gates']:,} NAND2 equivalents, {found['mhz']} MHz")
-    print(f"after {time.monotonic() - began:.0f} s")
     return asic_judged(found, args)
 
 
